@@ -20,16 +20,16 @@ namespace gannet {
 // what it took from a completion queue only if it reads the clock *afterwards* and the lease is not
 // over by then. Replies fall under the rule, too.
 //
-//   The server told at some time after `asked` that `left` is left. Its clock and this one differ in
-//   rate by less than 1/128. So the lease is valid until asked + left - left / 128.
+//   The server told at some time after `asked` that `left` is left. Its clock and this one differ
+//   in rate by less than 1/128. So the lease is valid until asked + left - left / 128.
 //
-// A member never becomes primary again. So if an answer brings a lease that is valid now, the server
-// was primary all along, and what was held until then is right.
+// A member never becomes primary again. So if an answer brings a lease that is valid now, the
+// server was primary all along, and what was held until then is right.
 //
 // One owner thread.
 class PrimaryLeaseWatch {
  public:
-  static constexpr int64_t kLengthNsMin = 200 * kNsPerMs;   // the shortest lease of a group
+  static constexpr int64_t kLengthNsMin = 200 * kNsPerMs;    // the shortest lease of a group
   static constexpr int64_t kLengthNsUsual = 600 * kNsPerMs;  // assumed as long as none was seen
 
   // A connection was made, whose grant was asked for at `asked_ns`. Nothing is held any more.
@@ -48,8 +48,8 @@ class PrimaryLeaseWatch {
     asked_ns_ = now_ns;
     if (asked_first_ns_ == kNever) asked_first_ns_ = now_ns;
   }
-  // Returns whether to give up the connection: the lease is over, and has been asked for in vain for
-  // as long as leases are.
+  // Returns whether to give up the connection: the lease is over, and has been asked for in vain
+  // for as long as leases are.
   bool GivesUp(int64_t now_ns, bool busy);
   // Returns how long a busy session may leave out AskDue and GivesUp after `now_ns`.
   int64_t IdleNs(int64_t now_ns) const;

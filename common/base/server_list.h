@@ -13,8 +13,9 @@ inline constexpr std::string_view kGroupPrefix = "cluster:";
 // Returns whether the endpoint is a group. "cluster:7471" is a host called "cluster", and its port.
 bool IsGroup(std::string_view endpoint);
 
-// Splits a list of servers at its commas, as users write it for a program. Drops empty ones. Members
-// of a group are separated by commas, too. So a group takes all of the list that follows it.
+// Splits a list of servers at its commas, as users write it for a program. Drops empty ones.
+// Members of a group are separated by commas, too. So a group takes all of the list that follows
+// it.
 std::vector<std::string> SplitServerList(std::string_view text);
 
 }  // namespace gannet

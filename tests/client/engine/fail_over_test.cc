@@ -39,8 +39,7 @@ class FailOverTest : public FakeRun {
   }
   void ConnectToBoth() {
     Connect(8, [this](Engine::Settings& settings) {
-      settings.endpoints = {
-          absl::StrCat("cluster:", server_->endpoint(), ",", other_.endpoint())};
+      settings.endpoints = {absl::StrCat("cluster:", server_->endpoint(), ",", other_.endpoint())};
     });
     ASSERT_EQ(server_->connections(), 1u);
   }
