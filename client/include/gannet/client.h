@@ -80,7 +80,9 @@ class Client {
   using Milliseconds = std::chrono::milliseconds;
 
   // Connects to every endpoint. An endpoint is "HOST:PORT" or "[IPV6]:PORT"; the port is 7471 if
-  // left out. "NAME@HOST:PORT" also gives the name that the server must have. Returns as soon as at
+  // left out. "NAME@HOST:PORT" also gives the name that the server must have.
+  // "cluster:HOST:PORT,HOST:PORT" is a group, one server whose primary is found by asking the
+  // members that are listed (docs/client.md, "A group"). Returns as soon as at
   // least one server is connected and each other one is either connected or cannot be reached, but
   // at the latest after Options::connect_timeout. Info tells which servers are not connected.
   //
