@@ -43,7 +43,8 @@ DEFINE_string(protocol, "auto",
               "what applications speak: auto (by the first byte of each connection), memcached or "
               "redis");
 DEFINE_string(server, "",
-              "HOST:PORT of the server, or several separated by commas; empty: $GANNET_SERVER, or "
+              "HOST:PORT of the server, or several separated by commas; a group is "
+              "cluster:HOST:PORT,HOST:PORT; empty: $GANNET_SERVER, or "
               "127.0.0.1:7471");
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
 DEFINE_string(auth_file, "",

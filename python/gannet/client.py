@@ -33,7 +33,8 @@ class _OfThread(threading.local):
 
 
 class Client:
-    """A client of one or several servers: "HOST:PORT", or a list of these.
+    """A client of one or several servers: "HOST:PORT", or a list of these. "cluster:HOST:PORT,HOST:PORT"
+    is a group, one server whose primary is found by asking the members that are listed.
 
     Any thread may call it, and other threads run while one waits. For throughput give each thread
     its own. Close it, or leave its `with`, when no thread is in a call. Not usable after os.fork().

@@ -6,6 +6,7 @@ import threading
 import unittest
 
 import gannet
+from gannet.arguments import split_servers
 from server import Server
 
 PATIENT = 30.0  # the machine may be busy
@@ -156,6 +157,11 @@ class ClientTest(unittest.TestCase):
             self.assertFalse(self.client.break_lock("key"))
             self.assertRaises(gannet.LockLost, other.put, "key", "late", if_version=version, lock=lock)
             self.assertRaises(gannet.LockLost, lock.unlock)
+
+    def test_a_list_of_servers_is_split_at_commas_but_a_group_takes_the_rest(self):
+        self.assertEqual(split_servers("a:1, b:2,"), ["a:1", "b:2"])
+        self.assertEqual(split_servers("a:1,cluster:b:2,c:3"), ["a:1", "cluster:b:2,c:3"])
+        self.assertEqual(split_servers("cluster:7471,b"), ["cluster:7471", "b"])
 
     def test_wrong_arguments(self):
         self.assertRaises(gannet.InvalidArgument, self.client.get, "")

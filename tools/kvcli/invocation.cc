@@ -141,7 +141,7 @@ std::string UsageText() {
       "line.\n"
       "Flags may stand before the command, in it and behind it.\n\n",
       "  --server=HOST:PORT  the server, or several separated by commas (default $GANNET_SERVER,\n",
-      "                      or 127.0.0.1:7471)\n",
+      "                      or 127.0.0.1:7471); a group is cluster:HOST:PORT,HOST:PORT\n",
       "  --device=DEVICE     auto, soft (the user-space device), or an RDMA device's name\n",
       "  --auth_file=FILE    the first key of this file is shown to the server: ID HEXKEY [read]\n",
       "                      (default $GANNET_AUTH_FILE, or no key)\n",

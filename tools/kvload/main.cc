@@ -34,7 +34,8 @@
 
 DEFINE_string(backend, "gannet", "the store to load: gannet, redis or memcached");
 DEFINE_string(server, "",
-              "HOST:PORT of the server; several Gannet servers are separated by commas; empty: "
+              "HOST:PORT of the server; several Gannet servers are separated by commas; a "
+              "group is cluster:HOST:PORT,HOST:PORT; empty: "
               "$GANNET_SERVER, or the backend's usual port on this host");
 DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA device's name");
 DEFINE_string(auth_file, "",

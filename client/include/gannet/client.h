@@ -79,10 +79,10 @@ class Client {
  public:
   using Milliseconds = std::chrono::milliseconds;
 
-  // Connects to every endpoint. An endpoint is "HOST:PORT" or "[IPV6]:PORT"; the port is 7471 if
-  // left out. "NAME@HOST:PORT" also gives the name that the server must have. Returns as soon as at
-  // least one server is connected and each other one is either connected or cannot be reached, but
-  // at the latest after Options::connect_timeout. Info tells which servers are not connected.
+  // Connects to every endpoint: "HOST:PORT" or "[IPV6]:PORT"; the port is 7471 if left out.
+  // "NAME@HOST:PORT" also gives the name that the server must have. "cluster:HOST:PORT,HOST:PORT"
+  // is a group, one server with several addresses. Returns as soon as at least one server is
+  // connected and each other one is connected or out of reach, or after Options::connect_timeout.
   //
   // Unavailable: no server can be reached; or one cannot be reached and its name is not known
   // (write NAME@HOST:PORT). FailedPrecondition: a server has another name than the endpoint says;

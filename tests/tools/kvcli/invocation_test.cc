@@ -31,6 +31,11 @@ TEST(InvocationTest, NothingIsAPromptOnTheDefaultServer) {
   EXPECT_FALSE(invocation.json);
 }
 
+TEST(InvocationTest, AGroupIsOneServer) {
+  EXPECT_THAT(Parsed({"--server=cluster:a:1,b:2", "stats"}).servers,
+              ElementsAre("cluster:a:1,b:2"));
+}
+
 TEST(InvocationTest, FlagsComeBeforeTheCommand) {
   const Invocation invocation =
       Parsed({"--server=a:1,b:2", "--device", "soft", "--deadline_ms=50", "--auth_file=my.keys",

@@ -15,8 +15,9 @@ extern "C" {
 typedef struct gannet_client gannet_client;
 
 /* Connects to servers, "HOST:PORT", "[IPV6]:PORT" or "NAME@HOST:PORT"; the port is 7471 if left
- * out. Returns as soon as one is connected and each other one is connected or out of reach. Close
- * the client with gannet_client_close. */
+ * out. "cluster:HOST:PORT,HOST:PORT" is a group, one server whose primary is found by asking the
+ * members that are listed. Returns as soon as one is connected and each other one is connected or
+ * out of reach. Close the client with gannet_client_close. */
 gannet_status gannet_client_connect(const char* const* servers, size_t server_count,
                                     const gannet_options* options, gannet_client** client);
 /* Ends the connections and frees the client. No other call may be under way. */

@@ -1,0 +1,238 @@
+// Clients of a group of two real servers in this process. The test decides who is primary and until
+// when its lease is, and copies the changes of one to the other.
+
+#include <gannet/client.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "common/protocol/not_primary.h"
+#include "common/rdma/loopback.h"
+#include "server/changes/change_stream.h"
+#include "server/control/server.h"
+#include "server/replica/group_standing.h"
+#include "tests/client/api/patient_options.h"
+#include "tests/common/rdma/test_device.h"
+
+namespace gannet {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr uint64_t kHistory = 0xa1;
+// No test waits for such a lease to end.
+constexpr int64_t kLongNs = 30 * kNsPerSecond;
+
+// A member: a server, its place in the group, and the thread that runs it.
+class Member : private ChangeConsumer {
+ public:
+  Member() : standing_(kHistory) {
+    Server::Options options;
+    options.device = TestDevice();
+    options.listen = OwnAddress(TestDevice()).value();
+    options.memory_bytes = 32 << 20;
+    options.lock_words = 256;
+    options.standing = &standing_;
+    server_ = Server::Create(options).value();
+    server_->AddConsumer(this);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~Member() override { Die(); }
+
+  std::string address() const { return server_->address().ToString(); }
+  GroupStanding& standing() { return standing_; }
+  // Copies its changes to `backup` from now on. Call it before anybody writes.
+  void CopyTo(Member* backup) { backup_ = &backup->server_->store(); }
+
+  void Serve(int64_t lease_end_ns) {
+    standing_.SetLeaseEnd(lease_end_ns);
+    standing_.SetServes(true);
+  }
+  // Its thread does nothing any more, as that of a stopped process. Clients can READ its memory.
+  void Stop() {
+    stopped_.store(true);
+    while (running_.load()) std::this_thread::yield();
+  }
+  void Continue() { stopped_.store(false); }
+  // Ends the server with all its connections.
+  void Die() {
+    if (!thread_.joinable()) return;
+    Continue();
+    dying_.store(true);
+    thread_.join();
+    server_.reset();
+  }
+
+ private:
+  void Run() {
+    const ServerClock clock = ServerClock::Start();
+    const Worker& worker = *server_->workers()[0];
+    while (!worker.closed()) {
+      running_.store(true);
+      if (stopped_.load()) {
+        running_.store(false);
+        std::this_thread::yield();
+        continue;
+      }
+      if (dying_.exchange(false)) server_->BeginStop();
+      const Now now = clock.Read();
+      server_->Poll(now);
+      server_->workers()[0]->Poll(now);
+      std::this_thread::yield();
+    }
+  }
+  bool Take(const Change& change, ChangePlace*) override {
+    if (Store* const backup = backup_.load()) {
+      EXPECT_EQ(backup->Apply(change, WallMs()), ReplyStatus::kOk);
+    }
+    return true;
+  }
+
+  GroupStanding standing_;
+  std::atomic<Store*> backup_ = nullptr;
+  std::unique_ptr<Server> server_;
+  std::atomic<bool> stopped_ = false, running_ = false, dying_ = false;
+  std::thread thread_;
+};
+
+class GroupClientTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Client> Connect(const std::string& endpoint) {
+    auto client = Client::Connect({endpoint}, PatientOptions());
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+  std::string Both() const { return absl::StrCat("cluster:", a_.address(), ",", b_.address()); }
+  // Waits until a lease is over for certain, as a new primary does.
+  static void WaitOut(int64_t lease_end_ns) {
+    while (ServerNs() <= lease_end_ns) std::this_thread::yield();
+  }
+
+  Member a_, b_;
+};
+
+TEST_F(GroupClientTest, ABackupSendsItToThePrimary) {
+  a_.Serve(ServerNs() + kLongNs);
+  b_.standing().SetElsewhere(ReasonOf({a_.address(), 1}));
+  const auto client = Connect(absl::StrCat("cluster:", b_.address()));
+  ASSERT_NE(client, nullptr);
+  EXPECT_TRUE(client->Put("key", "value").ok());
+  EXPECT_EQ(client->Get("key").value()->data, "value");
+  EXPECT_EQ(client->Info()[0].name, "group-00000000000000a1");
+}
+
+TEST_F(GroupClientTest, WithoutAPrimaryACallEndsAtItsDeadline) {
+  a_.Serve(ServerNs() + kLongNs);
+  const auto client = Connect(Both());
+  ASSERT_NE(client, nullptr);
+  a_.Die();
+  EXPECT_TRUE(absl::IsUnavailable(client->Get("key", milliseconds(100)).status()));
+  EXPECT_TRUE(absl::IsUnavailable(client->Put("key", "value", {}, milliseconds(100)).status()));
+  EXPECT_FALSE(client->Info()[0].unreachable);
+  b_.Serve(ServerNs() + kLongNs);
+  EXPECT_TRUE(client->Put("key", "value").ok());
+}
+
+// What was acknowledged is there after the fail-over, and calls that wait for a primary succeed.
+TEST_F(GroupClientTest, AFailOverInTheMiddleOfGetsAndPuts) {
+  constexpr int kKeys = 16, kRounds = 100;  // before the fail-over, and after it
+  a_.CopyTo(&b_);
+  a_.Serve(ServerNs() + kLongNs);
+  const auto client = Connect(Both());
+  ASSERT_NE(client, nullptr);
+  std::atomic<int> round = 0;
+  std::atomic<bool> done = false;
+  int unknown = 0;
+  std::thread user([&] {
+    for (; !done; ++round) {
+      const std::string key = absl::StrCat("key", round % kKeys);
+      const std::string value = absl::StrCat(round.load());
+      const absl::Status put = client->Put(key, value).status();
+      // One request may have been under way when the primary died.
+      unknown += !put.ok();
+      const auto got = client->Get(key);
+      EXPECT_TRUE(got.ok()) << got.status();
+      if (!put.ok() || !got.ok()) continue;
+      EXPECT_TRUE(got->has_value()) << "lost: " << key;
+      if (got->has_value()) {
+        EXPECT_EQ((*got)->data, value);
+      }
+    }
+  });
+  while (round < kRounds) std::this_thread::yield();
+  const uint64_t before = client->Info()[0].incarnation;
+  a_.Die();
+  b_.Serve(ServerNs() + kLongNs);
+  for (const int until = round + kRounds; round < until;) std::this_thread::yield();
+  done = true;
+  user.join();
+  EXPECT_LE(unknown, 1);
+  EXPECT_NE(client->Info()[0].incarnation, before);
+  EXPECT_TRUE(client->Info()[0].connected);
+}
+
+// The old primary's memory can still be READ, and has the old value. `leave` says how it ends.
+class DeposedTest : public GroupClientTest {
+ protected:
+  void FindNothingStaleAfter(const std::function<void()>& leave) {
+    a_.CopyTo(&b_);
+    a_.Serve(ServerNs() + kLongNs);
+    const auto client = Connect(Both());
+    ASSERT_NE(client, nullptr);
+    ASSERT_TRUE(client->Put("key", "old").ok());
+    // From here on its lease is short, and nobody extends it.
+    const int64_t end_ns = ServerNs() + 400 * kNsPerMs;
+    std::atomic<bool> written = false, done = false;
+    std::atomic<int> reads = 0;
+    a_.standing().SetLeaseEnd(end_ns);
+    const auto reader = Connect(Both());  // its grant tells the short lease
+    ASSERT_NE(reader, nullptr);
+    std::thread user([&] {
+      while (!done) {
+        const bool late = written;
+        const auto got = reader->Get("key");
+        ASSERT_TRUE(got.ok()) << got.status();
+        ASSERT_TRUE(got->has_value());
+        ++reads;
+        if (late) {
+          EXPECT_EQ((*got)->data, "new") << "a stale READ was believed";
+        }
+        done = (*got)->data == "new";
+      }
+    });
+    while (reads < 10 && ServerNs() < end_ns) std::this_thread::yield();
+    leave();
+    WaitOut(end_ns);
+    b_.Serve(ServerNs() + kLongNs);
+    const auto writer = Connect(absl::StrCat("cluster:", b_.address()));
+    EXPECT_NE(writer, nullptr);
+    if (writer != nullptr) {
+      EXPECT_TRUE(writer->Put("key", "new").ok());
+    }
+    written = true;
+    user.join();
+    EXPECT_GE(reader->Info()[0].reads_disbelieved, 1u);
+    a_.Continue();
+    EXPECT_EQ(reader->Get("key").value()->data, "new");
+  }
+};
+
+TEST_F(DeposedTest, ThePrimaryAnswersButHasNoLease) {
+  FindNothingStaleAfter([this] {
+    a_.standing().SetServes(false);
+    a_.standing().SetElsewhere(ReasonOf({b_.address(), 2}));
+  });
+}
+
+TEST_F(DeposedTest, ThePrimaryIsStopped) {
+  FindNothingStaleAfter([this] { a_.Stop(); });
+}
+
+}  // namespace
+}  // namespace gannet
