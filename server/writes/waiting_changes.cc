@@ -114,7 +114,13 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus sta
     undone.push_back(entry.ticket);
   }
   last_.erase(hash.value());
-  const uint64_t ticket = Push({.position = place->end, .hash = hash, .key = key});
+  // The deletion waits as any other does, so a refusal that tells of it waits for it.
+  keys_.Add(hash);
+  const uint64_t ticket = Push({.position = place->end,
+                                .hash = hash,
+                                .key = key,
+                                .kind = Kind::kDelete,
+                                .version = version});
   for (const uint64_t it : undone) undone_[it] = {ticket, status};
   any_undone_.store(true, std::memory_order_relaxed);
   return true;

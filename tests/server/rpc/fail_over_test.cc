@@ -18,98 +18,13 @@
 
 #include "server/rpc/adopt_sessions.h"
 #include "server/session/session_copies.h"
+#include "tests/server/rpc/kept_stream.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
 #include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {
-
-// The stream of a group, of which the test decides how much is committed.
-class Stream : public ChangeConsumer {
- public:
-  struct Record {
-    explicit Record(const Change& of) : change(of), key(of.key), value(of.value), is_change(true) {}
-    explicit Record(const SessionRecord& of) : session(of), answers(of.answers) {}
-
-    Change Own() const {
-      Change own = change;
-      own.key = key;
-      own.value = value;
-      return own;
-    }
-    void GiveTo(SessionCopies* copies) const {
-      if (is_change) return copies->Take(Own());
-      SessionRecord own = session;
-      own.answers = answers;
-      copies->Take(own);
-    }
-
-    Change change{};
-    SessionRecord session{};
-    std::string key, value, answers;
-    bool is_change = false;
-    uint64_t end = 0;  // position
-  };
-
-  bool Take(const Change& change, ChangePlace* place) override {
-    Add(Record(change), place->end);
-    return true;
-  }
-  void TakeSession(const SessionRecord& record) override { Add(Record(record), end_); }
-  uint64_t safe() const override { return safe_; }
-
-  void Commit(size_t records) {
-    committed_ = std::max(committed_, records);
-    if (committed_ > 0) safe_ = log_[committed_ - 1].end;
-  }
-  // The next primary has the first `records`. Its positions begin at 0 again.
-  void TakeOver(size_t records) {
-    log_.erase(log_.begin() + static_cast<ptrdiff_t>(records), log_.end());
-    for (Record& record : log_) record.end = 0;
-    joined_at_.reset();
-    end_ = safe_ = 0;
-    committed_ = records;
-    copies_ = CopiesOf(records);
-    copies_.ForgetUndone();
-  }
-  // A member joins here. It gets the sessions first, and has all records that follow.
-  void Join() {
-    joined_at_ = log_.size();
-    joiner_ = SessionCopies();
-    copies_.ForEachRecord([this](const SessionRecord& record) { joiner_.Take(record); });
-  }
-  bool joined() const { return joined_at_.has_value(); }
-  SessionCopies CopiesOf(size_t records) const {
-    SessionCopies copies;
-    for (size_t i = 0; i < records; ++i) log_[i].GiveTo(&copies);
-    return copies;
-  }
-  SessionCopies CopiesOfJoiner(size_t records) const {
-    SessionCopies copies = joiner_;
-    for (size_t i = *joined_at_; i < records; ++i) log_[i].GiveTo(&copies);
-    return copies;
-  }
-
-  const std::deque<Record>& log() const { return log_; }
-  size_t committed() const { return committed_; }
-  size_t joined_at() const { return *joined_at_; }
-
- private:
-  void Add(Record record, uint64_t end) {
-    record.GiveTo(&copies_);
-    record.end = end_ = end;
-    log_.push_back(std::move(record));
-  }
-
-  std::deque<Record> log_;
-  uint64_t end_ = 0;
-  uint64_t safe_ = 0;
-  size_t committed_ = 0;
-  SessionCopies copies_;  // the primary's own
-  std::optional<size_t> joined_at_;
-  SessionCopies joiner_;  // as it was when it joined
-};
 
 // A request, and what its client was told.
 struct Request {
@@ -248,7 +163,7 @@ class FailOverTest : public ServerTest {
     });
     uint64_t version = 0;
     for (size_t i = 0; i < records; ++i) {
-      const Stream::Record& record = stream_.log()[i];
+      const KeptStream::Record& record = stream_.log()[i];
       version = std::max({version, record.change.version, record.session.undone_by});
       if (!record.is_change) continue;
       ASSERT_EQ(server().store().Apply(record.Own(), now().wall_ms), ReplyStatus::kOk);
@@ -285,7 +200,7 @@ class FailOverTest : public ServerTest {
     return value.substr(0, read.value_bytes);
   }
 
-  Stream stream_;
+  KeptStream stream_;
 };
 
 // One run: clients with random requests, lost connections, and fail-overs.
@@ -295,7 +210,7 @@ class RandomRun {
     std::function<void(size_t records, bool joiner)> fail_over;
     std::function<std::optional<std::string>(const std::string&)> seen;
   };
-  RandomRun(ServerTest* server, Stream* stream, Primary primary, uint64_t seed)
+  RandomRun(ServerTest* server, KeptStream* stream, Primary primary, uint64_t seed)
       : server_(server), stream_(stream), primary_(std::move(primary)), random_(seed) {}
 
   void Do() {
@@ -414,7 +329,7 @@ class RandomRun {
   }
 
   ServerTest* const server_;
-  Stream* const stream_;
+  KeptStream* const stream_;
   const Primary primary_;
   std::mt19937_64 random_;
   std::vector<Client> clients_;
@@ -467,6 +382,38 @@ TEST_F(FailOverTest, AStepOfAFlushIsNotExecutedAgainAfterALaterPut) {
   EXPECT_EQ(client.peer->Call(flush)->status(), ReplyStatus::kOk);
   EXPECT_EQ(client.peer->Call(put, "k", "v")->status(), ReplyStatus::kOk);
   EXPECT_EQ(Seen("k"), "v");
+}
+
+// The refusal waits for the deletion that it tells of, and the PUT is decided meanwhile.
+TEST_F(FailOverTest, ARefusalThatWaitsIsNotExecutedAgainAfterALaterPut) {
+  Start(0, {});
+  Client client;
+  ASSERT_TRUE(client.Connect(this));
+  client.requests = {{.opcode = Opcode::kPut, .key = "k", .value = "1", .sequence = 1},
+                     {.opcode = Opcode::kDelete, .key = "k", .value = "", .sequence = 2},
+                     {.opcode = Opcode::kDelete, .key = "k", .value = "", .sequence = 3},
+                     {.opcode = Opcode::kPut, .key = "k", .value = "2", .sequence = 4}};
+  for (int i = 0; i < 4; ++i) client.SendNext();
+  const auto puts = [this] {
+    return std::ranges::count_if(stream_.log(), [](const KeptStream::Record& record) {
+      return record.is_change && record.change.kind == Change::Kind::kPut;
+    });
+  };
+  ASSERT_TRUE(StepUntil([&] { return puts() == 2; }));
+  client.Receive();
+  EXPECT_EQ(client.told, 0u) << "nothing is committed";
+  client.peer.reset();
+  FailOver(stream_.log().size());
+  ASSERT_TRUE(client.Connect(this));
+  for (int i = 0; i < 4; ++i) client.SendNext();
+  ASSERT_TRUE(StepUntil([&] {
+    CommitAll();
+    client.Receive();
+    return client.done(4);
+  }));
+  EXPECT_EQ(client.requests[1].told->status, static_cast<uint8_t>(ReplyStatus::kOk));
+  EXPECT_EQ(client.requests[2].told->status, static_cast<uint8_t>(ReplyStatus::kNotFound));
+  EXPECT_EQ(Seen("k"), "2");
 }
 
 TEST_F(FailOverTest, ASessionThatIsNotInTheStreamIsUnknown) {

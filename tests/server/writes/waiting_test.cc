@@ -269,6 +269,20 @@ TEST_F(WaitingTest, RecordsWhichRequestsAnUndoUndoes) {
   EXPECT_TRUE(writes_->TakeUndone(undone.ticket).has_value());
 }
 
+// Otherwise it would be told that the key is absent, and find the write there after a crash.
+TEST_F(WaitingTest, ARefusalThatTellsOfAnUndoWaitsForItsDeletion) {
+  Make(1 << 20, /*index_slots=*/64);
+  for (int i = 0; i < 200; ++i) Put("key" + std::to_string(i), "value");
+  writes_->Publish(200);
+  ASSERT_EQ(sink_.changes.back(), "delete key199");
+  const Decided refused = Delete("key199");
+  EXPECT_EQ(StatusOf(refused), ReplyStatus::kNotFound);
+  EXPECT_GT(refused.ticket, writes_->published());
+  PublishAll();
+  EXPECT_GE(writes_->published(), refused.ticket);
+  EXPECT_EQ(Delete("key199").ticket, 0u) << "nothing waits any more";
+}
+
 // Another worker may undo the write of which a refusal tells before the refusal is recorded.
 TEST_F(WaitingTest, RecordsNoAnswerThatWasUndoneAlready) {
   const SessionAnswer answer = {.sequence = 5, .words = {}, .opcode = 2, .status = 2, .zero = {}};
