@@ -55,7 +55,11 @@ Joiner::Step Joiner::Poll(int64_t now_ns) {
   }
   session_->Poll(now_ns);
   deadline_ns_ = session_->deadline_ns();
-  if (session_->ready() && may_walk_) WalkOn(now_ns);
+  if (session_->ready() && may_walk_) {
+    WalkOn(now_ns);
+  } else if (session_->ready()) {
+    session_->Acknowledge(session_->view().index.generation);
+  }
   if (!session_->status().ok()) return Fail(session_->status());
   return step_;
 }
@@ -68,7 +72,7 @@ bool Joiner::PrepareToSleep(int64_t now_ns) {
 void Joiner::WalkOn(int64_t now_ns) {
   if (!walk_) {
     walk_.emplace(&session_->view(), nullptr, 0, IndexWalk::Windows::kReadAgain);
-    run_generation_ = session_->grant().index.generation;
+    run_generation_ = session_->view().index.generation;
     advanced_ns_ = now_ns;
   }
   wall_ms_ = options_.wall_ms();

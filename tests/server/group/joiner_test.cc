@@ -78,27 +78,30 @@ TEST_F(JoinerTest, GoesWrongIfItDoesNotKnowWhatTheStreamDeleted) {
   EXPECT_TRUE(GoesWrong());
 }
 
-// One key, and a change of it after each number of Polls, until the joiner is done before it.
+// One key, and a change of it after each number of Polls since the joiner was connected, until the
+// joiner is done before it.
 class MomentTest : public JoinerTest {
  protected:
+  // Joins, and makes the change at that moment. Returns false if the joiner was done before.
+  bool JoinAndChangeAt(int moment, std::string_view value, const std::function<void()>& change) {
+    MakeBackup(64 * kMegabyte, 1000);
+    Put("key", value);
+    Join();
+    bool changed = false;
+    const auto between = [&, poll = 0]() mutable {
+      if (!joiner().session().ready() || poll++ != moment) return;
+      changed = true;
+      change();
+    };
+    EXPECT_EQ(Finish(between), Joiner::Step::kDone) << joiner().status();
+    return changed;
+  }
   // Returns how many joins went wrong.
   int JoinAtEachMoment(std::string_view value, const std::function<void()>& change) {
     int wrong = 0;
-    bool changed = true;
-    for (int moment = 0; changed; ++moment) {
-      changed = false;
-      MakeBackup(64 * kMegabyte, 1000);
-      Put("key", value);
-      Join();
-      const auto between = [&, poll = 0]() mutable {
-        if (poll++ != moment) return;
-        changed = true;
-        change();
-      };
-      EXPECT_EQ(Finish(between), Joiner::Step::kDone) << joiner().status();
+    for (moments_ = 0; JoinAndChangeAt(moments_, value, change); ++moments_) {
       ApplySome(UINT64_MAX);
       wrong += Difference().empty() ? 0 : 1;
-      moments_ = moment;
     }
     return wrong;
   }
@@ -143,25 +146,17 @@ TEST_F(MomentTest, AKeyThatExpiredAndWasSweptDoesNotComeBack) {
 
 // Another long value gets the block of a key that moves, as the stream tells nothing of moves.
 TEST_F(MomentTest, OfALongValueThatMovesNothingElseIsBelieved) {
-  StartPrimary([](Server::Options* options) { options->memory_bytes = 64 * kMegabyte; });
-  const std::string value(9 * kMegabyte, 'v');
-  std::string last;
+  StartPrimary([](Server::Options* options) { options->index_slots = 100; });
+  const std::string value(5 * kMegabyte, 'v');
   const auto move = [&] {
     Put("key", "short for a moment");
-    Put("other", std::string(9 * kMegabyte, 'o'));
+    Put("other", std::string(value.size(), 'o'));
     Put("key", value);
     relay_.Begin();
     Put("other", "");
   };
   int wrong = 0;
-  for (int moment = 0; moment < 60; ++moment) {
-    MakeBackup(64 * kMegabyte, 1000);
-    Put("key", value);
-    Join();
-    const auto between = [&, poll = 0]() mutable {
-      if (poll++ == moment) move();
-    };
-    EXPECT_EQ(Finish(between), Joiner::Step::kDone) << joiner().status();
+  for (moments_ = 0; JoinAndChangeAt(moments_, value, move); ++moments_) {
     std::string copied(value.size(), '\0');
     backup()->Get("key", std::as_writable_bytes(std::span(copied)), 1);
     wrong += copied == value ? 0 : 1;
@@ -193,22 +188,36 @@ TEST_F(JoinerTest, GoesOnWhileThePrimarysIndexGrows) {
   EXPECT_EQ(stats().rpcs, 0u);
 }
 
-// The primary frees the memory of an old index when all its clients say that they READ it no more.
-TEST_F(JoinerTest, AcknowledgesANewIndex) {
-  StartPrimary([](Server::Options* options) { options->index_slots = 2000; });
-  MakeBackup(32 * kMegabyte, 2000);
-  PutKeys(1500);
-  Join();
-  uint64_t next = 1500;
-  const uint64_t generation = server().store().index_generation();
-  const auto between = [&] {
-    if (server().store().index_generation() == generation) {
-      for (int i = 0; i < 40; ++i, ++next) Put(Key(next), Key(next));
-    }
-    Advance(kNsPerMs);
-  };
-  EXPECT_EQ(Finish(between), Joiner::Step::kDone) << joiner().status();
-  EXPECT_GT(server().store().index_generation(), generation);
+// The primary frees the memory of an old index once all its clients say that they READ it no more.
+TEST_F(JoinerTest, SaysThatItREADsAnOldIndexNoMore) {
+  StartPrimary([](Server::Options* options) { options->index_slots = 20'000; });
+  MakeBackup(32 * kMegabyte, 20'000);
+  PutKeys(16'000);
+  for (const bool walks : {true, false}) {
+    auto joiner = Joiner::Begin(JoinOptions());
+    ASSERT_TRUE(joiner.ok()) << joiner.status();
+    const auto poll = [&] {
+      Advance(kNsPerMs);
+      return (*joiner)->Poll(now().monotonic_ns) != Joiner::Step::kGoesOn;
+    };
+    EXPECT_TRUE(StepUntil([&] { return poll() || (*joiner)->session().ready(); }));
+    if (walks) (*joiner)->BeginWalk();
+    const uint64_t generation = server().store().index_generation();
+    uint64_t next = 0;
+    const auto grown = [&] { return server().store().index_generation() > generation; };
+    EXPECT_TRUE(StepUntil([&] {
+      for (int i = 0; i < 100; ++i, ++next) Put(absl::StrCat(walks, Key(next)), "");
+      return poll() || grown();
+    }));
+    const auto freed = [&] {
+      const Superblock superblock = server().store().superblock();
+      const uint64_t one = superblock.index.buckets() * kBucketBytes;
+      return server().store().heap().table_bytes() < one + one / 4;
+    };
+    EXPECT_FALSE(freed());
+    EXPECT_TRUE(StepUntil([&] { return freed() || poll(); }));
+    EXPECT_TRUE(freed()) << (*joiner)->status();
+  }
 }
 
 TEST_F(JoinerTest, CopiesLongValuesByREADsOfTheirPieces) {
