@@ -70,9 +70,6 @@ class FetchSession {
   const IndexView& view() const { return view_; }
   // Asks the server for news of the index. Any number of calls send one heartbeat.
   void WantIndex() { index_wanted_ = true; }
-  // Grows with every answer to a heartbeat.
-  uint64_t heartbeats_answered() const { return answered_; }
-  uint64_t heartbeats_sent() const { return sent_; }
   // Takes note that no READ is under way, nor will be posted, of an index older than this one. The
   // next heartbeat says so, and goes out at once if that is news.
   void Acknowledge(uint64_t generation) {

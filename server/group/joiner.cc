@@ -204,11 +204,9 @@ void Joiner::OnLongHead(uint32_t item, const IndexWalk::Item& head) {
   const uint64_t end = LargeValueOffset(head.key.size()) + head.header.value_bytes;
   if (end > walk_->items()[item].read_bytes()) return walk_->OnItemLost(item);
   version_max_ = std::max(version_max_, head.header.version);
-  const KeyHash hash = options_.store->HashOf(head.key);
-  if (IsExpired(head.header) || filter_.Has(hash) ||
-      options_.store->Has(hash, head.key, wall_ms_)) {
-    return;
-  }
+  Store& store = *options_.store;
+  if (IsExpired(head.header) || filter_.Has(store.HashOf(head.key))) return;
+  if (store.Get(head.key, {}, wall_ms_).status != ReplyStatus::kNotFound) return;
   longs_.push_back({.item = item, .header = head.header, .key = std::string(head.key), .at = 0});
 }
 
