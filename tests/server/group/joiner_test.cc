@@ -176,6 +176,30 @@ TEST_F(MomentTest, OfALongValueThatMovesNothingElseIsBelieved) {
   EXPECT_GT(moments_, 5);
 }
 
+TEST_F(JoinerTest, GoesOnWhileThePrimarysIndexGrows) {
+  StartPrimary([](Server::Options* options) {
+    options->memory_bytes = 64 * kMegabyte;
+    options->index_slots = 2000;
+  });
+  MakeBackup(64 * kMegabyte, 2000);
+  PutKeys(1500);
+  Join();
+  uint64_t next = 1500;
+  const auto between = [&] {
+    if (next < 40'000) {
+      for (int i = 0; i < 40; ++i, ++next) Put(Key(next), Key(next));
+    }
+    ApplySome(random_() % 30);
+    Advance(kNsPerMs);
+  };
+  EXPECT_EQ(Finish(between), Joiner::Step::kDone) << joiner().status();
+  ApplySome(UINT64_MAX);
+  EXPECT_EQ(Difference(), "");
+  EXPECT_GE(stats().index_growths, 1u);
+  EXPECT_GE(backup().Stats().index_growths, 1u);
+  EXPECT_EQ(stats().rpcs, 0u);
+}
+
 // The primary frees the memory of an old index once all its clients say that they READ it no more.
 TEST_F(JoinerTest, SaysThatItREADsAnOldIndexNoMore) {
   StartPrimary([](Server::Options* options) { options->index_slots = 20'000; });
