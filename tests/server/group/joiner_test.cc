@@ -204,7 +204,7 @@ TEST_F(JoinerTest, GoesOnWhileThePrimarysIndexGrows) {
 TEST_F(JoinerTest, SaysThatItREADsAnOldIndexNoMore) {
   StartPrimary([](Server::Options* options) {
     options->index_slots = 20'000;
-    options->silence_ms = 200;  // so it hears of the new index before its walk is over
+    options->silence_ms = 2000;
   });
   MakeBackup(32 * kMegabyte, 20'000);
   PutKeys(16'000);
@@ -212,7 +212,7 @@ TEST_F(JoinerTest, SaysThatItREADsAnOldIndexNoMore) {
     auto joiner = Joiner::Begin(JoinOptions());
     ASSERT_TRUE(joiner.ok()) << joiner.status();
     const auto poll = [&] {
-      Advance(kNsPerMs);
+      Advance(20 * kNsPerMs);  // ten of them are a heartbeat, by which it hears of the new index
       return (*joiner)->Poll(now().monotonic_ns) != Joiner::Step::kGoesOn;
     };
     EXPECT_TRUE(StepUntil([&] { return poll() || (*joiner)->session().ready(); }));
@@ -221,7 +221,7 @@ TEST_F(JoinerTest, SaysThatItREADsAnOldIndexNoMore) {
     uint64_t next = 0;
     const auto grown = [&] { return server().store().index_generation() > generation; };
     EXPECT_TRUE(StepUntil([&] {
-      for (int i = 0; i < 100; ++i, ++next) Put(absl::StrCat(walks, Key(next)), "");
+      for (int i = 0; i < 500; ++i, ++next) Put(absl::StrCat(walks, Key(next)), "");
       return poll() || grown();
     }));
     const auto freed = [&] {
@@ -396,7 +396,9 @@ TEST_F(JoinerTest, FailsIfTheIndexHasNoSlotForLong) {
   StartPrimary();
   MakeBackup(32 * kMegabyte, 100, /*grows=*/false);
   PutKeys(1000);
-  Join();
+  Joiner::Options options = JoinOptions();
+  options.stuck_ns_max = kNsPerSecond;  // sooner than anybody seems silent
+  Join(std::move(options));
   const auto between = [this] {
     if (joiner().session().ready()) Advance(100 * kNsPerMs);
   };
