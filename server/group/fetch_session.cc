@@ -203,7 +203,7 @@ void FetchSession::OnMessage(std::span<const std::byte> message) {
 }
 
 void FetchSession::PollControl(int64_t now_ns) {
-  const bool asks = index_wanted_ && sent_ == answered_;
+  const bool asks = (index_wanted_ || unsaid_) && sent_ == answered_;
   if (now_ns < next_control_ns_ && !asks) return;
   next_control_ns_ = now_ns + kControlNs;
   if (connector_->Poll(now_ns) >= Connector::Step::kClosed) {
@@ -236,6 +236,7 @@ void FetchSession::SendHeartbeat(int64_t now_ns) {
   if (PostSend(connector_->connection()->qp(), &send) != PostResult::kPosted) {
     return Fail(absl::UnavailableError(absl::StrCat(server(), ": the device refused a heartbeat")));
   }
+  unsaid_ = false;
   ++sent_;
   ++sends_in_flight_;
   sent_ns_ = now_ns;

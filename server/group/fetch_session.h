@@ -70,11 +70,12 @@ class FetchSession {
   const IndexView& view() const { return view_; }
   // Asks the server for news of the index. Any number of calls send one heartbeat.
   void WantIndex() { index_wanted_ = true; }
-  // Grows with every answer to a heartbeat.
-  uint64_t heartbeats_answered() const { return answered_; }
-  uint64_t heartbeats_sent() const { return sent_; }
-  // Takes note that no READ is under way, nor will be posted, of an index older than this one.
-  void Acknowledge(uint64_t generation) { acknowledged_ = static_cast<uint32_t>(generation); }
+  // Takes note that no READ is under way, nor will be posted, of an index older than this one. The
+  // next heartbeat says so, and goes out at once if that is news.
+  void Acknowledge(uint64_t generation) {
+    unsaid_ |= acknowledged_ != static_cast<uint32_t>(generation);
+    acknowledged_ = static_cast<uint32_t>(generation);
+  }
 
   uint32_t room() const { return kReadsMax - in_flight_ - chained_; }
   uint32_t in_flight() const { return in_flight_; }
@@ -146,6 +147,7 @@ class FetchSession {
   uint32_t acknowledged_ = 0;
   uint32_t newest_ = 0;
   bool index_wanted_ = false;
+  bool unsaid_ = false;  // what was acknowledged
   uint64_t sent_ = 0;
   uint64_t answered_ = 0;
   int64_t sent_ns_ = 0;

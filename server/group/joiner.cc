@@ -55,7 +55,11 @@ Joiner::Step Joiner::Poll(int64_t now_ns) {
   }
   session_->Poll(now_ns);
   deadline_ns_ = session_->deadline_ns();
-  if (session_->ready() && may_walk_) WalkOn(now_ns);
+  if (session_->ready() && may_walk_) {
+    WalkOn(now_ns);
+  } else if (session_->ready()) {
+    session_->Acknowledge(session_->view().index.generation);
+  }
   if (!session_->status().ok()) return Fail(session_->status());
   return step_;
 }
@@ -68,7 +72,7 @@ bool Joiner::PrepareToSleep(int64_t now_ns) {
 void Joiner::WalkOn(int64_t now_ns) {
   if (!walk_) {
     walk_.emplace(&session_->view(), nullptr, 0, IndexWalk::Windows::kReadAgain);
-    run_generation_ = session_->grant().index.generation;
+    run_generation_ = session_->view().index.generation;
     advanced_ns_ = now_ns;
   }
   wall_ms_ = options_.wall_ms();
@@ -200,11 +204,9 @@ void Joiner::OnLongHead(uint32_t item, const IndexWalk::Item& head) {
   const uint64_t end = LargeValueOffset(head.key.size()) + head.header.value_bytes;
   if (end > walk_->items()[item].read_bytes()) return walk_->OnItemLost(item);
   version_max_ = std::max(version_max_, head.header.version);
-  const KeyHash hash = options_.store->HashOf(head.key);
-  if (IsExpired(head.header) || filter_.Has(hash) ||
-      options_.store->Has(hash, head.key, wall_ms_)) {
-    return;
-  }
+  Store& store = *options_.store;
+  if (IsExpired(head.header) || filter_.Has(store.HashOf(head.key))) return;
+  if (store.Get(head.key, {}, wall_ms_).status != ReplyStatus::kNotFound) return;
   longs_.push_back({.item = item, .header = head.header, .key = std::string(head.key), .at = 0});
 }
 

@@ -38,7 +38,8 @@ namespace gannet {
 //
 // After kDone the store has every item that the primary had at S and that did not change since, and
 // what changed since comes by the stream. So the store is the primary's once the stream was
-// applied up to where it was when Poll returned kDone. After kFailed the store is of no use.
+// applied up to where it was when Poll returned kDone. After kFailed the store is of no use. Either
+// way, destroy the joiner soon: its session sends no more heartbeats.
 //
 // 1. An item is inserted only if the stream brought nothing for its key: the key has no item, and
 //    the filter does not know it. An expired item is not inserted.

@@ -105,10 +105,8 @@ class Store : private Items {
   // Makes a change that was recorded elsewhere, with its own version. An item that has expired is
   // not made. Otherwise as above. kTryAgain, kIndexFull: let the index grow.
   ReplyStatus Apply(const Change& change, uint64_t now_ms);
-  // Does the same with a put, but only if the key has no item. kExists: it has one.
+  // Does the same with a put. kExists: the key has an item, and nothing was done.
   ReplyStatus ApplyIfAbsent(const Change& put, uint64_t now_ms);
-  // Returns whether the key has an item.
-  bool Has(KeyHash hash, std::string_view key, uint64_t now_ms);
 
   // Returns the item at a slot as the change that made it. REQUIRES: it stays as it is meanwhile.
   Change ItemAt(Slot slot) const;
@@ -253,7 +251,6 @@ class Store : private Items {
   Change DeletionOf(Slot slot);
   // Removes a slot that Install inserted.
   void TakeBack(KeyHash hash, Slot slot);
-  // kExists: there is an item, and `over_item` says not to replace it.
   ReplyStatus ApplyPut(const Change& put, uint64_t now_ms, bool over_item);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
@@ -261,8 +258,7 @@ class Store : private Items {
   // changes, or the sink refuses. REQUIRES: the lock of the item's home.
   bool Evict(const Index::Found& found);
 
-  // store_tidy.cc. Returns nullptr if there is no room, even after a bounded search for expired
-  // items and for items to move. REQUIRES: no lock is held.
+  // store_tidy.cc. Returns nullptr if bounded work makes no room. REQUIRES: no lock is held.
   std::byte* AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms);
   // REQUIRES: the lock of this home, or of a home so near that its lock covers all that is touched.
   size_t RemoveExpired(IndexTable& table, uint64_t home, uint64_t now_ms);
@@ -283,8 +279,7 @@ class Store : private Items {
   void PrepareIndex(uint64_t buckets) GANNET_REQUIRES(grow_mutex_);
   void MigrateHomes(uint64_t homes) GANNET_REQUIRES(grow_mutex_);
   GANNET_UNCHECKED_LOCKS void HelpGrowing();
-  // Returns kTryAgain if the index has no slot for a key, but soon will. Otherwise counts and
-  // returns kIndexFull.
+  // Returns kTryAgain if the index will soon have a slot. Otherwise counts a kIndexFull.
   ReplyStatus NoSlot();
   void AskForGrowth();
 

@@ -24,10 +24,6 @@ ReplyStatus Store::ApplyIfAbsent(const Change& put, uint64_t now_ms) {
   return ApplyPut(put, now_ms, /*over_item=*/false);
 }
 
-bool Store::Has(KeyHash hash, std::string_view key, uint64_t now_ms) {
-  return Locked(*this, hash, key, now_ms).item.there();
-}
-
 ReplyStatus Store::ApplyPut(const Change& put, uint64_t now_ms, bool over_item) {
   if (!WithinLimits(put.key, put.value.size())) return ReplyStatus::kInvalidArgument;
   const KeyHash hash = HashOf(put.key);
