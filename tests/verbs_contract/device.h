@@ -30,9 +30,10 @@ struct Device {
 const Device& TheDevice();
 void UseDevice(const Device& device);
 
-// Finds the device of this name (or the first one if the name is empty) and an address of it. On
-// failure returns false and says why on stderr.
-bool ChooseDevice(const std::string& name);
+// Finds the device of this name, and whether this IPv4 address leads to it. An empty name is the
+// first device, an empty address the first one of the device. On failure returns false and says why
+// on stderr.
+bool ChooseDevice(const std::string& name, const std::string& address);
 
 #define SKIP_WITHOUT_ATOMICS() \
   if (!TheDevice().has_atomics()) GTEST_SKIP() << "its atomic_cap is IBV_ATOMIC_NONE"
