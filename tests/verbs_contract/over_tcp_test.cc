@@ -9,7 +9,8 @@
 namespace verbs_contract {
 namespace {
 
-// Returns whether a descriptor is a TCP connection whose other end is itself, as softverbs makes one.
+// Returns whether a descriptor is a TCP connection whose other end is itself, as softverbs makes
+// one.
 bool IsItsOwnPeer(int fd) {
   sockaddr_storage own{}, peer{};
   socklen_t own_size = sizeof(own), peer_size = sizeof(peer);
