@@ -26,6 +26,8 @@ constexpr int64_t kSpinNs = 20'000;  // a wake-up costs more than this on most m
 constexpr int kSpinCredit = 8;
 constexpr uint32_t kSpinAnywayEvery = 64;
 constexpr int kTurnsToSleep = 16;
+// A thread that posts sends when so much waits. Some thirty READs share a system call then.
+constexpr uint64_t kLeftToPollMax = 2048;
 constexpr size_t kMaxRefusals = 256;  // only a hostile peer causes more refusals at once
 
 }  // namespace
@@ -36,6 +38,7 @@ void Engine::Poll() {
   // Relaxed, and not one atomic increment: the loop thread only checks whether the count changes.
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!mutex_.try_lock()) return;  // the holder of the lock drives already
+  RingForPostsLocked();
   const bool worked = DriveForApplicationLocked(false);
   if (acks_owe_rings_ && !worked && ++quiet_polls_ > 1) RingForAcksLocked();
   // While peers ring a bell, it stays asleep: the application armed a CQ, may stop polling at any
@@ -214,6 +217,26 @@ void Engine::RingForAcksLocked() {
   }
 }
 
+bool Engine::LeaveToPoll(Link& link) {
+  // Relaxed: only a hint that keeps others from the exchange below.
+  if (!link.remote() || !polled_steadily_.load(std::memory_order_relaxed)) return false;
+  if (link.UnsentBytes() >= kLeftToPollMax) return false;
+  // Sequentially consistent, as in PublishLocked: either it sees the debt, or we see that the
+  // application polls no more.
+  posts_owe_rings_.store(true, std::memory_order_seq_cst);
+  return polled_steadily_.load(std::memory_order_seq_cst);
+}
+
+void Engine::RingForPostsLocked() {
+  // Sequentially consistent, as in LeaveToPoll.
+  if (!posts_owe_rings_.load(std::memory_order_seq_cst)) return;
+  // Before the links are looked at: a later debt sets it again.
+  posts_owe_rings_.store(false, std::memory_order_seq_cst);
+  for (const std::shared_ptr<Link>& link : links_) {
+    if (link->remote() && link->OwesRing()) link->RingDoorbell();
+  }
+}
+
 bool Engine::DriveLink(Link& link) {
   return link.remote() ? DriveRemoteLink(link) : ExecutePackets(link);
 }
@@ -347,6 +370,8 @@ void Engine::PublishLocked(bool asleep, uint32_t bell) {
   asleep_ = asleep;
   bell_ = bell;
   polled_awake_ = false;
+  polled_steadily_.store(false, std::memory_order_seq_cst);
+  RingForPostsLocked();
   if (asleep) WatchRemoteLocked(true);
   // Sequentially consistent, because a full barrier is needed. If a peer sent a packet before it
   // could see this store, the packet is in the rings that the caller looks at next.
@@ -386,6 +411,7 @@ void Engine::WatchRemoteLocked(bool on) {
 
 void Engine::StartPollStandbyLocked() {
   polled_awake_ = true;
+  polled_steadily_.store(true, std::memory_order_relaxed);
   WatchRemoteLocked(false);
   if (standby_) {
     if (standby_due_ - MonotonicNs() <= Patience::kPollsNsMax) return;
@@ -414,6 +440,7 @@ void Engine::Standby(uint32_t number) {
     standby_ = false;
     if (asleep_ && bell_ == 0) return;
     RingForAcksLocked();
+    RingForPostsLocked();
     // A peer may have rung the application's bell. Its packets are executed now, in case the
     // application is late or never comes.
     if (asleep_) DriveLocked(true);

@@ -1,5 +1,6 @@
-// A target fences: it moves its queue pair to ERR and takes what is flushed. From then on its memory
-// is its own (IBTA 10.3.1.7, 9.7.5.1.5). What a peer saw complete is there, and nothing comes later.
+// A target fences: it moves its queue pair to ERR and takes what is flushed. From then on its
+// memory is its own (IBTA 10.3.1.7, 9.7.5.1.5). What a peer saw complete is there, and nothing
+// comes later.
 #include <algorithm>
 #include <atomic>
 #include <thread>
