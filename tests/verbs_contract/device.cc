@@ -105,6 +105,7 @@ bool ChooseDevice(const std::string& name, const std::string& address) {
                  names.empty() ? " none" : names.c_str());
   }
   if (list != nullptr) ibv_free_device_list(list);
+  device.over_tcp = !address.empty();
   if (chosen) UseDevice(device);
   return chosen;
 }

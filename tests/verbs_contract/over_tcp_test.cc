@@ -30,7 +30,7 @@ bool HasLinkOverTcp() {
 }
 
 TEST(OverTcpTest, TheTwoEndsAreConnectedByTcp) {
-  if (getenv("SOFTVERBS_NET_SELF") == nullptr) GTEST_SKIP() << "without --over-tcp they are not";
+  if (!TheDevice().over_tcp) GTEST_SKIP() << "without --over-tcp they are not";
   Pair pair;
   ibv_sge sge = pair.client().buffer->Sge(0, 8);
   Buffer& target = *pair.server().buffer;
