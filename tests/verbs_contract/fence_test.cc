@@ -89,8 +89,11 @@ void FenceAfter(uint64_t writes) {
 
   EXPECT_EQ(flushed.wr_id, 9u);
   EXPECT_EQ(flushed.status, IBV_WC_WR_FLUSH_ERR);
-  // The last WRITE may have been cut short, which leaves words of the one before it.
-  EXPECT_GE(*std::min_element(then.begin(), then.end()), writer.completed());
+  // The last WRITE may have been cut short, which leaves words of the one before it. On iWARP a
+  // WRITE is complete when its source may be used again (RFC 5040, 2.1): siw's was not there yet.
+  if (!TheDevice().is_iwarp()) {
+    EXPECT_GE(*std::min_element(then.begin(), then.end()), writer.completed());
+  }
   EXPECT_EQ(Words(*server.buffer), then) << "something came later";
 }
 
