@@ -58,6 +58,11 @@ bool IsLinkLocal(const ibv_gid& gid) {
   return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
 }
 
+bool IsLoopback(const ibv_gid& gid) {
+  constexpr uint8_t kLoopbackNet = IN_LOOPBACKNET;
+  return IsMappedIpv4(gid) && gid.raw[12] == kLoopbackNet;
+}
+
 ibv_gid LoopbackGid() { return MappedIpv4({htonl(INADDR_LOOPBACK)}); }
 
 // The order of the table: what the fewest hosts reach comes last.
@@ -158,15 +163,17 @@ class GidTable {
     const LocalAddresses addresses = FindLocalAddresses();
     for (Entry& entry : entries_) entry.valid = false;
     if (const NetConfig* net = Net()) {
-      EnterFixed({net->gid, InterfaceOf(net->gid, addresses.all)});
+      EnterFixed({net->gid, InterfaceOf(net->gid, addresses)});
     }
     for (const Address& address : addresses.all) Enter(address);
     EnterFixed({LoopbackGid(), addresses.loopback});
   }
-  static uint32_t InterfaceOf(const ibv_gid& gid, const std::vector<Address>& addresses) {
-    const auto found = std::find_if(addresses.begin(), addresses.end(),
+  static uint32_t InterfaceOf(const ibv_gid& gid, const LocalAddresses& addresses) {
+    // All of 127.0.0.0/8 is of the loopback interface, which lists only the addresses given to it.
+    if (IsLoopback(gid)) return addresses.loopback;
+    const auto found = std::find_if(addresses.all.begin(), addresses.all.end(),
                                     [&](const Address& each) { return Equal(each.gid, gid); });
-    return found == addresses.end() ? 0 : found->interface;
+    return found == addresses.all.end() ? 0 : found->interface;
   }
   // Enters an address that keeps its index whatever interface has it.
   void EnterFixed(const Address& address) SV_REQUIRES(mutex_) {
@@ -216,19 +223,14 @@ std::vector<Gid> ValidGids() { return Table().All(); }
 std::optional<int> FindGid(const ibv_gid& gid) { return Table().Find(gid); }
 void RefreshGids() { Table().Refresh(); }
 
-namespace {
-
-bool IsLoopback(const ibv_gid& gid) {
-  constexpr uint8_t kLoopbackNet = IN_LOOPBACKNET;
-  return IsMappedIpv4(gid) && gid.raw[12] == kLoopbackNet;
-}
-
-}  // namespace
-
 bool IsGidOfThisHost(const ibv_gid& gid) {
   const NetConfig* net = Net();
   if (net != nullptr && IsLoopback(net->gid) && IsLoopback(gid)) return Equal(gid, net->gid);
   return IsLoopback(gid) || FindGid(gid).has_value();
+}
+
+bool StaysOnThisHost(const ibv_gid& gid) {
+  return IsGidOfThisHost(gid) && !(NetReachesSelf() && Equal(gid, Net()->gid));
 }
 
 bool IsReachable(const ibv_gid& gid, int source) {

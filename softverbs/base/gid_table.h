@@ -45,6 +45,10 @@ std::optional<int> FindGid(const ibv_gid& gid);
 // that tests have several hosts on one.
 bool IsGidOfThisHost(const ibv_gid& gid);
 
+// Returns whether packets to this GID stay on this host: IsGidOfThisHost, and not the address that
+// SOFTVERBS_NET_SELF takes for another host's.
+bool StaysOnThisHost(const ibv_gid& gid);
+
 // Returns whether another host's GID can be reached from the GID at `source`: SOFTVERBS_NET is set,
 // and the source is its address. Reports it if not.
 bool IsReachable(const ibv_gid& gid, int source);

@@ -87,6 +87,14 @@ const NetConfig* Net() {
   return config ? &*config : nullptr;
 }
 
+bool NetReachesSelf() {
+  static const bool reaches = [] {
+    const char* text = getenv("SOFTVERBS_NET_SELF");
+    return Net() != nullptr && text != nullptr && std::string_view(text) == "1";
+  }();
+  return reaches;
+}
+
 bool IsSocketAddress(const ibv_gid& gid) { return IsOfOneHost(gid); }
 
 socklen_t ToSocketAddress(const ibv_gid& gid, uint16_t port, sockaddr_storage* address) {

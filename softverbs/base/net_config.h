@@ -27,6 +27,10 @@ std::optional<NetConfig> ParseNet(std::string_view text);
 // host. A wrong value ends the process with status 2.
 const NetConfig* Net();
 
+// Returns whether SOFTVERBS_NET_SELF is 1: this process reaches the address of SOFTVERBS_NET, its
+// own, by TCP, too. So tests whose two ends are in one process run on the links between hosts.
+bool NetReachesSelf();
+
 // Returns whether a GID is the form of an address that a socket can be bound to or connect to.
 bool IsSocketAddress(const ibv_gid& gid);
 

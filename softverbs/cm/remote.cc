@@ -69,7 +69,7 @@ void HandToListener(uint32_t space, uint16_t port, UniqueFd socket) {
 std::optional<Address> SourceForHost(const Address& destination) {
   const NetConfig* net = Net();
   const ibv_gid to = destination.Unmapped().ToGid();
-  const bool reached = net != nullptr && IsSocketAddress(to) && !IsGidOfThisHost(to) &&
+  const bool reached = net != nullptr && IsSocketAddress(to) && !StaysOnThisHost(to) &&
                        IsMappedIpv4(to) == IsMappedIpv4(net->gid);
   if (!reached) return std::nullopt;
   return ToAddress(net->gid, 0);

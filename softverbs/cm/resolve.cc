@@ -61,7 +61,7 @@ int Resolve(CmId* id, const std::optional<Address>& wanted, const Address& desti
   // Writes a public field before the event, because another thread may get the event.
   destination.CopyTo(&id->route.addr.dst_storage);
   Address source = Address::Wildcard(destination.family());
-  if (local_error != 0) {
+  if (local_error != 0 || (!group && SourceForHost(destination))) {
     if (const int error = ChooseSourceForHost(id, wanted, destination, &source)) {
       id->PushEvent(RDMA_CM_EVENT_ADDR_ERROR, -error);
       return 0;

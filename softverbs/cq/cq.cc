@@ -12,7 +12,8 @@ namespace softverbs {
 namespace {
 
 void RaiseOverrun(Cq& cq) {
-  Report("CQ %p overrun", static_cast<void*>(cq.ibv()));
+  Report("CQ %p overrun: it has %d places, and what finds none is lost",
+         static_cast<void*>(cq.ibv()), cq.ibv()->cqe);
   ibv_async_event event{};
   event.element.cq = cq.ibv();
   event.event_type = IBV_EVENT_CQ_ERR;

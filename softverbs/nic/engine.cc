@@ -36,6 +36,7 @@ void Engine::Poll() {
   // Relaxed, and not one atomic increment: the loop thread only checks whether the count changes.
   polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
   if (!mutex_.try_lock()) return;  // the holder of the lock drives already
+  RingForPostsLocked();
   const bool worked = DriveForApplicationLocked(false);
   if (acks_owe_rings_ && !worked && ++quiet_polls_ > 1) RingForAcksLocked();
   // While peers ring a bell, it stays asleep: the application armed a CQ, may stop polling at any
@@ -218,18 +219,6 @@ bool Engine::DriveLink(Link& link) {
   return link.remote() ? DriveRemoteLink(link) : ExecutePackets(link);
 }
 
-// Sends the answers of one turn together. Each by itself would be a system call and a TCP segment,
-// which cost several times as much as a READ of a few bytes.
-bool Engine::DriveRemoteLink(Link& link) {
-  const bool received = ReceiveRemote(link);
-  const RingFor before = std::exchange(ring_for, RingFor::kNone);
-  sent_more_than_acks = false;
-  const bool worked = ExecutePackets(link);
-  ring_for = before;
-  if (link.OwesRing() && (before == RingFor::kAll || sent_more_than_acks)) link.RingDoorbell();
-  return worked || received;
-}
-
 bool Engine::ExecutePackets(Link& link) {
   RingConsumer& ring = link.consumer();
   PacketHeader header;
@@ -253,37 +242,6 @@ bool Engine::ExecutePackets(Link& link) {
     quiet_polls_ = 0;
   }
   return handled > 0 || resumed;
-}
-
-// Reads what came from another host. Returns whether that was anything.
-bool Engine::ReceiveRemote(Link& link) {
-  switch (link.pump()->Receive()) {
-    case RemotePump::Received::kNothing:
-      return false;
-    case RemotePump::Received::kSome:
-      return true;
-    case RemotePump::Received::kEnded:
-      if (link.consumer().Empty()) Nic::Get()->remote_links().Drop(link);
-      return false;
-    case RemotePump::Received::kCorrupt:
-      DropCorrupt(link);
-      return false;
-  }
-  return false;
-}
-
-// Returns whether a packet of another host may be executed. Takes what is none.
-bool Engine::AdmitRemote(Link& link, const PacketHeader& header) {
-  if (link.state() == Link::State::kDown) return false;  // it was aborted
-  RemotePump& pump = *link.pump();
-  if (header.type == PacketType::kTick) {
-    if (!pump.TakeTick(header)) DropCorrupt(link);
-    return false;
-  }
-  if (!pump.TooOld()) return true;
-  Report("packets of slot %u of another host came too late: connection dropped", link.peer_slot());
-  Nic::Get()->remote_links().Abort(link);
-  return false;
 }
 
 void Engine::Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) {
@@ -347,6 +305,8 @@ void Engine::PublishLocked(bool asleep, uint32_t bell) {
   asleep_ = asleep;
   bell_ = bell;
   polled_awake_ = false;
+  polled_steadily_.store(false, std::memory_order_seq_cst);
+  RingForPostsLocked();
   if (asleep) WatchRemoteLocked(true);
   // Sequentially consistent, because a full barrier is needed. If a peer sent a packet before it
   // could see this store, the packet is in the rings that the caller looks at next.
@@ -375,17 +335,9 @@ void Engine::StartStandbyLocked() {
   ArmStandbyLocked(patience_.Begin(waits));
 }
 
-// While an application thread polls, it reads from the sockets of remote links. Otherwise the loop
-// thread watches them.
-void Engine::WatchRemoteLocked(bool on) {
-  if (!has_remote_) return;
-  for (const std::shared_ptr<Link>& link : links_) {
-    if (link->remote() && link->state() == Link::State::kUp) link->pump()->WatchInput(on);
-  }
-}
-
 void Engine::StartPollStandbyLocked() {
   polled_awake_ = true;
+  polled_steadily_.store(true, std::memory_order_relaxed);
   WatchRemoteLocked(false);
   if (standby_) {
     if (standby_due_ - MonotonicNs() <= Patience::kPollsNsMax) return;
@@ -414,6 +366,7 @@ void Engine::Standby(uint32_t number) {
     standby_ = false;
     if (asleep_ && bell_ == 0) return;
     RingForAcksLocked();
+    RingForPostsLocked();
     // A peer may have rung the application's bell. Its packets are executed now, in case the
     // application is late or never comes.
     if (asleep_) DriveLocked(true);

@@ -41,6 +41,11 @@ namespace softverbs {
 // application is about to see the request, and its answer wakes the peer for both. So a request and
 // its answer wake the requester once. If no answer follows, the engine rings late: at the second
 // poll that finds nothing, before it goes to sleep, or when the standby timer fires.
+//
+// A packet to another host costs a system call, so requests that are posted one after the other are
+// sent together, if that delays nobody: the application polls steadily, and others of the queue
+// pair's requests are under way. They are sent at its next poll that finds nothing, or when there
+// are many. If it stops polling, the standby timer sends them, within Patience::kPollsNsMax.
 class Engine {
  public:
   Engine(SharedTables* own, QpTable* qps)
@@ -58,6 +63,9 @@ class Engine {
   void OnBell(uint32_t bell);
   // Makes peers ring the loop thread, if they ring this bell now. Nobody waits for it any more.
   void ForgetBell(uint32_t bell);
+  // Leaves what was sent on this link to the application's next poll. Returns false if it may not
+  // wait for that: the caller then rings. Any thread, without locks.
+  bool LeaveToPoll(Link& link);
   // Executes what arrived, spins a little for more, and goes to sleep. Loop thread, after a peer
   // rang.
   void OnDoorbell();
@@ -97,6 +105,8 @@ class Engine {
   bool DriveForApplicationLocked(bool all) SV_REQUIRES(mutex_);
   // Rings the doorbells that acknowledgements still owe.
   void RingForAcksLocked() SV_REQUIRES(mutex_);
+  // Rings the doorbells that LeaveToPoll left.
+  void RingForPostsLocked() SV_REQUIRES(mutex_);
   bool DriveLink(Link& link) SV_REQUIRES(mutex_);
   bool DriveRemoteLink(Link& link) SV_REQUIRES(mutex_);
   bool ExecutePackets(Link& link) SV_REQUIRES(mutex_);
@@ -135,6 +145,9 @@ class Engine {
 
   std::atomic<uint32_t> polls_{0};  // polls by application threads; a hint, not exact
   std::atomic<int> controls_{0};    // control calls waiting for mutex_
+
+  std::atomic<bool> polled_steadily_{false};  // polled_awake_, for threads without the lock
+  std::atomic<bool> posts_owe_rings_{false};
 
   Mutex mutex_;  // the progress lock
   Wire wire_ SV_GUARDED_BY(mutex_);

@@ -104,6 +104,9 @@ class Link {
   void RingDoorbell();
   // Returns true if a packet was sent whose ring is owed. Acquire, as RingDoorbell.
   bool OwesRing() const { return owes_ring_.load(std::memory_order_acquire); }
+  // Returns how much of what was sent on a remote link has not been written to the socket.
+  // REQUIRES: the link was up.
+  uint64_t UnsentBytes() const { return pump()->UnsentBytes(); }
   // Adds a bell of the peer, or removes one that no longer exists.
   void InstallBell(uint32_t bell, UniqueFd fd);
   void RetireBell(uint32_t bell);

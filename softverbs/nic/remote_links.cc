@@ -58,6 +58,26 @@ UniqueFd Listen(const NetConfig& net) {
   return fd;
 }
 
+// Returns a connection that is its own other end: what is written to it is read from it. Returns an
+// invalid descriptor and sets errno if that fails.
+UniqueFd ConnectToItself(const NetConfig& net) {
+  sockaddr_storage address;
+  socklen_t size = ToSocketAddress(net.gid, 0, &address);
+  auto* const own = reinterpret_cast<sockaddr*>(&address);
+  UniqueFd fd(socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  SetOption(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  // TCP lets a socket connect to its own port (RFC 9293, simultaneous open).
+  const bool connected = fd && bind(fd.get(), own, size) == 0 &&
+                         getsockname(fd.get(), own, &size) == 0 &&
+                         connect(fd.get(), own, size) == 0;
+  if (!connected) {
+    const int error = errno;
+    fd.Reset();
+    errno = error;
+  }
+  return fd;
+}
+
 // An adapter would have sent what its program posted, and acknowledged what it received, before the
 // program ended. Runs after the program's own handlers.
 void FlushAtExit() {
@@ -149,6 +169,7 @@ bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link,
 }
 
 void RemoteLinks::Dial(const Peer& peer, const std::shared_ptr<Link>& link) {
+  if (peer == Own()) return LinkToSelf(link);
   Opening opening;
   if (!BeginDial(peer, link, &opening)) return;
   ibv_gid gid;
@@ -156,6 +177,13 @@ void RemoteLinks::Dial(const Peer& peer, const std::shared_ptr<Link>& link) {
   DialHost(gid, opening, [this, peer, link, dial = opening.dial](DialResult result) {
     OnDialed(peer, link, dial, std::move(result));
   });
+}
+
+void RemoteLinks::LinkToSelf(const std::shared_ptr<Link>& link) {
+  UniqueFd socket = ConnectToItself(*Net());
+  if (socket && TakeUp(link, std::move(socket))) return;
+  Report("no link to this process by TCP: %s", strerror(errno));
+  End(link);
 }
 
 void RemoteLinks::DialLater(const Peer& peer, const std::shared_ptr<Link>& link) {

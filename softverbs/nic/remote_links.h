@@ -74,6 +74,8 @@ class RemoteLinks {
 
   // Loop thread only.
   void Dial(const Peer& peer, const std::shared_ptr<Link>& link);
+  // For SOFTVERBS_NET_SELF.
+  void LinkToSelf(const std::shared_ptr<Link>& link);
   void DialLater(const Peer& peer, const std::shared_ptr<Link>& link);
   bool BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening);
   void OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, uint64_t dial,

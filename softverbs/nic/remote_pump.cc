@@ -66,6 +66,12 @@ void RemotePump::Flush() {
   }
 }
 
+uint64_t RemotePump::UnsentBytes() const {
+  // Relaxed: a hint. The head first, so that it is not larger than the tail.
+  const uint64_t head = tx_->head.load(std::memory_order_relaxed);
+  return tx_->tail.load(std::memory_order_relaxed) - head;
+}
+
 void RemotePump::FlushLocked() {
   while (!dead_) {
     const int64_t now = BootNs();

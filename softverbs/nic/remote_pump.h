@@ -49,6 +49,8 @@ class RemotePump {
   // --- Any thread.
   // Writes what the transmit ring has to the socket. If another thread does so, it does that too.
   void Flush();
+  // Returns how much the transmit ring has.
+  uint64_t UnsentBytes() const;
   // Bounds the life of all packets that are sent from now on. Does not raise an earlier bound.
   void LimitLife(int64_t life_ns);
   // Drops the connection (RST). Nothing is sent after the return.

@@ -239,24 +239,27 @@ namespace {
 
 // Starts what was posted. Returns the link whose peer is to be woken, or null. The caller does that
 // when it has released the lock.
-std::shared_ptr<Link> StartQuietly(Qp& qp) SV_REQUIRES(qp.lock) {
+std::shared_ptr<Link> StartQuietly(Qp& qp, bool others_under_way) SV_REQUIRES(qp.lock) {
   ring_for = RingFor::kNone;
   StartPosted(qp);
   ring_for = RingFor::kAll;
-  return qp.link != nullptr && qp.link->OwesRing() ? qp.link : nullptr;
+  if (qp.link == nullptr || !qp.link->OwesRing()) return nullptr;
+  if (others_under_way && qp.nic->engine().LeaveToPoll(*qp.link)) return nullptr;
+  return qp.link;
 }
 
 int Post(Qp& qp, ibv_send_wr* wr, ibv_send_wr** bad_wr, std::shared_ptr<Link>* to_ring) {
   const LockGuard guard(qp.lock);
   while (wr != nullptr && ExecuteNow(qp, *wr)) wr = wr->next;
   if (wr == nullptr) return 0;
+  const bool others_under_way = !qp.requester.queue.Idle();
   int error = CheckState(qp);
   while (wr != nullptr && error == 0) {
     error = Enqueue(qp, *wr);
     if (error == 0) wr = wr->next;
   }
   if (error != 0) *bad_wr = wr;
-  if (CanPost(qp)) *to_ring = StartQuietly(qp);
+  if (CanPost(qp)) *to_ring = StartQuietly(qp, others_under_way);
   return error;
 }
 
@@ -271,7 +274,7 @@ int PostAllOrNone(Qp& qp, ibv_send_wr* wr, std::shared_ptr<Link>* to_ring) {
       return error;
     }
   }
-  *to_ring = StartQuietly(qp);
+  *to_ring = StartQuietly(qp, before != queue.done);
   return 0;
 }
 

@@ -147,7 +147,7 @@ int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link
 }  // namespace
 
 std::shared_ptr<Link> LinkTo(Nic& nic, const ibv_gid& host, uint32_t qpn) {
-  if (IsGidOfThisHost(host)) return nic.links().Get(QpSlot(qpn));
+  if (StaysOnThisHost(host)) return nic.links().Get(QpSlot(qpn));
   return nic.remote_links().Get(host, QpSlot(qpn));
 }
 

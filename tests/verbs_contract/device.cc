@@ -1,5 +1,6 @@
 #include "tests/verbs_contract/device.h"
 
+#include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <netinet/in.h>
 #include <rdma/rdma_cma.h>
@@ -48,13 +49,23 @@ std::string DeviceAt(const sockaddr_storage& address) {
   return name;
 }
 
-bool FindAddress(Device* device) {
-  for (const sockaddr_storage& address : LocalAddresses()) {
+// Returns this address alone, or nothing if it is none.
+std::vector<sockaddr_storage> OnlyAddress(const std::string& text) {
+  sockaddr_storage address{};
+  auto& ipv4 = reinterpret_cast<sockaddr_in&>(address);
+  ipv4.sin_family = AF_INET;
+  if (inet_pton(AF_INET, text.c_str(), &ipv4.sin_addr) != 1) return {};
+  return {address};
+}
+
+bool FindAddress(const std::string& wanted, Device* device) {
+  for (const sockaddr_storage& address : wanted.empty() ? LocalAddresses() : OnlyAddress(wanted)) {
     if (DeviceAt(address) != device->name) continue;
     device->address = address;
     return true;
   }
-  std::fprintf(stderr, "verbs_contract: no IPv4 address of this host leads to %s\n", device->name);
+  std::fprintf(stderr, "verbs_contract: %s of this host leads to %s\n",
+               wanted.empty() ? "no IPv4 address" : ("no address " + wanted).c_str(), device->name);
   return false;
 }
 
@@ -77,7 +88,7 @@ bool Describe(ibv_device* found, Device* device) {
 const Device& TheDevice() { return the_device; }
 void UseDevice(const Device& device) { the_device = device; }
 
-bool ChooseDevice(const std::string& name) {
+bool ChooseDevice(const std::string& name, const std::string& address) {
   int count = 0;
   ibv_device** list = ibv_get_device_list(&count);
   ibv_device* found = nullptr;
@@ -88,12 +99,13 @@ bool ChooseDevice(const std::string& name) {
     if (found == nullptr && (name.empty() || name == listed)) found = list[i];
   }
   Device device{};
-  const bool chosen = found != nullptr && Describe(found, &device) && FindAddress(&device);
+  const bool chosen = found != nullptr && Describe(found, &device) && FindAddress(address, &device);
   if (found == nullptr) {
     std::fprintf(stderr, "verbs_contract: there is no RDMA device %s; there are:%s\n", name.c_str(),
                  names.empty() ? " none" : names.c_str());
   }
   if (list != nullptr) ibv_free_device_list(list);
+  device.over_tcp = !address.empty();
   if (chosen) UseDevice(device);
   return chosen;
 }

@@ -16,6 +16,7 @@ struct Device {
   sockaddr_storage address;  // port 0
   ibv_transport_type transport;
   ibv_device_attr attr;
+  bool over_tcp;  // softverbs with --over-tcp
 
   bool has_atomics() const { return attr.atomic_cap != IBV_ATOMIC_NONE; }
   // The kernel's Soft-RoCE or Soft-iWARP, by the names that `rdma link add` is given for them.
@@ -30,9 +31,10 @@ struct Device {
 const Device& TheDevice();
 void UseDevice(const Device& device);
 
-// Finds the device of this name (or the first one if the name is empty) and an address of it. On
-// failure returns false and says why on stderr.
-bool ChooseDevice(const std::string& name);
+// Finds the device of this name, and whether this IPv4 address leads to it. An empty name is the
+// first device, an empty address the first one of the device. Any other address stands for
+// --over-tcp. On failure returns false and says why on stderr.
+bool ChooseDevice(const std::string& name, const std::string& address);
 
 #define SKIP_WITHOUT_ATOMICS() \
   if (!TheDevice().has_atomics()) GTEST_SKIP() << "its atomic_cap is IBV_ATOMIC_NONE"

@@ -1,13 +1,16 @@
-// verbs_contract_test [--device=NAME] [GoogleTest's flags]: the suite, on softverbs0, rxe0, siw0,
-// mlx5_0...
+// verbs_contract_test [--device=NAME] [--over-tcp] [GoogleTest's flags]: the suite, on softverbs0,
+// rxe0, siw0, mlx5_0... With --over-tcp softverbs connects the two ends as if they were on two
+// hosts.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 
 #include <cstdio>
+#include <cstdlib>
 #include <string>
 
+#include "tests/support/free_port.h"
 #include "tests/support/role_process.h"
 #include "tests/verbs_contract/device.h"
 
@@ -19,6 +22,15 @@ void TakeAllDescriptors() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+// Makes softverbs reach this host by TCP, in this process and in those that tests start. Returns
+// the address for it. REQUIRES: the device was not used yet.
+std::string PutOnTcp() {
+  const std::string address = "127.0.0.2";
+  setenv("SOFTVERBS_NET", (address + ":" + std::to_string(test_support::FreePort())).c_str(), 1);
+  setenv("SOFTVERBS_NET_SELF", "1", 1);
+  return address;
 }
 
 void PrintDevice() {
@@ -37,16 +49,20 @@ int main(int argc, char** argv) {
   if (const auto exit_code = test_support::RunRole(argc, argv)) return *exit_code;
   testing::InitGoogleTest(&argc, argv);
   const std::string flag = "--device=";
-  std::string name;
+  std::string name, address;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
-    if (!argument.starts_with(flag)) {
-      std::fprintf(stderr, "usage: verbs_contract_test [--device=NAME] [--gtest_...]\n");
+    if (argument == "--over-tcp") {
+      address = PutOnTcp();
+    } else if (argument.starts_with(flag)) {
+      name = argument.substr(flag.size());
+    } else {
+      std::fprintf(stderr,
+                   "usage: verbs_contract_test [--device=NAME] [--over-tcp] [--gtest_...]\n");
       return 2;
     }
-    name = argument.substr(flag.size());
   }
-  if (!verbs_contract::ChooseDevice(name)) return 1;
+  if (!verbs_contract::ChooseDevice(name, address)) return 1;
   PrintDevice();
   return RUN_ALL_TESTS();
 }

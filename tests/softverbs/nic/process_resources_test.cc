@@ -337,6 +337,26 @@ TEST(VerboseTest, NamesAnUnknownPortSpace) {
   EXPECT_EQ(RoleProcess("unknown_port_space").Finish(), 0);
 }
 
+// A program whose queue is too small waits for ever for what was lost.
+int Overrun(int) {
+  setenv("SOFTVERBS_VERBOSE", "1", 1);
+  Owned<ibv_context> device = OpenDevice();
+  SideOptions small;
+  small.cqe = 2;
+  Pair pair(device.get(), {}, small);
+  const Printed printed;
+  for (int i = 0; i < 3; ++i) pair.b.PostReceive(i, 0, 64);
+  for (int i = 0; i < 3; ++i) {
+    if (pair.a.PostSend(i, 0, 8) != 0 || pair.a.Next().status != IBV_WC_SUCCESS) return 2;
+  }
+  return printed.Has("overrun: it has 2 places") ? 0 : 3;
+}
+const RegisterRole overrun_role("overrun", Overrun);
+
+TEST(VerboseTest, SaysThatACompletionQueueIsTooSmall) {
+  EXPECT_EQ(RoleProcess("overrun").Finish(), 0);
+}
+
 // READs what no key allows, in four ways.
 int RefusedReads(int) {
   setenv("SOFTVERBS_VERBOSE", "1", 1);

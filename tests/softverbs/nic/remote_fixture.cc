@@ -108,6 +108,7 @@ int Target(int socket) {
     // What lies in the process's sockets is executed, or refused, before the word is read.
     for (int i = 0; i < 1000; ++i) side->Idle();
     if (order == Order::kWord) answer = __atomic_load_n(&side->Word(0), __ATOMIC_ACQUIRE);
+    if (order == Order::kSecondWord) answer = __atomic_load_n(&side->Word(8), __ATOMIC_ACQUIRE);
     if (order == Order::kPostReceive) answer = static_cast<uint64_t>(side->PostReceive(1, 0, 4096));
     if (order == Order::kRenew) {
       connect();

@@ -49,6 +49,7 @@ struct TargetOptions {
 // What the child process does for the test.
 enum class Order : int {
   kWord,         // answers its first word
+  kSecondWord,   // answers its second word
   kPostReceive,  // posts a receive, answers 0
   kRenew,        // makes a new queue pair, and exchanges addresses as at the start
 };

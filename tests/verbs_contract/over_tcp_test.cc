@@ -1,0 +1,42 @@
+// verbs_contract_test --over-tcp is no other name of the run without it.
+#include <dirent.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+
+#include "tests/verbs_contract/pair.h"
+
+namespace verbs_contract {
+namespace {
+
+// Returns whether a descriptor is a TCP connection whose other end is itself, as softverbs makes
+// one.
+bool IsItsOwnPeer(int fd) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_size = sizeof(own), peer_size = sizeof(peer);
+  return getsockname(fd, reinterpret_cast<sockaddr*>(&own), &own_size) == 0 &&
+         getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &peer_size) == 0 &&
+         own.ss_family == AF_INET && own_size == peer_size &&
+         std::memcmp(&own, &peer, own_size) == 0;
+}
+
+bool HasLinkOverTcp() {
+  DIR* const folder = opendir("/proc/self/fd");
+  if (folder == nullptr) return false;
+  bool found = false;
+  while (const dirent* entry = readdir(folder)) found |= IsItsOwnPeer(std::atoi(entry->d_name));
+  closedir(folder);
+  return found;
+}
+
+TEST(OverTcpTest, TheTwoEndsAreConnectedByTcp) {
+  if (!TheDevice().over_tcp) GTEST_SKIP() << "without --over-tcp they are not";
+  Pair pair;
+  ibv_sge sge = pair.client().buffer->Sge(0, 8);
+  Buffer& target = *pair.server().buffer;
+  EXPECT_EQ(Do(pair.client(), Read(&sge, target.address(), target.rkey())).status, IBV_WC_SUCCESS);
+  EXPECT_TRUE(HasLinkOverTcp());
+}
+
+}  // namespace
+}  // namespace verbs_contract
