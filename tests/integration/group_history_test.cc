@@ -255,7 +255,7 @@ class GroupHistoryTest : public testing::Test {
 // GANNET_GROUP_ROUNDS says how many faults there are.
 TEST_F(GroupHistoryTest, EachKeyHasOneHistoryAcrossEpochs) {
   const char* given = std::getenv("GANNET_GROUP_ROUNDS");
-  const int rounds = given != nullptr ? std::atoi(given) : 4;
+  const int rounds = given != nullptr ? std::atoi(given) : 20;
   for (int i = 0; i < rounds && !HasFailure(); ++i) {
     switch (i % 4) {
       case 0: KillPrimary(); break;
