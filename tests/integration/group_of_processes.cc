@@ -1,0 +1,81 @@
+#include "tests/integration/group_of_processes.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet {
+namespace {
+
+constexpr char kRegister[] = "/gannet/c/groups/g1";
+
+// "n1" is member 0.
+int IndexOf(const std::string& node) { return node.at(1) - '1'; }
+
+}  // namespace
+
+GroupOfProcesses::GroupOfProcesses(int lease_ms) : caller_(etcd_.Urls()) {
+  const nlohmann::json config = {
+      {"format", 1}, {"groups", {"g1"}}, {"partitions", std::vector<int>(1024, 0)}};
+  const nlohmann::json group = {{"history", "00000000000000ff"},
+                                {"epoch", 0},
+                                {"primary", nullptr},
+                                {"in_sync", nlohmann::json::array()},
+                                {"members", {"n1", "n2", "n3"}},
+                                {"lease_ms", lease_ms},
+                                {"min_copies", 1},
+                                {"ring_bytes", 16 << 20}};
+  caller_.Put("/gannet/c/config", config.dump());
+  caller_.Put(kRegister, group.dump());
+  for (int i = 0; i < kMembers; ++i) {
+    members_.push_back(std::make_unique<ServerProcess>(
+        std::vector<std::string>{"--cluster=c", "--etcd=" + etcd_.Url(0),
+                                 absl::StrCat("--name=n", i + 1)}));
+  }
+}
+
+std::string GroupOfProcesses::Endpoint() const {
+  std::string endpoint = "cluster:";
+  for (const auto& member : members_) {
+    absl::StrAppend(&endpoint, endpoint.back() == ':' ? "" : ",", member->endpoint());
+  }
+  return endpoint;
+}
+
+GroupOfProcesses::Register GroupOfProcesses::Read() {
+  Register now;
+  const auto answer = caller_.Range(kRegister);
+  if (!answer.ok() || answer->items.empty()) return now;
+  const auto parsed = nlohmann::json::parse(answer->items[0].value, nullptr, false);
+  if (!parsed.is_object()) return now;
+  now.epoch = parsed["epoch"].get<uint64_t>();
+  if (parsed["primary"].is_object()) {
+    now.primary = IndexOf(parsed["primary"]["node"].get<std::string>());
+  }
+  for (const auto& one : parsed["in_sync"]) {
+    now.in_sync.push_back(IndexOf(one["node"].get<std::string>()));
+  }
+  return now;
+}
+
+GroupOfProcesses::Register GroupOfProcesses::AwaitAllInSync(uint64_t epoch_min) {
+  const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
+  Register now = Read();
+  while (now.epoch < epoch_min || now.primary < 0 || now.in_sync.size() < kMembers) {
+    if (std::chrono::steady_clock::now() > give_up) {
+      ADD_FAILURE() << "epoch " << now.epoch << ", primary " << now.primary << ", "
+                    << now.in_sync.size() << " in sync";
+      break;
+    }
+    // The register is polled, and etcd shares the machine's cores with the members.
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    now = Read();
+  }
+  return now;
+}
+
+}  // namespace gannet

@@ -1,0 +1,50 @@
+#ifndef GANNET_TESTS_INTEGRATION_GROUP_OF_PROCESSES_H_
+#define GANNET_TESTS_INTEGRATION_GROUP_OF_PROCESSES_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/common/etcd/etcd_caller.h"
+#include "tests/common/etcd/etcd_processes.h"
+#include "tests/support/server_process.h"
+
+namespace gannet {
+
+// One etcd and three kvservers that are one group. All go with it. One thread uses it.
+class GroupOfProcesses {
+ public:
+  static constexpr int kMembers = 3;
+
+  // What the register in etcd says.
+  struct Register {
+    uint64_t epoch = 0;
+    int primary = -1;  // a member's index, or -1: none yet
+    std::vector<int> in_sync;
+  };
+
+  // Starts all of it. Returns before the members are in sync.
+  explicit GroupOfProcesses(int lease_ms);
+
+  // "cluster:HOST:PORT,...", with all members.
+  std::string Endpoint() const;
+  Register Read();
+  // Waits until all members are in sync in an epoch of at least this one. Fails the test, and
+  // returns what the register says then, if that takes so long that something hangs.
+  Register AwaitAllInSync(uint64_t epoch_min = 1);
+
+  ServerProcess& member(int i) { return *members_[i]; }
+  test_support::ChildProcess& etcd() { return etcd_.process(0); }
+  // What a member's process has logged since it was started.
+  std::string Log(int i) { return members_[i]->process().Stderr(); }
+
+ private:
+  EtcdProcesses etcd_{1};
+  EtcdCaller caller_;
+  std::vector<std::unique_ptr<ServerProcess>> members_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_INTEGRATION_GROUP_OF_PROCESSES_H_
