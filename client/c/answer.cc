@@ -129,7 +129,8 @@ gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t ser
                  .unreachable = info.unreachable,
                  .authenticated = info.authenticated,
                  .read_only = info.read_only,
-                 .reads_disbelieved = info.reads_disbelieved};
+                 .reads_disbelieved = info.reads_disbelieved,
+                 .history = info.history};
   *out = made.Release();
   return GANNET_OK;
 }

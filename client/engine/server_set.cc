@@ -86,6 +86,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.session_id = grant.session_id;
     info.read_depth = its.terms().read_depth;
     info.silence_ms = grant.silence_ms;
+    info.history = grant.history;
     info.reads_disbelieved = its.reads_disbelieved();
   }
   return infos;

@@ -58,6 +58,7 @@ struct Metrics {
   bool gave_up = false;  // a thread stopped early, because it got nothing but errors
   std::string lost;      // why a thread's server is lost, if it stopped early for that
   int64_t dead_ns = 0;   // the longest time that a thread was without a server
+  uint64_t fail_overs = 0;  // that a thread saw, the most of all threads
 
   static constexpr size_t kWrongDescribedMax = 5;
 
