@@ -195,6 +195,7 @@ void Primary::Break(Backup* backup, int64_t now) {
   backup->link->BeginClose();
   if (!backup->member) return;
   LOG(WARNING) << "the link to " << backup->member->node << " is broken";
+  ++links_broken_;
   membership_.OnBroken(*backup->member, now);
 }
 
@@ -213,6 +214,7 @@ void Primary::DropLinks(int64_t now) {
     backup->counted |= counts;
     if (backup->counted && !counts) {
       LOG(WARNING) << backup->member->node << " is not in sync any more";
+      ++removed_;
       Break(backup.get(), now);
     } else if (slow && writer_.IsLast(backup->ring)) {
       LOG(WARNING) << backup->member->node << " leaves no room in its ring: it is too slow";

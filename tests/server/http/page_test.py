@@ -240,11 +240,11 @@ def check_rules(source):
 
 
 def check_names(source, expressions, metrics):
-    """Everything that rules and dashboard ask for is there. proxy_http.py looks for the proxy's."""
+    """Everything that rules and dashboard ask for is there. proxy_http.py looks for the proxy's, group_test.py for a group's."""
     with open(f"{source}/packaging/prometheus/gannet.rules.yml", encoding="utf-8") as file:
         expressions += " ".join(re.findall(r"expr: (.*)", file.read()))
     known = {name.partition("{")[0] for name in metrics}
-    unknown = set(re.findall(r"\bgannet_(?!proxy_)\w+", expressions)) - known
+    unknown = set(re.findall(r"\bgannet_(?!proxy_|group_)\w+", expressions)) - known
     assert not unknown, f"no such metrics: {unknown}"
 
 

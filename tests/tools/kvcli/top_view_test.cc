@@ -110,6 +110,18 @@ TEST(TopViewTest, SaysThatAServerWasRestarted) {
   EXPECT_EQ(TopJson({&server, 1})["servers"][0]["restarted"], true);
 }
 
+TEST(TopViewTest, SaysThatAServerIsPrimaryOfAGroupAndHowOftenItFailedOver) {
+  ServerChange server = Server({});
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), Not(HasSubstr("group")));
+  EXPECT_FALSE(TopJson({&server, 1})["servers"][0].contains("role"));
+  server.now.history = 9;
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), HasSubstr(", primary of its group  rates"));
+  server.fail_overs = 2;
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), HasSubstr("group after 2 fail-overs  rates"));
+  EXPECT_EQ(TopJson({&server, 1})["servers"][0]["role"], "primary");
+  EXPECT_EQ(TopJson({&server, 1})["servers"][0]["fail_overs"], 2);
+}
+
 TEST(TopViewTest, SortsClientsOfAllServersByWhatTheyDoInASecond) {
   ServerChange slow = Server({Busy(1, 1000, 0)});
   slow.seconds = 100;
