@@ -107,6 +107,8 @@ class ClientSession {
   bool dead() const {
     return phase_ == Phase::kDown && attempts_.next_ns() == ConnectAttempts::kNever;
   }
+  // That is connected, or will be tried next.
+  const SocketAddress& address() const { return attempts_.address(); }
   bool unreachable() const { return attempts_.unreachable(); }
   // Operations should not wait for it. REQUIRES: not ready.
   bool down() const { return unreachable() || dead(); }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -119,8 +120,8 @@ class Primary {
       std::string node;
       bool in_sync = false;
       bool heard = false;
-      uint64_t completed = 0;  // LSN
-      uint64_t applied = 0;    // LSN
+      uint64_t completed = 0;     // LSN
+      uint64_t applied = 0;       // LSN
       uint64_t behind_bytes = 0;  // of the ring that it has not freed
     };
     std::vector<Backup> backups;
@@ -163,7 +164,7 @@ class Primary {
   // Returns true once, when clients may be taken.
   bool TryToOpen(int64_t now) GANNET_REQUIRES(mutex_);
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
-  void Break(Backup* backup, int64_t now) GANNET_REQUIRES(mutex_);
+  void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
   Backup* FindLink(uint32_t number) GANNET_REQUIRES(mutex_);

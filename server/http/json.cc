@@ -165,11 +165,10 @@ Json GroupJson(const Member::Seen& it) {
 }  // namespace
 
 std::string RenderJson(const Snapshot& snapshot, bool show_keys) {
-  Json json = {
-      {"server", ServerJson(snapshot)},      {"clients", ClientsJson(snapshot)},
-      {"requests", RequestsJson(snapshot)},  {"store", StoreJson(snapshot)},
-      {"sessions", snapshot.stats.sessions}, {"connections", ConnectionsJson(snapshot)},
-      {"locks", LocksJson(snapshot)},        {"slow", SlowJson(snapshot, show_keys)}};
+  Json json = {{"server", ServerJson(snapshot)},      {"clients", ClientsJson(snapshot)},
+               {"requests", RequestsJson(snapshot)},  {"store", StoreJson(snapshot)},
+               {"sessions", snapshot.stats.sessions}, {"connections", ConnectionsJson(snapshot)},
+               {"locks", LocksJson(snapshot)},        {"slow", SlowJson(snapshot, show_keys)}};
   if (snapshot.group) json["group"] = GroupJson(*snapshot.group);
   // Keys are bytes; those that are no UTF-8 are shown with replacements.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

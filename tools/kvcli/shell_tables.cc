@@ -79,6 +79,8 @@ Json InfoJson(const ServerInfo& s) {
           {"read_only", s.read_only},
           {"incarnation", absl::StrCat(absl::Hex(s.incarnation, absl::kZeroPad16))},
           {"history", absl::StrCat(absl::Hex(s.history, absl::kZeroPad16))},
+          {"epoch", s.epoch},
+          {"address", s.address},
           {"region_bytes", s.region_bytes},
           {"index_slots", s.index_slots},
           {"lock_words", s.lock_words},

@@ -82,8 +82,9 @@ void AppendHotKeys(const HotKeysLook& look, std::vector<ViewLine>* lines) {
 // Clients of a group talk to its primary only.
 std::string GroupText(const ServerChange& server) {
   if (server.now.history == 0) return "";
-  if (server.fail_overs == 0) return ", primary of its group";
-  return absl::StrFormat(", primary of its group after %d fail-over%s", server.fail_overs,
+  const std::string primary = absl::StrCat(", primary of epoch ", server.now.epoch);
+  if (server.fail_overs == 0) return primary;
+  return absl::StrFormat("%s after %d fail-over%s", primary, server.fail_overs,
                          server.fail_overs == 1 ? "" : "s");
 }
 
@@ -99,9 +100,9 @@ void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
           ? absl::StrFormat("rates of %s %.1f s", server.restarted ? "its first" : "the last",
                             server.seconds)
           : "measuring";
-  lines->push_back({absl::StrCat(NameOf(server), "  up ", Span(stats.uptime_ms),
-                                 server.restarted ? ", restarted" : "", GroupText(server), "  ",
-                                 of)});
+  lines->push_back(
+      {absl::StrCat(NameOf(server), "  up ", Span(stats.uptime_ms),
+                    server.restarted ? ", restarted" : "", GroupText(server), "  ", of)});
   lines->push_back({absl::StrFormat(
       "  GETs %s/s  hits %s %%  READs/GET %s  requests %s/s  CPU %s cores",
       Rate(server, server.done.gets()), Percent(server.done.hits, server.done.gets()),
@@ -211,6 +212,7 @@ Json ServerJson(const ServerChange& server) {
   json["restarted"] = server.restarted;
   if (server.now.history != 0) {
     json["role"] = "primary";
+    json["epoch"] = server.now.epoch;
     json["fail_overs"] = server.fail_overs;
   }
   json["uptime_ms"] = stats.uptime_ms;

@@ -91,8 +91,12 @@ class Member:
         return json.loads(fetch(self.http + "/status.json")[1])["group"]
 
     def metrics(self):
+        """Nothing while the server starts."""
+        status, text = fetch(self.http + "/metrics")
+        if status != 200:
+            return {}
         return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
-                for line in fetch(self.http + "/metrics")[1].split("\n") if line and not line.startswith("#")}
+                for line in text.split("\n") if line and not line.startswith("#")}
 
     def role(self, role):
         return self.metrics().get(f'gannet_group_role{{node="{self.name}",role="{role}"}}') == 1
@@ -130,6 +134,24 @@ def check_lag(build, servers, first, second):
     eventually("n1 hears that", lambda: first.metrics()['gannet_group_backup_lag_bytes{node="n2"}'] == 0)
 
 
+def start_load(build, home, servers, first):
+    """Starts kvload, and returns when it has loaded its records and goes on for seconds."""
+    load = subprocess.Popen([f"{build}/bin/kvload", "--device=soft", f"--server={servers}", "--workload=a", "--records=500",
+                             "--operations=4000", "--rate=500", f"--json={home}/load.json"],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    eventually("kvload writes", lambda: first.metrics()['gannet_requests_total{opcode="put"}'] > 600)
+    return load
+
+
+def check_load(load, home):
+    """A run goes on at the new primary, and says so. Calls whose deadline was over meanwhile may be errors."""
+    said = load.communicate(timeout=120)[0]
+    with open(f"{home}/load.json", encoding="utf-8") as file:
+        report = json.load(file)
+    assert report["cut_short"] is None and report["fail_overs"] == 1 and report["wrong_values"] == 0, said
+    assert "fail-overs to another primary: 1" in said and "lost its data" not in said, said
+
+
 def check_names(source, metrics):
     with open(f"{source}/packaging/prometheus/gannet.rules.yml", encoding="utf-8") as file:
         wanted = set(re.findall(r"\bgannet_group_\w+", " ".join(re.findall(r"expr: (.*)", file.read()))))
@@ -164,13 +186,20 @@ def main():
             assert kvcli(given.build, f"cluster:{second.address},{first.address}", "get", "key")["value"] == "value"
             assert "refused" not in second.said(), second.said()
 
+            load = start_load(given.build, home, servers, first)
+            started.append(load)
             first.end()
             eventually("n2 takes over", lambda: second.role("primary"))
             assert second.metrics()["gannet_group_epoch"] == 2, second.metrics()
             after = kvcli(given.build, servers, "info")
             assert after["history"] == before["history"] == "00000000000000ff", after
+            assert (before["epoch"], after["epoch"]) == (1, 2), (before, after)
+            assert (before["address"], after["address"]) == (first.address, second.address), (before, after)
             assert after["incarnation"] != before["incarnation"], after
-            assert second.said().count("primary of epoch 2") >= 1, second.said()
+            check_load(load, home)
+            for line in ("becomes a backup, in sync, of n1, primary of epoch 1", "leaves the primary of epoch 1: no beacon for ",
+                         "becomes primary of epoch 2"):
+                assert second.said().count(line) == 1, f"{line}: {second.said()}"
         except BaseException:
             for name in ("n1", "n2"):
                 if os.path.exists(f"{home}/{name}.log"):

@@ -128,8 +128,8 @@ TEST(SnapshotTest, APrimaryShowsItsGroup) {
 
 TEST(SnapshotTest, ABackupShowsItsRoleAndHowFarItIs) {
   Snapshot it = Example();
-  it.group =
-      Member::Seen{.role = Member::Role::kBackup, .node = "n2", .primary = "n1", .epoch = 3, .applied = 90};
+  it.group = Member::Seen{
+      .role = Member::Role::kBackup, .node = "n2", .primary = "n1", .epoch = 3, .applied = 90};
   const std::string text = RenderMetrics(it);
   EXPECT_THAT(text, HasSubstr("gannet_group_role{node=\"n2\",role=\"backup\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("gannet_group_applied_lsn 90\n"));

@@ -112,13 +112,16 @@ TEST(TopViewTest, SaysThatAServerWasRestarted) {
 
 TEST(TopViewTest, SaysThatAServerIsPrimaryOfAGroupAndHowOftenItFailedOver) {
   ServerChange server = Server({});
-  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), Not(HasSubstr("group")));
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), Not(HasSubstr("primary")));
   EXPECT_FALSE(TopJson({&server, 1})["servers"][0].contains("role"));
   server.now.history = 9;
-  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), HasSubstr(", primary of its group  rates"));
+  server.now.epoch = 3;
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), HasSubstr(", primary of epoch 3  rates"));
   server.fail_overs = 2;
-  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), HasSubstr("group after 2 fail-overs  rates"));
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)),
+              HasSubstr("epoch 3 after 2 fail-overs  rates"));
   EXPECT_EQ(TopJson({&server, 1})["servers"][0]["role"], "primary");
+  EXPECT_EQ(TopJson({&server, 1})["servers"][0]["epoch"], 3);
   EXPECT_EQ(TopJson({&server, 1})["servers"][0]["fail_overs"], 2);
 }
 
