@@ -134,6 +134,14 @@ def check_lag(build, servers, first, second):
     eventually("n1 hears that", lambda: first.metrics()['gannet_group_backup_lag_bytes{node="n2"}'] == 0)
 
 
+def check_doctor(build, servers, first):
+    looked = subprocess.run([f"{build}/bin/kvcli", "--device=soft", f"--server={servers}", "--json", "doctor"], check=False,
+                            capture_output=True, text=True, timeout=90)
+    found = [json.loads(line) for line in looked.stdout.splitlines()]
+    assert len([it for it in found if it["check"] == "member" and it["severity"] == "ok"]) == 2, found
+    assert [it["text"] for it in found if it["check"] == "primary"] == [f"{first.address}, of epoch 1"], found
+
+
 def start_load(build, home, servers, first):
     """Starts kvload, and returns when it has loaded its records and goes on for seconds."""
     load = subprocess.Popen([f"{build}/bin/kvload", "--device=soft", f"--server={servers}", "--workload=a", "--records=500",
@@ -186,6 +194,7 @@ def main():
             assert kvcli(given.build, f"cluster:{second.address},{first.address}", "get", "key")["value"] == "value"
             assert "refused" not in second.said(), second.said()
 
+            check_doctor(given.build, servers, first)
             load = start_load(given.build, home, servers, first)
             started.append(load)
             first.end()

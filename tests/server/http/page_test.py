@@ -97,6 +97,7 @@ function look(frame) {
            state: page.getElementById("state").textContent,
            axis: (page.getElementById("plot_top")?.textContent ?? "") && page.getElementById("plot_from").textContent,
            store: page.getElementById("store").textContent,
+           group: page.getElementById("group").hidden ? "" : page.getElementById("group").textContent,
            scroll: [...page.querySelectorAll(".scroll")].filter(wide).map(title),
            outside: [...page.querySelectorAll("td, th, b, span, h2")].filter(e => !e.closest(".scroll") && e.closest("section, .number, header") && out(e)).map(title) };
 }
@@ -191,7 +192,9 @@ def check_fit(build, home, folder):
         assert found, "the frames say nothing"
         wide, phone, plain = json.loads(html.unescape(found.group(1)))
         assert "evicts; nothing had to go yet" in plain["store"], plain
+        assert plain["group"] == "", "a server in no group shows one"
         for frame in (wide, phone):
+            assert "1,234,567" in frame["group"] and "session-cache-frankfurt-17-b" in frame["group"], frame
             assert frame["state"] == "live", frame
             assert not frame["wider"] and not frame["outside"], frame
             assert "a power cut would take" in frame["store"] and "what goes was written" in frame["store"], frame
