@@ -108,8 +108,9 @@ gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t ser
   *out = nullptr;
   if (server >= infos.size()) return Report(absl::InvalidArgumentError("no such server"));
   const ServerInfo& info = infos[server];
-  StructureWithTexts<gannet_server_info> made(
-      {&info.endpoint, &info.name, &info.why_not, &info.device, &info.kind, &info.lock_mode});
+  StructureWithTexts<gannet_server_info> made({&info.endpoint, &info.name, &info.why_not,
+                                               &info.device, &info.kind, &info.lock_mode,
+                                               &info.address});
   if (made.get() == nullptr) return Report(NoMemory());
   *made.get() = {.endpoint = made.Add(info.endpoint),
                  .name = made.Add(info.name),
@@ -129,7 +130,10 @@ gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t ser
                  .unreachable = info.unreachable,
                  .authenticated = info.authenticated,
                  .read_only = info.read_only,
-                 .reads_disbelieved = info.reads_disbelieved};
+                 .reads_disbelieved = info.reads_disbelieved,
+                 .history = info.history,
+                 .address = made.Add(info.address),
+                 .epoch = info.epoch};
   *out = made.Release();
   return GANNET_OK;
 }

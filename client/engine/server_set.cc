@@ -11,6 +11,10 @@
 namespace gannet {
 namespace {
 
+// Connections are numbered so that each primary of a group begins with its epoch here, modulo
+// 4,096.
+constexpr uint32_t kEpochShift = 20;
+
 // Time may mend such an error. Everything else is for a person to mend, so it is told at once.
 bool MayPass(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status);
@@ -86,6 +90,9 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.session_id = grant.session_id;
     info.read_depth = its.terms().read_depth;
     info.silence_ms = grant.silence_ms;
+    info.history = grant.history;
+    if (info.history != 0) info.epoch = grant.connection_id >> kEpochShift;
+    info.address = its.address().ToString();
     info.reads_disbelieved = its.reads_disbelieved();
   }
   return infos;

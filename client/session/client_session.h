@@ -107,11 +107,11 @@ class ClientSession {
   bool dead() const {
     return phase_ == Phase::kDown && attempts_.next_ns() == ConnectAttempts::kNever;
   }
+  const SocketAddress& address() const { return attempts_.address(); }
   bool unreachable() const { return attempts_.unreachable(); }
   // Operations should not wait for it. REQUIRES: not ready.
   bool down() const { return unreachable() || dead(); }
-  // Connecting or draining, or ready while another connection is being made. Its descriptors tell
-  // when to go on.
+  // Its descriptors tell when to go on: it connects, drains, or makes one connection more.
   bool in_motion() const {
     if (ready()) return connections_.back().phase == ClientConnection::Phase::kConnecting;
     return phase_ != Phase::kDown;

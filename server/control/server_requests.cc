@@ -19,7 +19,10 @@ void Server::Notify(uint64_t connection, Notice::Type type) {
 
 void Server::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
   refused_connections_.Add(1);
-  LogRefusal(&log_.refused_connections, now_.monotonic_ns, request.peer().ToString(), reason);
+  // Clients of a group ask one member after the other who is primary. That is no fault.
+  if (code != RejectCode::kNotPrimary) {
+    LogRefusal(&log_.refused_connections, now_.monotonic_ns, request.peer().ToString(), reason);
+  }
   const struct Reject reject = NewReject(code, reason);
   listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }

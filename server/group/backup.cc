@@ -208,7 +208,8 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
     return Outcome::kLead;
   }
   if (log_ && configuration.IsInSync(options_.self)) {
-    LOG(INFO) << "in sync, in epoch " << configuration.epoch;
+    LOG(INFO) << "becomes a backup, in sync, of " << configuration.primary.node
+              << ", primary of epoch " << configuration.epoch;
     takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_, now);
     return BackupTurn(now);
   }
@@ -287,6 +288,7 @@ Backup::Outcome Backup::BackupTurn(int64_t now) {
     case Takeover::Step::kWait:
       return Outcome::kGoesOn;
     case Takeover::Step::kFence:
+      TellWhyItLeaves(now);
       Fence();
       next_ns_ = std::min(next_ns_, now + kLookNs);
       return Outcome::kGoesOn;
@@ -316,6 +318,17 @@ void Backup::ConnectAsSurvivor(int64_t now) {
   if (!link_->open()) return;
   takeover_->OnHello();
   SendHello(known_.configuration.epoch);
+}
+
+// Once for each link.
+void Backup::TellWhyItLeaves(int64_t now) {
+  if (!link_ || std::exchange(left_epoch_, link_epoch_) == link_epoch_) return;
+  const uint64_t epoch = known_.configuration.epoch;
+  LOG(WARNING) << "leaves the primary of epoch " << link_epoch_ << ": "
+               << (epoch > link_epoch_
+                       ? absl::StrCat(known_.configuration.primary.node, " is primary of epoch ",
+                                      epoch)
+                       : absl::StrCat("no beacon for ", (now - heard_) / kNsPerMs, " ms"));
 }
 
 // Nothing is read from the ring before both queue pairs are flushed.

@@ -92,6 +92,7 @@ class Backup {
   // Steps of one that is in sync.
   Outcome BackupTurn(int64_t now);
   void ConnectAsSurvivor(int64_t now);
+  void TellWhyItLeaves(int64_t now);
   void Fence();
 
   void Connect(const GroupMember& primary, int64_t now);
@@ -116,6 +117,7 @@ class Backup {
   bool hello_sent_ = false;
   bool welcomed_ = false;
   bool lost_ = false;        // the link cannot be used any more
+  uint64_t left_epoch_ = 0;  // the last one that was told of by TellWhyItLeaves
   uint64_t link_epoch_ = 0;  // of the primary that the link leads to
   uint64_t primary_ = 0;     // its incarnation
   SocketAddress primary_at_;

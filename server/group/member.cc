@@ -134,7 +134,9 @@ void Member::End(const std::string& why) {
   options_.standing->SetServes(false);
   options_.standing->SetLeaseEnd(0);
   why_ = why;
-  LOG(WARNING) << "this server leaves the group's places to others: " << why;
+  const char* const role =
+      primary_ != nullptr ? "primary" : (backup_->in_sync() ? "a backup" : "a joining member");
+  LOG(WARNING) << "is not " << role << " any more, and starts again: " << why;
   ended_.store(true, std::memory_order_release);
 }
 
@@ -145,7 +147,7 @@ void Member::Lead(int64_t now) {
   if (const uint64_t clock_ms = backup_->ClockAtTakeover(now)) options_.start_clock(clock_ms);
   Applier* const applier = &backup_->applier();
   applier->OnVersion(options_.first_version);
-  LOG(INFO) << "primary of epoch " << known.configuration.epoch << ", with "
+  LOG(INFO) << "becomes primary of epoch " << known.configuration.epoch << ", with "
             << tail.end() - tail.begin() << " bytes of records that are still to be committed";
   const uint64_t epoch = known.configuration.epoch;
   uint64_t stream_id = 0;

@@ -253,14 +253,18 @@ Primary::Seen Primary::Look() const {
   Seen seen = {.epoch = configuration.epoch,
                .end = writer_.end().lsn,
                .committed = committed_,
-               .lease_left_ns = lease_.LeftNs(now)};
+               .lease_left_ns = std::max<int64_t>(lease_.LeftNs(now), 0),
+               .waiting_bytes = outbox_.queued_bytes(),
+               .links_broken = links_broken_,
+               .removed = removed_};
   for (const auto& backup : backups_) {
     if (!backup->member) continue;
     seen.backups.push_back({.node = backup->member->node,
                             .in_sync = configuration.IsInSync(*backup->member),
                             .heard = lease_.IsHeard(backup->member->incarnation, now),
                             .completed = writer_.completed_lsn(backup->ring),
-                            .applied = backup->applied});
+                            .applied = backup->applied,
+                            .behind_bytes = writer_.unconsumed_bytes(backup->ring)});
   }
   return seen;
 }

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -111,12 +112,17 @@ class Primary {
     uint64_t end = 0;        // LSN
     uint64_t committed = 0;  // LSN
     int64_t lease_left_ns = 0;
+    uint64_t waiting_bytes = 0;  // of changes that found no room in the ring yet
+    // Since this process became primary.
+    uint64_t links_broken = 0;
+    uint64_t removed = 0;  // backups that left those in sync
     struct Backup {
       std::string node;
       bool in_sync = false;
       bool heard = false;
-      uint64_t completed = 0;  // LSN
-      uint64_t applied = 0;    // LSN
+      uint64_t completed = 0;     // LSN
+      uint64_t applied = 0;       // LSN
+      uint64_t behind_bytes = 0;  // of the ring that it has not freed
     };
     std::vector<Backup> backups;
   };
@@ -158,7 +164,7 @@ class Primary {
   // Returns true once, when clients may be taken.
   bool TryToOpen(int64_t now) GANNET_REQUIRES(mutex_);
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
-  void Break(Backup* backup, int64_t now) GANNET_REQUIRES(mutex_);
+  void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
   Backup* FindLink(uint32_t number) GANNET_REQUIRES(mutex_);
@@ -183,6 +189,8 @@ class Primary {
   uint32_t next_link_ GANNET_GUARDED_BY(mutex_) = 1;
   std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);
   int64_t full_since_ GANNET_GUARDED_BY(mutex_) = 0;
+  uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
+  uint64_t removed_ GANNET_GUARDED_BY(mutex_) = 0;
 
   // The member's thread only.
   int64_t beacon_at_ = 0;

@@ -65,7 +65,7 @@ void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
 void Primary::OnGone(uint64_t name, int64_t now) {
   MutexLock lock(mutex_);
   for (const auto& backup : backups_) {
-    if (backup->link->HasName(name)) Break(backup.get(), now);
+    if (backup->link->HasName(name)) Break(backup.get(), now, "the other side closed it");
   }
 }
 
@@ -189,12 +189,13 @@ void Primary::Welcome(Backup* backup, bool joins) {
 }
 
 // One that is in sync stays counted, and keeps its place in the ring, until its removal is known.
-void Primary::Break(Backup* backup, int64_t now) {
+void Primary::Break(Backup* backup, int64_t now, std::string_view why) {
   if (backup->link->closing()) return;
   backup->failed = true;
   backup->link->BeginClose();
   if (!backup->member) return;
-  LOG(WARNING) << "the link to " << backup->member->node << " is broken";
+  LOG(WARNING) << "ends the link to " << backup->member->node << ": " << why;
+  ++links_broken_;
   membership_.OnBroken(*backup->member, now);
 }
 
@@ -203,20 +204,19 @@ void Primary::DropLinks(int64_t now) {
   if (!full || full_since_ == 0) full_since_ = full ? now : 0;
   const bool slow = full && now - full_since_ > kFullNsMax;
   for (const auto& backup : backups_) {
-    if (backup->failed) Break(backup.get(), now);
+    if (backup->failed) Break(backup.get(), now, "it broke");
     if (backup->link->closing()) continue;
     if (!backup->member) {
-      if (now - backup->since_ns > kHelloNsMax) Break(backup.get(), now);
+      if (now - backup->since_ns > kHelloNsMax) Break(backup.get(), now, "no hello came");
       continue;
     }
     const bool counts = membership_.Counts(backup->member->incarnation);
     backup->counted |= counts;
     if (backup->counted && !counts) {
-      LOG(WARNING) << backup->member->node << " is not in sync any more";
-      Break(backup.get(), now);
+      ++removed_;
+      Break(backup.get(), now, "it was silent or taken out, and is not in sync any more");
     } else if (slow && writer_.IsLast(backup->ring)) {
-      LOG(WARNING) << backup->member->node << " leaves no room in its ring: it is too slow";
-      Break(backup.get(), now);
+      Break(backup.get(), now, "it is too slow, and leaves no room in its ring");
     }
   }
   std::erase_if(backups_, [this](const auto& backup) GANNET_UNCHECKED_LOCKS {

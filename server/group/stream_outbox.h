@@ -39,6 +39,7 @@ class StreamOutbox {
   void OnLink() { sent_ = 0; }
 
   bool empty() const { return queue_.empty(); }
+  size_t queued_bytes() const { return queued_bytes_; }
   bool crowded() const { return queued_bytes_ > kQueuedBytesMax; }
   // Returns the position up to which all is committed if `committed` is the committed LSN.
   uint64_t PositionAt(uint64_t committed);

@@ -2,6 +2,7 @@
 
 #include "nlohmann/json.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -137,14 +138,38 @@ Json SlowJson(const Snapshot& it, bool show_keys) {
   return {{"count", it.slow_requests}, {"list", all}};
 }
 
+Json GroupJson(const Member::Seen& it) {
+  Json backups = Json::array();
+  const Primary::Seen& primary = it.as_primary;
+  for (const Primary::Seen::Backup& backup : primary.backups) {
+    backups.push_back({{"node", backup.node},
+                       {"in_sync", backup.in_sync},
+                       {"heard", backup.heard},
+                       {"lag_bytes", backup.behind_bytes},
+                       {"lag_records", primary.end - std::min(primary.end, backup.applied)}});
+  }
+  return {{"node", it.node},
+          {"role", GroupRoleName(it.role)},
+          {"epoch", it.epoch},
+          {"primary", it.primary},
+          {"applied", it.applied},
+          {"end", primary.end},
+          {"committed", primary.committed},
+          {"lease_ms", primary.lease_left_ns / kNsPerMs},
+          {"waiting_bytes", primary.waiting_bytes},
+          {"links_broken", primary.links_broken},
+          {"removed", primary.removed},
+          {"backups", backups}};
+}
+
 }  // namespace
 
 std::string RenderJson(const Snapshot& snapshot, bool show_keys) {
-  const Json json = {
-      {"server", ServerJson(snapshot)},      {"clients", ClientsJson(snapshot)},
-      {"requests", RequestsJson(snapshot)},  {"store", StoreJson(snapshot)},
-      {"sessions", snapshot.stats.sessions}, {"connections", ConnectionsJson(snapshot)},
-      {"locks", LocksJson(snapshot)},        {"slow", SlowJson(snapshot, show_keys)}};
+  Json json = {{"server", ServerJson(snapshot)},      {"clients", ClientsJson(snapshot)},
+               {"requests", RequestsJson(snapshot)},  {"store", StoreJson(snapshot)},
+               {"sessions", snapshot.stats.sessions}, {"connections", ConnectionsJson(snapshot)},
+               {"locks", LocksJson(snapshot)},        {"slow", SlowJson(snapshot, show_keys)}};
+  if (snapshot.group) json["group"] = GroupJson(*snapshot.group);
   // Keys are bytes; those that are no UTF-8 are shown with replacements.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

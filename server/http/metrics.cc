@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/http/metric_families.h"
 #include "common/protocol/opcode_name.h"
+#include "server/http/group_metrics.h"
 #include "server/http/snapshot.h"
 
 namespace gannet {
@@ -162,6 +163,7 @@ std::string RenderMetrics(const Snapshot& snapshot) {
   AddMemory(snapshot, &families);
   AddDisk(snapshot, &families);
   AddLocks(snapshot, &families);
+  if (snapshot.group) AddGroup(*snapshot.group, &families);
   return families.Text();
 }
 

@@ -62,6 +62,10 @@ bool Observer::Healthy() const {
 }
 
 std::string Observer::WhyNotReady() const {
+  if (const Member* const member = threads_.server().member()) {
+    std::string why = WhyMemberIsNotReady(member->Look());
+    if (!why.empty()) return why;
+  }
   const DiskLog* disk = threads_.server().disk();
   const absl::Status taking = disk == nullptr ? absl::OkStatus() : disk->Taking();
   if (taking.ok()) return "";
@@ -90,6 +94,7 @@ Snapshot Observer::Take(const Now& now) {
     snapshot.slow = node.slow_log->Entries();
     snapshot.slow_requests = node.slow_log->count();
   }
+  if (const Member* const member = server.member()) snapshot.group = member->Look();
   LookAtLocks(now.monotonic_ns, &snapshot);
   return snapshot;
 }

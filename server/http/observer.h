@@ -36,7 +36,8 @@ class Observer {
   Snapshot Look();
   // Returns whether no worker hangs.
   bool Healthy() const;
-  // Returns why the disk takes no write now. Empty: it takes writes, or there is no disk.
+  // Returns why the disk takes no write now, or why this member of a group neither serves nor may
+  // take over. Empty: it is ready.
   std::string WhyNotReady() const;
 
   static constexpr int64_t kAgeNsMax = 250 * kNsPerMs;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "common/protocol/client_report.h"
 #include "common/protocol/message.h"
 #include "common/protocol/observation.h"
+#include "server/group/member.h"
 #include "server/rpc/worker_counters.h"
 
 namespace gannet {
@@ -53,11 +55,20 @@ struct Snapshot {
   std::vector<SlowEntry> slow;  // the newest first
   uint64_t slow_requests = 0;   // since the start
 
+  std::optional<Member::Seen> group;  // nullopt: the server is in no group
+
   static constexpr size_t kLocksMax = 64;
 };
 
 // Returns the name of a kind of operation in clients' reports, as in metrics.
 const char* LatencyKindName(size_t kind);
+
+// Returns "joining", "backup", "primary" or "ended".
+const char* GroupRoleName(Member::Role role);
+
+// Returns why a member of a group is not ready: it does not have all items yet, or it has no lease.
+// "" if it is: it serves, or may take over.
+std::string WhyMemberIsNotReady(const Member::Seen& member);
 
 // Returns the snapshot in the text format of Prometheus.
 std::string RenderMetrics(const Snapshot& snapshot);

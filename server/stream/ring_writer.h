@@ -78,6 +78,8 @@ class RingWriter {
   }
   // All records that end there or before are in the backup's ring.
   uint64_t completed_lsn(LinkId id) const { return links_.at(id).completed.lsn; }
+  // How many bytes of the ring the backup has not said to be free.
+  uint64_t unconsumed_bytes(LinkId id) const { return end_.position - links_.at(id).consumed; }
   // Whether no other link frees the ring later than this one.
   bool IsLast(LinkId id) const { return links_.at(id).free() <= free_from(); }
   // The backup says that its ring is free up to a position. Returns false if that cannot be: it

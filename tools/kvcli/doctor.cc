@@ -13,6 +13,9 @@
 namespace gannet::kvcli {
 namespace {
 
+// Returns the host of HOST:PORT.
+std::string HostOf(const std::string& address) { return address.substr(0, address.rfind(':')); }
+
 // A client registers some MiB, and a server its whole memory.
 constexpr uint64_t kMemlockBytesEnough = 64u << 20;
 constexpr uint32_t kMtuBytesGood = 4096;
@@ -220,6 +223,23 @@ Finding JudgeClock(const WayFacts& way) {
       "sudo timedatectl set-ntp true, here and at the server; timedatectl shows which is wrong"};
 }
 
+std::vector<Finding> JudgeGroup(const WayFacts& way) {
+  std::vector<Finding> findings;
+  for (const WayFacts::MemberFacts& member : way.members) {
+    if (member.path.ok()) {
+      findings.push_back(Fine("member", absl::StrCat(member.address, ": a way leads there")));
+      continue;
+    }
+    findings.push_back({Severity::kWarning, "member",
+                        absl::StrCat(member.address, ": ", std::string(member.path.message()),
+                                     ". If it becomes primary, this machine is cut off"),
+                        absl::StrCat("ip route get ", HostOf(member.address))});
+  }
+  if (!way.connected.ok() || way.history == 0) return findings;
+  findings.push_back(Fine("primary", absl::StrCat(way.primary, ", of epoch ", way.epoch)));
+  return findings;
+}
+
 std::vector<Finding> JudgeWay(const WayFacts& way) {
   if (!way.resolved.ok()) {
     return {{Severity::kError, "name",
@@ -230,6 +250,7 @@ std::vector<Finding> JudgeWay(const WayFacts& way) {
       Fine("name", absl::StrCat(way.endpoint, ": ", absl::StrJoin(way.addresses, ", "))),
       JudgePath(way)};
   if (!way.path.ok()) return findings;
+  std::ranges::move(JudgeGroup(way), std::back_inserter(findings));
   if (!way.connected.ok()) {
     findings.push_back({Severity::kError, "connection", std::string(way.connected.message()),
                         ConnectionMend(way)});
@@ -245,6 +266,10 @@ std::vector<Finding> JudgeWay(const WayFacts& way) {
   } else if (way.kind == "softverbs") {
     findings.push_back(Fine("way", absl::StrCat("softverbs, with other machines by TCP from ",
                                                 way.net, " (SOFTVERBS_NET)")));
+  }
+  if (way.read_only) {
+    findings.push_back({Severity::kHint, "rights", "the key may only read: writes are refused",
+                        "--auth_file=FILE whose first key has no \"read\" behind it"});
   }
   if (way.answered.ok()) {
     findings.push_back(Fine("answer", "the server's CPU answers"));

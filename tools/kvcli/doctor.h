@@ -33,6 +33,12 @@ struct MachineFacts {
 // The way to one server.
 struct WayFacts {
   std::string endpoint;
+  // Of a group: each member, and whether a way leads there.
+  struct MemberFacts {
+    std::string address;
+    absl::Status path;
+  };
+  std::vector<MemberFacts> members;
   std::vector<std::string> addresses;  // empty: the name was not resolved
   std::string host;                    // of the first one, without the port
   absl::Status resolved;
@@ -46,6 +52,11 @@ struct WayFacts {
   std::string lock_mode;  // of ServerInfo
   uint32_t read_depth = 0;
   uint32_t protocol_version = 0;
+  // Of a group: which of its members is primary, and its epoch, modulo 4,096.
+  uint64_t history = 0;  // 0: it is no group
+  std::string primary;
+  uint32_t epoch = 0;
+  bool read_only = false;
   absl::Status answered;  // a ping
   // How far the server's clock is ahead of this machine's. nullopt: not known.
   std::optional<std::chrono::milliseconds> clock_ahead;
@@ -73,6 +84,8 @@ Finding JudgePath(const WayFacts& way);
 std::string ConnectionMend(const WayFacts& way);
 // REQUIRES: clock_ahead.
 Finding JudgeClock(const WayFacts& way);
+// Of a group: its members, and its primary.
+std::vector<Finding> JudgeGroup(const WayFacts& way);
 std::vector<Finding> JudgeWay(const WayFacts& way);
 
 // All of them, the machine first.

@@ -111,6 +111,11 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   for (const SocketAddress& it : *addresses) way.addresses.push_back(it.ToString());
   way.host = addresses->front().HostString();
   way.path = FirstPath(*addresses);
+  if (IsGroup(endpoint)) {
+    for (const SocketAddress& it : *addresses) {
+      way.members.push_back({it.ToString(), FirstPath({it}).status()});
+    }
+  }
   if (!way.path.ok()) return way;
   const auto client = Client::Connect({endpoint}, options);
   way.connected = client.status();
@@ -121,6 +126,10 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   if (const char* net = std::getenv("SOFTVERBS_NET")) way.net = net;
   way.lock_mode = info.lock_mode;
   way.read_depth = info.read_depth;
+  way.history = info.history;
+  way.primary = info.address;
+  way.epoch = info.epoch;
+  way.read_only = info.read_only;
   way.protocol_version = info.protocol_version;
   way.answered = (*client)->Ping();
   const auto walker = Walker::Connect(endpoint, options);

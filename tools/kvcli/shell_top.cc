@@ -44,6 +44,8 @@ std::vector<ServerLook> LookAtAll(Client& client, std::chrono::milliseconds dead
     look.endpoint = servers[i].endpoint;
     look.name = servers[i].name;
     look.incarnation = servers[i].incarnation;
+    look.history = servers[i].history;
+    look.epoch = servers[i].epoch;
     absl::Status status = reports[i].stats.status();
     if (status.ok()) {
       look.stats = *reports[i].stats;

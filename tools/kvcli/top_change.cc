@@ -98,7 +98,10 @@ const TopHistory::Past& TopHistory::Before(const Past& now) {
 }
 
 void TopHistory::BeginAnew(const ServerLook& look) {
-  const bool restarted = incarnation_ != 0;
+  const bool failed_over = look.history != 0 && look.history == history_;
+  const bool restarted = incarnation_ != 0 && !failed_over;
+  fail_overs_ += failed_over;
+  history_ = look.history;
   incarnation_ = look.incarnation;
   past_.clear();
   last_ = {};
@@ -117,6 +120,7 @@ ServerChange TopHistory::Take(ServerLook look) {
     change = Compare(Before(now), now, look);
     Keep(std::move(now));
   }
+  change.fail_overs = fail_overs_;
   change.now = std::move(look);
   change.now.connections.clear();
   return change;

@@ -43,6 +43,8 @@ struct ServerLook {
   std::string problem;
   std::chrono::nanoseconds taken{0};  // when, by a clock that does not go back
   uint64_t incarnation = 0;
+  uint64_t history = 0;  // of its group, whose primary it is; 0: it is in none
+  uint32_t epoch = 0;    // of that group, modulo 4,096
   ServerStats stats;
   std::vector<ConnectedClient> connections;
   std::optional<HotKeysLook> hot_keys;  // if they are wanted
@@ -60,6 +62,9 @@ struct ServerChange {
   ServerLook now;  // without its connections
   // The server that the rates are of began after the earlier look. They are of its whole life.
   bool restarted = false;
+  // How often another member of its group became primary since the first look. Rates begin anew
+  // then, because the new primary's counters are of its own life, and it served nobody until now.
+  uint64_t fail_overs = 0;
   double seconds = 0;  // that the rates are of; 0: there was no earlier look, so there are none
   double cores = 0;    // that the server kept busy
   uint64_t requests = 0;
@@ -110,6 +115,8 @@ class TopHistory {
   void Keep(Past past);
 
   std::chrono::nanoseconds window_;
+  uint64_t history_ = 0;  // of the group of the last look
+  uint64_t fail_overs_ = 0;
   uint64_t incarnation_ = 0;  // of `last_` and all in `past_`; 0: there was no look yet
   Past last_;
   std::deque<Past> past_;  // the oldest first

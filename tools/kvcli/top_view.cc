@@ -79,6 +79,15 @@ void AppendHotKeys(const HotKeysLook& look, std::vector<ViewLine>* lines) {
   }
 }
 
+// Clients of a group talk to its primary only.
+std::string GroupText(const ServerChange& server) {
+  if (server.now.history == 0) return "";
+  const std::string primary = absl::StrCat(", primary of epoch ", server.now.epoch);
+  if (server.fail_overs == 0) return primary;
+  return absl::StrFormat("%s after %d fail-over%s", primary, server.fail_overs,
+                         server.fail_overs == 1 ? "" : "s");
+}
+
 void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
   if (!server.now.problem.empty()) {
     lines->push_back({absl::StrCat(NameOf(server), "  does not answer; trying again")});
@@ -91,8 +100,9 @@ void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
           ? absl::StrFormat("rates of %s %.1f s", server.restarted ? "its first" : "the last",
                             server.seconds)
           : "measuring";
-  lines->push_back({absl::StrCat(NameOf(server), "  up ", Span(stats.uptime_ms),
-                                 server.restarted ? ", restarted" : "", "  ", of)});
+  lines->push_back(
+      {absl::StrCat(NameOf(server), "  up ", Span(stats.uptime_ms),
+                    server.restarted ? ", restarted" : "", GroupText(server), "  ", of)});
   lines->push_back({absl::StrFormat(
       "  GETs %s/s  hits %s %%  READs/GET %s  requests %s/s  CPU %s cores",
       Rate(server, server.done.gets()), Percent(server.done.hits, server.done.gets()),
@@ -200,6 +210,11 @@ Json ServerJson(const ServerChange& server) {
   const ServerStats& stats = server.now.stats;
   json["seconds"] = server.seconds;
   json["restarted"] = server.restarted;
+  if (server.now.history != 0) {
+    json["role"] = "primary";
+    json["epoch"] = server.now.epoch;
+    json["fail_overs"] = server.fail_overs;
+  }
   json["uptime_ms"] = stats.uptime_ms;
   AddCounts(server, server.done, json);
   json["requests_per_s"] = RateJson(server, server.requests);

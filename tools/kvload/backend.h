@@ -65,6 +65,8 @@ class Backend {
   virtual std::string_view lost() const { return {}; }
   // Returns true while new operations would fail at once, because a server cannot be reached.
   virtual bool away() const { return false; }
+  // Returns how often the store failed over to another server that has all data.
+  virtual uint64_t fail_overs() const { return 0; }
 };
 
 // The servers' costs that are charged to the run, summed over all servers.

@@ -81,6 +81,7 @@ class GannetBackend : public Backend {
   }
   std::string_view lost() const override { return watch_->lost(); }
   bool away() const override { return watch_->away(); }
+  uint64_t fail_overs() const override { return watch_->fail_overs(); }
 
  private:
   // Returns how many of `done` answers count: none if the server is lost, unless the run waits for

@@ -52,6 +52,7 @@ void Metrics::Merge(const Metrics& other) {
   gave_up = gave_up || other.gave_up;
   if (lost.empty()) lost = other.lost;
   dead_ns = std::max(dead_ns, other.dead_ns);
+  fail_overs = std::max(fail_overs, other.fail_overs);
 }
 
 double Metrics::HitRatio() const {

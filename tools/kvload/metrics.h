@@ -55,9 +55,10 @@ struct Metrics {
   uint64_t wrong_values = 0;
   std::vector<std::string> first_wrong;  // descriptions, at most kWrongDescribedMax
   std::map<absl::StatusCode, uint64_t> errors_by_code;
-  bool gave_up = false;  // a thread stopped early, because it got nothing but errors
-  std::string lost;      // why a thread's server is lost, if it stopped early for that
-  int64_t dead_ns = 0;   // the longest time that a thread was without a server
+  bool gave_up = false;     // a thread stopped early, because it got nothing but errors
+  std::string lost;         // why a thread's server is lost, if it stopped early for that
+  int64_t dead_ns = 0;      // the longest time that a thread was without a server
+  uint64_t fail_overs = 0;  // that a thread saw, the most of all threads
 
   static constexpr size_t kWrongDescribedMax = 5;
 

@@ -134,6 +134,7 @@ std::string ToJson(const Report& report) {
   json["server_cpu_us_per_get"] = ServerCpuPerGet(measured);
   json["wrong_values"] = WrongValues(report);
   json["errors"] = ErrorsJson(measured.metrics);
+  json["fail_overs"] = measured.metrics.fail_overs;
   json["ops"] = OpsJson(measured.metrics);
   json["verbs"] = VerbsOfAll(report.options, measured.metrics);
   if (measured.spread.pages > 0) {

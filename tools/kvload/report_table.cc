@@ -75,6 +75,9 @@ void AppendWrong(const Metrics& metrics, std::string& out) {
   for (const auto& [code, count] : metrics.errors_by_code) {
     absl::StrAppendFormat(&out, "error: %s, %d times\n", absl::StatusCodeToString(code), count);
   }
+  if (metrics.fail_overs > 0) {
+    absl::StrAppendFormat(&out, "fail-overs to another primary: %d\n", metrics.fail_overs);
+  }
   if (metrics.gave_up) absl::StrAppend(&out, "gave up: too many errors in a row\n");
 }
 

@@ -259,6 +259,13 @@ struct ServerInfo {
   uint32_t read_depth = 0;  // RDMA READs in flight per queue pair, as negotiated
   // After this much silence either side takes the other for dead (the server's --silence_ms).
   uint32_t silence_ms = 0;
+  // Names the items of the server's group: after a fail-over the new primary has another
+  // incarnation, and the same history. 0: the server is in no group.
+  uint64_t history = 0;
+  // Which primary of its group it is, modulo 4,096: each fail-over adds one. 0: no group.
+  uint32_t epoch = 0;
+  // Where it is: of a group, the member that is primary.
+  std::string address;
   // READs that were done again, because they came when the lease of a group's primary was over. It
   // may have been deposed meanwhile.
   uint64_t reads_disbelieved = 0;

@@ -152,6 +152,7 @@ static int UseServers(gannet_client* client, const char* server) {
   CHECK_THAT(gannet_client_server_info(client, 0, &info) == GANNET_OK);
   CHECK_THAT(strcmp(info->endpoint, server) == 0 && info->connected && !info->read_only);
   CHECK_THAT(strlen(info->kind) > 0 && info->silence_ms > 0 && strlen(info->why_not) == 0);
+  CHECK_THAT(strlen(info->address) > 0 && info->history == 0 && info->epoch == 0); /* no group */
   gannet_free(info);
   CHECK_THAT(gannet_client_server_info(client, 1, &info) == GANNET_INVALID_ARGUMENT);
 

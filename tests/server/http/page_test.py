@@ -97,6 +97,7 @@ function look(frame) {
            state: page.getElementById("state").textContent,
            axis: (page.getElementById("plot_top")?.textContent ?? "") && page.getElementById("plot_from").textContent,
            store: page.getElementById("store").textContent,
+           group: page.getElementById("group").hidden ? "" : page.getElementById("group").textContent,
            scroll: [...page.querySelectorAll(".scroll")].filter(wide).map(title),
            outside: [...page.querySelectorAll("td, th, b, span, h2")].filter(e => !e.closest(".scroll") && e.closest("section, .number, header") && out(e)).map(title) };
 }
@@ -117,6 +118,10 @@ def with_large_figures(status):
                            slots_total=4234567890, items_evicted=1234567890, evicted_age_ms=3456789012, disk_bytes=1534567890123,
                            disk_behind_bytes=67108864, disk_behind_ms=123456, disk_refused=1234567890)
     status["clients"].update({name: status["clients"][name] + 10**12 for name in ("hits", "misses", "reads")})
+    status["group"] = {"node": "session-cache-frankfurt-17-a", "role": "primary", "epoch": 1234567, "primary": "session-cache-frankfurt-17-a",
+                       "applied": 0, "end": 10**12, "committed": 10**12, "lease_ms": 9999, "waiting_bytes": 4194304, "links_broken": 1234567,
+                       "removed": 1234567, "backups": [{"node": "session-cache-frankfurt-17-b", "in_sync": True, "heard": True,
+                                                        "lag_bytes": 16777216, "lag_records": 123456789}]}
     for entry in status["slow"]["list"]:
         entry.update(us=12345678, value_bytes=67108000, peer="10.123.123.123:54321", key="user:" + 27 * "x")
     for entry in status["connections"]:
@@ -187,7 +192,9 @@ def check_fit(build, home, folder):
         assert found, "the frames say nothing"
         wide, phone, plain = json.loads(html.unescape(found.group(1)))
         assert "evicts; nothing had to go yet" in plain["store"], plain
+        assert plain["group"] == "", "a server in no group shows one"
         for frame in (wide, phone):
+            assert "1,234,567" in frame["group"] and "session-cache-frankfurt-17-b" in frame["group"], frame
             assert frame["state"] == "live", frame
             assert not frame["wider"] and not frame["outside"], frame
             assert "a power cut would take" in frame["store"] and "what goes was written" in frame["store"], frame
@@ -240,11 +247,11 @@ def check_rules(source):
 
 
 def check_names(source, expressions, metrics):
-    """Everything that rules and dashboard ask for is there. proxy_http.py looks for the proxy's."""
+    """Everything that rules and dashboard ask for is there. proxy_http.py looks for the proxy's, group_test.py for a group's."""
     with open(f"{source}/packaging/prometheus/gannet.rules.yml", encoding="utf-8") as file:
         expressions += " ".join(re.findall(r"expr: (.*)", file.read()))
     known = {name.partition("{")[0] for name in metrics}
-    unknown = set(re.findall(r"\bgannet_(?!proxy_)\w+", expressions)) - known
+    unknown = set(re.findall(r"\bgannet_(?!proxy_|group_)\w+", expressions)) - known
     assert not unknown, f"no such metrics: {unknown}"
 
 

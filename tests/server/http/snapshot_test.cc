@@ -78,6 +78,84 @@ TEST(SnapshotTest, JsonIsWholeWhateverBytesAKeyHas) {
   EXPECT_EQ(json["slow"]["list"][0]["us"], 12'345);
 }
 
+Snapshot OfPrimary() {
+  Snapshot it = Example();
+  Member::Seen seen{.role = Member::Role::kPrimary, .node = "n1", .primary = "n1", .epoch = 3};
+  seen.as_primary = {.epoch = 3,
+                     .end = 100,
+                     .committed = 98,
+                     .lease_left_ns = 250 * kNsPerMs,
+                     .waiting_bytes = 7,
+                     .links_broken = 2,
+                     .removed = 1};
+  seen.as_primary.backups = {{.node = "n2",
+                              .in_sync = true,
+                              .heard = true,
+                              .completed = 99,
+                              .applied = 90,
+                              .behind_bytes = 640},
+                             {.node = "n3"}};
+  it.group = seen;
+  return it;
+}
+
+TEST(SnapshotTest, APrimaryShowsItsGroup) {
+  const std::string text = RenderMetrics(OfPrimary());
+  EXPECT_THAT(text, HasSubstr("gannet_group_role{node=\"n1\",role=\"primary\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_role{node=\"n1\",role=\"backup\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_epoch 3\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_end_lsn 100\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_committed_lsn 98\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_lease_seconds 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_waiting_bytes 7\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_links_broken_total 2\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backups_removed_total 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_members_in_sync 2\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{node=\"n2\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{node=\"n3\"} 0\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_heard{node=\"n2\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_lag_bytes{node=\"n2\"} 640\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_lag_records{node=\"n2\"} 10\n"));
+
+  const auto json = nlohmann::json::parse(RenderJson(OfPrimary(), false))["group"];
+  EXPECT_EQ(json["role"], "primary");
+  EXPECT_EQ(json["epoch"], 3);
+  EXPECT_EQ(json["lease_ms"], 250);
+  EXPECT_EQ(json["backups"][0]["lag_records"], 10);
+  EXPECT_EQ(json["backups"][0]["lag_bytes"], 640);
+  EXPECT_EQ(json["backups"][1]["in_sync"], false);
+}
+
+TEST(SnapshotTest, ABackupShowsItsRoleAndHowFarItIs) {
+  Snapshot it = Example();
+  it.group = Member::Seen{
+      .role = Member::Role::kBackup, .node = "n2", .primary = "n1", .epoch = 3, .applied = 90};
+  const std::string text = RenderMetrics(it);
+  EXPECT_THAT(text, HasSubstr("gannet_group_role{node=\"n2\",role=\"backup\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_applied_lsn 90\n"));
+  EXPECT_THAT(text, Not(HasSubstr("gannet_group_lease_seconds"))) << "only a primary has one";
+  EXPECT_EQ(nlohmann::json::parse(RenderJson(it, false))["group"]["primary"], "n1");
+}
+
+TEST(SnapshotTest, AServerInNoGroupShowsNothingOfGroups) {
+  EXPECT_THAT(RenderMetrics(Example()), Not(HasSubstr("group")));
+  EXPECT_THAT(RenderJson(Example(), true), Not(HasSubstr("group")));
+}
+
+TEST(SnapshotTest, WhoServesOrMayTakeOverIsReady) {
+  Member::Seen member{.role = Member::Role::kBackup, .node = "n2", .epoch = 3};
+  EXPECT_EQ(WhyMemberIsNotReady(member), "");
+  member.role = Member::Role::kJoining;
+  EXPECT_EQ(WhyMemberIsNotReady(member),
+            "n2 joins its group and does not have all items yet, in epoch 3");
+  member.role = Member::Role::kPrimary;
+  EXPECT_THAT(WhyMemberIsNotReady(member), HasSubstr("without a lease"));
+  member.as_primary.lease_left_ns = 1;
+  EXPECT_EQ(WhyMemberIsNotReady(member), "");
+  member.role = Member::Role::kEnded;
+  EXPECT_THAT(WhyMemberIsNotReady(member), HasSubstr("starts again"));
+}
+
 TEST(PageTest, NeedsNothingFromElsewhere) {
   const std::string page(kPage);
   EXPECT_THAT(page, HasSubstr("width=device-width"));

@@ -73,6 +73,26 @@ TEST(DoctorTest, FindsNothingWrongWithAGoodMachine) {
                          Field("mend", &Finding::mend, ""))));
 }
 
+TEST(DoctorTest, TellsOfAGroupsMembersAndItsPrimary) {
+  WayFacts way = Way();
+  EXPECT_THAT(JudgeGroup(way), IsEmpty());
+  way.members = {{"10.0.0.1:7471", {}}, {"10.0.0.2:7471", absl::NotFoundError("no route to host")}};
+  way.history = 9;
+  way.primary = "10.0.0.1:7471";
+  way.epoch = 3;
+  EXPECT_THAT(JudgeGroup(way),
+              ElementsAre(Field("severity", &Finding::severity, Severity::kFine),
+                          Fault(Severity::kWarning, "member", "10.0.0.2:7471: no route to host"),
+                          Field("text", &Finding::text, "10.0.0.1:7471, of epoch 3")));
+  EXPECT_EQ(JudgeGroup(way)[1].mend, "ip route get 10.0.0.2");
+}
+
+TEST(DoctorTest, HintsAtAKeyThatMayOnlyRead) {
+  WayFacts way = Way();
+  way.read_only = true;
+  EXPECT_THAT(JudgeWay(way), Contains(Fault(Severity::kHint, "rights", "may only read")));
+}
+
 TEST(DoctorTest, MissesADevice) {
   EXPECT_THAT(JudgeDevices({}), ElementsAre(Fault(Severity::kError, "device", "no RDMA device")));
 }

@@ -119,6 +119,26 @@ TEST_F(TopHistoryTest, CountsASessionOfManyConnectionsOnce) {
   EXPECT_EQ(change.done.hits, 5u);
 }
 
+TEST_F(TopHistoryTest, AGroupThatFailsOverIsMeasuredAnewAndNotRestarted) {
+  ServerLook look = LookAt(seconds(0), {Session(1, 500)});
+  look.history = 9;
+  EXPECT_EQ(history_.Take(look).fail_overs, 0u);
+  // The new primary has run for long, and served nobody.
+  look = LookAt(seconds(1), {Session(1, 20)}, 2);
+  look.history = 9;
+  look.stats.uptime_ms = 3'000'000;
+  ServerChange change = history_.Take(look);
+  EXPECT_FALSE(change.restarted);
+  EXPECT_EQ(change.fail_overs, 1u);
+  EXPECT_EQ(change.seconds, 0) << "there is nothing to compare it with";
+  look = LookAt(seconds(3), {Session(1, 60)}, 2);
+  look.history = 9;
+  change = history_.Take(look);
+  EXPECT_EQ(change.seconds, 2);
+  EXPECT_EQ(change.done.hits, 40u);
+  EXPECT_EQ(change.fail_overs, 1u);
+}
+
 TEST_F(TopHistoryTest, ARestartedServerCountsFromItsStart) {
   ServerLook look = LookAt(seconds(0), {Session(1, 500)});
   look.stats.rpcs = 10'000;

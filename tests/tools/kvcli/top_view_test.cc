@@ -110,6 +110,21 @@ TEST(TopViewTest, SaysThatAServerWasRestarted) {
   EXPECT_EQ(TopJson({&server, 1})["servers"][0]["restarted"], true);
 }
 
+TEST(TopViewTest, SaysThatAServerIsPrimaryOfAGroupAndHowOftenItFailedOver) {
+  ServerChange server = Server({});
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), Not(HasSubstr("primary")));
+  EXPECT_FALSE(TopJson({&server, 1})["servers"][0].contains("role"));
+  server.now.history = 9;
+  server.now.epoch = 3;
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), HasSubstr(", primary of epoch 3  rates"));
+  server.fail_overs = 2;
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)),
+              HasSubstr("epoch 3 after 2 fail-overs  rates"));
+  EXPECT_EQ(TopJson({&server, 1})["servers"][0]["role"], "primary");
+  EXPECT_EQ(TopJson({&server, 1})["servers"][0]["epoch"], 3);
+  EXPECT_EQ(TopJson({&server, 1})["servers"][0]["fail_overs"], 2);
+}
+
 TEST(TopViewTest, SortsClientsOfAllServersByWhatTheyDoInASecond) {
   ServerChange slow = Server({Busy(1, 1000, 0)});
   slow.seconds = 100;

@@ -69,6 +69,49 @@ TEST_F(LossWatchTest, AnotherRunOfTheServerIsLostAtOnceAndForGood) {
   EXPECT_NE(watch_.lost(), "");
 }
 
+// A group's new primary has another incarnation and the same history.
+TEST_F(LossWatchTest, AGroupThatFailsOverIsNotLostAndIsCounted) {
+  std::vector<ServerInfo> servers = Servers(true);
+  servers[1].history = 9;
+  watch_.Begin(servers);
+  EXPECT_EQ(watch_.fail_overs(), 0u);
+  for (uint64_t incarnation = 2; incarnation <= 3; ++incarnation) {
+    watch_.Log(LogLevel::kWarning, "host:2: the connection broke", kBrokenNs);
+    servers[1].connected = false;
+    watch_.Look(servers, kBrokenNs + 5);
+    EXPECT_TRUE(watch_.troubled());
+    servers[1].connected = true;
+    servers[1].incarnation = incarnation;
+    watch_.Look(servers, kBrokenNs + 10);
+    EXPECT_EQ(watch_.lost(), "");
+    EXPECT_FALSE(watch_.troubled());
+    EXPECT_EQ(watch_.fail_overs(), incarnation - 1);
+  }
+}
+
+TEST_F(LossWatchTest, AGroupGetsTheTimeOfAFailOver) {
+  std::vector<ServerInfo> servers = Servers(true);
+  servers[1].history = 9;
+  watch_.Begin(servers);
+  watch_.Log(LogLevel::kWarning, "host:2: the connection broke", kBrokenNs);
+  servers[1].connected = false;
+  watch_.Look(servers, kBrokenNs + LossWatch::kGroupAwayNs - 1);
+  EXPECT_EQ(watch_.lost(), "");
+  watch_.Look(servers, kBrokenNs + LossWatch::kGroupAwayNs);
+  EXPECT_EQ(watch_.lost(), "host:2: the connection broke");
+}
+
+TEST_F(LossWatchTest, AnotherHistoryIsALossThoughItIsAGroups) {
+  std::vector<ServerInfo> servers = Servers(true);
+  servers[1].history = 9;
+  watch_.Begin(servers);
+  servers[1].incarnation = 2;
+  servers[1].history = 10;
+  watch_.Look(servers, kBrokenNs + 10);
+  EXPECT_THAT(std::string(watch_.lost()), HasSubstr("host:2 was restarted and lost its data"));
+  EXPECT_EQ(watch_.fail_overs(), 0u);
+}
+
 TEST_F(LossWatchTest, WhoForgivesTakesAnotherRun) {
   forgiving_.Look(Servers(false), kBrokenNs + LossWatch::kAwayNs);
   EXPECT_NE(forgiving_.lost(), "");

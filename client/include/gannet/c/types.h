@@ -198,6 +198,9 @@ typedef struct gannet_server_info {
   uint8_t authenticated;
   uint8_t read_only;
   uint64_t reads_disbelieved; /* READs done again, as the lease of a group's primary was over */
+  uint64_t history;           /* names the items of the server's group; 0: it is in no group */
+  const char* address;        /* where it is: of a group, the member that is primary */
+  uint32_t epoch; /* which primary of its group it is, modulo 4,096; 0: it is in no group */
 } gannet_server_info;
 
 #ifdef __cplusplus

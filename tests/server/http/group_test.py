@@ -1,0 +1,226 @@
+#!/usr/bin/env python3
+"""Looks at a group as people do: /metrics, /readyz, /status.json and logs of its members, and kvcli.
+
+    group_test.py --build DIR --source DIR
+
+Fails if a member's role, epoch or lag is not shown, if the alert rules ask for metrics of a group that
+there are not, or if clients do not tell that a new primary has the same history.
+"""
+
+import argparse
+import base64
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.request
+
+PATIENT_S = 60  # nothing depends on how long it takes
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+def fetch(url, body=None):
+    """Returns status and text."""
+    try:
+        with urllib.request.urlopen(url, body, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+
+
+def eventually(what, so):
+    until = time.monotonic() + PATIENT_S
+    while True:
+        try:
+            found = so()
+        except OSError:
+            found = None
+        if found:
+            return found
+        assert time.monotonic() < until, f"in vain: {what}"
+        time.sleep(0.05)
+
+
+class Etcd:
+    def __init__(self, home):
+        self.url = f"http://127.0.0.1:{free_port()}"
+        peers = f"http://127.0.0.1:{free_port()}"
+        with open(f"{home}/etcd.log", "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                ["etcd", f"--data-dir={home}/etcd", f"--listen-client-urls={self.url}", f"--advertise-client-urls={self.url}",
+                 f"--listen-peer-urls={peers}", f"--initial-advertise-peer-urls={peers}", f"--initial-cluster=default={peers}"],
+                stdout=log, stderr=log)
+        eventually("etcd answers", lambda: fetch(f"{self.url}/health")[0] == 200)
+
+    def put(self, key, value):
+        encoded = {name: base64.b64encode(text.encode()).decode() for name, text in (("key", key), ("value", json.dumps(value)))}
+        status, text = fetch(f"{self.url}/v3/kv/put", json.dumps(encoded).encode())
+        assert status == 200, text
+
+
+class Member:
+    def __init__(self, build, home, etcd, name):
+        self.name = name
+        self.path = f"{home}/{name}.log"
+        self.http = f"http://127.0.0.1:{free_port()}"
+        self.address = f"127.0.0.1:{free_port()}"
+        with open(self.path, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(
+                [f"{build}/bin/kvserver", "--device=soft", "--memory=64M", f"--listen={self.address}", "--cluster=c",
+                 f"--etcd={etcd.url}", f"--name={name}", f"--http={self.http.removeprefix('http://')}"],
+                stdout=log, stderr=log)
+
+    def said(self):
+        with open(self.path, encoding="utf-8") as log:
+            return log.read()
+
+    def ready(self):
+        return fetch(self.http + "/readyz")
+
+    def seen(self):
+        return json.loads(fetch(self.http + "/status.json")[1])["group"]
+
+    def metrics(self):
+        """Nothing while the server starts."""
+        status, text = fetch(self.http + "/metrics")
+        if status != 200:
+            return {}
+        return {line.rpartition(" ")[0]: float(line.rpartition(" ")[2])
+                for line in text.split("\n") if line and not line.startswith("#")}
+
+    def role(self, role):
+        return self.metrics().get(f'gannet_group_role{{node="{self.name}",role="{role}"}}') == 1
+
+    def end(self, how=signal.SIGKILL):
+        self.process.send_signal(how)
+        self.process.wait(20)
+
+
+def kvcli(build, servers, *command):
+    shown = subprocess.run([f"{build}/bin/kvcli", "--device=soft", f"--server={servers}", "--json", *command], check=True,
+                           capture_output=True, text=True, timeout=90)
+    return json.loads(shown.stdout.splitlines()[0])
+
+
+def check_first_primary(first, second):
+    eventually("n1 leads", lambda: first.role("primary"))
+    eventually("n2 follows", lambda: second.role("backup"))
+    eventually("n1 counts n2", lambda: first.metrics().get("gannet_group_members_in_sync") == 2)
+    metrics = first.metrics()
+    assert metrics["gannet_group_epoch"] == 1 and metrics['gannet_group_backup_in_sync{node="n2"}'] == 1, metrics
+    assert eventually("n1 has a lease", lambda: first.metrics()["gannet_group_lease_seconds"] > 0)
+    for member in (first, second):
+        assert eventually(f"{member.name} is ready", lambda it=member: it.ready()[0] == 200), member.said()
+    seen = second.seen()
+    assert seen["role"] == "backup" and seen["primary"] == "n1" and seen["epoch"] == 1, seen
+
+
+def check_lag(build, servers, first, second):
+    """What is written reaches the backup, and the primary tells that it has none to apply any more."""
+    kvcli(build, servers, "put", "key", "value")
+    end = first.metrics()["gannet_group_end_lsn"]
+    eventually("n2 applies all", lambda: second.metrics()["gannet_group_applied_lsn"] >= end)
+    eventually("n1 hears that", lambda: first.metrics()['gannet_group_backup_lag_records{node="n2"}'] == 0)
+    eventually("n1 hears that", lambda: first.metrics()['gannet_group_backup_lag_bytes{node="n2"}'] == 0)
+
+
+def check_doctor(build, servers, first):
+    looked = subprocess.run([f"{build}/bin/kvcli", "--device=soft", f"--server={servers}", "--json", "doctor"], check=False,
+                            capture_output=True, text=True, timeout=90)
+    found = [json.loads(line) for line in looked.stdout.splitlines()]
+    assert len([it for it in found if it["check"] == "member" and it["severity"] == "ok"]) == 2, found
+    assert [it["text"] for it in found if it["check"] == "primary"] == [f"{first.address}, of epoch 1"], found
+
+
+def start_load(build, home, servers, first):
+    """Starts kvload, and returns when it has loaded its records and goes on for seconds."""
+    load = subprocess.Popen([f"{build}/bin/kvload", "--device=soft", f"--server={servers}", "--workload=a", "--records=500",
+                             "--operations=4000", "--rate=500", f"--json={home}/load.json"],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    eventually("kvload writes", lambda: first.metrics()['gannet_requests_total{opcode="put"}'] > 600)
+    return load
+
+
+def check_load(load, home):
+    """A run goes on at the new primary, and says so. Calls whose deadline was over meanwhile may be errors."""
+    said = load.communicate(timeout=120)[0]
+    with open(f"{home}/load.json", encoding="utf-8") as file:
+        report = json.load(file)
+    assert report["cut_short"] is None and report["fail_overs"] == 1 and report["wrong_values"] == 0, said
+    assert "fail-overs to another primary: 1" in said and "lost its data" not in said, said
+
+
+def check_names(source, metrics):
+    with open(f"{source}/packaging/prometheus/gannet.rules.yml", encoding="utf-8") as file:
+        wanted = set(re.findall(r"\bgannet_group_\w+", " ".join(re.findall(r"expr: (.*)", file.read()))))
+    known = {name.partition("{")[0] for name in metrics}
+    assert wanted and not wanted - known, f"no such metrics: {wanted - known}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", required=True)
+    parser.add_argument("--source", required=True)
+    given = parser.parse_args()
+    started = []
+    with tempfile.TemporaryDirectory(prefix="gannet-group-", dir="/tmp") as home:
+        try:
+            etcd = Etcd(home)
+            started.append(etcd.process)
+            etcd.put("/gannet/c/config", {"format": 1, "groups": ["g1"], "partitions": [0] * 1024})
+            etcd.put("/gannet/c/groups/g1", {"history": "00000000000000ff", "epoch": 0, "primary": None, "in_sync": [],
+                                             "members": ["n1", "n2"], "lease_ms": 2000, "min_copies": 1, "ring_bytes": 16777216})
+            first = Member(given.build, home, etcd, "n1")
+            started.append(first.process)
+            eventually("n1 leads", lambda: first.role("primary"))
+            second = Member(given.build, home, etcd, "n2")
+            started.append(second.process)
+            check_first_primary(first, second)
+            servers = f"cluster:{first.address},{second.address}"
+            check_lag(given.build, servers, first, second)
+            check_names(given.source, first.metrics())
+            before = kvcli(given.build, servers, "info")
+            # A client that begins with the backup is sent on. That is no fault to warn of.
+            assert kvcli(given.build, f"cluster:{second.address},{first.address}", "get", "key")["value"] == "value"
+            assert "refused" not in second.said(), second.said()
+
+            check_doctor(given.build, servers, first)
+            load = start_load(given.build, home, servers, first)
+            started.append(load)
+            first.end()
+            eventually("n2 takes over", lambda: second.role("primary"))
+            assert second.metrics()["gannet_group_epoch"] == 2, second.metrics()
+            after = kvcli(given.build, servers, "info")
+            assert after["history"] == before["history"] == "00000000000000ff", after
+            assert (before["epoch"], after["epoch"]) == (1, 2), (before, after)
+            assert (before["address"], after["address"]) == (first.address, second.address), (before, after)
+            assert after["incarnation"] != before["incarnation"], after
+            check_load(load, home)
+            for line in ("becomes a backup, in sync, of n1, primary of epoch 1", "leaves the primary of epoch 1: no beacon for ",
+                         "becomes primary of epoch 2"):
+                assert second.said().count(line) == 1, f"{line}: {second.said()}"
+        except BaseException:
+            for name in ("n1", "n2"):
+                if os.path.exists(f"{home}/{name}.log"):
+                    with open(f"{home}/{name}.log", encoding="utf-8") as log:
+                        print(f"--- {name}\n{log.read()}")
+            raise
+        finally:
+            for process in started:
+                if process.poll() is None:
+                    process.kill()
+                    process.wait(20)
+
+
+if __name__ == "__main__":
+    main()
