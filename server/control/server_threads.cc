@@ -102,7 +102,9 @@ absl::Status ServerThreads::Wait() {
     member_.join();
     const bool asked = asked_to_stop_.load(std::memory_order_relaxed);
     if (status_.ok() && !asked && server_->member()->ended()) {
-      status_ = absl::AbortedError(server_->member()->why());
+      const std::string& why = server_->member()->why();
+      status_ = server_->member()->replaced() ? absl::FailedPreconditionError(why)
+                                              : absl::AbortedError(why);
     }
   }
   if (disk_ == nullptr) return status_;

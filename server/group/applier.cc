@@ -16,6 +16,7 @@ constexpr size_t kHomesPerTry = 4096;
 
 void Applier::Apply(const RingRecord& record) {
   if (!status_.ok()) return;
+  OnVersion(record.version() + 1);
   switch (record.kind) {
     case RingRecordKind::kPut:
     case RingRecordKind::kDelete:
@@ -55,7 +56,6 @@ void Applier::AddPart(const RingRecord& part) {
 }
 
 void Applier::Make(const Change& change) {
-  OnVersion(change.version + 1);
   if (tell_) tell_(change);
   sessions_.Take(change);
   ReplyStatus status = store_->Apply(change, now_ms_());

@@ -103,10 +103,16 @@ void Member::TakeInbox(int64_t now) {
 bool Member::Poll(int64_t now) {
   TakeInbox(now);
   if (ended()) return false;
+  if (options_.group.directory->Replaced()) {
+    replaced_ = true;
+    End(absl::StrCat("another process has come that is called ", options_.group.node, ", too"));
+    return false;
+  }
   if (now >= announce_at_) {
     announce_at_ = now + kAnnounceNs;
-    options_.group.directory->Announce(self(), options_.group.advertise,
-                                       backup_ ? backup_->applied() : primary_->Look().committed);
+    options_.group.directory->Announce(
+        self(), options_.group.advertise,
+        primary_ != nullptr ? primary_->Look().committed : backup_->applied());
   }
   bool published = false;
   if (primary_ != nullptr) {
@@ -142,6 +148,9 @@ void Member::End(const std::string& why) {
 
 void Member::Lead(int64_t now) {
   const GroupRegister known = backup_->known();
+  // An operator may have changed them since this server joined.
+  const GroupTerms terms = options_.group.directory->terms();
+  options_.standing->SetHistory(terms.history);
   const RingTail tail = backup_->TakeTail();
   // The old primary's clock goes on here, or the founder's own.
   if (const uint64_t clock_ms = backup_->ClockAtTakeover(now)) options_.start_clock(clock_ms);
@@ -159,7 +168,7 @@ void Member::Lead(int64_t now) {
                        .standing = options_.standing,
                        .store = options_.group.store,
                        .directory = options_.group.directory,
-                       .terms = options_.group.terms,
+                       .terms = terms,
                        .self = self(),
                        .address = options_.group.advertise,
                        .memory_bytes = options_.memory_bytes,

@@ -75,6 +75,8 @@ class Member {
   // Whether this process has no place in the group any more; why() says why.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   const std::string& why() const { return why_; }
+  // REQUIRES: ended(). Whether another process has its name, so that it must not start again.
+  bool replaced() const { return replaced_; }
 
   // To sleep: Arm, Poll once more, wait until one of fds() is readable or for next_ns(); Woken.
   absl::Status Arm(int64_t now);
@@ -113,6 +115,7 @@ class Member {
   std::string elsewhere_;
   int64_t announce_at_ = 0;
   std::string why_;
+  bool replaced_ = false;
   std::atomic<bool> ended_{false};       // release: after why_
   std::atomic<bool> steps_down_{false};  // relaxed: it tells nothing but itself
 

@@ -20,7 +20,7 @@ class GroupStanding {
   explicit GroupStanding(uint64_t history) : history_(history) {}
 
   // Names the group's items: members with the same history have the same ones.
-  uint64_t history() const { return history_; }
+  uint64_t history() const { return history_.load(std::memory_order_relaxed); }
 
   // Whether clients are taken: this process is primary, and its tail is committed. Relaxed: what a
   // client then does counts only under the lease.
@@ -37,6 +37,8 @@ class GroupStanding {
     return elsewhere_;
   }
 
+  // An operator may have forced another history. Call it before clients are taken.
+  void SetHistory(uint64_t history) { history_.store(history, std::memory_order_relaxed); }
   void SetServes(bool serves) { serves_.store(serves, std::memory_order_relaxed); }
   // `end`: when the lease is over, in ns of CLOCK_BOOTTIME.
   void SetLeaseEnd(int64_t end) { lease_end_.store(end, std::memory_order_relaxed); }
@@ -46,7 +48,8 @@ class GroupStanding {
   }
 
  private:
-  const uint64_t history_;
+  std::atomic<uint64_t>
+      history_;  // relaxed: set before serves_, which a client's connection follows
   std::atomic<bool> serves_{false};
   std::atomic<int64_t> lease_end_{0};
   mutable Mutex mutex_;

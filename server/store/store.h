@@ -163,17 +163,15 @@ class Store : private Items {
   ReplyStatus RefuseForRoom();
   void CountDeleted() { items_deleted_.fetch_add(1, std::memory_order_relaxed); }
 
-  // The next four are steps for a thread that has time (store_tidy.cc). A write that finds no room
-  // does some of them, too.
+  // The next four are steps for a thread that has time (store_tidy.cc). Writes without room do
+  // some.
   //
   // Does a bounded piece of the work that there is to do. Returns whether there is more to do at
   // once. REQUIRES: one thread at a time calls it.
   bool Tidy(uint64_t now_ms);
   // Takes note that no client READs an index older than this generation any more. Their memory is
   // freed by the next Tidy. A store that was never told frees it at once.
-  void Acknowledge(uint64_t generation) {
-    acknowledged_.store(generation, std::memory_order_relaxed);
-  }
+  void Acknowledge(uint64_t generation);
   // Returns whether the index is being replaced now. Then Tidy should be called again very soon.
   bool growing() const { return grow_phase_.load(std::memory_order_relaxed) != GrowPhase::kRest; }
   // Removes the expired items of the next `homes` homes that have some, in a circle over all homes.
@@ -186,9 +184,7 @@ class Store : private Items {
   // Lets nothing be evicted, or again. A backup evicts only what its primary does.
   void PauseEvictions(bool paused);
   // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
-  void NoteTouches(std::string_view touches) {
-    if (evicts()) eviction_->TouchAll(touches, region_.size());
-  }
+  void NoteTouches(std::string_view touches);
   // Counts an UpdateInPlace of the key as a use. REQUIRES: the store evicts.
   void NoteUpdate(const Guess& guess, std::string_view key);
   // Returns whether the store evicts and is nearly full, so that Tidy should be called often.

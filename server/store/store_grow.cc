@@ -63,6 +63,10 @@ void Store::PublishIndex(const IndexGeometry& index, const IndexGeometry& next) 
   index_generation_.store(index.generation, std::memory_order_release);
 }
 
+void Store::Acknowledge(uint64_t generation) {
+  acknowledged_.store(generation, std::memory_order_relaxed);
+}
+
 bool Store::Grow() {
   MutexLock lock(grow_mutex_);
   FreeRetired();

@@ -19,6 +19,10 @@ constexpr uint32_t kEvictionsForSlotMax = 8;
 
 }  // namespace
 
+void Store::NoteTouches(std::string_view touches) {
+  if (evicts()) eviction_->TouchAll(touches, region_.size());
+}
+
 void Store::PauseEvictions(bool paused) {
   if (evicts()) evictor_->Pause(paused);
 }

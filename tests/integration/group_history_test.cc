@@ -258,10 +258,18 @@ TEST_F(GroupHistoryTest, EachKeyHasOneHistoryAcrossEpochs) {
   const int rounds = given != nullptr ? std::atoi(given) : 20;
   for (int i = 0; i < rounds && !HasFailure(); ++i) {
     switch (i % 4) {
-      case 0: KillPrimary(); break;
-      case 1: KillBackup(); break;
-      case 2: StopPrimary(); break;
-      case 3: StopEtcd(); break;
+      case 0:
+        KillPrimary();
+        break;
+      case 1:
+        KillBackup();
+        break;
+      case 2:
+        StopPrimary();
+        break;
+      case 3:
+        StopEtcd();
+        break;
     }
   }
   Check();

@@ -32,9 +32,8 @@ GroupOfProcesses::GroupOfProcesses(int lease_ms) : caller_(etcd_.Urls()) {
   caller_.Put("/gannet/c/config", config.dump());
   caller_.Put(kRegister, group.dump());
   for (int i = 0; i < kMembers; ++i) {
-    members_.push_back(std::make_unique<ServerProcess>(
-        std::vector<std::string>{"--cluster=c", "--etcd=" + etcd_.Url(0),
-                                 absl::StrCat("--name=n", i + 1)}));
+    members_.push_back(std::make_unique<ServerProcess>(std::vector<std::string>{
+        "--cluster=c", "--etcd=" + etcd_.Url(0), absl::StrCat("--name=n", i + 1)}));
   }
 }
 

@@ -1,6 +1,7 @@
 #include <gannet/client.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -88,6 +89,22 @@ TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
   EXPECT_TRUE(
       ThreeServers::Await([&] { return group.nodes[first].threads->server().member()->ended(); }));
   EXPECT_EQ(group.nodes[first].threads->Wait().code(), absl::StatusCode::kAborted);
+}
+
+TEST(GroupServersTest, ServesWhileTheRegisterIsAway) {
+  ThreeServers group(Terms(600));
+  for (size_t i = 0; i < 2; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  const auto client = Connect(group.nodes[*group.Primary()].address);
+  group.shared.SetAway(true);
+  // Several leases long.
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+  for (int i = 0; std::chrono::steady_clock::now() < end; ++i) {
+    ASSERT_TRUE(client->Put("a", std::to_string(i)).ok());
+    ASSERT_EQ(client->Get("a")->value().data, std::to_string(i));
+  }
+  EXPECT_EQ(group.shared.now().configuration.epoch, 1);
+  group.shared.SetAway(false);
 }
 
 TEST(GroupServersTest, OneThatJoinsLaterGetsAllItems) {
