@@ -61,7 +61,7 @@ GroupRegister Primary::known() const {
 
 bool Primary::Append(const Change& change, uint64_t position) {
   MutexLock lock(mutex_);
-  if (hand_over_.stopped() || outbox_.crowded() || deposed_) {
+  if (hand_over_.stopped() || outbox_.crowded() || deposed_ || !HasCopies()) {
     takes_.store(false, std::memory_order_relaxed);
     return false;
   }
@@ -151,7 +151,7 @@ bool Primary::Turn(int64_t now) {
     deposed_ = membership_.deposed();
     DropLinks(now);
     if (open_) TellStanding(now);
-    takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded(),
+    takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded() && HasCopies(),
                  std::memory_order_relaxed);
   }
   if (opens) options_.open(tail_);
@@ -188,6 +188,10 @@ void Primary::SendBeacons(int64_t now) {
     if (!backup->member || backup->failed || backup->link->closing()) continue;
     if (!backup->link->Send(beacon)) backup->failed = true;
   }
+}
+
+bool Primary::HasCopies() const {
+  return membership_.known().configuration.in_sync.size() >= options_.terms.min_copies;
 }
 
 // An operator may have taken a node out of the group, or want another primary.

@@ -165,6 +165,8 @@ class Primary {
   bool TryToOpen(int64_t now) GANNET_REQUIRES(mutex_);
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
   void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
+  // Whether as many members are in sync as writes need.
+  bool HasCopies() const GANNET_REQUIRES(mutex_);
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
   Backup* FindLink(uint32_t number) GANNET_REQUIRES(mutex_);

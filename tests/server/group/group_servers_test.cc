@@ -91,6 +91,21 @@ TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
   EXPECT_EQ(group.nodes[first].threads->Wait().code(), absl::StatusCode::kAborted);
 }
 
+TEST(GroupServersTest, TakesNoWriteWithFewerCopiesThanTheTermsWant) {
+  GroupTerms terms = Terms(600);
+  terms.min_copies = 2;
+  ThreeServers group(terms);
+  group.Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
+  const auto client = Connect(group.nodes[0].address);
+  EXPECT_FALSE(client->Put("a", "1", {}, Client::Milliseconds(300)).ok());
+  EXPECT_FALSE(group.HasKey(0, "a"));
+  group.Start(1);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  EXPECT_TRUE(client->Put("a", "1").ok());
+  EXPECT_TRUE(group.Has(0, "a", "1"));
+}
+
 TEST(GroupServersTest, ServesWhileTheRegisterIsAway) {
   ThreeServers group(Terms(600));
   for (size_t i = 0; i < 2; ++i) group.Start(i);
