@@ -23,7 +23,7 @@ IMPORTED = ["aiofile", "aiofiles", "aiohttp", "blake3", "cachetools", "cffi>=1.1
             "opentelemetry-sdk<=1.40.0", "prometheus_client<=0.24.1", "psutil", "py-cpuinfo", "pyyaml", "pyzmq", "redis", "requests",
             "setuptools<81", "sortedcontainers", "uvicorn", "xxhash",
             "ipython", "packaging", "pillow", "tqdm", "triton", "cbor2", "cloudpickle", "llguidance", "openai", "openai_harmony",
-            "partial_json_parser", "regex", "transformers", "uvloop", "xgrammar"]
+            "partial_json_parser", "orjson", "pybase64", "regex", "transformers", "uvloop", "xgrammar"]
 KEYS = 32
 IN_FLIGHT = 3
 HIT_RATE = 0.8  # it asks for this part of keys that it stored

@@ -198,10 +198,19 @@ TEST(ConnectTest, RefusesFeaturesThatItDoesNotKnow) {
   for (int bit = 0; bit < 16; ++bit) {
     ConnectRequest request = AConnectRequest();
     request.features = static_cast<uint16_t>(1u << bit);
+    if (request.features == kConnectReplica) continue;
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeConnectRequest(Padded(request, 56)).status())) << bit;
     request.version_min = request.version_max = kProtocolVersionMax + 1;
     EXPECT_TRUE(absl::IsUnimplemented(DecodeConnectRequest(Padded(request, 56)).status())) << bit;
   }
+}
+
+TEST(ConnectTest, TakesAServersRequestToFollow) {
+  ConnectRequest request = AConnectRequest();
+  request.features = kConnectReplica;
+  const auto decoded = DecodeConnectRequest(Padded(request, 56));
+  ASSERT_TRUE(decoded.ok()) << decoded.status();
+  EXPECT_EQ(decoded->features, kConnectReplica);
 }
 
 struct GrantFault {
