@@ -282,7 +282,10 @@ absl::StatusOr<PhaseResult> PhaseRun::Measure() {
   // After errors the server may be gone. The result is still useful without its totals.
   auto after = environment_.totals();
   if (!after.ok() && result.metrics.errors() == 0) return after.status();
-  if (after.ok()) result.after = *after;
+  if (!after.ok()) return result;
+  // If another server of a group has taken over, that counts from 0.
+  if (after->rpcs < result.before.rpcs) result.before = {};
+  result.after = *after;
   return result;
 }
 

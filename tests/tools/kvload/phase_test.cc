@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "tests/tools/kvload/fake_backend.h"
@@ -63,6 +64,16 @@ TEST_F(PhaseTest, TotalsThatCannotBeHadFailThePhase) {
     return absl::DeadlineExceededError("slow");
   };
   EXPECT_EQ(RunPhase(plan_, environment_).status().code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(PhaseTest, AnotherServerOfTheGroupCountsFromZero) {
+  environment_.totals = [this]() -> absl::StatusOr<ServerTotals> {
+    return std::exchange(totals_, ServerTotals{.rpcs = 3, .cpu_us = 20});
+  };
+  const auto result = RunPhase(plan_, environment_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  EXPECT_EQ(result->after.rpcs - result->before.rpcs, 3u);
+  EXPECT_EQ(result->after.cpu_us - result->before.cpu_us, 20u);
 }
 
 TEST_F(PhaseTest, OpenLoopKeepsToTheTargetRate) {
