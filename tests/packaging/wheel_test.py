@@ -26,7 +26,7 @@ import zipfile
 
 START_SECONDS = 120  # until something that should happen at once counts as hung
 # What every Linux of a manylinux wheel has.
-OF_EVERY_LINUX = re.compile(r"(ld-linux-x86-64|libc|libdl|libgcc_s|libm|libpthread|librt|libstdc\+\+|libutil|libz)[.-]")
+OF_EVERY_LINUX = re.compile(r"(ld-linux-x86-64|libc|libdl|libgcc_s|libm|libpthread|libresolv|librt|libstdc\+\+|libutil|libz)[.-]")
 # Python itself may need the machine's copies of these.
 OF_PYTHON = ("libcrypto", "libffi", "liblzma", "libreadline", "libtinfo")
 VERBS = ("libibverbs", "librdmacm")
