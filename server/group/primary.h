@@ -136,7 +136,8 @@ class Primary {
     std::optional<GroupMember> member;
     RingWriter::LinkId ring = 0;
     bool counted = false;
-    bool failed = false;  // to be closed
+    bool failed = false;    // to be closed
+    uint64_t answered = 0;  // the newest beacon that it answered, or the last before it came
     uint64_t applied = 0;
     int64_t since_ns = 0;
   };
@@ -189,6 +190,7 @@ class Primary {
   SessionCopies sessions_ GANNET_GUARDED_BY(mutex_);  // with all that was appended
   uint64_t committed_ GANNET_GUARDED_BY(mutex_) = 0;
   uint32_t next_link_ GANNET_GUARDED_BY(mutex_) = 1;
+  uint64_t newest_beacon_ GANNET_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);
   int64_t full_since_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
