@@ -24,10 +24,11 @@ void ClientSession::PollCompletions(int64_t now_ns) {
       for (size_t i = 0; i < n; ++i) OnCompletion(completions[i], now_ns);
     }
     all_read_ = n < kBatch;
-    if (all_read_) break;
-  }
-  if (memory_->completions->broken()) {
-    Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device lost its completions")));
+    if (!all_read_) continue;
+    if (n == 0 && memory_->completions->broken()) [[unlikely]] {
+      Break(absl::UnavailableError(absl::StrCat(endpoint(), ": the device lost its completions")));
+    }
+    break;
   }
   for (ClientConnection& connection : connections_) {
     if (!connection.used_receives.empty() && ready() && !connection.PostReceives(*memory_)) {
