@@ -86,11 +86,13 @@ void Primary::BeginSessions(SessionCopies sessions) {
 void Primary::Pump() {
   MutexLock lock(mutex_);
   PumpLocked();
-  // The rings are emptied only after beacons.
-  const bool low = writer_.free_bytes() < made_.ring.bytes().size() / 2;
-  if ((low || !outbox_.empty()) && !nudged_.exchange(true, std::memory_order_relaxed)) {
+  if (WantsRoom() && !nudged_.exchange(true, std::memory_order_relaxed)) {
     options_.wake();
   }
+}
+
+bool Primary::WantsRoom() const {
+  return !outbox_.empty() || writer_.free_bytes() < made_.ring.bytes().size() / 2;
 }
 
 void Primary::PumpLocked() {
@@ -143,20 +145,23 @@ bool Primary::Turn(int64_t now) {
     PollMessages(now);
     PumpLocked();
     opens = TryToOpen(now);
-    const bool low = writer_.free_bytes() < made_.ring.bytes().size() / 2;
-    const bool due = now >= beacon_at_ || ((low || !outbox_.empty()) &&
-                                           now >= beacon_at_ - times_.beacon_ns() + kNsPerMs);
+    const bool due = now >= beacon_at_ ||
+                     (WantsRoom() && now >= beacon_at_ - times_.beacon_ns() + kNsPerMs);
     if (due && lease_.MaySend(now)) SendBeacons(now);
     FollowOperator(now);
     hand_over_.Poll(now);
     membership_.Poll(now);
     deposed_ = membership_.deposed();
     DropLinks(now);
-    if (open_) TellStanding(now);
+    if (open_ && !opens) TellStanding(now);
     takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded() && HasCopies(),
                  std::memory_order_relaxed);
   }
-  if (opens) options_.open(tail_);
+  if (opens) {
+    options_.open(tail_);
+    MutexLock lock(mutex_);
+    TellStanding(now);  // not before: a client would read what the tail replaces
+  }
   const uint64_t safe_now = safe();
   return std::exchange(told_safe_, safe_now) != safe_now;
 }

@@ -150,6 +150,8 @@ class Primary {
     std::unique_ptr<CompletionQueue> stream_cq;
   };
   Primary(Options options, const GroupRegister& known, const RingTail& tail, Made made);
+  // Whether backups should soon say what they have freed, which they do after beacons.
+  bool WantsRoom() const GANNET_REQUIRES(mutex_);
   void PumpLocked() GANNET_REQUIRES(mutex_);
   void Ship() GANNET_REQUIRES(mutex_);
   void PollWrites() GANNET_REQUIRES(mutex_);
@@ -196,7 +198,7 @@ class Primary {
   uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t removed_ GANNET_GUARDED_BY(mutex_) = 0;
 
-  // The member's thread only.
+  // The member's thread only, but that `deposed_` is written under the mutex, and read there, too.
   int64_t beacon_at_ = 0;
   uint64_t told_safe_ = 0;
   bool open_ = false;
