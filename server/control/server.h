@@ -157,6 +157,8 @@ class Server {
   void TidyStore(const Now& now);
   void LookAtAuthFile();
   void TellOfIndex();
+  // Gives the request a connection id and a name, and returns the name. Otherwise rejects it.
+  std::optional<uint64_t> Name(IncomingRequest* request);
   void OnRequest(IncomingRequest request);
   void OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
                         std::shared_ptr<const SessionKey> key);

@@ -27,6 +27,18 @@ void Server::Reject(IncomingRequest request, RejectCode code, std::string_view r
   listener_->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }
 
+std::optional<uint64_t> Server::Name(IncomingRequest* request) {
+  const std::optional<uint32_t> connection = connection_ids_.Take();
+  if (!connection) {
+    Reject(std::move(*request), RejectCode::kTooManyConnections,
+           "all connection ids of this run of the server are used up; restart it");
+    return std::nullopt;
+  }
+  const uint64_t name = NameOf(*connection, ++requests_);
+  request->Name(name);
+  return name;
+}
+
 void Server::OnRequest(IncomingRequest request) {
   const absl::StatusOr<ConnectRequest> decoded = DecodeConnectRequest(request.private_data());
   if (!decoded.ok()) {
@@ -59,16 +71,12 @@ void Server::OnRequest(IncomingRequest request) {
   if (!serves()) {
     return Reject(std::move(request), RejectCode::kNotPrimary, options_.standing->elsewhere());
   }
-  const std::optional<uint32_t> connection = connection_ids_.Take();
-  if (!connection) {
-    return Reject(std::move(request), RejectCode::kTooManyConnections,
-                  "all connection ids of this run of the server are used up; restart it");
-  }
-  const uint64_t name = NameOf(*connection, ++requests_);
-  request.Name(name);
-  Arrival arrival{*connection, name, *decoded, std::move(request), std::move(answer.key)};
+  const std::optional<uint64_t> name = Name(&request);
+  if (!name) return;
+  Arrival arrival{ConnectionOfName(*name), *name, *decoded, std::move(request),
+                  std::move(answer.key)};
   if (!WorkerFor(*decoded).inbox().Put(arrival)) {
-    connection_ids_.GiveBack(*connection);
+    connection_ids_.GiveBack(arrival.connection);
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
            "too many connection requests at once");
   }
@@ -84,15 +92,10 @@ void Server::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest req
     return Reject(std::move(request), RejectCode::kMalformed,
                   "this server is in no group: it was started without --cluster");
   }
-  const std::optional<uint32_t> connection = connection_ids_.Take();
-  if (!connection) {
-    return Reject(std::move(request), RejectCode::kTooManyConnections,
-                  "all connection ids of this run of the server are used up; restart it");
-  }
-  const uint64_t name = NameOf(*connection, ++requests_);
-  request.Name(name);
+  const std::optional<uint64_t> name = Name(&request);
+  if (!name) return;
   member_->Put(
-      {.name = name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
+      {.name = *name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
 }
 
 Worker& Server::WorkerFor(const ConnectRequest& request) {

@@ -19,7 +19,6 @@
 #include "server/replica/backup_log.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
-#include "server/replica/group_standing.h"
 #include "server/replica/takeover.h"
 #include "server/store/store.h"
 
@@ -40,7 +39,6 @@ class Backup {
   struct Options {
     Device device;
     Store* store = nullptr;
-    GroupStanding* standing = nullptr;
     ConfigStore* config_store = nullptr;
     GroupDirectory* directory = nullptr;
     GroupTerms terms;

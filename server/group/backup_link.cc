@@ -38,10 +38,6 @@ absl::StatusOr<std::unique_ptr<BackupLink>> BackupLink::Start(const Options& opt
   return link;
 }
 
-BackupLink::~BackupLink() {
-  for (std::unique_ptr<Connector>& connector : connectors_) connector.reset();
-}
-
 void BackupLink::Fail(absl::Status why) {
   if (status_.ok()) status_ = std::move(why);
 }

@@ -48,7 +48,7 @@ class BackupLink {
   // Begins to connect. ResourceExhausted: no memory for the ring. Unavailable: cannot reach it.
   static absl::StatusOr<std::unique_ptr<BackupLink>> Start(const Options& options);
   // REQUIRES: fenced(), or the process ends.
-  ~BackupLink();
+  ~BackupLink() = default;
 
   void Poll(int64_t now_ns);
   // Whether both connections are accepted, so that messages may be sent.
@@ -79,7 +79,6 @@ class BackupLink {
 
  private:
   static constexpr uint32_t kConnections = 2;
-  static constexpr uint32_t kDrainSlots = 2;
 
   BackupLink() = default;
   void PollConnector(LinkConnection which, int64_t now_ns);

@@ -32,7 +32,6 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
   member->backup_ =
       std::make_unique<Backup>(Backup::Options{.device = given.device,
                                                .store = given.store,
-                                               .standing = given.standing,
                                                .config_store = given.group.store,
                                                .directory = given.group.directory,
                                                .terms = given.group.terms,
@@ -131,8 +130,10 @@ bool Member::Poll(int64_t now) {
         break;
     }
   }
-  TellElsewhere();
-  TellObservers();
+  const GroupConfiguration configuration =
+      (primary_ != nullptr ? primary_->known() : backup_->known()).configuration;
+  TellElsewhere(configuration);
+  TellObservers(configuration);
   return published;
 }
 
@@ -170,7 +171,6 @@ void Member::Lead(int64_t now) {
                        .directory = options_.group.directory,
                        .terms = terms,
                        .self = self(),
-                       .address = options_.group.advertise,
                        .memory_bytes = options_.memory_bytes,
                        .workers = options_.workers,
                        .grant = options_.grant,
@@ -203,9 +203,7 @@ void Member::Lead(int64_t now) {
   primary_ = *std::move(primary);
 }
 
-void Member::TellElsewhere() {
-  const GroupConfiguration configuration =
-      primary_ != nullptr ? primary_->known().configuration : backup_->known().configuration;
+void Member::TellElsewhere(const GroupConfiguration& configuration) {
   std::string elsewhere;
   if (configuration.epoch != 0 && configuration.primary != self()) {
     const auto address = options_.group.directory->AddressOf(configuration.primary);
@@ -218,12 +216,10 @@ void Member::TellElsewhere() {
   options_.standing->SetElsewhere(std::move(elsewhere));
 }
 
-void Member::TellObservers() {
-  Seen seen = {.node = options_.group.node};
-  const GroupConfiguration configuration =
-      primary_ != nullptr ? primary_->known().configuration : backup_->known().configuration;
-  seen.primary = configuration.primary.node;
-  seen.epoch = configuration.epoch;
+void Member::TellObservers(const GroupConfiguration& configuration) {
+  Seen seen = {.node = options_.group.node,
+               .primary = configuration.primary.node,
+               .epoch = configuration.epoch};
   if (ended()) {
     seen.role = Role::kEnded;
   } else if (primary_ != nullptr) {

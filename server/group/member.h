@@ -102,8 +102,8 @@ class Member {
   void Refuse(ReplicaArrival arrival);
   void Lead(int64_t now);
   void End(const std::string& why);
-  void TellElsewhere();
-  void TellObservers();
+  void TellElsewhere(const GroupConfiguration& configuration);
+  void TellObservers(const GroupConfiguration& configuration);
   GroupMember self() const {
     return {.node = options_.group.node, .incarnation = options_.incarnation};
   }

@@ -145,8 +145,8 @@ bool Primary::Turn(int64_t now) {
     PollMessages(now);
     PumpLocked();
     opens = TryToOpen(now);
-    const bool due = now >= beacon_at_ ||
-                     (WantsRoom() && now >= beacon_at_ - times_.beacon_ns() + kNsPerMs);
+    const bool due =
+        now >= beacon_at_ || (WantsRoom() && now >= beacon_at_ - times_.beacon_ns() + kNsPerMs);
     if (due && lease_.MaySend(now)) SendBeacons(now);
     FollowOperator(now);
     hand_over_.Poll(now);

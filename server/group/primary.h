@@ -58,7 +58,6 @@ class Primary {
     GroupDirectory* directory = nullptr;
     GroupTerms terms;
     GroupMember self;
-    std::string address;  // of this server, for clients of others
     uint64_t memory_bytes = 0;
     uint32_t workers = 0;
     Grant grant{};  // without what differs between connections
