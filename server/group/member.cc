@@ -12,6 +12,7 @@ namespace gannet {
 namespace {
 
 constexpr int64_t kAnnounceNs = kNsPerSecond;
+constexpr int64_t kMapNs = 100 * kNsPerMs;  // clients need not know of a change sooner
 
 }  // namespace
 
@@ -113,6 +114,10 @@ bool Member::Poll(int64_t now) {
         self(), options_.group.advertise,
         primary_ != nullptr ? primary_->Look().committed : backup_->applied());
   }
+  if (now >= map_at_) {
+    map_at_ = now + kMapNs;
+    TellMap();
+  }
   bool published = false;
   if (primary_ != nullptr) {
     if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now);
@@ -135,6 +140,15 @@ bool Member::Poll(int64_t now) {
   TellElsewhere(configuration);
   TellObservers(configuration);
   return published;
+}
+
+void Member::TellMap() {
+  const std::optional<PartitionMap> map = options_.group.directory->Map();
+  if (!map) return;
+  std::string bytes = EncodePartitionMap(*map);
+  const std::shared_ptr<const std::string> told = options_.standing->map();
+  if (told != nullptr && *told == bytes) return;
+  options_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
 }
 
 void Member::End(const std::string& why) {

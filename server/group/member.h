@@ -102,6 +102,7 @@ class Member {
   void Refuse(ReplicaArrival arrival);
   void Lead(int64_t now);
   void End(const std::string& why);
+  void TellMap();
   void TellElsewhere(const GroupConfiguration& configuration);
   void TellObservers(const GroupConfiguration& configuration);
   GroupMember self() const {
@@ -114,6 +115,7 @@ class Member {
   std::unique_ptr<Primary> primary_;  // from then on
   std::string elsewhere_;
   int64_t announce_at_ = 0;
+  int64_t map_at_ = 0;  // when the map is made anew
   std::string why_;
   bool replaced_ = false;
   std::atomic<bool> ended_{false};       // release: after why_

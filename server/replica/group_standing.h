@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -36,6 +38,11 @@ class GroupStanding {
     MutexLock lock(mutex_);
     return elsewhere_;
   }
+  // Returns the cluster's map, as clients are told it (partition_map.h). Null: not known yet.
+  std::shared_ptr<const std::string> map() const {
+    MutexLock lock(mutex_);
+    return map_;
+  }
 
   // An operator may have forced another history. Call it before clients are taken.
   void SetHistory(uint64_t history) { history_.store(history, std::memory_order_relaxed); }
@@ -46,6 +53,10 @@ class GroupStanding {
     MutexLock lock(mutex_);
     elsewhere_ = std::move(elsewhere);
   }
+  void SetMap(std::shared_ptr<const std::string> map) {
+    MutexLock lock(mutex_);
+    map_ = std::move(map);
+  }
 
  private:
   std::atomic<uint64_t>
@@ -54,6 +65,7 @@ class GroupStanding {
   std::atomic<int64_t> lease_end_{0};
   mutable Mutex mutex_;
   std::string elsewhere_ GANNET_GUARDED_BY(mutex_);
+  std::shared_ptr<const std::string> map_ GANNET_GUARDED_BY(mutex_);
 };
 
 }  // namespace gannet

@@ -76,6 +76,39 @@ TEST_F(StandingTest, ABackupSaysWhoIsPrimary) {
   EXPECT_TRUE(peer.Connect());
 }
 
+TEST_F(StandingTest, TellsTheMapOfItsClusterInPieces) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  RequestHeader header = peer.Header(Opcode::kMap);
+  auto reply = peer.Call(header);
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->header.status, static_cast<uint8_t>(ReplyStatus::kNotFound)) << "not known yet";
+
+  std::string map;
+  for (int i = 0; i < 10'000; ++i) map += static_cast<char>(i * 7);
+  standing_.SetMap(std::make_shared<const std::string>(map));
+  std::string told;
+  int pieces = 0;
+  for (uint64_t from = 0; pieces == 0 || from != 0; ++pieces) {
+    header = peer.Header(Opcode::kMap);
+    header.list.position = from;
+    reply = peer.Call(header);
+    ASSERT_TRUE(reply.has_value());
+    ASSERT_EQ(reply->header.status, static_cast<uint8_t>(ReplyStatus::kOk));
+    told += reply->value;
+    from = reply->header.list.next;
+  }
+  EXPECT_EQ(told, map);
+  EXPECT_EQ(pieces, 3);
+
+  header = peer.Header(Opcode::kMap);
+  header.list.position = UINT64_MAX;
+  reply = peer.Call(header);
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->value, "");
+  EXPECT_EQ(reply->header.list.next, 0u);
+}
+
 TEST_F(StandingTest, TheAcceptorRefusesWhatCameBeforeThePrimaryWasDeposed) {
   standing_.SetElsewhere(ReasonOf({"10.0.0.2:7471", 7}));
   deposed_in_between_ = true;
