@@ -58,7 +58,7 @@ TEST(PartitionMapTest, HasTheseBytes) {
   const std::string bytes = EncodePartitionMap(SomeMap());
   ASSERT_EQ(bytes.size(), 24 + 2048 + 22u + 4u);
   EXPECT_EQ(bytes.substr(8, 8), std::string("\x08\x07\x06\x05\x04\x03\x02\x01", 8));
-  EXPECT_EQ(bytes.substr(16, 8), std::string("\x33\x08\0\0\x02\0\0\0", 8));
+  EXPECT_EQ(bytes.substr(16, 8), std::string("\x32\x08\0\0\x02\0\0\0", 8));
   EXPECT_EQ(bytes.substr(24, 6), std::string("\0\0\x01\0\0\0", 6));
   EXPECT_EQ(bytes.substr(24 + 2046, 2), std::string("\x01\0", 2));
   EXPECT_EQ(bytes.substr(24 + 2048), std::string("\x02g1\x02\x0d"
