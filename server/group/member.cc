@@ -130,6 +130,7 @@ bool Member::Poll(int64_t now) {
         break;
     }
   }
+  options_.standing->SetAwaitsFrom(AwaitsPrimaryFrom());
   const GroupConfiguration configuration =
       (primary_ != nullptr ? primary_->known() : backup_->known()).configuration;
   TellElsewhere(configuration);
@@ -137,8 +138,15 @@ bool Member::Poll(int64_t now) {
   return published;
 }
 
+int64_t Member::AwaitsPrimaryFrom() const {
+  if (ended()) return GroupStanding::kNever;
+  if (primary_ != nullptr) return primary_->open() ? GroupStanding::kNever : 0;
+  return backup_->SilentFrom();
+}
+
 void Member::End(const std::string& why) {
   options_.standing->SetServes(false);
+  options_.standing->SetAwaitsFrom(GroupStanding::kNever);
   options_.standing->SetLeaseEnd(0);
   why_ = why;
   const char* const role =

@@ -102,6 +102,7 @@ class Member {
   void Refuse(ReplicaArrival arrival);
   void Lead(int64_t now);
   void End(const std::string& why);
+  int64_t AwaitsPrimaryFrom() const;
   void TellElsewhere(const GroupConfiguration& configuration);
   void TellObservers(const GroupConfiguration& configuration);
   GroupMember self() const {
