@@ -336,6 +336,7 @@ bool Server::Poll(const Now& now) {
         break;
     }
   }
+  AnswerWaiting();
   if (tidy_wanted_->Take() || now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
   if (now.monotonic_ns >= next_look_ns_) {
     next_look_ns_ = now.monotonic_ns + kLookPeriodNs;

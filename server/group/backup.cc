@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/layout/superblock.h"
 #include "glog/logging.h"
+#include "server/replica/group_standing.h"
 
 namespace gannet {
 namespace {
@@ -341,6 +342,15 @@ void Backup::Fence() {
   link_.reset();
   hello_sent_ = welcomed_ = lost_ = false;
   takeover_->OnFenced();
+}
+
+int64_t Backup::SilentFrom() const {
+  if (!takeover_) return GroupStanding::kNever;
+  const GroupConfiguration& configuration = known_.configuration;
+  if (configuration.primary == options_.self) return 0;  // it opens soon
+  // Whoever is named in the register may serve already.
+  if (configuration.epoch != link_epoch_) return GroupStanding::kNever;
+  return lost_ ? 0 : heard_ + times_.silence_ns() / 2;
 }
 
 RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }

@@ -72,6 +72,8 @@ class Backup {
   const std::string& why() const { return why_; }
   // Whether it has all that is committed.
   bool in_sync() const { return takeover_.has_value(); }
+  // When the primary counts as gone, if it stays silent; GroupStanding::kNever: never.
+  int64_t SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
 
   // To sleep: as BackupLink.

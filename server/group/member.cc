@@ -135,6 +135,7 @@ bool Member::Poll(int64_t now) {
         break;
     }
   }
+  options_.standing->SetAwaitsFrom(AwaitsPrimaryFrom());
   const GroupConfiguration configuration =
       (primary_ != nullptr ? primary_->known() : backup_->known()).configuration;
   TellElsewhere(configuration);
@@ -151,8 +152,15 @@ void Member::TellMap() {
   options_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
 }
 
+int64_t Member::AwaitsPrimaryFrom() const {
+  if (ended()) return GroupStanding::kNever;
+  if (primary_ != nullptr) return primary_->open() ? GroupStanding::kNever : 0;
+  return backup_->SilentFrom();
+}
+
 void Member::End(const std::string& why) {
   options_.standing->SetServes(false);
+  options_.standing->SetAwaitsFrom(GroupStanding::kNever);
   options_.standing->SetLeaseEnd(0);
   why_ = why;
   const char* const role =

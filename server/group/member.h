@@ -103,6 +103,7 @@ class Member {
   void Lead(int64_t now);
   void End(const std::string& why);
   void TellMap();
+  int64_t AwaitsPrimaryFrom() const;
   void TellElsewhere(const GroupConfiguration& configuration);
   void TellObservers(const GroupConfiguration& configuration);
   GroupMember self() const {

@@ -54,6 +54,7 @@ class LocalCluster:
         self.processes = {}  # by name
         self.urls = []
         self.addresses = []
+        self.address_of = {}  # of each server
 
     def log_of(self, name):
         return os.path.join(self.folder, name + ".log")
@@ -118,8 +119,11 @@ class LocalCluster:
         self.await_in_sync(names)
 
     def start_server(self, name):
-        address = f"127.0.0.1:{free_ports(1)[0]}"
-        self.addresses.append(address)
+        """Where it was, if it ran before."""
+        if name not in self.address_of:
+            self.address_of[name] = f"127.0.0.1:{free_ports(1)[0]}"
+            self.addresses.append(self.address_of[name])
+        address = self.address_of[name]
         self.start(name, [f"{self.options.build}/bin/kvserver", "--device=soft", "--cluster=" + CLUSTER,
                           "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address,
                           "--memory=" + self.options.memory])

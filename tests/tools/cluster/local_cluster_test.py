@@ -166,7 +166,7 @@ class LocalClusterTest(ClusterTest):
         self.cluster.start_server(last)
         before = self.group()
         # A process that was never in sync announces itself, and is no primary by itself.
-        self.await_group("it runs", lambda group: self.address_of(group, last) == self.cluster.addresses[-1])
+        self.await_group("it runs", lambda group: self.address_of(group, last) == self.cluster.address_of[last])
         forced = self.cluster.kvcli("force", "g1", "--from=" + last, "--lose-data")
         self.assertEqual(forced.returncode, 0, forced.stderr)
         self.assertIn("lost: what only", forced.stderr)
