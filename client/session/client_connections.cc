@@ -27,9 +27,8 @@ bool ClientConnections::AnyDead(const WatchedTime& watched, int64_t grace_ns) co
 }
 
 bool ClientConnections::ExpectAnswers() const {
-  return std::ranges::any_of(all_, [](const ClientConnection& it) {
-    return !it.ready() || it.liveness.awaits_answer();
-  });
+  return std::ranges::any_of(
+      all_, [](const ClientConnection& it) { return !it.ready() || it.liveness.awaits_answer(); });
 }
 
 bool ClientConnections::HaveOtherThanMessages() const {

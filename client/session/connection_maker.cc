@@ -100,8 +100,8 @@ absl::Status ConnectionMaker::MakeMemory(ibv_context* verbs) {
   const uint32_t sends = std::min(device.caps.max_qp_wr, kSendWrs);
   const uint32_t completions =
       (options.connections_max + 1) * (sends + 2) + SessionMemory::kReceives + 64;
-  GANNET_ASSIGN_OR_RETURN(
-      memory, SessionMemory::Create(device, options.domains, options.ops, completions));
+  GANNET_ASSIGN_OR_RETURN(memory,
+                          SessionMemory::Create(device, options.domains, options.ops, completions));
   return absl::OkStatus();
 }
 

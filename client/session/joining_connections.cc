@@ -10,8 +10,8 @@ namespace gannet {
 void JoiningConnections::Poll(int64_t now_ns) {
   if (BeingMade()) return PollLast(now_ns);
   if (!Wanted()) return;
-  const absl::Status status = given_.maker->Start(given_.attempts->address(),
-                                                  now_ns + given_.options->connect_timeout_ns);
+  const absl::Status status =
+      given_.maker->Start(given_.attempts->address(), now_ns + given_.options->connect_timeout_ns);
   if (status.ok()) return;
   given_.options->Log(false, std::string(status.message()));
   Stop();

@@ -86,8 +86,8 @@ size_t SessionCompletions::PollDraining(int64_t now_ns) {
   if (memory == nullptr) return 0;
   std::array<ibv_wc, 32> completions;
   const size_t n = memory->completions->Poll(completions);
-  const bool believed = !given_.lease->on() || n == 0 ||
-                        given_.lease->ValidAt(given_.options->clock->MonotonicNs());
+  const bool believed =
+      !given_.lease->on() || n == 0 || given_.lease->ValidAt(given_.options->clock->MonotonicNs());
   for (size_t i = 0; i < n; ++i) {
     if (believed || !HeldUntilBelieved(completions[i])) OnCompletion(completions[i], now_ns);
   }
@@ -134,19 +134,19 @@ void SessionCompletions::OnReceiveCompletion(ClientConnection& connection, uint3
   connection.used_receives.push_back(receive);
 }
 
-void SessionCompletions::OnMessage(ClientConnection& connection,
-                                   std::span<const std::byte> message, int64_t now_ns) {
+void SessionCompletions::OnMessage(ClientConnection& connection, std::span<const std::byte> message,
+                                   int64_t now_ns) {
   ReplyView reply;
   if (message.size() > kMessageBytesMax || !DecodeReply(message, &reply)) {
-    return given_.phase->Break(absl::UnavailableError(
-        absl::StrCat(given_.options->endpoint, " sent what is no reply")));
+    return given_.phase->Break(
+        absl::UnavailableError(absl::StrCat(given_.options->endpoint, " sent what is no reply")));
   }
   if (!given_.requests->TakeAnswer(reply)) given_.heartbeats->OnReply(connection, reply, now_ns);
 }
 
 void SessionCompletions::BreakBy(const ibv_wc& completion) {
-  given_.phase->Break(CompletionStatus(
-      completion, absl::StrCat(given_.options->endpoint, ": connection broken")));
+  given_.phase->Break(
+      CompletionStatus(completion, absl::StrCat(given_.options->endpoint, ": connection broken")));
 }
 
 }  // namespace gannet

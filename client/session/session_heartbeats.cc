@@ -55,8 +55,9 @@ void SessionHeartbeats::SendNews(int64_t now_ns) {
   RequestHeader heartbeat;
   std::memcpy(&heartbeat, memory.heartbeat(), sizeof(heartbeat));
   std::byte* const message = memory.news_message();
-  const uint32_t bytes = given_.news->Take(now_ns, {given_.connections->begin(), given_.connections->end()},
-                                           heartbeat, {message, kMessageBytesMax});
+  const uint32_t bytes =
+      given_.news->Take(now_ns, {given_.connections->begin(), given_.connections->end()}, heartbeat,
+                        {message, kMessageBytesMax});
   given_.sends->AddMessage(first, message, bytes, now_ns);
   first.liveness.OnHeartbeatSent(now_ns);
   given_.news->OnSent(first.liveness.heartbeats_sent());

@@ -27,8 +27,8 @@ struct SessionOptions {
   uint32_t reads_wanted = 0;     // in flight
   int64_t connect_timeout_ns = 0;
   bool reconnect = true;
-  bool nic_locks = true;     // false: as if the local device had no atomics
-  bool server_clock = true;  // false: as if nothing were known of the server's clock
+  bool nic_locks = true;                    // false: as if the local device had no atomics
+  bool server_clock = true;                 // false: as if nothing were known of the server's clock
   uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
   const ClientClock* clock = ClientClock::Real();
   std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();  // shared with other sessions

@@ -47,7 +47,9 @@ class SessionRequests {
   bool TakeAnswer(const ReplyView& reply);
 
   // Returns whether the server answers no requests. It answers heartbeats perhaps.
-  bool Stuck(int64_t silence_ns) const { return watch_.Stuck(window_, *given_.watched, silence_ns); }
+  bool Stuck(int64_t silence_ns) const {
+    return watch_.Stuck(window_, *given_.watched, silence_ns);
+  }
   bool empty() const { return window_.empty(); }
   uint32_t unanswered() const { return window_.unanswered(); }
 
