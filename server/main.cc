@@ -130,7 +130,6 @@ ClusterFlags FlagsOfCluster() {
           .listen = FLAGS_listen,
           .auth_file = FLAGS_auth_file,
           .memory_file = FLAGS_memory_file,
-          .data = FLAGS_data,
           .restore_from = FLAGS_restore_from,
           .sync_always = SyncNamed(FLAGS_sync) == Journal::Sync::kAlways};
 }

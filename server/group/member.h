@@ -16,6 +16,7 @@
 #include "common/protocol/connect.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
+#include "server/changes/member_disk.h"
 #include "server/group/backup.h"
 #include "server/group/group_options.h"
 #include "server/group/group_stream.h"
@@ -40,6 +41,7 @@ class Member {
     Store* store = nullptr;
     GroupStanding* standing = nullptr;
     GroupStream* stream = nullptr;
+    MemberDisk* disk = nullptr;  // nullptr: it keeps nothing
     uint64_t incarnation = 0;
     uint64_t memory_bytes = 0;
     uint32_t workers = 0;
@@ -100,6 +102,9 @@ class Member {
   explicit Member(Options options);
   void TakeInbox(int64_t now);
   void Refuse(ReplicaArrival arrival);
+  // Takes the items of an earlier run, if an operator says that the group begins with them.
+  absl::Status Restore();
+  void Announce(int64_t now);
   void Lead(int64_t now);
   void End(const std::string& why);
   void TellMap();
