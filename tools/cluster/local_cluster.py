@@ -142,6 +142,9 @@ class LocalCluster:
                 self.fail(next(n for n in names if n not in in_sync), "does not get in sync")
             time.sleep(0.1)
 
+    def primary(self):
+        return json.loads(self.kvcli("status", "--json").stdout)["groups"][0]["primary"]
+
     def endpoint(self):
         return "cluster:" + ",".join(self.addresses)
 
