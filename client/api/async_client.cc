@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/api/change_requests.h"
+#include "client/api/connect_engine.h"
 #include "client/api/fork_guard.h"
 #include "client/api/requests.h"
 #include "client/engine/engine.h"
@@ -18,7 +19,7 @@ namespace {
 // on with the first GETs of a chain while the last are still being READ. But with 16 GETs in flight
 // or more, of two READs each, at least eight GETs should share a completion. The NIC has several
 // chains to work on all the same. Most NICs allow 16 READs in flight on a connection, and then a
-// doorbell is for 16 READs too (ClientSession::OpenReads). With 64 GETs in flight or more there are
+// doorbell is for 16 READs too (SessionSends::OpenReads). With 64 GETs in flight or more there are
 // several chains on any NIC.
 constexpr uint32_t kSignalEvery = 32;
 

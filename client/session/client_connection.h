@@ -9,6 +9,7 @@
 #include "client/session/liveness.h"
 #include "client/session/session_memory.h"
 #include "common/protocol/connect.h"
+#include "common/rdma/address.h"
 #include "common/rdma/connector.h"
 
 namespace gannet {
@@ -29,6 +30,8 @@ struct ClientConnection {
   uint32_t id = 0;               // WrId::owner of its work-request ids
   uint32_t reserved = 0;         // entries of the completion queue
   uint32_t told_of = 0;          // of work.posted(), in reports to the server
+  SocketAddress to;
+  int64_t asked_ns = 0;  // when the server was asked for the grant
   InFlightWork work{1};
   Liveness liveness;                    // the server watches each connection by itself
   ConnectRequest request{};             // that its grant answers

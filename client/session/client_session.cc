@@ -8,47 +8,61 @@
 #include "absl/strings/str_cat.h"
 
 namespace gannet {
-namespace {
-
-// Hears what is of no interest to anybody.
-class Nobody : public SessionOwner {
- public:
-  void OnDoorbell(uint32_t) override {}
-  void OnWorksDone(uint32_t, std::span<const InFlightWork::Work>, bool) override {}
-  void OnReply(RequestWindow::Entry*, const ReplyView&) override {}
-  absl::Status OnNamed(uint32_t, std::string_view) override { return absl::OkStatus(); }
-  void OnReady(uint32_t, Comeback, std::span<const uint32_t>) override {}
-  void OnLost(uint32_t) override {}
-};
-
-}  // namespace
 
 ClientSession::ClientSession(Options options, SessionOwner* owner)
     : options_(std::move(options)),
-      owner_(owner),
+      reports_(options_.number, owner),
       attempts_({.addresses = options_.addresses,
                  .reconnect = options_.reconnect,
                  .group = options_.group,
                  .lease_ns = PrimaryLeaseWatch::kLengthNsUsual}),
-      reads_(4 * options_.ops),
-      chain_(options_.signal_every) {
-  connections_.reserve(kConnectionsMax);
-}
+      maker_({.options = &options_, .memory = &memory_, .connections = &connections_}),
+      sends_({.options = &options_,
+              .phase = &phase_,
+              .reports = &reports_,
+              .terms = &terms_,
+              .memory = &memory_,
+              .connections = &connections_,
+              .usage = &news_.usage(),
+              .watched = &watched_}),
+      requests_({.reports = &reports_, .memory = &memory_, .sends = &sends_, .watched = &watched_}),
+      heartbeats_({.options = &options_,
+                   .phase = &phase_,
+                   .terms = &terms_,
+                   .memory = &memory_,
+                   .connections = &connections_,
+                   .lease = &lease_,
+                   .news = &news_,
+                   .sends = &sends_}),
+      completions_({.options = &options_,
+                    .phase = &phase_,
+                    .reports = &reports_,
+                    .memory = &memory_,
+                    .connections = &connections_,
+                    .lease = &lease_,
+                    .requests = &requests_,
+                    .heartbeats = &heartbeats_,
+                    .watched = &watched_}),
+      joining_({.options = &options_,
+                .terms = &terms_,
+                .attempts = &attempts_,
+                .connections = &connections_,
+                .maker = &maker_,
+                .sends = &sends_,
+                .watched = &watched_}) {}
 
 ClientSession::~ClientSession() {
-  closing_ = true;
-  Nobody nobody;
-  owner_ = &nobody;
+  reports_.End();
   TellLast();
-  if (phase_ != Phase::kDown && phase_ != Phase::kDraining) BeginDrain();
-  while (phase_ == Phase::kDraining) PollDraining(options_.clock->MonotonicNs());
+  if (phase_.value() != Phase::kDown && phase_.value() != Phase::kDraining) BeginDrain();
+  while (phase_.value() == Phase::kDraining) PollDraining(options_.clock->MonotonicNs());
 }
 
 // Sends the report that the next heartbeat would carry, and waits until the server's device has it:
 // closing drops what is not there yet. A dead server never has it, so this does not wait for long.
 void ClientSession::TellLast() {
   if (!ready() || !news_.usage().HasNews()) return;
-  may_join_ = false;
+  joining_.Stop();
   news_.usage().Hasten();
   int64_t now_ns = options_.clock->MonotonicNs();
   const int64_t give_up_ns = now_ns + kLastReportNsMax;
@@ -56,7 +70,8 @@ void ClientSession::TellLast() {
   for (uint32_t looks = 0; looks < kLooksAtStillClock && now_ns < give_up_ns;) {
     LookAtConnections();
     Poll(now_ns);
-    if (!ready() || (!news_.usage().HasNews() && connections_[0].work.in_flight() == 0)) return;
+    if (!ready()) return;
+    if (!news_.usage().HasNews() && connections_.first().work.in_flight() == 0) return;
     sched_yield();  // the server may want this core
     const int64_t before_ns = std::exchange(now_ns, options_.clock->MonotonicNs());
     looks = now_ns == before_ns ? looks + 1 : 0;
@@ -64,22 +79,10 @@ void ClientSession::TellLast() {
 }
 
 bool ClientSession::Poll(int64_t now_ns) {
-  switch (phase_) {
-    case Phase::kReady: {
-      const bool control = now_ns >= next_control_ns_;
-      if (control) {  // before anything is heard
-        watched_.Look(now_ns);
-        if (lease_.on()) LookAtLease(now_ns);
-        mixes_ |= !window_.empty() && connections_[0].work.HasReadBehindMessage();
-      }
-      // Posts READs that were begun just now. If they are quick, they complete in this Poll.
-      PostChain();
-      if (ready()) {
-        lease_.on() ? PollCompletions<true>(now_ns) : PollCompletions<false>(now_ns);
-      }
-      if (control && ready()) PollControl(now_ns);
+  switch (phase_.value()) {
+    case Phase::kReady:
+      PollReady(now_ns);
       return ready();
-    }
     case Phase::kDown:
       if (now_ns >= attempts_.next_ns()) BeginConnect(now_ns);
       return false;
@@ -93,6 +96,20 @@ bool ClientSession::Poll(int64_t now_ns) {
   return false;
 }
 
+inline void ClientSession::PollReady(int64_t now_ns) {
+  const bool control = now_ns >= next_control_ns_;
+  if (control) {  // before anything is heard
+    watched_.Look(now_ns);
+    if (lease_.on()) heartbeats_.AskForLease(now_ns, HasWork());
+    sends_.LookForMixing(!requests_.empty());
+  }
+  // Posts READs that were begun just now. If they are quick, they complete in this Poll.
+  sends_.Post();
+  if (ready()) completions_.Poll(now_ns);
+  if (lease_.holds()) LookAtConnections();  // the next Poll asks for the lease
+  if (control && ready()) PollControl(now_ns);
+}
+
 // Does what costs a system call each, and so is not done in every Poll.
 void ClientSession::PollControl(int64_t now_ns) {
   next_control_ns_ = now_ns + kControlNs;
@@ -103,35 +120,37 @@ void ClientSession::PollControl(int64_t now_ns) {
           absl::StrCat(endpoint(), ": the server closed the connection, or died")));
     }
   }
-  PollJoining(now_ns);
+  joining_.Poll(now_ns);
   CheckSilence(now_ns);
-  if (ready()) SendHeartbeats(now_ns);
+  if (ready()) heartbeats_.SendDue(now_ns);
 }
 
-// Call it after the completions were read, so that a server is judged only after it could be heard.
-// If more completions wait than one Poll reads, the server gets the time of another look.
+// Call it after the completions were taken, so that a server is judged only after it could be
+// heard. If more completions wait than one Poll takes, the server gets the time of another look.
 void ClientSession::CheckSilence(int64_t now_ns) {
-  const int64_t grace_ns = all_read_ ? 0 : watched_.step_max_ns();
-  const auto dead = [&](const ClientConnection& connection) {
-    return connection.ready() && connection.liveness.PeerDead(watched_, grace_ns);
-  };
-  if (std::any_of(connections_.begin(), connections_.end(), dead)) {
+  const int64_t grace_ns = completions_.all_taken() ? 0 : watched_.step_max_ns();
+  if (connections_.AnyDead(watched_, grace_ns)) {
     return Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the server is silent for ", grant().silence_ms, " ms")));
   }
-  if (request_watch_.Stuck(window_, watched_, terms_.silence_ns() + grace_ns)) {
+  if (requests_.Stuck(terms_.silence_ns() + grace_ns)) {
     return Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the server answers heartbeats, but no requests")));
   }
-  if (lease_.on() && all_read_ && lease_.GivesUp(now_ns, HasWork())) {
+  if (lease_.on() && completions_.all_taken() && lease_.GivesUp(now_ns, HasWork())) {
     Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the primary's lease is over, and it has no other")));
   }
 }
 
-void ClientSession::Break(absl::Status why) {
-  if (!ready()) return;
-  Log(true, std::string(why.message()));
+// Returns whether operations are under way.
+bool ClientSession::HasWork() const {
+  return lease_.holds() || completions_.completed() > 0 || !sends_.empty() || !requests_.empty() ||
+         connections_.HaveOtherThanMessages();
+}
+
+void ClientSession::GiveUp(absl::Status why) {
+  options_.Log(true, std::string(why.message()));
   attempts_.OnBroken(std::move(why), lease_.length_ns());
   report_lost_ = true;
   BeginDrain();
@@ -139,69 +158,44 @@ void ClientSession::Break(absl::Status why) {
 
 // From here on nothing is posted. The session drains until every connection is flushed.
 void ClientSession::BeginDrain() {
-  phase_ = Phase::kDraining;
+  phase_.Set(Phase::kDraining);
   drain_until_ns_ = 0;
-  lease_.Disbelieve(connections_);
-  chain_.Clear();
-  for (ClientConnection& connection : connections_) connection.BeginDrain();
+  lease_.Disbelieve({connections_.begin(), connections_.end()});
+  sends_.Stop();
+  connections_.BeginDrain();
 }
 
 void ClientSession::PollDraining(int64_t now_ns) {
-  using Drain = ClientConnection::Phase;
   if (drain_until_ns_ == 0) drain_until_ns_ = now_ns + kDrainNsMax;
-  std::array<ibv_wc, 32> completions;
-  const size_t n = memory_ == nullptr ? 0 : memory_->completions->Poll(completions);
-  const bool believed = !lease_.on() || n == 0 || lease_.ValidAt(options_.clock->MonotonicNs());
-  for (size_t i = 0; i < n; ++i) {
-    if (believed || !HeldUntilBelieved(completions[i])) OnCompletion(completions[i], now_ns);
-  }
-  bool drained = true;
-  for (ClientConnection& connection : connections_) {
-    if (connection.phase != Drain::kDraining) continue;
-    // A queue pair that the device does not flush in time is destroyed as it is.
-    const bool over = (n == 0 && !connection.drain_completes) || now_ns > drain_until_ns_;
-    if (over) connection.phase = Drain::kDrained;
-    drained &= over;
-  }
-  if (!drained) return;
-  DestroyConnections();
-  phase_ = Phase::kDown;
+  const bool nothing_new = completions_.PollDraining(now_ns) == 0;
+  // A queue pair that the device does not flush in time is destroyed as it is.
+  if (!connections_.LookDrained(nothing_new, now_ns > drain_until_ns_)) return;
+  connections_.Clear(memory_.get());
+  phase_.Set(Phase::kDown);
   attempts_.ScheduleNext(now_ns);
-  reads_.Clear();
+  sends_.ForgetQueued();
   const bool lost = std::exchange(report_lost_, false);
-  if ((lost || down()) && !closing_) owner_->OnLost(options_.number);
-}
-
-void ClientSession::DestroyConnections() {
-  for (const ClientConnection& connection : connections_) {
-    if (connection.reserved > 0) memory_->completions->Release(connection.reserved);
-  }
-  connections_.clear();
-  ++fds_version_;
+  if (lost || down()) reports_.OnLost();
 }
 
 int64_t ClientSession::IdleNs(int64_t now_ns, bool somebody_waits) const {
   const auto until = [now_ns](int64_t ns) { return std::max<int64_t>(ns - now_ns, 0); };
-  switch (phase_) {
+  switch (phase_.value()) {
     case Phase::kReady:
       return ReadyIdleNs(now_ns, somebody_waits);
     case Phase::kDown:
       return dead() ? INT64_MAX : until(attempts_.next_ns());
     case Phase::kConnecting:
-      return until(connections_[0].connector->deadline_ns());
-    case Phase::kDraining: {
-      const bool by_itself = std::ranges::all_of(connections_, [](const ClientConnection& it) {
-        return it.phase != ClientConnection::Phase::kDraining || it.drain_completes;
-      });
-      return by_itself ? kDrainLookNs : 0;
-    }
+      return until(connections_.first().connector->deadline_ns());
+    case Phase::kDraining:
+      return connections_.DrainsTell() ? kDrainLookNs : 0;
   }
   return 0;
 }
 
 int64_t ClientSession::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
-  if (!chain_.empty() || !all_read_) return 0;
-  if (WantsConnection()) return std::max<int64_t>(next_control_ns_ - now_ns, 0);
+  if (!sends_.chain_empty() || !completions_.all_taken()) return 0;
+  if (joining_.Wanted()) return std::max<int64_t>(next_control_ns_ - now_ns, 0);
   int64_t idle_ns = lease_.on() && HasWork() ? lease_.IdleNs(now_ns) : INT64_MAX;
   for (const ClientConnection& connection : connections_) {
     if (connection.ready()) {
@@ -218,33 +212,19 @@ void ClientSession::SetServerSet(uint64_t hash) {
   if (memory_ != nullptr) memory_->SetServerSet(hash);
 }
 
-const RequestWindow::Entry* ClientSession::IgnoreAnswer(uint64_t sequence, uint32_t op) {
-  RequestWindow::Entry* entry = window_.Find(sequence);
-  if (entry == nullptr || entry->op != op) return nullptr;
-  entry->op = kInvalidOp;
-  return entry;
-}
-
 uint32_t ClientSession::busy() const {
-  if (memory_ == nullptr) return reads_.size();
-  return reads_.size() + window_.unanswered() + memory_->items.lent() + memory_->values.lent() +
+  if (memory_ == nullptr) return sends_.queued();
+  return sends_.queued() + requests_.unanswered() + memory_->items.lent() + memory_->values.lent() +
          memory_->replies.lent();
 }
 
 bool ClientSession::ExpectsCompletions() const {
-  if (!ready() || busy() > 0) return true;
-  return std::ranges::any_of(connections_, [](const ClientConnection& it) {
-    return !it.ready() || it.liveness.awaits_answer();
-  });
+  return !ready() || busy() > 0 || connections_.ExpectAnswers();
 }
 
 void ClientSession::Arm() {
   if (memory_ == nullptr) return;
   if (absl::Status status = memory_->completions->Arm(); !status.ok()) Break(std::move(status));
-}
-
-void ClientSession::Log(bool error, const std::string& line) const {
-  if (options_.log) options_.log(error, line);
 }
 
 }  // namespace gannet

@@ -1,34 +1,34 @@
 #ifndef GANNET_CLIENT_SESSION_CLIENT_SESSION_H_
 #define GANNET_CLIENT_SESSION_CLIENT_SESSION_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "absl/status/status.h"
-#include "client/session/client_connection.h"
+#include "client/session/client_connections.h"
 #include "client/session/client_news.h"
 #include "client/session/connect_attempts.h"
-#include "client/session/fixed_ring.h"
-#include "client/session/index_watch.h"
+#include "client/session/connection_maker.h"
+#include "client/session/joining_connections.h"
 #include "client/session/ordered_work.h"
 #include "client/session/primary_lease_watch.h"
-#include "client/session/request_watch.h"
 #include "client/session/request_window.h"
-#include "client/session/send_chain.h"
 #include "client/session/server_time_bound.h"
+#include "client/session/session_completions.h"
+#include "client/session/session_heartbeats.h"
 #include "client/session/session_memory.h"
+#include "client/session/session_options.h"
 #include "client/session/session_owner.h"
+#include "client/session/session_phase.h"
+#include "client/session/session_reports.h"
+#include "client/session/session_requests.h"
+#include "client/session/session_sends.h"
 #include "client/session/session_terms.h"
 #include "client/session/watched_time.h"
-#include "common/auth/auth_file.h"
-#include "common/base/client_clock.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
 
@@ -42,6 +42,16 @@ enum class FdKind : uint8_t { kConnection, kCompletions };
 //
 //   down --back-off--> connecting --grant--> ready --break or silence--> draining --flushed--> down
 //
+// The session decides in which of these phases it is. What is done meanwhile is done by its parts:
+//
+//   ConnectAttempts     when to connect, and to which address
+//   ConnectionMaker     makes the queue pairs, and asks for grants
+//   JoiningConnections  the connections beside the first one
+//   SessionSends        what is posted
+//   SessionCompletions  what has completed
+//   SessionRequests     requests, their credits and answers
+//   SessionHeartbeats   heartbeats, and what they tell both sides
+//
 // A server is silent if nothing is heard from it (liveness.h), or if it answers heartbeats but no
 // requests (request_watch.h). The session is unreachable() after all addresses of its server were
 // tried in vain, until it is ready again. It goes on trying; meanwhile operations should not wait
@@ -53,11 +63,6 @@ enum class FdKind : uint8_t { kConnection, kCompletions };
 // 3. If one connection breaks, all of the session's are closed: locks belong to the first one, and
 //    the server treats a session as a whole.
 // 4. Nothing is reported that came after a primary's lease (primary_lease_watch.h).
-// 5. Requests and compare-and-swaps go over the first connection, READs over all. But a queue pair
-//    completes its work in the order in which it was posted. So a READ behind a request is done
-//    only when the server's device acknowledged the request, which a software device does when it
-//    gets a core. So a session that is found to have READs behind an unanswered request makes one
-//    connection more, and from then on posts no READs to the first.
 //
 // The owner calls it in this order:
 //
@@ -66,27 +71,7 @@ enum class FdKind : uint8_t { kConnection, kCompletions };
 // One owner thread.
 class ClientSession {
  public:
-  struct Options {
-    uint32_t number = 0;   // among the owner's sessions
-    std::string endpoint;  // as the user wrote it
-    std::vector<SocketAddress> addresses;
-    bool group = false;            // they are those of a group's members
-    std::string device;            // "auto", "soft" or a name
-    uint32_t ops = 0;              // operations whose buffers it has
-    uint32_t connections_max = 1;  // for READs: as many as are needed for reads_wanted, at most
-    uint32_t reads_wanted = 0;     // in flight
-    int64_t connect_timeout_ns = 0;
-    bool reconnect = true;
-    bool nic_locks = true;     // false: as if the local device had no atomics
-    bool server_clock = true;  // false: as if nothing were known of the server's clock
-    uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
-    const ClientClock* clock = ClientClock::Real();
-    std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();  // shared with other sessions
-    // Its first key is this client's; null: none. Shared with the owner's other sessions, and read
-    // again with each first connection.
-    std::shared_ptr<AuthFile> auth_file;
-    std::function<void(bool error, const std::string&)> log;
-  };
+  using Options = SessionOptions;
   static constexpr uint32_t kConnectionsMax = SessionMemory::kConnectionsMax;
 
   // `owner` outlives the session.
@@ -101,21 +86,18 @@ class ClientSession {
   // owner may send now, and must then call Flush.
   bool Poll(int64_t now_ns);
 
-  bool ready() const { return phase_ == Phase::kReady; }
+  bool ready() const { return phase_.ready(); }
   bool was_ready() const { return attempts_.was_connected(); }
   // The session is not ready and will never be again, since reconnect is off.
   bool dead() const {
-    return phase_ == Phase::kDown && attempts_.next_ns() == ConnectAttempts::kNever;
+    return phase_.value() == Phase::kDown && attempts_.next_ns() == ConnectAttempts::kNever;
   }
   const SocketAddress& address() const { return attempts_.address(); }
   bool unreachable() const { return attempts_.unreachable(); }
   // Operations should not wait for it. REQUIRES: not ready.
   bool down() const { return unreachable() || dead(); }
   // Its descriptors tell when to go on: it connects, drains, or makes one connection more.
-  bool in_motion() const {
-    if (ready()) return connections_.back().phase == ClientConnection::Phase::kConnecting;
-    return phase_ != Phase::kDown;
-  }
+  bool in_motion() const { return ready() ? joining_.BeingMade() : phase_.value() != Phase::kDown; }
   // The server said that it is still preparing its memory, or the group has no primary yet.
   bool starting() const { return !ready() && attempts_.starting(); }
   // Why it is not ready. OK: it is ready, or was not tried yet.
@@ -139,11 +121,11 @@ class ClientSession {
   }
   // A lookup found a home that was migrated to an index that the view does not have. Asks for it.
   void WantIndex() {
-    index_watch_.Want();
+    heartbeats_.WantIndex();
     LookAtConnections();
   }
   SessionMemory& memory() const { return *memory_; }
-  const ServerTimeBound& server_time() const { return server_time_; }
+  const ServerTimeBound& server_time() const { return heartbeats_.server_time(); }
   // READs that were done anew because they came after the primary's lease.
   uint64_t reads_disbelieved() const { return lease_.disbelieved(); }
   // What to tell the server of the items that were READ. Heartbeats carry it.
@@ -153,36 +135,38 @@ class ClientSession {
 
   // Adds a READ to the chain that is being built, or queues it if the chain has no room.
   // REQUIRES: ready.
-  void QueueRead(const QueuedRead& read) {
-    if (!chain_.TakesRead()) [[unlikely]] {
-      if (!reads_.empty() || !OpenReads(read.op)) return reads_.Push(read);
-    }
-    chain_.AddRead(read);
-  }
-
+  void QueueRead(const QueuedRead& read) { sends_.QueueRead(read); }
   // Adds a READ of consecutive bytes, from `offset` on, that go into several pieces of memory, to
   // the chain that is being built. Returns false if there is no room now. REQUIRES: ready; at most
   // memory().pieces_max() pieces.
-  bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces);
+  bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
+    return sends_.TryReadInto(op, offset, pieces);
+  }
 
   // Returns whether there is room for SendOrdered.
-  bool CanSend() const { return ready() && connections_[0].work.room() > 0; }
+  bool CanSend() const { return ready() && connections_.first().work.room() > 0; }
   // Returns whether there is room and a credit for SendRequest.
-  bool CanSendRequest() const { return CanSend() && window_.CanSend(); }
+  bool CanSendRequest() const { return CanSend() && requests_.CanSend(); }
   // REQUIRES: CanSend().
-  void SendOrdered(const OrderedWork& work);
+  void SendOrdered(const OrderedWork& work) { sends_.SendOrdered(work); }
   // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. REQUIRES:
   // CanSend().
-  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read);
+  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
+    sends_.SendReadOf(address, rkey, read);
+  }
   // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
   // answer, and what is lent to the server. REQUIRES: CanSendRequest().
-  uint64_t SendRequest(RequestView request, RequestWindow::Entry entry, int64_t now_ns);
+  uint64_t SendRequest(RequestView request, RequestWindow::Entry entry, int64_t now_ns) {
+    return requests_.Send(request, entry, now_ns);
+  }
   // Posts what is in the chain. If `may_wait`, a chain of few READs may wait for the READs of
   // operations that begin before the next Poll.
-  void Flush(bool may_wait);
+  void Flush(bool may_wait) { sends_.Flush(may_wait, completions_.completed()); }
   // From now on nobody waits for the answer to this request of `op`. Returns the request, or
   // nullptr if it was answered.
-  const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op);
+  const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op) {
+    return requests_.IgnoreAnswer(sequence, op);
+  }
 
   // For tests: what is queued, unanswered or lent. 0 unless something is under way or leaks.
   uint32_t busy() const;
@@ -197,7 +181,7 @@ class ClientSession {
     if (memory_ != nullptr) use(memory_->completions->fd(), FdKind::kCompletions);
   }
   // Changes whenever the set of descriptors changes.
-  uint64_t fds_version() const { return fds_version_; }
+  uint64_t fds_version() const { return connections_.version() + (memory_ != nullptr ? 1 : 0); }
   // Returns true if a request, a heartbeat or a READ is unanswered, or a connection is being made
   // or closed.
   bool ExpectsCompletions() const;
@@ -206,108 +190,59 @@ class ClientSession {
   // Makes the next Poll look at the connections, even if the last one did so a moment ago.
   void LookAtConnections() { next_control_ns_ = 0; }
   // Whether the last Poll found completions of READs, compare-and-swaps or requests.
-  bool progressed() const { return ready() && completed_ > 0; }
+  bool progressed() const { return ready() && completions_.completed() > 0; }
   // Breaks the connections, as a failure would.
-  void Break(absl::Status why);
+  void Break(absl::Status why) { phase_.Break(std::move(why)); }
 
  private:
-  enum class Phase : uint8_t { kDown, kConnecting, kReady, kDraining };
+  using Phase = SessionPhase::Value;
   static constexpr int64_t kControlNs = 2 * kNsPerMs;  // how often the control path is looked at
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
   static constexpr int64_t kLastReportNsMax = 200 * kNsPerMs;
   static constexpr uint32_t kLooksAtStillClock = 10'000;
   static constexpr int64_t kDrainLookNs = 10 * kNsPerMs;  // how often draining is looked at
-  static constexpr uint32_t kSendWrs = 512;
-  static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
 
-  // client_session.cc
-  void PollControl(int64_t now_ns);
-  void CheckSilence(int64_t now_ns);
-  int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
-  void TellLast();
-  void BeginDrain();
-  void PollDraining(int64_t now_ns);
-  void DestroyConnections();
-  void Log(bool error, const std::string& line) const;
-  // session_connect.cc
+  // session_connect.cc: from down to ready.
   void BeginConnect(int64_t now_ns);
-  absl::Status StartConnection(int64_t now_ns);
   void PollConnecting(int64_t now_ns);
-  absl::Status ConfigureConnection(ClientConnection& connection);
-  absl::Status MakeMemory(ibv_context* verbs);
   void OnConnectFailed(const Connector& connector);
   void FailAttempt(ConnectAttempts::Failure failure);
-  void TakeKey();
-  absl::StatusOr<Grant> TakeGrant(const ClientConnection& connection) const;
-  void OnFirstEstablished(int64_t now_ns);
+  void OnEstablished(int64_t now_ns);
   void AdoptGrant(const Grant& grant, int64_t now_ns);
   Comeback HowItCameBack(const Grant& grant) const;
-  void ResendUnanswered(int64_t now_ns);
-  void AbandonUnanswered(std::vector<uint32_t>* abandoned);
-  void PollJoining(int64_t now_ns);
-  void PollLastJoining(int64_t now_ns);
-  bool WantsConnection() const;
-  // session_lease.cc
-  [[gnu::noinline]] void TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns);
-  bool HeldUntilBelieved(const ibv_wc& completion) const;
-  void LookAtLease(int64_t now_ns);
+  // While it is ready, and from there to down.
+  void PollReady(int64_t now_ns);
+  void PollControl(int64_t now_ns);
+  void CheckSilence(int64_t now_ns);
   bool HasWork() const;
-  // session_datapath.cc
-  template <bool kUnderLease>
-  void PollCompletions(int64_t now_ns);
-  void OnCompletion(const ibv_wc& completion, int64_t now_ns);
-  void OnSendCompletion(ClientConnection& connection, uint32_t position, const ibv_wc& completion);
-  void OnReceiveCompletion(ClientConnection& connection, uint32_t receive, const ibv_wc& completion,
-                           int64_t now_ns);
-  void OnMessage(ClientConnection& connection, std::span<const std::byte> message, int64_t now_ns);
-  void OnHeartbeatReply(ClientConnection& connection, const ReplyView& reply, int64_t now_ns);
-  void AdoptIndex(std::string_view news);
-  void LookAtIndex();
-  ClientConnection* FindConnection(uint32_t id);
-  bool OpenReads(uint32_t op);
-  bool OthersWillJoin() const;
-  bool OpenChain(ClientConnection& connection);
-  void AddRequest(RequestWindow::Entry& entry, int64_t now_ns);
-  void AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes, int64_t now_ns);
-  void PostChain();
-  void SendHeartbeats(int64_t now_ns);
-  void SendNews(int64_t now_ns);
+  int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
+  void TellLast();
+  void GiveUp(absl::Status why);
+  void BeginDrain();
+  void PollDraining(int64_t now_ns);
 
-  Options options_;
-  SessionOwner* owner_;
-  Phase phase_ = Phase::kDown;
-  ConnectAttempts attempts_;
-  std::optional<AuthKey> key_;  // of the first connection and those that join it
-  uint64_t token_ = 0;          // of the session to resume; 0: make a new one
+  const Options options_;
+  SessionPhase phase_{[this](absl::Status why) { GiveUp(std::move(why)); }};
+  SessionReports reports_;
   int64_t next_control_ns_ = 0;
   int64_t drain_until_ns_ = 0;
-  bool closing_ = false;      // being destroyed
   bool report_lost_ = false;  // was ready on the connections that are being drained
 
+  // What several parts know.
   SessionTerms terms_;
-  int64_t asked_ns_ = 0;  // when the connection that brings the next grant was asked for
   PrimaryLeaseWatch lease_;
-  ServerTimeBound server_time_;
   WatchedTime watched_;
-  RequestWatch request_watch_;
-  IndexWatch index_watch_;
-
   ClientNews news_;
+  std::unique_ptr<SessionMemory> memory_;  // before connections_, whose queue pairs use it
+  ClientConnections connections_;
 
-  RequestWindow window_;
-  FixedRing<QueuedRead> reads_;                        // found no room in the chain
-  SendChain chain_;                                    // being built
-  RequestWindow::Entry* chain_end_request_ = nullptr;  // if the chain's last is an unsignaled one
-  uint32_t next_read_connection_ = 0;
-  bool mixes_ = false;    // READs were seen to wait for a request
-  bool may_join_ = true;  // false: a further connection could not even be started
-  size_t completed_ = 0;  // work requests, in this Poll
-  bool all_read_ = true;  // of the completions, in this Poll
-
-  std::unique_ptr<SessionMemory> memory_;      // before connections_, whose queue pairs use it
-  std::vector<ClientConnection> connections_;  // never moved: the chain points to one
-  uint32_t next_connection_id_ = 1;
-  uint64_t fds_version_ = 0;
+  ConnectAttempts attempts_;
+  ConnectionMaker maker_;
+  SessionSends sends_;
+  SessionRequests requests_;
+  SessionHeartbeats heartbeats_;
+  SessionCompletions completions_;
+  JoiningConnections joining_;
 };
 
 }  // namespace gannet

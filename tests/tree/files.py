@@ -7,7 +7,6 @@ LINES_MAX = {"header": 300, "source": 450, "test": 500}
 FUNCTION_LINES_MAX = 70
 # Headers that were longer when the limit became 300. They may only shrink, and leave this list.
 LONGER_HEADERS = {
-    "client/session/client_session.h": 315,
     "server/store/store.h": 325,
 }
 # Split up, so that this file does not have them.

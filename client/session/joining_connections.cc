@@ -1,0 +1,52 @@
+#include "client/session/joining_connections.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet {
+
+void JoiningConnections::Poll(int64_t now_ns) {
+  if (BeingMade()) return PollLast(now_ns);
+  if (!Wanted()) return;
+  const absl::Status status =
+      given_.maker->Start(given_.attempts->address(), now_ns + given_.options->connect_timeout_ns);
+  if (status.ok()) return;
+  given_.options->Log(false, std::string(status.message()));
+  Stop();
+}
+
+void JoiningConnections::PollLast(int64_t now_ns) {
+  using Phase = ClientConnection::Phase;
+  ClientConnection& last = given_.connections->last();
+  const SessionTerms& terms = *given_.terms;
+  const Connector::Step step = last.connector->Poll(now_ns);
+  if (step == Connector::Step::kResolved && !given_.maker->Configure(last).ok()) {
+    last.phase = Phase::kFailed;
+  } else if (step == Connector::Step::kEstablished) {
+    const absl::StatusOr<Grant> joined = given_.maker->TakeGrant(last);
+    const bool same = joined.ok() && joined->incarnation == terms.grant.incarnation &&
+                      joined->session_token == terms.grant.session_token;
+    last.phase = same ? Phase::kReady : Phase::kFailed;
+    last.liveness.Restart(now_ns, *given_.watched, terms.silence_ns());
+  } else if (step >= Connector::Step::kClosed) {
+    last.phase = Phase::kFailed;
+  }
+  if (last.phase == Phase::kFailed) {
+    given_.options->Log(
+        false, absl::StrCat(given_.options->endpoint, ": connection ", last.index,
+                            " could not join: ", std::string(last.connector->status().message())));
+  }
+}
+
+bool JoiningConnections::Wanted() const {
+  if (stopped_ || !given_.connections->last().ready()) return false;
+  const uint32_t depth = given_.terms->read_depth;
+  const uint32_t needed = (given_.options->reads_wanted + depth - 1) / depth;
+  const uint32_t for_reads = std::clamp(needed, 1u, given_.options->connections_max);
+  return given_.connections->size() <
+         std::min(for_reads + (given_.sends->mixes() ? 1 : 0), SessionMemory::kConnectionsMax);
+}
+
+}  // namespace gannet

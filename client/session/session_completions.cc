@@ -1,0 +1,152 @@
+#include "client/session/session_completions.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/protocol/message.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+
+void SessionCompletions::Poll(int64_t now_ns) {
+  given_.lease->on() ? Take<true>(now_ns) : Take<false>(now_ns);
+  if (given_.phase->ready() && !given_.connections->PostReceives(**given_.memory)) {
+    given_.phase->Break(absl::UnavailableError(
+        absl::StrCat(given_.options->endpoint, ": the device refuses receives")));
+  }
+}
+
+template <bool kUnderLease>
+void SessionCompletions::Take(int64_t now_ns) {
+  constexpr size_t kBatch = 32;
+  constexpr uint32_t kBatchesMax = 8;  // then other sessions get their turn
+  completed_ = 0;
+  CompletionQueue& queue = *(*given_.memory)->completions;
+  std::array<ibv_wc, kBatch> completions;
+  for (uint32_t batch = 0; batch < kBatchesMax; ++batch) {
+    const size_t n = queue.Poll(completions);
+    if constexpr (kUnderLease) {
+      TakeUnderLease(std::span(completions).first(n), now_ns);
+    } else {
+      for (size_t i = 0; i < n; ++i) OnCompletion(completions[i], now_ns);
+    }
+    all_taken_ = n < kBatch;
+    if (!all_taken_) continue;
+    if (n == 0 && queue.broken()) [[unlikely]] {
+      given_.phase->Break(absl::UnavailableError(
+          absl::StrCat(given_.options->endpoint, ": the device lost its completions")));
+    }
+    return;
+  }
+}
+
+// The clock is read after the completions were taken: then all of them came before.
+void SessionCompletions::TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns) {
+  PrimaryLeaseWatch& lease = *given_.lease;
+  if (completions.empty() && !lease.holds()) return;
+  const int64_t taken_ns = given_.options->clock->MonotonicNs();
+  if (!lease.holds() && lease.ValidAt(taken_ns)) [[likely]] {
+    for (const ibv_wc& completion : completions) OnCompletion(completion, now_ns);
+    return;
+  }
+  for (const ibv_wc& completion : completions) {
+    if (HeldUntilBelieved(completion)) {
+      lease.Hold(completion);
+    } else {
+      OnCompletion(completion, now_ns);  // it may bring a lease
+      if (!given_.phase->ready()) return;
+    }
+  }
+  if (!lease.holds() || !lease.ValidAt(taken_ns)) return;
+  // Delivering may break the connection, which throws away the rest. So it works on a copy.
+  const std::vector<ibv_wc> held(lease.held().begin(), lease.held().end());
+  lease.ForgetHeld();
+  for (const ibv_wc& completion : held) OnCompletion(completion, now_ns);
+}
+
+// Heartbeats' replies are never held, because one of them may bring the lease. They tell nothing of
+// any item. Nor are failures, and that a connection was flushed.
+bool SessionCompletions::HeldUntilBelieved(const ibv_wc& completion) const {
+  const WrId id = WrId::Unpack(completion.wr_id);
+  const auto kind = static_cast<ConnectionWork>(id.kind);
+  if (completion.status != IBV_WC_SUCCESS || kind == ConnectionWork::kDrain) return false;
+  if (kind == ConnectionWork::kSend) return true;
+  // The bytes belong to the buffer, whatever the server sent into it.
+  ReplyHeader header{};
+  std::memcpy(&header, (*given_.memory)->receive(id.slot),
+              std::min<size_t>(completion.byte_len, sizeof(header)));
+  return header.opcode != static_cast<uint8_t>(Opcode::kHeartbeat) || header.sequence != 0;
+}
+
+size_t SessionCompletions::PollDraining(int64_t now_ns) {
+  const SessionMemory* const memory = given_.memory->get();
+  if (memory == nullptr) return 0;
+  std::array<ibv_wc, 32> completions;
+  const size_t n = memory->completions->Poll(completions);
+  const bool believed =
+      !given_.lease->on() || n == 0 || given_.lease->ValidAt(given_.options->clock->MonotonicNs());
+  for (size_t i = 0; i < n; ++i) {
+    if (believed || !HeldUntilBelieved(completions[i])) OnCompletion(completions[i], now_ns);
+  }
+  return n;
+}
+
+void SessionCompletions::OnCompletion(const ibv_wc& completion, int64_t now_ns) {
+  const WrId id = WrId::Unpack(completion.wr_id);
+  ClientConnection* connection = given_.connections->Find(id.owner);
+  if (connection == nullptr) return;  // an earlier connection's
+  switch (static_cast<ConnectionWork>(id.kind)) {
+    case ConnectionWork::kSend:
+      return OnSendCompletion(*connection, id.slot, completion);
+    case ConnectionWork::kReceive:
+      return OnReceiveCompletion(*connection, id.slot, completion, now_ns);
+    case ConnectionWork::kDrain:
+      connection->phase = ClientConnection::Phase::kDrained;
+      return;
+  }
+}
+
+void SessionCompletions::OnSendCompletion(ClientConnection& connection, uint32_t position,
+                                          const ibv_wc& completion) {
+  if (!given_.phase->ready()) return;
+  if (completion.status != IBV_WC_SUCCESS) [[unlikely]]
+    return BreakBy(completion);
+  const bool known = connection.work.Complete(
+      position, [&](std::span<const InFlightWork::Work> works, bool signaled) {
+        completed_ += works.size();
+        given_.reports->OnWorksDone(works, signaled);
+      });
+  if (!known) given_.phase->Break(absl::InternalError("a completion of nothing that was posted"));
+}
+
+void SessionCompletions::OnReceiveCompletion(ClientConnection& connection, uint32_t receive,
+                                             const ibv_wc& completion, int64_t now_ns) {
+  if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
+    // If it is not ready, it could not join, so its receives were flushed.
+    if (connection.ready()) BreakBy(completion);
+    return;
+  }
+  connection.liveness.OnHeard(*given_.watched);
+  OnMessage(connection, {(*given_.memory)->receive(receive), completion.byte_len}, now_ns);
+  connection.used_receives.push_back(receive);
+}
+
+void SessionCompletions::OnMessage(ClientConnection& connection, std::span<const std::byte> message,
+                                   int64_t now_ns) {
+  ReplyView reply;
+  if (message.size() > kMessageBytesMax || !DecodeReply(message, &reply)) {
+    return given_.phase->Break(
+        absl::UnavailableError(absl::StrCat(given_.options->endpoint, " sent what is no reply")));
+  }
+  if (!given_.requests->TakeAnswer(reply)) given_.heartbeats->OnReply(connection, reply, now_ns);
+}
+
+void SessionCompletions::BreakBy(const ibv_wc& completion) {
+  given_.phase->Break(
+      CompletionStatus(completion, absl::StrCat(given_.options->endpoint, ": connection broken")));
+}
+
+}  // namespace gannet

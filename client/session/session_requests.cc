@@ -1,0 +1,63 @@
+#include "client/session/session_requests.h"
+
+#include <algorithm>
+
+namespace gannet {
+
+// The server answers from its record what it did before. A request that nobody waits for any more
+// is not sent again. So a request that the server cannot answer holds up only one connection.
+void SessionRequests::Resend(int64_t now_ns) {
+  window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
+    if (entry.op == kInvalidOp) {
+      (*given_.memory)->ReturnLent(entry);
+      window_.End(entry);
+      return;
+    }
+    Add(entry, now_ns);
+  });
+  given_.sends->Post();
+}
+
+void SessionRequests::BeginAnew(uint16_t credits, std::vector<uint32_t>* abandoned) {
+  window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
+    if (entry.op != kInvalidOp) abandoned->push_back(entry.op);
+    (*given_.memory)->ReturnLent(entry);
+    window_.End(entry);
+  });
+  window_.Restart(std::min(credits, RequestWindow::kCreditsMax));
+}
+
+uint64_t SessionRequests::Send(RequestView request, RequestWindow::Entry entry, int64_t now_ns) {
+  request.header.sequence = entry.sequence = window_.next();
+  std::byte* const message = (*given_.memory)->request(window_.IndexOf(entry.sequence));
+  entry.bytes = static_cast<uint32_t>(
+      EncodeRequest(request.header, request.key, request.value, {message, kMessageBytesMax}));
+  watch_.OnSend(window_, *given_.watched);
+  Add(window_.Begin(entry), now_ns);
+  return entry.sequence;
+}
+
+void SessionRequests::Add(RequestWindow::Entry& entry, int64_t now_ns) {
+  given_.sends->AddRequest(entry, (*given_.memory)->request(window_.IndexOf(entry.sequence)),
+                           now_ns);
+}
+
+const RequestWindow::Entry* SessionRequests::IgnoreAnswer(uint64_t sequence, uint32_t op) {
+  RequestWindow::Entry* entry = window_.Find(sequence);
+  if (entry == nullptr || entry->op != op) return nullptr;
+  entry->op = kInvalidOp;
+  return entry;
+}
+
+bool SessionRequests::TakeAnswer(const ReplyView& reply) {
+  RequestWindow::Entry* entry = window_.Find(reply.header.sequence);
+  if (entry == nullptr) return false;
+  watch_.OnAnswer(*given_.watched);
+  RequestWindow::Entry answered = *entry;
+  window_.End(*entry);
+  if (answered.op != kInvalidOp) given_.reports->OnReply(&answered, reply);
+  (*given_.memory)->ReturnLent(answered);
+  return true;
+}
+
+}  // namespace gannet

@@ -1,0 +1,66 @@
+#ifndef GANNET_CLIENT_SESSION_SESSION_REQUESTS_H_
+#define GANNET_CLIENT_SESSION_SESSION_REQUESTS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "client/session/request_watch.h"
+#include "client/session/request_window.h"
+#include "client/session/session_memory.h"
+#include "client/session/session_reports.h"
+#include "client/session/session_sends.h"
+#include "client/session/watched_time.h"
+#include "common/protocol/message.h"
+
+namespace gannet {
+
+// A session's requests, from their encoding to their answers, over any number of connections. One
+// owner thread.
+class SessionRequests {
+ public:
+  struct Dependencies {  // outlive this
+    SessionReports* reports;
+    const std::unique_ptr<SessionMemory>* memory;
+    SessionSends* sends;
+    const WatchedTime* watched;
+  };
+
+  explicit SessionRequests(const Dependencies& given) : given_(given) {}
+
+  // A connection was made, and watched time begins anew.
+  void Restart() { watch_.Restart(*given_.watched); }
+  // The server knows the session: sends the unanswered requests again.
+  void Resend(int64_t now_ns);
+  // The server does not know it. Adds the operations whose answers will never be known to
+  // `abandoned`, and begins a session with so many credits.
+  void BeginAnew(uint16_t credits, std::vector<uint32_t>* abandoned);
+
+  // Returns whether there is a credit.
+  bool CanSend() const { return window_.CanSend(); }
+  // These are of ClientSession.
+  uint64_t Send(RequestView request, RequestWindow::Entry entry, int64_t now_ns);
+  const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op);
+
+  // Takes the answer to a request. Returns false if it is none: it is a heartbeat's, or the second
+  // answer to a request that was sent twice.
+  bool TakeAnswer(const ReplyView& reply);
+
+  // Returns whether the server answers no requests. It answers heartbeats perhaps.
+  bool Stuck(int64_t silence_ns) const {
+    return watch_.Stuck(window_, *given_.watched, silence_ns);
+  }
+  bool empty() const { return window_.empty(); }
+  uint32_t unanswered() const { return window_.unanswered(); }
+
+ private:
+  void Add(RequestWindow::Entry& entry, int64_t now_ns);
+
+  const Dependencies given_;
+  RequestWindow window_;
+  RequestWatch watch_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_SESSION_REQUESTS_H_

@@ -1,0 +1,136 @@
+#include "client/session/session_sends.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/rdma/queue_pair.h"
+
+namespace gannet {
+
+void SessionSends::Restart() {
+  const Grant& grant = given_.terms->grant;
+  chain_.SetRegion(grant.region_address, grant.region_rkey, (*given_.memory)->op_buffers.lkey());
+  next_read_connection_ = 0;
+}
+
+void SessionSends::Flush(bool may_wait, size_t completed) {
+  while (!reads_.empty() && (chain_.TakesRead() || OpenReads(reads_.front().op))) {
+    chain_.AddRead(reads_.front());
+    reads_.Pop();
+  }
+  if (chain_.empty()) return;
+  if (!may_wait || !OthersWillJoin(completed)) Post();
+}
+
+bool SessionSends::TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
+  if (!chain_.empty() && !chain_.TakesPieces(static_cast<uint32_t>(pieces.size()))) Post();
+  if (!given_.phase->ready() || (!chain_.TakesRead() && !OpenReads(op))) return false;
+  chain_.AddReadInto(op, offset, pieces);
+  return true;
+}
+
+// Returns whether more work completed in this Poll than READs follow from it. Then operations
+// ended, and a caller who keeps many in flight begins others in their place. The next Poll begins
+// by posting, and so posts both with one doorbell. Otherwise the operations in flight would part
+// into those that READ windows and those that READ items, and stay apart, with a doorbell and a
+// completion for each part.
+bool SessionSends::OthersWillJoin(size_t completed) const {
+  const uint32_t signal_every = given_.options->signal_every;
+  const bool keeps_many = signal_every < SendChain::kMax;
+  return keeps_many && chain_.TakesRead() &&
+         chain_.size() < std::min<size_t>(completed, signal_every);
+}
+
+// Opens the chain for READs, beginning with one of `op`, on the connection whose turn it is. A
+// connection has only so many READs in flight, however many are posted to it. So more of them are
+// spread over several connections, as long as each doorbell is worth it. Returns false if no
+// connection has room.
+bool SessionSends::OpenReads(uint32_t op) {
+  ClientConnections& connections = *given_.connections;
+  const uint32_t n = connections.size();
+  const uint32_t share =
+      n == 1 ? SendChain::kMax : std::max(given_.terms->read_depth, kReadsPerPost);
+  const bool apart = n > 1 && mixes_ && connections[1].ready();
+  for (uint32_t tried = 0; tried < n && given_.phase->ready(); ++tried) {
+    ClientConnection& connection = connections[next_read_connection_];
+    next_read_connection_ = next_read_connection_ + 1 < n ? next_read_connection_ + 1 : 0;
+    if (apart && connection.index == 0) continue;
+    if (!connection.ready() || connection.work.room() == 0 || !OpenChain(connection)) continue;
+    if (chain_.empty()) given_.reports->OnDoorbell(op);
+    chain_.AllowReads(share);
+    return true;
+  }
+  return false;
+}
+
+// Makes room in the chain for one more work request on `connection`. If the chain is another
+// connection's, posts it first. Returns false if that failed. REQUIRES: the connection's send queue
+// has room.
+bool SessionSends::OpenChain(ClientConnection& connection) {
+  if (!chain_.empty() && (chain_.connection() != &connection || chain_.size() == SendChain::kMax)) {
+    Post();
+  }
+  if (!given_.phase->ready()) return false;
+  chain_.Open(&connection);
+  chain_end_request_ = nullptr;
+  return true;
+}
+
+void SessionSends::SendOrdered(const OrderedWork& work) {
+  if (!OpenChain(given_.connections->first())) return;
+  if (chain_.empty()) given_.reports->OnDoorbell(work.op);
+  const Grant& grant = given_.terms->grant;
+  const ibv_sge sge = {reinterpret_cast<uint64_t>(work.local), work.bytes, work.lkey};
+  const uint64_t address =
+      work.offset + (work.of_locks ? grant.lock_address : grant.region_address);
+  const uint32_t rkey = work.of_locks ? grant.lock_rkey : grant.region_rkey;
+  const ibv_send_wr request =
+      work.kind == InFlightWork::Kind::kRead
+          ? ReadRequest(0, nullptr, address, rkey, 0)
+          : CompareAndSwapRequest(0, nullptr, address, rkey, work.expected, work.desired, 0);
+  if (work.kind != InFlightWork::Kind::kRead) given_.usage->PostedOther();
+  chain_.Add({work.op, work.kind}, request, sge);
+}
+
+void SessionSends::SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
+  if (!OpenChain(given_.connections->first())) return;
+  if (chain_.empty()) given_.reports->OnDoorbell(read.op);
+  const ibv_sge sge = {reinterpret_cast<uint64_t>(read.local), read.bytes, read.lkey.value_or(0)};
+  chain_.Add({read.op, InFlightWork::Kind::kRead},
+             ReadRequest(0, nullptr, address + read.offset, rkey, 0), sge);
+}
+
+void SessionSends::AddRequest(RequestWindow::Entry& entry, std::byte* message, int64_t now_ns) {
+  ClientConnection& connection = given_.connections->first();
+  if (!OpenChain(connection)) return;
+  const bool signaled = chain_.NextIsSignaled();
+  entry.posts += chain_.empty();
+  entry.completions += signaled;
+  ++entry.sends;
+  AddMessage(connection, message, entry.bytes, now_ns);
+  if (!signaled) chain_end_request_ = &entry;  // signaled after all if it stays the last
+}
+
+void SessionSends::AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes,
+                              int64_t now_ns) {
+  if (!OpenChain(connection)) return;
+  const unsigned inline_flag = bytes <= connection.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
+  chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply
+             SendRequest(0, nullptr, inline_flag | connection.send_flags()),
+             {reinterpret_cast<uint64_t>(data), bytes, (*given_.memory)->requests.lkey()});
+  given_.usage->PostedOther();
+  connection.liveness.OnSent(now_ns, *given_.watched);
+}
+
+void SessionSends::Post() {
+  RequestWindow::Entry* const end = std::exchange(chain_end_request_, nullptr);
+  if (chain_.empty() || !given_.phase->ready()) return chain_.Clear();
+  if (end != nullptr) ++end->completions;
+  if (chain_.Post() != PostResult::kPosted) [[unlikely]] {
+    given_.phase->Break(absl::UnavailableError(
+        absl::StrCat(given_.options->endpoint, ": the device refused a chain")));
+  }
+}
+
+}  // namespace gannet

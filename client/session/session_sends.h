@@ -1,0 +1,104 @@
+#ifndef GANNET_CLIENT_SESSION_SESSION_SENDS_H_
+#define GANNET_CLIENT_SESSION_SESSION_SENDS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "client/session/client_connections.h"
+#include "client/session/fixed_ring.h"
+#include "client/session/ordered_work.h"
+#include "client/session/request_window.h"
+#include "client/session/send_chain.h"
+#include "client/session/session_memory.h"
+#include "client/session/session_options.h"
+#include "client/session/session_phase.h"
+#include "client/session/session_reports.h"
+#include "client/session/session_terms.h"
+#include "client/session/usage_log.h"
+#include "client/session/watched_time.h"
+
+namespace gannet {
+
+// What a session posts. It builds chains of work requests, and chooses the connections they go to.
+//
+// Requests and compare-and-swaps go over the first connection, READs over all. But a queue pair
+// completes its work in the order in which it was posted. So a READ behind a request is done only
+// when the server's device acknowledged the request, which a software device does when it gets a
+// core. So a session that is found to have READs behind an unanswered request makes one connection
+// more, and from then on posts no READs to the first.
+//
+// Any method that posts may break the connections (SessionPhase::Break). One owner thread.
+class SessionSends {
+ public:
+  struct Dependencies {  // outlive this
+    const SessionOptions* options;
+    SessionPhase* phase;
+    SessionReports* reports;
+    const SessionTerms* terms;
+    const std::unique_ptr<SessionMemory>* memory;
+    ClientConnections* connections;
+    UsageLog* usage;
+    const WatchedTime* watched;
+  };
+
+  explicit SessionSends(const Dependencies& given)
+      : given_(given), reads_(4 * given.options->ops), chain_(given.options->signal_every) {}
+
+  // A connection was made, and the session's terms are known.
+  void Restart();
+  // Nothing is posted any more. What was queued is forgotten when all connections are flushed.
+  void Stop() { chain_.Clear(); }
+  void ForgetQueued() { reads_.Clear(); }
+
+  // These are of ClientSession, which says what they do.
+  void QueueRead(const QueuedRead& read) {
+    if (!chain_.TakesRead()) [[unlikely]] {
+      if (!reads_.empty() || !OpenReads(read.op)) return reads_.Push(read);
+    }
+    chain_.AddRead(read);
+  }
+  bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces);
+  void SendOrdered(const OrderedWork& work);
+  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read);
+
+  // Adds a request that is in the window, for the first time or again.
+  void AddRequest(RequestWindow::Entry& entry, std::byte* message, int64_t now_ns);
+  // Adds a message that will be answered. REQUIRES: the connection's send queue has room.
+  void AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes, int64_t now_ns);
+
+  // Posts everything queued, in as few calls into the device as there are connections to use. If
+  // `may_wait`, a chain of few READs may wait for those that follow from the `completed` work.
+  void Flush(bool may_wait, size_t completed);
+  // Rings one doorbell for the whole chain.
+  void Post();
+
+  // Takes note if READs wait for a request now.
+  void LookForMixing(bool requests_unanswered) {
+    mixes_ |= requests_unanswered && given_.connections->first().work.HasReadBehindMessage();
+  }
+  // Returns whether READs were seen to wait for a request.
+  bool mixes() const { return mixes_; }
+  bool chain_empty() const { return chain_.empty(); }
+  uint32_t queued() const { return reads_.size(); }
+  bool empty() const { return chain_.empty() && reads_.empty(); }
+
+ private:
+  static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
+
+  bool OpenReads(uint32_t op);
+  bool OthersWillJoin(size_t completed) const;
+  bool OpenChain(ClientConnection& connection);
+
+  const Dependencies given_;
+  FixedRing<QueuedRead> reads_;                        // found no room in the chain
+  SendChain chain_;                                    // being built
+  RequestWindow::Entry* chain_end_request_ = nullptr;  // if the chain's last is an unsignaled one
+  uint32_t next_read_connection_ = 0;
+  bool mixes_ = false;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_SESSION_SENDS_H_
