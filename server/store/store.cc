@@ -86,16 +86,14 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
              const Survey* survey)
     : Items(options, superblock, std::move(heap), survey),
       lock_words_(options.lock_words),
-      index_grows_(options.index_grows),
-      wants_tidy_(options.wants_tidy),
+      grower_(*this, compactor_, options.index_grows, options.wants_tidy),
       evictor_(options.evict
                    ? std::make_unique<Evictor>(static_cast<Items&>(*this), compactor_,
                                                [this](const Index::Found& it) { return Evict(it); })
                    : nullptr) {
   if (survey != nullptr) return;
   if (recovery_ != nullptr) recovery_->Format(superblock.region_bytes);
-  PublishIndex(superblock.index, IndexGeometry{});
-  WatchFill();
+  grower_.Begin(superblock.index, IndexGeometry{});
   if (recovery_ == nullptr) return;
   recovery_->SetNextVersion(options.first_version);
   recovery_->SetState(RegionState::kServing);
@@ -140,7 +138,7 @@ void Store::FillStats(StatsReply* stats) const {
   stats->items_expired = items_expired_.load(std::memory_order_relaxed);
   stats->items_moved = compactor_.items_moved();
   stats->refused_heap_full = refused_heap_full_.load(std::memory_order_relaxed);
-  stats->index_growths = index_growths_.load(std::memory_order_relaxed);
+  stats->index_growths = grower_.growths();
   stats->refused_index_full = refused_index_full_.load(std::memory_order_relaxed);
   stats->items_deleted = items_deleted_.load(std::memory_order_relaxed);
   if (!evicts()) return;
@@ -168,6 +166,20 @@ bool Store::Evict(const Index::Found& found) {
   eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
   RemoveItem(found.place, found.slot);
   return true;
+}
+
+ReplyStatus Store::NoSlot() {
+  return grower_.AskForSlot() ? ReplyStatus::kTryAgain : RefuseForSlot();
+}
+
+ReplyStatus Store::RefuseForSlot() {
+  refused_index_full_.fetch_add(1, std::memory_order_relaxed);
+  return ReplyStatus::kIndexFull;
+}
+
+ReplyStatus Store::RefuseForRoom() {
+  refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
+  return ReplyStatus::kHeapFull;
 }
 
 bool Store::NearlyFull() const {

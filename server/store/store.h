@@ -16,7 +16,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "common/base/mutex.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
 #include "server/changes/change_sink.h"
@@ -25,6 +24,7 @@
 #include "server/recovery/recovery_area.h"
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
+#include "server/store/index_grower.h"
 #include "server/store/items.h"
 #include "server/store/pending.h"
 #include "server/store/reservation.h"
@@ -162,7 +162,7 @@ class Store : private Items {
 
   // For a write that finds no slot, and must not be overtaken by those behind it. REQUIRES: no lock
   // is held.
-  void MakeSlots();
+  void MakeSlots() { grower_.MakeSlots(); }
   // Count a write that is refused, or a deletion.
   ReplyStatus RefuseForSlot();
   ReplyStatus RefuseForRoom();
@@ -175,9 +175,9 @@ class Store : private Items {
   bool Tidy(uint64_t now_ms);
   // Takes note that no client READs an index older than this generation any more. Their memory is
   // freed by the next Tidy. A store that was never told frees it at once.
-  void Acknowledge(uint64_t generation);
+  void Acknowledge(uint64_t generation) { grower_.Acknowledge(generation); }
   // Returns whether the index is being replaced now. Then Tidy should be called again very soon.
-  bool growing() const { return grow_phase_.load(std::memory_order_relaxed) != GrowPhase::kRest; }
+  bool growing() const { return grower_.growing(); }
   // Removes the expired items of the next `homes` homes that have some, in a circle over all homes.
   Swept Sweep(uint64_t now_ms, size_t homes);
   // Moves items of the next `homes` homes together. Returns how many moved.
@@ -221,20 +221,17 @@ class Store : private Items {
   uint64_t ListKeys(uint64_t position, std::vector<std::string>* keys);
 
   // As it is now. The fields that tell of the index change when the index grows.
-  Superblock superblock() const;
-  uint64_t index_generation() const { return index_generation_.load(std::memory_order_acquire); }
+  Superblock superblock() const { return grower_.superblock(); }
+  uint64_t index_generation() const { return grower_.generation(); }
   // For those who watch. FillStats fills the counters of `stats` that the store keeps.
   const Heap& heap() const { return *heap_; }
   void FillStats(StatsReply* stats) const;
 
  private:
-  enum class GrowPhase : uint8_t { kRest, kPreparing, kMigrating };
-
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
         const Survey* survey = nullptr);
   // Makes a store of what a former process left (adopter.h).
   static absl::StatusOr<std::unique_ptr<Store>> TakeOver(const Options& options);
-  void PublishAdopted(const Survey& survey);
 
   bool Expired(const std::byte* block, uint64_t now_ms) const;
   static bool IsKey(const std::byte* block, std::string_view key);
@@ -266,33 +263,18 @@ class Store : private Items {
   // Inserts a slot after it removed expired items near by, or evicted some.
   bool InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms);
 
-  // store_grow.cc. Does a step of the growth, or begins it. Returns whether there is more to do at
-  // once.
-  bool Grow();
-  bool BeginGrowth() GANNET_REQUIRES(grow_mutex_);
-  // Returns the bytes of the next index, or 0 if the present one will do.
-  uint64_t NextIndexBytes();
-  bool AllocateNextIndex(uint64_t bytes) GANNET_REQUIRES(grow_mutex_);
-  void PublishIndex(const IndexGeometry& index, const IndexGeometry& next);
-  void FreeRetired() GANNET_REQUIRES(grow_mutex_);
-  void WatchFill();
-  void PrepareIndex(uint64_t buckets) GANNET_REQUIRES(grow_mutex_);
-  void MigrateHomes(uint64_t homes) GANNET_REQUIRES(grow_mutex_);
-  GANNET_UNCHECKED_LOCKS void HelpGrowing();
   // Returns kTryAgain if the index will soon have a slot. Otherwise counts a kIndexFull.
   ReplyStatus NoSlot();
-  void AskForGrowth();
 
   // Immutable after Create.
   const std::span<const uint64_t> lock_words_;
   std::function<uint64_t()> clock_;
   ChangeSink* sink_ = nullptr;
   const WaitingKeys* spared_ = nullptr;
-  const bool index_grows_;
-  const std::function<void()> wants_tidy_;
   std::optional<TakenOver> taken_over_;
 
   Compactor compactor_{*this};
+  IndexGrower grower_;
   const std::unique_ptr<Evictor> evictor_;  // nullptr: the store does not evict
   // All fields below are relaxed: they are positions to go on from, hints, and statistics.
   std::atomic<uint64_t> sweep_home_{0};
@@ -300,24 +282,6 @@ class Store : private Items {
   std::atomic<uint64_t> items_deleted_{0};
   std::atomic<uint64_t> refused_heap_full_{0};
   std::atomic<uint64_t> refused_index_full_{0};
-  std::atomic<uint64_t> index_growths_{0};
-
-  // Growth. With so many slots in use, a write asks for it.
-  std::atomic<uint64_t> grow_at_{UINT64_MAX};
-  std::atomic<bool> growth_wanted_{false};  // by a write
-  std::atomic<bool> no_slot_{false};        // for a write, since the last growth
-  std::atomic<bool> no_room_to_grow_{false};
-  std::atomic<uint64_t> table_wanted_bytes_{0};  // for the next index, which finds no room; or 0
-  std::atomic<GrowPhase> grow_phase_{GrowPhase::kRest};
-  std::atomic<uint64_t> acknowledged_{UINT64_MAX};
-  // Release after the superblock is published; acquire, so that a later grant is not older.
-  std::atomic<uint64_t> index_generation_;
-  mutable Mutex grow_mutex_;  // one thread at a time grows the index
-  std::vector<IndexGeometry> retired_ GANNET_GUARDED_BY(grow_mutex_);
-  IndexGeometry next_ GANNET_GUARDED_BY(grow_mutex_){};
-  mutable Mutex published_mutex_;
-  IndexGeometry published_index_ GANNET_GUARDED_BY(published_mutex_);
-  IndexGeometry published_next_ GANNET_GUARDED_BY(published_mutex_){};
 };
 
 }  // namespace gannet

@@ -36,23 +36,12 @@ absl::StatusOr<std::unique_ptr<Store>> Store::TakeOver(const Options& options) {
   }
   std::unique_ptr<Store> store(new Store(adopted, superblock, std::move(heap), &survey));
   Adopter(*store).Adopt(survey, options.take_over_threads);
-  store->PublishAdopted(survey);
+  store->grower_.Begin(survey.superblock().index, survey.superblock().next_index);
+  store->recovery_->SetTakingOver(0);
+  store->recovery_->SetNextVersion(store->next_version());
+  store->recovery_->SetState(RegionState::kServing);
   store->taken_over_ = {survey.stopped_in_order(), survey.counts(), SecondsSince(start)};
   return store;
-}
-
-void Store::PublishAdopted(const Survey& survey) {
-  const bool growing = survey.tables().size() == 2;
-  if (growing) {
-    MutexLock lock(grow_mutex_);
-    next_ = survey.tables().back().geometry;
-    grow_phase_.store(GrowPhase::kMigrating, std::memory_order_relaxed);
-  }
-  PublishIndex(survey.superblock().index, survey.superblock().next_index);
-  if (!growing) WatchFill();
-  recovery_->SetTakingOver(0);
-  recovery_->SetNextVersion(next_version());
-  recovery_->SetState(RegionState::kServing);
 }
 
 }  // namespace gannet

@@ -31,11 +31,11 @@ bool Store::Tidy(uint64_t now_ms) {
   if (recovery_ != nullptr) {
     recovery_->SetNextVersion(next_version_.load(std::memory_order_relaxed));
   }
-  if (Grow()) return true;
+  if (grower_.Step()) return true;
   bool more = Sweep(now_ms, kSweepHomesPerStep).more;
   if (evicts()) {
     more |= evictor_->EvictToWatermark(now_ms);
-    more |= evictor_->ClearForTable(table_wanted_bytes_.load(std::memory_order_relaxed));
+    more |= evictor_->ClearForTable(grower_.wanted_bytes());
   }
   return compactor_.Step() || more;
 }
@@ -122,7 +122,7 @@ std::byte* Store::AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms) {
   bool grows = growing() && !evicts();
   for (int i = 0; block == nullptr && grows && i < kGrowStepsPerWrite; ++i) {
     grows = growing();
-    Grow();
+    grower_.Step();
     block = heap_->Allocate(item_bytes);
   }
   if (block == nullptr && evicts()) block = evictor_->EvictFor(item_bytes);

@@ -232,8 +232,8 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
     }
     StoreLive(block, pending.live_commit);
     if (evicts()) evictor_->Installed(key.hash, old, slot);
-    if (index_.slots_used() >= grow_at_.load(std::memory_order_relaxed)) [[unlikely]]
-      HelpGrowing();
+    if (grower_.WantsHelp()) [[unlikely]]
+      grower_.Help();
   }
   if (pending.expiry_ms != 0) {
     IndexTable& table = index_.TableOf(key.hash);
