@@ -9,13 +9,13 @@ namespace gannet {
 
 // From an operation to the message that asks the server for it, and from the answer's status back.
 
-// The opcode of the request that the operation sends now.
+// Returns the opcode of the request that the operation sends now.
 Opcode RequestOpcode(const Op& op);
-// The bytes of the value of a write.
+// Returns how many bytes the value of a write has.
 uint32_t ValueBytesOf(const OpRequest& request);
-// The request's header, without sequence number and buffer.
+// Returns the request's header, without sequence number and buffer.
 RequestHeader MakeRequestHeader(const Op& op);
-// How an operation ends whose request was answered so.
+// Returns how an operation ends whose request was answered with this status.
 Outcome ToOutcome(ReplyStatus status);
 
 }  // namespace gannet

@@ -29,12 +29,12 @@ class UsageLog {
   }
 
   void Hit() { counts_.hits += 1; }
-  // Adds hits, each of which is told to the caller in kBytesOfHit bytes. Counts the bytes, because
-  // that is done in every Poll, and to divide them can wait.
+  // Adds the hits whose completions have so many bytes together, kBytesOfHit each. Called in every
+  // Poll, so it only adds the bytes up. Take divides them.
   void HitsIn(std::ptrdiff_t bytes) { hit_bytes_ += static_cast<uint64_t>(bytes); }
   void Missed() { ++counts_.misses; }
   void Asked() { ++counts_.by_rpc; }
-  // Work requests were posted, `others` of which are no READs.
+  // Counts all work requests that were posted as READs. PostedOther takes out one that was none.
   void Posted(uint64_t works) { counts_.reads += works; }
   void PostedOther() { --counts_.reads; }
   // An operation of the sample took so long.

@@ -124,8 +124,8 @@ class LocationCache {
   // Returns the index of the key's entry in the set, or kNone. It may return a free entry
   // (fingerprint and tag 0); its slot is empty, which means "not known" too.
   static size_t Way(const Set& set, KeyHash hash) {
-    // Marks the bytes that are 0. A byte of 1 above such a byte may be marked too; then the tag
-    // decides.
+    // Sets the top bit of each byte that is 0. It may also set that of a byte that is 1 and lies
+    // above one that is 0. That does no harm, since the tag is compared as well.
     const uint64_t differences = set.fingerprints ^ (BitsAboveTag(hash) & 0xff) * kOnes;
     uint64_t same = (differences - kOnes) & ~differences & kTops;
     for (; same != 0; same &= same - 1) {

@@ -42,7 +42,7 @@ bool Same(const Mac& right, const uint8_t* given) {
   return CRYPTO_memcmp(right.data(), given, kMacBytes) == 0;
 }
 
-// The request without its mac, which is its end, and the server.
+// Covers the request up to its mac, which comes last, and the address of the server.
 Mac RequestMac(const AuthKey& key, std::span<const std::byte> server,
                const ConnectRequest& request) {
   static_assert(offsetof(ConnectRequest, mac) + kMacBytes == sizeof(ConnectRequest));
@@ -52,7 +52,7 @@ Mac RequestMac(const AuthKey& key, std::span<const std::byte> server,
   return MacOf(key, covered);
 }
 
-// The grant with zeroes in place of its mac, and the request with its mac.
+// Covers the grant, with zeroes in place of its mac, and the whole request.
 Mac GrantMac(const AuthKey& key, const ConnectRequest& request, std::span<const std::byte> grant) {
   std::vector<std::byte> covered;
   Append(&covered, grant);

@@ -24,7 +24,7 @@ bool IsClusterName(std::string_view name);
 // Says what a name may be, for messages: "a NAME has 1 to 32 letters, ...".
 std::string WhatNamesAre(std::string_view of_what);
 
-// Each takes names that IsClusterName.
+// REQUIRES of all: the names are valid (IsClusterName).
 std::string ClusterPrefix(std::string_view cluster);  // all of the cluster's keys begin with it
 std::string ConfigKey(std::string_view cluster);
 std::string GroupKey(std::string_view cluster, std::string_view group);

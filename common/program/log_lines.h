@@ -32,8 +32,8 @@ class LogLines : public google::LogSink {
   LogLines(const LogLines&) = delete;
   LogLines& operator=(const LogLines&) = delete;
 
-  // Opens the file anew before the next line, for who renamed it. If that fails, the lines go on
-  // into the renamed one. For signal handlers, too.
+  // Opens the file anew before the next line, because somebody renamed it. If that fails, lines
+  // still go into the renamed file. Signal handlers may call it.
   void RequestReopen() { reopen_.store(true, std::memory_order_relaxed); }
 
   void send(google::LogSeverity severity, const char* path, const char* file, int line,

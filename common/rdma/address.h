@@ -33,8 +33,8 @@ class SocketAddress {
   std::string ToString() const;
   // The address without port and brackets.
   std::string HostString() const;
-  // The address and the port in bytes that are the same on every machine: 16 of IPv6 (an IPv4
-  // address as ::ffff:10.0.0.1), and 2 of the port, in network order.
+  // Returns address and port in network order, so that all machines have the same bytes: 16 for
+  // the address (an IPv4 address as ::ffff:10.0.0.1), and 2 for the port.
   std::array<std::byte, 18> NetworkBytes() const;
 
  private:

@@ -35,8 +35,8 @@ struct Parsed {
                // unknown
   };
   Outcome outcome = Outcome::kNeedsMore;
-  // Bytes of the command. For a refused one they may be more than the input: skip the rest when it
-  // comes.
+  // How many bytes the command has. If it is refused, they may be more than the input has. Then
+  // skip the rest when it comes.
   size_t consumed = 0;
   size_t needed = 0;  // more than the input has
   std::string error;  // a line without its end

@@ -23,7 +23,7 @@ class StartupAnswers {
   static absl::StatusOr<std::unique_ptr<StartupAnswers>> Start(Listener* listener, uint64_t bytes);
   ~StartupAnswers();
 
-  // Adds bytes that are ready. From any thread.
+  // Takes note that so many bytes more are prepared. May be called from any thread.
   void AddReady(uint64_t bytes) { ready_.fetch_add(bytes, std::memory_order_relaxed); }
 
  private:

@@ -16,7 +16,8 @@ constexpr int kStepsMax = 1'000;
 }  // namespace
 
 ReplyStatus RestoreChange(Store* store, const Change& change, uint64_t wall_ms) {
-  // If the store records it anew: the session that asked for it is over.
+  // The store may record the change anew. The session that asked for it is over by now, so the new
+  // record does not name it.
   Change again = change;
   again.SetOrigin(nullptr);
   again.number = 0;

@@ -90,7 +90,7 @@ void LongValues::PostPiece(ServerConnection* connection, LargePut* put) {
   }
   if (!given_.replies->batch().AddRead(connection, sge, segment.address + put->segment_posted,
                                        segment.rkey)) {
-    // The connection is closing. What is in flight of this PUT keeps its memory (OnRead).
+    // The connection is closing. While READs of this PUT are in flight, its memory stays (OnRead).
     if (put->arrived < put->posted) return;
     GiveSink(*put);
     return connection->puts_reading.pop_back();

@@ -54,9 +54,9 @@ class ServerClock {
 
   uint64_t WallMs() const { return Read().wall_ms; }
 
-  // Stands still at a time from now on.
+  // From now on the clock stands still at this time.
   void Follow(uint64_t ms) { followed_ms_.store(ms, std::memory_order_relaxed); }
-  // Goes on from a time, which is now.
+  // From now on the clock goes on from this time.
   void GoOnFrom(uint64_t ms) {
     const auto since_ms = (source_.monotonic_ns() - started_ns_) / kNsPerMs;
     at_start_ms_.store(ms - static_cast<uint64_t>(since_ms), std::memory_order_relaxed);

@@ -18,7 +18,7 @@ class SlowLog {
  public:
   static constexpr size_t kEntriesMax = 128;
 
-  // `clock` is the one of the workers' Polls.
+  // `clock` is the clock by which workers are polled.
   SlowLog(int64_t threshold_ns, int64_t (*clock)()) : threshold_ns_(threshold_ns), clock_(clock) {}
 
   int64_t NowNs() const { return clock_(); }

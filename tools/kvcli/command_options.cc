@@ -66,7 +66,7 @@ absl::Status ApplyCount(const Option& option, uint64_t* out) {
   return absl::InvalidArgumentError(absl::StrCat("--", std::string(option.name), " is at least 1"));
 }
 
-// Of a key of authentication; 0 is none.
+// Takes the id of an authentication key, which is never 0.
 absl::Status ApplyId(const Option& option, uint32_t* out) {
   if (ParseNumber(option.value.value_or(""), out) && *out > 0) return absl::OkStatus();
   return absl::InvalidArgumentError("--id needs a number from 1 to 4294967295");

@@ -21,7 +21,7 @@ namespace gannet::kvcli {
 // Thread safety: all methods may be called from any thread.
 class HotKeySampler {
  public:
-  // `count`: so many keys at most.
+  // A look finds at most `count` keys.
   HotKeySampler(std::string server, Options options, size_t count);
   ~HotKeySampler();
   HotKeySampler(const HotKeySampler&) = delete;

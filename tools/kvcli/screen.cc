@@ -54,7 +54,8 @@ Screen::Screen() {
     sigaction(signal, &action, &actions_before_.emplace_back());
   }
   tcgetattr(STDIN_FILENO, &before_);
-  // Single keys, which are not shown. Ctrl-C is a key, so that it cannot end kvcli in between.
+  // Each key is read as it is typed, and is not shown. Ctrl-C is read as a key, so that it cannot
+  // end kvcli before the terminal is as it was.
   termios keys = before_;
   keys.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | ISIG);
   tcsetattr(STDIN_FILENO, TCSANOW, &keys);

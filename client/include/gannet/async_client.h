@@ -53,7 +53,8 @@ struct Completion {
   absl::StatusCode code = absl::StatusCode::kOk;
   // Get, exists, delete, touch: the key was there. Lock, LockAndGet: the lock was acquired.
   bool found = false;
-  // With ResourceExhausted, of a put: true if the server's index is full, false if its memory is.
+  // If a put ends with ResourceExhausted: true if the index of the server is full, false if its
+  // memory is full.
   bool index_full = false;
   // Get, exists, LockAndGet: the item's, with version 0 if there is none. Put: the new version.
   // With FailedPrecondition: the current version, 0 = absent.
