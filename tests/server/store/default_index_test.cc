@@ -19,7 +19,7 @@ constexpr size_t kRegionBytes = 64 << 20;
 constexpr uint64_t kWritesPerTidy = 1000;
 
 TEST(DefaultIndexTest, ItemsOfAnySizeFillTheMemory) {
-  for (const size_t value_bytes : {1, 16, 32, 48, 64, 200, 1000, 1024, 3000, 64 << 10}) {
+  for (const size_t value_bytes : {1, 16, 32, 48, 64, 100, 200, 1000, 1024, 3000, 64 << 10}) {
     TestStore store(kRegionBytes, /*index_slots=*/0, /*index_grows=*/true);
     const std::string value(value_bytes, 'v');
     std::string key(16, 'k');
