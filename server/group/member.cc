@@ -66,11 +66,14 @@ void Member::PutGone(uint64_t name) {
   options_.wake();
 }
 
+// One that is silent at this moment may only be busy. If it is dead, it is soon not in sync.
+bool Member::MayStepDown(const Seen& seen) {
+  return seen.role == Role::kPrimary &&
+         std::ranges::any_of(seen.as_primary.backups, [](const auto& it) { return it.in_sync; });
+}
+
 bool Member::StepDown() {
-  const Seen seen = Look();
-  const bool anybody = std::ranges::any_of(seen.as_primary.backups,
-                                           [](const auto& it) { return it.in_sync && it.heard; });
-  if (seen.role != Role::kPrimary || !anybody) return false;
+  if (!MayStepDown(Look())) return false;
   steps_down_.store(true, std::memory_order_relaxed);
   options_.wake();
   return true;

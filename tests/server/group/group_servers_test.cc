@@ -61,7 +61,7 @@ TEST(GroupServersTest, BackupsHaveWhatThePrimaryHas) {
 }
 
 TEST(GroupServersTest, ABackupTakesOverWithAllThatWasAcknowledged) {
-  ThreeServers group(Terms(600));
+  ThreeServers group(Terms());
   for (size_t i = 0; i < 3; ++i) group.Start(i);
   ASSERT_TRUE(group.AwaitInSync(3));
   const size_t first = *group.Primary();
@@ -84,7 +84,7 @@ TEST(GroupServersTest, ABackupTakesOverWithAllThatWasAcknowledged) {
 }
 
 TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
-  ThreeServers group(Terms(600));
+  ThreeServers group(Terms());
   for (size_t i = 0; i < 3; ++i) group.Start(i);
   ASSERT_TRUE(group.AwaitInSync(3));
   const size_t first = *group.Primary();
@@ -97,6 +97,17 @@ TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
   EXPECT_TRUE(
       ThreeServers::Await([&] { return group.nodes[first].threads->server().member()->ended(); }));
   EXPECT_EQ(group.nodes[first].threads->Wait().code(), absl::StatusCode::kAborted);
+}
+
+TEST(GroupServersTest, APrimaryThatStopsWaitsForABackupThatIsSilentForAMoment) {
+  Member::Seen seen{.role = Member::Role::kPrimary};
+  EXPECT_FALSE(Member::MayStepDown(seen)) << "it is alone";
+  seen.as_primary.backups.push_back({.node = "n2", .in_sync = false, .heard = true});
+  EXPECT_FALSE(Member::MayStepDown(seen)) << "a joiner has not all items";
+  seen.as_primary.backups.push_back({.node = "n3", .in_sync = true, .heard = false});
+  EXPECT_TRUE(Member::MayStepDown(seen));
+  seen.role = Member::Role::kBackup;
+  EXPECT_FALSE(Member::MayStepDown(seen));
 }
 
 TEST(GroupServersTest, TakesNoWriteWithFewerCopiesThanTheTermsWant) {
@@ -115,7 +126,7 @@ TEST(GroupServersTest, TakesNoWriteWithFewerCopiesThanTheTermsWant) {
 }
 
 TEST(GroupServersTest, ServesWhileTheRegisterIsAway) {
-  ThreeServers group(Terms(600));
+  ThreeServers group(Terms());
   for (size_t i = 0; i < 2; ++i) group.Start(i);
   ASSERT_TRUE(group.AwaitInSync(2));
   const auto client = Connect(group.nodes[*group.Primary()].address);

@@ -125,6 +125,18 @@ class LocalClusterTest(ClusterTest):
         self.await_all_in_sync()
         self.assertEqual(self.kvcli("get", "key"), "newer")
 
+    def test_a_primary_that_is_terminated_hands_over_first(self):
+        self.kvcli("put", "key", "value")
+        primary = self.group()["primary"]
+        process = self.cluster.processes[primary]
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(STEP_S), 0)
+        self.assertNotEqual(self.group()["primary"], primary)
+        self.assertIn("hands over to", self.log(primary))
+        self.assertEqual(self.kvcli("get", "key"), "value")
+        self.cluster.start_server(primary)
+        self.await_all_in_sync()
+
     def test_a_killed_primary_is_replaced_by_another_node(self):
         self.kvcli("put", "key", "value")
         primary = self.group()["primary"]
