@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
 
 namespace gannet {
 namespace {
@@ -68,9 +68,7 @@ absl::Status StatusOf(const Said& said) {
 
 std::string Printable(std::string_view text) {
   std::string printable(text.substr(0, kMessageBytesMax));
-  for (char& c : printable) {
-    if (!absl::ascii_isprint(static_cast<unsigned char>(c))) c = '?';
-  }
+  for (char& c : printable) c = PrintableOf(c);
   return printable;
 }
 

@@ -6,13 +6,12 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#include "common/base/printable.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/limits.h"
 
 namespace gannet {
 namespace {
-
-constexpr bool Printable(char c) { return c >= 0x20 && c < 0x7f; }
 
 // Copies a T out of private data that starts with `magic` and is long enough.
 template <class T>
@@ -105,7 +104,7 @@ Reject NewReject(RejectCode code, std::string_view reason) {
   reject.length = sizeof(reject);
   reject.code = static_cast<uint32_t>(code);
   const size_t n = std::min(reason.size(), sizeof(reject.reason));
-  for (size_t i = 0; i < n; ++i) reject.reason[i] = Printable(reason[i]) ? reason[i] : '?';
+  for (size_t i = 0; i < n; ++i) reject.reason[i] = PrintableOf(reason[i]);
   return reject;
 }
 
@@ -148,7 +147,7 @@ std::string RejectReason(const Reject& reject) {
   std::string reason;
   for (char c : reject.reason) {
     if (c == '\0') break;
-    reason.push_back(Printable(c) ? c : '?');
+    reason.push_back(PrintableOf(c));
   }
   return reason;
 }

@@ -1,10 +1,10 @@
 #include "proxy/jobs/redis_commands.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/printable.h"
 #include "common/layout/item.h"
 #include "proxy/jobs/store_error.h"
 
@@ -151,7 +151,7 @@ std::string Unknown(std::string_view given, const std::string& name) {
                         std::string(family.what));
   }
   std::string shown(given);
-  for (char& c : shown) c = std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
+  for (char& c : shown) c = PrintableOf(c);
   return absl::StrCat("ERR unknown command '", shown, "'");
 }
 
