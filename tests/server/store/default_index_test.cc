@@ -54,8 +54,8 @@ TEST(DefaultIndexTest, ItemsOfAnySizeFillTheMemory) {
         100.0 * static_cast<double>(index_bytes) / kRegionBytes,
         100.0 * static_cast<double>(most_index_bytes) / kRegionBytes, stats.index_growths);
     EXPECT_GE(filled, 95.0) << value_bytes;
-    if (value_bytes != 32) continue;
-    EXPECT_LE(per_item, 47.0);
+    const double most = value_bytes == 32 ? 47.0 : value_bytes == 100 ? 55.0 : 1000.0;
+    EXPECT_LE(per_item, most) << value_bytes;
   }
 }
 
