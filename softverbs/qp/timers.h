@@ -25,7 +25,7 @@ void HoldBack(Qp& qp, int64_t wait_ns) SV_REQUIRES(qp.lock);
 // there may be no answer for ever. Then the requester waits `(retry_cnt + 1) * timeout` since the
 // last progress, but at least kSilenceNsMin, and calls HandleSilence. A timer looks for progress
 // eight times in that time. TCP resends what was lost, so nothing is sent again here.
-inline constexpr int64_t kSilenceNsMin = 300'000'000;
+inline constexpr int64_t kSilenceNsMin = 1'000'000'000;
 
 // Bounds the life of the link's packets by this queue pair's wait for answers. REQUIRES: the lock,
 // a link to another host. Called before packets are sent.
