@@ -32,7 +32,9 @@ class GroupOfProcesses {
   Register Read();
   // Waits until all members are in sync in an epoch of at least this one. Fails the test, and
   // returns what the register says then, if that takes so long that something hangs.
-  Register AwaitAllInSync(uint64_t epoch_min = 1);
+  Register AwaitAllInSync(uint64_t epoch_min = 1) { return AwaitInSync(kMembers, epoch_min); }
+  // The same for at least so many members.
+  Register AwaitInSync(size_t members, uint64_t epoch_min);
 
   ServerProcess& member(int i) { return *members_[i]; }
   test_support::ChildProcess& etcd() { return etcd_.process(0); }
