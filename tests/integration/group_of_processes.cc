@@ -17,6 +17,14 @@ constexpr char kRegister[] = "/gannet/c/groups/g1";
 // "n1" is member 0.
 int IndexOf(const std::string& node) { return node.at(1) - '1'; }
 
+// Returns an address with a port that was free for a server just now. A member that executes itself
+// again does so with the same flags, and clients look for it where it was.
+std::string FreeEndpoint() {
+  ServerProcess other;
+  other.Kill();
+  return other.endpoint();
+}
+
 }  // namespace
 
 GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag)
@@ -35,7 +43,8 @@ GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string
   caller_.Put(kRegister, group.dump());
   for (int i = 0; i < kMembers; ++i) {
     std::vector<std::string> flags = {"--cluster=c", "--etcd=" + etcd_.Url(0),
-                                      absl::StrCat("--name=n", i + 1)};
+                                      absl::StrCat("--name=n", i + 1),
+                                      "--listen=" + FreeEndpoint()};
     if (flag) flags.push_back(flag(i));
     members_.push_back(std::make_unique<ServerProcess>(std::move(flags)));
   }
@@ -65,10 +74,10 @@ GroupOfProcesses::Register GroupOfProcesses::Read() {
   return now;
 }
 
-GroupOfProcesses::Register GroupOfProcesses::AwaitAllInSync(uint64_t epoch_min) {
+GroupOfProcesses::Register GroupOfProcesses::AwaitInSync(size_t members, uint64_t epoch_min) {
   const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
   Register now = Read();
-  while (now.epoch < epoch_min || now.primary < 0 || now.in_sync.size() < kMembers) {
+  while (now.epoch < epoch_min || now.primary < 0 || now.in_sync.size() < members) {
     if (std::chrono::steady_clock::now() > give_up) {
       ADD_FAILURE() << "epoch " << now.epoch << ", primary " << now.primary << ", "
                     << now.in_sync.size() << " in sync";

@@ -34,7 +34,9 @@ class GroupOfProcesses {
   Register Read();
   // Waits until all members are in sync in an epoch of at least this one. Fails the test, and
   // returns what the register says then, if that takes so long that something hangs.
-  Register AwaitAllInSync(uint64_t epoch_min = 1);
+  Register AwaitAllInSync(uint64_t epoch_min = 1) { return AwaitInSync(kMembers, epoch_min); }
+  // The same for at least so many members.
+  Register AwaitInSync(size_t members, uint64_t epoch_min);
 
   // Waits until a member's process that was started again has told etcd of itself.
   void AwaitAnnouncedAgain(int i);
