@@ -37,9 +37,9 @@ DEFINE_string(name, "",
               "what clients call this server when they choose whose keys are whose; without it its "
               "address. With --cluster: which member this server is");
 DEFINE_string(auth_file, "",
-              "file of keys, one of which clients must have: lines of ID HEXKEY [read]; empty: "
-              "$GANNET_AUTH_FILE, and without that everybody may connect. It is read again when it "
-              "changes, and on SIGHUP");
+              "file of keys, one of which clients must have: lines of ID HEXKEY [read | replica]; "
+              "empty: $GANNET_AUTH_FILE, and without that everybody may connect. It is read again "
+              "when it changes, and on SIGHUP");
 DEFINE_string(memory, "1G", "bytes of the region: index and heap; K, M, G, T are powers of 1024");
 DEFINE_string(memory_file, "",
               "file on tmpfs or hugetlbfs that the region is, such as /dev/shm/gannet: the next "
@@ -130,7 +130,6 @@ ClusterFlags FlagsOfCluster() {
           .listen = FLAGS_listen,
           .auth_file = FLAGS_auth_file,
           .memory_file = FLAGS_memory_file,
-          .data = FLAGS_data,
           .restore_from = FLAGS_restore_from,
           .sync_always = SyncNamed(FLAGS_sync) == Journal::Sync::kAlways};
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "client/api/change_requests.h"
+#include "client/api/connect_engine.h"
 #include "client/api/fork_guard.h"
 #include "client/api/requests.h"
 #include "client/engine/engine.h"

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "client/api/client_state.h"
+#include "client/api/connect_engine.h"
 
 namespace gannet {
 

@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/engine/caller_memory.h"
 #include "client/engine/request_encoding.h"
-#include "client/engine/wake_fd.h"
 #include "client/session/memory_domains.h"
 
 namespace gannet {
@@ -325,27 +324,6 @@ uint64_t AppendLocks(const Op& op, std::vector<HeldLock>* locks) {
                       .holder = TextOf(entry.peer)});
   }
   return op.next_position;
-}
-
-absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings) {
-  const ClientClock& clock = *settings.clock;
-  const int64_t deadline_ns = clock.MonotonicNs() + TimeoutNs(settings.options.connect_timeout);
-  absl::StatusOr<std::unique_ptr<Engine>> engine = Engine::Create(std::move(settings));
-  if (!engine.ok()) return engine;
-  absl::StatusOr<std::unique_ptr<WakeFd>> wake = WakeFd::Create();
-  if (!wake.ok()) return wake.status();
-  for (;;) {
-    const int64_t now_ns = clock.MonotonicNs();
-    (*engine)->Poll(now_ns);
-    const std::optional<absl::Status> status =
-        (*engine)->servers().StartStatus(now_ns >= deadline_ns);
-    if (status.has_value() && status->ok()) return engine;
-    if (status.has_value()) return *status;
-    // Arm polls once more. That Poll may bring what this waits for.
-    if ((*wake)->Arm(**engine, now_ns) || (*engine)->servers().StartStatus(false).has_value())
-      continue;
-    WakeFd::Sleep((*wake)->fd(), deadline_ns - now_ns);
-  }
 }
 
 }  // namespace gannet

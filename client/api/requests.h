@@ -87,10 +87,6 @@ inline WaitStages MakeWaitStages(const Options& options) {
 // Makes the registered memory of a Client or an AsyncClient.
 absl::StatusOr<RegisteredMemory> MakeRegistered(absl::StatusOr<std::unique_ptr<MemoryRange>> range);
 
-// Makes an Engine and waits until it can start (ServerSet::StartStatus), at most for
-// Options::connect_timeout.
-absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings);
-
 }  // namespace gannet
 
 #endif  // GANNET_CLIENT_API_REQUESTS_H_

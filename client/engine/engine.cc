@@ -65,10 +65,14 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
   for (const std::string& text : settings.endpoints) {
     GANNET_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
     GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> all, ResolveEndpoint(endpoint));
-    servers.push_back({text, endpoint.name, CanonicalAddress(all)});
+    const std::string& name =
+        settings.map ? settings.map->groups[servers.size()].name : endpoint.name;
+    servers.push_back({text, name, CanonicalAddress(all)});
     addresses.push_back({std::move(all), endpoint.group});
   }
-  GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers)));
+  std::vector<uint16_t> partitions;
+  if (settings.map) partitions = settings.map->partitions;
+  GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers), std::move(partitions)));
   GANNET_ASSIGN_OR_RETURN(std::shared_ptr<AuthFile> auth_file,
                           AuthFile::OpenIfNamed(settings.options.auth_file));
   return std::unique_ptr<Engine>(
@@ -260,6 +264,7 @@ void Engine::Start(Op& op) {
     case OpType::kStorage:
     case OpType::kListClients:
     case OpType::kSlowLog:
+    case OpType::kMap:
     case OpType::kAppend:
     case OpType::kPrepend:
     case OpType::kIncr:

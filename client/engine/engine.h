@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,6 +27,7 @@
 #include "common/base/client_clock.h"
 #include "common/base/copy_bytes.h"
 #include "common/layout/key_hash_inline.h"
+#include "common/protocol/partition_map.h"
 
 namespace gannet {
 
@@ -63,6 +65,7 @@ class Engine final : private OrdinaryGets {
  public:
   struct Settings {
     std::vector<std::string> endpoints;
+    std::optional<PartitionMap> map;  // then the endpoints are those of its groups, in its order
     gannet::Options options;
     uint32_t connections_max = 1;  // per server
     bool nic_locks = true;         // false: as if the local device had no atomics

@@ -7,7 +7,8 @@ namespace {
 bool IsRepeatable(OpType type) {
   return type == OpType::kGet || type == OpType::kGetInto || ReadsHead(type) ||
          type == OpType::kStats || type == OpType::kPing || type == OpType::kListLocks ||
-         type == OpType::kStorage || type == OpType::kListClients || type == OpType::kSlowLog;
+         type == OpType::kStorage || type == OpType::kListClients || type == OpType::kSlowLog ||
+         type == OpType::kMap;
 }
 
 // How an operation ends of which nothing is sent now.

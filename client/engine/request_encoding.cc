@@ -34,6 +34,8 @@ Opcode RequestOpcode(const Op& op) {
       return Opcode::kListClients;
     case OpType::kSlowLog:
       return Opcode::kSlowLog;
+    case OpType::kMap:
+      return Opcode::kMap;
     case OpType::kStats:
       return Opcode::kStats;
     case OpType::kPing:
@@ -77,6 +79,7 @@ RequestHeader MakeRequestHeader(const Op& op) {
     case Opcode::kListLocks:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+    case Opcode::kMap:
       header.list = {.position = request.position};
       return header;
     case Opcode::kStorage:

@@ -181,6 +181,7 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
     case Opcode::kListLocks:
     case Opcode::kListClients:
     case Opcode::kSlowLog:
+    case Opcode::kMap:
       op.next_position = reply.header.list.next;
       return OnReplyForPeople(op, reply);
     case Opcode::kStorage:

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
+#include "common/protocol/partition_map.h"
 
 namespace gannet {
 namespace {
@@ -31,16 +32,24 @@ absl::Status WrongName(const Router::Server& server, const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<Router> Router::Create(std::vector<Server> servers) {
-  Router router(std::move(servers));
+absl::StatusOr<Router> Router::Create(std::vector<Server> servers,
+                                      std::vector<uint16_t> partitions) {
+  Router router(std::move(servers), std::move(partitions));
   absl::Status status = router.CheckNames();
   if (!status.ok()) return status;
   return router;
 }
 
-Router::Router(std::vector<Server> servers)
-    : servers_(std::move(servers)), told_(servers_.size()), rendezvous_({}) {
+Router::Router(std::vector<Server> servers, std::vector<uint16_t> partitions)
+    : servers_(std::move(servers)),
+      partitions_(std::move(partitions)),
+      told_(servers_.size()),
+      rendezvous_({}) {
   Update();
+}
+
+uint32_t Router::ServerOfSeveral(std::string_view key) const {
+  return partitions_.empty() ? rendezvous_.ServerOf(key) : partitions_[PartitionOf(key)];
 }
 
 const std::string& Router::CurrentName(uint32_t server) const {
@@ -62,6 +71,7 @@ absl::Status Router::CheckNames() const {
 }
 
 absl::StatusOr<bool> Router::OnName(uint32_t server, std::string_view name) {
+  if (!partitions_.empty()) return false;
   const Server& it = servers_[server];
   if (!it.name.empty() && it.name != name) return WrongName(it, std::string(name));
   std::optional<std::string> before = std::exchange(told_[server], std::string(name));

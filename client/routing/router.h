@@ -22,7 +22,12 @@ namespace gannet {
 //   - otherwise its canonical address, as long as no server that was reached has a name;
 //   - otherwise unknown. Then any key may belong to it, so no key can be routed: see status().
 //
-// If a server tells another name than was assumed, keys change their servers. One owner thread.
+// If a server tells another name than was assumed, keys change their servers.
+//
+// The groups of a cluster are servers, too. Which of them has a key is what the cluster's map says,
+// and the names are those of the groups, whatever a member tells.
+//
+// One owner thread.
 class Router {
  public:
   struct Server {
@@ -30,8 +35,10 @@ class Router {
     std::string name;      // as the user wrote it; may be empty
     std::string address;   // canonical
   };
+  // `partitions`: of the map (partition_map.h), if the servers are the groups of a cluster.
   // InvalidArgument: two servers have the same name or address.
-  static absl::StatusOr<Router> Create(std::vector<Server> servers);
+  static absl::StatusOr<Router> Create(std::vector<Server> servers,
+                                       std::vector<uint16_t> partitions = {});
 
   // Notes that server number `server` was reached and is called `name` (empty: it has no name).
   // Returns true if keys changed their servers. FailedPrecondition: the user wrote another name.
@@ -41,7 +48,9 @@ class Router {
   // OK, or Unavailable if a server's name is unknown; the message says what to do.
   const absl::Status& status() const { return status_; }
   // Returns the number of the server that has `key`. REQUIRES: status() is OK.
-  uint32_t ServerOf(std::string_view key) const { return rendezvous_.ServerOf(key); }
+  uint32_t ServerOf(std::string_view key) const {
+    return names_.size() == 1 ? 0 : ServerOfSeveral(key);
+  }
   // Returns the server's name, or the assumed one.
   const std::string& NameOf(uint32_t server) const { return names_[server]; }
   // A hash of the names of all servers, independent of their order. It is 0 as long as one of the
@@ -50,14 +59,16 @@ class Router {
   uint64_t set_hash() const { return set_hash_; }
 
  private:
-  explicit Router(std::vector<Server> servers);
+  Router(std::vector<Server> servers, std::vector<uint16_t> partitions);
 
+  uint32_t ServerOfSeveral(std::string_view key) const;
   const std::string& CurrentName(uint32_t server) const;
   absl::Status CheckNames() const;
   uint64_t HashOfSet() const;
   void Update();
 
   std::vector<Server> servers_;
+  std::vector<uint16_t> partitions_;              // empty: names decide
   std::vector<std::optional<std::string>> told_;  // by a server that was reached
   std::vector<std::string> names_;                // the names that decide which server has a key
   Rendezvous rendezvous_;

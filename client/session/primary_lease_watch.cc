@@ -18,6 +18,7 @@ void PrimaryLeaseWatch::OnTold(uint16_t left_ms, int64_t asked_ns, int64_t now_n
   if (left_ms > 0) {
     length_ns_ = std::max(seen_ ? length_ns_ : kLengthNsMin, left_ns);
     seen_ = true;
+    left_ns_ = left_ns;
   }
   end_ns_ = std::max(end_ns_, end_ns);
   if (ValidAt(now_ns)) asked_first_ns_ = kNever;

@@ -68,15 +68,21 @@ class PrimaryLeaseWatch {
  private:
   static constexpr int64_t kNever = INT64_MAX;
 
-  // When to ask: half a lease before the end, and again if no answer extends the lease.
+  static constexpr int64_t kShortNsMin = 40 * kNsPerMs;
+
+  // When to ask: half a lease before the end, and again if no answer extends the lease. Before a
+  // hand-over, the primary tells of far shorter leases.
   int64_t AskNs() const {
-    const int64_t due_ns = end_ns_ - length_ns_ / 2;
-    return asked_ns_ == kNever ? due_ns : std::max(due_ns, asked_ns_ + length_ns_ / 8);
+    const int64_t lease_ns =
+        left_ns_ < length_ns_ / 4 ? std::max(left_ns_, kShortNsMin) : length_ns_;
+    const int64_t due_ns = end_ns_ - lease_ns / 2;
+    return asked_ns_ == kNever ? due_ns : std::max(due_ns, asked_ns_ + lease_ns / 8);
   }
 
   bool on_ = false;
   int64_t end_ns_ = 0;
   int64_t length_ns_ = kLengthNsUsual;
+  int64_t left_ns_ = kLengthNsUsual;  // as told last, if anything was left
   int64_t asked_ns_ = kNever;        // the last time
   int64_t asked_first_ns_ = kNever;  // the first time since an answer brought a valid lease
   bool seen_ = false;                // a lease, so length_ns_ is no assumption

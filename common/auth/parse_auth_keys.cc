@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<AuthKey>> ParseAuthKeys(std::string_view text, std::s
   }
   if (!keys.empty()) return keys;
   return absl::InvalidArgumentError(
-      absl::StrCat(std::string(name), " has no key: a line is ID HEXKEY [read]"));
+      absl::StrCat(std::string(name), " has no key: a line is ID HEXKEY [read | replica]"));
 }
 
 }  // namespace gannet

@@ -53,6 +53,20 @@ class GANNET_THREAD_ANNOTATION(capability("mutex")) WordMutex {
   std::atomic<uint32_t> word_{kFree};
 };
 
+class GANNET_THREAD_ANNOTATION(scoped_lockable) WordMutexLock {
+ public:
+  explicit WordMutexLock(WordMutex& mutex) GANNET_THREAD_ANNOTATION(acquire_capability(mutex))
+      : mutex_(mutex) {
+    mutex_.Lock();
+  }
+  ~WordMutexLock() GANNET_THREAD_ANNOTATION(release_capability()) { mutex_.Unlock(); }
+  WordMutexLock(const WordMutexLock&) = delete;
+  WordMutexLock& operator=(const WordMutexLock&) = delete;
+
+ private:
+  WordMutex& mutex_;
+};
+
 }  // namespace gannet
 
 #endif  // GANNET_COMMON_BASE_WORD_MUTEX_H_

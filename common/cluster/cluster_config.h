@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/protocol/group_member.h"
+#include "common/protocol/partition_map.h"
 
 namespace gannet {
 
@@ -20,9 +21,6 @@ namespace gannet {
 // InvalidArgument says what is wrong, and where. The encoders require what the decoders check.
 
 inline constexpr uint32_t kClusterFormat = 1;
-inline constexpr uint32_t kPartitions = 1024;
-inline constexpr size_t kGroupsMax = kPartitions;
-inline constexpr size_t kMembersMax = 16;  // of a group
 inline constexpr uint32_t kGroupLeaseMsDefault = 600;
 inline constexpr uint64_t kGroupRingBytesDefault = 16 << 20;
 

@@ -1,22 +1,11 @@
 #include "common/cluster/cluster_map.h"
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "common/base/hash.h"
 
 namespace gannet {
-namespace {
-
-constexpr int kPartitionBits = std::countr_zero(kPartitions);
-static_assert(kPartitions == 1u << kPartitionBits);
-
-}  // namespace
-
-uint32_t PartitionOf(std::string_view key) {
-  return static_cast<uint32_t>(Xxh3Unseeded(key.data(), key.size()) >> (64 - kPartitionBits));
-}
 
 ClusterConfig FillPartitions(std::vector<std::string> groups) {
   std::ranges::sort(groups);

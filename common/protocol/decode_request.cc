@@ -31,7 +31,7 @@ struct RequestRule {
 };
 
 constexpr auto kRules = [] {
-  std::array<RequestRule, static_cast<size_t>(Opcode::kHeats) + 1> rules{};
+  std::array<RequestRule, static_cast<size_t>(Opcode::kMap) + 1> rules{};
   const auto set = [&rules](std::initializer_list<Opcode> opcodes, RequestRule rule) {
     rule.known = true;
     for (const Opcode opcode : opcodes) rules[static_cast<size_t>(opcode)] = rule;
@@ -66,7 +66,7 @@ constexpr auto kRules = [] {
       {.has_key = true, .own = up_to(offsetof(RequestHeader, lock.reserved))});
   set({Opcode::kUnlock},
       {.flags = kForce, .has_key = true, .own = up_to(offsetof(RequestHeader, lock.lease_ms))});
-  set({Opcode::kListLocks, Opcode::kListClients, Opcode::kSlowLog},
+  set({Opcode::kListLocks, Opcode::kListClients, Opcode::kSlowLog, Opcode::kMap},
       {.own = up_to(offsetof(RequestHeader, list.reserved))});
   set({Opcode::kFlush}, {.own = up_to(offsetof(RequestHeader, flush.reserved))});
   set({Opcode::kStorage}, {.own = up_to(offsetof(RequestHeader, storage.reserved))});
@@ -174,6 +174,7 @@ std::optional<RequestError> CheckOwn(const RequestHeader& h) {
     case Opcode::kListClients:
     case Opcode::kSlowLog:
     case Opcode::kHeats:
+    case Opcode::kMap:
       break;
   }
   return std::nullopt;

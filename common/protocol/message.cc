@@ -11,7 +11,7 @@ namespace gannet {
 namespace {
 
 constexpr auto kOwnFields = [] {
-  std::array<OwnFields, static_cast<size_t>(Opcode::kHeats) + 1> own{};
+  std::array<OwnFields, static_cast<size_t>(Opcode::kMap) + 1> own{};
   const auto set = [&own](size_t end, std::initializer_list<Opcode> opcodes) {
     for (const Opcode opcode : opcodes) own[static_cast<size_t>(opcode)] = OwnFields::UpTo(end);
   };
@@ -23,7 +23,7 @@ constexpr auto kOwnFields = [] {
   set(offsetof(ReplyHeader, lock.reserved), {Opcode::kLock, Opcode::kUnlock, Opcode::kExtendLock});
   set(offsetof(ReplyHeader, flush.reserved), {Opcode::kFlush});
   set(offsetof(ReplyHeader, list.reserved),
-      {Opcode::kListLocks, Opcode::kListClients, Opcode::kSlowLog});
+      {Opcode::kListLocks, Opcode::kListClients, Opcode::kSlowLog, Opcode::kMap});
   set(offsetof(ReplyHeader, storage.reserved), {Opcode::kStorage});
   return own;
 }();

@@ -44,6 +44,8 @@ enum class Opcode : uint8_t {
   kListClients = 23,  // the reply's value is an array of ClientEntry (observation.h)
   kSlowLog = 24,      // the reply's value is an array of SlowEntry, the newest first
   kHeats = 25,        // the reply's value is a HeatsReply (heats.h)
+  kMap = 26,          // the reply's value is a piece of the cluster's map (partition_map.h);
+                      // kNotFound if the server is in no cluster
 };
 
 enum RequestFlag : uint8_t {

@@ -48,6 +48,8 @@ inline const char* OpcodeName(uint8_t opcode) {
       return "slow_log";
     case Opcode::kHeats:
       return "heats";
+    case Opcode::kMap:
+      return "map";
   }
   return "other";
 }

@@ -45,7 +45,7 @@ struct ReplyHeader {
     uint64_t removed;  // items, by this step
     uint64_t reserved[4];
   };
-  // LIST LOCKS, LIST CLIENTS, SLOW LOG.
+  // LIST LOCKS, LIST CLIENTS, SLOW LOG, MAP.
   struct List {
     uint64_t next;  // the position to go on from; 0 = the end
     uint64_t reserved[5];

@@ -47,9 +47,10 @@ struct RequestHeader {
     uint64_t lease_ms;   // LOCK, EXTEND LOCK: until the lock is broken; 0 = never
     uint64_t reserved[4];
   };
-  // LIST LOCKS, LIST CLIENTS, SLOW LOG.
+  // LIST LOCKS, LIST CLIENTS, SLOW LOG, MAP.
   struct List {
-    uint64_t position;  // of the entry to begin with, from the last reply; 0 = the first
+    uint64_t
+        position;  // of the entry (MAP: the byte) to begin with, from the last reply; 0 = the first
     uint64_t reserved[5];
   };
   struct Flush {

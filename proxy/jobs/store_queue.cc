@@ -202,6 +202,9 @@ absl::Status StoreQueue::Begin(Operation& operation) {
   if (operation.job->guard != nullptr) operation.job->guard->BeforeStart(operation);
   switch (operation.kind) {
     case Kind::kGet:
+      // A Get would READ a long value whole, whatever room it has.
+      if (!operation.wants_value) return client_.Exists(operation.key, id);
+      [[fallthrough]];
     case Kind::kGetAndTouch: {
       const std::span<std::byte> out = operation.wants_value
                                            ? std::as_writable_bytes(std::span(operation.out))

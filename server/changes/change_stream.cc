@@ -33,16 +33,22 @@ std::optional<ChangePlace> ChangeStream::Reserve(const Change& change) {
   const size_t bytes = RecordBytes(change.key.size(), change.value.size());
   MutexLock lock(mutex_);
   const uint64_t end = end_.load(std::memory_order_relaxed) + bytes;
-  ChangePlace of_first{.end = end};
+  ChangePlace place{.end = end};
   for (ChangeConsumer* const consumer : consumers_) {
-    const bool first = consumer == consumers_.front();
-    ChangePlace of_other{.end = end};
-    if (consumer->Take(change, first ? &of_first : &of_other)) continue;
-    GANNET_CHECK(first, "others have the change already");
-    return std::nullopt;
+    ChangePlace its{.end = end};
+    if (!consumer->Take(change, &its)) {
+      GANNET_CHECK(consumer == consumers_.front(), "others have the change already");
+      return std::nullopt;
+    }
+    if (its.room != nullptr) place.room = its.room;
   }
   end_.store(end, std::memory_order_relaxed);
-  return of_first;
+  return place;
+}
+
+void ChangeStream::Fill(const Change& change, const ChangePlace& place) {
+  if (place.room == nullptr) return;
+  for (ChangeConsumer* const consumer : consumers_) consumer->Fill(change, place);
 }
 
 void ChangeStream::RecordSession(const SessionRecord& record) {

@@ -17,10 +17,10 @@ class ChangeConsumer {
   virtual ~ChangeConsumer() = default;
   // Takes the next change, which ends at place->end. Returns false if it cannot; then the change
   // does not happen. Called by any thread, but by one at a time, and under the stream's lock. Only
-  // the stream's first consumer may return false. It may also just take room for the change here,
-  // note it in place->room, and copy it in Fill.
+  // the stream's first consumer may return false. One consumer of a stream, a journal, may also
+  // just take room for the change here, note it in place->room, and copy it in Fill.
   virtual bool Take(const Change& change, ChangePlace* place) = 0;
-  // The second step, of the first consumer only. Called by any thread, also by several at once, and
+  // The second step, if some consumer took room. Called by any thread, also by several at once, and
   // in any order.
   virtual void Fill(const Change&, const ChangePlace&) {}
   // Takes a record of a session, which lies between the change before and the next one, and has no
@@ -68,9 +68,7 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
   bool Record(const Change& change) override { return Append(change).has_value(); }
   // The two steps of Append.
   std::optional<ChangePlace> Reserve(const Change& change) override;
-  void Fill(const Change& change, const ChangePlace& place) override {
-    if (place.room != nullptr) consumers_.front()->Fill(change, place);
-  }
+  void Fill(const Change& change, const ChangePlace& place) override;
 
   // Gives a session's record to all consumers. Nobody waits for it alone: if a change behind it is
   // safe, so is the record.

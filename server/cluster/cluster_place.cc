@@ -34,7 +34,8 @@ absl::Status CheckAdvertised(const ClusterFlags& flags) {
                    flags.listen, " does not say it"));
 }
 
-// Refuses what would make a member's items differ from its group's.
+// Refuses what would make a member's items differ from its group's. What --data has of an earlier
+// run counts only if an operator forces it.
 absl::Status CheckKeptItems(const ClusterFlags& flags) {
   if (!flags.memory_file.empty()) {
     return Wrong(
@@ -44,12 +45,13 @@ absl::Status CheckKeptItems(const ClusterFlags& flags) {
   if (flags.sync_always) {
     return Wrong(
         "--sync=always cannot be used together with --cluster: in a group, a write is acknowledged "
-        "when all members in sync have it in memory, and it does not wait for a disk");
+        "when all members in sync have it in memory, and it does not wait for a disk. Use "
+        "--sync=interval");
   }
-  if (!flags.data.empty() || !flags.restore_from.empty()) {
+  if (!flags.restore_from.empty()) {
     return Wrong(
-        "--data and --restore_from cannot be used together with --cluster yet: a member begins "
-        "empty and takes the group's items from its primary");
+        "--restore_from cannot be used together with --cluster: a member begins empty and takes "
+        "the group's items from its primary");
   }
   return absl::OkStatus();
 }

@@ -21,7 +21,6 @@ struct ClusterFlags {
   std::string listen;
   std::string auth_file;
   std::string memory_file;
-  std::string data;
   std::string restore_from;
   bool sync_always = false;
 

@@ -64,6 +64,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
   std::optional<std::string> WantedSuccessor() const override;
   void ForgetWantedSuccessor() override;
+  std::optional<PartitionMap> Map() const override { return view_.Map(); }
   bool Replaced() const override { return announcement_.replaced(); }
 
   const std::string& group() const { return view_.group(); }

@@ -95,14 +95,39 @@ const GroupView::Node* GroupView::FindNode(std::string_view name) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
+PartitionMap GroupView::Map() const {
+  PartitionMap map = {.revision = static_cast<uint64_t>(config_revision_),
+                      .groups = {},
+                      .partitions = config_.partitions};
+  for (const std::string& name : config_.groups) {
+    PartitionMap::Group& group = map.groups.emplace_back();
+    group.name = name;
+    const auto members = members_.find(name);
+    if (members == members_.end()) continue;
+    for (const std::string& member : members->second) {
+      const Node* const node = FindNode(member);
+      if (node != nullptr && !node->info.address.empty()) {
+        group.addresses.push_back(node->info.address);
+      }
+    }
+  }
+  return map;
+}
+
 void GroupView::TakeItem(const EtcdKeyValue& item) {
   const auto key = ParseClusterKey(cluster_, item.key);
   if (!key) return;
   absl::Status read;
-  if (key->kind == kGroup && key->name == group_) {
+  if (key->kind == kConfig) {
+    auto config = DecodeClusterConfig(item.value);
+    read = config.status();
+    if (config.ok()) config_ = *std::move(config);
+    if (config.ok()) config_revision_ = item.mod_revision;
+  } else if (key->kind == kGroup) {
     const auto group = DecodeGroupConfig(item.value);
     read = group.status();
-    if (group.ok()) TakeGroup(*group, item.mod_revision);
+    if (group.ok()) members_[key->name] = group->members;
+    if (group.ok() && key->name == group_) TakeGroup(*group, item.mod_revision);
   } else if (key->kind == kNode) {
     const auto node = DecodeNodeInfo(item.value);
     read = node.status();

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
 #include "common/etcd/etcd_client.h"
+#include "common/protocol/partition_map.h"
 #include "server/replica/register.h"
 
 namespace gannet {
@@ -27,7 +28,7 @@ GroupState StateOf(const GroupConfig& config, int64_t mod_revision);
 GroupConfig ConfigOf(const GroupTerms& terms, const GroupConfiguration& configuration);
 
 // What a watch of a cluster's keys has told, as far as one node is concerned: its group, the nodes,
-// and the wish of an operator.
+// the wish of an operator, and what clients are told of all groups.
 //
 // Thread safety: one thread.
 class GroupView {
@@ -59,6 +60,8 @@ class GroupView {
   const GroupState& state() const { return *state_; }
   const Node* FindNode(std::string_view name) const;
   const std::optional<Wish>& wish() const { return wish_; }
+  // REQUIRES: Begin returned OK.
+  PartitionMap Map() const;
 
  private:
   void TakeItem(const EtcdKeyValue& item);
@@ -69,6 +72,9 @@ class GroupView {
   bool found_cluster_ = false;
   std::string group_;
   std::optional<GroupState> state_;
+  ClusterConfig config_;
+  int64_t config_revision_ = 0;
+  std::map<std::string, std::vector<std::string>, std::less<>> members_;  // of each group
   std::map<std::string, Node, std::less<>> nodes_;
   std::optional<Wish> wish_;
 };

@@ -77,9 +77,10 @@ void DiskThread::Run() {
   // It runs for moments only, and a group of clients waits for each of them. So it asks to get a
   // core soon, even if other threads compute on all cores.
   AskForTurns(kShortestTurnNs);
-  pollfd fds[] = {{stop_fd_, POLLIN, 0}, {wanted_->fd(), POLLIN, 0}};
+  pollfd fds[] = {{stop_fd_, POLLIN, 0}, {wanted_ == nullptr ? -1 : wanted_->fd(), POLLIN, 0}};
   do {
-    wanted_->Take();  // taken before the look at what waits, so that later requests wake it
+    // Taken before the look at what waits, so that later requests wake it.
+    if (wanted_ != nullptr) wanted_->Take();
     if (DueNs() <= MonotonicNs()) Poll();
     const int64_t left_ns = std::max<int64_t>(DueNs() - MonotonicNs(), 0);
     const timespec timeout{left_ns / kNsPerSecond, left_ns % kNsPerSecond};

@@ -76,7 +76,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
   }
   // Before the memory, which takes long: a port in use is the likelier mistake.
   GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
-  GANNET_ASSIGN_OR_RETURN(server->disk_, ServerDisk::Open(options.disk));
+  server->options_.disk.of_member = options.group.has_value();
+  GANNET_ASSIGN_OR_RETURN(server->disk_, ServerDisk::Open(server->options_.disk));
   if (options.answer_while_starting) {
     GANNET_ASSIGN_OR_RETURN(server->startup_answers_,
                             StartupAnswers::Start(server->listener_.get(), options.memory_bytes));
@@ -190,22 +191,24 @@ absl::Status Server::CreateStore() {
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
             << (options_.index_grows ? "at first" : "that does not grow");
   writes_ = std::make_unique<Writes>(store_.get());
-  if (options_.group) {
-    standing_.emplace(options_.group->terms.history);
-    options_.standing = &*standing_;
-    options_.streams_sessions = true;
-    changes_.Add(&group_stream_, ChangeStream::Need::kRequired);
-    store_->UseSink(&changes_);
-    writes_->WaitFor(&changes_);
-    return absl::OkStatus();
-  }
-  return disk_->Restore({.store = store_.get(),
-                         .writes = writes_.get(),
-                         .changes = &changes_,
-                         .region_bytes = region_->bytes().size(),
-                         .first_version = options_.first_version,
-                         .wall_ms = options_.wall_ms(),
-                         .random = options_.random});
+  const ServerDisk::Run run = {.store = store_.get(),
+                               .writes = writes_.get(),
+                               .changes = &changes_,
+                               .region_bytes = region_->bytes().size(),
+                               .first_version = options_.first_version,
+                               .wall_ms = options_.wall_ms(),
+                               .random = options_.random};
+  if (!options_.group) return disk_->Restore(run);
+  standing_.emplace(options_.group->terms.history);
+  options_.standing = &*standing_;
+  options_.streams_sessions = true;
+  GANNET_RETURN_IF_ERROR(disk_->OpenMember(run));
+  group_stream_.UseDisk(disk_->member());
+  changes_.Add(&group_stream_, ChangeStream::Need::kRequired);
+  if (disk_->member() != nullptr) changes_.Add(disk_->member(), ChangeStream::Need::kHears);
+  store_->UseSink(&changes_);
+  writes_->WaitFor(&changes_);
+  return absl::OkStatus();
 }
 
 Grant Server::GrantTemplate() const {
@@ -281,6 +284,7 @@ absl::Status Server::CreateMember() {
       .store = store_.get(),
       .standing = &*standing_,
       .stream = &group_stream_,
+      .disk = disk_->member(),
       .incarnation = incarnation_,
       .memory_bytes = region_->bytes().size(),
       .workers = options_.workers,
@@ -336,6 +340,7 @@ bool Server::Poll(const Now& now) {
         break;
     }
   }
+  AnswerWaiting();
   if (tidy_wanted_->Take() || now.monotonic_ns >= next_tidy_ns_) TidyStore(now);
   if (now.monotonic_ns >= next_look_ns_) {
     next_look_ns_ = now.monotonic_ns + kLookPeriodNs;

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -88,6 +90,12 @@ class Server {
   };
 
   static constexpr uint64_t kLockWordsMax = 1 << 24;
+  // While clients wait for a primary, Poll looks for one so often.
+  static constexpr int64_t kLookForPrimaryNs = 2 * kNsPerMs;
+  // A request to connect waits for this share of a lease. Clients' attempts take more: a lease, or
+  // a quarter of one.
+  static constexpr int64_t kWaitForPrimaryShare = 6;
+  static constexpr size_t kWaitForPrimaryMax = 1024;
 
   // Logs what was touched and registered, and how long it took. The errors' texts say what to do.
   // InvalidArgument: the name is not valid, or there is too little memory for the index.
@@ -107,7 +115,10 @@ class Server {
   bool Poll(const Now& now);
   // What to sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
-  int64_t deadline_ns() const { return std::min(next_tidy_ns_, next_look_ns_); }
+  int64_t deadline_ns() const {
+    const int64_t idle_ns = std::min(next_tidy_ns_, next_look_ns_);
+    return waiting_.empty() ? idle_ns : std::min(idle_ns, now_.monotonic_ns + kLookForPrimaryNs);
+  }
   // Sleep on this as well: it is readable when a write wants the store to be tidied.
   int tidy_fd() const { return tidy_wanted_->fd(); }
 
@@ -129,6 +140,8 @@ class Server {
   bool serves() const { return options_.standing == nullptr || options_.standing->serves(); }
   // The clock by which items expire, which follows the primary's. Call it before the server serves.
   void UseClock(ServerClock* clock) { clock_ = clock; }
+  // How many requests to connect wait for a primary.
+  size_t waiting() const { return waiting_.size(); }
   // Asked when a write waits for disk() or for member() to be polled.
   WakeUp* sync_wanted() const { return sync_wanted_.get(); }
   // For tools that fill the store without a network.
@@ -160,6 +173,12 @@ class Server {
   // Gives the request a connection id and a name, and returns the name. Otherwise rejects it.
   std::optional<uint64_t> Name(IncomingRequest* request);
   void OnRequest(IncomingRequest request);
+  // `may_wait`: whether it may wait for a primary.
+  void Admit(const ConnectRequest& decoded, IncomingRequest request,
+             std::shared_ptr<const SessionKey> key, bool may_wait);
+  // Answers those who wait for a primary, if there is one now, or their time is over.
+  void AnswerWaiting();
+  int64_t WaitForPrimaryNs() const;
   void OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
                         std::shared_ptr<const SessionKey> key);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
@@ -213,6 +232,13 @@ class Server {
   absl::Status status_;
   Now now_;                // of this Poll
   uint32_t requests_ = 0;  // connection requests so far
+  struct Waiting {
+    ConnectRequest decoded;
+    IncomingRequest request;
+    std::shared_ptr<const SessionKey> key;
+    int64_t until_ns;
+  };
+  std::deque<Waiting> waiting_;  // for a primary, in the order of their times
   int64_t next_tidy_ns_ = 0;
   int64_t next_look_ns_ = 0;
   uint64_t index_generation_ = 1;

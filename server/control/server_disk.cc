@@ -14,13 +14,14 @@
 namespace gannet {
 namespace {
 
+absl::Status Named(const std::string& flag, const std::string& path, const absl::Status& status) {
+  const std::string hint = absl::IsNotFound(status) ? absl::StrCat(": mkdir -m 700 ", path) : "";
+  return {status.code(), absl::StrCat(flag, ": ", status.message(), hint)};
+}
+
 absl::StatusOr<std::unique_ptr<Files>> OpenNamed(const std::string& flag, const std::string& path) {
   auto files = OpenDirectory(path);
-  if (files.ok()) return files;
-  const std::string hint =
-      absl::IsNotFound(files.status()) ? absl::StrCat(": mkdir -m 700 ", path) : "";
-  return absl::Status(files.status().code(),
-                      absl::StrCat(flag, ": ", files.status().message(), hint));
+  return files.ok() ? std::move(files) : Named(flag, path, files.status());
 }
 
 }  // namespace
@@ -46,6 +47,16 @@ std::optional<Journal::Sync> SyncNamed(std::string_view name) {
 
 absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& options) {
   std::unique_ptr<ServerDisk> disk(new ServerDisk(options));
+  if (options.of_member) {
+    if (options.data.empty()) return disk;
+    auto runs = RunDirectories::Open(options.data);
+    if (!runs.ok()) return Named("--data", options.data, runs.status());
+    disk->runs_ = *std::move(runs);
+    if (disk->runs_->former() != nullptr) {
+      GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->runs_->former()));
+    }
+    return disk;
+  }
   if (!options.data.empty()) {
     GANNET_ASSIGN_OR_RETURN(disk->files_, OpenNamed("--data", options.data));
     GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->files_.get()));
@@ -73,6 +84,27 @@ absl::Status ServerDisk::Restore(const Run& run) {
     LOG(INFO) << log_->restored() << "; sync " << SyncName(options_.sync);
   }
   return from_ == nullptr ? absl::OkStatus() : RestoreFrom(run);
+}
+
+absl::Status ServerDisk::OpenMember(const Run& run) {
+  if (runs_ == nullptr) return absl::OkStatus();
+  const auto on_whole = [runs = runs_.get()] {
+    if (const absl::Status status = runs->RemoveFormer(); !status.ok()) {
+      LOG(ERROR) << status.message() << "; the next start tries again";
+    }
+  };
+  GANNET_ASSIGN_OR_RETURN(
+      member_, MemberLog::Open({.own = runs_->own(),
+                                .former = runs_->former(),
+                                .on_whole = on_whole,
+                                .store = run.store,
+                                .writes = run.writes,
+                                .changes = run.changes,
+                                .sync = options_.sync,
+                                .sync_interval_ns = options_.sync_interval_ns,
+                                .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
+                                .random = run.random}));
+  return absl::OkStatus();
 }
 
 // If the server has a directory of its own, it records every item there before it serves.
@@ -109,14 +141,15 @@ absl::Status ServerDisk::RestoreFrom(const Run& run) {
 uint64_t ServerDisk::Storage(bool snapshot, const std::string& memory_file, StorageReply* reply) {
   *reply = {};
   CopyText(memory_file, reply->memory_file);
-  if (log_ == nullptr) return 0;
-  const uint64_t number = snapshot ? log_->RequestSnapshot() : 0;
-  log_->FillStorage(reply);
+  if (log() == nullptr) return 0;
+  const uint64_t number = snapshot ? log()->RequestSnapshot() : 0;
+  log()->FillStorage(reply);
   return number;
 }
 
 absl::Status CheckDirectory(const std::string& path, bool json) {
-  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Files> files, OpenNamed("--check", path));
+  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Files> files,
+                          OpenNamed("--check", NewestRunIn(path)));
   uint64_t puts = 0;
   uint64_t deletes = 0;
   uint64_t bytes = 0;

@@ -11,6 +11,8 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/disk/disk_log.h"
+#include "server/disk/member_log.h"
+#include "server/disk/run_directories.h"
 #include "server/journal/files.h"
 
 namespace gannet {
@@ -22,6 +24,8 @@ struct DiskOptions {
   int64_t sync_interval_ns = kNsPerSecond;
   // What to begin with: a copy of a snapshot's file, or of such a directory.
   std::string restore_from;
+  // The directory is that of a group's member, who does not restore it by itself (MemberLog).
+  bool of_member = false;
 };
 
 // Returns the name of a mode, as the flag --sync has it.
@@ -49,10 +53,15 @@ class ServerDisk {
   };
   // Restores the store. From then on its changes are recorded, if there is a directory to record
   // them in. FailedPrecondition: there are items in both directories.
+  // REQUIRES: the server is alone.
   absl::Status Restore(const Run& run);
+  // Makes the log of a group's member, if it has a directory. REQUIRES: the store has no sink yet.
+  absl::Status OpenMember(const Run& run);
 
   // nullptr: the items are in memory only.
-  DiskLog* log() { return log_.get(); }
+  DiskLog* log() { return member_ ? member_->log() : log_.get(); }
+  // nullptr: the server is alone, or the items are in memory only.
+  MemberLog* member() { return member_.get(); }
 
   // Says where the items are kept. If `snapshot`, asks for one first, and returns its number; 0 if
   // there is no directory to write it to. Thread safe.
@@ -67,6 +76,8 @@ class ServerDisk {
   uint64_t slots_min_ = 0;
   std::unique_ptr<Files> files_;
   std::unique_ptr<DiskLog> log_;
+  std::unique_ptr<RunDirectories> runs_;  // of a member
+  std::unique_ptr<MemberLog> member_;
 };
 
 // Reads everything that a server would read from a directory, and changes nothing. Prints what is

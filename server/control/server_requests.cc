@@ -68,17 +68,52 @@ void Server::OnRequest(IncomingRequest request) {
   if (IsReplicaRequest(*decoded)) {
     return OnReplicaRequest(*decoded, std::move(request), std::move(answer.key));
   }
+  Admit(*decoded, std::move(request), std::move(answer.key), true);
+}
+
+// A client that looks for the primary of a group that has lost one asks member after member. Here
+// it waits for a moment, so it neither comes too late nor keeps asking.
+void Server::Admit(const ConnectRequest& decoded, IncomingRequest request,
+                   std::shared_ptr<const SessionKey> key, bool may_wait) {
   if (!serves()) {
+    if (may_wait && waiting_.size() < kWaitForPrimaryMax &&
+        options_.standing->AwaitsPrimary(options_.lease_now_ns())) {
+      waiting_.push_back({.decoded = decoded,
+                          .request = std::move(request),
+                          .key = std::move(key),
+                          .until_ns = now_.monotonic_ns + WaitForPrimaryNs()});
+      return;
+    }
     return Reject(std::move(request), RejectCode::kNotPrimary, options_.standing->elsewhere());
   }
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;
-  Arrival arrival{ConnectionOfName(*name), *name, *decoded, std::move(request),
-                  std::move(answer.key)};
-  if (!WorkerFor(*decoded).inbox().Put(arrival)) {
+  Arrival arrival{ConnectionOfName(*name), *name, decoded, std::move(request), std::move(key)};
+  if (!WorkerFor(decoded).inbox().Put(arrival)) {
     connection_ids_.GiveBack(arrival.connection);
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
            "too many connection requests at once");
+  }
+}
+
+int64_t Server::WaitForPrimaryNs() const {
+  const GroupTerms usual;
+  const uint32_t lease_ms = options_.group ? options_.group->terms.lease_ms : usual.lease_ms;
+  return lease_ms * kNsPerMs / kWaitForPrimaryShare;
+}
+
+void Server::AnswerWaiting() {
+  while (!waiting_.empty()) {
+    const bool waits = !stopping_ && !serves() && now_.monotonic_ns < waiting_.front().until_ns &&
+                       options_.standing->AwaitsPrimary(options_.lease_now_ns());
+    if (waits) return;
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (stopping_) {
+      Reject(std::move(next.request), RejectCode::kShuttingDown, "the server is shutting down");
+    } else {
+      Admit(next.decoded, std::move(next.request), std::move(next.key), false);
+    }
   }
 }
 

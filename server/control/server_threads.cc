@@ -59,8 +59,10 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
     const auto wake_workers = [raw = threads.get()] {
       for (const auto& worker : raw->server_->workers()) worker->inbox().Wake();
     };
-    GANNET_ASSIGN_OR_RETURN(threads->disk_,
-                            DiskThread::Start(disk, threads->server_->sync_wanted(), wake_workers));
+    // In a group nobody waits for the disk, and the member's thread is the one to wake.
+    WakeUp* const wanted =
+        threads->server_->member() == nullptr ? threads->server_->sync_wanted() : nullptr;
+    GANNET_ASSIGN_OR_RETURN(threads->disk_, DiskThread::Start(disk, wanted, wake_workers));
   }
   threads->server_->UseClock(&threads->clock_);
   threads->running_ = threads->server_->workers().size();

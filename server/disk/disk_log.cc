@@ -65,6 +65,7 @@ absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, u
   GANNET_RETURN_IF_ERROR(log->Restore(wall_ms));
   GANNET_RETURN_IF_ERROR(log->RemoveOld());
   ChangeStream* const changes = options.changes;
+  if (changes == nullptr) return log;
   const bool waits = options.sync == Journal::Sync::kAlways && options.writes != nullptr;
   changes->BeginAt(log->journal_->appended());
   changes->Add(log.get(), waits ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
@@ -79,7 +80,7 @@ absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, u
 }
 
 DiskLog::~DiskLog() {
-  if (journal_ == nullptr) return;
+  if (journal_ == nullptr || options_.changes == nullptr) return;
   options_.store->UseSink(nullptr);
   options_.changes->Remove(this);
 }
@@ -105,14 +106,18 @@ absl::Status DiskLog::Restore(uint64_t wall_ms) {
   options_.store->BeginVersions(std::max(options_.first_version, restorer.version_max() + 2));
   GANNET_ASSIGN_OR_RETURN(contents, LookAt(files));  // the last segment was cut
   GANNET_ASSIGN_OR_RETURN(
-      journal_, Journal::Create({.files = files,
-                                 .journal_id = journal_id_,
-                                 .position = end.position,
-                                 .sync = options_.sync,
-                                 .sync_interval_ns = options_.sync_interval_ns,
-                                 .segment_bytes = options_.segment_bytes,
-                                 .disk_bytes = contents.journal_bytes,
-                                 .unsynced_ns_max = options_.sync_interval_ns + kSyncPatienceNs}));
+      journal_,
+      Journal::Create({.files = files,
+                       .journal_id = journal_id_,
+                       .position = end.position,
+                       .sync = options_.sync,
+                       .sync_interval_ns = options_.sync_interval_ns,
+                       .segment_bytes = options_.segment_bytes,
+                       .disk_bytes = contents.journal_bytes,
+                       .waiting_bytes_max = options_.waiting_bytes_max,
+                       .unsynced_ns_max = options_.unsynced_ns_max != 0
+                                              ? options_.unsynced_ns_max
+                                              : options_.sync_interval_ns + kSyncPatienceNs}));
   for (const std::string& key : restorer.evicted()) {
     const Change gone = {
         .kind = Change::Kind::kDelete, .version = restorer.version_max() + 1, .key = key};
@@ -190,6 +195,7 @@ void DiskLog::Poll(int64_t now_ns) {
                       : needs_writer()     ? kLookPeriodNs
                                            : kWritePeriodNs);
   due_ns_ = std::min(due_ns_, journal_->sync_due_ns().value_or(due_ns_));
+  if (options_.on_poll) options_.on_poll();
 }
 
 void DiskLog::FailWaiting() {
@@ -199,6 +205,7 @@ void DiskLog::FailWaiting() {
 // The journal since the last snapshot takes at most half of what that takes. So the directory has
 // about one and a half times the items, and two and a half times while a snapshot is written.
 bool DiskLog::SnapshotDue(int64_t now_ns) {
+  if (options_.snapshot_at && !options_.snapshot_at()) return false;
   if (tries_.asked()) return true;
   if (now_ns < no_snapshot_until_ns_ || journal_->failed()) return false;
   const uint64_t since = journal_->appended() - newest_.value_or(0);
@@ -211,7 +218,10 @@ absl::Status DiskLog::BeginSnapshot() {
   visit_position_ = 0;
   // Every change below this position was made before the walk begins, or its key's lock is held
   // until it is made. So the walk finds it. A waiting write is not made yet.
-  const uint64_t position = waiting_ ? waiting_->published_position() : journal_->appended();
+  const std::optional<uint64_t> given =
+      options_.snapshot_at ? options_.snapshot_at() : std::nullopt;
+  const uint64_t position =
+      given.value_or(waiting_ ? waiting_->published_position() : journal_->appended());
   GANNET_ASSIGN_OR_RETURN(snapshot_, SnapshotWriter::Create(options_.files, journal_id_, position));
   return absl::OkStatus();
 }
@@ -233,6 +243,9 @@ absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
   // Whatever the walk saw is in the journal. Once that is on disk, a restore that makes the
   // journal's changes again ends with the journal's end, and not with something in between.
   GANNET_RETURN_IF_ERROR(journal_->SyncAll(now_ns));
+  if (options_.snapshot_at && !options_.snapshot_at()) {
+    return absl::AbortedError("the walk may have seen what is not in the journal");
+  }
   GANNET_RETURN_IF_ERROR(snapshot_->Name());
   newest_ = snapshot_->position();
   newest_bytes_ = snapshot_->bytes();
@@ -245,6 +258,7 @@ absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
   LOG(INFO) << "wrote a snapshot of " << snapshot_->items() << " items, " << newest_bytes_
             << " bytes, in " << Seconds(now_ns - snapshot_began_ns_) << " s";
   snapshot_ = nullptr;
+  if (options_.on_snapshot) options_.on_snapshot();
   if (absl::Status removed = RemoveOld(); !removed.ok()) {
     LOG(ERROR) << "cannot remove what the snapshot replaces: " << removed.message()
                << "; the next snapshot tries again";
@@ -294,7 +308,16 @@ void DiskLog::Tell(int64_t now_ns) {
 absl::Status DiskLog::Close(int64_t now_ns) {
   const absl::Status status = journal_->SyncAll(now_ns);
   FailWaiting();
+  if (options_.on_poll) options_.on_poll();
   return status;
+}
+
+bool DiskLog::IsBehind(uint64_t bytes) const {
+  const uint64_t written = journal_->written();
+  if (journal_->appended() - written > bytes) return true;
+  const int64_t since_ns = journal_->unsynced_since_ns();
+  return options_.sync == Journal::Sync::kInterval && since_ns != 0 &&
+         options_.clock() - since_ns > options_.sync_interval_ns + kSyncPatienceNs;
 }
 
 void DiskLog::FillStats(StatsReply* stats) const {

@@ -46,6 +46,7 @@ class DiskLog : public ChangeConsumer {
     Files* files = nullptr;  // outlives the log
     Store* store = nullptr;  // empty; outlives the log
     // The store's changes, with no consumer yet; outlives the log, which becomes the first one.
+    // nullptr: somebody else gives them to the log (MemberLog).
     ChangeStream* changes = nullptr;
     // Through which clients write to the store; outlives the log. With sync always, they wait for
     // it. nullptr: there are none.
@@ -59,6 +60,13 @@ class DiskLog : public ChangeConsumer {
     std::function<int64_t()> clock = TickNs;
     uint64_t (*wall_ms)() = WallMs;  // says when a snapshot was complete
     std::function<uint64_t()> random;
+    // For a member of a group:
+    size_t waiting_bytes_max = 64 << 20;  // as Journal::Options
+    int64_t unsynced_ns_max = 0;          // as Journal::Options; 0: by the sync interval
+    // Returns where a snapshot may begin, or nullopt if none may yet. Empty: by `writes`.
+    std::function<std::optional<uint64_t>()> snapshot_at;
+    std::function<void()> on_snapshot;  // one is whole
+    std::function<void()> on_poll;      // at the end of each Poll, and of Close
   };
   static constexpr uint64_t kSegmentBytesMax = 64 << 20;
   static constexpr uint64_t kSegmentBytesMin = 1 << 20;
@@ -95,6 +103,12 @@ class DiskLog : public ChangeConsumer {
   bool writes_snapshot() const { return snapshot_ != nullptr; }
   // Writes and syncs everything. For a clean stop: no change may be recorded afterwards.
   absl::Status Close(int64_t now_ns);
+
+  // A change was not taken, and happened all the same.
+  void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
+  // Whether more waits to be written than so many bytes, or, with sync interval, to be synced for a
+  // second longer than it should.
+  bool IsBehind(uint64_t bytes) const;
 
   void FillStats(StatsReply* stats) const;
   void FillStorage(StorageReply* reply) const;

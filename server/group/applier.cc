@@ -58,6 +58,15 @@ void Applier::AddPart(const RingRecord& part) {
 void Applier::Make(const Change& change) {
   if (tell_) tell_(change);
   sessions_.Take(change);
+  status_ = MakeInStore(change);
+}
+
+absl::Status Applier::Restore(const Change& change) {
+  OnVersion(change.version + 1);
+  return MakeInStore(change);
+}
+
+absl::Status Applier::MakeInStore(const Change& change) {
   ReplyStatus status = store_->Apply(change, now_ms_());
   for (int tries = 0; status != ReplyStatus::kOk && tries < kTriesMax; ++tries) {
     if (status == ReplyStatus::kHeapFull) {
@@ -69,9 +78,9 @@ void Applier::Make(const Change& change) {
     }
     status = store_->Apply(change, now_ms_());
   }
-  if (status == ReplyStatus::kOk) return;
-  status_ = absl::ResourceExhaustedError(absl::StrCat(
-      "there is no room for an item of the primary's (status ", static_cast<int>(status), ")"));
+  if (status == ReplyStatus::kOk) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "there is no room for an item of the group's (status ", static_cast<int>(status), ")"));
 }
 
 }  // namespace gannet

@@ -28,6 +28,8 @@ class Applier {
       : store_(store), now_ms_(std::move(now_ms)) {}
 
   void Apply(const RingRecord& record);
+  // Makes a change that an earlier run kept on its disk. ResourceExhausted: there is no room.
+  absl::Status Restore(const Change& change);
   // Is told of each change before it is made.
   void OnChange(std::function<void(const Change&)> tell) { tell_ = std::move(tell); }
 
@@ -41,6 +43,7 @@ class Applier {
 
  private:
   void Make(const Change& change);
+  absl::Status MakeInStore(const Change& change);
   void AddPart(const RingRecord& part);
 
   Store* const store_;

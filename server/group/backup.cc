@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/layout/superblock.h"
 #include "glog/logging.h"
+#include "server/replica/group_standing.h"
 
 namespace gannet {
 namespace {
@@ -204,7 +205,7 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
   }
   const GroupConfiguration& configuration = known_.configuration;
   if (configuration.primary == options_.self && !log_) {
-    Tell("founds the group");
+    Tell(configuration.epoch == 1 ? "founds the group" : "begins the group anew, as forced");
     return Outcome::kLead;
   }
   if (log_ && configuration.IsInSync(options_.self)) {
@@ -270,13 +271,27 @@ Backup::Outcome Backup::OnRegister(const GroupRegister& known, int64_t now) {
   }
   const GroupConfiguration& configuration = known.configuration;
   if (configuration.epoch == 0) {
-    founding_ = true;
-    options_.config_store->Txn(known.revision,
-                               {.epoch = 1, .primary = options_.self, .in_sync = {options_.self}});
+    Found(known);
     return Outcome::kGoesOn;
   }
   if (!retired_) Connect(configuration.primary, now);
   return Outcome::kGoesOn;
+}
+
+// A group that nobody has founded is empty. So the items of an earlier run do not belong to it,
+// unless an operator says so.
+void Backup::Found(const GroupRegister& known) {
+  if (!options_.kept_at.empty()) {
+    return Tell(
+        absl::StrCat("does not found the group, because ", options_.kept_at,
+                     " has items of an earlier run. To begin with these: kvcli cluster "
+                     "force GROUP --from=",
+                     options_.self.node,
+                     " --lose-data. To begin empty: remove that directory, and start again"));
+  }
+  founding_ = true;
+  options_.config_store->Txn(known.revision,
+                             {.epoch = 1, .primary = options_.self, .in_sync = {options_.self}});
 }
 
 Backup::Outcome Backup::BackupTurn(int64_t now) {
@@ -341,6 +356,15 @@ void Backup::Fence() {
   link_.reset();
   hello_sent_ = welcomed_ = lost_ = false;
   takeover_->OnFenced();
+}
+
+int64_t Backup::SilentFrom() const {
+  if (!takeover_) return GroupStanding::kNever;
+  const GroupConfiguration& configuration = known_.configuration;
+  if (configuration.primary == options_.self) return 0;  // it opens soon
+  // Whoever is named in the register may serve already.
+  if (configuration.epoch != link_epoch_) return GroupStanding::kNever;
+  return lost_ ? 0 : heard_ + times_.silence_ns() / 2;
 }
 
 RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }

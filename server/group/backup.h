@@ -46,6 +46,7 @@ class Backup {
     AuthFile* keys = nullptr;  // its first key with "replica" proves who this is; nullptr: none
     uint64_t memory_bytes = 0;
     uint32_t workers = 0;
+    std::string kept_at;  // where an earlier run kept items; empty: there are none
     std::function<uint64_t()> random;
     uint64_t (*machine_ms)() = nullptr;          // the machine's wall clock, for handshakes
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
@@ -72,6 +73,8 @@ class Backup {
   const std::string& why() const { return why_; }
   // Whether it has all that is committed.
   bool in_sync() const { return takeover_.has_value(); }
+  // When the primary counts as gone, if it stays silent; GroupStanding::kNever: never.
+  int64_t SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
 
   // To sleep: as BackupLink.
@@ -85,6 +88,7 @@ class Backup {
   // Steps before it is in sync.
   Outcome JoinTurn(int64_t now);
   Outcome OnRegister(const GroupRegister& known, int64_t now);
+  void Found(const GroupRegister& known);
   // Copies the primary's items. Tells the primary when that is done.
   Outcome CopyItems(int64_t now);
   // Steps of one that is in sync.

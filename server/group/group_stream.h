@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "server/changes/change_stream.h"
+#include "server/changes/member_disk.h"
 #include "server/group/primary.h"
 
 namespace gannet {
@@ -15,19 +16,22 @@ namespace gannet {
 // Thread safe.
 class GroupStream : public ChangeConsumer {
  public:
+  // The primary takes no write while this one is behind. Before other threads use the stream.
+  void UseDisk(MemberDisk* disk) { disk_ = disk; }
   // From now on the changes go to a primary, which outlives the workers.
   void Lead(Primary* primary) { primary_.store(primary, std::memory_order_release); }
 
   bool Take(const Change& change, ChangePlace* place) override {
     Primary* const primary = At();
-    return primary == nullptr || primary->Append(change, place->end);
+    return primary == nullptr || (!DiskIsBehind() && primary->Append(change, place->end));
   }
   void TakeSession(const SessionRecord& record) override {
     if (Primary* const primary = At()) primary->AppendSession(record);
   }
   Takes takes() const override {
     const Primary* const primary = At();
-    return primary != nullptr && primary->takes() ? Takes::kNow : Takes::kLater;
+    const bool takes = primary != nullptr && primary->takes() && !DiskIsBehind();
+    return takes ? Takes::kNow : Takes::kLater;
   }
   uint64_t safe() const override {
     const Primary* const primary = At();
@@ -41,7 +45,9 @@ class GroupStream : public ChangeConsumer {
  private:
   // Acquire: whoever finds the primary finds it whole.
   Primary* At() const { return primary_.load(std::memory_order_acquire); }
+  bool DiskIsBehind() const { return disk_ != nullptr && disk_->behind(); }
 
+  MemberDisk* disk_ = nullptr;
   std::atomic<Primary*> primary_{nullptr};
 };
 

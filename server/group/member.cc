@@ -12,6 +12,7 @@ namespace gannet {
 namespace {
 
 constexpr int64_t kAnnounceNs = kNsPerSecond;
+constexpr int64_t kMapNs = 100 * kNsPerMs;  // clients need not know of a change sooner
 
 }  // namespace
 
@@ -29,21 +30,22 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
                        "servers of a group need: add a line of kvcli genkey --replica"));
     }
   }
-  member->backup_ =
-      std::make_unique<Backup>(Backup::Options{.device = given.device,
-                                               .store = given.store,
-                                               .config_store = given.group.store,
-                                               .directory = given.group.directory,
-                                               .terms = given.group.terms,
-                                               .self = member->self(),
-                                               .keys = member->keys_ ? &*member->keys_ : nullptr,
-                                               .memory_bytes = given.memory_bytes,
-                                               .workers = given.workers,
-                                               .random = given.random,
-                                               .machine_ms = given.machine_ms,
-                                               .follow_clock = given.follow_clock,
-                                               .now_ms = given.now_ms,
-                                               .clock = given.clock});
+  member->backup_ = std::make_unique<Backup>(
+      Backup::Options{.device = given.device,
+                      .store = given.store,
+                      .config_store = given.group.store,
+                      .directory = given.group.directory,
+                      .terms = given.group.terms,
+                      .self = member->self(),
+                      .keys = member->keys_ ? &*member->keys_ : nullptr,
+                      .memory_bytes = given.memory_bytes,
+                      .workers = given.workers,
+                      .kept_at = given.disk != nullptr ? given.disk->former_path() : "",
+                      .random = given.random,
+                      .machine_ms = given.machine_ms,
+                      .follow_clock = given.follow_clock,
+                      .now_ms = given.now_ms,
+                      .clock = given.clock});
   given.store->PauseEvictions(true);
   return member;
 }
@@ -64,11 +66,14 @@ void Member::PutGone(uint64_t name) {
   options_.wake();
 }
 
+// One that is silent at this moment may only be busy. If it is dead, it is soon not in sync.
+bool Member::MayStepDown(const Seen& seen) {
+  return seen.role == Role::kPrimary &&
+         std::ranges::any_of(seen.as_primary.backups, [](const auto& it) { return it.in_sync; });
+}
+
 bool Member::StepDown() {
-  const Seen seen = Look();
-  const bool anybody = std::ranges::any_of(seen.as_primary.backups,
-                                           [](const auto& it) { return it.in_sync && it.heard; });
-  if (seen.role != Role::kPrimary || !anybody) return false;
+  if (!MayStepDown(Look())) return false;
   steps_down_.store(true, std::memory_order_relaxed);
   options_.wake();
   return true;
@@ -107,11 +112,10 @@ bool Member::Poll(int64_t now) {
     End(absl::StrCat("another process has come that is called ", options_.group.node, ", too"));
     return false;
   }
-  if (now >= announce_at_) {
-    announce_at_ = now + kAnnounceNs;
-    options_.group.directory->Announce(
-        self(), options_.group.advertise,
-        primary_ != nullptr ? primary_->Look().committed : backup_->applied());
+  Announce(now);
+  if (now >= map_at_) {
+    map_at_ = now + kMapNs;
+    TellMap();
   }
   bool published = false;
   if (primary_ != nullptr) {
@@ -119,7 +123,11 @@ bool Member::Poll(int64_t now) {
     published = primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
   } else {
-    switch (backup_->Poll(now)) {
+    const Backup::Outcome outcome = backup_->Poll(now);
+    if (options_.disk != nullptr && backup_->in_sync() && !options_.disk->begun()) {
+      options_.disk->Begin();
+    }
+    switch (outcome) {
       case Backup::Outcome::kGoesOn:
         break;
       case Backup::Outcome::kLead:
@@ -130,6 +138,7 @@ bool Member::Poll(int64_t now) {
         break;
     }
   }
+  options_.standing->SetAwaitsFrom(AwaitsPrimaryFrom());
   const GroupConfiguration configuration =
       (primary_ != nullptr ? primary_->known() : backup_->known()).configuration;
   TellElsewhere(configuration);
@@ -137,8 +146,24 @@ bool Member::Poll(int64_t now) {
   return published;
 }
 
+void Member::TellMap() {
+  const std::optional<PartitionMap> map = options_.group.directory->Map();
+  if (!map) return;
+  std::string bytes = EncodePartitionMap(*map);
+  const std::shared_ptr<const std::string> told = options_.standing->map();
+  if (told != nullptr && *told == bytes) return;
+  options_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
+}
+
+int64_t Member::AwaitsPrimaryFrom() const {
+  if (ended()) return GroupStanding::kNever;
+  if (primary_ != nullptr) return primary_->open() ? GroupStanding::kNever : 0;
+  return backup_->SilentFrom();
+}
+
 void Member::End(const std::string& why) {
   options_.standing->SetServes(false);
+  options_.standing->SetAwaitsFrom(GroupStanding::kNever);
   options_.standing->SetLeaseEnd(0);
   why_ = why;
   const char* const role =
@@ -147,7 +172,40 @@ void Member::End(const std::string& why) {
   ended_.store(true, std::memory_order_release);
 }
 
+void Member::Announce(int64_t now) {
+  if (options_.disk != nullptr) options_.disk->behind();  // gives up one that hangs
+  if (now < announce_at_) return;
+  announce_at_ = now + kAnnounceNs;
+  const uint64_t history = options_.group.directory->terms().history;
+  const bool whole = primary_ != nullptr || backup_->in_sync();
+  // Of one that joins, its former run counts: an operator may begin with that.
+  uint64_t applied = 0;
+  if (primary_ != nullptr) {
+    applied = primary_->Look().committed;
+  } else if (backup_->in_sync()) {
+    applied = backup_->applied();
+  } else if (options_.disk != nullptr) {
+    applied = options_.disk->FormerLsn(history);
+  }
+  if (options_.disk != nullptr && whole) options_.disk->Note(history, applied);
+  options_.group.directory->Announce(self(), options_.group.advertise, applied);
+}
+
+absl::Status Member::Restore() {
+  if (options_.disk == nullptr || options_.disk->begun()) return absl::OkStatus();
+  if (!options_.disk->former_path().empty()) {
+    Applier* const applier = &backup_->applier();
+    GANNET_RETURN_IF_ERROR(options_.disk->Restore(
+        [applier](const Change& change) { return applier->Restore(change); }));
+  }
+  options_.disk->Begin();
+  return absl::OkStatus();
+}
+
 void Member::Lead(int64_t now) {
+  if (const absl::Status status = Restore(); !status.ok()) {
+    return End(absl::StrCat("cannot restore the items: ", status.message()));
+  }
   const GroupRegister known = backup_->known();
   // An operator may have changed them since this server joined.
   const GroupTerms terms = options_.group.directory->terms();
@@ -189,6 +247,7 @@ void Member::Lead(int64_t now) {
                              sessions.ForgetUndone();
                              options_.adopt(sessions.All());
                              primary_->BeginSessions(std::move(sessions));
+                             if (options_.disk != nullptr) options_.disk->Lead();
                              options_.stream->Lead(primary_.get());
                              options_.opens(epoch);
                              LOG(INFO) << "takes clients, as primary of epoch " << epoch;

@@ -16,6 +16,7 @@
 #include "common/protocol/connect.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
+#include "server/changes/member_disk.h"
 #include "server/group/backup.h"
 #include "server/group/group_options.h"
 #include "server/group/group_stream.h"
@@ -40,6 +41,7 @@ class Member {
     Store* store = nullptr;
     GroupStanding* standing = nullptr;
     GroupStream* stream = nullptr;
+    MemberDisk* disk = nullptr;  // nullptr: it keeps nothing
     uint64_t incarnation = 0;
     uint64_t memory_bytes = 0;
     uint32_t workers = 0;
@@ -68,8 +70,8 @@ class Member {
   void Put(ReplicaArrival arrival);
   void PutGone(uint64_t name);
 
-  // Makes a primary hand over to a backup that is in sync and heard, if there is any. Returns false
-  // if there is none to wait for. May be called again. Any thread.
+  // Makes a primary hand over to a backup that is in sync, once one is heard. Returns false if there
+  // is none to wait for. May be called again. Any thread.
   bool StepDown();
 
   // Whether this process has no place in the group any more; why() says why.
@@ -95,13 +97,20 @@ class Member {
     Primary::Seen as_primary{};
   };
   Seen Look() const;
+  // Whether there is somebody to hand over to.
+  static bool MayStepDown(const Seen& seen);
 
  private:
   explicit Member(Options options);
   void TakeInbox(int64_t now);
   void Refuse(ReplicaArrival arrival);
+  // Takes the items of an earlier run, if an operator says that the group begins with them.
+  absl::Status Restore();
+  void Announce(int64_t now);
   void Lead(int64_t now);
   void End(const std::string& why);
+  void TellMap();
+  int64_t AwaitsPrimaryFrom() const;
   void TellElsewhere(const GroupConfiguration& configuration);
   void TellObservers(const GroupConfiguration& configuration);
   GroupMember self() const {
@@ -114,6 +123,7 @@ class Member {
   std::unique_ptr<Primary> primary_;  // from then on
   std::string elsewhere_;
   int64_t announce_at_ = 0;
+  int64_t map_at_ = 0;  // when the map is made anew
   std::string why_;
   bool replaced_ = false;
   std::atomic<bool> ended_{false};       // release: after why_

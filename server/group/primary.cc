@@ -154,6 +154,7 @@ bool Primary::Turn(int64_t now) {
     deposed_ = membership_.deposed();
     DropLinks(now);
     if (open_ && !opens) TellStanding(now);
+    next_ns_ = std::min(beacon_at_, hand_over_.next_ns());
     takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded() && HasCopies(),
                  std::memory_order_relaxed);
   }
@@ -181,6 +182,7 @@ void Primary::TellStanding(int64_t now) {
   const bool grants = !hand_over_.stopped() && membership_.MayCommit();
   options_.standing->SetServes(grants);
   const int64_t left = grants ? lease_.LeftNs(now) : 0;
+  options_.standing->SetLeaseMax(hand_over_.LeaseNsMax());
   options_.standing->SetLeaseEnd(left > 0 ? now + left : 0);
 }
 
@@ -212,7 +214,7 @@ void Primary::FollowOperator(int64_t now) {
     if (!wanted && member != options_.self) membership_.OnBroken(member, now);
   }
   const std::optional<std::string> successor = options_.directory->WantedSuccessor();
-  if (!successor || hand_over_.stopped() || !open_) return;
+  if (!successor || hand_over_.begun() || !open_) return;
   options_.directory->ForgetWantedSuccessor();
   for (const GroupMember& member : configuration.in_sync) {
     if (member.node != *successor || member == options_.self) continue;
@@ -225,7 +227,7 @@ void Primary::FollowOperator(int64_t now) {
 
 void Primary::StepDown(int64_t now) {
   MutexLock lock(mutex_);
-  if (hand_over_.stopped() || !open_) return;
+  if (hand_over_.begun() || !open_) return;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
     if (member == options_.self || !lease_.IsHeard(member.incarnation, now)) continue;
     LOG(INFO) << "hands over to " << member.node << ", as this server stops";

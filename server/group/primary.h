@@ -104,7 +104,7 @@ class Primary {
   absl::Status Arm();
   void Woken();
   std::vector<int> fds() const { return {made_.messages_cq->fd(), made_.stream_cq->fd()}; }
-  int64_t next_ns() const { return beacon_at_; }
+  int64_t next_ns() const { return next_ns_; }
 
   struct Seen {
     uint64_t epoch = 0;
@@ -199,6 +199,7 @@ class Primary {
 
   // The member's thread only, but that `deposed_` is written under the mutex, and read there, too.
   int64_t beacon_at_ = 0;
+  int64_t next_ns_ = 0;
   uint64_t told_safe_ = 0;
   bool open_ = false;
   bool deposed_ = false;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/protocol/partition_map.h"
 #include "server/replica/register.h"
 
 namespace gannet {
@@ -30,6 +31,8 @@ class GroupDirectory {
   virtual bool Replaced() const { return false; }
   // Returns the node to which an operator wants the primary to hand over, if any.
   virtual std::optional<std::string> WantedSuccessor() const = 0;
+  // Returns which group has which keys, and where they are; nullopt: there are no other groups.
+  virtual std::optional<PartitionMap> Map() const { return std::nullopt; }
   // The wish is fulfilled, or cannot be.
   virtual void ForgetWantedSuccessor() = 0;
 };

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
@@ -17,6 +19,8 @@ namespace gannet {
 // Thread safe.
 class GroupStanding {
  public:
+  static constexpr int64_t kNever = INT64_MAX;
+
   explicit GroupStanding(uint64_t history) : history_(history) {}
 
   // Names the group's items: members with the same history have the same ones.
@@ -27,24 +31,44 @@ class GroupStanding {
   bool serves() const { return serves_.load(std::memory_order_relaxed); }
   // Returns what is left of the primary's lease, in ms, rounded down; 0: nothing. `now` is
   // ServerNs(). Relaxed: a lease that is over stays over, whenever this is seen.
+  // Acquire: whoever sees an end sees the longest lease that was set before it.
   uint16_t LeaseLeftMs(int64_t now) const {
-    const int64_t left_ms = (lease_end_.load(std::memory_order_relaxed) - now) / kNsPerMs;
+    const int64_t left = lease_end_.load(std::memory_order_acquire) - now;
+    const int64_t left_ms = std::min(left, lease_max_.load(std::memory_order_relaxed)) / kNsPerMs;
     return static_cast<uint16_t>(std::clamp<int64_t>(left_ms, 0, UINT16_MAX));
+  }
+  // Whether there will probably be another primary soon, maybe this process: who looks for one had
+  // better wait here than ask again. Relaxed: a guess.
+  bool AwaitsPrimary(int64_t now) const {
+    return now >= awaits_from_.load(std::memory_order_relaxed);
   }
   // Where clients are to go instead: "primary=HOST:PORT epoch=N". Empty if nobody is known.
   std::string elsewhere() const {
     MutexLock lock(mutex_);
     return elsewhere_;
   }
+  // Returns the cluster's map, as clients are told it (partition_map.h). Null: not known yet.
+  std::shared_ptr<const std::string> map() const {
+    MutexLock lock(mutex_);
+    return map_;
+  }
 
   // An operator may have forced another history. Call it before clients are taken.
   void SetHistory(uint64_t history) { history_.store(history, std::memory_order_relaxed); }
   void SetServes(bool serves) { serves_.store(serves, std::memory_order_relaxed); }
   // `end`: when the lease is over, in ns of CLOCK_BOOTTIME.
-  void SetLeaseEnd(int64_t end) { lease_end_.store(end, std::memory_order_relaxed); }
+  void SetLeaseEnd(int64_t end) { lease_end_.store(end, std::memory_order_release); }
+  // Clients are told of no longer lease than that, in ns, from the next SetLeaseEnd on.
+  void SetLeaseMax(int64_t max) { lease_max_.store(max, std::memory_order_relaxed); }
+  // `from`: when the primary counts as gone, if it stays silent, in ns of CLOCK_BOOTTIME; or kNever.
+  void SetAwaitsFrom(int64_t from) { awaits_from_.store(from, std::memory_order_relaxed); }
   void SetElsewhere(std::string elsewhere) {
     MutexLock lock(mutex_);
     elsewhere_ = std::move(elsewhere);
+  }
+  void SetMap(std::shared_ptr<const std::string> map) {
+    MutexLock lock(mutex_);
+    map_ = std::move(map);
   }
 
  private:
@@ -52,8 +76,11 @@ class GroupStanding {
       history_;  // relaxed: set before serves_, which a client's connection follows
   std::atomic<bool> serves_{false};
   std::atomic<int64_t> lease_end_{0};
+  std::atomic<int64_t> lease_max_{kNever};
+  std::atomic<int64_t> awaits_from_{kNever};
   mutable Mutex mutex_;
   std::string elsewhere_ GANNET_GUARDED_BY(mutex_);
+  std::shared_ptr<const std::string> map_ GANNET_GUARDED_BY(mutex_);
 };
 
 }  // namespace gannet

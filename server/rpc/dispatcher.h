@@ -113,6 +113,7 @@ inline bool IsRepeatable(Opcode opcode) {
     case Opcode::kListClients:
     case Opcode::kSlowLog:
     case Opcode::kHeats:
+    case Opcode::kMap:
       return true;
     case Opcode::kPut:
     case Opcode::kDelete:

@@ -1,6 +1,7 @@
 #include "server/rpc/held_replies.h"
 
 #include <span>
+#include <utility>
 
 namespace gannet {
 
@@ -36,14 +37,24 @@ bool HeldReplies::SendPublished() {
   bool sent = false;
   if (given_.group != nullptr) given_.group->Pump();
   given_.writes->Publish(given_.changes->safe());
-  while (const auto waiting = waiting_.Take(given_.writes)) {
+  // Replies of one session mostly come in a row.
+  uint64_t token = 0;
+  Session* session = nullptr;
+  uint32_t id = 0;
+  ServerConnection* connection = nullptr;
+  for (; const auto* waiting = waiting_.First(given_.writes); waiting_.Pop(), sent = true) {
+    if (std::exchange(token, waiting->session_token) != token) {
+      session = given_.sessions->Find(token);
+    }
     // The session may have been forgotten meanwhile, and another one have its place.
-    Session* const session = given_.sessions->Find(waiting->session_token);
     if (session == nullptr) continue;
     Replies::Record(session, waiting->reply);
-    ServerConnection* const connection = given_.connections->FindOpen(waiting->connection);
-    if (connection != nullptr) given_.replies->Send(connection, waiting->reply);
-    sent = true;
+    if (std::exchange(id, waiting->connection) != id || connection == nullptr) {
+      connection = given_.connections->FindOpen(id);
+    }
+    if (connection != nullptr && !connection->closing) {
+      given_.replies->Send(connection, waiting->reply);
+    }
   }
   if (waiting_.TakeGrew()) given_.wants_sync();
   return sent;

@@ -37,6 +37,11 @@ class HeldReplies {
 
   // Ticket 0: records and sends the reply at once.
   void SendOrHold(ServerConnection* connection, const ReplyHeader& reply, uint64_t ticket);
+  // Holds the reply to an update, which succeeded.
+  void HoldUpdate(const ServerConnection& connection, uint64_t sequence,
+                  const Writes::Decided& decided) {
+    waiting_.AddUpdate(connection.session->token(), connection.id, sequence, decided);
+  }
   // Publishes what is safe, and sends the replies that may go. Returns true if there were any.
   bool SendPublished();
   // The client sent a request again on this connection. Its reply goes there, if it is held.

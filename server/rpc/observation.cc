@@ -113,7 +113,23 @@ ClientEntry Observation::EntryOf(const ServerConnection& connection) const {
   return entry;
 }
 
+// A piece of a map that changed meanwhile does not fit the others, which the client sees by the
+// checksum.
+ReplyHeader Observation::Map(const RequestHeader& header, std::span<std::byte> value_out) const {
+  const std::shared_ptr<const std::string> map =
+      given_.standing == nullptr ? nullptr : given_.standing->map();
+  if (map == nullptr) return ReplyTo(header, ReplyStatus::kNotFound);
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  const size_t from = std::min<uint64_t>(header.list.position, map->size());
+  const size_t bytes = std::min(map->size() - from, value_out.size());
+  std::memcpy(value_out.data(), map->data() + from, bytes);
+  reply.value_bytes = static_cast<uint32_t>(bytes);
+  reply.list.next = from + bytes < map->size() ? from + bytes : 0;
+  return reply;
+}
+
 ReplyHeader Observation::List(const RequestHeader& header, std::span<std::byte> value_out) const {
+  if (header.opcode == static_cast<uint8_t>(Opcode::kMap)) return Map(header, value_out);
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   const uint64_t from = header.list.position;
   if (header.opcode == static_cast<uint8_t>(Opcode::kStorage)) {

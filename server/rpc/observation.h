@@ -11,6 +11,7 @@
 #include "common/protocol/message.h"
 #include "common/protocol/observation.h"
 #include "common/protocol/storage.h"
+#include "server/replica/group_standing.h"
 #include "server/rpc/client_board.h"
 #include "server/rpc/connection_table.h"
 #include "server/rpc/now.h"
@@ -36,6 +37,7 @@ class Observation {
     std::function<uint64_t(bool snapshot, StorageReply*)> storage;  // as Node::storage
     WorkerCounters* counters;
     const Now* now;
+    const GroupStanding* standing;  // null: the server is in no group
   };
 
   explicit Observation(const Dependencies& given) : given_(given) {}
@@ -46,11 +48,12 @@ class Observation {
   void TakeLastNews(Session* session, std::span<const std::byte> message);
   // Shows the connections on the board.
   void PublishClients() const;
-  // Executes STORAGE, HEATS, LIST CLIENTS or SLOW LOG.
+  // Executes STORAGE, HEATS, LIST CLIENTS, SLOW LOG or MAP.
   ReplyHeader List(const RequestHeader& header, std::span<std::byte> value_out) const;
 
  private:
   void TakeReport(Session* session, const ClientReportView& report);
+  ReplyHeader Map(const RequestHeader& header, std::span<std::byte> value_out) const;
   ClientEntry EntryOf(const ServerConnection& connection) const;
 
   const Dependencies given_;

@@ -197,6 +197,7 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     case Opcode::kListClients:
     case Opcode::kSlowLog:
     case Opcode::kHeats:
+    case Opcode::kMap:
     case Opcode::kPing:
       return ExecuteWithValue(connection, request);
     default:
@@ -288,6 +289,7 @@ ReplyHeader Requests::ExecuteInto(std::span<std::byte> value_out, const RequestV
     case Opcode::kListClients:
     case Opcode::kSlowLog:
     case Opcode::kHeats:
+    case Opcode::kMap:
       return given_.observation->List(request.header, value_out);
     default:
       break;

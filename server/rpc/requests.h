@@ -100,6 +100,7 @@ class Requests {
   void OnOtherCompletion(const ibv_wc& completion);
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void ServeRecorded(std::span<const Received> received);
+  bool ServeWaitingUpdate(const Received& request);
   void NoteUpdates(std::span<const Received> received);
   template <bool kRecorded>
   bool ServeUpdate(const Received& request);

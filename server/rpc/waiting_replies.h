@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <utility>
 
 #include "common/protocol/message.h"
+#include "server/writes/stable_queue.h"
 #include "server/writes/writes.h"
 
 namespace gannet {
@@ -26,35 +26,56 @@ class WaitingReplies {
   };
 
   void Add(const Waiting& waiting) {
-    replies_.push_back(waiting);
+    replies_.PushBack() = waiting;
     grew_ = true;
   }
-  // Returns the next reply that may be sent. The reply to a write that was undone says so, and
-  // waits until that is on disk, too.
-  std::optional<Waiting> Take(Writes* writes) {
-    while (!replies_.empty() && replies_.front().ticket <= writes->published()) {
-      Waiting first = replies_.front();
-      replies_.pop_front();
-      if (first.undone) return first;
-      const auto undone = writes->TakeUndone(first.ticket);
-      if (!undone) return first;
-      first.reply = {.opcode = first.reply.opcode,
-                     .status = static_cast<uint8_t>(undone->status),
-                     .sequence = first.reply.sequence};
-      first.ticket = std::max(undone->ticket, replies_.empty() ? 0 : replies_.back().ticket);
-      first.undone = true;
-      Add(first);
-    }
-    return std::nullopt;
+  // Adds the reply to an update, which succeeded.
+  void AddUpdate(uint64_t session_token, uint32_t connection, uint64_t sequence,
+                 const Writes::Decided& decided) {
+    Waiting& waiting = replies_.PushBack();
+    waiting.ticket = decided.ticket;
+    waiting.session_token = session_token;
+    waiting.connection = connection;
+    waiting.undone = false;
+    // clang 14 takes no designator of a union's member here.
+    waiting.reply = ReplyHeader{};
+    waiting.reply.opcode = static_cast<uint8_t>(Opcode::kPut);
+    waiting.reply.status = static_cast<uint8_t>(ReplyStatus::kOk);
+    waiting.reply.sequence = sequence;
+    waiting.reply.write.version = decided.outcome.version;
+    waiting.reply.write.slot = decided.outcome.slot;
+    grew_ = true;
   }
+  // Returns the next reply that may be sent, or nullptr. Pop it then. The reply to a write that was
+  // undone says so, and waits until that is on disk, too.
+  const Waiting* First(Writes* writes) {
+    while (!replies_.empty() && replies_.front().ticket <= writes->published()) {
+      Waiting& first = replies_.front();
+      if (first.undone) return &first;
+      const auto undone = writes->TakeUndone(first.ticket);
+      if (!undone) return &first;
+      Waiting late = first;
+      replies_.PopFront();
+      late.reply = {.opcode = late.reply.opcode,
+                    .status = static_cast<uint8_t>(undone->status),
+                    .sequence = late.reply.sequence};
+      late.ticket = std::max(undone->ticket, replies_.empty() ? 0 : replies_.back().ticket);
+      late.undone = true;
+      Add(late);
+    }
+    return nullptr;
+  }
+  void Pop() { replies_.PopFront(); }
   // The client sent a request of a waiting reply again, on another connection. The reply goes
   // there. Returns the former connection, or nullopt if no reply to the request waits.
   std::optional<uint32_t> Redirect(uint64_t session_token, uint64_t sequence, uint32_t connection) {
-    const auto it = std::ranges::find_if(replies_, [&](const Waiting& waiting) {
-      return waiting.session_token == session_token && waiting.reply.sequence == sequence;
-    });
-    if (it == replies_.end()) return std::nullopt;
-    return std::exchange(it->connection, connection);
+    for (size_t i = 0; i < replies_.size(); ++i) {
+      Waiting& waiting = replies_[i];
+      if (waiting.session_token == session_token && waiting.reply.sequence == sequence) {
+        return std::exchange(waiting.connection, connection);
+      }
+    }
+    return std::nullopt;
   }
   // Returns whether replies were added since the last call.
   bool TakeGrew() { return std::exchange(grew_, false); }
@@ -62,7 +83,7 @@ class WaitingReplies {
   bool empty() const { return replies_.empty(); }
 
  private:
-  std::deque<Waiting> replies_;
+  StableQueue<Waiting> replies_;
   bool grew_ = false;
 };
 

@@ -264,7 +264,8 @@ class Worker {
                             .heats = node_->heats,
                             .storage = node_->storage,
                             .counters = &counters_,
-                            .now = &now_}};
+                            .now = &now_,
+                            .standing = node_->standing}};
   bool failed_ = false;
   bool loaded_ = false;  // the last Poll with completions had more than kFew
 };

@@ -57,10 +57,24 @@ class Session {
   // Decides what to do with the request of this number. On kReplay, fills in `*recorded` with the
   // answer.
   Admission Admit(uint64_t sequence, ReplyHeader* recorded) {
-    if (!IsNext(sequence)) [[unlikely]]
+    if (!IsNextInOrder(sequence)) [[unlikely]]
       return AdmitOutOfOrder(sequence, recorded);
     highest_ = sequence;
     return Begin(sequence);
+  }
+  // Returns whether this is the next number, and may begin while others are in progress: only the
+  // number that it pushes out of the window may not.
+  bool IsNextInOrder(uint64_t sequence) const {
+    if (sequence != highest_ + 1) return false;
+    if (in_progress_ == 0) return true;
+    const uint64_t out = sequence - credits_;
+    const Record& record = At(out);
+    return record.sequence != out || record.state != State::kInProgress;
+  }
+  // Does Admit for such a number.
+  void BeginNext(uint64_t sequence) {
+    highest_ = sequence;
+    Begin(sequence);
   }
   // Returns whether this is the usual case: the next number, with all numbers before it answered.
   bool IsNext(uint64_t sequence) const { return sequence == highest_ + 1 && in_progress_ == 0; }

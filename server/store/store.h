@@ -141,6 +141,11 @@ class Store : private Items {
   template <class Flags>
   bool UpdateInPlace(const Guess& guess, std::string_view key, std::string_view value,
                      Flags&& flags, Update* update, const ChangeOrigin* origin = nullptr);
+  // The same for one that waits: returns decide(slot), called under the key's lock, or false.
+  template <class Decide>
+  bool DecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes, Decide&& decide);
+  // Makes it, when its record is safe. REQUIRES: nothing changed the key since.
+  void MakeUpdate(const Locked& key, const Change& put);
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
   std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
   // Completes a reserved item, which takes long for a long value. May be done again, for another
@@ -163,8 +168,7 @@ class Store : private Items {
   ReplyStatus RefuseForRoom();
   void CountDeleted() { items_deleted_.fetch_add(1, std::memory_order_relaxed); }
 
-  // The next four are steps for a thread that has time (store_tidy.cc). Writes without room do
-  // some.
+  // The next four are steps for a thread that has time, or a write without room (store_tidy.cc).
   //
   // Does a bounded piece of the work that there is to do. Returns whether there is more to do at
   // once. REQUIRES: one thread at a time calls it.
@@ -201,8 +205,7 @@ class Store : private Items {
   // `sink` hears of every change before anybody can see it; not of expiries. Before others use it.
   void UseSink(ChangeSink* sink) { sink_ = sink; }
   bool records() const { return sink_ != nullptr; }
-  // Spares keys from eviction that may have waiting changes; nullptr: there are none. Call it
-  // while no other thread uses the store.
+  // Spares keys with waiting changes from eviction; nullptr: none. While nobody uses the store.
   void Spare(const WaitingKeys* keys) { spared_ = keys; }
   // Gives no version below this any more. Call it after the last Apply.
   void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
@@ -235,6 +238,7 @@ class Store : private Items {
   // Returns the live item of the key whose lock is held. Removes it if it has expired.
   Current FindCurrent(const Index::Lock& held, KeyHash hash, std::string_view key, uint64_t now_ms);
   WriteOutcome PutInPlace(const Locked& key, const Change& put);
+  void WriteInPlace(const Locked& key, const Change& put);
   std::optional<Pending> MakeInline(KeyHash hash, const Change& put);
   WriteOutcome OverwriteLarge(const Locked& key, const Change& put);
   bool MayOverwrite(const Current& current, uint64_t item_bytes) const;

@@ -62,6 +62,27 @@ template <class Flags>
   return true;
 }
 
+// The conditions are those of UpdateInPlace. Items of a memory file are never overwritten.
+template <class Decide>
+[[gnu::always_inline]] inline bool Store::DecideUpdate(const Guess& guess, std::string_view key,
+                                                       size_t value_bytes, Decide&& decide) {
+  if (SealedItemBytes(key.size(), value_bytes) > kInPlaceBytesMax || recovery_ != nullptr)
+      [[unlikely]] {
+    return false;
+  }
+  const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  const Slot slot = index_.LoadGuessed(lock, guess.place);
+  if (slot.empty()) return false;
+  const std::byte* const block = Block(slot.offset());
+  if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||
+      ValueBytes(block) != value_bytes ||
+      !SameBytes(KeyAt(block, static_cast<uint32_t>(value_bytes)), key.data(), key.size()))
+      [[unlikely]] {
+    return false;
+  }
+  return decide(slot);
+}
+
 }  // namespace gannet
 
 #endif  // GANNET_SERVER_STORE_STORE_UPDATE_H_

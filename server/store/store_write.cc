@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/layout/key_hash_inline.h"
 #include "server/store/item_writer.h"
 #include "server/store/large_writer.h"
@@ -13,11 +14,9 @@ namespace gannet {
 
 // The old commit word stays until the new one is stored; with any of the new content it fails the
 // check. The block may be larger than the new item needs.
-[[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(const Locked& key, const Change& put) {
+[[gnu::always_inline]] inline void Store::WriteInPlace(const Locked& key, const Change& put) {
   const Slot slot = key.item.slot;
   std::byte* block = Block(slot.offset());
-  if (!Record(put)) [[unlikely]]
-    return {.status = ReplyStatus::kDiskRefuses};
   const ItemHeader header = HeaderOf(put);
   // The key is already in place if it does not move.
   const bool key_stays = ValueBytes(block) == put.value.size();
@@ -29,7 +28,19 @@ namespace gannet {
   StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
   if (evicts()) eviction_->Used(slot.offset(), 1);
   if (put.expiry_ms != 0) key.item.place.table->floors.Lower(key.item.place.home, put.expiry_ms);
-  return {.version = put.version, .slot = slot.word()};
+}
+
+[[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(const Locked& key, const Change& put) {
+  if (!Record(put)) [[unlikely]]
+    return {.status = ReplyStatus::kDiskRefuses};
+  WriteInPlace(key, put);
+  return {.version = put.version, .slot = key.item.slot.word()};
+}
+
+void Store::MakeUpdate(const Locked& key, const Change& put) {
+  GANNET_CHECK(key.item.there() && ValueBytes(Block(key.item.slot.offset())) == put.value.size(),
+               "an item changed while an update of it waited");
+  WriteInPlace(key, put);
 }
 
 [[gnu::always_inline]] inline std::optional<Pending> Store::MakeInline(KeyHash hash,

@@ -10,26 +10,41 @@
 
 namespace gannet {
 
-// Which keys have waiting changes, roughly: keys share counts by some bits of their hashes. The
-// evictor spares such keys.
+// Which keys have waiting changes, roughly: keys share entries by some bits of their hashes. Each
+// entry has the ticket of the last change of one of its keys. Tickets are given and published in
+// their order, so something may wait if that one is not published. The evictor spares such keys.
 //
-// Thread safety: all methods by those who hold the key's lock. That orders the counts of one key,
-// so the atomics are relaxed.
+// Thread safety: Set and Published by one thread at a time, with growing tickets, and while the
+// lock of the change's key is held. The rest by those who hold the key's lock. That orders the
+// stores and loads for one key, so the atomics are relaxed: whoever finds a ticket of another key,
+// or a newer one, takes too many keys for waiting, and never too few.
 class WaitingKeys {
  public:
-  WaitingKeys() : counts_(kCounts) {}
+  WaitingKeys() : last_(kEntries) {}
 
-  void Add(KeyHash hash) { CountOf(hash).fetch_add(1, std::memory_order_relaxed); }
-  void Remove(KeyHash hash) { CountOf(hash).fetch_sub(1, std::memory_order_relaxed); }
+  // A change of the key waits from now on. Returns the ticket that was there before.
+  uint64_t Set(KeyHash hash, uint64_t ticket) {
+    std::atomic<uint64_t>& last = last_[hash.value() % kEntries];
+    const uint64_t before = last.load(std::memory_order_relaxed);
+    last.store(ticket, std::memory_order_relaxed);
+    return before;
+  }
+  // The change of this ticket, and all before it, do not wait any more.
+  void Published(uint64_t ticket) { published_.store(ticket, std::memory_order_relaxed); }
+
+  // Returns the last ticket of a key that shares the entry. Nothing of the key waits behind it.
+  uint64_t Last(KeyHash hash) const {
+    return last_[hash.value() % kEntries].load(std::memory_order_relaxed);
+  }
   bool MayWait(KeyHash hash) const {
-    return counts_[hash.value() % kCounts].load(std::memory_order_relaxed) != 0;
+    return Last(hash) > published_.load(std::memory_order_relaxed);
   }
 
  private:
-  static constexpr size_t kCounts = 65536;
-  std::atomic<uint32_t>& CountOf(KeyHash hash) { return counts_[hash.value() % kCounts]; }
+  static constexpr size_t kEntries = 65536;
 
-  std::vector<std::atomic<uint32_t>> counts_;
+  std::vector<std::atomic<uint64_t>> last_;
+  std::atomic<uint64_t> published_{0};
 };
 
 }  // namespace gannet

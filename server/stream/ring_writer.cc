@@ -38,7 +38,9 @@ uint64_t RingWriter::Append(const RingRecord& record, uint64_t committed) {
   GANNET_CHECK(record.kind != RingRecordKind::kWrap && HasRoomFor(bytes), "no room in the ring");
   const RingRecordPlace place = {.stream_id = stream_id_, .lsn = end_.lsn};
   const uint64_t position = PlaceFor(bytes);
-  if (position != end_.position) {
+  // A record at the ring's start. The one before it may end where the ring ends, so that nothing is
+  // skipped: one WRITE cannot have both all the same.
+  if (position % ring_.size() == 0) {
     const RingRecord wrap = RingRecord::Wrap();
     wrap_from_ = end_.position;
     wrap_to_ = position;
@@ -69,7 +71,7 @@ RingWriter::Shipment RingWriter::Ship(LinkId id) {
   const uint64_t from = link.shipped.position;
   link.shipped = end_;
   link.shipments.push_back(end_);
-  // Less than the ring's length is to be shipped, so it crosses at most the last wrap.
+  // Less than the ring's length is to be shipped, so it crosses at most the last turn.
   if (from >= wrap_to_) return {chunk(from, end_.position)};
   if (from == wrap_from_) return {chunk(wrap_to_, end_.position)};
   return {chunk(from, wrap_from_), chunk(wrap_to_, end_.position)};

@@ -103,8 +103,8 @@ class RingWriter {
   const std::span<std::byte> ring_;
   const uint64_t stream_id_;
   RingMark end_;
-  // Where the records before the last wrap end, and the position behind that wrap. What lies
-  // between is not shipped.
+  // Where the records before the ring's last turn end, and the position at which it starts anew.
+  // What lies between is not shipped.
   uint64_t wrap_from_ = 0;
   uint64_t wrap_to_ = 0;
   LinkId next_link_ = 0;

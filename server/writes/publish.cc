@@ -8,7 +8,7 @@ namespace gannet {
 // noted finds all tickets, too.
 void Writes::Publish(uint64_t safe) {
   if (!waits() || safe <= waiting_->published_position()) return;
-  MutexLock publishing(publish_mutex_);
+  WordMutexLock publishing(publish_mutex_);
   while (const WaitingChanges::Entry* const entry = waiting_->First(safe)) {
     const uint64_t ticket = entry->ticket;
     if (!PublishOne(*entry)) return;
@@ -19,6 +19,9 @@ void Writes::Publish(uint64_t safe) {
 // The entry goes while the key's lock is held, so nobody finds it afterwards.
 bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
   switch (entry.kind) {
+    case WaitingChanges::Kind::kUpdate:
+      PublishUpdate(entry);
+      return true;
     case WaitingChanges::Kind::kPut:
       return PublishPut(entry);
     case WaitingChanges::Kind::kDelete:
@@ -29,6 +32,14 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
       return true;
   }
   return true;
+}
+
+// The item does not expire, so the time does not matter.
+void Writes::PublishUpdate(const WaitingChanges::Entry& entry) {
+  const Change put = waiting_->PutOf(entry);
+  const Locked key(*store_, entry.hash, put.key, 0);
+  store_->MakeUpdate(key, put);
+  waiting_->Pop();
 }
 
 void Writes::PublishDeletion(const WaitingChanges::Entry& entry) {

@@ -153,7 +153,7 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
       if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest, conditions);
       std::optional<std::string_view> old;
       if (newest.there()) {
-        const Change item = store_->ItemAt(newest.slot);
+        const Change item = ItemOf(newest);
         content.attributes = {item.flags, item.expiry_ms};
         old = item.value;
       }

@@ -14,19 +14,33 @@ constexpr uint64_t kCrowdedBytes = 32 << 20;
 
 const WaitingChanges::Entry* WaitingChanges::LastOf(KeyHash hash) const {
   if (!keys_.MayWait(hash)) return nullptr;
-  MutexLock lock(mutex_);
-  const auto last = last_.find(hash.value());
-  return last == last_.end() ? nullptr : last->second;
+  WordMutexLock lock(mutex_);
+  return FindLast(hash);
+}
+
+const WaitingChanges::Entry* WaitingChanges::FindLast(KeyHash hash) const {
+  if (queue_.empty()) return nullptr;
+  const uint64_t first = queue_.front().ticket;
+  for (uint64_t ticket = keys_.Last(hash); ticket >= first;) {
+    const Entry& entry = queue_[ticket - first];
+    if (entry.hash.value() == hash.value() && entry.kind != Kind::kNothing) return &entry;
+    ticket = entry.before;
+  }
+  return nullptr;
+}
+
+uint64_t WaitingChanges::Enter(Entry* entry) {
+  entry->ticket = ++tickets_;
+  if (entry->kind != Kind::kNothing) entry->before = keys_.Set(entry->hash, entry->ticket);
+  given_.store(tickets_, std::memory_order_relaxed);
+  LookWhetherCrowded();
+  return entry->ticket;
 }
 
 uint64_t WaitingChanges::Push(Entry entry) {
-  entry.ticket = ++tickets_;
-  queue_.push_back(std::move(entry));
-  const Entry& pushed = queue_.back();
-  if (pushed.kind != Kind::kNothing) last_[pushed.hash.value()] = &pushed;
-  given_.store(tickets_, std::memory_order_relaxed);
-  LookWhetherCrowded();
-  return pushed.ticket;
+  Entry& pushed = queue_.PushBack();
+  pushed = std::move(entry);
+  return Enter(&pushed);
 }
 
 void WaitingChanges::LookWhetherCrowded() {
@@ -49,10 +63,9 @@ std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
   std::optional<ChangePlace> place;
   uint64_t ticket = 0;
   {
-    MutexLock lock(mutex_);
+    WordMutexLock lock(mutex_);
     place = recorder_->Reserve(change);
     if (!place) return std::nullopt;
-    keys_.Add(hash);
     entry.position = place->end;
     ticket = Push(std::move(entry));
   }
@@ -62,21 +75,58 @@ std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
   return ticket;
 }
 
+bool WaitingChanges::MayUpdate(KeyHash hash, const Change& put) const {
+  const Entry* const last = keys_.MayWait(hash) ? FindLast(hash) : nullptr;
+  return last == nullptr || (last->kind == Kind::kUpdate && KeyOf(*last) == put.key);
+}
+
+uint64_t WaitingChanges::AddUpdate(KeyHash hash, const Change& put) {
+  std::optional<ChangePlace> place;
+  uint64_t ticket = 0;
+  char* room = nullptr;
+  {
+    WordMutexLock lock(mutex_);
+    const size_t bytes = put.key.size() + put.value.size();
+    if (!MayUpdate(hash, put) || !room_.Has(bytes)) return 0;
+    place = recorder_->Reserve(put);
+    if (!place) return 0;
+    Entry& entry = queue_.PushBack();
+    entry.position = place->end;
+    entry.hash = hash;
+    entry.kind = Kind::kUpdate;
+    entry.version = put.version;
+    entry.flags = put.flags;
+    entry.key_bytes = static_cast<uint32_t>(put.key.size());
+    entry.value_bytes = static_cast<uint32_t>(put.value.size());
+    entry.room = room_.Take(bytes);
+    entry.origin = {
+        .session_token = put.session_token, .sequence = put.sequence, .opcode = put.opcode};
+    room = room_.At(entry.room);
+    ticket = Enter(&entry);
+  }
+  // As in Add: nobody looks at it before the key's lock is released.
+  put.key.copy(room, put.key.size());
+  put.value.copy(room + put.key.size(), put.value.size());
+  recorder_->Fill(put, *place);
+  return ticket;
+}
+
 // What waits further behind must be safe then, too: positions in the queue do not fall.
 std::optional<uint64_t> WaitingChanges::AddRefusal(const Entry& entry, const ChangeOrigin& origin) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   if (failed_) return std::nullopt;
+  // An update is never undone, so nobody asks which refusals tell of it.
   return Push(
       {.position = queue_.back().position, .hash = entry.hash, .key = entry.key, .origin = origin});
 }
 
 void WaitingChanges::RecordAnswer(uint64_t ticket, const SessionRecord& answer) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   if (!undone_.contains(ticket)) recorder_->RecordSession(answer);
 }
 
 const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   if (!queue_.empty() && queue_.front().position <= safe) return &queue_.front();
   published_position_.store(std::max(safe, published_position()), std::memory_order_release);
   LookWhetherCrowded();
@@ -84,21 +134,22 @@ const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
 }
 
 void WaitingChanges::Pop() {
-  MutexLock lock(mutex_);
-  const Entry& entry = queue_.front();
-  if (entry.kind != Kind::kNothing) {
-    keys_.Remove(entry.hash);
-    const auto last = last_.find(entry.hash.value());
-    if (last != last_.end() && last->second == &entry) last_.erase(last);
+  WordMutexLock lock(mutex_);
+  Entry& entry = queue_.front();
+  if (entry.kind == Kind::kUpdate) {
+    room_.Give(entry.room, entry.key_bytes + entry.value_bytes);
+  } else {
+    entry.key.clear();
   }
-  queue_.pop_front();
+  keys_.Published(entry.ticket);
+  queue_.PopFront();
 }
 
 bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus status,
                           const std::function<void(const Pending&)>& drop) {
   const KeyHash hash = failed.hash;
   const std::string key = failed.key;
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   // It has no value, and its key is short. So it is filled under the mutex.
   const Change deletion{.kind = Change::Kind::kDelete, .version = version, .key = key};
   RecordUndone(key, version, status);
@@ -106,16 +157,14 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus sta
   if (!place) return false;
   recorder_->Fill(deletion, *place);
   std::vector<uint64_t> undone;
-  for (Entry& entry : queue_) {
+  for (size_t i = 0; i < queue_.size(); ++i) {
+    Entry& entry = queue_[i];
     if (entry.key != key) continue;
     if (entry.kind == Kind::kPut) drop(entry.pending);
-    if (entry.kind != Kind::kNothing) keys_.Remove(hash);
     entry.kind = Kind::kNothing;
     undone.push_back(entry.ticket);
   }
-  last_.erase(hash.value());
   // The deletion waits as any other does, so a refusal that tells of it waits for it.
-  keys_.Add(hash);
   const uint64_t ticket = Push({.position = place->end,
                                 .hash = hash,
                                 .key = key,
@@ -129,7 +178,8 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus sta
 // Their answers are recorded already, with the changes. These count instead if the deletion is
 // there, and only then. So whoever has a part of the stream has an answer that fits.
 void WaitingChanges::RecordUndone(const std::string& key, uint64_t version, ReplyStatus status) {
-  for (const Entry& entry : queue_) {
+  for (size_t i = 0; i < queue_.size(); ++i) {
+    const Entry& entry = queue_[i];
     const ChangeOrigin& origin = entry.origin;
     if (entry.key != key || origin.session_token == 0 || !IsAnswerStreamed(origin.opcode)) continue;
     const SessionAnswer answer = {.sequence = origin.sequence,
@@ -143,14 +193,14 @@ void WaitingChanges::RecordUndone(const std::string& key, uint64_t version, Repl
 }
 
 void WaitingChanges::Fail() {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   failed_ = true;
   LookWhetherCrowded();
 }
 
 std::optional<WaitingChanges::Undone> WaitingChanges::TakeUndone(uint64_t ticket) {
   if (!any_undone_.load(std::memory_order_relaxed)) return std::nullopt;
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   const auto it = undone_.find(ticket);
   if (it == undone_.end()) return std::nullopt;
   const Undone undone = it->second;
@@ -160,12 +210,10 @@ std::optional<WaitingChanges::Undone> WaitingChanges::TakeUndone(uint64_t ticket
 }
 
 void WaitingChanges::DropAll(const std::function<void(const Pending&)>& drop) {
-  MutexLock lock(mutex_);
-  for (const Entry& entry : queue_) {
-    if (entry.kind == Kind::kPut) drop(entry.pending);
+  WordMutexLock lock(mutex_);
+  for (; !queue_.empty(); queue_.PopFront()) {
+    if (queue_.front().kind == Kind::kPut) drop(queue_.front().pending);
   }
-  queue_.clear();
-  last_.clear();
 }
 
 }  // namespace gannet

@@ -3,19 +3,21 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
+#include "common/base/word_mutex.h"
 #include "common/layout/key_hash.h"
 #include "server/changes/change_sink.h"
 #include "server/store/pending.h"
 #include "server/store/waiting_keys.h"
+#include "server/writes/stable_queue.h"
+#include "server/writes/value_room.h"
 
 namespace gannet {
 
@@ -27,12 +29,16 @@ namespace gannet {
 // queue's own mutex is taken behind that lock, and held for moments only.
 class WaitingChanges {
  public:
-  enum class Kind : uint8_t { kPut, kDelete, kNothing };
+  // kUpdate: a put over an item without expiry, by a value of the same length. It has no block of
+  // its own. Its key and value are in the room until it is published, and it cannot fail then: the
+  // item stays while a change of its key waits, and other changes of the key wait behind it.
+  enum class Kind : uint8_t { kPut, kDelete, kNothing, kUpdate };
   struct Entry {
     uint64_t ticket = 0;
     uint64_t position = 0;  // that must be safe
+    uint64_t before = 0;    // the last ticket of a key with this entry of WaitingKeys, before this
     KeyHash hash{0};
-    std::string key;
+    std::string key;  // not of an update
     Kind kind = Kind::kNothing;
     uint64_t version = 0;
     Pending pending{};  // of a put
@@ -40,6 +46,11 @@ class WaitingChanges {
     // never, or it does not matter.
     uint64_t decided_until_ms = 0;
     ChangeOrigin origin{};  // the request that it answers
+    // Of an update.
+    uint32_t flags = 0;
+    uint32_t key_bytes = 0;
+    uint32_t value_bytes = 0;
+    uint64_t room = 0;
   };
   // What becomes of the answer to a change that was undone.
   struct Undone {
@@ -59,6 +70,22 @@ class WaitingChanges {
   // Returns its ticket, or nullopt if it was not recorded.
   std::optional<uint64_t> Add(KeyHash hash, const Change& change, const Pending& pending,
                               uint64_t decided_until_ms);
+  // Records an update, and adds it. Returns its ticket, or 0 if it was not recorded: the stream or
+  // the room refuse it, or something else waits for the key. REQUIRES: the key's item has no expiry
+  // and a value of this length.
+  uint64_t AddUpdate(KeyHash hash, const Change& put);
+  // Returns the key of a change, and the put that an update makes.
+  std::string_view KeyOf(const Entry& entry) const {
+    if (entry.kind != Kind::kUpdate) return entry.key;
+    return {room_.At(entry.room), entry.key_bytes};
+  }
+  Change PutOf(const Entry& update) const {
+    const char* const at = room_.At(update.room);
+    return {.version = update.version,
+            .flags = update.flags,
+            .key = {at, update.key_bytes},
+            .value = {at + update.key_bytes, update.value_bytes}};
+  }
   // Adds a refusal that tells of `entry`, of a request of `origin`. Returns its ticket, or nullopt
   // after Fail.
   std::optional<uint64_t> AddRefusal(const Entry& entry, const ChangeOrigin& origin);
@@ -103,6 +130,10 @@ class WaitingChanges {
 
  private:
   uint64_t Push(Entry entry) GANNET_REQUIRES(mutex_);
+  // Gives the last entry of the queue its ticket.
+  uint64_t Enter(Entry* entry) GANNET_REQUIRES(mutex_);
+  const Entry* FindLast(KeyHash hash) const GANNET_REQUIRES(mutex_);
+  bool MayUpdate(KeyHash hash, const Change& put) const GANNET_REQUIRES(mutex_);
   void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
   void RecordUndone(const std::string& key, uint64_t version, ReplyStatus status)
       GANNET_REQUIRES(mutex_);
@@ -110,10 +141,12 @@ class WaitingChanges {
   ChangeRecorder* const recorder_;
   WaitingKeys keys_;
 
-  mutable Mutex mutex_;
-  std::deque<Entry> queue_ GANNET_GUARDED_BY(mutex_);  // in the order of tickets and positions
-  // The last put or deletion that waits, by the key's hash. Entries of a deque do not move.
-  absl::flat_hash_map<uint64_t, const Entry*> last_ GANNET_GUARDED_BY(mutex_);
+  mutable WordMutex mutex_;
+  // In the order of tickets and positions. An entry does not move. The tickets are without gaps.
+  StableQueue<Entry> queue_ GANNET_GUARDED_BY(mutex_);
+  // Pieces are taken and given back under the mutex. Who writes or reads a piece holds its key's
+  // lock.
+  ValueRoom room_;
   uint64_t tickets_ GANNET_GUARDED_BY(mutex_) = 0;  // given so far
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, Undone> undone_ GANNET_GUARDED_BY(mutex_);  // by ticket

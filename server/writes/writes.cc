@@ -28,7 +28,13 @@ Writes::Newest Writes::NewestOf(const Locked& key) const {
     if (waits() && newest.there()) newest.expiry_ms = store_->ItemAt(newest.slot).expiry_ms;
     return newest;
   }
-  Newest newest{.slot = Slot(), .waiting = entry, .collides = entry->key != key.key};
+  Newest newest{.slot = Slot(), .waiting = entry, .collides = waiting_->KeyOf(*entry) != key.key};
+  if (entry->kind == WaitingChanges::Kind::kUpdate) {
+    // It is the same item with another value.
+    if (!newest.collides) newest.slot = key.item.slot;
+    newest.version = entry->version;
+    return newest;
+  }
   const Pending& pending = entry->pending;
   if (entry->kind != WaitingChanges::Kind::kPut) return newest;
   if (pending.expiry_ms != 0 && pending.expiry_ms <= store_->NowMs(key.now_ms)) return newest;
@@ -36,6 +42,12 @@ Writes::Newest Writes::NewestOf(const Locked& key) const {
   newest.version = pending.version;
   newest.expiry_ms = pending.expiry_ms;
   return newest;
+}
+
+Change Writes::ItemOf(const Newest& newest) const {
+  const bool is_update =
+      newest.waiting != nullptr && newest.waiting->kind == WaitingChanges::Kind::kUpdate;
+  return is_update ? waiting_->PutOf(*newest.waiting) : store_->ItemAt(newest.slot);
 }
 
 WriteOutcome Writes::Check(const Locked& key, const Newest& newest,

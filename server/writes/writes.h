@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/base/mutex.h"
+#include "common/base/word_mutex.h"
 #include "common/protocol/message.h"
 #include "server/store/store.h"
 #include "server/store/store_find.h"
@@ -70,6 +71,13 @@ class Writes {
   // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
   Decided Put(std::string_view key, std::string_view value, ItemAttributes attributes,
               const WriteConditions& conditions, uint64_t now_ms);
+  // The fast path of a put that waits: it has no conditions and no expiry, and the key's item can
+  // be updated in place. Returns false, without a side effect, if it is anything else: then Put it.
+  // `flags()` returns the item's flags, and is called once. REQUIRES: waits(); as for
+  // Store::UpdateInPlace. Defined in update.h.
+  template <class Flags>
+  bool Update(const Store::Guess& guess, std::string_view key, std::string_view value,
+              Flags&& flags, const ChangeOrigin& origin, Decided* decided);
   // Puts the item of Store::Reserve. The reservation is used up, whatever the outcome. REQUIRES:
   // `key` is that of Reserve, and nobody writes into the reservation any more.
   Decided CommitPut(const Reservation& reservation, std::string_view key, ItemAttributes attributes,
@@ -146,6 +154,8 @@ class Writes {
   };
 
   Newest NewestOf(const Locked& key) const;
+  // Returns the newest item as the change that made it. REQUIRES: there is one.
+  Change ItemOf(const Newest& newest) const;
   // Returns kOk, or a complete outcome that says why the write is refused.
   WriteOutcome Check(const Locked& key, const Newest& newest,
                      const WriteConditions& conditions) const;
@@ -187,11 +197,12 @@ class Writes {
   bool PublishPut(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
   bool UndoAndPop(const WaitingChanges::Entry& entry, ReplyStatus status)
       GANNET_REQUIRES(publish_mutex_);
+  void PublishUpdate(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
   void PublishDeletion(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
 
   Store* const store_;
   std::unique_ptr<WaitingChanges> waiting_;  // nullptr: writes do not wait
-  Mutex publish_mutex_;                      // taken before a key's lock
+  WordMutex publish_mutex_;                  // taken before a key's lock
 };
 
 }  // namespace gannet

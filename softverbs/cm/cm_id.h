@@ -158,6 +158,7 @@ class CmId : public rdma_cm_id {
   // The REQ, which may have to wait for the listener.
   std::optional<Message> request SV_GUARDED_BY(state_mutex);
   int listener_looks_left SV_GUARDED_BY(state_mutex) = 0;  // for one that is missing
+  int unanswered_dials SV_GUARDED_BY(state_mutex) = 0;     // to another host
   // From RunLater, cancelled by Shutdown.
   std::vector<Loop::Timer> timers SV_GUARDED_BY(state_mutex);
   std::vector<Membership> memberships SV_GUARDED_BY(state_mutex);

@@ -69,7 +69,9 @@ void OnDialed(uint64_t handle, const ibv_gid& host, DialResult result) {
   CmId* id = CmId::Lookup(handle);
   if (id == nullptr || id->state != IdState::kRequestSent || id->link != nullptr) return;
   if (result.error == 0) return SendOn(id, std::make_shared<Link>(std::move(result.socket), host));
-  const bool may_come = result.error == ECONNREFUSED && id->listener_looks_left-- > 0;
+  const bool refused = result.error == ECONNREFUSED || result.error == ECONNRESET;
+  const bool may_come = refused && id->listener_looks_left-- > 0;
+  id->unanswered_dials += result.error == ETIMEDOUT ? 1 : 0;
   const bool again = may_come || result.error == EAGAIN || result.error == ETIMEDOUT;
   if (again) return id->RunLater(kRetryNs, RetryRequest);
   if (result.error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
@@ -79,7 +81,7 @@ void OnDialed(uint64_t handle, const ibv_gid& host, DialResult result) {
 void DialListener(CmId* id, const ibv_gid& host) SV_REQUIRES(state_mutex) {
   const Opening opening = Nic::Get()->remote_links().NewOpening(
       NetKind::kService, id->remote.port(), static_cast<uint32_t>(id->ps));
-  DialHost(host, opening, [handle = id->handle, host](DialResult result) {
+  DialHost(host, opening, id->unanswered_dials, [handle = id->handle, host](DialResult result) {
     OnDialed(handle, host, std::move(result));
   });
 }

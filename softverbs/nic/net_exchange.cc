@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
@@ -20,8 +21,13 @@
 namespace softverbs {
 namespace {
 
-// How long one side waits for all that the other one sends.
-constexpr int64_t kExchangeNs = 2'000'000'000;
+// How long the dialer waits for the Challenge. A stopped process may have accepted the connection,
+// so the first dial does not wait long. Then the wait doubles.
+constexpr int64_t kChallengeNs = 2'000'000'000;
+constexpr int kDoublingsMax = 3;
+// How long each side waits for what comes next. The other side is there: on a host where hundreds
+// of threads wait for a core its answer takes seconds.
+constexpr int64_t kExchangeNs = 16'000'000'000;
 
 std::atomic<int> answers{0};  // unfinished ones; at most kExchangesMax
 
@@ -51,8 +57,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
       keep->OnEvent();
     });
   }
-  void StartTimer() {
-    timer_ = Loop::Get().RunAt(MonotonicNs() + kExchangeNs,
+  void StartTimer(int64_t wait_ns) {
+    Loop::Get().Cancel(std::exchange(timer_, 0));
+    timer_ = Loop::Get().RunAt(MonotonicNs() + wait_ns,
                                [self = shared_from_this()] { self->Fail(ETIMEDOUT); });
   }
   void Stop() {
@@ -111,8 +118,8 @@ class Dial final : public Exchange {
   Dial(UniqueFd socket, const Opening& opening, std::function<void(DialResult)> done)
       : Exchange(std::move(socket)), opening_(opening), done_(std::move(done)) {}
 
-  void Start() {
-    StartTimer();
+  void Start(int dials) {
+    StartTimer(kChallengeNs << std::min(dials, kDoublingsMax));
     Watch(EPOLLOUT);
   }
 
@@ -153,6 +160,7 @@ class Dial final : public Exchange {
     const Proof proof{ProofMac(opening_, challenge_.nonce)};
     if (!SendAll(socket_.get(), &proof, sizeof(proof))) return Fail(ECONNRESET);
     step_ = Step::kWelcome;
+    StartTimer(kExchangeNs);
   }
 
   void OnWelcome() {
@@ -189,7 +197,7 @@ class Answer final : public Exchange {
   ~Answer() override { answers.fetch_sub(1, std::memory_order_relaxed); }
 
   void Start() {
-    StartTimer();
+    StartTimer(kExchangeNs);
     Watch(EPOLLIN);
   }
 
@@ -272,12 +280,13 @@ UniqueFd BeginConnect(const ibv_gid& gid) {
 
 }  // namespace
 
-void DialHost(const ibv_gid& gid, const Opening& opening, std::function<void(DialResult)> done) {
-  Loop::Get().Post([gid, opening = Opening(opening), done = std::move(done)]() mutable {
+void DialHost(const ibv_gid& gid, const Opening& opening, int dials,
+              std::function<void(DialResult)> done) {
+  Loop::Get().Post([gid, opening = Opening(opening), dials, done = std::move(done)]() mutable {
     UniqueFd socket = BeginConnect(gid);
     const bool ready = socket && FillNonce(&opening.nonce);
     if (!ready) return done({errno == 0 ? EIO : errno, UniqueFd(), {}});
-    std::make_shared<Dial>(std::move(socket), opening, std::move(done))->Start();
+    std::make_shared<Dial>(std::move(socket), opening, std::move(done))->Start(dials);
   });
 }
 

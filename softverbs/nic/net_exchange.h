@@ -17,14 +17,17 @@ namespace softverbs {
 struct DialResult {
   // 0, or why there is no connection. ECONNREFUSED: nobody is there. EAGAIN: later. EACCES: another
   // key. EPROTO: no softverbs of this version. ETIMEDOUT: no answer, for example because the
-  // process that accepted is stopped. Otherwise what connect(2) says.
+  // process that accepted is stopped. ECONNRESET: the peer gave up. Otherwise what connect(2) says.
   int error = 0;
   UniqueFd socket;
   Welcome welcome;
 };
 
-// Connects to the host with this GID. Fills in the Opening's nonce. REQUIRES: SOFTVERBS_NET is set.
-void DialHost(const ibv_gid& gid, const Opening& opening, std::function<void(DialResult)> done);
+// Connects to the host with this GID. Fills in the Opening's nonce. `dials` says how many dials
+// before this one got no answer: on busy hosts an answer takes long, so each dial waits longer.
+// REQUIRES: SOFTVERBS_NET is set.
+void DialHost(const ibv_gid& gid, const Opening& opening, int dials,
+              std::function<void(DialResult)> done);
 
 // Who dials: the address that the connection comes from, and what the Opening says.
 struct NetCaller {

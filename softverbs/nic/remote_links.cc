@@ -32,7 +32,7 @@ constexpr int64_t kDialNs = 16'000'000'000;
 constexpr int64_t kDialAgainNs = 50'000'000;
 // Connections whose Opening has not come. Ours send it at once.
 constexpr size_t kNewcomersMax = 1024;
-constexpr int64_t kNewcomerNs = 2'000'000'000;
+constexpr int64_t kNewcomerNs = 16'000'000'000;
 // The kernel keeps no more unsent bytes of a link than this, so that packets do not grow old there.
 constexpr int kUnsentMax = 128 * 1024;
 
@@ -158,23 +158,26 @@ std::shared_ptr<Link> RemoteLinks::Get(const ibv_gid& gid, uint32_t slot) {
   return link;
 }
 
-bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening) {
+bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening,
+                            int* dials) {
   *opening = NewOpening(NetKind::kLink, peer.second, 0);
   const LockGuard guard(mutex_);
   const auto found = entries_.find(peer);
   if (found == entries_.end() || found->second.link != link) return false;
   if (link->state() != Link::State::kConnecting) return false;
   found->second.dial = opening->dial;
+  *dials = found->second.unanswered;
   return true;
 }
 
 void RemoteLinks::Dial(const Peer& peer, const std::shared_ptr<Link>& link) {
   if (peer == Own()) return LinkToSelf(link);
   Opening opening;
-  if (!BeginDial(peer, link, &opening)) return;
+  int dials;
+  if (!BeginDial(peer, link, &opening, &dials)) return;
   ibv_gid gid;
   std::copy(peer.first.begin(), peer.first.end(), std::begin(gid.raw));
-  DialHost(gid, opening, [this, peer, link, dial = opening.dial](DialResult result) {
+  DialHost(gid, opening, dials, [this, peer, link, dial = opening.dial](DialResult result) {
     OnDialed(peer, link, dial, std::move(result));
   });
 }
@@ -202,7 +205,9 @@ void RemoteLinks::OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, 
     entry.dial = 0;
     entry.incarnation = result.welcome.incarnation;
     entry.dialed = result.welcome.dialed;
-    const bool may_come = result.error == EAGAIN || result.error == ETIMEDOUT;
+    entry.unanswered += result.error == ETIMEDOUT ? 1 : 0;
+    const bool may_come =
+        result.error == EAGAIN || result.error == ETIMEDOUT || result.error == ECONNRESET;
     again = may_come && MonotonicNs() < entry.give_up_ns;
   }
   if (again) return DialLater(peer, link);

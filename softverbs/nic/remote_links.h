@@ -67,6 +67,7 @@ class RemoteLinks {
     uint64_t dialed = 0;       // the peer's dials up to this one are older than the link
     uint64_t dial = 0;         // ours, while it is under way
     int64_t give_up_ns = 0;    // when not to dial again
+    int unanswered = 0;        // dials
   };
 
   static Peer ToPeer(const ibv_gid& gid, uint32_t slot);
@@ -77,7 +78,8 @@ class RemoteLinks {
   // For SOFTVERBS_NET_SELF.
   void LinkToSelf(const std::shared_ptr<Link>& link);
   void DialLater(const Peer& peer, const std::shared_ptr<Link>& link);
-  bool BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening);
+  // Returns false if nobody needs the link any more. Fills in DialHost's arguments.
+  bool BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening, int* dials);
   void OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, uint64_t dial,
                 DialResult result);
   void OnListener();

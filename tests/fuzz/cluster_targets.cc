@@ -1,14 +1,17 @@
-// What comes of etcd: its answers, and what lies in it.
+// What comes of etcd: its answers, and what lies in it. And what servers tell of it.
 
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <string>
 #include <string_view>
 
+#include "common/base/hash.h"
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/etcd/etcd_error.h"
 #include "common/etcd/etcd_messages.h"
+#include "common/protocol/partition_map.h"
 #include "tests/fuzz/fuzz_targets.h"
 
 namespace gannet::fuzz {
@@ -77,6 +80,22 @@ void ClusterConfigBytes(std::span<const std::byte> bytes) {
   if (const auto key = ParseClusterKey("c", text)) {
     Require(key->kind == ClusterKey::Kind::kConfig || IsClusterName(key->name), "an odd name");
   }
+}
+
+// The checksum would refuse nearly all bytes, so they get the right one.
+void PartitionMapBytes(std::span<const std::byte> bytes) {
+  std::string text(TextOf(bytes));
+  if (text.size() > sizeof(uint64_t)) {
+    const uint64_t checksum =
+        Xxh3Unseeded(text.data() + sizeof(checksum), text.size() - sizeof(checksum));
+    std::memcpy(text.data(), &checksum, sizeof(checksum));
+  }
+  const auto map = DecodePartitionMap(text);
+  if (!map) return;
+  for (const uint16_t group : map->partitions) {
+    Require(group < map->groups.size(), "a partition of a group that is none");
+  }
+  Require(EncodePartitionMap(*map) == text, "a map that has other bytes");
 }
 
 }  // namespace gannet::fuzz

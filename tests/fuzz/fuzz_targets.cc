@@ -241,7 +241,8 @@ void AuthFileBytes(std::span<const std::byte> bytes) {
       again += kDigits[static_cast<uint8_t>(c) >> 4];
       again += kDigits[static_cast<uint8_t>(c) & 15];
     }
-    again += key.read_only ? " read\n" : "\n";
+    if (key.read_only) again += key.replica ? " replica" : " read";
+    again += "\n";
   }
   const auto same = ParseAuthKeys(again, "again");
   Require(same.ok() && *same == *keys, "keys that are not the file's");

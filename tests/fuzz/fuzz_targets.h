@@ -47,6 +47,7 @@ void NetStreamBytes(std::span<const std::byte> bytes);
 void EtcdAnswerBytes(std::span<const std::byte> bytes);
 // What lies in etcd of a cluster.
 void ClusterConfigBytes(std::span<const std::byte> bytes);
+void PartitionMapBytes(std::span<const std::byte> bytes);
 
 struct Target {
   const char* name;
@@ -72,6 +73,7 @@ inline constexpr Target kTargets[] = {
     {"net_stream", NetStreamBytes},
     {"etcd_answer", EtcdAnswerBytes},
     {"cluster_config", ClusterConfigBytes},
+    {"partition_map", PartitionMapBytes},
 };
 
 }  // namespace gannet::fuzz

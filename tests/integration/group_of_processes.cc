@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -18,7 +19,8 @@ int IndexOf(const std::string& node) { return node.at(1) - '1'; }
 
 }  // namespace
 
-GroupOfProcesses::GroupOfProcesses(int lease_ms) : caller_(etcd_.Urls()) {
+GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag)
+    : caller_(etcd_.Urls()) {
   const nlohmann::json config = {
       {"format", 1}, {"groups", {"g1"}}, {"partitions", std::vector<int>(1024, 0)}};
   const nlohmann::json group = {{"history", "00000000000000ff"},
@@ -32,8 +34,10 @@ GroupOfProcesses::GroupOfProcesses(int lease_ms) : caller_(etcd_.Urls()) {
   caller_.Put("/gannet/c/config", config.dump());
   caller_.Put(kRegister, group.dump());
   for (int i = 0; i < kMembers; ++i) {
-    members_.push_back(std::make_unique<ServerProcess>(std::vector<std::string>{
-        "--cluster=c", "--etcd=" + etcd_.Url(0), absl::StrCat("--name=n", i + 1)}));
+    std::vector<std::string> flags = {"--cluster=c", "--etcd=" + etcd_.Url(0),
+                                      absl::StrCat("--name=n", i + 1)};
+    if (flag) flags.push_back(flag(i));
+    members_.push_back(std::make_unique<ServerProcess>(std::move(flags)));
   }
 }
 
@@ -75,6 +79,25 @@ GroupOfProcesses::Register GroupOfProcesses::AwaitAllInSync(uint64_t epoch_min) 
     now = Read();
   }
   return now;
+}
+
+void GroupOfProcesses::AwaitAnnouncedAgain(int i) {
+  const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
+  const auto again = [&] {
+    const auto node = caller_.Range(absl::StrCat("/gannet/c/nodes/n", i + 1));
+    const auto group = caller_.Range(kRegister);
+    if (!node.ok() || node->items.empty() || !group.ok() || group->items.empty()) return false;
+    const auto parsed = nlohmann::json::parse(node->items[0].value, nullptr, false);
+    const std::string incarnation = parsed["incarnation"].get<std::string>();
+    return group->items[0].value.find(incarnation) == std::string::npos;
+  };
+  while (!again()) {
+    if (std::chrono::steady_clock::now() > give_up) {
+      ADD_FAILURE() << "n" << i + 1 << " is not announced";
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
 }
 
 }  // namespace gannet

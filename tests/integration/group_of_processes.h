@@ -2,6 +2,7 @@
 #define GANNET_TESTS_INTEGRATION_GROUP_OF_PROCESSES_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,8 +25,9 @@ class GroupOfProcesses {
     std::vector<int> in_sync;
   };
 
-  // Starts all of it. Returns before the members are in sync.
-  explicit GroupOfProcesses(int lease_ms);
+  // Starts all of it. Returns before the members are in sync. `flag` returns one more flag for a
+  // member.
+  explicit GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag = {});
 
   // "cluster:HOST:PORT,...", with all members.
   std::string Endpoint() const;
@@ -34,6 +36,10 @@ class GroupOfProcesses {
   // returns what the register says then, if that takes so long that something hangs.
   Register AwaitAllInSync(uint64_t epoch_min = 1);
 
+  // Waits until a member's process that was started again has told etcd of itself.
+  void AwaitAnnouncedAgain(int i);
+
+  std::string EtcdUrl() const { return etcd_.Url(0); }
   ServerProcess& member(int i) { return *members_[i]; }
   test_support::ChildProcess& etcd() { return etcd_.process(0); }
   // What a member's process has logged since it was started.

@@ -415,6 +415,24 @@ class Store(unittest.TestCase):
         # 20,000 GETs. The two calls of stats are requests, and so are heartbeats.
         self.assertLess(after - before, 100)
 
+    def test_commands_that_want_no_value_read_none(self):
+        value = b"x" * (16 << 20)
+        writer = redis.Redis(port=port)
+        self.addCleanup(writer.close)
+        self.addCleanup(writer.delete, "long")
+        writer.set("long", value)
+        fresh, words = start("gannet-proxy", f"--server={endpoint}", "--device=soft", "--listen=127.0.0.1:0")
+        self.addCleanup(stop, fresh)
+        client = redis.Redis(port=int(words[1].rsplit(":", 1)[1]))
+        self.addCleanup(client.close)
+        self.assertEqual(client.exists("absent"), 0)
+        before = proxy_memory.resident(fresh.pid, "VmHWM")
+        answers = (client.exists("long", "absent", "long"), client.strlen("long"), client.type("long"), client.ttl("long"),
+                   client.touch("long"))
+        self.assertEqual(answers, (2, len(value), b"string", -1, 1))
+        # A value that is READ lies in the proxy's memory.
+        self.assertLess(proxy_memory.resident(fresh.pid, "VmHWM") - before, len(value) // 2)
+
     def test_many_connections_at_once(self):
         def work(number):
             client = redis.Redis(port=port)

@@ -40,6 +40,12 @@ uint8_t LeaseModel::Left(const State& state) const {
   return kLease - (rules_.counts_all ? oldest : newest);
 }
 
+uint8_t LeaseModel::Told(const State& state) const {
+  const bool is_short = state.hand_over == HandOver::kShort && rules_.grants_short;
+  if (state.hand_over > HandOver::kShort) return 0;
+  return is_short ? std::min(Left(state), kShortLease) : Left(state);
+}
+
 void LeaseModel::Next(const State& state, const Emit& emit) const {
   State next = state;
   for (Backup& backup : next.backups) {
@@ -50,7 +56,9 @@ void LeaseModel::Next(const State& state, const Emit& emit) const {
     }
   }
   if (state.ask != Message::kNone) next.ask_age = Older(state.ask_age, state.client_rate, kLease);
-  if (state.hand_over == HandOver::kWaits) next.waited = Older(state.waited, state.rate, kLease);
+  if (state.hand_over == HandOver::kShort || state.hand_over == HandOver::kWaits) {
+    next.waited = Older(state.waited, state.rate, kLease);
+  }
   next.client_lease -= std::min(state.client_lease, state.client_rate);
   emit("time passes", next);
   for (int i = 0; i < kBackups; ++i) {
@@ -109,13 +117,18 @@ void LeaseModel::JoinSteps(const State& state, const Emit& emit) const {
 void LeaseModel::HandOverSteps(const State& state, const Emit& emit) const {
   State next = state;
   if (state.hand_over == HandOver::kNone) {
+    next.hand_over = HandOver::kShort;
+    return emit("the primary grants short leases only", next);
+  }
+  next.waited = 0;
+  if (state.hand_over == HandOver::kShort) {
+    if (state.waited < kLease && rules_.waits_for_long) return;
     next.hand_over = HandOver::kWaits;
     return emit("the primary stops for a hand-over", next);
   }
-  const bool waited = state.waited >= kLease || !rules_.waits_to_hand_over;
+  const bool waited = state.waited >= kShortLease || !rules_.waits_to_hand_over;
   if (state.hand_over == HandOver::kNamed || !waited) return;
   next.hand_over = HandOver::kNamed;
-  next.waited = 0;
   next.deposed = 1;
   emit("the successor is named, and fences the primary", next);
 }
@@ -162,16 +175,16 @@ void LeaseModel::ClientSteps(const State& state, const Emit& emit) const {
       if (rules_.client_from_ask) left -= state.ask_age;
       next.client_lease = static_cast<uint8_t>(std::max<int>(state.client_lease, left));
       emit("a client has a lease", next);
-    } else if (Left(state) > 0 && state.hand_over == HandOver::kNone) {
+    } else if (Told(state) > 0) {
       next = state;
       next.ask = Message::kReply;
-      next.ask_left = Left(state);
+      next.ask_left = Told(state);
       emit("the primary says what is left of its lease", next);
     }
   }
   next = state;
   if (state.reply == Reply::kNone) {
-    if (state.hand_over != HandOver::kNone) return;
+    if (state.hand_over > HandOver::kShort) return;
     // What it says may be out of date as soon as there is another primary.
     next.reply = state.deposed ? Reply::kOutOfDate : Reply::kRight;
     return emit("the primary answers a request", next);

@@ -13,8 +13,8 @@ namespace gannet::model {
 // newest beacon that all members in sync answered. A backup that heard nothing for G fences the
 // primary, and takes over. A client asks the primary how much of its lease is left, and believes
 // what it polls meanwhile. Messages may be late or lost, and everybody may stop at any time. For a
-// hand-over, the primary stops granting leases, waits, and names a backup its successor. That one
-// fences it at once.
+// hand-over, the primary grants short leases for L, stops granting them, waits until they are over,
+// and names a backup its successor. That one fences it at once.
 //
 // Each clock advances by kSlow or by kFast while kReal units of real time pass: the bound on rates
 // is a quarter, far more than that of a real clock, so that few steps show what goes wrong.
@@ -28,7 +28,9 @@ struct LeaseRules {
   bool looks_after_poll = true;  // at its clock, before it counts a completion; or before it polls
   bool client_from_ask = true;   // a client counts from when it asked; or from the answer
   bool client_deducts = true;    // as its clock may be slow, and the primary's may be fast
-  bool waits_to_hand_over = true;     // for L, by its own clock
+  bool grants_short = true;           // for L, by its own clock, before it stops
+  bool waits_for_long = true;         // or it stops at once
+  bool waits_to_hand_over = true;     // for a short lease, when it has stopped
   bool commits_before_naming = true;  // and nothing once it has sent the transaction
   bool replies_under_lease = true;    // or a client believes replies at any time
   uint8_t grace = 20;                 // G
@@ -47,12 +49,13 @@ class LeaseModel {
   static constexpr uint8_t kFast = 5;
   static constexpr uint8_t kReal = 4;
   static constexpr uint8_t kLease = 12;  // L
+  static constexpr uint8_t kShortLease = 5;  // those before a hand-over
   // The shortest G that is right: L on a slow clock, measured by a fast one.
   static constexpr uint8_t kGraceMin = kLease * kFast / kSlow;
   static constexpr int kBackups = 2;
   enum class Message : uint8_t { kNone, kRequest, kReply };
   enum class Commit : uint8_t { kNone, kPolled, kPolledTooLate, kLooked };
-  enum class HandOver : uint8_t { kNone, kWaits, kNamed };
+  enum class HandOver : uint8_t { kNone, kShort, kWaits, kNamed };
   enum class Reply : uint8_t { kNone, kRight, kOutOfDate };
 
   struct Backup {
@@ -77,7 +80,7 @@ class LeaseModel {
     uint8_t client_lease;  // what is left, by the client's clock
     Reply reply;
     HandOver hand_over;
-    uint8_t waited;  // since it stopped, by the primary's clock
+    uint8_t waited;  // in this step of the hand-over, by the primary's clock
     uint8_t wrong;
   };
 
@@ -99,6 +102,8 @@ class LeaseModel {
   void ClientSteps(const State& state, const Emit& emit) const;
   // What is left of the primary's lease; 0: it is over.
   uint8_t Left(const State& state) const;
+  // What clients are told of it.
+  uint8_t Told(const State& state) const;
 
   const LeaseRules rules_;
   const LeaseScenario scenario_;

@@ -53,6 +53,10 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{
             "client does not deduct for the rates", {.client_deducts = false}, {.hand_over = true}},
         Variant{"hand-over without a wait", {.waits_to_hand_over = false}, {.hand_over = true}},
+        Variant{"hand-over without short leases", {.grants_short = false}, {.hand_over = true}},
+        Variant{"hand-over that does not wait until no longer lease is valid",
+                {.waits_for_long = false},
+                {.hand_over = true}},
         Variant{"hand-over, and commits after it",
                 {.commits_before_naming = false},
                 {.client = false, .hand_over = true}},

@@ -7,7 +7,8 @@
   2. pip installs it into an empty virtual environment, without a network.
   3. `python -m gannet.server` starts a server, `gannet.Client` and `kvcli` use it: none of them maps a library that is
      neither the wheel's, nor Python's, nor one that every Linux has. The machine's own copies are hidden from them.
-  4. What goes wrong is said by the program that it went wrong in.
+  4. The wheel's servers are a group, with the machine's etcd, and a client goes on with the next primary.
+  5. What goes wrong is said by the program that it went wrong in.
 """
 
 import argparse
@@ -23,6 +24,10 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(SOURCE, "tools", "cluster"))
+import local_cluster  # noqa: E402
 
 START_SECONDS = 120  # until something that should happen at once counts as hung
 # What every Linux of a manylinux wheel has.
@@ -198,11 +203,43 @@ def check_use(environment):
     environment.run("python", "-c", TYPES)
 
 
+# Reads a line when its primary is dead.
+GROUP_CLIENT = """
+import sys, gannet
+with gannet.Client(sys.argv[1], deadline=60, connect_timeout=60) as client:
+    client.put("key", "value")
+    print("stored", flush=True)
+    sys.stdin.readline()
+    assert client.get("key") == b"value"
+    client.put("key", "newer")
+"""
+
+
+def check_group(environment):
+    with tempfile.TemporaryDirectory() as folder:
+        group = local_cluster.LocalCluster(
+            argparse.Namespace(build=environment.path, nodes=2, etcd=1, memory="64M", lease_ms=1000), folder)
+        try:
+            group.start_etcd()
+            group.start_servers()
+            client = subprocess.Popen([f"{environment.path}/bin/python", "-c", GROUP_CLIENT, group.endpoint()], text=True,
+                                      env=environment.variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            check(client.stdout.readline() == "stored\n", "a client of a group stores nothing")
+            group.processes[group.primary()].kill()
+            client.communicate("go on\n", timeout=START_SECONDS)
+            check(client.returncode == 0, f"a client whose primary died ends with {client.returncode}")
+        finally:
+            group.stop()
+
+
 def check_errors(environment):
     said = environment.run("kvserver", "--nonsense", code=2)
     check("nonsense" in said and "Traceback" not in said, f"of a wrong flag: {said}")
     said = environment.run("python", "-m", "gannet.server", "--memory=much", code=2)
     check("much" in said and "Traceback" not in said, f"of a wrong value: {said}")
+    said = environment.run("python", "-m", "gannet.server", "--cluster=c", "--etcd=http://127.0.0.1:1", "--name=n1",
+                           "--listen=127.0.0.1:0", "--memory=64M", code=1)
+    check("etcd gives no answer" in said and "Traceback" not in said, f"of no etcd: {said}")
     said = environment.run("kvcli", "--server=127.0.0.1:1", "--deadline_ms=300", "get", "key", code=3)
     check("Traceback" not in said and "127.0.0.1:1" in said, f"of no server: {said}")
     version = environment.run("python", "-c", "import gannet; print(gannet.__version__)").strip()
@@ -263,6 +300,7 @@ def main():
     if arguments.installed:
         environment = Environment(arguments.installed)
         check_use(environment)
+        check_group(environment)
         check_errors(environment)
         check_device_without_libraries(environment)
         return

@@ -4,7 +4,7 @@
 Installs LMCache, SGLang and vLLM into FOLDER, with PyTorch for the CPU, unless they are there. Then runs
 `lmcache bench l2` with gannet.lmcache against a kvserver of the build, which fails unless every key was stored,
 found and loaded; and the tests of gannet.sglang and gannet.vllm with SGLang's and vLLM's own classes, loaded by
-their own factories.
+their own factories, the latter also under vLLM's own manager of tiers.
 """
 
 import json
@@ -52,7 +52,7 @@ def main(build, folder, python="python3"):
 
 
 def with_their_classes(build, programs):
-    for test in ("sglang_test", "vllm_test"):
+    for test in ("sglang_test", "vllm_test", "vllm_manager"):
         ran = subprocess.run([os.path.join(build, "bin", "softverbs-run"), os.path.join(programs, "python"), "-B", "-m", "unittest", test],
                              env={**os.environ, "GANNET_CONNECTORS": "1"}, cwd=os.path.dirname(os.path.abspath(__file__)), timeout=600)
         if ran.returncode:

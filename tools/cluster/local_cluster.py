@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Runs a whole cluster on this machine: etcd, and one group of kvservers on softverbs.
+"""Runs a whole cluster on this machine: etcd, and groups of kvservers on softverbs.
 
-    local_cluster.py --build DIR [--nodes 3] [--etcd 1|3] [--memory 256M] [--lease_ms 2000] [COMMAND ...]
+    local_cluster.py --build DIR [--groups 1] [--nodes 3] [--etcd 1|3] [--memory 256M] [--lease_ms 2000] [COMMAND ...]
 
 Prints where everything is, and runs until Ctrl-C. With a COMMAND, runs that instead, and exits with
-its code; GANNET_SERVER in its environment names the group, ETCD the URLs. All processes end with this
+its code; GANNET_SERVER in its environment names the cluster, ETCD the URLs. All processes end with this
 one, and what they wrote goes with them.
 """
 
@@ -23,7 +23,7 @@ import time
 import urllib.error
 import urllib.request
 
-CLUSTER, GROUP = "c", "g1"
+CLUSTER = "c"
 START_S = 60  # no start takes so long, however slow the machine is
 STOP_S = 20
 PR_SET_PDEATHSIG = 1
@@ -54,6 +54,7 @@ class LocalCluster:
         self.processes = {}  # by name
         self.urls = []
         self.addresses = []
+        self.address_of = {}  # of each server
 
     def log_of(self, name):
         return os.path.join(self.folder, name + ".log")
@@ -106,8 +107,10 @@ class LocalCluster:
         self.fail(name, "does not become healthy")
 
     def start_servers(self):
-        names = [f"n{i + 1}" for i in range(self.options.nodes)]
-        made = self.kvcli("init", f"--group={GROUP}:" + ",".join(names),
+        each = self.options.nodes
+        names = [f"n{i + 1}" for i in range(self.options.groups * each)]
+        groups = [names[i:i + each] for i in range(0, len(names), each)]
+        made = self.kvcli("init", *(f"--group=g{i + 1}:" + ",".join(group) for i, group in enumerate(groups)),
                           f"--lease_ms={self.options.lease_ms}")
         if made.returncode != 0:
             raise Failed(made.stderr)
@@ -116,8 +119,11 @@ class LocalCluster:
         self.await_in_sync(names)
 
     def start_server(self, name):
-        address = f"127.0.0.1:{free_ports(1)[0]}"
-        self.addresses.append(address)
+        """Where it was, if it ran before."""
+        if name not in self.address_of:
+            self.address_of[name] = f"127.0.0.1:{free_ports(1)[0]}"
+            self.addresses.append(self.address_of[name])
+        address = self.address_of[name]
         self.start(name, [f"{self.options.build}/bin/kvserver", "--device=soft", "--cluster=" + CLUSTER,
                           "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address,
                           "--memory=" + self.options.memory])
@@ -129,12 +135,15 @@ class LocalCluster:
                 if self.processes[name].poll() is not None:
                     self.fail(name, "ended")
             status = self.kvcli("status", "--json")
-            in_sync = json.loads(status.stdout)["groups"][0]["in_sync"]
+            in_sync = [name for group in json.loads(status.stdout)["groups"] for name in group["in_sync"]]
             if sorted(in_sync) == sorted(names):
                 return
             if time.monotonic() > end:
                 self.fail(next(n for n in names if n not in in_sync), "does not get in sync")
             time.sleep(0.1)
+
+    def primary(self):
+        return json.loads(self.kvcli("status", "--json").stdout)["groups"][0]["primary"]
 
     def endpoint(self):
         return "cluster:" + ",".join(self.addresses)
@@ -149,7 +158,7 @@ class LocalCluster:
         lines += ["", "to try, in another terminal:",
                   f"  {bin_folder}/kvcli --device=soft --server={self.endpoint()} put greeting hello",
                   f"  {bin_folder}/kvcli cluster status --etcd={etcd} --cluster={CLUSTER}",
-                  f"  {bin_folder}/kvcli cluster handover {GROUP} n2 --etcd={etcd} --cluster={CLUSTER}",
+                  f"  {bin_folder}/kvcli cluster handover g1 n2 --etcd={etcd} --cluster={CLUSTER}",
                   f"  kill -9 {self.processes['n1'].pid}    and then status again",
                   "", "Ctrl-C ends all of it."]
         print("\n".join(lines), flush=True)
@@ -171,7 +180,8 @@ class LocalCluster:
 def parse():
     parser = argparse.ArgumentParser(prog="./dev cluster", description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--build", required=True, help=argparse.SUPPRESS)
-    parser.add_argument("--nodes", type=int, default=3, help="kvservers (3)")
+    parser.add_argument("--groups", type=int, default=1, help="groups, each with a part of the keys (1)")
+    parser.add_argument("--nodes", type=int, default=3, help="kvservers of each group (3)")
     parser.add_argument("--etcd", type=int, default=1, choices=(1, 3), help="processes of etcd (1)")
     parser.add_argument("--memory", default="256M", help="of each kvserver (256M)")
     # Longer than kvcli's default: a busy machine may stop a process for longer than that.
@@ -181,6 +191,8 @@ def parse():
     options.build = os.path.abspath(options.build)
     if not 1 <= options.nodes <= 16:
         parser.error("--nodes is 1 to 16")
+    if not 1 <= options.groups <= 16:
+        parser.error("--groups is 1 to 16")
     return options
 
 

@@ -71,8 +71,8 @@ absl::Status CheckOptions(const ClusterCommand& command) {
   if (init && command.groups.empty()) return Wrong("init needs --group=GROUP:NODE,NODE...");
   const bool has_terms =
       !command.groups.empty() || command.lease_ms || command.min_copies || command.ring_bytes;
-  if (!init && has_terms) {
-    return Wrong("--group, --lease_ms, --min_copies and --ring_bytes are for init");
+  if (!init && (has_terms || command.if_missing)) {
+    return Wrong("--group, --lease_ms, --min_copies, --ring_bytes and --if_missing are for init");
   }
   const bool force = command.action == Action::kForce;
   if (!force && (!command.from.empty() || command.lose_data)) {

@@ -30,6 +30,7 @@ struct ClusterCommand {
   std::optional<uint32_t> lease_ms;    // init
   std::optional<uint32_t> min_copies;  // init
   std::optional<uint64_t> ring_bytes;  // init
+  bool if_missing = false;             // init: a cluster that is there is no error
   std::string from;                    // force: the node whose items are kept
   bool lose_data = false;              // force
 };

@@ -63,6 +63,13 @@ const NodeInfo* InfoInSync(const ClusterState& state, const GroupConfig& config,
   return info->second.incarnation == member->incarnation ? &info->second : nullptr;
 }
 
+// Returns what the disk of a node has, if its newest process is not in sync; 0: nothing is known.
+uint64_t KeptBy(const ClusterState& state, const GroupConfig& config, const std::string& node) {
+  const auto info = state.nodes.find(node);
+  if (info == state.nodes.end() || InfoInSync(state, config, node) != nullptr) return 0;
+  return info->second.applied;
+}
+
 // Of a member, as status shows it.
 struct MemberView {
   std::string name;
@@ -70,6 +77,7 @@ struct MemberView {
   std::optional<std::string> address;
   std::optional<uint64_t> applied;
   std::optional<uint64_t> lag_bytes;
+  std::optional<uint64_t> kept;
 };
 
 MemberView ViewOf(const ClusterState& state, const GroupConfig& config, const std::string& node) {
@@ -80,6 +88,7 @@ MemberView ViewOf(const ClusterState& state, const GroupConfig& config, const st
     view.address = info->second.address;
   }
   if (const NodeInfo* info = InfoInSync(state, config, node)) view.applied = info->applied;
+  if (const uint64_t kept = KeptBy(state, config, node)) view.kept = kept;
   const NodeInfo* leader = InfoInSync(state, config, config.primary.node);
   // What the primary said may be older than what the backup said. Then nothing is known.
   if (view.applied && leader != nullptr && leader->applied >= *view.applied) {
@@ -189,6 +198,7 @@ std::string StatusText(const ClusterState& state) {
       absl::StrAppendFormat(&text, "  %-12s %-8s %-22s", view.name, view.role,
                             view.address.value_or("-"));
       if (view.applied) absl::StrAppendFormat(&text, " applied %u", *view.applied);
+      if (view.kept) absl::StrAppendFormat(&text, " not in sync, kept %u", *view.kept);
       if (view.lag_bytes && view.role == "backup")
         absl::StrAppendFormat(&text, ", %u bytes behind", *view.lag_bytes);
       text += '\n';
@@ -214,6 +224,7 @@ Json StatusJson(const ClusterState& state) {
                          {"address", or_null(view.address)},
                          {"applied", or_null(view.applied)},
                          {"lag_bytes", or_null(view.lag_bytes)},
+                         {"kept", or_null(view.kept)},
                          // Records are not counted: LSNs are bytes of the stream.
                          {"lag_records", view.lag_bytes == 0 ? Json(0) : Json(nullptr)}});
     }
@@ -235,16 +246,23 @@ std::string LossText(const ClusterState& state, const std::string& group, const 
   const GroupConfig& config = state.groups.at(group).config;
   const NodeInfo* own = InfoInSync(state, config, node);
   std::string text;
-  if (own == nullptr) {
-    absl::StrAppend(&text, node, " was not in sync: it may have none of the group's items\n");
-  } else {
+  const uint64_t kept = KeptBy(state, config, node);
+  if (own != nullptr) {
     absl::StrAppend(&text, node, " said that it had applied LSN ", own->applied, "\n");
+  } else if (kept != 0) {
+    absl::StrAppend(&text, node, " is not in sync. If it runs, its disk has all up to LSN ", kept,
+                    "\n");
+  } else {
+    absl::StrAppend(&text, node, " was not in sync: it may have none of the group's items\n");
   }
   for (const GroupMember& member : config.in_sync) {
     if (member.node == node) continue;
     const NodeInfo* info = InfoInSync(state, config, member.node);
+    const uint64_t others = KeptBy(state, config, member.node);
     absl::StrAppend(&text, "lost: what only ", member.node, " has",
-                    info != nullptr ? absl::StrCat(", which had applied LSN ", info->applied) : "",
+                    info != nullptr ? absl::StrCat(", which had applied LSN ", info->applied)
+                    : others != 0   ? absl::StrCat(", whose disk has LSN ", others)
+                                    : "",
                     "\n");
   }
   return text;

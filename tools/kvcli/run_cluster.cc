@@ -135,6 +135,11 @@ absl::Status Run::Init() {
   cluster.ring_bytes = command_.ring_bytes.value_or(cluster.ring_bytes);
   GANNET_ASSIGN_OR_RETURN(const EtcdTxn txn, CreateClusterTxn(cluster, Random64));
   const EtcdTxnResult result = session_.Txn(txn);
+  if (result.outcome == Outcome::kRefused && command_.if_missing) {
+    Answer(absl::StrCat("etcd has the cluster ", command_.cluster, " already\n"),
+           {{"cluster", command_.cluster}, {"made", false}});
+    return absl::OkStatus();
+  }
   if (result.outcome == Outcome::kRefused) {
     return absl::AlreadyExistsError(
         absl::StrCat("etcd has a cluster ", command_.cluster, " already; nothing was changed"));

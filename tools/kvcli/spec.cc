@@ -135,14 +135,15 @@ constexpr std::array<Spec, 36> kSpecs = {{
      "Exit code 1: warnings. 3: errors.\n"},
     {Verb::kCluster, "cluster",
      "ACTION [GROUP] [NODE] [--etcd=URL] [--cluster=NAME] [--group=GROUP:NODES] [--lease_ms=N] "
-     "[--min_copies=N] [--ring_bytes=N] [--from=NODE] [--lose-data] [--wait=TIME] "
+     "[--min_copies=N] [--ring_bytes=N] [--if_missing] [--from=NODE] [--lose-data] [--wait=TIME] "
      "[--etcd_ca_file=FILE]",
      "make a cluster of groups of servers, show it, and change it",
      "All need --etcd=URL[,URL...] and --cluster=NAME. Needs no server.\n"
      "  init --group=G:N1,N2,...  make a cluster; --group may be given again. --lease_ms (600): "
      "of\n"
      "                            the primary; --min_copies (1): with fewer members in sync, no\n"
-     "                            write is taken; --ring_bytes (16777216): of each backup's ring\n"
+     "                            write is taken; --ring_bytes (16777216): of each backup's ring;\n"
+     "                            --if_missing: change nothing if etcd has the cluster\n"
      "  status                    show groups and members\n"
      "  handover G N              have the primary hand over to N, and wait for it (10s, or "
      "--wait)\n"

@@ -43,6 +43,7 @@ enum class OpType : uint8_t {
   kSlowLog,
   kExists,
   kGetIfChanged,
+  kMap,  // the library's own
 };
 
 // One finished operation. `code` is absl::StatusCode::kOk also for a miss; `found` tells.

@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include "client/api/connect_engine.h"
 #include "client/api/driver.h"
 #include "tests/client/engine/engine_run.h"
 #include "tests/support/server_process.h"

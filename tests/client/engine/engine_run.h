@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/api/connect_engine.h"
 #include "client/api/requests.h"
 #include "client/engine/engine.h"
 #include "common/base/clock.h"

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "client/api/connect_engine.h"
 #include "client/api/driver.h"
 #include "common/layout/large_proof.h"
 #include "tests/client/engine/engine_run.h"

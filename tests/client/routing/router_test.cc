@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/routing/endpoint.h"
+#include "common/protocol/partition_map.h"
 
 namespace gannet {
 namespace {
@@ -192,6 +193,26 @@ TEST(RouterTest, AListOfOneServerIsAlwaysTheSame) {
   EXPECT_NE(hash, 0u);
   EXPECT_EQ(Make({"10.0.0.1:7471"}).set_hash(), hash);
   EXPECT_NE(Make({"a@10.0.0.1:1", "b@10.0.0.1:2"}).set_hash(), hash);
+}
+
+TEST(RouterTest, AClustersMapSaysWhichGroupHasAKey) {
+  std::vector<uint16_t> partitions(kPartitions, 1);
+  partitions[PartitionOf("here")] = 0;
+  auto router = Router::Create(
+      {{"cluster:a:1", "g1", "10.0.0.1:1"}, {"cluster:b:1", "g2", "10.0.0.2:1"}}, partitions);
+  ASSERT_TRUE(router.ok()) << router.status();
+  EXPECT_TRUE(router->status().ok()) << "names are known without any server";
+  EXPECT_EQ(router->ServerOf("here"), 0u);
+  EXPECT_EQ(router->ServerOf("there"), 1u);
+  // What a member calls itself, or its group, moves no key.
+  const uint64_t hash = router->set_hash();
+  const auto moved = router->OnName(0, "group-0123456789abcdef");
+  ASSERT_TRUE(moved.ok()) << moved.status();
+  EXPECT_FALSE(*moved);
+  EXPECT_EQ(router->NameOf(0), "g1");
+  EXPECT_EQ(router->ServerOf("here"), 0u);
+  EXPECT_EQ(router->set_hash(), hash);
+  EXPECT_NE(hash, 0u);
 }
 
 }  // namespace

@@ -63,6 +63,20 @@ TEST_F(PrimaryLeaseWatchTest, ABusySessionAsksHalfALeaseBeforeTheEnd) {
   EXPECT_FALSE(watch_.AskDue(due_ns + kLeft / 8, true));
 }
 
+// Before a hand-over all leases are short. A longer one that was told before still holds.
+TEST_F(PrimaryLeaseWatchTest, ShortLeasesAreAskedForMoreOften) {
+  constexpr int64_t kShort = 50 * kNsPerMs;
+  watch_.Restart(GrantOf(7, 640), kAsked, kHeard);
+  const int64_t now = kEnd - 10 * kNsPerMs;
+  watch_.OnAsked(now);
+  watch_.OnTold(50, now, now + kNsPerMs);
+  EXPECT_TRUE(watch_.ValidAt(now + kShort - kShort / 128 - 1));
+  EXPECT_FALSE(watch_.AskDue(now + kShort / 4, true));
+  EXPECT_TRUE(watch_.AskDue(now + kShort / 2, true));
+  watch_.OnTold(0, now, now + kNsPerMs);
+  EXPECT_TRUE(watch_.AskDue(now + kShort / 2, true)) << "one that tells of none changes nothing";
+}
+
 TEST_F(PrimaryLeaseWatchTest, GivesUpWhenItAskedInVainForALeaseAndTheOldOneIsOver) {
   const int64_t asked_ns = kEnd - kLeft / 2;
   EXPECT_FALSE(watch_.GivesUp(kEnd + 10 * kLeft, true)) << "it has not asked";

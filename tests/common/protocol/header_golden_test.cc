@@ -160,6 +160,7 @@ TEST(GoldenRequestTest, ListsFlushAndStorage) {
   EXPECT_EQ(hex_of(Opcode::kFlush), expected("0e"));
   EXPECT_EQ(hex_of(Opcode::kListClients), expected("17"));
   EXPECT_EQ(hex_of(Opcode::kSlowLog), expected("18"));
+  EXPECT_EQ(hex_of(Opcode::kMap), expected("1a"));
   RequestHeader storage = Request(Opcode::kStorage);
   storage.key_bytes = 0;
   storage.storage.ask = static_cast<uint64_t>(StorageAsk::kSnapshot);

@@ -118,7 +118,7 @@ TEST(MessageTest, AcceptsEveryOpcode) {
   }
   for (const Opcode opcode :
        {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks, Opcode::kFlush,
-        Opcode::kStorage, Opcode::kListClients, Opcode::kSlowLog, Opcode::kHeats}) {
+        Opcode::kStorage, Opcode::kListClients, Opcode::kSlowLog, Opcode::kHeats, Opcode::kMap}) {
     RequestHeader header = ARequest(opcode);
     header.key_bytes = 0;
     header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
@@ -180,9 +180,10 @@ TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
   EXPECT_EQ(static_cast<int>(Opcode::kStorage), 20);
   EXPECT_EQ(static_cast<int>(Opcode::kListClients), 23);
   EXPECT_EQ(static_cast<int>(Opcode::kSlowLog), 24);
+  EXPECT_EQ(static_cast<int>(Opcode::kMap), 26);
   EXPECT_EQ(static_cast<int>(Opcode::kHeats), 25);
   for (int opcode = static_cast<int>(Opcode::kFlush) + 1; opcode <= 255; ++opcode) {
-    if (opcode == 20 || (opcode >= 23 && opcode <= 25)) continue;
+    if (opcode == 20 || (opcode >= 23 && opcode <= 26)) continue;
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
@@ -362,7 +363,7 @@ TEST(MessageTest, OnlyARepliedHeartbeatTellsALease) {
   ReplyView view;
   ASSERT_TRUE(DecodeReply(Encode(header, ""), &view));
   EXPECT_EQ(view.header.primary_lease_ms, 600u);
-  for (uint8_t opcode = 1; opcode <= static_cast<uint8_t>(Opcode::kHeats); ++opcode) {
+  for (uint8_t opcode = 1; opcode <= static_cast<uint8_t>(Opcode::kMap); ++opcode) {
     header.opcode = opcode;
     EXPECT_FALSE(IsReply(Encode(header, ""))) << int{opcode};
   }

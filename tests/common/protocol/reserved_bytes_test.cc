@@ -17,7 +17,7 @@ namespace {
 // Returns the right request of each opcode that has no flags.
 std::vector<RequestHeader> OneOfEach() {
   std::vector<RequestHeader> headers;
-  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kHeats); ++opcode) {
+  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kMap); ++opcode) {
     const auto of = static_cast<Opcode>(opcode);
     if (OpcodeName(static_cast<uint8_t>(of)) == std::string("other")) continue;
     RequestHeader header = ARequest(of);
@@ -67,6 +67,7 @@ TEST(ReservedBytesTest, ARequestsReservedBytesMustBeZero) {
       case Opcode::kListLocks:
       case Opcode::kListClients:
       case Opcode::kSlowLog:
+      case Opcode::kMap:
       case Opcode::kFlush:
       case Opcode::kStorage:
         return {{16, 24}};
@@ -78,7 +79,7 @@ TEST(ReservedBytesTest, ARequestsReservedBytesMustBeZero) {
     return {};
   };
   const std::vector<RequestHeader> all = OneOfEach();
-  EXPECT_EQ(all.size(), 19u);
+  EXPECT_EQ(all.size(), 20u);
   for (const RequestHeader& right : all) {
     ASSERT_EQ(RefusalOf(right), std::nullopt) << int{right.opcode};
     const std::vector<Range> ranges = used(static_cast<Opcode>(right.opcode));
@@ -127,6 +128,7 @@ TEST(ReservedBytesTest, AReplysReservedBytesMustBeZero) {
       case Opcode::kListLocks:
       case Opcode::kListClients:
       case Opcode::kSlowLog:
+      case Opcode::kMap:
       case Opcode::kLock:
       case Opcode::kUnlock:
       case Opcode::kExtendLock:

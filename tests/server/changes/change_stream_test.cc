@@ -27,8 +27,7 @@ class TestConsumer : public ChangeConsumer {
     return true;
   }
   void Fill(const Change& change, const ChangePlace& place) override {
-    filled.emplace_back(change.key);
-    EXPECT_EQ(place.room, this);
+    if (place.room == this) filled.emplace_back(change.key);
   }
   void TakeSession(const SessionRecord& record) override {
     keys.push_back("session " + std::to_string(record.token));
@@ -75,20 +74,21 @@ TEST(ChangeStreamTest, GivesRecordsOfSessionsInTheSameOrderAndWithoutAPosition) 
   EXPECT_THAT(backup.keys, ElementsAre("a", "session 7", "b"));
 }
 
-TEST(ChangeStreamTest, TheFirstConsumerMayCopyAChangeLater) {
-  ChangeStream stream;
-  TestConsumer journal, backup;
-  journal.fills = backup.fills = true;
-  stream.Add(&journal, Need::kRequired);
-  stream.Add(&backup, Need::kRequired);
-  const auto a = stream.Reserve(PutOf("a"));
-  const auto b = stream.Reserve(PutOf("b"));
-  EXPECT_THAT(journal.keys, ElementsAre("a", "b"));
-  EXPECT_THAT(journal.filled, IsEmpty());
-  stream.Fill(PutOf("b"), *b);
-  stream.Fill(PutOf("a"), *a);
-  EXPECT_THAT(journal.filled, ElementsAre("b", "a"));
-  EXPECT_THAT(backup.filled, IsEmpty());
+TEST(ChangeStreamTest, OneConsumerMayCopyAChangeLater) {
+  for (const bool first : {true, false}) {
+    ChangeStream stream;
+    TestConsumer journal, other;
+    journal.fills = true;
+    stream.Add(first ? &journal : &other, Need::kRequired);
+    stream.Add(first ? &other : &journal, Need::kRequired);
+    const auto a = stream.Reserve(PutOf("a"));
+    const auto b = stream.Reserve(PutOf("b"));
+    EXPECT_THAT(journal.keys, ElementsAre("a", "b"));
+    EXPECT_THAT(journal.filled, IsEmpty());
+    stream.Fill(PutOf("b"), *b);
+    stream.Fill(PutOf("a"), *a);
+    EXPECT_THAT(journal.filled, ElementsAre("b", "a"));
+  }
 }
 
 TEST(ChangeStreamTest, NobodyHearsOfAChangeThatTheFirstRefuses) {

@@ -43,8 +43,7 @@ TEST(ClusterPlaceTest, SaysWhichFlagIsMissingOrDoesNotGoWithIt) {
       {&ClusterFlags::advertise, "0.0.0.0:7471", "is no HOST:PORT"},
       {&ClusterFlags::advertise, "[::]:7471", "is no HOST:PORT"},
       {&ClusterFlags::memory_file, "/dev/shm/x", "--memory_file cannot be used"},
-      {&ClusterFlags::data, "/var/x", "--data and --restore_from cannot be used"},
-      {&ClusterFlags::restore_from, "/var/x", "--data and --restore_from cannot be used"},
+      {&ClusterFlags::restore_from, "/var/x", "--restore_from cannot be used"},
   };
   for (const auto& c : cases) {
     ClusterFlags flags = kMember;

@@ -67,6 +67,24 @@ TEST_F(GroupViewTest, BeginsWithTheGroupOfItsNode) {
   EXPECT_EQ(view_.wish()->mod_revision, 8);
 }
 
+TEST_F(GroupViewTest, HasTheMapOfAllGroups) {
+  Begin();
+  const ClusterConfig config = FillPartitions({"g1", "g2"});
+  PartitionMap map = view_.Map();
+  EXPECT_EQ(map.revision, 7u);
+  EXPECT_EQ(map.partitions, config.partitions);
+  EXPECT_THAT(map.groups, testing::ElementsAre(PartitionMap::Group{"g1", {}},
+                                               PartitionMap::Group{"g2", {"h:1"}}));
+
+  view_.Take(
+      Changed(Item(NodeKey("c", "x"), Encode(NodeInfo{.incarnation = 1, .address = "h:2"}))));
+  view_.Take(Changed(Item(NodeKey("c", "n1"), "", 16), /*deleted=*/true));
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(FillPartitions({"g1"})), 17)));
+  map = view_.Map();
+  EXPECT_EQ(map.revision, 17u);
+  EXPECT_THAT(map.groups, testing::ElementsAre(PartitionMap::Group{"g1", {"h:2"}}));
+}
+
 TEST_F(GroupViewTest, SaysWhyItCannotBegin) {
   EXPECT_TRUE(absl::IsNotFound(view_.Begin({})));
   EXPECT_FALSE(view_.found_cluster());

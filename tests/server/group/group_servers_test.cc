@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "server/disk/run_directories.h"
 #include "tests/server/group/three_servers.h"
 #include "tests/support/sanitizer.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -59,7 +61,7 @@ TEST(GroupServersTest, BackupsHaveWhatThePrimaryHas) {
 }
 
 TEST(GroupServersTest, ABackupTakesOverWithAllThatWasAcknowledged) {
-  ThreeServers group(Terms(600));
+  ThreeServers group(Terms());
   for (size_t i = 0; i < 3; ++i) group.Start(i);
   ASSERT_TRUE(group.AwaitInSync(3));
   const size_t first = *group.Primary();
@@ -82,7 +84,7 @@ TEST(GroupServersTest, ABackupTakesOverWithAllThatWasAcknowledged) {
 }
 
 TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
-  ThreeServers group(Terms(600));
+  ThreeServers group(Terms());
   for (size_t i = 0; i < 3; ++i) group.Start(i);
   ASSERT_TRUE(group.AwaitInSync(3));
   const size_t first = *group.Primary();
@@ -95,6 +97,17 @@ TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
   EXPECT_TRUE(
       ThreeServers::Await([&] { return group.nodes[first].threads->server().member()->ended(); }));
   EXPECT_EQ(group.nodes[first].threads->Wait().code(), absl::StatusCode::kAborted);
+}
+
+TEST(GroupServersTest, APrimaryThatStopsWaitsForABackupThatIsSilentForAMoment) {
+  Member::Seen seen{.role = Member::Role::kPrimary};
+  EXPECT_FALSE(Member::MayStepDown(seen)) << "it is alone";
+  seen.as_primary.backups.push_back({.node = "n2", .in_sync = false, .heard = true});
+  EXPECT_FALSE(Member::MayStepDown(seen)) << "a joiner has not all items";
+  seen.as_primary.backups.push_back({.node = "n3", .in_sync = true, .heard = false});
+  EXPECT_TRUE(Member::MayStepDown(seen));
+  seen.role = Member::Role::kBackup;
+  EXPECT_FALSE(Member::MayStepDown(seen));
 }
 
 TEST(GroupServersTest, TakesNoWriteWithFewerCopiesThanTheTermsWant) {
@@ -113,7 +126,7 @@ TEST(GroupServersTest, TakesNoWriteWithFewerCopiesThanTheTermsWant) {
 }
 
 TEST(GroupServersTest, ServesWhileTheRegisterIsAway) {
-  ThreeServers group(Terms(600));
+  ThreeServers group(Terms());
   for (size_t i = 0; i < 2; ++i) group.Start(i);
   ASSERT_TRUE(group.AwaitInSync(2));
   const auto client = Connect(group.nodes[*group.Primary()].address);
@@ -157,6 +170,65 @@ TEST(GroupServersTest, OneThatJoinsLaterGetsAllItems) {
       EXPECT_TRUE(ThreeServers::Await([&] { return !group.HasKey(1, key); })) << key;
     }
   }
+}
+
+// A group of one keeps some items on its disk, and ends.
+void FillAndStop(ThreeServers* group) {
+  group->Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group->Primary() == 0; }));
+  const auto client = Connect(group->nodes[0].address);
+  for (int i = 0; i < 100; ++i) {
+    ASSERT_TRUE(client->Put("key" + std::to_string(i), std::to_string(i)).ok());
+  }
+  ASSERT_TRUE(client->Delete("key7").ok());
+  ASSERT_TRUE(ThreeServers::Await([&] { return group->Applied(0) > 0; }));
+  group->Stop(0);
+}
+
+TEST(GroupServersTest, AForcedMemberBeginsWithWhatItsDiskHas) {
+  ThreeServers group(Terms());
+  const test_support::TemporaryDirectory data[2];
+  for (size_t i = 0; i < 2; ++i) group.data[i] = data[i].path();
+  ASSERT_NO_FATAL_FAILURE(FillAndStop(&group));
+  group.Start(0);
+  // It says what it has, and does not serve it, as nobody knows whether that is all.
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Applied(0) > 0; }));
+  EXPECT_FALSE(group.HasKey(0, "key1"));
+  EXPECT_FALSE(group.Primary());
+
+  group.shared.Force("n1", 78);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
+  group.Start(1);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  const auto client = Connect(group.nodes[0].address);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(group.Has(i, "key99", "99"));
+    EXPECT_FALSE(group.HasKey(i, "key7"));
+  }
+  // The former run goes when the next one is whole.
+  EXPECT_TRUE(ThreeServers::Await([&] { return NewestRunIn(data[0].path()).ends_with("2"); }));
+  EXPECT_TRUE(ThreeServers::Await([&] { return NewestRunIn(data[1].path()).ends_with("1"); }));
+  ASSERT_TRUE(client->Put("key1", "new").ok());
+  EXPECT_EQ(client->Get("key1")->value().data, "new");
+}
+
+// Items of another group, or of a group whose register was lost, come back only if somebody says
+// so. A primary's items win.
+TEST(GroupServersTest, AMemberWithItemsOnItsDiskDoesNotFoundAGroup) {
+  const test_support::TemporaryDirectory data;
+  {
+    ThreeServers before(Terms());
+    before.data[0] = data.path();
+    ASSERT_NO_FATAL_FAILURE(FillAndStop(&before));
+  }
+  ThreeServers group(Terms());
+  group.data[0] = data.path();
+  group.Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Applied(0) > 0; }));
+  group.Start(1);  // without a disk
+  ASSERT_TRUE(group.AwaitInSync(2));
+  EXPECT_EQ(group.shared.now().configuration.primary.node, "n2");
+  EXPECT_FALSE(group.HasKey(0, "key1"));
 }
 
 }  // namespace

@@ -42,6 +42,24 @@ class SharedRegister {
     away_ = away;
   }
 
+  // What an operator does if all in sync are gone. REQUIRES: the node's process has announced
+  // itself.
+  void Force(const std::string& node, uint64_t history) {
+    MutexLock lock(mutex_);
+    const GroupMember primary = nodes_.at(node).first;
+    terms_.history = history;
+    now_ = {.revision = now_.revision + 1,
+            .configuration = {
+                .epoch = now_.configuration.epoch + 1, .primary = primary, .in_sync = {primary}}};
+  }
+  // Returns what the node's newest process said that it had applied, or nullopt.
+  std::optional<uint64_t> AppliedOf(const std::string& node, uint64_t incarnation) const {
+    MutexLock lock(mutex_);
+    const auto it = applied_.find({node, incarnation});
+    if (it == applied_.end()) return std::nullopt;
+    return it->second;
+  }
+
   // For its members.
   ConfigStore::Answer Execute(const std::optional<GroupRegister>& wanted) {
     using Result = ConfigStore::Result;
@@ -57,8 +75,9 @@ class SharedRegister {
     if (away_) return std::nullopt;
     return now_;
   }
-  void Announce(const GroupMember& member, std::string_view address) {
+  void Announce(const GroupMember& member, std::string_view address, uint64_t applied) {
     MutexLock lock(mutex_);
+    applied_[{member.node, member.incarnation}] = applied;
     nodes_[member.node] = {member, std::string(address)};
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const {
@@ -75,6 +94,7 @@ class SharedRegister {
   bool away_ GANNET_GUARDED_BY(mutex_) = false;
   std::optional<std::string> successor_ GANNET_GUARDED_BY(mutex_);
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_ GANNET_GUARDED_BY(mutex_);
+  std::map<std::pair<std::string, uint64_t>, uint64_t> applied_ GANNET_GUARDED_BY(mutex_);
 };
 
 // A member's way to it.
@@ -90,8 +110,8 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<GroupRegister> Seen() const override { return shared_->Watch(); }
 
   GroupTerms terms() const override { return shared_->terms(); }
-  void Announce(const GroupMember& self, std::string_view address, uint64_t) override {
-    shared_->Announce(self, address);
+  void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override {
+    shared_->Announce(self, address, applied);
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const override {
     return shared_->AddressOf(member);

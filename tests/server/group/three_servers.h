@@ -37,6 +37,7 @@ class ThreeServers {
     options.memory_bytes = 64 << 20;
     options.lock_words = 256;
     options.huge_pages = HugePages::kOff;
+    options.disk.data = data[i];
     options.group = GroupOptions{.store = node.store.get(),
                                  .directory = node.store.get(),
                                  .terms = shared.terms(),
@@ -95,6 +96,13 @@ class ThreeServers {
     std::string address;
     std::unique_ptr<ServerThreads> threads;
   };
+  // Returns what the process that runs said that it had applied, or its former run had kept.
+  uint64_t Applied(size_t i) const {
+    const uint64_t incarnation = nodes[i].threads->server().node().grant.incarnation;
+    return shared.AppliedOf(NameOf(i), incarnation).value_or(0);
+  }
+
+  std::array<std::string, kServers> data;  // directories; empty: nothing is kept
   SharedRegister shared;
   std::array<Node, kServers> nodes;
 };

@@ -9,6 +9,8 @@ namespace {
 
 constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
 constexpr int64_t kL = kTimes.lease_ns;
+constexpr int64_t kShort = HandOver::kShortNs;
+constexpr int64_t kEnd = kL + kShort;  // of the wait, if it begins at kL
 const GroupMember kSelf = {.node = "n1", .incarnation = 1};
 const GroupMember kBackup = {.node = "n2", .incarnation = 2};
 
@@ -20,6 +22,11 @@ class HandOverTest : public testing::Test {
         membership_(&store_, &lease_, &commit_, kSelf, store_.now(), 0),
         hand_over_(kTimes, &membership_) {}
 
+  // Begins, and polls once when no long lease is left.
+  void Stop(const GroupMember& successor = kBackup) {
+    hand_over_.Begin(successor, 0);
+    Poll(kL);
+  }
   void Poll(int64_t now) {
     lease_.OnAnswer(kBackup.incarnation, lease_.OnSend(now), now);
     hand_over_.Poll(now);
@@ -33,52 +40,68 @@ class HandOverTest : public testing::Test {
   HandOver hand_over_;
 };
 
-TEST_F(HandOverTest, StopsAndWaitsForALeaseBeforeItNamesTheSuccessor) {
+TEST_F(HandOverTest, GrantsShortLeasesForALeaseAndStopsUntilTheseAreOver) {
   Poll(0);
-  EXPECT_FALSE(hand_over_.stopped());
+  EXPECT_EQ(hand_over_.LeaseNsMax(), kL);
   hand_over_.Begin(kBackup, 5);
-  EXPECT_TRUE(hand_over_.stopped());
   Poll(5 + kL - 1);
-  EXPECT_FALSE(store_.sent().has_value());
-  EXPECT_TRUE(membership_.MayCommit()) << "what was taken before is still committed";
+  EXPECT_FALSE(hand_over_.stopped());
+  EXPECT_EQ(hand_over_.LeaseNsMax(), kShort);
+  EXPECT_EQ(hand_over_.next_ns(), 5 + kL);
   Poll(5 + kL);
+  EXPECT_TRUE(hand_over_.stopped());
+  EXPECT_EQ(hand_over_.LeaseNsMax(), 0);
+  EXPECT_TRUE(membership_.MayCommit()) << "what was taken before is still committed";
+}
+
+// The caller may have told clients of a short lease until just before the second Poll.
+TEST_F(HandOverTest, WaitsFromTheFirstPollAfterClientsWereToldOfNoLease) {
+  Stop();
+  const int64_t late = kL + 7 * kShort;
+  Poll(late);
+  Poll(late + kShort - 1);
+  EXPECT_FALSE(store_.sent().has_value());
+  EXPECT_EQ(hand_over_.next_ns(), late + kShort);
+  Poll(late + kShort);
   ASSERT_TRUE(store_.sent().has_value());
   EXPECT_EQ(store_.sent()->configuration.primary, kBackup);
   EXPECT_FALSE(membership_.MayCommit());
   store_.Execute();
-  Poll(6 + kL);
+  Poll(late + kShort + 1);
   EXPECT_TRUE(membership_.deposed());
   EXPECT_TRUE(hand_over_.stopped());
 }
 
 TEST_F(HandOverTest, StaysStoppedWhileTheResultIsUnknownAndGoesOnOnceItCannotWin) {
-  hand_over_.Begin(kBackup, 0);
+  Stop();
   Poll(kL);
+  Poll(kEnd);
   ASSERT_TRUE(store_.sent().has_value());
   store_.Forget();
   store_.Show();
-  membership_.OnBroken(kBackup, kL);
+  membership_.OnBroken(kBackup, kEnd);
   // It hears nobody, so it does not remove the backup yet. It sends one that changes nothing.
-  hand_over_.Poll(kL + 1);
-  membership_.Poll(kL + 1);
+  hand_over_.Poll(kEnd + 1);
+  membership_.Poll(kEnd + 1);
   EXPECT_TRUE(hand_over_.stopped());
   ASSERT_TRUE(store_.sent().has_value());
   EXPECT_EQ(store_.sent()->configuration, store_.now().configuration);
-  hand_over_.Poll(kL + 2);
+  hand_over_.Poll(kEnd + 2);
   EXPECT_TRUE(hand_over_.stopped());
   store_.Execute();
-  membership_.Poll(kL + 3);
-  hand_over_.Poll(kL + 3);
+  membership_.Poll(kEnd + 3);
+  hand_over_.Poll(kEnd + 3);
   EXPECT_FALSE(hand_over_.stopped());
   EXPECT_TRUE(membership_.MayCommit());
 }
 
 TEST_F(HandOverTest, GoesOnIfTheSuccessorIsNotInSync) {
-  hand_over_.Begin({.node = "n9", .incarnation = 9}, 0);
+  Stop({.node = "n9", .incarnation = 9});
   Poll(kL);
+  Poll(kEnd);
   EXPECT_FALSE(store_.sent().has_value());
-  Poll(kL + 1);
-  EXPECT_FALSE(hand_over_.stopped());
+  Poll(kEnd + 1);
+  EXPECT_FALSE(hand_over_.begun());
 }
 
 }  // namespace

@@ -59,7 +59,7 @@ void SimulatedPrimary::Turn() {
   DropLinks();
   if (!Serves()) return;
   // A client that asks now, with a clock that is slow.
-  const int64_t left = lease_.LeftNs(member_->Clock());
+  const int64_t left = std::min(lease_.LeftNs(member_->Clock()), hand_over_.LeaseNsMax());
   const int64_t believed = (left - left / 128) / 512 * 513;
   believed_until_ = std::max(believed_until_, world_->time.now() + believed);
   world_->primary_clock_ms = std::max(world_->primary_clock_ms, static_cast<int64_t>(ClockMs()));
@@ -242,7 +242,7 @@ void SimulatedPrimary::DropLinks() {
 
 void SimulatedPrimary::HandOverToSomebody() {
   const std::vector<GroupMember> backups = Backups();
-  if (backups.empty() || hand_over_.stopped()) return;
+  if (backups.empty() || hand_over_.begun()) return;
   ++world_->tallies.hand_overs;
   hand_over_.Begin(backups[world_->time.Below(backups.size())], member_->Clock());
 }

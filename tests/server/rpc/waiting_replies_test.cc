@@ -39,7 +39,9 @@ class WaitingRepliesTest : public testing::Test {
   // Takes all replies that may leave. Returns their connections.
   std::vector<uint32_t> Take() {
     std::vector<uint32_t> connections;
-    while (const auto reply = replies_.Take(&writes_)) connections.push_back(reply->connection);
+    for (; const auto* reply = replies_.First(&writes_); replies_.Pop()) {
+      connections.push_back(reply->connection);
+    }
     return connections;
   }
 

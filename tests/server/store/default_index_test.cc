@@ -19,7 +19,7 @@ constexpr size_t kRegionBytes = 64 << 20;
 constexpr uint64_t kWritesPerTidy = 1000;
 
 TEST(DefaultIndexTest, ItemsOfAnySizeFillTheMemory) {
-  for (const size_t value_bytes : {1, 16, 32, 48, 64, 200, 1000, 1024, 3000, 64 << 10}) {
+  for (const size_t value_bytes : {1, 16, 32, 48, 64, 100, 200, 1000, 1024, 3000, 64 << 10}) {
     TestStore store(kRegionBytes, /*index_slots=*/0, /*index_grows=*/true);
     const std::string value(value_bytes, 'v');
     std::string key(16, 'k');
@@ -54,8 +54,8 @@ TEST(DefaultIndexTest, ItemsOfAnySizeFillTheMemory) {
         100.0 * static_cast<double>(index_bytes) / kRegionBytes,
         100.0 * static_cast<double>(most_index_bytes) / kRegionBytes, stats.index_growths);
     EXPECT_GE(filled, 95.0) << value_bytes;
-    if (value_bytes != 32) continue;
-    EXPECT_LE(per_item, 47.0);
+    const double most = value_bytes == 32 ? 47.0 : value_bytes == 100 ? 55.0 : 1000.0;
+    EXPECT_LE(per_item, most) << value_bytes;
   }
 }
 

@@ -74,6 +74,30 @@ TEST(RingWriterTest, WhatIsNotCompletedIsNotFree) {
   EXPECT_GT(Fill(&rings.writer), 0);
 }
 
+// A random test met this once in some hundred seeds: the WRITE went on behind the ring's end.
+TEST(RingWriterTest, ARecordThatEndsWhereTheRingEndsIsWrittenApartFromTheNext) {
+  const size_t record = SomePut().bytes();
+  const size_t records = kShortRing / record + 1;
+  TwoRings rings(records * record);
+  for (size_t i = 1; i < records; ++i) {
+    rings.writer.Append(SomePut(), 0);
+    rings.Ship();
+  }
+  rings.reader.Scan();
+  ASSERT_TRUE(rings.reader.Take(UINT64_MAX, [](const RingRecord&, uint64_t, uint64_t) {}));
+  ASSERT_TRUE(rings.writer.OnConsumed(rings.link, rings.reader.consumed()));
+  rings.writer.Append(SomePut(), 0);
+  rings.writer.Append(SomePut(), 0);
+  const RingWriter::Shipment shipment = rings.writer.Ship(rings.link);
+  EXPECT_EQ(shipment[0].offset, (records - 1) * record);
+  EXPECT_EQ(shipment[0].bytes, record);
+  EXPECT_EQ(shipment[1].offset, 0u);
+  EXPECT_EQ(shipment[1].bytes, record);
+  rings.Land(shipment);
+  rings.reader.Scan();
+  EXPECT_EQ(rings.reader.end(), rings.writer.end().lsn);
+}
+
 TEST(RingWriterTest, RefusesWhatCannotBeConsumed) {
   TwoRings rings(kShortRing);
   rings.writer.Append(SomePut(), 0);

@@ -15,6 +15,7 @@
 #include "tests/linearizability/linearizability.h"
 #include "tests/server/store/store_fixture.h"
 #include "tests/server/writes/recorded_changes.h"
+#include "tests/server/writes/some_update.h"
 
 namespace gannet {
 namespace {
@@ -122,6 +123,13 @@ class WaitingHistory {
       return;
     }
     it->expiry_ms = it->ttl_ms == 0 ? 0 : clock_ms_ + it->ttl_ms;
+    if (!it->conditions.any() && it->ttl_ms == 0) {
+      const std::string value = std::to_string(it->operation.value);
+      if (const auto update = TryUpdate(*store_, *writes_, kKey, value)) {
+        it->decided = *update;
+        return;
+      }
+    }
     it->decided = writes_->Put(kKey, std::to_string(it->operation.value),
                                {.expiry_ms = it->expiry_ms}, it->conditions, clock_ms_);
   }

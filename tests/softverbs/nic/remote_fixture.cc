@@ -142,6 +142,17 @@ void RemoteTest::Renew(const ConnectOptions& connect) {
   Exchange(connect);
 }
 
+void RemoteTest::RenewUntilAnswered(const ConnectOptions& connect) {
+  const int64_t give_up = NowNs() + 30'000'000'000;
+  do Renew(connect);
+  while (Read(0) != IBV_WC_SUCCESS && NowNs() < give_up);
+}
+
+void RemoteTest::StartPatient() {
+  Start(kPatient);
+  if (Read(0) != IBV_WC_SUCCESS) RenewUntilAnswered(kPatient);
+}
+
 uint64_t RemoteTest::Do(Order order) {
   Put(child_->socket(), order);
   return Take<uint64_t>(child_->socket());

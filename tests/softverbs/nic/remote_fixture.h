@@ -56,18 +56,24 @@ enum class Order : int {
 
 constexpr uint8_t kPattern = 99;
 
-// (3 + 1) * 268 ms. The packets of such a link live for three quarters of that.
+// (3 + 1) * 268 ms. The packets of such a link live for three quarters of that. For requests that
+// fail: on a busy machine even an answer may take longer.
 const ConnectOptions kPatient = {.retry_cnt = 3, .timeout = 16};
 inline constexpr int64_t kPatientNs = 4 * (int64_t{4096} << 16);
-// 17 s.
+// 17 s, for requests that are answered.
 const ConnectOptions kVeryPatient = {.retry_cnt = 7, .timeout = 19};
 
 class RemoteTest : public ::testing::Test {
  protected:
   // Starts the child, and connects to it.
-  void Start(const ConnectOptions& connect = kPatient, Key key = Key::kSame, uint32_t slot = 0);
+  void Start(const ConnectOptions& connect = kVeryPatient, Key key = Key::kSame, uint32_t slot = 0);
+  // Starts the child and connects with kPatient, until the peer answers. The link then has a young
+  // tick, and sends at once.
+  void StartPatient();
   // Connects with a new queue pair of the same child.
-  void Renew(const ConnectOptions& connect = kPatient);
+  void Renew(const ConnectOptions& connect);
+  // Does so until the peer answers, for 30 s at most.
+  void RenewUntilAnswered(const ConnectOptions& connect);
   // Sends an order, and returns the answer.
   uint64_t Do(Order order);
   ibv_wc_status Read(size_t length = 64);

@@ -65,8 +65,7 @@ TEST_F(RemoteTest, AWrongKeyOfMemoryIsRefusedThere) {
 }
 
 TEST_F(RemoteTest, AKilledPeerFailsRequests) {
-  Start();
-  ASSERT_EQ(Read(), IBV_WC_SUCCESS);
+  StartPatient();
   child_->process().Kill();
   EXPECT_EQ(Read(), IBV_WC_RETRY_EXC_ERR);
 }
@@ -74,10 +73,9 @@ TEST_F(RemoteTest, AKilledPeerFailsRequests) {
 // TCP keeps the WRITE in the stopped peer's socket. Once its requester has heard that it failed, it
 // must never be executed (tests/model/late_write_model.h).
 TEST_F(RemoteTest, AStoppedPeerExecutesNothingAfterTheError) {
-  Start();
+  StartPatient();
   const uint64_t before = Do(Order::kWord);
   side_->Word(0) = ~before;
-  ASSERT_EQ(Read(0), IBV_WC_SUCCESS);  // so that the link has a young tick, and sends at once
   child_->process().Stop();
   ASSERT_EQ(side_->Write(2, 0, 8, peer_, 0), 0);
   EXPECT_EQ(side_->Next().status, IBV_WC_RETRY_EXC_ERR);
@@ -86,7 +84,7 @@ TEST_F(RemoteTest, AStoppedPeerExecutesNothingAfterTheError) {
 }
 
 TEST_F(RemoteTest, APeerThatIsStoppedForAShortTimeAnswersLater) {
-  Start(kVeryPatient);
+  Start();
   ASSERT_EQ(Read(0), IBV_WC_SUCCESS);
   child_->process().Stop();
   ASSERT_EQ(side_->Read(1, 0, 64, peer_, 0), 0);

@@ -24,15 +24,52 @@ STEP_S = 60  # no step takes so long, however slow the machine is. Only a hang d
 NODES = ["n1", "n2", "n3"]
 
 
-class LocalClusterTest(unittest.TestCase):
-    def setUp(self):
+class ClusterTest(unittest.TestCase):
+    def start(self, groups, nodes):
         folder = tempfile.TemporaryDirectory(prefix="gannet-cluster-test-")
         self.addCleanup(folder.cleanup)
-        options = argparse.Namespace(build=BUILD, nodes=len(NODES), etcd=1, memory="64M", lease_ms=1000)
+        options = argparse.Namespace(build=BUILD, groups=groups, nodes=nodes, etcd=1, memory="64M", lease_ms=1000)
         self.cluster = local_cluster.LocalCluster(options, folder.name)
         self.addCleanup(self.cluster.stop)
         self.cluster.start_etcd()
         self.cluster.start_servers()
+
+    def kvcli(self, *words, server=None):
+        done = subprocess.run([f"{BUILD}/bin/kvcli", "--device=soft", "--deadline_ms=30000",
+                               "--server=" + (server or self.cluster.endpoint()), *words],
+                              check=False, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout
+
+
+class SeveralGroupsTest(ClusterTest):
+    def setUp(self):
+        self.start(groups=2, nodes=1)
+
+    def test_each_key_is_in_the_group_that_the_map_says(self):
+        for i in range(20):
+            self.kvcli("put", f"key{i}", f"value{i}")
+        # One member is enough to find all of them.
+        for address in self.cluster.addresses:
+            for i in range(20):
+                self.assertEqual(self.kvcli("get", f"key{i}", server=address), f"value{i}")
+        items = [int(words[1]) for words in map(str.split, self.kvcli("stats").splitlines()) if words[0] == "items"]
+        self.assertEqual(sum(items), 20)
+        self.assertEqual(len([n for n in items if n > 0]), 2, "both groups have keys")
+        names = [words[1] for words in map(str.split, self.kvcli("info").splitlines()) if words[0] == "name"]
+        self.assertEqual(names, ["g1", "g2"])
+
+    def test_groups_beside_other_servers_are_refused(self):
+        done = subprocess.run([f"{BUILD}/bin/kvcli", "--device=soft",
+                               "--server=" + ",".join(self.cluster.addresses), "get", "key"],
+                              check=False, capture_output=True, text=True)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn("is a group of a cluster of 2 groups", done.stderr)
+
+
+class LocalClusterTest(ClusterTest):
+    def setUp(self):
+        self.start(groups=1, nodes=len(NODES))
 
     def group(self):
         status = self.cluster.kvcli("status", "--json")
@@ -62,13 +99,6 @@ class LocalClusterTest(unittest.TestCase):
         with open(self.cluster.log_of(name), encoding="utf-8", errors="replace") as log:
             return log.read()
 
-    def kvcli(self, *words):
-        done = subprocess.run([f"{BUILD}/bin/kvcli", "--device=soft", "--deadline_ms=30000",
-                               "--server=" + self.cluster.endpoint(), *words],
-                              check=False, capture_output=True, text=True)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return done.stdout
-
     def test_hands_over(self):
         self.kvcli("put", "key", "value")
         before = self.group()
@@ -94,6 +124,18 @@ class LocalClusterTest(unittest.TestCase):
         process.send_signal(signal.SIGCONT)
         self.await_all_in_sync()
         self.assertEqual(self.kvcli("get", "key"), "newer")
+
+    def test_a_primary_that_is_terminated_hands_over_first(self):
+        self.kvcli("put", "key", "value")
+        primary = self.group()["primary"]
+        process = self.cluster.processes[primary]
+        process.send_signal(signal.SIGTERM)
+        self.assertEqual(process.wait(STEP_S), 0)
+        self.assertNotEqual(self.group()["primary"], primary)
+        self.assertIn("hands over to", self.log(primary))
+        self.assertEqual(self.kvcli("get", "key"), "value")
+        self.cluster.start_server(primary)
+        self.await_all_in_sync()
 
     def test_a_killed_primary_is_replaced_by_another_node(self):
         self.kvcli("put", "key", "value")
@@ -136,7 +178,7 @@ class LocalClusterTest(unittest.TestCase):
         self.cluster.start_server(last)
         before = self.group()
         # A process that was never in sync announces itself, and is no primary by itself.
-        self.await_group("it runs", lambda group: self.address_of(group, last) == self.cluster.addresses[-1])
+        self.await_group("it runs", lambda group: self.address_of(group, last) == self.cluster.address_of[last])
         forced = self.cluster.kvcli("force", "g1", "--from=" + last, "--lose-data")
         self.assertEqual(forced.returncode, 0, forced.stderr)
         self.assertIn("lost: what only", forced.stderr)

@@ -77,6 +77,7 @@ TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {
       {{"init", "--group=:n1"}, "--group is a group's name and its members"},
       {{"init", "--group=g1:n1", "--lease_ms=x"}, "--lease_ms needs a number"},
       {{"status", "--lease_ms=600"}, "are for init"},
+      {{"status", "--if_missing"}, "are for init"},
       {{"status", "--lose-data"}, "are for force"},
       {{"add", "g1", "n2", "--from=n1"}, "are for force"},
       {{"force", "g1", "--lose-data"}, "force needs --from=NODE"},

@@ -94,8 +94,17 @@ TEST(ClusterStateTest, ForcesTheNewestProcessOfANode) {
   EXPECT_TRUE(absl::IsFailedPrecondition(Forced(without, "g1", "n3", 0x99).status()));
   EXPECT_TRUE(absl::IsNotFound(Forced(State(), "g1", "n9", 0x99).status()));
   EXPECT_THAT(LossText(State(), "g1", "n3"),
-              AllOf(HasSubstr("n3 was not in sync"), HasSubstr("n1 has, which had applied LSN 100"),
+              AllOf(HasSubstr("n3 is not in sync. If it runs, its disk has all up to LSN 50"),
+                    HasSubstr("n1 has, which had applied LSN 100"),
                     HasSubstr("n2 has, which had applied LSN 90")));
+  ClusterState nothing_kept = State();
+  nothing_kept.nodes["n3"].applied = 0;
+  EXPECT_THAT(LossText(nothing_kept, "g1", "n3"),
+              HasSubstr("n3 was not in sync: it may have none"));
+  // All were started again.
+  ClusterState again = State();
+  again.nodes["n1"].incarnation = 0xc1;
+  EXPECT_THAT(LossText(again, "g1", "n2"), HasSubstr("n1 has, whose disk has LSN 100"));
   EXPECT_THAT(LossText(State(), "g1", "n2"), HasSubstr("n2 said that it had applied LSN 90"));
 }
 
@@ -125,6 +134,8 @@ TEST(ClusterStateTest, ShowsTheStatus) {
   // Its LSN is of another stream, or none.
   EXPECT_EQ(group["members"][2]["role"], "out");
   EXPECT_EQ(group["members"][2]["applied"], nullptr);
+  EXPECT_EQ(group["members"][2]["kept"], 50);
+  EXPECT_EQ(group["members"][1]["kept"], nullptr);
   EXPECT_EQ(json["groups"][1]["primary"], nullptr);
 
   const std::string text = StatusText(state);

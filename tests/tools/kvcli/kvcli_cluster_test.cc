@@ -87,6 +87,9 @@ TEST_F(KvcliClusterTest, MakesAClusterOnceAndShowsIt) {
   const Finished again = Kvcli({"init", "--group=g1:n1", "--json"});
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_EQ(Json::parse(again.out)["error"], "ALREADY_EXISTS") << again.out;
+  const Finished there = Kvcli({"init", "--group=g1:n1", "--if_missing"});
+  EXPECT_EQ(there.exit_code, 0) << there.err;
+  EXPECT_EQ(Group().lease_ms, 300u) << "it was changed";
 
   Found();
   const Finished status = Kvcli({"status", "--json"});

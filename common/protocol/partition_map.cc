@@ -1,0 +1,106 @@
+#include "common/protocol/partition_map.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include "common/base/hash.h"
+
+namespace gannet {
+namespace {
+
+constexpr int kPartitionBits = std::countr_zero(kPartitions);
+static_assert(kPartitions == 1u << kPartitionBits);
+
+constexpr size_t kBytesOfPartitions = kPartitions * sizeof(uint16_t);
+
+void AppendText(std::string* bytes, std::string_view text) {
+  bytes->push_back(static_cast<char>(text.size()));
+  bytes->append(text);
+}
+
+// Cuts a number of one byte off.
+std::optional<size_t> TakeByte(std::string_view* bytes) {
+  if (bytes->empty()) return std::nullopt;
+  const auto byte = static_cast<uint8_t>(bytes->front());
+  bytes->remove_prefix(1);
+  return byte;
+}
+
+// Cuts a text that is not empty off.
+std::optional<std::string> TakeText(std::string_view* bytes) {
+  const std::optional<size_t> size = TakeByte(bytes);
+  if (!size || *size == 0 || *size > bytes->size()) return std::nullopt;
+  std::string text(bytes->substr(0, *size));
+  bytes->remove_prefix(*size);
+  return text;
+}
+
+std::optional<PartitionMap::Group> TakeGroup(std::string_view* bytes) {
+  std::optional<std::string> name = TakeText(bytes);
+  if (!name) return std::nullopt;
+  const std::optional<size_t> addresses = TakeByte(bytes);
+  if (!addresses || *addresses > kMembersMax) return std::nullopt;
+  PartitionMap::Group group{.name = *std::move(name), .addresses = {}};
+  for (size_t i = 0; i < *addresses; ++i) {
+    std::optional<std::string> address = TakeText(bytes);
+    if (!address) return std::nullopt;
+    group.addresses.push_back(*std::move(address));
+  }
+  return group;
+}
+
+uint64_t ChecksumOf(std::string_view bytes) {
+  return Xxh3Unseeded(bytes.data() + sizeof(uint64_t), bytes.size() - sizeof(uint64_t));
+}
+
+}  // namespace
+
+uint32_t PartitionOf(std::string_view key) {
+  return static_cast<uint32_t>(Xxh3Unseeded(key.data(), key.size()) >> (64 - kPartitionBits));
+}
+
+std::string EncodePartitionMap(const PartitionMap& map) {
+  std::string bytes(sizeof(PartitionMapStart) + kBytesOfPartitions, '\0');
+  std::memcpy(bytes.data() + sizeof(PartitionMapStart), map.partitions.data(), kBytesOfPartitions);
+  for (const PartitionMap::Group& group : map.groups) {
+    AppendText(&bytes, group.name);
+    bytes.push_back(static_cast<char>(group.addresses.size()));
+    for (const std::string& address : group.addresses) AppendText(&bytes, address);
+  }
+  PartitionMapStart start = {.checksum = 0,
+                             .revision = map.revision,
+                             .bytes = static_cast<uint32_t>(bytes.size()),
+                             .groups = static_cast<uint16_t>(map.groups.size()),
+                             .reserved = 0};
+  std::memcpy(bytes.data(), &start, sizeof(start));
+  start.checksum = ChecksumOf(bytes);
+  std::memcpy(bytes.data(), &start, sizeof(start));
+  return bytes;
+}
+
+std::optional<PartitionMap> DecodePartitionMap(std::string_view bytes) {
+  PartitionMapStart start;
+  if (bytes.size() < sizeof(start) + kBytesOfPartitions) return std::nullopt;
+  std::memcpy(&start, bytes.data(), sizeof(start));
+  if (start.bytes != bytes.size() || start.checksum != ChecksumOf(bytes) || start.reserved != 0 ||
+      start.groups == 0 || start.groups > kGroupsMax) {
+    return std::nullopt;
+  }
+  PartitionMap map{.revision = start.revision, .groups = {}, .partitions = {}};
+  map.partitions.resize(kPartitions);
+  std::memcpy(map.partitions.data(), bytes.data() + sizeof(start), kBytesOfPartitions);
+  if (std::ranges::any_of(map.partitions, [&](uint16_t group) { return group >= start.groups; })) {
+    return std::nullopt;
+  }
+  std::string_view left = bytes.substr(sizeof(start) + kBytesOfPartitions);
+  for (uint16_t i = 0; i < start.groups; ++i) {
+    std::optional<PartitionMap::Group> group = TakeGroup(&left);
+    if (!group) return std::nullopt;
+    map.groups.push_back(*std::move(group));
+  }
+  if (!left.empty()) return std::nullopt;
+  return map;
+}
+
+}  // namespace gannet

@@ -1,0 +1,61 @@
+#ifndef GANNET_COMMON_PROTOCOL_PARTITION_MAP_H_
+#define GANNET_COMMON_PROTOCOL_PARTITION_MAP_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+namespace gannet {
+
+inline constexpr uint32_t kPartitions = 1024;
+inline constexpr size_t kGroupsMax = kPartitions;
+inline constexpr size_t kMembersMax = 16;  // of a group
+
+// Returns the partition of a key: the upper 10 bits of its unseeded XXH3. Servers' indexes have
+// seeds of their own, so this hash says nothing of a key's place there.
+uint32_t PartitionOf(std::string_view key);
+
+// Which group of a cluster has which keys, and where its members can be reached.
+struct PartitionMap {
+  struct Group {
+    std::string name;
+    std::vector<std::string> addresses;  // "HOST:PORT"; of those members that have run
+
+    bool operator==(const Group&) const = default;
+  };
+
+  uint64_t revision = 0;  // grows whenever a partition changes its group
+  std::vector<Group> groups;
+  std::vector<uint16_t> partitions;  // kPartitions places in `groups`
+
+  bool operator==(const PartitionMap&) const = default;
+};
+
+// How a map is told to clients: kMap replies carry these bytes, one piece after the other. They
+// begin with a PartitionMapStart. It is followed by `partitions`, 2 bytes each, and by the groups:
+// the name's length (1 byte), the name, the number of addresses (1 byte), and for each its length
+// (1 byte) and itself.
+struct PartitionMapStart {
+  uint64_t checksum;  // XXH3 of all that follows. The map may change between two pieces
+  uint64_t revision;
+  uint32_t bytes;  // of all
+  uint16_t groups;
+  uint16_t reserved;  // 0
+};
+static_assert(sizeof(PartitionMapStart) == 24 && std::is_trivially_copyable_v<PartitionMapStart>);
+
+// More than any cluster needs, and little enough to be kept in memory.
+inline constexpr size_t kPartitionMapBytesMax = 8 << 20;
+
+// REQUIRES: a map that DecodePartitionMap accepts.
+std::string EncodePartitionMap(const PartitionMap& map);
+// Returns nullopt if the bytes are no map, whoever made them.
+std::optional<PartitionMap> DecodePartitionMap(std::string_view bytes);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_PROTOCOL_PARTITION_MAP_H_

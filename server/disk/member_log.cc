@@ -1,0 +1,189 @@
+#include "server/disk/member_log.h"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+#include "server/disk/data_directory.h"
+#include "server/disk/snapshot.h"
+
+namespace gannet {
+namespace {
+
+constexpr char kNoteName[] = "applied";
+constexpr char kNewNoteName[] = "applied.new";
+constexpr size_t kNoteBytesMax = 64;
+// The journal itself never refuses for age: behind() sees that.
+constexpr int64_t kNeverNs = std::numeric_limits<int64_t>::max() / 2;
+
+std::string NoteText(uint64_t history, uint64_t lsn) {
+  return absl::StrCat(absl::Hex(history, absl::kZeroPad16), " ", lsn, "\n");
+}
+
+struct NoteOfRun {
+  uint64_t history = 0;
+  uint64_t lsn = 0;
+};
+// Returns zeros if there is none that can be read. It is for people only.
+NoteOfRun ReadNote(Files* files) {
+  const auto file = files->Open(kNoteName);
+  if (!file.ok()) return {};
+  std::string text(kNoteBytesMax, '\0');
+  const auto bytes = (*file)->ReadAt(0, std::as_writable_bytes(std::span(text)));
+  if (!bytes.ok()) return {};
+  text.resize(*bytes);
+  const std::vector<std::string> words = absl::StrSplit(text, absl::ByAnyChar(" \n"));
+  NoteOfRun note;
+  const bool read = words.size() == 3 && absl::SimpleHexAtoi(words[0], &note.history) &&
+                    absl::SimpleAtoi(words[1], &note.lsn);
+  return read ? note : NoteOfRun{};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& options) {
+  std::unique_ptr<MemberLog> log(new MemberLog(options));
+  MemberLog* const raw = log.get();
+  if (options.former != nullptr) {
+    const NoteOfRun note = ReadNote(options.former);
+    log->former_history_ = note.history;
+    log->former_lsn_ = note.lsn;
+  }
+  GANNET_ASSIGN_OR_RETURN(log->log_,
+                          DiskLog::Open({.files = options.own,
+                                         .store = options.store,
+                                         .sync = options.sync,
+                                         .sync_interval_ns = options.sync_interval_ns,
+                                         .segment_bytes = options.segment_bytes,
+                                         .clock = options.clock,
+                                         .random = options.random,
+                                         .waiting_bytes_max = kBytesMax,
+                                         .unsynced_ns_max = kNeverNs,
+                                         .snapshot_at = [raw] { return raw->SnapshotAt(); },
+                                         .on_snapshot = options.on_whole,
+                                         .on_poll = [raw] { raw->WriteNote(); }},
+                                        /*wall_ms=*/0));
+  return log;
+}
+
+bool MemberLog::Take(const Change& change, ChangePlace* place) {
+  if (!begun() || given_up()) return true;
+  end_.store(place->end, std::memory_order_release);
+  ChangePlace own = {.end = place->end - offset_};
+  if (log_->Take(change, &own)) {
+    place->room = own.room;
+  } else {
+    GiveUp(log_->Taking());
+  }
+  return true;
+}
+
+void MemberLog::Fill(const Change& change, const ChangePlace& place) {
+  log_->Fill(change, {.end = place.end - offset_, .room = place.room});
+}
+
+bool MemberLog::behind() {
+  if (!begun() || given_up()) return false;
+  if (const absl::Status taking = log_->Taking(); !taking.ok()) {
+    GiveUp(taking);
+    return false;
+  }
+  if (!log_->IsBehind(kBehindBytes)) {
+    behind_since_ns_.store(0, std::memory_order_relaxed);
+    return false;
+  }
+  const int64_t now = options_.clock();
+  int64_t since = 0;
+  behind_since_ns_.compare_exchange_strong(since, now, std::memory_order_relaxed);
+  if (since == 0 || now - since < kPatienceNs) return true;
+  GiveUp(absl::DeadlineExceededError(
+      absl::StrCat("it has been behind for ", kPatienceNs / kNsPerSecond, " s")));
+  return false;
+}
+
+void MemberLog::GiveUp(const absl::Status& why) {
+  log_->CountRefused();
+  if (given_up_.exchange(true)) return;
+  LOG(ERROR) << "gives up its disk, and goes on without it: " << why.message()
+             << ". The group's items are in the memory of its members. Mend the disk, and start "
+                "this server again";
+}
+
+absl::Status MemberLog::Restore(const std::function<absl::Status(const Change&)>& make) const {
+  GANNET_ASSIGN_OR_RETURN(const DirectoryRead read, ReadDirectory(options_.former, make));
+  LOG(INFO) << "restored from " << options_.former->path() << ": " << read.snapshot_items
+            << " items of a snapshot, then " << read.journal_changes << " changes of the journal";
+  return absl::OkStatus();
+}
+
+// The disk's thread touches no file before there is a change.
+absl::Status MemberLog::WriteEmptySnapshot() {
+  GANNET_ASSIGN_OR_RETURN(const uint64_t number, ReadNumberOfDirectory(options_.own));
+  GANNET_ASSIGN_OR_RETURN(const auto snapshot, SnapshotWriter::Create(options_.own, number, 0));
+  GANNET_RETURN_IF_ERROR(snapshot->Complete());
+  return snapshot->Name();
+}
+
+// With no items yet, the journal alone has everything. An empty snapshot says so.
+void MemberLog::Begin() {
+  StatsReply stats{};
+  options_.store->FillStats(&stats);
+  if (stats.items == 0 && options_.former == nullptr) {
+    if (const absl::Status status = WriteEmptySnapshot(); !status.ok()) return GiveUp(status);
+  } else {
+    log_->RequestSnapshot();
+  }
+  offset_ = options_.changes->end() - log_->appended();
+  end_.store(options_.changes->end(), std::memory_order_relaxed);
+  begun_.store(true, std::memory_order_release);
+  LOG(INFO) << "keeps the group's items in " << options_.own->path();
+}
+
+// What a backup applies is in the store when it is in the journal, or its key is locked until it
+// is. A primary's writes are in the store when they are published. Who finds the end of a client's
+// write here finds lead_at_, too, as it was set before clients were taken.
+std::optional<uint64_t> MemberLog::SnapshotAt() const {
+  if (!begun_.load(std::memory_order_acquire) || given_up()) return std::nullopt;
+  const uint64_t end = end_.load(std::memory_order_acquire);
+  const uint64_t lead_at = lead_at_.load(std::memory_order_relaxed);
+  if (lead_at == kNoLead) return end - offset_;
+  return std::min(end, std::max(lead_at, options_.writes->published_position())) - offset_;
+}
+
+void MemberLog::Note(uint64_t history, uint64_t lsn) {
+  if (!begun() || given_up()) return;
+  MutexLock lock(mutex_);
+  if (noted_.history == history && noted_.lsn == lsn) return;
+  noted_ = {.history = history, .lsn = lsn, .position = log_->appended(), .written = false};
+}
+
+void MemberLog::WriteNote() {
+  Noted noted;
+  {
+    MutexLock lock(mutex_);
+    const bool none = options_.sync == Journal::Sync::kNone;
+    const uint64_t kept = none ? log_->written() : log_->synced();
+    if (noted_.written || kept < noted_.position) return;
+    noted_.written = true;
+    noted = noted_;
+  }
+  const auto write = [&]() -> absl::Status {
+    options_.own->Remove(kNewNoteName).IgnoreError();
+    GANNET_ASSIGN_OR_RETURN(const auto file, options_.own->Create(kNewNoteName));
+    const std::string text = NoteText(noted.history, noted.lsn);
+    GANNET_RETURN_IF_ERROR(file->WriteAt(0, std::as_bytes(std::span(text))));
+    return options_.own->Rename(kNewNoteName, kNoteName);
+  };
+  if (const absl::Status status = write(); !status.ok()) {
+    LOG(WARNING) << "cannot note what was applied: " << status.message();
+  }
+}
+
+}  // namespace gannet

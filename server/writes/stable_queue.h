@@ -1,0 +1,62 @@
+#ifndef GANNET_SERVER_WRITES_STABLE_QUEUE_H_
+#define GANNET_SERVER_WRITES_STABLE_QUEUE_H_
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace gannet {
+
+// A queue whose elements do not move, and which allocates nothing while it is short: unlike
+// std::deque it keeps the memory of elements that were removed, and uses it again.
+//
+// Thread safety: one thread at a time.
+template <class T>
+class StableQueue {
+ public:
+  // Returns the new last element. It has the fields of a former one, or is as T was made.
+  T& PushBack() {
+    const size_t at = first_ + size_;
+    if (at / kChunk == chunks_.size()) chunks_.push_back(std::make_unique<Chunk>());
+    ++size_;
+    return (*chunks_[at / kChunk])[at % kChunk];
+  }
+  // REQUIRES: it is not empty.
+  void PopFront() {
+    --size_;
+    ++first_;
+    if (size_ == 0) {
+      first_ = 0;  // these places were used last, so they are in the caches
+    } else if (first_ == kChunk) {
+      first_ = 0;
+      std::unique_ptr<Chunk> free = std::move(chunks_.front());
+      chunks_.erase(chunks_.begin());
+      if (chunks_.size() < kChunksKept) chunks_.push_back(std::move(free));
+    }
+  }
+  T& operator[](size_t i) { return (*chunks_[(first_ + i) / kChunk])[(first_ + i) % kChunk]; }
+  const T& operator[](size_t i) const {
+    return (*chunks_[(first_ + i) / kChunk])[(first_ + i) % kChunk];
+  }
+  T& front() { return (*this)[0]; }
+  const T& front() const { return (*this)[0]; }
+  T& back() { return (*this)[size_ - 1]; }
+  const T& back() const { return (*this)[size_ - 1]; }
+  size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+
+ private:
+  static constexpr size_t kChunk = 64;
+  static constexpr size_t kChunksKept = 64;
+  using Chunk = std::array<T, kChunk>;
+
+  std::vector<std::unique_ptr<Chunk>> chunks_;  // the last ones may be free
+  size_t first_ = 0;                            // of the first chunk
+  size_t size_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_WRITES_STABLE_QUEUE_H_

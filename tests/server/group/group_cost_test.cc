@@ -1,0 +1,43 @@
+#include <gtest/gtest.h>
+
+#include "tests/server/group/group_fixture.h"
+
+namespace gannet {
+namespace {
+
+// The ctest entries group_put_instructions_* bound what ServePuts and FollowPuts execute.
+constexpr int kPuts = 1024;
+
+// The measured part of a backup, as ServePuts is that of the primary.
+__attribute__((noinline)) void FollowPuts(Member& member, int64_t now) { member.Poll(now); }
+
+class GroupCostTest : public GroupPutTest {
+ protected:
+  // Runs PUTs of 64 B to keys that exist, `depth` of them in each Poll.
+  void Run(int depth) {
+    RawPeer peer(this);
+    ASSERT_TRUE(peer.Connect());
+    for (int i = 0; i < kPuts; ++i) ASSERT_EQ(peer.Put(Key(i), value_), ReplyStatus::kOk);
+    Worker& worker = *server().workers()[0];
+    const uint64_t rpcs = stats().rpcs;
+    for (int i = 0; i < kPuts; i += depth) {
+      // The backup applies what was committed, and the lease goes on.
+      FollowPuts(*backup(0).member(), ServerNs());
+      Step();
+      for (int j = 0; j < depth; ++j) Send(peer, Key(i + j));
+      ASSERT_TRUE(peer.WaitSent());
+      ServePuts(worker, now());
+      ASSERT_EQ(stats().rpcs, rpcs + i + depth) << "not all in one Poll";
+      ASSERT_FALSE(worker.waits_for_disk()) << "not all were answered in the Poll that served them";
+      for (int j = 0; j < depth; ++j) ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
+    }
+  }
+};
+
+TEST_F(GroupCostTest, ThirtyTwoAtOnceOneBackup) {
+  StartGroup(1);
+  if (!HasFatalFailure()) Run(32);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,96 @@
+#ifndef GANNET_TESTS_SERVER_GROUP_GROUP_FIXTURE_H_
+#define GANNET_TESTS_SERVER_GROUP_GROUP_FIXTURE_H_
+
+#include <array>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "common/rdma/loopback.h"
+#include "tests/common/rdma/test_device.h"
+#include "tests/server/group/shared_register.h"
+#include "tests/server/rpc/put_fixture.h"
+
+namespace gannet {
+
+// A primary that the test's own thread steps, and its backups, which it steps as well. The leases
+// are so long that nobody takes over, and follow the machine's clock.
+class GroupPutTest : public PutTest {
+ protected:
+  static constexpr size_t kBackupsMax = 2;
+
+  void TearDown() override {
+    for (Backup& backup : backups_) {
+      if (backup.server != nullptr) backup.server->BeginStop();
+    }
+    ServerTest::TearDown();
+    for (Backup& backup : backups_) backup.server.reset();
+    own_.reset();
+  }
+
+  void StartGroup(size_t backups) {
+    own_ = std::make_unique<SharedConfigStore>(&shared_);
+    StartServer([this](auto* options) {
+      options->memory_bytes = 64 << 20;
+      SetGroup(options, own_.get(), "n1");
+    });
+    server().UseClock(&clock_);
+    ASSERT_TRUE(StepUntil([this] { return server().serves(); }));
+    for (size_t i = 0; i < backups; ++i) {
+      StartBackup(i);
+      if (HasFatalFailure()) return;
+    }
+    ASSERT_TRUE(StepUntil(
+        [&] { return shared_.now().configuration.in_sync.size() == backups + 1; }));
+  }
+
+  void Step() override {
+    ServerTest::Step();
+    server().member()->Poll(ServerNs());
+    for (Backup& backup : backups_) {
+      if (backup.server == nullptr) continue;
+      backup.server->Poll(now());
+      for (const auto& worker : backup.server->workers()) worker->Poll(now());
+      backup.server->member()->Poll(ServerNs());
+    }
+  }
+
+  Primary::Seen primary() { return server().member()->Look().as_primary; }
+  Server& backup(size_t i) { return *backups_[i].server; }
+
+ private:
+  struct Backup {
+    std::unique_ptr<SharedConfigStore> store;
+    ServerClock clock = ServerClock::Start();
+    std::unique_ptr<Server> server;
+  };
+
+  void SetGroup(Server::Options* options, SharedConfigStore* store, std::string node) {
+    options->group = GroupOptions{
+        .store = store, .directory = store, .terms = shared_.terms(), .node = std::move(node)};
+  }
+  void StartBackup(size_t i) {
+    backups_[i].store = std::make_unique<SharedConfigStore>(&shared_);
+    Server::Options options;
+    options.device = TestDevice();
+    options.listen = OwnAddress(TestDevice()).value();
+    options.memory_bytes = 64 << 20;
+    options.lock_words = 256;
+    options.connections_max = 64;
+    SetGroup(&options, backups_[i].store.get(), "n" + std::to_string(i + 2));
+    auto server = Server::Create(options);
+    ASSERT_TRUE(server.ok()) << server.status();
+    backups_[i].server = *std::move(server);
+    backups_[i].server->UseClock(&backups_[i].clock);
+  }
+
+  SharedRegister shared_{{.history = 77, .lease_ms = 10'000, .members = {"n1", "n2", "n3"}}};
+  std::unique_ptr<SharedConfigStore> own_;
+  ServerClock clock_ = ServerClock::Start();
+  std::array<Backup, kBackupsMax> backups_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_SERVER_GROUP_GROUP_FIXTURE_H_

@@ -1,0 +1,249 @@
+// Updates in place that wait: puts over an item without expiry, by a value of the same length.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "server/writes/stable_queue.h"
+#include "server/writes/value_room.h"
+#include "tests/server/store/store_fixture.h"
+#include "tests/server/writes/recorded_changes.h"
+#include "tests/server/writes/some_update.h"
+
+namespace gannet {
+namespace {
+
+using Decided = Writes::Decided;
+
+class WaitingUpdateTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    (*store_).UseSink(&sink_);
+    writes_.WaitFor(&sink_);
+    ASSERT_EQ(StatusOf(Put("key", "10")), ReplyStatus::kOk);
+    ASSERT_EQ(StatusOf(Put("other", "ab")), ReplyStatus::kOk);
+    PublishAll();
+  }
+  Decided Put(std::string_view key, std::string_view value,
+              const WriteConditions& conditions = {}) {
+    return writes_.Put(key, value, {}, conditions, kNowMs);
+  }
+  std::optional<Decided> Update(std::string_view key, std::string_view value, uint32_t flags = 0) {
+    return TryUpdate(*store_, writes_, key, value, flags);
+  }
+  std::optional<std::string> Seen(std::string_view key) { return store_.Get(key, kNowMs); }
+  void PublishAll() { writes_.Publish(sink_.end); }
+  static ReplyStatus StatusOf(const Decided& decided) { return decided.outcome.status; }
+
+  static constexpr uint64_t kNowMs = 1'000;
+  RecordedChanges sink_;
+  TestStore store_{1 << 20};
+  Writes& writes_ = store_.writes();
+};
+
+TEST_F(WaitingUpdateTest, NobodySeesItBeforeItsRecordIsSafe) {
+  const auto first = Update("key", "11", 7);
+  const auto second = Update("other", "cd");
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(Seen("key"), "10");
+  EXPECT_LT(writes_.published(), first->ticket);
+  writes_.Publish(sink_.end - 1);
+  EXPECT_EQ(writes_.published(), first->ticket);
+  EXPECT_EQ(Seen("key"), "11");
+  EXPECT_EQ(Seen("other"), "ab");
+  PublishAll();
+  EXPECT_EQ(Seen("other"), "cd");
+  EXPECT_THAT(sink_.changes,
+              testing::ElementsAre("put key", "put other", "put key", "put other"));
+  std::string value(2, '\0');
+  const ReadOutcome read =
+      (*store_).Get("key", std::as_writable_bytes(std::span(value)), kNowMs);
+  EXPECT_EQ(read.version, first->outcome.version);
+  EXPECT_EQ(read.attributes.flags, 7u);
+}
+
+TEST_F(WaitingUpdateTest, TheItemStaysWhereItIs) {
+  const auto update = Update("key", "11");
+  PublishAll();
+  const auto again = Update("key", "12");
+  ASSERT_TRUE(update && again);
+  EXPECT_EQ(update->outcome.slot, again->outcome.slot);
+}
+
+TEST_F(WaitingUpdateTest, UpdatesOfAKeyStack) {
+  for (int i = 20; i < 90; ++i) ASSERT_TRUE(Update("key", std::to_string(i)));
+  EXPECT_EQ(Seen("key"), "10");
+  writes_.Publish(sink_.end - 1);
+  EXPECT_EQ(Seen("key"), "88");
+  PublishAll();
+  EXPECT_EQ(Seen("key"), "89");
+}
+
+TEST_F(WaitingUpdateTest, OtherWritesAreDecidedAgainstIt) {
+  const auto update = Update("key", "41", 9);
+  ASSERT_TRUE(update);
+  EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_absent = true})), ReplyStatus::kExists);
+  EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_version = 0})), ReplyStatus::kVersionMismatch);
+  const Decided sum = writes_.Increment("key", {.delta = 1, .initial = 0}, {}, {}, kNowMs);
+  EXPECT_EQ(sum.outcome.number, 42);
+  EXPECT_GT(sum.outcome.version, update->outcome.version);
+  EXPECT_EQ(StatusOf(writes_.Append("key", "0", Writes::End::kBack, {}, {}, kNowMs)),
+            ReplyStatus::kOk);
+  EXPECT_EQ(Seen("key"), "10");
+  PublishAll();
+  EXPECT_EQ(Seen("key"), "420");
+  std::string value(3, '\0');
+  EXPECT_EQ((*store_).Get("key", std::as_writable_bytes(std::span(value)), kNowMs).attributes.flags,
+            9u);
+}
+
+TEST_F(WaitingUpdateTest, ARefusalThatTellsOfItWaitsForIt) {
+  const auto update = Update("key", "11");
+  const Decided refused = Put("key", "x", {.only_if_absent = true});
+  EXPECT_GT(refused.ticket, update->ticket);
+  writes_.Publish(sink_.end - 1);
+  EXPECT_LT(writes_.published(), refused.ticket);
+  PublishAll();
+  EXPECT_GE(writes_.published(), refused.ticket);
+  EXPECT_EQ(writes_.TakeUndone(refused.ticket), std::nullopt);
+}
+
+TEST_F(WaitingUpdateTest, ComesBehindNoOtherKindOfWrite) {
+  ASSERT_GT(writes_.Delete("key", {}, kNowMs).ticket, 0u);
+  EXPECT_FALSE(Update("key", "11")) << "there is no item then";
+  ASSERT_GT(Put("other", "longer").ticket, 0u);
+  EXPECT_FALSE(Update("other", "cd")) << "the item has another length then";
+  PublishAll();
+  EXPECT_EQ(Seen("key"), std::nullopt);
+  EXPECT_TRUE(Update("other", "LONGER"));
+  PublishAll();
+  EXPECT_EQ(Seen("other"), "LONGER");
+}
+
+TEST_F(WaitingUpdateTest, IsOnlyForItemsThatItCannotFailFor) {
+  EXPECT_FALSE(Update("nobody", "11"));
+  EXPECT_FALSE(Update("key", "111"));
+  EXPECT_EQ(StatusOf(writes_.Put("key", "12", {.expiry_ms = kNowMs + 10}, {}, kNowMs)),
+            ReplyStatus::kOk);
+  PublishAll();
+  EXPECT_FALSE(Update("key", "13")) << "it may expire meanwhile";
+  sink_.refuses = true;
+  EXPECT_FALSE(Update("other", "cd"));
+  sink_.refuses = false;
+  PublishAll();
+  EXPECT_EQ(Seen("key"), "12");
+  EXPECT_EQ(Seen("other"), "ab");
+}
+
+// Many keys share each entry of WaitingKeys, and each hash chain has other keys in it.
+TEST_F(WaitingUpdateTest, FindsEachKeysLastUpdateAmongMany) {
+  constexpr int kKeys = 2'000;
+  for (int i = 0; i < kKeys; ++i) Put("k" + std::to_string(i), "1");
+  PublishAll();
+  int updated = 0;
+  for (int round = 2; round < 5; ++round) {
+    for (int i = 0; i < kKeys; ++i) {
+      updated += Update("k" + std::to_string(i), std::to_string(round)).has_value();
+    }
+  }
+  EXPECT_GT(updated, 2 * kKeys) << "most items lie where they are guessed";
+  for (int i = 0; i < kKeys; ++i) {
+    const Decided sum =
+        writes_.Increment("k" + std::to_string(i), {.delta = 1, .initial = 0}, {}, {}, kNowMs);
+    ASSERT_THAT(sum.outcome.number, testing::AnyOf(5, 2)) << i;
+  }
+  PublishAll();
+  EXPECT_THAT(Seen("k0"), testing::AnyOf("5", "2"));
+}
+
+TEST_F(WaitingUpdateTest, IsRefusedIfTheRoomIsFull) {
+  const std::string value(900, 'v');
+  Put("key", value);
+  PublishAll();
+  size_t updates = 0;
+  while (Update("key", value)) ++updates;
+  EXPECT_GT(updates * (value.size() + 3), ValueRoom::kBytes * 9 / 10);
+  EXPECT_LE(updates * (value.size() + 3), ValueRoom::kBytes);
+  EXPECT_EQ(StatusOf(Put("key", std::string(900, 'w'))), ReplyStatus::kOk) << "the other path";
+  PublishAll();
+  EXPECT_EQ(Seen("key"), std::string(900, 'w'));
+  EXPECT_TRUE(Update("key", value));
+  PublishAll();
+  EXPECT_EQ(Seen("key"), value);
+}
+
+// Workers update and publish at the same time, each its own keys and one that all share.
+TEST_F(WaitingUpdateTest, WorkersUpdateAndPublishBesideEachOther) {
+  constexpr int kWorkers = 3;
+  constexpr int kUpdates = 3'000;
+  for (int i = 0; i < kWorkers; ++i) Put("own" + std::to_string(i), "0000");
+  Put("all", "0000");
+  PublishAll();
+  std::vector<std::thread> workers;
+  std::atomic<int> wrong{0};
+  for (int i = 0; i < kWorkers; ++i) {
+    workers.emplace_back([&, i] {
+      const std::string own = "own" + std::to_string(i);
+      for (int n = 1000; n < 1000 + kUpdates; ++n) {
+        const auto mine = Update(own, std::to_string(n));
+        const auto ours = Update("all", std::to_string(n));
+        if (!mine || !ours) return void(++wrong);
+        // Positions here are 1, 2, 3 ..., and so are tickets.
+        writes_.Publish(ours->ticket);
+        wrong += writes_.published() < ours->ticket;
+        wrong += Seen(own) != std::to_string(n);
+      }
+    });
+  }
+  for (std::thread& worker : workers) worker.join();
+  EXPECT_EQ(wrong, 0);
+  EXPECT_EQ(Seen("all"), std::to_string(1000 + kUpdates - 1));
+}
+
+TEST(ValueRoomTest, APieceDoesNotCrossTheEnd) {
+  ValueRoom room;
+  constexpr size_t kPiece = 1000;
+  std::vector<uint64_t> pieces;
+  for (int i = 0; i < 5'000; ++i) {
+    while (!room.Has(kPiece)) {
+      room.Give(pieces.front(), kPiece);
+      pieces.erase(pieces.begin());
+    }
+    pieces.push_back(room.Take(kPiece));
+    EXPECT_LE(pieces.back() % ValueRoom::kBytes + kPiece, ValueRoom::kBytes);
+    EXPECT_GE(pieces.back(), i == 0 ? 0 : pieces[pieces.size() - 2] + kPiece);
+    EXPECT_LE(pieces.back() + kPiece - pieces.front(), ValueRoom::kBytes);
+  }
+}
+
+TEST(StableQueueTest, ElementsStayAndKeepTheirOrder) {
+  StableQueue<int> queue;
+  std::vector<const int*> places;
+  int in = 0;
+  int out = 0;
+  for (int round = 0; round < 100; ++round) {
+    for (int i = 0; i < 10 + round; ++i) {
+      int& place = queue.PushBack();
+      place = in++;
+      places.push_back(&place);
+    }
+    for (size_t i = 0; i < queue.size(); ++i) {
+      ASSERT_EQ(queue[i], out + static_cast<int>(i));
+      ASSERT_EQ(&queue[i], places[static_cast<size_t>(out) + i]);
+    }
+    ASSERT_EQ(queue.back(), in - 1);
+    const int left = round % 3 == 0 ? 0 : 5 * round;
+    for (; in - out > left; ++out) {
+      ASSERT_EQ(queue.front(), out);
+      queue.PopFront();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gannet

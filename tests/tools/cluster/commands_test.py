@@ -1,0 +1,119 @@
+#!/usr/bin/env python3
+"""Runs every command of docs/cluster.md, in the page's order, on this machine.
+
+    commands_test.py BUILD
+
+A command of the page is what stands behind four spaces and begins with kvcli or kvserver, maybe behind "$ ", and each
+`kvcli ...` within the text that has flags. Addresses and sizes are replaced by this machine's.
+"""
+
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+sys.dont_write_bytecode = True
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(SOURCE, "tools", "cluster"))
+import local_cluster  # noqa: E402
+
+BUILD = os.path.abspath(sys.argv.pop(1))
+PAGE = os.path.join(SOURCE, "docs", "cluster.md")
+STEP_S = 60  # no step takes so long, however slow the machine is. Only a hang does
+
+
+def commands():
+    """Returns the page's commands, in order."""
+    with open(PAGE, encoding="utf-8") as page:
+        text = page.read()
+    found = re.findall(r"^    (?:\$ )?((?:kvcli|kvserver|\./dev) [^#\n]*)|`(kvcli --server=[^`]*)`", text, re.MULTILINE)
+    return [(block or inline).strip() for block, inline in found]
+
+
+class CommandsTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="gannet-commands-test-")
+        self.addCleanup(folder.cleanup)
+        options = argparse.Namespace(build=BUILD, nodes=3, etcd=1, memory="64M", lease_ms=2000)
+        self.cluster = local_cluster.LocalCluster(options, folder.name)
+        self.addCleanup(self.cluster.stop)
+        self.cluster.start_etcd()
+        self.ports = dict(zip(("n1", "n2", "n3", "n4"), local_cluster.free_ports(4)))
+        self.page = iter(commands())
+
+    def next(self, begins):
+        """Returns the page's next command, which has to begin so, for this machine."""
+        command = next(self.page)
+        self.assertTrue(command.startswith(begins), f"{PAGE} has {command!r}; this test expects {begins!r}")
+        command = command.replace("...", "--etcd=http://10.0.0.9:2379 --cluster=c")
+        command = command.replace("http://10.0.0.9:2379", self.cluster.urls[0]).replace("64G", "64M")
+        for name, port in self.ports.items():
+            command = command.replace(f"10.0.0.{name[1]}:7471", f"127.0.0.1:{port}")
+        return command
+
+    def run_next(self, begins, code=0):
+        words = shlex.split(self.next(begins))
+        done = subprocess.run([f"{BUILD}/bin/{words[0]}", *words[1:]], check=False, capture_output=True, text=True)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done.stdout + done.stderr
+
+    def start_server(self, command, name):
+        """Starts a server by the page's command for n1."""
+        words = shlex.split(command.replace("--name=n1", "--name=" + name).replace(str(self.ports["n1"]), str(self.ports[name])))
+        self.cluster.start(name, [f"{BUILD}/bin/{words[0]}", *words[1:], "--device=soft", f"--listen=127.0.0.1:{self.ports[name]}"])
+
+    def status(self):
+        return self.cluster.kvcli("status").stdout
+
+    def await_status(self, *wanted):
+        end = time.monotonic() + STEP_S
+        while not all(re.search(it, self.status()) for it in wanted):
+            self.assertLess(time.monotonic(), end, (wanted, self.status()))
+            time.sleep(0.1)
+
+    def test_every_command_works(self):
+        self.assertEqual(next(self.page), "./dev cluster")  # local_cluster_test
+        self.run_dev_cluster(self.next("./dev cluster --nodes=5"))
+        self.run_next("kvcli cluster init")
+        server = self.next("kvserver --cluster")
+        for name in ("n1", "n2", "n3"):
+            self.start_server(server, name)
+            self.await_status(rf"\b{name} +(primary|backup)")
+        client = [f"{BUILD}/bin/kvcli", "--device=soft", *shlex.split(self.next("kvcli --server=cluster:"))[1:]]
+        subprocess.run([*client, "put", "key", "value"], check=True, capture_output=True)
+        self.assertRegex(self.run_next("kvcli cluster status"), r"group g1: epoch 1, primary n1, 3 of 3 in sync, lease 600 ms\n")
+
+        self.run_next("kvcli cluster add g1 n4")
+        self.start_server(server, "n4")
+        self.await_status(r"n4 +backup")
+        self.run_next("kvcli cluster handover g1 n2")
+        self.run_next("kvcli cluster remove g1 n1")
+        self.await_status("primary n2, 3 of 3 in sync")
+        got = subprocess.run([*client, "get", "key"], check=True, capture_output=True, text=True)
+        self.assertEqual(got.stdout.strip(), "value")
+
+        for name in ("n2", "n3", "n4"):
+            self.cluster.processes[name].kill()
+            self.cluster.processes[name].wait()
+        self.start_server(server, "n3")
+        self.assertIn("n3", self.run_next("kvcli cluster status"))
+        self.run_next("kvcli cluster force g1 --from=n3")
+        self.await_status("primary n3, 1 of 3 in sync")
+        self.assertEqual(list(self.page), [], f"commands of {PAGE} that this test does not run")
+
+    def run_dev_cluster(self, command):
+        """What ./dev cluster does once all is built."""
+        done = subprocess.run([os.path.join(SOURCE, "tools", "cluster", "local_cluster.py"), "--build", BUILD, "--memory=64M",
+                               *shlex.split(command)[2:], "sh", "-c", "kvcli cluster status --etcd=$ETCD --cluster=c"],
+                              check=False, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("5 of 5 in sync", done.stdout)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
