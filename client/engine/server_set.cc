@@ -6,14 +6,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/auth/handshake.h"
+#include "common/protocol/connection_epoch.h"
 #include "common/rdma/device.h"
 
 namespace gannet {
 namespace {
-
-// Connections are numbered so that each primary of a group begins with its epoch here, modulo
-// 4,096.
-constexpr uint32_t kEpochShift = 20;
 
 // Time may mend such an error. Everything else is for a person to mend, so it is told at once.
 bool MayPass(const absl::Status& status) {
@@ -91,7 +88,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.read_depth = its.terms().read_depth;
     info.silence_ms = grant.silence_ms;
     info.history = grant.history;
-    if (info.history != 0) info.epoch = grant.connection_id >> kEpochShift;
+    if (info.history != 0) info.epoch = EpochOfConnection(grant.connection_id);
     info.address = its.address().ToString();
     info.reads_disbelieved = its.reads_disbelieved();
   }

@@ -31,7 +31,8 @@ namespace gannet {
 // A Lock migrates the home of its key first, so a change happens in the new table. If the new table
 // has no room for the home, its keys go on in the old one.
 //
-// Thread safety: hold a Lock of a key's hash to find or change the key. Locks are by ranges of
+// Thread safety: hold a Lock of a key's hash to find or change the key. What needs one is given it,
+// so that the compiler knows. It cannot know whose key the Lock is of. Locks are by ranges of
 // hashes, not of buckets, so one lock covers a key in both tables. Keys of different ranges are
 // handled in parallel. Order of locks: ranges ascending, then a table's stash. One thread at a time
 // may call Prepare to EndMigration.
@@ -70,7 +71,7 @@ class Index {
     Lock(Index& index, KeyHash hash) : index_(index) {
       Acquire(hash.value());
       if (index.old_.load(std::memory_order_relaxed) != nullptr) [[unlikely]]
-        index.MigrateHomeOf(hash);
+        index.MigrateHomeOf(*this, hash);
     }
     // Covers the home of `table` and its keys.
     Lock(Index& index, const IndexTable& table, uint64_t home);
@@ -108,14 +109,18 @@ class Index {
     WordMutex& mutex_;
   };
 
-  // These need a Lock of the key.
+  // Each of these is given the Lock of the key that the caller holds.
   template <class IsKey>
-  std::optional<Found> Find(KeyHash hash, IsKey&& is_key) {
+  std::optional<Found> Find(const Lock& /*held*/, KeyHash hash, IsKey&& is_key) {
     return TableOf(hash).Find(hash, is_key);
   }
-  bool Insert(KeyHash hash, Slot slot) { return TableOf(hash).Insert(hash, slot); }
-  static void Replace(const Place& place, Slot slot) { place.table->Replace(place, slot); }
-  static void Remove(const Place& place) { place.table->Remove(place); }
+  bool Insert(const Lock& /*held*/, KeyHash hash, Slot slot) {
+    return TableOf(hash).Insert(hash, slot);
+  }
+  static void Replace(const Lock& /*held*/, const Place& place, Slot slot) {
+    place.table->Replace(place, slot);
+  }
+  static void Remove(const Lock& /*held*/, const Place& place) { place.table->Remove(place); }
   // Returns the table that has the key, or would get it.
   IndexTable& TableOf(KeyHash hash) const;
 
@@ -125,8 +130,7 @@ class Index {
   const std::byte* PrefetchBucket(KeyHash hash) const;
   static const std::byte* GuessSlot(const std::byte* bucket, uint32_t tag);
   // Returns an empty slot if the guess was made in a table that is not the newest any more.
-  // REQUIRES: KeyLock.
-  Slot LoadGuessed(const std::byte* slot) const;
+  Slot LoadGuessed(const KeyLock& held, const std::byte* slot) const;
 
   // Returns the newest table, for a walk without a lock. It stays until the caller drops it, but
   // may be replaced meanwhile: ask IsCurrent under each lock.
@@ -169,10 +173,10 @@ class Index {
   void AdoptNext();
   std::shared_ptr<IndexTable> MakeTable(const IndexGeometry& geometry);
   void SetReach(const IndexTable& table);
-  // Migrates the home of a key, if it is not migrated yet. REQUIRES: a Lock over it.
-  void MigrateHomeOf(KeyHash hash);
+  // Migrates the home of a key, if it is not migrated yet.
+  void MigrateHomeOf(const Lock& held, KeyHash hash);
   // Returns false if the new table has no room. Then nothing was changed.
-  bool MigrateHome(IndexTable& from, IndexTable& to, uint64_t home);
+  bool MigrateHome(const Lock& held, IndexTable& from, IndexTable& to, uint64_t home);
 
   const Options options_;
   const int range_shift_;
@@ -237,7 +241,8 @@ class Index {
 }
 
 // Slots of a former table may lead to blocks that were freed.
-[[gnu::always_inline]] inline Slot Index::LoadGuessed(const std::byte* slot) const {
+[[gnu::always_inline]] inline Slot Index::LoadGuessed(const KeyLock& /*held*/,
+                                                      const std::byte* slot) const {
   const Guessed& table = *guessed_.load(std::memory_order_relaxed);
   if (static_cast<uint64_t>(slot - table.first) >= table.bytes) [[unlikely]]
     return Slot();

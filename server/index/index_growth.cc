@@ -59,7 +59,7 @@ bool Index::MigrateSome(uint64_t homes) {
     const uint64_t home = migrate_next_;
     migrate_next_ = home + 1 == from.geometry().homes ? 0 : home + 1;
     const Lock lock(*this, from, home);
-    MigrateHome(from, to, home);
+    MigrateHome(lock, from, to, home);
   }
   // Acquire: sees what those who migrated the last homes did.
   return homes_left_.load(std::memory_order_acquire) == 0;
@@ -78,15 +78,15 @@ void Index::EndMigration() {
   old_table_ = nullptr;
 }
 
-void Index::MigrateHomeOf(KeyHash hash) {
+void Index::MigrateHomeOf(const Lock& held, KeyHash hash) {
   IndexTable* const to = current_.load(std::memory_order_acquire);
   IndexTable* const from = old_.load(std::memory_order_relaxed);
-  if (from != nullptr && from != to) MigrateHome(*from, *to, from->Home(hash));
+  if (from != nullptr && from != to) MigrateHome(held, *from, *to, from->Home(hash));
 }
 
 // Publishes the copies before the flag. Nobody else changes the home's keys meanwhile, in either
 // table: the caller's Lock covers their windows in both.
-bool Index::MigrateHome(IndexTable& from, IndexTable& to, uint64_t home) {
+bool Index::MigrateHome(const Lock& /*held*/, IndexTable& from, IndexTable& to, uint64_t home) {
   if (from.migrated(home)) return true;
   std::vector<Slot> slots;
   slots.reserve(3 * kSlotsPerBucket);

@@ -11,6 +11,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
+#include "common/protocol/connection_epoch.h"
 
 namespace gannet {
 
@@ -31,12 +32,10 @@ class ConnectionIds {
   // `first` is for tests of the end of the range.
   explicit ConnectionIds(uint32_t first = 1) : next_(first) {}
 
-  // From now on ids are those of a primary's epoch. So fences, which have an id in their upper
-  // half, grow from one primary to the next. Modulo 4096: what wraps compares by the items'
-  // versions.
+  // From now on ids are those of a primary's epoch (connection_epoch.h).
   void BeginEpoch(uint64_t epoch) {
     MutexLock lock(mutex_);
-    next_ = std::max<uint64_t>((epoch % 4096) << 20, next_);
+    next_ = std::max<uint64_t>(FirstConnectionOf(epoch), next_);
     given_back_.clear();
   }
   // Returns nullopt if all 2^32 - 1 ids are used up. Then only a restart of the server helps.

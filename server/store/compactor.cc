@@ -93,7 +93,7 @@ size_t Compactor::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bo
   uint64_t bytes = 0;
   size_t i = 0;
   for (; i < n && bytes < kMovedBytesPerLock; ++i) {
-    const uint64_t bytes_of_one = MoveDown(found[i], holes);
+    const uint64_t bytes_of_one = MoveDown(lock, found[i], holes);
     moved += bytes_of_one > 0;
     bytes += bytes_of_one;
   }
@@ -101,51 +101,53 @@ size_t Compactor::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bo
   return moved;
 }
 
-uint64_t Compactor::MoveDown(const Index::Found& found, Holes* holes) {
+uint64_t Compactor::MoveDown(const Index::Lock& held, const Index::Found& found, Holes* holes) {
   const uint32_t old_class = found.slot.size_class();
-  if (IsLargeClass(old_class)) return MoveLargeDown(found);
-  if (items_.heap().IsSingle(items_.Block(found.slot.offset()))) return MoveSingle(found, holes);
+  if (IsLargeClass(old_class)) return MoveLargeDown(held, found);
+  if (items_.heap().IsSingle(items_.Block(found.slot.offset())))
+    return MoveSingle(held, found, holes);
   if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
     const ItemHeader header = items_.LoadHeader(found.slot);
     const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
     if (size_class != old_class &&
-        MoveBelow(found, items_.region().data() + items_.region().size(), size_class, holes)) {
+        MoveBelow(held, found, items_.region().data() + items_.region().size(), size_class,
+                  holes)) {
       return SizeClassBytes(size_class);
     }
   }
-  const bool moved = MoveBelow(found, items_.Block(found.slot.offset()), old_class, holes);
+  const bool moved = MoveBelow(held, found, items_.Block(found.slot.offset()), old_class, holes);
   return moved ? SizeClassBytes(old_class) : 0;
 }
 
 // Into a slab, wherever that is. While there is no room for one, such blocks go down, so that room
 // comes together.
-uint64_t Compactor::MoveSingle(const Index::Found& found, Holes* holes) {
+uint64_t Compactor::MoveSingle(const Index::Lock& held, const Index::Found& found, Holes* holes) {
   const uint32_t size_class = found.slot.size_class();
   const uint64_t bytes = SizeClassBytes(size_class);
-  if (MoveBelow(found, items_.region().data() + items_.region().size(), size_class, holes)) {
+  if (MoveBelow(held, found, items_.region().data() + items_.region().size(), size_class, holes)) {
     return bytes;
   }
   std::byte* block =
       items_.heap().AllocateSingleBelow(size_class, items_.Block(found.slot.offset()));
   if (block == nullptr) return 0;
-  Move(found, block, size_class);
+  Move(held, found, block, size_class);
   return bytes;
 }
 
-uint64_t Compactor::MoveLargeDown(const Index::Found& found) {
+uint64_t Compactor::MoveLargeDown(const Index::Lock& held, const Index::Found& found) {
   const ItemHeader header = items_.LoadHeader(found.slot);
   const uint64_t bytes = ItemBytes(header.key_bytes(), header.value_bytes);
   if (bytes > kMovedItemBytesMax) return 0;
   std::byte* block = items_.heap().AllocateBelow(bytes, items_.Block(found.slot.offset()));
   if (block == nullptr) return 0;
-  Move(found, block, found.slot.size_class());
+  Move(held, found, block, found.slot.size_class());
   return bytes;
 }
 
 // jemalloc hands out the lowest free block of a class. So each move fills a lower hole, and the
 // moves end if nobody changes the heap.
-bool Compactor::MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
-                          Holes* holes) {
+bool Compactor::MoveBelow(const Index::Lock& held, const Index::Found& found, const std::byte* end,
+                          uint32_t size_class, Holes* holes) {
   const std::byte*& hole = (*holes)[size_class];
   if (end <= hole) return false;
   std::byte* block = items_.heap().Allocate(SizeClassBytes(size_class));
@@ -155,12 +157,13 @@ bool Compactor::MoveBelow(const Index::Found& found, const std::byte* end, uint3
     items_.heap().Free(block, size_class);
     return false;
   }
-  Move(found, block, size_class);
+  Move(held, found, block, size_class);
   return true;
 }
 
 // Works as a replacement out of place (docs/consistency.md), with the present content and version.
-void Compactor::Move(const Index::Found& found, std::byte* to, uint32_t size_class) {
+void Compactor::Move(const Index::Lock& held, const Index::Found& found, std::byte* to,
+                     uint32_t size_class) {
   const uint64_t old_offset = found.slot.offset();
   const uint64_t new_offset = to - items_.region().data();
   const uint64_t live_commit = CopyItem(found.slot, to);
@@ -169,7 +172,7 @@ void Compactor::Move(const Index::Found& found, std::byte* to, uint32_t size_cla
   const KeyHash hash = items_.recovery() != nullptr ? items_.KeyHashAt(found.slot) : KeyHash(0);
   items_.StoreReplaced(hash, found.slot, moved);
   StoreLive(to, live_commit);
-  items_.index().Replace(found.place, moved);
+  items_.index().Replace(held, found.place, moved);
   items_.Replaced(hash);
   if (Eviction* const eviction = items_.eviction()) {
     eviction->heat.Set(new_offset, eviction->heat.Get(old_offset));

@@ -29,8 +29,8 @@ class Compactor {
   void Want() { wanted_.store(true, std::memory_order_relaxed); }
   // Looks at the next `homes` homes. Returns how many items moved.
   size_t Compact(size_t homes);
-  // Moves an item to a block that the caller allocated. REQUIRES: the lock of the item's home.
-  void Move(const Index::Found& found, std::byte* to, uint32_t size_class);
+  // Moves an item to a block that the caller allocated. `held`: the lock of the item's home.
+  void Move(const Index::Lock& held, const Index::Found& found, std::byte* to, uint32_t size_class);
   // Takes note that a block has so many bytes to spare, because a shorter item was written into it.
   void NoteOversized(uint64_t bytes) {
     oversized_bytes_.fetch_add(bytes, std::memory_order_relaxed);
@@ -48,11 +48,11 @@ class Compactor {
   // Returns how many moved. Sets `*again` if it must be called again for this home.
   size_t CompactHome(IndexTable& table, uint64_t home, Holes* holes, bool* again);
   // These three return how many bytes were moved, or 0 if the item stays.
-  uint64_t MoveDown(const Index::Found& found, Holes* holes);
-  uint64_t MoveLargeDown(const Index::Found& found);
-  uint64_t MoveSingle(const Index::Found& found, Holes* holes);
-  bool MoveBelow(const Index::Found& found, const std::byte* end, uint32_t size_class,
-                 Holes* holes);
+  uint64_t MoveDown(const Index::Lock& held, const Index::Found& found, Holes* holes);
+  uint64_t MoveLargeDown(const Index::Lock& held, const Index::Found& found);
+  uint64_t MoveSingle(const Index::Lock& held, const Index::Found& found, Holes* holes);
+  bool MoveBelow(const Index::Lock& held, const Index::Found& found, const std::byte* end,
+                 uint32_t size_class, Holes* holes);
   // Copies the item to another block, where it is dead, and returns its live commit word there.
   uint64_t CopyItem(Slot slot, std::byte* to);
 

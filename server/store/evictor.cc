@@ -66,8 +66,8 @@ uint64_t Evictor::FullBytes() const {
          state_.unusable_bytes.load(std::memory_order_relaxed);
 }
 
-size_t Evictor::ListNear(IndexTable& table, uint64_t home, const Choice& choice,
-                         std::span<Candidate> candidates) const {
+size_t Evictor::ListNear(const Index::Lock& /*held*/, IndexTable& table, uint64_t home,
+                         const Choice& choice, std::span<Candidate> candidates) const {
   size_t n = 0;
   const uint64_t first = home < choice.reach ? 0 : home - choice.reach;
   const uint64_t last = std::min(home + choice.reach, table.geometry().homes - 1);
@@ -86,23 +86,23 @@ size_t Evictor::ListNear(IndexTable& table, uint64_t home, const Choice& choice,
   return n;
 }
 
-bool Evictor::EvictColdest(std::span<Candidate> candidates) {
+bool Evictor::EvictColdest(const Index::Lock& held, std::span<Candidate> candidates) {
   for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
     const auto coldest = std::ranges::min_element(candidates, {}, &Candidate::worth);
-    if (evict_(coldest->found)) return true;
+    if (evict_(held, coldest->found)) return true;
     *coldest = candidates.back();
     candidates = candidates.first(candidates.size() - 1);
   }
   return false;
 }
 
-bool Evictor::EvictInWindow(KeyHash hash, uint32_t size_class) {
+bool Evictor::EvictInWindow(const Index::Lock& held, KeyHash hash, uint32_t size_class) {
   if (paused()) return false;
   IndexTable& table = items_.index().TableOf(hash);
   std::array<Candidate, 4 * kSlotsPerBucket> candidates;
   const Choice choice{.size_class = size_class, .reach = 1, .window_only = true};
-  const size_t n = ListNear(table, table.Home(hash), choice, candidates);
-  return EvictColdest(std::span(candidates).first(n));
+  const size_t n = ListNear(held, table, table.Home(hash), choice, candidates);
+  return EvictColdest(held, std::span(candidates).first(n));
 }
 
 // Looks at places in the index with as many homes as have kCompared items on average. A place with
@@ -121,9 +121,9 @@ bool Evictor::EvictSomewhere(uint32_t size_class) {
     const uint64_t home = MapToRange(random, homes);
     const Index::Lock lock(items_.index(), *table, home);
     if (!items_.index().IsCurrent(*table)) return false;
-    const size_t n = ListNear(*table, home, {size_class, reach, false}, candidates);
+    const size_t n = ListNear(lock, *table, home, {size_class, reach, false}, candidates);
     if (Mix64(random) % (2 * expected) >= n) continue;
-    if (EvictColdest(std::span(candidates).first(n))) return true;
+    if (EvictColdest(lock, std::span(candidates).first(n))) return true;
   }
   return false;
 }
@@ -199,7 +199,8 @@ void Evictor::ClearSpanFor(uint64_t item_bytes) {
     // What a long item does not need of the span counts less: few other items are as long.
     const double length = static_cast<double>(span.size());
     const double cost = static_cast<double>(uses) / (is_long ? std::sqrt(length) : length);
-    // Without items it holds something that nobody may evict.
+    // A span that nobody uses has no items, but still is not free. So it belongs to something that
+    // nobody may evict.
     if (uses == 0 || cost >= least_cost) continue;
     least_cost = cost;
     coldest = span;
@@ -295,7 +296,7 @@ bool Evictor::ClearForTable(uint64_t table_bytes) {
 }
 
 // Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
-void Evictor::ClearItem(const Index::Found& found, ClearedSpan* span) {
+void Evictor::ClearItem(const Index::Lock& held, const Index::Found& found, ClearedSpan* span) {
   const ItemHeader header = items_.LoadHeader(found.slot);
   const uint64_t bytes = ItemBytes(header.key_bytes(), header.value_bytes);
   const uint32_t size_class = SizeClassFor(bytes);
@@ -303,14 +304,14 @@ void Evictor::ClearItem(const Index::Found& found, ClearedSpan* span) {
     std::byte* const block = items_.heap().Allocate(bytes);
     if (block == nullptr) break;
     if (block < span->begin || block >= span->end) {
-      compactor_.Move(found, block, size_class);
+      compactor_.Move(held, found, block, size_class);
       return;
     }
     // Kept until the span is clear, so that nobody gets it meanwhile.
     span->blocks[span->kept] = block;
     span->classes[span->kept++] = static_cast<uint8_t>(size_class);
   }
-  evict_(found);
+  evict_(held, found);
 }
 
 // Finds the item by what its bytes say, without a lock, and then proves it by the index.
@@ -328,8 +329,9 @@ void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
   const KeyHash hash = KeyHash::Of({copy.data() + (key_at - first_word), key_bytes},
                                    items_.first_superblock().hash_seed);
   const Index::Lock lock(items_.index(), hash);
-  const auto found = items_.index().Find(hash, [&](Slot slot) { return slot.offset() == offset; });
-  if (found) ClearItem(*found, span);
+  const auto found =
+      items_.index().Find(lock, hash, [&](Slot slot) { return slot.offset() == offset; });
+  if (found) ClearItem(lock, *found, span);
 }
 
 bool Evictor::EvictToWatermark(uint64_t now_ms) {

@@ -25,9 +25,8 @@ namespace gannet {
 // Thread safety: as the store's.
 class Evictor {
  public:
-  // Deletes an item. Returns false if it may not go. It is called under the lock of the item's
-  // home.
-  using Evict = std::function<bool(const Index::Found&)>;
+  // Deletes an item, whose home's lock is held. Returns false if it may not go.
+  using Evict = std::function<bool(const Index::Lock& held, const Index::Found&)>;
   // Items, which have an Eviction, and compactor outlive the evictor.
   Evictor(Items& items, Compactor& compactor, Evict evict)
       : items_(items), compactor_(compactor), state_(*items.eviction()), evict_(std::move(evict)) {}
@@ -39,9 +38,9 @@ class Evictor {
   // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
   // REQUIRES: no lock is held.
   std::byte* EvictFor(uint64_t item_bytes);
-  // Evicts an item that lies in one of the key's two buckets. Returns false if none may go.
-  // REQUIRES: the key's Index::Lock.
-  bool EvictInWindow(KeyHash hash, uint32_t size_class);
+  // Evicts an item that lies in one of the two buckets of the key whose lock is held. Returns false
+  // if none may go.
+  bool EvictInWindow(const Index::Lock& held, KeyHash hash, uint32_t size_class);
   // A step in the background: keeps some memory free. Returns whether there is more to do.
   // REQUIRES: no lock is held.
   bool EvictToWatermark(uint64_t now_ms);
@@ -91,11 +90,11 @@ class Evictor {
     uint64_t freed_next = 0;  // the next try is when the heap has freed so much
   };
 
-  // These three: REQUIRES: the lock of this home, or of the items' homes.
-  size_t ListNear(IndexTable& table, uint64_t home, const Choice& choice,
+  // `held` is the lock of this home, or of the items' homes.
+  size_t ListNear(const Index::Lock& held, IndexTable& table, uint64_t home, const Choice& choice,
                   std::span<Candidate> candidates) const;
   // Returns false if none may go.
-  bool EvictColdest(std::span<Candidate> candidates);
+  bool EvictColdest(const Index::Lock& held, std::span<Candidate> candidates);
 
   // Evicts the coldest of some items. REQUIRES: no lock is held.
   bool EvictSomewhere(uint32_t size_class);
@@ -117,8 +116,8 @@ class Evictor {
   // Ends a try: what was claimed is free again.
   void ReleaseTableSpan();
   void ClearItemAt(uint64_t offset, ClearedSpan* span);
-  // REQUIRES: the lock of the item's home.
-  void ClearItem(const Index::Found& found, ClearedSpan* span);
+  // `held` is the lock of the item's home.
+  void ClearItem(const Index::Lock& held, const Index::Found& found, ClearedSpan* span);
 
   Items& items_;
   Compactor& compactor_;

@@ -52,12 +52,12 @@ KeyHash Items::KeyHashAt(Slot slot) const {
 
 // First marks the item dead, which is the moment when the key is gone. Then publishes slot and
 // checksum, and then frees the block.
-void Items::RemoveItem(const Index::Place& place, Slot slot) {
+void Items::RemoveItem(const Index::Lock& held, const Index::Place& place, Slot slot) {
   std::byte* const block = Block(slot.offset());
   NoteRemoved(LoadWord(block + offsetof(ItemHeader, version)));
   CountExpiring(ExpiryMs(block), 0);
   StoreDead(block);
-  index_.Remove(place);
+  index_.Remove(held, place);
   FreeBlock(slot.offset(), slot.size_class());
 }
 

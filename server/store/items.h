@@ -59,7 +59,7 @@ class Items {
   void Replaced(KeyHash hash) {
     if (recovery_ != nullptr) recovery_->End(hash);
   }
-  void RemoveItem(const Index::Place& place, Slot slot);
+  void RemoveItem(const Index::Lock& held, const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
 
   // Returns a version that no item had. Relaxed: versions must only be unique, and grow with each

@@ -87,10 +87,12 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
     : Items(options, superblock, std::move(heap), survey),
       lock_words_(options.lock_words),
       grower_(*this, compactor_, options.index_grows, options.wants_tidy),
-      evictor_(options.evict
-                   ? std::make_unique<Evictor>(static_cast<Items&>(*this), compactor_,
-                                               [this](const Index::Found& it) { return Evict(it); })
-                   : nullptr) {
+      evictor_(options.evict ? std::make_unique<Evictor>(
+                                   static_cast<Items&>(*this), compactor_,
+                                   [this](const Index::Lock& held, const Index::Found& it) {
+                                     return Evict(held, it);
+                                   })
+                             : nullptr) {
   if (survey != nullptr) return;
   if (recovery_ != nullptr) recovery_->Format(superblock.region_bytes);
   grower_.Begin(superblock.index, IndexGeometry{});
@@ -107,8 +109,8 @@ Store::~Store() {
 
 ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
-  Index::Lock lock(index_, hash);
-  const Current current = FindCurrent(hash, key, now_ms);
+  const Index::Lock lock(index_, hash);
+  const Current current = FindCurrent(lock, hash, key, now_ms);
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
   if (evicts()) eviction_->Used(current.slot.offset(), 1);
   const std::byte* block = Block(current.slot.offset());
@@ -151,12 +153,12 @@ void Store::FillStats(StatsReply* stats) const {
 
 void Store::NoteUpdate(const Guess& guess, std::string_view key) {
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = index_.LoadGuessed(guess.place);
+  const Slot slot = index_.LoadGuessed(lock, guess.place);
   if (!slot.empty() && IsKey(Block(slot.offset()), key)) eviction_->Used(slot.offset(), 1);
 }
 
 // To evict an item is to delete it: the same steps, under the same lock.
-bool Store::Evict(const Index::Found& found) {
+bool Store::Evict(const Index::Lock& held, const Index::Found& found) {
   const KeyHash hash = KeyHashAt(found.slot);
   if (spared_ != nullptr && spared_->MayWait(hash)) return false;
   // A lock that is taken after this load finds no item.
@@ -164,7 +166,7 @@ bool Store::Evict(const Index::Found& found) {
   const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
   if (records() && !Record(DeletionOf(found.slot))) return false;
   eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
-  RemoveItem(found.place, found.slot);
+  RemoveItem(held, found.place, found.slot);
   return true;
 }
 

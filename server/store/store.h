@@ -235,8 +235,8 @@ class Store : private Items {
 
   bool Expired(const std::byte* block, uint64_t now_ms) const;
   static bool IsKey(const std::byte* block, std::string_view key);
-  // Returns the live item of a key. Removes it if it has expired. REQUIRES: the key's Index::Lock.
-  Current FindCurrent(KeyHash hash, std::string_view key, uint64_t now_ms);
+  // Returns the live item of the key whose lock is held. Removes it if it has expired.
+  Current FindCurrent(const Index::Lock& held, KeyHash hash, std::string_view key, uint64_t now_ms);
   WriteOutcome PutInPlace(const Locked& key, const Change& put);
   void WriteInPlace(const Locked& key, const Change& put);
   std::optional<Pending> MakeInline(KeyHash hash, const Change& put);
@@ -247,21 +247,21 @@ class Store : private Items {
   // Returns the deletion of the item at a slot, which nobody asked for.
   Change DeletionOf(Slot slot);
   // Removes a slot that Install inserted.
-  void TakeBack(KeyHash hash, Slot slot);
+  void TakeBack(const Index::Lock& held, KeyHash hash, Slot slot);
   ReplyStatus ApplyPut(const Change& put, uint64_t now_ms, bool over_item);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
   // Deletes an item that the evictor chose. Returns false if its key is locked or has waiting
-  // changes, or the sink refuses. REQUIRES: the lock of the item's home.
-  bool Evict(const Index::Found& found);
+  // changes, or the sink refuses. `held` is the lock of the item's home.
+  bool Evict(const Index::Lock& held, const Index::Found& found);
 
   // store_tidy.cc. Returns nullptr if bounded work makes no room. REQUIRES: no lock is held.
   std::byte* AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms);
-  // REQUIRES: the lock of this home, or of a home so near that its lock covers all that is touched.
-  size_t RemoveExpired(IndexTable& table, uint64_t home, uint64_t now_ms);
-  size_t RemoveExpiredNear(KeyHash hash, uint64_t now_ms);
+  // `held` is the lock of this home, or of a home so near that its lock covers all that is touched.
+  size_t RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t home, uint64_t now_ms);
+  size_t RemoveExpiredNear(const Index::Lock& held, KeyHash hash, uint64_t now_ms);
   // Inserts a slot after it removed expired items near by, or evicted some.
-  bool InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms);
+  bool InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot, uint64_t now_ms);
 
   // Returns kTryAgain if the index will soon have a slot. Otherwise counts a kIndexFull.
   ReplyStatus NoSlot();

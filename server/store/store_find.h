@@ -53,16 +53,17 @@ inline bool Store::Expired(const std::byte* block, uint64_t now_ms) const {
   return expiry_ms <= now_ms || expiry_ms <= NowMs(now_ms);
 }
 
-[[gnu::always_inline]] inline Store::Current Store::FindCurrent(KeyHash hash, std::string_view key,
+[[gnu::always_inline]] inline Store::Current Store::FindCurrent(const Index::Lock& held,
+                                                                KeyHash hash, std::string_view key,
                                                                 uint64_t now_ms) {
   const std::byte* block = nullptr;
-  const auto found = index_.Find(hash, [&](Slot slot) {
+  const auto found = index_.Find(held, hash, [&](Slot slot) {
     block = Block(slot.offset());
     return IsKey(block, key);
   });
   if (!found) return {};
   if (Expired(block, now_ms)) [[unlikely]] {
-    RemoveItem(found->place, found->slot);
+    RemoveItem(held, found->place, found->slot);
     items_expired_.fetch_add(1, std::memory_order_relaxed);
     return {};
   }
@@ -76,19 +77,15 @@ class Store::Locked {
       : hash(key_hash),
         key(key_bytes),
         now_ms(time_ms),
-        lock_(store.index_, key_hash),
-        item(store.FindCurrent(key_hash, key_bytes, time_ms)) {}
+        lock(store.index_, key_hash),
+        item(store.FindCurrent(lock, key_hash, key_bytes, time_ms)) {}
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
   const KeyHash hash;
   const std::string_view key;
   const uint64_t now_ms;
-
- private:
-  const Index::Lock lock_;
-
- public:
+  const Index::Lock lock;
   const Current item;  // as it was found
 };
 

@@ -52,7 +52,7 @@ Swept Store::Sweep(uint64_t now_ms, size_t homes) {
     for (; due != end && looked_at < homes; due = floors.NextDue(due + 1, end, now_ms)) {
       const Index::Lock lock(index_, *table, due);
       if (!index_.IsCurrent(*table)) return swept;
-      swept.removed += RemoveExpired(*table, due, now_ms);
+      swept.removed += RemoveExpired(lock, *table, due, now_ms);
       ++looked_at;
     }
     swept.more = due != end;
@@ -67,7 +67,8 @@ Swept Store::Sweep(uint64_t now_ms, size_t homes) {
   return swept;
 }
 
-size_t Store::RemoveExpired(IndexTable& table, uint64_t home, uint64_t now_ms) {
+size_t Store::RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t home,
+                            uint64_t now_ms) {
   for (size_t removed = 0;; ++removed) {
     // A removal may move another key of this home out of the stash, so this makes the list again.
     FoundOfHome found;
@@ -83,30 +84,30 @@ size_t Store::RemoveExpired(IndexTable& table, uint64_t home, uint64_t now_ms) {
       table.floors.Set(home, floor);
       return removed;
     }
-    RemoveItem(expired->place, expired->slot);
+    RemoveItem(held, expired->place, expired->slot);
     items_expired_.fetch_add(1, std::memory_order_relaxed);
   }
 }
 
-size_t Store::RemoveExpiredNear(KeyHash hash, uint64_t now_ms) {
+size_t Store::RemoveExpiredNear(const Index::Lock& held, KeyHash hash, uint64_t now_ms) {
   IndexTable& table = index_.TableOf(hash);
   const uint64_t home = table.Home(hash);
   const uint64_t first = home < kNearHomes ? 0 : home - kNearHomes;
   const uint64_t last = std::min(home + kNearHomes, table.floors.homes() - 1);
   size_t removed = 0;
   for (uint64_t near = first; near <= last; ++near) {
-    if (table.floors.Due(near, now_ms)) removed += RemoveExpired(table, near, now_ms);
+    if (table.floors.Due(near, now_ms)) removed += RemoveExpired(held, table, near, now_ms);
   }
   return removed;
 }
 
-bool Store::InsertAfterRemoval(KeyHash hash, Slot slot, uint64_t now_ms) {
-  if (RemoveExpiredNear(hash, now_ms) != 0 && index_.Insert(hash, slot)) return true;
+bool Store::InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot, uint64_t now_ms) {
+  if (RemoveExpiredNear(held, hash, now_ms) != 0 && index_.Insert(held, hash, slot)) return true;
   if (!evicts()) return false;
   for (uint32_t i = 0; i < kEvictionsForSlotMax; ++i) {
-    if (!evictor_->EvictInWindow(hash, slot.size_class())) return false;
+    if (!evictor_->EvictInWindow(held, hash, slot.size_class())) return false;
     eviction_->evicted_by_writes.fetch_add(1, std::memory_order_relaxed);
-    if (index_.Insert(hash, slot)) return true;
+    if (index_.Insert(held, hash, slot)) return true;
   }
   return false;
 }

@@ -34,7 +34,7 @@ template <class Flags>
   if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = index_.LoadGuessed(guess.place);
+  const Slot slot = index_.LoadGuessed(lock, guess.place);
   if (slot.empty()) return false;
   std::byte* const block = Block(slot.offset());
   const uint32_t value_bytes = static_cast<uint32_t>(value.size());
@@ -71,7 +71,7 @@ template <class Decide>
     return false;
   }
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = index_.LoadGuessed(guess.place);
+  const Slot slot = index_.LoadGuessed(lock, guess.place);
   if (slot.empty()) return false;
   const std::byte* const block = Block(slot.offset());
   if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||

@@ -107,7 +107,7 @@ WriteOutcome Store::OverwriteLarge(const Locked& key, const Change& put) {
     StoreKey(block, put.value.size(), put.key);
     StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
   }
-  if (slot != old) index_.Replace(key.item.place, slot);
+  if (slot != old) index_.Replace(key.lock, key.item.place, slot);
   heap_->Shrink(block, old.size_class(), bytes);
   if (evicts()) eviction_->Used(slot.offset(), 1);
   if (header.expiry_ms() != 0) {
@@ -159,7 +159,7 @@ WriteOutcome Store::Remove(const Locked& key, const Change& deletion) {
 }
 
 void Store::RemoveRecorded(const Locked& key, uint64_t version) {
-  if (key.item.there()) RemoveItem(key.item.place, key.item.slot);
+  if (key.item.there()) RemoveItem(key.lock, key.item.place, key.item.slot);
   NoteRemoved(version);
 }
 
@@ -213,21 +213,22 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
     CountExpiring(ExpiryMs(Block(old.offset())), pending.expiry_ms);
     StoreReplaced(key.hash, old, slot);
     StoreLive(block, pending.live_commit);
-    index_.Replace(key.item.place, slot);
+    index_.Replace(key.lock, key.item.place, slot);
     Replaced(key.hash);
     if (evicts()) evictor_->Installed(key.hash, old, slot);
     FreeBlock(old.offset(), old.size_class());
   } else {
     // The slot leads to a dead item until the commit word is stored. So the key appears at the same
     // moment to those who look it up and to those who remember where it was.
-    if (!index_.Insert(key.hash, slot) && !InsertAfterRemoval(key.hash, slot, key.now_ms)) {
+    if (!index_.Insert(key.lock, key.hash, slot) &&
+        !InsertAfterRemoval(key.lock, key.hash, slot, key.now_ms)) {
       if (put != nullptr) Drop(pending);
       return {.status = NoSlot()};
     }
     CountExpiring(0, pending.expiry_ms);
     // Only now is it certain that there is room. Nobody takes the item for live yet.
     if (put != nullptr && !Record(*put)) {
-      TakeBack(key.hash, slot);
+      TakeBack(key.lock, key.hash, slot);
       return {.status = ReplyStatus::kDiskRefuses};
     }
     StoreLive(block, pending.live_commit);
@@ -243,9 +244,9 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
 }
 
 // The slot was inserted a moment ago, and its item never became live.
-void Store::TakeBack(KeyHash hash, Slot slot) {
-  const auto found = index_.Find(hash, [slot](Slot it) { return it == slot; });
-  RemoveItem(found->place, slot);
+void Store::TakeBack(const Index::Lock& held, KeyHash hash, Slot slot) {
+  const auto found = index_.Find(held, hash, [slot](Slot it) { return it == slot; });
+  RemoveItem(held, found->place, slot);
 }
 
 }  // namespace gannet

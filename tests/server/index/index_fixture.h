@@ -46,17 +46,23 @@ class TestIndex {
   }
   KeyHash HashOf(Slot slot) const { return Hash(slot.offset() / kItemAlignment - 1); }
 
+  std::optional<Index::Found> Find(const Index::Lock& held, uint64_t key) {
+    return index_->Find(held, Hash(key), [&](Slot slot) { return slot == SlotOf(key); });
+  }
+  // Migrates nothing, as a lock of the key would.
   std::optional<Index::Found> Find(uint64_t key) {
-    return index_->Find(Hash(key), [&](Slot slot) { return slot == SlotOf(key); });
+    const std::shared_ptr<IndexTable> table = index_->Hold();
+    const Index::Lock lock(*index_, *table, table->Home(Hash(key)));
+    return Find(lock, key);
   }
   bool Insert(uint64_t key) {
-    Index::Lock lock(*index_, Hash(key));
-    return index_->Insert(Hash(key), SlotOf(key));
+    const Index::Lock lock(*index_, Hash(key));
+    return index_->Insert(lock, Hash(key), SlotOf(key));
   }
   bool Remove(uint64_t key) {
-    Index::Lock lock(*index_, Hash(key));
-    const auto found = Find(key);
-    if (found) index_->Remove(found->place);
+    const Index::Lock lock(*index_, Hash(key));
+    const auto found = Find(lock, key);
+    if (found) index_->Remove(lock, found->place);
     return found.has_value();
   }
 

@@ -46,7 +46,7 @@ TEST(IndexGrowthTest, KeepsEveryKeyWhileOthersComeAndGo) {
       for (int i = 0; i < 3; ++i) {
         const uint64_t key = keys[random() % keys.size()];
         const Index::Lock lock(*index, index.Hash(key));
-        ASSERT_TRUE(index.Find(key));
+        ASSERT_TRUE(index.Find(lock, key));
       }
       ASSERT_EQ(index->slots_used(), keys.size());
       done = index->MigrateSome(random() % 4);
@@ -94,7 +94,7 @@ TEST(IndexGrowthTest, KeysOfAHomeThatFindsNoRoomStayInTheOldTable) {
   IndexTable* old = nullptr;
   for (const uint64_t key : keys) {
     const Index::Lock lock(*index, index.Hash(key));
-    const auto found = index.Find(key);
+    const auto found = index.Find(lock, key);
     ASSERT_TRUE(found);
     if (!index->IsCurrent(*found->place.table)) old = found->place.table;
   }

@@ -27,17 +27,19 @@ TEST(IndexTest, TagsMayCollide) {
   TestIndex index(1000, 1);
   const uint64_t key = index.NewKey();
   ASSERT_TRUE(index.Insert(key));
-  EXPECT_FALSE(index->Find(index.Hash(key), [](Slot) { return false; }));
+  const Index::Lock lock(*index, index.Hash(key));
+  EXPECT_FALSE(index->Find(lock, index.Hash(key), [](Slot) { return false; }));
 }
 
 TEST(IndexTest, ReplaceKeepsThePlace) {
   TestIndex index(1000, 1);
   const uint64_t key = index.NewKey();
   ASSERT_TRUE(index.Insert(key));
-  const auto before = *index.Find(key);
+  const Index::Lock lock(*index, index.Hash(key));
+  const auto before = *index.Find(lock, key);
   const Slot other = Slot::Of(index.Hash(key).Tag(), 9, 1 << 20);
-  index->Replace(before.place, other);
-  const auto after = index->Find(index.Hash(key), [&](Slot slot) { return slot == other; });
+  index->Replace(lock, before.place, other);
+  const auto after = index->Find(lock, index.Hash(key), [&](Slot slot) { return slot == other; });
   ASSERT_TRUE(after);
   EXPECT_EQ(after->place.bucket, before.place.bucket);
   EXPECT_EQ(after->place.slot, before.place.slot);
