@@ -81,6 +81,13 @@ class Bench:
                             "PYTHONPATH": f"{self.build}/python", "MC_LOG_LEVEL": "ERROR", "GLOG_minloglevel": "2",
                             "INFINISTORE_LOG_LEVEL": "error"}
         self.client = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers_client.py")
+        self.ports = set()  # of clients; one that is not bound yet would be free for the next, too
+
+    def port(self):
+        while (port := servers.free_port()) in self.ports:
+            pass
+        self.ports.add(port)
+        return port
 
     def python(self, *arguments, on_softverbs=True):
         run = [f"{self.build}/bin/softverbs-run"] if on_softverbs else []
@@ -88,7 +95,7 @@ class Bench:
 
     def client_command(self, store, address, number, size, values):
         return self.python(self.client, store, address, f"--number={number}", f"--size={size}", f"--batch={BATCH}",
-                           f"--values={values}", f"--port={servers.free_port()}",
+                           f"--values={values}", f"--port={self.port()}",
                            f"--seconds={self.scale['seconds']}", on_softverbs=store != "redis")
 
     @contextlib.contextmanager
