@@ -136,7 +136,8 @@ class Bench:
         metadata = servers.free_port()
         command = [f"{self.mooncake}/mooncake_master", "-enable_http_metadata_server=true",
                    "-http_metadata_server_host=127.0.0.1", f"-http_metadata_server_port={metadata}",
-                   f"-metrics_port={servers.free_port()}"]
+                   f"-metrics_port={servers.free_port()}",
+                   "-default_kv_lease_ttl=10m"]  # on a busy machine a get may take longer than the 10 s of its lease
         with servers.tcp_server(lambda port: [*command, f"-rpc_port={port}"], environment=self.environment) as master:
             address = f"{master},127.0.0.1:{metadata}"
             storage = self.client_command(f"{store}-storage", address, 0, GIB << 30, 1)
