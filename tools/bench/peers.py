@@ -79,8 +79,18 @@ class Bench:
         self.mooncake = f"{site}/mooncake"
         self.environment = {**os.environ, "LD_LIBRARY_PATH": f"{site}/nvidia/cuda_runtime/lib:{self.mooncake}",
                             "PYTHONPATH": f"{self.build}/python", "MC_LOG_LEVEL": "ERROR", "GLOG_minloglevel": "2",
-                            "INFINISTORE_LOG_LEVEL": "error"}
+                            "INFINISTORE_LOG_LEVEL": "error",
+                            # Mooncake's threads spin. With two in each process, as it likes best, they take the cores from
+                            # each other: with one it did up to ten times as much on two cores.
+                            "MC_WORKERS_PER_CTX": "1"}
         self.client = os.path.join(os.path.dirname(os.path.abspath(__file__)), "peers_client.py")
+        self.ports = set()  # of clients; one that is not bound yet would be free for the next, too
+
+    def port(self):
+        while (port := servers.free_port()) in self.ports:
+            pass
+        self.ports.add(port)
+        return port
 
     def python(self, *arguments, on_softverbs=True):
         run = [f"{self.build}/bin/softverbs-run"] if on_softverbs else []
@@ -88,7 +98,7 @@ class Bench:
 
     def client_command(self, store, address, number, size, values):
         return self.python(self.client, store, address, f"--number={number}", f"--size={size}", f"--batch={BATCH}",
-                           f"--values={values}", f"--port={servers.free_port()}",
+                           f"--values={values}", f"--port={self.port()}",
                            f"--seconds={self.scale['seconds']}", on_softverbs=store != "redis")
 
     @contextlib.contextmanager
@@ -126,7 +136,8 @@ class Bench:
         metadata = servers.free_port()
         command = [f"{self.mooncake}/mooncake_master", "-enable_http_metadata_server=true",
                    "-http_metadata_server_host=127.0.0.1", f"-http_metadata_server_port={metadata}",
-                   f"-metrics_port={servers.free_port()}"]
+                   f"-metrics_port={servers.free_port()}",
+                   "-default_kv_lease_ttl=10m"]  # on a busy machine a get may take longer than the 10 s of its lease
         with servers.tcp_server(lambda port: [*command, f"-rpc_port={port}"], environment=self.environment) as master:
             address = f"{master},127.0.0.1:{metadata}"
             storage = self.client_command(f"{store}-storage", address, 0, GIB << 30, 1)
