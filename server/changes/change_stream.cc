@@ -31,7 +31,7 @@ std::optional<uint64_t> ChangeStream::Append(const Change& change) {
 
 std::optional<ChangePlace> ChangeStream::Reserve(const Change& change) {
   const size_t bytes = RecordBytes(change.key.size(), change.value.size());
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   const uint64_t end = end_.load(std::memory_order_relaxed) + bytes;
   ChangePlace place{.end = end};
   for (ChangeConsumer* const consumer : consumers_) {
@@ -52,7 +52,7 @@ void ChangeStream::Fill(const Change& change, const ChangePlace& place) {
 }
 
 void ChangeStream::RecordSession(const SessionRecord& record) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   for (ChangeConsumer* const consumer : consumers_) consumer->TakeSession(record);
 }
 

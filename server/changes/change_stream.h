@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "common/base/mutex.h"
+#include "common/base/word_mutex.h"
 #include "server/changes/change_sink.h"
 
 namespace gannet {
@@ -84,7 +84,7 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
   uint64_t safe() const;
 
  private:
-  Mutex mutex_;  // of Reserve and RecordSession
+  WordMutex mutex_;  // of Reserve and RecordSession
   std::atomic<uint64_t> end_{0};
   std::vector<ChangeConsumer*> consumers_;
   std::vector<const ChangeConsumer*> required_;

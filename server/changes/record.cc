@@ -47,13 +47,15 @@ void EncodeRecord(const Change& change, uint64_t journal_id, uint64_t position, 
                       .sequence = change.sequence,
                       .number = change.number,
                       .synced = synced};
+  // The padding, before what may lie over a part of it. A record has a key behind the header.
+  constexpr uint64_t kZeros = 0;
+  std::memcpy(out.data() + out.size() - sizeof(kZeros), &kZeros, sizeof(kZeros));
   std::byte* at = out.data();
   std::memcpy(at, &header, sizeof(header));
   at += sizeof(header);
-  at = std::copy_n(reinterpret_cast<const std::byte*>(change.key.data()), change.key.size(), at);
-  at =
-      std::copy_n(reinterpret_cast<const std::byte*>(change.value.data()), change.value.size(), at);
-  std::fill(at, out.data() + out.size(), std::byte{0});
+  std::memcpy(at, change.key.data(), change.key.size());
+  at += change.key.size();
+  if (!change.value.empty()) std::memcpy(at, change.value.data(), change.value.size());
   header.checksum = Checksum(out, journal_id, position);
   std::memcpy(out.data(), &header.checksum, sizeof(header.checksum));
 }

@@ -57,12 +57,12 @@ absl::StatusOr<std::unique_ptr<Primary>> Primary::Create(Options options,
 Primary::~Primary() = default;
 
 GroupRegister Primary::known() const {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   return membership_.known();
 }
 
 bool Primary::Append(const Change& change, uint64_t position) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   if (hand_over_.stopped() || outbox_.crowded() || deposed_ || !HasCopies()) {
     takes_.store(false, std::memory_order_relaxed);
     return false;
@@ -73,18 +73,18 @@ bool Primary::Append(const Change& change, uint64_t position) {
 }
 
 void Primary::AppendSession(const SessionRecord& record) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   outbox_.AddSession(record, committed_);
   sessions_.Take(record);
 }
 
 void Primary::BeginSessions(SessionCopies sessions) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   sessions_ = std::move(sessions);
 }
 
 void Primary::Pump() {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   PumpLocked();
   if (WantsRoom() && !nudged_.exchange(true, std::memory_order_relaxed)) {
     options_.wake();
@@ -140,7 +140,7 @@ void Primary::AdvanceCommit() {
 bool Primary::Turn(int64_t now) {
   bool opens = false;
   {
-    MutexLock lock(mutex_);
+    WordMutexLock lock(mutex_);
     nudged_.store(false, std::memory_order_relaxed);
     PollMessages(now);
     PumpLocked();
@@ -160,7 +160,7 @@ bool Primary::Turn(int64_t now) {
   }
   if (opens) {
     options_.open(tail_);
-    MutexLock lock(mutex_);
+    WordMutexLock lock(mutex_);
     TellStanding(now);  // not before: a client would read what the tail replaces
   }
   const uint64_t safe_now = safe();
@@ -226,7 +226,7 @@ void Primary::FollowOperator(int64_t now) {
 }
 
 void Primary::StepDown(int64_t now) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   if (hand_over_.begun() || !open_) return;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
     if (member == options_.self || !lease_.IsHeard(member.incarnation, now)) continue;
@@ -252,7 +252,7 @@ bool Primary::HasLink(uint64_t incarnation) const {
 // thread for nothing. A worker that waits for one asks for a Turn.
 absl::Status Primary::Arm() {
   GANNET_RETURN_IF_ERROR(made_.messages_cq->Arm());
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   return writer_.ships() ? made_.stream_cq->Arm() : absl::OkStatus();
 }
 
@@ -263,7 +263,7 @@ void Primary::Woken() {
 
 Primary::Seen Primary::Look() const {
   const int64_t now = options_.clock();
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   const GroupConfiguration& configuration = membership_.known().configuration;
   Seen seen = {.epoch = configuration.epoch,
                .end = writer_.end().lsn,

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
+#include "common/base/word_mutex.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/completion.h"
 #include "common/rdma/memory.h"
@@ -179,7 +180,7 @@ class Primary {
   const Made made_;
   const PrimaryLink::Environment environment_;
 
-  mutable Mutex mutex_;
+  mutable WordMutex mutex_;
   Opening opening_ GANNET_GUARDED_BY(mutex_);
   const RingTail tail_;
   RingWriter writer_ GANNET_GUARDED_BY(mutex_);

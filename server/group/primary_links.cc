@@ -26,7 +26,7 @@ constexpr size_t kMessagesPerPoll = 16;
 }  // namespace
 
 void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   const auto refuse = [&](RejectCode code, std::string_view reason) {
     const struct Reject reject = NewReject(code, reason);
     options_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
@@ -63,7 +63,7 @@ void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
 }
 
 void Primary::OnGone(uint64_t name, int64_t now) {
-  MutexLock lock(mutex_);
+  WordMutexLock lock(mutex_);
   for (const auto& backup : backups_) {
     if (backup->link->HasName(name)) Break(backup.get(), now, "the other side closed it");
   }

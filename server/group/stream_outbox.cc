@@ -13,9 +13,8 @@ bool StreamOutbox::TryAppend(const RingRecord& record, uint64_t committed) {
 
 void StreamOutbox::Add(const Change& change, uint64_t position, uint64_t committed) {
   if (queue_.empty() && change.value.size() <= kPartBytes &&
-      TryAppend(RingRecord::Of(change), committed)) {
-    marks_.push_back({.lsn = writer_->end().lsn, .position = position});
-    return;
+      writer_->TryAppend(change, committed)) {
+    return Mark(position);
   }
   Queued& queued = queue_.emplace_back(Queued{.session = std::nullopt,
                                               .change = change,
@@ -25,6 +24,12 @@ void StreamOutbox::Add(const Change& change, uint64_t position, uint64_t committ
   queued.change.key = queued.change.value = {};
   queued_bytes_ += queued.key.size() + queued.value.size();
   Fill(committed);
+}
+
+void StreamOutbox::Mark(uint64_t position) {
+  if (!mark_grows_) marks_.emplace_back();
+  marks_.back() = {.lsn = writer_->end().lsn, .position = position};
+  mark_grows_ = true;
 }
 
 void StreamOutbox::AddSession(const SessionRecord& record, uint64_t committed) {
@@ -40,14 +45,13 @@ void StreamOutbox::AddSession(const SessionRecord& record, uint64_t committed) {
 
 void StreamOutbox::Fill(uint64_t committed) {
   while (!queue_.empty()) {
-    if (!TryAppendFirst(committed)) return;
+    if (!TryAppendFirst(committed)) break;
     const Queued& first = queue_.front();
-    if (!first.session) {
-      marks_.push_back({.lsn = writer_->end().lsn, .position = first.position});
-    }
+    if (!first.session) Mark(first.position);
     queued_bytes_ -= first.key.size() + first.value.size();
     queue_.pop_front();
   }
+  mark_grows_ = false;
 }
 
 bool StreamOutbox::TryAppendFirst(uint64_t committed) {
@@ -83,6 +87,7 @@ uint64_t StreamOutbox::PositionAt(uint64_t committed) {
     position_ = marks_.front().position;
     marks_.pop_front();
   }
+  mark_grows_ = mark_grows_ && !marks_.empty();
   return position_;
 }
 

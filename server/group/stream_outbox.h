@@ -52,11 +52,13 @@ class StreamOutbox {
     std::string value;  // of a session's record: its answers
     uint64_t position;
   };
-  struct Mark {
+  struct Marked {
     uint64_t lsn;
     uint64_t position;
   };
 
+  // Notes that the changes up to `position` are in the ring.
+  void Mark(uint64_t position);
   // Returns false if there is no room.
   bool TryAppend(const RingRecord& record, uint64_t committed);
   bool TryAppendFirst(uint64_t committed);
@@ -65,8 +67,10 @@ class StreamOutbox {
   RingWriter* const writer_;
   std::deque<Queued> queue_;
   size_t queued_bytes_ = 0;
-  std::deque<Mark> marks_;
-  uint64_t position_ = 0;  // all is committed up to here
+  // Not each change has a mark: those that are shipped together need only one.
+  std::deque<Marked> marks_;
+  bool mark_grows_ = false;  // the last one
+  uint64_t position_ = 0;    // all is committed up to here
   uint64_t transfers_;
   size_t sent_ = 0;  // bytes of the first one's value that are in the ring
 };

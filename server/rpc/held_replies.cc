@@ -42,6 +42,7 @@ bool HeldReplies::SendPublished() {
   Session* session = nullptr;
   uint32_t id = 0;
   ServerConnection* connection = nullptr;
+  uint32_t direct = 0;  // nobody else adds such replies in this Poll
   for (; const auto* waiting = waiting_.First(given_.writes); waiting_.Pop(), sent = true) {
     if (std::exchange(token, waiting->session_token) != token) {
       session = given_.sessions->Find(token);
@@ -52,7 +53,11 @@ bool HeldReplies::SendPublished() {
     if (std::exchange(id, waiting->connection) != id || connection == nullptr) {
       connection = given_.connections->FindOpen(id);
     }
-    if (connection != nullptr && !connection->closing) {
+    if (connection == nullptr) continue;
+    if (direct < SendBatch::kDirectMax && SendBatch::TakesHeader(*connection)) [[likely]] {
+      ++direct;
+      given_.replies->SendDirect(connection, waiting->reply);
+    } else if (!connection->closing) {
       given_.replies->Send(connection, waiting->reply);
     }
   }

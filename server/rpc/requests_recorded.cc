@@ -36,7 +36,8 @@ void Requests::ServeRecorded(std::span<const Received> received) {
     if (waits ? ServeWaitingUpdate(request) : ServeUpdate<true>(request)) continue;
     OnMessage(request.connection, request.message());
   }
-  if (given_.store->evicts()) NoteUpdates(received);
+  // A write that waits counts as a use when it is published.
+  if (!waits && given_.store->evicts()) NoteUpdates(received);
 }
 
 }  // namespace gannet

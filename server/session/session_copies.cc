@@ -24,17 +24,26 @@ std::vector<SessionAnswer> SessionCopies::Copy::InOrder() const {
   return in_order;
 }
 
+SessionCopies::Copy* SessionCopies::Find(uint64_t token) {
+  if (token == recent_.token) return recent_.copy;
+  const auto it = copies_.find(token);
+  if (it == copies_.end()) return nullptr;
+  recent_.token = token;
+  recent_.copy = &it->second;
+  return recent_.copy;
+}
+
 // The change was made, so its request was answered kOk. The reply has no more than this.
 void SessionCopies::TakeAnswerOf(const Change& change) {
-  const auto copy = copies_.find(change.session_token);
-  if (copy == copies_.end() || !IsAnswerStreamed(change.opcode)) return;
+  Copy* const copy = Find(change.session_token);
+  if (copy == nullptr || !IsAnswerStreamed(change.opcode)) return;
   const bool deletion = change.kind == Change::Kind::kDelete;
   const bool increment = change.opcode == static_cast<uint8_t>(Opcode::kIncrement);
-  copy->second.Remember({.sequence = change.sequence,
-                         .words = {deletion ? 0 : change.version, 0, increment ? change.number : 0},
-                         .opcode = change.opcode,
-                         .status = static_cast<uint8_t>(ReplyStatus::kOk),
-                         .zero = {}});
+  copy->Remember({.sequence = change.sequence,
+                  .words = {deletion ? 0 : change.version, 0, increment ? change.number : 0},
+                  .opcode = change.opcode,
+                  .status = static_cast<uint8_t>(ReplyStatus::kOk),
+                  .zero = {}});
 }
 
 void SessionCopies::Take(const SessionRecord& record) {
@@ -42,6 +51,7 @@ void SessionCopies::Take(const SessionRecord& record) {
     case SessionRecord::Kind::kBegun:
       return Begin(record);
     case SessionRecord::Kind::kEnded:
+      recent_ = {};
       copies_.erase(record.token);
       return;
     case SessionRecord::Kind::kAnswers:
@@ -61,6 +71,7 @@ void SessionCopies::Take(const SessionRecord& record) {
 
 // A session that is there stays as it is: the primary tells a joiner of it.
 void SessionCopies::Begin(const SessionRecord& record) {
+  recent_ = {};  // a new one may move all others
   const auto [it, is_new] = copies_.try_emplace(record.token);
   if (!is_new) return;
   Copy& copy = it->second;

@@ -76,12 +76,35 @@ class SessionCopies {
     SessionAnswer answer{};
   };
 
+  // The session that was asked for last. A client's requests come in a row, and then cost no
+  // lookup.
+  struct Recent {
+    uint64_t token = 0;  // 0: none
+    Copy* copy = nullptr;
+
+    // It points into the map of the object that it is a part of, so it is neither copied nor moved.
+    Recent() = default;
+    Recent(const Recent&) {}
+    Recent(Recent&& other) noexcept { other.token = 0; }
+    Recent& operator=(const Recent&) {
+      token = 0;
+      return *this;
+    }
+    Recent& operator=(Recent&& other) noexcept {
+      token = other.token = 0;
+      return *this;
+    }
+  };
+
+  // Returns nullptr if there is no such session.
+  Copy* Find(uint64_t token);
   void TakeAnswerOf(const Change& change);
   void Begin(const SessionRecord& record);
   void CountUndone(uint64_t version);
   static void RecordsOf(uint64_t token, const Copy& copy, const Use& use);
 
   absl::flat_hash_map<uint64_t, Copy> copies_;  // by token
+  Recent recent_;
   // Answers that count from a deletion on, which is the next one or soon comes. They are all of one
   // deletion, because the primary undoes one key at a time.
   std::vector<Undone> undone_;

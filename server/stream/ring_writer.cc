@@ -25,42 +25,63 @@ uint64_t RingWriter::free_from() const {
   return least;
 }
 
-bool RingWriter::HasRoomFor(size_t bytes) const {
-  return PlaceFor(bytes) + bytes - free_from() <= ring_.size();
+void RingWriter::CountRoom() {
+  room_end_ = links_.empty() ? UINT64_MAX : free_from() + ring_.size();
 }
+
+bool RingWriter::HasRoomFor(size_t bytes) const { return PlaceFor(bytes) + bytes <= room_end_; }
 
 size_t RingWriter::free_bytes() const {
   return ring_.size() - static_cast<size_t>(end_.position - free_from());
 }
 
-uint64_t RingWriter::Append(const RingRecord& record, uint64_t committed) {
-  const size_t bytes = record.bytes();
-  GANNET_CHECK(record.kind != RingRecordKind::kWrap && HasRoomFor(bytes), "no room in the ring");
-  const RingRecordPlace place = {.stream_id = stream_id_, .lsn = end_.lsn};
-  const uint64_t position = PlaceFor(bytes);
+std::span<std::byte> RingWriter::Enter(uint64_t position, size_t bytes, uint64_t committed) {
   // A record at the ring's start. The one before it may end where the ring ends, so that nothing is
   // skipped: one WRITE cannot have both all the same.
-  if (position % ring_.size() == 0) {
+  const size_t offset = position % ring_.size();
+  if (offset == 0) [[unlikely]] {
     const RingRecord wrap = RingRecord::Wrap();
     wrap_from_ = end_.position;
     wrap_to_ = position;
     if (position - end_.position >= wrap.bytes()) {
-      EncodeRingRecord(wrap, place, committed,
+      EncodeRingRecord(wrap, {.stream_id = stream_id_, .lsn = end_.lsn}, committed,
                        ring_.subspan(end_.position % ring_.size(), wrap.bytes()));
       wrap_from_ += wrap.bytes();
     }
   }
-  EncodeRingRecord(record, place, committed, ring_.subspan(position % ring_.size(), bytes));
+  return ring_.subspan(offset, bytes);
+}
+
+uint64_t RingWriter::Append(const RingRecord& record, uint64_t committed) {
+  const size_t bytes = record.bytes();
+  const uint64_t position = PlaceFor(bytes);
+  GANNET_CHECK(record.kind != RingRecordKind::kWrap && position + bytes <= room_end_,
+               "no room in the ring");
+  EncodeRingRecord(record, {.stream_id = stream_id_, .lsn = end_.lsn}, committed,
+                   Enter(position, bytes, committed));
   end_ = {.lsn = end_.lsn + bytes, .position = position + bytes};
   return end_.lsn;
 }
 
+bool RingWriter::TryAppend(const Change& change, uint64_t committed) {
+  const size_t bytes = RecordBytes(change.key.size(), change.value.size());
+  const uint64_t position = PlaceFor(bytes);
+  if (position + bytes > room_end_) return false;
+  EncodeRecord(change, stream_id_, end_.lsn, committed, Enter(position, bytes, committed));
+  end_ = {.lsn = end_.lsn + bytes, .position = position + bytes};
+  return true;
+}
+
 RingWriter::LinkId RingWriter::AddLink() {
   links_[next_link_] = {.shipped = end_, .completed = end_, .consumed = end_.position};
+  CountRoom();
   return next_link_++;
 }
 
-void RingWriter::RemoveLink(LinkId id) { links_.erase(id); }
+void RingWriter::RemoveLink(LinkId id) {
+  links_.erase(id);
+  CountRoom();
+}
 
 RingWriter::Shipment RingWriter::Ship(LinkId id) {
   Link& link = links_.at(id);
@@ -82,12 +103,14 @@ void RingWriter::OnCompleted(LinkId id) {
   GANNET_CHECK(!link.shipments.empty(), "a completion of nothing");
   link.completed = link.shipments.front();
   link.shipments.pop_front();
+  CountRoom();
 }
 
 bool RingWriter::OnConsumed(LinkId id, uint64_t position) {
   Link& link = links_.at(id);
   if (position < link.consumed || position > link.shipped.position) return false;
   link.consumed = position;
+  CountRoom();
   return true;
 }
 

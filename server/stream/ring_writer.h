@@ -60,6 +60,9 @@ class RingWriter {
   size_t free_bytes() const;
   // Returns the LSN behind the record. REQUIRES: HasRoomFor(record.bytes()); not a wrap.
   uint64_t Append(const RingRecord& record, uint64_t committed);
+  // Appends a change, or returns false if there is no room. REQUIRES: a value of at most
+  // kPartBytes.
+  bool TryAppend(const Change& change, uint64_t committed);
   RingMark end() const { return end_; }
   uint64_t stream_id() const { return stream_id_; }
 
@@ -99,6 +102,9 @@ class RingWriter {
   // Returns the position of the next record of so many bytes.
   uint64_t PlaceFor(size_t bytes) const;
   uint64_t free_from() const;  // what lies before has been freed
+  void CountRoom();            // call it after each change of a link
+  // Returns where the next record goes, and the bytes there. Makes a wrap before it, if need be.
+  std::span<std::byte> Enter(uint64_t position, size_t bytes, uint64_t committed);
 
   const std::span<std::byte> ring_;
   const uint64_t stream_id_;
@@ -107,6 +113,7 @@ class RingWriter {
   // What lies between is not shipped.
   uint64_t wrap_from_ = 0;
   uint64_t wrap_to_ = 0;
+  uint64_t room_end_ = UINT64_MAX;  // no record ends behind this position
   LinkId next_link_ = 0;
   std::map<LinkId, Link> links_;
 };

@@ -10,8 +10,8 @@ namespace gannet {
 // Memory for keys and values that wait for a moment, in pieces that are given back in the order in
 // which they were taken. Places count the bytes, and grow for ever.
 //
-// Thread safety: Has, Take and Give by one thread at a time. At from any thread, for a piece that is
-// taken.
+// Thread safety: Has, Take and Give by one thread at a time. At from any thread, for a piece that
+// is taken.
 class ValueRoom {
  public:
   static constexpr size_t kBytes = 1 << 20;

@@ -41,8 +41,8 @@ class GroupPutTest : public PutTest {
       StartBackup(i);
       if (HasFatalFailure()) return;
     }
-    ASSERT_TRUE(StepUntil(
-        [&] { return shared_.now().configuration.in_sync.size() == backups + 1; }));
+    ASSERT_TRUE(
+        StepUntil([&] { return shared_.now().configuration.in_sync.size() == backups + 1; }));
   }
 
   void Step() override {

@@ -58,11 +58,9 @@ TEST_F(WaitingUpdateTest, NobodySeesItBeforeItsRecordIsSafe) {
   EXPECT_EQ(Seen("other"), "ab");
   PublishAll();
   EXPECT_EQ(Seen("other"), "cd");
-  EXPECT_THAT(sink_.changes,
-              testing::ElementsAre("put key", "put other", "put key", "put other"));
+  EXPECT_THAT(sink_.changes, testing::ElementsAre("put key", "put other", "put key", "put other"));
   std::string value(2, '\0');
-  const ReadOutcome read =
-      (*store_).Get("key", std::as_writable_bytes(std::span(value)), kNowMs);
+  const ReadOutcome read = (*store_).Get("key", std::as_writable_bytes(std::span(value)), kNowMs);
   EXPECT_EQ(read.version, first->outcome.version);
   EXPECT_EQ(read.attributes.flags, 7u);
 }
