@@ -37,6 +37,7 @@ ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint
           .endpoint = settings.endpoints[server],
           .addresses = addresses.all,
           .group = addresses.group,
+          .names = addresses.names,
           .device = options.device,
           .ops = 2 * options.depth,
           .connections_max = settings.connections_max,
@@ -66,7 +67,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
     GANNET_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
     GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> all, ResolveEndpoint(endpoint));
     servers.push_back({text, endpoint.name, CanonicalAddress(all)});
-    addresses.push_back({std::move(all), endpoint.group});
+    addresses.push_back({std::move(all), endpoint.group, NamesOf(endpoint)});
   }
   GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers)));
   GANNET_ASSIGN_OR_RETURN(std::shared_ptr<AuthFile> auth_file,

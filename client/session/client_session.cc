@@ -29,7 +29,8 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
       attempts_({.addresses = options_.addresses,
                  .reconnect = options_.reconnect,
                  .group = options_.group,
-                 .lease_ns = PrimaryLeaseWatch::kLengthNsUsual}),
+                 .lease_ns = PrimaryLeaseWatch::kLengthNsUsual,
+                 .names = options_.names}),
       reads_(4 * options_.ops),
       chain_(options_.signal_every) {
   connections_.reserve(kConnectionsMax);

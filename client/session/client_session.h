@@ -31,6 +31,7 @@
 #include "common/base/client_clock.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
+#include "common/rdma/name_lookup.h"
 
 namespace gannet {
 
@@ -70,9 +71,10 @@ class ClientSession {
     uint32_t number = 0;   // among the owner's sessions
     std::string endpoint;  // as the user wrote it
     std::vector<SocketAddress> addresses;
-    bool group = false;            // they are those of a group's members
-    std::string device;            // "auto", "soft" or a name
-    uint32_t ops = 0;              // operations whose buffers it has
+    bool group = false;                 // they are those of a group's members
+    std::shared_ptr<NameLookup> names;  // that the addresses are of; null: of none
+    std::string device;                 // "auto", "soft" or a name
+    uint32_t ops = 0;                   // operations whose buffers it has
     uint32_t connections_max = 1;  // for READs: as many as are needed for reads_wanted, at most
     uint32_t reads_wanted = 0;     // in flight
     int64_t connect_timeout_ns = 0;
