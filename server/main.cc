@@ -25,6 +25,7 @@
 #include "server/cluster/cluster_place.h"
 #include "server/control/byte_size.h"
 #include "server/control/check_memory_file.h"
+#include "server/control/numa.h"
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
 #include "server/http/observer.h"
@@ -50,6 +51,9 @@ DEFINE_bool(index_grows, true, "whether the index grows when it fills");
 DEFINE_uint64(lock_words, 65536, "lock words; keys whose hashes meet in one share a lock");
 DEFINE_uint32(workers, 1, "threads that serve requests");
 DEFINE_string(hugepages, "auto", "auto: where the system has reserved some; off");
+DEFINE_string(numa, "auto",
+              "the NUMA node whose cores and memory the server uses: auto (the device's), a node's "
+              "number, or off");
 DEFINE_string(device, "auto",
               "auto, soft (the user-space device), or a name as ibv_devices has it");
 DEFINE_uint32(busy_poll_us, 100,
@@ -146,6 +150,7 @@ absl::Status CheckFlags() {
   if (FLAGS_hugepages != "auto" && FLAGS_hugepages != "off") {
     return absl::InvalidArgumentError("--hugepages must be auto or off");
   }
+  GANNET_RETURN_IF_ERROR(CheckNumaFlag(FLAGS_numa));
   if (FLAGS_on_full != "reject" && FLAGS_on_full != "evict") {
     return absl::InvalidArgumentError("--on_full must be reject or evict");
   }
@@ -292,6 +297,21 @@ void LogTerms(const Device& device) {
   }
 }
 
+// Goes to the device's NUMA node, before anything starts a thread or touches memory. Takes the
+// device, and says what this run is.
+absl::Status SettleOn(const Device& device, Server::Options* options) {
+  GANNET_ASSIGN_OR_RETURN(
+      const std::string numa,
+      ChooseNumaNode(
+          {.flag = FLAGS_numa, .device = device.name, .memory_bytes = options->memory_bytes},
+          NumaMachine::This()));
+  options->device = device;
+  RaiseFileLimit();
+  LogTerms(device);
+  LOG(INFO) << numa;
+  return absl::OkStatus();
+}
+
 // Makes the server a member of its group, if the flags ask for it.
 absl::StatusOr<ClusterPlace> FindPlace(Server::Options* options) {
   const ClusterFlags flags = FlagsOfCluster();
@@ -312,6 +332,13 @@ void SayReady(const std::string& address, const Device& device) {
   std::fflush(stdout);
 }
 
+// Looks at what a server keeps, if the flags ask for that instead of a server.
+std::optional<absl::Status> CheckIfAsked() {
+  if (FLAGS_check.empty()) return std::nullopt;
+  return std::filesystem::is_regular_file(FLAGS_check) ? CheckMemoryFile(FLAGS_check, FLAGS_json)
+                                                       : CheckDirectory(FLAGS_check, FLAGS_json);
+}
+
 int Main(char** argv) {
   FLAGS_auth_file = AuthFilePath(FLAGS_auth_file);
   absl::StatusOr<Server::Options> options = OptionsFromFlags();
@@ -319,11 +346,8 @@ int Main(char** argv) {
     Fail(options.status());
     return absl::IsInvalidArgument(options.status()) ? kExitWrongUsage : kExitFailed;
   }
-  if (!FLAGS_check.empty()) {
-    const absl::Status status = std::filesystem::is_regular_file(FLAGS_check)
-                                    ? CheckMemoryFile(FLAGS_check, FLAGS_json)
-                                    : CheckDirectory(FLAGS_check, FLAGS_json);
-    return status.ok() ? 0 : Fail(status);
+  if (const std::optional<absl::Status> checked = CheckIfAsked()) {
+    return checked->ok() ? 0 : Fail(*checked);
   }
   if (FLAGS_log_json || !FLAGS_log_file.empty()) {
     auto lines = LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json});
@@ -332,9 +356,7 @@ int Main(char** argv) {
   }
   absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);
   if (!device.ok()) return Fail(device.status());
-  options->device = *device;
-  RaiseFileLimit();
-  LogTerms(*device);
+  if (absl::Status status = SettleOn(*device, &*options); !status.ok()) return Fail(status);
   auto place = FindPlace(&*options);  // before the server, which uses it
   if (!place.ok()) return Fail(place.status());
   std::optional<Observer> observer;  // before `http`, whose threads use it

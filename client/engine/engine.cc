@@ -37,6 +37,7 @@ ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint
           .endpoint = settings.endpoints[server],
           .addresses = addresses.all,
           .group = addresses.group,
+          .names = addresses.names,
           .device = options.device,
           .ops = 2 * options.depth,
           .connections_max = settings.connections_max,
@@ -68,7 +69,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
     const std::string& name =
         settings.map ? settings.map->groups[servers.size()].name : endpoint.name;
     servers.push_back({text, name, CanonicalAddress(all)});
-    addresses.push_back({std::move(all), endpoint.group});
+    addresses.push_back({std::move(all), endpoint.group, NamesOf(endpoint)});
   }
   std::vector<uint16_t> partitions;
   if (settings.map) partitions = settings.map->partitions;

@@ -79,6 +79,14 @@ absl::StatusOr<std::vector<SocketAddress>> ResolveEndpoint(const Endpoint& endpo
   return all;
 }
 
+std::shared_ptr<NameLookup> NamesOf(const Endpoint& endpoint) {
+  const auto is_number = [](const std::string& text) {
+    return NumericAddress(text, kDefaultPort).has_value();
+  };
+  if (std::ranges::all_of(endpoint.addresses, is_number)) return nullptr;
+  return std::make_shared<NameLookup>([endpoint] { return ResolveEndpoint(endpoint); });
+}
+
 std::string CanonicalAddress(std::span<const SocketAddress> addresses) {
   return std::min_element(addresses.begin(), addresses.end(), IsLower)->ToString();
 }

@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_ROUTING_ENDPOINT_H_
 #define GANNET_CLIENT_ROUTING_ENDPOINT_H_
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/rdma/address.h"
+#include "common/rdma/name_lookup.h"
 
 namespace gannet {
 
@@ -28,13 +30,17 @@ absl::StatusOr<Endpoint> ParseEndpoint(std::string_view text);
 // Where a server can be reached.
 struct ServerAddresses {
   std::vector<SocketAddress> all;
-  bool group = false;  // they are those of a group's members
+  bool group = false;                 // they are those of a group's members
+  std::shared_ptr<NameLookup> names;  // that they were the addresses of; null: of none
 };
 
 // Returns all addresses of the server, at least one, in the order in which to try them; may block
 // on DNS. InvalidArgument: an address is malformed. Unavailable: DNS does not know the host, or
 // none of a group's.
 absl::StatusOr<std::vector<SocketAddress>> ResolveEndpoint(const Endpoint& endpoint);
+// Returns what looks the endpoint's names up again, whose addresses may have changed. Returns null
+// if it has no names: an address is one for ever.
+std::shared_ptr<NameLookup> NamesOf(const Endpoint& endpoint);
 
 // Returns the name that clients use for a server without a name: the lowest of its IPv4 addresses,
 // or if it has none, of its IPv6 addresses, with the port. So it does not matter how the address

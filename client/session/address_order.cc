@@ -16,6 +16,23 @@ AddressOrder::AddressOrder(std::vector<SocketAddress> listed)
   GANNET_CHECK(listed_ > 0, "no address");
 }
 
+void AddressOrder::Replace(std::vector<SocketAddress> listed) {
+  const auto is_new = [this](const SocketAddress& it) { return Find(it) == addresses_.size(); };
+  const auto first_new = std::ranges::find_if(listed, is_new);
+  if (first_new == listed.end()) return;
+  const std::vector<SocketAddress> learned(addresses_.begin() + static_cast<ptrdiff_t>(listed_),
+                                           addresses_.end());
+  current_ = static_cast<size_t>(first_new - listed.begin());
+  listed_ = listed.size();
+  addresses_ = std::move(listed);
+  for (const SocketAddress& it : learned) {
+    if (Find(it) == addresses_.size()) addresses_.push_back(it);
+  }
+  learned_ = addresses_.size() - listed_;
+  tried_.assign(addresses_.size(), false);
+  last_ = SIZE_MAX;
+}
+
 void AddressOrder::Begin() { std::fill(tried_.begin(), tried_.end(), false); }
 
 void AddressOrder::BeginBehind() {
@@ -49,13 +66,16 @@ bool AddressOrder::GoOnTo(const SocketAddress& named) {
   return true;
 }
 
+size_t AddressOrder::Find(const SocketAddress& address) const {
+  const std::string text = address.ToString();
+  const auto same = [&text](const SocketAddress& it) { return it.ToString() == text; };
+  return static_cast<size_t>(std::ranges::find_if(addresses_, same) - addresses_.begin());
+}
+
 // Returns where the address is, which is added if it is new. It never takes the place of the
 // current one: there is room for more than one.
 size_t AddressOrder::IndexOf(const SocketAddress& address) {
-  const std::string text = address.ToString();
-  for (size_t i = 0; i < addresses_.size(); ++i) {
-    if (addresses_[i].ToString() == text) return i;
-  }
+  if (const size_t there = Find(address); there < addresses_.size()) return there;
   if (addresses_.size() < listed_ + kLearnedMax) {
     ++learned_;
     addresses_.push_back(address);

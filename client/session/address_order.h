@@ -26,6 +26,10 @@ class AddressOrder {
   // It is the one that BeginBehind left for the end of the round.
   bool at_last() const { return current_ == last_ && addresses_.size() > 1; }
 
+  // The names that the user listed have other addresses now: these take the place of the listed
+  // ones. A new one is tried first. Does nothing if none is new. REQUIRES: at least one.
+  void Replace(std::vector<SocketAddress> listed);
+
   // Begins a round with the current address.
   void Begin();
   // Begins a round with the address behind the current one, which becomes the last.
@@ -38,9 +42,11 @@ class AddressOrder {
   bool GoOnTo(const SocketAddress& named);
 
  private:
+  // Returns addresses_.size() if it is none of them.
+  size_t Find(const SocketAddress& address) const;
   size_t IndexOf(const SocketAddress& address);
 
-  const size_t listed_;
+  size_t listed_;
   std::vector<SocketAddress> addresses_;
   std::vector<bool> tried_;  // in this round
   size_t learned_ = 0;       // how many were learned so far

@@ -46,6 +46,7 @@ void ConnectAttempts::GoOn(const Failure& failure) {
 
 void ConnectAttempts::EndRound() {
   round_over_ = true;
+  if (names_ != nullptr) names_->Ask();
   begun_ = answered_ = false;
   waits_for_primary_ = answered_not_primary_;
   answered_not_primary_ = false;
@@ -79,6 +80,9 @@ void ConnectAttempts::OnBroken(absl::Status why, int64_t lease_ns) {
 // has answered already, so it is tried again also where a broken connection would not be.
 void ConnectAttempts::ScheduleNext(int64_t now_ns) {
   if (lost_ns_ == kNever) lost_ns_ = now_ns;
+  if (names_ != nullptr) {
+    if (auto found = names_->Take()) order_.Replace(*std::move(found));
+  }
   const bool at_once = std::exchange(at_once_, false);
   const bool round_over = std::exchange(round_over_, false);
   if (group_ && round_over && !waits_for_primary_) {

@@ -2,6 +2,7 @@
 #define GANNET_CLIENT_SESSION_CONNECT_ATTEMPTS_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/address.h"
+#include "common/rdma/name_lookup.h"
 
 namespace gannet {
 
@@ -27,6 +29,9 @@ namespace gannet {
 //   - Attempts are short, and a moment apart. Both grow with the time that the group is lost.
 //   - As long as a member answers that it is not primary, the group counts as starting. If nobody
 //     answers, it is unreachable, but only after the time of several leases.
+//
+// If the addresses are those of names, the names are looked up again after each round in vain: a
+// server that was restarted elsewhere has another address.
 //
 // One owner thread.
 class ConnectAttempts {
@@ -50,12 +55,14 @@ class ConnectAttempts {
     bool reconnect;      // whether to try again after a connection broke
     bool group = false;  // they are the members of a group. Any server's answer may tell that, too
     int64_t lease_ns;    // of its primary, as long as that is not known
+    std::shared_ptr<NameLookup> names = nullptr;  // null: the addresses stay what they are
   };
 
   explicit ConnectAttempts(Options options)
       : order_(std::move(options.addresses)),
         reconnect_(options.reconnect),
         group_(options.group),
+        names_(std::move(options.names)),
         lease_ns_(options.lease_ns) {}
 
   void OnFailed(Failure failure);
@@ -98,6 +105,7 @@ class ConnectAttempts {
   AddressOrder order_;
   const bool reconnect_;
   bool group_;
+  const std::shared_ptr<NameLookup> names_;
   int64_t lease_ns_;
   absl::Status status_;
   int64_t next_ns_ = 0;

@@ -12,6 +12,7 @@
 #include "common/auth/auth_file.h"
 #include "common/base/client_clock.h"
 #include "common/rdma/address.h"
+#include "common/rdma/name_lookup.h"
 
 namespace gannet {
 
@@ -21,6 +22,7 @@ struct SessionOptions {
   std::string endpoint;  // as the user wrote it
   std::vector<SocketAddress> addresses;
   bool group = false;            // they are those of a group's members
+  std::shared_ptr<NameLookup> names;  // that the addresses are of; null: of none
   std::string device;            // "auto", "soft" or a name
   uint32_t ops = 0;              // operations whose buffers it has
   uint32_t connections_max = 1;  // for READs: as many as are needed for reads_wanted, at most
