@@ -292,7 +292,7 @@ absl::Status Server::CreateMember() {
       .grant = node_.grant,
       .random = options_.random,
       .machine_ms = options_.wall_ms,
-      .clock = ServerNs,
+      .clock = options_.lease_now_ns,
       .wake = [wake_up = sync_wanted_.get()] { wake_up->Ask(); },
       .forget = [this](uint64_t name) { connection_ids_.Retire(ConnectionOfName(name)); },
       .adopt =
@@ -302,7 +302,8 @@ absl::Status Server::CreateMember() {
       .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
       .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
       .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },
-      .now_ms = [this] { return clock_->WallMs(); }};
+      .now_ms = [this] { return clock_->WallMs(); },
+      .idle = options_.idle};
   if (options.group.advertise.empty()) options.group.advertise = address().ToString();
   GANNET_ASSIGN_OR_RETURN(member_, Member::Create(std::move(options)));
   return absl::OkStatus();

@@ -83,7 +83,7 @@ class Server {
     std::function<uint64_t()> random;
     // The server's place in its group, which outlives the server; null: it is in none.
     const GroupStanding* standing = nullptr;
-    std::function<int64_t()> lease_now_ns = ServerNs;  // the clock of the standing's lease
+    std::function<int64_t()> lease_now_ns = ServerNs;  // the clock of leases, and of the member
     // Called instead of sleeping while Create or the destructor wait for the device. For
     // simulations, whose device moves only when it is stepped.
     std::function<void()> idle;

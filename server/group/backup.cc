@@ -88,7 +88,7 @@ void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
       return OnWelcome(*welcome, now);
     }
   } else if (kind == ReplicaKind::kBeacon && welcomed_) {
-    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon, now);
+    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon);
   } else if (kind == ReplicaKind::kRefusal) {
     if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
       Tell(absl::StrCat("the primary refuses this server: ", std::string(ReasonOf(*refusal))));
@@ -119,8 +119,11 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
   if (!follows) lost_ = true;
 }
 
-void Backup::OnBeacon(const Beacon& beacon, int64_t now) {
+// The clock is read after the beacon was taken. A process that was stopped in between would begin
+// to wait for G before the beacon was sent, and take over while its answer keeps the lease valid.
+void Backup::OnBeacon(const Beacon& beacon) {
   if (beacon.epoch != link_epoch_) return;
+  const int64_t now = options_.clock();
   if (takeover_ && !takeover_->OnBeacon(now)) return;
   heard_ = now;
   clock_.OnPrimary(beacon.clock_ms, now);
@@ -211,7 +214,9 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
   if (log_ && configuration.IsInSync(options_.self)) {
     LOG(INFO) << "becomes a backup, in sync, of " << configuration.primary.node
               << ", primary of epoch " << configuration.epoch;
-    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_, now);
+    // G begins now, not with this Poll: the primary may have told clients of a lease meanwhile.
+    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_,
+                      options_.clock());
     return BackupTurn(now);
   }
   if (link_ && !lost_ && now - heard_ <= 2 * times_.grace_ns()) {
@@ -234,7 +239,8 @@ Backup::Outcome Backup::CopyItems(int64_t now) {
                                  .store = options_.store,
                                  .wall_ms = options_.now_ms,
                                  .clock_ns = options_.clock,
-                                 .now_ns = now});
+                                 .now_ns = now,
+                                 .idle = options_.idle});
     if (!joiner.ok()) return End(std::string(joiner.status().message()));
     joiner_ = *std::move(joiner);
     applier_.OnChange([this](const Change& change) {

@@ -51,7 +51,8 @@ class Backup {
     uint64_t (*machine_ms)() = nullptr;          // the machine's wall clock, for handshakes
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
     std::function<uint64_t()> now_ms;            // that clock
-    int64_t (*clock)() = nullptr;                // CLOCK_BOOTTIME, in ns
+    std::function<int64_t()> clock;              // CLOCK_BOOTTIME, in ns
+    std::function<void()> idle;                  // as that of Server::Options
   };
   explicit Backup(Options options);
   ~Backup();
@@ -102,7 +103,7 @@ class Backup {
   void PollLink(int64_t now);
   void OnMessage(std::span<const std::byte> message, int64_t now);
   void OnWelcome(const ReplicaWelcome& welcome, int64_t now);
-  void OnBeacon(const Beacon& beacon, int64_t now);
+  void OnBeacon(const Beacon& beacon);
   bool Apply();
   void Retire();
   void Tell(const std::string& line);

@@ -48,6 +48,8 @@ FetchSession::~FetchSession() {
       drained_ = WrId::Unpack(completion.wr_id).kind == static_cast<uint8_t>(Work::kDrain);
     } else if (!drains || completions_->broken()) {
       break;
+    } else if (options_.idle) {
+      options_.idle();
     } else {
       sched_yield();
     }

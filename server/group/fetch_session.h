@@ -49,6 +49,8 @@ class FetchSession {
     AuthFile* keys = nullptr;                // outlives the session; nullptr: no key
     uint64_t (*machine_wall_ms)() = WallMs;  // by which a connection request must be fresh
     int64_t connect_timeout_ns = 10 * kNsPerSecond;
+    // Called instead of yielding while the destructor waits for the device. For simulations.
+    std::function<void()> idle;
   };
 
   // The errors of Connector::Start, and ResourceExhausted.

@@ -25,11 +25,12 @@ absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
                           RegisteredBuffer::Create(made->pd(), uint64_t{kBuffers} * kBufferBytes));
   made->free_buffers_.resize(kBuffers);
   std::iota(made->free_buffers_.begin(), made->free_buffers_.end(), 0u);
-  GANNET_ASSIGN_OR_RETURN(
-      made->session_,
-      FetchSession::Begin(
-          {.device = given.device, .pd = made->pd(), .server = given.primary, .keys = given.keys},
-          given.now_ns));
+  GANNET_ASSIGN_OR_RETURN(made->session_, FetchSession::Begin({.device = given.device,
+                                                               .pd = made->pd(),
+                                                               .server = given.primary,
+                                                               .keys = given.keys,
+                                                               .idle = given.idle},
+                                                              given.now_ns));
   made->deadline_ns_ = given.now_ns;
   return made;
 }

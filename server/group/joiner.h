@@ -66,6 +66,7 @@ class Joiner {
     std::function<uint64_t()> wall_ms;  // the clock by which items expire
     std::function<int64_t()> clock_ns;  // the clock that Poll's argument is read from
     int64_t now_ns = 0;
+    std::function<void()> idle;  // of the session
     size_t filter_hashes_max = kFilterHashesMax;
     // If the walk does not advance for so long, it fails.
     int64_t stuck_ns_max = kStuckNsMax;

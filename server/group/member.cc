@@ -45,7 +45,8 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
                       .machine_ms = given.machine_ms,
                       .follow_clock = given.follow_clock,
                       .now_ms = given.now_ms,
-                      .clock = given.clock});
+                      .clock = given.clock,
+                      .idle = given.idle});
   given.store->PauseEvictions(true);
   return member;
 }

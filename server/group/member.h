@@ -49,7 +49,7 @@ class Member {
     Grant grant{};
     std::function<uint64_t()> random;
     uint64_t (*machine_ms)() = nullptr;
-    int64_t (*clock)() = nullptr;          // CLOCK_BOOTTIME, in ns
+    std::function<int64_t()> clock;        // CLOCK_BOOTTIME, in ns
     std::function<void()> wake;            // makes the member's thread call Poll. Thread safe
     std::function<void(uint64_t)> forget;  // a connection's name is not used any more
     // Gives the workers the sessions of the former primary.
@@ -59,6 +59,7 @@ class Member {
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
     std::function<void(uint64_t)> start_clock;   // lets it go on from a time
     std::function<uint64_t()> now_ms;            // that clock
+    std::function<void()> idle;                  // as that of Server::Options
   };
   // Announces the server. The errors are those of AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<Member>> Create(Options options);

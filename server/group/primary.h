@@ -63,7 +63,7 @@ class Primary {
     uint32_t workers = 0;
     Grant grant{};  // without what differs between connections
     uint64_t stream_id = 0;
-    int64_t (*clock)() = nullptr;               // CLOCK_BOOTTIME, in ns
+    std::function<int64_t()> clock;             // CLOCK_BOOTTIME, in ns
     std::function<uint64_t()> wall_ms;          // by which items expire
     std::function<uint64_t()> version_next;     // higher than each version so far
     std::function<void(const RingTail&)> open;  // the tail is committed: apply it, take clients

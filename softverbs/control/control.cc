@@ -12,6 +12,7 @@
 #include "softverbs/base/mutex.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/fault/faults.h"
+#include "softverbs/fault/nodes.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/qp/atomic_of_nic.h"
@@ -92,6 +93,15 @@ SOFTVERBS_EXPORT int softverbs_step() {
 
 SOFTVERBS_EXPORT int softverbs_step_until(int64_t ns) {
   return softverbs::simulated_loop != nullptr && softverbs::simulated_loop->Step(ns) ? 1 : 0;
+}
+
+SOFTVERBS_EXPORT void softverbs_simulate_node(uint32_t node) {
+  softverbs::fault::nodes.present = node % softverbs::fault::Nodes::kMax;
+}
+
+SOFTVERBS_EXPORT void softverbs_simulate_cut(uint32_t from, uint32_t to, int is_cut) {
+  constexpr uint32_t kMax = softverbs::fault::Nodes::kMax;
+  softverbs::fault::nodes.Cut(from % kMax, to % kMax, is_cut != 0);
 }
 
 SOFTVERBS_EXPORT int64_t softverbs_now_ns() { return softverbs::MonotonicNs(); }

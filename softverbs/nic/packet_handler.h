@@ -23,6 +23,9 @@ bool MustWait(Qp& qp);
 // Returns the queue pair's number for faults and simulation. It does not depend on the process.
 uint32_t OrdinalOf(const Qp& qp);
 
+// Returns the queue pair's node in a simulation.
+uint32_t NodeOf(const Qp& qp);
+
 // Counts a request that arrives, for faults, and returns its number.
 uint64_t NextArrival(Qp& qp);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "softverbs/base/clock.h"
+#include "softverbs/fault/nodes.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/nic/packet_handler.h"
 
@@ -19,7 +20,11 @@ bool Wire::Park(Link& link, const PacketHeader& header, const uint8_t* payload) 
   const bool waits = simulated_ || !mailbox.packets.empty() ||
                      mailbox.stalled_until > MonotonicNs() || MustWait(*qp);
   if (!waits) return false;
-  mailbox.packets.push_back({&link, header, {payload, payload + header.payload_bytes}});
+  const Qp* const from = simulated_ ? qps_->Find(header.from_qpn) : nullptr;
+  mailbox.packets.push_back({.link = &link,
+                             .header = header,
+                             .payload = {payload, payload + header.payload_bytes},
+                             .from_node = from == nullptr ? 0 : NodeOf(*from)});
   bytes_ += Bytes(mailbox.packets.back());
   return true;
 }
@@ -36,8 +41,11 @@ void Wire::Stall(Mailbox& mailbox, Qp& qp) {
 
 bool Wire::MayGo(const Mailbox& mailbox) const {
   if (mailbox.packets.empty() || mailbox.stalled_until > MonotonicNs()) return false;
-  Qp* qp = qps_->Find(mailbox.packets.front().header.to_qpn);
-  return qp == nullptr || !MustWait(*qp);
+  const Packet& first = mailbox.packets.front();
+  Qp* qp = qps_->Find(first.header.to_qpn);
+  if (qp == nullptr) return true;
+  if (fault::nodes.any_cut && fault::nodes.cut[first.from_node][NodeOf(*qp)]) return false;
+  return !MustWait(*qp);
 }
 
 Wire::Packet Wire::Pop(Mailbox& mailbox, size_t at) {

@@ -17,7 +17,8 @@ namespace softverbs {
 // Packets that arrived and are not executed yet. It is used with a fault plan and in a simulation.
 // Packets for one queue pair stay in order, and those for others may overtake them. A queue pair's
 // packets wait while its adapter is stalled (stall_peer), while a torn READ of it is in progress,
-// and in a simulation until the scheduler picks them.
+// and in a simulation while the way from the sender's node is cut, and until the scheduler picks
+// them.
 //
 // REQUIRES for all methods: the engine's progress lock.
 class Wire {
@@ -28,6 +29,7 @@ class Wire {
     Link* link;
     PacketHeader header;
     std::vector<uint8_t> payload;
+    uint32_t from_node = 0;  // in a simulation
   };
 
   // Returns true if Park must be called. Cheap, because it is called for every packet.

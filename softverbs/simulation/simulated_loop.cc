@@ -7,6 +7,7 @@
 
 #include "softverbs/base/clock.h"
 #include "softverbs/fault/faults.h"
+#include "softverbs/fault/nodes.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/nic/packet_handler.h"
 
@@ -30,6 +31,7 @@ uint32_t OrdinalOfNumber(uint32_t qpn) {
 }  // namespace
 
 void SimulatedLoop::Restart(uint64_t seed) {
+  fault::nodes = {};
   for (int steps = 0; steps < kStepsToEnd && Step();) ++steps;
   if (Nic* nic = Nic::Existing()) nic->engine().RestartSimulation();
   SetNow(kFirstNs);

@@ -31,6 +31,9 @@ enum class Check : uint8_t {
   kSiege,              // peers that take no replies keep nobody waiting, and are disconnected
   kOnce,               // an increment or an append is done once
   kEnds,               // a run ends
+  kOneLease,           // no two servers of a group have a lease at once
+  kWhole,              // a group is whole again once nothing is wrong
+  kCopies,             // in the end all members have the same items
   kCount,
 };
 
@@ -40,7 +43,7 @@ inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCh
     "RoomComesBack", "HealthyConnection", "Patience",       "EverythingBack",
     "Connects",      "Answers",           "Expiry",         "Room",
     "Refusals",      "Accepts",           "Siege",          "Once",
-    "Ends"};
+    "Ends",          "OneLease",          "Whole",          "Copies"};
 
 inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }
 

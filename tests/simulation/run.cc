@@ -52,6 +52,13 @@ uint64_t Run::wall_ms() const {
 
 int64_t Run::Tick() { return last_tick_ = std::max(last_tick_ + 1, TickOf(now_ns())); }
 
+void Run::OnNode(uint32_t node) { softverbs_simulate_node(node); }
+
+void Run::Cut(uint32_t from, uint32_t to, bool is_cut) {
+  Note(absl::StrCat(is_cut ? "cut " : "heal ", from, ">", to));
+  softverbs_simulate_cut(from, to, is_cut ? 1 : 0);
+}
+
 bool Run::StepDevice(int64_t until_ns) {
   ++steps_;
   return softverbs_step_until(until_ns) != 0;

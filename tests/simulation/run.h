@@ -45,6 +45,10 @@ class Run {
   int64_t Tick();
   // Returns the tick of a time that is not over.
   static int64_t TickOf(int64_t ns) { return ns << kTickShift; }
+  // Says whose code runs from now on: queue pairs that are made belong to that node.
+  void OnNode(uint32_t node);
+  // Lets packets from one node to another wait, or go on.
+  void Cut(uint32_t from, uint32_t to, bool is_cut);
   // Runs one step of the device. Returns false if nothing is left to do until `until_ns`, and time
   // has advanced to it.
   bool StepDevice(int64_t until_ns);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/check.h"
+#include "common/base/server_list.h"
 
 namespace gannet::simulation {
 namespace {
@@ -55,7 +56,7 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
                                 .nic_locks = options.nic_locks,
                                 .server_clocks = options.server_clocks,
                                 .signal_every = options.signal_every,
-                                .clock = run->clock()});
+                                .clock = options.clock != nullptr ? options.clock : run->clock()});
   GANNET_CHECK(engine.ok(), std::string(engine.status().message()).c_str());
   engine_ = *std::move(engine);
   for (Pending& p : pending_) p.out.resize(kOutBytes);
@@ -71,7 +72,12 @@ SimulatedClient::~SimulatedClient() {
 
 // The port differs in every run.
 std::string SimulatedClient::WithoutPort(std::string_view text) const {
-  return absl::StrReplaceAll(std::string(text), {{options_.endpoint, "the server"}});
+  std::string without = absl::StrReplaceAll(std::string(text), {{options_.endpoint, "the server"}});
+  if (!IsGroup(options_.endpoint)) return without;
+  for (const std::string& member : SplitServerList(options_.endpoint.substr(kGroupPrefix.size()))) {
+    absl::StrReplaceAll({{member, "a member"}}, &without);
+  }
+  return without;
 }
 
 // A write that nobody waits for any more may have been applied, or may be applied later.
@@ -163,8 +169,9 @@ void SimulatedClient::WatchConnection() {
   connected_ns_ = now_ns;
 }
 
+// The client may have been stopped within its Poll.
 void SimulatedClient::WatchDeadlines() {
-  const int64_t now_ns = run_->now_ns();
+  const int64_t now_ns = last_poll_ns_;
   for (const Pending& p : pending_) {
     if (!p.used || p.deadline_ns == 0 || now_ns < p.deadline_ns) continue;
     run_->Fail(
@@ -210,10 +217,12 @@ void SimulatedClient::Finish(size_t i, const Result& result) {
                       absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
                                    " of key ", p.key, " ended twice"));
   }
-  run_->Note(absl::StrCat("client ", number(), " ends ", static_cast<int>(p.type), " of key ",
-                          p.key, ": ", static_cast<int>(result.outcome), result.found ? "+" : "-",
-                          " ", result.info.flags, " ", result.info.value_bytes, ", lock word ",
-                          result.lock_word));
+  run_->Note(absl::StrCat(
+      "client ", number(), " ends ", static_cast<int>(p.type), " of key ", p.key, ": ",
+      static_cast<int>(result.outcome), result.found ? "+" : "-", " ", result.info.flags, " ",
+      result.info.value_bytes, ", lock word ", result.lock_word,
+      // A server alone begins with the machine's clock.
+      IsGroup(options_.endpoint) ? absl::StrCat(", version ", result.info.version) : ""));
   p.operation.respond_ns = run_->Tick();
   if (InHistory(p)) history_->End(p.key, Writes(p.type));
   if (IsBug(result.outcome)) {

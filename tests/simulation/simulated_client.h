@@ -39,6 +39,7 @@ class SimulatedClient {
     // If nothing is wrong, the slot of an operation that ended is free again after this time. In it
     // a client gives up a connection that answers nothing, and makes a new one.
     int64_t room_ns_max = 5 * kNsPerSecond;
+    const ClientClock* clock = nullptr;  // outlives the client; nullptr: the run's
   };
 
   // All outlive the client.
@@ -64,6 +65,8 @@ class SimulatedClient {
   bool ready() const { return engine_->servers().session(0).ready(); }
   // Returns true if its first attempt to connect failed. It will not try again.
   bool dead() const { return engine_->servers().session(0).dead(); }
+  // READs that ended under no lease, and were not believed.
+  uint64_t disbelieved() const { return engine_->servers().session(0).reads_disbelieved(); }
   uint32_t credits() const { return ready() ? grant().credits : 0; }
   const Grant& grant() const { return engine_->servers().session(0).grant(); }
   // Returns true if it believes that it holds a lock by this word, and the lease is not over.

@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
-#include <set>
 #include <string>
 
 #include "tests/simulation/mute_world.h"
 #include "tests/simulation/run.h"
+#include "tests/simulation/seeds.h"
 #include "tests/simulation/world.h"
 #include "tests/support/test_seed.h"
 
@@ -21,25 +21,6 @@ constexpr uint64_t kSeedsTwice = 5;
 // One of so many seeds runs a server that is mute at times.
 constexpr uint64_t kMuteOf = 8;
 
-uint64_t Number(const char* variable, uint64_t otherwise) {
-  const char* given = std::getenv(variable);
-  return given == nullptr ? otherwise : std::strtoull(given, nullptr, 10);
-}
-
-// Returns the checks that GANNET_SIMULATION_OFF names, separated by commas.
-std::set<Check> Off() {
-  std::set<Check> off;
-  const char* given = std::getenv("GANNET_SIMULATION_OFF");
-  if (given == nullptr) return off;
-  const std::string names = "," + std::string(given) + ",";
-  for (size_t i = 0; i < kCheckNames.size(); ++i) {
-    if (names.find(std::string(",") + kCheckNames[i] + ",") != std::string::npos) {
-      off.insert(static_cast<Check>(i));
-    }
-  }
-  return off;
-}
-
 struct Outcome {
   std::string failure;
   std::string scenario;
@@ -47,7 +28,7 @@ struct Outcome {
 };
 
 Outcome RunOnce(uint64_t seed, bool print) {
-  Run run({.seed = seed, .off = Off(), .print = print});
+  Run run({.seed = seed, .off = ChecksThatAreOff(), .print = print});
   Outcome outcome;
   if (seed % kMuteOf == 1) {
     MuteWorld world(&run);
@@ -78,9 +59,9 @@ TEST(SimulationTest, EverythingHolds) {
     EXPECT_EQ(outcome.failure, "");
     return;
   }
-  const uint64_t first = Number("GANNET_SIMULATION_FIRST", 1);
-  const uint64_t seeds = Number("GANNET_SIMULATION_SEEDS", kSeeds);
-  const uint64_t failures_allowed = Number("GANNET_SIMULATION_GO_ON", 0);
+  const uint64_t first = NumberFrom("GANNET_SIMULATION_FIRST", 1);
+  const uint64_t seeds = NumberFrom("GANNET_SIMULATION_SEEDS", kSeeds);
+  const uint64_t failures_allowed = NumberFrom("GANNET_SIMULATION_GO_ON", 0);
   uint64_t failed = 0;
   for (uint64_t seed = first; seed < first + seeds; ++seed) {
     const Outcome outcome = RunSeed(seed);

@@ -48,6 +48,11 @@ int softverbs_step(void);
 // The same, but time does not jump beyond `ns`. Returns 0 if nothing is left to happen before `ns`;
 // then it is `ns` now, or later if it already was. For programs that wait for times of their own.
 int softverbs_step_until(int64_t ns);
+// Queue pairs that are made from now on are those of this node: below 8, and 0 when a run begins.
+void softverbs_simulate_node(uint32_t node);
+// While it is cut, packets from queue pairs of one node to those of another wait. Connection
+// requests do not. Nothing is cut when a run begins.
+void softverbs_simulate_cut(uint32_t from, uint32_t to, int is_cut);
 // Returns the simulation's clock, or CLOCK_MONOTONIC without a simulation.
 int64_t softverbs_now_ns(void);
 // Calls `log` with a line of text for each step. Null: calls nothing.

@@ -27,6 +27,7 @@ SimulatedGroup::SimulatedGroup(uint64_t seed) : world_(seed) {
 std::string SimulatedGroup::Run() {
   size_t committed = 0;
   while (world_.wrong.empty() && world_.time.now() < 26'000 * kMs) {
+    const GroupConfiguration before = world_.shared.now.configuration;
     world_.time.Step();
     if (world_.time.now() >= 14'000 * kMs && !world_.time.calm()) {
       world_.time.CalmDown();
@@ -38,7 +39,7 @@ std::string SimulatedGroup::Run() {
     for (size_t i = 0; i < world_.members.size(); ++i) world_.members[i]->Turn();
     Check();
     if (!SomebodyLives(nullptr)) {
-      ++world_.tallies.lost_groups;
+      OnLost(before);
       return world_.wrong;
     }
     if (world_.time.now() < 25'000 * kMs) committed = world_.committed.size();
@@ -73,11 +74,23 @@ void SimulatedGroup::MaybeCrash() {
   member.End();
 }
 
-bool SimulatedGroup::SomebodyLives(const SimulatedMember* except) const {
+bool SimulatedGroup::SomebodyLives(const GroupConfiguration& now,
+                                   const SimulatedMember* except) const {
   return std::ranges::any_of(world_.members, [&](const auto& member) {
-    return member.get() != except && member->alive() &&
-           world_.shared.now.configuration.IsInSync(member->self());
+    return member.get() != except && member->alive() && now.IsInSync(member->self());
   });
+}
+
+// Crashes leave one in sync alive. But who crashed may have sent a transaction that takes that one
+// out, as a primary that removes it, or a backup that takes over. If it is executed afterwards, the
+// register names only the dead.
+void SimulatedGroup::OnLost(const GroupConfiguration& before) {
+  ++world_.tallies.lost_groups;
+  const GroupConfiguration& now = world_.shared.now.configuration;
+  if (now == before || !SomebodyLives(before, nullptr)) {
+    return world_.Wrong("the last copy is lost");
+  }
+  ++world_.tallies.late_transactions;
 }
 
 SimulatedMember* SimulatedGroup::RegistersPrimary() {

@@ -36,8 +36,12 @@ class SimulatedGroup {
   void Check();
   void CheckPrimary(SimulatedMember* member);
   void CheckThatAllAreBack();
-  // Whether somebody who is in sync lives, other than `except`.
-  bool SomebodyLives(const SimulatedMember* except) const;
+  // Returns whether somebody who is in sync lives, other than `except`.
+  bool SomebodyLives(const SimulatedMember* except) const {
+    return SomebodyLives(world_.shared.now.configuration, except);
+  }
+  bool SomebodyLives(const GroupConfiguration& now, const SimulatedMember* except) const;
+  void OnLost(const GroupConfiguration& before);
   SimulatedMember* RegistersPrimary();
 
   SimulatedWorld world_;

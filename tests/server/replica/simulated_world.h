@@ -99,6 +99,8 @@ struct SimulatedWorld {
     int rests = 0;        // survivors' that the next stream had not ended
     int unknown = 0;
     int lost_groups = 0;  // nobody in sync lived
+    // Of these: by a transaction that was executed when the member that had sent it was dead.
+    int late_transactions = 0;
     uint64_t committed = 0;
     uint64_t applied_records = 0;
     friend bool operator==(const Tallies&, const Tallies&) = default;

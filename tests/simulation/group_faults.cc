@@ -1,0 +1,186 @@
+// GroupWorld: what goes wrong.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "tests/simulation/group_world.h"
+
+namespace gannet::simulation {
+namespace {
+
+// Stops within stops: then the first one lasts at least as long as the second.
+constexpr uint32_t kDepthMax = 2;
+constexpr uint64_t kReadsMax = 40;
+constexpr int64_t kPauseNsMax = 2 * kNsPerSecond;
+constexpr int64_t kSoonNsMax = 30 * kNsPerMs;
+
+}  // namespace
+
+void GroupWorld::OnClock(uint32_t node) {
+  Standing& standing = standing_[node];
+  if (!faulty_ || standing.stop_next_ns == 0 || standing.within || depth_ == kDepthMax) return;
+  if (standing.reads_left-- > 0) return;
+  const int64_t ns = std::exchange(standing.stop_next_ns, 0);
+  run_->Note(absl::StrCat("node ", node, " is stopped within a call for ", ns, " ns"));
+  ++happened_.stops;
+  standing.within = true;
+  ++depth_;
+  StepUntil(run_->now_ns() + ns, [this] { return !faulty_; });
+  --depth_;
+  standing.within = false;
+  run_->OnNode(node);
+}
+
+void GroupWorld::Later(int64_t at_ns, std::function<void()> what) {
+  mends_.emplace(at_ns, std::move(what));
+}
+
+void GroupWorld::HandleEvents() {
+  const int64_t now_ns = run_->now_ns();
+  while (!mends_.empty() && mends_.begin()->first <= now_ns) {
+    const std::function<void()> what = std::move(mends_.begin()->second);
+    mends_.erase(mends_.begin());
+    what();
+  }
+  if (!faulty_ || next_event_ == scenario_.events.size()) return;
+  const GroupEvent& event = scenario_.events[next_event_];
+  if (now_ns < began_ns_ + event.at_ns) return;
+  ++next_event_;
+  Happen(event);
+}
+
+// A primary is as likely as all others.
+uint32_t GroupWorld::AnyServer() {
+  const std::optional<uint32_t> primary = Primary();
+  if (primary && run_->OneIn(2)) return *primary;
+  return static_cast<uint32_t>(run_->Below(kServers));
+}
+
+void GroupWorld::Happen(const GroupEvent& event) {
+  using Type = GroupEvent::Type;
+  const int64_t until_ns = run_->now_ns() + event.duration_ns;
+  run_->Note(absl::StrCat("event ", static_cast<int>(event.type)));
+  const uint32_t node = AnyServer();
+  Standing& standing = standing_[node];
+  Standing& client = standing_[kServers + run_->Below(guests_.size())];
+  switch (event.type) {
+    case Type::kKill:
+      return Kill(node);
+    case Type::kKillSoon:
+      Kill(node);
+      return Later(run_->now_ns() + static_cast<int64_t>(run_->Below(kPauseNsMax)),
+                   [this, node] { KillSoon(node); });
+    case Type::kStop:
+      standing.until_ns = std::max(standing.until_ns, until_ns);
+      return;
+    case Type::kStopWithin:
+      standing.stop_next_ns = event.duration_ns;
+      standing.reads_left = run_->Below(kReadsMax);
+      return;
+    case Type::kStopPart:
+      if (servers_[node]->up()) {
+        standing.parts[run_->Below(servers_[node]->parts())] = until_ns;
+      }
+      return;
+    case Type::kStopClient:
+      client.stop_next_ns = event.duration_ns;
+      client.reads_left = run_->Below(kReadsMax);
+      return;
+    case Type::kCut:
+      return Cut(node, static_cast<uint32_t>(run_->Below(kServers)), until_ns);
+    case Type::kCutOff:
+      for (uint32_t other = 0; other < kServers; ++other) {
+        Cut(node, other, until_ns);
+        Cut(other, node, until_ns);
+      }
+      return;
+    case Type::kCutClients:
+      for (uint32_t i = 0; i < guests_.size(); ++i) {
+        if (run_->OneIn(3)) continue;
+        Cut(node, kServers + i, until_ns);
+        Cut(kServers + i, node, until_ns);
+      }
+      return;
+    case Type::kRegisterAway:
+      register_.SetAway(true);
+      return Later(until_ns, [this] { register_.SetAway(false); });
+    case Type::kBreaking:
+      run_->SetFaults(scenario_.breaking_faults);
+      return Later(until_ns, [this] { run_->SetFaults(scenario_.faults); });
+    case Type::kHandOver:
+      register_.WantSuccessor(GroupServer::NameOf(node));
+      return;
+    case Type::kCount:
+      return;
+  }
+}
+
+void GroupWorld::Cut(uint32_t from, uint32_t to, int64_t until_ns) {
+  if (from == to || cut_[from][to]) return;
+  cut_[from][to] = true;
+  run_->Cut(from, to, true);
+  Later(until_ns, [this, from, to] {
+    cut_[from][to] = false;
+    run_->Cut(from, to, false);
+  });
+}
+
+// Not the last one that has all: then everything would be lost.
+void GroupWorld::Kill(uint32_t node) {
+  if (!faulty_ || !servers_[node]->up() || standing_[node].within || !SomebodyLives(node)) return;
+  ++happened_.kills;
+  standing_[node] = {};
+  servers_[node]->Kill(static_cast<int64_t>(run_->Below(kPauseNsMax)));
+  if (!SomebodyLives(kServers)) lost_ = true;
+}
+
+void GroupWorld::KillSoon(uint32_t node) {
+  if (!faulty_) return;
+  if (!servers_[node]->up()) servers_[node]->StartNow();
+  Later(run_->now_ns() + static_cast<int64_t>(run_->Below(kSoonNsMax)),
+        [this, node] { Kill(node); });
+}
+
+bool GroupWorld::SomebodyLives(uint32_t except) const {
+  const GroupConfiguration& now = register_.now();
+  if (now.in_sync.empty()) return true;  // before the first epoch
+  return std::any_of(servers_.begin(), servers_.end(), [&](const auto& server) {
+    return server->node() != except && server->up() && !server->member().ended() &&
+           now.IsInSync(server->self());
+  });
+}
+
+std::optional<uint32_t> GroupWorld::Primary() const {
+  for (const auto& server : servers_) {
+    if (server->up() && register_.now().primary == server->self()) return server->node();
+  }
+  return std::nullopt;
+}
+
+bool GroupWorld::Whole() const {
+  const std::optional<uint32_t> primary = Primary();
+  if (!primary || !servers_[*primary]->HasLease()) return false;
+  return std::all_of(servers_.begin(), servers_.end(), [this](const auto& server) {
+    return server->up() && register_.now().IsInSync(server->self());
+  });
+}
+
+// From now on nothing goes wrong.
+void GroupWorld::MendAll() {
+  faulty_ = false;
+  while (!mends_.empty()) {
+    const std::function<void()> what = std::move(mends_.begin()->second);
+    mends_.erase(mends_.begin());
+    what();
+  }
+  register_.SetAway(false);
+  register_.SetLossy(false);
+  run_->SetFaults(scenario_.faults);
+  for (Standing& standing : standing_) standing = {};
+  for (const auto& server : servers_) {
+    if (!server->up()) server->StartNow();
+  }
+}
+
+}  // namespace gannet::simulation

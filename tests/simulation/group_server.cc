@@ -1,0 +1,144 @@
+#include "tests/simulation/group_server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/check.h"
+
+namespace gannet::simulation {
+namespace {
+
+constexpr int kStepsToStop = 1'000'000;
+constexpr int kDriftShift = 20;
+// Clocks of different machines differ.
+constexpr int64_t kClockApartNs = 1'000 * kNsPerSecond;
+constexpr int64_t kAgainNsMax = 300 * kNsPerMs;
+
+// A ServerClock's source has no state of its own. A process has one run at a time.
+Run* run_of_clocks = nullptr;
+
+}  // namespace
+
+std::string GroupServer::NameOf(uint32_t node) { return absl::StrCat("n", node + 1); }
+
+GroupServer::GroupServer(Options options, Run* run, GroupRegisterService* service)
+    : options_(std::move(options)), run_(run), service_(service) {
+  run_of_clocks = run;
+  const auto device = OpenDevice(kSoftverbsDeviceName);
+  GANNET_CHECK(device.ok(), "softverbs is not there");
+  const auto any = ResolveAll("127.0.0.1:0", 0);
+  GANNET_CHECK(any.ok(), "no loopback address");
+  Server::Options& server = options_.server;
+  server.device = *device;
+  server.listen = any->front();
+  server.random = [run] { return run->Draw(); };
+  server.idle = [run] { run->Idle(); };
+  server.lease_now_ns = [this] { return ReadClock(); };
+  Start();
+  server.listen = server_->address();
+  address_ = server_->address().ToString();
+}
+
+GroupServer::~GroupServer() {
+  if (up()) Stop();
+}
+
+int64_t GroupServer::Clock() const {
+  const int64_t now_ns = run_->now_ns();
+  return kClockApartNs * (node() + 1) + now_ns + ((now_ns * options_.drift) >> kDriftShift);
+}
+
+// The node may be stopped before its clock is read, or behind.
+int64_t GroupServer::ReadClock() {
+  if (stopping_ || !up()) return Clock();
+  const bool before = run_->OneIn(2);
+  if (before) options_.on_clock(node());
+  const int64_t now_ns = Clock();
+  if (!before) options_.on_clock(node());
+  return now_ns;
+}
+
+Now GroupServer::now() const { return {Clock(), clock_->WallMs()}; }
+
+void GroupServer::Start() {
+  // Without faults, because a server that cannot connect its device to itself does not start.
+  const std::string faults = run_->faults();
+  run_->SetFaults("");
+  run_->OnNode(node());
+  clock_.reset(new ServerClock(
+      ServerClock::Start({.wall_ms = [] { return run_of_clocks->wall_ms(); },
+                          .monotonic_ns = [] { return run_of_clocks->now_ns(); }})));
+  store_ = std::make_unique<MemberStore>(service_, options_.reaches);
+  options_.server.group = GroupOptions{.store = store_.get(),
+                                       .directory = store_.get(),
+                                       .terms = options_.terms,
+                                       .node = NameOf(node())};
+  // Lower than what others may have given already: a primary has to begin above that.
+  options_.server.first_version = 1 + run_->Below(1'000);
+  auto server = Server::Create(options_.server);
+  GANNET_CHECK(server.ok(), std::string(server.status().message()).c_str());
+  server_ = *std::move(server);
+  server_->UseClock(&*clock_);
+  run_->SetFaults(faults);
+  run_->Note(absl::StrCat("node ", node(), " starts"));
+}
+
+void GroupServer::Stop() {
+  run_->Note(absl::StrCat("node ", node(), " stops"));
+  run_->OnNode(node());
+  stopping_ = true;
+  const auto closed = [this] {
+    return std::all_of(server_->workers().begin(), server_->workers().end(),
+                       [](const auto& worker) { return worker->closed(); });
+  };
+  server_->BeginStop();
+  for (int steps = 0; !closed(); ++steps) {
+    GANNET_CHECK(steps < kStepsToStop, "a server does not stop");
+    run_->Idle();
+    server_->Poll(now());
+    for (const auto& worker : server_->workers()) worker->Poll(now());
+  }
+  server_.reset();
+  store_.reset();
+  stopping_ = false;
+}
+
+void GroupServer::Kill(int64_t pause_ns) {
+  if (!up()) return;
+  Stop();
+  start_ns_ = run_->now_ns() + pause_ns;
+}
+
+void GroupServer::Continue() {
+  if (!up()) {
+    if (run_->now_ns() >= start_ns_) Start();
+  } else if (member().ended()) {
+    run_->Note(absl::StrCat("node ", node(), " ended: ", member().why()));
+    Kill(static_cast<int64_t>(run_->Below(kAgainNsMax)));
+  }
+}
+
+void GroupServer::Poll(size_t part) {
+  run_->OnNode(node());
+  if (part == 0) {
+    server_->Poll(now());
+  } else if (part == 1) {
+    member().Poll(ReadClock());
+  } else {
+    server_->workers()[part - 2]->Poll(now());
+  }
+}
+
+bool GroupServer::HasLease() const {
+  const GroupStanding& standing = *server_->node().standing;
+  return standing.serves() && standing.LeaseLeftMs(Clock()) > 0;
+}
+
+size_t GroupServer::busy() const {
+  size_t busy = 0;
+  for (const auto& worker : server_->workers()) busy += worker->busy();
+  return busy;
+}
+
+}  // namespace gannet::simulation

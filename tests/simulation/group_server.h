@@ -1,0 +1,81 @@
+#ifndef GANNET_TESTS_SIMULATION_GROUP_SERVER_H_
+#define GANNET_TESTS_SIMULATION_GROUP_SERVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "server/control/server.h"
+#include "tests/simulation/group_register.h"
+#include "tests/simulation/run.h"
+
+namespace gannet::simulation {
+
+// A node of a simulated group, and its processes, each of which is a whole Server with its Member.
+// A process that ended by itself, or was killed, is followed by another one, which joins, empty.
+//
+// Parts: 0 is the control thread's, 1 the member's, the others are the workers.
+class GroupServer {
+ public:
+  struct Options {
+    uint32_t node = 0;
+    int64_t drift = 0;       // its clock is faster by this many parts of 2^20
+    Server::Options server;  // without `listen`, `group` and what the simulation sets
+    GroupTerms terms;
+    std::function<bool(const std::string&)> reaches;
+    // Called when the node's code reads its clock. May stop the whole node there.
+    std::function<void(uint32_t)> on_clock;
+  };
+  GroupServer(Options options, Run* run, GroupRegisterService* service);
+  ~GroupServer();
+  GroupServer(const GroupServer&) = delete;
+  GroupServer& operator=(const GroupServer&) = delete;
+
+  static std::string NameOf(uint32_t node);
+  const std::string& address() const { return address_; }
+  uint32_t node() const { return options_.node; }
+
+  // Ends the process, and lets another one start after `pause_ns`.
+  void Kill(int64_t pause_ns);
+  // Starts the other process once it is due, and ends one that has no place in the group.
+  void Continue();
+  void StartNow() { start_ns_ = 0; }
+  bool up() const { return server_ != nullptr; }
+  // REQUIRES: up(), as for all that follows.
+  size_t parts() const { return 2 + server_->workers().size(); }
+  void Poll(size_t part);
+
+  GroupMember self() const {
+    return {.node = NameOf(node()), .incarnation = server_->node().store->superblock().incarnation};
+  }
+  Member& member() { return *server_->member(); }
+  // Whether clients would believe it now.
+  bool HasLease() const;
+  bool serves() const { return server_->serves(); }
+  Store& store() { return server_->store(); }
+  size_t busy() const;
+  // CLOCK_BOOTTIME of the node.
+  int64_t Clock() const;
+
+ private:
+  void Start();
+  void Stop();
+  int64_t ReadClock();
+  Now now() const;
+
+  Options options_;
+  Run* const run_;
+  GroupRegisterService* const service_;
+  std::unique_ptr<MemberStore> store_;
+  std::unique_ptr<ServerClock> clock_;
+  std::unique_ptr<Server> server_;
+  std::string address_;
+  bool stopping_ = false;
+  int64_t start_ns_ = 0;  // when the next process starts
+};
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_GROUP_SERVER_H_

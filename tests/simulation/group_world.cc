@@ -1,0 +1,299 @@
+#include "tests/simulation/group_world.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/hash.h"
+#include "common/base/server_list.h"
+
+namespace gannet::simulation {
+namespace {
+
+// Bounds of the longest jump of time while nothing happens: far below the time between two beacons.
+constexpr int64_t kJumpNsMin = 5 * kNsPerUs;
+constexpr int64_t kJumpNsMax = 4 * kNsPerMs;
+constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
+constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
+constexpr int64_t kQuietNs = 1 * kNsPerSecond;
+// Long enough for transactions that were forgotten, takeovers one after the other, and joining.
+constexpr int64_t kMendedNsMax = 20 * kNsPerSecond;
+// Longer than a run.
+constexpr int64_t kLateNs = 1'000 * kNsPerSecond;
+constexpr size_t kItemBytesMax = 1 << 20;
+
+}  // namespace
+
+// A client's clock, at which the client may be stopped.
+class GroupWorld::GuestClock final : public ClientClock {
+ public:
+  GuestClock(GroupWorld* world, uint32_t node) : world_(world), node_(node) {}
+  int64_t MonotonicNs() const override {
+    const bool before = world_->run_->OneIn(2);
+    if (before) world_->OnClock(node_);
+    const int64_t now_ns = world_->run_->clock()->MonotonicNs();
+    if (!before) world_->OnClock(node_);
+    return now_ns;
+  }
+
+ private:
+  GroupWorld* const world_;
+  const uint32_t node_;
+};
+
+GroupWorld::GroupWorld(Run* run)
+    : run_(run),
+      scenario_(run),
+      began_ns_(run->now_ns()),
+      history_(run, scenario_.keys, kKeysMax),
+      register_(run, scenario_.terms) {
+  run_->Note(scenario_.ToString());
+  run_->SetFaults(scenario_.faults);
+  health_.SetBreaking(true, run_->now_ns());
+  for (uint32_t node = 0; node < kServers; ++node) {
+    servers_.push_back(std::make_unique<GroupServer>(
+        GroupServer::Options{.node = node,
+                             .drift = scenario_.drifts[node],
+                             .server = scenario_.server,
+                             .terms = scenario_.terms,
+                             .reaches =
+                                 [this, node](const std::string& name) {
+                                   for (uint32_t other = 0; other < kServers; ++other) {
+                                     if (GroupServer::NameOf(other) == name) {
+                                       return !cut_[node][other] && !cut_[other][node];
+                                     }
+                                   }
+                                   return false;
+                                 },
+                             .on_clock = [this](uint32_t at) { OnClock(at); }},
+        run, &register_));
+    ++happened_.processes;
+  }
+  if (scenario_.third_comes_late) servers_.back()->Kill(kLateNs);
+  guests_.resize(scenario_.clients);
+  for (uint32_t i = 0; i < scenario_.clients; ++i) {
+    Guest& guest = guests_[i];
+    guest.node = kServers + i;
+    guest.clock = std::make_unique<GuestClock>(this, guest.node);
+    MakeGuest(&guest);
+  }
+}
+
+GroupWorld::~GroupWorld() {
+  faulty_ = false;
+  guests_.clear();
+  servers_.clear();
+}
+
+void GroupWorld::MakeGuest(Guest* guest) {
+  guest->client.reset();
+  run_->OnNode(guest->node);
+  std::string endpoint(kGroupPrefix);
+  for (const auto& server : servers_) absl::StrAppend(&endpoint, server->address(), ",");
+  endpoint.pop_back();
+  SimulatedClient::Options options{.number = ++last_client_,
+                                   .endpoint = endpoint,
+                                   .keys = scenario_.keys,
+                                   .value_bytes_max = scenario_.value_bytes_max,
+                                   .hasty_percent = scenario_.hasty_percent,
+                                   .locks_percent = scenario_.locks_percent,
+                                   .clock = guest->clock.get()};
+  options.depth = static_cast<uint32_t>(run_->LogUniform(1, 32));
+  options.signal_every = run_->OneIn(2) ? 32 : SendChain::kMax;
+  options.completions = run_->OneIn(2) ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
+  options.nic_locks = !run_->OneIn(3);
+  options.location_cache_bytes = run_->OneIn(2) ? 4096 : 0;
+  guest->client = std::make_unique<SimulatedClient>(options, run_, &history_, &health_);
+}
+
+void GroupWorld::Execute() {
+  acting_ = true;
+  StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
+  MendAll();
+  // A transaction whose sender is dead may still take out the last one that lives.
+  StepUntil(run_->now_ns() + kMendedNsMax, [this] {
+    lost_ = !SomebodyLives(kServers);
+    return Whole();
+  });
+  if (!over() && !Whole()) run_->Fail(Check::kWhole, "not all are in sync, or nobody serves");
+  StepUntil(run_->now_ns() + kConnectNsMax, [this] {
+    return std::all_of(guests_.begin(), guests_.end(),
+                       [](const Guest& guest) { return guest.client->ready(); });
+  });
+  health_.SetBreaking(false, run_->now_ns());
+  patient_ = true;
+  StepUntil(run_->now_ns() + scenario_.calm_ns, [] { return false; });
+  acting_ = false;
+  StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
+  StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
+  CountWhatHappened();
+  CheckAtTheEnd();
+}
+
+void GroupWorld::StepUntil(int64_t until_ns, const std::function<bool()>& done) {
+  int64_t jump_ns = kJumpNsMin;
+  uint64_t idle = 0;
+  while (!over() && run_->now_ns() < until_ns && !done()) {
+    if (++loops_ > kLoopsMax) return run_->Fail(Check::kEnds, "too many steps");
+    bool moved = false;
+    for (uint64_t n = 1 + run_->Below(4); n > 0; --n) moved |= run_->StepDevice(run_->now_ns());
+    register_.Step();
+    HandleEvents();
+    PollSomebody();
+    Act();
+    WatchLeases();
+    idle = moved ? 0 : idle + 1;
+    if (moved) jump_ns = kJumpNsMin;
+    if (idle <= 2) continue;
+    // If a Poll of everybody causes no work for the device, nothing is left to do.
+    PollEverybody();
+    if (run_->StepDevice(std::min({run_->now_ns() + jump_ns, NextTime(), until_ns}))) {
+      idle = 0;
+    } else {
+      jump_ns = std::min(2 * jump_ns, kJumpNsMax);
+    }
+  }
+}
+
+bool GroupWorld::Stands(uint32_t node) const {
+  return standing_[node].within || run_->now_ns() < standing_[node].until_ns;
+}
+
+void GroupWorld::PollSomebody() {
+  const uint64_t who = run_->Below(2 * kServers + guests_.size());
+  if (who >= 2 * kServers) return PollGuest(&guests_[who - 2 * kServers]);
+  const size_t node = who / 2;
+  if (servers_[node]->up()) PollPart(node, run_->Below(servers_[node]->parts()));
+}
+
+void GroupWorld::PollEverybody() {
+  for (size_t node = 0; node < kServers; ++node) {
+    for (size_t part = 0; servers_[node]->up() && part < servers_[node]->parts(); ++part) {
+      PollPart(node, part);
+    }
+    if (!servers_[node]->up()) PollPart(node, 0);
+  }
+  for (Guest& guest : guests_) PollGuest(&guest);
+}
+
+void GroupWorld::PollPart(size_t node, size_t part) {
+  if (Stands(static_cast<uint32_t>(node)) || over()) return;
+  GroupServer& server = *servers_[node];
+  const auto stopped = standing_[node].parts.find(part);
+  if (stopped != standing_[node].parts.end() && run_->now_ns() < stopped->second) return;
+  const bool was_up = server.up();
+  server.Continue();
+  if (was_up != server.up()) {
+    happened_.processes += server.up();
+    if (!SomebodyLives(kServers)) lost_ = true;
+  }
+  if (server.up() && part < server.parts()) server.Poll(part);
+}
+
+void GroupWorld::PollGuest(Guest* guest) {
+  if (Stands(guest->node) || over()) return;
+  run_->OnNode(guest->node);
+  guest->client->Poll();
+  if (guest->client->dead()) MakeGuest(guest);
+}
+
+void GroupWorld::Act() {
+  if (!acting_ || over()) return;
+  Guest& guest = guests_[run_->Below(guests_.size())];
+  const int64_t now_ns = run_->now_ns();
+  if (now_ns < guest.next_act_ns || Stands(guest.node)) return;
+  run_->OnNode(guest.node);
+  guest.client->Act(patient_);
+  const int64_t span_ns = patient_ ? scenario_.calm_ns : scenario_.active_ns;
+  const int64_t gap_ns = 2 * span_ns / scenario_.acts_per_client;
+  // Clients act in bursts: most gaps are short, few are long.
+  guest.next_act_ns = now_ns + run_->LogUniform(100, 4 * gap_ns + 1000);
+}
+
+int64_t GroupWorld::NextTime() const {
+  int64_t next_ns = register_.next_ns();
+  if (faulty_ && next_event_ < scenario_.events.size()) {
+    next_ns = std::min(next_ns, began_ns_ + scenario_.events[next_event_].at_ns);
+  }
+  if (!mends_.empty()) next_ns = std::min(next_ns, mends_.begin()->first);
+  for (const Guest& guest : guests_) {
+    if (acting_ && !Stands(guest.node)) next_ns = std::min(next_ns, guest.next_act_ns);
+  }
+  return std::max(next_ns, run_->now_ns() + 1);
+}
+
+void GroupWorld::WatchLeases() {
+  uint32_t leases = 0;
+  for (const auto& server : servers_) leases += server->up() && server->HasLease();
+  if (leases > 1) run_->Fail(Check::kOneLease, "two servers have a lease");
+}
+
+bool GroupWorld::AllIdle() const {
+  return std::all_of(guests_.begin(), guests_.end(),
+                     [](const Guest& guest) { return guest.client->idle(); });
+}
+
+void GroupWorld::CountWhatHappened() {
+  happened_.epochs = register_.now().epoch;
+  happened_.lost = lost_;
+  for (const Guest& guest : guests_) happened_.disbelieved += guest.client->disbelieved();
+}
+
+void GroupWorld::CheckAtTheEnd() {
+  if (run_->failed() || loops_ > kLoopsMax) return;
+  if (lost_) {
+    // What was seen until then must hold all the same.
+    guests_.clear();
+    return history_.Check();
+  }
+  for (const Guest& guest : guests_) {
+    if (!guest.client->ready()) {
+      return run_->Fail(Check::kConnects,
+                        absl::StrCat("client ", guest.client->number(), " is not connected"));
+    }
+    if (guest.client->busy() > 0) {
+      run_->Fail(Check::kEverythingBack,
+                 absl::StrCat("client ", guest.client->number(), ": ", guest.client->busy()));
+    }
+  }
+  for (const auto& server : servers_) {
+    if (server->busy() > 0) {
+      run_->Fail(Check::kEverythingBack,
+                 absl::StrCat("node ", server->node(), ": ", server->busy()));
+    }
+  }
+  // Every client must still be able to read every key.
+  for (Guest& guest : guests_) {
+    run_->OnNode(guest.node);
+    guest.client->ReadAll();
+  }
+  StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  history_.Check();
+  CheckCopies();
+}
+
+// What was committed long ago was applied everywhere.
+void GroupWorld::CheckCopies() {
+  std::vector<std::string> names = {std::string(Tallies::kCounterKey),
+                                    std::string(Tallies::kValueKey)};
+  for (uint32_t key = 0; key < kKeysMax; ++key) names.push_back(KeyName(key));
+  for (const std::string& name : names) {
+    std::string first;
+    for (const auto& server : servers_) {
+      std::string value(kItemBytesMax, '\0');
+      const ReadOutcome read =
+          server->store().Get(name, std::as_writable_bytes(std::span(value)), run_->wall_ms());
+      value.resize(read.status == ReplyStatus::kOk ? read.value_bytes : 0);
+      const std::string seen = absl::StrCat(static_cast<int>(read.status), " ", read.version, " ",
+                                            value.size(), " ", Xxh3(value.data(), value.size(), 0));
+      if (server->node() == 0) first = seen;
+      if (seen == first) continue;
+      run_->Fail(Check::kCopies, absl::StrCat("of '", name, "' node 0 has ", first, ", node ",
+                                              server->node(), " has ", seen));
+    }
+  }
+}
+
+}  // namespace gannet::simulation

@@ -1,0 +1,129 @@
+#ifndef GANNET_TESTS_SIMULATION_GROUP_WORLD_H_
+#define GANNET_TESTS_SIMULATION_GROUP_WORLD_H_
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/group_register.h"
+#include "tests/simulation/group_scenario.h"
+#include "tests/simulation/group_server.h"
+#include "tests/simulation/health.h"
+#include "tests/simulation/history.h"
+#include "tests/simulation/run.h"
+#include "tests/simulation/simulated_client.h"
+
+namespace gannet::simulation {
+
+// Three servers of a group, their clients, and the register, from the beginning of a run to its
+// last check. One thread steps them all, in an order that the seed chooses:
+//
+//   active: clients act, faults happen --> mended: until all three are in sync --> calm: clients
+//   act --> drained: operations under way end --> quiet --> checks
+//
+// Whoever reads a clock may be stopped right there, before or behind: then the others go on, within
+// that call.
+class GroupWorld {
+ public:
+  explicit GroupWorld(Run* run);
+  ~GroupWorld();
+  GroupWorld(const GroupWorld&) = delete;
+  GroupWorld& operator=(const GroupWorld&) = delete;
+
+  // Runs the seed. Returns early if a check fails.
+  void Execute();
+  const GroupScenario& scenario() const { return scenario_; }
+
+  // What happened.
+  struct Happened {
+    uint64_t epochs = 0;
+    uint64_t processes = 0;
+    uint64_t kills = 0;
+    uint64_t stops = 0;  // within a call
+    uint64_t disbelieved = 0;
+    uint64_t lost = 0;  // groups: nobody in sync lived
+  };
+  const Happened& happened() const { return happened_; }
+
+ private:
+  static constexpr uint64_t kLoopsMax = 600'000;
+  static constexpr uint32_t kServers = GroupScenario::kServers;
+  class GuestClock;
+  struct Guest {
+    uint32_t node = 0;
+    std::unique_ptr<GuestClock> clock;
+    std::unique_ptr<SimulatedClient> client;
+    int64_t next_act_ns = 0;
+  };
+
+  void MakeGuest(Guest* guest);
+  // Steps everybody until `until_ns`, or until done() returns true if that comes first.
+  void StepUntil(int64_t until_ns, const std::function<bool()>& done);
+  void PollSomebody();
+  void PollEverybody();
+  void PollPart(size_t node, size_t part);
+  void PollGuest(Guest* guest);
+  bool Stands(uint32_t node) const;
+  void Act();
+  int64_t NextTime() const;
+  bool over() const { return run_->failed() || loops_ > kLoopsMax || lost_; }
+
+  // group_faults.cc
+  void OnClock(uint32_t node);
+  void HandleEvents();
+  void Happen(const GroupEvent& event);
+  uint32_t AnyServer();
+  void Kill(uint32_t node);
+  void KillSoon(uint32_t node);
+  void Cut(uint32_t from, uint32_t to, int64_t until_ns);
+  void Later(int64_t at_ns, std::function<void()> what);
+  void MendAll();
+  bool SomebodyLives(uint32_t except) const;
+  std::optional<uint32_t> Primary() const;
+  bool Whole() const;
+
+  void WatchLeases();
+  bool AllIdle() const;
+  void CheckAtTheEnd();
+  void CheckCopies();
+  void CountWhatHappened();
+
+  Run* const run_;
+  const GroupScenario scenario_;
+  const int64_t began_ns_;
+  History history_;
+  Health health_;
+  GroupRegisterService register_;
+  std::vector<std::unique_ptr<GroupServer>> servers_;
+  std::vector<Guest> guests_;
+  uint32_t last_client_ = 0;
+  size_t next_event_ = 0;
+  std::multimap<int64_t, std::function<void()>> mends_;
+  bool acting_ = false;
+  bool patient_ = false;
+  bool faulty_ = true;
+  bool lost_ = false;
+  uint64_t loops_ = 0;
+  // By node: until when it is stopped, whether it is stopped within a call, and for how long it is
+  // to be when it reads its clock next.
+  struct Standing {
+    int64_t until_ns = 0;
+    bool within = false;
+    int64_t stop_next_ns = 0;
+    uint64_t reads_left = 0;
+    std::map<size_t, int64_t> parts;  // a server's, that are stopped alone
+  };
+  std::array<Standing, GroupScenario::kNodes> standing_;
+  std::array<std::array<bool, GroupScenario::kNodes>, GroupScenario::kNodes> cut_{};
+  uint32_t depth_ = 0;
+  Happened happened_;
+};
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_GROUP_WORLD_H_
