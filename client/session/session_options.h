@@ -21,12 +21,12 @@ struct SessionOptions {
   uint32_t number = 0;   // among the owner's sessions
   std::string endpoint;  // as the user wrote it
   std::vector<SocketAddress> addresses;
-  bool group = false;            // they are those of a group's members
+  bool group = false;                 // they are those of a group's members
   std::shared_ptr<NameLookup> names;  // that the addresses are of; null: of none
-  std::string device;            // "auto", "soft" or a name
-  uint32_t ops = 0;              // operations whose buffers it has
-  uint32_t connections_max = 1;  // for READs: as many as are needed for reads_wanted, at most
-  uint32_t reads_wanted = 0;     // in flight
+  std::string device;                 // "auto", "soft" or a name
+  uint32_t ops = 0;                   // operations whose buffers it has
+  uint32_t connections_max = 1;       // for READs: as many as are needed for reads_wanted, at most
+  uint32_t reads_wanted = 0;          // in flight
   int64_t connect_timeout_ns = 0;
   bool reconnect = true;
   bool nic_locks = true;                    // false: as if the local device had no atomics

@@ -26,10 +26,7 @@ class IndexGrower {
   // Items and compactor outlive it. If not `grows`, the index stays as it is. `wants_step`, which
   // may be null, asks for a Step soon.
   IndexGrower(Items& items, Compactor& compactor, bool grows, std::function<void()> wants_step)
-      : items_(items),
-        compactor_(compactor),
-        grows_(grows),
-        wants_step_(std::move(wants_step)) {}
+      : items_(items), compactor_(compactor), grows_(grows), wants_step_(std::move(wants_step)) {}
 
   // Publishes the index of a new store, or the index of a former process and the next one that it
   // was growing to. Before others use the store.
