@@ -68,8 +68,8 @@ class Member {
   void Put(ReplicaArrival arrival);
   void PutGone(uint64_t name);
 
-  // Makes a primary hand over to a backup that is in sync, once one is heard. Returns false if there
-  // is none to wait for. May be called again. Any thread.
+  // Makes a primary hand over to a backup that is in sync, once one is heard. Returns false if
+  // there is none to wait for. May be called again. Any thread.
   bool StepDown();
 
   // Whether this process has no place in the group any more; why() says why.

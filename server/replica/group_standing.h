@@ -53,7 +53,8 @@ class GroupStanding {
   void SetLeaseEnd(int64_t end) { lease_end_.store(end, std::memory_order_release); }
   // Clients are told of no longer lease than that, in ns, from the next SetLeaseEnd on.
   void SetLeaseMax(int64_t max) { lease_max_.store(max, std::memory_order_relaxed); }
-  // `from`: when the primary counts as gone, if it stays silent, in ns of CLOCK_BOOTTIME; or kNever.
+  // `from`: when the primary counts as gone, if it stays silent, in ns of CLOCK_BOOTTIME; or
+  // kNever.
   void SetAwaitsFrom(int64_t from) { awaits_from_.store(from, std::memory_order_relaxed); }
   void SetElsewhere(std::string elsewhere) {
     MutexLock lock(mutex_);

@@ -28,8 +28,8 @@ struct LeaseRules {
   bool looks_after_poll = true;  // at its clock, before it counts a completion; or before it polls
   bool client_from_ask = true;   // a client counts from when it asked; or from the answer
   bool client_deducts = true;    // as its clock may be slow, and the primary's may be fast
-  bool grants_short = true;           // for L, by its own clock, before it stops
-  bool waits_for_long = true;         // or it stops at once
+  bool grants_short = true;      // for L, by its own clock, before it stops
+  bool waits_for_long = true;    // or it stops at once
   bool waits_to_hand_over = true;     // for a short lease, when it has stopped
   bool commits_before_naming = true;  // and nothing once it has sent the transaction
   bool replies_under_lease = true;    // or a client believes replies at any time
@@ -48,7 +48,7 @@ class LeaseModel {
   static constexpr uint8_t kSlow = 3;
   static constexpr uint8_t kFast = 5;
   static constexpr uint8_t kReal = 4;
-  static constexpr uint8_t kLease = 12;  // L
+  static constexpr uint8_t kLease = 12;      // L
   static constexpr uint8_t kShortLease = 5;  // those before a hand-over
   // The shortest G that is right: L on a slow clock, measured by a fast one.
   static constexpr uint8_t kGraceMin = kLease * kFast / kSlow;
