@@ -31,7 +31,6 @@
 #include "common/base/client_clock.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
-#include "common/rdma/name_lookup.h"
 
 namespace gannet {
 
@@ -84,8 +83,7 @@ class ClientSession {
     uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
     const ClientClock* clock = ClientClock::Real();
     std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();  // shared with other sessions
-    // Its first key is this client's; null: none. Shared with the owner's other sessions, and read
-    // again with each first connection.
+    // Its first key is this client's; null: none. Shared. Read again with each first connection.
     std::shared_ptr<AuthFile> auth_file;
     std::function<void(bool error, const std::string&)> log;
   };
