@@ -28,6 +28,7 @@
 #include "server/control/numa.h"
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
+#include "server/control/upgrade_check.h"
 #include "server/http/observer.h"
 #include "server/http/page.h"
 #include "server/http/snapshot.h"
@@ -92,7 +93,10 @@ DEFINE_string(restore_from, "",
 DEFINE_string(check, "",
               "reads this directory of --data, or this --memory_file, says what is in it, and "
               "serves nothing");
-DEFINE_bool(json, false, "for --check: print JSON");
+DEFINE_string(upgrade_check, "",
+              "says whether this version of kvserver takes over this --memory_file or directory of "
+              "--data, which another version may be using, and serves nothing");
+DEFINE_bool(json, false, "for --check and --upgrade_check: print JSON");
 
 DEFINE_string(cluster, "",
               "the cluster that this server is of; its group is the one that has --name as a "
@@ -334,6 +338,7 @@ void SayReady(const std::string& address, const Device& device) {
 
 // Looks at what a server keeps, if the flags ask for that instead of a server.
 std::optional<absl::Status> CheckIfAsked() {
+  if (!FLAGS_upgrade_check.empty()) return UpgradeCheck(FLAGS_upgrade_check, FLAGS_json);
   if (FLAGS_check.empty()) return std::nullopt;
   return std::filesystem::is_regular_file(FLAGS_check) ? CheckMemoryFile(FLAGS_check, FLAGS_json)
                                                        : CheckDirectory(FLAGS_check, FLAGS_json);
