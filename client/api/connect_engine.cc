@@ -102,8 +102,9 @@ class NewEngine {
       bytes.append(reinterpret_cast<const char*>(op.value.data()), op.value.size());
       next = op.next_position;
       engine_->Release(number);
-      if (outcome == Outcome::kNotFound || outcome == Outcome::kUnimplemented) return std::nullopt;
+      if (outcome == Outcome::kUnimplemented) return std::nullopt;
       if (!status.ok()) return status;
+      if (bytes.empty()) return std::nullopt;  // status 1: in no cluster
       if (next == 0) return bytes;
       if (next <= from || bytes.size() > kPartitionMapBytesMax) {
         return absl::InternalError("the server's map of its cluster does not end");

@@ -299,6 +299,7 @@ absl::Status Server::CreateMember() {
           [this](std::vector<SessionCopy> sessions) {
             AdoptSessions(std::move(sessions), workers_);
           },
+      .publish = [this] { writes_->Publish(changes_.safe()); },
       .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
       .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
       .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },

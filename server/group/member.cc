@@ -253,6 +253,7 @@ void Member::Lead(int64_t now) {
                              options_.opens(epoch);
                              LOG(INFO) << "takes clients, as primary of epoch " << epoch;
                            },
+                       .publish = options_.publish,
                        .wake = options_.wake,
                        .forget = options_.forget},
                       known, tail);

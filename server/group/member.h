@@ -54,6 +54,7 @@ class Member {
     std::function<void(uint64_t)> forget;  // a connection's name is not used any more
     // Gives the workers the sessions of the former primary.
     std::function<void(std::vector<SessionCopy>)> adopt;
+    std::function<void()> publish;               // lets the store have all that is safe
     std::function<void(uint64_t)> opens;         // this server is primary of that epoch. It takes
                                                  // clients when this has returned
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire

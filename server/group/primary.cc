@@ -137,7 +137,22 @@ void Primary::AdvanceCommit() {
   safe_.store(outbox_.PositionAt(committed_), std::memory_order_release);
 }
 
+// A joiner walks through the store once all before its stream's begin is there. Otherwise a write
+// that is committed, and not published yet, would be in neither. Workers publish after they see
+// what is committed, so a beacon might come between.
+void Primary::PublishForJoiners() {
+  if (!has_joiners_) return;
+  uint64_t committed = 0;
+  {
+    WordMutexLock lock(mutex_);
+    committed = committed_;
+  }
+  options_.publish();
+  published_lsn_ = committed;
+}
+
 bool Primary::Turn(int64_t now) {
+  PublishForJoiners();
   bool opens = false;
   {
     WordMutexLock lock(mutex_);
@@ -191,12 +206,15 @@ void Primary::SendBeacons(int64_t now) {
   Beacon beacon = NewBeacon();
   beacon.epoch = membership_.known().configuration.epoch;
   beacon.sequence = newest_beacon_ = lease_.OnSend(now);
-  beacon.committed = committed_;
   beacon.clock_ms = options_.wall_ms();
+  has_joiners_ = false;
   for (const auto& backup : backups_) {
     if (!backup->member || backup->failed || backup->link->closing()) continue;
     // One that is busy takes no more than it has receives for. Otherwise its link would break.
     if (beacon.sequence - backup->answered > kBeaconsUnansweredMax) continue;
+    const bool in_sync = membership_.known().configuration.IsInSync(*backup->member);
+    has_joiners_ |= !in_sync;
+    beacon.committed = in_sync ? committed_ : published_lsn_;
     if (!backup->link->Send(beacon)) backup->failed = true;
   }
 }

@@ -67,6 +67,7 @@ class Primary {
     std::function<uint64_t()> wall_ms;          // by which items expire
     std::function<uint64_t()> version_next;     // higher than each version so far
     std::function<void(const RingTail&)> open;  // the tail is committed: apply it, take clients
+    std::function<void()> publish;              // lets the store have all that is safe
     std::function<void()> wake;                 // makes the member's thread call Turn
     std::function<void(uint64_t)> forget;       // a connection of this name is destroyed
   };
@@ -169,6 +170,7 @@ class Primary {
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
   void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
   // Whether as many members are in sync as writes need.
+  void PublishForJoiners();
   bool HasCopies() const GANNET_REQUIRES(mutex_);
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
@@ -200,6 +202,8 @@ class Primary {
 
   // The member's thread only, but that `deposed_` is written under the mutex, and read there, too.
   int64_t beacon_at_ = 0;
+  bool has_joiners_ = false;
+  uint64_t published_lsn_ = 0;  // all before it is in the store. Told to joiners
   int64_t next_ns_ = 0;
   uint64_t told_safe_ = 0;
   bool open_ = false;
