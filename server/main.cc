@@ -106,6 +106,12 @@ DEFINE_string(etcd, "",
               "http://10.0.0.1:2379; for --cluster");
 DEFINE_string(etcd_ca_file, "",
               "certificates (PEM) that sign etcd's, if its URLs are https; empty: the system's");
+DEFINE_string(etcd_cert_file, "",
+              "this server's certificate (PEM) for an etcd that asks for one (--client-cert-auth)");
+DEFINE_string(etcd_key_file, "", "the key of --etcd_cert_file");
+DEFINE_string(etcd_user, "", "the user for an etcd that asks for one (etcdctl auth enable)");
+DEFINE_string(etcd_password_file, "",
+              "file with the password of --etcd_user in its first line; nobody else may read it");
 DEFINE_string(advertise, "",
               "HOST:PORT where clients and the other members of the group reach this server; "
               "without it, where it listens, which must then be one address");
@@ -132,7 +138,11 @@ constexpr uint32_t kSyncIntervalMsMost = 60'000;
 ClusterFlags FlagsOfCluster() {
   return {.cluster = FLAGS_cluster,
           .etcd = FLAGS_etcd,
-          .etcd_ca_file = FLAGS_etcd_ca_file,
+          .etcd_access = {.ca_file = FLAGS_etcd_ca_file,
+                          .cert_file = FLAGS_etcd_cert_file,
+                          .key_file = FLAGS_etcd_key_file,
+                          .user = FLAGS_etcd_user,
+                          .password_file = FLAGS_etcd_password_file},
           .advertise = FLAGS_advertise,
           .name = FLAGS_name,
           .listen = FLAGS_listen,

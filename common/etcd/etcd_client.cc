@@ -45,6 +45,8 @@ struct EtcdClient::Call {
   std::string body;
   RangeHandler on_range;  // this or the other
   TxnHandler on_txn;
+  std::function<void(absl::StatusOr<std::string>)> on_token;
+  bool logged_in_again = false;
   int64_t delay_ms = 0;
   size_t tries = 0;
   size_t endpoint = 0;
@@ -71,7 +73,9 @@ absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(Options options) 
     GANNET_RETURN_IF_ERROR(CheckEndpoint(endpoint));
     while (endpoint.ends_with('/')) endpoint.pop_back();
   }
-  GANNET_ASSIGN_OR_RETURN(auto carrier, HttpCarrier::Create({.ca_file = options.ca_file}));
+  GANNET_ASSIGN_OR_RETURN(auto carrier, HttpCarrier::Create({.ca_file = options.ca_file,
+                                                             .cert_file = options.cert_file,
+                                                             .key_file = options.key_file}));
   return std::unique_ptr<EtcdClient>(new EtcdClient(std::move(options), std::move(carrier)));
 }
 
@@ -116,7 +120,42 @@ void EtcdClient::Txn(const EtcdTxn& txn, TxnHandler handler) {
       new Call{.path = "/v3/kv/txn", .body = EncodeTxn(txn), .on_txn = std::move(handler)}));
 }
 
+void EtcdClient::LogIn() {
+  if (std::exchange(logging_in_, true)) return;
+  Ask(std::unique_ptr<Call>(new Call{.path = "/v3/auth/authenticate",
+                                     .body = EncodeAuthenticate(options_.user, options_.password),
+                                     .on_token = [this](auto token) { OnLogIn(std::move(token)); },
+                                     .delay_ms = login_failed_ ? options_.retry_ms : 0}));
+}
+
+void EtcdClient::OnLogIn(absl::StatusOr<std::string> token) {
+  logging_in_ = false;
+  login_failed_ = !token.ok();
+  if (token.ok()) token_ = *token;
+  for (std::unique_ptr<Call>& call : std::exchange(waiting_calls_, {})) {
+    if (token.ok()) {
+      Ask(std::move(call));
+    } else if (call->on_range != nullptr) {
+      call->on_range(token.status());
+    } else {
+      call->on_txn({.outcome = EtcdTxnResult::Outcome::kFailed, .status = token.status()});
+    }
+  }
+  for (const uint64_t watch : std::exchange(waiting_streams_, {})) {
+    if (!watches_.contains(watch)) continue;
+    if (token.ok()) {
+      Stream(watch);
+    } else {
+      StreamAgain(watch, token.status());
+    }
+  }
+}
+
 void EtcdClient::Ask(std::unique_ptr<Call> call) {
+  if (NeedsToken() && call->on_token == nullptr) {
+    waiting_calls_.push_back(std::move(call));
+    return LogIn();
+  }
   const size_t count = options_.endpoints.size();
   call->endpoint = call->tries == 0 ? first_ : (call->endpoint + 1) % count;
   ++call->tries;
@@ -124,6 +163,7 @@ void EtcdClient::Ask(std::unique_ptr<Call> call) {
   carrier_->Send({.id = id,
                   .url = options_.endpoints[call->endpoint] + call->path,
                   .body = call->body,
+                  .authorization = call->on_token == nullptr ? token_ : "",
                   .once = call->on_txn != nullptr,
                   .delay_ms = std::exchange(call->delay_ms, 0),
                   .answer_ms = options_.call_ms});
@@ -133,16 +173,24 @@ void EtcdClient::Ask(std::unique_ptr<Call> call) {
 void EtcdClient::OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event) {
   const absl::Status problem = Deliver(*call, event);
   if (problem.ok()) return;
+  const bool token_is_old = absl::IsUnauthenticated(problem) && !options_.user.empty();
+  if (token_is_old && call->on_token == nullptr && !call->logged_in_again) {
+    token_.clear();
+    call->logged_in_again = true;
+    call->tries = 0;
+    return Ask(std::move(call));
+  }
   AvoidEndpoint(call->endpoint);
   const absl::Status here = At(options_.endpoints[call->endpoint], problem);
   absl::StrAppend(&call->problems, call->problems.empty() ? "" : "; ", here.message());
   const bool not_executed = !event.sent || WasNotExecuted(problem);
   // Another endpoint would refuse it, too, if etcd itself did.
   const bool last = call->tries == options_.endpoints.size() || absl::IsInvalidArgument(problem);
-  if (!last && (call->on_range != nullptr || not_executed)) return Ask(std::move(call));
+  if (!last && (call->on_txn == nullptr || not_executed)) return Ask(std::move(call));
 
   const absl::Status all(problem.code(), absl::StrCat("etcd gives no answer: ", call->problems));
   if (call->on_range != nullptr) return call->on_range(all);
+  if (call->on_token != nullptr) return call->on_token(all);
   using enum EtcdTxnResult::Outcome;
   call->on_txn({.outcome = not_executed ? kFailed : kUnknown, .status = all});
 }
@@ -150,6 +198,12 @@ void EtcdClient::OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event) {
 absl::Status EtcdClient::Deliver(const Call& call, const HttpEvent& event) {
   if (!event.error.empty()) return NoAnswer(options_.endpoints[call.endpoint], event);
   GANNET_RETURN_IF_ERROR(EtcdError(event.status, event.text));
+  if (call.on_token != nullptr) {
+    auto token = DecodeAuthenticateAnswer(event.text);
+    if (!token.ok()) return absl::UnavailableError(token.status().message());
+    call.on_token(std::move(token));
+    return absl::OkStatus();
+  }
   const absl::Status decoded =
       call.on_range != nullptr ? DeliverRange(call, event.text) : DeliverTxn(call, event.text);
   // Not "invalid argument", by which etcd itself refuses a request.
@@ -223,6 +277,10 @@ void EtcdClient::OnList(uint64_t id, absl::StatusOr<EtcdRangeAnswer> answer) {
 
 void EtcdClient::Stream(uint64_t id) {
   WatchState& watch = *watches_.at(id);
+  if (NeedsToken()) {
+    waiting_streams_.push_back(id);
+    return LogIn();
+  }
   watch.request = next_id_++;
   watch.endpoint = first_;
   watch.created = false;
@@ -230,6 +288,7 @@ void EtcdClient::Stream(uint64_t id) {
   carrier_->Send({.id = watch.request,
                   .url = options_.endpoints[watch.endpoint] + "/v3/watch",
                   .body = EncodeWatchOfPrefix(watch.prefix, watch.next_revision),
+                  .authorization = token_,
                   .stream = true,
                   // Tries each endpoint at once.
                   .delay_ms = DelayMs(watch.failures),
@@ -258,7 +317,8 @@ void EtcdClient::OnWatchAnswer(uint64_t id, EtcdWatchAnswer answer) {
       streams_.erase(std::exchange(watch.request, 0));
       return ListForWatch(id);
     }
-    // What etcd refuses in a watch, it says here.
+    // What etcd refuses in a watch, it says here. A token that it does not know is one reason.
+    token_.clear();
     return StreamAgain(id, absl::UnavailableError(absl::StrCat("etcd ended the watch: ",
                                                                Printable(answer.cancel_reason))));
   }
@@ -292,7 +352,8 @@ void EtcdClient::OnStreamEnd(uint64_t id, const HttpEvent& event) {
 void EtcdClient::StreamAgain(uint64_t id, const absl::Status& why) {
   WatchState& watch = *watches_.at(id);
   const absl::Status here = At(options_.endpoints[watch.endpoint], why);
-  carrier_->Cancel(watch.request);
+  if (absl::IsUnauthenticated(why)) token_.clear();
+  if (watch.request != 0) carrier_->Cancel(watch.request);
   streams_.erase(std::exchange(watch.request, 0));
   AvoidEndpoint(watch.endpoint);
   ++watch.failures;

@@ -56,6 +56,10 @@ struct EtcdNews {
 // 3. A watch tells every change of its prefix in order, or lists all again. So the listener has
 //    what etcd has, some time later.
 // 4. An endpoint that fails is not asked first next time.
+// 5. If there is a user, all waits until etcd has given a token for its password. When etcd does
+// not
+//    know the token any more, a new one is asked for, and the request is sent again: etcd has not
+//    executed it.
 //
 // Thread safety: one caller. Handlers may call everything but Poll. No handler is called after
 // destruction.
@@ -64,7 +68,11 @@ class EtcdClient {
   struct Options {
     std::vector<std::string> endpoints;  // "http://10.0.0.1:2379", or https
     std::string ca_file;                 // certificates (PEM) that sign etcd's; empty: the system's
-    int64_t call_ms = 2000;              // how long one endpoint may take for an answer
+    std::string cert_file;               // this client's certificate (PEM), and its key
+    std::string key_file;
+    std::string user;  // empty: it has none
+    std::string password;
+    int64_t call_ms = 2000;  // how long one endpoint may take for an answer
     // A watch that heard nothing for so long is begun again, as the connection may be dead.
     int64_t watch_silence_ms = 2000;
     int64_t retry_ms = 100;  // how long a watch waits when all endpoints have failed
@@ -73,7 +81,7 @@ class EtcdClient {
   using TxnHandler = std::function<void(EtcdTxnResult)>;
   using WatchHandler = std::function<void(EtcdNews)>;
 
-  // InvalidArgument: no endpoints, or one that is no URL. FailedPrecondition: no such ca_file.
+  // InvalidArgument: no endpoints, or one that is no URL. FailedPrecondition: no such file.
   static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(Options options);
   ~EtcdClient();
 
@@ -97,6 +105,10 @@ class EtcdClient {
   struct WatchState;
 
   EtcdClient(Options options, std::unique_ptr<HttpCarrier> carrier);
+  // Of the user's token.
+  bool NeedsToken() const { return !options_.user.empty() && token_.empty(); }
+  void LogIn();
+  void OnLogIn(absl::StatusOr<std::string> token);
   void Ask(std::unique_ptr<Call> call);
   void OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event);
   // Returns OK if it was an answer, and has told the handler.
@@ -122,6 +134,11 @@ class EtcdClient {
   size_t first_ = 0;  // of the endpoints, which is asked first
   uint64_t next_id_ = 1;
   std::optional<uint64_t> cluster_id_;
+  std::string token_;
+  bool logging_in_ = false;
+  bool login_failed_ = false;                                   // the last try
+  std::vector<std::unique_ptr<Call>> waiting_calls_;            // for a token
+  std::vector<uint64_t> waiting_streams_;                       // the same: watches
   absl::flat_hash_map<uint64_t, std::unique_ptr<Call>> calls_;  // by the request's id
   absl::flat_hash_map<uint64_t, std::unique_ptr<WatchState>> watches_;
   absl::flat_hash_map<uint64_t, uint64_t> streams_;  // the request's id -> the watch's

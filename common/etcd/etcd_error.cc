@@ -48,10 +48,11 @@ std::optional<Said> WhatEtcdSaid(std::string_view text) {
 absl::Status StatusOf(const Said& said) {
   using enum absl::StatusCode;
   if (said.code == kUnauthenticated || absl::StrContains(said.message, "user name is empty") ||
-      absl::StrContains(said.message, "invalid auth token")) {
-    return absl::UnauthenticatedError(absl::StrCat(
-        "etcd wants a user and a password, and Gannet cannot give it any: ", said.message,
-        ". Allow it without (etcdctl auth disable), and protect etcd by TLS or its network"));
+      absl::StrContains(said.message, "invalid auth token") ||
+      absl::StrContains(said.message, "revision of auth store is old")) {
+    return absl::UnauthenticatedError(
+        absl::StrCat("etcd wants a user and a password: ", said.message,
+                     ". Give them by --etcd_user and --etcd_password_file"));
   }
   if (said.code == kPermissionDenied) return absl::PermissionDeniedError(said.message);
   if (absl::StrContains(said.message, "no leader")) {

@@ -193,6 +193,18 @@ absl::StatusOr<EtcdRangeAnswer> DecodeRangeAnswer(std::string_view text) {
   return answer;
 }
 
+std::string EncodeAuthenticate(std::string_view user, std::string_view password) {
+  return Json{{"name", user}, {"password", password}}.dump();
+}
+
+absl::StatusOr<std::string> DecodeAuthenticateAnswer(std::string_view text) {
+  GANNET_ASSIGN_OR_RETURN(const Json json, ParseObject(text));
+  GANNET_ASSIGN_OR_RETURN(std::string token, TextOf(json, "token"));
+  const bool odd = std::ranges::any_of(token, [](char c) { return c <= ' ' || c > '~'; });
+  if (token.empty() || odd) return NotEtcd("no token");
+  return token;
+}
+
 absl::StatusOr<EtcdTxnAnswer> DecodeTxnAnswer(std::string_view text) {
   GANNET_ASSIGN_OR_RETURN(const Json json, ParseObject(text));
   EtcdTxnAnswer answer;

@@ -82,6 +82,10 @@ std::string EncodeTxn(const EtcdTxn& txn);
 // All changes of `start_revision` and later.
 std::string EncodeWatchOfPrefix(std::string_view prefix, int64_t start_revision);
 
+std::string EncodeAuthenticate(std::string_view user, std::string_view password);
+
+// Returns a token, which is fit for a header.
+absl::StatusOr<std::string> DecodeAuthenticateAnswer(std::string_view text);
 absl::StatusOr<EtcdRangeAnswer> DecodeRangeAnswer(std::string_view text);
 absl::StatusOr<EtcdTxnAnswer> DecodeTxnAnswer(std::string_view text);
 absl::StatusOr<EtcdWatchAnswer> DecodeWatchAnswer(std::string_view line);

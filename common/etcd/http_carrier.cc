@@ -106,9 +106,10 @@ HttpCarrier::HttpCarrier(Options options) : options_(std::move(options)) {}
 absl::StatusOr<std::unique_ptr<HttpCarrier>> HttpCarrier::Create(Options options) {
   static std::once_flag once;
   std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
-  if (!options.ca_file.empty() && access(options.ca_file.c_str(), R_OK) != 0) {
+  for (const std::string& file : {options.ca_file, options.cert_file, options.key_file}) {
+    if (file.empty() || access(file.c_str(), R_OK) == 0) continue;
     return absl::FailedPreconditionError(
-        absl::StrCat("cannot read the certificates in ", options.ca_file));
+        absl::StrCat("cannot read the certificate or key in ", file));
   }
   std::unique_ptr<HttpCarrier> carrier(new HttpCarrier(std::move(options)));
   carrier->event_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -247,6 +248,10 @@ void HttpCarrier::Begin(Transfer* transfer, int64_t now) {
        {"Content-Type: application/json", "Grpc-Metadata-hasleader: true", "Expect:"}) {
     transfer->headers = curl_slist_append(transfer->headers, header);
   }
+  if (!request.authorization.empty()) {
+    transfer->headers = curl_slist_append(
+        transfer->headers, absl::StrCat("Authorization: ", request.authorization).c_str());
+  }
   curl_easy_setopt(easy, CURLOPT_URL, request.url.c_str());
   curl_easy_setopt(easy, CURLOPT_PROXY, "");  // not the one in the environment
   curl_easy_setopt(easy, CURLOPT_HTTPHEADER, transfer->headers);
@@ -261,6 +266,10 @@ void HttpCarrier::Begin(Transfer* transfer, int64_t now) {
   curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, Callbacks::OnHeader);
   curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer);
   if (!options_.ca_file.empty()) curl_easy_setopt(easy, CURLOPT_CAINFO, options_.ca_file.c_str());
+  if (!options_.cert_file.empty()) {
+    curl_easy_setopt(easy, CURLOPT_SSLCERT, options_.cert_file.c_str());
+    curl_easy_setopt(easy, CURLOPT_SSLKEY, options_.key_file.c_str());
+  }
   // libcurl sends a request again when a connection that it used before ends without an answer.
   curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, request.once ? 1L : 0L);
   transfer->begun = true;

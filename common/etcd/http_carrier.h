@@ -19,6 +19,7 @@ struct HttpRequest {
   uint64_t id = 0;  // chosen by the caller; no two requests have the same
   std::string url;
   std::string body;
+  std::string authorization;  // a header's value; empty: none
   // It arrives once at most. Other requests are sent again if a connection that was kept open turns
   // out to be closed.
   bool once = false;
@@ -49,11 +50,14 @@ struct HttpEvent {
 class HttpCarrier {
  public:
   struct Options {
-    std::string ca_file;  // certificates (PEM) that sign the servers'; empty: the system's
+    std::string ca_file;    // certificates (PEM) that sign the servers'; empty: the system's
+    std::string cert_file;  // this client's certificate (PEM), and its key; empty: it has none
+    std::string key_file;
     size_t answer_bytes_max = 4 << 20;    // of an answer, or a line
     size_t waiting_bytes_max = 16 << 20;  // of lines that nobody has taken
   };
-  // Internal: the system has no more descriptors or threads. FailedPrecondition: no such ca_file.
+  // Internal: the system has no more descriptors or threads. FailedPrecondition: no such
+  // file.
   static absl::StatusOr<std::unique_ptr<HttpCarrier>> Create(Options options);
   ~HttpCarrier();
   HttpCarrier(const HttpCarrier&) = delete;

@@ -61,7 +61,11 @@ absl::Status CheckKeptItems(const ClusterFlags& flags) {
 absl::Status Check(const ClusterFlags& flags) {
   if (!flags.asks_for_member()) {
     for (const auto& [name, value] : {std::pair{"--etcd", flags.etcd},
-                                      {"--etcd_ca_file", flags.etcd_ca_file},
+                                      {"--etcd_ca_file", flags.etcd_access.ca_file},
+                                      {"--etcd_cert_file", flags.etcd_access.cert_file},
+                                      {"--etcd_key_file", flags.etcd_access.key_file},
+                                      {"--etcd_user", flags.etcd_access.user},
+                                      {"--etcd_password_file", flags.etcd_access.password_file},
                                       {"--advertise", flags.advertise}}) {
       if (!value.empty()) return Wrong(absl::StrCat(name, " is of no use without --cluster"));
     }
@@ -69,6 +73,7 @@ absl::Status Check(const ClusterFlags& flags) {
   }
   if (!IsClusterName(flags.cluster)) return Wrong("--cluster: " + WhatNamesAre("cluster"));
   if (flags.etcd.empty()) return Wrong("--cluster needs --etcd=URL[,URL...]");
+  GANNET_RETURN_IF_ERROR(Check(flags.etcd_access));
   if (flags.name.empty()) {
     return Wrong("--cluster needs --name, which says who of the group this server is");
   }
@@ -79,8 +84,8 @@ absl::Status Check(const ClusterFlags& flags) {
 
 absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
   EtcdConfigStore::Options options = {.cluster = flags.cluster, .node = flags.name};
+  GANNET_ASSIGN_OR_RETURN(options.etcd, ClientOptions(flags.etcd_access));
   options.etcd.endpoints = absl::StrSplit(flags.etcd, ',', absl::SkipEmpty());
-  options.etcd.ca_file = flags.etcd_ca_file;
   ClusterPlace place;
   GANNET_ASSIGN_OR_RETURN(place.store, EtcdConfigStore::Open(std::move(options)));
   place.group = {.store = place.store.get(),

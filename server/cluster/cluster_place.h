@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/etcd/etcd_access.h"
 #include "server/cluster/etcd_config_store.h"
 #include "server/group/group_options.h"
 
@@ -15,7 +16,7 @@ namespace gannet {
 struct ClusterFlags {
   std::string cluster;
   std::string etcd;
-  std::string etcd_ca_file;
+  EtcdAccess etcd_access;  // --etcd_ca_file and the others of its fields
   std::string advertise;
   std::string name;
   std::string listen;

@@ -243,6 +243,7 @@ void Member::Lead(int64_t now) {
                                applier->Apply(record);
                              });
                              options_.store->BeginVersions(applier->version_next());
+                             options_.store->KeepRoom();
                              options_.store->PauseEvictions(false);
                              SessionCopies& sessions = applier->sessions();
                              sessions.ForgetUndone();

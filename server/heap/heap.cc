@@ -124,7 +124,8 @@ std::byte* Heap::AllocateRun(uint64_t bytes, uint64_t end) {
   if (SizeClassBytes(size_class) > capacity_bytes_) return nullptr;
   const uint64_t last = (capacity_bytes_ - SizeClassBytes(size_class)) / kUnitBytes;
   const uint64_t block_bytes = AlignUp(bytes, kUnitBytes);
-  const auto first = runs_.Take(block_bytes / kUnitBytes, 1, std::min(end, last + 1));
+  const bool moves = end != RunAllocator::kAnywhere;
+  const auto first = runs_.Take(block_bytes / kUnitBytes, 1, std::min(end, last + 1), moves);
   if (!first) return nullptr;
   CountRun(size_class, block_bytes);
   return begin_ + *first * kUnitBytes;
@@ -177,7 +178,7 @@ void Heap::NoteSingle(uint64_t first_unit) {
 
 std::byte* Heap::AllocateSingleBelow(uint32_t size_class, const std::byte* end) {
   const uint64_t bytes = AlignUp(SizeClassBytes(size_class), kUnitBytes);
-  const auto first = runs_.Take(bytes / kUnitBytes, 1, UnitOf(end));
+  const auto first = runs_.Take(bytes / kUnitBytes, 1, UnitOf(end), /*also_kept=*/true);
   if (!first) return nullptr;
   CountRun(size_class, bytes);
   NoteSingle(*first);

@@ -71,6 +71,9 @@ class Heap {
   // Returns a 16-byte aligned block for an item of `bytes` with arbitrary contents, or nullptr if
   // the heap is full. REQUIRES: there is a size class for so many bytes.
   std::byte* Allocate(uint64_t bytes);
+  // From now on Allocate and AllocateTable leave this much of the memory without a run: they fail
+  // as if the heap were full. The others, which move items, use it.
+  void KeepFree(uint64_t bytes) { runs_.KeepFree(bytes / kUnitBytes); }
   // As Allocate, for a large item: the block begins below `end`.
   std::byte* AllocateBelow(uint64_t bytes, const std::byte* end);
   // REQUIRES: the block came from Allocate(bytes), with a number of bytes of this class.

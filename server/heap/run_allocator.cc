@@ -60,8 +60,10 @@ RunAllocator::RunAllocator(uint64_t units)
   if (units > 0) Mark(0, units, /*free=*/true);
 }
 
-std::optional<uint64_t> RunAllocator::Take(uint64_t units, uint64_t alignment, uint64_t end) {
+std::optional<uint64_t> RunAllocator::Take(uint64_t units, uint64_t alignment, uint64_t end,
+                                           bool also_kept) {
   MutexLock lock(mutex_);
+  if (!also_kept && free_units_ < units + kept_units_) return std::nullopt;
   const auto first = alignment == 1 ? Find(units, 0) : FindAligned(units, alignment);
   if (!first || *first >= end) return std::nullopt;
   Mark(*first, units, /*free=*/false);

@@ -27,7 +27,13 @@ class RunAllocator {
   // Takes the lowest free run of `units` that begins below `end`, at a multiple of `alignment`. If
   // `alignment` is more than 1, the run may not be the lowest. Returns its first unit. REQUIRES:
   // units > 0, and alignment is a power of two.
-  std::optional<uint64_t> Take(uint64_t units, uint64_t alignment = 1, uint64_t end = kAnywhere);
+  // Leaves the units free that KeepFree named, unless `also_kept`.
+  std::optional<uint64_t> Take(uint64_t units, uint64_t alignment = 1, uint64_t end = kAnywhere,
+                               bool also_kept = false);
+  void KeepFree(uint64_t units) {
+    MutexLock lock(mutex_);
+    kept_units_ = units;
+  }
   // Takes exactly these units. Returns false if one of them is not free.
   bool TakeAt(uint64_t first, uint64_t units);
   // Takes the free units of [first, first + units), and calls taken(first, units) for each run.
@@ -105,6 +111,7 @@ class RunAllocator {
   // The root is node 1. The children of node i are nodes 2 i and 2 i + 1. The leaves are words.
   std::vector<Node> tree_ GANNET_GUARDED_BY(mutex_);
   uint64_t free_units_ GANNET_GUARDED_BY(mutex_) = 0;
+  uint64_t kept_units_ GANNET_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gannet

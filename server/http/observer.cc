@@ -63,8 +63,7 @@ bool Observer::Healthy() const {
 
 std::string Observer::WhyNotReady() const {
   if (const Member* const member = threads_.server().member()) {
-    std::string why = WhyMemberIsNotReady(member->Look());
-    if (!why.empty()) return why;
+    return WhyMemberIsNotReady(member->Look());  // which serves without its disk, too
   }
   const DiskLog* disk = threads_.server().disk();
   const absl::Status taking = disk == nullptr ? absl::OkStatus() : disk->Taking();

@@ -193,6 +193,9 @@ class Store : private Items {
   void NoteUpdate(const Guess& guess, std::string_view key);
   // Returns whether the store evicts and is nearly full, so that Tidy should be called often.
   bool NearlyFull() const;
+  // From now on the store counts as full when 97 % of its memory is in use. For the primary of a
+  // group: its backups' memory is in other pieces, and must have room for all that it takes.
+  void KeepRoom() { heap_->KeepFree(heap_->capacity_bytes() * 3 / 100); }
 
   // Sets the clock that `now_ms` was read from, to read it again. Before others use the store.
   void UseClock(std::function<uint64_t()> clock) { clock_ = std::move(clock); }

@@ -67,6 +67,7 @@ absl::Status CheckOptions(const ClusterCommand& command) {
         "--etcd=URL[,URL...] is missing: where etcd is, http://127.0.0.1:2379 for example");
   }
   if (command.cluster.empty()) return Wrong("--cluster=NAME is missing");
+  GANNET_RETURN_IF_ERROR(Check(command.etcd_access));
   const bool init = command.action == Action::kInit;
   if (init && command.groups.empty()) return Wrong("init needs --group=GROUP:NODE,NODE...");
   const bool has_terms =
@@ -96,7 +97,12 @@ std::optional<absl::Status> ApplyClusterOption(std::string_view name, std::strin
     command->etcd = absl::StrSplit(std::string(value), ',', absl::SkipEmpty());
     return command->etcd.empty() ? Wrong("--etcd needs a URL") : absl::OkStatus();
   }
-  if (name == "etcd_ca_file") return ApplyText(name, value, &command->etcd_ca_file);
+  EtcdAccess* const access = &command->etcd_access;
+  if (name == "etcd_ca_file") return ApplyText(name, value, &access->ca_file);
+  if (name == "etcd_cert_file") return ApplyText(name, value, &access->cert_file);
+  if (name == "etcd_key_file") return ApplyText(name, value, &access->key_file);
+  if (name == "etcd_user") return ApplyText(name, value, &access->user);
+  if (name == "etcd_password_file") return ApplyText(name, value, &access->password_file);
   if (name == "cluster") return ApplyText(name, value, &command->cluster);
   if (name == "group") return ApplyGroup(value, command);
   if (name == "lease_ms") return ApplyNumber(name, value, &command->lease_ms);

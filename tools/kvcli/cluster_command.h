@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/etcd/etcd_access.h"
 
 namespace gannet::kvcli {
 
@@ -24,7 +25,7 @@ struct ClusterCommand {
   std::string group;  // of all but init and status
   std::string node;   // of handover, add and remove
   std::vector<std::string> etcd;
-  std::string etcd_ca_file;
+  EtcdAccess etcd_access;
   std::string cluster;
   std::vector<Group> groups;           // init
   std::optional<uint32_t> lease_ms;    // init

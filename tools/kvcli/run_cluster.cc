@@ -287,9 +287,9 @@ int RunCluster(const Command& command, bool json) {
     if (!IsClusterName(command.cluster.cluster)) {
       return absl::InvalidArgumentError("--cluster: " + WhatNamesAre("cluster"));
     }
-    GANNET_ASSIGN_OR_RETURN(EtcdSession session,
-                            EtcdSession::Open({.endpoints = command.cluster.etcd,
-                                               .ca_file = command.cluster.etcd_ca_file}));
+    GANNET_ASSIGN_OR_RETURN(EtcdClient::Options etcd, ClientOptions(command.cluster.etcd_access));
+    etcd.endpoints = command.cluster.etcd;
+    GANNET_ASSIGN_OR_RETURN(EtcdSession session, EtcdSession::Open(std::move(etcd)));
     return Run(command.cluster, command.wait.value_or(kHandOverWait), json, std::move(session))
         .Do();
   };

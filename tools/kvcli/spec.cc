@@ -136,7 +136,8 @@ constexpr std::array<Spec, 36> kSpecs = {{
     {Verb::kCluster, "cluster",
      "ACTION [GROUP] [NODE] [--etcd=URL] [--cluster=NAME] [--group=GROUP:NODES] [--lease_ms=N] "
      "[--min_copies=N] [--ring_bytes=N] [--if_missing] [--from=NODE] [--lose-data] [--wait=TIME] "
-     "[--etcd_ca_file=FILE]",
+     "[--etcd_ca_file=FILE] [--etcd_cert_file=FILE] [--etcd_key_file=FILE] [--etcd_user=NAME] "
+     "[--etcd_password_file=FILE]",
      "make a cluster of groups of servers, show it, and change it",
      "All need --etcd=URL[,URL...] and --cluster=NAME. Needs no server.\n"
      "  init --group=G:N1,N2,...  make a cluster; --group may be given again. --lease_ms (600): "

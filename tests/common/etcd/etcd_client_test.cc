@@ -16,6 +16,8 @@
 #include "tests/common/etcd/etcd_caller.h"
 #include "tests/common/etcd/etcd_processes.h"
 #include "tests/common/etcd/gateway.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -223,19 +225,63 @@ TEST_F(EtcdClientTest, ATransactionThatIsNotAnsweredIsUnknown) {
   EXPECT_EQ(value, second.outcome == kWon ? "second" : "first") << second.status;
 }
 
-TEST_F(EtcdClientTest, SaysThatEtcdWantsAUser) {
-  EtcdProcesses etcd(1, {"--bcrypt-cost", "4"});
-  for (const auto& [path, body] : {std::pair{"user/add", R"({"name":"root","password":"secret"})"},
-                                   {"user/grant", R"({"user":"root","role":"root"})"},
-                                   {"enable", "{}"}}) {
+// Does what etcdctl does for "user add", "role grant-permission" and so on.
+void EnableUsers(const EtcdProcesses& etcd) {
+  const std::string end = absl::Base64Escape("/gannet0");
+  for (const auto& [path, body] :
+       {std::pair<std::string, std::string>{"user/add", R"({"name":"root","password":"secret"})"},
+        {"user/grant", R"({"user":"root","role":"root"})"},
+        {"user/add", R"({"name":"gannet","password":"sea gull"})"},
+        {"role/add", R"({"name":"keys"})"},
+        {"role/grant", R"({"name":"keys","perm":{"permType":"READWRITE","key":")" +
+                           absl::Base64Escape("/gannet/") + R"(","range_end":")" + end + "\"}}"},
+        {"user/grant", R"({"user":"gannet","role":"keys"})"},
+        {"enable", "{}"}}) {
     ASSERT_THAT(PostToEtcd(etcd.Url(0) + "/v3/auth/" + path, body), HasSubstr("header"));
   }
+}
+
+TEST_F(EtcdClientTest, SaysThatEtcdWantsAUser) {
+  EtcdProcesses etcd(1, {"--bcrypt-cost", "4"});
+  ASSERT_NO_FATAL_FAILURE(EnableUsers(etcd));
   EtcdCaller caller(etcd.Urls());
   const auto answer = caller.Range("key");
   EXPECT_TRUE(absl::IsUnauthenticated(answer.status())) << answer.status();
-  EXPECT_THAT(answer.status().message(), HasSubstr("etcdctl auth disable"));
+  EXPECT_THAT(answer.status().message(), HasSubstr("--etcd_user"));
   const EtcdTxnResult put = caller.Put("key", "value");
   EXPECT_EQ(put.outcome, kFailed) << put.status;
+}
+
+TEST_F(EtcdClientTest, LogsInAndAgainWhenEtcdHasForgottenTheToken) {
+  EtcdProcesses etcd(1, {"--bcrypt-cost", "4"});
+  ASSERT_NO_FATAL_FAILURE(EnableUsers(etcd));
+  EtcdCaller wrong(EtcdClient::Options{
+      .endpoints = etcd.Urls(), .user = "gannet", .password = "duck", .retry_ms = 1});
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(wrong.Range("/gannet/key").status().message(),
+                HasSubstr("invalid user ID or password"));
+  }
+  EXPECT_EQ(wrong.Put("/gannet/key", "value").outcome, kFailed);
+
+  const EtcdClient::Options options = {
+      .endpoints = etcd.Urls(), .user = "gannet", .password = "sea gull"};
+  EtcdCaller caller(options);
+  const EtcdTxnResult put = caller.Put("/gannet/key", "1");
+  EXPECT_EQ(put.outcome, kWon) << put.status;
+  EXPECT_EQ(caller.Range("/gannet/key")->items.at(0).value, "1");
+  EXPECT_TRUE(absl::IsPermissionDenied(caller.Range("other").status()));
+  EtcdCaller watching(options);
+  Listener listener;
+  watching.client().Watch("/gannet/", listener.Handler());
+  EXPECT_TRUE(watching.PollUntil([&] { return listener.there["/gannet/key"] == "1"; }));
+
+  // A process that was started again knows no token.
+  etcd.Kill(0);
+  etcd.Restart(0);
+  EXPECT_TRUE(watching.PollUntil([&] { return listener.Count(EtcdNews::Kind::kLost) > 0; }));
+  const EtcdTxnResult again = caller.Put("/gannet/key", "2");
+  EXPECT_EQ(again.outcome, kWon) << again.status;
+  EXPECT_TRUE(watching.PollUntil([&] { return listener.there["/gannet/key"] == "2"; }));
 }
 
 TEST_F(EtcdClientTest, SpeaksTlsWithACertificateThatItWasTold) {
@@ -251,6 +297,29 @@ TEST_F(EtcdClientTest, SpeaksTlsWithACertificateThatItWasTold) {
   EXPECT_EQ(strangers.Put("key", "other").outcome, kFailed);
   EtcdCaller plain({etcd.Url(0)});
   EXPECT_THAT(plain.Range("key").status().ToString(), HasSubstr("https://"));
+}
+
+TEST_F(EtcdClientTest, ShowsACertificateOfItsOwn) {
+  const test_support::TemporaryDirectory folder;
+  const std::string cert = folder.path() + "/cert.pem";
+  const std::string key = folder.path() + "/key.pem";
+  // It signs itself, and is etcd's, too.
+  const test_support::Finished made = test_support::RunProgram(
+      {"openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+       "-nodes", "-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=gannet", "-addext",
+       "subjectAltName=IP:" + EtcdProcesses::Address()});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  EtcdProcesses etcd(
+      1, {"--cert-file", cert, "--key-file", key, "--trusted-ca-file", cert, "--client-cert-auth"});
+  const std::string url = etcd.Url(0, "https");
+  EtcdCaller caller(
+      EtcdClient::Options{.endpoints = {url}, .ca_file = cert, .cert_file = cert, .key_file = key});
+  const EtcdTxnResult put = caller.Put("key", "value");
+  EXPECT_EQ(put.outcome, kWon) << put.status;
+  EtcdCaller without(EtcdClient::Options{.endpoints = {url}, .ca_file = cert});
+  EXPECT_FALSE(without.Range("key").ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(
+      EtcdClient::Create({.endpoints = {url}, .cert_file = "/none"}).status()));
 }
 
 TEST_F(EtcdClientTest, SaysThatItIsThePortForMembers) {

@@ -54,7 +54,7 @@ TEST(EtcdErrorTest, SaysWhatToDo) {
   const absl::Status user =
       EtcdError(400, R"({"error":"x","message":"etcdserver: user name is empty","code":3})");
   EXPECT_TRUE(absl::IsUnauthenticated(user)) << user;
-  EXPECT_THAT(user.message(), HasSubstr("etcdctl auth disable"));
+  EXPECT_THAT(user.message(), HasSubstr("--etcd_user and --etcd_password_file"));
   EXPECT_THAT(EtcdError(404, "404 page not found").message(), HasSubstr("port for clients"));
   EXPECT_THAT(EtcdError(400, "Client sent an HTTP request to an HTTPS server.\n").message(),
               HasSubstr("https://"));

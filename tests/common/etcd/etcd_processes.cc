@@ -30,13 +30,13 @@ std::string NewFolder() {
   std::abort();
 }
 
-// An address of this machine that no other test program uses: 127.64.0.0 to 127.127.255.255.
-std::string OwnAddress() {
+}  // namespace
+
+// No other test program uses it: 127.64.0.0 to 127.127.255.255.
+std::string EtcdProcesses::Address() {
   const auto pid = static_cast<uint32_t>(getpid());
   return absl::StrCat("127.", 64 + ((pid >> 16) & 63), ".", (pid >> 8) & 255, ".", pid & 255);
 }
-
-}  // namespace
 
 EtcdProcesses::EtcdProcesses(size_t count, std::vector<std::string> flags)
     : flags_(std::move(flags)) {
@@ -75,7 +75,8 @@ void EtcdProcesses::Start(size_t member) {
   for (size_t i = 0; i < members_.size(); ++i) {
     absl::StrAppend(&cluster, i == 0 ? "" : ",", "m", i, "=", PeerUrl(i));
   }
-  const bool tls = std::ranges::find(flags_, "--auto-tls") != flags_.end();
+  const bool tls = std::ranges::find(flags_, "--auto-tls") != flags_.end() ||
+                   std::ranges::find(flags_, "--cert-file") != flags_.end();
   const std::string url = Url(member, tls ? "https" : "http");
   std::vector<std::string> argv = {
       "etcd", "--name", absl::StrCat("m", member), "--data-dir", DataFolder(member),
@@ -96,7 +97,7 @@ bool EtcdProcesses::AwaitReady(size_t member) const {
 }
 
 std::string EtcdProcesses::Url(size_t member, const std::string& scheme) const {
-  return absl::StrCat(scheme, "://", OwnAddress(), ":", members_[member].client_port);
+  return absl::StrCat(scheme, "://", Address(), ":", members_[member].client_port);
 }
 
 std::vector<std::string> EtcdProcesses::Urls() const {
@@ -106,7 +107,7 @@ std::vector<std::string> EtcdProcesses::Urls() const {
 }
 
 std::string EtcdProcesses::PeerUrl(size_t member) const {
-  return absl::StrCat("http://", OwnAddress(), ":", members_[member].peer_port);
+  return absl::StrCat("http://", Address(), ":", members_[member].peer_port);
 }
 
 std::string EtcdProcesses::DataFolder(size_t member) const {

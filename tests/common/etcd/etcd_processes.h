@@ -20,6 +20,8 @@ class EtcdProcesses {
   EtcdProcesses(const EtcdProcesses&) = delete;
   EtcdProcesses& operator=(const EtcdProcesses&) = delete;
 
+  // The address of all processes of this test program.
+  static std::string Address();
   // "http://127.1.2.3:PORT", or https.
   std::string Url(size_t member, const std::string& scheme = "http") const;
   std::vector<std::string> Urls() const;

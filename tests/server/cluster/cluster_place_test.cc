@@ -2,8 +2,11 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string>
+
+#include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {
@@ -57,9 +60,31 @@ TEST(ClusterPlaceTest, SaysWhichFlagIsMissingOrDoesNotGoWithIt) {
   EXPECT_THAT(std::string(Check(flags).message()), HasSubstr("--sync=always cannot be used"));
 }
 
+TEST(ClusterPlaceTest, FlagsOfEtcdGoTogether) {
+  ClusterFlags flags = kMember;
+  flags.etcd_access.user = "gannet";
+  EXPECT_THAT(std::string(Check(flags).message()), HasSubstr("--etcd_password_file go together"));
+  flags.etcd_access.password_file = "/none";
+  EXPECT_TRUE(Check(flags).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(FindClusterPlace(flags).status()));
+  flags.etcd_access.cert_file = "/cert";
+  EXPECT_THAT(std::string(Check(flags).message()), HasSubstr("--etcd_key_file go together"));
+  test_support::KeyFile file("sea gull\n");
+  const auto options = ClientOptions({.user = "gannet", .password_file = file.path()});
+  ASSERT_TRUE(options.ok()) << options.status();
+  EXPECT_EQ(options->password, "sea gull");
+  ASSERT_EQ(chmod(file.path().c_str(), 0644), 0);
+  EXPECT_THAT(
+      std::string(
+          ClientOptions({.user = "gannet", .password_file = file.path()}).status().message()),
+      HasSubstr("chmod 600"));
+}
+
 TEST(ClusterPlaceTest, AServerAloneTakesNoFlagOfAMember) {
-  for (const auto field :
-       {&ClusterFlags::etcd, &ClusterFlags::etcd_ca_file, &ClusterFlags::advertise}) {
+  ClusterFlags with_user = kAlone;
+  with_user.etcd_access.user = "gannet";
+  EXPECT_THAT(std::string(Check(with_user).message()), HasSubstr("of no use without --cluster"));
+  for (const auto field : {&ClusterFlags::etcd, &ClusterFlags::advertise}) {
     ClusterFlags flags = kAlone;
     flags.*field = "x";
     EXPECT_THAT(std::string(Check(flags).message()), HasSubstr("of no use without --cluster"));

@@ -231,6 +231,26 @@ TEST(HeapTest, FullHeapRefusesAndServesAgainAfterAFree) {
   EXPECT_NE(heap->Allocate(64 << 10), nullptr);
 }
 
+TEST(HeapTest, KeepsMemoryFreeThatOnlyMovesUse) {
+  Memory memory(16 << 20);
+  auto heap = MakeHeap(memory);
+  const uint64_t kept = heap->capacity_bytes() / 10;
+  heap->KeepFree(kept);
+  constexpr uint64_t kLarge = 100'000;
+  std::byte* const first = heap->Allocate(kLarge);
+  ASSERT_NE(first, nullptr);
+  while (heap->Allocate(kLarge) != nullptr) {
+  }
+  while (heap->Allocate(100) != nullptr) {
+  }
+  EXPECT_GE(heap->capacity_bytes() - heap->ActiveBytes(), kept);
+  EXPECT_LT(heap->capacity_bytes() - heap->ActiveBytes(), kept + 2 * kLarge);
+  EXPECT_EQ(heap->AllocateTable(kLarge), nullptr);
+  EXPECT_NE(heap->AllocateBelow(kLarge, memory.span().data() + memory.span().size()), nullptr);
+  heap->KeepFree(0);
+  EXPECT_NE(heap->Allocate(kLarge), nullptr);
+}
+
 TEST(HeapTest, OneSizeFillsNearlyAllOfTheHeap) {
   for (uint64_t bytes : {64, 128, 256, 1024, 4096, 14336, 16384, 65536, 1280 << 10}) {
     Memory memory(200 << 20);

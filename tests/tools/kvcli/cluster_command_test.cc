@@ -62,6 +62,19 @@ TEST(ClusterCommandTest, OthersTakeAGroupAndANode) {
   EXPECT_EQ(force.from, "n2");
 }
 
+TEST(ClusterCommandTest, TakesWhatEtcdAsksFor) {
+  const EtcdAccess access =
+      Parsed({"status", "--etcd_ca_file=ca", "--etcd_cert_file=cert", "--etcd_key_file=key",
+              "--etcd_user=gannet", "--etcd_password_file=file"})
+          .etcd_access;
+  EXPECT_EQ(access.ca_file, "ca");
+  EXPECT_EQ(access.cert_file, "cert");
+  EXPECT_EQ(access.key_file, "key");
+  EXPECT_EQ(access.user, "gannet");
+  EXPECT_EQ(access.password_file, "file");
+  EXPECT_THAT(ErrorOf(Line({"status", "--etcd_user=gannet"})), HasSubstr("go together"));
+}
+
 TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {
   const struct {
     Words words;
