@@ -154,6 +154,7 @@ bool Primary::Turn(int64_t now) {
     deposed_ = membership_.deposed();
     DropLinks(now);
     if (open_ && !opens) TellStanding(now);
+    has_copies_.store(HasCopies(), std::memory_order_relaxed);
     takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded() && HasCopies(),
                  std::memory_order_relaxed);
   }
