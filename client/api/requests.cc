@@ -55,6 +55,9 @@ std::string Reason(const ClientSession& session, const Op& op) {
     case Outcome::kDiskRefuses:
       return "the server's disk is full or broken, and the server changes nothing; its "
              "log says more";
+    case Outcome::kTooFewCopies:
+      return "not applied: fewer members of the group are in sync than its min_copies, so it takes "
+             "no writes";
     case Outcome::kTooLong:
       return absl::StrCat("the value has ", ValueBytesOf(op.request),
                           " bytes, and the server takes at most ", session.grant().value_bytes_max);

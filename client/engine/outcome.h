@@ -23,6 +23,7 @@ enum class Outcome : uint8_t {
   kHeapFull,      // at the server; nothing changed
   kIndexFull,     // the same
   kDiskRefuses,   // the same
+  kTooFewCopies,  // the same, of a group
   kTooLong,       // the value, for this server
   kNoCpuAddress,  // a value that is not large cannot land in memory without one
   kNoBuffers,     // this client cannot register memory for a long item or value
@@ -71,6 +72,7 @@ constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
     case Outcome::kRefused:
     case Outcome::kServerBug:
       return absl::StatusCode::kInternal;
+    case Outcome::kTooFewCopies:
     case Outcome::kUnavailable:
     case Outcome::kUnrouted:
       return absl::StatusCode::kUnavailable;

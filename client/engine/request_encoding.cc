@@ -130,6 +130,8 @@ Outcome ToOutcome(ReplyStatus status) {
       return Outcome::kIndexFull;
     case ReplyStatus::kDiskRefuses:
       return Outcome::kDiskRefuses;
+    case ReplyStatus::kTooFewCopies:
+      return Outcome::kTooFewCopies;
     case ReplyStatus::kPermissionDenied:
       return Outcome::kReadOnly;
     case ReplyStatus::kInvalidArgument:

@@ -79,7 +79,7 @@ enum class ReplyStatus : uint8_t {
   kOutOfRange = 14,     // kIncrement: the new number would not fit 64 bits
   kTooLong = 15,        // kAppend, kPrepend: the new value would be too long
   kDiskRefuses = 16,    // the server's disk takes no change now; nothing was changed
-  // 17 is reserved for servers in a group: too few copies; nothing was changed.
+  kTooFewCopies = 17,   // fewer members of the group are in sync than it wants; nothing was changed
   kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 

@@ -29,8 +29,9 @@ class ChangeConsumer {
   // Whether it takes changes now. Of the first consumer only. Called by any thread.
   enum class Takes : uint8_t {
     kNow,
-    kLater,  // it is behind, and catches up by itself
-    kNot,    // until a person mends something
+    kLater,         // it is behind, and catches up by itself
+    kNot,           // until a person mends something
+    kTooFewCopies,  // until more members of a group are in sync
   };
   virtual Takes takes() const { return Takes::kNow; }
   // Its watermark: what ends there or before has come where this consumer brings it, for good.

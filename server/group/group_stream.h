@@ -30,6 +30,7 @@ class GroupStream : public ChangeConsumer {
   }
   Takes takes() const override {
     const Primary* const primary = At();
+    if (primary != nullptr && !primary->has_copies()) return Takes::kTooFewCopies;
     const bool takes = primary != nullptr && primary->takes() && !DiskIsBehind();
     return takes ? Takes::kNow : Takes::kLater;
   }

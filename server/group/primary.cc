@@ -170,6 +170,7 @@ bool Primary::Turn(int64_t now) {
     DropLinks(now);
     if (open_ && !opens) TellStanding(now);
     next_ns_ = std::min(beacon_at_, hand_over_.next_ns());
+    has_copies_.store(HasCopies(), std::memory_order_relaxed);
     takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded() && HasCopies(),
                  std::memory_order_relaxed);
   }

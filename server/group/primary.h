@@ -97,6 +97,9 @@ class Primary {
   // Takes a record of a session, which lies between the change before and the next one.
   void AppendSession(const SessionRecord& record);
   bool takes() const { return takes_.load(std::memory_order_relaxed); }
+  // Returns false while fewer members are in sync than the group's terms want, so that no write is
+  // taken. A hint.
+  bool has_copies() const { return has_copies_.load(std::memory_order_relaxed); }
   // WRITEs what was appended, and sees what is committed now.
   void Pump();
   // What ends there or before is committed. Acquire: whoever publishes it has it in all rings.
@@ -209,9 +212,10 @@ class Primary {
   bool open_ = false;
   bool deposed_ = false;
 
-  std::atomic<bool> takes_{false};   // relaxed: a hint
-  std::atomic<uint64_t> safe_{0};    // release: after the completions were polled
-  std::atomic<bool> nudged_{false};  // relaxed: the member's thread was asked for a beacon
+  std::atomic<bool> takes_{false};       // relaxed: a hint
+  std::atomic<bool> has_copies_{false};  // relaxed: a hint
+  std::atomic<uint64_t> safe_{0};        // release: after the completions were polled
+  std::atomic<bool> nudged_{false};      // relaxed: the member's thread was asked for a beacon
 };
 
 }  // namespace gannet

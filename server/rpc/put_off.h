@@ -9,7 +9,8 @@ namespace gannet {
 
 // Returns the answer to a write of a store that records its changes. If the write was refused only
 // because the disk is behind, the client is told to send it again, which it does until its
-// deadline. So the write holds nothing here meanwhile: no block, no place in the stream, no memory.
+// deadline. If a group has too few copies, the client is told that: it may take long. So the write
+// holds nothing here meanwhile: no block, no place in the stream, no memory.
 inline ReplyHeader PutOffIfBehind(const Store& store, const ChangeStream& changes,
                                   const ReplyHeader& reply) {
   using Takes = ChangeConsumer::Takes;
@@ -19,6 +20,11 @@ inline ReplyHeader PutOffIfBehind(const Store& store, const ChangeStream& change
   const bool found_no_room = status == ReplyStatus::kHeapFull && store.evicts();
   if (!refused && !found_no_room) return reply;
   const Takes takes = changes.takes();
+  if (takes == Takes::kTooFewCopies) {
+    return {.opcode = reply.opcode,
+            .status = static_cast<uint8_t>(ReplyStatus::kTooFewCopies),
+            .sequence = reply.sequence};
+  }
   // The stream may have caught up since it refused.
   const bool behind = takes == Takes::kLater || (refused && takes == Takes::kNow);
   if (!behind) return reply;

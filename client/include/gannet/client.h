@@ -56,9 +56,9 @@ struct PutSource {
 //
 // Errors of every call:
 //   - InvalidArgument: the key is empty, or the key or value is too long. Nothing was sent.
-//   - Unavailable: not applied; retry the call. While a key's server cannot be reached, every call
-//     for that server fails at once, calls for other servers go on, and the client tries to
-//     reconnect by itself.
+//   - Unavailable: not applied; retry the call. A group has fewer members in sync than it wants; or
+//     a key's server cannot be reached: every call for it fails at once, calls for other servers go
+//     on, and the client tries to reconnect by itself.
 //   - Unknown: a write that may or may not have been applied.
 //   - DeadlineExceeded: the server is alive but was too slow. A write may have been applied.
 //   - ResourceExhausted: the server's memory or index is full. Nothing was changed.

@@ -7,6 +7,7 @@
 
 #include "server/disk/run_directories.h"
 #include "tests/server/group/three_servers.h"
+#include "tests/support/key_file.h"
 #include "tests/support/sanitizer.h"
 #include "tests/support/temporary_directory.h"
 
@@ -110,15 +111,22 @@ TEST(GroupServersTest, APrimaryThatStopsWaitsForABackupThatIsSilentForAMoment) {
   EXPECT_FALSE(Member::MayStepDown(seen));
 }
 
-TEST(GroupServersTest, TakesNoWriteWithFewerCopiesThanTheTermsWant) {
-  GroupTerms terms = Terms(600);
+TEST(GroupServersTest, RefusesWritesWithFewerCopiesThanTheTermsWant) {
+  GroupTerms terms = Terms();
   terms.min_copies = 2;
   ThreeServers group(terms);
   group.Start(0);
   ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
   const auto client = Connect(group.nodes[0].address);
-  EXPECT_FALSE(client->Put("a", "1", {}, Client::Milliseconds(300)).ok());
+  // It is told so at once, whatever the deadline.
+  for (const std::string& value : {std::string("1"), std::string(2 << 20, 'l')}) {
+    const absl::Status refused = client->Put("a", value, {}, kLong).status();
+    EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+    EXPECT_NE(refused.message().find("min_copies"), std::string_view::npos) << refused;
+  }
+  EXPECT_TRUE(absl::IsUnavailable(client->Delete("a", {}, kLong).status()));
   EXPECT_FALSE(group.HasKey(0, "a"));
+  EXPECT_FALSE(client->Get("a")->has_value());
   group.Start(1);
   ASSERT_TRUE(group.AwaitInSync(2));
   EXPECT_TRUE(client->Put("a", "1").ok());
@@ -170,6 +178,59 @@ TEST(GroupServersTest, OneThatJoinsLaterGetsAllItems) {
       EXPECT_TRUE(ThreeServers::Await([&] { return !group.HasKey(1, key); })) << key;
     }
   }
+}
+
+// Each member's memory is in other pieces, so a backup needs some more than its primary to take the
+// same items.
+TEST(GroupServersTest, APrimaryIsFullBeforeItsBackupsAre) {
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 2; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
+  const size_t primary = *group.Primary();
+  const auto client = Connect(group.nodes[primary].address);
+  const std::string value(1 << 20, 'v');
+  absl::Status status;
+  std::string last;
+  for (int i = 0; i < 100 && status.ok(); ++i) {
+    const std::string key = "key" + std::to_string(i);
+    status = client->Put(key, value, {}, kLong).status();
+    if (status.ok()) last = key;
+  }
+  EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
+  const Heap& heap = group.nodes[primary].threads->server().node().store->heap();
+  EXPECT_LE(heap.ActiveBytes(), heap.capacity_bytes() / 100 * 97);
+  EXPECT_TRUE(ThreeServers::Await([&] { return group.Has(1 - primary, last, value); }));
+  EXPECT_EQ(group.shared.now().configuration.in_sync.size(), 2u);
+}
+
+TEST(GroupServersTest, OfTwoProcessesWithOneNameTheLaterHasIt) {
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 2; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
+  const size_t backup = 1 - *group.Primary();
+  group.names[2] = ThreeServers::NameOf(backup);
+  group.Start(2);
+  // The earlier one ends, and does not start again: they would replace each other for ever.
+  const absl::Status why = group.nodes[backup].threads->Wait();
+  EXPECT_TRUE(absl::IsFailedPrecondition(why)) << why;
+  EXPECT_NE(why.message().find("another process has come that is called"), std::string_view::npos)
+      << why;
+}
+
+TEST(GroupServersTest, MembersShowThePrimaryAKeyWithTheRightReplica) {
+  constexpr char kClients[] = "1 000102030405060708090a0b0c0d0e0f\n";
+  constexpr char kMembers[] = "2 101112131415161718191a1b1c1d1e1f replica\n";
+  test_support::KeyFile keys(kClients);
+  ThreeServers group(Terms());
+  group.auth_file = keys.path();
+  const absl::Status refused = group.TryStart(0);
+  EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+  EXPECT_NE(refused.message().find("kvcli genkey --replica"), std::string_view::npos) << refused;
+  keys.Write(std::string(kClients) + kMembers);
+  for (size_t i = 0; i < 2; ++i) group.Start(i);
+  EXPECT_TRUE(group.AwaitInSync(2));
 }
 
 // A group of one keeps some items on its disk, and ends.

@@ -77,8 +77,17 @@ class SharedRegister {
   }
   void Announce(const GroupMember& member, std::string_view address, uint64_t applied) {
     MutexLock lock(mutex_);
-    applied_[{member.node, member.incarnation}] = applied;
-    nodes_[member.node] = {member, std::string(address)};
+    const bool is_new =
+        applied_.insert_or_assign({member.node, member.incarnation}, applied).second;
+    // Of two processes with one name, the later one has it.
+    if (is_new || nodes_.at(member.node).first == member) {
+      nodes_[member.node] = {member, std::string(address)};
+    }
+  }
+  // Whether another process with its name has announced itself since.
+  bool IsReplaced(const GroupMember& member) const {
+    MutexLock lock(mutex_);
+    return nodes_.at(member.node).first != member;
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const {
     MutexLock lock(mutex_);
@@ -112,15 +121,18 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   GroupTerms terms() const override { return shared_->terms(); }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override {
     shared_->Announce(self, address, applied);
+    self_ = self;
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const override {
     return shared_->AddressOf(member);
   }
+  bool Replaced() const override { return self_ && shared_->IsReplaced(*self_); }
   std::optional<std::string> WantedSuccessor() const override { return shared_->successor(); }
   void ForgetWantedSuccessor() override { shared_->WantSuccessor(std::nullopt); }
 
  private:
   SharedRegister* const shared_;
+  std::optional<GroupMember> self_;  // once announced
   std::optional<Answer> answer_;
 };
 

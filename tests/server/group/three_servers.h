@@ -29,6 +29,10 @@ class ThreeServers {
   static std::string NameOf(size_t i) { return "n" + std::to_string(i + 1); }
 
   void Start(size_t i) {
+    const absl::Status status = TryStart(i);
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  absl::Status TryStart(size_t i) {
     Node& node = nodes[i];
     node.store = std::make_unique<SharedConfigStore>(&shared);
     Server::Options options;
@@ -41,13 +45,16 @@ class ThreeServers {
     options.group = GroupOptions{.store = node.store.get(),
                                  .directory = node.store.get(),
                                  .terms = shared.terms(),
-                                 .node = NameOf(i)};
+                                 .node = names[i],
+                                 .auth_file = auth_file};
+    options.auth_file = auth_file;
     auto server = Server::Create(options);
-    ASSERT_TRUE(server.ok()) << server.status();
+    if (!server.ok()) return server.status();
     node.address = (*server)->address().ToString();
     auto threads = ServerThreads::Start(*std::move(server), {});
-    ASSERT_TRUE(threads.ok()) << threads.status();
+    if (!threads.ok()) return threads.status();
     node.threads = *std::move(threads);
+    return absl::OkStatus();
   }
   void Stop(size_t i) {
     nodes[i].threads.reset();
@@ -102,6 +109,8 @@ class ThreeServers {
     return shared.AppliedOf(NameOf(i), incarnation).value_or(0);
   }
 
+  std::array<std::string, kServers> names = {NameOf(0), NameOf(1), NameOf(2)};
+  std::string auth_file;                   // of all; empty: nobody is authenticated
   std::array<std::string, kServers> data;  // directories; empty: nothing is kept
   SharedRegister shared;
   std::array<Node, kServers> nodes;
