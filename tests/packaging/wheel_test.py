@@ -218,7 +218,7 @@ with gannet.Client(sys.argv[1], deadline=60, connect_timeout=60) as client:
 def check_group(environment):
     with tempfile.TemporaryDirectory() as folder:
         group = local_cluster.LocalCluster(
-            argparse.Namespace(build=environment.path, nodes=2, etcd=1, memory="64M", lease_ms=1000), folder)
+            argparse.Namespace(build=environment.path, groups=1, nodes=2, etcd=1, memory="64M", lease_ms=1000), folder)
         try:
             group.start_etcd()
             group.start_servers()

@@ -103,7 +103,7 @@ class ClusterTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="gannet-cluster-test-") as folder:
             build = os.path.dirname(os.path.dirname(os.environ["GANNET_KVSERVER"]))
             group = local_cluster.LocalCluster(
-                argparse.Namespace(build=build, nodes=2, etcd=1, memory="64M", lease_ms=1000), folder)
+                argparse.Namespace(build=build, groups=1, nodes=2, etcd=1, memory="64M", lease_ms=1000), folder)
             self.addCleanup(group.stop)
             group.start_etcd()
             group.start_servers()

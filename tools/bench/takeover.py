@@ -200,7 +200,7 @@ def parse():
     options = parser.parse_args()
     options.build = os.path.abspath(options.build)
     options.ways = options.ways.split(",")
-    options.nodes, options.etcd = len(NODES), 1
+    options.groups, options.nodes, options.etcd = 1, len(NODES), 1
     return options
 
 

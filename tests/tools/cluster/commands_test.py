@@ -39,7 +39,7 @@ class CommandsTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix="gannet-commands-test-")
         self.addCleanup(folder.cleanup)
-        options = argparse.Namespace(build=BUILD, nodes=3, etcd=1, memory="64M", lease_ms=2000)
+        options = argparse.Namespace(build=BUILD, groups=1, nodes=3, etcd=1, memory="64M", lease_ms=2000)
         self.cluster = local_cluster.LocalCluster(options, folder.name)
         self.addCleanup(self.cluster.stop)
         self.cluster.start_etcd()

@@ -205,7 +205,7 @@ class CommandTest(unittest.TestCase):
         for flags, code, said in (
                 (["--cluster=c"], 2, "--cluster needs --etcd"),
                 (["--etcd=http://127.0.0.1:1"], 2, "--etcd is of no use without --cluster"),
-                (member + ["--data=/nowhere"], 2, "--data and --restore_from cannot be used"),
+                (member + ["--restore_from=/nowhere"], 2, "--restore_from cannot be used"),
                 (member + ["--sync=always"], 2, "--sync=always cannot be used"),
                 (member + ["--etcd=127.0.0.1"], 1, "is no URL of etcd"),
                 (member, 1, "Does etcd run at the URLs of --etcd?")):
