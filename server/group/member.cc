@@ -67,10 +67,12 @@ void Member::PutGone(uint64_t name) {
   options_.wake();
 }
 
-// One that is silent at this moment may only be busy. If it is dead, it is soon not in sync.
+// One that is silent at this moment may only be busy. The link to one that is dead breaks. So does
+// that to the successor, once it is named.
 bool Member::MayStepDown(const Seen& seen) {
+  const auto may_follow = [](const Primary::Seen::Backup& it) { return it.in_sync && it.linked; };
   return seen.role == Role::kPrimary &&
-         std::ranges::any_of(seen.as_primary.backups, [](const auto& it) { return it.in_sync; });
+         (seen.as_primary.hands_over || std::ranges::any_of(seen.as_primary.backups, may_follow));
 }
 
 bool Member::StepDown() {

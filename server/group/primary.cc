@@ -290,11 +290,13 @@ Primary::Seen Primary::Look() const {
                .lease_left_ns = std::max<int64_t>(lease_.LeftNs(now), 0),
                .waiting_bytes = outbox_.queued_bytes(),
                .links_broken = links_broken_,
-               .removed = removed_};
+               .removed = removed_,
+               .hands_over = hand_over_.begun()};
   for (const auto& backup : backups_) {
     if (!backup->member) continue;
     seen.backups.push_back({.node = backup->member->node,
                             .in_sync = configuration.IsInSync(*backup->member),
+                            .linked = !backup->link->closing(),
                             .heard = lease_.IsHeard(backup->member->incarnation, now),
                             .completed = writer_.completed_lsn(backup->ring),
                             .applied = backup->applied,

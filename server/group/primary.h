@@ -120,9 +120,11 @@ class Primary {
     // Since this process became primary.
     uint64_t links_broken = 0;
     uint64_t removed = 0;  // backups that left those in sync
+    bool hands_over = false;
     struct Backup {
       std::string node;
       bool in_sync = false;
+      bool linked = false;  // its link is not broken
       bool heard = false;
       uint64_t completed = 0;     // LSN
       uint64_t applied = 0;       // LSN

@@ -103,9 +103,14 @@ TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
 TEST(GroupServersTest, APrimaryThatStopsWaitsForABackupThatIsSilentForAMoment) {
   Member::Seen seen{.role = Member::Role::kPrimary};
   EXPECT_FALSE(Member::MayStepDown(seen)) << "it is alone";
-  seen.as_primary.backups.push_back({.node = "n2", .in_sync = false, .heard = true});
+  seen.as_primary.backups.push_back({.node = "n2", .in_sync = false, .linked = true, .heard = true});
   EXPECT_FALSE(Member::MayStepDown(seen)) << "a joiner has not all items";
-  seen.as_primary.backups.push_back({.node = "n3", .in_sync = true, .heard = false});
+  seen.as_primary.backups.push_back({.node = "n3", .in_sync = true, .linked = false});
+  EXPECT_FALSE(Member::MayStepDown(seen)) << "it is dead";
+  seen.as_primary.hands_over = true;
+  EXPECT_TRUE(Member::MayStepDown(seen)) << "its successor broke the link";
+  seen.as_primary.hands_over = false;
+  seen.as_primary.backups.back().linked = true;
   EXPECT_TRUE(Member::MayStepDown(seen));
   seen.role = Member::Role::kBackup;
   EXPECT_FALSE(Member::MayStepDown(seen));
@@ -124,7 +129,7 @@ TEST(GroupServersTest, RefusesWritesWithFewerCopiesThanTheTermsWant) {
     EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
     EXPECT_NE(refused.message().find("min_copies"), std::string_view::npos) << refused;
   }
-  EXPECT_TRUE(absl::IsUnavailable(client->Delete("a", {}, kLong).status()));
+  EXPECT_FALSE(client->Delete("a", {}, kLong).value()) << "what is not there needs no copy";
   EXPECT_FALSE(group.HasKey(0, "a"));
   EXPECT_FALSE(client->Get("a")->has_value());
   group.Start(1);
