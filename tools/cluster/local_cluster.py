@@ -9,6 +9,7 @@ one, and what they wrote goes with them.
 """
 
 import argparse
+import base64
 import contextlib
 import ctypes
 import json
@@ -23,7 +24,7 @@ import time
 import urllib.error
 import urllib.request
 
-CLUSTER = "c"
+CLUSTER, GROUP = "c", "g1"  # of several groups, the first one
 START_S = 60  # no start takes so long, however slow the machine is
 STOP_S = 20
 PR_SET_PDEATHSIG = 1
@@ -128,6 +129,27 @@ class LocalCluster:
                           "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address,
                           "--memory=" + self.options.memory])
 
+    def announced(self, name):
+        """What tells a server's process from its former ones, as etcd has it: None if it has nothing."""
+        key = base64.b64encode(f"/gannet/{CLUSTER}/nodes/{name}".encode()).decode()
+        request = urllib.request.Request(self.urls[0] + "/v3/kv/range", data=json.dumps({"key": key}).encode())
+        with urllib.request.urlopen(request, timeout=START_S) as answer:
+            items = json.load(answer).get("kvs", [])
+        return json.loads(base64.b64decode(items[0]["value"]))["incarnation"] if items else None
+
+    def start_again(self, name):
+        """Starts a server that ran before, and waits until etcd knows the new process."""
+        former = self.announced(name)
+        self.start_server(name)
+        self.await_announced(name, former)
+
+    def await_announced(self, name, former):
+        end = time.monotonic() + START_S
+        while self.announced(name) == former:
+            if time.monotonic() > end:
+                self.fail(name, "does not announce itself")
+            time.sleep(0.05)
+
     def await_in_sync(self, names):
         end = time.monotonic() + START_S
         while True:
@@ -158,7 +180,7 @@ class LocalCluster:
         lines += ["", "to try, in another terminal:",
                   f"  {bin_folder}/kvcli --device=soft --server={self.endpoint()} put greeting hello",
                   f"  {bin_folder}/kvcli cluster status --etcd={etcd} --cluster={CLUSTER}",
-                  f"  {bin_folder}/kvcli cluster handover g1 n2 --etcd={etcd} --cluster={CLUSTER}",
+                  f"  {bin_folder}/kvcli cluster handover {GROUP} n2 --etcd={etcd} --cluster={CLUSTER}",
                   f"  kill -9 {self.processes['n1'].pid}    and then status again",
                   "", "Ctrl-C ends all of it."]
         print("\n".join(lines), flush=True)
