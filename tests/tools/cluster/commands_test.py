@@ -76,13 +76,20 @@ class CommandsTest(unittest.TestCase):
         self.cluster.processes[name].kill()
         self.cluster.processes[name].wait()
 
+    def logs(self):
+        logs = []
+        for name in self.cluster.processes:
+            with open(self.cluster.log_of(name), encoding="utf-8", errors="replace") as log:
+                logs.append(f"--- {name}\n{log.read()[-1500:]}")
+        return "\n".join(logs)
+
     def status(self):
         return self.cluster.kvcli("status").stdout
 
     def await_status(self, *wanted):
         end = time.monotonic() + STEP_S
         while not all(re.search(it, self.status()) for it in wanted):
-            self.assertLess(time.monotonic(), end, (wanted, self.status()))
+            self.assertLess(time.monotonic(), end, (wanted, self.status(), self.logs()))
             time.sleep(0.1)
 
     def test_every_command_works(self):
@@ -98,7 +105,9 @@ class CommandsTest(unittest.TestCase):
         subprocess.run([*client, "put", "key", "value"], check=True, capture_output=True)
         self.assertRegex(self.run_next("kvcli cluster status"), r"group g1: epoch 1, primary n1, 3 of 3 in sync, lease 600 ms\n")
 
-        on_disk = self.next("kvserver --cluster").split()[-1].replace("/var/lib/gannet", os.path.join(self.cluster.folder, "data"))
+        data = os.path.join(self.cluster.folder, "data")
+        os.mkdir(data, 0o700)
+        on_disk = self.next("kvserver --cluster").split()[-1].replace("/var/lib/gannet", data)
         self.run_next("kvcli cluster add g1 n4")
         self.start_server(f"{server} {on_disk}", "n4")
         self.await_status(r"n4 +backup")
