@@ -80,10 +80,13 @@ void ClientSession::TellLast() {
 }
 
 bool ClientSession::Poll(int64_t now_ns) {
+  if (ready()) [[likely]] {
+    PollReady(now_ns);
+    return ready();
+  }
   switch (phase_.value()) {
     case Phase::kReady:
-      PollReady(now_ns);
-      return ready();
+      break;  // see above
     case Phase::kDown:
       if (now_ns >= attempts_.next_ns()) BeginConnect(now_ns);
       return false;

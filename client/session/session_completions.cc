@@ -11,16 +11,9 @@
 
 namespace gannet {
 
-void SessionCompletions::Poll(int64_t now_ns) {
-  given_.lease->on() ? Take<true>(now_ns) : Take<false>(now_ns);
-  if (given_.phase->ready() && !given_.connections->PostReceives(**given_.memory)) {
-    given_.phase->Break(absl::UnavailableError(
-        absl::StrCat(given_.options->endpoint, ": the device refuses receives")));
-  }
-}
-
+// In Poll itself, which is called for each GET of a caller who waits for it.
 template <bool kUnderLease>
-void SessionCompletions::Take(int64_t now_ns) {
+[[gnu::always_inline]] inline void SessionCompletions::Take(int64_t now_ns) {
   constexpr size_t kBatch = 32;
   constexpr uint32_t kBatchesMax = 8;  // then other sessions get their turn
   completed_ = 0;
@@ -42,6 +35,20 @@ void SessionCompletions::Take(int64_t now_ns) {
     return;
   }
 }
+
+void SessionCompletions::Poll(int64_t now_ns) {
+  if (given_.lease->on()) [[unlikely]] {
+    TakeInGroup(now_ns);
+  } else {
+    Take<false>(now_ns);
+  }
+  if (given_.phase->ready() && !given_.connections->PostReceives(**given_.memory)) {
+    given_.phase->Break(absl::UnavailableError(
+        absl::StrCat(given_.options->endpoint, ": the device refuses receives")));
+  }
+}
+
+void SessionCompletions::TakeInGroup(int64_t now_ns) { Take<true>(now_ns); }
 
 // The clock is read after the completions were taken: then all of them came before.
 void SessionCompletions::TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns) {

@@ -50,6 +50,7 @@ class SessionCompletions {
  private:
   template <bool kUnderLease>
   void Take(int64_t now_ns);
+  [[gnu::noinline]] void TakeInGroup(int64_t now_ns);
   [[gnu::noinline]] void TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns);
   bool HeldUntilBelieved(const ibv_wc& completion) const;
   void OnCompletion(const ibv_wc& completion, int64_t now_ns);

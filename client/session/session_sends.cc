@@ -49,19 +49,24 @@ bool SessionSends::OthersWillJoin(size_t completed) const {
 bool SessionSends::OpenReads(uint32_t op) {
   ClientConnections& connections = *given_.connections;
   const uint32_t n = connections.size();
-  const uint32_t share =
-      n == 1 ? SendChain::kMax : std::max(given_.terms->read_depth, kReadsPerPost);
-  const bool apart = n > 1 && mixes_ && connections[1].ready();
+  if (n == 1) [[likely]]
+    return OpenReadsOn(connections[0], SendChain::kMax, op);
+  const uint32_t share = std::max(given_.terms->read_depth, kReadsPerPost);
+  const bool apart = mixes_ && connections[1].ready();
   for (uint32_t tried = 0; tried < n && given_.phase->ready(); ++tried) {
     ClientConnection& connection = connections[next_read_connection_];
     next_read_connection_ = next_read_connection_ + 1 < n ? next_read_connection_ + 1 : 0;
     if (apart && connection.index == 0) continue;
-    if (!connection.ready() || connection.work.room() == 0 || !OpenChain(connection)) continue;
-    if (chain_.empty()) given_.reports->OnDoorbell(op);
-    chain_.AllowReads(share);
-    return true;
+    if (OpenReadsOn(connection, share, op)) return true;
   }
   return false;
+}
+
+inline bool SessionSends::OpenReadsOn(ClientConnection& connection, uint32_t share, uint32_t op) {
+  if (!connection.ready() || connection.work.room() == 0 || !OpenChain(connection)) return false;
+  if (chain_.empty()) given_.reports->OnDoorbell(op);
+  chain_.AllowReads(share);
+  return true;
 }
 
 // Makes room in the chain for one more work request on `connection`. If the chain is another

@@ -88,6 +88,7 @@ class SessionSends {
   static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
 
   bool OpenReads(uint32_t op);
+  bool OpenReadsOn(ClientConnection& connection, uint32_t share, uint32_t op);
   bool OthersWillJoin(size_t completed) const;
   bool OpenChain(ClientConnection& connection);
 
