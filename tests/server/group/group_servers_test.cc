@@ -103,7 +103,8 @@ TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
 TEST(GroupServersTest, APrimaryThatStopsWaitsForABackupThatIsSilentForAMoment) {
   Member::Seen seen{.role = Member::Role::kPrimary};
   EXPECT_FALSE(Member::MayStepDown(seen)) << "it is alone";
-  seen.as_primary.backups.push_back({.node = "n2", .in_sync = false, .linked = true, .heard = true});
+  seen.as_primary.backups.push_back(
+      {.node = "n2", .in_sync = false, .linked = true, .heard = true});
   EXPECT_FALSE(Member::MayStepDown(seen)) << "a joiner has not all items";
   seen.as_primary.backups.push_back({.node = "n3", .in_sync = true, .linked = false});
   EXPECT_FALSE(Member::MayStepDown(seen)) << "it is dead";
