@@ -26,7 +26,7 @@ void GroupWorld::OnClock(uint32_t node) {
   ++happened_.stops;
   standing.within = true;
   ++depth_;
-  StepUntil(run_->now_ns() + ns, [this] { return !faulty_; });
+  pace_.StepUntil(run_->now_ns() + ns, [this] { return !faulty_; });
   --depth_;
   standing.within = false;
   run_->OnNode(node);

@@ -11,9 +11,6 @@
 namespace gannet::simulation {
 namespace {
 
-// Bounds of the longest jump of time while nothing happens: far below the time between two beacons.
-constexpr int64_t kJumpNsMin = 5 * kNsPerUs;
-constexpr int64_t kJumpNsMax = 4 * kNsPerMs;
 constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
 constexpr int64_t kQuietNs = 1 * kNsPerSecond;
@@ -109,52 +106,35 @@ void GroupWorld::MakeGuest(Guest* guest) {
 
 void GroupWorld::Execute() {
   acting_ = true;
-  StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
+  pace_.StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
   MendAll();
   // A transaction whose sender is dead may still take out the last one that lives.
-  StepUntil(run_->now_ns() + kMendedNsMax, [this] {
+  pace_.StepUntil(run_->now_ns() + kMendedNsMax, [this] {
     lost_ = !SomebodyLives(kServers);
     return Whole();
   });
   if (!over() && !Whole()) run_->Fail(Check::kWhole, "not all are in sync, or nobody serves");
-  StepUntil(run_->now_ns() + kConnectNsMax, [this] {
+  pace_.StepUntil(run_->now_ns() + kConnectNsMax, [this] {
     return std::all_of(guests_.begin(), guests_.end(),
                        [](const Guest& guest) { return guest.client->ready(); });
   });
   health_.SetBreaking(false, run_->now_ns());
   patient_ = true;
-  StepUntil(run_->now_ns() + scenario_.calm_ns, [] { return false; });
+  pace_.StepUntil(run_->now_ns() + scenario_.calm_ns, [] { return false; });
   acting_ = false;
-  StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
-  StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
+  pace_.StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
   CountWhatHappened();
   CheckAtTheEnd();
 }
 
-void GroupWorld::StepUntil(int64_t until_ns, const std::function<bool()>& done) {
-  int64_t jump_ns = kJumpNsMin;
-  uint64_t idle = 0;
-  while (!over() && run_->now_ns() < until_ns && !done()) {
-    if (++loops_ > kLoopsMax) return run_->Fail(Check::kEnds, "too many steps");
-    bool moved = false;
-    for (uint64_t n = 1 + run_->Below(4); n > 0; --n) moved |= run_->StepDevice(run_->now_ns());
-    register_.Step();
-    HandleEvents();
-    PollSomebody();
-    Act();
-    WatchLeases();
-    idle = moved ? 0 : idle + 1;
-    if (moved) jump_ns = kJumpNsMin;
-    if (idle <= 2) continue;
-    // If a Poll of everybody causes no work for the device, nothing is left to do.
-    PollEverybody();
-    if (run_->StepDevice(std::min({run_->now_ns() + jump_ns, NextTime(), until_ns}))) {
-      idle = 0;
-    } else {
-      jump_ns = std::min(2 * jump_ns, kJumpNsMax);
-    }
-  }
+void GroupWorld::TakeTurn() {
+  register_.Step();
+  HandleEvents();
+  PollSomebody();
+  Act();
+  WatchLeases();
 }
 
 bool GroupWorld::Stands(uint32_t node) const {
@@ -207,9 +187,7 @@ void GroupWorld::Act() {
   run_->OnNode(guest.node);
   guest.client->Act(patient_);
   const int64_t span_ns = patient_ ? scenario_.calm_ns : scenario_.active_ns;
-  const int64_t gap_ns = 2 * span_ns / scenario_.acts_per_client;
-  // Clients act in bursts: most gaps are short, few are long.
-  guest.next_act_ns = now_ns + run_->LogUniform(100, 4 * gap_ns + 1000);
+  guest.next_act_ns = now_ns + GapNs(run_, span_ns, scenario_.acts_per_client);
 }
 
 int64_t GroupWorld::NextTime() const {
@@ -242,7 +220,7 @@ void GroupWorld::CountWhatHappened() {
 }
 
 void GroupWorld::CheckAtTheEnd() {
-  if (run_->failed() || loops_ > kLoopsMax) return;
+  if (run_->failed() || pace_.never_ends()) return;
   if (lost_) {
     // What was seen until then must hold all the same.
     guests_.clear();
@@ -269,7 +247,7 @@ void GroupWorld::CheckAtTheEnd() {
     run_->OnNode(guest.node);
     guest.client->ReadAll();
   }
-  StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   history_.Check();
   CheckCopies();
 }

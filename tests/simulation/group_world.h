@@ -15,6 +15,7 @@
 #include "tests/simulation/group_server.h"
 #include "tests/simulation/health.h"
 #include "tests/simulation/history.h"
+#include "tests/simulation/pace.h"
 #include "tests/simulation/run.h"
 #include "tests/simulation/simulated_client.h"
 
@@ -51,7 +52,7 @@ class GroupWorld {
   const Happened& happened() const { return happened_; }
 
  private:
-  static constexpr uint64_t kLoopsMax = 600'000;
+  static constexpr uint64_t kTurnsMax = 600'000;
   static constexpr uint32_t kServers = GroupScenario::kServers;
   class GuestClock;
   struct Guest {
@@ -62,8 +63,7 @@ class GroupWorld {
   };
 
   void MakeGuest(Guest* guest);
-  // Steps everybody until `until_ns`, or until done() returns true if that comes first.
-  void StepUntil(int64_t until_ns, const std::function<bool()>& done);
+  void TakeTurn();
   void PollSomebody();
   void PollEverybody();
   void PollPart(size_t node, size_t part);
@@ -71,7 +71,7 @@ class GroupWorld {
   bool Stands(uint32_t node) const;
   void Act();
   int64_t NextTime() const;
-  bool over() const { return run_->failed() || loops_ > kLoopsMax || lost_; }
+  bool over() const { return run_->failed() || pace_.never_ends() || lost_; }
 
   // group_faults.cc
   void OnClock(uint32_t node);
@@ -101,6 +101,12 @@ class GroupWorld {
   GroupRegisterService register_;
   std::vector<std::unique_ptr<GroupServer>> servers_;
   std::vector<Guest> guests_;
+  Pace pace_{run_,
+             kTurnsMax,
+             {.over = [this] { return over(); },
+              .turn = [this] { TakeTurn(); },
+              .poll_everybody = [this] { PollEverybody(); },
+              .next_ns = [this] { return NextTime(); }}};
   uint32_t last_client_ = 0;
   size_t next_event_ = 0;
   std::multimap<int64_t, std::function<void()>> mends_;
@@ -108,7 +114,6 @@ class GroupWorld {
   bool patient_ = false;
   bool faulty_ = true;
   bool lost_ = false;
-  uint64_t loops_ = 0;
   // By node: until when it is stopped, whether it is stopped within a call, and for how long it is
   // to be when it reads its clock next.
   struct Standing {

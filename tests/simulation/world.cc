@@ -11,10 +11,6 @@
 namespace gannet::simulation {
 namespace {
 
-// Bounds of the longest jump of time while nothing happens: far below the time between two
-// heartbeats.
-constexpr int64_t kJumpNsMin = 5 * kNsPerUs;
-constexpr int64_t kJumpNsMax = 4 * kNsPerMs;
 constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
 // Long enough to find the locks of dead clients, which the server looks for every 2 s.
 constexpr int64_t kQuietNs = 5 * kNsPerSecond;
@@ -80,44 +76,27 @@ std::unique_ptr<SimulatedClient> World::NewClient(const SimulatedClient::Options
 void World::Execute() {
   acting_ = true;
   Besiege();
-  StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
+  pace_.StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
   EndStalls();
   if (!scenario_.rude_peers_stay) peers_.clear();
   patient_ = true;
-  StepUntil(run_->now_ns() + scenario_.calm_ns, [] { return false; });
+  pace_.StepUntil(run_->now_ns() + scenario_.calm_ns, [] { return false; });
   acting_ = false;
-  StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
   peers_.clear();
-  StepUntil(run_->now_ns() + kConnectNsMax, [this] {
+  pace_.StepUntil(run_->now_ns() + kConnectNsMax, [this] {
     return std::all_of(guests_.begin(), guests_.end(),
                        [](const Guest& guest) { return guest.client->ready(); });
   });
-  StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
+  pace_.StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
   CheckAtTheEnd();
 }
 
-void World::StepUntil(int64_t until_ns, const std::function<bool()>& done) {
-  int64_t jump_ns = kJumpNsMin;
-  uint64_t idle = 0;
-  while (!over() && run_->now_ns() < until_ns && !done()) {
-    if (++loops_ > kLoopsMax) return run_->Fail(Check::kEnds, "too many steps");
-    bool moved = false;
-    for (uint64_t n = 1 + run_->Below(4); n > 0; --n) moved |= run_->StepDevice(run_->now_ns());
-    HandleEvents();
-    PollSomebody();
-    Act();
-    idle = moved ? 0 : idle + 1;
-    if (moved) jump_ns = kJumpNsMin;
-    if (idle <= 2) continue;
-    // If a Poll of everybody causes no work for the device, nothing is left to do.
-    PollEverybody();
-    if (run_->StepDevice(std::min({run_->now_ns() + jump_ns, NextTime(), until_ns}))) {
-      idle = 0;
-    } else {
-      jump_ns = std::min(2 * jump_ns, kJumpNsMax);
-    }
-  }
+void World::TakeTurn() {
+  HandleEvents();
+  PollSomebody();
+  Act();
 }
 
 size_t World::participants() const { return server_.parts() + guests_.size() + peers_.size(); }
@@ -157,9 +136,7 @@ void World::Act() {
   if (now_ns < guest.next_act_ns || now_ns < guest.stalled_until_ns) return;
   guest.client->Act(patient_);
   const int64_t span_ns = patient_ ? scenario_.calm_ns : scenario_.active_ns;
-  const int64_t gap_ns = 2 * span_ns / scenario_.acts_per_client;
-  // Clients act in bursts: most gaps are short, few are long.
-  guest.next_act_ns = now_ns + run_->LogUniform(100, 4 * gap_ns + 1000);
+  guest.next_act_ns = now_ns + GapNs(run_, span_ns, scenario_.acts_per_client);
 }
 
 // Returns the next time at which somebody begins something.
@@ -291,7 +268,7 @@ void World::CheckAtTheEnd() {
   CheckLockWords();
   // Every client must still be able to read every key.
   for (Guest& guest : guests_) guest.client->ReadAll();
-  StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   history_.Check();
   if (scenario_.crowded) CheckRefusals();
   if (scenario_.besieged) CheckSiege();

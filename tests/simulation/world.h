@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "tests/simulation/history.h"
+#include "tests/simulation/pace.h"
 #include "tests/simulation/rude_peer.h"
 #include "tests/simulation/run.h"
 #include "tests/simulation/scenario.h"
@@ -31,8 +32,7 @@ class World {
   const Scenario& scenario() const { return scenario_; }
 
  private:
-  // Far more than a run needs. A run that exceeds it never ends.
-  static constexpr uint64_t kLoopsMax = 400'000;
+  static constexpr uint64_t kTurnsMax = 400'000;
   struct Guest {
     std::unique_ptr<SimulatedClient> client;
     int64_t next_act_ns = 0;
@@ -43,8 +43,7 @@ class World {
   SimulatedClient::Options NewClientOptions();
   std::unique_ptr<SimulatedClient> NewClient() { return NewClient(NewClientOptions()); }
   std::unique_ptr<SimulatedClient> NewClient(const SimulatedClient::Options& options);
-  // Steps everybody until `until_ns`, or until done() returns true if that comes first.
-  void StepUntil(int64_t until_ns, const std::function<bool()>& done);
+  void TakeTurn();
   void PollSomebody();
   void PollEverybody();
   void PollPart(size_t part);
@@ -53,7 +52,7 @@ class World {
   void Act();
   int64_t NextTime() const;
 
-  bool over() const { return run_->failed() || loops_ > kLoopsMax; }
+  bool over() const { return run_->failed() || pace_.never_ends(); }
 
   void HandleEvents();
   void Happen(const Event& event);
@@ -79,6 +78,12 @@ class World {
   SimulatedServer server_;
   std::vector<Guest> guests_;
   std::vector<std::unique_ptr<RudePeer>> peers_;
+  Pace pace_{run_,
+             kTurnsMax,
+             {.over = [this] { return over(); },
+              .turn = [this] { TakeTurn(); },
+              .poll_everybody = [this] { PollEverybody(); },
+              .next_ns = [this] { return NextTime(); }}};
   uint32_t last_client_ = 0;
   size_t next_event_ = 0;
   bool acting_ = false;
@@ -86,7 +91,6 @@ class World {
   int64_t breaking_until_ns_ = 0;
   int64_t suspended_ns_ = 0;  // for how long nobody is polled; 0: not suspended
   int64_t suspended_until_ns_ = 0;
-  uint64_t loops_ = 0;
 };
 
 }  // namespace gannet::simulation

@@ -47,8 +47,8 @@ void World::CheckRefusals() {
     storm.push_back(Invite(RudePeer::Kind::kSilent));
   }
   const auto settled = [](const RudePeer* peer) { return peer->established() || peer->refused(); };
-  StepUntil(run_->now_ns() + kSettleNsMax,
-            [&] { return std::all_of(storm.begin(), storm.end(), settled); });
+  pace_.StepUntil(run_->now_ns() + kSettleNsMax,
+                  [&] { return std::all_of(storm.begin(), storm.end(), settled); });
   const auto accepted = static_cast<uint64_t>(std::count_if(
       storm.begin(), storm.end(), [](const RudePeer* peer) { return peer->established(); }));
   if (over() || server_.sessions() <= before + accepted) return;
@@ -72,11 +72,11 @@ void World::CheckSiege() {
   RudePeer* polite = Invite(RudePeer::Kind::kPolite);
   for (int i = 0; i < kBesiegers; ++i) {
     RudePeer* besieger = Invite(RudePeer::Kind::kBesieges);
-    StepUntil(run_->now_ns() + kSettleNsMax, [&] {
+    pace_.StepUntil(run_->now_ns() + kSettleNsMax, [&] {
       return (besieger->established() && besieger->sent_all()) || besieger->cut_off();
     });
   }
-  StepUntil(run_->now_ns() + kAnswerNsMax, [] { return false; });
+  pace_.StepUntil(run_->now_ns() + kAnswerNsMax, [] { return false; });
   const int64_t besieged_ns = run_->now_ns();
   Ask(polite, Opcode::kGet, "nothing", ReplyStatus::kNotFound);
   if (scenario_.server.reply_buffers > kBesiegers) {
@@ -84,7 +84,7 @@ void World::CheckSiege() {
     Ask(polite, Opcode::kGet, std::string(RudePeer::kShortKey), ReplyStatus::kOk);
   }
   Ask(polite, Opcode::kGet, std::string(RudePeer::kLongKey), ReplyStatus::kOk);
-  StepUntil(besieged_ns + kCutOffNsMax, [] { return false; });
+  pace_.StepUntil(besieged_ns + kCutOffNsMax, [] { return false; });
   if (over()) return;
   for (const auto& peer : peers_) {
     if (peer->cut_off() != (peer.get() == polite)) continue;
@@ -109,16 +109,16 @@ void World::CheckBatch() {
   options.completions = 0;
   options.server_clocks = run_->OneIn(2);
   guests_.push_back({NewClient(options)});
-  StepUntil(run_->now_ns() + kSettleNsMax, [this] { return guests_.back().client->ready(); });
-  StepUntil(run_->now_ns() + kAnswerNsMax, [] { return false; });
+  pace_.StepUntil(run_->now_ns() + kSettleNsMax, [this] { return guests_.back().client->ready(); });
+  pace_.StepUntil(run_->now_ns() + kAnswerNsMax, [] { return false; });
   guests_.back().client->BeginBatch(kBatchKey, kBatchGets);
-  StepUntil(run_->now_ns() + kSettleNsMax, [this] { return AllIdle(); });
+  pace_.StepUntil(run_->now_ns() + kSettleNsMax, [this] { return AllIdle(); });
 }
 
 void World::Ask(RudePeer* peer, Opcode opcode, const std::string& key, ReplyStatus expected) {
   if (over()) return;
   peer->Ask(opcode, key);
-  StepUntil(run_->now_ns() + kAnswerNsMax, [peer] { return peer->answer().has_value(); });
+  pace_.StepUntil(run_->now_ns() + kAnswerNsMax, [peer] { return peer->answer().has_value(); });
   const auto& answer = peer->answer();
   if (over() || (answer && answer->status == static_cast<uint8_t>(expected))) return;
   run_->Fail(Check::kSiege,
