@@ -24,6 +24,22 @@ namespace gannet {
   __builtin_prefetch(block + 64);
 }
 
+// An item with this key is the key's item, whichever slot led here. Without an expiry, the whole
+// word is the key's length. An empty key never matches.
+[[gnu::always_inline]] inline Slot Store::SlotToUpdate(const Index::KeyLock& lock,
+                                                       const Guess& guess, std::string_view key,
+                                                       uint32_t value_bytes) const {
+  const Slot slot = index_.LoadGuessed(lock, guess.place);
+  if (slot.empty()) return Slot();
+  const std::byte* const block = Block(slot.offset());
+  if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||
+      ValueBytes(block) != value_bytes ||
+      !SameBytes(KeyAt(block, value_bytes), key.data(), key.size())) [[unlikely]] {
+    return Slot();
+  }
+  return slot;
+}
+
 // Changes only version, flags and value of the item's content. The old commit word stays until the
 // new one is stored; with any of the new content it fails the check.
 template <class Flags>
@@ -34,17 +50,10 @@ template <class Flags>
   if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = index_.LoadGuessed(lock, guess.place);
+  const uint32_t value_bytes = static_cast<uint32_t>(value.size());
+  const Slot slot = SlotToUpdate(lock, guess, key, value_bytes);
   if (slot.empty()) return false;
   std::byte* const block = Block(slot.offset());
-  const uint32_t value_bytes = static_cast<uint32_t>(value.size());
-  // An item with this key is the key's item, whichever slot led here. Without an expiry, the whole
-  // word is the key's length. An empty key never matches.
-  if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||
-      ValueBytes(block) != value_bytes ||
-      !SameBytes(KeyAt(block, value_bytes), key.data(), key.size())) [[unlikely]] {
-    return false;
-  }
   const uint64_t version = NextVersion();
   const uint32_t user_flags = flags();
   // The compiler knows which callers give no origin.
@@ -62,7 +71,7 @@ template <class Flags>
   return true;
 }
 
-// The conditions are those of UpdateInPlace. Items of a memory file are never overwritten.
+// Items of a memory file are never overwritten.
 template <class Decide>
 [[gnu::always_inline]] inline bool Store::DecideUpdate(const Guess& guess, std::string_view key,
                                                        size_t value_bytes, Decide&& decide) {
@@ -71,16 +80,8 @@ template <class Decide>
     return false;
   }
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = index_.LoadGuessed(lock, guess.place);
-  if (slot.empty()) return false;
-  const std::byte* const block = Block(slot.offset());
-  if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||
-      ValueBytes(block) != value_bytes ||
-      !SameBytes(KeyAt(block, static_cast<uint32_t>(value_bytes)), key.data(), key.size()))
-      [[unlikely]] {
-    return false;
-  }
-  return decide(slot);
+  const Slot slot = SlotToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes));
+  return !slot.empty() && decide(slot);
 }
 
 }  // namespace gannet
