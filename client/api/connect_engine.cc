@@ -155,11 +155,12 @@ absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings)
       settings.clock->MonotonicNs() + TimeoutNs(settings.options.connect_timeout);
   GANNET_ASSIGN_OR_RETURN(NewEngine made, NewEngine::Create(settings, deadline_ns));
   GANNET_RETURN_IF_ERROR(made.Start());
-  for (absl::Status taken = absl::UnknownError(""); !taken.ok();) {
+  for (;;) {
     GANNET_ASSIGN_OR_RETURN(const std::optional<PartitionMap> map, MapOfSeveral(made));
     if (!map) return std::move(made).Take();
-    taken = TakeGroups(*map, &settings);
-    if (!taken.ok() && !made.Pause()) return taken;
+    const absl::Status taken = TakeGroups(*map, &settings);
+    if (taken.ok()) break;
+    if (!made.Pause()) return taken;
   }
   GANNET_ASSIGN_OR_RETURN(NewEngine all, NewEngine::Create(std::move(settings), deadline_ns));
   GANNET_RETURN_IF_ERROR(all.Start());
