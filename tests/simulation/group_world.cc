@@ -227,14 +227,7 @@ void GroupWorld::CheckAtTheEnd() {
     return history_.Check();
   }
   for (const Guest& guest : guests_) {
-    if (!guest.client->ready()) {
-      return run_->Fail(Check::kConnects,
-                        absl::StrCat("client ", guest.client->number(), " is not connected"));
-    }
-    if (guest.client->busy() > 0) {
-      run_->Fail(Check::kEverythingBack,
-                 absl::StrCat("client ", guest.client->number(), ": ", guest.client->busy()));
-    }
+    if (!guest.client->CheckIsBack()) return;
   }
   for (const auto& server : servers_) {
     if (server->busy() > 0) {

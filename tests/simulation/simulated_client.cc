@@ -62,6 +62,17 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
   for (Pending& p : pending_) p.out.resize(kOutBytes);
 }
 
+bool SimulatedClient::CheckIsBack() const {
+  if (!ready()) {
+    run_->Fail(Check::kConnects, absl::StrCat("client ", number(), " is not connected"));
+    return false;
+  }
+  if (busy() > 0) {
+    run_->Fail(Check::kEverythingBack, absl::StrCat("client ", number(), ": ", busy()));
+  }
+  return true;
+}
+
 SimulatedClient::~SimulatedClient() {
   for (const Pending& p : pending_) {
     if (p.used) Abandon(p);

@@ -73,6 +73,9 @@ class SimulatedClient {
   bool Holds(uint64_t word) const;
   // Returns how many resources are taken and requests wait: 0 if nothing is under way.
   uint32_t busy() const { return engine_->busy(); }
+  // At the end of a run: fails it if the client has something that is not free, or is not
+  // connected. Returns whether it is connected.
+  bool CheckIsBack() const;
 
  private:
   // An operation under way.

@@ -253,14 +253,7 @@ bool World::AllIdle() const {
 void World::CheckAtTheEnd() {
   if (over()) return;
   for (const Guest& guest : guests_) {
-    if (!guest.client->ready()) {
-      return run_->Fail(Check::kConnects,
-                        absl::StrCat("client ", guest.client->number(), " is not connected"));
-    }
-    if (guest.client->busy() > 0) {
-      run_->Fail(Check::kEverythingBack,
-                 absl::StrCat("client ", guest.client->number(), ": ", guest.client->busy()));
-    }
+    if (!guest.client->CheckIsBack()) return;
   }
   if (server_.busy() > 0) {
     run_->Fail(Check::kEverythingBack, absl::StrCat("server: ", server_.busy()));

@@ -15,7 +15,6 @@ if a write was lost, a value was wrong, or an INCR was applied twice.
 """
 
 import argparse
-import base64
 import json
 import os
 import signal
@@ -23,7 +22,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.request
 
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -72,10 +70,7 @@ class Rounds:
 
     def register(self):
         """Returns what etcd says of the group."""
-        key = base64.b64encode(f"/gannet/{local_cluster.CLUSTER}/groups/{local_cluster.GROUP}".encode()).decode()
-        request = urllib.request.Request(self.cluster.urls[0] + "/v3/kv/range", json.dumps({"key": key}).encode())
-        with urllib.request.urlopen(request, timeout=STEP_S) as answer:
-            return json.loads(base64.b64decode(json.load(answer)["kvs"][0]["value"]))
+        return self.cluster.read("groups/" + local_cluster.GROUP)
 
     def await_all_in_sync(self, epoch):
         end = time.monotonic() + STEP_S

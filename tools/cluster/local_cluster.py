@@ -68,9 +68,16 @@ class LocalCluster:
                 start_new_session=True, preexec_fn=die_with_parent)
         return self.processes[name]
 
-    def fail(self, name, what):
+    def log(self, name):
         with open(self.log_of(name), encoding="utf-8", errors="replace") as log:
-            raise Failed(f"{name} {what}:\n" + "".join(log.readlines()[-20:]))
+            return log.read()
+
+    def logs(self):
+        """The ends of all processes' logs."""
+        return "\n".join(f"--- {name}\n{self.log(name)[-3000:]}" for name in self.processes)
+
+    def fail(self, name, what):
+        raise Failed(f"{name} {what}:\n" + "".join(self.log(name).splitlines(keepends=True)[-20:]))
 
     def kvcli(self, *words):
         return subprocess.run(
@@ -129,13 +136,17 @@ class LocalCluster:
                           "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address,
                           "--memory=" + self.options.memory])
 
-    def announced(self, name):
-        """What tells a server's process from its former ones, as etcd has it: None if it has nothing."""
-        key = base64.b64encode(f"/gannet/{CLUSTER}/nodes/{name}".encode()).decode()
+    def read(self, key):
+        """What etcd has of the cluster at a key, "groups/g1" for example: None if it has nothing."""
+        key = base64.b64encode(f"/gannet/{CLUSTER}/{key}".encode()).decode()
         request = urllib.request.Request(self.urls[0] + "/v3/kv/range", data=json.dumps({"key": key}).encode())
         with urllib.request.urlopen(request, timeout=START_S) as answer:
             items = json.load(answer).get("kvs", [])
-        return json.loads(base64.b64decode(items[0]["value"]))["incarnation"] if items else None
+        return json.loads(base64.b64decode(items[0]["value"])) if items else None
+
+    def announced(self, name):
+        """What tells a server's process from its former ones, as etcd has it: None if it has nothing."""
+        return (self.read("nodes/" + name) or {}).get("incarnation")
 
     def start_again(self, name):
         """Starts a server that ran before, and waits until etcd knows the new process."""

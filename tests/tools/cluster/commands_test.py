@@ -76,20 +76,13 @@ class CommandsTest(unittest.TestCase):
         self.cluster.processes[name].kill()
         self.cluster.processes[name].wait()
 
-    def logs(self):
-        logs = []
-        for name in self.cluster.processes:
-            with open(self.cluster.log_of(name), encoding="utf-8", errors="replace") as log:
-                logs.append(f"--- {name}\n{log.read()[-1500:]}")
-        return "\n".join(logs)
-
     def status(self):
         return self.cluster.kvcli("status").stdout
 
     def await_status(self, *wanted):
         end = time.monotonic() + STEP_S
         while not all(re.search(it, self.status()) for it in wanted):
-            self.assertLess(time.monotonic(), end, (wanted, self.status(), self.logs()))
+            self.assertLess(time.monotonic(), end, (wanted, self.status(), self.cluster.logs()))
             time.sleep(0.1)
 
     def test_every_command_works(self):

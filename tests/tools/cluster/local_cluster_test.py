@@ -80,8 +80,7 @@ class LocalClusterTest(ClusterTest):
         end = time.monotonic() + STEP_S
         while not holds(self.group()):
             if time.monotonic() > end:
-                logs = "".join(f"--- {n}\n{self.log(n)[-3000:]}" for n in self.cluster.processes)
-                self.fail(f"{what}: {self.group()}\n{logs}")
+                self.fail(f"{what}: {self.group()}\n{self.cluster.logs()}")
             time.sleep(0.05)
 
     def await_all_in_sync(self):
@@ -90,10 +89,6 @@ class LocalClusterTest(ClusterTest):
     def kill(self, name):
         self.cluster.processes[name].kill()
         self.cluster.processes[name].wait()
-
-    def log(self, name):
-        with open(self.cluster.log_of(name), encoding="utf-8", errors="replace") as log:
-            return log.read()
 
     def test_hands_over(self):
         self.kvcli("put", "key", "value")
@@ -105,7 +100,7 @@ class LocalClusterTest(ClusterTest):
         self.assertEqual(self.kvcli("get", "key"), "value")
         # The former primary executes itself again, and joins.
         self.await_all_in_sync()
-        self.assertIn("executes itself again", self.log(before["primary"]))
+        self.assertIn("executes itself again", self.cluster.log(before["primary"]))
         self.assertIsNone(self.cluster.processes[before["primary"]].poll(), "it is the same process")
         self.assertIsNone(self.group()["handover"], "the wish is gone")
 
@@ -128,7 +123,7 @@ class LocalClusterTest(ClusterTest):
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(STEP_S), 0)
         self.assertNotEqual(self.group()["primary"], primary)
-        self.assertIn("hands over to", self.log(primary))
+        self.assertIn("hands over to", self.cluster.log(primary))
         self.assertEqual(self.kvcli("get", "key"), "value")
         self.cluster.start_server(primary)
         self.await_all_in_sync()
@@ -191,7 +186,7 @@ class LocalClusterTest(ClusterTest):
         removed = self.cluster.kvcli("remove", "g1", backup)
         self.assertEqual(removed.returncode, 0, removed.stderr)
         self.assertEqual(self.cluster.processes[backup].wait(STEP_S), 1)
-        self.assertIn(f"node {backup} is in no group of cluster c", self.log(backup))
+        self.assertIn(f"node {backup} is in no group of cluster c", self.cluster.log(backup))
         self.kvcli("put", "key", "value")
 
 
