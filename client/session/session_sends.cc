@@ -14,7 +14,7 @@ void SessionSends::Restart() {
   next_read_connection_ = 0;
 }
 
-void SessionSends::Flush(bool may_wait, size_t completed) {
+void SessionSends::FlushQueued(bool may_wait, size_t completed) {
   while (!reads_.empty() && (chain_.TakesRead() || OpenReads(reads_.front().op))) {
     chain_.AddRead(reads_.front());
     reads_.Pop();

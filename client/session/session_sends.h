@@ -70,7 +70,9 @@ class SessionSends {
 
   // Posts everything queued, in as few calls into the device as there are connections to use. If
   // `may_wait`, a chain of few READs may wait for those that follow from the `completed` work.
-  void Flush(bool may_wait, size_t completed);
+  void Flush(bool may_wait, size_t completed) {
+    if (!empty()) FlushQueued(may_wait, completed);
+  }
   // Rings one doorbell for the whole chain.
   void Post();
 
@@ -87,6 +89,7 @@ class SessionSends {
  private:
   static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
 
+  void FlushQueued(bool may_wait, size_t completed);
   bool OpenReads(uint32_t op);
   bool OpenReadsOn(ClientConnection& connection, uint32_t share, uint32_t op);
   bool OthersWillJoin(size_t completed) const;
