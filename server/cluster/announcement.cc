@@ -1,5 +1,6 @@
 #include "server/cluster/announcement.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gannet {
@@ -16,9 +17,10 @@ void Announcement::Saw(uint64_t seen, int64_t mod_revision) {
   }
 }
 
-std::optional<EtcdTxn> Announcement::Due(int64_t now) {
+std::optional<EtcdTxn> Announcement::Due(int64_t now, size_t nodes) {
   if (busy_ || replaced_ || !wanted_ || written_ == wanted_) return std::nullopt;
-  if (sent_at_ && now - *sent_at_ < kPauseNs) return std::nullopt;
+  const int64_t of_all_ns = written_ ? static_cast<int64_t>(nodes) * kPauseOfEachNodeNs : 0;
+  if (sent_at_ && now - *sent_at_ < std::max(kPauseNs, of_all_ns)) return std::nullopt;
   busy_ = true;
   sent_at_ = now;
   sent_ = wanted_;
@@ -34,6 +36,7 @@ void Announcement::OnResult(const EtcdTxnResult& result) {
     Saw(sent_->incarnation, result.revision);
   } else if (result.outcome == kRefused && result.current.empty()) {
     mod_revision_ = 0;  // somebody has deleted it
+    written_.reset();
   } else if (result.outcome == kRefused) {
     const EtcdKeyValue& there = result.current.front();
     const auto node = DecodeNodeInfo(there.value);

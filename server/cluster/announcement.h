@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_CLUSTER_ANNOUNCEMENT_H_
 #define GANNET_SERVER_CLUSTER_ANNOUNCEMENT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,10 +15,15 @@ namespace gannet {
 // revision, so one that etcd executes late changes nothing, and of two processes with one name the
 // later one has it.
 //
+// How far a process is changes all the time. Each member of a cluster hears of each node's write, so
+// n members that write once a second would have etcd tell n * n changes a second. So the more nodes
+// there are, the more seldom each writes this: all together some ten times a second.
+//
 // Thread safety: one thread. Times are those of any clock that does not go back, in ns.
 class Announcement {
  public:
-  static constexpr int64_t kPauseNs = 1'000'000'000;  // between two writes
+  static constexpr int64_t kPauseNs = 1'000'000'000;         // between two writes, at least
+  static constexpr int64_t kPauseOfEachNodeNs = 100'000'000;  // if etcd knows the process already
 
   explicit Announcement(std::string key) : key_(std::move(key)) {}
 
@@ -27,8 +33,9 @@ class Announcement {
   // cannot be read.
   void Saw(uint64_t seen, int64_t mod_revision);
 
-  // Returns what is to be written now, if anything. Until OnResult, nothing else is.
-  std::optional<EtcdTxn> Due(int64_t now);
+  // Returns what is to be written now, if anything. `nodes`: how many the cluster has. Until
+  // OnResult, nothing else is.
+  std::optional<EtcdTxn> Due(int64_t now, size_t nodes);
   void OnResult(const EtcdTxnResult& result);
 
   // Another process with this name has announced itself after this one did.

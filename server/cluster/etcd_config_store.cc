@@ -169,7 +169,7 @@ void EtcdConfigStore::KeepAnnounced() {
   if (const GroupView::Node* node = view_.FindNode(options_.node)) {
     announcement_.Saw(node->info.incarnation, node->mod_revision);
   }
-  if (const auto txn = announcement_.Due(MonotonicNs())) {
+  if (const auto txn = announcement_.Due(MonotonicNs(), view_.nodes())) {
     client_->Txn(*txn, [this](const EtcdTxnResult& result) { announcement_.OnResult(result); });
   }
 }

@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_CLUSTER_GROUP_VIEW_H_
 #define GANNET_SERVER_CLUSTER_GROUP_VIEW_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -59,6 +60,7 @@ class GroupView {
   // The newest that was seen.
   const GroupState& state() const { return *state_; }
   const Node* FindNode(std::string_view name) const;
+  size_t nodes() const { return nodes_.size(); }  // that have run
   const std::optional<Wish>& wish() const { return wish_; }
   // REQUIRES: Begin returned OK.
   PartitionMap Map() const;
