@@ -32,6 +32,12 @@ inline constexpr bool kAddressSanitizer = true;
 inline constexpr bool kAddressSanitizer = false;
 #endif
 
+inline constexpr bool kSanitizer = kThreadSanitizer || kAddressSanitizer;
+
+// Returns how much of the work of a test on one thread is done under a sanitizer. What the test
+// checks, it checks without one; what a sanitizer would find, a part of the work shows.
+constexpr int Part(int n) { return kSanitizer ? (n + 3) / 4 : n; }
+
 }  // namespace test_support
 
 #endif  // GANNET_TESTS_SUPPORT_SANITIZER_H_

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "tests/server/replica/simulated_group.h"
+#include "tests/support/sanitizer.h"
 #include "tests/support/test_seed.h"
 
 namespace gannet {
@@ -14,7 +15,7 @@ namespace {
 TEST(TakeoverTest, NothingThatWasCommittedIsLost) {
   const uint64_t seed = test_support::GivenSeed().value_or(1);
   const char* const given = std::getenv("GANNET_GROUP_SEEDS");
-  uint64_t seeds = given == nullptr ? 100 : std::strtoull(given, nullptr, 10);
+  uint64_t seeds = given == nullptr ? test_support::Part(100) : std::strtoull(given, nullptr, 10);
   if (test_support::GivenSeed() && given == nullptr) seeds = 1;
   SimulatedGroup::Tallies all;
   for (uint64_t i = seed; i < seed + seeds; ++i) {

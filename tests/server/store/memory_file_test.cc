@@ -10,6 +10,7 @@
 #include "server/recovery/survey.h"
 #include "tests/server/store/killed_run.h"
 #include "tests/server/store/store_trace.h"
+#include "tests/support/sanitizer.h"
 
 namespace gannet {
 namespace {
@@ -85,7 +86,7 @@ void KillAtEveryStore(const KilledRun::Options& options, int prepare, int operat
   TestRegion region(options.region_bytes);
   CopyRegion(run.region(), image.span());
   StoreTrace trace(run.region());
-  run.Record(operations, trace);
+  run.Record(test_support::Part(operations), trace);
   trace.Stop();
   ASSERT_TRUE(trace.Complete());
   uint32_t at = 0;

@@ -16,6 +16,7 @@
 #include "common/lookup/lookup.h"
 #include "tests/server/store/store_fixture.h"
 #include "tests/server/store/store_trace.h"
+#include "tests/support/sanitizer.h"
 
 namespace gannet {
 namespace {
@@ -46,7 +47,7 @@ struct Key {
 };
 
 constexpr uint64_t kNowMs = 1, kLaterMs = 2000;
-constexpr int kChangesLookedAt = 2000;
+constexpr int kChangesLookedAt = test_support::Part(2000);
 constexpr int kLookupsPerChange = 60;
 
 class ReplayedRead {
