@@ -1,5 +1,3 @@
-#include <sys/resource.h>
-
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,8 +21,10 @@
 #include "gflags/gflags.h"
 #include "glog/logging.h"
 #include "server/cluster/cluster_place.h"
+#include "server/control/announcer.h"
 #include "server/control/byte_size.h"
 #include "server/control/check_memory_file.h"
+#include "server/control/file_limit.h"
 #include "server/control/numa.h"
 #include "server/control/server_threads.h"
 #include "server/control/stop_signals.h"
@@ -66,6 +66,9 @@ DEFINE_uint32(
     silence_ms, gannet::kSilenceMsDefault,
     "after how long without a word a peer is dead; clients hear of it when they connect, and "
     "send a heartbeat every tenth of it");
+DEFINE_string(announce, "",
+              "multicast address, such as 239.71.71.71, that hears once a second where this server "
+              "is, for kvcli discover; empty: nobody does");
 DEFINE_string(http, "",
               "ADDR:PORT to show /metrics and a live page on, 127.0.0.1:9471 for example; empty: "
               "nowhere. Whoever reaches it sees addresses of clients, and no values");
@@ -79,7 +82,6 @@ DEFINE_string(log_file, "",
 DEFINE_bool(log_json, false, "whether the log's lines are JSON: time, level, source and message");
 DEFINE_string(on_full, "reject",
               "what a write without room does: reject (it fails) or evict (other items go)");
-
 DEFINE_string(data, "",
               "directory for the items, which the next run finds again; without it they are in "
               "memory only");
@@ -97,7 +99,6 @@ DEFINE_string(upgrade_check, "",
               "says whether this version of kvserver takes over this --memory_file or directory of "
               "--data, which another version may be using, and serves nothing");
 DEFINE_bool(json, false, "for --check and --upgrade_check: print JSON");
-
 DEFINE_string(cluster, "",
               "the cluster that this server is of; its group is the one that has --name as a "
               "member. kvcli cluster init makes a cluster. Empty: the server is alone");
@@ -165,6 +166,7 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError("--hugepages must be auto or off");
   }
   GANNET_RETURN_IF_ERROR(CheckNumaFlag(FLAGS_numa));
+  if (!FLAGS_announce.empty()) GANNET_RETURN_IF_ERROR(Announcer::CheckGroup(FLAGS_announce));
   if (FLAGS_on_full != "reject" && FLAGS_on_full != "evict") {
     return absl::InvalidArgumentError("--on_full must be reject or evict");
   }
@@ -218,15 +220,6 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.silence_ms = FLAGS_silence_ms;
   options.slow_ns = int64_t{FLAGS_slowlog_us} * kNsPerUs;
   return options;
-}
-
-// Raises the limit of file descriptors, because each connection and worker needs some. The soft
-// limit is meant for programs that use select().
-void RaiseFileLimit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  if (setrlimit(RLIMIT_NOFILE, &limit) != 0) PLOG(WARNING) << "cannot raise RLIMIT_NOFILE";
 }
 
 ServerThreads* g_running = nullptr;
@@ -337,6 +330,17 @@ absl::StatusOr<ClusterPlace> FindPlace(Server::Options* options) {
   return place;
 }
 
+// Has the server announce itself, if the flags ask for it.
+absl::StatusOr<std::unique_ptr<Announcer>> Announce(const ClusterPlace& place,
+                                                    const Server* server) {
+  return Announcer::Start({.group = FLAGS_announce,
+                           .cluster = FLAGS_cluster,
+                           .group_name = place.store == nullptr ? "" : place.store->group(),
+                           .name = FLAGS_name,
+                           .address = FLAGS_advertise},
+                          server);
+}
+
 void SayReady(const std::string& address, const Device& device) {
   std::printf(
       "READY %s device=%s kind=%s%s%s\n", address.c_str(), device.name.c_str(),
@@ -397,6 +401,8 @@ int Main(char** argv) {
                                                                    FLAGS_silence_ms * kNsPerMs});
     Show(http.get(), &*observer);
   }
+  auto announcer = Announce(*place, &threads->get()->server());
+  if (!announcer.ok()) return Fail(announcer.status());
   InstallSignals(threads->get(), supervisor);
   SayReady(address, *device);
   supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
@@ -409,6 +415,7 @@ int Main(char** argv) {
   RestoreSignals();  // whose handlers use what ends now
   http.reset();      // before the threads, which it and the observer look at
   observer.reset();
+  announcer->reset();
   if (status.ok() || g_stop_asked != 0) {
     LOG(INFO) << "stopped";
     return 0;

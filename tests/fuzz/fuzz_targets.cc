@@ -12,6 +12,7 @@
 #include "common/base/hash.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/superblock.h"
+#include "common/protocol/announce.h"
 #include "common/protocol/client_report.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
@@ -112,6 +113,15 @@ void ReplyBytes(std::span<const std::byte> bytes) {
   std::vector<std::byte> again(bytes.size());
   EncodeReply(view.header, view.value, again);
   Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+}
+
+void AnnounceBytesRead(std::span<const std::byte> bytes) {
+  const auto it = DecodeAnnouncement(bytes);
+  if (!it.ok()) return;
+  Require(CanAnnounce(*it), "an announcement that no server can make");
+  const AnnounceBytes again = EncodeAnnouncement(*it);
+  Require(std::memcmp(&again, bytes.data(), sizeof(again)) == 0,
+          "other bytes for one announcement");
 }
 
 void ReplicaBytes(std::span<const std::byte> bytes) {

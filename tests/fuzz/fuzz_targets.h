@@ -18,6 +18,7 @@ void RequestBytes(std::span<const std::byte> bytes);
 void ReplyBytes(std::span<const std::byte> bytes);
 // A message between the members of a group.
 void ReplicaBytes(std::span<const std::byte> bytes);
+void AnnounceBytesRead(std::span<const std::byte> bytes);
 // The report of a heartbeat.
 void ClientReportBytes(std::span<const std::byte> bytes);
 void SuperblockBytes(std::span<const std::byte> bytes);
@@ -60,6 +61,7 @@ inline constexpr Target kTargets[] = {
     {"request", RequestBytes},
     {"reply", ReplyBytes},
     {"replica", ReplicaBytes},
+    {"announce", AnnounceBytesRead},
     {"client_report", ClientReportBytes},
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},

@@ -63,6 +63,9 @@ absl::Status TakeWords(const Spec& spec, const std::vector<Word>& words, Command
       const absl::Status taken = TakeClusterWords(texts, &command->cluster);
       return taken.ok() ? taken : UsageError(spec, std::string(taken.message()));
     }
+    case Verb::kUpgradeCheck:
+      command->path = words[0].text;
+      return absl::OkStatus();
     case Verb::kScan:
       if (words.empty()) return absl::OkStatus();
       if (!command->match.empty()) return UsageError(spec, "GLOB and --match exclude each other");

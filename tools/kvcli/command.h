@@ -48,6 +48,8 @@ enum class Verb : uint8_t {
   kLatency,
   kDoctor,
   kCluster,
+  kDiscover,
+  kUpgradeCheck,
   kGenKey,
   kHelp,
   kQuit,
@@ -79,7 +81,8 @@ struct Command {
   std::string out;                                 // get: where to write the value to
   std::string prefix;                              // of keys to show
   std::string match;                               // a glob for keys to show
-  std::optional<uint64_t> count;  // scan, bigkeys, hotkeys: of keys; watch: of changes; latency
+  std::optional<uint64_t> count;  // scan, bigkeys, hotkeys: of keys; watch: of changes; latency;
+                                  // discover: of servers
   uint32_t reads_per_second = 20'000;        // of a walk; 0 = no limit
   uint64_t hot_keys = 0;                     // top: so many of each server
   bool show_keys = false;                    // slowlog
@@ -89,6 +92,9 @@ struct Command {
   std::optional<uint32_t> id;                // genkey; random if not given
   bool read_only = false;                    // genkey
   ClusterCommand cluster;                    // cluster
+  std::string announce = "239.71.71.71";     // discover: the servers' --announce
+  std::string path;                          // upgrade-check
+  std::string kvserver = "kvserver";         // upgrade-check: the program, found along PATH
   bool replica = false;                      // genkey
   std::string topic;                         // help: for this command; empty: for all
 };

@@ -136,6 +136,8 @@ absl::Status Apply(const Option& option, Command* command) {
   if (name == "hotkeys") return ApplyHotKeys(option, &command->hot_keys);
   if (name == "rate") return ApplyNumber(option, &command->reads_per_second);
   if (name == "every") return ApplyPeriod(option, 1, &command->every);
+  if (name == "announce") return ApplyText(option, &command->announce);
+  if (name == "kvserver") return ApplyText(option, &command->kvserver);
   if (name == "id") return ApplyId(option, &command->id.emplace());
   if (name == "read") return ApplySwitch(option, &command->read_only);
   if (name == "replica") return ApplySwitch(option, &command->replica);

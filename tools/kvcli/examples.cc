@@ -53,6 +53,10 @@ const char* ExamplesOf(Verb verb) {
              "  cluster init --etcd=http://127.0.0.1:2379 --cluster=c --group=g1:n1,n2,n3\n"
              "  cluster status --etcd=http://127.0.0.1:2379 --cluster=c\n"
              "  cluster handover g1 n2 --etcd=http://127.0.0.1:2379 --cluster=c\n";
+    case Verb::kDiscover:
+      return "Example:\n  discover --wait=10s\n";
+    case Verb::kUpgradeCheck:
+      return "Example:\n  upgrade-check /dev/shm/gannet --kvserver=/opt/new/bin/kvserver\n";
     case Verb::kGenKey:
       return "Example:\n  genkey --id=7 --read\n";
     case Verb::kLatency:

@@ -19,12 +19,14 @@
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvcli/answers.h"
+#include "tools/kvcli/child.h"
 #include "tools/kvcli/command.h"
 #include "tools/kvcli/gen_key.h"
 #include "tools/kvcli/invocation.h"
 #include "tools/kvcli/pipeline.h"
 #include "tools/kvcli/prompt.h"
 #include "tools/kvcli/run_cluster.h"
+#include "tools/kvcli/run_discover.h"
 #include "tools/kvcli/run_doctor.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/text.h"
@@ -104,6 +106,13 @@ absl::StatusOr<std::optional<Command>> CommandOf(const Invocation& invocation) {
   return command;
 }
 
+// Only the new version of kvserver knows what it takes.
+std::vector<std::string> UpgradeCheckWords(const Command& command, bool json) {
+  std::vector<std::string> words = {command.kvserver, "--upgrade_check=" + command.path};
+  if (json) words.emplace_back("--json");
+  return words;
+}
+
 int RunCommandLine(const Invocation& invocation, char** argv) {
   const bool json = invocation.json;
   const auto command = CommandOf(invocation);
@@ -114,6 +123,9 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
     return kExitDone;
   }
   if (*command && (*command)->verb == Verb::kCluster) return RunCluster(**command, json);
+  if (*command && (*command)->verb == Verb::kUpgradeCheck) {
+    return RunChild(UpgradeCheckWords(**command, json));
+  }
   const bool says_device = invocation.verbose || (AtPrompt(invocation) && !invocation.quiet);
   const auto device = UseDevice(invocation.device, argv,
                                 says_device ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid);
@@ -121,6 +133,10 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
     return RunDoctor(invocation.servers, ClientOptions(invocation), device.status(), json);
   }
   if (!device.ok()) return Fail(kExitError, device.status(), json);
+  if (*command && (*command)->verb == Verb::kDiscover) {
+    const absl::StatusOr<int> code = RunDiscover(**command, json);
+    return code.ok() ? *code : Fail(kExitError, code.status(), json);
+  }
   const auto client = Client::Connect(invocation.servers, ClientOptions(invocation));
   if (!client.ok()) return Fail(kExitError, client.status(), json);
   if (says_device) SayDevices(**client);

@@ -14,6 +14,7 @@
 #include "tools/kvcli/child.h"
 #include "tools/kvcli/gen_key.h"
 #include "tools/kvcli/run_cluster.h"
+#include "tools/kvcli/spec.h"
 #include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
@@ -82,8 +83,10 @@ int Shell::Execute(const Command& command) {
       {Verb::kWatch, &Shell::Watch},
       {Verb::kTop, &Shell::Top},
       {Verb::kLatency, &Shell::Latency},
-      {Verb::kDoctor, &Shell::RefuseDoctor},
+      {Verb::kDoctor, &Shell::RefuseHere},
       {Verb::kCluster, &Shell::RunClusterCommand},
+      {Verb::kDiscover, &Shell::RefuseHere},
+      {Verb::kUpgradeCheck, &Shell::RefuseHere},
       {Verb::kGenKey, &Shell::GenKey},
       {Verb::kHelp, &Shell::Help},
       {Verb::kQuit, &Shell::Quit},
@@ -102,8 +105,9 @@ int Shell::GetAndTouch(const Command& command) {
   return ShowGet(command, client_.GetAndTouch(command.keys[0], command.ttl));
 }
 
-int Shell::RefuseDoctor(const Command&) {
-  return ReportUsage(absl::InvalidArgumentError("doctor works from the command line only"));
+int Shell::RefuseHere(const Command& command) {
+  return ReportUsage(absl::InvalidArgumentError(
+      absl::StrCat(SpecOf(command.verb).name, " works from the command line only")));
 }
 
 int Shell::RunClusterCommand(const Command& command) { return RunCluster(command, options_.json); }

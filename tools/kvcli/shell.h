@@ -99,7 +99,7 @@ class Shell {
   int Watch(const Command& command);
   int Top(const Command& command);
   int Latency(const Command& command);
-  int RefuseDoctor(const Command& command);
+  int RefuseHere(const Command& command);
   int RunClusterCommand(const Command& command);
   int GenKey(const Command& command);
   int Quit(const Command& command);

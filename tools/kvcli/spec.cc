@@ -14,7 +14,7 @@
 namespace gannet::kvcli {
 namespace {
 
-constexpr std::array<Spec, 36> kSpecs = {{
+constexpr std::array<Spec, 38> kSpecs = {{
     {Verb::kPut, "put",
      "KEY VALUE [--file=PATH] [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] "
      "[--if_version=N]",
@@ -153,6 +153,19 @@ constexpr std::array<Spec, 36> kSpecs = {{
      "  force G --from=N --lose-data\n"
      "                            make N primary, although members in sync are lost\n"
      "Exit code 1: it cannot be done now, or is there already. 3: etcd gives no answer.\n"},
+    {Verb::kDiscover, "discover", "[--announce=ADDRESS] [--wait=TIME] [--count=N]",
+     "find servers that announce themselves on the network",
+     "Listens for 3s, or --wait, to the multicast address that servers have for --announce\n"
+     "(239.71.71.71), or until it has heard --count servers. Prints which there are and what to\n"
+     "give to --server. Anybody on the network may announce anything: servers prove themselves\n"
+     "by keys only when a client connects. Works from the command line only. Exit code 1: none\n"
+     "was heard.\n"},
+    {Verb::kUpgradeCheck, "upgrade-check", "PATH [--kvserver=PROGRAM]",
+     "say whether another version of kvserver can take over what a server keeps",
+     "PATH is a --memory_file or a directory of --data; the server may go on using it. The answer\n"
+     "is that of the new version's program: kvserver, found along PATH, or --kvserver. Works from\n"
+     "the command line only. Exit code 1: it cannot, or there is nothing. 126, 127: there is no\n"
+     "such program.\n"},
     {Verb::kGenKey, "genkey", "[--id=N] [--read] [--replica]",
      "print a new line for a file of keys (--auth_file), with a random key",
      "The key has 32 random bytes. --id names it (1 to 4294967295); without it, the id is random,\n"
@@ -293,7 +306,7 @@ std::string_view UsageOf(Verb verb) { return SpecOf(verb).usage; }
 std::string HelpText() {
   std::string text;
   for (const Spec& spec : kSpecs)
-    absl::StrAppendFormat(&text, "  %-8s %s\n", spec.name, spec.summary);
+    absl::StrAppendFormat(&text, "  %-13s %s\n", spec.name, spec.summary);
   return text;
 }
 

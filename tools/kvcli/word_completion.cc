@@ -60,10 +60,12 @@ WordCompletion CompletionOf(std::string_view before, std::string_view typed,
   if (literal && *verb == Verb::kLock) return {.words = {}, .files = true};  // a command
   if (!literal) {
     if (const UsageOption* open = OpenOption(*verb, before, words->back()); open != nullptr) {
-      return {.words = {}, .files = open->name == "file" || open->name == "out"};
+      return {.words = {},
+              .files = open->name == "file" || open->name == "out" || open->name == "kvserver"};
     }
     if (typed.starts_with('-')) return Matching(typed, OptionsLeft(*verb, *words));
   }
+  if (*verb == Verb::kUpgradeCheck) return {.words = {}, .files = true};
   return TakesKey(*verb) ? Matching(typed, keys) : WordCompletion{};
 }
 

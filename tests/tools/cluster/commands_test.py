@@ -24,6 +24,7 @@ import local_cluster  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
 PAGE = os.path.join(SOURCE, "docs", "cluster.md")
+OWN_GROUP = f"239.78.{os.getpid() // 250 % 250}.{os.getpid() % 250}"  # other tests may run at the same time
 STEP_S = 60  # no step takes so long, however slow the machine is. Only a hang does
 
 
@@ -52,6 +53,7 @@ class CommandsTest(unittest.TestCase):
         self.assertTrue(command.startswith(begins), f"{PAGE} has {command!r}; this test expects {begins!r}")
         command = command.replace("...", "--etcd=http://10.0.0.9:2379 --cluster=c")
         command = command.replace("http://10.0.0.9:2379", self.cluster.urls[0]).replace("64G", "64M")
+        command = command.replace("239.71.71.71", OWN_GROUP)
         for name, port in self.ports.items():
             command = command.replace(f"10.0.0.{name[1]}:7471", f"127.0.0.1:{port}")
         return command
@@ -101,9 +103,13 @@ class CommandsTest(unittest.TestCase):
         data = os.path.join(self.cluster.folder, "data")
         os.mkdir(data, 0o700)
         on_disk = self.next("kvserver --cluster").split()[-1].replace("/var/lib/gannet", data)
+        announces = self.next("kvserver").split()[-1]
+        discover = f"{self.next('kvcli discover')} --device=soft {announces} --count=1 --wait={STEP_S}s"
         self.run_next("kvcli cluster add g1 n4")
-        self.start_server(f"{server} {on_disk}", "n4")
+        self.start_server(f"{server} {on_disk} {announces}", "n4")
         self.await_status(r"n4 +backup")
+        heard = subprocess.run([f"{BUILD}/bin/kvcli", *discover.split()[1:]], check=True, capture_output=True, text=True)
+        self.assertIn(f"--server=cluster:127.0.0.1:{self.ports['n4']}\n  n4 ", heard.stdout)
         self.run_next("kvcli cluster handover g1 n2")
         self.run_next("kvcli cluster remove g1 n1")
         self.await_status("primary n2, 3 of 3 in sync")

@@ -45,6 +45,8 @@ TEST(CompletionTest, AFileWhereOneIsNamed) {
   EXPECT_TRUE(CompletionOf("put key --file ", "we", kKeys).files);
   EXPECT_TRUE(CompletionOf("get key --out=", "", kKeys).files);
   EXPECT_TRUE(CompletionOf("lock key -- ", "./ni", kKeys).files);
+  EXPECT_TRUE(CompletionOf("upgrade-check ", "/dev", kKeys).files);
+  EXPECT_TRUE(CompletionOf("upgrade-check /dev/shm/gannet --kvserver=", "/opt", kKeys).files);
   EXPECT_FALSE(CompletionOf("put key --file=weights ", "co", kKeys).files);
   EXPECT_FALSE(CompletionOf("put key --ttl=", "co", kKeys).files);
   EXPECT_THAT(Words("put key --ttl=", "co"), IsEmpty()) << "a time, and no key";
