@@ -9,6 +9,8 @@
 #include <cstring>
 #include <vector>
 
+#include "tests/verbs_contract/host.h"
+
 namespace verbs_contract {
 namespace {
 
@@ -34,6 +36,7 @@ std::vector<sockaddr_storage> LocalAddresses() {
 
 // Returns the name of the device that rdma_cm binds this address to, or an empty text.
 std::string DeviceAt(const sockaddr_storage& address) {
+  const AtHost at_servers(Host::kServers);
   std::string name;
   rdma_event_channel* events = rdma_create_event_channel();
   if (events == nullptr) return name;

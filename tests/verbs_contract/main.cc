@@ -1,6 +1,7 @@
 // verbs_contract_test [--device=NAME] [--over-tcp] [GoogleTest's flags]: the suite, on softverbs0,
 // rxe0, siw0, mlx5_0... With --over-tcp softverbs connects the two ends as if they were on two
-// hosts.
+// hosts. verbs_contract_two_hosts_test is the same with two instances of softverbs in two
+// namespaces.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -13,6 +14,7 @@
 #include "tests/support/free_port.h"
 #include "tests/support/role_process.h"
 #include "tests/verbs_contract/device.h"
+#include "tests/verbs_contract/host.h"
 
 namespace {
 
@@ -46,10 +48,11 @@ void PrintDevice() {
 
 int main(int argc, char** argv) {
   TakeAllDescriptors();
+  std::string address = verbs_contract::MakeHosts();
   if (const auto exit_code = test_support::RunRole(argc, argv)) return *exit_code;
   testing::InitGoogleTest(&argc, argv);
   const std::string flag = "--device=";
-  std::string name, address;
+  std::string name;
   for (int i = 1; i < argc; ++i) {
     const std::string argument = argv[i];
     if (argument == "--over-tcp") {

@@ -47,7 +47,8 @@ uint64_t Buffer::Word(size_t offset) const {
   return word;
 }
 
-EventChannel MakeEventChannel() {
+EventChannel MakeEventChannel(Host host) {
+  const AtHost at(host);
   rdma_event_channel* events = rdma_create_event_channel();
   EXPECT_NE(events, nullptr) << strerror(errno);
   return EventChannel(events, rdma_destroy_event_channel);
@@ -113,7 +114,7 @@ void End::MigrateTo(EventChannel new_channel) {
   events = event_channel.get();
 }
 
-Listener::Listener(int backlog) : events(MakeEventChannel()) {
+Listener::Listener(int backlog) : events(MakeEventChannel(Host::kServers)) {
   EXPECT_EQ(rdma_create_id(events.get(), &id, nullptr, RDMA_PS_TCP), 0) << strerror(errno);
   sockaddr_storage address = TheDevice().address;
   EXPECT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&address)), 0) << strerror(errno);
@@ -139,8 +140,8 @@ rdma_cm_id* Resolve(rdma_event_channel* events, sockaddr* to) {
 }
 
 Pair::Pair(const PairOptions& options)
-    : Pair(options, std::make_shared<Listener>(), MakeEventChannel(), MakeEventChannel(), nullptr,
-           nullptr) {}
+    : Pair(options, std::make_shared<Listener>(), MakeEventChannel(),
+           MakeEventChannel(Host::kServers), nullptr, nullptr) {}
 
 Pair::Pair(const PairOptions& options, Pair& first)
     : Pair(options, first.listener_, first.client().event_channel, first.server().event_channel,

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/verbs_contract/device.h"
+#include "tests/verbs_contract/host.h"
 
 // Connected queue pairs and what belongs to them, on the plain verbs and rdma_cm API. Everything
 // here reports failures through GoogleTest.
@@ -63,7 +64,7 @@ struct PairOptions {
 rdma_conn_param ConnectionParameters(const PairOptions& options);
 
 using EventChannel = std::shared_ptr<rdma_event_channel>;
-EventChannel MakeEventChannel();
+EventChannel MakeEventChannel(Host host = Host::kClients);
 
 // Objects that queue pairs may share: protection domain, completion queue with its channel, shared
 // receive queue, and a buffer with every access right.
