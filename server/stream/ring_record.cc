@@ -104,6 +104,37 @@ std::optional<RingRecordView> DecodePart(std::span<const std::byte> bytes) {
                         .committed = header.committed};
 }
 
+// A record that has no change, or not all of one. REQUIRES: the checksum is right.
+std::optional<RingRecordView> DecodeOther(std::span<const std::byte> bytes,
+                                          const RingRecordStart& start) {
+  const auto kind = static_cast<Kind>(start.kind);
+  std::optional<RingRecordView> view;
+  size_t used = sizeof(start);
+  if (kind == Kind::kWrap) {
+    view = RingRecordView{.record = RingRecord::Wrap()};
+  } else if (kind == Kind::kPart) {
+    view = DecodePart(bytes);
+    if (view) used = sizeof(PartHeader) + view->record.part.size();
+  } else if (kind == Kind::kLongPut) {
+    view = DecodeLongPut(bytes);
+    if (view) used = sizeof(RecordHeader) + view->record.change.key.size() + sizeof(uint64_t);
+  } else {
+    uint64_t committed = 0;
+    const auto session = DecodeSession(bytes, kind, &committed);
+    if (session) view = {.record = RingRecord::OfSession(*session), .committed = committed};
+    used = bytes.size();
+  }
+  // A checksum of the right value proves nothing about who made it, so all other bytes are checked.
+  if (!view || view->record.bytes() != bytes.size() || !EndsInZeros(bytes, used)) {
+    return std::nullopt;
+  }
+  const bool changes = kind == Kind::kLongPut;
+  if (!changes && std::ranges::any_of(start.zero, [](uint8_t byte) { return byte != 0; })) {
+    return std::nullopt;
+  }
+  return view;
+}
+
 }  // namespace
 
 RingRecord RingRecord::Of(const Change& change) {
@@ -199,31 +230,17 @@ std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
     return RingRecordView{.record = RingRecord::Of(view->change), .committed = view->synced};
   }
   if (start.checksum != Checksum(bytes, place)) return std::nullopt;
-  std::optional<RingRecordView> view;
-  size_t used = sizeof(start);
-  if (kind == Kind::kWrap) {
-    view = RingRecordView{.record = RingRecord::Wrap()};
-  } else if (kind == Kind::kPart) {
-    view = DecodePart(bytes);
-    if (view) used = sizeof(PartHeader) + view->record.part.size();
-  } else if (kind == Kind::kLongPut) {
-    view = DecodeLongPut(bytes);
-    if (view) used = sizeof(RecordHeader) + view->record.change.key.size() + sizeof(uint64_t);
-  } else {
-    uint64_t committed = 0;
-    const auto session = DecodeSession(bytes, kind, &committed);
-    if (session) view = {.record = RingRecord::OfSession(*session), .committed = committed};
-    used = bytes.size();
+  return DecodeOther(bytes, start);
+}
+
+RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes) {
+  RingRecordStart start;
+  std::memcpy(&start, bytes.data(), sizeof(start));
+  const auto kind = static_cast<Kind>(start.kind);
+  if (kind == Kind::kPut || kind == Kind::kDelete) {
+    return RingRecord::Of(DecodeProvenRecord(bytes).change);
   }
-  // A checksum of the right value proves nothing about who made it, so all other bytes are checked.
-  if (!view || view->record.bytes() != bytes.size() || !EndsInZeros(bytes, used)) {
-    return std::nullopt;
-  }
-  const bool changes = kind == Kind::kLongPut;
-  if (!changes && std::ranges::any_of(start.zero, [](uint8_t byte) { return byte != 0; })) {
-    return std::nullopt;
-  }
-  return view;
+  return DecodeOther(bytes, start)->record;
 }
 
 }  // namespace gannet

@@ -153,6 +153,9 @@ struct RingRecordView {
 // Returns the record, or nullopt if the bytes are not exactly one whole record for this place.
 std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
                                                const RingRecordPlace& place);
+// Returns the record again, without its proof. REQUIRES: DecodeRingRecord returned it from the same
+// bytes.
+RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes);
 
 }  // namespace gannet
 
