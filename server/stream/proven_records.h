@@ -19,7 +19,8 @@ namespace gannet {
 class ProvenRecords {
  public:
   struct Record {
-    uint64_t position = 0;  // in the ring
+    uint64_t position = 0;       // in the ring
+    uint64_t item_checksum = 0;  // of an update
     std::span<const std::byte> bytes;
   };
 
@@ -31,8 +32,8 @@ class ProvenRecords {
     return memory_.data() + end_ + sizeof(Head);
   }
   // The room has a record now. REQUIRES: Room(bytes) was called just before; a multiple of 8.
-  void Add(uint64_t position, size_t bytes) {
-    const Head head = {.position = position, .bytes = bytes};
+  void Add(uint64_t position, size_t bytes, uint64_t item_checksum) {
+    const Head head = {.position = position, .bytes = bytes, .item_checksum = item_checksum};
     std::memcpy(memory_.data() + end_, &head, sizeof(head));
     end_ += sizeof(head) + bytes;
   }
@@ -43,6 +44,7 @@ class ProvenRecords {
     Head head;
     std::memcpy(&head, memory_.data() + begin_, sizeof(head));
     return {.position = head.position,
+            .item_checksum = head.item_checksum,
             .bytes = std::span(memory_).subspan(begin_ + sizeof(head), head.bytes)};
   }
   void Pop() {
@@ -55,6 +57,7 @@ class ProvenRecords {
   struct Head {
     uint64_t position;
     uint64_t bytes;
+    uint64_t item_checksum;
   };
   static constexpr size_t kBytesMin = 64 << 10;
 

@@ -35,7 +35,10 @@ std::optional<RingReader::Copy> RingReader::CopyAt(const Place& place) {
   LoadWords(copy, at, *bytes);
   const auto view = DecodeRingRecord(std::span(copy, *bytes), {stream_id_, place.lsn});
   if (!view) return std::nullopt;
-  return Copy{.kind = view->record.kind, .committed = view->committed, .bytes = {copy, *bytes}};
+  return Copy{.kind = view->record.kind,
+              .committed = view->committed,
+              .item_checksum = view->record.change.item_checksum,
+              .bytes = {copy, *bytes}};
 }
 
 std::optional<RingReader::Copy> RingReader::RecordAt(Place* place) {
@@ -57,7 +60,7 @@ bool RingReader::Scan() {
   const uint64_t before = found_.lsn;
   while (const auto copy = RecordAt(&found_)) {
     const size_t bytes = copy->bytes.size();
-    proven_.Add(found_.position, bytes);
+    proven_.Add(found_.position, bytes, copy->item_checksum);
     found_.lsn += bytes;
     found_.position += bytes;
     committed_ = std::max(committed_, copy->committed);
@@ -76,7 +79,7 @@ void RingReader::Take(uint64_t limit, const Use& use) {
     const ProvenRecords::Record proven = proven_.First();
     const size_t bytes = proven.bytes.size();
     if (taken_.lsn + bytes > limit) return;
-    use(DecodeProvenRingRecord(proven.bytes), taken_.lsn, taken_.lsn + bytes);
+    use(DecodeProvenRingRecord(proven.bytes, proven.item_checksum), taken_.lsn, taken_.lsn + bytes);
     // A wrap is freed with the record behind it, as that shows that the wrap was shipped.
     const uint64_t left = ring_.size() - taken_.position % ring_.size();
     if (proven.position != taken_.position && left >= sizeof(RingRecordStart)) {

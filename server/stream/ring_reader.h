@@ -68,6 +68,7 @@ class RingReader {
   struct Copy {
     RingRecordKind kind;
     uint64_t committed;
+    uint64_t item_checksum;
     std::span<const std::byte> bytes;
   };
 
