@@ -65,11 +65,16 @@ inline void LoadWords(void* dst, const void* src, size_t size) {
   auto* to = static_cast<uint8_t*>(dst);
   const auto* from = static_cast<const uint8_t*>(src);
   const size_t whole = size & ~size_t{7};
+  const auto copy_word = [&](size_t at) {
+    const uint64_t word = LoadWord(from + at);
+    std::memcpy(to + at, &word, 8);
+  };
   size_t i = 0;
-  for (; i != whole; i += 8) {
-    const uint64_t word = LoadWord(from + i);
-    std::memcpy(to + i, &word, 8);
+  for (; i + 64 <= whole; i += 64) {
+#pragma GCC unroll 8
+    for (size_t j = 0; j < 64; j += 8) copy_word(i + j);
   }
+  for (; i != whole; i += 8) copy_word(i);
   if (i < size) {
     const uint64_t word = LoadWord(from + i);
     std::memcpy(to + i, &word, size - i);

@@ -29,7 +29,12 @@ struct Change {
   uint64_t sequence = 0;
   uint64_t number = 0;  // in the reply to an INCR or DECR
   uint8_t opcode = 0;
+  // Of an update, a plain put over an item without expiry, by a value of the same length: the
+  // checksum of the item's header and value that it makes (common/layout/item_proof.h). It is known
+  // before the stream is. 0: not an update, or nobody knows it.
+  uint64_t item_checksum = 0;
 
+  bool IsUpdate() const { return item_checksum != 0; }
   // Notes which request asked for it; nullptr: none did.
   void SetOrigin(const ChangeOrigin* origin) {
     const ChangeOrigin it = origin == nullptr ? ChangeOrigin{} : *origin;

@@ -26,6 +26,22 @@ bool Plausible(const RecordHeader& header) {
   return header.record_bytes == RecordBytes(header.key_bytes, header.value_bytes);
 }
 
+RecordView ViewOf(const RecordHeader& header, std::span<const std::byte> record) {
+  const char* const key = reinterpret_cast<const char*>(record.data()) + sizeof(header);
+  RecordView view{.synced = header.synced};
+  view.change = {.kind = static_cast<Change::Kind>(header.kind),
+                 .version = header.version,
+                 .expiry_ms = header.expiry_ms,
+                 .flags = header.flags,
+                 .key = {key, header.key_bytes},
+                 .value = {key + header.key_bytes, header.value_bytes},
+                 .session_token = header.session_token,
+                 .sequence = header.sequence,
+                 .number = header.number,
+                 .opcode = header.opcode};
+  return view;
+}
+
 }  // namespace
 
 size_t RecordBytes(size_t key_bytes, size_t value_bytes) {
@@ -79,19 +95,13 @@ std::optional<RecordView> DecodeRecord(std::span<const std::byte> record, uint64
   if (std::ranges::any_of(padding, [](std::byte byte) { return byte != std::byte{0}; })) {
     return std::nullopt;
   }
-  const char* const key = reinterpret_cast<const char*>(record.data()) + sizeof(header);
-  RecordView view{.synced = header.synced};
-  view.change = {.kind = static_cast<Change::Kind>(header.kind),
-                 .version = header.version,
-                 .expiry_ms = header.expiry_ms,
-                 .flags = header.flags,
-                 .key = {key, header.key_bytes},
-                 .value = {key + header.key_bytes, header.value_bytes},
-                 .session_token = header.session_token,
-                 .sequence = header.sequence,
-                 .number = header.number,
-                 .opcode = header.opcode};
-  return view;
+  return ViewOf(header, record);
+}
+
+RecordView DecodeProvenRecord(std::span<const std::byte> record) {
+  RecordHeader header;
+  std::memcpy(&header, record.data(), sizeof(header));
+  return ViewOf(header, record);
 }
 
 }  // namespace gannet

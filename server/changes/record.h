@@ -60,6 +60,10 @@ struct RecordView {
 std::optional<RecordView> DecodeRecord(std::span<const std::byte> record, uint64_t journal_id,
                                        uint64_t position);
 
+// Returns the record again, without its proof. REQUIRES: DecodeRecord returned it from the same
+// bytes.
+RecordView DecodeProvenRecord(std::span<const std::byte> record);
+
 }  // namespace gannet
 
 #endif  // GANNET_SERVER_CHANGES_RECORD_H_

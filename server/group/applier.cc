@@ -19,6 +19,7 @@ void Applier::Apply(const RingRecord& record) {
   OnVersion(record.version() + 1);
   switch (record.kind) {
     case RingRecordKind::kPut:
+    case RingRecordKind::kUpdate:
     case RingRecordKind::kDelete:
       return Make(record.change);
     case RingRecordKind::kPart:

@@ -51,23 +51,21 @@ Backup::Outcome Backup::Poll(int64_t now) {
     next_ns_ = std::min(next_ns_, now + kLookNs);
   }
   PollLink(now);
-  if (!Apply()) return End("the stream cannot be followed");
+  Apply();
   if (!applier_.status().ok()) return End(std::string(applier_.status().message()));
   if (now < busy_until_) next_ns_ = std::min(next_ns_, now + kLookNs);
   return takeover_ ? BackupTurn(now) : JoinTurn(now);
 }
 
-bool Backup::Apply() {
-  if (!log_) return true;
+void Backup::Apply() {
+  if (!log_) return;
   const uint64_t before = log_->applied();
-  const bool whole =
-      log_->Apply([this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
+  log_->Apply([this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
   if (log_->applied() != before) busy_until_ = next_ns_ - times_.beacon_ns() + kBusyNs;
   // A touch that lets an item live longer may be on its way until then.
   if (told_clock_ms_ != 0 && log_->applied() >= told_committed_) {
     options_.follow_clock(std::exchange(told_clock_ms_, 0));
   }
-  return whole;
 }
 
 void Backup::PollLink(int64_t now) {

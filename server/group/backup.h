@@ -104,7 +104,7 @@ class Backup {
   void OnMessage(std::span<const std::byte> message, int64_t now);
   void OnWelcome(const ReplicaWelcome& welcome, int64_t now);
   void OnBeacon(const Beacon& beacon);
-  bool Apply();
+  void Apply();
   void Retire();
   void Tell(const std::string& line);
 

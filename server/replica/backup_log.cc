@@ -28,18 +28,16 @@ void BackupLog::ShortenRest() {
 
 void BackupLog::OnCommitted(uint64_t committed) { committed_ = std::max(committed_, committed); }
 
-bool BackupLog::Apply(const Use& apply) {
-  if (!reader_) return true;
+void BackupLog::Apply(const Use& apply) {
+  if (!reader_) return;
   reader_->Scan();
   OnCommitted(reader_->committed());
-  const bool whole =
-      reader_->Take(committed_, [&](const RingRecord& record, uint64_t lsn, uint64_t end) {
-        if (lsn < applied_) return;  // it was applied while a former stream was followed
-        apply(record, lsn, end);
-        applied_ = end;
-      });
+  reader_->Take(committed_, [&](const RingRecord& record, uint64_t lsn, uint64_t end) {
+    if (lsn < applied_) return;  // it was applied while a former stream was followed
+    apply(record, lsn, end);
+    applied_ = end;
+  });
   ShortenRest();
-  return whole;
 }
 
 bool BackupLog::Seal() {

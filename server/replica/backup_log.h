@@ -43,9 +43,8 @@ class BackupLog {
               const Use& apply);
   // All that ends there or before is committed in the stream that is followed.
   void OnCommitted(uint64_t committed);
-  // Looks for what has arrived, and applies what is committed. Returns false if the primary has
-  // changed what it wrote: then the link is to be fenced.
-  bool Apply(const Use& apply);
+  // Looks for what has arrived, and applies what is committed.
+  void Apply(const Use& apply);
   // Reads the ring to its end, and keeps that. Returns false if the stream and the rest do not fit
   // together. Without a link it changes nothing. REQUIRES: the link is fenced.
   bool Seal();

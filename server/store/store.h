@@ -144,8 +144,12 @@ class Store : private Items {
   // The same for one that waits: returns decide(slot), called under the key's lock, or false.
   template <class Decide>
   bool DecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes, Decide&& decide);
-  // Makes it, when its record is safe. REQUIRES: nothing changed the key since.
+  // Makes it, when its record is safe. REQUIRES: nothing changed the key since; put.IsUpdate().
   void MakeUpdate(const Locked& key, const Change& put);
+  // Does the same by the guess that it was decided with, and calls `made` under the key's lock.
+  // Returns false if the item is not there any more: then MakeUpdate. It may have been moved.
+  template <class Made>
+  bool MakeUpdate(const Guess& guess, const Change& put, Made&& made);
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
   std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
   // Completes a reserved item, which takes long for a long value. May be done again, for another
@@ -255,6 +259,10 @@ class Store : private Items {
   // Removes a slot that Install inserted.
   void TakeBack(const Index::Lock& held, KeyHash hash, Slot slot);
   ReplyStatus ApplyPut(const Change& put, uint64_t now_ms, bool over_item);
+  // Returns false, without a side effect, if the update cannot be made in place.
+  bool ApplyUpdate(const Change& put);
+  // Writes an update over the item at a slot. REQUIRES: the key's lock.
+  void WriteUpdate(KeyHash hash, Slot slot, const Change& put);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
   // Deletes an item that the evictor chose. Returns false if its key is locked or has waiting

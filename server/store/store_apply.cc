@@ -2,11 +2,26 @@
 
 #include "server/store/item_writer.h"
 #include "server/store/store_find.h"
+#include "server/store/store_update.h"
 #include "server/store/write_limits.h"
 
 namespace gannet {
 
+bool Store::ApplyUpdate(const Change& put) {
+  if (SealedItemBytes(put.key.size(), put.value.size()) > kInPlaceBytesMax || recovery_ != nullptr)
+    return false;
+  Guess guess;
+  GuessBucket(put.key, &guess);
+  guess.place = Index::GuessSlot(guess.place, KeyHash(guess.hash).Tag());
+  const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  const Slot slot = SlotToUpdate(lock, guess, put.key, static_cast<uint32_t>(put.value.size()));
+  if (slot.empty() || !Record(put)) return false;
+  WriteUpdate(KeyHash(guess.hash), slot, put);
+  return true;
+}
+
 ReplyStatus Store::Apply(const Change& change, uint64_t now_ms) {
+  if (change.IsUpdate() && ApplyUpdate(change)) return ReplyStatus::kOk;
   const bool expired = change.expiry_ms != 0 && change.expiry_ms <= now_ms;
   if (change.kind == Change::Kind::kPut && !expired) {
     return ApplyPut(change, now_ms, /*over_item=*/true);

@@ -84,6 +84,29 @@ template <class Decide>
   return !slot.empty() && decide(slot);
 }
 
+// As in UpdateInPlace. The checksum is known, so the content is not looked at again.
+[[gnu::always_inline]] inline void Store::WriteUpdate(KeyHash hash, Slot slot, const Change& put) {
+  std::byte* const block = Block(slot.offset());
+  StoreWord(block + offsetof(ItemHeader, version), put.version);
+  StoreWord(block + offsetof(ItemHeader, value_bytes),
+            put.value.size() | uint64_t{put.flags} << 32);
+  StoreValue(block, put.value);
+  StoreLive(block, ItemSeal(hash, PlaceAt(slot.offset())).CommitWordOf(put.item_checksum));
+  if (evicts()) eviction_->Used(slot.offset(), 1);
+}
+
+template <class Made>
+[[gnu::always_inline]] inline bool Store::MakeUpdate(const Guess& guess, const Change& put,
+                                                     Made&& made) {
+  const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  const Slot slot = SlotToUpdate(lock, guess, put.key, static_cast<uint32_t>(put.value.size()));
+  if (slot.empty()) [[unlikely]]
+    return false;
+  WriteUpdate(KeyHash(guess.hash), slot, put);
+  made();
+  return true;
+}
+
 }  // namespace gannet
 
 #endif  // GANNET_SERVER_STORE_STORE_UPDATE_H_

@@ -16,10 +16,9 @@ RingReader::RingReader(std::span<std::byte> ring, const Begin& begin)
   GANNET_CHECK(ring.size() >= 2 * kRingRecordBytesMax && ring.size() % kRecordAlignment == 0,
                "a ring has room for the two longest records");
   GANNET_CHECK(begin.position % kRecordAlignment == 0, "a record begins at a word");
-  copy_.resize(kRingRecordBytesMax);
 }
 
-std::optional<RingRecordView> RingReader::CopyAt(const Place& place) {
+std::optional<RingReader::Copy> RingReader::CopyAt(const Place& place) {
   const size_t offset = place.position % ring_.size();
   // What is farther has not been freed since it was written.
   const size_t room =
@@ -32,73 +31,77 @@ std::optional<RingRecordView> RingReader::CopyAt(const Place& place) {
   LoadWords(&start, at, sizeof(start));
   const std::optional<size_t> bytes = LengthOfRingRecord(start);
   if (!bytes || *bytes > room) return std::nullopt;
-  LoadWords(copy_.data(), at, *bytes);
-  return DecodeRingRecord(std::span(copy_).first(*bytes),
-                          {.stream_id = stream_id_, .lsn = place.lsn});
+  std::byte* const copy = proven_.Room(*bytes);
+  LoadWords(copy, at, *bytes);
+  const auto view = DecodeRingRecord(std::span(copy, *bytes), {stream_id_, place.lsn});
+  if (!view) return std::nullopt;
+  return Copy{.kind = view->record.kind,
+              .committed = view->committed,
+              .item_checksum = view->record.change.item_checksum,
+              .bytes = {copy, *bytes}};
 }
 
-std::optional<RingRecordView> RingReader::RecordAt(Place* place) {
+std::optional<RingReader::Copy> RingReader::RecordAt(Place* place) {
   const size_t left = ring_.size() - place->position % ring_.size();
-  std::optional<RingRecordView> view;
+  std::optional<Copy> copy;
   if (left >= sizeof(RingRecordStart)) {
-    view = CopyAt(*place);
-    if (!view || view->record.kind != RingRecordKind::kWrap) return view;
+    copy = CopyAt(*place);
+    if (!copy || copy->kind != RingRecordKind::kWrap) return copy;
   }
   const Place start = {.lsn = place->lsn, .position = place->position + left};
-  view = CopyAt(start);
-  if (!view || view->record.kind == RingRecordKind::kWrap) return std::nullopt;
+  copy = CopyAt(start);
+  if (!copy || copy->kind == RingRecordKind::kWrap) return std::nullopt;
   *place = start;
-  return view;
+  return copy;
 }
 
 bool RingReader::Scan() {
   if (sealed_) return false;
-  bool any = false;
-  while (const auto view = RecordAt(&found_)) {
-    const size_t bytes = view->record.bytes();
+  const uint64_t before = found_.lsn;
+  while (const auto copy = RecordAt(&found_)) {
+    const size_t bytes = copy->bytes.size();
+    proven_.Add(found_.position, bytes, copy->item_checksum);
     found_.lsn += bytes;
     found_.position += bytes;
-    committed_ = std::max(committed_, view->committed);
-    any = true;
+    committed_ = std::max(committed_, copy->committed);
   }
-  return any;
+  return found_.lsn != before;
 }
 
 void RingReader::Zero(uint64_t from, size_t bytes) {
   std::byte* const at = ring_.data() + from % ring_.size();
+#pragma GCC unroll 8
   for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) StoreWord(at + i, 0);
 }
 
-bool RingReader::Take(uint64_t limit, const Use& use) {
-  while (taken_.lsn < found_.lsn && !sealed_) {
-    Place place = taken_;
-    const auto view = RecordAt(&place);
-    if (!view) return false;
-    const size_t bytes = view->record.bytes();
-    if (place.lsn + bytes > limit) return true;
-    use(view->record, place.lsn, place.lsn + bytes);
+void RingReader::Take(uint64_t limit, const Use& use) {
+  while (!proven_.empty()) {
+    const ProvenRecords::Record proven = proven_.First();
+    const size_t bytes = proven.bytes.size();
+    if (taken_.lsn + bytes > limit) return;
+    use(DecodeProvenRingRecord(proven.bytes, proven.item_checksum), taken_.lsn, taken_.lsn + bytes);
     // A wrap is freed with the record behind it, as that shows that the wrap was shipped.
     const uint64_t left = ring_.size() - taken_.position % ring_.size();
-    if (place.position != taken_.position && left >= sizeof(RingRecordStart)) {
+    if (proven.position != taken_.position && left >= sizeof(RingRecordStart)) {
       Zero(taken_.position, sizeof(RingRecordStart));
     }
-    Zero(place.position, bytes);
-    taken_ = {.lsn = place.lsn + bytes, .position = place.position + bytes};
+    Zero(proven.position, bytes);
+    taken_ = {.lsn = taken_.lsn + bytes, .position = proven.position + bytes};
+    proven_.Pop();
   }
-  return true;
 }
 
 RingTail RingReader::Seal() {
   RingTail tail(taken_.lsn);
   if (sealed_) return tail;
   // Only this copy counts: what was found before is proven again.
+  proven_.Clear();
   Place place = taken_;
-  while (const auto view = RecordAt(&place)) {
-    const size_t bytes = view->record.bytes();
-    tail.Add(std::span(copy_).first(bytes), {.stream_id = stream_id_, .lsn = place.lsn});
-    committed_ = std::max(committed_, view->committed);
-    place.lsn += bytes;
-    place.position += bytes;
+  while (const auto copy = RecordAt(&place)) {
+    tail.Add(copy->bytes, {.stream_id = stream_id_, .lsn = place.lsn});
+    committed_ = std::max(committed_, copy->committed);
+    place.lsn += copy->bytes.size();
+    place.position += copy->bytes.size();
   }
   found_ = place;
   sealed_ = true;

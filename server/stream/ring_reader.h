@@ -6,8 +6,8 @@
 #include <functional>
 #include <optional>
 #include <span>
-#include <vector>
 
+#include "server/stream/proven_records.h"
 #include "server/stream/ring_record.h"
 #include "server/stream/ring_tail.h"
 
@@ -24,7 +24,9 @@ namespace gannet {
 // Invariants:
 //   1. Bytes that are not a record that arrived and was not taken are zero, or were written since.
 //      So it takes one load to see that nothing has come.
-//   2. After Seal the ring is not looked at any more.
+//   2. A record that Scan found is copied and proven there, once. What Take gives is that copy,
+//      whatever the ring has then.
+//   3. After Seal the ring is not looked at any more.
 //
 // Thread safety: one thread, beside the device that writes. All loads and stores of the ring are
 // relaxed, word by word: the checksum of a private copy proves what was loaded, so no order between
@@ -44,10 +46,9 @@ class RingReader {
 
   // Looks for further records, up to the end of what has arrived. Returns whether there are any.
   bool Scan();
-  // Calls `use` for each record that Scan found and that ends at `limit` or before, and zeroes it.
-  // Returns false if one has changed since it was found. An honest primary does not do that, so the
-  // link is to be broken.
-  bool Take(uint64_t limit, const Use& use);
+  // Calls `use` for each record that Scan found and that ends at `limit` or before, and zeroes it
+  // in the ring.
+  void Take(uint64_t limit, const Use& use);
   // Reads to the end of what has arrived, and returns what was not taken. From then on there is
   // nothing more. REQUIRES: the primary's queue pairs are in the error state and flushed.
   RingTail Seal();
@@ -63,10 +64,18 @@ class RingReader {
     uint64_t position;
   };
 
-  // Returns the record at a place, copied to copy_, or nullopt if there is none. Moves the place to
-  // the ring's start if the record is there.
-  std::optional<RingRecordView> RecordAt(Place* place);
-  std::optional<RingRecordView> CopyAt(const Place& place);
+  // A record that is proven, and not added to proven_. It is good until the next one.
+  struct Copy {
+    RingRecordKind kind;
+    uint64_t committed;
+    uint64_t item_checksum;
+    std::span<const std::byte> bytes;
+  };
+
+  // Returns the record at a place, or nullopt if there is none. Moves the place to the ring's start
+  // if the record is there.
+  std::optional<Copy> RecordAt(Place* place);
+  std::optional<Copy> CopyAt(const Place& place);
   void Zero(uint64_t from, size_t bytes);
 
   const std::span<std::byte> ring_;
@@ -75,7 +84,7 @@ class RingReader {
   Place found_;
   uint64_t committed_ = 0;
   bool sealed_ = false;
-  std::vector<std::byte> copy_;
+  ProvenRecords proven_;  // those from taken_ to found_
 };
 
 }  // namespace gannet

@@ -7,6 +7,7 @@
 #include "common/base/check.h"
 #include "common/base/hash.h"
 #include "server/stream/session_bytes.h"
+#include "server/stream/update_record.h"
 
 namespace gannet {
 namespace {
@@ -104,11 +105,43 @@ std::optional<RingRecordView> DecodePart(std::span<const std::byte> bytes) {
                         .committed = header.committed};
 }
 
+// A record that has no change, or not all of one. REQUIRES: the checksum is right.
+std::optional<RingRecordView> DecodeOther(std::span<const std::byte> bytes,
+                                          const RingRecordStart& start) {
+  const auto kind = static_cast<Kind>(start.kind);
+  std::optional<RingRecordView> view;
+  size_t used = sizeof(start);
+  if (kind == Kind::kWrap) {
+    view = RingRecordView{.record = RingRecord::Wrap()};
+  } else if (kind == Kind::kPart) {
+    view = DecodePart(bytes);
+    if (view) used = sizeof(PartHeader) + view->record.part.size();
+  } else if (kind == Kind::kLongPut) {
+    view = DecodeLongPut(bytes);
+    if (view) used = sizeof(RecordHeader) + view->record.change.key.size() + sizeof(uint64_t);
+  } else {
+    uint64_t committed = 0;
+    const auto session = DecodeSession(bytes, kind, &committed);
+    if (session) view = {.record = RingRecord::OfSession(*session), .committed = committed};
+    used = bytes.size();
+  }
+  // A checksum of the right value proves nothing about who made it, so all other bytes are checked.
+  if (!view || view->record.bytes() != bytes.size() || !EndsInZeros(bytes, used)) {
+    return std::nullopt;
+  }
+  const bool changes = kind == Kind::kLongPut;
+  if (!changes && std::ranges::any_of(start.zero, [](uint8_t byte) { return byte != 0; })) {
+    return std::nullopt;
+  }
+  return view;
+}
+
 }  // namespace
 
 RingRecord RingRecord::Of(const Change& change) {
   GANNET_CHECK(change.value.size() <= kPartBytes, "a longer value travels in parts");
-  return {.kind = static_cast<Kind>(change.kind), .change = change, .part = {}};
+  const Kind kind = change.IsUpdate() ? Kind::kUpdate : static_cast<Kind>(change.kind);
+  return {.kind = kind, .change = change, .part = {}};
 }
 
 RingRecord RingRecord::Part(uint64_t transfer, uint32_t offset, std::string_view bytes) {
@@ -136,6 +169,8 @@ size_t RingRecord::bytes() const {
     case Kind::kPut:
     case Kind::kDelete:
       return RecordBytes(change.key.size(), change.value.size());
+    case Kind::kUpdate:
+      return UpdateBytes(change.key.size(), change.value.size());
     case Kind::kPart:
       return AlignUp(sizeof(PartHeader) + part.size(), kRecordAlignment);
     case Kind::kLongPut:
@@ -157,6 +192,8 @@ void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, ui
     case Kind::kPut:
     case Kind::kDelete:
       return EncodeRecord(record.change, place.stream_id, place.lsn, committed, out);
+    case Kind::kUpdate:
+      return EncodeUpdate(record.change, place, committed, out);
     case Kind::kPart:
       EncodePart(record, committed, out);
       break;
@@ -198,32 +235,30 @@ std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
     if (!view || view->change.value.size() > kPartBytes) return std::nullopt;
     return RingRecordView{.record = RingRecord::Of(view->change), .committed = view->synced};
   }
+  if (kind == Kind::kUpdate) {
+    RingRecordView view;
+    view.record.kind = kind;
+    if (!DecodeUpdate(bytes, place, &view.record.change, &view.committed)) return std::nullopt;
+    return view;
+  }
   if (start.checksum != Checksum(bytes, place)) return std::nullopt;
-  std::optional<RingRecordView> view;
-  size_t used = sizeof(start);
-  if (kind == Kind::kWrap) {
-    view = RingRecordView{.record = RingRecord::Wrap()};
-  } else if (kind == Kind::kPart) {
-    view = DecodePart(bytes);
-    if (view) used = sizeof(PartHeader) + view->record.part.size();
-  } else if (kind == Kind::kLongPut) {
-    view = DecodeLongPut(bytes);
-    if (view) used = sizeof(RecordHeader) + view->record.change.key.size() + sizeof(uint64_t);
-  } else {
-    uint64_t committed = 0;
-    const auto session = DecodeSession(bytes, kind, &committed);
-    if (session) view = {.record = RingRecord::OfSession(*session), .committed = committed};
-    used = bytes.size();
+  return DecodeOther(bytes, start);
+}
+
+RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes, uint64_t item_checksum) {
+  RingRecordStart start;
+  std::memcpy(&start, bytes.data(), sizeof(start));
+  const auto kind = static_cast<Kind>(start.kind);
+  if (kind == Kind::kPut || kind == Kind::kDelete) {
+    return RingRecord::Of(DecodeProvenRecord(bytes).change);
   }
-  // A checksum of the right value proves nothing about who made it, so all other bytes are checked.
-  if (!view || view->record.bytes() != bytes.size() || !EndsInZeros(bytes, used)) {
-    return std::nullopt;
+  if (kind == Kind::kUpdate) {
+    RingRecord record;
+    record.kind = kind;
+    record.change = DecodeProvenUpdate(bytes, item_checksum);
+    return record;
   }
-  const bool changes = kind == Kind::kLongPut;
-  if (!changes && std::ranges::any_of(start.zero, [](uint8_t byte) { return byte != 0; })) {
-    return std::nullopt;
-  }
-  return view;
+  return DecodeOther(bytes, start)->record;
 }
 
 }  // namespace gannet

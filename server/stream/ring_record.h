@@ -40,8 +40,9 @@ enum class RingRecordKind : uint8_t {
   kSessionBegun = 6,
   kSessionEnded = 7,
   kAnswers = 8,
+  kUpdate = 9,  // a put of a short kind (update_record.h)
 };
-inline constexpr RingRecordKind kRingRecordKindMax = RingRecordKind::kAnswers;
+inline constexpr RingRecordKind kRingRecordKindMax = RingRecordKind::kUpdate;
 
 // All records begin like this.
 struct RingRecordStart {
@@ -107,7 +108,7 @@ static_assert(offsetof(AnswersHeader, committed) == offsetof(PartHeader, committ
 // A record to encode, or one that was decoded. Views point into the bytes that were given.
 struct RingRecord {
   RingRecordKind kind = RingRecordKind::kPut;
-  Change change;             // kPut, kDelete; kLongPut: without its value
+  Change change;             // kPut, kUpdate, kDelete; kLongPut: without its value
   uint64_t transfer = 0;     // kPart, kLongPut
   uint32_t offset = 0;       // kPart
   std::string_view part;     // kPart
@@ -153,6 +154,9 @@ struct RingRecordView {
 // Returns the record, or nullopt if the bytes are not exactly one whole record for this place.
 std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
                                                const RingRecordPlace& place);
+// Returns the record again, without its proof. REQUIRES: DecodeRingRecord returned it from the same
+// bytes, with this checksum in its change.
+RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes, uint64_t item_checksum);
 
 }  // namespace gannet
 

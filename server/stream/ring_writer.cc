@@ -4,6 +4,7 @@
 
 #include "common/base/align.h"
 #include "common/base/check.h"
+#include "server/stream/update_record.h"
 
 namespace gannet {
 
@@ -64,10 +65,16 @@ uint64_t RingWriter::Append(const RingRecord& record, uint64_t committed) {
 }
 
 bool RingWriter::TryAppend(const Change& change, uint64_t committed) {
-  const size_t bytes = RecordBytes(change.key.size(), change.value.size());
+  const size_t bytes = change.IsUpdate() ? UpdateBytes(change.key.size(), change.value.size())
+                                         : RecordBytes(change.key.size(), change.value.size());
   const uint64_t position = PlaceFor(bytes);
   if (position + bytes > room_end_) return false;
-  EncodeRecord(change, stream_id_, end_.lsn, committed, Enter(position, bytes, committed));
+  const std::span<std::byte> out = Enter(position, bytes, committed);
+  if (change.IsUpdate()) {
+    EncodeUpdate(change, {.stream_id = stream_id_, .lsn = end_.lsn}, committed, out);
+  } else {
+    EncodeRecord(change, stream_id_, end_.lsn, committed, out);
+  }
   end_ = {.lsn = end_.lsn + bytes, .position = position + bytes};
   return true;
 }

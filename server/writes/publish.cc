@@ -1,5 +1,6 @@
 // Writes: what is safe is published, by the stores of any other write, in the order of the records.
 
+#include "server/store/store_update.h"
 #include "server/writes/writes.h"
 
 namespace gannet {
@@ -37,6 +38,8 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
 // The item does not expire, so the time does not matter.
 void Writes::PublishUpdate(const WaitingChanges::Entry& entry) {
   const Change put = waiting_->PutOf(entry);
+  const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
+  if (store_->MakeUpdate(guess, put, [this] { waiting_->Pop(); })) return;
   const Locked key(*store_, entry.hash, put.key, 0);
   store_->MakeUpdate(key, put);
   waiting_->Pop();

@@ -13,7 +13,7 @@ template <class Flags>
   return store_->DecideUpdate(guess, key, value.size(), [&](Slot slot) {
     Change put{.version = store_->NextVersion(), .flags = flags(), .key = key, .value = value};
     put.SetOrigin(&origin);
-    const uint64_t ticket = waiting_->AddUpdate(KeyHash(guess.hash), put);
+    const uint64_t ticket = waiting_->AddUpdate(guess, &put);
     *decided = {{.version = put.version, .slot = slot.word()}, ticket};
     return ticket != 0;
   });

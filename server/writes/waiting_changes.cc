@@ -1,14 +1,30 @@
 #include "server/writes/waiting_changes.h"
 
 #include <algorithm>
+#include <cstring>
 #include <span>
 #include <utility>
+
+#include "common/base/xxh3_inline.h"
+#include "server/store/item_writer.h"
 
 namespace gannet {
 namespace {
 
 // Half of what the journal takes before it refuses changes.
 constexpr uint64_t kCrowdedBytes = 32 << 20;
+
+// Of a put without expiry, whose item has at most kInPlaceBytesMax.
+uint64_t ItemChecksumOf(const Change& put) {
+  constexpr size_t kHeaderBytes = sizeof(ItemHeader) - offsetof(ItemHeader, version);
+  alignas(8) std::byte content[kHeaderBytes + kInPlaceBytesMax];  // not touched before it is needed
+  const uint64_t header[] = {put.version, put.value.size() | uint64_t{put.flags} << 32,
+                             put.key.size()};
+  static_assert(sizeof(header) == kHeaderBytes);
+  std::memcpy(content, header, sizeof(header));
+  std::memcpy(content + sizeof(header), put.value.data(), put.value.size());
+  return Xxh3UnseededInline(content, sizeof(header) + put.value.size());
+}
 
 }  // namespace
 
@@ -80,7 +96,10 @@ bool WaitingChanges::MayUpdate(KeyHash hash, const Change& put) const {
   return last == nullptr || (last->kind == Kind::kUpdate && KeyOf(*last) == put.key);
 }
 
-uint64_t WaitingChanges::AddUpdate(KeyHash hash, const Change& put) {
+uint64_t WaitingChanges::AddUpdate(const Store::Guess& guess, Change* update) {
+  const KeyHash hash(guess.hash);
+  update->item_checksum = ItemChecksumOf(*update);
+  const Change& put = *update;
   std::optional<ChangePlace> place;
   uint64_t ticket = 0;
   char* room = nullptr;
@@ -99,6 +118,8 @@ uint64_t WaitingChanges::AddUpdate(KeyHash hash, const Change& put) {
     entry.key_bytes = static_cast<uint32_t>(put.key.size());
     entry.value_bytes = static_cast<uint32_t>(put.value.size());
     entry.room = room_.Take(bytes);
+    entry.item_checksum = put.item_checksum;
+    entry.guessed = guess.place;
     entry.origin = {
         .session_token = put.session_token, .sequence = put.sequence, .opcode = put.opcode};
     room = room_.At(entry.room);

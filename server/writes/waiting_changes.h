@@ -15,6 +15,7 @@
 #include "common/layout/key_hash.h"
 #include "server/changes/change_sink.h"
 #include "server/store/pending.h"
+#include "server/store/store.h"
 #include "server/store/waiting_keys.h"
 #include "server/writes/stable_queue.h"
 #include "server/writes/value_room.h"
@@ -51,6 +52,8 @@ class WaitingChanges {
     uint32_t key_bytes = 0;
     uint32_t value_bytes = 0;
     uint64_t room = 0;
+    uint64_t item_checksum = 0;
+    const std::byte* guessed = nullptr;  // where its slot was
   };
   // What becomes of the answer to a change that was undone.
   struct Undone {
@@ -71,9 +74,9 @@ class WaitingChanges {
   std::optional<uint64_t> Add(KeyHash hash, const Change& change, const Pending& pending,
                               uint64_t decided_until_ms);
   // Records an update, and adds it. Returns its ticket, or 0 if it was not recorded: the stream or
-  // the room refuse it, or something else waits for the key. REQUIRES: the key's item has no expiry
-  // and a value of this length.
-  uint64_t AddUpdate(KeyHash hash, const Change& put);
+  // the room refuse it, or something else waits for the key. Fills in the put's checksum. REQUIRES:
+  // the key's item has no expiry and a value of this length, and at most kInPlaceBytesMax.
+  uint64_t AddUpdate(const Store::Guess& guess, Change* put);
   // Returns the key of a change, and the put that an update makes.
   std::string_view KeyOf(const Entry& entry) const {
     if (entry.kind != Kind::kUpdate) return entry.key;
@@ -84,7 +87,8 @@ class WaitingChanges {
     return {.version = update.version,
             .flags = update.flags,
             .key = {at, update.key_bytes},
-            .value = {at + update.key_bytes, update.value_bytes}};
+            .value = {at + update.key_bytes, update.value_bytes},
+            .item_checksum = update.item_checksum};
   }
   // Adds a refusal that tells of `entry`, of a request of `origin`. Returns its ticket, or nullopt
   // after Fail.

@@ -25,6 +25,7 @@
 #include "server/changes/record.h"
 #include "server/stream/ring_record.h"
 #include "tests/common/protocol/encode_reply.h"
+#include "tests/server/stream/seal_update.h"
 
 namespace gannet::fuzz {
 namespace {
@@ -221,6 +222,7 @@ void RingRecordBytes(std::span<const std::byte> bytes) {
     const uint64_t checksum = Xxh3(copy.data() + sizeof(uint64_t), copy.size() - sizeof(uint64_t),
                                    Mix64(kPlace.stream_id ^ Mix64(kPlace.lsn)));
     std::memcpy(copy.data(), &checksum, sizeof(checksum));
+    if (start.kind == static_cast<uint8_t>(RingRecordKind::kUpdate)) SealUpdate(copy, kPlace);
   }
   const std::optional<RingRecordView> view = DecodeRingRecord(copy, kPlace);
   if (!view) return;

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "common/base/hash.h"
+#include "server/stream/update_record.h"
+#include "tests/server/stream/seal_update.h"
 #include "tests/server/stream/some_records.h"
 #include "tests/support/hex.h"
 
@@ -24,6 +26,7 @@ std::vector<std::byte> Encoded(const RingRecord& record) {
 
 std::vector<RingRecord> OneOfEach() {
   return {PutOf("key", "value"),
+          UpdateOf("key", "value"),
           DeletionOf("key"),
           LongPutOf("key", 0x0102030405060708),
           RingRecord::Part(9, kPartBytes, "part of a value"),
@@ -39,6 +42,9 @@ TEST(RingRecordTest, ComesBackAsItWasEncoded) {
   all.push_back(PutOf("key", longest));
   all.push_back(RingRecord::Part(9, 0, longest));
   all.push_back(PutOf("key", ""));
+  all.push_back(UpdateOf("key", ""));
+  all.push_back(UpdateOf("key", longest));
+  all.push_back(UpdateOf("sixteen bytes ..", "eight .."));
   const std::vector<SessionAnswer> most(SessionRecord::kAnswersMax, kTwoAnswers[0]);
   all.push_back(RingRecord::OfSession(SessionRecord::Answers(1, most)));
   all.push_back(RingRecord::OfSession({.token = 1, .id = 3, .credits = 65535, .answers = {}}));
@@ -125,6 +131,40 @@ TEST(RingRecordTest, IsRefusedElsewhere) {
       EXPECT_FALSE(DecodeRingRecord(std::span(bytes).first(size), kPlace).has_value()) << size;
     }
   }
+}
+
+// The value and the key are as in an item.
+TEST(RingRecordTest, OfAnUpdateHasTheseBytes) {
+  const std::vector<std::byte> bytes = Encoded(UpdateOf("key", "value"));
+  EXPECT_EQ(test_support::Hex(bytes).substr(16),
+            "4800000009000000"
+            "0a00000000000000"
+            "803f000000000000"
+            "0b00000000000000"
+            "0700000000000000"
+            "0500000009000000"
+            "0300000000000000"
+            "76616c75656b6579");
+  std::vector<std::byte> sealed = bytes;
+  ASSERT_TRUE(SealUpdate(sealed, kPlace));
+  EXPECT_EQ(sealed, bytes) << "the checksum is made of three, in this way";
+}
+
+TEST(RingRecordTest, OfAnUpdateIsRefusedIfAPeerSealsWhatNobodyEncodes) {
+  const auto is_taken = [](size_t at, uint8_t value) {
+    std::vector<std::byte> bytes = Encoded(UpdateOf("key", "valu"));
+    bytes[at] = std::byte{value};
+    return SealUpdate(bytes, kPlace) && DecodeRingRecord(bytes, kPlace).has_value();
+  };
+  EXPECT_TRUE(is_taken(offsetof(UpdateHeader, flags), 77));
+  EXPECT_FALSE(is_taken(offsetof(UpdateHeader, key_bytes), 0));
+  EXPECT_FALSE(is_taken(offsetof(UpdateHeader, key_bytes), 5)) << "beyond the record";
+  EXPECT_FALSE(is_taken(offsetof(UpdateHeader, key_bytes), 2)) << "padding that is not zero";
+  EXPECT_FALSE(is_taken(offsetof(UpdateHeader, key_bytes) + 2, 1)) << "an expiry";
+  EXPECT_FALSE(is_taken(offsetof(UpdateHeader, key_bytes) + 7, 1)) << "an expiry";
+  EXPECT_FALSE(is_taken(offsetof(UpdateHeader, value_bytes) + 3, 1)) << "beyond the record";
+  EXPECT_FALSE(is_taken(sizeof(UpdateHeader) + 7, 1)) << "padding that is not zero";
+  for (size_t i = 0; i < 3; ++i) EXPECT_FALSE(is_taken(offsetof(RingRecordStart, zero) + i, 1));
 }
 
 // Encodes a record, changes it at one place, and seals it again.

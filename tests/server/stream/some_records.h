@@ -6,6 +6,8 @@
 #include <random>
 #include <string>
 
+#include "common/base/hash.h"
+#include "common/protocol/message.h"
 #include "server/stream/ring_record.h"
 
 namespace gannet {
@@ -45,6 +47,22 @@ inline RingRecord PutOf(std::string_view key, std::string_view value) {
                          .number = 12,
                          .opcode = 2});
 }
+// As a primary makes it. Its checksum is that of these bytes as an item has them.
+inline RingRecord UpdateOf(std::string_view key, std::string_view value) {
+  std::string content;
+  for (const uint64_t word : {uint64_t{7}, value.size() | uint64_t{9} << 32, key.size()}) {
+    content.append(reinterpret_cast<const char*>(&word), sizeof(word));
+  }
+  content.append(value);
+  return RingRecord::Of({.version = 7,
+                         .flags = 9,
+                         .key = key,
+                         .value = value,
+                         .session_token = 10,
+                         .sequence = 11,
+                         .opcode = static_cast<uint8_t>(Opcode::kPut),
+                         .item_checksum = Xxh3Unseeded(content.data(), content.size())});
+}
 inline RingRecord DeletionOf(std::string_view key) {
   return RingRecord::Of({.kind = Change::Kind::kDelete, .version = 7, .key = key, .value = {}});
 }
@@ -74,13 +92,17 @@ inline OwnRecord RandomRecord(std::mt19937_64* random) {
   const bool longest = below(40) == 0;
   const std::string bytes(longest ? kPartBytes - below(2) : below(2'000),
                           static_cast<char>(below(256)));
-  switch (below(11)) {
+  switch (below(14)) {
     case 8:
       return OwnRecord(SessionBegunOf(1 + below(99)));
     case 9:
       return OwnRecord(SessionEndedOf(1 + below(99)));
     case 10:
       return OwnRecord(AnswersOf(1 + below(99), below(2)));
+    case 11:
+    case 12:
+    case 13:
+      return OwnRecord(UpdateOf(key, bytes));
     case 0:
       return OwnRecord(DeletionOf(key));
     case 1:

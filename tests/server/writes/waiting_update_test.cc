@@ -73,6 +73,27 @@ TEST_F(WaitingUpdateTest, TheItemStaysWhereItIs) {
   EXPECT_EQ(update->outcome.slot, again->outcome.slot);
 }
 
+// It is published by where the item was, or else by where it is.
+TEST(MovedUpdateTest, IsPublishedWhereverTheItemWent) {
+  RecordedChanges sink;
+  TestStore store(16 << 20, 2000, /*index_grows=*/true);
+  Writes& writes = store.writes();
+  ASSERT_EQ(store.Put("key", "10").status, ReplyStatus::kOk);
+  store->UseSink(&sink);
+  writes.WaitFor(&sink);
+  ASSERT_TRUE(TryUpdate(*store, writes, "key", "11"));
+  ASSERT_TRUE(TryUpdate(*store, writes, "key", "12"));
+  const uint64_t safe = sink.end;
+  for (uint64_t i = 0; store->index_generation() < 2 || store->growing(); ++i) {
+    const std::string key = "filler" + std::to_string(i);
+    ASSERT_EQ(store->Apply({.version = 1000 + i, .key = key, .value = "v"}, 1), ReplyStatus::kOk);
+    store->Tidy(1);
+  }
+  EXPECT_EQ(store.Get("key"), "10");
+  writes.Publish(safe);
+  EXPECT_EQ(store.Get("key"), "12");
+}
+
 TEST_F(WaitingUpdateTest, UpdatesOfAKeyStack) {
   for (int i = 20; i < 90; ++i) ASSERT_TRUE(Update("key", std::to_string(i)));
   EXPECT_EQ(Seen("key"), "10");
