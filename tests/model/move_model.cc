@@ -19,10 +19,8 @@ uint8_t MaskOf(const MoveModel::Item& item) {
 std::vector<MoveModel::State> MoveModel::Initial() const {
   State state{};
   state.revision = 1;
-  Copy first = {.item = {.present = 1, .version = 2, .effects = {}},
-                .counter = 2,
-                .answers = 0,
-                .marker = 0};
+  Copy first = {
+      .item = {.present = 1, .version = 2, .effects = {}}, .counter = 2, .answers = 0, .marker = 0};
   state.groups[0].now = state.groups[0].committed = first;
   for (int g = 0; g < kGroups; ++g) {
     state.groups[g].knows = 1;
@@ -120,8 +118,9 @@ void MoveModel::FailOver(const State& state, uint8_t g, const Emit& emit) const 
     } else if (next.join.link != Link::kNone) {
       next.join.link = Link::kToDeposed;
     }
-    emit(all ? "a backup that has all takes over" : "a backup that has what is committed takes over",
-         next);
+    emit(
+        all ? "a backup that has all takes over" : "a backup that has what is committed takes over",
+        next);
   }
 }
 

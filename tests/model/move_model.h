@@ -51,10 +51,10 @@ struct MoveScenario {
   std::array<Operation, 2> operations = {kIncrement, kIncrement};
   uint8_t requests = 2;
   uint8_t closes = 1;
-  uint8_t aborts = 0;                        // of a move whose partition is closed
-  uint8_t others = 0;                        // changes of the map that are not about the partition
-  uint8_t breaks = 0;                        // of the writer's connection
-  uint8_t reads = 0;                         // that are believed
+  uint8_t aborts = 0;  // of a move whose partition is closed
+  uint8_t others = 0;  // changes of the map that are not about the partition
+  uint8_t breaks = 0;  // of the writer's connection
+  uint8_t reads = 0;   // that are believed
   std::array<uint8_t, 2> fail_overs = {0, 0};  // of the first owner's group, of the other one
 };
 
@@ -75,7 +75,7 @@ class MoveModel {
   };
   struct Item {
     uint8_t present;
-    uint8_t version;                                // also of the deletion, if it is absent
+    uint8_t version;                            // also of the deletion, if it is absent
     std::array<uint8_t, kRequestsMax> effects;  // how often each request is in it
 
     bool operator==(const Item&) const = default;

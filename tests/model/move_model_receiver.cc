@@ -22,7 +22,8 @@ void MoveModel::BeginStep(const State& state, uint8_t receiver, const Emit& emit
   const Map& known = KnownTo(state, receiver);
   if (state.closes_left == 0 && known.closed == 0) return;
   const bool has_all = join.marker != 0 && join.marker == known.closed;
-  const bool under_way = join.link == Link::kBegun || (join.link == Link::kOpen && join.marker == 0);
+  const bool under_way =
+      join.link == Link::kBegun || (join.link == Link::kOpen && join.marker == 0);
   const bool may_have_won = rules_.keeps_until_settled ? join.sent == group.knows : join.sent == 0;
   if (rules_.keeps_until_settled ? has_all || under_way || may_have_won
                                  : under_way || (has_all && may_have_won)) {
@@ -130,8 +131,7 @@ void MoveModel::TransactionSteps(const State& state, const Emit& emit) const {
   next.transaction = {};
   emit("a transaction is lost", next);
   const bool same_map = asked.revision == state.revision || !rules_.compares_map;
-  const bool same_epoch =
-      asked.epoch == state.groups[asked.group].epoch || !rules_.compares_epoch;
+  const bool same_epoch = asked.epoch == state.groups[asked.group].epoch || !rules_.compares_epoch;
   if (same_map && same_epoch) Change(&next, asked.group, /*closed=*/false);
   emit("the register executes a transaction", next);
 }

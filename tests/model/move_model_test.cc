@@ -37,10 +37,8 @@ TEST(MoveModel, HoldsAtLargerSizes) {
                                                .others = 1,
                                                .breaks = 1,
                                                .fail_overs = {1, 1}}));
-  ExpectHolds("there and back, fail-overs", MoveModel({}, {.requests = 1,
-                                                           .closes = 2,
-                                                           .reads = 2,
-                                                           .fail_overs = {1, 1}}));
+  ExpectHolds("there and back, fail-overs",
+              MoveModel({}, {.requests = 1, .closes = 2, .reads = 2, .fail_overs = {1, 1}}));
 }
 
 struct Variant {
@@ -68,18 +66,16 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"owner before its copy is committed",
                 {.receiver_commits_first = false},
                 kReceiverFails},
-        Variant{"owner before leases of the old map are over",
-                {.waits_for_leases = false},
-                kReader},
+        Variant{
+            "owner before leases of the old map are over", {.waits_for_leases = false}, kReader},
         Variant{"leases for any map", {.leases_by_revision = false}, kReader},
         Variant{"map not compared", {.compares_map = false}, kGivenUp},
         Variant{"epoch not compared", {.compares_epoch = false}, kReceiverFails},
         Variant{"unknown result taken as won", {.waits_for_result = false}, kGivenUp},
         Variant{"not asked again after an unknown result", {.asks_again = false}, kGiverFails},
         Variant{"unknown result taken as lost", {.keeps_until_settled = false}, kReader},
-        Variant{"receiver serves before it is the owner",
-                {.receiver_waits_for_map = false},
-                kGivenUp},
+        Variant{
+            "receiver serves before it is the owner", {.receiver_waits_for_map = false}, kGivenUp},
         Variant{"sent again to the new owner at once", {.asks_giver_first = false}, kGiverFails},
         Variant{"refused before the answers are looked at",
                 {.answers_before_refusals = false},
