@@ -20,6 +20,7 @@ using Json = nlohmann::json;
 using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kAddressBytesMax = 256;
+constexpr uint32_t kClusterFormatUnchanged = 1;
 
 absl::Status Wrong(std::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
 
@@ -56,6 +57,46 @@ absl::Status CheckInSync(const GroupConfig& group) {
   return absl::OkStatus();
 }
 
+bool AreUpTo(const std::vector<uint64_t>& revisions, uint64_t most) {
+  return std::ranges::all_of(revisions, [&](uint64_t it) { return it <= most; });
+}
+
+absl::Status CheckChanges(const ClusterConfig& config) {
+  if (config.revision == 0) {
+    const bool none = config.changed.empty() && config.closed.empty() && config.lost.empty();
+    return none ? absl::OkStatus() : Wrong("config: changes before the first revision");
+  }
+  if (config.revision > kJsonNumberMax) return Wrong("config: revision is too large");
+  if (config.changed.size() != kPartitions || config.lost.size() != config.groups.size()) {
+    return Wrong("config: changes of another number of partitions or groups");
+  }
+  if (!AreUpTo(config.changed, config.revision) || !AreUpTo(config.lost, config.revision)) {
+    return Wrong("config: a change after the last revision");
+  }
+  for (size_t i = 0; i < config.closed.size(); ++i) {
+    const bool ascending = i == 0 || config.closed[i - 1] < config.closed[i];
+    if (!ascending || config.closed[i] >= kPartitions) return Wrong("config: closed is no list");
+    const uint64_t changed = config.changed[config.closed[i]];
+    if (changed == 0 || config.lost[config.partitions[config.closed[i]]] < changed) {
+      return Wrong("config: a partition that was never closed is");
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Takes numbers that are smaller than `end`.
+template <class Number>
+std::vector<Number> TakeNumbers(JsonFields* fields, const char* name, size_t size_max,
+                                uint64_t end) {
+  std::vector<Number> numbers;
+  for (const Json& json : fields->Array(name, size_max)) {
+    const bool fits = json.is_number_unsigned() && json.get<uint64_t>() < end;
+    if (!fits) fields->Fail(absl::StrCat(name, " has what is no number, or is too large"));
+    numbers.push_back(fits ? json.get<Number>() : 0);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 absl::Status Check(const ClusterConfig& config) {
@@ -74,7 +115,7 @@ absl::Status Check(const ClusterConfig& config) {
   for (const uint16_t group : config.partitions) {
     if (group >= config.groups.size()) return Wrong("config: a partition of a group that is none");
   }
-  return absl::OkStatus();
+  return CheckChanges(config);
 }
 
 absl::Status Check(const GroupConfig& group) {
@@ -120,9 +161,16 @@ absl::Status Check(const GroupWish& wish) {
 
 std::string Encode(const ClusterConfig& config) {
   GANNET_CHECK(Check(config).ok(), "a configuration that is none");
-  return OrderedJson{
-      {"format", kClusterFormat}, {"groups", config.groups}, {"partitions", config.partitions}}
-      .dump();
+  OrderedJson json{{"format", config.revision == 0 ? kClusterFormatUnchanged : kClusterFormat},
+                   {"groups", config.groups},
+                   {"partitions", config.partitions}};
+  if (config.revision > 0) {
+    json["revision"] = config.revision;
+    json["changed"] = config.changed;
+    json["closed"] = config.closed;
+    json["lost"] = config.lost;
+  }
+  return json.dump();
 }
 
 std::string Encode(const GroupConfig& group) {
@@ -155,7 +203,8 @@ std::string Encode(const GroupWish& wish) {
 
 absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text) {
   JsonFields fields(text, "config");
-  if (const uint32_t format = fields.Number32("format"); format > kClusterFormat) {
+  const uint32_t format = fields.Number32("format");
+  if (format > kClusterFormat) {
     return absl::UnimplementedError(absl::StrCat(
         "config: format ", format, " is newer than this version of Gannet, which knows ",
         kClusterFormat, ". Update it"));
@@ -167,10 +216,13 @@ absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text) {
     if (!group.is_string()) fields.Fail("a group that is no name");
     config.groups.push_back(group.is_string() ? group.get<std::string>() : "");
   }
-  for (const Json& group : fields.Array("partitions", kPartitions)) {
-    const bool fits = group.is_number_unsigned() && group.get<uint64_t>() < kGroupsMax;
-    if (!fits) fields.Fail("a partition of a group that is none");
-    config.partitions.push_back(fits ? group.get<uint16_t>() : 0);
+  config.partitions = TakeNumbers<uint16_t>(&fields, "partitions", kPartitions, kGroupsMax);
+  if (format > kClusterFormatUnchanged) {
+    config.revision = fields.Number("revision");
+    if (config.revision == 0) fields.Fail("no revision");
+    config.changed = TakeNumbers<uint64_t>(&fields, "changed", kPartitions, kJsonNumberMax);
+    config.closed = TakeNumbers<uint16_t>(&fields, "closed", kPartitions, kPartitions);
+    config.lost = TakeNumbers<uint64_t>(&fields, "lost", kGroupsMax, kJsonNumberMax);
   }
   GANNET_RETURN_IF_ERROR(fields.Finish());
   GANNET_RETURN_IF_ERROR(Check(config));

@@ -20,14 +20,22 @@ namespace gannet {
 // process must not read a newer format: ClusterConfig::format says which one all keys have.
 // InvalidArgument says what is wrong, and where. The encoders require what the decoders check.
 
-inline constexpr uint32_t kClusterFormat = 1;
+// 1 as long as the map is the one that the cluster was created with. A process that does not know
+// of changes must not serve by a map that has been changed.
+inline constexpr uint32_t kClusterFormat = 2;
 inline constexpr uint32_t kGroupLeaseMsDefault = 600;
 inline constexpr uint64_t kGroupRingBytesDefault = 16 << 20;
 
-// Which group has which partition. partitions[p] is the place of its group in `groups`.
+// Which group has which partition, and when that changed (docs/partitions.md). partitions[p] is the
+// place of its group in `groups`. map_changes.h makes the next configuration of one.
 struct ClusterConfig {
   std::vector<std::string> groups;   // names, ascending, no two equal
   std::vector<uint16_t> partitions;  // kPartitions of them
+  // The map's. It grows by one with each change. 0: none was made, and what follows is empty.
+  uint64_t revision = 0;
+  std::vector<uint64_t> changed;  // kPartitions of them: when it was closed, opened or given
+  std::vector<uint16_t> closed;   // partitions that nobody serves, ascending
+  std::vector<uint64_t> lost;     // for each of `groups`, when it last closed a partition
 
   bool operator==(const ClusterConfig&) const = default;
 };

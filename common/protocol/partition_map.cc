@@ -13,6 +13,9 @@ constexpr int kPartitionBits = std::countr_zero(kPartitions);
 static_assert(kPartitions == 1u << kPartitionBits);
 
 constexpr size_t kBytesOfPartitions = kPartitions * sizeof(uint16_t);
+constexpr size_t kBytesOfChanges = kPartitions * sizeof(uint64_t);
+constexpr uint16_t kClosedBit = 1 << 15;
+static_assert(kGroupsMax <= kClosedBit);
 
 void AppendText(std::string* bytes, std::string_view text) {
   bytes->push_back(static_cast<char>(text.size()));
@@ -50,6 +53,27 @@ std::optional<PartitionMap::Group> TakeGroup(std::string_view* bytes) {
   return group;
 }
 
+// Cuts off whose the partitions are, and when that changed. Returns false if they cannot be.
+bool TakePartitions(const PartitionMapStart& start, std::string_view* bytes, PartitionMap* map) {
+  const bool has_changes = start.has_changes != 0;
+  const size_t size = kBytesOfPartitions + (has_changes ? kBytesOfChanges : 0);
+  if (bytes->size() < size) return false;
+  map->partitions.resize(kPartitions);
+  std::memcpy(map->partitions.data(), bytes->data(), kBytesOfPartitions);
+  if (has_changes) {
+    map->closed.resize(kPartitions);
+    map->changed.resize(kPartitions);
+    std::memcpy(map->changed.data(), bytes->data() + kBytesOfPartitions, kBytesOfChanges);
+    for (uint32_t i = 0; i < kPartitions; ++i) {
+      map->closed[i] = (map->partitions[i] & kClosedBit) != 0;
+      map->partitions[i] &= static_cast<uint16_t>(~kClosedBit);
+      if (map->changed[i] > start.revision) return false;
+    }
+  }
+  bytes->remove_prefix(size);
+  return std::ranges::all_of(map->partitions, [&](uint16_t group) { return group < start.groups; });
+}
+
 uint64_t ChecksumOf(std::string_view bytes) {
   return Xxh3Unseeded(bytes.data() + sizeof(uint64_t), bytes.size() - sizeof(uint64_t));
 }
@@ -61,8 +85,16 @@ uint32_t PartitionOf(std::string_view key) {
 }
 
 std::string EncodePartitionMap(const PartitionMap& map) {
-  std::string bytes(sizeof(PartitionMapStart) + kBytesOfPartitions, '\0');
-  std::memcpy(bytes.data() + sizeof(PartitionMapStart), map.partitions.data(), kBytesOfPartitions);
+  const bool has_changes = !map.changed.empty();
+  std::vector<uint16_t> partitions = map.partitions;
+  for (size_t i = 0; i < map.closed.size(); ++i) {
+    if (map.closed[i]) partitions[i] |= kClosedBit;
+  }
+  std::string bytes(sizeof(PartitionMapStart), '\0');
+  bytes.append(reinterpret_cast<const char*>(partitions.data()), kBytesOfPartitions);
+  if (has_changes) {
+    bytes.append(reinterpret_cast<const char*>(map.changed.data()), kBytesOfChanges);
+  }
   for (const PartitionMap::Group& group : map.groups) {
     AppendText(&bytes, group.name);
     bytes.push_back(static_cast<char>(group.addresses.size()));
@@ -72,7 +104,7 @@ std::string EncodePartitionMap(const PartitionMap& map) {
                              .revision = map.revision,
                              .bytes = static_cast<uint32_t>(bytes.size()),
                              .groups = static_cast<uint16_t>(map.groups.size()),
-                             .reserved = 0};
+                             .has_changes = has_changes ? uint16_t{1} : uint16_t{0}};
   std::memcpy(bytes.data(), &start, sizeof(start));
   start.checksum = ChecksumOf(bytes);
   std::memcpy(bytes.data(), &start, sizeof(start));
@@ -81,19 +113,17 @@ std::string EncodePartitionMap(const PartitionMap& map) {
 
 std::optional<PartitionMap> DecodePartitionMap(std::string_view bytes) {
   PartitionMapStart start;
-  if (bytes.size() < sizeof(start) + kBytesOfPartitions) return std::nullopt;
+  if (bytes.size() < sizeof(start)) return std::nullopt;
   std::memcpy(&start, bytes.data(), sizeof(start));
-  if (start.bytes != bytes.size() || start.checksum != ChecksumOf(bytes) || start.reserved != 0 ||
-      start.groups == 0 || start.groups > kGroupsMax) {
+  if (start.bytes != bytes.size() || start.checksum != ChecksumOf(bytes) || start.groups == 0 ||
+      start.groups > kGroupsMax || start.has_changes > 1 ||
+      (start.has_changes == 1 && start.revision == 0)) {
     return std::nullopt;
   }
-  PartitionMap map{.revision = start.revision, .groups = {}, .partitions = {}};
-  map.partitions.resize(kPartitions);
-  std::memcpy(map.partitions.data(), bytes.data() + sizeof(start), kBytesOfPartitions);
-  if (std::ranges::any_of(map.partitions, [&](uint16_t group) { return group >= start.groups; })) {
-    return std::nullopt;
-  }
-  std::string_view left = bytes.substr(sizeof(start) + kBytesOfPartitions);
+  PartitionMap map{
+      .revision = start.revision, .groups = {}, .partitions = {}, .changed = {}, .closed = {}};
+  std::string_view left = bytes.substr(sizeof(start));
+  if (!TakePartitions(start, &left, &map)) return std::nullopt;
   for (uint16_t i = 0; i < start.groups; ++i) {
     std::optional<PartitionMap::Group> group = TakeGroup(&left);
     if (!group) return std::nullopt;

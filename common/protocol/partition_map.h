@@ -28,23 +28,29 @@ struct PartitionMap {
     bool operator==(const Group&) const = default;
   };
 
-  uint64_t revision = 0;  // grows whenever a partition changes its group
+  uint64_t revision = 0;  // grows by one with each change; 0: none was made
   std::vector<Group> groups;
   std::vector<uint16_t> partitions;  // kPartitions places in `groups`
+  // What is different between two maps: kPartitions revisions at which each partition was last
+  // closed, opened, or given to another group. To compare groups is not enough, as it may have
+  // moved there and back in between. Empty if there were no changes.
+  std::vector<uint64_t> changed;
+  std::vector<bool> closed;  // kPartitions: nobody serves it now. Empty if there were no changes
 
   bool operator==(const PartitionMap&) const = default;
 };
 
 // How a map is told to clients: kMap replies carry these bytes, one piece after the other. They
-// begin with a PartitionMapStart. It is followed by `partitions`, 2 bytes each, and by the groups:
-// the name's length (1 byte), the name, the number of addresses (1 byte), and for each its length
-// (1 byte) and itself.
+// begin with a PartitionMapStart. It is followed by `partitions`, 2 bytes each, the highest bit of
+// which says that it is closed; if there were changes, by `changed`, 8 bytes each; and by the
+// groups: the name's length (1 byte), the name, the number of addresses (1 byte), and for each its
+// length (1 byte) and itself.
 struct PartitionMapStart {
   uint64_t checksum;  // XXH3 of all that follows. The map may change between two pieces
   uint64_t revision;
   uint32_t bytes;  // of all
   uint16_t groups;
-  uint16_t reserved;  // 0
+  uint16_t has_changes;  // 1, or 0: all that clients take which know of no changes
 };
 static_assert(sizeof(PartitionMapStart) == 24 && std::is_trivially_copyable_v<PartitionMapStart>);
 

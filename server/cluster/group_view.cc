@@ -96,9 +96,13 @@ const GroupView::Node* GroupView::FindNode(std::string_view name) const {
 }
 
 PartitionMap GroupView::Map() const {
-  PartitionMap map = {.revision = static_cast<uint64_t>(config_revision_),
+  PartitionMap map = {.revision = config_.revision,
                       .groups = {},
-                      .partitions = config_.partitions};
+                      .partitions = config_.partitions,
+                      .changed = config_.changed,
+                      .closed = {}};
+  if (config_.revision > 0) map.closed.resize(kPartitions);
+  for (const uint16_t partition : config_.closed) map.closed[partition] = true;
   for (const std::string& name : config_.groups) {
     PartitionMap::Group& group = map.groups.emplace_back();
     group.name = name;
@@ -122,7 +126,6 @@ void GroupView::TakeItem(const EtcdKeyValue& item) {
     auto config = DecodeClusterConfig(item.value);
     read = config.status();
     if (config.ok()) config_ = *std::move(config);
-    if (config.ok()) config_revision_ = item.mod_revision;
   } else if (key->kind == kGroup) {
     const auto group = DecodeGroupConfig(item.value);
     read = group.status();

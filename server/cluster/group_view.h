@@ -75,7 +75,6 @@ class GroupView {
   std::string group_;
   std::optional<GroupState> state_;
   ClusterConfig config_;
-  int64_t config_revision_ = 0;
   std::map<std::string, std::vector<std::string>, std::less<>> members_;  // of each group
   std::map<std::string, Node, std::less<>> nodes_;
   std::optional<Wish> wish_;

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/cluster/cluster_map.h"
+#include "common/cluster/map_changes.h"
 
 namespace gannet {
 namespace {
@@ -83,7 +86,7 @@ TEST(ClusterConfigTest, PartitionsAreTheGroupsPlaces) {
 }
 
 TEST(ClusterConfigTest, SaysThatANewerFormatNeedsANewerVersion) {
-  const std::string text = With(Encode(FillPartitions({"g"})), R"("format":1)", R"("format":2)");
+  const std::string text = With(Encode(FillPartitions({"g"})), R"("format":1)", R"("format":3)");
   const auto config = DecodeClusterConfig(text);
   EXPECT_TRUE(absl::IsUnimplemented(config.status())) << config.status();
   EXPECT_THAT(config.status().message(), HasSubstr("Update it"));
@@ -104,6 +107,33 @@ TEST(ClusterConfigTest, RefusesWhatIsNoConfiguration) {
         With(text, R"(["g1","g2"])", R"(["g1",2])"),
         With(text, R"("partitions":[)", R"("partitions":[-1,)"),
         std::string(R"({"format":1,"groups":["g"],"partitions":[0]})")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeClusterConfig(bad).status())) << bad.substr(0, 80);
+  }
+}
+
+// An older process refuses format 2, and must: it would serve what is not its group's any more.
+TEST(ClusterConfigTest, AChangedMapHasAFormatOfItsOwn) {
+  const std::vector<uint16_t> partitions = {5, 6};
+  const ClusterConfig before = FillPartitions({"g"});
+  const auto expected = ClosePartitions(before, "g", partitions);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  const std::string text = Encode(*expected);
+  EXPECT_THAT(text, testing::StartsWith(R"({"format":2,"groups":["g"],"partitions":[0,)"));
+  EXPECT_THAT(text, HasSubstr(R"("revision":1,"changed":[0,0,0,0,0,1,1,0,)"));
+  EXPECT_THAT(text, testing::EndsWith(R"("closed":[5,6],"lost":[1]})"));
+  const auto config = DecodeClusterConfig(text);
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(*config, *expected);
+
+  for (const std::string& bad :
+       {With(text, R"("format":2)", R"("format":1)"), With(text, R"("revision":1,)", ""),
+        With(text, R"("revision":1)", R"("revision":0)"),
+        With(text, R"("changed":[0,0,)", R"("changed":[0,)"),
+        With(text, R"("changed":[0,0,)", R"("changed":[0,2,)"),
+        With(text, R"("changed":[0,0,)", R"("changed":[0,-1,)"), With(text, "[5,6]", "[6,5]"),
+        With(text, "[5,6]", "[5,5]"), With(text, "[5,6]", "[5,1024]"), With(text, "[5,6]", "[4,5]"),
+        With(text, R"("lost":[1])", R"("lost":[])"), With(text, R"("lost":[1])", R"("lost":[2])"),
+        With(text, R"("lost":[1])", R"("lost":[0])")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeClusterConfig(bad).status())) << bad.substr(0, 80);
   }
 }

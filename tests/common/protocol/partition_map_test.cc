@@ -14,12 +14,21 @@ namespace gannet {
 namespace {
 
 PartitionMap SomeMap() {
-  PartitionMap map = {.revision = 0x0102030405060708,
-                      .groups = {{.name = "g1", .addresses = {"10.0.0.1:7471", "h:1"}},
+  PartitionMap map = {.groups = {{.name = "g1", .addresses = {"10.0.0.1:7471", "h:1"}},
                                  {.name = "g2", .addresses = {}}},
                       .partitions = std::vector<uint16_t>(kPartitions)};
   map.partitions[1] = 1;
   map.partitions[1023] = 1;
+  return map;
+}
+
+PartitionMap ChangedMap() {
+  PartitionMap map = SomeMap();
+  map.revision = 0x0102030405060708;
+  map.changed.resize(kPartitions);
+  map.closed.resize(kPartitions);
+  map.changed[1023] = 0x0102030405060707;
+  map.closed[1023] = true;
   return map;
 }
 
@@ -52,12 +61,13 @@ TEST(PartitionMapTest, PartitionsOfKeysDoNotChange) {
 TEST(PartitionMapTest, ComesBackAsItWasEncoded) {
   const PartitionMap map = SomeMap();
   EXPECT_EQ(DecodePartitionMap(EncodePartitionMap(map)), map);
+  EXPECT_EQ(DecodePartitionMap(EncodePartitionMap(ChangedMap())), ChangedMap());
 }
 
 TEST(PartitionMapTest, HasTheseBytes) {
   const std::string bytes = EncodePartitionMap(SomeMap());
   ASSERT_EQ(bytes.size(), 24 + 2048 + 22u + 4u);
-  EXPECT_EQ(bytes.substr(8, 8), std::string("\x08\x07\x06\x05\x04\x03\x02\x01", 8));
+  EXPECT_EQ(bytes.substr(8, 8), std::string(8, '\0'));
   EXPECT_EQ(bytes.substr(16, 8), std::string("\x32\x08\0\0\x02\0\0\0", 8));
   EXPECT_EQ(bytes.substr(24, 6), std::string("\0\0\x01\0\0\0", 6));
   EXPECT_EQ(bytes.substr(24 + 2046, 2), std::string("\x01\0", 2));
@@ -66,6 +76,31 @@ TEST(PartitionMapTest, HasTheseBytes) {
                                                  "\x02g2\0",
                                                  26));
   EXPECT_EQ(Sealed(bytes), bytes);
+}
+
+TEST(PartitionMapTest, ChangesHaveTheseBytes) {
+  const std::string bytes = EncodePartitionMap(ChangedMap());
+  ASSERT_EQ(bytes.size(), 24 + 2048 + 8192 + 22u + 4u);
+  EXPECT_EQ(bytes.substr(8, 8), std::string("\x08\x07\x06\x05\x04\x03\x02\x01", 8));
+  EXPECT_EQ(bytes.substr(16, 8), std::string("\x32\x28\0\0\x02\0\x01\0", 8));
+  EXPECT_EQ(bytes.substr(24, 4), std::string("\0\0\x01\0", 4));
+  EXPECT_EQ(bytes.substr(24 + 2046, 2), std::string("\x01\x80", 2)) << "closed";
+  EXPECT_EQ(bytes.substr(24 + 2048 + 8184, 8), std::string("\x07\x07\x06\x05\x04\x03\x02\x01", 8));
+  EXPECT_EQ(bytes.substr(24 + 2048 + 8192, 3), std::string("\x02g1"));
+}
+
+TEST(PartitionMapTest, RefusesChangesThatCannotBe) {
+  const std::string bytes = EncodePartitionMap(ChangedMap());
+  EXPECT_FALSE(DecodePartitionMap(Sealed(With(bytes, 22, 2))));
+  EXPECT_FALSE(DecodePartitionMap(Sealed(With(bytes, 22, 0)))) << "no changes";
+  EXPECT_FALSE(DecodePartitionMap(Sealed(With(bytes, 24, 2)))) << "a partition of no group";
+  EXPECT_FALSE(DecodePartitionMap(Sealed(With(bytes, 24 + 2048 + 8184, 9)))) << "a later change";
+  std::string before = bytes;
+  before.replace(8, 8, 8, '\0');
+  EXPECT_FALSE(DecodePartitionMap(Sealed(before))) << "changes before the first revision";
+  for (size_t size = 24; size < bytes.size(); size += 97) {
+    EXPECT_FALSE(DecodePartitionMap(Sealed(bytes.substr(0, size)))) << size;
+  }
 }
 
 TEST(PartitionMapTest, PiecesOfTwoMapsAreNone) {

@@ -8,6 +8,7 @@
 
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/cluster_map.h"
+#include "common/cluster/map_changes.h"
 
 namespace gannet {
 namespace {
@@ -71,8 +72,9 @@ TEST_F(GroupViewTest, HasTheMapOfAllGroups) {
   Begin();
   const ClusterConfig config = FillPartitions({"g1", "g2"});
   PartitionMap map = view_.Map();
-  EXPECT_EQ(map.revision, 7u);
+  EXPECT_EQ(map.revision, 0u);
   EXPECT_EQ(map.partitions, config.partitions);
+  EXPECT_TRUE(map.changed.empty());
   EXPECT_THAT(map.groups, testing::ElementsAre(PartitionMap::Group{"g1", {}},
                                                PartitionMap::Group{"g2", {"h:1"}}));
 
@@ -81,8 +83,32 @@ TEST_F(GroupViewTest, HasTheMapOfAllGroups) {
   view_.Take(Changed(Item(NodeKey("c", "n1"), "", 16), /*deleted=*/true));
   view_.Take(Changed(Item(ConfigKey("c"), Encode(FillPartitions({"g1"})), 17)));
   map = view_.Map();
-  EXPECT_EQ(map.revision, 17u);
+  EXPECT_EQ(map.revision, 0u);
   EXPECT_THAT(map.groups, testing::ElementsAre(PartitionMap::Group{"g1", {"h:2"}}));
+}
+
+TEST_F(GroupViewTest, TheMapTellsWhatChanged) {
+  Begin();
+  const ClusterConfig config = FillPartitions({"g1", "g2"});
+  const std::vector<uint16_t> moved = {7};
+  const std::string& owner = config.groups[config.partitions[7]];
+  const auto closed = ClosePartitions(config, owner, moved);
+  ASSERT_TRUE(closed.ok()) << closed.status();
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(*closed), 17)));
+  PartitionMap map = view_.Map();
+  EXPECT_EQ(map.revision, 1u);
+  EXPECT_TRUE(map.closed[7]);
+  EXPECT_FALSE(map.closed[8]);
+  EXPECT_EQ(map.changed[7], 1u);
+
+  const auto given = GivePartitions(*closed, owner == "g1" ? "g2" : "g1", moved, 1);
+  ASSERT_TRUE(given.ok()) << given.status();
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(*given), 18)));
+  map = view_.Map();
+  EXPECT_EQ(map.revision, 2u);
+  EXPECT_FALSE(map.closed[7]);
+  EXPECT_NE(map.partitions[7], config.partitions[7]);
+  EXPECT_EQ(map.changed[7], 2u);
 }
 
 TEST_F(GroupViewTest, SaysWhyItCannotBegin) {
@@ -94,7 +120,7 @@ TEST_F(GroupViewTest, SaysWhyItCannotBegin) {
   EXPECT_TRUE(stranger.found_cluster());
 
   std::vector<EtcdKeyValue> newer = Items();
-  newer[0].value = R"({"format":2,"groups":7})";
+  newer[0].value = R"({"format":3,"groups":7})";
   EXPECT_TRUE(absl::IsUnimplemented(GroupView("c", "n3").Begin(newer)));
 
   std::vector<EtcdKeyValue> odd = Items();
