@@ -60,11 +60,12 @@ void SessionCompletions::TakeUnderLease(std::span<const ibv_wc> completions, int
     return;
   }
   for (const ibv_wc& completion : completions) {
-    if (HeldUntilBelieved(completion)) {
+    if (!HeldUntilBelieved(completion)) {
+      // It may bring a lease, or break the connections. Then the others may tell that they are
+      // flushed, for which the session waits.
+      OnCompletion(completion, now_ns);
+    } else if (given_.phase->ready()) {
       lease.Hold(completion);
-    } else {
-      OnCompletion(completion, now_ns);  // it may bring a lease
-      if (!given_.phase->ready()) return;
     }
   }
   if (!lease.holds() || !lease.ValidAt(taken_ns)) return;

@@ -139,6 +139,24 @@ TEST_F(PrimaryLeaseTest, AnOperationThatIsHeldEndsAtItsDeadline) {
   ASSERT_TRUE(HasEnded(get));
 }
 
+// More completions come than are taken at once, as all receives are flushed. Among the last ones is
+// that which tells that the connection is flushed. If it is missed, the session waits for two
+// seconds.
+TEST_F(PrimaryLeaseTest, AConnectionThatFailsWhenTheLeaseIsOverIsFlushedAtOnce) {
+  const uint64_t put = BeginPut("key", "value", 30'000);
+  Settle();
+  clock_.now_ns = lease_end_ns_;
+  ASSERT_EQ(softverbs_set_faults("seed=1,error=send:1", nullptr, 0), 0);
+  PostAndComplete();  // the question for a lease fails
+  softverbs_clear_faults();
+  PollOnce();
+  EXPECT_FALSE(session().ready());
+  Extend();
+  PassMs(500);
+  EXPECT_EQ(server_->connections(), 2u);
+  EXPECT_FALSE(HasEnded(put));
+}
+
 // A PUT is unanswered, so nothing can be held. The session gives the primary up nevertheless.
 TEST_F(PrimaryLeaseTest, APrimaryThatDoesNotExtendItsLeaseIsGivenUpThoughNothingCame) {
   server_->answers_heartbeats = false;
