@@ -9,7 +9,7 @@ SimulatedMember::SimulatedMember(SimulatedWorld* world, size_t node)
     : world_(world),
       node_(node),
       self_{.node = "n" + std::to_string(node), .incarnation = ++world->incarnations},
-      store_(&world->time, &world->shared),
+      store_(&world->time, &world->shared, self_),
       clock_(world->times) {}
 
 int64_t SimulatedMember::Clock() const {
