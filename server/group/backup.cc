@@ -29,6 +29,8 @@ std::optional<AuthKey> ReplicaKeyOf(const AuthFile& file) {
 Backup::Backup(Options options)
     : options_(std::move(options)),
       times_{.lease_ns = int64_t{options_.terms.lease_ms} * kNsPerMs},
+      primary_address_(
+          [](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
       applier_(options_.store, options_.now_ms),
       clock_(times_) {}
 
@@ -152,10 +154,10 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
     try_at_ = now + kRetryNs;
     return Tell(absl::StrCat("the address of the primary, ", primary.node, ", is not known yet"));
   }
-  const auto to = Resolve(*address, kDefaultPort);
-  if (!to.ok()) {
-    try_at_ = now + kRetryNs;
-    return Tell(std::string(to.status().message()));
+  const std::optional<SocketAddress> to = primary_address_.Find(*address);
+  if (!to) {
+    try_at_ = now + (takeover_ ? kLookNs : kRetryNs);  // a primary waits for survivors
+    return Tell(absl::StrCat("looks up the name of the primary, ", *address));
   }
   uint64_t token = 0;
   while (token == 0) token = options_.random();

@@ -16,6 +16,7 @@
 #include "server/group/applier.h"
 #include "server/group/backup_link.h"
 #include "server/group/joiner.h"
+#include "server/group/primary_address.h"
 #include "server/replica/backup_log.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
@@ -111,6 +112,7 @@ class Backup {
   const Options options_;
   const GroupTimes times_;
   GroupRegister known_;
+  PrimaryAddress primary_address_;
   Applier applier_;
   ExpiryClock clock_;
   std::optional<BackupLog> log_;
