@@ -216,9 +216,8 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
   if (log_ && configuration.IsInSync(options_.self)) {
     LOG(INFO) << "becomes a backup, in sync, of " << configuration.primary.node
               << ", primary of epoch " << configuration.epoch;
-    // G begins now, not with this Poll: the primary may have told clients of a lease meanwhile.
-    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_,
-                      options_.clock());
+    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_, heard_,
+                      now);
     return BackupTurn(now);
   }
   if (link_ && !lost_ && now - heard_ <= 2 * times_.grace_ns()) {

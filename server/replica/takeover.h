@@ -34,10 +34,12 @@ class Takeover {
   enum class Step : uint8_t { kFollow, kFence, kWait, kConnect, kLead, kEnd };
 
   // `self` is in sync in `known`, as it learned now. A hand-over may name it already. `link_epoch`:
-  // of the primary that it is connected to; 0 = it is not connected. `store` outlives this, and is
-  // used by nobody else meanwhile.
+  // of the primary that it is connected to; 0 = it is not connected. `answered`: when it took the
+  // newest beacon that it answered while it joined. The primary counts on that answer, so G begins
+  // no sooner, also if the caller's Poll began before it and was stopped in between. `store`
+  // outlives this, and is used by nobody else meanwhile.
   Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
-           const GroupRegister& known, uint64_t link_epoch, int64_t now);
+           const GroupRegister& known, uint64_t link_epoch, int64_t answered, int64_t now);
 
   Step Poll(int64_t now);
 

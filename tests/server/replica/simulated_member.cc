@@ -142,7 +142,7 @@ void SimulatedMember::JoinTurn() {
     if (was_read) known = answer->now;
   }
   if (log_ && known && known->configuration.IsInSync(self_)) {
-    takeover_.emplace(world_->times, &store_, self_, *known, link_epoch_, Clock());
+    takeover_.emplace(world_->times, &store_, self_, *known, link_epoch_, heard_, Clock());
     ++world_->tallies.joins;
     return;
   }
