@@ -321,7 +321,30 @@ Backup::Outcome Backup::BackupTurn(int64_t now) {
     case Takeover::Step::kLead:
       return Outcome::kLead;
     case Takeover::Step::kEnd:
-      return End("this member is not in sync any more");
+      return KeepUntilAPrimaryLives(now);
+  }
+  return Outcome::kGoesOn;
+}
+
+// The register may name a primary that is dead: a transaction may be executed after its sender's
+// death. Then an operator may force this member, which is to have its items still. They are thrown
+// away only once there is a primary to copy them from.
+Backup::Outcome Backup::KeepUntilAPrimaryLives(int64_t now) {
+  next_ns_ = std::min(next_ns_, now + (left_ ? kRetryNs : kLookNs));
+  if (!left_) {
+    Fence();
+    left_ = link_ == nullptr;
+    if (left_) LOG(WARNING) << "is not in sync any more. Keeps its items until it finds a primary";
+    return Outcome::kGoesOn;
+  }
+  const GroupMember& primary = known_.configuration.primary;
+  if (link_ && (lost_ || primary_ != primary.incarnation)) {
+    if (!retired_) Retire();
+    try_at_ = now + kRetryNs;
+  } else if (link_ && link_->open()) {  // others than the primary refuse it
+    return End("this member is not in sync any more");
+  } else if (!link_ && now >= try_at_ && !retired_) {
+    Connect(primary, now);
   }
   return Outcome::kGoesOn;
 }
@@ -370,7 +393,7 @@ int64_t Backup::SilentFrom() const {
   const GroupConfiguration& configuration = known_.configuration;
   if (configuration.primary == options_.self) return 0;  // it opens soon
   // Whoever is named in the register may serve already.
-  if (configuration.epoch != link_epoch_) return GroupStanding::kNever;
+  if (configuration.epoch != link_epoch_ || takeover_->out()) return GroupStanding::kNever;
   return lost_ ? 0 : heard_ + times_.silence_ns() / 2;
 }
 

@@ -20,7 +20,8 @@ namespace gannet {
 //   kWait     a transaction is under way
 //   kConnect  connect to known().configuration.primary: OnHello, then a hello
 //   kLead     be primary, of known()
-//   kEnd      execute this process again
+//   kEnd      execute this process again, once there is a primary to join. An operator may force
+//             this member to be primary until then
 //
 // Invariants:
 //   1. Once a beacon was not answered, none of that link is answered any more.
@@ -52,6 +53,8 @@ class Takeover {
   void OnHello() { link_epoch_ = known_.configuration.epoch; }
 
   const GroupRegister& known() const { return known_; }
+  // Whether the register names a configuration without this member.
+  bool out() const { return out_; }
 
  private:
   void Learn(const GroupRegister& now_known, int64_t now);
