@@ -196,6 +196,12 @@ std::string Encode(const NodeInfo& node) {
       .dump();
 }
 
+std::string BeginningOf(const NodeInfo& node) {
+  std::string beginning = OrderedJson{{"incarnation", HexOf(node.incarnation)}}.dump();
+  beginning.pop_back();  // the object's end
+  return beginning;
+}
+
 std::string Encode(const GroupWish& wish) {
   GANNET_CHECK(Check(wish).ok(), "a wish that is none");
   return OrderedJson{{"handover", wish.handover}}.dump();

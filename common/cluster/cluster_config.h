@@ -56,7 +56,8 @@ struct GroupConfig {
   bool operator==(const GroupConfig&) const = default;
 };
 
-// What a process says of itself, for people. Nothing is decided by it.
+// What a process says of itself. What a process sends is executed by etcd only as long as this
+// names the process (BeginningOf).
 struct NodeInfo {
   uint64_t incarnation = 0;
   std::string address;   // "10.0.0.1:7471"
@@ -82,6 +83,8 @@ std::string Encode(const ClusterConfig& config);
 std::string Encode(const GroupConfig& group);
 std::string Encode(const NodeInfo& node);
 std::string Encode(const GroupWish& wish);
+// Returns how Encode(node) begins for all that a process says of itself, and for no other process.
+std::string BeginningOf(const NodeInfo& node);
 
 absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text);
 absl::StatusOr<GroupConfig> DecodeGroupConfig(std::string_view text);

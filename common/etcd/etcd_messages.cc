@@ -144,6 +144,25 @@ Json RangeJson(std::string_view key, bool prefix) {
   return json;
 }
 
+// Appends what etcd compares. It has no compare for how a value begins, but orders values by their
+// bytes.
+void AppendCompares(const EtcdTxn::Compare& compare, Json* compares) {
+  Json json = RangeJson(compare.key, compare.prefix);
+  if (compare.value_begins.empty()) {
+    json["target"] = "MOD";
+    json["result"] = "EQUAL";
+    json["mod_revision"] = absl::StrCat(compare.mod_revision);
+    return compares->push_back(std::move(json));
+  }
+  json["target"] = "VALUE";
+  json["result"] = "GREATER";
+  json["value"] = Base64(compare.value_begins);
+  compares->push_back(json);
+  json["result"] = "LESS";
+  json["value"] = Base64(EndOfPrefix(compare.value_begins));
+  compares->push_back(std::move(json));
+}
+
 }  // namespace
 
 std::string EndOfPrefix(std::string_view prefix) {
@@ -162,12 +181,8 @@ std::string EncodeTxn(const EtcdTxn& txn) {
   Json compares = Json::array();
   Json reads = Json::array();
   for (const EtcdTxn::Compare& compare : txn.compares) {
-    Json json = RangeJson(compare.key, compare.prefix);
-    reads.push_back({{"request_range", json}});
-    json["target"] = "MOD";
-    json["result"] = "EQUAL";
-    json["mod_revision"] = absl::StrCat(compare.mod_revision);
-    compares.push_back(std::move(json));
+    reads.push_back({{"request_range", RangeJson(compare.key, compare.prefix)}});
+    AppendCompares(compare, &compares);
   }
   Json changes = Json::array();
   for (const EtcdTxn::Put& put : txn.puts) {

@@ -25,12 +25,14 @@ struct EtcdKeyValue {
   bool operator==(const EtcdKeyValue&) const = default;
 };
 
-// Changes keys, if none of the compared keys was changed. etcd executes it as one step.
+// Changes keys, if all compares hold. etcd executes it as one step.
 struct EtcdTxn {
   struct Compare {
     std::string key;
     int64_t mod_revision = 0;  // 0: there is no such key
     bool prefix = false;       // all keys that begin with `key` have that revision
+    // Not empty: instead, the key is there, and its value begins with that and is longer.
+    std::string value_begins = {};
   };
   struct Put {
     std::string key;

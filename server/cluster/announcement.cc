@@ -35,8 +35,7 @@ void Announcement::OnResult(const EtcdTxnResult& result) {
     written_ = sent_;
     Saw(sent_->incarnation, result.revision);
   } else if (result.outcome == kRefused && result.current.empty()) {
-    mod_revision_ = 0;  // somebody has deleted it
-    written_.reset();
+    OnDeleted();
   } else if (result.outcome == kRefused) {
     const EtcdKeyValue& there = result.current.front();
     const auto node = DecodeNodeInfo(there.value);

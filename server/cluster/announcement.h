@@ -38,6 +38,19 @@ class Announcement {
   std::optional<EtcdTxn> Due(int64_t now, size_t nodes);
   void OnResult(const EtcdTxnResult& result);
 
+  // The key is gone. It is written again: somebody may want to know whether this process lives.
+  void OnDeleted() {
+    mod_revision_ = 0;
+    written_.reset();
+  }
+  // What etcd has to find, so that it executes what this process sends: no later process has its
+  // name. Without it, what a dead process sent may be executed when its node has another one.
+  // nullopt: this process announces nothing.
+  std::optional<EtcdTxn::Compare> Standing() const {
+    if (!wanted_) return std::nullopt;
+    return EtcdTxn::Compare{.key = key_, .value_begins = BeginningOf(*wanted_)};
+  }
+
   // Another process with this name has announced itself after this one did.
   bool replaced() const { return replaced_; }
 

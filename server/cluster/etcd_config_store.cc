@@ -107,11 +107,12 @@ void EtcdConfigStore::Txn(uint64_t revision, const GroupConfiguration& wanted) {
   }
   answer_.reset();
   const std::string key = GroupKey(options_.cluster, group());
-  client_->Txn({.compares = {{.key = key, .mod_revision = static_cast<int64_t>(revision)}},
-                .puts = {{key, Encode(config)}}},
-               [this, config, id = ++request_](const EtcdTxnResult& result) {
-                 if (id == request_) OnTxn(config, result);
-               });
+  EtcdTxn txn = {.compares = {{.key = key, .mod_revision = static_cast<int64_t>(revision)}},
+                 .puts = {{key, Encode(config)}}};
+  if (auto standing = announcement_.Standing()) txn.compares.push_back(*std::move(standing));
+  client_->Txn(txn, [this, config, id = ++request_](const EtcdTxnResult& result) {
+    if (id == request_) OnTxn(config, result);
+  });
 }
 
 void EtcdConfigStore::OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result) {
@@ -168,6 +169,9 @@ void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address
 void EtcdConfigStore::KeepAnnounced() {
   if (const GroupView::Node* node = view_.FindNode(options_.node)) {
     announcement_.Saw(node->info.incarnation, node->mod_revision);
+    seen_announced_ = true;
+  } else if (std::exchange(seen_announced_, false)) {
+    announcement_.OnDeleted();
   }
   if (const auto txn = announcement_.Due(MonotonicNs(), view_.nodes())) {
     client_->Txn(*txn, [this](const EtcdTxnResult& result) { announcement_.OnResult(result); });

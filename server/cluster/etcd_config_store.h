@@ -21,10 +21,11 @@ namespace gannet {
 // A member's way to its group in etcd (docs/group.md, "The register in etcd").
 //
 // 1. GroupRegister::revision is the mod_revision of groups/G.
-// 2. A transaction compares it, and writes what is wanted with the newest terms that were seen. If
-//    an operator has changed the terms since, the revision has changed, too, and it loses. What the
-//    terms do not allow (somebody is to be in sync who is no member) is not sent: it is answered
-//    kLost after a read.
+// 2. A transaction compares it, and that nodes/N is this process's: what a process sent is not
+//    executed any more once its node's next process has announced itself. It writes what is wanted
+//    with the newest terms that were seen. If an operator has changed the terms since, the revision
+//    has changed, too, and it loses. What the terms do not allow (somebody is to be in sync who is
+//    no member) is not sent: it is answered kLost after a read.
 // 3. Everything else, and what Seen, terms and the addresses say, comes from a watch of the
 //    cluster's keys, in Poll. So call Poll also when no request is under way: when fd() is
 //    readable, and a few times a second.
@@ -87,8 +88,9 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   const std::unique_ptr<EtcdClient> client_;
   GroupView view_;
   Announcement announcement_;
-  bool listed_ = false;  // the watch's first list came
-  absl::Status begun_;   // what the view made of it
+  bool seen_announced_ = false;  // nodes/N is there
+  bool listed_ = false;          // the watch's first list came
+  absl::Status begun_;           // what the view made of it
   absl::Status lost_ = absl::UnavailableError("etcd gives no answer");  // why nothing is heard
   uint64_t request_ = 0;  // the newest; answers to others are dropped
   std::optional<Answer> answer_;

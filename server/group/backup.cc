@@ -29,6 +29,8 @@ std::optional<AuthKey> ReplicaKeyOf(const AuthFile& file) {
 Backup::Backup(Options options)
     : options_(std::move(options)),
       times_{.lease_ns = int64_t{options_.terms.lease_ms} * kNsPerMs},
+      primary_address_(
+          [](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
       applier_(options_.store, options_.now_ms),
       clock_(times_) {}
 
@@ -150,10 +152,10 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
     try_at_ = now + kRetryNs;
     return Tell(absl::StrCat("the address of the primary, ", primary.node, ", is not known yet"));
   }
-  const auto to = Resolve(*address, kDefaultPort);
-  if (!to.ok()) {
-    try_at_ = now + kRetryNs;
-    return Tell(std::string(to.status().message()));
+  const std::optional<SocketAddress> to = primary_address_.Find(*address);
+  if (!to) {
+    try_at_ = now + (takeover_ ? kLookNs : kRetryNs);  // a primary waits for survivors
+    return Tell(absl::StrCat("looks up the name of the primary, ", *address));
   }
   uint64_t token = 0;
   while (token == 0) token = options_.random();
@@ -212,9 +214,8 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
   if (log_ && configuration.IsInSync(options_.self)) {
     LOG(INFO) << "becomes a backup, in sync, of " << configuration.primary.node
               << ", primary of epoch " << configuration.epoch;
-    // G begins now, not with this Poll: the primary may have told clients of a lease meanwhile.
-    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_,
-                      options_.clock());
+    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_, heard_,
+                      now);
     return BackupTurn(now);
   }
   if (link_ && !lost_ && now - heard_ <= 2 * times_.grace_ns()) {
@@ -318,7 +319,30 @@ Backup::Outcome Backup::BackupTurn(int64_t now) {
     case Takeover::Step::kLead:
       return Outcome::kLead;
     case Takeover::Step::kEnd:
-      return End("this member is not in sync any more");
+      return KeepUntilAPrimaryLives(now);
+  }
+  return Outcome::kGoesOn;
+}
+
+// The register may name a primary that is dead: a transaction may be executed after its sender's
+// death. Then an operator may force this member, which is to have its items still. They are thrown
+// away only once there is a primary to copy them from.
+Backup::Outcome Backup::KeepUntilAPrimaryLives(int64_t now) {
+  next_ns_ = std::min(next_ns_, now + (left_ ? kRetryNs : kLookNs));
+  if (!left_) {
+    Fence();
+    left_ = link_ == nullptr;
+    if (left_) LOG(WARNING) << "is not in sync any more. Keeps its items until it finds a primary";
+    return Outcome::kGoesOn;
+  }
+  const GroupMember& primary = known_.configuration.primary;
+  if (link_ && (lost_ || primary_ != primary.incarnation)) {
+    if (!retired_) Retire();
+    try_at_ = now + kRetryNs;
+  } else if (link_ && link_->open()) {  // others than the primary refuse it
+    return End("this member is not in sync any more");
+  } else if (!link_ && now >= try_at_ && !retired_) {
+    Connect(primary, now);
   }
   return Outcome::kGoesOn;
 }
@@ -367,7 +391,7 @@ int64_t Backup::SilentFrom() const {
   const GroupConfiguration& configuration = known_.configuration;
   if (configuration.primary == options_.self) return 0;  // it opens soon
   // Whoever is named in the register may serve already.
-  if (configuration.epoch != link_epoch_) return GroupStanding::kNever;
+  if (configuration.epoch != link_epoch_ || takeover_->out()) return GroupStanding::kNever;
   return lost_ ? 0 : heard_ + times_.silence_ns() / 2;
 }
 

@@ -16,6 +16,7 @@
 #include "server/group/applier.h"
 #include "server/group/backup_link.h"
 #include "server/group/joiner.h"
+#include "server/group/primary_address.h"
 #include "server/replica/backup_log.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
@@ -73,7 +74,9 @@ class Backup {
 
   const std::string& why() const { return why_; }
   // Whether it has all that is committed.
-  bool in_sync() const { return takeover_.has_value(); }
+  bool in_sync() const { return whole() && !takeover_->out(); }
+  // Whether it is in sync, or was, and has what it had then.
+  bool whole() const { return takeover_.has_value(); }
   // When the primary counts as gone, if it stays silent; GroupStanding::kNever: never.
   int64_t SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
@@ -95,6 +98,7 @@ class Backup {
   // Steps of one that is in sync.
   Outcome BackupTurn(int64_t now);
   void ConnectAsSurvivor(int64_t now);
+  Outcome KeepUntilAPrimaryLives(int64_t now);
   void TellWhyItLeaves(int64_t now);
   void Fence();
 
@@ -111,6 +115,7 @@ class Backup {
   const Options options_;
   const GroupTimes times_;
   GroupRegister known_;
+  PrimaryAddress primary_address_;
   Applier applier_;
   ExpiryClock clock_;
   std::optional<BackupLog> log_;
@@ -128,6 +133,7 @@ class Backup {
   bool reading_ = false;
   std::unique_ptr<Joiner> joiner_;  // copies the primary's items
   bool published_ = false;          // all before the stream's begin
+  bool left_ = false;               // it is out, and its last link is fenced
   bool ready_ = false;              // the primary was told that this member has all items
   uint64_t begins_ = 0;             // LSN of the stream, for a joiner
   int64_t heard_ = 0;

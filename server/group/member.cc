@@ -170,7 +170,7 @@ void Member::End(const std::string& why) {
   options_.standing->SetLeaseEnd(0);
   why_ = why;
   const char* const role =
-      primary_ != nullptr ? "primary" : (backup_->in_sync() ? "a backup" : "a joining member");
+      primary_ != nullptr ? "primary" : (backup_->whole() ? "a backup" : "a joining member");
   LOG(WARNING) << "is not " << role << " any more, and starts again: " << why;
   ended_.store(true, std::memory_order_release);
 }
@@ -180,12 +180,12 @@ void Member::Announce(int64_t now) {
   if (now < announce_at_) return;
   announce_at_ = now + kAnnounceNs;
   const uint64_t history = options_.group.directory->terms().history;
-  const bool whole = primary_ != nullptr || backup_->in_sync();
+  const bool whole = primary_ != nullptr || backup_->whole();
   // Of one that joins, its former run counts: an operator may begin with that.
   uint64_t applied = 0;
   if (primary_ != nullptr) {
     applied = primary_->Look().committed;
-  } else if (backup_->in_sync()) {
+  } else if (backup_->whole()) {
     applied = backup_->applied();
   } else if (options_.disk != nullptr) {
     applied = options_.disk->FormerLsn(history);

@@ -137,9 +137,6 @@ void Primary::AdvanceCommit() {
   safe_.store(outbox_.PositionAt(committed_), std::memory_order_release);
 }
 
-// A joiner walks through the store once all before its stream's begin is there. Otherwise a write
-// that is committed, and not published yet, would be in neither. Workers publish after they see
-// what is committed, so a beacon might come between.
 void Primary::PublishForJoiners() {
   if (!has_joiners_) return;
   uint64_t committed = 0;
@@ -147,8 +144,7 @@ void Primary::PublishForJoiners() {
     WordMutexLock lock(mutex_);
     committed = committed_;
   }
-  options_.publish();
-  published_lsn_ = committed;
+  published_.Advance(committed, options_.publish);
 }
 
 bool Primary::Turn(int64_t now) {
@@ -215,7 +211,7 @@ void Primary::SendBeacons(int64_t now) {
     if (beacon.sequence - backup->answered > kBeaconsUnansweredMax) continue;
     const bool in_sync = membership_.known().configuration.IsInSync(*backup->member);
     has_joiners_ |= !in_sync;
-    beacon.committed = in_sync ? committed_ : published_lsn_;
+    beacon.committed = published_.ToldTo(in_sync, committed_);
     if (!backup->link->Send(beacon)) backup->failed = true;
   }
 }

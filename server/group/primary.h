@@ -30,6 +30,7 @@
 #include "server/replica/membership.h"
 #include "server/replica/opening.h"
 #include "server/replica/primary_lease.h"
+#include "server/replica/published_lsn.h"
 #include "server/session/session_copies.h"
 #include "server/stream/ring_writer.h"
 
@@ -174,8 +175,8 @@ class Primary {
   bool TryToOpen(int64_t now) GANNET_REQUIRES(mutex_);
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
   void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
-  // Whether as many members are in sync as writes need.
   void PublishForJoiners();
+  // Whether as many members are in sync as writes need.
   bool HasCopies() const GANNET_REQUIRES(mutex_);
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
@@ -208,7 +209,7 @@ class Primary {
   // The member's thread only, but that `deposed_` is written under the mutex, and read there, too.
   int64_t beacon_at_ = 0;
   bool has_joiners_ = false;
-  uint64_t published_lsn_ = 0;  // all before it is in the store. Told to joiners
+  PublishedLsn published_;
   int64_t next_ns_ = 0;
   uint64_t told_safe_ = 0;
   bool open_ = false;

@@ -8,10 +8,10 @@
 namespace gannet {
 
 Takeover::Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
-                   const GroupRegister& known, uint64_t link_epoch, int64_t now)
+                   const GroupRegister& known, uint64_t link_epoch, int64_t answered, int64_t now)
     : times_(times), store_(store), self_(self), known_(known), link_epoch_(link_epoch) {
   GANNET_CHECK(known.configuration.IsInSync(self), "it is not in sync");
-  watch_.emplace(times_, now);
+  watch_.emplace(times_, std::max(answered, now));
 }
 
 void Takeover::Learn(const GroupRegister& now_known, int64_t now) {

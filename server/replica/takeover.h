@@ -20,7 +20,8 @@ namespace gannet {
 //   kWait     a transaction is under way
 //   kConnect  connect to known().configuration.primary: OnHello, then a hello
 //   kLead     be primary, of known()
-//   kEnd      execute this process again
+//   kEnd      execute this process again, once there is a primary to join. An operator may force
+//             this member to be primary until then
 //
 // Invariants:
 //   1. Once a beacon was not answered, none of that link is answered any more.
@@ -34,10 +35,12 @@ class Takeover {
   enum class Step : uint8_t { kFollow, kFence, kWait, kConnect, kLead, kEnd };
 
   // `self` is in sync in `known`, as it learned now. A hand-over may name it already. `link_epoch`:
-  // of the primary that it is connected to; 0 = it is not connected. `store` outlives this, and is
-  // used by nobody else meanwhile.
+  // of the primary that it is connected to; 0 = it is not connected. `answered`: when it took the
+  // newest beacon that it answered while it joined. The primary counts on that answer, so G begins
+  // no sooner, also if the caller's Poll began before it and was stopped in between. `store`
+  // outlives this, and is used by nobody else meanwhile.
   Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
-           const GroupRegister& known, uint64_t link_epoch, int64_t now);
+           const GroupRegister& known, uint64_t link_epoch, int64_t answered, int64_t now);
 
   Step Poll(int64_t now);
 
@@ -50,6 +53,8 @@ class Takeover {
   void OnHello() { link_epoch_ = known_.configuration.epoch; }
 
   const GroupRegister& known() const { return known_; }
+  // Whether the register names a configuration without this member.
+  bool out() const { return out_; }
 
  private:
   void Learn(const GroupRegister& now_known, int64_t now);

@@ -24,10 +24,11 @@ int64_t GroupRegisterService::Delay() {
                  run_->Below(static_cast<uint64_t>(Fault(20) ? kLateNsMax : kDelayNsMax)));
 }
 
-ConfigStore::Answer GroupRegisterService::Execute(const Wanted& wanted) {
+ConfigStore::Answer GroupRegisterService::Execute(const GroupMember& sender, const Wanted& wanted) {
   using Result = ConfigStore::Result;
   if (!wanted) return {.result = Result::kRead, .now = now_};
-  if (wanted->revision != now_.revision) return {.result = Result::kLost, .now = now_};
+  const bool dead = nodes_[sender.node].first != sender;
+  if (dead || wanted->revision != now_.revision) return {.result = Result::kLost, .now = now_};
   now_ = {.revision = now_.revision + 1, .configuration = wanted->configuration};
   run_->Note("the register changes");
   return {.result = Result::kWon, .now = now_};
@@ -54,9 +55,9 @@ void MemberStore::Begin(const GroupRegisterService::Wanted& wanted) {
   const int64_t answer_after = service.Delay();
   if (forgotten || lost || answer_lost) Give(request, executed_after + kPatienceNs, {});
   if (lost) return;
-  service.After(executed_after, [state = state_, at = service_, request, wanted,
+  service.After(executed_after, [state = state_, at = service_, self = self_, request, wanted,
                                  silent = forgotten || answer_lost, answer_after] {
-    const Answer answer = at->away_ ? Answer{} : at->Execute(wanted);
+    const Answer answer = at->away_ ? Answer{} : at->Execute(self, wanted);
     if (silent) return;
     at->After(at->away_ ? kPatienceNs : answer_after, [state, request, answer] {
       if (state->newest == request) state->answer = answer;

@@ -18,7 +18,8 @@ namespace gannet::simulation {
 
 // What the members of a simulated group share in the place of etcd: the register, where they can be
 // reached, and an operator's wish. It may be away. Requests and answers are late or lost, and a
-// transaction whose result is unknown may be executed much later, also after its process has ended.
+// transaction whose result is unknown may be executed much later, also after its process has ended,
+// but not once the next process of that node has announced itself.
 class GroupRegisterService {
  public:
   GroupRegisterService(Run* run, GroupTerms terms) : run_(run), terms_(std::move(terms)) {}
@@ -43,7 +44,7 @@ class GroupRegisterService {
   }
   bool Fault(uint64_t one_in) { return lossy_ && run_->OneIn(one_in); }
   int64_t Delay();
-  ConfigStore::Answer Execute(const Wanted& wanted);
+  ConfigStore::Answer Execute(const GroupMember& sender, const Wanted& wanted);
 
   Run* const run_;
   const GroupTerms terms_;
@@ -71,6 +72,7 @@ class MemberStore : public ConfigStore, public GroupDirectory {
 
   GroupTerms terms() const override { return service_->terms_; }
   void Announce(const GroupMember& self, std::string_view address, uint64_t) override {
+    self_ = self;
     service_->nodes_[self.node] = {self, std::string(address)};
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
@@ -88,6 +90,7 @@ class MemberStore : public ConfigStore, public GroupDirectory {
 
   GroupRegisterService* const service_;
   const std::function<bool(const std::string&)> reaches_;
+  GroupMember self_;
   const std::shared_ptr<State> state_;  // outlives the process, for what is under way
   int64_t look_ns_ = 0;                 // when the watch tells something next
 };

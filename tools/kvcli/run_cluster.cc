@@ -58,6 +58,7 @@ class Run {
   absl::Status HandOver();
   absl::Status AwaitHandOver(int64_t mod_revision);
   absl::Status Force();
+  absl::Status AwaitSignOfLife();
   // Changes the group, as often as somebody else changes it meanwhile.
   absl::StatusOr<GroupConfig> ChangeGroup(const Change& change, std::vector<std::string> deletes);
   void Answer(const std::string& text, Json json) const;
@@ -248,7 +249,35 @@ absl::Status Run::AwaitHandOver(int64_t mod_revision) {
                                        : "It may still do it; see kvcli cluster status"));
 }
 
+// The node's key may still name a process that has ended. Without the key, a process that runs
+// announces itself again.
+absl::Status Run::AwaitSignOfLife() {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + wait_;
+  GANNET_ASSIGN_OR_RETURN(ClusterState state, Read());
+  GANNET_RETURN_IF_ERROR(Forced(state, command_.group, command_.from, 1).status());
+  const NodeInfo former = state.nodes.at(command_.from);
+  const std::string key = NodeKey(command_.cluster, command_.from);
+  if (const EtcdTxnResult asked = session_.Txn({.compares = {}, .puts = {}, .deletes = {key}});
+      asked.outcome != Outcome::kWon) {
+    return asked.status;
+  }
+  while (true) {
+    GANNET_ASSIGN_OR_RETURN(state, Read());
+    if (state.nodes.contains(command_.from)) return absl::OkStatus();
+    const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
+    if (left.count() <= 0) break;
+    session_.AwaitChange(ClusterPrefix(command_.cluster), std::min(left, milliseconds(200)));
+  }
+  // What it has kept is of interest all the same.
+  session_.Txn({.compares = {{.key = key}}, .puts = {{key, Encode(former)}}});
+  return absl::FailedPreconditionError(
+      absl::StrCat("no process of ", command_.from, " has announced itself within ", wait_.count(),
+                   " ms; nothing was changed. Does its kvserver run, and reach etcd?"));
+}
+
 absl::Status Run::Force() {
+  GANNET_RETURN_IF_ERROR(AwaitSignOfLife());
   const uint64_t history = Random64();
   std::string loss;
   const auto force = [&](const ClusterState& state) {

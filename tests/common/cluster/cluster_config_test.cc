@@ -63,6 +63,7 @@ TEST(ClusterConfigTest, ANodeIsThisText) {
   const auto node = DecodeNodeInfo(kNode);
   ASSERT_TRUE(node.ok()) << node.status();
   EXPECT_EQ(*node, expected);
+  EXPECT_EQ(BeginningOf(expected), R"({"incarnation":"00000000000000b1")");
 }
 
 TEST(ClusterConfigTest, AWishNamesANode) {

@@ -41,6 +41,10 @@ TEST(EtcdMessagesTest, AskForATransaction) {
             R"("success":[{"request_put":{"key":"Zm9v","value":"YmFy"}}]})");
   EXPECT_THAT(EncodeTxn({.compares = {{.key = "foo", .prefix = true}}}),
               HasSubstr(R"({"key":"Zm9v","mod_revision":"0","range_end":"Zm9w",)"));
+  EXPECT_THAT(EncodeTxn({.compares = {{.key = "foo", .value_begins = "foo"}}}),
+              HasSubstr(R"("compare":[{"key":"Zm9v","result":"GREATER","target":"VALUE",)"
+                        R"("value":"Zm9v"},{"key":"Zm9v","result":"LESS","target":"VALUE",)"
+                        R"("value":"Zm9w"}],"failure":[{"request_range":{"key":"Zm9v"}}])"));
   EXPECT_THAT(EncodeTxn({.deletes = {"foo"}}),
               HasSubstr(R"("success":[{"request_delete_range":{"key":"Zm9v"}}])"));
 }

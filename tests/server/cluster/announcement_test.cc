@@ -115,5 +115,25 @@ TEST_F(AnnouncementTest, IsWrittenAgainWhenItsKeyWasDeleted) {
   EXPECT_EQ(Due(kStart + 2 * kNsPerSecond)->compares[0].mod_revision, 0);
 }
 
+// Whoever deletes it asks for a sign of life.
+TEST_F(AnnouncementTest, IsWrittenAgainThoughNothingHasChangedIfItsKeyIsGone) {
+  Announced();
+  announcement_.OnDeleted();
+  const auto txn = announcement_.Due(kStart + kNsPerSecond);
+  ASSERT_TRUE(txn);
+  EXPECT_EQ(txn->compares[0].mod_revision, 0);
+  EXPECT_EQ(txn->puts[0].value, Encode(Info(1)));
+}
+
+TEST_F(AnnouncementTest, StandsAsLongAsTheKeyNamesThisProcess) {
+  EXPECT_FALSE(announcement_.Standing());
+  announcement_.Want(Info(1));
+  const auto standing = announcement_.Standing();
+  ASSERT_TRUE(standing);
+  EXPECT_EQ(standing->key, "key");
+  EXPECT_THAT(Encode(Info(7)), testing::StartsWith(standing->value_begins));
+  EXPECT_THAT(Encode(Info(7, 0xab)), testing::Not(testing::StartsWith(standing->value_begins)));
+}
+
 }  // namespace
 }  // namespace gannet

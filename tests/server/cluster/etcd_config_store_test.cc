@@ -193,6 +193,36 @@ TEST_F(EtcdConfigStoreTest, ALaterProcessHasTheName) {
   EXPECT_FALSE(earlier->AddressOf(kN1));
 }
 
+// As etcd may execute a transaction late, this is as if the earlier process had sent it before it
+// died.
+TEST_F(EtcdConfigStoreTest, WhatAnEarlierProcessSentIsNotExecutedAnyMore) {
+  auto earlier = Open("n1");
+  earlier->Announce(kN1, "h:1", 0);
+  PollUntil(earlier.get(), [&] { return earlier->AddressOf(kN1).has_value(); });
+  const ConfigStore::Answer before = Do(earlier.get(), earlier->Seen()->revision, first_);
+  ASSERT_EQ(before.result, Result::kWon);
+  auto later = Open("n1");
+  const GroupMember restarted = {"n1", 0xb9};
+  later->Announce(restarted, "h:1", 0);
+  PollUntil(later.get(), [&] { return later->AddressOf(restarted).has_value(); });
+  const ConfigStore::Answer late = Do(earlier.get(), before.now.revision, first_.With(kN2));
+  EXPECT_EQ(late.result, Result::kLost);
+  EXPECT_EQ(late.now, before.now);
+  EXPECT_EQ(Do(later.get(), before.now.revision, first_.With(kN2)).result, Result::kWon);
+}
+
+TEST_F(EtcdConfigStoreTest, AProcessWhoseAnnouncementWasDeletedAnnouncesItselfAgain) {
+  auto store = Open("n1");
+  store->Announce(kN1, "h:1", 0);
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+  const std::string key = NodeKey("c", "n1");
+  ASSERT_EQ(caller_.Txn({.deletes = {key}}).outcome, kWon);
+  ASSERT_EQ(ValueOf(key), "");
+  PollUntil(store.get(), [&] { return ValueOf(key) != ""; });
+  EXPECT_FALSE(store->Replaced());
+  EXPECT_EQ(Do(store.get(), store->Seen()->revision, first_).result, Result::kWon);
+}
+
 TEST_F(EtcdConfigStoreTest, TellsAWishAndForgetsIt) {
   auto store = Open("n1");
   EXPECT_FALSE(store->WantedSuccessor());

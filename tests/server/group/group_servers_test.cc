@@ -84,6 +84,37 @@ TEST(GroupServersTest, ABackupTakesOverWithAllThatWasAcknowledged) {
   EXPECT_TRUE(client->Put("key0", "new").ok());
 }
 
+// A third member sends its takeover, and dies; then the register executes it.
+TEST(GroupServersTest, ABackupThatADeadProcessTookOutKeepsItsItemsForAnOperator) {
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 2; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
+  const size_t first = *group.Primary();
+  const size_t other = 1 - first;
+  ASSERT_TRUE(Connect(group.nodes[first].address)->Put("key", "value").ok());
+  group.shared.TakeOver({.node = "n3", .incarnation = 1});
+  const Member& member = *group.nodes[other].threads->server().member();
+  ASSERT_TRUE(ThreeServers::Await([&] { return member.Look().role != Member::Role::kBackup; }));
+  EXPECT_FALSE(member.ended());
+  group.shared.Force(ThreeServers::NameOf(other), 99);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == other; }));
+  const auto client = Connect(group.nodes[other].address);
+  EXPECT_EQ(client->Get("key")->value().data, "value");
+  EXPECT_TRUE(client->Put("key", "new").ok());
+}
+
+// There is a primary, which has all.
+TEST(GroupServersTest, ABackupThatIsTakenOutStartsAgainOnceItFindsAPrimary) {
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 2; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
+  const Member& member = *group.nodes[1 - *group.Primary()].threads->server().member();
+  group.shared.RemoveAllButThePrimary();
+  EXPECT_TRUE(ThreeServers::Await([&] { return member.ended(); }));
+}
+
 TEST(GroupServersTest, HandsOverToTheOneThatAnOperatorNames) {
   ThreeServers group(Terms());
   for (size_t i = 0; i < 3; ++i) group.Start(i);

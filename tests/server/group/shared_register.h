@@ -52,6 +52,18 @@ class SharedRegister {
             .configuration = {
                 .epoch = now_.configuration.epoch + 1, .primary = primary, .in_sync = {primary}}};
   }
+  // What a member asked for.
+  void RemoveAllButThePrimary() {
+    MutexLock lock(mutex_);
+    ++now_.revision;
+    now_.configuration.in_sync = {now_.configuration.primary};
+  }
+  void TakeOver(const GroupMember& primary) {
+    MutexLock lock(mutex_);
+    now_ = {.revision = now_.revision + 1,
+            .configuration = {
+                .epoch = now_.configuration.epoch + 1, .primary = primary, .in_sync = {primary}}};
+  }
   // Returns what the node's newest process said that it had applied, or nullopt.
   std::optional<uint64_t> AppliedOf(const std::string& node, uint64_t incarnation) const {
     MutexLock lock(mutex_);

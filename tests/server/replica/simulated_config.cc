@@ -1,11 +1,24 @@
 #include "tests/server/replica/simulated_config.h"
 
+#include <algorithm>
+
 namespace gannet {
 
-ConfigStore::Answer SimulatedConfig::Execute(SimulatedRegister* shared,
+// Again and again while the register is away.
+void SimulatedConfig::Announce(SimulatedTime* time, SimulatedRegister* shared,
+                               const GroupMember& self) {
+  time->After(time->Delay(), [=] {
+    if (shared->away) return Announce(time, shared, self);
+    uint64_t& newest = shared->announced[self.node];
+    newest = std::max(newest, self.incarnation);
+  });
+}
+
+ConfigStore::Answer SimulatedConfig::Execute(SimulatedRegister* shared, const GroupMember& sender,
                                              const std::optional<GroupRegister>& wanted) {
   if (!wanted) return {.result = Result::kRead, .now = shared->now};
-  if (wanted->revision != shared->now.revision) {
+  const bool dead = shared->announced[sender.node] > sender.incarnation;
+  if (dead || wanted->revision != shared->now.revision) {
     return {.result = Result::kLost, .now = shared->now};
   }
   shared->now = {.revision = wanted->revision + 1, .configuration = wanted->configuration};
@@ -30,7 +43,7 @@ void SimulatedConfig::Begin(const std::optional<GroupRegister>& wanted) {
       if (!forgotten) Give(request, kPatienceNs, {});
       return;
     }
-    const Answer answer = Execute(shared_, wanted);
+    const Answer answer = Execute(shared_, self_, wanted);
     if (forgotten) return;
     if (time_->Fault(20)) {
       Give(request, kPatienceNs, {});

@@ -9,7 +9,7 @@ SimulatedMember::SimulatedMember(SimulatedWorld* world, size_t node)
     : world_(world),
       node_(node),
       self_{.node = "n" + std::to_string(node), .incarnation = ++world->incarnations},
-      store_(&world->time, &world->shared),
+      store_(&world->time, &world->shared, self_),
       clock_(world->times) {}
 
 int64_t SimulatedMember::Clock() const {
@@ -142,7 +142,7 @@ void SimulatedMember::JoinTurn() {
     if (was_read) known = answer->now;
   }
   if (log_ && known && known->configuration.IsInSync(self_)) {
-    takeover_.emplace(world_->times, &store_, self_, *known, link_epoch_, Clock());
+    takeover_.emplace(world_->times, &store_, self_, *known, link_epoch_, heard_, Clock());
     ++world_->tallies.joins;
     return;
   }

@@ -22,7 +22,7 @@ class TakeoverStepsTest : public testing::Test {
                 .configuration = {.epoch = 3,
                                   .primary = kPrimary,
                                   .in_sync = {kPrimary, kSelf, kOther}}}),
-        takeover_(kTimes, &store_, kSelf, store_.now(), 3, 0) {}
+        takeover_(kTimes, &store_, kSelf, store_.now(), 3, 0, 0) {}
 
   // Until its transaction is under way.
   void Stand() {
@@ -43,6 +43,14 @@ TEST_F(TakeoverStepsTest, FollowsWhileItHearsThePrimary) {
   EXPECT_TRUE(takeover_.OnBeacon(kG - 1));
   EXPECT_EQ(takeover_.Poll(2 * kG - 2), Step::kFollow);
   EXPECT_EQ(takeover_.Poll(2 * kG - 1), Step::kFence);
+}
+
+// Its Poll began at 0, and was stopped. When it went on, it answered a beacon at 5'000, and then
+// learned that it is in sync. By that answer the primary has a lease until 5'000 + L.
+TEST_F(TakeoverStepsTest, AJoinerThatLearnsLateWaitsFromTheLastBeaconThatItAnswered) {
+  Takeover late(kTimes, &store_, kSelf, store_.now(), 3, /*answered=*/5'000, /*now=*/0);
+  EXPECT_EQ(late.Poll(5'000 + kG - 1), Step::kFollow);
+  EXPECT_EQ(late.Poll(5'000 + kG), Step::kFence);
 }
 
 TEST_F(TakeoverStepsTest, FencesBeforeItSendsItsTransactionAndHearsNothingFromThen) {
@@ -123,7 +131,7 @@ TEST_F(TakeoverStepsTest, OneThatAHandOverNamesFencesAtOnceAndLeads) {
 }
 
 TEST_F(TakeoverStepsTest, ALinkThatIsBegunIsFencedToo) {
-  Takeover late(kTimes, &store_, kSelf, store_.now(), 2, 0);  // as its link is of an older epoch
+  Takeover late(kTimes, &store_, kSelf, store_.now(), 2, 0, 0);  // as its link is of an older epoch
   EXPECT_EQ(late.Poll(0), Step::kFence);
   late.OnFenced();
   EXPECT_EQ(late.Poll(0), Step::kConnect);
@@ -133,7 +141,7 @@ TEST_F(TakeoverStepsTest, ALinkThatIsBegunIsFencedToo) {
 
 TEST_F(TakeoverStepsTest, TheSecondBackupWaitsForABeaconMore) {
   ScriptedConfigStore store(store_.now());
-  Takeover second(kTimes, &store, kOther, store.now(), 3, 0);
+  Takeover second(kTimes, &store, kOther, store.now(), 3, 0, 0);
   EXPECT_EQ(second.Poll(kG), Step::kFollow);
   EXPECT_EQ(second.Poll(kG + kTimes.beacon_ns()), Step::kFence);
 }

@@ -69,11 +69,6 @@ class CommandsTest(unittest.TestCase):
         words = shlex.split(command.replace("--name=n1", "--name=" + name).replace(str(self.ports["n1"]), str(self.ports[name])))
         self.cluster.start(name, [f"{BUILD}/bin/{words[0]}", *words[1:], "--device=soft", f"--listen=127.0.0.1:{self.ports[name]}"])
 
-    def start_again(self, command, name):
-        former = self.cluster.announced(name)
-        self.start_server(command, name)
-        self.cluster.await_announced(name, former)  # until then, force would name the former process
-
     def kill(self, name):
         self.cluster.processes[name].kill()
         self.cluster.processes[name].wait()
@@ -118,13 +113,13 @@ class CommandsTest(unittest.TestCase):
 
         for name in ("n2", "n3", "n4"):
             self.kill(name)
-        self.start_again(server, "n3")
+        self.start_server(server, "n3")
         self.assertIn("n3", self.run_next("kvcli cluster status"))
         self.run_next("kvcli cluster force g1 --from=n3")
         self.await_status("primary n3, 1 of 3 in sync")
         # integration_group_disk_test looks at what is on the disks.
         self.kill("n3")
-        self.start_again(f"{server} {on_disk}", "n4")
+        self.start_server(f"{server} {on_disk}", "n4")
         self.assertIn("n4", self.run_next("kvcli cluster status"))
         self.run_next("kvcli cluster force g1 --from=n1", "n4")
         self.await_status("primary n4, 1 of 3 in sync")

@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "common/cluster/cluster_config.h"
@@ -70,6 +72,23 @@ class KvcliClusterTest : public testing::Test {
     });
     EXPECT_TRUE(caller_.PollUntil([&] { return there; }));
     caller_.client().Unwatch(watch);
+  }
+  // Runs kvcli while a process lives that announces itself whenever its node's key is gone.
+  Finished KvcliWhileLives(const GroupMember& process, const Words& words) {
+    std::atomic<bool> over = false;
+    std::thread living([&] {
+      EtcdCaller caller(etcd_.Urls());
+      const std::string key = NodeKey("c", process.node);
+      const NodeInfo info = {.incarnation = process.incarnation, .address = "h:1"};
+      while (!over) {
+        const auto there = caller.Range(key);
+        if (there.ok() && there->items.empty()) caller.Put(key, Encode(info));
+      }
+    });
+    const Finished done = Kvcli(words);
+    over = true;
+    living.join();
+    return done;
   }
   bool HasWish() { return !caller_.Range(WishKey("c", "g1"))->items.empty(); }
 
@@ -162,7 +181,7 @@ TEST_F(KvcliClusterTest, ForcesAPrimaryWithANewHistory) {
   Found();
   EXPECT_EQ(Kvcli({"force", "g1", "--from=n2"}).exit_code, 2);
   const uint64_t history = Group().history;
-  const Finished done = Kvcli({"force", "g1", "--from=n2", "--lose-data"});
+  const Finished done = KvcliWhileLives(kN2, {"force", "g1", "--from=n2", "--lose-data"});
   EXPECT_EQ(done.exit_code, 0) << done.err;
   EXPECT_THAT(done.err, HasSubstr("lost: what only n1 has"));
   const GroupConfig config = Group();
@@ -170,6 +189,28 @@ TEST_F(KvcliClusterTest, ForcesAPrimaryWithANewHistory) {
   EXPECT_EQ(config.epoch, 4u);
   EXPECT_EQ(config.primary, kN2);
   EXPECT_THAT(config.in_sync, ElementsAre(kN2));
+}
+
+// Right after a restart etcd still has what the former process said of itself.
+TEST_F(KvcliClusterTest, ForcesTheProcessThatLives) {
+  Init();
+  Found();
+  const GroupMember restarted = {"n2", 0xb9};
+  const Finished done = KvcliWhileLives(restarted, {"force", "g1", "--from=n2", "--lose-data"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(Group().primary, restarted);
+}
+
+TEST_F(KvcliClusterTest, ForcesNobodyWhoDoesNotRun) {
+  Init();
+  Found();
+  const GroupConfig before = Group();
+  const std::string said = caller_.Range(NodeKey("c", "n2"))->items.at(0).value;
+  const Finished done = Kvcli({"force", "g1", "--from=n2", "--lose-data", "--wait=300ms"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("no process of n2 has announced itself within 300 ms"));
+  EXPECT_EQ(Group(), before);
+  EXPECT_EQ(caller_.Range(NodeKey("c", "n2"))->items.at(0).value, said);
 }
 
 TEST_F(KvcliClusterTest, SaysWhatIsWrong) {
