@@ -22,10 +22,12 @@ namespace gannet {
 // does no harm.
 //
 // 1. The first operation of each chain is a write that may go on.
-// 2. A chain's first slow write may go on. Everything behind it waits. Ahead of it, or if there is
-//    none, only reads wait.
+// 2. A chain's first slow write may go on. Everything behind it waits, but for what was sent before
+//    that write was put off. Ahead of it, or if there is none, only reads wait.
 // 3. An operation is in at most one chain, at most once. The table of keys has twice as many places
 //    as there are operations. So neither ever overflows.
+// 4. A write that a server puts off (PutOff) counts as slow from then on: what is behind it may not
+//    be sent before it is sent again and done.
 //
 // Allocates 40 to 48 bytes an operation when it is made, and in Rehash. One owner thread.
 class KeyOrder {
@@ -47,14 +49,14 @@ class KeyOrder {
     const bool slow = kind == Kind::kSlowWrite;
     if (first == kInvalidOp) {
       if (kind == Kind::kRead) return true;
-      nodes_[op] = {key, op, op, slow, kind, false};
+      nodes_[op] = {key, op, op, slow, kind, false, false};
       places_[place] = op;
       ++chains_;
       return true;
     }
     const bool waits = kind == Kind::kRead || nodes_[first].slow_writes > 0;
     const uint32_t last = nodes_[first].previous;
-    nodes_[op] = {key, last, first, 0, kind, waits};
+    nodes_[op] = {key, last, first, 0, kind, waits, false};
     nodes_[last].next = nodes_[first].previous = op;
     nodes_[first].slow_writes += slow;
     return !waits;
@@ -79,7 +81,44 @@ class KeyOrder {
     }
     nodes_[first].slow_writes = slow_writes;
     const bool was_last = !was_first && next == first;
-    if (was_slow && !node.waits && !was_last) StartWrites(next, first, start);
+    if (!was_slow || node.waits || was_last) return;
+    if (slow_writes == 0 || !IsAhead(first, next, [](const Node& ahead) { return ahead.slow(); })) {
+      StartWrites(next, first, start);
+    }
+  }
+
+  // A server told `op`, a write that may go on, to try again. `in_order`: and does not execute what
+  // was sent behind it. Returns false if another write of its key is put off ahead of it: then `op`
+  // waits for that. Otherwise everything behind `op` waits that was not sent: calls hold(op) for
+  // each write there that may go on, which returns whether it waits now.
+  template <class F>
+  bool PutOff(uint32_t op, bool in_order, F hold) {
+    Node& node = nodes_[op];
+    const uint32_t first = places_[FindPlace(node.key)];
+    if (IsAhead(first, op, [](const Node& ahead) { return ahead.slow(); })) {
+      node.waits = true;
+      return false;
+    }
+    nodes_[first].slow_writes += !node.slow();
+    node.kind = Kind::kSlowWrite;
+    node.put_off = in_order;
+    for (uint32_t behind = node.next; behind != first; behind = nodes_[behind].next) {
+      Node& next = nodes_[behind];
+      if (!next.waits && hold(behind)) next.waits = true;
+    }
+    return true;
+  }
+
+  // Asks whether the server executes `op`, a write that was sent, only after another one that it
+  // put off. Then `op` waits for that, and was not executed.
+  bool WaitBehindPutOff(uint32_t op) {
+    Node& node = nodes_[op];
+    const uint32_t first = places_[FindPlace(node.key)];
+    if (nodes_[first].slow_writes == 0 ||
+        !IsAhead(first, op, [](const Node& ahead) { return ahead.put_off; })) {
+      return false;
+    }
+    return node.waits = true;
   }
 
   // Call it when the hashes of keys changed. key(op) returns the hash of `op`'s key now.
@@ -102,6 +141,9 @@ class KeyOrder {
     uint32_t slow_writes;  // in the chain; only the first operation's counter is kept
     Kind kind;
     bool waits;
+    bool put_off;  // and the server puts off what is behind it
+
+    bool slow() const { return kind == Kind::kSlowWrite; }
   };
 
   static uint32_t Size(const std::vector<uint32_t>& places) {
@@ -115,6 +157,15 @@ class KeyOrder {
     while (places_[place] != kInvalidOp && nodes_[places_[place]].key != key)
       place = (place + 1) & mask_;
     return place;
+  }
+
+  // Returns whether is(node) for an operation from `first` up to `end`, without that.
+  template <class F>
+  bool IsAhead(uint32_t first, uint32_t end, F is) const {
+    for (uint32_t op = first; op != end; op = nodes_[op].next) {
+      if (is(nodes_[op])) return true;
+    }
+    return false;
   }
 
   // Returns the operation behind it in the ring, or kInvalidOp if it was alone.

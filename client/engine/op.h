@@ -130,6 +130,8 @@ struct alignas(64) Op {
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
   bool in_order = false;       // it is in the engine's KeyOrder
   bool touched = false;        // GetAndTouch: the item was touched, and is now to be read
+  // A write that the server put off, with all that is behind it of its key.
+  bool put_off = false;
   // Its deadline is over, but the device may still use the caller's memory. It ends when that ends.
   bool late = false;
   bool known_large = false;  // it takes the short path of lookup_gets_known.cc

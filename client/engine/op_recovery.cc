@@ -93,6 +93,7 @@ void OpRecovery::LoseOp(Op& op) {
       if (server_down) ops_.Finish(op, Outcome::kUnavailable);
       return;
     case Op::Phase::kRequestSent:
+      if (!server_down && !op.late && ops_.HoldBackBehindPutOff(op)) return;
       // If it is the GET of a LockAndGet, what it finds is of no use without the lock.
       if (server_down || lost_lock || op.late) FailSentRequest(op);
       return;

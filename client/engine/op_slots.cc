@@ -18,7 +18,7 @@ void OpSlots::ClearAndFree(Op& op) {
   op.word = LockWord();
   op.value_needed = 0;
   op.version_alive = 0;
-  op.late = op.known_large = false;
+  op.late = op.known_large = op.put_off = false;
   Free(op);
 }
 

@@ -40,6 +40,27 @@ void OpTable::Postpone(Op& op) {
   LookAt(op.again_ns);
 }
 
+// What is not sent yet is held back until its turn comes again.
+void OpTable::PutOff(Op& op, bool in_order) {
+  const bool leads = order_.PutOff(op.number, in_order, [this](uint32_t number) {
+    Op& behind = slots_[number];
+    if (behind.phase != Op::Phase::kRequestQueued) return false;
+    behind.CancelRequest();
+    behind.phase = Op::Phase::kHeldBack;
+    return true;
+  });
+  op.phase = leads ? Op::Phase::kRequestQueued : Op::Phase::kHeldBack;
+  op.put_off = leads && in_order;
+  if (leads) Postpone(op);
+}
+
+bool OpTable::HoldBackBehindPutOff(Op& op) {
+  if (!op.in_order || !order_.WaitBehindPutOff(op.number)) return false;
+  op.IgnoreAnswer();
+  op.phase = Op::Phase::kHeldBack;
+  return true;
+}
+
 void OpTable::EndPause(Op& op) {
   if (now_ns_ < op.again_ns) return LookAt(op.again_ns);
   op.busy.postponed = false;

@@ -100,6 +100,12 @@ class OpTable {
   void LookNever() { look_ns_ = INT64_MAX; }
   // The server has no room for the operation's request now, so it is queued again after a pause.
   void Postpone(Op& op);
+  // The server puts off a write that was sent. It is sent again later, before any other write of
+  // its key that is behind it. `in_order`: the server executes nothing that was sent behind it.
+  void PutOff(Op& op, bool in_order);
+  // The answer to a request did not come, and will not, as its connection is lost. Returns true if
+  // it is a write that the server put off behind another one. Then it is held back.
+  bool HoldBackBehindPutOff(Op& op);
   // Ends that pause if its time is over. REQUIRES: op.busy.postponed.
   void EndPause(Op& op);
 

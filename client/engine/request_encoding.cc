@@ -108,7 +108,7 @@ RequestHeader MakeRequestHeader(const Op& op) {
   header.flags = (request.only_if_absent ? kOnlyIfAbsent : 0) |
                  (request.only_if_present ? kOnlyIfPresent : 0) |
                  (request.only_if_version ? kOnlyIfVersion : 0) |
-                 (request.under_lock ? kUnderLock : 0);
+                 (request.under_lock ? kUnderLock : 0) | (op.put_off ? kSentAgain : 0);
   return header;
 }
 

@@ -158,6 +158,9 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
   if (reply.header.opcode != static_cast<uint8_t>(opcode))
     return ops_.Finish(op, Outcome::kServerBug);
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
+    if (op.in_order && !op.touched) {
+      return ops_.PutOff(op, reply.header.write.version == kPutOffInOrder);
+    }
     op.phase = Op::Phase::kRequestQueued;
     return ops_.Postpone(op);
   }

@@ -10,10 +10,9 @@
 namespace gannet {
 namespace {
 
-constexpr uint8_t kPutFlags = kOnlyIfAbsent | kOnlyIfPresent | kOnlyIfVersion | kUnderLock |
-                              kValueInBuffer | kValueInSegments;
-constexpr uint8_t kModifyFlags = kOnlyIfPresent | kOnlyIfVersion | kUnderLock;
-constexpr uint8_t kKnownFlags = kPutFlags | kForce;
+constexpr uint8_t kChangeFlags = kOnlyIfVersion | kUnderLock | kSentAgain;
+constexpr uint8_t kModifyFlags = kChangeFlags | kOnlyIfPresent;
+constexpr uint8_t kPutFlags = kModifyFlags | kOnlyIfAbsent | kValueInBuffer | kValueInSegments;
 // A free lock word is zero, so zero names no holder.
 constexpr const char* kNoLock = "a lock word of zero";
 
@@ -58,10 +57,8 @@ constexpr auto kRules = [] {
                              .has_key = true,
                              .in_message = InMessage::kCounterOperands,
                              .own = ttl_and_flags | conditions});
-  set({Opcode::kDelete},
-      {.flags = kOnlyIfVersion | kUnderLock, .has_key = true, .own = conditions});
-  set({Opcode::kTouch},
-      {.flags = kOnlyIfVersion | kUnderLock, .has_key = true, .own = ttl | conditions});
+  set({Opcode::kDelete}, {.flags = kChangeFlags, .has_key = true, .own = conditions});
+  set({Opcode::kTouch}, {.flags = kChangeFlags, .has_key = true, .own = ttl | conditions});
   set({Opcode::kLock, Opcode::kExtendLock},
       {.has_key = true, .own = up_to(offsetof(RequestHeader, lock.reserved))});
   set({Opcode::kUnlock},
@@ -130,10 +127,7 @@ std::optional<RequestError> CheckHeartbeat(const RequestHeader& h) {
 
 // Checks what is the same for all kinds.
 std::optional<RequestError> CheckCommon(const RequestHeader& h, const RequestRule& rule) {
-  if ((h.flags & ~rule.flags) != 0) {
-    if ((h.flags & ~kKnownFlags) == 0) return Invalid("flag of another opcode");
-    return RequestError{ReplyStatus::kUnimplemented, "unknown flag"};
-  }
+  if ((h.flags & ~rule.flags) != 0) return Invalid("flag of another opcode");
   const bool numbered = h.opcode != static_cast<uint8_t>(Opcode::kHeartbeat);
   if ((h.sequence != 0) != numbered) return Invalid("sequence number");
   if (rule.has_key ? h.key_bytes - 1u >= kKeyBytesMax : h.key_bytes != 0) {

@@ -57,6 +57,8 @@ enum RequestFlag : uint8_t {
   kForce = 1 << 4,            // UNLOCK: breaks the lock, whoever holds it
   kOnlyIfPresent = 1 << 5,    // PUT, APPEND, PREPEND, INCREMENT: the key must exist
   kValueInSegments = 1 << 6,  // PUT: READ the value from the segments behind the key, in order
+  kSentAgain = 1 << 7,  // a write that was put off (kPutOffInOrder): the client sends no other
+                        // write of the key before it has the answer to this one
 };
 
 // Outcome of a request, one byte. The client API turns it into an absl::Status once, at its edge.
@@ -82,6 +84,10 @@ enum class ReplyStatus : uint8_t {
   kTooFewCopies = 17,   // fewer members of the group are in sync than it wants; nothing was changed
   kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
+
+// The version in a kTryAgain answer to a write: the server puts off all later writes of the key in
+// this session, until one comes with kSentAgain.
+inline constexpr uint64_t kPutOffInOrder = 1;
 
 // Returns the longest value that fits into a request or reply with a key of `key_bytes` (0 in a
 // reply).

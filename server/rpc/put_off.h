@@ -7,6 +7,11 @@
 
 namespace gannet {
 
+// Returns whether the client is to send the request again.
+inline bool IsPutOff(const ReplyHeader& reply) {
+  return reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain);
+}
+
 // Returns the answer to a write of a store that records its changes. If the write was refused only
 // because the disk is behind, the client is told to send it again, which it does until its
 // deadline. If a group has too few copies, the client is told that: it may take long. So the write

@@ -124,7 +124,8 @@ void Requests::OnSendDone(const ibv_wc& completion, uint32_t position) {
 void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
   if (!connection->ordinary) [[unlikely]] {
     if (connection->closing) return given_.observation->TakeLastNews(connection->session, message);
-    if (RefuseWrite(connection, message)) return;
+    const bool may_write = !connection->session->read_only();
+    if (may_write ? PutOffBehind(connection, message) : RefuseWrite(connection, message)) return;
   }
   if (message.size() < sizeof(RequestHeader)) {
     return given_.closer->Close(connection, "a message shorter than a header");
@@ -262,11 +263,15 @@ void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& req
   if (given_.store->records()) [[unlikely]] {
     const ChangeOrigin origin = OriginOf(*connection->session, request.header);
     const Dispatcher::Written written = dispatcher_.Write(request, *given_.now, &origin);
-    return given_.held_replies->SendOrHold(
-        connection, PutOffIfBehind(*given_.store, *given_.changes, written.reply), written.ticket);
+    ReplyHeader reply = PutOffIfBehind(*given_.store, *given_.changes, written.reply);
+    if (IsPutOff(reply)) [[unlikely]]
+      reply = PutOff(connection, request);
+    return given_.held_replies->SendOrHold(connection, reply, written.ticket);
   }
   const ChangeOrigin none;
-  const Dispatcher::Written written = dispatcher_.Write(request, *given_.now, &none);
+  Dispatcher::Written written = dispatcher_.Write(request, *given_.now, &none);
+  if (IsPutOff(written.reply)) [[unlikely]]
+    written.reply = PutOff(connection, request);
   given_.held_replies->SendOrHold(connection, written.reply, written.ticket);
 }
 

@@ -123,6 +123,12 @@ class Requests {
   // Refuses a write under a lock that the session does not hold.
   void RefuseLock(ServerConnection* connection, const RequestView& request);
 
+  // Puts off a write, and all later ones of its key in the session. Returns the answer.
+  ReplyHeader PutOff(ServerConnection* connection, const RequestView& request);
+  // Puts off a write of a key of which an earlier one is put off. Returns false if OnMessage is to
+  // treat the message as any other.
+  bool PutOffBehind(ServerConnection* connection, std::span<const std::byte> message);
+
   // For requests that change something. They are decided at once, in the order in which they came.
   void ExecuteWrite(ServerConnection* connection, const RequestView& request);
   // For GET, STATS and LIST LOCKS, whose replies have values.

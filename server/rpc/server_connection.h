@@ -66,10 +66,15 @@ struct ServerConnection {
         send_flags(rdma->send_flags()),
         header_flags(send_flags | IBV_SEND_INLINE),
         send_id(PackWorkId(WorkKind::kSend, id, 0)),
-        ordinary(!session->read_only()),
-        direct(ordinary && inline_bytes >= sizeof(ReplyHeader)),
         send_queue(send_places) {
     in_progress.reserve(session->credits());
+    BeOrdinary(session->put_off.empty());
+  }
+
+  // Sets whether its requests may take the fast paths. REQUIRES: it is open.
+  void BeOrdinary(bool is) {
+    ordinary = is && !session->read_only();
+    direct = ordinary && inline_bytes >= sizeof(ReplyHeader);
   }
 
   // in_progress lists the requests that take several completions, so that they can be given up.
@@ -94,7 +99,7 @@ struct ServerConnection {
   const uint64_t send_id;       // WrId of a send, without its position
 
   bool closing = false;
-  bool ordinary;  // open, and its session may write
+  bool ordinary;  // open, and its session may write, and has no writes that are put off
   bool direct;    // ordinary, and the device sends a reply's header inline
   int64_t closing_since_ns = 0;
   int64_t since_ns = 0;  // when it was made

@@ -9,6 +9,7 @@
 
 #include "common/base/check.h"
 #include "common/protocol/message.h"
+#include "server/session/put_off_keys.h"
 #include "server/session/session_copies.h"
 #include "server/session/session_key.h"
 
@@ -129,6 +130,9 @@ class Session {
     const Record& last = At(highest_);
     return last.sequence == highest_ && last.state == State::kAnswered ? last.opcode : uint8_t{0};
   }
+
+  // The keys of which writes are put off. Kept by Requests.
+  PutOffKeys put_off;
 
   // How many connections the session has now. Kept by SessionTable.
   uint32_t connections = 0;

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <iostream>
-#include <set>
 #include <string>
 
 #include "tests/simulation/group_world.h"
@@ -23,11 +22,7 @@ struct Outcome : SeedOutcome {
 };
 
 Outcome RunOnce(uint64_t seed, bool print) {
-  std::set<Check> off = ChecksThatAreOff();
-  // Known: of two writes of a key in one pipeline, the server may put off the first one, as a
-  // primary that hands over does, and take the second one.
-  off.insert(Check::kWritesInOrder);
-  Run run({.seed = seed, .off = off, .print = print});
+  Run run({.seed = seed, .off = ChecksThatAreOff(), .print = print});
   Outcome outcome;
   GroupWorld world(&run);
   outcome.scenario = world.scenario().ToString();

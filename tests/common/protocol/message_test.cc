@@ -188,11 +188,6 @@ TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
-  for (const int bit : {7}) {
-    RequestHeader header = APut("key", "");
-    header.flags = static_cast<uint8_t>(1 << bit);
-    EXPECT_EQ(Refusal(Encode(header, "key", "")), ReplyStatus::kUnimplemented);
-  }
 }
 
 TEST(MessageTest, GoldenBytesOfHeats) {
@@ -221,6 +216,11 @@ TEST(MessageTest, RefusesFlagsOfOtherOpcodes) {
   EXPECT_FALSE(refused(Opcode::kTouch, kOnlyIfVersion | kUnderLock));
   EXPECT_TRUE(refused(Opcode::kLock, kOnlyIfVersion));
   EXPECT_TRUE(refused(Opcode::kLock, kForce));
+  EXPECT_TRUE(refused(Opcode::kLock, kSentAgain));
+  EXPECT_TRUE(refused(Opcode::kGet, kSentAgain));
+  EXPECT_FALSE(refused(Opcode::kPut, kSentAgain));
+  EXPECT_FALSE(refused(Opcode::kAppend, kSentAgain));
+  EXPECT_FALSE(refused(Opcode::kDelete, kSentAgain));
   EXPECT_FALSE(refused(Opcode::kUnlock, kForce));
   EXPECT_FALSE(refused(Opcode::kDelete, kOnlyIfVersion | kUnderLock));
 }

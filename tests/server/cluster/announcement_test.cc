@@ -119,7 +119,7 @@ TEST_F(AnnouncementTest, IsWrittenAgainWhenItsKeyWasDeleted) {
 TEST_F(AnnouncementTest, IsWrittenAgainThoughNothingHasChangedIfItsKeyIsGone) {
   Announced();
   announcement_.OnDeleted();
-  const auto txn = announcement_.Due(kStart + kNsPerSecond);
+  const auto txn = Due(kStart + kNsPerSecond);
   ASSERT_TRUE(txn);
   EXPECT_EQ(txn->compares[0].mod_revision, 0);
   EXPECT_EQ(txn->puts[0].value, Encode(Info(1)));

@@ -1,0 +1,58 @@
+// Writes of keys of which an earlier write of the session is put off (PutOffKeys).
+
+#include "server/rpc/serve_update.h"
+
+namespace gannet {
+namespace {
+
+// Returns true if it is a write of one key.
+bool WritesKey(const RequestHeader& header) {
+  return header.key_bytes != 0 && header.opcode != static_cast<uint8_t>(Opcode::kLock) &&
+         header.opcode != static_cast<uint8_t>(Opcode::kUnlock) &&
+         header.opcode != static_cast<uint8_t>(Opcode::kExtendLock) &&
+         !IsRepeatable(static_cast<Opcode>(header.opcode));
+}
+
+ReplyHeader PutOffReply(const RequestHeader& header) {
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kTryAgain);
+  reply.write.version = kPutOffInOrder;
+  return reply;
+}
+
+}  // namespace
+
+// The client is told that its writes of the key keep their order. A client that was told sends
+// numbers that are higher by its credits or more.
+ReplyHeader Requests::PutOff(ServerConnection* connection, const RequestView& request) {
+  if (!WritesKey(request.header)) return ReplyTo(request.header, ReplyStatus::kTryAgain);
+  Session* const session = connection->session;
+  session->put_off.Add(given_.store->HashOf(request.key).value(),
+                       request.header.sequence + session->credits());
+  connection->BeOrdinary(false);
+  return PutOffReply(request.header);
+}
+
+bool Requests::PutOffBehind(ServerConnection* connection, std::span<const std::byte> message) {
+  RequestView request;
+  if (message.size() < sizeof(RequestHeader) || DecodeRequest(message, &request) ||
+      TooManyUnanswered(*connection)) {
+    return false;
+  }
+  PutOffKeys& keys = connection->session->put_off;
+  keys.OnNumber(request.header.sequence);
+  if (keys.empty()) connection->BeOrdinary(true);
+  if (keys.empty() || !WritesKey(request.header)) return false;
+  const uint64_t key = given_.store->HashOf(request.key).value();
+  if (!keys.Contains(key)) return false;
+  if ((request.header.flags & kSentAgain) != 0) {
+    keys.Remove(key);
+    return false;
+  }
+  ++connection->unanswered;
+  given_.counters->rpcs.Add(1);
+  served_ = true;
+  if (Admit(connection, request.header)) replies_.Answer(connection, PutOffReply(request.header));
+  return true;
+}
+
+}  // namespace gannet
