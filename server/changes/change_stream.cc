@@ -30,20 +30,26 @@ std::optional<uint64_t> ChangeStream::Append(const Change& change) {
 }
 
 std::optional<ChangePlace> ChangeStream::Reserve(const Change& change) {
+  ChangePlace place;
+  if (!Take(change, &place)) return std::nullopt;
+  return place;
+}
+
+bool ChangeStream::Take(const Change& change, ChangePlace* place) {
   const size_t bytes = RecordBytes(change.key.size(), change.value.size());
   WordMutexLock lock(mutex_);
   const uint64_t end = end_.load(std::memory_order_relaxed) + bytes;
-  ChangePlace place{.end = end};
+  place->end = end;
   for (ChangeConsumer* const consumer : consumers_) {
     ChangePlace its{.end = end};
     if (!consumer->Take(change, &its)) {
       GANNET_CHECK(consumer == consumers_.front(), "others have the change already");
-      return std::nullopt;
+      return false;
     }
-    if (its.room != nullptr) place.room = its.room;
+    if (its.room != nullptr) place->room = its.room;
   }
   end_.store(end, std::memory_order_relaxed);
-  return place;
+  return true;
 }
 
 void ChangeStream::Fill(const Change& change, const ChangePlace& place) {

@@ -66,7 +66,12 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
   // Gives the change to all consumers. Returns the position behind it, or nullopt if the first
   // consumer refuses it. REQUIRES: the lock of the key, so that its changes come in their order.
   std::optional<uint64_t> Append(const Change& change);
-  bool Record(const Change& change) override { return Append(change).has_value(); }
+  bool Record(const Change& change) override {
+    ChangePlace place;
+    if (!Take(change, &place)) return false;
+    Fill(change, place);
+    return true;
+  }
   // The two steps of Append.
   std::optional<ChangePlace> Reserve(const Change& change) override;
   void Fill(const Change& change, const ChangePlace& place) override;
@@ -85,6 +90,8 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
   uint64_t safe() const;
 
  private:
+  bool Take(const Change& change, ChangePlace* place);
+
   WordMutex mutex_;  // of Reserve and RecordSession
   std::atomic<uint64_t> end_{0};
   std::vector<ChangeConsumer*> consumers_;

@@ -44,10 +44,6 @@ RecordView ViewOf(const RecordHeader& header, std::span<const std::byte> record)
 
 }  // namespace
 
-size_t RecordBytes(size_t key_bytes, size_t value_bytes) {
-  return AlignUp(sizeof(RecordHeader) + key_bytes + value_bytes, kRecordAlignment);
-}
-
 void EncodeRecord(const Change& change, uint64_t journal_id, uint64_t position, uint64_t synced,
                   std::span<std::byte> out) {
   RecordHeader header{.checksum = 0,

@@ -7,6 +7,7 @@
 #include <span>
 #include <type_traits>
 
+#include "common/base/align.h"
 #include "server/changes/change.h"
 
 namespace gannet {
@@ -39,7 +40,9 @@ static_assert(offsetof(RecordHeader, version) == 16 && offsetof(RecordHeader, fl
 inline constexpr size_t kRecordAlignment = 8;
 
 // Returns how many bytes the record of such a change has.
-size_t RecordBytes(size_t key_bytes, size_t value_bytes);
+constexpr size_t RecordBytes(size_t key_bytes, size_t value_bytes) {
+  return AlignUp(sizeof(RecordHeader) + key_bytes + value_bytes, kRecordAlignment);
+}
 
 // Writes the record of a change for `position` of the journal `journal_id`. `out` has RecordBytes
 // bytes.

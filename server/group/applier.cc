@@ -68,6 +68,7 @@ absl::Status Applier::Restore(const Change& change) {
 }
 
 absl::Status Applier::MakeInStore(const Change& change) {
+  if (change.IsUpdate() && store_->ApplyUpdate(change)) return absl::OkStatus();
   ReplyStatus status = store_->Apply(change, now_ms_());
   for (int tries = 0; status != ReplyStatus::kOk && tries < kTriesMax; ++tries) {
     if (status == ReplyStatus::kHeapFull) {

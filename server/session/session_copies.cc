@@ -7,12 +7,17 @@
 namespace gannet {
 
 // A number that is `credits` or more below the highest one is over, as in Session.
+SessionAnswer* SessionCopies::Copy::PlaceOf(uint64_t sequence) {
+  if (sequence == 0 || sequence + credits <= highest) return nullptr;
+  highest = std::max(highest, sequence);
+  return &answers[sequence & mask];
+}
+
 void SessionCopies::Copy::Remember(const SessionAnswer& answer) {
-  if (answer.sequence == 0 || answer.sequence + credits <= highest) return;
-  highest = std::max(highest, answer.sequence);
-  SessionAnswer& place = answers[answer.sequence & (answers.size() - 1)];
+  SessionAnswer* const place = PlaceOf(answer.sequence);
+  if (place == nullptr) return;
   const bool taken_back = answer.status == static_cast<uint8_t>(ReplyStatus::kTryAgain);
-  place = taken_back ? SessionAnswer{} : answer;
+  *place = taken_back ? SessionAnswer{} : answer;
 }
 
 std::vector<SessionAnswer> SessionCopies::Copy::InOrder() const {
@@ -37,13 +42,15 @@ SessionCopies::Copy* SessionCopies::Find(uint64_t token) {
 void SessionCopies::TakeAnswerOf(const Change& change) {
   Copy* const copy = Find(change.session_token);
   if (copy == nullptr || !IsAnswerStreamed(change.opcode)) return;
+  SessionAnswer* const place = copy->PlaceOf(change.sequence);
+  if (place == nullptr) return;
   const bool deletion = change.kind == Change::Kind::kDelete;
   const bool increment = change.opcode == static_cast<uint8_t>(Opcode::kIncrement);
-  copy->Remember({.sequence = change.sequence,
-                  .words = {deletion ? 0 : change.version, 0, increment ? change.number : 0},
-                  .opcode = change.opcode,
-                  .status = static_cast<uint8_t>(ReplyStatus::kOk),
-                  .zero = {}});
+  *place = {.sequence = change.sequence,
+            .words = {deletion ? 0 : change.version, 0, increment ? change.number : 0},
+            .opcode = change.opcode,
+            .status = static_cast<uint8_t>(ReplyStatus::kOk),
+            .zero = {}};
 }
 
 void SessionCopies::Take(const SessionRecord& record) {
@@ -80,6 +87,7 @@ void SessionCopies::Begin(const SessionRecord& record) {
   copy.credits = record.credits;
   copy.read_only = record.read_only;
   copy.answers.resize(std::bit_ceil(size_t{record.credits}));
+  copy.mask = copy.answers.size() - 1;
 }
 
 void SessionCopies::CountUndone(uint64_t version) {

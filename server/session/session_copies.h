@@ -66,7 +66,10 @@ class SessionCopies {
     bool read_only = false;
     uint64_t highest = 0;                // of the numbers that the stream told of
     std::vector<SessionAnswer> answers;  // by number, modulo their count; number 0: none
+    uint64_t mask = 0;                   // their count - 1; a power of two
 
+    // Returns where the answer of this number goes, or nullptr if the number is over.
+    SessionAnswer* PlaceOf(uint64_t sequence);
     void Remember(const SessionAnswer& answer);
     std::vector<SessionAnswer> InOrder() const;
   };

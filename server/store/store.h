@@ -105,7 +105,10 @@ class Store : private Items {
   // Makes a change that was recorded elsewhere, with its own version. An item that has expired is
   // not made. Otherwise as above. kTryAgain, kIndexFull: let the index grow.
   ReplyStatus Apply(const Change& change, uint64_t now_ms);
-  // Does the same with a put. kExists: the key has an item, and nothing was done.
+  // Does the same with an update, in place. Returns false, without a side effect, if that cannot
+  // be: then Apply it. REQUIRES: put.IsUpdate().
+  bool ApplyUpdate(const Change& put);
+  // Does the same as Apply with a put. kExists: the key has an item, and nothing was done.
   ReplyStatus ApplyIfAbsent(const Change& put, uint64_t now_ms);
 
   // Returns the item at a slot as the change that made it. REQUIRES: it stays as it is meanwhile.
@@ -259,8 +262,6 @@ class Store : private Items {
   // Removes a slot that Install inserted.
   void TakeBack(const Index::Lock& held, KeyHash hash, Slot slot);
   ReplyStatus ApplyPut(const Change& put, uint64_t now_ms, bool over_item);
-  // Returns false, without a side effect, if the update cannot be made in place.
-  bool ApplyUpdate(const Change& put);
   // Writes an update over the item at a slot. REQUIRES: the key's lock.
   void WriteUpdate(KeyHash hash, Slot slot, const Change& put);
   // Returns false if `table` is not the newest any more.

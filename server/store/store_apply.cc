@@ -21,7 +21,6 @@ bool Store::ApplyUpdate(const Change& put) {
 }
 
 ReplyStatus Store::Apply(const Change& change, uint64_t now_ms) {
-  if (change.IsUpdate() && ApplyUpdate(change)) return ReplyStatus::kOk;
   const bool expired = change.expiry_ms != 0 && change.expiry_ms <= now_ms;
   if (change.kind == Change::Kind::kPut && !expired) {
     return ApplyPut(change, now_ms, /*over_item=*/true);

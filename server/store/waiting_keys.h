@@ -14,8 +14,8 @@ namespace gannet {
 // entry has the ticket of the last change of one of its keys. Tickets are given and published in
 // their order, so something may wait if that one is not published. The evictor spares such keys.
 //
-// Thread safety: Set and Published by one thread at a time, with growing tickets, and while the
-// lock of the change's key is held. The rest by those who hold the key's lock. That orders the
+// Thread safety: Set by one thread at a time, and Published, too, with growing tickets, and while
+// the lock of the change's key is held. The rest by those who hold the key's lock. That orders the
 // stores and loads for one key, so the atomics are relaxed: whoever finds a ticket of another key,
 // or a newer one, takes too many keys for waiting, and never too few.
 class WaitingKeys {
@@ -36,8 +36,10 @@ class WaitingKeys {
   uint64_t Last(KeyHash hash) const {
     return last_[hash.value() % kEntries].load(std::memory_order_relaxed);
   }
-  bool MayWait(KeyHash hash) const {
-    return Last(hash) > published_.load(std::memory_order_relaxed);
+  bool MayWait(KeyHash hash) const { return !IsPublished(Last(hash)); }
+  // Of a change of the key whose lock is held.
+  bool IsPublished(uint64_t ticket) const {
+    return ticket <= published_.load(std::memory_order_relaxed);
   }
 
  private:

@@ -5,6 +5,7 @@
 
 #include "common/base/check.h"
 #include "common/base/words.h"
+#include "server/stream/update_record.h"
 
 namespace gannet {
 
@@ -13,6 +14,7 @@ RingReader::RingReader(std::span<std::byte> ring, const Begin& begin)
       stream_id_(begin.stream_id),
       taken_{.lsn = begin.lsn, .position = begin.position},
       found_(taken_) {
+  update_.kind = RingRecordKind::kUpdate;
   GANNET_CHECK(ring.size() >= 2 * kRingRecordBytesMax && ring.size() % kRecordAlignment == 0,
                "a ring has room for the two longest records");
   GANNET_CHECK(begin.position % kRecordAlignment == 0, "a record begins at a word");
@@ -33,11 +35,19 @@ std::optional<RingReader::Copy> RingReader::CopyAt(const Place& place) {
   if (!bytes || *bytes > room) return std::nullopt;
   std::byte* const copy = proven_.Room(*bytes);
   LoadWords(copy, at, *bytes);
+  if (start.kind == static_cast<uint8_t>(RingRecordKind::kUpdate)) [[likely]] {
+    const auto proof = ProveUpdate(std::span(copy, *bytes), {stream_id_, place.lsn});
+    if (!proof) return std::nullopt;
+    return Copy{.kind = RingRecordKind::kUpdate,
+                .committed = proof->committed,
+                .item_checksum = proof->item_checksum,
+                .bytes = {copy, *bytes}};
+  }
   const auto view = DecodeRingRecord(std::span(copy, *bytes), {stream_id_, place.lsn});
   if (!view) return std::nullopt;
   return Copy{.kind = view->record.kind,
               .committed = view->committed,
-              .item_checksum = view->record.change.item_checksum,
+              .item_checksum = 0,
               .bytes = {copy, *bytes}};
 }
 
@@ -70,8 +80,12 @@ bool RingReader::Scan() {
 
 void RingReader::Zero(uint64_t from, size_t bytes) {
   std::byte* const at = ring_.data() + from % ring_.size();
+  size_t i = 0;
+  for (; i + 64 <= bytes; i += 64) {
 #pragma GCC unroll 8
-  for (size_t i = 0; i < bytes; i += sizeof(uint64_t)) StoreWord(at + i, 0);
+    for (size_t j = 0; j < 64; j += sizeof(uint64_t)) StoreWord(at + i + j, 0);
+  }
+  for (; i < bytes; i += sizeof(uint64_t)) StoreWord(at + i, 0);
 }
 
 void RingReader::Take(uint64_t limit, const Use& use) {
@@ -79,7 +93,12 @@ void RingReader::Take(uint64_t limit, const Use& use) {
     const ProvenRecords::Record proven = proven_.First();
     const size_t bytes = proven.bytes.size();
     if (taken_.lsn + bytes > limit) return;
-    use(DecodeProvenRingRecord(proven.bytes, proven.item_checksum), taken_.lsn, taken_.lsn + bytes);
+    if (proven.item_checksum != 0) {
+      DecodeProvenUpdate(proven.bytes, proven.item_checksum, &update_.change);
+      use(update_, taken_.lsn, taken_.lsn + bytes);
+    } else {
+      use(DecodeProvenRingRecord(proven.bytes), taken_.lsn, taken_.lsn + bytes);
+    }
     // A wrap is freed with the record behind it, as that shows that the wrap was shipped.
     const uint64_t left = ring_.size() - taken_.position % ring_.size();
     if (proven.position != taken_.position && left >= sizeof(RingRecordStart)) {

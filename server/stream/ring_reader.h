@@ -85,6 +85,7 @@ class RingReader {
   uint64_t committed_ = 0;
   bool sealed_ = false;
   ProvenRecords proven_;  // those from taken_ to found_
+  RingRecord update_;     // the one that was taken last. To make each anew would cost more
 };
 
 }  // namespace gannet

@@ -213,16 +213,6 @@ void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, ui
   Seal(out, place);
 }
 
-std::optional<size_t> LengthOfRingRecord(const RingRecordStart& start) {
-  if (start.kind < static_cast<uint8_t>(Kind::kPut) ||
-      start.kind > static_cast<uint8_t>(kRingRecordKindMax) ||
-      start.record_bytes < kRingRecordBytesMin || start.record_bytes > kRingRecordBytesMax ||
-      start.record_bytes % kRecordAlignment != 0) {
-    return std::nullopt;
-  }
-  return start.record_bytes;
-}
-
 std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
                                                const RingRecordPlace& place) {
   RingRecordStart start;
@@ -236,16 +226,18 @@ std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
     return RingRecordView{.record = RingRecord::Of(view->change), .committed = view->synced};
   }
   if (kind == Kind::kUpdate) {
-    RingRecordView view;
+    const auto proof = ProveUpdate(bytes, place);
+    if (!proof) return std::nullopt;
+    RingRecordView view{.committed = proof->committed};
     view.record.kind = kind;
-    if (!DecodeUpdate(bytes, place, &view.record.change, &view.committed)) return std::nullopt;
+    DecodeProvenUpdate(bytes, proof->item_checksum, &view.record.change);
     return view;
   }
   if (start.checksum != Checksum(bytes, place)) return std::nullopt;
   return DecodeOther(bytes, start);
 }
 
-RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes, uint64_t item_checksum) {
+RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes) {
   RingRecordStart start;
   std::memcpy(&start, bytes.data(), sizeof(start));
   const auto kind = static_cast<Kind>(start.kind);
@@ -255,7 +247,7 @@ RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes, uint64_t ite
   if (kind == Kind::kUpdate) {
     RingRecord record;
     record.kind = kind;
-    record.change = DecodeProvenUpdate(bytes, item_checksum);
+    DecodeProvenUpdate(bytes, 0, &record.change);
     return record;
   }
   return DecodeOther(bytes, start)->record;

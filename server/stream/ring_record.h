@@ -145,7 +145,15 @@ void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, ui
                       std::span<std::byte> out);
 
 // Returns the length that a record which begins so says it has, or nullopt if no record can.
-std::optional<size_t> LengthOfRingRecord(const RingRecordStart& start);
+inline std::optional<size_t> LengthOfRingRecord(const RingRecordStart& start) {
+  if (start.kind < static_cast<uint8_t>(RingRecordKind::kPut) ||
+      start.kind > static_cast<uint8_t>(kRingRecordKindMax) ||
+      start.record_bytes < kRingRecordBytesMin || start.record_bytes > kRingRecordBytesMax ||
+      start.record_bytes % kRecordAlignment != 0) {
+    return std::nullopt;
+  }
+  return start.record_bytes;
+}
 
 struct RingRecordView {
   RingRecord record;
@@ -154,9 +162,9 @@ struct RingRecordView {
 // Returns the record, or nullopt if the bytes are not exactly one whole record for this place.
 std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
                                                const RingRecordPlace& place);
-// Returns the record again, without its proof. REQUIRES: DecodeRingRecord returned it from the same
-// bytes, with this checksum in its change.
-RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes, uint64_t item_checksum);
+// Returns the record again, without its proof; an update without its item's checksum. REQUIRES:
+// DecodeRingRecord returned it from the same bytes.
+RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes);
 
 }  // namespace gannet
 

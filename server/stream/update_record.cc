@@ -22,19 +22,6 @@ constexpr size_t kHeadAt = sizeof(RingRecordStart::checksum);
   return Xxh3Inline(record + key_at, bytes - key_at, head);
 }
 
-[[gnu::always_inline]] inline Change ChangeOf(const UpdateHeader& header, const std::byte* record,
-                                              uint64_t item_checksum) {
-  const char* const value = reinterpret_cast<const char*>(record) + sizeof(header);
-  return {.version = header.version,
-          .flags = header.flags,
-          .key = {value + header.value_bytes, header.key_bytes},
-          .value = {value, header.value_bytes},
-          .session_token = header.session_token,
-          .sequence = header.sequence,
-          .opcode = static_cast<uint8_t>(Opcode::kPut),
-          .item_checksum = item_checksum};
-}
-
 }  // namespace
 
 void EncodeUpdate(const Change& put, const RingRecordPlace& place, uint64_t committed,
@@ -64,40 +51,46 @@ void EncodeUpdate(const Change& put, const RingRecordPlace& place, uint64_t comm
 
 // A checksum of the right value proves nothing about who made it, so all lengths are checked, and
 // the bytes that are zero.
-bool DecodeUpdate(std::span<const std::byte> bytes, const RingRecordPlace& place, Change* put,
-                  uint64_t* committed) {
+std::optional<UpdateProof> ProveUpdate(std::span<const std::byte> bytes,
+                                       const RingRecordPlace& place) {
   UpdateHeader header;
-  if (bytes.size() < sizeof(header)) return false;
+  if (bytes.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (header.key_bytes == 0 || header.key_bytes > kKeyBytesMax || header.value_bytes > kPartBytes ||
       bytes.size() != UpdateBytes(header.key_bytes, header.value_bytes) ||
       header.start.record_bytes != bytes.size()) {
-    return false;
+    return std::nullopt;
   }
   const uint64_t item_checksum = Xxh3UnseededInline(
       bytes.data() + kContentAt, sizeof(header) - kContentAt + header.value_bytes);
   if (header.start.checksum !=
       Checksum(bytes.data(), bytes.size(), header.value_bytes, item_checksum, place)) {
-    return false;
+    return std::nullopt;
   }
-  uint64_t kind_and_zeros;
-  std::memcpy(&kind_and_zeros, bytes.data() + offsetof(RingRecordStart, record_bytes),
-              sizeof(kind_and_zeros));
-  if (kind_and_zeros >> 32 != static_cast<uint64_t>(RingRecordKind::kUpdate)) return false;
+  uint64_t length_and_kind;
+  std::memcpy(&length_and_kind, bytes.data() + kHeadAt, sizeof(length_and_kind));
   uint64_t last;
   std::memcpy(&last, bytes.data() + bytes.size() - sizeof(last), sizeof(last));
-  const size_t padding =
-      bytes.size() - sizeof(header) - header.value_bytes - header.key_bytes;  // 0 to 7
-  if (padding != 0 && last >> (64 - 8 * padding) != 0) return false;
-  *put = ChangeOf(header, bytes.data(), item_checksum);
-  *committed = header.committed;
-  return true;
+  const size_t padding = bytes.size() - sizeof(header) - header.value_bytes - header.key_bytes;
+  const bool padded = padding == 0 || last >> (64 - 8 * padding) == 0;
+  if (length_and_kind >> 32 != static_cast<uint64_t>(RingRecordKind::kUpdate) || !padded) {
+    return std::nullopt;
+  }
+  return UpdateProof{.item_checksum = item_checksum, .committed = header.committed};
 }
 
-Change DecodeProvenUpdate(std::span<const std::byte> bytes, uint64_t item_checksum) {
+void DecodeProvenUpdate(std::span<const std::byte> bytes, uint64_t item_checksum, Change* put) {
   UpdateHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
-  return ChangeOf(header, bytes.data(), item_checksum);
+  const char* const value = reinterpret_cast<const char*>(bytes.data()) + sizeof(header);
+  put->version = header.version;
+  put->flags = header.flags;
+  put->key = {value + header.value_bytes, header.key_bytes};
+  put->value = {value, header.value_bytes};
+  put->session_token = header.session_token;
+  put->sequence = header.sequence;
+  put->opcode = static_cast<uint8_t>(Opcode::kPut);
+  put->item_checksum = item_checksum;
 }
 
 }  // namespace gannet

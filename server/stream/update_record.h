@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <type_traits>
 
@@ -43,12 +44,17 @@ constexpr size_t UpdateBytes(size_t key_bytes, size_t value_bytes) {
 void EncodeUpdate(const Change& put, const RingRecordPlace& place, uint64_t committed,
                   std::span<std::byte> out);
 
-// Returns whether the bytes are exactly one whole update for this place. Fills in its change and
-// `committed`.
-bool DecodeUpdate(std::span<const std::byte> bytes, const RingRecordPlace& place, Change* put,
-                  uint64_t* committed);
-// Returns the change again. REQUIRES: DecodeUpdate took these bytes, and found this checksum.
-Change DecodeProvenUpdate(std::span<const std::byte> bytes, uint64_t item_checksum);
+// What is known of an update that was proven.
+struct UpdateProof {
+  uint64_t item_checksum;
+  uint64_t committed;
+};
+// Returns nullopt if the bytes are not exactly one whole update for this place.
+std::optional<UpdateProof> ProveUpdate(std::span<const std::byte> bytes,
+                                       const RingRecordPlace& place);
+// Fills in the change that an update tells of. REQUIRES: ProveUpdate found this checksum in these
+// bytes; `put` was filled in by this function, or is as Change{}.
+void DecodeProvenUpdate(std::span<const std::byte> bytes, uint64_t item_checksum, Change* put);
 
 }  // namespace gannet
 

@@ -1,5 +1,6 @@
 // Writes: what is safe is published, by the stores of any other write, in the order of the records.
 
+#include "common/base/check.h"
 #include "server/store/store_update.h"
 #include "server/writes/writes.h"
 
@@ -10,10 +11,23 @@ namespace gannet {
 void Writes::Publish(uint64_t safe) {
   if (!waits() || safe <= waiting_->published_position()) return;
   WordMutexLock publishing(publish_mutex_);
+  PublishUpdates(safe);
   while (const WaitingChanges::Entry* const entry = waiting_->First(safe)) {
     const uint64_t ticket = entry->ticket;
     if (!PublishOne(*entry)) return;
     waiting_->SetPublished(ticket);
+    PublishUpdates(safe);
+  }
+}
+
+void Writes::PublishUpdates(uint64_t safe) {
+  WaitingChanges::Updates updates;
+  while (const size_t count = waiting_->FirstUpdates(safe, &updates)) {
+    for (size_t i = 0; i < count; ++i) PublishUpdate(*updates[i]);
+    const uint64_t last = updates[count - 1]->ticket;
+    waiting_->PopUpdates(count);
+    waiting_->SetPublished(last);
+    if (count < updates.size()) return;
   }
 }
 
@@ -21,8 +35,7 @@ void Writes::Publish(uint64_t safe) {
 bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
   switch (entry.kind) {
     case WaitingChanges::Kind::kUpdate:
-      PublishUpdate(entry);
-      return true;
+      break;
     case WaitingChanges::Kind::kPut:
       return PublishPut(entry);
     case WaitingChanges::Kind::kDelete:
@@ -32,17 +45,18 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
       waiting_->Pop();
       return true;
   }
-  return true;
+  GANNET_CHECK(false, "PublishUpdates comes first");
+  return false;
 }
 
 // The item does not expire, so the time does not matter.
 void Writes::PublishUpdate(const WaitingChanges::Entry& entry) {
   const Change put = waiting_->PutOf(entry);
   const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
-  if (store_->MakeUpdate(guess, put, [this] { waiting_->Pop(); })) return;
+  if (store_->MakeUpdate(guess, put, [&] { waiting_->Made(entry); })) return;
   const Locked key(*store_, entry.hash, put.key, 0);
   store_->MakeUpdate(key, put);
-  waiting_->Pop();
+  waiting_->Made(entry);
 }
 
 void Writes::PublishDeletion(const WaitingChanges::Entry& entry) {
@@ -84,10 +98,6 @@ bool Writes::UndoAndPop(const WaitingChanges::Entry& entry, ReplyStatus status) 
 
 void Writes::Fail() {
   if (waits()) waiting_->Fail();
-}
-
-std::optional<WaitingChanges::Undone> Writes::TakeUndone(uint64_t ticket) {
-  return waits() ? waiting_->TakeUndone(ticket) : std::nullopt;
 }
 
 }  // namespace gannet

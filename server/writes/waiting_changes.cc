@@ -37,7 +37,8 @@ const WaitingChanges::Entry* WaitingChanges::LastOf(KeyHash hash) const {
 const WaitingChanges::Entry* WaitingChanges::FindLast(KeyHash hash) const {
   if (queue_.empty()) return nullptr;
   const uint64_t first = queue_.front().ticket;
-  for (uint64_t ticket = keys_.Last(hash); ticket >= first;) {
+  // Updates that are made may still be in the queue.
+  for (uint64_t ticket = keys_.Last(hash); ticket >= first && !keys_.IsPublished(ticket);) {
     const Entry& entry = queue_[ticket - first];
     if (entry.hash.value() == hash.value() && entry.kind != Kind::kNothing) return &entry;
     ticket = entry.before;
@@ -49,7 +50,7 @@ uint64_t WaitingChanges::Enter(Entry* entry) {
   entry->ticket = ++tickets_;
   if (entry->kind != Kind::kNothing) entry->before = keys_.Set(entry->hash, entry->ticket);
   given_.store(tickets_, std::memory_order_relaxed);
-  LookWhetherCrowded();
+  if (entry->position - published_position() > kCrowdedBytes) LookWhetherCrowded();
   return entry->ticket;
 }
 
@@ -154,6 +155,25 @@ const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
   return nullptr;
 }
 
+size_t WaitingChanges::FirstUpdates(uint64_t safe, Updates* updates) const {
+  WordMutexLock lock(mutex_);
+  const size_t count = std::min(queue_.size(), kUpdatesMax);
+  for (size_t i = 0; i < count; ++i) {
+    const Entry& entry = queue_[i];
+    if (entry.kind != Kind::kUpdate || entry.position > safe) return i;
+    (*updates)[i] = &entry;
+  }
+  return count;
+}
+
+void WaitingChanges::PopUpdates(size_t count) {
+  WordMutexLock lock(mutex_);
+  const Entry& last = queue_[count - 1];
+  // Its piece is the last one of theirs, so all go.
+  room_.Give(last.room, last.key_bytes + last.value_bytes);
+  for (size_t i = 0; i < count; ++i) queue_.PopFront();
+}
+
 void WaitingChanges::Pop() {
   WordMutexLock lock(mutex_);
   Entry& entry = queue_.front();
@@ -219,8 +239,7 @@ void WaitingChanges::Fail() {
   LookWhetherCrowded();
 }
 
-std::optional<WaitingChanges::Undone> WaitingChanges::TakeUndone(uint64_t ticket) {
-  if (!any_undone_.load(std::memory_order_relaxed)) return std::nullopt;
+std::optional<WaitingChanges::Undone> WaitingChanges::FindUndone(uint64_t ticket) {
   WordMutexLock lock(mutex_);
   const auto it = undone_.find(ticket);
   if (it == undone_.end()) return std::nullopt;

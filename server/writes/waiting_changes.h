@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_WRITES_WAITING_CHANGES_H_
 #define GANNET_SERVER_WRITES_WAITING_CHANGES_H_
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -102,6 +103,14 @@ class WaitingChanges {
   const Entry* First(uint64_t safe);
   // Removes the first one.
   void Pop();
+  // The same for updates, of which many mostly follow each other. Fills in those with which the
+  // queue begins and that are recorded below `safe`, and returns how many they are. Then call Made
+  // for each, while its key's lock is held: from then on nobody finds it. Then PopUpdates.
+  static constexpr size_t kUpdatesMax = 32;
+  using Updates = std::array<const Entry*, kUpdatesMax>;
+  size_t FirstUpdates(uint64_t safe, Updates* updates) const;
+  void Made(const Entry& update) { keys_.Published(update.ticket); }
+  void PopUpdates(size_t count);
   // Makes it known that all tickets up to this one are published.
   void SetPublished(uint64_t ticket) { published_.store(ticket, std::memory_order_release); }
   // `failed` cannot be published. So all that waits of this key is undone: a deletion is recorded,
@@ -121,7 +130,11 @@ class WaitingChanges {
     return published_position_.load(std::memory_order_acquire);
   }
   // Returns nullopt if the change of this ticket was not undone. Ask once.
-  std::optional<Undone> TakeUndone(uint64_t ticket);
+  std::optional<Undone> TakeUndone(uint64_t ticket) {
+    if (!any_undone_.load(std::memory_order_relaxed)) [[likely]]
+      return std::nullopt;
+    return FindUndone(ticket);
+  }
   // The last ticket that was given. A hint.
   uint64_t given() const { return given_.load(std::memory_order_relaxed); }
   // Whether so much is recorded and not published that long values should wait. A hint.
@@ -139,6 +152,7 @@ class WaitingChanges {
   const Entry* FindLast(KeyHash hash) const GANNET_REQUIRES(mutex_);
   bool MayUpdate(KeyHash hash, const Change& put) const GANNET_REQUIRES(mutex_);
   void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
+  std::optional<Undone> FindUndone(uint64_t ticket);
   void RecordUndone(const std::string& key, uint64_t version, ReplyStatus status)
       GANNET_REQUIRES(mutex_);
 

@@ -124,7 +124,9 @@ class Writes {
   uint64_t published_position() const { return waits() ? waiting_->published_position() : 0; }
   // Returns nullopt if the write of this ticket was not undone. Ask once for each ticket, when
   // published() has come to it.
-  std::optional<WaitingChanges::Undone> TakeUndone(uint64_t ticket);
+  std::optional<WaitingChanges::Undone> TakeUndone(uint64_t ticket) {
+    return waits() ? waiting_->TakeUndone(ticket) : std::nullopt;
+  }
   // Records the answer to a request that was refused with this ticket, unless TakeUndone will say
   // something else. Call it before the session's next request is decided. REQUIRES: waits().
   void RecordAnswer(uint64_t ticket, const SessionRecord& answer) {
@@ -197,6 +199,8 @@ class Writes {
   bool PublishPut(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
   bool UndoAndPop(const WaitingChanges::Entry& entry, ReplyStatus status)
       GANNET_REQUIRES(publish_mutex_);
+  // The updates with which the queue begins.
+  void PublishUpdates(uint64_t safe) GANNET_REQUIRES(publish_mutex_);
   void PublishUpdate(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
   void PublishDeletion(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
 

@@ -20,8 +20,8 @@ inline bool SealUpdate(std::span<std::byte> bytes, const RingRecordPlace& place)
   constexpr size_t kContentAt = offsetof(UpdateHeader, version);
   const size_t key_at = sizeof(header) + header.value_bytes;
   const uint64_t content = Xxh3(bytes.data() + kContentAt, key_at - kContentAt, 0);
-  const uint64_t head = Xxh3(bytes.data() + 8, kContentAt - 8,
-                             Mix64(place.stream_id ^ Mix64(place.lsn)) ^ content);
+  const uint64_t head =
+      Xxh3(bytes.data() + 8, kContentAt - 8, Mix64(place.stream_id ^ Mix64(place.lsn)) ^ content);
   const uint64_t checksum = Xxh3(bytes.data() + key_at, bytes.size() - key_at, head);
   std::memcpy(bytes.data(), &checksum, sizeof(checksum));
   return true;
