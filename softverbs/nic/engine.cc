@@ -39,6 +39,7 @@ void Engine::Poll() {
   RingForPostsLocked();
   const bool worked = DriveForApplicationLocked(false);
   if (acks_owe_rings_ && !worked && ++quiet_polls_ > 1) RingForAcksLocked();
+  const bool yields = has_remote_ && IsIdleLocked(worked);
   // While peers ring a bell, it stays asleep: the application armed a CQ, may stop polling at any
   // time, and peers ring only once for each sleep anyway.
   if (asleep_ && bell_ == 0 && ++empty_polls_ >= kPollsToWake) {
@@ -47,6 +48,7 @@ void Engine::Poll() {
     StartPollStandbyLocked();
   }
   mutex_.unlock();
+  if (yields) sched_yield();
 }
 
 void Engine::PrepareToSleep(uint32_t bell) {

@@ -46,6 +46,11 @@ namespace softverbs {
 // sent together, if that delays nobody: the application polls steadily, and others of the queue
 // pair's requests are under way. They are sent at its next poll that finds nothing, or when there
 // are many. If it stops polling, the standby timer sends them, within Patience::kPollsNsMax.
+//
+// A poll that finds nothing from another host is a system call of half a microsecond. An
+// application thread that polls in vain for a while gives up its core after each poll, for the
+// threads of its own session: the loop thread that fills or empties the socket, or, in tests, the
+// peer. With nobody else to run, that takes as long as the poll.
 class Engine {
  public:
   Engine(SharedTables* own, QpTable* qps)
@@ -138,6 +143,8 @@ class Engine {
   bool ReceiveRemote(Link& link) SV_REQUIRES(mutex_);
   bool AdmitRemote(Link& link, const PacketHeader& header) SV_REQUIRES(mutex_);
   void WatchRemoteLocked(bool on) SV_REQUIRES(mutex_);
+  // Counts the application's poll. Returns true if many in a row found nothing.
+  bool IsIdleLocked(bool worked) SV_REQUIRES(mutex_);
 
   SharedTables* const own_;
   QpTable* const qps_;
@@ -159,6 +166,7 @@ class Engine {
   uint32_t empty_polls_ SV_GUARDED_BY(mutex_) = 0;
   bool acks_owe_rings_ SV_GUARDED_BY(mutex_) = false;
   uint32_t quiet_polls_ SV_GUARDED_BY(mutex_) = 0;  // empty polls since acks_owe_rings_
+  uint32_t idle_polls_ SV_GUARDED_BY(mutex_) = 0;   // in a row, if there is a remote link
   int spin_credit_ SV_GUARDED_BY(mutex_) = 1;
   uint32_t doorbells_ SV_GUARDED_BY(mutex_) = 0;
   uint32_t waits_ SV_GUARDED_BY(mutex_) = 0;       // counts begins and ends of application waits

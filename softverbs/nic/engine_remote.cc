@@ -11,6 +11,8 @@ namespace {
 
 // A thread that posts sends when so much waits. Some thirty READs share a system call then.
 constexpr uint64_t kLeftToPollMax = 2048;
+// Some 10 us. An answer that comes within this time finds the thread polling.
+constexpr uint32_t kPollsToYield = 16;
 
 }  // namespace
 
@@ -75,6 +77,11 @@ bool Engine::AdmitRemote(Link& link, const PacketHeader& header) {
   Report("packets of slot %u of another host came too late: connection dropped", link.peer_slot());
   Nic::Get()->remote_links().Abort(link);
   return false;
+}
+
+bool Engine::IsIdleLocked(bool worked) {
+  idle_polls_ = worked ? 0 : idle_polls_ + 1;
+  return idle_polls_ > kPollsToYield;
 }
 
 // While an application thread polls, it reads from the sockets of remote links. Otherwise the loop

@@ -6,8 +6,8 @@
 namespace verbs_contract {
 
 // Where an end of a connection lives. In verbs_contract_test both are this process on this host
-// (one_host.cc). In verbs_contract_two_hosts_test each has an instance of softverbs of its own, in a
-// network namespace of its own (two_hosts.h).
+// (one_host.cc). In verbs_contract_two_hosts_test each has an instance of softverbs of its own, in
+// a network namespace of its own (two_hosts.h).
 enum class Host : int { kClients, kServers };
 
 // Lets the calling thread make the objects of an end of this host as long as it lives. Functions on

@@ -107,7 +107,8 @@ AtHost::~AtHost() { Enter(before_); }
 std::string MakeHosts() {
   const char* const servers_network = getenv("TWO_HOSTS_B_NET");
   if (servers_network == nullptr) Fail("runs by tests/support/two_hosts.py");
-  instances[0] = {dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL), OpenNamespace("/proc/self/ns/net")};
+  instances[0] = {dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL),
+                  OpenNamespace("/proc/self/ns/net")};
   if (instances[0].library == nullptr) Fail(dlerror());
   instances[1] = {LoadCopy(instances[0].library), OpenNamespace(servers_network)};
   OpenAt(Host::kServers, "TWO_HOSTS_B");

@@ -11,8 +11,8 @@
 // hold both ends, although the packets between them cross the network.
 //
 // The copy cannot be linked. So this program defines the functions of both libraries itself
-// (two_hosts_verbs.cc, two_hosts_cm.cc), and calls the instance that the object belongs to. What the
-// header defines inline goes there by the pointers in the object's context.
+// (two_hosts_verbs.cc, two_hosts_cm.cc), and calls the instance that the object belongs to. What
+// the header defines inline goes there by the pointers in the object's context.
 namespace verbs_contract {
 
 // Returns the host that the calling thread is at.
@@ -40,10 +40,10 @@ struct OfBothHosts {
 };
 
 // Calls `function` of the host's instance, in the host's namespace.
-#define CALL_AT(host, function, ...)                              \
-  [&] {                                                           \
+#define CALL_AT(host, function, ...)                                              \
+  [&] {                                                                           \
     static const verbs_contract::OfBothHosts<decltype(function)> both(#function); \
-    return both(host __VA_OPT__(, ) __VA_ARGS__);                 \
+    return both(host __VA_OPT__(, ) __VA_ARGS__);                                 \
   }()
 
 }  // namespace verbs_contract

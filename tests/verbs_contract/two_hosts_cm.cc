@@ -72,8 +72,8 @@ int rdma_create_id(rdma_event_channel* channel, rdma_cm_id** id, void* context,
 
 ON_ID(int, rdma_destroy_id, (rdma_cm_id * id), id)
 ON_ID(int, rdma_bind_addr, (rdma_cm_id * id, sockaddr* address), id, address)
-ON_ID(int, rdma_resolve_addr, (rdma_cm_id * id, sockaddr* from, sockaddr* to, int timeout), id, from,
-      to, timeout)
+ON_ID(int, rdma_resolve_addr, (rdma_cm_id * id, sockaddr* from, sockaddr* to, int timeout), id,
+      from, to, timeout)
 ON_ID(int, rdma_resolve_route, (rdma_cm_id * id, int timeout), id, timeout)
 ON_ID(int, rdma_set_option, (rdma_cm_id * id, int level, int name, void* value, size_t size), id,
       level, name, value, size)

@@ -38,9 +38,7 @@ extern "C" {
 ibv_device** ibv_get_device_list(int* count) {
   return CALL_AT(CurrentHost(), ibv_get_device_list, count);
 }
-void ibv_free_device_list(ibv_device** list) {
-  CALL_AT(CurrentHost(), ibv_free_device_list, list);
-}
+void ibv_free_device_list(ibv_device** list) { CALL_AT(CurrentHost(), ibv_free_device_list, list); }
 const char* ibv_get_device_name(ibv_device* device) {
   return CALL_AT(CurrentHost(), ibv_get_device_name, device);
 }
@@ -60,52 +58,52 @@ ibv_context* ibv_open_device(ibv_device* device) {
 #define ON_CONTEXT(result, name, context, parameters, ...) \
   result name parameters { return CALL_AT(HostOf(context), name, __VA_ARGS__); }
 
-ON_CONTEXT(int, ibv_close_device, c, (ibv_context* c), c)
-ON_CONTEXT(int, ibv_query_device, c, (ibv_context* c, ibv_device_attr* attr), c, attr)
-ON_CONTEXT(int, ibv_query_port, c, (ibv_context* c, uint8_t port, _compat_ibv_port_attr* attr), c,
+ON_CONTEXT(int, ibv_close_device, c, (ibv_context * c), c)
+ON_CONTEXT(int, ibv_query_device, c, (ibv_context * c, ibv_device_attr* attr), c, attr)
+ON_CONTEXT(int, ibv_query_port, c, (ibv_context * c, uint8_t port, _compat_ibv_port_attr* attr), c,
            port, attr)
-ON_CONTEXT(int, ibv_query_gid, c, (ibv_context* c, uint8_t port, int index, ibv_gid* gid), c, port,
+ON_CONTEXT(int, ibv_query_gid, c, (ibv_context * c, uint8_t port, int index, ibv_gid* gid), c, port,
            index, gid)
 ON_CONTEXT(int, _ibv_query_gid_ex, c,
-           (ibv_context* c, uint32_t port, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
+           (ibv_context * c, uint32_t port, uint32_t index, ibv_gid_entry* entry, uint32_t flags,
             size_t size),
            c, port, index, entry, flags, size)
 ON_CONTEXT(ssize_t, _ibv_query_gid_table, c,
-           (ibv_context* c, ibv_gid_entry* entries, size_t max, uint32_t flags, size_t size), c,
+           (ibv_context * c, ibv_gid_entry* entries, size_t max, uint32_t flags, size_t size), c,
            entries, max, flags, size)
-ON_CONTEXT(int, ibv_get_async_event, c, (ibv_context* c, ibv_async_event* event), c, event)
-ON_CONTEXT(ibv_pd*, ibv_alloc_pd, c, (ibv_context* c), c)
-ON_CONTEXT(int, ibv_dealloc_pd, pd->context, (ibv_pd* pd), pd)
-ON_CONTEXT(ibv_mr*, ibv_reg_mr, pd->context, (ibv_pd* pd, void* at, size_t size, int access), pd, at,
-           size, access)
+ON_CONTEXT(int, ibv_get_async_event, c, (ibv_context * c, ibv_async_event* event), c, event)
+ON_CONTEXT(ibv_pd*, ibv_alloc_pd, c, (ibv_context * c), c)
+ON_CONTEXT(int, ibv_dealloc_pd, pd->context, (ibv_pd * pd), pd)
+ON_CONTEXT(ibv_mr*, ibv_reg_mr, pd->context, (ibv_pd * pd, void* at, size_t size, int access), pd,
+           at, size, access)
 ON_CONTEXT(ibv_mr*, ibv_reg_mr_iova2, pd->context,
-           (ibv_pd* pd, void* at, size_t size, uint64_t iova, unsigned access), pd, at, size, iova,
+           (ibv_pd * pd, void* at, size_t size, uint64_t iova, unsigned access), pd, at, size, iova,
            access)
 ON_CONTEXT(int, ibv_rereg_mr, mr->context,
-           (ibv_mr* mr, int flags, ibv_pd* pd, void* at, size_t size, int access), mr, flags, pd, at,
-           size, access)
-ON_CONTEXT(int, ibv_dereg_mr, mr->context, (ibv_mr* mr), mr)
-ON_CONTEXT(ibv_comp_channel*, ibv_create_comp_channel, c, (ibv_context* c), c)
-ON_CONTEXT(int, ibv_destroy_comp_channel, channel->context, (ibv_comp_channel* channel), channel)
+           (ibv_mr * mr, int flags, ibv_pd* pd, void* at, size_t size, int access), mr, flags, pd,
+           at, size, access)
+ON_CONTEXT(int, ibv_dereg_mr, mr->context, (ibv_mr * mr), mr)
+ON_CONTEXT(ibv_comp_channel*, ibv_create_comp_channel, c, (ibv_context * c), c)
+ON_CONTEXT(int, ibv_destroy_comp_channel, channel->context, (ibv_comp_channel * channel), channel)
 ON_CONTEXT(ibv_cq*, ibv_create_cq, c,
-           (ibv_context* c, int entries, void* context, ibv_comp_channel* channel, int vector), c,
+           (ibv_context * c, int entries, void* context, ibv_comp_channel* channel, int vector), c,
            entries, context, channel, vector)
-ON_CONTEXT(int, ibv_resize_cq, cq->context, (ibv_cq* cq, int entries), cq, entries)
-ON_CONTEXT(int, ibv_destroy_cq, cq->context, (ibv_cq* cq), cq)
+ON_CONTEXT(int, ibv_resize_cq, cq->context, (ibv_cq * cq, int entries), cq, entries)
+ON_CONTEXT(int, ibv_destroy_cq, cq->context, (ibv_cq * cq), cq)
 ON_CONTEXT(int, ibv_get_cq_event, channel->context,
-           (ibv_comp_channel* channel, ibv_cq** cq, void** context), channel, cq, context)
-ON_CONTEXT(void, ibv_ack_cq_events, cq->context, (ibv_cq* cq, unsigned count), cq, count)
-ON_CONTEXT(ibv_srq*, ibv_create_srq, pd->context, (ibv_pd* pd, ibv_srq_init_attr* attr), pd, attr)
-ON_CONTEXT(int, ibv_modify_srq, srq->context, (ibv_srq* srq, ibv_srq_attr* attr, int mask), srq,
+           (ibv_comp_channel * channel, ibv_cq** cq, void** context), channel, cq, context)
+ON_CONTEXT(void, ibv_ack_cq_events, cq->context, (ibv_cq * cq, unsigned count), cq, count)
+ON_CONTEXT(ibv_srq*, ibv_create_srq, pd->context, (ibv_pd * pd, ibv_srq_init_attr* attr), pd, attr)
+ON_CONTEXT(int, ibv_modify_srq, srq->context, (ibv_srq * srq, ibv_srq_attr* attr, int mask), srq,
            attr, mask)
-ON_CONTEXT(int, ibv_query_srq, srq->context, (ibv_srq* srq, ibv_srq_attr* attr), srq, attr)
-ON_CONTEXT(int, ibv_destroy_srq, srq->context, (ibv_srq* srq), srq)
-ON_CONTEXT(ibv_qp*, ibv_create_qp, pd->context, (ibv_pd* pd, ibv_qp_init_attr* attr), pd, attr)
-ON_CONTEXT(int, ibv_modify_qp, qp->context, (ibv_qp* qp, ibv_qp_attr* attr, int mask), qp, attr,
+ON_CONTEXT(int, ibv_query_srq, srq->context, (ibv_srq * srq, ibv_srq_attr* attr), srq, attr)
+ON_CONTEXT(int, ibv_destroy_srq, srq->context, (ibv_srq * srq), srq)
+ON_CONTEXT(ibv_qp*, ibv_create_qp, pd->context, (ibv_pd * pd, ibv_qp_init_attr* attr), pd, attr)
+ON_CONTEXT(int, ibv_modify_qp, qp->context, (ibv_qp * qp, ibv_qp_attr* attr, int mask), qp, attr,
            mask)
 ON_CONTEXT(int, ibv_query_qp, qp->context,
-           (ibv_qp* qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init), qp, attr, mask, init)
-ON_CONTEXT(int, ibv_destroy_qp, qp->context, (ibv_qp* qp), qp)
+           (ibv_qp * qp, ibv_qp_attr* attr, int mask, ibv_qp_init_attr* init), qp, attr, mask, init)
+ON_CONTEXT(int, ibv_destroy_qp, qp->context, (ibv_qp * qp), qp)
 
 void ibv_ack_async_event(ibv_async_event* event) {
   const Host host = HasObject(event) ? HostOf(ContextOf(event)) : CurrentHost();

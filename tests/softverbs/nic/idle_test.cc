@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "tests/softverbs/support/verbs_fixture.h"
+#include "tests/softverbs/support/yield_count.h"
 
 namespace softverbs {
 namespace {
@@ -93,6 +94,17 @@ TEST_P(IdleTest, ArmedConnectionsUseNoCpuAndWakeForTheirCompletion) {
   ibv_ack_cq_events(cq, 1);
   EXPECT_EQ(pair.b.Next().wr_id, 7u);
   EXPECT_EQ(pair.a.Next().wr_id, 7u);
+}
+
+// Between hosts it yields: yield_test.cc.
+TEST(PollTest, AThreadThatPollsInVainOnOneHostKeepsItsCore) {
+  constexpr int kPolls = 1000;
+  const Owned<ibv_context> device = OpenDevice();
+  Pair pair(device.get());
+  const uint64_t before = YieldsOfThisThread();
+  for (int i = 0; i < kPolls; ++i) ASSERT_TRUE(pair.a.Idle());
+  // A lock that the loop thread holds may cost some.
+  EXPECT_LT(YieldsOfThisThread() - before, kPolls / 10);
 }
 
 }  // namespace
