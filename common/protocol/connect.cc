@@ -108,13 +108,17 @@ Reject NewReject(RejectCode code, std::string_view reason) {
   return reject;
 }
 
+std::optional<uint16_t> ChosenVersion(const ConnectRequest& request) {
+  return CommonVersion({request.version_min, request.version_max}, kProtocolVersions);
+}
+
 absl::StatusOr<ConnectRequest> DecodeConnectRequest(std::span<const std::byte> private_data) {
   auto request = Copy<ConnectRequest>(private_data, kConnectMagic, "connection request");
   if (!request.ok()) return request;
   if (request->version_min > request->version_max) {
     return absl::InvalidArgumentError("connection request with no protocol version");
   }
-  if (request->version_min > kProtocolVersionMax || request->version_max < kProtocolVersionMin) {
+  if (!ChosenVersion(*request)) {
     return absl::UnimplementedError(
         absl::StrFormat("client speaks protocol %u to %u, server %u to %u", request->version_min,
                         request->version_max, kProtocolVersionMin, kProtocolVersionMax));

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -130,6 +131,9 @@ Reject NewReject(RejectCode code, std::string_view reason);
 bool IsServerName(std::string_view name);
 void SetName(Grant* grant, std::string_view name);
 std::string_view NameOf(const Grant& grant);
+
+// Returns the version of the protocol that a server answers with: the highest that both speak.
+std::optional<uint16_t> ChosenVersion(const ConnectRequest& request);
 
 // Each decoder copies, then checks. Private data may be longer than the message. InvalidArgument
 // says what is wrong. Unimplemented: no protocol version in common.

@@ -3,10 +3,12 @@
 
 #include <cstdint>
 
+#include "common/protocol/versions.h"
+
 namespace gannet {
 
-inline constexpr uint8_t kProtocolVersionMin = 4;
-inline constexpr uint8_t kProtocolVersionMax = 4;
+inline constexpr uint8_t kProtocolVersionMin = kProtocolVersions.min;
+inline constexpr uint8_t kProtocolVersionMax = kProtocolVersions.max;
 inline constexpr uint16_t kDefaultPort = 7471;
 
 // A message (header, key, eager value) never exceeds this, so receives have one size.

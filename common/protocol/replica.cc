@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_format.h"
 #include "common/base/check.h"
+#include "common/layout/superblock.h"
 #include "common/protocol/connect.h"
 
 namespace gannet {
@@ -38,7 +39,7 @@ const char* WhatIsWrong(const ReplicaHello& hello) {
   }
   if (hello.memory_bytes == 0) return "no memory";
   if (hello.workers == 0) return "no workers";
-  if (hello.reserved != 0) return "reserved bytes that are not zero";
+  if (hello.stream_version_min > hello.stream_version_max) return "no version of the stream";
   if (!IsServerName(NameOf(hello))) return "an empty name, or one with odd characters";
   const char* const behind = hello.name + NameOf(hello).size();
   if (std::any_of(behind, std::end(hello.name), [](char c) { return c != '\0'; })) {
@@ -111,7 +112,13 @@ absl::StatusOr<T> Decode(std::span<const std::byte> message, ReplicaKind kind, c
 
 }  // namespace
 
-ReplicaHello NewReplicaHello() { return New<ReplicaHello>(ReplicaKind::kHello); }
+ReplicaHello NewReplicaHello() {
+  ReplicaHello hello = New<ReplicaHello>(ReplicaKind::kHello);
+  hello.layout_version = kLayoutVersion;
+  hello.stream_version_min = kStreamVersions.min;
+  hello.stream_version_max = kStreamVersions.max;
+  return hello;
+}
 ReplicaWelcome NewReplicaWelcome() { return New<ReplicaWelcome>(ReplicaKind::kWelcome); }
 Beacon NewBeacon() { return New<Beacon>(ReplicaKind::kBeacon); }
 BeaconAnswer NewBeaconAnswer() { return New<BeaconAnswer>(ReplicaKind::kBeaconAnswer); }

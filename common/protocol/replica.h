@@ -59,16 +59,19 @@ struct ReplicaHello {
   uint64_t ring_address;
   uint64_t ring_bytes;
   uint32_t ring_rkey;
-  uint32_t layout_version;
-  uint64_t memory_bytes;  // members have equal memory,
-  uint32_t workers;       // and equally many workers
-  uint32_t reserved;
+  uint32_t layout_version;  // the newest that it can READ
+  uint64_t memory_bytes;    // members have equal memory,
+  uint32_t workers;         // and equally many workers
+  uint16_t stream_version_min;
+  uint16_t stream_version_max;
   char name[kServerNameBytesMax];  // NUL padded
 };
 static_assert(sizeof(ReplicaHello) == 120 && std::is_trivially_copyable_v<ReplicaHello>);
 static_assert(offsetof(ReplicaHello, ring_address) == 48 &&
               offsetof(ReplicaHello, ring_rkey) == 64 &&
-              offsetof(ReplicaHello, memory_bytes) == 72 && offsetof(ReplicaHello, name) == 88);
+              offsetof(ReplicaHello, memory_bytes) == 72 &&
+              offsetof(ReplicaHello, stream_version_min) == 84 &&
+              offsetof(ReplicaHello, name) == 88);
 
 // The primary's answer: where its stream begins.
 struct ReplicaWelcome {
@@ -85,11 +88,14 @@ struct ReplicaWelcome {
   uint64_t version_next;  // higher than each version that the primary has given or received
   uint64_t clock_ms;      // by which items expire
   uint32_t lease_ms;
-  uint32_t reserved;
+  uint16_t stream_version;  // one that the backup speaks
+  uint16_t reserved;
 };
 static_assert(sizeof(ReplicaWelcome) == 88 && std::is_trivially_copyable_v<ReplicaWelcome>);
 static_assert(offsetof(ReplicaWelcome, stream_id) == 32 &&
-              offsetof(ReplicaWelcome, position) == 56 && offsetof(ReplicaWelcome, lease_ms) == 80);
+              offsetof(ReplicaWelcome, position) == 56 &&
+              offsetof(ReplicaWelcome, lease_ms) == 80 &&
+              offsetof(ReplicaWelcome, stream_version) == 84);
 
 // The primary to a backup.
 struct Beacon {
@@ -129,7 +135,8 @@ inline constexpr size_t kReplicaMessageBytesMax = 128;
 static_assert(sizeof(ReplicaHello) <= kReplicaMessageBytesMax &&
               sizeof(ReplicaRefusal) <= kReplicaMessageBytesMax);
 
-// Return a message with its header filled in; the rest is zero.
+// Return a message with its header filled in, and a hello with this program's versions; the rest is
+// zero.
 ReplicaHello NewReplicaHello();
 ReplicaWelcome NewReplicaWelcome();
 Beacon NewBeacon();

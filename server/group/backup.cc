@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/layout/superblock.h"
 #include "glog/logging.h"
 #include "server/replica/group_standing.h"
 
@@ -102,6 +101,11 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
     lost_ = true;
     return;
   }
+  if (!kStreamVersions.Has(welcome.stream_version)) {
+    lost_ = true;
+    return Tell(absl::StrCat("the primary's stream has version ", welcome.stream_version));
+  }
+  stream_version_ = welcome.stream_version;
   welcomed_ = true;
   heard_ = now;
   clock_.OnPrimary(welcome.clock_ms, now);
@@ -187,7 +191,6 @@ void Backup::SendHello(uint64_t epoch) {
   hello.ring_address = reinterpret_cast<uint64_t>(link_->ring().data());
   hello.ring_bytes = link_->ring().size();
   hello.ring_rkey = link_->ring_rkey();
-  hello.layout_version = kLayoutVersion;
   hello.memory_bytes = options_.memory_bytes;
   hello.workers = options_.workers;
   SetName(&hello, options_.self.node);

@@ -68,6 +68,8 @@ class Backup {
   // REQUIRES: the last Poll said kLead.
   const GroupRegister& known() const { return known_; }
   RingTail TakeTail();
+  // Of the stream that it followed. A founder's stream has the newest.
+  uint16_t stream_version() const { return stream_version_; }
   // What the clock begins with for the new primary. 0: it goes on as it is.
   uint64_t ClockAtTakeover(int64_t now) const;
   Applier& applier() { return applier_; }
@@ -128,6 +130,7 @@ class Backup {
   uint64_t left_epoch_ = 0;  // the last one that was told of by TellWhyItLeaves
   uint64_t link_epoch_ = 0;  // of the primary that the link leads to
   uint64_t primary_ = 0;     // its incarnation
+  uint16_t stream_version_ = kStreamVersions.max;
   SocketAddress primary_at_;
   bool founding_ = false;  // a transaction that names this member is under way
   bool reading_ = false;

@@ -236,6 +236,7 @@ void Member::Lead(int64_t now) {
                        .workers = options_.workers,
                        .grant = options_.grant,
                        .stream_id = stream_id,
+                       .stream_version = backup_->stream_version(),
                        .clock = options_.clock,
                        .wall_ms = options_.now_ms,
                        .version_next = [store = options_.store] { return store->NextVersion(); },

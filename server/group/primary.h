@@ -64,6 +64,9 @@ class Primary {
     uint32_t workers = 0;
     Grant grant{};  // without what differs between connections
     uint64_t stream_id = 0;
+    // Records keep their LSNs from epoch to epoch, and with these their lengths. So a stream keeps
+    // its version.
+    uint16_t stream_version = kStreamVersions.max;
     std::function<int64_t()> clock;             // CLOCK_BOOTTIME, in ns
     std::function<uint64_t()> wall_ms;          // by which items expire
     std::function<uint64_t()> version_next;     // higher than each version so far

@@ -11,6 +11,7 @@
 #include "glog/logging.h"
 #include "server/group/primary.h"
 #include "server/group/replica_request.h"
+#include "server/replica/neighbours.h"
 
 namespace gannet {
 namespace {
@@ -122,9 +123,9 @@ void Primary::OnMessage(Backup* backup, std::span<const std::byte> message, int6
 }
 
 std::string Primary::WhyNot(const ReplicaHello& hello) const {
-  if (hello.layout_version != kLayoutVersion) {
-    return absl::StrCat("its layout has version ", hello.layout_version, ", the primary's ",
-                        kLayoutVersion, ": use the same release");
+  if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, options_.stream_version);
+      !why.empty()) {
+    return why;
   }
   if (hello.memory_bytes < options_.memory_bytes) {
     return absl::StrCat("it has ", hello.memory_bytes, " bytes of memory, and needs the primary's ",
@@ -181,6 +182,7 @@ void Primary::Welcome(Backup* backup, bool joins) {
   welcome.version_next = options_.version_next();
   welcome.clock_ms = options_.wall_ms();
   welcome.lease_ms = options_.terms.lease_ms;
+  welcome.stream_version = options_.stream_version;
   LOG(INFO) << backup->member->node << (joins ? " begins to join" : " follows this primary");
   if (!backup->link->Send(welcome)) backup->failed = true;
   beacon_at_ = 0;

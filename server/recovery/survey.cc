@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
 #include "server/heap/heap.h"
@@ -20,6 +21,20 @@ constexpr uint64_t kItemBytesAhead = 256;
 
 absl::Status Damaged() {
   return absl::DataLossError("its superblock is damaged; to start empty, remove the file");
+}
+
+// What another version wrote is not damaged.
+absl::Status WhyNotTaken(std::span<const std::byte> region) {
+  for (const uint64_t offset : {uint64_t{0}, kSuperblockCopyOffset}) {
+    Superblock superblock;
+    LoadWords(&superblock, region.data() + offset, sizeof(superblock));
+    if (superblock.magic == kSuperblockMagic && superblock.layout_version != kLayoutVersion) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "its layout has version ", superblock.layout_version, ", this kvserver's is ",
+          kLayoutVersion, "; start the release that wrote it, or remove the file to start empty"));
+    }
+  }
+  return Damaged();
 }
 
 bool HasNext(const Superblock& superblock) { return superblock.next_index.homes != 0; }
@@ -52,7 +67,9 @@ void SurveyCounts::Add(const SurveyCounts& other) {
 absl::StatusOr<Survey> Survey::Of(std::span<const std::byte> region, uint64_t heap_offset,
                                   uint32_t threads) {
   const std::optional<Superblock> superblock = LoadSuperblock(region);
-  if (!superblock || !Plausible(*superblock, region.size(), heap_offset)) return Damaged();
+  if (!superblock || !Plausible(*superblock, region.size(), heap_offset)) {
+    return WhyNotTaken(region);
+  }
   Survey survey(region, *superblock);
   survey.LoadIntents();
   GANNET_RETURN_IF_ERROR(survey.AddTable(superblock->index));

@@ -42,7 +42,8 @@ struct SurveyCounts {
 class Survey {
  public:
   // `threads`: 0 = by the cores and the size of the index. REQUIRES: RecoveryArea::HasItems.
-  // DataLoss: the superblock is damaged, or has impossible values.
+  // DataLoss: the superblock is damaged, or has impossible values. FailedPrecondition: it is of
+  // another layout.
   static absl::StatusOr<Survey> Of(std::span<const std::byte> region, uint64_t heap_offset,
                                    uint32_t threads = 0);
   // Returns how many threads go over an index of so many buckets.

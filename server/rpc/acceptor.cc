@@ -181,6 +181,7 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
   ServerConnection* connection = Add(arrival, session, *std::move(rdma));
   given_.connection_ids->Describe(connection->id, connection->session->id(), peer);
   Grant grant = GrantFor(*connection, resumed);
+  grant.version = ChosenVersion(arrival.request).value_or(kProtocolVersionMax);
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
   if (absl::Status status = given_.listener->FinishAccept(connection->rdma.get(), BytesOf(grant),
                                                           RightsOf(*connection->session));

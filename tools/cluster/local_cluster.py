@@ -126,13 +126,17 @@ class LocalCluster:
             self.start_server(name)
         self.await_in_sync(names)
 
+    def build_of(self, _name):
+        """Where a server's program is."""
+        return self.options.build
+
     def start_server(self, name):
         """Where it was, if it ran before."""
         if name not in self.address_of:
             self.address_of[name] = f"127.0.0.1:{free_ports(1)[0]}"
             self.addresses.append(self.address_of[name])
         address = self.address_of[name]
-        self.start(name, [f"{self.options.build}/bin/kvserver", "--device=soft", "--cluster=" + CLUSTER,
+        self.start(name, [f"{self.build_of(name)}/bin/kvserver", "--device=soft", "--cluster=" + CLUSTER,
                           "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address,
                           "--memory=" + self.options.memory])
 

@@ -1,0 +1,32 @@
+#ifndef GANNET_COMMON_PROTOCOL_VERSIONS_H_
+#define GANNET_COMMON_PROTOCOL_VERSIONS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+namespace gannet {
+
+// The versions of something that a program speaks, from min to max.
+struct VersionRange {
+  uint16_t min;
+  uint16_t max;
+  constexpr bool Has(uint16_t version) const { return min <= version && version <= max; }
+};
+
+// Returns the highest version that both speak, or nullopt if there is none.
+constexpr std::optional<uint16_t> CommonVersion(VersionRange a, VersionRange b) {
+  const uint16_t highest = std::min(a.max, b.max);
+  if (a.Has(highest) && b.Has(highest)) return highest;
+  return std::nullopt;
+}
+
+// Between clients and servers.
+inline constexpr VersionRange kProtocolVersions = {4, 4};
+// Of what a primary tells its backups: records, beacons, and what they answer. A group keeps the
+// version that its stream began with (docs/packages.md).
+inline constexpr VersionRange kStreamVersions = {0, 0};
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_PROTOCOL_VERSIONS_H_

@@ -1,0 +1,23 @@
+#include "server/replica/neighbours.h"
+
+#include "absl/strings/str_cat.h"
+#include "common/protocol/versions.h"
+
+namespace gannet {
+
+std::string WhyVersionsDoNotFit(const ReplicaHello& hello, uint32_t layout_version,
+                                uint16_t stream_version) {
+  const VersionRange theirs = {hello.stream_version_min, hello.stream_version_max};
+  if (!theirs.Has(stream_version)) {
+    return absl::StrCat("it speaks versions ", theirs.min, " to ", theirs.max,
+                        " of the stream, the group ", stream_version,
+                        ": use the group's release or the next one");
+  }
+  if (hello.history == 0 && hello.layout_version < layout_version) {
+    return absl::StrCat("it knows layouts up to version ", hello.layout_version,
+                        ", the primary's is ", layout_version, ": use the primary's release");
+  }
+  return "";
+}
+
+}  // namespace gannet

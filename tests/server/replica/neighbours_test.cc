@@ -1,0 +1,44 @@
+#include "server/replica/neighbours.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/common/protocol/example_replica.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::HasSubstr;
+
+ReplicaHello HelloOf(uint16_t min, uint16_t max) {
+  ReplicaHello hello = ExampleHello();
+  hello.stream_version_min = min;
+  hello.stream_version_max = max;
+  return hello;
+}
+
+TEST(NeighboursTest, AMemberThatSpeaksTheStreamsVersionFits) {
+  EXPECT_EQ(WhyVersionsDoNotFit(ExampleHello(), 3, kStreamVersions.max), "");
+  EXPECT_EQ(WhyVersionsDoNotFit(HelloOf(1, 2), 3, 1), "");  // the next version
+  EXPECT_EQ(WhyVersionsDoNotFit(HelloOf(0, 1), 3, 1), "");  // the one before, which knows it
+}
+
+TEST(NeighboursTest, AMemberThatDoesNotIsToldBoth) {
+  EXPECT_THAT(WhyVersionsDoNotFit(HelloOf(2, 3), 3, 1), HasSubstr("versions 2 to 3"));
+  EXPECT_THAT(WhyVersionsDoNotFit(HelloOf(0, 0), 3, 1), HasSubstr("the group 1"));
+}
+
+// A member that is in sync follows the next primary, whose layout it does not know: it READs
+// nothing. Otherwise the old backups would leave a group when the first new primary takes over.
+TEST(NeighboursTest, OnlyAJoinerHasToKnowThePrimarysLayout) {
+  ReplicaHello hello = ExampleHello();
+  hello.layout_version = 2;
+  EXPECT_EQ(WhyVersionsDoNotFit(hello, 3, kStreamVersions.max), "");
+  hello.history = hello.applied = hello.end = 0;
+  EXPECT_THAT(WhyVersionsDoNotFit(hello, 3, kStreamVersions.max), HasSubstr("use the primary's"));
+  hello.layout_version = 4;
+  EXPECT_EQ(WhyVersionsDoNotFit(hello, 3, kStreamVersions.max), "");
+}
+
+}  // namespace
+}  // namespace gannet
