@@ -1,6 +1,7 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <rdma/rdma_cma.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 #include <string>
 
 #include "tests/softverbs/nic/remote_fixture.h"
+#include "tests/softverbs/support/datagram_side.h"
 
 // Two processes on two hosts. Runs on one host, and under two_hosts.py.
 
@@ -132,7 +134,7 @@ TEST_F(RemoteTest, StrangersAtThePortDoNoHarm) {
   EXPECT_EQ(child_->Finish(), 0);
 }
 
-// It would reach the members on this host only.
+// It would reach the members on this host only. namespaces_test.py sees the reason.
 TEST_F(RemoteTest, MulticastIsRefused) {
   const Owned<ibv_pd> pd(ibv_alloc_pd(device_.get()));
   ibv_ah_attr attr{};
@@ -142,6 +144,24 @@ TEST_F(RemoteTest, MulticastIsRefused) {
   errno = 0;
   EXPECT_EQ(ibv_create_ah(pd.get(), &attr), nullptr);
   EXPECT_EQ(errno, EOPNOTSUPP);
+  DatagramSide member(device_.get());
+  EXPECT_EQ(ibv_attach_mcast(member.qp.get(), &attr.grh.dgid, 0), EOPNOTSUPP);
+}
+
+TEST_F(RemoteTest, JoiningAGroupIsRefused) {
+  sockaddr_in own{}, group{};
+  own.sin_family = group.sin_family = AF_INET;
+  ASSERT_EQ(inet_pton(AF_INET, Hosts::FromEnvironment().own.c_str(), &own.sin_addr), 1);
+  ASSERT_EQ(inet_pton(AF_INET, "239.80.86.1", &group.sin_addr), 1);
+  rdma_event_channel* const events = rdma_create_event_channel();
+  rdma_cm_id* id = nullptr;
+  ASSERT_EQ(rdma_create_id(events, &id, nullptr, RDMA_PS_UDP), 0);
+  ASSERT_EQ(rdma_bind_addr(id, reinterpret_cast<sockaddr*>(&own)), 0);
+  errno = 0;
+  EXPECT_EQ(rdma_join_multicast(id, reinterpret_cast<sockaddr*>(&group), nullptr), -1);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  EXPECT_EQ(rdma_destroy_id(id), 0);
+  rdma_destroy_event_channel(events);
 }
 
 TEST_F(RemoteTest, AHostThatIsNotThereFailsRequests) {

@@ -5,8 +5,8 @@
 
 namespace softverbs {
 
-// Returns how often this thread has called sched_yield, softverbs included. A program that uses this
-// has a sched_yield of its own, which counts.
+// Returns how often this thread has called sched_yield, softverbs included. A program that uses
+// this has a sched_yield of its own, which counts.
 uint64_t YieldsOfThisThread();
 
 }  // namespace softverbs

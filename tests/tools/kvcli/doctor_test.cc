@@ -176,6 +176,16 @@ TEST(DoctorTest, FindsANameThatIsNotKnown) {
   EXPECT_THAT(JudgeWay(way), ElementsAre(Fault(Severity::kError, "name", "not known")));
 }
 
+TEST(DoctorTest, SaysWhetherSoftverbsReachesOtherMachines) {
+  WayFacts way = Way();
+  EXPECT_THAT(JudgeWay(way), Not(Contains(Field(&Finding::check, "way")))) << "a NIC does";
+  way.kind = "softverbs";
+  EXPECT_THAT(JudgeWay(way), Contains(Fault(Severity::kHint, "way", "this machine only")));
+  way.net = "10.0.0.2";
+  EXPECT_THAT(JudgeWay(way), Contains(AllOf(Field(&Finding::severity, Severity::kFine),
+                                            Field(&Finding::text, HasSubstr("10.0.0.2")))));
+}
+
 TEST(DoctorTest, SaysByWhichGidAConnectionWouldGo) {
   EXPECT_THAT(JudgePath(Way()).text,
               AllOf(HasSubstr("mlx5_0/1"), HasSubstr("GID 3 (::ffff:10.0.0.2, RoCE v2)")));
