@@ -37,7 +37,7 @@ Primary::Primary(Options options, const GroupRegister& known, const RingTail& ta
       commit_(opening_.first_lsn()),
       membership_(options_.store, &lease_, &commit_, options_.self, known, options_.clock()),
       hand_over_(times_, &membership_),
-      outbox_(&writer_, known.configuration.epoch << 32),
+      outbox_(&writer_, options_.stream_version, known.configuration.epoch << 32),
       committed_(opening_.first_lsn()) {}
 
 absl::StatusOr<std::unique_ptr<Primary>> Primary::Create(Options options,

@@ -11,9 +11,16 @@ bool StreamOutbox::TryAppend(const RingRecord& record, uint64_t committed) {
   return true;
 }
 
+bool StreamOutbox::TryAppendShort(const Change& change, uint64_t committed) {
+  if (has_updates_ || !change.IsUpdate()) [[likely]]
+    return writer_->TryAppend(change, committed);
+  Change put = change;
+  put.item_checksum = 0;
+  return writer_->TryAppend(put, committed);
+}
+
 void StreamOutbox::Add(const Change& change, uint64_t position, uint64_t committed) {
-  if (queue_.empty() && change.value.size() <= kPartBytes &&
-      writer_->TryAppend(change, committed)) {
+  if (queue_.empty() && change.value.size() <= kPartBytes && TryAppendShort(change, committed)) {
     return Mark(position);
   }
   Queued& queued = queue_.emplace_back(Queued{.session = std::nullopt,
@@ -65,7 +72,7 @@ bool StreamOutbox::TryAppendFirst(uint64_t committed) {
   change.key = first.key;
   if (first.value.size() > kPartBytes) return TryAppendLong(first, change, committed);
   change.value = first.value;
-  return TryAppend(RingRecord::Of(change), committed);
+  return TryAppendShort(change, committed);
 }
 
 bool StreamOutbox::TryAppendLong(const Queued& queued, const Change& change, uint64_t committed) {

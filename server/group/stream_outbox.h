@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "common/protocol/versions.h"
 #include "server/changes/change.h"
 #include "server/changes/session_record.h"
 #include "server/stream/ring_writer.h"
@@ -26,8 +27,10 @@ class StreamOutbox {
   static constexpr size_t kQueuedBytesMax = 4 << 20;
 
   // Transfers are numbered from `first_transfer` on. `writer` outlives this.
-  StreamOutbox(RingWriter* writer, uint64_t first_transfer)
-      : writer_(writer), transfers_(first_transfer) {}
+  StreamOutbox(RingWriter* writer, uint16_t stream_version, uint64_t first_transfer)
+      : writer_(writer),
+        has_updates_(stream_version >= kStreamVersionOfUpdates),
+        transfers_(first_transfer) {}
 
   // Takes a change, whose position ends at `position`.
   void Add(const Change& change, uint64_t position, uint64_t committed);
@@ -61,10 +64,12 @@ class StreamOutbox {
   void Mark(uint64_t position);
   // Returns false if there is no room.
   bool TryAppend(const RingRecord& record, uint64_t committed);
+  bool TryAppendShort(const Change& change, uint64_t committed);
   bool TryAppendFirst(uint64_t committed);
   bool TryAppendLong(const Queued& queued, const Change& change, uint64_t committed);
 
   RingWriter* const writer_;
+  const bool has_updates_;  // the stream; otherwise updates go as puts
   std::deque<Queued> queue_;
   size_t queued_bytes_ = 0;
   // Not each change has a mark: those that are shipped together need only one.

@@ -115,8 +115,8 @@ TEST(ReplicaTest, AHelloThatAPrimaryCouldNotUseIsRefused) {
   EXPECT_NE(wrong([](Hello it) { it->ring_address = 0 - kRingAlignment; }), "");
   EXPECT_NE(wrong([](Hello it) { it->memory_bytes = 0; }), "");
   EXPECT_NE(wrong([](Hello it) { it->workers = 0; }), "");
-  EXPECT_NE(wrong([](Hello it) { it->stream_version_min = 1; }), "");
-  EXPECT_EQ(wrong([](Hello it) { it->stream_version_max = 1; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->stream_version_min = kStreamVersions.max + 1; }), "");
+  EXPECT_EQ(wrong([](Hello it) { it->stream_version_max = kStreamVersions.max + 1; }), "");
   EXPECT_NE(wrong([](Hello it) { it->name[0] = '\0'; }), "");
   EXPECT_NE(wrong([](Hello it) { it->name[0] = '\n'; }), "");
   EXPECT_NE(wrong([](Hello it) { it->name[31] = 'x'; }), "");
