@@ -117,14 +117,19 @@ class NewEngine {
   int64_t deadline_ns_;
 };
 
-// Returns the map, if the servers are of a cluster of several groups.
+// Returns the map, if the servers are of a cluster of several groups. If there is one group, tells
+// its session of all members, before the one that was listed can die.
 absl::StatusOr<std::optional<PartitionMap>> MapOfSeveral(NewEngine& made) {
-  const ServerSet& servers = made.engine().servers();
+  ServerSet& servers = made.engine().servers();
   for (uint32_t server = 0; server < servers.size(); ++server) {
     const ClientSession& session = servers.session(server);
     if (!session.ready() || session.grant().history == 0) continue;  // 0: in no group
     GANNET_ASSIGN_OR_RETURN(std::optional<PartitionMap> map, made.AskForMap(server));
-    if (!map || map->groups.size() == 1) continue;
+    if (!map) continue;
+    if (map->groups.size() == 1) {
+      servers.LearnMembers(server, map->groups[0].addresses);
+      continue;
+    }
     if (servers.size() == 1) return map;
     return absl::InvalidArgumentError(
         absl::StrCat(session.endpoint(), " is a group of a cluster of ", map->groups.size(),

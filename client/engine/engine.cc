@@ -37,6 +37,7 @@ ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint
           .endpoint = settings.endpoints[server],
           .addresses = addresses.all,
           .group = addresses.group,
+          .group_name = settings.map ? settings.map->groups[server].name : "",
           .names = addresses.names,
           .device = options.device,
           .ops = 2 * options.depth,

@@ -34,6 +34,10 @@ class ServerSet {
   auto begin() { return servers_.begin(); }
   auto end() { return servers_.end(); }
   const ClientSession& session(uint32_t server) const { return *servers_[server].session; }
+  // See ClientSession.
+  void LearnMembers(uint32_t server, const std::vector<std::string>& members) {
+    servers_[server].session->LearnMembers(members);
+  }
 
   // Returns the number of the server that has `key`. REQUIRES: routing_status() is OK.
   uint32_t ServerOf(std::string_view key) const { return router_.ServerOf(key); }

@@ -33,6 +33,23 @@ void AddressOrder::Replace(std::vector<SocketAddress> listed) {
   last_ = SIZE_MAX;
 }
 
+void AddressOrder::Learn(const std::vector<SocketAddress>& members) {
+  for (size_t i = addresses_.size(); i-- > listed_;) {
+    const std::string text = addresses_[i].ToString();
+    const auto same = [&text](const SocketAddress& it) { return it.ToString() == text; };
+    if (i != current_ && i != last_ && std::ranges::none_of(members, same)) Forget(i);
+  }
+  for (const SocketAddress& member : members) IndexOf(member);
+}
+
+// REQUIRES: it is neither the current nor the last one.
+void AddressOrder::Forget(size_t index) {
+  addresses_.erase(addresses_.begin() + static_cast<ptrdiff_t>(index));
+  tried_.erase(tried_.begin() + static_cast<ptrdiff_t>(index));
+  current_ -= current_ > index;
+  if (last_ != SIZE_MAX) last_ -= last_ > index;
+}
+
 void AddressOrder::Begin() { std::fill(tried_.begin(), tried_.end(), false); }
 
 void AddressOrder::BeginBehind() {

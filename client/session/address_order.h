@@ -9,14 +9,14 @@
 
 namespace gannet {
 
-// The order in which a session tries addresses: those that the user listed, and those that members
-// of a group named as their primary's. A round tries each once.
+// The order in which a session tries addresses: those that the user listed, and those of members of
+// the group that servers told of. A round tries each once.
 //
 // One owner thread.
 class AddressOrder {
  public:
   // The most addresses beside the listed ones. A new one replaces the oldest.
-  static constexpr size_t kLearnedMax = 8;
+  static constexpr size_t kLearnedMax = 16;
 
   // REQUIRES: at least one address.
   explicit AddressOrder(std::vector<SocketAddress> listed);
@@ -29,6 +29,10 @@ class AddressOrder {
   // The names that the user listed have other addresses now: these take the place of the listed
   // ones. A new one is tried first. Does nothing if none is new. REQUIRES: at least one.
   void Replace(std::vector<SocketAddress> listed);
+
+  // These are the members of the group now. Learns those that are new, and forgets learned ones
+  // that are none, but for the current and the last one.
+  void Learn(const std::vector<SocketAddress>& members);
 
   // Begins a round with the current address.
   void Begin();
@@ -45,6 +49,7 @@ class AddressOrder {
   // Returns addresses_.size() if it is none of them.
   size_t Find(const SocketAddress& address) const;
   size_t IndexOf(const SocketAddress& address);
+  void Forget(size_t index);
 
   size_t listed_;
   std::vector<SocketAddress> addresses_;

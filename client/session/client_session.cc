@@ -17,6 +17,7 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
                  .group = options_.group,
                  .lease_ns = PrimaryLeaseWatch::kLengthNsUsual,
                  .names = options_.names}),
+      members_(options_.group_name),
       maker_({.options = &options_, .memory = &memory_, .connections = &connections_}),
       sends_({.options = &options_,
               .phase = &phase_,
@@ -26,7 +27,11 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
               .connections = &connections_,
               .usage = &news_.usage(),
               .watched = &watched_}),
-      requests_({.reports = &reports_, .memory = &memory_, .sends = &sends_, .watched = &watched_}),
+      requests_({.reports = &reports_,
+                 .memory = &memory_,
+                 .sends = &sends_,
+                 .members = &members_,
+                 .watched = &watched_}),
       heartbeats_({.options = &options_,
                    .phase = &phase_,
                    .terms = &terms_,
@@ -125,8 +130,17 @@ void ClientSession::PollControl(int64_t now_ns) {
     }
   }
   joining_.Poll(now_ns);
+  LookForMembers(now_ns);
   CheckSilence(now_ns);
   if (ready()) heartbeats_.SendDue(now_ns);
+}
+
+void ClientSession::LookForMembers(int64_t now_ns) {
+  if (CanSendRequest()) requests_.AskForMembers(now_ns);
+  if (!members_.has_map()) return;
+  if (const auto found = members_.Take(attempts_.address().ToString())) {
+    attempts_.LearnMembers(*found);
+  }
 }
 
 // Call it after the completions were taken, so that a server is judged only after it could be

@@ -7,12 +7,14 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "client/session/client_connections.h"
 #include "client/session/client_news.h"
 #include "client/session/connect_attempts.h"
 #include "client/session/connection_maker.h"
+#include "client/session/group_members.h"
 #include "client/session/joining_connections.h"
 #include "client/session/ordered_work.h"
 #include "client/session/primary_lease_watch.h"
@@ -187,6 +189,8 @@ class ClientSession {
   bool ExpectsCompletions() const;
   void Arm();
   void TakeEvents() { memory_->completions->TakeEvents(); }
+  // Tells it of its group's members, "HOST:PORT" each. It also asks the server for them by itself.
+  void LearnMembers(const std::vector<std::string>& members) { attempts_.LearnMembers(members); }
   // Makes the next Poll look at the connections, even if the last one did so a moment ago.
   void LookAtConnections() { next_control_ns_ = 0; }
   // Whether the last Poll found completions of READs, compare-and-swaps or requests.
@@ -213,6 +217,7 @@ class ClientSession {
   // While it is ready, and from there to down.
   void PollReady(int64_t now_ns);
   void PollControl(int64_t now_ns);
+  void LookForMembers(int64_t now_ns);
   void CheckSilence(int64_t now_ns);
   bool HasWork() const;
   int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
@@ -237,6 +242,7 @@ class ClientSession {
   ClientConnections connections_;
 
   ConnectAttempts attempts_;
+  GroupMembers members_;
   ConnectionMaker maker_;
   SessionSends sends_;
   SessionRequests requests_;

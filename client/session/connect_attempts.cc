@@ -4,8 +4,23 @@
 #include <utility>
 
 #include "common/base/hash.h"
+#include "common/protocol/limits.h"
 
 namespace gannet {
+namespace {
+
+// Returns the addresses of those members whose names are known.
+absl::StatusOr<std::vector<SocketAddress>> ResolveMembers(const std::vector<std::string>& members) {
+  std::vector<SocketAddress> all;
+  for (const std::string& member : members) {
+    const absl::StatusOr<std::vector<SocketAddress>> some = ResolveAll(member, kDefaultPort);
+    if (some.ok()) all.insert(all.end(), some->begin(), some->end());
+  }
+  if (all.empty()) return absl::UnavailableError("DNS knows no member of the group");
+  return all;
+}
+
+}  // namespace
 
 void ConnectAttempts::OnFailed(Failure failure) {
   told_ |= Bit(failure.code);
@@ -47,6 +62,7 @@ void ConnectAttempts::GoOn(const Failure& failure) {
 void ConnectAttempts::EndRound() {
   round_over_ = true;
   if (names_ != nullptr) names_->Ask();
+  if (member_names_ != nullptr) member_names_->Ask();
   begun_ = answered_ = false;
   waits_for_primary_ = answered_not_primary_;
   answered_not_primary_ = false;
@@ -76,13 +92,51 @@ void ConnectAttempts::OnBroken(absl::Status why, int64_t lease_ns) {
   at_once_ = true;
 }
 
+void ConnectAttempts::LookForNames() {
+  if (names_ != nullptr) {
+    if (auto found = names_->Take()) order_.Replace(*std::move(found));
+  }
+  if (member_names_ == nullptr) return;
+  if (auto found = member_names_->Take()) {
+    resolved_members_ = *std::move(found);
+    LearnAddresses();
+  }
+}
+
+// Names are looked up in another thread, as DNS may block.
+void ConnectAttempts::LearnMembers(const std::vector<std::string>& members) {
+  members_.clear();
+  std::vector<std::string> named;
+  for (const std::string& member : members) {
+    if (auto address = NumericAddress(member, kDefaultPort)) {
+      members_.push_back(*std::move(address));
+    } else {
+      named.push_back(member);
+    }
+  }
+  if (named != named_members_) {
+    named_members_ = named;
+    resolved_members_.clear();
+    member_names_ = nullptr;
+    if (!named.empty()) {
+      member_names_ = std::make_shared<NameLookup>([named] { return ResolveMembers(named); });
+      member_names_->Ask();
+    }
+  }
+  LearnAddresses();
+}
+
+void ConnectAttempts::LearnAddresses() {
+  std::vector<SocketAddress> all = members_;
+  all.insert(all.end(), resolved_members_.begin(), resolved_members_.end());
+  order_.Learn(all);
+}
+
 // The next address is tried at once, the first one again after a pause. A server that is starting
 // has answered already, so it is tried again also where a broken connection would not be.
 void ConnectAttempts::ScheduleNext(int64_t now_ns) {
   if (lost_ns_ == kNever) lost_ns_ = now_ns;
-  if (names_ != nullptr) {
-    if (auto found = names_->Take()) order_.Replace(*std::move(found));
-  }
+  LookForNames();
   const bool at_once = std::exchange(at_once_, false);
   const bool round_over = std::exchange(round_over_, false);
   if (group_ && round_over && !waits_for_primary_) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,7 @@ namespace gannet {
 // A group has its members' addresses, and one of them is primary, or will be soon:
 //   - After a break the others are asked first, and the former primary last.
 //   - Whom a member names as primary is tried next, whether or not it is in the list.
+//   - Members that the primary knows of are tried as well (LearnMembers).
 //   - Attempts are short, and a moment apart. Both grow with the time that the group is lost.
 //   - As long as a member answers that it is not primary, the group counts as starting. If nobody
 //     answers, it is unreachable, but only after the time of several leases.
@@ -70,6 +72,8 @@ class ConnectAttempts {
   void OnConnected(bool group);
   // A connection broke, or could not go on. `lease_ns`: how long its primary's leases were.
   void OnBroken(absl::Status why, int64_t lease_ns);
+  // These are the members of the group now, "HOST:PORT" each.
+  void LearnMembers(const std::vector<std::string>& members);
   // Call it when nothing of the last attempt or connection is left.
   void ScheduleNext(int64_t now_ns);
 
@@ -101,11 +105,19 @@ class ConnectAttempts {
   int64_t LostNs(int64_t now_ns) const { return lost_ns_ == kNever ? 0 : now_ns - lost_ns_; }
   void GoOn(const Failure& failure);
   void EndRound();
+  void LookForNames();
+  void LearnAddresses();
 
   AddressOrder order_;
   const bool reconnect_;
   bool group_;
   const std::shared_ptr<NameLookup> names_;
+  // The members that were learned: those that are written as numbers, the names of the others, and
+  // what is known of these.
+  std::vector<SocketAddress> members_;
+  std::vector<std::string> named_members_;
+  std::vector<SocketAddress> resolved_members_;
+  std::shared_ptr<NameLookup> member_names_;  // null: there are none
   int64_t lease_ns_;
   absl::Status status_;
   int64_t next_ns_ = 0;

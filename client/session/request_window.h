@@ -12,6 +12,8 @@ namespace gannet {
 
 // No operation has this number.
 inline constexpr uint32_t kInvalidOp = UINT32_MAX;
+// Of a request that the session itself made, for its GroupMembers.
+inline constexpr uint32_t kMembersOp = UINT32_MAX - 1;
 
 // The unanswered requests of a session: sequence numbers and credits. A request keeps its number
 // until it is answered, over any number of connections, and so do its bytes, which the caller keeps
@@ -28,12 +30,13 @@ class RequestWindow {
   static constexpr uint16_t kCreditsMax = 64;
 
   struct Entry {
-    uint64_t sequence = 0;     // 0 = free
-    uint32_t op = kInvalidOp;  // kInvalidOp: nobody waits for the answer any more
-    uint32_t bytes = 0;        // of the encoded request
-    int64_t timeout_ns = 0;    // of the operation
-    LentBuffer value;          // lent to the server for reading until it answers
-    LentBuffer reply;          // lent to the server for writing until it answers
+    uint64_t sequence = 0;  // 0 = free
+    // kInvalidOp: nobody waits for the answer any more.
+    uint32_t op = kInvalidOp;
+    uint32_t bytes = 0;      // of the encoded request
+    int64_t timeout_ns = 0;  // of the operation
+    LentBuffer value;        // lent to the server for reading until it answers
+    LentBuffer reply;        // lent to the server for writing until it answers
     // What it cost so far: doorbells that it was the first of, SENDs, and their completions.
     uint16_t posts = 0;
     uint16_t sends = 0;

@@ -6,9 +6,10 @@ namespace gannet {
 
 // The server answers from its record what it did before. A request that nobody waits for any more
 // is not sent again. So a request that the server cannot answer holds up only one connection.
+// GroupMembers asks anew.
 void SessionRequests::Resend(int64_t now_ns) {
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op == kInvalidOp) {
+    if (entry.op >= kMembersOp) {
       (*given_.memory)->ReturnLent(entry);
       window_.End(entry);
       return;
@@ -20,7 +21,7 @@ void SessionRequests::Resend(int64_t now_ns) {
 
 void SessionRequests::BeginAnew(uint16_t credits, std::vector<uint32_t>* abandoned) {
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op != kInvalidOp) abandoned->push_back(entry.op);
+    if (entry.op < kMembersOp) abandoned->push_back(entry.op);
     (*given_.memory)->ReturnLent(entry);
     window_.End(entry);
   });
@@ -35,6 +36,15 @@ uint64_t SessionRequests::Send(RequestView request, RequestWindow::Entry entry, 
   watch_.OnSend(window_, *given_.watched);
   Add(window_.Begin(entry), now_ns);
   return entry.sequence;
+}
+
+void SessionRequests::AskForMembers(int64_t now_ns) {
+  if (!given_.members->AskDue(now_ns)) return;
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kMap);
+  header.list.position = given_.members->Ask(now_ns);
+  Send({.header = header, .key = {}, .value = {}}, {.op = kMembersOp}, now_ns);
+  given_.sends->Post();
 }
 
 void SessionRequests::Add(RequestWindow::Entry& entry, int64_t now_ns) {
@@ -55,7 +65,11 @@ bool SessionRequests::TakeAnswer(const ReplyView& reply) {
   watch_.OnAnswer(*given_.watched);
   RequestWindow::Entry answered = *entry;
   window_.End(*entry);
-  if (answered.op != kInvalidOp) given_.reports->OnReply(&answered, reply);
+  if (answered.op < kMembersOp) [[likely]] {
+    given_.reports->OnReply(&answered, reply);
+  } else if (answered.op == kMembersOp) {
+    given_.members->OnReply(reply);
+  }
   (*given_.memory)->ReturnLent(answered);
   return true;
 }

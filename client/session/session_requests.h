@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "client/session/group_members.h"
 #include "client/session/request_watch.h"
 #include "client/session/request_window.h"
 #include "client/session/session_memory.h"
@@ -23,6 +24,7 @@ class SessionRequests {
     SessionReports* reports;
     const std::unique_ptr<SessionMemory>* memory;
     SessionSends* sends;
+    GroupMembers* members;
     const WatchedTime* watched;
   };
 
@@ -40,6 +42,9 @@ class SessionRequests {
   bool CanSend() const { return window_.CanSend(); }
   // These are of ClientSession.
   uint64_t Send(RequestView request, RequestWindow::Entry entry, int64_t now_ns);
+  // Asks for a piece of the cluster's map, if that is due. REQUIRES: CanSend(), and the first
+  // connection's send queue has room.
+  void AskForMembers(int64_t now_ns);
   const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op);
 
   // Takes the answer to a request. Returns false if it is none: it is a heartbeat's, or the second

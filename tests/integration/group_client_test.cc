@@ -10,9 +10,11 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/protocol/not_primary.h"
+#include "common/protocol/partition_map.h"
 #include "common/rdma/loopback.h"
 #include "server/changes/change_stream.h"
 #include "server/control/server.h"
@@ -125,6 +127,18 @@ TEST_F(GroupClientTest, ABackupSendsItToThePrimary) {
   EXPECT_TRUE(client->Put("key", "value").ok());
   EXPECT_EQ(client->Get("key").value()->data, "value");
   EXPECT_EQ(client->Info()[0].name, "group-00000000000000a1");
+}
+
+TEST_F(GroupClientTest, OneMemberIsEnoughToFindTheOthers) {
+  a_.Serve(ServerNs() + kLongNs);
+  a_.standing().SetMap(std::make_shared<const std::string>(
+      EncodePartitionMap({.groups = {{"g1", {a_.address(), b_.address()}}},
+                          .partitions = std::vector<uint16_t>(kPartitions)})));
+  const auto client = Connect(absl::StrCat("cluster:", a_.address()));
+  ASSERT_NE(client, nullptr);
+  a_.Die();
+  b_.Serve(ServerNs() + kLongNs);
+  EXPECT_TRUE(client->Put("key", "value").ok());
 }
 
 TEST_F(GroupClientTest, WithoutAPrimaryACallEndsAtItsDeadline) {

@@ -37,7 +37,8 @@ constexpr auto kDeadline = GroupObserver::kDeadline;
 class LockHolder {
  public:
   explicit LockHolder(GroupOfProcesses* group) : group_(group) {
-    auto client = Client::Connect({group->Endpoint()});
+    // It learns of the others.
+    auto client = Client::Connect({absl::StrCat("cluster:", group->member(0).endpoint())});
     EXPECT_TRUE(client.ok()) << client.status();
     if (client.ok()) client_ = *std::move(client);
   }

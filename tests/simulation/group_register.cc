@@ -1,5 +1,7 @@
 #include "tests/simulation/group_register.h"
 
+#include <vector>
+
 namespace gannet::simulation {
 namespace {
 
@@ -81,6 +83,13 @@ std::optional<std::string> MemberStore::AddressOf(const GroupMember& member) con
   if (it == service_->nodes_.end() || it->second.first != member) return std::nullopt;
   if (!reaches_(member.node)) return std::nullopt;
   return it->second.second;
+}
+
+// As etcd tells it to members.
+std::optional<PartitionMap> MemberStore::Map() const {
+  PartitionMap map{.groups = {{"g", {}}}, .partitions = std::vector<uint16_t>(kPartitions)};
+  for (const auto& [name, node] : service_->nodes_) map.groups[0].addresses.push_back(node.second);
+  return map;
 }
 
 }  // namespace gannet::simulation

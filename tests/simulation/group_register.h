@@ -76,6 +76,7 @@ class MemberStore : public ConfigStore, public GroupDirectory {
     service_->nodes_[self.node] = {self, std::string(address)};
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
+  std::optional<PartitionMap> Map() const override;
   std::optional<std::string> WantedSuccessor() const override { return service_->successor_; }
   void ForgetWantedSuccessor() override { service_->successor_.reset(); }
 

@@ -63,6 +63,7 @@ class GroupWorld {
   };
 
   void MakeGuest(Guest* guest);
+  std::string EndpointFor(uint32_t client) const;
   void TakeTurn();
   void PollSomebody();
   void PollEverybody();

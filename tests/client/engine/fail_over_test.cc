@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/protocol/not_primary.h"
+#include "common/protocol/partition_map.h"
 #include "tests/client/engine/fake_run.h"
 
 namespace gannet {
@@ -72,6 +74,47 @@ TEST_F(FailOverTest, ThePrimaryIsFoundByAskingAMember) {
   EXPECT_TRUE(session().ready()) << "it waits before it follows: " << session().status();
   EXPECT_EQ(server_->connections(), 1u);
   EXPECT_EQ(other_.refused(), 1u);
+}
+
+TEST_F(FailOverTest, AMemberThatWasNotListedIsFoundByTheMap) {
+  server_->map = EncodePartitionMap({.groups = {{"g1", {server_->endpoint(), other_.endpoint()}}},
+                                     .partitions = std::vector<uint16_t>(kPartitions)});
+  Connect(8, [this](Engine::Settings& settings) {
+    settings.endpoints = {absl::StrCat("cluster:", server_->endpoint())};
+  });
+  PassMs(20);
+  EXPECT_EQ(server_->asked_for_map(), 1u);
+  Die();
+  TakeOver();
+  EXPECT_TRUE(session().ready()) << session().status();
+  EXPECT_EQ(other_.connections(), 1u);
+}
+
+// It is not among those that the primary knew at first.
+TEST_F(FailOverTest, AMemberThatIsAddedLaterIsFoundByTheMap) {
+  PartitionMap map = {.groups = {{"g1", {server_->endpoint()}}},
+                      .partitions = std::vector<uint16_t>(kPartitions)};
+  server_->map = EncodePartitionMap(map);
+  Connect(8, [this](Engine::Settings& settings) {
+    settings.endpoints = {absl::StrCat("cluster:", server_->endpoint())};
+  });
+  PassMs(500);
+  map.groups[0].addresses.push_back(other_.endpoint());
+  server_->map = EncodePartitionMap(map);
+  PassMs(60'000, /*step_ms=*/100);
+  EXPECT_GE(server_->asked_for_map(), 3u);
+  EXPECT_LE(server_->asked_for_map(), 8u) << "it is not asked all the time";
+  Die();
+  TakeOver();
+  EXPECT_TRUE(session().ready()) << session().status();
+}
+
+TEST_F(FailOverTest, AServerThatIsInNoGroupIsNotAskedForAMap) {
+  server_->grant().history = 0;
+  server_->lease_left_ms = [] { return uint16_t{0}; };
+  Connect(8);
+  PassMs(5'000, /*step_ms=*/100);
+  EXPECT_EQ(server_->asked_for_map(), 0u);
 }
 
 TEST_F(FailOverTest, ReadsGoOnAtTheNewPrimaryAndFindNothingOfTheOldOne) {

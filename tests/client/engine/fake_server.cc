@@ -186,6 +186,11 @@ void FakeServer::OnRequest(Peer& peer, std::span<const std::byte> message) {
     reply.primary_lease_ms = lease_left_ms();
     return Send(peer, reply, {});
   }
+  if (request.opcode() == Opcode::kMap) {
+    ++asked_for_map_;
+    return Send(peer, ReplyTo(request, map.empty() ? ReplyStatus::kNotFound : ReplyStatus::kOk),
+                map);
+  }
   requests_.push_back(request);
   if (!answer) return;
   const std::optional<ReplyHeader> reply = answer(request);

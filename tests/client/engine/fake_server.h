@@ -57,6 +57,9 @@ class FakeServer {
   std::function<uint64_t()> time_ms = [] { return uint64_t{1'000'000}; };
   // What grants and heartbeats' replies tell of the primary's lease. REQUIRES: 0 without a history.
   std::function<uint16_t()> lease_left_ms = [] { return uint16_t{0}; };
+  // The map of its cluster, which it tells; empty: it knows none. Requests for it are not among
+  // requests().
+  std::string map;
   // Refuses clients with code 8, for this reason.
   std::optional<std::string> not_primary;
 
@@ -69,6 +72,8 @@ class FakeServer {
   const std::vector<Request>& requests() const { return requests_; }
   size_t Count(Opcode opcode) const;
   uint32_t heartbeats() const { return heartbeats_; }
+  // How often it was asked for the map.
+  uint32_t asked_for_map() const { return asked_for_map_; }
   // How many first queue pairs were accepted so far, and how many requests refused.
   uint32_t connections() const { return accepted_; }
   uint32_t refused() const { return refused_; }
@@ -96,6 +101,7 @@ class FakeServer {
   std::vector<Request> requests_;
   std::string value_;
   uint32_t heartbeats_ = 0;
+  uint32_t asked_for_map_ = 0;
   uint32_t accepted_ = 0;
   uint32_t refused_ = 0;
   uint64_t next_connection_ = 1;

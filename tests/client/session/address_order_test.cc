@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -64,6 +65,28 @@ TEST(AddressOrderTest, WhatWasLearnedStays) {
   EXPECT_THAT(Round(order), ElementsAre("10.0.0.4", "10.0.0.9"));
 }
 
+TEST(AddressOrderTest, LearnsTheMembersAndForgetsThoseThatAreNone) {
+  AddressOrder order(List({1}));
+  order.Learn(List({1, 2, 3}));
+  EXPECT_THAT(Round(order), ElementsAre("10.0.0.1", "10.0.0.2", "10.0.0.3"));
+  order.Learn(List({3, 4}));
+  EXPECT_THAT(Round(order), ElementsAre("10.0.0.1", "10.0.0.3", "10.0.0.4"));
+  order.GoOn();
+  order.Learn(List({4}));
+  EXPECT_THAT(Round(order), ElementsAre("10.0.0.3", "10.0.0.4")) << "the current one is kept";
+}
+
+// The former primary is the last of a round, also if it is no member any more.
+TEST(AddressOrderTest, KeepsTheRoundWhenItForgets) {
+  AddressOrder order(List({1}));
+  order.Learn(List({2, 3, 4}));
+  for (int i = 0; i < 2; ++i) order.GoOn();
+  ASSERT_EQ(order.current().HostString(), "10.0.0.3");
+  order.BeginBehind();
+  order.Learn(List({4}));
+  EXPECT_THAT(Round(order), ElementsAre("10.0.0.4", "10.0.0.1", "10.0.0.3"));
+}
+
 TEST(AddressOrderTest, TakesMoreThanItRemembersOfThoseThatItLearns) {
   AddressOrder order(List({1}));
   for (int i = 10; i < 10 + static_cast<int>(AddressOrder::kLearnedMax); ++i) {
@@ -96,6 +119,23 @@ TEST(ConnectAttemptsNamesTest, GoesWhereTheNamesAreNow) {
     }
     EXPECT_NE(attempts.next_ns(), ConnectAttempts::kNever);
   }
+}
+
+// DNS is asked in another thread, which finds what it finds in its own time.
+TEST(ConnectAttemptsNamesTest, MembersWithNamesAreLookedUp) {
+  ConnectAttempts attempts(
+      {.addresses = List({1}), .reconnect = true, .group = true, .lease_ns = 1});
+  attempts.LearnMembers({"10.0.0.2:7471", "localhost:7471"});
+  int64_t now_ns = 100 * kNsPerSecond;
+  std::set<std::string> tried;
+  while (!tried.contains("127.0.0.1") && !tried.contains("::1")) {
+    tried.insert(attempts.address().HostString());
+    attempts.OnFailed({.why = absl::UnavailableError("nobody listens")});
+    attempts.ScheduleNext(now_ns);
+    now_ns = attempts.next_ns();
+    std::this_thread::yield();
+  }
+  EXPECT_TRUE(tried.contains("10.0.0.2"));
 }
 
 }  // namespace
