@@ -142,10 +142,11 @@ bool Member::Poll(int64_t now) {
     }
   }
   options_.standing->SetAwaitsFrom(AwaitsPrimaryFrom());
-  const GroupConfiguration configuration =
-      (primary_ != nullptr ? primary_->known() : backup_->known()).configuration;
-  TellElsewhere(configuration);
-  TellObservers(configuration);
+  if (primary_ != nullptr) {
+    TellOthers(primary_->known().configuration);
+  } else {
+    TellOthers(backup_->known().configuration);
+  }
   return published;
 }
 
@@ -268,12 +269,22 @@ void Member::Lead(int64_t now) {
   primary_ = *std::move(primary);
 }
 
+void Member::TellOthers(const GroupConfiguration& configuration) {
+  TellElsewhere(configuration);
+  TellObservers(configuration);
+}
+
 void Member::TellElsewhere(const GroupConfiguration& configuration) {
+  // A process has one address, and an epoch one primary.
+  if (told_of_ == configuration.primary && told_epoch_ == configuration.epoch) return;
+  told_of_.reset();
   std::string elsewhere;
   if (configuration.epoch != 0 && configuration.primary != self()) {
     const auto address = options_.group.directory->AddressOf(configuration.primary);
     if (address && IsPrimaryAddress(*address)) {
       elsewhere = ReasonOf({.primary = *address, .epoch = configuration.epoch});
+      told_of_ = configuration.primary;
+      told_epoch_ = configuration.epoch;
     }
   }
   if (elsewhere == elsewhere_) return;

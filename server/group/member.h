@@ -113,6 +113,7 @@ class Member {
   void End(const std::string& why);
   void TellMap();
   int64_t AwaitsPrimaryFrom() const;
+  void TellOthers(const GroupConfiguration& configuration);
   void TellElsewhere(const GroupConfiguration& configuration);
   void TellObservers(const GroupConfiguration& configuration);
   GroupMember self() const {
@@ -124,6 +125,8 @@ class Member {
   std::unique_ptr<Backup> backup_;    // before it leads
   std::unique_ptr<Primary> primary_;  // from then on
   std::string elsewhere_;
+  std::optional<GroupMember> told_of_;  // whom elsewhere_ names; nullopt: that may change soon
+  uint64_t told_epoch_ = 0;
   int64_t announce_at_ = 0;
   int64_t map_at_ = 0;  // when the map is made anew
   std::string why_;

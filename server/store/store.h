@@ -105,8 +105,7 @@ class Store : private Items {
   // Makes a change that was recorded elsewhere, with its own version. An item that has expired is
   // not made. Otherwise as above. kTryAgain, kIndexFull: let the index grow.
   ReplyStatus Apply(const Change& change, uint64_t now_ms);
-  // Does the same with an update, in place. Returns false, without a side effect, if that cannot
-  // be: then Apply it. REQUIRES: put.IsUpdate().
+  // Does the same with an update, in place. Returns false if that cannot be: then Apply it.
   bool ApplyUpdate(const Change& put);
   // Does the same as Apply with a put. kExists: the key has an item, and nothing was done.
   ReplyStatus ApplyIfAbsent(const Change& put, uint64_t now_ms);
@@ -147,10 +146,9 @@ class Store : private Items {
   // The same for one that waits: returns decide(slot), called under the key's lock, or false.
   template <class Decide>
   bool DecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes, Decide&& decide);
-  // Makes it, when its record is safe. REQUIRES: nothing changed the key since; put.IsUpdate().
+  // Makes it, when its record is safe. REQUIRES: nothing changed the key since.
   void MakeUpdate(const Locked& key, const Change& put);
-  // Does the same by the guess that it was decided with, and calls `made` under the key's lock.
-  // Returns false if the item is not there any more: then MakeUpdate. It may have been moved.
+  // By its guess; calls `made` under the key's lock. Returns false if the item was moved.
   template <class Made>
   bool MakeUpdate(const Guess& guess, const Change& put, Made&& made);
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
@@ -167,8 +165,7 @@ class Store : private Items {
   // REQUIRES: nobody writes into the reservation any more.
   void Abandon(const Reservation& reservation);
 
-  // For a write that finds no slot, and must not be overtaken by those behind it. REQUIRES: no lock
-  // is held.
+  // For a write that finds no slot and must not be overtaken. REQUIRES: no lock is held.
   void MakeSlots() { grower_.MakeSlots(); }
   // Count a write that is refused, or a deletion.
   ReplyStatus RefuseForSlot();
@@ -177,8 +174,7 @@ class Store : private Items {
 
   // The next four are steps for a thread that has time, or a write without room (store_tidy.cc).
   //
-  // Does a bounded piece of the work that there is to do. Returns whether there is more to do at
-  // once. REQUIRES: one thread at a time calls it.
+  // Does a bounded piece of work. Returns whether more is left. REQUIRES: one thread at a time.
   bool Tidy(uint64_t now_ms);
   // Takes note that no client READs an index older than this generation any more. Their memory is
   // freed by the next Tidy. A store that was never told frees it at once.

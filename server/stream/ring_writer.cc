@@ -14,12 +14,6 @@ RingWriter::RingWriter(std::span<std::byte> ring, uint64_t stream_id, uint64_t f
                "a ring has room for the two longest records");
 }
 
-uint64_t RingWriter::PlaceFor(size_t bytes) const {
-  const size_t offset = end_.position % ring_.size();
-  if (offset + bytes <= ring_.size()) return end_.position;
-  return end_.position + (ring_.size() - offset);
-}
-
 uint64_t RingWriter::free_from() const {
   uint64_t least = end_.position;
   for (const auto& [id, link] : links_) least = std::min(least, link.free());
@@ -36,21 +30,14 @@ size_t RingWriter::free_bytes() const {
   return ring_.size() - static_cast<size_t>(end_.position - free_from());
 }
 
-std::span<std::byte> RingWriter::Enter(uint64_t position, size_t bytes, uint64_t committed) {
-  // A record at the ring's start. The one before it may end where the ring ends, so that nothing is
-  // skipped: one WRITE cannot have both all the same.
-  const size_t offset = position % ring_.size();
-  if (offset == 0) [[unlikely]] {
-    const RingRecord wrap = RingRecord::Wrap();
-    wrap_from_ = end_.position;
-    wrap_to_ = position;
-    if (position - end_.position >= wrap.bytes()) {
-      EncodeRingRecord(wrap, {.stream_id = stream_id_, .lsn = end_.lsn}, committed,
-                       ring_.subspan(end_.position % ring_.size(), wrap.bytes()));
-      wrap_from_ += wrap.bytes();
-    }
-  }
-  return ring_.subspan(offset, bytes);
+void RingWriter::Wrap(uint64_t to, uint64_t committed) {
+  const RingRecord wrap = RingRecord::Wrap();
+  wrap_from_ = end_.position;
+  wrap_to_ = to;
+  if (to - end_.position < wrap.bytes()) return;
+  EncodeRingRecord(wrap, {.stream_id = stream_id_, .lsn = end_.lsn}, committed,
+                   ring_.subspan(end_.position % ring_.size(), wrap.bytes()));
+  wrap_from_ += wrap.bytes();
 }
 
 uint64_t RingWriter::Append(const RingRecord& record, uint64_t committed) {

@@ -100,11 +100,23 @@ class RingWriter {
   };
 
   // Returns the position of the next record of so many bytes.
-  uint64_t PlaceFor(size_t bytes) const;
+  uint64_t PlaceFor(size_t bytes) const {
+    const size_t offset = end_.position % ring_.size();
+    if (offset + bytes <= ring_.size()) return end_.position;
+    return end_.position + (ring_.size() - offset);
+  }
   uint64_t free_from() const;  // what lies before has been freed
   void CountRoom();            // call it after each change of a link
-  // Returns where the next record goes, and the bytes there. Makes a wrap before it, if need be.
-  std::span<std::byte> Enter(uint64_t position, size_t bytes, uint64_t committed);
+  // Returns the bytes where the next record goes. Makes a wrap before it, if need be.
+  std::span<std::byte> Enter(uint64_t position, size_t bytes, uint64_t committed) {
+    const size_t offset = position % ring_.size();
+    // A record at the ring's start. The one before it may end where the ring ends, so that nothing
+    // is skipped: one WRITE cannot have both all the same.
+    if (offset == 0) [[unlikely]]
+      Wrap(position, committed);
+    return ring_.subspan(offset, bytes);
+  }
+  void Wrap(uint64_t to, uint64_t committed);
 
   const std::span<std::byte> ring_;
   const uint64_t stream_id_;

@@ -24,13 +24,17 @@ class StableQueue {
     return (*chunks_[at / kChunk])[at % kChunk];
   }
   // REQUIRES: it is not empty.
-  void PopFront() {
-    --size_;
-    ++first_;
+  void PopFront() { PopFront(1); }
+  // REQUIRES: it has so many elements.
+  void PopFront(size_t count) {
+    size_ -= count;
+    first_ += count;
     if (size_ == 0) {
       first_ = 0;  // these places were used last, so they are in the caches
-    } else if (first_ == kChunk) {
-      first_ = 0;
+      return;
+    }
+    while (first_ >= kChunk) {
+      first_ -= kChunk;
       std::unique_ptr<Chunk> free = std::move(chunks_.front());
       chunks_.erase(chunks_.begin());
       if (chunks_.size() < kChunksKept) chunks_.push_back(std::move(free));

@@ -171,7 +171,7 @@ void WaitingChanges::PopUpdates(size_t count) {
   const Entry& last = queue_[count - 1];
   // Its piece is the last one of theirs, so all go.
   room_.Give(last.room, last.key_bytes + last.value_bytes);
-  for (size_t i = 0; i < count; ++i) queue_.PopFront();
+  queue_.PopFront(count);
 }
 
 void WaitingChanges::Pop() {
