@@ -124,7 +124,8 @@ absl::StatusOr<std::optional<PartitionMap>> MapOfSeveral(NewEngine& made) {
     const ClientSession& session = servers.session(server);
     if (!session.ready() || session.grant().history == 0) continue;  // 0: in no group
     GANNET_ASSIGN_OR_RETURN(std::optional<PartitionMap> map, made.AskForMap(server));
-    if (!map || map->groups.size() == 1) continue;
+    // If the map of one group was changed, its leases are for those who know that map.
+    if (!map || (map->groups.size() == 1 && map->revision == 0)) continue;
     if (servers.size() == 1) return map;
     return absl::InvalidArgumentError(
         absl::StrCat(session.endpoint(), " is a group of a cluster of ", map->groups.size(),

@@ -37,6 +37,7 @@ ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint
           .endpoint = settings.endpoints[server],
           .addresses = addresses.all,
           .group = addresses.group,
+          .map_revision = settings.map ? settings.map->revision : 0,
           .names = addresses.names,
           .device = options.device,
           .ops = 2 * options.depth,
