@@ -126,7 +126,8 @@ absl::StatusOr<std::optional<PartitionMap>> MapOfSeveral(NewEngine& made) {
     if (!session.ready() || session.grant().history == 0) continue;  // 0: in no group
     GANNET_ASSIGN_OR_RETURN(std::optional<PartitionMap> map, made.AskForMap(server));
     if (!map) continue;
-    if (map->groups.size() == 1) {
+    // If the map of one group was changed, its leases are for those who know that map.
+    if (map->groups.size() == 1 && map->revision == 0) {
       servers.LearnMembers(server, map->groups[0].addresses);
       continue;
     }

@@ -38,6 +38,7 @@ ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint
           .addresses = addresses.all,
           .group = addresses.group,
           .group_name = settings.map ? settings.map->groups[server].name : "",
+          .map_revision = settings.map ? settings.map->revision : 0,
           .names = addresses.names,
           .device = options.device,
           .ops = 2 * options.depth,

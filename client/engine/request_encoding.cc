@@ -145,6 +145,7 @@ Outcome ToOutcome(ReplyStatus status) {
     case ReplyStatus::kTooLong:
       return Outcome::kGrownTooLong;
     case ReplyStatus::kTryAgain:
+    case ReplyStatus::kElsewhere:
       return Outcome::kUnavailable;
     case ReplyStatus::kBufferTooSmall:
     case ReplyStatus::kInternal:

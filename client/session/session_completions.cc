@@ -76,7 +76,8 @@ void SessionCompletions::TakeUnderLease(std::span<const ibv_wc> completions, int
 }
 
 // Heartbeats' replies are never held, because one of them may bring the lease. They tell nothing of
-// any item. Nor are failures, and that a connection was flushed.
+// any item. Nor does the map of a cluster, which any member tells, and without which there may be
+// no lease. Nor are failures held, and that a connection was flushed.
 bool SessionCompletions::HeldUntilBelieved(const ibv_wc& completion) const {
   const WrId id = WrId::Unpack(completion.wr_id);
   const auto kind = static_cast<ConnectionWork>(id.kind);
@@ -86,6 +87,7 @@ bool SessionCompletions::HeldUntilBelieved(const ibv_wc& completion) const {
   ReplyHeader header{};
   std::memcpy(&header, (*given_.memory)->receive(id.slot),
               std::min<size_t>(completion.byte_len, sizeof(header)));
+  if (header.opcode == static_cast<uint8_t>(Opcode::kMap)) return false;
   return header.opcode != static_cast<uint8_t>(Opcode::kHeartbeat) || header.sequence != 0;
 }
 

@@ -79,7 +79,9 @@ void SessionHeartbeats::OnReply(ClientConnection& connection, const ReplyView& r
   const std::optional<int64_t> asked_ns = connection.liveness.OnHeartbeatAnswered();
   const uint64_t time_ms = reply.header.clock.time_ms;
   if (given_.lease->on() && asked_ns.has_value()) {
-    given_.lease->OnTold(reply.header.primary_lease_ms, *asked_ns, now_ns);
+    // The server's group does not serve all that this client's map says: there is no lease for it.
+    const bool old_map = reply.header.clock.leases_from > given_.options->map_revision;
+    given_.lease->OnTold(old_map ? 0 : reply.header.primary_lease_ms, *asked_ns, now_ns);
   }
   if (connection.index == 0) index_watch_.OnHeartbeatAnswered();
   if (!reply.value.empty()) AdoptIndex(reply.value);

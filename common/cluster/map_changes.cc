@@ -13,18 +13,13 @@ namespace gannet {
 namespace {
 
 absl::Status NotIn(std::string_view group) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("the cluster has no group ", std::string(group)));
+  return absl::InvalidArgumentError(absl::StrCat("the cluster has no group ", std::string(group)));
 }
 
 std::optional<uint16_t> PlaceOf(const ClusterConfig& map, std::string_view group) {
   const auto found = std::ranges::find(map.groups, group);
   if (found == map.groups.end()) return std::nullopt;
   return static_cast<uint16_t>(found - map.groups.begin());
-}
-
-bool IsClosed(const ClusterConfig& map, uint16_t partition) {
-  return std::ranges::binary_search(map.closed, partition);
 }
 
 absl::Status CheckPartitions(std::span<const uint16_t> partitions) {
@@ -63,6 +58,10 @@ void Open(ClusterConfig* map, std::span<const uint16_t> partitions) {
 
 }  // namespace
 
+bool IsClosed(const ClusterConfig& map, uint16_t partition) {
+  return std::ranges::binary_search(map.closed, partition);
+}
+
 absl::StatusOr<ClusterConfig> ClosePartitions(ClusterConfig map, std::string_view giver,
                                               std::span<const uint16_t> partitions) {
   GANNET_RETURN_IF_ERROR(CheckPartitions(partitions));
@@ -98,8 +97,8 @@ absl::StatusOr<ClusterConfig> GivePartitions(ClusterConfig map, std::string_view
   for (const uint16_t partition : partitions) {
     if (map.changed[partition] != closed_at) {
       return absl::FailedPreconditionError(
-          absl::StrCat("partition ", partition, " was closed at revision ",
-                       map.changed[partition], ", not ", closed_at));
+          absl::StrCat("partition ", partition, " was closed at revision ", map.changed[partition],
+                       ", not ", closed_at));
     }
   }
   Advance(&map);

@@ -18,6 +18,9 @@ namespace gannet {
 //   InvalidArgument: there is no such group or partition.
 //   FailedPrecondition: the map is not one in which this may be done; the text says why.
 
+// Whether nobody serves the partition now.
+bool IsClosed(const ClusterConfig& map, uint16_t partition);
+
 // Step 3. The partitions stay with their group, but nobody serves them.
 // REQUIRES (FailedPrecondition): all are open, and `giver` has them.
 absl::StatusOr<ClusterConfig> ClosePartitions(ClusterConfig map, std::string_view giver,

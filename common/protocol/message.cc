@@ -15,7 +15,8 @@ constexpr auto kOwnFields = [] {
   const auto set = [&own](size_t end, std::initializer_list<Opcode> opcodes) {
     for (const Opcode opcode : opcodes) own[static_cast<size_t>(opcode)] = OwnFields::UpTo(end);
   };
-  set(offsetof(ReplyHeader, clock.reserved), {Opcode::kHeartbeat, Opcode::kPing});
+  set(offsetof(ReplyHeader, clock.reserved), {Opcode::kHeartbeat});
+  set(offsetof(ReplyHeader, clock.leases_from), {Opcode::kPing});
   set(offsetof(ReplyHeader, get.reserved0), {Opcode::kGet});
   set(offsetof(ReplyHeader, write.reserved),
       {Opcode::kPut, Opcode::kDelete, Opcode::kAppend, Opcode::kPrepend, Opcode::kTouch});

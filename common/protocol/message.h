@@ -82,6 +82,8 @@ enum class ReplyStatus : uint8_t {
   kTooLong = 15,        // kAppend, kPrepend: the new value would be too long
   kDiskRefuses = 16,    // the server's disk takes no change now; nothing was changed
   kTooFewCopies = 17,   // fewer members of the group are in sync than it wants; nothing was changed
+  kElsewhere = 18,      // the group does not serve the key's partition; nothing was changed. The
+                        // first word of the reply's own is the revision of the server's map
   kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 

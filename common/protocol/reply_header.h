@@ -57,7 +57,10 @@ struct ReplyHeader {
   // Heartbeats, PING.
   struct Clock {
     uint64_t time_ms;  // the server's clock
-    uint64_t reserved[5];
+    // Of a heartbeat: the lease holds for clients whose map of the cluster has this revision, or a
+    // later one (docs/partitions.md). Otherwise zero.
+    uint64_t leases_from;
+    uint64_t reserved[4];
   };
   // Answers to requests that change something use no more than these first words of their own, and
   // have no value. So they can be remembered (server/session/session.h).
@@ -106,7 +109,8 @@ static_assert(offsetof(ReplyHeader, lock.reserved) == 24 &&
               offsetof(ReplyHeader, flush.reserved) == 32 &&
               offsetof(ReplyHeader, list.reserved) == 24 &&
               offsetof(ReplyHeader, storage.reserved) == 24 &&
-              offsetof(ReplyHeader, clock.reserved) == 24);
+              offsetof(ReplyHeader, clock.leases_from) == 24 &&
+              offsetof(ReplyHeader, clock.reserved) == 32);
 
 static_assert(sizeof(ReplyHeader::AnswerWords) == 24 &&
               offsetof(ReplyHeader::Write, reserved) == sizeof(ReplyHeader::AnswerWords) &&

@@ -66,6 +66,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<std::string> WantedSuccessor() const override;
   void ForgetWantedSuccessor() override;
   std::optional<PartitionMap> Map() const override { return view_.Map(); }
+  const GroupPartitions* Partitions() const override { return &view_.partitions(); }
   bool Replaced() const override { return announcement_.replaced(); }
 
   const std::string& group() const { return view_.group(); }

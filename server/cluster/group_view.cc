@@ -125,7 +125,7 @@ void GroupView::TakeItem(const EtcdKeyValue& item) {
   if (key->kind == kConfig) {
     auto config = DecodeClusterConfig(item.value);
     read = config.status();
-    if (config.ok()) config_ = *std::move(config);
+    if (config.ok()) TakeConfig(*std::move(config));
   } else if (key->kind == kGroup) {
     const auto group = DecodeGroupConfig(item.value);
     read = group.status();
@@ -143,6 +143,20 @@ void GroupView::TakeItem(const EtcdKeyValue& item) {
     if (wish.ok()) wish_ = {.handover = wish->handover, .mod_revision = item.mod_revision};
   }
   if (!read.ok()) LOG(ERROR) << In(item.key, read).message();
+}
+
+// A group that is not in the map any more has nothing.
+void GroupView::TakeConfig(ClusterConfig config) {
+  config_ = std::move(config);
+  partitions_ = {.revision = config_.revision, .alone = config_.groups.size() == 1};
+  const auto found = std::ranges::find(config_.groups, group_);
+  if (found == config_.groups.end()) return;
+  const auto place = found - config_.groups.begin();
+  if (config_.revision > 0) partitions_.lost = config_.lost[place];
+  for (uint32_t i = 0; i < kPartitions; ++i) {
+    partitions_.served[i] = config_.partitions[i] == place;
+  }
+  for (const uint16_t partition : config_.closed) partitions_.served[partition] = false;
 }
 
 void GroupView::Forget(std::string_view key_text) {

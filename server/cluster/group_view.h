@@ -15,6 +15,7 @@
 #include "common/etcd/etcd_client.h"
 #include "common/protocol/partition_map.h"
 #include "server/replica/register.h"
+#include "server/replica/served_partitions.h"
 
 namespace gannet {
 
@@ -64,10 +65,13 @@ class GroupView {
   const std::optional<Wish>& wish() const { return wish_; }
   // REQUIRES: Begin returned OK.
   PartitionMap Map() const;
+  // What the map says of the node's group. REQUIRES: Begin returned OK.
+  const GroupPartitions& partitions() const { return partitions_; }
 
  private:
   void TakeItem(const EtcdKeyValue& item);
   void Forget(std::string_view key);
+  void TakeConfig(ClusterConfig config);
 
   const std::string cluster_;
   const std::string node_;
@@ -75,6 +79,7 @@ class GroupView {
   std::string group_;
   std::optional<GroupState> state_;
   ClusterConfig config_;
+  GroupPartitions partitions_;
   std::map<std::string, std::vector<std::string>, std::less<>> members_;  // of each group
   std::map<std::string, Node, std::less<>> nodes_;
   std::optional<Wish> wish_;

@@ -116,6 +116,7 @@ bool Member::Poll(int64_t now) {
     return false;
   }
   Announce(now);
+  TellPartitions();
   if (now >= map_at_) {
     map_at_ = now + kMapNs;
     TellMap();
@@ -157,6 +158,14 @@ void Member::TellMap() {
   const std::shared_ptr<const std::string> told = options_.standing->map();
   if (told != nullptr && *told == bytes) return;
   options_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
+}
+
+void Member::TellPartitions() {
+  const GroupPartitions* const partitions = options_.group.directory->Partitions();
+  if (partitions == nullptr || partitions_told_ == partitions->revision) return;
+  partitions_told_ = partitions->revision;
+  TellMap();  // first: who is refused, or gets no lease, asks for it
+  options_.standing->SetPartitions(*partitions);
 }
 
 int64_t Member::AwaitsPrimaryFrom() const {

@@ -112,6 +112,7 @@ class Member {
   void Lead(int64_t now);
   void End(const std::string& why);
   void TellMap();
+  void TellPartitions();
   int64_t AwaitsPrimaryFrom() const;
   void TellOthers(const GroupConfiguration& configuration);
   void TellElsewhere(const GroupConfiguration& configuration);
@@ -128,7 +129,8 @@ class Member {
   std::optional<GroupMember> told_of_;  // whom elsewhere_ names; nullopt: that may change soon
   uint64_t told_epoch_ = 0;
   int64_t announce_at_ = 0;
-  int64_t map_at_ = 0;  // when the map is made anew
+  int64_t map_at_ = 0;                       // when the map is made anew
+  std::optional<uint64_t> partitions_told_;  // of this revision
   std::string why_;
   bool replaced_ = false;
   std::atomic<bool> ended_{false};       // release: after why_

@@ -8,6 +8,7 @@
 
 #include "common/protocol/partition_map.h"
 #include "server/replica/register.h"
+#include "server/replica/served_partitions.h"
 
 namespace gannet {
 
@@ -33,6 +34,9 @@ class GroupDirectory {
   virtual std::optional<std::string> WantedSuccessor() const = 0;
   // Returns which group has which keys, and where they are; nullopt: there are no other groups.
   virtual std::optional<PartitionMap> Map() const { return std::nullopt; }
+  // Returns what that says of this process's group; nullptr as above. It stays as it is while its
+  // revision does.
+  virtual const GroupPartitions* Partitions() const { return nullptr; }
   // The wish is fulfilled, or cannot be.
   virtual void ForgetWantedSuccessor() = 0;
 };

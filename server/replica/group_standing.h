@@ -10,6 +10,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "server/replica/served_partitions.h"
 
 namespace gannet {
 
@@ -53,6 +54,9 @@ class GroupStanding {
     return map_;
   }
 
+  // Which keys clients may ask for here.
+  const ServedPartitions& partitions() const { return partitions_; }
+
   // An operator may have forced another history. Call it before clients are taken.
   void SetHistory(uint64_t history) { history_.store(history, std::memory_order_relaxed); }
   void SetServes(bool serves) { serves_.store(serves, std::memory_order_relaxed); }
@@ -67,6 +71,7 @@ class GroupStanding {
     MutexLock lock(mutex_);
     elsewhere_ = std::move(elsewhere);
   }
+  void SetPartitions(const GroupPartitions& partitions) { partitions_.Set(partitions); }
   void SetMap(std::shared_ptr<const std::string> map) {
     MutexLock lock(mutex_);
     map_ = std::move(map);
@@ -79,6 +84,7 @@ class GroupStanding {
   std::atomic<int64_t> lease_end_{0};
   std::atomic<int64_t> lease_max_{kNever};
   std::atomic<int64_t> awaits_from_{kNever};
+  ServedPartitions partitions_;
   mutable Mutex mutex_;
   std::string elsewhere_ GANNET_GUARDED_BY(mutex_);
   std::shared_ptr<const std::string> map_ GANNET_GUARDED_BY(mutex_);

@@ -134,6 +134,8 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
   if (given_.standing != nullptr) {
     grant.history = given_.standing->history();
     grant.primary_lease_ms = given_.standing->LeaseLeftMs((*given_.lease_now_ns)());
+    // A grant has no room to say for which maps its lease holds. A heartbeat's reply has.
+    if (given_.standing->partitions().leases_from() != 0) grant.primary_lease_ms = 0;
   }
   if (connection.session->read_only()) {
     grant.features |= kGrantReadOnly;

@@ -16,6 +16,7 @@ void IndexGrowth::OnHeartbeat(ServerConnection* connection, const RequestHeader&
   ReplyHeader reply = ReplyWithTime(request, given_.store->NowMs(given_.now->wall_ms));
   if (given_.standing != nullptr) {
     reply.primary_lease_ms = given_.standing->LeaseLeftMs((*given_.lease_now_ns)());
+    reply.clock.leases_from = given_.standing->partitions().leases_from();
   }
   const Superblock superblock = given_.store->superblock();
   const IndexNews news{superblock.index, superblock.next_index};

@@ -11,6 +11,7 @@
 #include "common/protocol/message.h"
 #include "common/rdma/completion.h"
 #include "server/changes/change_stream.h"
+#include "server/replica/group_standing.h"
 #include "server/rpc/buffer_pool.h"
 #include "server/rpc/connection_closer.h"
 #include "server/rpc/connection_table.h"
@@ -64,7 +65,8 @@ class Requests {
     WorkerCounters* counters;
     const Now* now;
     Dispatcher::StatsSource stats;
-    uint32_t unanswered_max;  // of a connection
+    uint32_t unanswered_max;        // of a connection
+    const GroupStanding* standing;  // null: the server is in no group
   };
 
   // The last two are of Replies. The other parts may not exist yet.
@@ -102,6 +104,7 @@ class Requests {
   void ServeRecorded(std::span<const Received> received);
   bool ServeWaitingUpdate(const Received& request);
   void NoteUpdates(std::span<const Received> received);
+  bool RefuseElsewhere(const Received& request);
   template <bool kRecorded>
   bool ServeUpdate(const Received& request);
   // Returns true if one more request would exceed the connection's credits.

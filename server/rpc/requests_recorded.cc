@@ -32,7 +32,9 @@ bool Requests::ServeWaitingUpdate(const Received& request) {
 
 void Requests::ServeRecorded(std::span<const Received> received) {
   const bool waits = given_.writes->waits();
+  const bool has_all = given_.standing == nullptr || given_.standing->partitions().all();
   for (const Received& request : received) {
+    if (!has_all && RefuseElsewhere(request)) continue;
     if (waits ? ServeWaitingUpdate(request) : ServeUpdate<true>(request)) continue;
     OnMessage(request.connection, request.message());
   }

@@ -173,7 +173,8 @@ class Worker {
        .counters = &counters_,
        .now = &now_,
        .stats = node_->stats,
-       .unanswered_max = unanswered_max_},
+       .unanswered_max = unanswered_max_,
+       .standing = node_->standing},
       std::move(made_.replies),
       [this](ServerConnection* connection, const char* why) { closer_.Close(connection, why); }};
   HeldReplies held_replies_{{.writes = node_->writes,

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/session/primary_lease_watch.h"
 #include "common/protocol/not_primary.h"
 #include "common/protocol/partition_map.h"
 #include "common/rdma/loopback.h"
@@ -139,6 +140,37 @@ TEST_F(GroupClientTest, OneMemberIsEnoughToFindTheOthers) {
   a_.Die();
   b_.Serve(ServerNs() + kLongNs);
   EXPECT_TRUE(client->Put("key", "value").ok());
+}
+
+// The memory of a group that gave a partition away still has it, and the client's NIC READs it.
+TEST_F(GroupClientTest, ALeaseForLaterMapsIsNone) {
+  const int64_t end = ServerNs() + PrimaryLeaseWatch::kLengthNsMin;
+  a_.Serve(end);
+  const auto client = Connect(Both());
+  ASSERT_NE(client, nullptr);
+  GroupPartitions partitions = {.revision = 1, .lost = 1, .alone = false};
+  partitions.served.set();
+  a_.standing().SetPartitions(partitions);
+  WaitOut(end);
+  a_.Serve(ServerNs() + kLongNs);
+  EXPECT_FALSE(client->Get("key", milliseconds(50)).ok()) << "the client's map has revision 0";
+}
+
+TEST_F(GroupClientTest, AClientWithThatMapHasTheLease) {
+  const PartitionMap map = {.revision = 1,
+                            .groups = {{.name = "g1", .addresses = {a_.address()}}},
+                            .partitions = std::vector<uint16_t>(kPartitions),
+                            .changed = std::vector<uint64_t>(kPartitions, 1),
+                            .closed = std::vector<bool>(kPartitions)};
+  a_.standing().SetMap(std::make_shared<const std::string>(EncodePartitionMap(map)));
+  GroupPartitions partitions = {.revision = 1, .lost = 1, .alone = true};
+  partitions.served.set();
+  a_.standing().SetPartitions(partitions);
+  a_.Serve(ServerNs() + kLongNs);
+  const auto client = Connect(Both());
+  ASSERT_NE(client, nullptr) << "the map is told without a lease";
+  EXPECT_TRUE(client->Put("key", "value").ok());
+  EXPECT_EQ(client->Get("key").value()->data, "value");
 }
 
 TEST_F(GroupClientTest, WithoutAPrimaryACallEndsAtItsDeadline) {

@@ -65,8 +65,8 @@ TEST(MapChangesTest, AMoveThatIsGivenUpIsAChangeToo) {
 }
 
 TEST(MapChangesTest, OnlyWhatWasClosedThenIsGiven) {
-  EXPECT_TRUE(absl::IsFailedPrecondition(
-      GivePartitions(Halves(), "g2", Partitions{3}, 0).status()));
+  EXPECT_TRUE(
+      absl::IsFailedPrecondition(GivePartitions(Halves(), "g2", Partitions{3}, 0).status()));
   const auto open = ReopenPartitions(Closed({3}), Partitions{3});
   ASSERT_TRUE(open.ok());
   const auto again = ClosePartitions(*open, "g1", Partitions{3});

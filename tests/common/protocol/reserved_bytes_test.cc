@@ -122,7 +122,6 @@ TEST(ReservedBytesTest, ATimeToLiveAndALeaseHaveABound) {
 TEST(ReservedBytesTest, AReplysReservedBytesMustBeZero) {
   const auto end_of = [](int opcode) -> size_t {
     switch (static_cast<Opcode>(opcode)) {
-      case Opcode::kHeartbeat:
       case Opcode::kPing:
       case Opcode::kStorage:
       case Opcode::kListLocks:
@@ -133,6 +132,7 @@ TEST(ReservedBytesTest, AReplysReservedBytesMustBeZero) {
       case Opcode::kUnlock:
       case Opcode::kExtendLock:
         return 24;
+      case Opcode::kHeartbeat:
       case Opcode::kFlush:
         return 32;
       case Opcode::kPut:

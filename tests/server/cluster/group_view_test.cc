@@ -87,6 +87,22 @@ TEST_F(GroupViewTest, HasTheMapOfAllGroups) {
   EXPECT_THAT(map.groups, testing::ElementsAre(PartitionMap::Group{"g1", {"h:2"}}));
 }
 
+TEST_F(GroupViewTest, KnowsWhatItsGroupServes) {
+  Begin();
+  const ClusterConfig config = FillPartitions({"g1", "g2"});
+  const GroupPartitions& partitions = view_.partitions();
+  EXPECT_FALSE(partitions.alone);
+  EXPECT_EQ(partitions.revision, 0u);
+  for (uint32_t i = 0; i < kPartitions; ++i) {
+    ASSERT_EQ(partitions.served[i], config.groups[config.partitions[i]] == view_.group()) << i;
+  }
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(FillPartitions({view_.group()})), 17)));
+  EXPECT_TRUE(partitions.alone);
+  EXPECT_TRUE(partitions.served.all());
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(FillPartitions({"other"})), 18)));
+  EXPECT_TRUE(partitions.served.none()) << "the group is not in the map any more";
+}
+
 TEST_F(GroupViewTest, TheMapTellsWhatChanged) {
   Begin();
   const ClusterConfig config = FillPartitions({"g1", "g2"});
@@ -97,6 +113,9 @@ TEST_F(GroupViewTest, TheMapTellsWhatChanged) {
   view_.Take(Changed(Item(ConfigKey("c"), Encode(*closed), 17)));
   PartitionMap map = view_.Map();
   EXPECT_EQ(map.revision, 1u);
+  EXPECT_EQ(view_.partitions().revision, 1u);
+  EXPECT_EQ(view_.partitions().lost, owner == view_.group() ? 1u : 0u);
+  EXPECT_FALSE(view_.partitions().served[7]) << "by nobody";
   EXPECT_TRUE(map.closed[7]);
   EXPECT_FALSE(map.closed[8]);
   EXPECT_EQ(map.changed[7], 1u);
@@ -106,6 +125,7 @@ TEST_F(GroupViewTest, TheMapTellsWhatChanged) {
   view_.Take(Changed(Item(ConfigKey("c"), Encode(*given), 18)));
   map = view_.Map();
   EXPECT_EQ(map.revision, 2u);
+  EXPECT_EQ(view_.partitions().served[7], owner != view_.group());
   EXPECT_FALSE(map.closed[7]);
   EXPECT_NE(map.partitions[7], config.partitions[7]);
   EXPECT_EQ(map.changed[7], 2u);

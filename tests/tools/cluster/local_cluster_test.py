@@ -5,6 +5,7 @@
 """
 
 import argparse
+import base64
 import json
 import os
 import signal
@@ -13,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 sys.dont_write_bytecode = True
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -58,6 +60,35 @@ class SeveralGroupsTest(ClusterTest):
         self.assertEqual(len([n for n in items if n > 0]), 2, "both groups have keys")
         names = [words[1] for words in map(str.split, self.kvcli("info").splitlines()) if words[0] == "name"]
         self.assertEqual(names, ["g1", "g2"])
+
+    def test_what_the_map_closes_is_refused_until_it_is_open_again(self):
+        self.kvcli("put", "key", "before")
+        config = self.cluster.read("config")
+        everything = list(range(len(config["partitions"])))
+        config.update(format=2, revision=1, changed=[1] * len(everything), closed=everything, lost=[1, 1])
+        self.write("config", config)
+        self.await_put("refused", succeeds=False)
+        config.update(revision=2, changed=[2] * len(everything), closed=[])
+        self.write("config", config)
+        self.await_put("after", succeeds=True)
+        self.assertEqual(self.kvcli("get", "key"), "after")
+
+    def write(self, key, value):
+        """Writes what etcd has of the cluster at a key."""
+        encode = lambda text: base64.b64encode(text.encode()).decode()  # noqa: E731
+        body = {"key": encode(f"/gannet/{local_cluster.CLUSTER}/{key}"), "value": encode(json.dumps(value))}
+        request = urllib.request.Request(self.cluster.urls[0] + "/v3/kv/put", json.dumps(body).encode())
+        urllib.request.urlopen(request, timeout=STEP_S).close()
+
+    def await_put(self, value, succeeds):
+        """Puts until that succeeds, or until it is refused. Servers hear of a map a little later."""
+        end = time.monotonic() + STEP_S
+        while True:
+            done = subprocess.run([f"{BUILD}/bin/kvcli", "--device=soft", "--server=" + self.cluster.endpoint(),
+                                   "put", "key", value], check=False, capture_output=True, text=True)
+            if (done.returncode == 0) == succeeds:
+                return
+            self.assertLess(time.monotonic(), end, done.stderr)
 
     def test_groups_beside_other_servers_are_refused(self):
         done = subprocess.run([f"{BUILD}/bin/kvcli", "--device=soft",

@@ -1,0 +1,72 @@
+#ifndef GANNET_SERVER_REPLICA_SERVED_PARTITIONS_H_
+#define GANNET_SERVER_REPLICA_SERVED_PARTITIONS_H_
+
+#include <array>
+#include <atomic>
+#include <bitset>
+#include <cstdint>
+#include <string_view>
+
+#include "common/protocol/partition_map.h"
+
+namespace gannet {
+
+// What a map says of one group (docs/partitions.md).
+struct GroupPartitions {
+  uint64_t revision = 0;             // the map's
+  uint64_t lost = 0;                 // the revision at which the group last closed a partition
+  bool alone = true;                 // it is the only group, and has all keys
+  std::bitset<kPartitions> served{};  // those that it has, without the closed ones
+
+  bool operator==(const GroupPartitions&) const = default;
+};
+
+// The partitions that this process's group serves, for those who answer clients. The member's own
+// thread sets them; until it does, all are served.
+//
+// A request that is being served while they change may count as before or as after.
+//
+// Thread safe.
+class ServedPartitions {
+ public:
+  // Whether all keys are served, so that nobody needs to look at a key. Relaxed, as all below: see
+  // above.
+  bool all() const { return all_.load(std::memory_order_relaxed); }
+  bool Serves(std::string_view key) const {
+    if (all()) return true;
+    const uint32_t partition = PartitionOf(key);
+    const uint64_t word = served_[partition / kBits].load(std::memory_order_relaxed);
+    return (word >> partition % kBits & 1) != 0;
+  }
+  // The revision of the map that they are of.
+  uint64_t revision() const { return revision_.load(std::memory_order_relaxed); }
+  // Leases hold for clients whose map is of this revision or a later one. Ask for what is left of
+  // the lease first. Acquire, with the release of Set: a lease that is told with an earlier
+  // revision was looked at before Set returned, so the group knows when the last of them is over.
+  uint64_t leases_from() const { return leases_from_.load(std::memory_order_acquire); }
+
+  void Set(const GroupPartitions& group) {
+    for (uint32_t i = 0; i < served_.size(); ++i) {
+      uint64_t word = 0;
+      for (uint32_t bit = 0; bit < kBits; ++bit) {
+        word |= uint64_t{group.served[i * kBits + bit]} << bit;
+      }
+      served_[i].store(word, std::memory_order_relaxed);
+    }
+    revision_.store(group.revision, std::memory_order_relaxed);
+    all_.store(group.alone && group.served.all(), std::memory_order_relaxed);
+    leases_from_.store(group.lost, std::memory_order_release);
+  }
+
+ private:
+  static constexpr uint32_t kBits = 64;
+
+  std::atomic<bool> all_{true};
+  std::array<std::atomic<uint64_t>, kPartitions / kBits> served_{};
+  std::atomic<uint64_t> revision_{0};
+  std::atomic<uint64_t> leases_from_{0};
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_REPLICA_SERVED_PARTITIONS_H_

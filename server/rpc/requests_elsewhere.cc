@@ -1,0 +1,38 @@
+// Requests for keys that another group of the cluster has.
+
+#include "server/rpc/dispatcher.h"
+#include "server/rpc/requests.h"
+#include "server/rpc/serve_update.h"
+
+namespace gannet {
+
+// Refuses a request for a key whose partition this group does not serve. Returns false if the
+// request is to be treated as any other.
+//
+// A lock's word is of this server, and of many keys. So an unlock is never refused.
+// An answer that is remembered comes first: the request was executed, whoever has the key by now
+// (docs/partitions.md, rule 12).
+bool Requests::RefuseElsewhere(const Received& received) {
+  ServerConnection* const connection = received.connection;
+  const std::span<const std::byte> message = received.message();
+  RequestView request;
+  if (connection->closing || message.size() < sizeof(RequestHeader) ||
+      DecodeRequest(message, &request) || request.key.empty() ||
+      request.header.opcode == static_cast<uint8_t>(Opcode::kUnlock) ||
+      given_.standing->partitions().Serves(request.key) || TooManyUnanswered(*connection)) {
+    return false;
+  }
+  ++connection->unanswered;
+  given_.counters->rpcs.Add(1);
+  given_.counters->by_opcode[request.header.opcode].Add(1);
+  served_ = true;
+  if (!Admit(connection, request.header)) return true;
+  ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kElsewhere);
+  reply.words[0] = given_.standing->partitions().revision();
+  // It is no answer that is remembered, as the group may get the partition meanwhile.
+  connection->session->Forget(reply.sequence);
+  replies_.Send(connection, reply);
+  return true;
+}
+
+}  // namespace gannet
