@@ -13,9 +13,9 @@ namespace gannet {
 
 // What a map says of one group (docs/partitions.md).
 struct GroupPartitions {
-  uint64_t revision = 0;             // the map's
-  uint64_t lost = 0;                 // the revision at which the group last closed a partition
-  bool alone = true;                 // it is the only group, and has all keys
+  uint64_t revision = 0;              // the map's
+  uint64_t lost = 0;                  // the revision at which the group last closed a partition
+  bool alone = true;                  // it is the only group, and has all keys
   std::bitset<kPartitions> served{};  // those that it has, without the closed ones
 
   bool operator==(const GroupPartitions&) const = default;
