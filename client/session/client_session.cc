@@ -130,7 +130,7 @@ void ClientSession::PollControl(int64_t now_ns) {
     }
   }
   joining_.Poll(now_ns);
-  LookForMembers(now_ns);
+  if (grant().history != 0) LookForMembers(now_ns);  // it is in a group
   CheckSilence(now_ns);
   if (ready()) heartbeats_.SendDue(now_ns);
 }
