@@ -15,14 +15,14 @@ namespace gannet {
 // revision, so one that etcd executes late changes nothing, and of two processes with one name the
 // later one has it.
 //
-// How far a process is changes all the time. Each member of a cluster hears of each node's write, so
-// n members that write once a second would have etcd tell n * n changes a second. So the more nodes
-// there are, the more seldom each writes this: all together some ten times a second.
+// How far a process is changes all the time. Each member of a cluster hears of each node's write,
+// so n members that write once a second would have etcd tell n * n changes a second. So the more
+// nodes there are, the more seldom each writes this: all together some ten times a second.
 //
 // Thread safety: one thread. Times are those of any clock that does not go back, in ns.
 class Announcement {
  public:
-  static constexpr int64_t kPauseNs = 1'000'000'000;         // between two writes, at least
+  static constexpr int64_t kPauseNs = 1'000'000'000;          // between two writes, at least
   static constexpr int64_t kPauseOfEachNodeNs = 100'000'000;  // if etcd knows the process already
 
   explicit Announcement(std::string key) : key_(std::move(key)) {}
