@@ -234,9 +234,9 @@ class Store : private Items {
   void FillStats(StatsReply* stats) const;
 
  private:
-  // Returns where the key's item is if it can be updated in place by a value of this length.
-  Slot SlotToUpdate(const Index::KeyLock& lock, const Guess& guess, std::string_view key,
-                    uint32_t value_bytes) const;
+  // Returns whether the guessed item is the key's, and takes a value of this length in place.
+  bool FindToUpdate(const Index::KeyLock& lock, const Guess& guess, std::string_view key,
+                    uint32_t value_bytes, Slot* slot) const;
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
         const Survey* survey = nullptr);
   // Makes a store of what a former process left (adopter.h).

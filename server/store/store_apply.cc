@@ -14,8 +14,9 @@ bool Store::ApplyUpdate(const Change& put) {
   GuessBucket(put.key, &guess);
   guess.place = Index::GuessSlot(guess.place, KeyHash(guess.hash).Tag());
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = SlotToUpdate(lock, guess, put.key, static_cast<uint32_t>(put.value.size()));
-  if (slot.empty() || !Record(put)) return false;
+  Slot slot;
+  const auto value_bytes = static_cast<uint32_t>(put.value.size());
+  if (!FindToUpdate(lock, guess, put.key, value_bytes, &slot) || !Record(put)) return false;
   WriteUpdate(KeyHash(guess.hash), slot, put);
   return true;
 }

@@ -26,18 +26,18 @@ namespace gannet {
 
 // An item with this key is the key's item, whichever slot led here. Without an expiry, the whole
 // word is the key's length. An empty key never matches.
-[[gnu::always_inline]] inline Slot Store::SlotToUpdate(const Index::KeyLock& lock,
+[[gnu::always_inline]] inline bool Store::FindToUpdate(const Index::KeyLock& lock,
                                                        const Guess& guess, std::string_view key,
-                                                       uint32_t value_bytes) const {
-  const Slot slot = index_.LoadGuessed(lock, guess.place);
-  if (slot.empty()) return Slot();
-  const std::byte* const block = Block(slot.offset());
+                                                       uint32_t value_bytes, Slot* slot) const {
+  *slot = index_.LoadGuessed(lock, guess.place);
+  if (slot->empty()) return false;
+  const std::byte* const block = Block(slot->offset());
   if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||
       ValueBytes(block) != value_bytes ||
       !SameBytes(KeyAt(block, value_bytes), key.data(), key.size())) [[unlikely]] {
-    return Slot();
+    return false;
   }
-  return slot;
+  return true;
 }
 
 // Changes only version, flags and value of the item's content. The old commit word stays until the
@@ -51,8 +51,8 @@ template <class Flags>
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
   const uint32_t value_bytes = static_cast<uint32_t>(value.size());
-  const Slot slot = SlotToUpdate(lock, guess, key, value_bytes);
-  if (slot.empty()) return false;
+  Slot slot;
+  if (!FindToUpdate(lock, guess, key, value_bytes, &slot)) return false;
   std::byte* const block = Block(slot.offset());
   const uint64_t version = NextVersion();
   const uint32_t user_flags = flags();
@@ -80,8 +80,8 @@ template <class Decide>
     return false;
   }
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = SlotToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes));
-  return !slot.empty() && decide(slot);
+  Slot slot;
+  return FindToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes), &slot) && decide(slot);
 }
 
 // As in UpdateInPlace. The checksum is known, so the content is not looked at again.
@@ -99,9 +99,11 @@ template <class Made>
 [[gnu::always_inline]] inline bool Store::MakeUpdate(const Guess& guess, const Change& put,
                                                      Made&& made) {
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  const Slot slot = SlotToUpdate(lock, guess, put.key, static_cast<uint32_t>(put.value.size()));
-  if (slot.empty()) [[unlikely]]
+  Slot slot;
+  if (!FindToUpdate(lock, guess, put.key, static_cast<uint32_t>(put.value.size()), &slot))
+      [[unlikely]] {
     return false;
+  }
   WriteUpdate(KeyHash(guess.hash), slot, put);
   made();
   return true;
