@@ -52,9 +52,11 @@ class GroupPutTest : public PutTest {
       if (backup.server == nullptr) continue;
       backup.server->Poll(now());
       for (const auto& worker : backup.server->workers()) worker->Poll(now());
-      backup.server->member()->Poll(ServerNs());
+      if (!follow_apart_) backup.server->member()->Poll(ServerNs());
     }
   }
+  // From now on, the backups follow only when the test polls their members.
+  void FollowApart() { follow_apart_ = true; }
 
   Primary::Seen primary() { return server().member()->Look().as_primary; }
   Server& backup(size_t i) { return *backups_[i].server; }
@@ -89,6 +91,7 @@ class GroupPutTest : public PutTest {
   std::unique_ptr<SharedConfigStore> own_;
   ServerClock clock_ = ServerClock::Start();
   std::array<Backup, kBackupsMax> backups_;
+  bool follow_apart_ = false;
 };
 
 }  // namespace gannet
