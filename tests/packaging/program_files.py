@@ -45,7 +45,7 @@ def check_page(prefix, program):
     for missing in sorted(flags_in(help_text) - flags_in(text)):
         yield f"{program}.1 lacks --{missing}"
     known = flags_in(help_text)
-    for command in re.findall(r"^  ([a-z]+) ", help_text, re.MULTILINE) if program == "kvcli" else ():
+    for command in re.findall(r"^  ([a-z]+(?:-[a-z]+)*) ", help_text, re.MULTILINE) if program == "kvcli" else ():
         of_command = said(f"{prefix}/bin/kvcli", "help", command)
         known |= flags_in(of_command)
         if of_command.splitlines()[0] not in text:
