@@ -118,7 +118,9 @@ void Requests::OnSendDone(const ibv_wc& completion, uint32_t position) {
   if (!ok) given_.closer->Close(connection, ibv_wc_status_str(completion.status));
   connection->send_queue.Complete(
       position, [&](Resource resource) { given_.closer->Release(connection, resource, ok); });
-  if (!connection->closing) given_.long_values->PostReads(connection);
+  if (connection->has_long_puts() && !connection->closing) {
+    given_.long_values->PostReads(connection);
+  }
 }
 
 void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {

@@ -130,6 +130,7 @@ struct ServerConnection {
   std::list<LargeGet> gets_waiting;
   uint32_t reads_in_flight = 0;  // at most rdma->depth().issued
   uint32_t read_bytes_in_flight = 0;
+  bool has_long_puts() const { return !puts_reading.empty() || !puts_waiting.empty(); }
 
   // The memory that the server keeps for it while no large value is on its way, by our own account.
   // The queue pair and the cm id belong to the device.

@@ -79,7 +79,7 @@ absl::StatusOr<std::unique_ptr<LockCas>> Worker::MakeCas(const Node& node) {
 
 Worker::Activity Worker::Poll(const Now& now) {
   now_ = now;
-  bool active = TakeInbox();
+  bool active = (made_.inbox->filled() || !acceptor_.idle()) && TakeInbox();
   active |= ServeWhatCame();
   requests_.CountUpdates();
   if (made_.cq->broken()) failed_ = true;
@@ -88,7 +88,7 @@ Worker::Activity Worker::Poll(const Now& now) {
   long_values_.Serve();
   const bool published = !held_replies_.empty() && held_replies_.SendPublished();
   requests_.replies().batch().Flush();
-  FinishClosing();
+  if (closer_.any_drained()) FinishClosing();
   if (now.monotonic_ns >= timers_.due_ns()) RunTimers();
   if (!made_.receives->Repost()) failed_ = true;
   if (lock_words_.PollJanitor()) {
@@ -117,7 +117,6 @@ inline bool Worker::ServeWhatCame() {
 }
 
 bool Worker::TakeInbox() {
-  if (!made_.inbox->filled() && acceptor_.idle()) return false;
   Inbox::Contents contents = made_.inbox->Take(acceptor_.room());
   if (contents.close && !acceptor_.closing()) {
     closer_.CloseAll("the server is shutting down");
@@ -146,7 +145,6 @@ void Worker::AdoptSessions(std::span<const SessionCopy> copies) {
 }
 
 void Worker::FinishClosing() {
-  if (!closer_.any_drained()) return;
   for (uint32_t id : closer_.TakeDrained()) {
     ServerConnection* const connection = connections_.Find(id);
     if (connection == nullptr) continue;
