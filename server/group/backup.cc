@@ -75,6 +75,7 @@ void Backup::PollLink(int64_t now) {
   while (const auto message = link_->TakeMessage()) OnMessage(*message, now);
   if (link_->status().ok() || lost_) return;
   lost_ = true;
+  if (hello_sent_ && !welcomed_) versions_.OnClosedWithoutAnswer();
   const std::string why = link_->refused() ? RejectReason(*link_->refused()) : "";
   Tell(absl::StrCat("no link to the primary: ",
                     why.empty() ? std::string(link_->status().message()) : why));
@@ -105,7 +106,7 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
     lost_ = true;
     return Tell(absl::StrCat("the primary's stream has version ", welcome.stream_version));
   }
-  stream_version_ = welcome.stream_version;
+  versions_.OnStream(welcome.stream_version);
   welcomed_ = true;
   heard_ = now;
   clock_.OnPrimary(welcome.clock_ms, now);
@@ -193,6 +194,8 @@ void Backup::SendHello(uint64_t epoch) {
   hello.ring_rkey = link_->ring_rkey();
   hello.memory_bytes = options_.memory_bytes;
   hello.workers = options_.workers;
+  hello.stream_version_min = versions_.Say().min;
+  hello.stream_version_max = versions_.Say().max;
   SetName(&hello, options_.self.node);
   link_epoch_ = epoch;
   hello_sent_ = true;

@@ -20,6 +20,7 @@
 #include "server/replica/backup_log.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
+#include "server/replica/neighbours.h"
 #include "server/replica/takeover.h"
 #include "server/store/store.h"
 
@@ -69,7 +70,7 @@ class Backup {
   const GroupRegister& known() const { return known_; }
   RingTail TakeTail();
   // Of the stream that it followed. A founder's stream has the newest.
-  uint16_t stream_version() const { return stream_version_; }
+  uint16_t stream_version() const { return versions_.stream(); }
   // What the clock begins with for the new primary. 0: it goes on as it is.
   uint64_t ClockAtTakeover(int64_t now) const;
   Applier& applier() { return applier_; }
@@ -130,7 +131,7 @@ class Backup {
   uint64_t left_epoch_ = 0;  // the last one that was told of by TellWhyItLeaves
   uint64_t link_epoch_ = 0;  // of the primary that the link leads to
   uint64_t primary_ = 0;     // its incarnation
-  uint16_t stream_version_ = kStreamVersions.max;
+  SpokenVersions versions_;
   SocketAddress primary_at_;
   bool founding_ = false;  // a transaction that names this member is under way
   bool reading_ = false;

@@ -20,4 +20,10 @@ std::string WhyVersionsDoNotFit(const ReplicaHello& hello, uint32_t layout_versi
   return "";
 }
 
+VersionRange SpokenVersions::Say() const {
+  if (stream_) return {kStreamVersions.min, *stream_};
+  if (only_first_) return {0, 0};
+  return kStreamVersions;
+}
+
 }  // namespace gannet

@@ -2,9 +2,11 @@
 #define GANNET_SERVER_REPLICA_NEIGHBOURS_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "common/protocol/replica.h"
+#include "common/protocol/versions.h"
 
 namespace gannet {
 
@@ -14,6 +16,24 @@ namespace gannet {
 // already READs nothing.
 std::string WhyVersionsDoNotFit(const ReplicaHello& hello, uint32_t layout_version,
                                 uint16_t stream_version);
+
+// Which versions of the stream a member says in its hello. Release 0.1.0 speaks version 0 only, and
+// closes the link if the hello has any other number there, without a word. So a joiner whose link
+// is closed in this way says 0 next time, and then all again, in case it was closed for another
+// reason.
+class SpokenVersions {
+ public:
+  // The member follows a stream of this version. The stream keeps it, whoever is primary.
+  void OnStream(uint16_t version) { stream_ = version; }
+  void OnClosedWithoutAnswer() { only_first_ = !only_first_; }
+  VersionRange Say() const;
+  // The version of the stream that it would lead.
+  uint16_t stream() const { return stream_.value_or(kStreamVersions.max); }
+
+ private:
+  std::optional<uint16_t> stream_;
+  bool only_first_ = false;
+};
 
 }  // namespace gannet
 

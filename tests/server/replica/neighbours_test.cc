@@ -40,5 +40,25 @@ TEST(NeighboursTest, OnlyAJoinerHasToKnowThePrimarysLayout) {
   EXPECT_EQ(WhyVersionsDoNotFit(hello, 3, kStreamVersions.max), "");
 }
 
+TEST(NeighboursTest, AJoinerOfAPrimaryThatDoesNotReadItsHelloSaysWhatTheFirstReleaseReads) {
+  SpokenVersions versions;
+  EXPECT_EQ(versions.Say().max, kStreamVersions.max);
+  versions.OnClosedWithoutAnswer();
+  EXPECT_EQ(versions.Say().min, 0);
+  EXPECT_EQ(versions.Say().max, 0);
+  versions.OnClosedWithoutAnswer();
+  EXPECT_EQ(versions.Say().max, kStreamVersions.max) << "it was closed for another reason";
+}
+
+// Also to a next primary that is of the release before: it cannot wait for a second link.
+TEST(NeighboursTest, OneThatFollowsAStreamSaysItsVersion) {
+  SpokenVersions versions;
+  versions.OnStream(0);
+  EXPECT_EQ(versions.Say().max, 0);
+  EXPECT_EQ(versions.stream(), 0) << "which it goes on with as primary";
+  versions.OnClosedWithoutAnswer();
+  EXPECT_EQ(versions.Say().max, 0);
+}
+
 }  // namespace
 }  // namespace gannet
