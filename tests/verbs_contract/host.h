@@ -20,7 +20,7 @@ class AtHost {
   AtHost& operator=(const AtHost&) = delete;
 
  private:
-  const Host before_;
+  [[maybe_unused]] const Host before_;  // with one host there is nothing to go back to
 };
 
 // Makes the hosts. Call it before all else. Returns the address of the server's host, or an empty
