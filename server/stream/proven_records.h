@@ -5,8 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
-#include <vector>
+#include <utility>
 
 namespace gannet {
 
@@ -27,14 +28,14 @@ class ProvenRecords {
   // Returns room for a copy of so many bytes behind the last record. It is good until the next call
   // of a method that is not const.
   std::byte* Room(size_t bytes) {
-    if (end_ + sizeof(Head) + bytes > memory_.size()) [[unlikely]]
+    if (end_ + sizeof(Head) + bytes > size_) [[unlikely]]
       MakeRoom(sizeof(Head) + bytes);
-    return memory_.data() + end_ + sizeof(Head);
+    return memory_.get() + end_ + sizeof(Head);
   }
   // The room has a record now. REQUIRES: Room(bytes) was called just before; a multiple of 8.
   void Add(uint64_t position, size_t bytes, uint64_t item_checksum) {
     const Head head = {.position = position, .bytes = bytes, .item_checksum = item_checksum};
-    std::memcpy(memory_.data() + end_, &head, sizeof(head));
+    std::memcpy(memory_.get() + end_, &head, sizeof(head));
     end_ += sizeof(head) + bytes;
   }
 
@@ -42,10 +43,10 @@ class ProvenRecords {
   // Returns the oldest record. REQUIRES: it is not empty.
   Record First() const {
     Head head;
-    std::memcpy(&head, memory_.data() + begin_, sizeof(head));
+    std::memcpy(&head, memory_.get() + begin_, sizeof(head));
     return {.position = head.position,
             .item_checksum = head.item_checksum,
-            .bytes = std::span(memory_).subspan(begin_ + sizeof(head), head.bytes)};
+            .bytes = {memory_.get() + begin_ + sizeof(head), head.bytes}};
   }
   void Pop() {
     begin_ += sizeof(Head) + First().bytes.size();
@@ -66,13 +67,20 @@ class ProvenRecords {
   void MakeRoom(size_t bytes) {
     const size_t waiting = end_ - begin_;
     const size_t needed = 2 * (waiting + bytes);
-    if (begin_ > 0) std::memmove(memory_.data(), memory_.data() + begin_, waiting);
+    if (needed > size_) {
+      size_ = std::max(needed, kBytesMin);
+      auto larger = std::make_unique_for_overwrite<std::byte[]>(size_);
+      if (waiting > 0) std::memcpy(larger.get(), memory_.get() + begin_, waiting);
+      memory_ = std::move(larger);
+    } else {
+      std::memmove(memory_.get(), memory_.get() + begin_, waiting);
+    }
     begin_ = 0;
     end_ = waiting;
-    if (needed > memory_.size()) memory_.resize(std::max(needed, kBytesMin));
   }
 
-  std::vector<std::byte> memory_;
+  std::unique_ptr<std::byte[]> memory_;  // not a vector, which would fill it with zeros
+  size_t size_ = 0;
   size_t begin_ = 0;
   size_t end_ = 0;
 };
