@@ -14,8 +14,9 @@ TEST_F(RemoteTest, AThreadThatPollsInVainYields) {
   ASSERT_EQ(Read(), IBV_WC_SUCCESS);
   const uint64_t before = YieldsOfThisThread();
   for (int i = 0; i < kPolls; ++i) ASSERT_TRUE(side_->Idle());
-  // All but the first polls, and those behind the clocks that the hosts exchange.
-  EXPECT_GT(YieldsOfThisThread() - before, kPolls / 2);
+  // Not the first polls, nor those behind the clocks that the hosts exchange, nor those that find
+  // the engine with the loop thread. On one host there are fewer (idle_test.cc).
+  EXPECT_GT(YieldsOfThisThread() - before, kPolls / 10);
 }
 
 }  // namespace
