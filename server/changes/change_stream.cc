@@ -22,13 +22,6 @@ void ChangeStream::Remove(ChangeConsumer* consumer) {
   std::erase(required_, consumer);
 }
 
-std::optional<uint64_t> ChangeStream::Append(const Change& change) {
-  const std::optional<ChangePlace> place = Reserve(change);
-  if (!place) return std::nullopt;
-  Fill(change, *place);
-  return place->end;
-}
-
 std::optional<ChangePlace> ChangeStream::Reserve(const Change& change) {
   ChangePlace place;
   if (!Take(change, &place)) return std::nullopt;

@@ -65,13 +65,13 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
 
   // Gives the change to all consumers. Returns the position behind it, or nullopt if the first
   // consumer refuses it. REQUIRES: the lock of the key, so that its changes come in their order.
-  std::optional<uint64_t> Append(const Change& change);
-  bool Record(const Change& change) override {
+  std::optional<uint64_t> Append(const Change& change) {
     ChangePlace place;
-    if (!Take(change, &place)) return false;
+    if (!Take(change, &place)) return std::nullopt;
     Fill(change, place);
-    return true;
+    return place.end;
   }
+  bool Record(const Change& change) override { return Append(change).has_value(); }
   // The two steps of Append.
   std::optional<ChangePlace> Reserve(const Change& change) override;
   void Fill(const Change& change, const ChangePlace& place) override;
