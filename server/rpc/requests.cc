@@ -155,13 +155,17 @@ bool Requests::RefuseWrite(ServerConnection* connection, std::span<const std::by
       ChangesNothing(request.header) || TooManyUnanswered(*connection)) {
     return false;
   }
+  if (AdmitRefused(connection, request.header)) {
+    replies_.Answer(connection, ReplyTo(request.header, ReplyStatus::kPermissionDenied));
+  }
+  return true;
+}
+
+bool Requests::AdmitRefused(ServerConnection* connection, const RequestHeader& header) {
   ++connection->unanswered;
   given_.counters->rpcs.Add(1);
   served_ = true;
-  if (!Admit(connection, request.header)) return true;
-  const ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kPermissionDenied);
-  replies_.Answer(connection, reply);
-  return true;
+  return Admit(connection, header);
 }
 
 // Updates in place (ServeUpdate) are not timed: they do not wait for anything.

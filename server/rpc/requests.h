@@ -116,6 +116,8 @@ class Requests {
   void OnTimedRequest(ServerConnection* connection, const RequestView& request);
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
   bool Admit(ServerConnection* connection, const RequestHeader& header);
+  // Counts a request that is not executed, and admits it. Returns whether it is to be answered.
+  bool AdmitRefused(ServerConnection* connection, const RequestHeader& header);
   // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
   // true if it must be executed after all.
   bool AdmitAgain(ServerConnection* connection, const RequestHeader& header,

@@ -22,11 +22,8 @@ bool Requests::RefuseElsewhere(const Received& received) {
       given_.standing->partitions().Serves(request.key) || TooManyUnanswered(*connection)) {
     return false;
   }
-  ++connection->unanswered;
-  given_.counters->rpcs.Add(1);
   given_.counters->by_opcode[request.header.opcode].Add(1);
-  served_ = true;
-  if (!Admit(connection, request.header)) return true;
+  if (!AdmitRefused(connection, request.header)) return true;
   ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kElsewhere);
   reply.words[0] = given_.standing->partitions().revision();
   // It is no answer that is remembered, as the group may get the partition meanwhile.

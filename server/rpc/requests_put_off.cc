@@ -48,10 +48,9 @@ bool Requests::PutOffBehind(ServerConnection* connection, std::span<const std::b
     keys.Remove(key);
     return false;
   }
-  ++connection->unanswered;
-  given_.counters->rpcs.Add(1);
-  served_ = true;
-  if (Admit(connection, request.header)) replies_.Answer(connection, PutOffReply(request.header));
+  if (AdmitRefused(connection, request.header)) {
+    replies_.Answer(connection, PutOffReply(request.header));
+  }
   return true;
 }
 
