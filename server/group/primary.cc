@@ -85,10 +85,27 @@ void Primary::BeginSessions(SessionCopies sessions) {
 
 void Primary::Pump() {
   WordMutexLock lock(mutex_);
+  const uint64_t before = safe_.load(std::memory_order_relaxed);
   PumpLocked();
-  if (WantsRoom() && !nudged_.exchange(true, std::memory_order_relaxed)) {
-    options_.wake();
-  }
+  if (!WantsRoom() && !failed_ && !OthersWaitFor(before)) return;
+  if (!nudged_.exchange(true, std::memory_order_relaxed)) options_.wake();
+}
+
+// The member's thread wakes workers that sleep until more is committed, if another worker took the
+// completions.
+bool Primary::OthersWaitFor(uint64_t before) const {
+  return options_.workers > 1 && waiting_workers_.load(std::memory_order_relaxed) > 0 &&
+         safe_.load(std::memory_order_relaxed) != before;
+}
+
+void Primary::BeginWait() {
+  waiting_workers_.fetch_add(1, std::memory_order_relaxed);
+  made_.stream_cq->Arm().IgnoreError();  // a queue that is lost fails the next WRITE
+}
+
+void Primary::EndWait(bool slept) {
+  waiting_workers_.fetch_sub(1, std::memory_order_relaxed);
+  if (slept) made_.stream_cq->TakeEvents();
 }
 
 bool Primary::WantsRoom() const {
@@ -108,6 +125,7 @@ void Primary::Ship() {
     const RingWriter::Shipment shipment = writer_.Ship(backup->ring);
     if (shipment[0].bytes == 0) continue;
     backup->failed = !backup->link->Write(shipment);
+    failed_ |= backup->failed;
   }
 }
 
@@ -121,7 +139,7 @@ void Primary::PollWrites() {
       if (static_cast<LinkWork>(id.kind) == LinkWork::kDrain) {
         backup->link->OnDrained(id.slot);
       } else if (completions[i].status != IBV_WC_SUCCESS) {
-        backup->failed = true;
+        backup->failed = failed_ = true;
       } else if (backup->member) {
         writer_.OnCompleted(backup->ring);
         commit_.OnCompleted(backup->member->incarnation, writer_.completed_lsn(backup->ring));
@@ -263,10 +281,11 @@ bool Primary::HasLink(uint64_t incarnation) const {
   });
 }
 
-// WRITEs that workers post are mostly polled by them at once. Events of those would only wake this
-// thread for nothing. A worker that waits for one asks for a Turn.
+// WRITEs that workers post are mostly polled by them at once, and a worker that waits for one is
+// woken by it. Events of those would only wake this thread for nothing.
 absl::Status Primary::Arm() {
   GANNET_RETURN_IF_ERROR(made_.messages_cq->Arm());
+  if (waiting_workers_.load(std::memory_order_relaxed) > 0) return absl::OkStatus();
   WordMutexLock lock(mutex_);
   return writer_.ships() ? made_.stream_cq->Arm() : absl::OkStatus();
 }

@@ -106,6 +106,11 @@ class Primary {
   bool has_copies() const { return has_copies_.load(std::memory_order_relaxed); }
   // WRITEs what was appended, and sees what is committed now.
   void Pump();
+  // A worker is going to sleep until more is committed: fd_of_writes() is readable when WRITEs have
+  // completed. It must Pump between BeginWait and its sleep, and end the wait when it is awake.
+  void BeginWait();
+  void EndWait(bool slept);
+  int fd_of_writes() const { return made_.stream_cq->fd(); }
   // What ends there or before is committed. Acquire: whoever publishes it has it in all rings.
   uint64_t safe() const { return safe_.load(std::memory_order_acquire); }
 
@@ -162,6 +167,8 @@ class Primary {
   Primary(Options options, const GroupRegister& known, const RingTail& tail, Made made);
   // Whether backups should soon say what they have freed, which they do after beacons.
   bool WantsRoom() const GANNET_REQUIRES(mutex_);
+  // Whether workers sleep until more is committed than `before`, as is the case now.
+  bool OthersWaitFor(uint64_t before) const GANNET_REQUIRES(mutex_);
   void PumpLocked() GANNET_REQUIRES(mutex_);
   void Ship() GANNET_REQUIRES(mutex_);
   void PollWrites() GANNET_REQUIRES(mutex_);
@@ -206,6 +213,7 @@ class Primary {
   uint64_t newest_beacon_ GANNET_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);
   int64_t full_since_ GANNET_GUARDED_BY(mutex_) = 0;
+  bool failed_ GANNET_GUARDED_BY(mutex_) = false;  // some link, since the last Turn
   uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t removed_ GANNET_GUARDED_BY(mutex_) = 0;
 
@@ -221,7 +229,10 @@ class Primary {
   std::atomic<bool> takes_{false};       // relaxed: a hint
   std::atomic<bool> has_copies_{false};  // relaxed: a hint
   std::atomic<uint64_t> safe_{0};        // release: after the completions were polled
-  std::atomic<bool> nudged_{false};      // relaxed: the member's thread was asked for a beacon
+  std::atomic<bool> nudged_{false};      // relaxed: the member's thread was asked for a Turn
+  // Workers that wait for WRITEs. Counted before they Pump and afterwards sleep. So whoever Pumps
+  // later, behind the mutex, sees them.
+  std::atomic<uint32_t> waiting_workers_{0};
 };
 
 }  // namespace gannet

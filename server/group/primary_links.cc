@@ -204,6 +204,7 @@ void Primary::Break(Backup* backup, int64_t now, std::string_view why) {
 }
 
 void Primary::DropLinks(int64_t now) {
+  failed_ = false;
   const bool full = !outbox_.empty();
   if (!full || full_since_ == 0) full_since_ = full ? now : 0;
   const bool slow = full && now - full_since_ > kFullNsMax;
