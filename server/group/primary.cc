@@ -14,8 +14,6 @@ namespace {
 constexpr uint32_t kMessageCompletions = 8192;
 constexpr uint32_t kStreamCompletions = 8192;
 constexpr size_t kPollMax = 16;
-// Fewer than a backup's receives, of which it needs one for the welcome.
-constexpr uint64_t kBeaconsUnansweredMax = ControlMessages::kPlaces / 2;
 
 }  // namespace
 
@@ -220,16 +218,16 @@ void Primary::SendBeacons(int64_t now) {
   beacon_at_ = now + times_.beacon_ns();
   Beacon beacon = NewBeacon();
   beacon.epoch = membership_.known().configuration.epoch;
-  beacon.sequence = newest_beacon_ = lease_.OnSend(now);
+  beacon.sequence = lease_.OnSend(now);
   beacon.clock_ms = options_.wall_ms();
   has_joiners_ = false;
   for (const auto& backup : backups_) {
     if (!backup->member || backup->failed || backup->link->closing()) continue;
-    // One that is busy takes no more than it has receives for. Otherwise its link would break.
-    if (beacon.sequence - backup->answered > kBeaconsUnansweredMax) continue;
+    if (!backup->beacons.MaySend()) continue;
     const bool in_sync = membership_.known().configuration.IsInSync(*backup->member);
     has_joiners_ |= !in_sync;
     beacon.committed = published_.ToldTo(in_sync, committed_);
+    backup->beacons.OnSend(beacon.sequence);
     if (!backup->link->Send(beacon)) backup->failed = true;
   }
 }

@@ -31,6 +31,7 @@
 #include "server/replica/opening.h"
 #include "server/replica/primary_lease.h"
 #include "server/replica/published_lsn.h"
+#include "server/replica/unanswered_beacons.h"
 #include "server/session/session_copies.h"
 #include "server/stream/ring_writer.h"
 
@@ -152,8 +153,9 @@ class Primary {
     RingWriter::LinkId ring = 0;
     bool counted = false;
     bool failed = false;    // to be closed
-    uint64_t answered = 0;  // the newest beacon that it answered, or the last before it came
     uint64_t applied = 0;
+    // Fewer than a backup's receives, of which it needs one for the welcome.
+    UnansweredBeacons beacons{ControlMessages::kPlaces / 2};
     int64_t since_ns = 0;
   };
 
@@ -210,7 +212,6 @@ class Primary {
   SessionCopies sessions_ GANNET_GUARDED_BY(mutex_);  // with all that was appended
   uint64_t committed_ GANNET_GUARDED_BY(mutex_) = 0;
   uint32_t next_link_ GANNET_GUARDED_BY(mutex_) = 1;
-  uint64_t newest_beacon_ GANNET_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);
   int64_t full_since_ GANNET_GUARDED_BY(mutex_) = 0;
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;  // some link, since the last Turn

@@ -105,7 +105,7 @@ void Primary::OnMessage(Backup* backup, std::span<const std::byte> message, int6
       // An older answer may come later, and then says nothing of the ring.
       writer_.OnConsumed(backup->ring, answer->consumed);
       backup->applied = std::max(backup->applied, answer->applied);
-      backup->answered = std::max(backup->answered, answer->sequence);
+      backup->beacons.OnAnswer(answer->sequence);
       if (lease_.OnAnswer(backup->member->incarnation, answer->sequence, now)) return;
     }
   } else if (kind == ReplicaKind::kReady && backup->member) {
@@ -169,7 +169,6 @@ void Primary::OnHello(Backup* backup, const ReplicaHello& hello, int64_t now) {
 
 void Primary::Welcome(Backup* backup, bool joins) {
   backup->ring = writer_.AddLink();
-  backup->answered = newest_beacon_;
   outbox_.OnLink();
   ReplicaWelcome welcome = NewReplicaWelcome();
   welcome.incarnation = options_.self.incarnation;
