@@ -188,7 +188,7 @@ class ClientSession {
   // or closed.
   bool ExpectsCompletions() const;
   void Arm();
-  void TakeEvents() { memory_->completions->TakeEvents(); }
+  void TakeEvents() { memory_->completions->TakeEvent(); }
   // Tells it of its group's members, "HOST:PORT" each. It also asks the server for them by itself.
   void LearnMembers(const std::vector<std::string>& members) { attempts_.LearnMembers(members); }
   // Makes the next Poll look at the connections, even if the last one did so a moment ago.

@@ -63,10 +63,10 @@ absl::Status CompletionQueue::Arm() {
   return ErrnoStatus(ibv_req_notify_cq(cq_.get(), 0), "cannot arm the completion queue");
 }
 
-void CompletionQueue::TakeEvents() {
+void CompletionQueue::TakeEvent() {
   ibv_cq* cq = nullptr;
   void* context = nullptr;
-  while (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
+  if (ibv_get_cq_event(channel_.get(), &cq, &context) == 0) ibv_ack_cq_events(cq, 1);
 }
 
 }  // namespace gannet

@@ -18,7 +18,7 @@ namespace gannet {
 // 1. It cannot overrun. Whoever may have work requests in flight first reserves room for their
 //    completions (a queue pair: its send and receive sizes; an SRQ: its size).
 // 2. To sleep: Poll until it is empty; Arm; Poll once more, because completions from before Arm
-//    wake nobody; wait until fd() is readable; TakeEvents; start again.
+//    wake nobody; wait until fd() is readable; TakeEvent; start again.
 // 3. Each event is acknowledged as it is taken, so destruction never waits.
 // 4. On the kernel's software devices an empty Poll yields the core, because these devices transmit
 //    on threads that share it with us. Next to a poller that never yields, siw's threads starve,
@@ -53,7 +53,9 @@ class CompletionQueue {
   absl::Status Arm();
   // Non-blocking; readable while an event is there.
   int fd() const { return channel_->fd; }
-  void TakeEvents();
+  // Takes an event, if there is one. Each Arm brings one at most, so to look for another costs
+  // system calls for nothing. One that is left wakes the next sleep once too early.
+  void TakeEvent();
 
   ibv_cq* get() const { return cq_.get(); }
 

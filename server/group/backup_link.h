@@ -74,7 +74,7 @@ class BackupLink {
 
   // To sleep: Arm, Poll once more, wait until one of fds() is readable, call Woken.
   absl::Status Arm() { return cq_->Arm(); }
-  void Woken() { cq_->TakeEvents(); }
+  void Woken() { cq_->TakeEvent(); }
   std::array<int, 3> fds() const { return {connectors_[0]->fd(), connectors_[1]->fd(), cq_->fd()}; }
 
  private:

@@ -265,7 +265,7 @@ void FetchSession::Post() {
 
 void FetchSession::Arm() {
   if (!ready()) return;
-  completions_->TakeEvents();
+  completions_->TakeEvent();
   if (absl::Status status = completions_->Arm(); !status.ok()) Fail(std::move(status));
 }
 

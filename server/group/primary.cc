@@ -103,7 +103,7 @@ void Primary::BeginWait() {
 
 void Primary::EndWait(bool slept) {
   waiting_workers_.fetch_sub(1, std::memory_order_relaxed);
-  if (slept) made_.stream_cq->TakeEvents();
+  if (slept) made_.stream_cq->TakeEvent();
 }
 
 bool Primary::WantsRoom() const {
@@ -289,8 +289,8 @@ absl::Status Primary::Arm() {
 }
 
 void Primary::Woken() {
-  made_.messages_cq->TakeEvents();
-  made_.stream_cq->TakeEvents();
+  made_.messages_cq->TakeEvent();
+  made_.stream_cq->TakeEvent();
 }
 
 Primary::Seen Primary::Look() const {

@@ -228,7 +228,7 @@ int64_t Worker::deadline_ns() const {
 
 void Worker::Woken() {
   EndWait(/*slept=*/true);
-  made_.cq->TakeEvents();
+  made_.cq->TakeEvent();
   made_.inbox->Silence();
 }
 

@@ -31,7 +31,7 @@ TEST_F(CompletionTest, ArmedQueueWakesForACompletionAndOnlyThen) {
   ASSERT_EQ(PostSend(active_->connection()->qp(), &send), PostResult::kPosted);
   EXPECT_EQ(client_.Next().status, IBV_WC_SUCCESS);
   ASSERT_TRUE(Readable(queue.fd(), kTestTimeoutNs / 1'000'000));
-  queue.TakeEvents();
+  queue.TakeEvent();
   EXPECT_FALSE(Readable(queue.fd(), 0));
   EXPECT_EQ(queue.Poll({&done, 1}), 1u);
 
