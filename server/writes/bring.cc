@@ -33,7 +33,8 @@ ReplyStatus Writes::MayBring(const Newest& newest, const Change& change, Brings 
 // The versions are raised before the change is made. So whoever changes the key later, or evicts
 // it, has a higher one.
 Writes::Decided Writes::Bring(const Change& given, Brings brings, uint64_t now_ms) {
-  if (!WithinLimits(given.key, given.value.size())) return NotBrought(ReplyStatus::kInvalidArgument);
+  if (!WithinLimits(given.key, given.value.size()))
+    return NotBrought(ReplyStatus::kInvalidArgument);
   store_->RaiseVersions(given.version + 1);
   Change change = Unasked(given);
   if (change.expiry_ms != 0 && change.expiry_ms <= now_ms) {
@@ -46,8 +47,7 @@ Writes::Decided Writes::Bring(const Change& given, Brings brings, uint64_t now_m
     const Locked locked(*store_, store_->HashOf(change.key), change.key, now_ms);
     const ReplyStatus status = MayBring(NewestOf(locked), change, brings);
     if (status != ReplyStatus::kOk) return NotBrought(status);
-    const Decided decided =
-        is_put ? MakeShort(locked, change, 0) : MakeDeletion(locked, change);
+    const Decided decided = is_put ? MakeShort(locked, change, 0) : MakeDeletion(locked, change);
     if (decided.outcome.status != ReplyStatus::kHeapFull) return decided;
   }
   return BringLong(change, brings, now_ms);

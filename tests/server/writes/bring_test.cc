@@ -72,9 +72,7 @@ class Receiver {
     decided_ = store_.writes().Bring(change, brings, now_ms);
     return decided_.outcome.status;
   }
-  ReplyStatus BringWalked(const Change& put) {
-    return Bring(put, Writes::Brings::kWalkedItem);
-  }
+  ReplyStatus BringWalked(const Change& put) { return Bring(put, Writes::Brings::kWalkedItem); }
   void Publish() { store_.writes().Publish(stream_.kept.size()); }
   std::optional<std::string> Get(std::string_view key, uint64_t now_ms = kBringMs) {
     return store_.Get(key, now_ms);
@@ -124,7 +122,8 @@ TEST(BringTest, TheHigherVersionWins) {
     if (published) receiver.Publish();
     EXPECT_EQ(receiver.Bring(BroughtPut("key", "old", 19)), ReplyStatus::kExists);
     EXPECT_EQ(receiver.Bring(BroughtPut("key", "new", 20)), ReplyStatus::kExists);
-    EXPECT_EQ(receiver.Bring(BroughtPut("key", std::string(10'000, 'o'), 19)), ReplyStatus::kExists);
+    EXPECT_EQ(receiver.Bring(BroughtPut("key", std::string(10'000, 'o'), 19)),
+              ReplyStatus::kExists);
     EXPECT_EQ(receiver.Bring(BroughtDeletion("key", 19)), ReplyStatus::kExists);
     EXPECT_EQ(receiver.BringWalked(BroughtPut("key", "newer", 21)), ReplyStatus::kExists);
     EXPECT_EQ(receiver.stream_.kept.size(), 1u);
@@ -166,7 +165,8 @@ TEST(BringTest, IsRefusedIfTheStreamTakesNothing) {
   Receiver receiver(kBringMegabyte);
   receiver.stream_.refuses = true;
   EXPECT_EQ(receiver.Bring(BroughtPut("key", "value", 5)), ReplyStatus::kDiskRefuses);
-  EXPECT_EQ(receiver.Bring(BroughtPut("long", std::string(10'000, 'v'), 5)), ReplyStatus::kDiskRefuses);
+  EXPECT_EQ(receiver.Bring(BroughtPut("long", std::string(10'000, 'v'), 5)),
+            ReplyStatus::kDiskRefuses);
   receiver.stream_.refuses = false;
   EXPECT_EQ(receiver.Bring(BroughtPut("key", "value", 5)), ReplyStatus::kOk);
 }
@@ -207,7 +207,8 @@ TEST(BringTest, ABackupHasTheSameAlthoughVersionsOfTheStreamFall) {
   size_t brought = 0;
   for (int i = 0; i < 5'000; ++i) {
     const std::string key = absl::StrCat("given", random() % 200);
-    const std::string value(random() % 50 == 0 ? 5'000 + random() % 5'000 : random() % 100, 'a' + i % 26);
+    const std::string value(random() % 50 == 0 ? 5'000 + random() % 5'000 : random() % 100,
+                            'a' + i % 26);
     if (random() % 4 == 0) {
       giver.writes().Delete(key, {}, kBringMs);
     } else {
