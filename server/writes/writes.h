@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -121,6 +122,9 @@ class Writes {
     uint64_t ticket = 0;   // as that of Decided
   };
   Flushed FlushSome(uint64_t position, uint64_t now_ms);
+  // The same of those keys only that `chosen` says, of at most `homes` homes.
+  Flushed FlushSome(uint64_t position, uint64_t homes,
+                    const std::function<bool(std::string_view)>& chosen, uint64_t now_ms);
 
   // Waiting writes (publish.cc). If writes do not wait, there are none.
   //
