@@ -1,5 +1,8 @@
 // Writes: changes that another group's primary decided (docs/partitions.md).
 
+#include <string>
+
+#include "absl/strings/str_cat.h"
 #include "server/store/item_writer.h"
 #include "server/store/write_limits.h"
 #include "server/writes/writes.h"
@@ -51,6 +54,17 @@ Writes::Decided Writes::Bring(const Change& given, Brings brings, uint64_t now_m
     if (decided.outcome.status != ReplyStatus::kHeapFull) return decided;
   }
   return BringLong(change, brings, now_ms);
+}
+
+Writes::Decided Writes::RecordVersion(uint64_t version, uint64_t now_ms) {
+  store_->RaiseVersions(version + 1);
+  for (uint64_t i = 0;; ++i) {
+    const std::string key = absl::StrCat("gannet.version.", i);
+    const Locked locked(*store_, store_->HashOf(key), key, now_ms);
+    const Newest newest = NewestOf(locked);
+    if (newest.there() || newest.collides) continue;
+    return MakeDeletion(locked, {.kind = Change::Kind::kDelete, .version = version, .key = key});
+  }
 }
 
 // The value is long, or there is no room. Room can only be made without a lock.

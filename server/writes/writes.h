@@ -112,6 +112,9 @@ class Writes {
   //   kHeapFull, kTryAgain: there is no room, or no slot, now.
   enum class Brings : uint8_t { kChange, kWalkedItem };
   Decided Bring(const Change& change, Brings brings, uint64_t now_ms);
+  // Gives only versions above this one from now on, and records that, so that whoever goes on with
+  // the stream does, too. A deletion is the record, of some key that has no item.
+  Decided RecordVersion(uint64_t version, uint64_t now_ms);
 
   // Deletes the items of some homes, in the order of their keys' hashes from `position` on. It is
   // no moment: other writes may come between its deletions.

@@ -115,6 +115,17 @@ TEST(BringTest, VersionsThatAreGivenLaterAreHigher) {
   EXPECT_EQ(receiver.store_->NextVersion(), 6'001u) << "a deleted key has no item that would tell";
 }
 
+TEST(BringTest, AVersionIsRecordedWithoutAnItem) {
+  Receiver receiver(kBringMegabyte);
+  receiver.store_.Put("gannet.version.0", "a user's");
+  ASSERT_EQ(receiver.store_.writes().RecordVersion(5'000, kBringMs).outcome.status,
+            ReplyStatus::kOk);
+  EXPECT_EQ(receiver.store_->NextVersion(), 5'001u);
+  receiver.Publish();
+  EXPECT_EQ(receiver.Get("gannet.version.0"), "a user's");
+  EXPECT_EQ(receiver.stream_.kept.back().Get(), BroughtDeletion("gannet.version.1", 5'000));
+}
+
 TEST(BringTest, TheHigherVersionWins) {
   Receiver receiver(kBringMegabyte);
   ASSERT_EQ(receiver.Bring(BroughtPut("key", "new", 20)), ReplyStatus::kOk);
