@@ -12,6 +12,7 @@ void PartitionDropper::Begin(const Partitions& partitions) {
 }
 
 bool PartitionDropper::Step(uint64_t now_ms) {
+  publish_();
   if (walked_) return done();
   const auto chosen = [this](std::string_view key) { return partitions_[PartitionOf(key)]; };
   const Writes::Flushed flushed = writes_->FlushSome(position_, kHomesPerStep, chosen, now_ms);

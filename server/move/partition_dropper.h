@@ -3,6 +3,8 @@
 
 #include <bitset>
 #include <cstdint>
+#include <functional>
+#include <utility>
 
 #include "common/protocol/partition_map.h"
 #include "server/writes/writes.h"
@@ -26,8 +28,10 @@ class PartitionDropper {
   // Homes of the index that one step looks at. Each has up to a handful of items.
   static constexpr uint64_t kHomesPerStep = 128;
 
-  // `writes` outlives it.
-  explicit PartitionDropper(Writes* writes) : writes_(writes) {}
+  // `writes` outlives it. `publish` lets the store have all changes that are safe: nobody else may
+  // look for them if no client waits.
+  PartitionDropper(Writes* writes, std::function<void()> publish)
+      : writes_(writes), publish_(std::move(publish)) {}
 
   // Begins anew, whatever it did before.
   void Begin(const Partitions& partitions);
@@ -41,6 +45,7 @@ class PartitionDropper {
 
  private:
   Writes* const writes_;
+  const std::function<void()> publish_;
   Partitions partitions_;
   bool walked_ = true;
   uint64_t position_ = 0;
