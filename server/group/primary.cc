@@ -14,8 +14,6 @@ namespace {
 constexpr uint32_t kMessageCompletions = 8192;
 constexpr uint32_t kStreamCompletions = 8192;
 constexpr size_t kPollMax = 16;
-// Fewer than a backup's receives, of which it needs one for the welcome.
-constexpr uint64_t kBeaconsUnansweredMax = ControlMessages::kPlaces / 2;
 
 }  // namespace
 
@@ -87,10 +85,27 @@ void Primary::BeginSessions(SessionCopies sessions) {
 
 void Primary::Pump() {
   WordMutexLock lock(mutex_);
+  const uint64_t before = safe_.load(std::memory_order_relaxed);
   PumpLocked();
-  if (WantsRoom() && !nudged_.exchange(true, std::memory_order_relaxed)) {
-    options_.wake();
-  }
+  if (!WantsRoom() && !failed_ && !OthersWaitFor(before)) return;
+  if (!nudged_.exchange(true, std::memory_order_relaxed)) options_.wake();
+}
+
+// The member's thread wakes workers that sleep until more is committed, if another worker took the
+// completions.
+bool Primary::OthersWaitFor(uint64_t before) const {
+  return options_.workers > 1 && waiting_workers_.load(std::memory_order_relaxed) > 0 &&
+         safe_.load(std::memory_order_relaxed) != before;
+}
+
+void Primary::BeginWait() {
+  waiting_workers_.fetch_add(1, std::memory_order_relaxed);
+  made_.stream_cq->Arm().IgnoreError();  // a queue that is lost fails the next WRITE
+}
+
+void Primary::EndWait(bool slept) {
+  waiting_workers_.fetch_sub(1, std::memory_order_relaxed);
+  if (slept) made_.stream_cq->TakeEvents();
 }
 
 bool Primary::WantsRoom() const {
@@ -110,6 +125,7 @@ void Primary::Ship() {
     const RingWriter::Shipment shipment = writer_.Ship(backup->ring);
     if (shipment[0].bytes == 0) continue;
     backup->failed = !backup->link->Write(shipment);
+    failed_ |= backup->failed;
   }
 }
 
@@ -123,7 +139,7 @@ void Primary::PollWrites() {
       if (static_cast<LinkWork>(id.kind) == LinkWork::kDrain) {
         backup->link->OnDrained(id.slot);
       } else if (completions[i].status != IBV_WC_SUCCESS) {
-        backup->failed = true;
+        backup->failed = failed_ = true;
       } else if (backup->member) {
         writer_.OnCompleted(backup->ring);
         if (backup->receives) continue;
@@ -207,23 +223,19 @@ void Primary::SendBeacons(int64_t now) {
   beacon_at_ = now + times_.beacon_ns();
   Beacon beacon = NewBeacon();
   beacon.epoch = membership_.known().configuration.epoch;
-  beacon.sequence = newest_beacon_ = lease_.OnSend(now);
+  beacon.sequence = lease_.OnSend(now);
   beacon.clock_ms = options_.wall_ms();
   has_joiners_ = false;
   for (const auto& backup : backups_) {
     if (!backup->member || backup->failed || backup->link->closing()) continue;
-    if (!MaySendTo(*backup)) continue;
+    if (!backup->beacons.MaySend()) continue;
     const bool in_sync =
         !backup->receives && membership_.known().configuration.IsInSync(*backup->member);
     has_joiners_ |= !in_sync;
     beacon.committed = published_.ToldTo(in_sync, committed_);
+    backup->beacons.OnSend(beacon.sequence);
     if (!backup->link->Send(beacon)) backup->failed = true;
   }
-}
-
-// One that is busy takes no more than it has receives for. Otherwise its link would break.
-bool Primary::MaySendTo(const Backup& backup) const {
-  return newest_beacon_ - backup.answered <= kBeaconsUnansweredMax;
 }
 
 // Clients were told of leases just before, and the clock is read last, as PartitionEnd wants both.
@@ -265,7 +277,7 @@ void Primary::TellEnded() {
   ended.version_next = version_at_end_;
   for (const auto& backup : backups_) {
     if (!backup->member || !backup->receives || backup->failed || backup->link->closing()) continue;
-    if (backup->ended_told >= ended.revision || !MaySendTo(*backup)) continue;
+    if (backup->ended_told >= ended.revision || !backup->beacons.MaySend()) continue;
     backup->ended_told = ended.revision;
     if (!backup->link->Send(ended)) backup->failed = true;
   }
@@ -319,10 +331,11 @@ bool Primary::HasLink(uint64_t incarnation, bool receives) const {
   });
 }
 
-// WRITEs that workers post are mostly polled by them at once. Events of those would only wake this
-// thread for nothing. A worker that waits for one asks for a Turn.
+// WRITEs that workers post are mostly polled by them at once, and a worker that waits for one is
+// woken by it. Events of those would only wake this thread for nothing.
 absl::Status Primary::Arm() {
   GANNET_RETURN_IF_ERROR(made_.messages_cq->Arm());
+  if (waiting_workers_.load(std::memory_order_relaxed) > 0) return absl::OkStatus();
   WordMutexLock lock(mutex_);
   return writer_.ships() ? made_.stream_cq->Arm() : absl::OkStatus();
 }

@@ -32,6 +32,7 @@
 #include "server/replica/partition_end.h"
 #include "server/replica/primary_lease.h"
 #include "server/replica/published_lsn.h"
+#include "server/replica/unanswered_beacons.h"
 #include "server/session/session_copies.h"
 #include "server/stream/ring_writer.h"
 
@@ -110,6 +111,11 @@ class Primary {
   bool has_copies() const { return has_copies_.load(std::memory_order_relaxed); }
   // WRITEs what was appended, and sees what is committed now.
   void Pump();
+  // A worker is going to sleep until more is committed: fd_of_writes() is readable when WRITEs have
+  // completed. It must Pump between BeginWait and its sleep, and end the wait when it is awake.
+  void BeginWait();
+  void EndWait(bool slept);
+  int fd_of_writes() const { return made_.stream_cq->fd(); }
   // What ends there or before is committed. Acquire: whoever publishes it has it in all rings.
   uint64_t safe() const { return safe_.load(std::memory_order_acquire); }
 
@@ -154,8 +160,9 @@ class Primary {
     RingWriter::LinkId ring = 0;
     bool counted = false;
     bool failed = false;    // to be closed
-    uint64_t answered = 0;  // the newest beacon that it answered, or the last before it came
     uint64_t applied = 0;
+    // Fewer than a backup's receives, of which it needs one for the welcome.
+    UnansweredBeacons beacons{ControlMessages::kPlaces / 2};
     int64_t since_ns = 0;
     uint64_t ended_told = 0;  // to a receiver: the revision of the last map whose partitions ended
   };
@@ -170,6 +177,8 @@ class Primary {
   Primary(Options options, const GroupRegister& known, const RingTail& tail, Made made);
   // Whether backups should soon say what they have freed, which they do after beacons.
   bool WantsRoom() const GANNET_REQUIRES(mutex_);
+  // Whether workers sleep until more is committed than `before`, as is the case now.
+  bool OthersWaitFor(uint64_t before) const GANNET_REQUIRES(mutex_);
   void PumpLocked() GANNET_REQUIRES(mutex_);
   void Ship() GANNET_REQUIRES(mutex_);
   void PollWrites() GANNET_REQUIRES(mutex_);
@@ -187,8 +196,6 @@ class Primary {
       GANNET_REQUIRES(mutex_);
   void Welcome(Backup* backup, bool joins) GANNET_REQUIRES(mutex_);
   void SendBeacons(int64_t now) GANNET_REQUIRES(mutex_);
-  // Whether a link takes another message now.
-  bool MaySendTo(const Backup& backup) const GANNET_REQUIRES(mutex_);
   // Ends the partitions that a map has closed, and tells receivers.
   void EndPartitions();
   void TellEnded() GANNET_REQUIRES(mutex_);
@@ -225,9 +232,9 @@ class Primary {
   uint64_t committed_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t recorded_ GANNET_GUARDED_BY(mutex_) = 0;  // position of the last change
   uint32_t next_link_ GANNET_GUARDED_BY(mutex_) = 1;
-  uint64_t newest_beacon_ GANNET_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);
   int64_t full_since_ GANNET_GUARDED_BY(mutex_) = 0;
+  bool failed_ GANNET_GUARDED_BY(mutex_) = false;  // some link, since the last Turn
   uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t removed_ GANNET_GUARDED_BY(mutex_) = 0;
 
@@ -243,7 +250,10 @@ class Primary {
   std::atomic<bool> takes_{false};       // relaxed: a hint
   std::atomic<bool> has_copies_{false};  // relaxed: a hint
   std::atomic<uint64_t> safe_{0};        // release: after the completions were polled
-  std::atomic<bool> nudged_{false};      // relaxed: the member's thread was asked for a beacon
+  std::atomic<bool> nudged_{false};      // relaxed: the member's thread was asked for a Turn
+  // Workers that wait for WRITEs. Counted before they Pump and afterwards sleep. So whoever Pumps
+  // later, behind the mutex, sees them.
+  std::atomic<uint32_t> waiting_workers_{0};
 };
 
 }  // namespace gannet

@@ -112,7 +112,7 @@ void Primary::OnMessage(Backup* backup, std::span<const std::byte> message, int6
       // An older answer may come later, and then says nothing of the ring.
       writer_.OnConsumed(backup->ring, answer->consumed);
       backup->applied = std::max(backup->applied, answer->applied);
-      backup->answered = std::max(backup->answered, answer->sequence);
+      backup->beacons.OnAnswer(answer->sequence);
       if (backup->receives && answer->sequence <= newest_beacon_) return;
       if (!backup->receives &&
           lease_.OnAnswer(backup->member->incarnation, answer->sequence, now)) {
@@ -205,7 +205,6 @@ void Primary::Answer(Backup* backup, const Hello& hello, bool joins, std::string
 
 void Primary::Welcome(Backup* backup, bool joins) {
   backup->ring = writer_.AddLink();
-  backup->answered = newest_beacon_;
   outbox_.OnLink();
   ReplicaWelcome welcome = NewReplicaWelcome();
   welcome.incarnation = options_.self.incarnation;
@@ -245,6 +244,7 @@ void Primary::Break(Backup* backup, int64_t now, std::string_view why) {
 }
 
 void Primary::DropLinks(int64_t now) {
+  failed_ = false;
   const bool full = !outbox_.empty();
   if (!full || full_since_ == 0) full_since_ = full ? now : 0;
   const bool slow = full && now - full_since_ > kFullNsMax;

@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_RPC_WORKER_H_
 #define GANNET_SERVER_RPC_WORKER_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -84,13 +85,14 @@ class Worker {
   };
   Activity Poll(const Now& now);
 
-  // To sleep: Poll until it returns kNone; call Arm; Poll once more, which must return kNone again;
-  // wait for either descriptor or the deadline; call Woken.
+  // To sleep: Poll until it returns kNone; call Arm; Poll once more. If that returns kNone again,
+  // wait for one of fds() (-1: none) or the deadline, and call Woken; otherwise call StayAwake.
   absl::Status Arm();
-  int completion_fd() const { return made_.cq->fd(); }
+  std::array<int, 3> fds() const { return {made_.cq->fd(), made_.inbox->fd(), writes_fd_}; }
   // The latest monotonic time at which Poll must be called.
   int64_t deadline_ns() const;
   void Woken();
+  void StayAwake() { EndWait(/*slept=*/false); }
 
   // Returns true if the inbox said to close, and no connection is left.
   bool closed() const { return acceptor_.closing() && connections_.empty(); }
@@ -98,7 +100,9 @@ class Worker {
   bool failed() const { return failed_ || acceptor_.failed(); }
 
   // Returns true if clients wait for answers that wait for the disk. They send little before then.
-  bool waits_for_disk() const { return !held_replies_.empty(); }
+  bool waits_for_disk() const { return node_->group == nullptr && holds_replies(); }
+  // Returns true if clients wait for answers whose writes are not safe yet.
+  bool holds_replies() const { return !held_replies_.empty(); }
 
   uint32_t index() const { return options_.index; }
   // For tests: the number of taken buffers and waiting requests. If it is not 0 while nothing is
@@ -129,6 +133,7 @@ class Worker {
 
   Worker(const Options& options, const Node* node, Made made);
 
+  void EndWait(bool slept);
   // The steps of a Poll.
   bool TakeInbox();
   void AdoptSessions(std::span<const SessionCopy> copies);
@@ -283,6 +288,7 @@ class Worker {
   bool failed_ = false;
   std::atomic<uint64_t> map_revision_{0};
   bool loaded_ = false;  // the last Poll with completions had more than kFew
+  int writes_fd_ = -1;   // of the writes that it waits for, between Arm and Woken or StayAwake
 };
 
 }  // namespace gannet
