@@ -83,7 +83,8 @@ absl::Status Check(const ClusterFlags& flags) {
 }
 
 absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
-  EtcdConfigStore::Options options = {.cluster = flags.cluster, .node = flags.name};
+  EtcdConfigStore::Options options = {
+      .cluster = flags.cluster, .node = flags.name, .version = flags.version};
   GANNET_ASSIGN_OR_RETURN(options.etcd, ClientOptions(flags.etcd_access));
   options.etcd.endpoints = absl::StrSplit(flags.etcd, ',', absl::SkipEmpty());
   ClusterPlace place;

@@ -38,7 +38,10 @@ EtcdConfigStore::EtcdConfigStore(Options options, std::unique_ptr<EtcdClient> cl
     : options_(std::move(options)),
       client_(std::move(client)),
       view_(options_.cluster, options_.node),
-      announcement_(NodeKey(options_.cluster, options_.node)) {}
+      announcement_({.node_key = NodeKey(options_.cluster, options_.node),
+                     .version_key = VersionKey(options_.cluster, options_.node),
+                     .version = options_.version}),
+      map_store_(options_.cluster, client_.get(), &view_, &announcement_) {}
 
 EtcdConfigStore::~EtcdConfigStore() = default;
 

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/etcd/etcd_client.h"
 #include "server/cluster/announcement.h"
+#include "server/cluster/etcd_map_store.h"
 #include "server/cluster/group_view.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
@@ -40,7 +41,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
     EtcdClient::Options etcd;
     std::string cluster;
     std::string node;
-    int64_t open_ms = 10'000;  // how long Open waits for an etcd that cannot be reached
+    std::string version = "unknown";  // of Gannet, which it announces
+    int64_t open_ms = 10'000;         // how long Open waits for an etcd that cannot be reached
   };
 
   // Blocks until it has read all that lies in etcd of the cluster. The errors' texts say what to
@@ -68,7 +70,14 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<PartitionMap> Map() const override { return view_.Map(); }
   const GroupPartitions* Partitions() const override { return &view_.partitions(); }
   bool Replaced() const override { return announcement_.replaced(); }
+  const SeenMap* Config() const override { return &view_.map(); }
+  const PartitionMoveWishes* Moves() const override { return &view_.moves(); }
+  std::optional<std::string> PrimaryOf(std::string_view group) const override {
+    return view_.PrimaryOf(group);
+  }
 
+  // The way to the cluster's map. Poll carries its requests on.
+  MapStore* map_store() { return &map_store_; }
   const std::string& group() const { return view_.group(); }
 
  private:
@@ -89,6 +98,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   const std::unique_ptr<EtcdClient> client_;
   GroupView view_;
   Announcement announcement_;
+  EtcdMapStore map_store_;
   bool seen_announced_ = false;  // nodes/N is there
   bool listed_ = false;          // the watch's first list came
   absl::Status begun_;           // what the view made of it

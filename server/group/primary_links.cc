@@ -113,11 +113,9 @@ void Primary::OnMessage(Backup* backup, std::span<const std::byte> message, int6
       writer_.OnConsumed(backup->ring, answer->consumed);
       backup->applied = std::max(backup->applied, answer->applied);
       backup->beacons.OnAnswer(answer->sequence);
-      if (backup->receives && answer->sequence <= newest_beacon_) return;
-      if (!backup->receives &&
-          lease_.OnAnswer(backup->member->incarnation, answer->sequence, now)) {
-        return;
-      }
+      const bool sent = backup->receives ||
+                        lease_.OnAnswer(backup->member->incarnation, answer->sequence, now);
+      if (sent) return;
     }
   } else if (kind == ReplicaKind::kReady && backup->member && !backup->receives) {
     const auto ready = DecodeReplicaReady(message);
