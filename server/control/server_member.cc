@@ -1,5 +1,7 @@
 // Server: its place in a group.
 
+#include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -34,6 +36,15 @@ absl::Status Server::CreateMember() {
             AdoptSessions(std::move(sessions), workers_);
           },
       .publish = [this] { writes_->Publish(changes_.safe()); },
+      .published = [this] { return writes_->published_position(); },
+      .workers_at =
+          [this] {
+            uint64_t revision = UINT64_MAX;
+            for (const auto& worker : workers_) {
+              revision = std::min(revision, worker->map_revision());
+            }
+            return revision;
+          },
       .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
       .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
       .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },

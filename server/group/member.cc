@@ -116,15 +116,15 @@ bool Member::Poll(int64_t now) {
     return false;
   }
   Announce(now);
-  TellPartitions();
+  // Workers that sleep have to see it, too (PartitionEnd).
+  bool published = TellPartitions();
   if (now >= map_at_) {
     map_at_ = now + kMapNs;
     TellMap();
   }
-  bool published = false;
   if (primary_ != nullptr) {
     if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now);
-    published = primary_->Turn(now);
+    published |= primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
     if (HasTasks()) {
       const GroupRegister own = primary_->known();
@@ -164,12 +164,13 @@ void Member::TellMap() {
   options_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
 }
 
-void Member::TellPartitions() {
+bool Member::TellPartitions() {
   const GroupPartitions* const partitions = options_.group.directory->Partitions();
-  if (partitions == nullptr || partitions_told_ == partitions->revision) return;
+  if (partitions == nullptr || partitions_told_ == partitions->revision) return false;
   partitions_told_ = partitions->revision;
   TellMap();  // first: who is refused, or gets no lease, asks for it
   options_.standing->SetPartitions(*partitions);
+  return true;
 }
 
 int64_t Member::AwaitsPrimaryFrom() const {
@@ -272,6 +273,8 @@ void Member::Lead(int64_t now) {
                              LOG(INFO) << "takes clients, as primary of epoch " << epoch;
                            },
                        .publish = options_.publish,
+                       .published = options_.published,
+                       .workers_at = options_.workers_at,
                        .wake = options_.wake,
                        .forget = options_.forget},
                       known, tail);

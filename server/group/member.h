@@ -55,7 +55,9 @@ class Member {
     std::function<void(uint64_t)> forget;  // a connection's name is not used any more
     // Gives the workers the sessions of the former primary.
     std::function<void(std::vector<SessionCopy>)> adopt;
-    std::function<void()> publish;               // lets the store have all that is safe
+    std::function<void()> publish;        // lets the store have all that is safe
+    std::function<uint64_t()> published;  // and these are those of Primary::Options
+    std::function<uint64_t()> workers_at;
     std::function<void(uint64_t)> opens;         // this server is primary of that epoch. It takes
                                                  // clients when this has returned
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
@@ -117,7 +119,8 @@ class Member {
   bool HasTasks() const { return primary_ != nullptr && primary_->open() && !ended(); }
   void End(const std::string& why);
   void TellMap();
-  void TellPartitions();
+  // Returns whether there was something new to tell.
+  bool TellPartitions();
   int64_t AwaitsPrimaryFrom() const;
   void TellOthers(const GroupConfiguration& configuration);
   void TellElsewhere(const GroupConfiguration& configuration);
