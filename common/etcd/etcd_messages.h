@@ -41,7 +41,7 @@ struct EtcdTxn {
   std::vector<Compare> compares;
   std::vector<Put> puts;
   std::vector<std::string> deletes = {};  // keys; it is no matter if there are none
-  std::vector<std::string> reads = {};    // keys that the answer has in either case, as they are then
+  std::vector<std::string> reads = {};  // keys that the answer has in either case, as they are then
 };
 
 // Of the cluster of etcd that answered.
