@@ -61,7 +61,14 @@ absl::Status Server::CreateMember() {
                                                             .clock = options.clock,
                                                             .now_ms = options.now_ms,
                                                             .publish = options.publish,
-                                                            .idle = options.idle}));
+                                                            .idle = options.idle,
+                                                            .requests = [this] {
+                                                              uint64_t requests = 0;
+                                                              for (const auto& worker : workers_) {
+                                                                requests += worker->counters().rpcs;
+                                                              }
+                                                              return requests;
+                                                            }}));
     options.tasks = move_tasks_->All();
   }
   if (options.group.advertise.empty()) options.group.advertise = address().ToString();

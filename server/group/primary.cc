@@ -356,7 +356,8 @@ Primary::Seen Primary::Look() const {
                .waiting_bytes = outbox_.queued_bytes(),
                .links_broken = links_broken_,
                .removed = removed_,
-               .hands_over = hand_over_.begun()};
+               .hands_over = hand_over_.begun(),
+               .ended_map = end_.ended() ? end_.ended()->revision : 0};
   for (const auto& backup : backups_) {
     if (!backup->member) continue;
     const bool receives = backup->receives;

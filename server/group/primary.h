@@ -135,6 +135,7 @@ class Primary {
     uint64_t links_broken = 0;
     uint64_t removed = 0;  // backups that left those in sync
     bool hands_over = false;
+    uint64_t ended_map = 0;  // what the map of this revision has closed has ended (PartitionEnd)
     struct Backup {
       std::string node;
       bool in_sync = false;
@@ -159,7 +160,7 @@ class Primary {
     bool receives = false;
     RingWriter::LinkId ring = 0;
     bool counted = false;
-    bool failed = false;    // to be closed
+    bool failed = false;  // to be closed
     uint64_t applied = 0;
     // Fewer than a backup's receives, of which it needs one for the welcome.
     UnansweredBeacons beacons{ControlMessages::kPlaces / 2};

@@ -113,8 +113,8 @@ void Primary::OnMessage(Backup* backup, std::span<const std::byte> message, int6
       writer_.OnConsumed(backup->ring, answer->consumed);
       backup->applied = std::max(backup->applied, answer->applied);
       backup->beacons.OnAnswer(answer->sequence);
-      const bool sent = backup->receives ||
-                        lease_.OnAnswer(backup->member->incarnation, answer->sequence, now);
+      const bool sent =
+          backup->receives || lease_.OnAnswer(backup->member->incarnation, answer->sequence, now);
       if (sent) return;
     }
   } else if (kind == ReplicaKind::kReady && backup->member && !backup->receives) {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -13,6 +14,7 @@
 #include "common/rdma/device.h"
 #include "server/group/group_options.h"
 #include "server/group/member_task.h"
+#include "server/move/partition_cleaner.h"
 #include "server/move/partition_receiver.h"
 
 namespace gannet {
@@ -35,19 +37,22 @@ class MoveTasks {
     std::function<uint64_t()> now_ms;
     std::function<void()> publish;
     std::function<void()> idle;
+    std::function<uint64_t()> requests;  // of clients, so far
   };
   // The errors are those of AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<MoveTasks>> Create(Options options);
 
-  std::vector<MemberTask*> All() { return {&*receiver_}; }
+  std::vector<MemberTask*> All() { return {&*receiver_, &*cleaner_}; }
 
  private:
   explicit MoveTasks(Options options) : options_(std::move(options)) {}
-  std::unique_ptr<MoveSource> MakeSource(const std::string& endpoint, int64_t now);
+  std::unique_ptr<MoveSource> MakeSource(const std::string& giver, const std::string& endpoint,
+                                         int64_t now);
 
   const Options options_;
   std::optional<AuthFile> keys_;
   std::optional<PartitionReceiver> receiver_;
+  std::optional<PartitionCleaner> cleaner_;
 };
 
 }  // namespace gannet

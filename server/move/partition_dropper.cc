@@ -7,6 +7,7 @@ namespace gannet {
 
 void PartitionDropper::Begin(const Partitions& partitions) {
   partitions_ = partitions;
+  after_ = writes_->given();
   walked_ = partitions.none();
   position_ = ticket_ = removed_ = 0;
 }
@@ -14,6 +15,7 @@ void PartitionDropper::Begin(const Partitions& partitions) {
 bool PartitionDropper::Step(uint64_t now_ms) {
   publish_();
   if (walked_) return done();
+  if (writes_->published() < after_) return false;
   const auto chosen = [this](std::string_view key) { return partitions_[PartitionOf(key)]; };
   const Writes::Flushed flushed = writes_->FlushSome(position_, kHomesPerStep, chosen, now_ms);
   removed_ += flushed.removed;

@@ -18,8 +18,8 @@ namespace gannet {
 //   dropper.Begin(partitions);
 //   while (!dropper.Step(now_ms)) ...   // from time to time
 //
-// It finds what is published when a step looks at its place. REQUIRES: nobody puts items into these
-// partitions from Begin on, and all that was decided before is published.
+// It finds what is published when a step looks at its place, so it waits until all is that this
+// thread knew to be decided at Begin. REQUIRES: nobody puts items into these partitions later.
 //
 // Thread safety: one thread at a time. Others may use `writes` meanwhile.
 class PartitionDropper {
@@ -47,6 +47,7 @@ class PartitionDropper {
   Writes* const writes_;
   const std::function<void()> publish_;
   Partitions partitions_;
+  uint64_t after_ = 0;  // ticket: it looks at nothing before this is published
   bool walked_ = true;
   uint64_t position_ = 0;
   uint64_t ticket_ = 0;  // of the last deletion

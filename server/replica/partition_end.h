@@ -14,7 +14,8 @@ namespace gannet {
 // It may say that they have ended when
 //
 //   1. all workers have begun a Poll since they were told the map: nobody decides by an older one;
-//   2. what was decided before is published. A write that finds no slot is undone only then, and its
+//   2. what was decided before is published. A write that finds no slot is undone only then, and
+//   its
 //      deletion is recorded behind it;
 //   3. all that is recorded by then is committed. Where that ends is the LSN that receivers are
 //      told;
@@ -36,7 +37,7 @@ namespace gannet {
 // Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
 class PartitionEnd {
  public:
-  static constexpr int64_t kShortNs = 50 * kNsPerMs;      // short leases
+  static constexpr int64_t kShortNs = 50 * kNsPerMs;        // short leases
   static constexpr int64_t kShortForNs = 2 * kNsPerSecond;  // at most
   // How soon to Poll again while it waits for others.
   static constexpr int64_t kLookNs = kNsPerMs;
@@ -47,12 +48,12 @@ class PartitionEnd {
   };
   // What a Poll has to know. REQUIRES: all of it was read after the last OnMap.
   struct Facts {
-    int64_t now = 0;             // read last of all
-    uint64_t workers_at = 0;     // all workers have begun a Poll by this map or a later one
-    uint64_t recorded = 0;       // position of the last change that the stream has
-    uint64_t published = 0;      // all changes up to this position are published, or undone
-    uint64_t safe = 0;           // all up to this position are committed
-    uint64_t committed = 0;      // LSN
+    int64_t now = 0;              // read last of all
+    uint64_t workers_at = 0;      // all workers have begun a Poll by this map or a later one
+    uint64_t recorded = 0;        // position of the last change that the stream has
+    uint64_t published = 0;       // all changes up to this position are published, or undone
+    uint64_t safe = 0;            // all up to this position are committed
+    uint64_t committed = 0;       // LSN
     bool lease_is_valid = false;  // the primary's own, and nobody may take over by its word
   };
 
@@ -100,9 +101,9 @@ class PartitionEnd {
   uint64_t running_ = 0;  // the map whose partitions are being ended
   uint64_t covered_ = 0;  // what was closed up to here has ended, or is being ended
   bool lease_was_valid_ = false;
-  uint64_t position_ = 0;    // that is waited for
-  uint64_t lsn_ = 0;         // where all is that was recorded by older maps
-  int64_t leases_over_ = 0;  // when those told by older maps are
+  uint64_t position_ = 0;               // that is waited for
+  uint64_t lsn_ = 0;                    // where all is that was recorded by older maps
+  int64_t leases_over_ = 0;             // when those told by older maps are
   std::optional<int64_t> closing_at_;   // since then leases are short
   std::optional<int64_t> short_since_;  // clients had been told of short ones by then
   std::optional<Ended> ended_;

@@ -87,6 +87,22 @@ TEST_F(PartitionDropperTest, ItsDeletionsAreRecordedAndWait) {
   ExpectOnlyTheOthers();
 }
 
+// What is decided is not in the index before it is published.
+TEST_F(PartitionDropperTest, FindsWhatWasDecidedBeforeAndIsPublishedLate) {
+  RecordedChanges sink;
+  store_->UseSink(&sink);
+  store_.writes().WaitFor(&sink);
+  Fill();
+  dropper_.Begin(partitions_);
+  for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(dropper_.Step(kNowMs));
+  for (int i = 0; i < 10'000 && !dropper_.done(); ++i) {
+    safe_ = sink.end;
+    dropper_.Step(kNowMs);
+  }
+  EXPECT_TRUE(dropper_.done());
+  ExpectOnlyTheOthers();
+}
+
 TEST_F(PartitionDropperTest, AStepWhoseDeletionsAreRefusedIsDoneAgain) {
   RecordedChanges sink;
   store_->UseSink(&sink);
