@@ -150,7 +150,8 @@ ClusterFlags FlagsOfCluster() {
           .auth_file = FLAGS_auth_file,
           .memory_file = FLAGS_memory_file,
           .restore_from = FLAGS_restore_from,
-          .sync_always = SyncNamed(FLAGS_sync) == Journal::Sync::kAlways};
+          .sync_always = SyncNamed(FLAGS_sync) == Journal::Sync::kAlways,
+          .version = GANNET_VERSION};
 }
 
 // Checks everything about the flags that needs nothing else.

@@ -21,6 +21,9 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr size_t kAddressBytesMax = 256;
 constexpr uint32_t kClusterFormatUnchanged = 1;
+constexpr uint32_t kNodeVersionFormat = 1;
+constexpr uint32_t kMoveFormat = 1;
+constexpr size_t kTextBytesMax = 128;
 
 absl::Status Wrong(std::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
 
@@ -35,6 +38,23 @@ GroupMember MemberOf(const Json& json, JsonFields* owner) {
     owner->Fail(std::string(status.message()));
   }
   return member;
+}
+
+// Fit for a terminal, and short.
+bool IsText(std::string_view text) {
+  return text.size() <= kTextBytesMax &&
+         std::ranges::all_of(text, [](char c) { return c >= ' ' && c < 0x7f; });
+}
+
+// Takes the format, and returns an error if this version of Gannet does not know it.
+absl::Status TakeFormat(JsonFields* fields, std::string_view of_what, uint32_t newest,
+                        uint32_t* format) {
+  *format = fields->Number32("format");
+  if (*format == 0) fields->Fail("no format");
+  if (*format <= newest) return absl::OkStatus();
+  return absl::UnimplementedError(
+      absl::StrCat(std::string(of_what), ": format ", *format,
+                   " is newer than this version of Gannet, which knows ", newest, ". Update it"));
 }
 
 bool IsIn(const std::vector<std::string>& names, const std::string& name) {
@@ -159,6 +179,17 @@ absl::Status Check(const GroupWish& wish) {
   return IsClusterName(wish.handover) ? absl::OkStatus() : Wrong("wish: " + WhatNamesAre("node"));
 }
 
+absl::Status Check(const NodeVersion& version) {
+  if (version.incarnation == 0) return Wrong("version: no incarnation");
+  if (version.version.empty() || !IsText(version.version)) return Wrong("version: no version");
+  return absl::OkStatus();
+}
+
+absl::Status Check(const MoveInfo& move) {
+  if (!IsClusterName(move.to)) return Wrong("move: " + WhatNamesAre("group"));
+  return IsText(move.asked) ? absl::OkStatus() : Wrong("move: asked is no short text");
+}
+
 std::string Encode(const ClusterConfig& config) {
   GANNET_CHECK(Check(config).ok(), "a configuration that is none");
   OrderedJson json{{"format", config.revision == 0 ? kClusterFormatUnchanged : kClusterFormat},
@@ -207,16 +238,26 @@ std::string Encode(const GroupWish& wish) {
   return OrderedJson{{"handover", wish.handover}}.dump();
 }
 
+std::string Encode(const NodeVersion& version) {
+  GANNET_CHECK(Check(version).ok(), "a version that is none");
+  return OrderedJson{{"format", kNodeVersionFormat},
+                     {"incarnation", HexOf(version.incarnation)},
+                     {"version", version.version},
+                     {"moves", version.moves}}
+      .dump();
+}
+
+std::string Encode(const MoveInfo& move) {
+  GANNET_CHECK(Check(move).ok(), "a move that is none");
+  return OrderedJson{
+      {"format", kMoveFormat}, {"to", move.to}, {"asked", move.asked}, {"stop", move.stop}}
+      .dump();
+}
+
 absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text) {
   JsonFields fields(text, "config");
-  const uint32_t format = fields.Number32("format");
-  if (format > kClusterFormat) {
-    return absl::UnimplementedError(absl::StrCat(
-        "config: format ", format, " is newer than this version of Gannet, which knows ",
-        kClusterFormat, ". Update it"));
-  } else if (format == 0) {
-    fields.Fail("no format");
-  }
+  uint32_t format = 0;
+  GANNET_RETURN_IF_ERROR(TakeFormat(&fields, "config", kClusterFormat, &format));
   ClusterConfig config;
   for (Json& group : fields.Array("groups", kGroupsMax)) {
     if (!group.is_string()) fields.Fail("a group that is no name");
@@ -273,6 +314,29 @@ absl::StatusOr<GroupWish> DecodeGroupWish(std::string_view text) {
   GANNET_RETURN_IF_ERROR(fields.Finish());
   GANNET_RETURN_IF_ERROR(Check(wish));
   return wish;
+}
+
+absl::StatusOr<NodeVersion> DecodeNodeVersion(std::string_view text) {
+  JsonFields fields(text, "version");
+  uint32_t format = 0;
+  GANNET_RETURN_IF_ERROR(TakeFormat(&fields, "version", kNodeVersionFormat, &format));
+  NodeVersion version = {.incarnation = fields.Hex("incarnation"),
+                         .version = fields.Text("version"),
+                         .moves = fields.Bool("moves")};
+  GANNET_RETURN_IF_ERROR(fields.Finish());
+  GANNET_RETURN_IF_ERROR(Check(version));
+  return version;
+}
+
+absl::StatusOr<MoveInfo> DecodeMoveInfo(std::string_view text) {
+  JsonFields fields(text, "move");
+  uint32_t format = 0;
+  GANNET_RETURN_IF_ERROR(TakeFormat(&fields, "move", kMoveFormat, &format));
+  MoveInfo move = {
+      .to = fields.Text("to"), .asked = fields.Text("asked"), .stop = fields.Bool("stop")};
+  GANNET_RETURN_IF_ERROR(fields.Finish());
+  GANNET_RETURN_IF_ERROR(Check(move));
+  return move;
 }
 
 }  // namespace gannet

@@ -18,7 +18,9 @@ namespace gannet {
 // The decoders take whatever bytes are there, and are strict: a field that is missing, unknown, or
 // of a wrong type is an error, because a process that misreads who is primary loses data. An older
 // process must not read a newer format: ClusterConfig::format says which one all keys have.
-// InvalidArgument says what is wrong, and where. The encoders require what the decoders check.
+// NodeVersion and MoveInfo, which came later, have formats of their own. Unimplemented: the format
+// is a newer one. InvalidArgument says what is wrong, and where. The encoders require what the
+// decoders check.
 
 // 1 as long as the map is the one that the cluster was created with. A process that does not know
 // of changes must not serve by a map that has been changed.
@@ -66,6 +68,27 @@ struct NodeInfo {
   bool operator==(const NodeInfo&) const = default;
 };
 
+// Which version of Gannet a process is. It lies beside its NodeInfo, to which no field can be
+// added: release 0.1.0 must read it. That release writes no NodeVersion.
+struct NodeVersion {
+  uint64_t incarnation = 0;  // of the process; other processes of the node may be of other versions
+  std::string version;       // "0.2.0", for people
+  bool moves = false;        // it can move partitions, and serves while others do
+
+  bool operator==(const NodeVersion&) const = default;
+};
+
+// A partition is to have another group (docs/partitions.md). Who has it now is in the map.
+struct MoveInfo {
+  std::string to;     // a group
+  std::string asked;  // by whom and when, for people
+  // It is not wanted any more. The receiver opens the partition again if it is closed, and deletes
+  // this.
+  bool stop = false;
+
+  bool operator==(const MoveInfo&) const = default;
+};
+
 // What an operator wants of a group. Its primary deletes it when that is done, or cannot be.
 struct GroupWish {
   std::string handover;  // the node that is to be primary
@@ -77,19 +100,25 @@ struct GroupWish {
 absl::Status Check(const ClusterConfig& config);
 absl::Status Check(const GroupConfig& group);
 absl::Status Check(const NodeInfo& node);
+absl::Status Check(const NodeVersion& version);
 absl::Status Check(const GroupWish& wish);
+absl::Status Check(const MoveInfo& move);
 
 std::string Encode(const ClusterConfig& config);
 std::string Encode(const GroupConfig& group);
 std::string Encode(const NodeInfo& node);
+std::string Encode(const NodeVersion& version);
 std::string Encode(const GroupWish& wish);
+std::string Encode(const MoveInfo& move);
 // Returns how Encode(node) begins for all that a process says of itself, and for no other process.
 std::string BeginningOf(const NodeInfo& node);
 
 absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text);
 absl::StatusOr<GroupConfig> DecodeGroupConfig(std::string_view text);
 absl::StatusOr<NodeInfo> DecodeNodeInfo(std::string_view text);
+absl::StatusOr<NodeVersion> DecodeNodeVersion(std::string_view text);
 absl::StatusOr<GroupWish> DecodeGroupWish(std::string_view text);
+absl::StatusOr<MoveInfo> DecodeMoveInfo(std::string_view text);
 
 }  // namespace gannet
 

@@ -1,11 +1,14 @@
 #include "common/cluster/cluster_keys.h"
 
 #include <algorithm>
+#include <charconv>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/protocol/partition_map.h"
 
 namespace gannet {
 namespace {
@@ -13,7 +16,9 @@ namespace {
 constexpr std::string_view kConfigName = "config";
 constexpr std::string_view kGroups = "groups/";
 constexpr std::string_view kNodes = "nodes/";
+constexpr std::string_view kVersions = "versions/";
 constexpr std::string_view kWishes = "wishes/";
+constexpr std::string_view kMoves = "moves/";
 
 bool IsAlphanumeric(char c) { return absl::ascii_isalnum(static_cast<unsigned char>(c)); }
 
@@ -23,6 +28,15 @@ std::string KeyOf(std::string_view cluster, std::string_view folder, std::string
 }
 
 }  // namespace
+
+std::optional<uint16_t> ParsePartition(std::string_view text) {
+  uint16_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || rest != end || number >= kPartitions) return std::nullopt;
+  if (text.size() > 1 && text[0] == '0') return std::nullopt;
+  return number;
+}
 
 bool IsClusterName(std::string_view name) {
   return !name.empty() && name.size() <= kClusterNameBytesMax && IsAlphanumeric(name[0]) &&
@@ -56,6 +70,15 @@ std::string WishKey(std::string_view cluster, std::string_view group) {
   return KeyOf(cluster, kWishes, group);
 }
 
+std::string VersionKey(std::string_view cluster, std::string_view node) {
+  return KeyOf(cluster, kVersions, node);
+}
+
+std::string MoveKey(std::string_view cluster, uint16_t partition) {
+  GANNET_CHECK(partition < kPartitions, "no partition");
+  return absl::StrCat(ClusterPrefix(cluster), std::string(kMoves), partition);
+}
+
 std::optional<ClusterKey> ParseClusterKey(std::string_view cluster, std::string_view key) {
   using enum ClusterKey::Kind;
   const std::string prefix = ClusterPrefix(cluster);
@@ -63,12 +86,15 @@ std::optional<ClusterKey> ParseClusterKey(std::string_view cluster, std::string_
   key.remove_prefix(prefix.size());
   if (key == kConfigName) return ClusterKey{.kind = kConfig};
   for (const auto& [folder, kind] :
-       {std::pair{kGroups, kGroup}, {kNodes, kNode}, {kWishes, kWish}}) {
+       {std::pair{kGroups, kGroup}, {kNodes, kNode}, {kVersions, kVersion}, {kWishes, kWish}}) {
     if (!key.starts_with(folder)) continue;
     const std::string_view name = key.substr(folder.size());
     if (IsClusterName(name)) return ClusterKey{.kind = kind, .name = std::string(name)};
   }
-  return std::nullopt;
+  if (!key.starts_with(kMoves)) return std::nullopt;
+  const std::optional<uint16_t> partition = ParsePartition(key.substr(kMoves.size()));
+  if (!partition) return std::nullopt;
+  return ClusterKey{.kind = kMove, .partition = *partition};
 }
 
 }  // namespace gannet

@@ -2,6 +2,7 @@
 #define GANNET_COMMON_CLUSTER_CLUSTER_KEYS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,7 +14,9 @@ namespace gannet {
 //   /gannet/CLUSTER/config      ClusterConfig
 //   /gannet/CLUSTER/groups/G    GroupConfig, one for each group
 //   /gannet/CLUSTER/nodes/N     NodeInfo, one for each process that has run
+//   /gannet/CLUSTER/versions/N  NodeVersion, beside nodes/N
 //   /gannet/CLUSTER/wishes/G    GroupWish, while an operator wants something of a group
+//   /gannet/CLUSTER/moves/P     MoveInfo, while partition P is to have another group
 
 inline constexpr size_t kClusterNameBytesMax = 32;
 
@@ -24,17 +27,25 @@ bool IsClusterName(std::string_view name);
 // Says what a name may be, for messages: "a NAME has 1 to 32 letters, ...".
 std::string WhatNamesAre(std::string_view of_what);
 
+// Returns the number of a partition, which is written in one way only: decimal, without zeros
+// before it. nullopt: it is none.
+std::optional<uint16_t> ParsePartition(std::string_view text);
+
 // REQUIRES of all: the names are valid (IsClusterName).
 std::string ClusterPrefix(std::string_view cluster);  // all of the cluster's keys begin with it
 std::string ConfigKey(std::string_view cluster);
 std::string GroupKey(std::string_view cluster, std::string_view group);
 std::string NodeKey(std::string_view cluster, std::string_view node);
+std::string VersionKey(std::string_view cluster, std::string_view node);
 std::string WishKey(std::string_view cluster, std::string_view group);
+// REQUIRES: partition < kPartitions.
+std::string MoveKey(std::string_view cluster, uint16_t partition);
 
 struct ClusterKey {
-  enum class Kind { kConfig, kGroup, kNode, kWish };
+  enum class Kind { kConfig, kGroup, kNode, kVersion, kWish, kMove };
   Kind kind = Kind::kConfig;
-  std::string name = {};  // of the group or the node; not of kConfig
+  std::string name = {};   // of the group or the node; not of kConfig and kMove
+  uint16_t partition = 0;  // of kMove
 
   bool operator==(const ClusterKey&) const = default;
 };

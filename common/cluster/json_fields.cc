@@ -75,6 +75,13 @@ std::string JsonFields::Text(const char* name) {
   return "";
 }
 
+bool JsonFields::Bool(const char* name) {
+  const Json value = Take(name);
+  if (value.is_boolean()) return value.get<bool>();
+  Fail(absl::StrCat(name, " is neither true nor false"));
+  return false;
+}
+
 Json JsonFields::Array(const char* name, size_t size_max) {
   Json value = Take(name);
   if (value.is_array() && value.size() <= size_max) return value;

@@ -28,6 +28,7 @@ class JsonFields {
   // 16 hexadecimal digits in a string.
   uint64_t Hex(const char* name);
   std::string Text(const char* name);
+  bool Bool(const char* name);
   nlohmann::json Array(const char* name, size_t size_max);
   // An object, or null.
   nlohmann::json ObjectOrNull(const char* name);

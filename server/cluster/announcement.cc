@@ -24,8 +24,14 @@ std::optional<EtcdTxn> Announcement::Due(int64_t now, size_t nodes) {
   busy_ = true;
   sent_at_ = now;
   sent_ = wanted_;
-  return EtcdTxn{.compares = {{.key = key_, .mod_revision = mod_revision_}},
-                 .puts = {{key_, Encode(*wanted_)}}};
+  EtcdTxn txn = {.compares = {{.key = options_.node_key, .mod_revision = mod_revision_}},
+                 .puts = {{options_.node_key, Encode(*wanted_)}}};
+  if (!written_) {
+    const NodeVersion version = {
+        .incarnation = wanted_->incarnation, .version = options_.version, .moves = true};
+    txn.puts.push_back({options_.version_key, Encode(version)});
+  }
+  return txn;
 }
 
 void Announcement::OnResult(const EtcdTxnResult& result) {

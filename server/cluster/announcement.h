@@ -11,9 +11,9 @@
 
 namespace gannet {
 
-// A process's own nodes/N: when to write it, and who has the name. Each write compares the
-// revision, so one that etcd executes late changes nothing, and of two processes with one name the
-// later one has it.
+// A process's own nodes/N, and versions/N beside it: when to write it, and who has the name. Each
+// write compares the revision, so one that etcd executes late changes nothing, and of two processes
+// with one name the later one has it.
 //
 // How far a process is changes all the time. Each member of a cluster hears of each node's write,
 // so n members that write once a second would have etcd tell n * n changes a second. So the more
@@ -25,7 +25,12 @@ class Announcement {
   static constexpr int64_t kPauseNs = 1'000'000'000;          // between two writes, at least
   static constexpr int64_t kPauseOfEachNodeNs = 100'000'000;  // if etcd knows the process already
 
-  explicit Announcement(std::string key) : key_(std::move(key)) {}
+  struct Options {
+    std::string node_key;
+    std::string version_key;
+    std::string version = "unknown";  // of Gannet. It is written with the first write of nodes/N
+  };
+  explicit Announcement(Options options) : options_(std::move(options)) {}
 
   // What is to be known of this process, whose incarnation never changes.
   void Want(const NodeInfo& info) { wanted_ = info; }
@@ -38,7 +43,7 @@ class Announcement {
   std::optional<EtcdTxn> Due(int64_t now, size_t nodes);
   void OnResult(const EtcdTxnResult& result);
 
-  // The key is gone. It is written again: somebody may want to know whether this process lives.
+  // nodes/N is gone. It is written again: somebody may want to know whether this process lives.
   void OnDeleted() {
     mod_revision_ = 0;
     written_.reset();
@@ -48,14 +53,14 @@ class Announcement {
   // nullopt: this process announces nothing.
   std::optional<EtcdTxn::Compare> Standing() const {
     if (!wanted_) return std::nullopt;
-    return EtcdTxn::Compare{.key = key_, .value_begins = BeginningOf(*wanted_)};
+    return EtcdTxn::Compare{.key = options_.node_key, .value_begins = BeginningOf(*wanted_)};
   }
 
   // Another process with this name has announced itself after this one did.
   bool replaced() const { return replaced_; }
 
  private:
-  const std::string key_;
+  const Options options_;
   std::optional<NodeInfo> wanted_;
   std::optional<NodeInfo> written_;  // that etcd has, as far as it is known
   std::optional<NodeInfo> sent_;

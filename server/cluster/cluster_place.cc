@@ -83,13 +83,16 @@ absl::Status Check(const ClusterFlags& flags) {
 }
 
 absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
-  EtcdConfigStore::Options options = {.cluster = flags.cluster, .node = flags.name};
+  EtcdConfigStore::Options options = {
+      .cluster = flags.cluster, .node = flags.name, .version = flags.version};
   GANNET_ASSIGN_OR_RETURN(options.etcd, ClientOptions(flags.etcd_access));
   options.etcd.endpoints = absl::StrSplit(flags.etcd, ',', absl::SkipEmpty());
   ClusterPlace place;
   GANNET_ASSIGN_OR_RETURN(place.store, EtcdConfigStore::Open(std::move(options)));
   place.group = {.store = place.store.get(),
                  .directory = place.store.get(),
+                 .map_store = place.store->map_store(),
+                 .name = place.store->group(),
                  .terms = place.store->terms(),
                  .node = flags.name,
                  .advertise = flags.advertise,

@@ -24,6 +24,7 @@ struct ClusterFlags {
   std::string memory_file;
   std::string restore_from;
   bool sync_always = false;
+  std::string version = "unknown";  // no flag: of this kvserver
 
   bool asks_for_member() const { return !cluster.empty(); }
 };

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/etcd/etcd_client.h"
 #include "server/cluster/announcement.h"
+#include "server/cluster/etcd_map_store.h"
 #include "server/cluster/group_view.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
@@ -26,10 +27,13 @@ namespace gannet {
 //    with the newest terms that were seen. If an operator has changed the terms since, the revision
 //    has changed, too, and it loses. What the terms do not allow (somebody is to be in sync who is
 //    no member) is not sent: it is answered kLost after a read.
-// 3. Everything else, and what Seen, terms and the addresses say, comes from a watch of the
+// 3. Each answer comes with the cluster's map as it was at the register's revision or later, and
+//    Partitions and Config have it when Poll gives the answer (docs/partitions.md, rule 3). What
+//    Seen tells of the watch needs no more: that tells of all keys in the order of their changes.
+// 4. Everything else, and what Seen, terms and the addresses say, comes from a watch of the
 //    cluster's keys, in Poll. So call Poll also when no request is under way: when fd() is
 //    readable, and a few times a second.
-// 4. A request is answered within Options::call_ms for each endpoint.
+// 5. A request is answered within Options::call_ms for each endpoint.
 //
 // If etcd is away, requests are answered kUnknown, and what was seen stays as it was.
 //
@@ -40,7 +44,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
     EtcdClient::Options etcd;
     std::string cluster;
     std::string node;
-    int64_t open_ms = 10'000;  // how long Open waits for an etcd that cannot be reached
+    std::string version = "unknown";  // of Gannet, which it announces
+    int64_t open_ms = 10'000;         // how long Open waits for an etcd that cannot be reached
   };
 
   // Blocks until it has read all that lies in etcd of the cluster. The errors' texts say what to
@@ -68,7 +73,17 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<PartitionMap> Map() const override { return view_.Map(); }
   const GroupPartitions* Partitions() const override { return &view_.partitions(); }
   bool Replaced() const override { return announcement_.replaced(); }
+  const SeenMap* Config() const override { return &view_.map(); }
+  const PartitionMoveWishes* Moves() const override { return &view_.moves(); }
+  std::optional<std::string> PrimaryOf(std::string_view group) const override {
+    return view_.PrimaryOf(group);
+  }
+  std::optional<uint64_t> RingBytesOf(std::string_view group) const override {
+    return view_.RingBytesOf(group);
+  }
 
+  // The way to the cluster's map. Poll carries its requests on.
+  MapStore* map_store() { return &map_store_; }
   const std::string& group() const { return view_.group(); }
 
  private:
@@ -79,8 +94,13 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // Reads the register, and answers with this result.
   void Ask(Result result);
   void OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer);
+  // Reads the map, and then answers with the register that was read before.
+  void AskForMap(Result result, const EtcdRangeAnswer& read);
   void OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result);
+  // `items` are the register and the map.
   void AnswerWith(Result result, const std::vector<EtcdKeyValue>& items);
+  // Returns false if there is none that can be read.
+  bool TakeMap(const std::vector<EtcdKeyValue>& items);
   void AnswerUnknown(const absl::Status& why);
   void KeepAnnounced();
   void DeleteForgottenWish();
@@ -89,6 +109,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   const std::unique_ptr<EtcdClient> client_;
   GroupView view_;
   Announcement announcement_;
+  EtcdMapStore map_store_;
   bool seen_announced_ = false;  // nodes/N is there
   bool listed_ = false;          // the watch's first list came
   absl::Status begun_;           // what the view made of it

@@ -72,6 +72,8 @@ void GroupView::Take(const EtcdNews& news) {
   if (news.kind == EtcdNews::Kind::kListed) {
     nodes_.clear();
     wish_.reset();
+    moves_.clear();
+    groups_.clear();
     for (const EtcdKeyValue& item : news.items) TakeItem(item);
   }
   for (const EtcdChange& change : news.changes) {
@@ -84,7 +86,6 @@ void GroupView::Take(const EtcdNews& news) {
 }
 
 void GroupView::TakeGroup(const GroupConfig& config, int64_t mod_revision) {
-  // Answers and the watch come on different ways, so an older state may come later.
   if (!state_ || static_cast<uint64_t>(mod_revision) > state_->now.revision) {
     state_ = StateOf(config, mod_revision);
   }
@@ -95,20 +96,36 @@ const GroupView::Node* GroupView::FindNode(std::string_view name) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
+std::optional<std::string> GroupView::PrimaryOf(std::string_view group) const {
+  const auto found = groups_.find(group);
+  if (found == groups_.end() || found->second.epoch == 0) return std::nullopt;
+  const GroupMember& primary = found->second.primary;
+  const Node* const node = FindNode(primary.node);
+  if (node == nullptr || node->info.incarnation != primary.incarnation) return std::nullopt;
+  return node->info.address;
+}
+
+std::optional<uint64_t> GroupView::RingBytesOf(std::string_view group) const {
+  const auto found = groups_.find(group);
+  if (found == groups_.end()) return std::nullopt;
+  return found->second.ring_bytes;
+}
+
 PartitionMap GroupView::Map() const {
-  PartitionMap map = {.revision = config_.revision,
+  const ClusterConfig& config = map_.config;
+  PartitionMap map = {.revision = config.revision,
                       .groups = {},
-                      .partitions = config_.partitions,
-                      .changed = config_.changed,
+                      .partitions = config.partitions,
+                      .changed = config.changed,
                       .closed = {}};
-  if (config_.revision > 0) map.closed.resize(kPartitions);
-  for (const uint16_t partition : config_.closed) map.closed[partition] = true;
-  for (const std::string& name : config_.groups) {
+  if (config.revision > 0) map.closed.resize(kPartitions);
+  for (const uint16_t partition : config.closed) map.closed[partition] = true;
+  for (const std::string& name : config.groups) {
     PartitionMap::Group& group = map.groups.emplace_back();
     group.name = name;
-    const auto members = members_.find(name);
-    if (members == members_.end()) continue;
-    for (const std::string& member : members->second) {
+    const auto found = groups_.find(name);
+    if (found == groups_.end()) continue;
+    for (const std::string& member : found->second.members) {
       const Node* const node = FindNode(member);
       if (node != nullptr && !node->info.address.empty()) {
         group.addresses.push_back(node->info.address);
@@ -125,11 +142,11 @@ void GroupView::TakeItem(const EtcdKeyValue& item) {
   if (key->kind == kConfig) {
     auto config = DecodeClusterConfig(item.value);
     read = config.status();
-    if (config.ok()) TakeConfig(*std::move(config));
+    if (config.ok()) TakeConfig(*std::move(config), item.mod_revision);
   } else if (key->kind == kGroup) {
     const auto group = DecodeGroupConfig(item.value);
     read = group.status();
-    if (group.ok()) members_[key->name] = group->members;
+    if (group.ok()) groups_[key->name] = *group;
     if (group.ok() && key->name == group_) TakeGroup(*group, item.mod_revision);
   } else if (key->kind == kNode) {
     const auto node = DecodeNodeInfo(item.value);
@@ -141,22 +158,39 @@ void GroupView::TakeItem(const EtcdKeyValue& item) {
     read = wish.status();
     wish_.reset();
     if (wish.ok()) wish_ = {.handover = wish->handover, .mod_revision = item.mod_revision};
+  } else if (key->kind == kMove) {
+    const auto move = DecodeMoveInfo(item.value);
+    read = move.status();
+    moves_.erase(key->partition);
+    if (move.ok()) {
+      moves_[key->partition] = {
+          .to = move->to, .stop = move->stop, .mod_revision = item.mod_revision};
+    }
   }
   if (!read.ok()) LOG(ERROR) << In(item.key, read).message();
 }
 
 // A group that is not in the map any more has nothing.
-void GroupView::TakeConfig(ClusterConfig config) {
-  config_ = std::move(config);
-  partitions_ = {.revision = config_.revision, .alone = config_.groups.size() == 1};
-  const auto found = std::ranges::find(config_.groups, group_);
-  if (found == config_.groups.end()) return;
-  const auto place = found - config_.groups.begin();
-  if (config_.revision > 0) partitions_.lost = config_.lost[place];
+void GroupView::TakeConfig(ClusterConfig taken, int64_t mod_revision) {
+  if (mod_revision <= map_.mod_revision) return;
+  map_ = {.config = std::move(taken), .mod_revision = mod_revision};
+  const ClusterConfig& config = map_.config;
+  partitions_ = {.revision = config.revision, .alone = config.groups.size() == 1};
+  const auto found = std::ranges::find(config.groups, group_);
+  if (found == config.groups.end()) return;
+  const auto place = found - config.groups.begin();
+  if (config.revision > 0) partitions_.lost = config.lost[place];
   for (uint32_t i = 0; i < kPartitions; ++i) {
-    partitions_.served[i] = config_.partitions[i] == place;
+    partitions_.served[i] = config.partitions[i] == place;
   }
-  for (const uint16_t partition : config_.closed) partitions_.served[partition] = false;
+  for (const uint16_t partition : config.closed) partitions_.served[partition] = false;
+}
+
+void GroupView::ForgetMoves(const std::vector<std::pair<uint16_t, int64_t>>& moves) {
+  for (const auto& [partition, mod_revision] : moves) {
+    const auto found = moves_.find(partition);
+    if (found != moves_.end() && found->second.mod_revision == mod_revision) moves_.erase(found);
+  }
 }
 
 void GroupView::Forget(std::string_view key_text) {
@@ -164,6 +198,8 @@ void GroupView::Forget(std::string_view key_text) {
   if (!key) return;
   if (key->kind == kNode) nodes_.erase(key->name);
   if (key->kind == kWish && key->name == group_) wish_.reset();
+  if (key->kind == kMove) moves_.erase(key->partition);
+  if (key->kind == kGroup && key->name != group_) groups_.erase(key->name);
   if (key->kind == kGroup && key->name == group_) {
     LOG(ERROR) << std::string(key_text) << " is gone from etcd. The group goes on as it was";
   }

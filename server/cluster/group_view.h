@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -14,6 +15,7 @@
 #include "common/cluster/cluster_config.h"
 #include "common/etcd/etcd_client.h"
 #include "common/protocol/partition_map.h"
+#include "server/replica/cluster_register.h"
 #include "server/replica/register.h"
 #include "server/replica/served_partitions.h"
 
@@ -30,7 +32,7 @@ GroupState StateOf(const GroupConfig& config, int64_t mod_revision);
 GroupConfig ConfigOf(const GroupTerms& terms, const GroupConfiguration& configuration);
 
 // What a watch of a cluster's keys has told, as far as one node is concerned: its group, the nodes,
-// the wish of an operator, and what clients are told of all groups.
+// the wish of an operator, what clients are told of all groups, and which partitions are to move.
 //
 // Thread safety: one thread.
 class GroupView {
@@ -53,8 +55,12 @@ class GroupView {
   absl::Status Begin(const std::vector<EtcdKeyValue>& items);
   // REQUIRES: Begin returned OK.
   void Take(const EtcdNews& news);
-  // The register as an answer has it.
+  // What answers have. What is older than what was seen is dropped: answers and the watch come on
+  // different ways.
   void TakeGroup(const GroupConfig& config, int64_t mod_revision);
+  void TakeConfig(ClusterConfig config, int64_t mod_revision);
+  // A transaction has deleted these wishes: partitions, and the wishes' mod_revisions.
+  void ForgetMoves(const std::vector<std::pair<uint16_t, int64_t>>& moves);
 
   bool found_cluster() const { return found_cluster_; }
   const std::string& group() const { return group_; }
@@ -67,20 +73,26 @@ class GroupView {
   PartitionMap Map() const;
   // What the map says of the node's group. REQUIRES: Begin returned OK.
   const GroupPartitions& partitions() const { return partitions_; }
+  // The newest that was seen. REQUIRES: Begin returned OK.
+  const SeenMap& map() const { return map_; }
+  const PartitionMoveWishes& moves() const { return moves_; }
+  // Returns the address of a group's primary, if the process that the register names has one.
+  std::optional<std::string> PrimaryOf(std::string_view group) const;
+  std::optional<uint64_t> RingBytesOf(std::string_view group) const;
 
  private:
   void TakeItem(const EtcdKeyValue& item);
   void Forget(std::string_view key);
-  void TakeConfig(ClusterConfig config);
 
   const std::string cluster_;
   const std::string node_;
   bool found_cluster_ = false;
   std::string group_;
   std::optional<GroupState> state_;
-  ClusterConfig config_;
+  SeenMap map_;
   GroupPartitions partitions_;
-  std::map<std::string, std::vector<std::string>, std::less<>> members_;  // of each group
+  PartitionMoveWishes moves_;
+  std::map<std::string, GroupConfig, std::less<>> groups_;
   std::map<std::string, Node, std::less<>> nodes_;
   std::optional<Wish> wish_;
 };

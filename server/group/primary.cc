@@ -35,6 +35,7 @@ Primary::Primary(Options options, const GroupRegister& known, const RingTail& ta
       commit_(opening_.first_lsn()),
       membership_(options_.store, &lease_, &commit_, options_.self, known, options_.clock()),
       hand_over_(times_, &membership_),
+      end_(times_),
       outbox_(&writer_, options_.stream_version, known.configuration.epoch << 32),
       committed_(opening_.first_lsn()) {}
 
@@ -66,6 +67,7 @@ bool Primary::Append(const Change& change, uint64_t position) {
     return false;
   }
   outbox_.Add(change, position, committed_);
+  recorded_ = position;
   sessions_.Take(change);
   return true;
 }
@@ -140,6 +142,7 @@ void Primary::PollWrites() {
         backup->failed = failed_ = true;
       } else if (backup->member) {
         writer_.OnCompleted(backup->ring);
+        if (backup->receives) continue;
         commit_.OnCompleted(backup->member->incarnation, writer_.completed_lsn(backup->ring));
       }
     }
@@ -190,6 +193,8 @@ bool Primary::Turn(int64_t now) {
     options_.open(tail_);
     WordMutexLock lock(mutex_);
     TellStanding(now);  // not before: a client would read what the tail replaces
+  } else if (open_) {
+    EndPartitions();
   }
   const uint64_t safe_now = safe();
   return std::exchange(told_safe_, safe_now) != safe_now;
@@ -199,7 +204,7 @@ bool Primary::TryToOpen(int64_t now) {
   if (open_) return false;
   bool all_linked = true;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
-    all_linked &= member == options_.self || HasLink(member.incarnation);
+    all_linked &= member == options_.self || HasLink(member.incarnation, false);
   }
   if (all_linked) opening_.Send(&writer_, committed_);
   open_ = opening_.IsOver(committed_, lease_, now);
@@ -210,7 +215,7 @@ void Primary::TellStanding(int64_t now) {
   const bool grants = !hand_over_.stopped() && membership_.MayCommit();
   options_.standing->SetServes(grants);
   const int64_t left = grants ? lease_.LeftNs(now) : 0;
-  options_.standing->SetLeaseMax(hand_over_.LeaseNsMax());
+  options_.standing->SetLeaseMax(std::min(hand_over_.LeaseNsMax(), end_.LeaseNsMax()));
   options_.standing->SetLeaseEnd(left > 0 ? now + left : 0);
 }
 
@@ -224,11 +229,57 @@ void Primary::SendBeacons(int64_t now) {
   for (const auto& backup : backups_) {
     if (!backup->member || backup->failed || backup->link->closing()) continue;
     if (!backup->beacons.MaySend()) continue;
-    const bool in_sync = membership_.known().configuration.IsInSync(*backup->member);
+    const bool in_sync =
+        !backup->receives && membership_.known().configuration.IsInSync(*backup->member);
     has_joiners_ |= !in_sync;
     beacon.committed = published_.ToldTo(in_sync, committed_);
     backup->beacons.OnSend(beacon.sequence);
     if (!backup->link->Send(beacon)) backup->failed = true;
+  }
+}
+
+// Clients were told of leases just before, and the clock is read last, as PartitionEnd wants both.
+void Primary::EndPartitions() {
+  const ServedPartitions& partitions = options_.standing->partitions();
+  const uint64_t revision = partitions.revision();
+  {
+    WordMutexLock lock(mutex_);
+    end_.OnMap(revision, partitions.leases_from());
+    TellEnded();
+    if (!end_.busy()) return;
+  }
+  PartitionEnd::Facts facts{.workers_at = options_.workers_at()};
+  options_.publish();
+  facts.published = options_.published();
+  const uint64_t version_next = options_.version_next();
+  WordMutexLock lock(mutex_);
+  facts.recorded = recorded_;
+  facts.safe = safe();
+  facts.committed = committed_;
+  facts.now = options_.clock();
+  facts.lease_is_valid = membership_.MayCommit() && lease_.Valid(facts.now);
+  const uint64_t before = end_.ended() ? end_.ended()->revision : 0;
+  end_.Poll(facts);
+  next_ns_ = std::min(next_ns_, end_.next_ns());
+  if (!end_.ended() || end_.ended()->revision == before) return;
+  version_at_end_ = version_next;
+  LOG(INFO) << "has ended all partitions that are closed by map " << end_.ended()->revision
+            << ", at " << end_.ended()->lsn;
+  TellEnded();
+}
+
+void Primary::TellEnded() {
+  if (!end_.ended()) return;
+  MoveEnded ended = NewMoveEnded();
+  ended.epoch = membership_.known().configuration.epoch;
+  ended.revision = end_.ended()->revision;
+  ended.lsn = end_.ended()->lsn;
+  ended.version_next = version_at_end_;
+  for (const auto& backup : backups_) {
+    if (!backup->member || !backup->receives || backup->failed || backup->link->closing()) continue;
+    if (backup->ended_told >= ended.revision || !backup->beacons.MaySend()) continue;
+    backup->ended_told = ended.revision;
+    if (!backup->link->Send(ended)) backup->failed = true;
   }
 }
 
@@ -273,9 +324,10 @@ Primary::Backup* Primary::FindLink(uint32_t number) {
   return nullptr;
 }
 
-bool Primary::HasLink(uint64_t incarnation) const {
+bool Primary::HasLink(uint64_t incarnation, bool receives) const {
   return std::ranges::any_of(backups_, [&](const auto& backup) {
-    return backup->member && backup->member->incarnation == incarnation;
+    return backup->member && backup->member->incarnation == incarnation &&
+           backup->receives == receives;
   });
 }
 
@@ -304,16 +356,19 @@ Primary::Seen Primary::Look() const {
                .waiting_bytes = outbox_.queued_bytes(),
                .links_broken = links_broken_,
                .removed = removed_,
-               .hands_over = hand_over_.begun()};
+               .hands_over = hand_over_.begun(),
+               .ended_map = end_.ended() ? end_.ended()->revision : 0};
   for (const auto& backup : backups_) {
     if (!backup->member) continue;
-    seen.backups.push_back({.node = backup->member->node,
-                            .in_sync = configuration.IsInSync(*backup->member),
-                            .linked = !backup->link->closing(),
-                            .heard = lease_.IsHeard(backup->member->incarnation, now),
-                            .completed = writer_.completed_lsn(backup->ring),
-                            .applied = backup->applied,
-                            .behind_bytes = writer_.unconsumed_bytes(backup->ring)});
+    const bool receives = backup->receives;
+    (receives ? seen.receivers : seen.backups)
+        .push_back({.node = backup->member->node,
+                    .in_sync = !receives && configuration.IsInSync(*backup->member),
+                    .linked = !backup->link->closing(),
+                    .heard = !receives && lease_.IsHeard(backup->member->incarnation, now),
+                    .completed = writer_.completed_lsn(backup->ring),
+                    .applied = backup->applied,
+                    .behind_bytes = writer_.unconsumed_bytes(backup->ring)});
   }
   return seen;
 }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/protocol/partition_map.h"
+#include "server/replica/cluster_register.h"
 #include "server/replica/register.h"
 #include "server/replica/served_partitions.h"
 
@@ -37,6 +38,18 @@ class GroupDirectory {
   // Returns what that says of this process's group; nullptr as above. It stays as it is while its
   // revision does.
   virtual const GroupPartitions* Partitions() const { return nullptr; }
+  // Returns the map as the register has it; nullptr: there are no other groups.
+  virtual const SeenMap* Config() const { return nullptr; }
+  // Returns the partitions that are to move, to this group and to others; nullptr as above.
+  virtual const PartitionMoveWishes* Moves() const { return nullptr; }
+  // Returns the address of a group's primary; nullopt: it has none, or it is not known.
+  virtual std::optional<std::string> PrimaryOf(std::string_view /*group*/) const {
+    return std::nullopt;
+  }
+  // Returns the length of a group's rings; nullopt: it is not known.
+  virtual std::optional<uint64_t> RingBytesOf(std::string_view /*group*/) const {
+    return std::nullopt;
+  }
   // The wish is fulfilled, or cannot be.
   virtual void ForgetWantedSuccessor() = 0;
 };

@@ -79,6 +79,7 @@ absl::StatusOr<std::unique_ptr<LockCas>> Worker::MakeCas(const Node& node) {
 
 Worker::Activity Worker::Poll(const Now& now) {
   now_ = now;
+  NoteMap();
   bool active = (made_.inbox->filled() || !acceptor_.idle()) && TakeInbox();
   active |= ServeWhatCame();
   requests_.CountUpdates();

@@ -2,6 +2,7 @@
 #define GANNET_SERVER_RPC_WORKER_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -110,6 +111,10 @@ class Worker {
 
   Inbox& inbox() { return *made_.inbox; }
   const WorkerCounters& counters() const { return counters_; }
+  // A Poll has begun by this map of partitions, or a later one, so nothing is decided by an older
+  // one any more: GroupPartitions::revision. Any thread. Acquire: whoever sees it sees what the
+  // worker decided before, and recorded.
+  uint64_t map_revision() const { return map_revision_.load(std::memory_order_acquire); }
 
  private:
   // What the device or the system may refuse to make.
@@ -141,6 +146,13 @@ class Worker {
   void PublishCounters();
 
   static constexpr size_t kFew = 4;  // at most so many completions in a Poll without load
+
+  void NoteMap() {
+    if (node_->standing == nullptr) return;
+    // What is read of the partitions behind this load is of this map or a later one. The store is a
+    // release, as what this worker did by an older map is before it.
+    map_revision_.store(node_->standing->partitions().revision(), std::memory_order_release);
+  }
 
   const Options options_;
   const Node* const node_;
@@ -212,7 +224,8 @@ class Worker {
                            .held_replies = &held_replies_,
                            .slow_requests = &slow_requests_,
                            .now = &now_,
-                           .region_lkey = node_->region_lkey},
+                           .region_lkey = node_->region_lkey,
+                           .standing = node_->standing},
                           std::move(made_.staging),
                           std::move(made_.replacing)};
   ConnectionCloser closer_{{.connections = &connections_,
@@ -273,6 +286,7 @@ class Worker {
                             .now = &now_,
                             .standing = node_->standing}};
   bool failed_ = false;
+  std::atomic<uint64_t> map_revision_{0};
   bool loaded_ = false;  // the last Poll with completions had more than kFew
   int writes_fd_ = -1;   // of the writes that it waits for, between Arm and Woken or StayAwake
 };

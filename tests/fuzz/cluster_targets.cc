@@ -77,8 +77,17 @@ void ClusterConfigBytes(std::span<const std::byte> bytes) {
   if (const auto node = DecodeNodeInfo(text); node.ok()) {
     RequireSame(*node, DecodeNodeInfo(Encode(*node)));
   }
+  if (const auto version = DecodeNodeVersion(text); version.ok()) {
+    RequireSame(*version, DecodeNodeVersion(Encode(*version)));
+  }
+  if (const auto move = DecodeMoveInfo(text); move.ok()) {
+    RequireSame(*move, DecodeMoveInfo(Encode(*move)));
+  }
   if (const auto key = ParseClusterKey("c", text)) {
-    Require(key->kind == ClusterKey::Kind::kConfig || IsClusterName(key->name), "an odd name");
+    using enum ClusterKey::Kind;
+    Require(key->kind == kConfig || key->kind == kMove || IsClusterName(key->name), "an odd name");
+    Require(key->partition < kPartitions, "no partition");
+    Require(key->kind != kMove || MoveKey("c", key->partition) == text, "another key");
   }
 }
 

@@ -77,6 +77,51 @@ TEST(ClusterConfigTest, AWishNamesANode) {
   }
 }
 
+TEST(ClusterConfigTest, AMoveIsThisText) {
+  const std::string text = R"({"format":1,"to":"g2","asked":"by me","stop":false})";
+  const MoveInfo expected = {.to = "g2", .asked = "by me"};
+  EXPECT_EQ(Encode(expected), text);
+  const auto move = DecodeMoveInfo(text);
+  ASSERT_TRUE(move.ok()) << move.status();
+  EXPECT_EQ(*move, expected);
+  const auto stopped = DecodeMoveInfo(With(text, "false", "true"));
+  ASSERT_TRUE(stopped.ok()) << stopped.status();
+  EXPECT_TRUE(stopped->stop);
+
+  EXPECT_TRUE(
+      absl::IsUnimplemented(DecodeMoveInfo(With(text, R"("format":1)", R"("format":2)")).status()));
+  for (const std::string& bad :
+       {std::string(), std::string("{}"), std::string("7"), text.substr(1),
+        With(text, R"("format":1)", R"("format":0)"), With(text, R"("format":1,)", ""),
+        With(text, R"("to":"g2",)", ""), With(text, R"("g2")", R"("")"),
+        With(text, R"("g2")", R"("a/b")"), With(text, R"("g2")", "2"),
+        With(text, "by me", R"(by\u001b)"), With(text, "by me", std::string(200, 'a')),
+        With(text, R"("by me")", "null"), With(text, "false", "0"),
+        With(text, R"(,"stop":false)", ""), With(text, "false", R"(false,"more":1)")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeMoveInfo(bad).status())) << bad;
+  }
+}
+
+TEST(ClusterConfigTest, AVersionIsThisText) {
+  const std::string text =
+      R"({"format":1,"incarnation":"00000000000000b1","version":"0.2.0","moves":true})";
+  const NodeVersion expected = {.incarnation = 0xb1, .version = "0.2.0", .moves = true};
+  EXPECT_EQ(Encode(expected), text);
+  const auto version = DecodeNodeVersion(text);
+  ASSERT_TRUE(version.ok()) << version.status();
+  EXPECT_EQ(*version, expected);
+
+  EXPECT_TRUE(absl::IsUnimplemented(
+      DecodeNodeVersion(With(text, R"("format":1)", R"("format":2)")).status()));
+  for (const std::string& bad :
+       {std::string(), With(text, R"("format":1,)", ""),
+        With(text, "00000000000000b1", "0000000000000000"), With(text, "0.2.0", ""),
+        With(text, "0.2.0", std::string(200, '1')), With(text, "true", "1"),
+        With(text, "true", R"(true,"more":1)")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeNodeVersion(bad).status())) << bad;
+  }
+}
+
 TEST(ClusterConfigTest, PartitionsAreTheGroupsPlaces) {
   const ClusterConfig expected = FillPartitions({"g1", "g2"});
   const std::string text = Encode(expected);

@@ -19,12 +19,24 @@ TEST(ClusterKeysTest, AKeySaysWhatLiesThere) {
   EXPECT_EQ(ParseClusterKey("c", NodeKey("c", "n1")), (ClusterKey{.kind = kNode, .name = "n1"}));
   EXPECT_EQ(WishKey("c", "g1"), "/gannet/c/wishes/g1");
   EXPECT_EQ(ParseClusterKey("c", WishKey("c", "g1")), (ClusterKey{.kind = kWish, .name = "g1"}));
+  EXPECT_EQ(VersionKey("c", "n1"), "/gannet/c/versions/n1");
+  EXPECT_EQ(ParseClusterKey("c", VersionKey("c", "n1")),
+            (ClusterKey{.kind = kVersion, .name = "n1"}));
+  EXPECT_EQ(MoveKey("c", 0), "/gannet/c/moves/0");
+  EXPECT_EQ(MoveKey("c", 1023), "/gannet/c/moves/1023");
+  for (const uint16_t partition : {0, 7, 1023}) {
+    EXPECT_EQ(ParseClusterKey("c", MoveKey("c", partition)),
+              (ClusterKey{.kind = kMove, .partition = partition}));
+  }
 }
 
 TEST(ClusterKeysTest, OtherKeysAreNone) {
-  for (const char* key : {"", "/gannet/c/", "/gannet/c/confi", "/gannet/c/config/",
-                          "/gannet/d/config", "/gannet/cc/config", "/gannet/c/groups/",
-                          "/gannet/c/groups/a/b", "/gannet/c/nodes/ n", "/gannet/c/other/n"}) {
+  for (const char* key :
+       {"", "/gannet/c/", "/gannet/c/confi", "/gannet/c/config/", "/gannet/d/config",
+        "/gannet/cc/config", "/gannet/c/groups/", "/gannet/c/groups/a/b", "/gannet/c/nodes/ n",
+        "/gannet/c/other/n", "/gannet/c/moves/", "/gannet/c/moves/1024", "/gannet/c/moves/-1",
+        "/gannet/c/moves/+1", "/gannet/c/moves/07", "/gannet/c/moves/7 ", "/gannet/c/moves/g1",
+        "/gannet/c/moves/4294967303"}) {
     EXPECT_FALSE(ParseClusterKey("c", key)) << key;
   }
 }

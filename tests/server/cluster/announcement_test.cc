@@ -29,7 +29,7 @@ class AnnouncementTest : public testing::Test {
 
   std::optional<EtcdTxn> Due(int64_t now) { return announcement_.Due(now, nodes_); }
 
-  Announcement announcement_{"key"};
+  Announcement announcement_{{.node_key = "key", .version_key = "version", .version = "0.2.0"}};
   size_t nodes_ = 3;
 };
 
@@ -42,8 +42,12 @@ TEST_F(AnnouncementTest, IsWrittenAtOnceOverWhatIsThere) {
   ASSERT_EQ(txn->compares.size(), 1u);
   EXPECT_EQ(txn->compares[0].key, "key");
   EXPECT_EQ(txn->compares[0].mod_revision, 3);
-  ASSERT_EQ(txn->puts.size(), 1u);
+  ASSERT_EQ(txn->puts.size(), 2u);
+  EXPECT_EQ(txn->puts[0].key, "key");
   EXPECT_EQ(txn->puts[0].value, Encode(Info(1)));
+  EXPECT_EQ(txn->puts[1].key, "version");
+  EXPECT_EQ(txn->puts[1].value,
+            Encode(NodeVersion{.incarnation = 0xa, .version = "0.2.0", .moves = true}));
   EXPECT_FALSE(Due(kStart + 10 * kNsPerSecond)) << "one at a time";
   announcement_.OnResult({.outcome = kWon, .revision = 5});
   EXPECT_FALSE(announcement_.replaced());
@@ -57,6 +61,7 @@ TEST_F(AnnouncementTest, IsWrittenAgainWhenItHasChangedAndASecondHasPassed) {
   const auto txn = Due(kStart + kNsPerSecond);
   ASSERT_TRUE(txn);
   EXPECT_EQ(txn->compares[0].mod_revision, 5);
+  EXPECT_EQ(txn->puts.size(), 1u) << "the version does not change";
 }
 
 // Otherwise etcd would tell 3,000 nodes of 3,000 writes, each second.

@@ -13,11 +13,15 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/create_cluster.h"
+#include "common/cluster/map_changes.h"
 #include "tests/common/etcd/etcd_caller.h"
 #include "tests/common/etcd/etcd_processes.h"
+#include "tests/common/etcd/fake_server.h"
+#include "tests/common/etcd/gateway.h"
 
 namespace gannet {
 namespace {
@@ -246,6 +250,202 @@ TEST_F(EtcdConfigStoreTest, DoesNotDeleteALaterWish) {
   store->ForgetWantedSuccessor();  // has not seen it
   PollUntil(store.get(), [&] { return store->WantedSuccessor() == "n2"; });
   EXPECT_EQ(ValueOf(key), Encode(GroupWish{.handover = "n2"}));
+}
+
+TEST_F(EtcdConfigStoreTest, AnnouncesItsVersion) {
+  EtcdConfigStore::Options options = OptionsOf("n1");
+  options.version = "0.2.0";
+  auto store = EtcdConfigStore::Open(std::move(options));
+  ASSERT_TRUE(store.ok()) << store.status();
+  (*store)->Announce(kN1, "h:1", 0);
+  PollUntil(store->get(), [&] { return (*store)->AddressOf(kN1).has_value(); });
+  EXPECT_EQ(ValueOf(VersionKey("c", "n1")),
+            Encode(NodeVersion{.incarnation = 0xb1, .version = "0.2.0", .moves = true}));
+}
+
+// A way to etcd on which a watch hears nothing after its first list.
+class EtcdWithoutNews {
+ public:
+  explicit EtcdWithoutNews(std::string url)
+      : server_([url = std::move(url)](const std::string& request) -> FakeServer::Answer {
+          const std::string path = request.substr(5, request.find(' ', 5) - 5);
+          if (path.ends_with("/watch")) return {.bytes = "HTTP/1.1 200 OK\r\n\r\n", .close = false};
+          const std::string body = request.substr(request.find("\r\n\r\n") + 4);
+          return {.bytes = FakeServer::Http(PostToEtcd(url + path, body))};
+        }) {}
+  std::string Url() const { return server_.Url(); }
+
+ private:
+  FakeServer server_;
+};
+
+// A new primary has to know of what was closed before it took over (docs/partitions.md, rule 3),
+// however late its watch is.
+TEST_F(EtcdConfigStoreTest, EachAnswerComesWithTheMap) {
+  const EtcdWithoutNews way(etcd_.Urls().front());
+  EtcdConfigStore::Options options = OptionsOf("n1");
+  options.etcd = {.endpoints = {way.Url()}, .call_ms = 20'000, .watch_silence_ms = 600'000};
+  auto opened = EtcdConfigStore::Open(std::move(options));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EtcdConfigStore* const store = opened->get();
+  uint64_t closed = 0;
+  const auto close_one = [&] {
+    auto config = DecodeClusterConfig(ValueOf(ConfigKey("c")));
+    ASSERT_TRUE(config.ok()) << config.status();
+    const std::vector<uint16_t> partitions = {static_cast<uint16_t>(++closed)};
+    config = ClosePartitions(*config, "g1", partitions);
+    ASSERT_TRUE(config.ok()) << config.status();
+    ASSERT_EQ(caller_.Put(ConfigKey("c"), Encode(*config)).outcome, kWon);
+    for (int i = 0; i < 3; ++i) store->Poll();
+    EXPECT_LT(store->Partitions()->revision, closed) << "the watch has told";
+  };
+  const uint64_t before = store->Seen()->revision;
+  close_one();
+  EXPECT_EQ(Do(store, before, first_).result, Result::kWon);
+  EXPECT_EQ(store->Partitions()->revision, closed);
+  EXPECT_FALSE(store->Partitions()->served[1]);
+  close_one();
+  EXPECT_EQ(Do(store, before, first_).result, Result::kLost);
+  EXPECT_EQ(store->Partitions()->revision, closed);
+  close_one();
+  store->Read();
+  EXPECT_EQ(AnswerOf(store).result, Result::kRead);
+  EXPECT_EQ(store->Partitions()->revision, closed);
+}
+
+// --- the map ---
+
+class EtcdMapStoreTest : public EtcdConfigStoreTest {
+ protected:
+  static MapStore::Result Do(EtcdConfigStore* store, const MapTxn& txn) {
+    std::optional<MapStore::Result> result;
+    store->map_store()->Txn(txn);
+    PollUntil(store, [&] {
+      if (!result) result = store->map_store()->Poll();
+      return result.has_value();
+    });
+    return result.value_or(MapStore::Result::kUnknown);
+  }
+  // Returns the map with one partition more closed.
+  static MapTxn Closing(const EtcdConfigStore& store, uint16_t partition) {
+    const std::vector<uint16_t> partitions = {partition};
+    auto closed = ClosePartitions(store.Config()->config, "g1", partitions);
+    EXPECT_TRUE(closed.ok()) << closed.status();
+    return {.map_revision = store.Config()->mod_revision, .wanted = *closed};
+  }
+  int64_t Wish(uint16_t partition) {
+    return caller_.Put(MoveKey("c", partition), Encode(MoveInfo{.to = "g1"})).revision;
+  }
+};
+using MapResult = MapStore::Result;
+
+TEST_F(EtcdMapStoreTest, ChangesTheMapThatWasRead) {
+  auto store = Open("n1");
+  const MapTxn txn = Closing(*store, 5);
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
+  EXPECT_EQ(store->map_store()->Seen()->config, txn.wanted) << "at once";
+  EXPECT_GT(store->Config()->mod_revision, txn.map_revision);
+  EXPECT_FALSE(store->map_store()->Poll()) << "a result is given once";
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost);
+  EXPECT_EQ(Do(store.get(), Closing(*store, 6)), MapResult::kWon);
+  EXPECT_EQ(ValueOf(ConfigKey("c")), Encode(store->Config()->config));
+}
+
+TEST_F(EtcdMapStoreTest, WhoLosesLearnsTheMap) {
+  auto store = Open("n1");
+  const MapTxn txn = Closing(*store, 5);
+  MapTxn other = Closing(*store, 7);
+  // The watch's news is not polled before the result is there.
+  ASSERT_EQ(caller_.Put(ConfigKey("c"), Encode(other.wanted)).outcome, kWon);
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost);
+  EXPECT_EQ(store->Config()->config, other.wanted);
+}
+
+TEST_F(EtcdMapStoreTest, EndsMovesThatAreAsTheyWere) {
+  auto store = Open("n1");
+  const int64_t one = Wish(1), two = Wish(2);
+  PollUntil(store.get(), [&] { return store->Moves()->size() == 2; });
+  MapTxn txn = Closing(*store, 5);
+  txn.moves = {{1, one}, {2, two - 1}};
+  txn.end_moves = true;
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost) << "another wish";
+  txn.moves = {{1, one}, {3, one}};
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost) << "no wish";
+  txn.moves = {{1, one}, {2, two}};
+  txn.end_moves = false;
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
+  EXPECT_EQ(store->Moves()->size(), 2u);
+  txn = Closing(*store, 6);
+  txn.moves = {{1, one}};
+  txn.end_moves = true;
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
+  EXPECT_FALSE(store->Moves()->contains(1)) << "at once";
+  EXPECT_EQ(ValueOf(MoveKey("c", 1)), "");
+  EXPECT_NE(ValueOf(MoveKey("c", 2)), "");
+}
+
+TEST_F(EtcdMapStoreTest, AsManyMovesAsATransactionMayHave) {
+  auto store = Open("n1");
+  for (uint16_t i = 0; i < kMovesOfTxnMax; ++i) Wish(i);
+  PollUntil(store.get(), [&] { return store->Moves()->size() == kMovesOfTxnMax; });
+  store->Announce(kN1, "h:1", 0);
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+  MapTxn txn = Closing(*store, 5);
+  txn.group = store->Seen()->revision;
+  txn.end_moves = true;
+  for (const auto& [partition, wish] : *store->Moves()) {
+    txn.moves.emplace_back(partition, wish.mod_revision);
+  }
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
+  PollUntil(store.get(), [&] { return store->Moves()->empty(); });
+}
+
+TEST_F(EtcdMapStoreTest, NobodyWhoseGroupHasChangedChangesTheMap) {
+  auto store = Open("n1");
+  MapTxn txn = Closing(*store, 5);
+  txn.group = store->Seen()->revision;
+  ASSERT_EQ(EtcdConfigStoreTest::Do(store.get(), store->Seen()->revision, first_).result,
+            Result::kWon);
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost);
+  txn.group = store->Seen()->revision;
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
+}
+
+TEST_F(EtcdMapStoreTest, WhatAnEarlierProcessSentChangesNothing) {
+  auto earlier = Open("n1");
+  earlier->Announce(kN1, "h:1", 0);
+  PollUntil(earlier.get(), [&] { return earlier->AddressOf(kN1).has_value(); });
+  auto later = Open("n1");
+  const GroupMember restarted = {"n1", 0xb9};
+  later->Announce(restarted, "h:1", 0);
+  PollUntil(later.get(), [&] { return later->AddressOf(restarted).has_value(); });
+  const MapTxn txn = Closing(*earlier, 5);
+  EXPECT_EQ(Do(earlier.get(), txn), MapResult::kLost);
+  EXPECT_EQ(Do(later.get(), txn), MapResult::kWon);
+}
+
+TEST_F(EtcdMapStoreTest, AnAbandonedRequestIsNotAnswered) {
+  auto store = Open("n1");
+  const MapTxn txn = Closing(*store, 5);
+  MapTxn other = Closing(*store, 6);
+  other.map_revision += 1'000'000;
+  store->map_store()->Txn(txn);
+  EXPECT_EQ(Do(store.get(), other), MapResult::kLost);
+  PollUntil(store.get(), [&] { return store->Config()->config == txn.wanted; });
+  EXPECT_FALSE(store->map_store()->Poll());
+}
+
+TEST_F(EtcdMapStoreTest, TheResultIsUnknownWhileEtcdIsAway) {
+  auto store = Open("n1");
+  const MapTxn txn = Closing(*store, 5);
+  etcd_.process(0).Stop();
+  EXPECT_EQ(Do(store.get(), txn), MapResult::kUnknown);
+  EXPECT_EQ(store->Config()->mod_revision, txn.map_revision);
+  etcd_.process(0).Signal(SIGCONT);
+  // The same again: it wins, or loses because the first one has won in the meantime.
+  while (Do(store.get(), txn) == MapResult::kUnknown) {
+  }
+  PollUntil(store.get(), [&] { return store->Config()->config == txn.wanted; });
 }
 
 TEST_F(EtcdConfigStoreTest, SaysWhatToDoIfItCannotBegin) {

@@ -176,13 +176,80 @@ TEST_F(GroupViewTest, KeepsTheGroupIfItsKeyIsGoneOrCannotBeRead) {
   EXPECT_EQ(view_.state().now.revision, 7u);
 }
 
-TEST_F(GroupViewTest, AListTakesThePlaceOfAllNodesAndTheWish) {
+TEST_F(GroupViewTest, TheNewestMapStays) {
+  Begin();
+  EXPECT_EQ(view_.map(), (SeenMap{FillPartitions({"g1", "g2"}), 7}));
+  const auto more = AddGroup(view_.map().config, "g3");
+  ASSERT_TRUE(more.ok()) << more.status();
+  view_.TakeConfig(*more, 20);
+  EXPECT_EQ(view_.map(), (SeenMap{*more, 20}));
+  EXPECT_EQ(view_.partitions().revision, 1u);
+  // The watch tells later what was before.
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(FillPartitions({"g1"})), 19)));
+  EXPECT_EQ(view_.map(), (SeenMap{*more, 20}));
+  view_.Take(Changed(Item(ConfigKey("c"), "{}", 21)));
+  EXPECT_EQ(view_.map(), (SeenMap{*more, 20})) << "what cannot be read";
+}
+
+TEST_F(GroupViewTest, KnowsWhichPartitionsAreToMove) {
+  Begin();
+  EXPECT_TRUE(view_.moves().empty());
+  view_.Take(Changed(Item(MoveKey("c", 3), Encode(MoveInfo{.to = "g2"}), 12)));
+  view_.Take(Changed(Item(MoveKey("c", 1023), Encode(MoveInfo{.to = "g1", .stop = true}), 13)));
+  const PartitionMoveWishes expected = {{3, {.to = "g2", .stop = false, .mod_revision = 12}},
+                                        {1023, {.to = "g1", .stop = true, .mod_revision = 13}}};
+  EXPECT_EQ(view_.moves(), expected);
+  view_.ForgetMoves({{3, 11}});
+  EXPECT_EQ(view_.moves(), expected) << "it is a later wish";
+  view_.ForgetMoves({{3, 12}, {5, 1}});
+  EXPECT_FALSE(view_.moves().contains(3));
+  // Of a wish that cannot be read nothing is known: not what an earlier one said, either.
+  view_.Take(Changed(Item(MoveKey("c", 1023), R"({"format":2})", 14)));
+  EXPECT_TRUE(view_.moves().empty());
+  view_.Take(Changed(Item(MoveKey("c", 4), Encode(MoveInfo{.to = "g2"}), 15)));
+  view_.Take(Changed(Item(MoveKey("c", 4), "", 16), /*deleted=*/true));
+  EXPECT_TRUE(view_.moves().empty());
+}
+
+TEST_F(GroupViewTest, KnowsWhereTheOtherGroupsPrimariesAre) {
+  Begin();
+  EXPECT_EQ(view_.PrimaryOf("g2"), "h:1");
+  EXPECT_FALSE(view_.PrimaryOf("g1")) << "it has no primary yet";
+  EXPECT_FALSE(view_.PrimaryOf("g9"));
+  GroupConfig other = {.history = 0x12,
+                       .epoch = 1,
+                       .primary = {"x", 0xc1},
+                       .in_sync = {{"x", 0xc1}},
+                       .members = {"x"}};
+  view_.Take(Changed(Item(GroupKey("c", "g1"), Encode(other), 12)));
+  EXPECT_FALSE(view_.PrimaryOf("g1")) << "it has not announced itself";
+  const NodeInfo node = {.incarnation = 0xc1, .address = "h:3"};
+  view_.Take(Changed(Item(NodeKey("c", "x"), Encode(node), 13)));
+  EXPECT_EQ(view_.PrimaryOf("g1"), "h:3");
+  other.epoch = 2;
+  other.primary = {"x", 0xc2};
+  other.in_sync = {other.primary};
+  view_.Take(Changed(Item(GroupKey("c", "g1"), Encode(other), 14)));
+  EXPECT_FALSE(view_.PrimaryOf("g1")) << "the address is another process's";
+  view_.Take(Changed(Item(GroupKey("c", "g1"), "", 15), /*deleted=*/true));
+  EXPECT_FALSE(view_.PrimaryOf("g1"));
+}
+
+TEST_F(GroupViewTest, AListTakesThePlaceOfAllNodesAndWishes) {
   Begin();
   std::vector<EtcdKeyValue> items = Items();
   items.resize(3);
+  view_.Take(Changed(Item(MoveKey("c", 3), Encode(MoveInfo{.to = "g2"}), 12)));
+  view_.Take(Changed(Item(GroupKey("c", "g3"), Encode(kConfig), 12)));
+  EXPECT_TRUE(view_.PrimaryOf("g3"));
+  items.push_back(Item(NodeKey("c", "n1"), Encode(NodeInfo{.incarnation = 0xb1, .address = "h"})));
+  view_.Take({.kind = EtcdNews::Kind::kListed, .items = items});
+  EXPECT_FALSE(view_.wish());
+  EXPECT_TRUE(view_.moves().empty());
+  EXPECT_FALSE(view_.PrimaryOf("g3"));
+  items.resize(3);
   view_.Take({.kind = EtcdNews::Kind::kListed, .items = items});
   EXPECT_EQ(view_.FindNode("n1"), nullptr);
-  EXPECT_FALSE(view_.wish());
 }
 
 }  // namespace
