@@ -320,7 +320,8 @@ bool Server::Poll(const Now& now) {
 
 void Server::TidyStore(const Now& now) {
   TellOfIndex();
-  const bool more = store_->Tidy(now.wall_ms);
+  bool more = store_->Tidy(now.wall_ms);
+  more |= PublishEvictions();
   const int64_t again_ns = store_->growing()  ? kGrowAgainNs
                            : store_->evicts() ? kEvictAgainNs
                                               : kTidyAgainNs;
@@ -331,6 +332,15 @@ void Server::TidyStore(const Now& now) {
   const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);
   if (lines.heap) LOG(WARNING) << *lines.heap;
   if (lines.index) LOG(WARNING) << *lines.index;
+}
+
+// Whoever waits for room has no answer that waits, so no worker publishes for it.
+bool Server::PublishEvictions() {
+  if (!writes_->evictions_wait()) return false;
+  writes_->Publish(changes_.safe());
+  if (!writes_->evictions_wait()) return false;
+  node_.wants_sync();
+  return true;
 }
 
 void Server::LookAtAuthFile() {

@@ -169,6 +169,8 @@ class Server {
   HeatsReply HeatsTemplate() const;
 
   void TidyStore(const Now& now);
+  // Returns whether evictions still wait.
+  bool PublishEvictions();
   void LookAtAuthFile();
   void TellOfIndex();
   // Gives the request a connection id and a name, and returns the name. Otherwise rejects it.

@@ -73,7 +73,9 @@ LargePut* LongValues::NextToRead(ServerConnection* connection) {
     }
     const RequestHeader header = connection->puts_waiting.front().header;
     connection->puts_waiting.pop_front();
-    given_.replies->AnswerLong(connection, ReplyTo(header, ReplyStatus::kHeapFull));
+    const ReplyStatus status =
+        found == Sink::kLater ? ReplyStatus::kTryAgain : ReplyStatus::kHeapFull;
+    given_.replies->AnswerLong(connection, ReplyTo(header, status));
   }
   return nullptr;
 }
@@ -111,8 +113,10 @@ LongValues::Sink LongValues::FindSink(ServerConnection* connection, LargePut* pu
     WaitForSink(*connection);
     return Sink::kWait;
   }
+  const uint64_t published = given_.writes->published();
   put->reservation = given_.store->Reserve(put->key, bytes, given_.now->wall_ms);
   if (put->reservation) return Sink::kFound;
+  if (given_.writes->RoomComes(put->key, bytes, published)) return Sink::kLater;
   if (!given_.writes->MayOverwrite(put->key, bytes, given_.now->wall_ms)) return Sink::kNone;
   // Each connection may have one buffer, so that none keeps the others waiting. This is called
   // again when its READ is done.

@@ -21,8 +21,9 @@ inline ReplyHeader PutOffIfBehind(const Store& store, const ChangeStream& change
   using Takes = ChangeConsumer::Takes;
   const auto status = static_cast<ReplyStatus>(reply.status);
   const bool refused = status == ReplyStatus::kDiskRefuses;
-  // An eviction that cannot be recorded makes no room.
-  const bool found_no_room = status == ReplyStatus::kHeapFull && store.evicts();
+  // An eviction that cannot be recorded makes no room, and one that cannot become safe neither.
+  const bool no_room = status == ReplyStatus::kHeapFull || status == ReplyStatus::kTryAgain;
+  const bool found_no_room = no_room && store.evicts();
   if (!refused && !found_no_room) return reply;
   const Takes takes = changes.takes();
   if (takes == Takes::kTooFewCopies) {

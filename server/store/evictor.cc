@@ -139,6 +139,7 @@ void Evictor::NoteUnusable() {
 
 std::byte* Evictor::EvictFor(uint64_t item_bytes) {
   if (paused()) return nullptr;
+  if (later_ != nullptr) return EvictForLater(item_bytes);
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
   std::byte* block = nullptr;
   // What single evictions free is seldom as long as this, so it would stay free.
@@ -151,14 +152,17 @@ std::byte* Evictor::EvictFor(uint64_t item_bytes) {
   return block;
 }
 
+bool Evictor::IsScattered(uint32_t size_class) const {
+  const uint64_t scattered = items_.heap().capacity_bytes() /
+                             (IsLargeClass(size_class) ? kScatteredShareForLarge : kScatteredShare);
+  return items_.heap().occupied_bytes() < FullBytes() - scattered;
+}
+
 std::byte* Evictor::EvictSingly(uint64_t item_bytes) {
   std::byte* block = nullptr;
   NoteUnusable();
   const uint32_t size_class = SizeClassFor(item_bytes);
-  const uint64_t scattered = items_.heap().capacity_bytes() /
-                             (IsLargeClass(size_class) ? kScatteredShareForLarge : kScatteredShare);
-  if (items_.heap().occupied_bytes() < FullBytes() - scattered) {
-    // There is enough free memory, but in pieces that are too short for blocks of this class.
+  if (IsScattered(size_class)) {
     ClearSpanFor(item_bytes);
     block = items_.heap().Allocate(item_bytes);
   }
@@ -180,7 +184,7 @@ std::byte* Evictor::ClearSpansFor(uint64_t item_bytes, int spans_max) {
 
 // A span is made of whole runs: if a part of a slab were left, all of it would stay a slab. Places
 // are drawn from the memory, not from the items: long items are few, but cold ones free the most.
-void Evictor::ClearSpanFor(uint64_t item_bytes) {
+std::span<std::byte> Evictor::ColdestSpan(uint64_t item_bytes) const {
   const uint64_t block_bytes = Heap::BlockBytes(item_bytes);
   const uint64_t bytes =
       IsLargeClass(SizeClassFor(item_bytes)) ? block_bytes : std::max(block_bytes, kSpanBytesMin);
@@ -205,6 +209,11 @@ void Evictor::ClearSpanFor(uint64_t item_bytes) {
     least_cost = cost;
     coldest = span;
   }
+  return coldest;
+}
+
+void Evictor::ClearSpanFor(uint64_t item_bytes) {
+  const std::span<std::byte> coldest = ColdestSpan(item_bytes);
   if (!coldest.empty()) ClearSpan(coldest);
 }
 
@@ -336,12 +345,13 @@ void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
 
 bool Evictor::EvictToWatermark(uint64_t now_ms) {
   if (paused()) return false;
+  if (later_ != nullptr) LookAtWriteSpan();
   state_.ages.Mark(now_ms, items_.next_version());
   const bool hot = state_.Cool();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
   state_.unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
   int evictions = 0;
-  while (evictions < kEvictionsPerStep && items_.heap().occupied_bytes() > FullBytes() &&
+  while (evictions < kEvictionsPerStep && BytesThatStay() > FullBytes() &&
          EvictSomewhere(kSizeClassNone)) {
     ++evictions;
   }

@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "common/base/mutex.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
 #include "server/heap/heap.h"
@@ -16,6 +17,7 @@
 #include "server/store/compactor.h"
 #include "server/store/eviction.h"
 #include "server/store/items.h"
+#include "server/store/later_evictions.h"
 
 namespace gannet {
 
@@ -25,18 +27,26 @@ namespace gannet {
 // Thread safety: as the store's.
 class Evictor {
  public:
-  // Deletes an item, whose home's lock is held. Returns false if it may not go.
+  // Deletes an item, whose home's lock is held, now or later. Returns false if it may not go.
   using Evict = std::function<bool(const Index::Lock& held, const Index::Found&)>;
-  // Items, which have an Eviction, and compactor outlive the evictor.
-  Evictor(Items& items, Compactor& compactor, Evict evict)
-      : items_(items), compactor_(compactor), state_(*items.eviction()), evict_(std::move(evict)) {}
+  // Items, which have an Eviction, and compactor outlive the evictor. `wants_tidy` is called by a
+  // write that waits for evictions.
+  Evictor(Items& items, Compactor& compactor, Evict evict, std::function<void()> wants_tidy)
+      : items_(items),
+        compactor_(compactor),
+        state_(*items.eviction()),
+        evict_(std::move(evict)),
+        wants_tidy_(std::move(wants_tidy)) {}
 
   // While it is paused, nothing is evicted, and all others do nothing. Relaxed: whoever unpauses it
   // does not mind a thread that sees it later.
   void Pause(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
 
-  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help.
-  // REQUIRES: no lock is held.
+  // Evictions wait, from now on. nullptr: they do not. While nobody else uses the evictor.
+  void EvictLater(const LaterEvictions* later) { later_ = later; }
+
+  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help. If
+  // evictions wait, a block comes later (evictor_later.cc). REQUIRES: no lock is held.
   std::byte* EvictFor(uint64_t item_bytes);
   // Evicts an item that lies in one of the two buckets of the key whose lock is held. Returns false
   // if none may go.
@@ -77,6 +87,15 @@ class Evictor {
     std::array<uint8_t, kKeptMax> classes{};
   };
 
+  // What is being cleared for a long item, or for any if free memory is scattered, while evictions
+  // wait. What becomes free in it is claimed, so that no other write takes it.
+  struct WriteSpan {
+    std::span<std::byte> memory;
+    Heap::Claims claims;
+    uint64_t evicted_to = 0;  // LaterEvictions::begun_bytes, when it was last looked through
+    uint32_t passes = 0;
+    uint32_t steps = 0;  // in the background, since a write asked for it
+  };
   // What ClearForTable is clearing. What is free in it is claimed, so that writes take other
   // memory.
   struct TableSpan {
@@ -104,8 +123,14 @@ class Evictor {
   std::byte* ClearSpansFor(uint64_t item_bytes, int spans_max);
   // A write found no block.
   void NoteUnusable();
+  // Returns whether enough memory is free for a block, but in pieces that are too short.
+  bool IsScattered(uint32_t size_class) const;
+  // Bytes that are occupied, without those of items that wait to go.
+  uint64_t BytesThatStay() const;
   // Clears a span that is long enough for a block, the coldest of some.
   void ClearSpanFor(uint64_t item_bytes);
+  // Returns the coldest of some, or an empty one if nothing may go.
+  std::span<std::byte> ColdestSpan(uint64_t item_bytes) const;
   void ClearSpan(std::span<std::byte> memory);
   // Clears what begins in [from, to), which is a part of the span.
   void ClearPart(uint64_t from, uint64_t to, ClearedSpan* span);
@@ -116,6 +141,17 @@ class Evictor {
   // Ends a try: what was claimed is free again.
   void ReleaseTableSpan();
   void ClearItemAt(uint64_t offset, ClearedSpan* span);
+  // While evictions wait (evictor_later.cc). REQUIRES: no lock is held.
+  std::byte* EvictForLater(uint64_t item_bytes);
+  void EvictAhead(uint64_t item_bytes);
+  std::byte* ClearSpanLater(uint64_t item_bytes);
+  // Has what is in it evicted or moved, and notes when that has happened.
+  void LookThrough(WriteSpan* span);
+  // Claims what is free in it. Returns whether that is all.
+  bool Claim(WriteSpan* span);
+  void GiveUp(WriteSpan* span);
+  // Gives up a span that no write has asked for of late.
+  void LookAtWriteSpan();
   // `held` is the lock of the item's home.
   void ClearItem(const Index::Lock& held, const Index::Found& found, ClearedSpan* span);
 
@@ -123,7 +159,12 @@ class Evictor {
   Compactor& compactor_;
   Eviction& state_;
   const Evict evict_;
-  TableSpan table_span_;  // only for the thread that calls ClearForTable
+  const std::function<void()> wants_tidy_;
+  const LaterEvictions* later_ = nullptr;
+  TableSpan table_span_;    // only for the thread that calls ClearForTable
+  Mutex write_span_mutex_;  // taken before a key's lock
+  WriteSpan write_span_ GANNET_GUARDED_BY(write_span_mutex_);
+  std::atomic<uint32_t> turns_{0};  // of EvictForLater; relaxed
   std::atomic<bool> paused_{false};
 };
 

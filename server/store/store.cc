@@ -91,7 +91,8 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
                                    static_cast<Items&>(*this), compactor_,
                                    [this](const Index::Lock& held, const Index::Found& it) {
                                      return Evict(held, it);
-                                   })
+                                   },
+                                   options.wants_tidy)
                              : nullptr) {
   if (survey != nullptr) return;
   if (recovery_ != nullptr) recovery_->Format(superblock.region_bytes);
@@ -157,16 +158,27 @@ void Store::NoteUpdate(const Guess& guess, std::string_view key) {
   if (!slot.empty() && IsKey(Block(slot.offset()), key)) eviction_->Used(slot.offset(), 1);
 }
 
+void Store::EvictLater(LaterEvictions* later) {
+  later_ = later;
+  if (evicts()) evictor_->EvictLater(later);
+}
+
 // To evict an item is to delete it: the same steps, under the same lock.
 bool Store::Evict(const Index::Lock& held, const Index::Found& found) {
   const KeyHash hash = KeyHashAt(found.slot);
-  if (spared_ != nullptr && spared_->MayWait(hash)) return false;
+  if (later_ != nullptr && later_->MayWait(hash)) return false;
   // A lock that is taken after this load finds no item.
   if (LockWord(hash) != 0) return false;
   const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
-  if (records() && !Record(DeletionOf(found.slot))) return false;
+  if (later_ != nullptr) {
+    const ItemHeader header = LoadHeader(found.slot);
+    const uint64_t bytes = Heap::BlockBytes(ItemBytes(header.key_bytes(), header.value_bytes));
+    if (!later_->Evict(hash, DeletionOf(found.slot), bytes)) return false;
+  } else if (records() && !Record(DeletionOf(found.slot))) {
+    return false;
+  }
   eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
-  RemoveItem(held, found.place, found.slot);
+  if (later_ == nullptr) RemoveItem(held, found.place, found.slot);
   return true;
 }
 

@@ -26,11 +26,11 @@
 #include "server/store/evictor.h"
 #include "server/store/index_grower.h"
 #include "server/store/items.h"
+#include "server/store/later_evictions.h"
 #include "server/store/pending.h"
 #include "server/store/reservation.h"
 #include "server/store/store_options.h"
 #include "server/store/taken_over.h"
-#include "server/store/waiting_keys.h"
 #include "server/store/write_outcome.h"
 
 namespace gannet {
@@ -210,8 +210,8 @@ class Store : private Items {
   // `sink` hears of every change before anybody can see it; not of expiries. Before others use it.
   void UseSink(ChangeSink* sink) { sink_ = sink; }
   bool records() const { return sink_ != nullptr; }
-  // Spares keys with waiting changes from eviction; nullptr: none. While nobody uses the store.
-  void Spare(const WaitingKeys* keys) { spared_ = keys; }
+  // Lets evictions wait; nullptr: they happen at once. While nobody uses the store.
+  void EvictLater(LaterEvictions* later);
   // Gives no version below this any more. Call it after the last Apply.
   void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
 
@@ -261,8 +261,8 @@ class Store : private Items {
   void WriteUpdate(KeyHash hash, Slot slot, const Change& put);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
-  // Deletes an item that the evictor chose. Returns false if its key is locked or has waiting
-  // changes, or the sink refuses. `held` is the lock of the item's home.
+  // Deletes an item that the evictor chose, now or later. Returns false if its key is locked or has
+  // waiting changes, or the sink refuses. `held` is the lock of the item's home.
   bool Evict(const Index::Lock& held, const Index::Found& found);
 
   // store_tidy.cc. Returns nullptr if bounded work makes no room. REQUIRES: no lock is held.
@@ -270,8 +270,8 @@ class Store : private Items {
   // `held` is the lock of this home, or of a home so near that its lock covers all that is touched.
   size_t RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t home, uint64_t now_ms);
   size_t RemoveExpiredNear(const Index::Lock& held, KeyHash hash, uint64_t now_ms);
-  // Inserts a slot after it removed expired items near by, or evicted some.
-  bool InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot, uint64_t now_ms);
+  // Removes expired items near by, or evicts some, and inserts a slot. kTryAgain: one waits to go.
+  ReplyStatus InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot, uint64_t now_ms);
 
   // Returns kTryAgain if the index will soon have a slot. Otherwise counts a kIndexFull.
   ReplyStatus NoSlot();
@@ -280,7 +280,7 @@ class Store : private Items {
   const std::span<const uint64_t> lock_words_;
   std::function<uint64_t()> clock_;
   ChangeSink* sink_ = nullptr;
-  const WaitingKeys* spared_ = nullptr;
+  LaterEvictions* later_ = nullptr;
   std::optional<TakenOver> taken_over_;
 
   Compactor compactor_{*this};

@@ -101,15 +101,19 @@ size_t Store::RemoveExpiredNear(const Index::Lock& held, KeyHash hash, uint64_t 
   return removed;
 }
 
-bool Store::InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot, uint64_t now_ms) {
-  if (RemoveExpiredNear(held, hash, now_ms) != 0 && index_.Insert(held, hash, slot)) return true;
-  if (!evicts()) return false;
-  for (uint32_t i = 0; i < kEvictionsForSlotMax; ++i) {
-    if (!evictor_->EvictInWindow(held, hash, slot.size_class())) return false;
-    eviction_->evicted_by_writes.fetch_add(1, std::memory_order_relaxed);
-    if (index_.Insert(held, hash, slot)) return true;
+ReplyStatus Store::InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot,
+                                      uint64_t now_ms) {
+  if (RemoveExpiredNear(held, hash, now_ms) != 0 && index_.Insert(held, hash, slot)) {
+    return ReplyStatus::kOk;
   }
-  return false;
+  if (!evicts()) return ReplyStatus::kIndexFull;
+  for (uint32_t i = 0; i < kEvictionsForSlotMax; ++i) {
+    if (!evictor_->EvictInWindow(held, hash, slot.size_class())) break;
+    eviction_->evicted_by_writes.fetch_add(1, std::memory_order_relaxed);
+    if (later_ != nullptr) return ReplyStatus::kTryAgain;
+    if (index_.Insert(held, hash, slot)) return ReplyStatus::kOk;
+  }
+  return ReplyStatus::kIndexFull;
 }
 
 std::byte* Store::AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms) {

@@ -220,10 +220,12 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
   } else {
     // The slot leads to a dead item until the commit word is stored. So the key appears at the same
     // moment to those who look it up and to those who remember where it was.
-    if (!index_.Insert(key.lock, key.hash, slot) &&
-        !InsertAfterRemoval(key.lock, key.hash, slot, key.now_ms)) {
-      if (put != nullptr) Drop(pending);
-      return {.status = NoSlot()};
+    if (!index_.Insert(key.lock, key.hash, slot)) {
+      const ReplyStatus status = InsertAfterRemoval(key.lock, key.hash, slot, key.now_ms);
+      if (status != ReplyStatus::kOk) {
+        if (put != nullptr) Drop(pending);
+        return {.status = status == ReplyStatus::kTryAgain ? status : NoSlot()};
+      }
     }
     CountExpiring(0, pending.expiry_ms);
     // Only now is it certain that there is room. Nobody takes the item for live yet.

@@ -59,8 +59,12 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
 Writes::Decided Writes::PutLong(std::string_view key, std::string_view value,
                                 ItemAttributes attributes, const WriteConditions& conditions,
                                 uint64_t now_ms, uint64_t number) {
+  const uint64_t published_before = published();
   const std::optional<Reservation> reservation =
       store_->Reserve(key, static_cast<uint32_t>(value.size()), now_ms);
+  if (!reservation && RoomComes(key, value.size(), published_before)) {
+    return Refused(ReplyStatus::kTryAgain);
+  }
   if (!reservation) return PutOverOld(key, value, attributes, conditions, now_ms, number);
   StoreValueAt(reservation->value.data(), value);
   Change put = PutOf(key, ValueOf(*reservation), attributes, conditions.origin);
@@ -81,6 +85,13 @@ Writes::Decided Writes::PutOverOld(std::string_view key, std::string_view value,
   const WriteOutcome outcome = store_->Overwrite(locked, put);
   if (outcome.status == ReplyStatus::kHeapFull) return Refused(store_->RefuseForRoom());
   return {.outcome = outcome};
+}
+
+bool Writes::RoomComes(std::string_view key, size_t value_bytes, uint64_t before) const {
+  if (!waits() || !store_->evicts()) return false;
+  const uint64_t block_bytes = Heap::BlockBytes(ItemBytes(key.size(), value_bytes));
+  if (block_bytes > store_->heap().capacity_bytes()) return false;
+  return published() != before || published() < given();
 }
 
 bool Writes::MayOverwrite(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {

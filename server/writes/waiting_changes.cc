@@ -77,6 +77,21 @@ std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
               .origin = {.session_token = change.session_token,
                          .sequence = change.sequence,
                          .opcode = change.opcode}};
+  return Record(change, std::move(entry));
+}
+
+bool WaitingChanges::Evict(KeyHash hash, const Change& deletion, uint64_t block_bytes) {
+  Entry entry{.hash = hash,
+              .key = std::string(deletion.key),
+              .kind = Kind::kEvict,
+              .version = deletion.version,
+              .block_bytes = block_bytes};
+  if (!Record(deletion, std::move(entry))) return false;
+  Begun(block_bytes);
+  return true;
+}
+
+std::optional<uint64_t> WaitingChanges::Record(const Change& change, Entry entry) {
   std::optional<ChangePlace> place;
   uint64_t ticket = 0;
   {
@@ -182,6 +197,7 @@ void WaitingChanges::Pop() {
   } else {
     entry.key.clear();
   }
+  if (entry.kind == Kind::kEvict) Gone(entry.block_bytes);
   keys_.Published(entry.ticket);
   queue_.PopFront();
 }

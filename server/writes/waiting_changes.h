@@ -15,11 +15,12 @@
 #include "common/base/word_mutex.h"
 #include "common/layout/key_hash.h"
 #include "server/changes/change_sink.h"
+#include "server/store/later_evictions.h"
 #include "server/store/pending.h"
 #include "server/store/store.h"
-#include "server/store/waiting_keys.h"
 #include "server/writes/stable_queue.h"
 #include "server/writes/value_room.h"
+#include "server/writes/waiting_keys.h"
 
 namespace gannet {
 
@@ -29,12 +30,13 @@ namespace gannet {
 // Thread safety: any thread. Whoever adds, finds, takes or undoes a change of a key holds that
 // key's lock (Store::Locked). So a change that was found stays until the lock is released. The
 // queue's own mutex is taken behind that lock, and held for moments only.
-class WaitingChanges {
+class WaitingChanges : public LaterEvictions {
  public:
   // kUpdate: a put over an item without expiry, by a value of the same length. It has no block of
   // its own. Its key and value are in the room until it is published, and it cannot fail then: the
   // item stays while a change of its key waits, and other changes of the key wait behind it.
-  enum class Kind : uint8_t { kPut, kDelete, kNothing, kUpdate };
+  // kEvict: a deletion by the store, which is always the first waiting change of its key.
+  enum class Kind : uint8_t { kPut, kDelete, kNothing, kUpdate, kEvict };
   struct Entry {
     uint64_t ticket = 0;
     uint64_t position = 0;  // that must be safe
@@ -55,6 +57,7 @@ class WaitingChanges {
     uint64_t room = 0;
     uint64_t item_checksum = 0;
     const std::byte* guessed = nullptr;  // where its slot was
+    uint64_t block_bytes = 0;            // of an eviction
   };
   // What becomes of the answer to a change that was undone.
   struct Undone {
@@ -91,6 +94,10 @@ class WaitingChanges {
             .value = {at + update.key_bytes, update.value_bytes},
             .item_checksum = update.item_checksum};
   }
+  // The store's evictions. MayWait is right if it returns false.
+  bool MayWait(KeyHash hash) const override { return keys_.MayWait(hash); }
+  bool Evict(KeyHash hash, const Change& deletion, uint64_t block_bytes) override;
+
   // Adds a refusal that tells of `entry`, of a request of `origin`. Returns its ticket, or nullopt
   // after Fail.
   std::optional<uint64_t> AddRefusal(const Entry& entry, const ChangeOrigin& origin);
@@ -140,13 +147,13 @@ class WaitingChanges {
   // Whether so much is recorded and not published that long values should wait. A hint.
   bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
 
-  // Keys that may have waiting changes.
-  const WaitingKeys& keys() const { return keys_; }
   // Gives the blocks of all that still waits to `drop`. For the end.
   void DropAll(const std::function<void(const Pending&)>& drop);
 
  private:
   uint64_t Push(Entry entry) GANNET_REQUIRES(mutex_);
+  // Records a change and adds its entry. Returns its ticket, or nullopt if it was not recorded.
+  std::optional<uint64_t> Record(const Change& change, Entry entry);
   // Gives the last entry of the queue its ticket.
   uint64_t Enter(Entry* entry) GANNET_REQUIRES(mutex_);
   const Entry* FindLast(KeyHash hash) const GANNET_REQUIRES(mutex_);

@@ -11,13 +11,13 @@ Writes::Writes(Store* store) : store_(store) {}
 
 Writes::~Writes() {
   if (!waits()) return;
-  store_->Spare(nullptr);
+  store_->EvictLater(nullptr);
   waiting_->DropAll([this](const Pending& pending) { store_->Drop(pending); });
 }
 
 void Writes::WaitFor(ChangeRecorder* recorder) {
   waiting_ = std::make_unique<WaitingChanges>(recorder);
-  store_->Spare(&waiting_->keys());
+  store_->EvictLater(waiting_.get());
 }
 
 // An item that has expired counts as absent, wherever it is.

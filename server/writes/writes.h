@@ -34,8 +34,8 @@ namespace gannet {
 //   2. An answer that tells of a waiting write waits for that one.
 //   3. A waiting write has its own block. The item that it replaces does not change meanwhile. So a
 //      replacement needs room for both, as with a memory file.
-//   4. A key with a waiting write is not evicted, or the eviction would be recorded behind it and
-//      happen before it.
+//   4. An eviction waits as any other deletion. A key with a waiting change is not evicted, so an
+//      eviction is the first waiting change of its key. A write that needs its room comes again.
 //   5. If the index has no slot for a waiting write, the write and all that were decided behind it
 //      are undone: a deletion is recorded, and when that is safe, they are refused.
 //   6. If a write counts on an item that expires before the write is published, it is undone in the
@@ -149,6 +149,12 @@ class Writes {
     waiting_->RecordAnswer(ticket, answer);
   }
   uint64_t given() const { return waits() ? waiting_->given() : 0; }
+  // Whether a write that found no room may find it soon, since something waits that frees some: an
+  // eviction, or a write whose item may be evicted then. Or that was published since published()
+  // was `before`: read it before you look for room.
+  bool RoomComes(std::string_view key, size_t value_bytes, uint64_t before) const;
+  // Whether evictions wait. Then somebody has to Publish, as nobody may wait for an answer.
+  bool evictions_wait() const { return waits() && waiting_->waiting_bytes() != 0; }
   // Whether so much waits that long values should wait before they are fetched. A hint.
   bool crowded() const { return waits() && waiting_->crowded(); }
 

@@ -3,6 +3,7 @@
 #include <gannet/client.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -11,6 +12,7 @@
 
 #include "tests/client/api/patient_options.h"
 #include "tests/support/server_process.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -84,6 +86,40 @@ TEST(EvictionTest, KeepsWhatSeveralClientsReadOneSidedAndEvictsTheRest) {
   EXPECT_GT(stats->items_evicted, 20'000u);
   EXPECT_EQ(stats->refused_heap_full + stats->refused_index_full, 0u);
   EXPECT_GT(stats->eviction_watermark, 0u);
+}
+
+// A write that finds no room waits until what is evicted for it is on disk, and nobody but the
+// server itself asks for that.
+TEST(EvictionTest, WithSyncAlwaysWritesFindRoomAndWhatWasGoneStaysGone) {
+  const test_support::TemporaryDirectory directory;
+  ServerProcess server(
+      {"--memory=8M", "--on_full=evict", "--data=" + directory.path(), "--sync=always"});
+  auto client = Client::Connect({server.endpoint()}, PatientOptions());
+  ASSERT_TRUE(client.ok()) << client.status();
+  constexpr int kValues = 120;
+  const auto key_of = [](int i) { return "key" + std::to_string(i); };
+  const auto value_of = [&](int i) {
+    return std::string(i % 10 == 0 ? 500'000 : 60'000, 'a' + i % 26);
+  };
+  const auto is_there = [&](int i) {
+    const auto got = (*client)->Get(key_of(i), std::chrono::seconds(20));
+    EXPECT_TRUE(got.ok()) << got.status();
+    if (!got.ok() || !got->has_value()) return false;
+    EXPECT_EQ((*got)->data, value_of(i));
+    return true;
+  };
+  for (int i = 0; i < kValues; ++i) {
+    const auto put = (*client)->Put(key_of(i), value_of(i), {}, std::chrono::seconds(20));
+    EXPECT_TRUE(put.ok()) << i << ": " << put.status();
+  }
+  std::vector<int> gone;
+  for (int i = 0; i < kValues; ++i) {
+    if (!is_there(i)) gone.push_back(i);
+  }
+  EXPECT_GT(gone.size(), 20u);
+  server.Kill();
+  server.Restart();
+  for (const int i : gone) EXPECT_FALSE(is_there(i)) << i;
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ void WaitingModel::Decide(const State& state, size_t operation, Record record,
   const bool present = Present(state, by);
   const bool needs_item = record == kDelete || record == kReplace;
   const bool refused = (record == kAdd && present) || (needs_item && !present);
-  // Nobody needs to hear of these again.
-  const bool quiet = state.log[by] == kEvict || state.log[by] == kUndo;
+  // It is heard of when the writes that it undid are answered.
+  const bool quiet = state.log[by] == kUndo;
   State next = state;
   if (record != kPut && record != kBrief && present != Present(state, state.log_end))
     next.wrong = kDecision;
@@ -109,11 +109,12 @@ void WaitingModel::Publish(const State& state, const Emit& emit) const {
     if (rules_.undoes_past_expiry) return Undo(next, emit);
     if (state.looked_late) next.wrong = kRevived;
   }
-  if (state.log[next.published] != kEvict) {  // that happened when it was recorded
-    if (next.published < state.memory) next.wrong = kBack;
-    next.memory = next.published;
-    next.torn = 0;
+  if (state.log[next.published] == kEvict && !rules_.evictions_wait) {
+    return emit("what happened when it was recorded is passed over", next);
   }
+  if (next.published < state.memory) next.wrong = kBack;
+  next.memory = next.published;
+  next.torn = 0;
   emit("a write is published", next);
 }
 
@@ -136,11 +137,10 @@ void WaitingModel::Undo(State next, const Emit& emit) const {
 
 void WaitingModel::Evict(const State& state, const Emit& emit) const {
   if (state.evictions_left == 0 || !Present(state, state.memory)) return;
-  if (rules_.spares_waiting_keys && state.published < state.log_end) return;
   State next = state;
   --next.evictions_left;
   next.log[++next.log_end] = kEvict;
-  next.memory = next.log_end;
+  if (!rules_.evictions_wait) next.memory = next.log_end;
   emit("the key is evicted", next);
 }
 
@@ -149,7 +149,7 @@ void WaitingModel::Look(const State& state, const Emit& emit) {
   if (state.torn) next.wrong = kUnreadable;
   if (state.memory < state.answered) next.wrong = kStale;
   next.looked_late |= state.expired;
-  if (state.log[state.memory] != kEvict) next.seen = std::max(next.seen, state.memory);
+  next.seen = std::max(next.seen, state.memory);
   emit("somebody looks", next);
 }
 

@@ -12,7 +12,7 @@ namespace gannet::model {
 // delete one key. It may have an item that expires, and a put may make another one. Each write is
 // decided, recorded in a log, and published to the memory that readers sample at any time. The
 // power may be cut at any time, and then any beginning of the log survives that has what was
-// synced. An evictor deletes the key on its own; what it did may be lost.
+// synced. An evictor deletes the key on its own, at any time.
 //
 // What is to hold: what was answered or seen survives; each decision is right by the writes that
 // were recorded before it; who looks after an answer sees what it told; the key can be read while
@@ -27,7 +27,7 @@ struct WaitingRules {
   bool decides_by_waiting = true;     // conditions are decided against the last waiting write
   bool answers_after_publish = true;  // not as soon as the record is safe
   bool refusals_wait = true;          // for the waiting write that they tell of
-  bool spares_waiting_keys = true;    // from eviction
+  bool evictions_wait = true;         // the key goes when the eviction's record is safe
   bool undoes_past_expiry = true;     // what counts on an item that has expired
   bool undoes_what_is_behind = true;  // and was decided by what is undone
 };
@@ -52,7 +52,7 @@ class WaitingModel {
     uint8_t memory;     // the position whose content readers find
     uint8_t torn;       // readers find no item that is whole
     uint8_t answered;   // the highest position that somebody knows of by an answer
-    uint8_t seen;       // or by a look
+    uint8_t seen;       // or by a look, which may find that the key is gone
     std::array<Operation, kOperations> operations;
     uint8_t evictions_left;
     uint8_t expired;      // the time of what expires is over

@@ -29,7 +29,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{"conditions against the published item", {.decides_by_waiting = false}},
                     Variant{"answered before it is published", {.answers_after_publish = false}},
                     Variant{"a refusal that does not wait", {.refusals_wait = false}},
-                    Variant{"a waiting key is evicted", {.spares_waiting_keys = false}},
+                    Variant{"an eviction that does not wait", {.evictions_wait = false}},
                     Variant{"published after what it counts on expired",
                             {.undoes_past_expiry = false}},
                     Variant{"undone without what is behind", {.undoes_what_is_behind = false}}),

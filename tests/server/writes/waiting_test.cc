@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <thread>
@@ -401,28 +400,6 @@ TEST_F(ExpiryOfWaitingTest, ADeletionStays) {
   PublishLate();
   EXPECT_EQ(StatusOf(deleted), ReplyStatus::kOk);
   EXPECT_FALSE(writes_->TakeUndone(deleted.ticket).has_value());
-}
-
-// An eviction that is recorded behind a waiting write of its key would be the key's last record,
-// and the key would be gone after a restart. Other keys' writes evict nearly all that is published.
-TEST_F(WaitingTest, AKeyWithAWaitingWriteIsNotEvicted) {
-  Make(1 << 20, 0, TestStore::OnFull::kEvict);
-  const std::string value(1'000, 'v');
-  for (int i = 0; i < 500; ++i) Put("key" + std::to_string(i), value);
-  PublishAll();
-  for (int i = 0; i < 20; ++i)
-    ASSERT_EQ(StatusOf(Put("key" + std::to_string(i), "new")), ReplyStatus::kOk);
-  for (int i = 0; i < 800; ++i) Put("other" + std::to_string(i), value);
-  EXPECT_GT(store_->Stats().items_evicted, 300u);
-  PublishAll();
-  // For each key that is there, the last record is a put; for each that is not, a deletion.
-  std::map<std::string, bool> put;
-  for (const std::string& change : sink_.changes) {
-    const bool is_put = change.starts_with("put ");
-    put[change.substr(is_put ? 4 : 7)] = is_put;
-  }
-  for (const auto& [key, is_put] : put) EXPECT_EQ(Seen(key).has_value(), is_put) << key;
-  for (int i = 0; i < 20; ++i) EXPECT_EQ(Seen("key" + std::to_string(i)), "new");
 }
 
 }  // namespace

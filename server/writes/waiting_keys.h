@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_STORE_WAITING_KEYS_H_
-#define GANNET_SERVER_STORE_WAITING_KEYS_H_
+#ifndef GANNET_SERVER_WRITES_WAITING_KEYS_H_
+#define GANNET_SERVER_WRITES_WAITING_KEYS_H_
 
 #include <atomic>
 #include <cstddef>
@@ -51,4 +51,4 @@ class WaitingKeys {
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_STORE_WAITING_KEYS_H_
+#endif  // GANNET_SERVER_WRITES_WAITING_KEYS_H_
