@@ -7,7 +7,8 @@
 //   checked    READs --size bytes in chains of --depth, and computes XXH3 of each
 //   fetched    SENDs of 64 bytes; the peer READs --size bytes for each, then SENDs 64 bytes: a PUT
 //              whose value the server fetches
-//   carried    SENDs of 64 + --size bytes; the peer copies the value and SENDs 64 bytes: a PUT whose
+//   carried    SENDs of 64 + --size bytes; the peer copies the value and SENDs 64 bytes: a PUT
+//   whose
 //              value comes with the request
 //
 // Two processes, both poll. Nanoseconds an operation; kinds take turns, and the fastest of --runs
@@ -90,8 +91,7 @@ class End {
     pd_.reset(ibv_alloc_pd(verbs));
     queue_ = Must(CompletionQueue::Create(verbs, 8 * kDepthMax, false));
     memory_ = Must(RegisteredBuffer::Create(pd_.get(), memory_bytes, RemoteAccess::kRead));
-    messages_ =
-        Must(RegisteredBuffer::Create(pd_.get(), 2 * kDepthMax * uint64_t{MessageBytes()}));
+    messages_ = Must(RegisteredBuffer::Create(pd_.get(), 2 * kDepthMax * uint64_t{MessageBytes()}));
   }
   ConnectionOptions connection_options() const {
     return {.queue_pair = {.pd = pd_.get(),
@@ -193,8 +193,9 @@ void Serve(int port_pipe) {
         Must(listener->BeginAccept(*std::move(event->request), end.connection_options(), 1));
     end.Use(connection.get());
     const Region region{end.memory().address(), end.memory().rkey()};
-    Must(listener->FinishAccept(connection.get(), std::as_bytes(std::span(&region, 1)),
-                                PeerRights::kRead)
+    Must(listener
+             ->FinishAccept(connection.get(), std::as_bytes(std::span(&region, 1)),
+                            PeerRights::kRead)
              .ok());
   }
   bool open = true;
@@ -299,9 +300,9 @@ class Client {
     return state_ % FLAGS_places * PlaceBytes();
   }
   void AddRead(uint64_t place, uint64_t at, uint32_t bytes, bool last) {
-    end_.Add(ReadRequest(WrId{.kind = kRead}.Pack(), nullptr, region_.address + place, region_.rkey,
-                         0),
-             end_.memory().Sge(at, bytes), last);
+    end_.Add(
+        ReadRequest(WrId{.kind = kRead}.Pack(), nullptr, region_.address + place, region_.rkey, 0),
+        end_.memory().Sge(at, bytes), last);
   }
   void PostAndWait() {
     end_.Post();
