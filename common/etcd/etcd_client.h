@@ -30,7 +30,8 @@ struct EtcdTxnResult {
   Outcome outcome = Outcome::kUnknown;
   absl::Status status;
   int64_t revision = 0;
-  std::vector<EtcdKeyValue> current;  // kRefused: what is below the compared keys
+  // kRefused: what is below the compared keys. In both cases, then what is below EtcdTxn::reads.
+  std::vector<EtcdKeyValue> current;
 };
 
 // What a watch tells.

@@ -179,19 +179,24 @@ std::string EncodeRangeOfPrefix(std::string_view prefix) { return RangeJson(pref
 
 std::string EncodeTxn(const EtcdTxn& txn) {
   Json compares = Json::array();
-  Json reads = Json::array();
+  Json failure = Json::array();
   for (const EtcdTxn::Compare& compare : txn.compares) {
-    reads.push_back({{"request_range", RangeJson(compare.key, compare.prefix)}});
+    failure.push_back({{"request_range", RangeJson(compare.key, compare.prefix)}});
     AppendCompares(compare, &compares);
   }
-  Json changes = Json::array();
+  Json success = Json::array();
   for (const EtcdTxn::Put& put : txn.puts) {
-    changes.push_back({{"request_put", {{"key", Base64(put.key)}, {"value", Base64(put.value)}}}});
+    success.push_back({{"request_put", {{"key", Base64(put.key)}, {"value", Base64(put.value)}}}});
   }
   for (const std::string& key : txn.deletes) {
-    changes.push_back({{"request_delete_range", RangeJson(key, false)}});
+    success.push_back({{"request_delete_range", RangeJson(key, false)}});
   }
-  return Json{{"compare", compares}, {"success", changes}, {"failure", reads}}.dump();
+  for (const std::string& key : txn.reads) {
+    const Json read = {{"request_range", RangeJson(key, false)}};
+    success.push_back(read);
+    failure.push_back(read);
+  }
+  return Json{{"compare", compares}, {"success", success}, {"failure", failure}}.dump();
 }
 
 std::string EncodeWatchOfPrefix(std::string_view prefix, int64_t start_revision) {

@@ -41,6 +41,7 @@ struct EtcdTxn {
   std::vector<Compare> compares;
   std::vector<Put> puts;
   std::vector<std::string> deletes = {};  // keys; it is no matter if there are none
+  std::vector<std::string> reads = {};  // keys that the answer has in either case, as they are then
 };
 
 // Of the cluster of etcd that answered.
@@ -57,7 +58,8 @@ struct EtcdRangeAnswer {
 struct EtcdTxnAnswer {
   EtcdHeader header;
   bool succeeded = false;
-  std::vector<EtcdKeyValue> current;  // if it did not succeed: what is below the compared keys
+  // If it did not succeed: what is below the compared keys. Then what is below `reads`.
+  std::vector<EtcdKeyValue> current;
 };
 struct EtcdChange {
   EtcdKeyValue item;  // of a deletion: no value

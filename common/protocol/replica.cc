@@ -22,13 +22,32 @@ T New(ReplicaKind kind) {
   return message;
 }
 
-// Return what is wrong with a message, or nullptr if nothing is.
+// A hello with this program's versions.
+template <class Hello>
+Hello NewHello(ReplicaKind kind) {
+  Hello hello = New<Hello>(kind);
+  hello.layout_version = kLayoutVersion;
+  hello.stream_version_min = kStreamVersions.min;
+  hello.stream_version_max = kStreamVersions.max;
+  return hello;
+}
 
-const char* WhatIsWrong(const ReplicaHello& hello) {
-  if (hello.incarnation == 0) return "no incarnation";
-  if (hello.applied > hello.end) return "more applied than received";
-  if (hello.applied % kWord != 0 || hello.end % kWord != 0) return "an LSN inside a word";
-  if (hello.history == 0 && hello.end != 0) return "records, but no history";
+template <class Hello>
+std::string_view NameIn(const Hello& hello) {
+  return {hello.name, strnlen(hello.name, sizeof(hello.name))};
+}
+
+template <class Hello>
+void SetNameIn(Hello* hello, std::string_view name) {
+  GANNET_CHECK(IsServerName(name), "not a name of a server");
+  std::ranges::fill(hello->name, '\0');
+  std::ranges::copy(name, hello->name);
+}
+
+// Return what is wrong with a message, or a part of one, or nullptr if nothing is.
+
+template <class Hello>
+const char* WhatIsWrongWithRingOrName(const Hello& hello) {
   if (hello.ring_bytes < kRingBytesMin || hello.ring_bytes > kRingBytesMax ||
       hello.ring_bytes % kRingAlignment != 0) {
     return "a ring of a wrong length";
@@ -37,15 +56,23 @@ const char* WhatIsWrong(const ReplicaHello& hello) {
       hello.ring_address > UINT64_MAX - hello.ring_bytes) {
     return "a ring at an impossible address";
   }
-  if (hello.memory_bytes == 0) return "no memory";
-  if (hello.workers == 0) return "no workers";
   if (hello.stream_version_min > hello.stream_version_max) return "no version of the stream";
-  if (!IsServerName(NameOf(hello))) return "an empty name, or one with odd characters";
-  const char* const behind = hello.name + NameOf(hello).size();
+  if (!IsServerName(NameIn(hello))) return "an empty name, or one with odd characters";
+  const char* const behind = hello.name + NameIn(hello).size();
   if (std::any_of(behind, std::end(hello.name), [](char c) { return c != '\0'; })) {
     return "bytes behind its name";
   }
   return nullptr;
+}
+
+const char* WhatIsWrong(const ReplicaHello& hello) {
+  if (hello.incarnation == 0) return "no incarnation";
+  if (hello.applied > hello.end) return "more applied than received";
+  if (hello.applied % kWord != 0 || hello.end % kWord != 0) return "an LSN inside a word";
+  if (hello.history == 0 && hello.end != 0) return "records, but no history";
+  if (hello.memory_bytes == 0) return "no memory";
+  if (hello.workers == 0) return "no workers";
+  return WhatIsWrongWithRingOrName(hello);
 }
 
 const char* WhatIsWrong(const ReplicaWelcome& welcome) {
@@ -92,6 +119,23 @@ const char* WhatIsWrong(const ReplicaRefusal& refusal) {
   return padded ? nullptr : "bytes behind its reason";
 }
 
+const char* WhatIsWrong(const ReceiverHello& hello) {
+  if (hello.incarnation == 0) return "no incarnation";
+  if (hello.reserved != 0) return "reserved bytes that are not zero";
+  return WhatIsWrongWithRingOrName(hello);
+}
+
+const char* WhatIsWrong(const MoveClosing& closing) {
+  return closing.epoch == 0 ? "no epoch" : nullptr;
+}
+
+const char* WhatIsWrong(const MoveEnded& ended) {
+  if (ended.epoch == 0) return "no epoch";
+  if (ended.revision == 0) return "no revision of a map";
+  if (ended.version_next == 0) return "no version";
+  return ended.lsn % kWord != 0 ? "an LSN inside a word" : nullptr;
+}
+
 template <class T>
 absl::StatusOr<T> Decode(std::span<const std::byte> message, ReplicaKind kind, const char* what) {
   if (message.size() != sizeof(T)) {
@@ -112,13 +156,10 @@ absl::StatusOr<T> Decode(std::span<const std::byte> message, ReplicaKind kind, c
 
 }  // namespace
 
-ReplicaHello NewReplicaHello() {
-  ReplicaHello hello = New<ReplicaHello>(ReplicaKind::kHello);
-  hello.layout_version = kLayoutVersion;
-  hello.stream_version_min = kStreamVersions.min;
-  hello.stream_version_max = kStreamVersions.max;
-  return hello;
-}
+ReplicaHello NewReplicaHello() { return NewHello<ReplicaHello>(ReplicaKind::kHello); }
+ReceiverHello NewReceiverHello() { return NewHello<ReceiverHello>(ReplicaKind::kReceiverHello); }
+MoveClosing NewMoveClosing() { return New<MoveClosing>(ReplicaKind::kClosing); }
+MoveEnded NewMoveEnded() { return New<MoveEnded>(ReplicaKind::kEnded); }
 ReplicaWelcome NewReplicaWelcome() { return New<ReplicaWelcome>(ReplicaKind::kWelcome); }
 Beacon NewBeacon() { return New<Beacon>(ReplicaKind::kBeacon); }
 BeaconAnswer NewBeaconAnswer() { return New<BeaconAnswer>(ReplicaKind::kBeaconAnswer); }
@@ -141,20 +182,15 @@ std::optional<ReplicaKind> KindOfReplicaMessage(std::span<const std::byte> messa
   if (message.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, message.data(), sizeof(header));
   const bool known = header.kind >= static_cast<uint16_t>(ReplicaKind::kHello) &&
-                     header.kind <= static_cast<uint16_t>(ReplicaKind::kRefusal);
+                     header.kind <= static_cast<uint16_t>(ReplicaKind::kEnded);
   if (header.magic != kReplicaMagic || !known) return std::nullopt;
   return static_cast<ReplicaKind>(header.kind);
 }
 
-void SetName(ReplicaHello* hello, std::string_view name) {
-  GANNET_CHECK(IsServerName(name), "not a name of a server");
-  std::ranges::fill(hello->name, '\0');
-  std::ranges::copy(name, hello->name);
-}
-
-std::string_view NameOf(const ReplicaHello& hello) {
-  return {hello.name, strnlen(hello.name, sizeof(hello.name))};
-}
+void SetName(ReplicaHello* hello, std::string_view name) { SetNameIn(hello, name); }
+std::string_view NameOf(const ReplicaHello& hello) { return NameIn(hello); }
+void SetName(ReceiverHello* hello, std::string_view name) { SetNameIn(hello, name); }
+std::string_view NameOf(const ReceiverHello& hello) { return NameIn(hello); }
 
 absl::StatusOr<ReplicaHello> DecodeReplicaHello(std::span<const std::byte> message) {
   return Decode<ReplicaHello>(message, ReplicaKind::kHello, "hello of a replica");
@@ -174,6 +210,15 @@ absl::StatusOr<ReplicaReady> DecodeReplicaReady(std::span<const std::byte> messa
 }
 absl::StatusOr<ReplicaRefusal> DecodeReplicaRefusal(std::span<const std::byte> message) {
   return Decode<ReplicaRefusal>(message, ReplicaKind::kRefusal, "refusal of a replica");
+}
+absl::StatusOr<ReceiverHello> DecodeReceiverHello(std::span<const std::byte> message) {
+  return Decode<ReceiverHello>(message, ReplicaKind::kReceiverHello, "hello of a receiver");
+}
+absl::StatusOr<MoveClosing> DecodeMoveClosing(std::span<const std::byte> message) {
+  return Decode<MoveClosing>(message, ReplicaKind::kClosing, "word of a receiver that will close");
+}
+absl::StatusOr<MoveEnded> DecodeMoveEnded(std::span<const std::byte> message) {
+  return Decode<MoveEnded>(message, ReplicaKind::kEnded, "word of an end of partitions");
 }
 
 }  // namespace gannet

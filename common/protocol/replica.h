@@ -18,6 +18,9 @@ namespace gannet {
 // backup answers them. A joiner says when it is ready. docs/protocol.md has the layouts byte by
 // byte, and docs/group.md what they are for.
 //
+// A receiver, to whose group partitions move (docs/partitions.md), says another hello. It is
+// welcomed, hears beacons and answers them as a backup does, and there are two messages more.
+//
 // A record's LSN is the number of bytes of all records before it. A position counts the bytes of a
 // ring: it grows for ever, and its remainder by the ring's length is where in the ring it is.
 
@@ -30,6 +33,9 @@ enum class ReplicaKind : uint16_t {
   kBeaconAnswer = 4,
   kReady = 5,
   kRefusal = 6,
+  kReceiverHello = 7,
+  kClosing = 8,
+  kEnded = 9,
 };
 
 // The length of a ring, a multiple of kRingAlignment.
@@ -130,6 +136,44 @@ struct ReplicaRefusal {
 };
 static_assert(sizeof(ReplicaRefusal) == 128 && std::is_trivially_copyable_v<ReplicaRefusal>);
 
+// A receiver to the giver's primary: who it is, and where its ring is.
+struct ReceiverHello {
+  ReplicaHeader header;
+  uint64_t incarnation;
+  uint64_t ring_address;
+  uint64_t ring_bytes;
+  uint32_t ring_rkey;
+  uint32_t layout_version;  // the newest that it can READ
+  uint16_t stream_version_min;
+  uint16_t stream_version_max;
+  uint32_t reserved;
+  char name[kServerNameBytesMax];  // NUL padded
+};
+static_assert(sizeof(ReceiverHello) == 80 && std::is_trivially_copyable_v<ReceiverHello>);
+static_assert(offsetof(ReceiverHello, ring_address) == 16 &&
+              offsetof(ReceiverHello, ring_rkey) == 32 &&
+              offsetof(ReceiverHello, stream_version_min) == 40 &&
+              offsetof(ReceiverHello, name) == 48);
+
+// A receiver to the giver's primary: it has nearly all, and will close the partitions soon.
+struct MoveClosing {
+  ReplicaHeader header;
+  uint64_t epoch;  // the welcome's
+};
+static_assert(sizeof(MoveClosing) == 16 && std::is_trivially_copyable_v<MoveClosing>);
+
+// The giver's primary to a receiver, of the partitions that are closed by the map of a revision.
+// All requests for them are over, all records of them end at an LSN or before and are committed,
+// and no lease is left of older maps.
+struct MoveEnded {
+  ReplicaHeader header;
+  uint64_t epoch;
+  uint64_t revision;  // the map's
+  uint64_t lsn;
+  uint64_t version_next;  // higher than each version that the giver has given in them
+};
+static_assert(sizeof(MoveEnded) == 40 && std::is_trivially_copyable_v<MoveEnded>);
+
 // No message is longer.
 inline constexpr size_t kReplicaMessageBytesMax = 128;
 static_assert(sizeof(ReplicaHello) <= kReplicaMessageBytesMax &&
@@ -144,6 +188,9 @@ BeaconAnswer NewBeaconAnswer();
 ReplicaReady NewReplicaReady();
 // Cuts `reason` to fit, and replaces unprintable bytes by '?'.
 ReplicaRefusal NewReplicaRefusal(std::string_view reason);
+ReceiverHello NewReceiverHello();
+MoveClosing NewMoveClosing();
+MoveEnded NewMoveEnded();
 std::string_view ReasonOf(const ReplicaRefusal& refusal);
 // Returns what a message says it is, or nullopt if it is none of the above. The decoders check the
 // rest.
@@ -151,6 +198,8 @@ std::optional<ReplicaKind> KindOfReplicaMessage(std::span<const std::byte> messa
 
 void SetName(ReplicaHello* hello, std::string_view name);
 std::string_view NameOf(const ReplicaHello& hello);
+void SetName(ReceiverHello* hello, std::string_view name);
+std::string_view NameOf(const ReceiverHello& hello);
 
 // Each decoder copies, then checks. InvalidArgument says what is wrong.
 absl::StatusOr<ReplicaHello> DecodeReplicaHello(std::span<const std::byte> message);
@@ -159,6 +208,9 @@ absl::StatusOr<Beacon> DecodeBeacon(std::span<const std::byte> message);
 absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> message);
 absl::StatusOr<ReplicaReady> DecodeReplicaReady(std::span<const std::byte> message);
 absl::StatusOr<ReplicaRefusal> DecodeReplicaRefusal(std::span<const std::byte> message);
+absl::StatusOr<ReceiverHello> DecodeReceiverHello(std::span<const std::byte> message);
+absl::StatusOr<MoveClosing> DecodeMoveClosing(std::span<const std::byte> message);
+absl::StatusOr<MoveEnded> DecodeMoveEnded(std::span<const std::byte> message);
 
 }  // namespace gannet
 

@@ -99,7 +99,19 @@ void EtcdConfigStore::Ask(Result result) {
 
 void EtcdConfigStore::OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer) {
   if (!answer.ok()) return AnswerUnknown(answer.status());
-  AnswerWith(result, answer->items);
+  AskForMap(result, *answer);
+}
+
+// After the register: if that says that this process leads, no older map may do.
+void EtcdConfigStore::AskForMap(Result result, const EtcdRangeAnswer& read) {
+  client_->Range(ConfigKey(options_.cluster),
+                 [this, result, items = read.items, id = request_](auto answer) {
+                   if (id != request_) return;
+                   if (!answer.ok()) return AnswerUnknown(answer.status());
+                   std::vector<EtcdKeyValue> both = items;
+                   both.insert(both.end(), answer->items.begin(), answer->items.end());
+                   AnswerWith(result, both);
+                 });
 }
 
 void EtcdConfigStore::Txn(uint64_t revision, const GroupConfiguration& wanted) {
@@ -111,7 +123,8 @@ void EtcdConfigStore::Txn(uint64_t revision, const GroupConfiguration& wanted) {
   answer_.reset();
   const std::string key = GroupKey(options_.cluster, group());
   EtcdTxn txn = {.compares = {{.key = key, .mod_revision = static_cast<int64_t>(revision)}},
-                 .puts = {{key, Encode(config)}}};
+                 .puts = {{key, Encode(config)}},
+                 .reads = {ConfigKey(options_.cluster)}};
   if (auto standing = announcement_.Standing()) txn.compares.push_back(*std::move(standing));
   client_->Txn(txn, [this, config, id = ++request_](const EtcdTxnResult& result) {
     if (id == request_) OnTxn(config, result);
@@ -121,9 +134,13 @@ void EtcdConfigStore::Txn(uint64_t revision, const GroupConfiguration& wanted) {
 void EtcdConfigStore::OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result) {
   using enum EtcdTxnResult::Outcome;
   switch (result.outcome) {
-    case kWon:
-      return AnswerWith(Result::kWon,
-                        {{.key = "", .value = Encode(wanted), .mod_revision = result.revision}});
+    case kWon: {
+      std::vector<EtcdKeyValue> items = {{.key = GroupKey(options_.cluster, group()),
+                                          .value = Encode(wanted),
+                                          .mod_revision = result.revision}};
+      items.insert(items.end(), result.current.begin(), result.current.end());
+      return AnswerWith(Result::kWon, items);
+    }
     case kRefused:
       return AnswerWith(Result::kLost, result.current);
     // It will not be executed, but that is not what kLost says: the revision may be the same. Who
@@ -135,12 +152,25 @@ void EtcdConfigStore::OnTxn(const GroupConfig& wanted, const EtcdTxnResult& resu
 }
 
 void EtcdConfigStore::AnswerWith(Result result, const std::vector<EtcdKeyValue>& items) {
-  if (items.empty()) return AnswerUnknown(absl::NotFoundError("the group's key is gone from etcd"));
-  const EtcdKeyValue& item = items.front();
-  const auto config = DecodeGroupConfig(item.value);
+  const std::string key = GroupKey(options_.cluster, group());
+  const auto item = std::ranges::find(items, key, &EtcdKeyValue::key);
+  if (item == items.end()) {
+    return AnswerUnknown(absl::NotFoundError("the group's key is gone from etcd"));
+  }
+  const auto config = DecodeGroupConfig(item->value);
   if (!config.ok()) return AnswerUnknown(config.status());
-  view_.TakeGroup(*config, item.mod_revision);
-  answer_ = {.result = result, .now = StateOf(*config, item.mod_revision).now};
+  if (!TakeMap(items)) return AnswerUnknown(absl::NotFoundError("no map of the cluster came"));
+  view_.TakeGroup(*config, item->mod_revision);
+  answer_ = {.result = result, .now = StateOf(*config, item->mod_revision).now};
+}
+
+bool EtcdConfigStore::TakeMap(const std::vector<EtcdKeyValue>& items) {
+  const auto item = std::ranges::find(items, ConfigKey(options_.cluster), &EtcdKeyValue::key);
+  if (item == items.end()) return false;
+  auto config = DecodeClusterConfig(item->value);
+  if (!config.ok()) return false;
+  view_.TakeConfig(*std::move(config), item->mod_revision);
+  return true;
 }
 
 void EtcdConfigStore::AnswerUnknown(const absl::Status& why) {

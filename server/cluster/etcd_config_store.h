@@ -27,10 +27,13 @@ namespace gannet {
 //    with the newest terms that were seen. If an operator has changed the terms since, the revision
 //    has changed, too, and it loses. What the terms do not allow (somebody is to be in sync who is
 //    no member) is not sent: it is answered kLost after a read.
-// 3. Everything else, and what Seen, terms and the addresses say, comes from a watch of the
+// 3. Each answer comes with the cluster's map as it was at the register's revision or later, and
+//    Partitions and Config have it when Poll gives the answer (docs/partitions.md, rule 3). What
+//    Seen tells of the watch needs no more: that tells of all keys in the order of their changes.
+// 4. Everything else, and what Seen, terms and the addresses say, comes from a watch of the
 //    cluster's keys, in Poll. So call Poll also when no request is under way: when fd() is
 //    readable, and a few times a second.
-// 4. A request is answered within Options::call_ms for each endpoint.
+// 5. A request is answered within Options::call_ms for each endpoint.
 //
 // If etcd is away, requests are answered kUnknown, and what was seen stays as it was.
 //
@@ -75,6 +78,9 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<std::string> PrimaryOf(std::string_view group) const override {
     return view_.PrimaryOf(group);
   }
+  std::optional<uint64_t> RingBytesOf(std::string_view group) const override {
+    return view_.RingBytesOf(group);
+  }
 
   // The way to the cluster's map. Poll carries its requests on.
   MapStore* map_store() { return &map_store_; }
@@ -88,8 +94,13 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // Reads the register, and answers with this result.
   void Ask(Result result);
   void OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer);
+  // Reads the map, and then answers with the register that was read before.
+  void AskForMap(Result result, const EtcdRangeAnswer& read);
   void OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result);
+  // `items` are the register and the map.
   void AnswerWith(Result result, const std::vector<EtcdKeyValue>& items);
+  // Returns false if there is none that can be read.
+  bool TakeMap(const std::vector<EtcdKeyValue>& items);
   void AnswerUnknown(const absl::Status& why);
   void KeepAnnounced();
   void DeleteForgottenWish();

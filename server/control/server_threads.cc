@@ -147,8 +147,12 @@ bool ServerThreads::SleepWorker(Worker* worker, WorkerWait* wait) {
   if (!worker->Arm().ok()) return false;
   const Worker::Activity late = worker->Poll(clock_.Read());
   if (late == Worker::Activity::kRequests) wait->Came();
-  if (late != Worker::Activity::kNone || worker->closed()) return true;
-  pollfd fds[] = {{worker->completion_fd(), POLLIN, 0}, {worker->inbox().fd(), POLLIN, 0}};
+  if (late != Worker::Activity::kNone || worker->closed()) {
+    worker->StayAwake();
+    return true;
+  }
+  const auto [requests, inbox, writes] = worker->fds();
+  pollfd fds[] = {{requests, POLLIN, 0}, {inbox, POLLIN, 0}, {writes, POLLIN, 0}};
   pulses_.Rest(worker->index());
   WaitUntil(fds, worker->deadline_ns());
   worker->Woken();

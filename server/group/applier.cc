@@ -1,9 +1,8 @@
 #include "server/group/applier.h"
 
-#include <utility>
+#include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "common/protocol/limits.h"
 
 namespace gannet {
 namespace {
@@ -23,17 +22,17 @@ void Applier::Apply(const RingRecord& record) {
     case RingRecordKind::kDelete:
       return Make(record.change);
     case RingRecordKind::kPart:
-      return AddPart(record);
+      if (parts_.Add(record)) return;
+      status_ = absl::DataLossError("the parts of a long value do not fit together");
+      return;
     case RingRecordKind::kLongPut: {
-      if (record.transfer != transfer_ || parts_.size() != record.value_bytes) {
+      const std::optional<Change> put = parts_.End(record);
+      if (!put) {
         status_ = absl::DataLossError("parts of a long value are missing");
         return;
       }
-      Change put = record.change;
-      put.value = parts_;
-      Make(put);
-      std::string().swap(parts_);
-      return;
+      Make(*put);
+      return parts_.Clear();
     }
     case RingRecordKind::kSessionBegun:
     case RingRecordKind::kSessionEnded:
@@ -42,18 +41,6 @@ void Applier::Apply(const RingRecord& record) {
     case RingRecordKind::kWrap:
       return;
   }
-}
-
-void Applier::AddPart(const RingRecord& part) {
-  if (part.transfer != transfer_) {
-    transfer_ = part.transfer;
-    parts_.clear();
-  }
-  if (part.offset != parts_.size() || parts_.size() + part.part.size() > kValueBytesMax) {
-    status_ = absl::DataLossError("the parts of a long value do not fit together");
-    return;
-  }
-  parts_.append(part.part);
 }
 
 void Applier::Make(const Change& change) {

@@ -4,21 +4,18 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "server/changes/change.h"
 #include "server/session/session_copies.h"
 #include "server/store/store.h"
+#include "server/stream/long_value_parts.h"
 #include "server/stream/ring_record.h"
 
 namespace gannet {
 
 // Makes the records of a stream in a backup's store, in the order in which they are given. Puts
 // long values together from their parts.
-//
-// One transfer of a long value is under way at a time. A part of another one says that the former
-// was given up.
 //
 // Owner thread only.
 class Applier {
@@ -44,7 +41,6 @@ class Applier {
  private:
   void Make(const Change& change);
   absl::Status MakeInStore(const Change& change);
-  void AddPart(const RingRecord& part);
 
   Store* const store_;
   SessionCopies sessions_;
@@ -52,8 +48,7 @@ class Applier {
   std::function<void(const Change&)> tell_;
   absl::Status status_;
   uint64_t version_next_ = 1;
-  uint64_t transfer_ = 0;
-  std::string parts_;  // of that transfer
+  LongValueParts parts_;
 };
 
 }  // namespace gannet

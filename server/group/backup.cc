@@ -31,6 +31,7 @@ Backup::Backup(Options options)
       primary_address_(
           [](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
       applier_(options_.store, options_.now_ms),
+      join_target_(options_.store),
       clock_(times_) {}
 
 Backup::~Backup() = default;
@@ -241,7 +242,7 @@ Backup::Outcome Backup::CopyItems(int64_t now) {
     auto joiner = Joiner::Begin({.device = options_.device,
                                  .primary = primary_at_,
                                  .keys = options_.keys,
-                                 .store = options_.store,
+                                 .target = &join_target_,
                                  .wall_ms = options_.now_ms,
                                  .clock_ns = options_.clock,
                                  .now_ns = now,

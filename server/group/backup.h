@@ -120,6 +120,7 @@ class Backup {
   GroupRegister known_;
   PrimaryAddress primary_address_;
   Applier applier_;
+  StoreJoinTarget join_target_;
   ExpiryClock clock_;
   std::optional<BackupLog> log_;
   std::optional<Takeover> takeover_;

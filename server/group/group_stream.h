@@ -42,6 +42,16 @@ class GroupStream : public ChangeConsumer {
   void Pump() {
     if (Primary* const primary = At()) primary->Pump();
   }
+  // How a worker sleeps until more is safe. See Primary. Returns -1 if there is no primary, so that
+  // nothing will be.
+  int BeginWait() {
+    Primary* const primary = At();
+    if (primary == nullptr) return -1;
+    primary->BeginWait();
+    return primary->fd_of_writes();
+  }
+  // REQUIRES: BeginWait returned a descriptor.
+  void EndWait(bool slept) { At()->EndWait(slept); }
 
  private:
   // Acquire: whoever finds the primary finds it whole.

@@ -21,10 +21,13 @@ namespace gannet {
 // Bounded: a joiner that needs more than `max` hashes has to begin again. One owner thread.
 class JoinFilter {
  public:
-  explicit JoinFilter(size_t max) : max_(max) {}
+  // `notes_all`: the store may lose a key by itself, as it evicts. So no key that the stream
+  // brought something for may be left out.
+  explicit JoinFilter(size_t max, bool notes_all = false) : max_(max), notes_all_(notes_all) {}
 
   void OnApplied(const Change& change, KeyHash hash) {
-    if (change.kind == Change::Kind::kPut && change.expiry_ms == 0) return;
+    const bool stays = change.kind == Change::Kind::kPut && change.expiry_ms == 0;
+    if (stays && !notes_all_) return;
     if (hashes_.size() >= max_) {
       full_ |= !Has(hash);
     } else {
@@ -38,6 +41,7 @@ class JoinFilter {
 
  private:
   const size_t max_;
+  const bool notes_all_;
   absl::flat_hash_set<uint64_t> hashes_;
   bool full_ = false;
 };

@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
 
 void Joiner::OnApplied(const Change& change) {
   version_max_ = std::max(version_max_, change.version);
-  filter_.OnApplied(change, options_.store->HashOf(change.key));
+  filter_.OnApplied(change, options_.target->HashOf(change.key));
 }
 
 Joiner::Step Joiner::Fail(absl::Status status) {
@@ -205,9 +205,9 @@ void Joiner::OnLongHead(uint32_t item, const IndexWalk::Item& head) {
   const uint64_t end = LargeValueOffset(head.key.size()) + head.header.value_bytes;
   if (end > walk_->items()[item].read_bytes()) return walk_->OnItemLost(item);
   version_max_ = std::max(version_max_, head.header.version);
-  Store& store = *options_.store;
-  if (IsExpired(head.header) || filter_.Has(store.HashOf(head.key))) return;
-  if (store.Get(head.key, {}, wall_ms_).status != ReplyStatus::kNotFound) return;
+  JoinTarget& target = *options_.target;
+  if (!target.Wants(head.key) || IsExpired(head.header)) return;
+  if (filter_.Has(target.HashOf(head.key)) || target.Has(head.key, wall_ms_)) return;
   longs_.push_back({.item = item, .header = head.header, .key = std::string(head.key), .at = 0});
 }
 
@@ -296,14 +296,15 @@ bool Joiner::TakeValues() {
 
 bool Joiner::Insert(const ItemHeader& header, std::string_view key, std::string_view value) {
   version_max_ = std::max(version_max_, header.version);
-  if (IsExpired(header) || filter_.Has(options_.store->HashOf(key))) return true;
+  JoinTarget& target = *options_.target;
+  if (!target.Wants(key) || IsExpired(header) || filter_.Has(target.HashOf(key))) return true;
   const Change put{.kind = Change::Kind::kPut,
                    .version = header.version,
                    .expiry_ms = header.expiry_ms(),
                    .flags = header.flags,
                    .key = key,
                    .value = value};
-  switch (options_.store->ApplyIfAbsent(put, wall_ms_)) {
+  switch (target.Insert(put, wall_ms_)) {
     case ReplyStatus::kOk:
       ++items_;
       bytes_ += key.size() + value.size();

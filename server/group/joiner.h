@@ -23,12 +23,13 @@
 #include "server/changes/change.h"
 #include "server/group/fetch_session.h"
 #include "server/group/join_filter.h"
-#include "server/store/store.h"
+#include "server/group/join_target.h"
 
 namespace gannet {
 
-// Copies all items of a primary into the store of a backup that joins its group, by one-sided READs
-// (docs/group.md, "Joining"). The primary's CPU only answers heartbeats.
+// Copies items of a primary by one-sided READs: all, into the store of a backup that joins its
+// group (docs/group.md, "Joining"), or those of some partitions, for another group
+// (docs/partitions.md). The primary's CPU only answers heartbeats.
 //
 //   open the stream, which begins behind record S
 //   auto joiner = Joiner::Begin(options);
@@ -36,10 +37,10 @@ namespace gannet {
 //   once the primary has published all up to S: joiner->BeginWalk()
 //   until kDone or kFailed: joiner->Poll(now_ns)
 //
-// After kDone the store has every item that the primary had at S and that did not change since, and
-// what changed since comes by the stream. So the store is the primary's once the stream was
-// applied up to where it was when Poll returned kDone. After kFailed the store is of no use. Either
-// way, destroy the joiner soon: its session sends no more heartbeats.
+// After kDone the target has every item that it wants, that the primary had at S, and that did not
+// change since; what changed since comes by the stream. So the target has what the primary has once
+// the stream was applied up to where it was when Poll returned kDone. After kFailed it is of no
+// use. Either way, destroy the joiner soon: its session sends no more heartbeats.
 //
 // 1. An item is inserted only if the stream brought nothing for its key: the key has no item, and
 //    the filter does not know it. An expired item is not inserted.
@@ -61,13 +62,15 @@ class Joiner {
     Device device;
     ibv_pd* pd = nullptr;  // of the device, and outlives the joiner; nullptr: it makes its own
     SocketAddress primary;
-    AuthFile* keys = nullptr;  // outlives the joiner; nullptr: no key
-    Store* store = nullptr;
+    AuthFile* keys = nullptr;           // outlives the joiner; nullptr: no key
+    JoinTarget* target = nullptr;       // outlives the joiner
     std::function<uint64_t()> wall_ms;  // the clock by which items expire
     std::function<int64_t()> clock_ns;  // the clock that Poll's argument is read from
     int64_t now_ns = 0;
     std::function<void()> idle;  // of the session
     size_t filter_hashes_max = kFilterHashesMax;
+    // Whether the target may lose what the stream brought, as a store does that evicts.
+    bool target_evicts = false;
     // If the walk does not advance for so long, it fails.
     int64_t stuck_ns_max = kStuckNsMax;
   };
@@ -123,7 +126,7 @@ class Joiner {
   enum class Reads : uint8_t { kNothing, kBuckets, kItems, kValues, kCommits };
 
   explicit Joiner(Options options)
-      : options_(std::move(options)), filter_(options_.filter_hashes_max) {}
+      : options_(std::move(options)), filter_(options_.filter_hashes_max, options_.target_evicts) {}
   std::byte* buffer(uint32_t i) const { return buffers_.data() + uint64_t{i} * kBufferBytes; }
   ibv_pd* pd() const { return options_.pd != nullptr ? options_.pd : own_pd_.get(); }
   Step Fail(absl::Status status);

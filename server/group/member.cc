@@ -116,16 +116,20 @@ bool Member::Poll(int64_t now) {
     return false;
   }
   Announce(now);
-  TellPartitions();
+  // Workers that sleep have to see it, too (PartitionEnd).
+  bool published = TellPartitions();
   if (now >= map_at_) {
     map_at_ = now + kMapNs;
     TellMap();
   }
-  bool published = false;
   if (primary_ != nullptr) {
     if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now);
-    published = primary_->Turn(now);
+    published |= primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
+    if (HasTasks()) {
+      const GroupRegister own = primary_->known();
+      for (MemberTask* const task : options_.tasks) task->Poll(now, own);
+    }
   } else {
     const Backup::Outcome outcome = backup_->Poll(now);
     if (options_.disk != nullptr && backup_->in_sync() && !options_.disk->begun()) {
@@ -160,12 +164,13 @@ void Member::TellMap() {
   options_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
 }
 
-void Member::TellPartitions() {
+bool Member::TellPartitions() {
   const GroupPartitions* const partitions = options_.group.directory->Partitions();
-  if (partitions == nullptr || partitions_told_ == partitions->revision) return;
+  if (partitions == nullptr || partitions_told_ == partitions->revision) return false;
   partitions_told_ = partitions->revision;
   TellMap();  // first: who is refused, or gets no lease, asks for it
   options_.standing->SetPartitions(*partitions);
+  return true;
 }
 
 int64_t Member::AwaitsPrimaryFrom() const {
@@ -268,6 +273,8 @@ void Member::Lead(int64_t now) {
                              LOG(INFO) << "takes clients, as primary of epoch " << epoch;
                            },
                        .publish = options_.publish,
+                       .published = options_.published,
+                       .workers_at = options_.workers_at,
                        .wake = options_.wake,
                        .forget = options_.forget},
                       known, tail);
@@ -310,6 +317,7 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
   } else if (primary_ != nullptr) {
     seen.role = Role::kPrimary;
     seen.as_primary = primary_->Look();
+    for (const MemberTask* const task : options_.tasks) task->Tell(&seen.moves);
   } else {
     seen.role = backup_->in_sync() ? Role::kBackup : Role::kJoining;
     seen.applied = backup_->applied();
@@ -324,10 +332,16 @@ Member::Seen Member::Look() const {
 }
 
 absl::Status Member::Arm(int64_t now) {
+  if (HasTasks()) {
+    for (MemberTask* const task : options_.tasks) task->Arm(now);
+  }
   return primary_ != nullptr ? primary_->Arm() : backup_->Arm(now);
 }
 
 void Member::Woken() {
+  if (HasTasks()) {
+    for (MemberTask* const task : options_.tasks) task->Woken();
+  }
   if (primary_ != nullptr) return primary_->Woken();
   backup_->Woken();
 }
@@ -335,11 +349,18 @@ void Member::Woken() {
 std::vector<int> Member::fds() const {
   std::vector<int> fds = primary_ != nullptr ? primary_->fds() : backup_->fds();
   if (options_.group.store->fd() >= 0) fds.push_back(options_.group.store->fd());
+  if (HasTasks()) {
+    for (const MemberTask* const task : options_.tasks) task->AddFds(&fds);
+  }
   return fds;
 }
 
 int64_t Member::next_ns() const {
-  return primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
+  int64_t next = primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
+  if (HasTasks()) {
+    for (const MemberTask* const task : options_.tasks) next = std::min(next, task->next_ns());
+  }
+  return next;
 }
 
 }  // namespace gannet

@@ -20,6 +20,7 @@
 #include "server/group/backup.h"
 #include "server/group/group_options.h"
 #include "server/group/group_stream.h"
+#include "server/group/member_task.h"
 #include "server/group/primary.h"
 #include "server/group/replica_arrival.h"
 #include "server/replica/group_standing.h"
@@ -54,13 +55,16 @@ class Member {
     std::function<void(uint64_t)> forget;  // a connection's name is not used any more
     // Gives the workers the sessions of the former primary.
     std::function<void(std::vector<SessionCopy>)> adopt;
-    std::function<void()> publish;               // lets the store have all that is safe
+    std::function<void()> publish;        // lets the store have all that is safe
+    std::function<uint64_t()> published;  // and these are those of Primary::Options
+    std::function<uint64_t()> workers_at;
     std::function<void(uint64_t)> opens;         // this server is primary of that epoch. It takes
                                                  // clients when this has returned
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
     std::function<void(uint64_t)> start_clock;   // lets it go on from a time
     std::function<uint64_t()> now_ms;            // that clock
     std::function<void()> idle;                  // as that of Server::Options
+    std::vector<MemberTask*> tasks;              // of a primary; outlive the member
   };
   // Announces the server. The errors are those of AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<Member>> Create(Options options);
@@ -97,6 +101,7 @@ class Member {
     uint64_t epoch = 0;
     uint64_t applied = 0;  // LSN, of a backup
     Primary::Seen as_primary{};
+    MoveProgress moves{};  // of a primary
   };
   Seen Look() const;
   // Whether there is somebody to hand over to.
@@ -110,9 +115,12 @@ class Member {
   absl::Status Restore();
   void Announce(int64_t now);
   void Lead(int64_t now);
+  // Whether it is a primary that takes clients.
+  bool HasTasks() const { return primary_ != nullptr && primary_->open() && !ended(); }
   void End(const std::string& why);
   void TellMap();
-  void TellPartitions();
+  // Returns whether there was something new to tell.
+  bool TellPartitions();
   int64_t AwaitsPrimaryFrom() const;
   void TellOthers(const GroupConfiguration& configuration);
   void TellElsewhere(const GroupConfiguration& configuration);

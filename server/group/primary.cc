@@ -14,8 +14,6 @@ namespace {
 constexpr uint32_t kMessageCompletions = 8192;
 constexpr uint32_t kStreamCompletions = 8192;
 constexpr size_t kPollMax = 16;
-// Fewer than a backup's receives, of which it needs one for the welcome.
-constexpr uint64_t kBeaconsUnansweredMax = ControlMessages::kPlaces / 2;
 
 }  // namespace
 
@@ -37,6 +35,7 @@ Primary::Primary(Options options, const GroupRegister& known, const RingTail& ta
       commit_(opening_.first_lsn()),
       membership_(options_.store, &lease_, &commit_, options_.self, known, options_.clock()),
       hand_over_(times_, &membership_),
+      end_(times_),
       outbox_(&writer_, options_.stream_version, known.configuration.epoch << 32),
       committed_(opening_.first_lsn()) {}
 
@@ -68,6 +67,7 @@ bool Primary::Append(const Change& change, uint64_t position) {
     return false;
   }
   outbox_.Add(change, position, committed_);
+  recorded_ = position;
   sessions_.Take(change);
   return true;
 }
@@ -85,10 +85,27 @@ void Primary::BeginSessions(SessionCopies sessions) {
 
 void Primary::Pump() {
   WordMutexLock lock(mutex_);
+  const uint64_t before = safe_.load(std::memory_order_relaxed);
   PumpLocked();
-  if (WantsRoom() && !nudged_.exchange(true, std::memory_order_relaxed)) {
-    options_.wake();
-  }
+  if (!WantsRoom() && !failed_ && !OthersWaitFor(before)) return;
+  if (!nudged_.exchange(true, std::memory_order_relaxed)) options_.wake();
+}
+
+// The member's thread wakes workers that sleep until more is committed, if another worker took the
+// completions.
+bool Primary::OthersWaitFor(uint64_t before) const {
+  return options_.workers > 1 && waiting_workers_.load(std::memory_order_relaxed) > 0 &&
+         safe_.load(std::memory_order_relaxed) != before;
+}
+
+void Primary::BeginWait() {
+  waiting_workers_.fetch_add(1, std::memory_order_relaxed);
+  made_.stream_cq->Arm().IgnoreError();  // a queue that is lost fails the next WRITE
+}
+
+void Primary::EndWait(bool slept) {
+  waiting_workers_.fetch_sub(1, std::memory_order_relaxed);
+  if (slept) made_.stream_cq->TakeEvents();
 }
 
 bool Primary::WantsRoom() const {
@@ -108,6 +125,7 @@ void Primary::Ship() {
     const RingWriter::Shipment shipment = writer_.Ship(backup->ring);
     if (shipment[0].bytes == 0) continue;
     backup->failed = !backup->link->Write(shipment);
+    failed_ |= backup->failed;
   }
 }
 
@@ -121,9 +139,10 @@ void Primary::PollWrites() {
       if (static_cast<LinkWork>(id.kind) == LinkWork::kDrain) {
         backup->link->OnDrained(id.slot);
       } else if (completions[i].status != IBV_WC_SUCCESS) {
-        backup->failed = true;
+        backup->failed = failed_ = true;
       } else if (backup->member) {
         writer_.OnCompleted(backup->ring);
+        if (backup->receives) continue;
         commit_.OnCompleted(backup->member->incarnation, writer_.completed_lsn(backup->ring));
       }
     }
@@ -174,6 +193,8 @@ bool Primary::Turn(int64_t now) {
     options_.open(tail_);
     WordMutexLock lock(mutex_);
     TellStanding(now);  // not before: a client would read what the tail replaces
+  } else if (open_) {
+    EndPartitions();
   }
   const uint64_t safe_now = safe();
   return std::exchange(told_safe_, safe_now) != safe_now;
@@ -183,7 +204,7 @@ bool Primary::TryToOpen(int64_t now) {
   if (open_) return false;
   bool all_linked = true;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
-    all_linked &= member == options_.self || HasLink(member.incarnation);
+    all_linked &= member == options_.self || HasLink(member.incarnation, false);
   }
   if (all_linked) opening_.Send(&writer_, committed_);
   open_ = opening_.IsOver(committed_, lease_, now);
@@ -194,7 +215,7 @@ void Primary::TellStanding(int64_t now) {
   const bool grants = !hand_over_.stopped() && membership_.MayCommit();
   options_.standing->SetServes(grants);
   const int64_t left = grants ? lease_.LeftNs(now) : 0;
-  options_.standing->SetLeaseMax(hand_over_.LeaseNsMax());
+  options_.standing->SetLeaseMax(std::min(hand_over_.LeaseNsMax(), end_.LeaseNsMax()));
   options_.standing->SetLeaseEnd(left > 0 ? now + left : 0);
 }
 
@@ -202,17 +223,63 @@ void Primary::SendBeacons(int64_t now) {
   beacon_at_ = now + times_.beacon_ns();
   Beacon beacon = NewBeacon();
   beacon.epoch = membership_.known().configuration.epoch;
-  beacon.sequence = newest_beacon_ = lease_.OnSend(now);
+  beacon.sequence = lease_.OnSend(now);
   beacon.clock_ms = options_.wall_ms();
   has_joiners_ = false;
   for (const auto& backup : backups_) {
     if (!backup->member || backup->failed || backup->link->closing()) continue;
-    // One that is busy takes no more than it has receives for. Otherwise its link would break.
-    if (beacon.sequence - backup->answered > kBeaconsUnansweredMax) continue;
-    const bool in_sync = membership_.known().configuration.IsInSync(*backup->member);
+    if (!backup->beacons.MaySend()) continue;
+    const bool in_sync =
+        !backup->receives && membership_.known().configuration.IsInSync(*backup->member);
     has_joiners_ |= !in_sync;
     beacon.committed = published_.ToldTo(in_sync, committed_);
+    backup->beacons.OnSend(beacon.sequence);
     if (!backup->link->Send(beacon)) backup->failed = true;
+  }
+}
+
+// Clients were told of leases just before, and the clock is read last, as PartitionEnd wants both.
+void Primary::EndPartitions() {
+  const ServedPartitions& partitions = options_.standing->partitions();
+  const uint64_t revision = partitions.revision();
+  {
+    WordMutexLock lock(mutex_);
+    end_.OnMap(revision, partitions.leases_from());
+    TellEnded();
+    if (!end_.busy()) return;
+  }
+  PartitionEnd::Facts facts{.workers_at = options_.workers_at()};
+  options_.publish();
+  facts.published = options_.published();
+  const uint64_t version_next = options_.version_next();
+  WordMutexLock lock(mutex_);
+  facts.recorded = recorded_;
+  facts.safe = safe();
+  facts.committed = committed_;
+  facts.now = options_.clock();
+  facts.lease_is_valid = membership_.MayCommit() && lease_.Valid(facts.now);
+  const uint64_t before = end_.ended() ? end_.ended()->revision : 0;
+  end_.Poll(facts);
+  next_ns_ = std::min(next_ns_, end_.next_ns());
+  if (!end_.ended() || end_.ended()->revision == before) return;
+  version_at_end_ = version_next;
+  LOG(INFO) << "has ended all partitions that are closed by map " << end_.ended()->revision
+            << ", at " << end_.ended()->lsn;
+  TellEnded();
+}
+
+void Primary::TellEnded() {
+  if (!end_.ended()) return;
+  MoveEnded ended = NewMoveEnded();
+  ended.epoch = membership_.known().configuration.epoch;
+  ended.revision = end_.ended()->revision;
+  ended.lsn = end_.ended()->lsn;
+  ended.version_next = version_at_end_;
+  for (const auto& backup : backups_) {
+    if (!backup->member || !backup->receives || backup->failed || backup->link->closing()) continue;
+    if (backup->ended_told >= ended.revision || !backup->beacons.MaySend()) continue;
+    backup->ended_told = ended.revision;
+    if (!backup->link->Send(ended)) backup->failed = true;
   }
 }
 
@@ -257,16 +324,18 @@ Primary::Backup* Primary::FindLink(uint32_t number) {
   return nullptr;
 }
 
-bool Primary::HasLink(uint64_t incarnation) const {
+bool Primary::HasLink(uint64_t incarnation, bool receives) const {
   return std::ranges::any_of(backups_, [&](const auto& backup) {
-    return backup->member && backup->member->incarnation == incarnation;
+    return backup->member && backup->member->incarnation == incarnation &&
+           backup->receives == receives;
   });
 }
 
-// WRITEs that workers post are mostly polled by them at once. Events of those would only wake this
-// thread for nothing. A worker that waits for one asks for a Turn.
+// WRITEs that workers post are mostly polled by them at once, and a worker that waits for one is
+// woken by it. Events of those would only wake this thread for nothing.
 absl::Status Primary::Arm() {
   GANNET_RETURN_IF_ERROR(made_.messages_cq->Arm());
+  if (waiting_workers_.load(std::memory_order_relaxed) > 0) return absl::OkStatus();
   WordMutexLock lock(mutex_);
   return writer_.ships() ? made_.stream_cq->Arm() : absl::OkStatus();
 }
@@ -287,16 +356,19 @@ Primary::Seen Primary::Look() const {
                .waiting_bytes = outbox_.queued_bytes(),
                .links_broken = links_broken_,
                .removed = removed_,
-               .hands_over = hand_over_.begun()};
+               .hands_over = hand_over_.begun(),
+               .ended_map = end_.ended() ? end_.ended()->revision : 0};
   for (const auto& backup : backups_) {
     if (!backup->member) continue;
-    seen.backups.push_back({.node = backup->member->node,
-                            .in_sync = configuration.IsInSync(*backup->member),
-                            .linked = !backup->link->closing(),
-                            .heard = lease_.IsHeard(backup->member->incarnation, now),
-                            .completed = writer_.completed_lsn(backup->ring),
-                            .applied = backup->applied,
-                            .behind_bytes = writer_.unconsumed_bytes(backup->ring)});
+    const bool receives = backup->receives;
+    (receives ? seen.receivers : seen.backups)
+        .push_back({.node = backup->member->node,
+                    .in_sync = !receives && configuration.IsInSync(*backup->member),
+                    .linked = !backup->link->closing(),
+                    .heard = !receives && lease_.IsHeard(backup->member->incarnation, now),
+                    .completed = writer_.completed_lsn(backup->ring),
+                    .applied = backup->applied,
+                    .behind_bytes = writer_.unconsumed_bytes(backup->ring)});
   }
   return seen;
 }

@@ -29,8 +29,10 @@
 #include "server/replica/hand_over.h"
 #include "server/replica/membership.h"
 #include "server/replica/opening.h"
+#include "server/replica/partition_end.h"
 #include "server/replica/primary_lease.h"
 #include "server/replica/published_lsn.h"
+#include "server/replica/unanswered_beacons.h"
 #include "server/session/session_copies.h"
 #include "server/stream/ring_writer.h"
 
@@ -72,8 +74,11 @@ class Primary {
     std::function<uint64_t()> version_next;     // higher than each version so far
     std::function<void(const RingTail&)> open;  // the tail is committed: apply it, take clients
     std::function<void()> publish;              // lets the store have all that is safe
-    std::function<void()> wake;                 // makes the member's thread call Turn
-    std::function<void(uint64_t)> forget;       // a connection of this name is destroyed
+    std::function<uint64_t()> published;        // the position up to which it has all
+    // The oldest map by which a worker may still decide something: GroupPartitions::revision.
+    std::function<uint64_t()> workers_at;
+    std::function<void()> wake;            // makes the member's thread call Turn
+    std::function<void(uint64_t)> forget;  // a connection of this name is destroyed
   };
   // ResourceExhausted: no memory for the ring.
   static absl::StatusOr<std::unique_ptr<Primary>> Create(Options options,
@@ -106,6 +111,11 @@ class Primary {
   bool has_copies() const { return has_copies_.load(std::memory_order_relaxed); }
   // WRITEs what was appended, and sees what is committed now.
   void Pump();
+  // A worker is going to sleep until more is committed: fd_of_writes() is readable when WRITEs have
+  // completed. It must Pump between BeginWait and its sleep, and end the wait when it is awake.
+  void BeginWait();
+  void EndWait(bool slept);
+  int fd_of_writes() const { return made_.stream_cq->fd(); }
   // What ends there or before is committed. Acquire: whoever publishes it has it in all rings.
   uint64_t safe() const { return safe_.load(std::memory_order_acquire); }
 
@@ -125,6 +135,7 @@ class Primary {
     uint64_t links_broken = 0;
     uint64_t removed = 0;  // backups that left those in sync
     bool hands_over = false;
+    uint64_t ended_map = 0;  // what the map of this revision has closed has ended (PartitionEnd)
     struct Backup {
       std::string node;
       bool in_sync = false;
@@ -135,6 +146,7 @@ class Primary {
       uint64_t behind_bytes = 0;  // of the ring that it has not freed
     };
     std::vector<Backup> backups;
+    std::vector<Backup> receivers;  // of other groups, to which partitions move
   };
   // For observers.
   Seen Look() const;
@@ -144,12 +156,16 @@ class Primary {
   struct Backup {
     std::unique_ptr<PrimaryLink> link;
     std::optional<GroupMember> member;
+    // It gets the stream for another group (docs/partitions.md), and counts for nothing here.
+    bool receives = false;
     RingWriter::LinkId ring = 0;
     bool counted = false;
-    bool failed = false;    // to be closed
-    uint64_t answered = 0;  // the newest beacon that it answered, or the last before it came
+    bool failed = false;  // to be closed
     uint64_t applied = 0;
+    // Fewer than a backup's receives, of which it needs one for the welcome.
+    UnansweredBeacons beacons{ControlMessages::kPlaces / 2};
     int64_t since_ns = 0;
+    uint64_t ended_told = 0;  // to a receiver: the revision of the last map whose partitions ended
   };
 
   // What the device or the system may refuse to make.
@@ -162,6 +178,8 @@ class Primary {
   Primary(Options options, const GroupRegister& known, const RingTail& tail, Made made);
   // Whether backups should soon say what they have freed, which they do after beacons.
   bool WantsRoom() const GANNET_REQUIRES(mutex_);
+  // Whether workers sleep until more is committed than `before`, as is the case now.
+  bool OthersWaitFor(uint64_t before) const GANNET_REQUIRES(mutex_);
   void PumpLocked() GANNET_REQUIRES(mutex_);
   void Ship() GANNET_REQUIRES(mutex_);
   void PollWrites() GANNET_REQUIRES(mutex_);
@@ -170,10 +188,18 @@ class Primary {
   void OnMessage(Backup* backup, std::span<const std::byte> message, int64_t now)
       GANNET_REQUIRES(mutex_);
   void OnHello(Backup* backup, const ReplicaHello& hello, int64_t now) GANNET_REQUIRES(mutex_);
-  // Returns why a backup cannot be taken, or "" if it can.
+  void OnHello(Backup* backup, const ReceiverHello& hello, int64_t now) GANNET_REQUIRES(mutex_);
+  // Returns why a backup or a receiver cannot be taken, or "" if it can.
   std::string WhyNot(const ReplicaHello& hello) const GANNET_REQUIRES(mutex_);
+  std::string WhyNot(const ReceiverHello& hello) const GANNET_REQUIRES(mutex_);
+  template <class Hello>
+  void Answer(Backup* backup, const Hello& hello, bool joins, std::string why, int64_t now)
+      GANNET_REQUIRES(mutex_);
   void Welcome(Backup* backup, bool joins) GANNET_REQUIRES(mutex_);
   void SendBeacons(int64_t now) GANNET_REQUIRES(mutex_);
+  // Ends the partitions that a map has closed, and tells receivers.
+  void EndPartitions();
+  void TellEnded() GANNET_REQUIRES(mutex_);
   // Returns true once, when clients may be taken.
   bool TryToOpen(int64_t now) GANNET_REQUIRES(mutex_);
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
@@ -184,7 +210,8 @@ class Primary {
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
   Backup* FindLink(uint32_t number) GANNET_REQUIRES(mutex_);
-  bool HasLink(uint64_t incarnation) const GANNET_REQUIRES(mutex_);
+  // Whether a backup has a link, or a receiver.
+  bool HasLink(uint64_t incarnation, bool receives) const GANNET_REQUIRES(mutex_);
 
   const Options options_;
   const GroupTimes times_;
@@ -199,13 +226,16 @@ class Primary {
   Commit commit_ GANNET_GUARDED_BY(mutex_);
   Membership membership_ GANNET_GUARDED_BY(mutex_);
   HandOver hand_over_ GANNET_GUARDED_BY(mutex_);
+  PartitionEnd end_ GANNET_GUARDED_BY(mutex_);
+  uint64_t version_at_end_ GANNET_GUARDED_BY(mutex_) = 0;  // Options::version_next then
   StreamOutbox outbox_ GANNET_GUARDED_BY(mutex_);
   SessionCopies sessions_ GANNET_GUARDED_BY(mutex_);  // with all that was appended
   uint64_t committed_ GANNET_GUARDED_BY(mutex_) = 0;
+  uint64_t recorded_ GANNET_GUARDED_BY(mutex_) = 0;  // position of the last change
   uint32_t next_link_ GANNET_GUARDED_BY(mutex_) = 1;
-  uint64_t newest_beacon_ GANNET_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);
   int64_t full_since_ GANNET_GUARDED_BY(mutex_) = 0;
+  bool failed_ GANNET_GUARDED_BY(mutex_) = false;  // some link, since the last Turn
   uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t removed_ GANNET_GUARDED_BY(mutex_) = 0;
 
@@ -221,7 +251,10 @@ class Primary {
   std::atomic<bool> takes_{false};       // relaxed: a hint
   std::atomic<bool> has_copies_{false};  // relaxed: a hint
   std::atomic<uint64_t> safe_{0};        // release: after the completions were polled
-  std::atomic<bool> nudged_{false};      // relaxed: the member's thread was asked for a beacon
+  std::atomic<bool> nudged_{false};      // relaxed: the member's thread was asked for a Turn
+  // Workers that wait for WRITEs. Counted before they Pump and afterwards sleep. So whoever Pumps
+  // later, behind the mutex, sees them.
+  std::atomic<uint32_t> waiting_workers_{0};
 };
 
 }  // namespace gannet

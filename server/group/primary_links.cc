@@ -22,7 +22,11 @@ constexpr size_t kLinksMax = 2 * 16;
 constexpr int64_t kHelloNsMax = 2 * kNsPerSecond;
 // A backup that leaves no room in the ring for so long is removed.
 constexpr int64_t kFullNsMax = kNsPerSecond;
+// A receiver is closed sooner: clients wait meanwhile, and a move may begin anew.
+constexpr int64_t kFullByReceiverNsMax = 250 * kNsPerMs;
 constexpr size_t kMessagesPerPoll = 16;
+constexpr const char* kOtherRing = "its ring has another length";
+constexpr const char* kLinkedAlready = "it has a link already";
 
 }  // namespace
 
@@ -99,16 +103,21 @@ void Primary::OnMessage(Backup* backup, std::span<const std::byte> message, int6
   if (kind == ReplicaKind::kHello && !backup->member) {
     const auto hello = DecodeReplicaHello(message);
     if (hello.ok()) return OnHello(backup, *hello, now);
+  } else if (kind == ReplicaKind::kReceiverHello && !backup->member) {
+    const auto hello = DecodeReceiverHello(message);
+    if (hello.ok()) return OnHello(backup, *hello, now);
   } else if (kind == ReplicaKind::kBeaconAnswer && backup->member) {
     const auto answer = DecodeBeaconAnswer(message);
     if (answer.ok() && answer->epoch == membership_.known().configuration.epoch) {
       // An older answer may come later, and then says nothing of the ring.
       writer_.OnConsumed(backup->ring, answer->consumed);
       backup->applied = std::max(backup->applied, answer->applied);
-      backup->answered = std::max(backup->answered, answer->sequence);
-      if (lease_.OnAnswer(backup->member->incarnation, answer->sequence, now)) return;
+      backup->beacons.OnAnswer(answer->sequence);
+      const bool sent =
+          backup->receives || lease_.OnAnswer(backup->member->incarnation, answer->sequence, now);
+      if (sent) return;
     }
-  } else if (kind == ReplicaKind::kReady && backup->member) {
+  } else if (kind == ReplicaKind::kReady && backup->member && !backup->receives) {
     const auto ready = DecodeReplicaReady(message);
     if (ready.ok() && ready->epoch == membership_.known().configuration.epoch) {
       LOG(INFO) << backup->member->node << " has all items, and joins those in sync";
@@ -116,6 +125,11 @@ void Primary::OnMessage(Backup* backup, std::span<const std::byte> message, int6
       backup->counted = true;
       beacon_at_ = 0;
       return;
+    }
+  } else if (kind == ReplicaKind::kClosing && backup->receives) {
+    const auto closing = DecodeMoveClosing(message);
+    if (closing.ok() && closing->epoch == membership_.known().configuration.epoch) {
+      return end_.OnClosing(now);
     }
   }
   LOG(WARNING) << "a replica sent what is out of place";
@@ -135,7 +149,8 @@ std::string Primary::WhyNot(const ReplicaHello& hello) const {
     return absl::StrCat("it has ", hello.workers, " workers, the primary ", options_.workers,
                         ": use the same --workers");
   }
-  if (hello.ring_bytes != made_.ring.bytes().size()) return "its ring has another length";
+  if (hello.ring_bytes != made_.ring.bytes().size()) return kOtherRing;
+  if (HasLink(hello.incarnation, false)) return kLinkedAlready;
   const std::vector<std::string> members = options_.directory->terms().members;
   if (std::ranges::find(members, NameOf(hello)) == members.end()) {
     return absl::StrCat("node ", std::string(NameOf(hello)), " is no member: kvcli cluster add");
@@ -151,9 +166,28 @@ std::string Primary::WhyNot(const ReplicaHello& hello) const {
   return "";
 }
 
+std::string Primary::WhyNot(const ReceiverHello& hello) const {
+  if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, options_.stream_version);
+      !why.empty()) {
+    return why;
+  }
+  if (hello.ring_bytes != made_.ring.bytes().size()) return kOtherRing;
+  if (HasLink(hello.incarnation, true)) return kLinkedAlready;
+  return open_ ? "" : "the primary does not serve yet: try again";
+}
+
 void Primary::OnHello(Backup* backup, const ReplicaHello& hello, int64_t now) {
+  Answer(backup, hello, hello.history == 0, WhyNot(hello), now);
+}
+
+void Primary::OnHello(Backup* backup, const ReceiverHello& hello, int64_t now) {
   std::string why = WhyNot(hello);
-  if (why.empty() && HasLink(hello.incarnation)) why = "it has a link already";
+  backup->receives = why.empty();
+  Answer(backup, hello, true, std::move(why), now);
+}
+
+template <class Hello>
+void Primary::Answer(Backup* backup, const Hello& hello, bool joins, std::string why, int64_t now) {
   if (!why.empty()) {
     LOG(WARNING) << "refuses " << NameOf(hello) << " as a replica: " << why;
     backup->link->Send(NewReplicaRefusal(why));
@@ -164,12 +198,11 @@ void Primary::OnHello(Backup* backup, const ReplicaHello& hello, int64_t now) {
   backup->member =
       GroupMember{.node = std::string(NameOf(hello)), .incarnation = hello.incarnation};
   backup->link->SetRing(hello.ring_address, hello.ring_rkey);
-  Welcome(backup, hello.history == 0);
+  Welcome(backup, joins);
 }
 
 void Primary::Welcome(Backup* backup, bool joins) {
   backup->ring = writer_.AddLink();
-  backup->answered = newest_beacon_;
   outbox_.OnLink();
   ReplicaWelcome welcome = NewReplicaWelcome();
   welcome.incarnation = options_.self.incarnation;
@@ -183,11 +216,15 @@ void Primary::Welcome(Backup* backup, bool joins) {
   welcome.clock_ms = options_.wall_ms();
   welcome.lease_ms = options_.terms.lease_ms;
   welcome.stream_version = options_.stream_version;
-  LOG(INFO) << backup->member->node << (joins ? " begins to join" : " follows this primary");
+  const char* const does = backup->receives ? " begins to receive partitions"
+                           : joins          ? " begins to join"
+                                            : " follows this primary";
+  LOG(INFO) << backup->member->node << does;
   if (!backup->link->Send(welcome)) backup->failed = true;
   beacon_at_ = 0;
-  // A backup that follows has them, and those that are in sync may be told again.
-  if (!joins) return;
+  // A backup that follows has them, and those that are in sync may be told again. To a receiver
+  // they say nothing.
+  if (!joins || backup->receives) return;
   sessions_.ForEachRecord([this](const SessionRecord& record)
                               GANNET_UNCHECKED_LOCKS { outbox_.AddSession(record, committed_); });
 }
@@ -199,19 +236,28 @@ void Primary::Break(Backup* backup, int64_t now, std::string_view why) {
   backup->link->BeginClose();
   if (!backup->member) return;
   LOG(WARNING) << "ends the link to " << backup->member->node << ": " << why;
+  if (backup->receives) return;
   ++links_broken_;
   membership_.OnBroken(*backup->member, now);
 }
 
 void Primary::DropLinks(int64_t now) {
+  failed_ = false;
   const bool full = !outbox_.empty();
   if (!full || full_since_ == 0) full_since_ = full ? now : 0;
   const bool slow = full && now - full_since_ > kFullNsMax;
+  const bool too_slow_to_receive = full && now - full_since_ > kFullByReceiverNsMax;
   for (const auto& backup : backups_) {
     if (backup->failed) Break(backup.get(), now, "it broke");
     if (backup->link->closing()) continue;
     if (!backup->member) {
       if (now - backup->since_ns > kHelloNsMax) Break(backup.get(), now, "no hello came");
+      continue;
+    }
+    if (backup->receives) {
+      if (too_slow_to_receive && writer_.IsLast(backup->ring)) {
+        Break(backup.get(), now, "it is too slow to receive, and leaves no room in its ring");
+      }
       continue;
     }
     const bool counts = membership_.Counts(backup->member->incarnation);
@@ -225,7 +271,9 @@ void Primary::DropLinks(int64_t now) {
   }
   std::erase_if(backups_, [this](const auto& backup) GANNET_UNCHECKED_LOCKS {
     if (!backup->link->closed()) return false;
-    if (backup->member && membership_.Counts(backup->member->incarnation)) return false;
+    if (backup->member && !backup->receives && membership_.Counts(backup->member->incarnation)) {
+      return false;
+    }
     if (backup->member) writer_.RemoveLink(backup->ring);
     for (const uint64_t name : backup->link->names()) {
       if (name != 0) options_.forget(name);

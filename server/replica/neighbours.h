@@ -16,6 +16,9 @@ namespace gannet {
 // already READs nothing.
 std::string WhyVersionsDoNotFit(const ReplicaHello& hello, uint32_t layout_version,
                                 uint16_t stream_version);
+// The same of a receiver, which READs as a joiner does.
+std::string WhyVersionsDoNotFit(const ReceiverHello& hello, uint32_t layout_version,
+                                uint16_t stream_version);
 
 // Which versions of the stream a member says in its hello. Release 0.1.0 speaks version 0 only, and
 // closes the link if the hello has any other number there, without a word. So a joiner whose link

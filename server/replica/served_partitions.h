@@ -24,7 +24,10 @@ struct GroupPartitions {
 // The partitions that this process's group serves, for those who answer clients. The member's own
 // thread sets them; until it does, all are served.
 //
-// A request that is being served while they change may count as before or as after.
+// A request that is being served while they change may count as before or as after. A worker reads
+// revision() when it begins a Poll, and then all else: so once it says that it has begun one by a
+// map, it decides nothing by older ones (PartitionEnd). No fence is needed for that: it says what
+// it has seen, and nobody concludes anything from what it has not said yet.
 //
 // Thread safe.
 class ServedPartitions {
@@ -38,8 +41,9 @@ class ServedPartitions {
     const uint64_t word = served_[partition / kBits].load(std::memory_order_relaxed);
     return (word >> partition % kBits & 1) != 0;
   }
-  // The revision of the map that they are of.
-  uint64_t revision() const { return revision_.load(std::memory_order_relaxed); }
+  // The revision of the map that they are of. Acquire, with the release of Set, which stores it
+  // last: what is read after it is of this map or a later one.
+  uint64_t revision() const { return revision_.load(std::memory_order_acquire); }
   // Leases hold for clients whose map is of this revision or a later one. Ask for what is left of
   // the lease first. Acquire, with the release of Set: a lease that is told with an earlier
   // revision was looked at before Set returned, so the group knows when the last of them is over.
@@ -53,9 +57,9 @@ class ServedPartitions {
       }
       served_[i].store(word, std::memory_order_relaxed);
     }
-    revision_.store(group.revision, std::memory_order_relaxed);
     all_.store(group.alone && group.served.all(), std::memory_order_relaxed);
     leases_from_.store(group.lost, std::memory_order_release);
+    revision_.store(group.revision, std::memory_order_release);
   }
 
  private:

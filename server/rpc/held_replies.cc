@@ -61,7 +61,8 @@ bool HeldReplies::SendPublished() {
       given_.replies->Send(connection, waiting->reply);
     }
   }
-  if (waiting_.TakeGrew()) given_.wants_sync();
+  // In a group, the worker looks for the copies itself.
+  if (given_.group == nullptr && waiting_.TakeGrew()) given_.wants_sync();
   return sent;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "server/rpc/dispatcher.h"
+#include "server/rpc/elsewhere.h"
 #include "server/rpc/put_off.h"
 
 namespace gannet {
@@ -162,7 +163,7 @@ void LongValues::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   if (oldest.arrived < (given_up ? oldest.posted : oldest.value_bytes())) return;
   const LargePut put = std::move(oldest);
   connection->puts_reading.pop_front();
-  if (given_up) return GiveSink(put);
+  if (given_up || RefuseElsewhere(connection, put.header, put.key)) return GiveSink(put);
   const Writes::Decided decided = Commit(*connection, put);
   connection->RemoveInProgress(put.header.sequence);
   ReplyHeader reply = ReplyOfWrite(put.header, decided.outcome);
@@ -170,6 +171,14 @@ void LongValues::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   given_.held_replies->SendOrHold(connection, reply, decided.ticket);
   given_.slow_requests->NoteIfSlow(*connection, put.header, put.key,
                                    given_.now->monotonic_ns - put.began_ns);
+}
+
+bool LongValues::RefuseElsewhere(ServerConnection* connection, const RequestHeader& header,
+                                 std::string_view key) {
+  if (!IsElsewhere(given_.standing, key)) return false;
+  connection->RemoveInProgress(header.sequence);
+  RefuseAsElsewhere(*given_.standing, header, connection, given_.replies);
+  return true;
 }
 
 Writes::Decided LongValues::Commit(const ServerConnection& connection, const LargePut& put) {
@@ -220,6 +229,7 @@ void LongValues::ServeNextGet(ServerConnection* connection) {
   const LargeGet get = std::move(connection->gets_waiting.front());
   connection->gets_waiting.pop_front();
   --gets_waiting_;
+  if (RefuseElsewhere(connection, get.header, get.key)) return;
   const uint32_t staging = *staging_.Take();
   if (!ServeGet(connection, get, staging)) staging_.Give(staging);
   given_.slow_requests->NoteIfSlow(*connection, get.header, get.key,

@@ -4,10 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string_view>
 #include <utility>
 
 #include "common/protocol/message.h"
 #include "server/changes/change_stream.h"
+#include "server/replica/group_standing.h"
 #include "server/rpc/buffer_pool.h"
 #include "server/rpc/connection_table.h"
 #include "server/rpc/held_replies.h"
@@ -33,7 +35,8 @@ class LongValues {
     HeldReplies* held_replies;
     SlowRequests* slow_requests;
     const Now* now;
-    uint32_t region_lkey;  // for READs of values straight into the region
+    uint32_t region_lkey;           // for READs of values straight into the region
+    const GroupStanding* standing;  // null: the server is in no group
   };
 
   // GETs wait for a buffer of `staging`, and PUTs that overwrite an item in a full heap for one of
@@ -85,6 +88,10 @@ class LongValues {
   void GiveSink(const LargePut& put);
   // Lets this connection's PUTs go on later.
   void WaitForSink(const ServerConnection& connection);
+  // Refuses what is decided only now, if another group has got the key meanwhile. It came before,
+  // and was not refused then. Returns false if it is to be decided.
+  bool RefuseElsewhere(ServerConnection* connection, const RequestHeader& header,
+                       std::string_view key);
   Writes::Decided Commit(const ServerConnection& connection, const LargePut& put);
   void ServeGets();
   void ServeNextGet(ServerConnection* connection);

@@ -1,6 +1,6 @@
 // Requests for keys that another group of the cluster has.
 
-#include "server/rpc/dispatcher.h"
+#include "server/rpc/elsewhere.h"
 #include "server/rpc/requests.h"
 #include "server/rpc/serve_update.h"
 
@@ -24,11 +24,7 @@ bool Requests::RefuseElsewhere(const Received& received) {
   }
   given_.counters->by_opcode[request.header.opcode].Add(1);
   if (!AdmitRefused(connection, request.header)) return true;
-  ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kElsewhere);
-  reply.words[0] = given_.standing->partitions().revision();
-  // It is no answer that is remembered, as the group may get the partition meanwhile.
-  connection->session->Forget(reply.sequence);
-  replies_.Send(connection, reply);
+  RefuseAsElsewhere(*given_.standing, request.header, connection, &replies_);
   return true;
 }
 

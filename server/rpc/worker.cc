@@ -79,6 +79,7 @@ absl::StatusOr<std::unique_ptr<LockCas>> Worker::MakeCas(const Node& node) {
 
 Worker::Activity Worker::Poll(const Now& now) {
   now_ = now;
+  NoteMap();
   bool active = (made_.inbox->filled() || !acceptor_.idle()) && TakeInbox();
   active |= ServeWhatCame();
   requests_.CountUpdates();
@@ -212,13 +213,22 @@ size_t Worker::busy() const {
   return busy;
 }
 
-absl::Status Worker::Arm() { return made_.cq->Arm(); }
+absl::Status Worker::Arm() {
+  if (node_->group != nullptr && holds_replies()) writes_fd_ = node_->group->BeginWait();
+  return made_.cq->Arm();
+}
+
+void Worker::EndWait(bool slept) {
+  if (writes_fd_ >= 0) node_->group->EndWait(slept);
+  writes_fd_ = -1;
+}
 
 int64_t Worker::deadline_ns() const {
   return std::min(timers_.due_ns(), lock_words_.next_pass_ns());
 }
 
 void Worker::Woken() {
+  EndWait(/*slept=*/true);
   made_.cq->TakeEvents();
   made_.inbox->Silence();
 }

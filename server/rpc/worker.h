@@ -1,6 +1,8 @@
 #ifndef GANNET_SERVER_RPC_WORKER_H_
 #define GANNET_SERVER_RPC_WORKER_H_
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -83,13 +85,14 @@ class Worker {
   };
   Activity Poll(const Now& now);
 
-  // To sleep: Poll until it returns kNone; call Arm; Poll once more, which must return kNone again;
-  // wait for either descriptor or the deadline; call Woken.
+  // To sleep: Poll until it returns kNone; call Arm; Poll once more. If that returns kNone again,
+  // wait for one of fds() (-1: none) or the deadline, and call Woken; otherwise call StayAwake.
   absl::Status Arm();
-  int completion_fd() const { return made_.cq->fd(); }
+  std::array<int, 3> fds() const { return {made_.cq->fd(), made_.inbox->fd(), writes_fd_}; }
   // The latest monotonic time at which Poll must be called.
   int64_t deadline_ns() const;
   void Woken();
+  void StayAwake() { EndWait(/*slept=*/false); }
 
   // Returns true if the inbox said to close, and no connection is left.
   bool closed() const { return acceptor_.closing() && connections_.empty(); }
@@ -97,7 +100,9 @@ class Worker {
   bool failed() const { return failed_ || acceptor_.failed(); }
 
   // Returns true if clients wait for answers that wait for the disk. They send little before then.
-  bool waits_for_disk() const { return !held_replies_.empty(); }
+  bool waits_for_disk() const { return node_->group == nullptr && holds_replies(); }
+  // Returns true if clients wait for answers whose writes are not safe yet.
+  bool holds_replies() const { return !held_replies_.empty(); }
 
   uint32_t index() const { return options_.index; }
   // For tests: the number of taken buffers and waiting requests. If it is not 0 while nothing is
@@ -106,6 +111,10 @@ class Worker {
 
   Inbox& inbox() { return *made_.inbox; }
   const WorkerCounters& counters() const { return counters_; }
+  // A Poll has begun by this map of partitions, or a later one, so nothing is decided by an older
+  // one any more: GroupPartitions::revision. Any thread. Acquire: whoever sees it sees what the
+  // worker decided before, and recorded.
+  uint64_t map_revision() const { return map_revision_.load(std::memory_order_acquire); }
 
  private:
   // What the device or the system may refuse to make.
@@ -124,6 +133,7 @@ class Worker {
 
   Worker(const Options& options, const Node* node, Made made);
 
+  void EndWait(bool slept);
   // The steps of a Poll.
   bool TakeInbox();
   void AdoptSessions(std::span<const SessionCopy> copies);
@@ -136,6 +146,13 @@ class Worker {
   void PublishCounters();
 
   static constexpr size_t kFew = 4;  // at most so many completions in a Poll without load
+
+  void NoteMap() {
+    if (node_->standing == nullptr) return;
+    // What is read of the partitions behind this load is of this map or a later one. The store is a
+    // release, as what this worker did by an older map is before it.
+    map_revision_.store(node_->standing->partitions().revision(), std::memory_order_release);
+  }
 
   const Options options_;
   const Node* const node_;
@@ -207,7 +224,8 @@ class Worker {
                            .held_replies = &held_replies_,
                            .slow_requests = &slow_requests_,
                            .now = &now_,
-                           .region_lkey = node_->region_lkey},
+                           .region_lkey = node_->region_lkey,
+                           .standing = node_->standing},
                           std::move(made_.staging),
                           std::move(made_.replacing)};
   ConnectionCloser closer_{{.connections = &connections_,
@@ -268,7 +286,9 @@ class Worker {
                             .now = &now_,
                             .standing = node_->standing}};
   bool failed_ = false;
+  std::atomic<uint64_t> map_revision_{0};
   bool loaded_ = false;  // the last Poll with completions had more than kFew
+  int writes_fd_ = -1;   // of the writes that it waits for, between Arm and Woken or StayAwake
 };
 
 }  // namespace gannet

@@ -65,6 +65,13 @@ class Items {
   // Returns a version that no item had. Relaxed: versions must only be unique, and grow with each
   // change of a key. Whoever changes a key takes one under the key's lock, or compares there.
   uint64_t NextVersion() { return next_version_.fetch_add(1, std::memory_order_relaxed); }
+  // Gives no version below this any more. Relaxed: as above.
+  void RaiseVersions(uint64_t first) {
+    uint64_t next = next_version();
+    while (next < first &&
+           !next_version_.compare_exchange_weak(next, first, std::memory_order_relaxed)) {
+    }
+  }
   uint64_t next_version() const { return next_version_.load(std::memory_order_relaxed); }
   // Returns a version that is not below that of any item that was removed. REQUIRES: a lock of the
   // key that is asked for; then it counts for that key.

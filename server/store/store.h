@@ -117,8 +117,7 @@ class Store : private Items {
   uint64_t LockWord(KeyHash hash) const {
     return __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
   }
-  using Items::NextVersion;
-  using Items::removed_version;
+  using Items::NextVersion, Items::RaiseVersions, Items::removed_version;
 
   // The fast path of a PUT, for the most frequent kind: it has no conditions and no expiry, and
   // replaces a value of the same length without expiry, in an item that fits kInPlaceBytesMax and

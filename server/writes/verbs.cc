@@ -220,13 +220,20 @@ Writes::Decided Writes::Touch(std::string_view key, uint64_t expiry_ms,
 }
 
 Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t now_ms) {
+  const auto all = [](std::string_view) { return true; };
+  return FlushSome(position, kFlushHomesPerStep, all, now_ms);
+}
+
+Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t homes,
+                                  const std::function<bool(std::string_view)>& chosen,
+                                  uint64_t now_ms) {
   Flushed flushed{.next = position};
   std::vector<std::string> keys;
-  for (uint64_t homes = 0; homes < kFlushHomesPerStep && flushed.removed < kFlushItemsPerStep;
-       ++homes) {
+  for (; homes > 0 && flushed.removed < kFlushItemsPerStep; --homes) {
     keys.clear();
     const uint64_t next = store_->ListKeys(flushed.next, &keys);
     for (const std::string& key : keys) {
+      if (!chosen(key)) continue;
       const Decided decided = DeleteOne(key, {}, now_ms);
       flushed.ticket = std::max(flushed.ticket, decided.ticket);
       flushed.removed += decided.outcome.status == ReplyStatus::kOk;

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -103,6 +104,18 @@ class Writes {
   Decided Touch(std::string_view key, uint64_t expiry_ms, const WriteConditions& conditions,
                 uint64_t now_ms);
 
+  // Makes a change that another group's primary decided, with its version, flags and expiry
+  // (bring.cc; docs/partitions.md). A change that has expired deletes. All versions that are given
+  // afterwards are higher.
+  //   kExists: the key has an item of this version or of a higher one, or, for an item that was
+  //     found by a walk, any item. Nothing was done, as with kNotFound: nothing is to be deleted.
+  //   kHeapFull, kTryAgain: there is no room, or no slot, now.
+  enum class Brings : uint8_t { kChange, kWalkedItem };
+  Decided Bring(const Change& change, Brings brings, uint64_t now_ms);
+  // Gives only versions above this one from now on, and records that, so that whoever goes on with
+  // the stream does, too. A deletion is the record, of some key that has no item.
+  Decided RecordVersion(uint64_t version, uint64_t now_ms);
+
   // Deletes the items of some homes, in the order of their keys' hashes from `position` on. It is
   // no moment: other writes may come between its deletions.
   struct Flushed {
@@ -112,6 +125,9 @@ class Writes {
     uint64_t ticket = 0;   // as that of Decided
   };
   Flushed FlushSome(uint64_t position, uint64_t now_ms);
+  // The same of those keys only that `chosen` says, of at most `homes` homes.
+  Flushed FlushSome(uint64_t position, uint64_t homes,
+                    const std::function<bool(std::string_view)>& chosen, uint64_t now_ms);
 
   // Waiting writes (publish.cc). If writes do not wait, there are none.
   //
@@ -180,7 +196,10 @@ class Writes {
   Decided Wait(const Locked& key, const Change& change, const Pending& pending,
                uint64_t decided_until_ms);
 
+  // Returns kOk, or why a change is not brought.
+  static ReplyStatus MayBring(const Newest& newest, const Change& change, Brings brings);
   // REQUIRES: no lock is held.
+  Decided BringLong(const Change& put, Brings brings, uint64_t now_ms);
   Decided PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
                   const WriteConditions& conditions, uint64_t now_ms, uint64_t number = 0);
   Decided PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,

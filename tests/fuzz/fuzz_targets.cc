@@ -138,6 +138,13 @@ void ReplicaBytes(std::span<const std::byte> bytes) {
     Require(welcome->stream_id != 0 && welcome->epoch != 0, "no stream or epoch");
     Require(welcome->lease_ms <= kPrimaryLeaseMsMax, "too long a lease");
   }
+  if (const auto hello = DecodeReceiverHello(bytes); hello.ok()) {
+    Require(hello->ring_address + hello->ring_bytes > hello->ring_address, "a ring beyond memory");
+    Require(IsServerName(NameOf(*hello)), "a name that none is");
+  }
+  if (const auto ended = DecodeMoveEnded(bytes); ended.ok()) {
+    Require(ended->revision != 0 && ended->lsn % sizeof(uint64_t) == 0, "an end of nothing");
+  }
   const bool beacon = DecodeBeacon(bytes).ok();
   const bool answer = DecodeBeaconAnswer(bytes).ok();
   Require(!beacon || !answer, "a beacon that is an answer");

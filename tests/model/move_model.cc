@@ -19,8 +19,7 @@ uint8_t MaskOf(const MoveModel::Item& item) {
 std::vector<MoveModel::State> MoveModel::Initial() const {
   State state{};
   state.revision = 1;
-  Copy first = {
-      .item = {.present = 1, .version = 2, .effects = {}}, .counter = 2, .answers = 0, .marker = 0};
+  Copy first = {.item = {.present = 1, .version = 2, .effects = {}}, .counter = 2, .answers = 0};
   state.groups[0].now = state.groups[0].committed = first;
   for (int g = 0; g < kGroups; ++g) {
     state.groups[g].knows = 1;
@@ -54,12 +53,12 @@ void MoveModel::Next(const State& state, const Emit& emit) const {
       next.groups[g].knows = r;
       emit("a primary learns of the map", next);
     }
-    // What the giver records when it knows that the partition is closed.
     const Map& map = KnownTo(state, g);
-    if (map.owner == g && map.closed != 0 && group.now.marker != map.closed) {
+    if (map.owner == g && map.closed != 0 && group.ended != map.closed) {
       State next = state;
-      next.groups[g].now.marker = map.closed;
-      emit("the giver records that it has closed", next);
+      next.groups[g].ended = map.closed;
+      next.groups[g].last = group.now.counter;
+      emit("the giver's last request is over", next);
     }
     State next = state;
     next.groups[g].committed = group.now;
@@ -106,6 +105,9 @@ void MoveModel::FailOver(const State& state, uint8_t g, const Emit& emit) const 
   for (const bool all : {false, true}) {
     State next = state;
     Group& group = next.groups[g];
+    const bool has_last = all || group.committed.counter >= group.last;
+    const uint8_t deposed = has_last || !rules_.committed_first ? group.ended : uint8_t{0};
+    group.ended = group.last = 0;
     --group.fail_overs_left;
     ++group.epoch;
     (all ? group.committed : group.now) = all ? group.now : group.committed;
@@ -117,6 +119,7 @@ void MoveModel::FailOver(const State& state, uint8_t g, const Emit& emit) const 
       next.join = {};
     } else if (next.join.link != Link::kNone) {
       next.join.link = Link::kToDeposed;
+      next.join.deposed = deposed;
     }
     emit(
         all ? "a backup that has all takes over" : "a backup that has what is committed takes over",
@@ -129,7 +132,7 @@ bool MoveModel::Serves(const State& state, uint8_t g) const {
   if (map.owner == g) return map.closed == 0 || !rules_.giver_refuses;
   const Join& join = state.join;
   const bool receives = state.maps[state.revision].owner != g;
-  return receives && ((!rules_.receiver_waits_for_map && join.marker != 0) ||
+  return receives && ((!rules_.receiver_waits_for_map && join.ended != 0) ||
                       (!rules_.waits_for_result && join.sent != 0));
 }
 

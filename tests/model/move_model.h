@@ -23,23 +23,24 @@ namespace gannet::model {
 // The model leaves out how leases are timed (lease_model.h: a lease is there or over), how a group
 // replicates (replication_model.h), and how the walk finds an item (join_model.h).
 struct MoveRules {
-  bool streams_before_walk = true;      // the stream is opened before the walk begins
-  bool begins_empty = true;             // the receiver first drops what an earlier try left
-  bool giver_refuses = true;            // requests for a closed partition
-  bool marker_committed = true;         // before the giver tells that it has closed
-  bool names_close = true;              // a marker counts for one close; or for any
-  bool reads_map_at_takeover = true;    // a new primary, before it serves
-  bool counter_goes_along = true;       // the receiver's versions go on from the giver's
-  bool receiver_commits_first = true;   // it has committed all before it asks to be the owner
-  bool waits_for_leases = true;         // of older maps, before the receiver asks to be the owner
-  bool leases_by_revision = true;       // none for a client whose map has the partition still open
-  bool compares_map = true;             // the transaction that names the owner
-  bool compares_epoch = true;           // the same: the sender must still be primary
-  bool waits_for_result = true;         // of that transaction; or serves as if it had won
-  bool asks_again = true;               // if that result is unknown
-  bool keeps_until_settled = true;      // or begins anew as if it had lost
-  bool receiver_waits_for_map = true;   // or serves once it has everything
-  bool asks_giver_first = true;         // a client sends again where it sent first
+  bool streams_before_walk = true;     // the stream is opened before the walk begins
+  bool begins_empty = true;            // the receiver first drops what an earlier try left
+  bool giver_refuses = true;           // requests for a closed partition
+  bool ends_under_lease = true;        // the giver ends a partition only if its lease is valid then
+  bool committed_first = true;         // before the giver tells that it has ended
+  bool names_close = true;             // an end counts for one close; or for any
+  bool reads_map_at_takeover = true;   // a new primary, before it serves
+  bool counter_goes_along = true;      // the receiver's versions go on from the giver's
+  bool receiver_commits_first = true;  // it has committed all before it asks to be the owner
+  bool waits_for_leases = true;        // of older maps, before the receiver asks to be the owner
+  bool leases_by_revision = true;      // none for a client whose map has the partition still open
+  bool compares_map = true;            // the transaction that names the owner
+  bool compares_epoch = true;          // the same: the sender must still be primary
+  bool waits_for_result = true;        // of that transaction; or serves as if it had won
+  bool asks_again = true;              // if that result is unknown
+  bool keeps_until_settled = true;     // or begins anew as if it had lost
+  bool receiver_waits_for_map = true;  // or serves once it has everything
+  bool asks_giver_first = true;        // a client sends again where it sent first
   bool answers_before_refusals = true;  // a giver gives a remembered answer, whoever the owner is
   bool compares_changed = true;         // a client, of two maps; or only the partition's owner
   bool drops_reads = true;              // a client asks again what it READ by an older map
@@ -85,7 +86,6 @@ class MoveModel {
     Item item;
     uint8_t counter;  // the last version that it gave
     uint8_t answers;  // requests whose answers its sessions remember, a bit each
-    uint8_t marker;   // the newest close that is recorded
 
     bool operator==(const Copy&) const = default;
   };
@@ -93,6 +93,8 @@ class MoveModel {
     Copy now;  // the primary's
     Copy committed;
     uint8_t knows;  // the map's revision
+    uint8_t ended;  // the newest close by which this primary has ended the partition
+    uint8_t last;   // its counter then
     uint8_t epoch;
     uint8_t fail_overs_left;
   };
@@ -102,7 +104,8 @@ class MoveModel {
     uint8_t since;    // S, as the giver's counter
     uint8_t brought;  // the stream brought the key
     uint8_t walked;
-    uint8_t marker;       // the close up to which it has everything
+    uint8_t ended;        // the close up to which it has everything
+    uint8_t deposed;      // the close that the deposed giver had ended, and all before is committed
     uint8_t leases_over;  // the close for which no older lease is left
     uint8_t sent;         // its transaction compares this revision; 0: it sent none
   };

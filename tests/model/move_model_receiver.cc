@@ -21,9 +21,8 @@ void MoveModel::BeginStep(const State& state, uint8_t receiver, const Emit& emit
   const Group& group = state.groups[receiver];
   const Map& known = KnownTo(state, receiver);
   if (state.closes_left == 0 && known.closed == 0) return;
-  const bool has_all = join.marker != 0 && join.marker == known.closed;
-  const bool under_way =
-      join.link == Link::kBegun || (join.link == Link::kOpen && join.marker == 0);
+  const bool has_all = join.ended != 0 && join.ended == known.closed;
+  const bool under_way = join.link == Link::kBegun || (join.link == Link::kOpen && join.ended == 0);
   const bool may_have_won = rules_.keeps_until_settled ? join.sent == group.knows : join.sent == 0;
   if (rules_.keeps_until_settled ? has_all || under_way || may_have_won
                                  : under_way || (has_all && may_have_won)) {
@@ -66,25 +65,28 @@ void MoveModel::LinkSteps(const State& state, uint8_t receiver, const Emit& emit
     next = state;
   }
   if (join.link != Link::kOpen && join.link != Link::kToDeposed) return;
+  // What the giver ended last, of what the receiver may count. All records of the partition are
+  // committed before, so the stream brings these first. One that was deposed after that had brought
+  // them, too. Nobody has served the partition since.
   const bool is_deposed = join.link == Link::kToDeposed;
-  const bool stream_has_more = !is_deposed && from.committed.item.version > join.since &&
+  const uint8_t closed = state.maps[state.revision].closed;
+  const bool has_last = from.committed.counter >= from.last || !rules_.committed_first;
+  uint8_t ended = has_last ? from.ended : uint8_t{0};
+  if (is_deposed) ended = rules_.ends_under_lease ? join.deposed : closed;
+  const bool told = ended != 0 && ended == closed;
+  const bool brings = !is_deposed || (told && rules_.ends_under_lease);
+  const bool stream_has_more = brings && from.committed.item.version > join.since &&
                                (from.committed.item.version != to.item.version || !join.brought);
-  if (stream_has_more && join.marker == 0) {
+  if (stream_has_more && join.ended == 0) {
     next.join.brought = 1;
     take();
     emit("the stream brings the key", next);
     next = state;
   }
-  // The marker stands behind all records of the partition, so these come first. A deposed giver
-  // can record it, but not commit it.
-  const uint8_t closed = state.maps[state.revision].closed;
-  const uint8_t marker = is_deposed ? closed : from.now.marker;
-  const bool told = rules_.marker_committed ? !is_deposed && from.committed.marker == marker : true;
-  if (told && marker != 0 && marker == closed && join.walked && join.marker != marker &&
-      !stream_has_more) {
-    next.join.marker = marker;
+  if (told && join.walked && join.ended != ended && !stream_has_more) {
+    next.join.ended = ended;
     if (rules_.counter_goes_along) to.counter = std::max(to.counter, from.committed.counter);
-    emit("the giver tells the receiver that it has closed", next);
+    emit("the giver tells the receiver that it has ended", next);
   }
 }
 
@@ -105,13 +107,13 @@ void MoveModel::HandOverSteps(const State& state, uint8_t receiver, const Emit& 
   const uint8_t closed = KnownTo(state, giver).owner == giver ? KnownTo(state, giver).closed : 0;
   const uint8_t lease = state.reader.leases[giver];
   const bool older_lease = lease != 0 && lease < closed;
-  if (closed != 0 && join.marker == closed && join.leases_over != closed &&
+  if (closed != 0 && join.ended == closed && join.leases_over != closed &&
       !(rules_.waits_for_leases && older_lease)) {
     next.join.leases_over = closed;
     emit("the giver tells the receiver that no older lease is left", next);
     next = state;
   }
-  const bool has_all = rules_.names_close ? join.marker == map.closed : join.marker != 0;
+  const bool has_all = rules_.names_close ? join.ended == map.closed : join.ended != 0;
   const bool leases_over =
       rules_.names_close ? join.leases_over == map.closed : join.leases_over != 0;
   const bool committed = group.committed == group.now || !rules_.receiver_commits_first;

@@ -122,6 +122,19 @@ TEST_F(EtcdClientTest, ATransactionPutsAllOfItsKeysAtOneRevision) {
   EXPECT_THAT(again.current, SizeIs(2));
 }
 
+TEST_F(EtcdClientTest, ATransactionReadsInTheSameStep) {
+  const int64_t other = caller_.Put("reads/other", "o", 0).revision;
+  const EtcdTxn txn = {
+      .compares = {{.key = "reads/a"}}, .puts = {{"reads/a", "1"}}, .reads = {"reads/other"}};
+  const EtcdTxnResult won = caller_.Txn(txn);
+  ASSERT_EQ(won.outcome, kWon) << won.status;
+  EXPECT_THAT(won.current, ElementsAre(EtcdKeyValue{"reads/other", "o", other}));
+  const EtcdTxnResult refused = caller_.Txn(txn);
+  ASSERT_EQ(refused.outcome, kRefused) << refused.status;
+  EXPECT_THAT(refused.current, ElementsAre(EtcdKeyValue{"reads/a", "1", won.revision},
+                                           EtcdKeyValue{"reads/other", "o", other}));
+}
+
 TEST_F(EtcdClientTest, AWatchTellsEachChangeInOrder) {
   caller_.Put("watch/a", "0");
   Listener listener;

@@ -45,6 +45,10 @@ TEST(EtcdMessagesTest, AskForATransaction) {
               HasSubstr(R"("compare":[{"key":"Zm9v","result":"GREATER","target":"VALUE",)"
                         R"("value":"Zm9v"},{"key":"Zm9v","result":"LESS","target":"VALUE",)"
                         R"("value":"Zm9w"}],"failure":[{"request_range":{"key":"Zm9v"}}])"));
+  EXPECT_THAT(EncodeTxn({.compares = {{.key = "foo"}}, .puts = {{"foo", "bar"}}, .reads = {"f"}}),
+              HasSubstr(R"("failure":[{"request_range":{"key":"Zm9v"}},)"
+                        R"({"request_range":{"key":"Zg=="}}],"success":[{"request_put":)"
+                        R"({"key":"Zm9v","value":"YmFy"}},{"request_range":{"key":"Zg=="}}])"));
   EXPECT_THAT(EncodeTxn({.deletes = {"foo"}}),
               HasSubstr(R"("success":[{"request_delete_range":{"key":"Zm9v"}}])"));
 }

@@ -61,6 +61,8 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
   EXPECT_TRUE(shows(HexOf(ExampleWelcome()))) << HexOf(ExampleWelcome());
   EXPECT_TRUE(shows(HexOf(ExampleBeacon()))) << HexOf(ExampleBeacon());
   EXPECT_TRUE(shows(HexOf(ExampleBeaconAnswer()))) << HexOf(ExampleBeaconAnswer());
+  EXPECT_TRUE(shows(HexOf(ExampleReceiverHello()))) << HexOf(ExampleReceiverHello());
+  EXPECT_TRUE(shows(HexOf(ExampleEnded()))) << HexOf(ExampleEnded());
 }
 
 TEST(ProtocolDocumentTest, ExampleLeadsToTheItem) {

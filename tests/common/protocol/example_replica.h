@@ -57,6 +57,32 @@ inline BeaconAnswer ExampleBeaconAnswer() {
   return answer;
 }
 
+inline ReceiverHello ExampleReceiverHello() {
+  ReceiverHello hello = NewReceiverHello();
+  hello.incarnation = 0x0102030405060708;
+  hello.ring_address = 0x7f0000400000;
+  hello.ring_bytes = 16 << 20;
+  hello.ring_rkey = 0x31323334;
+  hello.layout_version = 3;
+  SetName(&hello, "n7");
+  return hello;
+}
+
+inline MoveClosing ExampleClosing() {
+  MoveClosing closing = NewMoveClosing();
+  closing.epoch = 5;
+  return closing;
+}
+
+inline MoveEnded ExampleEnded() {
+  MoveEnded ended = NewMoveEnded();
+  ended.epoch = 5;
+  ended.revision = 19;
+  ended.lsn = 0x21270;
+  ended.version_next = 0x7172737475767778;
+  return ended;
+}
+
 }  // namespace gannet
 
 #endif  // GANNET_TESTS_COMMON_PROTOCOL_EXAMPLE_REPLICA_H_

@@ -53,6 +53,17 @@ TEST(ReplicaTest, GoldenBytes) {
             "47 4e 52 50 04 00 28 00 05 00 00 00 00 00 00 00\n"
             "07 00 00 00 00 00 00 00 70 12 02 00 00 00 00 00\n"
             "70 16 06 00 00 00 00 00");
+  EXPECT_EQ(HexOf(ExampleReceiverHello()),
+            "47 4e 52 50 07 00 50 00 08 07 06 05 04 03 02 01\n"
+            "00 00 40 00 00 7f 00 00 00 00 00 01 00 00 00 00\n"
+            "34 33 32 31 03 00 00 00 00 00 01 00 00 00 00 00\n"
+            "6e 37 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
+            "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+  EXPECT_EQ(HexOf(ExampleClosing()), "47 4e 52 50 08 00 10 00 05 00 00 00 00 00 00 00");
+  EXPECT_EQ(HexOf(ExampleEnded()),
+            "47 4e 52 50 09 00 28 00 05 00 00 00 00 00 00 00\n"
+            "13 00 00 00 00 00 00 00 70 12 02 00 00 00 00 00\n"
+            "78 77 76 75 74 73 72 71");
 }
 
 TEST(ReplicaTest, DecodesWhatItEncoded) {
@@ -69,6 +80,24 @@ TEST(ReplicaTest, DecodesWhatItEncoded) {
   const auto answer = DecodeBeaconAnswer(BytesOf(ExampleBeaconAnswer()));
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(HexOf(*answer), HexOf(ExampleBeaconAnswer()));
+  const auto receiver = DecodeReceiverHello(BytesOf(ExampleReceiverHello()));
+  ASSERT_TRUE(receiver.ok()) << receiver.status();
+  EXPECT_EQ(HexOf(*receiver), HexOf(ExampleReceiverHello()));
+  EXPECT_EQ(NameOf(*receiver), "n7");
+  const auto closing = DecodeMoveClosing(BytesOf(ExampleClosing()));
+  ASSERT_TRUE(closing.ok()) << closing.status();
+  EXPECT_EQ(HexOf(*closing), HexOf(ExampleClosing()));
+  const auto ended = DecodeMoveEnded(BytesOf(ExampleEnded()));
+  ASSERT_TRUE(ended.ok()) << ended.status();
+  EXPECT_EQ(HexOf(*ended), HexOf(ExampleEnded()));
+}
+
+TEST(ReplicaTest, EachKindOfMessageIsKnownAndNoOther) {
+  ReplicaHeader header = NewBeacon().header;
+  for (uint16_t kind = 0; kind < 300; ++kind) {
+    header.kind = kind;
+    EXPECT_EQ(KindOfReplicaMessage(BytesOf(header)).has_value(), kind >= 1 && kind <= 9) << kind;
+  }
 }
 
 TEST(ReplicaTest, AMemberThatHasNothingSaysSo) {
@@ -97,6 +126,9 @@ TEST(ReplicaTest, AMessageOfAnotherLengthOrHeaderIsRefused) {
   ExpectOnlyWhole(ExampleBeacon(), DecodeBeacon);
   ExpectOnlyWhole(ExampleBeaconAnswer(), DecodeBeaconAnswer);
   EXPECT_FALSE(DecodeBeacon(BytesOf(ExampleBeaconAnswer())).ok());
+  ExpectOnlyWhole(ExampleReceiverHello(), DecodeReceiverHello);
+  ExpectOnlyWhole(ExampleClosing(), DecodeMoveClosing);
+  ExpectOnlyWhole(ExampleEnded(), DecodeMoveEnded);
 }
 
 TEST(ReplicaTest, AHelloThatAPrimaryCouldNotUseIsRefused) {
@@ -157,6 +189,42 @@ TEST(ReplicaTest, ABeaconOrAnswerOfNoEpochOrNumberOrWordIsRefused) {
   EXPECT_NE(answer([](BeaconAnswer* it) { it->sequence = 0; }), "");
   EXPECT_NE(answer([](BeaconAnswer* it) { it->applied += 1; }), "");
   EXPECT_NE(answer([](BeaconAnswer* it) { it->consumed += 4; }), "");
+}
+
+TEST(ReplicaTest, AReceiversHelloThatAPrimaryCouldNotUseIsRefused) {
+  const auto wrong = [](auto change) {
+    return Wrong(ExampleReceiverHello(), DecodeReceiverHello, change);
+  };
+  using Hello = ReceiverHello*;
+  EXPECT_EQ(wrong([](Hello) {}), "");
+  EXPECT_NE(wrong([](Hello it) { it->incarnation = 0; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->ring_bytes = kRingBytesMin - kRingAlignment; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->ring_bytes = kRingBytesMax + kRingAlignment; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->ring_bytes += 8; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->ring_address = 0; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->ring_address += 8; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->ring_address = 0 - kRingAlignment; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->stream_version_min = kStreamVersions.max + 1; }), "");
+  EXPECT_EQ(wrong([](Hello it) { it->stream_version_max = kStreamVersions.max + 1; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->reserved = 1; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->name[0] = '\0'; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->name[0] = '\n'; }), "");
+  EXPECT_NE(wrong([](Hello it) { it->name[31] = 'x'; }), "");
+  EXPECT_EQ(wrong([](Hello it) { SetName(it, std::string(kServerNameBytesMax, 'n')); }), "");
+}
+
+TEST(ReplicaTest, AnEndOfPartitionsThatSaysNothingIsRefused) {
+  const auto wrong = [](auto change) { return Wrong(ExampleEnded(), DecodeMoveEnded, change); };
+  using Ended = MoveEnded*;
+  EXPECT_EQ(wrong([](Ended) {}), "");
+  EXPECT_NE(wrong([](Ended it) { it->epoch = 0; }), "");
+  EXPECT_NE(wrong([](Ended it) { it->revision = 0; }), "");
+  EXPECT_NE(wrong([](Ended it) { it->lsn += 1; }), "");
+  EXPECT_EQ(wrong([](Ended it) { it->lsn = 0; }), "");
+  EXPECT_NE(wrong([](Ended it) { it->version_next = 0; }), "");
+  MoveClosing closing = ExampleClosing();
+  closing.epoch = 0;
+  EXPECT_FALSE(DecodeMoveClosing(BytesOf(closing)).ok());
 }
 
 }  // namespace

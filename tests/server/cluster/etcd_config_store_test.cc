@@ -20,6 +20,8 @@
 #include "common/cluster/map_changes.h"
 #include "tests/common/etcd/etcd_caller.h"
 #include "tests/common/etcd/etcd_processes.h"
+#include "tests/common/etcd/fake_server.h"
+#include "tests/common/etcd/gateway.h"
 
 namespace gannet {
 namespace {
@@ -259,6 +261,56 @@ TEST_F(EtcdConfigStoreTest, AnnouncesItsVersion) {
   PollUntil(store->get(), [&] { return (*store)->AddressOf(kN1).has_value(); });
   EXPECT_EQ(ValueOf(VersionKey("c", "n1")),
             Encode(NodeVersion{.incarnation = 0xb1, .version = "0.2.0", .moves = true}));
+}
+
+// A way to etcd on which a watch hears nothing after its first list.
+class EtcdWithoutNews {
+ public:
+  explicit EtcdWithoutNews(std::string url)
+      : server_([url = std::move(url)](const std::string& request) -> FakeServer::Answer {
+          const std::string path = request.substr(5, request.find(' ', 5) - 5);
+          if (path.ends_with("/watch")) return {.bytes = "HTTP/1.1 200 OK\r\n\r\n", .close = false};
+          const std::string body = request.substr(request.find("\r\n\r\n") + 4);
+          return {.bytes = FakeServer::Http(PostToEtcd(url + path, body))};
+        }) {}
+  std::string Url() const { return server_.Url(); }
+
+ private:
+  FakeServer server_;
+};
+
+// A new primary has to know of what was closed before it took over (docs/partitions.md, rule 3),
+// however late its watch is.
+TEST_F(EtcdConfigStoreTest, EachAnswerComesWithTheMap) {
+  const EtcdWithoutNews way(etcd_.Urls().front());
+  EtcdConfigStore::Options options = OptionsOf("n1");
+  options.etcd = {.endpoints = {way.Url()}, .call_ms = 20'000, .watch_silence_ms = 600'000};
+  auto opened = EtcdConfigStore::Open(std::move(options));
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EtcdConfigStore* const store = opened->get();
+  uint64_t closed = 0;
+  const auto close_one = [&] {
+    auto config = DecodeClusterConfig(ValueOf(ConfigKey("c")));
+    ASSERT_TRUE(config.ok()) << config.status();
+    const std::vector<uint16_t> partitions = {static_cast<uint16_t>(++closed)};
+    config = ClosePartitions(*config, "g1", partitions);
+    ASSERT_TRUE(config.ok()) << config.status();
+    ASSERT_EQ(caller_.Put(ConfigKey("c"), Encode(*config)).outcome, kWon);
+    for (int i = 0; i < 3; ++i) store->Poll();
+    EXPECT_LT(store->Partitions()->revision, closed) << "the watch has told";
+  };
+  const uint64_t before = store->Seen()->revision;
+  close_one();
+  EXPECT_EQ(Do(store, before, first_).result, Result::kWon);
+  EXPECT_EQ(store->Partitions()->revision, closed);
+  EXPECT_FALSE(store->Partitions()->served[1]);
+  close_one();
+  EXPECT_EQ(Do(store, before, first_).result, Result::kLost);
+  EXPECT_EQ(store->Partitions()->revision, closed);
+  close_one();
+  store->Read();
+  EXPECT_EQ(AnswerOf(store).result, Result::kRead);
+  EXPECT_EQ(store->Partitions()->revision, closed);
 }
 
 // --- the map ---

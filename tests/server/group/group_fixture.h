@@ -1,8 +1,10 @@
 #ifndef GANNET_TESTS_SERVER_GROUP_GROUP_FIXTURE_H_
 #define GANNET_TESTS_SERVER_GROUP_GROUP_FIXTURE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,7 +17,7 @@
 namespace gannet {
 
 // A primary that the test's own thread steps, and its backups, which it steps as well. The leases
-// are so long that nobody takes over, and follow the machine's clock.
+// are so long that nobody takes over. Their clock is the machine's, and what the test skips.
 class GroupPutTest : public PutTest {
  protected:
   static constexpr size_t kBackupsMax = 2;
@@ -47,14 +49,28 @@ class GroupPutTest : public PutTest {
 
   void Step() override {
     ServerTest::Step();
-    server().member()->Poll(ServerNs());
+    server().member()->Poll(lease_now());
     for (Backup& backup : backups_) {
       if (backup.server == nullptr) continue;
       backup.server->Poll(now());
       for (const auto& worker : backup.server->workers()) worker->Poll(now());
-      if (!follow_apart_) backup.server->member()->Poll(ServerNs());
+      if (!follow_apart_) backup.server->member()->Poll(lease_now());
     }
   }
+  int64_t lease_now() const { return ServerNs() + skipped_ns_; }
+  // Lets leases pass, in so short steps that no lease is lost.
+  void SkipLeaseTime(int64_t ns) {
+    for (int64_t left = ns; left > 0; left -= kNsPerSecond) {
+      skipped_ns_ += std::min<int64_t>(left, kNsPerSecond);
+      for (int i = 0; i < 20; ++i) Step();
+    }
+  }
+  // The same, while no worker polls.
+  void SkipLeaseTimeOfTheMemberAlone(int64_t ns) {
+    skipped_ns_ += ns;
+    server().member()->Poll(lease_now());
+  }
+  SharedRegister& shared() { return shared_; }
   // From now on, the backups follow only when the test polls their members.
   void FollowApart() { follow_apart_ = true; }
 
@@ -71,6 +87,7 @@ class GroupPutTest : public PutTest {
   void SetGroup(Server::Options* options, SharedConfigStore* store, std::string node) {
     options->group = GroupOptions{
         .store = store, .directory = store, .terms = shared_.terms(), .node = std::move(node)};
+    options->lease_now_ns = [this] { return lease_now(); };
   }
   void StartBackup(size_t i) {
     backups_[i].store = std::make_unique<SharedConfigStore>(&shared_);
@@ -92,6 +109,7 @@ class GroupPutTest : public PutTest {
   ServerClock clock_ = ServerClock::Start();
   std::array<Backup, kBackupsMax> backups_;
   bool follow_apart_ = false;
+  int64_t skipped_ns_ = 0;
 };
 
 }  // namespace gannet

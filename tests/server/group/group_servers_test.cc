@@ -38,6 +38,18 @@ TEST(GroupServersTest, OneAloneFoundsTheGroupAndServes) {
   EXPECT_TRUE(group.Has(0, "a", "1"));
 }
 
+// No client keeps its workers awake, so the member has to wake them.
+TEST(GroupServersTest, AnIdlePrimaryEndsWhatAMapHasClosed) {
+  ThreeServers group(Terms(200));
+  group.Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
+  GroupPartitions partitions = {.revision = 3, .lost = 3, .alone = false};
+  partitions.served.set().reset(7);
+  group.shared.SetPartitions(partitions);
+  const Member& member = *group.nodes[0].threads->server().member();
+  EXPECT_TRUE(ThreeServers::Await([&] { return member.Look().as_primary.ended_map == 3; }));
+}
+
 TEST(GroupServersTest, BackupsHaveWhatThePrimaryHas) {
   // A long value takes a while, in which nobody should count as silent.
   ThreeServers group(Terms(10'000));

@@ -17,6 +17,12 @@ TEST(JoinFilterTest, KnowsKeysThatTheStoreMayHaveNoItemOfAlthoughTheStreamBrough
   EXPECT_FALSE(filter.Has(KeyHash(3)));
 }
 
+TEST(JoinFilterTest, KnowsAllKeysIfTheStoreMayLoseThemByItself) {
+  JoinFilter filter(10, /*notes_all=*/true);
+  filter.OnApplied({.kind = Change::Kind::kPut}, KeyHash(3));
+  EXPECT_TRUE(filter.Has(KeyHash(3)));
+}
+
 // The stream deleted the key and then put it. The item that the walk has is older than the put.
 TEST(JoinFilterTest, StillKnowsAKeyThatWasPutAgain) {
   JoinFilter filter(10);

@@ -55,12 +55,13 @@ void JoinFixture::StartPrimary(const std::function<void(Server::Options*)>& chan
 void JoinFixture::MakeBackup(uint64_t bytes, uint64_t slots, bool grows) {
   joiner_.reset();
   backup_ = std::make_unique<TestStore>(bytes, slots, grows);
+  target_.emplace(&**backup_);
 }
 
 Joiner::Options JoinFixture::JoinOptions() {
   return {.device = TestDevice(),
           .primary = address(),
-          .store = &**backup_,
+          .target = &*target_,
           .wall_ms = [this] { return now().wall_ms; },
           .clock_ns = [this] { return now().monotonic_ns; },
           .now_ns = now().monotonic_ns};

@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -81,6 +82,7 @@ class JoinFixture : public ServerTest {
 
  private:
   std::unique_ptr<TestStore> backup_;
+  std::optional<StoreJoinTarget> target_;
   std::unique_ptr<Joiner> joiner_;
 };
 

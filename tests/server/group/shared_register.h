@@ -37,6 +37,24 @@ class SharedRegister {
     MutexLock lock(mutex_);
     return successor_;
   }
+  // The cluster's map, as far as this group is concerned.
+  void SetPartitions(const GroupPartitions& partitions) {
+    MutexLock lock(mutex_);
+    partitions_ = partitions;
+  }
+  std::optional<GroupPartitions> partitions() const {
+    MutexLock lock(mutex_);
+    return partitions_;
+  }
+  // From now on a map is told only with the answers to requests, as if the watch were late.
+  void SetMapsLate(bool late) {
+    MutexLock lock(mutex_);
+    maps_late_ = late;
+  }
+  bool maps_late() const {
+    MutexLock lock(mutex_);
+    return maps_late_;
+  }
   void SetAway(bool away) {
     MutexLock lock(mutex_);
     away_ = away;
@@ -113,6 +131,8 @@ class SharedRegister {
   GroupRegister now_ GANNET_GUARDED_BY(mutex_){.revision = 1};
   GroupTerms terms_ GANNET_GUARDED_BY(mutex_);
   bool away_ GANNET_GUARDED_BY(mutex_) = false;
+  bool maps_late_ GANNET_GUARDED_BY(mutex_) = false;
+  std::optional<GroupPartitions> partitions_ GANNET_GUARDED_BY(mutex_);
   std::optional<std::string> successor_ GANNET_GUARDED_BY(mutex_);
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_ GANNET_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, uint64_t>, uint64_t> applied_ GANNET_GUARDED_BY(mutex_);
@@ -123,9 +143,9 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
  public:
   explicit SharedConfigStore(SharedRegister* shared) : shared_(shared) {}
 
-  void Read() override { answer_ = shared_->Execute(std::nullopt); }
+  void Read() override { Execute(std::nullopt); }
   void Txn(uint64_t revision, const GroupConfiguration& wanted) override {
-    answer_ = shared_->Execute(GroupRegister{.revision = revision, .configuration = wanted});
+    Execute(GroupRegister{.revision = revision, .configuration = wanted});
   }
   std::optional<Answer> Poll() override { return std::exchange(answer_, std::nullopt); }
   std::optional<GroupRegister> Seen() const override { return shared_->Watch(); }
@@ -141,10 +161,21 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   bool Replaced() const override { return self_ && shared_->IsReplaced(*self_); }
   std::optional<std::string> WantedSuccessor() const override { return shared_->successor(); }
   void ForgetWantedSuccessor() override { shared_->WantSuccessor(std::nullopt); }
+  const GroupPartitions* Partitions() const override {
+    if (!shared_->maps_late()) partitions_ = shared_->partitions();
+    return partitions_ ? &*partitions_ : nullptr;
+  }
 
  private:
+  // As in etcd, each answer comes with the map.
+  void Execute(const std::optional<GroupRegister>& wanted) {
+    answer_ = shared_->Execute(wanted);
+    if (answer_->result != Result::kUnknown) partitions_ = shared_->partitions();
+  }
+
   SharedRegister* const shared_;
-  std::optional<GroupMember> self_;  // once announced
+  mutable std::optional<GroupPartitions> partitions_;  // as this process knows them
+  std::optional<GroupMember> self_;                    // once announced
   std::optional<Answer> answer_;
 };
 

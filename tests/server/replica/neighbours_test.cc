@@ -40,6 +40,14 @@ TEST(NeighboursTest, OnlyAJoinerHasToKnowThePrimarysLayout) {
   EXPECT_EQ(WhyVersionsDoNotFit(hello, 3, kStreamVersions.max), "");
 }
 
+TEST(NeighboursTest, AReceiverHasToKnowTheGiversLayoutAndStream) {
+  ReceiverHello hello = ExampleReceiverHello();
+  EXPECT_EQ(WhyVersionsDoNotFit(hello, 3, kStreamVersions.max), "");
+  EXPECT_THAT(WhyVersionsDoNotFit(hello, 4, kStreamVersions.max), HasSubstr("use the primary's"));
+  hello.stream_version_max = 0;
+  EXPECT_THAT(WhyVersionsDoNotFit(hello, 3, 1), HasSubstr("versions 0 to 0"));
+}
+
 TEST(NeighboursTest, AJoinerOfAPrimaryThatDoesNotReadItsHelloSaysWhatTheFirstReleaseReads) {
   SpokenVersions versions;
   EXPECT_EQ(versions.Say().max, kStreamVersions.max);

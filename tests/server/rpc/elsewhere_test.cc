@@ -121,6 +121,83 @@ TEST_F(ElsewhereTest, ALockIsReleasedWhereItWasTaken) {
   EXPECT_NE(reply->status(), ReplyStatus::kElsewhere);
 }
 
+// It was not refused when it came, and is decided once its value is here.
+TEST_F(ElsewhereTest, ALongValueIsRefusedIfThePartitionIsGoneWhenItIsDecided) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  RequestHeader header = peer.Header(Opcode::kPut, kValueInBuffer);
+  header.key_bytes = static_cast<uint16_t>(kGone.size());
+  header.value_bytes = 1 << 20;
+  header.write.buffer_address = peer.lent().address();
+  header.write.buffer_rkey = peer.lent().rkey();
+  ASSERT_TRUE(peer.Send(header, kGone));
+  ASSERT_TRUE(peer.WaitSent());
+  server().workers()[0]->Poll(now());  // begins to READ
+  ASSERT_EQ(stats().rpcs, 1u);
+  standing_.SetPartitions(WithoutGone(7));
+  const auto reply = peer.Receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status(), ReplyStatus::kElsewhere);
+  EXPECT_EQ(reply->header.words[0], 7u) << "the map's revision";
+  EXPECT_EQ(server().workers()[0]->busy(), 0u);
+  EXPECT_EQ(stats().items, 0u);
+
+  // It was not executed, and is if it comes again.
+  GroupPartitions back = WithoutGone(8);
+  back.served.set();
+  standing_.SetPartitions(back);
+  const auto again = peer.Call(header, kGone);
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->status(), ReplyStatus::kOk);
+}
+
+// Only so many GETs of long values are served at once. The others wait for a buffer.
+TEST_F(ElsewhereTest, AGetThatWaitedIsRefusedIfThePartitionIsGoneMeanwhile) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  constexpr uint32_t kBytes = 4'040;  // too long for a message, but not in a large item
+  RequestHeader put = peer.Header(Opcode::kPut, kValueInBuffer);
+  put.key_bytes = static_cast<uint16_t>(kGone.size());
+  put.value_bytes = kBytes;
+  put.write.buffer_address = peer.lent().address();
+  put.write.buffer_rkey = peer.lent().rkey();
+  ASSERT_EQ(peer.Call(put, kGone)->status(), ReplyStatus::kOk);
+  constexpr int kGets = 12;
+  for (int i = 0; i < kGets; ++i) {
+    RequestHeader get = peer.Header(Opcode::kGet, kValueInBuffer);
+    get.key_bytes = static_cast<uint16_t>(kGone.size());
+    get.get = {.buffer_address = peer.lent().address() + uint64_t{kBytes} * i,
+               .buffer_rkey = peer.lent().rkey(),
+               .buffer_bytes = kBytes};
+    ASSERT_TRUE(peer.Send(get, kGone));
+  }
+  ASSERT_TRUE(peer.WaitSent());
+  server().workers()[0]->Poll(now());
+  ASSERT_EQ(stats().rpcs, 1u + kGets);
+  standing_.SetPartitions(WithoutGone(7));
+  int served = 0;
+  for (int i = 0; i < kGets; ++i) {
+    const auto reply = peer.Receive();
+    ASSERT_TRUE(reply.has_value());
+    const bool is_served = reply->status() == ReplyStatus::kOk;
+    served += is_served;
+    EXPECT_TRUE(is_served || reply->status() == ReplyStatus::kElsewhere);
+  }
+  EXPECT_GT(served, 0);
+  EXPECT_LT(served, kGets);
+  EXPECT_TRUE(StepUntil([this] { return server().workers()[0]->busy() == 0; }));
+}
+
+TEST_F(ElsewhereTest, AWorkerSaysByWhichMapItDecides) {
+  const Worker& worker = *server().workers()[0];
+  Step();
+  EXPECT_EQ(worker.map_revision(), 0u);
+  standing_.SetPartitions(WithoutGone(7));
+  EXPECT_EQ(worker.map_revision(), 0u);
+  Step();
+  EXPECT_EQ(worker.map_revision(), 7u);
+}
+
 TEST_F(ElsewhereTest, ALeaseSaysForWhichMapsItHolds) {
   standing_.SetLeaseEnd(kLeaseNow + 500 * kNsPerMs);
   RawPeer before(this);

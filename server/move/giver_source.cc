@@ -1,0 +1,280 @@
+#include "server/move/giver_source.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/protocol/replica.h"
+#include "common/protocol/versions.h"
+#include "server/group/backup.h"
+
+namespace gannet {
+namespace {
+
+// The ring is looked at so often: nobody tells when something comes.
+constexpr int64_t kRingLookNs = kNsPerMs;
+// What one Poll takes of the stream. Each record is shorter.
+constexpr uint64_t kBytesPerPoll = 512 << 10;
+static_assert(kBytesPerPoll > kRingRecordBytesMax);
+
+}  // namespace
+
+GiverSource::GiverSource(Options options, int64_t now)
+    : options_(std::move(options)),
+      times_{.lease_ns = options_.lease_ns},
+      address_([](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
+      heard_(now) {}
+
+GiverSource::~GiverSource() = default;
+
+void GiverSource::Fail(absl::Status why) {
+  if (status_.ok()) status_ = std::move(why);
+}
+
+void GiverSource::Poll(int64_t now) {
+  next_ns_ = now + (welcome_ || ending_ ? kRingLookNs : times_.beacon_ns() / 4);
+  if (!link_ && !ending_) Connect(now);
+  if (!link_) return;
+  link_->Poll(now);
+  if (ending_ || !status_.ok()) return;
+  while (const auto message = link_->TakeMessage()) OnMessage(*message);
+  if (!link_->status().ok()) {
+    const std::string why = link_->refused() ? RejectReason(*link_->refused()) : "";
+    return Fail(why.empty() ? link_->status() : absl::UnavailableError(why));
+  }
+  if (link_->open() && !hello_sent_) SendHello();
+  if (now - heard_ > 2 * times_.grace_ns()) {
+    return Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " is silent")));
+  }
+  if (!welcome_) return;
+  TakeStream();
+  if (status_.ok()) Walk(now);
+}
+
+void GiverSource::Connect(int64_t now) {
+  const std::optional<SocketAddress> to = address_.Find(options_.endpoint);
+  if (!to) {
+    if (now - heard_ > 2 * times_.grace_ns()) {
+      Fail(absl::UnavailableError(absl::StrCat("cannot look up ", options_.endpoint)));
+    }
+    return;
+  }
+  BackupLink::Options link = {.device = options_.device,
+                              .to = *to,
+                              .endpoint = options_.endpoint,
+                              .token = options_.token,
+                              .ring_bytes = options_.ring_bytes,
+                              .wall_ms = options_.machine_ms,
+                              .deadline_ns = now + times_.lease_ns};
+  if (options_.keys != nullptr) link.key = ReplicaKeyOf(*options_.keys);
+  auto started = BackupLink::Start(link);
+  if (!started.ok()) return Fail(started.status());
+  link_ = *std::move(started);
+  at_ = *to;
+  heard_ = now;
+}
+
+void GiverSource::SendHello() {
+  ReceiverHello hello = NewReceiverHello();
+  hello.incarnation = options_.self.incarnation;
+  hello.ring_address = reinterpret_cast<uint64_t>(link_->ring().data());
+  hello.ring_bytes = link_->ring().size();
+  hello.ring_rkey = link_->ring_rkey();
+  hello.stream_version_min = kStreamVersions.min;
+  hello.stream_version_max = kStreamVersions.max;
+  SetName(&hello, options_.self.node);
+  hello_sent_ = true;
+  link_->Send(hello);
+}
+
+void GiverSource::OnMessage(std::span<const std::byte> message) {
+  const std::optional<ReplicaKind> kind = KindOfReplicaMessage(message);
+  if (kind == ReplicaKind::kWelcome && hello_sent_ && !welcome_) {
+    if (const auto welcome = DecodeReplicaWelcome(message); welcome.ok()) {
+      return OnWelcome(*welcome);
+    }
+  } else if (kind == ReplicaKind::kBeacon && welcome_) {
+    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon);
+  } else if (kind == ReplicaKind::kEnded && welcome_) {
+    if (const auto ended = DecodeMoveEnded(message); ended.ok()) {
+      if (ended->epoch == welcome_->epoch) ended_ = *ended;
+      return;
+    }
+  } else if (kind == ReplicaKind::kRefusal) {
+    if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
+      return Fail(absl::UnavailableError(
+          absl::StrCat(options_.endpoint, " refuses: ", std::string(ReasonOf(*refusal)))));
+    }
+  }
+  Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " sends what was not expected")));
+}
+
+// The joiner hears of all that the stream brings, so it is there from the stream's begin on.
+void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
+  if (!kStreamVersions.Has(welcome.stream_version)) {
+    return Fail(absl::FailedPreconditionError(absl::StrCat(
+        "the stream of ", options_.endpoint, " has version ", welcome.stream_version)));
+  }
+  const int64_t now = options_.clock();
+  auto joiner = Joiner::Begin({.device = options_.device,
+                               .primary = *at_,
+                               .keys = options_.keys,
+                               .target = options_.intake,
+                               .wall_ms = options_.now_ms,
+                               .clock_ns = options_.clock,
+                               .now_ns = now,
+                               .idle = options_.idle,
+                               .target_evicts = options_.intake->evicts()});
+  if (!joiner.ok()) return Fail(joiner.status());
+  joiner_ = *std::move(joiner);
+  welcome_ = welcome;
+  times_.lease_ns = int64_t{welcome.lease_ms} * kNsPerMs;
+  heard_ = now;
+  reader_.emplace(link_->ring(), RingReader::Begin{.stream_id = welcome.stream_id,
+                                                   .lsn = welcome.first_lsn,
+                                                   .position = welcome.position});
+}
+
+void GiverSource::OnBeacon(const Beacon& beacon) {
+  if (beacon.epoch != welcome_->epoch) return;
+  heard_ = options_.clock();
+  committed_ = std::max(committed_, beacon.committed);
+  published_ = published_ || beacon.committed >= welcome_->first_lsn;
+  BeaconAnswer answer = NewBeaconAnswer();
+  answer.epoch = beacon.epoch;
+  answer.sequence = beacon.sequence;
+  answer.applied = reader_->taken();
+  answer.consumed = reader_->consumed();
+  link_->Send(answer);
+}
+
+// What the giver told to be the end of its closed partitions is committed.
+void GiverSource::TakeStream() {
+  for (; !late_.empty(); late_.pop_front()) {
+    Late& late = late_.front();
+    late.change.key = late.key;
+    late.change.value = late.value;
+    if (!Give(late.change)) return;
+  }
+  reader_->Scan();
+  if (options_.intake->full()) return;
+  const uint64_t told = std::max({committed_, reader_->committed(), ended_ ? ended_->lsn : 0});
+  const uint64_t committed = std::min(told, stop_at_);
+  reader_->Take(std::min(committed, reader_->taken() + kBytesPerPoll),
+                [this](const RingRecord& record, uint64_t, uint64_t) { OnRecord(record); });
+}
+
+void GiverSource::OnRecord(const RingRecord& record) {
+  switch (record.kind) {
+    case RingRecordKind::kPut:
+    case RingRecordKind::kUpdate:
+    case RingRecordKind::kDelete:
+      return OnChange(record.change);
+    case RingRecordKind::kPart:
+      if (parts_.Add(record)) return;
+      return Fail(absl::DataLossError("the parts of a long value do not fit together"));
+    case RingRecordKind::kLongPut: {
+      const std::optional<Change> put = parts_.End(record);
+      if (!put) return Fail(absl::DataLossError("parts of a long value are missing"));
+      OnChange(*put);
+      return parts_.Clear();
+    }
+    case RingRecordKind::kSessionBegun:
+    case RingRecordKind::kSessionEnded:
+    case RingRecordKind::kAnswers:
+    case RingRecordKind::kWrap:
+      return;
+  }
+}
+
+void GiverSource::OnChange(const Change& change) {
+  if (!options_.intake->Wants(change.key)) return;
+  if (late_.empty() && Give(change)) return;
+  late_.push_back({change, std::string(change.key), std::string(change.value)});
+}
+
+bool GiverSource::Give(const Change& change) {
+  switch (options_.intake->Take(change)) {
+    case ReplyStatus::kTryAgain:
+    case ReplyStatus::kIndexFull:
+      return false;
+    case ReplyStatus::kOk:
+    case ReplyStatus::kExists:
+    case ReplyStatus::kNotFound:
+      if (joiner_) joiner_->OnApplied(change);
+      return true;
+    default:
+      Fail(absl::ResourceExhaustedError("the memory has no room for an item of the giver's"));
+      return true;
+  }
+}
+
+void GiverSource::Walk(int64_t now) {
+  if (copied_) return;
+  // What was decided and is not published yet is in neither.
+  if (published_) joiner_->BeginWalk();
+  switch (joiner_->Poll(now)) {
+    case Joiner::Step::kGoesOn:
+      next_ns_ = std::min(next_ns_, std::max(now, joiner_->deadline_ns()));
+      return;
+    case Joiner::Step::kFailed:
+      return Fail(joiner_->status());
+    case Joiner::Step::kDone:
+      break;
+  }
+  copied_ = true;
+  joiner_.reset();
+}
+
+double GiverSource::walked() const {
+  if (copied_) return 1;
+  return joiner_ ? joiner_->done() : 0;
+}
+
+uint64_t GiverSource::behind() const {
+  if (!reader_) return 0;
+  const uint64_t known = std::max(committed_, reader_->end());
+  return known - std::min(known, reader_->taken()) + late_.size();
+}
+
+bool GiverSource::HasUpTo(uint64_t lsn) const {
+  return reader_ && late_.empty() && reader_->taken() >= lsn;
+}
+
+int64_t GiverSource::TellClosing() {
+  MoveClosing closing = NewMoveClosing();
+  closing.epoch = welcome_->epoch;
+  link_->Send(closing);
+  return times_.lease_ns + times_.lease_ns / 64;
+}
+
+void GiverSource::BeginEnd() {
+  if (std::exchange(ending_, true)) return;
+  joiner_.reset();
+  if (link_) link_->BeginFence();
+}
+
+void GiverSource::Arm(int64_t now) {
+  if (joiner_ && !ending_ && status_.ok()) {
+    next_ns_ = joiner_->PrepareToSleep(now) ? std::min(next_ns_, joiner_->deadline_ns()) : now;
+  }
+  if (link_ && !link_->Arm().ok()) Fail(absl::UnavailableError("the device lost a queue"));
+}
+
+void GiverSource::Woken() {
+  if (link_) link_->Woken();
+}
+
+void GiverSource::AddFds(std::vector<int>* fds) const {
+  if (link_) {
+    const auto of_link = link_->fds();
+    fds->insert(fds->end(), of_link.begin(), of_link.end());
+  }
+  if (!joiner_) return;
+  for (const int fd : joiner_->fds()) {
+    if (fd >= 0) fds->push_back(fd);
+  }
+}
+
+}  // namespace gannet

@@ -1,0 +1,118 @@
+#ifndef GANNET_SERVER_MOVE_GIVER_SOURCE_H_
+#define GANNET_SERVER_MOVE_GIVER_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/auth/auth_file.h"
+#include "common/protocol/group_member.h"
+#include "common/rdma/device.h"
+#include "server/group/backup_link.h"
+#include "server/group/joiner.h"
+#include "server/group/primary_address.h"
+#include "server/move/move_source.h"
+#include "server/move/partition_intake.h"
+#include "server/replica/group_times.h"
+#include "server/stream/long_value_parts.h"
+#include "server/stream/ring_reader.h"
+
+namespace gannet {
+
+// The primary of a giver's group, over a link like a backup's (BackupLink):
+//
+//   name is looked up --> link --hello, welcome--> stream --all before it is published--> walk
+//
+// The stream brings what is committed at the giver. Each record of the intake's partitions goes to
+// the intake, in their order, and the walk's filter hears of it at that moment.
+//
+// One thread.
+class GiverSource final : public MoveSource {
+ public:
+  struct Options {
+    Device device;
+    std::string endpoint;  // of the giver's primary
+    GroupMember self;
+    AuthFile* keys = nullptr;  // as Backup's
+    uint64_t ring_bytes = 0;
+    uint64_t token = 0;                  // random, not 0
+    int64_t lease_ns = 0;                // of the own group, for how long to wait for an answer
+    uint64_t (*machine_ms)() = nullptr;  // for handshakes
+    std::function<uint64_t()> now_ms;    // the clock by which items expire
+    std::function<int64_t()> clock;      // that Poll's argument is read from
+    std::function<void()> idle;          // as that of Server::Options
+    PartitionIntake* intake = nullptr;   // outlives it
+  };
+  GiverSource(Options options, int64_t now);
+  ~GiverSource() override;
+
+  void Poll(int64_t now) override;
+  const absl::Status& status() const override { return status_; }
+  bool copied() const override { return copied_; }
+  double walked() const override;
+  uint64_t behind() const override;
+  bool HasUpTo(uint64_t lsn) const override;
+  int64_t TellClosing() override;
+  void StopAt(uint64_t lsn) override { stop_at_ = lsn; }
+  const std::optional<MoveEnded>& ended() const override { return ended_; }
+  void BeginEnd() override;
+  bool over() const override { return ending_ && (link_ == nullptr || link_->fenced()); }
+
+  void Arm(int64_t now) override;
+  void Woken() override;
+  void AddFds(std::vector<int>* fds) const override;
+  int64_t next_ns() const override { return next_ns_; }
+
+ private:
+  // A change that the intake could not take yet.
+  struct Late {
+    Change change;
+    std::string key;
+    std::string value;
+  };
+
+  void Fail(absl::Status why);
+  void Connect(int64_t now);
+  void SendHello();
+  void OnMessage(std::span<const std::byte> message);
+  void OnWelcome(const ReplicaWelcome& welcome);
+  void OnBeacon(const Beacon& beacon);
+  void TakeStream();
+  void OnRecord(const RingRecord& record);
+  void OnChange(const Change& change);
+  // Returns false if it must be tried again later.
+  bool Give(const Change& change);
+  void Walk(int64_t now);
+
+  const Options options_;
+  GroupTimes times_;
+  PrimaryAddress address_;
+  std::optional<SocketAddress> at_;
+  std::unique_ptr<BackupLink> link_;
+  bool hello_sent_ = false;
+  std::optional<ReplicaWelcome> welcome_;
+  std::optional<RingReader> reader_;
+  LongValueParts parts_;
+  std::deque<Late> late_;
+  std::unique_ptr<Joiner> joiner_;
+  uint64_t committed_ = 0;  // LSN, that the giver told
+  uint64_t stop_at_ = UINT64_MAX;
+  bool published_ = false;  // all before the stream's begin, at the giver
+  bool copied_ = false;
+  bool ending_ = false;
+  std::optional<MoveEnded> ended_;
+  absl::Status status_;
+  int64_t heard_ = 0;
+  int64_t next_ns_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MOVE_GIVER_SOURCE_H_

@@ -1,0 +1,62 @@
+#ifndef GANNET_SERVER_MOVE_MOVE_BATCH_H_
+#define GANNET_SERVER_MOVE_MOVE_BATCH_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/replica/cluster_register.h"
+#include "server/replica/map_store.h"
+
+namespace gannet {
+
+// What a receiver decides by what it has seen of the register (docs/partitions.md). Pure functions.
+
+struct MovesSeen {
+  const SeenMap& map;
+  const PartitionMoveWishes& wishes;
+  std::string_view group;  // the receiver
+};
+
+// Partitions that come to the receiver together.
+struct MoveBatch {
+  std::string giver;
+  std::vector<uint16_t> partitions;  // ascending; at most kMovesOfTxnMax
+  uint64_t closed_at = 0;            // the map's revision; 0: they are open
+  uint64_t moved = 0;                // partitions that were in it, and are the receiver's now
+
+  bool closed() const { return closed_at != 0; }
+};
+
+// Returns how many partitions are to come to the receiver.
+size_t CountWanted(const MovesSeen& seen);
+
+// Returns partitions of one giver, all of them open, or all closed at once. Closed ones come first,
+// as nobody serves these. nullopt: nothing is to come.
+std::optional<MoveBatch> NextBatch(const MovesSeen& seen);
+
+// Takes over what has become of a batch. An open one must be as it was, or be closed now as a
+// whole. From a closed one, partitions go that are not closed as they were. Returns false if
+// nothing is left to do.
+bool Follow(const MovesSeen& seen, MoveBatch* batch);
+
+// Returns the partitions of a closed batch that nobody wants to come any more.
+std::vector<uint16_t> Unwanted(const MovesSeen& seen, const MoveBatch& batch);
+
+// Steps 3 and 5 and rule 10. `group_revision` is the register's, of the receiver's group. The
+// errors are those of map_changes.h, of a map that was not looked at before.
+absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch);
+absl::StatusOr<MapTxn> GiveTxn(const MovesSeen& seen, const MoveBatch& batch,
+                               uint64_t group_revision);
+absl::StatusOr<MapTxn> ReopenTxn(const MovesSeen& seen, const std::vector<uint16_t>& partitions);
+// Ends wishes: those that an operator wants to stop, whose partitions it opens, and those for what
+// the receiver has. nullopt: there are none.
+std::optional<MapTxn> EndTxn(const MovesSeen& seen);
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MOVE_MOVE_BATCH_H_

@@ -1,0 +1,55 @@
+#ifndef GANNET_SERVER_MOVE_MOVE_SOURCE_H_
+#define GANNET_SERVER_MOVE_MOVE_SOURCE_H_
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "common/protocol/replica.h"
+
+namespace gannet {
+
+// Where a receiver has partitions from: the giver's primary, by its stream and a walk through its
+// memory. Whatever it finds of them, it gives to an intake.
+//
+// One thread. Nothing blocks.
+class MoveSource {
+ public:
+  // REQUIRES: over(), or the process ends.
+  virtual ~MoveSource() = default;
+
+  virtual void Poll(int64_t now) = 0;
+  // Why it cannot be used any more. OK: it can.
+  virtual const absl::Status& status() const = 0;
+  // Whether the walk is over.
+  virtual bool copied() const = 0;
+  // The share of the giver's memory that was walked through.
+  virtual double walked() const = 0;
+  // The bytes of the giver's stream that are committed and were not taken yet, as far as is known.
+  virtual uint64_t behind() const = 0;
+  // Whether all records up to this LSN were taken.
+  virtual bool HasUpTo(uint64_t lsn) const = 0;
+  // Tells the giver that its partitions will be closed soon. Returns how long leases are that it
+  // told of before.
+  virtual int64_t TellClosing() = 0;
+  // Takes no record that ends behind this LSN from now on. When the partitions have another owner,
+  // the giver deletes what it has of them, and its stream says so.
+  virtual void StopAt(uint64_t lsn) = 0;
+  // The newest that the giver told.
+  virtual const std::optional<MoveEnded>& ended() const = 0;
+
+  // Begins to end. It is polled until it is over.
+  virtual void BeginEnd() = 0;
+  virtual bool over() const = 0;
+
+  // To sleep: as MemberTask.
+  virtual void Arm(int64_t now) = 0;
+  virtual void Woken() = 0;
+  virtual void AddFds(std::vector<int>* fds) const = 0;
+  virtual int64_t next_ns() const = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MOVE_MOVE_SOURCE_H_

@@ -1,0 +1,53 @@
+#include "server/move/partition_cleaner.h"
+
+#include <algorithm>
+
+#include "glog/logging.h"
+
+namespace gannet {
+
+PartitionDropper::Partitions PartitionCleaner::Unwanted() const {
+  PartitionDropper::Partitions unwanted;
+  const SeenMap* const map = options_.directory->Config();
+  if (map == nullptr || map->config.partitions.size() != kPartitions) return unwanted;
+  const auto& groups = map->config.groups;
+  for (uint32_t i = 0; i < kPartitions; ++i) {
+    unwanted[i] = groups[map->config.partitions[i]] != options_.group;
+  }
+  return unwanted & ~options_.taking();
+}
+
+void PartitionCleaner::Begin(const PartitionDropper::Partitions& unwanted) {
+  const PartitionDropper::Partitions left = unwanted & ~clean_;
+  dropping_ = left.any();
+  if (dropping_) dropper_.Begin(left);
+}
+
+void PartitionCleaner::Poll(int64_t now, const GroupRegister&) {
+  const PartitionDropper::Partitions unwanted = Unwanted();
+  clean_ &= unwanted;  // what is the group's, or comes to it, gets items
+  const bool some_are_wanted = dropping_ && (dropper_.partitions() & ~unwanted).any();
+  if (!dropping_ || some_are_wanted) {
+    Begin(unwanted);
+    next_ns_ = now;
+  }
+  if (!dropping_) {
+    next_ns_ = now + kIdleNs;
+    return;
+  }
+  if (now < next_ns_) return;
+  const int64_t began = options_.clock();
+  if (dropper_.Step(options_.now_ms())) {
+    dropping_ = false;
+    clean_ |= dropper_.partitions();
+    LOG_IF(INFO, dropper_.removed() > 0)
+        << "deleted " << dropper_.removed() << " items of partitions that other groups have";
+  }
+  const uint64_t requests = options_.requests();
+  const int64_t share = requests != requests_ ? kShareWhenBusy : kShareWhenIdle;
+  requests_ = requests;
+  const int64_t ended = options_.clock();
+  next_ns_ = ended + std::max(kPauseNsMin, (ended - began) * (share - 1));
+}
+
+}  // namespace gannet

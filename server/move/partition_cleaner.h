@@ -1,0 +1,73 @@
+#ifndef GANNET_SERVER_MOVE_PARTITION_CLEANER_H_
+#define GANNET_SERVER_MOVE_PARTITION_CLEANER_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "common/base/clock.h"
+#include "server/group/member_task.h"
+#include "server/move/partition_dropper.h"
+#include "server/replica/group_directory.h"
+#include "server/writes/writes.h"
+
+namespace gannet {
+
+// Deletes what a group's primary has of partitions that other groups own: what it gave away, and
+// what a move that ended has left (docs/partitions.md, step 6). It walks through the whole store
+// once when it begins, and again whenever there is such a partition that there was not before.
+//
+// It never drops what the group owns, closed or not, as far as the primary knows the map. A primary
+// knows each map by which its group got a partition: it gave that to itself, or read the map when
+// it took over.
+//
+// One thread, the member's.
+class PartitionCleaner final : public MemberTask {
+ public:
+  // It works for about this share of the time while clients ask for something, and otherwise.
+  static constexpr int64_t kShareWhenBusy = 100;
+  static constexpr int64_t kShareWhenIdle = 4;
+  static constexpr int64_t kPauseNsMin = kNsPerMs;  // between two steps
+  // While there is nothing to do, it looks at the map so often.
+  static constexpr int64_t kIdleNs = 100 * kNsPerMs;
+
+  struct Options {
+    std::string group;  // its own
+    const GroupDirectory* directory = nullptr;
+    Writes* writes = nullptr;
+    std::function<void()> publish;     // as Member's
+    std::function<uint64_t()> now_ms;  // the clock by which items expire
+    std::function<int64_t()> clock;    // that Poll's argument is read from
+    // Grows with each request of a client.
+    std::function<uint64_t()> requests;
+    // The partitions that come to the group now: others' still, and not to be dropped.
+    std::function<PartitionDropper::Partitions()> taking;
+  };
+  explicit PartitionCleaner(Options options)
+      : options_(std::move(options)), dropper_(options_.writes, options_.publish) {}
+
+  void Poll(int64_t now, const GroupRegister& own) override;
+  void Arm(int64_t) override {}
+  void Woken() override {}
+  void AddFds(std::vector<int>*) const override {}
+  int64_t next_ns() const override { return next_ns_; }
+
+ private:
+  // Returns the partitions of other groups that do not come here.
+  PartitionDropper::Partitions Unwanted() const;
+  // Begins to drop what is unwanted and may be there, if anything is.
+  void Begin(const PartitionDropper::Partitions& unwanted);
+
+  const Options options_;
+  PartitionDropper dropper_;
+  bool dropping_ = false;
+  PartitionDropper::Partitions clean_;  // unwanted, and nothing of it is there
+  uint64_t requests_ = 0;
+  int64_t next_ns_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MOVE_PARTITION_CLEANER_H_

@@ -1,0 +1,28 @@
+#include "server/move/partition_dropper.h"
+
+#include <algorithm>
+#include <string_view>
+
+namespace gannet {
+
+void PartitionDropper::Begin(const Partitions& partitions) {
+  partitions_ = partitions;
+  after_ = writes_->given();
+  walked_ = partitions.none();
+  position_ = ticket_ = removed_ = 0;
+}
+
+bool PartitionDropper::Step(uint64_t now_ms) {
+  publish_();
+  if (walked_) return done();
+  if (writes_->published() < after_) return false;
+  const auto chosen = [this](std::string_view key) { return partitions_[PartitionOf(key)]; };
+  const Writes::Flushed flushed = writes_->FlushSome(position_, kHomesPerStep, chosen, now_ms);
+  removed_ += flushed.removed;
+  ticket_ = std::max(ticket_, flushed.ticket);
+  position_ = flushed.next;
+  walked_ = !flushed.refused && flushed.next == 0;
+  return done();
+}
+
+}  // namespace gannet

@@ -1,0 +1,52 @@
+#include "server/move/partition_intake.h"
+
+namespace gannet {
+
+// What still waits of an earlier time is dropped later than it is published, so nobody asks for it.
+void PartitionIntake::Begin(const Partitions& partitions) {
+  partitions_ = partitions;
+  waiting_.clear();
+  waiting_bytes_ = items_ = bytes_ = 0;
+  failed_ = false;
+}
+
+ReplyStatus PartitionIntake::Take(const Change& change) {
+  if (full()) return ReplyStatus::kTryAgain;
+  return Note(writes_->Bring(change, Writes::Brings::kChange, now_ms_()),
+              change.key.size() + change.value.size());
+}
+
+ReplyStatus PartitionIntake::Insert(const Change& put, uint64_t now_ms) {
+  if (full()) return ReplyStatus::kTryAgain;
+  return Note(writes_->Bring(put, Writes::Brings::kWalkedItem, now_ms),
+              put.key.size() + put.value.size());
+}
+
+ReplyStatus PartitionIntake::TakeVersion(uint64_t version) {
+  if (full()) return ReplyStatus::kTryAgain;
+  return Note(writes_->RecordVersion(version, now_ms_()), 0);
+}
+
+ReplyStatus PartitionIntake::Note(const Writes::Decided& decided, uint64_t bytes) {
+  const ReplyStatus status = decided.outcome.status;
+  if (status == ReplyStatus::kDiskRefuses) return ReplyStatus::kTryAgain;
+  if (status != ReplyStatus::kOk) return status;
+  ++items_;
+  bytes_ += bytes;
+  if (decided.ticket != 0) {
+    waiting_.push_back({decided.ticket, bytes});
+    waiting_bytes_ += bytes;
+  }
+  return status;
+}
+
+void PartitionIntake::Settle() {
+  const uint64_t published = writes_->published();
+  while (!waiting_.empty() && waiting_.front().ticket <= published) {
+    failed_ |= writes_->TakeUndone(waiting_.front().ticket).has_value();
+    waiting_bytes_ -= waiting_.front().bytes;
+    waiting_.pop_front();
+  }
+}
+
+}  // namespace gannet

@@ -1,0 +1,88 @@
+#ifndef GANNET_SERVER_MOVE_PARTITION_INTAKE_H_
+#define GANNET_SERVER_MOVE_PARTITION_INTAKE_H_
+
+#include <bitset>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include "common/protocol/partition_map.h"
+#include "server/changes/change.h"
+#include "server/group/join_target.h"
+#include "server/store/store.h"
+#include "server/writes/writes.h"
+
+namespace gannet {
+
+// Brings what a giver has of some partitions into a receiver's group: as writes, so its backups
+// have it, too. It never has more than a bounded number of bytes that are not published, so that
+// the writes of clients find room in the group's stream.
+//
+// One thread.
+class PartitionIntake final : public JoinTarget {
+ public:
+  using Partitions = std::bitset<kPartitions>;
+  static constexpr size_t kWaitingMax = 4096;
+  static constexpr uint64_t kWaitingBytesMax = 1 << 20;  // or one value that is longer
+
+  // Both outlive it. `now_ms` returns the clock by which items expire.
+  PartitionIntake(Writes* writes, Store* store, std::function<uint64_t()> now_ms)
+      : writes_(writes), store_(store), now_ms_(std::move(now_ms)) {}
+
+  // What it takes from now on.
+  void Begin(const Partitions& partitions);
+
+  // A change of the giver's stream, of a partition that it takes. kTryAgain: later. kHeapFull: the
+  // memory has no room.
+  ReplyStatus Take(const Change& change);
+  // Records that versions up to this one may have been given. kTryAgain: later.
+  ReplyStatus TakeVersion(uint64_t version);
+  // Sees what was published since.
+  void Settle();
+  // Whether all that was taken is published, so that it is committed. Call Settle before.
+  bool settled() const { return waiting_.empty(); }
+  // Whether a write was undone that had been taken: then something is missing.
+  bool failed() const { return failed_; }
+  // Whether nothing is taken now.
+  bool full() const {
+    return waiting_.size() >= kWaitingMax || waiting_bytes_ >= kWaitingBytesMax ||
+           writes_->crowded();
+  }
+  bool evicts() const { return store_->evicts(); }
+
+  // JoinTarget, for what is found by the walk.
+  bool Wants(std::string_view key) const override { return partitions_[PartitionOf(key)]; }
+  KeyHash HashOf(std::string_view key) const override { return store_->HashOf(key); }
+  bool Has(std::string_view key, uint64_t now_ms) override {
+    return store_->Get(key, {}, now_ms).status != ReplyStatus::kNotFound;
+  }
+  ReplyStatus Insert(const Change& put, uint64_t now_ms) override;
+
+  // Since Begin: changes that were brought, and the bytes of their keys and values.
+  uint64_t items() const { return items_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  struct Waiting {
+    uint64_t ticket;
+    uint64_t bytes;
+  };
+  ReplyStatus Note(const Writes::Decided& decided, uint64_t bytes);
+
+  Writes* const writes_;
+  Store* const store_;
+  const std::function<uint64_t()> now_ms_;
+  Partitions partitions_;
+  std::deque<Waiting> waiting_;
+  uint64_t waiting_bytes_ = 0;
+  bool failed_ = false;
+  uint64_t items_ = 0;
+  uint64_t bytes_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MOVE_PARTITION_INTAKE_H_

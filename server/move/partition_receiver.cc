@@ -1,0 +1,271 @@
+#include "server/move/partition_receiver.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+constexpr int64_t kIdleNs = 100 * kNsPerMs;
+constexpr int64_t kLookNs = kNsPerMs;
+// Between two tries.
+constexpr int64_t kAgainNsMin = 50 * kNsPerMs;
+constexpr int64_t kAgainNsMax = 5 * kNsPerSecond;
+constexpr int64_t kTxnAgainNs = 10 * kNsPerMs;
+// With less of the stream to take, a batch is closed.
+constexpr uint64_t kBehindMax = 64 << 10;
+// For so long the giver tells of short leases. Less, as it counts from when it is told.
+constexpr int64_t kShortLeasesNs = 1'900 * kNsPerMs;
+
+}  // namespace
+
+PartitionReceiver::PartitionReceiver(Options options)
+    : options_(std::move(options)),
+      intake_(options_.writes, options_.store, options_.now_ms),
+      dropper_(options_.writes, options_.publish) {}
+
+PartitionReceiver::~PartitionReceiver() = default;
+
+PartitionIntake::Partitions PartitionReceiver::taking() const {
+  PartitionIntake::Partitions taking;
+  if (!batch_) return taking;
+  for (const uint16_t partition : batch_->partitions) taking.set(partition);
+  return taking;
+}
+
+void PartitionReceiver::Poll(int64_t now, const GroupRegister& own) {
+  next_ns_ = now + kIdleNs;
+  PollSources(now);
+  PollTxn(now);
+  const SeenMap* const map = options_.map_store->Seen();
+  const PartitionMoveWishes* const wishes = options_.directory->Moves();
+  if (map == nullptr || wishes == nullptr || txn_) return;
+  const MovesSeen seen = {.map = *map, .wishes = *wishes, .group = options_.group};
+  wanted_ = CountWanted(seen);
+  if (now < txn_at_) return Soon(txn_at_);
+  if (std::optional<MapTxn> end = EndTxn(seen)) return Send(*std::move(end));
+  if (batch_ && !Follow(seen, &*batch_)) EndBatch("the map or the wishes have changed");
+  if (!batch_) BeginBatch(seen, now);
+  if (batch_) Work(seen, own, now);
+}
+
+void PartitionReceiver::PollSources(int64_t now) {
+  for (const auto& retired : retired_) {
+    retired->Poll(now);
+    Soon(now + kLookNs);
+  }
+  std::erase_if(retired_, [](const auto& retired) { return retired->over(); });
+  intake_.Settle();
+  if (!source_) return;
+  options_.publish();
+  source_->Poll(now);
+  Soon(source_->next_ns());
+}
+
+// A lost one has changed nothing, and none of its copies will: what made it lose does not come
+// back. If it lost to its own copy, the map that was seen has that.
+void PartitionReceiver::PollTxn(int64_t now) {
+  if (!txn_) return;
+  if (txn_under_way_) {
+    const auto result = options_.map_store->Poll();
+    if (!result) return Soon(now + kLookNs);
+    txn_under_way_ = false;
+    txn_at_ = *result == MapStore::Result::kWon ? now : now + kTxnAgainNs;
+    if (*result != MapStore::Result::kUnknown) return txn_.reset();
+  }
+  const SeenMap* const map = options_.map_store->Seen();
+  if (map != nullptr && map->mod_revision > txn_->map_revision) return txn_.reset();
+  if (now < txn_at_) return Soon(txn_at_);
+  options_.map_store->Txn(*txn_);
+  txn_under_way_ = true;
+}
+
+void PartitionReceiver::Send(MapTxn txn) {
+  txn_ = std::move(txn);
+  txn_under_way_ = true;
+  options_.map_store->Txn(*txn_);
+  Soon(0);
+}
+
+void PartitionReceiver::Send(absl::StatusOr<MapTxn> txn) {
+  if (txn.ok()) return Send(*std::move(txn));
+  LOG(DFATAL) << "a map that was looked at cannot be changed: " << txn.status();
+}
+
+void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
+  if (now < begin_at_) return Soon(begin_at_);
+  batch_ = NextBatch(seen);
+  if (!batch_) return;
+  LOG(INFO) << "takes " << batch_->partitions.size() << " partitions, from "
+            << batch_->partitions.front() << " on, of group " << batch_->giver
+            << (batch_->closed() ? ", which are closed already" : "");
+  step_ = Step::kDrops;
+  dropping_ = false;
+}
+
+void PartitionReceiver::EndBatch(std::string_view why) {
+  if (batch_->moved > 0) {
+    LOG(INFO) << "has " << batch_->moved << " partitions more, of group " << batch_->giver << ": "
+              << intake_.items() << " changes, " << intake_.bytes() << " bytes";
+    trouble_.clear();
+    again_ns_ = 0;
+  } else {
+    LOG(INFO) << "does not take the partitions of group " << batch_->giver << ": " << why;
+  }
+  moved_ += batch_->moved;
+  Retire();
+  batch_.reset();
+}
+
+void PartitionReceiver::Retire() {
+  if (!source_) return;
+  source_->BeginEnd();
+  retired_.push_back(std::move(source_));
+}
+
+void PartitionReceiver::BeginAgain(const absl::Status& why, int64_t now) {
+  const std::string trouble(why.message());
+  if (std::exchange(trouble_, trouble) != trouble) {
+    LOG(WARNING) << "begins again to take partitions of group " << batch_->giver << ": " << trouble;
+  }
+  Retire();
+  again_ns_ = std::clamp(2 * again_ns_, kAgainNsMin, kAgainNsMax);
+  if (absl::IsResourceExhausted(why)) again_ns_ = kAgainNsMax;
+  begin_at_ = now + again_ns_;
+  step_ = Step::kDrops;
+  dropping_ = false;
+}
+
+void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
+  if (const std::vector<uint16_t> unwanted = Unwanted(seen, *batch_); !unwanted.empty()) {
+    return Send(ReopenTxn(seen, unwanted));
+  }
+  if (source_ && !source_->status().ok()) return BeginAgain(source_->status(), now);
+  if (step_ != Step::kDrops && intake_.failed()) {
+    return BeginAgain(absl::ResourceExhaustedError("the index has no slot for an item"), now);
+  }
+  switch (step_) {
+    case Step::kDrops:
+      return Drop(now);
+    case Step::kCopies:
+      return Copy(now);
+    case Step::kTells:
+      return Close(seen, now);
+    case Step::kEnds:
+      return Give(seen, own, now);
+  }
+}
+
+// What was decided before, of these partitions, has to be where the dropper finds it.
+void PartitionReceiver::Drop(int64_t now) {
+  if (now < begin_at_) return Soon(begin_at_);
+  Soon(now);
+  if (!dropping_) {
+    dropping_ = true;
+    drop_after_ = options_.writes->given();
+    dropper_.Begin({});
+  }
+  if (dropper_.partitions().none()) {
+    options_.publish();
+    intake_.Settle();
+    if (options_.writes->published() < drop_after_ || !intake_.settled())
+      return Soon(now + kLookNs);
+    dropper_.Begin(taking());
+  }
+  if (!dropper_.Step(options_.now_ms())) return;
+  const std::optional<std::string> giver = options_.directory->PrimaryOf(batch_->giver);
+  if (!giver) {
+    return BeginAgain(absl::UnavailableError(absl::StrCat("the address of the primary of group ",
+                                                          batch_->giver, " is not known")),
+                      now);
+  }
+  intake_.Begin(taking());
+  ended_.reset();
+  version_taken_ = false;
+  source_ = options_.make_source(batch_->giver, *giver, now);
+  step_ = Step::kCopies;
+}
+
+void PartitionReceiver::Copy(int64_t now) {
+  if (!source_->copied()) return;
+  if (batch_->closed()) {
+    step_ = Step::kEnds;
+    return Soon(now);
+  }
+  if (source_->behind() > kBehindMax) return;
+  close_at_ = now + source_->TellClosing();
+  tell_again_at_ = now + kShortLeasesNs;
+  step_ = Step::kTells;
+  Soon(close_at_);
+}
+
+void PartitionReceiver::Close(const MovesSeen& seen, int64_t now) {
+  if (batch_->closed()) {
+    step_ = Step::kEnds;
+    return Soon(now);
+  }
+  if (now >= tell_again_at_) {
+    step_ = Step::kCopies;
+    return Soon(now);
+  }
+  if (now < close_at_) return Soon(close_at_);
+  if (source_->behind() <= kBehindMax) Send(CloseTxn(seen, *batch_));
+}
+
+// The giver may have ended what was closed before, and is open or closed again.
+void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
+  Soon(now + kLookNs);
+  if (!ended_) {
+    const std::optional<MoveEnded>& ended = source_->ended();
+    if (!ended || ended->revision < batch_->closed_at) return;
+    ended_ = ended;
+    source_->StopAt(ended->lsn);
+  }
+  if (!source_->HasUpTo(ended_->lsn)) return;
+  if (!version_taken_) {
+    const ReplyStatus status = intake_.TakeVersion(ended_->version_next);
+    if (status != ReplyStatus::kOk) return;
+    version_taken_ = true;
+  }
+  intake_.Settle();
+  if (intake_.settled() && !intake_.failed()) Send(GiveTxn(seen, *batch_, own.revision));
+}
+
+void PartitionReceiver::Arm(int64_t now) {
+  if (source_) {
+    source_->Arm(now);
+    Soon(source_->next_ns());
+  }
+  for (const auto& retired : retired_) retired->Arm(now);
+}
+
+void PartitionReceiver::Woken() {
+  if (source_) source_->Woken();
+  for (const auto& retired : retired_) retired->Woken();
+}
+
+void PartitionReceiver::AddFds(std::vector<int>* fds) const {
+  if (source_) source_->AddFds(fds);
+  for (const auto& retired : retired_) retired->AddFds(fds);
+}
+
+void PartitionReceiver::Tell(MoveProgress* progress) const {
+  progress->wanted = wanted_;
+  progress->moved = moved_;
+  progress->trouble = trouble_;
+  if (!batch_) return;
+  constexpr const char* kSteps[] = {"drops what is left", "copies", "shortens leases",
+                                    "waits for the giver"};
+  progress->step = kSteps[static_cast<size_t>(step_)];
+  progress->giver = batch_->giver;
+  progress->partitions = batch_->partitions.size();
+  progress->items = intake_.items();
+  progress->bytes = intake_.bytes();
+  progress->walked = source_ ? source_->walked() : 0;
+}
+
+}  // namespace gannet

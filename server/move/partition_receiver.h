@@ -1,0 +1,122 @@
+#ifndef GANNET_SERVER_MOVE_PARTITION_RECEIVER_H_
+#define GANNET_SERVER_MOVE_PARTITION_RECEIVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "server/group/member_task.h"
+#include "server/move/move_batch.h"
+#include "server/move/move_source.h"
+#include "server/move/partition_dropper.h"
+#include "server/move/partition_intake.h"
+#include "server/replica/group_directory.h"
+#include "server/replica/map_store.h"
+#include "server/store/store.h"
+#include "server/writes/writes.h"
+
+namespace gannet {
+
+// Brings partitions to the group whose primary it runs in, as operators wish (docs/partitions.md):
+//
+//   drops --nothing is left--> copies --walk over, nearly all of the stream--> tells
+//     --leases are short--> close --the map says so--> ends --all taken, committed--> give
+//
+// It takes one batch after the other. What is in the register decides where a batch is, so the next
+// primary of the group goes on: it begins with the batch again.
+//
+// 1. It begins with an empty partition, each time (rule 1).
+// 2. Nothing else is decided while a transaction's result is unknown: it is sent again until a
+// newer
+//    map is seen, or until it has certainly lost (rule 9).
+// 3. It asks to be the owner only once all that it took, and a version above all of the giver's, is
+//    committed in its own group (rules 5 and 7), and only if the giver has ended what is closed now
+//    (rule 4). The transaction compares the map and the register of the own group (rule 8).
+// 4. If the link breaks, it begins again. A partition that is closed stays closed meanwhile.
+//
+// One thread, the member's.
+class PartitionReceiver final : public MemberTask {
+ public:
+  using MakeSource =
+      std::function<std::unique_ptr<MoveSource>(const std::string& group,
+                                                const std::string& endpoint, int64_t now)>;
+  struct Options {
+    std::string group;  // its own
+    GroupDirectory* directory = nullptr;
+    MapStore* map_store = nullptr;
+    Writes* writes = nullptr;
+    Store* store = nullptr;
+    std::function<void()> publish;     // as Member's
+    std::function<uint64_t()> now_ms;  // the clock by which items expire
+    // Makes a source, which gives to intake().
+    MakeSource make_source;
+  };
+  explicit PartitionReceiver(Options options);
+  ~PartitionReceiver() override;
+
+  PartitionIntake* intake() { return &intake_; }
+  // The partitions that are being brought, of which nobody else may drop anything.
+  PartitionIntake::Partitions taking() const;
+
+  void Poll(int64_t now, const GroupRegister& own) override;
+  void Arm(int64_t now) override;
+  void Woken() override;
+  void AddFds(std::vector<int>* fds) const override;
+  int64_t next_ns() const override { return next_ns_; }
+  void Tell(MoveProgress* progress) const override;
+
+ private:
+  enum class Step : uint8_t { kDrops, kCopies, kTells, kEnds };
+
+  void PollTxn(int64_t now);
+  void Send(MapTxn txn);
+  // Sends what a function of move_batch.h returned, unless that is an error.
+  void Send(absl::StatusOr<MapTxn> txn);
+  void PollSources(int64_t now);
+  void Work(const MovesSeen& seen, const GroupRegister& own, int64_t now);
+  void BeginBatch(const MovesSeen& seen, int64_t now);
+  void EndBatch(std::string_view why);
+  // Lets go of the source, and begins with the batch again, later.
+  void BeginAgain(const absl::Status& why, int64_t now);
+  void Retire();
+
+  // Each is a step.
+  void Drop(int64_t now);
+  void Copy(int64_t now);
+  void Close(const MovesSeen& seen, int64_t now);
+  void Give(const MovesSeen& seen, const GroupRegister& own, int64_t now);
+  void Soon(int64_t at) { next_ns_ = std::min(next_ns_, at); }
+
+  const Options options_;
+  PartitionIntake intake_;
+  PartitionDropper dropper_;
+  std::optional<MoveBatch> batch_;
+  Step step_ = Step::kDrops;
+  std::unique_ptr<MoveSource> source_;
+  std::vector<std::unique_ptr<MoveSource>> retired_;
+  // A transaction whose result is not known.
+  std::optional<MapTxn> txn_;
+  bool txn_under_way_ = false;
+  int64_t txn_at_ = 0;  // none is sent before this
+  bool dropping_ = false;
+  uint64_t drop_after_ = 0;     // ticket: nothing is dropped before that is published
+  int64_t close_at_ = 0;        // when the giver's leases are short
+  int64_t tell_again_at_ = 0;   // when they are long again
+  std::optional<MoveEnded> ended_;  // what counts of what the giver told
+  bool version_taken_ = false;      // the giver's
+  int64_t begin_at_ = 0;
+  int64_t again_ns_ = 0;  // how long it waited before it began again
+  int64_t next_ns_ = 0;
+  size_t wanted_ = 0;
+  uint64_t moved_ = 0;
+  std::string trouble_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MOVE_PARTITION_RECEIVER_H_

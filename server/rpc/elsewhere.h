@@ -1,0 +1,32 @@
+#ifndef GANNET_SERVER_RPC_ELSEWHERE_H_
+#define GANNET_SERVER_RPC_ELSEWHERE_H_
+
+#include <string_view>
+
+#include "common/protocol/message.h"
+#include "server/replica/group_standing.h"
+#include "server/rpc/dispatcher.h"
+#include "server/rpc/replies.h"
+#include "server/rpc/server_connection.h"
+#include "server/session/session.h"
+
+namespace gannet {
+
+// Whether a key is in a partition that this server's group does not serve. `standing` as in Node.
+inline bool IsElsewhere(const GroupStanding* standing, std::string_view key) {
+  return standing != nullptr && !standing->partitions().Serves(key);
+}
+
+// Refuses a request because of that. It is no answer that is remembered, as the group may get the
+// partition meanwhile.
+inline void RefuseAsElsewhere(const GroupStanding& standing, const RequestHeader& header,
+                              ServerConnection* connection, Replies* replies) {
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kElsewhere);
+  reply.words[0] = standing.partitions().revision();
+  connection->session->Forget(header.sequence);
+  replies->Send(connection, reply);
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_ELSEWHERE_H_

@@ -1,0 +1,142 @@
+#include "server/move/partition_dropper.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+
+#include "tests/server/store/store_fixture.h"
+#include "tests/server/writes/recorded_changes.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint64_t kNowMs = 1'000;
+constexpr int kItems = 20'000;
+
+std::string KeyOf(int i) { return "key" + std::to_string(i); }
+
+class PartitionDropperTest : public testing::Test {
+ protected:
+  PartitionDropperTest() : store_(64 << 20, 4 * kItems) {
+    // Every third partition.
+    for (uint32_t i = 0; i < kPartitions; i += 3) partitions_.set(i);
+  }
+  void Fill() {
+    for (int i = 0; i < kItems; ++i) {
+      ASSERT_EQ(store_.GeneralPut(KeyOf(i), "v", {}, {}, kNowMs).status, ReplyStatus::kOk);
+    }
+  }
+  bool IsDropped(int i) const { return partitions_[PartitionOf(KeyOf(i))]; }
+  void ExpectOnlyTheOthers() {
+    uint64_t dropped = 0;
+    for (int i = 0; i < kItems; ++i) {
+      ASSERT_EQ(store_.Get(KeyOf(i), kNowMs).has_value(), !IsDropped(i)) << KeyOf(i);
+      dropped += IsDropped(i);
+    }
+    EXPECT_GT(dropped, 0u);
+    EXPECT_EQ(dropper_.removed(), dropped);
+  }
+
+  TestStore store_;
+  PartitionDropper::Partitions partitions_;
+  uint64_t safe_ = 0;  // up to where the store may have what is recorded
+  PartitionDropper dropper_{&store_.writes(), [this] { store_.writes().Publish(safe_); }};
+};
+
+TEST_F(PartitionDropperTest, DeletesTheItemsOfItsPartitionsAndNoOthersInBoundedSteps) {
+  Fill();
+  EXPECT_TRUE(dropper_.done()) << "nothing was asked for";
+  dropper_.Begin(partitions_);
+  EXPECT_FALSE(dropper_.done());
+  uint64_t before = 0;
+  uint64_t steps = 0;
+  for (bool done = false; !done; ++steps) {
+    done = dropper_.Step(kNowMs);
+    ASSERT_LE(dropper_.removed() - before, 256u + 3 * kSlotsPerBucket);
+    before = dropper_.removed();
+  }
+  EXPECT_GT(steps, 20u);
+  EXPECT_TRUE(dropper_.done());
+  ExpectOnlyTheOthers();
+}
+
+TEST_F(PartitionDropperTest, LooksAtNoHomeIfThereAreNoPartitions) {
+  Fill();
+  dropper_.Begin({});
+  EXPECT_TRUE(dropper_.Step(kNowMs));
+  EXPECT_EQ(dropper_.removed(), 0u);
+}
+
+// So that the backups follow. It is done once they have.
+TEST_F(PartitionDropperTest, ItsDeletionsAreRecordedAndWait) {
+  RecordedChanges sink;
+  store_->UseSink(&sink);
+  store_.writes().WaitFor(&sink);
+  Fill();
+  store_.writes().Publish(sink.end);
+  const uint64_t puts = sink.changes.size();
+  dropper_.Begin(partitions_);
+  for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(dropper_.Step(kNowMs));
+  EXPECT_EQ(sink.changes.size() - puts, dropper_.removed());
+  EXPECT_TRUE(sink.changes.back().starts_with("delete "));
+  safe_ = sink.end - 1;
+  EXPECT_FALSE(dropper_.Step(kNowMs));
+  safe_ = sink.end;
+  EXPECT_TRUE(dropper_.Step(kNowMs));
+  ExpectOnlyTheOthers();
+}
+
+// What is decided is not in the index before it is published.
+TEST_F(PartitionDropperTest, FindsWhatWasDecidedBeforeAndIsPublishedLate) {
+  RecordedChanges sink;
+  store_->UseSink(&sink);
+  store_.writes().WaitFor(&sink);
+  Fill();
+  dropper_.Begin(partitions_);
+  for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(dropper_.Step(kNowMs));
+  for (int i = 0; i < 10'000 && !dropper_.done(); ++i) {
+    safe_ = sink.end;
+    dropper_.Step(kNowMs);
+  }
+  EXPECT_TRUE(dropper_.done());
+  ExpectOnlyTheOthers();
+}
+
+TEST_F(PartitionDropperTest, AStepWhoseDeletionsAreRefusedIsDoneAgain) {
+  RecordedChanges sink;
+  store_->UseSink(&sink);
+  store_.writes().WaitFor(&sink);
+  Fill();
+  store_.writes().Publish(sink.end);
+  dropper_.Begin(partitions_);
+  dropper_.Step(kNowMs);
+  const uint64_t removed = dropper_.removed();
+  sink.refuses = true;
+  for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(dropper_.Step(kNowMs));
+  EXPECT_EQ(dropper_.removed(), removed);
+  sink.refuses = false;
+  for (int i = 0; i < 10'000 && !dropper_.done(); ++i) {
+    dropper_.Step(kNowMs);
+    safe_ = sink.end;
+  }
+  EXPECT_TRUE(dropper_.done());
+  ExpectOnlyTheOthers();
+}
+
+TEST_F(PartitionDropperTest, BeginsAnewWithOtherPartitions) {
+  Fill();
+  dropper_.Begin(partitions_);
+  dropper_.Step(kNowMs);
+  dropper_.Begin(~partitions_);
+  while (!dropper_.Step(kNowMs)) {
+  }
+  for (int i = 0; i < kItems; ++i) {
+    if (!IsDropped(i)) {
+      ASSERT_EQ(store_.Get(KeyOf(i), kNowMs), std::nullopt) << KeyOf(i);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,227 @@
+#include "server/replica/partition_end.h"
+
+#include <gtest/gtest.h>
+
+namespace gannet {
+namespace {
+
+constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
+constexpr int64_t kL = kTimes.lease_ns;
+constexpr int64_t kShort = PartitionEnd::kShortNs;
+constexpr uint64_t kMap = 7;
+
+class PartitionEndTest : public testing::Test {
+ protected:
+  // Everything is as it should be, until a test changes it.
+  PartitionEnd::Facts facts_{.now = 1'000'000'000'000,
+                             .workers_at = kMap,
+                             .recorded = 80,
+                             .published = 80,
+                             .safe = 80,
+                             .committed = 8'000,
+                             .lease_is_valid = true};
+  PartitionEnd end_{kTimes};
+
+  void Pass(int64_t ns) {
+    facts_.now += ns;
+    end_.Poll(facts_);
+  }
+  uint64_t ended() const { return end_.ended() ? end_.ended()->revision : 0; }
+};
+
+TEST_F(PartitionEndTest, NothingEndsIfNothingIsClosed) {
+  end_.OnMap(kMap, 0);
+  EXPECT_FALSE(end_.busy());
+  Pass(2 * kL);
+  EXPECT_FALSE(end_.ended());
+  EXPECT_EQ(end_.next_ns(), INT64_MAX);
+}
+
+TEST_F(PartitionEndTest, EndsWhereTheStreamIsOnceTheLeasesOfOlderMapsAreOver) {
+  end_.OnMap(kMap, kMap);
+  EXPECT_TRUE(end_.busy());
+  Pass(0);
+  EXPECT_EQ(end_.next_ns(), facts_.now + kL);
+  // What is written later, to other partitions, is not waited for.
+  facts_.recorded = facts_.committed = 1'000'000;
+  Pass(kL - 1);
+  EXPECT_EQ(ended(), 0u);
+  Pass(1);
+  EXPECT_EQ(ended(), kMap);
+  EXPECT_EQ(end_.ended()->lsn, 8'000u);
+  EXPECT_FALSE(end_.busy());
+}
+
+// One that has not may decide by an older map.
+TEST_F(PartitionEndTest, WaitsUntilAllWorkersHaveBegunAPollByTheMap) {
+  facts_.workers_at = kMap - 1;
+  end_.OnMap(kMap, kMap);
+  Pass(10 * kL);
+  EXPECT_EQ(end_.next_ns(), facts_.now + PartitionEnd::kLookNs);
+  facts_.recorded = facts_.published = facts_.safe = 88;  // what it did
+  facts_.committed = 8'800;
+  facts_.workers_at = kMap + 1;
+  Pass(0);
+  // It may have told of a lease until now.
+  Pass(kL - 1);
+  EXPECT_EQ(ended(), 0u);
+  Pass(1);
+  EXPECT_EQ(ended(), kMap);
+  EXPECT_EQ(end_.ended()->lsn, 8'800u);
+}
+
+// A write that finds no slot is undone when it is published, by a deletion that is recorded then.
+TEST_F(PartitionEndTest, WaitsForWhatPublishingUndoes) {
+  facts_.published = 79;
+  end_.OnMap(kMap, kMap);
+  Pass(10 * kL);
+  EXPECT_EQ(ended(), 0u);
+  facts_.published = 80;
+  facts_.recorded = 88;
+  Pass(kL);
+  EXPECT_EQ(ended(), 0u) << "the deletion is not committed";
+  facts_.safe = 88;
+  facts_.committed = 8'800;
+  Pass(0);
+  EXPECT_EQ(ended(), kMap);
+  EXPECT_EQ(end_.ended()->lsn, 8'800u);
+}
+
+TEST_F(PartitionEndTest, WaitsUntilAllIsCommitted) {
+  facts_.safe = 79;
+  end_.OnMap(kMap, kMap);
+  Pass(10 * kL);
+  EXPECT_EQ(ended(), 0u);
+  facts_.safe = 80;
+  Pass(0);
+  EXPECT_EQ(ended(), kMap);
+}
+
+// Without a lease somebody may have taken over before the close, who serves by an older map.
+TEST_F(PartitionEndTest, WaitsUntilTheOwnLeaseWasValidSinceTheMapWasSeen) {
+  Pass(0);
+  facts_.lease_is_valid = false;
+  end_.OnMap(kMap, kMap);
+  Pass(10 * kL);
+  EXPECT_EQ(ended(), 0u) << "it was valid before only";
+  facts_.lease_is_valid = true;
+  Pass(0);
+  EXPECT_EQ(ended(), kMap);
+}
+
+TEST_F(PartitionEndTest, OneMomentOfALeaseIsEnough) {
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  facts_.lease_is_valid = false;
+  Pass(kL);
+  EXPECT_EQ(ended(), kMap);
+}
+
+TEST_F(PartitionEndTest, ASecondCloseHasToHaveALeaseOfItsOwn) {
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  Pass(kL);
+  ASSERT_EQ(ended(), kMap);
+  facts_.lease_is_valid = false;
+  facts_.workers_at = kMap + 5;
+  end_.OnMap(kMap + 5, kMap + 5);
+  Pass(10 * kL);
+  EXPECT_EQ(ended(), kMap);
+}
+
+TEST_F(PartitionEndTest, ALaterMapThatClosesNothingHereBeginsNothing) {
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  Pass(kL);
+  end_.OnMap(kMap + 1, kMap);
+  EXPECT_FALSE(end_.busy());
+  EXPECT_EQ(ended(), kMap);
+}
+
+// The map may be newer than the last close, for a primary that has just taken over.
+TEST_F(PartitionEndTest, EndsWhatWasClosedBeforeItLed) {
+  facts_.workers_at = kMap + 3;
+  end_.OnMap(kMap + 3, kMap);
+  Pass(0);
+  Pass(kL);
+  EXPECT_EQ(ended(), kMap + 3);
+}
+
+TEST_F(PartitionEndTest, WhatIsClosedMeanwhileEndsNext) {
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  end_.OnMap(kMap + 1, kMap + 1);
+  end_.OnMap(kMap + 2, kMap + 1);
+  Pass(kL);
+  EXPECT_EQ(ended(), kMap) << "those of the first map do not wait for the others";
+  EXPECT_TRUE(end_.busy());
+  Pass(10 * kL);
+  EXPECT_EQ(ended(), kMap) << "the workers decide by the first one";
+  facts_.workers_at = kMap + 2;
+  Pass(0);
+  Pass(kL);
+  EXPECT_EQ(ended(), kMap + 2);
+}
+
+TEST_F(PartitionEndTest, ShortLeasesEndSoon) {
+  EXPECT_EQ(end_.LeaseNsMax(), kL);
+  end_.OnClosing(facts_.now);
+  EXPECT_EQ(end_.LeaseNsMax(), kShort);
+  Pass(0);
+  Pass(kL);
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  EXPECT_EQ(end_.LeaseNsMax(), kShort) << "one told before the workers knew the map still counts";
+  Pass(kShort - 1);
+  EXPECT_EQ(ended(), 0u);
+  Pass(1);
+  EXPECT_EQ(ended(), kMap);
+  EXPECT_EQ(end_.LeaseNsMax(), kL);
+  EXPECT_FALSE(end_.busy());
+}
+
+TEST_F(PartitionEndTest, LongLeasesFromBeforeTheShortOnesStillCount) {
+  end_.OnClosing(facts_.now);
+  Pass(0);
+  Pass(kL / 2);
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  Pass(kL / 2 - 1);
+  EXPECT_EQ(ended(), 0u);
+  Pass(1);
+  EXPECT_EQ(ended(), kMap);
+}
+
+// Clients may be told of a long one until the Poll behind the announcement.
+TEST_F(PartitionEndTest, ShortLeasesCountFromTheNextPoll) {
+  end_.OnClosing(facts_.now);
+  Pass(kL);
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  Pass(kL - 1);
+  EXPECT_EQ(ended(), 0u);
+  Pass(1);
+  EXPECT_EQ(ended(), kMap);
+}
+
+TEST_F(PartitionEndTest, LeasesAreShortForTwoSecondsAtMost) {
+  const int64_t begin = facts_.now;
+  end_.OnClosing(begin);
+  Pass(0);
+  end_.OnClosing(begin + kNsPerSecond);
+  Pass(PartitionEnd::kShortForNs - 1);
+  EXPECT_EQ(end_.LeaseNsMax(), kShort);
+  EXPECT_EQ(end_.next_ns(), begin + PartitionEnd::kShortForNs);
+  Pass(1);
+  EXPECT_EQ(end_.LeaseNsMax(), kL);
+  EXPECT_FALSE(end_.busy());
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  Pass(kL - 1);
+  EXPECT_EQ(ended(), 0u) << "they have been long again";
+  Pass(1);
+  EXPECT_EQ(ended(), kMap);
+}
+
+}  // namespace
+}  // namespace gannet
