@@ -104,7 +104,7 @@ void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   completion->index_full = op.outcome == Outcome::kIndexFull;
   if (TakesLock(op.request.type)) completion->lock_word = op.word.word();
   if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) {
-    *stats_of[i] = ParseStats(*engine, op);
+    *stats_of[i] = ParseStats(engine->servers().session(op.request.server).endpoint(), op);
   } else if (!op.value.empty() && !out.empty() && !IsUnchanged(op)) {
     std::memcpy(out.data(), op.value.data(), std::min(op.value.size(), out.size()));
   }

@@ -233,9 +233,9 @@ absl::StatusOr<Client::LockedValue> Client::LockAndGet(std::string_view key,
 std::vector<ServerReport> Client::Stats(std::optional<Milliseconds> deadline) {
   return state_->AskEach<ServerReport>(
       OpType::kStats, state_->TimeoutNs(deadline),
-      [this](ServerReport& report, const Op& op, absl::Status status) {
+      [](ServerReport& report, const Op& op, absl::Status status) {
         if (status.ok()) {
-          report.stats = ParseStats(state_->driver.engine(), op);
+          report.stats = ParseStats(report.endpoint, op);
         } else {
           report.stats = std::move(status);
         }

@@ -165,22 +165,29 @@ absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key,
 
 template <class Report, class F>
 std::vector<Report> Client::State::AskEach(OpType type, int64_t timeout_ns, F answer) {
-  const Engine& engine = driver.engine();
+  if (driver.forked()) {
+    const size_t count = driver.engine().servers().count();
+    return std::vector<Report>(count, {"", "", ForkGuard::ForkedStatus()});
+  }
+  // Those that there are now. In a cluster of groups there may be others a moment later.
+  std::vector<ServerInfo> infos = driver.Info();
   std::vector<Report> reports;
-  std::vector<OpRequest> requests(engine.servers().size());
+  std::vector<OpRequest> requests(infos.size());
   for (uint32_t server = 0; server < requests.size(); ++server) {
-    reports.push_back({engine.servers().session(server).endpoint(), "", ForkGuard::ForkedStatus()});
+    reports.push_back({infos[server].endpoint, infos[server].name, ForkGuard::ForkedStatus()});
     requests[server].type = type;
     requests[server].server = server;
     requests[server].timeout_ns = timeout_ns;
   }
-  if (driver.forked()) return reports;
   driver.Run(requests, [&](size_t server, const Op& op) {
     answer(reports[server], op, driver.MakeStatus(op));
   });
-  const std::vector<ServerInfo> infos = driver.Info();
-  for (size_t server = 0; server < infos.size(); ++server) {
-    reports[server].name = infos[server].name;
+  // What a server is called may only be known now.
+  infos = driver.Info();
+  for (size_t server = 0; server < std::min(infos.size(), reports.size()); ++server) {
+    if (infos[server].endpoint == reports[server].endpoint) {
+      reports[server].name = infos[server].name;
+    }
   }
   return reports;
 }

@@ -64,7 +64,7 @@ absl::StatusOr<ServerStorage> Client::Storage(uint32_t server,
       state_->Run(ServerRequest(engine, OpType::kStorage, server), state_->TimeoutNs(deadline),
                   [&](const Op& op) { answer = AnswerOf(op); });
   if (!status.ok()) return status;
-  return StorageOf(engine.servers().session(server).endpoint(), answer.reply);
+  return StorageOf(state_->driver.InfoOf(server).endpoint, answer.reply);
 }
 
 absl::StatusOr<ServerStorage> Client::Snapshot(uint32_t server,
@@ -81,14 +81,15 @@ absl::StatusOr<ServerStorage> Client::Snapshot(uint32_t server,
     absl::Status status =
         state_->Run(std::move(request), left_ns, [&](const Op& op) { answer = AnswerOf(op); });
     if (!status.ok()) return status;
-    const std::string endpoint = engine.servers().session(server).endpoint();
+    const ServerInfo info = state_->driver.InfoOf(server);
+    const std::string& endpoint = info.endpoint;
     if (answer.reply.disk_sync == 0) {
       return absl::FailedPreconditionError(
           absl::StrCat(endpoint,
                        ": the server writes no snapshots, because it keeps no items on a "
                        "disk: start it with --data=DIR"));
     }
-    const uint64_t incarnation = state_->driver.Info()[server].incarnation;
+    const uint64_t incarnation = info.incarnation;
     if (number == 0) {
       number = answer.number;
       asked = incarnation;

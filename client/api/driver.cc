@@ -247,6 +247,11 @@ std::vector<ServerInfo> Driver::Info() {
   return engine_->servers().Info();
 }
 
+ServerInfo Driver::InfoOf(uint32_t server) {
+  std::vector<ServerInfo> infos = Info();
+  return server < infos.size() ? std::move(infos[server]) : ServerInfo{};
+}
+
 absl::Status Driver::MakeStatus(const Op& op) {
   if (op.outcome == Outcome::kOk) return absl::OkStatus();
   MutexLock lock(mutex_);

@@ -54,6 +54,8 @@ class Driver {
   // functions below.
   const Engine& engine() const { return *engine_; }
   std::vector<ServerInfo> Info();
+  // The same of one server. Empty if it is not there any more.
+  ServerInfo InfoOf(uint32_t server);
   // Returns an operation's outcome with a text for people.
   absl::Status MakeStatus(const Op& op);
   bool forked() const { return fork_guard_.forked(); }

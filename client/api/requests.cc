@@ -1,6 +1,7 @@
 #include "client/api/requests.h"
 
 #include <cstring>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "client/engine/caller_memory.h"
@@ -240,7 +241,7 @@ absl::StatusOr<OpRequest> UnlockRequest(const Lock& lock) {
 }
 
 absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint32_t server) {
-  if (server >= engine.servers().size()) return absl::InvalidArgumentError("no such server");
+  if (server >= engine.servers().count()) return absl::InvalidArgumentError("no such server");
   OpRequest request;
   request.type = type;
   request.server = server;
@@ -270,11 +271,11 @@ std::byte* RegisteredMemory::data() const { return range_ == nullptr ? nullptr :
 
 uint64_t RegisteredMemory::size() const { return range_ == nullptr ? 0 : range_->bytes(); }
 
-ServerStats ParseStats(const Engine& engine, const Op& op) {
+ServerStats ParseStats(std::string endpoint, const Op& op) {
   StatsReply reply{};  // counters that an older server does not send stay 0
   std::memcpy(&reply, op.value.data(), std::min(op.value.size(), sizeof(reply)));
   ServerStats stats;
-  stats.endpoint = engine.servers().session(op.request.server).endpoint();
+  stats.endpoint = std::move(endpoint);
   stats.rpcs = reply.rpcs;
   stats.heartbeats = reply.heartbeats;
   stats.cpu_us = reply.cpu_us;

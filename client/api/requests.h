@@ -69,8 +69,8 @@ absl::StatusOr<OpRequest> ServerRequest(const Engine& engine, OpType type, uint3
 // not acquired.
 absl::Status MakeStatus(const Engine& engine, const Op& op);
 
-// Returns the answer of a Stats operation.
-ServerStats ParseStats(const Engine& engine, const Op& op);
+// Returns the answer of a Stats operation that asked this server.
+ServerStats ParseStats(std::string endpoint, const Op& op);
 
 // Appends the answer of a ListLocks operation. Returns the index to go on from, or 0 at the end.
 uint64_t AppendLocks(const Op& op, std::vector<HeldLock>* locks);

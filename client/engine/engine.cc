@@ -6,8 +6,10 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/engine/ordinary_gets_inline.h"
 #include "client/routing/endpoint.h"
+#include "common/base/server_list.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/device.h"
 #include "common/rdma/softverbs_exec.h"
@@ -15,6 +17,13 @@
 
 namespace gannet {
 namespace {
+
+constexpr size_t kInlineKeySizes = 8;  // from 9 bytes on
+
+// Returns the endpoint of a group with these members, "HOST:PORT" each.
+std::string GroupEndpoint(const std::vector<std::string>& members) {
+  return absl::StrCat(std::string(kGroupPrefix), absl::StrJoin(members, ","));
+}
 
 absl::Status CheckDeviceOption(const std::string& device) {
   if (device == "soft") return RunningOnSoftverbs() ? absl::OkStatus() : NoDeviceStatus();
@@ -29,33 +38,52 @@ std::function<void(bool, const std::string&)> MakeSessionLog(const Options& opti
   };
 }
 
-ClientSession::Options MakeSessionOptions(const Engine::Settings& settings, uint32_t server,
-                                          const ServerAddresses& addresses,
-                                          std::shared_ptr<AuthFile> auth_file) {
-  const Options& options = settings.options;
-  return {.number = server,
-          .endpoint = settings.endpoints[server],
-          .addresses = addresses.all,
-          .group = addresses.group,
-          .group_name = settings.map ? settings.map->groups[server].name : "",
-          .map_revision = settings.map ? settings.map->revision : 0,
-          .names = addresses.names,
-          .device = options.device,
-          .ops = 2 * options.depth,
-          .connections_max = settings.connections_max,
-          .reads_wanted = options.depth,
-          .connect_timeout_ns = TimeoutNs(options.connect_timeout),
-          .reconnect = options.reconnect,
-          .nic_locks = settings.nic_locks,
-          .server_clock = settings.server_clocks,
-          .signal_every = settings.signal_every,
-          .clock = settings.clock,
-          .domains = settings.domains,
-          .auth_file = std::move(auth_file),
-          .log = MakeSessionLog(options)};
-}
-
 }  // namespace
+
+// Makes what an engine keeps of a server. It holds for as long as the engine lives.
+class ServerMaker {
+ public:
+  ServerMaker(const Engine::Settings& settings, uint32_t slots, std::shared_ptr<AuthFile> auth_file,
+              SessionOwner* owner)
+      : settings_(settings), slots_(slots), auth_file_(std::move(auth_file)), owner_(owner) {}
+
+  // `share`: of how many servers it is one.
+  EngineServer Make(uint32_t number, std::string endpoint, ServerAddresses addresses,
+                    uint32_t share) const {
+    return EngineServer(settings_.options.location_cache_bytes / share, slots_,
+                        std::make_unique<ClientSession>(
+                            OptionsOf(number, std::move(endpoint), std::move(addresses)), owner_));
+  }
+
+ private:
+  ClientSession::Options OptionsOf(uint32_t number, std::string endpoint,
+                                   ServerAddresses addresses) const {
+    const Options& options = settings_.options;
+    return {.number = number,
+            .endpoint = std::move(endpoint),
+            .addresses = std::move(addresses.all),
+            .group = addresses.group,
+            .names = std::move(addresses.names),
+            .device = options.device,
+            .ops = 2 * options.depth,
+            .connections_max = settings_.connections_max,
+            .reads_wanted = options.depth,
+            .connect_timeout_ns = TimeoutNs(options.connect_timeout),
+            .reconnect = options.reconnect,
+            .nic_locks = settings_.nic_locks,
+            .server_clock = settings_.server_clocks,
+            .signal_every = settings_.signal_every,
+            .clock = settings_.clock,
+            .domains = settings_.domains,
+            .auth_file = auth_file_,
+            .log = MakeSessionLog(options)};
+  }
+
+  const Engine::Settings settings_;
+  const uint32_t slots_;
+  const std::shared_ptr<AuthFile> auth_file_;
+  SessionOwner* const owner_;
+};
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
   if (settings.endpoints.empty()) return absl::InvalidArgumentError("no endpoint");
@@ -63,44 +91,51 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
     return absl::InvalidArgumentError(absl::StrCat("depth must be 1 to ", kDepthMax));
   }
   GANNET_RETURN_IF_ERROR(CheckDeviceOption(settings.options.device));
-  std::vector<ServerAddresses> addresses;
-  std::vector<Router::Server> servers;
+  Listed listed;
   for (const std::string& text : settings.endpoints) {
     GANNET_ASSIGN_OR_RETURN(const Endpoint endpoint, ParseEndpoint(text));
     GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> all, ResolveEndpoint(endpoint));
-    const std::string& name =
-        settings.map ? settings.map->groups[servers.size()].name : endpoint.name;
-    servers.push_back({text, name, CanonicalAddress(all)});
-    addresses.push_back({std::move(all), endpoint.group, NamesOf(endpoint)});
+    listed.servers.push_back({text, endpoint.name, CanonicalAddress(all)});
+    listed.addresses.push_back({std::move(all), endpoint.group, NamesOf(endpoint)});
   }
-  std::vector<uint16_t> partitions;
-  if (settings.map) partitions = settings.map->partitions;
-  GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(std::move(servers), std::move(partitions)));
+  GANNET_ASSIGN_OR_RETURN(Router router, Router::Create(listed.servers));
   GANNET_ASSIGN_OR_RETURN(std::shared_ptr<AuthFile> auth_file,
                           AuthFile::OpenIfNamed(settings.options.auth_file));
   return std::unique_ptr<Engine>(
-      new Engine(settings, addresses, std::move(router), std::move(auth_file)));
+      new Engine(settings, std::move(listed), std::move(router), std::move(auth_file)));
 }
 
-Engine::Engine(const Settings& settings, const std::vector<ServerAddresses>& addresses,
-               Router router, std::shared_ptr<AuthFile> auth_file)
+Engine::Engine(const Settings& settings, Listed listed, Router router,
+               std::shared_ptr<AuthFile> auth_file)
     : OrdinaryGets(ops_, 2 * settings.options.depth, gets_),
       clock_(settings.clock),
       domains_(settings.domains),
-      inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : 8),
+      inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : kInlineKeySizes),
+      maker_(std::make_shared<ServerMaker>(settings, 2 * settings.options.depth,
+                                           std::move(auth_file), static_cast<SessionOwner*>(this))),
       ops_(settings.options.depth),
       gets_(ops_, hit_reports(), *clock_),
       locks_(ops_, gets_),
-      requests_(ops_, gets_, locks_),
-      recovery_(ops_, servers_, locks_),
-      servers_(std::move(router), settings.options.log) {
-  const uint32_t servers = static_cast<uint32_t>(settings.endpoints.size());
-  SessionOwner* const owner = this;
+      requests_(ops_, gets_, locks_, rerouting_),
+      rerouting_(ops_, servers_, locks_),
+      recovery_(ops_, servers_, locks_, rerouting_),
+      follower_({.ops = &ops_,
+                 .servers = &servers_,
+                 .rerouting = &rerouting_,
+                 .make_server =
+                     [this](uint32_t number, std::vector<std::string> members,
+                            std::vector<SocketAddress> addresses, uint32_t share) {
+                       return maker_->Make(number, GroupEndpoint(members),
+                                           {std::move(addresses), true, nullptr}, share);
+                     },
+                 .log = MakeSessionLog(settings.options)},
+                listed.servers),
+      servers_(std::move(router), settings.options.log, [this, addresses = listed.addresses[0]] {
+        return std::make_unique<EngineServer>(maker_->Make(UINT32_MAX, "", addresses, UINT32_MAX));
+      }) {
+  const uint32_t servers = static_cast<uint32_t>(listed.servers.size());
   for (uint32_t s = 0; s < servers; ++s) {
-    servers_.Add(
-        EngineServer(settings.options.location_cache_bytes / servers, slots(),
-                     std::make_unique<ClientSession>(
-                         MakeSessionOptions(settings, s, addresses[s], auth_file), owner)));
+    servers_.Add(maker_->Make(s, settings.endpoints[s], listed.addresses[s], servers));
   }
   for (Op& op : ops_) op.server = &servers_[0];
 }
@@ -113,12 +148,13 @@ uint32_t Engine::Begin(const OpRequest& request) {
   op.word = LockWord(request.lock_word);
   op.request = request;
   op.request.key = {};
-  if (request.key.empty()) {
-    TakeKey(op, request.server, {});
-  } else if (!servers_.routing_status().ok()) {
+  if (request.key.empty() && request.server < servers_.size()) {
+    op.key_bytes = 0;
+    TakeServer(op, request.server);
+  } else if (request.key.empty() || !servers_.routing_status().ok()) {
     FinishUnrouted(op);
   } else {
-    TakeKey(op, servers_.ServerOf(request.key), request.key);
+    TakeKey(op, request.key);
   }
   return op.number;
 }
@@ -130,7 +166,7 @@ bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t ti
   if (!servers_.routing_status().ok()) {
     FinishUnrouted(op);
   } else {
-    TakeKey(op, servers_.ServerOf(key), key);
+    TakeKey(op, key);
   }
   return true;
 }
@@ -144,18 +180,29 @@ bool Engine::BeginGetInto(std::string_view key, std::span<const RegisteredSpan> 
   if (!servers_.routing_status().ok()) {
     FinishUnrouted(op);
   } else {
-    TakeKey(op, servers_.ServerOf(key), key);
+    TakeKey(op, key);
   }
   return true;
 }
 
-// Copies the key, and finds what follows from it and its server.
-void Engine::TakeKey(Op& op, uint32_t server, std::string_view key) {
+// Copies the key, and finds its server.
+void Engine::TakeKey(Op& op, std::string_view key) {
+  op.key_bytes = static_cast<uint8_t>(key.size());
+  std::memcpy(op.key_memory, key.data(), key.size());
+  if (servers_.one()) [[likely]]
+    return TakeServer(op, 0);
+  if (!servers_.router().has_routes()) return TakeServer(op, servers_.ServerOf(key));
+  const OpType type = op.request.type;
+  if (type == OpType::kUnlock || type == OpType::kExtendLock) return servers_.AimAtLock(op);
+  servers_.Aim(op);
+  if (op.server == servers_.waiting_or_null()) ops_.LookAt(0);  // to ask for the map
+}
+
+// Finds what follows from an operation's server and its key.
+void Engine::TakeServer(Op& op, uint32_t server) {
   op.request.server = server;
   op.server = &servers_[server];
   op.FindBuffers();
-  op.key_bytes = static_cast<uint8_t>(key.size());
-  if (!key.empty()) std::memcpy(op.key_memory, key.data(), key.size());
   op.HashKey();
 }
 
@@ -233,6 +280,8 @@ void Engine::StartInOrder(Op& op) {
 }
 
 void Engine::Start(Op& op) {
+  if (op.misplaced) [[unlikely]]
+    rerouting_.Aim(op);
   const ClientSession& session = op.session();
   if (!session.ready()) {
     if (session.down()) return ops_.Finish(op, Outcome::kUnavailable);
@@ -256,7 +305,9 @@ void Engine::Start(Op& op) {
     case OpType::kUnlock:
       return locks_.StartUnlock(op);
     case OpType::kExtendLock:
-      if (!op.server->locks.Holds(op.hash, op.word)) return ops_.Finish(op, Outcome::kLockLost);
+      if (!op.server->locks.Holds(op.hash, op.word, op.place_changes)) {
+        return ops_.Finish(op, Outcome::kLockLost);
+      }
       return op.QueueRequest();
     case OpType::kPut:
     case OpType::kDelete:
@@ -323,11 +374,21 @@ void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_
   hash_seed_ = server.session->grant().hash_seed;
   recovery_.OnReady(server, comeback, abandoned, [this](Op& op) { Start(op); });
   ReadSharedWindows();
+  follower_.OnReady(number, comeback);
 }
 
-void Engine::OnLost(uint32_t server) { recovery_.OnLost(servers_[server]); }
+void Engine::OnLost(uint32_t server) {
+  recovery_.OnLost(servers_[server]);
+  follower_.OnLost(server);
+}
 
-// Ends operations at their deadline, and pauses that are over.
+void Engine::OnMapReply(uint32_t server, const ReplyView& reply) {
+  follower_.OnReply(server, reply);
+}
+
+void Engine::OnOldMap(uint32_t) { ops_.LookAt(ops_.now_ns()); }
+
+// Ends operations at their deadline, and pauses that are over. Looks for the cluster's map.
 void Engine::CheckDeadlines() {
   ops_.LookNever();
   for (Op& op : ops_) {
@@ -340,6 +401,8 @@ void Engine::CheckDeadlines() {
       ops_.LookAt(op.deadline_ns);
     }
   }
+  follower_.Look();
+  if (!servers_.one()) inline_key_sizes_ = 0;
 }
 
 int64_t Engine::IdleNs(int64_t now_ns, bool somebody_waits) const {

@@ -16,8 +16,10 @@
 #include "client/engine/latency_sample.h"
 #include "client/engine/lock_ops.h"
 #include "client/engine/lookup_gets.h"
+#include "client/engine/map_follower.h"
 #include "client/engine/op.h"
 #include "client/engine/op_recovery.h"
+#include "client/engine/op_rerouting.h"
 #include "client/engine/op_table.h"
 #include "client/engine/ordinary_gets.h"
 #include "client/engine/request_ops.h"
@@ -27,9 +29,10 @@
 #include "common/base/client_clock.h"
 #include "common/base/copy_bytes.h"
 #include "common/layout/key_hash_inline.h"
-#include "common/protocol/partition_map.h"
 
 namespace gannet {
+
+class ServerMaker;
 
 // Everything a client does, for one owner thread: operations in fixed slots, each a state machine
 // over the sessions. AsyncClient and Client are thin covers of it.
@@ -47,6 +50,8 @@ namespace gannet {
 //   LockOps       locks
 //   RequestOps    what goes by RPC
 //   OpRecovery    deadlines, and connections that break and come back
+//   OpRerouting   partitions that move to another server
+//   MapFollower   the newest map of the cluster, if the server is in one
 //   ServerSet     the servers, and what is kept of each (engine_server.h)
 //
 // 1. Nothing allocates, locks, logs or makes a system call per operation.
@@ -65,7 +70,6 @@ class Engine final : private OrdinaryGets {
  public:
   struct Settings {
     std::vector<std::string> endpoints;
-    std::optional<PartitionMap> map;  // then the endpoints are those of its groups, in its order
     gannet::Options options;
     uint32_t connections_max = 1;  // per server
     bool nic_locks = true;         // false: as if the local device had no atomics
@@ -115,6 +119,8 @@ class Engine final : private OrdinaryGets {
   uint32_t slots() const { return ops_.size(); }
   // How many operations are begun and not released.
   uint32_t alive() const { return ops_.alive(); }
+  // See MapFollower::StartStatus.
+  std::optional<absl::Status> MapStatus() const { return follower_.StartStatus(); }
   ServerSet& servers() { return servers_; }
   const ServerSet& servers() const { return servers_; }
   const ClientClock& clock() const { return *clock_; }
@@ -134,7 +140,11 @@ class Engine final : private OrdinaryGets {
   uint32_t busy() const { return ops_.not_free() + servers_.busy(); }
 
  private:
-  Engine(const Settings& settings, const std::vector<ServerAddresses>& addresses, Router router,
+  struct Listed {
+    std::vector<Router::Server> servers;
+    std::vector<ServerAddresses> addresses;
+  };
+  Engine(const Settings& settings, Listed listed, Router router,
          std::shared_ptr<AuthFile> auth_file);
 
   // SessionOwner
@@ -145,9 +155,12 @@ class Engine final : private OrdinaryGets {
   absl::Status OnNamed(uint32_t server, std::string_view name) override;
   void OnReady(uint32_t server, Comeback comeback, std::span<const uint32_t> abandoned) override;
   void OnLost(uint32_t server) override;
+  void OnMapReply(uint32_t server, const ReplyView& reply) override;
+  void OnOldMap(uint32_t server) override;
 
   Op& TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uint64_t user_data);
-  void TakeKey(Op& op, uint32_t server, std::string_view key);
+  void TakeKey(Op& op, std::string_view key);
+  void TakeServer(Op& op, uint32_t server);
   void FinishUnrouted(Op& op);
   void StartFresh();
   void StartOther(EngineServer& server, Op& op);
@@ -158,14 +171,17 @@ class Engine final : private OrdinaryGets {
 
   const ClientClock* const clock_;
   const std::shared_ptr<MemoryDomains> domains_;
-  const size_t inline_key_sizes_;  // see BeginsInline; 0 if there are several servers
-  uint64_t hash_seed_ = 0;         // of the only server
+  size_t inline_key_sizes_;  // see BeginsInline; 0 if there are several servers
+  uint64_t hash_seed_ = 0;   // of the only server
   LatencySample sample_;
+  const std::shared_ptr<const ServerMaker> maker_;
   OpTable ops_;
   LookupGets gets_;
   LockOps locks_;
   RequestOps requests_;
+  OpRerouting rerouting_;
   OpRecovery recovery_;
+  MapFollower follower_;
   ServerSet servers_;  // last: its sessions report to the above
 };
 

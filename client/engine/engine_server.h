@@ -22,13 +22,14 @@ namespace gannet {
 // What an Engine keeps of one server.
 struct alignas(64) EngineServer {
   // `ops`: how many operations there may be.
-  EngineServer(uint64_t cache_bytes, uint32_t ops, std::unique_ptr<ClientSession> s)
-      : cache(cache_bytes),
-        large(cache_bytes / kLargeItemsShare),
-        short_heads(cache_bytes / kLargeItemsShare),
+  EngineServer(uint64_t for_cache, uint32_t ops, std::unique_ptr<ClientSession> s)
+      : cache(for_cache),
+        large(for_cache / kLargeItemsShare),
+        short_heads(for_cache / kLargeItemsShare),
         session(std::move(s)),
         ordered(4 * ops),
-        requests(ops) {}
+        requests(ops),
+        cache_bytes(for_cache) {}
 
   // Large items may take so much memory beside the location cache: a quarter of it. With a location
   // cache of 1 MiB these are 4,096 heads for 65,536 locations.
@@ -46,6 +47,7 @@ struct alignas(64) EngineServer {
   FixedRing<OrderedWork> ordered;
   RequestQueue requests;
   bool wants_buffer = false;  // the first request waits for a buffer to lend
+  uint64_t cache_bytes;       // of the location cache
 
   bool HasQueued() const { return !ordered.empty() || !requests.empty(); }
   // Returns whether anything of that can be sent now.

@@ -23,11 +23,13 @@ namespace gannet {
 //
 // 1. The first operation of each chain is a write that may go on.
 // 2. A chain's first slow write may go on. Everything behind it waits, but for what was sent before
-//    that write was put off. Ahead of it, or if there is none, only reads wait.
+//    that write was put off, or held what is behind it. Ahead of it, or if there is none, only
+//    reads wait.
 // 3. An operation is in at most one chain, at most once. The table of keys has twice as many places
 //    as there are operations. So neither ever overflows.
 // 4. A write that a server puts off (PutOff) counts as slow from then on: what is behind it may not
-//    be sent before it is sent again and done.
+//    be sent before it is sent again and done. The same goes for a write that was sent before its
+//    partition moved (HoldBehind): it may have to be sent again, to another server.
 //
 // Allocates 40 to 48 bytes an operation when it is made, and in Rehash. One owner thread.
 class KeyOrder {
@@ -107,6 +109,20 @@ class KeyOrder {
       if (!next.waits && hold(behind)) next.waits = true;
     }
     return true;
+  }
+
+  // From now on everything behind `op`, a write that was sent, waits until that is over, unless it
+  // was sent. Calls hold(op) as PutOff does.
+  template <class F>
+  void HoldBehind(uint32_t op, F hold) {
+    Node& node = nodes_[op];
+    const uint32_t first = places_[FindPlace(node.key)];
+    nodes_[first].slow_writes += !node.slow();
+    node.kind = Kind::kSlowWrite;
+    for (uint32_t behind = node.next; behind != first; behind = nodes_[behind].next) {
+      Node& next = nodes_[behind];
+      if (!next.waits && hold(behind)) next.waits = true;
+    }
   }
 
   // Asks whether the server executes `op`, a write that was sent, only after another one that it

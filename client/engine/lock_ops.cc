@@ -38,7 +38,9 @@ void LockOps::StartLock(Op& op) {
 }
 
 void LockOps::StartUnlock(Op& op) {
-  if (!op.server->locks.Holds(op.hash, op.word)) return ops_.Finish(op, Outcome::kLockLost);
+  if (!op.server->locks.HasToRelease(op.hash, op.word)) {
+    return ops_.Finish(op, Outcome::kLockLost);
+  }
   if (!op.session().terms().lock_by_nic) return op.QueueRequest();
   op.phase = Op::Phase::kUnlocking;
   QueueCompareAndSwap(op, op.word.word(), 0);
@@ -50,8 +52,9 @@ void LockOps::OnCompareAndSwapDone(Op& op) {
   if (op.busy.releasing) {
     op.busy.releasing = false;
   } else if (op.phase == Op::Phase::kUnlocking) {
+    const bool held = op.server->locks.Holds(op.hash, op.word, op.place_changes);
     op.server->locks.OnReleased(op.hash, op.word);
-    ops_.Finish(op, previous == op.word ? Outcome::kOk : Outcome::kLockLost);
+    ops_.Finish(op, held && previous == op.word ? Outcome::kOk : Outcome::kLockLost);
   } else if (op.phase == Op::Phase::kLocking) {
     op.acquiring = false;
     OnAnswer(op, previous.free(), previous);
@@ -72,8 +75,10 @@ void LockOps::OnAnswer(Op& op, bool acquired, LockWord holder) {
     if (op.busy.in_flight == 0) ops_.Finish(op, Outcome::kOk);
     return;
   }
-  locks.OnAcquired(op.hash, op.word);
+  locks.OnAcquired(op.hash, op.word, op.place_changes);
   op.done.found = op.lock_acquired = true;
+  if (op.misplaced) [[unlikely]]
+    return GiveUp(op);
   if (op.request.type != OpType::kLockAndGet) return ops_.Finish(op, Outcome::kOk);
   if (op.busy.in_flight == 0) gets_.Start(op, op.server->cache.Find(op.hash, op.place));
 }
@@ -88,12 +93,13 @@ void LockOps::OnReply(Op& op, const ReplyView& reply) {
   }
   const bool taking = TakesLock(type);
   const bool released = type == OpType::kUnlock || status == ReplyStatus::kLockLost;
+  const bool held = taking || locks.Holds(op.hash, op.word, op.place_changes);
   if (released) locks.OnReleased(op.hash, op.word);
   // The connection broke before the answer came. Whatever the answer says, the lock is lost.
   if (!locks.IsOfThisConnection(op.word)) {
     return ops_.Finish(op, taking ? Outcome::kUnavailable : Outcome::kLockLost);
   }
-  if (!taking) return ops_.Finish(op, ToOutcome(status));
+  if (!taking) return ops_.Finish(op, held ? ToOutcome(status) : Outcome::kLockLost);
   if (status == ReplyStatus::kLockHeld) {
     return OnAnswer(op, false, LockWord(reply.header.lock.lock_word));
   }
@@ -109,9 +115,15 @@ void LockOps::GiveBack(Op& op) {
   op.EnqueueRequest();
 }
 
+void LockOps::GiveUp(Op& op) {
+  op.done.found = false;
+  ops_.Finish(op, Outcome::kUnavailable);
+  if (op.lock_acquired) GiveBack(op);
+}
+
 void LockOps::KeepReleasing(Op& op, Op::Phase was) {
   LockTable& locks = op.server->locks;
-  const bool held = locks.Holds(op.hash, op.word);
+  const bool held = locks.HasToRelease(op.hash, op.word);
   locks.OnReleased(op.hash, op.word);
   const bool begun = was == Op::Phase::kUnlocking || was == Op::Phase::kRequestQueued ||
                      was == Op::Phase::kRequestSent;

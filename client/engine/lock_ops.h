@@ -23,6 +23,8 @@ class LockOps {
   void OnReply(Op& op, const ReplyView& reply);
   // Releases the lock that an operation acquired after it ended. Nobody else will.
   void GiveBack(Op& op);
+  // Ends an operation that takes a lock, as the key's partition moved.
+  void GiveUp(Op& op);
   // An unlock in phase `was` reached its deadline. Its caller is told so, but still relies on it.
   // So this goes on to send it until the lock is surely released.
   void KeepReleasing(Op& op, Op::Phase was);

@@ -61,7 +61,7 @@ void LookupGets::StartBehindLock(Op& op) {
 
 void LookupGets::Start(Op& op, Slot cached) {
   op.phase = Op::Phase::kLookingUp;
-  if (const LargeItemHeader* head = op.server->large.Find(op.hash, cached)) [[unlikely]] {
+  if (const LargeItemHeader* head = op.server->large.Find(op.HeadHash(), cached)) [[unlikely]] {
     op.lookup.StartKnown(&op.session().view(), op.key(), op.hash, cached, *head);
     return values_.Read(op);
   }
@@ -88,7 +88,16 @@ void LookupGets::OnRead(Op& op) {
     op.phase = Op::Phase::kLookingUp;
   }
   if (op.phase == Op::Phase::kLookingUp) return Feed(op);
-  if (op.phase == Op::Phase::kReadingHead) OnHeadRead(op);
+  if (op.phase == Op::Phase::kReadingHead) return OnHeadRead(op);
+  if (op.phase == Op::Phase::kOutOfDate && op.busy.in_flight == 0) OnOutOfDate(op);
+}
+
+// All READs are done that the operation had posted before its key's partition moved.
+void LookupGets::OnOutOfDate(Op& op) {
+  if (op.late) return ops_.Finish(op, op.server->LateOutcome());
+  op.ReturnItem();
+  op.known_large = false;
+  ops_.BeginAnew(op);
 }
 
 // Tells the lookup that the READ it wanted is done, and returns the next step. Forgets a cached
@@ -97,7 +106,7 @@ Lookup::Step LookupGets::Step(Op& op) {
   const bool cached = op.lookup.from_cached();
   const Lookup::Step step = op.lookup.OnRead(LookupBuffers(op), op.posted_ns, clock_);
   const bool good = step == Lookup::Step::kHit || step == Lookup::Step::kReadValue;
-  if (cached && !good) op.server->cache.Forget(op.hash, op.lookup.slot());
+  if (cached && !good) op.server->cache.Forget(op.hash, op.place, op.lookup.slot());
   return step;
 }
 
@@ -160,7 +169,7 @@ void LookupGets::FinishMiss(Op& op) {
 
 // Ends a GET of a large item.
 void LookupGets::FinishLargeHit(Op& op) {
-  op.server->large.Remember(op.hash, op.lookup.slot(), op.lookup.large());
+  op.server->large.Remember(op.HeadHash(), op.lookup.slot(), op.lookup.large());
   std::string_view value;
   if (!op.uses_caller_memory()) {
     value = {reinterpret_cast<const char*>(op.item.data), op.value_wanted};

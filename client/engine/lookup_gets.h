@@ -43,6 +43,7 @@ class LookupGets {
 
  private:
   void PlanRead(Op& op);
+  void OnOutOfDate(Op& op);
   Lookup::Step Step(Op& op);
   void Feed(Op& op);
   void Advance(Op& op, Lookup::Step step);

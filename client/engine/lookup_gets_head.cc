@@ -37,8 +37,8 @@ void LookupGets::StartHeadRead(Op& op, Slot cached) {
   const IndexView& view = op.session().view();
   op.phase = Op::Phase::kReadingHead;
   op.value_wanted = 0;
-  const LargeItemHeader* head = server.large.Find(op.hash, cached);
-  if (head == nullptr) head = server.short_heads.Find(op.hash, cached);
+  const LargeItemHeader* head = server.large.Find(op.HeadHash(), cached);
+  if (head == nullptr) head = server.short_heads.Find(op.HeadHash(), cached);
   if (head != nullptr && NeedsNoValue(op, head->item)) {
     op.lookup.StartKnown(&view, op.key(), op.hash, cached, *head);
     op.lookup.OnValue();  // of which nothing is wanted
@@ -67,7 +67,7 @@ void LookupGets::OnHeadRead(Op& op) {
       return Advance(op, step);
     case Lookup::Step::kHit:
       if (!IsLargeClass(lookup.slot().size_class())) {
-        server.short_heads.Remember(op.hash, lookup.slot(), {lookup.item().header, 0});
+        server.short_heads.Remember(op.HeadHash(), lookup.slot(), {lookup.item().header, 0});
       }
       return Advance(op, step);
     case Lookup::Step::kMiss:

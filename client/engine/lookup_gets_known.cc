@@ -17,7 +17,7 @@ namespace gannet {
 void LookupGets::StartInto(Op& op) {
   EngineServer& server = *op.server;
   const Slot cached = server.cache.Find(op.hash, op.place);
-  const LargeItemHeader* const head = server.large.Find(op.hash, cached);
+  const LargeItemHeader* const head = server.large.Find(op.HeadHash(), cached);
   if (head == nullptr || op.request.memory.size() != 1 || head->item.value_bytes == 0)
     return Start(op, cached);
   const RegisteredSpan& span = op.request.memory[0];

@@ -9,6 +9,12 @@ void Op::HashKey() {
   place = server->cache.Prefetch(hash);
 }
 
+void Op::HashKeyOf(uint32_t changes) {
+  hash = KeyHash::Of(key(), session().view().hash_seed);
+  place = server->cache.Prefetch(hash, changes);
+  place_changes = changes;
+}
+
 bool Op::IsEager() const {
   if (uses_caller_memory()) return false;
   const size_t bytes = sizeof(RequestHeader) + key_bytes + request.value.size();

@@ -95,6 +95,7 @@ struct alignas(64) Op {
     kReadingValue,    // READs the value of the large item that `lookup` found
     kConfirming,      // READs the commit word of that item again
     kReadingHead,     // READs what `lookup` wants, and no value (lookup_gets_head.cc)
+    kOutOfDate,       // its READs are of an older map: it begins anew when they are done
     kLocking,         // compares and swaps; behind that, a LockAndGet READs
     kUnlocking,       // compares and swaps
     kRequestQueued,   // waits for a credit or a connection
@@ -135,6 +136,8 @@ struct alignas(64) Op {
   // Its deadline is over, but the device may still use the caller's memory. It ends when that ends.
   bool late = false;
   bool known_large = false;  // it takes the short path of lookup_gets_known.cc
+  // Its key's partition has changed since its server was found: op_rerouting.h.
+  bool misplaced = false;
   uint8_t key_bytes = 0;
   Busy busy;
   uint32_t item_bytes = 0;         // of the item at `slot`
@@ -172,6 +175,12 @@ struct alignas(64) Op {
   uint64_t version_alive = 0;
   uint32_t number = 0;   // of the slot
   int64_t again_ns = 0;  // see Busy::postponed
+  // In a cluster of groups: how often the key's partition had changed when `place` was found, and
+  // the revision of the map by which a server refused the request; 0: none did.
+  uint32_t place_changes = 0;
+  uint64_t refused_at = 0;
+
+  static constexpr uint64_t kChangesStep = 0x9e3779b97f4a7c15;  // odd, and far from hashes' bits
 
   std::string_view key() const { return {key_memory, key_bytes}; }
   ClientSession& session() const { return *server->session; }
@@ -185,6 +194,11 @@ struct alignas(64) Op {
   // Finds what depends on the key's hash. Hashes are seeded by the server, so call it again for
   // every connection.
   void HashKey();
+  // The same for a key of a cluster. `changes`: Router::Route::changes of its partition.
+  void HashKeyOf(uint32_t changes);
+  // Returns the hash by which the heads of items are remembered (LargeItems). They are forgotten
+  // when the partition changes, as its places are.
+  KeyHash HeadHash() const { return KeyHash(hash.value() + place_changes * kChangesStep); }
   // Returns whether a write's value travels in the request. Otherwise the server fetches it. Also
   // false before the first connection, when this is not known.
   bool IsEager() const;

@@ -23,7 +23,8 @@ void OpRecovery::Expire(Op& op) {
   const Op::Phase was = op.phase;
   const bool sent = was == Op::Phase::kRequestSent;
   // The caller may use its memory again when the operation has ended.
-  if (op.uses_caller_memory() && (was == Op::Phase::kReadingValue || (sent && IsWrite(type)))) {
+  const bool reads = was == Op::Phase::kReadingValue || was == Op::Phase::kOutOfDate;
+  if (op.uses_caller_memory() && (reads || (sent && IsWrite(type)))) {
     op.late = true;
     op.deadline_ns = INT64_MAX;
     return;
@@ -81,6 +82,9 @@ void OpRecovery::LoseOp(Op& op) {
     case Op::Phase::kWaiting:
       if (takes_lock || server_down) ops_.Finish(op, UndoneOutcome(op));
       return;
+    case Op::Phase::kOutOfDate:
+      if (op.late) return ops_.Finish(op, op.server->LateOutcome());
+      return rerouting_.BeginAnew(op);
     case Op::Phase::kLocking:
       return ops_.Finish(op, Outcome::kUnavailable);
     case Op::Phase::kUnlocking:
@@ -144,7 +148,7 @@ void OpRecovery::OnReady(EngineServer& server, Comeback comeback,
     if (op.server != &server) continue;
     op.FindBuffers();
     if (op.phase <= Op::Phase::kFresh || op.over()) continue;
-    op.HashKey();
+    servers_.HashKey(op);
     if (comeback == Comeback::kNewIncarnation && op.unsent() && IsWrite(op.request.type)) {
       op.CancelRequest();
       ops_.Finish(op, UndoneOutcome(op));  // it was meant for another store
@@ -154,7 +158,8 @@ void OpRecovery::OnReady(EngineServer& server, Comeback comeback,
   }
   // Each run of a server has its own seed for the hashes of keys. Operations that begin from now on
   // must find the writes that were begun before.
-  if (comeback != Comeback::kResumed) ops_.Rehash();
+  const auto order_hash = [this](const Op& op) { return servers_.OrderHash(op); };
+  if (comeback != Comeback::kResumed) ops_.Rehash(order_hash);
 }
 
 void OpRecovery::OnKeysMoved() {

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "client/engine/lock_ops.h"
+#include "client/engine/op_rerouting.h"
 #include "client/engine/op_table.h"
 #include "client/engine/server_set.h"
 
@@ -16,8 +17,8 @@ namespace gannet {
 class OpRecovery {
  public:
   // All of these outlive it.
-  OpRecovery(OpTable& ops, ServerSet& servers, LockOps& locks)
-      : ops_(ops), servers_(servers), locks_(locks) {}
+  OpRecovery(OpTable& ops, ServerSet& servers, LockOps& locks, OpRerouting& rerouting)
+      : ops_(ops), servers_(servers), locks_(locks), rerouting_(rerouting) {}
 
   // The operation reached its deadline.
   void Expire(Op& op);
@@ -39,6 +40,7 @@ class OpRecovery {
   OpTable& ops_;
   ServerSet& servers_;
   LockOps& locks_;
+  OpRerouting& rerouting_;
 };
 
 }  // namespace gannet

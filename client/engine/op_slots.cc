@@ -18,7 +18,8 @@ void OpSlots::ClearAndFree(Op& op) {
   op.word = LockWord();
   op.value_needed = 0;
   op.version_alive = 0;
-  op.late = op.known_large = op.put_off = false;
+  op.late = op.known_large = op.put_off = op.misplaced = false;
+  op.refused_at = 0;
   Free(op);
 }
 

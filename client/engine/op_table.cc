@@ -41,14 +41,28 @@ void OpTable::Postpone(Op& op) {
 }
 
 // What is not sent yet is held back until its turn comes again.
+bool OpTable::HoldUnsent(uint32_t number) {
+  Op& op = slots_[number];
+  if (op.phase != Op::Phase::kRequestQueued) return false;
+  op.CancelRequest();
+  op.phase = Op::Phase::kHeldBack;
+  return true;
+}
+
+void OpTable::HoldBehind(Op& op) {
+  order_.HoldBehind(op.number, [this](uint32_t number) { return HoldUnsent(number); });
+}
+
+bool OpTable::Refuse(Op& op) {
+  const bool leads = order_.PutOff(op.number, /*in_order=*/false,
+                                   [this](uint32_t number) { return HoldUnsent(number); });
+  if (!leads) op.phase = Op::Phase::kHeldBack;
+  return leads;
+}
+
 void OpTable::PutOff(Op& op, bool in_order) {
-  const bool leads = order_.PutOff(op.number, in_order, [this](uint32_t number) {
-    Op& behind = slots_[number];
-    if (behind.phase != Op::Phase::kRequestQueued) return false;
-    behind.CancelRequest();
-    behind.phase = Op::Phase::kHeldBack;
-    return true;
-  });
+  const bool leads =
+      order_.PutOff(op.number, in_order, [this](uint32_t number) { return HoldUnsent(number); });
   op.phase = leads ? Op::Phase::kRequestQueued : Op::Phase::kHeldBack;
   op.put_off = leads && in_order;
   if (leads) Postpone(op);

@@ -69,8 +69,16 @@ class OpTable {
     }
   }
   // Call it when the hashes of keys changed.
-  void Rehash() {
-    order_.Rehash([this](uint32_t op) { return slots_[op].hash.value(); });
+  // `hash_of(const Op&)` is the hash with which an operation of the same key begins now.
+  template <class F>
+  void Rehash(F hash_of) {
+    order_.Rehash([&](uint32_t op) { return hash_of(slots_[op]); });
+  }
+  // Has an operation with a key begin anew, with the next operations whose turn comes. REQUIRES: it
+  // is in no queue, and nothing of it is in flight.
+  void BeginAnew(Op& op) {
+    op.phase = Op::Phase::kHeldBack;
+    released_.Push(op.number);
   }
 
   // Ends an operation. Others may get their turn.
@@ -103,6 +111,12 @@ class OpTable {
   // The server puts off a write that was sent. It is sent again later, before any other write of
   // its key that is behind it. `in_order`: the server executes nothing that was sent behind it.
   void PutOff(Op& op, bool in_order);
+  // A write was sent before its key's partition moved. What is behind it of its key, and was not
+  // sent, is held back until it is over.
+  void HoldBehind(Op& op);
+  // A server does not serve a write's key, so it is to be sent again. Returns false if it waits for
+  // another write of its key that is ahead, and was refused before. It is then held back.
+  bool Refuse(Op& op);
   // The answer to a request did not come, and will not, as its connection is lost. Returns true if
   // it is a write that the server put off behind another one. Then it is held back.
   bool HoldBackBehindPutOff(Op& op);
@@ -111,6 +125,7 @@ class OpTable {
 
  private:
   void LeaveOrder(Op& op);
+  bool HoldUnsent(uint32_t number);
 
   int64_t now_ns_ = 0;
   int64_t look_ns_ = INT64_MAX;

@@ -53,6 +53,8 @@ void OrdinaryGets::FeedSharers(Op& reader) {
     --op.busy.in_flight;
     if (op.over()) {
       ops_table_.FreeIfQuiet(op);
+    } else if (op.phase == Op::Phase::kOutOfDate) {
+      lookups_.OnRead(op);
     } else {
       OnWindow(*op.server, op);
     }

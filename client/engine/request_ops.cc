@@ -111,7 +111,7 @@ bool RequestOps::Send(EngineServer& server, Op& op) {
     server.requests.Remove(op.number);
   };
   const bool under_lock = op.request.under_lock || op.request.type == OpType::kExtendLock;
-  if (under_lock && !server.locks.Holds(op.hash, op.word)) {
+  if (under_lock && !server.locks.Holds(op.hash, op.word, op.place_changes)) {
     dequeue();
     ops_.Finish(op, Outcome::kLockLost);
     return true;
@@ -164,6 +164,8 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
     op.phase = Op::Phase::kRequestQueued;
     return ops_.Postpone(op);
   }
+  if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kElsewhere)) [[unlikely]]
+    return rerouting_.OnRefused(op, reply);
   switch (opcode) {
     case Opcode::kGet:
       return OnGetReply(op, answered, reply);
@@ -218,7 +220,7 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
   }
   op.session().usage().Asked();
   if (status == ReplyStatus::kNotFound) {
-    cache.Forget(op.hash);
+    cache.Forget(op.hash, op.place);
     op.session().usage().Missed();
   }
   if (status != ReplyStatus::kOk) return ops_.Finish(op, ToOutcome(status));
@@ -236,7 +238,7 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
   op.done.info = {item.version, item.user_flags, item.expiry_ms, header.value_bytes};
   if (item.expiry_ms != 0)
     op.done.info.ttl_left = op.server->TtlLeft(item.expiry_ms, ops_.now_ns());
-  cache.Remember(op.hash, Slot(item.slot));
+  cache.RememberTold(op.hash, op.place, Slot(item.slot));
   ops_.Finish(op, Outcome::kOk);
   if (op.uses_caller_memory()) gets_.CopyToCallerMemory(op);
 }
@@ -245,6 +247,7 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
 void RequestOps::ReadWhereTold(Op& op, const ReplyHeader& reply) {
   const Slot slot(reply.get.slot);
   if (op.session().view().Contains(slot.offset(), slot.read_bytes())) {
+    if (op.misplaced) return rerouting_.BeginAnew(op);
     op.version_alive = reply.get.version;
     if (ReadsHead(op.request.type)) return gets_.StartHeadRead(op, slot);
     return gets_.Start(op, slot);
@@ -260,9 +263,9 @@ void RequestOps::OnWriteReply(Op& op, const ReplyView& reply) {
   op.done.info.version = written.version;
   op.done.found = status == ReplyStatus::kOk;
   if (status == ReplyStatus::kOk && written.slot != 0) {
-    cache.RememberWritten(op.hash, Slot(written.slot));
+    cache.RememberWritten(op.hash, op.place, Slot(written.slot));
   } else if (status == ReplyStatus::kOk || status == ReplyStatus::kNotFound) {
-    cache.Forget(op.hash);
+    cache.Forget(op.hash, op.place);
   }
   if (op.request.type == OpType::kIncr) op.done.counted = reply.header.increment.number;
   if (status == ReplyStatus::kNotFound && !TellsFound(op.request.type)) {
@@ -278,7 +281,8 @@ void RequestOps::OnTouchReply(Op& op, const ReplyView& reply) {
   if (op.request.type != OpType::kGetAndTouch || !touched) return OnWriteReply(op, reply);
   op.touched = true;
   const Slot slot(reply.header.write.slot);
-  op.server->cache.RememberWritten(op.hash, slot);
+  if (op.misplaced) return rerouting_.BeginAnew(op);
+  op.server->cache.RememberWritten(op.hash, op.place, slot);
   gets_.Start(op, slot);
 }
 

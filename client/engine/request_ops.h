@@ -3,6 +3,7 @@
 
 #include "client/engine/lock_ops.h"
 #include "client/engine/lookup_gets.h"
+#include "client/engine/op_rerouting.h"
 #include "client/engine/op_table.h"
 #include "client/session/client_session.h"
 
@@ -14,8 +15,8 @@ namespace gannet {
 class RequestOps {
  public:
   // All of these outlive it.
-  RequestOps(OpTable& ops, LookupGets& gets, LockOps& locks)
-      : ops_(ops), gets_(gets), locks_(locks) {}
+  RequestOps(OpTable& ops, LookupGets& gets, LockOps& locks, OpRerouting& rerouting)
+      : ops_(ops), gets_(gets), locks_(locks), rerouting_(rerouting) {}
 
   // Sends what waits for this server, as long as there is room: compare-and-swaps and the READs
   // behind them, then requests.
@@ -38,6 +39,7 @@ class RequestOps {
   OpTable& ops_;
   LookupGets& gets_;
   LockOps& locks_;
+  OpRerouting& rerouting_;
 };
 
 }  // namespace gannet

@@ -20,6 +20,7 @@ class RequestQueue {
     entries_[end_] = {end_, end_};
   }
 
+  uint32_t capacity() const { return end_; }
   bool empty() const { return size_ == 0; }
   uint32_t size() const { return size_; }
   bool Contains(uint32_t op) const { return entries_[op].next != kInvalidOp; }

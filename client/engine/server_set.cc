@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/engine/op.h"
 #include "common/auth/handshake.h"
 #include "common/protocol/connection_epoch.h"
 #include "common/rdma/device.h"
@@ -61,6 +62,86 @@ void ServerSet::OnKeysMoved(uint32_t server) {
   for (const EngineServer& each : servers_) each.session->Break(absl::UnavailableError(why));
 }
 
+void ServerSet::OnSetChanged() {
+  count_.store(size(), std::memory_order_relaxed);
+  ++fds_version_;
+}
+
+void ServerSet::Share(uint32_t share) {
+  std::vector<EngineServer> same;
+  for (EngineServer& server : servers_) {
+    same.push_back(EngineServer(server.cache_bytes / share, server.requests.capacity(),
+                                std::move(server.session)));
+    same.back().touches = server.touches;
+    same.back().locks = std::move(server.locks);
+  }
+  servers_ = std::move(same);
+}
+
+void ServerSet::Drop(uint32_t server) {
+  fds_version_ += session(server).fds_version();  // the sum must not come back
+  std::vector<EngineServer> left;
+  for (uint32_t i = 0; i < size(); ++i) {
+    if (i != server) left.push_back(std::move(servers_[i]));
+  }
+  servers_ = std::move(left);
+  for (uint32_t i = 0; i < size(); ++i) servers_[i].session->SetNumber(i);
+  OnSetChanged();
+}
+
+void ServerSet::SetRoutes(std::vector<Router::Server> servers, std::vector<Router::Route> routes) {
+  for (uint32_t p = 0; p < routes.size(); ++p) {
+    const uint32_t before = router_.has_routes() ? router_.RouteOf(p).changes : 0;
+    if (routes[p].changes == before) continue;
+    for (EngineServer& server : servers_) {
+      if (server.cache.ForgetsAllAt(routes[p].changes)) server.cache.Clear();
+    }
+  }
+  router_.SetRoutes(std::move(servers), std::move(routes));
+  for (const EngineServer& each : servers_) each.session->SetServerSet(router_.set_hash());
+}
+
+// Where there are no routes, an operation stays with its server.
+Router::Route ServerSet::RouteOf(const Op& op) const {
+  if (router_.has_routes()) return router_.RouteOf(PartitionOf(op.key()));
+  return {.server = static_cast<uint16_t>(op.request.server)};
+}
+
+void ServerSet::AimAt(Op& op, const Router::Route& route, EngineServer* server) {
+  op.request.server = route.server;
+  op.server = server;
+  op.FindBuffers();
+  op.HashKeyOf(route.changes);
+}
+
+void ServerSet::Aim(Op& op) {
+  const Router::Route route = RouteOf(op);
+  AimAt(op, route, route.served ? &servers_[route.server] : &waiting());
+}
+
+void ServerSet::AimAtWaiting(Op& op) { AimAt(op, RouteOf(op), &waiting()); }
+
+// It is where the lock was acquired, even if the key is elsewhere now.
+void ServerSet::AimAtLock(Op& op) {
+  Router::Route route = RouteOf(op);
+  for (uint32_t i = 0; i < size(); ++i) {
+    const KeyHash hash = KeyHash::Of(op.key(), session(i).view().hash_seed);
+    if (servers_[i].locks.HasToRelease(hash, op.word)) route.server = static_cast<uint16_t>(i);
+  }
+  AimAt(op, route, &servers_[route.server]);
+}
+
+void ServerSet::HashKey(Op& op) const {
+  if (!router_.has_routes()) return op.HashKey();
+  op.HashKeyOf(RouteOf(op).changes);
+}
+
+uint64_t ServerSet::OrderHash(const Op& op) {
+  const Router::Route route = RouteOf(op);
+  const EngineServer& server = route.served ? servers_[route.server] : waiting();
+  return KeyHash::Of(op.key(), server.session->view().hash_seed).value();
+}
+
 std::vector<ServerInfo> ServerSet::Info() const {
   std::vector<ServerInfo> infos;
   for (uint32_t i = 0; i < size(); ++i) {
@@ -102,7 +183,7 @@ void ServerSet::ForEachFd(const std::function<void(uint32_t, int, FdKind)>& use)
 }
 
 uint64_t ServerSet::fds_version() const {
-  uint64_t version = 0;
+  uint64_t version = fds_version_;
   for (const EngineServer& server : servers_) version += server.session->fds_version();
   return version;
 }
@@ -118,6 +199,7 @@ void ServerSet::Arm() {
 }
 
 void ServerSet::OnReadable(uint32_t server, FdKind kind) {
+  if (server >= size()) return;  // it was dropped
   ClientSession& session = *servers_[server].session;
   if (kind == FdKind::kCompletions) {
     session.TakeEvents();
@@ -150,7 +232,7 @@ bool ServerSet::wants_buffer() const {
 }
 
 uint32_t ServerSet::busy() const {
-  uint32_t busy = 0;
+  uint32_t busy = waiting_ == nullptr ? 0 : waiting_->requests.size();
   for (const EngineServer& server : servers_) {
     busy += server.session->busy() + server.ordered.size() + server.requests.size();
   }

@@ -3,9 +3,12 @@
 
 #include <gannet/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -18,18 +21,48 @@
 
 namespace gannet {
 
+struct Op;
+
 // The servers of an Engine as a whole: which server has which key, whether the client can start,
-// and what to wait for while it sleeps. One owner thread.
+// and what to wait for while it sleeps.
+//
+// The servers of a cluster are its groups. They change at run time, and with them the addresses of
+// all EngineServers; a server's number changes if one before it is dropped (MapFollower does both).
+//
+// One owner thread, but for count().
 class ServerSet {
  public:
   using Log = std::function<void(LogLevel, std::string_view)>;
 
-  ServerSet(Router router, Log log) : router_(std::move(router)), log_(std::move(log)) {}
+  // `make_waiting` makes waiting(), when it is needed.
+  ServerSet(Router router, Log log, std::function<std::unique_ptr<EngineServer>()> make_waiting)
+      : router_(std::move(router)), log_(std::move(log)), make_waiting_(std::move(make_waiting)) {}
 
-  // Adds the router's next server. REQUIRES: all are added before anything else is called.
-  void Add(EngineServer server) { servers_.push_back(std::move(server)); }
+  // Adds the router's next server. If it has routes, SetRoutes follows.
+  void Add(EngineServer server) {
+    servers_.push_back(std::move(server));
+    OnSetChanged();
+  }
+  // The servers share the memory for what is remembered of items from now on: each of them has a
+  // `share`th of it. REQUIRES: nothing is remembered or queued.
+  void Share(uint32_t share);
+  // Ends the session with a server. SetRoutes follows. REQUIRES: no operation is alive; there is
+  // another server.
+  void Drop(uint32_t server);
+  // The servers are the groups of a cluster, and have these routes (Router).
+  void SetRoutes(std::vector<Router::Server> servers, std::vector<Router::Route> routes);
+  const Router& router() const { return router_; }
+  // Returns what takes the place of the server of an operation whose key nobody serves now, or that
+  // was refused: its session is never ready, so all waits.
+  EngineServer& waiting() {
+    if (waiting_ == nullptr) waiting_ = make_waiting_();
+    return *waiting_;
+  }
+  const EngineServer* waiting_or_null() const { return waiting_.get(); }
 
   uint32_t size() const { return static_cast<uint32_t>(servers_.size()); }
+  // The same for other threads, for whom it may have changed already.
+  uint32_t count() const { return count_.load(std::memory_order_relaxed); }
   EngineServer& operator[](uint32_t server) { return servers_[server]; }
   auto begin() { return servers_.begin(); }
   auto end() { return servers_.end(); }
@@ -39,8 +72,33 @@ class ServerSet {
     servers_[server].session->LearnMembers(members);
   }
 
+  void AskForMap(uint32_t server, uint64_t position) {
+    servers_[server].session->AskForMap(position);
+  }
+  void SetMapRevision(uint64_t revision) {
+    for (const EngineServer& server : servers_) server.session->SetMapRevision(revision);
+  }
+
   // Returns the number of the server that has `key`. REQUIRES: routing_status() is OK.
   uint32_t ServerOf(std::string_view key) const { return router_.ServerOf(key); }
+  // Returns whether somebody serves `key`, and it is known who.
+  bool Serves(std::string_view key) const {
+    return !router_.has_routes() || router_.RouteOf(PartitionOf(key)).served;
+  }
+  // There is one server, which has all keys.
+  bool one() const { return router_.one(); }
+  // Gives an operation with a key the server that has the key, and finds all that depends on it. If
+  // nobody serves the key now, that is waiting().
+  void Aim(Op& op);
+  // The same for an operation that is to wait in any case.
+  void AimAtWaiting(Op& op);
+  // Gives an operation about a lock the server where this client has that lock, if there is one.
+  void AimAtLock(Op& op);
+  // Finds what depends on the hash of the operation's key, for its server.
+  void HashKey(Op& op) const;
+  // Returns the hash by which KeyOrder knows the key of an operation: that of operations that begin
+  // now.
+  uint64_t OrderHash(const Op& op);
   // OK, or why keys cannot be routed.
   const absl::Status& routing_status() const { return router_.status(); }
 
@@ -84,10 +142,18 @@ class ServerSet {
   void Break(uint32_t server, absl::Status why) { servers_[server].session->Break(std::move(why)); }
 
  private:
+  void OnSetChanged();
+  Router::Route RouteOf(const Op& op) const;
+  static void AimAt(Op& op, const Router::Route& route, EngineServer* server);
+
   Router router_;
   const Log log_;
   bool started_ = false;  // StartStatus was OK
   std::vector<EngineServer> servers_;
+  const std::function<std::unique_ptr<EngineServer>()> make_waiting_;
+  std::unique_ptr<EngineServer> waiting_;  // null as long as nothing had to wait
+  std::atomic<uint32_t> count_ = 0;
+  uint64_t fds_version_ = 0;  // of the set itself
 };
 
 }  // namespace gannet

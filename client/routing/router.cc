@@ -32,24 +32,27 @@ absl::Status WrongName(const Router::Server& server, const std::string& name) {
 
 }  // namespace
 
-absl::StatusOr<Router> Router::Create(std::vector<Server> servers,
-                                      std::vector<uint16_t> partitions) {
-  Router router(std::move(servers), std::move(partitions));
+absl::StatusOr<Router> Router::Create(std::vector<Server> servers) {
+  Router router(std::move(servers));
   absl::Status status = router.CheckNames();
   if (!status.ok()) return status;
   return router;
 }
 
-Router::Router(std::vector<Server> servers, std::vector<uint16_t> partitions)
-    : servers_(std::move(servers)),
-      partitions_(std::move(partitions)),
-      told_(servers_.size()),
-      rendezvous_({}) {
+Router::Router(std::vector<Server> servers)
+    : servers_(std::move(servers)), told_(servers_.size()), rendezvous_({}) {
+  Update();
+}
+
+void Router::SetRoutes(std::vector<Server> servers, std::vector<Route> routes) {
+  servers_ = std::move(servers);
+  routes_ = std::move(routes);
+  told_.assign(servers_.size(), std::nullopt);
   Update();
 }
 
 uint32_t Router::ServerOfSeveral(std::string_view key) const {
-  return partitions_.empty() ? rendezvous_.ServerOf(key) : partitions_[PartitionOf(key)];
+  return has_routes() ? RouteOf(PartitionOf(key)).server : rendezvous_.ServerOf(key);
 }
 
 const std::string& Router::CurrentName(uint32_t server) const {
@@ -71,7 +74,7 @@ absl::Status Router::CheckNames() const {
 }
 
 absl::StatusOr<bool> Router::OnName(uint32_t server, std::string_view name) {
-  if (!partitions_.empty()) return false;
+  if (has_routes()) return false;
   const Server& it = servers_[server];
   if (!it.name.empty() && it.name != name) return WrongName(it, std::string(name));
   std::optional<std::string> before = std::exchange(told_[server], std::string(name));
@@ -98,6 +101,7 @@ uint64_t Router::HashOfSet() const {
 // Computes everything that depends on the names that servers told.
 void Router::Update() {
   names_.clear();
+  one_ = servers_.size() == 1 && !has_routes();
   std::optional<uint32_t> named;
   std::optional<uint32_t> unreached;
   for (uint32_t i = 0; i < servers_.size(); ++i) {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/routing/rendezvous.h"
+#include "common/protocol/partition_map.h"
 
 namespace gannet {
 
@@ -35,10 +36,23 @@ class Router {
     std::string name;      // as the user wrote it; may be empty
     std::string address;   // canonical
   };
-  // `partitions`: of the map (partition_map.h), if the servers are the groups of a cluster.
+  // Where the keys of a partition are, by the cluster's map.
+  struct Route {
+    uint16_t server = 0;   // of its group
+    bool served = true;    // false: nobody serves it now, or it is not known where
+    uint32_t changes = 0;  // grows whenever the partition was closed, opened or given away
+  };
   // InvalidArgument: two servers have the same name or address.
-  static absl::StatusOr<Router> Create(std::vector<Server> servers,
-                                       std::vector<uint16_t> partitions = {});
+  static absl::StatusOr<Router> Create(std::vector<Server> servers);
+
+  // From now on the servers are the groups of a cluster, and `routes`, kPartitions of them, say
+  // which of them has a key. REQUIRES: the servers have names, no two equal.
+  void SetRoutes(std::vector<Server> servers, std::vector<Route> routes);
+  bool has_routes() const { return !routes_.empty(); }
+  // Returns the route of a partition. REQUIRES: has_routes().
+  const Route& RouteOf(uint32_t partition) const { return routes_[partition]; }
+  // There is one server, which has all keys.
+  bool one() const { return one_; }
 
   // Notes that server number `server` was reached and is called `name` (empty: it has no name).
   // Returns true if keys changed their servers. FailedPrecondition: the user wrote another name.
@@ -48,9 +62,7 @@ class Router {
   // OK, or Unavailable if a server's name is unknown; the message says what to do.
   const absl::Status& status() const { return status_; }
   // Returns the number of the server that has `key`. REQUIRES: status() is OK.
-  uint32_t ServerOf(std::string_view key) const {
-    return names_.size() == 1 ? 0 : ServerOfSeveral(key);
-  }
+  uint32_t ServerOf(std::string_view key) const { return one_ ? 0 : ServerOfSeveral(key); }
   // Returns the server's name, or the assumed one.
   const std::string& NameOf(uint32_t server) const { return names_[server]; }
   // A hash of the names of all servers, independent of their order. It is 0 as long as one of the
@@ -59,7 +71,7 @@ class Router {
   uint64_t set_hash() const { return set_hash_; }
 
  private:
-  Router(std::vector<Server> servers, std::vector<uint16_t> partitions);
+  explicit Router(std::vector<Server> servers);
 
   uint32_t ServerOfSeveral(std::string_view key) const;
   const std::string& CurrentName(uint32_t server) const;
@@ -68,7 +80,8 @@ class Router {
   void Update();
 
   std::vector<Server> servers_;
-  std::vector<uint16_t> partitions_;              // empty: names decide
+  std::vector<Route> routes_;  // empty: names decide
+  bool one_ = false;
   std::vector<std::optional<std::string>> told_;  // by a server that was reached
   std::vector<std::string> names_;                // the names that decide which server has a key
   Rendezvous rendezvous_;

@@ -17,7 +17,6 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
                  .group = options_.group,
                  .lease_ns = PrimaryLeaseWatch::kLengthNsUsual,
                  .names = options_.names}),
-      members_(options_.group_name),
       maker_({.options = &options_, .memory = &memory_, .connections = &connections_}),
       sends_({.options = &options_,
               .phase = &phase_,
@@ -27,13 +26,10 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
               .connections = &connections_,
               .usage = &news_.usage(),
               .watched = &watched_}),
-      requests_({.reports = &reports_,
-                 .memory = &memory_,
-                 .sends = &sends_,
-                 .members = &members_,
-                 .watched = &watched_}),
+      requests_({.reports = &reports_, .memory = &memory_, .sends = &sends_, .watched = &watched_}),
       heartbeats_({.options = &options_,
                    .phase = &phase_,
+                   .reports = &reports_,
                    .terms = &terms_,
                    .memory = &memory_,
                    .connections = &connections_,
@@ -130,17 +126,10 @@ void ClientSession::PollControl(int64_t now_ns) {
     }
   }
   joining_.Poll(now_ns);
-  if (grant().history != 0) LookForMembers(now_ns);  // it is in a group
+  // Here, because the owner's requests take all credits that are left after a Poll.
+  if (requests_.asks_for_map() && CanSendRequest()) requests_.SendMapQuestion(now_ns);
   CheckSilence(now_ns);
   if (ready()) heartbeats_.SendDue(now_ns);
-}
-
-void ClientSession::LookForMembers(int64_t now_ns) {
-  if (CanSendRequest()) requests_.AskForMembers(now_ns);
-  if (!members_.has_map()) return;
-  if (const auto found = members_.Take(attempts_.address().ToString())) {
-    attempts_.LearnMembers(*found);
-  }
 }
 
 // Call it after the completions were taken, so that a server is judged only after it could be
@@ -213,7 +202,8 @@ int64_t ClientSession::IdleNs(int64_t now_ns, bool somebody_waits) const {
 
 int64_t ClientSession::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
   if (!sends_.chain_empty() || !completions_.all_taken()) return 0;
-  if (joining_.Wanted()) return std::max<int64_t>(next_control_ns_ - now_ns, 0);
+  if (joining_.Wanted() || requests_.asks_for_map())
+    return std::max<int64_t>(next_control_ns_ - now_ns, 0);
   int64_t idle_ns = lease_.on() && HasWork() ? lease_.IdleNs(now_ns) : INT64_MAX;
   for (const ClientConnection& connection : connections_) {
     if (connection.ready()) {

@@ -14,7 +14,6 @@
 #include "client/session/client_news.h"
 #include "client/session/connect_attempts.h"
 #include "client/session/connection_maker.h"
-#include "client/session/group_members.h"
 #include "client/session/joining_connections.h"
 #include "client/session/ordered_work.h"
 #include "client/session/primary_lease_watch.h"
@@ -189,7 +188,26 @@ class ClientSession {
   bool ExpectsCompletions() const;
   void Arm();
   void TakeEvents() { memory_->completions->TakeEvents(); }
-  // Tells it of its group's members, "HOST:PORT" each. It also asks the server for them by itself.
+  // Returns whether the server is in a group, and can be asked for its cluster's map now.
+  bool CanAskForMap() const { return ready() && grant().history != 0; }
+  // Asks for the piece of the map (partition_map.h) that begins at `position`, in the next Poll in
+  // which there is a credit. OnMapReply brings it, unless the connection is lost. REQUIRES:
+  // CanAskForMap().
+  void AskForMap(uint64_t position) {
+    requests_.AskForMap(position);
+    LookAtConnections();
+  }
+  // The owner goes by the map of this revision from now on. 0: it has none, or one that was never
+  // changed. Leases for later maps are none.
+  void SetMapRevision(uint64_t revision) {
+    heartbeats_.SetMapRevision(revision);
+    LookAtConnections();
+  }
+  // The server's leases are for those who have a later map.
+  bool map_is_old() const { return heartbeats_.map_is_old(); }
+  // The session has another number among its owner's from now on.
+  void SetNumber(uint32_t number) { reports_.SetNumber(number); }
+  // Tells it of its group's members, "HOST:PORT" each.
   void LearnMembers(const std::vector<std::string>& members) { attempts_.LearnMembers(members); }
   // Makes the next Poll look at the connections, even if the last one did so a moment ago.
   void LookAtConnections() { next_control_ns_ = 0; }
@@ -217,7 +235,6 @@ class ClientSession {
   // While it is ready, and from there to down.
   void PollReady(int64_t now_ns);
   void PollControl(int64_t now_ns);
-  void LookForMembers(int64_t now_ns);
   void CheckSilence(int64_t now_ns);
   bool HasWork() const;
   int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
@@ -242,7 +259,6 @@ class ClientSession {
   ClientConnections connections_;
 
   ConnectAttempts attempts_;
-  GroupMembers members_;
   ConnectionMaker maker_;
   SessionSends sends_;
   SessionRequests requests_;

@@ -38,6 +38,11 @@ class PrimaryLeaseWatch {
   bool on() const { return on_; }
   // The server said, in answer to a question of `asked_ns`, that `left_ms` are left.
   void OnTold(uint16_t left_ms, int64_t asked_ns, int64_t now_ns);
+  // The server has a lease, but not for this client, whose map of the cluster is old. So there is
+  // no reason to give it up.
+  void OnToldOthers() { asked_first_ns_ = kNever; }
+  // There may be a lease now, for another reason than that time passed.
+  void AskAnew() { asked_ns_ = asked_first_ns_ = kNever; }
   bool ValidAt(int64_t now_ns) const { return now_ns < end_ns_; }
   // Returns how long the group's leases are, as far as they were seen.
   int64_t length_ns() const { return length_ns_; }

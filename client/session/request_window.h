@@ -12,8 +12,8 @@ namespace gannet {
 
 // No operation has this number.
 inline constexpr uint32_t kInvalidOp = UINT32_MAX;
-// Of a request that the session itself made, for its GroupMembers.
-inline constexpr uint32_t kMembersOp = UINT32_MAX - 1;
+// Of a request that is no operation's: it asks for the map of the cluster.
+inline constexpr uint32_t kMapOp = UINT32_MAX - 1;
 
 // The unanswered requests of a session: sequence numbers and credits. A request keeps its number
 // until it is answered, over any number of connections, and so do its bytes, which the caller keeps

@@ -129,7 +129,6 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
   sends_.Restart();
   heartbeats_.Restart(now_ns);
   requests_.Restart();
-  members_.Restart(grant.history != 0, now_ns);
   std::vector<uint32_t> abandoned;
   if (resumed) {
     requests_.Resend(now_ns);

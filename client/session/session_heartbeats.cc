@@ -11,6 +11,7 @@ void SessionHeartbeats::Restart(int64_t now_ns) {
   const SessionTerms& terms = *given_.terms;
   ClientConnection& first = given_.connections->first();
   index_watch_.Restart(terms.grant.index);
+  leases_from_ = 0;
   server_time_.Forget();
   if (given_.options->server_clock) {
     server_time_.OnTold(terms.grant.time_ms, first.asked_ns, now_ns);
@@ -78,15 +79,25 @@ void SessionHeartbeats::OnReply(ClientConnection& connection, const ReplyView& r
   if (reply.header.opcode != static_cast<uint8_t>(Opcode::kHeartbeat)) return;
   const std::optional<int64_t> asked_ns = connection.liveness.OnHeartbeatAnswered();
   const uint64_t time_ms = reply.header.clock.time_ms;
-  if (given_.lease->on() && asked_ns.has_value()) {
-    // The server's group does not serve all that this client's map says: there is no lease for it.
-    const bool old_map = reply.header.clock.leases_from > given_.options->map_revision;
-    given_.lease->OnTold(old_map ? 0 : reply.header.primary_lease_ms, *asked_ns, now_ns);
-  }
+  if (given_.lease->on() && asked_ns.has_value()) OnLease(reply.header, *asked_ns, now_ns);
   if (connection.index == 0) index_watch_.OnHeartbeatAnswered();
   if (!reply.value.empty()) AdoptIndex(reply.value);
   if (!asked_ns.has_value() || time_ms == 0 || !given_.options->server_clock) return;
   server_time_.OnTold(time_ms, *asked_ns, now_ns);
+}
+
+// If the server's group does not serve all that the owner's map says, there is no lease for it.
+void SessionHeartbeats::OnLease(const ReplyHeader& reply, int64_t asked_ns, int64_t now_ns) {
+  leases_from_ = reply.clock.leases_from;
+  if (!map_is_old()) return given_.lease->OnTold(reply.primary_lease_ms, asked_ns, now_ns);
+  if (reply.primary_lease_ms > 0) given_.lease->OnToldOthers();
+  given_.reports->OnOldMap();
+}
+
+void SessionHeartbeats::SetMapRevision(uint64_t revision) {
+  const bool was_old = map_is_old();
+  map_revision_ = revision;
+  if (was_old && !map_is_old()) given_.lease->AskAnew();
 }
 
 // Lookups that are under way notice it by the checksums, which include the generation.

@@ -13,6 +13,7 @@
 #include "client/session/session_memory.h"
 #include "client/session/session_options.h"
 #include "client/session/session_phase.h"
+#include "client/session/session_reports.h"
 #include "client/session/session_sends.h"
 #include "client/session/session_terms.h"
 #include "common/protocol/message.h"
@@ -26,6 +27,7 @@ class SessionHeartbeats {
   struct Dependencies {  // outlive this
     const SessionOptions* options;
     const SessionPhase* phase;
+    SessionReports* reports;
     SessionTerms* terms;
     const std::unique_ptr<SessionMemory>* memory;
     ClientConnections* connections;
@@ -51,8 +53,12 @@ class SessionHeartbeats {
   // heartbeat asks for it.
   void WantIndex() { index_watch_.Want(); }
   const ServerTimeBound& server_time() const { return server_time_; }
+  // See ClientSession.
+  void SetMapRevision(uint64_t revision);
+  bool map_is_old() const { return leases_from_ > map_revision_; }
 
  private:
+  void OnLease(const ReplyHeader& reply, int64_t asked_ns, int64_t now_ns);
   void Send(ClientConnection& connection, int64_t now_ns);
   void SendNews(int64_t now_ns);
   void LookAtIndex();
@@ -61,6 +67,8 @@ class SessionHeartbeats {
   const Dependencies given_;
   IndexWatch index_watch_;
   ServerTimeBound server_time_;
+  uint64_t map_revision_ = 0;  // the owner's
+  uint64_t leases_from_ = 0;   // as the server told last: the first map for which it has leases
 };
 
 }  // namespace gannet

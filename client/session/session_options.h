@@ -22,8 +22,6 @@ struct SessionOptions {
   std::string endpoint;  // as the user wrote it
   std::vector<SocketAddress> addresses;
   bool group = false;                 // they are those of a group's members
-  std::string group_name;             // empty: not known
-  uint64_t map_revision = 0;          // of the owner's map of the cluster; 0: it has none
   std::shared_ptr<NameLookup> names;  // that the addresses are of; null: of none
   std::string device;                 // "auto", "soft" or a name
   uint32_t ops = 0;                   // operations whose buffers it has

@@ -49,6 +49,11 @@ class SessionOwner {
   // any more, and none of them will be reported. Locks are lost. Unanswered requests stay. Also
   // called after each failed attempt to connect while the session is down().
   virtual void OnLost(uint32_t session) = 0;
+  // The answer to ClientSession::AskForMap.
+  virtual void OnMapReply(uint32_t /*session*/, const ReplyView& /*reply*/) {}
+  // The server has a lease, but none for the owner's map, which is older
+  // (ClientSession::SetMapRevision).
+  virtual void OnOldMap(uint32_t /*session*/) {}
 };
 
 }  // namespace gannet

@@ -19,6 +19,8 @@ class SessionReports {
 
   // From now on the owner is told nothing.
   void End() { owner_ = nullptr; }
+  // The session has another number from now on.
+  void SetNumber(uint32_t number) { number_ = number; }
 
   // The next are those of SessionOwner.
   void OnDoorbell(uint32_t op) {
@@ -39,9 +41,15 @@ class SessionReports {
   void OnLost() {
     if (owner_ != nullptr) owner_->OnLost(number_);
   }
+  void OnMapReply(const ReplyView& reply) {
+    if (owner_ != nullptr) owner_->OnMapReply(number_, reply);
+  }
+  void OnOldMap() {
+    if (owner_ != nullptr) owner_->OnOldMap(number_);
+  }
 
  private:
-  const uint32_t number_;
+  uint32_t number_;
   SessionOwner* owner_;
 };
 

@@ -1,15 +1,16 @@
 #include "client/session/session_requests.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace gannet {
 
 // The server answers from its record what it did before. A request that nobody waits for any more
 // is not sent again. So a request that the server cannot answer holds up only one connection.
-// GroupMembers asks anew.
+// The owner asks for the map anew.
 void SessionRequests::Resend(int64_t now_ns) {
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op >= kMembersOp) {
+    if (entry.op >= kMapOp) {
       (*given_.memory)->ReturnLent(entry);
       window_.End(entry);
       return;
@@ -21,7 +22,7 @@ void SessionRequests::Resend(int64_t now_ns) {
 
 void SessionRequests::BeginAnew(uint16_t credits, std::vector<uint32_t>* abandoned) {
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op < kMembersOp) abandoned->push_back(entry.op);
+    if (entry.op < kMapOp) abandoned->push_back(entry.op);
     (*given_.memory)->ReturnLent(entry);
     window_.End(entry);
   });
@@ -38,12 +39,11 @@ uint64_t SessionRequests::Send(RequestView request, RequestWindow::Entry entry, 
   return entry.sequence;
 }
 
-void SessionRequests::AskForMembers(int64_t now_ns) {
-  if (!given_.members->AskDue(now_ns)) return;
+void SessionRequests::SendMapQuestion(int64_t now_ns) {
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kMap);
-  header.list.position = given_.members->Ask(now_ns);
-  Send({.header = header, .key = {}, .value = {}}, {.op = kMembersOp}, now_ns);
+  header.list.position = *std::exchange(map_position_, std::nullopt);
+  Send({.header = header, .key = {}, .value = {}}, {.op = kMapOp}, now_ns);
   given_.sends->Post();
 }
 
@@ -65,10 +65,10 @@ bool SessionRequests::TakeAnswer(const ReplyView& reply) {
   watch_.OnAnswer(*given_.watched);
   RequestWindow::Entry answered = *entry;
   window_.End(*entry);
-  if (answered.op < kMembersOp) [[likely]] {
+  if (answered.op < kMapOp) [[likely]] {
     given_.reports->OnReply(&answered, reply);
-  } else if (answered.op == kMembersOp) {
-    given_.members->OnReply(reply);
+  } else if (answered.op == kMapOp) {
+    given_.reports->OnMapReply(reply);
   }
   (*given_.memory)->ReturnLent(answered);
   return true;

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "client/session/group_members.h"
 #include "client/session/request_watch.h"
 #include "client/session/request_window.h"
 #include "client/session/session_memory.h"
@@ -24,14 +24,16 @@ class SessionRequests {
     SessionReports* reports;
     const std::unique_ptr<SessionMemory>* memory;
     SessionSends* sends;
-    GroupMembers* members;
     const WatchedTime* watched;
   };
 
   explicit SessionRequests(const Dependencies& given) : given_(given) {}
 
   // A connection was made, and watched time begins anew.
-  void Restart() { watch_.Restart(*given_.watched); }
+  void Restart() {
+    watch_.Restart(*given_.watched);
+    map_position_.reset();
+  }
   // The server knows the session: sends the unanswered requests again.
   void Resend(int64_t now_ns);
   // The server does not know it. Adds the operations whose answers will never be known to
@@ -42,9 +44,11 @@ class SessionRequests {
   bool CanSend() const { return window_.CanSend(); }
   // These are of ClientSession.
   uint64_t Send(RequestView request, RequestWindow::Entry entry, int64_t now_ns);
-  // Asks for a piece of the cluster's map, if that is due. REQUIRES: CanSend(), and the first
-  // connection's send queue has room.
-  void AskForMembers(int64_t now_ns);
+  // See ClientSession. SendMapQuestion sends what AskForMap left. REQUIRES: asks_for_map(),
+  // CanSend(), and the first connection's send queue has room.
+  void AskForMap(uint64_t position) { map_position_ = position; }
+  bool asks_for_map() const { return map_position_.has_value(); }
+  void SendMapQuestion(int64_t now_ns);
   const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op);
 
   // Takes the answer to a request. Returns false if it is none: it is a heartbeat's, or the second
@@ -64,6 +68,7 @@ class SessionRequests {
   const Dependencies given_;
   RequestWindow window_;
   RequestWatch watch_;
+  std::optional<uint64_t> map_position_;  // to be asked for
 };
 
 }  // namespace gannet

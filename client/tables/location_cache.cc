@@ -38,9 +38,9 @@ void LocationCache::EnterFound(KeyHash hash, Place place, Slot slot, uint32_t us
   if (set.slots[victim] == 0 || uses > set.uses[victim]) Enter(set, victim, hash, slot, uses);
 }
 
-void LocationCache::RememberWritten(KeyHash hash, Slot slot) {
+void LocationCache::RememberWritten(KeyHash hash, Place place, Slot slot) {
   if (!on_ || slot.empty() || slot.tag() != hash.Tag()) return;
-  Set& set = *SetOf(hash);
+  Set& set = *place.set;
   if (const size_t way = Way(set, hash); way != kNone) {
     set.slots[way] = slot.word();
     return;
@@ -54,14 +54,14 @@ inline void LocationCache::Free(Set& set, size_t way) {
   set.uses[way] = 0;
 }
 
-void LocationCache::Forget(KeyHash hash, Slot stale) {
-  Set& set = *SetOf(hash);
+void LocationCache::Forget(KeyHash hash, Place place, Slot stale) {
+  Set& set = *place.set;
   const size_t way = Way(set, hash);
   if (way != kNone && set.slots[way] == stale.word()) Free(set, way);
 }
 
-void LocationCache::Forget(KeyHash hash) {
-  Set& set = *SetOf(hash);
+void LocationCache::Forget(KeyHash hash, Place place) {
+  Set& set = *place.set;
   const size_t way = Way(set, hash);
   if (way != kNone) Free(set, way);
 }

@@ -59,6 +59,19 @@ class LocationCache {
     __builtin_prefetch(&place.set->fingerprints);
     return place;
   }
+  // The same for a key of a cluster, whose partition has changed so often (Router::Route::changes).
+  // A key has another set after each change, so what was remembered before is not found any more:
+  // it is forgotten without a look at anything. REQUIRES: Clear() was called if
+  // ForgetsAllAt(changes).
+  Place Prefetch(KeyHash hash, uint32_t changes) const {
+    Place place;
+    place.set = memory_.get() + (MapToRange(hash.value(), sets_) + changes) % sets_;
+    __builtin_prefetch(place.set->slots);
+    __builtin_prefetch(&place.set->fingerprints);
+    return place;
+  }
+  // Returns whether keys whose partition has changed so often have sets that they had before.
+  bool ForgetsAllAt(uint32_t changes) const { return changes % sets_ == 0; }
   // Returns the slot where the key may be, or an empty one if it is not known. Counts as one use of
   // the key. REQUIRES: `place` belongs to `hash`.
   Slot Find(KeyHash hash, Place place) {
@@ -84,14 +97,19 @@ class LocationCache {
     if (AnyUsedLessThan(*place.set, std::max(uses, 1u))) EnterFound(hash, place, slot, uses);
   }
   // The same for a slot that a peer named, which may be wrong.
-  void Remember(KeyHash hash, Slot slot) {
-    if (!slot.empty() && slot.tag() == hash.Tag()) Remember(hash, Prefetch(hash), slot);
+  void RememberTold(KeyHash hash, Place place, Slot slot) {
+    if (!slot.empty() && slot.tag() == hash.Tag()) Remember(hash, place, slot);
   }
-  // Remembers in any case that the key was written to `slot`.
-  void RememberWritten(KeyHash hash, Slot slot);
+  void Remember(KeyHash hash, Slot slot) { RememberTold(hash, Prefetch(hash), slot); }
+  // Remembers in any case that the key was written to `slot`. REQUIRES: `place` belongs to `hash`.
+  void RememberWritten(KeyHash hash, Place place, Slot slot);
+  void RememberWritten(KeyHash hash, Slot slot) { RememberWritten(hash, Prefetch(hash), slot); }
   // Forgets the location `stale`, where the key is not found any more. Keeps a newer location.
-  void Forget(KeyHash hash, Slot stale);
-  void Forget(KeyHash hash);
+  // REQUIRES, as the next: `place` belongs to `hash`.
+  void Forget(KeyHash hash, Place place, Slot stale);
+  void Forget(KeyHash hash, Slot stale) { Forget(hash, Prefetch(hash), stale); }
+  void Forget(KeyHash hash, Place place);
+  void Forget(KeyHash hash) { Forget(hash, Prefetch(hash)); }
   // Forgets everything, because another server run has no item where it was.
   void Clear();
 

@@ -36,12 +36,14 @@ class LockTable {
   // later ones).
   LockWord NextWord(KeyHash hash) { return LockWord::Of(connection_id_, ++count_, hash.LockTag()); }
 
-  void OnAcquired(KeyHash hash, LockWord word) {
+  // `changes`: Router::Route::changes of the key's partition. When that has changed, the lock is
+  // lost: the partition may have been elsewhere, and another client may have locked it there.
+  void OnAcquired(KeyHash hash, LockWord word, uint32_t changes = 0) {
     Acquisitions& all = held_[IndexOf(hash)];
     // `word` found the lock word free. So those that were known before it was made are lost.
     const auto lost = [this, word](const Held& it) { return WasMadeAfter(it.known_at, word); };
     all.erase(std::remove_if(all.begin(), all.end(), lost), all.end());
-    all.push_back({word, count_, hash.value()});
+    all.push_back({word, count_, changes, hash.value()});
   }
   void OnReleased(KeyHash hash, LockWord word) {
     const auto it = held_.find(IndexOf(hash));
@@ -54,7 +56,14 @@ class LockTable {
 
   // Returns whether this client holds `hash`'s lock by `word` on its present connection, for all it
   // knows.
-  bool Holds(KeyHash hash, LockWord word) const {
+  bool Holds(KeyHash hash, LockWord word, uint32_t changes = 0) const {
+    return AnyOf(hash, [word, changes](const Held& held) {
+      return held.word == word && held.changes == changes;
+    });
+  }
+  // Returns whether it acquired the lock by `word` on its present connection and has not released
+  // it. It may have lost it with a change of the partition.
+  bool HasToRelease(KeyHash hash, LockWord word) const {
     return AnyOf(hash, [word](const Held& held) { return held.word == word; });
   }
   // Returns whether this client holds the lock word of `hash` for another key. To wait for it would
@@ -70,6 +79,7 @@ class LockTable {
   struct Held {
     LockWord word;
     uint32_t known_at;  // count_ when it became known
+    uint32_t changes;
     uint64_t key_hash;
   };
   // Nearly always one. Two operations that take the same word at once may both get it, one after

@@ -1,0 +1,103 @@
+#ifndef GANNET_CLIENT_ENGINE_MAP_FOLLOWER_H_
+#define GANNET_CLIENT_ENGINE_MAP_FOLLOWER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "client/engine/map_reader.h"
+#include "client/engine/op_rerouting.h"
+#include "client/engine/op_table.h"
+#include "client/engine/server_set.h"
+#include "client/session/session_owner.h"
+#include "common/protocol/partition_map.h"
+#include "common/rdma/name_lookup.h"
+
+namespace gannet {
+
+// Keeps an Engine at the newest map of its cluster: which groups there are, where their members can
+// be reached, and which group has which keys.
+//
+// A client that lists one group of a cluster is a client of the whole cluster. It begins with a
+// server for that group. As long as the map has one group and was never changed, it tells only the
+// members. The first other map gives the engine a server for each group, and routes. A later one is
+// taken if its revision is higher: groups come, and go once no operation is alive, and operations
+// go where their keys are (OpRerouting).
+//
+// Several servers in the user's list are no cluster: each group there is asked for its own map, for
+// its members alone.
+//
+// One owner thread.
+class MapFollower {
+ public:
+  struct Dependencies {  // outlive this
+    OpTable* ops;
+    ServerSet* servers;
+    OpRerouting* rerouting;
+    // Makes server number `number` for a group of these members, which have these addresses.
+    // `share`: of how many servers it is one.
+    std::function<EngineServer(uint32_t number, std::vector<std::string> members,
+                               std::vector<SocketAddress> addresses, uint32_t share)>
+        make_server;
+    std::function<void(bool error, const std::string& line)> log;
+  };
+
+  // `listed`: the servers of the user's list.
+  MapFollower(Dependencies given, std::vector<Router::Server> listed);
+
+  // See SessionOwner.
+  void OnReady(uint32_t server, Comeback comeback);
+  void OnLost(uint32_t server);
+  void OnReply(uint32_t server, const ReplyView& reply);
+
+  // Does what is due: asks for the map, and takes what was read. Servers may have other addresses
+  // and numbers afterwards. Call it when OpTable::look_ns is over. It sets the time of the next
+  // call.
+  void Look();
+
+  // Returns whether it is known of all servers that are connected and in a group what their map
+  // says. If so, OK, or why the client cannot work:
+  //   InvalidArgument: a group of a cluster of several is one of several servers.
+  //   Unavailable: no member of a group that has keys was started yet.
+  std::optional<absl::Status> StartStatus() const;
+
+ private:
+  void LookAt(uint32_t reader);
+  uint32_t WhomToAsk(uint32_t reader) const;
+  void Take(uint32_t reader, PartitionMap map);
+  void TakeOfOneGroup(uint32_t server, const PartitionMap& map);
+  bool AddGroups(const PartitionMap& map);
+  std::vector<SocketAddress> AddressesOf(const PartitionMap::Group& group);
+  void TellMembers(const PartitionMap& map);
+  void NameFirst(const PartitionMap& map);
+  void SetRoutes(PartitionMap map);
+  void DropGroups();
+  void PointAtServers();
+  bool NeedsMap() const;
+  uint32_t ServerOfGroup(const std::string& name) const;
+
+  static constexpr int64_t kDropNs = 100 * kNsPerMs;  // how often it is tried to drop a group
+
+  const Dependencies given_;
+  std::vector<MapReader> readers_;  // one for each server; in a cluster one
+  std::vector<uint32_t> whole_;     // those that have read a map, which is to be taken
+  const std::vector<Router::Server> listed_;
+  std::vector<std::string> names_;  // of the groups that the servers are; empty: not known
+  std::vector<bool> several_;       // the map of a server's group is not of that group alone
+  // What is followed. Before there are routes: the map of the only group.
+  std::optional<PartitionMap> map_;
+  std::vector<uint32_t> changes_;  // kPartitions: Router::Route::changes
+  uint32_t homeless_ = 0;          // partitions whose group has no server
+  bool drops_ = false;             // a server is no group of the map
+  // The names of members of groups that have no server yet.
+  std::map<std::string, std::shared_ptr<NameLookup>> lookups_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_MAP_FOLLOWER_H_

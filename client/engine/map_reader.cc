@@ -1,0 +1,80 @@
+#include "client/engine/map_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gannet {
+
+void MapReader::OnConnected(int64_t now_ns) {
+  next_ns_ = std::min(next_ns_, now_ns);
+  period_ns_ = kPeriodNs;
+}
+
+void MapReader::AskAnew(int64_t now_ns) {
+  asked_ = kInvalidOp;
+  position_ = 0;
+  next_ns_ = now_ns;
+}
+
+void MapReader::OnLost(uint32_t server, int64_t now_ns) {
+  if (server == asked_) AskAnew(now_ns);
+}
+
+void MapReader::ForgetServers(int64_t now_ns) {
+  if (asked_ != kInvalidOp) AskAnew(now_ns);
+}
+
+void MapReader::WantSoon(bool soon, int64_t now_ns) {
+  if (soon && soon_ns_ == 0) {
+    soon_ns_ = kSoonNs;
+    next_ns_ = std::min(next_ns_, now_ns);
+  } else if (!soon) {
+    soon_ns_ = 0;
+  }
+}
+
+int64_t MapReader::due_ns() const {
+  if (asked_ != kInvalidOp) return asked_ns_ + kPatienceNs;
+  return position_ != 0 ? 0 : next_ns_;
+}
+
+uint64_t MapReader::Ask(uint32_t server, int64_t now_ns) {
+  if (asked_ != kInvalidOp) position_ = 0;  // another one's pieces may be of another map
+  asked_ = server;
+  asked_ns_ = now_ns;
+  if (position_ == 0) {
+    bytes_.clear();
+    next_ns_ = now_ns + std::exchange(period_ns_, std::min(2 * period_ns_, kPeriodNsMax));
+  }
+  return position_;
+}
+
+bool MapReader::OnReply(uint32_t server, const ReplyView& reply, int64_t now_ns) {
+  if (server != asked_) return false;  // it was given up
+  asked_ = kInvalidOp;
+  const uint64_t from = std::exchange(position_, 0);
+  const auto status = static_cast<ReplyStatus>(reply.header.status);
+  if (status == ReplyStatus::kUnimplemented) {
+    next_ns_ = kNever;  // an earlier version
+  } else if (soon_ns_ != 0) {
+    next_ns_ = std::min(next_ns_, now_ns + soon_ns_);
+    soon_ns_ = std::min(2 * soon_ns_, kSoonNsMax);
+  }
+  if (status != ReplyStatus::kOk) {  // it has no map yet
+    bytes_.clear();
+    return answered_ = true;
+  }
+  bytes_.append(reply.value);
+  const uint64_t next = reply.header.list.next;
+  if (next == 0) return true;
+  if (next > from && bytes_.size() <= kPartitionMapBytesMax) position_ = next;
+  return false;
+}
+
+std::optional<PartitionMap> MapReader::Take() {
+  std::optional<PartitionMap> map = DecodePartitionMap(std::exchange(bytes_, {}));
+  answered_ |= map.has_value();
+  return map;
+}
+
+}  // namespace gannet

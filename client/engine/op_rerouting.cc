@@ -1,0 +1,149 @@
+#include "client/engine/op_rerouting.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace gannet {
+namespace {
+
+// Unlocks follow the lock, and not the key.
+bool FollowsKey(const Op& op) {
+  return op.key_bytes > 0 && op.request.type != OpType::kUnlock &&
+         op.request.type != OpType::kExtendLock && op.request.type != OpType::kBreakLock;
+}
+
+bool IsWholeWrite(const Op& op) { return IsWrite(op.request.type) && !op.touched; }
+
+}  // namespace
+
+void OpRerouting::OnRoutes(const Changed& changed, uint64_t revision) {
+  revision_ = revision;
+  for (Op& op : ops_) {
+    if (op.phase == Op::Phase::kFree || op.over() || !FollowsKey(op)) continue;
+    const uint32_t partition = PartitionOf(op.key());
+    const Router::Route& route = servers_.router().RouteOf(partition);
+    const bool elsewhere = op.server == &servers_.waiting() || op.request.server != route.server;
+    op.misplaced |= changed[partition] || elsewhere;
+  }
+  // What is behind a request that stays where it is must not be sent before it.
+  for (Op& op : ops_) {
+    const bool sent = op.phase == Op::Phase::kRequestSent;
+    if (op.misplaced && sent && op.in_order && IsWholeWrite(op)) ops_.HoldBehind(op);
+  }
+  MoveQueued(servers_.waiting());
+  for (EngineServer& server : servers_) MoveQueued(server);
+  for (Op& op : ops_) {
+    if (op.misplaced && !op.over()) Misplace(op);
+  }
+  ops_.Rehash([this](const Op& op) { return servers_.OrderHash(op); });
+}
+
+// Writes that wait for a credit at one server keep their order at the next one.
+void OpRerouting::MoveQueued(EngineServer& server) {
+  RequestQueue& queue = server.requests;
+  for (uint32_t n = queue.size(); n > 0; --n) {
+    Op& op = ops_[queue.front()];
+    queue.Remove(op.number);
+    queue.Push(op.number);
+    if (!op.misplaced || op.over()) continue;
+    op.CancelRequest();
+    Queue(op);
+  }
+}
+
+// REQUIRES: it is in no queue of requests, and nothing of it is in flight.
+void OpRerouting::Queue(Op& op) {
+  if (!IsWholeWrite(op)) return BeginAnew(op);
+  Aim(op);
+  op.QueueRequest();
+}
+
+void OpRerouting::Misplace(Op& op) {
+  switch (op.phase) {
+    case Op::Phase::kFresh:
+    case Op::Phase::kHeldBack:
+      return Aim(op);
+    case Op::Phase::kWaiting:
+    case Op::Phase::kStarved:
+      return BeginAnew(op);
+    case Op::Phase::kReadingWindow:
+    case Op::Phase::kReadingWindows:
+    case Op::Phase::kReadingItem:
+    case Op::Phase::kReadingCached:
+    case Op::Phase::kLookingUp:
+    case Op::Phase::kReadingValue:
+    case Op::Phase::kConfirming:
+    case Op::Phase::kReadingHead:
+      if (TakesLock(op.request.type)) return locks_.GiveUp(op);
+      op.phase = Op::Phase::kOutOfDate;
+      if (op.busy.in_flight == 0) BeginAnew(op);
+      return;
+    case Op::Phase::kLocking:
+      return locks_.GiveUp(op);
+    case Op::Phase::kRequestQueued:  // it pauses
+      op.CancelRequest();
+      return Queue(op);
+    case Op::Phase::kOutOfDate:
+    case Op::Phase::kRequestSent:
+    case Op::Phase::kUnlocking:
+    case Op::Phase::kFree:
+    case Op::Phase::kFinished:
+    case Op::Phase::kReleased:
+      return;
+  }
+}
+
+void OpRerouting::TryAgain() {
+  if (!AnyWaits()) return;
+  EngineServer& waiting = servers_.waiting();
+  for (Op& op : ops_) {
+    const bool waits = op.phase > Op::Phase::kFree && !op.over() && op.server == &waiting;
+    if (waits && servers_.Serves(op.key())) op.misplaced = true;
+  }
+  MoveQueued(waiting);
+  for (Op& op : ops_) {
+    if (op.misplaced && !op.over() && op.server == &waiting) Misplace(op);
+  }
+}
+
+bool OpRerouting::AnyWaits() const {
+  const EngineServer* const waiting = servers_.waiting_or_null();
+  if (waiting == nullptr) return false;
+  for (const Op& op : ops_) {
+    if (op.phase > Op::Phase::kFree && !op.over() && op.server == waiting) return true;
+  }
+  return false;
+}
+
+void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
+  if (!FollowsKey(op)) return ops_.Finish(op, Outcome::kLockLost);
+  if (TakesLock(op.request.type) && op.lock_acquired) return locks_.GiveUp(op);
+  std::memcpy(&op.refused_at, &reply.header.write, sizeof(op.refused_at));
+  op.put_off = false;
+  op.misplaced = true;
+  ops_.LookAt(0);  // to ask for the map
+  if (op.in_order && IsWholeWrite(op) && !ops_.Refuse(op)) return;
+  const bool elsewhere = servers_.ServerOf(op.key()) != op.request.server;
+  if (elsewhere || op.refused_at > revision_) return Queue(op);
+  // The server does not know the newest map yet, or it is about to. It is asked again after the
+  // next look at the map.
+  servers_.AimAtWaiting(op);
+  if (IsWholeWrite(op)) return op.QueueRequest();
+  op.phase = Op::Phase::kWaiting;
+}
+
+void OpRerouting::Aim(Op& op) {
+  op.misplaced = false;
+  if (op.refused_at > revision_) return servers_.AimAtWaiting(op);
+  op.refused_at = 0;
+  op.version_alive = 0;
+  servers_.Aim(op);
+}
+
+void OpRerouting::BeginAnew(Op& op) {
+  op.ReturnItem();
+  op.known_large = false;
+  ops_.BeginAnew(op);
+}
+
+}  // namespace gannet

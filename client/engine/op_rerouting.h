@@ -1,0 +1,63 @@
+#ifndef GANNET_CLIENT_ENGINE_OP_REROUTING_H_
+#define GANNET_CLIENT_ENGINE_OP_REROUTING_H_
+
+#include <bitset>
+#include <cstdint>
+
+#include "client/engine/op_table.h"
+#include "client/engine/server_set.h"
+#include "common/protocol/message.h"
+#include "common/protocol/partition_map.h"
+
+namespace gannet {
+
+// What happens to operations when partitions of a cluster move (docs/partitions.md):
+//
+//   - What was READ of a partition that changed, and not delivered, is done again (rule 13).
+//   - What was not sent goes to the server that has the key now. While nobody serves the key, it
+//     waits at ServerSet::waiting(), and nothing is sent or READ for it.
+//   - A request that was sent stays with its server until that answers (rule 11). A server that does
+//     not serve the key (status 18) has not executed it, so it is sent again as a new request.
+//   - Writes of one key keep their order: what is behind a request that was sent waits for it.
+//   - A lock that was about to be taken is not; who asked for it is told to try again. Unlocks go to
+//     where the lock is.
+//
+// One owner thread.
+class OpRerouting {
+ public:
+  using Changed = std::bitset<kPartitions>;
+
+  // All of these outlive it.
+  OpRerouting(OpTable& ops, ServerSet& servers, LockOps& locks)
+      : ops_(ops), servers_(servers), locks_(locks) {}
+
+  // The servers have other routes now, of the map of this revision. These partitions are not what
+  // they were.
+  void OnRoutes(const Changed& changed, uint64_t revision);
+  // A map was read, and it is the one that is known. What was refused is tried again.
+  void TryAgain();
+  // Returns whether an operation waits for a newer map.
+  bool AnyWaits() const;
+
+  // The group refuses a request, as it does not serve the key's partition (status 18).
+  void OnRefused(Op& op, const ReplyView& reply);
+  // Gives an operation that begins, or begins anew, its server. REQUIRES: op.misplaced; nothing of
+  // it is in flight.
+  void Aim(Op& op);
+  // The READs of an operation whose partition moved are done, or lost (Phase::kOutOfDate).
+  void BeginAnew(Op& op);
+
+ private:
+  void Misplace(Op& op);
+  void MoveQueued(EngineServer& server);
+  void Queue(Op& op);
+
+  OpTable& ops_;
+  ServerSet& servers_;
+  LockOps& locks_;
+  uint64_t revision_ = 0;  // of the map
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_OP_REROUTING_H_

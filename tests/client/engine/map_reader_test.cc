@@ -1,0 +1,137 @@
+#include "client/engine/map_reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/protocol/partition_map.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr uint32_t kServer = 3;
+
+std::string MapOf(std::vector<PartitionMap::Group> groups) {
+  return EncodePartitionMap(
+      {.groups = std::move(groups), .partitions = std::vector<uint16_t>(kPartitions)});
+}
+
+class MapReaderTest : public ::testing::Test {
+ protected:
+  MapReaderTest() { reader_.OnConnected(0); }
+  bool Due(int64_t now_ns) const { return reader_.due_ns() <= now_ns; }
+  // Answers with a piece of `map` of at most `most` bytes, that begins at `from`.
+  bool Answer(std::string_view map, uint64_t from, size_t most, int64_t now_ns = 0) {
+    ReplyView reply{};
+    reply.header.opcode = static_cast<uint8_t>(Opcode::kMap);
+    reply.value = map.substr(from, most);
+    const uint64_t next = from + reply.value.size();
+    reply.header.list.next = next < map.size() ? next : 0;
+    return reader_.OnReply(kServer, reply, now_ns);
+  }
+  bool Refuse(ReplyStatus status) {
+    ReplyView reply{};
+    reply.header.status = static_cast<uint8_t>(status);
+    return reader_.OnReply(kServer, reply, 0);
+  }
+  // Returns at which of the milliseconds 0, `step`, ... up to `end` it asks.
+  std::vector<int64_t> AskedMs(int64_t step, int64_t end) {
+    std::vector<int64_t> asked_ms;
+    for (int64_t ms = 0; ms < end; ms += step) {
+      if (!Due(ms * kNsPerMs)) continue;
+      asked_ms.push_back(ms);
+      const uint64_t from = reader_.Ask(kServer, ms * kNsPerMs);
+      EXPECT_TRUE(Answer(map_, from, map_.size(), ms * kNsPerMs));
+      EXPECT_TRUE(reader_.Take().has_value());
+    }
+    return asked_ms;
+  }
+
+  const std::string map_ = MapOf({{"g1", {"h:1", "h:2"}}});
+  MapReader reader_;
+};
+
+TEST_F(MapReaderTest, TakesAMapInPieces) {
+  int pieces = 0;
+  for (bool whole = false; !whole; ++pieces) {
+    ASSERT_TRUE(Due(0));
+    whole = Answer(map_, reader_.Ask(kServer, 0), 1000);
+  }
+  EXPECT_EQ(pieces, 3);
+  EXPECT_FALSE(Due(0));
+  EXPECT_THAT(reader_.Take()->groups[0].addresses, ElementsAre("h:1", "h:2"));
+  EXPECT_EQ(reader_.Take(), std::nullopt) << "once";
+  EXPECT_TRUE(reader_.answered());
+}
+
+TEST_F(MapReaderTest, TakesNoMapThatChangedBetweenTwoPieces) {
+  const std::string other = MapOf({{"g1", {"h:1", "h:3"}}});
+  EXPECT_FALSE(Answer(map_, reader_.Ask(kServer, 0), 1500));
+  EXPECT_TRUE(Answer(other, reader_.Ask(kServer, 0), 1500));
+  EXPECT_EQ(reader_.Take(), std::nullopt);
+  EXPECT_FALSE(reader_.answered());
+}
+
+TEST_F(MapReaderTest, AsksAtOnceAndThenLessAndLessOften) {
+  EXPECT_THAT(AskedMs(1000, 120'000),
+              ElementsAre(0, 1000, 3000, 7000, 15'000, 31'000, 63'000, 95'000));
+}
+
+TEST_F(MapReaderTest, AsksSoonAndThenLessSoonWhileANewerMapIsWanted) {
+  reader_.Ask(kServer, 0);
+  Answer(map_, 0, map_.size());
+  EXPECT_FALSE(Due(0));
+  reader_.WantSoon(true, 0);
+  EXPECT_THAT(AskedMs(1, 400), ElementsAre(0, 5, 15, 35, 75, 155, 255, 355));
+  reader_.WantSoon(false, 0);
+  reader_.WantSoon(true, 0);
+  EXPECT_THAT(AskedMs(1, 10), ElementsAre(0, 5)) << "it begins anew";
+}
+
+TEST_F(MapReaderTest, AsksNobodyBeforeAServerOfAGroupIsConnectedNorWhoKnowsNoMaps) {
+  EXPECT_EQ(MapReader().due_ns(), MapReader::kNever);
+  reader_.Ask(kServer, 0);
+  EXPECT_TRUE(Refuse(ReplyStatus::kUnimplemented));
+  EXPECT_EQ(reader_.due_ns(), MapReader::kNever);
+  EXPECT_TRUE(reader_.answered());
+}
+
+TEST_F(MapReaderTest, AServerWithoutAMapIsAskedAgain) {
+  reader_.Ask(kServer, 0);
+  EXPECT_TRUE(Refuse(ReplyStatus::kNotFound));
+  EXPECT_EQ(reader_.Take(), std::nullopt);
+  EXPECT_TRUE(reader_.answered());
+  EXPECT_TRUE(Due(MapReader::kPeriodNs));
+}
+
+// What was asked over the last one is not answered any more.
+TEST_F(MapReaderTest, BeginsAnewIfTheConnectionIsLost) {
+  EXPECT_FALSE(Answer(map_, reader_.Ask(kServer, 0), 100));
+  EXPECT_EQ(reader_.Ask(kServer, 0), 100u);
+  reader_.OnLost(kServer + 1, 5);
+  EXPECT_FALSE(Due(5)) << "another server was asked";
+  reader_.OnLost(kServer, 5);
+  ASSERT_TRUE(Due(5));
+  EXPECT_EQ(reader_.Ask(kServer, 5), 0u);
+  EXPECT_TRUE(Answer(map_, 0, map_.size()));
+  EXPECT_THAT(reader_.Take()->groups[0].addresses, ElementsAre("h:1", "h:2"));
+}
+
+TEST_F(MapReaderTest, AServerThatDoesNotAnswerIsGivenUp) {
+  reader_.Ask(kServer, 0);
+  EXPECT_FALSE(Due(MapReader::kPatienceNs - 1));
+  ASSERT_TRUE(Due(MapReader::kPatienceNs));
+  EXPECT_EQ(reader_.silent_server(), kServer);
+  EXPECT_EQ(reader_.Ask(kServer + 1, MapReader::kPatienceNs), 0u);
+  EXPECT_FALSE(Answer(map_, 0, map_.size())) << "it comes too late";
+  EXPECT_EQ(reader_.Take(), std::nullopt);
+}
+
+}  // namespace
+}  // namespace gannet
