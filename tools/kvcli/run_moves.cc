@@ -262,6 +262,7 @@ absl::Status MovesRun::Plan() {
   if (!json_) Say(text);
   Wanted wanted;
   for (const PartitionMove& move : plan) wanted[move.partition] = state.map.groups[move.to];
+  const InterruptWatch watch;
   GANNET_RETURN_IF_ERROR(Ask(wanted));
   for (const auto& [partition, move] : state.moves) {
     if (!move.info.stop && Concerns(state, partition)) wanted[partition] = move.info.to;
@@ -303,6 +304,7 @@ absl::Status MovesRun::Ask(Wanted wanted) {
 
 // A partition that is closed can only be opened again by the receiver, which knows how far it is.
 absl::Status MovesRun::Stop() {
+  const InterruptWatch watch;
   Wanted wanted;
   size_t left = 0;
   do {
@@ -349,7 +351,6 @@ absl::Status MovesRun::Stopped(const MoveProgress& progress, const char* why) co
 }
 
 absl::Status MovesRun::Await(const Wanted& wanted, std::span<const uint64_t> bytes, Json answer) {
-  const InterruptWatch watch;
   const int64_t begun = NowMs();
   MoveProgress progress(wanted, bytes, begun);
   std::string told;
