@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
+#include "common/cluster/cluster_keys.h"
+#include "common/protocol/partition_map.h"
 #include "tools/kvcli/command_options.h"
 #include "tools/kvcli/nearest.h"
 
@@ -17,16 +19,39 @@ using Action = ClusterCommand::Action;
 struct ActionSpec {
   Action action;
   std::string_view name;
-  size_t words;  // behind the name: a group, or a group and a node
+  size_t words;  // behind the name: a group, or a group and a node; not of partitions
 };
-constexpr std::array<ActionSpec, 6> kActions = {{{Action::kInit, "init", 0},
-                                                 {Action::kStatus, "status", 0},
-                                                 {Action::kHandOver, "handover", 2},
-                                                 {Action::kAdd, "add", 2},
-                                                 {Action::kRemove, "remove", 2},
-                                                 {Action::kForce, "force", 1}}};
+constexpr std::array<ActionSpec, 12> kActions = {{{Action::kInit, "init", 0},
+                                                  {Action::kStatus, "status", 0},
+                                                  {Action::kHandOver, "handover", 2},
+                                                  {Action::kAdd, "add", 2},
+                                                  {Action::kRemove, "remove", 2},
+                                                  {Action::kForce, "force", 1},
+                                                  {Action::kAddGroup, "add-group", 1},
+                                                  {Action::kRemoveGroup, "remove-group", 1},
+                                                  {Action::kMove, "move", 0},
+                                                  {Action::kDrain, "drain", 1},
+                                                  {Action::kBalance, "balance", 0},
+                                                  {Action::kMoves, "moves", 0}}};
 
 absl::Status Wrong(std::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
+
+bool TakesPartitions(Action action) { return action == Action::kMove || action == Action::kMoves; }
+
+// "7", or "0-63".
+absl::Status TakePartitions(const std::string& word, ClusterCommand* command) {
+  const size_t dash = word.find('-');
+  const auto first = ParsePartition(word.substr(0, dash));
+  const auto last = dash == std::string::npos ? first : ParsePartition(word.substr(dash + 1));
+  if (!first || !last || *first > *last) {
+    return Wrong(absl::StrCat("'", word, "' is no partition: they are 0 to ", kPartitions - 1,
+                              ", also as ranges, 0-63"));
+  }
+  for (uint32_t i = *first; i <= *last; ++i) {
+    command->partitions.push_back(static_cast<uint16_t>(i));
+  }
+  return absl::OkStatus();
+}
 
 absl::Status ApplyGroup(std::string_view value, ClusterCommand* command) {
   const size_t colon = value.find(':');
@@ -35,7 +60,7 @@ absl::Status ApplyGroup(std::string_view value, ClusterCommand* command) {
     group.members = absl::StrSplit(std::string(value.substr(colon + 1)), ',', absl::SkipEmpty());
   }
   if (group.name.empty() || group.members.empty()) {
-    return Wrong("--group is a group's name and its members: g1:n1,n2,n3");
+    return Wrong("a group is its name and its members: g1:n1,n2,n3");
   }
   command->groups.push_back(std::move(group));
   return absl::OkStatus();
@@ -61,6 +86,25 @@ absl::Status NoAction(const std::string& word) {
                             nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));
 }
 
+absl::Status CheckMoveOptions(const ClusterCommand& command) {
+  using enum Action;
+  const Action action = command.action;
+  const bool plans = action == kMove || action == kDrain || action == kBalance;
+  if (command.dry_run && !plans) return Wrong("--dry-run is for move, drain and balance");
+  if (command.stop && !plans && action != kMoves) {
+    return Wrong("--stop is for move, drain, balance and moves");
+  }
+  if (command.dry_run && command.stop) return Wrong("--dry-run and --stop exclude each other");
+  if (command.by_partitions && action != kDrain && action != kBalance) {
+    return Wrong("--by_partitions is for drain and balance");
+  }
+  if (!command.to.empty() && action != kMove) return Wrong("--to is for move");
+  if (action != kMove) return absl::OkStatus();
+  if (command.partitions.empty()) return Wrong("move needs partitions: 7, or 0-63");
+  if (command.to.empty() && !command.stop) return Wrong("move needs --to=GROUP");
+  return absl::OkStatus();
+}
+
 absl::Status CheckOptions(const ClusterCommand& command) {
   if (command.etcd.empty()) {
     return Wrong(
@@ -70,11 +114,15 @@ absl::Status CheckOptions(const ClusterCommand& command) {
   GANNET_RETURN_IF_ERROR(Check(command.etcd_access));
   const bool init = command.action == Action::kInit;
   if (init && command.groups.empty()) return Wrong("init needs --group=GROUP:NODE,NODE...");
-  const bool has_terms =
-      !command.groups.empty() || command.lease_ms || command.min_copies || command.ring_bytes;
-  if (!init && (has_terms || command.if_missing)) {
-    return Wrong("--group, --lease_ms, --min_copies, --ring_bytes and --if_missing are for init");
+  const bool add_group = command.action == Action::kAddGroup;
+  const bool has_terms = command.lease_ms || command.min_copies || command.ring_bytes;
+  if (!init && (!command.groups.empty() || command.if_missing)) {
+    return Wrong("--group and --if_missing are for init");
   }
+  if (!init && !add_group && has_terms) {
+    return Wrong("--lease_ms, --min_copies and --ring_bytes are for init and add-group");
+  }
+  GANNET_RETURN_IF_ERROR(CheckMoveOptions(command));
   const bool force = command.action == Action::kForce;
   if (!force && (!command.from.empty() || command.lose_data)) {
     return Wrong("--from and --lose-data are for force");
@@ -108,6 +156,7 @@ std::optional<absl::Status> ApplyClusterOption(std::string_view name, std::strin
   if (name == "lease_ms") return ApplyNumber(name, value, &command->lease_ms);
   if (name == "min_copies") return ApplyNumber(name, value, &command->min_copies);
   if (name == "ring_bytes") return ApplyNumber(name, value, &command->ring_bytes);
+  if (name == "to") return ApplyText(name, value, &command->to);
   if (name == "from") return ApplyText(name, value, &command->from);
   return std::nullopt;
 }
@@ -118,6 +167,10 @@ absl::Status TakeClusterWords(std::span<const std::string> words, ClusterCommand
   if (spec == kActions.end()) return NoAction(words[0]);
   command->action = spec->action;
   const std::span<const std::string> rest = words.subspan(1);
+  if (TakesPartitions(spec->action)) {
+    for (const std::string& word : rest) GANNET_RETURN_IF_ERROR(TakePartitions(word, command));
+    return CheckOptions(*command);
+  }
   if (rest.size() < spec->words) {
     return Wrong(absl::StrCat(words[0], rest.empty() ? " needs a GROUP" : " needs a NODE"));
   }
@@ -126,7 +179,11 @@ absl::Status TakeClusterWords(std::span<const std::string> words, ClusterCommand
   }
   if (!rest.empty()) command->group = rest[0];
   if (rest.size() > 1) command->node = rest[1];
-  return CheckOptions(*command);
+  GANNET_RETURN_IF_ERROR(CheckOptions(*command));
+  if (command->action != Action::kAddGroup) return absl::OkStatus();
+  GANNET_RETURN_IF_ERROR(ApplyGroup(command->group, command));
+  command->group = command->groups.front().name;
+  return absl::OkStatus();
 }
 
 }  // namespace gannet::kvcli

@@ -15,25 +15,52 @@ namespace gannet::kvcli {
 
 // What "cluster" is to do.
 struct ClusterCommand {
-  enum class Action : uint8_t { kInit, kStatus, kHandOver, kAdd, kRemove, kForce };
+  enum class Action : uint8_t {
+    kInit,
+    kStatus,
+    kHandOver,
+    kAdd,
+    kRemove,
+    kForce,
+    kAddGroup,
+    kRemoveGroup,
+    kMove,
+    kDrain,
+    kBalance,
+    kMoves
+  };
   struct Group {
     std::string name;
     std::vector<std::string> members;
   };
 
   Action action = Action::kStatus;
-  std::string group;  // of all but init and status
+  std::string group;  // of all but init, status, move, balance and moves
   std::string node;   // of handover, add and remove
   std::vector<std::string> etcd;
   EtcdAccess etcd_access;
   std::string cluster;
-  std::vector<Group> groups;           // init
-  std::optional<uint32_t> lease_ms;    // init
-  std::optional<uint32_t> min_copies;  // init
-  std::optional<uint64_t> ring_bytes;  // init
+  std::vector<Group> groups;           // init; add-group: one
+  std::optional<uint32_t> lease_ms;    // init, add-group
+  std::optional<uint32_t> min_copies;  // init, add-group
+  std::optional<uint64_t> ring_bytes;  // init, add-group
   bool if_missing = false;             // init: a cluster that is there is no error
   std::string from;                    // force: the node whose items are kept
   bool lose_data = false;              // force
+  std::vector<uint16_t> partitions;    // move; moves: none are all
+  std::string to;                      // move: a group
+  bool dry_run = false;                // move, drain, balance: only show the plan
+  bool stop = false;                   // move, drain, balance, moves: give moves up
+  // drain, balance: all partitions count the same. Otherwise kvcli measures them.
+  bool by_partitions = false;
+
+  // Of partitions, or of which groups there are.
+  bool changes_map() const { return action >= Action::kAddGroup; }
+  // It goes to servers, beside etcd.
+  bool measures() const {
+    const bool plans = action == Action::kDrain || action == Action::kBalance;
+    return plans && !by_partitions && !stop;
+  }
 };
 
 // Takes an option that only "cluster" has. Returns nullopt if this is none. InvalidArgument: the

@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
+#include "tools/kvcli/cluster_moves.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -26,6 +27,11 @@ absl::Status Take(const ClusterKey& key, const EtcdKeyValue& item, ClusterState*
     state->groups[key.name] = {std::move(config), item.mod_revision};
   } else if (key.kind == kNode) {
     GANNET_ASSIGN_OR_RETURN(state->nodes[key.name], DecodeNodeInfo(item.value));
+  } else if (key.kind == kVersion) {
+    GANNET_ASSIGN_OR_RETURN(state->versions[key.name], DecodeNodeVersion(item.value));
+  } else if (key.kind == kMove) {
+    GANNET_ASSIGN_OR_RETURN(MoveInfo info, DecodeMoveInfo(item.value));
+    state->moves[key.partition] = {std::move(info), item.mod_revision};
   } else if (key.kind == kWish) {
     GANNET_ASSIGN_OR_RETURN(GroupWish wish, DecodeGroupWish(item.value));
     state->wishes[key.name] = {std::move(wish), item.mod_revision};
@@ -97,6 +103,11 @@ MemberView ViewOf(const ClusterState& state, const GroupConfig& config, const st
   return view;
 }
 
+size_t PartitionsOf(const ClusterConfig& map, const std::string& group) {
+  const auto place = std::ranges::find(map.groups, group) - map.groups.begin();
+  return static_cast<size_t>(std::ranges::count(map.partitions, place));
+}
+
 }  // namespace
 
 absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
@@ -107,9 +118,10 @@ absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
     return absl::NotFoundError(
         absl::StrCat("etcd has no cluster ", name, "; kvcli cluster init makes one"));
   }
-  if (const auto read = DecodeClusterConfig(config->value); !read.ok()) {
-    return In(config->key, read.status());
-  }
+  auto map = DecodeClusterConfig(config->value);
+  if (!map.ok()) return In(config->key, map.status());
+  state.map = *std::move(map);
+  state.map_revision = config->mod_revision;
   for (const EtcdKeyValue& item : items) {
     const auto key = ParseClusterKey(name, item.key);
     if (!key) continue;
@@ -193,6 +205,10 @@ std::string StatusText(const ClusterState& state) {
     absl::StrAppendFormat(&text, "group %s: epoch %u, primary %s, %u of %u in sync, lease %u ms\n",
                           name, config.epoch, config.epoch > 0 ? config.primary.node : "none",
                           config.in_sync.size(), config.members.size(), config.lease_ms);
+    if (state.map.groups.size() > 1) {
+      text.pop_back();
+      absl::StrAppend(&text, ", ", PartitionsOf(state.map, name), " partitions\n");
+    }
     for (const std::string& node : config.members) {
       const MemberView view = ViewOf(state, config, node);
       absl::StrAppendFormat(&text, "  %-12s %-8s %-22s", view.name, view.role,
@@ -207,6 +223,7 @@ std::string StatusText(const ClusterState& state) {
       absl::StrAppendFormat(&text, "  wanted: hand over to %s\n", wish->second.wish.handover);
     }
   }
+  if (!state.moves.empty()) text += MovesText(state);
   return text;
 }
 
@@ -236,10 +253,11 @@ Json StatusJson(const ClusterState& state) {
                       {"members", members},
                       {"lease_ms", config.lease_ms},
                       {"min_copies", config.min_copies},
+                      {"partitions", PartitionsOf(state.map, name)},
                       {"handover", wish != state.wishes.end() ? Json(wish->second.wish.handover)
                                                               : Json(nullptr)}});
   }
-  return {{"cluster", state.name}, {"groups", groups}};
+  return {{"cluster", state.name}, {"groups", groups}, {"moves", MovesJson(state)}};
 }
 
 std::string LossText(const ClusterState& state, const std::string& group, const std::string& node) {

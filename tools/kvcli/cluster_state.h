@@ -26,10 +26,18 @@ struct ClusterState {
     GroupWish wish;
     int64_t mod_revision = 0;
   };
+  struct Move {
+    MoveInfo info;
+    int64_t mod_revision = 0;
+  };
   std::string name;
+  ClusterConfig map = {};
+  int64_t map_revision = 0;  // mod_revision
   std::map<std::string, Group> groups;
   std::map<std::string, NodeInfo> nodes;
-  std::map<std::string, Wish> wishes;  // by group
+  std::map<std::string, NodeVersion> versions = {};  // by node
+  std::map<std::string, Wish> wishes;                // by group
+  std::map<uint16_t, Move> moves = {};               // by partition
 };
 
 // Reads a list of all keys of a cluster. NotFound: there is no cluster. Others: what lies there

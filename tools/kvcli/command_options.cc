@@ -114,6 +114,9 @@ absl::Status Apply(const Option& option, Command* command) {
     if (const auto applied = ApplyClusterOption(name, value, &command->cluster)) return *applied;
     if (name == "if_missing") return ApplySwitch(option, &command->cluster.if_missing);
     if (name == "lose-data") return ApplySwitch(option, &command->cluster.lose_data);
+    if (name == "dry-run") return ApplySwitch(option, &command->cluster.dry_run);
+    if (name == "stop") return ApplySwitch(option, &command->cluster.stop);
+    if (name == "by_partitions") return ApplySwitch(option, &command->cluster.by_partitions);
   }
   if (name == "ttl") return ApplyDuration(option, &command->ttl);
   if (name == "wait") return ApplyDuration(option, &command->wait.emplace());

@@ -122,7 +122,13 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
     Say(KeyText(**command, json));
     return kExitDone;
   }
-  if (*command && (*command)->verb == Verb::kCluster) return RunCluster(**command, json);
+  if (*command && (*command)->verb == Verb::kCluster) {
+    if ((*command)->cluster.measures()) {
+      const auto device = UseDevice(invocation.device, argv, SoftverbsNotice::kNotSaid);
+      if (!device.ok()) return Fail(kExitError, device.status(), json);
+    }
+    return RunCluster(**command, ClientOptions(invocation), json);
+  }
   if (*command && (*command)->verb == Verb::kUpgradeCheck) {
     return RunChild(UpgradeCheckWords(**command, json));
   }

@@ -20,6 +20,7 @@
 #include "common/cluster/create_cluster.h"
 #include "tools/kvcli/cluster_state.h"
 #include "tools/kvcli/etcd_session.h"
+#include "tools/kvcli/run_moves.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/text.h"
 
@@ -108,14 +109,17 @@ absl::Status Run::Do() {
         return WithoutMember(state, command_.group, command_.node);
       };
       GANNET_ASSIGN_OR_RETURN(const GroupConfig config,
-                              ChangeGroup(remove, {NodeKey(command_.cluster, command_.node)}));
+                              ChangeGroup(remove, {NodeKey(command_.cluster, command_.node),
+                                                   VersionKey(command_.cluster, command_.node)}));
       AnswerGroup(absl::StrCat(command_.node, " is no member of group ", command_.group,
                                " any more: stop its kvserver"),
                   config);
       return absl::OkStatus();
     }
+    default:
+      break;
   }
-  return absl::InternalError("no such action");
+  return absl::InternalError("an action of RunMoves");
 }
 
 absl::StatusOr<ClusterState> Run::Read() {
@@ -311,7 +315,7 @@ int CodeOf(const absl::Status& status) {
 
 }  // namespace
 
-int RunCluster(const Command& command, bool json) {
+int RunCluster(const Command& command, const Options& connect, bool json) {
   const auto run = [&]() -> absl::Status {
     if (!IsClusterName(command.cluster.cluster)) {
       return absl::InvalidArgumentError("--cluster: " + WhatNamesAre("cluster"));
@@ -319,6 +323,9 @@ int RunCluster(const Command& command, bool json) {
     GANNET_ASSIGN_OR_RETURN(EtcdClient::Options etcd, ClientOptions(command.cluster.etcd_access));
     etcd.endpoints = command.cluster.etcd;
     GANNET_ASSIGN_OR_RETURN(EtcdSession session, EtcdSession::Open(std::move(etcd)));
+    if (command.cluster.changes_map()) {
+      return RunMoves(command.cluster, command.wait, json, connect, &session);
+    }
     return Run(command.cluster, command.wait.value_or(kHandOverWait), json, std::move(session))
         .Do();
   };

@@ -110,7 +110,9 @@ int Shell::RefuseHere(const Command& command) {
       absl::StrCat(SpecOf(command.verb).name, " works from the command line only")));
 }
 
-int Shell::RunClusterCommand(const Command& command) { return RunCluster(command, options_.json); }
+int Shell::RunClusterCommand(const Command& command) {
+  return RunCluster(command, options_.connect, options_.json);
+}
 
 int Shell::GenKey(const Command& command) {
   Say(KeyText(command, options_.json));

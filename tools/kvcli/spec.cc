@@ -134,12 +134,13 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "from the command line only.\n"
      "Exit code 1: warnings. 3: errors.\n"},
     {Verb::kCluster, "cluster",
-     "ACTION [GROUP] [NODE] [--etcd=URL] [--cluster=NAME] [--group=GROUP:NODES] [--lease_ms=N] "
-     "[--min_copies=N] [--ring_bytes=N] [--if_missing] [--from=NODE] [--lose-data] [--wait=TIME] "
+     "ACTION [WORD]... [--etcd=URL] [--cluster=NAME] [--group=GROUP:NODES] [--lease_ms=N] "
+     "[--min_copies=N] [--ring_bytes=N] [--if_missing] [--from=NODE] [--lose-data] [--to=GROUP] "
+     "[--dry-run] [--stop] [--by_partitions] [--wait=TIME] "
      "[--etcd_ca_file=FILE] [--etcd_cert_file=FILE] [--etcd_key_file=FILE] [--etcd_user=NAME] "
      "[--etcd_password_file=FILE]",
      "make a cluster of groups of servers, show it, and change it",
-     "All need --etcd=URL[,URL...] and --cluster=NAME. Needs no server.\n"
+     "All need --etcd=URL[,URL...] and --cluster=NAME. No --server.\n"
      "  init --group=G:N1,N2,...  make a cluster; --group may be given again. --lease_ms (600): "
      "of\n"
      "                            the primary; --min_copies (1): with fewer members in sync, no\n"
@@ -152,6 +153,16 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "  remove G N                let N be none any more; not the primary\n"
      "  force G --from=N --lose-data\n"
      "                            make N primary, although members in sync are lost\n"
+     "  add-group G:N1,N2,...     make a group without partitions; terms as for init\n"
+     "  balance                   move partitions, so that groups have the same bytes within 5 %\n"
+     "  move P... --to=G          move these partitions: 7, or 0-63\n"
+     "  drain G                   move all partitions of G to the others\n"
+     "  moves [P...]              show which partitions move\n"
+     "  remove-group G            of a group without partitions\n"
+     "The servers move partitions; balance, move and drain show a plan, and wait (for\n"
+     "ever, or --wait). Ctrl-C ends the waiting only, and the same again goes on with it. --stop\n"
+     "gives up what has not moved yet. --dry-run shows the plan. balance and drain READ through\n"
+     "the servers' memory to measure partitions, unless --by_partitions.\n"
      "Exit code 1: it cannot be done now, or is there already. 3: etcd gives no answer.\n"},
     {Verb::kDiscover, "discover", "[--announce=ADDRESS] [--wait=TIME] [--count=N]",
      "find servers that announce themselves on the network",

@@ -46,6 +46,49 @@ TEST(ClusterCommandTest, InitTakesGroupsAndTerms) {
   EXPECT_EQ(command.ring_bytes, 65536u);
 }
 
+TEST(ClusterCommandTest, AddGroupTakesMembersAndTerms) {
+  const ClusterCommand command = Parsed({"add-group", "g3:n5,n6", "--lease_ms=300"});
+  EXPECT_EQ(command.action, Action::kAddGroup);
+  EXPECT_EQ(command.group, "g3");
+  EXPECT_THAT(command.groups.at(0).members, ElementsAre("n5", "n6"));
+  EXPECT_EQ(command.lease_ms, 300u);
+  EXPECT_THAT(ErrorOf(Line({"add-group", "g3"})), HasSubstr("g1:n1,n2,n3"));
+  EXPECT_THAT(ErrorOf(Line({"add-group"})), HasSubstr("needs a GROUP"));
+}
+
+TEST(ClusterCommandTest, MovesTakePartitions) {
+  const ClusterCommand move = Parsed({"move", "7", "0-2", "1023", "--to=g2", "--dry-run"});
+  EXPECT_EQ(move.action, Action::kMove);
+  EXPECT_THAT(move.partitions, ElementsAre(7, 0, 1, 2, 1023));
+  EXPECT_EQ(move.to, "g2");
+  EXPECT_TRUE(move.dry_run);
+  EXPECT_FALSE(move.measures());
+  EXPECT_EQ(Parsed({"moves"}).action, Action::kMoves);
+  EXPECT_TRUE(Parsed({"moves", "--stop"}).stop);
+  for (const char* odd : {"1024", "-1", "2-1", "1-", "-", "x", "0-1024", "01"}) {
+    EXPECT_THAT(ErrorOf(Line({"move", "--to=g2", "--", odd})), HasSubstr("they are 0 to 1023"))
+        << odd;
+  }
+  EXPECT_THAT(ErrorOf(Line({"move", "--to=g2"})), HasSubstr("move needs partitions"));
+  EXPECT_THAT(ErrorOf(Line({"move", "7"})), HasSubstr("--to=GROUP"));
+}
+
+TEST(ClusterCommandTest, PlansMeasurePartitionsUnlessToldNotTo) {
+  EXPECT_TRUE(Parsed({"balance"}).measures());
+  EXPECT_TRUE(Parsed({"drain", "g1"}).measures());
+  EXPECT_EQ(Parsed({"drain", "g1"}).group, "g1");
+  EXPECT_FALSE(Parsed({"balance", "--by_partitions"}).measures());
+  EXPECT_FALSE(Parsed({"balance", "--stop"}).measures());
+  EXPECT_FALSE(Parsed({"status"}).measures());
+  EXPECT_THAT(ErrorOf(Line({"balance", "--stop", "--dry-run"})), HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOf(Line({"status", "--stop"})), HasSubstr("--stop is for"));
+  EXPECT_THAT(ErrorOf(Line({"status", "--dry-run"})), HasSubstr("--dry-run is for"));
+  EXPECT_THAT(ErrorOf(Line({"status", "--to=g1"})), HasSubstr("--to is for move"));
+  EXPECT_THAT(ErrorOf(Line({"move", "1", "--to=g1", "--by_partitions"})), HasSubstr("for drain"));
+  EXPECT_THAT(ErrorOf(Line({"balance", "--lease_ms=300"})), HasSubstr("init and add-group"));
+  EXPECT_THAT(ErrorOf(Line({"drain"})), HasSubstr("needs a GROUP"));
+}
+
 TEST(ClusterCommandTest, OthersTakeAGroupAndANode) {
   EXPECT_EQ(Parsed({"status"}).action, Action::kStatus);
   for (const auto& [name, action] : {std::pair{"handover", Action::kHandOver},
@@ -86,8 +129,8 @@ TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {
       {{"add", "g1"}, "add needs a NODE"},
       {{"status", "g1"}, "'g1' is one word too many"},
       {{"init"}, "init needs --group="},
-      {{"init", "--group=g1"}, "--group is a group's name and its members"},
-      {{"init", "--group=:n1"}, "--group is a group's name and its members"},
+      {{"init", "--group=g1"}, "a group is its name and its members"},
+      {{"init", "--group=:n1"}, "a group is its name and its members"},
       {{"init", "--group=g1:n1", "--lease_ms=x"}, "--lease_ms needs a number"},
       {{"status", "--lease_ms=600"}, "are for init"},
       {{"status", "--if_missing"}, "are for init"},
