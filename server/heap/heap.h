@@ -73,7 +73,10 @@ class Heap {
   std::byte* Allocate(uint64_t bytes);
   // From now on Allocate and AllocateTable leave this much of the memory without a run: they fail
   // as if the heap were full. The others, which move items, use it.
-  void KeepFree(uint64_t bytes) { runs_.KeepFree(bytes / kUnitBytes); }
+  void KeepFree(uint64_t bytes) {
+    runs_.KeepFree(bytes / kUnitBytes);
+    kept_bytes_.store(bytes, std::memory_order_relaxed);
+  }
   // As Allocate, for a large item: the block begins below `end`.
   std::byte* AllocateBelow(uint64_t bytes, const std::byte* end);
   // REQUIRES: the block came from Allocate(bytes), with a number of bytes of this class.
@@ -111,6 +114,8 @@ class Heap {
   uint64_t table_bytes() const { return table_bytes_.load(std::memory_order_relaxed); }
 
   uint64_t capacity_bytes() const { return capacity_bytes_; }
+  // What KeepFree named.
+  uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
   // Bytes of all blocks in use.
   uint64_t allocated_bytes() const {
     const uint64_t freed = freed_bytes();
@@ -161,6 +166,7 @@ class Heap {
   std::atomic<uint64_t> taken_bytes_{0};
   std::atomic<uint64_t> freed_bytes_{0};
   std::atomic<uint64_t> table_bytes_{0};
+  std::atomic<uint64_t> kept_bytes_{0};
   struct RunUse {
     std::atomic<uint64_t> blocks{0};
     std::atomic<uint64_t> bytes{0};

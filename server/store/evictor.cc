@@ -62,7 +62,7 @@ constexpr uint32_t kTablePassesMax = 4;
 
 uint64_t Evictor::FullBytes() const {
   const uint64_t capacity = items_.heap().capacity_bytes();
-  return capacity - capacity / kWatermarkShare -
+  return capacity - capacity / kWatermarkShare - items_.heap().kept_bytes() -
          state_.unusable_bytes.load(std::memory_order_relaxed);
 }
 

@@ -224,6 +224,24 @@ TEST_F(WaitingEvictionTest, TheBackgroundEvictsAheadAndNotMore) {
             store_->Stats().heap_total - store_->Stats().eviction_watermark + 2'000);
 }
 
+// A primary's store counts as full before its memory is used up. The background must know.
+TEST_F(WaitingEvictionTest, TheBackgroundEvictsAheadOfWhatIsKeptFree) {
+  Make(8 << 20);
+  (*store_)->KeepRoom();
+  const std::string value(1'000, 'v');
+  Fill(value);
+  const uint64_t by_writes = store_->Stats().evicted_by_writes;
+  const auto tidy = [&] {
+    for (int i = 0; i < 3; ++i) {
+      (*store_)->Tidy(kNowMs);
+      PublishAll();
+    }
+  };
+  tidy();
+  for (int i = 0; i < 300; ++i, tidy()) Put("more" + std::to_string(i), value);
+  EXPECT_EQ(store_->Stats().evicted_by_writes, by_writes);
+}
+
 // Writers, the background and a disk, each in its thread. A sink of several threads needs a mutex.
 class SharedChanges : public RecordedChanges {
  public:
