@@ -80,11 +80,14 @@ class RunAllocator {
     uint32_t first = 0;    // free units at its beginning
     uint32_t last = 0;     // at its end
     uint32_t longest = 0;  // the longest free run
+
+    friend bool operator==(const Node&, const Node&) = default;
   };
 
   // Returns the lowest run of `units` that begins at `from` or later. REQUIRES: no free run begins
   // before `from` and ends behind it.
   std::optional<uint64_t> Find(uint64_t units, uint64_t from) const GANNET_REQUIRES(mutex_);
+  std::optional<uint64_t> FindLowest(uint64_t units) const GANNET_REQUIRES(mutex_);
   std::optional<uint64_t> FindIn(uint64_t node, uint64_t begin, uint64_t length, uint64_t units,
                                  uint64_t from) const GANNET_REQUIRES(mutex_);
   std::optional<uint64_t> FindAligned(uint64_t units, uint64_t alignment) const
