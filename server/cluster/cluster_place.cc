@@ -91,6 +91,8 @@ absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
   GANNET_ASSIGN_OR_RETURN(place.store, EtcdConfigStore::Open(std::move(options)));
   place.group = {.store = place.store.get(),
                  .directory = place.store.get(),
+                 .map_store = place.store->map_store(),
+                 .name = place.store->group(),
                  .terms = place.store->terms(),
                  .node = flags.name,
                  .advertise = flags.advertise,

@@ -14,7 +14,6 @@
 #include "glog/logging.h"
 #include "server/control/first_version.h"
 #include "server/control/store_in_file.h"
-#include "server/rpc/adopt_sessions.h"
 #include "server/store/heat.h"
 
 namespace gannet {
@@ -99,6 +98,7 @@ Server::~Server() {
   // Destroys the connections before the listener, whatever the order of the members.
   workers_.clear();
   member_.reset();
+  move_tasks_.reset();
 }
 
 absl::Status Server::CreateMemory() {
@@ -272,50 +272,6 @@ absl::Status Server::CreateWorkers() {
                                             .silence_ns_max = options_.silence_ms * kNsPerMs},
                                            &node_));
   }
-  return absl::OkStatus();
-}
-
-absl::Status Server::CreateMember() {
-  Member::Options options{
-      .group = *options_.group,
-      .device = options_.device,
-      .pd = pd_.get(),
-      .listener = listener_.get(),
-      .store = store_.get(),
-      .standing = &*standing_,
-      .stream = &group_stream_,
-      .disk = disk_->member(),
-      .incarnation = incarnation_,
-      .memory_bytes = region_->bytes().size(),
-      .workers = options_.workers,
-      .first_version = options_.first_version,
-      .grant = node_.grant,
-      .random = options_.random,
-      .machine_ms = options_.wall_ms,
-      .clock = options_.lease_now_ns,
-      .wake = [wake_up = sync_wanted_.get()] { wake_up->Ask(); },
-      .forget = [this](uint64_t name) { connection_ids_.Retire(ConnectionOfName(name)); },
-      .adopt =
-          [this](std::vector<SessionCopy> sessions) {
-            AdoptSessions(std::move(sessions), workers_);
-          },
-      .publish = [this] { writes_->Publish(changes_.safe()); },
-      .published = [this] { return writes_->published_position(); },
-      .workers_at =
-          [this] {
-            uint64_t revision = UINT64_MAX;
-            for (const auto& worker : workers_) {
-              revision = std::min(revision, worker->map_revision());
-            }
-            return revision;
-          },
-      .opens = [this](uint64_t epoch) { connection_ids_.BeginEpoch(epoch); },
-      .follow_clock = [this](uint64_t ms) { clock_->Follow(ms); },
-      .start_clock = [this](uint64_t ms) { clock_->GoOnFrom(ms); },
-      .now_ms = [this] { return clock_->WallMs(); },
-      .idle = options_.idle};
-  if (options.group.advertise.empty()) options.group.advertise = address().ToString();
-  GANNET_ASSIGN_OR_RETURN(member_, Member::Create(std::move(options)));
   return absl::OkStatus();
 }
 

@@ -21,6 +21,7 @@
 #include "server/control/startup_answers.h"
 #include "server/control/wake_up.h"
 #include "server/group/member.h"
+#include "server/move/move_tasks.h"
 #include "server/rpc/node.h"
 #include "server/rpc/worker.h"
 
@@ -217,6 +218,7 @@ class Server {
   std::optional<ClientBoard> board_;
   std::optional<SlowLog> slow_log_;
   Node node_;
+  std::unique_ptr<MoveTasks> move_tasks_;
   std::unique_ptr<Member> member_;  // before the workers, which use what it made
   std::vector<std::unique_ptr<Worker>> workers_;
   ServerClock* clock_ = nullptr;

@@ -5,6 +5,7 @@
 
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
+#include "server/replica/map_store.h"
 #include "server/replica/register.h"
 
 namespace gannet {
@@ -13,6 +14,8 @@ namespace gannet {
 struct GroupOptions {
   ConfigStore* store = nullptr;         // outlives the server
   GroupDirectory* directory = nullptr;  // outlives the server
+  MapStore* map_store = nullptr;        // outlives the server; nullptr: no partition moves
+  std::string name;                     // the group's; empty if there is no map
   GroupTerms terms;
   std::string node;       // this server's name in the group
   std::string advertise;  // "HOST:PORT", where others reach it; empty: as it listens

@@ -126,6 +126,10 @@ bool Member::Poll(int64_t now) {
     if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now);
     published |= primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
+    if (HasTasks()) {
+      const GroupRegister own = primary_->known();
+      for (MemberTask* const task : options_.tasks) task->Poll(now, own);
+    }
   } else {
     const Backup::Outcome outcome = backup_->Poll(now);
     if (options_.disk != nullptr && backup_->in_sync() && !options_.disk->begun()) {
@@ -313,6 +317,7 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
   } else if (primary_ != nullptr) {
     seen.role = Role::kPrimary;
     seen.as_primary = primary_->Look();
+    for (const MemberTask* const task : options_.tasks) task->Tell(&seen.moves);
   } else {
     seen.role = backup_->in_sync() ? Role::kBackup : Role::kJoining;
     seen.applied = backup_->applied();
@@ -327,10 +332,16 @@ Member::Seen Member::Look() const {
 }
 
 absl::Status Member::Arm(int64_t now) {
+  if (HasTasks()) {
+    for (MemberTask* const task : options_.tasks) task->Arm(now);
+  }
   return primary_ != nullptr ? primary_->Arm() : backup_->Arm(now);
 }
 
 void Member::Woken() {
+  if (HasTasks()) {
+    for (MemberTask* const task : options_.tasks) task->Woken();
+  }
   if (primary_ != nullptr) return primary_->Woken();
   backup_->Woken();
 }
@@ -338,11 +349,18 @@ void Member::Woken() {
 std::vector<int> Member::fds() const {
   std::vector<int> fds = primary_ != nullptr ? primary_->fds() : backup_->fds();
   if (options_.group.store->fd() >= 0) fds.push_back(options_.group.store->fd());
+  if (HasTasks()) {
+    for (const MemberTask* const task : options_.tasks) task->AddFds(&fds);
+  }
   return fds;
 }
 
 int64_t Member::next_ns() const {
-  return primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
+  int64_t next = primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
+  if (HasTasks()) {
+    for (const MemberTask* const task : options_.tasks) next = std::min(next, task->next_ns());
+  }
+  return next;
 }
 
 }  // namespace gannet

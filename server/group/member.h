@@ -20,6 +20,7 @@
 #include "server/group/backup.h"
 #include "server/group/group_options.h"
 #include "server/group/group_stream.h"
+#include "server/group/member_task.h"
 #include "server/group/primary.h"
 #include "server/group/replica_arrival.h"
 #include "server/replica/group_standing.h"
@@ -63,6 +64,7 @@ class Member {
     std::function<void(uint64_t)> start_clock;   // lets it go on from a time
     std::function<uint64_t()> now_ms;            // that clock
     std::function<void()> idle;                  // as that of Server::Options
+    std::vector<MemberTask*> tasks;              // of a primary; outlive the member
   };
   // Announces the server. The errors are those of AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<Member>> Create(Options options);
@@ -99,6 +101,7 @@ class Member {
     uint64_t epoch = 0;
     uint64_t applied = 0;  // LSN, of a backup
     Primary::Seen as_primary{};
+    MoveProgress moves{};  // of a primary
   };
   Seen Look() const;
   // Whether there is somebody to hand over to.
@@ -112,6 +115,8 @@ class Member {
   absl::Status Restore();
   void Announce(int64_t now);
   void Lead(int64_t now);
+  // Whether it is a primary that takes clients.
+  bool HasTasks() const { return primary_ != nullptr && primary_->open() && !ended(); }
   void End(const std::string& why);
   void TellMap();
   // Returns whether there was something new to tell.

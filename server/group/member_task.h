@@ -11,15 +11,15 @@ namespace gannet {
 
 // What people are told of the partitions that come to a group.
 struct MoveProgress {
-  std::string step;          // what is done now; empty: nothing
-  std::string giver;         // the group that they come from
-  uint64_t partitions = 0;   // that come now
-  uint64_t wanted = 0;       // all that are to come, with these
-  uint64_t items = 0;        // taken so far of those that come now
-  uint64_t bytes = 0;        // of these items: keys and values
-  double walked = 0;         // the share of the giver's memory that was walked through
-  uint64_t moved = 0;        // partitions that have come since this process is primary
-  std::string trouble;       // why it last began again; empty: it did not
+  std::string step;         // what is done now; empty: nothing
+  std::string giver;        // the group that they come from
+  uint64_t partitions = 0;  // that come now
+  uint64_t wanted = 0;      // all that are to come, with these
+  uint64_t items = 0;       // taken so far of those that come now
+  uint64_t bytes = 0;       // of these items: keys and values
+  double walked = 0;        // the share of the giver's memory that was walked through
+  uint64_t moved = 0;       // partitions that have come since this process is primary
+  std::string trouble;      // why it last began again; empty: it did not
 };
 
 // What a group's primary does on the member's thread beside its own work. It never blocks, and one

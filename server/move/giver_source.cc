@@ -13,7 +13,7 @@ namespace gannet {
 namespace {
 
 // The ring is looked at so often: nobody tells when something comes.
-constexpr int64_t kLookNs = kNsPerMs;
+constexpr int64_t kRingLookNs = kNsPerMs;
 // What one Poll takes of the stream. Each record is shorter.
 constexpr uint64_t kBytesPerPoll = 512 << 10;
 static_assert(kBytesPerPoll > kRingRecordBytesMax);
@@ -33,7 +33,7 @@ void GiverSource::Fail(absl::Status why) {
 }
 
 void GiverSource::Poll(int64_t now) {
-  next_ns_ = now + (welcome_ || ending_ ? kLookNs : times_.beacon_ns() / 4);
+  next_ns_ = now + (welcome_ || ending_ ? kRingLookNs : times_.beacon_ns() / 4);
   if (!link_ && !ending_) Connect(now);
   if (!link_) return;
   link_->Poll(now);
@@ -113,9 +113,8 @@ void GiverSource::OnMessage(std::span<const std::byte> message) {
 // The joiner hears of all that the stream brings, so it is there from the stream's begin on.
 void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
   if (!kStreamVersions.Has(welcome.stream_version)) {
-    return Fail(absl::FailedPreconditionError(
-        absl::StrCat("the stream of ", options_.endpoint, " has version ",
-                     welcome.stream_version)));
+    return Fail(absl::FailedPreconditionError(absl::StrCat(
+        "the stream of ", options_.endpoint, " has version ", welcome.stream_version)));
   }
   const int64_t now = options_.clock();
   auto joiner = Joiner::Begin({.device = options_.device,
@@ -160,8 +159,7 @@ void GiverSource::TakeStream() {
   }
   reader_->Scan();
   if (options_.intake->full()) return;
-  const uint64_t committed =
-      std::max({committed_, reader_->committed(), ended_ ? ended_->lsn : 0});
+  const uint64_t committed = std::max({committed_, reader_->committed(), ended_ ? ended_->lsn : 0});
   reader_->Take(std::min(committed, reader_->taken() + kBytesPerPoll),
                 [this](const RingRecord& record, uint64_t, uint64_t) { OnRecord(record); });
 }

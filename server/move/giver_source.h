@@ -42,13 +42,13 @@ class GiverSource final : public MoveSource {
     GroupMember self;
     AuthFile* keys = nullptr;  // as Backup's
     uint64_t ring_bytes = 0;
-    uint64_t token = 0;                      // random, not 0
-    int64_t lease_ns = 0;                    // of the own group, for how long to wait for an answer
-    uint64_t (*machine_ms)() = nullptr;      // for handshakes
-    std::function<uint64_t()> now_ms;        // the clock by which items expire
-    std::function<int64_t()> clock;          // that Poll's argument is read from
-    std::function<void()> idle;              // as that of Server::Options
-    PartitionIntake* intake = nullptr;       // outlives it
+    uint64_t token = 0;                  // random, not 0
+    int64_t lease_ns = 0;                // of the own group, for how long to wait for an answer
+    uint64_t (*machine_ms)() = nullptr;  // for handshakes
+    std::function<uint64_t()> now_ms;    // the clock by which items expire
+    std::function<int64_t()> clock;      // that Poll's argument is read from
+    std::function<void()> idle;          // as that of Server::Options
+    PartitionIntake* intake = nullptr;   // outlives it
   };
   GiverSource(Options options, int64_t now);
   ~GiverSource() override;

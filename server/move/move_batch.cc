@@ -26,8 +26,7 @@ bool IsWanted(const MovesSeen& seen, uint16_t partition) {
          OwnerOf(seen.map, partition) != seen.group;
 }
 
-MapTxn TxnOf(const MovesSeen& seen, ClusterConfig wanted,
-             const std::vector<uint16_t>& partitions) {
+MapTxn TxnOf(const MovesSeen& seen, ClusterConfig wanted, const std::vector<uint16_t>& partitions) {
   MapTxn txn = {.map_revision = seen.map.mod_revision, .wanted = std::move(wanted)};
   for (const uint16_t partition : partitions) {
     const auto wish = seen.wishes.find(partition);
@@ -101,9 +100,8 @@ absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch) {
 
 absl::StatusOr<MapTxn> GiveTxn(const MovesSeen& seen, const MoveBatch& batch,
                                uint64_t group_revision) {
-  GANNET_ASSIGN_OR_RETURN(
-      ClusterConfig given,
-      GivePartitions(seen.map.config, seen.group, batch.partitions, batch.closed_at));
+  GANNET_ASSIGN_OR_RETURN(ClusterConfig given, GivePartitions(seen.map.config, seen.group,
+                                                              batch.partitions, batch.closed_at));
   MapTxn txn = TxnOf(seen, std::move(given), batch.partitions);
   txn.group = group_revision;
   txn.end_moves = true;

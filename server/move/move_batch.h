@@ -39,16 +39,16 @@ size_t CountWanted(const MovesSeen& seen);
 // as nobody serves these. nullopt: nothing is to come.
 std::optional<MoveBatch> NextBatch(const MovesSeen& seen);
 
-// Takes over what has become of a batch. An open one must be as it was, or be closed now as a whole.
-// From a closed one, partitions go that are not closed as they were. Returns false if nothing is
-// left to do.
+// Takes over what has become of a batch. An open one must be as it was, or be closed now as a
+// whole. From a closed one, partitions go that are not closed as they were. Returns false if
+// nothing is left to do.
 bool Follow(const MovesSeen& seen, MoveBatch* batch);
 
 // Returns the partitions of a closed batch that nobody wants to come any more.
 std::vector<uint16_t> Unwanted(const MovesSeen& seen, const MoveBatch& batch);
 
-// Steps 3 and 5 and rule 10. `group_revision` is the register's, of the receiver's group. The errors
-// are those of map_changes.h, of a map that was not looked at before.
+// Steps 3 and 5 and rule 10. `group_revision` is the register's, of the receiver's group. The
+// errors are those of map_changes.h, of a map that was not looked at before.
 absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch);
 absl::StatusOr<MapTxn> GiveTxn(const MovesSeen& seen, const MoveBatch& batch,
                                uint64_t group_revision);

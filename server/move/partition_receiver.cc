@@ -66,8 +66,8 @@ void PartitionReceiver::PollSources(int64_t now) {
   Soon(source_->next_ns());
 }
 
-// A lost one has changed nothing, and none of its copies will: what made it lose does not come back.
-// If it lost to its own copy, the map that was seen has that.
+// A lost one has changed nothing, and none of its copies will: what made it lose does not come
+// back. If it lost to its own copy, the map that was seen has that.
 void PartitionReceiver::PollTxn(int64_t now) {
   if (!txn_) return;
   if (txn_under_way_) {
@@ -172,14 +172,15 @@ void PartitionReceiver::Drop(int64_t now) {
   if (dropper_.partitions().none()) {
     options_.publish();
     intake_.Settle();
-    if (options_.writes->published() < drop_after_ || !intake_.settled()) return Soon(now + kLookNs);
+    if (options_.writes->published() < drop_after_ || !intake_.settled())
+      return Soon(now + kLookNs);
     dropper_.Begin(taking());
   }
   if (!dropper_.Step(options_.now_ms())) return;
   const std::optional<std::string> giver = options_.directory->PrimaryOf(batch_->giver);
   if (!giver) {
-    return BeginAgain(absl::UnavailableError(absl::StrCat(
-                          "the address of the primary of group ", batch_->giver, " is not known")),
+    return BeginAgain(absl::UnavailableError(absl::StrCat("the address of the primary of group ",
+                                                          batch_->giver, " is not known")),
                       now);
   }
   intake_.Begin(taking());

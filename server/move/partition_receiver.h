@@ -31,7 +31,8 @@ namespace gannet {
 // primary of the group goes on: it begins with the batch again.
 //
 // 1. It begins with an empty partition, each time (rule 1).
-// 2. Nothing else is decided while a transaction's result is unknown: it is sent again until a newer
+// 2. Nothing else is decided while a transaction's result is unknown: it is sent again until a
+// newer
 //    map is seen, or until it has certainly lost (rule 9).
 // 3. It asks to be the owner only once all that it took, and a version above all of the giver's, is
 //    committed in its own group (rules 5 and 7), and only if the giver has ended what is closed now

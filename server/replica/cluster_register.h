@@ -21,7 +21,7 @@ struct SeenMap {
 
 // A partition is to have another group.
 struct PartitionMoveWish {
-  std::string to;  // the receiver
+  std::string to;     // the receiver
   bool stop = false;  // it is not wanted any more: open the partition if it is closed, and end it
   int64_t mod_revision = 0;  // of the key
 

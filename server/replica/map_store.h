@@ -43,8 +43,8 @@ class MapStore {
   enum class Result : uint8_t {
     kWon,   // the map is what was wanted. Seen() has it
     kLost,  // something else was there than what is compared. This request will not win any more
-    // Nothing is known. It may have won, and **it may still win later**. Only a changed mod_revision
-    // of the map proves that it will not.
+    // Nothing is known. It may have won, and **it may still win later**. Only a changed
+    // mod_revision of the map proves that it will not.
     kUnknown,
   };
 

@@ -1,0 +1,143 @@
+// Which partitions a receiver takes together.
+
+#include "server/move/move_batch.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "common/cluster/map_changes.h"
+
+namespace gannet {
+namespace {
+
+using Partitions = std::vector<uint16_t>;
+
+class MoveBatchTest : public testing::Test {
+ protected:
+  MoveBatchTest() {
+    map_.mod_revision = 1;
+    map_.config.groups = {"g1", "g2", "g3"};
+    map_.config.partitions.assign(kPartitions, 0);
+    for (uint16_t i = 500; i < kPartitions; ++i) map_.config.partitions[i] = 2;
+  }
+  MovesSeen seen() const { return {.map = map_, .wishes = wishes_, .group = "g2"}; }
+  void Wish(uint16_t partition, std::string to = "g2") {
+    wishes_[partition] = {.to = std::move(to), .mod_revision = partition};
+  }
+  void Close(std::string_view giver, const Partitions& partitions) {
+    map_.config = *ClosePartitions(map_.config, giver, partitions);
+    ++map_.mod_revision;
+  }
+
+  SeenMap map_;
+  PartitionMoveWishes wishes_;
+};
+
+TEST_F(MoveBatchTest, IsOfOneGiver) {
+  EXPECT_FALSE(NextBatch(seen()));
+  Wish(1);
+  Wish(2, "g3");
+  Wish(3);
+  Wish(600);
+  const auto batch = NextBatch(seen());
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->giver, "g1");
+  EXPECT_EQ(batch->partitions, (Partitions{1, 3}));
+  EXPECT_EQ(CountWanted(seen()), 3u);
+}
+
+TEST_F(MoveBatchTest, HasNoMoreThanATransactionTakes) {
+  for (uint16_t i = 0; i < 300; ++i) Wish(i);
+  EXPECT_EQ(NextBatch(seen())->partitions.size(), kMovesOfTxnMax);
+}
+
+TEST_F(MoveBatchTest, WhatIsClosedComesFirstAndTogetherIfItWasClosedTogether) {
+  for (const uint16_t i : {1, 2, 3, 4, 600}) Wish(i);
+  Close("g1", {3});
+  Close("g1", {2, 4});
+  auto batch = NextBatch(seen());
+  ASSERT_TRUE(batch);
+  EXPECT_EQ(batch->partitions, (Partitions{2, 4}));
+  EXPECT_EQ(batch->closed_at, 2u);
+}
+
+TEST_F(MoveBatchTest, AnOpenOneIsFollowedOnlyAsAWhole) {
+  Wish(1);
+  Wish(2);
+  MoveBatch batch = *NextBatch(seen());
+  EXPECT_TRUE(Follow(seen(), &batch));
+  EXPECT_FALSE(batch.closed());
+  MoveBatch other = batch;
+  Close("g1", {1, 2});
+  EXPECT_TRUE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.closed_at, 1u);
+  map_.config = *ReopenPartitions(map_.config, Partitions{1});
+  EXPECT_FALSE(Follow(seen(), &other)) << "one is open, the other closed";
+  EXPECT_TRUE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.partitions, Partitions{2});
+  MoveBatch open{.giver = "g1", .partitions = {1}};
+  EXPECT_TRUE(Follow(seen(), &open));
+  wishes_.erase(1);
+  EXPECT_FALSE(Follow(seen(), &open)) << "nobody wants it";
+}
+
+// It was opened, and closed once more: then what was taken says nothing.
+TEST_F(MoveBatchTest, WhatWasClosedAgainIsAnotherClose) {
+  Wish(1);
+  Close("g1", {1});
+  MoveBatch batch = *NextBatch(seen());
+  map_.config = *ReopenPartitions(map_.config, Partitions{1});
+  Close("g1", {1});
+  EXPECT_FALSE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.moved, 0u);
+}
+
+TEST_F(MoveBatchTest, CountsWhatHasCome) {
+  Wish(1);
+  Wish(2);
+  Close("g1", {1, 2});
+  MoveBatch batch = *NextBatch(seen());
+  const auto give = GiveTxn(seen(), batch, 9);
+  ASSERT_TRUE(give.ok());
+  EXPECT_EQ(give->moves, (std::vector<std::pair<uint16_t, int64_t>>{{1, 1}, {2, 2}}));
+  EXPECT_EQ(give->group, 9u);
+  EXPECT_TRUE(give->end_moves);
+  map_.config = give->wanted;
+  EXPECT_FALSE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.moved, 2u);
+  EXPECT_FALSE(NextBatch(seen()));
+}
+
+TEST_F(MoveBatchTest, AClosedOneThatNobodyWantsIsUnwanted) {
+  Wish(1);
+  Wish(2);
+  Close("g1", {1, 2});
+  const MoveBatch batch = *NextBatch(seen());
+  EXPECT_TRUE(Unwanted(seen(), batch).empty());
+  wishes_.erase(1);
+  EXPECT_EQ(Unwanted(seen(), batch), Partitions{1});
+  const auto reopen = ReopenTxn(seen(), {1});
+  ASSERT_TRUE(reopen.ok());
+  EXPECT_FALSE(IsClosed(reopen->wanted, 1));
+  EXPECT_FALSE(reopen->end_moves);
+}
+
+TEST_F(MoveBatchTest, EndsOnlyWishesThatAreOver) {
+  Wish(1);
+  EXPECT_FALSE(EndTxn(seen()));
+  Wish(2);
+  Wish(3);
+  wishes_[2].stop = wishes_[3].stop = true;
+  Close("g1", {3});
+  const auto end = EndTxn(seen());
+  ASSERT_TRUE(end);
+  EXPECT_EQ(end->moves, (std::vector<std::pair<uint16_t, int64_t>>{{2, 2}, {3, 3}}));
+  EXPECT_TRUE(end->end_moves);
+  EXPECT_TRUE(end->wanted.closed.empty());
+  EXPECT_EQ(end->wanted.revision, map_.config.revision + 1);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,343 @@
+// A receiver of partitions, between a giver and a register that the test sets.
+
+#include "server/move/partition_receiver.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "tests/server/move/fake_giver.h"
+#include "tests/server/store/store_fixture.h"
+
+namespace gannet {
+namespace {
+
+// Positions are 1, 2, 3 ...; the last change is kept.
+struct OwnStream : ChangeSink, ChangeRecorder {
+  std::optional<ChangePlace> Reserve(const Change& change) override {
+    if (refuses) return std::nullopt;
+    last_version = change.version;
+    last_kind = change.kind;
+    return ChangePlace{.end = ++end};
+  }
+  void Fill(const Change&, const ChangePlace&) override {}
+  void RecordSession(const SessionRecord&) override {}
+  bool Record(const Change& change) override { return Reserve(change).has_value(); }
+
+  bool refuses = false;
+  uint64_t end = 0;
+  uint64_t last_version = 0;
+  Change::Kind last_kind = Change::Kind::kPut;
+};
+
+class PartitionReceiverTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    store_->UseSink(&stream_);
+    store_.writes().WaitFor(&stream_);
+    Start();
+  }
+  // A process becomes primary.
+  void Start() {
+    receiver_.emplace(PartitionReceiver::Options{
+        .group = "g2",
+        .directory = &map_,
+        .map_store = &map_,
+        .writes = &store_.writes(),
+        .store = &*store_,
+        .publish = [this] { Publish(); },
+        .now_ms = [] { return uint64_t{1'000}; },
+        .make_source = [this](const std::string&, int64_t) {
+          return std::make_unique<FakeSource>(&giver_);
+        }});
+  }
+  void Publish() {
+    if (commits_) store_.writes().Publish(stream_.end);
+  }
+  void Turn(int64_t ns = kNsPerMs) {
+    now_ += ns;
+    receiver_->Poll(now_, {.revision = map_.group_, .configuration = {}});
+  }
+  // Polls until it is so, for at most `seconds`.
+  template <class Done>
+  bool Until(Done done, int seconds = 4) {
+    for (int i = 0; i < seconds * 1000 && !done(); ++i) Turn();
+    return done();
+  }
+  // Lets the first half of a move happen, until the partitions are closed.
+  void CloseAll() {
+    ASSERT_TRUE(Until([&] { return giver_.made > 0; }));
+    giver_.copied = true;
+    ASSERT_TRUE(Until([&] { return map_.closed(kPartition); }));
+  }
+  void End(uint64_t lsn = 50, uint64_t version_next = 9'000) {
+    giver_.ended = NewMoveEnded();
+    giver_.ended->revision = map_.map_.config.revision;
+    giver_.ended->lsn = lsn;
+    giver_.ended->version_next = version_next;
+    giver_.taken = lsn;
+  }
+  bool Has() const { return map_.owner(kPartition) == "g2" && !map_.closed(kPartition); }
+  // A key of the partition.
+  static std::string Key(int i = 0) {
+    for (int n = 0;; ++n) {
+      std::string key = absl::StrCat("key", n);
+      if (PartitionOf(key) == kPartition && i-- == 0) return key;
+    }
+  }
+  ReplyStatus Take(std::string_view key, uint64_t version) {
+    return receiver_->intake()->Take({.version = version, .key = key, .value = "value"});
+  }
+
+  static constexpr uint16_t kPartition = 5;
+  FakeMap map_;
+  GiverState giver_;
+  OwnStream stream_;
+  TestStore store_{16 << 20, 1000, /*index_grows=*/true};
+  bool commits_ = true;
+  std::optional<PartitionReceiver> receiver_;
+  int64_t now_ = kNsPerSecond;
+};
+
+TEST_F(PartitionReceiverTest, BringsAPartition) {
+  store_.writes().Put(Key(), "of an earlier try", {}, {}, 1'000);
+  Publish();
+  map_.Wish(kPartition);
+  map_.Wish(6, "g3");
+  ASSERT_TRUE(Until([&] { return giver_.made == 1; }));
+  EXPECT_EQ(store_.Get(Key(), 1'000), std::nullopt) << "it begins empty";
+  EXPECT_TRUE(receiver_->taking().test(kPartition));
+  EXPECT_EQ(receiver_->taking().count(), 1u);
+  EXPECT_TRUE(receiver_->intake()->Wants(Key()));
+  EXPECT_EQ(Take(Key(1), 20), ReplyStatus::kOk);
+  EXPECT_FALSE(Until([&] { return giver_.told_closing > 0; }, 1)) << "the walk goes on";
+  giver_.copied = true;
+  giver_.behind = 1 << 20;
+  EXPECT_FALSE(Until([&] { return giver_.told_closing > 0; }, 1)) << "much is to be taken";
+  giver_.behind = 1 << 10;
+  ASSERT_TRUE(Until([&] { return giver_.told_closing == 1; }));
+  const int64_t told = now_;
+  ASSERT_TRUE(Until([&] { return map_.closed(kPartition); }));
+  EXPECT_GE(now_ - told, FakeSource::kLeaseNs) << "leases were long";
+  EXPECT_EQ(map_.owner(kPartition), "g1");
+  End();
+  ASSERT_TRUE(Until([&] { return Has(); }));
+  EXPECT_EQ(map_.sent_->group, map_.group_);
+  EXPECT_TRUE(map_.wishes_.contains(6));
+  EXPECT_FALSE(map_.wishes_.contains(kPartition)) << "the move has ended";
+  EXPECT_EQ(store_.Get(Key(1), 1'000), "value");
+  Turn();
+  Turn();
+  EXPECT_TRUE(receiver_->taking().none());
+  EXPECT_EQ(giver_.alive, 0);
+  MoveProgress progress;
+  receiver_->Tell(&progress);
+  EXPECT_EQ(progress.moved, 1u);
+  EXPECT_EQ(progress.step, "");
+}
+
+TEST_F(PartitionReceiverTest, AsksForThePartitionOnlyWhenAllIsCommittedInItsOwnGroup) {
+  map_.Wish(kPartition);
+  CloseAll();
+  commits_ = false;
+  EXPECT_EQ(Take(Key(), 20), ReplyStatus::kOk);
+  End();
+  EXPECT_FALSE(Until([&] { return Has(); }, 1));
+  commits_ = true;
+  EXPECT_TRUE(Until([&] { return Has(); }));
+}
+
+TEST_F(PartitionReceiverTest, AsksForThePartitionOnlyWhenItHasAllOfTheStream) {
+  map_.Wish(kPartition);
+  CloseAll();
+  End(50);
+  giver_.taken = 49;
+  EXPECT_FALSE(Until([&] { return Has(); }, 1));
+  giver_.taken = 50;
+  EXPECT_TRUE(Until([&] { return Has(); }));
+}
+
+// The giver told that of what was closed before.
+TEST_F(PartitionReceiverTest, AnOldEndDoesNotCount) {
+  map_.Wish(kPartition);
+  CloseAll();
+  End();
+  --giver_.ended->revision;
+  EXPECT_FALSE(Until([&] { return Has(); }, 1));
+  ++giver_.ended->revision;
+  EXPECT_TRUE(Until([&] { return Has(); }));
+}
+
+TEST_F(PartitionReceiverTest, VersionsThatItsGroupGivesAreAboveThoseOfTheGiver) {
+  map_.Wish(kPartition);
+  CloseAll();
+  stream_.refuses = true;
+  End(50, 9'000);
+  EXPECT_FALSE(Until([&] { return Has(); }, 1)) << "its backups do not know of the versions";
+  stream_.refuses = false;
+  ASSERT_TRUE(Until([&] { return Has(); }));
+  EXPECT_EQ(stream_.last_version, 9'000u);
+  EXPECT_EQ(stream_.last_kind, Change::Kind::kDelete);
+  EXPECT_GT(store_->NextVersion(), 9'000u);
+}
+
+TEST_F(PartitionReceiverTest, ATransactionOfUnknownResultIsSentAgain) {
+  map_.Wish(kPartition);
+  map_.fate_ = FakeMap::Fate::kLostAndUnknown;
+  CloseAll();
+  EXPECT_EQ(map_.txns_, 2);
+  EXPECT_EQ(Take(Key(), 20), ReplyStatus::kOk);
+  map_.fate_ = FakeMap::Fate::kLostAndUnknown;
+  End();
+  ASSERT_TRUE(Until([&] { return map_.txns_ == 3; }));
+  const std::optional<MapTxn> give = map_.sent_;
+  // Nothing is dropped, and nothing else is asked for, whatever happens to the link.
+  giver_.status = absl::UnavailableError("broken");
+  ASSERT_TRUE(Until([&] { return Has(); }));
+  EXPECT_EQ(map_.txns_, 4);
+  EXPECT_EQ(map_.sent_->map_revision, give->map_revision);
+  EXPECT_EQ(map_.sent_->wanted, give->wanted);
+  EXPECT_EQ(giver_.made, 1);
+  EXPECT_EQ(store_.Get(Key(), 1'000), "value");
+}
+
+TEST_F(PartitionReceiverTest, ATransactionThatWonAlthoughItsResultIsUnknownIsNotSentAgain) {
+  map_.Wish(kPartition);
+  map_.fate_ = FakeMap::Fate::kExecutedAndUnknown;
+  CloseAll();
+  map_.fate_ = FakeMap::Fate::kExecutedAndUnknown;
+  End();
+  ASSERT_TRUE(Until([&] { return Has(); }));
+  for (int i = 0; i < 100; ++i) Turn();
+  EXPECT_EQ(map_.txns_, 2);
+  EXPECT_TRUE(receiver_->taking().none());
+}
+
+TEST_F(PartitionReceiverTest, AsksAgainIfItsGroupsRegisterHasChanged) {
+  map_.Wish(kPartition);
+  CloseAll();
+  End();
+  // Somebody else may be primary now: it knows an older register.
+  const uint64_t known = map_.group_++;
+  for (int i = 0; i < 100; ++i) {
+    now_ += kNsPerMs;
+    receiver_->Poll(now_, {.revision = known, .configuration = {}});
+  }
+  EXPECT_FALSE(Has());
+  EXPECT_GT(map_.txns_, 1);
+  EXPECT_TRUE(Until([&] { return Has(); }));
+}
+
+TEST_F(PartitionReceiverTest, BeginsAgainWithAnEmptyPartitionIfTheLinkBreaks) {
+  map_.Wish(kPartition);
+  ASSERT_TRUE(Until([&] { return giver_.made == 1; }));
+  EXPECT_EQ(Take(Key(), 20), ReplyStatus::kOk);
+  giver_.status = absl::UnavailableError("broken");
+  Turn();
+  giver_.status = absl::OkStatus();
+  ASSERT_TRUE(Until([&] { return giver_.made == 2; }));
+  EXPECT_EQ(store_.Get(Key(), 1'000), std::nullopt);
+  EXPECT_EQ(giver_.alive, 1);
+  MoveProgress progress;
+  receiver_->Tell(&progress);
+  EXPECT_EQ(progress.trouble, "broken");
+  CloseAll();
+  // The partition stays closed.
+  giver_.status = absl::UnavailableError("broken again");
+  Turn();
+  giver_ = {.made = giver_.made, .alive = giver_.alive};
+  ASSERT_TRUE(Until([&] { return giver_.made == 3; }));
+  EXPECT_TRUE(map_.closed(kPartition));
+  giver_.copied = true;
+  End();
+  EXPECT_TRUE(Until([&] { return Has(); }));
+  EXPECT_EQ(giver_.told_closing, 0) << "it was closed already";
+}
+
+TEST_F(PartitionReceiverTest, TheNextPrimaryGoesOnWithWhatIsClosed) {
+  map_.Wish(kPartition);
+  CloseAll();
+  EXPECT_EQ(Take(Key(), 20), ReplyStatus::kOk);
+  map_.Wish(1);
+  Start();
+  ASSERT_TRUE(Until([&] { return giver_.made == 2; }));
+  EXPECT_EQ(store_.Get(Key(), 1'000), std::nullopt) << "it begins empty";
+  EXPECT_TRUE(receiver_->taking().test(kPartition));
+  EXPECT_FALSE(receiver_->taking().test(1)) << "clients wait for the closed one";
+  End();
+  ASSERT_TRUE(Until([&] { return Has(); }));
+  EXPECT_TRUE(Until([&] { return receiver_->taking().test(1); }));
+}
+
+TEST_F(PartitionReceiverTest, AWishThatIsStoppedEnds) {
+  map_.Wish(kPartition);
+  ASSERT_TRUE(Until([&] { return giver_.made == 1; }));
+  map_.Wish(kPartition, "g2", /*stop=*/true);
+  ASSERT_TRUE(Until([&] { return map_.wishes_.empty(); }));
+  Turn();
+  EXPECT_TRUE(receiver_->taking().none());
+  EXPECT_FALSE(map_.closed(kPartition));
+  EXPECT_EQ(map_.owner(kPartition), "g1");
+}
+
+TEST_F(PartitionReceiverTest, APartitionWhoseMoveIsStoppedOpensAgain) {
+  map_.Wish(kPartition);
+  map_.Wish(6);
+  CloseAll();
+  map_.Wish(kPartition, "g2", /*stop=*/true);
+  ASSERT_TRUE(Until([&] { return !map_.closed(kPartition); }));
+  EXPECT_EQ(map_.owner(kPartition), "g1");
+  EXPECT_FALSE(map_.wishes_.contains(kPartition));
+  EXPECT_TRUE(map_.closed(6)) << "the other one goes on";
+  End();
+  ASSERT_TRUE(Until([&] { return map_.owner(6) == "g2"; }));
+  EXPECT_EQ(map_.owner(kPartition), "g1");
+}
+
+TEST_F(PartitionReceiverTest, APartitionWhoseWishIsGoneOpensAgain) {
+  map_.Wish(kPartition);
+  CloseAll();
+  map_.Forget(kPartition);
+  ASSERT_TRUE(Until([&] { return !map_.closed(kPartition); }));
+  EXPECT_EQ(map_.owner(kPartition), "g1");
+}
+
+// The transaction that gives was sent, and is executed after the operator has changed his mind.
+TEST_F(PartitionReceiverTest, AStopAndAGiftAreNotBothExecuted) {
+  map_.Wish(kPartition);
+  CloseAll();
+  map_.fate_ = FakeMap::Fate::kLostAndUnknown;
+  End();
+  ASSERT_TRUE(Until([&] { return map_.txns_ == 2; }));
+  map_.Wish(kPartition, "g2", /*stop=*/true);
+  ASSERT_TRUE(Until([&] { return map_.wishes_.empty(); }));
+  EXPECT_FALSE(map_.closed(kPartition));
+  EXPECT_EQ(map_.owner(kPartition), "g1");
+}
+
+TEST_F(PartitionReceiverTest, WithoutRoomItTriesAgainMuchLater) {
+  map_.Wish(kPartition);
+  ASSERT_TRUE(Until([&] { return giver_.made == 1; }));
+  giver_.status = absl::ResourceExhaustedError("no room");
+  Turn();
+  giver_.status = absl::OkStatus();
+  EXPECT_FALSE(Until([&] { return giver_.made == 2; }, 4));
+  EXPECT_TRUE(Until([&] { return giver_.made == 2; }, 2));
+}
+
+TEST_F(PartitionReceiverTest, AWishForWhatItHasEnds) {
+  auto closed = ClosePartitions(map_.map_.config, "g1", std::vector<uint16_t>{kPartition});
+  auto given = GivePartitions(*closed, "g2", std::vector<uint16_t>{kPartition}, closed->revision);
+  map_.Change(*given);
+  map_.Wish(kPartition);
+  EXPECT_TRUE(Until([&] { return map_.wishes_.empty(); }));
+  EXPECT_TRUE(Has());
+  EXPECT_EQ(giver_.made, 0);
+}
+
+}  // namespace
+}  // namespace gannet
