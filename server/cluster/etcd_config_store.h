@@ -78,6 +78,9 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<std::string> PrimaryOf(std::string_view group) const override {
     return view_.PrimaryOf(group);
   }
+  std::optional<uint64_t> RingBytesOf(std::string_view group) const override {
+    return view_.RingBytesOf(group);
+  }
 
   // The way to the cluster's map. Poll carries its requests on.
   MapStore* map_store() { return &map_store_; }

@@ -105,6 +105,12 @@ std::optional<std::string> GroupView::PrimaryOf(std::string_view group) const {
   return node->info.address;
 }
 
+std::optional<uint64_t> GroupView::RingBytesOf(std::string_view group) const {
+  const auto found = groups_.find(group);
+  if (found == groups_.end()) return std::nullopt;
+  return found->second.ring_bytes;
+}
+
 PartitionMap GroupView::Map() const {
   const ClusterConfig& config = map_.config;
   PartitionMap map = {.revision = config.revision,

@@ -78,6 +78,7 @@ class GroupView {
   const PartitionMoveWishes& moves() const { return moves_; }
   // Returns the address of a group's primary, if the process that the register names has one.
   std::optional<std::string> PrimaryOf(std::string_view group) const;
+  std::optional<uint64_t> RingBytesOf(std::string_view group) const;
 
  private:
   void TakeItem(const EtcdKeyValue& item);

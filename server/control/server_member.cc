@@ -51,11 +51,6 @@ absl::Status Server::CreateMember() {
       .now_ms = [this] { return clock_->WallMs(); },
       .idle = options_.idle};
   if (options.group.map_store != nullptr) {
-    const auto requests = [this] {
-      uint64_t rpcs = 0;
-      for (const auto& worker : workers_) rpcs += worker->counters().rpcs.value();
-      return rpcs;
-    };
     GANNET_ASSIGN_OR_RETURN(move_tasks_, MoveTasks::Create({.group = options.group,
                                                             .device = options.device,
                                                             .store = store_.get(),
@@ -67,7 +62,13 @@ absl::Status Server::CreateMember() {
                                                             .now_ms = options.now_ms,
                                                             .publish = options.publish,
                                                             .idle = options.idle,
-                                                            .requests = requests}));
+                                                            .requests = [this] {
+                                                              uint64_t requests = 0;
+                                                              for (const auto& worker : workers_) {
+                                                                requests += worker->counters().rpcs;
+                                                              }
+                                                              return requests;
+                                                            }}));
     options.tasks = move_tasks_->All();
   }
   if (options.group.advertise.empty()) options.group.advertise = address().ToString();

@@ -64,6 +64,19 @@ void AddBackups(const Primary::Seen& it, MetricFamilies* to) {
       [&it](const SeenBackup& backup) { return it.end - std::min(it.end, backup.applied); });
 }
 
+// Of a primary to whose group partitions come.
+void AddMoves(const MoveProgress& it, MetricFamilies* to) {
+  to->Gauge("gannet_move_partitions_wanted", "Partitions that are to come to this group.",
+            static_cast<double>(it.wanted));
+  to->Counter("gannet_move_partitions_total", "Partitions that have come to this group.", it.moved);
+  to->Gauge("gannet_move_items", "Changes taken of the partitions that come now.",
+            static_cast<double>(it.items));
+  to->Gauge("gannet_move_bytes", "Bytes of keys and values in these changes.",
+            static_cast<double>(it.bytes));
+  to->Gauge("gannet_move_walked_ratio", "The share of the giver's memory that was walked through.",
+            it.walked);
+}
+
 }  // namespace
 
 void AddGroup(const Member::Seen& it, MetricFamilies* to) {
@@ -95,6 +108,7 @@ void AddGroup(const Member::Seen& it, MetricFamilies* to) {
   to->Gauge("gannet_group_members_in_sync", "Members that are in sync, the primary among them.",
             1 + std::ranges::count_if(primary.backups, &SeenBackup::in_sync));
   AddBackups(primary, to);
+  AddMoves(it.moves, to);
 }
 
 }  // namespace gannet

@@ -159,7 +159,17 @@ Json GroupJson(const Member::Seen& it) {
           {"waiting_bytes", primary.waiting_bytes},
           {"links_broken", primary.links_broken},
           {"removed", primary.removed},
-          {"backups", backups}};
+          {"backups", backups},
+          {"moves",
+           {{"step", it.moves.step},
+            {"giver", it.moves.giver},
+            {"partitions", it.moves.partitions},
+            {"wanted", it.moves.wanted},
+            {"items", it.moves.items},
+            {"bytes", it.moves.bytes},
+            {"walked", it.moves.walked},
+            {"moved", it.moves.moved},
+            {"trouble", Text(it.moves.trouble)}}}};
 }
 
 }  // namespace

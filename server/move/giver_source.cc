@@ -159,7 +159,8 @@ void GiverSource::TakeStream() {
   }
   reader_->Scan();
   if (options_.intake->full()) return;
-  const uint64_t committed = std::max({committed_, reader_->committed(), ended_ ? ended_->lsn : 0});
+  const uint64_t told = std::max({committed_, reader_->committed(), ended_ ? ended_->lsn : 0});
+  const uint64_t committed = std::min(told, stop_at_);
   reader_->Take(std::min(committed, reader_->taken() + kBytesPerPoll),
                 [this](const RingRecord& record, uint64_t, uint64_t) { OnRecord(record); });
 }

@@ -60,6 +60,7 @@ class GiverSource final : public MoveSource {
   uint64_t behind() const override;
   bool HasUpTo(uint64_t lsn) const override;
   int64_t TellClosing() override;
+  void StopAt(uint64_t lsn) override { stop_at_ = lsn; }
   const std::optional<MoveEnded>& ended() const override { return ended_; }
   void BeginEnd() override;
   bool over() const override { return ending_ && (link_ == nullptr || link_->fenced()); }
@@ -102,6 +103,7 @@ class GiverSource final : public MoveSource {
   std::deque<Late> late_;
   std::unique_ptr<Joiner> joiner_;
   uint64_t committed_ = 0;  // LSN, that the giver told
+  uint64_t stop_at_ = UINT64_MAX;
   bool published_ = false;  // all before the stream's begin, at the giver
   bool copied_ = false;
   bool ending_ = false;

@@ -33,6 +33,9 @@ class MoveSource {
   // Tells the giver that its partitions will be closed soon. Returns how long leases are that it
   // told of before.
   virtual int64_t TellClosing() = 0;
+  // Takes no record that ends behind this LSN from now on. When the partitions have another owner,
+  // the giver deletes what it has of them, and its stream says so.
+  virtual void StopAt(uint64_t lsn) = 0;
   // The newest that the giver told.
   virtual const std::optional<MoveEnded>& ended() const = 0;
 

@@ -22,32 +22,34 @@ absl::StatusOr<std::unique_ptr<MoveTasks>> MoveTasks::Create(Options options) {
       .publish = given.publish,
       .now_ms = given.now_ms,
       .make_source =
-          [made = tasks.get()](const std::string& endpoint, int64_t now) {
-            return made->MakeSource(endpoint, now);
-          }});
-  tasks->cleaner_.emplace(
-      PartitionCleaner::Options{.group = given.group.name,
-                                .directory = given.group.directory,
-                                .writes = given.writes,
-                                .publish = given.publish,
-                                .now_ms = given.now_ms,
-                                .clock = given.clock,
-                                .requests = given.requests,
-                                .taking = [made = tasks.get()] { return made->receiver_->taking(); }});
+          [made = tasks.get()](const std::string& giver, const std::string& endpoint,
+                               int64_t now) { return made->MakeSource(giver, endpoint, now); }});
+  tasks->cleaner_.emplace(PartitionCleaner::Options{
+      .group = given.group.name,
+      .directory = given.group.directory,
+      .writes = given.writes,
+      .publish = given.publish,
+      .now_ms = given.now_ms,
+      .clock = given.clock,
+      .requests = given.requests,
+      .taking = [receiver = &*tasks->receiver_] { return receiver->taking(); }});
   return tasks;
 }
 
-std::unique_ptr<MoveSource> MoveTasks::MakeSource(const std::string& endpoint, int64_t now) {
+// The ring is as long as those of the giver's group.
+std::unique_ptr<MoveSource> MoveTasks::MakeSource(const std::string& giver,
+                                                  const std::string& endpoint, int64_t now) {
   uint64_t token = 0;
   while (token == 0) token = options_.random();
-  const GroupTerms terms = options_.group.directory->terms();
+  const GroupDirectory& directory = *options_.group.directory;
+  const GroupTerms terms = directory.terms();
   return std::make_unique<GiverSource>(
       GiverSource::Options{
           .device = options_.device,
           .endpoint = endpoint,
           .self = {.node = options_.group.node, .incarnation = options_.incarnation},
           .keys = keys_ ? &*keys_ : nullptr,
-          .ring_bytes = terms.ring_bytes,
+          .ring_bytes = directory.RingBytesOf(giver).value_or(terms.ring_bytes),
           .token = token,
           .lease_ns = int64_t{terms.lease_ms} * kNsPerMs,
           .machine_ms = options_.machine_ms,

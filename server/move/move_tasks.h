@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -36,17 +37,17 @@ class MoveTasks {
     std::function<uint64_t()> now_ms;
     std::function<void()> publish;
     std::function<void()> idle;
-    std::function<uint64_t()> requests;  // as PartitionCleaner's
+    std::function<uint64_t()> requests;  // of clients, so far
   };
   // The errors are those of AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<MoveTasks>> Create(Options options);
 
-  // The cleaner comes behind the receiver, which says what is not to be dropped.
   std::vector<MemberTask*> All() { return {&*receiver_, &*cleaner_}; }
 
  private:
   explicit MoveTasks(Options options) : options_(std::move(options)) {}
-  std::unique_ptr<MoveSource> MakeSource(const std::string& endpoint, int64_t now);
+  std::unique_ptr<MoveSource> MakeSource(const std::string& giver, const std::string& endpoint,
+                                         int64_t now);
 
   const Options options_;
   std::optional<AuthFile> keys_;

@@ -184,8 +184,9 @@ void PartitionReceiver::Drop(int64_t now) {
                       now);
   }
   intake_.Begin(taking());
+  ended_.reset();
   version_taken_ = false;
-  source_ = options_.make_source(*giver, now);
+  source_ = options_.make_source(batch_->giver, *giver, now);
   step_ = Step::kCopies;
 }
 
@@ -218,10 +219,15 @@ void PartitionReceiver::Close(const MovesSeen& seen, int64_t now) {
 // The giver may have ended what was closed before, and is open or closed again.
 void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
   Soon(now + kLookNs);
-  const std::optional<MoveEnded>& ended = source_->ended();
-  if (!ended || ended->revision < batch_->closed_at || !source_->HasUpTo(ended->lsn)) return;
+  if (!ended_) {
+    const std::optional<MoveEnded>& ended = source_->ended();
+    if (!ended || ended->revision < batch_->closed_at) return;
+    ended_ = ended;
+    source_->StopAt(ended->lsn);
+  }
+  if (!source_->HasUpTo(ended_->lsn)) return;
   if (!version_taken_) {
-    const ReplyStatus status = intake_.TakeVersion(ended->version_next);
+    const ReplyStatus status = intake_.TakeVersion(ended_->version_next);
     if (status != ReplyStatus::kOk) return;
     version_taken_ = true;
   }

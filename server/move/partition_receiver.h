@@ -43,7 +43,8 @@ namespace gannet {
 class PartitionReceiver final : public MemberTask {
  public:
   using MakeSource =
-      std::function<std::unique_ptr<MoveSource>(const std::string& endpoint, int64_t now)>;
+      std::function<std::unique_ptr<MoveSource>(const std::string& group,
+                                                const std::string& endpoint, int64_t now)>;
   struct Options {
     std::string group;  // its own
     GroupDirectory* directory = nullptr;
@@ -106,7 +107,8 @@ class PartitionReceiver final : public MemberTask {
   uint64_t drop_after_ = 0;     // ticket: nothing is dropped before that is published
   int64_t close_at_ = 0;        // when the giver's leases are short
   int64_t tell_again_at_ = 0;   // when they are long again
-  bool version_taken_ = false;  // the giver's
+  std::optional<MoveEnded> ended_;  // what counts of what the giver told
+  bool version_taken_ = false;      // the giver's
   int64_t begin_at_ = 0;
   int64_t again_ns_ = 0;  // how long it waited before it began again
   int64_t next_ns_ = 0;

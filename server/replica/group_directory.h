@@ -46,6 +46,10 @@ class GroupDirectory {
   virtual std::optional<std::string> PrimaryOf(std::string_view /*group*/) const {
     return std::nullopt;
   }
+  // Returns the length of a group's rings; nullopt: it is not known.
+  virtual std::optional<uint64_t> RingBytesOf(std::string_view /*group*/) const {
+    return std::nullopt;
+  }
   // The wish is fulfilled, or cannot be.
   virtual void ForgetWantedSuccessor() = 0;
 };

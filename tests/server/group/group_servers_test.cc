@@ -103,7 +103,7 @@ TEST(GroupServersTest, ANewPrimaryKnowsTheMapBeforeItTakesClients) {
   ASSERT_TRUE(group.AwaitInSync(2));
   ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
   const size_t first = *group.Primary();
-  group.shared.SetMapsLate(true);
+  group.shared.SetWatchesLate();
   GroupPartitions partitions = {.revision = 3, .lost = 3, .alone = false};
   partitions.served.set().reset(PartitionOf("closed"));
   group.shared.SetPartitions(partitions);

@@ -95,8 +95,32 @@ Snapshot OfPrimary() {
                               .applied = 90,
                               .behind_bytes = 640},
                              {.node = "n3"}};
+  seen.moves = {.step = "copies",
+                .giver = "g1",
+                .partitions = 2,
+                .wanted = 5,
+                .items = 70,
+                .bytes = 700,
+                .walked = 0.5,
+                .moved = 3,
+                .trouble = "n9 is silent"};
   it.group = seen;
   return it;
+}
+
+TEST(SnapshotTest, APrimaryShowsWhichPartitionsCome) {
+  const std::string text = RenderMetrics(OfPrimary());
+  EXPECT_THAT(text, HasSubstr("gannet_move_partitions_wanted 5\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_partitions_total 3\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_items 70\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_bytes 700\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_walked_ratio 0.5\n"));
+  const auto json = nlohmann::json::parse(RenderJson(OfPrimary(), false))["group"]["moves"];
+  EXPECT_EQ(json["step"], "copies");
+  EXPECT_EQ(json["giver"], "g1");
+  EXPECT_EQ(json["partitions"], 2);
+  EXPECT_EQ(json["walked"], 0.5);
+  EXPECT_EQ(json["trouble"], "n9 is silent");
 }
 
 TEST(SnapshotTest, APrimaryShowsItsGroup) {

@@ -91,6 +91,7 @@ struct GiverState {
   uint64_t behind = 0;
   uint64_t taken = 0;
   std::optional<MoveEnded> ended;
+  std::optional<uint64_t> stop_at;
   int told_closing = 0;
   int made = 0;
   int alive = 0;
@@ -116,6 +117,7 @@ class FakeSource : public MoveSource {
     ++giver_->told_closing;
     return kLeaseNs;
   }
+  void StopAt(uint64_t lsn) override { giver_->stop_at = lsn; }
   const std::optional<MoveEnded>& ended() const override { return giver_->ended; }
   void BeginEnd() override { ending_ = true; }
   bool over() const override { return ending_; }

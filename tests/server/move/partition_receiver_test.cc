@@ -51,7 +51,7 @@ class PartitionReceiverTest : public testing::Test {
         .store = &*store_,
         .publish = [this] { Publish(); },
         .now_ms = [] { return uint64_t{1'000}; },
-        .make_source = [this](const std::string&, int64_t) {
+        .make_source = [this](const std::string&, const std::string&, int64_t) {
           return std::make_unique<FakeSource>(&giver_);
         }});
   }
@@ -159,6 +159,16 @@ TEST_F(PartitionReceiverTest, AsksForThePartitionOnlyWhenItHasAllOfTheStream) {
   EXPECT_FALSE(Until([&] { return Has(); }, 1));
   giver_.taken = 50;
   EXPECT_TRUE(Until([&] { return Has(); }));
+}
+
+// The giver deletes what it has when the partition has another owner, and it may know that first.
+TEST_F(PartitionReceiverTest, TakesNothingBehindTheEnd) {
+  map_.Wish(kPartition);
+  CloseAll();
+  EXPECT_EQ(giver_.stop_at, std::nullopt);
+  End(50);
+  ASSERT_TRUE(Until([&] { return map_.txns_ == 2; }));
+  EXPECT_EQ(giver_.stop_at, 50u);
 }
 
 // The giver told that of what was closed before.
