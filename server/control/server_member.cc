@@ -65,7 +65,7 @@ absl::Status Server::CreateMember() {
                                                             .requests = [this] {
                                                               uint64_t requests = 0;
                                                               for (const auto& worker : workers_) {
-                                                                requests += worker->counters().rpcs;
+                                                                requests += worker->counters().rpcs.value();
                                                               }
                                                               return requests;
                                                             }}));
