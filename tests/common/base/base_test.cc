@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <atomic>
 #include <cstring>
@@ -45,6 +46,19 @@ TEST(HashTest, UnseededIsTheLibrarys) {
     for (size_t at : {0, 1}) {
       EXPECT_EQ(Xxh3Unseeded(&bytes[at], size), Xxh3(&bytes[at], size, 0)) << size << " at " << at;
     }
+  }
+}
+
+// Processors with wide registers compute long hashes by other instructions than all others do.
+// The library has no such path in these functions.
+TEST(HashTest, LongHashesAreTheSameOnEveryProcessor) {
+  std::string bytes(5000, '\0');
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<char>(Mix64(i + 1));
+  for (size_t size = 230; size < bytes.size(); size += size < 1300 ? 1 : 61) {
+    const char* const data = &bytes[size % 8];
+    const size_t n = size - size % 8;
+    EXPECT_EQ(Xxh3Unseeded(data, n), XXH3_64bits(data, n)) << n;
+    EXPECT_EQ(Xxh3(data, n, size), XXH3_64bits_withSeed(data, n, size)) << n;
   }
 }
 
