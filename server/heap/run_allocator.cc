@@ -196,13 +196,18 @@ void RunAllocator::UpdateTree(uint64_t first_word, uint64_t last_word) {
   }
   uint64_t lowest = (leaves_ + first_word) / 2;
   uint64_t highest = (leaves_ + last_word) / 2;
-  for (uint64_t half = kWordBits; lowest > 0; lowest /= 2, highest /= 2, half *= 2) {
+  // Mostly a few levels suffice: in larger parts there is a longer run elsewhere.
+  bool changed = true;
+  for (uint64_t half = kWordBits; changed && lowest > 0; lowest /= 2, highest /= 2, half *= 2) {
+    changed = false;
     for (uint64_t node = lowest; node <= highest; ++node) {
       const Node& left = tree_[2 * node];
       const Node& right = tree_[2 * node + 1];
-      tree_[node] = {left.first == half ? static_cast<uint32_t>(half) + right.first : left.first,
-                     right.last == half ? static_cast<uint32_t>(half) + left.last : right.last,
-                     std::max({left.longest, right.longest, left.last + right.first})};
+      const Node now = {left.first == half ? static_cast<uint32_t>(half) + right.first : left.first,
+                        right.last == half ? static_cast<uint32_t>(half) + left.last : right.last,
+                        std::max({left.longest, right.longest, left.last + right.first})};
+      changed |= now != tree_[node];
+      tree_[node] = now;
     }
   }
 }

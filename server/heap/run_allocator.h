@@ -80,6 +80,8 @@ class RunAllocator {
     uint32_t first = 0;    // free units at its beginning
     uint32_t last = 0;     // at its end
     uint32_t longest = 0;  // the longest free run
+
+    friend bool operator==(const Node&, const Node&) = default;
   };
 
   // Returns the lowest run of `units` that begins at `from` or later. REQUIRES: no free run begins
