@@ -42,8 +42,17 @@ uint64_t BeginsOfRuns(uint64_t word, uint64_t run) {
 
 uint32_t LongestRun(uint64_t word) {
   if (word == ~uint64_t{0}) return 64;
-  uint32_t n = 0;
-  for (; word != 0; word &= word >> 1) ++n;
+  if (word == 0) return 0;
+  // `word` keeps the bits at which runs of n begin. A run of n + more, with more <= n, begins where
+  // one of n begins and another one `more` bits behind it.
+  uint32_t n = 1;
+  for (uint64_t longer; (longer = word & word >> n) != 0; n *= 2) word = longer;
+  for (uint32_t more = n / 2; more > 0; more /= 2) {
+    const uint64_t longer = word & word >> more;
+    if (longer == 0) continue;
+    word = longer;
+    n += more;
+  }
   return n;
 }
 
@@ -132,7 +141,25 @@ uint64_t RunAllocator::longest_free() const {
 }
 
 std::optional<uint64_t> RunAllocator::Find(uint64_t units, uint64_t from) const {
-  return FindIn(1, 0, leaves_ * kWordBits, units, from);
+  return from == 0 ? FindLowest(units) : FindIn(1, 0, leaves_ * kWordBits, units, from);
+}
+
+// What FindIn returns for the whole memory. Without a `from`, a part that has a long enough run
+// has one that counts, so there is no way back up.
+std::optional<uint64_t> RunAllocator::FindLowest(uint64_t units) const {
+  if (tree_[1].longest < units) return std::nullopt;
+  uint64_t node = 1;
+  uint64_t begin = 0;
+  for (uint64_t half = leaves_ * kWordBits / 2; node < leaves_; half /= 2) {
+    const Node& left = tree_[2 * node];
+    node *= 2;
+    if (left.longest >= units) continue;
+    if (left.last + tree_[node + 1].first >= units) return begin + half - left.last;
+    ++node;
+    begin += half;
+  }
+  return begin +
+         static_cast<uint64_t>(std::countr_zero(BeginsOfRuns(free_[node - leaves_], units)));
 }
 
 std::optional<uint64_t> RunAllocator::FindIn(uint64_t node, uint64_t begin, uint64_t length,

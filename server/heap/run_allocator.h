@@ -87,6 +87,7 @@ class RunAllocator {
   // Returns the lowest run of `units` that begins at `from` or later. REQUIRES: no free run begins
   // before `from` and ends behind it.
   std::optional<uint64_t> Find(uint64_t units, uint64_t from) const GANNET_REQUIRES(mutex_);
+  std::optional<uint64_t> FindLowest(uint64_t units) const GANNET_REQUIRES(mutex_);
   std::optional<uint64_t> FindIn(uint64_t node, uint64_t begin, uint64_t length, uint64_t units,
                                  uint64_t from) const GANNET_REQUIRES(mutex_);
   std::optional<uint64_t> FindAligned(uint64_t units, uint64_t alignment) const
