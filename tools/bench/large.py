@@ -1,12 +1,15 @@
 """Compares GETs and PUTs of long values, in registered memory, with bare READs of as many bytes.
 
-The GETs' values are checked by sampled words. The kinds of runs take turns, and the best run of each
+Beside them is what bare verbs reach with the same round trips and copies (verbs_floor), for values
+up to FLOOR_BYTES_MAX. The GETs' values are checked by sampled words. The kinds of runs take turns, and the best run of each
 counts, because the machine's other work can only slow a run down.
 """
 
 import servers
 
 MIB = 1 << 20
+FLOOR_BYTES_MAX = MIB  # longer values would take gigabytes for their messages
+FLOOR_BYTES_PER_RUN = 64 * MIB
 
 
 def measure(bench, scale):
@@ -16,7 +19,16 @@ def measure(bench, scale):
         operations = max(scale["operations_min"], scale["bytes"] // size)
         with servers.gannet(bench.build, f"--memory={scale['memory']}") as address:
             rows.append(one_size(bench, address, size, depth, records, operations, scale["runs"]))
+        rows[-1]["floor"] = floor_of(bench, size, depth, records, **scale["floor"])
     return rows
+
+
+def floor_of(bench, size, depth, records, operations, runs):
+    if size > FLOOR_BYTES_MAX:
+        return None
+    operations = max(depth, min(operations, FLOOR_BYTES_PER_RUN // size))
+    return bench.verbs_floor(f"--size={size}", f"--depth={depth}", f"--places={records}",
+                             f"--operations={operations}", f"--runs={runs}")
 
 
 def one_size(bench, address, size, depth, records, operations, runs):

@@ -369,12 +369,19 @@ def large(result):
                      f"{put['per_second'] / raw['per_second']:.2f}" +
                      ("" if row["depth"] > 1 else " (aim: at least 0.8)"),
                      number(get["reads_per_op"], 2), number(get["p50_us"], 1),
-                     number(put["p50_us"], 1)])
+                     number(put["p50_us"], 1), *floors_of(row)])
     wrong = sum(row[kind]["wrong_values"] for row in result["large"] for kind in ["get", "put"])
     return (f"**Large values** into and from registered memory, beside bare READs of as many bytes; GB/s, the best of "
             f"{result['large'][0]['runs']} runs each, in turns; values checked by sampled words: {wrong} wrong\n\n" +
             table(["value", "in flight", "bare READs", "GETs", "ratio", "PUTs", "ratio", "READs per GET",
-                   "GET p50 us", "PUT p50 us"], rows))
+                   "GET p50 us", "PUT p50 us", "ratio of two bare READs", "of SEND, READ, SEND"], rows))
+
+
+def floors_of(row):
+    """What bare verbs reach with the round trips of a GET and of a PUT, as ratios to bare READs."""
+    if not row.get("floor"):
+        return ["-", "-"]
+    return [f"{row['floor'][kind]['share_of_read']:.2f}" for kind in ("confirmed", "fetched")]
 
 
 def cpu_of(rows, name, workload, clients):

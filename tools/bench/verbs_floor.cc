@@ -2,14 +2,16 @@
 // operations on long values, and prints JSON. The store's figures are compared with this floor.
 //
 //   read       READs --size bytes, in chains of --depth
-//   confirmed  READs --size bytes in chains of --depth, and when a chain is done 8 bytes of each of
-//              the same places: a GET of a large item whose head is known
-//   checked    READs --size bytes in chains of --depth, and computes XXH3 of each
-//   fetched    SENDs of 64 bytes; the peer READs --size bytes for each, then SENDs 64 bytes: a PUT
-//              whose value the server fetches
-//   carried    SENDs of 64 + --size bytes; the peer copies the value and SENDs 64 bytes: a PUT
-//   whose
-//              value comes with the request
+//   confirmed  the same, and when a chain is done READs 8 bytes of each of these places: a GET of a
+//              large item whose head is known
+//   checked    the same as read, and computes XXH3 of each value
+//   fetched    SENDs 64 bytes; the peer READs --size bytes, then SENDs 64: a PUT whose value the
+//              server fetches
+//   carried    SENDs 64 + --size bytes; the peer copies the value and SENDs 64: a PUT whose value
+//              comes with the request
+//   written    WRITEs --size bytes and SENDs 64; the peer SENDs 64: a PUT into a place that the
+//              reply before lent to the client
+//   asked      SENDs 64 bytes; the peer SENDs 64: a request and its answer, without a value
 //
 // Two processes, both poll. Nanoseconds an operation; kinds take turns, and the fastest of --runs
 // counts. Runs are short, so that some of them have the cores for themselves on a busy machine.
@@ -17,6 +19,7 @@
 #include <gflags/gflags.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,15 +58,16 @@ namespace {
 constexpr uint32_t kMessage = 64;
 constexpr uint32_t kDepthMax = 64;
 constexpr int kEmptyPollsMax = 64;  // then others get the core
-constexpr int64_t kPatienceNs = 10 * kNsPerSecond;
+constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
+enum class How : uint8_t { kFetched, kCarried, kWritten, kAsked };
 enum Work : uint8_t { kReceive = 1, kSend, kRead, kDrain };
 
 struct Message {
   uint64_t place;    // offset in the peer's memory
-  uint64_t address;  // of the value in the sender's memory; 0: it follows the message
+  uint64_t address;  // of the value in the sender's memory, if it is fetched
   uint32_t rkey;
-  uint32_t bytes;
-  uint64_t unused[5];
+  How how;
+  uint8_t unused[43];
 };
 static_assert(sizeof(Message) == kMessage);
 
@@ -90,7 +94,11 @@ class End {
     device_ = Must(DescribeDevice(verbs));
     pd_.reset(ibv_alloc_pd(verbs));
     queue_ = Must(CompletionQueue::Create(verbs, 8 * kDepthMax, false));
-    memory_ = Must(RegisteredBuffer::Create(pd_.get(), memory_bytes, RemoteAccess::kRead));
+    // Shared memory, so that softverbs copies without the peer's CPU.
+    memory_.shared_memory =
+        Must(SharedMemory::Create({.name = "floor", .bytes = memory_bytes, .remote_write = true}));
+    memory_.bytes = memory_.shared_memory->bytes();
+    memory_.mr = Must(RegisterMemory(pd_.get(), memory_.bytes, RemoteAccess::kReadWrite));
     messages_ = Must(RegisteredBuffer::Create(pd_.get(), 2 * kDepthMax * uint64_t{MessageBytes()}));
   }
   ConnectionOptions connection_options() const {
@@ -193,10 +201,10 @@ void Serve(int port_pipe) {
         Must(listener->BeginAccept(*std::move(event->request), end.connection_options(), 1));
     end.Use(connection.get());
     const Region region{end.memory().address(), end.memory().rkey()};
-    Must(listener
-             ->FinishAccept(connection.get(), std::as_bytes(std::span(&region, 1)),
-                            PeerRights::kRead)
-             .ok());
+    Must(
+        listener
+            ->FinishAccept(connection.get(), std::as_bytes(std::span(&region, 1)), PeerRights::kAll)
+            .ok());
   }
   bool open = true;
   while (open) {
@@ -205,13 +213,15 @@ void Serve(int port_pipe) {
         Message message;
         std::memcpy(&message, end.received(slot), sizeof(message));
         std::memcpy(end.to_send(slot), &message, sizeof(message));
-        if (message.address != 0) {
+        if (message.how == How::kFetched) {
           return end.Add(ReadRequest(WrId{.kind = kRead, .slot = slot}.Pack(), nullptr,
                                      message.address, message.rkey, 0),
-                         end.memory().Sge(message.place + kMessage, message.bytes), true);
+                         end.memory().Sge(message.place + kMessage, FLAGS_size), true);
         }
-        std::memcpy(end.memory().data() + message.place + kMessage, end.received(slot) + kMessage,
-                    message.bytes);
+        if (message.how == How::kCarried) {
+          std::memcpy(end.memory().data() + message.place + kMessage, end.received(slot) + kMessage,
+                      FLAGS_size);
+        }
         end.Send(slot, kMessage);
         end.Receive(slot);
       } else if (work == kRead) {
@@ -268,11 +278,11 @@ class Client {
   }
 
   // Messages that are answered.
-  double Put(bool carried) {
+  double Put(How how) {
     uint32_t left = FLAGS_operations;
     uint32_t unanswered = FLAGS_depth;
     const int64_t began_ns = MonotonicNs();
-    for (uint32_t slot = 0; slot < FLAGS_depth; ++slot) SendPut(slot, carried);
+    for (uint32_t slot = 0; slot < FLAGS_depth; ++slot) SendPut(slot, how);
     end_.Post();
     left -= FLAGS_depth;
     while (unanswered > 0) {
@@ -284,7 +294,7 @@ class Client {
           return;
         }
         --left;
-        SendPut(next_slot_++ % FLAGS_depth, carried);
+        SendPut(next_slot_++ % FLAGS_depth, how);
       });
       GANNET_CHECK(open, "the peer is gone");
       end_.Post();
@@ -312,18 +322,22 @@ class Client {
       GANNET_CHECK(open, "the peer is gone");
     }
   }
-  void SendPut(uint32_t slot, bool carried) {
+  void SendPut(uint32_t slot, How how) {
     const uint64_t value = slot * PlaceBytes() + kMessage;
-    Message message{.place = NextPlace(), .bytes = FLAGS_size};
-    if (!carried) {
+    Message message{.place = NextPlace(), .how = how};
+    if (how == How::kFetched) {
       message.address = end_.memory().address() + value;
       message.rkey = end_.memory().rkey();
+    } else if (how == How::kWritten) {
+      ibv_send_wr write = MakeRequest(IBV_WR_RDMA_WRITE, WrId{.kind = kSend}.Pack(), nullptr, 0);
+      write.wr.rdma = {region_.address + message.place + kMessage, region_.rkey};
+      end_.Add(write, end_.memory().Sge(value, FLAGS_size), false);
     }
     std::memcpy(end_.to_send(slot), &message, sizeof(message));
-    if (carried) {
+    if (how == How::kCarried) {
       std::memcpy(end_.to_send(slot) + kMessage, end_.memory().data() + value, FLAGS_size);
     }
-    end_.Send(slot, kMessage + (carried ? FLAGS_size : 0));
+    end_.Send(slot, kMessage + (how == How::kCarried ? FLAGS_size : 0));
   }
 
   End end_;
@@ -345,8 +359,10 @@ void Measure(uint16_t port) {
     note("read", client.Read(false, false));
     note("confirmed", client.Read(true, false));
     note("checked", client.Read(false, true));
-    note("fetched", client.Put(false));
-    note("carried", client.Put(true));
+    note("fetched", client.Put(How::kFetched));
+    note("carried", client.Put(How::kCarried));
+    note("written", client.Put(How::kWritten));
+    note("asked", client.Put(How::kAsked));
   }
   nlohmann::ordered_json report{{"size", FLAGS_size}, {"depth", FLAGS_depth}};
   for (const auto& [kind, ns] : best) {
@@ -367,6 +383,7 @@ int Run(char** argv) {
   Must(pipe(port_pipe) == 0);
   const pid_t peer = fork();
   if (peer == 0) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);  // it polls, and would for ever
     Serve(port_pipe[1]);
     _exit(0);
   }
