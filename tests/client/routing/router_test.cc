@@ -196,14 +196,18 @@ TEST(RouterTest, AListOfOneServerIsAlwaysTheSame) {
 }
 
 TEST(RouterTest, AClustersMapSaysWhichGroupHasAKey) {
-  std::vector<uint16_t> partitions(kPartitions, 1);
-  partitions[PartitionOf("here")] = 0;
-  auto router = Router::Create(
-      {{"cluster:a:1", "g1", "10.0.0.1:1"}, {"cluster:b:1", "g2", "10.0.0.2:1"}}, partitions);
+  auto router = Router::Create({{"cluster:a:1", "", "10.0.0.1:1"}});
   ASSERT_TRUE(router.ok()) << router.status();
+  ASSERT_FALSE(router->has_routes());
+  std::vector<Router::Route> routes(kPartitions, {.server = 1});
+  routes[PartitionOf("here")] = {.server = 0, .served = false, .changes = 3};
+  router->SetRoutes({{"cluster:a:1", "g1", "10.0.0.1:1"}, {"cluster:b:1", "g2", "10.0.0.2:1"}},
+                    routes);
   EXPECT_TRUE(router->status().ok()) << "names are known without any server";
   EXPECT_EQ(router->ServerOf("here"), 0u);
   EXPECT_EQ(router->ServerOf("there"), 1u);
+  EXPECT_FALSE(router->RouteOf(PartitionOf("here")).served);
+  EXPECT_EQ(router->RouteOf(PartitionOf("here")).changes, 3u);
   // What a member calls itself, or its group, moves no key.
   const uint64_t hash = router->set_hash();
   const auto moved = router->OnName(0, "group-0123456789abcdef");
