@@ -96,6 +96,24 @@ TEST(GroupServersTest, ABackupTakesOverWithAllThatWasAcknowledged) {
   EXPECT_TRUE(client->Put("key0", "new").ok());
 }
 
+// Rule 3 of docs/partitions.md. What was closed before it took over, it never serves.
+TEST(GroupServersTest, ANewPrimaryKnowsTheMapBeforeItTakesClients) {
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 2; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
+  const size_t first = *group.Primary();
+  group.shared.SetWatchesLate();
+  GroupPartitions partitions = {.revision = 3, .lost = 3, .alone = false};
+  partitions.served.set().reset(PartitionOf("closed"));
+  group.shared.SetPartitions(partitions);
+  group.Stop(first);
+  const Server& server = group.nodes[1 - first].threads->server();
+  ASSERT_TRUE(ThreeServers::Await([&] { return server.serves(); }));
+  EXPECT_EQ(server.node().standing->partitions().revision(), 3u);
+  EXPECT_FALSE(server.node().standing->partitions().Serves("closed"));
+}
+
 // A third member sends its takeover, and dies; then the register executes it.
 TEST(GroupServersTest, ABackupThatADeadProcessTookOutKeepsItsItemsForAnOperator) {
   ThreeServers group(Terms());

@@ -46,14 +46,14 @@ class SharedRegister {
     MutexLock lock(mutex_);
     return partitions_;
   }
-  // From now on a map is told only with the answers to requests, as if the watch were late.
-  void SetMapsLate(bool late) {
+  // From now on nothing is told but with the answers to requests: the watches are late.
+  void SetWatchesLate() {
     MutexLock lock(mutex_);
-    maps_late_ = late;
+    watches_late_ = true;
   }
-  bool maps_late() const {
+  bool watches_late() const {
     MutexLock lock(mutex_);
-    return maps_late_;
+    return watches_late_;
   }
   void SetAway(bool away) {
     MutexLock lock(mutex_);
@@ -131,7 +131,7 @@ class SharedRegister {
   GroupRegister now_ GANNET_GUARDED_BY(mutex_){.revision = 1};
   GroupTerms terms_ GANNET_GUARDED_BY(mutex_);
   bool away_ GANNET_GUARDED_BY(mutex_) = false;
-  bool maps_late_ GANNET_GUARDED_BY(mutex_) = false;
+  bool watches_late_ GANNET_GUARDED_BY(mutex_) = false;
   std::optional<GroupPartitions> partitions_ GANNET_GUARDED_BY(mutex_);
   std::optional<std::string> successor_ GANNET_GUARDED_BY(mutex_);
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_ GANNET_GUARDED_BY(mutex_);
@@ -148,7 +148,12 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
     Execute(GroupRegister{.revision = revision, .configuration = wanted});
   }
   std::optional<Answer> Poll() override { return std::exchange(answer_, std::nullopt); }
-  std::optional<GroupRegister> Seen() const override { return shared_->Watch(); }
+  std::optional<GroupRegister> Seen() const override {
+    if (shared_->watches_late()) return seen_;
+    const std::optional<GroupRegister> told = shared_->Watch();
+    if (told) seen_ = told;
+    return told;
+  }
 
   GroupTerms terms() const override { return shared_->terms(); }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override {
@@ -162,7 +167,7 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<std::string> WantedSuccessor() const override { return shared_->successor(); }
   void ForgetWantedSuccessor() override { shared_->WantSuccessor(std::nullopt); }
   const GroupPartitions* Partitions() const override {
-    if (!shared_->maps_late()) partitions_ = shared_->partitions();
+    if (!shared_->watches_late()) partitions_ = shared_->partitions();
     return partitions_ ? &*partitions_ : nullptr;
   }
 
@@ -170,11 +175,15 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   // As in etcd, each answer comes with the map.
   void Execute(const std::optional<GroupRegister>& wanted) {
     answer_ = shared_->Execute(wanted);
-    if (answer_->result != Result::kUnknown) partitions_ = shared_->partitions();
+    if (answer_->result == Result::kUnknown) return;
+    seen_ = answer_->now;
+    partitions_ = shared_->partitions();
   }
 
   SharedRegister* const shared_;
-  mutable std::optional<GroupPartitions> partitions_;  // as this process knows them
+  // As this process knows them.
+  mutable std::optional<GroupRegister> seen_;
+  mutable std::optional<GroupPartitions> partitions_;
   std::optional<GroupMember> self_;                    // once announced
   std::optional<Answer> answer_;
 };
