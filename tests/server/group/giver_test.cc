@@ -122,7 +122,7 @@ TEST_F(GiverTest, AReceiverThatLeavesNoRoomIsDropped) {
   TestReceiver& receiver = WelcomedReceiver();
   RawPeer peer(this);
   ASSERT_TRUE(peer.Connect());
-  const std::string value(2'000, 'v');
+  const std::string value(3'500, 'v');
   const uint64_t rounds = shared().terms().ring_bytes / value.size() + 100;
   for (uint64_t i = 0; i < rounds; ++i) ASSERT_EQ(peer.Put("key", value), ReplyStatus::kOk) << i;
   EXPECT_TRUE(StepUntil([&] { return receiver.broken(); }));
