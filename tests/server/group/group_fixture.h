@@ -57,7 +57,7 @@ class GroupPutTest : public PutTest {
       if (!follow_apart_) backup.server->member()->Poll(lease_now());
     }
   }
-  int64_t lease_now() const { return ServerNs() + skipped_ns_; }
+  virtual int64_t lease_now() const { return ServerNs() + skipped_ns_; }
   // Lets leases pass, in so short steps that no lease is lost.
   void SkipLeaseTime(int64_t ns) {
     for (int64_t left = ns; left > 0; left -= kNsPerSecond) {
@@ -109,6 +109,8 @@ class GroupPutTest : public PutTest {
   ServerClock clock_ = ServerClock::Start();
   std::array<Backup, kBackupsMax> backups_;
   bool follow_apart_ = false;
+
+ protected:
   int64_t skipped_ns_ = 0;
 };
 
