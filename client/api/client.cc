@@ -231,15 +231,14 @@ absl::StatusOr<Client::LockedValue> Client::LockAndGet(std::string_view key,
 }
 
 std::vector<ServerReport> Client::Stats(std::optional<Milliseconds> deadline) {
-  return state_->AskEach<ServerReport>(
-      OpType::kStats, state_->TimeoutNs(deadline),
-      [](ServerReport& report, const Op& op, absl::Status status) {
-        if (status.ok()) {
-          report.stats = ParseStats(report.endpoint, op);
-        } else {
-          report.stats = std::move(status);
-        }
-      });
+  return state_->AskEach<ServerReport>(OpType::kStats, state_->TimeoutNs(deadline),
+                                       [](ServerReport& report, const Op& op, absl::Status status) {
+                                         if (status.ok()) {
+                                           report.stats = ParseStats(report.endpoint, op);
+                                         } else {
+                                           report.stats = std::move(status);
+                                         }
+                                       });
 }
 
 std::vector<ServerPing> Client::PingEach(std::optional<Milliseconds> deadline) {
