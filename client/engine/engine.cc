@@ -401,8 +401,9 @@ void Engine::CheckDeadlines() {
       ops_.LookAt(op.deadline_ns);
     }
   }
-  follower_.Look();
-  if (!servers_.one()) inline_key_sizes_ = 0;
+  if (!follower_.Look()) return;
+  sample_.OnServersMoved();
+  inline_key_sizes_ = servers_.one() ? kInlineKeySizes : 0;
 }
 
 int64_t Engine::IdleNs(int64_t now_ns, bool somebody_waits) const {

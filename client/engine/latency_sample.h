@@ -24,6 +24,11 @@ class LatencySample {
   // If that operation is over, tells how long it took: from the Poll that started it to the end of
   // the Poll that ended it, which is now. REQUIRES: running().
   void EndIfOver(const ClientClock& clock);
+  // The servers have other addresses now. What runs is not told of.
+  void OnServersMoved() {
+    op_ = nullptr;
+    next_ns_ = 0;
+  }
 
  private:
   static constexpr int64_t kPeriodNs = 8 * kNsPerMs;  // one operation at most

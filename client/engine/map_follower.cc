@@ -38,13 +38,15 @@ void MapFollower::OnReply(uint32_t server, const ReplyView& reply) {
   if (reader.OnReply(server, reply, given_.ops->now_ns())) whole_.push_back(number);
 }
 
-void MapFollower::Look() {
+bool MapFollower::Look() {
+  moved_ = false;
   for (const uint32_t number : std::exchange(whole_, {})) {
     if (std::optional<PartitionMap> map = readers_[number].Take()) Take(number, *std::move(map));
   }
   if (drops_ && given_.ops->not_free() == 0) DropGroups();
   for (uint32_t i = 0; i < readers_.size(); ++i) LookAt(i);
   if (drops_) given_.ops->LookAt(given_.ops->now_ns() + kDropNs);
+  return moved_;
 }
 
 void MapFollower::LookAt(uint32_t number) {
@@ -98,6 +100,7 @@ void MapFollower::Take(uint32_t number, PartitionMap map) {
   const bool first = !given_.servers->router().has_routes();
   if (!first && map.revision < map_->revision) return;  // a member that learns late told it
   if (first) NameFirst(map);
+  if (first || map.revision > map_->revision) readers_[0].OnNewer();
   const bool added = AddGroups(map);
   if (first || added || map.revision > map_->revision) {
     SetRoutes(std::move(map));
@@ -190,6 +193,7 @@ void MapFollower::SetRoutes(PartitionMap map) {
   const auto changed_at = [](const PartitionMap& of, uint32_t p) {
     return of.changed.empty() ? uint64_t{0} : of.changed[p];
   };
+  moved_ = true;
   OpRerouting::Changed changed;
   std::vector<Router::Route> routes(kPartitions);
   homeless_ = 0;
@@ -227,6 +231,7 @@ void MapFollower::DropGroups() {
 }
 
 void MapFollower::PointAtServers() {
+  moved_ = true;
   ServerSet& servers = *given_.servers;
   for (Op& op : *given_.ops) {
     if (op.server == servers.waiting_or_null() && op.phase != Op::Phase::kFree) continue;

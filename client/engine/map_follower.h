@@ -55,10 +55,10 @@ class MapFollower {
   void OnLost(uint32_t server);
   void OnReply(uint32_t server, const ReplyView& reply);
 
-  // Does what is due: asks for the map, and takes what was read. Servers may have other addresses
-  // and numbers afterwards. Call it when OpTable::look_ns is over. It sets the time of the next
-  // call.
-  void Look();
+  // Does what is due: asks for the map, and takes what was read. Returns true if servers have other
+  // addresses or numbers now, or keys other servers. Call it when OpTable::look_ns is over. It sets
+  // the time of the next call.
+  bool Look();
 
   // Returns whether it is known of all servers that are connected and in a group what their map
   // says. If so, OK, or why the client cannot work:
@@ -94,6 +94,7 @@ class MapFollower {
   std::vector<uint32_t> changes_;  // kPartitions: Router::Route::changes
   uint32_t homeless_ = 0;          // partitions whose group has no server
   bool drops_ = false;             // a server is no group of the map
+  bool moved_ = false;             // what Look returns
   // The names of members of groups that have no server yet.
   std::map<std::string, std::shared_ptr<NameLookup>> lookups_;
 };

@@ -25,17 +25,21 @@ void MapReader::ForgetServers(int64_t now_ns) {
 }
 
 void MapReader::WantSoon(bool soon, int64_t now_ns) {
-  if (soon && soon_ns_ == 0) {
-    soon_ns_ = kSoonNs;
-    next_ns_ = std::min(next_ns_, now_ns);
-  } else if (!soon) {
-    soon_ns_ = 0;
-  }
+  if (std::exchange(soon_, soon) || !soon) return;
+  if (now_ns - read_ns_ < kSoonNsMax) return;
+  soon_ns_ = kSoonNs;
+  soon_at_ns_ = now_ns;
+}
+
+void MapReader::OnNewer() {
+  soon_ns_ = kSoonNs;
+  soon_at_ns_ = read_ns_ + kSoonNs;
 }
 
 int64_t MapReader::due_ns() const {
   if (asked_ != kInvalidOp) return asked_ns_ + kPatienceNs;
-  return position_ != 0 ? 0 : next_ns_;
+  if (position_ != 0) return 0;
+  return soon_ ? std::min(next_ns_, soon_at_ns_) : next_ns_;
 }
 
 uint64_t MapReader::Ask(uint32_t server, int64_t now_ns) {
@@ -44,7 +48,9 @@ uint64_t MapReader::Ask(uint32_t server, int64_t now_ns) {
   asked_ns_ = now_ns;
   if (position_ == 0) {
     bytes_.clear();
-    next_ns_ = now_ns + std::exchange(period_ns_, std::min(2 * period_ns_, kPeriodNsMax));
+    const bool regular = now_ns >= next_ns_;
+    next_ns_ = now_ns + period_ns_;
+    if (regular) period_ns_ = std::min(2 * period_ns_, kPeriodNsMax);
   }
   return position_;
 }
@@ -54,21 +60,27 @@ bool MapReader::OnReply(uint32_t server, const ReplyView& reply, int64_t now_ns)
   asked_ = kInvalidOp;
   const uint64_t from = std::exchange(position_, 0);
   const auto status = static_cast<ReplyStatus>(reply.header.status);
-  if (status == ReplyStatus::kUnimplemented) {
-    next_ns_ = kNever;  // an earlier version
-  } else if (soon_ns_ != 0) {
-    next_ns_ = std::min(next_ns_, now_ns + soon_ns_);
-    soon_ns_ = std::min(2 * soon_ns_, kSoonNsMax);
+  if (status == ReplyStatus::kUnimplemented) {  // an earlier version
+    soon_ = false;
+    next_ns_ = kNever;
   }
   if (status != ReplyStatus::kOk) {  // it has no map yet
     bytes_.clear();
-    return answered_ = true;
+    answered_ = true;
+    return End(now_ns);
   }
   bytes_.append(reply.value);
   const uint64_t next = reply.header.list.next;
-  if (next == 0) return true;
+  if (next == 0) return End(now_ns);
   if (next > from && bytes_.size() <= kPartitionMapBytesMax) position_ = next;
   return false;
+}
+
+bool MapReader::End(int64_t now_ns) {
+  read_ns_ = now_ns;
+  soon_at_ns_ = now_ns + soon_ns_;
+  if (soon_) soon_ns_ = std::min(2 * soon_ns_, kSoonNsMax);
+  return true;
 }
 
 std::optional<PartitionMap> MapReader::Take() {

@@ -36,8 +36,11 @@ class MapReader {
   void OnConnected(int64_t now_ns);
   // The connection to a server was lost, so it will not answer.
   void OnLost(uint32_t server, int64_t now_ns);
-  // Whether the client cannot do without a newer map. Call it whenever that may have changed.
+  // Whether the client cannot do without a newer map. Call it whenever that may have changed. If it
+  // was so a moment ago, the pauses go on to grow.
   void WantSoon(bool soon, int64_t now_ns);
+  // A newer map was read: the next pause is short.
+  void OnNewer();
 
   // When to ask for a piece: not before that.
   int64_t due_ns() const;
@@ -58,11 +61,15 @@ class MapReader {
 
  private:
   void AskAnew(int64_t now_ns);
+  bool End(int64_t now_ns);
 
   int64_t next_ns_ = kNever;  // when to begin with a map
   int64_t period_ns_ = kPeriodNs;
-  int64_t soon_ns_ = 0;          // the next pause while a newer map is wanted; 0: it is not
-  uint32_t asked_ = kInvalidOp;  // who has not answered yet
+  bool soon_ = false;                // a newer map is wanted
+  int64_t soon_at_ns_ = 0;           // then when to begin
+  int64_t soon_ns_ = kSoonNs;        // the next pause while it is
+  int64_t read_ns_ = INT64_MIN / 2;  // when the last answer was whole
+  uint32_t asked_ = kInvalidOp;      // who has not answered yet
   int64_t asked_ns_ = 0;
   uint64_t position_ = 0;  // where the next piece begins
   std::string bytes_;      // the pieces so far

@@ -102,8 +102,12 @@ ReplyHeader FakeServer::ReplyTo(const Request& request, ReplyStatus status) {
 }
 
 void FakeServer::AnswerNow(const Request& request, ReplyStatus status) {
+  AnswerNow(request, ReplyTo(request, status));
+}
+
+void FakeServer::AnswerNow(const Request& request, const ReplyHeader& reply) {
   const auto it = peers_.find(request.connection);
-  if (it != peers_.end()) Send(*it->second, ReplyTo(request, status), {});
+  if (it != peers_.end()) Send(*it->second, reply, {});
 }
 
 void FakeServer::Step() {
@@ -184,17 +188,27 @@ void FakeServer::OnRequest(Peer& peer, std::span<const std::byte> message) {
     ReplyHeader reply = ReplyTo(request);
     reply.clock.time_ms = time_ms();
     reply.primary_lease_ms = lease_left_ms();
+    reply.clock.leases_from = leases_from;
     return Send(peer, reply, {});
   }
   if (request.opcode() == Opcode::kMap) {
-    ++asked_for_map_;
-    return Send(peer, ReplyTo(request, map.empty() ? ReplyStatus::kNotFound : ReplyStatus::kOk),
-                map);
+    return TellMap(peer, request);
   }
   requests_.push_back(request);
   if (!answer) return;
   const std::optional<ReplyHeader> reply = answer(request);
   if (reply.has_value()) Send(peer, *reply, value_);
+}
+
+void FakeServer::TellMap(Peer& peer, const Request& request) {
+  constexpr size_t kPiece = kMessageBytesMax - sizeof(ReplyHeader);
+  const uint64_t from = request.header.list.position;
+  asked_for_map_ += from == 0;
+  if (map.empty()) return Send(peer, ReplyTo(request, ReplyStatus::kNotFound), {});
+  ReplyHeader reply = ReplyTo(request);
+  const std::string piece = map.substr(std::min<size_t>(from, map.size()), kPiece);
+  if (from + piece.size() < map.size()) reply.list.next = from + piece.size();
+  Send(peer, reply, piece);
 }
 
 void FakeServer::Send(Peer& peer, const ReplyHeader& reply, std::string_view value) {

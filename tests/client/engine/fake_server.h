@@ -45,6 +45,7 @@ class FakeServer {
   static ReplyHeader ReplyTo(const Request& request, ReplyStatus status = ReplyStatus::kOk);
   // Answers a request that `answer` left unanswered.
   void AnswerNow(const Request& request, ReplyStatus status);
+  void AnswerNow(const Request& request, const ReplyHeader& reply);
   // Sends the value with the answers.
   void set_value(std::string value) { value_ = std::move(value); }
 
@@ -57,6 +58,8 @@ class FakeServer {
   std::function<uint64_t()> time_ms = [] { return uint64_t{1'000'000}; };
   // What grants and heartbeats' replies tell of the primary's lease. REQUIRES: 0 without a history.
   std::function<uint16_t()> lease_left_ms = [] { return uint16_t{0}; };
+  // What heartbeats' replies tell of the maps for which the lease holds.
+  uint64_t leases_from = 0;
   // The map of its cluster, which it tells; empty: it knows none. Requests for it are not among
   // requests().
   std::string map;
@@ -85,6 +88,7 @@ class FakeServer {
   void Accept(IncomingRequest incoming);
   void OnCompletion(const ibv_wc& completion);
   void OnRequest(Peer& peer, std::span<const std::byte> message);
+  void TellMap(Peer& peer, const Request& request);
   void Send(Peer& peer, const ReplyHeader& reply, std::string_view value);
   void PostReceive(Peer& peer, uint32_t slot);
 

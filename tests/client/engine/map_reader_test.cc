@@ -40,10 +40,10 @@ class MapReaderTest : public ::testing::Test {
     reply.header.status = static_cast<uint8_t>(status);
     return reader_.OnReply(kServer, reply, 0);
   }
-  // Returns at which of the milliseconds 0, `step`, ... up to `end` it asks.
+  // Lets time pass up to `end`. Returns at which milliseconds it asks.
   std::vector<int64_t> AskedMs(int64_t step, int64_t end) {
     std::vector<int64_t> asked_ms;
-    for (int64_t ms = 0; ms < end; ms += step) {
+    for (int64_t& ms = now_ms_; ms < end; ms += step) {
       if (!Due(ms * kNsPerMs)) continue;
       asked_ms.push_back(ms);
       const uint64_t from = reader_.Ask(kServer, ms * kNsPerMs);
@@ -55,6 +55,7 @@ class MapReaderTest : public ::testing::Test {
 
   const std::string map_ = MapOf({{"g1", {"h:1", "h:2"}}});
   MapReader reader_;
+  int64_t now_ms_ = 0;
 };
 
 TEST_F(MapReaderTest, TakesAMapInPieces) {
@@ -84,14 +85,23 @@ TEST_F(MapReaderTest, AsksAtOnceAndThenLessAndLessOften) {
 }
 
 TEST_F(MapReaderTest, AsksSoonAndThenLessSoonWhileANewerMapIsWanted) {
-  reader_.Ask(kServer, 0);
-  Answer(map_, 0, map_.size());
-  EXPECT_FALSE(Due(0));
-  reader_.WantSoon(true, 0);
-  EXPECT_THAT(AskedMs(1, 400), ElementsAre(0, 5, 15, 35, 75, 155, 255, 355));
-  reader_.WantSoon(false, 0);
-  reader_.WantSoon(true, 0);
-  EXPECT_THAT(AskedMs(1, 10), ElementsAre(0, 5)) << "it begins anew";
+  EXPECT_THAT(AskedMs(1, 200), ElementsAre(0));
+  reader_.WantSoon(true, 200 * kNsPerMs);
+  EXPECT_THAT(AskedMs(1, 600), ElementsAre(200, 205, 215, 235, 275, 355, 455, 555));
+}
+
+// An operation that is sent again and again wants a newer map now and then.
+TEST_F(MapReaderTest, PausesGoOnToGrowIfItIsWantedAgainAMomentLater) {
+  EXPECT_THAT(AskedMs(1, 200), ElementsAre(0));
+  reader_.WantSoon(true, 200 * kNsPerMs);
+  EXPECT_THAT(AskedMs(1, 250), ElementsAre(200, 205, 215, 235));
+  reader_.WantSoon(false, 235 * kNsPerMs);
+  reader_.WantSoon(true, 236 * kNsPerMs);
+  EXPECT_THAT(AskedMs(1, 300), ElementsAre(275));
+  reader_.OnNewer();
+  reader_.WantSoon(false, 300 * kNsPerMs);
+  reader_.WantSoon(true, 300 * kNsPerMs);
+  EXPECT_THAT(AskedMs(1, 310), ElementsAre(300, 305)) << "the map was newer";
 }
 
 TEST_F(MapReaderTest, AsksNobodyBeforeAServerOfAGroupIsConnectedNorWhoKnowsNoMaps) {
