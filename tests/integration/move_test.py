@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tools", "cluster"))
 import local_cluster  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
-STEP_S = 120  # no step takes so long, however slow the machine is. Only a hang does
+STEP_S = 60  # no step takes so long, however slow the machine is. Only a hang does
 LEASE_MS = 2000
 ENVIRONMENT = os.environ | {"LD_LIBRARY_PATH": os.path.join(BUILD, "lib/softverbs")}
 
@@ -56,7 +56,7 @@ class Moves(unittest.TestCase):
         self.cluster.start_servers()
         self.names = list(self.cluster.address_of)
         self.client = CheckingClient(self.cluster.endpoint())
-        self.addCleanup(self.client.process.wait)
+        self.addCleanup(self.client.process.__exit__, None, None, None)  # waits, and closes its pipes
         self.addCleanup(self.client.process.kill)
         self.await_answers()
 
