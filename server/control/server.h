@@ -165,6 +165,7 @@ class Server {
   absl::Status CreateStore();
   absl::Status CreateWorkers();
   absl::Status CreateMember();
+  uint64_t ClientRequests() const;
   Grant GrantTemplate() const;
   HeatsReply HeatsTemplate() const;
 

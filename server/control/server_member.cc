@@ -11,6 +11,12 @@
 
 namespace gannet {
 
+uint64_t Server::ClientRequests() const {
+  uint64_t requests = 0;
+  for (const auto& worker : workers_) requests += worker->counters().rpcs.value();
+  return requests;
+}
+
 absl::Status Server::CreateMember() {
   Member::Options options{
       .group = *options_.group,
@@ -51,24 +57,19 @@ absl::Status Server::CreateMember() {
       .now_ms = [this] { return clock_->WallMs(); },
       .idle = options_.idle};
   if (options.group.map_store != nullptr) {
-    GANNET_ASSIGN_OR_RETURN(move_tasks_, MoveTasks::Create({.group = options.group,
-                                                            .device = options.device,
-                                                            .store = store_.get(),
-                                                            .writes = writes_.get(),
-                                                            .incarnation = incarnation_,
-                                                            .random = options.random,
-                                                            .machine_ms = options.machine_ms,
-                                                            .clock = options.clock,
-                                                            .now_ms = options.now_ms,
-                                                            .publish = options.publish,
-                                                            .idle = options.idle,
-                                                            .requests = [this] {
-                                                              uint64_t requests = 0;
-                                                              for (const auto& worker : workers_) {
-                                                                requests += worker->counters().rpcs;
-                                                              }
-                                                              return requests;
-                                                            }}));
+    GANNET_ASSIGN_OR_RETURN(move_tasks_,
+                            MoveTasks::Create({.group = options.group,
+                                               .device = options.device,
+                                               .store = store_.get(),
+                                               .writes = writes_.get(),
+                                               .incarnation = incarnation_,
+                                               .random = options.random,
+                                               .machine_ms = options.machine_ms,
+                                               .clock = options.clock,
+                                               .now_ms = options.now_ms,
+                                               .publish = options.publish,
+                                               .idle = options.idle,
+                                               .requests = [this] { return ClientRequests(); }}));
     options.tasks = move_tasks_->All();
   }
   if (options.group.advertise.empty()) options.group.advertise = address().ToString();

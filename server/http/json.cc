@@ -169,7 +169,7 @@ Json GroupJson(const Member::Seen& it) {
             {"bytes", it.moves.bytes},
             {"walked", it.moves.walked},
             {"moved", it.moves.moved},
-            {"trouble", Text(it.moves.trouble)}}}};
+            {"trouble", it.moves.trouble}}}};
 }
 
 }  // namespace

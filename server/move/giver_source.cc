@@ -17,6 +17,8 @@ constexpr int64_t kRingLookNs = kNsPerMs;
 // What one Poll takes of the stream. Each record is shorter.
 constexpr uint64_t kBytesPerPoll = 512 << 10;
 static_assert(kBytesPerPoll > kRingRecordBytesMax);
+// Nothing depends on how soon a silent giver is given up.
+constexpr int64_t kPatienceNsMin = 2 * kNsPerSecond;
 
 }  // namespace
 
@@ -27,6 +29,8 @@ GiverSource::GiverSource(Options options, int64_t now)
       heard_(now) {}
 
 GiverSource::~GiverSource() = default;
+
+int64_t GiverSource::PatienceNs() const { return std::max(2 * times_.grace_ns(), kPatienceNsMin); }
 
 void GiverSource::Fail(absl::Status why) {
   if (status_.ok()) status_ = std::move(why);
@@ -44,7 +48,7 @@ void GiverSource::Poll(int64_t now) {
     return Fail(why.empty() ? link_->status() : absl::UnavailableError(why));
   }
   if (link_->open() && !hello_sent_) SendHello();
-  if (now - heard_ > 2 * times_.grace_ns()) {
+  if (now - heard_ > PatienceNs()) {
     return Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " is silent")));
   }
   if (!welcome_) return;
@@ -55,7 +59,7 @@ void GiverSource::Poll(int64_t now) {
 void GiverSource::Connect(int64_t now) {
   const std::optional<SocketAddress> to = address_.Find(options_.endpoint);
   if (!to) {
-    if (now - heard_ > 2 * times_.grace_ns()) {
+    if (now - heard_ > PatienceNs()) {
       Fail(absl::UnavailableError(absl::StrCat("cannot look up ", options_.endpoint)));
     }
     return;
@@ -66,7 +70,7 @@ void GiverSource::Connect(int64_t now) {
                               .token = options_.token,
                               .ring_bytes = options_.ring_bytes,
                               .wall_ms = options_.machine_ms,
-                              .deadline_ns = now + times_.lease_ns};
+                              .deadline_ns = now + PatienceNs()};
   if (options_.keys != nullptr) link.key = ReplicaKeyOf(*options_.keys);
   auto started = BackupLink::Start(link);
   if (!started.ok()) return Fail(started.status());
@@ -107,7 +111,9 @@ void GiverSource::OnMessage(std::span<const std::byte> message) {
           absl::StrCat(options_.endpoint, " refuses: ", std::string(ReasonOf(*refusal)))));
     }
   }
-  Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " sends what was not expected")));
+  Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " sends a message of kind ",
+                                           kind ? static_cast<int>(*kind) : 0,
+                                           ", which is not expected")));
 }
 
 // The joiner hears of all that the stream brings, so it is there from the stream's begin on.

@@ -78,6 +78,7 @@ class GiverSource final : public MoveSource {
     std::string value;
   };
 
+  int64_t PatienceNs() const;
   void Fail(absl::Status why);
   void Connect(int64_t now);
   void SendHello();

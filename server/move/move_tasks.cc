@@ -21,9 +21,10 @@ absl::StatusOr<std::unique_ptr<MoveTasks>> MoveTasks::Create(Options options) {
       .store = given.store,
       .publish = given.publish,
       .now_ms = given.now_ms,
-      .make_source =
-          [made = tasks.get()](const std::string& giver, const std::string& endpoint,
-                               int64_t now) { return made->MakeSource(giver, endpoint, now); }});
+      .make_source = [made = tasks.get()](const std::string& giver, const std::string& endpoint,
+                                          int64_t now) {
+        return made->MakeSource(giver, endpoint, now);
+      }});
   tasks->cleaner_.emplace(PartitionCleaner::Options{
       .group = given.group.name,
       .directory = given.group.directory,

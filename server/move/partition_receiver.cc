@@ -20,6 +20,8 @@ constexpr int64_t kTxnAgainNs = 10 * kNsPerMs;
 constexpr uint64_t kBehindMax = 64 << 10;
 // For so long the giver tells of short leases. Less, as it counts from when it is told.
 constexpr int64_t kShortLeasesNs = 1'900 * kNsPerMs;
+// It does not wait longer until leases are short. What is left of them the giver waits for.
+constexpr int64_t kLongLeasesNsMax = 1'500 * kNsPerMs;
 
 }  // namespace
 
@@ -197,7 +199,7 @@ void PartitionReceiver::Copy(int64_t now) {
     return Soon(now);
   }
   if (source_->behind() > kBehindMax) return;
-  close_at_ = now + source_->TellClosing();
+  close_at_ = now + std::min(source_->TellClosing(), kLongLeasesNsMax);
   tell_again_at_ = now + kShortLeasesNs;
   step_ = Step::kTells;
   Soon(close_at_);

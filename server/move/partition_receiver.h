@@ -42,9 +42,8 @@ namespace gannet {
 // One thread, the member's.
 class PartitionReceiver final : public MemberTask {
  public:
-  using MakeSource =
-      std::function<std::unique_ptr<MoveSource>(const std::string& group,
-                                                const std::string& endpoint, int64_t now)>;
+  using MakeSource = std::function<std::unique_ptr<MoveSource>(
+      const std::string& group, const std::string& endpoint, int64_t now)>;
   struct Options {
     std::string group;  // its own
     GroupDirectory* directory = nullptr;
@@ -104,9 +103,9 @@ class PartitionReceiver final : public MemberTask {
   bool txn_under_way_ = false;
   int64_t txn_at_ = 0;  // none is sent before this
   bool dropping_ = false;
-  uint64_t drop_after_ = 0;     // ticket: nothing is dropped before that is published
-  int64_t close_at_ = 0;        // when the giver's leases are short
-  int64_t tell_again_at_ = 0;   // when they are long again
+  uint64_t drop_after_ = 0;         // ticket: nothing is dropped before that is published
+  int64_t close_at_ = 0;            // when the giver's leases are short
+  int64_t tell_again_at_ = 0;       // when they are long again
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
   bool version_taken_ = false;      // the giver's
   int64_t begin_at_ = 0;

@@ -51,9 +51,8 @@ class PartitionReceiverTest : public testing::Test {
         .store = &*store_,
         .publish = [this] { Publish(); },
         .now_ms = [] { return uint64_t{1'000}; },
-        .make_source = [this](const std::string&, const std::string&, int64_t) {
-          return std::make_unique<FakeSource>(&giver_);
-        }});
+        .make_source = [this](const std::string&, const std::string&,
+                              int64_t) { return std::make_unique<FakeSource>(&giver_); }});
   }
   void Publish() {
     if (commits_) store_.writes().Publish(stream_.end);
