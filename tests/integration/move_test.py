@@ -35,8 +35,11 @@ class CheckingClient:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise local_cluster.Failed(f"the client ended with {self.process.wait()}") from None
         return self.process.stdout.readline()
 
     def end(self):
