@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -45,6 +46,9 @@ absl::StatusOr<std::unique_ptr<RegionWalk>> RegionWalk::Connect(const std::strin
                              .auth_file = std::move(auth_file),
                              .log = nullptr},
       made.get());
+  // It walks through what this server has, whichever partitions are its group's. Without a map, a
+  // group that has ever closed a partition would tell it of no lease.
+  made->session_->SetMapRevision(std::numeric_limits<uint64_t>::max());
   GANNET_RETURN_IF_ERROR(made->WaitUntilReady(ToNs(options.connect_timeout)));
   GANNET_RETURN_IF_ERROR(made->TakeBuffers());
   return made;

@@ -22,7 +22,7 @@ sys.path.insert(0, os.path.join(SOURCE, "tools", "cluster"))
 import local_cluster  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
-STEP_S = 120  # no step takes so long, however slow the machine is. Only a hang does
+STEP_S = 60  # no step takes so long, however slow the machine is. Only a hang does
 LEASE_MS = 2000
 ENVIRONMENT = os.environ | {"LD_LIBRARY_PATH": os.path.join(BUILD, "lib/softverbs")}
 
@@ -35,8 +35,11 @@ class CheckingClient:
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, command):
-        self.process.stdin.write(command + "\n")
-        self.process.stdin.flush()
+        try:
+            self.process.stdin.write(command + "\n")
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            raise local_cluster.Failed(f"the client ended with {self.process.wait()}") from None
         return self.process.stdout.readline()
 
     def end(self):
@@ -56,7 +59,7 @@ class Moves(unittest.TestCase):
         self.cluster.start_servers()
         self.names = list(self.cluster.address_of)
         self.client = CheckingClient(self.cluster.endpoint())
-        self.addCleanup(self.client.process.wait)
+        self.addCleanup(self.client.process.__exit__, None, None, None)  # waits, and closes its pipes
         self.addCleanup(self.client.process.kill)
         self.await_answers()
 

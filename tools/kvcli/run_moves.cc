@@ -119,6 +119,7 @@ class MovesRun {
   const bool json_;
   const Options& connect_;
   EtcdSession* const session_;
+  bool reached_ = false;  // etcd has answered, so if it does not it will again
 };
 
 absl::Status MovesRun::Do() {
@@ -142,6 +143,7 @@ absl::Status MovesRun::Do() {
 absl::StatusOr<ClusterState> MovesRun::Read() {
   GANNET_ASSIGN_OR_RETURN(const EtcdRangeAnswer answer,
                           session_->RangeOfPrefix(ClusterPrefix(command_.cluster)));
+  reached_ = true;
   return ReadCluster(command_.cluster, answer.items);
 }
 
@@ -149,12 +151,20 @@ absl::Status MovesRun::Change(
     const std::function<absl::StatusOr<std::optional<EtcdTxn>>(const ClusterState&)>& next) {
   absl::Status last;
   for (int i = 0; i < kTries; ++i) {
-    GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
-    GANNET_ASSIGN_OR_RETURN(const std::optional<EtcdTxn> txn, next(state));
+    const auto state = Read();
+    if (!state.ok() && (!reached_ || !absl::IsUnavailable(state.status()))) return state.status();
+    if (!state.ok()) {
+      last = state.status();
+      session_->AwaitChange(ConfigKey(command_.cluster), kLook);
+      continue;
+    }
+    GANNET_ASSIGN_OR_RETURN(const std::optional<EtcdTxn> txn, next(*state));
     if (!txn) return absl::OkStatus();
     const EtcdTxnResult result = session_->Txn(*txn);
     if (result.outcome == Outcome::kWon) return absl::OkStatus();
-    if (result.outcome == Outcome::kFailed) return result.status;
+    if (result.outcome == Outcome::kFailed && !absl::IsUnavailable(result.status)) {
+      return result.status;
+    }
     last = result.status;  // of an unknown result, reading again tells
   }
   return absl::UnavailableError(
