@@ -3,7 +3,6 @@
 #include <curl/curl.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -112,12 +111,13 @@ absl::StatusOr<std::unique_ptr<HttpCarrier>> HttpCarrier::Create(Options options
         absl::StrCat("cannot read the certificate or key in ", file));
   }
   std::unique_ptr<HttpCarrier> carrier(new HttpCarrier(std::move(options)));
-  carrier->event_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  auto came = WakeUp::Create();
   carrier->multi_ = curl_multi_init();
-  if (carrier->event_fd_ < 0 || carrier->multi_ == nullptr) {
+  if (!came.ok() || carrier->multi_ == nullptr) {
     return absl::InternalError(
         "cannot make what carries requests to etcd: no descriptors are left");
   }
+  carrier->came_ = *std::move(came);
   curl_multi_setopt(carrier->multi_, CURLMOPT_MAXCONNECTS, kConnectionsMax);
   // Signals are for the program's own threads.
   sigset_t all, before;
@@ -138,7 +138,6 @@ HttpCarrier::~HttpCarrier() {
     thread_.join();
   }
   if (multi_ != nullptr) curl_multi_cleanup(multi_);
-  if (event_fd_ >= 0) close(event_fd_);
 }
 
 void HttpCarrier::Send(HttpRequest request) {
@@ -158,10 +157,8 @@ void HttpCarrier::Cancel(uint64_t id) {
 }
 
 std::vector<HttpEvent> HttpCarrier::Take() {
-  uint64_t count = 0;
-  // Before the events are taken, so that one that comes in between makes it readable again. It has
-  // nothing to read if there are no events.
-  [[maybe_unused]] const ssize_t n = read(event_fd_, &count, sizeof(count));
+  // Before the events are taken, so that one that comes in between makes it readable again.
+  came_->Take();
   const MutexLock lock(mutex_);
   waiting_bytes_ = 0;
   return std::exchange(events_, {});
@@ -179,9 +176,7 @@ bool HttpCarrier::Tell(HttpEvent event) {
     waiting_bytes_ += bytes;
     events_.push_back(std::move(event));
   }
-  const uint64_t one = 1;
-  // Cannot fail: the counter would have to be full.
-  [[maybe_unused]] const ssize_t n = write(event_fd_, &one, sizeof(one));
+  came_->Ask();
   return true;
 }
 

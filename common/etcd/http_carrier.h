@@ -11,6 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
+#include "common/base/wake_up.h"
 
 namespace gannet {
 
@@ -67,7 +68,7 @@ class HttpCarrier {
   // Ends a request without an event. Events of it that nobody took stay. No request: does nothing.
   void Cancel(uint64_t id);
   // Readable while there are events.
-  int fd() const { return event_fd_; }
+  int fd() const { return came_->fd(); }
   // Returns what came since the last call.
   std::vector<HttpEvent> Take();
 
@@ -90,8 +91,8 @@ class HttpCarrier {
   bool Tell(HttpEvent event);
 
   const Options options_;
-  int event_fd_ = -1;
-  void* multi_ = nullptr;  // CURLM; of the thread, but for curl_multi_wakeup
+  std::unique_ptr<WakeUp> came_;  // an event did
+  void* multi_ = nullptr;         // CURLM; of the thread, but for curl_multi_wakeup
 
   // The thread's.
   absl::flat_hash_map<uint64_t, std::unique_ptr<Transfer>> transfers_;

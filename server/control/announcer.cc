@@ -2,11 +2,7 @@
 
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstring>
 #include <optional>
 #include <span>
 
@@ -76,30 +72,24 @@ absl::StatusOr<std::unique_ptr<Announcer>> Announcer::Start(const Options& optio
   GANNET_ASSIGN_OR_RETURN(
       std::unique_ptr<MulticastMember> member,
       MulticastMember::Join(*NumericAddress(options.group, 0), local, kJoinNsMax));
-  const int stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (stop_fd < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
-  }
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
   const auto what = [complete, server, number = uint64_t{0}]() mutable {
     return AnnouncementOf(complete, server->member(), ++number);
   };
-  std::unique_ptr<Announcer> announcer(new Announcer(std::move(member), what, stop_fd));
+  std::unique_ptr<Announcer> announcer(new Announcer(std::move(member), what, std::move(stop)));
   announcer->thread_ = std::thread([raw = announcer.get()] { raw->Run(); });
   LOG(INFO) << "announces " << complete.address << " to " << options.group;
   return announcer;
 }
 
 Announcer::~Announcer() {
-  const uint64_t one = 1;
-  if (write(stop_fd_, &one, sizeof(one)) != sizeof(one)) LOG(DFATAL) << std::strerror(errno);
+  stop_->Ask();
   thread_.join();
-  close(stop_fd_);
 }
 
 void Announcer::Run() {
   bool failed = false;
-  pollfd stop{.fd = stop_fd_, .events = POLLIN, .revents = 0};
+  pollfd stop{.fd = stop_->fd(), .events = POLLIN, .revents = 0};
   do {
     const AnnounceBytes bytes = EncodeAnnouncement(what_());
     const absl::Status sent = member_->Send(std::as_bytes(std::span(&bytes, 1)));

@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/wake_up.h"
 #include "common/protocol/announce.h"
 #include "common/rdma/address.h"
 #include "common/rdma/multicast.h"
@@ -46,13 +47,13 @@ class Announcer {
 
  private:
   Announcer(std::unique_ptr<MulticastMember> member, std::function<ServerAnnouncement()> what,
-            int stop_fd)
-      : member_(std::move(member)), what_(std::move(what)), stop_fd_(stop_fd) {}
+            std::unique_ptr<WakeUp> stop)
+      : member_(std::move(member)), what_(std::move(what)), stop_(std::move(stop)) {}
   void Run();
 
   const std::unique_ptr<MulticastMember> member_;
   const std::function<ServerAnnouncement()> what_;
-  const int stop_fd_;  // an eventfd, which is readable once the thread should stop
+  const std::unique_ptr<WakeUp> stop_;
   std::thread thread_;
 };
 

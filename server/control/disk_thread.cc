@@ -2,43 +2,32 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/short_turns.h"
+#include "common/base/status_macros.h"
 
 namespace gannet {
 
 absl::StatusOr<std::unique_ptr<DiskThread>> DiskThread::Start(DiskLog* log, WakeUp* wanted,
                                                               std::function<void()> on_safe) {
-  const int stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (stop_fd < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
-  }
-  std::unique_ptr<DiskThread> thread(new DiskThread(log, wanted, std::move(on_safe), stop_fd));
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
+  std::unique_ptr<DiskThread> thread(
+      new DiskThread(log, wanted, std::move(on_safe), std::move(stop)));
   thread->thread_ = std::thread([raw = thread.get()] { raw->Run(); });
   if (log->needs_writer()) thread->writer_ = std::thread([raw = thread.get()] { raw->Write(); });
   return thread;
 }
 
-DiskThread::~DiskThread() {
-  Stop().IgnoreError();
-  close(stop_fd_);
-}
+DiskThread::~DiskThread() { Stop().IgnoreError(); }
 
 absl::Status DiskThread::Stop() {
   if (thread_.joinable()) {
-    const uint64_t one = 1;
-    [[maybe_unused]] const ssize_t n = write(stop_fd_, &one, sizeof(one));
+    stop_->Ask();
     thread_.join();
     if (writer_.joinable()) writer_.join();
   }
@@ -65,7 +54,7 @@ void DiskThread::Write() {
   pthread_setname_np(pthread_self(), "kv-disk-write");
   AskForTurns(kShortestTurnNs);
   constexpr timespec kPeriod{0, DiskLog::kWritePeriodNs};
-  pollfd fd{stop_fd_, POLLIN, 0};
+  pollfd fd{stop_->fd(), POLLIN, 0};
   do {
     log_->Write();
     ppoll(&fd, 1, &kPeriod, nullptr);
@@ -77,7 +66,7 @@ void DiskThread::Run() {
   // It runs for moments only, and a group of clients waits for each of them. So it asks to get a
   // core soon, even if other threads compute on all cores.
   AskForTurns(kShortestTurnNs);
-  pollfd fds[] = {{stop_fd_, POLLIN, 0}, {wanted_ == nullptr ? -1 : wanted_->fd(), POLLIN, 0}};
+  pollfd fds[] = {{stop_->fd(), POLLIN, 0}, {wanted_ == nullptr ? -1 : wanted_->fd(), POLLIN, 0}};
   do {
     // Taken before the look at what waits, so that later requests wake it.
     if (wanted_ != nullptr) wanted_->Take();

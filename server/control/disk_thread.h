@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/control/wake_up.h"
+#include "common/base/wake_up.h"
 #include "server/disk/disk_log.h"
 
 namespace gannet {
@@ -31,8 +31,9 @@ class DiskThread {
   absl::Status Stop();
 
  private:
-  DiskThread(DiskLog* log, WakeUp* wanted, std::function<void()> on_safe, int stop_fd)
-      : log_(log), wanted_(wanted), on_safe_(std::move(on_safe)), stop_fd_(stop_fd) {}
+  DiskThread(DiskLog* log, WakeUp* wanted, std::function<void()> on_safe,
+             std::unique_ptr<WakeUp> stop)
+      : log_(log), wanted_(wanted), on_safe_(std::move(on_safe)), stop_(std::move(stop)) {}
   void Run();
   void Write();
   void Poll();
@@ -42,9 +43,9 @@ class DiskThread {
   DiskLog* const log_;
   WakeUp* const wanted_;
   const std::function<void()> on_safe_;
-  uint64_t given_at_poll_ = 0;  // tickets given before the last Poll; only for the thread
-  const int stop_fd_;           // an eventfd, which is readable once the threads should stop
-  absl::Status status_;         // of the thread, until it is joined
+  uint64_t given_at_poll_ = 0;          // tickets given before the last Poll; only for the thread
+  const std::unique_ptr<WakeUp> stop_;  // both threads; nobody takes it
+  absl::Status status_;                 // of the thread, until it is joined
   std::thread thread_;
   std::thread writer_;
 };

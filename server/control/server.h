@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/wake_up.h"
 #include "common/rdma/memory.h"
 #include "server/control/authenticator.h"
 #include "server/control/full_log.h"
 #include "server/control/server_disk.h"
 #include "server/control/startup_answers.h"
-#include "server/control/wake_up.h"
 #include "server/group/member.h"
 #include "server/move/move_tasks.h"
 #include "server/rpc/node.h"

@@ -2,16 +2,13 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/protocol/connect.h"
 #include "glog/logging.h"
 
@@ -19,26 +16,20 @@ namespace gannet {
 
 absl::StatusOr<std::unique_ptr<StartupAnswers>> StartupAnswers::Start(Listener* listener,
                                                                       uint64_t bytes) {
-  const int stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (stop_fd < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
-  }
-  std::unique_ptr<StartupAnswers> answers(new StartupAnswers(listener, bytes, stop_fd));
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
+  std::unique_ptr<StartupAnswers> answers(new StartupAnswers(listener, bytes, std::move(stop)));
   answers->thread_ = std::thread([raw = answers.get()] { raw->Run(); });
   return answers;
 }
 
 StartupAnswers::~StartupAnswers() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(stop_fd_, &one, sizeof(one));
+  stop_->Ask();
   thread_.join();
-  close(stop_fd_);
 }
 
 void StartupAnswers::Run() {
   pthread_setname_np(pthread_self(), "kv-starting");
-  pollfd fds[] = {{listener_->fd(), POLLIN, 0}, {stop_fd_, POLLIN, 0}};
+  pollfd fds[] = {{listener_->fd(), POLLIN, 0}, {stop_->fd(), POLLIN, 0}};
   while (fds[1].revents == 0) {
     poll(fds, std::size(fds), -1);
     // Nothing was accepted yet, so there are only requests.

@@ -6,8 +6,10 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/base/wake_up.h"
 #include "common/rdma/listener.h"
 #include "server/rpc/log_limit.h"
 
@@ -27,8 +29,8 @@ class StartupAnswers {
   void AddReady(uint64_t bytes) { ready_.fetch_add(bytes, std::memory_order_relaxed); }
 
  private:
-  StartupAnswers(Listener* listener, uint64_t bytes, int stop_fd)
-      : listener_(listener), bytes_(bytes), stop_fd_(stop_fd) {}
+  StartupAnswers(Listener* listener, uint64_t bytes, std::unique_ptr<WakeUp> stop)
+      : listener_(listener), bytes_(bytes), stop_(std::move(stop)) {}
 
   void Run();
   void Refuse(IncomingRequest request);
@@ -36,7 +38,7 @@ class StartupAnswers {
 
   Listener* const listener_;
   const uint64_t bytes_;
-  const int stop_fd_;               // an eventfd, which is readable once the thread should end
+  const std::unique_ptr<WakeUp> stop_;
   std::atomic<uint64_t> ready_{0};  // relaxed: only a figure to report
   LogLimit refusals_{10, kNsPerSecond};
   std::thread thread_;

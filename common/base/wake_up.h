@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_CONTROL_WAKE_UP_H_
-#define GANNET_SERVER_CONTROL_WAKE_UP_H_
+#ifndef GANNET_COMMON_BASE_WAKE_UP_H_
+#define GANNET_COMMON_BASE_WAKE_UP_H_
 
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -56,4 +56,4 @@ class WakeUp {
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_CONTROL_WAKE_UP_H_
+#endif  // GANNET_COMMON_BASE_WAKE_UP_H_
