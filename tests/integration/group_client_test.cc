@@ -173,6 +173,37 @@ TEST_F(GroupClientTest, AClientWithThatMapHasTheLease) {
   EXPECT_EQ(client->Get("key").value()->data, "value");
 }
 
+// Two groups of one member each. All of the first one's partitions move to the second.
+TEST_F(GroupClientTest, WhatMovedIsAskedForAtItsNewGroup) {
+  b_.standing().SetHistory(kHistory + 1);
+  PartitionMap map = {.groups = {{"g1", {a_.address()}}, {"g2", {b_.address()}}},
+                      .partitions = std::vector<uint16_t>(kPartitions)};
+  const auto tell = [&] {
+    for (Member* const member : {&a_, &b_}) {
+      GroupPartitions its = {.revision = map.revision, .alone = false};
+      if (map.partitions[0] == (member == &a_ ? 0 : 1)) its.served.set();
+      if (member == &a_) its.lost = map.revision;
+      member->standing().SetPartitions(its);
+      member->standing().SetMap(std::make_shared<const std::string>(EncodePartitionMap(map)));
+      member->Serve(ServerNs() + kLongNs);
+    }
+  };
+  tell();
+  const auto client = Connect(absl::StrCat("cluster:", a_.address()));
+  ASSERT_NE(client, nullptr);
+  ASSERT_EQ(client->Info().size(), 2u);
+  EXPECT_TRUE(client->Put("key", "old").ok());
+  EXPECT_TRUE(client->Put("other", "old").ok());
+  map.revision = 2;  // closed, and given
+  map.partitions.assign(kPartitions, 1);
+  map.changed.assign(kPartitions, 2);
+  map.closed.assign(kPartitions, false);
+  tell();
+  EXPECT_TRUE(client->Put("key", "new").ok()) << "it is refused, and sent to the owner";
+  EXPECT_EQ(client->Get("key").value()->data, "new");
+  EXPECT_FALSE(client->Get("other").value().has_value()) << "nobody brought it there";
+}
+
 TEST_F(GroupClientTest, WithoutAPrimaryACallEndsAtItsDeadline) {
   a_.Serve(ServerNs() + kLongNs);
   const auto client = Connect(Both());
