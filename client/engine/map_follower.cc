@@ -93,7 +93,7 @@ void MapFollower::Take(uint32_t number, PartitionMap map) {
   if (readers_.size() > 1) return TakeOfOneGroup(number, map);
   if (one_group && !given_.servers->router().has_routes()) {
     names_[0] = map.groups[0].name;
-    given_.servers->LearnMembers(0, map.groups[0].addresses);
+    given_.servers->LearnMembers(0, map.groups[0].addresses, /*only=*/false);
     map_ = std::move(map);
     return given_.rerouting->TryAgain();
   }
@@ -120,7 +120,9 @@ void MapFollower::TakeOfOneGroup(uint32_t server, const PartitionMap& map) {
                                   "other servers; list one of its members alone"));
   }
   several_[server] = !alone;
-  if (map.groups.size() == 1) given_.servers->LearnMembers(server, map.groups[0].addresses);
+  if (map.groups.size() == 1) {
+    given_.servers->LearnMembers(server, map.groups[0].addresses, /*only=*/false);
+  }
 }
 
 // Finds the group that the user listed: the one that the client knew by its name, the only one, or
@@ -175,10 +177,14 @@ std::vector<SocketAddress> MapFollower::AddressesOf(const PartitionMap::Group& g
   return *std::move(found);
 }
 
+// The user may have listed members of several groups. The first group's session must not take one
+// of another group for its own.
 void MapFollower::TellMembers(const PartitionMap& map) {
   for (const PartitionMap::Group& group : map.groups) {
     const uint32_t server = ServerOfGroup(group.name);
-    if (server != kInvalidOp) given_.servers->LearnMembers(server, group.addresses);
+    if (server != kInvalidOp) {
+      given_.servers->LearnMembers(server, group.addresses, /*only=*/true);
+    }
   }
 }
 

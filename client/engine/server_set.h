@@ -68,8 +68,8 @@ class ServerSet {
   auto end() { return servers_.end(); }
   const ClientSession& session(uint32_t server) const { return *servers_[server].session; }
   // See ClientSession.
-  void LearnMembers(uint32_t server, const std::vector<std::string>& members) {
-    servers_[server].session->LearnMembers(members);
+  void LearnMembers(uint32_t server, const std::vector<std::string>& members, bool only) {
+    servers_[server].session->LearnMembers(members, only);
   }
 
   void AskForMap(uint32_t server, uint64_t position) {

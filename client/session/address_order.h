@@ -34,6 +34,9 @@ class AddressOrder {
   // that are none, but for the current and the last one.
   void Learn(const std::vector<SocketAddress>& members);
 
+  // From now on those that the user listed are kept only as long as they are members, too.
+  void ListNone() { listed_ = 0; }
+
   // Begins a round with the current address.
   void Begin();
   // Begins a round with the address behind the current one, which becomes the last.

@@ -208,7 +208,9 @@ class ClientSession {
   // The session has another number among its owner's from now on.
   void SetNumber(uint32_t number) { reports_.SetNumber(number); }
   // Tells it of its group's members, "HOST:PORT" each.
-  void LearnMembers(const std::vector<std::string>& members) { attempts_.LearnMembers(members); }
+  void LearnMembers(const std::vector<std::string>& members, bool only) {
+    attempts_.LearnMembers(members, only);
+  }
   // Makes the next Poll look at the connections, even if the last one did so a moment ago.
   void LookAtConnections() { next_control_ns_ = 0; }
   // Whether the last Poll found completions of READs, compare-and-swaps or requests.

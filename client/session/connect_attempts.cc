@@ -93,7 +93,7 @@ void ConnectAttempts::OnBroken(absl::Status why, int64_t lease_ns) {
 }
 
 void ConnectAttempts::LookForNames() {
-  if (names_ != nullptr) {
+  if (names_ != nullptr && !only_members_) {
     if (auto found = names_->Take()) order_.Replace(*std::move(found));
   }
   if (member_names_ == nullptr) return;
@@ -104,7 +104,8 @@ void ConnectAttempts::LookForNames() {
 }
 
 // Names are looked up in another thread, as DNS may block.
-void ConnectAttempts::LearnMembers(const std::vector<std::string>& members) {
+void ConnectAttempts::LearnMembers(const std::vector<std::string>& members, bool only) {
+  only_members_ |= only;
   members_.clear();
   std::vector<std::string> named;
   for (const std::string& member : members) {
@@ -129,6 +130,7 @@ void ConnectAttempts::LearnMembers(const std::vector<std::string>& members) {
 void ConnectAttempts::LearnAddresses() {
   std::vector<SocketAddress> all = members_;
   all.insert(all.end(), resolved_members_.begin(), resolved_members_.end());
+  if (only_members_ && !all.empty()) order_.ListNone();
   order_.Learn(all);
 }
 

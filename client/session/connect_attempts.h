@@ -72,8 +72,9 @@ class ConnectAttempts {
   void OnConnected(bool group);
   // A connection broke, or could not go on. `lease_ns`: how long its primary's leases were.
   void OnBroken(absl::Status why, int64_t lease_ns);
-  // These are the members of the group now, "HOST:PORT" each.
-  void LearnMembers(const std::vector<std::string>& members);
+  // These are the members of the group now, "HOST:PORT" each. `only`: of those that the user
+  // listed, some may be of other groups, so only members are tried from now on.
+  void LearnMembers(const std::vector<std::string>& members, bool only);
   // Call it when nothing of the last attempt or connection is left.
   void ScheduleNext(int64_t now_ns);
 
@@ -118,6 +119,7 @@ class ConnectAttempts {
   std::vector<std::string> named_members_;
   std::vector<SocketAddress> resolved_members_;
   std::shared_ptr<NameLookup> member_names_;  // null: there are none
+  bool only_members_ = false;
   int64_t lease_ns_;
   absl::Status status_;
   int64_t next_ns_ = 0;

@@ -76,6 +76,18 @@ TEST(AddressOrderTest, LearnsTheMembersAndForgetsThoseThatAreNone) {
   EXPECT_THAT(Round(order), ElementsAre("10.0.0.3", "10.0.0.4")) << "the current one is kept";
 }
 
+TEST(AddressOrderTest, KeepsListedOnesOnlyIfTheyAreMembersOnceNoneIsListed) {
+  AddressOrder order(List({1, 2, 3}));
+  order.GoOn();
+  order.ListNone();
+  order.Learn(List({3, 4}));
+  EXPECT_THAT(Round(order), ElementsAre("10.0.0.2", "10.0.0.3", "10.0.0.4"))
+      << "2 is the current one";
+  order.GoOn();
+  order.Learn(List({3, 4}));
+  EXPECT_THAT(Round(order), ElementsAre("10.0.0.3", "10.0.0.4"));
+}
+
 // The former primary is the last of a round, also if it is no member any more.
 TEST(AddressOrderTest, KeepsTheRoundWhenItForgets) {
   AddressOrder order(List({1}));
@@ -125,7 +137,7 @@ TEST(ConnectAttemptsNamesTest, GoesWhereTheNamesAreNow) {
 TEST(ConnectAttemptsNamesTest, MembersWithNamesAreLookedUp) {
   ConnectAttempts attempts(
       {.addresses = List({1}), .reconnect = true, .group = true, .lease_ns = 1});
-  attempts.LearnMembers({"10.0.0.2:7471", "localhost:7471"});
+  attempts.LearnMembers({"10.0.0.2:7471", "localhost:7471"}, false);
   int64_t now_ns = 100 * kNsPerSecond;
   std::set<std::string> tried;
   while (!tried.contains("127.0.0.1") && !tried.contains("::1")) {
