@@ -114,7 +114,7 @@ void MapFollower::Take(uint32_t number, PartitionMap map) {
 // The user listed several servers, of which this is one.
 void MapFollower::TakeOfOneGroup(uint32_t server, const PartitionMap& map) {
   const bool alone = map.groups.size() == 1 && map.revision == 0;
-  if (!alone && !several_[server]) {
+  if (!alone && !several_[server] && given_.log) {
     given_.log(true, absl::StrCat(listed_[server].endpoint,
                                   ": its cluster has changed, so this client cannot use it beside "
                                   "other servers; list one of its members alone"));

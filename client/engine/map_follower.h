@@ -44,7 +44,7 @@ class MapFollower {
     std::function<EngineServer(uint32_t number, std::vector<std::string> members,
                                std::vector<SocketAddress> addresses, uint32_t share)>
         make_server;
-    std::function<void(bool error, const std::string& line)> log;
+    std::function<void(bool error, const std::string& line)> log;  // may be empty
   };
 
   // `listed`: the servers of the user's list.

@@ -199,6 +199,7 @@ class Slow(Moves):
             self.assertIn("go on without kvcli", err)
         killed = self.start_kvcli("balance")
         killed.kill()
+        killed.communicate()
         self.kvcli("balance")
         self.assertEqual(self.wishes(), [])
         self.check_even()

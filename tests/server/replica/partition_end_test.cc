@@ -90,6 +90,7 @@ TEST_F(PartitionEndTest, WaitsForWhatPublishingUndoes) {
 TEST_F(PartitionEndTest, WaitsUntilAllIsCommitted) {
   facts_.safe = 79;
   end_.OnMap(kMap, kMap);
+  Pass(0);
   Pass(10 * kL);
   EXPECT_EQ(ended(), 0u);
   facts_.safe = 80;
@@ -102,6 +103,7 @@ TEST_F(PartitionEndTest, WaitsUntilTheOwnLeaseWasValidSinceTheMapWasSeen) {
   Pass(0);
   facts_.lease_is_valid = false;
   end_.OnMap(kMap, kMap);
+  Pass(0);
   Pass(10 * kL);
   EXPECT_EQ(ended(), 0u) << "it was valid before only";
   facts_.lease_is_valid = true;
