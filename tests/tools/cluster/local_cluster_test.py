@@ -95,7 +95,7 @@ class SeveralGroupsTest(ClusterTest):
                                "--server=" + ",".join(self.cluster.addresses), "get", "key"],
                               check=False, capture_output=True, text=True)
         self.assertNotEqual(done.returncode, 0)
-        self.assertIn("is a group of a cluster of 2 groups", done.stderr)
+        self.assertIn("is a group of a cluster of several groups", done.stderr)
 
 
 class LocalClusterTest(ClusterTest):
