@@ -4,6 +4,7 @@
 #include <bitset>
 #include <cstdint>
 
+#include "client/engine/lock_ops.h"
 #include "client/engine/op_table.h"
 #include "client/engine/server_set.h"
 #include "common/protocol/message.h"

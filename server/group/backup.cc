@@ -91,6 +91,7 @@ void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
   } else if (kind == ReplicaKind::kBeacon && welcomed_) {
     if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon);
   } else if (kind == ReplicaKind::kRefusal) {
+    versions_.OnRefused();
     if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
       Tell(absl::StrCat("the primary refuses this server: ", std::string(ReasonOf(*refusal))));
     }

@@ -23,12 +23,14 @@ std::string WhyVersionsDoNotFit(const ReceiverHello& hello, uint32_t layout_vers
 // Which versions of the stream a member says in its hello. Release 0.1.0 speaks version 0 only, and
 // closes the link if the hello has any other number there, without a word. So a joiner whose link
 // is closed in this way says 0 next time, and then all again, in case it was closed for another
-// reason.
+// reason: the network may have been cut. A primary that answers, if only to refuse it, is none of
+// those that close the link.
 class SpokenVersions {
  public:
   // The member follows a stream of this version. The stream keeps it, whoever is primary.
   void OnStream(uint16_t version) { stream_ = version; }
   void OnClosedWithoutAnswer() { only_first_ = !only_first_; }
+  void OnRefused() { only_first_ = false; }
   VersionRange Say() const;
   // The version of the stream that it would lead.
   uint16_t stream() const { return stream_.value_or(kStreamVersions.max); }

@@ -12,6 +12,7 @@
 #include "common/base/clock.h"
 #include "common/protocol/replica.h"
 #include "server/group/backup_link.h"
+#include "server/rpc/now.h"
 #include "server/stream/ring_reader.h"
 #include "tests/common/rdma/test_device.h"
 

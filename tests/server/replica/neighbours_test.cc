@@ -58,6 +58,15 @@ TEST(NeighboursTest, AJoinerOfAPrimaryThatDoesNotReadItsHelloSaysWhatTheFirstRel
   EXPECT_EQ(versions.Say().max, kStreamVersions.max) << "it was closed for another reason";
 }
 
+// The network was cut in the middle of a hello. Saying 0 for ever, it would never join again.
+TEST(NeighboursTest, AJoinerThatIsRefusedSaysAllVersionsAgain) {
+  SpokenVersions versions;
+  versions.OnClosedWithoutAnswer();
+  ASSERT_EQ(versions.Say().max, 0);
+  versions.OnRefused();
+  EXPECT_EQ(versions.Say().max, kStreamVersions.max);
+}
+
 // Also to a next primary that is of the release before: it cannot wait for a second link.
 TEST(NeighboursTest, OneThatFollowsAStreamSaysItsVersion) {
   SpokenVersions versions;
