@@ -317,7 +317,8 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
   } else if (primary_ != nullptr) {
     seen.role = Role::kPrimary;
     seen.as_primary = primary_->Look();
-    for (const MemberTask* const task : options_.tasks) task->Tell(&seen.moves);
+    MoveProgress& moves = seen.moves.emplace();
+    for (const MemberTask* const task : options_.tasks) task->Tell(&moves);
   } else {
     seen.role = backup_->in_sync() ? Role::kBackup : Role::kJoining;
     seen.applied = backup_->applied();

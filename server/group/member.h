@@ -101,7 +101,7 @@ class Member {
     uint64_t epoch = 0;
     uint64_t applied = 0;  // LSN, of a backup
     Primary::Seen as_primary{};
-    MoveProgress moves{};  // of a primary
+    std::optional<MoveProgress> moves;  // of a primary; a backup need not copy it at each Poll
   };
   Seen Look() const;
   // Whether there is somebody to hand over to.

@@ -108,7 +108,7 @@ void AddGroup(const Member::Seen& it, MetricFamilies* to) {
   to->Gauge("gannet_group_members_in_sync", "Members that are in sync, the primary among them.",
             1 + std::ranges::count_if(primary.backups, &SeenBackup::in_sync));
   AddBackups(primary, to);
-  AddMoves(it.moves, to);
+  AddMoves(it.moves.value_or(MoveProgress()), to);
 }
 
 }  // namespace gannet

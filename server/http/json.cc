@@ -141,6 +141,7 @@ Json SlowJson(const Snapshot& it, bool show_keys) {
 Json GroupJson(const Member::Seen& it) {
   Json backups = Json::array();
   const Primary::Seen& primary = it.as_primary;
+  const MoveProgress moves = it.moves.value_or(MoveProgress());
   for (const Primary::Seen::Backup& backup : primary.backups) {
     backups.push_back({{"node", backup.node},
                        {"in_sync", backup.in_sync},
@@ -161,15 +162,15 @@ Json GroupJson(const Member::Seen& it) {
           {"removed", primary.removed},
           {"backups", backups},
           {"moves",
-           {{"step", it.moves.step},
-            {"giver", it.moves.giver},
-            {"partitions", it.moves.partitions},
-            {"wanted", it.moves.wanted},
-            {"items", it.moves.items},
-            {"bytes", it.moves.bytes},
-            {"walked", it.moves.walked},
-            {"moved", it.moves.moved},
-            {"trouble", it.moves.trouble}}}};
+           {{"step", moves.step},
+            {"giver", moves.giver},
+            {"partitions", moves.partitions},
+            {"wanted", moves.wanted},
+            {"items", moves.items},
+            {"bytes", moves.bytes},
+            {"walked", moves.walked},
+            {"moved", moves.moved},
+            {"trouble", moves.trouble}}}};
 }
 
 }  // namespace

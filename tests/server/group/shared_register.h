@@ -1,6 +1,7 @@
 #ifndef GANNET_TESTS_SERVER_GROUP_SHARED_REGISTER_H_
 #define GANNET_TESTS_SERVER_GROUP_SHARED_REGISTER_H_
 
+#include <atomic>
 #include <map>
 #include <optional>
 #include <string>
@@ -41,7 +42,10 @@ class SharedRegister {
   void SetPartitions(const GroupPartitions& partitions) {
     MutexLock lock(mutex_);
     partitions_ = partitions;
+    has_map_.store(true, std::memory_order_release);
   }
+  // A member asks at each Poll, whose instructions are counted.
+  bool has_map() const { return has_map_.load(std::memory_order_acquire); }
   std::optional<GroupPartitions> partitions() const {
     MutexLock lock(mutex_);
     return partitions_;
@@ -132,6 +136,7 @@ class SharedRegister {
   GroupTerms terms_ GANNET_GUARDED_BY(mutex_);
   bool away_ GANNET_GUARDED_BY(mutex_) = false;
   bool watches_late_ GANNET_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> has_map_{false};
   std::optional<GroupPartitions> partitions_ GANNET_GUARDED_BY(mutex_);
   std::optional<std::string> successor_ GANNET_GUARDED_BY(mutex_);
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_ GANNET_GUARDED_BY(mutex_);
@@ -167,7 +172,7 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<std::string> WantedSuccessor() const override { return shared_->successor(); }
   void ForgetWantedSuccessor() override { shared_->WantSuccessor(std::nullopt); }
   const GroupPartitions* Partitions() const override {
-    if (!shared_->watches_late()) partitions_ = shared_->partitions();
+    if (shared_->has_map() && !shared_->watches_late()) partitions_ = shared_->partitions();
     return partitions_ ? &*partitions_ : nullptr;
   }
 
