@@ -87,7 +87,7 @@ absl::Status NoAction(const std::string& word) {
 }
 
 absl::Status CheckMoveOptions(const ClusterCommand& command) {
-  using enum Action;
+  using enum ClusterCommand::Action;
   const Action action = command.action;
   const bool plans = action == kMove || action == kDrain || action == kBalance;
   if (command.dry_run && !plans) return Wrong("--dry-run is for move, drain and balance");

@@ -197,8 +197,8 @@ TEST_F(MoveServersTest, PartitionsMoveWhileOthersWrite) {
     if (random() % 4 == 0) ChangeSomething(random);
     was_closed = was_closed || map_.closed(kMoves[0]);
     return Moved();
-  })) << groups_[1].server->member()->Look().moves.step << ": "
-      << groups_[1].server->member()->Look().moves.trouble;
+  })) << groups_[1].server->member()->Look().moves->step << ": "
+      << groups_[1].server->member()->Look().moves->trouble;
   EXPECT_TRUE(was_closed);
   EXPECT_TRUE(map_.wishes_.empty());
   ASSERT_TRUE(StepUntil([&] { return Serves(1, keys_[0]) || PartitionOf(keys_[0]) == 7; }));
@@ -220,7 +220,7 @@ TEST_F(MoveServersTest, PartitionsMoveWhileOthersWrite) {
         << key << " is " << ItemAt(owner, key).substr(0, 60) << " instead of "
         << wanted_[key].substr(0, 60);
   }
-  EXPECT_EQ(groups_[1].server->member()->Look().moves.moved, std::size(kMoves));
+  EXPECT_EQ(groups_[1].server->member()->Look().moves->moved, std::size(kMoves));
 }
 
 TEST_F(MoveServersTest, AMoveThatIsStoppedLeavesEverythingWhereItWas) {
