@@ -284,7 +284,8 @@ class GroupHistoryTest : public testing::Test {
 };
 
 // GANNET_GROUP_ROUNDS says how many faults there are. With a hundred or more, etcd is stopped for a
-// minute once.
+// minute once. GANNET_GROUP_PAUSE_US: for how long a client pauses after an answer, so that the
+// history of a thousand faults fits into memory.
 TEST_F(GroupHistoryTest, EachKeyHasOneHistoryAcrossEpochs) {
   const char* const given = std::getenv("GANNET_GROUP_ROUNDS");
   const int rounds = given != nullptr ? std::atoi(given) : 12;

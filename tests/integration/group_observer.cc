@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,11 @@ constexpr size_t kLogLines = 100;
 // cores from the servers that it waits for.
 constexpr std::chrono::milliseconds kPauseAfterError{10};
 
+std::chrono::microseconds PauseAfterAnswers() {
+  const char* const given = std::getenv("GANNET_GROUP_PAUSE_US");
+  return std::chrono::microseconds(given != nullptr ? std::atoi(given) : 0);
+}
+
 }  // namespace
 
 using linearizability::Kind;
@@ -27,7 +33,7 @@ using linearizability::Outcome;
 std::string GroupObserver::Key(int i) { return absl::StrCat("key", i); }
 
 GroupObserver::GroupObserver(const std::string& endpoint, uint32_t number, Work work, uint64_t seed)
-    : number_(number), work_(work), random_(seed + number) {
+    : number_(number), work_(work), pause_(PauseAfterAnswers()), random_(seed + number) {
   Options options;
   options.log = [this](LogLevel, std::string_view line) {
     MutexLock lock(mutex_);
@@ -85,6 +91,7 @@ void GroupObserver::Step() {
     std::this_thread::sleep_for(kPauseAfterError);
   }
   if (status.ok() || op.kind != Kind::kGet) Keep(key, op);
+  if (pause_.count() > 0) std::this_thread::sleep_for(pause_);
 }
 
 absl::Status GroupObserver::Get(int key, Operation* op) {

@@ -59,6 +59,7 @@ class GroupObserver {
 
   const uint32_t number_;
   const Work work_;
+  const std::chrono::microseconds pause_;  // after each answer
   std::mt19937_64 random_;
   Mutex mutex_;
   std::deque<std::string> log_ GANNET_GUARDED_BY(mutex_);  // the client writes it

@@ -120,9 +120,10 @@ def stores(build, scale):
                 for depth in (1, 32):
                     common = [f"--depth={depth}", f"--records={scale['records']}"]
                     row = {"store": name, "depth": depth}
-                    row["PUT"] = load(build, name, address, "--phase=load", *common)
-                    row["GET"] = load(build, name, address, "--phase=run", "--workload=c",
-                                      f"--operations={scale['operations'][depth]}", *common)
+                    load(build, name, address, "--phase=load", *common)
+                    for what, workload in (("PUT", "w"), ("GET", "c")):
+                        row[what] = load(build, name, address, "--phase=run", f"--workload={workload}",
+                                         f"--operations={scale['operations'][depth]}", *common)
                     rows.append(row)
             finally:
                 servers.stop(server)
