@@ -148,7 +148,7 @@ def tables(result):
 
 
 SCALES = {False: {"rounds": 5, "seconds": 2, "latency_iterations": 50_000, "stream_iterations": 20_000,
-                  "records": 20_000, "operations": {1: 50_000, 32: 200_000}},
+                  "records": 20_000, "operations": {1: 50_000, 32: 1_000_000}},
           True: {"rounds": 1, "seconds": 1, "latency_iterations": 500, "stream_iterations": 200,
                  "records": 500, "operations": {1: 500, 32: 1000}}}
 
