@@ -250,6 +250,7 @@ TEST(BringTest, ABackupHasTheSameAlthoughVersionsOfTheStreamFall) {
     highest = std::max(highest, it.change.version);
     ASSERT_EQ(backup->Apply(it.Get(), kBringMs), ReplyStatus::kOk);
   }
+  EXPECT_TRUE(fell) << "the test has nothing to show";
   for (int i = 0; i < 5'000; ++i) {
     const std::string own = absl::StrCat("own", i);
     ASSERT_EQ(backup.Get(own, kBringMs), receiver.Get(own));
