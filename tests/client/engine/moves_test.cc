@@ -332,7 +332,10 @@ TEST_F(MovesTest, WritesThatAreRefusedKeepTheirOrder) {
   ConnectToCluster();
   Of(0).answer = nullptr;
   std::vector<uint64_t> puts;
-  for (uint32_t i = 1; i <= kWrites; ++i) puts.push_back(BeginPut(key, std::string(i, 'v')));
+  const std::string value(kWrites, 'v');  // stays until all have ended
+  for (uint32_t i = 1; i <= kWrites; ++i) {
+    puts.push_back(BeginPut(key, std::string_view(value).substr(0, i)));
+  }
   Settle();
   ASSERT_EQ(Got(0).size(), 2u);
   Close(key);
