@@ -189,7 +189,7 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   // As this process knows them.
   mutable std::optional<GroupRegister> seen_;
   mutable std::optional<GroupPartitions> partitions_;
-  std::optional<GroupMember> self_;                    // once announced
+  std::optional<GroupMember> self_;  // once announced
   std::optional<Answer> answer_;
 };
 

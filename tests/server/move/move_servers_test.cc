@@ -148,16 +148,15 @@ class MoveServersTest : public testing::Test {
       ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
       EXPECT_GT(put.outcome.version, versions_[key]) << key;
       versions_[key] = put.outcome.version;
-      wanted_[key] =
-          absl::StrCat(put.outcome.version, " ", flags, " ", expiry_ms, " ", value);
+      wanted_[key] = absl::StrCat(put.outcome.version, " ", flags, " ", expiry_ms, " ", value);
       return;
     }
   }
   // The item as `wanted_` has it; empty: there is none.
   std::string ItemAt(size_t i, const std::string& key) {
     std::string value(1 << 20, '\0');
-    const ReadOutcome read = groups_[i].server->store().Get(
-        key, std::as_writable_bytes(std::span(value)), NowMs());
+    const ReadOutcome read =
+        groups_[i].server->store().Get(key, std::as_writable_bytes(std::span(value)), NowMs());
     if (read.status != ReplyStatus::kOk) return "";
     value.resize(read.value_bytes);
     return absl::StrCat(read.version, " ", read.attributes.flags, " ", read.attributes.expiry_ms,
@@ -197,8 +196,8 @@ TEST_F(MoveServersTest, PartitionsMoveWhileOthersWrite) {
     if (random() % 4 == 0) ChangeSomething(random);
     was_closed = was_closed || map_.closed(kMoves[0]);
     return Moved();
-  })) << groups_[1].server->member()->Look().moves->step << ": "
-      << groups_[1].server->member()->Look().moves->trouble;
+  })) << groups_[1].server->member()->Look().moves->step
+      << ": " << groups_[1].server->member()->Look().moves->trouble;
   EXPECT_TRUE(was_closed);
   EXPECT_TRUE(map_.wishes_.empty());
   ASSERT_TRUE(StepUntil([&] { return Serves(1, keys_[0]) || PartitionOf(keys_[0]) == 7; }));
