@@ -18,10 +18,9 @@ constexpr int64_t kAgainNsMax = 5 * kNsPerSecond;
 constexpr int64_t kTxnAgainNs = 10 * kNsPerMs;
 // With less of the stream to take, a batch is closed.
 constexpr uint64_t kBehindMax = 64 << 10;
-// For so long the giver tells of short leases. Less, as it counts from when it is told.
-constexpr int64_t kShortLeasesNs = 1'900 * kNsPerMs;
-// It does not wait longer until leases are short. What is left of them the giver waits for.
-constexpr int64_t kLongLeasesNsMax = 1'500 * kNsPerMs;
+// The giver tells of short leases for longer than that after those told before are over
+// (PartitionEnd::ShortForNs).
+constexpr int64_t kCloseNsMax = 400 * kNsPerMs;
 
 }  // namespace
 
@@ -199,8 +198,8 @@ void PartitionReceiver::Copy(int64_t now) {
     return Soon(now);
   }
   if (source_->behind() > kBehindMax) return;
-  close_at_ = now + std::min(source_->TellClosing(), kLongLeasesNsMax);
-  tell_again_at_ = now + kShortLeasesNs;
+  close_at_ = now + source_->TellClosing();
+  tell_again_at_ = close_at_ + kCloseNsMax;
   step_ = Step::kTells;
   Soon(close_at_);
 }

@@ -6,7 +6,7 @@ namespace gannet {
 void PartitionEnd::FollowClosing(int64_t now) {
   if (!closing_at_) return;
   if (!short_since_) short_since_ = now;
-  if (now - *closing_at_ < kShortForNs) return;
+  if (now - *closing_at_ < ShortForNs(times_.lease_ns)) return;
   closing_at_.reset();
   short_since_.reset();
 }
@@ -43,7 +43,7 @@ void PartitionEnd::Poll(const Facts& facts) {
   const bool waits_for_leases = phase_ == Phase::kLeases && lease_was_valid_;
   next_ns_ = phase_ == Phase::kNone ? INT64_MAX : now + kLookNs;
   if (waits_for_leases) next_ns_ = leases_over_;
-  if (closing_at_) next_ns_ = std::min(next_ns_, *closing_at_ + kShortForNs);
+  if (closing_at_) next_ns_ = std::min(next_ns_, *closing_at_ + ShortForNs(times_.lease_ns));
 }
 
 }  // namespace gannet

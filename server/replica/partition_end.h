@@ -37,8 +37,11 @@ namespace gannet {
 // Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
 class PartitionEnd {
  public:
-  static constexpr int64_t kShortNs = 50 * kNsPerMs;        // short leases
-  static constexpr int64_t kShortForNs = 2 * kNsPerSecond;  // at most
+  static constexpr int64_t kShortNs = 50 * kNsPerMs;  // short leases
+  // For how long at most: until those told before are over, and a while for the close.
+  static constexpr int64_t ShortForNs(int64_t lease_ns) {
+    return std::max(2 * kNsPerSecond, lease_ns + lease_ns / 8 + kNsPerSecond);
+  }
   // How soon to Poll again while it waits for others.
   static constexpr int64_t kLookNs = kNsPerMs;
 

@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "server/replica/partition_end.h"
 #include "tests/server/group/group_fixture.h"
 #include "tests/server/group/test_receiver.h"
 
@@ -212,7 +213,7 @@ TEST_F(GiverTest, AReceiverThatWillCloseMakesLeasesShort) {
   EXPECT_GT(LeaseMs(peer), 0u);
   SkipLeaseTime(kNsPerSecond);
   EXPECT_LE(LeaseMs(peer), 50u);
-  SkipLeaseTime(2 * kNsPerSecond);
+  SkipLeaseTime(PartitionEnd::ShortForNs(kLeaseNs));
   EXPECT_GT(LeaseMs(peer), 50u) << "it has not closed";
 }
 

@@ -211,9 +211,9 @@ TEST_F(PartitionEndTest, LeasesAreShortForTwoSecondsAtMost) {
   end_.OnClosing(begin);
   Pass(0);
   end_.OnClosing(begin + kNsPerSecond);
-  Pass(PartitionEnd::kShortForNs - 1);
+  Pass(PartitionEnd::ShortForNs(kL) - 1);
   EXPECT_EQ(end_.LeaseNsMax(), kShort);
-  EXPECT_EQ(end_.next_ns(), begin + PartitionEnd::kShortForNs);
+  EXPECT_EQ(end_.next_ns(), begin + PartitionEnd::ShortForNs(kL));
   Pass(1);
   EXPECT_EQ(end_.LeaseNsMax(), kL);
   EXPECT_FALSE(end_.busy());
