@@ -159,18 +159,10 @@ void EtcdConfigStore::AnswerWith(Result result, const std::vector<EtcdKeyValue>&
   }
   const auto config = DecodeGroupConfig(item->value);
   if (!config.ok()) return AnswerUnknown(config.status());
-  if (!TakeMap(items)) return AnswerUnknown(absl::NotFoundError("no map of the cluster came"));
+  if (!view_.TakeMap(items))
+    return AnswerUnknown(absl::NotFoundError("no map of the cluster came"));
   view_.TakeGroup(*config, item->mod_revision);
   answer_ = {.result = result, .now = StateOf(*config, item->mod_revision).now};
-}
-
-bool EtcdConfigStore::TakeMap(const std::vector<EtcdKeyValue>& items) {
-  const auto item = std::ranges::find(items, ConfigKey(options_.cluster), &EtcdKeyValue::key);
-  if (item == items.end()) return false;
-  auto config = DecodeClusterConfig(item->value);
-  if (!config.ok()) return false;
-  view_.TakeConfig(*std::move(config), item->mod_revision);
-  return true;
 }
 
 void EtcdConfigStore::AnswerUnknown(const absl::Status& why) {

@@ -99,8 +99,6 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   void OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result);
   // `items` are the register and the map.
   void AnswerWith(Result result, const std::vector<EtcdKeyValue>& items);
-  // Returns false if there is none that can be read.
-  bool TakeMap(const std::vector<EtcdKeyValue>& items);
   void AnswerUnknown(const absl::Status& why);
   void KeepAnnounced();
   void DeleteForgottenWish();

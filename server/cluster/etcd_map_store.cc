@@ -39,13 +39,7 @@ EtcdMapStore::Result EtcdMapStore::Take(const MapTxn& txn, const EtcdTxnResult& 
       if (txn.end_moves) view_->ForgetMoves(txn.moves);
       return Result::kWon;
     case kRefused:
-      for (const EtcdKeyValue& item : result.current) {
-        if (item.key != ConfigKey(cluster_)) continue;
-        // What cannot be read is told by the watch.
-        if (auto config = DecodeClusterConfig(item.value); config.ok()) {
-          view_->TakeConfig(*std::move(config), item.mod_revision);
-        }
-      }
+      view_->TakeMap(result.current);  // what cannot be read is told by the watch
       return Result::kLost;
     // It will not be executed, but that is not what kLost says: all may be as it was.
     case kFailed:

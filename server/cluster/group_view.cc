@@ -186,6 +186,15 @@ void GroupView::TakeConfig(ClusterConfig taken, int64_t mod_revision) {
   for (const uint16_t partition : config.closed) partitions_.served[partition] = false;
 }
 
+bool GroupView::TakeMap(const std::vector<EtcdKeyValue>& items) {
+  const auto item = std::ranges::find(items, ConfigKey(cluster_), &EtcdKeyValue::key);
+  if (item == items.end()) return false;
+  auto config = DecodeClusterConfig(item->value);
+  if (!config.ok()) return false;
+  TakeConfig(*std::move(config), item->mod_revision);
+  return true;
+}
+
 void GroupView::ForgetMoves(const std::vector<std::pair<uint16_t, int64_t>>& moves) {
   for (const auto& [partition, mod_revision] : moves) {
     const auto found = moves_.find(partition);

@@ -59,6 +59,8 @@ class GroupView {
   // different ways.
   void TakeGroup(const GroupConfig& config, int64_t mod_revision);
   void TakeConfig(ClusterConfig config, int64_t mod_revision);
+  // Takes the map that is among the items of an answer. Returns false if none that can be read is.
+  bool TakeMap(const std::vector<EtcdKeyValue>& items);
   // A transaction has deleted these wishes: partitions, and the wishes' mod_revisions.
   void ForgetMoves(const std::vector<std::pair<uint16_t, int64_t>>& moves);
 
