@@ -293,7 +293,7 @@ Json MovesJson(const ClusterState& state) {
 
 // --- progress ---
 
-MoveProgress::MoveProgress(std::map<uint16_t, std::string> wanted, std::span<const uint64_t> bytes,
+PlanProgress::PlanProgress(std::map<uint16_t, std::string> wanted, std::span<const uint64_t> bytes,
                            int64_t now_ms)
     : wanted_(std::move(wanted)),
       bytes_(bytes.begin(), bytes.end()),
@@ -301,7 +301,7 @@ MoveProgress::MoveProgress(std::map<uint16_t, std::string> wanted, std::span<con
       changed_ms_(now_ms),
       left_(wanted_.size()) {}
 
-void MoveProgress::Take(const ClusterState& state, int64_t now_ms) {
+void PlanProgress::Take(const ClusterState& state, int64_t now_ms) {
   const auto before = std::pair(left_, closed_);
   left_ = closed_ = 0;
   left_bytes_ = 0;
@@ -322,7 +322,7 @@ void MoveProgress::Take(const ClusterState& state, int64_t now_ms) {
   if (std::pair(left_, closed_) != before) changed_ms_ = now_ms;
 }
 
-std::string MoveProgress::Text(int64_t now_ms) const {
+std::string PlanProgress::Text(int64_t now_ms) const {
   uint64_t all_bytes = 0;
   for (const auto& [partition, to] : wanted_) all_bytes += bytes_.empty() ? 0 : bytes_[partition];
   std::string text = absl::StrCat(moved(), " of ", wanted_.size(), " partitions have moved");

@@ -64,10 +64,10 @@ Json MovesJson(const ClusterState& state);
 std::string BytesText(uint64_t bytes);
 
 // How far moves are. Times are those of any clock, in ms.
-class MoveProgress {
+class PlanProgress {
  public:
   // `wanted`: the group that each partition is to have. `bytes` as above.
-  MoveProgress(std::map<uint16_t, std::string> wanted, std::span<const uint64_t> bytes,
+  PlanProgress(std::map<uint16_t, std::string> wanted, std::span<const uint64_t> bytes,
                int64_t now_ms);
 
   void Take(const ClusterState& state, int64_t now_ms);

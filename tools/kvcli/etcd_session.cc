@@ -1,12 +1,14 @@
 #include "tools/kvcli/etcd_session.h"
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
 #include <optional>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 
@@ -17,6 +19,12 @@ constexpr int64_t kForEver = std::numeric_limits<int64_t>::max();
 constexpr int64_t kPollMsMax = 1000;
 
 }  // namespace
+
+uint64_t NewHistory() {
+  uint64_t number = 0;
+  GANNET_CHECK(getentropy(&number, sizeof(number)) == 0, "the kernel has no random numbers");
+  return number | 1;  // never 0
+}
 
 absl::StatusOr<EtcdSession> EtcdSession::Open(EtcdClient::Options options) {
   GANNET_ASSIGN_OR_RETURN(auto client, EtcdClient::Create(std::move(options)));

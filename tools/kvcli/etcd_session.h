@@ -12,6 +12,9 @@
 
 namespace gannet::kvcli {
 
+// Returns a random name for the items of a group (GroupConfig::history), which is not 0.
+uint64_t NewHistory();
+
 // An EtcdClient whose calls wait for their answers. One thread.
 class EtcdSession {
  public:

@@ -1,7 +1,5 @@
 #include "tools/kvcli/run_cluster.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -14,7 +12,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/create_cluster.h"
@@ -35,12 +32,6 @@ constexpr int kTries = 10;  // members change their group, too
 constexpr milliseconds kHandOverWait{10'000};
 // How long a primary may take to be gone after it deleted the wish.
 constexpr milliseconds kWishGoneWait{3'000};
-
-uint64_t Random64() {
-  uint64_t number = 0;
-  GANNET_CHECK(getentropy(&number, sizeof(number)) == 0, "the kernel has no random numbers");
-  return number | 1;  // never 0
-}
 
 // One run of the command.
 class Run {
@@ -138,7 +129,7 @@ absl::Status Run::Init() {
   cluster.lease_ms = command_.lease_ms.value_or(cluster.lease_ms);
   cluster.min_copies = command_.min_copies.value_or(cluster.min_copies);
   cluster.ring_bytes = command_.ring_bytes.value_or(cluster.ring_bytes);
-  GANNET_ASSIGN_OR_RETURN(const EtcdTxn txn, CreateClusterTxn(cluster, Random64));
+  GANNET_ASSIGN_OR_RETURN(const EtcdTxn txn, CreateClusterTxn(cluster, NewHistory));
   const EtcdTxnResult result = session_.Txn(txn);
   if (result.outcome == Outcome::kRefused && command_.if_missing) {
     Answer(absl::StrCat("etcd has the cluster ", command_.cluster, " already\n"),
@@ -282,7 +273,7 @@ absl::Status Run::AwaitSignOfLife() {
 
 absl::Status Run::Force() {
   GANNET_RETURN_IF_ERROR(AwaitSignOfLife());
-  const uint64_t history = Random64();
+  const uint64_t history = NewHistory();
   std::string loss;
   const auto force = [&](const ClusterState& state) {
     auto config = Forced(state, command_.group, command_.from, history);

@@ -16,7 +16,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
@@ -60,12 +59,6 @@ class InterruptWatch {
   struct sigaction before_ = {};
 };
 
-uint64_t Random64() {
-  uint64_t number = 0;
-  GANNET_CHECK(getentropy(&number, sizeof(number)) == 0, "the kernel has no random numbers");
-  return number | 1;  // never 0
-}
-
 // "2026-11-26T07:30:00Z by root on host".
 std::string AskedText() {
   char host[64] = "";
@@ -107,7 +100,7 @@ class MovesRun {
   absl::Status Ask(Wanted wanted);
   absl::Status Stop();
   absl::Status Await(const Wanted& wanted, std::span<const uint64_t> bytes, Json answer);
-  absl::Status Stopped(const MoveProgress& progress, const char* why) const;
+  absl::Status Stopped(const PlanProgress& progress, const char* why) const;
   void Answer(const std::string& text, const Json& json) const {
     Say(json_ ? Dump(json) + "\n" : text);
   }
@@ -174,7 +167,7 @@ absl::Status MovesRun::Change(
 }
 
 absl::Status MovesRun::DoAddGroup() {
-  GroupConfig group = {.history = Random64(), .members = command_.groups.front().members};
+  GroupConfig group = {.history = NewHistory(), .members = command_.groups.front().members};
   group.lease_ms = command_.lease_ms.value_or(group.lease_ms);
   group.min_copies = command_.min_copies.value_or(group.min_copies);
   group.ring_bytes = command_.ring_bytes.value_or(group.ring_bytes);
@@ -349,7 +342,7 @@ absl::Status MovesRun::Stop() {
 
 // --- waiting ---
 
-absl::Status MovesRun::Stopped(const MoveProgress& progress, const char* why) const {
+absl::Status MovesRun::Stopped(const PlanProgress& progress, const char* why) const {
   if (command_.stop) {
     return absl::AbortedError(
         absl::StrCat(why, ". What is closed is opened again by the servers all the same"));
@@ -362,7 +355,7 @@ absl::Status MovesRun::Stopped(const MoveProgress& progress, const char* why) co
 
 absl::Status MovesRun::Await(const Wanted& wanted, std::span<const uint64_t> bytes, Json answer) {
   const int64_t begun = NowMs();
-  MoveProgress progress(wanted, bytes, begun);
+  PlanProgress progress(wanted, bytes, begun);
   std::string told;
   int64_t told_at = begun;
   bool said_still = false;

@@ -191,7 +191,7 @@ TEST(ClusterMovesTest, ProgressSaysHowLongItTakes) {
   ClusterState state = State();
   state.moves = {{0, MoveTo("g3")}, {2, MoveTo("g3")}, {4, MoveTo("g3")}, {6, MoveTo("g3")}};
   std::vector<uint64_t> bytes(kPartitions, 1 << 20);
-  MoveProgress progress({{0, "g3"}, {2, "g3"}, {4, "g3"}, {6, "g3"}}, bytes, 1000);
+  PlanProgress progress({{0, "g3"}, {2, "g3"}, {4, "g3"}, {6, "g3"}}, bytes, 1000);
   progress.Take(state, 1000);
   EXPECT_FALSE(progress.done());
   EXPECT_EQ(progress.Text(1000), "0 of 4 partitions have moved, 0 bytes of 4.0 MiB");

@@ -11,10 +11,8 @@
 
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/cluster_keys.h"
-#include "tests/common/etcd/etcd_caller.h"
-#include "tests/common/etcd/etcd_processes.h"
 #include "tests/support/run_program.h"
-#include "tests/support/server_process.h"
+#include "tests/tools/kvcli/kvcli_with_etcd.h"
 
 namespace gannet {
 namespace {
@@ -26,20 +24,12 @@ using test_support::RunProgram;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
 const GroupMember kN1 = {"n1", 0xb1};
 const GroupMember kN2 = {"n2", 0xb2};
 
-class KvcliClusterTest : public testing::Test {
+class KvcliClusterTest : public KvcliWithEtcd {
  protected:
-  Words Command(const Words& words) const {
-    Words all = {ProgramPath("kvcli"), "cluster"};
-    all.insert(all.end(), words.begin(), words.end());
-    all.insert(all.end(), {"--etcd=" + etcd_.Url(0), "--cluster=c"});
-    return all;
-  }
-  Finished Kvcli(const Words& words) const { return RunProgram(Command(words)); }
   void Init() {
     const Finished done = Kvcli({"init", "--group=g1:n1,n2,n3"});
     ASSERT_EQ(done.exit_code, 0) << done.err;
@@ -91,9 +81,6 @@ class KvcliClusterTest : public testing::Test {
     return done;
   }
   bool HasWish() { return !caller_.Range(WishKey("c", "g1"))->items.empty(); }
-
-  EtcdProcesses etcd_{1};
-  EtcdCaller caller_{etcd_.Urls()};
 };
 
 TEST_F(KvcliClusterTest, MakesAClusterOnceAndShowsIt) {

@@ -14,30 +14,19 @@
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/map_changes.h"
-#include "tests/common/etcd/etcd_caller.h"
-#include "tests/common/etcd/etcd_processes.h"
 #include "tests/support/run_program.h"
-#include "tests/support/server_process.h"
+#include "tests/tools/kvcli/kvcli_with_etcd.h"
 
 namespace gannet {
 namespace {
 
 using Json = nlohmann::json;
 using test_support::Finished;
-using test_support::ProgramPath;
-using test_support::RunProgram;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
-using Words = std::vector<std::string>;
 
-class KvcliMovesTest : public testing::Test {
+class KvcliMovesTest : public KvcliWithEtcd {
  protected:
-  Finished Kvcli(const Words& words) const {
-    Words all = {ProgramPath("kvcli"), "cluster"};
-    all.insert(all.end(), words.begin(), words.end());
-    all.insert(all.end(), {"--etcd=" + etcd_.Url(0), "--cluster=c"});
-    return RunProgram(all);
-  }
   // g1 and g2, with a member each, both of which are primary.
   void Begin() {
     const Finished made = Kvcli({"init", "--group=g1:n1", "--group=g2:n2"});
@@ -116,9 +105,6 @@ class KvcliMovesTest : public testing::Test {
     servers.join();
     return done;
   }
-
-  EtcdProcesses etcd_{1};
-  EtcdCaller caller_{etcd_.Urls()};
 };
 
 TEST_F(KvcliMovesTest, AddsAGroupAndLetsItGo) {
