@@ -30,9 +30,10 @@ ENVIRONMENT = os.environ | {"LD_LIBRARY_PATH": os.path.join(BUILD, "lib/softverb
 class CheckingClient:
     """A takeover_client, which checks its answers until its end."""
 
-    def __init__(self, server):
-        self.process = subprocess.Popen([f"{BUILD}/bin/takeover_client", "--server=" + server, "--pause_us=200"], env=ENVIRONMENT,
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, server, *flags, before=()):
+        """`before`: words in front of the command, which say where it runs."""
+        self.process = subprocess.Popen([*before, f"{BUILD}/bin/takeover_client", "--server=" + server, "--pause_us=200", *flags],
+                                        env=ENVIRONMENT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, command):
         try:
@@ -53,15 +54,21 @@ class Moves(unittest.TestCase):
         folder = tempfile.TemporaryDirectory(prefix="gannet-move-test-")
         self.addCleanup(folder.cleanup)
         options = argparse.Namespace(build=BUILD, groups=2, nodes=self.nodes, etcd=1, memory="64M", lease_ms=LEASE_MS)
-        self.cluster = local_cluster.LocalCluster(options, folder.name)
+        self.cluster = self.make_cluster(options, folder.name)
         self.addCleanup(self.cluster.stop)
         self.cluster.start_etcd()
         self.cluster.start_servers()
         self.names = list(self.cluster.address_of)
+        self.make_clients(folder.name)
+        self.await_answers()
+
+    def make_cluster(self, options, folder):
+        return local_cluster.LocalCluster(options, folder)
+
+    def make_clients(self, _folder):
         self.client = CheckingClient(self.cluster.endpoint())
         self.addCleanup(self.client.process.__exit__, None, None, None)  # waits, and closes its pipes
         self.addCleanup(self.client.process.kill)
-        self.await_answers()
 
     def await_answers(self):
         self.assertEqual(self.client.ask("answers 20"), "ok\n", "the client ended")

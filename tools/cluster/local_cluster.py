@@ -35,12 +35,12 @@ def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def free_ports(count):
-    """Ports of 127.0.0.1 that nobody uses at this moment."""
+def free_ports(count, host="127.0.0.1"):
+    """Ports of an own address that nobody uses at this moment."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for it in sockets:
-            it.bind(("127.0.0.1", 0))
+            it.bind((host, 0))
         return [it.getsockname()[1] for it in sockets]
 
 
@@ -86,9 +86,10 @@ class LocalCluster:
 
     def start_etcd(self):
         count = self.options.etcd
-        ports = free_ports(2 * count)
-        self.urls = [f"http://127.0.0.1:{port}" for port in ports[:count]]
-        peers = [f"http://127.0.0.1:{port}" for port in ports[count:]]
+        host = self.etcd_host()
+        ports = free_ports(2 * count, host)
+        self.urls = [f"http://{host}:{port}" for port in ports[:count]]
+        peers = [f"http://{host}:{port}" for port in ports[count:]]
         members = ",".join(f"e{i + 1}={peer}" for i, peer in enumerate(peers))
         for i, (url, peer) in enumerate(zip(self.urls, peers)):
             name = f"e{i + 1}"
@@ -125,6 +126,9 @@ class LocalCluster:
         for name in names:
             self.start_server(name)
         self.await_in_sync(names)
+
+    def etcd_host(self):
+        return "127.0.0.1"
 
     def build_of(self, _name):
         """Where a server's program is."""

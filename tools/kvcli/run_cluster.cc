@@ -30,7 +30,8 @@ using Outcome = EtcdTxnResult::Outcome;
 
 constexpr int kTries = 10;  // members change their group, too
 constexpr milliseconds kHandOverWait{10'000};
-// How long a primary may take to be gone after it deleted the wish.
+// How long a primary may take to be gone after it deleted the wish, beside a lease: for that long
+// it tells clients of short leases first.
 constexpr milliseconds kWishGoneWait{3'000};
 
 // One run of the command.
@@ -226,7 +227,10 @@ absl::Status Run::AwaitHandOver(int64_t mod_revision) {
     }
     const auto wish = state.wishes.find(command_.group);
     const bool there = wish != state.wishes.end() && wish->second.mod_revision == mod_revision;
-    if (!there && !std::exchange(gone, true)) end = std::min(end, Clock::now() + kWishGoneWait);
+    if (!there && !std::exchange(gone, true)) {
+      const milliseconds lease{group->second.config.lease_ms};
+      end = std::min(end, Clock::now() + lease + kWishGoneWait);
+    }
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
     if (left.count() <= 0) break;
     session_.AwaitChange(ClusterPrefix(command_.cluster), std::min(left, milliseconds(200)));
