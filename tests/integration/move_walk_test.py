@@ -111,6 +111,7 @@ class Walk(move_test.Moves):
     def finish_asked(self):
         """kvcli may say that somebody cannot be reached now, as is true."""
         if self.asked is not None and self.asked.wait(move_test.STEP_S) == EXIT_UNAVAILABLE:
+            self.asked.communicate()
             self.refused += 1
         elif self.asked is not None:
             self.finish(self.asked)
