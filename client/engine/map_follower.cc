@@ -41,6 +41,7 @@ void MapFollower::OnReply(uint32_t server, const ReplyView& reply) {
 bool MapFollower::Look() {
   moved_ = false;
   for (const uint32_t number : std::exchange(whole_, {})) {
+    if (readers_[number].unchanged()) given_.rerouting->TryAgain();
     if (std::optional<PartitionMap> map = readers_[number].Take()) Take(number, *std::move(map));
   }
   if (drops_ && given_.ops->not_free() == 0) DropGroups();
@@ -108,6 +109,7 @@ void MapFollower::Take(uint32_t number, PartitionMap map) {
     given_.rerouting->TryAgain();
     map_ = std::move(map);
   }
+  readers_[0].SetKnown(homeless_ == 0 ? map_->revision : 0);
   TellMembers(*map_);
 }
 

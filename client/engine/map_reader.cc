@@ -1,6 +1,7 @@
 #include "client/engine/map_reader.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace gannet {
@@ -28,12 +29,13 @@ void MapReader::WantSoon(bool soon, int64_t now_ns) {
   if (std::exchange(soon_, soon) || !soon) return;
   if (now_ns - read_ns_ < kSoonNsMax) return;
   soon_ns_ = kSoonNs;
-  soon_at_ns_ = now_ns;
+  soon_at_ns_ = soon_since_ns_ = now_ns;
 }
 
 void MapReader::OnNewer() {
   soon_ns_ = kSoonNs;
   soon_at_ns_ = read_ns_ + kSoonNs;
+  soon_since_ns_ = read_ns_;
 }
 
 int64_t MapReader::due_ns() const {
@@ -48,9 +50,12 @@ uint64_t MapReader::Ask(uint32_t server, int64_t now_ns) {
   asked_ns_ = now_ns;
   if (position_ == 0) {
     bytes_.clear();
-    const bool regular = now_ns >= next_ns_;
-    next_ns_ = now_ns + period_ns_;
-    if (regular) period_ns_ = std::min(2 * period_ns_, kPeriodNsMax);
+    unchanged_ = false;
+    regular_ = now_ns >= next_ns_ || !answered_;
+    if (regular_) {
+      next_ns_ = now_ns + period_ns_;
+      period_ns_ = std::min(2 * period_ns_, kPeriodNsMax);
+    }
   }
   return position_;
 }
@@ -71,15 +76,26 @@ bool MapReader::OnReply(uint32_t server, const ReplyView& reply, int64_t now_ns)
   }
   bytes_.append(reply.value);
   const uint64_t next = reply.header.list.next;
-  if (next == 0) return End(now_ns);
+  unchanged_ = !regular_ && from == 0 && HasKnownRevision();
+  if (unchanged_) bytes_.clear();
+  if (next == 0 || unchanged_) return End(now_ns);
   if (next > from && bytes_.size() <= kPartitionMapBytesMax) position_ = next;
   return false;
+}
+
+// The bytes are not checked. If they are wrong, the map is read to its end a moment later.
+bool MapReader::HasKnownRevision() const {
+  PartitionMapStart start;
+  if (known_ == 0 || bytes_.size() < sizeof(start)) return false;
+  std::memcpy(&start, bytes_.data(), sizeof(start));
+  return start.revision == known_;
 }
 
 bool MapReader::End(int64_t now_ns) {
   read_ns_ = now_ns;
   soon_at_ns_ = now_ns + soon_ns_;
-  if (soon_) soon_ns_ = std::min(2 * soon_ns_, kSoonNsMax);
+  const bool at_first = now_ns - soon_since_ns_ < kAtFirstNs;
+  if (soon_) soon_ns_ = std::min(2 * soon_ns_, at_first ? kSoonNsAtFirst : kSoonNsMax);
   return true;
 }
 

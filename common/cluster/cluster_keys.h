@@ -19,6 +19,9 @@ namespace gannet {
 //   /gannet/CLUSTER/moves/P     MoveInfo, while partition P is to have another group
 
 inline constexpr size_t kClusterNameBytesMax = 32;
+// How many moves one transaction may compare and change. etcd takes 128 compares and as many
+// changes, and the map and whoever asks need some, too.
+inline constexpr size_t kMovesOfTxnMax = 100;
 
 // Returns whether a cluster, a group or a node may be called so: 1 to kClusterNameBytesMax letters,
 // digits, '.', '_' and '-', the first of which is a letter or a digit. So a name is a part of a key

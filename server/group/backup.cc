@@ -19,9 +19,11 @@ constexpr int64_t kBusyNs = 20 * kNsPerMs;
 
 }  // namespace
 
-std::optional<AuthKey> ReplicaKeyOf(const AuthFile& file) {
-  const auto it = std::ranges::find_if(file.keys(), &AuthKey::replica);
-  if (it == file.keys().end()) return std::nullopt;
+// A file that is wrong now leaves the keys as they were.
+std::optional<AuthKey> ReplicaKeyOf(AuthFile* file) {
+  if (file->Changed()) file->Reload().IgnoreError();
+  const auto it = std::ranges::find_if(file->keys(), &AuthKey::replica);
+  if (it == file->keys().end()) return std::nullopt;
   return *it;
 }
 
@@ -173,7 +175,7 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
                               .ring_bytes = options_.terms.ring_bytes,
                               .wall_ms = options_.machine_ms,
                               .deadline_ns = now + times_.lease_ns};
-  if (options_.keys != nullptr) link.key = ReplicaKeyOf(*options_.keys);
+  if (options_.keys != nullptr) link.key = ReplicaKeyOf(options_.keys);
   auto started = BackupLink::Start(link);
   if (!started.ok()) {
     try_at_ = now + kRetryNs;

@@ -26,8 +26,9 @@
 
 namespace gannet {
 
-// Returns the first key for the servers of a group, or nullopt.
-std::optional<AuthKey> ReplicaKeyOf(const AuthFile& file);
+// Returns the first key for the servers of a group, or nullopt. Reads the file again if it was
+// changed, so that each link shows the key of today.
+std::optional<AuthKey> ReplicaKeyOf(AuthFile* file);
 
 // What a server does until it is primary: joins, then follows the primary's stream, and takes over
 // when that is over (docs/group.md). It connects, sends and applies what Takeover decides.

@@ -24,7 +24,7 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
   const Options& given = member->options_;
   if (!given.group.auth_file.empty()) {
     GANNET_ASSIGN_OR_RETURN(member->keys_, AuthFile::Open(given.group.auth_file));
-    if (!ReplicaKeyOf(*member->keys_)) {
+    if (!ReplicaKeyOf(&*member->keys_)) {
       return absl::InvalidArgumentError(
           absl::StrCat(given.group.auth_file, " has no key with the right \"replica\", which the ",
                        "servers of a group need: add a line of kvcli genkey --replica"));

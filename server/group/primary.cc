@@ -245,6 +245,10 @@ void Primary::EndPartitions() {
   {
     WordMutexLock lock(mutex_);
     end_.OnMap(revision, partitions.leases_from());
+    const bool receives = std::ranges::any_of(backups_, [](const auto& backup) {
+      return backup->receives && !backup->failed && !backup->link->closing();
+    });
+    if (!receives) end_.OnNoReceiver();
     TellEnded();
     if (!end_.busy()) return;
   }

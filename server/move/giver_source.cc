@@ -71,7 +71,7 @@ void GiverSource::Connect(int64_t now) {
                               .ring_bytes = options_.ring_bytes,
                               .wall_ms = options_.machine_ms,
                               .deadline_ns = now + PatienceNs()};
-  if (options_.keys != nullptr) link.key = ReplicaKeyOf(*options_.keys);
+  if (options_.keys != nullptr) link.key = ReplicaKeyOf(options_.keys);
   auto started = BackupLink::Start(link);
   if (!started.ok()) return Fail(started.status());
   link_ = *std::move(started);
@@ -161,7 +161,7 @@ void GiverSource::TakeStream() {
     Late& late = late_.front();
     late.change.key = late.key;
     late.change.value = late.value;
-    if (!Give(late.change)) return;
+    if (options_.intake->Wants(late.key) && !Give(late.change)) return;
   }
   reader_->Scan();
   if (options_.intake->full()) return;

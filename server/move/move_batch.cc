@@ -45,64 +45,77 @@ size_t CountWanted(const MovesSeen& seen) {
 
 std::optional<MoveBatch> NextBatch(const MovesSeen& seen) {
   std::optional<MoveBatch> batch;
-  for (const bool closed : {true, false}) {
-    for (const auto& [partition, wish] : seen.wishes) {
-      if (!IsWanted(seen, partition)) continue;
-      const std::string& giver = OwnerOf(seen.map, partition);
-      const uint64_t closed_at = ClosedAt(seen.map, partition);
-      if ((closed_at != 0) != closed) continue;
-      if (!batch) batch = {.giver = giver, .partitions = {}, .closed_at = closed_at};
-      if (giver != batch->giver || closed_at != batch->closed_at) continue;
-      if (batch->partitions.size() < kMovesOfTxnMax) batch->partitions.push_back(partition);
-    }
-    if (batch) return batch;
+  for (const auto& [partition, wish] : seen.wishes) {
+    if (!IsWanted(seen, partition) || ClosedAt(seen.map, partition) != 0) continue;
+    const std::string& giver = OwnerOf(seen.map, partition);
+    if (!batch) batch = {.giver = giver, .partitions = {}, .closing = {}};
+    if (giver == batch->giver) batch->partitions.push_back(partition);
   }
-  return std::nullopt;
+  return batch;
 }
 
 bool Follow(const MovesSeen& seen, MoveBatch* batch) {
   const auto closed_at = [&](uint16_t partition) {
     return OwnerOf(seen.map, partition) == batch->giver ? ClosedAt(seen.map, partition) : 0;
   };
-  if (!batch->closed()) {
-    const uint64_t first = closed_at(batch->partitions.front());
-    for (const uint16_t partition : batch->partitions) {
-      if (OwnerOf(seen.map, partition) != batch->giver || closed_at(partition) != first) {
-        return false;
-      }
-      if (first == 0 && !IsWanted(seen, partition)) return false;
-    }
-    batch->closed_at = first;
-    return true;
+  std::vector<uint16_t>& closing = batch->closing;
+  if (!batch->closed() && !closing.empty()) {
+    const uint64_t first = closed_at(closing.front());
+    const bool together = std::ranges::all_of(
+        closing, [&](uint16_t partition) { return closed_at(partition) == first; });
+    if (together) batch->closed_at = first;
   }
+  const auto stays = [&](uint16_t partition) {
+    if (batch->closed() && std::ranges::binary_search(closing, partition)) {
+      return closed_at(partition) == batch->closed_at;
+    }
+    return OwnerOf(seen.map, partition) == batch->giver && ClosedAt(seen.map, partition) == 0 &&
+           IsWanted(seen, partition);
+  };
   std::erase_if(batch->partitions, [&](uint16_t partition) {
-    if (closed_at(partition) == batch->closed_at) return false;
+    if (stays(partition)) return false;
     batch->moved += OwnerOf(seen.map, partition) == seen.group ? 1 : 0;
     return true;
   });
+  std::erase_if(closing, [&](uint16_t partition) {
+    return !std::ranges::binary_search(batch->partitions, partition);
+  });
+  if (closing.empty()) batch->closed_at = 0;
   return !batch->partitions.empty();
 }
 
-std::vector<uint16_t> Unwanted(const MovesSeen& seen, const MoveBatch& batch) {
-  std::vector<uint16_t> unwanted;
-  if (!batch.closed()) return unwanted;
-  for (const uint16_t partition : batch.partitions) {
-    if (!IsWanted(seen, partition)) unwanted.push_back(partition);
+std::vector<uint16_t> LeftClosed(const MovesSeen& seen, const MoveBatch* batch) {
+  std::vector<uint16_t> left;
+  const auto is_closing = [&](uint16_t partition) {
+    return batch != nullptr && batch->closed() &&
+           std::ranges::binary_search(batch->closing, partition);
+  };
+  if (batch != nullptr && batch->closed()) {
+    for (const uint16_t partition : batch->closing) {
+      if (!IsWanted(seen, partition)) left.push_back(partition);
+    }
   }
-  return unwanted;
+  for (const auto& [partition, wish] : seen.wishes) {
+    if (!IsWanted(seen, partition) || ClosedAt(seen.map, partition) == 0) continue;
+    if (!is_closing(partition)) left.push_back(partition);
+  }
+  return left;
 }
 
-absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch) {
+absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch,
+                                uint64_t group_revision) {
   GANNET_ASSIGN_OR_RETURN(ClusterConfig closed,
-                          ClosePartitions(seen.map.config, batch.giver, batch.partitions));
-  return TxnOf(seen, std::move(closed), batch.partitions);
+                          ClosePartitions(seen.map.config, batch.giver, batch.closing));
+  MapTxn txn = TxnOf(seen, std::move(closed), batch.closing);
+  txn.group = group_revision;
+  return txn;
 }
 
 absl::StatusOr<MapTxn> GiveTxn(const MovesSeen& seen, const MoveBatch& batch,
                                uint64_t group_revision) {
   GANNET_ASSIGN_OR_RETURN(ClusterConfig given, GivePartitions(seen.map.config, seen.group,
-                                                              batch.partitions, batch.closed_at));
-  MapTxn txn = TxnOf(seen, std::move(given), batch.partitions);
+                                                              batch.closing, batch.closed_at));
+  MapTxn txn = TxnOf(seen, std::move(given), batch.closing);
   txn.group = group_revision;
   txn.end_moves = true;
   return txn;

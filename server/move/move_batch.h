@@ -22,11 +22,13 @@ struct MovesSeen {
   std::string_view group;  // the receiver
 };
 
-// Partitions that come to the receiver together.
+// Partitions that come to the receiver together, by one stream and one walk. Some of them at a time
+// are closed and given.
 struct MoveBatch {
   std::string giver;
-  std::vector<uint16_t> partitions;  // ascending; at most kMovesOfTxnMax
-  uint64_t closed_at = 0;            // the map's revision; 0: they are open
+  std::vector<uint16_t> partitions;  // ascending; with those that are closed
+  std::vector<uint16_t> closing;     // ascending: some of them, which are closed together
+  uint64_t closed_at = 0;            // the map's revision at which they were; 0: they are open
   uint64_t moved = 0;                // partitions that were in it, and are the receiver's now
 
   bool closed() const { return closed_at != 0; }
@@ -35,21 +37,24 @@ struct MoveBatch {
 // Returns how many partitions are to come to the receiver.
 size_t CountWanted(const MovesSeen& seen);
 
-// Returns partitions of one giver, all of them open, or all closed at once. Closed ones come first,
-// as nobody serves these. nullopt: nothing is to come.
+// Returns all partitions of one giver that are to come and are open. nullopt: there are none.
 std::optional<MoveBatch> NextBatch(const MovesSeen& seen);
 
-// Takes over what has become of a batch. An open one must be as it was, or be closed now as a
-// whole. From a closed one, partitions go that are not closed as they were. Returns false if
-// nothing is left to do.
+// Takes over what has become of a batch. If all that it wanted to close is closed by one map, that
+// is its close. Partitions go that are given, or that are not open, or closed, as they were: what
+// was copied of them says nothing any more. Returns false if nothing is left to do.
 bool Follow(const MovesSeen& seen, MoveBatch* batch);
 
-// Returns the partitions of a closed batch that nobody wants to come any more.
-std::vector<uint16_t> Unwanted(const MovesSeen& seen, const MoveBatch& batch);
+// Returns closed partitions that are to be opened again: those of the batch that nobody wants to
+// come any more, and those that an earlier batch, or an earlier primary, has left. The receiver has
+// no whole copy of these, and they are served while it makes one. `batch` may be null.
+std::vector<uint16_t> LeftClosed(const MovesSeen& seen, const MoveBatch* batch);
 
 // Steps 3 and 5 and rule 10. `group_revision` is the register's, of the receiver's group. The
-// errors are those of map_changes.h, of a map that was not looked at before.
-absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch);
+// errors are those of map_changes.h, of a map that was not looked at before. CloseTxn closes
+// `closing`.
+absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch,
+                                uint64_t group_revision);
 absl::StatusOr<MapTxn> GiveTxn(const MovesSeen& seen, const MoveBatch& batch,
                                uint64_t group_revision);
 absl::StatusOr<MapTxn> ReopenTxn(const MovesSeen& seen, const std::vector<uint16_t>& partitions);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/clock.h"
 #include "common/protocol/replica.h"
 
 namespace gannet {
@@ -16,6 +17,8 @@ namespace gannet {
 // One thread. Nothing blocks.
 class MoveSource {
  public:
+  static constexpr int64_t kShortNs = kNsPerSecond;
+
   // REQUIRES: over(), or the process ends.
   virtual ~MoveSource() = default;
 
@@ -31,10 +34,10 @@ class MoveSource {
   // Whether all records up to this LSN were taken.
   virtual bool HasUpTo(uint64_t lsn) const = 0;
   // Tells the giver that its partitions will be closed soon. Returns how long leases are that it
-  // told of before.
+  // told of before. It tells of short ones for kShortNs from then on.
   virtual int64_t TellClosing() = 0;
-  // Takes no record that ends behind this LSN from now on. When the partitions have another owner,
-  // the giver deletes what it has of them, and its stream says so.
+  // Takes no record that ends behind this LSN until it is told another one. When partitions have
+  // another owner, the giver deletes what it has of them, and its stream says so.
   virtual void StopAt(uint64_t lsn) = 0;
   // The newest that the giver told.
   virtual const std::optional<MoveEnded>& ended() const = 0;

@@ -34,6 +34,8 @@ class PartitionIntake final : public JoinTarget {
 
   // What it takes from now on.
   void Begin(const Partitions& partitions);
+  // It takes no others than these any more.
+  void Keep(const Partitions& partitions) { partitions_ &= partitions; }
 
   // A change of the giver's stream, of a partition that it takes. kTryAgain: later. kHeapFull: the
   // memory has no room.
@@ -44,6 +46,11 @@ class PartitionIntake final : public JoinTarget {
   void Settle();
   // Whether all that was taken is published, so that it is committed. Call Settle before.
   bool settled() const { return waiting_.empty(); }
+  // The same of what had been taken when last_ticket() returned this.
+  bool settled(uint64_t ticket) const {
+    return waiting_.empty() || waiting_.front().ticket > ticket;
+  }
+  uint64_t last_ticket() const { return waiting_.empty() ? 0 : waiting_.back().ticket; }
   // Whether a write was undone that had been taken: then something is missing.
   bool failed() const { return failed_; }
   // Whether nothing is taken now.

@@ -16,11 +16,19 @@ constexpr int64_t kLookNs = kNsPerMs;
 constexpr int64_t kAgainNsMin = 50 * kNsPerMs;
 constexpr int64_t kAgainNsMax = 5 * kNsPerSecond;
 constexpr int64_t kTxnAgainNs = 10 * kNsPerMs;
-// With less of the stream to take, a batch is closed.
+// An operator wishes more partitions than one transaction takes one after the other. When nothing
+// came for so long, the batch is complete.
+constexpr int64_t kWishedNs = 200 * kNsPerMs;
+// With less of the stream to take, a slice is closed.
 constexpr uint64_t kBehindMax = 64 << 10;
-// The giver tells of short leases for longer than that after those told before are over
-// (PartitionEnd::ShortForNs).
-constexpr int64_t kCloseNsMax = 400 * kNsPerMs;
+// A batch is given in so many slices, if they are not too small.
+constexpr size_t kSlices = 16;
+constexpr size_t kSliceMin = 8;
+static_assert(kPartitions / kSlices <= kMovesOfTxnMax);
+// How often the giver is told that its leases have to stay short.
+constexpr int64_t kTellAgainNs = MoveSource::kShortNs / 4;
+// If the giver has not ended a slice so long after its leases are over, it is opened again.
+constexpr int64_t kEndNsMax = 5 * kNsPerSecond;
 
 }  // namespace
 
@@ -48,8 +56,14 @@ void PartitionReceiver::Poll(int64_t now, const GroupRegister& own) {
   const MovesSeen seen = {.map = *map, .wishes = *wishes, .group = options_.group};
   wanted_ = CountWanted(seen);
   if (now < txn_at_) return Soon(txn_at_);
-  if (std::optional<MapTxn> end = EndTxn(seen)) return Send(*std::move(end));
   if (batch_ && !Follow(seen, &*batch_)) EndBatch("the map or the wishes have changed");
+  if (std::optional<MapTxn> end = EndTxn(seen)) return Send(*std::move(end));
+  if (batch_) intake_.Keep(taking());
+  if (std::vector<uint16_t> left = LeftClosed(seen, batch_ ? &*batch_ : nullptr); !left.empty()) {
+    left.resize(std::min(left.size(), kMovesOfTxnMax));
+    LOG(INFO) << "opens " << left.size() << " partitions again, from " << left.front() << " on";
+    return Send(ReopenTxn(seen, left));
+  }
   if (!batch_) BeginBatch(seen, now);
   if (batch_) Work(seen, own, now);
 }
@@ -98,12 +112,19 @@ void PartitionReceiver::Send(absl::StatusOr<MapTxn> txn) {
 }
 
 void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
-  if (now < begin_at_) return Soon(begin_at_);
-  batch_ = NextBatch(seen);
-  if (!batch_) return;
+  std::optional<MoveBatch> next = NextBatch(seen);
+  if (!next) return wished_.clear();
+  if (next->partitions != wished_) {
+    wished_ = next->partitions;
+    wished_at_ = now;
+  }
+  const int64_t at = std::max(begin_at_, wished_at_ + kWishedNs);
+  if (now < at) return Soon(at);
+  batch_ = std::move(next);
+  wished_.clear();
   LOG(INFO) << "takes " << batch_->partitions.size() << " partitions, from "
-            << batch_->partitions.front() << " on, of group " << batch_->giver
-            << (batch_->closed() ? ", which are closed already" : "");
+            << batch_->partitions.front() << " on, of group " << batch_->giver;
+  slice_ = std::max(kSliceMin, (batch_->partitions.size() + kSlices - 1) / kSlices);
   step_ = Step::kDrops;
   dropping_ = false;
 }
@@ -117,12 +138,12 @@ void PartitionReceiver::EndBatch(std::string_view why) {
   } else {
     LOG(INFO) << "does not take the partitions of group " << batch_->giver << ": " << why;
   }
-  moved_ += batch_->moved;
-  Retire();
-  batch_.reset();
+  LeaveBatch();
 }
 
-void PartitionReceiver::Retire() {
+void PartitionReceiver::LeaveBatch() {
+  moved_ += batch_->moved;
+  batch_.reset();
   if (!source_) return;
   source_->BeginEnd();
   retired_.push_back(std::move(source_));
@@ -133,19 +154,18 @@ void PartitionReceiver::BeginAgain(const absl::Status& why, int64_t now) {
   if (std::exchange(trouble_, trouble) != trouble) {
     LOG(WARNING) << "begins again to take partitions of group " << batch_->giver << ": " << trouble;
   }
-  Retire();
+  if (batch_->moved > 0) again_ns_ = 0;
+  LeaveBatch();
   again_ns_ = std::clamp(2 * again_ns_, kAgainNsMin, kAgainNsMax);
   if (absl::IsResourceExhausted(why)) again_ns_ = kAgainNsMax;
   begin_at_ = now + again_ns_;
-  step_ = Step::kDrops;
-  dropping_ = false;
+  Soon(now);
 }
 
+// Of a slice that is taken nothing more is needed from the giver.
 void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
-  if (const std::vector<uint16_t> unwanted = Unwanted(seen, *batch_); !unwanted.empty()) {
-    return Send(ReopenTxn(seen, unwanted));
-  }
-  if (source_ && !source_->status().ok()) return BeginAgain(source_->status(), now);
+  const bool needs_source = step_ != Step::kDrops && !(step_ == Step::kEnds && slice_taken_);
+  if (needs_source && !source_->status().ok()) return BeginAgain(source_->status(), now);
   if (step_ != Step::kDrops && intake_.failed()) {
     return BeginAgain(absl::ResourceExhaustedError("the index has no slot for an item"), now);
   }
@@ -154,8 +174,8 @@ void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, in
       return Drop(now);
     case Step::kCopies:
       return Copy(now);
-    case Step::kTells:
-      return Close(seen, now);
+    case Step::kCloses:
+      return Close(seen, own, now);
     case Step::kEnds:
       return Give(seen, own, now);
   }
@@ -185,55 +205,79 @@ void PartitionReceiver::Drop(int64_t now) {
                       now);
   }
   intake_.Begin(taking());
-  ended_.reset();
-  version_taken_ = false;
   source_ = options_.make_source(batch_->giver, *giver, now);
   step_ = Step::kCopies;
 }
 
 void PartitionReceiver::Copy(int64_t now) {
-  if (!source_->copied()) return;
-  if (batch_->closed()) {
-    step_ = Step::kEnds;
-    return Soon(now);
-  }
-  if (source_->behind() > kBehindMax) return;
-  close_at_ = now + source_->TellClosing();
-  tell_again_at_ = close_at_ + kCloseNsMax;
-  step_ = Step::kTells;
-  Soon(close_at_);
+  if (!source_->copied() || source_->behind() > kBehindMax) return;
+  told_at_ = now - MoveSource::kShortNs;
+  close_at_ = now;
+  OnSliceOver(now);
 }
 
-void PartitionReceiver::Close(const MovesSeen& seen, int64_t now) {
-  if (batch_->closed()) {
-    step_ = Step::kEnds;
-    return Soon(now);
-  }
-  if (now >= tell_again_at_) {
-    step_ = Step::kCopies;
-    return Soon(now);
-  }
+void PartitionReceiver::OnSliceOver(int64_t now) {
+  ended_.reset();
+  slice_taken_ = false;
+  step_ = Step::kCloses;
+  Soon(now);
+}
+
+// If it could not tell for long, leases may be long again.
+void PartitionReceiver::TellClosing(int64_t now) {
+  Soon(now + kTellAgainNs);
+  if (now - told_at_ < kTellAgainNs) return;
+  lease_ns_ = source_->TellClosing();
+  if (now - told_at_ >= MoveSource::kShortNs) close_at_ = std::max(close_at_, now + lease_ns_);
+  told_at_ = now;
+}
+
+void PartitionReceiver::Close(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
+  if (batch_->closed()) return OnClosed(now);
+  TellClosing(now);
   if (now < close_at_) return Soon(close_at_);
-  if (source_->behind() <= kBehindMax) Send(CloseTxn(seen, *batch_));
+  if (source_->behind() > kBehindMax) return;
+  const std::vector<uint16_t>& all = batch_->partitions;
+  batch_->closing.assign(all.begin(), all.begin() + std::min(slice_, all.size()));
+  Send(CloseTxn(seen, *batch_, own.revision));
+}
+
+void PartitionReceiver::OnClosed(int64_t now) {
+  closed_at_ = now;
+  step_ = Step::kEnds;
+  Soon(now);
 }
 
 // The giver may have ended what was closed before, and is open or closed again.
 void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
+  if (!batch_->closed()) return OnSliceOver(now);
   Soon(now + kLookNs);
+  if (!slice_taken_ && !TakeEnd()) {
+    TellClosing(now);
+    if (now - closed_at_ < lease_ns_ + kEndNsMax) return;
+    return BeginAgain(absl::UnavailableError("the giver does not end what is closed"), now);
+  }
+  intake_.Settle();
+  const bool committed = intake_.settled(slice_ticket_) && !intake_.failed();
+  if (committed) Send(GiveTxn(seen, *batch_, own.revision));
+}
+
+bool PartitionReceiver::TakeEnd() {
   if (!ended_) {
     const std::optional<MoveEnded>& ended = source_->ended();
-    if (!ended || ended->revision < batch_->closed_at) return;
+    if (!ended || ended->revision < batch_->closed_at) return false;
     ended_ = ended;
     source_->StopAt(ended->lsn);
   }
-  if (!source_->HasUpTo(ended_->lsn)) return;
-  if (!version_taken_) {
-    const ReplyStatus status = intake_.TakeVersion(ended_->version_next);
-    if (status != ReplyStatus::kOk) return;
-    version_taken_ = true;
-  }
-  intake_.Settle();
-  if (intake_.settled() && !intake_.failed()) Send(GiveTxn(seen, *batch_, own.revision));
+  if (!source_->HasUpTo(ended_->lsn)) return false;
+  if (intake_.TakeVersion(ended_->version_next) != ReplyStatus::kOk) return false;
+  slice_ticket_ = intake_.last_ticket();
+  slice_taken_ = true;
+  PartitionIntake::Partitions others = taking();
+  for (const uint16_t partition : batch_->closing) others.reset(partition);
+  intake_.Keep(others);
+  source_->StopAt(UINT64_MAX);
+  return true;
 }
 
 void PartitionReceiver::Arm(int64_t now) {
@@ -256,10 +300,10 @@ void PartitionReceiver::AddFds(std::vector<int>* fds) const {
 
 void PartitionReceiver::Tell(MoveProgress* progress) const {
   progress->wanted = wanted_;
-  progress->moved = moved_;
+  progress->moved = moved_ + (batch_ ? batch_->moved : 0);
   progress->trouble = trouble_;
   if (!batch_) return;
-  constexpr const char* kSteps[] = {"drops what is left", "copies", "shortens leases",
+  constexpr const char* kSteps[] = {"drops what is left", "copies", "closes",
                                     "waits for the giver"};
   progress->step = kSteps[static_cast<size_t>(step_)];
   progress->giver = batch_->giver;

@@ -24,11 +24,12 @@ namespace gannet {
 
 // Brings partitions to the group whose primary it runs in, as operators wish (docs/partitions.md):
 //
-//   drops --nothing is left--> copies --walk over, nearly all of the stream--> tells
-//     --leases are short--> close --the map says so--> ends --all taken, committed--> give
+//   drops --nothing is left--> copies --walk over, nearly all of the stream--> closes
+//     closes: the giver's leases are short --close a slice, the map says so--> ends
+//     ends: all of the slice taken, committed --give, the map says so--> closes the next slice
 //
-// It takes one batch after the other. What is in the register decides where a batch is, so the next
-// primary of the group goes on: it begins with the batch again.
+// A batch is all that is to come from one giver: one stream and one walk. A slice of it is closed
+// at a time, so that each partition is closed for a moment only, and few clients wait.
 //
 // 1. It begins with an empty partition, each time (rule 1).
 // 2. Nothing else is decided while a transaction's result is unknown: it is sent again until a
@@ -37,7 +38,9 @@ namespace gannet {
 // 3. It asks to be the owner only once all that it took, and a version above all of the giver's, is
 //    committed in its own group (rules 5 and 7), and only if the giver has ended what is closed now
 //    (rule 4). The transaction compares the map and the register of the own group (rule 8).
-// 4. If the link breaks, it begins again. A partition that is closed stays closed meanwhile.
+// 4. If the link breaks before it has all of a slice, or the giver does not end what is closed, it
+//    opens the slice again (rule 10), and begins again. So nobody waits while it copies. What
+//    another primary of its group has left closed is opened, too.
 //
 // One thread, the member's.
 class PartitionReceiver final : public MemberTask {
@@ -70,7 +73,7 @@ class PartitionReceiver final : public MemberTask {
   void Tell(MoveProgress* progress) const override;
 
  private:
-  enum class Step : uint8_t { kDrops, kCopies, kTells, kEnds };
+  enum class Step : uint8_t { kDrops, kCopies, kCloses, kEnds };
 
   void PollTxn(int64_t now);
   void Send(MapTxn txn);
@@ -80,15 +83,20 @@ class PartitionReceiver final : public MemberTask {
   void Work(const MovesSeen& seen, const GroupRegister& own, int64_t now);
   void BeginBatch(const MovesSeen& seen, int64_t now);
   void EndBatch(std::string_view why);
-  // Lets go of the source, and begins with the batch again, later.
+  // Lets go of the batch. What is left of it begins again later.
   void BeginAgain(const absl::Status& why, int64_t now);
-  void Retire();
+  void LeaveBatch();
 
   // Each is a step.
   void Drop(int64_t now);
   void Copy(int64_t now);
-  void Close(const MovesSeen& seen, int64_t now);
+  void Close(const MovesSeen& seen, const GroupRegister& own, int64_t now);
   void Give(const MovesSeen& seen, const GroupRegister& own, int64_t now);
+  // Takes the end of the slice that is closed. Returns whether all of it is taken.
+  bool TakeEnd();
+  void OnClosed(int64_t now);
+  void OnSliceOver(int64_t now);
+  void TellClosing(int64_t now);
   void Soon(int64_t at) { next_ns_ = std::min(next_ns_, at); }
 
   const Options options_;
@@ -104,10 +112,16 @@ class PartitionReceiver final : public MemberTask {
   int64_t txn_at_ = 0;  // none is sent before this
   bool dropping_ = false;
   uint64_t drop_after_ = 0;         // ticket: nothing is dropped before that is published
-  int64_t close_at_ = 0;            // when the giver's leases are short
-  int64_t tell_again_at_ = 0;       // when they are long again
+  size_t slice_ = 0;                // how many partitions are closed at once
+  int64_t lease_ns_ = 0;            // how long the giver's leases are, if they are not short
+  int64_t told_at_ = 0;             // when it told the giver that it will close
+  int64_t close_at_ = 0;            // nothing is closed before this
+  int64_t closed_at_ = 0;           // when the slice was closed
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
-  bool version_taken_ = false;      // the giver's
+  bool slice_taken_ = false;        // all of it, and the giver's version
+  uint64_t slice_ticket_ = 0;       // then it is committed when that is published
+  std::vector<uint16_t> wished_;    // the next batch, which may grow yet
+  int64_t wished_at_ = 0;           // since when it is so
   int64_t begin_at_ = 0;
   int64_t again_ns_ = 0;  // how long it waited before it began again
   int64_t next_ns_ = 0;

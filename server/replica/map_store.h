@@ -1,19 +1,16 @@
 #ifndef GANNET_SERVER_REPLICA_MAP_STORE_H_
 #define GANNET_SERVER_REPLICA_MAP_STORE_H_
 
-#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "common/cluster/cluster_config.h"
+#include "common/cluster/cluster_keys.h"
 #include "server/replica/cluster_register.h"
 
 namespace gannet {
-
-// etcd takes transactions of no more than 128 compares or changes.
-inline constexpr size_t kMovesOfTxnMax = 100;
 
 // A change of the cluster's map.
 struct MapTxn {

@@ -36,8 +36,6 @@ void PartitionEnd::Poll(const Facts& facts) {
   if (phase_ == Phase::kLeases && lease_was_valid_ && now >= leases_over_) {
     ended_ = {.revision = running_, .lsn = lsn_};
     phase_ = Phase::kNone;
-    closing_at_.reset();
-    short_since_.reset();
     if (wanted_ > running_) Begin();
   }
   const bool waits_for_leases = phase_ == Phase::kLeases && lease_was_valid_;

@@ -24,7 +24,7 @@ namespace gannet {
 //   5. all leases are over that clients were told of with older maps.
 //
 // A receiver may announce that it will close. Then clients are told of short leases for a while, so
-// that 5 does not take long.
+// that 5 does not take long. It says so again as long as it has more to close.
 //
 //   end.OnMap(partitions.revision(), partitions.leases_from());
 //   end.Poll(facts);
@@ -38,7 +38,8 @@ namespace gannet {
 class PartitionEnd {
  public:
   static constexpr int64_t kShortNs = 50 * kNsPerMs;  // short leases
-  // For how long at most: until those told before are over, and a while for the close.
+  // For how long after the last announcement: until those told before are over, and a while for
+  // the close.
   static constexpr int64_t ShortForNs(int64_t lease_ns) {
     return std::max(2 * kNsPerSecond, lease_ns + lease_ns / 8 + kNsPerSecond);
   }
@@ -68,10 +69,14 @@ class PartitionEnd {
     wanted_ = revision;
     if (phase_ == Phase::kNone) Begin();
   }
-  // A receiver will close soon. It may say so again.
+  // A receiver will close soon.
   void OnClosing(int64_t now) {
-    if (closing_at_) return;
+    if (!closing_at_) short_since_.reset();
     closing_at_ = now;
+  }
+  // No receiver is left. None has announced anything, as far as it counts.
+  void OnNoReceiver() {
+    closing_at_.reset();
     short_since_.reset();
   }
   // REQUIRES: since OnClosing, clients have been told of leases anew.
@@ -107,7 +112,7 @@ class PartitionEnd {
   uint64_t position_ = 0;               // that is waited for
   uint64_t lsn_ = 0;                    // where all is that was recorded by older maps
   int64_t leases_over_ = 0;             // when those told by older maps are
-  std::optional<int64_t> closing_at_;   // since then leases are short
+  std::optional<int64_t> closing_at_;   // of the last announcement; leases are short
   std::optional<int64_t> short_since_;  // clients had been told of short ones by then
   std::optional<Ended> ended_;
   int64_t next_ns_ = INT64_MAX;

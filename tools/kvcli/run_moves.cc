@@ -35,7 +35,6 @@ using Outcome = EtcdTxnResult::Outcome;
 using Wanted = std::map<uint16_t, std::string>;  // the group that a partition is to have
 
 constexpr int kTries = 20;            // servers change the map, too
-constexpr size_t kWishesOfTxn = 100;  // etcd takes 128 changes
 constexpr milliseconds kLook{500};    // between two looks while nothing changes
 constexpr int64_t kTellMs = 1000;     // between two lines of progress
 constexpr int64_t kStillMs = 15'000;  // if nothing changes for so long, say where to look
@@ -287,7 +286,7 @@ absl::Status MovesRun::Ask(Wanted wanted) {
       sent.clear();
       EtcdTxn txn = {.compares = {MapIsAsIn(state)}};
       for (const auto& [partition, to] : wanted) {
-        if (sent.size() == kWishesOfTxn) break;
+        if (sent.size() == kMovesOfTxnMax) break;
         if (!std::ranges::binary_search(state.map.groups, to)) {
           return absl::AbortedError(absl::StrCat("group ", to, " was removed meanwhile"));
         }
@@ -320,7 +319,7 @@ absl::Status MovesRun::Stop() {
         wanted.emplace(partition, state.map.groups[state.map.partitions[partition]]);
         if (closed && move.info.stop) continue;
         ++left;
-        if (txn.compares.size() > kWishesOfTxn) continue;
+        if (txn.compares.size() > kMovesOfTxnMax) continue;
         const std::string key = MoveKey(command_.cluster, partition);
         txn.compares.push_back({.key = key, .mod_revision = move.mod_revision});
         MoveInfo info = move.info;

@@ -17,9 +17,10 @@ using ::testing::ElementsAre;
 
 constexpr uint32_t kServer = 3;
 
-std::string MapOf(std::vector<PartitionMap::Group> groups) {
-  return EncodePartitionMap(
-      {.groups = std::move(groups), .partitions = std::vector<uint16_t>(kPartitions)});
+std::string MapOf(std::vector<PartitionMap::Group> groups, uint64_t revision = 0) {
+  return EncodePartitionMap({.revision = revision,
+                             .groups = std::move(groups),
+                             .partitions = std::vector<uint16_t>(kPartitions)});
 }
 
 class MapReaderTest : public ::testing::Test {
@@ -87,7 +88,40 @@ TEST_F(MapReaderTest, AsksAtOnceAndThenLessAndLessOften) {
 TEST_F(MapReaderTest, AsksSoonAndThenLessSoonWhileANewerMapIsWanted) {
   EXPECT_THAT(AskedMs(1, 200), ElementsAre(0));
   reader_.WantSoon(true, 200 * kNsPerMs);
-  EXPECT_THAT(AskedMs(1, 600), ElementsAre(200, 205, 215, 235, 275, 355, 455, 555));
+  EXPECT_THAT(AskedMs(1, 300), ElementsAre(200, 205, 215, 235, 255, 275, 295));
+  AskedMs(1, 1'200);
+  EXPECT_THAT(AskedMs(1, 1'600), ElementsAre(1'200, 1'220, 1'260, 1'340, 1'440, 1'540));
+}
+
+TEST_F(MapReaderTest, ReadsNoMoreThanOnePieceOfTheMapThatIsKnownWhileItWantsANewerOne) {
+  const std::string known = MapOf({{"g1", {"h:1"}}}, 7);
+  const std::string newer = MapOf({{"g1", {"h:1"}}}, 8);
+  EXPECT_TRUE(Answer(known, reader_.Ask(kServer, 0), known.size()));
+  ASSERT_TRUE(reader_.Take().has_value());
+  EXPECT_FALSE(reader_.unchanged());
+  reader_.OnNewer();
+  reader_.SetKnown(7);
+  reader_.WantSoon(true, 200 * kNsPerMs);
+  ASSERT_TRUE(Due(200 * kNsPerMs));
+  EXPECT_TRUE(Answer(known, reader_.Ask(kServer, 200 * kNsPerMs), 1000, 200 * kNsPerMs));
+  EXPECT_TRUE(reader_.unchanged());
+  EXPECT_EQ(reader_.Take(), std::nullopt);
+  ASSERT_TRUE(Due(210 * kNsPerMs));
+  EXPECT_FALSE(Answer(newer, reader_.Ask(kServer, 210 * kNsPerMs), 1000, 210 * kNsPerMs));
+  EXPECT_FALSE(reader_.unchanged());
+  EXPECT_TRUE(Answer(newer, reader_.Ask(kServer, 210 * kNsPerMs), newer.size(), 210 * kNsPerMs));
+  EXPECT_EQ(reader_.Take()->revision, 8u);
+}
+
+// Members may have come or gone.
+TEST_F(MapReaderTest, ReadsTheWholeMapNowAndThen) {
+  const std::string known = MapOf({{"g1", {"h:1"}}}, 7);
+  EXPECT_TRUE(Answer(known, reader_.Ask(kServer, 0), known.size()));
+  ASSERT_TRUE(reader_.Take().has_value());
+  reader_.SetKnown(7);
+  reader_.WantSoon(true, MapReader::kPeriodNs);
+  EXPECT_FALSE(Answer(known, reader_.Ask(kServer, MapReader::kPeriodNs), 1000));
+  EXPECT_FALSE(reader_.unchanged());
 }
 
 // An operation that is sent again and again wants a newer map now and then.
@@ -97,7 +131,7 @@ TEST_F(MapReaderTest, PausesGoOnToGrowIfItIsWantedAgainAMomentLater) {
   EXPECT_THAT(AskedMs(1, 250), ElementsAre(200, 205, 215, 235));
   reader_.WantSoon(false, 235 * kNsPerMs);
   reader_.WantSoon(true, 236 * kNsPerMs);
-  EXPECT_THAT(AskedMs(1, 300), ElementsAre(275));
+  EXPECT_THAT(AskedMs(1, 300), ElementsAre(255, 275, 295));
   reader_.OnNewer();
   reader_.WantSoon(false, 300 * kNsPerMs);
   reader_.WantSoon(true, 300 * kNsPerMs);

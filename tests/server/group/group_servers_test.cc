@@ -5,7 +5,9 @@
 #include <memory>
 #include <string>
 
+#include "common/auth/auth_file.h"
 #include "server/disk/run_directories.h"
+#include "server/group/backup.h"
 #include "tests/server/group/three_servers.h"
 #include "tests/support/key_file.h"
 #include "tests/support/sanitizer.h"
@@ -300,6 +302,18 @@ TEST(GroupServersTest, MembersShowThePrimaryAKeyWithTheRightReplica) {
   keys.Write(std::string(kClients) + kMembers);
   for (size_t i = 0; i < 2; ++i) group.Start(i);
   EXPECT_TRUE(group.AwaitInSync(2));
+}
+
+TEST(GroupServersTest, EachLinkShowsTheKeyThatTheFileHasNow) {
+  constexpr char kBefore[] = "2 101112131415161718191a1b1c1d1e1f replica\n";
+  constexpr char kAfter[] = "3 202122232425262728292a2b2c2d2e2f replica\n";
+  test_support::KeyFile file(kBefore);
+  AuthFile keys = AuthFile::Open(file.path()).value();
+  EXPECT_EQ(ReplicaKeyOf(&keys)->id, 2u);
+  file.Write(kAfter);
+  EXPECT_EQ(ReplicaKeyOf(&keys)->id, 3u);
+  file.Write("what is no key\n");
+  EXPECT_EQ(ReplicaKeyOf(&keys)->id, 3u) << "the keys stay as they were";
 }
 
 // A group of one keeps some items on its disk, and ends.

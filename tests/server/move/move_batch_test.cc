@@ -48,46 +48,81 @@ TEST_F(MoveBatchTest, IsOfOneGiver) {
   EXPECT_EQ(CountWanted(seen()), 3u);
 }
 
-TEST_F(MoveBatchTest, HasNoMoreThanATransactionTakes) {
+TEST_F(MoveBatchTest, HasAllThatComesFromItsGiver) {
   for (uint16_t i = 0; i < 300; ++i) Wish(i);
-  EXPECT_EQ(NextBatch(seen())->partitions.size(), kMovesOfTxnMax);
+  EXPECT_EQ(NextBatch(seen())->partitions.size(), 300u);
 }
 
-TEST_F(MoveBatchTest, WhatIsClosedComesFirstAndTogetherIfItWasClosedTogether) {
-  for (const uint16_t i : {1, 2, 3, 4, 600}) Wish(i);
-  Close("g1", {3});
-  Close("g1", {2, 4});
-  auto batch = NextBatch(seen());
-  ASSERT_TRUE(batch);
-  EXPECT_EQ(batch->partitions, (Partitions{2, 4}));
-  EXPECT_EQ(batch->closed_at, 2u);
+TEST_F(MoveBatchTest, WhatIsClosedIsOpenedAgainFirst) {
+  for (const uint16_t i : {1, 2, 3, 600}) Wish(i);
+  Wish(4, "g3");
+  Close("g1", {3, 4});
+  EXPECT_EQ(NextBatch(seen())->partitions, (Partitions{1, 2}));
+  EXPECT_EQ(LeftClosed(seen(), nullptr), Partitions{3}) << "4 is the other receiver's";
+  const auto reopen = ReopenTxn(seen(), {3});
+  ASSERT_TRUE(reopen.ok());
+  EXPECT_FALSE(IsClosed(reopen->wanted, 3));
+  EXPECT_FALSE(reopen->end_moves);
+  map_.config = reopen->wanted;
+  EXPECT_EQ(NextBatch(seen())->partitions, (Partitions{1, 2, 3}));
 }
 
-TEST_F(MoveBatchTest, AnOpenOneIsFollowedOnlyAsAWhole) {
+TEST_F(MoveBatchTest, AnOpenOneThatNobodyWantsGoes) {
   Wish(1);
   Wish(2);
   MoveBatch batch = *NextBatch(seen());
   EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_FALSE(batch.closed());
-  MoveBatch other = batch;
-  Close("g1", {1, 2});
-  EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_EQ(batch.closed_at, 1u);
-  map_.config = *ReopenPartitions(map_.config, Partitions{1});
-  EXPECT_FALSE(Follow(seen(), &other)) << "one is open, the other closed";
+  wishes_.erase(1);
   EXPECT_TRUE(Follow(seen(), &batch));
   EXPECT_EQ(batch.partitions, Partitions{2});
-  MoveBatch open{.giver = "g1", .partitions = {1}};
-  EXPECT_TRUE(Follow(seen(), &open));
-  wishes_.erase(1);
-  EXPECT_FALSE(Follow(seen(), &open)) << "nobody wants it";
+  wishes_.erase(2);
+  EXPECT_FALSE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.moved, 0u);
+}
+
+TEST_F(MoveBatchTest, FollowsTheSliceThatItCloses) {
+  for (const uint16_t i : {1, 2, 3, 4}) Wish(i);
+  MoveBatch batch = *NextBatch(seen());
+  batch.closing = {1, 2};
+  const auto close = CloseTxn(seen(), batch, 9);
+  ASSERT_TRUE(close.ok());
+  EXPECT_EQ(close->moves, (std::vector<std::pair<uint16_t, int64_t>>{{1, 1}, {2, 2}}));
+  EXPECT_EQ(close->group, 9u);
+  EXPECT_FALSE(close->end_moves);
+  EXPECT_TRUE(Follow(seen(), &batch));
+  EXPECT_FALSE(batch.closed()) << "the transaction was not executed";
+  map_.config = close->wanted;
+  EXPECT_TRUE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.closed_at, 1u);
+  EXPECT_EQ(batch.closing, (Partitions{1, 2}));
+  EXPECT_EQ(batch.partitions, (Partitions{1, 2, 3, 4}));
+  EXPECT_TRUE(LeftClosed(seen(), &batch).empty());
+  map_.config = *ReopenPartitions(map_.config, Partitions{1});
+  EXPECT_TRUE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.closing, Partitions{2});
+  EXPECT_EQ(batch.partitions, (Partitions{2, 3, 4})) << "1 is written again";
+}
+
+// Only a part of what it wanted to close is closed. So that was somebody else.
+TEST_F(MoveBatchTest, WhatIsNotClosedTogetherGoes) {
+  for (const uint16_t i : {1, 2, 3, 4}) Wish(i);
+  MoveBatch batch = *NextBatch(seen());
+  batch.closing = {1, 2};
+  Close("g1", {2, 3});
+  EXPECT_TRUE(Follow(seen(), &batch));
+  EXPECT_FALSE(batch.closed());
+  EXPECT_EQ(batch.closing, Partitions{1});
+  EXPECT_EQ(batch.partitions, (Partitions{1, 4}));
+  EXPECT_EQ(LeftClosed(seen(), &batch), (Partitions{2, 3}));
 }
 
 // It was opened, and closed once more: then what was taken says nothing.
 TEST_F(MoveBatchTest, WhatWasClosedAgainIsAnotherClose) {
   Wish(1);
-  Close("g1", {1});
   MoveBatch batch = *NextBatch(seen());
+  batch.closing = {1};
+  Close("g1", {1});
+  EXPECT_TRUE(Follow(seen(), &batch));
   map_.config = *ReopenPartitions(map_.config, Partitions{1});
   Close("g1", {1});
   EXPECT_FALSE(Follow(seen(), &batch));
@@ -95,33 +130,35 @@ TEST_F(MoveBatchTest, WhatWasClosedAgainIsAnotherClose) {
 }
 
 TEST_F(MoveBatchTest, CountsWhatHasCome) {
-  Wish(1);
-  Wish(2);
-  Close("g1", {1, 2});
+  for (const uint16_t i : {1, 2, 3}) Wish(i);
   MoveBatch batch = *NextBatch(seen());
+  batch.closing = {1, 2};
+  Close("g1", {1, 2});
+  ASSERT_TRUE(Follow(seen(), &batch));
   const auto give = GiveTxn(seen(), batch, 9);
   ASSERT_TRUE(give.ok());
   EXPECT_EQ(give->moves, (std::vector<std::pair<uint16_t, int64_t>>{{1, 1}, {2, 2}}));
   EXPECT_EQ(give->group, 9u);
   EXPECT_TRUE(give->end_moves);
   map_.config = give->wanted;
-  EXPECT_FALSE(Follow(seen(), &batch));
+  EXPECT_TRUE(Follow(seen(), &batch));
   EXPECT_EQ(batch.moved, 2u);
-  EXPECT_FALSE(NextBatch(seen()));
+  EXPECT_FALSE(batch.closed());
+  EXPECT_TRUE(batch.closing.empty());
+  EXPECT_EQ(batch.partitions, Partitions{3});
 }
 
-TEST_F(MoveBatchTest, AClosedOneThatNobodyWantsIsUnwanted) {
+TEST_F(MoveBatchTest, AClosedOneThatNobodyWantsIsOpenedAgain) {
   Wish(1);
   Wish(2);
+  MoveBatch batch = *NextBatch(seen());
+  batch.closing = {1, 2};
   Close("g1", {1, 2});
-  const MoveBatch batch = *NextBatch(seen());
-  EXPECT_TRUE(Unwanted(seen(), batch).empty());
+  ASSERT_TRUE(Follow(seen(), &batch));
+  EXPECT_TRUE(LeftClosed(seen(), &batch).empty());
   wishes_.erase(1);
-  EXPECT_EQ(Unwanted(seen(), batch), Partitions{1});
-  const auto reopen = ReopenTxn(seen(), {1});
-  ASSERT_TRUE(reopen.ok());
-  EXPECT_FALSE(IsClosed(reopen->wanted, 1));
-  EXPECT_FALSE(reopen->end_moves);
+  ASSERT_TRUE(Follow(seen(), &batch));
+  EXPECT_EQ(LeftClosed(seen(), &batch), Partitions{1});
 }
 
 TEST_F(MoveBatchTest, EndsOnlyWishesThatAreOver) {

@@ -22,6 +22,7 @@
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/group/shared_register.h"
 #include "tests/server/move/fake_giver.h"
+#include "tests/support/key_file.h"
 #include "tests/support/test_seed.h"
 
 namespace gannet {
@@ -62,7 +63,8 @@ class MapDirectory : public SharedConfigStore {
 
 class MoveServersTest : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { StartAll(); }
+  void StartAll() {
     for (size_t i = 0; i < groups_.size(); ++i) Start(i);
     ASSERT_TRUE(StepUntil([this] { return Serves(0) && Serves(1); }));
   }
@@ -93,7 +95,9 @@ class MoveServersTest : public testing::Test {
                                  .map_store = &map_,
                                  .name = absl::StrCat("g", i + 1),
                                  .terms = group.shared->terms(),
-                                 .node = "n1"};
+                                 .node = "n1",
+                                 .auth_file = auth_files_[i]};
+    options.auth_file = auth_files_[i];
     auto server = Server::Create(options);
     ASSERT_TRUE(server.ok()) << server.status();
     group.server = *std::move(server);
@@ -180,6 +184,7 @@ class MoveServersTest : public testing::Test {
   };
   FakeMap map_;
   std::array<std::string, 2> addresses_;
+  std::array<std::string, 2> auth_files_;  // empty: nobody is authenticated
   std::array<Group, 2> groups_;
   std::vector<std::string> keys_;
   std::map<std::string, std::string> wanted_;
@@ -247,6 +252,45 @@ TEST_F(MoveServersTest, AMoveThatIsStoppedLeavesEverythingWhereItWas) {
     ASSERT_TRUE(StepUntil([&] { return ItemAt(at, key) == wanted_[key]; })) << key;
     ASSERT_TRUE(StepUntil([&] { return ItemAt(1 - at, key).empty(); })) << key;
   }
+}
+
+class MoveKeysTest : public MoveServersTest {
+ protected:
+  static constexpr char kClients[] = "1 000102030405060708090a0b0c0d0e0f\n";
+  static constexpr char kMembers[] = "2 101112131415161718191a1b1c1d1e1f";
+  static constexpr char kRight[] = " replica\n";
+  static constexpr char kOther[] = "3 202122232425262728292a2b2c2d2e2f replica\n";
+  static std::string Good() { return absl::StrCat(kClients, kMembers, kRight); }
+
+  void SetUp() override {}  // each test has other keys
+  void StartWith(const std::string& giver, const std::string& receiver) {
+    giver_.Write(giver);
+    receiver_.Write(receiver);
+    auth_files_ = {giver_.path(), receiver_.path()};
+    StartAll();
+    for (const uint16_t partition : kMoves) map_.Wish(partition);
+  }
+  std::string Trouble() { return groups_[1].server->member()->Look().moves->trouble; }
+
+  test_support::KeyFile giver_{""};
+  test_support::KeyFile receiver_{""};
+};
+
+TEST_F(MoveKeysTest, AReceiverNeedsAKeyWithTheRightReplicaAtTheGiver) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(absl::StrCat(kClients, kMembers, "\n", kOther), Good()));
+  ASSERT_TRUE(StepUntil([this] { return !Trouble().empty(); }));
+  EXPECT_NE(Trouble().find("lacks the right \"replica\""), std::string::npos) << Trouble();
+  EXPECT_FALSE(map_.closed(kMoves[0]));
+  giver_.Write(Good());
+  EXPECT_TRUE(StepUntil([this] { return Moved(); })) << Trouble();
+}
+
+TEST_F(MoveKeysTest, AReceiverFollowsItsKeyFile) {
+  ASSERT_NO_FATAL_FAILURE(StartWith(Good(), absl::StrCat(kClients, kOther)));
+  ASSERT_TRUE(StepUntil([this] { return !Trouble().empty(); }));
+  EXPECT_FALSE(map_.closed(kMoves[0]));
+  receiver_.Write(Good());
+  EXPECT_TRUE(StepUntil([this] { return Moved(); })) << Trouble();
 }
 
 }  // namespace

@@ -178,8 +178,30 @@ TEST_F(PartitionEndTest, ShortLeasesEndSoon) {
   EXPECT_EQ(ended(), 0u);
   Pass(1);
   EXPECT_EQ(ended(), kMap);
+  // The next close is as short.
+  EXPECT_EQ(end_.LeaseNsMax(), kShort);
+  end_.OnMap(kMap + 1, kMap + 1);
+  facts_.workers_at = kMap + 1;
+  Pass(0);
+  Pass(kShort);
+  EXPECT_EQ(ended(), kMap + 1);
+}
+
+TEST_F(PartitionEndTest, WithoutReceiversLeasesAreLongAgain) {
+  end_.OnClosing(facts_.now);
+  Pass(0);
+  Pass(kL);
+  end_.OnNoReceiver();
   EXPECT_EQ(end_.LeaseNsMax(), kL);
+  Pass(0);
   EXPECT_FALSE(end_.busy());
+  end_.OnClosing(facts_.now);
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  Pass(kL - 1);
+  EXPECT_EQ(ended(), 0u) << "they had been long again";
+  Pass(1);
+  EXPECT_EQ(ended(), kMap);
 }
 
 TEST_F(PartitionEndTest, LongLeasesFromBeforeTheShortOnesStillCount) {
@@ -206,12 +228,12 @@ TEST_F(PartitionEndTest, ShortLeasesCountFromTheNextPoll) {
   EXPECT_EQ(ended(), kMap);
 }
 
-TEST_F(PartitionEndTest, LeasesAreShortForTwoSecondsAtMost) {
-  const int64_t begin = facts_.now;
-  end_.OnClosing(begin);
+TEST_F(PartitionEndTest, LeasesAreShortForTwoSecondsBehindTheLastAnnouncement) {
+  end_.OnClosing(facts_.now);
   Pass(0);
-  end_.OnClosing(begin + kNsPerSecond);
-  Pass(PartitionEnd::ShortForNs(kL) - 1);
+  const int64_t begin = facts_.now + kNsPerSecond;
+  end_.OnClosing(begin);
+  Pass(kNsPerSecond + PartitionEnd::ShortForNs(kL) - 1);
   EXPECT_EQ(end_.LeaseNsMax(), kShort);
   EXPECT_EQ(end_.next_ns(), begin + PartitionEnd::ShortForNs(kL));
   Pass(1);
