@@ -32,13 +32,14 @@ void Print() {
     add(",\"accelerated\":", Get(counts.accelerated));
     line += "}";
   }
+  add(",\"acks\":", Get(stats.acks));
   line += "}\n";
   fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void Zero() {
   for (Stats::PerOpcode& counts : stats.sends) counts.posts = counts.bytes = counts.accelerated = 0;
-  stats.receives = stats.completions = 0;
+  stats.receives = stats.completions = stats.acks = 0;
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace softverbs {
 
-// Counts what the application asked of the device, if SOFTVERBS_STATS is set to something other
+// Counts what the application asked of the device, and its acknowledgements, if SOFTVERBS_STATS is set to something other
 // than 0. Prints the counts on stderr as one line of JSON when the process exits. A forked child
 // starts at zero.
 struct Stats {
@@ -20,6 +20,7 @@ struct Stats {
   PerOpcode sends[IBV_WR_ATOMIC_FETCH_AND_ADD + 1];
   std::atomic<uint64_t> receives{0};
   std::atomic<uint64_t> completions{0};  // polled
+  std::atomic<uint64_t> acks{0};         // packets sent that only acknowledge
 };
 
 extern const bool stats_enabled;

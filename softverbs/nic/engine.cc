@@ -13,7 +13,7 @@
 namespace softverbs {
 namespace {
 
-constexpr int kPacketsPerTurn = 64;    // packets of one link before the next link's turn
+constexpr int kPacketsPerTurn = LateAcks::kMax;  // of one link before the next link's turn
 constexpr size_t kLinksPerPoll = 64;   // links that one poll of the application looks at
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
 // A steady poller polls at least once in this time, on average. Waiting for its next poll costs no
@@ -233,9 +233,13 @@ bool Engine::ExecutePackets(Link& link) {
       DropCorrupt(link);
       break;
     }
+    link.late_acks().SetMoreFollow(ring.HasMore(header));
     Dispatch(link, header, payload);
     ring.Release(header);
   }
+  link.late_acks().End([this](uint32_t qpn) {
+    if (Qp* qp = qps_->Find(qpn)) HandleLateAck(*qp);
+  });
   if (handled > 0 && ring.TakeStarving()) link.RingDoorbell();
   bool resumed = !link.refusals().empty() && SendRefusals(link);
   resumed |= link.HasWaiting() && ResumeWaiting(link);

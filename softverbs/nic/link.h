@@ -11,6 +11,7 @@
 #include "softverbs/base/spin_lock.h"
 #include "softverbs/nic/bells.h"
 #include "softverbs/nic/imported_regions.h"
+#include "softverbs/nic/late_acks.h"
 #include "softverbs/nic/loop.h"
 #include "softverbs/nic/remote_pump.h"
 #include "softverbs/nic/ring.h"
@@ -119,6 +120,7 @@ class Link {
   RingConsumer& consumer() { return consumer_; }
   // Refusals for requests to queue pairs that do not exist. They wait here while the ring is full.
   std::vector<PacketHeader>& refusals() { return refusals_; }
+  LateAcks& late_acks() { return late_acks_; }
 
  private:
   bool MapRings(int memory_fd, Side side);
@@ -154,6 +156,7 @@ class Link {
   // Guarded by the NIC's progress lock.
   RingConsumer consumer_;
   std::vector<PacketHeader> refusals_;
+  LateAcks late_acks_;
 };
 
 template <class Fill>

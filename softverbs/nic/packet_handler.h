@@ -32,6 +32,9 @@ uint64_t NextArrival(Qp& qp);
 // Called when the link has space again, or came up.
 void HandleLinkSpace(Qp& qp);
 
+// Called when a batch ends that had requests for `qp` (LateAcks).
+void HandleLateAck(Qp& qp);
+
 // Called when `link` is down. If `qp` uses it, its peer is gone.
 void HandleLinkDown(Qp& qp, const Link& link);
 

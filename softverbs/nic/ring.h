@@ -126,6 +126,12 @@ class RingConsumer {
     return Result::kPacket;
   }
 
+  // Returns whether another record was published behind this one.
+  bool HasMore(const PacketHeader& header) const {
+    // Relaxed: a hint. Next looks again.
+    return control_->tail.load(std::memory_order_relaxed) != head_ + header.record_bytes;
+  }
+
   // Gives the record's space back. The store is a release, because our reads of the record are
   // done.
   void Release(const PacketHeader& header) {

@@ -58,6 +58,11 @@ void HandleLinkSpace(Qp& qp) {
   if (SendAnswers(qp)) Transmit(qp);
 }
 
+void HandleLateAck(Qp& qp) {
+  const LockGuard guard(qp.lock);
+  SendAnswers(qp);
+}
+
 namespace {
 
 // Requests that waited for space in the link are lost, like those that were in it.

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softverbs/base/shared_copy.h"
+#include "softverbs/base/stats.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/qp/atomic_of_nic.h"
 #include "softverbs/qp/deliver_receive.h"
@@ -25,7 +26,7 @@ Answer AnswerTo(const PacketHeader& request, PacketType type) {
   return answer;
 }
 
-void Acknowledge(Qp& qp, const PacketHeader& request) SV_REQUIRES(qp.lock) {
+void Acknowledge(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(qp.lock) {
   if (!qp.IsReliable()) return;
   std::deque<Answer>& answers = qp.responder.answers;
   if (!answers.empty() && answers.back().type == PacketType::kAck &&
@@ -34,7 +35,7 @@ void Acknowledge(Qp& qp, const PacketHeader& request) SV_REQUIRES(qp.lock) {
   } else {
     answers.push_back(AnswerTo(request, PacketType::kAck));
   }
-  SendAnswers(qp);
+  if (!link.late_acks().Take(qp.number)) SendAnswers(qp);
 }
 
 // An unreliable connection loses the message without notice (IBTA 9.9.3, class D). The next message
@@ -140,7 +141,7 @@ void HandleSend(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* 
     return FailReceive(qp, link, request, IBV_WC_MW_BIND_ERR, NakCode::kRemoteAccess);
   }
   EndMessage(qp);
-  Acknowledge(qp, request);
+  Acknowledge(qp, link, request);
   DeliverReceive(qp, request, IBV_WC_RECV, request.message_bytes);
 }
 
@@ -169,7 +170,7 @@ void HandleWrite(Qp& qp, Link& link, const PacketHeader& request, const uint8_t*
   BeginOrContinue(qp.responder, request);
   if (!last) return;
   EndMessage(qp);
-  Acknowledge(qp, request);
+  Acknowledge(qp, link, request);
   if (takes_receive) DeliverReceive(qp, request, IBV_WC_RECV_RDMA_WITH_IMM, request.message_bytes);
 }
 
@@ -277,6 +278,7 @@ Step SendPacket(Qp& qp, Answer& answer, uint32_t payload, const uint8_t* from)
         return true;
       });
   if (result != Link::SendResult::kSent) return Step::kWait;
+  if (answer.type == PacketType::kAck) Count(stats.acks);
   answer.sent += payload;
   const bool more = answer.type == PacketType::kReadResponse && answer.sent < answer.length;
   return more ? Step::kMore : Step::kDone;
@@ -343,6 +345,11 @@ bool SendAnswers(Qp& qp) {
 
 void RefuseAnswers(Qp& qp) {
   std::deque<Answer>& answers = qp.responder.answers;
+  // What was done is not refused. Its acknowledgement may wait for the end of a batch (LateAcks).
+  while (!answers.empty() && answers.front().type == PacketType::kAck &&
+         SendAnswer(qp, answers.front()) == Step::kDone) {
+    answers.pop_front();
+  }
   if (answers.empty()) return;
   Answer refusal{};
   refusal.type = PacketType::kNak;
