@@ -4,6 +4,7 @@ import contextlib
 import os
 import socket
 import subprocess
+import tempfile
 import time
 
 STOP_SECONDS = 10
@@ -75,9 +76,13 @@ def tcp_server(command_of, environment=None):
         stop(process)
 
 
+@contextlib.contextmanager
 def redis():
-    return tcp_server(lambda port: ["redis-server", "--port", port, "--bind", "127.0.0.1",
-                                    "--save", "", "--appendonly", "no"])
+    # A replica keeps what its primary sends first in a file, whatever --save says.
+    with tempfile.TemporaryDirectory(prefix="gannet-redis-") as folder, \
+            tcp_server(lambda port: ["redis-server", "--port", port, "--bind", "127.0.0.1", "--save", "",
+                                     "--appendonly", "no", "--dir", folder]) as address:
+        yield address
 
 
 def memcached(megabytes):
