@@ -11,7 +11,7 @@ pause. Each round takes the primary away, waits until the client is answered aga
   handover  kvcli cluster handover
 
 The gap of a round is the longest wait for one answer. Prints p50, p99 and the longest gap of a GET and of a PUT. Fails
-if a write was lost, a value was wrong, or an INCR was applied twice.
+if a write was lost, a value was wrong, an INCR was applied twice, or a server does not come back.
 """
 
 import argparse
@@ -79,7 +79,7 @@ class Rounds:
             if now["epoch"] >= epoch and len(now["in_sync"]) == len(NODES):
                 return now
             if time.monotonic() > end:
-                raise local_cluster.Failed(f"not all come back: {now}")
+                raise local_cluster.Failed(f"not all come back: {now}\n{self.cluster.logs()}")
             time.sleep(0.02)
 
     def kill(self, node):
@@ -144,8 +144,15 @@ def measure(options, folder):
         cluster.start_servers()
         rounds = Rounds(cluster, options)
         began = time.monotonic()
+        failed = None
         while len(rows) < options.rounds and time.monotonic() - began < 60 * options.minutes:
-            rows.append(rounds.run(options.ways[len(rows) % len(options.ways)]))
+            try:
+                rows.append(rounds.run(options.ways[len(rows) % len(options.ways)]))
+            except local_cluster.Failed as problem:
+                if not rows:
+                    raise
+                failed = str(problem)  # what was measured until then is told
+                break
             loads.append(os.getloadavg()[0])
             if options.verbose:
                 print(rows[-1], flush=True)
@@ -159,7 +166,8 @@ def measure(options, folder):
                 ways[way] = {"rounds": len(of_way), "gaps": figures(of_way, "gaps"),
                              "takeovers": sum(row["epochs"] for row in of_way)}
         return {"minutes": (time.monotonic() - began) / 60, "lease_ms": options.lease_ms, "cores": os.cpu_count(),
-                "load_average": [min(loads), max(loads)], "ways": ways, "quiet": figures(rows, "quiet"), **counts}
+                "load_average": [min(loads), max(loads)], "ways": ways, "quiet": figures(rows, "quiet"),
+                "failed": failed, **counts}
     finally:
         cluster.stop()
 
@@ -207,7 +215,9 @@ def main():
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(result, file, indent=2)
-    return 0 if result["lost"] + result["twice"] + result["wrong"] == 0 else 1
+    if result["failed"]:
+        print(result["failed"])
+    return 0 if not result["failed"] and result["lost"] + result["twice"] + result["wrong"] == 0 else 1
 
 
 if __name__ == "__main__":
