@@ -35,19 +35,9 @@ absl::Status DiskThread::Stop() {
 }
 
 void DiskThread::Poll() {
-  const Writes* const waiting = log_->waiting();
   const uint64_t before = log_->safe();
-  if (waiting != nullptr) given_at_poll_ = waiting->given();
   log_->Poll(MonotonicNs());
-  if (waiting != nullptr && log_->safe() != before) on_safe_();
-}
-
-// Writes that waited in the last Poll already now wait for space, or for ever. Only later ones call
-// for another Poll before it is due.
-int64_t DiskThread::DueNs() const {
-  const Writes* const waiting = log_->waiting();
-  const bool more = waiting != nullptr && waiting->given() != given_at_poll_;
-  return more ? 0 : log_->due_ns();
+  if (log_->waiting() != nullptr && log_->safe() != before) on_safe_();
 }
 
 void DiskThread::Write() {
@@ -69,9 +59,9 @@ void DiskThread::Run() {
   pollfd fds[] = {{stop_->fd(), POLLIN, 0}, {wanted_ == nullptr ? -1 : wanted_->fd(), POLLIN, 0}};
   do {
     // Taken before the look at what waits, so that later requests wake it.
-    if (wanted_ != nullptr) wanted_->Take();
-    if (DueNs() <= MonotonicNs()) Poll();
-    const int64_t left_ns = std::max<int64_t>(DueNs() - MonotonicNs(), 0);
+    const bool wanted = wanted_ != nullptr && wanted_->Take();
+    if (wanted || log_->due_ns() <= MonotonicNs()) Poll();
+    const int64_t left_ns = std::max<int64_t>(log_->due_ns() - MonotonicNs(), 0);
     const timespec timeout{left_ns / kNsPerSecond, left_ns % kNsPerSecond};
     ppoll(fds, std::size(fds), &timeout, nullptr);
   } while (fds[0].revents == 0);

@@ -37,13 +37,10 @@ class DiskThread {
   void Run();
   void Write();
   void Poll();
-  // Returns when the next Poll is due.
-  int64_t DueNs() const;
 
   DiskLog* const log_;
   WakeUp* const wanted_;
   const std::function<void()> on_safe_;
-  uint64_t given_at_poll_ = 0;          // tickets given before the last Poll; only for the thread
   const std::unique_ptr<WakeUp> stop_;  // both threads; nobody takes it
   absl::Status status_;                 // of the thread, until it is joined
   std::thread thread_;

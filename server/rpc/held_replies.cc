@@ -33,10 +33,11 @@ void HeldReplies::Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket
 
 // What is safe is published here, where the replies leave. Whichever worker comes first publishes
 // for all.
-bool HeldReplies::SendPublished() {
+bool HeldReplies::SendPublished(bool more_requests_wait) {
   bool sent = false;
   if (given_.group != nullptr) given_.group->Pump();
-  given_.writes->Publish(given_.changes->safe());
+  const uint64_t safe = given_.changes->safe();
+  given_.writes->Publish(safe);
   // Replies of one session mostly come in a row.
   uint64_t token = 0;
   Session* session = nullptr;
@@ -62,7 +63,9 @@ bool HeldReplies::SendPublished() {
     }
   }
   // In a group, the worker looks for the copies itself.
-  if (given_.group == nullptr && waiting_.TakeGrew()) given_.wants_sync();
+  if (given_.group == nullptr && !waiting_.empty() && sync_asks_.Asks(safe, more_requests_wait)) {
+    given_.wants_sync();
+  }
   return sent;
 }
 

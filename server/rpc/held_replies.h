@@ -11,6 +11,7 @@
 #include "server/group/group_stream.h"
 #include "server/rpc/connection_table.h"
 #include "server/rpc/replies.h"
+#include "server/rpc/sync_asks.h"
 #include "server/rpc/waiting_replies.h"
 #include "server/session/session_stream.h"
 #include "server/session/session_table.h"
@@ -43,7 +44,8 @@ class HeldReplies {
     waiting_.AddUpdate(connection.session->token(), connection.id, sequence, decided);
   }
   // Publishes what is safe, and sends the replies that may go. Returns true if there were any.
-  bool SendPublished();
+  // Asks for a sync if replies are left, unless more requests wait to be served.
+  bool SendPublished(bool more_requests_wait);
   // The client sent a request again on this connection. Its reply goes there, if it is held.
   // Returns the former connection, or nullopt if no reply to the request is held.
   std::optional<uint32_t> Redirect(const ServerConnection& connection, uint64_t sequence) {
@@ -58,6 +60,7 @@ class HeldReplies {
 
   const Dependencies given_;
   WaitingReplies waiting_;
+  SyncAsks sync_asks_;
 };
 
 }  // namespace gannet

@@ -25,10 +25,7 @@ class WaitingReplies {
     bool undone = false;
   };
 
-  void Add(const Waiting& waiting) {
-    replies_.PushBack() = waiting;
-    grew_ = true;
-  }
+  void Add(const Waiting& waiting) { replies_.PushBack() = waiting; }
   // Adds the reply to an update, which succeeded.
   void AddUpdate(uint64_t session_token, uint32_t connection, uint64_t sequence,
                  const Writes::Decided& decided) {
@@ -44,7 +41,6 @@ class WaitingReplies {
     waiting.reply.sequence = sequence;
     waiting.reply.write.version = decided.outcome.version;
     waiting.reply.write.slot = decided.outcome.slot;
-    grew_ = true;
   }
   // Returns the next reply that may be sent, or nullptr. Pop it then. The reply to a write that was
   // undone says so, and waits until that is on disk, too.
@@ -77,14 +73,11 @@ class WaitingReplies {
     }
     return std::nullopt;
   }
-  // Returns whether replies were added since the last call.
-  bool TakeGrew() { return std::exchange(grew_, false); }
   size_t size() const { return replies_.size(); }
   bool empty() const { return replies_.empty(); }
 
  private:
   StableQueue<Waiting> replies_;
-  bool grew_ = false;
 };
 
 }  // namespace gannet

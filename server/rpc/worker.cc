@@ -87,7 +87,7 @@ Worker::Activity Worker::Poll(const Now& now) {
   active |= lock_words_.cas().Poll();
   lock_requests_.Serve();
   long_values_.Serve();
-  const bool published = !held_replies_.empty() && held_replies_.SendPublished();
+  const bool published = !held_replies_.empty() && held_replies_.SendPublished(more_wait_);
   requests_.replies().batch().Flush();
   if (closer_.any_drained()) FinishClosing();
   if (now.monotonic_ns >= timers_.due_ns()) RunTimers();
@@ -107,6 +107,7 @@ Worker::Activity Worker::Poll(const Now& now) {
 // they are answered at once.
 inline bool Worker::ServeWhatCame() {
   size_t n = requests_.Poll(Requests::kPollMax);
+  more_wait_ = false;
   if (n <= kFew && (n == 0 || !loaded_)) return n > 0;
   size_t polled = n;
   while (n > 0 && polled < Requests::kPollMax) {
@@ -114,6 +115,7 @@ inline bool Worker::ServeWhatCame() {
     polled += n;
   }
   loaded_ = polled > kFew;
+  more_wait_ = n > 0;
   return true;
 }
 

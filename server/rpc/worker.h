@@ -287,8 +287,9 @@ class Worker {
                             .standing = node_->standing}};
   bool failed_ = false;
   std::atomic<uint64_t> map_revision_{0};
-  bool loaded_ = false;  // the last Poll with completions had more than kFew
-  int writes_fd_ = -1;   // of the writes that it waits for, between Arm and Woken or StayAwake
+  bool loaded_ = false;     // the last Poll with completions had more than kFew
+  bool more_wait_ = false;  // this Poll left completions in the queue, perhaps
+  int writes_fd_ = -1;      // of the writes that it waits for, between Arm and Woken or StayAwake
 };
 
 }  // namespace gannet

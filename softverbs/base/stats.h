@@ -8,9 +8,9 @@
 
 namespace softverbs {
 
-// Counts what the application asked of the device, and its acknowledgements, if SOFTVERBS_STATS is set to something other
-// than 0. Prints the counts on stderr as one line of JSON when the process exits. A forked child
-// starts at zero.
+// Counts what the application asked of the device, and its acknowledgements, if SOFTVERBS_STATS is
+// set to something other than 0. Prints the counts on stderr as one line of JSON when the process
+// exits. A forked child starts at zero.
 struct Stats {
   struct PerOpcode {
     std::atomic<uint64_t> posts{0};

@@ -14,7 +14,7 @@ namespace softverbs {
 namespace {
 
 constexpr int kPacketsPerTurn = LateAcks::kMax;  // of one link before the next link's turn
-constexpr size_t kLinksPerPoll = 64;   // links that one poll of the application looks at
+constexpr size_t kLinksPerPoll = 64;             // links that one poll of the application looks at
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
 // A steady poller polls at least once in this time, on average. Waiting for its next poll costs no
 // more than waking the loop thread, which would take a core from another thread.

@@ -9,10 +9,10 @@
 namespace softverbs {
 
 // The responder: executes requests in the order they arrive and answers in that order. An
-// acknowledgement is handed to the link before the receive's completion becomes visible, or, if more
-// packets wait to be executed, at their end (LateAcks). Whatever the application sends over the
-// queue pair in reaction follows it: Transmit sends the answers first. All functions REQUIRE the
-// queue pair's lock.
+// acknowledgement is handed to the link before the receive's completion becomes visible, or, if
+// more packets wait to be executed, at their end (LateAcks). Whatever the application sends over
+// the queue pair in reaction follows it: Transmit sends the answers first. All functions REQUIRE
+// the queue pair's lock.
 
 // Handles a request packet. Nothing in it has been checked yet.
 void HandleRequest(Qp& qp, Link& link, const PacketHeader& header, const uint8_t* payload)

@@ -87,12 +87,5 @@ TEST_F(WaitingRepliesTest, OnlyAWaitingReplyOfTheSameSessionAndNumberIsRedirecte
   EXPECT_EQ(replies_.Redirect(kToken, 1, 21), std::nullopt) << "it has left";
 }
 
-TEST_F(WaitingRepliesTest, SaysOnceThatRepliesWereAdded) {
-  EXPECT_FALSE(replies_.TakeGrew());
-  Write(kToken, 1, 11);
-  EXPECT_TRUE(replies_.TakeGrew());
-  EXPECT_FALSE(replies_.TakeGrew());
-}
-
 }  // namespace
 }  // namespace gannet
