@@ -228,7 +228,9 @@ class Client {
                                                    std::optional<Milliseconds> deadline = {});
   // Removes all items of all servers, one by one, while other operations go on, and returns their
   // number. Every item that was there when it began is gone when it returns. Give it a deadline:
-  // a million items take about a second. After an error some items are gone.
+  // a million items take about a second. After an error some items are gone. While partitions
+  // move between groups, it begins again until none has moved meanwhile. Aborted: that did not
+  // happen before the deadline.
   absl::StatusOr<uint64_t> Flush(std::optional<Milliseconds> deadline = {});
 
   // Waits for the lock until the deadline. DeadlineExceeded: another client still holds it; the

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/api/flush_round.h"
 #include "common/protocol/partition_map.h"
 #include "tests/client/engine/fake_run.h"
 
@@ -474,6 +475,49 @@ TEST_F(MovesTest, AClientOfTheOnlyGroupBecomesOneOfSeveral) {
   PassMs(200);
   EXPECT_EQ(ended_[again].value, "new");
   EXPECT_EQ(engine_->servers().size(), 2u);
+}
+
+TEST_F(MovesTest, AMapThatIsWantedIsAskedForSoonAlthoughNoOperationWaits) {
+  ConnectToCluster();
+  PassMs(1500);
+  Close(KeyOfHalf(0));
+  Tell();
+  EXPECT_EQ(engine_->known_map().revision, 0u);
+  engine_->WantMap(1);
+  PassMs(10);
+  EXPECT_EQ(engine_->known_map().revision, 1u);
+  EXPECT_FALSE(engine_->known_map().all_served);
+  const uint32_t asked = Asked();
+  PassMs(500);
+  EXPECT_LE(Asked(), asked + 1) << "it is there";
+  Give(KeyOfHalf(0), 1);
+  Tell();
+  engine_->WantMap(2);
+  PassMs(10);
+  EXPECT_EQ(engine_->known_map().revision, 2u);
+  EXPECT_TRUE(engine_->known_map().all_served);
+}
+
+TEST(FlushRoundTest, HoldsIfOneMapHeldThroughout) {
+  PartitionMap map = {.revision = 7, .groups = {{"g1", {}}}, .partitions = {}};
+  map.partitions.resize(kPartitions);
+  FlushRound round{.begin = {.revision = 7}, .end = {.revision = 7}};
+  EXPECT_TRUE(round.Holds()) << "servers in no cluster tell no map";
+  round.OnMap(EncodePartitionMap(map).substr(0, 100));
+  EXPECT_TRUE(round.Holds());
+  // A server knows a newer one, or the client learned of one meanwhile.
+  map.revision = 8;
+  round.OnMap(EncodePartitionMap(map).substr(0, 100));
+  EXPECT_FALSE(round.Holds());
+  EXPECT_EQ(round.wanted(), 8u);
+  round.end.revision = 8;
+  EXPECT_FALSE(round.Holds());
+  round.begin.revision = 8;
+  EXPECT_TRUE(round.Holds());
+  // Something is closed.
+  round.begin.all_served = round.end.all_served = false;
+  EXPECT_FALSE(round.Holds());
+  EXPECT_EQ(round.wanted(), 9u);
 }
 
 }  // namespace
