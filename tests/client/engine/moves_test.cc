@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/api/flush_round.h"
 #include "common/protocol/partition_map.h"
 #include "tests/client/engine/fake_run.h"
 
@@ -482,7 +481,6 @@ TEST_F(MovesTest, AMapThatIsWantedIsAskedForSoonAlthoughNoOperationWaits) {
   PassMs(1500);
   Close(KeyOfHalf(0));
   Tell();
-  EXPECT_EQ(engine_->known_map().revision, 0u);
   engine_->WantMap(1);
   PassMs(10);
   EXPECT_EQ(engine_->known_map().revision, 1u);
@@ -496,28 +494,6 @@ TEST_F(MovesTest, AMapThatIsWantedIsAskedForSoonAlthoughNoOperationWaits) {
   PassMs(10);
   EXPECT_EQ(engine_->known_map().revision, 2u);
   EXPECT_TRUE(engine_->known_map().all_served);
-}
-
-TEST(FlushRoundTest, HoldsIfOneMapHeldThroughout) {
-  PartitionMap map = {.revision = 7, .groups = {{"g1", {}}}, .partitions = {}};
-  map.partitions.resize(kPartitions);
-  FlushRound round{.begin = {.revision = 7}, .end = {.revision = 7}};
-  EXPECT_TRUE(round.Holds()) << "servers in no cluster tell no map";
-  round.OnMap(EncodePartitionMap(map).substr(0, 100));
-  EXPECT_TRUE(round.Holds());
-  // A server knows a newer one, or the client learned of one meanwhile.
-  map.revision = 8;
-  round.OnMap(EncodePartitionMap(map).substr(0, 100));
-  EXPECT_FALSE(round.Holds());
-  EXPECT_EQ(round.wanted(), 8u);
-  round.end.revision = 8;
-  EXPECT_FALSE(round.Holds());
-  round.begin.revision = 8;
-  EXPECT_TRUE(round.Holds());
-  // Something is closed.
-  round.begin.all_served = round.end.all_served = false;
-  EXPECT_FALSE(round.Holds());
-  EXPECT_EQ(round.wanted(), 9u);
 }
 
 }  // namespace
