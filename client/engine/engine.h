@@ -121,6 +121,9 @@ class Engine final : private OrdinaryGets {
   uint32_t alive() const { return ops_.alive(); }
   // See MapFollower::StartStatus.
   std::optional<absl::Status> MapStatus() const { return follower_.StartStatus(); }
+  // The newest map of the cluster, as far as operations know. WantMap asks for a newer one soon.
+  OpRerouting::KnownMap known_map() const { return rerouting_.known(); }
+  void WantMap(uint64_t revision) { rerouting_.Want(revision); }
   ServerSet& servers() { return servers_; }
   const ServerSet& servers() const { return servers_; }
   const ClientClock& clock() const { return *clock_; }

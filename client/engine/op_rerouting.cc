@@ -17,7 +17,10 @@ bool IsWholeWrite(const Op& op) { return IsWrite(op.request.type) && !op.touched
 }  // namespace
 
 void OpRerouting::OnRoutes(const Changed& changed, uint64_t revision) {
-  revision_ = revision;
+  known_ = {.revision = revision};
+  for (uint32_t partition = 0; partition < kPartitions; ++partition) {
+    known_.all_served &= servers_.router().RouteOf(partition).served;
+  }
   for (Op& op : ops_) {
     if (op.phase == Op::Phase::kFree || op.over() || !FollowsKey(op)) continue;
     const uint32_t partition = PartitionOf(op.key());
@@ -107,6 +110,7 @@ void OpRerouting::TryAgain() {
 }
 
 bool OpRerouting::AnyWaits() const {
+  if (wanted_ > known_.revision) return true;
   const EngineServer* const waiting = servers_.waiting_or_null();
   if (waiting == nullptr) return false;
   for (const Op& op : ops_) {
@@ -124,7 +128,7 @@ void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
   ops_.LookAt(0);  // to ask for the map
   if (op.in_order && IsWholeWrite(op) && !ops_.Refuse(op)) return;
   const bool elsewhere = servers_.ServerOf(op.key()) != op.request.server;
-  if (elsewhere || op.refused_at > revision_) return Queue(op);
+  if (elsewhere || op.refused_at > known_.revision) return Queue(op);
   // The server does not know the newest map yet, or it is about to. It is asked again after the
   // next look at the map.
   servers_.AimAtWaiting(op);
@@ -134,7 +138,7 @@ void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
 
 void OpRerouting::Aim(Op& op) {
   op.misplaced = false;
-  if (op.refused_at > revision_) return servers_.AimAtWaiting(op);
+  if (op.refused_at > known_.revision) return servers_.AimAtWaiting(op);
   op.refused_at = 0;
   op.version_alive = 0;
   servers_.Aim(op);

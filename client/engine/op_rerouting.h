@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_ENGINE_OP_REROUTING_H_
 #define GANNET_CLIENT_ENGINE_OP_REROUTING_H_
 
+#include <algorithm>
 #include <bitset>
 #include <cstdint>
 
@@ -29,6 +30,10 @@ namespace gannet {
 class OpRerouting {
  public:
   using Changed = std::bitset<kPartitions>;
+  struct KnownMap {
+    uint64_t revision = 0;
+    bool all_served = true;  // no partition is closed, and all groups can be reached
+  };
 
   // All of these outlive it.
   OpRerouting(OpTable& ops, ServerSet& servers, LockOps& locks)
@@ -39,8 +44,15 @@ class OpRerouting {
   void OnRoutes(const Changed& changed, uint64_t revision);
   // A map was read, and it is the one that is known. What was refused is tried again.
   void TryAgain();
-  // Returns whether an operation waits for a newer map.
+  // Returns whether an operation waits for a newer map, or somebody wants one.
   bool AnyWaits() const;
+
+  const KnownMap& known() const { return known_; }
+  // The map of this revision, or a later one, is wanted, although no operation waits for it.
+  void Want(uint64_t revision) {
+    wanted_ = std::max(wanted_, revision);
+    ops_.LookAt(0);
+  }
 
   // The group refuses a request, as it does not serve the key's partition (status 18).
   void OnRefused(Op& op, const ReplyView& reply);
@@ -58,7 +70,8 @@ class OpRerouting {
   OpTable& ops_;
   ServerSet& servers_;
   LockOps& locks_;
-  uint64_t revision_ = 0;  // of the map
+  KnownMap known_;
+  uint64_t wanted_ = 0;  // the revision of a map
 };
 
 }  // namespace gannet

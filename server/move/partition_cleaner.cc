@@ -17,25 +17,20 @@ PartitionDropper::Partitions PartitionCleaner::Unwanted() const {
   return unwanted & ~options_.taking();
 }
 
-void PartitionCleaner::Begin(const PartitionDropper::Partitions& unwanted) {
-  const PartitionDropper::Partitions left = unwanted & ~clean_;
-  dropping_ = left.any();
+void PartitionCleaner::Begin(int64_t now) {
+  const PartitionDropper::Partitions left = unwanted_ & ~clean_;
+  dropping_ = left.any() && now - changed_at_ >= kQuietNs;
+  next_ns_ = left.any() ? std::max(now, changed_at_ + kQuietNs) : now + kIdleNs;
   if (dropping_) dropper_.Begin(left);
 }
 
 void PartitionCleaner::Poll(int64_t now, const GroupRegister&) {
   const PartitionDropper::Partitions unwanted = Unwanted();
+  if (std::exchange(unwanted_, unwanted) != unwanted) changed_at_ = now;
   clean_ &= unwanted;  // what is the group's, or comes to it, gets items
   const bool some_are_wanted = dropping_ && (dropper_.partitions() & ~unwanted).any();
-  if (!dropping_ || some_are_wanted) {
-    Begin(unwanted);
-    next_ns_ = now;
-  }
-  if (!dropping_) {
-    next_ns_ = now + kIdleNs;
-    return;
-  }
-  if (now < next_ns_) return;
+  if (!dropping_ || some_are_wanted) Begin(now);
+  if (!dropping_ || now < next_ns_) return;
   const int64_t began = options_.clock();
   if (dropper_.Step(options_.now_ms())) {
     dropping_ = false;

@@ -17,7 +17,9 @@ namespace gannet {
 
 // Deletes what a group's primary has of partitions that other groups own: what it gave away, and
 // what a move that ended has left (docs/partitions.md, step 6). It walks through the whole store
-// once when it begins, and again whenever there is such a partition that there was not before.
+// once when it begins, and again whenever there is such a partition that there was not before. As
+// partitions are given away in slices, one soon after the other, it begins only when none has come
+// for a while.
 //
 // It never drops what the group owns, closed or not, as far as the primary knows the map. A primary
 // knows each map by which its group got a partition: it gave that to itself, or read the map when
@@ -30,6 +32,8 @@ class PartitionCleaner final : public MemberTask {
   static constexpr int64_t kShareWhenBusy = 100;
   static constexpr int64_t kShareWhenIdle = 4;
   static constexpr int64_t kPauseNsMin = kNsPerMs;  // between two steps
+  // For how long the partitions to drop are the same before it begins.
+  static constexpr int64_t kQuietNs = kNsPerSecond;
   // While there is nothing to do, it looks at the map so often.
   static constexpr int64_t kIdleNs = 100 * kNsPerMs;
 
@@ -57,12 +61,15 @@ class PartitionCleaner final : public MemberTask {
  private:
   // Returns the partitions of other groups that do not come here.
   PartitionDropper::Partitions Unwanted() const;
-  // Begins to drop what is unwanted and may be there, if anything is.
-  void Begin(const PartitionDropper::Partitions& unwanted);
+  // Begins to drop what is unwanted and may be there, if anything is and it is time to. Sets when
+  // to look again.
+  void Begin(int64_t now);
 
   const Options options_;
   PartitionDropper dropper_;
   bool dropping_ = false;
+  PartitionDropper::Partitions unwanted_;
+  int64_t changed_at_ = 0;              // since then these are unwanted
   PartitionDropper::Partitions clean_;  // unwanted, and nothing of it is there
   uint64_t requests_ = 0;
   int64_t next_ns_ = 0;

@@ -18,7 +18,7 @@ constexpr int64_t kAgainNsMax = 5 * kNsPerSecond;
 constexpr int64_t kTxnAgainNs = 10 * kNsPerMs;
 // An operator wishes more partitions than one transaction takes one after the other. When nothing
 // came for so long, the batch is complete.
-constexpr int64_t kWishedNs = 200 * kNsPerMs;
+constexpr int64_t kWishedNs = 500 * kNsPerMs;
 // With less of the stream to take, a slice is closed.
 constexpr uint64_t kBehindMax = 64 << 10;
 // A batch is given in so many slices, if they are not too small.

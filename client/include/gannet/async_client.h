@@ -134,7 +134,8 @@ class AsyncClient {
   absl::Status Delete(std::string_view key, const DeleteOptions& options, uint64_t user_data);
   // As those of Client. Writes that are started before a Poll share its post, which is what
   // MultiPut does there. GetAndTouch is two round trips. Flush has no order with operations on keys
-  // that are under way.
+  // that are under way. It is of one server's memory: what moves between groups meanwhile may stay,
+  // which Client::Flush looks after.
   absl::Status Add(std::string_view key, std::string_view value, PutOptions options,
                    uint64_t user_data);
   absl::Status Replace(std::string_view key, std::string_view value, PutOptions options,

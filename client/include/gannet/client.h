@@ -226,9 +226,9 @@ class Client {
   // the item between the two, the value is the newer one. If it deletes the item, nullopt.
   absl::StatusOr<std::optional<Value>> GetAndTouch(std::string_view key, Milliseconds ttl,
                                                    std::optional<Milliseconds> deadline = {});
-  // Removes all items of all servers, one by one, while other operations go on, and returns their
-  // number. Every item that was there when it began is gone when it returns. Give it a deadline:
-  // a million items take about a second. After an error some items are gone.
+  // Removes all items of all servers, one by one, in about a second a million, and returns their
+  // number. Every item that was there when it began is gone when it returns. After an error some
+  // are gone. Aborted: until the deadline, partitions moved between groups, so it began again.
   absl::StatusOr<uint64_t> Flush(std::optional<Milliseconds> deadline = {});
 
   // Waits for the lock until the deadline. DeadlineExceeded: another client still holds it; the

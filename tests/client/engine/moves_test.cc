@@ -476,5 +476,25 @@ TEST_F(MovesTest, AClientOfTheOnlyGroupBecomesOneOfSeveral) {
   EXPECT_EQ(engine_->servers().size(), 2u);
 }
 
+TEST_F(MovesTest, AMapThatIsWantedIsAskedForSoonAlthoughNoOperationWaits) {
+  ConnectToCluster();
+  PassMs(1500);
+  Close(KeyOfHalf(0));
+  Tell();
+  engine_->WantMap(1);
+  PassMs(10);
+  EXPECT_EQ(engine_->known_map().revision, 1u);
+  EXPECT_FALSE(engine_->known_map().all_served);
+  const uint32_t asked = Asked();
+  PassMs(500);
+  EXPECT_LE(Asked(), asked + 1) << "it is there";
+  Give(KeyOfHalf(0), 1);
+  Tell();
+  engine_->WantMap(2);
+  PassMs(10);
+  EXPECT_EQ(engine_->known_map().revision, 2u);
+  EXPECT_TRUE(engine_->known_map().all_served);
+}
+
 }  // namespace
 }  // namespace gannet

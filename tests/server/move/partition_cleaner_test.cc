@@ -144,13 +144,30 @@ TEST_F(PartitionCleanerTest, LooksAgainOnlyIfThereIsAnotherPartitionToDrop) {
   }
 }
 
+// Partitions are given in slices. One walk is for all of them.
+TEST_F(PartitionCleanerTest, WaitsUntilNoneHasComeForAWhile) {
+  Run();
+  PartitionDropper::Partitions fewer = own_;
+  for (int given = 0, i = 0; given < 5; ++given) {
+    while (!fewer[PartitionOf(KeyOf(i))]) ++i;
+    fewer.reset(PartitionOf(KeyOf(i)));
+    Own(fewer);
+    cleaner_.Poll(now_, {});
+    now_ += PartitionCleaner::kQuietNs - PartitionCleaner::kPauseNsMin;
+    cleaner_.Poll(now_, {});
+    ExpectOnly(own_);
+  }
+  EXPECT_GT(Run(), 0);
+  ExpectOnly(fewer);
+}
+
 TEST_F(PartitionCleanerTest, TakesAHundredthOfTheTimeWhileClientsAreServed) {
   step_ns_ = kNsPerMs;
-  const int64_t idle = Run();
+  const int64_t idle = Run() - PartitionCleaner::kQuietNs;
   requests_in_a_pause_ = 1;
   Own(~own_);
   for (int i = 0; i < kItems; ++i) store_.Put(KeyOf(i), "v", kNowMs);
-  const int64_t busy = Run();
+  const int64_t busy = Run() - PartitionCleaner::kQuietNs;
   // The same number of steps.
   EXPECT_GE(busy, idle * PartitionCleaner::kShareWhenBusy / PartitionCleaner::kShareWhenIdle / 2);
 }

@@ -361,9 +361,9 @@ TEST_F(PartitionReceiverTest, TheNextPrimaryOpensWhatIsClosedAndBeginsAgain) {
 // An operator wishes many by several transactions.
 TEST_F(PartitionReceiverTest, WaitsForMoreWishes) {
   map_.Wish(kPartition);
-  for (int i = 0; i < 150; ++i) Turn();
+  for (int i = 0; i < 400; ++i) Turn();
   map_.Wish(6);
-  for (int i = 0; i < 150; ++i) Turn();
+  for (int i = 0; i < 400; ++i) Turn();
   EXPECT_EQ(giver_.made, 0);
   ASSERT_TRUE(Until([&] { return giver_.made == 1; }, 1));
   EXPECT_EQ(receiver_->taking().count(), 2u);
