@@ -34,16 +34,28 @@ enum class Check : uint8_t {
   kOneLease,           // no two servers of a group have a lease at once
   kWhole,              // a group is whole again once nothing is wrong
   kCopies,             // in the end all members have the same items
+  kOneOwner,           // no servers of two groups serve a partition at once
+  kMoves,              // in the end each partition that was to move has moved, or was given up
+  kOnePlace,           // in the end each key is in one group
+  kPlacesKept,         // a move makes no GET of what did not move more expensive
   kCount,
 };
 
 inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCheckNames = {
-    "Linearizable",  "WritesInOrder",     "VersionsUnique", "Values",
-    "LocksExclude",  "LocksHaveHolders",  "EndsByDeadline", "EndsOnce",
-    "RoomComesBack", "HealthyConnection", "Patience",       "EverythingBack",
-    "Connects",      "Answers",           "Expiry",         "Room",
-    "Refusals",      "Accepts",           "Siege",          "Once",
-    "Ends",          "OneLease",          "Whole",          "Copies"};
+    "Linearizable",   "WritesInOrder",
+    "VersionsUnique", "Values",
+    "LocksExclude",   "LocksHaveHolders",
+    "EndsByDeadline", "EndsOnce",
+    "RoomComesBack",  "HealthyConnection",
+    "Patience",       "EverythingBack",
+    "Connects",       "Answers",
+    "Expiry",         "Room",
+    "Refusals",       "Accepts",
+    "Siege",          "Once",
+    "Ends",           "OneLease",
+    "Whole",          "Copies",
+    "OneOwner",       "Moves",
+    "OnePlace",       "PlacesKept"};
 
 inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }
 

@@ -83,7 +83,7 @@ bool SimulatedClient::Begin(Pending p, absl::StatusOr<OpRequest> request) {
   request->out = pending.out;
   if (IsWrite(request->type)) request->value = pending.value;
   pending.timeout_ns = timeout_ns_;
-  pending.connection = connection_;
+  pending.connects = ready() ? connects_ : 0;
   pending.begun_ns = run_->now_ns();
   pending.operation.client = number();
   pending.operation.invoke_ns = run_->Tick();

@@ -14,6 +14,9 @@ constexpr uint32_t kDepthMax = 2;
 constexpr uint64_t kReadsMax = 40;
 constexpr int64_t kPauseNsMax = 2 * kNsPerSecond;
 constexpr int64_t kSoonNsMax = 30 * kNsPerMs;
+// An event that waits for a closed partition happens in one of so many turns.
+constexpr uint64_t kTurnsWhileClosed = 200;
+constexpr uint32_t kNobody = UINT32_MAX;
 
 }  // namespace
 
@@ -43,18 +46,33 @@ void GroupWorld::HandleEvents() {
     mends_.erase(mends_.begin());
     what();
   }
-  if (!faulty_ || next_event_ == scenario_.events.size()) return;
+  if (!faulty_) return;
+  for (auto it = waiting_events_.begin(); it != waiting_events_.end(); ++it) {
+    if (!IsDue()) continue;
+    const GroupEvent event = *it;
+    waiting_events_.erase(it);
+    return Happen(event);
+  }
+  if (next_event_ == scenario_.events.size()) return;
   const GroupEvent& event = scenario_.events[next_event_];
   if (now_ns < began_ns_ + event.at_ns) return;
   ++next_event_;
+  if (event.while_closed) return waiting_events_.push_back(event);
   Happen(event);
+}
+
+// At any moment while a partition is closed.
+bool GroupWorld::IsDue() const {
+  return !register_.map().closed.empty() && run_->OneIn(kTurnsWhileClosed);
 }
 
 // A primary is as likely as all others.
 uint32_t GroupWorld::AnyServer() {
-  const std::optional<uint32_t> primary = Primary();
+  const size_t groups = scenario_.groups.size();
+  const std::optional<uint32_t> primary =
+      Primary(groups == 1 ? 0 : static_cast<uint32_t>(run_->Below(groups)));
   if (primary && run_->OneIn(2)) return *primary;
-  return static_cast<uint32_t>(run_->Below(kServers));
+  return static_cast<uint32_t>(run_->Below(servers_.size()));
 }
 
 void GroupWorld::Happen(const GroupEvent& event) {
@@ -63,7 +81,7 @@ void GroupWorld::Happen(const GroupEvent& event) {
   run_->Note(absl::StrCat("event ", static_cast<int>(event.type)));
   const uint32_t node = AnyServer();
   Standing& standing = standing_[node];
-  Standing& client = standing_[kServers + run_->Below(guests_.size())];
+  Standing& client = standing_[servers_.size() + run_->Below(guests_.size())];
   switch (event.type) {
     case Type::kKill:
       return Kill(node);
@@ -88,9 +106,9 @@ void GroupWorld::Happen(const GroupEvent& event) {
       client.reads_left = run_->Below(kReadsMax);
       return;
     case Type::kCut:
-      return Cut(node, static_cast<uint32_t>(run_->Below(kServers)), until_ns);
+      return Cut(node, static_cast<uint32_t>(run_->Below(servers_.size())), until_ns);
     case Type::kCutOff:
-      for (uint32_t other = 0; other < kServers; ++other) {
+      for (uint32_t other = 0; other < servers_.size(); ++other) {
         Cut(node, other, until_ns);
         Cut(other, node, until_ns);
       }
@@ -98,8 +116,8 @@ void GroupWorld::Happen(const GroupEvent& event) {
     case Type::kCutClients:
       for (uint32_t i = 0; i < guests_.size(); ++i) {
         if (run_->OneIn(3)) continue;
-        Cut(node, kServers + i, until_ns);
-        Cut(kServers + i, node, until_ns);
+        Cut(node, guests_[i].node, until_ns);
+        Cut(guests_[i].node, node, until_ns);
       }
       return;
     case Type::kRegisterAway:
@@ -109,10 +127,12 @@ void GroupWorld::Happen(const GroupEvent& event) {
       run_->SetFaults(scenario_.breaking_faults);
       return Later(until_ns, [this] { run_->SetFaults(scenario_.faults); });
     case Type::kHandOver:
-      register_.WantSuccessor(GroupServer::NameOf(node));
+      register_.WantSuccessor(servers_[node]->group(), GroupServer::NameOf(node));
       return;
-    case Type::kCount:
-      return;
+    case Type::kMove:
+      return WishMoves();
+    case Type::kStopMoves:
+      return register_.StopMoves();
   }
 }
 
@@ -132,7 +152,7 @@ void GroupWorld::Kill(uint32_t node) {
   ++happened_.kills;
   standing_[node] = {};
   servers_[node]->Kill(static_cast<int64_t>(run_->Below(kPauseNsMax)));
-  if (!SomebodyLives(kServers)) lost_ = true;
+  if (!SomebodyLives(kNobody)) lost_ = true;
 }
 
 void GroupWorld::KillSoon(uint32_t node) {
@@ -143,26 +163,44 @@ void GroupWorld::KillSoon(uint32_t node) {
 }
 
 bool GroupWorld::SomebodyLives(uint32_t except) const {
-  const GroupConfiguration& now = register_.now();
+  for (uint32_t group = 0; group < scenario_.groups.size(); ++group) {
+    if (!SomebodyLives(group, except)) return false;
+  }
+  return true;
+}
+
+bool GroupWorld::SomebodyLives(uint32_t group, uint32_t except) const {
+  const GroupConfiguration& now = register_.now(group);
   if (now.in_sync.empty()) return true;  // before the first epoch
   return std::any_of(servers_.begin(), servers_.end(), [&](const auto& server) {
-    return server->node() != except && server->up() && !server->member().ended() &&
-           now.IsInSync(server->self());
+    return server->group() == group && server->node() != except && server->up() &&
+           !server->member().ended() && now.IsInSync(server->self());
   });
 }
 
-std::optional<uint32_t> GroupWorld::Primary() const {
+std::optional<uint32_t> GroupWorld::Primary(uint32_t group) const {
   for (const auto& server : servers_) {
-    if (server->up() && register_.now().primary == server->self()) return server->node();
+    if (server->group() == group && server->up() &&
+        register_.now(group).primary == server->self()) {
+      return server->node();
+    }
   }
   return std::nullopt;
 }
 
 bool GroupWorld::Whole() const {
-  const std::optional<uint32_t> primary = Primary();
+  for (uint32_t group = 0; group < scenario_.groups.size(); ++group) {
+    if (!Whole(group)) return false;
+  }
+  return true;
+}
+
+bool GroupWorld::Whole(uint32_t group) const {
+  const std::optional<uint32_t> primary = Primary(group);
   if (!primary || !servers_[*primary]->HasLease()) return false;
-  return std::all_of(servers_.begin(), servers_.end(), [this](const auto& server) {
-    return server->up() && register_.now().IsInSync(server->self());
+  return std::all_of(servers_.begin(), servers_.end(), [&](const auto& server) {
+    return server->group() != group ||
+           (server->up() && register_.now(group).IsInSync(server->self()));
   });
 }
 

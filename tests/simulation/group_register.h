@@ -1,6 +1,7 @@
 #ifndef GANNET_TESTS_SIMULATION_GROUP_REGISTER_H_
 #define GANNET_TESTS_SIMULATION_GROUP_REGISTER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -9,91 +10,165 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "server/cluster/group_view.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
+#include "server/replica/map_store.h"
+#include "tests/simulation/cluster_keys_log.h"
 #include "tests/simulation/run.h"
 
 namespace gannet::simulation {
 
-// What the members of a simulated group share in the place of etcd: the register, where they can be
-// reached, and an operator's wish. It may be away. Requests and answers are late or lost, and a
+// What the members of simulated groups share in the place of etcd: the groups' registers, where
+// members can be reached, and an operator's wishes; of a cluster of several groups also its map,
+// and which partitions are to move. It may be away. Requests and answers are late or lost, and a
 // transaction whose result is unknown may be executed much later, also after its process has ended,
 // but not once the next process of that node has announced itself.
 class GroupRegisterService {
  public:
-  GroupRegisterService(Run* run, GroupTerms terms) : run_(run), terms_(std::move(terms)) {}
+  struct Group {
+    std::string name;
+    GroupTerms terms;
+  };
+  // One group, which is alone.
+  GroupRegisterService(Run* run, GroupTerms terms);
+  // The groups of a cluster with this map.
+  GroupRegisterService(Run* run, const std::vector<Group>& groups, ClusterConfig map);
 
   // Does what is due by now.
   void Step();
   // Returns when something is due next.
   int64_t next_ns() const { return events_.empty() ? INT64_MAX : events_.begin()->first; }
-  const GroupConfiguration& now() const { return now_.configuration; }
+  const GroupConfiguration& now(uint32_t group = 0) const {
+    return groups_[group].now.configuration;
+  }
 
   void SetAway(bool away) { away_ = away; }
   // Whether requests and answers are lost now and then.
   void SetLossy(bool lossy) { lossy_ = lossy; }
-  void WantSuccessor(const std::string& node) { successor_ = node; }
+  void WantSuccessor(uint32_t group, const std::string& node) { groups_[group].successor = node; }
+
+  // --- of a cluster ---
+  bool has_map() const { return log_.has_value(); }
+  const ClusterConfig& map() const { return map_.config; }
+  const PartitionMoveWishes& wishes() const { return wishes_; }
+  // What kvcli does. A partition that moves already, or is there, stays as it is.
+  void WishMove(uint16_t partition, uint32_t to);
+  // Gives up all moves. Of a closed partition, the receiver has to.
+  void StopMoves();
 
  private:
   friend class MemberStore;
+  friend class MemberMapStore;
   using Wanted = std::optional<GroupRegister>;  // nullopt: a read
+  using Answered = std::function<void()>;
+  struct State {
+    std::string name;
+    GroupTerms terms;
+    GroupRegister now{.revision = 1, .configuration = {}};
+    std::optional<std::string> successor;
+  };
 
   void After(int64_t ns, std::function<void()> what) {
     events_.emplace(run_->now_ns() + ns, std::move(what));
   }
   bool Fault(uint64_t one_in) { return lossy_ && run_->OneIn(one_in); }
   int64_t Delay();
-  ConfigStore::Answer Execute(const GroupMember& sender, const Wanted& wanted);
+  // Carries a request: execute() is called when it is executed, if ever, and returns what is called
+  // when the answer has come. unknown() is called if there is no answer.
+  void Carry(const Answered& unknown, const std::function<Answered()>& execute);
+  bool IsDead(const GroupMember& sender) { return nodes_[sender.node].first != sender; }
+  ConfigStore::Answer Execute(uint32_t group, const GroupMember& sender, const Wanted& wanted);
+  MapStore::Result Execute(uint32_t group, const GroupMember& sender, const MapTxn& txn);
+  void Announce(const GroupMember& self, std::string_view address);
+  // Returns the node at an address; empty: there is none.
+  std::string NodeAt(std::string_view address) const;
+  void PutGroup(const State& group);
 
   Run* const run_;
-  const GroupTerms terms_;
-  GroupRegister now_{.revision = 1, .configuration = {}};
+  std::vector<State> groups_;
   bool away_ = false;
   bool lossy_ = true;
-  std::optional<std::string> successor_;
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_;
   std::multimap<int64_t, std::function<void()>> events_;
+  std::optional<ClusterKeysLog> log_;  // nullopt: there is one group, without a map
+  SeenMap map_;
+  PartitionMoveWishes wishes_;
 };
 
-// A process's way to it.
+class MemberStore;
+
+// A process's way to the map.
+class MemberMapStore : public MapStore {
+ public:
+  explicit MemberMapStore(MemberStore* store);
+
+  void Txn(const MapTxn& txn) override;
+  std::optional<Result> Poll() override;
+  const SeenMap* Seen() const override;
+
+ private:
+  struct State {
+    uint64_t newest = 0;  // request
+    std::optional<Result> result;
+  };
+  MemberStore* const store_;
+  const std::shared_ptr<State> state_;
+};
+
+// A process's way to the registers.
 class MemberStore : public ConfigStore, public GroupDirectory {
  public:
   // `reaches(node)`: whether this process can connect to that node now.
-  MemberStore(GroupRegisterService* service, std::function<bool(const std::string&)> reaches)
-      : service_(service), reaches_(std::move(reaches)), state_(std::make_shared<State>()) {}
+  MemberStore(GroupRegisterService* service, uint32_t group, const std::string& node,
+              std::function<bool(const std::string&)> reaches);
 
   void Read() override { Begin(std::nullopt); }
   void Txn(uint64_t revision, const GroupConfiguration& wanted) override {
     Begin(GroupRegister{.revision = revision, .configuration = wanted});
   }
   std::optional<Answer> Poll() override;
-  std::optional<GroupRegister> Seen() const override { return state_->seen; }
+  std::optional<GroupRegister> Seen() const override;
 
-  GroupTerms terms() const override { return service_->terms_; }
+  GroupTerms terms() const override { return group().terms; }
   void Announce(const GroupMember& self, std::string_view address, uint64_t) override {
     self_ = self;
-    service_->nodes_[self.node] = {self, std::string(address)};
+    service_->Announce(self, address);
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
   std::optional<PartitionMap> Map() const override;
-  std::optional<std::string> WantedSuccessor() const override { return service_->successor_; }
-  void ForgetWantedSuccessor() override { service_->successor_.reset(); }
+  std::optional<std::string> WantedSuccessor() const override { return group().successor; }
+  void ForgetWantedSuccessor() override { service_->groups_[group_].successor.reset(); }
+  const GroupPartitions* Partitions() const override;
+  const SeenMap* Config() const override;
+  const PartitionMoveWishes* Moves() const override;
+  std::optional<std::string> PrimaryOf(std::string_view group) const override;
+  std::optional<uint64_t> RingBytesOf(std::string_view group) const override;
+
+  // nullptr: the group is alone.
+  MapStore* map_store() { return state_->view ? &map_store_ : nullptr; }
 
  private:
+  friend class MemberMapStore;
   struct State {
     uint64_t newest = 0;  // request
     std::optional<Answer> answer;
-    std::optional<GroupRegister> seen;
+    std::optional<GroupRegister> seen;  // of a group that is alone
+    std::optional<GroupView> view;      // of a cluster
+    size_t told = 0;                    // so much of the log
   };
+  const GroupRegisterService::State& group() const { return service_->groups_[group_]; }
   void Begin(const GroupRegisterService::Wanted& wanted);
-  void Give(uint64_t request, int64_t delay, const Answer& answer);
 
   GroupRegisterService* const service_;
+  const uint32_t group_;
   const std::function<bool(const std::string&)> reaches_;
   GroupMember self_;
   const std::shared_ptr<State> state_;  // outlives the process, for what is under way
   int64_t look_ns_ = 0;                 // when the watch tells something next
+  MemberMapStore map_store_;
 };
 
 }  // namespace gannet::simulation

@@ -4,7 +4,11 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "tests/simulation/group_server.h"
 #include "tests/simulation/scenario.h"
+#include "tests/simulation/simulated_client.h"
+#include "tests/simulation/tallies.h"
 
 namespace gannet::simulation {
 namespace {
@@ -30,7 +34,14 @@ T Choose(Run* run, const T (&choices)[N]) {
 
 }  // namespace
 
-GroupScenario::GroupScenario(Run* run) {
+std::vector<std::string> AllKeys() {
+  std::vector<std::string> names = {std::string(Tallies::kCounterKey),
+                                    std::string(Tallies::kValueKey)};
+  for (uint32_t key = 0; key < kKeysMax; ++key) names.push_back(KeyName(key));
+  return names;
+}
+
+GroupScenario::GroupScenario(Run* run, Kind kind) {
   server.workers = 1 + static_cast<uint32_t>(run->Below(2));
   server.memory_bytes = Choose<uint64_t>(run, {4 << 20, 8 << 20});
   server.index_slots = Choose<uint64_t>(run, {64, 512});
@@ -41,17 +52,8 @@ GroupScenario::GroupScenario(Run* run) {
   server.credits = Choose<uint16_t>(run, {32, 4, 2});
   server.receives = 256;
   server.reply_buffers = 64;
-  terms.history = 1 + run->Below(1'000);
-  terms.lease_ms = Choose<uint32_t>(run, {600, 600, 200, 1'000});
-  terms.ring_bytes = 1 << 20;
-  terms.members = {"n1", "n2", "n3"};
-  if (const char* given = std::getenv("GANNET_SIMULATION_DRIFT")) {
-    drifts[run->Below(kServers)] = std::atoll(given);
-  } else {
-    for (int64_t& drift : drifts) drift = (static_cast<int64_t>(run->Below(3)) - 1) * kDriftMax;
-  }
-  third_comes_late = run->OneIn(3);
-  clients = 1 + static_cast<uint32_t>(run->Below(kClientsMax));
+  DrawGroups(run, kind);
+  clients = 1 + static_cast<uint32_t>(run->Below(std::min(kClientsMax, kNodesMax - servers())));
   keys = 1 + static_cast<uint32_t>(run->Below(3));
   acts_per_client = static_cast<uint32_t>(run->LogUniform(10, 120));
   active_ns = run->LogUniform(500 * kNsPerMs, 8 * kNsPerSecond);
@@ -61,15 +63,48 @@ GroupScenario::GroupScenario(Run* run) {
   value_bytes_max = Choose<uint32_t>(run, {1'000, 40'000, 400'000});
   if (run->OneIn(2)) faults = Choose(run, kHarmless);
   breaking_faults = Choose(run, kBreaking);
+  DrawEvents(run);
+  if (moves()) DrawMoves(run);
+  std::sort(events.begin(), events.end(),
+            [](const GroupEvent& a, const GroupEvent& b) { return a.at_ns < b.at_ns; });
+}
+
+void GroupScenario::DrawGroups(Run* run, Kind kind) {
+  std::vector<uint32_t> sizes = {3};
+  if (kind == Kind::kTwoGroups) {
+    constexpr std::pair<uint32_t, uint32_t> kSizes[] = {{1, 1}, {2, 2}, {2, 2}, {2, 2},
+                                                        {2, 1}, {1, 2}, {3, 2}, {2, 3}};
+    const auto chosen = Choose(run, kSizes);
+    sizes = {chosen.first, chosen.second};
+  }
+  for (const uint32_t size : sizes) {
+    GroupTerms& terms = groups.emplace_back();
+    terms.history = 1 + run->Below(1'000);
+    terms.lease_ms = Choose<uint32_t>(run, {600, 600, 200, 1'000});
+    terms.ring_bytes = 1 << 20;
+    for (uint32_t i = 0; i < size; ++i) {
+      terms.members.push_back(GroupServer::NameOf(servers()));
+      group_of.push_back(static_cast<uint32_t>(groups.size() - 1));
+    }
+  }
+  drifts.resize(servers());
+  if (const char* given = std::getenv("GANNET_SIMULATION_DRIFT")) {
+    drifts[run->Below(servers())] = std::atoll(given);
+  } else {
+    for (int64_t& drift : drifts) drift = (static_cast<int64_t>(run->Below(3)) - 1) * kDriftMax;
+  }
+  last_comes_late = kind == Kind::kOneGroup && run->OneIn(3);
+}
+
+void GroupScenario::DrawEvents(Run* run) {
+  const int64_t lease_ns = int64_t{groups.front().lease_ms} * kNsPerMs;
   const uint64_t count = run->OneIn(8) ? 0 : 1 + run->Below(8);
   for (uint64_t i = 0; i < count; ++i) {
     GroupEvent& event = events.emplace_back();
     event.type = run->OneIn(4) ? GroupEvent::Type::kStopWithin
-                               : static_cast<GroupEvent::Type>(
-                                     run->Below(static_cast<uint64_t>(GroupEvent::Type::kCount)));
+                               : static_cast<GroupEvent::Type>(run->Below(GroupEvent::kOfOneGroup));
     event.at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns)));
     // About as long as what others wait for, or anything.
-    const int64_t lease_ns = int64_t{terms.lease_ms} * kNsPerMs;
     event.duration_ns =
         run->OneIn(2)
             ? lease_ns / 4 + static_cast<int64_t>(run->Below(static_cast<uint64_t>(2 * lease_ns)))
@@ -80,22 +115,50 @@ GroupScenario::GroupScenario(Run* run) {
           lease_ns + static_cast<int64_t>(run->Below(static_cast<uint64_t>(lease_ns)));
     }
   }
-  std::sort(events.begin(), events.end(),
-            [](const GroupEvent& a, const GroupEvent& b) { return a.at_ns < b.at_ns; });
+}
+
+// Partitions move there and back. Half of the faults wait until one is closed.
+void GroupScenario::DrawMoves(Run* run) {
+  for (const std::string& key : AllKeys()) {
+    const auto partition = static_cast<uint16_t>(PartitionOf(key));
+    if (std::ranges::find(partitions, partition) == partitions.end()) {
+      partitions.push_back(partition);
+    }
+  }
+  map.groups = {"g1", "g2"};
+  map.partitions.assign(kPartitions, 0);
+  if (run->OneIn(2)) {
+    for (uint16_t& owner : map.partitions) owner = static_cast<uint16_t>(run->Below(2));
+  }
+  for (GroupEvent& event : events) event.while_closed = run->OneIn(2);
+  const uint64_t count = 1 + run->Below(6);
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns)));
+    events.push_back({.type = GroupEvent::Type::kMove, .at_ns = at_ns});
+    if (!run->OneIn(4)) continue;
+    events.push_back({.type = GroupEvent::Type::kStopMoves,
+                      .at_ns = at_ns + run->LogUniform(kNsPerMs, 2 * kNsPerSecond),
+                      .while_closed = run->OneIn(2)});
+  }
+  moves_when_calm = run->OneIn(2);
 }
 
 std::string GroupScenario::ToString() const {
-  std::string text = absl::StrCat(
-      clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs, "+",
-      calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ", server.memory_bytes >> 20,
-      "M, slots ", server.index_slots, ", credits ", server.credits,
-      third_comes_late ? ", two at first" : "", ", lease ", terms.lease_ms, " ms, drifts ",
-      drifts[0], " ", drifts[1], " ", drifts[2]);
+  std::string text =
+      absl::StrCat(clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ",
+                   active_ns / kNsPerMs, "+", calm_ns / kNsPerMs, " ms, workers ", server.workers,
+                   ", memory ", server.memory_bytes >> 20, "M, slots ", server.index_slots,
+                   ", credits ", server.credits, last_comes_late ? ", two at first" : "");
+  for (const GroupTerms& group : groups) {
+    absl::StrAppend(&text, ", group of ", group.members.size(), " with lease ", group.lease_ms,
+                    " ms");
+  }
+  absl::StrAppend(&text, ", drifts ", absl::StrJoin(drifts, " "));
   absl::StrAppend(&text, ", hasty ", hasty_percent, ", locks ", locks_percent, ", values ",
                   value_bytes_max, ", faults ", faults);
   for (const GroupEvent& event : events) {
     absl::StrAppend(&text, ", event ", static_cast<int>(event.type), "@", event.at_ns / kNsPerMs,
-                    "+", event.duration_ns / kNsPerMs);
+                    "+", event.duration_ns / kNsPerMs, event.while_closed ? " while closed" : "");
   }
   return text;
 }

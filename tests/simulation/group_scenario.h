@@ -1,11 +1,11 @@
 #ifndef GANNET_TESTS_SIMULATION_GROUP_SCENARIO_H_
 #define GANNET_TESTS_SIMULATION_GROUP_SCENARIO_H_
 
-#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
 
+#include "common/cluster/cluster_config.h"
 #include "server/control/server.h"
 #include "server/replica/register.h"
 #include "tests/simulation/run.h"
@@ -27,26 +27,33 @@ struct GroupEvent {
     kRegisterAway,  // no answers
     kBreaking,      // the device fails requests
     kHandOver,      // an operator wants another primary
-    kCount,
+    kMove,          // an operator wants partitions to move
+    kStopMoves,     // an operator gives all moves up
   };
+  static constexpr uint64_t kOfOneGroup = static_cast<uint64_t>(Type::kMove);
   Type type = Type::kKill;
   int64_t at_ns = 0;  // since the run began
   int64_t duration_ns = 0;
+  bool while_closed = false;  // it waits until a partition is closed
 };
 
-// All parameters of a run of a group, drawn from its seed.
+// All parameters of a run of a group, or of a cluster of two, drawn from its seed.
 struct GroupScenario {
-  static constexpr uint32_t kServers = 3;
+  enum class Kind : uint8_t { kOneGroup, kTwoGroups };
+  // Nodes of the simulated network.
+  static constexpr uint32_t kNodesMax = 8;
   static constexpr uint32_t kClientsMax = 5;
-  static constexpr uint32_t kNodes = kServers + kClientsMax;
 
-  explicit GroupScenario(Run* run);
+  GroupScenario(Run* run, Kind kind);
   std::string ToString() const;
+  uint32_t servers() const { return static_cast<uint32_t>(group_of.size()); }
+  bool moves() const { return groups.size() > 1; }
 
   Server::Options server;
-  GroupTerms terms;
-  std::array<int64_t, kServers> drifts{};  // parts of 2^20
-  bool third_comes_late = false;           // until nothing goes wrong any more there are two
+  std::vector<GroupTerms> groups;
+  std::vector<uint32_t> group_of;  // by node
+  std::vector<int64_t> drifts;     // by node, in parts of 2^20
+  bool last_comes_late = false;    // until nothing goes wrong any more there is one less
   uint32_t clients = 0;
   uint32_t keys = 0;
   uint32_t acts_per_client = 0;
@@ -58,7 +65,19 @@ struct GroupScenario {
   std::string faults;              // break nothing
   std::string breaking_faults;     // during GroupEvent::kBreaking
   std::vector<GroupEvent> events;  // by time
+  // Of a cluster.
+  ClusterConfig map;
+  std::vector<uint16_t> partitions;  // those of the clients' keys
+  bool moves_when_calm = false;
+
+ private:
+  void DrawGroups(Run* run, Kind kind);
+  void DrawEvents(Run* run);
+  void DrawMoves(Run* run);
 };
+
+// Returns the keys that clients of a group use.
+std::vector<std::string> AllKeys();
 
 }  // namespace gannet::simulation
 

@@ -69,9 +69,12 @@ void GroupServer::Start() {
   clock_.reset(new ServerClock(
       ServerClock::Start({.wall_ms = [] { return run_of_clocks->wall_ms(); },
                           .monotonic_ns = [] { return run_of_clocks->now_ns(); }})));
-  store_ = std::make_unique<MemberStore>(service_, options_.reaches);
+  store_ =
+      std::make_unique<MemberStore>(service_, options_.group, NameOf(node()), options_.reaches);
   options_.server.group = GroupOptions{.store = store_.get(),
                                        .directory = store_.get(),
+                                       .map_store = store_->map_store(),
+                                       .name = options_.group_name,
                                        .terms = options_.terms,
                                        .node = NameOf(node())};
   // Lower than what others may have given already: a primary has to begin above that.

@@ -21,6 +21,8 @@ class GroupServer {
  public:
   struct Options {
     uint32_t node = 0;
+    uint32_t group = 0;
+    std::string group_name;  // empty: the group is alone
     int64_t drift = 0;       // its clock is faster by this many parts of 2^20
     Server::Options server;  // without `listen`, `group` and what the simulation sets
     GroupTerms terms;
@@ -36,6 +38,7 @@ class GroupServer {
   static std::string NameOf(uint32_t node);
   const std::string& address() const { return address_; }
   uint32_t node() const { return options_.node; }
+  uint32_t group() const { return options_.group; }
 
   // Ends the process, and lets another one start after `pause_ns`.
   void Kill(int64_t pause_ns);
@@ -53,6 +56,7 @@ class GroupServer {
   Member& member() { return *server_->member(); }
   // Whether clients would believe it now.
   bool HasLease() const;
+  const ServedPartitions& partitions() const { return server_->node().standing->partitions(); }
   bool serves() const { return server_->serves(); }
   Store& store() { return server_->store(); }
   size_t busy() const;

@@ -24,7 +24,7 @@ struct Outcome : SeedOutcome {
 Outcome RunOnce(uint64_t seed, bool print) {
   Run run({.seed = seed, .off = ChecksThatAreOff(), .print = print});
   Outcome outcome;
-  GroupWorld world(&run);
+  GroupWorld world(&run, GroupScenario::Kind::kOneGroup);
   outcome.scenario = world.scenario().ToString();
   world.Execute();
   outcome.happened = world.happened();

@@ -19,6 +19,15 @@ constexpr int64_t kMendedNsMax = 20 * kNsPerSecond;
 // Longer than a run.
 constexpr int64_t kLateNs = 1'000 * kNsPerSecond;
 constexpr size_t kItemBytesMax = 1 << 20;
+constexpr uint32_t kNobody = UINT32_MAX;
+
+GroupRegisterService RegisterOfCluster(Run* run, const GroupScenario& scenario) {
+  std::vector<GroupRegisterService::Group> groups;
+  for (size_t i = 0; i < scenario.groups.size(); ++i) {
+    groups.push_back({scenario.map.groups[i], scenario.groups[i]});
+  }
+  return {run, groups, scenario.map};
+}
 
 }  // namespace
 
@@ -39,42 +48,49 @@ class GroupWorld::GuestClock final : public ClientClock {
   const uint32_t node_;
 };
 
-GroupWorld::GroupWorld(Run* run)
+GroupWorld::GroupWorld(Run* run, GroupScenario::Kind kind)
     : run_(run),
-      scenario_(run),
+      scenario_(run, kind),
       began_ns_(run->now_ns()),
       history_(run, scenario_.keys, kKeysMax),
-      register_(run, scenario_.terms) {
+      register_(scenario_.moves() ? RegisterOfCluster(run, scenario_)
+                                  : GroupRegisterService(run, scenario_.groups.front())) {
   run_->Note(scenario_.ToString());
   run_->SetFaults(scenario_.faults);
   health_.SetBreaking(true, run_->now_ns());
-  for (uint32_t node = 0; node < kServers; ++node) {
-    servers_.push_back(std::make_unique<GroupServer>(
-        GroupServer::Options{.node = node,
-                             .drift = scenario_.drifts[node],
-                             .server = scenario_.server,
-                             .terms = scenario_.terms,
-                             .reaches =
-                                 [this, node](const std::string& name) {
-                                   for (uint32_t other = 0; other < kServers; ++other) {
-                                     if (GroupServer::NameOf(other) == name) {
-                                       return !cut_[node][other] && !cut_[other][node];
-                                     }
-                                   }
-                                   return false;
-                                 },
-                             .on_clock = [this](uint32_t at) { OnClock(at); }},
-        run, &register_));
-    ++happened_.processes;
-  }
-  if (scenario_.third_comes_late) servers_.back()->Kill(kLateNs);
+  if (scenario_.moves()) history_.SetSeveralGroups();
+  for (uint32_t node = 0; node < scenario_.servers(); ++node) servers_.push_back(MakeServer(node));
+  if (scenario_.last_comes_late) servers_.back()->Kill(kLateNs);
   guests_.resize(scenario_.clients);
   for (uint32_t i = 0; i < scenario_.clients; ++i) {
     Guest& guest = guests_[i];
-    guest.node = kServers + i;
+    guest.node = scenario_.servers() + i;
     guest.clock = std::make_unique<GuestClock>(this, guest.node);
     MakeGuest(&guest);
   }
+}
+
+std::unique_ptr<GroupServer> GroupWorld::MakeServer(uint32_t node) {
+  ++happened_.processes;
+  const uint32_t group = scenario_.group_of[node];
+  return std::make_unique<GroupServer>(
+      GroupServer::Options{
+          .node = node,
+          .group = group,
+          .group_name = scenario_.moves() ? scenario_.map.groups[group] : "",
+          .drift = scenario_.drifts[node],
+          .server = scenario_.server,
+          .terms = scenario_.groups[group],
+          .reaches = [this, node](const std::string& name) { return Reaches(node, name); },
+          .on_clock = [this](uint32_t at) { OnClock(at); }},
+      run_, &register_);
+}
+
+bool GroupWorld::Reaches(uint32_t node, const std::string& name) const {
+  for (uint32_t other = 0; other < scenario_.servers(); ++other) {
+    if (GroupServer::NameOf(other) == name) return !cut_[node][other] && !cut_[other][node];
+  }
+  return false;
 }
 
 GroupWorld::~GroupWorld() {
@@ -92,6 +108,8 @@ void GroupWorld::MakeGuest(Guest* guest) {
                                    .value_bytes_max = scenario_.value_bytes_max,
                                    .hasty_percent = scenario_.hasty_percent,
                                    .locks_percent = scenario_.locks_percent,
+                                   .groups = static_cast<uint32_t>(scenario_.groups.size()),
+                                   .impatient_locks = scenario_.moves(),
                                    .clock = guest->clock.get()};
   options.depth = static_cast<uint32_t>(run_->LogUniform(1, 32));
   options.signal_every = run_->OneIn(2) ? 32 : SendChain::kMax;
@@ -101,11 +119,15 @@ void GroupWorld::MakeGuest(Guest* guest) {
   guest->client = std::make_unique<SimulatedClient>(options, run_, &history_, &health_);
 }
 
-// Every other client lists one member, and learns of the rest. The third one may come late.
+// Every other client lists one member, and learns of the rest. The last one may come late. The
+// others list all members of a group.
 std::string GroupWorld::EndpointFor(uint32_t client) const {
   std::string endpoint(kGroupPrefix);
   if (client % 2 == 0) return absl::StrCat(endpoint, servers_[client / 2 % 2]->address());
-  for (const auto& server : servers_) absl::StrAppend(&endpoint, server->address(), ",");
+  const uint32_t group = client / 2 % static_cast<uint32_t>(scenario_.groups.size());
+  for (const auto& server : servers_) {
+    if (server->group() == group) absl::StrAppend(&endpoint, server->address(), ",");
+  }
   endpoint.pop_back();
   return endpoint;
 }
@@ -116,20 +138,23 @@ void GroupWorld::Execute() {
   MendAll();
   // A transaction whose sender is dead may still take out the last one that lives.
   pace_.StepUntil(run_->now_ns() + kMendedNsMax, [this] {
-    lost_ = !SomebodyLives(kServers);
+    lost_ = !SomebodyLives(kNobody);
     return Whole();
   });
   if (!over() && !Whole()) run_->Fail(Check::kWhole, "not all are in sync, or nobody serves");
+  if (scenario_.moves()) AwaitMoves();
   pace_.StepUntil(run_->now_ns() + kConnectNsMax, [this] {
     return std::all_of(guests_.begin(), guests_.end(),
                        [](const Guest& guest) { return guest.client->ready(); });
   });
   health_.SetBreaking(false, run_->now_ns());
   patient_ = true;
+  if (scenario_.moves_when_calm) WishMoves();
   pace_.StepUntil(run_->now_ns() + scenario_.calm_ns, [] { return false; });
   acting_ = false;
   pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
+  if (scenario_.moves()) AwaitMoves();
   pace_.StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
   CountWhatHappened();
   CheckAtTheEnd();
@@ -148,14 +173,15 @@ bool GroupWorld::Stands(uint32_t node) const {
 }
 
 void GroupWorld::PollSomebody() {
-  const uint64_t who = run_->Below(2 * kServers + guests_.size());
-  if (who >= 2 * kServers) return PollGuest(&guests_[who - 2 * kServers]);
+  const uint64_t of_servers = 2 * servers_.size();
+  const uint64_t who = run_->Below(of_servers + guests_.size());
+  if (who >= of_servers) return PollGuest(&guests_[who - of_servers]);
   const size_t node = who / 2;
   if (servers_[node]->up()) PollPart(node, run_->Below(servers_[node]->parts()));
 }
 
 void GroupWorld::PollEverybody() {
-  for (size_t node = 0; node < kServers; ++node) {
+  for (size_t node = 0; node < servers_.size(); ++node) {
     for (size_t part = 0; servers_[node]->up() && part < servers_[node]->parts(); ++part) {
       PollPart(node, part);
     }
@@ -173,7 +199,7 @@ void GroupWorld::PollPart(size_t node, size_t part) {
   server.Continue();
   if (was_up != server.up()) {
     happened_.processes += server.up();
-    if (!SomebodyLives(kServers)) lost_ = true;
+    if (!SomebodyLives(kNobody)) lost_ = true;
   }
   if (server.up() && part < server.parts()) server.Poll(part);
 }
@@ -209,9 +235,14 @@ int64_t GroupWorld::NextTime() const {
 }
 
 void GroupWorld::WatchLeases() {
-  uint32_t leases = 0;
-  for (const auto& server : servers_) leases += server->up() && server->HasLease();
-  if (leases > 1) run_->Fail(Check::kOneLease, "two servers have a lease");
+  std::array<uint32_t, GroupScenario::kNodesMax> leases{};  // by group
+  for (const auto& server : servers_) {
+    leases[server->group()] += server->up() && server->HasLease();
+  }
+  for (const uint32_t of_group : leases) {
+    if (of_group > 1) run_->Fail(Check::kOneLease, "two servers have a lease");
+  }
+  if (scenario_.moves()) WatchOwners();
 }
 
 bool GroupWorld::AllIdle() const {
@@ -220,7 +251,10 @@ bool GroupWorld::AllIdle() const {
 }
 
 void GroupWorld::CountWhatHappened() {
-  happened_.epochs = register_.now().epoch;
+  for (uint32_t group = 0; group < scenario_.groups.size(); ++group) {
+    happened_.epochs += register_.now(group).epoch;
+  }
+  if (register_.has_map()) happened_.maps = register_.map().revision;
   happened_.lost = lost_;
   for (const Guest& guest : guests_) happened_.disbelieved += guest.client->disbelieved();
 }
@@ -247,28 +281,33 @@ void GroupWorld::CheckAtTheEnd() {
     guest.client->ReadAll();
   }
   pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
+  if (scenario_.moves()) CheckPlacesKept();
   history_.Check();
   CheckCopies();
+  if (scenario_.moves()) CheckPlaces();
+}
+
+std::string GroupWorld::ItemAt(uint32_t node, const std::string& key) const {
+  std::string value(kItemBytesMax, '\0');
+  const ReadOutcome read =
+      servers_[node]->store().Get(key, std::as_writable_bytes(std::span(value)), run_->wall_ms());
+  if (read.status == ReplyStatus::kNotFound) return "";
+  value.resize(read.status == ReplyStatus::kOk ? read.value_bytes : 0);
+  return absl::StrCat(static_cast<int>(read.status), " ", read.version, " ", value.size(), " ",
+                      Xxh3(value.data(), value.size(), 0));
 }
 
 // What was committed long ago was applied everywhere.
 void GroupWorld::CheckCopies() {
-  std::vector<std::string> names = {std::string(Tallies::kCounterKey),
-                                    std::string(Tallies::kValueKey)};
-  for (uint32_t key = 0; key < kKeysMax; ++key) names.push_back(KeyName(key));
-  for (const std::string& name : names) {
-    std::string first;
+  for (const std::string& key : AllKeys()) {
+    std::array<std::optional<std::string>, GroupScenario::kNodesMax> first;  // by group
     for (const auto& server : servers_) {
-      std::string value(kItemBytesMax, '\0');
-      const ReadOutcome read =
-          server->store().Get(name, std::as_writable_bytes(std::span(value)), run_->wall_ms());
-      value.resize(read.status == ReplyStatus::kOk ? read.value_bytes : 0);
-      const std::string seen = absl::StrCat(static_cast<int>(read.status), " ", read.version, " ",
-                                            value.size(), " ", Xxh3(value.data(), value.size(), 0));
-      if (server->node() == 0) first = seen;
-      if (seen == first) continue;
-      run_->Fail(Check::kCopies, absl::StrCat("of '", name, "' node 0 has ", first, ", node ",
-                                              server->node(), " has ", seen));
+      const std::string seen = ItemAt(server->node(), key);
+      std::optional<std::string>& of_group = first[server->group()];
+      if (!of_group) of_group = seen;
+      if (seen == *of_group) continue;
+      run_->Fail(Check::kCopies, absl::StrCat("of '", key, "' another node has ", *of_group,
+                                              ", node ", server->node(), " has ", seen));
     }
   }
 }

@@ -21,17 +21,18 @@
 
 namespace gannet::simulation {
 
-// Three servers of a group, their clients, and the register, from the beginning of a run to its
-// last check. One thread steps them all, in an order that the seed chooses:
+// The servers of a group, or of a cluster of two, their clients, and the register, from the
+// beginning of a run to its last check. One thread steps them all, in an order that the seed
+// chooses:
 //
-//   active: clients act, faults happen --> mended: until all three are in sync --> calm: clients
-//   act --> drained: operations under way end --> quiet --> checks
+//   active: clients act, faults happen --> mended: until all servers are in sync, and nothing moves
+//   --> calm: clients act --> drained: operations under way end --> quiet --> checks
 //
 // Whoever reads a clock may be stopped right there, before or behind: then the others go on, within
 // that call.
 class GroupWorld {
  public:
-  explicit GroupWorld(Run* run);
+  GroupWorld(Run* run, GroupScenario::Kind kind);
   ~GroupWorld();
   GroupWorld(const GroupWorld&) = delete;
   GroupWorld& operator=(const GroupWorld&) = delete;
@@ -48,12 +49,12 @@ class GroupWorld {
     uint64_t stops = 0;  // within a call
     uint64_t disbelieved = 0;
     uint64_t lost = 0;  // groups: nobody in sync lived
+    uint64_t maps = 0;  // changes of the map
   };
   const Happened& happened() const { return happened_; }
 
  private:
   static constexpr uint64_t kTurnsMax = 600'000;
-  static constexpr uint32_t kServers = GroupScenario::kServers;
   class GuestClock;
   struct Guest {
     uint32_t node = 0;
@@ -62,6 +63,8 @@ class GroupWorld {
     int64_t next_act_ns = 0;
   };
 
+  std::unique_ptr<GroupServer> MakeServer(uint32_t node);
+  bool Reaches(uint32_t node, const std::string& name) const;
   void MakeGuest(Guest* guest);
   std::string EndpointFor(uint32_t client) const;
   void TakeTurn();
@@ -77,6 +80,7 @@ class GroupWorld {
   // group_faults.cc
   void OnClock(uint32_t node);
   void HandleEvents();
+  bool IsDue() const;
   void Happen(const GroupEvent& event);
   uint32_t AnyServer();
   void Kill(uint32_t node);
@@ -84,14 +88,29 @@ class GroupWorld {
   void Cut(uint32_t from, uint32_t to, int64_t until_ns);
   void Later(int64_t at_ns, std::function<void()> what);
   void MendAll();
+  // Of each group somebody lives who has all.
   bool SomebodyLives(uint32_t except) const;
-  std::optional<uint32_t> Primary() const;
+  bool SomebodyLives(uint32_t group, uint32_t except) const;
+  std::optional<uint32_t> Primary(uint32_t group) const;
   bool Whole() const;
+  bool Whole(uint32_t group) const;
+
+  // group_moves.cc, of a cluster.
+  void WishMoves();
+  void WatchOwners();
+  void AwaitMoves();
+  bool Moved() const;
+  bool Clean() const;
+  void CheckPlaces();
+  void CheckPlacesKept();
+  uint64_t ReadsOfAll(Guest* guest);
 
   void WatchLeases();
   bool AllIdle() const;
   void CheckAtTheEnd();
   void CheckCopies();
+  // What a server has of a key, as a text; empty: nothing.
+  std::string ItemAt(uint32_t node, const std::string& key) const;
   void CountWhatHappened();
 
   Run* const run_;
@@ -124,8 +143,12 @@ class GroupWorld {
     uint64_t reads_left = 0;
     std::map<size_t, int64_t> parts;  // a server's, that are stopped alone
   };
-  std::array<Standing, GroupScenario::kNodes> standing_;
-  std::array<std::array<bool, GroupScenario::kNodes>, GroupScenario::kNodes> cut_{};
+  std::array<Standing, GroupScenario::kNodesMax> standing_;
+  std::array<std::array<bool, GroupScenario::kNodesMax>, GroupScenario::kNodesMax> cut_{};
+  std::vector<GroupEvent> waiting_events_;  // until a partition is closed
+  // By node: the map that it serves by, and its process; 0: it has no lease. What WatchOwners has
+  // looked at.
+  std::array<uint64_t, GroupScenario::kNodesMax> served_by_{};
   uint32_t depth_ = 0;
   Happened happened_;
 };

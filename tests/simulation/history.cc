@@ -67,12 +67,12 @@ void History::End(uint32_t key, bool write) {
 void History::AddApplied(uint32_t client, uint32_t key, uint64_t number, uint64_t version,
                          uint32_t id) {
   keys_[key].applied[client].push_back({number, version});
-  AddVersion(version, id);
+  AddVersion(key, version, id);
 }
 
-void History::AddVersion(uint64_t version, uint32_t id) {
+void History::AddVersion(uint32_t key, uint64_t version, uint32_t id) {
   version_of_id_[id] = version;
-  const auto [known, first] = id_of_version_.try_emplace(version, id);
+  const auto [known, first] = id_of_version_.try_emplace({several_groups_ ? key : 0, version}, id);
   if (!first && known->second != id) {
     run_->Fail(Check::kVersionsUnique, absl::StrCat("version ", version, " is of write ",
                                                     known->second, " and of write ", id));

@@ -52,8 +52,10 @@ class History {
     keys_[key].operations.push_back(operation);
     keys_[key].unknown += operation.outcome == linearizability::Outcome::kUnknown;
   }
+  // Two keys may have one version, as they are in groups of their own, or were.
+  void SetSeveralGroups() { several_groups_ = true; }
   // Records that an item of this version has the value of this write.
-  void AddVersion(uint64_t version, uint32_t id);
+  void AddVersion(uint32_t key, uint64_t version, uint32_t id);
   // Records a write that was applied. `number` counts the writes that its client began.
   void AddApplied(uint32_t client, uint32_t key, uint64_t number, uint64_t version, uint32_t id);
   // Records that the item of write `id` may expire, but not before this tick.
@@ -112,7 +114,8 @@ class History {
   const uint32_t checked_;
   uint32_t writes_ = 0;
   std::vector<Key> keys_;
-  std::map<uint64_t, uint32_t> id_of_version_;
+  bool several_groups_ = false;
+  std::map<std::pair<uint32_t, uint64_t>, uint32_t> id_of_version_;  // by key, or 0, and version
   std::map<uint32_t, uint64_t> version_of_id_;
   std::map<uint32_t, int64_t> death_of_id_;
   std::vector<int64_t> restarts_;  // ticks

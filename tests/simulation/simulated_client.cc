@@ -118,10 +118,11 @@ void SimulatedClient::Poll() {
   }
   std::array<Completion, 16> completions;
   const size_t n = engine_->Poll(now_ns, std::span(completions).first(options_.completions));
-  WatchConnection();
+  WatchConnections();
   for (size_t k = 0; k < n; ++k) {
     const Completion& done = completions[k];
     const Pending& p = pending_[done.user_data];
+    if (p.type == OpType::kGet) CountGet(done.cost.reads);
     Finish(done.user_data, {.outcome = OutcomeOfCode(done.code),
                             .found = done.found,
                             .info = done.info,
@@ -142,11 +143,13 @@ void SimulatedClient::Poll() {
 
 void SimulatedClient::TakeFinished(uint32_t i) {
   const Op& op = engine_->op(i);
+  if (op.request.type == OpType::kGet) CountGet(op.done.cost.reads);
   Finish(op.request.user_data, {.outcome = op.outcome,
                                 .found = op.done.found,
                                 .info = op.done.info,
                                 .lock_word = op.word.word(),
                                 .number = op.done.counted,
+                                .server = op.request.server,
                                 .value = op.value,
                                 .whole = true});
   engine_->Release(i);
@@ -158,25 +161,48 @@ void SimulatedClient::TakeBatch() {
   batch_.OnTaken();
 }
 
+bool SimulatedClient::ready() const {
+  const ServerSet& servers = engine_->servers();
+  if (servers.size() < options_.groups) return false;
+  for (uint32_t i = 0; i < servers.size(); ++i) {
+    if (!servers.session(i).ready()) return false;
+  }
+  return true;
+}
+
+uint64_t SimulatedClient::disbelieved() const {
+  uint64_t reads = 0;
+  for (uint32_t i = 0; i < engine_->servers().size(); ++i) {
+    reads += engine_->servers().session(i).reads_disbelieved();
+  }
+  return reads;
+}
+
+void SimulatedClient::WatchConnections() {
+  connections_.resize(engine_->servers().size());
+  for (uint32_t i = 0; i < connections_.size(); ++i) WatchConnection(i);
+}
+
 // A connection must last if both the client and the server were polled in time.
-void SimulatedClient::WatchConnection() {
+void SimulatedClient::WatchConnection(uint32_t server) {
   const int64_t now_ns = run_->now_ns();
-  const uint32_t connection = ready() ? grant().connection_id : 0;
-  if (connection == connection_) return;
-  run_->Note(
-      absl::StrCat("client ", number(), " has connection ", connection, " after ", connection_));
-  if (connection_ != 0) {
+  const ClientSession& session = engine_->servers().session(server);
+  const uint32_t id = session.ready() ? session.grant().connection_id : 0;
+  Connection& known = connections_[server];
+  if (id == known.id) return;
+  run_->Note(absl::StrCat("client ", number(), " has connection ", id, " after ", known.id));
+  if (known.id != 0) {
     const int64_t excused_ns = std::max(server_->excused_ns(now_ns), health_.excused_ns(now_ns));
-    if (connected_ns_ > excused_ns) {
+    if (known.since_ns > excused_ns) {
       run_->Fail(Check::kHealthyConnection,
-                 absl::StrCat("client ", number(), " lost its connection: ",
-                              WithoutPort(engine_->servers().session(0).status().ToString())));
+                 absl::StrCat("client ", number(),
+                              " lost its connection: ", WithoutPort(session.status().ToString())));
     }
     health_.Disturb(now_ns);
   }
-  held_.clear();
-  connection_ = connection;
-  connected_ns_ = now_ns;
+  std::erase_if(held_, [&](const auto& held) { return held.second.server == server; });
+  known = {.id = id, .since_ns = now_ns};
+  ++connects_;
 }
 
 // The client may have been stopped within its Poll.
@@ -213,7 +239,8 @@ int64_t SimulatedClient::calm_ns() const {
 void SimulatedClient::CheckPatience(const Pending& p, Outcome outcome) {
   if (outcome != Outcome::kDeadlineExceeded && outcome != Outcome::kUnavailable) return;
   if (p.timeout_ns < kPatientNs || calm_ns() >= p.begun_ns) return;
-  if (p.connection == 0 || p.connection != connection_) return;
+  if (p.connects == 0 || p.connects != connects_) return;
+  if (options_.impatient_locks && TakesLock(p.type)) return;
   run_->Fail(Check::kPatience,
              absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
                           " of key ", p.key, ", begun at ", p.begun_ns, ", failed with outcome ",
@@ -274,7 +301,7 @@ void SimulatedClient::OnRead(Pending& p, const Result& result) {
   known_[p.key] = {info.version, info.version != 0 ? info.flags : 0};
   if (p.operation.found) {
     history_->CheckValue(info.flags, info.value_bytes, result.value);
-    history_->AddVersion(info.version, info.flags);
+    history_->AddVersion(p.key, info.version, info.flags);
     history_->CheckAlive(info.flags, p.operation.invoke_ns);
     const bool needs_none = p.type == OpType::kExists ||
                             (p.type == OpType::kGetIfChanged && p.known_version == info.version);
@@ -333,8 +360,8 @@ void SimulatedClient::OnLock(Pending& p, const Result& result) {
   if (result.outcome != Outcome::kOk || !result.found) return;
   const size_t acquisition = history_->AddAcquired(p.key, number(), result.lock_word, p.ttl_ms > 0,
                                                    p.operation.respond_ns);
-  if (LockWord(result.lock_word).connection_id() == connection_) {
-    Held held{.word = result.lock_word, .acquisition = acquisition};
+  if (LockWord(result.lock_word).connection_id() == connections_[result.server].id) {
+    Held held{.word = result.lock_word, .acquisition = acquisition, .server = result.server};
     if (p.ttl_ms > 0) {
       const auto lease_ns = static_cast<int64_t>(p.ttl_ms) * kNsPerMs;
       held.lease_end_ns = run_->now_ns() + lease_ns;

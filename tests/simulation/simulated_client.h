@@ -35,7 +35,10 @@ class SimulatedClient {
     uint32_t locks_percent = 0;   // of the operations lock or unlock
     uint32_t leases_percent = 0;  // of the locks have a lease
     uint32_t ttl_percent = 0;     // of the PUTs have a time to live
-    bool tallies = true;          // adds to the counter and the growing value, which must last
+    uint32_t groups = 1;          // of the cluster: it is ready when it is connected to each
+    // Locks end when their partition moves, so a call that takes one may fail.
+    bool impatient_locks = false;
+    bool tallies = true;  // adds to the counter and the growing value, which must last
     // If nothing is wrong, the slot of an operation that ended is free again after this time. In it
     // a client gives up a connection that answers nothing, and makes a new one.
     int64_t room_ns_max = 5 * kNsPerSecond;
@@ -62,11 +65,16 @@ class SimulatedClient {
   void Suspend(int64_t ns) { last_poll_ns_ += ns; }
 
   bool idle() const { return pending_count_ == 0; }
-  bool ready() const { return engine_->servers().session(0).ready(); }
+  // Returns true if it is connected to every group.
+  bool ready() const;
   // Returns true if its first attempt to connect failed. It will not try again.
   bool dead() const { return engine_->servers().session(0).dead(); }
   // READs that ended under no lease, and were not believed.
-  uint64_t disbelieved() const { return engine_->servers().session(0).reads_disbelieved(); }
+  uint64_t disbelieved() const;
+  // READs of the GETs that ended, and their number.
+  uint64_t reads() const { return reads_; }
+  uint64_t gets() const { return gets_; }
+  bool remembers_places() const { return options_.location_cache_bytes > 0; }
   uint32_t credits() const { return ready() ? grant().credits : 0; }
   const Grant& grant() const { return engine_->servers().session(0).grant(); }
   // Returns true if it believes that it holds a lock by this word, and the lease is not over.
@@ -91,9 +99,9 @@ class SimulatedClient {
     uint64_t number = 0;         // among this client's writes
     size_t acquisition = 0;      // of an unlock, or a write under a lock
     bool under_lock = false;
-    bool tallied = false;     // an operation on a key of Tallies
-    bool in_batch = false;    // a GET of BeginBatch
-    uint32_t connection = 0;  // at its begin; 0: none
+    bool tallied = false;   // an operation on a key of Tallies
+    bool in_batch = false;  // a GET of BeginBatch
+    uint64_t connects = 0;  // at its begin; 0: it was not ready
     int64_t timeout_ns = 0;
     int64_t begun_ns = 0;
     int64_t deadline_ns = 0;  // 0: before its first Poll
@@ -102,6 +110,11 @@ class SimulatedClient {
     uint64_t word = 0;
     size_t acquisition = 0;
     int64_t lease_end_ns = INT64_MAX;  // at the latest, by the server's clock
+    uint32_t server = 0;               // the engine's number
+  };
+  struct Connection {
+    uint32_t id = 0;  // 0: none
+    int64_t since_ns = 0;
   };
   struct Known {
     uint64_t version = 0;  // 0: absent
@@ -114,16 +127,22 @@ class SimulatedClient {
     ItemInfo info;
     uint64_t lock_word = 0;
     int64_t number = 0;  // of an increment
+    uint32_t server = 0;
     std::string_view value;
     bool whole = false;  // `value` is not truncated
   };
 
   // simulated_client.cc
   std::string WithoutPort(std::string_view text) const;
-  void WatchConnection();
+  void WatchConnections();
+  void WatchConnection(uint32_t server);
   void WatchDeadlines();
   void WatchRoom(bool began);
   void TakeFinished(uint32_t op);
+  void CountGet(uint64_t reads) {
+    ++gets_;
+    reads_ += reads;
+  }
   void TakeBatch();
   void Finish(size_t i, const Result& result);
   void OnRead(Pending& p, const Result& result);
@@ -178,8 +197,10 @@ class SimulatedClient {
   // By key. Of two calls that lock a key at once, both may have it, one after the other: the first
   // one's lease is over before it is told of its lock. Only the server knows which one has it now.
   std::multimap<uint32_t, Held> held_;
-  uint32_t connection_ = 0;  // 0: none
-  int64_t connected_ns_ = 0;
+  std::vector<Connection> connections_;  // by server
+  uint64_t connects_ = 0;                // grows with each connection that is made or lost
+  uint64_t reads_ = 0;
+  uint64_t gets_ = 0;
   int64_t no_room_since_ns_ = 0;  // 0: there is room
 };
 
