@@ -22,6 +22,13 @@ class GANNET_THREAD_ANNOTATION(capability("mutex")) WordMutex {
       LockSlowly();
     }
   }
+  // Returns whether it was free, and is held now.
+  bool TryLock() GANNET_THREAD_ANNOTATION(try_acquire_capability(true)) {
+    uint32_t free = kFree;
+    // As in Lock.
+    return word_.compare_exchange_strong(free, kHeld, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+  }
   void Unlock() GANNET_THREAD_ANNOTATION(release_capability()) {
     // Release: the next holder sees what this one did.
     if (word_.exchange(kFree, std::memory_order_release) == kContended) [[unlikely]] {

@@ -9,6 +9,8 @@
 
 namespace gannet {
 
+class UpdateLane;
+
 // Where a change is in the stream of all changes.
 struct ChangePlace {
   uint64_t end = 0;      // the position behind it
@@ -28,6 +30,11 @@ class ChangeRecorder {
   // REQUIRES: the lock of the key is held since Reserve. Nothing behind an unfilled change becomes
   // safe, so call it soon.
   virtual void Fill(const Change& change, const ChangePlace& place) = 0;
+  // Begins to record updates, many under the locks that each would take. Returns nullptr if it
+  // cannot: then Reserve and Fill each. Otherwise nobody else records anything until EndUpdates. So
+  // call that soon, and take no lock meanwhile but by trying. REQUIRES: no lock is held.
+  virtual UpdateLane* BeginUpdates() { return nullptr; }
+  virtual void EndUpdates() {}
   // Tells who takes the changes of a session, between the last change and the next one.
   virtual void RecordSession(const SessionRecord&) {}
 };
@@ -42,6 +49,11 @@ class ChangeSink {
   virtual ~ChangeSink() = default;
   // Returns false if the change cannot be recorded. Then it must not happen.
   virtual bool Record(const Change& change) = 0;
+  // Whether somebody takes note of changes now. If not, who makes many of them may Pass them, at
+  // once, instead of Record each. REQUIRES: that does not change meanwhile.
+  virtual bool Hears() const { return true; }
+  // Passes changes whose records would have so many bytes (RecordBytes).
+  virtual void Pass(uint64_t /*bytes*/) {}
 };
 
 }  // namespace gannet

@@ -45,6 +45,28 @@ bool ChangeStream::Take(const Change& change, ChangePlace* place) {
   return true;
 }
 
+UpdateLane* ChangeStream::BeginUpdates() {
+  if (consumers_.size() != 1) return nullptr;
+  mutex_.Lock();
+  UpdateLane* const lane = consumers_.front()->BeginUpdates(end());
+  if (lane == nullptr) mutex_.Unlock();
+  return lane;
+}
+
+void ChangeStream::EndUpdates() {
+  end_.store(consumers_.front()->EndUpdates(), std::memory_order_relaxed);
+  mutex_.Unlock();
+}
+
+bool ChangeStream::Hears() const {
+  return std::ranges::any_of(consumers_, [](const auto* it) { return it->Hears(); });
+}
+
+void ChangeStream::Pass(uint64_t bytes) {
+  WordMutexLock lock(mutex_);
+  end_.store(end_.load(std::memory_order_relaxed) + bytes, std::memory_order_relaxed);
+}
+
 void ChangeStream::Fill(const Change& change, const ChangePlace& place) {
   if (place.room == nullptr) return;
   for (ChangeConsumer* const consumer : consumers_) consumer->Fill(change, place);

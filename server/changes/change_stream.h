@@ -23,6 +23,14 @@ class ChangeConsumer {
   // The second step, if some consumer took room. Called by any thread, also by several at once, and
   // in any order.
   virtual void Fill(const Change&, const ChangePlace&) {}
+  // Begins updates that no other consumer wants to hear of. `position` is that of the last change.
+  // Returns nullptr if it wants them one by one. Called as Take is, and the lock is held until
+  // EndUpdates.
+  virtual UpdateLane* BeginUpdates(uint64_t /*position*/) { return nullptr; }
+  // Returns the position behind them.
+  virtual uint64_t EndUpdates() { return 0; }
+  // Whether Take does anything now. Called by any thread.
+  virtual bool Hears() const { return true; }
   // Takes a record of a session, which lies between the change before and the next one, and has no
   // position of its own. Called as Take is. For consumers that keep sessions; others ignore it.
   virtual void TakeSession(const SessionRecord&) {}
@@ -47,8 +55,8 @@ class ChangeConsumer {
 // Positions are those of a journal: a change takes as many as its record has bytes (record.h). So
 // whoever keeps the records keeps the positions, too.
 //
-// Thread safety: Append, Reserve, Fill, RecordSession, end, takes and safe from any thread. Add and
-// Remove while no other thread uses the stream.
+// Thread safety: Append, BeginUpdates, Hears, Pass, Reserve, Fill, RecordSession, end, takes and
+// safe from any thread. Add and Remove while no other thread uses the stream.
 class ChangeStream : public ChangeSink, public ChangeRecorder {
  public:
   enum class Need : uint8_t {
@@ -72,9 +80,13 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
     return place.end;
   }
   bool Record(const Change& change) override { return Append(change).has_value(); }
+  bool Hears() const override;
+  void Pass(uint64_t bytes) override;
   // The two steps of Append.
   std::optional<ChangePlace> Reserve(const Change& change) override;
   void Fill(const Change& change, const ChangePlace& place) override;
+  GANNET_UNCHECKED_LOCKS UpdateLane* BeginUpdates() override;
+  GANNET_UNCHECKED_LOCKS void EndUpdates() override;
 
   // Gives a session's record to all consumers. Nobody waits for it alone: if a change behind it is
   // safe, so is the record.

@@ -61,6 +61,7 @@ class MemberLog : public ChangeConsumer, public MemberDisk {
 
   bool Take(const Change& change, ChangePlace* place) override;
   void Fill(const Change& change, const ChangePlace& place) override;
+  bool Hears() const override { return begun() && !given_up(); }
 
   // --- MemberDisk ---
   bool behind() override;

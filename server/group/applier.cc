@@ -1,8 +1,11 @@
 #include "server/group/applier.h"
 
+#include <array>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "server/store/store_update.h"
+#include "server/stream/update_record_inline.h"
 
 namespace gannet {
 namespace {
@@ -43,6 +46,46 @@ void Applier::Apply(const RingRecord& record) {
   }
 }
 
+void Applier::ApplyOne(const ProvenUpdate& update) {
+  RingRecord record;
+  record.kind = RingRecordKind::kUpdate;
+  DecodeProvenUpdate(update.bytes, update.item_checksum, &record.change);
+  Apply(record);
+}
+
+void Applier::ApplyUpdates(std::span<const ProvenUpdate> updates) {
+  if (tell_ || !status_.ok()) {
+    for (const ProvenUpdate& update : updates) ApplyOne(update);
+    return;
+  }
+  Guesses guesses;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    store_->GuessBucket(UpdateKeyOf(updates[i].bytes.data()), &guesses[i]);
+  }
+  for (size_t i = 0; i < updates.size(); ++i) store_->GuessItem(&guesses[i]);
+  store_->Hears() ? MakeUpdates<true>(updates, guesses) : MakeUpdates<false>(updates, guesses);
+}
+
+template <bool recorded>
+void Applier::MakeUpdates(std::span<const ProvenUpdate> updates, const Guesses& guesses) {
+  uint64_t bytes = 0;
+  uint64_t version = 0;
+  for (size_t i = 0; i < updates.size(); ++i) {
+    Change put;
+    DecodeUpdateInline(updates[i].bytes.data(), updates[i].item_checksum, &put);
+    if (!store_->ApplyUpdate<recorded>(guesses[i], put)) [[unlikely]] {
+      ApplyOne(updates[i]);
+      if (!status_.ok()) break;
+      continue;
+    }
+    sessions_.TakeUpdate(put.session_token, put.sequence, put.version);
+    version = std::max(version, put.version);
+    bytes += RecordBytes(put.key.size(), put.value.size());
+  }
+  OnVersion(version + 1);
+  if (!recorded) store_->PassUpdates(bytes);
+}
+
 void Applier::Make(const Change& change) {
   if (tell_) tell_(change);
   sessions_.Take(change);
@@ -55,7 +98,6 @@ absl::Status Applier::Restore(const Change& change) {
 }
 
 absl::Status Applier::MakeInStore(const Change& change) {
-  if (change.IsUpdate() && store_->ApplyUpdate(change)) return absl::OkStatus();
   ReplyStatus status = store_->Apply(change, now_ms_());
   for (int tries = 0; status != ReplyStatus::kOk && tries < kTriesMax; ++tries) {
     if (status == ReplyStatus::kHeapFull) {

@@ -2,14 +2,17 @@
 #define GANNET_SERVER_GROUP_APPLIER_H_
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "absl/status/status.h"
 #include "server/changes/change.h"
 #include "server/session/session_copies.h"
 #include "server/store/store.h"
 #include "server/stream/long_value_parts.h"
+#include "server/stream/ring_reader.h"
 #include "server/stream/ring_record.h"
 
 namespace gannet {
@@ -25,9 +28,12 @@ class Applier {
       : store_(store), now_ms_(std::move(now_ms)) {}
 
   void Apply(const RingRecord& record);
+  // The same for updates, each step for all of them, so that the store's memory is prefetched.
+  // REQUIRES: at most RingReader::kUpdatesMax.
+  void ApplyUpdates(std::span<const ProvenUpdate> updates);
   // Makes a change that an earlier run kept on its disk. ResourceExhausted: there is no room.
   absl::Status Restore(const Change& change);
-  // Is told of each change before it is made.
+  // Is told of each change before it is made; nullptr: nobody is.
   void OnChange(std::function<void(const Change&)> tell) { tell_ = std::move(tell); }
 
   // The group's sessions, as far as records were applied.
@@ -40,6 +46,11 @@ class Applier {
 
  private:
   void Make(const Change& change);
+  void ApplyOne(const ProvenUpdate& update);
+  using Guesses = std::array<Store::Guess, RingReader::kUpdatesMax>;
+  // `recorded` as in Store::ApplyUpdate.
+  template <bool recorded>
+  void MakeUpdates(std::span<const ProvenUpdate> updates, const Guesses& guesses);
   absl::Status MakeInStore(const Change& change);
 
   Store* const store_;

@@ -64,7 +64,8 @@ Backup::Outcome Backup::Poll(int64_t now) {
 void Backup::Apply() {
   if (!log_) return;
   const uint64_t before = log_->applied();
-  log_->Apply([this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
+  log_->Apply([this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); },
+              [this](std::span<const ProvenUpdate> updates) { applier_.ApplyUpdates(updates); });
   if (log_->applied() != before) busy_until_ = next_ns_ - times_.beacon_ns() + kBusyNs;
   // A touch that lets an item live longer may be on its way until then.
   if (told_clock_ms_ != 0 && log_->applied() >= told_committed_) {
@@ -269,6 +270,7 @@ Backup::Outcome Backup::CopyItems(int64_t now) {
   LOG(INFO) << "copied " << joiner_->items() << " items, " << joiner_->bytes() << " bytes";
   applier_.OnVersion(joiner_->version_next());
   joiner_.reset();
+  applier_.OnChange(nullptr);
   ready_ = true;
   ReplicaReady ready = NewReplicaReady();
   ready.epoch = link_epoch_;
@@ -311,7 +313,8 @@ void Backup::Found(const GroupRegister& known) {
 
 Backup::Outcome Backup::BackupTurn(int64_t now) {
   const Takeover::Step step = takeover_->Poll(now);
-  known_ = takeover_->known();
+  // The revision says whether it is the same. A copy costs a lot.
+  if (known_.revision != takeover_->known().revision) known_ = takeover_->known();
   if (!why_.empty()) return Outcome::kEnd;
   switch (step) {
     case Takeover::Step::kFollow:

@@ -25,6 +25,12 @@ class GroupStream : public ChangeConsumer {
     Primary* const primary = At();
     return primary == nullptr || (!DiskIsBehind() && primary->Append(change, place->end));
   }
+  UpdateLane* BeginUpdates(uint64_t position) override {
+    Primary* const primary = At();
+    return primary == nullptr || DiskIsBehind() ? nullptr : primary->BeginUpdates(position);
+  }
+  uint64_t EndUpdates() override { return At()->EndUpdates(); }
+  bool Hears() const override { return At() != nullptr; }
   void TakeSession(const SessionRecord& record) override {
     if (Primary* const primary = At()) primary->AppendSession(record);
   }

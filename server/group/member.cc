@@ -89,7 +89,7 @@ void Member::Refuse(ReplicaArrival arrival) {
 }
 
 void Member::TakeInbox(int64_t now) {
-  std::deque<ReplicaArrival> arrivals;
+  std::vector<ReplicaArrival> arrivals;
   std::vector<uint64_t> gone;
   {
     MutexLock lock(mutex_);
@@ -309,6 +309,15 @@ void Member::TellElsewhere(const GroupConfiguration& configuration) {
 }
 
 void Member::TellObservers(const GroupConfiguration& configuration) {
+  const Role as_backup = backup_->in_sync() ? Role::kBackup : Role::kJoining;
+  if (!ended() && primary_ == nullptr && seen_epoch_ == configuration.epoch) {
+    // All else costs a backup more than what it applies in most Polls.
+    MutexLock lock(mutex_);
+    if (seen_.role == as_backup && seen_.primary == configuration.primary.node) {
+      seen_.applied = backup_->applied();
+      return;
+    }
+  }
   Seen seen = {.node = options_.group.node,
                .primary = configuration.primary.node,
                .epoch = configuration.epoch};
@@ -320,9 +329,10 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
     MoveProgress& moves = seen.moves.emplace();
     for (const MemberTask* const task : options_.tasks) task->Tell(&moves);
   } else {
-    seen.role = backup_->in_sync() ? Role::kBackup : Role::kJoining;
+    seen.role = as_backup;
     seen.applied = backup_->applied();
   }
+  seen_epoch_ = configuration.epoch;
   MutexLock lock(mutex_);
   seen_ = std::move(seen);
 }

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -139,13 +138,14 @@ class Member {
   int64_t announce_at_ = 0;
   int64_t map_at_ = 0;                       // when the map is made anew
   std::optional<uint64_t> partitions_told_;  // of this revision
+  std::optional<uint64_t> seen_epoch_;       // that seen_ has
   std::string why_;
   bool replaced_ = false;
   std::atomic<bool> ended_{false};       // release: after why_
   std::atomic<bool> steps_down_{false};  // relaxed: it tells nothing but itself
 
   mutable Mutex mutex_;
-  std::deque<ReplicaArrival> arrivals_ GANNET_GUARDED_BY(mutex_);
+  std::vector<ReplicaArrival> arrivals_ GANNET_GUARDED_BY(mutex_);
   std::vector<uint64_t> gone_ GANNET_GUARDED_BY(mutex_);
   Seen seen_ GANNET_GUARDED_BY(mutex_);
 };

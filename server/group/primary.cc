@@ -62,7 +62,7 @@ GroupRegister Primary::known() const {
 
 bool Primary::Append(const Change& change, uint64_t position) {
   WordMutexLock lock(mutex_);
-  if (hand_over_.stopped() || outbox_.crowded() || deposed_ || !HasCopies()) {
+  if (!TakesChanges()) {
     takes_.store(false, std::memory_order_relaxed);
     return false;
   }
@@ -70,6 +70,51 @@ bool Primary::Append(const Change& change, uint64_t position) {
   recorded_ = position;
   sessions_.Take(change);
   return true;
+}
+
+UpdateLane* Primary::BeginUpdates(uint64_t position) {
+  mutex_.Lock();
+  if (!TakesChanges() || !outbox_.TakesUpdates()) {
+    mutex_.Unlock();
+    return nullptr;
+  }
+  lane_.Begin({.room = writer_.UpdateRoom(),
+               .stream_id = writer_.stream_id(),
+               .lsn = writer_.end().lsn,
+               .committed = committed_,
+               .position = position});
+  return &lane_;
+}
+
+uint64_t Primary::EndUpdates() {
+  const std::span<const std::byte> records = lane_.appended();
+  const uint64_t position = lane_.position();
+  if (!records.empty()) {
+    Keep({.position = position, .from = writer_.end().position});
+    writer_.Appended(records.size());
+    outbox_.OnAppended(position);
+    recorded_ = position;
+    ForEachUpdate(records, [this](const UpdateHeader& update) GANNET_UNCHECKED_LOCKS {
+      sessions_.TakeUpdate(update.session_token, update.sequence, update.version);
+    });
+  }
+  mutex_.Unlock();
+  return position;
+}
+
+void Primary::Keep(const Kept& kept) {
+  if (kept_.empty()) writer_.KeepFrom(kept.from);
+  if (kept_.size() < kKeptMax) return kept_.push_back(kept);
+  kept_.back().position = kept.position;
+}
+
+void Primary::LetPublishedGo() {
+  if (kept_.empty()) return;
+  const uint64_t published = options_.published();
+  const uint64_t before = kept_.front().from;
+  while (!kept_.empty() && kept_.front().position <= published) kept_.pop_front();
+  const uint64_t from = kept_.empty() ? RingWriter::kKeepNone : kept_.front().from;
+  if (from != before) writer_.KeepFrom(from);
 }
 
 void Primary::AppendSession(const SessionRecord& record) {
@@ -113,6 +158,7 @@ bool Primary::WantsRoom() const {
 }
 
 void Primary::PumpLocked() {
+  LetPublishedGo();
   outbox_.Fill(committed_);
   Ship();
   PollWrites();

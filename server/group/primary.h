@@ -35,6 +35,7 @@
 #include "server/replica/unanswered_beacons.h"
 #include "server/session/session_copies.h"
 #include "server/stream/ring_writer.h"
+#include "server/stream/update_lane.h"
 
 namespace gannet {
 
@@ -103,6 +104,10 @@ class Primary {
   // Takes the next change of the stream, which ends at `position`. Returns false if it must not
   // happen now.
   bool Append(const Change& change, uint64_t position);
+  // Begins updates behind `position`; as ChangeRecorder has it.
+  GANNET_UNCHECKED_LOCKS UpdateLane* BeginUpdates(uint64_t position);
+  // Returns the position behind them.
+  GANNET_UNCHECKED_LOCKS uint64_t EndUpdates();
   // Takes a record of a session, which lies between the change before and the next one.
   void AppendSession(const SessionRecord& record);
   bool takes() const { return takes_.load(std::memory_order_relaxed); }
@@ -168,6 +173,13 @@ class Primary {
     uint64_t ended_told = 0;  // to a receiver: the revision of the last map whose partitions ended
   };
 
+  // Records that the store has not published yet, as it reads them in the ring.
+  struct Kept {
+    uint64_t position;  // in the stream of changes, behind them
+    uint64_t from;      // in the ring
+  };
+  static constexpr size_t kKeptMax = 64;  // then they are put together
+
   // What the device or the system may refuse to make.
   struct Made {
     PrivateMemory ring;
@@ -181,6 +193,8 @@ class Primary {
   // Whether workers sleep until more is committed than `before`, as is the case now.
   bool OthersWaitFor(uint64_t before) const GANNET_REQUIRES(mutex_);
   void PumpLocked() GANNET_REQUIRES(mutex_);
+  void Keep(const Kept& kept) GANNET_REQUIRES(mutex_);
+  void LetPublishedGo() GANNET_REQUIRES(mutex_);
   void Ship() GANNET_REQUIRES(mutex_);
   void PollWrites() GANNET_REQUIRES(mutex_);
   void AdvanceCommit() GANNET_REQUIRES(mutex_);
@@ -205,6 +219,10 @@ class Primary {
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
   void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
   void PublishForJoiners();
+  // Whether a change may happen now.
+  bool TakesChanges() const GANNET_REQUIRES(mutex_) {
+    return !hand_over_.stopped() && !outbox_.crowded() && !deposed_ && HasCopies();
+  }
   // Whether as many members are in sync as writes need.
   bool HasCopies() const GANNET_REQUIRES(mutex_);
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
@@ -229,6 +247,8 @@ class Primary {
   PartitionEnd end_ GANNET_GUARDED_BY(mutex_);
   uint64_t version_at_end_ GANNET_GUARDED_BY(mutex_) = 0;  // Options::version_next then
   StreamOutbox outbox_ GANNET_GUARDED_BY(mutex_);
+  UpdateLane lane_ GANNET_GUARDED_BY(mutex_);
+  std::deque<Kept> kept_ GANNET_GUARDED_BY(mutex_);
   SessionCopies sessions_ GANNET_GUARDED_BY(mutex_);  // with all that was appended
   uint64_t committed_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t recorded_ GANNET_GUARDED_BY(mutex_) = 0;  // position of the last change

@@ -34,6 +34,10 @@ class StreamOutbox {
 
   // Takes a change, whose position ends at `position`.
   void Add(const Change& change, uint64_t position, uint64_t committed);
+  // Whether updates may be appended to the ring by somebody else, who calls OnAppended then.
+  bool TakesUpdates() const { return has_updates_ && queue_.empty(); }
+  // The changes up to `position` are in the ring.
+  void OnAppended(uint64_t position) { Mark(position); }
   // Takes a record of a session, which comes behind the changes that were added before.
   void AddSession(const SessionRecord& record, uint64_t committed);
   // Brings what is queued into the ring, as far as there is room.

@@ -109,6 +109,24 @@ class Index {
     WordMutex& mutex_;
   };
 
+  // The same, if that can be had without waiting. For a thread that holds what others may wait for
+  // while they hold the lock of a key.
+  class KeyTry {
+   public:
+    GANNET_UNCHECKED_LOCKS KeyTry(Index& index, KeyHash hash)
+        : mutex_(index.RangeOf(hash.value()).mutex), held_(mutex_.TryLock()) {}
+    GANNET_UNCHECKED_LOCKS ~KeyTry() {
+      if (held_) mutex_.Unlock();
+    }
+    KeyTry(const KeyTry&) = delete;
+    KeyTry& operator=(const KeyTry&) = delete;
+    bool held() const { return held_; }
+
+   private:
+    WordMutex& mutex_;
+    const bool held_;
+  };
+
   // Each of these is given the Lock of the key that the caller holds.
   template <class IsKey>
   std::optional<Found> Find(const Lock& /*held*/, KeyHash hash, IsKey&& is_key) {
@@ -130,7 +148,12 @@ class Index {
   const std::byte* PrefetchBucket(KeyHash hash) const;
   static const std::byte* GuessSlot(const std::byte* bucket, uint32_t tag);
   // Returns an empty slot if the guess was made in a table that is not the newest any more.
-  Slot LoadGuessed(const KeyLock& held, const std::byte* slot) const;
+  Slot LoadGuessed(const KeyLock& /*held*/, const std::byte* slot) const {
+    return LoadGuessed(slot);
+  }
+  Slot LoadGuessed(const KeyTry& /*held*/, const std::byte* slot) const {
+    return LoadGuessed(slot);
+  }
 
   // Returns the newest table, for a walk without a lock. It stays until the caller drops it, but
   // may be replaced meanwhile: ask IsCurrent under each lock.
@@ -169,6 +192,7 @@ class Index {
     uint64_t bytes;
   };
 
+  Slot LoadGuessed(const std::byte* slot) const;
   Range& RangeOf(uint64_t hash) { return ranges_[hash >> range_shift_]; }
   void AdoptNext();
   std::shared_ptr<IndexTable> MakeTable(const IndexGeometry& geometry);
@@ -241,8 +265,7 @@ class Index {
 }
 
 // Slots of a former table may lead to blocks that were freed.
-[[gnu::always_inline]] inline Slot Index::LoadGuessed(const KeyLock& /*held*/,
-                                                      const std::byte* slot) const {
+[[gnu::always_inline]] inline Slot Index::LoadGuessed(const std::byte* slot) const {
   const Guessed& table = *guessed_.load(std::memory_order_relaxed);
   if (static_cast<uint64_t>(slot - table.first) >= table.bytes) [[unlikely]]
     return Slot();

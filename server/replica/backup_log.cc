@@ -28,15 +28,24 @@ void BackupLog::ShortenRest() {
 
 void BackupLog::OnCommitted(uint64_t committed) { committed_ = std::max(committed_, committed); }
 
-void BackupLog::Apply(const Use& apply) {
+// What was applied while a former stream was followed is not applied again.
+void BackupLog::Apply(const Use& apply, const UseUpdates& apply_updates) {
   if (!reader_) return;
   reader_->Scan();
   OnCommitted(reader_->committed());
-  reader_->Take(committed_, [&](const RingRecord& record, uint64_t lsn, uint64_t end) {
-    if (lsn < applied_) return;  // it was applied while a former stream was followed
+  const auto use = [&](const RingRecord& record, uint64_t lsn, uint64_t end) {
+    if (lsn < applied_) return;
     apply(record, lsn, end);
     applied_ = end;
-  });
+  };
+  const auto use_updates = [&](std::span<const ProvenUpdate> updates) {
+    while (!updates.empty() && updates.front().lsn < applied_) updates = updates.subspan(1);
+    if (updates.empty()) return;
+    apply_updates(updates);
+    applied_ = updates.back().lsn + updates.back().bytes.size();
+  };
+  reader_->Take(committed_, use,
+                apply_updates ? RingReader::UseUpdates(use_updates) : RingReader::UseUpdates());
   ShortenRest();
 }
 

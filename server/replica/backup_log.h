@@ -31,6 +31,7 @@ namespace gannet {
 class BackupLog {
  public:
   using Use = RingTail::Use;
+  using UseUpdates = RingReader::UseUpdates;
 
   // It has all records that end at `applied` or before.
   explicit BackupLog(uint64_t applied) : applied_(applied), rest_(applied) {}
@@ -43,8 +44,9 @@ class BackupLog {
               const Use& apply);
   // All that ends there or before is committed in the stream that is followed.
   void OnCommitted(uint64_t committed);
-  // Looks for what has arrived, and applies what is committed.
-  void Apply(const Use& apply);
+  // Looks for what has arrived, and applies what is committed: updates by `apply_updates`, many at
+  // once, if there is one.
+  void Apply(const Use& apply, const UseUpdates& apply_updates = nullptr);
   // Reads the ring to its end, and keeps that. Returns false if the stream and the rest do not fit
   // together. Without a link it changes nothing. REQUIRES: the link is fenced.
   bool Seal();

@@ -3,6 +3,8 @@
 #include <span>
 #include <utility>
 
+#include "server/rpc/reply_of_update.h"
+
 namespace gannet {
 
 // A request whose reply is held stays in progress in its session. But it is not given up with its
@@ -31,36 +33,71 @@ void HeldReplies::Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket
   given_.writes->RecordAnswer(ticket, SessionRecord::Answers(token, std::span(&answer, 1)));
 }
 
+// The session may have been forgotten meanwhile, and another one have its place.
+[[gnu::always_inline]] inline bool HeldReplies::FindSession(const WaitingReplies::Waiting& waiting,
+                                                            Receiver* to) {
+  if (to->token != waiting.session_token) [[unlikely]] {
+    to->token = waiting.session_token;
+    to->session = given_.sessions->Find(waiting.session_token);
+  }
+  return to->session != nullptr;
+}
+
+[[gnu::always_inline]] inline bool HeldReplies::FindConnection(
+    const WaitingReplies::Waiting& waiting, Receiver* to) {
+  if (to->id != waiting.connection || to->connection == nullptr) [[unlikely]] {
+    to->id = waiting.connection;
+    to->connection = given_.connections->FindOpen(waiting.connection);
+  }
+  return to->connection != nullptr;
+}
+
+void HeldReplies::Send(const WaitingReplies::Waiting& waiting, Receiver* to) {
+  if (!FindSession(waiting, to)) return;
+  const ReplyHeader reply = waiting.reply();
+  Replies::Record(to->session, reply);
+  if (FindConnection(waiting, to) && !to->connection->closing) {
+    given_.replies->Send(to->connection, reply);
+  }
+}
+
+// Does what Send does.
+[[gnu::always_inline]] inline void HeldReplies::SendUpdate(const WaitingReplies::Waiting& waiting,
+                                                           Receiver* to) {
+  if (!FindSession(waiting, to)) return;
+  const uint64_t version = waiting.words[0];
+  const uint64_t slot = waiting.words[1];
+  to->session->AnswerInProgress(waiting.sequence, Opcode::kPut, version, slot);
+  if (!FindConnection(waiting, to)) return;
+  if (to->direct < SendBatch::kDirectMax && SendBatch::TakesHeader(*to->connection)) [[likely]] {
+    ++to->direct;
+    ++to->connection->answers_in_chain;
+    SetReplyOfUpdate(waiting.sequence, {.version = version, .slot = slot},
+                     given_.replies->batch().AddInlineHeader(to->connection));
+  } else if (!to->connection->closing) {
+    given_.replies->Send(to->connection, waiting.reply());
+  }
+}
+
 // What is safe is published here, where the replies leave. Whichever worker comes first publishes
 // for all.
 bool HeldReplies::SendPublished(bool more_requests_wait) {
-  bool sent = false;
   if (given_.group != nullptr) given_.group->Pump();
   const uint64_t safe = given_.changes->safe();
   given_.writes->Publish(safe);
-  // Replies of one session mostly come in a row.
-  uint64_t token = 0;
-  Session* session = nullptr;
-  uint32_t id = 0;
-  ServerConnection* connection = nullptr;
-  uint32_t direct = 0;  // nobody else adds such replies in this Poll
-  for (; const auto* waiting = waiting_.First(given_.writes); waiting_.Pop(), sent = true) {
-    if (std::exchange(token, waiting->session_token) != token) {
-      session = given_.sessions->Find(token);
+  Receiver to;
+  bool sent = false;
+  for (;; sent = true) {
+    const uint64_t published = given_.writes->published();
+    while (const auto* const update = waiting_.FirstUpdate(published)) {
+      SendUpdate(*update, &to);
+      waiting_.Pop();
+      sent = true;
     }
-    // The session may have been forgotten meanwhile, and another one have its place.
-    if (session == nullptr) continue;
-    Replies::Record(session, waiting->reply);
-    if (std::exchange(id, waiting->connection) != id || connection == nullptr) {
-      connection = given_.connections->FindOpen(id);
-    }
-    if (connection == nullptr) continue;
-    if (direct < SendBatch::kDirectMax && SendBatch::TakesHeader(*connection)) [[likely]] {
-      ++direct;
-      given_.replies->SendDirect(connection, waiting->reply);
-    } else if (!connection->closing) {
-      given_.replies->Send(connection, waiting->reply);
-    }
+    const auto* const waiting = waiting_.First(given_.writes);
+    if (waiting == nullptr) break;
+    Send(*waiting, &to);
+    waiting_.Pop();
   }
   // In a group, the worker looks for the copies itself.
   if (given_.group == nullptr && !waiting_.empty() && sync_asks_.Asks(safe, more_requests_wait)) {

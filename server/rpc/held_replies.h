@@ -40,7 +40,7 @@ class HeldReplies {
   void SendOrHold(ServerConnection* connection, const ReplyHeader& reply, uint64_t ticket);
   // Holds the reply to an update, which succeeded.
   void HoldUpdate(const ServerConnection& connection, uint64_t sequence,
-                  const Writes::Decided& decided) {
+                  const Writes::UpdateDecided& decided) {
     waiting_.AddUpdate(connection.session->token(), connection.id, sequence, decided);
   }
   // Publishes what is safe, and sends the replies that may go. Returns true if there were any.
@@ -56,7 +56,21 @@ class HeldReplies {
   bool empty() const { return waiting_.empty(); }
 
  private:
+  // Where replies went that were sent before. Those of one session mostly come in a row.
+  struct Receiver {
+    uint64_t token = 0;
+    Session* session = nullptr;
+    uint32_t id = 0;
+    ServerConnection* connection = nullptr;
+    uint32_t direct = 0;  // nobody else adds such replies in this Poll
+  };
   void Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket);
+  // Returns false if nobody remembers the session.
+  bool FindSession(const WaitingReplies::Waiting& waiting, Receiver* to);
+  // Returns false if the connection is not open.
+  bool FindConnection(const WaitingReplies::Waiting& waiting, Receiver* to);
+  void Send(const WaitingReplies::Waiting& waiting, Receiver* to);
+  void SendUpdate(const WaitingReplies::Waiting& waiting, Receiver* to);
 
   const Dependencies given_;
   WaitingReplies waiting_;

@@ -53,12 +53,6 @@ class Replies {
   // Sends the reply to a malformed request, and logs the reason.
   void Refuse(ServerConnection* connection, const RequestHeader& header, RequestError error);
 
-  // Sends as Send does. REQUIRES: as for SendBatch::AddInlineHeader.
-  void SendDirect(ServerConnection* connection, const ReplyHeader& reply) {
-    *batch_.AddInlineHeader(connection) = reply;
-    ++connection->answers_in_chain;
-  }
-
   // Begin and answer an admitted request that takes several completions.
   static void BeginLong(ServerConnection* connection, const RequestHeader& header) {
     connection->in_progress.push_back(header.sequence);

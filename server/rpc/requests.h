@@ -102,7 +102,10 @@ class Requests {
   void OnOtherCompletion(const ibv_wc& completion);
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void ServeRecorded(std::span<const Received> received);
+  void ServeWaiting(std::span<const Received> received);
   bool ServeWaitingUpdate(const Received& request);
+  bool ServeUpdatesInLane(std::span<const Received>* received);
+  bool ServeUpdateInLane(const Received& request);
   void NoteUpdates(std::span<const Received> received);
   bool RefuseElsewhere(const Received& request);
   template <bool kRecorded>

@@ -2,6 +2,7 @@
 #define GANNET_SERVER_RPC_SERVE_UPDATE_H_
 
 #include "common/protocol/plain_put.h"
+#include "server/rpc/reply_of_update.h"
 #include "server/rpc/requests.h"
 #include "server/store/store_update.h"
 
@@ -14,15 +15,6 @@ namespace gannet {
 [[gnu::always_inline]] inline bool Requests::TooManyUnanswered(
     const ServerConnection& connection) const {
   return connection.unanswered >= given_.unanswered_max;
-}
-
-// clang 14 takes no designator of a union's member in a template.
-[[gnu::always_inline]] inline void SetReplyOfUpdate(uint64_t sequence, const Store::Update& update,
-                                                    ReplyHeader* reply) {
-  *reply = {.opcode = static_cast<uint8_t>(Opcode::kPut),
-            .status = static_cast<uint8_t>(ReplyStatus::kOk),
-            .sequence = sequence,
-            .write = {.version = update.version, .slot = update.slot}};
 }
 
 // Fast path: serves an update in place, which most requests are, from the message to the reply.

@@ -17,47 +17,81 @@ namespace gannet {
 // A session has at most as many as it has credits, which bounds their number. Owner thread only.
 class WaitingReplies {
  public:
+  // What a reply to a write has.
   struct Waiting {
+    uint64_t ticket;
+    uint64_t session_token;
+    uint64_t sequence;
+    ReplyHeader::AnswerWords words;
+    uint32_t connection;
+    uint8_t opcode;
+    uint8_t status;
+    bool update;  // of an update, which succeeded, and is never undone
+    bool undone;
+
+    ReplyHeader reply() const {
+      ReplyHeader reply{};
+      reply.opcode = opcode;
+      reply.status = status;
+      reply.sequence = sequence;
+      std::ranges::copy(words, reply.words.begin());
+      return reply;
+    }
+  };
+  struct Reply {
     uint64_t ticket = 0;
     uint64_t session_token = 0;
     uint32_t connection = 0;
     ReplyHeader reply{};
-    bool undone = false;
   };
 
-  void Add(const Waiting& waiting) { replies_.PushBack() = waiting; }
+  void Add(const Reply& its) {
+    Waiting waiting{.ticket = its.ticket,
+                    .session_token = its.session_token,
+                    .sequence = its.reply.sequence,
+                    .words = {},
+                    .connection = its.connection,
+                    .opcode = its.reply.opcode,
+                    .status = its.reply.status,
+                    .update = false,
+                    .undone = false};
+    std::copy_n(its.reply.words.begin(), waiting.words.size(), waiting.words.begin());
+    replies_.PushBack() = waiting;
+  }
   // Adds the reply to an update, which succeeded.
   void AddUpdate(uint64_t session_token, uint32_t connection, uint64_t sequence,
-                 const Writes::Decided& decided) {
-    Waiting& waiting = replies_.PushBack();
-    waiting.ticket = decided.ticket;
-    waiting.session_token = session_token;
-    waiting.connection = connection;
-    waiting.undone = false;
-    // clang 14 takes no designator of a union's member here.
-    waiting.reply = ReplyHeader{};
-    waiting.reply.opcode = static_cast<uint8_t>(Opcode::kPut);
-    waiting.reply.status = static_cast<uint8_t>(ReplyStatus::kOk);
-    waiting.reply.sequence = sequence;
-    waiting.reply.write.version = decided.outcome.version;
-    waiting.reply.write.slot = decided.outcome.slot;
+                 const Writes::UpdateDecided& decided) {
+    replies_.PushBack() = {.ticket = decided.ticket,
+                           .session_token = session_token,
+                           .sequence = sequence,
+                           .words = {decided.version, decided.slot, 0},
+                           .connection = connection,
+                           .opcode = static_cast<uint8_t>(Opcode::kPut),
+                           .status = static_cast<uint8_t>(ReplyStatus::kOk),
+                           .update = true,
+                           .undone = false};
+  }
+  // Returns the next reply if it is an update's, and all up to `published` is published.
+  const Waiting* FirstUpdate(uint64_t published) {
+    if (replies_.empty()) return nullptr;
+    const Waiting& first = replies_.front();
+    return first.update && first.ticket <= published ? &first : nullptr;
   }
   // Returns the next reply that may be sent, or nullptr. Pop it then. The reply to a write that was
   // undone says so, and waits until that is on disk, too.
   const Waiting* First(Writes* writes) {
     while (!replies_.empty() && replies_.front().ticket <= writes->published()) {
-      Waiting& first = replies_.front();
-      if (first.undone) return &first;
+      const Waiting& first = replies_.front();
+      if (first.undone || first.update) return &first;
       const auto undone = writes->TakeUndone(first.ticket);
       if (!undone) return &first;
       Waiting late = first;
       replies_.PopFront();
-      late.reply = {.opcode = late.reply.opcode,
-                    .status = static_cast<uint8_t>(undone->status),
-                    .sequence = late.reply.sequence};
+      late.words = {};
+      late.status = static_cast<uint8_t>(undone->status);
       late.ticket = std::max(undone->ticket, replies_.empty() ? 0 : replies_.back().ticket);
       late.undone = true;
-      Add(late);
+      replies_.PushBack() = late;
     }
     return nullptr;
   }
@@ -67,7 +101,7 @@ class WaitingReplies {
   std::optional<uint32_t> Redirect(uint64_t session_token, uint64_t sequence, uint32_t connection) {
     for (size_t i = 0; i < replies_.size(); ++i) {
       Waiting& waiting = replies_[i];
-      if (waiting.session_token == session_token && waiting.reply.sequence == sequence) {
+      if (waiting.session_token == session_token && waiting.sequence == sequence) {
         return std::exchange(waiting.connection, connection);
       }
     }

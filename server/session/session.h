@@ -99,6 +99,15 @@ class Session {
     record.status = reply.status;
     std::copy_n(reply.words.begin(), record.words.size(), record.words.begin());
   }
+  // Does RecordAnswer for a request that succeeded.
+  void AnswerInProgress(uint64_t sequence, Opcode opcode, uint64_t version, uint64_t slot) {
+    Record& record = Finish(sequence, State::kAnswered);
+    record = {.sequence = sequence,
+              .words = {version, slot, 0},
+              .opcode = static_cast<uint8_t>(opcode),
+              .status = static_cast<uint8_t>(ReplyStatus::kOk),
+              .state = State::kAnswered};
+  }
   // Records that the request in progress is answered, and may be executed again.
   void RecordRepeatable(uint64_t sequence) { Finish(sequence, State::kRepeatable); }
   // Records that the request in progress was neither applied nor answered. If it is sent again, it

@@ -6,13 +6,6 @@
 
 namespace gannet {
 
-// A number that is `credits` or more below the highest one is over, as in Session.
-SessionAnswer* SessionCopies::Copy::PlaceOf(uint64_t sequence) {
-  if (sequence == 0 || sequence + credits <= highest) return nullptr;
-  highest = std::max(highest, sequence);
-  return &answers[sequence & mask];
-}
-
 void SessionCopies::Copy::Remember(const SessionAnswer& answer) {
   SessionAnswer* const place = PlaceOf(answer.sequence);
   if (place == nullptr) return;

@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_SESSION_SESSION_COPIES_H_
 #define GANNET_SERVER_SESSION_SESSION_COPIES_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -39,6 +40,19 @@ class SessionCopies {
     if (!undone_.empty() && change.kind == Change::Kind::kDelete) [[unlikely]]
       CountUndone(change.version);
   }
+  // The same for an update, which is a PUT's.
+  void TakeUpdate(uint64_t token, uint64_t sequence, uint64_t version) {
+    if (token == 0) return;
+    Copy* const copy = token == recent_.token ? recent_.copy : Find(token);
+    if (copy == nullptr) return;
+    SessionAnswer* const place = copy->PlaceOf(sequence);
+    if (place == nullptr) return;
+    *place = {.sequence = sequence,
+              .words = {version, 0, 0},
+              .opcode = static_cast<uint8_t>(Opcode::kPut),
+              .status = static_cast<uint8_t>(ReplyStatus::kOk),
+              .zero = {}};
+  }
   void Take(const SessionRecord& record);
 
   using Use = std::function<void(const SessionRecord&)>;
@@ -68,8 +82,13 @@ class SessionCopies {
     std::vector<SessionAnswer> answers;  // by number, modulo their count; number 0: none
     uint64_t mask = 0;                   // their count - 1; a power of two
 
-    // Returns where the answer of this number goes, or nullptr if the number is over.
-    SessionAnswer* PlaceOf(uint64_t sequence);
+    // Returns where the answer of this number goes, or nullptr if the number is over, as in
+    // Session: if it is `credits` or more below the highest one.
+    SessionAnswer* PlaceOf(uint64_t sequence) {
+      if (sequence == 0 || sequence + credits <= highest) return nullptr;
+      highest = std::max(highest, sequence);
+      return &answers[sequence & mask];
+    }
     void Remember(const SessionAnswer& answer);
     std::vector<SessionAnswer> InOrder() const;
   };

@@ -50,7 +50,6 @@ namespace gannet {
 //      commit word is dead.
 //   6. To evict an item is to delete it, by the same steps and under the same lock. An item whose
 //      key's lock word is held is not evicted.
-//
 // Thread safety: all methods, from any thread. A change holds the lock of its key's range of
 // buckets, from the load of its lock word to its end. Readers (clients' READs) hold no lock.
 class Store : private Items {
@@ -64,10 +63,8 @@ class Store : private Items {
   Store& operator=(const Store&) = delete;
 
   using Reservation = gannet::Reservation;
-
   // In all methods with a key, `now_ms` is the wall clock. An item past its expiry counts as
   // absent, and is removed.
-
   KeyHash HashOf(std::string_view key) const { return KeyHash::Of(key, superblock_.hash_seed); }
   // Copies the value to `value_out` if it fits.
   ReadOutcome Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms);
@@ -86,7 +83,6 @@ class Store : private Items {
   // Make a change, whose version is the item's (store_write.cc, store_apply.cc). The sink, if there
   // is one, hears of it before anybody can see it. kDiskRefuses: the sink refused it, so nothing
   // happened. The outcome's version and slot are those of the new item.
-  //
   // Puts a short value, where the old one is or into a block that is free. kHeapFull: none is free.
   // kTryAgain, kIndexFull: there is no slot. REQUIRES: the item has at most kInPlaceBytesMax.
   WriteOutcome PutShort(const Locked& key, const Change& put);
@@ -105,8 +101,6 @@ class Store : private Items {
   // Makes a change that was recorded elsewhere, with its own version. An item that has expired is
   // not made. Otherwise as above. kTryAgain, kIndexFull: let the index grow.
   ReplyStatus Apply(const Change& change, uint64_t now_ms);
-  // Does the same with an update, in place. Returns false if that cannot be: then Apply it.
-  bool ApplyUpdate(const Change& put);
   // Does the same as Apply with a put. kExists: the key has an item, and nothing was done.
   ReplyStatus ApplyIfAbsent(const Change& put, uint64_t now_ms);
 
@@ -124,7 +118,6 @@ class Store : private Items {
   // lies in its home bucket. It has three steps, inlined into the caller from store_update.h:
   // GuessBucket, GuessItem, UpdateInPlace. With many updates, do each step for all of them, so that
   // the memory for the next step is prefetched meanwhile.
-  //
   // A guess at the place of the key's item.
   struct Guess {
     uint64_t hash;
@@ -145,11 +138,23 @@ class Store : private Items {
   // The same for one that waits: returns decide(slot), called under the key's lock, or false.
   template <class Decide>
   bool DecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes, Decide&& decide);
+  // False, too, if the key is locked.
+  template <class Decide>
+  bool TryDecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes,
+                       Decide&& decide);
   // Makes it, when its record is safe. REQUIRES: nothing changed the key since.
   void MakeUpdate(const Locked& key, const Change& put);
   // By its guess; calls `made` under the key's lock. Returns false if the item was moved.
   template <class Made>
   bool MakeUpdate(const Guess& guess, const Change& put, Made&& made);
+  // Makes one that was recorded elsewhere, or returns false. The sink hears of it only if
+  // `recorded`; otherwise PassUpdates follows. REQUIRES: `recorded`, or nobody Hears.
+  template <bool recorded>
+  bool ApplyUpdate(const Guess& guess, const Change& put);
+  bool Hears() const { return sink_ != nullptr && sink_->Hears(); }  // somebody, of changes
+  void PassUpdates(uint64_t bytes) {
+    if (sink_ != nullptr) sink_->Pass(bytes);
+  }
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
   std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
   // Completes a reserved item, which takes long for a long value. May be done again, for another
@@ -163,8 +168,7 @@ class Store : private Items {
   bool FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
   // REQUIRES: nobody writes into the reservation any more.
   void Abandon(const Reservation& reservation);
-
-  // For a write that finds no slot and must not be overtaken. REQUIRES: no lock is held.
+  // For a write that finds no slot and must not be overtaken. REQUIRES: no lock.
   void MakeSlots() { grower_.MakeSlots(); }
   // Count a write that is refused, or a deletion.
   ReplyStatus RefuseForSlot();
@@ -172,7 +176,6 @@ class Store : private Items {
   void CountDeleted() { items_deleted_.fetch_add(1, std::memory_order_relaxed); }
 
   // The next four are steps for a thread that has time, or a write without room (store_tidy.cc).
-  //
   // Does a bounded piece of work. Returns whether more is left. REQUIRES: one thread at a time.
   bool Tidy(uint64_t now_ms);
   // Takes note that no client READs an index older than this generation any more. Their memory is
@@ -217,7 +220,6 @@ class Store : private Items {
 
   // Walks over all items, home by home, in the order of their keys' hashes (store_visit.cc). Begin
   // at position 0. Both return the position to go on from, which is 0 behind the last home.
-  //
   // Gives the items of one home to `visit`, under their lock. Returns nullopt if the index grows
   // now, and this must be tried again later.
   std::optional<uint64_t> VisitHome(uint64_t position,
@@ -234,7 +236,8 @@ class Store : private Items {
 
  private:
   // Returns whether the guessed item is the key's, and takes a value of this length in place.
-  bool FindToUpdate(const Index::KeyLock& lock, const Guess& guess, std::string_view key,
+  template <class Lock>
+  bool FindToUpdate(const Lock& lock, const Guess& guess, std::string_view key,
                     uint32_t value_bytes, Slot* slot) const;
   Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
         const Survey* survey = nullptr);
@@ -264,7 +267,6 @@ class Store : private Items {
   // Deletes an item that the evictor chose, now or later. Returns false if its key is locked or has
   // waiting changes, or the sink refuses. `held` is the lock of the item's home.
   bool Evict(const Index::Lock& held, const Index::Found& found);
-
   // store_tidy.cc. Returns nullptr if bounded work makes no room. REQUIRES: no lock is held.
   std::byte* AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms);
   // `held` is the lock of this home, or of a home so near that its lock covers all that is touched.
@@ -275,7 +277,6 @@ class Store : private Items {
 
   // Returns kTryAgain if the index will soon have a slot. Otherwise counts a kIndexFull.
   ReplyStatus NoSlot();
-
   // Immutable after Create.
   const std::span<const uint64_t> lock_words_;
   std::function<uint64_t()> clock_;

@@ -2,24 +2,9 @@
 
 #include "server/store/item_writer.h"
 #include "server/store/store_find.h"
-#include "server/store/store_update.h"
 #include "server/store/write_limits.h"
 
 namespace gannet {
-
-bool Store::ApplyUpdate(const Change& put) {
-  if (SealedItemBytes(put.key.size(), put.value.size()) > kInPlaceBytesMax || recovery_ != nullptr)
-    return false;
-  Guess guess;
-  GuessBucket(put.key, &guess);
-  guess.place = Index::GuessSlot(guess.place, KeyHash(guess.hash).Tag());
-  const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  Slot slot;
-  const auto value_bytes = static_cast<uint32_t>(put.value.size());
-  if (!FindToUpdate(lock, guess, put.key, value_bytes, &slot) || !Record(put)) return false;
-  WriteUpdate(KeyHash(guess.hash), slot, put);
-  return true;
-}
 
 ReplyStatus Store::Apply(const Change& change, uint64_t now_ms) {
   const bool expired = change.expiry_ms != 0 && change.expiry_ms <= now_ms;

@@ -26,9 +26,10 @@ namespace gannet {
 
 // An item with this key is the key's item, whichever slot led here. Without an expiry, the whole
 // word is the key's length. An empty key never matches.
-[[gnu::always_inline]] inline bool Store::FindToUpdate(const Index::KeyLock& lock,
-                                                       const Guess& guess, std::string_view key,
-                                                       uint32_t value_bytes, Slot* slot) const {
+template <class Lock>
+[[gnu::always_inline]] inline bool Store::FindToUpdate(const Lock& lock, const Guess& guess,
+                                                       std::string_view key, uint32_t value_bytes,
+                                                       Slot* slot) const {
   *slot = index_.LoadGuessed(lock, guess.place);
   if (slot->empty()) return false;
   const std::byte* const block = Block(slot->offset());
@@ -84,6 +85,19 @@ template <class Decide>
   return FindToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes), &slot) && decide(slot);
 }
 
+template <class Decide>
+[[gnu::always_inline]] inline bool Store::TryDecideUpdate(const Guess& guess, std::string_view key,
+                                                          size_t value_bytes, Decide&& decide) {
+  if (SealedItemBytes(key.size(), value_bytes) > kInPlaceBytesMax || recovery_ != nullptr)
+      [[unlikely]] {
+    return false;
+  }
+  const Index::KeyTry lock(index_, KeyHash(guess.hash));
+  Slot slot;
+  return lock.held() && FindToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes), &slot) &&
+         decide(slot);
+}
+
 // As in UpdateInPlace. The checksum is known, so the content is not looked at again.
 [[gnu::always_inline]] inline void Store::WriteUpdate(KeyHash hash, Slot slot, const Change& put) {
   std::byte* const block = Block(slot.offset());
@@ -93,6 +107,25 @@ template <class Decide>
   StoreValue(block, put.value);
   StoreLive(block, ItemSeal(hash, PlaceAt(slot.offset())).CommitWordOf(put.item_checksum));
   if (evicts()) eviction_->Used(slot.offset(), 1);
+}
+
+template <bool recorded>
+[[gnu::always_inline]] inline bool Store::ApplyUpdate(const Guess& guess, const Change& put) {
+  if (SealedItemBytes(put.key.size(), put.value.size()) > kInPlaceBytesMax || recovery_ != nullptr)
+      [[unlikely]] {
+    return false;
+  }
+  const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  Slot slot;
+  if (!FindToUpdate(lock, guess, put.key, static_cast<uint32_t>(put.value.size()), &slot))
+      [[unlikely]] {
+    return false;
+  }
+  if constexpr (recorded) {
+    if (!Record(put)) return false;
+  }
+  WriteUpdate(KeyHash(guess.hash), slot, put);
+  return true;
 }
 
 template <class Made>

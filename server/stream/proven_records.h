@@ -40,18 +40,29 @@ class ProvenRecords {
   }
 
   bool empty() const { return begin_ == end_; }
-  // Returns the oldest record. REQUIRES: it is not empty.
-  Record First() const {
+  // Places of records in the memory. They are good until the next call of a method that is not
+  // const.
+  size_t begin() const { return begin_; }
+  size_t end() const { return end_; }
+  // REQUIRES: there is a record.
+  Record At(size_t place) const {
     Head head;
-    std::memcpy(&head, memory_.get() + begin_, sizeof(head));
+    std::memcpy(&head, memory_.get() + place, sizeof(head));
     return {.position = head.position,
             .item_checksum = head.item_checksum,
-            .bytes = {memory_.get() + begin_ + sizeof(head), head.bytes}};
+            .bytes = {memory_.get() + place + sizeof(head), head.bytes}};
   }
-  void Pop() {
-    begin_ += sizeof(Head) + First().bytes.size();
+  static size_t Behind(size_t place, const Record& record) {
+    return place + sizeof(Head) + record.bytes.size();
+  }
+  // Drops all records before this place.
+  void PopTo(size_t place) {
+    begin_ = place;
     if (empty()) begin_ = end_ = 0;
   }
+  // The same with the oldest record. REQUIRES: it is not empty.
+  Record First() const { return At(begin_); }
+  void Pop() { PopTo(Behind(begin_, First())); }
   void Clear() { begin_ = end_ = 0; }
 
  private:

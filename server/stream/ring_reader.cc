@@ -1,32 +1,47 @@
 #include "server/stream/ring_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "common/base/check.h"
 #include "common/base/words.h"
-#include "server/stream/update_record.h"
+#include "server/stream/update_record_inline.h"
 
 namespace gannet {
+namespace {
+
+void ZeroWords(std::byte* at, size_t bytes) {
+  size_t i = 0;
+  for (; i + 64 <= bytes; i += 64) {
+#pragma GCC unroll 8
+    for (size_t j = 0; j < 64; j += sizeof(uint64_t)) StoreWord(at + i + j, 0);
+  }
+  for (; i < bytes; i += sizeof(uint64_t)) StoreWord(at + i, 0);
+}
+
+}  // namespace
 
 RingReader::RingReader(std::span<std::byte> ring, const Begin& begin)
     : ring_(ring),
       stream_id_(begin.stream_id),
       taken_{.lsn = begin.lsn, .position = begin.position},
       found_(taken_) {
-  update_.kind = RingRecordKind::kUpdate;
   GANNET_CHECK(ring.size() >= 2 * kRingRecordBytesMax && ring.size() % kRecordAlignment == 0,
                "a ring has room for the two longest records");
   GANNET_CHECK(begin.position % kRecordAlignment == 0, "a record begins at a word");
 }
 
+// What is farther has not been freed since it was written.
+size_t RingReader::RoomAt(const Place& place) const {
+  return std::min<size_t>(ring_.size() - place.position % ring_.size(),
+                          ring_.size() - (place.position - taken_.position));
+}
+
 std::optional<RingReader::Copy> RingReader::CopyAt(const Place& place) {
-  const size_t offset = place.position % ring_.size();
-  // What is farther has not been freed since it was written.
-  const size_t room =
-      std::min<size_t>(ring_.size() - offset, ring_.size() - (place.position - taken_.position));
+  const size_t room = RoomAt(place);
   if (room < sizeof(RingRecordStart)) return std::nullopt;
-  const std::byte* const at = ring_.data() + offset;
+  const std::byte* const at = ring_.data() + place.position % ring_.size();
   RingRecordStart start;
   static_assert(offsetof(RingRecordStart, record_bytes) == sizeof(uint64_t));
   if (LoadWord(at + sizeof(uint64_t)) == 0) return std::nullopt;  // no record has the length 0
@@ -35,7 +50,7 @@ std::optional<RingReader::Copy> RingReader::CopyAt(const Place& place) {
   if (!bytes || *bytes > room) return std::nullopt;
   std::byte* const copy = proven_.Room(*bytes);
   LoadWords(copy, at, *bytes);
-  if (start.kind == static_cast<uint8_t>(RingRecordKind::kUpdate)) [[likely]] {
+  if (start.kind == static_cast<uint8_t>(RingRecordKind::kUpdate)) {
     const auto proof = ProveUpdate(std::span(copy, *bytes), {stream_id_, place.lsn});
     if (!proof) return std::nullopt;
     return Copy{.kind = RingRecordKind::kUpdate,
@@ -68,34 +83,90 @@ std::optional<RingReader::Copy> RingReader::RecordAt(Place* place) {
 bool RingReader::Scan() {
   if (sealed_) return false;
   const uint64_t before = found_.lsn;
-  while (const auto copy = RecordAt(&found_)) {
+  for (;;) {
+    ScanUpdates();
+    const auto copy = RecordAt(&found_);
+    if (!copy) return found_.lsn != before;
     const size_t bytes = copy->bytes.size();
     proven_.Add(found_.position, bytes, copy->item_checksum);
     found_.lsn += bytes;
     found_.position += bytes;
     committed_ = std::max(committed_, copy->committed);
   }
-  return found_.lsn != before;
+}
+
+// Does what RecordAt and Scan do with any record, in one loop.
+void RingReader::ScanUpdates() {
+  const std::byte* at = ring_.data() + found_.position % ring_.size();
+  size_t room = RoomAt(found_);
+  Place found = found_;
+  uint64_t committed = committed_;
+  while (room >= sizeof(UpdateHeader)) {
+    const uint64_t head = LoadWord(at + kUpdateHeadAt);
+    const size_t bytes = static_cast<uint32_t>(head);
+    if (head != UpdateHeadWord(bytes) || bytes < sizeof(UpdateHeader) || bytes > room ||
+        bytes > kRingRecordBytesMax || bytes % kRecordAlignment != 0) {
+      break;
+    }
+    std::byte* const copy = proven_.Room(bytes);
+    LoadWords(copy, at, bytes);
+    UpdateProof proof;
+    if (!ProveUpdateInline(copy, bytes, {stream_id_, found.lsn}, &proof)) break;
+    proven_.Add(found.position, bytes, proof.item_checksum);
+    committed = std::max(committed, proof.committed);
+    found.lsn += bytes;
+    found.position += bytes;
+    at += bytes;
+    room -= bytes;
+  }
+  found_ = found;
+  committed_ = committed;
 }
 
 void RingReader::Zero(uint64_t from, size_t bytes) {
-  std::byte* const at = ring_.data() + from % ring_.size();
-  size_t i = 0;
-  for (; i + 64 <= bytes; i += 64) {
-#pragma GCC unroll 8
-    for (size_t j = 0; j < 64; j += sizeof(uint64_t)) StoreWord(at + i + j, 0);
-  }
-  for (; i < bytes; i += sizeof(uint64_t)) StoreWord(at + i, 0);
+  const size_t offset = from % ring_.size();
+  const size_t first = std::min(bytes, ring_.size() - offset);
+  ZeroWords(ring_.data() + offset, first);
+  ZeroWords(ring_.data(), bytes - first);
 }
 
-void RingReader::Take(uint64_t limit, const Use& use) {
+bool RingReader::TakeUpdates(uint64_t limit, const UseUpdates& use) {
+  std::array<ProvenUpdate, kUpdatesMax> updates;
+  size_t count = 0;
+  Place behind = taken_;
+  size_t place = proven_.begin();
+  for (; count < updates.size() && place != proven_.end(); ++count) {
+    const ProvenRecords::Record record = proven_.At(place);
+    const size_t bytes = record.bytes.size();
+    if (record.item_checksum == 0 || record.position != behind.position ||
+        behind.lsn + bytes > limit) {
+      break;
+    }
+    updates[count] = {
+        .bytes = record.bytes, .item_checksum = record.item_checksum, .lsn = behind.lsn};
+    behind.lsn += bytes;
+    behind.position += bytes;
+    place = ProvenRecords::Behind(place, record);
+  }
+  if (count == 0) return false;
+  use({updates.data(), count});
+  Zero(taken_.position, behind.position - taken_.position);
+  taken_ = behind;
+  proven_.PopTo(place);
+  return true;
+}
+
+void RingReader::Take(uint64_t limit, const Use& use, const UseUpdates& use_updates) {
   while (!proven_.empty()) {
+    if (use_updates && TakeUpdates(limit, use_updates)) continue;
     const ProvenRecords::Record proven = proven_.First();
     const size_t bytes = proven.bytes.size();
     if (taken_.lsn + bytes > limit) return;
     if (proven.item_checksum != 0) {
-      DecodeProvenUpdate(proven.bytes, proven.item_checksum, &update_.change);
-      use(update_, taken_.lsn, taken_.lsn + bytes);
+      RingRecord update;
+      update.kind = RingRecordKind::kUpdate;
+      DecodeProvenUpdate(proven.bytes, proven.item_checksum, &update.change);
+      use(update, taken_.lsn, taken_.lsn + bytes);
     } else {
       use(DecodeProvenRingRecord(proven.bytes), taken_.lsn, taken_.lsn + bytes);
     }

@@ -13,6 +13,13 @@
 
 namespace gannet {
 
+// The record of an update that is proven, in memory of its own.
+struct ProvenUpdate {
+  std::span<const std::byte> bytes;
+  uint64_t item_checksum;
+  uint64_t lsn;
+};
+
 // A backup's end of a stream: the ring that the primary WRITEs into. A record is there if its
 // checksum is that of this stream and of its LSN. A WRITE may still be in the middle of it, and the
 // memory may have what an older stream left there; neither is taken for a record.
@@ -40,6 +47,9 @@ class RingReader {
   };
   // `lsn` and `end` are the record's, as in RingTail.
   using Use = RingTail::Use;
+  // Of updates that follow each other, at most kUpdatesMax.
+  using UseUpdates = std::function<void(std::span<const ProvenUpdate>)>;
+  static constexpr size_t kUpdatesMax = 32;
 
   // REQUIRES: an aligned ring that is zero, and outlives the reader.
   RingReader(std::span<std::byte> ring, const Begin& begin);
@@ -47,8 +57,8 @@ class RingReader {
   // Looks for further records, up to the end of what has arrived. Returns whether there are any.
   bool Scan();
   // Calls `use` for each record that Scan found and that ends at `limit` or before, and zeroes it
-  // in the ring.
-  void Take(uint64_t limit, const Use& use);
+  // in the ring. Updates are given to `use_updates` instead, many at once, if there is one.
+  void Take(uint64_t limit, const Use& use, const UseUpdates& use_updates = nullptr);
   // Reads to the end of what has arrived, and returns what was not taken. From then on there is
   // nothing more. REQUIRES: the primary's queue pairs are in the error state and flushed.
   RingTail Seal();
@@ -76,6 +86,13 @@ class RingReader {
   // if the record is there.
   std::optional<Copy> RecordAt(Place* place);
   std::optional<Copy> CopyAt(const Place& place);
+  // Finds the updates with which the rest of what has arrived begins, as far as none is at the
+  // ring's start.
+  void ScanUpdates();
+  // Takes the updates with which the rest begins. Returns whether there are any.
+  bool TakeUpdates(uint64_t limit, const UseUpdates& use);
+  // How many bytes at a place may be a record that has arrived.
+  size_t RoomAt(const Place& place) const;
   void Zero(uint64_t from, size_t bytes);
 
   const std::span<std::byte> ring_;
@@ -85,7 +102,6 @@ class RingReader {
   uint64_t committed_ = 0;
   bool sealed_ = false;
   ProvenRecords proven_;  // those from taken_ to found_
-  RingRecord update_;     // the one that was taken last. To make each anew would cost more
 };
 
 }  // namespace gannet

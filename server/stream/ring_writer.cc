@@ -15,13 +15,14 @@ RingWriter::RingWriter(std::span<std::byte> ring, uint64_t stream_id, uint64_t f
 }
 
 uint64_t RingWriter::free_from() const {
-  uint64_t least = end_.position;
+  uint64_t least = std::min(end_.position, kept_from_);
   for (const auto& [id, link] : links_) least = std::min(least, link.free());
   return least;
 }
 
 void RingWriter::CountRoom() {
-  room_end_ = links_.empty() ? UINT64_MAX : free_from() + ring_.size();
+  const bool free = links_.empty() && kept_from_ == kKeepNone;
+  room_end_ = free ? UINT64_MAX : free_from() + ring_.size();
 }
 
 bool RingWriter::HasRoomFor(size_t bytes) const { return PlaceFor(bytes) + bytes <= room_end_; }

@@ -34,7 +34,7 @@ struct RingMark {
 //      less room than a wrap takes.
 //   2. For each link, what is consumed and completed is free, and end - free is at most the ring's
 //      length. So no byte is written that a backup still needs, or that the device may send again
-//      because an acknowledgement was lost.
+//      because an acknowledgement was lost. Nor one that KeepFrom keeps.
 //
 // Thread safety: one thread.
 class RingWriter {
@@ -63,6 +63,25 @@ class RingWriter {
   // Appends a change, or returns false if there is no room. REQUIRES: a value of at most
   // kPartBytes.
   bool TryAppend(const Change& change, uint64_t committed);
+  // Returns where updates may be appended straight (UpdateLane), up to the ring's end or to what is
+  // not free. Empty at the ring's start, where a wrap comes first: Append the next record. Call
+  // Appended then, before anything else.
+  std::span<std::byte> UpdateRoom() const {
+    const size_t offset = end_.position % ring_.size();
+    if (offset == 0) return {};
+    return ring_.subspan(offset,
+                         std::min<uint64_t>(ring_.size() - offset, room_end_ - end_.position));
+  }
+  void Appended(size_t bytes) {
+    end_ = {.lsn = end_.lsn + bytes, .position = end_.position + bytes};
+  }
+  // From now on, records at this position or behind it stay in this ring, whatever backups have
+  // freed; kKeepNone: only those that backups need.
+  static constexpr uint64_t kKeepNone = UINT64_MAX;
+  void KeepFrom(uint64_t position) {
+    kept_from_ = position;
+    CountRoom();
+  }
   RingMark end() const { return end_; }
   uint64_t stream_id() const { return stream_id_; }
 
@@ -126,6 +145,7 @@ class RingWriter {
   uint64_t wrap_from_ = 0;
   uint64_t wrap_to_ = 0;
   uint64_t room_end_ = UINT64_MAX;  // no record ends behind this position
+  uint64_t kept_from_ = kKeepNone;
   LinkId next_link_ = 0;
   std::map<LinkId, Link> links_;
 };

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <span>
 #include <type_traits>
@@ -38,6 +39,17 @@ static_assert(sizeof(UpdateHeader) - offsetof(UpdateHeader, version) ==
 
 constexpr size_t UpdateBytes(size_t key_bytes, size_t value_bytes) {
   return AlignUp(sizeof(UpdateHeader) + value_bytes + key_bytes, kRecordAlignment);
+}
+
+// Calls `use` with the header of each update of whole records that follow each other.
+template <class Use>
+void ForEachUpdate(std::span<const std::byte> records, Use&& use) {
+  while (!records.empty()) {
+    UpdateHeader header;
+    std::memcpy(&header, records.data(), sizeof(header));
+    use(header);
+    records = records.subspan(header.start.record_bytes);
+  }
 }
 
 // Writes the record of a put that IsUpdate. `out` has UpdateBytes bytes.

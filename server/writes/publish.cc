@@ -1,5 +1,7 @@
 // Writes: what is safe is published, by the stores of any other write, in the order of the records.
 
+#include <span>
+
 #include "common/base/check.h"
 #include "server/store/store_update.h"
 #include "server/writes/writes.h"
@@ -21,13 +23,15 @@ void Writes::Publish(uint64_t safe) {
 }
 
 void Writes::PublishUpdates(uint64_t safe) {
-  WaitingChanges::Updates updates;
-  while (const size_t count = waiting_->FirstUpdates(safe, &updates)) {
-    for (size_t i = 0; i < count; ++i) PublishUpdate(*updates[i]);
-    const uint64_t last = updates[count - 1]->ticket;
-    waiting_->PopUpdates(count);
+  for (;;) {
+    const std::span<const WaitingChanges::Entry> updates = waiting_->FirstUpdates(safe);
+    if (updates.empty()) return;
+    for (const WaitingChanges::Entry& update : updates) {
+      if (!PublishByGuess(update)) PublishUpdate(update);
+    }
+    const uint64_t last = updates.back().ticket;
+    waiting_->PopUpdates(updates.size());
     waiting_->SetPublished(last);
-    if (count < updates.size()) return;
   }
 }
 
@@ -50,11 +54,16 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
   return false;
 }
 
+// Where the item was when the update was decided. Returns false if it is not there any more.
+[[gnu::always_inline]] inline bool Writes::PublishByGuess(const WaitingChanges::Entry& entry) {
+  const Change put = WaitingChanges::PutOf(entry);
+  const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
+  return store_->MakeUpdate(guess, put, [&] { waiting_->Made(entry); });
+}
+
 // The item does not expire, so the time does not matter.
 void Writes::PublishUpdate(const WaitingChanges::Entry& entry) {
-  const Change put = waiting_->PutOf(entry);
-  const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
-  if (store_->MakeUpdate(guess, put, [&] { waiting_->Made(entry); })) return;
+  const Change put = WaitingChanges::PutOf(entry);
   const Locked key(*store_, entry.hash, put.key, 0);
   store_->MakeUpdate(key, put);
   waiting_->Made(entry);

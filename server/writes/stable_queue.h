@@ -1,9 +1,11 @@
 #ifndef GANNET_SERVER_WRITES_STABLE_QUEUE_H_
 #define GANNET_SERVER_WRITES_STABLE_QUEUE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -18,10 +20,10 @@ class StableQueue {
  public:
   // Returns the new last element. It has the fields of a former one, or is as T was made.
   T& PushBack() {
-    const size_t at = first_ + size_;
-    if (at / kChunk == chunks_.size()) chunks_.push_back(std::make_unique<Chunk>());
+    if (next_ == chunk_end_) [[unlikely]]
+      NextChunk();
     ++size_;
-    return (*chunks_[at / kChunk])[at % kChunk];
+    return *next_++;
   }
   // REQUIRES: it is not empty.
   void PopFront() { PopFront(1); }
@@ -31,14 +33,15 @@ class StableQueue {
     first_ += count;
     if (size_ == 0) {
       first_ = 0;  // these places were used last, so they are in the caches
-      return;
+      next_ = chunk_end_ = nullptr;
+    } else if (first_ >= kChunk) [[unlikely]] {
+      KeepChunks();
     }
-    while (first_ >= kChunk) {
-      first_ -= kChunk;
-      std::unique_ptr<Chunk> free = std::move(chunks_.front());
-      chunks_.erase(chunks_.begin());
-      if (chunks_.size() < kChunksKept) chunks_.push_back(std::move(free));
-    }
+  }
+  // Returns the first elements that lie side by side: none only if it is empty.
+  std::span<const T> FirstRun() const {
+    if (empty()) return {};
+    return std::span(*chunks_.front()).subspan(first_, std::min(size_, kChunk - first_));
   }
   T& operator[](size_t i) { return (*chunks_[(first_ + i) / kChunk])[(first_ + i) % kChunk]; }
   const T& operator[](size_t i) const {
@@ -56,9 +59,29 @@ class StableQueue {
   static constexpr size_t kChunksKept = 64;
   using Chunk = std::array<T, kChunk>;
 
+  void NextChunk() {
+    const size_t at = first_ + size_;
+    if (at / kChunk == chunks_.size()) chunks_.push_back(std::make_unique<Chunk>());
+    Chunk& chunk = *chunks_[at / kChunk];
+    next_ = chunk.data() + at % kChunk;
+    chunk_end_ = chunk.data() + kChunk;
+  }
+  // Chunks whose elements were all removed go to the end.
+  void KeepChunks() {
+    while (first_ >= kChunk) {
+      first_ -= kChunk;
+      std::unique_ptr<Chunk> free = std::move(chunks_.front());
+      chunks_.erase(chunks_.begin());
+      if (chunks_.size() < kChunksKept) chunks_.push_back(std::move(free));
+    }
+  }
+
   std::vector<std::unique_ptr<Chunk>> chunks_;  // the last ones may be free
   size_t first_ = 0;                            // of the first chunk
   size_t size_ = 0;
+  // Where the next element goes. If these are equal, it is looked for.
+  T* next_ = nullptr;
+  T* chunk_end_ = nullptr;
 };
 
 }  // namespace gannet

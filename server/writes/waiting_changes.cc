@@ -11,9 +11,6 @@
 namespace gannet {
 namespace {
 
-// Half of what the journal takes before it refuses changes.
-constexpr uint64_t kCrowdedBytes = 32 << 20;
-
 // Of a put without expiry, whose item has at most kInPlaceBytesMax.
 uint64_t ItemChecksumOf(const Change& put) {
   constexpr size_t kHeaderBytes = sizeof(ItemHeader) - offsetof(ItemHeader, version);
@@ -44,14 +41,6 @@ const WaitingChanges::Entry* WaitingChanges::FindLast(KeyHash hash) const {
     ticket = entry.before;
   }
   return nullptr;
-}
-
-uint64_t WaitingChanges::Enter(Entry* entry) {
-  entry->ticket = ++tickets_;
-  if (entry->kind != Kind::kNothing) entry->before = keys_.Set(entry->hash, entry->ticket);
-  given_.store(tickets_, std::memory_order_relaxed);
-  if (entry->position - published_position() > kCrowdedBytes) LookWhetherCrowded();
-  return entry->ticket;
 }
 
 uint64_t WaitingChanges::Push(Entry entry) {
@@ -107,9 +96,22 @@ std::optional<uint64_t> WaitingChanges::Record(const Change& change, Entry entry
   return ticket;
 }
 
-bool WaitingChanges::MayUpdate(KeyHash hash, const Change& put) const {
+bool WaitingChanges::MayUpdate(KeyHash hash, std::string_view key) const {
   const Entry* const last = keys_.MayWait(hash) ? FindLast(hash) : nullptr;
-  return last == nullptr || (last->kind == Kind::kUpdate && KeyOf(*last) == put.key);
+  return last == nullptr || (last->kind == Kind::kUpdate && KeyOf(*last) == key);
+}
+
+bool WaitingChanges::BeginUpdates() {
+  mutex_.Lock();
+  lane_ = recorder_->BeginUpdates();
+  if (lane_ == nullptr) mutex_.Unlock();
+  return lane_ != nullptr;
+}
+
+void WaitingChanges::EndUpdates() {
+  recorder_->EndUpdates();
+  lane_ = nullptr;
+  mutex_.Unlock();
 }
 
 uint64_t WaitingChanges::AddUpdate(const Store::Guess& guess, Change* update) {
@@ -122,7 +124,7 @@ uint64_t WaitingChanges::AddUpdate(const Store::Guess& guess, Change* update) {
   {
     WordMutexLock lock(mutex_);
     const size_t bytes = put.key.size() + put.value.size();
-    if (!MayUpdate(hash, put) || !room_.Has(bytes)) return 0;
+    if (!MayUpdate(hash, put.key) || !room_.Has(bytes)) return 0;
     place = recorder_->Reserve(put);
     if (!place) return 0;
     Entry& entry = queue_.PushBack();
@@ -134,11 +136,15 @@ uint64_t WaitingChanges::AddUpdate(const Store::Guess& guess, Change* update) {
     entry.key_bytes = static_cast<uint32_t>(put.key.size());
     entry.value_bytes = static_cast<uint32_t>(put.value.size());
     entry.room = room_.Take(bytes);
+    entry.room_bytes = static_cast<uint32_t>(bytes);
+    ++in_room_;
+    room = room_.At(entry.room);
+    entry.key_at = room;
+    entry.value_at = room + put.key.size();
     entry.item_checksum = put.item_checksum;
     entry.guessed = guess.place;
     entry.origin = {
         .session_token = put.session_token, .sequence = put.sequence, .opcode = put.opcode};
-    room = room_.At(entry.room);
     ticket = Enter(&entry);
   }
   // As in Add: nobody looks at it before the key's lock is released.
@@ -170,22 +176,20 @@ const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
   return nullptr;
 }
 
-size_t WaitingChanges::FirstUpdates(uint64_t safe, Updates* updates) const {
+std::span<const WaitingChanges::Entry> WaitingChanges::FirstUpdates(uint64_t safe) const {
   WordMutexLock lock(mutex_);
-  const size_t count = std::min(queue_.size(), kUpdatesMax);
-  for (size_t i = 0; i < count; ++i) {
-    const Entry& entry = queue_[i];
-    if (entry.kind != Kind::kUpdate || entry.position > safe) return i;
-    (*updates)[i] = &entry;
+  const std::span<const Entry> first = queue_.FirstRun();
+  size_t count = 0;
+  while (count < first.size() && first[count].kind == Kind::kUpdate &&
+         first[count].position <= safe) {
+    ++count;
   }
-  return count;
+  return first.first(count);
 }
 
 void WaitingChanges::PopUpdates(size_t count) {
   WordMutexLock lock(mutex_);
-  const Entry& last = queue_[count - 1];
-  // Its piece is the last one of theirs, so all go.
-  room_.Give(last.room, last.key_bytes + last.value_bytes);
+  for (size_t i = 0; i < count && in_room_ > 0; ++i) GiveRoom(queue_[i]);
   queue_.PopFront(count);
 }
 
@@ -193,7 +197,7 @@ void WaitingChanges::Pop() {
   WordMutexLock lock(mutex_);
   Entry& entry = queue_.front();
   if (entry.kind == Kind::kUpdate) {
-    room_.Give(entry.room, entry.key_bytes + entry.value_bytes);
+    GiveRoom(entry);
   } else {
     entry.key.clear();
   }

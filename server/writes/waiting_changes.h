@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,11 +51,15 @@ class WaitingChanges : public LaterEvictions {
     // never, or it does not matter.
     uint64_t decided_until_ms = 0;
     ChangeOrigin origin{};  // the request that it answers
-    // Of an update.
+    // Of an update. Key and value are in the room, or in the record, which is kept in its place
+    // until it is published.
     uint32_t flags = 0;
     uint32_t key_bytes = 0;
     uint32_t value_bytes = 0;
+    uint32_t room_bytes = 0;  // 0: not in the room
     uint64_t room = 0;
+    const char* key_at = nullptr;
+    const char* value_at = nullptr;
     uint64_t item_checksum = 0;
     const std::byte* guessed = nullptr;  // where its slot was
     uint64_t block_bytes = 0;            // of an eviction
@@ -81,17 +86,24 @@ class WaitingChanges : public LaterEvictions {
   // the room refuse it, or something else waits for the key. Fills in the put's checksum. REQUIRES:
   // the key's item has no expiry and a value of this length, and at most kInPlaceBytesMax.
   uint64_t AddUpdate(const Store::Guess& guess, Change* put);
+  // For many updates under one lock. Returns false if the recorder does not take them so: then
+  // AddUpdate each. Otherwise nothing else is added until EndUpdates, so call that soon. REQUIRES:
+  // no lock is held.
+  GANNET_UNCHECKED_LOCKS bool BeginUpdates();
+  GANNET_UNCHECKED_LOCKS void EndUpdates();
+  // As AddUpdate, in between. Defined in update.h.
+  template <class Update>
+  GANNET_UNCHECKED_LOCKS uint64_t AddToLane(const Store::Guess& guess, const Update& update);
   // Returns the key of a change, and the put that an update makes.
-  std::string_view KeyOf(const Entry& entry) const {
+  static std::string_view KeyOf(const Entry& entry) {
     if (entry.kind != Kind::kUpdate) return entry.key;
-    return {room_.At(entry.room), entry.key_bytes};
+    return {entry.key_at, entry.key_bytes};
   }
-  Change PutOf(const Entry& update) const {
-    const char* const at = room_.At(update.room);
+  static Change PutOf(const Entry& update) {
     return {.version = update.version,
             .flags = update.flags,
-            .key = {at, update.key_bytes},
-            .value = {at + update.key_bytes, update.value_bytes},
+            .key = {update.key_at, update.key_bytes},
+            .value = {update.value_at, update.value_bytes},
             .item_checksum = update.item_checksum};
   }
   // The store's evictions. MayWait is right if it returns false.
@@ -110,12 +122,10 @@ class WaitingChanges : public LaterEvictions {
   const Entry* First(uint64_t safe);
   // Removes the first one.
   void Pop();
-  // The same for updates, of which many mostly follow each other. Fills in those with which the
-  // queue begins and that are recorded below `safe`, and returns how many they are. Then call Made
-  // for each, while its key's lock is held: from then on nobody finds it. Then PopUpdates.
-  static constexpr size_t kUpdatesMax = 32;
-  using Updates = std::array<const Entry*, kUpdatesMax>;
-  size_t FirstUpdates(uint64_t safe, Updates* updates) const;
+  // The same for updates, of which many mostly follow each other. Returns those with which the
+  // queue begins and that are recorded below `safe`; not always all. Then call Made for each, while
+  // its key's lock is held: from then on nobody finds it. Then PopUpdates.
+  std::span<const Entry> FirstUpdates(uint64_t safe) const;
   void Made(const Entry& update) { keys_.Published(update.ticket); }
   void PopUpdates(size_t count);
   // Makes it known that all tickets up to this one are published.
@@ -151,13 +161,29 @@ class WaitingChanges : public LaterEvictions {
   void DropAll(const std::function<void(const Pending&)>& drop);
 
  private:
+  // Half of what the journal takes before it refuses changes.
+  static constexpr uint64_t kCrowdedBytes = 32 << 20;
+
   uint64_t Push(Entry entry) GANNET_REQUIRES(mutex_);
   // Records a change and adds its entry. Returns its ticket, or nullopt if it was not recorded.
   std::optional<uint64_t> Record(const Change& change, Entry entry);
   // Gives the last entry of the queue its ticket.
-  uint64_t Enter(Entry* entry) GANNET_REQUIRES(mutex_);
+  uint64_t Enter(Entry* entry) GANNET_REQUIRES(mutex_) {
+    entry->ticket = ++tickets_;
+    if (entry->kind != Kind::kNothing) entry->before = keys_.Set(entry->hash, entry->ticket);
+    given_.store(tickets_, std::memory_order_relaxed);
+    if (entry->position - published_position() > kCrowdedBytes) [[unlikely]]
+      LookWhetherCrowded();
+    return entry->ticket;
+  }
   const Entry* FindLast(KeyHash hash) const GANNET_REQUIRES(mutex_);
-  bool MayUpdate(KeyHash hash, const Change& put) const GANNET_REQUIRES(mutex_);
+  // Whether an update of the key may be added.
+  bool MayUpdate(KeyHash hash, std::string_view key) const GANNET_REQUIRES(mutex_);
+  void GiveRoom(const Entry& update) GANNET_REQUIRES(mutex_) {
+    if (update.room_bytes == 0) return;
+    room_.Give(update.room, update.room_bytes);
+    --in_room_;
+  }
   void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
   std::optional<Undone> FindUndone(uint64_t ticket);
   void RecordUndone(const std::string& key, uint64_t version, ReplyStatus status)
@@ -172,7 +198,9 @@ class WaitingChanges : public LaterEvictions {
   // Pieces are taken and given back under the mutex. Who writes or reads a piece holds its key's
   // lock.
   ValueRoom room_;
-  uint64_t tickets_ GANNET_GUARDED_BY(mutex_) = 0;  // given so far
+  size_t in_room_ GANNET_GUARDED_BY(mutex_) = 0;          // entries
+  UpdateLane* lane_ GANNET_GUARDED_BY(mutex_) = nullptr;  // between BeginUpdates and EndUpdates
+  uint64_t tickets_ GANNET_GUARDED_BY(mutex_) = 0;        // given so far
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, Undone> undone_ GANNET_GUARDED_BY(mutex_);  // by ticket
   // Release: who sees a ticket sees what was published, and what was undone.

@@ -76,9 +76,23 @@ class Writes {
   // be updated in place. Returns false, without a side effect, if it is anything else: then Put it.
   // `flags()` returns the item's flags, and is called once. REQUIRES: waits(); as for
   // Store::UpdateInPlace. Defined in update.h.
+  struct UpdateDecided {
+    uint64_t version;
+    uint64_t slot;
+    uint64_t ticket;  // as that of Decided
+  };
   template <class Flags>
   bool Update(const Store::Guess& guess, std::string_view key, std::string_view value,
-              Flags&& flags, const ChangeOrigin& origin, Decided* decided);
+              Flags&& flags, const ChangeOrigin& origin, UpdateDecided* decided);
+  // The same for many: BeginUpdates, UpdateInLane for each, EndUpdates, with no other call in
+  // between, and without a lock. BeginUpdates returns false if that cannot be now. UpdateInLane
+  // returns false, too, if it would have to wait for a lock. Then EndUpdates, and Update it.
+  bool BeginUpdates() { return waiting_->BeginUpdates(); }
+  void EndUpdates() { waiting_->EndUpdates(); }
+  template <class Flags>
+  bool UpdateInLane(const Store::Guess& guess, std::string_view key, std::string_view value,
+                    Flags&& flags, uint64_t session_token, uint64_t sequence,
+                    UpdateDecided* decided);
   // Puts the item of Store::Reserve. The reservation is used up, whatever the outcome. REQUIRES:
   // `key` is that of Reserve, and nobody writes into the reservation any more.
   Decided CommitPut(const Reservation& reservation, std::string_view key, ItemAttributes attributes,
@@ -226,6 +240,7 @@ class Writes {
       GANNET_REQUIRES(publish_mutex_);
   // The updates with which the queue begins.
   void PublishUpdates(uint64_t safe) GANNET_REQUIRES(publish_mutex_);
+  bool PublishByGuess(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
   void PublishUpdate(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
   void PublishDeletion(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);
 

@@ -6,10 +6,12 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "server/changes/record.h"
+#include "server/stream/update_lane.h"
 
 namespace gannet {
 namespace {
@@ -34,9 +36,11 @@ class TestConsumer : public ChangeConsumer {
     keys.push_back("session " + std::to_string(record.token));
   }
   uint64_t safe() const override { return safe_end; }
+  bool Hears() const override { return hears; }
 
   bool refuses = false;
   bool fills = false;  // in two steps
+  bool hears = true;
   uint64_t safe_end = 0;
   std::vector<std::string> keys;
   std::vector<uint64_t> ends;
@@ -60,6 +64,55 @@ TEST(ChangeStreamTest, GivesEachChangeToAllInOneOrder) {
     EXPECT_THAT(consumer->ends,
                 ElementsAre(1'000 + RecordBytes(1, 5), 1'000 + 2 * RecordBytes(1, 5)));
   }
+}
+
+TEST(ChangeStreamTest, PassesWhatNobodyHears) {
+  ChangeStream stream;
+  TestConsumer group, disk;
+  stream.BeginAt(1'000);
+  EXPECT_FALSE(stream.Hears());
+  stream.Add(&group, Need::kRequired);
+  stream.Add(&disk, Need::kHears);
+  group.hears = false;
+  EXPECT_TRUE(stream.Hears());
+  disk.hears = false;
+  EXPECT_FALSE(stream.Hears());
+  stream.Pass(24);
+  EXPECT_EQ(stream.end(), 1'024u);
+  EXPECT_EQ(stream.Append(PutOf("a")), 1'024 + RecordBytes(1, 5));
+}
+
+// One that lends a lane, as a group does.
+class LaneConsumer : public TestConsumer {
+ public:
+  UpdateLane* BeginUpdates(uint64_t position) override {
+    began_at = position;
+    return lane;
+  }
+  uint64_t EndUpdates() override { return began_at + 24; }
+  UpdateLane* lane = nullptr;
+  uint64_t began_at = 0;
+};
+
+TEST(ChangeStreamTest, UpdatesHaveALaneIfOneConsumerTakesAll) {
+  ChangeStream stream;
+  LaneConsumer group;
+  TestConsumer disk;
+  UpdateLane lane;
+  stream.BeginAt(1'000);
+  EXPECT_EQ(stream.BeginUpdates(), nullptr);
+  stream.Add(&group, Need::kRequired);
+  EXPECT_EQ(stream.BeginUpdates(), nullptr);
+  EXPECT_EQ(stream.Append(PutOf("a")), 1'000 + RecordBytes(1, 5)) << "its lock is free again";
+  group.lane = &lane;
+  ASSERT_EQ(stream.BeginUpdates(), &lane);
+  EXPECT_EQ(group.began_at, stream.end());
+  stream.EndUpdates();
+  EXPECT_EQ(stream.end(), 1'000 + RecordBytes(1, 5) + 24);
+  stream.Add(&disk, Need::kHears);
+  EXPECT_EQ(stream.BeginUpdates(), nullptr) << "the disk wants each change";
+  const std::optional<uint64_t> end = stream.Append(PutOf("b"));
+  EXPECT_EQ(end, stream.end()) << "its lock is free again";
 }
 
 TEST(ChangeStreamTest, GivesRecordsOfSessionsInTheSameOrderAndWithoutAPosition) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/align.h"
+#include "server/stream/update_record.h"
 #include "tests/server/stream/some_records.h"
 #include "tests/server/stream/two_rings.h"
 #include "tests/support/test_seed.h"
@@ -38,13 +39,25 @@ void RunAtRandom(uint64_t seed) {
   std::deque<RingWriter::Shipment> shipped;
   uint64_t committed = 0;
   int wraps = 0;
+  size_t at_once = 0;  // updates
   const auto take = [&](uint64_t limit) {
-    rings.reader.Take(limit, [&](const RingRecord& record, uint64_t, uint64_t end) {
+    const auto use = [&](const RingRecord& record, uint64_t, uint64_t end) {
       ASSERT_FALSE(appended.empty());
       EXPECT_TRUE(record == appended.front().record.record());
       EXPECT_EQ(end, appended.front().end);
       appended.pop_front();
-    });
+    };
+    const auto use_updates = [&](std::span<const ProvenUpdate> updates) {
+      EXPECT_LE(updates.size(), RingReader::kUpdatesMax);
+      for (const ProvenUpdate& update : updates) {
+        RingRecord record{.kind = RingRecordKind::kUpdate};
+        DecodeProvenUpdate(update.bytes, update.item_checksum, &record.change);
+        use(record, update.lsn, update.lsn + update.bytes.size());
+      }
+      at_once = std::max(at_once, updates.size());
+    };
+    rings.reader.Take(
+        limit, use, below(4) == 0 ? RingReader::UseUpdates() : RingReader::UseUpdates(use_updates));
     ASSERT_TRUE(rings.writer.OnConsumed(rings.link, rings.reader.consumed()));
   };
   for (int step = 0; step < 600; ++step) {
@@ -82,6 +95,7 @@ void RunAtRandom(uint64_t seed) {
     appended.pop_front();
   });
   EXPECT_GT(wraps, 0);
+  EXPECT_GT(at_once, 1u);
 }
 
 TEST(RingReaderTest, FindsWhatWasAppendedInItsOrder) {
@@ -172,7 +186,8 @@ TEST(RingReaderTest, LeavesWhatIsNotCommittedAndZeroesWhatItTakes) {
 TEST(RingReaderTest, TakesWhatItFoundThoughTheRingHasChangedSince) {
   TwoRings rings(kShortRing);
   const OwnRecord records[] = {OwnRecord(PutOf("a", "1")), OwnRecord(DeletionOf("b")),
-                               OwnRecord(LongPutOf("c", 3)), OwnRecord(AnswersOf(4, 0))};
+                               OwnRecord(UpdateOf("d", "3")), OwnRecord(LongPutOf("c", 3)),
+                               OwnRecord(AnswersOf(4, 0))};
   for (const OwnRecord& record : records) rings.writer.Append(record.record(), 0);
   rings.Ship();
   rings.reader.Scan();
@@ -210,7 +225,8 @@ TEST(RingReaderTest, ReadsWhileADeviceWrites) {
   constexpr int kRecords = 2'000;
   TwoRings rings(2 << 20);
   for (int i = 0; i < kRecords; ++i) {
-    rings.writer.Append(PutOf("key", std::string(100 + i % 200, 'v')), 0);
+    const std::string value(100 + i % 200, 'v');
+    rings.writer.Append(i % 2 == 0 ? PutOf("key", value) : UpdateOf("key", value), 0);
   }
   const RingWriter::Shipment shipment = rings.writer.Ship(rings.link);
   std::thread device(

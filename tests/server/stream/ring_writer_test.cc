@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "server/stream/update_lane_inline.h"
 #include "tests/server/stream/some_records.h"
 #include "tests/server/stream/two_rings.h"
 
@@ -36,6 +37,80 @@ TEST(RingWriterTest, LsnsCountTheBytesOfRecordsAndNotOfWraps) {
   }
   EXPECT_EQ(rings.writer.end().lsn, lsn);
   EXPECT_GT(rings.writer.end().position, lsn - 0x4000) << "there was no wrap";
+}
+
+TEST(RingWriterTest, KeepsItsOwnCopyAsLongAsItIsTold) {
+  TwoRings rings(kShortRing);
+  const uint64_t from = rings.writer.end().position;
+  rings.writer.KeepFrom(from);
+  const int first = Fill(&rings.writer);
+  EXPECT_GT(first, 5);
+  rings.Ship();
+  rings.reader.Scan();
+  rings.reader.Take(UINT64_MAX, [](const RingRecord&, uint64_t, uint64_t) {});
+  ASSERT_TRUE(rings.writer.OnConsumed(rings.link, rings.reader.consumed()));
+  EXPECT_EQ(Fill(&rings.writer), 0) << "the backup has all, but the primary needs it";
+  rings.writer.KeepFrom(from + 2 * SomePut().bytes());
+  EXPECT_GT(Fill(&rings.writer), 0);
+  rings.writer.KeepFrom(RingWriter::kKeepNone);
+  EXPECT_GT(Fill(&rings.writer), 0);
+}
+
+TEST(RingWriterTest, KeepsItsOwnCopyWithoutBackups) {
+  TwoRings rings(kShortRing);
+  rings.writer.RemoveLink(rings.link);
+  rings.writer.KeepFrom(rings.writer.end().position);
+  EXPECT_GT(Fill(&rings.writer), 5);
+  EXPECT_EQ(Fill(&rings.writer), 0);
+  rings.writer.KeepFrom(RingWriter::kKeepNone);
+  EXPECT_TRUE(rings.writer.HasRoomFor(kShortRing));
+}
+
+// Both ways must write the same bytes, around the ring's end, too.
+TEST(RingWriterTest, ALaneWritesWhatAppendWrites) {
+  TwoRings by_lane(kShortRing, 5, 0x4000);
+  TwoRings by_append(kShortRing, 5, 0x4000);
+  UpdateLane lane;
+  int in_lane = 0;
+  for (int i = 0; i < 20'000; ++i) {
+    const std::string key(1 + i % 40, static_cast<char>('a' + i % 26));
+    const std::string value(i % 300, static_cast<char>('A' + i % 26));
+    const RingRecord record = UpdateOf(key, value);
+    const uint64_t committed = by_append.writer.end().lsn;
+    by_append.writer.Append(record, committed);
+    const Change& put = record.change;
+    lane.Begin({.room = by_lane.writer.UpdateRoom(),
+                .stream_id = 5,
+                .lsn = by_lane.writer.end().lsn,
+                .committed = committed,
+                .position = 100});
+    uint64_t item_checksum = 0;
+    if (lane.Append({.version = put.version,
+                     .flags = put.flags,
+                     .key = key,
+                     .value = value,
+                     .session_token = put.session_token,
+                     .sequence = put.sequence},
+                    &item_checksum) != nullptr) {
+      ++in_lane;
+      EXPECT_EQ(item_checksum, put.item_checksum);
+      EXPECT_EQ(lane.position(), 100 + RecordBytes(key.size(), value.size()));
+      by_lane.writer.Appended(lane.appended().size());
+    } else {
+      EXPECT_TRUE(lane.appended().empty());
+      by_lane.writer.Append(record, committed);
+    }
+    ASSERT_EQ(by_lane.writer.end(), by_append.writer.end());
+    for (TwoRings* const rings : {&by_lane, &by_append}) {
+      rings->Ship();
+      rings->reader.Scan();
+      rings->reader.Take(UINT64_MAX, [](const RingRecord&, uint64_t, uint64_t) {});
+      ASSERT_EQ(rings->reader.taken(), rings->writer.end().lsn) << "it is not proven";
+      ASSERT_TRUE(rings->writer.OnConsumed(rings->link, rings->reader.consumed()));
+    }
+  }
+  EXPECT_EQ(by_lane.words_here, by_append.words_here);
+  EXPECT_GT(in_lane, 19'000);
 }
 
 TEST(RingWriterTest, AFullRingTakesMoreOnlyWhenTheSlowestHasConsumed) {

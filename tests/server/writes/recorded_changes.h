@@ -1,16 +1,21 @@
 #ifndef GANNET_TESTS_SERVER_WRITES_RECORDED_CHANGES_H_
 #define GANNET_TESTS_SERVER_WRITES_RECORDED_CHANGES_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "server/changes/change_sink.h"
+#include "server/stream/update_lane.h"
 
 namespace gannet {
 
-// Records everything, at the positions 1, 2, 3 ..., until it is told to refuse.
+// Records everything, at the positions 1, 2, 3 ..., until it is told to refuse. What comes in a
+// lane takes as many positions as a journal's record.
 struct RecordedChanges : ChangeSink, ChangeRecorder {
   std::optional<ChangePlace> Reserve(const Change& change) override {
     if (refuses) return std::nullopt;
@@ -19,6 +24,18 @@ struct RecordedChanges : ChangeSink, ChangeRecorder {
     return ChangePlace{.end = ++end};
   }
   void Fill(const Change&, const ChangePlace&) override {}
+  UpdateLane* BeginUpdates() override {
+    if (!lends_lane || refuses) return nullptr;
+    lane_bytes.push_back(std::make_unique<std::array<std::byte, 4096>>());
+    lane.Begin(
+        {.room = *lane_bytes.back(), .stream_id = 5, .lsn = end, .committed = 0, .position = end});
+    return &lane;
+  }
+  void EndUpdates() override {
+    ForEachUpdate(lane.appended(),
+                  [this](const UpdateHeader&) { changes.push_back("put in lane"); });
+    end = lane.position();
+  }
   // Not counted as a position.
   void RecordSession(const SessionRecord& record) override {
     for (size_t i = 0; i < record.answer_count(); ++i) {
@@ -31,6 +48,9 @@ struct RecordedChanges : ChangeSink, ChangeRecorder {
   bool Record(const Change& change) override { return Reserve(change).has_value(); }
 
   bool refuses = false;
+  bool lends_lane = false;  // for one thread alone
+  UpdateLane lane;
+  std::vector<std::unique_ptr<std::array<std::byte, 4096>>> lane_bytes;
   uint64_t end = 0;
   std::vector<std::string> changes;
 };

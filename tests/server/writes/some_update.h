@@ -17,10 +17,18 @@ inline std::optional<Writes::Decided> TryUpdate(Store& store, Writes& writes, st
   Store::Guess guess;
   store.GuessBucket(key, &guess);
   store.GuessItem(&guess);
-  Writes::Decided decided;
+  Writes::UpdateDecided decided;
   const auto its_flags = [flags] { return flags; };
-  if (!writes.Update(guess, key, value, its_flags, origin, &decided)) return std::nullopt;
-  return decided;
+  bool done = false;
+  if (writes.BeginUpdates()) {
+    done = writes.UpdateInLane(guess, key, value, its_flags, origin.session_token, origin.sequence,
+                               &decided);
+    writes.EndUpdates();
+  } else {
+    done = writes.Update(guess, key, value, its_flags, origin, &decided);
+  }
+  if (!done) return std::nullopt;
+  return Writes::Decided{{.version = decided.version, .slot = decided.slot}, decided.ticket};
 }
 
 }  // namespace gannet

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,7 +47,17 @@ class WaitingUpdateTest : public testing::Test {
   Writes& writes_ = store_.writes();
 };
 
-TEST_F(WaitingUpdateTest, NobodySeesItBeforeItsRecordIsSafe) {
+// One by one, or in a lane (BeginUpdates).
+class UpdateEitherWayTest : public WaitingUpdateTest, public testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    WaitingUpdateTest::SetUp();
+    sink_.lends_lane = GetParam();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(, UpdateEitherWayTest, testing::Bool());
+
+TEST_P(UpdateEitherWayTest, NobodySeesItBeforeItsRecordIsSafe) {
   const auto first = Update("key", "11", 7);
   const auto second = Update("other", "cd");
   ASSERT_TRUE(first && second);
@@ -58,14 +69,16 @@ TEST_F(WaitingUpdateTest, NobodySeesItBeforeItsRecordIsSafe) {
   EXPECT_EQ(Seen("other"), "ab");
   PublishAll();
   EXPECT_EQ(Seen("other"), "cd");
-  EXPECT_THAT(sink_.changes, testing::ElementsAre("put key", "put other", "put key", "put other"));
+  const char* const way = sink_.lends_lane ? "put in lane" : nullptr;
+  EXPECT_THAT(sink_.changes, testing::ElementsAre("put key", "put other", way ? way : "put key",
+                                                  way ? way : "put other"));
   std::string value(2, '\0');
   const ReadOutcome read = (*store_).Get("key", std::as_writable_bytes(std::span(value)), kNowMs);
   EXPECT_EQ(read.version, first->outcome.version);
   EXPECT_EQ(read.attributes.flags, 7u);
 }
 
-TEST_F(WaitingUpdateTest, TheItemStaysWhereItIs) {
+TEST_P(UpdateEitherWayTest, TheItemStaysWhereItIs) {
   const auto update = Update("key", "11");
   PublishAll();
   const auto again = Update("key", "12");
@@ -94,7 +107,7 @@ TEST(MovedUpdateTest, IsPublishedWhereverTheItemWent) {
   EXPECT_EQ(store.Get("key"), "12");
 }
 
-TEST_F(WaitingUpdateTest, UpdatesOfAKeyStack) {
+TEST_P(UpdateEitherWayTest, UpdatesOfAKeyStack) {
   for (int i = 20; i < 90; ++i) ASSERT_TRUE(Update("key", std::to_string(i)));
   EXPECT_EQ(Seen("key"), "10");
   writes_.Publish(sink_.end - 1);
@@ -103,7 +116,7 @@ TEST_F(WaitingUpdateTest, UpdatesOfAKeyStack) {
   EXPECT_EQ(Seen("key"), "89");
 }
 
-TEST_F(WaitingUpdateTest, OtherWritesAreDecidedAgainstIt) {
+TEST_P(UpdateEitherWayTest, OtherWritesAreDecidedAgainstIt) {
   const auto update = Update("key", "41", 9);
   ASSERT_TRUE(update);
   EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_absent = true})), ReplyStatus::kExists);
@@ -121,7 +134,7 @@ TEST_F(WaitingUpdateTest, OtherWritesAreDecidedAgainstIt) {
             9u);
 }
 
-TEST_F(WaitingUpdateTest, ARefusalThatTellsOfItWaitsForIt) {
+TEST_P(UpdateEitherWayTest, ARefusalThatTellsOfItWaitsForIt) {
   const auto update = Update("key", "11");
   const Decided refused = Put("key", "x", {.only_if_absent = true});
   EXPECT_GT(refused.ticket, update->ticket);
@@ -132,7 +145,7 @@ TEST_F(WaitingUpdateTest, ARefusalThatTellsOfItWaitsForIt) {
   EXPECT_EQ(writes_.TakeUndone(refused.ticket), std::nullopt);
 }
 
-TEST_F(WaitingUpdateTest, ComesBehindNoOtherKindOfWrite) {
+TEST_P(UpdateEitherWayTest, ComesBehindNoOtherKindOfWrite) {
   ASSERT_GT(writes_.Delete("key", {}, kNowMs).ticket, 0u);
   EXPECT_FALSE(Update("key", "11")) << "there is no item then";
   ASSERT_GT(Put("other", "longer").ticket, 0u);
@@ -144,7 +157,7 @@ TEST_F(WaitingUpdateTest, ComesBehindNoOtherKindOfWrite) {
   EXPECT_EQ(Seen("other"), "LONGER");
 }
 
-TEST_F(WaitingUpdateTest, IsOnlyForItemsThatItCannotFailFor) {
+TEST_P(UpdateEitherWayTest, IsOnlyForItemsThatItCannotFailFor) {
   EXPECT_FALSE(Update("nobody", "11"));
   EXPECT_FALSE(Update("key", "111"));
   EXPECT_EQ(StatusOf(writes_.Put("key", "12", {.expiry_ms = kNowMs + 10}, {}, kNowMs)),
@@ -160,7 +173,7 @@ TEST_F(WaitingUpdateTest, IsOnlyForItemsThatItCannotFailFor) {
 }
 
 // Many keys share each entry of WaitingKeys, and each hash chain has other keys in it.
-TEST_F(WaitingUpdateTest, FindsEachKeysLastUpdateAmongMany) {
+TEST_P(UpdateEitherWayTest, FindsEachKeysLastUpdateAmongMany) {
   constexpr int kKeys = 2'000;
   for (int i = 0; i < kKeys; ++i) Put("k" + std::to_string(i), "1");
   PublishAll();
@@ -178,6 +191,27 @@ TEST_F(WaitingUpdateTest, FindsEachKeysLastUpdateAmongMany) {
   }
   PublishAll();
   EXPECT_THAT(Seen("k0"), testing::AnyOf("5", "2"));
+}
+
+// What the room has is given back although others are in the queue, which need none.
+TEST_F(WaitingUpdateTest, RoomIsFoundAgainBesideUpdatesInALane) {
+  const std::string value(900, 'v');
+  Put("key", value);
+  PublishAll();
+  for (size_t i = 0; i < 4 * ValueRoom::kBytes / value.size(); ++i) {
+    sink_.lends_lane = i % 3 != 0;
+    ASSERT_TRUE(Update("key", value)) << i;
+    if (i % 100 == 0) PublishAll();
+  }
+}
+
+TEST_F(WaitingUpdateTest, DoesNotWaitForAKeyInALane) {
+  sink_.lends_lane = true;
+  {
+    const Store::Locked key(*store_, (*store_).HashOf("key"), "key", kNowMs);
+    EXPECT_FALSE(Update("key", "11"));
+  }
+  EXPECT_TRUE(Update("key", "11"));
 }
 
 TEST_F(WaitingUpdateTest, IsRefusedIfTheRoomIsFull) {
@@ -256,6 +290,10 @@ TEST(StableQueueTest, ElementsStayAndKeepTheirOrder) {
       ASSERT_EQ(&queue[i], places[static_cast<size_t>(out) + i]);
     }
     ASSERT_EQ(queue.back(), in - 1);
+    const std::span<const int> run = queue.FirstRun();
+    ASSERT_FALSE(run.empty());
+    ASSERT_EQ(run.data(), &queue.front());
+    ASSERT_EQ(&run.back(), &queue[run.size() - 1]);
     const int left = round % 3 == 0 ? 0 : 5 * round;
     for (; in - out > left; ++out) {
       ASSERT_EQ(queue.front(), out);
