@@ -39,7 +39,7 @@ void DiskThread::Poll() {
   const uint64_t before = log_->safe();
   if (waiting != nullptr) given_at_poll_ = waiting->given();
   log_->Poll(MonotonicNs());
-  if (waiting != nullptr && log_->safe() != before) on_safe_();
+  if (!log_->needs_writer() && log_->safe() != before) on_safe_();
 }
 
 // Writes that waited in the last Poll already now wait for space, or for ever. Only later ones call
@@ -48,6 +48,12 @@ int64_t DiskThread::DueNs() const {
   const Writes* const waiting = log_->waiting();
   const bool more = waiting != nullptr && waiting->given() != given_at_poll_;
   return more ? 0 : log_->due_ns();
+}
+
+// Who waits in a group is not known to the log. A request there may come too often, if the writes
+// wait for others already.
+bool DiskThread::Hurries(bool asked) const {
+  return asked && log_->waiting() == nullptr && !log_->needs_writer();
 }
 
 void DiskThread::Write() {
@@ -66,11 +72,11 @@ void DiskThread::Run() {
   // It runs for moments only, and a group of clients waits for each of them. So it asks to get a
   // core soon, even if other threads compute on all cores.
   AskForTurns(kShortestTurnNs);
-  pollfd fds[] = {{stop_->fd(), POLLIN, 0}, {wanted_ == nullptr ? -1 : wanted_->fd(), POLLIN, 0}};
+  pollfd fds[] = {{stop_->fd(), POLLIN, 0}, {wanted_->fd(), POLLIN, 0}};
   do {
     // Taken before the look at what waits, so that later requests wake it.
-    if (wanted_ != nullptr) wanted_->Take();
-    if (DueNs() <= MonotonicNs()) Poll();
+    const bool asked = wanted_->Take();
+    if (Hurries(asked) || DueNs() <= MonotonicNs()) Poll();
     const int64_t left_ns = std::max<int64_t>(DueNs() - MonotonicNs(), 0);
     const timespec timeout{left_ns / kNsPerSecond, left_ns % kNsPerSecond};
     ppoll(fds, std::size(fds), &timeout, nullptr);

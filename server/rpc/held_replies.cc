@@ -62,7 +62,8 @@ bool HeldReplies::SendPublished() {
     }
   }
   // In a group, the worker looks for the copies itself.
-  if (given_.group == nullptr && waiting_.TakeGrew()) given_.wants_sync();
+  const bool waits_for_disk = given_.group == nullptr || given_.group->waits_for_disk();
+  if (waits_for_disk && waiting_.TakeGrew()) given_.wants_sync();
   return sent;
 }
 

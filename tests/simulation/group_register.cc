@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "common/protocol/versions.h"
+
 namespace gannet::simulation {
 namespace {
 
@@ -29,7 +31,8 @@ int64_t GroupRegisterService::Delay() {
 ConfigStore::Answer GroupRegisterService::Execute(const GroupMember& sender, const Wanted& wanted) {
   using Result = ConfigStore::Result;
   if (!wanted) return {.result = Result::kRead, .now = now_};
-  const bool dead = nodes_[sender.node].first != sender;
+  const GroupMember& primary = wanted->configuration.primary;
+  const bool dead = nodes_[sender.node].first != sender || nodes_[primary.node].first != primary;
   if (dead || wanted->revision != now_.revision) return {.result = Result::kLost, .now = now_};
   now_ = {.revision = now_.revision + 1, .configuration = wanted->configuration};
   run_->Note("the register changes");
@@ -83,6 +86,15 @@ std::optional<std::string> MemberStore::AddressOf(const GroupMember& member) con
   if (it == service_->nodes_.end() || it->second.first != member) return std::nullopt;
   if (!reaches_(member.node)) return std::nullopt;
   return it->second.second;
+}
+
+std::optional<NodeSeen> MemberStore::NodeOf(std::string_view node) const {
+  const auto it = service_->nodes_.find(std::string(node));
+  if (it == service_->nodes_.end()) return std::nullopt;
+  return NodeSeen{.incarnation = it->second.first.incarnation,
+                  .applied = 0,
+                  .kept = std::nullopt,
+                  .stream_version = kStreamVersions.max};
 }
 
 // As etcd tells it to members.

@@ -75,6 +75,7 @@ class MemberStore : public ConfigStore, public GroupDirectory {
     self_ = self;
     service_->nodes_[self.node] = {self, std::string(address)};
   }
+  std::optional<NodeSeen> NodeOf(std::string_view node) const override;
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
   std::optional<PartitionMap> Map() const override;
   std::optional<std::string> WantedSuccessor() const override { return service_->successor_; }
