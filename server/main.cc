@@ -150,7 +150,8 @@ ClusterFlags FlagsOfCluster() {
           .auth_file = FLAGS_auth_file,
           .memory_file = FLAGS_memory_file,
           .restore_from = FLAGS_restore_from,
-          .sync_always = SyncNamed(FLAGS_sync) == Journal::Sync::kAlways,
+          .data = FLAGS_data,
+          .sync = FLAGS_sync,
           .version = GANNET_VERSION};
 }
 
@@ -366,9 +367,8 @@ int Main(char** argv) {
     Fail(options.status());
     return absl::IsInvalidArgument(options.status()) ? kExitWrongUsage : kExitFailed;
   }
-  if (const std::optional<absl::Status> checked = CheckIfAsked()) {
+  if (const std::optional<absl::Status> checked = CheckIfAsked())
     return checked->ok() ? 0 : Fail(*checked);
-  }
   if (FLAGS_log_json || !FLAGS_log_file.empty()) {
     auto lines = LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json});
     if (!lines.ok()) return Fail(lines.status());

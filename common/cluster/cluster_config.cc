@@ -22,6 +22,7 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr size_t kAddressBytesMax = 256;
 constexpr uint32_t kClusterFormatUnchanged = 1;
 constexpr uint32_t kNodeVersionFormat = 1;
+constexpr uint32_t kNodeDiskFormat = 1;
 constexpr uint32_t kMoveFormat = 1;
 constexpr size_t kTextBytesMax = 128;
 
@@ -185,6 +186,11 @@ absl::Status Check(const NodeVersion& version) {
   return absl::OkStatus();
 }
 
+absl::Status Check(const NodeDisk& disk) {
+  if (disk.incarnation == 0 || disk.run == 0) return Wrong("disk: no incarnation");
+  return disk.history != 0 ? absl::OkStatus() : Wrong("disk: no history");
+}
+
 absl::Status Check(const MoveInfo& move) {
   if (!IsClusterName(move.to)) return Wrong("move: " + WhatNamesAre("group"));
   return IsText(move.asked) ? absl::OkStatus() : Wrong("move: asked is no short text");
@@ -243,7 +249,17 @@ std::string Encode(const NodeVersion& version) {
   return OrderedJson{{"format", kNodeVersionFormat},
                      {"incarnation", HexOf(version.incarnation)},
                      {"version", version.version},
-                     {"moves", version.moves}}
+                     {"moves", version.moves},
+                     {"stream", version.stream}}
+      .dump();
+}
+
+std::string Encode(const NodeDisk& disk) {
+  GANNET_CHECK(Check(disk).ok(), "a disk that is none");
+  return OrderedJson{{"format", kNodeDiskFormat}, {"incarnation", HexOf(disk.incarnation)},
+                     {"run", HexOf(disk.run)},    {"history", HexOf(disk.history)},
+                     {"applied", disk.applied},   {"always", disk.always},
+                     {"opened", disk.opened}}
       .dump();
 }
 
@@ -322,10 +338,26 @@ absl::StatusOr<NodeVersion> DecodeNodeVersion(std::string_view text) {
   GANNET_RETURN_IF_ERROR(TakeFormat(&fields, "version", kNodeVersionFormat, &format));
   NodeVersion version = {.incarnation = fields.Hex("incarnation"),
                          .version = fields.Text("version"),
-                         .moves = fields.Bool("moves")};
+                         .moves = fields.Bool("moves"),
+                         .stream = fields.Number32("stream")};
   GANNET_RETURN_IF_ERROR(fields.Finish());
   GANNET_RETURN_IF_ERROR(Check(version));
   return version;
+}
+
+absl::StatusOr<NodeDisk> DecodeNodeDisk(std::string_view text) {
+  JsonFields fields(text, "disk");
+  uint32_t format = 0;
+  GANNET_RETURN_IF_ERROR(TakeFormat(&fields, "disk", kNodeDiskFormat, &format));
+  NodeDisk disk = {.incarnation = fields.Hex("incarnation"),
+                   .run = fields.Hex("run"),
+                   .history = fields.Hex("history"),
+                   .applied = fields.Number("applied"),
+                   .always = fields.Bool("always"),
+                   .opened = fields.Number("opened")};
+  GANNET_RETURN_IF_ERROR(fields.Finish());
+  GANNET_RETURN_IF_ERROR(Check(disk));
+  return disk;
 }
 
 absl::StatusOr<MoveInfo> DecodeMoveInfo(std::string_view text) {

@@ -18,9 +18,9 @@ namespace gannet {
 // The decoders take whatever bytes are there, and are strict: a field that is missing, unknown, or
 // of a wrong type is an error, because a process that misreads who is primary loses data. An older
 // process must not read a newer format: ClusterConfig::format says which one all keys have.
-// NodeVersion and MoveInfo, which came later, have formats of their own. Unimplemented: the format
-// is a newer one. InvalidArgument says what is wrong, and where. The encoders require what the
-// decoders check.
+// NodeVersion, NodeDisk and MoveInfo, which came later, have formats of their own. Unimplemented:
+// the format is a newer one. InvalidArgument says what is wrong, and where. The encoders require
+// what the decoders check.
 
 // 1 as long as the map is the one that the cluster was created with. A process that does not know
 // of changes must not serve by a map that has been changed.
@@ -74,8 +74,24 @@ struct NodeVersion {
   uint64_t incarnation = 0;  // of the process; other processes of the node may be of other versions
   std::string version;       // "0.2.0", for people
   bool moves = false;        // it can move partitions, and serves while others do
+  uint32_t stream = 0;       // the newest version of the stream that it speaks (docs/packages.md)
 
   bool operator==(const NodeVersion&) const = default;
+};
+
+// What an earlier process of a node left on its disk of its group's items, as the node's process
+// says when it starts (docs/group.md, "A whole group that restarts").
+struct NodeDisk {
+  uint64_t incarnation = 0;  // of the process that says so
+  uint64_t run = 0;          // incarnation of the process that kept them
+  uint64_t history = 0;      // of the group's items
+  uint64_t applied = 0;      // LSN: everything up to there is on the disk, at least
+  bool always = false;       // it was kept with --sync=always
+  // The last epoch in which that process took clients as primary with --sync=always; 0: in none.
+  // The disk has all that was acknowledged in it.
+  uint64_t opened = 0;
+
+  bool operator==(const NodeDisk&) const = default;
 };
 
 // A partition is to have another group (docs/partitions.md). Who has it now is in the map.
@@ -101,6 +117,7 @@ absl::Status Check(const ClusterConfig& config);
 absl::Status Check(const GroupConfig& group);
 absl::Status Check(const NodeInfo& node);
 absl::Status Check(const NodeVersion& version);
+absl::Status Check(const NodeDisk& disk);
 absl::Status Check(const GroupWish& wish);
 absl::Status Check(const MoveInfo& move);
 
@@ -108,6 +125,7 @@ std::string Encode(const ClusterConfig& config);
 std::string Encode(const GroupConfig& group);
 std::string Encode(const NodeInfo& node);
 std::string Encode(const NodeVersion& version);
+std::string Encode(const NodeDisk& disk);
 std::string Encode(const GroupWish& wish);
 std::string Encode(const MoveInfo& move);
 // Returns how Encode(node) begins for all that a process says of itself, and for no other process.
@@ -117,6 +135,7 @@ absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text);
 absl::StatusOr<GroupConfig> DecodeGroupConfig(std::string_view text);
 absl::StatusOr<NodeInfo> DecodeNodeInfo(std::string_view text);
 absl::StatusOr<NodeVersion> DecodeNodeVersion(std::string_view text);
+absl::StatusOr<NodeDisk> DecodeNodeDisk(std::string_view text);
 absl::StatusOr<GroupWish> DecodeGroupWish(std::string_view text);
 absl::StatusOr<MoveInfo> DecodeMoveInfo(std::string_view text);
 

@@ -17,6 +17,7 @@ constexpr std::string_view kConfigName = "config";
 constexpr std::string_view kGroups = "groups/";
 constexpr std::string_view kNodes = "nodes/";
 constexpr std::string_view kVersions = "versions/";
+constexpr std::string_view kDisks = "disks/";
 constexpr std::string_view kWishes = "wishes/";
 constexpr std::string_view kMoves = "moves/";
 
@@ -74,6 +75,10 @@ std::string VersionKey(std::string_view cluster, std::string_view node) {
   return KeyOf(cluster, kVersions, node);
 }
 
+std::string DiskKey(std::string_view cluster, std::string_view node) {
+  return KeyOf(cluster, kDisks, node);
+}
+
 std::string MoveKey(std::string_view cluster, uint16_t partition) {
   GANNET_CHECK(partition < kPartitions, "no partition");
   return absl::StrCat(ClusterPrefix(cluster), std::string(kMoves), partition);
@@ -85,8 +90,11 @@ std::optional<ClusterKey> ParseClusterKey(std::string_view cluster, std::string_
   if (!key.starts_with(prefix)) return std::nullopt;
   key.remove_prefix(prefix.size());
   if (key == kConfigName) return ClusterKey{.kind = kConfig};
-  for (const auto& [folder, kind] :
-       {std::pair{kGroups, kGroup}, {kNodes, kNode}, {kVersions, kVersion}, {kWishes, kWish}}) {
+  for (const auto& [folder, kind] : {std::pair{kGroups, kGroup},
+                                     {kNodes, kNode},
+                                     {kVersions, kVersion},
+                                     {kDisks, kDisk},
+                                     {kWishes, kWish}}) {
     if (!key.starts_with(folder)) continue;
     const std::string_view name = key.substr(folder.size());
     if (IsClusterName(name)) return ClusterKey{.kind = kind, .name = std::string(name)};

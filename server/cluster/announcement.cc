@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/protocol/versions.h"
+
 namespace gannet {
 
 void Announcement::Saw(uint64_t seen, int64_t mod_revision) {
@@ -18,7 +20,8 @@ void Announcement::Saw(uint64_t seen, int64_t mod_revision) {
 }
 
 std::optional<EtcdTxn> Announcement::Due(int64_t now, size_t nodes) {
-  if (busy_ || replaced_ || !wanted_ || written_ == wanted_) return std::nullopt;
+  if (busy_ || replaced_ || !wanted_) return std::nullopt;
+  if (written_ == wanted_ && disk_written_ == disk_) return std::nullopt;
   const int64_t of_all_ns = written_ ? static_cast<int64_t>(nodes) * kPauseOfEachNodeNs : 0;
   if (sent_at_ && now - *sent_at_ < std::max(kPauseNs, of_all_ns)) return std::nullopt;
   busy_ = true;
@@ -27,10 +30,14 @@ std::optional<EtcdTxn> Announcement::Due(int64_t now, size_t nodes) {
   EtcdTxn txn = {.compares = {{.key = options_.node_key, .mod_revision = mod_revision_}},
                  .puts = {{options_.node_key, Encode(*wanted_)}}};
   if (!written_) {
-    const NodeVersion version = {
-        .incarnation = wanted_->incarnation, .version = options_.version, .moves = true};
+    const NodeVersion version = {.incarnation = wanted_->incarnation,
+                                 .version = options_.version,
+                                 .moves = true,
+                                 .stream = kStreamVersions.max};
     txn.puts.push_back({options_.version_key, Encode(version)});
   }
+  disk_sent_ = disk_;
+  if (disk_ && disk_written_ != disk_) txn.puts.push_back({options_.disk_key, Encode(*disk_)});
   return txn;
 }
 
@@ -39,6 +46,7 @@ void Announcement::OnResult(const EtcdTxnResult& result) {
   busy_ = false;
   if (result.outcome == kWon) {
     written_ = sent_;
+    disk_written_ = disk_sent_;
     Saw(sent_->incarnation, result.revision);
   } else if (result.outcome == kRefused && result.current.empty()) {
     OnDeleted();

@@ -28,12 +28,15 @@ class Announcement {
   struct Options {
     std::string node_key;
     std::string version_key;
+    std::string disk_key;
     std::string version = "unknown";  // of Gannet. It is written with the first write of nodes/N
   };
   explicit Announcement(Options options) : options_(std::move(options)) {}
 
   // What is to be known of this process, whose incarnation never changes.
   void Want(const NodeInfo& info) { wanted_ = info; }
+  // What is on its disk. It is written together with nodes/N.
+  void WantDisk(const NodeDisk& disk) { disk_ = disk; }
   // `seen`: the incarnation in nodes/N as the watch or an answer has it; 0: there is none, or it
   // cannot be read.
   void Saw(uint64_t seen, int64_t mod_revision);
@@ -47,6 +50,7 @@ class Announcement {
   void OnDeleted() {
     mod_revision_ = 0;
     written_.reset();
+    disk_written_.reset();
   }
   // What etcd has to find, so that it executes what this process sends: no later process has its
   // name. Without it, what a dead process sent may be executed when its node has another one.
@@ -64,6 +68,9 @@ class Announcement {
   std::optional<NodeInfo> wanted_;
   std::optional<NodeInfo> written_;  // that etcd has, as far as it is known
   std::optional<NodeInfo> sent_;
+  std::optional<NodeDisk> disk_;
+  std::optional<NodeDisk> disk_written_;
+  std::optional<NodeDisk> disk_sent_;
   int64_t mod_revision_ = 0;  // the newest that was seen
   std::optional<int64_t> sent_at_;
   bool busy_ = false;

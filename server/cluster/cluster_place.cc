@@ -42,11 +42,10 @@ absl::Status CheckKeptItems(const ClusterFlags& flags) {
         "--memory_file cannot be used together with --cluster: a member begins empty and takes "
         "the group's items from its primary, so items of an earlier run would be out of date");
   }
-  if (flags.sync_always) {
+  if (flags.sync == "always" && flags.data.empty()) {
     return Wrong(
-        "--sync=always cannot be used together with --cluster: in a group, a write is acknowledged "
-        "when all members in sync have it in memory, and it does not wait for a disk. Use "
-        "--sync=interval");
+        "--sync=always needs --data=DIR: in a group, a write is then acknowledged when all members "
+        "in sync have it in memory, and the primary has it on its disk");
   }
   if (!flags.restore_from.empty()) {
     return Wrong(

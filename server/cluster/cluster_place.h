@@ -23,7 +23,8 @@ struct ClusterFlags {
   std::string auth_file;
   std::string memory_file;
   std::string restore_from;
-  bool sync_always = false;
+  std::string data;
+  std::string sync;
   std::string version = "unknown";  // no flag: of this kvserver
 
   bool asks_for_member() const { return !cluster.empty(); }

@@ -40,6 +40,7 @@ EtcdConfigStore::EtcdConfigStore(Options options, std::unique_ptr<EtcdClient> cl
       view_(options_.cluster, options_.node),
       announcement_({.node_key = NodeKey(options_.cluster, options_.node),
                      .version_key = VersionKey(options_.cluster, options_.node),
+                     .disk_key = DiskKey(options_.cluster, options_.node),
                      .version = options_.version}),
       map_store_(options_.cluster, client_.get(), &view_, &announcement_) {}
 
@@ -115,7 +116,20 @@ void EtcdConfigStore::AskForMap(Result result, const EtcdRangeAnswer& read) {
 }
 
 void EtcdConfigStore::Txn(uint64_t revision, const GroupConfiguration& wanted) {
-  const GroupConfig config = ConfigOf(terms(), wanted);
+  std::vector<GroupMember> others;
+  if (wanted.primary.node != options_.node) others.push_back(wanted.primary);
+  Change(revision, ConfigOf(terms(), wanted), others);
+}
+
+void EtcdConfigStore::BeginAgain(uint64_t revision, const GroupConfiguration& wanted,
+                                 uint64_t history, const std::vector<GroupMember>& others) {
+  GroupConfig config = ConfigOf(terms(), wanted);
+  config.history = history;
+  Change(revision, config, others);
+}
+
+void EtcdConfigStore::Change(uint64_t revision, const GroupConfig& config,
+                             const std::vector<GroupMember>& others) {
   if (const absl::Status wrong = Check(config); !wrong.ok()) {
     LOG(ERROR) << "a configuration that the group may not have: " << wrong.message();
     return Ask(Result::kLost);
@@ -126,9 +140,15 @@ void EtcdConfigStore::Txn(uint64_t revision, const GroupConfiguration& wanted) {
                  .puts = {{key, Encode(config)}},
                  .reads = {ConfigKey(options_.cluster)}};
   if (auto standing = announcement_.Standing()) txn.compares.push_back(*std::move(standing));
+  for (const GroupMember& other : others) txn.compares.push_back(Runs(other));
   client_->Txn(txn, [this, config, id = ++request_](const EtcdTxnResult& result) {
     if (id == request_) OnTxn(config, result);
   });
+}
+
+EtcdTxn::Compare EtcdConfigStore::Runs(const GroupMember& member) const {
+  return {.key = NodeKey(options_.cluster, member.node),
+          .value_begins = BeginningOf(NodeInfo{.incarnation = member.incarnation})};
 }
 
 void EtcdConfigStore::OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result) {
@@ -188,6 +208,14 @@ void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address
   announcement_.Want({.incarnation = self.incarnation,
                       .address = std::string(address),
                       .applied = std::min(applied, kJsonNumberMax)});
+  if (kept_) {
+    announcement_.WantDisk({.incarnation = self.incarnation,
+                            .run = kept_->process,
+                            .history = kept_->history,
+                            .applied = std::min(kept_->lsn, kJsonNumberMax),
+                            .always = kept_->always,
+                            .opened = std::min(kept_->opened, kJsonNumberMax)});
+  }
   KeepAnnounced();
 }
 

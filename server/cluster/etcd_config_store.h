@@ -23,7 +23,8 @@ namespace gannet {
 //
 // 1. GroupRegister::revision is the mod_revision of groups/G.
 // 2. A transaction compares it, and that nodes/N is this process's: what a process sent is not
-//    executed any more once its node's next process has announced itself. It writes what is wanted
+//    executed any more once its node's next process has announced itself. If it names another
+//    process as primary, it compares the same of that one. It writes what is wanted
 //    with the newest terms that were seen. If an operator has changed the terms since, the revision
 //    has changed, too, and it loses. What the terms do not allow (somebody is to be in sync who is
 //    no member) is not sent: it is answered kLost after a read.
@@ -60,6 +61,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // --- ConfigStore ---
   void Read() override;
   void Txn(uint64_t revision, const GroupConfiguration& wanted) override;
+  void BeginAgain(uint64_t revision, const GroupConfiguration& wanted, uint64_t history,
+                  const std::vector<GroupMember>& others) override;
   std::optional<Answer> Poll() override;
   std::optional<GroupRegister> Seen() const override { return view_.state().now; }
   int fd() const override { return client_->fd(); }
@@ -67,6 +70,10 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // --- GroupDirectory ---
   GroupTerms terms() const override { return view_.state().terms; }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override;
+  void AnnounceKept(const KeptRun& kept) override { kept_ = kept; }
+  std::optional<NodeSeen> NodeOf(std::string_view node) const override {
+    return view_.SeenOf(node);
+  }
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
   std::optional<std::string> WantedSuccessor() const override;
   void ForgetWantedSuccessor() override;
@@ -91,11 +98,16 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   absl::Status AwaitFirstList();
   absl::Status Advise(const absl::Status& status) const;
   void OnNews(const EtcdNews& news);
+  // Changes the register if it has this revision, and as long as these are their nodes' newest
+  // processes.
+  void Change(uint64_t revision, const GroupConfig& wanted, const std::vector<GroupMember>& others);
   // Reads the register, and answers with this result.
   void Ask(Result result);
   void OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer);
   // Reads the map, and then answers with the register that was read before.
   void AskForMap(Result result, const EtcdRangeAnswer& read);
+  // What etcd has to find: no later process of the member's node has announced itself.
+  EtcdTxn::Compare Runs(const GroupMember& member) const;
   void OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result);
   // `items` are the register and the map.
   void AnswerWith(Result result, const std::vector<EtcdKeyValue>& items);
@@ -108,6 +120,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   GroupView view_;
   Announcement announcement_;
   EtcdMapStore map_store_;
+  std::optional<KeptRun> kept_;  // on this node's disk
   bool seen_announced_ = false;  // nodes/N is there
   bool listed_ = false;          // the watch's first list came
   absl::Status begun_;           // what the view made of it

@@ -1,6 +1,7 @@
 #include "server/cluster/group_view.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,8 @@ namespace gannet {
 namespace {
 
 using enum ClusterKey::Kind;
+
+constexpr uint32_t kStreamMost = std::numeric_limits<uint16_t>::max();
 
 absl::Status In(std::string_view key, const absl::Status& status) {
   return {status.code(), absl::StrCat(std::string(key), " in etcd: ", status.message())};
@@ -71,6 +74,8 @@ absl::Status GroupView::Begin(const std::vector<EtcdKeyValue>& items) {
 void GroupView::Take(const EtcdNews& news) {
   if (news.kind == EtcdNews::Kind::kListed) {
     nodes_.clear();
+    versions_.clear();
+    disks_.clear();
     wish_.reset();
     moves_.clear();
     groups_.clear();
@@ -94,6 +99,25 @@ void GroupView::TakeGroup(const GroupConfig& config, int64_t mod_revision) {
 const GroupView::Node* GroupView::FindNode(std::string_view name) const {
   const auto found = nodes_.find(name);
   return found == nodes_.end() ? nullptr : &found->second;
+}
+
+// versions/N and disks/N may be those of an earlier process.
+std::optional<NodeSeen> GroupView::SeenOf(std::string_view name) const {
+  const Node* const node = FindNode(name);
+  if (node == nullptr || node->info.incarnation == 0) return std::nullopt;
+  NodeSeen seen = {.incarnation = node->info.incarnation, .applied = node->info.applied};
+  const auto version = versions_.find(name);
+  if (version != versions_.end() && version->second.incarnation == seen.incarnation) {
+    seen.stream_version = static_cast<uint16_t>(std::min(version->second.stream, kStreamMost));
+  }
+  const auto disk = disks_.find(name);
+  if (disk == disks_.end() || disk->second.incarnation != seen.incarnation) return seen;
+  seen.kept = KeptRun{.process = disk->second.run,
+                      .history = disk->second.history,
+                      .lsn = disk->second.applied,
+                      .always = disk->second.always,
+                      .opened = disk->second.opened};
+  return seen;
 }
 
 std::optional<std::string> GroupView::PrimaryOf(std::string_view group) const {
@@ -153,6 +177,14 @@ void GroupView::TakeItem(const EtcdKeyValue& item) {
     read = node.status();
     // Kept, if it cannot be read: its revision is what an announcement compares with.
     nodes_[key->name] = {.info = node.value_or(NodeInfo{}), .mod_revision = item.mod_revision};
+  } else if (key->kind == kVersion) {
+    const auto version = DecodeNodeVersion(item.value);
+    read = version.status();
+    if (version.ok()) versions_[key->name] = *version;
+  } else if (key->kind == kDisk) {
+    const auto disk = DecodeNodeDisk(item.value);
+    read = disk.status();
+    if (disk.ok()) disks_[key->name] = *disk;
   } else if (key->kind == kWish && key->name == group_) {
     const auto wish = DecodeGroupWish(item.value);
     read = wish.status();
@@ -206,6 +238,8 @@ void GroupView::Forget(std::string_view key_text) {
   const auto key = ParseClusterKey(cluster_, key_text);
   if (!key) return;
   if (key->kind == kNode) nodes_.erase(key->name);
+  if (key->kind == kVersion) versions_.erase(key->name);
+  if (key->kind == kDisk) disks_.erase(key->name);
   if (key->kind == kWish && key->name == group_) wish_.reset();
   if (key->kind == kMove) moves_.erase(key->partition);
   if (key->kind == kGroup && key->name != group_) groups_.erase(key->name);

@@ -17,6 +17,7 @@
 #include "common/protocol/partition_map.h"
 #include "server/replica/cluster_register.h"
 #include "server/replica/register.h"
+#include "server/replica/restart.h"
 #include "server/replica/served_partitions.h"
 
 namespace gannet {
@@ -69,6 +70,8 @@ class GroupView {
   // The newest that was seen.
   const GroupState& state() const { return *state_; }
   const Node* FindNode(std::string_view name) const;
+  // Returns what the node's newest process has said of itself.
+  std::optional<NodeSeen> SeenOf(std::string_view name) const;
   size_t nodes() const { return nodes_.size(); }  // that have run
   const std::optional<Wish>& wish() const { return wish_; }
   // REQUIRES: Begin returned OK.
@@ -96,6 +99,8 @@ class GroupView {
   PartitionMoveWishes moves_;
   std::map<std::string, GroupConfig, std::less<>> groups_;
   std::map<std::string, Node, std::less<>> nodes_;
+  std::map<std::string, NodeVersion, std::less<>> versions_;
+  std::map<std::string, NodeDisk, std::less<>> disks_;
   std::optional<Wish> wish_;
 };
 

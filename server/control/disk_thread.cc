@@ -37,7 +37,7 @@ absl::Status DiskThread::Stop() {
 void DiskThread::Poll() {
   const uint64_t before = log_->safe();
   log_->Poll(MonotonicNs());
-  if (log_->waiting() != nullptr && log_->safe() != before) on_safe_();
+  if (!log_->needs_writer() && log_->safe() != before) on_safe_();
 }
 
 void DiskThread::Write() {
@@ -56,10 +56,10 @@ void DiskThread::Run() {
   // It runs for moments only, and a group of clients waits for each of them. So it asks to get a
   // core soon, even if other threads compute on all cores.
   AskForTurns(kShortestTurnNs);
-  pollfd fds[] = {{stop_->fd(), POLLIN, 0}, {wanted_ == nullptr ? -1 : wanted_->fd(), POLLIN, 0}};
+  pollfd fds[] = {{stop_->fd(), POLLIN, 0}, {wanted_->fd(), POLLIN, 0}};
   do {
     // Taken before the look at what waits, so that later requests wake it.
-    const bool wanted = wanted_ != nullptr && wanted_->Take();
+    const bool wanted = wanted_->Take();
     if (wanted || log_->due_ns() <= MonotonicNs()) Poll();
     const int64_t left_ns = std::max<int64_t>(log_->due_ns() - MonotonicNs(), 0);
     const timespec timeout{left_ns / kNsPerSecond, left_ns % kNsPerSecond};

@@ -17,9 +17,8 @@ namespace gannet {
 // recorded to the system, so that this waits for no sync.
 class DiskThread {
  public:
-  // Calls `on_safe` when writes that wait may be published. `wanted` asks it to Poll at once;
-  // nullptr: nobody does. ResourceExhausted: no file descriptor. `log` and `wanted` outlive the
-  // thread.
+  // Calls `on_safe` when writes that wait may be published. `wanted` asks it to Poll at once.
+  // ResourceExhausted: no file descriptor. `log` and `wanted` outlive the thread.
   static absl::StatusOr<std::unique_ptr<DiskThread>> Start(DiskLog* log, WakeUp* wanted,
                                                            std::function<void()> on_safe);
   ~DiskThread();

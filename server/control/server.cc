@@ -177,6 +177,7 @@ absl::Status Server::CreateStore() {
   options.index_grows = options_.index_grows;
   GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
   GANNET_ASSIGN_OR_RETURN(sync_wanted_, WakeUp::Create());
+  GANNET_ASSIGN_OR_RETURN(disk_sync_wanted_, WakeUp::Create());
   options.wants_tidy = [wake_up = tidy_wanted_.get()] { wake_up->Ask(); };
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
@@ -196,6 +197,7 @@ absl::Status Server::CreateStore() {
                                .changes = &changes_,
                                .region_bytes = region_->bytes().size(),
                                .first_version = options_.first_version,
+                               .incarnation = incarnation_,
                                .wall_ms = options_.wall_ms(),
                                .random = options_.random};
   if (!options_.group) return disk_->Restore(run);
@@ -205,7 +207,9 @@ absl::Status Server::CreateStore() {
   GANNET_RETURN_IF_ERROR(disk_->OpenMember(run));
   group_stream_.UseDisk(disk_->member());
   changes_.Add(&group_stream_, ChangeStream::Need::kRequired);
-  if (disk_->member() != nullptr) changes_.Add(disk_->member(), ChangeStream::Need::kHears);
+  if (MemberLog* const disk = disk_->member()) {
+    changes_.Add(disk, disk->always() ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
+  }
   store_->UseSink(&changes_);
   writes_->WaitFor(&changes_);
   return absl::OkStatus();
@@ -239,7 +243,10 @@ absl::Status Server::CreateWorkers() {
   node_.writes = writes_.get();
   node_.changes = &changes_;
   node_.group = options_.group ? &group_stream_ : nullptr;
-  node_.wants_sync = [wake_up = sync_wanted_.get()] { wake_up->Ask(); };
+  node_.wants_sync = [this] {
+    sync_wanted_->Ask();
+    if (group_stream_.waits_for_disk()) disk_sync_wanted_->Ask();
+  };
   node_.connection_ids = &connection_ids_;
   node_.server_sets = &server_sets_;
   if (options_.streams_sessions) node_.session_stream = &session_stream_.emplace(&changes_);

@@ -145,6 +145,8 @@ class Server {
   size_t waiting() const { return waiting_.size(); }
   // Asked when a write waits for disk() or for member() to be polled.
   WakeUp* sync_wanted() const { return sync_wanted_.get(); }
+  // The same of a member's disk, whose thread is another one.
+  WakeUp* disk_sync_wanted() const { return disk_sync_wanted_.get(); }
   // For tools that fill the store without a network.
   Store& store() { return *store_; }
   Writes& writes() { return *writes_; }
@@ -205,6 +207,7 @@ class Server {
   Handle<ibv_mr> locks_mr_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;
+  std::unique_ptr<WakeUp> disk_sync_wanted_;
   ChangeStream changes_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Writes> writes_;

@@ -100,6 +100,7 @@ absl::Status ServerDisk::OpenMember(const Run& run) {
                                 .store = run.store,
                                 .writes = run.writes,
                                 .changes = run.changes,
+                                .incarnation = run.incarnation,
                                 .sync = options_.sync,
                                 .sync_interval_ns = options_.sync_interval_ns,
                                 .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),

@@ -48,6 +48,7 @@ class ServerDisk {
     ChangeStream* changes = nullptr;
     uint64_t region_bytes = 0;
     uint64_t first_version = 1;
+    uint64_t incarnation = 0;  // of a member's process
     uint64_t wall_ms = 0;
     std::function<uint64_t()> random;
   };

@@ -59,9 +59,10 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
     const auto wake_workers = [raw = threads.get()] {
       for (const auto& worker : raw->server_->workers()) worker->inbox().Wake();
     };
-    // In a group nobody waits for the disk, and the member's thread is the one to wake.
-    WakeUp* const wanted =
-        threads->server_->member() == nullptr ? threads->server_->sync_wanted() : nullptr;
+    // In a group, the other one wakes the member's thread.
+    WakeUp* const wanted = threads->server_->member() == nullptr
+                               ? threads->server_->sync_wanted()
+                               : threads->server_->disk_sync_wanted();
     GANNET_ASSIGN_OR_RETURN(threads->disk_, DiskThread::Start(disk, wanted, wake_workers));
   }
   threads->server_->UseClock(&threads->clock_);

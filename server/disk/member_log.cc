@@ -55,6 +55,7 @@ absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& option
     const NoteOfRun note = ReadNote(options.former);
     log->former_history_ = note.history;
     log->former_lsn_ = note.lsn;
+    log->former_proof_ = ReadRunProof(options.former);
   }
   GANNET_ASSIGN_OR_RETURN(log->log_,
                           DiskLog::Open({.files = options.own,
@@ -67,8 +68,8 @@ absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& option
                                          .waiting_bytes_max = kBytesMax,
                                          .unsynced_ns_max = kNeverNs,
                                          .snapshot_at = [raw] { return raw->SnapshotAt(); },
-                                         .on_snapshot = options.on_whole,
-                                         .on_poll = [raw] { raw->WriteNote(); }},
+                                         .on_snapshot = [raw] { raw->OnSnapshot(); },
+                                         .on_poll = [raw] { raw->OnPoll(); }},
                                         /*wall_ms=*/0));
   return log;
 }
@@ -89,6 +90,11 @@ void MemberLog::Fill(const Change& change, const ChangePlace& place) {
   log_->Fill(change, {.end = place.end - offset_, .room = place.room});
 }
 
+uint64_t MemberLog::safe() const {
+  if (!begun_.load(std::memory_order_acquire)) return std::numeric_limits<uint64_t>::max();
+  return log_->synced() + offset_;
+}
+
 bool MemberLog::behind() {
   if (!begun() || given_up()) return false;
   if (const absl::Status taking = log_->Taking(); !taking.ok()) {
@@ -99,6 +105,7 @@ bool MemberLog::behind() {
     behind_since_ns_.store(0, std::memory_order_relaxed);
     return false;
   }
+  if (always()) return true;
   const int64_t now = options_.clock();
   int64_t since = 0;
   behind_since_ns_.compare_exchange_strong(since, now, std::memory_order_relaxed);
@@ -111,9 +118,38 @@ bool MemberLog::behind() {
 void MemberLog::GiveUp(const absl::Status& why) {
   log_->CountRefused();
   if (given_up_.exchange(true)) return;
-  LOG(ERROR) << "gives up its disk, and goes on without it: " << why.message()
+  const char* const goes_on =
+      always() ? "and takes no write as primary, as --sync=always wants" : "and goes on without it";
+  LOG(ERROR) << "gives up its disk, " << goes_on << ": " << why.message()
              << ". The group's items are in the memory of its members. Mend the disk, and start "
                 "this server again";
+}
+
+std::optional<KeptRun> MemberLog::Former(uint64_t history) const {
+  if (!former_proof_) return std::nullopt;
+  if (former_proof_->claim.process != 0 && former_proof_->claim.history == history) {
+    return former_proof_->claim;  // it has all of the new history, which begins with it
+  }
+  if (former_proof_->kept.history != history) return std::nullopt;
+  KeptRun kept = former_proof_->kept;
+  kept.lsn = FormerLsn(history);
+  return kept;
+}
+
+absl::Status MemberLog::Claim(uint64_t history, uint64_t next_history, uint64_t epoch) {
+  std::optional<KeptRun> kept = Former(history);
+  if (!kept) return absl::FailedPreconditionError("there is no run of this history");
+  const auto take = [](const Change&) { return absl::OkStatus(); };
+  GANNET_RETURN_IF_ERROR(ReadDirectory(options_.former, take).status());
+  kept->lsn = 0;
+  const RunProof proof = {.kept = *kept,
+                          .claim = {.process = options_.incarnation,
+                                    .history = next_history,
+                                    .always = kept->always,
+                                    .opened = kept->always ? epoch : 0}};
+  GANNET_RETURN_IF_ERROR(WriteRunProof(options_.former, proof));
+  former_proof_ = proof;
+  return absl::OkStatus();
 }
 
 absl::Status MemberLog::Restore(const std::function<absl::Status(const Change&)>& make) const {
@@ -132,11 +168,19 @@ absl::Status MemberLog::WriteEmptySnapshot() {
 }
 
 // With no items yet, the journal alone has everything. An empty snapshot says so.
-void MemberLog::Begin() {
+void MemberLog::Begin(uint64_t history, uint64_t restored) {
+  {
+    MutexLock lock(mutex_);
+    proof_ = {.process = options_.incarnation,
+              .history = history,
+              .always = always(),
+              .opened = always() ? restored : 0};
+  }
   StatsReply stats{};
   options_.store->FillStats(&stats);
   if (stats.items == 0 && options_.former == nullptr) {
     if (const absl::Status status = WriteEmptySnapshot(); !status.ok()) return GiveUp(status);
+    named_.store(true, std::memory_order_release);
   } else {
     log_->RequestSnapshot();
   }
@@ -162,6 +206,51 @@ void MemberLog::Note(uint64_t history, uint64_t lsn) {
   MutexLock lock(mutex_);
   if (noted_.history == history && noted_.lsn == lsn) return;
   noted_ = {.history = history, .lsn = lsn, .position = log_->appended(), .written = false};
+}
+
+bool MemberLog::MayOpen(uint64_t epoch) {
+  if (!always() || given_up()) return true;
+  MutexLock lock(mutex_);
+  if (open_epoch_ != epoch) {
+    open_epoch_ = epoch;
+    open_position_ = log_->appended();
+  }
+  return whole() && log_->synced() >= open_position_ && written_proof_.opened == epoch;
+}
+
+void MemberLog::OnSnapshot() {
+  if (given_up() || !WriteProof()) return;
+  named_.store(true, std::memory_order_release);
+  options_.on_whole();
+}
+
+void MemberLog::OnPoll() {
+  if (!begun_.load(std::memory_order_acquire) || given_up() || log_->failed()) return;
+  if (WriteProof()) WriteNote();
+}
+
+// The epoch is noted last: once it is there, the run may be the one to begin with.
+bool MemberLog::WriteProof() {
+  KeptRun proof;
+  {
+    MutexLock lock(mutex_);
+    if (open_epoch_ != 0 && whole() && log_->synced() >= open_position_) {
+      proof_.opened = open_epoch_;
+    }
+    if (written_proof_ == proof_) return true;
+    proof = proof_;
+  }
+  if (const absl::Status status = WriteRunProof(options_.own, {.kept = proof, .claim = {}});
+      !status.ok()) {
+    GiveUp(status);
+    return false;
+  }
+  {
+    MutexLock lock(mutex_);
+    written_proof_ = proof;
+  }
+  proven_.store(true, std::memory_order_release);
+  return true;
 }
 
 void MemberLog::WriteNote() {

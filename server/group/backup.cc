@@ -11,9 +11,6 @@
 namespace gannet {
 namespace {
 
-constexpr int64_t kRetryNs = 50 * kNsPerMs;
-// While records come, the ring is looked at so often.
-constexpr int64_t kLookNs = kNsPerMs;
 // So long after the last record.
 constexpr int64_t kBusyNs = 20 * kNsPerMs;
 
@@ -113,6 +110,7 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
   }
   versions_.OnStream(welcome.stream_version);
   welcomed_ = true;
+  alone_since_ = 0;
   heard_ = now;
   clock_.OnPrimary(welcome.clock_ms, now);
   applier_.OnVersion(welcome.version_next);
@@ -207,110 +205,6 @@ void Backup::SendHello(uint64_t epoch) {
   link_->Send(hello);
 }
 
-Backup::Outcome Backup::JoinTurn(int64_t now) {
-  bool was_read = false;
-  if (const auto answer = options_.config_store->Poll()) {
-    reading_ = founding_ = false;
-    was_read = answer->result != ConfigStore::Result::kUnknown;
-    if (was_read) known_ = answer->now;
-  }
-  if (const auto seen = options_.config_store->Seen(); seen && seen->revision > known_.revision) {
-    known_ = *seen;
-  }
-  const GroupConfiguration& configuration = known_.configuration;
-  if (configuration.primary == options_.self && !log_) {
-    Tell(configuration.epoch == 1 ? "founds the group" : "begins the group anew, as forced");
-    return Outcome::kLead;
-  }
-  if (log_ && configuration.IsInSync(options_.self)) {
-    LOG(INFO) << "becomes a backup, in sync, of " << configuration.primary.node
-              << ", primary of epoch " << configuration.epoch;
-    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_, heard_,
-                      now);
-    return BackupTurn(now);
-  }
-  if (link_ && !lost_ && now - heard_ <= 2 * times_.grace_ns()) {
-    if (link_->open() && !hello_sent_) SendHello(configuration.epoch);
-    return welcomed_ && !ready_ ? CopyItems(now) : Outcome::kGoesOn;
-  }
-  if (was_read) return OnRegister(known_, now);
-  if (!reading_ && !founding_ && now >= try_at_) {
-    options_.config_store->Read();
-    reading_ = true;
-  }
-  return Outcome::kGoesOn;
-}
-
-Backup::Outcome Backup::CopyItems(int64_t now) {
-  if (!joiner_) {
-    auto joiner = Joiner::Begin({.device = options_.device,
-                                 .primary = primary_at_,
-                                 .keys = options_.keys,
-                                 .target = &join_target_,
-                                 .wall_ms = options_.now_ms,
-                                 .clock_ns = options_.clock,
-                                 .now_ns = now,
-                                 .idle = options_.idle});
-    if (!joiner.ok()) return End(std::string(joiner.status().message()));
-    joiner_ = *std::move(joiner);
-    applier_.OnChange([this](const Change& change) {
-      if (joiner_) joiner_->OnApplied(change);
-    });
-  }
-  // What was decided and is not published yet is in neither.
-  if (published_) joiner_->BeginWalk();
-  switch (joiner_->Poll(now)) {
-    case Joiner::Step::kGoesOn:
-      return Outcome::kGoesOn;
-    case Joiner::Step::kFailed:
-      return End(std::string(joiner_->status().message()));
-    case Joiner::Step::kDone:
-      break;
-  }
-  LOG(INFO) << "copied " << joiner_->items() << " items, " << joiner_->bytes() << " bytes";
-  applier_.OnVersion(joiner_->version_next());
-  joiner_.reset();
-  applier_.OnChange(nullptr);
-  ready_ = true;
-  ReplicaReady ready = NewReplicaReady();
-  ready.epoch = link_epoch_;
-  link_->Send(ready);
-  return Outcome::kGoesOn;
-}
-
-// It was read after the link was gone, so it is known whether this member is in sync.
-Backup::Outcome Backup::OnRegister(const GroupRegister& known, int64_t now) {
-  try_at_ = now + kRetryNs;
-  if (link_) {
-    if (log_) return End("the link to the primary was lost before all items were there");
-    Retire();
-    return Outcome::kGoesOn;
-  }
-  const GroupConfiguration& configuration = known.configuration;
-  if (configuration.epoch == 0) {
-    Found(known);
-    return Outcome::kGoesOn;
-  }
-  if (!retired_) Connect(configuration.primary, now);
-  return Outcome::kGoesOn;
-}
-
-// A group that nobody has founded is empty. So the items of an earlier run do not belong to it,
-// unless an operator says so.
-void Backup::Found(const GroupRegister& known) {
-  if (!options_.kept_at.empty()) {
-    return Tell(
-        absl::StrCat("does not found the group, because ", options_.kept_at,
-                     " has items of an earlier run. To begin with these: kvcli cluster "
-                     "force GROUP --from=",
-                     options_.self.node,
-                     " --lose-data. To begin empty: remove that directory, and start again"));
-  }
-  founding_ = true;
-  options_.config_store->Txn(known.revision,
-                             {.epoch = 1, .primary = options_.self, .in_sync = {options_.self}});
-}
-
 Backup::Outcome Backup::BackupTurn(int64_t now) {
   const Takeover::Step step = takeover_->Poll(now);
   // The revision says whether it is the same. A copy costs a lot.
@@ -397,6 +291,11 @@ void Backup::Fence() {
   link_.reset();
   hello_sent_ = welcomed_ = lost_ = false;
   takeover_->OnFenced();
+}
+
+bool Backup::Hears(int64_t now) const {
+  return in_sync() && welcomed_ && !lost_ && link_epoch_ == known_.configuration.epoch &&
+         now - heard_ < times_.silence_ns() / 2;
 }
 
 int64_t Backup::SilentFrom() const {

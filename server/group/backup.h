@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "common/auth/auth_file.h"
+#include "common/base/clock.h"
 #include "common/protocol/replica.h"
 #include "common/rdma/device.h"
 #include "server/group/applier.h"
@@ -50,6 +51,12 @@ class Backup {
     uint64_t memory_bytes = 0;
     uint32_t workers = 0;
     std::string kept_at;  // where an earlier run kept items; empty: there are none
+    // Makes the earlier run count as one of this process, if the register gets this history and
+    // epoch by it (MemberDisk::Claim).
+    std::function<absl::Status(uint64_t history, uint64_t epoch)> claim;
+    // The store has all items. Returns whether the primary may count on this member, and is called
+    // until it does. Empty: at once.
+    std::function<bool()> may_be_ready;
     std::function<uint64_t()> random;
     uint64_t (*machine_ms)() = nullptr;          // the machine's wall clock, for handshakes
     std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
@@ -70,8 +77,6 @@ class Backup {
   // REQUIRES: the last Poll said kLead.
   const GroupRegister& known() const { return known_; }
   RingTail TakeTail();
-  // Of the stream that it followed. A founder's stream has the newest.
-  uint16_t stream_version() const { return versions_.stream(); }
   // What the clock begins with for the new primary. 0: it goes on as it is.
   uint64_t ClockAtTakeover(int64_t now) const;
   Applier& applier() { return applier_; }
@@ -81,6 +86,8 @@ class Backup {
   bool in_sync() const { return whole() && !takeover_->out(); }
   // Whether it is in sync, or was, and has what it had then.
   bool whole() const { return takeover_.has_value(); }
+  // Whether it follows a primary that it has heard of late.
+  bool Hears(int64_t now) const;
   // When the primary counts as gone, if it stays silent; GroupStanding::kNever: never.
   int64_t SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
@@ -92,13 +99,21 @@ class Backup {
   int64_t next_ns() const { return next_ns_; }
 
  private:
+  static constexpr int64_t kRetryNs = 50 * kNsPerMs;
+  // While records come, the ring is looked at so often.
+  static constexpr int64_t kLookNs = kNsPerMs;
+
   Outcome End(std::string why);
   // Steps before it is in sync.
   Outcome JoinTurn(int64_t now);
   Outcome OnRegister(const GroupRegister& known, int64_t now);
   void Found(const GroupRegister& known);
+  // Asks to be primary with the items of an earlier run, if all who were in sync are gone, and that
+  // run is the one to begin with. Returns whether it asks.
+  bool TryToBeginAgain(const GroupRegister& known, int64_t now);
   // Copies the primary's items. Tells the primary when that is done.
   Outcome CopyItems(int64_t now);
+  Outcome TellThatItIsReady(int64_t now);
   // Steps of one that is in sync.
   Outcome BackupTurn(int64_t now);
   void ConnectAsSurvivor(int64_t now);
@@ -140,8 +155,13 @@ class Backup {
   std::unique_ptr<Joiner> joiner_;  // copies the primary's items
   bool published_ = false;          // all before the stream's begin
   bool left_ = false;               // it is out, and its last link is fenced
+  bool copied_ = false;             // all items are there
   bool ready_ = false;              // the primary was told that this member has all items
   uint64_t begins_ = 0;             // LSN of the stream, for a joiner
+  uint64_t next_history_ = 0;       // of the group, if this process begins it again
+  uint64_t claimed_epoch_ = 0;      // for which the earlier run was claimed
+  bool claim_failed_ = false;
+  int64_t alone_since_ = 0;  // no primary has answered since; 0: one has
   int64_t heard_ = 0;
   int64_t try_at_ = 0;  // not before this
   int64_t next_ns_ = 0;

@@ -17,7 +17,12 @@ namespace gannet {
 class GroupStream : public ChangeConsumer {
  public:
   // The primary takes no write while this one is behind. Before other threads use the stream.
-  void UseDisk(MemberDisk* disk) { disk_ = disk; }
+  void UseDisk(MemberDisk* disk) {
+    disk_ = disk;
+    waits_for_disk_ = disk != nullptr && disk->always();
+  }
+  // Whether writes are acknowledged only when they are on this server's disk.
+  bool waits_for_disk() const { return waits_for_disk_; }
   // From now on the changes go to a primary, which outlives the workers.
   void Lead(Primary* primary) { primary_.store(primary, std::memory_order_release); }
 
@@ -37,6 +42,7 @@ class GroupStream : public ChangeConsumer {
   Takes takes() const override {
     const Primary* const primary = At();
     if (primary != nullptr && !primary->has_copies()) return Takes::kTooFewCopies;
+    if (waits_for_disk_ && disk_->refuses()) return Takes::kNot;
     const bool takes = primary != nullptr && primary->takes() && !DiskIsBehind();
     return takes ? Takes::kNow : Takes::kLater;
   }
@@ -62,9 +68,12 @@ class GroupStream : public ChangeConsumer {
  private:
   // Acquire: whoever finds the primary finds it whole.
   Primary* At() const { return primary_.load(std::memory_order_acquire); }
-  bool DiskIsBehind() const { return disk_ != nullptr && disk_->behind(); }
+  bool DiskIsBehind() const {
+    return disk_ != nullptr && (disk_->behind() || (waits_for_disk_ && disk_->refuses()));
+  }
 
   MemberDisk* disk_ = nullptr;
+  bool waits_for_disk_ = false;
   std::atomic<Primary*> primary_{nullptr};
 };
 

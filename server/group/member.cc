@@ -30,23 +30,29 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
                        "servers of a group need: add a line of kvcli genkey --replica"));
     }
   }
-  member->backup_ = std::make_unique<Backup>(
-      Backup::Options{.device = given.device,
-                      .store = given.store,
-                      .config_store = given.group.store,
-                      .directory = given.group.directory,
-                      .terms = given.group.terms,
-                      .self = member->self(),
-                      .keys = member->keys_ ? &*member->keys_ : nullptr,
-                      .memory_bytes = given.memory_bytes,
-                      .workers = given.workers,
-                      .kept_at = given.disk != nullptr ? given.disk->former_path() : "",
-                      .random = given.random,
-                      .machine_ms = given.machine_ms,
-                      .follow_clock = given.follow_clock,
-                      .now_ms = given.now_ms,
-                      .clock = given.clock,
-                      .idle = given.idle});
+  member->backup_ = std::make_unique<Backup>(Backup::Options{
+      .device = given.device,
+      .store = given.store,
+      .config_store = given.group.store,
+      .directory = given.group.directory,
+      .terms = given.group.terms,
+      .self = member->self(),
+      .keys = member->keys_ ? &*member->keys_ : nullptr,
+      .memory_bytes = given.memory_bytes,
+      .workers = given.workers,
+      .kept_at = given.disk != nullptr ? given.disk->former_path() : "",
+      .claim =
+          [member = member.get()](uint64_t history, uint64_t epoch) {
+            const Options& its = member->options_;
+            return its.disk->Claim(its.group.directory->terms().history, history, epoch);
+          },
+      .may_be_ready = [member = member.get()] { return member->IsKept(); },
+      .random = given.random,
+      .machine_ms = given.machine_ms,
+      .follow_clock = given.follow_clock,
+      .now_ms = given.now_ms,
+      .clock = given.clock,
+      .idle = given.idle});
   given.store->PauseEvictions(true);
   return member;
 }
@@ -123,7 +129,7 @@ bool Member::Poll(int64_t now) {
     TellMap();
   }
   if (primary_ != nullptr) {
-    if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now);
+    if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now, "this server stops");
     published |= primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
     if (HasTasks()) {
@@ -133,7 +139,7 @@ bool Member::Poll(int64_t now) {
   } else {
     const Backup::Outcome outcome = backup_->Poll(now);
     if (options_.disk != nullptr && backup_->in_sync() && !options_.disk->begun()) {
-      options_.disk->Begin();
+      options_.disk->Begin(options_.group.directory->terms().history, 0);
     }
     switch (outcome) {
       case Backup::Outcome::kGoesOn:
@@ -146,6 +152,7 @@ bool Member::Poll(int64_t now) {
         break;
     }
   }
+  LeaveIfTheDiskFailed(now);
   options_.standing->SetAwaitsFrom(AwaitsPrimaryFrom());
   if (primary_ != nullptr) {
     TellOthers(primary_->known().configuration);
@@ -206,78 +213,100 @@ void Member::Announce(int64_t now) {
     applied = options_.disk->FormerLsn(history);
   }
   if (options_.disk != nullptr && whole) options_.disk->Note(history, applied);
+  if (options_.disk != nullptr && !options_.disk->begun()) {
+    if (const auto kept = options_.disk->Former(history)) {
+      options_.group.directory->AnnounceKept(*kept);
+    }
+  }
   options_.group.directory->Announce(self(), options_.group.advertise, applied);
 }
 
-absl::Status Member::Restore() {
+bool Member::IsKept() {
+  MemberDisk* const disk = options_.disk;
+  if (disk == nullptr || !disk->always()) return true;
+  if (!disk->begun()) disk->Begin(options_.group.directory->terms().history, 0);
+  return disk->whole();
+}
+
+// A backup throws its copy away, so it leaves only while it hears the primary.
+void Member::LeaveIfTheDiskFailed(int64_t now) {
+  if (options_.disk == nullptr || !options_.disk->refuses() || ended()) return;
+  if (primary_ != nullptr) {
+    primary_->StepDown(now, "its disk has failed");
+  } else if (!backup_->whole() || backup_->Hears(now)) {
+    End("its disk has failed, and --sync=always wants one");
+  }
+}
+
+absl::Status Member::Restore(uint64_t history, uint64_t epoch) {
   if (options_.disk == nullptr || options_.disk->begun()) return absl::OkStatus();
   if (!options_.disk->former_path().empty()) {
     Applier* const applier = &backup_->applier();
     GANNET_RETURN_IF_ERROR(options_.disk->Restore(
         [applier](const Change& change) { return applier->Restore(change); }));
   }
-  options_.disk->Begin();
+  options_.disk->Begin(history, epoch);
   return absl::OkStatus();
 }
 
 void Member::Lead(int64_t now) {
-  if (const absl::Status status = Restore(); !status.ok()) {
-    return End(absl::StrCat("cannot restore the items: ", status.message()));
-  }
   const GroupRegister known = backup_->known();
+  const uint64_t epoch = known.configuration.epoch;
   // An operator may have changed them since this server joined.
   const GroupTerms terms = options_.group.directory->terms();
+  if (const absl::Status status = Restore(terms.history, epoch); !status.ok()) {
+    return End(absl::StrCat("cannot restore the items: ", status.message()));
+  }
   options_.standing->SetHistory(terms.history);
   const RingTail tail = backup_->TakeTail();
   // The old primary's clock goes on here, or the founder's own.
   if (const uint64_t clock_ms = backup_->ClockAtTakeover(now)) options_.start_clock(clock_ms);
   Applier* const applier = &backup_->applier();
   applier->OnVersion(options_.first_version);
-  LOG(INFO) << "becomes primary of epoch " << known.configuration.epoch << ", with "
-            << tail.end() - tail.begin() << " bytes of records that are still to be committed";
-  const uint64_t epoch = known.configuration.epoch;
+  LOG(INFO) << "becomes primary of epoch " << epoch << ", with " << tail.end() - tail.begin()
+            << " bytes of records that are still to be committed";
   uint64_t stream_id = 0;
   while (stream_id == 0) stream_id = options_.random();
-  auto primary =
-      Primary::Create({.device = &options_.device,
-                       .pd = options_.pd,
-                       .listener = options_.listener,
-                       .standing = options_.standing,
-                       .store = options_.group.store,
-                       .directory = options_.group.directory,
-                       .terms = terms,
-                       .self = self(),
-                       .memory_bytes = options_.memory_bytes,
-                       .workers = options_.workers,
-                       .grant = options_.grant,
-                       .stream_id = stream_id,
-                       .stream_version = backup_->stream_version(),
-                       .clock = options_.clock,
-                       .wall_ms = options_.now_ms,
-                       .version_next = [store = options_.store] { return store->NextVersion(); },
-                       .open =
-                           [this, applier, epoch](const RingTail& rest) {
-                             rest.ForEach([applier](const RingRecord& record, uint64_t, uint64_t) {
-                               applier->Apply(record);
-                             });
-                             options_.store->BeginVersions(applier->version_next());
-                             options_.store->KeepRoom();
-                             options_.store->PauseEvictions(false);
-                             SessionCopies& sessions = applier->sessions();
-                             sessions.ForgetUndone();
-                             options_.adopt(sessions.All());
-                             primary_->BeginSessions(std::move(sessions));
-                             if (options_.disk != nullptr) options_.disk->Lead();
-                             options_.stream->Lead(primary_.get());
-                             options_.opens(epoch);
-                             LOG(INFO) << "takes clients, as primary of epoch " << epoch;
-                           },
-                       .publish = options_.publish,
-                       .published = options_.published,
-                       .workers_at = options_.workers_at,
-                       .wake = options_.wake,
-                       .forget = options_.forget},
-                      known, tail);
+  auto primary = Primary::Create(
+      {.device = &options_.device,
+       .pd = options_.pd,
+       .listener = options_.listener,
+       .standing = options_.standing,
+       .store = options_.group.store,
+       .directory = options_.group.directory,
+       .terms = terms,
+       .self = self(),
+       .memory_bytes = options_.memory_bytes,
+       .workers = options_.workers,
+       .grant = options_.grant,
+       .stream_id = stream_id,
+       .clock = options_.clock,
+       .wall_ms = options_.now_ms,
+       .version_next = [store = options_.store] { return store->NextVersion(); },
+       .open =
+           [this, applier, epoch](const RingTail& rest) {
+             rest.ForEach([applier](const RingRecord& record, uint64_t, uint64_t) {
+               applier->Apply(record);
+             });
+             options_.store->BeginVersions(applier->version_next());
+             options_.store->KeepRoom();
+             options_.store->PauseEvictions(false);
+             SessionCopies& sessions = applier->sessions();
+             sessions.ForgetUndone();
+             options_.adopt(sessions.All());
+             primary_->BeginSessions(std::move(sessions));
+             if (options_.disk != nullptr) options_.disk->Lead();
+             options_.stream->Lead(primary_.get());
+             options_.opens(epoch);
+           },
+       .may_open = [this,
+                    epoch] { return options_.disk == nullptr || options_.disk->MayOpen(epoch); },
+       .publish = options_.publish,
+       .published = options_.published,
+       .workers_at = options_.workers_at,
+       .wake = options_.wake,
+       .forget = options_.forget},
+      known, tail);
   if (!primary.ok()) {
     // It is primary by the register, and cannot be. Whoever is in sync takes over.
     return End(std::string(primary.status().message()));

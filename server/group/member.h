@@ -111,7 +111,11 @@ class Member {
   void TakeInbox(int64_t now);
   void Refuse(ReplicaArrival arrival);
   // Takes the items of an earlier run, if an operator says that the group begins with them.
-  absl::Status Restore();
+  absl::Status Restore(uint64_t history, uint64_t epoch);
+  // With --sync=always, nobody is a member whose disk has failed.
+  void LeaveIfTheDiskFailed(int64_t now);
+  // Whether the disk has all that the primary is going to count on. The store has it.
+  bool IsKept();
   void Announce(int64_t now);
   void Lead(int64_t now);
   // Whether it is a primary that takes clients.

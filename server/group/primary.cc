@@ -36,7 +36,7 @@ Primary::Primary(Options options, const GroupRegister& known, const RingTail& ta
       membership_(options_.store, &lease_, &commit_, options_.self, known, options_.clock()),
       hand_over_(times_, &membership_),
       end_(times_),
-      outbox_(&writer_, options_.stream_version, known.configuration.epoch << 32),
+      outbox_(&writer_, kStreamVersions.min, known.configuration.epoch << 32),
       committed_(opening_.first_lsn()) {}
 
 absl::StatusOr<std::unique_ptr<Primary>> Primary::Create(Options options,
@@ -205,56 +205,79 @@ void Primary::AdvanceCommit() {
 void Primary::PublishForJoiners() {
   if (!has_joiners_) return;
   uint64_t committed = 0;
+  uint64_t position = 0;
   {
     WordMutexLock lock(mutex_);
     committed = committed_;
+    position = safe();
   }
-  published_.Advance(committed, options_.publish);
+  published_.Advance(committed, [this, position] {
+    options_.publish();
+    return options_.published() >= position;
+  });
 }
 
 bool Primary::Turn(int64_t now) {
   PublishForJoiners();
-  bool opens = false;
+  bool applies = false;
   {
     WordMutexLock lock(mutex_);
     nudged_.store(false, std::memory_order_relaxed);
     PollMessages(now);
     PumpLocked();
-    opens = TryToOpen(now);
+    applies = TryToOpen(now);
     const bool due =
         now >= beacon_at_ || (WantsRoom() && now >= beacon_at_ - times_.beacon_ns() + kNsPerMs);
+    if (due && open_) RaiseStreamVersion();
     if (due && lease_.MaySend(now)) SendBeacons(now);
     FollowOperator(now);
     hand_over_.Poll(now);
     membership_.Poll(now);
     deposed_ = membership_.deposed();
     DropLinks(now);
-    if (open_ && !opens) TellStanding(now);
+    if (open_) TellStanding(now);
     next_ns_ = std::min(beacon_at_, hand_over_.next_ns());
-    has_copies_.store(HasCopies(), std::memory_order_relaxed);
-    takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded() && HasCopies(),
-                 std::memory_order_relaxed);
+    TellWhetherItTakes();
   }
-  if (opens) {
-    options_.open(tail_);
-    WordMutexLock lock(mutex_);
-    TellStanding(now);  // not before: a client would read what the tail replaces
-  } else if (open_) {
+  if (open_) {
     EndPartitions();
+  } else if (applies || applied_) {
+    Open(applies, now);
   }
   const uint64_t safe_now = safe();
   return std::exchange(told_safe_, safe_now) != safe_now;
 }
 
+void Primary::Open(bool applies, int64_t now) {
+  if (applies) options_.open(tail_);
+  if (options_.may_open && !options_.may_open()) {
+    next_ns_ = std::min(next_ns_, now + kNsPerMs);
+    return;
+  }
+  WordMutexLock lock(mutex_);
+  open_ = !deposed_;
+  if (!open_) return;
+  RaiseStreamVersion();
+  LOG(INFO) << "takes clients, as primary of epoch " << membership_.known().configuration.epoch;
+  TellWhetherItTakes();
+  TellStanding(now);  // not before: a client would read what the tail replaces
+}
+
+void Primary::TellWhetherItTakes() {
+  has_copies_.store(HasCopies(), std::memory_order_relaxed);
+  takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded() && HasCopies(),
+               std::memory_order_relaxed);
+}
+
 bool Primary::TryToOpen(int64_t now) {
-  if (open_) return false;
+  if (applied_) return false;
   bool all_linked = true;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
     all_linked &= member == options_.self || HasLink(member.incarnation, false);
   }
   if (all_linked) opening_.Send(&writer_, committed_);
-  open_ = opening_.IsOver(committed_, lease_, now);
-  return open_;
+  applied_ = opening_.IsOver(committed_, lease_, now);
+  return applied_;
 }
 
 void Primary::TellStanding(int64_t now) {
@@ -282,6 +305,28 @@ void Primary::SendBeacons(int64_t now) {
     backup->beacons.OnSend(beacon.sequence);
     if (!backup->link->Send(beacon)) backup->failed = true;
   }
+}
+
+// Whoever joins later is refused if it does not speak the version. So all who may take over speak
+// it, and whoever does begins with the oldest one, which survivors of all versions know.
+void Primary::RaiseStreamVersion() {
+  while (stream_version_ < kStreamVersions.max) {
+    const auto next = static_cast<uint16_t>(stream_version_ + 1);
+    for (const GroupMember& member : membership_.known().configuration.in_sync) {
+      if (member != options_.self && !Speaks(member, next)) return;
+    }
+    for (const auto& backup : backups_) {
+      if (backup->member && !backup->link->closing() && !Speaks(*backup->member, next)) return;
+    }
+    stream_version_ = next;
+    outbox_.RaiseTo(next);
+    LOG(INFO) << "the stream has version " << next << " from now on, which all members speak";
+  }
+}
+
+bool Primary::Speaks(const GroupMember& member, uint16_t version) const {
+  const std::optional<NodeSeen> seen = options_.directory->NodeOf(member.node);
+  return seen && seen->incarnation == member.incarnation && seen->stream_version >= version;
 }
 
 // Clients were told of leases just before, and the clock is read last, as PartitionEnd wants both.
@@ -357,12 +402,12 @@ void Primary::FollowOperator(int64_t now) {
                << ", which is primary already, or not in sync";
 }
 
-void Primary::StepDown(int64_t now) {
+void Primary::StepDown(int64_t now, std::string_view why) {
   WordMutexLock lock(mutex_);
   if (hand_over_.begun() || !open_) return;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
     if (member == options_.self || !lease_.IsHeard(member.incarnation, now)) continue;
-    LOG(INFO) << "hands over to " << member.node << ", as this server stops";
+    LOG(INFO) << "hands over to " << member.node << ", as " << why;
     return hand_over_.Begin(member, now);
   }
 }
@@ -407,6 +452,7 @@ Primary::Seen Primary::Look() const {
                .links_broken = links_broken_,
                .removed = removed_,
                .hands_over = hand_over_.begun(),
+               .stream_version = stream_version_,
                .ended_map = end_.ended() ? end_.ended()->revision : 0};
   for (const auto& backup : backups_) {
     if (!backup->member) continue;

@@ -67,15 +67,14 @@ class Primary {
     uint32_t workers = 0;
     Grant grant{};  // without what differs between connections
     uint64_t stream_id = 0;
-    // Records keep their LSNs from epoch to epoch, and with these their lengths. So a stream keeps
-    // its version.
-    uint16_t stream_version = kStreamVersions.max;
     std::function<int64_t()> clock;             // CLOCK_BOOTTIME, in ns
     std::function<uint64_t()> wall_ms;          // by which items expire
     std::function<uint64_t()> version_next;     // higher than each version so far
-    std::function<void(const RingTail&)> open;  // the tail is committed: apply it, take clients
-    std::function<void()> publish;              // lets the store have all that is safe
-    std::function<uint64_t()> published;        // the position up to which it has all
+    std::function<void(const RingTail&)> open;  // the tail is committed: apply it
+    // Then, whether clients may be taken. Called until it returns true. Empty: at once.
+    std::function<bool()> may_open;
+    std::function<void()> publish;        // lets the store have all that is safe
+    std::function<uint64_t()> published;  // the position up to which it has all
     // The oldest map by which a worker may still decide something: GroupPartitions::revision.
     std::function<uint64_t()> workers_at;
     std::function<void()> wake;            // makes the member's thread call Turn
@@ -93,7 +92,8 @@ class Primary {
   // A connection of this name is gone.
   void OnGone(uint64_t name, int64_t now);
   // Begins to hand over to the first backup that is in sync and heard, unless that is under way.
-  void StepDown(int64_t now);
+  // `why` is for people.
+  void StepDown(int64_t now, std::string_view why);
   // All sessions of the group, when it opens.
   void BeginSessions(SessionCopies sessions);
   // Somebody else is primary.
@@ -140,6 +140,7 @@ class Primary {
     uint64_t links_broken = 0;
     uint64_t removed = 0;  // backups that left those in sync
     bool hands_over = false;
+    uint16_t stream_version = 0;
     uint64_t ended_map = 0;  // what the map of this revision has closed has ended (PartitionEnd)
     struct Backup {
       std::string node;
@@ -211,11 +212,17 @@ class Primary {
       GANNET_REQUIRES(mutex_);
   void Welcome(Backup* backup, bool joins) GANNET_REQUIRES(mutex_);
   void SendBeacons(int64_t now) GANNET_REQUIRES(mutex_);
+  // Goes to the newest version of the stream that all speak. Records that are there already keep
+  // their kinds, and so their LSNs.
+  void RaiseStreamVersion() GANNET_REQUIRES(mutex_);
+  bool Speaks(const GroupMember& member, uint16_t version) const GANNET_REQUIRES(mutex_);
   // Ends the partitions that a map has closed, and tells receivers.
   void EndPartitions();
   void TellEnded() GANNET_REQUIRES(mutex_);
-  // Returns true once, when clients may be taken.
+  // Returns true once, when the tail is committed.
   bool TryToOpen(int64_t now) GANNET_REQUIRES(mutex_);
+  // Applies the tail, if that is to be done now, and then takes clients.
+  void Open(bool applies, int64_t now);
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
   void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
   void PublishForJoiners();
@@ -227,6 +234,8 @@ class Primary {
   bool HasCopies() const GANNET_REQUIRES(mutex_);
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
+  // Tells workers whether changes are taken.
+  void TellWhetherItTakes() GANNET_REQUIRES(mutex_);
   Backup* FindLink(uint32_t number) GANNET_REQUIRES(mutex_);
   // Whether a backup has a link, or a receiver.
   bool HasLink(uint64_t incarnation, bool receives) const GANNET_REQUIRES(mutex_);
@@ -246,6 +255,7 @@ class Primary {
   HandOver hand_over_ GANNET_GUARDED_BY(mutex_);
   PartitionEnd end_ GANNET_GUARDED_BY(mutex_);
   uint64_t version_at_end_ GANNET_GUARDED_BY(mutex_) = 0;  // Options::version_next then
+  uint16_t stream_version_ GANNET_GUARDED_BY(mutex_) = kStreamVersions.min;
   StreamOutbox outbox_ GANNET_GUARDED_BY(mutex_);
   UpdateLane lane_ GANNET_GUARDED_BY(mutex_);
   std::deque<Kept> kept_ GANNET_GUARDED_BY(mutex_);
@@ -265,6 +275,7 @@ class Primary {
   PublishedLsn published_;
   int64_t next_ns_ = 0;
   uint64_t told_safe_ = 0;
+  bool applied_ = false;  // the tail
   bool open_ = false;
   bool deposed_ = false;
 

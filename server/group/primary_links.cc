@@ -137,8 +137,7 @@ void Primary::OnMessage(Backup* backup, std::span<const std::byte> message, int6
 }
 
 std::string Primary::WhyNot(const ReplicaHello& hello) const {
-  if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, options_.stream_version);
-      !why.empty()) {
+  if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, stream_version_); !why.empty()) {
     return why;
   }
   if (hello.memory_bytes < options_.memory_bytes) {
@@ -162,13 +161,12 @@ std::string Primary::WhyNot(const ReplicaHello& hello) const {
   if (joins) return "";
   if (hello.history != options_.terms.history) return "it has another history";
   const bool sent = writer_.end().lsn != opening_.first_lsn();
-  if (!counts || open_ || sent) return "it comes too late: it has to join again";
+  if (!counts || applied_ || sent) return "it comes too late: it has to join again";
   return "";
 }
 
 std::string Primary::WhyNot(const ReceiverHello& hello) const {
-  if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, options_.stream_version);
-      !why.empty()) {
+  if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, stream_version_); !why.empty()) {
     return why;
   }
   if (hello.ring_bytes != made_.ring.bytes().size()) return kOtherRing;
@@ -215,7 +213,7 @@ void Primary::Welcome(Backup* backup, bool joins) {
   welcome.version_next = options_.version_next();
   welcome.clock_ms = options_.wall_ms();
   welcome.lease_ms = options_.terms.lease_ms;
-  welcome.stream_version = options_.stream_version;
+  welcome.stream_version = stream_version_;
   const char* const does = backup->receives ? " begins to receive partitions"
                            : joins          ? " begins to join"
                                             : " follows this primary";

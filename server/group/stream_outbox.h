@@ -32,6 +32,10 @@ class StreamOutbox {
         has_updates_(stream_version >= kStreamVersionOfUpdates),
         transfers_(first_transfer) {}
 
+  // From now on records may be those of this version, which is newer.
+  void RaiseTo(uint16_t stream_version) {
+    has_updates_ = stream_version >= kStreamVersionOfUpdates;
+  }
   // Takes a change, whose position ends at `position`.
   void Add(const Change& change, uint64_t position, uint64_t committed);
   // Whether updates may be appended to the ring by somebody else, who calls OnAppended then.
@@ -73,7 +77,7 @@ class StreamOutbox {
   bool TryAppendLong(const Queued& queued, const Change& change, uint64_t committed);
 
   RingWriter* const writer_;
-  const bool has_updates_;  // the stream; otherwise updates go as puts
+  bool has_updates_;  // the stream; otherwise updates go as puts
   std::deque<Queued> queue_;
   size_t queued_bytes_ = 0;
   // Not each change has a mark: those that are shipped together need only one.

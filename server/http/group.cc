@@ -105,6 +105,8 @@ void AddGroup(const Member::Seen& it, MetricFamilies* to) {
               primary.links_broken);
   to->Counter("gannet_group_backups_removed_total", "Backups that left those in sync.",
               primary.removed);
+  to->Gauge("gannet_group_stream_version", "The version of the stream, which all members speak.",
+            static_cast<double>(primary.stream_version));
   to->Gauge("gannet_group_members_in_sync", "Members that are in sync, the primary among them.",
             1 + std::ranges::count_if(primary.backups, &SeenBackup::in_sync));
   AddBackups(primary, to);

@@ -160,6 +160,7 @@ Json GroupJson(const Member::Seen& it) {
           {"waiting_bytes", primary.waiting_bytes},
           {"links_broken", primary.links_broken},
           {"removed", primary.removed},
+          {"stream_version", primary.stream_version},
           {"backups", backups},
           {"moves",
            {{"step", moves.step},

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "server/replica/register.h"
 
@@ -20,8 +21,10 @@ class ConfigStore {
  public:
   enum class Result : uint8_t {
     kRead,
-    kWon,   // the register took what was wanted
-    kLost,  // the register had another revision; it will not take it
+    kWon,  // the register took what was wanted
+    // The register will not take it: it had another revision, or the sender or the primary that was
+    // wanted is not its node's newest process any more.
+    kLost,
     // Nothing is known. A transaction may have won, and **it may still win later**. Only a changed
     // revision proves that it will not.
     kUnknown,
@@ -40,6 +43,12 @@ class ConfigStore {
   virtual void Read() = 0;
   // Sets the register to `wanted` if its revision is `revision`.
   virtual void Txn(uint64_t revision, const GroupConfiguration& wanted) = 0;
+  // The same, with another history of the group's items, and only if `others` are their nodes'
+  // newest processes, too. The default reads.
+  virtual void BeginAgain(uint64_t /*revision*/, const GroupConfiguration& /*wanted*/,
+                          uint64_t /*history*/, const std::vector<GroupMember>& /*others*/) {
+    Read();
+  }
   // Returns the request's answer, once. Each request that is not abandoned
   // gets one, within a time that the store limits.
   virtual std::optional<Answer> Poll() = 0;

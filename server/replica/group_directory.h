@@ -9,12 +9,14 @@
 #include "common/protocol/partition_map.h"
 #include "server/replica/cluster_register.h"
 #include "server/replica/register.h"
+#include "server/replica/restart.h"
 #include "server/replica/served_partitions.h"
 
 namespace gannet {
 
 // What the processes of a group and its operators tell each other, beside the register. Nothing
-// that must be safe is decided by it. Nothing here blocks; what was told is known some time later.
+// that must be safe is decided by it, but by transactions that compare it. Nothing here blocks;
+// what was told is known some time later.
 //
 // Thread safety: one thread, that of the ConfigStore.
 class GroupDirectory {
@@ -25,6 +27,10 @@ class GroupDirectory {
   virtual GroupTerms terms() const = 0;
   // Tells where this process can be reached ("HOST:PORT"), and what it has applied, for people.
   virtual void Announce(const GroupMember& self, std::string_view address, uint64_t applied) = 0;
+  // Tells what an earlier process of this node left on its disk.
+  virtual void AnnounceKept(const KeptRun& /*kept*/) {}
+  // Returns what is known of a node's newest process.
+  virtual std::optional<NodeSeen> NodeOf(std::string_view /*node*/) const { return std::nullopt; }
   // Returns the address of a process, or nullopt if it is not known, or if another process of the
   // node has come since.
   virtual std::optional<std::string> AddressOf(const GroupMember& member) const = 0;

@@ -27,13 +27,13 @@ std::string WhyVersionsDoNotFit(const ReceiverHello& hello, uint32_t layout_vers
 // those that close the link.
 class SpokenVersions {
  public:
-  // The member follows a stream of this version. The stream keeps it, whoever is primary.
+  // The member follows a stream that has this version now. It says no newer one from then on: the
+  // next primary may be of the release before, and cannot wait for a second link. A new primary
+  // begins with the oldest version.
   void OnStream(uint16_t version) { stream_ = version; }
   void OnClosedWithoutAnswer() { only_first_ = !only_first_; }
   void OnRefused() { only_first_ = false; }
   VersionRange Say() const;
-  // The version of the stream that it would lead.
-  uint16_t stream() const { return stream_.value_or(kStreamVersions.max); }
 
  private:
   std::optional<uint16_t> stream_;

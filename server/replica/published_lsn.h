@@ -10,17 +10,17 @@ namespace gannet {
 // there. Workers publish a moment after a record is committed. A record that is committed and not
 // published yet would be in neither the walk nor the stream.
 //
-//   published.Advance(committed, [&] { writes.Publish(); });
+//   published.Advance(committed, [&] { return writes.PublishAllOfIt(); });
 //   beacon.committed = published.ToldTo(in_sync, committed);
 //
 // Thread safety: one thread.
 class PublishedLsn {
  public:
-  // Publishes all that ends at `committed` or before. More may be committed and not published
-  // meanwhile.
+  // Publishes all that ends at `committed` or before. `publish` returns false if not all of that
+  // may be published yet: it waits for a disk. More may be committed and not published meanwhile.
   template <class Publish>
   void Advance(uint64_t committed, const Publish& publish) {
-    publish();
+    if (!publish()) return;
     published_ = committed;
   }
   uint64_t ToldTo(bool in_sync, uint64_t committed) const {

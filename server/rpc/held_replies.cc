@@ -100,7 +100,8 @@ bool HeldReplies::SendPublished(bool more_requests_wait) {
     waiting_.Pop();
   }
   // In a group, the worker looks for the copies itself.
-  if (given_.group == nullptr && !waiting_.empty() && sync_asks_.Asks(safe, more_requests_wait)) {
+  const bool waits_for_disk = given_.group == nullptr || given_.group->waits_for_disk();
+  if (waits_for_disk && !waiting_.empty() && sync_asks_.Asks(safe, more_requests_wait)) {
     given_.wants_sync();
   }
   return sent;

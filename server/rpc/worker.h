@@ -100,7 +100,9 @@ class Worker {
   bool failed() const { return failed_ || acceptor_.failed(); }
 
   // Returns true if clients wait for answers that wait for the disk. They send little before then.
-  bool waits_for_disk() const { return node_->group == nullptr && holds_replies(); }
+  bool waits_for_disk() const {
+    return (node_->group == nullptr || node_->group->waits_for_disk()) && holds_replies();
+  }
   // Returns true if clients wait for answers whose writes are not safe yet.
   bool holds_replies() const { return !held_replies_.empty(); }
 

@@ -80,6 +80,9 @@ void ClusterConfigBytes(std::span<const std::byte> bytes) {
   if (const auto version = DecodeNodeVersion(text); version.ok()) {
     RequireSame(*version, DecodeNodeVersion(Encode(*version)));
   }
+  if (const auto disk = DecodeNodeDisk(text); disk.ok()) {
+    RequireSame(*disk, DecodeNodeDisk(Encode(*disk)));
+  }
   if (const auto move = DecodeMoveInfo(text); move.ok()) {
     RequireSame(*move, DecodeMoveInfo(Encode(*move)));
   }

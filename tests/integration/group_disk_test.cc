@@ -86,6 +86,10 @@ class Load {
 
 class GroupDiskTest : public testing::Test {
  protected:
+  explicit GroupDiskTest(const std::vector<std::string>& more = {})
+      : group_(
+            kLeaseMs, [this](int i) { return "--data=" + data_[i].path(); }, more) {}
+
   static constexpr int kMembers = GroupOfProcesses::kMembers;
 
   void TearDown() override {
@@ -126,7 +130,20 @@ class GroupDiskTest : public testing::Test {
   }
 
   const std::array<test_support::TemporaryDirectory, kMembers> data_;
-  GroupOfProcesses group_{kLeaseMs, [this](int i) { return "--data=" + data_[i].path(); }};
+  // Expects that the group has what the clients wrote last, all of which was acknowledged.
+  void ExpectAllOf(const std::vector<std::unique_ptr<Load>>& loads) {
+    const auto client = Connect(group_);
+    for (const auto& load : loads) {
+      for (int i = 0; i < kKeys; ++i) {
+        const auto got = client->Get(load->Key(i), kDeadline);
+        ASSERT_TRUE(got.ok()) << got.status();
+        ASSERT_TRUE(got->has_value()) << load->Key(i);
+        EXPECT_EQ((*got)->data, load->Value(i));
+      }
+    }
+  }
+
+  GroupOfProcesses group_;
 };
 
 TEST_F(GroupDiskTest, ARollingRestartFailsNoCallAndAForcedMemberHasWhatItsDiskHas) {
@@ -152,8 +169,9 @@ TEST_F(GroupDiskTest, ARollingRestartFailsNoCallAndAForcedMemberHasWhatItsDiskHa
   std::cout << calls << " calls" << std::endl;
 
   ASSERT_NO_FATAL_FAILURE(AwaitSynced());
+  // As long as not all have come back, nobody begins by itself.
   for (int i = 0; i < kMembers; ++i) group_.member(i).Kill();
-  for (int i = 0; i < kMembers; ++i) group_.member(i).Restart();
+  group_.member(now.primary).Restart();
   group_.AwaitAnnouncedAgain(now.primary);
   const test_support::Finished forced =
       test_support::RunProgram({test_support::ProgramPath("kvcli"), "cluster", "force", "g1",
@@ -161,16 +179,38 @@ TEST_F(GroupDiskTest, ARollingRestartFailsNoCallAndAForcedMemberHasWhatItsDiskHa
                                 "--etcd=" + group_.EtcdUrl(), "--cluster=c"});
   ASSERT_EQ(forced.exit_code, 0) << forced.err;
   EXPECT_THAT(forced.err, HasSubstr("its disk has all up to LSN"));
-  EXPECT_EQ(group_.AwaitAllInSync(now.epoch + 1).primary, now.primary);
-  const auto client = Connect(group_);
-  for (const auto& load : loads) {
-    for (int i = 0; i < kKeys; ++i) {
-      const auto got = client->Get(load->Key(i), kDeadline);
-      ASSERT_TRUE(got.ok()) << got.status();
-      ASSERT_TRUE(got->has_value()) << load->Key(i);
-      EXPECT_EQ((*got)->data, load->Value(i));
-    }
+  for (int i = 0; i < kMembers; ++i) {
+    if (i != now.primary) group_.member(i).Restart();
   }
+  EXPECT_EQ(group_.AwaitAllInSync(now.epoch + 1).primary, now.primary);
+  ExpectAllOf(loads);
+}
+
+class GroupSyncAlwaysTest : public GroupDiskTest {
+ protected:
+  GroupSyncAlwaysTest() : GroupDiskTest({"--sync=always"}) {}
+};
+
+TEST_F(GroupSyncAlwaysTest, AWholeGroupComesBackWithAllThatWasAcknowledged) {
+  auto now = group_.AwaitAllInSync();
+  std::vector<std::unique_ptr<Load>> loads;
+  for (int i = 0; i < kClients; ++i) loads.push_back(std::make_unique<Load>(group_, i));
+  ASSERT_NO_FATAL_FAILURE(AwaitCalls(loads));
+  // A primary that has taken over has all on its disk, too.
+  ASSERT_NO_FATAL_FAILURE(StopAndStart(now.primary));
+  now = group_.AwaitAllInSync(now.epoch + 1);
+  ASSERT_NO_FATAL_FAILURE(AwaitCalls(loads));
+  for (const auto& load : loads) {
+    load->Stop();
+    EXPECT_EQ(load->failed(), 0u) << load->why();
+    EXPECT_EQ(load->wrong(), 0u);
+  }
+  for (int i = 0; i < kMembers; ++i) group_.member(i).Kill();
+  for (int i = 0; i < kMembers; ++i) group_.member(i).Restart();
+  const auto after = group_.AwaitAllInSync(now.epoch + 1);
+  EXPECT_EQ(after.primary, now.primary);
+  EXPECT_EQ(after.epoch, now.epoch + 1);
+  ExpectAllOf(loads);
 }
 
 }  // namespace

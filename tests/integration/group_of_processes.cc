@@ -27,7 +27,8 @@ std::string FreeEndpoint() {
 
 }  // namespace
 
-GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag)
+GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag,
+                                   const std::vector<std::string>& more)
     : caller_(etcd_.Urls()) {
   const nlohmann::json config = {
       {"format", 1}, {"groups", {"g1"}}, {"partitions", std::vector<int>(1024, 0)}};
@@ -46,6 +47,7 @@ GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string
                                       absl::StrCat("--name=n", i + 1),
                                       "--listen=" + FreeEndpoint()};
     if (flag) flags.push_back(flag(i));
+    flags.insert(flags.end(), more.begin(), more.end());
     members_.push_back(std::make_unique<ServerProcess>(std::move(flags)));
   }
 }

@@ -26,8 +26,9 @@ class GroupOfProcesses {
   };
 
   // Starts all of it. Returns before the members are in sync. `flag` returns one more flag for a
-  // member.
-  explicit GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag = {});
+  // member, and `more` are for all of them.
+  explicit GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag = {},
+                            const std::vector<std::string>& more = {});
 
   // "cluster:HOST:PORT,...", with all members.
   std::string Endpoint() const;

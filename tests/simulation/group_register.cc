@@ -6,6 +6,7 @@
 #include "common/base/check.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/map_changes.h"
+#include "common/protocol/versions.h"
 
 namespace gannet::simulation {
 namespace {
@@ -79,7 +80,8 @@ ConfigStore::Answer GroupRegisterService::Execute(uint32_t group, const GroupMem
   using Result = ConfigStore::Result;
   GroupRegister& now = groups_[group].now;
   if (!wanted) return {.result = Result::kRead, .now = now};
-  if (IsDead(sender) || wanted->revision != now.revision) {
+  const bool dead = IsDead(sender) || IsDead(wanted->configuration.primary);
+  if (dead || wanted->revision != now.revision) {
     return {.result = Result::kLost, .now = now};
   }
   const uint64_t revision = log_ ? static_cast<uint64_t>(log_->Begin()) : now.revision + 1;
@@ -254,6 +256,15 @@ std::optional<std::string> MemberStore::AddressOf(const GroupMember& member) con
   if (it == service_->nodes_.end() || it->second.first != member) return std::nullopt;
   if (!reaches_(member.node)) return std::nullopt;
   return it->second.second;
+}
+
+std::optional<NodeSeen> MemberStore::NodeOf(std::string_view node) const {
+  const auto it = service_->nodes_.find(std::string(node));
+  if (it == service_->nodes_.end()) return std::nullopt;
+  return NodeSeen{.incarnation = it->second.first.incarnation,
+                  .applied = 0,
+                  .kept = std::nullopt,
+                  .stream_version = kStreamVersions.max};
 }
 
 // As etcd tells it to members.

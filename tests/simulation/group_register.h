@@ -137,6 +137,7 @@ class MemberStore : public ConfigStore, public GroupDirectory {
     self_ = self;
     service_->Announce(self, address);
   }
+  std::optional<NodeSeen> NodeOf(std::string_view node) const override;
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
   std::optional<PartitionMap> Map() const override;
   std::optional<std::string> WantedSuccessor() const override { return group().successor; }

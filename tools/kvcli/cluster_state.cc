@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
+#include "common/protocol/versions.h"
 #include "tools/kvcli/cluster_moves.h"
 
 namespace gannet::kvcli {
@@ -29,6 +30,8 @@ absl::Status Take(const ClusterKey& key, const EtcdKeyValue& item, ClusterState*
     GANNET_ASSIGN_OR_RETURN(state->nodes[key.name], DecodeNodeInfo(item.value));
   } else if (key.kind == kVersion) {
     GANNET_ASSIGN_OR_RETURN(state->versions[key.name], DecodeNodeVersion(item.value));
+  } else if (key.kind == kDisk) {
+    GANNET_ASSIGN_OR_RETURN(state->disks[key.name], DecodeNodeDisk(item.value));
   } else if (key.kind == kMove) {
     GANNET_ASSIGN_OR_RETURN(MoveInfo info, DecodeMoveInfo(item.value));
     state->moves[key.partition] = {std::move(info), item.mod_revision};
@@ -76,6 +79,29 @@ uint64_t KeptBy(const ClusterState& state, const GroupConfig& config, const std:
   return info->second.applied;
 }
 
+// Returns the last epoch in which a process that was primary with --sync=always took clients, and
+// whose disk the node's newest process has found, in the group's present history; 0: none.
+uint64_t OpenedBy(const ClusterState& state, const GroupConfig& config, const std::string& node) {
+  const auto info = state.nodes.find(node);
+  const auto disk = state.disks.find(node);
+  if (info == state.nodes.end() || disk == state.disks.end()) return 0;
+  const bool newest = disk->second.incarnation == info->second.incarnation;
+  if (!newest || InfoInSync(state, config, node) != nullptr) return 0;
+  return disk->second.history == config.history ? disk->second.opened : 0;
+}
+
+// Returns the version of the stream that all in sync speak. The primary uses that.
+uint32_t StreamOf(const ClusterState& state, const GroupConfig& config) {
+  uint32_t stream = kStreamVersions.max;
+  for (const GroupMember& member : config.in_sync) {
+    const auto version = state.versions.find(member.node);
+    const bool known =
+        version != state.versions.end() && version->second.incarnation == member.incarnation;
+    stream = std::min(stream, known ? version->second.stream : 0);
+  }
+  return stream;
+}
+
 // Of a member, as status shows it.
 struct MemberView {
   std::string name;
@@ -84,6 +110,7 @@ struct MemberView {
   std::optional<uint64_t> applied;
   std::optional<uint64_t> lag_bytes;
   std::optional<uint64_t> kept;
+  std::optional<uint64_t> opened;
 };
 
 MemberView ViewOf(const ClusterState& state, const GroupConfig& config, const std::string& node) {
@@ -95,6 +122,7 @@ MemberView ViewOf(const ClusterState& state, const GroupConfig& config, const st
   }
   if (const NodeInfo* info = InfoInSync(state, config, node)) view.applied = info->applied;
   if (const uint64_t kept = KeptBy(state, config, node)) view.kept = kept;
+  if (const uint64_t opened = OpenedBy(state, config, node)) view.opened = opened;
   const NodeInfo* leader = InfoInSync(state, config, config.primary.node);
   // What the primary said may be older than what the backup said. Then nothing is known.
   if (view.applied && leader != nullptr && leader->applied >= *view.applied) {
@@ -205,6 +233,11 @@ std::string StatusText(const ClusterState& state) {
     absl::StrAppendFormat(&text, "group %s: epoch %u, primary %s, %u of %u in sync, lease %u ms\n",
                           name, config.epoch, config.epoch > 0 ? config.primary.node : "none",
                           config.in_sync.size(), config.members.size(), config.lease_ms);
+    if (!config.in_sync.empty() && StreamOf(state, config) < kStreamVersions.max) {
+      text.pop_back();
+      absl::StrAppend(&text, ", stream version ", StreamOf(state, config), " of ",
+                      kStreamVersions.max, "\n");
+    }
     if (state.map.groups.size() > 1) {
       text.pop_back();
       absl::StrAppend(&text, ", ", PartitionsOf(state.map, name), " partitions\n");
@@ -215,6 +248,7 @@ std::string StatusText(const ClusterState& state) {
                             view.address.value_or("-"));
       if (view.applied) absl::StrAppendFormat(&text, " applied %u", *view.applied);
       if (view.kept) absl::StrAppendFormat(&text, " not in sync, kept %u", *view.kept);
+      if (view.opened) absl::StrAppendFormat(&text, ", opened epoch %u", *view.opened);
       if (view.lag_bytes && view.role == "backup")
         absl::StrAppendFormat(&text, ", %u bytes behind", *view.lag_bytes);
       text += '\n';
@@ -242,6 +276,7 @@ Json StatusJson(const ClusterState& state) {
                          {"applied", or_null(view.applied)},
                          {"lag_bytes", or_null(view.lag_bytes)},
                          {"kept", or_null(view.kept)},
+                         {"opened", or_null(view.opened)},
                          // Records are not counted: LSNs are bytes of the stream.
                          {"lag_records", view.lag_bytes == 0 ? Json(0) : Json(nullptr)}});
     }
@@ -253,6 +288,7 @@ Json StatusJson(const ClusterState& state) {
                       {"members", members},
                       {"lease_ms", config.lease_ms},
                       {"min_copies", config.min_copies},
+                      {"stream", StreamOf(state, config)},
                       {"partitions", PartitionsOf(state.map, name)},
                       {"handover", wish != state.wishes.end() ? Json(wish->second.wish.handover)
                                                               : Json(nullptr)}});

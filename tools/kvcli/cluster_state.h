@@ -36,6 +36,7 @@ struct ClusterState {
   std::map<std::string, Group> groups;
   std::map<std::string, NodeInfo> nodes;
   std::map<std::string, NodeVersion> versions = {};  // by node
+  std::map<std::string, NodeDisk> disks = {};        // by node
   std::map<std::string, Wish> wishes;                // by group
   std::map<uint16_t, Move> moves = {};               // by partition
 };

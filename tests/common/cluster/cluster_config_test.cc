@@ -104,8 +104,9 @@ TEST(ClusterConfigTest, AMoveIsThisText) {
 
 TEST(ClusterConfigTest, AVersionIsThisText) {
   const std::string text =
-      R"({"format":1,"incarnation":"00000000000000b1","version":"0.2.0","moves":true})";
-  const NodeVersion expected = {.incarnation = 0xb1, .version = "0.2.0", .moves = true};
+      R"({"format":1,"incarnation":"00000000000000b1","version":"0.2.0","moves":true,"stream":1})";
+  const NodeVersion expected = {
+      .incarnation = 0xb1, .version = "0.2.0", .moves = true, .stream = 1};
   EXPECT_EQ(Encode(expected), text);
   const auto version = DecodeNodeVersion(text);
   ASSERT_TRUE(version.ok()) << version.status();
@@ -117,8 +118,35 @@ TEST(ClusterConfigTest, AVersionIsThisText) {
        {std::string(), With(text, R"("format":1,)", ""),
         With(text, "00000000000000b1", "0000000000000000"), With(text, "0.2.0", ""),
         With(text, "0.2.0", std::string(200, '1')), With(text, "true", "1"),
-        With(text, "true", R"(true,"more":1)")}) {
+        With(text, R"(,"stream":1)", ""), With(text, "true", R"(true,"more":1)")}) {
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeNodeVersion(bad).status())) << bad;
+  }
+}
+
+TEST(ClusterConfigTest, WhatIsOnADiskIsThisText) {
+  const std::string text =
+      R"({"format":1,"incarnation":"00000000000000b1","run":"00000000000000a1",)"
+      R"("history":"0000000000000011","applied":4096,"always":true,"opened":3})";
+  const NodeDisk expected = {.incarnation = 0xb1,
+                             .run = 0xa1,
+                             .history = 0x11,
+                             .applied = 4096,
+                             .always = true,
+                             .opened = 3};
+  EXPECT_EQ(Encode(expected), text);
+  const auto disk = DecodeNodeDisk(text);
+  ASSERT_TRUE(disk.ok()) << disk.status();
+  EXPECT_EQ(*disk, expected);
+  EXPECT_TRUE(
+      absl::IsUnimplemented(DecodeNodeDisk(With(text, R"("format":1)", R"("format":2)")).status()));
+  for (const std::string& bad :
+       {std::string(), With(text, R"("format":1,)", ""),
+        With(text, "00000000000000b1", "0000000000000000"),
+        With(text, "00000000000000a1", "0000000000000000"),
+        With(text, "0000000000000011", "0000000000000000"), With(text, "4096", "-1"),
+        With(text, "true", "1"), With(text, R"(,"opened":3)", ""),
+        With(text, "true", R"(true,"more":1)")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeNodeDisk(bad).status())) << bad;
   }
 }
 

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/base/clock.h"
+#include "common/protocol/versions.h"
 
 namespace gannet {
 namespace {
@@ -29,7 +30,8 @@ class AnnouncementTest : public testing::Test {
 
   std::optional<EtcdTxn> Due(int64_t now) { return announcement_.Due(now, nodes_); }
 
-  Announcement announcement_{{.node_key = "key", .version_key = "version", .version = "0.2.0"}};
+  Announcement announcement_{
+      {.node_key = "key", .version_key = "version", .disk_key = "disk", .version = "0.2.0"}};
   size_t nodes_ = 3;
 };
 
@@ -46,11 +48,30 @@ TEST_F(AnnouncementTest, IsWrittenAtOnceOverWhatIsThere) {
   EXPECT_EQ(txn->puts[0].key, "key");
   EXPECT_EQ(txn->puts[0].value, Encode(Info(1)));
   EXPECT_EQ(txn->puts[1].key, "version");
-  EXPECT_EQ(txn->puts[1].value,
-            Encode(NodeVersion{.incarnation = 0xa, .version = "0.2.0", .moves = true}));
+  EXPECT_EQ(
+      txn->puts[1].value,
+      Encode(NodeVersion{
+          .incarnation = 0xa, .version = "0.2.0", .moves = true, .stream = kStreamVersions.max}));
   EXPECT_FALSE(Due(kStart + 10 * kNsPerSecond)) << "one at a time";
   announcement_.OnResult({.outcome = kWon, .revision = 5});
   EXPECT_FALSE(announcement_.replaced());
+}
+
+TEST_F(AnnouncementTest, WhatIsOnTheDiskIsWrittenTogetherWithIt) {
+  const NodeDisk disk = {.incarnation = 0xa, .run = 0x9, .history = 0x11, .applied = 7};
+  announcement_.Want(Info(1));
+  announcement_.WantDisk(disk);
+  const auto txn = Due(kStart);
+  ASSERT_TRUE(txn);
+  ASSERT_EQ(txn->puts.size(), 3u);
+  EXPECT_EQ(txn->puts[2].key, "disk");
+  EXPECT_EQ(txn->puts[2].value, Encode(disk));
+  announcement_.OnResult({.outcome = kWon, .revision = 5});
+  announcement_.Want(Info(2));
+  ASSERT_EQ(Due(kStart + 9 * kNsPerSecond)->puts.size(), 1u) << "it has not changed";
+  announcement_.OnResult({.outcome = kWon, .revision = 6});
+  announcement_.OnDeleted();
+  EXPECT_EQ(Due(kStart + 20 * kNsPerSecond)->puts.size(), 3u);
 }
 
 TEST_F(AnnouncementTest, IsWrittenAgainWhenItHasChangedAndASecondHasPassed) {

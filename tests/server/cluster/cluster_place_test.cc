@@ -56,8 +56,10 @@ TEST(ClusterPlaceTest, SaysWhichFlagIsMissingOrDoesNotGoWithIt) {
     EXPECT_THAT(std::string(status.message()), HasSubstr(c.says));
   }
   ClusterFlags flags = kMember;
-  flags.sync_always = true;
-  EXPECT_THAT(std::string(Check(flags).message()), HasSubstr("--sync=always cannot be used"));
+  flags.sync = "always";
+  EXPECT_THAT(std::string(Check(flags).message()), HasSubstr("--sync=always needs --data"));
+  flags.data = "/var/x";
+  EXPECT_TRUE(Check(flags).ok()) << Check(flags);
 }
 
 TEST(ClusterPlaceTest, FlagsOfEtcdGoTogether) {

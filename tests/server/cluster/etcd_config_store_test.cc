@@ -16,12 +16,13 @@
 #include <vector>
 
 #include "common/cluster/cluster_keys.h"
-#include "common/cluster/create_cluster.h"
 #include "common/cluster/map_changes.h"
+#include "common/protocol/versions.h"
 #include "tests/common/etcd/etcd_caller.h"
 #include "tests/common/etcd/etcd_processes.h"
 #include "tests/common/etcd/fake_server.h"
 #include "tests/common/etcd/gateway.h"
+#include "tests/server/cluster/etcd_config_store_fixture.h"
 
 namespace gannet {
 namespace {
@@ -30,60 +31,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using Result = ConfigStore::Result;
 using enum EtcdTxnResult::Outcome;
-
-const GroupMember kN1 = {"n1", 0xb1};
-const GroupMember kN2 = {"n2", 0xb2};
-
-class EtcdConfigStoreTest : public testing::Test {
- protected:
-  EtcdConfigStoreTest() {
-    const auto txn = CreateClusterTxn(
-        {.name = "c", .groups = {{.name = "g1", .members = {"n1", "n2"}}}}, [] { return 0x11; });
-    EXPECT_EQ(caller_.Txn(*txn).outcome, kWon);
-  }
-
-  EtcdConfigStore::Options OptionsOf(const std::string& node) {
-    return {.etcd = {.endpoints = etcd_.Urls(), .call_ms = 500}, .cluster = "c", .node = node};
-  }
-  std::unique_ptr<EtcdConfigStore> Open(const std::string& node) {
-    auto store = EtcdConfigStore::Open(OptionsOf(node));
-    EXPECT_TRUE(store.ok()) << store.status();
-    return *std::move(store);
-  }
-  static void PollUntil(EtcdConfigStore* store, const std::function<bool()>& done) {
-    using Clock = std::chrono::steady_clock;
-    const auto end = Clock::now() + test_support::kStepTimeout;
-    for (store->Poll(); !done() && Clock::now() < end; store->Poll()) {
-      pollfd waiting = {.fd = store->fd(), .events = POLLIN, .revents = 0};
-      poll(&waiting, 1, 100);
-    }
-    EXPECT_TRUE(done());
-  }
-  static ConfigStore::Answer AnswerOf(EtcdConfigStore* store) {
-    using Clock = std::chrono::steady_clock;
-    const auto end = Clock::now() + test_support::kStepTimeout;
-    while (Clock::now() < end) {
-      if (auto answer = store->Poll()) return *answer;
-      pollfd waiting = {.fd = store->fd(), .events = POLLIN, .revents = 0};
-      poll(&waiting, 1, 100);
-    }
-    ADD_FAILURE() << "no answer";
-    return {};
-  }
-  static ConfigStore::Answer Do(EtcdConfigStore* store, uint64_t revision,
-                                const GroupConfiguration& wanted) {
-    store->Txn(revision, wanted);
-    return AnswerOf(store);
-  }
-  std::string ValueOf(const std::string& key) {
-    const auto answer = caller_.Range(key);
-    return answer.ok() && !answer->items.empty() ? answer->items.front().value : "";
-  }
-
-  const GroupConfiguration first_ = {.epoch = 1, .primary = kN1, .in_sync = {kN1}};
-  EtcdProcesses etcd_{1};
-  EtcdCaller caller_{etcd_.Urls()};
-};
 
 TEST_F(EtcdConfigStoreTest, ReadsAndChangesTheRegister) {
   auto store = Open("n1");
@@ -215,6 +162,29 @@ TEST_F(EtcdConfigStoreTest, WhatAnEarlierProcessSentIsNotExecutedAnyMore) {
   EXPECT_EQ(Do(later.get(), before.now.revision, first_.With(kN2)).result, Result::kWon);
 }
 
+TEST_F(EtcdConfigStoreTest, AHandOverToAProcessThatWasReplacedIsNotExecuted) {
+  auto primary = Open("n1");
+  primary->Announce(kN1, "h:1", 0);
+  auto successor = Open("n2");
+  successor->Announce(kN2, "h:2", 0);
+  PollUntil(primary.get(), [&] { return primary->AddressOf(kN1).has_value(); });
+  PollUntil(successor.get(), [&] { return successor->AddressOf(kN2).has_value(); });
+  const GroupConfiguration both = first_.With(kN2);
+  const ConfigStore::Answer before = Do(primary.get(), primary->Seen()->revision, both);
+  ASSERT_EQ(before.result, Result::kWon);
+  auto later = Open("n2");
+  const GroupMember restarted = {"n2", 0xb9};
+  later->Announce(restarted, "h:2", 0);
+  PollUntil(later.get(), [&] { return later->AddressOf(restarted).has_value(); });
+  const ConfigStore::Answer named = Do(primary.get(), before.now.revision, both.Under(kN2));
+  EXPECT_EQ(named.result, Result::kLost);
+  EXPECT_EQ(named.now, before.now);
+  const GroupConfiguration now = first_.With(restarted);
+  const ConfigStore::Answer removed = Do(primary.get(), before.now.revision, now);
+  ASSERT_EQ(removed.result, Result::kWon);
+  EXPECT_EQ(Do(primary.get(), removed.now.revision, now.Under(restarted)).result, Result::kWon);
+}
+
 TEST_F(EtcdConfigStoreTest, AProcessWhoseAnnouncementWasDeletedAnnouncesItselfAgain) {
   auto store = Open("n1");
   store->Announce(kN1, "h:1", 0);
@@ -259,8 +229,43 @@ TEST_F(EtcdConfigStoreTest, AnnouncesItsVersion) {
   ASSERT_TRUE(store.ok()) << store.status();
   (*store)->Announce(kN1, "h:1", 0);
   PollUntil(store->get(), [&] { return (*store)->AddressOf(kN1).has_value(); });
-  EXPECT_EQ(ValueOf(VersionKey("c", "n1")),
-            Encode(NodeVersion{.incarnation = 0xb1, .version = "0.2.0", .moves = true}));
+  EXPECT_EQ(
+      ValueOf(VersionKey("c", "n1")),
+      Encode(NodeVersion{
+          .incarnation = 0xb1, .version = "0.2.0", .moves = true, .stream = kStreamVersions.max}));
+  PollUntil(store->get(), [&] {
+    const auto seen = (*store)->NodeOf("n1");
+    return seen && seen->stream_version == kStreamVersions.max;
+  });
+}
+
+TEST_F(EtcdConfigStoreTest, TellsWhatIsOnDisksAndBeginsTheGroupAgain) {
+  auto other = Open("n2");
+  other->Announce(kN2, "h:2", 0);
+  auto store = Open("n1");
+  const KeptRun kept = {.process = 0xa1, .history = 0x11, .lsn = 7, .always = true, .opened = 1};
+  store->AnnounceKept(kept);
+  store->Announce(kN1, "h:1", 0);
+  PollUntil(other.get(), [&] { return other->NodeOf("n1") && other->NodeOf("n1")->kept; });
+  EXPECT_EQ(other->NodeOf("n1")->kept, kept);
+  EXPECT_EQ(other->NodeOf("n1")->incarnation, kN1.incarnation);
+  EXPECT_FALSE(other->NodeOf("n9"));
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1) && store->AddressOf(kN2); });
+  const auto begin = [&](uint64_t history, const GroupMember& n2) {
+    store->BeginAgain(store->Seen()->revision, first_, history, {n2});
+    return AnswerOf(store.get()).result;
+  };
+  EXPECT_EQ(begin(0x12, {"n2", 0xb9}), Result::kLost) << "not the newest process";
+  EXPECT_EQ(store->terms().history, 0x11u);
+  EXPECT_EQ(begin(0x12, kN2), Result::kWon);
+  EXPECT_EQ(store->terms().history, 0x12u);
+  EXPECT_EQ(store->Seen()->configuration, first_);
+
+  // A later process of the node says nothing of the disk.
+  auto later = Open("n1");
+  later->Announce({"n1", 0xb9}, "h:1", 0);
+  PollUntil(other.get(), [&] { return other->NodeOf("n1")->incarnation == 0xb9; });
+  EXPECT_FALSE(other->NodeOf("n1")->kept);
 }
 
 // A way to etcd on which a watch hears nothing after its first list.
@@ -311,141 +316,6 @@ TEST_F(EtcdConfigStoreTest, EachAnswerComesWithTheMap) {
   store->Read();
   EXPECT_EQ(AnswerOf(store).result, Result::kRead);
   EXPECT_EQ(store->Partitions()->revision, closed);
-}
-
-// --- the map ---
-
-class EtcdMapStoreTest : public EtcdConfigStoreTest {
- protected:
-  static MapStore::Result Do(EtcdConfigStore* store, const MapTxn& txn) {
-    std::optional<MapStore::Result> result;
-    store->map_store()->Txn(txn);
-    PollUntil(store, [&] {
-      if (!result) result = store->map_store()->Poll();
-      return result.has_value();
-    });
-    return result.value_or(MapStore::Result::kUnknown);
-  }
-  // Returns the map with one partition more closed.
-  static MapTxn Closing(const EtcdConfigStore& store, uint16_t partition) {
-    const std::vector<uint16_t> partitions = {partition};
-    auto closed = ClosePartitions(store.Config()->config, "g1", partitions);
-    EXPECT_TRUE(closed.ok()) << closed.status();
-    return {.map_revision = store.Config()->mod_revision, .wanted = *closed};
-  }
-  int64_t Wish(uint16_t partition) {
-    return caller_.Put(MoveKey("c", partition), Encode(MoveInfo{.to = "g1"})).revision;
-  }
-};
-using MapResult = MapStore::Result;
-
-TEST_F(EtcdMapStoreTest, ChangesTheMapThatWasRead) {
-  auto store = Open("n1");
-  const MapTxn txn = Closing(*store, 5);
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
-  EXPECT_EQ(store->map_store()->Seen()->config, txn.wanted) << "at once";
-  EXPECT_GT(store->Config()->mod_revision, txn.map_revision);
-  EXPECT_FALSE(store->map_store()->Poll()) << "a result is given once";
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost);
-  EXPECT_EQ(Do(store.get(), Closing(*store, 6)), MapResult::kWon);
-  EXPECT_EQ(ValueOf(ConfigKey("c")), Encode(store->Config()->config));
-}
-
-TEST_F(EtcdMapStoreTest, WhoLosesLearnsTheMap) {
-  auto store = Open("n1");
-  const MapTxn txn = Closing(*store, 5);
-  MapTxn other = Closing(*store, 7);
-  // The watch's news is not polled before the result is there.
-  ASSERT_EQ(caller_.Put(ConfigKey("c"), Encode(other.wanted)).outcome, kWon);
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost);
-  EXPECT_EQ(store->Config()->config, other.wanted);
-}
-
-TEST_F(EtcdMapStoreTest, EndsMovesThatAreAsTheyWere) {
-  auto store = Open("n1");
-  const int64_t one = Wish(1), two = Wish(2);
-  PollUntil(store.get(), [&] { return store->Moves()->size() == 2; });
-  MapTxn txn = Closing(*store, 5);
-  txn.moves = {{1, one}, {2, two - 1}};
-  txn.end_moves = true;
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost) << "another wish";
-  txn.moves = {{1, one}, {3, one}};
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost) << "no wish";
-  txn.moves = {{1, one}, {2, two}};
-  txn.end_moves = false;
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
-  EXPECT_EQ(store->Moves()->size(), 2u);
-  txn = Closing(*store, 6);
-  txn.moves = {{1, one}};
-  txn.end_moves = true;
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
-  EXPECT_FALSE(store->Moves()->contains(1)) << "at once";
-  EXPECT_EQ(ValueOf(MoveKey("c", 1)), "");
-  EXPECT_NE(ValueOf(MoveKey("c", 2)), "");
-}
-
-TEST_F(EtcdMapStoreTest, AsManyMovesAsATransactionMayHave) {
-  auto store = Open("n1");
-  for (uint16_t i = 0; i < kMovesOfTxnMax; ++i) Wish(i);
-  PollUntil(store.get(), [&] { return store->Moves()->size() == kMovesOfTxnMax; });
-  store->Announce(kN1, "h:1", 0);
-  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
-  MapTxn txn = Closing(*store, 5);
-  txn.group = store->Seen()->revision;
-  txn.end_moves = true;
-  for (const auto& [partition, wish] : *store->Moves()) {
-    txn.moves.emplace_back(partition, wish.mod_revision);
-  }
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
-  PollUntil(store.get(), [&] { return store->Moves()->empty(); });
-}
-
-TEST_F(EtcdMapStoreTest, NobodyWhoseGroupHasChangedChangesTheMap) {
-  auto store = Open("n1");
-  MapTxn txn = Closing(*store, 5);
-  txn.group = store->Seen()->revision;
-  ASSERT_EQ(EtcdConfigStoreTest::Do(store.get(), store->Seen()->revision, first_).result,
-            Result::kWon);
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kLost);
-  txn.group = store->Seen()->revision;
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kWon);
-}
-
-TEST_F(EtcdMapStoreTest, WhatAnEarlierProcessSentChangesNothing) {
-  auto earlier = Open("n1");
-  earlier->Announce(kN1, "h:1", 0);
-  PollUntil(earlier.get(), [&] { return earlier->AddressOf(kN1).has_value(); });
-  auto later = Open("n1");
-  const GroupMember restarted = {"n1", 0xb9};
-  later->Announce(restarted, "h:1", 0);
-  PollUntil(later.get(), [&] { return later->AddressOf(restarted).has_value(); });
-  const MapTxn txn = Closing(*earlier, 5);
-  EXPECT_EQ(Do(earlier.get(), txn), MapResult::kLost);
-  EXPECT_EQ(Do(later.get(), txn), MapResult::kWon);
-}
-
-TEST_F(EtcdMapStoreTest, AnAbandonedRequestIsNotAnswered) {
-  auto store = Open("n1");
-  const MapTxn txn = Closing(*store, 5);
-  MapTxn other = Closing(*store, 6);
-  other.map_revision += 1'000'000;
-  store->map_store()->Txn(txn);
-  EXPECT_EQ(Do(store.get(), other), MapResult::kLost);
-  PollUntil(store.get(), [&] { return store->Config()->config == txn.wanted; });
-  EXPECT_FALSE(store->map_store()->Poll());
-}
-
-TEST_F(EtcdMapStoreTest, TheResultIsUnknownWhileEtcdIsAway) {
-  auto store = Open("n1");
-  const MapTxn txn = Closing(*store, 5);
-  etcd_.process(0).Stop();
-  EXPECT_EQ(Do(store.get(), txn), MapResult::kUnknown);
-  EXPECT_EQ(store->Config()->mod_revision, txn.map_revision);
-  etcd_.process(0).Signal(SIGCONT);
-  // The same again: it wins, or loses because the first one has won in the meantime.
-  while (Do(store.get(), txn) == MapResult::kUnknown) {
-  }
-  PollUntil(store.get(), [&] { return store->Config()->config == txn.wanted; });
 }
 
 TEST_F(EtcdConfigStoreTest, SaysWhatToDoIfItCannotBegin) {

@@ -31,7 +31,9 @@ constexpr uint64_t kHistory = 0xab;
 class MemberLogTest : public testing::Test {
  protected:
   // Starts a run in its own directory, beside that of a former one.
-  void Start(SimulatedFiles* own, SimulatedFiles* former = nullptr) {
+  void Start(SimulatedFiles* own, SimulatedFiles* former = nullptr,
+             Journal::Sync sync = Journal::Sync::kInterval) {
+    ++incarnation_;
     log_.reset();
     whole_ = 0;
     store_ = std::make_unique<TestStore>(8 << 20);
@@ -41,13 +43,16 @@ class MemberLogTest : public testing::Test {
                                 .store = &**store_,
                                 .writes = &store_->writes(),
                                 .changes = &store_->changes(),
+                                .incarnation = incarnation_,
+                                .sync = sync,
                                 .segment_bytes = 64 << 10,
                                 .clock = [this] { return now_ns_; },
                                 .random = [] { return 77; }});
     ASSERT_TRUE(log.ok()) << log.status();
     log_ = *std::move(log);
     store_->changes().Add(&first_, ChangeStream::Need::kHears);
-    store_->changes().Add(log_.get(), ChangeStream::Need::kHears);
+    store_->changes().Add(
+        log_.get(), log_->always() ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
     (*store_)->UseSink(&store_->changes());
   }
   void Poll(int times = 1) {
@@ -79,6 +84,7 @@ class MemberLogTest : public testing::Test {
   };
 
   int64_t now_ns_ = kNsPerSecond;
+  uint64_t incarnation_ = 0;
   int whole_ = 0;
   SimulatedFiles files_{1};
   First first_;
@@ -88,7 +94,7 @@ class MemberLogTest : public testing::Test {
 
 TEST_F(MemberLogTest, OneThatBeginsEmptyIsWholeAtOnce) {
   Start(&files_);
-  log_->Begin();
+  log_->Begin(kHistory, 0);
   store_->Put("a", "1");
   store_->Put("b", "2");
   store_->Delete("a");
@@ -103,7 +109,7 @@ TEST_F(MemberLogTest, KeepsWhatWasThereAtTheBeginAndWhatChangedSince) {
   Poll(100);
   EXPECT_EQ(whole_, 0);
   EXPECT_EQ(log_->log()->appended(), 0u) << "what a joiner copies is not in the journal";
-  log_->Begin();
+  log_->Begin(kHistory, 0);
   store_->Put("b", "2");
   AwaitWhole();
   store_->Put("c", "3");
@@ -113,7 +119,7 @@ TEST_F(MemberLogTest, KeepsWhatWasThereAtTheBeginAndWhatChangedSince) {
 
 TEST_F(MemberLogTest, GivesWhatAFormerRunKept) {
   Start(&files_);
-  log_->Begin();
+  log_->Begin(kHistory, 0);
   store_->Put("a", "1");
   log_->Note(kHistory, 4096);
   ASSERT_TRUE(log_->log()->Close(now_ns_).ok());
@@ -128,7 +134,7 @@ TEST_F(MemberLogTest, GivesWhatAFormerRunKept) {
     return absl::OkStatus();
   };
   ASSERT_TRUE(log_->Restore(make).ok());
-  log_->Begin();
+  log_->Begin(kHistory, 0);
   EXPECT_EQ(whole_, 0) << "the former run is all that there is on disk";
   AwaitWhole();
   EXPECT_EQ(Kept(&next), (Items{{"a", "1"}}));
@@ -137,7 +143,7 @@ TEST_F(MemberLogTest, GivesWhatAFormerRunKept) {
 // A note says what is on disk, so it comes after that.
 TEST_F(MemberLogTest, NotesWhatIsOnDiskOnly) {
   Start(&files_);
-  log_->Begin();
+  log_->Begin(kHistory, 0);
   store_->Put("a", "1");
   log_->Note(kHistory, 10);
   Poll();
@@ -154,7 +160,7 @@ TEST_F(MemberLogTest, NotesWhatIsOnDiskOnly) {
 TEST_F(MemberLogTest, APrimarysSnapshotBeginsWhereAllIsPublished) {
   Start(&files_);
   store_->Put("copied", "1");
-  log_->Begin();
+  log_->Begin(kHistory, 0);
   AwaitWhole();
   store_->Put("applied", "1");
   log_->Lead();
@@ -170,7 +176,7 @@ TEST_F(MemberLogTest, APrimarysSnapshotBeginsWhereAllIsPublished) {
 
 TEST_F(MemberLogTest, GoesOnWithoutADiskThatFails) {
   Start(&files_);
-  log_->Begin();
+  log_->Begin(kHistory, 0);
   store_->Put("a", "1");
   files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 1);
   Poll();
@@ -189,7 +195,7 @@ TEST_F(MemberLogTest, GoesOnWithoutADiskThatFails) {
 
 TEST_F(MemberLogTest, WritesWaitForADiskThatIsBehindButNotForOneThatHangs) {
   Start(&files_);
-  log_->Begin();
+  log_->Begin(kHistory, 0);
   EXPECT_FALSE(log_->behind());
   store_->Put("a", "1");  // nobody polls
   now_ns_ += 3 * kNsPerSecond;
@@ -205,6 +211,106 @@ TEST_F(MemberLogTest, WritesWaitForADiskThatIsBehindButNotForOneThatHangs) {
   now_ns_ += MemberLog::kPatienceNs;
   EXPECT_FALSE(log_->behind());
   EXPECT_TRUE(log_->given_up());
+}
+
+constexpr auto kAlways = Journal::Sync::kAlways;
+
+// A write waits for the copies and for the disk.
+TEST_F(MemberLogTest, WithSyncAlwaysWhatIsSafeIsOnDisk) {
+  Start(&files_, nullptr, kAlways);
+  log_->Begin(kHistory, 1);
+  store_->Put("a", "1");
+  EXPECT_LT(store_->changes().safe(), store_->changes().end());
+  Poll();
+  EXPECT_EQ(store_->changes().safe(), store_->changes().end());
+  EXPECT_FALSE(log_->refuses());
+  files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 1);
+  store_->Put("b", "2");
+  Poll();
+  EXPECT_LT(store_->changes().safe(), store_->changes().end());
+  log_->behind();
+  EXPECT_TRUE(log_->refuses());
+}
+
+TEST_F(MemberLogTest, APrimaryTakesClientsWhenItsDiskHasAllAndANoteOfIt) {
+  Start(&files_, nullptr, kAlways);
+  store_->Put("copied", "1");
+  log_->Begin(kHistory, 0);
+  store_->Put("applied", "1");
+  EXPECT_FALSE(log_->MayOpen(3));
+  EXPECT_FALSE(log_->whole());
+  AwaitWhole();
+  EXPECT_TRUE(log_->whole());
+  Poll();
+  EXPECT_TRUE(log_->MayOpen(3));
+  store_->Put("later", "1");
+  EXPECT_TRUE(log_->MayOpen(3)) << "of clients' writes each waits for itself";
+  EXPECT_FALSE(log_->MayOpen(4));
+  SimulatedFiles next(2);
+  Start(&next, &files_);
+  EXPECT_EQ(log_->Former(kHistory),
+            (KeptRun{.process = 1, .history = kHistory, .always = true, .opened = 3}));
+  EXPECT_FALSE(log_->Former(kHistory + 1));
+}
+
+TEST_F(MemberLogTest, WithoutItNobodyWaitsForTheDisk) {
+  Start(&files_);
+  log_->Begin(kHistory, 1);
+  EXPECT_TRUE(log_->MayOpen(3));
+  Poll();
+  SimulatedFiles next(2);
+  Start(&next, &files_);
+  EXPECT_EQ(log_->Former(kHistory), (KeptRun{.process = 1, .history = kHistory}));
+}
+
+// The group is begun again with it. It counts as one of the new process, too, but only in the new
+// history: the register may not have it.
+TEST_F(MemberLogTest, ARunThatIsClaimedCountsInBothHistories) {
+  Start(&files_, nullptr, kAlways);
+  log_->Begin(kHistory, 1);
+  store_->Put("a", "1");
+  Poll(2);
+  const KeptRun kept = {.process = 1, .history = kHistory, .always = true, .opened = 1};
+  const uint64_t next_history = kHistory + 1;
+  {
+    SimulatedFiles next(2);
+    Start(&next, &files_, kAlways);
+    ASSERT_EQ(log_->Former(kHistory), kept);
+    ASSERT_TRUE(log_->Claim(kHistory, next_history, 2).ok());
+    log_.reset();
+  }
+  SimulatedFiles third(3);
+  Start(&third, &files_, kAlways);
+  EXPECT_EQ(log_->Former(kHistory), kept);
+  EXPECT_EQ(log_->Former(next_history),
+            (KeptRun{.process = 2, .history = next_history, .always = true, .opened = 2}));
+  // Once more, from the history that it began.
+  ASSERT_TRUE(log_->Claim(next_history, next_history + 1, 3).ok());
+  EXPECT_FALSE(log_->Former(kHistory));
+  EXPECT_EQ(log_->Former(next_history)->process, 2u);
+  EXPECT_EQ(log_->Former(next_history + 1)->process, 3u);
+}
+
+// Somebody else may have what it lost.
+TEST_F(MemberLogTest, ARunThatCannotBeReadIsNotClaimed) {
+  Start(&files_);
+  store_->Put("a", "1");
+  log_->Begin(kHistory, 1);
+  AwaitWhole();
+  Poll();
+  log_.reset();
+  const auto names = files_.List();
+  ASSERT_TRUE(names.ok());
+  for (const std::string& name : *names) {
+    if (!PositionOfSnapshot(name)) continue;
+    const auto file = files_.Open(name);
+    ASSERT_TRUE((*file)->Truncate(kSnapshotHeaderBytes + 8).ok());
+  }
+  SimulatedFiles next(2);
+  Start(&next, &files_);
+  ASSERT_TRUE(log_->Former(kHistory));
+  EXPECT_TRUE(absl::IsDataLoss(log_->Claim(kHistory, kHistory + 1, 2)));
+  EXPECT_FALSE(log_->Former(kHistory + 1));
 }
 
 class RunDirectoriesTest : public testing::Test {

@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 #include <string>
 
 #include "common/auth/auth_file.h"
+#include "common/protocol/versions.h"
 #include "server/disk/run_directories.h"
 #include "server/group/backup.h"
 #include "tests/server/group/three_servers.h"
@@ -330,10 +332,12 @@ void FillAndStop(ThreeServers* group) {
 }
 
 TEST(GroupServersTest, AForcedMemberBeginsWithWhatItsDiskHas) {
+  const test_support::TemporaryDirectory data[2];  // outlive the servers
   ThreeServers group(Terms());
-  const test_support::TemporaryDirectory data[2];
   for (size_t i = 0; i < 2; ++i) group.data[i] = data[i].path();
   ASSERT_NO_FATAL_FAILURE(FillAndStop(&group));
+  // Somebody may have more, who has not come back.
+  group.shared.TakeOver({.node = "n2", .incarnation = 1});
   group.Start(0);
   // It says what it has, and does not serve it, as nobody knows whether that is all.
   ASSERT_TRUE(ThreeServers::Await([&] { return group.Applied(0) > 0; }));
@@ -358,6 +362,92 @@ TEST(GroupServersTest, AForcedMemberBeginsWithWhatItsDiskHas) {
 
 // Items of another group, or of a group whose register was lost, come back only if somebody says
 // so. A primary's items win.
+TEST(GroupServersTest, AGroupThatIsGoneAsAWholeBeginsAgainByItself) {
+  const test_support::TemporaryDirectory data[2];  // outlive the servers
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 2; ++i) group.data[i] = data[i].path();
+  ASSERT_NO_FATAL_FAILURE(FillAndStop(&group));
+  const uint64_t epoch = group.shared.now().configuration.epoch;
+  group.Start(1);  // which was not in sync
+  group.Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
+  ASSERT_TRUE(group.AwaitInSync(2));
+  EXPECT_EQ(group.shared.now().configuration.epoch, epoch + 1);
+  EXPECT_NE(group.shared.terms().history, 77u) << "clients have to begin anew";
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_TRUE(group.Has(i, "key99", "99"));
+    EXPECT_FALSE(group.HasKey(i, "key7"));
+  }
+}
+
+TEST(GroupServersTest, WithSyncAlwaysWhatIsAnsweredIsOnThePrimarysDisk) {
+  const test_support::TemporaryDirectory data[2];  // outlive the servers
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 2; ++i) group.data[i] = data[i].path();
+  group.sync = Journal::Sync::kAlways;
+  group.Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
+  group.Start(1);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  {
+    const auto client = Connect(group.nodes[0].address);
+    for (int i = 0; i < 20; ++i) {
+      ASSERT_TRUE(client->Put("key", std::to_string(i), {}, kLong).ok());
+      ASSERT_TRUE(group.Synced(0));
+    }
+  }
+  // The next primary has it on its disk, too, before it serves.
+  group.Stop(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 1; }));
+  EXPECT_TRUE(group.Synced(1));
+  group.Stop(1);
+  group.Start(0);
+  group.Start(1);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  EXPECT_EQ(group.shared.now().configuration.primary.node, "n2");
+  for (size_t i = 0; i < 2; ++i) EXPECT_TRUE(group.Has(i, "key", "19"));
+}
+
+// Its directory is gone, so it cannot note that it takes clients.
+TEST(GroupServersTest, WithSyncAlwaysAPrimaryWhoseDiskFailsHandsOver) {
+  const test_support::TemporaryDirectory data[3];  // outlive the servers
+  ThreeServers group(Terms());
+  group.sync = Journal::Sync::kAlways;
+  for (size_t i = 0; i < 3; ++i) {
+    group.data[i] = data[i].path();
+    group.Start(i);
+    ASSERT_TRUE(group.AwaitInSync(i + 1));
+  }
+  std::filesystem::remove_all(NewestRunIn(data[1].path()));
+  group.Stop(0);  // hands over to n2
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 2; }));
+  const auto client = Connect(group.nodes[2].address);
+  EXPECT_TRUE(client->Put("a", "1", {}, kLong).ok());
+  EXPECT_TRUE(group.Synced(2));
+}
+
+TEST(GroupServersTest, TheStreamGoesToTheNextVersionOnceAllSpeakIt) {
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 3; ++i) {
+    group.Start(i);
+    ASSERT_TRUE(group.AwaitInSync(i + 1));
+  }
+  const auto version = [&](size_t i) {
+    return group.nodes[i].threads->server().member()->Look().as_primary.stream_version;
+  };
+  EXPECT_EQ(version(0), kStreamVersions.max);
+  group.shared.SetStreamVersion("n3", 0);
+  group.Stop(0);  // hands over
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 1; }));
+  EXPECT_EQ(version(1), 0);
+  const auto client = Connect(group.nodes[1].address);
+  for (const char* const value : {"1", "2"}) ASSERT_TRUE(client->Put("a", value, {}, kLong).ok());
+  group.shared.SetStreamVersion("n3", kStreamVersions.max);
+  EXPECT_TRUE(ThreeServers::Await([&] { return version(1) == kStreamVersions.max; }));
+  for (const char* const value : {"3", "4"}) ASSERT_TRUE(client->Put("a", value, {}, kLong).ok());
+  EXPECT_TRUE(ThreeServers::Await([&] { return group.Has(2, "a", "4"); }));
+}
+
 TEST(GroupServersTest, AMemberWithItemsOnItsDiskDoesNotFoundAGroup) {
   const test_support::TemporaryDirectory data;
   {

@@ -1,14 +1,17 @@
 #ifndef GANNET_TESTS_SERVER_GROUP_SHARED_REGISTER_H_
 #define GANNET_TESTS_SERVER_GROUP_SHARED_REGISTER_H_
 
+#include <algorithm>
 #include <atomic>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "common/base/mutex.h"
+#include "common/protocol/versions.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
 
@@ -123,6 +126,47 @@ class SharedRegister {
     MutexLock lock(mutex_);
     return nodes_.at(member.node).first != member;
   }
+  // The node speaks versions of the stream up to this one.
+  void SetStreamVersion(const std::string& node, uint16_t version) {
+    MutexLock lock(mutex_);
+    stream_versions_[node] = version;
+  }
+  void AnnounceKept(const GroupMember& member, const KeptRun& kept) {
+    MutexLock lock(mutex_);
+    kept_[member.incarnation] = kept;
+  }
+  std::optional<NodeSeen> NodeOf(std::string_view node) const {
+    MutexLock lock(mutex_);
+    const auto it = nodes_.find(std::string(node));
+    if (it == nodes_.end()) return std::nullopt;
+    const GroupMember& member = it->second.first;
+    NodeSeen seen = {.incarnation = member.incarnation,
+                     .applied = applied_.at({member.node, member.incarnation}),
+                     .kept = std::nullopt,
+                     .stream_version = kStreamVersions.max};
+    if (const auto kept = kept_.find(member.incarnation); kept != kept_.end()) {
+      seen.kept = kept->second;
+    }
+    if (const auto version = stream_versions_.find(member.node);
+        version != stream_versions_.end()) {
+      seen.stream_version = version->second;
+    }
+    return seen;
+  }
+  // As Execute, for a process that begins the group again.
+  ConfigStore::Answer BeginAgain(const GroupRegister& wanted, uint64_t history,
+                                 const std::vector<GroupMember>& others) {
+    {
+      MutexLock lock(mutex_);
+      const auto runs = [this](const GroupMember& it)
+                            GANNET_UNCHECKED_LOCKS { return nodes_.at(it.node).first == it; };
+      if (!std::ranges::all_of(others, runs)) {
+        return {.result = ConfigStore::Result::kLost, .now = now_};
+      }
+      if (wanted.revision == now_.revision) terms_.history = history;
+    }
+    return Execute(wanted);
+  }
   std::optional<std::string> AddressOf(const GroupMember& member) const {
     MutexLock lock(mutex_);
     const auto it = nodes_.find(member.node);
@@ -141,6 +185,8 @@ class SharedRegister {
   std::optional<std::string> successor_ GANNET_GUARDED_BY(mutex_);
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_ GANNET_GUARDED_BY(mutex_);
   std::map<std::pair<std::string, uint64_t>, uint64_t> applied_ GANNET_GUARDED_BY(mutex_);
+  std::map<std::string, uint16_t> stream_versions_ GANNET_GUARDED_BY(mutex_);
+  std::map<uint64_t, KeptRun> kept_ GANNET_GUARDED_BY(mutex_);  // by incarnation
 };
 
 // A member's way to it.
@@ -162,8 +208,17 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
 
   GroupTerms terms() const override { return shared_->terms(); }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override {
+    if (kept_) shared_->AnnounceKept(self, *kept_);
     shared_->Announce(self, address, applied);
     self_ = self;
+  }
+  void AnnounceKept(const KeptRun& kept) override { kept_ = kept; }
+  std::optional<NodeSeen> NodeOf(std::string_view node) const override {
+    return shared_->NodeOf(node);
+  }
+  void BeginAgain(uint64_t revision, const GroupConfiguration& wanted, uint64_t history,
+                  const std::vector<GroupMember>& others) override {
+    answer_ = shared_->BeginAgain({.revision = revision, .configuration = wanted}, history, others);
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const override {
     return shared_->AddressOf(member);
@@ -190,6 +245,7 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   mutable std::optional<GroupRegister> seen_;
   mutable std::optional<GroupPartitions> partitions_;
   std::optional<GroupMember> self_;  // once announced
+  std::optional<KeptRun> kept_;
   std::optional<Answer> answer_;
 };
 

@@ -42,6 +42,7 @@ class ThreeServers {
     options.lock_words = 256;
     options.huge_pages = HugePages::kOff;
     options.disk.data = data[i];
+    options.disk.sync = sync;
     options.group = GroupOptions{.store = node.store.get(),
                                  .directory = node.store.get(),
                                  .terms = shared.terms(),
@@ -92,6 +93,12 @@ class ThreeServers {
     return read.status == ReplyStatus::kOk && read.value_bytes == value.size() && copy == value;
   }
 
+  // Returns whether the disk has all that was recorded.
+  bool Synced(size_t i) {
+    const DiskLog* const disk = const_cast<Server&>(nodes[i].threads->server()).disk();
+    return disk->synced() == disk->appended();
+  }
+
   bool HasKey(size_t i, std::string_view key) {
     Server& server = const_cast<Server&>(nodes[i].threads->server());
     return server.store().Get(key, {}, nodes[i].threads->now().wall_ms).status !=
@@ -112,6 +119,7 @@ class ThreeServers {
   std::array<std::string, kServers> names = {NameOf(0), NameOf(1), NameOf(2)};
   std::string auth_file;                   // of all; empty: nobody is authenticated
   std::array<std::string, kServers> data;  // directories; empty: nothing is kept
+  Journal::Sync sync = Journal::Sync::kInterval;
   SharedRegister shared;
   std::array<Node, kServers> nodes;
 };

@@ -87,7 +87,8 @@ Snapshot OfPrimary() {
                      .lease_left_ns = 250 * kNsPerMs,
                      .waiting_bytes = 7,
                      .links_broken = 2,
-                     .removed = 1};
+                     .removed = 1,
+                     .stream_version = 1};
   seen.as_primary.backups = {{.node = "n2",
                               .in_sync = true,
                               .heard = true,
@@ -135,6 +136,7 @@ TEST(SnapshotTest, APrimaryShowsItsGroup) {
   EXPECT_THAT(text, HasSubstr("gannet_group_links_broken_total 2\n"));
   EXPECT_THAT(text, HasSubstr("gannet_group_backups_removed_total 1\n"));
   EXPECT_THAT(text, HasSubstr("gannet_group_members_in_sync 2\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_stream_version 1\n"));
   EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{node=\"n2\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{node=\"n3\"} 0\n"));
   EXPECT_THAT(text, HasSubstr("gannet_group_backup_heard{node=\"n2\"} 1\n"));

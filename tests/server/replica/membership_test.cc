@@ -167,6 +167,27 @@ TEST_F(MembershipTest, CommitsNothingFromWhenASuccessorIsNamedUntilThatIsKnownTo
   EXPECT_FALSE(membership_.naming());
 }
 
+// The register takes no successor whose node has a newer process.
+TEST_F(MembershipTest, GoesOnAfterARefusalOfItsSuccessorOnceThatIsSilent) {
+  Beacon(0, {kFirst, kSecond});
+  membership_.Name(kSecond);
+  membership_.Poll(1);
+  store_.Refuse();
+  membership_.Poll(2);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration, Now().Under(kSecond)) << "it tries again";
+  EXPECT_FALSE(membership_.MayCommit());
+  store_.Refuse();
+  membership_.OnBroken(kSecond, 3);
+  membership_.Poll(3);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration, Now().Without(kSecond));
+  store_.Execute();
+  membership_.Poll(4);
+  EXPECT_FALSE(membership_.naming());
+  EXPECT_TRUE(membership_.MayCommit());
+}
+
 TEST_F(MembershipTest, NamesNobodyWhoIsNotInSync) {
   Beacon(0, {kFirst, kSecond});
   membership_.Name(kJoiner);

@@ -10,12 +10,15 @@ struct Publishing {
   uint64_t committed = 0;
   uint64_t in_store = 0;
   uint64_t committed_meanwhile = 0;  // while it publishes
+  bool waits_for_disk = false;
   PublishedLsn published;
 
   void Advance() {
     published.Advance(committed, [this] {
+      if (waits_for_disk) return false;
       in_store = committed;
       committed += committed_meanwhile;
+      return true;
     });
   }
 };
@@ -30,6 +33,15 @@ TEST(PublishedLsnTest, AJoinerIsNotToldWhatIsCommittedAndNotInTheStoreYet) {
   primary.Advance();
   EXPECT_EQ(primary.published.ToldTo(/*in_sync=*/false, primary.committed), 100u);
   EXPECT_EQ(primary.in_store, 100u);
+}
+
+TEST(PublishedLsnTest, WhatWaitsForTheDiskIsNotToldEither) {
+  Publishing primary{.committed = 60};
+  primary.Advance();
+  primary.committed = 100;
+  primary.waits_for_disk = true;
+  primary.Advance();
+  EXPECT_EQ(primary.published.ToldTo(/*in_sync=*/false, primary.committed), 60u);
 }
 
 TEST(PublishedLsnTest, WhatIsCommittedMeanwhileIsNotToldEither) {

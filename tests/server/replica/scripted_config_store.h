@@ -33,6 +33,8 @@ class ScriptedConfigStore : public ConfigStore {
     if (wins) now_ = {.revision = now_.revision + 1, .configuration = sent_->configuration};
     Give(wins ? Result::kWon : Result::kLost);
   }
+  // Does not take it, though the revision is the same.
+  void Refuse() { Give(Result::kLost); }
   // Says that the result is unknown. Returns the transaction, which may be executed later.
   GroupRegister Forget() {
     const GroupRegister forgotten = *sent_;

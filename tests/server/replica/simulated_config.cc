@@ -17,7 +17,10 @@ void SimulatedConfig::Announce(SimulatedTime* time, SimulatedRegister* shared,
 ConfigStore::Answer SimulatedConfig::Execute(SimulatedRegister* shared, const GroupMember& sender,
                                              const std::optional<GroupRegister>& wanted) {
   if (!wanted) return {.result = Result::kRead, .now = shared->now};
-  const bool dead = shared->announced[sender.node] > sender.incarnation;
+  const auto replaced = [shared](const GroupMember& member) {
+    return shared->announced[member.node] > member.incarnation;
+  };
+  const bool dead = replaced(sender) || replaced(wanted->configuration.primary);
   if (dead || wanted->revision != shared->now.revision) {
     return {.result = Result::kLost, .now = shared->now};
   }

@@ -8,6 +8,7 @@
 
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/cluster_map.h"
+#include "common/protocol/versions.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -113,6 +114,34 @@ TEST(ClusterStateTest, HandsOverToWhoIsInSync) {
   EXPECT_TRUE(absl::IsFailedPrecondition(MayHandOver(State(), "g1", "n3")));
   EXPECT_TRUE(absl::IsFailedPrecondition(MayHandOver(State(), "g2", "m1")));
   EXPECT_TRUE(absl::IsNotFound(MayHandOver(State(), "g1", "n9")));
+}
+
+TEST(ClusterStateTest, ShowsWhichVersionOfTheStreamAllInSyncSpeak) {
+  ClusterState state = State();
+  EXPECT_EQ(StatusJson(state)["groups"][0]["stream"], 0) << "nobody has said";
+  EXPECT_THAT(StatusText(state), HasSubstr("lease 600 ms, stream version 0 of 1"));
+  for (const GroupMember& member : state.groups["g1"].config.in_sync) {
+    state.versions[member.node] = {
+        .incarnation = member.incarnation, .version = "1", .stream = kStreamVersions.max};
+  }
+  EXPECT_EQ(StatusJson(state)["groups"][0]["stream"], kStreamVersions.max);
+  EXPECT_THAT(StatusText(state), HasSubstr("lease 600 ms\n"));
+  state.versions["n2"].incarnation = 0x77;  // of another process
+  EXPECT_EQ(StatusJson(state)["groups"][0]["stream"], 0);
+}
+
+TEST(ClusterStateTest, ShowsWhichEpochADiskHasOpened) {
+  ClusterState state = State();
+  const uint64_t history = state.groups["g1"].config.history;
+  state.disks["n3"] = {.incarnation = state.nodes["n3"].incarnation,
+                       .run = 0xa1,
+                       .history = history,
+                       .always = true,
+                       .opened = 2};
+  EXPECT_EQ(StatusJson(state)["groups"][0]["members"][2]["opened"], 2);
+  EXPECT_THAT(StatusText(state), HasSubstr("not in sync, kept 50, opened epoch 2\n"));
+  state.disks["n3"].history = history + 1;
+  EXPECT_EQ(StatusJson(state)["groups"][0]["members"][2]["opened"], nullptr);
 }
 
 TEST(ClusterStateTest, ShowsTheStatus) {

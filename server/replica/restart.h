@@ -1,0 +1,51 @@
+#ifndef GANNET_SERVER_REPLICA_RESTART_H_
+#define GANNET_SERVER_REPLICA_RESTART_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "server/changes/kept_run.h"
+#include "server/replica/register.h"
+
+namespace gannet {
+
+// What is known of a node's newest process.
+struct NodeSeen {
+  uint64_t incarnation = 0;
+  uint64_t applied = 0;         // LSN, as it says itself
+  std::optional<KeptRun> kept;  // what an earlier process left on its disk; nullopt: not known
+  uint16_t stream_version = 0;  // the newest that it speaks
+};
+// Returns nullopt if the node has not run yet.
+using FindNodeSeen = std::function<std::optional<NodeSeen>(std::string_view node)>;
+
+// Whether a process begins its group again with what a disk has (docs/group.md, "A whole group that
+// restarts"). Pure.
+struct RestartPlan {
+  // Who begins; nullopt: nobody, because of `awaits`.
+  std::optional<GroupMember> leader;
+  // The processes of all who were in sync, without the leader's. The transaction compares that
+  // these are their nodes' newest ones.
+  std::vector<GroupMember> others;
+  // What would have to come, for people: "n2 has not come back".
+  std::string awaits;
+};
+
+// Everybody finds the same leader, if everybody sees the same.
+//
+// 1. Each process in sync has been replaced by one that has found its run on the disk. A run is
+//    locked by the process that writes it. So none of them lives.
+// 2. If the primary's run was kept with sync always, it leads, if that primary took clients in this
+//    epoch. Otherwise a former primary may have what was acknowledged.
+// 3. If not, the run with the highest LSN leads. No other member may have announced more: it may
+//    have it in memory.
+RestartPlan PlanRestart(const GroupConfiguration& now, const GroupTerms& terms,
+                        const FindNodeSeen& find);
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_REPLICA_RESTART_H_
