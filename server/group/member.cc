@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/nonzero_random.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/not_primary.h"
 #include "glog/logging.h"
@@ -236,8 +237,7 @@ void Member::Lead(int64_t now) {
   LOG(INFO) << "becomes primary of epoch " << known.configuration.epoch << ", with "
             << tail.end() - tail.begin() << " bytes of records that are still to be committed";
   const uint64_t epoch = known.configuration.epoch;
-  uint64_t stream_id = 0;
-  while (stream_id == 0) stream_id = options_.random();
+  const uint64_t stream_id = NonzeroRandom(options_.random);
   auto primary =
       Primary::Create({.device = &options_.device,
                        .pd = options_.pd,
