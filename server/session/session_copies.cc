@@ -6,7 +6,8 @@
 
 namespace gannet {
 
-// A number that is `credits` or more below the highest one is over, as in Session.
+// Returns null for a request that is over: its number is `credits` or more below the highest one,
+// as in Session.
 SessionAnswer* SessionCopies::Copy::PlaceOf(uint64_t sequence) {
   if (sequence == 0 || sequence + credits <= highest) return nullptr;
   highest = std::max(highest, sequence);

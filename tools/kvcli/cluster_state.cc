@@ -76,7 +76,7 @@ uint64_t KeptBy(const ClusterState& state, const GroupConfig& config, const std:
   return info->second.applied;
 }
 
-// Of a member, as status shows it.
+// What `status` shows of a member.
 struct MemberView {
   std::string name;
   std::string role;

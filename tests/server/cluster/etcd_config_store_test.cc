@@ -263,7 +263,8 @@ TEST_F(EtcdConfigStoreTest, AnnouncesItsVersion) {
             Encode(NodeVersion{.incarnation = 0xb1, .version = "0.2.0", .moves = true}));
 }
 
-// A way to etcd on which a watch hears nothing after its first list.
+// Passes requests on to etcd, but leaves watches without an answer. So only lists and answers to
+// transactions tell what is new.
 class EtcdWithoutNews {
  public:
   explicit EtcdWithoutNews(std::string url)
