@@ -26,7 +26,7 @@ class MapReader {
   // From one map to the next: at first, and in the end.
   static constexpr int64_t kPeriodNs = kNsPerSecond;
   static constexpr int64_t kPeriodNsMax = 32 * kNsPerSecond;
-  // How often it asks while a newer map is wanted.
+  // The same while a newer one is wanted.
   static constexpr int64_t kSoonNs = 5 * kNsPerMs;
   static constexpr int64_t kSoonNsMax = 100 * kNsPerMs;
   // After so long without an answer another server is asked.

@@ -19,27 +19,25 @@ class MemberDisk {
  public:
   virtual ~MemberDisk() = default;
 
-  // Returns true if writes should wait because the disk is behind. May give up the disk.
+  // Whether writes should wait, since the disk has much to do. May give the disk up.
   virtual bool behind() = 0;
 
-  // Returns the path at which a former run left all of the group's items, as they were at some
-  // moment. Returns "" if no run left any.
+  // Returns where a former run left all of the group's items, as they were at some moment; "" if
+  // none did.
   virtual std::string former_path() const = 0;
-  // Returns an LSN of this history up to which the former run has all changes. It may have more.
-  // Returns 0 if that is not known.
+  // Returns up to which LSN of this history the former run has everything at least; 0: unknown.
   virtual uint64_t FormerLsn(uint64_t history) const = 0;
-  // Calls `make` with each item and change of the former run. REQUIRES: there is a former run, and
-  // !begun().
+  // Gives `make` the items and changes of the former run. REQUIRES: there is one, and not begun.
   virtual absl::Status Restore(const std::function<absl::Status(const Change&)>& make) const = 0;
 
   virtual bool begun() const = 0;
-  // Keeps all changes from now on. REQUIRES: the store has all of the group's items, and nobody
-  // changes it at the moment.
+  // The store has all of the group's items. Changes from now on are kept. REQUIRES: nobody changes
+  // the store at the moment.
   virtual void Begin() = 0;
-  // This member is primary from now on: clients write, and the store has their writes only when
-  // they are published. REQUIRES: as Begin.
+  // Clients write from now on, and their writes are in the store only when they are published.
+  // REQUIRES: as Begin.
   virtual void Lead() = 0;
-  // The store has all changes up to this LSN of the group's stream.
+  // All up to this LSN of the group's stream is in the store.
   virtual void Note(uint64_t history, uint64_t lsn) = 0;
 };
 

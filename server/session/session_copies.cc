@@ -6,8 +6,7 @@
 
 namespace gannet {
 
-// Returns null for a request that is over: its number is `credits` or more below the highest one,
-// as in Session.
+// A number that is `credits` or more below the highest one is over, as in Session.
 SessionAnswer* SessionCopies::Copy::PlaceOf(uint64_t sequence) {
   if (sequence == 0 || sequence + credits <= highest) return nullptr;
   highest = std::max(highest, sequence);

@@ -44,8 +44,7 @@ class SessionCopies {
   using Use = std::function<void(const SessionRecord&)>;
   // Calls `use` with records that tell of all sessions. A record is good during the call.
   void ForEachRecord(const Use& use) const;
-  // To get these records in pieces, call RecordsOfUndone, and then RecordsOf for each of the Tokens
-  // that there were then.
+  // The same in pieces: first RecordsOfUndone, then RecordsOf each token that there was then.
   std::vector<uint64_t> Tokens() const;
   void RecordsOf(uint64_t token, const Use& use) const;
   void RecordsOfUndone(const Use& use) const;
@@ -59,7 +58,7 @@ class SessionCopies {
   size_t size() const { return copies_.size(); }
 
  private:
-  // Like a Session, a Copy has a place for each of the last `credits` numbers.
+  // As Session, it has a place for each of the last `credits` numbers.
   struct Copy {
     uint32_t id = 0;
     uint32_t key_id = 0;
