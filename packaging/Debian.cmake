@@ -96,6 +96,7 @@ line. kvload puts load on a server, checks every value, and reports what the
 operations cost. gannet-proxy lets programs of its host use the store by
 memcached's and Redis' protocols.")
 set(CPACK_DEBIAN_GANNET-TOOLS_PACKAGE_RECOMMENDS "ibverbs-providers, softverbs")
+set(CPACK_DEBIAN_GANNET-TOOLS_PACKAGE_SUGGESTS "gnuplot-nox | gnuplot") # kvload --svg
 
 describe(libgannet libs "client library of the RDMA key-value store Gannet"
   "Programs read keys with one-sided RDMA, by synchronous calls or with many

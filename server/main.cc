@@ -31,7 +31,7 @@
 #include "server/control/upgrade_check.h"
 #include "server/http/observer.h"
 #include "server/http/page.h"
-#include "server/http/snapshot.h"
+#include "server/http/server_view.h"
 
 DEFINE_string(listen, "0.0.0.0:7471",
               "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");

@@ -7,7 +7,7 @@
 #include "client/api/change_requests.h"
 #include "client/api/connect_engine.h"
 #include "client/api/fork_guard.h"
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 #include "client/engine/engine.h"
 #include "client/engine/wake_fd.h"
 #include "client/session/memory_domains.h"

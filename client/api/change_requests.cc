@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 
 namespace gannet {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "client/api/client_state.h"
-#include "common/protocol/observation.h"
+#include "common/protocol/list_entries.h"
 #include "common/protocol/opcode_name.h"
 
 namespace gannet {

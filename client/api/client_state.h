@@ -14,7 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/api/driver.h"
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 
 namespace gannet {
 

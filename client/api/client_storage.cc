@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/api/client_state.h"
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 #include "common/protocol/storage.h"
 
 namespace gannet {
@@ -27,13 +27,13 @@ const char* SyncName(uint64_t disk_sync) {
   return disk_sync < std::size(kNames) ? kNames[disk_sync] : "unknown";
 }
 
-struct Answer {
+struct StorageAnswer {
   StorageReply reply{};  // fields that an older server does not send stay 0
   uint64_t number = 0;   // of the snapshot that was asked for
 };
 
-Answer AnswerOf(const Op& op) {
-  Answer answer{.number = op.snapshot};
+StorageAnswer AnswerOf(const Op& op) {
+  StorageAnswer answer{.number = op.snapshot};
   std::memcpy(&answer.reply, op.value.data(), std::min(op.value.size(), sizeof(answer.reply)));
   return answer;
 }
@@ -59,7 +59,7 @@ ServerStorage StorageOf(const std::string& endpoint, const StorageReply& reply) 
 absl::StatusOr<ServerStorage> Client::Storage(uint32_t server,
                                               std::optional<Milliseconds> deadline) {
   const Engine& engine = state_->driver.engine();
-  Answer answer;
+  StorageAnswer answer;
   absl::Status status =
       state_->Run(ServerRequest(engine, OpType::kStorage, server), state_->TimeoutNs(deadline),
                   [&](const Op& op) { answer = AnswerOf(op); });
@@ -77,7 +77,7 @@ absl::StatusOr<ServerStorage> Client::Snapshot(uint32_t server,
     absl::StatusOr<OpRequest> request = ServerRequest(engine, OpType::kStorage, server);
     if (request.ok()) request->begin_snapshot = number == 0;
     const int64_t left_ns = std::max<int64_t>(deadline_ns - engine.clock().MonotonicNs(), 0);
-    Answer answer;
+    StorageAnswer answer;
     absl::Status status =
         state_->Run(std::move(request), left_ns, [&](const Op& op) { answer = AnswerOf(op); });
     if (!status.ok()) return status;

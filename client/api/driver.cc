@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 
 namespace gannet {
 namespace {

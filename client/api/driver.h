@@ -54,7 +54,7 @@ class Driver {
   // functions below.
   const Engine& engine() const { return *engine_; }
   std::vector<ServerInfo> Info();
-  // The same of one server. Empty if it is not there any more.
+  // Returns that of one server. It is empty if it is not there any more.
   ServerInfo InfoOf(uint32_t server);
   // See Engine. Calls that follow ask for the wanted map.
   OpRerouting::KnownMap KnownMap();

@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "client/c/status.h"
+#include "client/c/report_status.h"
 
 namespace gannet {
 namespace {
@@ -18,11 +18,11 @@ static_assert(offsetof(gannet_span, offset) == offsetof(RegisteredSpan, offset))
 static_assert(offsetof(gannet_span, size) == offsetof(RegisteredSpan, bytes));
 
 // Every number of ServerStats, so that C lacks none.
-struct Counter {
+struct CounterField {
   uint64_t ServerStats::*from;
   uint64_t gannet_stats::*to;
 };
-constexpr Counter kCounters[] = {
+constexpr CounterField kCounters[] = {
     {&ServerStats::rpcs, &gannet_stats::rpcs},
     {&ServerStats::heartbeats, &gannet_stats::heartbeats},
     {&ServerStats::cpu_us, &gannet_stats::cpu_us},
@@ -96,7 +96,7 @@ absl::Status WriteStats(const absl::StatusOr<ServerStats>& stats, gannet_stats* 
   all.size = size;
   all.status = static_cast<gannet_status>(stats.status().code());
   if (stats.ok()) {
-    for (const Counter& counter : kCounters) all.*counter.to = (*stats).*counter.from;
+    for (const CounterField& counter : kCounters) all.*counter.to = (*stats).*counter.from;
   }
   std::memset(static_cast<void*>(out), 0, size);
   std::memcpy(static_cast<void*>(out), &all, std::min(size, sizeof(all)));

@@ -12,8 +12,8 @@
 
 #include "client/c/answer.h"
 #include "client/c/call.h"
-#include "client/c/memory.h"
-#include "client/c/status.h"
+#include "client/c/register_memory.h"
+#include "client/c/report_status.h"
 
 using gannet::Bytes;
 using gannet::Call;

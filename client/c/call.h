@@ -15,7 +15,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/c/status.h"
+#include "client/c/report_status.h"
 
 namespace gannet {
 

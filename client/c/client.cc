@@ -1,5 +1,3 @@
-#include "client/c/client.h"
-
 #include <algorithm>
 #include <span>
 #include <string>
@@ -8,8 +6,9 @@
 
 #include "client/c/answer.h"
 #include "client/c/call.h"
-#include "client/c/memory.h"
-#include "client/c/status.h"
+#include "client/c/client_handle.h"
+#include "client/c/register_memory.h"
+#include "client/c/report_status.h"
 
 using gannet::Bytes;
 using gannet::Call;

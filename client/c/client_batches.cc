@@ -9,8 +9,8 @@
 
 #include "client/c/answer.h"
 #include "client/c/call.h"
-#include "client/c/client.h"
-#include "client/c/status.h"
+#include "client/c/client_handle.h"
+#include "client/c/report_status.h"
 
 using gannet::Bytes;
 using gannet::Call;
@@ -27,7 +27,7 @@ std::vector<std::string> NamesOf(const gannet_key* keys, size_t key_count) {
   return names;
 }
 
-// Answers of which each says whether its key was there.
+// Writes one status for each answer, which says whether its key was there.
 gannet_status WriteFound(const std::vector<absl::StatusOr<bool>>& answers,
                          gannet_status* statuses) {
   FirstError error;

@@ -13,8 +13,8 @@
 
 #include "client/c/answer.h"
 #include "client/c/call.h"
-#include "client/c/client.h"
-#include "client/c/status.h"
+#include "client/c/client_handle.h"
+#include "client/c/report_status.h"
 
 using gannet::Call;
 using gannet::Report;

@@ -22,9 +22,9 @@ class Batch {
   }
   void OnTaken() { ended_ = 0; }
 
-  // All have ended. Those that were not taken are to be taken now.
+  // Returns true if all operations have ended. Those that were not taken are to be taken now.
   bool over() const { return under_way_ == 0; }
-  // Some have ended and were not taken.
+  // Returns true if some have ended and were not taken.
   bool has_ended() const { return ended_ > 0; }
   // Returns true if the caller must not wait any longer before it takes what ended.
   bool HasToTake(const Engine& engine) const {
@@ -33,7 +33,7 @@ class Batch {
 
  private:
   uint32_t under_way_ = 0;
-  uint32_t ended_ = 0;  // and not taken
+  uint32_t ended_ = 0;  // operations that have ended and were not taken
 };
 
 }  // namespace gannet

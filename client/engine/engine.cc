@@ -40,14 +40,14 @@ std::function<void(bool, const std::string&)> MakeSessionLog(const Options& opti
 
 }  // namespace
 
-// Makes what an engine keeps of a server. It holds for as long as the engine lives.
+// Makes an EngineServer for each server, with what all of them share. Lives as long as the engine.
 class ServerMaker {
  public:
   ServerMaker(const Engine::Settings& settings, uint32_t slots, std::shared_ptr<AuthFile> auth_file,
               SessionOwner* owner)
       : settings_(settings), slots_(slots), auth_file_(std::move(auth_file)), owner_(owner) {}
 
-  // `share`: of how many servers it is one.
+  // The server is one of `share`, and gets that part of the location cache.
   EngineServer Make(uint32_t number, std::string endpoint, ServerAddresses addresses,
                     uint32_t share) const {
     return EngineServer(settings_.options.location_cache_bytes / share, slots_,

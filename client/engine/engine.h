@@ -91,7 +91,7 @@ class Engine final : private OrdinaryGets {
 
   // Begins an operation and returns its number, or kInvalidOp if Options::depth operations are
   // alive or no slot is free yet. A request with a key goes to the server that has the key, any
-  // other one to `request.server`. REQUIRES: the request is valid (client/api/requests.h makes
+  // other one to `request.server`. REQUIRES: the request is valid (client/api/make_requests.h makes
   // valid ones).
   uint32_t Begin(const OpRequest& request);
   // Begins a GET, in fewer steps. Returns false if there is no room. REQUIRES: the key is 1 to

@@ -24,13 +24,13 @@ namespace gannet {
 // be reached, and which group has which keys.
 //
 // A client that lists one group of a cluster is a client of the whole cluster. It begins with a
-// server for that group. As long as the map has one group and was never changed, it tells only the
-// members. The first other map gives the engine a server for each group, and routes. A later one is
-// taken if its revision is higher: groups come, and go once no operation is alive, and operations
-// go where their keys are (OpRerouting).
+// server for that group. A map with only this group, never changed, just tells its members. The
+// first other map gives the engine a server for each group, and routes. A later map is taken if its
+// revision is higher. Then new groups get servers, operations go where their keys are now
+// (OpRerouting), and a group that left is dropped once no operation is alive.
 //
-// Several servers in the user's list are no cluster: each group there is asked for its own map, for
-// its members alone.
+// If the user lists several servers, they are no cluster. Each group among them is asked for its
+// own map, which tells only its members.
 //
 // One owner thread.
 class MapFollower {
@@ -39,8 +39,8 @@ class MapFollower {
     OpTable* ops;
     ServerSet* servers;
     OpRerouting* rerouting;
-    // Makes server number `number` for a group of these members, which have these addresses.
-    // `share`: of how many servers it is one.
+    // Makes server number `number` for a group with these members and addresses. It is one of
+    // `share` servers.
     std::function<EngineServer(uint32_t number, std::vector<std::string> members,
                                std::vector<SocketAddress> addresses, uint32_t share)>
         make_server;
@@ -55,14 +55,14 @@ class MapFollower {
   void OnLost(uint32_t server);
   void OnReply(uint32_t server, const ReplyView& reply);
 
-  // Does what is due: asks for the map, and takes what was read. Returns true if servers have other
-  // addresses or numbers now, or keys other servers. Call it when OpTable::look_ns is over. It sets
-  // the time of the next call.
+  // Does what is due: asks for the map, and takes what was read. Returns true if addresses or
+  // numbers of servers changed, or keys have other servers. Call it at OpTable::look_ns. It sets
+  // that to the time of the next call.
   bool Look();
 
-  // Returns whether it is known of all servers that are connected and in a group what their map
-  // says. If so, OK, or why the client cannot work:
-  //   InvalidArgument: a group of a cluster of several is one of several servers.
+  // Returns nullopt if a connected server is in a group whose map is not known yet. Otherwise OK,
+  // or why the client cannot work:
+  //   InvalidArgument: the user lists several servers, and one is a group of a larger cluster.
   //   Unavailable: no member of a group that has keys was started yet.
   std::optional<absl::Status> StartStatus() const;
 
@@ -81,19 +81,19 @@ class MapFollower {
   bool NeedsMap() const;
   uint32_t ServerOfGroup(const std::string& name) const;
 
-  static constexpr int64_t kDropNs = 100 * kNsPerMs;  // how often it is tried to drop a group
+  static constexpr int64_t kDropNs = 100 * kNsPerMs;  // between two tries to drop a group
 
   const Dependencies given_;
   std::vector<MapReader> readers_;  // one for each server; in a cluster one
-  std::vector<uint32_t> whole_;     // those that have read a map, which is to be taken
+  std::vector<uint32_t> whole_;     // readers that have a whole map, still to be taken
   const std::vector<Router::Server> listed_;
-  std::vector<std::string> names_;  // of the groups that the servers are; empty: not known
-  std::vector<bool> several_;       // the map of a server's group is not of that group alone
+  std::vector<std::string> names_;  // each server's group; empty: not known
+  std::vector<bool> several_;       // for each server: its map has other groups, too
   // What is followed. Before there are routes: the map of the only group.
   std::optional<PartitionMap> map_;
   std::vector<uint32_t> changes_;  // kPartitions: Router::Route::changes
   uint32_t homeless_ = 0;          // partitions whose group has no server
-  bool drops_ = false;             // a server is no group of the map
+  bool drops_ = false;             // a server's group is not in the map any more
   bool moved_ = false;             // what Look returns
   // The names of members of groups that have no server yet.
   std::map<std::string, std::shared_ptr<NameLookup>> lookups_;

@@ -194,7 +194,7 @@ struct alignas(64) Op {
   // Finds what depends on the key's hash. Hashes are seeded by the server, so call it again for
   // every connection.
   void HashKey();
-  // The same for a key of a cluster. `changes`: Router::Route::changes of its partition.
+  // Does so for a key of a cluster. `changes`: Router::Route::changes of its partition.
   void HashKeyOf(uint32_t changes);
   // Returns the hash by which the heads of items are remembered (LargeItems). They are forgotten
   // when the partition changes, as its places are.

@@ -61,7 +61,7 @@ class ServerSet {
   const EngineServer* waiting_or_null() const { return waiting_.get(); }
 
   uint32_t size() const { return static_cast<uint32_t>(servers_.size()); }
-  // The same for other threads, for whom it may have changed already.
+  // Returns the number of servers. For other threads: it may have changed already.
   uint32_t count() const { return count_.load(std::memory_order_relaxed); }
   EngineServer& operator[](uint32_t server) { return servers_[server]; }
   auto begin() { return servers_.begin(); }
@@ -90,7 +90,7 @@ class ServerSet {
   // Gives an operation with a key the server that has the key, and finds all that depends on it. If
   // nobody serves the key now, that is waiting().
   void Aim(Op& op);
-  // The same for an operation that is to wait in any case.
+  // Aims an operation that is to wait in any case.
   void AimAtWaiting(Op& op);
   // Gives an operation about a lock the server where this client has that lock, if there is one.
   void AimAtLock(Op& op);

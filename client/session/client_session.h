@@ -116,7 +116,7 @@ class ClientSession {
   const SessionTerms& terms() const { return terms_; }
   const Grant& grant() const { return terms_.grant; }
   const IndexView& view() const { return terms_.view; }
-  // Of the newest index that it knows of.
+  // Returns the number of slots of the newest index that the session knows of.
   uint64_t index_slots() const {
     return (view().next.homes != 0 ? view().next : view().index).slots();
   }

@@ -12,7 +12,7 @@ namespace gannet {
 
 // No operation has this number.
 inline constexpr uint32_t kInvalidOp = UINT32_MAX;
-// Of a request that is no operation's: it asks for the map of the cluster.
+// Stands for an operation in the request for the map of the cluster, which no operation makes.
 inline constexpr uint32_t kMapOp = UINT32_MAX - 1;
 
 // The unanswered requests of a session: sequence numbers and credits. A request keeps its number

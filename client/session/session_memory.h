@@ -22,7 +22,7 @@
 
 namespace gannet {
 
-// Where the READs and compare-and-swaps of one operation put what they bring.
+// The memory into which the READs and compare-and-swaps of one operation bring their results.
 struct OpBuffers {
   static constexpr uint32_t kSmallItemBytes = 1280;  // longer items take a lent buffer
 
@@ -66,15 +66,15 @@ struct SessionMemory {
   OpBuffers* op(uint32_t i) const { return reinterpret_cast<OpBuffers*>(op_buffers.data()) + i; }
   std::byte* request(uint32_t i) const { return requests.data() + uint64_t{i} * kMessageBytesMax; }
   std::byte* receive(uint32_t i) const { return receives.data() + uint64_t{i} * kMessageBytesMax; }
-  // The message of all heartbeats. It lies behind the requests.
+  // The buffer for the message of plain heartbeats. It lies behind the requests' buffers.
   std::byte* heartbeat() const { return request(RequestWindow::kCreditsMax); }
-  // The message of the heartbeat that carries a report or touches. It lies behind that.
+  // The buffer for a heartbeat that carries a report or touches. It lies behind heartbeat().
   std::byte* news_message() const { return request(RequestWindow::kCreditsMax + 1); }
-  // Sets what heartbeats tell of the client's list of servers, from now on.
+  // From now on heartbeats tell this hash of the client's list of servers.
   void SetServerSet(uint64_t hash) const {
     std::memcpy(heartbeat() + offsetof(RequestHeader, heartbeat.server_set), &hash, sizeof(hash));
   }
-  // Sets what heartbeats tell of what the client knows of the index, from now on.
+  // From now on heartbeats tell that the client knows this of the index.
   void SetIndexKnown(IndexKnown known) const {
     std::memcpy(heartbeat() + offsetof(RequestHeader, heartbeat.index_acknowledged), &known,
                 sizeof(known));

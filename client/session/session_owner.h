@@ -14,12 +14,15 @@ namespace gannet {
 
 // How a session came back after its connections broke.
 enum class Comeback : uint8_t {
-  kFirst,           // it is the first connection
-  kResumed,         // the server knew the session: unanswered requests were sent again
-  kNewSession,      // the same server run, but it forgot the session: their outcome is unknown
-  kNewIncarnation,  // another server run with other memory: as kNewSession, and no location holds
-  // Another member of the group, with the same items in other memory. No location holds. It may
-  // know the session: then unanswered requests were sent again, otherwise their outcome is unknown.
+  kFirst,       // it is the first connection
+  kResumed,     // the server knew the session: unanswered requests were sent again
+  kNewSession,  // the same server run, but it forgot the session: their outcome is unknown
+  // The server was started again, with other memory. As after kNewSession, the outcome of
+  // unanswered requests is unknown. Locations that the client remembers are wrong.
+  kNewIncarnation,
+  // Another member of the group answers. It has the same items in other memory, so the client's
+  // locations are wrong. If it knows the session, unanswered requests were sent again. Otherwise
+  // their outcome is unknown.
   kFailedOver,
 };
 
@@ -29,7 +32,7 @@ class SessionOwner {
  public:
   virtual ~SessionOwner() = default;
   // A READ or a compare-and-swap of `op` is the first work request of a chain, which costs one
-  // doorbell. What a request costs is told with its answer.
+  // doorbell. OnReply says what a request cost.
   virtual void OnDoorbell(uint32_t op) = 0;
   // These work requests are done, oldest first. If `signaled`, the last one had a completion of its
   // own. The owner may queue READs meanwhile.
@@ -38,8 +41,9 @@ class SessionOwner {
   // The answer to a request that `answered->op` waits for, and what the request cost. The owner may
   // take `answered->reply`. The session returns what is left to its pool.
   virtual void OnReply(RequestWindow::Entry* answered, const ReplyView& reply) = 0;
-  // A connection is being made, and the server calls itself `name` (empty: it has no name). On an
-  // error the connection is given up for that reason. Otherwise OnReady follows.
+  // A connection is being made, and the server calls itself `name` (empty: it has no name). If the
+  // owner returns an error, the session gives up the connection for that reason. Otherwise OnReady
+  // follows.
   virtual absl::Status OnNamed(uint32_t session, std::string_view name) = 0;
   // The session is connected. The answers to the requests of the operations in `abandoned` will
   // never be known; there are none after kFirst and kResumed.

@@ -22,7 +22,7 @@ class SessionReports {
   // The session has another number from now on.
   void SetNumber(uint32_t number) { number_ = number; }
 
-  // The next are those of SessionOwner.
+  // The following pass on to the owner: see SessionOwner.
   void OnDoorbell(uint32_t op) {
     if (owner_ != nullptr) owner_->OnDoorbell(op);
   }

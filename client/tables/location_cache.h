@@ -184,7 +184,7 @@ class LocationCache {
   void Age();
 
   const bool on_;
-  uint64_t sets_;  // at least one, of which nothing but counters is used when off
+  uint64_t sets_;  // at least 1; when off, only the counters in them are used
   HugePageArray<Set> memory_;
   uint64_t uses_to_aging_;
   uint64_t uses_left_;  // until the next set is aged

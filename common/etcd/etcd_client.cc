@@ -29,7 +29,7 @@ absl::Status At(const std::string& endpoint, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(endpoint, ": ", status.message()));
 }
 
-// Of an answer that is not whole.
+// Returns the error for an answer that did not come, or not as a whole.
 absl::Status NoAnswer(const std::string& endpoint, const HttpEvent& event) {
   // This is how etcd ends a connection whose client does not begin with TLS.
   const bool tls_missing =

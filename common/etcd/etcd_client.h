@@ -106,7 +106,7 @@ class EtcdClient {
   struct WatchState;
 
   EtcdClient(Options options, std::unique_ptr<HttpCarrier> carrier);
-  // Of the user's token.
+  // Returns true if it must ask for a token, because it has a user and no token.
   bool NeedsToken() const { return !options_.user.empty() && token_.empty(); }
   void LogIn();
   void OnLogIn(absl::StatusOr<std::string> token);

@@ -44,7 +44,7 @@ struct EtcdTxn {
   std::vector<std::string> reads = {};  // keys that the answer has in either case, as they are then
 };
 
-// Of the cluster of etcd that answered.
+// Which cluster of etcd answered, and at which revision.
 struct EtcdHeader {
   uint64_t cluster_id = 0;
   int64_t revision = 0;

@@ -18,7 +18,7 @@
 namespace gannet {
 namespace {
 
-// Of a connection that sends or takes nothing.
+// After so long a connection that sends and takes nothing is closed.
 constexpr unsigned kIdleSeconds = 5;
 // For a request's line and headers.
 constexpr size_t kRequestBytesMax = 16 << 10;

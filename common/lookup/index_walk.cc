@@ -252,7 +252,7 @@ void IndexWalk::Retry() {
   Plan();
 }
 
-// Goes on behind the run, because its homes or buckets are done.
+// The homes or buckets of the run are done. Goes on with those behind it.
 void IndexWalk::Advance() {
   ++advances_;
   proven_.clear();

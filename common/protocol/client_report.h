@@ -27,7 +27,7 @@ struct ClientCounts {
 };
 static_assert(sizeof(ClientCounts) == 32 && std::is_trivially_copyable_v<ClientCounts>);
 
-// Of latencies.
+// The kinds of operations whose latencies are counted apart.
 enum class LatencyKind : uint8_t { kGet, kWrite, kOther };
 inline constexpr size_t kLatencyKinds = 3;
 

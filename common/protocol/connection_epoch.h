@@ -5,9 +5,10 @@
 
 namespace gannet {
 
-// The upper 12 bits of the ids that a group's primary gives to connections are those of its epoch.
-// So fences, which have such an id in their upper half, grow from one primary to the next. What
-// wraps compares by the items' versions.
+// A group's primary gives ids to connections. Their upper 12 bits are the lowest 12 bits of its
+// epoch. A fence has such an id in its upper half, so fences grow from one primary to the next.
+// After 4,096 epochs they begin anew. The versions of items, which always grow, still tell old from
+// new.
 inline constexpr int kConnectionEpochShift = 20;
 
 // Returns the first id of an epoch.

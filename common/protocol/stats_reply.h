@@ -33,7 +33,7 @@ struct StatsReply {
   uint64_t locks_expired;       // broken because their lease was over
   uint64_t refused_connections;
   uint64_t refused_requests;  // malformed or against the rules
-  // Of an index that grows.
+  // How the index grew.
   uint64_t index_growths;  // since start
   // Items that left, beside items_expired.
   uint64_t items_deleted;       // by a client
@@ -41,7 +41,7 @@ struct StatsReply {
   uint64_t evicted_by_writes;   // of these: by writes that found no room
   uint64_t eviction_watermark;  // bytes of the heap that are kept free; 0 if nothing is evicted
   uint64_t evicted_age_ms;      // how long ago the items evicted of late were written
-  // Of a server that keeps its items on a disk; else all 0.
+  // About the disk. All 0 for a server that keeps no items on a disk.
   uint64_t disk_sync;          // 1 none, 2 interval, 3 always
   uint64_t disk_bytes;         // of the journal and the snapshots
   uint64_t disk_behind_bytes;  // of the journal, that a power cut would take

@@ -25,7 +25,7 @@ struct StorageReply {
   uint64_t begun;  // the number of the last snapshot that was begun; 0 = none
   uint64_t ended;  // of the last one that has ended
   uint64_t whole;  // of the last one that was whole; 0 = none since the server started
-  // Of the newest whole snapshot, which may be one of an earlier run. All 0 if there is none.
+  // The newest whole snapshot, which may be one of an earlier run. All 0 if there is none.
   uint64_t position;  // of the journal, when it was begun
   uint64_t items;
   uint64_t bytes;         // of its file

@@ -23,8 +23,8 @@ constexpr std::optional<uint16_t> CommonVersion(VersionRange a, VersionRange b) 
 
 // Between clients and servers.
 inline constexpr VersionRange kProtocolVersions = {4, 4};
-// Of what a primary tells its backups: records, beacons, and what they answer. A group keeps the
-// version that its stream began with (docs/packages.md).
+// The versions of what a primary tells its backups: records, beacons, and answers. A group keeps
+// the version that its stream began with (docs/packages.md).
 inline constexpr VersionRange kStreamVersions = {0, 1};
 inline constexpr uint16_t kStreamVersionOfUpdates = 1;  // the first that has records of updates
 

@@ -42,7 +42,7 @@ absl::Status TooLittleMemory(uint64_t wanted, std::string_view what) {
                    AvailableMemoryBytes() >> 20, " MiB are available, ask for less"));
 }
 
-struct Mapping {
+struct FileMapping {
   int fd = -1;
   void* address = MAP_FAILED;
   uint64_t bytes = 0;
@@ -59,8 +59,8 @@ void Seal(int fd, bool remote_write) {
 
 // If the mapping is unusable, errno says why. The mapping takes all reserved huge pages at once (no
 // MAP_NORESERVE), so too few of them fail here and not later as a SIGBUS.
-Mapping MapMemfd(const SharedMemory::Options& options, bool huge) {
-  Mapping mapping{.page_bytes = huge ? kHugePageBytes : options.page_bytes};
+FileMapping MapMemfd(const SharedMemory::Options& options, bool huge) {
+  FileMapping mapping{.page_bytes = huge ? kHugePageBytes : options.page_bytes};
   mapping.bytes = AlignUp(options.bytes, mapping.page_bytes);
   const unsigned flags = huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0u;
   mapping.fd = memfd_create(options.name.c_str(), MFD_CLOEXEC | MFD_ALLOW_SEALING | flags);
@@ -104,7 +104,7 @@ absl::StatusOr<SharedMemory> SharedMemory::Create(const Options& options) {
     // another process.
     return TooLittleMemory(options.bytes, "there is not so much");
   }
-  Mapping mapping;
+  FileMapping mapping;
   if (options.huge_pages == HugePages::kAuto) mapping = MapMemfd(options, true);
   if (mapping.address == MAP_FAILED) mapping = MapMemfd(options, false);
   if (mapping.address == MAP_FAILED) return TooLittleMemory(options.bytes, std::strerror(errno));

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/http/metric_families.h"
-#include "proxy/jobs/memory.h"
+#include "proxy/jobs/memory_limit.h"
 
 namespace gannet::proxy {
 namespace {

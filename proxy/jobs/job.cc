@@ -16,7 +16,7 @@ void TrimText(std::string* text, size_t kept_max = kKeptBytesMax) {
 Job::Job() = default;
 Job::~Job() = default;
 
-void Job::Reset(std::string_view bytes, const Command& from) {
+void Job::Reset(std::string_view bytes, const ParsedCommand& from) {
   bytes_.assign(bytes);
   const auto moved = [&](std::string_view view) {
     if (view.empty()) return std::string_view();
@@ -30,7 +30,7 @@ void Job::Reset(std::string_view bytes, const Command& from) {
   Clear();
 }
 
-void Job::Reset(std::string&& bytes, const Command& from) {
+void Job::Reset(std::string&& bytes, const ParsedCommand& from) {
   // A string this long does not move its characters.
   bytes_ = std::move(bytes);
   command_ = from;

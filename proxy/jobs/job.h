@@ -17,10 +17,10 @@
 #include <vector>
 
 #include "proxy/jobs/counters.h"
-#include "proxy/jobs/memory.h"
+#include "proxy/jobs/memory_limit.h"
 #include "proxy/jobs/scripts.h"
 #include "proxy/jobs/transaction.h"
-#include "proxy/protocol/command.h"
+#include "proxy/protocol/parsed_command.h"
 
 namespace gannet::proxy {
 
@@ -93,9 +93,9 @@ enum class Access : uint8_t {
   kAll,      // all keys
 };
 
-// Returns the new value for the item that was read, and changes the options of its Put, which keep
-// flags and time to live. Returns nullopt if there is nothing to write: then it has replied. The
-// value is a view of the job's command, or of its scratch.
+// Returns the new value for the item that was read. The options of its Put begin with the item's
+// flags and time to live, and the function may change them. Returns nullopt if it has replied and
+// nothing is to be written. The value is a view of the job's command, or of its scratch.
 using Modify = std::optional<std::string_view> (*)(Job& job, const Operation& got,
                                                    PutOptions& options);
 
@@ -115,9 +115,9 @@ class Job {
   using Stage = void (*)(Job&);
 
   // Makes the job anew, with a copy of the command. The command's views all lie in `bytes`.
-  void Reset(std::string_view bytes, const Command& from);
+  void Reset(std::string_view bytes, const ParsedCommand& from);
   // The same, but takes the bytes themselves.
-  void Reset(std::string&& bytes, const Command& from);
+  void Reset(std::string&& bytes, const ParsedCommand& from);
   // Frees long buffers, before the job is kept for another command.
   void Trim();
 
@@ -153,7 +153,7 @@ class Job {
   // The connection is closed, so nobody will take the reply.
   void Orphan();
 
-  // Of the connection.
+  // What the job's connection and thread lend it.
   Holder* holder = nullptr;       // nullptr: the connection is closed
   Memory* memory = nullptr;       // of the thread
   void* owner = nullptr;          // who gets the reply; nullptr: the connection is closed
@@ -195,7 +195,7 @@ class Job {
     std::shared_ptr<Watches> watches;
     std::string_view word;  // of the command
     Script script = Script::kUnknown;
-    // Of a ReadModifyWrite.
+    // What ReadModifyWrite was called with.
     Modify modify = nullptr;
     Stage written = nullptr;
   } scratch;
@@ -205,7 +205,7 @@ class Job {
   bool began = false;    // the stage that runs has begun operations
   bool finished = false;
   size_t value_bytes = 0;            // of all buffers
-  std::vector<uint64_t> key_hashes;  // of the keys, for the connection, which keeps the order
+  std::vector<uint64_t> key_hashes;  // by which the connection keeps the order of the keys' jobs
 
  private:
   static constexpr int kTriesMax = 100;
@@ -213,7 +213,7 @@ class Job {
   void Clear();
 
   std::string bytes_;
-  Command command_;
+  ParsedCommand command_;
   std::vector<Operation> operations_;
   size_t used_ = 0;
   int tries_ = 0;

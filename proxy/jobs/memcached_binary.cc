@@ -27,7 +27,7 @@ std::string_view Extras(const Job& job) { return job.words()[1]; }
 std::string_view Key(const Job& job) { return job.words()[2]; }
 uint64_t Cas(const Job& job) { return BigEndian<8>(Header(job).substr(16)); }
 
-enum Opcode : uint8_t {
+enum BinaryOpcode : uint8_t {
   kGet = 0x00,
   kSet = 0x01,
   kAdd = 0x02,

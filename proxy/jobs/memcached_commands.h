@@ -13,7 +13,7 @@ namespace gannet::proxy {
 // Looks at a command of memcached's text protocol. Sets the job's first stage, its keys and its
 // access. If the command needs nothing of the store, sets the reply instead.
 void PrepareMemcached(Job& job);
-// The same for memcached's binary protocol.
+// Does so for a command of memcached's binary protocol.
 void PrepareMemcachedBinary(Job& job);
 
 // memcached's times to live.

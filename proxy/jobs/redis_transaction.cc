@@ -58,7 +58,7 @@ void RunNext(Job& job) {
   Execution& run = *job.execution;
   if (run.next == run.commands.size()) return EndOfExec(job);
   const std::string& bytes = run.commands[run.next++];
-  Command command;
+  ParsedCommand command;
   ParseResp(bytes, &command);  // it was parsed before
   Job& part = run.part;
   part.Reset(bytes, command);

@@ -1,24 +1,26 @@
 #include "proxy/jobs/walks.h"
 
-#include <unistd.h>
-
-#include <cstdint>
 #include <utility>
 
+#include "common/base/status_macros.h"
+
 namespace gannet::proxy {
+
+absl::StatusOr<std::unique_ptr<WalkInbox>> WalkInbox::Create() {
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> wake_up, WakeUp::Create());
+  return std::unique_ptr<WalkInbox>(new WalkInbox(std::move(wake_up)));
+}
 
 void WalkInbox::Put(Operation* ended) {
   {
     const MutexLock lock(mutex_);
     ended_.push_back(ended);
   }
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(event_fd_, &one, sizeof(one));
+  wake_up_->Ask();
 }
 
 std::vector<Operation*> WalkInbox::TakeAll() {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t n = read(event_fd_, &count, sizeof(count));
+  wake_up_->Take();
   const MutexLock lock(mutex_);
   return std::exchange(ended_, {});
 }

@@ -1,9 +1,13 @@
 #ifndef GANNET_PROXY_JOBS_WALKS_H_
 #define GANNET_PROXY_JOBS_WALKS_H_
 
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "common/base/mutex.h"
+#include "common/base/wake_up.h"
 
 namespace gannet::proxy {
 
@@ -12,15 +16,19 @@ struct Operation;
 // Walks that ended, for the thread that asked for them.
 class WalkInbox {
  public:
-  // Takes the descriptor of an eventfd, which is written when a walk ends.
-  explicit WalkInbox(int event_fd) : event_fd_(event_fd) {}
+  // ResourceExhausted: there are no file descriptors left.
+  static absl::StatusOr<std::unique_ptr<WalkInbox>> Create();
 
   // From any thread.
   void Put(Operation* ended);
   std::vector<Operation*> TakeAll();
+  // Readable if there may be walks to take.
+  int fd() const { return wake_up_->fd(); }
 
  private:
-  const int event_fd_;
+  explicit WalkInbox(std::unique_ptr<WakeUp> wake_up) : wake_up_(std::move(wake_up)) {}
+
+  const std::unique_ptr<WakeUp> wake_up_;
   Mutex mutex_;
   std::vector<Operation*> ended_ GANNET_GUARDED_BY(mutex_);
 };

@@ -6,7 +6,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "proxy/jobs/client_list.h"
 
 namespace gannet::proxy {
@@ -58,15 +58,16 @@ std::string AddressText(const sockaddr_storage& address, socklen_t bytes) {
 
 absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(std::unique_ptr<AsyncClient> client,
                                                              const Options& options) {
-  const int walk_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  std::unique_ptr<EventLoop> loop(new EventLoop(std::move(client), options, walk_fd));
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WalkInbox> walks, WalkInbox::Create());
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
+  std::unique_ptr<EventLoop> loop(
+      new EventLoop(std::move(client), options, std::move(walks), std::move(stop)));
   loop->epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  loop->stop_fd_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (loop->epoll_ < 0 || loop->stop_fd_ < 0 || walk_fd < 0) {
+  if (loop->epoll_ < 0) {
     return absl::ResourceExhaustedError(absl::StrCat("epoll: ", std::strerror(errno)));
   }
-  Watch(loop->epoll_, loop->stop_fd_, EPOLLIN, &loop->stopping_);
-  Watch(loop->epoll_, walk_fd, EPOLLIN, &loop->walk_inbox_);
+  Watch(loop->epoll_, loop->stop_->fd(), EPOLLIN, &loop->stopping_);
+  Watch(loop->epoll_, loop->walk_inbox_->fd(), EPOLLIN, loop->walk_inbox_.get());
   Watch(loop->epoll_, loop->client_->fd(), EPOLLIN, loop->client_.get());
   for (const ApplicationListener* listener : options.listeners) {
     // Wakes only one of the threads that sleep.
@@ -78,13 +79,14 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(std::unique_ptr<Asy
   return loop;
 }
 
-EventLoop::EventLoop(std::unique_ptr<AsyncClient> client, const Options& options, int walk_fd)
+EventLoop::EventLoop(std::unique_ptr<AsyncClient> client, const Options& options,
+                     std::unique_ptr<WalkInbox> walks, std::unique_ptr<WakeUp> stop)
     : options_(options),
       client_(std::move(client)),
-      walk_fd_(walk_fd),
-      walk_inbox_(walk_fd),
+      walk_inbox_(std::move(walks)),
+      stop_(std::move(stop)),
       memory_(*options.memory),
-      store_(*client_, *options.walks, walk_inbox_) {}
+      store_(*client_, *options.walks, *walk_inbox_) {}
 
 // Waits for the jobs whose buffers the store may still use.
 EventLoop::~EventLoop() {
@@ -94,14 +96,11 @@ EventLoop::~EventLoop() {
     Sleep();
   }
   if (epoll_ >= 0) close(epoll_);
-  if (stop_fd_ >= 0) close(stop_fd_);
-  if (walk_fd_ >= 0) close(walk_fd_);
 }
 
 void EventLoop::Stop() {
   stopping_.store(true, std::memory_order_relaxed);
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(stop_fd_, &one, sizeof(one));
+  stop_->Ask();
 }
 
 void EventLoop::Run() {
@@ -135,7 +134,7 @@ void EventLoop::PollStore() {
 
 void EventLoop::TakeFinished() {
   for (Job* job : finished_) {
-    auto* connection = static_cast<Connection*>(job->owner);
+    auto* connection = static_cast<ApplicationConnection*>(job->owner);
     if (connection == nullptr) {
       pool_.Give(job);
       continue;
@@ -146,13 +145,13 @@ void EventLoop::TakeFinished() {
   finished_.clear();
 }
 
-void EventLoop::MarkDirty(Connection* connection) {
+void EventLoop::MarkDirty(ApplicationConnection* connection) {
   if (std::exchange(connection->dirty, true)) return;
   dirty_.push_back(connection);
 }
 
 void EventLoop::AdvanceDirty() {
-  for (Connection* connection : dirty_) {
+  for (ApplicationConnection* connection : dirty_) {
     connection->dirty = false;
     if (!connection->Advance(now_ms_)) {
       Close(connection);
@@ -163,7 +162,7 @@ void EventLoop::AdvanceDirty() {
   dirty_.clear();
 }
 
-void EventLoop::Close(Connection* connection) {
+void EventLoop::Close(ApplicationConnection* connection) {
   std::erase(hungry_, connection);
   connections_.erase(connection);
   options_.counters->connections.Subtract();
@@ -173,7 +172,7 @@ void EventLoop::Close(Connection* connection) {
 
 void EventLoop::FeedHungry() {
   while (!hungry_.empty() && hungry_.front()->Feed()) {
-    Connection* connection = hungry_.front();
+    ApplicationConnection* connection = hungry_.front();
     hungry_.pop_front();
     connection->in_line = false;
     ++grants_;
@@ -206,7 +205,7 @@ bool EventLoop::CloseIdle() {
 }
 
 void EventLoop::CloseLargest() {
-  Connection* largest = nullptr;
+  ApplicationConnection* largest = nullptr;
   for (const auto& [connection, owned] : connections_) {
     if (largest == nullptr || connection->held() > largest->held()) largest = connection;
   }
@@ -214,7 +213,7 @@ void EventLoop::CloseLargest() {
   CloseForMemory(largest, "the largest");
 }
 
-void EventLoop::CloseForMemory(Connection* connection, const char* which) {
+void EventLoop::CloseForMemory(ApplicationConnection* connection, const char* which) {
   LOG(WARNING) << "--buffers is used up: closing a connection (" << which << ", id "
                << connection->id() << ") that holds " << connection->held() << " bytes";
   connection->Break();
@@ -230,7 +229,7 @@ void EventLoop::Sleep() {
   for (int i = 0; i < n; ++i) {
     void* const what = events[static_cast<size_t>(i)].data.ptr;
     if (what == &stopping_ || what == client_.get()) continue;
-    if (what == &walk_inbox_) {
+    if (what == walk_inbox_.get()) {
       store_.TakeWalks(&finished_);
       TakeFinished();
       continue;
@@ -242,7 +241,7 @@ void EventLoop::Sleep() {
       Accept(*listener);
     }
     if (is_listener) continue;
-    auto* connection = static_cast<Connection*>(what);
+    auto* connection = static_cast<ApplicationConnection*>(what);
     const uint32_t seen = events[static_cast<size_t>(i)].events;
     if ((seen & (EPOLLIN | EPOLLHUP | EPOLLERR)) != 0) connection->Read(now_ms_);
     if ((seen & (EPOLLHUP | EPOLLERR)) != 0) connection->Break();
@@ -273,10 +272,11 @@ void EventLoop::Accept(const ApplicationListener& listener) {
     const uint64_t id = options_.next_id->fetch_add(1, std::memory_order_relaxed);
     options_.service->clients->Add(
         id, listener.is_tcp() ? AddressText(peer, peer_bytes) : listener.address() + ":0");
-    auto connection = std::make_unique<Connection>(
+    auto connection = std::make_unique<ApplicationConnection>(
         fd, id, options_.protocol,
-        Connection::Place{&store_, &memory_, &pool_, options_.service, options_.counters, epoll_});
-    Connection* const key = connection.get();
+        ApplicationConnection::Place{&store_, &memory_, &pool_, options_.service, options_.counters,
+                                     epoll_});
+    ApplicationConnection* const key = connection.get();
     connections_.emplace(key, std::move(connection));
     options_.counters->connections.Add();
     options_.counters->connections_made.Add();

@@ -11,10 +11,11 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "common/base/wake_up.h"
 #include "proxy/jobs/counters.h"
 #include "proxy/jobs/loop_status.h"
+#include "proxy/net/application_connection.h"
 #include "proxy/net/application_listener.h"
-#include "proxy/net/connection.h"
 
 namespace gannet::proxy {
 
@@ -44,15 +45,16 @@ class EventLoop {
   const LoopStatus& status() const { return status_; }
 
  private:
-  EventLoop(std::unique_ptr<AsyncClient> client, const Options& options, int walk_fd);
+  EventLoop(std::unique_ptr<AsyncClient> client, const Options& options,
+            std::unique_ptr<WalkInbox> walks, std::unique_ptr<WakeUp> stop);
   // Publishes the state of this thread.
   void Publish();
   void PollStore();
   void TakeFinished();
   void AdvanceDirty();
-  void MarkDirty(Connection* connection);
+  void MarkDirty(ApplicationConnection* connection);
   void Sleep();
-  void Close(Connection* connection);
+  void Close(ApplicationConnection* connection);
   // Gives memory to connections that want to read long commands.
   void FeedHungry();
   // If somebody has waited for memory too long, closes the connections that hold some and do
@@ -60,31 +62,30 @@ class EventLoop {
   void WatchShortage();
   bool CloseIdle();
   void CloseLargest();
-  void CloseForMemory(Connection* connection, const char* which);
+  void CloseForMemory(ApplicationConnection* connection, const char* which);
   void Accept(const ApplicationListener& listener);
   bool HasRoom() const;
 
   const Options options_;
   const std::unique_ptr<AsyncClient> client_;
-  const int walk_fd_;  // readable when a walk has ended
-  WalkInbox walk_inbox_;
+  const std::unique_ptr<WalkInbox> walk_inbox_;
+  const std::unique_ptr<WakeUp> stop_;  // wakes the thread to stop; nobody takes it
   Memory memory_;
   StoreQueue store_;
   JobPool pool_;
   int epoll_ = -1;
-  int stop_fd_ = -1;
   std::vector<Job*> finished_;
-  std::vector<Connection*> dirty_;
-  absl::flat_hash_map<Connection*, std::unique_ptr<Connection>> connections_;
-  std::deque<Connection*> hungry_;  // in the order in which they want memory
-  uint64_t grants_ = 0;             // how often those who waited for memory got some
+  std::vector<ApplicationConnection*> dirty_;
+  absl::flat_hash_map<ApplicationConnection*, std::unique_ptr<ApplicationConnection>> connections_;
+  std::deque<ApplicationConnection*> hungry_;  // in the order in which they want memory
+  uint64_t grants_ = 0;                        // how often those who waited for memory got some
   uint64_t grants_seen_ = 0;
   bool is_short_ = false;  // somebody waits for memory
   int64_t now_ms_ = 0;     // at the last sleep
   Count rounds_;
   LoopStatus status_;
   int64_t servers_told_ms_ = 0;  // when status_ was told of the servers
-  // Relaxed: stop_fd_ wakes the thread, and nothing else depends on it.
+  // Relaxed: stop_ wakes the thread, and nothing else depends on it.
   std::atomic<bool> stopping_{false};
 };
 

@@ -31,7 +31,7 @@ void AppendBinaryAnswer(std::string* out, std::string_view request, const Binary
   out->append(answer.extras).append(answer.key).append(answer.value);
 }
 
-Parsed ParseMemcachedBinary(std::string_view input, Command* command) {
+Parsed ParseMemcachedBinary(std::string_view input, ParsedCommand* command) {
   if (!input.empty() && static_cast<uint8_t>(input[0]) != kBinaryRequest) return Broken("");
   if (input.size() < kBinaryHeaderBytes) return NeedsMore(kBinaryHeaderBytes);
   const std::string_view header = input.substr(0, kBinaryHeaderBytes);

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "proxy/protocol/command.h"
+#include "proxy/protocol/parsed_command.h"
 
 // memcached's binary protocol, as its document protocol_binary.txt has it. All numbers are
 // big-endian.
@@ -59,7 +59,7 @@ void AppendBinaryAnswer(std::string* out, std::string_view request, const Binary
 // Takes the first request of `input`. Pure: the same input gives the same answer. The command's
 // words are the header, the extras and the key; its data is the value. An error is a whole reply.
 // Input that begins with another magic is kBroken without an answer.
-Parsed ParseMemcachedBinary(std::string_view input, Command* command);
+Parsed ParseMemcachedBinary(std::string_view input, ParsedCommand* command);
 
 }  // namespace gannet::proxy
 

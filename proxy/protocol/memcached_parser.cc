@@ -24,7 +24,7 @@ size_t LengthWord(const std::vector<std::string_view>& words) {
 }
 
 Parsed TakeData(std::string_view input, size_t line_bytes, std::string_view length,
-                Command* command) {
+                ParsedCommand* command) {
   int64_t bytes = 0;
   if (!ParseNumber(length, &bytes) || bytes < 0) {
     return Refused(line_bytes, "CLIENT_ERROR bad data chunk");
@@ -43,7 +43,7 @@ Parsed TakeData(std::string_view input, size_t line_bytes, std::string_view leng
 
 }  // namespace
 
-Parsed ParseMemcached(std::string_view input, Command* command) {
+Parsed ParseMemcached(std::string_view input, ParsedCommand* command) {
   const size_t newline = input.substr(0, kLineBytesMax).find('\n');
   if (newline == std::string_view::npos) {
     return input.size() < kLineBytesMax ? NeedsMore(input.size() + 1)

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "proxy/protocol/command.h"
+#include "proxy/protocol/parsed_command.h"
 
 namespace gannet::proxy {
 
@@ -13,7 +13,7 @@ namespace gannet::proxy {
 // The parser knows which commands are followed by a data block, and how long that is. Whoever
 // executes the command checks the rest of the line. The parser refuses a data block that is too
 // long for the store, or that does not end with CR LF, in memcached's words.
-Parsed ParseMemcached(std::string_view input, Command* command);
+Parsed ParseMemcached(std::string_view input, ParsedCommand* command);
 
 }  // namespace gannet::proxy
 

@@ -61,7 +61,7 @@ class Reader {
   size_t at_ = 0;
 };
 
-Parsed ParseArray(std::string_view input, Command* command) {
+Parsed ParseArray(std::string_view input, ParsedCommand* command) {
   Reader reader(input);
   int64_t count = 0;
   if (auto stopped = reader.TakeLength("multibulk", &count)) return *stopped;
@@ -76,7 +76,7 @@ Parsed ParseArray(std::string_view input, Command* command) {
   return Complete(reader.at());
 }
 
-Parsed ParseInline(std::string_view input, Command* command) {
+Parsed ParseInline(std::string_view input, ParsedCommand* command) {
   const size_t newline = input.substr(0, kLineBytesMax).find('\n');
   if (newline == std::string_view::npos) {
     return input.size() < kLineBytesMax ? NeedsMore(input.size() + 1)
@@ -95,7 +95,7 @@ Parsed ParseInline(std::string_view input, Command* command) {
 
 }  // namespace
 
-Parsed ParseResp(std::string_view input, Command* command) {
+Parsed ParseResp(std::string_view input, ParsedCommand* command) {
   command->words.clear();
   command->data = {};
   command->has_data = false;

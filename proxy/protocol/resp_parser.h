@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "proxy/protocol/command.h"
+#include "proxy/protocol/parsed_command.h"
 
 namespace gannet::proxy {
 
@@ -13,7 +13,7 @@ namespace gannet::proxy {
 //
 // Errors are lines as Redis sends them, without the leading '-'. An inline command POST or Host: is
 // kBroken without an error, because then a web browser was made to talk to this port.
-Parsed ParseResp(std::string_view input, Command* command);
+Parsed ParseResp(std::string_view input, ParsedCommand* command);
 
 }  // namespace gannet::proxy
 

@@ -20,7 +20,7 @@ from gannet.arguments import Buffer, Key, call, connection, key_bytes, milliseco
 from gannet.client import Client as BlockingClient
 from gannet.errors import error_of, raise_last
 from gannet.items import Item, ItemInfo, info_of
-from gannet.locks import HeldLock
+from gannet.locks import HeldLock, LockHandle
 from gannet.memory import Memory, Place
 from gannet.servers import ConnectedClient, SlowRequest, Storage, server_info, stats_of
 
@@ -31,20 +31,8 @@ _BATCH = 64
 _FREE_MAX = 256
 
 
-class Lock:
+class Lock(LockHandle):
     """A held lock; `async with` unlocks it. As gannet.Lock."""
-
-    def __init__(self, client: "Client", c_lock: Any) -> None:
-        self._client = client
-        self.c_lock = c_lock
-
-    @property
-    def key(self) -> bytes:
-        return ffi.buffer(self.c_lock.key, self.c_lock.key_size)[:]
-
-    @property
-    def word(self) -> int:
-        return self.c_lock.word
 
     async def unlock(self) -> None:
         await self._client.unlock(self)

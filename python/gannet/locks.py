@@ -1,26 +1,15 @@
 """Locks that clients hold."""
 
-from typing import Any, NamedTuple, Optional, TYPE_CHECKING
+from typing import Any, NamedTuple, Optional
 
 from gannet._capi import ffi
 from gannet.errors import LockLost
 
-if TYPE_CHECKING:
-    from gannet.client import Client
 
+class LockHandle:
+    """What a lock is of both clients, the blocking one and that for asyncio."""
 
-class Lock:
-    """A held lock of a key. `with` unlocks it at the end.
-
-        with client.lock("key") as lock:
-            item = client.gets("key")
-            client.put("key", new, if_version=item.version, lock=lock)
-
-    It is lost, without notice, when the connection breaks or its lease is over. A write that carries
-    it is then refused: LockLost.
-    """
-
-    def __init__(self, client: "Client", c_lock: Any) -> None:
+    def __init__(self, client: Any, c_lock: Any) -> None:
         self._client = client
         self.c_lock = c_lock
 
@@ -32,6 +21,18 @@ class Lock:
     def word(self) -> int:
         """Names the connection that holds the lock."""
         return self.c_lock.word
+
+
+class Lock(LockHandle):
+    """A held lock of a key. `with` unlocks it at the end.
+
+        with client.lock("key") as lock:
+            item = client.gets("key")
+            client.put("key", new, if_version=item.version, lock=lock)
+
+    It is lost, without notice, when the connection breaks or its lease is over. A write that carries
+    it is then refused: LockLost.
+    """
 
     def unlock(self, deadline: Optional[float] = None) -> None:
         """Raises LockLost if the lock was lost before."""

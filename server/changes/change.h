@@ -18,7 +18,7 @@ struct ChangeOrigin {
 struct Change {
   enum class Kind : uint8_t { kPut = 1, kDelete = 2 };
   Kind kind = Kind::kPut;
-  // Of the item; of a deletion, a number that is higher than the deleted item's.
+  // The item's new version. A deletion has a number that is higher than the deleted item's version.
   uint64_t version = 0;
   uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
   uint32_t flags = 0;      // the user's

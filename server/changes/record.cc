@@ -59,7 +59,8 @@ void EncodeRecord(const Change& change, uint64_t journal_id, uint64_t position, 
                       .sequence = change.sequence,
                       .number = change.number,
                       .synced = synced};
-  // The padding, before what may lie over a part of it. A record has a key behind the header.
+  // Clears the last 8 bytes, which may be padding, before key and value are copied over a part of
+  // them. They lie behind the header, since no key is empty.
   constexpr uint64_t kZeros = 0;
   std::memcpy(out.data() + out.size() - sizeof(kZeros), &kZeros, sizeof(kZeros));
   std::byte* at = out.data();

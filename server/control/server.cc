@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/nonzero_random.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/client_report.h"
 #include "common/protocol/touch.h"
@@ -66,9 +67,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
                           Authenticator::Create(options.auth_file, options.wall_ms()));
   if (!server->options_.random) server->options_.random = KernelRandom;
   server->started_ns_ = ServerNs();
-  do {
-    server->incarnation_ = server->options_.random();
-  } while (server->incarnation_ == 0);
+  server->incarnation_ = NonzeroRandom(server->options_.random);
   server->hash_seed_ = server->options_.random();
   if (server->options_.first_version == 0) {
     GANNET_ASSIGN_OR_RETURN(server->options_.first_version, FirstVersionByClock(WallNs()));
@@ -236,36 +235,36 @@ Grant Server::GrantTemplate() const {
 }
 
 absl::Status Server::CreateWorkers() {
-  node_.device = options_.device;
-  node_.pd = pd_.get();
-  node_.listener = listener_.get();
-  node_.store = store_.get();
-  node_.writes = writes_.get();
-  node_.changes = &changes_;
-  node_.group = options_.group ? &group_stream_ : nullptr;
-  node_.wants_sync = [this] {
+  shared_.device = options_.device;
+  shared_.pd = pd_.get();
+  shared_.listener = listener_.get();
+  shared_.store = store_.get();
+  shared_.writes = writes_.get();
+  shared_.changes = &changes_;
+  shared_.group = options_.group ? &group_stream_ : nullptr;
+  shared_.wants_sync = [this] {
     sync_wanted_->Ask();
     if (group_stream_.waits_for_disk()) disk_sync_wanted_->Ask();
   };
-  node_.connection_ids = &connection_ids_;
-  node_.server_sets = &server_sets_;
-  if (options_.streams_sessions) node_.session_stream = &session_stream_.emplace(&changes_);
-  node_.log = &log_;
-  node_.board = &board_.emplace(options_.workers);
-  if (options_.slow_ns > 0) node_.slow_log = &slow_log_.emplace(options_.slow_ns, ServerNs);
-  node_.grant = GrantTemplate();
-  node_.heats = HeatsTemplate();
-  node_.region_lkey = region_mr_->lkey;
-  node_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
-  node_.leases = &leases_.emplace(node_.lock_words, options_.workers);
-  node_.stats = [this](const Now& now) { return Stats(now); };
-  node_.storage = [this](bool snapshot, StorageReply* reply) {
+  shared_.connection_ids = &connection_ids_;
+  shared_.server_sets = &server_sets_;
+  if (options_.streams_sessions) shared_.session_stream = &session_stream_.emplace(&changes_);
+  shared_.log = &log_;
+  shared_.board = &board_.emplace(options_.workers);
+  if (options_.slow_ns > 0) shared_.slow_log = &slow_log_.emplace(options_.slow_ns, ServerNs);
+  shared_.grant = GrantTemplate();
+  shared_.heats = HeatsTemplate();
+  shared_.region_lkey = region_mr_->lkey;
+  shared_.lock_words = WordsOf(locks_->bytes(), options_.lock_words);
+  shared_.leases = &leases_.emplace(shared_.lock_words, options_.workers);
+  shared_.stats = [this](const Now& now) { return Stats(now); };
+  shared_.storage = [this](bool snapshot, StorageReply* reply) {
     return disk_->Storage(snapshot, options_.memory_file, reply);
   };
-  node_.standing = options_.standing;
-  node_.lease_now_ns = options_.lease_now_ns;
-  node_.random = options_.random;
-  node_.idle = options_.idle;
+  shared_.standing = options_.standing;
+  shared_.lease_now_ns = options_.lease_now_ns;
+  shared_.random = options_.random;
+  shared_.idle = options_.idle;
   for (uint32_t i = 0; i < options_.workers; ++i) {
     GANNET_ASSIGN_OR_RETURN(workers_.emplace_back(),
                             Worker::Create({.index = i,
@@ -277,7 +276,7 @@ absl::Status Server::CreateWorkers() {
                                             .lock_requests_max = options_.lock_requests_max,
                                             .session_grace_ns = options_.session_grace_ns,
                                             .silence_ns_max = options_.silence_ms * kNsPerMs},
-                                           &node_));
+                                           &shared_));
   }
   return absl::OkStatus();
 }
@@ -346,7 +345,7 @@ bool Server::PublishEvictions() {
   if (!writes_->evictions_wait()) return false;
   writes_->Publish(changes_.safe());
   if (!writes_->evictions_wait()) return false;
-  node_.wants_sync();
+  shared_.wants_sync();
   return true;
 }
 

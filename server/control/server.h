@@ -22,7 +22,7 @@
 #include "server/control/startup_answers.h"
 #include "server/group/member.h"
 #include "server/move/move_tasks.h"
-#include "server/rpc/node.h"
+#include "server/rpc/shared_by_workers.h"
 #include "server/rpc/worker.h"
 
 namespace gannet {
@@ -156,7 +156,7 @@ class Server {
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
   StatsReply Stats(const Now& now) const;
   // For observers. What it points to is thread safe.
-  const Node& node() const { return node_; }
+  const SharedByWorkers& shared() const { return shared_; }
 
  private:
   explicit Server(const Options& options) : options_(options) {}
@@ -223,7 +223,7 @@ class Server {
   ServerLog log_;
   std::optional<ClientBoard> board_;
   std::optional<SlowLog> slow_log_;
-  Node node_;
+  SharedByWorkers shared_;
   std::unique_ptr<MoveTasks> move_tasks_;
   std::unique_ptr<Member> member_;  // before the workers, which use what it made
   std::vector<std::unique_ptr<Worker>> workers_;

@@ -31,7 +31,7 @@ absl::Status Server::CreateMember() {
       .memory_bytes = region_->bytes().size(),
       .workers = options_.workers,
       .first_version = options_.first_version,
-      .grant = node_.grant,
+      .grant = shared_.grant,
       .random = options_.random,
       .machine_ms = options_.wall_ms,
       .clock = options_.lease_now_ns,

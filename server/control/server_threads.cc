@@ -2,8 +2,6 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -48,12 +46,9 @@ void WaitUntil(std::span<pollfd> fds, int64_t deadline_ns) {
 
 absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_ptr<Server> server,
                                                                     const Options& options) {
-  const int stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (stop_fd < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
-  }
-  std::unique_ptr<ServerThreads> threads(new ServerThreads(std::move(server), options, stop_fd));
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
+  std::unique_ptr<ServerThreads> threads(
+      new ServerThreads(std::move(server), options, std::move(stop)));
   threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.WallMs(); });
   if (DiskLog* const disk = threads->server_->disk()) {
     const auto wake_workers = [raw = threads.get()] {
@@ -81,17 +76,11 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
 ServerThreads::~ServerThreads() {
   RequestStop();
   Wait().IgnoreError();
-  close(stop_fd_);
 }
 
 void ServerThreads::RequestStop() {
   asked_to_stop_.store(true, std::memory_order_relaxed);
-  WakeToStop();
-}
-
-void ServerThreads::WakeToStop() {
-  const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t n = write(stop_fd_, &one, sizeof(one));
+  stop_->Ask();
 }
 
 absl::Status ServerThreads::Wait() {
@@ -174,7 +163,7 @@ bool ServerThreads::SleepControl(bool stopping) {
   int64_t deadline_ns = stopping ? ServerNs() + kStopPollNs : server_->deadline_ns();
   if (beat_ns_ != 0) deadline_ns = std::min(deadline_ns, next_beat_ns_);
   pollfd fds[] = {{server_->fd(), POLLIN, 0},
-                  {stopping ? -1 : stop_fd_, POLLIN, 0},
+                  {stopping ? -1 : stop_->fd(), POLLIN, 0},
                   {server_->tidy_fd(), POLLIN, 0}};
   WaitUntil(fds, deadline_ns);
   return fds[1].revents != 0;
@@ -198,7 +187,7 @@ void ServerThreads::RunMember() {
   };
   while (!member_stops_.load(std::memory_order_relaxed)) {
     poll_member();
-    if (member->ended()) WakeToStop();
+    if (member->ended()) stop_->Ask();
     if (!member->Arm(ServerNs()).ok()) worker_failed_.store(true, std::memory_order_relaxed);
     server_->sync_wanted()->Take();
     poll_member();

@@ -5,9 +5,11 @@
 #include <cstdint>
 #include <memory>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/wake_up.h"
 #include "common/program/supervisor.h"
 #include "server/control/disk_thread.h"
 #include "server/control/server.h"
@@ -45,12 +47,13 @@ class ServerThreads {
   Now now() const { return clock_.Read(); }
 
  private:
-  ServerThreads(std::unique_ptr<Server> server, const Options& options, int stop_fd)
+  ServerThreads(std::unique_ptr<Server> server, const Options& options,
+                std::unique_ptr<WakeUp> stop)
       : server_(std::move(server)),
         options_(options),
         clock_(ServerClock::Start(options.time)),
         beat_ns_(options.supervisor == nullptr ? 0 : options.supervisor->beat_ns()),
-        stop_fd_(stop_fd),
+        stop_(std::move(stop)),
         pulses_(server_->workers().size()) {}
 
   void RunControl();
@@ -62,8 +65,6 @@ class ServerThreads {
   void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
   // Returns true if a stop was requested.
   bool SleepControl(bool stopping);
-  // Wakes the control thread, which then begins to stop.
-  void WakeToStop();
   // Lets a primary hand over before the server stops.
   void StepDown();
   // Tells the supervisor that the server is alive, if that is due and no worker hangs.
@@ -73,7 +74,8 @@ class ServerThreads {
   const Options options_;
   ServerClock clock_;
   const int64_t beat_ns_;  // the supervisor's; 0: nobody watches, and no turns are noted
-  const int stop_fd_;      // an eventfd; readable once a stop was requested
+  // Wakes the control thread, which then begins to stop. Nobody takes it.
+  const std::unique_ptr<WakeUp> stop_;
   WorkerPulses pulses_;
   int64_t next_beat_ns_ = 0;  // the control thread's
   // The number of workers that still run. A worker decrements it last, with release. The control

@@ -54,7 +54,8 @@ class DiskLog : public ChangeConsumer {
     Journal::Sync sync = Journal::Sync::kInterval;
     int64_t sync_interval_ns = kNsPerSecond;
     uint64_t segment_bytes = kSegmentBytesMax;
-    // Of the run's items, if no restored item has a higher one (common/layout/version.h).
+    // The first item of this run gets this version, if no restored item has a higher one
+    // (common/layout/version.h).
     uint64_t first_version = 1;
     // The clock by which changes are too old to be taken. Poll is given the same one.
     std::function<int64_t()> clock = TickNs;

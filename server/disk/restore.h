@@ -25,7 +25,7 @@ class Restorer : public ChangeSink {
 
   // ResourceExhausted: there is no room.
   absl::Status Apply(const Change& change);
-  // Of the store, while it evicts.
+  // The store calls this for each item that it evicts.
   bool Record(const Change& change) override;
 
   uint64_t version_max() const { return version_max_; }

@@ -48,7 +48,7 @@ inline constexpr uint64_t kSnapshotEndMagic = 0x444e455354454e47;  // "GNETSEND"
 inline constexpr uint32_t kSnapshotVersion = 1;
 inline constexpr size_t kSnapshotHeaderBytes = 64;  // the rest is zero
 
-// Of a snapshot that is not complete yet.
+// The name of a snapshot that is not complete yet.
 inline constexpr char kNewSnapshotName[] = "snapshot.new";
 std::string SnapshotName(uint64_t position);
 // Returns the position in a snapshot's name, or nullopt if it is another file's.

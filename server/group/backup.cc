@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/nonzero_random.h"
 #include "glog/logging.h"
 #include "server/replica/group_standing.h"
 
@@ -165,8 +166,7 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
     try_at_ = now + (takeover_ ? kLookNs : kRetryNs);  // a primary waits for survivors
     return Tell(absl::StrCat("looks up the name of the primary, ", *address));
   }
-  uint64_t token = 0;
-  while (token == 0) token = options_.random();
+  const uint64_t token = NonzeroRandom(options_.random);
   BackupLink::Options link = {.device = options_.device,
                               .to = *to,
                               .endpoint = *address,

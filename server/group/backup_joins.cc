@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/nonzero_random.h"
 #include "glog/logging.h"
 #include "server/group/backup.h"
 #include "server/replica/restart.h"
@@ -129,7 +130,7 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
     }
     return false;
   }
-  while (next_history_ == 0) next_history_ = options_.random();
+  if (next_history_ == 0) next_history_ = NonzeroRandom(options_.random);
   const uint64_t epoch = known.configuration.epoch + 1;
   if (claimed_epoch_ != epoch) {
     LOG(WARNING) << "all who were in sync in epoch " << known.configuration.epoch

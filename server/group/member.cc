@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/nonzero_random.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/not_primary.h"
 #include "glog/logging.h"
@@ -265,8 +266,7 @@ void Member::Lead(int64_t now) {
   applier->OnVersion(options_.first_version);
   LOG(INFO) << "becomes primary of epoch " << epoch << ", with " << tail.end() - tail.begin()
             << " bytes of records that are still to be committed";
-  uint64_t stream_id = 0;
-  while (stream_id == 0) stream_id = options_.random();
+  const uint64_t stream_id = NonzeroRandom(options_.random);
   auto primary = Primary::Create(
       {.device = &options_.device,
        .pd = options_.pd,

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/http/group_metrics.h"
-#include "server/http/snapshot.h"
+#include "server/http/server_view.h"
 
 namespace gannet {
 
@@ -64,7 +64,7 @@ void AddBackups(const Primary::Seen& it, MetricFamilies* to) {
       [&it](const SeenBackup& backup) { return it.end - std::min(it.end, backup.applied); });
 }
 
-// Of a primary to whose group partitions come.
+// For a primary to whose group partitions come.
 void AddMoves(const MoveProgress& it, MetricFamilies* to) {
   to->Gauge("gannet_move_partitions_wanted", "Partitions that are to come to this group.",
             static_cast<double>(it.wanted));

@@ -1,4 +1,4 @@
-// The snapshot as JSON, for the page.
+// The view as JSON, for the page.
 
 #include "nlohmann/json.hpp"
 
@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "common/protocol/opcode_name.h"
-#include "server/http/snapshot.h"
+#include "server/http/server_view.h"
 
 namespace gannet {
 namespace {
@@ -20,14 +20,14 @@ std::string Text(const char (&padded)[n]) {
   return {padded, strnlen(padded, n)};
 }
 
-Json ServerJson(const Snapshot& it) {
+Json ServerJson(const ServerView& it) {
   return {{"version", it.version},    {"name", it.name},       {"address", it.address},
           {"device", it.device},      {"kind", it.kind},       {"workers", it.workers},
           {"evicts", it.evicts},      {"wall_ms", it.wall_ms}, {"uptime_ms", it.stats.uptime_ms},
           {"cpu_us", it.stats.cpu_us}};
 }
 
-Json ClientsJson(const Snapshot& it) {
+Json ClientsJson(const ServerView& it) {
   Json latency = Json::object();
   for (size_t kind = 0; kind < kLatencyKinds; ++kind) {
     const auto& counts = it.latencies[kind];
@@ -42,7 +42,7 @@ Json ClientsJson(const Snapshot& it) {
           {"latency_end_ns", ends},    {"latency", latency}};
 }
 
-Json RequestsJson(const Snapshot& it) {
+Json RequestsJson(const ServerView& it) {
   Json requests = Json::object();
   for (size_t opcode = 1; opcode < it.requests.size(); ++opcode) {
     const char* name = OpcodeName(static_cast<uint8_t>(opcode));
@@ -51,10 +51,10 @@ Json RequestsJson(const Snapshot& it) {
   return requests;
 }
 
-Json StoreJson(const Snapshot& it) {
+Json StoreJson(const ServerView& it) {
   Json classes = Json::array();
   for (uint32_t size_class = 1; size_class < it.blocks.size(); ++size_class) {
-    const Snapshot::ClassUse& use = it.blocks[size_class];
+    const ServerView::ClassUse& use = it.blocks[size_class];
     if (use.blocks == 0) continue;
     classes.push_back({{"block_bytes", SizeClassBytes(size_class)},
                        {"blocks", use.blocks},
@@ -83,7 +83,7 @@ Json StoreJson(const Snapshot& it) {
           {"classes", classes}};
 }
 
-Json ConnectionsJson(const Snapshot& it) {
+Json ConnectionsJson(const ServerView& it) {
   Json all = Json::array();
   for (const ClientEntry& entry : it.connections) {
     all.push_back({{"peer", Text(entry.peer)},
@@ -107,9 +107,9 @@ Json ConnectionsJson(const Snapshot& it) {
   return all;
 }
 
-Json LocksJson(const Snapshot& it) {
+Json LocksJson(const ServerView& it) {
   Json all = Json::array();
-  for (const HeldLock& lock : it.locks) {
+  for (const SeenLock& lock : it.locks) {
     all.push_back({{"index", lock.entry.index},
                    {"session", lock.entry.session_id},
                    {"peer", Text(lock.entry.peer)},
@@ -123,7 +123,7 @@ Json LocksJson(const Snapshot& it) {
           {"list", all}};
 }
 
-Json SlowJson(const Snapshot& it, bool show_keys) {
+Json SlowJson(const ServerView& it, bool show_keys) {
   Json all = Json::array();
   for (const SlowEntry& entry : it.slow) {
     Json json = {{"wall_ms", entry.wall_ms},
@@ -176,12 +176,12 @@ Json GroupJson(const Member::Seen& it) {
 
 }  // namespace
 
-std::string RenderJson(const Snapshot& snapshot, bool show_keys) {
-  Json json = {{"server", ServerJson(snapshot)},      {"clients", ClientsJson(snapshot)},
-               {"requests", RequestsJson(snapshot)},  {"store", StoreJson(snapshot)},
-               {"sessions", snapshot.stats.sessions}, {"connections", ConnectionsJson(snapshot)},
-               {"locks", LocksJson(snapshot)},        {"slow", SlowJson(snapshot, show_keys)}};
-  if (snapshot.group) json["group"] = GroupJson(*snapshot.group);
+std::string RenderJson(const ServerView& view, bool show_keys) {
+  Json json = {{"server", ServerJson(view)},      {"clients", ClientsJson(view)},
+               {"requests", RequestsJson(view)},  {"store", StoreJson(view)},
+               {"sessions", view.stats.sessions}, {"connections", ConnectionsJson(view)},
+               {"locks", LocksJson(view)},        {"slow", SlowJson(view, show_keys)}};
+  if (view.group) json["group"] = GroupJson(*view.group);
   // Keys are bytes; those that are no UTF-8 are shown with replacements.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -1,4 +1,4 @@
-// The snapshot in Prometheus' text format.
+// The view in Prometheus' text format.
 
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 #include "common/http/metric_families.h"
 #include "common/protocol/opcode_name.h"
 #include "server/http/group_metrics.h"
-#include "server/http/snapshot.h"
+#include "server/http/server_view.h"
 
 namespace gannet {
 namespace {
@@ -18,7 +18,7 @@ using prometheus::MetricType;
 constexpr double kNsPerSecondAsDouble = 1e9;
 
 // Prometheus' buckets are the doublings. The clients' buckets are four times as many.
-ClientMetric Histogram(const Snapshot::LatencyCounts& counts, const char* kind) {
+ClientMetric Histogram(const ServerView::LatencyCounts& counts, const char* kind) {
   ClientMetric metric;
   metric.label = {{"kind", kind}};
   for (size_t bucket = 0; bucket < counts.size(); ++bucket) {
@@ -33,7 +33,7 @@ ClientMetric Histogram(const Snapshot::LatencyCounts& counts, const char* kind) 
   return metric;
 }
 
-void AddServer(const Snapshot& it, MetricFamilies* to) {
+void AddServer(const ServerView& it, MetricFamilies* to) {
   to->Begin(MetricType::Gauge, "gannet_info", "The server and its RDMA device.");
   to->Add({{"version", it.version},
            {"name", it.name},
@@ -48,7 +48,7 @@ void AddServer(const Snapshot& it, MetricFamilies* to) {
   to->Gauge("gannet_workers", "Threads that serve requests.", it.workers);
 }
 
-void AddRequests(const Snapshot& it, MetricFamilies* to) {
+void AddRequests(const ServerView& it, MetricFamilies* to) {
   to->Begin(MetricType::Counter, "gannet_requests_total",
             "Requests served, without heartbeats. One-sided GETs are not among them.");
   for (size_t opcode = 1; opcode < it.requests.size(); ++opcode) {
@@ -74,7 +74,7 @@ void AddRequests(const Snapshot& it, MetricFamilies* to) {
   to->Add({{"what", "send_completion"}}, it.stats.send_completions);
 }
 
-void AddClients(const Snapshot& it, MetricFamilies* to) {
+void AddClients(const ServerView& it, MetricFamilies* to) {
   to->Begin(MetricType::Counter, "gannet_client_gets_total",
             "GETs, as clients report them with their heartbeats.");
   to->Add({{"result", "hit"}}, it.clients.hits);
@@ -95,7 +95,7 @@ void AddClients(const Snapshot& it, MetricFamilies* to) {
             it.stats.session_bytes);
 }
 
-void AddMemory(const Snapshot& it, MetricFamilies* to) {
+void AddMemory(const ServerView& it, MetricFamilies* to) {
   to->Gauge("gannet_items", "Items stored.", static_cast<double>(it.stats.items));
   to->Gauge("gannet_items_expiring", "Items stored that have a time to live.",
             static_cast<double>(it.stats.items_expiring));
@@ -131,7 +131,7 @@ void AddMemory(const Snapshot& it, MetricFamilies* to) {
               it.stats.items_moved);
 }
 
-void AddDisk(const Snapshot& it, MetricFamilies* to) {
+void AddDisk(const ServerView& it, MetricFamilies* to) {
   to->Gauge("gannet_disk_bytes", "Bytes of the journal and the snapshots; 0 without --data.",
             it.stats.disk_bytes);
   to->Gauge("gannet_disk_behind_bytes", "Bytes of the journal that a power cut would take.",
@@ -143,7 +143,7 @@ void AddDisk(const Snapshot& it, MetricFamilies* to) {
   to->Counter("gannet_disk_snapshots_total", "Snapshots written.", it.stats.disk_snapshots);
 }
 
-void AddLocks(const Snapshot& it, MetricFamilies* to) {
+void AddLocks(const ServerView& it, MetricFamilies* to) {
   to->Gauge("gannet_locks_held", "Locks that are held.", it.locks_held);
   to->Gauge("gannet_lock_held_max_seconds",
             "How long the longest of them is held, at least: since somebody first looked.",
@@ -155,15 +155,15 @@ void AddLocks(const Snapshot& it, MetricFamilies* to) {
 
 }  // namespace
 
-std::string RenderMetrics(const Snapshot& snapshot) {
+std::string RenderMetrics(const ServerView& view) {
   MetricFamilies families;
-  AddServer(snapshot, &families);
-  AddRequests(snapshot, &families);
-  AddClients(snapshot, &families);
-  AddMemory(snapshot, &families);
-  AddDisk(snapshot, &families);
-  AddLocks(snapshot, &families);
-  if (snapshot.group) AddGroup(*snapshot.group, &families);
+  AddServer(view, &families);
+  AddRequests(view, &families);
+  AddClients(view, &families);
+  AddMemory(view, &families);
+  AddDisk(view, &families);
+  AddLocks(view, &families);
+  if (view.group) AddGroup(*view.group, &families);
   return families.Text();
 }
 

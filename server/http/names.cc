@@ -1,4 +1,4 @@
-#include "server/http/snapshot.h"
+#include "server/http/server_view.h"
 
 namespace gannet {
 

@@ -10,7 +10,7 @@
 namespace gannet {
 namespace {
 
-void AddWorker(const WorkerCounters& counters, Snapshot* to) {
+void AddWorker(const WorkerCounters& counters, ServerView* to) {
   for (size_t i = 0; i < to->requests.size(); ++i) to->requests[i] += counters.by_opcode[i].value();
   to->clients.hits += counters.client_hits.value();
   to->clients.misses += counters.client_misses.value();
@@ -40,13 +40,13 @@ Observer::~Observer() {
 void Observer::WatchLocks() {
   std::unique_lock waiting(stop_mutex_);
   while (!stop_wanted_.wait_for(waiting, kLocksEvery, [this] { return stopping_; })) {
-    Snapshot unused;
+    ServerView unused;
     MutexLock lock(mutex_);
     LookAtLocks(threads_.now().monotonic_ns, &unused);
   }
 }
 
-Snapshot Observer::Look() {
+ServerView Observer::Look() {
   const Now now = threads_.now();
   MutexLock lock(mutex_);
   if (taken_ns_ == 0 || now.monotonic_ns - taken_ns_ > kAgeNsMax) {
@@ -57,13 +57,13 @@ Snapshot Observer::Look() {
 }
 
 bool Observer::Healthy() const {
-  return !threads_.server().node().board->AnyOlderThan(threads_.now().monotonic_ns -
-                                                       options_.hangs_ns);
+  return !threads_.server().shared().board->AnyOlderThan(threads_.now().monotonic_ns -
+                                                         options_.hangs_ns);
 }
 
 std::string Observer::WhyNotReady() const {
   if (const Member* const member = threads_.server().member()) {
-    return WhyMemberIsNotReady(member->Look());  // which serves without its disk, too
+    return WhyMemberIsNotReady(member->Look());  // a member serves even if its disk fails
   }
   const DiskLog* disk = threads_.server().disk();
   const absl::Status taking = disk == nullptr ? absl::OkStatus() : disk->Taking();
@@ -72,59 +72,59 @@ std::string Observer::WhyNotReady() const {
   return (later ? "writes wait: " : "writes are refused: ") + std::string(taking.message());
 }
 
-Snapshot Observer::Take(const Now& now) {
+ServerView Observer::Take(const Now& now) {
   const Server& server = threads_.server();
-  const Node& node = server.node();
-  Snapshot snapshot;
-  snapshot.version = options_.version;
-  snapshot.name = std::string(NameOf(node.grant));
-  snapshot.address = options_.address;
-  snapshot.device = node.device.name;
-  snapshot.kind = std::string(DeviceKindName(node.device.kind));
-  snapshot.workers = static_cast<uint32_t>(server.workers().size());
-  snapshot.evicts = node.store->evicts();
-  snapshot.wall_ms = now.wall_ms;
-  snapshot.stats = server.Stats(now);
-  for (const auto& worker : server.workers()) AddWorker(worker->counters(), &snapshot);
-  const auto uses = node.store->heap().UseByClass();
-  for (size_t i = 0; i < uses.size(); ++i) snapshot.blocks[i] = {uses[i].blocks, uses[i].bytes};
-  snapshot.connections = node.board->All();
-  if (node.slow_log != nullptr) {
-    snapshot.slow = node.slow_log->Entries();
-    snapshot.slow_requests = node.slow_log->count();
+  const SharedByWorkers& shared = server.shared();
+  ServerView view;
+  view.version = options_.version;
+  view.name = std::string(NameOf(shared.grant));
+  view.address = options_.address;
+  view.device = shared.device.name;
+  view.kind = std::string(DeviceKindName(shared.device.kind));
+  view.workers = static_cast<uint32_t>(server.workers().size());
+  view.evicts = shared.store->evicts();
+  view.wall_ms = now.wall_ms;
+  view.stats = server.Stats(now);
+  for (const auto& worker : server.workers()) AddWorker(worker->counters(), &view);
+  const auto uses = shared.store->heap().UseByClass();
+  for (size_t i = 0; i < uses.size(); ++i) view.blocks[i] = {uses[i].blocks, uses[i].bytes};
+  view.connections = shared.board->All();
+  if (shared.slow_log != nullptr) {
+    view.slow = shared.slow_log->Entries();
+    view.slow_requests = shared.slow_log->count();
   }
-  if (const Member* const member = server.member()) snapshot.group = member->Look();
-  LookAtLocks(now.monotonic_ns, &snapshot);
-  return snapshot;
+  if (const Member* const member = server.member()) view.group = member->Look();
+  LookAtLocks(now.monotonic_ns, &view);
+  return view;
 }
 
 // The NIC changes the words. So each is loaded once, and that value says all that is known of its
 // lock.
-void Observer::LookAtLocks(int64_t now_ns, Snapshot* snapshot) {
-  const Node& node = threads_.server().node();
+void Observer::LookAtLocks(int64_t now_ns, ServerView* view) {
+  const SharedByWorkers& shared = threads_.server().shared();
   absl::flat_hash_map<uint32_t, Seen> seen;
-  for (uint32_t index = 0; index < node.lock_words.size(); ++index) {
-    const uint64_t word = LoadWord(&node.lock_words[index]);
+  for (uint32_t index = 0; index < shared.lock_words.size(); ++index) {
+    const uint64_t word = LoadWord(&shared.lock_words[index]);
     if (word == 0) continue;
-    ++snapshot->locks_held;
+    ++view->locks_held;
     const auto before = locks_seen_.find(index);
     const bool same = before != locks_seen_.end() && before->second.word == word;
     const int64_t since_ns = same ? before->second.since_ns : now_ns;
     seen[index] = {word, since_ns};
     const uint64_t held_ms = static_cast<uint64_t>((now_ns - since_ns) / kNsPerMs);
-    snapshot->longest_lock_ms = std::max(snapshot->longest_lock_ms, held_ms);
-    if (snapshot->locks.size() == Snapshot::kLocksMax) continue;
-    HeldLock lock{.entry = {.lock_word = word, .index = index}, .held_ms = held_ms};
-    if (const auto holder = node.connection_ids->HolderOf(LockWord(word).connection_id())) {
+    view->longest_lock_ms = std::max(view->longest_lock_ms, held_ms);
+    if (view->locks.size() == ServerView::kLocksMax) continue;
+    SeenLock lock{.entry = {.lock_word = word, .index = index}, .held_ms = held_ms};
+    if (const auto holder = shared.connection_ids->HolderOf(LockWord(word).connection_id())) {
       lock.entry.session_id = holder->session_id;
       std::ranges::copy(holder->peer, lock.entry.peer);
     }
-    const int64_t end_ns = node.leases->DeadlineNs({index, word});
+    const int64_t end_ns = shared.leases->DeadlineNs({index, word});
     if (end_ns != LockLeases::kNever) {
       const int64_t left_ms = std::max<int64_t>((end_ns - now_ns) / kNsPerMs, 1);
       lock.entry.lease_ms = static_cast<uint32_t>(std::min<int64_t>(left_ms, UINT32_MAX));
     }
-    snapshot->locks.push_back(lock);
+    view->locks.push_back(lock);
   }
   locks_seen_ = std::move(seen);
 }

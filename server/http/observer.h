@@ -11,7 +11,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/base/mutex.h"
 #include "server/control/server_threads.h"
-#include "server/http/snapshot.h"
+#include "server/http/server_view.h"
 
 namespace gannet {
 
@@ -32,8 +32,8 @@ class Observer {
   Observer(const Observer&) = delete;
   Observer& operator=(const Observer&) = delete;
 
-  // Returns a snapshot that is at most kAgeNsMax old.
-  Snapshot Look();
+  // Returns a view that is at most kAgeNsMax old.
+  ServerView Look();
   // Returns whether no worker hangs.
   bool Healthy() const;
   // Returns why the disk takes no write now, or why this member of a group neither serves nor may
@@ -51,13 +51,13 @@ class Observer {
   };
 
   void WatchLocks();
-  Snapshot Take(const Now& now) GANNET_REQUIRES(mutex_);
-  void LookAtLocks(int64_t now_ns, Snapshot* snapshot) GANNET_REQUIRES(mutex_);
+  ServerView Take(const Now& now) GANNET_REQUIRES(mutex_);
+  void LookAtLocks(int64_t now_ns, ServerView* view) GANNET_REQUIRES(mutex_);
 
   const ServerThreads& threads_;
   const Options options_;
   Mutex mutex_;
-  Snapshot last_ GANNET_GUARDED_BY(mutex_);
+  ServerView last_ GANNET_GUARDED_BY(mutex_);
   int64_t taken_ns_ GANNET_GUARDED_BY(mutex_) = 0;                            // 0: none yet
   absl::flat_hash_map<uint32_t, Seen> locks_seen_ GANNET_GUARDED_BY(mutex_);  // by index
   std::mutex stop_mutex_;

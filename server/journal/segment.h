@@ -37,7 +37,7 @@ inline constexpr uint64_t kSegmentMagic = 0x4c4e524a54454e47;  // "GNETJRNL"
 inline constexpr uint32_t kSegmentVersion = 1;
 inline constexpr size_t kSegmentHeaderBytes = 64;  // the rest is zero
 
-// Of a segment that is not complete yet.
+// The name of a segment that is not complete yet.
 inline constexpr char kNewSegmentName[] = "journal.new";
 std::string SegmentName(uint64_t first);
 // Returns the position in a segment's name, or nullopt if it is another file's.

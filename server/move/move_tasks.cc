@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/nonzero_random.h"
 #include "common/base/status_macros.h"
 #include "server/move/giver_source.h"
 
@@ -40,8 +41,7 @@ absl::StatusOr<std::unique_ptr<MoveTasks>> MoveTasks::Create(Options options) {
 // The ring is as long as those of the giver's group.
 std::unique_ptr<MoveSource> MoveTasks::MakeSource(const std::string& giver,
                                                   const std::string& endpoint, int64_t now) {
-  uint64_t token = 0;
-  while (token == 0) token = options_.random();
+  const uint64_t token = NonzeroRandom(options_.random);
   const GroupDirectory& directory = *options_.group.directory;
   const GroupTerms terms = directory.terms();
   return std::make_unique<GiverSource>(

@@ -16,7 +16,7 @@ namespace {
 constexpr uint64_t kBucketsAhead = 10;
 constexpr uint64_t kItemsAhead = 2;
 constexpr uint64_t kLineBytes = 64;
-// Of longer items, the processor fetches the rest by itself.
+// So much of an item is prefetched. The processor fetches the rest of a longer one by itself.
 constexpr uint64_t kItemBytesAhead = 256;
 
 absl::Status Damaged() {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
-#include "common/protocol/observation.h"
+#include "common/protocol/list_entries.h"
 
 namespace gannet {
 

@@ -1,27 +1,16 @@
 #include "server/rpc/inbox.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <utility>
 
-#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 
 namespace gannet {
 
 absl::StatusOr<std::unique_ptr<Inbox>> Inbox::Create() {
-  const int fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-  if (fd < 0) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("cannot create an eventfd: ", std::strerror(errno)));
-  }
-  return std::unique_ptr<Inbox>(new Inbox(fd));
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> wake_up, WakeUp::Create());
+  return std::unique_ptr<Inbox>(new Inbox(std::move(wake_up)));
 }
-
-Inbox::~Inbox() { close(fd_); }
 
 bool Inbox::Put(Arrival& arrival) {
   {
@@ -62,14 +51,7 @@ void Inbox::PutClose() {
 
 void Inbox::Wake() {
   filled_.store(true, std::memory_order_release);
-  const uint64_t one = 1;
-  // The write fails only if the counter is full, and then the descriptor is readable anyway.
-  [[maybe_unused]] const ssize_t n = write(fd_, &one, sizeof(one));
-}
-
-void Inbox::Silence() {
-  uint64_t count = 0;
-  [[maybe_unused]] const ssize_t n = read(fd_, &count, sizeof(count));
+  wake_up_->Ask();
 }
 
 size_t Inbox::arrivals() const {

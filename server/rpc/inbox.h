@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
+#include "common/base/wake_up.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/listener.h"
 #include "server/session/session_copies.h"
@@ -58,7 +60,6 @@ class Inbox {
 
   // ResourceExhausted: there are no file descriptors left.
   static absl::StatusOr<std::unique_ptr<Inbox>> Create();
-  ~Inbox();
 
   static constexpr size_t kArrivalsMax = 1024;
 
@@ -85,13 +86,13 @@ class Inbox {
   size_t arrivals() const;
 
   // To sleep: wait until fd() is readable, call Silence, then Take.
-  int fd() const { return fd_; }
-  void Silence();
+  int fd() const { return wake_up_->fd(); }
+  void Silence() { wake_up_->Take(); }
 
  private:
-  explicit Inbox(int fd) : fd_(fd) {}
+  explicit Inbox(std::unique_ptr<WakeUp> wake_up) : wake_up_(std::move(wake_up)) {}
 
-  const int fd_;  // an eventfd
+  const std::unique_ptr<WakeUp> wake_up_;
   mutable Mutex mutex_;
   Contents contents_ GANNET_GUARDED_BY(mutex_);
   // True if contents_ may not be empty. While it is false Take needs no lock. Set with release

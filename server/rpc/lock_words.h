@@ -10,8 +10,8 @@
 
 #include "common/base/words.h"
 #include "common/layout/key_hash.h"
+#include "common/protocol/list_entries.h"
 #include "common/protocol/message.h"
-#include "common/protocol/observation.h"
 #include "server/locks/lock_cas.h"
 #include "server/locks/lock_janitor.h"
 #include "server/locks/lock_leases.h"

@@ -8,8 +8,8 @@
 
 #include "common/protocol/client_report.h"
 #include "common/protocol/heats.h"
+#include "common/protocol/list_entries.h"
 #include "common/protocol/message.h"
-#include "common/protocol/observation.h"
 #include "common/protocol/storage.h"
 #include "server/replica/group_standing.h"
 #include "server/rpc/client_board.h"
@@ -34,7 +34,7 @@ class Observation {
     ClientBoard* board;
     const SlowLog* slow_log;  // or null
     HeatsReply heats;
-    std::function<uint64_t(bool snapshot, StorageReply*)> storage;  // as Node::storage
+    std::function<uint64_t(bool snapshot, StorageReply*)> storage;  // as SharedByWorkers::storage
     WorkerCounters* counters;
     const Now* now;
     const GroupStanding* standing;  // null: the server is in no group

@@ -91,7 +91,7 @@ class SendBatch {
                                                                 ibv_wr_opcode opcode,
                                                                 unsigned flags, Resource resource,
                                                                 bool signaled) {
-  const SendQueue::Place place = connection->send_queue.Add(resource, signaled);
+  const SendQueueUse::Place place = connection->send_queue.Add(resource, signaled);
   Entry* const entry = next_++;
   entry->request.wr_id = connection->send_id | place.position;
   entry->request.opcode = opcode;

@@ -11,7 +11,7 @@
 
 #include "common/protocol/message.h"
 #include "common/rdma/connection.h"
-#include "server/rpc/send_queue.h"
+#include "server/rpc/send_queue_use.h"
 #include "server/rpc/work_kind.h"
 #include "server/session/session.h"
 #include "server/store/store.h"
@@ -106,7 +106,7 @@ struct ServerConnection {
   int64_t heard_ns = 0;  // when the peer was last heard of
 
   // The account of the queue pair's send queue, and the chain that is not posted yet.
-  SendQueue send_queue;
+  SendQueueUse send_queue;
   ibv_send_wr* chain_head = nullptr;
   ibv_send_wr** chain_end = &chain_head;  // where the next request is linked in
 

@@ -53,7 +53,7 @@ void Silence::Check() {
 }
 
 void Silence::CheckTaking(ServerConnection* connection) {
-  SendQueue& queue = connection->send_queue;
+  SendQueueUse& queue = connection->send_queue;
   const bool awaits = queue.AwaitsSignaled();
   if (awaits && queue.done() == connection->done_seen) {
     if (given_.now->monotonic_ns - connection->untaken_since_ns < given_.silence_ns_max) return;

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/protocol/list_entries.h"
 #include "common/protocol/message.h"
-#include "common/protocol/observation.h"
 
 namespace gannet {
 

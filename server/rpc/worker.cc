@@ -19,33 +19,35 @@ constexpr uint32_t kSendPlacesSpare = 16;
 // their items, and never overwritten or sent.
 constexpr uint32_t kStagingBytes = SizeClassBytes(kSealedClassMax);
 
-SessionTable::Options SessionOptions(const Worker::Options& options, const Node& node) {
+SessionTable::Options SessionOptions(const Worker::Options& options,
+                                     const SharedByWorkers& shared) {
   return {.credits = options.credits,
           .grace_ns = options.session_grace_ns,
           .worker = options.index,
           .workers = options.workers,
-          .random = node.random,
-          .stream = node.session_stream};
+          .random = shared.random,
+          .stream = shared.session_stream};
 }
 
 }  // namespace
 
-Worker::Worker(const Options& options, const Node* node, Made made)
+Worker::Worker(const Options& options, const SharedByWorkers* shared, Made made)
     : options_(options),
-      node_(node),
+      shared_(shared),
       made_(std::move(made)),
       unanswered_max_(options.credits + kHeartbeatsUnansweredMax),
-      sessions_(SessionOptions(options, *node)) {}
+      sessions_(SessionOptions(options, *shared)) {}
 
-absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const Options& options, const Node* node) {
-  GANNET_ASSIGN_OR_RETURN(Made made, Make(options, *node));
-  return std::unique_ptr<Worker>(new Worker(options, node, std::move(made)));
+absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(const Options& options,
+                                                       const SharedByWorkers* shared) {
+  GANNET_ASSIGN_OR_RETURN(Made made, Make(options, *shared));
+  return std::unique_ptr<Worker>(new Worker(options, shared, std::move(made)));
 }
 
 Worker::~Worker() { CHECK(connections_.empty()) << "close the worker first"; }
 
-absl::StatusOr<Worker::Made> Worker::Make(const Options& options, const Node& node) {
-  const DeviceCaps& caps = node.device.caps;
+absl::StatusOr<Worker::Made> Worker::Make(const Options& options, const SharedByWorkers& shared) {
+  const DeviceCaps& caps = shared.device.caps;
   Made made;
   made.send_places =
       std::min(options.credits * kSendPlacesPerCredit + kSendPlacesSpare, caps.max_qp_wr);
@@ -54,27 +56,27 @@ absl::StatusOr<Worker::Made> Worker::Make(const Options& options, const Node& no
       caps.max_cqe, receives + uint64_t{options.connections_max} * made.send_places);
   GANNET_ASSIGN_OR_RETURN(made.inbox, Inbox::Create());
   GANNET_ASSIGN_OR_RETURN(
-      made.cq, CompletionQueue::Create(node.device.verbs, static_cast<uint32_t>(entries), true));
+      made.cq, CompletionQueue::Create(shared.device.verbs, static_cast<uint32_t>(entries), true));
   GANNET_RETURN_IF_ERROR(made.cq->Reserve(receives));
-  GANNET_ASSIGN_OR_RETURN(made.receives, ReceiveBuffers::Create(node.pd, receives));
+  GANNET_ASSIGN_OR_RETURN(made.receives, ReceiveBuffers::Create(shared.pd, receives));
   GANNET_ASSIGN_OR_RETURN(made.replies,
-                          BufferPool::Create(node.pd, options.reply_buffers, kMessageBytesMax));
+                          BufferPool::Create(shared.pd, options.reply_buffers, kMessageBytesMax));
   GANNET_ASSIGN_OR_RETURN(made.staging,
-                          BufferPool::Create(node.pd, options.staging_buffers, kStagingBytes));
-  GANNET_ASSIGN_OR_RETURN(
-      made.replacing, ReplacingBuffers::Create(node.pd, options.replacing_buffers, kStagingBytes));
-  GANNET_ASSIGN_OR_RETURN(made.cas, MakeCas(node));
+                          BufferPool::Create(shared.pd, options.staging_buffers, kStagingBytes));
+  GANNET_ASSIGN_OR_RETURN(made.replacing, ReplacingBuffers::Create(
+                                              shared.pd, options.replacing_buffers, kStagingBytes));
+  GANNET_ASSIGN_OR_RETURN(made.cas, MakeCas(shared));
   return made;
 }
 
-absl::StatusOr<std::unique_ptr<LockCas>> Worker::MakeCas(const Node& node) {
-  if (node.lock_mode() == LockMode::kRpcServer) {
-    return std::make_unique<CpuLockCas>(node.lock_words);
+absl::StatusOr<std::unique_ptr<LockCas>> Worker::MakeCas(const SharedByWorkers& shared) {
+  if (shared.lock_mode() == LockMode::kRpcServer) {
+    return std::make_unique<CpuLockCas>(shared.lock_words);
   }
-  return LoopbackLockCas::Create(node.device, {.pd = node.pd,
-                                               .address = node.grant.lock_address,
-                                               .rkey = node.grant.lock_rkey,
-                                               .idle = node.idle});
+  return LoopbackLockCas::Create(shared.device, {.pd = shared.pd,
+                                                 .address = shared.grant.lock_address,
+                                                 .rkey = shared.grant.lock_rkey,
+                                                 .idle = shared.idle});
 }
 
 Worker::Activity Worker::Poll(const Now& now) {
@@ -216,12 +218,12 @@ size_t Worker::busy() const {
 }
 
 absl::Status Worker::Arm() {
-  if (node_->group != nullptr && holds_replies()) writes_fd_ = node_->group->BeginWait();
+  if (shared_->group != nullptr && holds_replies()) writes_fd_ = shared_->group->BeginWait();
   return made_.cq->Arm();
 }
 
 void Worker::EndWait(bool slept) {
-  if (writes_fd_ >= 0) node_->group->EndWait(slept);
+  if (writes_fd_ >= 0) shared_->group->EndWait(slept);
   writes_fd_ = -1;
 }
 

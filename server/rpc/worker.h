@@ -22,12 +22,12 @@
 #include "server/rpc/lock_requests.h"
 #include "server/rpc/lock_words.h"
 #include "server/rpc/long_values.h"
-#include "server/rpc/node.h"
 #include "server/rpc/observation.h"
 #include "server/rpc/receive_buffers.h"
 #include "server/rpc/replacing_buffers.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/requests.h"
+#include "server/rpc/shared_by_workers.h"
 #include "server/rpc/silence.h"
 #include "server/rpc/slow_requests.h"
 #include "server/rpc/worker_counters.h"
@@ -72,9 +72,10 @@ class Worker {
     int64_t silence_ns_max = int64_t{kSilenceMsDefault} * kNsPerMs;
   };
 
-  // `node` outlives the worker. Blocks while the loopback queue pair connects. Returns the device's
-  // error (ResourceExhausted, FailedPrecondition) if it fails.
-  static absl::StatusOr<std::unique_ptr<Worker>> Create(const Options& options, const Node* node);
+  // `shared` outlives the worker. Blocks while the loopback queue pair connects. Returns the
+  // device's error (ResourceExhausted, FailedPrecondition) if it fails.
+  static absl::StatusOr<std::unique_ptr<Worker>> Create(const Options& options,
+                                                        const SharedByWorkers* shared);
   // REQUIRES: closed(), or never polled.
   ~Worker();
 
@@ -101,7 +102,7 @@ class Worker {
 
   // Returns true if clients wait for answers that wait for the disk. They send little before then.
   bool waits_for_disk() const {
-    return (node_->group == nullptr || node_->group->waits_for_disk()) && holds_replies();
+    return (shared_->group == nullptr || shared_->group->waits_for_disk()) && holds_replies();
   }
   // Returns true if clients wait for answers whose writes are not safe yet.
   bool holds_replies() const { return !held_replies_.empty(); }
@@ -130,10 +131,10 @@ class Worker {
     ReplacingBuffers replacing;
     std::unique_ptr<LockCas> cas;
   };
-  static absl::StatusOr<Made> Make(const Options& options, const Node& node);
-  static absl::StatusOr<std::unique_ptr<LockCas>> MakeCas(const Node& node);
+  static absl::StatusOr<Made> Make(const Options& options, const SharedByWorkers& shared);
+  static absl::StatusOr<std::unique_ptr<LockCas>> MakeCas(const SharedByWorkers& shared);
 
-  Worker(const Options& options, const Node* node, Made made);
+  Worker(const Options& options, const SharedByWorkers* shared, Made made);
 
   void EndWait(bool slept);
   // The steps of a Poll.
@@ -150,14 +151,14 @@ class Worker {
   static constexpr size_t kFew = 4;  // at most so many completions in a Poll without load
 
   void NoteMap() {
-    if (node_->standing == nullptr) return;
+    if (shared_->standing == nullptr) return;
     // What is read of the partitions behind this load is of this map or a later one. The store is a
     // release, as what this worker did by an older map is before it.
-    map_revision_.store(node_->standing->partitions().revision(), std::memory_order_release);
+    map_revision_.store(shared_->standing->partitions().revision(), std::memory_order_release);
   }
 
   const Options options_;
-  const Node* const node_;
+  const SharedByWorkers* const shared_;
   Made made_;
   const uint32_t unanswered_max_;  // of a connection
 
@@ -169,11 +170,11 @@ class Worker {
   ConnectionTable connections_;
 
   // The parts. Requests owns the replies, and calls all others only later.
-  SlowRequests slow_requests_{node_->slow_log, node_->connection_ids, &now_};
+  SlowRequests slow_requests_{shared_->slow_log, shared_->connection_ids, &now_};
   Requests requests_{
-      {.store = node_->store,
-       .writes = node_->writes,
-       .changes = node_->changes,
+      {.store = shared_->store,
+       .writes = shared_->writes,
+       .changes = shared_->changes,
        .cq = made_.cq.get(),
        .receives = made_.receives.get(),
        .connections = &connections_,
@@ -185,31 +186,31 @@ class Worker {
        .index_growth = &index_growth_,
        .observation = &observation_,
        .slow_requests = &slow_requests_,
-       .log = node_->log,
-       .connection_ids = node_->connection_ids,
-       .server_sets = node_->server_sets,
-       .session_stream = node_->session_stream,
+       .log = shared_->log,
+       .connection_ids = shared_->connection_ids,
+       .server_sets = shared_->server_sets,
+       .session_stream = shared_->session_stream,
        .counters = &counters_,
        .now = &now_,
-       .stats = node_->stats,
+       .stats = shared_->stats,
        .unanswered_max = unanswered_max_,
-       .standing = node_->standing},
+       .standing = shared_->standing},
       std::move(made_.replies),
       [this](ServerConnection* connection, const char* why) { closer_.Close(connection, why); }};
-  HeldReplies held_replies_{{.writes = node_->writes,
-                             .changes = node_->changes,
+  HeldReplies held_replies_{{.writes = shared_->writes,
+                             .changes = shared_->changes,
                              .sessions = &sessions_,
                              .connections = &connections_,
                              .replies = &requests_.replies(),
-                             .group = node_->group,
-                             .session_stream = node_->session_stream,
-                             .wants_sync = node_->wants_sync}};
+                             .group = shared_->group,
+                             .session_stream = shared_->session_stream,
+                             .wants_sync = shared_->wants_sync}};
   LockWords lock_words_{{.worker = options_.index,
-                         .hash_seed = node_->grant.hash_seed,
-                         .words = node_->lock_words,
-                         .leases = node_->leases,
-                         .connection_ids = node_->connection_ids,
-                         .log = node_->log,
+                         .hash_seed = shared_->grant.hash_seed,
+                         .words = shared_->lock_words,
+                         .leases = shared_->leases,
+                         .connection_ids = shared_->connection_ids,
+                         .log = shared_->log,
                          .counters = &counters_,
                          .timers = &timers_,
                          .now = &now_},
@@ -218,28 +219,28 @@ class Worker {
                                .connections = &connections_,
                                .replies = &requests_.replies(),
                                .requests_max = options_.lock_requests_max}};
-  LongValues long_values_{{.store = node_->store,
-                           .writes = node_->writes,
-                           .changes = node_->changes,
+  LongValues long_values_{{.store = shared_->store,
+                           .writes = shared_->writes,
+                           .changes = shared_->changes,
                            .connections = &connections_,
                            .replies = &requests_.replies(),
                            .held_replies = &held_replies_,
                            .slow_requests = &slow_requests_,
                            .now = &now_,
-                           .region_lkey = node_->region_lkey,
-                           .standing = node_->standing},
+                           .region_lkey = shared_->region_lkey,
+                           .standing = shared_->standing},
                           std::move(made_.staging),
                           std::move(made_.replacing)};
   ConnectionCloser closer_{{.connections = &connections_,
                             .sessions = &sessions_,
-                            .connection_ids = node_->connection_ids,
-                            .server_sets = node_->server_sets,
+                            .connection_ids = shared_->connection_ids,
+                            .server_sets = shared_->server_sets,
                             .cq = made_.cq.get(),
                             .send_places = made_.send_places,
                             .replies = &requests_.replies(),
                             .long_values = &long_values_,
                             .lock_words = &lock_words_,
-                            .log = node_->log,
+                            .log = shared_->log,
                             .timers = &timers_,
                             .now = &now_}};
   Silence silence_{{.connections = &connections_,
@@ -247,13 +248,13 @@ class Worker {
                     .closer = &closer_,
                     .now = &now_,
                     .silence_ns_max = options_.silence_ns_max}};
-  Acceptor acceptor_{{.device = &node_->device,
-                      .pd = node_->pd,
-                      .listener = node_->listener,
-                      .store = node_->store,
-                      .connection_ids = node_->connection_ids,
-                      .log = node_->log,
-                      .grant = &node_->grant,
+  Acceptor acceptor_{{.device = &shared_->device,
+                      .pd = shared_->pd,
+                      .listener = shared_->listener,
+                      .store = shared_->store,
+                      .connection_ids = shared_->connection_ids,
+                      .log = shared_->log,
+                      .grant = &shared_->grant,
                       .cq = made_.cq.get(),
                       .receives = made_.receives.get(),
                       .connections = &connections_,
@@ -263,30 +264,30 @@ class Worker {
                       .counters = &counters_,
                       .timers = &timers_,
                       .now = &now_,
-                      .standing = node_->standing,
-                      .lease_now_ns = &node_->lease_now_ns},
+                      .standing = shared_->standing,
+                      .lease_now_ns = &shared_->lease_now_ns},
                      {.connections_max = options_.connections_max,
                       .send_places = made_.send_places,
                       .unanswered_max = unanswered_max_,
                       .silence_ns_max = options_.silence_ns_max}};
-  IndexGrowth index_growth_{{.store = node_->store,
+  IndexGrowth index_growth_{{.store = shared_->store,
                              .connections = &connections_,
                              .replies = &requests_.replies(),
                              .counters = &counters_,
                              .now = &now_,
-                             .standing = node_->standing,
-                             .lease_now_ns = &node_->lease_now_ns}};
+                             .standing = shared_->standing,
+                             .lease_now_ns = &shared_->lease_now_ns}};
   Observation observation_{{.worker = options_.index,
-                            .store = node_->store,
+                            .store = shared_->store,
                             .connections = &connections_,
-                            .connection_ids = node_->connection_ids,
-                            .board = node_->board,
-                            .slow_log = node_->slow_log,
-                            .heats = node_->heats,
-                            .storage = node_->storage,
+                            .connection_ids = shared_->connection_ids,
+                            .board = shared_->board,
+                            .slow_log = shared_->slow_log,
+                            .heats = shared_->heats,
+                            .storage = shared_->storage,
                             .counters = &counters_,
                             .now = &now_,
-                            .standing = node_->standing}};
+                            .standing = shared_->standing}};
   bool failed_ = false;
   std::atomic<uint64_t> map_revision_{0};
   bool loaded_ = false;     // the last Poll with completions had more than kFew

@@ -26,7 +26,7 @@ class Counter {
 
 struct WorkerCounters {
   Counter rpcs;  // without heartbeats
-  // The same by opcode. All opcodes are below kOpcodes.
+  // The same requests by opcode. All opcodes are below kOpcodes.
   static constexpr size_t kOpcodes = 32;
   std::array<Counter, kOpcodes> by_opcode;
   Counter heartbeats;

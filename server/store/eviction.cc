@@ -10,7 +10,7 @@
 namespace gannet {
 namespace {
 
-// Of heats, in one call of Cool: some 0.2 ms.
+// One call of Cool looks at so many words of heats. That takes some 0.2 ms.
 constexpr uint64_t kCoolWordsMax = 1 << 16;
 // A long item that comes back has its former heat one time in so many (docs/memory-layout.md).
 constexpr uint64_t kLongRememberedOnceIn = 8;

@@ -79,7 +79,7 @@ class IndexGrower {
   const std::function<void()> wants_step_;
 
   // These are relaxed: hints and statistics.
-  std::atomic<uint64_t> grow_at_{UINT64_MAX};  // with so many slots in use, a write should help
+  std::atomic<uint64_t> grow_at_{UINT64_MAX};  // a write that sees so many slots in use helps
   std::atomic<bool> wanted_{false};            // by a write
   std::atomic<bool> no_slot_{false};           // for a write, since the last growth
   std::atomic<bool> no_room_{false};           // for the next index

@@ -38,7 +38,7 @@ class Items {
   Items& operator=(const Items&) = delete;
 
   std::span<std::byte> region() const { return region_; }
-  // Of the start: the fields of the index are out of date.
+  // Returns the superblock as it was at the start. Its fields about the index are out of date.
   const Superblock& first_superblock() const { return superblock_; }
   Heap& heap() { return *heap_; }
   Index& index() { return index_; }

@@ -14,7 +14,8 @@ constexpr size_t kSweepHomesPerStep = 1024;
 constexpr int kSweepsPerWrite = 64;
 constexpr size_t kSweepHomesPerSweep = 16;
 constexpr int kGrowStepsPerWrite = 64;  // of less than 1 ms each
-// Of items in a key's window. Each of them may let a key come back from the stash.
+// So many items in a key's window are evicted at most. Each of them may let a key come back from
+// the stash.
 constexpr uint32_t kEvictionsForSlotMax = 8;
 
 }  // namespace

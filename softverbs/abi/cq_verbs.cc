@@ -6,8 +6,8 @@
 
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
-#include "softverbs/base/limits.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/verbs_limits.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/nic/context.h"
 

@@ -14,7 +14,7 @@
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
-#include "softverbs/base/limits.h"
+#include "softverbs/base/verbs_limits.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/context.h"

@@ -64,7 +64,7 @@ int CheckAccess(unsigned access) {
 void AwaitInitiators(Nic& nic, uint32_t pd) {
   std::vector<std::pair<std::shared_ptr<Link>, uint32_t>> initiators;
   {
-    const Engine::Pause pause(nic.engine());  // also ends what our own NIC was executing
+    const PacketEngine::Pause pause(nic.engine());  // also ends what our own NIC was executing
     for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
       Qp* qp = nic.qps().At(index);
       if (qp == nullptr || qp->pd_id != pd) continue;
@@ -81,7 +81,7 @@ void AwaitInitiators(Nic& nic, uint32_t pd) {
 
 // Returns whether the list of an unfinished request has the key.
 bool InUse(Nic& nic, uint32_t lkey) {
-  const Engine::Pause pause(nic.engine());
+  const PacketEngine::Pause pause(nic.engine());
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
     Qp* qp = nic.qps().At(index);
     if (qp == nullptr) continue;
@@ -101,7 +101,7 @@ bool InUse(Nic& nic, uint32_t lkey) {
 // Returns 0 or an errno value.
 int CheckRange(const Range& range) {
   if (const int error = CheckAccess(range.access)) return error;
-  if (fault::StrikesNextCall(fault::Kind::kFailRegMr)) return ENOMEM;
+  if (fault::StrikesNextCall(fault::FaultKind::kFailRegMr)) return ENOMEM;
   const uint64_t begin = range.begin();
   // As the kernel: a registration has at least one page.
   if (range.length == 0 && begin % PageSize() == 0) {

@@ -8,8 +8,8 @@
 
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
-#include "softverbs/base/limits.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/verbs_limits.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/qp_state.h"
@@ -145,7 +145,7 @@ void AwaitAcknowledged(Qp& qp) {
 
 // Removes the queue pair from the NIC. Afterwards no part of the NIC knows it.
 void Detach(Qp& qp) {
-  const Engine::Pause pause(qp.nic->engine());
+  const PacketEngine::Pause pause(qp.nic->engine());
   qp.nic->qps().Remove(qp.number);
   const LockGuard guard(qp.lock);
   RevokeTarget(qp);

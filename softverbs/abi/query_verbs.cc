@@ -8,13 +8,13 @@
 #include <cstring>
 #include <vector>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
-#include "softverbs/base/limits.h"
 #include "softverbs/base/link_layer.h"
+#include "softverbs/base/monotonic_clock.h"
+#include "softverbs/base/verbs_limits.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/shared_tables.h"
 

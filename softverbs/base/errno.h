@@ -14,7 +14,7 @@ inline int WithErrno(int error) {
   return error;
 }
 
-// The same for verbs that return a pointer.
+// Does so for verbs that return a pointer.
 template <class T>
 T* NullWithErrno(int error) {
   errno = error;

@@ -21,7 +21,7 @@
 namespace softverbs {
 namespace {
 
-struct Address {
+struct InterfaceAddress {
   ibv_gid gid;
   uint32_t interface;
 };
@@ -75,8 +75,8 @@ Reach ReachOf(const ibv_gid& gid, unsigned interface_flags) {
 }
 
 struct LocalAddresses {
-  std::vector<Address> all;  // in the table's order, without 127.0.0.1
-  uint32_t loopback = 0;     // the interface
+  std::vector<InterfaceAddress> all;  // in the table's order, without 127.0.0.1
+  uint32_t loopback = 0;              // the interface
 };
 
 LocalAddresses FindLocalAddresses() {
@@ -84,8 +84,8 @@ LocalAddresses FindLocalAddresses() {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return found;
   const std::unique_ptr<ifaddrs, FreeInterfaces> owned(list);
-  std::vector<std::pair<Reach, Address>> ranked;
-  std::vector<Address> of_macs;
+  std::vector<std::pair<Reach, InterfaceAddress>> ranked;
+  std::vector<InterfaceAddress> of_macs;
   for (const ifaddrs* entry = list; entry != nullptr; entry = entry->ifa_next) {
     const uint32_t interface = if_nametoindex(entry->ifa_name);
     if ((entry->ifa_flags & IFF_LOOPBACK) != 0) {
@@ -98,7 +98,7 @@ LocalAddresses FindLocalAddresses() {
     }
   }
   // An interface without any address is not used.
-  for (const Address& address : of_macs) {
+  for (const InterfaceAddress& address : of_macs) {
     if (std::ranges::any_of(
             ranked, [&](const auto& each) { return each.second.interface == address.interface; })) {
       ranked.push_back({Reach::kLink, address});
@@ -141,7 +141,7 @@ class GidTable {
 
  private:
   struct Entry {
-    Address address;
+    InterfaceAddress address;
     bool valid;
   };
 
@@ -165,24 +165,25 @@ class GidTable {
     if (const NetConfig* net = Net()) {
       EnterFixed({net->gid, InterfaceOf(net->gid, addresses)});
     }
-    for (const Address& address : addresses.all) Enter(address);
+    for (const InterfaceAddress& address : addresses.all) Enter(address);
     EnterFixed({LoopbackGid(), addresses.loopback});
   }
   static uint32_t InterfaceOf(const ibv_gid& gid, const LocalAddresses& addresses) {
     // All of 127.0.0.0/8 is of the loopback interface, which lists only the addresses given to it.
     if (IsLoopback(gid)) return addresses.loopback;
-    const auto found = std::find_if(addresses.all.begin(), addresses.all.end(),
-                                    [&](const Address& each) { return Equal(each.gid, gid); });
+    const auto found =
+        std::find_if(addresses.all.begin(), addresses.all.end(),
+                     [&](const InterfaceAddress& each) { return Equal(each.gid, gid); });
     return found == addresses.all.end() ? 0 : found->interface;
   }
   // Enters an address that keeps its index whatever interface has it.
-  void EnterFixed(const Address& address) SV_REQUIRES(mutex_) {
+  void EnterFixed(const InterfaceAddress& address) SV_REQUIRES(mutex_) {
     for (Entry& entry : entries_) {
       if (Equal(entry.address.gid, address.gid)) entry.address.interface = address.interface;
     }
     Enter(address);
   }
-  void Enter(const Address& address) SV_REQUIRES(mutex_) {
+  void Enter(const InterfaceAddress& address) SV_REQUIRES(mutex_) {
     const auto same = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
       return Equal(entry.address.gid, address.gid) && entry.address.interface == address.interface;
     });

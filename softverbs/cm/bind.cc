@@ -10,7 +10,7 @@
 
 #include "softverbs/base/export.h"
 #include "softverbs/base/net_config.h"
-#include "softverbs/cm/listener.h"
+#include "softverbs/cm/listening_socket.h"
 #include "softverbs/cm/port_name.h"
 #include "softverbs/cm/steps.h"
 #include "softverbs/nic/nic.h"
@@ -38,11 +38,11 @@ int StartListening(CmId* id, int backlog) SV_REQUIRES(state_mutex) {
   if (id->state != IdState::kBound) return EINVAL;
   if (const int error = ClaimShared(id)) return error;
   const int places = backlog <= 0 ? kBacklogMax : std::min(backlog, kBacklogMax);
-  auto listener = std::make_shared<Listener>(
+  auto listener = std::make_shared<ListeningSocket>(
       id->IsDatagram() ? MessageKind::kServiceRequest : MessageKind::kRequest,
-      [id](std::shared_ptr<Link> link, const Message& message) {
+      [id](std::shared_ptr<PeerSocket> peer, const Message& message) {
         state_mutex.AssertHeld();
-        OnRequest(id, std::move(link), message);
+        OnRequest(id, std::move(peer), message);
       },
       std::move(id->port_holder), places);
   if (const int error = listener->Start()) return error;

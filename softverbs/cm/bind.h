@@ -1,7 +1,7 @@
 #ifndef SOFTVERBS_CM_BIND_H_
 #define SOFTVERBS_CM_BIND_H_
 
-#include "softverbs/cm/address.h"
+#include "softverbs/cm/cm_address.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/port_name.h"
 

@@ -5,12 +5,12 @@
 #include <cstdlib>
 #include <utility>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/fork.h"
 #include "softverbs/base/log.h"
-#include "softverbs/cm/device.h"
-#include "softverbs/cm/listener.h"
+#include "softverbs/base/monotonic_clock.h"
+#include "softverbs/cm/acquired_device.h"
+#include "softverbs/cm/listening_socket.h"
 
 namespace softverbs::cm {
 namespace {
@@ -92,8 +92,8 @@ CmId* CmId::Lookup(uint64_t handle) {
   return found == ids.end() ? nullptr : found->second;
 }
 
-std::unique_ptr<CmEvent> CmId::NewEvent(rdma_cm_event_type type, int status) {
-  auto event = std::make_unique<CmEvent>();
+std::unique_ptr<QueuedEvent> CmId::NewEvent(rdma_cm_event_type type, int status) {
+  auto event = std::make_unique<QueuedEvent>();
   event->account = this;
   event->id = this;
   event->event = type;
@@ -101,7 +101,7 @@ std::unique_ptr<CmEvent> CmId::NewEvent(rdma_cm_event_type type, int status) {
   return event;
 }
 
-void CmId::QueueEvent(std::unique_ptr<CmEvent> event) {
+void CmId::QueueEvent(std::unique_ptr<QueuedEvent> event) {
   event->account->outstanding++;
   events->Push(std::move(event));
 }
@@ -122,7 +122,7 @@ int CmId::BindDevice() {
   return 0;
 }
 
-bool CmId::Send(const Message& message) { return link != nullptr && link->Send(message); }
+bool CmId::Send(const Message& message) { return peer != nullptr && peer->Send(message); }
 
 void CmId::RunLater(int64_t delay_ns, void (*fn)(CmId*)) {
   timers.push_back(Loop::Get().RunAt(MonotonicNs() + delay_ns, [handle = handle, fn] {
@@ -166,22 +166,22 @@ int Complete(CmId* id) {
 }
 
 void Shutdown(CmId* id) {
-  std::shared_ptr<Link> link;
-  std::shared_ptr<Listener> listener;
+  std::shared_ptr<PeerSocket> peer;
+  std::shared_ptr<ListeningSocket> listener;
   std::vector<Loop::Timer> timers;
   {
     const LockGuard lock(state_mutex);
     State::Get().ids.erase(id->handle);
     SayGoodbye(id);
     id->state = IdState::kClosed;
-    link = std::move(id->link);
-    if (link != nullptr) link->owner = nullptr;
+    peer = std::move(id->peer);
+    if (peer != nullptr) peer->owner = nullptr;
     listener = id->listener;  // requests may still arrive until it is closed
     timers.swap(id->timers);
   }
   for (const Loop::Timer timer : timers) Loop::Get().Cancel(timer);
   if (listener != nullptr) listener->Close();
-  if (link != nullptr) link->Close();
+  if (peer != nullptr) peer->Close();
   std::vector<CmId*> unseen;
   {
     const LockGuard lock(state_mutex);

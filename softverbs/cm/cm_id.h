@@ -9,17 +9,17 @@
 #include <vector>
 
 #include "softverbs/base/unique_fd.h"
-#include "softverbs/cm/address.h"
-#include "softverbs/cm/device.h"
+#include "softverbs/cm/acquired_device.h"
+#include "softverbs/cm/cm_address.h"
 #include "softverbs/cm/event_channel.h"
-#include "softverbs/cm/link.h"
+#include "softverbs/cm/peer_socket.h"
 #include "softverbs/cm/state.h"
 #include "softverbs/cm/wire.h"
 #include "softverbs/nic/loop.h"
 
 namespace softverbs::cm {
 
-class Listener;
+class ListeningSocket;
 
 // The state of an id. In this picture, the active side goes down the left column, the passive side
 // down the right one. kClosed is the end of both.
@@ -66,7 +66,7 @@ struct Agreement {
 };
 
 // A multicast group that an id joined.
-struct Membership {
+struct MulticastMembership {
   Address address;
   bool send_only = false;
   bool attached = false;  // the id's queue pair
@@ -75,14 +75,14 @@ struct Membership {
 
 class CmId;
 
-// Passes messages that arrive on an id's link to the steps of the protocol (dispatch.cc). It cannot
-// be a base of CmId, which must lie at the address of its rdma_cm_id.
-class LinkReceiver final : public LinkOwner {
+// Passes messages that arrive on an id's socket to the steps of the protocol (dispatch.cc). It
+// cannot be a base of CmId, which must lie at the address of its rdma_cm_id.
+class PeerReceiver final : public PeerOwner {
  public:
-  explicit LinkReceiver(CmId* id) : id_(id) {}
-  void OnMessage(std::shared_ptr<Link> link, const Message& message)
+  explicit PeerReceiver(CmId* id) : id_(id) {}
+  void OnMessage(std::shared_ptr<PeerSocket> peer, const Message& message)
       SV_REQUIRES(state_mutex) override;
-  void OnEnd(const std::shared_ptr<Link>& link) SV_REQUIRES(state_mutex) override;
+  void OnEnd(const std::shared_ptr<PeerSocket>& peer) SV_REQUIRES(state_mutex) override;
 
  private:
   CmId* const id_;
@@ -107,13 +107,13 @@ class CmId : public rdma_cm_id {
   static CmId* Lookup(uint64_t handle) SV_REQUIRES(state_mutex);
 
   // Makes an event about this id, on its account, with no parameters.
-  std::unique_ptr<CmEvent> NewEvent(rdma_cm_event_type type, int status);
+  std::unique_ptr<QueuedEvent> NewEvent(rdma_cm_event_type type, int status);
   // Queues the event where this id's events go, and counts it on its account. REQUIRES, both: mutex
   // held.
-  void QueueEvent(std::unique_ptr<CmEvent> event) SV_REQUIRES(state_mutex);
+  void QueueEvent(std::unique_ptr<QueuedEvent> event) SV_REQUIRES(state_mutex);
   void PushEvent(rdma_cm_event_type type, int status) SV_REQUIRES(state_mutex);
 
-  // Sends on the link, if there is one. REQUIRES: mutex held.
+  // Sends on the socket, if there is one. REQUIRES: mutex held.
   bool Send(const Message& message) SV_REQUIRES(state_mutex);
   // Runs `fn(id)` on the loop thread after `delay_ns` with the mutex held, unless the id is gone
   // by then. REQUIRES: mutex held.
@@ -148,9 +148,9 @@ class CmId : public rdma_cm_id {
   // The name of `local`, until the id listens or connects.
   UniqueFd port_holder SV_GUARDED_BY(state_mutex);
 
-  std::shared_ptr<Listener> listener SV_GUARDED_BY(state_mutex);
-  std::shared_ptr<Link> link SV_GUARDED_BY(state_mutex);
-  LinkReceiver receiver{this};  // the link's owner
+  std::shared_ptr<ListeningSocket> listener SV_GUARDED_BY(state_mutex);
+  std::shared_ptr<PeerSocket> peer SV_GUARDED_BY(state_mutex);
+  PeerReceiver receiver{this};  // the socket's owner
   // The listener of a request that the application has not seen yet.
   CmId* parent SV_GUARDED_BY(state_mutex) = nullptr;
 
@@ -161,7 +161,7 @@ class CmId : public rdma_cm_id {
   int unanswered_dials SV_GUARDED_BY(state_mutex) = 0;     // to another host
   // From RunLater, cancelled by Shutdown.
   std::vector<Loop::Timer> timers SV_GUARDED_BY(state_mutex);
-  std::vector<Membership> memberships SV_GUARDED_BY(state_mutex);
+  std::vector<MulticastMembership> memberships SV_GUARDED_BY(state_mutex);
   // The application was told CONNECT_ERROR, and nothing after it.
   bool connect_error SV_GUARDED_BY(state_mutex) = false;
   ibv_ece local_ece SV_GUARDED_BY(state_mutex) = {};

@@ -11,11 +11,11 @@
 #include <cstdlib>
 
 #include "softverbs/base/export.h"
+#include "softverbs/cm/acquired_device.h"
+#include "softverbs/cm/advance_qp.h"
 #include "softverbs/cm/cm_id.h"
-#include "softverbs/cm/device.h"
-#include "softverbs/cm/listener.h"
-#include "softverbs/cm/multicast.h"
-#include "softverbs/cm/qp_state.h"
+#include "softverbs/cm/enter_group.h"
+#include "softverbs/cm/listening_socket.h"
 
 namespace softverbs::cm {
 namespace {
@@ -66,14 +66,14 @@ int PublishPath(CmId* id) {
   return 0;
 }
 
-void DeliverAddress(CmEvent* event) {
+void DeliverAddress(QueuedEvent* event) {
   if (const int error = PublishAddresses(static_cast<CmId*>(event->id))) {
     event->event = RDMA_CM_EVENT_ADDR_ERROR;
     event->status = -error;
   }
 }
 
-void DeliverRoute(CmEvent* event) {
+void DeliverRoute(QueuedEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   if (const int error = id->verbs == nullptr ? ENODEV : PublishPath(id)) {
     event->event = RDMA_CM_EVENT_ROUTE_ERROR;
@@ -83,7 +83,7 @@ void DeliverRoute(CmEvent* event) {
 
 // Makes the new id known to the application, on the listener's channel. If the listener is
 // synchronous, the new id gets a channel of its own.
-Verdict DeliverRequest(CmEvent* event) {
+Verdict DeliverRequest(QueuedEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   auto* listening = static_cast<CmId*>(event->listen_id);
   {
@@ -99,7 +99,7 @@ Verdict DeliverRequest(CmEvent* event) {
   return Verdict::kDrop;
 }
 
-void DeliverResponse(CmEvent* event) {
+void DeliverResponse(QueuedEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   if (id->qp == nullptr) return;  // the application moves its queue pair and calls rdma_establish
   if (FinishConnect(id) == 0) {
@@ -114,7 +114,7 @@ void DeliverResponse(CmEvent* event) {
 
 // Drops the event after a CONNECT_ERROR: the application must not hear twice that a connection
 // ended.
-Verdict DeliverEnd(CmEvent* event) {
+Verdict DeliverEnd(QueuedEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   {
     const LockGuard lock(state_mutex);
@@ -124,7 +124,7 @@ Verdict DeliverEnd(CmEvent* event) {
   return Verdict::kDeliver;
 }
 
-Verdict Deliver(CmEvent* event) {
+Verdict Deliver(QueuedEvent* event) {
   switch (event->event) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
       DeliverAddress(event);
@@ -157,7 +157,7 @@ SOFTVERBS_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_even
   const auto events = EventChannel::Find(channel);
   if (events == nullptr) return Result(EBADF);
   for (;;) {
-    std::unique_ptr<softverbs::cm::CmEvent> next = events->Pop();
+    std::unique_ptr<softverbs::cm::QueuedEvent> next = events->Pop();
     if (next == nullptr) return -1;
     if (softverbs::cm::Deliver(next.get()) == softverbs::cm::Verdict::kDeliver) {
       *event = next.release();
@@ -169,7 +169,8 @@ SOFTVERBS_EXPORT int rdma_get_cm_event(rdma_event_channel* channel, rdma_cm_even
 
 SOFTVERBS_EXPORT int rdma_ack_cm_event(rdma_cm_event* event) {
   if (event == nullptr) return softverbs::cm::Result(EINVAL);
-  const std::unique_ptr<softverbs::cm::CmEvent> owned(static_cast<softverbs::cm::CmEvent*>(event));
+  const std::unique_ptr<softverbs::cm::QueuedEvent> owned(
+      static_cast<softverbs::cm::QueuedEvent*>(event));
   const softverbs::LockGuard lock(softverbs::cm::state_mutex);
   owned->account->outstanding--;
   owned->account->acknowledged_count++;

@@ -4,8 +4,8 @@
 #include <rdma/rdma_cma.h>
 
 #include "softverbs/base/export.h"
+#include "softverbs/cm/advance_qp.h"
 #include "softverbs/cm/cm_id.h"
-#include "softverbs/cm/qp_state.h"
 #include "softverbs/cm/steps.h"
 
 namespace softverbs::cm {

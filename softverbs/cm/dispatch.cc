@@ -1,11 +1,11 @@
-// Turns what a link tells its owner into steps of the protocol.
+// Turns what a socket tells its owner into steps of the protocol.
 
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/steps.h"
 
 namespace softverbs::cm {
 
-void LinkReceiver::OnMessage(std::shared_ptr<Link>, const Message& message) {
+void PeerReceiver::OnMessage(std::shared_ptr<PeerSocket>, const Message& message) {
   switch (static_cast<MessageKind>(message.kind)) {
     case MessageKind::kRequest:
     case MessageKind::kServiceRequest:
@@ -26,6 +26,6 @@ void LinkReceiver::OnMessage(std::shared_ptr<Link>, const Message& message) {
   }
 }
 
-void LinkReceiver::OnEnd(const std::shared_ptr<Link>&) { OnPeerGone(id_); }
+void PeerReceiver::OnEnd(const std::shared_ptr<PeerSocket>&) { OnPeerGone(id_); }
 
 }  // namespace softverbs::cm

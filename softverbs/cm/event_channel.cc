@@ -36,16 +36,16 @@ void EventChannel::Forget(rdma_event_channel* handle) {
   State::Get().channels.erase(handle);
 }
 
-void EventChannel::Push(std::unique_ptr<CmEvent> event) { queue_.Push(std::move(event)); }
+void EventChannel::Push(std::unique_ptr<QueuedEvent> event) { queue_.Push(std::move(event)); }
 
-std::unique_ptr<CmEvent> EventChannel::Pop() {
+std::unique_ptr<QueuedEvent> EventChannel::Pop() {
   auto event = queue_.Pop();
   return event ? std::move(*event) : nullptr;
 }
 
-std::vector<std::unique_ptr<CmEvent>> EventChannel::Take(const CmId* account) {
-  std::vector<std::unique_ptr<CmEvent>> taken;
-  queue_.Purge([&](std::unique_ptr<CmEvent>& event) {
+std::vector<std::unique_ptr<QueuedEvent>> EventChannel::Take(const CmId* account) {
+  std::vector<std::unique_ptr<QueuedEvent>> taken;
+  queue_.Purge([&](std::unique_ptr<QueuedEvent>& event) {
     if (event->account != account) return false;
     taken.push_back(std::move(event));
     return true;
@@ -53,9 +53,9 @@ std::vector<std::unique_ptr<CmEvent>> EventChannel::Take(const CmId* account) {
   return taken;
 }
 
-std::unique_ptr<CmEvent> EventChannel::TakeRequest(const rdma_cm_id* child) {
-  std::unique_ptr<CmEvent> taken;
-  queue_.Purge([&](std::unique_ptr<CmEvent>& event) {
+std::unique_ptr<QueuedEvent> EventChannel::TakeRequest(const rdma_cm_id* child) {
+  std::unique_ptr<QueuedEvent> taken;
+  queue_.Purge([&](std::unique_ptr<QueuedEvent>& event) {
     if (event->event != RDMA_CM_EVENT_CONNECT_REQUEST || event->id != child) return false;
     taken = std::move(event);
     return true;

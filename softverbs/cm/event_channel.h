@@ -17,7 +17,7 @@ class CmId;
 
 // An event, including the part to which the application gets a pointer. It belongs to its queue,
 // and then to the application until rdma_ack_cm_event.
-struct CmEvent : rdma_cm_event {
+struct QueuedEvent : rdma_cm_event {
   // The id whose rdma_destroy_id waits for this event: the id that it is about, and for a
   // connection request the listener.
   CmId* account = nullptr;
@@ -37,19 +37,19 @@ class EventChannel : public rdma_event_channel {
   static void Forget(rdma_event_channel* handle);
 
   // Queues `event`, which CmId::QueueEvent counted. REQUIRES: State::mutex is held.
-  void Push(std::unique_ptr<CmEvent> event);
+  void Push(std::unique_ptr<QueuedEvent> event);
   // Returns the oldest event. Waits for one unless the descriptor is non-blocking. On failure
   // returns null and sets errno (EAGAIN, EINTR).
-  std::unique_ptr<CmEvent> Pop();
+  std::unique_ptr<QueuedEvent> Pop();
   // Takes out every queued event on `account`, oldest first. They stay counted.
-  std::vector<std::unique_ptr<CmEvent>> Take(const CmId* account);
+  std::vector<std::unique_ptr<QueuedEvent>> Take(const CmId* account);
   // Takes out the connection request that would introduce `child`, if it is still queued.
-  std::unique_ptr<CmEvent> TakeRequest(const rdma_cm_id* child);
+  std::unique_ptr<QueuedEvent> TakeRequest(const rdma_cm_id* child);
 
  private:
   EventChannel() = default;
 
-  EventQueue<std::unique_ptr<CmEvent>> queue_;
+  EventQueue<std::unique_ptr<QueuedEvent>> queue_;
 };
 
 }  // namespace softverbs::cm

@@ -1,8 +1,6 @@
 // rdma_join_multicast and rdma_leave_multicast. No other process has to be asked. As in RoCE v2,
 // the group of an address is the GID of that address.
 
-#include "softverbs/cm/multicast.h"
-
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
@@ -12,6 +10,7 @@
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid_table.h"
 #include "softverbs/cm/cm_id.h"
+#include "softverbs/cm/enter_group.h"
 #include "softverbs/cm/param.h"
 
 namespace softverbs::cm {
@@ -21,9 +20,11 @@ constexpr uint32_t kMulticastQueuePair = 0xffffff;
 constexpr uint16_t kNoLid = 0;
 
 // Returns the first membership in the group of `address`, or the end. REQUIRES: mutex held.
-std::vector<Membership>::iterator Find(CmId* id, const Address& address) SV_REQUIRES(state_mutex) {
-  return std::find_if(id->memberships.begin(), id->memberships.end(),
-                      [&](const Membership& each) { return each.address.SameHost(address); });
+std::vector<MulticastMembership>::iterator Find(CmId* id, const Address& address)
+    SV_REQUIRES(state_mutex) {
+  return std::find_if(
+      id->memberships.begin(), id->memberships.end(),
+      [&](const MulticastMembership& each) { return each.address.SameHost(address); });
 }
 
 // Returns 0 or an errno. REQUIRES: mutex held.
@@ -71,13 +72,13 @@ int JoinFor(rdma_cm_id* handle, const sockaddr* addr, bool send_only, void* cont
 
 }  // namespace
 
-bool EnterGroup(CmEvent* event) {
+bool EnterGroup(QueuedEvent* event) {
   auto* id = static_cast<CmId*>(event->id);
   const ibv_gid group = event->param.ud.ah_attr.grh.dgid;
   {
     const LockGuard lock(state_mutex);
-    const auto membership =
-        std::find_if(id->memberships.begin(), id->memberships.end(), [&](const Membership& each) {
+    const auto membership = std::find_if(
+        id->memberships.begin(), id->memberships.end(), [&](const MulticastMembership& each) {
           return each.context == event->param.ud.private_data && !each.attached &&
                  std::equal(group.raw, group.raw + sizeof(group.raw), each.address.ToGid().raw);
         });

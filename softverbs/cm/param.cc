@@ -58,7 +58,7 @@ bool AppendData(const void* data, size_t size, size_t max, size_t* used, Message
   return true;
 }
 
-void ShowParam(const Message& message, size_t data_size, CmEvent* event) {
+void ShowParam(const Message& message, size_t data_size, QueuedEvent* event) {
   std::memcpy(event->data.data(), message.private_data, data_size);
   rdma_conn_param& param = event->param.conn;
   param.private_data = event->data.data();
@@ -72,7 +72,7 @@ void ShowParam(const Message& message, size_t data_size, CmEvent* event) {
   param.qp_num = message.qp_num;
 }
 
-void ShowService(const Message& message, size_t data_size, CmEvent* event) {
+void ShowService(const Message& message, size_t data_size, QueuedEvent* event) {
   std::memcpy(event->data.data(), message.private_data, data_size);
   rdma_ud_param& param = event->param.ud;
   param.private_data = event->data.data();

@@ -27,10 +27,10 @@ bool AppendData(const void* data, size_t size, size_t max, size_t* used, Message
 // Fills in the parameters that an event shows for a REQ or REP. They are seen from this side, so
 // the peer's initiator depth is our responder resources. There are always `data_size` bytes of
 // private data.
-void ShowParam(const Message& message, size_t data_size, CmEvent* event);
+void ShowParam(const Message& message, size_t data_size, QueuedEvent* event);
 
-// The same for the requests and replies of datagram ids, without the address handle.
-void ShowService(const Message& message, size_t data_size, CmEvent* event);
+// Does so for the requests and replies of datagram ids, without the address handle.
+void ShowService(const Message& message, size_t data_size, QueuedEvent* event);
 // Returns the address handle attributes of datagrams from the id to `to`.
 ibv_ah_attr AddressHandle(const CmId* id, const Address& to) SV_REQUIRES(state_mutex);
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "softverbs/base/unique_fd.h"
-#include "softverbs/cm/address.h"
+#include "softverbs/cm/cm_address.h"
 
 namespace softverbs::cm {
 

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "softverbs/base/export.h"
+#include "softverbs/cm/advance_qp.h"
 #include "softverbs/cm/cm_id.h"
-#include "softverbs/cm/qp_state.h"
 
 namespace softverbs::cm {
 namespace {

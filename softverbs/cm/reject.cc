@@ -7,9 +7,9 @@
 
 #include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
-#include "softverbs/cm/link.h"
-#include "softverbs/cm/listener.h"
+#include "softverbs/cm/listening_socket.h"
 #include "softverbs/cm/param.h"
+#include "softverbs/cm/peer_socket.h"
 #include "softverbs/cm/steps.h"
 
 namespace softverbs::cm {
@@ -22,8 +22,9 @@ bool DropUnseen(CmId* id) SV_REQUIRES(state_mutex) {
   listening->outstanding--;
   if (listening->listener != nullptr) listening->listener->GivePlaceBack();
   id->parent = nullptr;
-  id->link->owner = nullptr;
-  // Destroys it later, because this runs in the handler of the id's own link, with the mutex held.
+  id->peer->owner = nullptr;
+  // Destroys it later, because this runs in the handler of the id's own socket, with the mutex
+  // held.
   Loop::Get().Post([id] { DestroyUnseen(id); });
   return true;
 }

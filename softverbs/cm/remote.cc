@@ -10,7 +10,7 @@
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
 #include "softverbs/base/net_config.h"
-#include "softverbs/cm/link.h"
+#include "softverbs/cm/peer_socket.h"
 #include "softverbs/cm/port_name.h"
 #include "softverbs/nic/net_exchange.h"
 #include "softverbs/nic/remote_links.h"
@@ -50,7 +50,7 @@ void HandToListener(uint32_t space, uint16_t port, UniqueFd socket) {
     const UnixName to = ToUnix(name);
     if (connect(listener.get(), reinterpret_cast<const sockaddr*>(&to.address), to.size) == 0) {
       const bool passed =
-          Link::PeerIsTrusted(listener.get()) && PassDescriptor(listener.get(), socket.get());
+          PeerSocket::PeerIsTrusted(listener.get()) && PassDescriptor(listener.get(), socket.get());
       if (!passed) RefuseCaller(socket.get(), NetStatus::kNobody);
       return;
     }

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "softverbs/cm/address.h"
+#include "softverbs/cm/cm_address.h"
 
 namespace softverbs::cm {
 

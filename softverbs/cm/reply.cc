@@ -6,10 +6,10 @@
 #include <algorithm>
 
 #include "softverbs/base/export.h"
+#include "softverbs/cm/advance_qp.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/deliver.h"
 #include "softverbs/cm/param.h"
-#include "softverbs/cm/qp_state.h"
 #include "softverbs/cm/service.h"
 #include "softverbs/cm/steps.h"
 
@@ -53,7 +53,7 @@ int SendReply(CmId* id, const rdma_conn_param* param) {
   reply.ece_options = id->local_ece.options;
   id->state = IdState::kReplySent;
   id->RunLater(kAnswerTimeoutNs, OnReadyTimeout);
-  id->Send(reply);  // a peer that is gone is seen as the end of the link
+  id->Send(reply);  // a peer that is gone is seen as the end of the socket
   return 0;
 }
 

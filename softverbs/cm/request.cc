@@ -8,9 +8,9 @@
 
 #include "softverbs/base/export.h"
 #include "softverbs/cm/cm_id.h"
-#include "softverbs/cm/link.h"
-#include "softverbs/cm/listener.h"
+#include "softverbs/cm/listening_socket.h"
 #include "softverbs/cm/param.h"
+#include "softverbs/cm/peer_socket.h"
 #include "softverbs/cm/port_name.h"
 #include "softverbs/cm/remote.h"
 #include "softverbs/cm/steps.h"
@@ -51,24 +51,25 @@ void OnAnswerTimeout(CmId* id) SV_REQUIRES(state_mutex) {
 }
 
 void RetryRequest(CmId* id) SV_REQUIRES(state_mutex) {
-  if (id->state == IdState::kRequestSent && id->link == nullptr) SendRequest(id);
+  if (id->state == IdState::kRequestSent && id->peer == nullptr) SendRequest(id);
 }
 
 // Sends the request on a connection that was made for it.
-void SendOn(CmId* id, std::shared_ptr<Link> link) SV_REQUIRES(state_mutex) {
-  id->link = std::move(link);
-  id->link->owner = &id->receiver;
-  // If the listener goes right now, that is seen as the end of the link.
-  id->link->Send(*id->request);
-  id->link->Start();
+void SendOn(CmId* id, std::shared_ptr<PeerSocket> peer) SV_REQUIRES(state_mutex) {
+  id->peer = std::move(peer);
+  id->peer->owner = &id->receiver;
+  // If the listener goes right now, that is seen as the end of the socket.
+  id->peer->Send(*id->request);
+  id->peer->Start();
 }
 
 // Goes on after a dial, with its result.
 void OnDialed(uint64_t handle, const ibv_gid& host, DialResult result) {
   const LockGuard lock(state_mutex);
   CmId* id = CmId::Lookup(handle);
-  if (id == nullptr || id->state != IdState::kRequestSent || id->link != nullptr) return;
-  if (result.error == 0) return SendOn(id, std::make_shared<Link>(std::move(result.socket), host));
+  if (id == nullptr || id->state != IdState::kRequestSent || id->peer != nullptr) return;
+  if (result.error == 0)
+    return SendOn(id, std::make_shared<PeerSocket>(std::move(result.socket), host));
   const bool refused = result.error == ECONNREFUSED || result.error == ECONNRESET;
   const bool may_come = refused && id->listener_looks_left-- > 0;
   id->unanswered_dials += result.error == ETIMEDOUT ? 1 : 0;
@@ -79,7 +80,7 @@ void OnDialed(uint64_t handle, const ibv_gid& host, DialResult result) {
 }
 
 void DialListener(CmId* id, const ibv_gid& host) SV_REQUIRES(state_mutex) {
-  const Opening opening = Nic::Get()->remote_links().NewOpening(
+  const NetOpening opening = Nic::Get()->remote_links().NewOpening(
       NetKind::kService, id->remote.port(), static_cast<uint32_t>(id->ps));
   DialHost(host, opening, id->unanswered_dials, [handle = id->handle, host](DialResult result) {
     OnDialed(handle, host, std::move(result));
@@ -96,8 +97,8 @@ void SendRequest(CmId* id) SV_REQUIRES(state_mutex) {
   if (error == EAGAIN || may_come) return id->RunLater(kRetryNs, RetryRequest);
   if (error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
   if (error != 0) return Unreachable(id, error);
-  if (!Link::PeerIsTrusted(id->port_holder.get())) return Unreachable(id, EACCES);
-  SendOn(id, std::make_shared<Link>(std::move(id->port_holder)));
+  if (!PeerSocket::PeerIsTrusted(id->port_holder.get())) return Unreachable(id, EACCES);
+  SendOn(id, std::make_shared<PeerSocket>(std::move(id->port_holder)));
 }
 
 void AgreeAsRequester(CmId* id, const rdma_conn_param* param) SV_REQUIRES(state_mutex) {
@@ -141,9 +142,9 @@ int Connect(CmId* id, const rdma_conn_param* param) SV_REQUIRES(state_mutex) {
   id->state = IdState::kRequestSent;
   id->listener_looks_left = kListenerLooks;
   id->RunLater(kAnswerTimeoutNs, OnAnswerTimeout);
-  if (fault::StrikesNextCall(fault::Kind::kRefuseConnect)) {
+  if (fault::StrikesNextCall(fault::FaultKind::kRefuseConnect)) {
     PushRejected(id, RejectReason::kNoListener, nullptr);
-  } else if (const auto delay_ns = fault::StrikesNextCall(fault::Kind::kSlowConnect)) {
+  } else if (const auto delay_ns = fault::StrikesNextCall(fault::FaultKind::kSlowConnect)) {
     id->RunLater(*delay_ns, RetryRequest);
   } else {
     SendRequest(id);
@@ -151,22 +152,22 @@ int Connect(CmId* id, const rdma_conn_param* param) SV_REQUIRES(state_mutex) {
   return 0;
 }
 
-void Reject(const std::shared_ptr<Link>& link, RejectReason reason) {
+void Reject(const std::shared_ptr<PeerSocket>& peer, RejectReason reason) {
   Message reject = MakeMessage(MessageKind::kReject);
   reject.reason = static_cast<uint32_t>(reason);
-  link->Send(reject);
-  link->Close();  // called from the link's own handler
+  peer->Send(reject);
+  peer->Close();  // called from the socket's own handler
 }
 
 }  // namespace
 
-void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& request) {
+void OnRequest(CmId* listening, std::shared_ptr<PeerSocket> peer, const Message& request) {
   const auto local = Address::From(request.destination);
   const auto remote = Address::From(request.source);
   if (!local || !remote || local->port() != listening->local.port()) {
-    return Reject(link, RejectReason::kNoListener);
+    return Reject(peer, RejectReason::kNoListener);
   }
-  if (!listening->listener->TakePlace()) return Reject(link, RejectReason::kConsumer);
+  if (!listening->listener->TakePlace()) return Reject(peer, RejectReason::kConsumer);
   auto* id =
       new CmId(listening->events, /*sync=*/false, nullptr, listening->ps, listening->qp_type);
   id->state = IdState::kRequestReceived;
@@ -183,8 +184,8 @@ void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& reque
                 .remote_qp_num = request.qp_num};
   id->remote_ece.vendor_id = request.ece_vendor;
   id->remote_ece.options = request.ece_options;
-  link->owner = &id->receiver;
-  id->link = std::move(link);
+  peer->owner = &id->receiver;
+  id->peer = std::move(peer);
 
   auto event = listening->NewEvent(RDMA_CM_EVENT_CONNECT_REQUEST, 0);
   event->id = id;

@@ -30,9 +30,9 @@ inline StateMutex state_mutex;
 
 // The connection manager's state for the process.
 //
-// One mutex guards all of it, and every CmId, Link and Listener. Connections are made and broken
-// rarely, and with one lock there is no lock order to get wrong between an id, its listener, its
-// channel and the loop thread.
+// One mutex guards all of it, and every CmId, PeerSocket and ListeningSocket. Connections are made
+// and broken rarely, and with one lock there is no lock order to get wrong between an id, its
+// listener, its channel and the loop thread.
 //
 // Never held while: waiting for an event or an acknowledgement, calling ibv_*, or waiting for the
 // loop thread (Loop::Remove, Loop::Cancel), whose handlers take it.

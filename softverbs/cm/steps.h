@@ -11,7 +11,7 @@
 namespace softverbs::cm {
 
 class CmId;
-class Link;
+class PeerSocket;
 
 // The steps of the protocol for what arrives, in the order of their files: request.cc, reply.cc,
 // reject.cc, disconnect.cc, service.cc. All REQUIRE State::mutex and run on the loop thread. A
@@ -24,8 +24,8 @@ inline constexpr int64_t kAnswerTimeoutNs = 68'000'000'000;
 // enough to be seen.
 inline constexpr int64_t kTimeWaitNs = 100'000'000;
 
-// A REQ arrived at `listening`, on a link of its own.
-void OnRequest(CmId* listening, std::shared_ptr<Link> link, const Message& request)
+// A REQ arrived at `listening`, on a socket of its own.
+void OnRequest(CmId* listening, std::shared_ptr<PeerSocket> peer, const Message& request)
     SV_REQUIRES(state_mutex);
 void OnReply(CmId* id, const Message& reply) SV_REQUIRES(state_mutex);
 void OnReadyToUse(CmId* id) SV_REQUIRES(state_mutex);
@@ -33,8 +33,8 @@ void OnReject(CmId* id, const Message& reject) SV_REQUIRES(state_mutex);
 void OnDisconnectRequest(CmId* id) SV_REQUIRES(state_mutex);
 void OnDisconnectReply(CmId* id) SV_REQUIRES(state_mutex);
 void OnServiceReply(CmId* id, const Message& reply) SV_REQUIRES(state_mutex);
-// The link ended because the peer's id was destroyed or its process died. After the connection was
-// established, this is OnConnectionLost.
+// The socket ended because the peer's id was destroyed or its process died. After the connection
+// was established, this is OnConnectionLost.
 void OnPeerGone(CmId* id) SV_REQUIRES(state_mutex);
 void OnConnectionLost(CmId* id) SV_REQUIRES(state_mutex);
 

@@ -7,8 +7,8 @@
 #include <cstring>
 #include <string>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/export.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/fault/faults.h"
@@ -65,9 +65,9 @@ SOFTVERBS_EXPORT int softverbs_set_faults(const char* plan, char* error, size_t 
 SOFTVERBS_EXPORT void softverbs_clear_faults() { softverbs::ClearFaults(); }
 
 SOFTVERBS_EXPORT uint64_t softverbs_fault_count(const char* name) {
-  using softverbs::fault::Kind;
+  using softverbs::fault::FaultKind;
   for (size_t i = 0; i < softverbs::fault::kKinds; ++i) {
-    const auto kind = static_cast<Kind>(i);
+    const auto kind = static_cast<FaultKind>(i);
     if (strcmp(name, softverbs::fault::Name(kind)) == 0) return softverbs::fault::Count(kind);
   }
   return 0;

@@ -1,7 +1,7 @@
 #include <cerrno>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/errno.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/cq/cq.h"
 
 namespace softverbs {

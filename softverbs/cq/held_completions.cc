@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/fork.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
 #include "softverbs/nic/loop.h"
 
@@ -32,7 +32,7 @@ void HeldCompletions::Deliver(Cq& cq, const Cqe& cqe, fault::QpFaults& faults) {
   const fault::Plan* plan = fault::Active();
   std::optional<int64_t> delay;
   if (plan != nullptr) {
-    delay = fault::StrikesFor(*plan, fault::Kind::kDelayCompletion, faults.ordinal,
+    delay = fault::StrikesFor(*plan, fault::FaultKind::kDelayCompletion, faults.ordinal,
                               faults.completions++);
   }
   const LockGuard guard(mutex_);

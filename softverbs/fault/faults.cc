@@ -54,7 +54,7 @@ void Announce(const std::string& text, uint64_t seed) {
 void PrintCounts() {
   std::string line = "softverbs faults: {";
   for (size_t i = 0; i < kKinds; ++i) {
-    const auto kind = static_cast<Kind>(i);
+    const auto kind = static_cast<FaultKind>(i);
     line += std::string(i == 0 ? "\"" : ",\"") + Name(kind) + "\":" + std::to_string(Count(kind));
   }
   fprintf(stderr, "%s}\n", line.c_str());
@@ -103,24 +103,25 @@ void Clear() {
 uint32_t NextOrdinal() { return ordinals.fetch_add(1, std::memory_order_relaxed) + 1; }
 void ResetOrdinals() { ordinals.store(0, std::memory_order_relaxed); }
 
-uint64_t Draw(const Plan& plan, Kind kind, uint32_t stream, uint64_t index) {
+uint64_t Draw(const Plan& plan, FaultKind kind, uint32_t stream, uint64_t index) {
   const uint64_t source = uint64_t{static_cast<uint8_t>(kind)} << 32 | stream;
   return Mix(Mix(Mix(plan.seed) ^ source) ^ index);
 }
 
 // Relaxed: nothing depends on these counters.
-uint64_t Count(Kind kind) {
+uint64_t Count(FaultKind kind) {
   return struck[static_cast<size_t>(kind)].load(std::memory_order_relaxed);
 }
-void CountOne(Kind kind) {
+void CountOne(FaultKind kind) {
   struck[static_cast<size_t>(kind)].fetch_add(1, std::memory_order_relaxed);
 }
 
-bool Strikes(const Plan& plan, Kind kind, uint32_t stream, uint64_t index) {
+bool Strikes(const Plan& plan, FaultKind kind, uint32_t stream, uint64_t index) {
   return StrikesFor(plan, kind, stream, index).has_value();
 }
 
-std::optional<int64_t> StrikesFor(const Plan& plan, Kind kind, uint32_t stream, uint64_t index) {
+std::optional<int64_t> StrikesFor(const Plan& plan, FaultKind kind, uint32_t stream,
+                                  uint64_t index) {
   const Chance& chance = plan[kind];
   const uint64_t draw = Draw(plan, kind, stream, index);
   if (!Falls(draw, chance.chance)) return std::nullopt;
@@ -129,7 +130,7 @@ std::optional<int64_t> StrikesFor(const Plan& plan, Kind kind, uint32_t stream, 
   return longest == 0 ? 0 : static_cast<int64_t>(1 + Mix(draw) % longest);
 }
 
-std::optional<int64_t> StrikesNextCall(Kind kind) {
+std::optional<int64_t> StrikesNextCall(FaultKind kind) {
   const Plan* plan = Active();
   if (plan == nullptr) return std::nullopt;
   // Relaxed: only the number matters.
@@ -142,20 +143,21 @@ RequestFaults DecideRequest(const Plan& plan, uint32_t stream, uint64_t index,
   RequestFaults faults;
   if (opcode == IBV_WR_SEND_WITH_INV) opcode = IBV_WR_SEND;
   if (plan.drop_connection_after != 0 && of_connection >= plan.drop_connection_after) {
-    CountOne(Kind::kDropConnection);
+    CountOne(FaultKind::kDropConnection);
     faults.error = IBV_WC_RETRY_EXC_ERR;
-  } else if (Falls(Draw(plan, Kind::kError, stream, index), plan.error[opcode].chance)) {
-    CountOne(Kind::kError);
+  } else if (Falls(Draw(plan, FaultKind::kError, stream, index), plan.error[opcode].chance)) {
+    CountOne(FaultKind::kError);
     faults.error = plan.error_status[opcode];
   }
-  if (const auto delay = StrikesFor(plan, Kind::kDelayPost, stream, index)) {
+  if (const auto delay = StrikesFor(plan, FaultKind::kDelayPost, stream, index)) {
     faults.delay_ns = *delay;
   }
-  faults.lost_ack = Falls(Draw(plan, Kind::kLostAck, stream, index), plan.lost_ack[opcode].chance);
-  if (opcode == IBV_WR_RDMA_READ && plan[Kind::kTearRead].chance > 0) {
-    faults.tear_ns = plan[Kind::kTearRead].ns;
-    faults.tear_seed = Draw(plan, Kind::kTearRead, stream, index);
-    faults.tear = Strikes(plan, Kind::kTearRead, stream, index);
+  faults.lost_ack =
+      Falls(Draw(plan, FaultKind::kLostAck, stream, index), plan.lost_ack[opcode].chance);
+  if (opcode == IBV_WR_RDMA_READ && plan[FaultKind::kTearRead].chance > 0) {
+    faults.tear_ns = plan[FaultKind::kTearRead].ns;
+    faults.tear_seed = Draw(plan, FaultKind::kTearRead, stream, index);
+    faults.tear = Strikes(plan, FaultKind::kTearRead, stream, index);
   }
   return faults;
 }

@@ -33,17 +33,18 @@ uint32_t NextOrdinal();
 void ResetOrdinals();
 
 // Returns whether `kind` strikes event number `index` of `stream`, and counts it if so.
-bool Strikes(const Plan& plan, Kind kind, uint32_t stream, uint64_t index);
+bool Strikes(const Plan& plan, FaultKind kind, uint32_t stream, uint64_t index);
 // The same, but returns for how many nanoseconds: 1 to the plan's time.
-std::optional<int64_t> StrikesFor(const Plan& plan, Kind kind, uint32_t stream, uint64_t index);
+std::optional<int64_t> StrikesFor(const Plan& plan, FaultKind kind, uint32_t stream,
+                                  uint64_t index);
 // The same for the n-th call in this process of something that has no queue pair.
-std::optional<int64_t> StrikesNextCall(Kind kind);
+std::optional<int64_t> StrikesNextCall(FaultKind kind);
 // Returns a number drawn from the seed, for other choices.
-uint64_t Draw(const Plan& plan, Kind kind, uint32_t stream, uint64_t index);
+uint64_t Draw(const Plan& plan, FaultKind kind, uint32_t stream, uint64_t index);
 
 // Returns how often a kind struck.
-uint64_t Count(Kind kind);
-void CountOne(Kind kind);
+uint64_t Count(FaultKind kind);
+void CountOne(FaultKind kind);
 
 // The faults of a send request, decided when it is posted.
 struct RequestFaults {

@@ -106,13 +106,13 @@ const char* ParseSeed(std::string_view value, Plan* plan) {
   return ParseNumber(value, &plan->seed) ? nullptr : "a number";
 }
 
-template <Kind kind>
+template <FaultKind kind>
 const char* ParsePlain(std::string_view value, Plan* plan) {
   Chance& to = plan->chances[static_cast<size_t>(kind)];
   return ParseChance(value, &to.chance) ? nullptr : kChanceForm;
 }
 
-template <Kind kind, int64_t default_ns>
+template <FaultKind kind, int64_t default_ns>
 const char* ParseTimed(std::string_view value, Plan* plan) {
   Chance& to = plan->chances[static_cast<size_t>(kind)];
   to.ns = default_ns;
@@ -190,17 +190,17 @@ struct Item {
 };
 constexpr Item kItems[] = {
     {"seed", ParseSeed},
-    {"tear_read", ParseTimed<Kind::kTearRead, 20 * kMicrosecond>},
-    {"delay_completion", ParseTimed<Kind::kDelayCompletion, 100 * kMicrosecond>},
-    {"delay_post", ParseTimed<Kind::kDelayPost, 100 * kMicrosecond>},
-    {"stall_peer", ParseTimed<Kind::kStallPeer, kMillisecond>},
+    {"tear_read", ParseTimed<FaultKind::kTearRead, 20 * kMicrosecond>},
+    {"delay_completion", ParseTimed<FaultKind::kDelayCompletion, 100 * kMicrosecond>},
+    {"delay_post", ParseTimed<FaultKind::kDelayPost, 100 * kMicrosecond>},
+    {"stall_peer", ParseTimed<FaultKind::kStallPeer, kMillisecond>},
     {"drop_connection_after", ParseDrop},
-    {"rnr", ParsePlain<Kind::kReceiverNotReady>},
+    {"rnr", ParsePlain<FaultKind::kReceiverNotReady>},
     {"error", ParseError},
     {"lost_ack", ParseLostAck},
-    {"fail_reg_mr", ParsePlain<Kind::kFailRegMr>},
-    {"refuse_connect", ParsePlain<Kind::kRefuseConnect>},
-    {"slow_connect", ParseTimed<Kind::kSlowConnect, kSecond>},
+    {"fail_reg_mr", ParsePlain<FaultKind::kFailRegMr>},
+    {"refuse_connect", ParsePlain<FaultKind::kRefuseConnect>},
+    {"slow_connect", ParseTimed<FaultKind::kSlowConnect, kSecond>},
     {"atomics", ParseAtomics},
     {"strict", ParseStrict},
 };
@@ -231,13 +231,13 @@ bool ParseItem(std::string_view text, Plan* plan, std::string* error) {
 
 // A strict device delays everything, even if the plan does not say by how much.
 void ImplyByStrict(Plan* plan) {
-  Chance& delay = plan->chances[static_cast<size_t>(Kind::kDelayPost)];
+  Chance& delay = plan->chances[static_cast<size_t>(FaultKind::kDelayPost)];
   if (plan->strict && delay.chance == 0) delay = {1, 20 * kMicrosecond};
 }
 
 }  // namespace
 
-const char* Name(Kind kind) {
+const char* Name(FaultKind kind) {
   return static_cast<size_t>(kind) < kKinds ? kNames[static_cast<size_t>(kind)] : nullptr;
 }
 

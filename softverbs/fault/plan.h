@@ -11,7 +11,7 @@
 namespace softverbs::fault {
 
 // The kinds of faults. Their names are those of the plan's grammar.
-enum class Kind : uint8_t {
+enum class FaultKind : uint8_t {
   kTearRead,
   kDelayCompletion,
   kDelayPost,
@@ -26,7 +26,7 @@ enum class Kind : uint8_t {
 };
 constexpr size_t kKinds = 11;
 // Returns null past the last kind.
-const char* Name(Kind kind);
+const char* Name(FaultKind kind);
 
 // A fault's chance, and the longest time that it lasts.
 struct Chance {
@@ -41,7 +41,7 @@ enum class Atomics : uint8_t { kGlobal, kNic, kNone };
 // A fault plan, as SOFTVERBS_FAULTS describes it. Immutable once it is active.
 struct Plan {
   uint64_t seed = 0;
-  // By Kind. The chances by opcode, and the count of kDropConnection, are below.
+  // By FaultKind. The chances by opcode, and the count of kDropConnection, are below.
   std::array<Chance, kKinds> chances{};
   uint64_t drop_connection_after = 0;  // requests of one connection; 0 = never
   std::array<Chance, kOpcodes> error{};
@@ -50,7 +50,7 @@ struct Plan {
   Atomics atomics = Atomics::kGlobal;
   bool strict = false;
 
-  const Chance& operator[](Kind kind) const { return chances[static_cast<size_t>(kind)]; }
+  const Chance& operator[](FaultKind kind) const { return chances[static_cast<size_t>(kind)]; }
 };
 
 // Parses `text` (grammar: softverbs/DESIGN.md). On failure returns false, and `*error` names the

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 
-#include "softverbs/base/clock.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
 
 namespace softverbs {

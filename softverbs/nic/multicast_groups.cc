@@ -11,8 +11,8 @@
 #include <cstring>
 #include <fstream>
 
-#include "softverbs/base/limits.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/verbs_limits.h"
 #include "softverbs/nic/shared_tables.h"
 
 namespace softverbs {

@@ -12,8 +12,8 @@
 #include <memory>
 #include <utility>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/log.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/net_config.h"
 #include "softverbs/nic/loop.h"
 #include "softverbs/nic/net_key.h"
@@ -115,7 +115,7 @@ int ErrorOf(NetStatus status) {
 
 class Dial final : public Exchange {
  public:
-  Dial(UniqueFd socket, const Opening& opening, std::function<void(DialResult)> done)
+  Dial(UniqueFd socket, const NetOpening& opening, std::function<void(DialResult)> done)
       : Exchange(std::move(socket)), opening_(opening), done_(std::move(done)) {}
 
   void Start(int dials) {
@@ -181,20 +181,20 @@ class Dial final : public Exchange {
 
   enum class Step { kConnect, kChallenge, kWelcome, kOver };
   Step step_ = Step::kConnect;
-  const Opening opening_;
+  const NetOpening opening_;
   Challenge challenge_;
   Welcome welcome_;
   std::function<void(DialResult)> done_;
 };
 
-class Answer final : public Exchange {
+class AnsweringExchange final : public Exchange {
  public:
   using Done = std::function<void(UniqueFd, const NetCaller&)>;
-  Answer(UniqueFd socket, Decide decide, Done done)
+  AnsweringExchange(UniqueFd socket, Decide decide, Done done)
       : Exchange(std::move(socket)), decide_(std::move(decide)), done_(std::move(done)) {
     answers.fetch_add(1, std::memory_order_relaxed);
   }
-  ~Answer() override { answers.fetch_sub(1, std::memory_order_relaxed); }
+  ~AnsweringExchange() override { answers.fetch_sub(1, std::memory_order_relaxed); }
 
   void Start() {
     StartTimer(kExchangeNs);
@@ -280,9 +280,9 @@ UniqueFd BeginConnect(const ibv_gid& gid) {
 
 }  // namespace
 
-void DialHost(const ibv_gid& gid, const Opening& opening, int dials,
+void DialHost(const ibv_gid& gid, const NetOpening& opening, int dials,
               std::function<void(DialResult)> done) {
-  Loop::Get().Post([gid, opening = Opening(opening), dials, done = std::move(done)]() mutable {
+  Loop::Get().Post([gid, opening = NetOpening(opening), dials, done = std::move(done)]() mutable {
     UniqueFd socket = BeginConnect(gid);
     const bool ready = socket && FillNonce(&opening.nonce);
     if (!ready) return done({errno == 0 ? EIO : errno, UniqueFd(), {}});
@@ -295,7 +295,8 @@ void AnswerCaller(UniqueFd socket, Decide decide,
   if (answers.load(std::memory_order_relaxed) >= kExchangesMax) {
     return RefuseCaller(socket.get(), NetStatus::kBusy);
   }
-  std::make_shared<Answer>(std::move(socket), std::move(decide), std::move(done))->Start();
+  std::make_shared<AnsweringExchange>(std::move(socket), std::move(decide), std::move(done))
+      ->Start();
 }
 
 void RefuseCaller(int socket, NetStatus status) {
@@ -303,7 +304,7 @@ void RefuseCaller(int socket, NetStatus status) {
   challenge.status = status;
   SendAll(socket, &challenge, sizeof(challenge));
   // What was not read would make the kernel reset the connection, and the dialer lose the refusal.
-  Opening unread;
+  NetOpening unread;
   while (recv(socket, &unread, sizeof(unread), MSG_DONTWAIT) > 0) {
   }
 }

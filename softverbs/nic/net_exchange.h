@@ -23,23 +23,23 @@ struct DialResult {
   Welcome welcome;
 };
 
-// Connects to the host with this GID. Fills in the Opening's nonce. `dials` says how many dials
+// Connects to the host with this GID. Fills in the NetOpening's nonce. `dials` says how many dials
 // before this one got no answer: on busy hosts an answer takes long, so each dial waits longer.
 // REQUIRES: SOFTVERBS_NET is set.
-void DialHost(const ibv_gid& gid, const Opening& opening, int dials,
+void DialHost(const ibv_gid& gid, const NetOpening& opening, int dials,
               std::function<void(DialResult)> done);
 
-// Who dials: the address that the connection comes from, and what the Opening says.
+// Who dials: the address that the connection comes from, and what the NetOpening says.
 struct NetCaller {
   ibv_gid gid;
-  Opening opening;
+  NetOpening opening;
 };
 
 // What to do with a caller that proved that it has the key. Returns the Welcome. If its status is
 // kOk, the connection is then given to `done`.
 using Decide = std::function<Welcome(const NetCaller& caller)>;
-// Answers a connection whose Opening has not been read yet, and closes it if it comes to nothing.
-// At most kExchangesMax may be unfinished at a time. Loop thread.
+// Answers a connection whose NetOpening has not been read yet, and closes it if it comes to
+// nothing. At most kExchangesMax may be unfinished at a time. Loop thread.
 void AnswerCaller(UniqueFd socket, Decide decide,
                   std::function<void(UniqueFd socket, const NetCaller& caller)> done);
 inline constexpr int kExchangesMax = 1024;

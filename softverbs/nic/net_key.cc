@@ -87,7 +87,7 @@ const NetKey* Key() {
   return key;
 }
 
-NetBytes Mac(const char* label, const Opening& opening, const NetBytes& nonce) {
+NetBytes Mac(const char* label, const NetOpening& opening, const NetBytes& nonce) {
   NetBytes mac{};
   const NetKey* key = Key();
   if (key == nullptr) return mac;
@@ -107,11 +107,11 @@ NetBytes Mac(const char* label, const Opening& opening, const NetBytes& nonce) {
 
 void LoadNetKey() { Key(); }
 
-NetBytes ChallengeMac(const Opening& opening, const NetBytes& nonce) {
+NetBytes ChallengeMac(const NetOpening& opening, const NetBytes& nonce) {
   return Mac("softverbs dialed", opening, nonce);
 }
 
-NetBytes ProofMac(const Opening& opening, const NetBytes& nonce) {
+NetBytes ProofMac(const NetOpening& opening, const NetBytes& nonce) {
   return Mac("softverbs dialer", opening, nonce);
 }
 

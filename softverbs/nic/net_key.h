@@ -6,7 +6,7 @@
 namespace softverbs {
 
 // The key of SOFTVERBS_NET_KEY=FILE, which the processes of all hosts share. Both ends of a
-// connection prove that they have it, by HMAC-SHA256 over both nonces and what the Opening says.
+// connection prove that they have it, by HMAC-SHA256 over both nonces and what the NetOpening says.
 // HMAC is libcrypto's, which is loaded only if there is a key: softverbs is not linked with it.
 //
 // Without a key every process may connect that reaches the port.
@@ -17,8 +17,8 @@ void LoadNetKey();
 
 // Returns what the side that was dialed puts into its Challenge, or the dialer into its Proof.
 // Zeroes without a key. REQUIRES: LoadNetKey was called.
-NetBytes ChallengeMac(const Opening& opening, const NetBytes& nonce);
-NetBytes ProofMac(const Opening& opening, const NetBytes& nonce);
+NetBytes ChallengeMac(const NetOpening& opening, const NetBytes& nonce);
+NetBytes ProofMac(const NetOpening& opening, const NetBytes& nonce);
 
 // Compares in a time that does not depend on the bytes.
 bool SameMac(const NetBytes& mac, const NetBytes& other);

@@ -10,8 +10,8 @@ namespace {
 
 template <class Frame>
 NetVerdict CheckVersion(const Frame& frame) {
-  if (frame.magic != Opening::kMagic) return NetVerdict::kForeign;
-  return frame.version == Opening::kVersion ? NetVerdict::kGood : NetVerdict::kOtherVersion;
+  if (frame.magic != NetOpening::kMagic) return NetVerdict::kForeign;
+  return frame.version == NetOpening::kVersion ? NetVerdict::kGood : NetVerdict::kOtherVersion;
 }
 
 bool IsPacketOfAPeer(const PacketHeader& header) {
@@ -23,7 +23,7 @@ bool IsPacketOfAPeer(const PacketHeader& header) {
 
 }  // namespace
 
-NetVerdict Check(const Opening& opening) {
+NetVerdict Check(const NetOpening& opening) {
   const NetVerdict verdict = CheckVersion(opening);
   if (verdict != NetVerdict::kGood) return verdict;
   const bool link = opening.kind == NetKind::kLink && opening.target > 0 &&

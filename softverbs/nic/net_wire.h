@@ -9,7 +9,7 @@
 
 namespace softverbs {
 
-// How a TCP connection between two hosts begins. The dialer sends an Opening, the process that it
+// How a TCP connection between two hosts begins. The dialer sends a NetOpening, the process that it
 // asks for a Challenge, the dialer a Proof, and the other side a Welcome. Then the connection
 // carries packets, or messages of the connection manager. All fields are little-endian.
 //
@@ -24,7 +24,7 @@ enum class NetKind : uint16_t {
   kService = 2,  // to the listener at port `target` of the port space `space` (rdma_cm)
 };
 
-struct Opening {
+struct NetOpening {
   static constexpr uint32_t kMagic = 0x544e5653;  // "SVNT"
   static constexpr uint16_t kVersion = 1;
 
@@ -39,7 +39,7 @@ struct Opening {
   uint64_t dial = 0;         // counts the dialer's connections
   NetBytes nonce{};
 };
-static_assert(sizeof(Opening) == 72 && std::has_unique_object_representations_v<Opening>);
+static_assert(sizeof(NetOpening) == 72 && std::has_unique_object_representations_v<NetOpening>);
 
 enum class NetStatus : uint16_t {
   kOk = 0,
@@ -51,8 +51,8 @@ enum class NetStatus : uint16_t {
 };
 
 struct Challenge {
-  uint32_t magic = Opening::kMagic;
-  uint16_t version = Opening::kVersion;
+  uint32_t magic = NetOpening::kMagic;
+  uint16_t version = NetOpening::kVersion;
   NetStatus status{};
   NetBytes nonce{};
   NetBytes mac{};  // zeroes without a key
@@ -64,8 +64,8 @@ struct Proof {
 };
 
 struct Welcome {
-  uint32_t magic = Opening::kMagic;
-  uint16_t version = Opening::kVersion;
+  uint32_t magic = NetOpening::kMagic;
+  uint16_t version = NetOpening::kVersion;
   NetStatus status{};
   uint64_t incarnation = 0;  // of the process that was dialed
   uint64_t dialed = 0;       // it has given up its own dials up to this one
@@ -74,7 +74,7 @@ static_assert(sizeof(Welcome) == 24 && std::has_unique_object_representations_v<
 
 enum class NetVerdict { kGood, kForeign, kOtherVersion };
 // Checks what another host sent. kOtherVersion: it has the magic and another version.
-NetVerdict Check(const Opening& opening);
+NetVerdict Check(const NetOpening& opening);
 NetVerdict Check(const Challenge& challenge);
 NetVerdict Check(const Welcome& welcome);
 

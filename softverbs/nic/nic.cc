@@ -6,8 +6,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/log.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
 #include "softverbs/base/stats.h"
 #include "softverbs/nic/control_socket.h"

@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "softverbs/nic/bells.h"
-#include "softverbs/nic/engine.h"
 #include "softverbs/nic/exported_regions.h"
 #include "softverbs/nic/link_directory.h"
 #include "softverbs/nic/memory_table.h"
 #include "softverbs/nic/multicast_groups.h"
 #include "softverbs/nic/object_count.h"
+#include "softverbs/nic/packet_engine.h"
 #include "softverbs/nic/qp_table.h"
 #include "softverbs/nic/remote_links.h"
 #include "softverbs/nic/shared_memory.h"
@@ -42,7 +42,7 @@ class Nic {
   Bells& bells() { return bells_; }
   LinkDirectory& links() { return links_; }
   RemoteLinks& remote_links() { return remote_links_; }
-  Engine& engine() { return engine_; }
+  PacketEngine& engine() { return engine_; }
 
   ObjectCount& cqs() { return cqs_; }
   ObjectCount& pds() { return pds_; }
@@ -78,7 +78,7 @@ class Nic {
   ExportedRegions exported_;
   MulticastGroups multicast_;
   Bells bells_;
-  Engine engine_;
+  PacketEngine engine_;
   LinkDirectory links_;
   RemoteLinks remote_links_{this};
 };

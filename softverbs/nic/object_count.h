@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "softverbs/base/limits.h"
 #include "softverbs/base/log.h"
+#include "softverbs/base/verbs_limits.h"
 
 namespace softverbs {
 

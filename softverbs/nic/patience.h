@@ -29,7 +29,7 @@ class Patience {
   // What a look at the application found.
   enum class Found : uint8_t {
     kPolls,
-    kCame,       // it waited and came back, or waits again
+    kCame,       // it was woken since the last look; it may wait again by now
     kWantsCore,  // it would poll if it had a core
     kNotRung,    // it waits, and no peer rang
     kLeftAlone,  // it is busy with something else

@@ -16,8 +16,8 @@
 #include <iterator>
 #include <utility>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/log.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/net_config.h"
 #include "softverbs/nic/control_socket.h"
 #include "softverbs/nic/net_key.h"
@@ -30,7 +30,7 @@ namespace {
 // up before.
 constexpr int64_t kDialNs = 16'000'000'000;
 constexpr int64_t kDialAgainNs = 50'000'000;
-// Connections whose Opening has not come. Ours send it at once.
+// Connections whose NetOpening has not come. Ours send it at once.
 constexpr size_t kNewcomersMax = 1024;
 constexpr int64_t kNewcomerNs = 16'000'000'000;
 // The kernel keeps no more unsent bytes of a link than this, so that packets do not grow old there.
@@ -126,8 +126,8 @@ RemoteLinks::Peer RemoteLinks::ToPeer(const ibv_gid& gid, uint32_t slot) {
 
 RemoteLinks::Peer RemoteLinks::Own() const { return ToPeer(Net()->gid, nic_->slot()); }
 
-Opening RemoteLinks::NewOpening(NetKind kind, uint32_t target, uint32_t space) {
-  Opening opening;
+NetOpening RemoteLinks::NewOpening(NetKind kind, uint32_t target, uint32_t space) {
+  NetOpening opening;
   opening.kind = kind;
   opening.target = target;
   opening.space = space;
@@ -158,8 +158,8 @@ std::shared_ptr<Link> RemoteLinks::Get(const ibv_gid& gid, uint32_t slot) {
   return link;
 }
 
-bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening,
-                            int* dials) {
+bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link,
+                            NetOpening* opening, int* dials) {
   *opening = NewOpening(NetKind::kLink, peer.second, 0);
   const LockGuard guard(mutex_);
   const auto found = entries_.find(peer);
@@ -172,7 +172,7 @@ bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link,
 
 void RemoteLinks::Dial(const Peer& peer, const std::shared_ptr<Link>& link) {
   if (peer == Own()) return LinkToSelf(link);
-  Opening opening;
+  NetOpening opening;
   int dials;
   if (!BeginDial(peer, link, &opening, &dials)) return;
   ibv_gid gid;
@@ -221,8 +221,8 @@ void RemoteLinks::OnListener() {
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket) return;
     if (newcomers_.size() >= kNewcomersMax) continue;
-    // The loop sees the socket readable when the whole Opening is there.
-    SetOption(socket.get(), SOL_SOCKET, SO_RCVLOWAT, sizeof(Opening));
+    // The loop sees the socket readable when the whole NetOpening is there.
+    SetOption(socket.get(), SOL_SOCKET, SO_RCVLOWAT, sizeof(NetOpening));
     const int fd = socket.get();
     Newcomer& newcomer = newcomers_[fd];
     newcomer.socket = std::move(socket);
@@ -231,7 +231,7 @@ void RemoteLinks::OnListener() {
   }
 }
 
-// Called when the Opening has come, or too late.
+// Called when the NetOpening has come, or too late.
 void RemoteLinks::OnNewcomer(int fd) {
   const auto found = newcomers_.find(fd);
   if (found == newcomers_.end()) return;
@@ -239,8 +239,8 @@ void RemoteLinks::OnNewcomer(int fd) {
   newcomers_.erase(found);
   Loop::Get().Remove(newcomer.watch);
   Loop::Get().Cancel(newcomer.timer);
-  Opening opening;
-  // The process that the Opening asks for reads it itself.
+  NetOpening opening;
+  // The process that the NetOpening asks for reads it itself.
   const ssize_t size = recv(fd, &opening, sizeof(opening), MSG_PEEK | MSG_DONTWAIT);
   const NetVerdict verdict =
       size == static_cast<ssize_t>(sizeof(opening)) ? Check(opening) : NetVerdict::kForeign;
@@ -250,7 +250,7 @@ void RemoteLinks::OnNewcomer(int fd) {
   if (verdict == NetVerdict::kOtherVersion) RefuseCaller(fd, NetStatus::kVersion);
 }
 
-void RemoteLinks::HandOver(UniqueFd socket, const Opening& opening) {
+void RemoteLinks::HandOver(UniqueFd socket, const NetOpening& opening) {
   SetOption(socket.get(), SOL_SOCKET, SO_RCVLOWAT, 1);
   if (opening.kind == NetKind::kService) {
     const ServiceHandler handler = service_handler.load(std::memory_order_acquire);
@@ -298,7 +298,7 @@ Welcome RemoteLinks::DecideOn(const NetCaller& caller) {
 }
 
 void RemoteLinks::Welcomed(UniqueFd socket, const NetCaller& caller) {
-  const Opening& opening = caller.opening;
+  const NetOpening& opening = caller.opening;
   std::shared_ptr<Link> link, old;
   bool is_new = false;
   {

@@ -24,7 +24,7 @@ class Nic;
 // and a slot.
 //
 // All processes of the user listen at the same TCP port (SO_REUSEPORT). The one that accepts a
-// connection looks at its Opening, and hands the descriptor to the process that it asks for.
+// connection looks at its NetOpening, and hands the descriptor to the process that it asks for.
 //
 // Either side dials. If both do, the connection of the lower one of the two (by GID, then slot) is
 // kept. A connection that comes for a link which is up replaces it, unless it is older: the peer
@@ -48,16 +48,16 @@ class RemoteLinks {
   // Sends what the links still have to send, as far as the kernel takes it. Thread safe.
   void FlushAll();
 
-  // Answers a connection whose Opening asks for this process. Loop thread.
+  // Answers a connection whose NetOpening asks for this process. Loop thread.
   void Answer(UniqueFd socket);
 
-  // Who gets connections for listeners of rdma_cm: their port space, port and descriptor. Loop
-  // thread. Set before the first device is opened.
+  // Is called with the port space, port and descriptor of each connection for a listener of
+  // rdma_cm. Loop thread. Set it before the first device is opened.
   using ServiceHandler = void (*)(uint32_t space, uint16_t port, UniqueFd socket);
   static void SetServiceHandler(ServiceHandler handler);
 
-  // Returns an Opening with what it says of this process.
-  Opening NewOpening(NetKind kind, uint32_t target, uint32_t space);
+  // Returns a NetOpening with what it says of this process.
+  NetOpening NewOpening(NetKind kind, uint32_t target, uint32_t space);
 
  private:
   using Peer = std::pair<std::array<uint8_t, 16>, uint32_t>;
@@ -79,12 +79,13 @@ class RemoteLinks {
   void LinkToSelf(const std::shared_ptr<Link>& link);
   void DialLater(const Peer& peer, const std::shared_ptr<Link>& link);
   // Returns false if nobody needs the link any more. Fills in DialHost's arguments.
-  bool BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, Opening* opening, int* dials);
+  bool BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, NetOpening* opening,
+                 int* dials);
   void OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, uint64_t dial,
                 DialResult result);
   void OnListener();
   void OnNewcomer(int fd);
-  void HandOver(UniqueFd socket, const Opening& opening);
+  void HandOver(UniqueFd socket, const NetOpening& opening);
   Welcome DecideOn(const NetCaller& caller);
   void Welcomed(UniqueFd socket, const NetCaller& caller);
   bool TakeUp(const std::shared_ptr<Link>& link, UniqueFd socket);

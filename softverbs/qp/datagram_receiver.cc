@@ -1,7 +1,7 @@
 #include "softverbs/qp/datagram_receiver.h"
 
-#include "softverbs/base/limits.h"
 #include "softverbs/base/link_layer.h"
+#include "softverbs/base/verbs_limits.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/deliver_receive.h"
 #include "softverbs/qp/scatter_gather.h"

@@ -7,11 +7,11 @@
 #include <cstring>
 #include <utility>
 
-#include "softverbs/base/clock.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/gid.h"
-#include "softverbs/base/limits.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/verbs_limits.h"
 #include "softverbs/nic/address_handle.h"
 #include "softverbs/nic/grh.h"
 #include "softverbs/qp/post.h"

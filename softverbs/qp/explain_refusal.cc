@@ -8,13 +8,13 @@
 namespace softverbs {
 namespace {
 
-struct Operation {
+struct RefusedOperation {
   const char* name;
   const char* right;  // as verbs call it
   unsigned access;
 };
 
-Operation OperationOf(PacketType type) {
+RefusedOperation OperationOf(PacketType type) {
   switch (type) {
     case PacketType::kWrite:
       return {"WRITE", "IBV_ACCESS_REMOTE_WRITE", IBV_ACCESS_REMOTE_WRITE};
@@ -27,7 +27,7 @@ Operation OperationOf(PacketType type) {
   }
 }
 
-const char* Reason(const Qp& qp, const PacketHeader& request, const Operation& operation,
+const char* Reason(const Qp& qp, const PacketHeader& request, const RefusedOperation& operation,
                    uint64_t length) SV_REQUIRES(qp.lock) {
   if (request.type == PacketType::kSend) return "the window cannot be invalidated";
   if ((qp.attr.qp_access_flags & operation.access) == 0) {
@@ -53,7 +53,7 @@ const char* Reason(const Qp& qp, const PacketHeader& request, const Operation& o
 
 void ExplainRefusal(const Qp& qp, const PacketHeader& request) {
   if (!Verbose()) return;
-  const Operation operation = OperationOf(request.type);
+  const RefusedOperation operation = OperationOf(request.type);
   const bool atomic = operation.access == IBV_ACCESS_REMOTE_ATOMIC;
   const uint64_t length = atomic ? sizeof(uint64_t) : request.message_bytes;
   const uint32_t key = request.type == PacketType::kSend ? request.imm : request.rkey;

@@ -18,7 +18,7 @@ bool Before(uint32_t psn, uint32_t other) { return static_cast<int32_t>(psn - ot
 bool LosesAnswer(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   if (!wqe.faults.lost_ack) [[likely]]
     return false;
-  fault::CountOne(fault::Kind::kLostAck);
+  fault::CountOne(fault::FaultKind::kLostAck);
   FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
   return true;
 }

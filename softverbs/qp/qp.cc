@@ -56,7 +56,7 @@ bool TakeReceive(Qp& qp) {
   if (responder.has_receive) return true;
   if (const fault::Plan* plan = fault::Active()) [[unlikely]] {
     fault::QpFaults& faults = qp.faults;
-    const auto kind = fault::Kind::kReceiverNotReady;
+    const auto kind = fault::FaultKind::kReceiverNotReady;
     if (fault::Strikes(*plan, kind, faults.ordinal, faults.receives++)) return false;
   }
   responder.has_receive =

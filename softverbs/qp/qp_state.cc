@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "softverbs/base/gid_table.h"
-#include "softverbs/base/limits.h"
 #include "softverbs/base/link_layer.h"
 #include "softverbs/base/log.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/verbs_limits.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
@@ -164,7 +164,7 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
     }
   }
   // Pauses the engine, so that after a move to ERR or RESET nobody touches the queue pair's memory.
-  const Engine::Pause pause(qp.nic->engine());
+  const PacketEngine::Pause pause(qp.nic->engine());
   const LockGuard guard(qp.lock);
   const int error = ModifyLocked(qp, attr, mask, std::move(link));
   if (error == 0) qp.ex.qp_base.state = qp.state;

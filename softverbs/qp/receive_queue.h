@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "softverbs/base/limits.h"
+#include "softverbs/base/verbs_limits.h"
 
 namespace softverbs {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "softverbs/base/clock.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/accelerator.h"
 #include "softverbs/qp/datagram_sender.h"

@@ -182,7 +182,7 @@ void TearAnswer(Qp& qp, const PacketHeader& request, Answer* answer) SV_REQUIRES
     answer->tear_ns = static_cast<int64_t>(std::min(request.swap, kLongestNs));
     answer->tear = true;
   } else if (const fault::Plan* plan = fault::Active()) {
-    const fault::Kind kind = fault::Kind::kTearRead;
+    const fault::FaultKind kind = fault::FaultKind::kTearRead;
     const uint64_t index = qp.faults.reads++;
     answer->tear_seed = fault::Draw(*plan, kind, qp.faults.ordinal, index);
     answer->tear_ns = (*plan)[kind].ns;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "softverbs/base/clock.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/nic/loop.h"
 #include "softverbs/qp/remote_memory.h"
 #include "softverbs/qp/requester.h"
@@ -38,7 +38,7 @@ bool StepNow(Qp& qp, Answer& answer) {
 }
 
 void StepAndSend(Nic& nic, uint32_t number, const TornRead* torn) {
-  const Engine::Pause pause(nic.engine());
+  const PacketEngine::Pause pause(nic.engine());
   Qp* qp = nic.qps().Find(number);
   if (qp == nullptr) return;
   const LockGuard guard(qp->lock);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "softverbs/base/clock.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
 #include "softverbs/nic/loop.h"
 #include "softverbs/qp/requester.h"
@@ -27,7 +27,7 @@ namespace {
 template <class Resume>
 void TransmitAfter(Qp& qp, int64_t wait_ns, Resume resume) {
   Loop::Get().RunAt(MonotonicNs() + wait_ns, [nic = qp.nic, number = qp.number, resume] {
-    const Engine::Pause pause(nic->engine());
+    const PacketEngine::Pause pause(nic->engine());
     Qp* qp = nic->qps().Find(number);
     if (qp == nullptr) return;
     const LockGuard guard(qp->lock);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "softverbs/base/clock.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/fault/nodes.h"
 #include "softverbs/nic/nic.h"

@@ -1,7 +1,5 @@
 // What comes of etcd: its answers, and what lies in it. And what servers tell of it.
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
@@ -13,19 +11,10 @@
 #include "common/etcd/etcd_messages.h"
 #include "common/protocol/partition_map.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/require.h"
 
 namespace gannet::fuzz {
 namespace {
-
-void Require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "a decoder accepted: %s\n", what);
-  std::abort();
-}
-
-std::string_view TextOf(std::span<const std::byte> bytes) {
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
-}
 
 void RequireItem(const EtcdKeyValue& item) {
   Require(!item.key.empty(), "an item without a key");

@@ -1,7 +1,5 @@
 #include "tests/fuzz/fuzz_targets.h"
 
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -25,28 +23,10 @@
 #include "server/changes/record.h"
 #include "server/stream/ring_record.h"
 #include "tests/common/protocol/encode_reply.h"
+#include "tests/fuzz/require.h"
 #include "tests/server/stream/seal_update.h"
 
 namespace gannet::fuzz {
-namespace {
-
-void Require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "a decoder accepted: %s\n", what);
-  std::abort();
-}
-
-// Requires that `view` lies within `bytes`.
-void RequireWithin(std::string_view view, std::span<const std::byte> bytes) {
-  if (view.empty()) return;
-  const auto* begin = reinterpret_cast<const char*>(bytes.data());
-  Require(view.data() >= begin && view.size() <= bytes.size() &&
-              static_cast<size_t>(view.data() - begin) <= bytes.size() - view.size(),
-          "a view outside the message");
-}
-
-}  // namespace
-
 void ConnectRequestBytes(std::span<const std::byte> bytes) {
   const auto request = DecodeConnectRequest(bytes);
   if (!request.ok()) return;
@@ -103,7 +83,7 @@ void RequestBytes(std::span<const std::byte> bytes) {
           "an increment without operands");
   std::vector<std::byte> again(bytes.size());
   EncodeRequest(view.header, view.key, view.value, again);
-  Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+  RequireSameBytes(again, bytes);
 }
 
 void ReplyBytes(std::span<const std::byte> bytes) {
@@ -113,7 +93,7 @@ void ReplyBytes(std::span<const std::byte> bytes) {
   Require(view.header.value_bytes <= kValueBytesMax, "too long a value");
   std::vector<std::byte> again(bytes.size());
   EncodeReply(view.header, view.value, again);
-  Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+  RequireSameBytes(again, bytes);
 }
 
 void AnnounceBytesRead(std::span<const std::byte> bytes) {
@@ -151,8 +131,7 @@ void ReplicaBytes(std::span<const std::byte> bytes) {
 }
 
 void ClientReportBytes(std::span<const std::byte> bytes) {
-  const auto report =
-      ClientReportView::Decode({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  const auto report = ClientReportView::Decode(TextOf(bytes));
   if (!report) return;
   RequireWithin(report->latencies, bytes);
   Require(report->counts.hits <= kClientCountMax, "a count that no client has");
@@ -214,7 +193,7 @@ void JournalRecordBytes(std::span<const std::byte> bytes) {
   RequireWithin(view->change.value, bytes);
   std::vector<std::byte> again(bytes.size());
   EncodeRecord(view->change, kJournal, kPosition, view->synced, again);
-  Require(std::memcmp(again.data(), bytes.data(), bytes.size()) == 0, "bytes nobody encodes");
+  RequireSameBytes(again, bytes);
 }
 
 void RingRecordBytes(std::span<const std::byte> bytes) {
@@ -240,13 +219,12 @@ void RingRecordBytes(std::span<const std::byte> bytes) {
   RequireWithin(view->record.session.answers, copy);
   std::vector<std::byte> again(view->record.bytes());
   EncodeRingRecord(view->record, kPlace, view->committed, again);
-  Require(again == copy, "bytes nobody encodes");
+  RequireSameBytes(again, copy);
 }
 
 // Keys that were accepted are written as lines and parsed again: nothing of them may get lost.
 void AuthFileBytes(std::span<const std::byte> bytes) {
-  const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  const auto keys = ParseAuthKeys(text, "file");
+  const auto keys = ParseAuthKeys(TextOf(bytes), "file");
   if (!keys.ok()) return;
   Require(!keys->empty() && keys->size() <= kAuthKeysMax, "no keys, or too many");
   std::string again;
@@ -272,11 +250,11 @@ namespace {
 // Takes command after command. Each must lie within its own bytes, and must not be decided by
 // fewer: the proxy asks with what has come so far.
 void TakeCommands(std::span<const std::byte> bytes,
-                  proxy::Parsed (*parse)(std::string_view, proxy::Command*)) {
+                  proxy::Parsed (*parse)(std::string_view, proxy::ParsedCommand*)) {
   using Outcome = proxy::Parsed::Outcome;
   while (!bytes.empty()) {
-    const std::string_view input(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    proxy::Command command;
+    const std::string_view input = TextOf(bytes);
+    proxy::ParsedCommand command;
     const proxy::Parsed parsed = parse(input, &command);
     if (parsed.outcome == Outcome::kBroken) return;
     if (parsed.outcome == Outcome::kNeedsMore) {

@@ -18,6 +18,7 @@
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/require.h"
 
 namespace gannet::fuzz {
 namespace {
@@ -25,12 +26,6 @@ namespace {
 constexpr size_t kRegionBytes = 768 << 10;
 constexpr uint64_t kIncarnation = 0x1111222233334444;
 constexpr uint64_t kNowMs = 1'000;
-
-void Require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "a memory file: %s\n", what);
-  std::abort();
-}
 
 // Memory that begins on a page, as a mapped file does.
 class Region {

@@ -2,25 +2,18 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "softverbs/nic/net_wire.h"
 #include "softverbs/nic/packet.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/fuzz/require.h"
 
 namespace gannet::fuzz {
 namespace {
 
 using softverbs::PacketHeader;
 using softverbs::PacketType;
-
-void MustHold(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "a connection of another host: %s\n", what);
-  std::abort();
-}
 
 template <class Frame>
 softverbs::NetVerdict CheckBytes(std::span<const std::byte> bytes, Frame* frame) {
@@ -29,28 +22,28 @@ softverbs::NetVerdict CheckBytes(std::span<const std::byte> bytes, Frame* frame)
 }
 
 void CheckOpening(std::span<const std::byte> bytes) {
-  softverbs::Opening opening;
+  softverbs::NetOpening opening;
   if (CheckBytes(bytes, &opening) != softverbs::NetVerdict::kGood) return;
   const bool link = opening.kind == softverbs::NetKind::kLink;
-  MustHold(opening.target > 0 && opening.target < (link ? 2048 : 65536), "a target out of range");
-  MustHold(opening.slot > 0 && opening.slot < 2048, "a slot out of range");
+  Require(opening.target > 0 && opening.target < (link ? 2048 : 65536), "a target out of range");
+  Require(opening.slot > 0 && opening.slot < 2048, "a slot out of range");
 }
 
 void CheckPackets(std::span<const std::byte> bytes) {
   const auto* stream = reinterpret_cast<const uint8_t*>(bytes.data());
   bool corrupt = false;
   const uint64_t complete = softverbs::CompletePackets(stream, bytes.size(), &corrupt);
-  MustHold(complete <= bytes.size(), "packets that are longer than the stream");
+  Require(complete <= bytes.size(), "packets that are longer than the stream");
   uint64_t at = 0;
   while (at < complete) {
     PacketHeader header;
     std::memcpy(&header, stream + at, sizeof(header));
-    MustHold(header.type != PacketType::kSkip, "a part of the ring left out by a peer");
-    MustHold(header.payload_bytes <= softverbs::kMaxPayload, "a payload that is too long");
-    MustHold(header.record_bytes == softverbs::RecordBytes(header.payload_bytes), "a wrong record");
+    Require(header.type != PacketType::kSkip, "a part of the ring left out by a peer");
+    Require(header.payload_bytes <= softverbs::kMaxPayload, "a payload that is too long");
+    Require(header.record_bytes == softverbs::RecordBytes(header.payload_bytes), "a wrong record");
     at += header.record_bytes;
   }
-  MustHold(at == complete, "an incomplete packet");
+  Require(at == complete, "an incomplete packet");
 }
 
 }  // namespace

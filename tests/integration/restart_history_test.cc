@@ -147,10 +147,10 @@ class Observers {
     }
   }
 
-  // Lets them operate until there were so many steps, or none of them gets an answer. Then kills
-  // the server.
+  // Lets the clients operate until they made so many steps, or none of them gets an answer. Then
+  // kills the server.
   //
-  // A write without an answer took effect before the server was dead, or never: the next server
+  // A write without an answer took effect before the server was dead, or never. For the next server
   // starts only when all calls have returned, and a client sends nothing for a call that returned.
   void RunAndKill(ServerProcess& server, uint64_t steps_wanted) {
     std::atomic<bool> killed{false};

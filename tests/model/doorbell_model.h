@@ -8,10 +8,10 @@
 
 namespace gannet::model {
 
-// How a process that sleeps on softverbs is woken (softverbs/nic/engine.h, softverbs/cq/channel.h).
-// Two peers put packets into a ring each. The first one's packets are SENDs: they bring a
-// completion, and an event when the completion queue is armed. The second one's only want to be
-// executed, as READs of memory that is not mapped do.
+// How a process that sleeps on softverbs is woken (softverbs/nic/packet_engine.h,
+// softverbs/cq/channel.h). Two peers put packets into a ring each. The first one's packets are
+// SENDs: they bring a completion, and an event when the completion queue is armed. The second one's
+// only want to be executed, as READs of memory that is not mapped do.
 //
 // A peer publishes its packet, then reads the sleep word, and rings whom the word names unless it
 // rang for that word already: the loop thread, or the descriptor that the application waits on.

@@ -27,24 +27,24 @@ struct MoveRules {
   bool begins_empty = true;            // the receiver first drops what an earlier try left
   bool giver_refuses = true;           // requests for a closed partition
   bool ends_under_lease = true;        // the giver ends a partition only if its lease is valid then
-  bool committed_first = true;         // before the giver tells that it has ended
-  bool names_close = true;             // an end counts for one close; or for any
-  bool reads_map_at_takeover = true;   // a new primary, before it serves
+  bool committed_first = true;         // all is committed before the giver tells of the end
+  bool names_close = true;             // an end counts for one close; false: for any
+  bool reads_map_at_takeover = true;   // a new primary reads the map before it serves
   bool counter_goes_along = true;      // the receiver's versions go on from the giver's
   bool receiver_commits_first = true;  // it has committed all before it asks to be the owner
   bool waits_for_leases = true;        // of older maps, before the receiver asks to be the owner
   bool leases_by_revision = true;      // none for a client whose map has the partition still open
-  bool compares_map = true;            // the transaction that names the owner
-  bool compares_epoch = true;          // the same: the sender must still be primary
-  bool waits_for_result = true;        // of that transaction; or serves as if it had won
+  bool compares_map = true;            // the transaction that names the owner fails on another map
+  bool compares_epoch = true;          // it also fails if its sender is primary no more
+  bool waits_for_result = true;        // of that transaction; false: serves as if it had won
   bool asks_again = true;              // if that result is unknown
-  bool keeps_until_settled = true;     // or begins anew as if it had lost
-  bool receiver_waits_for_map = true;  // or serves once it has everything
+  bool keeps_until_settled = true;     // until then; false: begins anew as if it had lost
+  bool receiver_waits_for_map = true;  // false: serves once it has everything
   bool asks_giver_first = true;        // a client sends again where it sent first
   bool answers_before_refusals = true;  // a giver gives a remembered answer, whoever the owner is
-  bool compares_changed = true;         // a client, of two maps; or only the partition's owner
-  bool drops_reads = true;              // a client asks again what it READ by an older map
-  bool drops_places = true;             // a client forgets the places of what moved
+  bool compares_changed = true;  // by that a client tells two maps apart; false: by the owner
+  bool drops_reads = true;       // a client asks again what it READ by an older map
+  bool drops_places = true;      // a client forgets the places of what moved
 };
 
 struct MoveScenario {

@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/api/change_requests.h"
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 #include "tests/simulation/simulated_client.h"
 
 namespace gannet::simulation {

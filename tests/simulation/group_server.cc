@@ -134,7 +134,7 @@ void GroupServer::Poll(size_t part) {
 }
 
 bool GroupServer::HasLease() const {
-  const GroupStanding& standing = *server_->node().standing;
+  const GroupStanding& standing = *server_->shared().standing;
   return standing.serves() && standing.LeaseLeftMs(Clock()) > 0;
 }
 

@@ -51,7 +51,8 @@ class GroupServer {
   void Poll(size_t part);
 
   GroupMember self() const {
-    return {.node = NameOf(node()), .incarnation = server_->node().store->superblock().incarnation};
+    return {.node = NameOf(node()),
+            .incarnation = server_->shared().store->superblock().incarnation};
   }
   Member& member() { return *server_->member(); }
   // Whether clients would believe it now.

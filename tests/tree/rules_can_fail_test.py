@@ -11,6 +11,7 @@ import documents
 import files
 import folders
 import functions
+import names
 import rules_test
 from tree import Tree
 
@@ -181,6 +182,23 @@ class RulesTest(unittest.TestCase):
                     "a.h:5: nobody calls A::Free")
         # Who does not see the header means another function of that name.
         self.expect(functions.check_callers, {"a.h": header} | callers | {"b.h": ""}, "nobody calls A::Free", "nobody calls A::size")
+
+    def test_a_type_has_a_name_of_its_own(self):
+        header = {"server/heap/a.h": "namespace x {\nclass Heap;\nclass Heap final : public A<B> {\n  struct Kind {\n};\n};\n}\n"}
+        others = {"server/store/b.h": "class Heap;\nclass Store {\n  Heap heap;\n  struct Kind {\n};\n};\n", "server/store/c.cc": "class Heap::Part {\n};\n",
+                  "tests/a.cc": "class Heap {\n};\n"}
+        self.expect(names.check_types, header | others)
+        for text in ("enum class Heap : int {\n};\n", 'template <class T>\nclass X_TEXT("a") Heap\n    : public B {\n};\n', "using Heap = int;\n"):
+            self.expect(names.check_types, header | {"server/store/b.h": text}, "server/heap/a.h: Heap is also a type of server/store/b.h")
+        self.expect(names.check_types, header | {"server/store/c.cc": "struct Heap {\n};\n"}, "Heap is also a type of server/store/c.cc")
+        # What only sources have is seen nowhere else.
+        self.expect(names.check_types, {"server/store/c.cc": "struct Part {\n};\n", "server/heap/d.cc": "struct Part {\n};\n"})
+        self.expect(names.check_types, {"common/base/mutex.h": "class Mutex {\n};\n", "softverbs/base/mutex.h": "class Mutex {\n};\n"})
+
+    def test_a_header_has_a_name_of_its_own(self):
+        self.expect(names.check_header_names, {"server/heap/a.h": "", "server/store/a.cc": "", "tests/server/a.h": ""})
+        self.expect(names.check_header_names, {"client/include/gannet/a.h": "", "client/include/gannet/c/a.h": ""})
+        self.expect(names.check_header_names, {"server/heap/a.h": "", "server/store/a.h": ""}, "server/heap/a.h: server/store/a.h has the same name")
 
 
 class WholeTest(unittest.TestCase):  # runs after RulesTest: unittest sorts by name

@@ -10,6 +10,7 @@
   5. tests/ mirrors the tree, and tests of softverbs use nothing of the store.
   6. Each mutant of the simulation applies to the sources, and docs/testing.md lists it.
   7. What a header declares is defined, and somebody calls it.
+  8. No two types and no two headers have the same name.
 
 rules_can_fail_test.py shows of each rule that it can fail.
 """
@@ -23,6 +24,7 @@ import documents
 import files
 import folders
 import functions
+import names
 from tree import Tree
 
 RULES = (
@@ -37,6 +39,8 @@ RULES = (
     functions.check_braces,
     functions.check_definitions,
     functions.check_callers,
+    names.check_types,
+    names.check_header_names,
 )
 
 

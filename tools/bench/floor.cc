@@ -92,7 +92,7 @@ struct Ring {
   alignas(64) std::atomic<uint64_t> head;  // the consumer's
   alignas(64) uint64_t places[kPlaces][kMessage / 8];
 };
-struct Pair {
+struct RingPair {
   Ring there, back;
 };
 
@@ -125,7 +125,7 @@ void Receive(Ring* ring, uint64_t* message) {
   ring->head.store(head + 1, std::memory_order_release);
 }
 
-void Answer(Pair* rings) {
+void Answer(RingPair* rings) {
   uint64_t message[kMessage / 8];
   for (uint32_t i = 0; i < FLAGS_round_trips; ++i) {
     Receive(&rings->there, message);
@@ -133,7 +133,7 @@ void Answer(Pair* rings) {
   }
 }
 
-Json TimeRoundTrips(Pair* rings) {
+Json TimeRoundTrips(RingPair* rings) {
   std::vector<double> samples;
   uint64_t message[kMessage / 8] = {};
   for (uint32_t i = 0; i < FLAGS_round_trips; ++i) {
@@ -151,7 +151,7 @@ int Fail(const char* what) {
 }
 
 int Run() {
-  auto* rings = static_cast<Pair*>(Map(sizeof(Pair), MAP_SHARED));
+  auto* rings = static_cast<RingPair*>(Map(sizeof(RingPair), MAP_SHARED));
   if (rings == nullptr) return Fail("floor: mapping the rings");
   const pid_t peer = fork();
   if (peer < 0) return Fail("floor: fork");

@@ -62,14 +62,14 @@ constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
 enum class How : uint8_t { kFetched, kCarried, kWritten, kAsked };
 enum Work : uint8_t { kReceive = 1, kSend, kRead, kDrain };
 
-struct Message {
+struct FloorMessage {
   uint64_t place;    // offset in the peer's memory
   uint64_t address;  // of the value in the sender's memory, if it is fetched
   uint32_t rkey;
   How how;
   uint8_t unused[43];
 };
-static_assert(sizeof(Message) == kMessage);
+static_assert(sizeof(FloorMessage) == kMessage);
 
 struct Region {  // what the peer says of its memory
   uint64_t address;
@@ -210,7 +210,7 @@ void Serve(int port_pipe) {
   while (open) {
     open = end.Poll([&](Work work, uint32_t slot) {
       if (work == kReceive) {
-        Message message;
+        FloorMessage message;
         std::memcpy(&message, end.received(slot), sizeof(message));
         std::memcpy(end.to_send(slot), &message, sizeof(message));
         if (message.how == How::kFetched) {
@@ -236,9 +236,9 @@ void Serve(int port_pipe) {
 
 // --- the peer that measures
 
-class Client {
+class FloorClient {
  public:
-  explicit Client(uint16_t port) {
+  explicit FloorClient(uint16_t port) {
     SocketAddress to = Must(Resolve("127.0.0.1:0", 0));
     to.set_port(port);
     connector_ = Must(Connector::Start({.to = to, .deadline_ns = MonotonicNs() + kPatienceNs}));
@@ -251,7 +251,7 @@ class Client {
     GANNET_CHECK(connector_->step() == Connector::Step::kEstablished, "not connected");
     std::memcpy(&region_, connector_->private_data().data(), sizeof(region_));
   }
-  ~Client() { end_.Close(); }
+  ~FloorClient() { end_.Close(); }
 
   // READs, in chains. Returns nanoseconds an operation.
   double Read(bool confirm, bool check) {
@@ -324,7 +324,7 @@ class Client {
   }
   void SendPut(uint32_t slot, How how) {
     const uint64_t value = slot * PlaceBytes() + kMessage;
-    Message message{.place = NextPlace(), .how = how};
+    FloorMessage message{.place = NextPlace(), .how = how};
     if (how == How::kFetched) {
       message.address = end_.memory().address() + value;
       message.rkey = end_.memory().rkey();
@@ -349,7 +349,7 @@ class Client {
 };
 
 void Measure(uint16_t port) {
-  Client client(port);
+  FloorClient client(port);
   std::map<std::string, double> best;
   const auto note = [&best](const char* kind, double ns) {
     auto [it, added] = best.try_emplace(kind, ns);

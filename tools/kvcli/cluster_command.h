@@ -54,7 +54,7 @@ struct ClusterCommand {
   // drain, balance: all partitions count the same. Otherwise kvcli measures them.
   bool by_partitions = false;
 
-  // Of partitions, or of which groups there are.
+  // Returns true if the command changes where partitions are, or which groups there are.
   bool changes_map() const { return action >= Action::kAddGroup; }
   // It goes to servers, beside etcd.
   bool measures() const {

@@ -102,7 +102,7 @@ uint32_t StreamOf(const ClusterState& state, const GroupConfig& config) {
   return stream;
 }
 
-// Of a member, as status shows it.
+// What `status` shows of a member.
 struct MemberView {
   std::string name;
   std::string role;

@@ -15,10 +15,10 @@
 namespace gannet::kvcli {
 namespace {
 
-// Of top: each look costs the server's CPU some requests.
+// The shortest interval of top. Each look costs the server's CPU some requests.
 constexpr int64_t kIntervalMsMin = 100;
 
-// Of top: more would leave no room for clients.
+// The most hot keys that top shows. More would leave no room for clients.
 constexpr uint64_t kTopHotKeysMax = 100;
 
 struct Option {

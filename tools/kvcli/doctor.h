@@ -20,7 +20,7 @@ namespace gannet::kvcli {
 
 struct MachineFacts {
   std::vector<DeviceReport> devices;
-  // Of the device that programs use: what its loopback test said.
+  // What the loopback test of the device that programs use said.
   absl::Status probe;
   std::optional<uint64_t> memlock_bytes;  // nullopt: no limit
   std::optional<uint64_t> memlock_hard_bytes;
@@ -33,7 +33,7 @@ struct MachineFacts {
 // The way to one server.
 struct WayFacts {
   std::string endpoint;
-  // Of a group: each member, and whether a way leads there.
+  // A group's members, and whether a way leads to each.
   struct MemberFacts {
     std::string address;
     absl::Status path;
@@ -52,7 +52,7 @@ struct WayFacts {
   std::string lock_mode;  // of ServerInfo
   uint32_t read_depth = 0;
   uint32_t protocol_version = 0;
-  // Of a group: which of its members is primary, and its epoch, modulo 4,096.
+  // Which member of a group is primary, and the group's epoch, modulo 4,096.
   uint64_t history = 0;  // 0: it is no group
   std::string primary;
   uint32_t epoch = 0;
@@ -84,7 +84,7 @@ Finding JudgePath(const WayFacts& way);
 std::string ConnectionMend(const WayFacts& way);
 // REQUIRES: clock_ahead.
 Finding JudgeClock(const WayFacts& way);
-// Of a group: its members, and its primary.
+// Judges a group's members and its primary.
 std::vector<Finding> JudgeGroup(const WayFacts& way);
 std::vector<Finding> JudgeWay(const WayFacts& way);
 

@@ -17,7 +17,7 @@ struct ViewSize {
   size_t columns = 80;
   size_t lines = 24;
 };
-// Of output that is no terminal.
+// The size for output that is no terminal.
 inline constexpr ViewSize kNoLimit{1'000'000, 1'000'000};
 
 struct ViewLine {

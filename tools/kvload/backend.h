@@ -82,7 +82,7 @@ struct ServerTotals {
 };
 
 // A store under load. A run gets its backends and the servers' totals from it.
-class Store {
+class StoreUnderLoad {
  public:
   // The device that carries the requests, for the report.
   struct Transport {
@@ -90,7 +90,7 @@ class Store {
     std::string kind;
   };
 
-  virtual ~Store() = default;
+  virtual ~StoreUnderLoad() = default;
   // Returns a backend for one thread, which calls this itself. Blocks until connected. Thread safe.
   virtual absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t thread) = 0;
   virtual absl::StatusOr<ServerTotals> Totals() = 0;

@@ -112,7 +112,7 @@ class GannetBackend : public Backend {
   const std::chrono::milliseconds ttl_;
 };
 
-gannet::Options ClientOptions(const Options& options) {
+gannet::Options ClientOptions(const LoadOptions& options) {
   gannet::Options client;
   client.device = options.device;
   client.auth_file = options.auth_file;
@@ -145,13 +145,13 @@ absl::StatusOr<ServerTotals> AskForTotals(Client& client) {
   return totals;
 }
 
-class GannetStore : public Store {
+class GannetStore : public StoreUnderLoad {
  public:
-  static absl::StatusOr<std::unique_ptr<Store>> Open(const Options& options) {
+  static absl::StatusOr<std::unique_ptr<StoreUnderLoad>> Open(const LoadOptions& options) {
     GANNET_ASSIGN_OR_RETURN(auto client, Client::Connect(options.servers, ClientOptions(options)));
     GANNET_ASSIGN_OR_RETURN(const ServerTotals first, AskForTotals(*client));
     GANNET_ASSIGN_OR_RETURN(const ServerTotals second, AskForTotals(*client));
-    return std::unique_ptr<Store>(
+    return std::unique_ptr<StoreUnderLoad>(
         new GannetStore(options, std::move(client), second.rpcs - first.rpcs));
   }
 
@@ -192,10 +192,10 @@ class GannetStore : public Store {
   }
 
  private:
-  GannetStore(const Options& options, std::unique_ptr<Client> client, uint64_t rpcs_of_asking)
+  GannetStore(const LoadOptions& options, std::unique_ptr<Client> client, uint64_t rpcs_of_asking)
       : options_(options), client_(std::move(client)), rpcs_of_asking_(rpcs_of_asking) {}
 
-  const Options options_;
+  const LoadOptions options_;
   const std::unique_ptr<Client> client_;
   const uint64_t rpcs_of_asking_;  // RPCs that one AskForTotals adds to the totals
   uint64_t asked_ = 0;
@@ -203,7 +203,7 @@ class GannetStore : public Store {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> OpenGannet(const Options& options) {
+absl::StatusOr<std::unique_ptr<StoreUnderLoad>> OpenGannet(const LoadOptions& options) {
   return GannetStore::Open(options);
 }
 

@@ -11,7 +11,7 @@ namespace gannet::kvload {
 
 // Opens Gannet servers, through the public asynchronous client. For the workload raw_read, the
 // backends READ the servers' memory directly.
-absl::StatusOr<std::unique_ptr<Store>> OpenGannet(const Options& options);
+absl::StatusOr<std::unique_ptr<StoreUnderLoad>> OpenGannet(const LoadOptions& options);
 
 }  // namespace gannet::kvload
 

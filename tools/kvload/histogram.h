@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "tools/kvload/counter.h"
+#include "tools/kvload/live_count.h"
 
 namespace gannet::kvload {
 
@@ -53,9 +53,9 @@ class Histogram {
   static uint64_t UpperBound(size_t index);
 
  private:
-  std::vector<Counter> counts_;
-  Counter count_;
-  Counter max_;
+  std::vector<LiveCount> counts_;
+  LiveCount count_;
+  LiveCount max_;
 };
 
 }  // namespace gannet::kvload

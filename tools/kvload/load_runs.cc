@@ -26,18 +26,18 @@ int ExitCodeOf(const Report& report) {
   return WrongValues(report) == 0 && Errors(report) == 0 ? 0 : kExitFailed;
 }
 
-absl::Status WriteSweep(const Options& options, const Sweep& sweep,
+absl::Status WriteSweep(const LoadOptions& options, const Sweep& sweep,
                         const std::vector<Report>& reports) {
   if (!options.json_file.empty()) {
     GANNET_RETURN_IF_ERROR(WriteFile(options.json_file, SweepJson(sweep, reports)));
   }
-  if (options.svg_file.empty()) return absl::OkStatus();
-  return WriteFile(options.svg_file, SweepSvg(sweep, reports));
+  if (options.svg_file.empty() || reports.empty()) return absl::OkStatus();
+  return Draw(SweepScript(sweep, reports, options.svg_file));
 }
 
 }  // namespace
 
-absl::Status LoadRuns::OpenFiles(const Options& options) {
+absl::Status LoadRuns::OpenFiles(const LoadOptions& options) {
   GANNET_RETURN_IF_ERROR(CheckWritable(options));
   return options.csv_file.empty() ? absl::OkStatus() : csv_.Open(options.csv_file);
 }
@@ -48,9 +48,9 @@ int LoadRuns::FailMeasuring(const absl::Status& status) const {
   return Fail(interrupted ? kExitInterrupted : kExitFailed, status);
 }
 
-absl::StatusOr<Report> LoadRuns::Measure(const Options& options, const std::string& name) {
-  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Store> store, context_.open(options));
-  const Store::Transport transport = store->transport();
+absl::StatusOr<Report> LoadRuns::Measure(const LoadOptions& options, const std::string& name) {
+  GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<StoreUnderLoad> store, context_.open(options));
+  const StoreUnderLoad::Transport transport = store->transport();
   std::fprintf(stderr, "kvload: backend=%s device=%s kind=%s\n",
                std::string(NameOf(options.backend)).c_str(), transport.device.c_str(),
                transport.kind.c_str());
@@ -78,7 +78,7 @@ absl::StatusOr<Report> LoadRuns::Measure(const Options& options, const std::stri
   return report;
 }
 
-int LoadRuns::RunOnce(const Options& options) {
+int LoadRuns::RunOnce(const LoadOptions& options) {
   const absl::Status opened = OpenFiles(options);
   if (!opened.ok()) return Fail(kExitFailed, opened);
   const auto report = Measure(options, "");
@@ -91,7 +91,7 @@ int LoadRuns::RunOnce(const Options& options) {
   return ExitCodeOf(*report);
 }
 
-int LoadRuns::RunSweep(const Options& options, const Sweep& sweep) {
+int LoadRuns::RunSweep(const LoadOptions& options, const Sweep& sweep) {
   const absl::Status opened = OpenFiles(options);
   if (!opened.ok()) return Fail(kExitFailed, opened);
   std::vector<Report> reports;

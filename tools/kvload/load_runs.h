@@ -24,7 +24,7 @@ inline constexpr int kExitInterrupted = 130;
 class LoadRuns {
  public:
   struct Context {
-    std::function<absl::StatusOr<std::unique_ptr<Store>>(const Options&)> open;
+    std::function<absl::StatusOr<std::unique_ptr<StoreUnderLoad>>(const LoadOptions&)> open;
     const std::atomic<bool>* interrupted = nullptr;  // Environment::interrupted
     ProgressStyle progress_style = ProgressStyle::kNone;
   };
@@ -33,13 +33,13 @@ class LoadRuns {
 
   // Runs once, or once for each value of the sweep until a run fails or ends early. Shows what was
   // measured until then. Returns the program's exit code.
-  int RunOnce(const Options& options);
-  int RunSweep(const Options& options, const Sweep& sweep);
+  int RunOnce(const LoadOptions& options);
+  int RunSweep(const LoadOptions& options, const Sweep& sweep);
 
  private:
-  absl::Status OpenFiles(const Options& options);
+  absl::Status OpenFiles(const LoadOptions& options);
   // `name` names the run in a sweep.
-  absl::StatusOr<Report> Measure(const Options& options, const std::string& name);
+  absl::StatusOr<Report> Measure(const LoadOptions& options, const std::string& name);
   int FailMeasuring(const absl::Status& status) const;
 
   const Context context_;

@@ -21,7 +21,8 @@ namespace gannet::kvload {
 class LossWatch {
  public:
   static constexpr int64_t kAwayNs = 2 * kNsPerSecond;
-  // Of a group. A fail-over takes up to two of its leases, which last 10 s at most.
+  // How long a group may be away. A fail-over takes up to two of its leases, which last 10 s at
+  // most.
   static constexpr int64_t kGroupAwayNs = 30 * kNsPerSecond;
 
   // If `forgives`, a server that comes back is not lost, even if it lost its data.

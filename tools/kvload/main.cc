@@ -119,7 +119,7 @@ DEFINE_string(
 DEFINE_string(sweep, "",
               "run once for each value of a flag, and compare: threads, depth or value_size, as in "
               "threads:1,2,4,8; the records are loaded once, unless their size changes");
-DEFINE_string(svg, "", "draw the result of --sweep to this file");
+DEFINE_string(svg, "", "draw the result of --sweep to this file, by gnuplot");
 DEFINE_bool(progress, false,
             "show throughput, p99, errors, READs per GET and the time left on stderr, once a "
             "second; by default, if that is a terminal");
@@ -170,7 +170,7 @@ absl::Status CheckFlagsGiven(BackendKind backend) {
 }
 
 // Takes from the cluster what the command line does not give.
-absl::Status ApplyCluster(Options& options) {
+absl::Status ApplyCluster(LoadOptions& options) {
   if (FLAGS_cluster == 0) return absl::OkStatus();
   GANNET_ASSIGN_OR_RETURN(const Cluster cluster, ClusterOf(FLAGS_cluster));
   if (!Given("mix")) options.mix = cluster.mix;
@@ -180,7 +180,7 @@ absl::Status ApplyCluster(Options& options) {
   return absl::OkStatus();
 }
 
-absl::Status ApplyRate(Options& options) {
+absl::Status ApplyRate(LoadOptions& options) {
   options.rate_text = FLAGS_rate;
   if (FLAGS_target_ops != 0) options.rate_text = absl::StrCat(FLAGS_target_ops);
   if (options.rate_text.empty()) return absl::OkStatus();
@@ -203,8 +203,8 @@ std::string DefaultOf(BackendKind backend) {
   return given ? named : DefaultServer(backend);
 }
 
-absl::StatusOr<Options> OptionsFromFlags() {
-  Options options;
+absl::StatusOr<LoadOptions> OptionsFromFlags() {
+  LoadOptions options;
   GANNET_ASSIGN_OR_RETURN(options.backend, BackendOf(FLAGS_backend));
   GANNET_RETURN_IF_ERROR(CheckFlagsGiven(options.backend));
   const std::string servers = FLAGS_server.empty() ? DefaultOf(options.backend) : FLAGS_server;
@@ -255,7 +255,7 @@ absl::StatusOr<Options> OptionsFromFlags() {
   return options;
 }
 
-absl::StatusOr<std::unique_ptr<Store>> Open(const Options& options) {
+absl::StatusOr<std::unique_ptr<StoreUnderLoad>> Open(const LoadOptions& options) {
   switch (options.backend) {
     case BackendKind::kRedis:
       return OpenRedis(options);

@@ -10,7 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "tools/kvload/endpoint.h"
+#include "tools/kvload/host_and_port.h"
 
 namespace gannet::kvload {
 namespace {
@@ -22,9 +22,9 @@ struct MemcachedFree {
 };
 using MemcachedConnection = std::unique_ptr<memcached_st, MemcachedFree>;
 
-absl::StatusOr<MemcachedConnection> ConnectToMemcached(const Options& options) {
+absl::StatusOr<MemcachedConnection> ConnectToMemcached(const LoadOptions& options) {
   const std::string& server = options.servers.front();
-  GANNET_ASSIGN_OR_RETURN(const Endpoint to, EndpointOf(server));
+  GANNET_ASSIGN_OR_RETURN(const HostAndPort to, ParseHostAndPort(server));
   MemcachedConnection connection(memcached_create(nullptr));
   memcached_st* memcached = connection.get();
   memcached_behavior_set(memcached, MEMCACHED_BEHAVIOR_TCP_NODELAY, 1);
@@ -156,9 +156,9 @@ class MemcachedBackend : public Backend {
   std::deque<Completion> finished_;  // not returned by Poll yet
 };
 
-class MemcachedStore : public Store {
+class MemcachedStore : public StoreUnderLoad {
  public:
-  MemcachedStore(const Options& options, MemcachedConnection connection)
+  MemcachedStore(const LoadOptions& options, MemcachedConnection connection)
       : options_(options), connection_(std::move(connection)) {}
 
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t) override {
@@ -183,13 +183,13 @@ class MemcachedStore : public Store {
   Transport transport() const override { return {"tcp", "kernel-tcp"}; }
 
  private:
-  const Options options_;
+  const LoadOptions options_;
   const MemcachedConnection connection_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> OpenMemcached(const Options& options) {
+absl::StatusOr<std::unique_ptr<StoreUnderLoad>> OpenMemcached(const LoadOptions& options) {
   GANNET_ASSIGN_OR_RETURN(MemcachedConnection connection, ConnectToMemcached(options));
   auto store = std::make_unique<MemcachedStore>(options, std::move(connection));
   GANNET_RETURN_IF_ERROR(store->Totals().status());

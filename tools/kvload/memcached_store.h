@@ -16,7 +16,7 @@ namespace gannet::kvload {
 // nothing reports it, but the key is found missing later.
 //
 // Unavailable: the server cannot be reached. The text has its address and says how to start one.
-absl::StatusOr<std::unique_ptr<Store>> OpenMemcached(const Options& options);
+absl::StatusOr<std::unique_ptr<StoreUnderLoad>> OpenMemcached(const LoadOptions& options);
 
 }  // namespace gannet::kvload
 

@@ -12,16 +12,16 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "tools/kvload/counter.h"
 #include "tools/kvload/histogram.h"
+#include "tools/kvload/live_count.h"
 #include "tools/kvload/operation.h"
 
 namespace gannet::kvload {
 
 // The sums of the verbs of many operations.
 struct VerbSums {
-  Counter operations;
-  Counter reads;
+  LiveCount operations;
+  LiveCount reads;
   uint64_t read_bytes = 0;
   uint64_t sends = 0;
   uint64_t cas = 0;
@@ -39,7 +39,7 @@ struct VerbSums {
 struct OpSums {
   Histogram latency_ns;
   uint64_t not_found = 0;
-  Counter errors;
+  LiveCount errors;
   VerbSums verbs;
 };
 

@@ -103,7 +103,7 @@ OpKind MixSource::ChooseKind() {
   return mix_.parts.back().kind;
 }
 
-bool MixSource::Next(Operation& operation) {
+bool MixSource::Next(LoadOperation& operation) {
   if (left_ == 0) return false;
   --left_;
   operation.kind = ChooseKind();

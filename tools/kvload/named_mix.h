@@ -60,7 +60,7 @@ class MixSource : public OperationSource {
   };
   MixSource(const NamedMix& mix, const Options& options)
       : mix_(mix), options_(options), left_(options.operations), random_(options.seed) {}
-  bool Next(Operation& operation) override;
+  bool Next(LoadOperation& operation) override;
 
  private:
   OpKind ChooseKind();

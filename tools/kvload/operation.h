@@ -33,7 +33,7 @@ inline constexpr std::array<std::string_view, kOpKinds> kOpNames = {
     "get",    "put",  "insert", "rmw",    "raw_read", "cas",   "add", "replace",
     "delete", "incr", "decr",   "append", "prepend",  "touch", "gat"};
 
-struct Operation {
+struct LoadOperation {
   OpKind kind = OpKind::kGet;
   bool put_on_miss = false;  // a PUT follows a GET that misses
   uint32_t value_bytes = 0;  // of the value that a PUT writes
@@ -50,7 +50,7 @@ class OperationSource {
   virtual ~OperationSource() = default;
   // Fills in the next operation, and reuses the memory of its key. Returns false if there are no
   // more.
-  virtual bool Next(Operation& operation) = 0;
+  virtual bool Next(LoadOperation& operation) = 0;
   // Called when an insert was acknowledged.
   virtual void Inserted(uint64_t /*record*/) {}
 };

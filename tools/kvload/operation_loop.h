@@ -12,8 +12,8 @@
 #include "common/base/clock.h"
 #include "common/base/short_turns.h"
 #include "tools/kvload/backend.h"
-#include "tools/kvload/counter.h"
 #include "tools/kvload/counter_check.h"
+#include "tools/kvload/live_count.h"
 #include "tools/kvload/metrics.h"
 #include "tools/kvload/operation.h"
 #include "tools/kvload/rate.h"
@@ -77,7 +77,7 @@ class OperationLoop {
   // The step of a slot's operation that is in flight.
   enum class Stage : uint8_t { kReading, kWriting };
   struct Slot {
-    Operation operation;
+    LoadOperation operation;
     Stage stage = Stage::kReading;
     int64_t began_ns = 0;
     OpCost first_cost;     // the cost of an rmw's or cas' GET
@@ -122,7 +122,7 @@ class OperationLoop {
   int64_t last_answer_ns_ = 0;
   int64_t lost_since_ns_ = 0;  // 0: the server is not lost
   Metrics metrics_;
-  Counter finished_;
+  LiveCount finished_;
 };
 
 }  // namespace gannet::kvload

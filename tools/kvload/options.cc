@@ -17,9 +17,9 @@ absl::Status CheckRange(const char* flag, uint64_t value, uint64_t low, uint64_t
       absl::StrCat("--", flag, "=", value, ": must be from ", low, " to ", high));
 }
 
-bool IsRawRead(const Options& options) { return options.workload == kRawReadWorkload; }
+bool IsRawRead(const LoadOptions& options) { return options.workload == kRawReadWorkload; }
 
-absl::Status CheckSizes(const Options& options) {
+absl::Status CheckSizes(const LoadOptions& options) {
   GANNET_RETURN_IF_ERROR(CheckRange("key_size", options.sizes.key_bytes, 1, kKeyBytesMax));
   const bool verified = options.verify && !IsRawRead(options);
   const uint32_t value_min = verified ? kVerifiedValueBytesMin : (IsRawRead(options) ? 1 : 0);
@@ -31,7 +31,7 @@ absl::Status CheckSizes(const Options& options) {
   return CheckRange("value_size", options.sizes.value_bytes, value_min, kValueBytesMax);
 }
 
-absl::Status CheckWarmUp(const Options& options) {
+absl::Status CheckWarmUp(const LoadOptions& options) {
   if (options.warmup_seconds == 0) return absl::OkStatus();
   if (!(options.warmup_seconds > 0 && options.warmup_seconds <= kSecondsMax)) {
     return absl::InvalidArgumentError(
@@ -43,7 +43,7 @@ absl::Status CheckWarmUp(const Options& options) {
 }
 
 // Every record that the run may insert must have a key of its own.
-absl::Status CheckKeySpace(const Options& options) {
+absl::Status CheckKeySpace(const LoadOptions& options) {
   // Counters and growing values have keys of each thread, behind a letter.
   const bool own_keys = !options.mix.empty() && ParseMix(options.mix)->HasOwnKeys();
   const uint64_t records = !options.mix.empty() ? options.records * (own_keys ? options.threads : 1)
@@ -61,7 +61,7 @@ absl::Status CheckKeySpace(const Options& options) {
 
 // Refuses a stride for operations that insert, or that bring their own keys. An inserted record
 // would be one that the stride leaves out.
-absl::Status CheckStride(const Options& options) {
+absl::Status CheckStride(const LoadOptions& options) {
   GANNET_RETURN_IF_ERROR(CheckRange("stride", options.stride, 1, options.records));
   if (options.stride == 1) return absl::OkStatus();
   const auto mix = MixOf(options.workload);
@@ -78,7 +78,7 @@ bool HasOperation(BackendKind backend, OpKind kind) {
   return backend == BackendKind::kRedis && kind != OpKind::kCas && kind != OpKind::kPrepend;
 }
 
-absl::Status CheckMix(const Options& options) {
+absl::Status CheckMix(const LoadOptions& options) {
   if (options.ttl.count() < 0) return absl::InvalidArgumentError("--ttl_ms is negative");
   if (options.mix.empty()) return absl::OkStatus();
   if (IsRawRead(options) || !options.trace_file.empty() || options.stride != 1) {
@@ -96,7 +96,7 @@ absl::Status CheckMix(const Options& options) {
 }
 
 // Other stores than Gannet have no memory to READ, and no client for several servers.
-absl::Status CheckBackend(const Options& options) {
+absl::Status CheckBackend(const LoadOptions& options) {
   if (options.backend == BackendKind::kGannet) return absl::OkStatus();
   const std::string backend(NameOf(options.backend));
   if (IsRawRead(options)) {
@@ -156,7 +156,7 @@ absl::StatusOr<Wait> WaitOf(std::string_view name) {
       absl::StrCat("--wait=", std::string(name), ": poll or adaptive"));
 }
 
-absl::Status Validate(const Options& options) {
+absl::Status Validate(const LoadOptions& options) {
   if (!IsRawRead(options) && options.trace_file.empty()) {
     GANNET_RETURN_IF_ERROR(MixOf(options.workload).status());
   }
@@ -180,9 +180,9 @@ absl::Status Validate(const Options& options) {
   return CheckKeySpace(options);
 }
 
-uint64_t RecordsUsed(const Options& options) { return options.records / options.stride; }
+uint64_t RecordsUsed(const LoadOptions& options) { return options.records / options.stride; }
 
-uint64_t LocationCacheBytesOfThread(const Options& options) {
+uint64_t LocationCacheBytesOfThread(const LoadOptions& options) {
   return options.location_cache_bytes / options.threads;
 }
 

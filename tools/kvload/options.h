@@ -39,7 +39,7 @@ inline constexpr char kTraceWorkload[] = "trace";
 inline constexpr char kMixWorkload[] = "mix";  // in the report
 
 // What to run. Has one field for each flag of the program. The flags' help says more about each.
-struct Options {
+struct LoadOptions {
   BackendKind backend = BackendKind::kGannet;
   std::vector<std::string> servers = {"127.0.0.1:7471"};
   std::string device = "auto";
@@ -88,13 +88,13 @@ inline constexpr uint32_t kKeyBytesMax = 250;
 inline constexpr uint32_t kValueBytesMax = 64 << 20;
 
 // Returns InvalidArgument, with the flag's name, if a value is wrong or two do not fit together.
-absl::Status Validate(const Options& options);
+absl::Status Validate(const LoadOptions& options);
 
 // Returns how many different records the operations use.
-uint64_t RecordsUsed(const Options& options);
+uint64_t RecordsUsed(const LoadOptions& options);
 
 // Returns one thread's share of the client memory for remembered locations.
-uint64_t LocationCacheBytesOfThread(const Options& options);
+uint64_t LocationCacheBytesOfThread(const LoadOptions& options);
 
 }  // namespace gannet::kvload
 

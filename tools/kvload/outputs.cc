@@ -1,7 +1,9 @@
 #include "tools/kvload/outputs.h"
 
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "absl/strings/str_cat.h"
@@ -37,11 +39,23 @@ void CsvFile::Add(std::string_view run, std::string_view phase, const Interval& 
   if (file_.is_open()) file_ << CsvRow(run, phase, interval) << std::flush;
 }
 
-absl::Status CheckWritable(const Options& options) {
+absl::Status CheckWritable(const LoadOptions& options) {
   GANNET_RETURN_IF_ERROR(CheckOne("json", options.json_file));
   GANNET_RETURN_IF_ERROR(CheckOne("csv", options.csv_file));
   GANNET_RETURN_IF_ERROR(CheckOne("percentiles", options.percentiles_file));
+  if (options.svg_file.empty()) return absl::OkStatus();
+  if (std::system("gnuplot --version >/dev/null 2>&1") != 0) {
+    return absl::FailedPreconditionError("--svg needs gnuplot: apt-get install gnuplot-nox");
+  }
   return CheckOne("svg", options.svg_file);
+}
+
+absl::Status Draw(const std::string& script) {
+  std::signal(SIGPIPE, SIG_IGN);  // gnuplot may end before it has read everything
+  FILE* const gnuplot = popen("gnuplot", "w");
+  if (gnuplot == nullptr) return absl::InternalError("cannot run gnuplot");
+  std::fputs(script.c_str(), gnuplot);
+  return pclose(gnuplot) == 0 ? absl::OkStatus() : absl::InternalError("gnuplot failed");
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {

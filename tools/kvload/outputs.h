@@ -28,8 +28,12 @@ class CsvFile {
   std::ofstream file_;
 };
 
-// Checks before the run that all files of the options can be written. Leaves empty files.
-absl::Status CheckWritable(const Options& options);
+// Checks before the run that all files of the options can be written, and that gnuplot is there if
+// it is to draw. Leaves empty files.
+absl::Status CheckWritable(const LoadOptions& options);
+
+// Runs gnuplot with this script. The process ignores SIGPIPE from then on.
+absl::Status Draw(const std::string& script);
 
 absl::Status WriteFile(const std::string& path, const std::string& text);
 

@@ -14,13 +14,13 @@ namespace {
 constexpr int64_t kPieceNsMax = 1'000'000 * kNsPerSecond;
 
 // Parses a number that may end with one of the units. Returns false for anything else.
-struct Unit {
+struct RateUnit {
   std::string_view name;
   double factor;
 };
-bool ParseNumber(std::string_view text, std::vector<Unit> units, double& number) {
+bool ParseNumber(std::string_view text, std::vector<RateUnit> units, double& number) {
   double factor = 1;
-  for (const Unit& unit : units) {
+  for (const RateUnit& unit : units) {
     if (!text.ends_with(unit.name)) continue;
     factor = unit.factor;
     text.remove_suffix(unit.name.size());

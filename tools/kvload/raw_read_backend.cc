@@ -20,7 +20,7 @@
 namespace gannet::kvload {
 namespace {
 
-enum WorkKind : uint8_t { kChain = 1, kHeartbeat = 2, kReceive = 3, kDrain = 4, kWindow = 5 };
+enum RawWorkKind : uint8_t { kChain = 1, kHeartbeat = 2, kReceive = 3, kDrain = 4, kWindow = 5 };
 
 constexpr uint32_t kReceives = 4;
 constexpr uint64_t kHeartbeatOffset = uint64_t{kReceives} * kMessageBytesMax;

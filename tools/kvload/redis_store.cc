@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "tools/kvload/endpoint.h"
+#include "tools/kvload/host_and_port.h"
 
 namespace gannet::kvload {
 namespace {
@@ -26,9 +26,9 @@ struct RedisFree {
 using RedisConnection = std::unique_ptr<redisContext, RedisFree>;
 using Reply = std::unique_ptr<redisReply, RedisFree>;
 
-absl::StatusOr<RedisConnection> ConnectToRedis(const Options& options) {
+absl::StatusOr<RedisConnection> ConnectToRedis(const LoadOptions& options) {
   const std::string& server = options.servers.front();
-  GANNET_ASSIGN_OR_RETURN(const Endpoint to, EndpointOf(server));
+  GANNET_ASSIGN_OR_RETURN(const HostAndPort to, ParseHostAndPort(server));
   constexpr timeval kTimeout{3, 0};
   RedisConnection connection(redisConnectWithTimeout(to.host.c_str(), to.port, kTimeout));
   if (connection == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
@@ -166,7 +166,7 @@ class Lane {
 // operation's slot chooses its lane, which keeps the lanes equally full.
 class RedisBackend : public Backend {
  public:
-  RedisBackend(std::vector<RedisConnection> connections, const Options& options)
+  RedisBackend(std::vector<RedisConnection> connections, const LoadOptions& options)
       : deadline_ns_(options.deadline.count() * kNsPerMs),
         ttl_ms_(options.ttl.count() > 0 ? absl::StrCat(options.ttl.count()) : "") {
     lanes_.reserve(connections.size());
@@ -280,9 +280,9 @@ double NumberIn(std::string_view info, std::string_view name) {
   return number;
 }
 
-class RedisStore : public Store {
+class RedisStore : public StoreUnderLoad {
  public:
-  RedisStore(const Options& options, RedisConnection connection)
+  RedisStore(const LoadOptions& options, RedisConnection connection)
       : options_(options), connection_(std::move(connection)) {}
 
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t) override {
@@ -311,14 +311,14 @@ class RedisStore : public Store {
   Transport transport() const override { return {"tcp", "kernel-tcp"}; }
 
  private:
-  const Options options_;
+  const LoadOptions options_;
   const RedisConnection connection_;
   uint64_t asked_ = 0;  // INFO is a command too
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Store>> OpenRedis(const Options& options) {
+absl::StatusOr<std::unique_ptr<StoreUnderLoad>> OpenRedis(const LoadOptions& options) {
   GANNET_ASSIGN_OR_RETURN(RedisConnection connection, ConnectToRedis(options));
   auto store = std::make_unique<RedisStore>(options, std::move(connection));
   GANNET_RETURN_IF_ERROR(store->Totals().status());

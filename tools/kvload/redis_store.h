@@ -9,12 +9,12 @@
 
 namespace gannet::kvload {
 
-// Opens a Redis server, through hiredis. A thread uses Options::connections connections, and
+// Opens a Redis server, through hiredis. A thread uses LoadOptions::connections connections, and
 // pipelines its operations. Those that start between two Polls go out with one write per
 // connection. Each has its own answer, and Poll returns the answers as they arrive.
 //
 // Unavailable: the server cannot be reached. The text has its address and says how to start one.
-absl::StatusOr<std::unique_ptr<Store>> OpenRedis(const Options& options);
+absl::StatusOr<std::unique_ptr<StoreUnderLoad>> OpenRedis(const LoadOptions& options);
 
 }  // namespace gannet::kvload
 

@@ -11,7 +11,7 @@ namespace gannet::kvload {
 
 // Everything about a run: the options, the device, and the results.
 struct Report {
-  Options options;
+  LoadOptions options;
   std::string workload;      // options.workload, or "trace"
   std::string distribution;  // empty if there is none
   std::string device;

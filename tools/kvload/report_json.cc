@@ -41,7 +41,7 @@ Json OpsJson(const Metrics& metrics) {
   return ops;
 }
 
-Json VerbsOfAll(const Options& options, const Metrics& metrics) {
+Json VerbsOfAll(const LoadOptions& options, const Metrics& metrics) {
   Json verbs = Json::object();
   if (options.backend != BackendKind::kGannet) return verbs;
   const auto add = [&verbs](std::string_view name, const VerbSums& sums) {
@@ -76,7 +76,7 @@ Json ErrorsJson(const Metrics& metrics) {
 }
 
 Json OptionsJson(const Report& report) {
-  const Options& options = report.options;
+  const LoadOptions& options = report.options;
   // Returns null for a trace, because a trace has its own records and sizes.
   const auto unless_trace = [&report](uint64_t value) {
     return report.workload == kTraceWorkload ? Json(nullptr) : Json(value);

@@ -116,7 +116,7 @@ uint64_t Errors(const Report& report) {
 }
 
 std::string ToTable(const Report& report) {
-  const Options& options = report.options;
+  const LoadOptions& options = report.options;
   const PhaseResult& measured = report.measured;
   std::string out;
   absl::StrAppendFormat(&out, "workload  %s: %s%s%s on %s (%s), commit %s, %s\n",

@@ -26,7 +26,7 @@ Share ShareOf(uint64_t total, uint32_t index, uint32_t parts) {
   return {cut(index), cut(index + 1)};
 }
 
-PhasePlan PlanOf(const Options& options, std::string name, uint64_t operations) {
+PhasePlan PlanOf(const LoadOptions& options, std::string name, uint64_t operations) {
   PhasePlan plan;
   plan.name = std::move(name);
   plan.operations = operations;
@@ -41,21 +41,22 @@ PhasePlan PlanOf(const Options& options, std::string name, uint64_t operations) 
 }
 
 // Returns the source of one thread's share of `operations` operations of the mix.
-YcsbSource SourceOf(const Options& options, const Mix& mix, uint64_t operations, uint32_t thread,
-                    AcknowledgedCounter& records) {
+YcsbSource SourceOf(const LoadOptions& options, const Mix& mix, uint64_t operations,
+                    uint32_t thread, AcknowledgedCounter& records) {
   return YcsbSource(mix, ShareOf(operations, thread, options.threads).size(), options.sizes,
                     options.seed + thread, records, options.stride);
 }
 
 // Returns the options of a warm-up. It must not draw the same keys as the run after it: these would
 // be known then.
-Options OtherDraws(const Options& options) {
-  Options other = options;
+LoadOptions OtherDraws(const LoadOptions& options) {
+  LoadOptions other = options;
   other.seed = ~options.seed;
   return other;
 }
 
-absl::StatusOr<PhaseResult> RunLoadPhase(const Options& options, const Environment& environment) {
+absl::StatusOr<PhaseResult> RunLoadPhase(const LoadOptions& options,
+                                         const Environment& environment) {
   PhasePlan plan = PlanOf(options, "load", options.records);
   plan.source = [&options](uint32_t thread) {
     const Share share = ShareOf(options.records, thread, options.threads);
@@ -64,7 +65,7 @@ absl::StatusOr<PhaseResult> RunLoadPhase(const Options& options, const Environme
   return RunPhase(plan, environment);
 }
 
-absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool loaded,
+absl::StatusOr<PhaseResult> RunYcsb(const LoadOptions& options, const Mix& mix, bool loaded,
                                     const Environment& environment) {
   PhasePlan plan = PlanOf(options, options.workload, options.operations);
   plan.seconds = options.seconds;
@@ -93,8 +94,8 @@ absl::StatusOr<PhaseResult> RunYcsb(const Options& options, const Mix& mix, bool
   return RunPhase(plan, environment);
 }
 
-absl::StatusOr<PhaseResult> RunMix(const Options& options, Distribution distribution, bool loaded,
-                                   const Environment& environment) {
+absl::StatusOr<PhaseResult> RunMix(const LoadOptions& options, Distribution distribution,
+                                   bool loaded, const Environment& environment) {
   GANNET_ASSIGN_OR_RETURN(const NamedMix mix, ParseMix(options.mix));
   PhasePlan plan = PlanOf(options, kMixWorkload, options.operations);
   plan.seconds = options.seconds;
@@ -129,7 +130,7 @@ absl::StatusOr<PhaseResult> RunMix(const Options& options, Distribution distribu
   return RunPhase(plan, environment);
 }
 
-absl::StatusOr<Report> RunWorkload(const Options& options, const Environment& environment) {
+absl::StatusOr<Report> RunWorkload(const LoadOptions& options, const Environment& environment) {
   Mix mix;
   if (options.mix.empty()) {
     GANNET_ASSIGN_OR_RETURN(mix, MixOf(options.workload));
@@ -153,7 +154,7 @@ absl::StatusOr<Report> RunWorkload(const Options& options, const Environment& en
   return report;
 }
 
-absl::StatusOr<Report> RunTrace(const Options& options, const Environment& environment) {
+absl::StatusOr<Report> RunTrace(const LoadOptions& options, const Environment& environment) {
   GANNET_ASSIGN_OR_RETURN(const std::vector<TraceEvent> events,
                           ReadTraceFile(options.trace_file, kValueBytesMax));
   PhasePlan plan = PlanOf(options, kTraceWorkload, events.size());
@@ -174,7 +175,7 @@ absl::StatusOr<Report> RunTrace(const Options& options, const Environment& envir
   return report;
 }
 
-absl::StatusOr<Report> RunRawReads(const Options& options, const Environment& environment) {
+absl::StatusOr<Report> RunRawReads(const LoadOptions& options, const Environment& environment) {
   const Mix gets{.get = 100, .distribution = options.distribution.value_or(Distribution::kUniform)};
   PhasePlan plan = PlanOf(options, kRawReadWorkload, options.operations);
   plan.seconds = options.seconds;
@@ -204,7 +205,7 @@ absl::StatusOr<Report> RunRawReads(const Options& options, const Environment& en
 
 }  // namespace
 
-absl::StatusOr<Report> Run(const Options& options, const Environment& environment) {
+absl::StatusOr<Report> Run(const LoadOptions& options, const Environment& environment) {
   GANNET_RETURN_IF_ERROR(Validate(options));
   if (!options.trace_file.empty()) return RunTrace(options, environment);
   if (options.workload == kRawReadWorkload) return RunRawReads(options, environment);

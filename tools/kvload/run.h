@@ -11,7 +11,7 @@ namespace gannet::kvload {
 // Runs what the options ask for: a load, a YCSB workload, bare READs or a trace. The caller fills
 // in the report's device and kind. Fails if the run could not be measured. Failed operations and
 // wrong values are in the report.
-absl::StatusOr<Report> Run(const Options& options, const Environment& environment);
+absl::StatusOr<Report> Run(const LoadOptions& options, const Environment& environment);
 
 }  // namespace gannet::kvload
 

@@ -14,7 +14,7 @@ void WriteKey(uint64_t record, uint32_t bytes, std::string& key) {
   }
 }
 
-bool LoadSource::Next(Operation& operation) {
+bool LoadSource::Next(LoadOperation& operation) {
   if (next_ == end_) return false;
   operation.kind = kind_;
   operation.put_on_miss = false;
@@ -45,7 +45,7 @@ uint64_t DrawRecord(Distribution distribution, uint64_t n, const Zipf& zipf, Ran
   return random.Below(n);
 }
 
-bool YcsbSource::Next(Operation& operation) {
+bool YcsbSource::Next(LoadOperation& operation) {
   if (left_ == 0) return false;
   --left_;
   operation.kind = ChooseKind();
@@ -59,7 +59,7 @@ bool YcsbSource::Next(Operation& operation) {
   return true;
 }
 
-bool TraceSource::Next(Operation& operation) {
+bool TraceSource::Next(LoadOperation& operation) {
   while (!events_.empty()) {
     const TraceEvent event = events_.front();
     events_ = events_.subspan(1);
@@ -74,13 +74,13 @@ bool TraceSource::Next(Operation& operation) {
   return false;
 }
 
-bool RawReadSource::Next(Operation& operation) {
+bool RawReadSource::Next(LoadOperation& operation) {
   if (!gets_.Next(operation)) return false;
   operation.kind = OpKind::kRawRead;
   return true;
 }
 
-bool LocateSource::Next(Operation& operation) {
+bool LocateSource::Next(LoadOperation& operation) {
   return gets_.Next(operation) || reads_.Next(operation);
 }
 

@@ -25,7 +25,7 @@ class LoadSource : public OperationSource {
   LoadSource(uint64_t first, uint64_t end, Sizes sizes, OpKind kind = OpKind::kInsert,
              uint64_t stride = 1)
       : kind_(kind), next_(first), end_(end), sizes_(sizes), stride_(stride) {}
-  bool Next(Operation& operation) override;
+  bool Next(LoadOperation& operation) override;
 
  private:
   const OpKind kind_;
@@ -50,7 +50,7 @@ class YcsbSource : public OperationSource {
         stride_(stride),
         random_(seed),
         records_(records) {}
-  bool Next(Operation& operation) override;
+  bool Next(LoadOperation& operation) override;
   void Inserted(uint64_t record) override { records_.Acknowledge(record); }
 
  private:
@@ -71,7 +71,7 @@ class TraceSource : public OperationSource {
  public:
   TraceSource(std::span<const TraceEvent> events, uint32_t thread, uint32_t threads)
       : events_(events), thread_(thread), threads_(threads) {}
-  bool Next(Operation& operation) override;
+  bool Next(LoadOperation& operation) override;
 
  private:
   std::span<const TraceEvent> events_;
@@ -84,7 +84,7 @@ class TraceSource : public OperationSource {
 class RawReadSource : public OperationSource {
  public:
   explicit RawReadSource(const YcsbSource& gets) : gets_(gets) {}
-  bool Next(Operation& operation) override;
+  bool Next(LoadOperation& operation) override;
 
  private:
   YcsbSource gets_;
@@ -95,7 +95,7 @@ class RawReadSource : public OperationSource {
 class LocateSource : public OperationSource {
  public:
   explicit LocateSource(const YcsbSource& gets) : gets_(gets), reads_(gets) {}
-  bool Next(Operation& operation) override;
+  bool Next(LoadOperation& operation) override;
 
  private:
   YcsbSource gets_;

@@ -35,15 +35,15 @@ absl::StatusOr<Sweep> ParseSweep(std::string_view text) {
   return sweep;
 }
 
-absl::Status Validate(const Options& options, const Sweep& sweep) {
+absl::Status Validate(const LoadOptions& options, const Sweep& sweep) {
   for (size_t i = 0; i < sweep.values.size(); ++i) {
     GANNET_RETURN_IF_ERROR(Validate(OptionsOfRun(options, sweep, i)));
   }
   return absl::OkStatus();
 }
 
-Options OptionsOfRun(const Options& options, const Sweep& sweep, size_t i) {
-  Options run = options;
+LoadOptions OptionsOfRun(const LoadOptions& options, const Sweep& sweep, size_t i) {
+  LoadOptions run = options;
   const auto value = static_cast<uint32_t>(sweep.values[i]);
   if (sweep.flag == "threads") run.threads = value;
   if (sweep.flag == "depth") run.depth = value;

@@ -28,17 +28,20 @@ struct Sweep {
 absl::StatusOr<Sweep> ParseSweep(std::string_view text);
 
 // Returns InvalidArgument if the options of a run are wrong.
-absl::Status Validate(const Options& options, const Sweep& sweep);
+absl::Status Validate(const LoadOptions& options, const Sweep& sweep);
 
 // Returns the options of run i. The first run loads the records for all, unless their size is what
 // changes. REQUIRES: i < sweep.values.size().
-Options OptionsOfRun(const Options& options, const Sweep& sweep, size_t i);
+LoadOptions OptionsOfRun(const LoadOptions& options, const Sweep& sweep, size_t i);
 
-// The result of the runs so far: for people, for machines, and as a picture of throughput and
-// latencies. REQUIRES: reports are those of the sweep's first values.
+// The result of the runs so far, for people and for machines. REQUIRES: reports are those of the
+// sweep's first values.
 std::string SweepTable(const Sweep& sweep, const std::vector<Report>& reports);
 std::string SweepJson(const Sweep& sweep, const std::vector<Report>& reports);
-std::string SweepSvg(const Sweep& sweep, const std::vector<Report>& reports);
+// Returns what gnuplot must do to draw throughput and latencies to this file. REQUIRES: there is a
+// report.
+std::string SweepScript(const Sweep& sweep, const std::vector<Report>& reports,
+                        std::string_view svg_file);
 
 }  // namespace gannet::kvload
 

@@ -167,7 +167,7 @@ class AsyncClient {
   // Posts what was started, makes progress, and fills in finished operations. Never blocks.
   size_t Poll(std::span<Completion> out);
 
-  // As Poll. But if nothing is finished, it waits until something is, at most for `deadline`
+  // Like Poll. But if nothing is finished, it waits until something is, at most for `deadline`
   // (Options::wait says how). Returns 0 at the deadline. REQUIRES: `out` is not empty.
   size_t Wait(std::span<Completion> out, std::chrono::nanoseconds deadline);
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 #include "common/rdma/listener.h"
 #include "tests/common/rdma/test_device.h"
 

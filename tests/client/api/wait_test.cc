@@ -203,7 +203,8 @@ TEST_F(WaitTest, ASleepingApplicationSurvivesABreakAndARestart) {
   ASSERT_TRUE(client->Put("key", "value", {}, 1).ok());
   ASSERT_EQ(sleeper.Finish(1)[0].code, absl::StatusCode::kOk);
   server.Kill();
-  // It hears of it although it only sleeps: what it begins ends, some time as Unavailable.
+  // The application only sleeps, and still learns that the server is gone: at last its pings end
+  // with Unavailable.
   absl::StatusCode code = absl::StatusCode::kOk;
   while (code == absl::StatusCode::kOk) {
     ASSERT_TRUE(client->Ping(0, 2).ok());

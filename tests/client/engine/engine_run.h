@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "client/api/connect_engine.h"
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 #include "client/engine/engine.h"
 #include "common/base/clock.h"
 #include "tests/client/api/async_run.h"

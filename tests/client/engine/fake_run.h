@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "client/api/requests.h"
+#include "client/api/make_requests.h"
 #include "client/engine/engine.h"
 #include "tests/client/engine/fake_server.h"
 #include "tests/common/lookup/hand_made_region.h"

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "proxy/jobs/memory.h"
+#include "proxy/jobs/memory_limit.h"
 
 namespace gannet::proxy {
 namespace {

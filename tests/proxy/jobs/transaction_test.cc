@@ -38,7 +38,7 @@ class TransactionTest : public testing::Test {
 
   Job& Begin(const std::string& line) {
     const std::string bytes = line + "\r\n";
-    Command command;
+    ParsedCommand command;
     EXPECT_EQ(ParseResp(bytes, &command).outcome, Parsed::Outcome::kCommand);
     Job& job = *jobs_.emplace_back(std::make_unique<Job>());
     job.Reset(bytes, command);
@@ -72,8 +72,8 @@ class TransactionTest : public testing::Test {
   std::unique_ptr<AsyncClient> client_ =
       AsyncClient::Connect({server_.endpoint()}, PatientOptions()).value();
   NoWalks walks_;
-  WalkInbox inbox_{-1};
-  StoreQueue store_{*client_, walks_, inbox_};
+  const std::unique_ptr<WalkInbox> inbox_ = *WalkInbox::Create();
+  StoreQueue store_{*client_, walks_, *inbox_};
   Service service_{.threads = std::deque<Counters>(1)};
   ClientState state_;
   std::vector<std::unique_ptr<Job>> jobs_;

@@ -22,7 +22,7 @@ std::string Frame(std::string_view key, std::string_view extras, std::string_vie
 
 TEST(MemcachedBinaryTest, TakesARequestWhenAllOfItIsThere) {
   const std::string whole = Frame("key", "extras", "value", 14);
-  Command command;
+  ParsedCommand command;
   for (size_t size = 1; size < whole.size(); ++size) {
     const Parsed parsed = ParseMemcachedBinary(std::string_view(whole).substr(0, size), &command);
     ASSERT_EQ(parsed.outcome, Outcome::kNeedsMore) << size;
@@ -39,7 +39,7 @@ TEST(MemcachedBinaryTest, TakesARequestWhenAllOfItIsThere) {
 }
 
 TEST(MemcachedBinaryTest, RefusesLengthsThatAreWrong) {
-  Command command;
+  ParsedCommand command;
   EXPECT_EQ(ParseMemcachedBinary(Frame("key", "extras", "", 8), &command).outcome,
             Outcome::kBroken);
   EXPECT_EQ(ParseMemcachedBinary(Frame("key", "", "", 0xffffffff), &command).outcome,

@@ -13,7 +13,7 @@ using Outcome = Parsed::Outcome;
 
 TEST(MemcachedParserTest, WaitsForEveryByteOfACommand) {
   const std::string whole = "set key 1 2 4 noreply\r\nv\r\n!\r\n";
-  Command command;
+  ParsedCommand command;
   for (size_t size = 0; size < whole.size(); ++size) {
     const Parsed parsed = ParseMemcached(whole.substr(0, size), &command);
     EXPECT_EQ(parsed.outcome, Outcome::kNeedsMore) << size;
@@ -29,7 +29,7 @@ TEST(MemcachedParserTest, WaitsForEveryByteOfACommand) {
 }
 
 TEST(MemcachedParserTest, TakesLinesThatEndWithANewlineAlone) {
-  Command command;
+  ParsedCommand command;
   EXPECT_EQ(ParseMemcached("get  a b \nget c\n", &command).consumed, 10u);
   EXPECT_THAT(command.words, ElementsAre("get", "a", "b"));
   EXPECT_FALSE(command.has_data);
@@ -37,14 +37,14 @@ TEST(MemcachedParserTest, TakesLinesThatEndWithANewlineAlone) {
 
 TEST(MemcachedParserTest, MetaSetHasItsLengthBehindTheKey) {
   const std::string whole = "ms key 2 T0\r\nhi\r\n";
-  Command command;
+  ParsedCommand command;
   EXPECT_EQ(ParseMemcached(whole, &command).consumed, whole.size());
   EXPECT_EQ(command.data, "hi");
 }
 
 TEST(MemcachedParserTest, RefusesADataBlockThatDoesNotEndWhereItShould) {
   const std::string whole = "set a 0 0 1\r\nxyz\r\n";
-  Command command;
+  ParsedCommand command;
   const Parsed parsed = ParseMemcached(whole, &command);
   EXPECT_EQ(parsed.outcome, Outcome::kRefused);
   EXPECT_EQ(parsed.error, "CLIENT_ERROR bad data chunk");
@@ -53,7 +53,7 @@ TEST(MemcachedParserTest, RefusesADataBlockThatDoesNotEndWhereItShould) {
 
 TEST(MemcachedParserTest, SkipsADataBlockThatIsTooLong) {
   const std::string line = "set a 0 0 67108865\r\n";
-  Command command;
+  ParsedCommand command;
   const Parsed parsed = ParseMemcached(line, &command);
   EXPECT_EQ(parsed.outcome, Outcome::kRefused);
   EXPECT_EQ(parsed.consumed, line.size() + 67108865 + 2);
@@ -62,7 +62,7 @@ TEST(MemcachedParserTest, SkipsADataBlockThatIsTooLong) {
 }
 
 TEST(MemcachedParserTest, GivesUpOnALineWithoutAnEnd) {
-  Command command;
+  ParsedCommand command;
   EXPECT_EQ(ParseMemcached(std::string(kLineBytesMax - 1, 'x'), &command).outcome,
             Outcome::kNeedsMore);
   EXPECT_EQ(ParseMemcached(std::string(kLineBytesMax, 'x'), &command).outcome, Outcome::kBroken);

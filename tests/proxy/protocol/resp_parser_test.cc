@@ -17,7 +17,7 @@ using Outcome = Parsed::Outcome;
 
 TEST(RespParserTest, WaitsForEveryByteOfACommand) {
   const std::string whole = "*3\r\n$3\r\nSET\r\n$0\r\n\r\n$4\r\n\r\n$1\r\n";
-  Command command;
+  ParsedCommand command;
   for (size_t size = 0; size < whole.size(); ++size) {
     const Parsed parsed = ParseResp(whole.substr(0, size), &command);
     EXPECT_EQ(parsed.outcome, Outcome::kNeedsMore) << size;
@@ -30,7 +30,7 @@ TEST(RespParserTest, WaitsForEveryByteOfACommand) {
 }
 
 TEST(RespParserTest, TakesWordsOfALine) {
-  Command command;
+  ParsedCommand command;
   EXPECT_EQ(ParseResp("SET a  b\r\nX", &command).consumed, 10u);
   EXPECT_THAT(command.words, ElementsAre("SET", "a", "b"));
   EXPECT_EQ(ParseResp("\r\n", &command).consumed, 2u);
@@ -40,7 +40,7 @@ TEST(RespParserTest, TakesWordsOfALine) {
 }
 
 TEST(RespParserTest, RefusesWhatBreaksTheProtocol) {
-  Command command;
+  ParsedCommand command;
   for (const char* wrong :
        {"*x\r\n", "*1\n", "*99999999\r\n", "*1\r\n+PING\r\n", "*1\r\n$-1\r\n",
         "*1\r\n$67108865\r\n", "*1\r\n$1\r\nab\r\n", "*11111111111111111111111111111111111",

@@ -103,7 +103,7 @@ TEST_F(AnnouncementTest, IsWrittenAgainIfTheResultIsUnknown) {
   announcement_.OnResult({.outcome = kUnknown});
   EXPECT_FALSE(Due(kStart + 1));
   ASSERT_TRUE(Due(kStart + kNsPerSecond));
-  // The first one had won.
+  // The first transaction had won after all, so the second one is refused.
   announcement_.OnResult(
       {.outcome = kRefused,
        .current = {{.key = "key", .value = Encode(Info(1)), .mod_revision = 6}}});

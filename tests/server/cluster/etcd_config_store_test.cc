@@ -268,7 +268,8 @@ TEST_F(EtcdConfigStoreTest, TellsWhatIsOnDisksAndBeginsTheGroupAgain) {
   EXPECT_FALSE(other->NodeOf("n1")->kept);
 }
 
-// A way to etcd on which a watch hears nothing after its first list.
+// Passes requests on to etcd, but leaves watches without an answer. So only lists and answers to
+// transactions tell what is new.
 class EtcdWithoutNews {
  public:
   explicit EtcdWithoutNews(std::string url)

@@ -346,21 +346,8 @@ TEST(DiskCrashSeedTest, TheHeaderTellsOfNoLengthThatIsNotOnDisk) {
   machine.Live();
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, DiskCrashTest,
-                         testing::Values(Fault::kPowerCut, Fault::kNoSpace, Fault::kIoError,
-                                         Fault::kSyncFails),
-                         [](const auto& param) {
-                           switch (param.param) {
-                             case Fault::kPowerCut:
-                               return "PowerCut";
-                             case Fault::kNoSpace:
-                               return "NoSpace";
-                             case Fault::kIoError:
-                               return "IoError";
-                             default:
-                               return "SyncFails";
-                           }
-                         });
+INSTANTIATE_TEST_SUITE_P(Faults, DiskCrashTest, testing::ValuesIn(kFaults),
+                         [](const auto& param) { return NameOf(param.param); });
 
 }  // namespace
 }  // namespace gannet

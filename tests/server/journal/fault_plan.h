@@ -1,6 +1,7 @@
 #ifndef GANNET_TESTS_SERVER_JOURNAL_FAULT_PLAN_H_
 #define GANNET_TESTS_SERVER_JOURNAL_FAULT_PLAN_H_
 
+#include <array>
 #include <cstdint>
 #include <string>
 
@@ -22,6 +23,26 @@ struct FaultPlan {
 // fails.
 inline constexpr uint64_t kFaultsApart =
     test_support::kThreadSanitizer || test_support::kAddressSanitizer ? 7 : 1;
+
+inline constexpr std::array kFaults = {
+    SimulatedFiles::Fault::kPowerCut, SimulatedFiles::Fault::kNoSpace,
+    SimulatedFiles::Fault::kIoError, SimulatedFiles::Fault::kSyncFails};
+// Returns the end of a test's name.
+inline std::string NameOf(SimulatedFiles::Fault fault) {
+  switch (fault) {
+    case SimulatedFiles::Fault::kNone:
+      return "None";
+    case SimulatedFiles::Fault::kPowerCut:
+      return "PowerCut";
+    case SimulatedFiles::Fault::kNoSpace:
+      return "NoSpace";
+    case SimulatedFiles::Fault::kIoError:
+      return "IoError";
+    case SimulatedFiles::Fault::kSyncFails:
+      return "SyncFails";
+  }
+  return "";
+}
 
 inline std::string Describe(const FaultPlan& plan) {
   return "seed " + std::to_string(plan.seed) + ", sync " +

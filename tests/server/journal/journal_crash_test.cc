@@ -178,21 +178,8 @@ TEST_P(JournalCrashTest, LosesNothingThatItConfirmedWhicheverOperationFails) {
   std::cout << runs << " runs" << std::endl;
 }
 
-INSTANTIATE_TEST_SUITE_P(Faults, JournalCrashTest,
-                         testing::Values(Fault::kPowerCut, Fault::kNoSpace, Fault::kIoError,
-                                         Fault::kSyncFails),
-                         [](const auto& param) {
-                           switch (param.param) {
-                             case Fault::kPowerCut:
-                               return "PowerCut";
-                             case Fault::kNoSpace:
-                               return "NoSpace";
-                             case Fault::kIoError:
-                               return "IoError";
-                             default:
-                               return "SyncFails";
-                           }
-                         });
+INSTANTIATE_TEST_SUITE_P(Faults, JournalCrashTest, testing::ValuesIn(kFaults),
+                         [](const auto& param) { return NameOf(param.param); });
 
 }  // namespace
 }  // namespace gannet

@@ -112,8 +112,8 @@ class MoveServersTest : public testing::Test {
       for (const auto& worker : group.server->workers()) worker->Poll(now);
       group.server->member()->Poll(ServerNs());
       // A worker does so before it answers. Here no client waits for an answer.
-      const Node& node = group.server->node();
-      node.writes->Publish(node.changes->safe());
+      const SharedByWorkers& shared = group.server->shared();
+      shared.writes->Publish(shared.changes->safe());
     }
   }
   template <class Done>
@@ -124,7 +124,7 @@ class MoveServersTest : public testing::Test {
   }
   bool Serves(size_t i) { return groups_[i].server->serves(); }
   bool Serves(size_t i, std::string_view key) {
-    return groups_[i].server->node().standing->partitions().Serves(key);
+    return groups_[i].server->shared().standing->partitions().Serves(key);
   }
   uint64_t NowMs() { return groups_[0].clock.WallMs(); }
   bool Moved() {

@@ -1,12 +1,11 @@
 // What people see of a server: clients' reports, the list of connections, requests that took long.
 
-#include "common/protocol/observation.h"
-
 #include <cstring>
 #include <string>
 #include <vector>
 
 #include "common/protocol/client_report.h"
+#include "common/protocol/list_entries.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/rpc/raw_peer.h"

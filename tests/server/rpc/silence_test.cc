@@ -40,7 +40,7 @@ constexpr int kPeers = 200;
 TEST_F(SilenceTest, ServerThatStoodStillReadsWhatWaitsBeforeItTakesAnyoneForDead) {
   Connect(kPeers);
   for (int64_t stood_still_ms : {1000, 4000, 4900, 5000, 6000, 20'000}) {
-    Pass(400 * kNsPerMs);  // in which nobody is heard
+    Pass(400 * kNsPerMs);  // nobody sends anything
     SendHeartbeats();
     Advance(stood_still_ms * kNsPerMs);
     for (int i = 0; i < 20; ++i) Step();

@@ -76,6 +76,18 @@ Id Resolve(const Channel& channel, uint16_t port, const std::string& host) {
   return id;
 }
 
+ibv_qp_init_attr QpAttributes() {
+  ibv_qp_init_attr attr = {};
+  attr.cap = {.max_send_wr = 4,
+              .max_recv_wr = 4,
+              .max_send_sge = 1,
+              .max_recv_sge = 1,
+              .max_inline_data = 0};
+  attr.qp_type = IBV_QPT_RC;
+  attr.sq_sig_all = 1;
+  return attr;
+}
+
 rdma_conn_param Param(std::string_view data) {
   rdma_conn_param param = {};
   param.private_data = data.data();

@@ -55,6 +55,9 @@ uint16_t PortOf(const Id& id);
 // Returns an id with its route to host:port resolved.
 Id Resolve(const Channel& channel, uint16_t port, const std::string& host = "127.0.0.1");
 
+// Returns what a reliable queue pair of a few work requests needs. Each is signaled.
+ibv_qp_init_attr QpAttributes();
+
 // Returns connection parameters without a queue pair, with `data` as private data. `data` must
 // outlive them.
 rdma_conn_param Param(std::string_view data = {});

@@ -30,17 +30,6 @@ Info LookUp(const char* port, int flags) {
   return Info(info);
 }
 
-ibv_qp_init_attr QpAttributes() {
-  ibv_qp_init_attr attr = {};
-  attr.cap = {.max_send_wr = 4,
-              .max_recv_wr = 4,
-              .max_send_sge = 1,
-              .max_recv_sge = 1,
-              .max_inline_data = 0};
-  attr.sq_sig_all = 1;
-  return attr;
-}
-
 Ep MakeEndpoint(const Info& info, ibv_qp_init_attr* attr) {
   rdma_cm_id* id = nullptr;
   EXPECT_EQ(rdma_create_ep(&id, info.get(), nullptr, attr), 0) << strerror(errno);

@@ -8,17 +8,6 @@
 namespace softverbs::cm_test {
 namespace {
 
-ibv_qp_init_attr QpAttributes() {
-  ibv_qp_init_attr attr = {};
-  attr.cap = {.max_send_wr = 4,
-              .max_recv_wr = 4,
-              .max_send_sge = 1,
-              .max_recv_sge = 1,
-              .max_inline_data = 0};
-  attr.qp_type = IBV_QPT_RC;
-  return attr;
-}
-
 void AddQp(const Id& id) {
   ibv_qp_init_attr attr = QpAttributes();
   ASSERT_EQ(rdma_create_qp(id.get(), nullptr, &attr), 0) << strerror(errno);

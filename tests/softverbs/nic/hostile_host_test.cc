@@ -30,7 +30,7 @@ class HostileHostTest : public RemoteTest {
   // Connects as the process of `slot`. Returns the socket of the link, or -1.
   int Connect(uint32_t slot) {
     const int fd = Stranger();
-    Opening opening;
+    NetOpening opening;
     opening.kind = NetKind::kLink;
     opening.target = peer_.qp_num >> kIndexBits;
     opening.slot = slot;

@@ -10,7 +10,7 @@
 #include <future>
 #include <thread>
 
-#include "softverbs/base/clock.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/unique_fd.h"
 #include "tests/support/sanitizer.h"
 

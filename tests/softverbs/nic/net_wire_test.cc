@@ -31,8 +31,8 @@ TEST(NetConfigTest, RefusesEverythingElse) {
   }
 }
 
-Opening GoodOpening() {
-  Opening opening;
+NetOpening GoodOpening() {
+  NetOpening opening;
   opening.kind = NetKind::kLink;
   opening.target = opening.slot = 7;
   return opening;
@@ -40,7 +40,7 @@ Opening GoodOpening() {
 
 TEST(NetWireTest, TakesOpeningsOfPeers) {
   EXPECT_EQ(Check(GoodOpening()), NetVerdict::kGood);
-  Opening service = GoodOpening();
+  NetOpening service = GoodOpening();
   service.kind = NetKind::kService;
   service.target = 7471;
   service.space = 0x0106;
@@ -49,17 +49,17 @@ TEST(NetWireTest, TakesOpeningsOfPeers) {
 
 TEST(NetWireTest, RefusesOtherOpenings) {
   const auto verdict = [](auto change) {
-    Opening opening = GoodOpening();
+    NetOpening opening = GoodOpening();
     change(opening);
     return Check(opening);
   };
-  EXPECT_EQ(verdict([](Opening& o) { o.magic ^= 1; }), NetVerdict::kForeign);
-  EXPECT_EQ(verdict([](Opening& o) { ++o.version; }), NetVerdict::kOtherVersion);
-  EXPECT_EQ(verdict([](Opening& o) { o.kind = NetKind{3}; }), NetVerdict::kForeign);
-  EXPECT_EQ(verdict([](Opening& o) { o.target = 0; }), NetVerdict::kForeign);
-  EXPECT_EQ(verdict([](Opening& o) { o.target = 2048; }), NetVerdict::kForeign);
-  EXPECT_EQ(verdict([](Opening& o) { o.slot = 2048; }), NetVerdict::kForeign);
-  EXPECT_EQ(verdict([](Opening& o) { o.reserved = 1; }), NetVerdict::kForeign);
+  EXPECT_EQ(verdict([](NetOpening& o) { o.magic ^= 1; }), NetVerdict::kForeign);
+  EXPECT_EQ(verdict([](NetOpening& o) { ++o.version; }), NetVerdict::kOtherVersion);
+  EXPECT_EQ(verdict([](NetOpening& o) { o.kind = NetKind{3}; }), NetVerdict::kForeign);
+  EXPECT_EQ(verdict([](NetOpening& o) { o.target = 0; }), NetVerdict::kForeign);
+  EXPECT_EQ(verdict([](NetOpening& o) { o.target = 2048; }), NetVerdict::kForeign);
+  EXPECT_EQ(verdict([](NetOpening& o) { o.slot = 2048; }), NetVerdict::kForeign);
+  EXPECT_EQ(verdict([](NetOpening& o) { o.reserved = 1; }), NetVerdict::kForeign);
 }
 
 std::string Packet(PacketType type, uint32_t payload) {

@@ -48,7 +48,7 @@ TEST(KvcliTopTest, ShowsAnIdleClientAndOneThatWorks) {
   ASSERT_TRUE(idle.ReadUntil("round_trip_us"));
   Misses busy(server);
   ChildProcess top({.argv = KvcliCommand(server, {"--json", "top", "--interval=100ms"})});
-  // What clients did is told with heartbeats, so this goes on until it is there.
+  // Clients report what they did with their heartbeats. Repeats until the server has the reports.
   for (int tries = 0; tries < 10'000; ++tries) {
     ASSERT_TRUE(busy.DoSome());
     const auto line = top.ReadLine();

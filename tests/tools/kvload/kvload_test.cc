@@ -27,6 +27,7 @@ using test_support::RunProgram;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
@@ -220,7 +221,16 @@ TEST_F(KvloadTest, ASweepEndsInATableAndAPicture) {
   EXPECT_FALSE(runs[1].contains("load"));
   EXPECT_EQ(runs[1].at("depth"), 8);
   EXPECT_EQ(runs[1].at("ops").at("get").at("not_found"), 0);
-  EXPECT_THAT(Lines(svg.path()), Contains(HasSubstr("polyline")));
+  EXPECT_THAT(Lines(svg.path()), Contains(HasSubstr("<title>p99.9</title>")));
+}
+
+TEST_F(KvloadTest, WhoHasNoGnuplotHearsOfItBeforeTheRun) {
+  const ScratchFile svg("none.svg");
+  const Finished done = RunProgram({"/usr/bin/env", "PATH=/nowhere", ProgramPath("kvload"),
+                                    "--sweep=depth:1,8", "--svg=" + svg.path()});
+  EXPECT_EQ(done.exit_code, 1) << done.err;
+  EXPECT_THAT(done.err, HasSubstr("--svg needs gnuplot: apt-get install gnuplot-nox"));
+  EXPECT_THAT(done.out, IsEmpty());
 }
 
 TEST_F(KvloadTest, ProgressIsShownWhenAskedFor) {

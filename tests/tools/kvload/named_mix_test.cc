@@ -54,7 +54,7 @@ TEST(MixSourceTest, DrawsTheSharesAndKeepsKeysOfCountersApart) {
                     .threads = 2});
   std::map<OpKind, int> counts;
   std::map<char, std::set<std::string>> keys;
-  Operation operation;
+  LoadOperation operation;
   while (source.Next(operation)) {
     ++counts[operation.kind];
     keys[operation.key[0]].insert(operation.key);

@@ -26,7 +26,7 @@ TEST(KeyTest, IsTheZeroPaddedNumber) {
 
 TEST(LoadSourceTest, InsertsEachRecordOnce) {
   LoadSource source(10, 13, kSizes);
-  Operation operation;
+  LoadOperation operation;
   std::vector<std::string> keys;
   while (source.Next(operation)) {
     EXPECT_EQ(operation.kind, OpKind::kInsert);
@@ -45,7 +45,7 @@ TEST(YcsbSourceTest, SharesAreThoseOfTheWorkload) {
     AcknowledgedCounter records(1000);
     YcsbSource source(mix, kOperations, kSizes, 1, records);
     std::map<OpKind, int> counts;
-    Operation operation;
+    LoadOperation operation;
     while (source.Next(operation)) ++counts[operation.kind];
     const auto expect = [&](OpKind kind, int percent) {
       EXPECT_NEAR(counts[kind], percent * kOperations / 100, percent == 0 ? 0 : 800)
@@ -62,8 +62,8 @@ TEST(YcsbSourceTest, SeedDeterminesTheOperations) {
   AcknowledgedCounter records(1000);
   YcsbSource one(*MixOf("a"), 1000, kSizes, 5, records);
   YcsbSource other(*MixOf("a"), 1000, kSizes, 5, records);
-  Operation a;
-  Operation b;
+  LoadOperation a;
+  LoadOperation b;
   while (one.Next(a)) {
     ASSERT_TRUE(other.Next(b));
     EXPECT_EQ(a.key, b.key);
@@ -75,7 +75,7 @@ TEST(YcsbSourceTest, LatestPicksOnlyAcknowledgedRecords) {
   constexpr uint64_t kRecords = 100;
   AcknowledgedCounter records(kRecords);
   YcsbSource source(*MixOf("d"), 10'000, kSizes, 1, records);
-  Operation operation;
+  LoadOperation operation;
   uint64_t newest_reads = 0;
   while (source.Next(operation)) {
     if (operation.kind == OpKind::kInsert) continue;  // never acknowledged here
@@ -91,7 +91,7 @@ TEST(YcsbSourceTest, UniformReachesAllRecords) {
   AcknowledgedCounter records(50);
   YcsbSource source(mix, 5000, kSizes, 1, records);
   std::set<uint64_t> seen;
-  Operation operation;
+  LoadOperation operation;
   while (source.Next(operation)) seen.insert(operation.record);
   EXPECT_EQ(seen.size(), 50u);
 }
@@ -102,7 +102,7 @@ TEST(YcsbSourceTest, StrideReachesEverySoManiethRecord) {
   AcknowledgedCounter records(10);
   YcsbSource source(mix, 1000, kSizes, 1, records, /*stride=*/7);
   std::set<uint64_t> seen;
-  Operation operation;
+  LoadOperation operation;
   while (source.Next(operation)) {
     EXPECT_EQ(operation.record % 7, 0u);
     seen.insert(operation.record);
@@ -122,7 +122,7 @@ TEST(RawReadSourceTest, FollowsTheGetsAndSoDoesWhatLocatesThem) {
   AcknowledgedCounter records(1000);
   const YcsbSource gets(*MixOf("c"), 100, kSizes, 3, records);
   std::vector<std::string> keys;
-  Operation operation;
+  LoadOperation operation;
   for (YcsbSource copy = gets; copy.Next(operation);) keys.push_back(operation.key);
   ASSERT_EQ(keys.size(), 100u);
   RawReadSource reads(gets);
@@ -164,7 +164,7 @@ TEST(TraceSourceTest, ThreadsShareTheEventsByKeyInOrder) {
   size_t count = 0;
   for (uint32_t thread = 0; thread < 3; ++thread) {
     TraceSource source(events, thread, 3);
-    Operation operation;
+    LoadOperation operation;
     while (source.Next(operation)) {
       ++count;
       EXPECT_EQ(thread_of_key.emplace(operation.key, thread).first->second, thread);
@@ -196,34 +196,34 @@ TEST(MixTest, DistributionsByName) {
   EXPECT_FALSE(DistributionOf("normal").ok());
 }
 
-TEST(OptionsTest, DefaultsAreValid) { EXPECT_TRUE(Validate(Options{}).ok()); }
+TEST(OptionsTest, DefaultsAreValid) { EXPECT_TRUE(Validate(LoadOptions{}).ok()); }
 
 TEST(OptionsTest, RefusesWhatCannotRun) {
   const auto refused = [](auto change) {
-    Options options;
+    LoadOptions options;
     change(options);
     return Validate(options).code() == absl::StatusCode::kInvalidArgument;
   };
-  EXPECT_TRUE(refused([](Options& o) { o.workload = "e"; }));
-  EXPECT_TRUE(refused([](Options& o) { o.records = 0; }));
-  EXPECT_TRUE(refused([](Options& o) { o.operations = 0; }));
-  EXPECT_TRUE(refused([](Options& o) { o.threads = 0; }));
-  EXPECT_TRUE(refused([](Options& o) { o.depth = kDepthMax + 1; }));
-  EXPECT_TRUE(refused([](Options& o) { o.sizes.value_bytes = 23; }));
-  EXPECT_TRUE(refused([](Options& o) { o.sizes.value_bytes = kValueBytesMax + 1; }));
-  EXPECT_TRUE(refused([](Options& o) { o.sizes.key_bytes = 0; }));
-  EXPECT_TRUE(refused([](Options& o) { o.sizes.key_bytes = 251; }));
-  EXPECT_TRUE(refused([](Options& o) { o.sizes.key_bytes = 5; }));  // a million and more keys
-  EXPECT_TRUE(refused([](Options& o) { o.servers.clear(); }));
-  EXPECT_TRUE(refused([](Options& o) { o.stride = 0; }));
-  EXPECT_TRUE(refused([](Options& o) { o.stride = o.records + 1; }));
-  EXPECT_TRUE(refused([](Options& o) { o.workload = "d", o.stride = 2; }));
-  EXPECT_TRUE(refused([](Options& o) { o.trace_file = "t.csv", o.stride = 2; }));
-  EXPECT_TRUE(refused([](Options& o) { o.deadline = {}; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.workload = "e"; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.records = 0; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.operations = 0; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.threads = 0; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.depth = kDepthMax + 1; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.sizes.value_bytes = 23; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.sizes.value_bytes = kValueBytesMax + 1; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.sizes.key_bytes = 0; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.sizes.key_bytes = 251; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.sizes.key_bytes = 5; }));  // a million and more keys
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.servers.clear(); }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.stride = 0; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.stride = o.records + 1; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.workload = "d", o.stride = 2; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.trace_file = "t.csv", o.stride = 2; }));
+  EXPECT_TRUE(refused([](LoadOptions& o) { o.deadline = {}; }));
 }
 
 TEST(OptionsTest, UnverifiedValuesMayBeShort) {
-  Options options;
+  LoadOptions options;
   options.sizes.value_bytes = 0;
   options.verify = false;
   EXPECT_TRUE(Validate(options).ok());

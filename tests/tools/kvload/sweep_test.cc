@@ -1,5 +1,6 @@
 #include "tools/kvload/sweep.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -8,6 +9,9 @@
 
 namespace gannet::kvload {
 namespace {
+
+using ::testing::ContainsRegex;
+using ::testing::HasSubstr;
 
 TEST(SweepTest, NamesAFlagAndItsValues) {
   const auto sweep = ParseSweep("threads:1,2,8");
@@ -22,7 +26,7 @@ TEST(SweepTest, NamesAFlagAndItsValues) {
 }
 
 TEST(SweepTest, LoadsOnceUnlessTheRecordsChange) {
-  const Options options;
+  const LoadOptions options;
   const Sweep threads = *ParseSweep("threads:1,2");
   EXPECT_EQ(OptionsOfRun(options, threads, 0).phase, Phase::kBoth);
   EXPECT_EQ(OptionsOfRun(options, threads, 1).phase, Phase::kRun);
@@ -33,14 +37,14 @@ TEST(SweepTest, LoadsOnceUnlessTheRecordsChange) {
 }
 
 TEST(SweepTest, RefusesAValueThatIsOutOfRange) {
-  EXPECT_TRUE(Validate(Options(), *ParseSweep("depth:1,64")).ok());
-  EXPECT_FALSE(Validate(Options(), *ParseSweep("depth:1,100000")).ok());
+  EXPECT_TRUE(Validate(LoadOptions(), *ParseSweep("depth:1,64")).ok());
+  EXPECT_FALSE(Validate(LoadOptions(), *ParseSweep("depth:1,100000")).ok());
 }
 
 std::vector<Report> Reports(const Sweep& sweep) {
   std::vector<Report> reports;
   for (size_t i = 0; i < sweep.values.size(); ++i) {
-    Report report{.options = OptionsOfRun(Options(), sweep, i), .workload = "c"};
+    Report report{.options = OptionsOfRun(LoadOptions(), sweep, i), .workload = "c"};
     report.measured.seconds = 1;
     for (uint64_t n = 0; n < 1000 * (i + 1); ++n) {
       report.measured.metrics.of(OpKind::kGet).latency_ns.Record(5000);
@@ -65,15 +69,14 @@ TEST(SweepTest, TheJsonHasTheReportOfEachRun) {
   EXPECT_EQ(json.at("runs")[1].at("depth"), 16);
 }
 
-TEST(SweepTest, ThePictureHasAPointForEachRunAndLine) {
+TEST(SweepTest, ThePictureHasARowForEachRunAndACurveForEachFigure) {
   const Sweep sweep = *ParseSweep("threads:1,2,4");
-  const std::string svg = SweepSvg(sweep, Reports(sweep));
-  EXPECT_EQ(svg.substr(0, 4), "<svg");
-  size_t circles = 0;
-  for (size_t at = 0; (at = svg.find("<circle", at)) != svg.npos; ++at) ++circles;
-  EXPECT_EQ(circles, 3u * 4);
-  EXPECT_NE(svg.find(">3k<"), std::string::npos);  // the rate of the last run is at a mark
-  EXPECT_TRUE(SweepSvg(sweep, {}).ends_with("</svg>\n"));
+  const std::string script = SweepScript(sweep, Reports(sweep), "it's.svg");
+  EXPECT_THAT(script, HasSubstr("set output 'it''s.svg'\nset multiplot layout 2,1\n"));
+  EXPECT_THAT(script, ContainsRegex("<< END\n1 1000\\.0 .*\n2 2000\\.0 .*\n4 3000\\.0 .*\nEND\n"));
+  for (const int column : {2, 3, 4, 5}) {
+    EXPECT_THAT(script, HasSubstr("using 0:" + std::to_string(column) + ":xticlabels(1)"));
+  }
 }
 
 }  // namespace

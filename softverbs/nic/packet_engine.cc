@@ -1,0 +1,409 @@
+#include "softverbs/nic/packet_engine.h"
+
+#include <sched.h>
+
+#include <algorithm>
+
+#include "softverbs/base/log.h"
+#include "softverbs/base/monotonic_clock.h"
+#include "softverbs/nic/grh.h"
+#include "softverbs/nic/nic.h"
+#include "softverbs/nic/packet_handler.h"
+
+namespace softverbs {
+namespace {
+
+constexpr int kPacketsPerTurn = LateAcks::kMax;  // of one link before the next link's turn
+constexpr size_t kLinksPerPoll = 64;             // links that one poll of the application looks at
+constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
+// A steady poller polls at least once in this time, on average. Waiting for its next poll costs no
+// more than waking the loop thread, which would take a core from another thread.
+constexpr int64_t kSteadyPollNs = 50'000;
+constexpr int64_t kSpinNs = 20'000;  // a wake-up costs more than this on most machines
+// Spinning pays only if it finds packets. It may not, for example because the peer waits for the
+// core that we spin on. So after kSpinCredit fruitless times in a row, only one doorbell in
+// kSpinAnywayEvery spins.
+constexpr int kSpinCredit = 8;
+constexpr uint32_t kSpinAnywayEvery = 64;
+constexpr int kTurnsToSleep = 16;
+constexpr size_t kMaxRefusals = 256;  // only a hostile peer causes more refusals at once
+
+}  // namespace
+
+void PacketEngine::Poll() {
+  if (simulated_) [[unlikely]]
+    return;  // the simulation's scheduler decides when packets are executed
+  // Relaxed, and not one atomic increment: the loop thread only checks whether the count changes.
+  polls_.store(polls_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  if (!mutex_.try_lock()) return;  // the holder of the lock drives already
+  RingForPostsLocked();
+  const bool worked = DriveForApplicationLocked(false);
+  if (acks_owe_rings_ && !worked && ++quiet_polls_ > 1) RingForAcksLocked();
+  const bool yields = has_remote_ && IsIdleLocked(worked);
+  // While peers ring a bell, it stays asleep: the application armed a CQ, may stop polling at any
+  // time, and peers ring only once for each sleep anyway.
+  if (asleep_ && bell_ == 0 && ++empty_polls_ >= kPollsToWake) {
+    application_.WatchThisThread();
+    WakeLocked();
+    StartPollStandbyLocked();
+  }
+  mutex_.unlock();
+  if (yields) sched_yield();
+}
+
+void PacketEngine::PrepareToSleep(uint32_t bell) {
+  if (simulated_) [[unlikely]]
+    return;
+  bool busy;
+  {
+    const Pause pause(*this);
+    empty_polls_ = 0;
+    ++waits_;
+    application_.WatchThisThread();
+    if (asleep_ && bell_ == bell) return;
+    busy = SleepLocked(bell);
+    if (bell != 0) StartStandbyLocked();
+  }
+  if (busy) Nic::Get()->WakeLoop();
+}
+
+void PacketEngine::OnBell(uint32_t bell) {
+  const Pause pause(*this);
+  ++waits_;
+  application_.WatchThisThread();
+  // If the engine does not sleep with this bell any more, the thread that changed that has looked
+  // at the links since.
+  if (!asleep_ || bell_ != bell) return;
+  WakeLocked();
+  DriveForApplicationLocked(true);
+  StartStandbyLocked();
+}
+
+void PacketEngine::ForgetBell(uint32_t bell) {
+  bool busy;
+  {
+    const Pause pause(*this);
+    busy = asleep_ && bell_ == bell && SleepLocked(0);
+  }
+  if (busy) Nic::Get()->WakeLoop();
+}
+
+void PacketEngine::OnDoorbell() {
+  mutex_.lock();
+  WakeLocked();
+  const uint32_t polls_before = polls_.load(std::memory_order_relaxed);
+  const bool spin = !simulated_ && (spin_credit_ > 0 || ++doorbells_ % kSpinAnywayEvery == 0);
+  bool spinning = false;
+  int64_t give_up = 0;
+  for (;;) {
+    const bool worked = DriveLocked(true);
+    if (spinning && worked) spin_credit_ = kSpinCredit;
+    if (polls_.load(std::memory_order_relaxed) - polls_before > kPollsToWake) {
+      StartPollStandbyLocked();  // the application polls, so it drives from now on
+      break;
+    }
+    const int64_t now = MonotonicNs();
+    if (worked) give_up = spin ? now + kSpinNs : now;
+    if (!worked && now >= give_up) {
+      if (spinning && spin_credit_ > 0) --spin_credit_;
+      if (!SleepLocked(0)) break;
+      WakeLocked();
+    }
+    spinning = spin;
+    if (controls_.load(std::memory_order_relaxed) > 0) {
+      mutex_.unlock();
+      sched_yield();
+      mutex_.lock();
+      if (asleep_) break;  // an application thread waits now, and peers ring its bell
+    }
+  }
+  mutex_.unlock();
+}
+
+void PacketEngine::AddLink(std::shared_ptr<Link> link) {
+  const Pause pause(*this);
+  has_remote_ |= link->remote();
+  links_.push_back(std::move(link));
+}
+
+void PacketEngine::RemoveLink(const std::shared_ptr<Link>& link) {
+  const Pause pause(*this);
+  if (link->state() == Link::State::kUp) FinishLink(*link);
+  if (link->GoDown() == Link::State::kUp && link->remote()) link->pump()->Abort();
+  links_.erase(std::remove(links_.begin(), links_.end(), link), links_.end());
+  for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
+    if (Qp* qp = qps_->At(index)) HandleLinkDown(*qp, *link);
+  }
+}
+
+// Executes all packets that the peer sent.
+void PacketEngine::FinishLink(Link& link) {
+  bool worked;
+  do {
+    worked = DriveLink(link);
+    while (const auto packet = parked_.TakeOf(link)) {
+      ExecuteParked(*packet);
+      worked = true;
+    }
+  } while (worked);
+}
+
+void PacketEngine::HandleParked() {
+  if (simulated_) return;
+  bool was_full;
+  {
+    const Pause pause(*this);
+    was_full = parked_.Full();
+    while (const auto packet = parked_.Take(0)) ExecuteParked(*packet);
+  }
+  if (was_full) Nic::Get()->WakeLoop();
+}
+
+void PacketEngine::RestartSimulation() {
+  const Pause pause(*this);
+  parked_.EndStalls();
+}
+
+size_t PacketEngine::SimulatedChoices() {
+  const Pause pause(*this);
+  return parked_.Choices();
+}
+
+bool PacketEngine::ExecuteSimulated(size_t choice, PacketHeader* executed) {
+  const Pause pause(*this);
+  const auto packet = parked_.Take(choice);
+  if (!packet) return false;
+  *executed = packet->header;
+  ExecuteParked(*packet);
+  return true;
+}
+
+void PacketEngine::ExecuteParked(const ParkedPackets::Packet& packet) {
+  Link& link = *packet.link;
+  Execute(link, packet.header, packet.payload.data());
+  if (!link.refusals().empty()) SendRefusals(link);
+}
+
+void PacketEngine::LockForControl() {
+  controls_.fetch_add(1, std::memory_order_relaxed);
+  mutex_.lock();
+  controls_.fetch_sub(1, std::memory_order_relaxed);
+}
+
+bool PacketEngine::DriveLocked(bool all) {
+  const size_t count = all ? links_.size() : std::min(links_.size(), kLinksPerPoll);
+  bool worked = false;
+  for (size_t i = 0; i < count; ++i) {
+    if (next_link_ >= links_.size()) next_link_ = 0;
+    Link& link = *links_[next_link_++];
+    if (link.state() == Link::State::kUp) worked |= DriveLink(link);
+  }
+  return worked;
+}
+
+bool PacketEngine::DriveForApplicationLocked(bool all) {
+  // An engine that sleeps may have no standby timer to ring later, so it rings at once.
+  if (!asleep_) ring_for = RingFor::kRequests;
+  const bool worked = DriveLocked(all);
+  ring_for = RingFor::kAll;
+  return worked;
+}
+
+void PacketEngine::RingForAcksLocked() {
+  if (!acks_owe_rings_) return;
+  acks_owe_rings_ = false;
+  for (const std::shared_ptr<Link>& link : links_) {
+    if (link->OwesRing()) link->RingDoorbell();
+  }
+}
+
+bool PacketEngine::DriveLink(Link& link) {
+  return link.remote() ? DriveRemoteLink(link) : ExecutePackets(link);
+}
+
+bool PacketEngine::ExecutePackets(Link& link) {
+  RingConsumer& ring = link.consumer();
+  PacketHeader header;
+  const uint8_t* payload;
+  int handled = 0;
+  for (; handled < kPacketsPerTurn && !parked_.Full(); ++handled) {
+    const RingConsumer::Result result = ring.Next(&header, &payload);
+    if (result == RingConsumer::Result::kEmpty) break;
+    if (result == RingConsumer::Result::kCorrupt) {
+      DropCorrupt(link);
+      break;
+    }
+    link.late_acks().SetMoreFollow(ring.HasMore(header));
+    Dispatch(link, header, payload);
+    ring.Release(header);
+  }
+  link.late_acks().End([this](uint32_t qpn) {
+    if (Qp* qp = qps_->Find(qpn)) HandleLateAck(*qp);
+  });
+  if (handled > 0 && ring.TakeStarving()) link.RingDoorbell();
+  bool resumed = !link.refusals().empty() && SendRefusals(link);
+  resumed |= link.HasWaiting() && ResumeWaiting(link);
+  if ((handled > 0 || resumed) && link.OwesRing()) {
+    acks_owe_rings_ = true;
+    quiet_polls_ = 0;
+  }
+  return handled > 0 || resumed;
+}
+
+void PacketEngine::Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) {
+  if (parked_.Wants(header) && parked_.Park(link, header, payload)) [[unlikely]]
+    return;
+  Execute(link, header, payload);
+}
+
+void PacketEngine::Execute(Link& link, const PacketHeader& header, const uint8_t* payload) {
+  if (link.remote() && !AdmitRemote(link, header)) return;
+  if (header.type == PacketType::kDatagram && header.to_qpn == kMulticastQpn) {
+    DispatchMulticast(link, header, payload);
+  } else if (Qp* qp = qps_->Find(header.to_qpn)) {
+    HandlePacket(*qp, link, header, payload);
+  } else if (header.type <= PacketType::kFetchAdd) {
+    Refuse(link, header);
+  }
+}
+
+void PacketEngine::DispatchMulticast(Link& link, const PacketHeader& header,
+                                     const uint8_t* payload) {
+  if (header.payload_bytes < kGrhBytes) return;
+  for (uint32_t qpn : Nic::Get()->multicast().Members(ParseGrh(payload).destination)) {
+    if (Qp* qp = qps_->Find(qpn)) HandlePacket(*qp, link, header, payload);
+  }
+}
+
+void PacketEngine::Refuse(Link& link, const PacketHeader& request) {
+  PacketHeader nak{};
+  nak.record_bytes = RecordBytes(0);
+  nak.to_qpn = request.from_qpn;
+  nak.from_qpn = request.to_qpn;
+  nak.psn = request.psn;
+  nak.epoch = request.epoch;
+  nak.type = PacketType::kNak;
+  nak.nak = NakCode::kNoQueuePair;
+  if (link.refusals().size() < kMaxRefusals) link.refusals().push_back(nak);
+  SendRefusals(link);
+}
+
+bool PacketEngine::SendRefusals(Link& link) {
+  std::vector<PacketHeader>& refusals = link.refusals();
+  bool noted = true;  // this is retried at every turn, so the link need not note a queue pair
+  size_t sent = 0;
+  while (sent < refusals.size() && link.Send(refusals[sent], &noted) == Link::SendResult::kSent) {
+    ++sent;
+  }
+  refusals.erase(refusals.begin(), refusals.begin() + sent);
+  return sent > 0;
+}
+
+bool PacketEngine::ResumeWaiting(Link& link) {
+  const std::vector<uint32_t> waiting = link.TakeWaiting();
+  for (uint32_t qpn : waiting) {
+    if (Qp* qp = qps_->Find(qpn)) HandleLinkSpace(*qp);
+  }
+  return !waiting.empty();
+}
+
+void PacketEngine::PublishLocked(bool asleep, uint32_t bell) {
+  if (asleep) RingForAcksLocked();
+  asleep_ = asleep;
+  bell_ = bell;
+  polled_awake_ = false;
+  polled_steadily_.store(false, std::memory_order_seq_cst);
+  RingForPostsLocked();
+  if (asleep) WatchRemoteLocked(true);
+  // Sequentially consistent, because a full barrier is needed. If a peer sent a packet before it
+  // could see this store, the packet is in the rings that the caller looks at next.
+  own_->sleep.store(Sleep::Next(own_->sleep.load(std::memory_order_relaxed), asleep, bell),
+                    std::memory_order_seq_cst);
+}
+
+void PacketEngine::WakeLocked() {
+  empty_polls_ = 0;
+  if (asleep_) PublishLocked(false, 0);
+}
+
+bool PacketEngine::SleepLocked(uint32_t bell) {
+  if (!asleep_ || bell_ != bell) PublishLocked(true, bell);
+  for (int turn = 0; turn < kTurnsToSleep; ++turn) {
+    if (!DriveLocked(true)) return false;
+  }
+  return true;
+}
+
+void PacketEngine::StartStandbyLocked() {
+  if (standby_) return;
+  // An application that waited since the last start is expected to come back by itself.
+  const bool waits = waits_ != waits_at_start_;
+  waits_at_start_ = waits_;
+  ArmStandbyLocked(patience_.Begin(waits));
+}
+
+void PacketEngine::StartPollStandbyLocked() {
+  polled_awake_ = true;
+  polled_steadily_.store(true, std::memory_order_relaxed);
+  WatchRemoteLocked(false);
+  if (standby_) {
+    if (standby_due_ - MonotonicNs() <= Patience::kPollsNsMax) return;
+    standby_ = false;
+    ++standby_number_;  // the timer that runs would look too late, and is ignored when it fires
+  }
+  StartStandbyLocked();
+}
+
+void PacketEngine::ArmStandbyLocked(int64_t wait_ns) {
+  if (polled_awake_) wait_ns = std::min(wait_ns, Patience::kPollsNsMax);
+  standby_ = true;
+  standby_polls_ = polls_.load(std::memory_order_relaxed);
+  standby_waits_ = waits_;
+  standby_since_ = MonotonicNs();
+  standby_cpu_ns_ = application_.CpuNs();
+  standby_due_ = standby_since_ + wait_ns;
+  Loop::Get().RunAt(standby_due_, [this, number = standby_number_] { Standby(number); });
+}
+
+void PacketEngine::Standby(uint32_t number) {
+  bool busy = false;
+  {
+    const Pause pause(*this);
+    if (number != standby_number_) return;
+    standby_ = false;
+    if (asleep_ && bell_ == 0) return;
+    RingForAcksLocked();
+    RingForPostsLocked();
+    // A peer may have rung the application's bell. Its packets are executed now, in case the
+    // application is late or never comes.
+    if (asleep_) DriveLocked(true);
+    const int64_t wait_ns = patience_.Next(LookAtApplicationLocked(), asleep_);
+    if (wait_ns > 0) return ArmStandbyLocked(wait_ns);
+    busy = SleepLocked(0);
+  }
+  if (busy) OnDoorbell();
+}
+
+Patience::Found PacketEngine::LookAtApplicationLocked() {
+  if (waits_ != standby_waits_) return Patience::Found::kCame;
+  if (asleep_ && !Nic::Get()->bells().Rung(bell_)) return Patience::Found::kNotRung;
+  const int64_t elapsed_ns = MonotonicNs() - standby_since_;
+  // An application that polls in bursts, between other work, is not a steady poller. Its peers
+  // would wait until our next look, so it is better that they ring.
+  const uint32_t polls = polls_.load(std::memory_order_relaxed) - standby_polls_;
+  if (!asleep_ && polls * kSteadyPollNs >= elapsed_ns) return Patience::Found::kPolls;
+  const int64_t ran_ns = application_.CpuNs() - standby_cpu_ns_;
+  const bool had_no_core =
+      2 * ran_ns < elapsed_ns && (asleep_ || polls > 0 || ran_ns < kSteadyPollNs);
+  if (had_no_core && application_.Runnable()) return Patience::Found::kWantsCore;
+  return Patience::Found::kLeftAlone;
+}
+
+void PacketEngine::DropCorrupt(Link& link) {
+  Report("process slot %u wrote a corrupt packet into its ring: connection dropped",
+         link.peer_slot());
+  if (link.remote()) return Nic::Get()->remote_links().Abort(link);
+  Nic::Get()->links().Drop(link.peer_slot());
+}
+
+}  // namespace softverbs

@@ -1,0 +1,85 @@
+#include "softverbs/nic/parked_packets.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "softverbs/base/monotonic_clock.h"
+#include "softverbs/fault/nodes.h"
+#include "softverbs/nic/nic.h"
+#include "softverbs/nic/packet_handler.h"
+
+namespace softverbs {
+
+bool ParkedPackets::Park(Link& link, const PacketHeader& header, const uint8_t* payload) {
+  disturbed_ = true;
+  Qp* qp = qps_->Find(header.to_qpn);
+  if (qp == nullptr) return false;
+  Mailbox& mailbox = mailboxes_[OrdinalOf(*qp)];
+  const bool request = header.type <= PacketType::kFetchAdd;
+  if (request && (header.flags & kPacketFirst) != 0) Stall(mailbox, *qp);
+  const bool waits = simulated_ || !mailbox.packets.empty() ||
+                     mailbox.stalled_until > MonotonicNs() || MustWait(*qp);
+  if (!waits) return false;
+  const Qp* const from = simulated_ ? qps_->Find(header.from_qpn) : nullptr;
+  mailbox.packets.push_back({.link = &link,
+                             .header = header,
+                             .payload = {payload, payload + header.payload_bytes},
+                             .from_node = from == nullptr ? 0 : NodeOf(*from)});
+  bytes_ += Bytes(mailbox.packets.back());
+  return true;
+}
+
+void ParkedPackets::Stall(Mailbox& mailbox, Qp& qp) {
+  const fault::Plan* plan = fault::Active();
+  if (plan == nullptr) return;
+  const uint64_t arrival = NextArrival(qp);
+  const auto ns = fault::StrikesFor(*plan, fault::FaultKind::kStallPeer, OrdinalOf(qp), arrival);
+  if (!ns) return;
+  mailbox.stalled_until = std::max(mailbox.stalled_until, MonotonicNs() + *ns);
+  Loop::Get().RunAt(mailbox.stalled_until, [] { Nic::Get()->engine().HandleParked(); });
+}
+
+bool ParkedPackets::MayGo(const Mailbox& mailbox) const {
+  if (mailbox.packets.empty() || mailbox.stalled_until > MonotonicNs()) return false;
+  const Packet& first = mailbox.packets.front();
+  Qp* qp = qps_->Find(first.header.to_qpn);
+  if (qp == nullptr) return true;
+  if (fault::nodes.any_cut && fault::nodes.cut[first.from_node][NodeOf(*qp)]) return false;
+  return !MustWait(*qp);
+}
+
+ParkedPackets::Packet ParkedPackets::Pop(Mailbox& mailbox, size_t at) {
+  const auto taken = mailbox.packets.begin() + static_cast<ptrdiff_t>(at);
+  Packet packet = std::move(*taken);
+  mailbox.packets.erase(taken);
+  bytes_ -= Bytes(packet);
+  return packet;
+}
+
+size_t ParkedPackets::Choices() const {
+  return static_cast<size_t>(
+      std::count_if(mailboxes_.begin(), mailboxes_.end(),
+                    [this](const auto& entry) { return MayGo(entry.second); }));
+}
+
+std::optional<ParkedPackets::Packet> ParkedPackets::Take(size_t choice) {
+  for (auto& [ordinal, mailbox] : mailboxes_) {
+    if (MayGo(mailbox) && choice-- == 0) return Pop(mailbox, 0);
+  }
+  return std::nullopt;
+}
+
+void ParkedPackets::EndStalls() {
+  for (auto& [ordinal, mailbox] : mailboxes_) mailbox.stalled_until = 0;
+}
+
+std::optional<ParkedPackets::Packet> ParkedPackets::TakeOf(const Link& link) {
+  for (auto& [ordinal, mailbox] : mailboxes_) {
+    for (size_t at = 0; at < mailbox.packets.size(); ++at) {
+      if (mailbox.packets[at].link == &link) return Pop(mailbox, at);
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace softverbs
