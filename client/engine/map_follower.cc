@@ -74,6 +74,10 @@ uint32_t MapFollower::WhomToAsk(uint32_t number) const {
   if (readers_.size() > 1) {
     return silent == kInvalidOp && servers.session(number).CanAskForMap() ? number : kInvalidOp;
   }
+  const uint32_t teller = readers_[number].teller();
+  if (teller != silent && teller < servers.size() && servers.session(teller).CanAskForMap()) {
+    return teller;
+  }
   for (uint32_t server = 0; server < servers.size(); ++server) {
     if (server != silent && servers.session(server).CanAskForMap()) return server;
   }

@@ -18,11 +18,11 @@ void MapReader::AskAnew(int64_t now_ns) {
 }
 
 void MapReader::OnLost(uint32_t server, int64_t now_ns) {
-  if (server == asked_) AskAnew(now_ns);
+  if (server == asked_ || server == teller()) AskAnew(now_ns);
 }
 
 void MapReader::ForgetServers(int64_t now_ns) {
-  if (asked_ != kInvalidOp) AskAnew(now_ns);
+  if (asked_ != kInvalidOp || position_ != 0) AskAnew(now_ns);
 }
 
 void MapReader::WantSoon(bool soon, int64_t now_ns) {
@@ -45,7 +45,7 @@ int64_t MapReader::due_ns() const {
 }
 
 uint64_t MapReader::Ask(uint32_t server, int64_t now_ns) {
-  if (asked_ != kInvalidOp) position_ = 0;  // another one's pieces may be of another map
+  if (asked_ != kInvalidOp || server != teller_) position_ = 0;
   asked_ = server;
   asked_ns_ = now_ns;
   if (position_ == 0) {
@@ -63,6 +63,7 @@ uint64_t MapReader::Ask(uint32_t server, int64_t now_ns) {
 bool MapReader::OnReply(uint32_t server, const ReplyView& reply, int64_t now_ns) {
   if (server != asked_) return false;  // it was given up
   asked_ = kInvalidOp;
+  teller_ = server;
   const uint64_t from = std::exchange(position_, 0);
   const auto status = static_cast<ReplyStatus>(reply.header.status);
   if (status == ReplyStatus::kUnimplemented) {  // an earlier version

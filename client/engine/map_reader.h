@@ -54,6 +54,9 @@ class MapReader {
   // Returns which server should not be asked now if there is another: it has not answered for long.
   // kInvalidOp: there is none.
   uint32_t silent_server() const { return asked_; }
+  // Returns who has told the pieces so far, and should tell the next one. Pieces of two servers may
+  // be of two maps. kInvalidOp: the next piece is the first.
+  uint32_t teller() const { return position_ == 0 ? kInvalidOp : teller_; }
   // Server number `server` is asked. Returns where the piece begins. REQUIRES: it is due.
   uint64_t Ask(uint32_t server, int64_t now_ns);
   // A server answers. Returns true if the map is whole now, or the server has none: see Take.
@@ -83,6 +86,7 @@ class MapReader {
   uint32_t asked_ = kInvalidOp;      // who has not answered yet
   int64_t asked_ns_ = 0;
   uint64_t position_ = 0;  // where the next piece begins
+  uint32_t teller_ = kInvalidOp;  // who told the piece before
   std::string bytes_;      // the pieces so far
   bool regular_ = true;    // it is read to its end
   bool unchanged_ = false;

@@ -6,7 +6,7 @@ namespace gannet {
 
 void PrimaryLeaseWatch::Restart(const Grant& grant, int64_t asked_ns, int64_t now_ns) {
   on_ = grant.history != 0;
-  end_ns_ = INT64_MIN / 2;
+  end_ns_ = replies_end_ns_ = INT64_MIN / 2;
   asked_ns_ = asked_first_ns_ = kNever;
   held_.clear();
   if (on_) OnTold(grant.primary_lease_ms, asked_ns, now_ns);
@@ -14,13 +14,12 @@ void PrimaryLeaseWatch::Restart(const Grant& grant, int64_t asked_ns, int64_t no
 
 void PrimaryLeaseWatch::OnTold(uint16_t left_ms, int64_t asked_ns, int64_t now_ns) {
   const int64_t left_ns = left_ms * kNsPerMs;
-  const int64_t end_ns = asked_ns + left_ns - left_ns / 128;
   if (left_ms > 0) {
     length_ns_ = std::max(seen_ ? length_ns_ : kLengthNsMin, left_ns);
     seen_ = true;
     left_ns_ = left_ns;
   }
-  end_ns_ = std::max(end_ns_, end_ns);
+  end_ns_ = std::max(end_ns_, EndNs(left_ms, asked_ns));
   if (ValidAt(now_ns)) asked_first_ns_ = kNever;
 }
 

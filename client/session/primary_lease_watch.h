@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,12 @@ namespace gannet {
 // A member never becomes primary again. So if an answer brings a lease that is valid now, the
 // server was primary all along, and what was held until then is right.
 //
+// When partitions move, a server tells clients with an older map of no lease (docs/partitions.md,
+// rule 6), because its memory may hold what it does not own any more. Replies need no map: a
+// server that is primary executed the request while it owned the key, or refused it. So they are
+// believed if the server's own lease is valid. Without this, answers that nobody may take could
+// use up all credits, and none would be left for the question for the map.
+//
 // One owner thread.
 class PrimaryLeaseWatch {
  public:
@@ -38,12 +45,17 @@ class PrimaryLeaseWatch {
   bool on() const { return on_; }
   // The server said, in answer to a question of `asked_ns`, that `left_ms` are left.
   void OnTold(uint16_t left_ms, int64_t asked_ns, int64_t now_ns);
-  // The server has a lease, but not for this client, whose map of the cluster is old. So there is
-  // no reason to give it up.
-  void OnToldOthers() { asked_first_ns_ = kNever; }
+  // The server has a lease, but not for what this client READs, as its map of the cluster is old.
+  // So there is no reason to give the server up. Arguments as of OnTold.
+  void OnToldOthers(uint16_t left_ms, int64_t asked_ns) {
+    asked_first_ns_ = kNever;
+    replies_end_ns_ = std::max(replies_end_ns_, EndNs(left_ms, asked_ns));
+  }
   // There may be a lease now, for another reason than that time passed.
   void AskAnew() { asked_ns_ = asked_first_ns_ = kNever; }
   bool ValidAt(int64_t now_ns) const { return now_ns < end_ns_; }
+  // The same for replies.
+  bool RepliesValidAt(int64_t now_ns) const { return now_ns < std::max(end_ns_, replies_end_ns_); }
   // Returns how long the group's leases are, as far as they were seen.
   int64_t length_ns() const { return length_ns_; }
 
@@ -64,6 +76,14 @@ class PrimaryLeaseWatch {
   void Hold(const ibv_wc& completion) { held_.push_back(completion); }
   std::span<const ibv_wc> held() const { return held_; }
   void ForgetHeld() { held_.clear(); }
+  // Takes out those of them for which `may_go(completion)`, in their order.
+  template <class F>
+  std::vector<ibv_wc> TakeHeld(F may_go) {
+    std::vector<ibv_wc> taken;
+    std::ranges::copy_if(held_, std::back_inserter(taken), may_go);
+    std::erase_if(held_, may_go);
+    return taken;
+  }
   // Throws away what is held, because the connections are given up. It is done again on the next
   // ones.
   void Disbelieve(std::span<const ClientConnection> connections);
@@ -84,8 +104,14 @@ class PrimaryLeaseWatch {
     return asked_ns_ == kNever ? due_ns : std::max(due_ns, asked_ns_ + lease_ns / 8);
   }
 
+  static int64_t EndNs(uint16_t left_ms, int64_t asked_ns) {
+    const int64_t left_ns = left_ms * kNsPerMs;
+    return asked_ns + left_ns - left_ns / 128;
+  }
+
   bool on_ = false;
   int64_t end_ns_ = 0;
+  int64_t replies_end_ns_ = 0;
   int64_t length_ns_ = kLengthNsUsual;
   int64_t left_ns_ = kLengthNsUsual;  // as told last, if anything was left
   int64_t asked_ns_ = kNever;         // the last time

@@ -59,8 +59,14 @@ void SessionCompletions::TakeUnderLease(std::span<const ibv_wc> completions, int
     for (const ibv_wc& completion : completions) OnCompletion(completion, now_ns);
     return;
   }
+  const bool takes_replies = lease.RepliesValidAt(taken_ns);
+  const auto is_taken = [&](const ibv_wc& completion) {
+    return takes_replies && IsReply(completion);
+  };
+  // Of a server whose lease is valid, which was primary all along. Then those that came later.
+  if (takes_replies && lease.holds()) Deliver(lease.TakeHeld(is_taken), now_ns);
   for (const ibv_wc& completion : completions) {
-    if (!HeldUntilBelieved(completion)) {
+    if (is_taken(completion) || !HeldUntilBelieved(completion)) {
       // It may bring a lease, or break the connections. Then the others may tell that they are
       // flushed, for which the session waits.
       OnCompletion(completion, now_ns);
@@ -69,10 +75,18 @@ void SessionCompletions::TakeUnderLease(std::span<const ibv_wc> completions, int
     }
   }
   if (!lease.holds() || !lease.ValidAt(taken_ns)) return;
-  // Delivering may break the connection, which throws away the rest. So it works on a copy.
-  const std::vector<ibv_wc> held(lease.held().begin(), lease.held().end());
-  lease.ForgetHeld();
+  Deliver(lease.TakeHeld([](const ibv_wc&) { return true; }), now_ns);
+}
+
+// Delivering may break the connection, which throws away what is held. So it works on a copy.
+void SessionCompletions::Deliver(const std::vector<ibv_wc>& held, int64_t now_ns) {
   for (const ibv_wc& completion : held) OnCompletion(completion, now_ns);
+}
+
+bool SessionCompletions::IsReply(const ibv_wc& completion) {
+  const WrId id = WrId::Unpack(completion.wr_id);
+  return completion.status == IBV_WC_SUCCESS &&
+         id.kind == static_cast<uint8_t>(ConnectionWork::kReceive);
 }
 
 // Heartbeats' replies are never held, because one of them may bring the lease. They tell nothing of

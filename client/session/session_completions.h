@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "client/session/client_connections.h"
 #include "client/session/primary_lease_watch.h"
@@ -52,6 +53,8 @@ class SessionCompletions {
   void Take(int64_t now_ns);
   [[gnu::noinline]] void TakeInGroup(int64_t now_ns);
   [[gnu::noinline]] void TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns);
+  void Deliver(const std::vector<ibv_wc>& held, int64_t now_ns);
+  static bool IsReply(const ibv_wc& completion);
   bool HeldUntilBelieved(const ibv_wc& completion) const;
   void OnCompletion(const ibv_wc& completion, int64_t now_ns);
   void OnSendCompletion(ClientConnection& connection, uint32_t position, const ibv_wc& completion);

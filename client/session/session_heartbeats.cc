@@ -90,7 +90,7 @@ void SessionHeartbeats::OnReply(ClientConnection& connection, const ReplyView& r
 void SessionHeartbeats::OnLease(const ReplyHeader& reply, int64_t asked_ns, int64_t now_ns) {
   leases_from_ = reply.clock.leases_from;
   if (!map_is_old()) return given_.lease->OnTold(reply.primary_lease_ms, asked_ns, now_ns);
-  if (reply.primary_lease_ms > 0) given_.lease->OnToldOthers();
+  if (reply.primary_lease_ms > 0) given_.lease->OnToldOthers(reply.primary_lease_ms, asked_ns);
   given_.reports->OnOldMap();
 }
 

@@ -57,7 +57,7 @@ class GroupServer {
   Member& member() { return *server_->member(); }
   // Whether clients would believe it now.
   bool HasLease() const;
-  const ServedPartitions& partitions() const { return server_->node().standing->partitions(); }
+  const ServedPartitions& partitions() const { return server_->shared().standing->partitions(); }
   bool serves() const { return server_->serves(); }
   Store& store() { return server_->store(); }
   size_t busy() const;

@@ -59,6 +59,20 @@ class MapReaderTest : public ::testing::Test {
   int64_t now_ms_ = 0;
 };
 
+// Pieces of two servers may be of two maps.
+TEST_F(MapReaderTest, AllPiecesAreOfOneServer) {
+  EXPECT_EQ(reader_.teller(), kInvalidOp);
+  ASSERT_EQ(reader_.Ask(kServer, 0), 0u);
+  EXPECT_FALSE(Answer(map_, 0, 100));
+  EXPECT_EQ(reader_.teller(), kServer);
+  EXPECT_EQ(reader_.Ask(kServer + 1, 0), 0u) << "from its beginning";
+  reader_.OnLost(kServer + 1, 0);
+  ASSERT_EQ(reader_.Ask(kServer, 0), 0u);
+  EXPECT_FALSE(Answer(map_, 0, 100));
+  reader_.OnLost(kServer, 0);
+  EXPECT_EQ(reader_.teller(), kInvalidOp);
+}
+
 TEST_F(MapReaderTest, TakesAMapInPieces) {
   int pieces = 0;
   for (bool whole = false; !whole; ++pieces) {

@@ -36,6 +36,27 @@ TEST_F(PrimaryLeaseWatchTest, AnEarlierAnswerShortensNothing) {
   EXPECT_TRUE(watch_.ValidAt(kEnd));
 }
 
+TEST_F(PrimaryLeaseWatchTest, ALeaseForAnotherMapIsForRepliesAlone) {
+  watch_.Restart(GrantOf(7, 0), kAsked, kHeard);
+  EXPECT_FALSE(watch_.RepliesValidAt(kHeard));
+  watch_.OnToldOthers(640, kAsked);
+  EXPECT_FALSE(watch_.ValidAt(kHeard));
+  EXPECT_TRUE(watch_.RepliesValidAt(kEnd - 1));
+  EXPECT_FALSE(watch_.RepliesValidAt(kEnd));
+  watch_.OnTold(640, kHeard, kHeard);
+  EXPECT_TRUE(watch_.RepliesValidAt(kEnd)) << "one for this map is for them, too";
+}
+
+TEST_F(PrimaryLeaseWatchTest, WhatIsHeldIsTakenOutInItsOrder) {
+  for (uint64_t id = 0; id < 4; ++id) watch_.Hold({.wr_id = id});
+  const auto odd = watch_.TakeHeld([](const ibv_wc& completion) { return completion.wr_id % 2; });
+  ASSERT_EQ(odd.size(), 2u);
+  EXPECT_EQ(odd[0].wr_id, 1u);
+  EXPECT_EQ(odd[1].wr_id, 3u);
+  ASSERT_EQ(watch_.held().size(), 2u);
+  EXPECT_EQ(watch_.held()[1].wr_id, 2u);
+}
+
 TEST_F(PrimaryLeaseWatchTest, AServerInNoGroupNeedsNone) {
   watch_.Restart(GrantOf(0, 0), kAsked, kHeard);
   EXPECT_FALSE(watch_.on());
