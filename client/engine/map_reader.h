@@ -85,10 +85,10 @@ class MapReader {
   int64_t read_ns_ = INT64_MIN / 2;  // when the last answer was whole
   uint32_t asked_ = kInvalidOp;      // who has not answered yet
   int64_t asked_ns_ = 0;
-  uint64_t position_ = 0;  // where the next piece begins
+  uint64_t position_ = 0;         // where the next piece begins
   uint32_t teller_ = kInvalidOp;  // who told the piece before
-  std::string bytes_;      // the pieces so far
-  bool regular_ = true;    // it is read to its end
+  std::string bytes_;             // the pieces so far
+  bool regular_ = true;           // it is read to its end
   bool unchanged_ = false;
   uint64_t known_ = 0;  // a revision, see SetKnown
   bool answered_ = false;

@@ -19,7 +19,8 @@ class SyncAsks {
  public:
   static constexpr uint32_t kPutOffsMax = 16;
 
-  // Call it at the end of a Poll, if replies wait. `safe`: what was on disk when the Poll published.
+  // Call it at the end of a Poll, if replies wait. `safe`: what was on disk when the Poll
+  // published.
   bool Asks(uint64_t safe, bool more_requests_wait) {
     if (asked_ && safe == safe_when_asked_) return false;
     asked_ = false;

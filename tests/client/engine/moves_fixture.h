@@ -2,9 +2,11 @@
 #define GANNET_TESTS_CLIENT_ENGINE_MOVES_FIXTURE_H_
 
 #include <gtest/gtest.h>
+
 #include <array>
 #include <string>
 #include <vector>
+
 #include "absl/strings/str_cat.h"
 #include "common/protocol/partition_map.h"
 #include "tests/client/engine/fake_run.h"

@@ -385,7 +385,8 @@ TEST_F(MovesTest, AMapThatIsWantedIsAskedForSoonAlthoughNoOperationWaits) {
   EXPECT_TRUE(engine_->known_map().all_served);
 }
 
-// Those answers hold all credits, and the question for the map needs one. Only group 0 knows the new map.
+// Those answers hold all credits, and the question for the map needs one. Only group 0 knows the
+// new map.
 TEST_F(MovesTest, AnswersAreTakenUnderTheServersLeaseAlthoughTheMapIsOld) {
   Of(0).grant().credits = 2;
   ConnectToCluster();
