@@ -19,6 +19,7 @@ constexpr int64_t kSmallBytes = 1000;
 }  // namespace
 
 void SimulatedClient::Act(bool patient) {
+  if (!HasStarted()) return;
   for (uint64_t n = 1 + run_->Below(options_.depth); n > 0; --n) {
     if (!BeginOne(patient)) return;
   }

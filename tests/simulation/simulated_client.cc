@@ -161,6 +161,13 @@ void SimulatedClient::TakeBatch() {
   batch_.OnTaken();
 }
 
+bool SimulatedClient::HasStarted() {
+  if (started_ || options_.groups < 2) return true;
+  const std::optional<absl::Status> map = engine_->MapStatus();
+  started_ = engine_->servers().session(0).ready() && map.has_value() && map->ok();
+  return started_;
+}
+
 bool SimulatedClient::ready() const {
   const ServerSet& servers = engine_->servers();
   if (servers.size() < options_.groups) return false;

@@ -86,6 +86,8 @@ class SimulatedClient {
   bool CheckIsBack() const;
 
  private:
+  // Returns whether operations may begin. A Client and an AsyncClient wait for the map, too.
+  bool HasStarted();
   // An operation under way.
   struct Pending {
     bool used = false;
@@ -189,6 +191,7 @@ class SimulatedClient {
   int64_t last_poll_ns_;
   int64_t timeout_ns_ = 0;  // of the operation that is being begun
   std::vector<Pending> pending_;
+  bool started_ = false;
   uint32_t pending_count_ = 0;
   Batch batch_;
   std::vector<uint32_t> ended_of_batch_;  // and not taken
