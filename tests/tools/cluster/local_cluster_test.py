@@ -228,7 +228,7 @@ class CommandTest(unittest.TestCase):
                 (["--cluster=c"], 2, "--cluster needs --etcd"),
                 (["--etcd=http://127.0.0.1:1"], 2, "--etcd is of no use without --cluster"),
                 (member + ["--restore_from=/nowhere"], 2, "--restore_from cannot be used"),
-                (member + ["--sync=always"], 2, "--sync=always cannot be used"),
+                (member + ["--sync=always"], 2, "--sync=always needs --data=DIR"),
                 (member + ["--etcd=127.0.0.1"], 1, "is no URL of etcd"),
                 (member, 1, "Does etcd run at the URLs of --etcd?")):
             done = subprocess.run([f"{BUILD}/bin/kvserver", *flags], check=False, capture_output=True, text=True)
