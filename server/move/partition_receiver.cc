@@ -21,10 +21,9 @@ constexpr int64_t kTxnAgainNs = 10 * kNsPerMs;
 constexpr int64_t kWishedNs = 500 * kNsPerMs;
 // With less of the stream to take, a slice is closed.
 constexpr uint64_t kBehindMax = 64 << 10;
-// A batch is given in so many slices, if they are not too small.
-constexpr size_t kSlices = 16;
-constexpr size_t kSliceMin = 8;
-static_assert(kPartitions / kSlices <= kMovesOfTxnMax);
+// So many partitions are closed at once. A client with many operations under way waits for any
+// closed partition with all of them soon, so few closes are better than small ones.
+constexpr size_t kSlice = kMovesOfTxnMax;
 // How often the giver is told that its leases have to stay short.
 constexpr int64_t kTellAgainNs = MoveSource::kShortNs / 4;
 // If the giver has not ended a slice so long after its leases are over, it is opened again.
@@ -124,7 +123,6 @@ void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
   wished_.clear();
   LOG(INFO) << "takes " << batch_->partitions.size() << " partitions, from "
             << batch_->partitions.front() << " on, of group " << batch_->giver;
-  slice_ = std::max(kSliceMin, (batch_->partitions.size() + kSlices - 1) / kSlices);
   step_ = Step::kDrops;
   dropping_ = false;
 }
@@ -238,7 +236,7 @@ void PartitionReceiver::Close(const MovesSeen& seen, const GroupRegister& own, i
   if (now < close_at_) return Soon(close_at_);
   if (source_->behind() > kBehindMax) return;
   const std::vector<uint16_t>& all = batch_->partitions;
-  batch_->closing.assign(all.begin(), all.begin() + std::min(slice_, all.size()));
+  batch_->closing.assign(all.begin(), all.begin() + std::min(kSlice, all.size()));
   Send(CloseTxn(seen, *batch_, own.revision));
 }
 

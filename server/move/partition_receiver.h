@@ -112,7 +112,6 @@ class PartitionReceiver final : public MemberTask {
   int64_t txn_at_ = 0;  // none is sent before this
   bool dropping_ = false;
   uint64_t drop_after_ = 0;         // ticket: nothing is dropped before that is published
-  size_t slice_ = 0;                // how many partitions are closed at once
   int64_t lease_ns_ = 0;            // how long the giver's leases are, if they are not short
   int64_t told_at_ = 0;             // when it told the giver that it will close
   int64_t close_at_ = 0;            // nothing is closed before this
