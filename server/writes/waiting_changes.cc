@@ -103,9 +103,10 @@ bool WaitingChanges::MayUpdate(KeyHash hash, std::string_view key) const {
 
 bool WaitingChanges::BeginUpdates() {
   mutex_.Lock();
-  lane_ = recorder_->BeginUpdates();
-  if (lane_ == nullptr) mutex_.Unlock();
-  return lane_ != nullptr;
+  UpdateLane* const lane = recorder_->BeginUpdates();
+  lane_ = lane;
+  if (lane == nullptr) mutex_.Unlock();
+  return lane != nullptr;
 }
 
 void WaitingChanges::EndUpdates() {
