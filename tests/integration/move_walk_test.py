@@ -136,7 +136,7 @@ class Walk(move_test.Moves):
         return self.third and self.ask("drain", "g3")
 
     def remove(self):
-        """After a drain it succeeds; before, it is refused, and changes nothing."""
+        """Only of an empty group: kvcli refuses to remove another one."""
         if not self.third or self.cut or self.stopped or (self.asked and self.asked.poll() is None):
             return False
         if self.status("g3")["partitions"] != 0:

@@ -3,12 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <iostream>
-#include <string>
 
-#include "tests/simulation/group_world.h"
-#include "tests/simulation/run.h"
-#include "tests/simulation/seed_runs.h"
+#include "tests/simulation/group_runs.h"
 
 namespace gannet::simulation {
 namespace {
@@ -16,47 +12,13 @@ namespace {
 // Seeds of one run of ctest.
 constexpr uint64_t kSeeds = GANNET_SIMULATION_SEEDS;
 constexpr uint64_t kSeedsTwice = 2;
+constexpr auto kKind = GroupScenario::Kind::kOneGroup;
 
-struct Outcome : SeedOutcome {
-  GroupWorld::Happened happened;
-};
+TEST(GroupSimulationTest, EverythingHolds) { ExpectGroupsHold<kKind>(kSeeds); }
 
-Outcome RunOnce(uint64_t seed, bool print) {
-  Run run({.seed = seed, .off = ChecksThatAreOff(), .print = print});
-  Outcome outcome;
-  GroupWorld world(&run, GroupScenario::Kind::kOneGroup);
-  outcome.scenario = world.scenario().ToString();
-  world.Execute();
-  outcome.happened = world.happened();
-  outcome.failure = run.failure();
-  outcome.trace = run.trace();
-  return outcome;
+TEST(GroupSimulationTest, OneSeedGivesOneRun) {
+  ExpectOneSeedGivesOneRun(RunGroups<kKind>, kSeedsTwice);
 }
-
-std::string ToString(const GroupWorld::Happened& happened) {
-  return std::to_string(happened.epochs) + " epochs, " + std::to_string(happened.processes) +
-         " processes, " + std::to_string(happened.kills) + " kills, " +
-         std::to_string(happened.stops) + " stops within a call, " +
-         std::to_string(happened.disbelieved) + " READs disbelieved, " +
-         std::to_string(happened.lost) + " groups lost";
-}
-
-TEST(GroupSimulationTest, EverythingHolds) {
-  uint64_t seeds = 0;
-  GroupWorld::Happened all;
-  ExpectEverythingHolds(RunOnce, kSeeds, [&](const Outcome& outcome) {
-    ++seeds;
-    all.epochs += outcome.happened.epochs;
-    all.processes += outcome.happened.processes;
-    all.kills += outcome.happened.kills;
-    all.stops += outcome.happened.stops;
-    all.disbelieved += outcome.happened.disbelieved;
-    all.lost += outcome.happened.lost;
-  });
-  std::cout << seeds << " seeds: " << ToString(all) << "\n";
-}
-
-TEST(GroupSimulationTest, OneSeedGivesOneRun) { ExpectOneSeedGivesOneRun(RunOnce, kSeedsTwice); }
 
 }  // namespace
 }  // namespace gannet::simulation

@@ -4,12 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <iostream>
-#include <string>
 
-#include "tests/simulation/group_world.h"
-#include "tests/simulation/run.h"
-#include "tests/simulation/seed_runs.h"
+#include "tests/simulation/group_runs.h"
 
 namespace gannet::simulation {
 namespace {
@@ -17,48 +13,13 @@ namespace {
 // Seeds of one run of ctest.
 constexpr uint64_t kSeeds = GANNET_SIMULATION_SEEDS;
 constexpr uint64_t kSeedsTwice = 2;
+constexpr auto kKind = GroupScenario::Kind::kTwoGroups;
 
-struct Outcome : SeedOutcome {
-  GroupWorld::Happened happened;
-};
+TEST(MovesSimulationTest, EverythingHolds) { ExpectGroupsHold<kKind>(kSeeds); }
 
-Outcome RunOnce(uint64_t seed, bool print) {
-  Run run({.seed = seed, .off = ChecksThatAreOff(), .print = print});
-  Outcome outcome;
-  GroupWorld world(&run, GroupScenario::Kind::kTwoGroups);
-  outcome.scenario = world.scenario().ToString();
-  world.Execute();
-  outcome.happened = world.happened();
-  outcome.failure = run.failure();
-  outcome.trace = run.trace();
-  return outcome;
+TEST(MovesSimulationTest, OneSeedGivesOneRun) {
+  ExpectOneSeedGivesOneRun(RunGroups<kKind>, kSeedsTwice);
 }
-
-std::string ToString(const GroupWorld::Happened& happened) {
-  return std::to_string(happened.epochs) + " epochs, " + std::to_string(happened.processes) +
-         " processes, " + std::to_string(happened.kills) + " kills, " +
-         std::to_string(happened.stops) + " stops within a call, " +
-         std::to_string(happened.disbelieved) + " READs disbelieved, " +
-         std::to_string(happened.maps) + " maps, " + std::to_string(happened.lost) + " groups lost";
-}
-
-TEST(MovesSimulationTest, EverythingHolds) {
-  uint64_t seeds = 0;
-  GroupWorld::Happened all;
-  ExpectEverythingHolds(RunOnce, kSeeds, [&](const Outcome& outcome) {
-    ++seeds;
-    all.epochs += outcome.happened.epochs;
-    all.processes += outcome.happened.processes;
-    all.kills += outcome.happened.kills;
-    all.stops += outcome.happened.stops;
-    all.disbelieved += outcome.happened.disbelieved;
-    all.maps += outcome.happened.maps;
-    all.lost += outcome.happened.lost;
-  });
-  std::cout << seeds << " seeds: " << ToString(all) << "\n";
-}
-
-TEST(MovesSimulationTest, OneSeedGivesOneRun) { ExpectOneSeedGivesOneRun(RunOnce, kSeedsTwice); }
 
 }  // namespace
 }  // namespace gannet::simulation

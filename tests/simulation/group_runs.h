@@ -1,0 +1,61 @@
+#ifndef GANNET_TESTS_SIMULATION_GROUP_RUNS_H_
+#define GANNET_TESTS_SIMULATION_GROUP_RUNS_H_
+
+#include <cstdint>
+#include <iostream>
+#include <string>
+
+#include "tests/simulation/group_world.h"
+#include "tests/simulation/run.h"
+#include "tests/simulation/seed_runs.h"
+
+namespace gannet::simulation {
+
+// What the programs that run worlds of groups share.
+
+struct GroupOutcome : SeedOutcome {
+  GroupWorld::Happened happened;
+};
+
+template <GroupScenario::Kind kKind>
+GroupOutcome RunGroups(uint64_t seed, bool print) {
+  Run run({.seed = seed, .off = ChecksThatAreOff(), .print = print});
+  GroupOutcome outcome;
+  GroupWorld world(&run, kKind);
+  outcome.scenario = world.scenario().ToString();
+  world.Execute();
+  outcome.happened = world.happened();
+  outcome.failure = run.failure();
+  outcome.trace = run.trace();
+  return outcome;
+}
+
+inline std::string ToString(const GroupWorld::Happened& happened) {
+  return std::to_string(happened.epochs) + " epochs, " + std::to_string(happened.processes) +
+         " processes, " + std::to_string(happened.kills) + " kills, " +
+         std::to_string(happened.stops) + " stops within a call, " +
+         std::to_string(happened.disbelieved) + " READs disbelieved, " +
+         std::to_string(happened.maps) + " maps, " + std::to_string(happened.lost) + " groups lost";
+}
+
+// Runs seeds as ExpectEverythingHolds does, and prints what happened in all of them.
+template <GroupScenario::Kind kKind>
+void ExpectGroupsHold(uint64_t seeds) {
+  uint64_t ran = 0;
+  GroupWorld::Happened all;
+  ExpectEverythingHolds(RunGroups<kKind>, seeds, [&](const GroupOutcome& outcome) {
+    ++ran;
+    all.epochs += outcome.happened.epochs;
+    all.processes += outcome.happened.processes;
+    all.kills += outcome.happened.kills;
+    all.stops += outcome.happened.stops;
+    all.disbelieved += outcome.happened.disbelieved;
+    all.maps += outcome.happened.maps;
+    all.lost += outcome.happened.lost;
+  });
+  std::cout << ran << " seeds: " << ToString(all) << "\n";
+}
+
+}  // namespace gannet::simulation
+
+#endif  // GANNET_TESTS_SIMULATION_GROUP_RUNS_H_
