@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstring>
 #include <string_view>
 
 #include "client/engine/op_rerouting.h"
@@ -27,12 +26,7 @@ struct FlushRound {
   uint64_t told = 0;  // the newest revision that a server told
 
   // The first bytes of a server's map; empty: it has none.
-  void OnMap(std::string_view piece) {
-    PartitionMapStart start;
-    if (piece.size() < sizeof(start)) return;
-    std::memcpy(&start, piece.data(), sizeof(start));
-    told = std::max(told, start.revision);
-  }
+  void OnMap(std::string_view piece) { told = std::max(told, RevisionOfMap(piece).value_or(0)); }
   // Whether one map held from begin to end, by which each partition is with one of the groups that
   // were flushed.
   bool Holds() const {

@@ -1,7 +1,6 @@
 #include "client/engine/map_reader.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 namespace gannet {
@@ -85,12 +84,7 @@ bool MapReader::OnReply(uint32_t server, const ReplyView& reply, int64_t now_ns)
 }
 
 // The bytes are not checked. If they are wrong, the map is read to its end a moment later.
-bool MapReader::HasKnownRevision() const {
-  PartitionMapStart start;
-  if (known_ == 0 || bytes_.size() < sizeof(start)) return false;
-  std::memcpy(&start, bytes_.data(), sizeof(start));
-  return start.revision == known_;
-}
+bool MapReader::HasKnownRevision() const { return known_ != 0 && RevisionOfMap(bytes_) == known_; }
 
 bool MapReader::End(int64_t now_ns) {
   read_ns_ = now_ns;

@@ -111,6 +111,13 @@ std::string EncodePartitionMap(const PartitionMap& map) {
   return bytes;
 }
 
+std::optional<uint64_t> RevisionOfMap(std::string_view piece) {
+  PartitionMapStart start;
+  if (piece.size() < sizeof(start)) return std::nullopt;
+  std::memcpy(&start, piece.data(), sizeof(start));
+  return start.revision;
+}
+
 std::optional<PartitionMap> DecodePartitionMap(std::string_view bytes) {
   PartitionMapStart start;
   if (bytes.size() < sizeof(start)) return std::nullopt;

@@ -61,6 +61,9 @@ inline constexpr size_t kPartitionMapBytesMax = 8 << 20;
 std::string EncodePartitionMap(const PartitionMap& map);
 // Returns nullopt if the bytes are no map, whoever made them.
 std::optional<PartitionMap> DecodePartitionMap(std::string_view bytes);
+// Returns the revision that the first bytes of a map tell; nullopt: they are too few. They are not
+// checked: that needs the whole map.
+std::optional<uint64_t> RevisionOfMap(std::string_view piece);
 
 }  // namespace gannet
 
