@@ -69,6 +69,8 @@ class Scheduler:
 
     def load(self, keys):
         """Returns the first and last byte of each chunk, or None for those that are misses."""
+        # While the tier reads all chunks, there is no room to load others, and the manager calls those misses.
+        self.tier.drain_jobs()
         context = self.request()
         there = [key for key, hit in zip(keys, self.look_up(keys, context)) if hit]
         bytes_of = {}

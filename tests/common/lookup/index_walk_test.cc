@@ -55,7 +55,7 @@ class IndexWalkTest : public testing::Test {
   // device that samples words in any order.
   std::vector<std::byte> ReadBuckets(IndexWalk::Read read, const Between& between) {
     std::vector<std::byte> copy = Read(read.offset, read.bytes);
-    if (random_() % 2 == 0) return copy;
+    if (!tears_reads_ || random_() % 2 == 0) return copy;
     for (int i = 0; i < 8; ++i) between();
     const std::vector<std::byte> later = Read(read.offset, read.bytes);
     for (uint64_t at = random_() % 2 * kBucketBytes; at < copy.size(); at += 2 * kBucketBytes) {
@@ -124,6 +124,7 @@ class IndexWalkTest : public testing::Test {
   }
 
   std::mt19937_64 random_{test_support::TestSeed()};
+  bool tears_reads_ = true;
   std::unique_ptr<TestStore> store_ = std::make_unique<TestStore>(16 << 20, kSlots);
   IndexView view_;
   uint64_t keys_ = 0;
@@ -258,6 +259,9 @@ TEST_F(IndexWalkTest, GoesOnWhileTheIndexGrows) {
 // A key that other keys of the same tag and home push from its block, as the store moves it.
 class MovedKeyTest : public IndexWalkTest {
  protected:
+  // A torn READ may show the key at its new place too, so that a walk would never miss it.
+  MovedKeyTest() { tears_reads_ = false; }
+
   static constexpr uint64_t kHomesMax = 16;
 
   // Fills in two keys of equal length whose slots look the same but for their blocks.
