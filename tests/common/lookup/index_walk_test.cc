@@ -321,6 +321,7 @@ TEST_F(MovedKeyTest, IsFoundIfWindowsAreReadAgain) {
 // The same churn as above.
 TEST_F(IndexWalkTest, ShowsEveryKeyThatStaysIfWindowsAreReadAgain) {
   PutKeys(kSlots * 70 / 100);
+  uint64_t stash_used = 0;  // at most, after a walk
   for (int round = 0; round < 20; ++round) {
     shown_.clear();
     Learn();
@@ -338,8 +339,9 @@ TEST_F(IndexWalkTest, ShowsEveryKeyThatStaysIfWindowsAreReadAgain) {
       (*store_)->Compact(4);
     });
     ExpectAllKeysShown();
+    stash_used = std::max(stash_used, store_->Stats().stash_used);
   }
-  EXPECT_GT(store_->Stats().stash_used, 0u);
+  EXPECT_GT(stash_used, 0u);
 }
 
 TEST_F(IndexWalkTest, ReadAgainASlowReadIsBelieved) {
