@@ -35,7 +35,10 @@ class SimulatedGroup {
   void MaybeCrash();
   void Check();
   void CheckPrimary(SimulatedMember* member);
-  void CheckThatAllAreBack();
+  // Returns what is not as it has to be in the end, or "".
+  std::string WhoIsMissing();
+  // Of a calm group: all are back before long.
+  void CheckProgress();
   // Returns whether somebody who is in sync lives, other than `except`.
   bool SomebodyLives(const SimulatedMember* except) const {
     return SomebodyLives(world_.shared.now.configuration, except);
