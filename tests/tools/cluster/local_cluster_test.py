@@ -8,6 +8,7 @@ import argparse
 import base64
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -42,6 +43,16 @@ class ClusterTest(unittest.TestCase):
                               check=False, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
+
+
+class PortsTest(unittest.TestCase):
+    def test_no_connection_takes_the_port_of_a_server_that_is_down(self):
+        with open(os.path.join(SOURCE, "softverbs", "cm", "port_name.cc"), encoding="utf-8") as file:
+            ranges = re.findall(r"constexpr PortRange k\w+ = \{(\d+), (\d+)\};", file.read())
+        self.assertEqual(len(ranges), 2)
+        ports = local_cluster.free_ports(100)
+        self.assertEqual(len(set(ports)), 100)
+        self.assertLess(max(ports), min(int(first) for first, _ in ranges))
 
 
 class SeveralGroupsTest(ClusterTest):
