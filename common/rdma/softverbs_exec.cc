@@ -63,7 +63,8 @@ absl::Status ReexecOntoSoftverbs(char** argv) {
   const std::string path = before == nullptr ? directory : absl::StrCat(directory, ":", before);
   setenv(kGuard, before == nullptr ? "" : absl::StrCat("=", before).c_str(), 1);
   setenv(kLibraryPath, path.c_str(), 1);
-  execv(program.c_str(), argv);
+  // Not `program`: that path may be gone, or another release's, since this process began.
+  execv("/proc/self/exe", argv);
   const absl::Status status = LastErrnoStatus(absl::StrCat("cannot execute ", program));
   RestoreEnvironmentAfterReexec();
   return status;
