@@ -136,12 +136,14 @@ void GroupWorld::Execute() {
   acting_ = true;
   pace_.StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
   MendAll();
+  const int64_t mended_ns = run_->now_ns();
   // A transaction whose sender is dead may still take out the last one that lives.
   pace_.StepUntil(run_->now_ns() + kMendedNsMax, [this] {
     lost_ = !SomebodyLives(kNobody);
     return Whole();
   });
   if (!over() && !Whole()) run_->Fail(Check::kWhole, "not all are in sync, or nobody serves");
+  happened_.whole_ns = run_->now_ns() - mended_ns;
   if (scenario_.moves()) AwaitMoves();
   pace_.StepUntil(run_->now_ns() + kConnectNsMax, [this] {
     return std::all_of(guests_.begin(), guests_.end(),
