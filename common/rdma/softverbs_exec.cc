@@ -63,7 +63,8 @@ absl::Status ReexecOntoSoftverbs(char** argv) {
   const std::string path = before == nullptr ? directory : absl::StrCat(directory, ":", before);
   setenv(kGuard, before == nullptr ? "" : absl::StrCat("=", before).c_str(), 1);
   setenv(kLibraryPath, path.c_str(), 1);
-  // Not `program`: that path may be gone, or another release's, since this process began.
+  execv(program.c_str(), argv);
+  // The file has been replaced since this process began. This one gives the process another name.
   execv("/proc/self/exe", argv);
   const absl::Status status = LastErrnoStatus(absl::StrCat("cannot execute ", program));
   RestoreEnvironmentAfterReexec();
