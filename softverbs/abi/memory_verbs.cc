@@ -120,7 +120,8 @@ int TakePages(const Range& range) {
     return ENOMEM;
   }
   const bool writable = (range.access & kChange) != 0;
-  // A simulation has no latencies that page faults would spoil, and registers memory thousands of times.
+  // A simulation has no latencies that page faults would spoil, and registers memory thousands of
+  // times.
   if (Loop::Get().Simulated()) return 0;
   const int error = PopulatePages(range.begin(), range.length, writable);
   if (error == 0) return 0;
