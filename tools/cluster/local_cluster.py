@@ -12,6 +12,7 @@ import argparse
 import base64
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import random
@@ -52,10 +53,14 @@ def free_ports(count, host="127.0.0.1"):
         while len(ports) < count:
             port = random.randrange(*SERVER_PORTS)
             probe = stack.enter_context(socket.socket())
-            with contextlib.suppress(OSError):
+            try:
                 probe.bind((host, port))
-                if port not in taken:
-                    ports.append(port)
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                continue
+            if port not in taken:
+                ports.append(port)
     return ports
 
 
