@@ -23,7 +23,8 @@ namespace gannet {
 class SimulatedGroup {
  public:
   explicit SimulatedGroup(uint64_t seed);
-  // Runs for 14 seconds, and then 12 more in which nothing goes wrong and all have to come back.
+  // Runs for 14 seconds, and then 12 more in which nothing goes wrong. All have to come back within
+  // 8 of these, and to be there in the end.
   // Returns what went wrong, or "" if nothing did.
   std::string Run();
 
