@@ -64,6 +64,8 @@ absl::Status ReexecOntoSoftverbs(char** argv) {
   setenv(kGuard, before == nullptr ? "" : absl::StrCat("=", before).c_str(), 1);
   setenv(kLibraryPath, path.c_str(), 1);
   execv(program.c_str(), argv);
+  // The file has been replaced since this process began. This one gives the process another name.
+  execv("/proc/self/exe", argv);
   const absl::Status status = LastErrnoStatus(absl::StrCat("cannot execute ", program));
   RestoreEnvironmentAfterReexec();
   return status;

@@ -10,7 +10,7 @@ void PrimaryLease::Count(uint64_t backup, int64_t now) {
 
 uint64_t PrimaryLease::OnSend(int64_t now) {
   sent_.push_back(now);
-  if (sent_.size() > kBeaconsMax) sent_.pop_front();
+  while (sent_.size() > kBeaconsLeast && now - sent_.front() >= times_.lease_ns) sent_.pop_front();
   return ++newest_;
 }
 

@@ -25,8 +25,9 @@ namespace gannet {
 // Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
 class PrimaryLease {
  public:
-  // Answers to older beacons say nothing: the lease that they gave is over.
-  static constexpr size_t kBeaconsMax = 16;
+  // The newest beacons, and all whose lease is not over yet. Answers to older ones say nothing.
+  // There may be many of them: while a ring is half full, one is sent every millisecond.
+  static constexpr size_t kBeaconsLeast = 16;
 
   explicit PrimaryLease(const GroupTimes& times) : times_(times) {}
 

@@ -56,6 +56,12 @@ ParkedPackets::Packet ParkedPackets::Pop(Mailbox& mailbox, size_t at) {
   return packet;
 }
 
+// A queue pair's mailbox stays behind it otherwise, and all are looked at for each step.
+void ParkedPackets::Forget(Mailboxes::iterator mailbox) {
+  const Mailbox& it = mailbox->second;
+  if (it.packets.empty() && it.stalled_until <= MonotonicNs()) mailboxes_.erase(mailbox);
+}
+
 size_t ParkedPackets::Choices() const {
   return static_cast<size_t>(
       std::count_if(mailboxes_.begin(), mailboxes_.end(),
@@ -63,8 +69,11 @@ size_t ParkedPackets::Choices() const {
 }
 
 std::optional<ParkedPackets::Packet> ParkedPackets::Take(size_t choice) {
-  for (auto& [ordinal, mailbox] : mailboxes_) {
-    if (MayGo(mailbox) && choice-- == 0) return Pop(mailbox, 0);
+  for (auto it = mailboxes_.begin(); it != mailboxes_.end(); ++it) {
+    if (!MayGo(it->second) || choice-- != 0) continue;
+    Packet packet = Pop(it->second, 0);
+    Forget(it);
+    return packet;
   }
   return std::nullopt;
 }

@@ -59,17 +59,20 @@ class ParkedPackets {
     std::deque<Packet> packets;
     int64_t stalled_until = 0;
   };
+  using Mailboxes = std::map<uint32_t, Mailbox>;  // by ordinal of the queue pair
 
   static size_t Bytes(const Packet& packet) { return sizeof(packet) + packet.payload.size(); }
   bool MayGo(const Mailbox& mailbox) const;
   void Stall(Mailbox& mailbox, Qp& qp);
   Packet Pop(Mailbox& mailbox, size_t at);
+  // The mailbox, if nothing is or happens in it.
+  void Forget(Mailboxes::iterator mailbox);
 
   QpTable* const qps_;
   const bool simulated_;
   bool disturbed_;  // packets may wait here; once true, stays true
   size_t bytes_ = 0;
-  std::map<uint32_t, Mailbox> mailboxes_;  // by ordinal of the queue pair
+  Mailboxes mailboxes_;
 };
 
 }  // namespace softverbs

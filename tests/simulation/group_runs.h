@@ -1,10 +1,12 @@
 #ifndef GANNET_TESTS_SIMULATION_GROUP_RUNS_H_
 #define GANNET_TESTS_SIMULATION_GROUP_RUNS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 #include <string>
 
+#include "common/base/clock.h"
 #include "tests/simulation/group_world.h"
 #include "tests/simulation/run.h"
 #include "tests/simulation/seed_runs.h"
@@ -35,7 +37,9 @@ inline std::string ToString(const GroupWorld::Happened& happened) {
          " processes, " + std::to_string(happened.kills) + " kills, " +
          std::to_string(happened.stops) + " stops within a call, " +
          std::to_string(happened.disbelieved) + " READs disbelieved, " +
-         std::to_string(happened.maps) + " maps, " + std::to_string(happened.lost) + " groups lost";
+         std::to_string(happened.maps) + " maps, " + std::to_string(happened.lost) +
+         " groups lost, whole after " + std::to_string(happened.whole_ns / kNsPerMs) +
+         " ms at most";
 }
 
 // Runs seeds as ExpectEverythingHolds does, and prints what happened in all of them.
@@ -52,6 +56,7 @@ void ExpectGroupsHold(uint64_t seeds) {
     all.disbelieved += outcome.happened.disbelieved;
     all.maps += outcome.happened.maps;
     all.lost += outcome.happened.lost;
+    all.whole_ns = std::max(all.whole_ns, outcome.happened.whole_ns);
   });
   std::cout << ran << " seeds: " << ToString(all) << "\n";
 }

@@ -48,8 +48,9 @@ class GroupWorld {
     uint64_t kills = 0;
     uint64_t stops = 0;  // within a call
     uint64_t disbelieved = 0;
-    uint64_t lost = 0;  // groups: nobody in sync lived
-    uint64_t maps = 0;  // changes of the map
+    uint64_t lost = 0;     // groups: nobody in sync lived
+    uint64_t maps = 0;     // changes of the map
+    int64_t whole_ns = 0;  // how long it took until all were in sync, once nothing went wrong
   };
   const Happened& happened() const { return happened_; }
 

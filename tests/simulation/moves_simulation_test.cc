@@ -21,6 +21,11 @@ TEST(MovesSimulationTest, OneSeedGivesOneRun) {
   ExpectOneSeedGivesOneRun(RunGroups<kKind>, kSeedsTwice);
 }
 
+// A client drops a session whose device is slow to flush it: that has to see time pass.
+TEST(MovesSimulationTest, WhoWaitsForTheDeviceWithinAPollSeesTimePass) {
+  EXPECT_EQ(RunSeed(RunGroups<kKind>, 300'002).failure, "");
+}
+
 }  // namespace
 }  // namespace gannet::simulation
 

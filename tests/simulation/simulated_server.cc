@@ -1,6 +1,8 @@
 #include "tests/simulation/simulated_server.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <span>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -32,6 +34,8 @@ SimulatedServer::SimulatedServer(Server::Options options, Run* run, History* his
   options_.listen = any->front();
   options_.random = [run] { return run->Draw(); };
   options_.idle = [run] { run->Idle(); };
+  // The region's pages come when they are used: most never are.
+  options_.touch = [](std::span<std::byte>) { return 0; };
   Start();
   options_.listen = server_->address();
   endpoint_ = server_->address().ToString();

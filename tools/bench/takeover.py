@@ -78,6 +78,7 @@ class Rounds:
             now = self.register()
             if now["epoch"] >= epoch and len(now["in_sync"]) == len(NODES):
                 return now
+            self.cluster.check_running(NODES)
             if time.monotonic() > end:
                 raise local_cluster.Failed(f"not all come back: {now}\n{self.cluster.logs()}")
             time.sleep(0.02)

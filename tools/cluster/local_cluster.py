@@ -12,8 +12,10 @@ import argparse
 import base64
 import contextlib
 import ctypes
+import errno
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -27,6 +29,7 @@ import urllib.request
 CLUSTER, GROUP = "c", "g1"  # of several groups, the first one
 START_S = 60  # no start takes so long, however slow the machine is
 STOP_S = 20
+SERVER_PORTS = (10000, 32768)  # below those of connections, on Linux (ip_local_port_range) and on softverbs (port_name.cc)
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None)
 
@@ -35,13 +38,30 @@ def die_with_parent():
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def softverbs_ports():
+    """The ports that programs on softverbs have: abstract names that end with "/PORT"."""
+    with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
+        names = [line.rpartition("@softverbs/cm/")[2].split("/") for line in file if "@softverbs/cm/" in line]
+    return {int(it[2]) for it in names if len(it) > 2 and it[2].strip().isdigit()}
+
+
 def free_ports(count, host="127.0.0.1"):
-    """Ports of an own address that nobody uses at this moment."""
+    """Ports of an own address that nobody uses at this moment, nor gets by chance later: neither the system nor
+    softverbs takes one of these for the near end of a connection. So a server that starts again finds its port free."""
+    ports, taken = [], softverbs_ports()
     with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for it in sockets:
-            it.bind((host, 0))
-        return [it.getsockname()[1] for it in sockets]
+        while len(ports) < count:
+            port = random.randrange(*SERVER_PORTS)
+            probe = stack.enter_context(socket.socket())
+            try:
+                probe.bind((host, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                continue
+            if port not in taken:
+                ports.append(port)
+    return ports
 
 
 class Failed(Exception):
@@ -169,12 +189,16 @@ class LocalCluster:
                 self.fail(name, "does not announce itself")
             time.sleep(0.05)
 
+    def check_running(self, names):
+        """Fails if one of these processes has ended: nobody starts it again."""
+        for name in names:
+            if self.processes[name].poll() is not None:
+                self.fail(name, f"ended ({self.processes[name].returncode})")
+
     def await_in_sync(self, names):
         end = time.monotonic() + START_S
         while True:
-            for name in names:
-                if self.processes[name].poll() is not None:
-                    self.fail(name, "ended")
+            self.check_running(names)
             status = self.kvcli("status", "--json")
             in_sync = [name for group in json.loads(status.stdout)["groups"] for name in group["in_sync"]]
             if sorted(in_sync) == sorted(names):

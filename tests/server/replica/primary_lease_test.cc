@@ -59,9 +59,23 @@ TEST(PrimaryLeaseTest, RefusesAnswersToBeaconsThatWereNotSentAndIgnoresOthers) {
   EXPECT_FALSE(lease.OnAnswer(1, first + 1, 2'000));
   EXPECT_TRUE(lease.OnAnswer(2, first, 2'000)) << "of one that is not counted";
   EXPECT_FALSE(lease.Valid(2'000));
-  for (size_t i = 0; i < PrimaryLease::kBeaconsMax; ++i) lease.OnSend(3'000);
-  EXPECT_TRUE(lease.OnAnswer(1, first, 4'000));
-  EXPECT_FALSE(lease.Valid(4'000)) << "too old to say anything";
+  for (size_t i = 0; i < PrimaryLease::kBeaconsLeast; ++i) lease.OnSend(1'000 + kL);
+  EXPECT_TRUE(lease.OnAnswer(1, first, 2'000 + kL));
+  EXPECT_FALSE(lease.IsHeard(1, 2'000 + kL)) << "too old to say anything";
+}
+
+// While a ring is half full, beacons are sent every millisecond.
+TEST(PrimaryLeaseTest, AnAnswerCountsHoweverManyBeaconsWereSentMeanwhile) {
+  PrimaryLease lease(kTimes);
+  lease.Count(1, 0);
+  constexpr int64_t kMs = 1'000'000;
+  uint64_t first = 0;
+  for (int64_t now = kMs; now <= kL / 2; now += kMs) {
+    const uint64_t sequence = lease.OnSend(now);
+    if (now == kMs) first = sequence;
+  }
+  EXPECT_TRUE(lease.OnAnswer(1, first, kL / 2));
+  EXPECT_EQ(lease.LeftNs(kL / 2), kMs + kL - kL / 2);
 }
 
 TEST(PrimaryLeaseTest, RemovesASilentBackupIfItHearsAnother) {

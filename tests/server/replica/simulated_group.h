@@ -23,7 +23,8 @@ namespace gannet {
 class SimulatedGroup {
  public:
   explicit SimulatedGroup(uint64_t seed);
-  // Runs for 14 seconds, and then 12 more in which nothing goes wrong and all have to come back.
+  // Runs for 14 seconds, and then 12 more in which nothing goes wrong. All have to come back within
+  // 8 of these, and to be there in the end.
   // Returns what went wrong, or "" if nothing did.
   std::string Run();
 
@@ -35,7 +36,10 @@ class SimulatedGroup {
   void MaybeCrash();
   void Check();
   void CheckPrimary(SimulatedMember* member);
-  void CheckThatAllAreBack();
+  // Returns what is not as it has to be in the end, or "".
+  std::string WhoIsMissing();
+  // Of a calm group: all are back before long.
+  void CheckProgress();
   // Returns whether somebody who is in sync lives, other than `except`.
   bool SomebodyLives(const SimulatedMember* except) const {
     return SomebodyLives(world_.shared.now.configuration, except);

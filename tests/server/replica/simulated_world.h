@@ -103,6 +103,7 @@ struct SimulatedWorld {
     int late_transactions = 0;
     uint64_t committed = 0;
     uint64_t applied_records = 0;
+    int64_t back_ms = 0;  // how long it took until all were back
     friend bool operator==(const Tallies&, const Tallies&) = default;
   };
   Tallies tallies;

@@ -8,6 +8,8 @@ import argparse
 import base64
 import json
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,12 +28,28 @@ STEP_S = 60  # no step takes so long, however slow the machine is. Only a hang d
 NODES = ["n1", "n2", "n3"]
 
 
+class Cluster(local_cluster.LocalCluster):
+    """Each server has a program of its own, which a test may take away."""
+
+    def build_of(self, name):
+        build = os.path.join(self.folder, "build-" + name)
+        program = os.path.join(build, "bin", "kvserver")
+        if not os.path.exists(program):
+            os.makedirs(os.path.dirname(program))
+            os.symlink(os.path.join(BUILD, "lib"), os.path.join(build, "lib"))
+            try:
+                os.link(f"{BUILD}/bin/kvserver", program)
+            except OSError:  # another file system
+                shutil.copy2(f"{BUILD}/bin/kvserver", program)
+        return build
+
+
 class ClusterTest(unittest.TestCase):
     def start(self, groups, nodes):
         folder = tempfile.TemporaryDirectory(prefix="gannet-cluster-test-")
         self.addCleanup(folder.cleanup)
         options = argparse.Namespace(build=BUILD, groups=groups, nodes=nodes, etcd=1, memory="64M", lease_ms=1000)
-        self.cluster = local_cluster.LocalCluster(options, folder.name)
+        self.cluster = Cluster(options, folder.name)
         self.addCleanup(self.cluster.stop)
         self.cluster.start_etcd()
         self.cluster.start_servers()
@@ -42,6 +60,16 @@ class ClusterTest(unittest.TestCase):
                               check=False, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
+
+
+class PortsTest(unittest.TestCase):
+    def test_no_connection_takes_the_port_of_a_server_that_is_down(self):
+        with open(os.path.join(SOURCE, "softverbs", "cm", "port_name.cc"), encoding="utf-8") as file:
+            ranges = re.findall(r"constexpr PortRange k\w+ = \{(\d+), (\d+)\};", file.read())
+        self.assertEqual(len(ranges), 2)
+        ports = local_cluster.free_ports(100)
+        self.assertEqual(len(set(ports)), 100)
+        self.assertLess(max(ports), min(int(first) for first, _ in ranges))
 
 
 class SeveralGroupsTest(ClusterTest):
@@ -125,6 +153,8 @@ class LocalClusterTest(ClusterTest):
         self.kvcli("put", "key", "value")
         before = self.group()
         other = next(n for n in NODES if n != before["primary"])
+        # As an upgrade does, or who builds anew.
+        os.unlink(os.path.join(self.cluster.build_of(before["primary"]), "bin", "kvserver"))
         done = self.cluster.kvcli("handover", "g1", other, "--wait=60s")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertEqual(self.group()["primary"], other)
