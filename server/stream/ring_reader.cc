@@ -24,13 +24,19 @@ namespace {
   for (; bytes != 0; bytes -= 8, from += 8, to += 8) copy_word(0);
 }
 
-void ZeroWords(std::byte* at, size_t bytes) {
-  size_t i = 0;
-  for (; i + 64 <= bytes; i += 64) {
-#pragma GCC unroll 8
-    for (size_t j = 0; j < 64; j += sizeof(uint64_t)) StoreWord(at + i + j, 0);
+template <size_t kBytes>
+[[gnu::always_inline]] inline void ZeroBlocks(std::byte** at, size_t* bytes) {
+  for (; *bytes >= kBytes; *bytes -= kBytes, *at += kBytes) {
+#pragma GCC unroll 32
+    for (size_t i = 0; i < kBytes; i += sizeof(uint64_t)) StoreWord(*at + i, 0);
   }
-  for (; i < bytes; i += sizeof(uint64_t)) StoreWord(at + i, 0);
+}
+
+// Mostly many updates at once, or one.
+void ZeroWords(std::byte* at, size_t bytes) {
+  ZeroBlocks<256>(&at, &bytes);
+  ZeroBlocks<64>(&at, &bytes);
+  ZeroBlocks<sizeof(uint64_t)>(&at, &bytes);
 }
 
 }  // namespace
