@@ -10,7 +10,10 @@ namespace gannet {
 struct GroupMember {
   std::string node;
   uint64_t incarnation = 0;  // unique among all processes of the group, ever; of a member never 0
-  friend bool operator==(const GroupMember&, const GroupMember&) = default;
+  // Members are compared often, and most that differ do so in their incarnations.
+  friend bool operator==(const GroupMember& a, const GroupMember& b) {
+    return a.incarnation == b.incarnation && a.node == b.node;
+  }
 };
 
 }  // namespace gannet

@@ -65,6 +65,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
                   const std::vector<GroupMember>& others) override;
   std::optional<Answer> Poll() override;
   std::optional<GroupRegister> Seen() const override { return view_.state().now; }
+  bool SeesNewer(uint64_t revision) const override { return view_.state().now.revision > revision; }
   int fd() const override { return client_->fd(); }
 
   // --- GroupDirectory ---

@@ -4,11 +4,20 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "server/session/session_updates.h"
 #include "server/store/store_update.h"
 #include "server/stream/update_record_inline.h"
 
 namespace gannet {
 namespace {
+
+ItemUpdate ItemUpdateOf(const std::byte* record, uint64_t item_checksum) {
+  return {.version = UpdateVersion(record),
+          .flags = UpdateFlags(record),
+          .key = UpdateKeyOf(record),
+          .value = UpdateValueOf(record),
+          .item_checksum = item_checksum};
+}
 
 // A primary found room for the item in as much memory. Here it may first have to be made.
 constexpr int kTriesMax = 64;
@@ -53,32 +62,38 @@ void Applier::ApplyOne(const ProvenUpdate& update) {
   Apply(record);
 }
 
-void Applier::ApplyUpdates(std::span<const ProvenUpdate> updates) {
+void Applier::ApplyUpdates(const ProvenUpdates& updates) {
   if (tell_ || !status_.ok()) {
-    for (const ProvenUpdate& update : updates) ApplyOne(update);
+    for (const ProvenUpdate update : updates) ApplyOne(update);
     return;
   }
   Guesses guesses;
-  for (size_t i = 0; i < updates.size(); ++i) {
-    store_->GuessBucket(UpdateKeyOf(updates[i].bytes.data()), &guesses[i]);
+  size_t count = 0;
+  for (const ProvenUpdate update : updates) {
+    store_->GuessBucket(UpdateKeyOf(update.bytes.data()), &guesses[count++]);
   }
   for (size_t i = 0; i < updates.size(); ++i) store_->GuessItem(&guesses[i]);
   store_->Hears() ? MakeUpdates<true>(updates, guesses) : MakeUpdates<false>(updates, guesses);
 }
 
 template <bool recorded>
-void Applier::MakeUpdates(std::span<const ProvenUpdate> updates, const Guesses& guesses) {
+void Applier::MakeUpdates(const ProvenUpdates& updates, const Guesses& guesses) {
   uint64_t bytes = 0;
   uint64_t version = 0;
-  for (size_t i = 0; i < updates.size(); ++i) {
-    Change put;
-    DecodeUpdateInline(updates[i].bytes.data(), updates[i].item_checksum, &put);
-    if (!store_->ApplyUpdate<recorded>(guesses[i], put)) [[unlikely]] {
-      ApplyOne(updates[i]);
+  const Store::Guess* guess = guesses.data();
+  SessionCopies::Updates sessions(&sessions_);
+  for (const ProvenUpdate update : updates) {
+    const std::byte* const record = update.bytes.data();
+    const ItemUpdate put = ItemUpdateOf(record, update.item_checksum);
+    Change change;
+    if (recorded) DecodeUpdateInline(record, update.item_checksum, &change);
+    if (!store_->ApplyUpdate(*guess++, put, recorded ? &change : nullptr)) [[unlikely]] {
+      sessions.Flush();
+      ApplyOne(update);
       if (!status_.ok()) break;
       continue;
     }
-    sessions_.TakeUpdate(put.session_token, put.sequence, put.version);
+    sessions.Take(UpdateToken(record), UpdateSequence(record), put.version);
     version = std::max(version, put.version);
     bytes += RecordBytes(put.key.size(), put.value.size());
   }

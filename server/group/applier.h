@@ -5,7 +5,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <span>
 
 #include "absl/status/status.h"
 #include "server/changes/change.h"
@@ -30,7 +29,7 @@ class Applier {
   void Apply(const RingRecord& record);
   // The same for updates, each step for all of them, so that the store's memory is prefetched.
   // REQUIRES: at most RingReader::kUpdatesMax.
-  void ApplyUpdates(std::span<const ProvenUpdate> updates);
+  void ApplyUpdates(const ProvenUpdates& updates);
   // Makes a change that an earlier run kept on its disk. ResourceExhausted: there is no room.
   absl::Status Restore(const Change& change);
   // Is told of each change before it is made; nullptr: nobody is.
@@ -50,7 +49,7 @@ class Applier {
   using Guesses = std::array<Store::Guess, RingReader::kUpdatesMax>;
   // `recorded` as in Store::ApplyUpdate.
   template <bool recorded>
-  void MakeUpdates(std::span<const ProvenUpdate> updates, const Guesses& guesses);
+  void MakeUpdates(const ProvenUpdates& updates, const Guesses& guesses);
   absl::Status MakeInStore(const Change& change);
 
   Store* const store_;

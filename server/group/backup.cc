@@ -63,7 +63,7 @@ void Backup::Apply() {
   if (!log_) return;
   const uint64_t before = log_->applied();
   log_->Apply([this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); },
-              [this](std::span<const ProvenUpdate> updates) { applier_.ApplyUpdates(updates); });
+              [this](const ProvenUpdates& updates) { applier_.ApplyUpdates(updates); });
   if (log_->applied() != before) busy_until_ = next_ns_ - times_.beacon_ns() + kBusyNs;
   // A touch that lets an item live longer may be on its way until then.
   if (told_clock_ms_ != 0 && log_->applied() >= told_committed_) {

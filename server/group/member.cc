@@ -62,6 +62,7 @@ void Member::Put(ReplicaArrival arrival) {
   {
     MutexLock lock(mutex_);
     arrivals_.push_back(std::move(arrival));
+    has_mail_.store(true, std::memory_order_relaxed);
   }
   options_.wake();
 }
@@ -70,6 +71,7 @@ void Member::PutGone(uint64_t name) {
   {
     MutexLock lock(mutex_);
     gone_.push_back(name);
+    has_mail_.store(true, std::memory_order_relaxed);
   }
   options_.wake();
 }
@@ -96,10 +98,12 @@ void Member::Refuse(ReplicaArrival arrival) {
 }
 
 void Member::TakeInbox(int64_t now) {
+  if (!has_mail_.load(std::memory_order_relaxed)) return;
   std::vector<ReplicaArrival> arrivals;
   std::vector<uint64_t> gone;
   {
     MutexLock lock(mutex_);
+    has_mail_.store(false, std::memory_order_relaxed);
     arrivals.swap(arrivals_);
     gone.swap(gone_);
   }
@@ -339,13 +343,11 @@ void Member::TellElsewhere(const GroupConfiguration& configuration) {
 
 void Member::TellObservers(const GroupConfiguration& configuration) {
   const Role as_backup = backup_->in_sync() ? Role::kBackup : Role::kJoining;
-  if (!ended() && primary_ == nullptr && seen_epoch_ == configuration.epoch) {
-    // All else costs a backup more than what it applies in most Polls.
-    MutexLock lock(mutex_);
-    if (seen_.role == as_backup && seen_.primary == configuration.primary.node) {
-      seen_.applied = backup_->applied();
-      return;
-    }
+  applied_.store(backup_->applied(), std::memory_order_relaxed);
+  // An epoch has one primary. All else costs a backup more than what it applies in most Polls.
+  if (!ended() && primary_ == nullptr && seen_epoch_ == configuration.epoch &&
+      seen_role_ == as_backup) {
+    return;
   }
   Seen seen = {.node = options_.group.node,
                .primary = configuration.primary.node,
@@ -359,16 +361,19 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
     for (const MemberTask* const task : options_.tasks) task->Tell(&moves);
   } else {
     seen.role = as_backup;
-    seen.applied = backup_->applied();
   }
   seen_epoch_ = configuration.epoch;
+  seen_role_ = seen.role;
   MutexLock lock(mutex_);
   seen_ = std::move(seen);
 }
 
 Member::Seen Member::Look() const {
   MutexLock lock(mutex_);
-  return seen_;
+  Seen seen = seen_;
+  const bool applies = seen.role == Role::kJoining || seen.role == Role::kBackup;
+  seen.applied = applies ? applied_.load(std::memory_order_relaxed) : 0;
+  return seen;
 }
 
 absl::Status Member::Arm(int64_t now) {

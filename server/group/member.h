@@ -143,10 +143,17 @@ class Member {
   int64_t map_at_ = 0;                       // when the map is made anew
   std::optional<uint64_t> partitions_told_;  // of this revision
   std::optional<uint64_t> seen_epoch_;       // that seen_ has
+  Role seen_role_ = Role::kJoining;          // that seen_ has
   std::string why_;
   bool replaced_ = false;
   std::atomic<bool> ended_{false};       // release: after why_
   std::atomic<bool> steps_down_{false};  // relaxed: it tells nothing but itself
+
+  // What a backup has applied; it is newer than seen_. Relaxed: a figure.
+  std::atomic<uint64_t> applied_{0};
+  // Whether there are arrivals_ or gone_. Relaxed: they are taken under the mutex, and whoever sets
+  // this wakes the member's thread afterwards. So that looks once more.
+  std::atomic<bool> has_mail_{false};
 
   mutable Mutex mutex_;
   std::vector<ReplicaArrival> arrivals_ GANNET_GUARDED_BY(mutex_);

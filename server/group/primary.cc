@@ -7,6 +7,7 @@
 #include "common/base/status_macros.h"
 #include "common/rdma/queue_pair.h"
 #include "glog/logging.h"
+#include "server/session/session_updates.h"
 
 namespace gannet {
 namespace {
@@ -94,8 +95,9 @@ uint64_t Primary::EndUpdates() {
     writer_.Appended(records.size());
     outbox_.OnAppended(position);
     recorded_ = position;
-    ForEachUpdate(records, [this](const UpdateHeader& update) GANNET_UNCHECKED_LOCKS {
-      sessions_.TakeUpdate(update.session_token, update.sequence, update.version);
+    SessionCopies::Updates sessions(&sessions_);
+    ForEachUpdate(records, [&sessions](const UpdateHeader& update) {
+      sessions.Take(update.session_token, update.sequence, update.version);
     });
   }
   mutex_.Unlock();

@@ -23,7 +23,7 @@ bool BackupLog::Follow(std::span<std::byte> ring, const RingReader::Begin& begin
 void BackupLog::ShortenRest() {
   const bool is_over = reader_ && reader_->end() >= tail_end_;
   if (!is_over) rest_.Drop(applied_);
-  if (is_over || rest_.end() <= applied_) rest_ = RingTail(applied_);
+  if (is_over || rest_.end() <= applied_) rest_.BeginAt(applied_);
 }
 
 void BackupLog::OnCommitted(uint64_t committed) { committed_ = std::max(committed_, committed); }
@@ -38,11 +38,11 @@ void BackupLog::Apply(const Use& apply, const UseUpdates& apply_updates) {
     apply(record, lsn, end);
     applied_ = end;
   };
-  const auto use_updates = [&](std::span<const ProvenUpdate> updates) {
-    while (!updates.empty() && updates.front().lsn < applied_) updates = updates.subspan(1);
-    if (updates.empty()) return;
+  const auto use_updates = [&](ProvenUpdates updates) {
+    while (updates.size() > 0 && updates.lsn() < applied_) updates.DropFirst();
+    if (updates.size() == 0) return;
     apply_updates(updates);
-    applied_ = updates.back().lsn + updates.back().bytes.size();
+    applied_ = updates.lsn_end();
   };
   reader_->Take(committed_, use,
                 apply_updates ? RingReader::UseUpdates(use_updates) : RingReader::UseUpdates());

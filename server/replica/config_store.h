@@ -54,6 +54,12 @@ class ConfigStore {
   virtual std::optional<Answer> Poll() = 0;
   // Returns the newest register that this member has seen, if any. It may be out of date.
   virtual std::optional<GroupRegister> Seen() const = 0;
+  // Whether Seen has one with a higher revision than this. Whoever asks at each turn asks this, as
+  // a copy costs a lot.
+  virtual bool SeesNewer(uint64_t revision) const {
+    const std::optional<GroupRegister> seen = Seen();
+    return seen && seen->revision > revision;
+  }
   // Readable when Poll or Seen may have something new. -1: call them from time to time.
   virtual int fd() const { return -1; }
 };

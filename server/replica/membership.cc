@@ -57,7 +57,7 @@ bool Membership::MayCommit() const {
 void Membership::Poll(int64_t now) {
   if (deposed_) return;
   if (const auto answer = store_->Poll()) OnAnswer(*answer, now);
-  if (const auto seen = store_->Seen()) Adopt(*seen, now);
+  if (store_->SeesNewer(known_.revision)) Adopt(*store_->Seen(), now);
   if (deposed_ || busy_) return;
   const std::optional<GroupConfiguration> wanted = Wanted(now);
   if (!wanted) return;

@@ -31,7 +31,7 @@ Takeover::Step Takeover::Poll(int64_t now) {
     // After an unknown result it tries again, and finds out by losing if the first try has won.
     if (answer->result != ConfigStore::Result::kUnknown) Learn(answer->now, now);
   }
-  if (const auto seen = store_->Seen()) Learn(*seen, now);
+  if (store_->SeesNewer(known_.revision)) Learn(*store_->Seen(), now);
   if (out_) return Step::kEnd;
   const GroupConfiguration& configuration = known_.configuration;
   if (!leads() && !candidate_ && watch_->IsOver(now, configuration.OrderOf(self_))) {

@@ -79,6 +79,23 @@ void HeldReplies::Send(const WaitingReplies::Waiting& waiting, Receiver* to) {
   }
 }
 
+// Sends the replies to updates with which the queue begins, as far as their writes are published.
+// Nothing that sends a reply touches the queue.
+bool HeldReplies::SendUpdates(uint64_t published, Receiver* to) {
+  bool sent = false;
+  for (;;) {
+    size_t count = 0;
+    for (const WaitingReplies::Waiting& waiting : waiting_.FirstRun()) {
+      if (!waiting.update || waiting.ticket > published) break;
+      SendUpdate(waiting, to);
+      ++count;
+    }
+    if (count == 0) return sent;
+    waiting_.Pop(count);
+    sent = true;
+  }
+}
+
 // What is safe is published here, where the replies leave. Whichever worker comes first publishes
 // for all.
 bool HeldReplies::SendPublished(bool more_requests_wait) {
@@ -88,12 +105,7 @@ bool HeldReplies::SendPublished(bool more_requests_wait) {
   Receiver to;
   bool sent = false;
   for (;; sent = true) {
-    const uint64_t published = given_.writes->published();
-    while (const auto* const update = waiting_.FirstUpdate(published)) {
-      SendUpdate(*update, &to);
-      waiting_.Pop();
-      sent = true;
-    }
+    sent |= SendUpdates(given_.writes->published(), &to);
     const auto* const waiting = waiting_.First(given_.writes);
     if (waiting == nullptr) break;
     Send(*waiting, &to);

@@ -71,6 +71,7 @@ class HeldReplies {
   bool FindConnection(const WaitingReplies::Waiting& waiting, Receiver* to);
   void Send(const WaitingReplies::Waiting& waiting, Receiver* to);
   void SendUpdate(const WaitingReplies::Waiting& waiting, Receiver* to);
+  bool SendUpdates(uint64_t published, Receiver* to);
 
   const Dependencies given_;
   WaitingReplies waiting_;

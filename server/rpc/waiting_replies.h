@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "common/protocol/message.h"
@@ -71,12 +72,9 @@ class WaitingReplies {
                            .update = true,
                            .undone = false};
   }
-  // Returns the next reply if it is an update's, and all up to `published` is published.
-  const Waiting* FirstUpdate(uint64_t published) {
-    if (replies_.empty()) return nullptr;
-    const Waiting& first = replies_.front();
-    return first.update && first.ticket <= published ? &first : nullptr;
-  }
+  // Returns replies with which the queue begins and which lie side by side: none only if it is
+  // empty. Those of them that are of updates may be sent if their tickets are published. Pop them.
+  std::span<const Waiting> FirstRun() const { return replies_.FirstRun(); }
   // Returns the next reply that may be sent, or nullptr. Pop it then. The reply to a write that was
   // undone says so, and waits until that is on disk, too.
   const Waiting* First(Writes* writes) {
@@ -95,7 +93,7 @@ class WaitingReplies {
     }
     return nullptr;
   }
-  void Pop() { replies_.PopFront(); }
+  void Pop(size_t count = 1) { replies_.PopFront(count); }
   // The client sent a request of a waiting reply again, on another connection. The reply goes
   // there. Returns the former connection, or nullopt if no reply to the request waits.
   std::optional<uint32_t> Redirect(uint64_t session_token, uint64_t sequence, uint32_t connection) {

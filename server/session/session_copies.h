@@ -40,19 +40,8 @@ class SessionCopies {
     if (!undone_.empty() && change.kind == Change::Kind::kDelete) [[unlikely]]
       CountUndone(change.version);
   }
-  // The same for an update, which is a PUT's.
-  void TakeUpdate(uint64_t token, uint64_t sequence, uint64_t version) {
-    if (token == 0) return;
-    Copy* const copy = token == recent_.token ? recent_.copy : Find(token);
-    if (copy == nullptr) return;
-    SessionAnswer* const place = copy->PlaceOf(sequence);
-    if (place == nullptr) return;
-    *place = {.sequence = sequence,
-              .words = {version, 0, 0},
-              .opcode = static_cast<uint8_t>(Opcode::kPut),
-              .status = static_cast<uint8_t>(ReplyStatus::kOk),
-              .zero = {}};
-  }
+  // The same for many updates, which are PUTs (session_updates.h).
+  class Updates;
   void Take(const SessionRecord& record);
 
   using Use = std::function<void(const SessionRecord&)>;

@@ -25,6 +25,7 @@
 #include "server/store/compactor.h"
 #include "server/store/evictor.h"
 #include "server/store/index_grower.h"
+#include "server/store/item_update.h"
 #include "server/store/items.h"
 #include "server/store/later_evictions.h"
 #include "server/store/pending.h"
@@ -146,11 +147,10 @@ class Store : private Items {
   void MakeUpdate(const Locked& key, const Change& put);
   // By its guess; calls `made` under the key's lock. Returns false if the item was moved.
   template <class Made>
-  bool MakeUpdate(const Guess& guess, const Change& put, Made&& made);
-  // Makes one that was recorded elsewhere, or returns false. The sink hears of it only if
-  // `recorded`; otherwise PassUpdates follows. REQUIRES: `recorded`, or nobody Hears.
-  template <bool recorded>
-  bool ApplyUpdate(const Guess& guess, const Change& put);
+  bool MakeUpdate(const Guess& guess, const ItemUpdate& update, Made&& made);
+  // Makes one that was recorded elsewhere, or returns false. The sink hears of it by `change`; if
+  // that is null, PassUpdates follows. REQUIRES: a change, or nobody Hears.
+  bool ApplyUpdate(const Guess& guess, const ItemUpdate& update, const Change* change);
   bool Hears() const { return sink_ != nullptr && sink_->Hears(); }  // somebody, of changes
   void PassUpdates(uint64_t bytes) {
     if (sink_ != nullptr) sink_->Pass(bytes);
@@ -261,7 +261,7 @@ class Store : private Items {
   void TakeBack(const Index::Lock& held, KeyHash hash, Slot slot);
   ReplyStatus ApplyPut(const Change& put, uint64_t now_ms, bool over_item);
   // Writes an update over the item at a slot. REQUIRES: the key's lock.
-  void WriteUpdate(KeyHash hash, Slot slot, const Change& put);
+  void WriteUpdate(KeyHash hash, Slot slot, const ItemUpdate& update);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
   // Deletes an item that the evictor chose, now or later. Returns false if its key is locked or has

@@ -99,45 +99,45 @@ template <class Decide>
 }
 
 // As in UpdateInPlace. The checksum is known, so the content is not looked at again.
-[[gnu::always_inline]] inline void Store::WriteUpdate(KeyHash hash, Slot slot, const Change& put) {
+[[gnu::always_inline]] inline void Store::WriteUpdate(KeyHash hash, Slot slot,
+                                                      const ItemUpdate& update) {
   std::byte* const block = Block(slot.offset());
-  StoreWord(block + offsetof(ItemHeader, version), put.version);
+  StoreWord(block + offsetof(ItemHeader, version), update.version);
   StoreWord(block + offsetof(ItemHeader, value_bytes),
-            put.value.size() | uint64_t{put.flags} << 32);
-  StoreValue(block, put.value);
-  StoreLive(block, ItemSeal(hash, PlaceAt(slot.offset())).CommitWordOf(put.item_checksum));
+            update.value.size() | uint64_t{update.flags} << 32);
+  StoreValue(block, update.value);
+  StoreLive(block, ItemSeal(hash, PlaceAt(slot.offset())).CommitWordOf(update.item_checksum));
   if (evicts()) eviction_->Used(slot.offset(), 1);
 }
 
-template <bool recorded>
-[[gnu::always_inline]] inline bool Store::ApplyUpdate(const Guess& guess, const Change& put) {
-  if (SealedItemBytes(put.key.size(), put.value.size()) > kInPlaceBytesMax || recovery_ != nullptr)
-      [[unlikely]] {
+[[gnu::always_inline]] inline bool Store::ApplyUpdate(const Guess& guess, const ItemUpdate& update,
+                                                      const Change* change) {
+  if (SealedItemBytes(update.key.size(), update.value.size()) > kInPlaceBytesMax ||
+      recovery_ != nullptr) [[unlikely]] {
     return false;
   }
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
   Slot slot;
-  if (!FindToUpdate(lock, guess, put.key, static_cast<uint32_t>(put.value.size()), &slot))
+  if (!FindToUpdate(lock, guess, update.key, static_cast<uint32_t>(update.value.size()), &slot))
       [[unlikely]] {
     return false;
   }
-  if constexpr (recorded) {
-    if (!Record(put)) return false;
-  }
-  WriteUpdate(KeyHash(guess.hash), slot, put);
+  // The compiler knows which callers give none.
+  if (change != nullptr && !Record(*change)) return false;
+  WriteUpdate(KeyHash(guess.hash), slot, update);
   return true;
 }
 
 template <class Made>
-[[gnu::always_inline]] inline bool Store::MakeUpdate(const Guess& guess, const Change& put,
+[[gnu::always_inline]] inline bool Store::MakeUpdate(const Guess& guess, const ItemUpdate& update,
                                                      Made&& made) {
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
   Slot slot;
-  if (!FindToUpdate(lock, guess, put.key, static_cast<uint32_t>(put.value.size()), &slot))
+  if (!FindToUpdate(lock, guess, update.key, static_cast<uint32_t>(update.value.size()), &slot))
       [[unlikely]] {
     return false;
   }
-  WriteUpdate(KeyHash(guess.hash), slot, put);
+  WriteUpdate(KeyHash(guess.hash), slot, update);
   made();
   return true;
 }

@@ -19,24 +19,60 @@ namespace gannet {
 // Thread safety: one thread.
 class ProvenRecords {
  public:
+  // Before each record.
+  struct Head {
+    uint64_t position;       // in the ring
+    uint64_t bytes;          // of the record
+    uint64_t item_checksum;  // of an update
+  };
   struct Record {
     uint64_t position = 0;       // in the ring
     uint64_t item_checksum = 0;  // of an update
     std::span<const std::byte> bytes;
   };
 
-  // Returns room for a copy of so many bytes behind the last record. It is good until the next call
-  // of a method that is not const.
-  std::byte* Room(size_t bytes) {
-    if (end_ + sizeof(Head) + bytes > size_) [[unlikely]]
-      MakeRoom(sizeof(Head) + bytes);
-    return memory_.get() + end_ + sizeof(Head);
-  }
-  // The room has a record now. REQUIRES: Room(bytes) was called just before; a multiple of 8.
+  // Adds records, many of which are short. It has its own copy of where the next one goes, because
+  // the bytes of a copy may alias each member. Until it is destroyed, call nothing else.
+  class Appender {
+   public:
+    explicit Appender(ProvenRecords* records)
+        : records_(records), at_(records->At(records->end_)), limit_(records->At(records->size_)) {}
+    ~Appender() { Store(); }
+    Appender(const Appender&) = delete;
+    Appender& operator=(const Appender&) = delete;
+
+    // Returns room for a copy of so many bytes behind the last record. It is good until the next
+    // call.
+    std::byte* Room(size_t bytes) {
+      if (sizeof(Head) + bytes > static_cast<size_t>(limit_ - at_)) [[unlikely]]
+        MakeRoom(bytes);
+      return at_ + sizeof(Head);
+    }
+    // The room has a record now. REQUIRES: Room(bytes) was called just before; a multiple of 8.
+    void Add(uint64_t position, size_t bytes, uint64_t item_checksum) {
+      const Head head = {.position = position, .bytes = bytes, .item_checksum = item_checksum};
+      std::memcpy(at_, &head, sizeof(head));
+      at_ += sizeof(head) + bytes;
+    }
+
+   private:
+    void Store() { records_->end_ = static_cast<size_t>(at_ - records_->memory_.get()); }
+    void MakeRoom(size_t bytes) {
+      Store();
+      records_->MakeRoom(sizeof(Head) + bytes);
+      at_ = records_->At(records_->end_);
+      limit_ = records_->At(records_->size_);
+    }
+
+    ProvenRecords* const records_;
+    std::byte* at_;
+    std::byte* limit_;
+  };
+
+  // The same for one record. Room is good until the next call of a method that is not const.
+  std::byte* Room(size_t bytes) { return Appender(this).Room(bytes); }
   void Add(uint64_t position, size_t bytes, uint64_t item_checksum) {
-    const Head head = {.position = position, .bytes = bytes, .item_checksum = item_checksum};
-    std::memcpy(memory_.get() + end_, &head, sizeof(head));
-    end_ += sizeof(head) + bytes;
+    Appender(this).Add(position, bytes, item_checksum);
   }
 
   bool empty() const { return begin_ == end_; }
@@ -44,16 +80,22 @@ class ProvenRecords {
   // const.
   size_t begin() const { return begin_; }
   size_t end() const { return end_; }
-  // REQUIRES: there is a record.
-  Record At(size_t place) const {
-    Head head;
-    std::memcpy(&head, memory_.get() + place, sizeof(head));
-    return {.position = head.position,
-            .item_checksum = head.item_checksum,
-            .bytes = {memory_.get() + place + sizeof(head), head.bytes}};
+  // Returns what is at a place: a head, unless it is end().
+  std::byte* At(size_t place) const { return memory_.get() + place; }
+  // Word by word: whoever needs one of them, loads that alone.
+  static Head HeadOf(const std::byte* at) {
+    const auto word = [at](size_t offset) {
+      uint64_t value;
+      std::memcpy(&value, at + offset, sizeof(value));
+      return value;
+    };
+    return {.position = word(offsetof(Head, position)),
+            .bytes = word(offsetof(Head, bytes)),
+            .item_checksum = word(offsetof(Head, item_checksum))};
   }
-  static size_t Behind(size_t place, const Record& record) {
-    return place + sizeof(Head) + record.bytes.size();
+  // Returns what is behind a record of so many bytes, whose head is at `at`.
+  static const std::byte* Behind(const std::byte* at, size_t bytes) {
+    return at + sizeof(Head) + bytes;
   }
   // Drops all records before this place.
   void PopTo(size_t place) {
@@ -61,16 +103,16 @@ class ProvenRecords {
     if (empty()) begin_ = end_ = 0;
   }
   // The same with the oldest record. REQUIRES: it is not empty.
-  Record First() const { return At(begin_); }
-  void Pop() { PopTo(Behind(begin_, First())); }
+  Record First() const {
+    const Head head = HeadOf(At(begin_));
+    return {.position = head.position,
+            .item_checksum = head.item_checksum,
+            .bytes = {At(begin_) + sizeof(head), head.bytes}};
+  }
+  void Pop() { PopTo(begin_ + sizeof(Head) + First().bytes.size()); }
   void Clear() { begin_ = end_ = 0; }
 
  private:
-  struct Head {
-    uint64_t position;
-    uint64_t bytes;
-    uint64_t item_checksum;
-  };
   static constexpr size_t kBytesMin = 64 << 10;
 
   // What waits is moved to the front if that frees at least half of the memory. So each byte is

@@ -11,13 +11,32 @@
 namespace gannet {
 namespace {
 
-void ZeroWords(std::byte* at, size_t bytes) {
-  size_t i = 0;
-  for (; i + 64 <= bytes; i += 64) {
+// LoadWords of a whole record. A loop of single words would take more than twice the instructions.
+[[gnu::always_inline]] inline void LoadRecord(std::byte* to, const std::byte* from, size_t bytes) {
+  const auto copy_word = [&](size_t at) {
+    const uint64_t word = LoadWord(from + at);
+    std::memcpy(to + at, &word, sizeof(word));
+  };
+  for (; bytes >= 64; bytes -= 64, from += 64, to += 64) {
 #pragma GCC unroll 8
-    for (size_t j = 0; j < 64; j += sizeof(uint64_t)) StoreWord(at + i + j, 0);
+    for (size_t at = 0; at < 64; at += sizeof(uint64_t)) copy_word(at);
   }
-  for (; i < bytes; i += sizeof(uint64_t)) StoreWord(at + i, 0);
+  for (; bytes != 0; bytes -= 8, from += 8, to += 8) copy_word(0);
+}
+
+template <size_t kBytes>
+[[gnu::always_inline]] inline void ZeroBlocks(std::byte** at, size_t* bytes) {
+  for (; *bytes >= kBytes; *bytes -= kBytes, *at += kBytes) {
+#pragma GCC unroll 32
+    for (size_t i = 0; i < kBytes; i += sizeof(uint64_t)) StoreWord(*at + i, 0);
+  }
+}
+
+// Mostly many updates at once, or one.
+void ZeroWords(std::byte* at, size_t bytes) {
+  ZeroBlocks<256>(&at, &bytes);
+  ZeroBlocks<64>(&at, &bytes);
+  ZeroBlocks<sizeof(uint64_t)>(&at, &bytes);
 }
 
 }  // namespace
@@ -101,6 +120,8 @@ void RingReader::ScanUpdates() {
   size_t room = RoomAt(found_);
   Place found = found_;
   uint64_t committed = committed_;
+  const uint64_t stream_id = stream_id_;  // the copies may alias each member
+  ProvenRecords::Appender proven(&proven_);
   while (room >= sizeof(UpdateHeader)) {
     const uint64_t head = LoadWord(at + kUpdateHeadAt);
     const size_t bytes = static_cast<uint32_t>(head);
@@ -108,11 +129,11 @@ void RingReader::ScanUpdates() {
         bytes > kRingRecordBytesMax || bytes % kRecordAlignment != 0) {
       break;
     }
-    std::byte* const copy = proven_.Room(bytes);
-    LoadWords(copy, at, bytes);
+    std::byte* const copy = proven.Room(bytes);
+    LoadRecord(copy, at, bytes);
     UpdateProof proof;
-    if (!ProveUpdateInline(copy, bytes, {stream_id_, found.lsn}, &proof)) break;
-    proven_.Add(found.position, bytes, proof.item_checksum);
+    if (!ProveUpdateInline(copy, bytes, {stream_id, found.lsn}, &proof)) break;
+    proven.Add(found.position, bytes, proof.item_checksum);
     committed = std::max(committed, proof.committed);
     found.lsn += bytes;
     found.position += bytes;
@@ -131,28 +152,27 @@ void RingReader::Zero(uint64_t from, size_t bytes) {
 }
 
 bool RingReader::TakeUpdates(uint64_t limit, const UseUpdates& use) {
-  std::array<ProvenUpdate, kUpdatesMax> updates;
   size_t count = 0;
   Place behind = taken_;
-  size_t place = proven_.begin();
-  for (; count < updates.size() && place != proven_.end(); ++count) {
-    const ProvenRecords::Record record = proven_.At(place);
-    const size_t bytes = record.bytes.size();
+  const std::byte* const begin = proven_.At(proven_.begin());
+  const std::byte* const end = proven_.At(proven_.end());
+  const std::byte* at = begin;
+  for (; count < kUpdatesMax && at != end; ++count) {
+    const ProvenRecords::Head record = ProvenRecords::HeadOf(at);
     if (record.item_checksum == 0 || record.position != behind.position ||
-        behind.lsn + bytes > limit) {
+        behind.lsn + record.bytes > limit) {
       break;
     }
-    updates[count] = {
-        .bytes = record.bytes, .item_checksum = record.item_checksum, .lsn = behind.lsn};
-    behind.lsn += bytes;
-    behind.position += bytes;
-    place = ProvenRecords::Behind(place, record);
+    behind.lsn += record.bytes;
+    behind.position += record.bytes;
+    at = ProvenRecords::Behind(at, record.bytes);
   }
   if (count == 0) return false;
-  use({updates.data(), count});
+  use(ProvenUpdates(
+      {.begin = begin, .end = at, .size = count, .lsn = taken_.lsn, .lsn_end = behind.lsn}));
   Zero(taken_.position, behind.position - taken_.position);
   taken_ = behind;
-  proven_.PopTo(place);
+  proven_.PopTo(proven_.begin() + static_cast<size_t>(at - begin));
   return true;
 }
 

@@ -8,17 +8,11 @@
 #include <span>
 
 #include "server/stream/proven_records.h"
+#include "server/stream/proven_updates.h"
 #include "server/stream/ring_record.h"
 #include "server/stream/ring_tail.h"
 
 namespace gannet {
-
-// The record of an update that is proven, in memory of its own.
-struct ProvenUpdate {
-  std::span<const std::byte> bytes;
-  uint64_t item_checksum;
-  uint64_t lsn;
-};
 
 // A backup's end of a stream: the ring that the primary WRITEs into. A record is there if its
 // checksum is that of this stream and of its LSN. A WRITE may still be in the middle of it, and the
@@ -48,7 +42,7 @@ class RingReader {
   // `lsn` and `end` are the record's, as in RingTail.
   using Use = RingTail::Use;
   // Of updates that follow each other, at most kUpdatesMax.
-  using UseUpdates = std::function<void(std::span<const ProvenUpdate>)>;
+  using UseUpdates = std::function<void(const ProvenUpdates&)>;
   static constexpr size_t kUpdatesMax = 32;
 
   // REQUIRES: an aligned ring that is zero, and outlives the reader.

@@ -25,6 +25,33 @@ constexpr uint64_t UpdateHeadWord(size_t bytes) {
 static_assert(offsetof(RingRecordStart, record_bytes) == 8 &&
               offsetof(RingRecordStart, kind) == 12);
 
+// Loads a field of the header, which lies at `offset`. A copy of the whole header would go through
+// the stack.
+template <class T>
+[[gnu::always_inline]] inline T UpdateField(const std::byte* record, size_t offset) {
+  T value;
+  std::memcpy(&value, record + offset, sizeof(value));
+  return value;
+}
+inline uint64_t UpdateToken(const std::byte* record) {
+  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, session_token));
+}
+inline uint64_t UpdateSequence(const std::byte* record) {
+  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, sequence));
+}
+inline uint64_t UpdateVersion(const std::byte* record) {
+  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, version));
+}
+inline uint32_t UpdateFlags(const std::byte* record) {
+  return UpdateField<uint32_t>(record, offsetof(UpdateHeader, flags));
+}
+inline uint32_t UpdateValueBytes(const std::byte* record) {
+  return UpdateField<uint32_t>(record, offsetof(UpdateHeader, value_bytes));
+}
+inline uint64_t UpdateKeyBytes(const std::byte* record) {
+  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, key_bytes));
+}
+
 // Covers what is before the item's content, that content by its checksum, and what is behind it.
 [[gnu::always_inline]] inline uint64_t UpdateChecksum(const std::byte* record, size_t bytes,
                                                       size_t value_bytes, uint64_t item_checksum,
@@ -40,13 +67,12 @@ static_assert(offsetof(RingRecordStart, record_bytes) == 8 &&
 [[gnu::always_inline]] inline bool ProveUpdateInline(const std::byte* record, size_t bytes,
                                                      const RingRecordPlace& place,
                                                      UpdateProof* proof) {
-  UpdateHeader header;
-  std::memcpy(&header, record, sizeof(header));
-  uint64_t head_word;
-  std::memcpy(&head_word, record + kUpdateHeadAt, sizeof(head_word));
-  const size_t used = sizeof(header) + header.value_bytes + header.key_bytes;
-  if (head_word != UpdateHeadWord(bytes) || header.key_bytes - 1 >= kKeyBytesMax ||
-      header.value_bytes > kPartBytes || AlignUp(used, kRecordAlignment) != bytes) {
+  const size_t value_bytes = UpdateValueBytes(record);
+  const size_t key_bytes = UpdateKeyBytes(record);
+  const size_t used = sizeof(UpdateHeader) + value_bytes + key_bytes;
+  if (UpdateField<uint64_t>(record, kUpdateHeadAt) != UpdateHeadWord(bytes) ||
+      key_bytes - 1 >= kKeyBytesMax || value_bytes > kPartBytes ||
+      AlignUp(used, kRecordAlignment) != bytes) {
     return false;
   }
   if (used != bytes) {
@@ -54,33 +80,30 @@ static_assert(offsetof(RingRecordStart, record_bytes) == 8 &&
     std::memcpy(&last, record + bytes - sizeof(last), sizeof(last));
     if (last >> (64 - 8 * (bytes - used)) != 0) return false;
   }
-  proof->committed = header.committed;
+  proof->committed = UpdateField<uint64_t>(record, offsetof(UpdateHeader, committed));
   proof->item_checksum = Xxh3UnseededInline(record + kUpdateContentAt,
-                                            sizeof(header) - kUpdateContentAt + header.value_bytes);
-  return header.start.checksum ==
-         UpdateChecksum(record, bytes, header.value_bytes, proof->item_checksum, place);
+                                            sizeof(UpdateHeader) - kUpdateContentAt + value_bytes);
+  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, start.checksum)) ==
+         UpdateChecksum(record, bytes, value_bytes, proof->item_checksum, place);
 }
 
-// REQUIRES: the record is proven.
-[[gnu::always_inline]] inline std::string_view UpdateKeyOf(const std::byte* record) {
-  UpdateHeader header;
-  std::memcpy(&header, record, sizeof(header));
-  return {reinterpret_cast<const char*>(record) + sizeof(header) + header.value_bytes,
-          header.key_bytes};
+// Both REQUIRE: the record is proven.
+inline std::string_view UpdateValueOf(const std::byte* record) {
+  return {reinterpret_cast<const char*>(record) + sizeof(UpdateHeader), UpdateValueBytes(record)};
+}
+inline std::string_view UpdateKeyOf(const std::byte* record) {
+  return {reinterpret_cast<const char*>(record) + sizeof(UpdateHeader) + UpdateValueBytes(record),
+          UpdateKeyBytes(record)};
 }
 
 // DecodeProvenUpdate.
-[[gnu::always_inline]] inline void DecodeUpdateInline(const std::byte* record,
-                                                      uint64_t item_checksum, Change* put) {
-  UpdateHeader header;
-  std::memcpy(&header, record, sizeof(header));
-  const char* const value = reinterpret_cast<const char*>(record) + sizeof(header);
-  put->version = header.version;
-  put->flags = header.flags;
-  put->key = {value + header.value_bytes, header.key_bytes};
-  put->value = {value, header.value_bytes};
-  put->session_token = header.session_token;
-  put->sequence = header.sequence;
+inline void DecodeUpdateInline(const std::byte* record, uint64_t item_checksum, Change* put) {
+  put->version = UpdateVersion(record);
+  put->flags = UpdateFlags(record);
+  put->key = UpdateKeyOf(record);
+  put->value = UpdateValueOf(record);
+  put->session_token = UpdateToken(record);
+  put->sequence = UpdateSequence(record);
   put->opcode = static_cast<uint8_t>(Opcode::kPut);
   put->item_checksum = item_checksum;
 }

@@ -56,9 +56,13 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
 
 // Where the item was when the update was decided. Returns false if it is not there any more.
 [[gnu::always_inline]] inline bool Writes::PublishByGuess(const WaitingChanges::Entry& entry) {
-  const Change put = WaitingChanges::PutOf(entry);
+  const ItemUpdate update = {.version = entry.version,
+                             .flags = entry.flags,
+                             .key = {entry.key_at, entry.key_bytes},
+                             .value = {entry.value_at, entry.value_bytes},
+                             .item_checksum = entry.item_checksum};
   const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
-  return store_->MakeUpdate(guess, put, [&] { waiting_->Made(entry); });
+  return store_->MakeUpdate(guess, update, [&] { waiting_->Made(entry); });
 }
 
 // The item does not expire, so the time does not matter.

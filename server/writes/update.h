@@ -40,18 +40,24 @@ template <class Flags>
   });
 }
 
-// Nobody looks at the entry before the key's lock is released.
+// Nobody looks at the entry before the key's lock is released. EndUpdates does once for all what
+// Enter does for each entry.
 template <class Update>
 [[gnu::always_inline]] inline uint64_t WaitingChanges::AddToLane(const Store::Guess& guess,
                                                                  const Update& update) {
   const KeyHash hash(guess.hash);
-  if (keys_.MayWait(hash) && !MayUpdate(hash, update.key)) [[unlikely]]
+  const uint64_t before = keys_.Last(hash);
+  if (!keys_.IsPublished(before) && !MayUpdate(hash, update.key)) [[unlikely]]
     return 0;
   uint64_t item_checksum = 0;
   const std::byte* const record = lane_->Append(update, &item_checksum);
   if (record == nullptr) [[unlikely]]
     return 0;
+  const uint64_t ticket = ++tickets_;
+  keys_.SetLast(hash, ticket);
   Entry& entry = queue_.PushBack();
+  entry.ticket = ticket;
+  entry.before = before;
   entry.position = lane_->position();
   entry.hash = hash;
   entry.kind = Kind::kUpdate;
@@ -64,7 +70,7 @@ template <class Update>
   entry.key_at = entry.value_at + update.value.size();
   entry.item_checksum = item_checksum;
   entry.guessed = guess.place;
-  return Enter(&entry);
+  return ticket;
 }
 
 }  // namespace gannet

@@ -112,6 +112,8 @@ bool WaitingChanges::BeginUpdates() {
 void WaitingChanges::EndUpdates() {
   recorder_->EndUpdates();
   lane_ = nullptr;
+  given_.store(tickets_, std::memory_order_relaxed);
+  LookWhetherCrowded();
   mutex_.Unlock();
 }
 

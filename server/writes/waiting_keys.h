@@ -24,10 +24,13 @@ class WaitingKeys {
 
   // A change of the key waits from now on. Returns the ticket that was there before.
   uint64_t Set(KeyHash hash, uint64_t ticket) {
-    std::atomic<uint64_t>& last = last_[hash.value() % kEntries];
-    const uint64_t before = last.load(std::memory_order_relaxed);
-    last.store(ticket, std::memory_order_relaxed);
+    const uint64_t before = Last(hash);
+    SetLast(hash, ticket);
     return before;
+  }
+  // The same for who knows that ticket.
+  void SetLast(KeyHash hash, uint64_t ticket) {
+    last_[hash.value() % kEntries].store(ticket, std::memory_order_relaxed);
   }
   // The change of this ticket, and all before it, do not wait any more.
   void Published(uint64_t ticket) { published_.store(ticket, std::memory_order_relaxed); }

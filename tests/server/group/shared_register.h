@@ -54,14 +54,8 @@ class SharedRegister {
     return partitions_;
   }
   // From now on nothing is told but with the answers to requests: the watches are late.
-  void SetWatchesLate() {
-    MutexLock lock(mutex_);
-    watches_late_ = true;
-  }
-  bool watches_late() const {
-    MutexLock lock(mutex_);
-    return watches_late_;
-  }
+  void SetWatchesLate() { watches_late_.store(true, std::memory_order_release); }
+  bool watches_late() const { return watches_late_.load(std::memory_order_acquire); }
   void SetAway(bool away) {
     MutexLock lock(mutex_);
     away_ = away;
@@ -107,6 +101,11 @@ class SharedRegister {
     now_ = {.revision = now_.revision + 1, .configuration = wanted->configuration};
     return {.result = Result::kWon, .now = now_};
   }
+  // Returns the revision that Watch tells, or 0.
+  uint64_t revision_seen() const {
+    MutexLock lock(mutex_);
+    return away_ ? 0 : now_.revision;
+  }
   std::optional<GroupRegister> Watch() const {
     MutexLock lock(mutex_);
     if (away_) return std::nullopt;
@@ -120,7 +119,10 @@ class SharedRegister {
     if (is_new || nodes_.at(member.node).first == member) {
       nodes_[member.node] = {member, std::string(address)};
     }
+    if (is_new) processes_.fetch_add(1, std::memory_order_release);
   }
+  // How many processes have announced themselves. As has_map, members ask at each Poll.
+  uint64_t processes() const { return processes_.load(std::memory_order_acquire); }
   // Whether another process with its name has announced itself since.
   bool IsReplaced(const GroupMember& member) const {
     MutexLock lock(mutex_);
@@ -179,8 +181,9 @@ class SharedRegister {
   GroupRegister now_ GANNET_GUARDED_BY(mutex_){.revision = 1};
   GroupTerms terms_ GANNET_GUARDED_BY(mutex_);
   bool away_ GANNET_GUARDED_BY(mutex_) = false;
-  bool watches_late_ GANNET_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> watches_late_{false};
   std::atomic<bool> has_map_{false};
+  std::atomic<uint64_t> processes_{0};
   std::optional<GroupPartitions> partitions_ GANNET_GUARDED_BY(mutex_);
   std::optional<std::string> successor_ GANNET_GUARDED_BY(mutex_);
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_ GANNET_GUARDED_BY(mutex_);
@@ -205,6 +208,10 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
     if (told) seen_ = told;
     return told;
   }
+  bool SeesNewer(uint64_t revision) const override {
+    if (shared_->watches_late()) return seen_ && seen_->revision > revision;
+    return shared_->revision_seen() > revision;
+  }
 
   GroupTerms terms() const override { return shared_->terms(); }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override {
@@ -223,7 +230,11 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   std::optional<std::string> AddressOf(const GroupMember& member) const override {
     return shared_->AddressOf(member);
   }
-  bool Replaced() const override { return self_ && shared_->IsReplaced(*self_); }
+  bool Replaced() const override {
+    if (!self_ || shared_->processes() == replaced_at_) return replaced_;
+    replaced_at_ = shared_->processes();
+    return replaced_ = shared_->IsReplaced(*self_);
+  }
   std::optional<std::string> WantedSuccessor() const override { return shared_->successor(); }
   void ForgetWantedSuccessor() override { shared_->WantSuccessor(std::nullopt); }
   const GroupPartitions* Partitions() const override {
@@ -244,7 +255,9 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   // As this process knows them.
   mutable std::optional<GroupRegister> seen_;
   mutable std::optional<GroupPartitions> partitions_;
-  std::optional<GroupMember> self_;  // once announced
+  std::optional<GroupMember> self_;   // once announced
+  mutable uint64_t replaced_at_ = 0;  // processes() when it was looked at
+  mutable bool replaced_ = false;
   std::optional<KeptRun> kept_;
   std::optional<Answer> answer_;
 };

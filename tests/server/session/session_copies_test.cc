@@ -5,12 +5,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "server/session/session_updates.h"
 #include "tests/support/test_seed.h"
 
 namespace gannet {
@@ -285,6 +287,45 @@ TEST(SessionCopiesTest, AJoinerHasWhatTheOthersHave) {
     for (uint64_t n = stream.Below(10); n > 0; --n) stream.Next(both);
     EXPECT_EQ(Texts(later), Texts(primary));
     remembered += Texts(primary).size();
+    if (testing::Test::HasFailure()) return;
+  }
+  EXPECT_GT(remembered, 300u);
+}
+
+// Many updates at once, of sessions that are known and of others, with numbers in order, twice, far
+// ahead, and over.
+TEST(SessionCopiesTest, ManyUpdatesAreTakenAsChangesAre) {
+  const uint64_t first = test_support::TestSeed();
+  size_t remembered = 0;
+  for (uint64_t seed = first; seed < first + 200; ++seed) {
+    SCOPED_TRACE(testing::Message() << "seed " << seed);
+    std::mt19937_64 random(seed);
+    const auto below = [&random](uint64_t n) { return random() % n; };
+    SessionCopies one_by_one, many;
+    for (const uint64_t token : {1, 2, 3, 4}) {
+      one_by_one.Take(Begun(token, static_cast<uint16_t>(token)));
+      many.Take(Begun(token, static_cast<uint16_t>(token)));
+    }
+    uint64_t version = 100;
+    uint64_t numbers[6] = {};
+    for (uint64_t batches = below(6); batches > 0; --batches) {
+      SessionCopies::Updates updates(&many);
+      uint64_t token = below(6);  // 0: of no session; 5: nobody knows it
+      for (uint64_t n = below(30); n > 0; --n) {
+        if (below(4) == 0) token = below(6);
+        const uint64_t behind = below(8) == 0 ? std::min(numbers[token], below(6)) : 0;
+        const uint64_t sequence = (numbers[token] += below(20) == 0 ? below(9) : 1) - behind;
+        one_by_one.Take(PutBy(token, sequence, ++version));
+        updates.Take(token, sequence, version);
+        if (below(10) == 0) {
+          updates.Flush();
+          TakeAnswer(&one_by_one, token, sequence, ReplyStatus::kExists);
+          TakeAnswer(&many, token, sequence, ReplyStatus::kExists);
+        }
+      }
+    }
+    EXPECT_EQ(Texts(many), Texts(one_by_one));
+    remembered += Texts(many).size();
     if (testing::Test::HasFailure()) return;
   }
   EXPECT_GT(remembered, 300u);

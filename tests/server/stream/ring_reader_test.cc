@@ -28,6 +28,21 @@ struct Appended {
   uint64_t end;
 };
 
+void UseEach(const ProvenUpdates& updates, const RingReader::Use& use) {
+  EXPECT_LE(updates.size(), RingReader::kUpdatesMax);
+  uint64_t lsn = updates.lsn();
+  size_t count = 0;
+  for (const ProvenUpdate update : updates) {
+    RingRecord record{.kind = RingRecordKind::kUpdate};
+    DecodeProvenUpdate(update.bytes, update.item_checksum, &record.change);
+    use(record, lsn, lsn + update.bytes.size());
+    lsn += update.bytes.size();
+    ++count;
+  }
+  EXPECT_EQ(lsn, updates.lsn_end());
+  EXPECT_EQ(count, updates.size());
+}
+
 // A primary that appends, ships and completes at random; a device that is late, and leaves each
 // shipment torn for a while; and a backup that is slow.
 void RunAtRandom(uint64_t seed) {
@@ -47,13 +62,8 @@ void RunAtRandom(uint64_t seed) {
       EXPECT_EQ(end, appended.front().end);
       appended.pop_front();
     };
-    const auto use_updates = [&](std::span<const ProvenUpdate> updates) {
-      EXPECT_LE(updates.size(), RingReader::kUpdatesMax);
-      for (const ProvenUpdate& update : updates) {
-        RingRecord record{.kind = RingRecordKind::kUpdate};
-        DecodeProvenUpdate(update.bytes, update.item_checksum, &record.change);
-        use(record, update.lsn, update.lsn + update.bytes.size());
-      }
+    const auto use_updates = [&](const ProvenUpdates& updates) {
+      UseEach(updates, use);
       at_once = std::max(at_once, updates.size());
     };
     rings.reader.Take(
