@@ -345,6 +345,8 @@ uint32_t AsyncClient::ServerOf(std::string_view key) const {
   return state_->engine->servers().ServerOf(key);
 }
 
+uint32_t AsyncClient::server_count() const { return state_->engine->servers().count(); }
+
 std::vector<ServerInfo> AsyncClient::Info() const { return state_->engine->servers().Info(); }
 
 }  // namespace gannet

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "client/api/change_requests.h"
 #include "client/api/client_state.h"
-#include "client/api/flush_round.h"
 
 namespace gannet {
 
@@ -84,37 +84,29 @@ absl::StatusOr<std::optional<Value>> Client::GetAndTouch(std::string_view key, M
 // What moves from a group that is not flushed yet to one that is would stay. So all groups are
 // flushed by one map, or all are flushed again.
 absl::StatusOr<uint64_t> Client::Flush(std::optional<Milliseconds> deadline) {
-  Driver& driver = state_->driver;
-  const ClientClock& clock = driver.engine().clock();
+  const ClientClock& clock = state_->driver.engine().clock();
   const int64_t deadline_ns = clock.MonotonicNs() + state_->TimeoutNs(deadline);
   const auto left_ns = [&] { return std::max<int64_t>(deadline_ns - clock.MonotonicNs(), 0); };
   uint64_t removed = 0;
   for (int64_t pause_ns = kFlushPauseFirstNs;;
        pause_ns = std::min(2 * pause_ns, kFlushPauseMaxNs)) {
-    FlushRound round{.begin = driver.KnownMap(), .end = {}};
+    std::set<uint64_t> maps;
+    absl::Status moved;
     const auto flushed = state_->AskEach<ServerPing>(
         OpType::kFlush, left_ns(), [&](ServerPing& answer, const Op& op, absl::Status status) {
-          answer.status = std::move(status);
           removed += static_cast<uint64_t>(op.done.counted);
+          maps.insert(op.flush_map);
+          answer.status = std::move(status);
         });
     for (const ServerPing& answer : flushed) {
-      if (!answer.status.ok()) return answer.status;
+      if (answer.status.ok()) continue;
+      if (!absl::IsAborted(answer.status)) return answer.status;
+      moved = answer.status;
     }
-    const auto asked = state_->AskEach<ServerPing>(
-        OpType::kMap, left_ns(), [&](ServerPing& answer, const Op& op, absl::Status status) {
-          if (status.ok()) round.OnMap(op.value);
-          const bool has_none = absl::IsNotFound(status) || absl::IsUnimplemented(status);
-          answer.status = has_none ? absl::OkStatus() : std::move(status);
-        });
-    for (const ServerPing& answer : asked) {
-      if (!answer.status.ok()) return answer.status;
-    }
-    round.end = driver.KnownMap();
-    if (round.Holds()) return removed;
+    if (moved.ok() && maps.size() <= 1) return removed;
     if (left_ns() <= pause_ns) {
       return absl::AbortedError("partitions move between groups, and what was in them may be left");
     }
-    driver.WantMap(round.wanted());
     std::this_thread::sleep_for(std::chrono::nanoseconds(pause_ns));
   }
 }

@@ -247,16 +247,6 @@ std::vector<ServerInfo> Driver::Info() {
   return engine_->servers().Info();
 }
 
-OpRerouting::KnownMap Driver::KnownMap() {
-  MutexLock lock(mutex_);
-  return engine_->known_map();
-}
-
-void Driver::WantMap(uint64_t revision) {
-  MutexLock lock(mutex_);
-  engine_->WantMap(revision);
-}
-
 ServerInfo Driver::InfoOf(uint32_t server) {
   std::vector<ServerInfo> infos = Info();
   return server < infos.size() ? std::move(infos[server]) : ServerInfo{};

@@ -56,9 +56,6 @@ class Driver {
   std::vector<ServerInfo> Info();
   // Returns that of one server. It is empty if it is not there any more.
   ServerInfo InfoOf(uint32_t server);
-  // See Engine. Calls that follow ask for the wanted map.
-  OpRerouting::KnownMap KnownMap();
-  void WantMap(uint64_t revision);
   // Returns an operation's outcome with a text for people.
   absl::Status MakeStatus(const Op& op);
   bool forked() const { return fork_guard_.forked(); }

@@ -44,6 +44,8 @@ std::string Reason(const ClientSession& session, const Op& op) {
                           op.request.expected_version, " (0: absent)");
     case Outcome::kLockLost:
       return "the lock was lost";
+    case Outcome::kMoved:
+      return "partitions move between groups, and what was in them may be left; flush all again";
     case Outcome::kKeysShareWord:
       return "this client holds a lock whose word this key's lock shares";
     case Outcome::kTooManyLocks:

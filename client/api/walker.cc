@@ -2,19 +2,20 @@
 
 #include <utility>
 
-#include "client/walk/region_walk.h"
+#include "client/walk/cluster_walk.h"
 
 namespace gannet {
 
 class Walker::State {
  public:
-  explicit State(std::unique_ptr<RegionWalk> made) : walk(std::move(made)) {}
-  std::unique_ptr<RegionWalk> walk;
+  explicit State(std::unique_ptr<ClusterWalk> made) : walk(std::move(made)) {}
+  std::unique_ptr<ClusterWalk> walk;
 };
 
 absl::StatusOr<std::unique_ptr<Walker>> Walker::Connect(std::string endpoint, Options options,
                                                         WalkOptions walk) {
-  absl::StatusOr<std::unique_ptr<RegionWalk>> made = RegionWalk::Connect(endpoint, options, walk);
+  absl::StatusOr<std::unique_ptr<ClusterWalk>> made =
+      ClusterWalk::Connect(std::move(endpoint), options, walk);
   if (!made.ok()) return made.status();
   return std::unique_ptr<Walker>(new Walker(std::make_unique<State>(*std::move(made))));
 }
@@ -31,15 +32,15 @@ absl::StatusOr<uint64_t> Walker::WalkPart(const WalkPartOptions& part,
   return state_->walk->WalkPart(part, show);
 }
 
-absl::Status Walker::ReadOnce(uint32_t bytes) { return state_->walk->ReadOnce(bytes); }
+absl::Status Walker::ReadOnce(uint32_t bytes) { return state_->walk->region().ReadOnce(bytes); }
 
 std::chrono::milliseconds Walker::ServerClockAhead() const {
-  return std::chrono::milliseconds(state_->walk->ServerClockAheadMs());
+  return std::chrono::milliseconds(state_->walk->region().ServerClockAheadMs());
 }
 
 absl::StatusOr<std::vector<HotKey>> Walker::HotKeys(size_t count,
                                                     const std::function<bool()>& goes_on) {
-  return state_->walk->HotKeys(count, goes_on);
+  return state_->walk->region().HotKeys(count, goes_on);
 }
 
 WalkProgress Walker::progress() const { return state_->walk->progress(); }

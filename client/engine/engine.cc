@@ -323,7 +323,9 @@ void Engine::Start(Op& op) {
     case OpType::kPrepend:
     case OpType::kIncr:
     case OpType::kTouch:
+      return op.QueueRequest();
     case OpType::kFlush:
+      op.flush_map = rerouting_.known().revision;
       return op.QueueRequest();
     case OpType::kGetAndTouch:
       return op.touched ? gets_.Start(op, Slot()) : op.QueueRequest();

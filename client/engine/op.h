@@ -131,6 +131,7 @@ struct alignas(64) Op {
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
   bool in_order = false;       // it is in the engine's KeyOrder
   bool touched = false;        // GetAndTouch: the item was touched, and is now to be read
+  bool flushed = false;        // flush: all is removed, and the server is asked for its map
   // A write that the server put off, with all that is behind it of its key.
   bool put_off = false;
   // Its deadline is over, but the device may still use the caller's memory. It ends when that ends.
@@ -165,6 +166,7 @@ struct alignas(64) Op {
   union {                        // by the type
     uint64_t next_position = 0;  // lists: where to go on, 0 = the end
     uint64_t snapshot;           // storage: the number of the one that was asked for
+    uint64_t flush_map;          // flush: the revision of the map by which it began
   };
   uint64_t sequence = 0;      // of the request sent
   uint32_t value_needed = 0;  // GET by RPC: room to ask for
@@ -206,7 +208,7 @@ struct alignas(64) Op {
   // Returns whether an answer said that a part of it was done, so that it cannot end as if nothing
   // had happened.
   bool PartlyDone() const {
-    return touched || (request.type == OpType::kFlush && request.position != 0);
+    return touched || flushed || (request.type == OpType::kFlush && request.position != 0);
   }
 
   // Puts its request into the server's queue, as the next thing to do.

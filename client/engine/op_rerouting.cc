@@ -109,6 +109,13 @@ void OpRerouting::TryAgain() {
   }
 }
 
+bool OpRerouting::HeldSince(uint64_t begun, uint64_t told) {
+  if (begun == known_.revision && told <= known_.revision && known_.all_served) return true;
+  // What is closed is open by a later map.
+  Want(std::max(told, known_.revision + (known_.all_served ? 0 : 1)));
+  return false;
+}
+
 bool OpRerouting::AnyWaits() const {
   if (wanted_ > known_.revision) return true;
   const EngineServer* const waiting = servers_.waiting_or_null();

@@ -54,6 +54,11 @@ class OpRerouting {
     ops_.LookAt(0);
   }
 
+  // Returns whether the map of revision `begun`, by which something began that concerns all keys
+  // of a server, is still the newest, although the server told revision `told` in the end, and
+  // whether all partitions are served by it. Otherwise a newer map is wanted.
+  bool HeldSince(uint64_t begun, uint64_t told);
+
   // The group refuses a request, as it does not serve the key's partition (status 18).
   void OnRefused(Op& op, const ReplyView& reply);
   // Gives an operation that begins, or begins anew, its server. REQUIRES: op.misplaced; nothing of

@@ -11,7 +11,7 @@ void OpSlots::FreeIfQuiet(Op& op) {
 // Clears what an operation of any kind may have left behind.
 void OpSlots::ClearAndFree(Op& op) {
   if (op.item.data != nullptr) op.ReturnItem();
-  op.acquiring = op.lock_acquired = op.touched = false;
+  op.acquiring = op.lock_acquired = op.touched = op.flushed = false;
   op.request = {};
   op.done = {};
   op.value = {};

@@ -18,6 +18,7 @@ enum class Outcome : uint8_t {
   kOutOfRange,       // incr: the new number does not fit
   kGrownTooLong,     // append, prepend: the new value does not fit
   kLockLost,         // a write under a lock, or an unlock, came too late; nothing changed
+  kMoved,            // flush: partitions moved meanwhile, and what was in them may be left
   kKeysShareWord,    // this client holds the key's lock word for another key
   kTooManyLocks,
   kHeapFull,      // at the server; nothing changed
@@ -58,6 +59,7 @@ constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
     case Outcome::kTooLong:
       return absl::StatusCode::kInvalidArgument;
     case Outcome::kLockLost:
+    case Outcome::kMoved:
       return absl::StatusCode::kAborted;
     case Outcome::kTooManyLocks:
     case Outcome::kHeapFull:

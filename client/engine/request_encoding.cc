@@ -51,7 +51,7 @@ Opcode RequestOpcode(const Op& op) {
     case OpType::kGetAndTouch:
       return op.touched ? Opcode::kGet : Opcode::kTouch;
     case OpType::kFlush:
-      return Opcode::kFlush;
+      return op.flushed ? Opcode::kMap : Opcode::kFlush;
   }
   return Opcode::kPing;
 }

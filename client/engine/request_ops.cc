@@ -187,6 +187,7 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
     case Opcode::kListClients:
     case Opcode::kSlowLog:
     case Opcode::kMap:
+      if (op.request.type == OpType::kFlush) return OnMapBehindFlush(op, reply);
       op.next_position = reply.header.list.next;
       return OnReplyForPeople(op, reply);
     case Opcode::kStorage:
@@ -292,10 +293,29 @@ void RequestOps::OnFlushReply(Op& op, const ReplyView& reply) {
   const auto status = static_cast<ReplyStatus>(header.status);
   if (status != ReplyStatus::kOk) return ops_.Finish(op, ToOutcome(status));
   op.done.counted += static_cast<int64_t>(header.flush.removed);
-  if (header.flush.next == 0) return ops_.Finish(op, Outcome::kOk);
+  if (header.flush.next == 0) {
+    if (op.session().grant().history == 0) return ops_.Finish(op, Outcome::kOk);
+    op.flushed = true;
+    op.request.position = 0;
+    return op.QueueRequest();
+  }
   if (header.flush.next <= op.request.position) return ops_.Finish(op, Outcome::kServerBug);
   op.request.position = header.flush.next;
   op.QueueRequest();
+}
+
+// The first bytes of the map suffice. A server knows a newer map before it refuses anything by it.
+// So if it tells the client's map behind its last step, it did all steps before it ended what a
+// later map closes, and all its deletions go along with what moves.
+void RequestOps::OnMapBehindFlush(Op& op, const ReplyView& reply) {
+  const auto status = static_cast<ReplyStatus>(reply.header.status);
+  const bool has_map = status == ReplyStatus::kOk;
+  if (!has_map && status != ReplyStatus::kNotFound && status != ReplyStatus::kUnimplemented) {
+    return ops_.Finish(op, ToOutcome(status));
+  }
+  const uint64_t told = has_map ? RevisionOfMap(reply.value).value_or(0) : 0;
+  const bool held = rerouting_.HeldSince(op.flush_map, told);
+  ops_.Finish(op, held ? Outcome::kOk : Outcome::kMoved);
 }
 
 // The operation is over. The answer still matters for a lock that nobody else will release.

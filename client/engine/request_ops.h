@@ -34,6 +34,7 @@ class RequestOps {
   void OnWriteReply(Op& op, const ReplyView& reply);
   void OnTouchReply(Op& op, const ReplyView& reply);
   void OnFlushReply(Op& op, const ReplyView& reply);
+  void OnMapBehindFlush(Op& op, const ReplyView& reply);
   void OnLateReply(Op& op, const ReplyView& reply);
 
   OpTable& ops_;

@@ -83,30 +83,6 @@ absl::StatusOr<HeatsReply> RegionWalk::AskForHeats() {
   return heats;
 }
 
-// Sends a request without key and value, and returns the value of the answer.
-absl::StatusOr<std::string> RegionWalk::Ask(const RequestHeader& header) {
-  if (!session_->ready()) return session_->status();
-  if (!session_->CanSendRequest()) return absl::UnavailableError("no credit for a request");
-  const int64_t now_ns = clock_->MonotonicNs();
-  answer_.reset();
-  session_->SendRequest({.header = header}, {.op = 0, .timeout_ns = deadline_ns_}, now_ns);
-  while (!answer_) {
-    Poll();
-    if (!session_->ready()) return session_->status();
-    if (clock_->MonotonicNs() - now_ns > deadline_ns_) {
-      return absl::DeadlineExceededError(absl::StrCat(session_->endpoint(), ": no answer in time"));
-    }
-    if (!answer_) Sleep(kSleepNsMax);
-  }
-  if (answer_->status == ReplyStatus::kOk) return std::move(answer_->value);
-  if (answer_->status == ReplyStatus::kUnimplemented) {
-    return absl::UnimplementedError(
-        absl::StrCat(session_->endpoint(), ": the server is older than this request"));
-  }
-  return absl::InternalError(absl::StrCat(session_->endpoint(), ": the server refused with status ",
-                                          static_cast<int>(answer_->status)));
-}
-
 absl::Status RegionWalk::ReadHeats(const HeatsReply& heats, const std::function<bool()>& goes_on,
                                    HotPlaces* places) {
   for (uint64_t at = 0; at < heats.bytes;) {

@@ -46,8 +46,7 @@ absl::StatusOr<std::unique_ptr<RegionWalk>> RegionWalk::Connect(const std::strin
                              .auth_file = std::move(auth_file),
                              .log = nullptr},
       made.get());
-  // It walks through what this server has, whichever partitions are its group's. Without a map, a
-  // group that has ever closed a partition would tell it of no lease.
+  // Without a map, a group that has ever closed a partition would tell it of no lease.
   made->session_->SetMapRevision(std::numeric_limits<uint64_t>::max());
   GANNET_RETURN_IF_ERROR(made->WaitUntilReady(ToNs(options.connect_timeout)));
   GANNET_RETURN_IF_ERROR(made->TakeBuffers());
@@ -100,14 +99,15 @@ absl::Status RegionWalk::WalkSome(std::function<bool(uint64_t offset)> wanted, c
 }
 
 absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
-                                              const std::function<void(const WalkedItem&)>& show) {
+                                              const std::function<void(const WalkedItem&)>& show,
+                                              uint64_t step) {
   progress_ = {};
   IndexWalk& walk = walk_.emplace(&session_->view(), nullptr, part.position);
   uint64_t next = 0;
   const auto cut = [&] {
     const bool enough = progress_.items >= part.items_min || progress_.reads >= part.reads_max;
     if (next == 0 && enough && walk.step() == IndexWalk::Step::kReadBuckets) {
-      next = walk.CutOff(Walker::kPositionStep);
+      next = walk.CutOff(step);
     }
     return true;
   };
@@ -182,6 +182,7 @@ absl::Status RegionWalk::ReadItems(const ShowAt& show, bool* goes_on) {
 }
 
 bool RegionWalk::Show(const IndexWalk::Item& item, Slot slot, const ShowAt& show) {
+  if (map_use_.shows && !map_use_.shows(item.key)) return true;
   const ItemHeader& header = item.header;
   ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
   if (info.expiry_ms != 0) {
@@ -219,6 +220,9 @@ absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads,
   for (uint32_t polls = 0; reading_ > 0; ++polls) {
     Poll();
     if (!session_->ready()) return session_->status();
+    if (session_->map_is_old() && map_use_.on_old_map) {
+      GANNET_RETURN_IF_ERROR(map_use_.on_old_map());
+    }
     constexpr uint32_t kPollsBeforeSleep = 64;
     if (reading_ > 0 && polls > kPollsBeforeSleep) Sleep(kSleepNsMax);
   }
@@ -237,7 +241,6 @@ int64_t RegionWalk::ServerClockAheadMs() const {
   return static_cast<int64_t>(std::midpoint(lower_ms, upper_ms)) - static_cast<int64_t>(WallMs());
 }
 
-// Lets time pass, while the session stays alive.
 absl::Status RegionWalk::WaitFor(int64_t ns) {
   if (ns <= 0) return absl::OkStatus();
   const int64_t until_ns = clock_->MonotonicNs() + ns;
@@ -272,6 +275,40 @@ void RegionWalk::Sleep(int64_t ns_max) {
     if (completions) session_->TakeEvents();
     session_->LookAtConnections();
   }
+}
+
+// Sends a request without key and value, and returns the value of the answer.
+absl::StatusOr<std::string> RegionWalk::Ask(const RequestHeader& header) {
+  if (!session_->ready()) return session_->status();
+  if (!session_->CanSendRequest()) return absl::UnavailableError("no credit for a request");
+  const int64_t now_ns = clock_->MonotonicNs();
+  answer_.reset();
+  session_->SendRequest({.header = header}, {.op = 0, .timeout_ns = deadline_ns_}, now_ns);
+  while (!answer_) {
+    Poll();
+    if (!session_->ready()) return session_->status();
+    if (clock_->MonotonicNs() - now_ns > deadline_ns_) {
+      return absl::DeadlineExceededError(absl::StrCat(session_->endpoint(), ": no answer in time"));
+    }
+    if (!answer_) Sleep(kSleepNsMax);
+  }
+  if (answer_->status == ReplyStatus::kOk) return std::move(answer_->value);
+  if (answer_->status == ReplyStatus::kNotFound) {
+    return absl::NotFoundError(absl::StrCat(session_->endpoint(), ": the server has none"));
+  }
+  if (answer_->status == ReplyStatus::kUnimplemented) {
+    return absl::UnimplementedError(
+        absl::StrCat(session_->endpoint(), ": the server is older than this request"));
+  }
+  return absl::InternalError(absl::StrCat(session_->endpoint(), ": the server refused with status ",
+                                          static_cast<int>(answer_->status)));
+}
+
+absl::StatusOr<std::string> RegionWalk::AskForMap(uint64_t position) {
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kMap);
+  header.list = {.position = position};
+  return Ask(header);
 }
 
 WalkProgress RegionWalk::progress() const {

@@ -10,6 +10,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -37,12 +39,40 @@ class RegionWalk final : public SessionOwner {
 
   // As Walker's.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  // `step`: the distance of two positions, a power of 2 of at least Walker::kPositionStep.
   absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
-                                    const std::function<void(const WalkedItem&)>& show);
+                                    const std::function<void(const WalkedItem&)>& show,
+                                    uint64_t step = Walker::kPositionStep);
   absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count, const std::function<bool()>& goes_on);
   WalkProgress progress() const;
   absl::Status ReadOnce(uint32_t bytes);
   int64_t ServerClockAheadMs() const;
+
+  // How a walk goes by a map of the cluster.
+  struct MapUse {
+    // Only these keys are shown.
+    std::function<bool(std::string_view key)> shows;
+    // Called whenever the server gives leases only to those who have a later map. Nothing that is
+    // READ counts until it has called SetMapRevision.
+    std::function<absl::Status()> on_old_map;
+  };
+  // Until it is called, the walk shows all that the server has, whichever partitions are its
+  // group's.
+  void GoByMap(uint64_t revision, MapUse use) {
+    map_use_ = std::move(use);
+    SetMapRevision(revision);
+  }
+  void SetMapRevision(uint64_t revision) { session_->SetMapRevision(revision); }
+  // Whether the server's group gives leases only to those who have a later map.
+  bool map_is_old() const { return session_->map_is_old(); }
+  // Asks for a piece of the map (partition_map.h). NotFound, Unimplemented: the server has none.
+  absl::StatusOr<std::string> AskForMap(uint64_t position);
+  bool in_group() const { return session_->ready() && session_->grant().history != 0; }
+  bool ready() const { return session_->ready(); }
+  std::string address() const { return session_->address().ToString(); }
+  const std::string& endpoint() const { return session_->endpoint(); }
+  // Lets time pass, while the session stays alive.
+  absl::Status WaitFor(int64_t ns);
 
  private:
   // Memory of the server other than its region.
@@ -83,7 +113,6 @@ class RegionWalk final : public SessionOwner {
   absl::StatusOr<HeatsReply> AskForHeats();
   absl::Status ReadHeats(const HeatsReply& heats, const std::function<bool()>& goes_on,
                          HotPlaces* places);
-  absl::Status WaitFor(int64_t ns);
   void Poll();
   void Sleep(int64_t ns_max);
   const std::byte* buffer(size_t i) const { return buffers_[i].data; }
@@ -108,6 +137,7 @@ class RegionWalk final : public SessionOwner {
   ReadPace pace_;
   std::unique_ptr<ClientSession> session_;
   std::vector<LentBuffer> buffers_;  // of the session
+  MapUse map_use_;                   // empty: it goes by no map
   std::optional<IndexWalk> walk_;
   std::optional<Answer> answer_;  // to the last request
   uint32_t reading_ = 0;          // READs that are not done

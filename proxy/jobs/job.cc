@@ -128,7 +128,9 @@ Operation& Job::Begin(Operation::Kind kind, std::string_view key) {
 }
 
 void Job::BeginOnEach(Operation::Kind kind) {
-  for (uint32_t server = 0; server < service->servers.size(); ++server) {
+  const bool listed = kind == Operation::Kind::kWalk;
+  const auto count = listed ? static_cast<uint32_t>(service->servers.size()) : servers;
+  for (uint32_t server = 0; server < count; ++server) {
     Begin(kind, {}).server = server;
   }
 }

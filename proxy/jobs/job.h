@@ -126,7 +126,8 @@ class Job {
   void Then(Stage stage) { next = stage; }
   std::span<Operation> answers() { return {operations_.data(), used_}; }
   Operation& answer() { return operations_[0]; }
-  // Begins one operation for each server.
+  // Begins one operation for each server that there is now; walks for each one that is listed, as
+  // one group of a cluster stands for all.
   void BeginOnEach(Operation::Kind kind);
   // Returns whether a read and a conditional write may be tried once more. Returns false if a
   // transaction made the write conditional.
@@ -160,6 +161,7 @@ class Job {
   ClientState* client = nullptr;  // valid only while the command is prepared
   const Service* service = nullptr;
   Counters* counters = nullptr;
+  uint32_t servers = 0;  // how many the thread's client has now, when a stage runs
   bool resp3 = false;
 
   // Set by whoever prepares the command.

@@ -20,8 +20,12 @@ std::string StoreErrorText(const Operation& operation) {
       return "the proxy's key may only read";
     case absl::StatusCode::kOutOfRange:
       return "the answer is too long";
-    case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAborted:
+      if (operation.kind == Operation::Kind::kFlush) {
+        return "partitions move between groups, and what was in them may be left; try again";
+      }
+      [[fallthrough]];
+    case absl::StatusCode::kFailedPrecondition:
       return "others changed the key all the time; try again";
     default:
       return absl::StrCat("the store answers ", absl::StatusCodeToString(operation.code));
@@ -32,8 +36,11 @@ std::string FailedServers(Job& job) {
   std::string text;
   for (const Operation& asked : job.answers()) {
     if (asked.code == absl::StatusCode::kOk) continue;
-    absl::StrAppend(&text, text.empty() ? "" : "; ", job.service->servers[asked.server], ": ",
-                    StoreErrorText(asked));
+    const std::vector<std::string>& listed = job.service->servers;
+    const std::string name = asked.server < listed.size()
+                                 ? listed[asked.server]
+                                 : absl::StrCat("group ", asked.server, " of the cluster");
+    absl::StrAppend(&text, text.empty() ? "" : "; ", name, ": ", StoreErrorText(asked));
   }
   return text;
 }

@@ -75,6 +75,7 @@ void StoreQueue::Run(Job& job) {
     const Job::Stage stage = job.next;
     job.next = nullptr;
     job.began = false;
+    job.servers = client_.server_count();
     stage(job);
     if (Job* part = job.TakePart()) {
       job.waiting = 1;

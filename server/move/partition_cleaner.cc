@@ -42,7 +42,7 @@ void PartitionCleaner::Poll(int64_t now, const GroupRegister&) {
   const int64_t share = requests != requests_ ? kShareWhenBusy : kShareWhenIdle;
   requests_ = requests;
   const int64_t ended = options_.clock();
-  next_ns_ = ended + std::max(kPauseNsMin, (ended - began) * (share - 1));
+  next_ns_ = ended + std::clamp((ended - began) * (share - 1), kPauseNsMin, kPauseNsMax);
 }
 
 }  // namespace gannet

@@ -31,7 +31,10 @@ class PartitionCleaner final : public MemberTask {
   // It works for about this share of the time while clients ask for something, and otherwise.
   static constexpr int64_t kShareWhenBusy = 100;
   static constexpr int64_t kShareWhenIdle = 4;
-  static constexpr int64_t kPauseNsMin = kNsPerMs;  // between two steps
+  // Between two steps. A step takes milliseconds at most, so only a process that was stopped within
+  // one would pause for longer.
+  static constexpr int64_t kPauseNsMin = kNsPerMs;
+  static constexpr int64_t kPauseNsMax = kNsPerSecond;
   // For how long the partitions to drop are the same before it begins.
   static constexpr int64_t kQuietNs = kNsPerSecond;
   // While there is nothing to do, it looks at the map so often.

@@ -43,7 +43,8 @@ absl::StatusOr<std::vector<uint64_t>> MeasurePartitions(
               absl::StrCat("group ", group, " cannot be measured: ", status.message(),
                            ". Without measuring: --by_partitions")};
     };
-    const auto walker = Walker::Connect(address, connect, {.reads_per_second = kReadsPerSecond});
+    const auto walker = Walker::Connect(
+        address, connect, {.reads_per_second = kReadsPerSecond, .this_server_alone = true});
     if (!walker.ok()) return advise(walker.status());
     auto told = std::chrono::steady_clock::now();
     const absl::Status walked = (*walker)->Walk([&](const WalkedItem& item) {

@@ -134,8 +134,10 @@ class AsyncClient {
   absl::Status Delete(std::string_view key, const DeleteOptions& options, uint64_t user_data);
   // As those of Client. Writes that are started before a Poll share its post, which is what
   // MultiPut does there. GetAndTouch is two round trips. Flush has no order with operations on keys
-  // that are under way. It is of one server's memory: what moves between groups meanwhile may stay,
-  // which Client::Flush looks after.
+  // that are under way. It is of one server, or one group of a cluster. Of a cluster, begin those
+  // of all groups (server_count) before one Poll. If all end as OK, every item that was there
+  // before is gone. Aborted: partitions move between groups, so what was in them may be left; flush
+  // all again after a while.
   absl::Status Add(std::string_view key, std::string_view value, PutOptions options,
                    uint64_t user_data);
   absl::Status Replace(std::string_view key, std::string_view value, PutOptions options,
@@ -195,6 +197,8 @@ class AsyncClient {
   // Returns the index of the endpoint that owns a key, as far as the servers' names are known.
   uint32_t ServerOf(std::string_view key) const;
   std::vector<ServerInfo> Info() const;
+  // How many servers, or groups of the cluster, there are now.
+  uint32_t server_count() const;
 
  private:
   class State;

@@ -29,6 +29,9 @@ struct WalkedItem {
 struct WalkOptions {
   // The most READs a second. 0: as many as it can.
   uint32_t reads_per_second = 20'000;
+  // Of a group of a cluster: walks through what this group's primary has in its memory, whichever
+  // group owns it, instead of through the whole cluster.
+  bool this_server_alone = false;
 };
 
 // Options of one part of a walk.
@@ -57,8 +60,12 @@ struct WalkProgress {
   double done = 0;       // the share of the index that the walk has covered; 1 at the end
 };
 
-// Walks through all items of one server by one-sided READs. The server's CPU takes no part, except
-// in heartbeats. The walk has a connection of its own.
+// Walks through all items of one server, or of a cluster, by one-sided READs. The servers' CPUs
+// take no part, except in heartbeats. The walk has a connection of its own.
+//
+// As for a Client, one group of a cluster stands for the whole cluster: the walk goes from group to
+// group, and shows a key only at the group that owns it, although others may have copies of what
+// moves, or moved.
 //
 //   auto walker = gannet::Walker::Connect("10.0.0.1:7471");
 //   absl::Status status = (*walker)->Walk([](const gannet::WalkedItem& item) {
@@ -71,8 +78,13 @@ struct WalkProgress {
 //   2. Each item that is shown was in the store at some moment of the walk, whole, with this value.
 //   3. A key that comes or goes during the walk may be shown or not.
 //   4. A key may be shown more than once, also with different values. That happens where the index
-//      changes meanwhile. Who counts must count keys.
+//      changes meanwhile, or if the key's partition moves while its group is walked through. Who
+//      counts must count keys.
 // The order means nothing. Items whose time is over are left out.
+//
+// Beside partitions that move, Walk walks again only through the partitions that moved while their
+// group was walked through. WalkPart begins anew once the map of the cluster has changed, so that
+// promise 1 holds for all parts together.
 //
 // Promise 1 fails with a probability of less than 10^-6 each time that a block goes from one key to
 // another of the same home between two READs, because a slot has only 20 bits of a key's hash.
@@ -80,22 +92,23 @@ struct WalkProgress {
 // One thread.
 class Walker {
  public:
-  // As Client::Connect, for one server.
+  // As Client::Connect, for one server or one group of a cluster.
   static absl::StatusOr<std::unique_ptr<Walker>> Connect(std::string endpoint, Options options = {},
                                                          WalkOptions walk = {});
   ~Walker();
   Walker(const Walker&) = delete;
   Walker& operator=(const Walker&) = delete;
 
-  // Shows every item, until `show` returns false. Unavailable: the connection broke; begin anew.
+  // Shows every item, until `show` returns false. Unavailable: the connection broke, or nobody has
+  // served a partition for Options::deadline; begin anew.
   // DeadlineExceeded: the walk made no progress for Options::deadline, because what it READ changed
   // all the time.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
   // Continues a walk from a position, and shows some items. Returns the position to go on from, or
   // 0 at the end. Each part begins where the one before it ended, and Walk's promises hold for all
-  // parts together. A position is a hash of keys, so it stays right while the index grows.
-  // Different Walkers may walk the parts, at any time. Positions are about 2^64 / (number of keys)
-  // apart: to begin up to kPositionStep earlier does no harm.
+  // parts together. A position stays right while the index grows. Different Walkers of one server,
+  // or one cluster, may walk the parts, at any time. To begin up to kPositionStep earlier does no
+  // harm.
   static constexpr uint64_t kPositionStep = 256;
   absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
                                     const std::function<void(const WalkedItem&)>& show);
@@ -103,14 +116,16 @@ class Walker {
   // first. READs the server's record of uses, which is a 64th of its memory, then its index, and
   // then only the hot items. A use counts less as time goes by, and the latest uses may be missing.
   // Cancelled: goes_on() returned false. FailedPrecondition: the server has no such record, because
-  // it does not evict. Unimplemented: it is too old. Other errors as Walk.
+  // it does not evict. Unimplemented: it is too old. Other errors as Walk. Of a cluster, these are
+  // the keys of one group.
   static constexpr size_t kHotKeysMax = 100'000;
   absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count,
                                               const std::function<bool()>& goes_on = nullptr);
   // May be called by `show`, too.
   WalkProgress progress() const;
 
-  // READs the first `bytes` (at most 4096) of the server's memory once, and drops them. So a caller
+  // READs the first `bytes` (at most 4096) of the memory of the server that was walked through
+  // last once, and drops them. So a caller
   // can measure a READ without any lookup. Do not call it while Walk runs. Unavailable: the
   // connection broke.
   absl::Status ReadOnce(uint32_t bytes);

@@ -172,5 +172,15 @@ TEST_F(PartitionCleanerTest, TakesAHundredthOfTheTimeWhileClientsAreServed) {
   EXPECT_GE(busy, idle * PartitionCleaner::kShareWhenBusy / PartitionCleaner::kShareWhenIdle / 2);
 }
 
+TEST_F(PartitionCleanerTest, DoesNotPauseForLongAfterItWasStoppedWithinAStep) {
+  requests_in_a_pause_ = 1;
+  Run(3);
+  step_ns_ = 2 * kNsPerSecond;
+  const int64_t before = now_;
+  cleaner_.Poll(now_, {});
+  ASSERT_EQ(now_, before + step_ns_);
+  EXPECT_EQ(cleaner_.next_ns(), now_ + PartitionCleaner::kPauseNsMax);
+}
+
 }  // namespace
 }  // namespace gannet
