@@ -30,9 +30,10 @@ def complaints(source, flags):
 
 
 class RefusedUsesTest(unittest.TestCase):
-    def setUp(self):
+    @classmethod
+    def setUpClass(cls):
         flags = alone.flags_by_source(BUILD)
-        self.sources = {name: ((alone.ROOT / name).read_text(), flags[alone.ROOT / like]) for name, like in FILES.items()}
+        cls.sources = {name: ((alone.ROOT / name).read_text(), flags[alone.ROOT / like]) for name, like in FILES.items()}
 
     def test_what_is_marked_does_not_compile_and_all_else_does(self):
         for name, (source, flags) in self.sources.items():
