@@ -2,10 +2,8 @@
 #define GANNET_SERVER_CONTROL_SERVER_H_
 
 #include <algorithm>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,21 +13,26 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/wake_up.h"
-#include "common/rdma/memory.h"
-#include "server/control/authenticator.h"
-#include "server/control/full_log.h"
+#include "server/control/admission_control.h"
 #include "server/control/server_disk.h"
+#include "server/control/server_group.h"
+#include "server/control/server_memory.h"
+#include "server/control/server_workers.h"
 #include "server/control/startup_answers.h"
-#include "server/group/member.h"
-#include "server/move/move_tasks.h"
-#include "server/rpc/shared_by_workers.h"
-#include "server/rpc/worker.h"
+#include "server/control/store_tidier.h"
 
 namespace gannet {
 
-// A whole server: the registered region with the store in it, the lock words, the listener, and the
-// workers. It starts no thread: Poll takes connection requests and hands them to the workers, each
-// of which is to be polled too, by one thread or by many (see ServerThreads).
+// A whole server. It makes its parts, in order, and polls those of the connection thread:
+//
+//   ServerMemory      the memory that the NIC reaches
+//   ServerDisk        the directory where the items are kept
+//   ServerWorkers     the workers, and what they share
+//   ServerGroup       its place in a group, if it has one
+//   AdmissionControl  who may connect, and to which worker
+//   StoreTidier       the store's idle work
+//
+// It starts no thread: the workers are to be polled too, by one thread or by many (ServerThreads).
 //
 // Stopping: BeginStop; Poll and the workers go on until each worker is closed(); destroy.
 //
@@ -91,12 +94,6 @@ class Server {
   };
 
   static constexpr uint64_t kLockWordsMax = 1 << 24;
-  // While clients wait for a primary, Poll looks for one so often.
-  static constexpr int64_t kLookForPrimaryNs = 2 * kNsPerMs;
-  // A request to connect waits for this share of a lease. Clients' attempts take more: a lease, or
-  // a quarter of one.
-  static constexpr int64_t kWaitForPrimaryShare = 6;
-  static constexpr size_t kWaitForPrimaryMax = 1024;
 
   // Logs what was touched and registered, and how long it took. The errors' texts say what to do.
   // InvalidArgument: the name is not valid, or there is too little memory for the index.
@@ -117,32 +114,33 @@ class Server {
   // What to sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
   int64_t deadline_ns() const {
-    const int64_t idle_ns = std::min(next_tidy_ns_, next_look_ns_);
-    return waiting_.empty() ? idle_ns : std::min(idle_ns, now_.monotonic_ns + kLookForPrimaryNs);
+    return std::min({tidier_->due_ns(), next_look_ns_, admission_->due_ns()});
   }
   // Sleep on this as well: it is readable when a write wants the store to be tidied.
   int tidy_fd() const { return tidy_wanted_->fd(); }
 
   // Makes Poll read the auth file again within a second, even if it seems unchanged. From any
   // thread, a signal handler included.
-  void RequestReload() { reload_asked_.store(true, std::memory_order_relaxed); }
+  void RequestReload() { admission_->RequestReload(); }
 
   // Refuses new connections from now on and tells the workers to close theirs.
   void BeginStop();
   // Not OK: the device was lost, and nothing more can be served.
-  const absl::Status& status() const { return status_; }
+  const absl::Status& status() const { return admission_->status(); }
 
   // Returns nullptr if the items are in memory only. One thread polls it, from when the server
   // serves until every worker is closed().
   DiskLog* disk() const { return disk_->log(); }
   // Returns nullptr if the server is alone. One thread polls it, from when the server serves.
-  Member* member() const { return member_.get(); }
+  Member* member() const { return group_ ? group_->member() : nullptr; }
   // Whether clients are taken: always, if the server is alone.
-  bool serves() const { return options_.standing == nullptr || options_.standing->serves(); }
+  bool serves() const { return admission_->serves(); }
   // The clock by which items expire, which follows the primary's. Call it before the server serves.
-  void UseClock(ServerClock* clock) { clock_ = clock; }
+  void UseClock(ServerClock* clock) {
+    if (group_) group_->UseClock(clock);
+  }
   // How many requests to connect wait for a primary.
-  size_t waiting() const { return waiting_.size(); }
+  size_t waiting() const { return admission_->waiting(); }
   // Asked when a write waits for disk() or for member() to be polled.
   WakeUp* sync_wanted() const { return sync_wanted_.get(); }
   // The same of a member's disk, whose thread is another one.
@@ -153,58 +151,28 @@ class Server {
   // Tells somebody, who outlives the server, of each change. kRequired: writes wait until it has
   // them. Call it before the server serves.
   void AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need = ChangeStream::Need::kHears);
-  const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_; }
+  const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_->all(); }
   StatsReply Stats(const Now& now) const;
   // For observers. What it points to is thread safe.
-  const SharedByWorkers& shared() const { return shared_; }
+  const SharedByWorkers& shared() const { return workers_->shared(); }
 
  private:
   explicit Server(const Options& options) : options_(options) {}
 
-  absl::Status CreateAll();
+  absl::Status CreateAll(Authenticator authenticator);
   absl::Status CreateMemory();
-  absl::Status CreateHeats();
   absl::Status CreateStore();
+  absl::Status JoinStream(const ServerDisk::Run& run);
   absl::Status CreateWorkers();
   absl::Status CreateMember();
-  uint64_t ClientRequests() const;
   Grant GrantTemplate() const;
-  HeatsReply HeatsTemplate() const;
-
-  void TidyStore(const Now& now);
-  // Returns whether evictions still wait.
-  bool PublishEvictions();
-  void LookAtAuthFile();
-  void TellOfIndex();
-  // Gives the request a connection id and a name, and returns the name. Otherwise rejects it.
-  std::optional<uint64_t> Name(IncomingRequest* request);
-  void OnRequest(IncomingRequest request);
-  // `may_wait`: whether it may wait for a primary.
-  void Admit(const ConnectRequest& decoded, IncomingRequest request,
-             std::shared_ptr<const SessionKey> key, bool may_wait);
-  // Answers those who wait for a primary, if there is one now, or their time is over.
-  void AnswerWaiting();
-  int64_t WaitForPrimaryNs() const;
-  void OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
-                        std::shared_ptr<const SessionKey> key);
-  void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
-  Worker& WorkerFor(const ConnectRequest& request);
-  void WarnOfDifferentSets(const Now& now);
-  void Notify(uint64_t connection, Notice::Type type);
 
   // Immutable after Create, in the order of dependency.
   Options options_;
   int64_t started_ns_ = 0;
   uint64_t incarnation_ = 0;
   uint64_t hash_seed_ = 0;
-  LockMode lock_mode_ = LockMode::kNicCas;
-  std::optional<SharedMemory> region_;
-  std::optional<SharedMemory> locks_;
-  std::optional<SharedMemory> heats_;  // of a server that evicts
-  Handle<ibv_pd> pd_;
-  Handle<ibv_mr> region_mr_;
-  Handle<ibv_mr> heats_mr_;  // nullptr: they could not be registered
-  Handle<ibv_mr> locks_mr_;
+  std::unique_ptr<ServerMemory> memory_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;
   std::unique_ptr<WakeUp> disk_sync_wanted_;
@@ -212,45 +180,15 @@ class Server {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Writes> writes_;
   std::unique_ptr<ServerDisk> disk_;
-  std::optional<GroupStanding> standing_;
-  GroupStream group_stream_;
   std::unique_ptr<Listener> listener_;
-  ConnectionIds connection_ids_;
   std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works
-  ServerSets server_sets_;
-  std::optional<SessionStream> session_stream_;
-  std::optional<LockLeases> leases_;
-  ServerLog log_;
-  std::optional<ClientBoard> board_;
-  std::optional<SlowLog> slow_log_;
-  SharedByWorkers shared_;
-  std::unique_ptr<MoveTasks> move_tasks_;
-  std::unique_ptr<Member> member_;  // before the workers, which use what it made
-  std::vector<std::unique_ptr<Worker>> workers_;
-  ServerClock* clock_ = nullptr;
-  Counter refused_connections_;  // by this thread; the workers count theirs
-
-  // Relaxed: it tells nothing but itself.
-  std::atomic<bool> reload_asked_{false};
-  static_assert(std::atomic<bool>::is_always_lock_free);
+  std::unique_ptr<ServerWorkers> workers_;
+  std::optional<ServerGroup> group_;
 
   // Owner thread only.
-  std::optional<Authenticator> authenticator_;
-  bool stopping_ = false;
-  absl::Status status_;
-  Now now_;                // of this Poll
-  uint32_t requests_ = 0;  // connection requests so far
-  struct Waiting {
-    ConnectRequest decoded;
-    IncomingRequest request;
-    std::shared_ptr<const SessionKey> key;
-    int64_t until_ns;
-  };
-  std::deque<Waiting> waiting_;  // for a primary, in the order of their times
-  int64_t next_tidy_ns_ = 0;
+  std::optional<AdmissionControl> admission_;
+  std::optional<StoreTidier> tidier_;
   int64_t next_look_ns_ = 0;
-  uint64_t index_generation_ = 1;
-  FullLog full_log_;
 };
 
 }  // namespace gannet

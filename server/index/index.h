@@ -32,10 +32,10 @@ namespace gannet {
 // has no room for the home, its keys go on in the old one.
 //
 // Thread safety: hold a Lock of a key's hash to find or change the key. What needs one is given it,
-// so that the compiler knows. It cannot know whose key the Lock is of. Locks are by ranges of
-// hashes, not of buckets, so one lock covers a key in both tables. Keys of different ranges are
-// handled in parallel. Order of locks: ranges ascending, then a table's stash. One thread at a time
-// may call Prepare to EndMigration.
+// so that the compiler refuses a call without (tests/server/index/refused_uses.cc). It cannot know
+// whose key the Lock is of. Locks are by ranges of hashes, not of buckets, so one lock covers a key
+// in both tables. Keys of different ranges are handled in parallel. Order of locks: ranges
+// ascending, then a table's stash. One thread at a time may call Prepare to EndMigration.
 class Index {
  public:
   using Place = IndexTable::Place;

@@ -37,7 +37,8 @@ struct IndexCounters {
 //      and bumps the move counters of both buckets (W1, W2).
 //   3. Slots never move inside the stash.
 //
-// Thread safety: hold an Index::Lock of a key's hash to find or change the key.
+// Thread safety: hold an Index::Lock of a key's hash to find or change the key, which goes through
+// Index.
 class IndexTable {
  public:
   struct Options {
@@ -74,6 +75,28 @@ class IndexTable {
     Slot slot;
   };
 
+  // Lists the keys of home `home`, as many as `out` has room for. Returns their number. Returns 0
+  // if the home was migrated, since its slots here may lead to blocks of others by now. REQUIRES:
+  // Lock of that home.
+  size_t List(uint64_t home, std::span<Found> out);
+  // Appends the slots of all keys of home `home`. REQUIRES: Lock of that home.
+  void AppendSlots(uint64_t home, std::vector<Slot>* slots);
+
+  // Returns whether the keys of a home were copied to the next table. Then nobody changes their
+  // slots here any more. REQUIRES: Lock of that home.
+  bool migrated(uint64_t home) const { return table_.LoadMeta(home).migrated(); }
+
+  const IndexGeometry& geometry() const { return table_.geometry(); }
+  uint64_t Home(KeyHash hash) const { return hash.Home(geometry().homes); }
+  const std::byte* first_bucket() const { return table_.Address(0); }
+  uint64_t stash_used() const { return stash_used_.load(std::memory_order_relaxed); }
+
+  // When the items of each home may expire. Its users hold the locks that it asks for.
+  ExpiryFloors floors;
+
+ private:
+  friend class Index;  // whose callers show the Lock that all of these need
+
   // Finds the slot of the key. `is_key(Slot)` tells it from other slots with the same tag.
   template <class IsKey>
   std::optional<Found> Find(KeyHash hash, IsKey&& is_key);
@@ -85,28 +108,9 @@ class IndexTable {
   // Removes a key. May bring another one back from the stash.
   void Remove(const Place& place);
 
-  // Lists the keys of home `home`, as many as `out` has room for. Returns their number. Returns 0
-  // if the home was migrated, since its slots here may lead to blocks of others by now. REQUIRES:
-  // Lock of that home.
-  size_t List(uint64_t home, std::span<Found> out);
-  // Appends the slots of all keys of home `home`. REQUIRES: Lock of that home.
-  void AppendSlots(uint64_t home, std::vector<Slot>* slots);
-
-  // Returns whether the keys of a home were copied to the next table. Then nobody changes their
-  // slots here any more. REQUIRES: Lock of that home.
-  bool migrated(uint64_t home) const { return table_.LoadMeta(home).migrated(); }
   // REQUIRES: the home's keys are published in the next table.
   void SetMigrated(uint64_t home);
 
-  const IndexGeometry& geometry() const { return table_.geometry(); }
-  uint64_t Home(KeyHash hash) const { return hash.Home(geometry().homes); }
-  const std::byte* first_bucket() const { return table_.Address(0); }
-  uint64_t stash_used() const { return stash_used_.load(std::memory_order_relaxed); }
-
-  // When the items of each home may expire. Its users hold the locks that it asks for.
-  ExpiryFloors floors;
-
- private:
   bool InStash(uint64_t bucket) const { return bucket >= geometry().main_buckets(); }
   std::optional<uint64_t> WindowBucketWithRoom(uint64_t home);
   // Makes room in a full window by a chain of moves. Returns the bucket with room.

@@ -103,6 +103,8 @@ class Requests {
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void ServeRecorded(std::span<const Received> received);
   void ServeWaiting(std::span<const Received> received);
+  template <class Update>
+  bool HoldUpdate(const Received& request, Update&& update);
   bool ServeWaitingUpdate(const Received& request);
   bool ServeUpdatesInLane(std::span<const Received>* received);
   bool ServeUpdateInLane(const Received& request);

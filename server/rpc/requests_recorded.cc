@@ -6,8 +6,10 @@
 namespace gannet {
 
 // Fast path of a write that waits, for an update in place: from the message to the held reply.
-// Returns false, without a side effect, if the request has to take the general path.
-bool Requests::ServeWaitingUpdate(const Received& request) {
+// `update` decides and records what the session asks for, as Writes::Update does. Returns false,
+// without a side effect, if the request has to take the general path.
+template <class Update>
+[[gnu::always_inline]] inline bool Requests::HoldUpdate(const Received& request, Update&& update) {
   ServerConnection* const connection = request.connection;
   Session* const session = connection->session;
   PlainPut put;
@@ -15,40 +17,33 @@ bool Requests::ServeWaitingUpdate(const Received& request) {
       TooManyUnanswered(*connection) || !connection->ordinary) {
     return false;
   }
-  const ChangeOrigin origin = {.session_token = session->token(),
-                               .sequence = put.sequence(),
-                               .opcode = static_cast<uint8_t>(Opcode::kPut)};
   Writes::UpdateDecided decided;
-  const auto flags = [&put] { return put.TakeUserFlags(); };
-  if (!given_.writes->Update(request.guess, put.key(), put.value(), flags, origin, &decided)) {
-    return false;
-  }
+  if (!update(*session, &put, &decided)) return false;
   ++connection->unanswered;
   session->BeginNext(put.sequence());
   given_.held_replies->HoldUpdate(*connection, put.sequence(), decided);
-  ++updates_;
   return true;
+}
+
+bool Requests::ServeWaitingUpdate(const Received& request) {
+  const bool held = HoldUpdate(request, [&](const Session& session, PlainPut* put, auto* decided) {
+    const ChangeOrigin origin = {.session_token = session.token(),
+                                 .sequence = put->sequence(),
+                                 .opcode = static_cast<uint8_t>(Opcode::kPut)};
+    const auto flags = [put] { return put->TakeUserFlags(); };
+    return given_.writes->Update(request.guess, put->key(), put->value(), flags, origin, decided);
+  });
+  updates_ += held;
+  return held;
 }
 
 // The same between BeginUpdates and EndUpdates.
 [[gnu::always_inline]] inline bool Requests::ServeUpdateInLane(const Received& request) {
-  ServerConnection* const connection = request.connection;
-  Session* const session = connection->session;
-  PlainPut put;
-  if (!put.Decode(request.message()) || !session->IsNextInOrder(put.sequence()) ||
-      TooManyUnanswered(*connection) || !connection->ordinary) {
-    return false;
-  }
-  Writes::UpdateDecided decided;
-  const auto flags = [&put] { return put.TakeUserFlags(); };
-  if (!given_.writes->UpdateInLane(request.guess, put.key(), put.value(), flags, session->token(),
-                                   put.sequence(), &decided)) {
-    return false;
-  }
-  ++connection->unanswered;
-  session->BeginNext(put.sequence());
-  given_.held_replies->HoldUpdate(*connection, put.sequence(), decided);
-  return true;
+  return HoldUpdate(request, [&](const Session& session, PlainPut* put, auto* decided) {
+    const auto flags = [put] { return put->TakeUserFlags(); };
+    return given_.writes->UpdateInLane(request.guess, put->key(), put->value(), flags,
+                                       session.token(), put->sequence(), decided);
+  });
 }
 
 // Serves the updates with which the requests begin, and leaves the others. Returns false if none

@@ -16,10 +16,7 @@ namespace {
 constexpr int kPacketsPerTurn = LateAcks::kMax;  // of one link before the next link's turn
 constexpr size_t kLinksPerPoll = 64;             // links that one poll of the application looks at
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
-// A steady poller polls at least once in this time, on average. Waiting for its next poll costs no
-// more than waking the loop thread, which would take a core from another thread.
-constexpr int64_t kSteadyPollNs = 50'000;
-constexpr int64_t kSpinNs = 20'000;  // a wake-up costs more than this on most machines
+constexpr int64_t kSpinNs = 20'000;    // a wake-up costs more than this on most machines
 // Spinning pays only if it finds packets. It may not, for example because the peer waits for the
 // core that we spin on. So after kSpinCredit fruitless times in a row, only one doorbell in
 // kSpinAnywayEvery spins.
@@ -43,7 +40,7 @@ void PacketEngine::Poll() {
   // While peers ring a bell, it stays asleep: the application armed a CQ, may stop polling at any
   // time, and peers ring only once for each sleep anyway.
   if (asleep_ && bell_ == 0 && ++empty_polls_ >= kPollsToWake) {
-    application_.WatchThisThread();
+    application_.Polls();
     WakeLocked();
     StartPollStandbyLocked();
   }
@@ -58,8 +55,7 @@ void PacketEngine::PrepareToSleep(uint32_t bell) {
   {
     const Pause pause(*this);
     empty_polls_ = 0;
-    ++waits_;
-    application_.WatchThisThread();
+    application_.Waits();
     if (asleep_ && bell_ == bell) return;
     busy = SleepLocked(bell);
     if (bell != 0) StartStandbyLocked();
@@ -69,8 +65,7 @@ void PacketEngine::PrepareToSleep(uint32_t bell) {
 
 void PacketEngine::OnBell(uint32_t bell) {
   const Pause pause(*this);
-  ++waits_;
-  application_.WatchThisThread();
+  application_.Waits();
   // If the engine does not sleep with this bell any more, the thread that changed that has looked
   // at the links since.
   if (!asleep_ || bell_ != bell) return;
@@ -335,11 +330,7 @@ bool PacketEngine::SleepLocked(uint32_t bell) {
 }
 
 void PacketEngine::StartStandbyLocked() {
-  if (standby_) return;
-  // An application that waited since the last start is expected to come back by itself.
-  const bool waits = waits_ != waits_at_start_;
-  waits_at_start_ = waits_;
-  ArmStandbyLocked(patience_.Begin(waits));
+  if (!standby_) ArmStandbyLocked(application_.Begin());
 }
 
 void PacketEngine::StartPollStandbyLocked() {
@@ -357,11 +348,7 @@ void PacketEngine::StartPollStandbyLocked() {
 void PacketEngine::ArmStandbyLocked(int64_t wait_ns) {
   if (polled_awake_) wait_ns = std::min(wait_ns, Patience::kPollsNsMax);
   standby_ = true;
-  standby_polls_ = polls_.load(std::memory_order_relaxed);
-  standby_waits_ = waits_;
-  standby_since_ = MonotonicNs();
-  standby_cpu_ns_ = application_.CpuNs();
-  standby_due_ = standby_since_ + wait_ns;
+  standby_due_ = application_.Mark(polls_.load(std::memory_order_relaxed)) + wait_ns;
   Loop::Get().RunAt(standby_due_, [this, number = standby_number_] { Standby(number); });
 }
 
@@ -377,7 +364,7 @@ void PacketEngine::Standby(uint32_t number) {
     // A peer may have rung the application's bell. Its packets are executed now, in case the
     // application is late or never comes.
     if (asleep_) DriveLocked(true);
-    const int64_t wait_ns = patience_.Next(LookAtApplicationLocked(), asleep_);
+    const int64_t wait_ns = application_.Next(LookAtApplicationLocked(), asleep_);
     if (wait_ns > 0) return ArmStandbyLocked(wait_ns);
     busy = SleepLocked(0);
   }
@@ -385,18 +372,9 @@ void PacketEngine::Standby(uint32_t number) {
 }
 
 Patience::Found PacketEngine::LookAtApplicationLocked() {
-  if (waits_ != standby_waits_) return Patience::Found::kCame;
+  if (application_.Came()) return Patience::Found::kCame;
   if (asleep_ && !Nic::Get()->bells().Rung(bell_)) return Patience::Found::kNotRung;
-  const int64_t elapsed_ns = MonotonicNs() - standby_since_;
-  // An application that polls in bursts, between other work, is not a steady poller. Its peers
-  // would wait until our next look, so it is better that they ring.
-  const uint32_t polls = polls_.load(std::memory_order_relaxed) - standby_polls_;
-  if (!asleep_ && polls * kSteadyPollNs >= elapsed_ns) return Patience::Found::kPolls;
-  const int64_t ran_ns = application_.CpuNs() - standby_cpu_ns_;
-  const bool had_no_core =
-      2 * ran_ns < elapsed_ns && (asleep_ || polls > 0 || ran_ns < kSteadyPollNs);
-  if (had_no_core && application_.Runnable()) return Patience::Found::kWantsCore;
-  return Patience::Found::kLeftAlone;
+  return application_.Look(polls_.load(std::memory_order_relaxed), asleep_);
 }
 
 void PacketEngine::DropCorrupt(Link& link) {

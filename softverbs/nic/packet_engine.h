@@ -7,10 +7,9 @@
 #include <vector>
 
 #include "softverbs/base/mutex.h"
-#include "softverbs/base/thread_watch.h"
+#include "softverbs/nic/application_watch.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/parked_packets.h"
-#include "softverbs/nic/patience.h"
 #include "softverbs/nic/qp_table.h"
 
 namespace softverbs {
@@ -169,19 +168,11 @@ class PacketEngine {
   uint32_t idle_polls_ SV_GUARDED_BY(mutex_) = 0;   // in a row, if there is a remote link
   int spin_credit_ SV_GUARDED_BY(mutex_) = 1;
   uint32_t doorbells_ SV_GUARDED_BY(mutex_) = 0;
-  uint32_t waits_ SV_GUARDED_BY(mutex_) = 0;       // counts begins and ends of application waits
-  ThreadWatch application_ SV_GUARDED_BY(mutex_);  // the thread that last began to poll or to wait
-  Patience patience_ SV_GUARDED_BY(mutex_);
+  ApplicationWatch application_ SV_GUARDED_BY(mutex_);
   bool polled_awake_ SV_GUARDED_BY(mutex_) = false;    // polls woke it, and no wait since
   bool standby_ SV_GUARDED_BY(mutex_) = false;         // the timer runs
   uint32_t standby_number_ SV_GUARDED_BY(mutex_) = 0;  // which timer; older ones are ignored
   int64_t standby_due_ SV_GUARDED_BY(mutex_) = 0;      // when the timer looks
-  uint32_t waits_at_start_ SV_GUARDED_BY(mutex_) = 0;  // waits_ when the timer was last started
-  // The state when the timer was last armed: the time, the CPU time of application_, and counters.
-  int64_t standby_since_ SV_GUARDED_BY(mutex_) = 0;
-  int64_t standby_cpu_ns_ SV_GUARDED_BY(mutex_) = 0;
-  uint32_t standby_polls_ SV_GUARDED_BY(mutex_) = 0;
-  uint32_t standby_waits_ SV_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace softverbs

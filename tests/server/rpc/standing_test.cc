@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "common/protocol/not_primary.h"
+#include "server/control/admission_control.h"
 #include "server/replica/group_standing.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
@@ -134,7 +135,7 @@ TEST_F(WaitForPrimaryTest, AClientIsTakenOnceThisServerIsPrimary) {
   bool waited = false;
   while_waiting_ = [&] {
     waited = true;
-    EXPECT_LE(server().deadline_ns(), now().monotonic_ns + Server::kLookForPrimaryNs);
+    EXPECT_LE(server().deadline_ns(), now().monotonic_ns + AdmissionControl::kLookForPrimaryNs);
     standing_.SetServes(true);
   };
   RawPeer peer(this);

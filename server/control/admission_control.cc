@@ -1,0 +1,177 @@
+#include "server/control/admission_control.h"
+
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "glog/logging.h"
+#include "server/group/replica_request.h"
+
+namespace gannet {
+namespace {
+
+constexpr int kEventsPerPollMax = 64;
+
+}  // namespace
+
+bool AdmissionControl::Poll(const Now& now) {
+  now_ = now;
+  int events = 0;
+  for (; events < kEventsPerPollMax; ++events) {
+    std::optional<ListenerEvent> event = given_.listener->Poll();
+    if (!event) break;
+    switch (event->type) {
+      case ListenerEvent::Type::kRequest:
+        OnRequest(std::move(*event->request));
+        break;
+      case ListenerEvent::Type::kEstablished:
+        Notify(event->connection, Notice::Type::kEstablished);
+        break;
+      case ListenerEvent::Type::kFailed:
+        LOG(WARNING) << "connection " << event->connection << ": " << event->status.message();
+        Notify(event->connection, Notice::Type::kGone);
+        break;
+      case ListenerEvent::Type::kDisconnected:
+        Notify(event->connection, Notice::Type::kGone);
+        break;
+      case ListenerEvent::Type::kDeviceRemoved:
+        status_ =
+            absl::UnavailableError(absl::StrCat("device ", options_.device.name, " was removed"));
+        break;
+    }
+  }
+  AnswerWaiting();
+  return events > 0;
+}
+
+void AdmissionControl::LookAtAuthFile() {
+  const bool asked = reload_asked_.exchange(false, std::memory_order_relaxed);
+  const auto keys = authenticator_.Look(asked);
+  if (!keys) return;
+  if (keys->ok()) {
+    LOG(INFO) << "read " << options_.auth_file << " again: " << **keys << " keys";
+  } else {
+    LOG(ERROR) << "the keys stay as they were: " << keys->status().message();
+  }
+}
+
+void AdmissionControl::Notify(uint64_t connection, Notice::Type type) {
+  // Only its worker knows whose connection it is. Such events are rare enough to ask each worker.
+  given_.workers->Notify({type, connection});
+  if (given_.member != nullptr && type == Notice::Type::kGone) given_.member->PutGone(connection);
+}
+
+void AdmissionControl::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
+  refused_.Add(1);
+  // Clients of a group ask one member after the other who is primary. That is no fault.
+  if (code != RejectCode::kNotPrimary) {
+    LogRefusal(&given_.workers->log().refused_connections, now_.monotonic_ns,
+               request.peer().ToString(), reason);
+  }
+  const struct Reject reject = NewReject(code, reason);
+  given_.listener->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
+}
+
+std::optional<uint64_t> AdmissionControl::Name(IncomingRequest* request) {
+  const std::optional<uint32_t> connection = given_.workers->connection_ids().Take();
+  if (!connection) {
+    Reject(std::move(*request), RejectCode::kTooManyConnections,
+           "all connection ids of this run of the server are used up; restart it");
+    return std::nullopt;
+  }
+  const uint64_t name = NameOf(*connection, ++requests_);
+  request->Name(name);
+  return name;
+}
+
+void AdmissionControl::OnRequest(IncomingRequest request) {
+  const absl::StatusOr<ConnectRequest> decoded = DecodeConnectRequest(request.private_data());
+  if (!decoded.ok()) {
+    const bool version = decoded.status().code() == absl::StatusCode::kUnimplemented;
+    const std::string reason(decoded.status().message());
+    return Reject(std::move(request), version ? RejectCode::kVersion : RejectCode::kMalformed,
+                  reason);
+  }
+  if (stopping_) {
+    return Reject(std::move(request), RejectCode::kShuttingDown, "the server is shutting down");
+  }
+  Authenticator::Answer answer =
+      authenticator_.Judge(*decoded, request.local().NetworkBytes(), options_.wall_ms());
+  if (answer.refused != RejectCode{}) {
+    return Reject(std::move(request), answer.refused, answer.reason);
+  }
+  if (request.verbs() != options_.device.verbs) {
+    return Reject(std::move(request), RejectCode::kMalformed,
+                  absl::StrCat("the server serves device ", options_.device.name,
+                               " only; connect to an address of that"));
+  }
+  if (request.wants_endless_retries()) {
+    return Reject(std::move(request), RejectCode::kMalformed,
+                  "replies would be sent for ever to a client that takes none: connect with an "
+                  "rnr_retry_count of at most 6");
+  }
+  if (IsReplicaRequest(*decoded)) {
+    return OnReplicaRequest(*decoded, std::move(request), std::move(answer.key));
+  }
+  Admit(*decoded, std::move(request), std::move(answer.key), true);
+}
+
+// A client that looks for the primary of a group that has lost one asks member after member. Here
+// it waits for a moment, so it neither comes too late nor keeps asking.
+void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest request,
+                             std::shared_ptr<const SessionKey> key, bool may_wait) {
+  if (!serves()) {
+    if (may_wait && waiting_.size() < kWaitForPrimaryMax && AwaitsPrimary()) {
+      waiting_.push_back({.decoded = decoded,
+                          .request = std::move(request),
+                          .key = std::move(key),
+                          .until_ns = now_.monotonic_ns + options_.wait_ns});
+      return;
+    }
+    return Reject(std::move(request), RejectCode::kNotPrimary, given_.standing->elsewhere());
+  }
+  const std::optional<uint64_t> name = Name(&request);
+  if (!name) return;
+  Arrival arrival{ConnectionOfName(*name), *name, decoded, std::move(request), std::move(key)};
+  if (!given_.workers->For(decoded).inbox().Put(arrival)) {
+    given_.workers->connection_ids().GiveBack(arrival.connection);
+    Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
+           "too many connection requests at once");
+  }
+}
+
+bool AdmissionControl::AwaitsPrimary() const {
+  return given_.standing->AwaitsPrimary(options_.lease_now_ns());
+}
+
+void AdmissionControl::AnswerWaiting() {
+  while (!waiting_.empty()) {
+    const bool waits =
+        !stopping_ && !serves() && now_.monotonic_ns < waiting_.front().until_ns && AwaitsPrimary();
+    if (waits) return;
+    Waiting next = std::move(waiting_.front());
+    waiting_.pop_front();
+    if (stopping_) {
+      Reject(std::move(next.request), RejectCode::kShuttingDown, "the server is shutting down");
+    } else {
+      Admit(next.decoded, std::move(next.request), std::move(next.key), false);
+    }
+  }
+}
+
+void AdmissionControl::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
+                                        std::shared_ptr<const SessionKey> key) {
+  if (key != nullptr && !key->key.replica) {
+    return Reject(std::move(request), RejectCode::kAuthentication,
+                  absl::StrCat("key ", key->key.id, " lacks the right \"replica\""));
+  }
+  if (given_.member == nullptr) {
+    return Reject(std::move(request), RejectCode::kMalformed,
+                  "this server is in no group: it was started without --cluster");
+  }
+  const std::optional<uint64_t> name = Name(&request);
+  if (!name) return;
+  given_.member->Put(
+      {.name = *name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
+}
+
+}  // namespace gannet

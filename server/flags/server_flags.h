@@ -1,0 +1,39 @@
+#ifndef GANNET_SERVER_FLAGS_SERVER_FLAGS_H_
+#define GANNET_SERVER_FLAGS_SERVER_FLAGS_H_
+
+#include "absl/status/statusor.h"
+#include "gflags/gflags.h"
+#include "server/cluster/cluster_place.h"
+#include "server/control/server.h"
+
+// The flags that kvserver's main looks at itself. The others are in Server::Options.
+DECLARE_string(name);
+DECLARE_string(auth_file);
+DECLARE_string(memory_file);
+DECLARE_string(numa);
+DECLARE_string(device);
+DECLARE_uint32(busy_poll_us);
+DECLARE_uint32(silence_ms);
+DECLARE_string(announce);
+DECLARE_string(http);
+DECLARE_bool(http_show_keys);
+DECLARE_string(log_file);
+DECLARE_bool(log_json);
+DECLARE_string(data);
+DECLARE_string(sync);
+DECLARE_string(check);
+DECLARE_string(upgrade_check);
+DECLARE_bool(json);
+DECLARE_string(cluster);
+DECLARE_string(advertise);
+
+namespace gannet {
+
+// Returns what the flags say of the server. InvalidArgument: the text says which flag is wrong.
+absl::StatusOr<Server::Options> OptionsFromFlags();
+// Returns what the flags say of the server's cluster. No flag says its version.
+ClusterFlags FlagsOfCluster();
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_FLAGS_SERVER_FLAGS_H_
