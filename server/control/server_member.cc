@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "server/control/core_demand.h"
 #include "server/control/server.h"
 #include "server/rpc/adopt_sessions.h"
 
@@ -57,19 +58,21 @@ absl::Status Server::CreateMember() {
       .now_ms = [this] { return clock_->WallMs(); },
       .idle = options_.idle};
   if (options.group.map_store != nullptr) {
-    GANNET_ASSIGN_OR_RETURN(move_tasks_,
-                            MoveTasks::Create({.group = options.group,
-                                               .device = options.device,
-                                               .store = store_.get(),
-                                               .writes = writes_.get(),
-                                               .incarnation = incarnation_,
-                                               .random = options.random,
-                                               .machine_ms = options.machine_ms,
-                                               .clock = options.clock,
-                                               .now_ms = options.now_ms,
-                                               .publish = options.publish,
-                                               .idle = options.idle,
-                                               .requests = [this] { return ClientRequests(); }}));
+    const bool simulated = static_cast<bool>(options.idle);  // so nobody waits for a core
+    GANNET_ASSIGN_OR_RETURN(
+        move_tasks_, MoveTasks::Create({.group = options.group,
+                                        .device = options.device,
+                                        .store = store_.get(),
+                                        .writes = writes_.get(),
+                                        .incarnation = incarnation_,
+                                        .random = options.random,
+                                        .machine_ms = options.machine_ms,
+                                        .clock = options.clock,
+                                        .now_ms = options.now_ms,
+                                        .publish = options.publish,
+                                        .idle = options.idle,
+                                        .cores_are_scarce = simulated ? nullptr : CoresAreScarce(),
+                                        .requests = [this] { return ClientRequests(); }}));
     options.tasks = move_tasks_->All();
   }
   if (options.group.advertise.empty()) options.group.advertise = address().ToString();

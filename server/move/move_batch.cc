@@ -43,6 +43,14 @@ size_t CountWanted(const MovesSeen& seen) {
   return count;
 }
 
+int64_t NewestWish(const MovesSeen& seen) {
+  int64_t newest = 0;
+  for (const auto& [partition, wish] : seen.wishes) {
+    if (IsWanted(seen, partition)) newest = std::max(newest, wish.mod_revision);
+  }
+  return newest;
+}
+
 std::optional<MoveBatch> NextBatch(const MovesSeen& seen) {
   std::optional<MoveBatch> batch;
   for (const auto& [partition, wish] : seen.wishes) {

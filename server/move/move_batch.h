@@ -37,6 +37,9 @@ struct MoveBatch {
 // Returns how many partitions are to come to the receiver.
 size_t CountWanted(const MovesSeen& seen);
 
+// Returns the mod_revision of the newest wish for a partition that is to come. 0: there is none.
+int64_t NewestWish(const MovesSeen& seen);
+
 // Returns all partitions of one giver that are to come and are open. nullopt: there are none.
 std::optional<MoveBatch> NextBatch(const MovesSeen& seen);
 
