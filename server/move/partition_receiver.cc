@@ -23,9 +23,10 @@ constexpr int64_t kWishedNs = 250 * kNsPerMs;
 constexpr double kWalkedMin = 1.0 / 16;
 // With less of the stream to take, a slice is closed.
 constexpr uint64_t kBehindMax = 64 << 10;
-// So many partitions are closed at once. A client with many operations under way waits for any
-// closed partition with all of them soon, so few closes are better than small ones.
-constexpr size_t kSlice = kMovesOfTxnMax;
+// So many slices are closed at the same time. A client with many operations under way waits for any
+// closed partition with all of them soon. So it waits less if the giver ends several slices
+// together, although each is closed for a few transactions longer.
+constexpr size_t kSlicesMax = 4;
 // How often the giver is told that its leases have to stay short.
 constexpr int64_t kTellAgainNs = MoveSource::kShortNs / 4;
 // If the giver has not ended a slice so long after its leases are over, it is opened again.
@@ -138,7 +139,7 @@ void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
   step_ = Step::kDrops;
   dropping_ = false;
   begun_at_ = now;
-  slices_ = 0;
+  closes_ = 0;
   closed_ns_ = closed_ns_max_ = 0;
 }
 
@@ -157,7 +158,7 @@ void PartitionReceiver::EndBatch(std::string_view why, int64_t now) {
 
 std::string PartitionReceiver::TimesText(int64_t now) const {
   return absl::StrCat(" in ", (now - begun_at_) / kNsPerMs, " ms; copied after ",
-                      (copied_at_ - begun_at_) / kNsPerMs, " ms, closed ", slices_, " times, for ",
+                      (copied_at_ - begun_at_) / kNsPerMs, " ms, closed ", closes_, " times, for ",
                       closed_ns_ / kNsPerMs, " ms in all, and ", closed_ns_max_ / kNsPerMs,
                       " ms at most");
 }
@@ -183,9 +184,9 @@ void PartitionReceiver::BeginAgain(const absl::Status& why, int64_t now) {
   Soon(now);
 }
 
-// Of a slice that is taken nothing more is needed from the giver.
+// Of slices that are taken nothing more is needed from the giver.
 void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
-  const bool needs_source = step_ != Step::kDrops && !(step_ == Step::kEnds && slice_taken_);
+  const bool needs_source = step_ != Step::kDrops && !(step_ == Step::kEnds && slices_taken_);
   if (needs_source && !source_->status().ok()) return BeginAgain(source_->status(), now);
   if (step_ != Step::kDrops && intake_.failed()) {
     return BeginAgain(absl::ResourceExhaustedError("the index has no slot for an item"), now);
@@ -231,6 +232,7 @@ void PartitionReceiver::Drop(int64_t now) {
   walk_at_ = 0;
   told_at_ = now - MoveSource::kShortNs;  // never
   close_at_ = now;
+  closed_at_ = 0;
 }
 
 // The giver's leases become short while the walk ends, so that nobody waits for that afterwards.
@@ -239,7 +241,7 @@ void PartitionReceiver::Copy(int64_t now) {
   if (IsSoonCopied(now)) TellClosing(now);
   if (!source_->copied() || source_->behind() > kBehindMax) return;
   copied_at_ = now;
-  NextSlice(now);
+  CloseNext(now);
 }
 
 // Whether the walk will be over within a lease if it goes on as it did.
@@ -250,17 +252,18 @@ bool PartitionReceiver::IsSoonCopied(int64_t now) const {
   return left_ns <= static_cast<double>(source_->lease_ns());
 }
 
-// Of the slice that was closed, if there was one.
+// Of what was closed, if anything was.
 void PartitionReceiver::NoteOpen(int64_t now) {
-  if (step_ != Step::kEnds) return;
-  ++slices_;
+  if (closed_at_ == 0) return;
+  ++closes_;
   closed_ns_ += now - closed_at_;
   closed_ns_max_ = std::max(closed_ns_max_, now - closed_at_);
+  closed_at_ = 0;
 }
 
-void PartitionReceiver::NextSlice(int64_t now) {
+void PartitionReceiver::CloseNext(int64_t now) {
   ended_.reset();
-  slice_taken_ = false;
+  slices_taken_ = false;
   step_ = Step::kCloses;
   Soon(now);
 }
@@ -275,17 +278,16 @@ void PartitionReceiver::TellClosing(int64_t now) {
 }
 
 void PartitionReceiver::Close(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
-  if (batch_->closed()) return OnClosed(now);
   TellClosing(now);
-  if (now < close_at_) return Soon(close_at_);
-  if (source_->behind() > kBehindMax) return;
-  const std::vector<uint16_t>& all = batch_->partitions;
-  batch_->closing.assign(all.begin(), all.begin() + std::min(kSlice, all.size()));
-  Send(CloseTxn(seen, *batch_, own.revision));
-}
-
-void PartitionReceiver::OnClosed(int64_t now) {
-  closed_at_ = now;
+  if (batch_->closed()) {
+    if (closed_at_ == 0) closed_at_ = now;
+  } else if (now < close_at_) {
+    return Soon(close_at_);
+  } else if (source_->behind() > kBehindMax) {
+    return;
+  }
+  const bool more = batch_->slices.size() < kSlicesMax || batch_->slices.back().closed_at == 0;
+  if (more && NextSlice(&*batch_)) return Send(CloseTxn(seen, *batch_, own.revision));
   step_ = Step::kEnds;
   Soon(now);
 }
@@ -294,32 +296,34 @@ void PartitionReceiver::OnClosed(int64_t now) {
 void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
   if (!batch_->closed()) {
     NoteOpen(now);
-    return NextSlice(now);
+    return CloseNext(now);
   }
   Soon(now + kLookNs);
-  if (!slice_taken_ && !TakeEnd()) {
+  if (!slices_taken_ && !TakeEnd()) {
     TellClosing(now);
     if (now - closed_at_ < source_->lease_ns() + kEndNsMax) return;
     return BeginAgain(absl::UnavailableError("the giver does not end what is closed"), now);
   }
   intake_.Settle();
-  const bool committed = intake_.settled(slice_ticket_) && !intake_.failed();
+  const bool committed = intake_.settled(slices_ticket_) && !intake_.failed();
   if (committed) Send(GiveTxn(seen, *batch_, own.revision));
 }
 
 bool PartitionReceiver::TakeEnd() {
   if (!ended_) {
     const std::optional<MoveEnded>& ended = source_->ended();
-    if (!ended || ended->revision < batch_->closed_at) return false;
+    if (!ended || ended->revision < batch_->closed_at()) return false;
     ended_ = ended;
     source_->StopAt(ended->lsn);
   }
   if (!source_->HasUpTo(ended_->lsn)) return false;
   if (intake_.TakeVersion(ended_->version_next) != ReplyStatus::kOk) return false;
-  slice_ticket_ = intake_.last_ticket();
-  slice_taken_ = true;
+  slices_ticket_ = intake_.last_ticket();
+  slices_taken_ = true;
   PartitionIntake::Partitions others = taking();
-  for (const uint16_t partition : batch_->closing) others.reset(partition);
+  for (const uint16_t partition : batch_->partitions) {
+    if (batch_->IsClosed(partition)) others.reset(partition);
+  }
   intake_.Keep(others);
   source_->StopAt(UINT64_MAX);
   return true;

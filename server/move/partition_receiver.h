@@ -25,11 +25,12 @@ namespace gannet {
 // Brings partitions to the group whose primary it runs in, as operators wish (docs/partitions.md):
 //
 //   drops --nothing is left--> copies --walk over, nearly all of the stream--> closes
-//     closes: the giver's leases are short --close a slice, the map says so--> ends
-//     ends: all of the slice taken, committed --give, the map says so--> closes the next slice
+//     closes: the giver's leases are short --close some slices, the map says so--> ends
+//     ends: all of them taken, committed --give each, the map says so--> closes the next ones
 //
-// A batch is all that is to come from one giver: one stream and one walk. A slice of it is closed
-// at a time, so that each partition is closed for a moment only, and few clients wait.
+// A batch is all that is to come from one giver: one stream and one walk. A slice of it is what a
+// transaction closes. A few slices are closed at a time, so that each partition is closed for a
+// moment only, and clients wait few times.
 //
 // 1. It begins with an empty partition, each time (rule 1).
 // 2. Nothing else is decided while a transaction's result is unknown: it is sent again until a
@@ -95,10 +96,9 @@ class PartitionReceiver final : public MemberTask {
   bool IsSoonCopied(int64_t now) const;
   void Close(const MovesSeen& seen, const GroupRegister& own, int64_t now);
   void Give(const MovesSeen& seen, const GroupRegister& own, int64_t now);
-  // Takes the end of the slice that is closed. Returns whether all of it is taken.
+  // Takes the end of the slices that are closed. Returns whether all of them is taken.
   bool TakeEnd();
-  void OnClosed(int64_t now);
-  void NextSlice(int64_t now);
+  void CloseNext(int64_t now);
   void NoteOpen(int64_t now);
   void TellClosing(int64_t now);
   std::string TimesText(int64_t now) const;
@@ -121,10 +121,10 @@ class PartitionReceiver final : public MemberTask {
   int64_t walk_at_ = 0;             // when the walk had begun
   int64_t told_at_ = 0;             // when it told the giver that it will close
   int64_t close_at_ = 0;            // nothing is closed before this
-  int64_t closed_at_ = 0;           // when the slice was closed
+  int64_t closed_at_ = 0;           // when the first of the slices was closed; 0: none is
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
-  bool slice_taken_ = false;        // all of it, and the giver's version
-  uint64_t slice_ticket_ = 0;       // then it is committed when that is published
+  bool slices_taken_ = false;       // all of them, and the giver's version
+  uint64_t slices_ticket_ = 0;      // then they are committed when that is published
   int64_t newest_wish_ = 0;         // its mod_revision
   int64_t wished_at_ = 0;           // when it was seen first
   int64_t begin_at_ = 0;
@@ -137,7 +137,7 @@ class PartitionReceiver final : public MemberTask {
   // Of the batch, for people.
   int64_t begun_at_ = 0;
   int64_t copied_at_ = 0;
-  int slices_ = 0;
+  int closes_ = 0;
   int64_t closed_ns_ = 0;  // all of them, one after the other
   int64_t closed_ns_max_ = 0;
 };
