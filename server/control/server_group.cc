@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "server/control/core_demand.h"
 #include "server/rpc/adopt_sessions.h"
 
 namespace gannet {
@@ -50,19 +51,22 @@ absl::Status ServerGroup::CreateMember(const Run& run) {
 }
 
 absl::Status ServerGroup::CreateMoves(const Run& run, Member::Options* options) {
+  const bool simulated = static_cast<bool>(options->idle);  // so nobody waits for a core
   const auto requests = [workers = run.workers] { return workers->requests(); };
-  GANNET_ASSIGN_OR_RETURN(move_tasks_, MoveTasks::Create({.group = options->group,
-                                                          .device = run.device,
-                                                          .store = run.store,
-                                                          .writes = run.writes,
-                                                          .incarnation = options->incarnation,
-                                                          .random = options->random,
-                                                          .machine_ms = options->machine_ms,
-                                                          .clock = options->clock,
-                                                          .now_ms = options->now_ms,
-                                                          .publish = options->publish,
-                                                          .idle = options->idle,
-                                                          .requests = requests}));
+  GANNET_ASSIGN_OR_RETURN(
+      move_tasks_, MoveTasks::Create({.group = options->group,
+                                      .device = run.device,
+                                      .store = run.store,
+                                      .writes = run.writes,
+                                      .incarnation = options->incarnation,
+                                      .random = options->random,
+                                      .machine_ms = options->machine_ms,
+                                      .clock = options->clock,
+                                      .now_ms = options->now_ms,
+                                      .publish = options->publish,
+                                      .idle = options->idle,
+                                      .cores_are_scarce = simulated ? nullptr : CoresAreScarce(),
+                                      .requests = requests}));
   options->tasks = move_tasks_->All();
   return absl::OkStatus();
 }

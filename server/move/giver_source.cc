@@ -26,6 +26,7 @@ GiverSource::GiverSource(Options options, int64_t now)
     : options_(std::move(options)),
       times_{.lease_ns = options_.lease_ns},
       address_([](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
+      pace_(options_.cores_are_scarce),
       heard_(now) {}
 
 GiverSource::~GiverSource() = default;
@@ -218,9 +219,17 @@ bool GiverSource::Give(const Change& change) {
 
 void GiverSource::Walk(int64_t now) {
   if (copied_) return;
+  pauses_ = now < pace_.due_ns();
+  if (pauses_) {
+    next_ns_ = std::min(next_ns_, pace_.due_ns());
+    return;
+  }
   // What was decided and is not published yet is in neither.
   if (published_) joiner_->BeginWalk();
-  switch (joiner_->Poll(now)) {
+  const int64_t began = options_.clock();
+  const Joiner::Step step = joiner_->Poll(now);
+  pace_.OnWorked(began, options_.clock());
+  switch (step) {
     case Joiner::Step::kGoesOn:
       next_ns_ = std::min(next_ns_, std::max(now, joiner_->deadline_ns()));
       return;
@@ -248,11 +257,10 @@ bool GiverSource::HasUpTo(uint64_t lsn) const {
   return reader_ && late_.empty() && reader_->taken() >= lsn;
 }
 
-int64_t GiverSource::TellClosing() {
+void GiverSource::TellClosing() {
   MoveClosing closing = NewMoveClosing();
   closing.epoch = welcome_->epoch;
   link_->Send(closing);
-  return times_.lease_ns + times_.lease_ns / 64;
 }
 
 void GiverSource::BeginEnd() {
@@ -262,7 +270,7 @@ void GiverSource::BeginEnd() {
 }
 
 void GiverSource::Arm(int64_t now) {
-  if (joiner_ && !ending_ && status_.ok()) {
+  if (joiner_ && !pauses_ && !ending_ && status_.ok()) {
     next_ns_ = joiner_->PrepareToSleep(now) ? std::min(next_ns_, joiner_->deadline_ns()) : now;
   }
   if (link_ && !link_->Arm().ok()) Fail(absl::UnavailableError("the device lost a queue"));
@@ -277,7 +285,7 @@ void GiverSource::AddFds(std::vector<int>* fds) const {
     const auto of_link = link_->fds();
     fds->insert(fds->end(), of_link.begin(), of_link.end());
   }
-  if (!joiner_) return;
+  if (!joiner_ || pauses_) return;
   for (const int fd : joiner_->fds()) {
     if (fd >= 0) fds->push_back(fd);
   }

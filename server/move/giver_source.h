@@ -18,6 +18,7 @@
 #include "server/group/backup_link.h"
 #include "server/group/joiner.h"
 #include "server/group/primary_address.h"
+#include "server/move/copy_pace.h"
 #include "server/move/move_source.h"
 #include "server/move/partition_intake.h"
 #include "server/replica/group_times.h"
@@ -42,13 +43,14 @@ class GiverSource final : public MoveSource {
     GroupMember self;
     AuthFile* keys = nullptr;  // as Backup's
     uint64_t ring_bytes = 0;
-    uint64_t token = 0;                  // random, not 0
-    int64_t lease_ns = 0;                // of the own group, for how long to wait for an answer
-    uint64_t (*machine_ms)() = nullptr;  // for handshakes
-    std::function<uint64_t()> now_ms;    // the clock by which items expire
-    std::function<int64_t()> clock;      // that Poll's argument is read from
-    std::function<void()> idle;          // as that of Server::Options
-    PartitionIntake* intake = nullptr;   // outlives it
+    uint64_t token = 0;                      // random, not 0
+    int64_t lease_ns = 0;                    // of the own group, for how long to wait for an answer
+    uint64_t (*machine_ms)() = nullptr;      // for handshakes
+    std::function<uint64_t()> now_ms;        // the clock by which items expire
+    std::function<int64_t()> clock;          // that Poll's argument is read from
+    std::function<void()> idle;              // as that of Server::Options
+    std::function<bool()> cores_are_scarce;  // as that of CopyPace
+    PartitionIntake* intake = nullptr;       // outlives it
   };
   GiverSource(Options options, int64_t now);
   ~GiverSource() override;
@@ -59,7 +61,8 @@ class GiverSource final : public MoveSource {
   double walked() const override;
   uint64_t behind() const override;
   bool HasUpTo(uint64_t lsn) const override;
-  int64_t TellClosing() override;
+  void TellClosing() override;
+  int64_t lease_ns() const override { return times_.lease_ns + times_.lease_ns / 64; }
   void StopAt(uint64_t lsn) override { stop_at_ = lsn; }
   const std::optional<MoveEnded>& ended() const override { return ended_; }
   void BeginEnd() override;
@@ -103,6 +106,8 @@ class GiverSource final : public MoveSource {
   LongValueParts parts_;
   std::deque<Late> late_;
   std::unique_ptr<Joiner> joiner_;
+  CopyPace pace_;           // of the walk
+  bool pauses_ = false;     // the walk
   uint64_t committed_ = 0;  // LSN, that the giver told
   uint64_t stop_at_ = UINT64_MAX;
   bool published_ = false;  // all before the stream's begin, at the giver

@@ -37,10 +37,43 @@ MapTxn TxnOf(const MovesSeen& seen, ClusterConfig wanted, const std::vector<uint
 
 }  // namespace
 
+uint64_t MoveBatch::closed_at() const {
+  uint64_t last = 0;
+  for (const Slice& slice : slices) last = std::max(last, slice.closed_at);
+  return last;
+}
+
+bool MoveBatch::IsClosed(uint16_t partition) const {
+  return std::ranges::any_of(slices, [&](const Slice& slice) {
+    return slice.closed_at != 0 && std::ranges::binary_search(slice.partitions, partition);
+  });
+}
+
+bool NextSlice(MoveBatch* batch) {
+  std::vector<MoveBatch::Slice>& slices = batch->slices;
+  if (!slices.empty() && slices.back().closed_at == 0) slices.pop_back();
+  MoveBatch::Slice next;
+  for (const uint16_t partition : batch->partitions) {
+    if (next.partitions.size() == kMovesOfTxnMax) break;
+    if (!batch->IsClosed(partition)) next.partitions.push_back(partition);
+  }
+  if (next.partitions.empty()) return false;
+  slices.push_back(std::move(next));
+  return true;
+}
+
 size_t CountWanted(const MovesSeen& seen) {
   size_t count = 0;
   for (const auto& [partition, wish] : seen.wishes) count += IsWanted(seen, partition) ? 1 : 0;
   return count;
+}
+
+int64_t NewestWish(const MovesSeen& seen) {
+  int64_t newest = 0;
+  for (const auto& [partition, wish] : seen.wishes) {
+    if (IsWanted(seen, partition)) newest = std::max(newest, wish.mod_revision);
+  }
+  return newest;
 }
 
 std::optional<MoveBatch> NextBatch(const MovesSeen& seen) {
@@ -48,7 +81,7 @@ std::optional<MoveBatch> NextBatch(const MovesSeen& seen) {
   for (const auto& [partition, wish] : seen.wishes) {
     if (!IsWanted(seen, partition) || ClosedAt(seen.map, partition) != 0) continue;
     const std::string& giver = OwnerOf(seen.map, partition);
-    if (!batch) batch = {.giver = giver, .partitions = {}, .closing = {}};
+    if (!batch) batch = {.giver = giver, .partitions = {}, .slices = {}};
     if (giver == batch->giver) batch->partitions.push_back(partition);
   }
   return batch;
@@ -58,16 +91,19 @@ bool Follow(const MovesSeen& seen, MoveBatch* batch) {
   const auto closed_at = [&](uint16_t partition) {
     return OwnerOf(seen.map, partition) == batch->giver ? ClosedAt(seen.map, partition) : 0;
   };
-  std::vector<uint16_t>& closing = batch->closing;
-  if (!batch->closed() && !closing.empty()) {
+  std::vector<MoveBatch::Slice>& slices = batch->slices;
+  if (!slices.empty() && slices.back().closed_at == 0) {
+    const std::vector<uint16_t>& closing = slices.back().partitions;
     const uint64_t first = closed_at(closing.front());
     const bool together = std::ranges::all_of(
         closing, [&](uint16_t partition) { return closed_at(partition) == first; });
-    if (together) batch->closed_at = first;
+    if (together) slices.back().closed_at = first;
   }
   const auto stays = [&](uint16_t partition) {
-    if (batch->closed() && std::ranges::binary_search(closing, partition)) {
-      return closed_at(partition) == batch->closed_at;
+    for (const MoveBatch::Slice& slice : slices) {
+      if (slice.closed_at != 0 && std::ranges::binary_search(slice.partitions, partition)) {
+        return closed_at(partition) == slice.closed_at;
+      }
     }
     return OwnerOf(seen.map, partition) == batch->giver && ClosedAt(seen.map, partition) == 0 &&
            IsWanted(seen, partition);
@@ -77,22 +113,23 @@ bool Follow(const MovesSeen& seen, MoveBatch* batch) {
     batch->moved += OwnerOf(seen.map, partition) == seen.group ? 1 : 0;
     return true;
   });
-  std::erase_if(closing, [&](uint16_t partition) {
-    return !std::ranges::binary_search(batch->partitions, partition);
-  });
-  if (closing.empty()) batch->closed_at = 0;
+  for (MoveBatch::Slice& slice : slices) {
+    std::erase_if(slice.partitions, [&](uint16_t partition) {
+      return !std::ranges::binary_search(batch->partitions, partition);
+    });
+  }
+  std::erase_if(slices, [](const MoveBatch::Slice& slice) { return slice.partitions.empty(); });
   return !batch->partitions.empty();
 }
 
 std::vector<uint16_t> LeftClosed(const MovesSeen& seen, const MoveBatch* batch) {
   std::vector<uint16_t> left;
   const auto is_closing = [&](uint16_t partition) {
-    return batch != nullptr && batch->closed() &&
-           std::ranges::binary_search(batch->closing, partition);
+    return batch != nullptr && batch->IsClosed(partition);
   };
-  if (batch != nullptr && batch->closed()) {
-    for (const uint16_t partition : batch->closing) {
-      if (!IsWanted(seen, partition)) left.push_back(partition);
+  if (batch != nullptr) {
+    for (const uint16_t partition : batch->partitions) {
+      if (is_closing(partition) && !IsWanted(seen, partition)) left.push_back(partition);
     }
   }
   for (const auto& [partition, wish] : seen.wishes) {
@@ -104,18 +141,20 @@ std::vector<uint16_t> LeftClosed(const MovesSeen& seen, const MoveBatch* batch) 
 
 absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch,
                                 uint64_t group_revision) {
+  const std::vector<uint16_t>& closing = batch.slices.back().partitions;
   GANNET_ASSIGN_OR_RETURN(ClusterConfig closed,
-                          ClosePartitions(seen.map.config, batch.giver, batch.closing));
-  MapTxn txn = TxnOf(seen, std::move(closed), batch.closing);
+                          ClosePartitions(seen.map.config, batch.giver, closing));
+  MapTxn txn = TxnOf(seen, std::move(closed), closing);
   txn.group = group_revision;
   return txn;
 }
 
 absl::StatusOr<MapTxn> GiveTxn(const MovesSeen& seen, const MoveBatch& batch,
                                uint64_t group_revision) {
+  const MoveBatch::Slice& slice = batch.slices.front();
   GANNET_ASSIGN_OR_RETURN(ClusterConfig given, GivePartitions(seen.map.config, seen.group,
-                                                              batch.closing, batch.closed_at));
-  MapTxn txn = TxnOf(seen, std::move(given), batch.closing);
+                                                              slice.partitions, slice.closed_at));
+  MapTxn txn = TxnOf(seen, std::move(given), slice.partitions);
   txn.group = group_revision;
   txn.end_moves = true;
   return txn;

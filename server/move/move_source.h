@@ -33,9 +33,11 @@ class MoveSource {
   virtual uint64_t behind() const = 0;
   // Whether all records up to this LSN were taken.
   virtual bool HasUpTo(uint64_t lsn) const = 0;
-  // Tells the giver that its partitions will be closed soon. Returns how long leases are that it
-  // told of before. It tells of short ones for kShortNs from then on.
-  virtual int64_t TellClosing() = 0;
+  // Tells the giver that its partitions will be closed soon. It tells clients of short leases for
+  // kShortNs from then on. REQUIRES: walked() > 0.
+  virtual void TellClosing() = 0;
+  // Returns how long leases are that the giver tells of otherwise. REQUIRES: walked() > 0.
+  virtual int64_t lease_ns() const = 0;
   // Takes no record that ends behind this LSN until it is told another one. When partitions have
   // another owner, the giver deletes what it has of them, and its stream says so.
   virtual void StopAt(uint64_t lsn) = 0;

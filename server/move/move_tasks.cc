@@ -57,6 +57,7 @@ std::unique_ptr<MoveSource> MoveTasks::MakeSource(const std::string& giver,
           .now_ms = options_.now_ms,
           .clock = options_.clock,
           .idle = options_.idle,
+          .cores_are_scarce = options_.cores_are_scarce,
           .intake = receiver_->intake()},
       now);
 }

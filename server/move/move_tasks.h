@@ -37,7 +37,8 @@ class MoveTasks {
     std::function<uint64_t()> now_ms;
     std::function<void()> publish;
     std::function<void()> idle;
-    std::function<uint64_t()> requests;  // of clients, so far
+    std::function<bool()> cores_are_scarce;  // as that of CopyPace
+    std::function<uint64_t()> requests;      // of clients, so far
   };
   // The errors are those of AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<MoveTasks>> Create(Options options);

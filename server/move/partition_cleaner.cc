@@ -1,20 +1,22 @@
 #include "server/move/partition_cleaner.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "glog/logging.h"
 
 namespace gannet {
 
-PartitionDropper::Partitions PartitionCleaner::Unwanted() const {
-  PartitionDropper::Partitions unwanted;
+PartitionDropper::Partitions PartitionCleaner::Unwanted() {
   const SeenMap* const map = options_.directory->Config();
-  if (map == nullptr || map->config.partitions.size() != kPartitions) return unwanted;
-  const auto& groups = map->config.groups;
-  for (uint32_t i = 0; i < kPartitions; ++i) {
-    unwanted[i] = groups[map->config.partitions[i]] != options_.group;
+  if (map == nullptr || map->config.partitions.size() != kPartitions) return {};
+  if (std::exchange(map_revision_, map->mod_revision) != map->mod_revision) {
+    const auto& groups = map->config.groups;
+    for (uint32_t i = 0; i < kPartitions; ++i) {
+      others_[i] = groups[map->config.partitions[i]] != options_.group;
+    }
   }
-  return unwanted & ~options_.taking();
+  return others_ & ~options_.taking();
 }
 
 void PartitionCleaner::Begin(int64_t now) {

@@ -63,13 +63,15 @@ class PartitionCleaner final : public MemberTask {
 
  private:
   // Returns the partitions of other groups that do not come here.
-  PartitionDropper::Partitions Unwanted() const;
+  PartitionDropper::Partitions Unwanted();
   // Begins to drop what is unwanted and may be there, if anything is and it is time to. Sets when
   // to look again.
   void Begin(int64_t now);
 
   const Options options_;
   PartitionDropper dropper_;
+  int64_t map_revision_ = 0;             // SeenMap::mod_revision of the map that others_ is of
+  PartitionDropper::Partitions others_;  // what other groups have
   bool dropping_ = false;
   PartitionDropper::Partitions unwanted_;
   int64_t changed_at_ = 0;              // since then these are unwanted

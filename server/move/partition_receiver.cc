@@ -17,13 +17,16 @@ constexpr int64_t kAgainNsMin = 50 * kNsPerMs;
 constexpr int64_t kAgainNsMax = 5 * kNsPerSecond;
 constexpr int64_t kTxnAgainNs = 10 * kNsPerMs;
 // An operator wishes more partitions than one transaction takes one after the other. When nothing
-// came for so long, the batch is complete.
-constexpr int64_t kWishedNs = 500 * kNsPerMs;
+// came for so long, all are there.
+constexpr int64_t kWishedNs = 250 * kNsPerMs;
+// How much of a walk tells how long the rest will take.
+constexpr double kWalkedMin = 1.0 / 16;
 // With less of the stream to take, a slice is closed.
 constexpr uint64_t kBehindMax = 64 << 10;
-// So many partitions are closed at once. A client with many operations under way waits for any
-// closed partition with all of them soon, so few closes are better than small ones.
-constexpr size_t kSlice = kMovesOfTxnMax;
+// So many slices are closed at the same time. A client with many operations under way waits for any
+// closed partition with all of them soon. So it waits less if the giver ends several slices
+// together, although each is closed for a few transactions longer.
+constexpr size_t kSlicesMax = 4;
 // How often the giver is told that its leases have to stay short.
 constexpr int64_t kTellAgainNs = MoveSource::kShortNs / 4;
 // If the giver has not ended a slice so long after its leases are over, it is opened again.
@@ -52,10 +55,15 @@ void PartitionReceiver::Poll(int64_t now, const GroupRegister& own) {
   const SeenMap* const map = options_.map_store->Seen();
   const PartitionMoveWishes* const wishes = options_.directory->Moves();
   if (map == nullptr || wishes == nullptr || txn_) return;
+  // A copy takes many Polls, and to look at all wishes takes longer than some of these.
+  if (batch_ && step_ == Step::kCopies && !source_->copied() && now < look_at_) {
+    return Soon(look_at_);
+  }
+  look_at_ = now + kLookNs;
   const MovesSeen seen = {.map = *map, .wishes = *wishes, .group = options_.group};
   wanted_ = CountWanted(seen);
   if (now < txn_at_) return Soon(txn_at_);
-  if (batch_ && !Follow(seen, &*batch_)) EndBatch("the map or the wishes have changed");
+  if (batch_ && !Follow(seen, &*batch_)) EndBatch("the map or the wishes have changed", now);
   if (std::optional<MapTxn> end = EndTxn(seen)) return Send(*std::move(end));
   if (batch_) intake_.Keep(taking());
   if (std::vector<uint16_t> left = LeftClosed(seen, batch_ ? &*batch_ : nullptr); !left.empty()) {
@@ -81,21 +89,26 @@ void PartitionReceiver::PollSources(int64_t now) {
 }
 
 // A lost one has changed nothing, and none of its copies will: what made it lose does not come
-// back. If it lost to its own copy, the map that was seen has that.
+// back. If it lost to its own copy, the map that was seen has that. If it lost to a newer map that
+// was not seen yet, or to another register of the group, that is waited for.
 void PartitionReceiver::PollTxn(int64_t now) {
   if (!txn_) return;
   if (txn_under_way_) {
     const auto result = options_.map_store->Poll();
     if (!result) return Soon(now + kLookNs);
     txn_under_way_ = false;
-    txn_at_ = *result == MapStore::Result::kWon ? now : now + kTxnAgainNs;
+    txn_at_ = *result == MapStore::Result::kWon || SawNewerMap() ? now : now + kTxnAgainNs;
     if (*result != MapStore::Result::kUnknown) return txn_.reset();
   }
-  const SeenMap* const map = options_.map_store->Seen();
-  if (map != nullptr && map->mod_revision > txn_->map_revision) return txn_.reset();
+  if (SawNewerMap()) return txn_.reset();
   if (now < txn_at_) return Soon(txn_at_);
   options_.map_store->Txn(*txn_);
   txn_under_way_ = true;
+}
+
+bool PartitionReceiver::SawNewerMap() const {
+  const SeenMap* const map = options_.map_store->Seen();
+  return map != nullptr && map->mod_revision > txn_->map_revision;
 }
 
 void PartitionReceiver::Send(MapTxn txn) {
@@ -112,31 +125,42 @@ void PartitionReceiver::Send(absl::StatusOr<MapTxn> txn) {
 
 void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
   std::optional<MoveBatch> next = NextBatch(seen);
-  if (!next) return wished_.clear();
-  if (next->partitions != wished_) {
-    wished_ = next->partitions;
+  if (!next) return;
+  // Wishes come and go. Those that came with an earlier batch are not waited for again.
+  if (const int64_t newest = NewestWish(seen); newest > newest_wish_) {
+    newest_wish_ = newest;
     wished_at_ = now;
   }
   const int64_t at = std::max(begin_at_, wished_at_ + kWishedNs);
   if (now < at) return Soon(at);
   batch_ = std::move(next);
-  wished_.clear();
   LOG(INFO) << "takes " << batch_->partitions.size() << " partitions, from "
             << batch_->partitions.front() << " on, of group " << batch_->giver;
   step_ = Step::kDrops;
   dropping_ = false;
+  begun_at_ = now;
+  closes_ = 0;
+  closed_ns_ = closed_ns_max_ = 0;
 }
 
-void PartitionReceiver::EndBatch(std::string_view why) {
+void PartitionReceiver::EndBatch(std::string_view why, int64_t now) {
   if (batch_->moved > 0) {
+    NoteOpen(now);
     LOG(INFO) << "has " << batch_->moved << " partitions more, of group " << batch_->giver << ": "
-              << intake_.items() << " changes, " << intake_.bytes() << " bytes";
+              << intake_.items() << " changes, " << intake_.bytes() << " bytes" << TimesText(now);
     trouble_.clear();
     again_ns_ = 0;
   } else {
     LOG(INFO) << "does not take the partitions of group " << batch_->giver << ": " << why;
   }
   LeaveBatch();
+}
+
+std::string PartitionReceiver::TimesText(int64_t now) const {
+  return absl::StrCat(" in ", (now - begun_at_) / kNsPerMs, " ms; copied after ",
+                      (copied_at_ - begun_at_) / kNsPerMs, " ms, closed ", closes_, " times, for ",
+                      closed_ns_ / kNsPerMs, " ms in all, and ", closed_ns_max_ / kNsPerMs,
+                      " ms at most");
 }
 
 void PartitionReceiver::LeaveBatch() {
@@ -160,9 +184,9 @@ void PartitionReceiver::BeginAgain(const absl::Status& why, int64_t now) {
   Soon(now);
 }
 
-// Of a slice that is taken nothing more is needed from the giver.
+// Of slices that are taken nothing more is needed from the giver.
 void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
-  const bool needs_source = step_ != Step::kDrops && !(step_ == Step::kEnds && slice_taken_);
+  const bool needs_source = step_ != Step::kDrops && !(step_ == Step::kEnds && slices_taken_);
   if (needs_source && !source_->status().ok()) return BeginAgain(source_->status(), now);
   if (step_ != Step::kDrops && intake_.failed()) {
     return BeginAgain(absl::ResourceExhaustedError("the index has no slot for an item"), now);
@@ -205,18 +229,41 @@ void PartitionReceiver::Drop(int64_t now) {
   intake_.Begin(taking());
   source_ = options_.make_source(batch_->giver, *giver, now);
   step_ = Step::kCopies;
-}
-
-void PartitionReceiver::Copy(int64_t now) {
-  if (!source_->copied() || source_->behind() > kBehindMax) return;
-  told_at_ = now - MoveSource::kShortNs;
+  walk_at_ = 0;
+  told_at_ = now - MoveSource::kShortNs;  // never
   close_at_ = now;
-  OnSliceOver(now);
+  closed_at_ = 0;
 }
 
-void PartitionReceiver::OnSliceOver(int64_t now) {
+// The giver's leases become short while the walk ends, so that nobody waits for that afterwards.
+void PartitionReceiver::Copy(int64_t now) {
+  if (walk_at_ == 0 && source_->walked() > 0) walk_at_ = now;
+  if (IsSoonCopied(now)) TellClosing(now);
+  if (!source_->copied() || source_->behind() > kBehindMax) return;
+  copied_at_ = now;
+  CloseNext(now);
+}
+
+// Whether the walk will be over within a lease if it goes on as it did.
+bool PartitionReceiver::IsSoonCopied(int64_t now) const {
+  const double walked = source_->walked();
+  if (walked < kWalkedMin) return false;
+  const double left_ns = static_cast<double>(now - walk_at_) * (1 - walked) / walked;
+  return left_ns <= static_cast<double>(source_->lease_ns());
+}
+
+// Of what was closed, if anything was.
+void PartitionReceiver::NoteOpen(int64_t now) {
+  if (closed_at_ == 0) return;
+  ++closes_;
+  closed_ns_ += now - closed_at_;
+  closed_ns_max_ = std::max(closed_ns_max_, now - closed_at_);
+  closed_at_ = 0;
+}
+
+void PartitionReceiver::CloseNext(int64_t now) {
   ended_.reset();
-  slice_taken_ = false;
+  slices_taken_ = false;
   step_ = Step::kCloses;
   Soon(now);
 }
@@ -225,54 +272,58 @@ void PartitionReceiver::OnSliceOver(int64_t now) {
 void PartitionReceiver::TellClosing(int64_t now) {
   Soon(now + kTellAgainNs);
   if (now - told_at_ < kTellAgainNs) return;
-  lease_ns_ = source_->TellClosing();
-  if (now - told_at_ >= MoveSource::kShortNs) close_at_ = std::max(close_at_, now + lease_ns_);
+  source_->TellClosing();
+  if (now - told_at_ >= MoveSource::kShortNs) close_at_ = now + source_->lease_ns();
   told_at_ = now;
 }
 
 void PartitionReceiver::Close(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
-  if (batch_->closed()) return OnClosed(now);
   TellClosing(now);
-  if (now < close_at_) return Soon(close_at_);
-  if (source_->behind() > kBehindMax) return;
-  const std::vector<uint16_t>& all = batch_->partitions;
-  batch_->closing.assign(all.begin(), all.begin() + std::min(kSlice, all.size()));
-  Send(CloseTxn(seen, *batch_, own.revision));
-}
-
-void PartitionReceiver::OnClosed(int64_t now) {
-  closed_at_ = now;
+  if (batch_->closed()) {
+    if (closed_at_ == 0) closed_at_ = now;
+  } else if (now < close_at_) {
+    return Soon(close_at_);
+  } else if (source_->behind() > kBehindMax) {
+    return;
+  }
+  const bool more = batch_->slices.size() < kSlicesMax || batch_->slices.back().closed_at == 0;
+  if (more && NextSlice(&*batch_)) return Send(CloseTxn(seen, *batch_, own.revision));
   step_ = Step::kEnds;
   Soon(now);
 }
 
 // The giver may have ended what was closed before, and is open or closed again.
 void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
-  if (!batch_->closed()) return OnSliceOver(now);
+  if (!batch_->closed()) {
+    NoteOpen(now);
+    return CloseNext(now);
+  }
   Soon(now + kLookNs);
-  if (!slice_taken_ && !TakeEnd()) {
+  if (!slices_taken_ && !TakeEnd()) {
     TellClosing(now);
-    if (now - closed_at_ < lease_ns_ + kEndNsMax) return;
+    if (now - closed_at_ < source_->lease_ns() + kEndNsMax) return;
     return BeginAgain(absl::UnavailableError("the giver does not end what is closed"), now);
   }
   intake_.Settle();
-  const bool committed = intake_.settled(slice_ticket_) && !intake_.failed();
+  const bool committed = intake_.settled(slices_ticket_) && !intake_.failed();
   if (committed) Send(GiveTxn(seen, *batch_, own.revision));
 }
 
 bool PartitionReceiver::TakeEnd() {
   if (!ended_) {
     const std::optional<MoveEnded>& ended = source_->ended();
-    if (!ended || ended->revision < batch_->closed_at) return false;
+    if (!ended || ended->revision < batch_->closed_at()) return false;
     ended_ = ended;
     source_->StopAt(ended->lsn);
   }
   if (!source_->HasUpTo(ended_->lsn)) return false;
   if (intake_.TakeVersion(ended_->version_next) != ReplyStatus::kOk) return false;
-  slice_ticket_ = intake_.last_ticket();
-  slice_taken_ = true;
+  slices_ticket_ = intake_.last_ticket();
+  slices_taken_ = true;
   PartitionIntake::Partitions others = taking();
-  for (const uint16_t partition : batch_->closing) others.reset(partition);
+  for (const uint16_t partition : batch_->partitions) {
+    if (batch_->IsClosed(partition)) others.reset(partition);
+  }
   intake_.Keep(others);
   source_->StopAt(UINT64_MAX);
   return true;

@@ -25,11 +25,12 @@ namespace gannet {
 // Brings partitions to the group whose primary it runs in, as operators wish (docs/partitions.md):
 //
 //   drops --nothing is left--> copies --walk over, nearly all of the stream--> closes
-//     closes: the giver's leases are short --close a slice, the map says so--> ends
-//     ends: all of the slice taken, committed --give, the map says so--> closes the next slice
+//     closes: the giver's leases are short --close some slices, the map says so--> ends
+//     ends: all of them taken, committed --give each, the map says so--> closes the next ones
 //
-// A batch is all that is to come from one giver: one stream and one walk. A slice of it is closed
-// at a time, so that each partition is closed for a moment only, and few clients wait.
+// A batch is all that is to come from one giver: one stream and one walk. A slice of it is what a
+// transaction closes. A few slices are closed at a time, so that each partition is closed for a
+// moment only, and clients wait few times.
 //
 // 1. It begins with an empty partition, each time (rule 1).
 // 2. Nothing else is decided while a transaction's result is unknown: it is sent again until a
@@ -76,13 +77,15 @@ class PartitionReceiver final : public MemberTask {
   enum class Step : uint8_t { kDrops, kCopies, kCloses, kEnds };
 
   void PollTxn(int64_t now);
+  // REQUIRES: txn_.
+  bool SawNewerMap() const;
   void Send(MapTxn txn);
   // Sends what a function of move_batch.h returned, unless that is an error.
   void Send(absl::StatusOr<MapTxn> txn);
   void PollSources(int64_t now);
   void Work(const MovesSeen& seen, const GroupRegister& own, int64_t now);
   void BeginBatch(const MovesSeen& seen, int64_t now);
-  void EndBatch(std::string_view why);
+  void EndBatch(std::string_view why, int64_t now);
   // Lets go of the batch. What is left of it begins again later.
   void BeginAgain(const absl::Status& why, int64_t now);
   void LeaveBatch();
@@ -90,13 +93,15 @@ class PartitionReceiver final : public MemberTask {
   // Each is a step.
   void Drop(int64_t now);
   void Copy(int64_t now);
+  bool IsSoonCopied(int64_t now) const;
   void Close(const MovesSeen& seen, const GroupRegister& own, int64_t now);
   void Give(const MovesSeen& seen, const GroupRegister& own, int64_t now);
-  // Takes the end of the slice that is closed. Returns whether all of it is taken.
+  // Takes the end of the slices that are closed. Returns whether all of them is taken.
   bool TakeEnd();
-  void OnClosed(int64_t now);
-  void OnSliceOver(int64_t now);
+  void CloseNext(int64_t now);
+  void NoteOpen(int64_t now);
   void TellClosing(int64_t now);
+  std::string TimesText(int64_t now) const;
   void Soon(int64_t at) { next_ns_ = std::min(next_ns_, at); }
 
   const Options options_;
@@ -112,21 +117,29 @@ class PartitionReceiver final : public MemberTask {
   int64_t txn_at_ = 0;  // none is sent before this
   bool dropping_ = false;
   uint64_t drop_after_ = 0;         // ticket: nothing is dropped before that is published
-  int64_t lease_ns_ = 0;            // how long the giver's leases are, if they are not short
+  int64_t look_at_ = 0;             // while it copies: at the register
+  int64_t walk_at_ = 0;             // when the walk had begun
   int64_t told_at_ = 0;             // when it told the giver that it will close
   int64_t close_at_ = 0;            // nothing is closed before this
-  int64_t closed_at_ = 0;           // when the slice was closed
+  int64_t closed_at_ = 0;           // when the first of the slices was closed; 0: none is
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
-  bool slice_taken_ = false;        // all of it, and the giver's version
-  uint64_t slice_ticket_ = 0;       // then it is committed when that is published
-  std::vector<uint16_t> wished_;    // the next batch, which may grow yet
-  int64_t wished_at_ = 0;           // since when it is so
+  bool slices_taken_ = false;       // all of them, and the giver's version
+  uint64_t slices_ticket_ = 0;      // then they are committed when that is published
+  int64_t newest_wish_ = 0;         // its mod_revision
+  int64_t wished_at_ = 0;           // when it was seen first
   int64_t begin_at_ = 0;
   int64_t again_ns_ = 0;  // how long it waited before it began again
   int64_t next_ns_ = 0;
   size_t wanted_ = 0;
   uint64_t moved_ = 0;
   std::string trouble_;
+
+  // Of the batch, for people.
+  int64_t begun_at_ = 0;
+  int64_t copied_at_ = 0;
+  int closes_ = 0;
+  int64_t closed_ns_ = 0;  // all of them, one after the other
+  int64_t closed_ns_max_ = 0;
 };
 
 }  // namespace gannet

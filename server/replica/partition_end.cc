@@ -11,36 +11,44 @@ void PartitionEnd::FollowClosing(int64_t now) {
   short_since_.reset();
 }
 
+void PartitionEnd::Advance(Run* run, const Facts& facts) const {
+  const int64_t now = facts.now;
+  run->lease_was_valid = run->lease_was_valid || facts.lease_is_valid;
+  if (run->phase == Phase::kWorkers && facts.workers_at >= run->revision) {
+    // Whoever told a lease by an older map did so before now, which was read after the workers were
+    // looked at. If leases had been short for a while, only those told before that were long.
+    run->leases_over = now + times_.lease_ns;
+    if (short_since_) {
+      run->leases_over = std::max(*short_since_ + times_.lease_ns, now + LeaseNsMax());
+    }
+    run->position = facts.recorded;
+    run->phase = Phase::kPublishes;
+  }
+  if (run->phase == Phase::kPublishes && facts.published >= run->position) {
+    run->position = facts.recorded;  // with the deletions that undo
+    run->phase = Phase::kCommits;
+  }
+  if (run->phase == Phase::kCommits && facts.safe >= run->position) {
+    run->lsn = facts.committed;
+    run->phase = Phase::kLeases;
+  }
+  if (run->phase == Phase::kLeases && run->lease_was_valid && now >= run->leases_over) {
+    run->phase = Phase::kOver;
+  }
+}
+
 void PartitionEnd::Poll(const Facts& facts) {
   const int64_t now = facts.now;
   FollowClosing(now);
-  lease_was_valid_ = lease_was_valid_ || facts.lease_is_valid;
-  if (phase_ == Phase::kWorkers && facts.workers_at >= running_) {
-    // Whoever told a lease by an older map did so before now, which was read after the workers were
-    // looked at. If leases had been short for a while, only those told before that were long.
-    leases_over_ = now + times_.lease_ns;
-    if (short_since_) {
-      leases_over_ = std::max(*short_since_ + times_.lease_ns, now + LeaseNsMax());
-    }
-    position_ = facts.recorded;
-    phase_ = Phase::kPublishes;
+  for (Run& run : runs_) Advance(&run, facts);
+  for (; !runs_.empty() && runs_.front().phase == Phase::kOver; runs_.pop_front()) {
+    ended_ = {.revision = runs_.front().revision, .lsn = runs_.front().lsn};
   }
-  if (phase_ == Phase::kPublishes && facts.published >= position_) {
-    position_ = facts.recorded;  // with the deletions that undo
-    phase_ = Phase::kCommits;
+  next_ns_ = INT64_MAX;
+  for (const Run& run : runs_) {
+    const bool waits_for_leases = run.phase == Phase::kLeases && run.lease_was_valid;
+    next_ns_ = std::min(next_ns_, waits_for_leases ? run.leases_over : now + kLookNs);
   }
-  if (phase_ == Phase::kCommits && facts.safe >= position_) {
-    lsn_ = facts.committed;
-    phase_ = Phase::kLeases;
-  }
-  if (phase_ == Phase::kLeases && lease_was_valid_ && now >= leases_over_) {
-    ended_ = {.revision = running_, .lsn = lsn_};
-    phase_ = Phase::kNone;
-    if (wanted_ > running_) Begin();
-  }
-  const bool waits_for_leases = phase_ == Phase::kLeases && lease_was_valid_;
-  next_ns_ = phase_ == Phase::kNone ? INT64_MAX : now + kLookNs;
-  if (waits_for_leases) next_ns_ = leases_over_;
   if (closing_at_) next_ns_ = std::min(next_ns_, *closing_at_ + ShortForNs(times_.lease_ns));
 }
 

@@ -2,7 +2,9 @@
 #define GANNET_SERVER_REPLICA_PARTITION_END_H_
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 
 #include "common/base/clock.h"
@@ -31,8 +33,8 @@ namespace gannet {
 //   grant(min(lease, end.LeaseNsMax()));
 //   if (end.ended()) ...                       // tell receivers
 //
-// It ends all that is closed by one map together. If a later map closes more meanwhile, that is
-// ended next.
+// It ends all that is closed by one map together. What a later map closes meanwhile is ended beside
+// it, so two receivers of one giver do not wait for each other.
 //
 // Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
 class PartitionEnd {
@@ -45,6 +47,8 @@ class PartitionEnd {
   }
   // How soon to Poll again while it waits for others.
   static constexpr int64_t kLookNs = kNsPerMs;
+  // So many maps' partitions are ended beside each other. Those of the next ones wait.
+  static constexpr size_t kRunsMax = 16;
 
   struct Ended {
     uint64_t revision = 0;  // of the map whose closed partitions have ended
@@ -64,10 +68,11 @@ class PartitionEnd {
   explicit PartitionEnd(const GroupTimes& times) : times_(times) {}
 
   // The workers were told a map. `lost`: the revision at which the group last closed a partition.
+  // Call it again before each Poll.
   void OnMap(uint64_t revision, uint64_t lost) {
-    if (lost <= covered_) return;
-    wanted_ = revision;
-    if (phase_ == Phase::kNone) Begin();
+    if (lost <= covered_ || runs_.size() == kRunsMax) return;
+    covered_ = revision;
+    runs_.push_back({.revision = revision});
   }
   // A receiver will close soon.
   void OnClosing(int64_t now) {
@@ -89,29 +94,29 @@ class PartitionEnd {
     return closing_at_ ? std::min(times_.lease_ns, kShortNs) : times_.lease_ns;
   }
   // Whether to Poll at all.
-  bool busy() const { return phase_ != Phase::kNone || closing_at_.has_value(); }
+  bool busy() const { return !runs_.empty() || closing_at_.has_value(); }
   // Returns when to Poll at the latest.
   int64_t next_ns() const { return next_ns_; }
 
  private:
-  enum class Phase : uint8_t { kNone, kWorkers, kPublishes, kCommits, kLeases };
+  enum class Phase : uint8_t { kWorkers, kPublishes, kCommits, kLeases, kOver };
+  // How the partitions are ended that one map closed.
+  struct Run {
+    uint64_t revision = 0;  // the map's
+    Phase phase = Phase::kWorkers;
+    bool lease_was_valid = false;
+    uint64_t position = 0;    // that is waited for
+    uint64_t lsn = 0;         // where all is that was recorded by older maps
+    int64_t leases_over = 0;  // when those told by older maps are
+  };
 
-  void Begin() {
-    phase_ = Phase::kWorkers;
-    covered_ = running_ = wanted_;
-    lease_was_valid_ = false;
-  }
   void FollowClosing(int64_t now);
+  void Advance(Run* run, const Facts& facts) const;
 
   const GroupTimes times_;
-  Phase phase_ = Phase::kNone;
-  uint64_t wanted_ = 0;   // the newest map that closed something that has not ended
-  uint64_t running_ = 0;  // the map whose partitions are being ended
-  uint64_t covered_ = 0;  // what was closed up to here has ended, or is being ended
-  bool lease_was_valid_ = false;
-  uint64_t position_ = 0;               // that is waited for
-  uint64_t lsn_ = 0;                    // where all is that was recorded by older maps
-  int64_t leases_over_ = 0;             // when those told by older maps are
+  // By revision. None is over before those in front of it: all that it waits for comes later.
+  std::deque<Run> runs_;
+  uint64_t covered_ = 0;                // what was closed up to here has ended, or is being ended
   std::optional<int64_t> closing_at_;   // of the last announcement; leases are short
   std::optional<int64_t> short_since_;  // clients had been told of short ones by then
   std::optional<Ended> ended_;

@@ -88,6 +88,7 @@ class FakeMap : public MapStore, public GroupDirectory {
 struct GiverState {
   absl::Status status;
   bool copied = false;
+  double walked = 0;
   uint64_t behind = 0;
   uint64_t taken = 0;
   std::optional<MoveEnded> ended;
@@ -110,13 +111,11 @@ class FakeSource : public MoveSource {
   void Poll(int64_t now) override { next_ns_ = now; }
   const absl::Status& status() const override { return giver_->status; }
   bool copied() const override { return giver_->copied; }
-  double walked() const override { return giver_->copied ? 1 : 0; }
+  double walked() const override { return giver_->copied ? 1 : giver_->walked; }
   uint64_t behind() const override { return giver_->behind; }
   bool HasUpTo(uint64_t lsn) const override { return giver_->taken >= lsn; }
-  int64_t TellClosing() override {
-    ++giver_->told_closing;
-    return kLeaseNs;
-  }
+  void TellClosing() override { ++giver_->told_closing; }
+  int64_t lease_ns() const override { return kLeaseNs; }
   void StopAt(uint64_t lsn) override { giver_->stop_at = lsn; }
   const std::optional<MoveEnded>& ended() const override { return giver_->ended; }
   void BeginEnd() override { ending_ = true; }

@@ -83,7 +83,7 @@ TEST_F(MoveBatchTest, AnOpenOneThatNobodyWantsGoes) {
 TEST_F(MoveBatchTest, FollowsTheSliceThatItCloses) {
   for (const uint16_t i : {1, 2, 3, 4}) Wish(i);
   MoveBatch batch = *NextBatch(seen());
-  batch.closing = {1, 2};
+  batch.slices = {{.partitions = {1, 2}}};
   const auto close = CloseTxn(seen(), batch, 9);
   ASSERT_TRUE(close.ok());
   EXPECT_EQ(close->moves, (std::vector<std::pair<uint16_t, int64_t>>{{1, 1}, {2, 2}}));
@@ -93,25 +93,53 @@ TEST_F(MoveBatchTest, FollowsTheSliceThatItCloses) {
   EXPECT_FALSE(batch.closed()) << "the transaction was not executed";
   map_.config = close->wanted;
   EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_EQ(batch.closed_at, 1u);
-  EXPECT_EQ(batch.closing, (Partitions{1, 2}));
+  EXPECT_EQ(batch.closed_at(), 1u);
+  EXPECT_EQ(batch.slices.front().partitions, (Partitions{1, 2}));
   EXPECT_EQ(batch.partitions, (Partitions{1, 2, 3, 4}));
   EXPECT_TRUE(LeftClosed(seen(), &batch).empty());
   map_.config = *ReopenPartitions(map_.config, Partitions{1});
   EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_EQ(batch.closing, Partitions{2});
+  EXPECT_EQ(batch.slices.front().partitions, Partitions{2});
   EXPECT_EQ(batch.partitions, (Partitions{2, 3, 4})) << "1 is written again";
+}
+
+TEST_F(MoveBatchTest, ClosesSlicesOneAfterTheOther) {
+  for (uint16_t i = 0; i < kMovesOfTxnMax + 20; ++i) Wish(i);
+  MoveBatch batch = *NextBatch(seen());
+  ASSERT_TRUE(NextSlice(&batch));
+  EXPECT_EQ(batch.slices.back().partitions.size(), kMovesOfTxnMax);
+  ASSERT_TRUE(NextSlice(&batch));
+  EXPECT_EQ(batch.slices.size(), 1u) << "the first is not closed yet";
+  map_.config = CloseTxn(seen(), batch, 9)->wanted;
+  ASSERT_TRUE(Follow(seen(), &batch));
+  ASSERT_TRUE(NextSlice(&batch));
+  EXPECT_EQ(batch.slices.back().partitions.size(), 20u);
+  EXPECT_FALSE(batch.IsClosed(kMovesOfTxnMax));
+  map_.config = CloseTxn(seen(), batch, 9)->wanted;
+  ASSERT_TRUE(Follow(seen(), &batch));
+  EXPECT_FALSE(NextSlice(&batch));
+  EXPECT_TRUE(batch.IsClosed(kMovesOfTxnMax));
+  EXPECT_EQ(batch.closed_at(), map_.config.revision);
+  EXPECT_TRUE(LeftClosed(seen(), &batch).empty());
+  // They are given one after the other, too, each by the close that it had.
+  map_.config = GiveTxn(seen(), batch, 9)->wanted;
+  ASSERT_TRUE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.moved, kMovesOfTxnMax);
+  ASSERT_EQ(batch.slices.size(), 1u);
+  map_.config = GiveTxn(seen(), batch, 9)->wanted;
+  EXPECT_FALSE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.moved, kMovesOfTxnMax + 20);
 }
 
 // Only a part of what it wanted to close is closed. So that was somebody else.
 TEST_F(MoveBatchTest, WhatIsNotClosedTogetherGoes) {
   for (const uint16_t i : {1, 2, 3, 4}) Wish(i);
   MoveBatch batch = *NextBatch(seen());
-  batch.closing = {1, 2};
+  batch.slices = {{.partitions = {1, 2}}};
   Close("g1", {2, 3});
   EXPECT_TRUE(Follow(seen(), &batch));
   EXPECT_FALSE(batch.closed());
-  EXPECT_EQ(batch.closing, Partitions{1});
+  EXPECT_EQ(batch.slices.front().partitions, Partitions{1});
   EXPECT_EQ(batch.partitions, (Partitions{1, 4}));
   EXPECT_EQ(LeftClosed(seen(), &batch), (Partitions{2, 3}));
 }
@@ -120,7 +148,7 @@ TEST_F(MoveBatchTest, WhatIsNotClosedTogetherGoes) {
 TEST_F(MoveBatchTest, WhatWasClosedAgainIsAnotherClose) {
   Wish(1);
   MoveBatch batch = *NextBatch(seen());
-  batch.closing = {1};
+  batch.slices = {{.partitions = {1}}};
   Close("g1", {1});
   EXPECT_TRUE(Follow(seen(), &batch));
   map_.config = *ReopenPartitions(map_.config, Partitions{1});
@@ -132,7 +160,7 @@ TEST_F(MoveBatchTest, WhatWasClosedAgainIsAnotherClose) {
 TEST_F(MoveBatchTest, CountsWhatHasCome) {
   for (const uint16_t i : {1, 2, 3}) Wish(i);
   MoveBatch batch = *NextBatch(seen());
-  batch.closing = {1, 2};
+  batch.slices = {{.partitions = {1, 2}}};
   Close("g1", {1, 2});
   ASSERT_TRUE(Follow(seen(), &batch));
   const auto give = GiveTxn(seen(), batch, 9);
@@ -144,7 +172,7 @@ TEST_F(MoveBatchTest, CountsWhatHasCome) {
   EXPECT_TRUE(Follow(seen(), &batch));
   EXPECT_EQ(batch.moved, 2u);
   EXPECT_FALSE(batch.closed());
-  EXPECT_TRUE(batch.closing.empty());
+  EXPECT_TRUE(batch.slices.empty());
   EXPECT_EQ(batch.partitions, Partitions{3});
 }
 
@@ -152,7 +180,7 @@ TEST_F(MoveBatchTest, AClosedOneThatNobodyWantsIsOpenedAgain) {
   Wish(1);
   Wish(2);
   MoveBatch batch = *NextBatch(seen());
-  batch.closing = {1, 2};
+  batch.slices = {{.partitions = {1, 2}}};
   Close("g1", {1, 2});
   ASSERT_TRUE(Follow(seen(), &batch));
   EXPECT_TRUE(LeftClosed(seen(), &batch).empty());

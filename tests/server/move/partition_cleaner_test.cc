@@ -42,7 +42,8 @@ class PartitionCleanerTest : public testing::Test {
   }
   // g1 has these, and g2 the others.
   void Own(const PartitionDropper::Partitions& partitions) {
-    SeenMap map = {.config = {.groups = {"g1", "g2"}, .partitions = {}}, .mod_revision = 1};
+    SeenMap map = {.config = {.groups = {"g1", "g2"}, .partitions = {}},
+                   .mod_revision = ++map_revision_};
     for (uint32_t i = 0; i < kPartitions; ++i) map.config.partitions.push_back(!partitions[i]);
     directory_.map = map;
   }
@@ -77,6 +78,7 @@ class PartitionCleanerTest : public testing::Test {
   int64_t now_ = 1'000'000'000;
   int64_t step_ns_ = 0;  // how long a step takes
   uint64_t requests_ = 0;
+  int64_t map_revision_ = 0;
   uint64_t requests_in_a_pause_ = 0;
   PartitionCleaner cleaner_{{.group = "g1",
                              .directory = &directory_,

@@ -149,7 +149,7 @@ TEST_F(PartitionEndTest, EndsWhatWasClosedBeforeItLed) {
   EXPECT_EQ(ended(), kMap + 3);
 }
 
-TEST_F(PartitionEndTest, WhatIsClosedMeanwhileEndsNext) {
+TEST_F(PartitionEndTest, WhatIsClosedMeanwhileEndsLater) {
   end_.OnMap(kMap, kMap);
   Pass(0);
   end_.OnMap(kMap + 1, kMap + 1);
@@ -161,8 +161,66 @@ TEST_F(PartitionEndTest, WhatIsClosedMeanwhileEndsNext) {
   EXPECT_EQ(ended(), kMap) << "the workers decide by the first one";
   facts_.workers_at = kMap + 2;
   Pass(0);
+  Pass(kL - 1);
+  EXPECT_EQ(ended(), kMap);
+  Pass(1);
+  EXPECT_EQ(ended(), kMap + 1);
+  EXPECT_FALSE(end_.busy());
+}
+
+// Two receivers close one after the other.
+TEST_F(PartitionEndTest, WhatIsClosedMeanwhileDoesNotWaitForWhatWasClosedBefore) {
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  const int64_t between = kL / 4;
+  facts_.workers_at = kMap + 1;
+  facts_.now += between;
+  end_.OnMap(kMap + 1, kMap + 1);
+  facts_.recorded = facts_.published = facts_.safe = 88;
+  facts_.committed = 8'800;
+  Pass(0);
+  EXPECT_EQ(end_.next_ns(), facts_.now - between + kL);
+  Pass(kL - between);
+  ASSERT_EQ(ended(), kMap);
+  EXPECT_EQ(end_.ended()->lsn, 8'000u) << "what the others wrote is behind it";
+  Pass(between - 1);
+  EXPECT_EQ(ended(), kMap);
+  Pass(1);
+  EXPECT_EQ(ended(), kMap + 1);
+  EXPECT_EQ(end_.ended()->lsn, 8'800u);
+}
+
+TEST_F(PartitionEndTest, ALeaseBeforeTheSecondCloseCountsForTheFirstOnly) {
+  end_.OnMap(kMap, kMap);
+  Pass(0);
+  facts_.lease_is_valid = false;
+  facts_.workers_at = kMap + 1;
+  end_.OnMap(kMap + 1, kMap + 1);
+  Pass(0);
+  Pass(10 * kL);
+  EXPECT_EQ(ended(), kMap);
+  facts_.lease_is_valid = true;
+  Pass(0);
+  EXPECT_EQ(ended(), kMap + 1);
+}
+
+// Their number is bounded. What came too early is taken when there is room.
+TEST_F(PartitionEndTest, ManyClosesMeanwhileEndInTurn) {
+  facts_.workers_at = kMap + 100;
+  for (uint64_t i = 0; i < PartitionEnd::kRunsMax; ++i) {
+    end_.OnMap(kMap + i, kMap + i);
+    Pass(0);
+  }
+  const uint64_t last = kMap + PartitionEnd::kRunsMax;
+  end_.OnMap(last, last);
   Pass(kL);
-  EXPECT_EQ(ended(), kMap + 2);
+  EXPECT_EQ(ended(), last - 1);
+  EXPECT_FALSE(end_.busy());
+  end_.OnMap(last, last);
+  EXPECT_TRUE(end_.busy());
+  Pass(0);
+  Pass(kL);
+  EXPECT_EQ(ended(), last);
 }
 
 TEST_F(PartitionEndTest, ShortLeasesEndSoon) {
