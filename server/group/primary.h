@@ -22,6 +22,7 @@
 #include "server/changes/change_stream.h"
 #include "server/group/primary_link.h"
 #include "server/group/replica_arrival.h"
+#include "server/group/ring_wait.h"
 #include "server/group/stream_outbox.h"
 #include "server/replica/commit.h"
 #include "server/replica/group_directory.h"
@@ -264,7 +265,7 @@ class Primary {
   uint64_t recorded_ GANNET_GUARDED_BY(mutex_) = 0;  // position of the last change
   uint32_t next_link_ GANNET_GUARDED_BY(mutex_) = 1;
   std::vector<std::unique_ptr<Backup>> backups_ GANNET_GUARDED_BY(mutex_);
-  int64_t full_since_ GANNET_GUARDED_BY(mutex_) = 0;
+  RingWait ring_wait_ GANNET_GUARDED_BY(mutex_);
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;  // some link, since the last Turn
   uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t removed_ GANNET_GUARDED_BY(mutex_) = 0;

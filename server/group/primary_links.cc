@@ -20,7 +20,7 @@ namespace {
 constexpr size_t kLinksMax = 2 * 16;
 // A link whose backup says nothing for so long is closed.
 constexpr int64_t kHelloNsMax = 2 * kNsPerSecond;
-// A backup that leaves no room in the ring for so long is removed.
+// A backup that leaves room for less than RingWait::kProgressBytes for so long is removed.
 constexpr int64_t kFullNsMax = kNsPerSecond;
 // A receiver is closed sooner: clients wait meanwhile, and a move may begin anew.
 constexpr int64_t kFullByReceiverNsMax = 250 * kNsPerMs;
@@ -241,10 +241,9 @@ void Primary::Break(Backup* backup, int64_t now, std::string_view why) {
 
 void Primary::DropLinks(int64_t now) {
   failed_ = false;
-  const bool full = !outbox_.empty();
-  if (!full || full_since_ == 0) full_since_ = full ? now : 0;
-  const bool slow = full && now - full_since_ > kFullNsMax;
-  const bool too_slow_to_receive = full && now - full_since_ > kFullByReceiverNsMax;
+  const int64_t waited = ring_wait_.Look(!outbox_.empty(), writer_.end().position, now);
+  const bool slow = waited > kFullNsMax;
+  const bool too_slow_to_receive = waited > kFullByReceiverNsMax;
   for (const auto& backup : backups_) {
     if (backup->failed) Break(backup.get(), now, "it broke");
     if (backup->link->closing()) continue;
