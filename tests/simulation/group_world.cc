@@ -24,14 +24,15 @@ constexpr uint32_t kNobody = UINT32_MAX;
 GroupRegisterService RegisterOfCluster(Run* run, const GroupScenario& scenario) {
   std::vector<GroupRegisterService::Group> groups;
   for (size_t i = 0; i < scenario.groups.size(); ++i) {
-    groups.push_back({scenario.map.groups[i], scenario.groups[i]});
+    groups.push_back({scenario.names[i], scenario.groups[i]});
   }
   return {run, groups, scenario.map};
 }
 
 }  // namespace
 
-// A client's clock, at which the client may be stopped.
+// A client's clock, at which the client may be stopped. A client that closes its session with a
+// group that is gone waits in a loop of its own, within its Poll: then the device has to go on.
 class GroupWorld::GuestClock final : public ClientClock {
  public:
   GuestClock(GroupWorld* world, uint32_t node) : world_(world), node_(node) {}
@@ -39,18 +40,29 @@ class GroupWorld::GuestClock final : public ClientClock {
     const bool before = world_->run_->OneIn(2);
     if (before) world_->OnClock(node_);
     const int64_t now_ns = world_->run_->clock()->MonotonicNs();
+    reads_ = now_ns == last_ns_ ? reads_ + 1 : 0;
+    last_ns_ = now_ns;
+    if (reads_ > kReadsOfALoop) {
+      reads_ = 0;
+      world_->run_->Idle();
+    }
     if (!before) world_->OnClock(node_);
     return now_ns;
   }
 
  private:
+  // More than all Polls without a step of the device read it.
+  static constexpr uint32_t kReadsOfALoop = 1'000;
+
+  mutable int64_t last_ns_ = 0;
+  mutable uint32_t reads_ = 0;
   GroupWorld* const world_;
   const uint32_t node_;
 };
 
-GroupWorld::GroupWorld(Run* run, GroupScenario::Kind kind)
+GroupWorld::GroupWorld(Run* run, GroupScenario::Kind kind, uint32_t steps)
     : run_(run),
-      scenario_(run, kind),
+      scenario_(run, kind, steps),
       began_ns_(run->now_ns()),
       history_(run, scenario_.keys, kKeysMax),
       register_(scenario_.moves() ? RegisterOfCluster(run, scenario_)
@@ -77,7 +89,9 @@ std::unique_ptr<GroupServer> GroupWorld::MakeServer(uint32_t node) {
       GroupServer::Options{
           .node = node,
           .group = group,
-          .group_name = scenario_.moves() ? scenario_.map.groups[group] : "",
+          .group_name = scenario_.moves() ? scenario_.names[group] : "",
+          .starts = register_.Has(group),
+          .stream_version = scenario_.versions[node],
           .drift = scenario_.drifts[node],
           .server = scenario_.server,
           .terms = scenario_.groups[group],
@@ -108,9 +122,12 @@ void GroupWorld::MakeGuest(Guest* guest) {
                                    .value_bytes_max = scenario_.value_bytes_max,
                                    .hasty_percent = scenario_.hasty_percent,
                                    .locks_percent = scenario_.locks_percent,
-                                   .groups = static_cast<uint32_t>(scenario_.groups.size()),
+                                   .groups = scenario_.moves() ? 2u : 1u,
                                    .impatient_locks = scenario_.moves(),
                                    .clock = guest->clock.get()};
+  if (scenario_.kind == GroupScenario::Kind::kWalk) {
+    options.has_group = [this](std::string_view name) { return register_.Has(name); };
+  }
   options.depth = static_cast<uint32_t>(run_->LogUniform(1, 32));
   options.signal_every = run_->OneIn(2) ? 32 : SendChain::kMax;
   options.completions = run_->OneIn(2) ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
@@ -124,7 +141,9 @@ void GroupWorld::MakeGuest(Guest* guest) {
 std::string GroupWorld::EndpointFor(uint32_t client) const {
   std::string endpoint(kGroupPrefix);
   if (client % 2 == 0) return absl::StrCat(endpoint, servers_[client / 2 % 2]->address());
-  const uint32_t group = client / 2 % static_cast<uint32_t>(scenario_.groups.size());
+  // The third group is not always there.
+  const uint32_t group =
+      client / 2 % std::min<uint32_t>(2, static_cast<uint32_t>(scenario_.groups.size()));
   for (const auto& server : servers_) {
     if (server->group() == group) absl::StrAppend(&endpoint, server->address(), ",");
   }
@@ -134,7 +153,17 @@ std::string GroupWorld::EndpointFor(uint32_t client) const {
 
 void GroupWorld::Execute() {
   acting_ = true;
-  pace_.StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
+  if (scenario_.kind == GroupScenario::Kind::kWalk) {
+    Walk();
+  } else {
+    pace_.StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
+    Settle();
+    CheckAtTheEnd();
+  }
+  CountWhatHappened();
+}
+
+void GroupWorld::Settle() {
   MendAll();
   // A transaction whose sender is dead may still take out the last one that lives.
   pace_.StepUntil(run_->now_ns() + kMendedNsMax, [this] {
@@ -156,8 +185,6 @@ void GroupWorld::Execute() {
   if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
   if (scenario_.moves()) AwaitMoves();
   pace_.StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
-  CountWhatHappened();
-  CheckAtTheEnd();
 }
 
 void GroupWorld::TakeTurn() {
@@ -193,6 +220,7 @@ void GroupWorld::PollEverybody() {
 void GroupWorld::PollPart(size_t node, size_t part) {
   if (Stands(static_cast<uint32_t>(node)) || over()) return;
   GroupServer& server = *servers_[node];
+  if (!server.up() && !register_.Has(server.group())) return;
   const auto stopped = standing_[node].parts.find(part);
   if (stopped != standing_[node].parts.end() && run_->now_ns() < stopped->second) return;
   const bool was_up = server.up();
@@ -227,6 +255,7 @@ int64_t GroupWorld::NextTime() const {
   if (faulty_ && next_event_ < scenario_.events.size()) {
     next_ns = std::min(next_ns, began_ns_ + scenario_.events[next_event_].at_ns);
   }
+  if (faulty_ && happened_.steps < piece_end_) next_ns = std::min(next_ns, next_step_ns_);
   if (!mends_.empty()) next_ns = std::min(next_ns, mends_.begin()->first);
   for (const Guest& guest : guests_) {
     if (acting_ && !Stands(guest.node)) next_ns = std::min(next_ns, guest.next_act_ns);
@@ -235,14 +264,14 @@ int64_t GroupWorld::NextTime() const {
 }
 
 void GroupWorld::WatchLeases() {
-  std::array<uint32_t, GroupScenario::kNodesMax> leases{};  // by group
+  std::array<uint64_t, GroupScenario::kNodesMax> leader{};  // by group: who has the lease
   for (const auto& server : servers_) {
-    leases[server->group()] += server->up() && server->HasLease();
+    if (!server->up() || !server->HasLease()) continue;
+    uint64_t& of_group = leader[server->group()];
+    if (of_group != 0) run_->Fail(Check::kOneLease, "two servers have a lease");
+    of_group = server->self().incarnation;
   }
-  for (const uint32_t of_group : leases) {
-    if (of_group > 1) run_->Fail(Check::kOneLease, "two servers have a lease");
-  }
-  if (scenario_.moves()) WatchOwners();
+  if (scenario_.moves()) WatchOwners(leader);
 }
 
 bool GroupWorld::AllIdle() const {
@@ -252,7 +281,7 @@ bool GroupWorld::AllIdle() const {
 
 void GroupWorld::CountWhatHappened() {
   for (uint32_t group = 0; group < scenario_.groups.size(); ++group) {
-    happened_.epochs += register_.now(group).epoch;
+    if (register_.Has(group)) happened_.epochs += register_.now(group).epoch;
   }
   if (register_.has_map()) happened_.maps = register_.map().revision;
   happened_.lost = lost_;
@@ -270,7 +299,7 @@ void GroupWorld::CheckAtTheEnd() {
     if (!guest.client->CheckIsBack()) return;
   }
   for (const auto& server : servers_) {
-    if (server->busy() > 0) {
+    if (register_.Has(server->group()) && server->busy() > 0) {
       run_->Fail(Check::kEverythingBack,
                  absl::StrCat("node ", server->node(), ": ", server->busy()));
     }
@@ -281,7 +310,7 @@ void GroupWorld::CheckAtTheEnd() {
     guest.client->ReadAll();
   }
   pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
-  if (scenario_.moves()) CheckPlacesKept();
+  if (scenario_.kind == GroupScenario::Kind::kTwoGroups) CheckPlacesKept();
   history_.Check();
   CheckCopies();
   if (scenario_.moves()) CheckPlaces();
@@ -302,6 +331,7 @@ void GroupWorld::CheckCopies() {
   for (const std::string& key : AllKeys()) {
     std::array<std::optional<std::string>, GroupScenario::kNodesMax> first;  // by group
     for (const auto& server : servers_) {
+      if (!register_.Has(server->group())) continue;
       const std::string seen = ItemAt(server->node(), key);
       std::optional<std::string>& of_group = first[server->group()];
       if (!of_group) of_group = seen;
