@@ -129,6 +129,8 @@ class ClientSession {
   const ServerTimeBound& server_time() const { return heartbeats_.server_time(); }
   // READs that were done anew because they came after the primary's lease.
   uint64_t reads_disbelieved() const { return lease_.disbelieved(); }
+  // For tests: whether what was READ is believed if its completion is taken at `now_ns`.
+  bool Believes(int64_t now_ns) const { return ready() && lease_.ValidAt(now_ns); }
   // What to tell the server of the items that were READ. Heartbeats carry it.
   TouchLog& touches() { return news_.touches(); }
   // What to tell the server of this client's operations. Heartbeats carry it, too.

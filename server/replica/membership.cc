@@ -89,8 +89,12 @@ void Membership::Adopt(const GroupRegister& now_known, int64_t now) {
   Recount(now);
 }
 
+// A node is in sync once. Its former process may still be: one that has not connected to this
+// primary counts as silent only later. It is removed first.
 std::optional<GroupConfiguration> Membership::WithJoiner() const {
   for (const auto& [incarnation, joiner] : joiners_) {
+    const auto is_former = [&](const GroupMember& it) { return it.node == joiner.node; };
+    if (std::ranges::any_of(known_.configuration.in_sync, is_former)) continue;
     if (commit_->HasAllCommitted(incarnation)) return known_.configuration.With(joiner);
   }
   return std::nullopt;

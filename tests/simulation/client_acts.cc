@@ -260,6 +260,11 @@ void SimulatedClient::ReadAll() {
   for (uint32_t key = 0; key < options_.keys; ++key) BeginGet(key, false);
 }
 
+void SimulatedClient::DeleteTally(std::string_view key) {
+  timeout_ns_ = Timeout(true);
+  Begin({.type = OpType::kDelete, .tallied = true}, DeleteRequest(key, {}));
+}
+
 void SimulatedClient::BeginBatch(std::string_view key, uint32_t gets) {
   timeout_ns_ = Timeout(true);
   uint32_t begun = 0;

@@ -47,10 +47,12 @@ void GroupWorld::HandleEvents() {
     what();
   }
   if (!faulty_) return;
+  TakeSteps();
   for (auto it = waiting_events_.begin(); it != waiting_events_.end(); ++it) {
     if (!IsDue()) continue;
     const GroupEvent event = *it;
     waiting_events_.erase(it);
+    ++happened_.closed;
     return Happen(event);
   }
   if (next_event_ == scenario_.events.size()) return;
@@ -84,7 +86,8 @@ void GroupWorld::Happen(const GroupEvent& event) {
   Standing& client = standing_[servers_.size() + run_->Below(guests_.size())];
   switch (event.type) {
     case Type::kKill:
-      return Kill(node);
+      Kill(node);
+      return;
     case Type::kKillSoon:
       Kill(node);
       return Later(run_->now_ns() + static_cast<int64_t>(run_->Below(kPauseNsMax)),
@@ -147,12 +150,19 @@ void GroupWorld::Cut(uint32_t from, uint32_t to, int64_t until_ns) {
 }
 
 // Not the last one that has all: then everything would be lost.
-void GroupWorld::Kill(uint32_t node) {
-  if (!faulty_ || !servers_[node]->up() || standing_[node].within || !SomebodyLives(node)) return;
+bool GroupWorld::Kill(uint32_t node) {
+  if (!faulty_ || !servers_[node]->up() || standing_[node].within || !SomebodyLives(node)) {
+    return false;
+  }
   ++happened_.kills;
   standing_[node] = {};
+  // Otherwise a late transaction may take out the only one that is left, and the walk is over.
+  if (scenario_.kind == GroupScenario::Kind::kWalk) {
+    register_.DropRequestsOf(servers_[node]->self());
+  }
   servers_[node]->Kill(static_cast<int64_t>(run_->Below(kPauseNsMax)));
   if (!SomebodyLives(kNobody)) lost_ = true;
+  return true;
 }
 
 void GroupWorld::KillSoon(uint32_t node) {
@@ -171,7 +181,7 @@ bool GroupWorld::SomebodyLives(uint32_t except) const {
 
 bool GroupWorld::SomebodyLives(uint32_t group, uint32_t except) const {
   const GroupConfiguration& now = register_.now(group);
-  if (now.in_sync.empty()) return true;  // before the first epoch
+  if (!register_.Has(group) || now.in_sync.empty()) return true;  // before the first epoch
   return std::any_of(servers_.begin(), servers_.end(), [&](const auto& server) {
     return server->group() == group && server->node() != except && server->up() &&
            !server->member().ended() && now.IsInSync(server->self());
@@ -179,6 +189,7 @@ bool GroupWorld::SomebodyLives(uint32_t group, uint32_t except) const {
 }
 
 std::optional<uint32_t> GroupWorld::Primary(uint32_t group) const {
+  if (!register_.Has(group)) return std::nullopt;
   for (const auto& server : servers_) {
     if (server->group() == group && server->up() &&
         register_.now(group).primary == server->self()) {
@@ -196,6 +207,7 @@ bool GroupWorld::Whole() const {
 }
 
 bool GroupWorld::Whole(uint32_t group) const {
+  if (!register_.Has(group)) return true;
   const std::optional<uint32_t> primary = Primary(group);
   if (!primary || !servers_[*primary]->HasLease()) return false;
   return std::all_of(servers_.begin(), servers_.end(), [&](const auto& server) {

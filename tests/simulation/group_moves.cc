@@ -1,7 +1,10 @@
 // GroupWorld: partitions that move between groups.
 
 #include <algorithm>
-#include <utility>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/cluster/map_changes.h"
@@ -15,36 +18,75 @@ constexpr int64_t kMovedNsMax = 20 * kNsPerSecond;
 constexpr int64_t kCleanNsMax = 20 * kNsPerSecond;
 constexpr int64_t kReadNsMax = 8 * kNsPerSecond;
 
+// Returns a key of clients that is in the partition. REQUIRES: there is one.
+std::string KeyIn(uint16_t partition) {
+  const std::vector<std::string> keys = AllKeys();
+  return *std::ranges::find_if(
+      keys, [partition](const std::string& key) { return PartitionOf(key) == partition; });
+}
+
 }  // namespace
 
-// An operator wishes that some partitions move: all to one group, or each to the other one.
+// kvcli asks it of nobody else, and a group that is to go gets no more.
+bool GroupWorld::MayReceive(uint32_t group) const {
+  return register_.Has(group) && register_.now(group).epoch > 0 &&
+         !(drains_ && group == scenario_.groups.size() - 1);
+}
+
+// An operator wishes that some partitions move: all to one group, or each to another one.
 void GroupWorld::WishMoves() {
-  const auto to = static_cast<uint32_t>(run_->Below(3));  // 2: to the other one
+  std::vector<uint32_t> to;
+  for (uint32_t group = 0; group < scenario_.groups.size(); ++group) {
+    if (MayReceive(group)) to.push_back(group);
+  }
+  if (to.empty()) return;
+  const uint64_t one = run_->Below(to.size() + 1);
   for (const uint16_t partition : scenario_.partitions) {
     if (run_->OneIn(3)) continue;
-    const uint32_t owner = register_.map().partitions[partition];
-    register_.WishMove(partition, to == 2 ? 1 - owner : to);
+    uint32_t group = to[run_->Below(to.size())];
+    if (one < to.size()) group = to[one];
+    register_.WishMove(partition, group);
   }
 }
 
-// No two servers of different groups serve a partition at once, by leases that clients believe.
-void GroupWorld::WatchOwners() {
-  bool changed = false;
+// Only one group at a time serves a partition, under its lease, or is believed by a client that
+// READs its memory. Of a group only that server is believed that has the lease.
+void GroupWorld::WatchOwners(std::span<const uint64_t> leader) {
+  std::array<uint32_t, GroupScenario::kNodesMax> owned{};  // by group: bits of partitions
   for (const auto& server : servers_) {
-    const bool serves = server->up() && server->HasLease();
-    const uint64_t by =
-        serves ? server->self().incarnation ^ (server->partitions().revision() + 1) : 0;
-    changed |= std::exchange(served_by_[server->node()], by) != by;
-  }
-  if (!changed) return;
-  for (const std::string& key : AllKeys()) {
-    std::optional<uint32_t> owner;
-    for (const auto& server : servers_) {
-      if (served_by_[server->node()] == 0 || !server->partitions().Serves(key)) continue;
-      if (owner && *owner != server->group()) {
-        run_->Fail(Check::kOneOwner, absl::StrCat("'", key, "' is served by both groups"));
+    const uint64_t process = server->up() ? server->self().incarnation : 0;
+    const bool leads = process != 0 && leader[server->group()] == process;
+    Serving& serving = serving_[server->node()];
+    const uint64_t map = leads ? server->partitions().revision() + 1 : 0;
+    if (serving.map != map || serving.process != process) {
+      serving = {.process = process, .map = map};
+      if (leads) group_of_process_[process] = server->group();
+      for (size_t i = 0; leads && i < scenario_.partitions.size(); ++i) {
+        serving.partitions |= uint32_t{server->partitions().Serves(KeyIn(scenario_.partitions[i]))}
+                              << i;
       }
-      owner = server->group();
+    }
+    owned[server->group()] |= serving.partitions;
+  }
+  for (const Guest& guest : guests_) {
+    for (size_t i = 0; i < scenario_.partitions.size(); ++i) {
+      const std::optional<uint64_t> process = guest.client->Believes(scenario_.partitions[i]);
+      if (!process) continue;
+      const auto group = group_of_process_.find(*process);
+      if (group == group_of_process_.end()) continue;
+      owned[group->second] |= uint32_t{1} << i;
+      const uint64_t now = leader[group->second];
+      if (now == 0 || now == *process) continue;
+      run_->Fail(Check::kOneLease,
+                 absl::StrCat("client ", guest.client->number(),
+                              " believes a server, and another one has the lease"));
+    }
+  }
+  for (uint32_t group = 1; group < scenario_.groups.size(); ++group) {
+    for (uint32_t other = 0; other < group; ++other) {
+      if ((owned[group] & owned[other]) == 0) continue;
+      run_->Fail(Check::kOneOwner, absl::StrCat("groups ", other, " and ", group,
+                                                " both serve a partition, or are believed"));
     }
   }
 }
@@ -72,7 +114,7 @@ void GroupWorld::AwaitMoves() {
 
 bool GroupWorld::Clean() const {
   for (const std::string& key : AllKeys()) {
-    const uint32_t owner = register_.map().partitions[PartitionOf(key)];
+    const uint32_t owner = register_.OwnerOf(static_cast<uint16_t>(PartitionOf(key)));
     for (const auto& server : servers_) {
       if (server->group() == owner || !server->up()) continue;
       const ReadOutcome read = server->store().Get(key, {}, run_->wall_ms());
@@ -109,7 +151,7 @@ void GroupWorld::CheckPlacesKept() {
   while (std::ranges::find(scenario_.partitions, partition) != scenario_.partitions.end()) {
     ++partition;
   }
-  register_.WishMove(partition, 1 - register_.map().partitions[partition]);
+  register_.WishMove(partition, 1 - register_.OwnerOf(partition));
   AwaitMoves();
   const uint64_t reads = ReadsOfAll(&*guest);
   if (!over() && reads > before) {

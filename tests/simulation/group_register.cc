@@ -1,12 +1,12 @@
 #include "tests/simulation/group_register.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/map_changes.h"
-#include "common/protocol/versions.h"
 
 namespace gannet::simulation {
 namespace {
@@ -34,8 +34,11 @@ GroupRegisterService::GroupRegisterService(Run* run, const std::vector<Group>& g
   map_ = {.config = std::move(map), .mod_revision = revision};
   log_->Put(ConfigKey(kCluster), Encode(map_.config));
   for (const Group& group : groups) {
-    groups_.push_back({.name = group.name, .terms = group.terms, .successor = std::nullopt});
-    PutGroup(groups_.back());
+    const bool present =
+        std::ranges::find(map_.config.groups, group.name) != map_.config.groups.end();
+    groups_.push_back(
+        {.name = group.name, .terms = group.terms, .successor = std::nullopt, .present = present});
+    if (present) PutGroup(groups_.back());
   }
 }
 
@@ -79,11 +82,15 @@ ConfigStore::Answer GroupRegisterService::Execute(uint32_t group, const GroupMem
                                                   const Wanted& wanted) {
   using Result = ConfigStore::Result;
   GroupRegister& now = groups_[group].now;
+  if (!groups_[group].present) return {};  // as etcd's, when the group's key is gone
   if (!wanted) return {.result = Result::kRead, .now = now};
   const bool dead = IsDead(sender) || IsDead(wanted->configuration.primary);
   if (dead || wanted->revision != now.revision) {
     return {.result = Result::kLost, .now = now};
   }
+  // etcd's store would end the process that wants this.
+  const absl::Status valid = gannet::Check(ConfigOf(groups_[group].terms, wanted->configuration));
+  GANNET_CHECK(valid.ok(), std::string(valid.message()).c_str());
   const uint64_t revision = log_ ? static_cast<uint64_t>(log_->Begin()) : now.revision + 1;
   now = {.revision = revision, .configuration = wanted->configuration};
   if (log_) PutGroup(groups_[group]);
@@ -140,7 +147,46 @@ void GroupRegisterService::StopMoves() {
   run_->Note("moves are given up");
 }
 
-void GroupRegisterService::Announce(const GroupMember& self, std::string_view address) {
+bool GroupRegisterService::Has(std::string_view group) const {
+  return std::ranges::find(map_.config.groups, group) != map_.config.groups.end();
+}
+
+uint32_t GroupRegisterService::OwnerOf(uint16_t partition) const {
+  const std::string& owner = map_.config.groups[map_.config.partitions[partition]];
+  const auto found = std::ranges::find(groups_, owner, &State::name);
+  return static_cast<uint32_t>(found - groups_.begin());
+}
+
+void GroupRegisterService::AddGroup(uint32_t group, GroupTerms terms) {
+  State& state = groups_[group];
+  auto map = gannet::AddGroup(map_.config, state.name);
+  GANNET_CHECK(map.ok(), "a group that is there comes again");
+  const int64_t revision = log_->Begin();
+  map_ = {.config = *std::move(map), .mod_revision = revision};
+  log_->Put(ConfigKey(kCluster), Encode(map_.config));
+  state = {.name = state.name,
+           .terms = std::move(terms),
+           .now = {.revision = static_cast<uint64_t>(revision), .configuration = {}},
+           .successor = std::nullopt};
+  PutGroup(state);
+  run_->Note(absl::StrCat("group ", state.name, " comes"));
+}
+
+bool GroupRegisterService::RemoveGroup(uint32_t group) {
+  State& state = groups_[group];
+  auto map = gannet::RemoveGroup(map_.config, state.name);
+  if (!wishes_.empty() || !map.ok()) return false;
+  map_ = {.config = *std::move(map), .mod_revision = log_->Begin()};
+  log_->Put(ConfigKey(kCluster), Encode(map_.config));
+  log_->Delete(GroupKey(kCluster, state.name));
+  state.present = false;
+  run_->Note(absl::StrCat("group ", state.name, " is gone"));
+  return true;
+}
+
+void GroupRegisterService::Announce(const GroupMember& self, std::string_view address,
+                                    uint16_t stream_version) {
+  stream_versions_[self.node] = stream_version;
   auto& announced = nodes_[self.node];
   const std::pair<GroupMember, std::string> now = {self, std::string(address)};
   if (std::exchange(announced, now) == now || !log_) return;
@@ -190,9 +236,10 @@ std::optional<MapStore::Result> MemberMapStore::Poll() {
 const SeenMap* MemberMapStore::Seen() const { return store_->Config(); }
 
 MemberStore::MemberStore(GroupRegisterService* service, uint32_t group, const std::string& node,
-                         std::function<bool(const std::string&)> reaches)
+                         uint16_t stream_version, std::function<bool(const std::string&)> reaches)
     : service_(service),
       group_(group),
+      stream_version_(stream_version),
       reaches_(std::move(reaches)),
       state_(std::make_shared<State>()),
       map_store_(this) {
@@ -218,7 +265,7 @@ void MemberStore::Begin(const GroupRegisterService::Wanted& wanted) {
                     // The map is read in the same step (rule 3 of docs/partitions.md).
                     return [give, answer, state, terms = service->groups_[group].terms,
                             map = service->map_] {
-                      if (!give(answer)) return;
+                      if (!give(answer) || answer.result == Result::kUnknown) return;
                       state->view->TakeConfig(map.config, map.mod_revision);
                       state->view->TakeGroup(ConfigOf(terms, answer.now.configuration),
                                              static_cast<int64_t>(answer.now.revision));
@@ -261,10 +308,11 @@ std::optional<std::string> MemberStore::AddressOf(const GroupMember& member) con
 std::optional<NodeSeen> MemberStore::NodeOf(std::string_view node) const {
   const auto it = service_->nodes_.find(std::string(node));
   if (it == service_->nodes_.end()) return std::nullopt;
-  return NodeSeen{.incarnation = it->second.first.incarnation,
-                  .applied = 0,
-                  .kept = std::nullopt,
-                  .stream_version = kStreamVersions.max};
+  return NodeSeen{
+      .incarnation = it->second.first.incarnation,
+      .applied = 0,
+      .kept = std::nullopt,
+      .stream_version = std::min(stream_version_, service_->stream_versions_.at(it->first))};
 }
 
 // As etcd tells it to members.

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,7 +35,7 @@ class GroupRegisterService {
   };
   // One group, which is alone.
   GroupRegisterService(Run* run, GroupTerms terms);
-  // The groups of a cluster with this map.
+  // The groups of a cluster with this map. Those that the map does not have may come later.
   GroupRegisterService(Run* run, const std::vector<Group>& groups, ClusterConfig map);
 
   // Does what is due by now.
@@ -48,10 +49,22 @@ class GroupRegisterService {
   void SetAway(bool away) { away_ = away; }
   // Whether requests and answers are lost now and then.
   void SetLossy(bool lossy) { lossy_ = lossy; }
+  // What this process has sent and was not executed yet never is, as if its connection had died.
+  void DropRequestsOf(const GroupMember& sender) { silenced_.insert(sender.incarnation); }
   void WantSuccessor(uint32_t group, const std::string& node) { groups_[group].successor = node; }
 
   // --- of a cluster ---
   bool has_map() const { return log_.has_value(); }
+  // Whether the cluster has the group now.
+  bool Has(uint32_t group) const { return groups_[group].present; }
+  bool Has(std::string_view group) const;
+  // Returns the group that has the partition.
+  uint32_t OwnerOf(uint16_t partition) const;
+  // What kvcli does. A group comes with other items than when it was there before, and no
+  // partition. REQUIRES: it is not there, and none of its former processes lives.
+  void AddGroup(uint32_t group, GroupTerms terms);
+  // Returns false if the group still has partitions, or if any partitions move.
+  bool RemoveGroup(uint32_t group);
   const ClusterConfig& map() const { return map_.config; }
   const PartitionMoveWishes& wishes() const { return wishes_; }
   // What kvcli does. A partition that moves already, or is there, stays as it is.
@@ -69,6 +82,7 @@ class GroupRegisterService {
     GroupTerms terms;
     GroupRegister now{.revision = 1, .configuration = {}};
     std::optional<std::string> successor;
+    bool present = true;
   };
 
   void After(int64_t ns, std::function<void()> what) {
@@ -79,10 +93,12 @@ class GroupRegisterService {
   // Carries a request: execute() is called when it is executed, if ever, and returns what is called
   // when the answer has come. unknown() is called if there is no answer.
   void Carry(const Answered& unknown, const std::function<Answered()>& execute);
-  bool IsDead(const GroupMember& sender) { return nodes_[sender.node].first != sender; }
+  bool IsDead(const GroupMember& sender) {
+    return silenced_.contains(sender.incarnation) || nodes_[sender.node].first != sender;
+  }
   ConfigStore::Answer Execute(uint32_t group, const GroupMember& sender, const Wanted& wanted);
   MapStore::Result Execute(uint32_t group, const GroupMember& sender, const MapTxn& txn);
-  void Announce(const GroupMember& self, std::string_view address);
+  void Announce(const GroupMember& self, std::string_view address, uint16_t stream_version);
   // Returns the node at an address; empty: there is none.
   std::string NodeAt(std::string_view address) const;
   void PutGroup(const State& group);
@@ -92,7 +108,9 @@ class GroupRegisterService {
   bool away_ = false;
   bool lossy_ = true;
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_;
+  std::map<std::string, uint16_t> stream_versions_;  // by node: the newest that it speaks
   std::multimap<int64_t, std::function<void()>> events_;
+  std::set<uint64_t> silenced_;        // incarnations
   std::optional<ClusterKeysLog> log_;  // nullopt: there is one group, without a map
   SeenMap map_;
   PartitionMoveWishes wishes_;
@@ -121,9 +139,10 @@ class MemberMapStore : public MapStore {
 // A process's way to the registers.
 class MemberStore : public ConfigStore, public GroupDirectory {
  public:
-  // `reaches(node)`: whether this process can connect to that node now.
+  // `stream_version`: the newest that this process speaks. It knows of no newer ones of others.
+  // `reaches(node)`: whether it can connect to that node now.
   MemberStore(GroupRegisterService* service, uint32_t group, const std::string& node,
-              std::function<bool(const std::string&)> reaches);
+              uint16_t stream_version, std::function<bool(const std::string&)> reaches);
 
   void Read() override { Begin(std::nullopt); }
   void Txn(uint64_t revision, const GroupConfiguration& wanted) override {
@@ -135,7 +154,7 @@ class MemberStore : public ConfigStore, public GroupDirectory {
   GroupTerms terms() const override { return group().terms; }
   void Announce(const GroupMember& self, std::string_view address, uint64_t) override {
     self_ = self;
-    service_->Announce(self, address);
+    service_->Announce(self, address, stream_version_);
   }
   std::optional<NodeSeen> NodeOf(std::string_view node) const override;
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
@@ -165,6 +184,7 @@ class MemberStore : public ConfigStore, public GroupDirectory {
 
   GroupRegisterService* const service_;
   const uint32_t group_;
+  const uint16_t stream_version_;
   const std::function<bool(const std::string&)> reaches_;
   GroupMember self_;
   const std::shared_ptr<State> state_;  // outlives the process, for what is under way

@@ -19,11 +19,10 @@ struct GroupOutcome : SeedOutcome {
   GroupWorld::Happened happened;
 };
 
-template <GroupScenario::Kind kKind>
-GroupOutcome RunGroups(uint64_t seed, bool print) {
+inline GroupOutcome RunWorld(GroupScenario::Kind kind, uint32_t steps, uint64_t seed, bool print) {
   Run run({.seed = seed, .off = ChecksThatAreOff(), .print = print});
   GroupOutcome outcome;
-  GroupWorld world(&run, kKind);
+  GroupWorld world(&run, kind, steps);
   outcome.scenario = world.scenario().ToString();
   world.Execute();
   outcome.happened = world.happened();
@@ -32,22 +31,33 @@ GroupOutcome RunGroups(uint64_t seed, bool print) {
   return outcome;
 }
 
+template <GroupScenario::Kind kKind>
+GroupOutcome RunGroups(uint64_t seed, bool print) {
+  return RunWorld(kKind, 0, seed, print);
+}
+
 inline std::string ToString(const GroupWorld::Happened& happened) {
   return std::to_string(happened.epochs) + " epochs, " + std::to_string(happened.processes) +
          " processes, " + std::to_string(happened.kills) + " kills, " +
          std::to_string(happened.stops) + " stops within a call, " +
          std::to_string(happened.disbelieved) + " READs disbelieved, " +
-         std::to_string(happened.maps) + " maps, " + std::to_string(happened.lost) +
+         std::to_string(happened.maps) + " maps, " + std::to_string(happened.closed) +
+         " events while a partition was closed, " + std::to_string(happened.lost) +
          " groups lost, whole after " + std::to_string(happened.whole_ns / kNsPerMs) +
-         " ms at most";
+         " ms at most" +
+         (happened.steps == 0 ? ""
+                              : "; " + std::to_string(happened.steps) + " steps in " +
+                                    std::to_string(happened.pieces) + " pieces, " +
+                                    std::to_string(happened.groups_came) + " groups came, " +
+                                    std::to_string(happened.groups_went) + " went, " +
+                                    std::to_string(happened.upgrades) + " upgrades");
 }
 
 // Runs seeds as ExpectEverythingHolds does, and prints what happened in all of them.
-template <GroupScenario::Kind kKind>
-void ExpectGroupsHold(uint64_t seeds) {
+inline void ExpectGroupsHold(GroupOutcome (*run)(uint64_t, bool), uint64_t seeds) {
   uint64_t ran = 0;
   GroupWorld::Happened all;
-  ExpectEverythingHolds(RunGroups<kKind>, seeds, [&](const GroupOutcome& outcome) {
+  ExpectEverythingHolds(run, seeds, [&](const GroupOutcome& outcome) {
     ++ran;
     all.epochs += outcome.happened.epochs;
     all.processes += outcome.happened.processes;
@@ -55,8 +65,14 @@ void ExpectGroupsHold(uint64_t seeds) {
     all.stops += outcome.happened.stops;
     all.disbelieved += outcome.happened.disbelieved;
     all.maps += outcome.happened.maps;
+    all.closed += outcome.happened.closed;
     all.lost += outcome.happened.lost;
     all.whole_ns = std::max(all.whole_ns, outcome.happened.whole_ns);
+    all.steps += outcome.happened.steps;
+    all.pieces += outcome.happened.pieces;
+    all.groups_came += outcome.happened.groups_came;
+    all.groups_went += outcome.happened.groups_went;
+    all.upgrades += outcome.happened.upgrades;
   });
   std::cout << ran << " seeds: " << ToString(all) << "\n";
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/protocol/versions.h"
 #include "tests/simulation/group_server.h"
 #include "tests/simulation/scenario.h"
 #include "tests/simulation/simulated_client.h"
@@ -41,7 +43,24 @@ std::vector<std::string> AllKeys() {
   return names;
 }
 
-GroupScenario::GroupScenario(Run* run, Kind kind) {
+GroupEvent GroupEvent::AnyFault(Run* run, int64_t lease_ns) {
+  GroupEvent event;
+  event.type =
+      run->OneIn(4) ? Type::kStopWithin : static_cast<Type>(run->Below(GroupEvent::kOfOneGroup));
+  // About as long as what others wait for, or anything.
+  event.duration_ns =
+      run->OneIn(2)
+          ? lease_ns / 4 + static_cast<int64_t>(run->Below(static_cast<uint64_t>(2 * lease_ns)))
+          : run->LogUniform(1 * kNsPerMs, 3 * kNsPerSecond);
+  // Then it goes on when its primary's lease is over, and its own patience.
+  if (event.type == Type::kStopWithin && run->OneIn(2)) {
+    event.duration_ns =
+        lease_ns + static_cast<int64_t>(run->Below(static_cast<uint64_t>(lease_ns)));
+  }
+  return event;
+}
+
+GroupScenario::GroupScenario(Run* run, Kind k, uint32_t n) : kind(k), steps(n) {
   server.workers = 1 + static_cast<uint32_t>(run->Below(2));
   server.memory_bytes = Choose<uint64_t>(run, {4 << 20, 8 << 20});
   server.index_slots = Choose<uint64_t>(run, {64, 512});
@@ -63,8 +82,15 @@ GroupScenario::GroupScenario(Run* run, Kind kind) {
   value_bytes_max = Choose<uint32_t>(run, {1'000, 40'000, 400'000});
   if (run->OneIn(2)) faults = Choose(run, kHarmless);
   breaking_faults = Choose(run, kBreaking);
-  DrawEvents(run);
-  if (moves()) DrawMoves(run);
+  if (moves()) DrawMap(run);
+  if (kind == Kind::kWalk) {
+    clients = std::min(kClientsMax, kNodesMax - servers());
+    acts_per_client = static_cast<uint32_t>(run->LogUniform(2, 30));
+    active_ns = kNsPerSecond;
+  } else {
+    DrawEvents(run);
+    if (moves()) DrawMoves(run);
+  }
   std::sort(events.begin(), events.end(),
             [](const GroupEvent& a, const GroupEvent& b) { return a.at_ns < b.at_ns; });
 }
@@ -77,6 +103,10 @@ void GroupScenario::DrawGroups(Run* run, Kind kind) {
     const auto chosen = Choose(run, kSizes);
     sizes = {chosen.first, chosen.second};
   }
+  if (kind == Kind::kWalk) {
+    const std::vector<uint32_t> chosen[] = {{2, 2, 2}, {2, 2, 2}, {2, 2, 1}, {3, 2, 1}};
+    sizes = chosen[run->Below(std::size(chosen))];
+  }
   for (const uint32_t size : sizes) {
     GroupTerms& terms = groups.emplace_back();
     terms.history = 1 + run->Below(1'000);
@@ -85,6 +115,9 @@ void GroupScenario::DrawGroups(Run* run, Kind kind) {
     for (uint32_t i = 0; i < size; ++i) {
       terms.members.push_back(GroupServer::NameOf(servers()));
       group_of.push_back(static_cast<uint32_t>(groups.size() - 1));
+      versions.push_back(kStreamVersions.max);
+      // Members are upgraded during a walk.
+      if (kind == Kind::kWalk && !run->OneIn(4)) versions.back() = kStreamVersions.min;
     }
   }
   drifts.resize(servers());
@@ -100,43 +133,49 @@ void GroupScenario::DrawEvents(Run* run) {
   const int64_t lease_ns = int64_t{groups.front().lease_ms} * kNsPerMs;
   const uint64_t count = run->OneIn(8) ? 0 : 1 + run->Below(8);
   for (uint64_t i = 0; i < count; ++i) {
-    GroupEvent& event = events.emplace_back();
-    event.type = run->OneIn(4) ? GroupEvent::Type::kStopWithin
-                               : static_cast<GroupEvent::Type>(run->Below(GroupEvent::kOfOneGroup));
+    GroupEvent& event = events.emplace_back(GroupEvent::AnyFault(run, lease_ns));
     event.at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns)));
-    // About as long as what others wait for, or anything.
-    event.duration_ns =
-        run->OneIn(2)
-            ? lease_ns / 4 + static_cast<int64_t>(run->Below(static_cast<uint64_t>(2 * lease_ns)))
-            : run->LogUniform(1 * kNsPerMs, 3 * kNsPerSecond);
-    // Then it goes on when its primary's lease is over, and its own patience.
-    if (event.type == GroupEvent::Type::kStopWithin && run->OneIn(2)) {
-      event.duration_ns =
-          lease_ns + static_cast<int64_t>(run->Below(static_cast<uint64_t>(lease_ns)));
-    }
   }
 }
 
-// Partitions move there and back. Half of the faults wait until one is closed.
-void GroupScenario::DrawMoves(Run* run) {
+// The third group's name comes first, so all groups have other places in the map when it comes.
+void GroupScenario::DrawMap(Run* run) {
   for (const std::string& key : AllKeys()) {
     const auto partition = static_cast<uint16_t>(PartitionOf(key));
     if (std::ranges::find(partitions, partition) == partitions.end()) {
       partitions.push_back(partition);
     }
   }
+  names = {"g1", "g2", "g0"};
+  names.resize(groups.size());
   map.groups = {"g1", "g2"};
   map.partitions.assign(kPartitions, 0);
   if (run->OneIn(2)) {
     for (uint16_t& owner : map.partitions) owner = static_cast<uint16_t>(run->Below(2));
   }
+}
+
+// Partitions move there and back. Half of the faults wait until one is closed, and there are some
+// more of those that hit who moves them.
+void GroupScenario::DrawMoves(Run* run) {
+  using Type = GroupEvent::Type;
   for (GroupEvent& event : events) event.while_closed = run->OneIn(2);
+  const int64_t lease_ns = int64_t{groups.front().lease_ms} * kNsPerMs;
+  for (uint64_t more = run->Below(5); more > 0; --more) {
+    constexpr Type kTypes[] = {Type::kKill,       Type::kKillSoon,    Type::kStop,
+                               Type::kStopWithin, Type::kStopPart,    Type::kHandOver,
+                               Type::kCutOff,     Type::kRegisterAway};
+    GroupEvent& event = events.emplace_back(GroupEvent::AnyFault(run, lease_ns));
+    event.type = Choose(run, kTypes);
+    event.at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns)));
+    event.while_closed = true;
+  }
   const uint64_t count = 1 + run->Below(6);
   for (uint64_t i = 0; i < count; ++i) {
     const auto at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns)));
-    events.push_back({.type = GroupEvent::Type::kMove, .at_ns = at_ns});
+    events.push_back({.type = Type::kMove, .at_ns = at_ns});
     if (!run->OneIn(4)) continue;
-    events.push_back({.type = GroupEvent::Type::kStopMoves,
+    events.push_back({.type = Type::kStopMoves,
                       .at_ns = at_ns + run->LogUniform(kNsPerMs, 2 * kNsPerSecond),
                       .while_closed = run->OneIn(2)});
   }
@@ -153,7 +192,8 @@ std::string GroupScenario::ToString() const {
     absl::StrAppend(&text, ", group of ", group.members.size(), " with lease ", group.lease_ms,
                     " ms");
   }
-  absl::StrAppend(&text, ", drifts ", absl::StrJoin(drifts, " "));
+  absl::StrAppend(&text, ", drifts ", absl::StrJoin(drifts, " "), ", versions ",
+                  absl::StrJoin(versions, " "), ", steps ", steps);
   absl::StrAppend(&text, ", hasty ", hasty_percent, ", locks ", locks_percent, ", values ",
                   value_bytes_max, ", faults ", faults);
   for (const GroupEvent& event : events) {

@@ -31,28 +31,35 @@ struct GroupEvent {
     kStopMoves,     // an operator gives all moves up
   };
   static constexpr uint64_t kOfOneGroup = static_cast<uint64_t>(Type::kMove);
+  // Returns any fault of one group that has leases of this length, without a time.
+  static GroupEvent AnyFault(Run* run, int64_t lease_ns);
   Type type = Type::kKill;
   int64_t at_ns = 0;  // since the run began
   int64_t duration_ns = 0;
   bool while_closed = false;  // it waits until a partition is closed
 };
 
-// All parameters of a run of a group, or of a cluster of two, drawn from its seed.
+// All parameters of a run of a group, or of a cluster, drawn from its seed.
 struct GroupScenario {
-  enum class Kind : uint8_t { kOneGroup, kTwoGroups };
+  // kWalk: of two groups, and a third one that comes and goes. What happens is chosen step by step.
+  enum class Kind : uint8_t { kOneGroup, kTwoGroups, kWalk };
   // Nodes of the simulated network.
   static constexpr uint32_t kNodesMax = 8;
   static constexpr uint32_t kClientsMax = 5;
 
-  GroupScenario(Run* run, Kind kind);
+  // `steps`: of a walk.
+  GroupScenario(Run* run, Kind kind, uint32_t steps);
   std::string ToString() const;
   uint32_t servers() const { return static_cast<uint32_t>(group_of.size()); }
   bool moves() const { return groups.size() > 1; }
 
+  const Kind kind;
+  const uint32_t steps;
   Server::Options server;
   std::vector<GroupTerms> groups;
   std::vector<uint32_t> group_of;  // by node
   std::vector<int64_t> drifts;     // by node, in parts of 2^20
+  std::vector<uint16_t> versions;  // by node: the newest version of the stream, at first
   bool last_comes_late = false;    // until nothing goes wrong any more there is one less
   uint32_t clients = 0;
   uint32_t keys = 0;
@@ -66,13 +73,15 @@ struct GroupScenario {
   std::string breaking_faults;     // during GroupEvent::kBreaking
   std::vector<GroupEvent> events;  // by time
   // Of a cluster.
-  ClusterConfig map;
+  std::vector<std::string> names;    // of groups
+  ClusterConfig map;                 // at first. It may not have all groups
   std::vector<uint16_t> partitions;  // those of the clients' keys
   bool moves_when_calm = false;
 
  private:
   void DrawGroups(Run* run, Kind kind);
   void DrawEvents(Run* run);
+  void DrawMap(Run* run);
   void DrawMoves(Run* run);
 };
 

@@ -1,11 +1,18 @@
 #include "tests/simulation/group_server.h"
 
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cstddef>
+#include <map>
 #include <span>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "common/base/check.h"
 
 namespace gannet::simulation {
@@ -16,6 +23,31 @@ constexpr int kDriftShift = 20;
 // Clocks of different machines differ.
 constexpr int64_t kClockApartNs = 1'000 * kNsPerSecond;
 constexpr int64_t kAgainNsMax = 300 * kNsPerMs;
+
+// Addresses of nodes that are down, and what keeps them: the other processes of this machine, which
+// choose ports from the same range, must not take them meanwhile. softverbs/cm/port_name.h has the
+// name that is bound.
+std::map<std::string, int> kept_addresses;
+
+void Keep(const std::string& address) {
+  sockaddr_un name = {};
+  name.sun_family = AF_UNIX;  // sun_path[0] stays zero
+  const std::string text = "softverbs/cm/0106/" + absl::StrReplaceAll(address, {{":", "/"}});
+  text.copy(name.sun_path + 1, sizeof(name.sun_path) - 2);
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + text.size());
+  const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+  GANNET_CHECK(fd >= 0, "no socket");
+  // If somebody was faster, the node's next process does not start, and says so.
+  (void)bind(fd, reinterpret_cast<const sockaddr*>(&name), size);
+  kept_addresses[address] = fd;
+}
+
+void GiveBack(const std::string& address) {
+  const auto kept = kept_addresses.find(address);
+  if (kept == kept_addresses.end()) return;
+  close(kept->second);
+  kept_addresses.erase(kept);
+}
 
 // A ServerClock's source has no state of its own. A process has one run at a time.
 Run* run_of_clocks = nullptr;
@@ -39,13 +71,12 @@ GroupServer::GroupServer(Options options, Run* run, GroupRegisterService* servic
   // The region's pages come when they are used: most never are, and a run has many servers.
   server.touch = [](std::span<std::byte>) { return 0; };
   server.lease_now_ns = [this] { return ReadClock(); };
-  Start();
-  server.listen = server_->address();
-  address_ = server_->address().ToString();
+  if (options_.starts) Start();
 }
 
 GroupServer::~GroupServer() {
   if (up()) Stop();
+  GiveBack(address_);
 }
 
 int64_t GroupServer::Clock() const {
@@ -73,8 +104,8 @@ void GroupServer::Start() {
   clock_.reset(new ServerClock(
       ServerClock::Start({.wall_ms = [] { return run_of_clocks->wall_ms(); },
                           .monotonic_ns = [] { return run_of_clocks->now_ns(); }})));
-  store_ =
-      std::make_unique<MemberStore>(service_, options_.group, NameOf(node()), options_.reaches);
+  store_ = std::make_unique<MemberStore>(service_, options_.group, NameOf(node()),
+                                         options_.stream_version, options_.reaches);
   options_.server.group = GroupOptions{.store = store_.get(),
                                        .directory = store_.get(),
                                        .map_store = store_->map_store(),
@@ -83,10 +114,13 @@ void GroupServer::Start() {
                                        .node = NameOf(node())};
   // Lower than what others may have given already: a primary has to begin above that.
   options_.server.first_version = 1 + run_->Below(1'000);
+  GiveBack(address_);
   auto server = Server::Create(options_.server);
   GANNET_CHECK(server.ok(), std::string(server.status().message()).c_str());
   server_ = *std::move(server);
   server_->UseClock(&*clock_);
+  options_.server.listen = server_->address();
+  address_ = server_->address().ToString();
   run_->SetFaults(faults);
   run_->Note(absl::StrCat("node ", node(), " starts"));
 }
@@ -107,6 +141,7 @@ void GroupServer::Stop() {
     for (const auto& worker : server_->workers()) worker->Poll(now());
   }
   server_.reset();
+  Keep(address_);
   store_.reset();
   stopping_ = false;
 }

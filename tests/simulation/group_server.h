@@ -5,8 +5,10 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "common/protocol/versions.h"
 #include "server/control/server.h"
 #include "tests/simulation/group_register.h"
 #include "tests/simulation/run.h"
@@ -23,6 +25,9 @@ class GroupServer {
     uint32_t node = 0;
     uint32_t group = 0;
     std::string group_name;  // empty: the group is alone
+    bool starts = true;      // false: its group is to come later
+    // The newest version of the stream that its processes speak (docs/packages.md).
+    uint16_t stream_version = kStreamVersions.max;
     int64_t drift = 0;       // its clock is faster by this many parts of 2^20
     Server::Options server;  // without `listen`, `group` and what the simulation sets
     GroupTerms terms;
@@ -45,6 +50,10 @@ class GroupServer {
   // Starts the other process once it is due, and ends one that has no place in the group.
   void Continue();
   void StartNow() { start_ns_ = 0; }
+  // For the next process.
+  void SetTerms(GroupTerms terms) { options_.terms = std::move(terms); }
+  void SetStreamVersion(uint16_t version) { options_.stream_version = version; }
+  uint16_t stream_version() const { return options_.stream_version; }
   bool up() const { return server_ != nullptr; }
   // REQUIRES: up(), as for all that follows.
   size_t parts() const { return 2 + server_->workers().size(); }

@@ -25,7 +25,7 @@ constexpr uint32_t kNobody = UINT32_MAX;
 GroupRegisterService RegisterOfCluster(Run* run, const GroupScenario& scenario) {
   std::vector<GroupRegisterService::Group> groups;
   for (size_t i = 0; i < scenario.groups.size(); ++i) {
-    groups.push_back({scenario.map.groups[i], scenario.groups[i]});
+    groups.push_back({scenario.names[i], scenario.groups[i]});
   }
   return {run, groups, scenario.map};
 }
@@ -64,9 +64,9 @@ class GroupWorld::GuestClock final : public ClientClock {
   mutable int64_t last_ns_ = 0;
 };
 
-GroupWorld::GroupWorld(Run* run, GroupScenario::Kind kind)
+GroupWorld::GroupWorld(Run* run, GroupScenario::Kind kind, uint32_t steps)
     : run_(run),
-      scenario_(run, kind),
+      scenario_(run, kind, steps),
       began_ns_(run->now_ns()),
       history_(run, scenario_.keys, kKeysMax),
       register_(scenario_.moves() ? RegisterOfCluster(run, scenario_)
@@ -93,7 +93,9 @@ std::unique_ptr<GroupServer> GroupWorld::MakeServer(uint32_t node) {
       GroupServer::Options{
           .node = node,
           .group = group,
-          .group_name = scenario_.moves() ? scenario_.map.groups[group] : "",
+          .group_name = scenario_.moves() ? scenario_.names[group] : "",
+          .starts = register_.Has(group),
+          .stream_version = scenario_.versions[node],
           .drift = scenario_.drifts[node],
           .server = scenario_.server,
           .terms = scenario_.groups[group],
@@ -124,9 +126,12 @@ void GroupWorld::MakeGuest(Guest* guest) {
                                    .value_bytes_max = scenario_.value_bytes_max,
                                    .hasty_percent = scenario_.hasty_percent,
                                    .locks_percent = scenario_.locks_percent,
-                                   .groups = static_cast<uint32_t>(scenario_.groups.size()),
+                                   .groups = scenario_.moves() ? 2u : 1u,
                                    .impatient_locks = scenario_.moves(),
                                    .clock = guest->clock.get()};
+  if (scenario_.kind == GroupScenario::Kind::kWalk) {
+    options.has_group = [this](std::string_view name) { return register_.Has(name); };
+  }
   options.depth = static_cast<uint32_t>(run_->LogUniform(1, 32));
   options.signal_every = run_->OneIn(2) ? 32 : SendChain::kMax;
   options.completions = run_->OneIn(2) ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
@@ -140,7 +145,9 @@ void GroupWorld::MakeGuest(Guest* guest) {
 std::string GroupWorld::EndpointFor(uint32_t client) const {
   std::string endpoint(kGroupPrefix);
   if (client % 2 == 0) return absl::StrCat(endpoint, servers_[client / 2 % 2]->address());
-  const uint32_t group = client / 2 % static_cast<uint32_t>(scenario_.groups.size());
+  // The third group is not always there.
+  const uint32_t group =
+      client / 2 % std::min<uint32_t>(2, static_cast<uint32_t>(scenario_.groups.size()));
   for (const auto& server : servers_) {
     if (server->group() == group) absl::StrAppend(&endpoint, server->address(), ",");
   }
@@ -150,7 +157,17 @@ std::string GroupWorld::EndpointFor(uint32_t client) const {
 
 void GroupWorld::Execute() {
   acting_ = true;
-  pace_.StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
+  if (scenario_.kind == GroupScenario::Kind::kWalk) {
+    Walk();
+  } else {
+    pace_.StepUntil(began_ns_ + scenario_.active_ns, [] { return false; });
+    Settle();
+    CheckAtTheEnd();
+  }
+  CountWhatHappened();
+}
+
+void GroupWorld::Settle() {
   MendAll();
   const int64_t mended_ns = run_->now_ns();
   // A transaction whose sender is dead may still take out the last one that lives.
@@ -159,7 +176,7 @@ void GroupWorld::Execute() {
     return Whole();
   });
   if (!over() && !Whole()) run_->Fail(Check::kWhole, "not all are in sync, or nobody serves");
-  happened_.whole_ns = run_->now_ns() - mended_ns;
+  happened_.whole_ns = std::max(happened_.whole_ns, run_->now_ns() - mended_ns);
   if (scenario_.moves()) AwaitMoves();
   pace_.StepUntil(run_->now_ns() + kConnectNsMax, [this] {
     return std::all_of(guests_.begin(), guests_.end(),
@@ -174,8 +191,6 @@ void GroupWorld::Execute() {
   if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
   if (scenario_.moves()) AwaitMoves();
   pace_.StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
-  CountWhatHappened();
-  CheckAtTheEnd();
 }
 
 void GroupWorld::TakeTurn() {
@@ -211,6 +226,7 @@ void GroupWorld::PollEverybody() {
 void GroupWorld::PollPart(size_t node, size_t part) {
   if (Stands(static_cast<uint32_t>(node)) || over()) return;
   GroupServer& server = *servers_[node];
+  if (!server.up() && !register_.Has(server.group())) return;
   const auto stopped = standing_[node].parts.find(part);
   if (stopped != standing_[node].parts.end() && run_->now_ns() < stopped->second) return;
   const bool was_up = server.up();
@@ -245,6 +261,7 @@ int64_t GroupWorld::NextTime() const {
   if (faulty_ && next_event_ < scenario_.events.size()) {
     next_ns = std::min(next_ns, began_ns_ + scenario_.events[next_event_].at_ns);
   }
+  if (faulty_ && happened_.steps < piece_end_) next_ns = std::min(next_ns, next_step_ns_);
   if (!mends_.empty()) next_ns = std::min(next_ns, mends_.begin()->first);
   for (const Guest& guest : guests_) {
     if (acting_ && !Stands(guest.node)) next_ns = std::min(next_ns, guest.next_act_ns);
@@ -253,14 +270,14 @@ int64_t GroupWorld::NextTime() const {
 }
 
 void GroupWorld::WatchLeases() {
-  std::array<uint32_t, GroupScenario::kNodesMax> leases{};  // by group
+  std::array<uint64_t, GroupScenario::kNodesMax> leader{};  // by group: who has the lease
   for (const auto& server : servers_) {
-    leases[server->group()] += server->up() && server->HasLease();
+    if (!server->up() || !server->HasLease()) continue;
+    uint64_t& of_group = leader[server->group()];
+    if (of_group != 0) run_->Fail(Check::kOneLease, "two servers have a lease");
+    of_group = server->self().incarnation;
   }
-  for (const uint32_t of_group : leases) {
-    if (of_group > 1) run_->Fail(Check::kOneLease, "two servers have a lease");
-  }
-  if (scenario_.moves()) WatchOwners();
+  if (scenario_.moves()) WatchOwners(leader);
 }
 
 bool GroupWorld::AllIdle() const {
@@ -270,7 +287,7 @@ bool GroupWorld::AllIdle() const {
 
 void GroupWorld::CountWhatHappened() {
   for (uint32_t group = 0; group < scenario_.groups.size(); ++group) {
-    happened_.epochs += register_.now(group).epoch;
+    if (register_.Has(group)) happened_.epochs += register_.now(group).epoch;
   }
   if (register_.has_map()) happened_.maps = register_.map().revision;
   happened_.lost = lost_;
@@ -288,7 +305,7 @@ void GroupWorld::CheckAtTheEnd() {
     if (!guest.client->CheckIsBack()) return;
   }
   for (const auto& server : servers_) {
-    if (server->busy() > 0) {
+    if (register_.Has(server->group()) && server->busy() > 0) {
       run_->Fail(Check::kEverythingBack,
                  absl::StrCat("node ", server->node(), ": ", server->busy()));
     }
@@ -299,7 +316,7 @@ void GroupWorld::CheckAtTheEnd() {
     guest.client->ReadAll();
   }
   pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
-  if (scenario_.moves()) CheckPlacesKept();
+  if (scenario_.kind == GroupScenario::Kind::kTwoGroups) CheckPlacesKept();
   history_.Check();
   CheckCopies();
   if (scenario_.moves()) CheckPlaces();
@@ -320,6 +337,7 @@ void GroupWorld::CheckCopies() {
   for (const std::string& key : AllKeys()) {
     std::array<std::optional<std::string>, GroupScenario::kNodesMax> first;  // by group
     for (const auto& server : servers_) {
+      if (!register_.Has(server->group())) continue;
       const std::string seen = ItemAt(server->node(), key);
       std::optional<std::string>& of_group = first[server->group()];
       if (!of_group) of_group = seen;

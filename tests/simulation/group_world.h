@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,18 +22,20 @@
 
 namespace gannet::simulation {
 
-// The servers of a group, or of a cluster of two, their clients, and the register, from the
-// beginning of a run to its last check. One thread steps them all, in an order that the seed
-// chooses:
+// The servers of a group, or of a cluster, their clients, and the register, from the beginning of a
+// run to its last check. One thread steps them all, in an order that the seed chooses:
 //
 //   active: clients act, faults happen --> mended: until all servers are in sync, and nothing moves
 //   --> calm: clients act --> drained: operations under way end --> quiet --> checks
+//
+// A walk does that again and again: after the checks of one piece it goes on with the next.
 //
 // Whoever reads a clock may be stopped right there, before or behind: then the others go on, within
 // that call.
 class GroupWorld {
  public:
-  GroupWorld(Run* run, GroupScenario::Kind kind);
+  // `steps`: of a walk.
+  GroupWorld(Run* run, GroupScenario::Kind kind, uint32_t steps = 0);
   ~GroupWorld();
   GroupWorld(const GroupWorld&) = delete;
   GroupWorld& operator=(const GroupWorld&) = delete;
@@ -51,11 +54,19 @@ class GroupWorld {
     uint64_t lost = 0;     // groups: nobody in sync lived
     uint64_t maps = 0;     // changes of the map
     int64_t whole_ns = 0;  // how long it took until all were in sync, once nothing went wrong
+    uint64_t closed = 0;   // events that came while a partition was closed
+    // Of a walk.
+    uint64_t steps = 0;
+    uint64_t pieces = 0;
+    uint64_t groups_came = 0;
+    uint64_t groups_went = 0;
+    uint64_t upgrades = 0;
   };
   const Happened& happened() const { return happened_; }
 
  private:
   static constexpr uint64_t kTurnsMax = 600'000;
+  static constexpr uint64_t kTurnsOfStepMax = 100'000;
   class GuestClock;
   struct Guest {
     uint32_t node = 0;
@@ -84,7 +95,7 @@ class GroupWorld {
   bool IsDue() const;
   void Happen(const GroupEvent& event);
   uint32_t AnyServer();
-  void Kill(uint32_t node);
+  bool Kill(uint32_t node);
   void KillSoon(uint32_t node);
   void Cut(uint32_t from, uint32_t to, int64_t until_ns);
   void Later(int64_t at_ns, std::function<void()> what);
@@ -96,14 +107,32 @@ class GroupWorld {
   bool Whole() const;
   bool Whole(uint32_t group) const;
 
+  // What is before the checks, once nothing is to go wrong any more.
+  void Settle();
+
+  // group_walk.cc
+  void Walk();
+  void TakeSteps();
+  void TakeStep();
+  void ChangeGroups();
+  void BeginGroup(uint32_t group);
+  bool EndProcesses(uint32_t group);
+  void EndProcessesSoon(uint32_t group);
+  void Upgrade();
+  void ReplaceClient();
+  void BeginPiece();
+  uint32_t WriteThere(const std::string& key);
+  bool DeleteTallies();
+
   // group_moves.cc, of a cluster.
   void WishMoves();
-  void WatchOwners();
+  void WatchOwners(std::span<const uint64_t> leader);
   void AwaitMoves();
   bool Moved() const;
   bool Clean() const;
   void CheckPlaces();
   void CheckPlacesKept();
+  bool MayReceive(uint32_t group) const;
   uint64_t ReadsOfAll(Guest* guest);
 
   void WatchLeases();
@@ -123,7 +152,7 @@ class GroupWorld {
   std::vector<std::unique_ptr<GroupServer>> servers_;
   std::vector<Guest> guests_;
   Pace pace_{run_,
-             kTurnsMax,
+             kTurnsMax + scenario_.steps* kTurnsOfStepMax,
              {.over = [this] { return over(); },
               .turn = [this] { TakeTurn(); },
               .poll_everybody = [this] { PollEverybody(); },
@@ -147,9 +176,18 @@ class GroupWorld {
   std::array<Standing, GroupScenario::kNodesMax> standing_;
   std::array<std::array<bool, GroupScenario::kNodesMax>, GroupScenario::kNodesMax> cut_{};
   std::vector<GroupEvent> waiting_events_;  // until a partition is closed
-  // By node: the map that it serves by, and its process; 0: it has no lease. What WatchOwners has
-  // looked at.
-  std::array<uint64_t, GroupScenario::kNodesMax> served_by_{};
+  // What a server serves under its lease, of scenario_.partitions: a bit for each.
+  struct Serving {
+    uint64_t process = 0;  // its incarnation; 0: it has no lease
+    uint64_t map = 0;      // that it goes by
+    uint32_t partitions = 0;
+  };
+  std::array<Serving, GroupScenario::kNodesMax> serving_{};  // by node
+  std::map<uint64_t, uint32_t> group_of_process_;            // that had a lease
+  // Of a walk.
+  uint32_t piece_end_ = 0;
+  int64_t next_step_ns_ = 0;
+  bool drains_ = false;  // the third group is to go
   uint32_t depth_ = 0;
   Happened happened_;
 };

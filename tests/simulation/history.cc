@@ -180,6 +180,21 @@ void History::Check() {
   tallies_.Check();
 }
 
+void History::BeginPiece(std::span<const uint32_t> ids) {
+  for (uint32_t key = 0; key < keys_.size(); ++key) {
+    Key& of = keys_[key];
+    of.operations.clear();
+    of.unknown = 0;
+    for (auto& [client, applied] : of.applied) {
+      if (applied.size() > 1) applied.erase(applied.begin(), applied.end() - 1);  // sorted by Check
+    }
+    if (ids[key] == 0) continue;
+    const int64_t tick = run_->Tick();
+    Add(key,
+        {.kind = Kind::kPut, .value = ids[key], .invoke_ns = tick, .respond_ns = run_->Tick()});
+  }
+}
+
 void History::CheckOrder(uint32_t key) {
   for (auto& [client, applied] : keys_[key].applied) {
     std::sort(applied.begin(), applied.end(),
@@ -194,11 +209,13 @@ void History::CheckOrder(uint32_t key) {
   }
 }
 
+// Clients know acquisitions by their places, so the order stays.
 void History::CheckLocks() {
-  std::sort(acquisitions_.begin(), acquisitions_.end(),
+  std::vector<Acquisition> acquisitions = acquisitions_;
+  std::sort(acquisitions.begin(), acquisitions.end(),
             [](const Acquisition& a, const Acquisition& b) { return a.from < b.from; });
   std::map<uint32_t, Acquisition> last;  // by key: the acquisition held longest so far
-  for (const Acquisition& acquired : acquisitions_) {
+  for (const Acquisition& acquired : acquisitions) {
     if (!acquired.held) continue;
     const auto [before, first] = last.try_emplace(acquired.key, acquired);
     if (first) continue;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -84,6 +85,11 @@ class History {
 
   // Checks everything.
   void Check();
+  // Forgets what was checked, as far as nothing later can contradict it: a long history is checked
+  // in pieces. Versions, and who holds which lock, are remembered. `ids`: by key, the write whose
+  // item is there now; 0: none. REQUIRES: no operation is under way, and none of unknown outcome
+  // can still happen.
+  void BeginPiece(std::span<const uint32_t> ids);
 
  private:
   struct Applied {

@@ -15,7 +15,7 @@ constexpr uint64_t kSeeds = GANNET_SIMULATION_SEEDS;
 constexpr uint64_t kSeedsTwice = 2;
 constexpr auto kKind = GroupScenario::Kind::kTwoGroups;
 
-TEST(MovesSimulationTest, EverythingHolds) { ExpectGroupsHold<kKind>(kSeeds); }
+TEST(MovesSimulationTest, EverythingHolds) { ExpectGroupsHold(RunGroups<kKind>, kSeeds); }
 
 TEST(MovesSimulationTest, OneSeedGivesOneRun) {
   ExpectOneSeedGivesOneRun(RunGroups<kKind>, kSeedsTwice);

@@ -94,7 +94,7 @@ std::string SimulatedClient::WithoutPort(std::string_view text) const {
 void SimulatedClient::Abandon(const Pending& p) {
   if (p.tallied && p.type == OpType::kIncr) history_->tallies().AddUncertain();
   if (InHistory(p)) history_->End(p.key, Writes(p.type));
-  if (!Writes(p.type)) return;
+  if (p.tallied || !Writes(p.type)) return;
   Operation unknown = p.operation;
   unknown.outcome = linearizability::Outcome::kUnknown;
   history_->Add(p.key, unknown);
@@ -172,9 +172,19 @@ bool SimulatedClient::ready() const {
   const ServerSet& servers = engine_->servers();
   if (servers.size() < options_.groups) return false;
   for (uint32_t i = 0; i < servers.size(); ++i) {
+    // It may not know yet that a group is gone.
+    if (options_.has_group && !options_.has_group(ServerName(i))) continue;
     if (!servers.session(i).ready()) return false;
   }
   return true;
+}
+
+std::optional<uint64_t> SimulatedClient::Believes(uint16_t partition) const {
+  const ServerSet& servers = engine_->servers();
+  if (!servers.router().has_routes()) return std::nullopt;
+  const Router::Route& route = servers.router().RouteOf(partition);
+  if (!route.served || !servers.session(route.server).Believes(run_->now_ns())) return std::nullopt;
+  return servers.session(route.server).grant().incarnation;
 }
 
 uint64_t SimulatedClient::disbelieved() const {
@@ -185,9 +195,13 @@ uint64_t SimulatedClient::disbelieved() const {
   return reads;
 }
 
+std::string SimulatedClient::ServerName(uint32_t server) const {
+  if (options_.groups < 2) return absl::StrCat(server);
+  return engine_->servers().router().NameOf(server);
+}
+
 void SimulatedClient::WatchConnections() {
-  connections_.resize(engine_->servers().size());
-  for (uint32_t i = 0; i < connections_.size(); ++i) WatchConnection(i);
+  for (uint32_t i = 0; i < engine_->servers().size(); ++i) WatchConnection(i);
 }
 
 // A connection must last if both the client and the server were polled in time.
@@ -195,7 +209,8 @@ void SimulatedClient::WatchConnection(uint32_t server) {
   const int64_t now_ns = run_->now_ns();
   const ClientSession& session = engine_->servers().session(server);
   const uint32_t id = session.ready() ? session.grant().connection_id : 0;
-  Connection& known = connections_[server];
+  const std::string name = ServerName(server);
+  Connection& known = connections_[name];
   if (id == known.id) return;
   run_->Note(absl::StrCat("client ", number(), " has connection ", id, " after ", known.id));
   if (known.id != 0) {
@@ -207,7 +222,7 @@ void SimulatedClient::WatchConnection(uint32_t server) {
     }
     health_.Disturb(now_ns);
   }
-  std::erase_if(held_, [&](const auto& held) { return held.second.server == server; });
+  std::erase_if(held_, [&](const auto& held) { return held.second.server == name; });
   known = {.id = id, .since_ns = now_ns};
   ++connects_;
 }
@@ -367,8 +382,9 @@ void SimulatedClient::OnLock(Pending& p, const Result& result) {
   if (result.outcome != Outcome::kOk || !result.found) return;
   const size_t acquisition = history_->AddAcquired(p.key, number(), result.lock_word, p.ttl_ms > 0,
                                                    p.operation.respond_ns);
-  if (LockWord(result.lock_word).connection_id() == connections_[result.server].id) {
-    Held held{.word = result.lock_word, .acquisition = acquisition, .server = result.server};
+  const std::string server = ServerName(result.server);
+  if (LockWord(result.lock_word).connection_id() == connections_[server].id) {
+    Held held{.word = result.lock_word, .acquisition = acquisition, .server = server};
     if (p.ttl_ms > 0) {
       const auto lease_ns = static_cast<int64_t>(p.ttl_ms) * kNsPerMs;
       held.lease_end_ns = run_->now_ns() + lease_ns;
@@ -394,7 +410,7 @@ void SimulatedClient::OnTally(Pending& p, const Result& result) {
     tallies.AddCounted(result.number, result.info.version, from, to);
   } else if (p.type == OpType::kAppend) {
     tallies.AddAppended(p.value, from, to);
-  } else {
+  } else if (p.type != OpType::kDelete) {
     tallies.AddRead(result.found ? result.value : std::string_view(), from, to);
   }
 }

@@ -2,9 +2,12 @@
 #define GANNET_TESTS_SIMULATION_SIMULATED_CLIENT_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "client/engine/batch.h"
@@ -36,6 +39,8 @@ class SimulatedClient {
     uint32_t leases_percent = 0;  // of the locks have a lease
     uint32_t ttl_percent = 0;     // of the PUTs have a time to live
     uint32_t groups = 1;          // of the cluster: it is ready when it is connected to each
+    // Whether the cluster has a group of this name now; empty: those of `groups` stay.
+    std::function<bool(std::string_view)> has_group;
     // Locks end when their partition moves, so a call that takes one may fail.
     bool impatient_locks = false;
     bool tallies = true;  // adds to the counter and the growing value, which must last
@@ -57,6 +62,8 @@ class SimulatedClient {
   void Act(bool patient);
   // Reads every key, for the end of a run.
   void ReadAll();
+  // Deletes a key of Tallies. REQUIRES: idle().
+  void DeleteTally(std::string_view key);
   // Begins `gets` GETs of a key that is in no history. Takes and releases what ends as a Client
   // does with the GETs of a MultiGet. REQUIRES: idle().
   void BeginBatch(std::string_view key, uint32_t gets);
@@ -69,6 +76,10 @@ class SimulatedClient {
   bool ready() const;
   // Returns true if its first attempt to connect failed. It will not try again.
   bool dead() const { return engine_->servers().session(0).dead(); }
+  // Of a cluster: returns the incarnation of the server whose memory it believes for keys of this
+  // partition if it READs them now; nullopt: none, as it has no lease, or nobody serves them by its
+  // map.
+  std::optional<uint64_t> Believes(uint16_t partition) const;
   // READs that ended under no lease, and were not believed.
   uint64_t disbelieved() const;
   // READs of the GETs that ended, and their number.
@@ -112,7 +123,7 @@ class SimulatedClient {
     uint64_t word = 0;
     size_t acquisition = 0;
     int64_t lease_end_ns = INT64_MAX;  // at the latest, by the server's clock
-    uint32_t server = 0;               // the engine's number
+    std::string server;                // its name (ServerName)
   };
   struct Connection {
     uint32_t id = 0;  // 0: none
@@ -138,6 +149,8 @@ class SimulatedClient {
   std::string WithoutPort(std::string_view text) const;
   void WatchConnections();
   void WatchConnection(uint32_t server);
+  // What a server is known by. The engine's numbers change when a group is dropped.
+  std::string ServerName(uint32_t server) const;
   void WatchDeadlines();
   void WatchRoom(bool began);
   void TakeFinished(uint32_t op);
@@ -200,8 +213,8 @@ class SimulatedClient {
   // By key. Of two calls that lock a key at once, both may have it, one after the other: the first
   // one's lease is over before it is told of its lock. Only the server knows which one has it now.
   std::multimap<uint32_t, Held> held_;
-  std::vector<Connection> connections_;  // by server
-  uint64_t connects_ = 0;                // grows with each connection that is made or lost
+  std::map<std::string, Connection> connections_;  // by server
+  uint64_t connects_ = 0;  // grows with each connection that is made or lost
   uint64_t reads_ = 0;
   uint64_t gets_ = 0;
   int64_t no_room_since_ns_ = 0;  // 0: there is room

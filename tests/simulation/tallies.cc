@@ -31,6 +31,15 @@ void Tallies::AddRead(std::string_view value, int64_t from_tick, int64_t to_tick
   reads_.push_back({NumbersIn(value), from_tick, to_tick});
 }
 
+void Tallies::BeginAnew() {
+  pieces_ = 0;
+  uncertain_ = 0;
+  counted_.clear();
+  appended_.clear();
+  reads_.clear();
+  restarts_.clear();
+}
+
 size_t Tallies::RunOf(int64_t tick) const {
   return static_cast<size_t>(std::upper_bound(restarts_.begin(), restarts_.end(), tick) -
                              restarts_.begin());

@@ -40,6 +40,8 @@ class Tallies {
   // The value was read; empty if there was none.
   void AddRead(std::string_view value, int64_t from_tick, int64_t to_tick);
   void AddRestart(int64_t tick) { restarts_.push_back(tick); }
+  // All that was checked is forgotten. REQUIRES: the counter and the value were deleted.
+  void BeginAnew();
 
   void Check();
 

@@ -84,6 +84,22 @@ TEST_F(MembershipTest, AJoinerCountsFirstAndIsAddedOnceItHasAllThatIsCommitted) 
   EXPECT_TRUE(membership_.known().configuration.IsInSync(kJoiner));
 }
 
+TEST_F(MembershipTest, AJoinerIsNotAddedBesideItsNodesFormerProcess) {
+  const GroupMember again = {.node = kSecond.node, .incarnation = 5};
+  membership_.Join(again, 0, 0);
+  Beacon(0, {kFirst, again});
+  membership_.Poll(kL / 4);
+  EXPECT_FALSE(store_.sent().has_value()) << "the former one still has time to connect";
+  Beacon(kL, {kFirst, again});
+  membership_.Poll(kL);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kSelf, kFirst}));
+  store_.Execute();
+  membership_.Poll(kL);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kSelf, kFirst, again}));
+}
+
 TEST_F(MembershipTest, AJoinerThatLeavesIsNotCountedUnlessATransactionMayStillAddIt) {
   membership_.Join(kJoiner, 0, 0);
   Beacon(0, {kFirst, kSecond, kJoiner});
