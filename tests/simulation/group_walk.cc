@@ -28,8 +28,8 @@ constexpr int64_t kDeleteNsMax = 8 * kNsPerSecond;
 void GroupWorld::Walk() {
   while (happened_.steps < scenario_.steps && !over()) {
     const uint32_t most = scenario_.steps - static_cast<uint32_t>(happened_.steps);
-    const auto piece = kPieceStepsMin + static_cast<uint32_t>(
-                                            run_->Below(kPieceStepsMax - kPieceStepsMin + 1));
+    const auto piece =
+        kPieceStepsMin + static_cast<uint32_t>(run_->Below(kPieceStepsMax - kPieceStepsMin + 1));
     piece_end_ = static_cast<uint32_t>(happened_.steps) + std::min(piece, most);
     pace_.StepUntil(run_->now_ns() + kForeverNs, [this] { return happened_.steps == piece_end_; });
     Settle();
@@ -133,13 +133,13 @@ void GroupWorld::Upgrade() {
     run_->OnNode(node);
     server.member().StepDown();
   }
-  Later(run_->now_ns() +
-            (hands_over ? static_cast<int64_t>(run_->Below(kUpgradeNsMax)) : int64_t{0}),
-        [this, node] {
-          if (!Kill(node)) return;
-          servers_[node]->SetStreamVersion(kStreamVersions.max);
-          ++happened_.upgrades;
-        });
+  Later(
+      run_->now_ns() + (hands_over ? static_cast<int64_t>(run_->Below(kUpgradeNsMax)) : int64_t{0}),
+      [this, node] {
+        if (!Kill(node)) return;
+        servers_[node]->SetStreamVersion(kStreamVersions.max);
+        ++happened_.upgrades;
+      });
 }
 
 void GroupWorld::ReplaceClient() {
