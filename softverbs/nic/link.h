@@ -116,6 +116,13 @@ class Link {
   std::vector<uint32_t> TakeWaiting();
   bool HasWaiting() const { return has_waiting_.load(std::memory_order_relaxed); }
 
+  // Of a loopback link, under the NIC's progress lock: both ends of its ring begin again at the
+  // ring's start, if it is empty.
+  void RestartRing() {
+    const LockGuard guard(tx_lock_);
+    if (state() == State::kUp && producer_.Restart()) consumer_.Restart();
+  }
+
   // --- Receive side, under the NIC's progress lock.
   RingConsumer& consumer() { return consumer_; }
   // Refusals for requests to queue pairs that do not exist. They wait here while the ring is full.

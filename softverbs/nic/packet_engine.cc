@@ -157,6 +157,8 @@ void PacketEngine::HandleParked() {
 void PacketEngine::RestartSimulation() {
   const Pause pause(*this);
   parked_.EndStalls();
+  // Where a ring ends decides when it is full, so each run begins at the ring's start.
+  for (const std::shared_ptr<Link>& link : links_) link->RestartRing();
 }
 
 size_t PacketEngine::SimulatedChoices() {

@@ -59,6 +59,18 @@ class RingProducer {
     control_->tail.exchange(tail_, std::memory_order_seq_cst);
   }
 
+  // Begins again at the ring's start, as if it was new. Returns false, and does nothing, if the ring
+  // is not empty. REQUIRES: the consumer's Restart follows before anything else.
+  bool Restart() {
+    if (control_->head.load(std::memory_order_relaxed) != tail_) return false;
+    control_->tail.store(0, std::memory_order_relaxed);
+    control_->head.store(0, std::memory_order_relaxed);
+    control_->starving.store(0, std::memory_order_relaxed);
+    tail_ = head_ = 0;
+    rewind_at_ = kRewindBytes;
+    return true;
+  }
+
   // Asks the consumer for a doorbell when it frees space. This is a full barrier for the same
   // reason: the caller tries once more afterwards.
   void Starve() { control_->starving.exchange(1, std::memory_order_seq_cst); }
@@ -138,6 +150,9 @@ class RingConsumer {
     head_ += header.record_bytes;
     control_->head.store(head_, std::memory_order_release);
   }
+
+  // Follows RingProducer::Restart.
+  void Restart() { head_ = 0; }
 
   // Returns true once after the producer ran out of space. Call it once per batch. It is always an
   // exchange, because Starve relies on the barrier between our store of head and this load.

@@ -115,6 +115,19 @@ TEST_F(RingTest, KeepsEveryPacketInOrder) {
   }
 }
 
+TEST_F(RingTest, BeginsAgainAtItsStartIfItIsEmpty) {
+  EXPECT_EQ(Send(1, 100), 0);
+  EXPECT_GT(Send(2, 100), 0);
+  Receive(1);
+  EXPECT_FALSE(producer_.Restart()) << "it is not empty";
+  Receive(2);
+  ASSERT_TRUE(producer_.Restart());
+  consumer_.Restart();
+  EXPECT_EQ(Next(), Result::kEmpty);
+  EXPECT_EQ(Send(3, 100), 0);
+  Receive(3);
+}
+
 TEST_F(RingTest, RefusesASkipOfAnotherLength) {
   Send(0, 100);
   PacketHeader skip = Header(0, 100);
