@@ -69,6 +69,7 @@ void GroupWorld::WatchOwners(std::span<const uint64_t> leader) {
     owned[server->group()] |= serving.partitions;
   }
   for (const Guest& guest : guests_) {
+    if (guest.client == nullptr) continue;  // it ends, and time passes meanwhile
     for (size_t i = 0; i < scenario_.partitions.size(); ++i) {
       const std::optional<uint64_t> process = guest.client->Believes(scenario_.partitions[i]);
       if (!process) continue;
