@@ -230,16 +230,18 @@ void MapFollower::SetRoutes(PartitionMap map) {
 
 // REQUIRES: no operation is alive, so nobody knows servers by their numbers.
 void MapFollower::DropGroups() {
+  std::vector<EngineServer> dropped;
   for (uint32_t i = given_.servers->size(); i-- > 0;) {
     const auto is_it = [&](const PartitionMap::Group& group) { return group.name == names_[i]; };
     if (std::ranges::any_of(map_->groups, is_it) || given_.servers->size() == 1) continue;
-    given_.servers->Drop(i);
+    dropped.push_back(given_.servers->Drop(i));
     names_.erase(names_.begin() + i);
     readers_[0].ForgetServers(given_.ops->now_ns());
   }
   PointAtServers();
   PartitionMap same = *map_;
   SetRoutes(std::move(same));
+  // The sessions end here, when nothing leads to them any more.
 }
 
 void MapFollower::PointAtServers() {

@@ -78,8 +78,9 @@ void ServerSet::Share(uint32_t share) {
   servers_ = std::move(same);
 }
 
-void ServerSet::Drop(uint32_t server) {
+EngineServer ServerSet::Drop(uint32_t server) {
   fds_version_ += session(server).fds_version();  // the sum must not come back
+  EngineServer dropped = std::move(servers_[server]);
   std::vector<EngineServer> left;
   for (uint32_t i = 0; i < size(); ++i) {
     if (i != server) left.push_back(std::move(servers_[i]));
@@ -87,6 +88,7 @@ void ServerSet::Drop(uint32_t server) {
   servers_ = std::move(left);
   for (uint32_t i = 0; i < size(); ++i) servers_[i].session->SetNumber(i);
   OnSetChanged();
+  return dropped;
 }
 
 void ServerSet::SetRoutes(std::vector<Router::Server> servers, std::vector<Router::Route> routes) {

@@ -46,9 +46,9 @@ class ServerSet {
   // The servers share the memory for what is remembered of items from now on: each of them has a
   // `share`th of it. REQUIRES: nothing is remembered or queued.
   void Share(uint32_t share);
-  // Ends the session with a server. SetRoutes follows. REQUIRES: no operation is alive; there is
-  // another server.
-  void Drop(uint32_t server);
+  // Removes a server and returns it. SetRoutes follows. Its session ends with it, which may take
+  // seconds: let it go after SetRoutes. REQUIRES: no operation is alive; there is another server.
+  EngineServer Drop(uint32_t server);
   // The servers are the groups of a cluster, and have these routes (Router).
   void SetRoutes(std::vector<Router::Server> servers, std::vector<Router::Route> routes);
   const Router& router() const { return router_; }
