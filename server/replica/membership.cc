@@ -93,7 +93,7 @@ void Membership::Adopt(const GroupRegister& now_known, int64_t now) {
 // primary counts as silent only later. It is removed first.
 std::optional<GroupConfiguration> Membership::WithJoiner() const {
   for (const auto& [incarnation, joiner] : joiners_) {
-    const auto is_former = [&](const GroupMember& it) { return it.node == joiner.node; };
+    const auto is_former = [&now = joiner](const GroupMember& it) { return it.node == now.node; };
     if (std::ranges::any_of(known_.configuration.in_sync, is_former)) continue;
     if (commit_->HasAllCommitted(incarnation)) return known_.configuration.With(joiner);
   }
