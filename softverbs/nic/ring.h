@@ -59,8 +59,8 @@ class RingProducer {
     control_->tail.exchange(tail_, std::memory_order_seq_cst);
   }
 
-  // Begins again at the ring's start, as if it was new. Returns false, and does nothing, if the ring
-  // is not empty. REQUIRES: the consumer's Restart follows before anything else.
+  // Begins again at the ring's start, as if it was new. Returns false, and does nothing, if the
+  // ring is not empty. REQUIRES: the consumer's Restart follows before anything else.
   bool Restart() {
     if (control_->head.load(std::memory_order_relaxed) != tail_) return false;
     control_->tail.store(0, std::memory_order_relaxed);
