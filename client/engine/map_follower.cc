@@ -202,21 +202,17 @@ void MapFollower::SetRoutes(PartitionMap map) {
     const std::string name = names_[i].empty() ? session.endpoint() : names_[i];
     servers.push_back({session.endpoint(), name, session.address().ToString()});
   }
-  const auto changed_at = [](const PartitionMap& of, uint32_t p) {
-    return of.changed.empty() ? uint64_t{0} : of.changed[p];
-  };
   moved_ = true;
   OpRerouting::Changed changed;
   std::vector<Router::Route> routes(kPartitions);
   homeless_ = 0;
   for (uint32_t p = 0; p < kPartitions; ++p) {
-    changed[p] = changed_at(map, p) != (map_ ? changed_at(*map_, p) : 0);
+    changed[p] = map.ChangedAt(p) != (map_ ? map_->ChangedAt(p) : 0);
     changes_[p] += changed[p];
     const uint32_t server = ServerOfGroup(map.groups[map.partitions[p]].name);
     homeless_ += server == kInvalidOp;
-    const bool closed = !map.closed.empty() && map.closed[p];
     routes[p] = {.server = static_cast<uint16_t>(server == kInvalidOp ? 0 : server),
-                 .served = server != kInvalidOp && !closed,
+                 .served = server != kInvalidOp && !map.IsClosed(p),
                  .changes = changes_[p]};
   }
   drops_ = std::ranges::any_of(names_, [&](const std::string& name) {

@@ -1,7 +1,6 @@
 #include "client/walk/cluster_walk.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,10 +17,8 @@ constexpr int64_t kMapPauseNs = 5 * kNsPerMs;  // between two questions for the 
 
 // How long a map is, of which these are the first bytes.
 size_t BytesOfMap(const std::string& bytes) {
-  PartitionMapStart start;
-  if (bytes.size() < sizeof(start)) return 0;
-  std::memcpy(&start, bytes.data(), sizeof(start));
-  return std::min<size_t>(start.bytes, kPartitionMapBytesMax);
+  const std::optional<PartitionMapStart> start = StartOfMap(bytes);
+  return start ? std::min<size_t>(start->bytes, kPartitionMapBytesMax) : 0;
 }
 
 void Add(const WalkProgress& part, WalkProgress* sum) {

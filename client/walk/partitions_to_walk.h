@@ -37,7 +37,7 @@ class PartitionsToWalk {
   void OnMap(PartitionMap map) {
     if (map.revision < map_.revision) return;
     for (uint32_t i = 0; i < kPartitions; ++i) {
-      if (ChangeOf(map, i) != ChangeOf(map_, i)) now_.reset(i);
+      if (map.ChangedAt(i) != map_.ChangedAt(i)) now_.reset(i);
     }
     map_ = std::move(map);
   }
@@ -60,7 +60,7 @@ class PartitionsToWalk {
   // Begins with this group. Returns whether it serves something of what is left.
   bool BeginGroup(size_t group) {
     for (uint32_t i = 0; i < kPartitions; ++i) {
-      now_[i] = left_[i] && map_.partitions[i] == group && !IsClosed(i);
+      now_[i] = left_[i] && map_.partitions[i] == group && !map_.IsClosed(i);
     }
     return now_.any();
   }
@@ -75,17 +75,12 @@ class PartitionsToWalk {
   // Whether each partition is served.
   bool all_served() const {
     for (uint32_t i = 0; i < kPartitions; ++i) {
-      if (IsClosed(i)) return false;
+      if (map_.IsClosed(i)) return false;
     }
     return true;
   }
 
  private:
-  static uint64_t ChangeOf(const PartitionMap& map, uint32_t partition) {
-    return map.changed.empty() ? 0 : map.changed[partition];
-  }
-  bool IsClosed(uint32_t partition) const { return !map_.closed.empty() && map_.closed[partition]; }
-
   PartitionMap map_;
   Partitions left_;
   Partitions now_;  // of the group whose memory is walked through

@@ -111,17 +111,23 @@ std::string EncodePartitionMap(const PartitionMap& map) {
   return bytes;
 }
 
-std::optional<uint64_t> RevisionOfMap(std::string_view piece) {
+std::optional<PartitionMapStart> StartOfMap(std::string_view piece) {
   PartitionMapStart start;
   if (piece.size() < sizeof(start)) return std::nullopt;
   std::memcpy(&start, piece.data(), sizeof(start));
-  return start.revision;
+  return start;
+}
+
+std::optional<uint64_t> RevisionOfMap(std::string_view piece) {
+  const std::optional<PartitionMapStart> start = StartOfMap(piece);
+  if (!start) return std::nullopt;
+  return start->revision;
 }
 
 std::optional<PartitionMap> DecodePartitionMap(std::string_view bytes) {
-  PartitionMapStart start;
-  if (bytes.size() < sizeof(start)) return std::nullopt;
-  std::memcpy(&start, bytes.data(), sizeof(start));
+  const std::optional<PartitionMapStart> told = StartOfMap(bytes);
+  if (!told) return std::nullopt;
+  const PartitionMapStart& start = *told;
   if (start.bytes != bytes.size() || start.checksum != ChecksumOf(bytes) || start.groups == 0 ||
       start.groups > kGroupsMax || start.has_changes > 1 ||
       (start.has_changes == 1 && start.revision == 0)) {

@@ -37,6 +37,9 @@ struct PartitionMap {
   std::vector<uint64_t> changed;
   std::vector<bool> closed;  // kPartitions: nobody serves it now. Empty if there were no changes
 
+  // Returns the revision at which a partition was last changed; 0: never.
+  uint64_t ChangedAt(uint32_t partition) const { return changed.empty() ? 0 : changed[partition]; }
+  bool IsClosed(uint32_t partition) const { return !closed.empty() && closed[partition]; }
   bool operator==(const PartitionMap&) const = default;
 };
 
@@ -61,8 +64,9 @@ inline constexpr size_t kPartitionMapBytesMax = 8 << 20;
 std::string EncodePartitionMap(const PartitionMap& map);
 // Returns nullopt if the bytes are no map, whoever made them.
 std::optional<PartitionMap> DecodePartitionMap(std::string_view bytes);
-// Returns the revision that the first bytes of a map tell; nullopt: they are too few. They are not
-// checked: that needs the whole map.
+// Returns what the first bytes of a map tell; nullopt: they are too few. They are not checked: that
+// needs the whole map.
+std::optional<PartitionMapStart> StartOfMap(std::string_view piece);
 std::optional<uint64_t> RevisionOfMap(std::string_view piece);
 
 }  // namespace gannet

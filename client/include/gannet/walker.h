@@ -124,10 +124,9 @@ class Walker {
   // May be called by `show`, too.
   WalkProgress progress() const;
 
-  // READs the first `bytes` (at most 4096) of the memory of the server that was walked through
-  // last once, and drops them. So a caller
-  // can measure a READ without any lookup. Do not call it while Walk runs. Unavailable: the
-  // connection broke.
+  // READs once the first `bytes` (at most 4096) of the memory of the server that was walked through
+  // last, and drops them. So a caller can measure a READ without any lookup. Do not call it while
+  // Walk runs. Unavailable: the connection broke.
   absl::Status ReadOnce(uint32_t bytes);
   // Returns how far the server's clock is ahead of this machine's; negative if it is behind. The
   // faster the server answered, the more exact this is.
