@@ -91,7 +91,12 @@ void Membership::Adopt(const GroupRegister& now_known, int64_t now) {
 
 // A node is in sync once. Its former process may still be: one that has not connected to this
 // primary counts as silent only later. It is removed first.
-std::optional<GroupConfiguration> Membership::WithJoiner() const {
+//
+// The lease counts joiners. So while it is valid, the joiner has answered a beacon that is younger
+// than L, and this primary's clock has not yet been L ahead of what that beacon said. A joiner that
+// was stopped knows an older clock only. If it took over, items that have expired would come back.
+std::optional<GroupConfiguration> Membership::WithJoiner(int64_t now) const {
+  if (!lease_->Valid(now)) return std::nullopt;
   for (const auto& [incarnation, joiner] : joiners_) {
     const auto is_former = [&now = joiner](const GroupMember& it) { return it.node == now.node; };
     if (std::ranges::any_of(known_.configuration.in_sync, is_former)) continue;
@@ -118,7 +123,7 @@ std::optional<GroupConfiguration> Membership::Wanted(int64_t now) {
   }
   if (successor_) return configuration.Under(*successor_);
   if (without != configuration) return without;
-  if (const auto with = WithJoiner()) return with;
+  if (const auto with = WithJoiner(now)) return with;
   if (!may_win_.empty()) return configuration;
   return std::nullopt;
 }

@@ -38,7 +38,8 @@ class Membership {
              const GroupRegister& known, int64_t now);
 
   // The joiner has all items but those that its stream still brings, and has all of the stream that
-  // ends at `completed` or before. Counts it, and adds it once it has all that is committed.
+  // ends at `completed` or before. Counts it, and adds it once it has all that is committed and the
+  // lease, with its answers, is valid.
   void Join(const GroupMember& joiner, uint64_t completed, int64_t now);
   // The link of a joiner or of a backup has broken.
   void OnBroken(const GroupMember& member, int64_t now);
@@ -65,7 +66,7 @@ class Membership {
   void Recount(int64_t now);
   // Returns what to change, if anything.
   std::optional<GroupConfiguration> Wanted(int64_t now);
-  std::optional<GroupConfiguration> WithJoiner() const;
+  std::optional<GroupConfiguration> WithJoiner(int64_t now) const;
 
   ConfigStore* const store_;
   PrimaryLease* const lease_;

@@ -21,12 +21,18 @@ std::vector<LeaseModel::State> LeaseModel::Initial() const {
     for (int i = 0; i < kBackups; ++i) {
       Backup& backup = state.backups[i];
       backup.rate = rate(2 + i);
-      backup.in_sync = backup.counted = i == 0 || scenario_.second_backup;
+      backup.in_sync = backup.counted = backup.added =
+          i == 0 ? !scenario_.clock : scenario_.second_backup;
       backup.answered = kLease;
+      backup.clock_age = scenario_.clock ? kClockAgeMax : 0;
     }
     all.push_back(state);
   }
   return all;
+}
+
+bool LeaseModel::Exists(int backup) const {
+  return backup == 0 ? !scenario_.clock : scenario_.second_backup || scenario_.joiner;
 }
 
 uint8_t LeaseModel::Left(const State& state) const {
@@ -52,9 +58,12 @@ void LeaseModel::Next(const State& state, const Emit& emit) const {
     backup.silence = Older(backup.silence, backup.rate, rules_.grace);
     backup.answered = Older(backup.answered, state.rate, kLease);
     if (backup.beacon != Message::kNone) {
-      backup.beacon_age = Older(backup.beacon_age, state.rate, kLease);
+      backup.beacon_age =
+          Older(backup.beacon_age, state.rate, scenario_.clock ? kClockAgeMax : kLease);
     }
+    if (scenario_.clock) backup.clock_age = Older(backup.clock_age, state.rate, kClockAgeMax);
   }
+  if (scenario_.clock) next.served_age = Older(state.served_age, state.rate, kClockAgeMax);
   if (state.ask != Message::kNone) next.ask_age = Older(state.ask_age, state.client_rate, kLease);
   if (state.hand_over == HandOver::kShort || state.hand_over == HandOver::kWaits) {
     next.waited = Older(state.waited, state.rate, kLease);
@@ -62,10 +71,11 @@ void LeaseModel::Next(const State& state, const Emit& emit) const {
   next.client_lease -= std::min(state.client_lease, state.client_rate);
   emit("time passes", next);
   for (int i = 0; i < kBackups; ++i) {
-    if (i == 0 || scenario_.second_backup || scenario_.joiner) BackupSteps(state, i, emit);
+    if (Exists(i)) BackupSteps(state, i, emit);
   }
   if (scenario_.joiner) JoinSteps(state, emit);
   if (scenario_.hand_over) HandOverSteps(state, emit);
+  if (scenario_.clock) return ServeSteps(state, emit);
   CommitSteps(state, emit);
   if (scenario_.client) ClientSteps(state, emit);
 }
@@ -77,6 +87,7 @@ void LeaseModel::BackupSteps(const State& state, int i, const Emit& emit) const 
   if (backup.in_sync && !backup.fenced && backup.silence >= rules_.grace) {
     changed.fenced = 1;
     next.deposed = 1;
+    if (scenario_.clock && backup.clock_age > state.served_age + kLease) next.wrong = kClockBehind;
     emit("a backup fences the primary, and takes over", next);
     next = state;
   }
@@ -96,6 +107,7 @@ void LeaseModel::BackupSteps(const State& state, int i, const Emit& emit) const 
   changed = backup;
   changed.beacon = Message::kReply;
   changed.silence = 0;
+  if (scenario_.clock) changed.clock_age = std::min(backup.clock_age, backup.beacon_age);
   emit("a beacon arrives, and is answered", next);
 }
 
@@ -108,10 +120,23 @@ void LeaseModel::JoinSteps(const State& state, const Emit& emit) const {
     emit("the primary counts the joiner", next);
     next = state;
   }
-  if (joiner.in_sync || (rules_.joiner_first && !joiner.counted)) return;
+  if (!joiner.added) {
+    if (rules_.joiner_first && !joiner.counted) return;
+    if (rules_.adds_under_lease && Left(state) == 0) return;
+    changed.added = 1;
+    return emit("the primary sends the transaction that adds the joiner", next);
+  }
+  if (joiner.in_sync) return;
   changed.in_sync = 1;
   changed.silence = 0;
   emit("the joiner learns that it is in sync", next);
+}
+
+void LeaseModel::ServeSteps(const State& state, const Emit& emit) const {
+  if (Left(state) == 0 || state.deposed) return;
+  State next = state;
+  next.served_age = 0;
+  emit("the primary judges an expiry", next);
 }
 
 void LeaseModel::HandOverSteps(const State& state, const Emit& emit) const {
@@ -200,6 +225,7 @@ void LeaseModel::ClientSteps(const State& state, const Emit& emit) const {
 const char* LeaseModel::Broken(const State& state) const {
   if (state.wrong == kCommitted) return "a record is committed after a takeover";
   if (state.wrong == kBelieved) return "a client believes a reply from after a takeover";
+  if (state.wrong == kClockBehind) return "the new primary's clock is behind the former one's";
   if (state.deposed && state.client_lease > 0) return "a client's lease is valid after a takeover";
   return nullptr;
 }

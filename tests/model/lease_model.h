@@ -20,11 +20,13 @@ namespace gannet::model {
 // is a quarter, far more than that of a real clock, so that few steps show what goes wrong.
 //
 // What is to hold: after a takeover, the former primary commits nothing, and clients believe
-// nothing of it.
+// nothing of it. Expiries are judged by a clock that beacons tell. A new primary's clock is the
+// newest that it was told, plus L: not behind any by which the former one has served.
 struct LeaseRules {
   bool from_send = true;     // the primary counts from when it sent the beacon; or from its answer
   bool counts_all = true;    // all members in sync must have answered; or one of them
   bool joiner_first = true;  // the primary counts a joiner before it is in sync; or afterwards
+  bool adds_under_lease = true;  // it adds a joiner only while its lease with it is valid
   bool looks_after_poll = true;  // at its clock, before it counts a completion; or before it polls
   bool client_from_ask = true;   // a client counts from when it asked; or from the answer
   bool client_deducts = true;    // as its clock may be slow, and the primary's may be fast
@@ -41,6 +43,7 @@ struct LeaseScenario {
   bool joiner = false;         // the second backup joins
   bool client = true;
   bool hand_over = false;
+  bool clock = false;  // only the clock for expiries matters, and the joiner is the only backup
 };
 
 class LeaseModel {
@@ -52,6 +55,7 @@ class LeaseModel {
   static constexpr uint8_t kShortLease = 5;  // those before a hand-over
   // The shortest G that is right: L on a slow clock, measured by a fast one.
   static constexpr uint8_t kGraceMin = kLease * kFast / kSlow;
+  static constexpr uint8_t kClockAgeMax = 3 * kLease;
   static constexpr int kBackups = 2;
   enum class Message : uint8_t { kNone, kRequest, kReply };
   enum class Commit : uint8_t { kNone, kPolled, kPolledTooLate, kLooked };
@@ -67,12 +71,15 @@ class LeaseModel {
     uint8_t beacon_age;  // since the primary sent it, by the primary's clock
     uint8_t answered;    // age of the newest beacon that it answered, by the primary's clock
     uint8_t counted;     // by the primary
+    uint8_t added;       // the transaction that adds it was sent
+    uint8_t clock_age;   // since the newest clock it was told, by the primary's clock
   };
   struct State {
     uint8_t rate;  // of the primary's clock
     uint8_t client_rate;
     std::array<Backup, kBackups> backups;
-    uint8_t deposed;  // somebody took over
+    uint8_t deposed;     // somebody took over
+    uint8_t served_age;  // since the primary last judged an expiry, by its clock
     Commit commit;
     Message ask;
     uint8_t ask_age;  // since the client asked, by its clock
@@ -94,12 +101,14 @@ class LeaseModel {
   const char* BrokenAtRest(const State&) const { return nullptr; }
 
  private:
-  enum Wrong : uint8_t { kNothing, kCommitted, kBelieved };
+  enum Wrong : uint8_t { kNothing, kCommitted, kBelieved, kClockBehind };
   void BackupSteps(const State& state, int i, const Emit& emit) const;
   void JoinSteps(const State& state, const Emit& emit) const;
+  void ServeSteps(const State& state, const Emit& emit) const;
   void HandOverSteps(const State& state, const Emit& emit) const;
   void CommitSteps(const State& state, const Emit& emit) const;
   void ClientSteps(const State& state, const Emit& emit) const;
+  bool Exists(int backup) const;
   // What is left of the primary's lease; 0: it is over.
   uint8_t Left(const State& state) const;
   // What clients are told of it.

@@ -14,6 +14,9 @@ TEST(LeaseModel, HoldsForTwoBackups) {
 TEST(LeaseModel, HoldsForAJoiner) {
   ExpectHolds("a joiner", LeaseModel({}, {.joiner = true, .client = false}));
 }
+TEST(LeaseModel, TheClockOfAJoinerThatTakesOverIsNotBehind) {
+  ExpectHolds("a joiner's clock", LeaseModel({}, {.joiner = true, .client = false, .clock = true}));
+}
 
 TEST(LeaseModel, HoldsForAHandOver) {
   ExpectHolds("a hand-over", LeaseModel({}, {.hand_over = true}));
@@ -46,6 +49,9 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"lease counted from the answer", {.from_send = false}},
         Variant{"lease from fewer than all", {.counts_all = false}, kTwo},
         Variant{"joiner counted late", {.joiner_first = false}, kJoiner},
+        Variant{"joiner added while the lease is over",
+                {.adds_under_lease = false},
+                {.joiner = true, .client = false, .clock = true}},
         Variant{"clock looked at before the completion", {.looks_after_poll = false}},
         Variant{"G as long as the lease", {.grace = LeaseModel::kLease}},
         Variant{"G too short by one step", {.grace = LeaseModel::kGraceMin - LeaseModel::kFast}},
