@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/rpc/requests.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
 
@@ -52,8 +53,11 @@ TEST_F(SilenceTest, ServerThatStoodStillReadsWhatWaitsBeforeItTakesAnyoneForDead
 // Poll.
 TEST_F(SilenceTest, ServerThatRunsTooSeldomReadsAllThatWaitsBeforeItTakesAnyoneForDead) {
   Connect(kPeers);
+  // More than it reads in all Polls of the time after which a peer is dead.
+  constexpr int kHeartbeats = 4;
+  static_assert(kPeers * kHeartbeats > kMessagesPerSilence * int64_t{Requests::kPollMax});
   for (auto& peer : peers_) {
-    for (int i = 0; i < 3; ++i) ASSERT_TRUE(peer->Send(peer->Header(Opcode::kHeartbeat)));
+    for (int i = 0; i < kHeartbeats; ++i) ASSERT_TRUE(peer->Send(peer->Header(Opcode::kHeartbeat)));
     ASSERT_TRUE(peer->WaitSent());
   }
   for (int i = 0; i < kMessagesPerSilence; ++i) {

@@ -50,6 +50,7 @@ constexpr uint64_t kNowMs = 1, kLaterMs = 2000;
 constexpr uint64_t kSeeds = test_support::kSanitizer ? 1 : 3;
 constexpr int kChangesLookedAt = test_support::Part(2000);
 constexpr int kLookupsPerChange = 60;
+constexpr int kLookupsOfMigration = 10;
 
 class ReplayedRead {
  public:
@@ -75,6 +76,7 @@ class ReplayedRead {
       Key& key = keys_[random_() % keys_.size()];
       if (!key.writes.empty()) LookUpAround(key);
     }
+    if (index_grows_) LookUpWhileHomesMigrate();
     const StatsReply stats = store_.Stats();
     std::printf(
         "seed %lu: %u stores, %lu moves, %lu moves of items, %lu expired, %lu refused, %.1f %% "
@@ -210,6 +212,32 @@ class ReplayedRead {
         LookUpOnce(KeyNear(std::min(begin, trace_->now() - 1)), Slot(), begin);
       }
     }
+  }
+
+  // Runs lookups of the keys of a home, from a little before the store that sets its flag.
+  void LookUpWhileHomesMigrate() {
+    int migrations = 0;
+    for (uint32_t store = 0; store < trace_->now(); ++store) {
+      const uint64_t offset = trace_->OffsetOf(store);
+      const auto is_flag = [&](const Indexes& it) {
+        return offset >= it.index.offset &&
+               offset < it.index.BucketOffset(it.index.main_buckets()) &&
+               (offset - it.index.offset) % kBucketBytes == offsetof(Bucket, meta) &&
+               BucketMeta(trace_->WordAt(offset, store + 1)).migrated() &&
+               !BucketMeta(trace_->WordAt(offset, store)).migrated();
+      };
+      const auto known = std::ranges::find_if(indexes_, is_flag);
+      if (known == indexes_.end()) continue;
+      ++migrations;
+      const uint64_t home = (offset - known->index.offset) / kBucketBytes;
+      for (Key& key : keys_) {
+        if (key.hash.Home(known->index.homes) != home || testing::Test::HasFailure()) continue;
+        for (int i = 0; i < kLookupsOfMigration; ++i) {
+          LookUpOnce(key, Slot(), std::max(store, 3u) - 3 + random_() % 6);
+        }
+      }
+    }
+    EXPECT_GT(migrations, 0);
   }
 
   void LookUpOnce(Key& key, Slot cached, uint32_t begin) {
