@@ -82,7 +82,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   const GroupPartitions* Partitions() const override { return &view_.partitions(); }
   bool Replaced() const override { return announcement_.replaced(); }
   const SeenMap* Config() const override { return &view_.map(); }
-  const PartitionMoveWishes* Moves() const override { return &view_.moves(); }
+  const PartitionMoveWishes* Moves() const override { return view_.moves(); }
   std::optional<std::string> PrimaryOf(std::string_view group) const override {
     return view_.PrimaryOf(group);
   }

@@ -9,7 +9,7 @@
 namespace gannet {
 
 void EtcdMapStore::Txn(const MapTxn& txn) {
-  GANNET_CHECK(txn.moves.size() <= kMovesOfTxnMax, "more moves than a transaction takes");
+  GANNET_CHECK(txn.ended.size() <= kMovesOfTxnMax, "more wishes than a transaction takes");
   result_.reset();
   const std::string config_key = ConfigKey(cluster_);
   EtcdTxn sent = {.compares = {{.key = config_key, .mod_revision = txn.map_revision}},
@@ -18,10 +18,10 @@ void EtcdMapStore::Txn(const MapTxn& txn) {
     sent.compares.push_back({.key = GroupKey(cluster_, view_->group()),
                              .mod_revision = static_cast<int64_t>(*txn.group)});
   }
-  for (const auto& [partition, mod_revision] : txn.moves) {
+  for (const auto& [partition, mod_revision] : txn.ended) {
     const std::string key = MoveKey(cluster_, partition);
     sent.compares.push_back({.key = key, .mod_revision = mod_revision});
-    if (txn.end_moves) sent.deletes.push_back(key);
+    sent.deletes.push_back(key);
   }
   if (auto standing = announcement_->Standing()) sent.compares.push_back(*std::move(standing));
   client_->Txn(sent, [this, txn, id = ++request_](const EtcdTxnResult& result) {
@@ -36,7 +36,6 @@ EtcdMapStore::Result EtcdMapStore::Take(const MapTxn& txn, const EtcdTxnResult& 
   switch (result.outcome) {
     case kWon:
       view_->TakeConfig(txn.wanted, result.revision);
-      if (txn.end_moves) view_->ForgetMoves(txn.moves);
       return Result::kWon;
     case kRefused:
       view_->TakeMap(result.current);  // what cannot be read is told by the watch

@@ -67,11 +67,15 @@ absl::Status GroupView::Begin(const std::vector<EtcdKeyValue>& items) {
     return absl::NotFoundError(
         absl::StrCat("node ", node_, " is in no group of cluster ", cluster_));
   }
-  for (const EtcdKeyValue& item : items) TakeItem(item);
+  for (const EtcdKeyValue& item : items) {
+    watched_ = std::max(watched_, item.mod_revision);
+    TakeItem(item);
+  }
   return absl::OkStatus();
 }
 
 void GroupView::Take(const EtcdNews& news) {
+  if (news.kind != EtcdNews::Kind::kLost) watched_ = news.revision;
   if (news.kind == EtcdNews::Kind::kListed) {
     nodes_.clear();
     versions_.clear();
@@ -225,13 +229,6 @@ bool GroupView::TakeMap(const std::vector<EtcdKeyValue>& items) {
   if (!config.ok()) return false;
   TakeConfig(*std::move(config), item->mod_revision);
   return true;
-}
-
-void GroupView::ForgetMoves(const std::vector<std::pair<uint16_t, int64_t>>& moves) {
-  for (const auto& [partition, mod_revision] : moves) {
-    const auto found = moves_.find(partition);
-    if (found != moves_.end() && found->second.mod_revision == mod_revision) moves_.erase(found);
-  }
 }
 
 void GroupView::Forget(std::string_view key_text) {

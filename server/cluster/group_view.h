@@ -62,8 +62,6 @@ class GroupView {
   void TakeConfig(ClusterConfig config, int64_t mod_revision);
   // Takes the map that is among the items of an answer. Returns false if none that can be read is.
   bool TakeMap(const std::vector<EtcdKeyValue>& items);
-  // A transaction has deleted these wishes: partitions, and the wishes' mod_revisions.
-  void ForgetMoves(const std::vector<std::pair<uint16_t, int64_t>>& moves);
 
   bool found_cluster() const { return found_cluster_; }
   const std::string& group() const { return group_; }
@@ -80,7 +78,11 @@ class GroupView {
   const GroupPartitions& partitions() const { return partitions_; }
   // The newest that was seen. REQUIRES: Begin returned OK.
   const SeenMap& map() const { return map_; }
-  const PartitionMoveWishes& moves() const { return moves_; }
+  // Which partitions are to move. nullptr: an answer has told of a newer map than the watch, so
+  // wishes may be gone that were given up with that map.
+  const PartitionMoveWishes* moves() const {
+    return watched_ >= map_.mod_revision ? &moves_ : nullptr;
+  }
   // Returns the address of a group's primary, if the process that the register names has one.
   std::optional<std::string> PrimaryOf(std::string_view group) const;
   std::optional<uint64_t> RingBytesOf(std::string_view group) const;
@@ -94,6 +96,7 @@ class GroupView {
   bool found_cluster_ = false;
   std::string group_;
   std::optional<GroupState> state_;
+  int64_t watched_ = 0;  // etcd's revision up to which the watch has told all
   SeenMap map_;
   GroupPartitions partitions_;
   PartitionMoveWishes moves_;

@@ -26,41 +26,7 @@ bool IsWanted(const MovesSeen& seen, uint16_t partition) {
          OwnerOf(seen.map, partition) != seen.group;
 }
 
-MapTxn TxnOf(const MovesSeen& seen, ClusterConfig wanted, const std::vector<uint16_t>& partitions) {
-  MapTxn txn = {.map_revision = seen.map.mod_revision, .wanted = std::move(wanted)};
-  for (const uint16_t partition : partitions) {
-    const auto wish = seen.wishes.find(partition);
-    if (wish != seen.wishes.end()) txn.moves.emplace_back(partition, wish->second.mod_revision);
-  }
-  return txn;
-}
-
 }  // namespace
-
-uint64_t MoveBatch::closed_at() const {
-  uint64_t last = 0;
-  for (const Slice& slice : slices) last = std::max(last, slice.closed_at);
-  return last;
-}
-
-bool MoveBatch::IsClosed(uint16_t partition) const {
-  return std::ranges::any_of(slices, [&](const Slice& slice) {
-    return slice.closed_at != 0 && std::ranges::binary_search(slice.partitions, partition);
-  });
-}
-
-bool NextSlice(MoveBatch* batch) {
-  std::vector<MoveBatch::Slice>& slices = batch->slices;
-  if (!slices.empty() && slices.back().closed_at == 0) slices.pop_back();
-  MoveBatch::Slice next;
-  for (const uint16_t partition : batch->partitions) {
-    if (next.partitions.size() == kMovesOfTxnMax) break;
-    if (!batch->IsClosed(partition)) next.partitions.push_back(partition);
-  }
-  if (next.partitions.empty()) return false;
-  slices.push_back(std::move(next));
-  return true;
-}
 
 size_t CountWanted(const MovesSeen& seen) {
   size_t count = 0;
@@ -81,7 +47,7 @@ std::optional<MoveBatch> NextBatch(const MovesSeen& seen) {
   for (const auto& [partition, wish] : seen.wishes) {
     if (!IsWanted(seen, partition) || ClosedAt(seen.map, partition) != 0) continue;
     const std::string& giver = OwnerOf(seen.map, partition);
-    if (!batch) batch = {.giver = giver, .partitions = {}, .slices = {}};
+    if (!batch) batch = {.giver = giver, .partitions = {}};
     if (giver == batch->giver) batch->partitions.push_back(partition);
   }
   return batch;
@@ -91,20 +57,14 @@ bool Follow(const MovesSeen& seen, MoveBatch* batch) {
   const auto closed_at = [&](uint16_t partition) {
     return OwnerOf(seen.map, partition) == batch->giver ? ClosedAt(seen.map, partition) : 0;
   };
-  std::vector<MoveBatch::Slice>& slices = batch->slices;
-  if (!slices.empty() && slices.back().closed_at == 0) {
-    const std::vector<uint16_t>& closing = slices.back().partitions;
-    const uint64_t first = closed_at(closing.front());
+  if (batch->closing && batch->closed_at == 0) {
+    const uint64_t first = closed_at(batch->partitions.front());
     const bool together = std::ranges::all_of(
-        closing, [&](uint16_t partition) { return closed_at(partition) == first; });
-    if (together) slices.back().closed_at = first;
+        batch->partitions, [&](uint16_t partition) { return closed_at(partition) == first; });
+    if (together) batch->closed_at = first;
   }
   const auto stays = [&](uint16_t partition) {
-    for (const MoveBatch::Slice& slice : slices) {
-      if (slice.closed_at != 0 && std::ranges::binary_search(slice.partitions, partition)) {
-        return closed_at(partition) == slice.closed_at;
-      }
-    }
+    if (batch->closed_at != 0) return closed_at(partition) == batch->closed_at;
     return OwnerOf(seen.map, partition) == batch->giver && ClosedAt(seen.map, partition) == 0 &&
            IsWanted(seen, partition);
   };
@@ -113,60 +73,50 @@ bool Follow(const MovesSeen& seen, MoveBatch* batch) {
     batch->moved += OwnerOf(seen.map, partition) == seen.group ? 1 : 0;
     return true;
   });
-  for (MoveBatch::Slice& slice : slices) {
-    std::erase_if(slice.partitions, [&](uint16_t partition) {
-      return !std::ranges::binary_search(batch->partitions, partition);
-    });
-  }
-  std::erase_if(slices, [](const MoveBatch::Slice& slice) { return slice.partitions.empty(); });
   return !batch->partitions.empty();
 }
 
 std::vector<uint16_t> LeftClosed(const MovesSeen& seen, const MoveBatch* batch) {
   std::vector<uint16_t> left;
-  const auto is_closing = [&](uint16_t partition) {
-    return batch != nullptr && batch->IsClosed(partition);
+  const auto is_closed = [&](uint16_t partition) {
+    return batch != nullptr && batch->closed_at != 0 &&
+           std::ranges::binary_search(batch->partitions, partition);
   };
-  if (batch != nullptr) {
+  if (batch != nullptr && batch->closed_at != 0) {
     for (const uint16_t partition : batch->partitions) {
-      if (is_closing(partition) && !IsWanted(seen, partition)) left.push_back(partition);
+      if (!IsWanted(seen, partition)) left.push_back(partition);
     }
   }
   for (const auto& [partition, wish] : seen.wishes) {
     if (!IsWanted(seen, partition) || ClosedAt(seen.map, partition) == 0) continue;
-    if (!is_closing(partition)) left.push_back(partition);
+    if (!is_closed(partition)) left.push_back(partition);
   }
   return left;
 }
 
 absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch,
                                 uint64_t group_revision) {
-  const std::vector<uint16_t>& closing = batch.slices.back().partitions;
   GANNET_ASSIGN_OR_RETURN(ClusterConfig closed,
-                          ClosePartitions(seen.map.config, batch.giver, closing));
-  MapTxn txn = TxnOf(seen, std::move(closed), closing);
-  txn.group = group_revision;
-  return txn;
+                          ClosePartitions(seen.map.config, batch.giver, batch.partitions));
+  return MapTxn{
+      .map_revision = seen.map.mod_revision, .wanted = std::move(closed), .group = group_revision};
 }
 
 absl::StatusOr<MapTxn> GiveTxn(const MovesSeen& seen, const MoveBatch& batch,
                                uint64_t group_revision) {
-  const MoveBatch::Slice& slice = batch.slices.front();
   GANNET_ASSIGN_OR_RETURN(ClusterConfig given, GivePartitions(seen.map.config, seen.group,
-                                                              slice.partitions, slice.closed_at));
-  MapTxn txn = TxnOf(seen, std::move(given), slice.partitions);
-  txn.group = group_revision;
-  txn.end_moves = true;
-  return txn;
+                                                              batch.partitions, batch.closed_at));
+  return MapTxn{
+      .map_revision = seen.map.mod_revision, .wanted = std::move(given), .group = group_revision};
 }
 
 absl::StatusOr<MapTxn> ReopenTxn(const MovesSeen& seen, const std::vector<uint16_t>& partitions) {
   GANNET_ASSIGN_OR_RETURN(ClusterConfig opened, ReopenPartitions(seen.map.config, partitions));
-  return TxnOf(seen, std::move(opened), {});
+  return MapTxn{.map_revision = seen.map.mod_revision, .wanted = std::move(opened)};
 }
 
 std::optional<MapTxn> EndTxn(const MovesSeen& seen) {
-  std::vector<uint16_t> ended;
+  std::vector<std::pair<uint16_t, int64_t>> ended;
   std::vector<uint16_t> closed;
   for (const auto& [partition, wish] : seen.wishes) {
     if (wish.to != seen.group || partition >= seen.map.config.partitions.size()) continue;
@@ -174,7 +124,7 @@ std::optional<MapTxn> EndTxn(const MovesSeen& seen) {
     const bool has = OwnerOf(seen.map, partition) == seen.group && !is_closed;
     if (!wish.stop && !has) continue;
     if (ended.size() == kMovesOfTxnMax) break;
-    ended.push_back(partition);
+    ended.emplace_back(partition, wish.mod_revision);
     if (is_closed) closed.push_back(partition);
   }
   if (ended.empty()) return std::nullopt;
@@ -184,9 +134,9 @@ std::optional<MapTxn> EndTxn(const MovesSeen& seen) {
     if (!opened.ok()) return std::nullopt;
     wanted = *std::move(opened);
   }
-  MapTxn txn = TxnOf(seen, std::move(wanted), ended);
-  txn.end_moves = true;
-  return txn;
+  return MapTxn{.map_revision = seen.map.mod_revision,
+                .wanted = std::move(wanted),
+                .ended = std::move(ended)};
 }
 
 }  // namespace gannet

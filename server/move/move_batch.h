@@ -22,31 +22,15 @@ struct MovesSeen {
   std::string_view group;  // the receiver
 };
 
-// Partitions that come to the receiver together, by one stream and one walk. They are closed and
-// given in slices, of as many as one transaction takes.
+// Partitions that come to the receiver together: by one stream and one walk, closed by one
+// transaction, and given by one.
 struct MoveBatch {
-  struct Slice {
-    std::vector<uint16_t> partitions;  // ascending, and at least one
-    uint64_t closed_at = 0;            // the map's revision at which they were closed; 0: not yet
-  };
-
   std::string giver;
-  std::vector<uint16_t> partitions;  // ascending; with those that are closed
-  std::vector<Slice> slices;  // in the order in which they are closed. Only the last may be open
-  uint64_t moved = 0;         // partitions that were in it, and are the receiver's now
-
-  // Whether a slice is closed.
-  bool closed() const { return !slices.empty() && slices.front().closed_at != 0; }
-  // The revision at which the last of them was.
-  uint64_t closed_at() const;
-  // Returns whether the partition is in a slice that is closed.
-  bool IsClosed(uint16_t partition) const;
+  std::vector<uint16_t> partitions;  // ascending
+  bool closing = false;              // a transaction that closes them was sent
+  uint64_t closed_at = 0;            // the map's revision at which they were closed; 0: not yet
+  uint64_t moved = 0;                // partitions that were in it, and are the receiver's now
 };
-
-// Begins the next slice, of at most kMovesOfTxnMax partitions. One that is still open, as its
-// transaction was lost, is made anew. Returns false if all partitions are in slices that are
-// closed.
-bool NextSlice(MoveBatch* batch);
 
 // Returns how many partitions are to come to the receiver.
 size_t CountWanted(const MovesSeen& seen);
@@ -57,9 +41,9 @@ int64_t NewestWish(const MovesSeen& seen);
 // Returns all partitions of one giver that are to come and are open. nullopt: there are none.
 std::optional<MoveBatch> NextBatch(const MovesSeen& seen);
 
-// Takes over what has become of a batch. If all of the slice that it wanted to close is closed by
-// one map, that is its close. Partitions go that are given, or that are not open, or closed, as
-// they were: what was copied of them says nothing any more. Returns false if nothing is left to do.
+// Takes over what has become of a batch. If it was to be closed, and all of it is closed by one
+// map, that is its close. Partitions go that are given, or that are not open, or closed, as they
+// were: what was copied of them says nothing any more. Returns false if nothing is left to do.
 bool Follow(const MovesSeen& seen, MoveBatch* batch);
 
 // Returns closed partitions that are to be opened again: those of the batch that nobody wants to
@@ -68,8 +52,7 @@ bool Follow(const MovesSeen& seen, MoveBatch* batch);
 std::vector<uint16_t> LeftClosed(const MovesSeen& seen, const MoveBatch* batch);
 
 // Steps 3 and 5 and rule 10. `group_revision` is the register's, of the receiver's group. The
-// errors are those of map_changes.h, of a map that was not looked at before. CloseTxn closes the
-// last slice, and GiveTxn gives the first one.
+// errors are those of map_changes.h, of a map that was not looked at before.
 absl::StatusOr<MapTxn> CloseTxn(const MovesSeen& seen, const MoveBatch& batch,
                                 uint64_t group_revision);
 absl::StatusOr<MapTxn> GiveTxn(const MovesSeen& seen, const MoveBatch& batch,

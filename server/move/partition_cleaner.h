@@ -18,8 +18,8 @@ namespace gannet {
 // Deletes what a group's primary has of partitions that other groups own: what it gave away, and
 // what a move that ended has left (docs/partitions.md, step 6). It walks through the whole store
 // once when it begins, and again whenever there is such a partition that there was not before. As
-// partitions are given away in slices, one soon after the other, it begins only when none has come
-// for a while.
+// partitions may be given away one soon after the other, it begins only when none has come for a
+// while.
 //
 // It never drops what the group owns, closed or not, as far as the primary knows the map. A primary
 // knows each map by which its group got a partition: it gave that to itself, or read the map when

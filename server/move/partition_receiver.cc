@@ -21,15 +21,11 @@ constexpr int64_t kTxnAgainNs = 10 * kNsPerMs;
 constexpr int64_t kWishedNs = 250 * kNsPerMs;
 // How much of a walk tells how long the rest will take.
 constexpr double kWalkedMin = 1.0 / 16;
-// With less of the stream to take, a slice is closed.
+// With less of the stream to take, the partitions are closed.
 constexpr uint64_t kBehindMax = 64 << 10;
-// So many slices are closed at the same time. A client with many operations under way waits for any
-// closed partition with all of them soon. So it waits less if the giver ends several slices
-// together, although each is closed for a few transactions longer.
-constexpr size_t kSlicesMax = 4;
 // How often the giver is told that its leases have to stay short.
 constexpr int64_t kTellAgainNs = MoveSource::kShortNs / 4;
-// If the giver has not ended a slice so long after its leases are over, it is opened again.
+// If the giver has not ended what is closed so long after its leases are over, it is opened again.
 constexpr int64_t kEndNsMax = 5 * kNsPerSecond;
 
 }  // namespace
@@ -66,8 +62,8 @@ void PartitionReceiver::Poll(int64_t now, const GroupRegister& own) {
   if (batch_ && !Follow(seen, &*batch_)) EndBatch("the map or the wishes have changed", now);
   if (std::optional<MapTxn> end = EndTxn(seen)) return Send(*std::move(end));
   if (batch_) intake_.Keep(taking());
-  if (std::vector<uint16_t> left = LeftClosed(seen, batch_ ? &*batch_ : nullptr); !left.empty()) {
-    left.resize(std::min(left.size(), kMovesOfTxnMax));
+  if (const std::vector<uint16_t> left = LeftClosed(seen, batch_ ? &*batch_ : nullptr);
+      !left.empty()) {
     LOG(INFO) << "opens " << left.size() << " partitions again, from " << left.front() << " on";
     return Send(ReopenTxn(seen, left));
   }
@@ -139,13 +135,10 @@ void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
   step_ = Step::kDrops;
   dropping_ = false;
   begun_at_ = now;
-  closes_ = 0;
-  closed_ns_ = closed_ns_max_ = 0;
 }
 
 void PartitionReceiver::EndBatch(std::string_view why, int64_t now) {
   if (batch_->moved > 0) {
-    NoteOpen(now);
     LOG(INFO) << "has " << batch_->moved << " partitions more, of group " << batch_->giver << ": "
               << intake_.items() << " changes, " << intake_.bytes() << " bytes" << TimesText(now);
     trouble_.clear();
@@ -157,10 +150,10 @@ void PartitionReceiver::EndBatch(std::string_view why, int64_t now) {
 }
 
 std::string PartitionReceiver::TimesText(int64_t now) const {
+  const int64_t closed_ns = closed_at_ == 0 ? 0 : now - closed_at_;
   return absl::StrCat(" in ", (now - begun_at_) / kNsPerMs, " ms; copied after ",
-                      (copied_at_ - begun_at_) / kNsPerMs, " ms, closed ", closes_, " times, for ",
-                      closed_ns_ / kNsPerMs, " ms in all, and ", closed_ns_max_ / kNsPerMs,
-                      " ms at most");
+                      (copied_at_ - begun_at_) / kNsPerMs, " ms, closed for ", closed_ns / kNsPerMs,
+                      " ms");
 }
 
 void PartitionReceiver::LeaveBatch() {
@@ -184,9 +177,9 @@ void PartitionReceiver::BeginAgain(const absl::Status& why, int64_t now) {
   Soon(now);
 }
 
-// Of slices that are taken nothing more is needed from the giver.
+// Of what is taken nothing more is needed from the giver.
 void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
-  const bool needs_source = step_ != Step::kDrops && !(step_ == Step::kEnds && slices_taken_);
+  const bool needs_source = step_ != Step::kDrops && !(step_ == Step::kEnds && taken_);
   if (needs_source && !source_->status().ok()) return BeginAgain(source_->status(), now);
   if (step_ != Step::kDrops && intake_.failed()) {
     return BeginAgain(absl::ResourceExhaustedError("the index has no slot for an item"), now);
@@ -241,7 +234,10 @@ void PartitionReceiver::Copy(int64_t now) {
   if (IsSoonCopied(now)) TellClosing(now);
   if (!source_->copied() || source_->behind() > kBehindMax) return;
   copied_at_ = now;
-  CloseNext(now);
+  ended_.reset();
+  taken_ = false;
+  step_ = Step::kCloses;
+  Soon(now);
 }
 
 // Whether the walk will be over within a lease if it goes on as it did.
@@ -250,22 +246,6 @@ bool PartitionReceiver::IsSoonCopied(int64_t now) const {
   if (walked < kWalkedMin) return false;
   const double left_ns = static_cast<double>(now - walk_at_) * (1 - walked) / walked;
   return left_ns <= static_cast<double>(source_->lease_ns());
-}
-
-// Of what was closed, if anything was.
-void PartitionReceiver::NoteOpen(int64_t now) {
-  if (closed_at_ == 0) return;
-  ++closes_;
-  closed_ns_ += now - closed_at_;
-  closed_ns_max_ = std::max(closed_ns_max_, now - closed_at_);
-  closed_at_ = 0;
-}
-
-void PartitionReceiver::CloseNext(int64_t now) {
-  ended_.reset();
-  slices_taken_ = false;
-  step_ = Step::kCloses;
-  Soon(now);
 }
 
 // If it could not tell for long, leases may be long again.
@@ -279,53 +259,41 @@ void PartitionReceiver::TellClosing(int64_t now) {
 
 void PartitionReceiver::Close(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
   TellClosing(now);
-  if (batch_->closed()) {
-    if (closed_at_ == 0) closed_at_ = now;
-  } else if (now < close_at_) {
-    return Soon(close_at_);
-  } else if (source_->behind() > kBehindMax) {
-    return;
+  if (batch_->closed_at != 0) {
+    closed_at_ = now;
+    step_ = Step::kEnds;
+    return Soon(now);
   }
-  const bool more = batch_->slices.size() < kSlicesMax || batch_->slices.back().closed_at == 0;
-  if (more && NextSlice(&*batch_)) return Send(CloseTxn(seen, *batch_, own.revision));
-  step_ = Step::kEnds;
-  Soon(now);
+  if (now < close_at_) return Soon(close_at_);
+  if (source_->behind() > kBehindMax) return;
+  batch_->closing = true;
+  Send(CloseTxn(seen, *batch_, own.revision));
 }
 
 // The giver may have ended what was closed before, and is open or closed again.
 void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
-  if (!batch_->closed()) {
-    NoteOpen(now);
-    return CloseNext(now);
-  }
   Soon(now + kLookNs);
-  if (!slices_taken_ && !TakeEnd()) {
+  if (!taken_ && !TakeEnd()) {
     TellClosing(now);
     if (now - closed_at_ < source_->lease_ns() + kEndNsMax) return;
     return BeginAgain(absl::UnavailableError("the giver does not end what is closed"), now);
   }
   intake_.Settle();
-  const bool committed = intake_.settled(slices_ticket_) && !intake_.failed();
+  const bool committed = intake_.settled(taken_ticket_) && !intake_.failed();
   if (committed) Send(GiveTxn(seen, *batch_, own.revision));
 }
 
 bool PartitionReceiver::TakeEnd() {
   if (!ended_) {
     const std::optional<MoveEnded>& ended = source_->ended();
-    if (!ended || ended->revision < batch_->closed_at()) return false;
+    if (!ended || ended->revision < batch_->closed_at) return false;
     ended_ = ended;
     source_->StopAt(ended->lsn);
   }
   if (!source_->HasUpTo(ended_->lsn)) return false;
   if (intake_.TakeVersion(ended_->version_next) != ReplyStatus::kOk) return false;
-  slices_ticket_ = intake_.last_ticket();
-  slices_taken_ = true;
-  PartitionIntake::Partitions others = taking();
-  for (const uint16_t partition : batch_->partitions) {
-    if (batch_->IsClosed(partition)) others.reset(partition);
-  }
-  intake_.Keep(others);
-  source_->StopAt(UINT64_MAX);
+  taken_ticket_ = intake_.last_ticket();
+  taken_ = true;
   return true;
 }
 

@@ -25,12 +25,11 @@ namespace gannet {
 // Brings partitions to the group whose primary it runs in, as operators wish (docs/partitions.md):
 //
 //   drops --nothing is left--> copies --walk over, nearly all of the stream--> closes
-//     closes: the giver's leases are short --close some slices, the map says so--> ends
-//     ends: all of them taken, committed --give each, the map says so--> closes the next ones
+//     closes: the giver's leases are short --close, the map says so--> ends
+//     ends: all is taken, committed --give, the map says so--> over
 //
-// A batch is all that is to come from one giver: one stream and one walk. A slice of it is what a
-// transaction closes. A few slices are closed at a time, so that each partition is closed for a
-// moment only, and clients wait few times.
+// A batch is all that is to come from one giver: one stream and one walk. All of it is closed
+// together, for a moment, so clients wait once.
 //
 // 1. It begins with an empty partition, each time (rule 1).
 // 2. Nothing else is decided while a transaction's result is unknown: it is sent again until a
@@ -39,8 +38,8 @@ namespace gannet {
 // 3. It asks to be the owner only once all that it took, and a version above all of the giver's, is
 //    committed in its own group (rules 5 and 7), and only if the giver has ended what is closed now
 //    (rule 4). The transaction compares the map and the register of the own group (rule 8).
-// 4. If the link breaks before it has all of a slice, or the giver does not end what is closed, it
-//    opens the slice again (rule 10), and begins again. So nobody waits while it copies. What
+// 4. If the link breaks before it has all, or the giver does not end what is closed, it opens that
+//    again (rule 10), and begins again. So nobody waits while it copies. What
 //    another primary of its group has left closed is opened, too.
 //
 // One thread, the member's.
@@ -96,10 +95,8 @@ class PartitionReceiver final : public MemberTask {
   bool IsSoonCopied(int64_t now) const;
   void Close(const MovesSeen& seen, const GroupRegister& own, int64_t now);
   void Give(const MovesSeen& seen, const GroupRegister& own, int64_t now);
-  // Takes the end of the slices that are closed. Returns whether all of them is taken.
+  // Takes the end of what is closed. Returns whether all of it is taken.
   bool TakeEnd();
-  void CloseNext(int64_t now);
-  void NoteOpen(int64_t now);
   void TellClosing(int64_t now);
   std::string TimesText(int64_t now) const;
   void Soon(int64_t at) { next_ns_ = std::min(next_ns_, at); }
@@ -121,10 +118,10 @@ class PartitionReceiver final : public MemberTask {
   int64_t walk_at_ = 0;             // when the walk had begun
   int64_t told_at_ = 0;             // when it told the giver that it will close
   int64_t close_at_ = 0;            // nothing is closed before this
-  int64_t closed_at_ = 0;           // when the first of the slices was closed; 0: none is
+  int64_t closed_at_ = 0;           // when they were closed, as far as it knows
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
-  bool slices_taken_ = false;       // all of them, and the giver's version
-  uint64_t slices_ticket_ = 0;      // then they are committed when that is published
+  bool taken_ = false;              // all that is closed, and the giver's version
+  uint64_t taken_ticket_ = 0;       // then it is committed when that is published
   int64_t newest_wish_ = 0;         // its mod_revision
   int64_t wished_at_ = 0;           // when it was seen first
   int64_t begin_at_ = 0;
@@ -137,9 +134,6 @@ class PartitionReceiver final : public MemberTask {
   // Of the batch, for people.
   int64_t begun_at_ = 0;
   int64_t copied_at_ = 0;
-  int closes_ = 0;
-  int64_t closed_ns_ = 0;  // all of them, one after the other
-  int64_t closed_ns_max_ = 0;
 };
 
 }  // namespace gannet

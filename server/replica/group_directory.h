@@ -46,7 +46,8 @@ class GroupDirectory {
   virtual const GroupPartitions* Partitions() const { return nullptr; }
   // Returns the map as the register has it; nullptr: there are no other groups.
   virtual const SeenMap* Config() const { return nullptr; }
-  // Returns the partitions that are to move, to this group and to others; nullptr as above.
+  // Returns the partitions that are to move, to this group and to others. nullptr: as above, or
+  // they are not known yet as they were when the map became what it is.
   virtual const PartitionMoveWishes* Moves() const { return nullptr; }
   // Returns the address of a group's primary; nullopt: it has none, or it is not known.
   virtual std::optional<std::string> PrimaryOf(std::string_view /*group*/) const {

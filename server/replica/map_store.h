@@ -18,11 +18,10 @@ struct MapTxn {
   ClusterConfig wanted;
   // GroupRegister::revision of the member's own group. If its register has another one by then, the
   // transaction changes nothing (rule 8). nullopt: it is not compared.
-  std::optional<uint64_t> group;
-  // Partitions, and PartitionMoveWish::mod_revision of each. If one has another wish by then, or
-  // none, the transaction changes nothing. At most kMovesOfTxnMax.
-  std::vector<std::pair<uint16_t, int64_t>> moves;
-  bool end_moves = false;  // deletes these wishes
+  std::optional<uint64_t> group = std::nullopt;
+  // Wishes that it deletes: partitions, and PartitionMoveWish::mod_revision of each. If one has
+  // another wish by then, or none, the transaction changes nothing. At most kMovesOfTxnMax.
+  std::vector<std::pair<uint16_t, int64_t>> ended = {};
 };
 
 // A member's way to the cluster's map. It carries one request at a time, and decides nothing.
@@ -48,7 +47,7 @@ class MapStore {
   virtual ~MapStore() = default;
 
   // Begins a request. One that is still under way is abandoned: nobody is told its result, which is
-  // as good as unknown. REQUIRES: Check(wanted) is OK, and there are at most kMovesOfTxnMax moves.
+  // as good as unknown. REQUIRES: Check(wanted) is OK, and at most kMovesOfTxnMax wishes are ended.
   virtual void Txn(const MapTxn& txn) = 0;
   // Returns the request's result, once. Each request that is not abandoned gets one, within a time
   // that the store limits.

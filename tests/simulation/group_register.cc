@@ -102,7 +102,7 @@ MapStore::Result GroupRegisterService::Execute(uint32_t group, const GroupMember
                                                const MapTxn& txn) {
   bool wins = !IsDead(sender) && txn.map_revision == map_.mod_revision &&
               (!txn.group || *txn.group == groups_[group].now.revision);
-  for (const auto& [partition, revision] : txn.moves) {
+  for (const auto& [partition, revision] : txn.ended) {
     const auto wish = wishes_.find(partition);
     wins = wins && wish != wishes_.end() && wish->second.mod_revision == revision;
   }
@@ -110,14 +110,13 @@ MapStore::Result GroupRegisterService::Execute(uint32_t group, const GroupMember
   GANNET_CHECK(gannet::Check(txn.wanted).ok(), "a map that cannot be");
   map_ = {.config = txn.wanted, .mod_revision = log_->Begin()};
   log_->Put(ConfigKey(kCluster), Encode(map_.config));
-  for (const auto& [partition, revision] : txn.moves) {
-    if (!txn.end_moves) continue;
+  for (const auto& [partition, revision] : txn.ended) {
     wishes_.erase(partition);
     log_->Delete(MoveKey(kCluster, partition));
   }
   run_->Note(absl::StrCat("the map becomes that of revision ", map_.config.revision, ", by ",
                           sender.node, ", ", map_.config.closed.size(), " closed, ",
-                          txn.moves.size(), txn.end_moves ? " moves end" : " move"));
+                          txn.ended.size(), " wishes end"));
   return MapStore::Result::kWon;
 }
 
@@ -131,6 +130,8 @@ void GroupRegisterService::WishMove(uint16_t partition, uint32_t to) {
 
 void GroupRegisterService::StopMoves() {
   const int64_t revision = log_->Begin();
+  map_.mod_revision = revision;
+  log_->Put(ConfigKey(kCluster), Encode(map_.config));
   for (auto it = wishes_.begin(); it != wishes_.end();) {
     auto& [partition, wish] = *it;
     const std::string key = MoveKey(kCluster, partition);
@@ -219,11 +220,8 @@ void MemberMapStore::Txn(const MapTxn& txn) {
                  [service, give, txn, group = store_->group_, self = store_->self_,
                   of_store = store_->state_]() -> GroupRegisterService::Answered {
                    const Result result = service->Execute(group, self, txn);
-                   return [give, result, txn, of_store, now = service->map_] {
+                   return [give, result, of_store, now = service->map_] {
                      of_store->view->TakeConfig(now.config, now.mod_revision);
-                     if (result == Result::kWon && txn.end_moves) {
-                       of_store->view->ForgetMoves(txn.moves);
-                     }
                      give(result);
                    };
                  });
@@ -330,7 +328,7 @@ const GroupPartitions* MemberStore::Partitions() const {
 const SeenMap* MemberStore::Config() const { return state_->view ? &state_->view->map() : nullptr; }
 
 const PartitionMoveWishes* MemberStore::Moves() const {
-  return state_->view ? &state_->view->moves() : nullptr;
+  return state_->view ? state_->view->moves() : nullptr;
 }
 
 std::optional<std::string> MemberStore::PrimaryOf(std::string_view group) const {

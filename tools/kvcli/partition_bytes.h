@@ -15,7 +15,8 @@ namespace gannet::kvcli {
 
 // Returns how many bytes of memory the items of each partition take, by a walk through the memory
 // of each group's primary. The servers' CPUs take no part. What a group still has of partitions
-// that are another's does not count. Blocks; calls tell() with a line for people now and then.
+// that are another's does not count. Blocks; calls tell() with a line for people now and then. The
+// process runs at the lowest priority from then on.
 //
 //   FailedPrecondition: a group that has partitions has no primary. Others as Walker's.
 absl::StatusOr<std::vector<uint64_t>> MeasurePartitions(

@@ -305,16 +305,21 @@ absl::Status MovesRun::Ask(Wanted wanted) {
 }
 
 // A partition that is closed can only be opened again by the receiver, which knows how far it is.
+// The map is written as it is: the receiver's transactions compare when that was last done, so none
+// that it made of wishes which are given up wins.
 absl::Status MovesRun::Stop() {
   const InterruptWatch watch;
   Wanted wanted;
   size_t left = 0;
   do {
     const auto stop = [&](const ClusterState& state) -> absl::StatusOr<std::optional<EtcdTxn>> {
-      EtcdTxn txn = {.compares = {MapIsAsIn(state)}};
+      EtcdTxn txn = {.compares = {MapIsAsIn(state)},
+                     .puts = {{ConfigKey(command_.cluster), Encode(state.map)}}};
       left = 0;
       for (const auto& [partition, move] : state.moves) {
         if (!Concerns(state, partition)) continue;
+        // The receiver has it already, and ends the wish.
+        if (state.map.groups[state.map.partitions[partition]] == move.info.to) continue;
         const bool closed = IsClosed(state.map, partition);
         wanted.emplace(partition, state.map.groups[state.map.partitions[partition]]);
         if (closed && move.info.stop) continue;

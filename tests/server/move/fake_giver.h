@@ -46,7 +46,9 @@ class FakeMap : public MapStore, public GroupDirectory {
   const PartitionMoveWishes* Moves() const override { return &wishes_; }
   std::optional<std::string> PrimaryOf(std::string_view) const override { return "giver:1"; }
 
+  // As kvcli does: a stop writes the map, too.
   void Wish(uint16_t partition, std::string to = "g2", bool stop = false) {
+    if (stop) Change(map_.config);
     wishes_[partition] = {.to = std::move(to), .stop = stop, .mod_revision = ++revision_};
   }
   void Forget(uint16_t partition) { wishes_.erase(partition); }
@@ -69,13 +71,11 @@ class FakeMap : public MapStore, public GroupDirectory {
  private:
   bool Execute(const MapTxn& txn) {
     if (txn.map_revision != map_.mod_revision || (txn.group && *txn.group != group_)) return false;
-    for (const auto& [partition, revision] : txn.moves) {
+    for (const auto& [partition, revision] : txn.ended) {
       const auto wish = wishes_.find(partition);
       if (wish == wishes_.end() || wish->second.mod_revision != revision) return false;
     }
-    if (txn.end_moves) {
-      for (const auto& [partition, revision] : txn.moves) wishes_.erase(partition);
-    }
+    for (const auto& [partition, revision] : txn.ended) wishes_.erase(partition);
     Change(txn.wanted);
     return true;
   }

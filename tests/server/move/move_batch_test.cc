@@ -62,7 +62,7 @@ TEST_F(MoveBatchTest, WhatIsClosedIsOpenedAgainFirst) {
   const auto reopen = ReopenTxn(seen(), {3});
   ASSERT_TRUE(reopen.ok());
   EXPECT_FALSE(IsClosed(reopen->wanted, 3));
-  EXPECT_FALSE(reopen->end_moves);
+  EXPECT_TRUE(reopen->ended.empty());
   map_.config = reopen->wanted;
   EXPECT_EQ(NextBatch(seen())->partitions, (Partitions{1, 2, 3}));
 }
@@ -80,66 +80,68 @@ TEST_F(MoveBatchTest, AnOpenOneThatNobodyWantsGoes) {
   EXPECT_EQ(batch.moved, 0u);
 }
 
-TEST_F(MoveBatchTest, FollowsTheSliceThatItCloses) {
-  for (const uint16_t i : {1, 2, 3, 4}) Wish(i);
+TEST_F(MoveBatchTest, FollowsItsClose) {
+  for (const uint16_t i : {1, 2, 3}) Wish(i);
   MoveBatch batch = *NextBatch(seen());
-  batch.slices = {{.partitions = {1, 2}}};
+  batch.closing = true;
   const auto close = CloseTxn(seen(), batch, 9);
   ASSERT_TRUE(close.ok());
-  EXPECT_EQ(close->moves, (std::vector<std::pair<uint16_t, int64_t>>{{1, 1}, {2, 2}}));
   EXPECT_EQ(close->group, 9u);
-  EXPECT_FALSE(close->end_moves);
+  EXPECT_TRUE(close->ended.empty());
   EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_FALSE(batch.closed()) << "the transaction was not executed";
+  EXPECT_EQ(batch.closed_at, 0u) << "the transaction was not executed";
   map_.config = close->wanted;
   EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_EQ(batch.closed_at(), 1u);
-  EXPECT_EQ(batch.slices.front().partitions, (Partitions{1, 2}));
-  EXPECT_EQ(batch.partitions, (Partitions{1, 2, 3, 4}));
+  EXPECT_EQ(batch.closed_at, 1u);
+  EXPECT_EQ(batch.partitions, (Partitions{1, 2, 3}));
   EXPECT_TRUE(LeftClosed(seen(), &batch).empty());
   map_.config = *ReopenPartitions(map_.config, Partitions{1});
   EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_EQ(batch.slices.front().partitions, Partitions{2});
-  EXPECT_EQ(batch.partitions, (Partitions{2, 3, 4})) << "1 is written again";
+  EXPECT_EQ(batch.partitions, (Partitions{2, 3})) << "1 is written again";
 }
 
-TEST_F(MoveBatchTest, ClosesSlicesOneAfterTheOther) {
-  for (uint16_t i = 0; i < kMovesOfTxnMax + 20; ++i) Wish(i);
+// An earlier primary of the group had sent the same, and that is executed while this one copies.
+TEST_F(MoveBatchTest, AnothersCloseIsNotItsOwn) {
+  Wish(1);
   MoveBatch batch = *NextBatch(seen());
-  ASSERT_TRUE(NextSlice(&batch));
-  EXPECT_EQ(batch.slices.back().partitions.size(), kMovesOfTxnMax);
-  ASSERT_TRUE(NextSlice(&batch));
-  EXPECT_EQ(batch.slices.size(), 1u) << "the first is not closed yet";
-  map_.config = CloseTxn(seen(), batch, 9)->wanted;
-  ASSERT_TRUE(Follow(seen(), &batch));
-  ASSERT_TRUE(NextSlice(&batch));
-  EXPECT_EQ(batch.slices.back().partitions.size(), 20u);
-  EXPECT_FALSE(batch.IsClosed(kMovesOfTxnMax));
-  map_.config = CloseTxn(seen(), batch, 9)->wanted;
-  ASSERT_TRUE(Follow(seen(), &batch));
-  EXPECT_FALSE(NextSlice(&batch));
-  EXPECT_TRUE(batch.IsClosed(kMovesOfTxnMax));
-  EXPECT_EQ(batch.closed_at(), map_.config.revision);
-  EXPECT_TRUE(LeftClosed(seen(), &batch).empty());
-  // They are given one after the other, too, each by the close that it had.
-  map_.config = GiveTxn(seen(), batch, 9)->wanted;
-  ASSERT_TRUE(Follow(seen(), &batch));
-  EXPECT_EQ(batch.moved, kMovesOfTxnMax);
-  ASSERT_EQ(batch.slices.size(), 1u);
-  map_.config = GiveTxn(seen(), batch, 9)->wanted;
+  Close("g1", {1});
   EXPECT_FALSE(Follow(seen(), &batch));
-  EXPECT_EQ(batch.moved, kMovesOfTxnMax + 20);
+  EXPECT_EQ(LeftClosed(seen(), &batch), Partitions{1});
+}
+
+TEST_F(MoveBatchTest, AnyNumberIsClosedAndGivenTogether) {
+  for (uint16_t i = 0; i < 500; ++i) Wish(i);
+  MoveBatch batch = *NextBatch(seen());
+  batch.closing = true;
+  map_.config = CloseTxn(seen(), batch, 9)->wanted;
+  ASSERT_TRUE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.closed_at, map_.config.revision);
+  const auto give = GiveTxn(seen(), batch, 9);
+  ASSERT_TRUE(give.ok());
+  EXPECT_EQ(give->group, 9u);
+  EXPECT_TRUE(give->ended.empty());
+  map_.config = give->wanted;
+  EXPECT_FALSE(Follow(seen(), &batch));
+  EXPECT_EQ(batch.moved, 500u);
+  // The wishes are ended in parts.
+  size_t ended = 0;
+  while (const auto end = EndTxn(seen())) {
+    ASSERT_LE(end->ended.size(), kMovesOfTxnMax);
+    EXPECT_EQ(end->wanted, map_.config);
+    ended += end->ended.size();
+    for (const auto& [partition, revision] : end->ended) wishes_.erase(partition);
+  }
+  EXPECT_EQ(ended, 500u);
 }
 
 // Only a part of what it wanted to close is closed. So that was somebody else.
 TEST_F(MoveBatchTest, WhatIsNotClosedTogetherGoes) {
   for (const uint16_t i : {1, 2, 3, 4}) Wish(i);
   MoveBatch batch = *NextBatch(seen());
-  batch.slices = {{.partitions = {1, 2}}};
+  batch.closing = true;
   Close("g1", {2, 3});
   EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_FALSE(batch.closed());
-  EXPECT_EQ(batch.slices.front().partitions, Partitions{1});
+  EXPECT_EQ(batch.closed_at, 0u);
   EXPECT_EQ(batch.partitions, (Partitions{1, 4}));
   EXPECT_EQ(LeftClosed(seen(), &batch), (Partitions{2, 3}));
 }
@@ -148,7 +150,7 @@ TEST_F(MoveBatchTest, WhatIsNotClosedTogetherGoes) {
 TEST_F(MoveBatchTest, WhatWasClosedAgainIsAnotherClose) {
   Wish(1);
   MoveBatch batch = *NextBatch(seen());
-  batch.slices = {{.partitions = {1}}};
+  batch.closing = true;
   Close("g1", {1});
   EXPECT_TRUE(Follow(seen(), &batch));
   map_.config = *ReopenPartitions(map_.config, Partitions{1});
@@ -157,30 +159,11 @@ TEST_F(MoveBatchTest, WhatWasClosedAgainIsAnotherClose) {
   EXPECT_EQ(batch.moved, 0u);
 }
 
-TEST_F(MoveBatchTest, CountsWhatHasCome) {
-  for (const uint16_t i : {1, 2, 3}) Wish(i);
-  MoveBatch batch = *NextBatch(seen());
-  batch.slices = {{.partitions = {1, 2}}};
-  Close("g1", {1, 2});
-  ASSERT_TRUE(Follow(seen(), &batch));
-  const auto give = GiveTxn(seen(), batch, 9);
-  ASSERT_TRUE(give.ok());
-  EXPECT_EQ(give->moves, (std::vector<std::pair<uint16_t, int64_t>>{{1, 1}, {2, 2}}));
-  EXPECT_EQ(give->group, 9u);
-  EXPECT_TRUE(give->end_moves);
-  map_.config = give->wanted;
-  EXPECT_TRUE(Follow(seen(), &batch));
-  EXPECT_EQ(batch.moved, 2u);
-  EXPECT_FALSE(batch.closed());
-  EXPECT_TRUE(batch.slices.empty());
-  EXPECT_EQ(batch.partitions, Partitions{3});
-}
-
 TEST_F(MoveBatchTest, AClosedOneThatNobodyWantsIsOpenedAgain) {
   Wish(1);
   Wish(2);
   MoveBatch batch = *NextBatch(seen());
-  batch.slices = {{.partitions = {1, 2}}};
+  batch.closing = true;
   Close("g1", {1, 2});
   ASSERT_TRUE(Follow(seen(), &batch));
   EXPECT_TRUE(LeftClosed(seen(), &batch).empty());
@@ -198,8 +181,7 @@ TEST_F(MoveBatchTest, EndsOnlyWishesThatAreOver) {
   Close("g1", {3});
   const auto end = EndTxn(seen());
   ASSERT_TRUE(end);
-  EXPECT_EQ(end->moves, (std::vector<std::pair<uint16_t, int64_t>>{{2, 2}, {3, 3}}));
-  EXPECT_TRUE(end->end_moves);
+  EXPECT_EQ(end->ended, (std::vector<std::pair<uint16_t, int64_t>>{{2, 2}, {3, 3}}));
   EXPECT_TRUE(end->wanted.closed.empty());
   EXPECT_EQ(end->wanted.revision, map_.config.revision + 1);
 }

@@ -146,7 +146,7 @@ TEST_F(PartitionCleanerTest, LooksAgainOnlyIfThereIsAnotherPartitionToDrop) {
   }
 }
 
-// Partitions are given in slices. One walk is for all of them.
+// Partitions of several moves are given one soon after the other. One walk is for all of them.
 TEST_F(PartitionCleanerTest, WaitsUntilNoneHasComeForAWhile) {
   Run();
   PartitionDropper::Partitions fewer = own_;
