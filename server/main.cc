@@ -145,6 +145,7 @@ absl::Status SettleOn(const Device& device, Server::Options* options) {
 absl::StatusOr<ClusterPlace> FindPlace(Server::Options* options) {
   ClusterFlags flags = FlagsOfCluster();
   flags.version = GANNET_VERSION;
+  flags.waits_for_etcd = WasExecutedAgain();
   if (!flags.asks_for_member()) return ClusterPlace{};
   GANNET_ASSIGN_OR_RETURN(ClusterPlace place, FindClusterPlace(flags));
   options->group = place.group;

@@ -4,16 +4,25 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 namespace gannet {
+namespace {
+
+constexpr const char* kVariable = "GANNET_EXECUTED_AGAIN";
+
+}  // namespace
 
 absl::Status ExecuteAgain(char** argv) {
   // Handlers go by themselves. What is blocked would stay blocked.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
+  setenv(kVariable, "1", /*overwrite=*/1);
   execv("/proc/self/exe", argv);
   return absl::ErrnoToStatus(errno, "cannot execute the program again");
 }
+
+bool WasExecutedAgain() { return std::getenv(kVariable) != nullptr; }
 
 }  // namespace gannet

@@ -82,8 +82,10 @@ absl::Status Check(const ClusterFlags& flags) {
 }
 
 absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
-  EtcdConfigStore::Options options = {
-      .cluster = flags.cluster, .node = flags.name, .version = flags.version};
+  EtcdConfigStore::Options options = {.cluster = flags.cluster,
+                                      .node = flags.name,
+                                      .version = flags.version,
+                                      .patient = flags.waits_for_etcd};
   GANNET_ASSIGN_OR_RETURN(options.etcd, ClientOptions(flags.etcd_access));
   options.etcd.endpoints = absl::StrSplit(flags.etcd, ',', absl::SkipEmpty());
   ClusterPlace place;

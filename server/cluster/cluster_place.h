@@ -26,6 +26,7 @@ struct ClusterFlags {
   std::string data;
   std::string sync;
   std::string version = "unknown";  // no flag: of this kvserver
+  bool waits_for_etcd = false;      // no flag: it was a member already, so its flags are right
 
   bool asks_for_member() const { return !cluster.empty(); }
 };

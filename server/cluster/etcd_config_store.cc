@@ -48,10 +48,15 @@ EtcdConfigStore::~EtcdConfigStore() = default;
 
 absl::Status EtcdConfigStore::AwaitFirstList() {
   client_->Watch(ClusterPrefix(options_.cluster), [this](const EtcdNews& news) { OnNews(news); });
-  const int64_t end = MonotonicNs() + options_.open_ms * kNsPerMs;
+  int64_t end = MonotonicNs() + options_.open_ms * kNsPerMs;
   while (!listed_) {
     const int64_t left_ms = (end - MonotonicNs()) / kNsPerMs;
-    if (left_ms <= 0) return lost_;
+    if (left_ms <= 0) {
+      if (!options_.patient) return lost_;
+      LOG(WARNING) << "waits for etcd: " << Advise(lost_).message();
+      end = MonotonicNs() + options_.open_ms * kNsPerMs;
+      continue;
+    }
     pollfd waiting = {.fd = client_->fd(), .events = POLLIN, .revents = 0};
     poll(&waiting, 1, static_cast<int>(left_ms));
     client_->Poll();

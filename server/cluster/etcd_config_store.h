@@ -47,12 +47,13 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
     std::string node;
     std::string version = "unknown";  // of Gannet, which it announces
     int64_t open_ms = 10'000;         // how long Open waits for an etcd that cannot be reached
+    bool patient = false;             // it waits for as long as that is so, and logs it so often
   };
 
   // Blocks until it has read all that lies in etcd of the cluster. The errors' texts say what to
   // do.
   //   InvalidArgument: a name or a URL that cannot be.
-  //   Unavailable: no etcd answered within open_ms.
+  //   Unavailable: no etcd answered within open_ms, and it is not to be patient.
   //   NotFound: etcd has no such cluster, or the node is in no group.
   //   Others: etcd refuses, or what lies there cannot be read.
   static absl::StatusOr<std::unique_ptr<EtcdConfigStore>> Open(Options options);

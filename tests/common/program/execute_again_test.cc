@@ -4,22 +4,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
 
 namespace gannet {
 namespace {
 
-constexpr const char* kVariable = "GANNET_EXECUTED_AGAIN";
 constexpr int kBegunAnew = 42;
 
 // The second run of this program ends here.
 TEST(ExecuteAgainTest, BeginsAnewWithItsArguments) {
-  if (std::getenv(kVariable) != nullptr) _exit(kBegunAnew);
+  if (WasExecutedAgain()) _exit(kBegunAnew);
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    setenv(kVariable, "1", /*overwrite=*/1);
     std::string name = "other", filter = "--gtest_filter=ExecuteAgainTest.*";
     char* argv[] = {name.data(), filter.data(), nullptr};
     ExecuteAgain(argv).IgnoreError();

@@ -7,11 +7,13 @@
 #include <poll.h>
 #include <signal.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -347,6 +349,24 @@ TEST_F(EtcdConfigStoreTest, SaysWhatToDoIfItCannotBegin) {
   etcd_.process(0).Stop();
   away.etcd.endpoints = etcd_.Urls();
   EXPECT_THAT(message(away, kUnavailable), HasSubstr("Does etcd run at"));
+}
+
+// A member that executes itself again has only etcd to tell it where to go on.
+TEST_F(EtcdConfigStoreTest, WhoIsPatientWaitsUntilEtcdIsBack) {
+  etcd_.process(0).Stop();
+  EtcdConfigStore::Options away = OptionsOf("n1");
+  away.open_ms = 100;
+  away.patient = true;
+  std::atomic<bool> opened = false;
+  std::thread opening([&] {
+    const auto store = EtcdConfigStore::Open(away);
+    EXPECT_TRUE(store.ok()) << store.status();
+    opened = true;
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(500));
+  EXPECT_FALSE(opened);
+  etcd_.process(0).Signal(SIGCONT);
+  opening.join();
 }
 
 }  // namespace
