@@ -51,14 +51,14 @@ class KeyOrder {
     const bool slow = kind == Kind::kSlowWrite;
     if (first == kInvalidOp) {
       if (kind == Kind::kRead) return true;
-      nodes_[op] = {key, op, op, slow, kind, false, false};
+      nodes_[op] = {key, op, op, slow, kind, false, Off::kNo};
       places_[place] = op;
       ++chains_;
       return true;
     }
     const bool waits = kind == Kind::kRead || nodes_[first].slow_writes > 0;
     const uint32_t last = nodes_[first].previous;
-    nodes_[op] = {key, last, first, 0, kind, waits, false};
+    nodes_[op] = {key, last, first, 0, kind, waits, Off::kNo};
     nodes_[last].next = nodes_[first].previous = op;
     nodes_[first].slow_writes += slow;
     return !waits;
@@ -103,13 +103,18 @@ class KeyOrder {
     }
     nodes_[first].slow_writes += !node.slow();
     node.kind = Kind::kSlowWrite;
-    node.put_off = in_order;
+    // What was sent behind it was sent before that, and nothing since.
+    if (node.off == Off::kNo) node.off = in_order ? Off::kInOrder : Off::kAlone;
     for (uint32_t behind = node.next; behind != first; behind = nodes_[behind].next) {
       Node& next = nodes_[behind];
       if (!next.waits && hold(behind)) next.waits = true;
     }
     return true;
   }
+
+  // Returns whether no other write of its key is ahead of `op`. REQUIRES: `op` is a write in a
+  // chain.
+  bool IsFirst(uint32_t op) const { return places_[FindPlace(nodes_[op].key)] == op; }
 
   // From now on everything behind `op`, a write that was sent, waits until that is over, unless it
   // was sent. Calls hold(op) as PutOff does.
@@ -131,7 +136,7 @@ class KeyOrder {
     Node& node = nodes_[op];
     const uint32_t first = places_[FindPlace(node.key)];
     if (nodes_[first].slow_writes == 0 ||
-        !IsAhead(first, op, [](const Node& ahead) { return ahead.put_off; })) {
+        !IsAhead(first, op, [](const Node& ahead) { return ahead.off == Off::kInOrder; })) {
       return false;
     }
     return node.waits = true;
@@ -149,6 +154,8 @@ class KeyOrder {
   }
 
  private:
+  // How a server put off a write for the first time: with all that is behind it, or alone.
+  enum class Off : uint8_t { kNo, kInOrder, kAlone };
   // An operation in a chain. Chains are rings: behind the last comes the first.
   struct Node {
     uint64_t key;
@@ -157,7 +164,7 @@ class KeyOrder {
     uint32_t slow_writes;  // in the chain; only the first operation's counter is kept
     Kind kind;
     bool waits;
-    bool put_off;  // and the server puts off what is behind it
+    Off off;
 
     bool slow() const { return kind == Kind::kSlowWrite; }
   };

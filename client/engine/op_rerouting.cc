@@ -1,7 +1,6 @@
 #include "client/engine/op_rerouting.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace gannet {
 namespace {
@@ -129,11 +128,11 @@ bool OpRerouting::AnyWaits() const {
 void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
   if (!FollowsKey(op)) return ops_.Finish(op, Outcome::kLockLost);
   if (TakesLock(op.request.type) && op.lock_acquired) return locks_.GiveUp(op);
-  std::memcpy(&op.refused_at, &reply.header.write, sizeof(op.refused_at));
-  op.put_off = false;
+  op.refused_at = reply.header.words[0];
+  const bool in_order = reply.header.words[1] == kPutOffInOrder;
   op.misplaced = true;
   ops_.LookAt(0);  // to ask for the map
-  if (op.in_order && IsWholeWrite(op) && !ops_.Refuse(op)) return;
+  if (op.in_order && IsWholeWrite(op) && !ops_.Refuse(op, in_order)) return;
   const bool elsewhere = servers_.ServerOf(op.key()) != op.request.server;
   if (elsewhere || op.refused_at > known_.revision) return Queue(op);
   // The server does not know the newest map yet, or it is about to. It is asked again after the
@@ -144,11 +143,16 @@ void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
 }
 
 void OpRerouting::Aim(Op& op) {
+  const uint32_t told_by = op.request.server;
   op.misplaced = false;
-  if (op.refused_at > known_.revision) return servers_.AimAtWaiting(op);
-  op.refused_at = 0;
-  op.version_alive = 0;
-  servers_.Aim(op);
+  if (op.refused_at > known_.revision) {
+    servers_.AimAtWaiting(op);
+  } else {
+    op.refused_at = 0;
+    op.version_alive = 0;
+    servers_.Aim(op);
+  }
+  if (op.request.server != told_by) op.put_off = false;  // this one told nothing
 }
 
 void OpRerouting::BeginAnew(Op& op) {

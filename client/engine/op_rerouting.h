@@ -21,7 +21,9 @@ namespace gannet {
 //   - A request that was sent stays with its server until that answers (rule 11). A server that
 //   does
 //     not serve the key (status 18) has not executed it, so it is sent again as a new request.
-//   - Writes of one key keep their order: what is behind a request that was sent waits for it.
+//   - Writes of one key keep their order: what is behind a request that was sent waits for it. A
+//     server that refuses a write puts off those behind it, until it hears that this client was
+//     told (rule 14).
 //   - A lock that was about to be taken is not; who asked for it is told to try again. Unlocks go
 //   to
 //     where the lock is.

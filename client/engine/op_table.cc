@@ -53,18 +53,25 @@ void OpTable::HoldBehind(Op& op) {
   order_.HoldBehind(op.number, [this](uint32_t number) { return HoldUnsent(number); });
 }
 
-bool OpTable::Refuse(Op& op) {
-  const bool leads = order_.PutOff(op.number, /*in_order=*/false,
-                                   [this](uint32_t number) { return HoldUnsent(number); });
+// Returns whether a write that was refused or put off is to be sent again as the first of those. It
+// then says that the client was told only if no write is ahead of it: a next primary may refuse
+// that one, and must not take this word for an answer to it.
+bool OpTable::Lead(Op& op, bool in_order) {
+  const bool leads =
+      order_.PutOff(op.number, in_order, [this](uint32_t number) { return HoldUnsent(number); });
+  op.put_off = leads && in_order && order_.IsFirst(op.number);
+  return leads;
+}
+
+bool OpTable::Refuse(Op& op, bool in_order) {
+  const bool leads = Lead(op, in_order);
   if (!leads) op.phase = Op::Phase::kHeldBack;
   return leads;
 }
 
 void OpTable::PutOff(Op& op, bool in_order) {
-  const bool leads =
-      order_.PutOff(op.number, in_order, [this](uint32_t number) { return HoldUnsent(number); });
+  const bool leads = Lead(op, in_order);
   op.phase = leads ? Op::Phase::kRequestQueued : Op::Phase::kHeldBack;
-  op.put_off = leads && in_order;
   if (leads) Postpone(op);
 }
 

@@ -114,9 +114,10 @@ class OpTable {
   // A write was sent before its key's partition moved. What is behind it of its key, and was not
   // sent, is held back until it is over.
   void HoldBehind(Op& op);
-  // A server does not serve a write's key, so it is to be sent again. Returns false if it waits for
-  // another write of its key that is ahead, and was refused before. It is then held back.
-  bool Refuse(Op& op);
+  // A server does not serve a write's key, so it is to be sent again. `in_order` as for PutOff.
+  // Returns false if it waits for another write of its key that is ahead, and was refused before.
+  // It is then held back.
+  bool Refuse(Op& op, bool in_order);
   // The answer to a request did not come, and will not, as its connection is lost. Returns true if
   // it is a write that the server put off behind another one. Then it is held back.
   bool HoldBackBehindPutOff(Op& op);
@@ -125,6 +126,7 @@ class OpTable {
 
  private:
   void LeaveOrder(Op& op);
+  bool Lead(Op& op, bool in_order);
   bool HoldUnsent(uint32_t number);
 
   int64_t now_ns_ = 0;

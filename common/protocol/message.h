@@ -82,13 +82,13 @@ enum class ReplyStatus : uint8_t {
   kTooLong = 15,        // kAppend, kPrepend: the new value would be too long
   kDiskRefuses = 16,    // the server's disk takes no change now; nothing was changed
   kTooFewCopies = 17,   // fewer members of the group are in sync than it wants; nothing was changed
-  kElsewhere = 18,      // the group does not serve the key's partition; nothing was changed. The
-                        // first word of the reply's own is the revision of the server's map
+  kElsewhere = 18,      // the group does not serve the key's partition; nothing was changed. Own
+                        // words: the revision of its map; of a write perhaps kPutOffInOrder
   kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 
-// The version in a kTryAgain answer to a write: the server puts off all later writes of the key in
-// this session, until one comes with kSentAgain.
+// The version in a kTryAgain answer to a write, the second own word of a kElsewhere one: the server
+// puts off all later writes of the key in this session, until one comes with kSentAgain.
 inline constexpr uint64_t kPutOffInOrder = 1;
 
 // Returns the longest value that fits into a request or reply with a key of `key_bytes` (0 in a

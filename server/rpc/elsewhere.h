@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_RPC_ELSEWHERE_H_
 #define GANNET_SERVER_RPC_ELSEWHERE_H_
 
+#include <cstdint>
 #include <string_view>
 
 #include "common/protocol/message.h"
@@ -19,11 +20,12 @@ inline bool IsElsewhere(const GroupStanding* standing, std::string_view key) {
 }
 
 // Refuses a request because of that. It is no answer that is remembered, as the group may get the
-// partition meanwhile.
+// partition meanwhile. `in_order`: 0, or kPutOffInOrder for a write.
 inline void RefuseAsElsewhere(const GroupStanding& standing, const RequestHeader& header,
-                              ServerConnection* connection, Replies* replies) {
+                              uint64_t in_order, ServerConnection* connection, Replies* replies) {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kElsewhere);
   reply.words[0] = standing.partitions().revision();
+  reply.words[1] = in_order;
   connection->session->Forget(header.sequence);
   replies->Send(connection, reply);
 }

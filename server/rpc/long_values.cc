@@ -181,7 +181,7 @@ bool LongValues::RefuseElsewhere(ServerConnection* connection, const RequestHead
                                  std::string_view key) {
   if (!IsElsewhere(given_.standing, key)) return false;
   connection->RemoveInProgress(header.sequence);
-  RefuseAsElsewhere(*given_.standing, header, connection, given_.replies);
+  RefuseAsElsewhere(*given_.standing, header, /*in_order=*/0, connection, given_.replies);
   return true;
 }
 

@@ -133,6 +133,8 @@ class Requests {
   // Refuses a write under a lock that the session does not hold.
   void RefuseLock(ServerConnection* connection, const RequestView& request);
 
+  // Puts off all later writes of the request's key in the session. Returns false if it writes none.
+  bool PutOffLater(ServerConnection* connection, const RequestView& request);
   // Puts off a write, and all later ones of its key in the session. Returns the answer.
   ReplyHeader PutOff(ServerConnection* connection, const RequestView& request);
   // Puts off a write of a key of which an earlier one is put off. Returns false if OnMessage is to

@@ -12,6 +12,8 @@ namespace gannet {
 // A lock's word is of this server, and of many keys. So an unlock is never refused.
 // An answer that is remembered comes first: the request was executed, whoever has the key by now
 // (docs/partitions.md, rule 12).
+// A refused write puts off the later ones of its key, as the partition may be back when they are
+// looked at (rule 14).
 bool Requests::RefuseElsewhere(const Received& received) {
   ServerConnection* const connection = received.connection;
   const std::span<const std::byte> message = received.message();
@@ -24,7 +26,8 @@ bool Requests::RefuseElsewhere(const Received& received) {
   }
   given_.counters->by_opcode[request.header.opcode].Add(1);
   if (!AdmitRefused(connection, request.header)) return true;
-  RefuseAsElsewhere(*given_.standing, request.header, connection, &replies_);
+  const uint64_t in_order = PutOffLater(connection, request) ? kPutOffInOrder : 0;
+  RefuseAsElsewhere(*given_.standing, request.header, in_order, connection, &replies_);
   return true;
 }
 

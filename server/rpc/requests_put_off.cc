@@ -23,13 +23,19 @@ ReplyHeader PutOffReply(const RequestHeader& header) {
 
 // The client is told that its writes of the key keep their order. A client that was told sends
 // numbers that are higher by its credits or more.
-ReplyHeader Requests::PutOff(ServerConnection* connection, const RequestView& request) {
-  if (!WritesKey(request.header)) return ReplyTo(request.header, ReplyStatus::kTryAgain);
+bool Requests::PutOffLater(ServerConnection* connection, const RequestView& request) {
   Session* const session = connection->session;
+  if (!WritesKey(request.header) || session->read_only()) return false;
+  session->put_off.OnNumber(request.header.sequence);
   session->put_off.Add(given_.store->HashOf(request.key).value(),
                        request.header.sequence + session->credits());
   connection->BeOrdinary(false);
-  return PutOffReply(request.header);
+  return true;
+}
+
+ReplyHeader Requests::PutOff(ServerConnection* connection, const RequestView& request) {
+  if (PutOffLater(connection, request)) return PutOffReply(request.header);
+  return ReplyTo(request.header, ReplyStatus::kTryAgain);
 }
 
 bool Requests::PutOffBehind(ServerConnection* connection, std::span<const std::byte> message) {

@@ -25,11 +25,9 @@ std::vector<MoveModel::State> MoveModel::Initial() const {
     state.groups[g].knows = 1;
     state.groups[g].fail_overs_left = scenario_.fail_overs[g];
   }
-  state.writer = {.revision = 1,
-                  .request = 0,
-                  .bound = kNobody,
-                  .phase = Request::kIdle,
-                  .breaks_left = scenario_.breaks};
+  state.writer.revision = 1;
+  state.writer.requests.fill({.bound = kNobody});
+  state.writer.breaks_left = scenario_.breaks;
   state.reader = {.revision = 1,
                   .leases = {},
                   .place = kNobody,
@@ -107,14 +105,14 @@ void MoveModel::FailOver(const State& state, uint8_t g, const Emit& emit) const 
     Group& group = next.groups[g];
     const bool has_last = all || group.committed.counter >= group.last;
     const uint8_t deposed = has_last || !rules_.committed_first ? group.ended : uint8_t{0};
-    group.ended = group.last = 0;
+    group.ended = group.last = group.refuses = 0;
     --group.fail_overs_left;
     ++group.epoch;
     (all ? group.committed : group.now) = all ? group.now : group.committed;
     group.knows = rules_.reads_map_at_takeover ? state.revision : 1;
     next.reader.leases[g] = 0;
     if (next.reader.reading == g) next.reader.reading = kNobody;
-    if (next.writer.bound == g) next.writer.phase = Request::kLost;
+    LoseRequests(&next, g);
     if (receives) {
       next.join = {};
     } else if (next.join.link != Link::kNone) {
@@ -134,73 +132,6 @@ bool MoveModel::Serves(const State& state, uint8_t g) const {
   const bool receives = state.maps[state.revision].owner != g;
   return receives && ((!rules_.receiver_waits_for_map && join.ended != 0) ||
                       (!rules_.waits_for_result && join.sent != 0));
-}
-
-void MoveModel::WriterSteps(const State& state, const Emit& emit) const {
-  const Writer& writer = state.writer;
-  if (writer.request == scenario_.requests) return;
-  State next = state;
-  const Map& map = state.maps[writer.revision];
-  const uint8_t bit = 1 << writer.request;
-  for (uint8_t r = writer.revision + 1; r <= state.revision; ++r) {
-    next.writer.revision = r;
-    emit("the writer learns of the map", next);
-  }
-  next = state;
-  next.writer.phase = Request::kUnderWay;
-  if (writer.phase == Request::kIdle && map.closed == 0) {
-    next.writer.bound = map.owner;
-    emit("a request is sent", next);
-  }
-  if (writer.phase == Request::kLost) {
-    if (!rules_.asks_giver_first) next.writer.bound = map.owner;
-    emit("a request is sent again", next);
-  }
-  next = state;
-  if (writer.phase == Request::kUnderWay) emit("a request arrives", Execute(state));
-  if (writer.phase == Request::kRefused) {
-    next.writer.phase = Request::kIdle;
-    next.writer.bound = kNobody;
-    emit("the writer is told that the partition is not there", next);
-  }
-  next = state;
-  if (writer.phase == Request::kExecuted) {
-    const Copy& committed = state.groups[writer.bound].committed;
-    if ((committed.answers & bit) != 0) {
-      next.answered |= bit;
-      next.version_max = std::max(state.version_max, committed.item.version);
-      ++next.writer.request;
-      next.writer.phase = Request::kIdle;
-      next.writer.bound = kNobody;
-      emit("a request is answered", next);
-    }
-  }
-  next = state;
-  const bool waits = writer.phase != Request::kIdle && writer.phase != Request::kLost;
-  if (waits && writer.breaks_left > 0) {
-    --next.writer.breaks_left;
-    next.writer.phase = Request::kLost;
-    emit("the writer's connection breaks", next);
-  }
-}
-
-MoveModel::State MoveModel::Execute(State state) const {
-  Writer& writer = state.writer;
-  Copy& now = state.groups[writer.bound].now;
-  const uint8_t bit = 1 << writer.request;
-  const bool serves = Serves(state, writer.bound);
-  writer.phase = Request::kExecuted;
-  if ((now.answers & bit) != 0 && (serves || rules_.answers_before_refusals)) return state;
-  if (!serves) {
-    writer.phase = Request::kRefused;
-    return state;
-  }
-  now.item.present = scenario_.operations[writer.request] == MoveScenario::kIncrement;
-  now.item.version = ++now.counter;
-  ++now.item.effects[writer.request];
-  now.answers |= bit;
-  if (now.item.version <= state.version_max) state.wrong = kVersionBack;
-  return state;
 }
 
 // A primary grants leases to clients that know of each loss of its group that it knows of itself.
@@ -263,6 +194,7 @@ void MoveModel::ReaderSteps(const State& state, const Emit& emit) const {
 const char* MoveModel::Broken(const State& state) const {
   if (state.wrong == kOutOfDate) return "a READ that is out of date is believed";
   if (state.wrong == kVersionBack) return "a version is not above an earlier one of its key";
+  if (state.wrong == kOvertaken) return "two writes change places";
   if (Serves(state, 0) && Serves(state, 1)) return "a key is in two places";
   for (const Group& group : state.groups) {
     for (const uint8_t effects : group.now.item.effects) {
@@ -275,7 +207,7 @@ const char* MoveModel::Broken(const State& state) const {
 }
 
 const char* MoveModel::BrokenAtRest(const State& state) const {
-  if (state.writer.request != scenario_.requests) return "a key is in no place";
+  if (state.answered != (1 << scenario_.requests) - 1) return "a key is in no place";
   return nullptr;
 }
 

@@ -14,11 +14,13 @@ namespace gannet::model {
 // committed, and perhaps the rest. A deposed giver goes on talking to the receiver. Everybody may
 // learn of the map late. A transaction may be executed late, or never, and its sender is not told.
 //
-// One client writes, one request after the other, each of which must take effect once. Another one
-// READs. It has a map, a lease of each group, and a place that it remembers.
+// One client writes, one request after the other, or the second one without waiting (a pipeline).
+// Each must take effect once, and in their order. What it sends to a group arrives in the order of
+// the requests' numbers, and refusals come back in that order. Another client READs. It has a map,
+// a lease of each group, and a place that it remembers.
 //
-// What is to hold: no answered write is lost or done twice; no READ is out of date; versions grow;
-// the key is never served by two groups, and in the end by one.
+// What is to hold: no answered write is lost or done twice; no two change places; no READ is out of
+// date; versions grow; the key is never served by two groups, and in the end by one.
 //
 // The model leaves out how leases are timed (lease_model.h: a lease is there or over), how a group
 // replicates (replication_model.h), and how the walk finds an item (join_model.h).
@@ -42,15 +44,22 @@ struct MoveRules {
   bool receiver_waits_for_map = true;  // false: serves once it has everything
   bool asks_giver_first = true;        // a client sends again where it sent first
   bool answers_before_refusals = true;  // a giver gives a remembered answer, whoever the owner is
-  bool compares_changed = true;  // by that a client tells two maps apart; false: by the owner
-  bool drops_reads = true;       // a client asks again what it READ by an older map
-  bool drops_places = true;      // a client forgets the places of what moved
+  bool compares_changed = true;   // by that a client tells two maps apart; false: by the owner
+  bool drops_reads = true;        // a client asks again what it READ by an older map
+  bool drops_places = true;       // a client forgets the places of what moved
+  bool refuses_behind = true;     // a group that refused a write refuses what follows it, too
+  bool compares_numbers = false;  // a group refuses what was sent by a map of another change
+  bool holds_unsent = true;       // a client sends nothing behind a write of an older map
+  bool holds_refused = true;      // what was refused behind another one waits for that one's answer
+  bool holds_lost = true;         // and so does what was lost behind it
+  bool first_says_told = true;    // only a write that is behind none tells that the client was told
 };
 
 struct MoveScenario {
   enum Operation : uint8_t { kIncrement, kDelete };
   std::array<Operation, 2> operations = {kIncrement, kIncrement};
   uint8_t requests = 2;
+  bool pipelined = false;  // the second one is sent without waiting for the first one's answer
   uint8_t closes = 1;
   uint8_t aborts = 0;  // of a move whose partition is closed
   uint8_t others = 0;  // changes of the map that are not about the partition
@@ -92,9 +101,10 @@ class MoveModel {
   struct Group {
     Copy now;  // the primary's
     Copy committed;
-    uint8_t knows;  // the map's revision
-    uint8_t ended;  // the newest close by which this primary has ended the partition
-    uint8_t last;   // its counter then
+    uint8_t knows;    // the map's revision
+    uint8_t ended;    // the newest close by which this primary has ended the partition
+    uint8_t last;     // its counter then
+    uint8_t refuses;  // what the client sends, until it says that it was told
     uint8_t epoch;
     uint8_t fail_overs_left;
   };
@@ -115,11 +125,18 @@ class MoveModel {
     uint8_t revision;
     uint8_t epoch;
   };
+  struct Sent {
+    uint8_t bound;  // the group that it was sent to, and that has not refused it
+    Request phase;
+    uint8_t refused;  // it was, and its client was told
+    uint8_t told;     // it says so
+    uint8_t number;   // compares_numbers: the change of the map that it was sent by
+  };
   struct Writer {
     uint8_t revision;
-    uint8_t request;  // the one that is not answered yet
-    uint8_t bound;    // the group that it was sent to, and that has not refused it
-    Request phase;
+    std::array<Sent, kRequestsMax> requests;
+    uint8_t overtaken;  // the second request has a lower number than the first, which was sent anew
+    uint8_t held;       // the second waits until the first is over
     uint8_t breaks_left;
   };
   struct Reader {
@@ -157,17 +174,26 @@ class MoveModel {
   const char* BrokenAtRest(const State& state) const;
 
  private:
-  enum Wrong : uint8_t { kNothing, kOutOfDate, kVersionBack };
+  enum Wrong : uint8_t { kNothing, kOutOfDate, kVersionBack, kOvertaken };
   // move_model.cc
   void MapSteps(const State& state, const Emit& emit) const;
   void FailOver(const State& state, uint8_t g, const Emit& emit) const;
-  void WriterSteps(const State& state, const Emit& emit) const;
-  State Execute(State state) const;
   void ReaderSteps(const State& state, const Emit& emit) const;
   State ReaderLearns(State state, uint8_t revision) const;
   bool Same(const Map& a, const Map& b) const;
   bool Grants(const State& state, uint8_t g) const;
   bool Serves(const State& state, uint8_t g) const;
+  // move_model_writer.cc
+  void WriterSteps(const State& state, const Emit& emit) const;
+  void RequestSteps(const State& state, uint8_t i, const Emit& emit) const;
+  void BreakSteps(const State& state, const Emit& emit) const;
+  bool MaySend(const State& state, uint8_t i) const;
+  State WriterLearns(State state, uint8_t revision) const;
+  State SendAnew(State state, uint8_t i) const;
+  State Refused(State state, uint8_t i) const;
+  State Answered(State state, uint8_t i) const;
+  State Execute(State state, uint8_t i) const;
+  void LoseRequests(State* state, uint8_t g) const;
   // move_model_receiver.cc
   void ReceiverSteps(const State& state, const Emit& emit) const;
   void BeginStep(const State& state, uint8_t receiver, const Emit& emit) const;

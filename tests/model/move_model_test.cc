@@ -15,6 +15,9 @@ constexpr MoveScenario kReader = {.requests = 1, .reads = 1};
 constexpr MoveScenario kReaderTwice = {.requests = 1, .reads = 2};
 constexpr MoveScenario kBack = {.requests = 1, .closes = 2, .reads = 1};
 constexpr MoveScenario kDeleted = {.operations = {MoveScenario::kDelete, MoveScenario::kIncrement}};
+constexpr MoveScenario kPipelined = {.pipelined = true, .aborts = 1, .breaks = 1};
+constexpr MoveScenario kPipelinedFails = {.pipelined = true, .aborts = 1, .fail_overs = {1, 0}};
+constexpr MoveScenario kPipelinedBack = {.pipelined = true, .closes = 2};
 
 TEST(MoveModel, HoldsIfTheGiverFailsOver) { ExpectHolds("giver", MoveModel({}, kGiverFails)); }
 TEST(MoveModel, HoldsIfTheReceiverFailsOver) {
@@ -26,6 +29,14 @@ TEST(MoveModel, HoldsForAReader) { ExpectHolds("reader", MoveModel({}, kReader))
 TEST(MoveModel, HoldsForAReaderWithAPlace) { ExpectHolds("place", MoveModel({}, kReaderTwice)); }
 TEST(MoveModel, HoldsThereAndBack) { ExpectHolds("there and back", MoveModel({}, kBack)); }
 TEST(MoveModel, HoldsForADeletedKey) { ExpectHolds("deleted", MoveModel({}, kDeleted)); }
+
+TEST(MoveModel, HoldsForAPipeline) { ExpectHolds("pipeline", MoveModel({}, kPipelined)); }
+TEST(MoveModel, HoldsForAPipelineIfTheGiverFailsOver) {
+  ExpectHolds("pipeline, giver", MoveModel({}, kPipelinedFails));
+}
+TEST(MoveModel, HoldsForAPipelineThereAndBack) {
+  ExpectHolds("pipeline, there and back", MoveModel({}, kPipelinedBack));
+}
 
 TEST(MoveModel, HoldsAtLargerSizes) {
   if (!Large()) GTEST_SKIP() << "takes a minute; set GANNET_LARGE_MODELS=1";
@@ -39,6 +50,8 @@ TEST(MoveModel, HoldsAtLargerSizes) {
                                                .fail_overs = {1, 1}}));
   ExpectHolds("there and back, fail-overs",
               MoveModel({}, {.requests = 1, .closes = 2, .reads = 2, .fail_overs = {1, 1}}));
+  ExpectHolds("pipeline, both",
+              MoveModel({}, {.pipelined = true, .aborts = 1, .breaks = 1, .fail_overs = {1, 1}}));
 }
 
 struct Variant {
@@ -83,7 +96,17 @@ INSTANTIATE_TEST_SUITE_P(
                 kGiverFails},
         Variant{"client compares owners only", {.compares_changed = false}, kBack},
         Variant{"READ of an old map kept", {.drops_reads = false}, kReader},
-        Variant{"place of an old map kept", {.drops_places = false}, kReaderTwice}),
+        Variant{"place of an old map kept", {.drops_places = false}, kReaderTwice},
+        Variant{"a refusal says nothing of what follows", {.refuses_behind = false}, kPipelined},
+        Variant{"the change of the map compared instead",
+                {.refuses_behind = false, .compares_numbers = true},
+                kPipelined},
+        Variant{"sent behind a write of an older map", {.holds_unsent = false}, kPipelined},
+        Variant{"all that was refused sent again at once", {.holds_refused = false}, kPipelined},
+        Variant{"sent again what was lost behind", {.holds_lost = false}, kPipelinedFails},
+        Variant{"told behind a write that is not answered",
+                {.first_says_told = false},
+                kPipelinedFails}),
     kVariantName);
 
 }  // namespace

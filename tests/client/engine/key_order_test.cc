@@ -118,13 +118,27 @@ TEST_F(KeyOrderTest, WhatIsBehindAWriteThatIsPutOffWaitsUnlessItWasSent) {
   EXPECT_TRUE(order_.empty());
 }
 
+// The first answer decides, as what is behind was sent before it.
 TEST_F(KeyOrderTest, OnlyBehindOneThatTheServerPutsOffInOrderNothingWasExecuted) {
-  for (const uint32_t op : {0u, 1u, 2u}) EXPECT_TRUE(order_.Enter(op, 7, kWrite));
-  EXPECT_TRUE(order_.PutOff(0, false, [](uint32_t) { return false; }));
+  const auto sent = [](uint32_t) { return false; };
+  for (const uint32_t op : {0u, 1u, 2u, 3u}) EXPECT_TRUE(order_.Enter(op, op / 2, kWrite));
+  EXPECT_TRUE(order_.PutOff(0, false, sent));
   EXPECT_FALSE(order_.WaitBehindPutOff(1));
-  EXPECT_TRUE(order_.PutOff(0, true, [](uint32_t) { return false; })) << "again, in order";
-  EXPECT_TRUE(order_.WaitBehindPutOff(1));
-  EXPECT_THAT(Leave(0), ElementsAre(Pair(1, true)));
+  EXPECT_TRUE(order_.PutOff(0, true, sent)) << "again, in order";
+  EXPECT_FALSE(order_.WaitBehindPutOff(1));
+  EXPECT_TRUE(order_.PutOff(2, true, sent));
+  EXPECT_TRUE(order_.PutOff(2, false, sent)) << "again";
+  EXPECT_TRUE(order_.WaitBehindPutOff(3));
+  EXPECT_THAT(Leave(0), IsEmpty());
+  EXPECT_THAT(Leave(2), ElementsAre(Pair(3, true)));
+}
+
+TEST_F(KeyOrderTest, TheFirstHasNoWriteAhead) {
+  for (const uint32_t op : {0u, 1u}) EXPECT_TRUE(order_.Enter(op, 7, kWrite));
+  EXPECT_TRUE(order_.IsFirst(0));
+  EXPECT_FALSE(order_.IsFirst(1));
+  EXPECT_THAT(Leave(0), IsEmpty());
+  EXPECT_TRUE(order_.IsFirst(1));
 }
 
 TEST_F(KeyOrderTest, KeysThatGetOneHashWaitForEachOther) {

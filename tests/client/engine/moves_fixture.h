@@ -96,7 +96,8 @@ class MovesTest : public FakeRun {
   }
   ReplyHeader Refusal(const FakeServer::Request& request) const {
     ReplyHeader reply = FakeServer::ReplyTo(request, ReplyStatus::kElsewhere);
-    reply.write.version = map_.revision;  // the first word
+    reply.words[0] = map_.revision;
+    if (request.opcode() == Opcode::kPut) reply.words[1] = kPutOffInOrder;
     return reply;
   }
   uint32_t Asked() const {

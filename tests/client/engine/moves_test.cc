@@ -243,6 +243,74 @@ TEST_F(MovesTest, WritesThatAreRefusedKeepTheirOrder) {
   }
 }
 
+// One is refused, the answer to the one behind it is lost, and the move is given up. The next
+// primary of the group does not know what was refused.
+TEST_F(MovesTest, WhatIsBehindARefusedWriteDoesNotOvertakeItOverTheNextConnection) {
+  const std::string key = KeyOfHalf(0);
+  ConnectToCluster();
+  Of(0).answer = nullptr;
+  Of(0).alter_grant = [](const ConnectRequest& request, Grant* grant) {
+    grant->resumed = request.session_token != 0;
+  };
+  const uint64_t first = BeginPut(key, "1", 10'000), second = BeginPut(key, "22", 10'000);
+  Settle();
+  ASSERT_EQ(Got(0).size(), 2u);
+  Close(key);
+  Of(0).AnswerNow(Of(0).requests()[0], Refusal(Of(0).requests()[0]));
+  Settle();
+  Of(0).answer = [](const FakeServer::Request& request) { return FakeServer::ReplyTo(request); };
+  Of(0).BreakAll();
+  PassMs(500);
+  EXPECT_EQ(Got(0).size(), 2u) << "the first one waits for a newer map";
+  Give(key, 0);
+  Tell();
+  PassMs(500);
+  EXPECT_TRUE(HasEnded(first) && HasEnded(second));
+  ASSERT_EQ(Got(0).size(), 4u);
+  EXPECT_EQ(Of(0).requests()[2].header.value_bytes, 1u);
+  EXPECT_EQ(Of(0).requests()[2].header.flags, kSentAgain);
+  EXPECT_EQ(Of(0).requests()[3].header.value_bytes, 2u);
+  EXPECT_EQ(Of(0).requests()[3].header.flags, 0);
+}
+
+// A next primary may refuse that one, and must not take the word of what is behind it for an
+// answer.
+TEST_F(MovesTest, AWriteBehindOneWithoutAnAnswerDoesNotSayThatTheClientWasTold) {
+  const std::string key = KeyOfHalf(0);
+  ConnectToCluster();
+  Of(0).answer = nullptr;
+  BeginPut(key, "1", 10'000);
+  BeginPut(key, "22", 10'000);
+  Settle();
+  ASSERT_EQ(Got(0).size(), 2u);
+  const auto refuse = [this](size_t request) {
+    Of(0).AnswerNow(Of(0).requests()[request], Refusal(Of(0).requests()[request]));
+    PassMs(100);
+  };
+  refuse(1);
+  ASSERT_EQ(Got(0).size(), 3u);
+  EXPECT_EQ(Of(0).requests()[2].header.flags, 0);
+  Of(0).AnswerNow(Of(0).requests()[0], ReplyStatus::kOk);
+  Settle();
+  refuse(2);
+  ASSERT_EQ(Got(0).size(), 4u);
+  EXPECT_EQ(Of(0).requests()[3].header.flags, kSentAgain);
+}
+
+TEST_F(MovesTest, OnlyTheServerThatToldHearsThatTheClientWasTold) {
+  const std::string key = KeyOfHalf(0);
+  ConnectToCluster();
+  Close(key);
+  Give(key, 1);
+  Tell();
+  Refuse();
+  const uint64_t put = BeginPut(key, "v");
+  PassMs(100);
+  EXPECT_TRUE(HasEnded(put));
+  ASSERT_EQ(Got(1).size(), 1u);
+  EXPECT_EQ(Of(1).requests()[0].header.flags, 0);
+}
+
 // The owner has not seen its own map yet.
 TEST_F(MovesTest, AnOwnerThatRefusesIsAskedAgain) {
   const std::string key = KeyOfHalf(0);

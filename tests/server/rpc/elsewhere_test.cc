@@ -26,6 +26,13 @@ GroupPartitions WithoutGone(uint64_t revision) {
   return partitions;
 }
 
+// The partition is here again.
+GroupPartitions WithGone(uint64_t revision) {
+  GroupPartitions partitions = WithoutGone(revision);
+  partitions.served.set();
+  return partitions;
+}
+
 // A primary whose records are committed at once.
 class ElsewhereTest : public ServerTest {
  protected:
@@ -70,6 +77,8 @@ TEST_F(ElsewhereTest, RefusesAllThatNamesAKeyOfAnotherGroup) {
     ASSERT_TRUE(reply.has_value());
     EXPECT_EQ(reply->status(), ReplyStatus::kElsewhere);
     EXPECT_EQ(reply->header.words[0], 7u) << "the map's revision";
+    const bool writes = opcode != Opcode::kGet && opcode != Opcode::kLock;
+    EXPECT_EQ(reply->header.words[1], writes ? kPutOffInOrder : 0);
   }
   EXPECT_EQ(peer.Put(kHere, "value"), ReplyStatus::kOk);
   EXPECT_EQ(peer.Get(kHere), "value");
@@ -102,12 +111,36 @@ TEST_F(ElsewhereTest, WhatWasRefusedIsExecutedIfThePartitionIsBack) {
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->status(), ReplyStatus::kElsewhere);
 
-  GroupPartitions back = WithoutGone(2);
-  back.served.set();
-  standing_.SetPartitions(back);
+  standing_.SetPartitions(WithGone(2));
+  header.flags = kSentAgain;
   reply = peer.Call(header, kGone);
   ASSERT_TRUE(reply.has_value());
   EXPECT_EQ(reply->status(), ReplyStatus::kOk);
+}
+
+// The client sent both before it was told of the first one.
+TEST_F(ElsewhereTest, AWriteBehindARefusedOneIsNotExecutedAlthoughThePartitionIsBack) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ASSERT_EQ(peer.Put(kGone, "0"), ReplyStatus::kOk);
+  const auto put = [&](const std::string& value, uint8_t flags = 0) {
+    RequestHeader header = peer.Header(Opcode::kPut, flags);
+    header.key_bytes = static_cast<uint16_t>(kGone.size());
+    header.value_bytes = static_cast<uint32_t>(value.size());
+    return peer.Call(header, kGone, value).value();
+  };
+  standing_.SetPartitions(WithoutGone(1));
+  ASSERT_EQ(put("1").status(), ReplyStatus::kElsewhere);
+  ASSERT_EQ(put("1", kSentAgain).status(), ReplyStatus::kElsewhere) << "it waits still";
+  standing_.SetPartitions(WithGone(2));
+  const auto behind = put("2");
+  EXPECT_EQ(behind.status(), ReplyStatus::kTryAgain);
+  EXPECT_EQ(behind.header.write.version, kPutOffInOrder);
+  EXPECT_EQ(peer.Put(kHere, "2"), ReplyStatus::kOk) << "another key";
+  EXPECT_EQ(peer.Get(kGone), "0");
+  EXPECT_EQ(put("1", kSentAgain).status(), ReplyStatus::kOk);
+  EXPECT_EQ(put("2").status(), ReplyStatus::kOk);
+  EXPECT_EQ(peer.Get(kGone), "2");
 }
 
 TEST_F(ElsewhereTest, ALockIsReleasedWhereItWasTaken) {
@@ -143,9 +176,7 @@ TEST_F(ElsewhereTest, ALongValueIsRefusedIfThePartitionIsGoneWhenItIsDecided) {
   EXPECT_EQ(stats().items, 0u);
 
   // It was not executed, and is if it comes again.
-  GroupPartitions back = WithoutGone(8);
-  back.served.set();
-  standing_.SetPartitions(back);
+  standing_.SetPartitions(WithGone(8));
   const auto again = peer.Call(header, kGone);
   ASSERT_TRUE(again.has_value());
   EXPECT_EQ(again->status(), ReplyStatus::kOk);
