@@ -38,7 +38,8 @@ namespace gannet {
 //    map is seen, or until it has certainly lost (rule 9).
 // 3. It asks to be the owner only once all that it took, and a version above all of the giver's, is
 //    committed in its own group (rules 5 and 7), and only if the giver has ended what is closed now
-//    (rule 4). The transaction compares the map and the register of the own group (rule 8).
+//    (rule 4), and its own clock has reached what the giver's was then (rule 14). The transaction
+//    compares the map and the register of the own group (rule 8).
 // 4. If the link breaks before it has all of a slice, or the giver does not end what is closed, it
 //    opens the slice again (rule 10), and begins again. So nobody waits while it copies. What
 //    another primary of its group has left closed is opened, too.
@@ -98,6 +99,7 @@ class PartitionReceiver final : public MemberTask {
   void Give(const MovesSeen& seen, const GroupRegister& own, int64_t now);
   // Takes the end of the slices that are closed. Returns whether all of them is taken.
   bool TakeEnd();
+  bool IsLate(int64_t now) const;
   void CloseNext(int64_t now);
   void NoteOpen(int64_t now);
   void TellClosing(int64_t now);
@@ -125,6 +127,7 @@ class PartitionReceiver final : public MemberTask {
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
   bool slices_taken_ = false;       // all of them, and the giver's version
   uint64_t slices_ticket_ = 0;      // then they are committed when that is published
+  uint64_t give_ms_ = 0;            // and are given once the own clock has reached this
   int64_t newest_wish_ = 0;         // its mod_revision
   int64_t wished_at_ = 0;           // when it was seen first
   int64_t begin_at_ = 0;
