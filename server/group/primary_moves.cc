@@ -53,6 +53,7 @@ void Primary::TellEnded() {
     if (backup->ended_told >= ended.revision || !backup->beacons.MaySend()) continue;
     backup->ended_told = ended.revision;
     if (!backup->link->Send(ended)) backup->failed = true;
+    beacon_at_ = next_ns_ = 0;  // it brings the clock that the receiver waits for
   }
 }
 

@@ -80,6 +80,7 @@ void GiverSource::Connect(int64_t now) {
   heard_ = now;
 }
 
+// The clock is read before, and a link has one hello. So the giver's clock in the welcome is later.
 void GiverSource::SendHello() {
   ReceiverHello hello = NewReceiverHello();
   hello.incarnation = options_.self.incarnation;
@@ -90,6 +91,7 @@ void GiverSource::SendHello() {
   hello.stream_version_max = kStreamVersions.max;
   SetName(&hello, options_.self.node);
   hello_sent_ = true;
+  asked_ms_ = options_.now_ms();
   link_->Send(hello);
 }
 
@@ -103,7 +105,9 @@ void GiverSource::OnMessage(std::span<const std::byte> message) {
     if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon);
   } else if (kind == ReplicaKind::kEnded && welcome_) {
     if (const auto ended = DecodeMoveEnded(message); ended.ok()) {
-      if (ended->epoch == welcome_->epoch) ended_ = *ended;
+      if (ended->epoch != welcome_->epoch) return;
+      ended_ = *ended;
+      clock_behind_end_ms_ = 0;
       return;
     }
   } else if (kind == ReplicaKind::kRefusal) {
@@ -124,11 +128,12 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
         "the stream of ", options_.endpoint, " has version ", welcome.stream_version)));
   }
   const int64_t now = options_.clock();
+  options_.intake->UseClock({asked_ms_, welcome.clock_ms});
   auto joiner = Joiner::Begin({.device = options_.device,
                                .primary = *at_,
                                .keys = options_.keys,
                                .target = options_.intake,
-                               .wall_ms = options_.now_ms,
+                               .wall_ms = [this] { return options_.intake->giver_now_ms(); },
                                .clock_ns = options_.clock,
                                .now_ns = now,
                                .idle = options_.idle,
@@ -147,6 +152,7 @@ void GiverSource::OnBeacon(const Beacon& beacon) {
   if (beacon.epoch != welcome_->epoch) return;
   heard_ = options_.clock();
   committed_ = std::max(committed_, beacon.committed);
+  if (ended_) clock_behind_end_ms_ = beacon.clock_ms;
   published_ = published_ || beacon.committed >= welcome_->first_lsn;
   BeaconAnswer answer = NewBeaconAnswer();
   answer.epoch = beacon.epoch;

@@ -65,6 +65,7 @@ class GiverSource final : public MoveSource {
   int64_t lease_ns() const override { return times_.lease_ns + times_.lease_ns / 64; }
   void StopAt(uint64_t lsn) override { stop_at_ = lsn; }
   const std::optional<MoveEnded>& ended() const override { return ended_; }
+  uint64_t clock_behind_end_ms() const override { return clock_behind_end_ms_; }
   void BeginEnd() override;
   bool over() const override { return ending_ && (link_ == nullptr || link_->fenced()); }
 
@@ -113,7 +114,9 @@ class GiverSource final : public MoveSource {
   bool published_ = false;  // all before the stream's begin, at the giver
   bool copied_ = false;
   bool ending_ = false;
+  uint64_t asked_ms_ = 0;  // the own clock, before the hello was sent
   std::optional<MoveEnded> ended_;
+  uint64_t clock_behind_end_ms_ = 0;
   absl::Status status_;
   int64_t heard_ = 0;
   int64_t next_ns_ = 0;

@@ -5,6 +5,7 @@ namespace gannet {
 // What still waits of an earlier time is dropped later than it is published, so nobody asks for it.
 void PartitionIntake::Begin(const Partitions& partitions) {
   partitions_ = partitions;
+  clock_ = ClockDifference();
   waiting_.clear();
   waiting_bytes_ = items_ = bytes_ = 0;
   failed_ = false;
@@ -12,19 +13,26 @@ void PartitionIntake::Begin(const Partitions& partitions) {
 
 ReplyStatus PartitionIntake::Take(const Change& change) {
   if (full()) return ReplyStatus::kTryAgain;
-  return Note(writes_->Bring(change, Writes::Brings::kChange, now_ms_()),
+  return Note(writes_->Bring(Translated(change), Writes::Brings::kChange, now_ms_()),
               change.key.size() + change.value.size());
 }
 
-ReplyStatus PartitionIntake::Insert(const Change& put, uint64_t now_ms) {
+ReplyStatus PartitionIntake::Insert(const Change& put, uint64_t giver_ms) {
   if (full()) return ReplyStatus::kTryAgain;
-  return Note(writes_->Bring(put, Writes::Brings::kWalkedItem, now_ms),
+  const uint64_t own_ms = clock_.ToOwn(giver_ms);
+  return Note(writes_->Bring(Translated(put), Writes::Brings::kWalkedItem, own_ms),
               put.key.size() + put.value.size());
 }
 
 ReplyStatus PartitionIntake::TakeVersion(uint64_t version) {
   if (full()) return ReplyStatus::kTryAgain;
   return Note(writes_->RecordVersion(version, now_ms_()), 0);
+}
+
+Change PartitionIntake::Translated(const Change& change) const {
+  Change translated = change;
+  if (change.expiry_ms != 0) translated.expiry_ms = clock_.ToOwn(change.expiry_ms);
+  return translated;
 }
 
 ReplyStatus PartitionIntake::Note(const Writes::Decided& decided, uint64_t bytes) {

@@ -12,6 +12,7 @@
 #include "common/protocol/partition_map.h"
 #include "server/changes/change.h"
 #include "server/group/join_target.h"
+#include "server/move/clock_difference.h"
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 
@@ -20,6 +21,8 @@ namespace gannet {
 // Brings what a giver has of some partitions into a receiver's group: as writes, so its backups
 // have it, too. It never has more than a bounded number of bytes that are not published, so that
 // the writes of clients find room in the group's stream.
+//
+// What it takes expires by the giver's clock. It translates that to its own group's.
 //
 // One thread.
 class PartitionIntake final : public JoinTarget {
@@ -32,8 +35,13 @@ class PartitionIntake final : public JoinTarget {
   PartitionIntake(Writes* writes, Store* store, std::function<uint64_t()> now_ms)
       : writes_(writes), store_(store), now_ms_(std::move(now_ms)) {}
 
-  // What it takes from now on.
+  // What it takes from now on. The giver's clock counts as equal until UseClock.
   void Begin(const Partitions& partitions);
+  // Says how the giver's clock differs. REQUIRES: nothing was taken since Begin.
+  void UseClock(const ClockDifference& clock) { clock_ = clock; }
+  const ClockDifference& clock() const { return clock_; }
+  // Returns the giver's clock. Perhaps it shows less.
+  uint64_t giver_now_ms() const { return clock_.ToGivers(now_ms_()); }
   // It takes no others than these any more.
   void Keep(const Partitions& partitions) { partitions_ &= partitions; }
 
@@ -60,13 +68,13 @@ class PartitionIntake final : public JoinTarget {
   }
   bool evicts() const { return store_->evicts(); }
 
-  // JoinTarget, for what is found by the walk.
+  // JoinTarget, for what is found by the walk, by giver_now_ms().
   bool Wants(std::string_view key) const override { return partitions_[PartitionOf(key)]; }
   KeyHash HashOf(std::string_view key) const override { return store_->HashOf(key); }
-  bool Has(std::string_view key, uint64_t now_ms) override {
-    return store_->Get(key, {}, now_ms).status != ReplyStatus::kNotFound;
+  bool Has(std::string_view key, uint64_t giver_ms) override {
+    return store_->Get(key, {}, clock_.ToOwn(giver_ms)).status != ReplyStatus::kNotFound;
   }
-  ReplyStatus Insert(const Change& put, uint64_t now_ms) override;
+  ReplyStatus Insert(const Change& put, uint64_t giver_ms) override;
 
   // Since Begin: changes that were brought, and the bytes of their keys and values.
   uint64_t items() const { return items_; }
@@ -77,12 +85,15 @@ class PartitionIntake final : public JoinTarget {
     uint64_t ticket;
     uint64_t bytes;
   };
+  // Returns the change with an expiry by the own clock.
+  Change Translated(const Change& change) const;
   ReplyStatus Note(const Writes::Decided& decided, uint64_t bytes);
 
   Writes* const writes_;
   Store* const store_;
   const std::function<uint64_t()> now_ms_;
   Partitions partitions_;
+  ClockDifference clock_;
   std::deque<Waiting> waiting_;
   uint64_t waiting_bytes_ = 0;
   bool failed_ = false;

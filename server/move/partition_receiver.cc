@@ -275,12 +275,18 @@ void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, in
   Soon(now + kLookNs);
   if (!taken_ && !TakeEnd()) {
     TellClosing(now);
-    if (now - closed_at_ < source_->lease_ns() + kEndNsMax) return;
+    if (!IsLate(now)) return;
     return BeginAgain(absl::UnavailableError("the giver does not end what is closed"), now);
   }
   intake_.Settle();
   const bool committed = intake_.settled(taken_ticket_) && !intake_.failed();
-  if (committed) Send(GiveTxn(seen, *batch_, own.revision));
+  if (!committed) return;
+  if (options_.now_ms() >= give_ms_) return Send(GiveTxn(seen, *batch_, own.revision));
+  if (IsLate(now)) BeginAgain(absl::UnavailableError("the giver's clock is much faster"), now);
+}
+
+bool PartitionReceiver::IsLate(int64_t now) const {
+  return now - closed_at_ >= source_->lease_ns() + kEndNsMax;
 }
 
 bool PartitionReceiver::TakeEnd() {
@@ -290,7 +296,9 @@ bool PartitionReceiver::TakeEnd() {
     ended_ = ended;
     source_->StopAt(ended->lsn);
   }
-  if (!source_->HasUpTo(ended_->lsn)) return false;
+  if (!source_->HasUpTo(ended_->lsn) || source_->clock_behind_end_ms() == 0) return false;
+  // Somebody may have seen an item expire at the giver by that clock.
+  give_ms_ = intake_.clock().ToOwn(source_->clock_behind_end_ms());
   if (intake_.TakeVersion(ended_->version_next) != ReplyStatus::kOk) return false;
   taken_ticket_ = intake_.last_ticket();
   taken_ = true;

@@ -37,7 +37,8 @@ namespace gannet {
 //    map is seen, or until it has certainly lost (rule 9).
 // 3. It asks to be the owner only once all that it took, and a version above all of the giver's, is
 //    committed in its own group (rules 5 and 7), and only if the giver has ended what is closed now
-//    (rule 4). The transaction compares the map and the register of the own group (rule 8).
+//    (rule 4), and its own clock has reached what the giver's was then (rule 15). The transaction
+//    compares the map and the register of the own group (rule 8).
 // 4. If the link breaks before it has all, or the giver does not end what is closed, it opens that
 //    again (rule 10), and begins again. So nobody waits while it copies. What
 //    another primary of its group has left closed is opened, too.
@@ -97,6 +98,7 @@ class PartitionReceiver final : public MemberTask {
   void Give(const MovesSeen& seen, const GroupRegister& own, int64_t now);
   // Takes the end of what is closed. Returns whether all of it is taken.
   bool TakeEnd();
+  bool IsLate(int64_t now) const;
   void TellClosing(int64_t now);
   std::string TimesText(int64_t now) const;
   void Soon(int64_t at) { next_ns_ = std::min(next_ns_, at); }
@@ -122,6 +124,7 @@ class PartitionReceiver final : public MemberTask {
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
   bool taken_ = false;              // all that is closed, and the giver's version
   uint64_t taken_ticket_ = 0;       // then it is committed when that is published
+  uint64_t give_ms_ = 0;            // and is given once the own clock has reached this
   int64_t newest_wish_ = 0;         // its mod_revision
   int64_t wished_at_ = 0;           // when it was seen first
   int64_t begin_at_ = 0;

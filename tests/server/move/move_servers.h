@@ -13,6 +13,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,7 @@ namespace gannet {
 
 inline constexpr int64_t kPatientNs = 60 * kNsPerSecond;  // nothing depends on how long it takes
 inline constexpr uint16_t kMoves[] = {3, 400, 1000};
+inline constexpr uint64_t kHourMs = 3'600'000;
 
 // A member's way to the map that both groups share.
 class MapDirectory : public SharedConfigStore {
@@ -116,6 +118,7 @@ class MoveServersTest : public testing::Test {
     auto server = Server::Create(options);
     ASSERT_TRUE(server.ok()) << server.status();
     group.server = *std::move(server);
+    group.clock.GoOnFrom(group.clock.WallMs() + clock_ahead_ms_[i]);
     group.server->UseClock(&group.clock);
     addresses_[i] = group.server->address().ToString();
   }
@@ -141,7 +144,7 @@ class MoveServersTest : public testing::Test {
   bool Serves(size_t i, std::string_view key) {
     return groups_[i].server->shared().standing->partitions().Serves(key);
   }
-  uint64_t NowMs() { return groups_[0].clock.WallMs(); }
+  uint64_t NowMs(size_t i) { return groups_[i].clock.WallMs(); }
   bool Moved() {
     for (const uint16_t partition : kMoves) {
       if (map_.owner(partition) != "g2" || map_.closed(partition)) return false;
@@ -155,31 +158,38 @@ class MoveServersTest : public testing::Test {
       if (!Serves(i, key)) continue;
       Writes& writes = groups_[i].server->writes();
       if (random() % 5 == 0) {
-        writes.Delete(key, {}, NowMs());
+        writes.Delete(key, {}, NowMs(i));
         wanted_[key] = "";
         return;
       }
       const size_t bytes = random() % 20 == 0 ? 300'000 : random() % 200;
       const std::string value(bytes, static_cast<char>('a' + random() % 26));
       const auto flags = static_cast<uint32_t>(random() % 100);
-      const uint64_t expiry_ms = random() % 4 == 0 ? NowMs() + 3'600'000 : 0;
-      const auto put = writes.Put(key, value, {flags, expiry_ms}, {}, NowMs());
+      const uint64_t expiry_ms = random() % 4 == 0 ? NowMs(i) + kHourMs : 0;
+      const auto put = writes.Put(key, value, {flags, expiry_ms}, {}, NowMs(i));
       ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
       EXPECT_GT(put.outcome.version, versions_[key]) << key;
       versions_[key] = put.outcome.version;
-      wanted_[key] = absl::StrCat(put.outcome.version, " ", flags, " ", expiry_ms, " ", value);
+      wanted_[key] = ItemText(put.outcome.version, {flags, expiry_ms}, value);
       return;
     }
+  }
+  // An expiry changes when the item moves.
+  static std::string ItemText(uint64_t version, const ItemAttributes& attributes,
+                              const std::string& value) {
+    return absl::StrCat(version, " ", attributes.flags, attributes.expiry_ms == 0 ? "" : " expires",
+                        " ", value);
+  }
+  ReadOutcome Read(size_t i, std::string_view key, std::span<char> value = {}) {
+    return groups_[i].server->store().Get(key, std::as_writable_bytes(value), NowMs(i));
   }
   // The item as `wanted_` has it; empty: there is none.
   std::string ItemAt(size_t i, const std::string& key) {
     std::string value(1 << 20, '\0');
-    const ReadOutcome read =
-        groups_[i].server->store().Get(key, std::as_writable_bytes(std::span(value)), NowMs());
+    const ReadOutcome read = Read(i, key, value);
     if (read.status != ReplyStatus::kOk) return "";
     value.resize(read.value_bytes);
-    return absl::StrCat(read.version, " ", read.attributes.flags, " ", read.attributes.expiry_ms,
-                        " ", value);
+    return ItemText(read.version, read.attributes, value);
   }
   void MakeKeys() {
     std::map<uint32_t, int> of_partition;
@@ -200,6 +210,7 @@ class MoveServersTest : public testing::Test {
   FakeMap map_;
   std::array<std::string, 2> addresses_;
   std::array<std::string, 2> auth_files_;  // empty: nobody is authenticated
+  std::array<uint64_t, 2> clock_ahead_ms_{};
   std::array<Group, 2> groups_;
   std::vector<std::string> keys_;
   std::map<std::string, std::string> wanted_;

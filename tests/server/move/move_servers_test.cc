@@ -81,6 +81,61 @@ TEST_F(MoveServersTest, AMoveThatIsStoppedLeavesEverythingWhereItWas) {
   }
 }
 
+// One group's clock is ahead of the other's by an hour.
+class MovedClocksTest : public MoveServersTest, public testing::WithParamInterface<size_t> {
+ protected:
+  void SetUp() override {
+    clock_ahead_ms_[GetParam()] = kHourMs;
+    StartAll();
+    MakeKeys();
+    std::erase_if(keys_, [](const std::string& key) { return PartitionOf(key) == 7; });
+  }
+  void PutAtGiver(const std::string& key, uint64_t expiry_ms) {
+    const auto put =
+        groups_[0].server->writes().Put(key, "value", {.expiry_ms = expiry_ms}, {}, NowMs(0));
+    ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
+  }
+};
+
+TEST_P(MovedClocksTest, AnItemExpiresByBothGroupsClocksAtTheSameTime) {
+  const uint64_t lives_until_ms = NowMs(0) + kHourMs / 2;
+  const std::string& walked = keys_[0];
+  const std::string& streamed = keys_[1];
+  const std::string& expired = keys_[2];
+  const std::string& stays = keys_[3];
+  PutAtGiver(walked, lives_until_ms);
+  PutAtGiver(stays, 0);
+  PutAtGiver(expired, NowMs(0) + 1);
+  ASSERT_TRUE(StepUntil([&] { return Read(0, expired).status == ReplyStatus::kNotFound; }));
+  const uint64_t began_ms = NowMs(0);
+  for (const uint16_t partition : kMoves) map_.Wish(partition);
+  ASSERT_TRUE(
+      StepUntil([&] { return groups_[1].server->member()->Look().moves->step == "closes"; }));
+  PutAtGiver(streamed, lives_until_ms);
+  ASSERT_TRUE(StepUntil([&] { return Moved(); }));
+  const auto own = static_cast<int64_t>(NowMs(1));
+  const auto givers = static_cast<int64_t>(NowMs(0));
+  const auto took_ms = static_cast<int64_t>(NowMs(0) - began_ms);
+  for (const std::string* key : {&walked, &streamed}) {
+    const ReadOutcome read = Read(1, *key);
+    ASSERT_NE(read.status, ReplyStatus::kNotFound) << *key;
+    const auto expiry_ms = static_cast<int64_t>(read.attributes.expiry_ms);
+    const int64_t moved_ms = expiry_ms - static_cast<int64_t>(lives_until_ms);
+    // Both clocks go on by the same one. They are cut to milliseconds, and read one by one.
+    EXPECT_LE(moved_ms, own - givers + 1) << *key << " lives longer";
+    EXPECT_GE(moved_ms, own - givers - took_ms - 3) << *key << " lives shorter than by the copy";
+  }
+  EXPECT_EQ(Read(1, expired).status, ReplyStatus::kNotFound) << "it was seen to expire";
+  EXPECT_EQ(Read(1, stays).attributes.expiry_ms, 0u);
+  EXPECT_NE(Read(1, stays).status, ReplyStatus::kNotFound);
+}
+
+INSTANTIATE_TEST_SUITE_P(Groups, MovedClocksTest, testing::Values(0, 1),
+                         [](const auto& param_info) {
+                           return param_info.param == 0 ? "TheGiversIsAhead"
+                                                        : "TheReceiversIsAhead";
+                         });
+
 class MoveKeysTest : public MoveServersTest {
  protected:
   static constexpr char kClients[] = "1 000102030405060708090a0b0c0d0e0f\n";
