@@ -19,10 +19,10 @@ def include_options():
     """Returns folder -> for each of its targets: the directory to compile in, and the words that say where headers are."""
     options = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
-        # The object of server/heap is server/heap/CMakeFiles/server_heap.dir/...
-        output = Path(entry["directory"], entry["output"]).relative_to(BUILD)
-        folder, _, target = str(output).partition("/CMakeFiles/")
         words = shlex.split(entry["command"])
+        # The object of server/heap is server/heap/CMakeFiles/server_heap.dir/... CMake 3.25 has no "output" for it.
+        output = Path(entry["directory"], words[words.index("-o") + 1]).relative_to(BUILD)
+        folder, _, target = str(output).partition("/CMakeFiles/")
         paths = [word for word in words if word.startswith("-I")]
         paths += [part for at, word in enumerate(words) if word in ("-iquote", "-isystem") for part in words[at:at + 2]]
         options.setdefault(folder, {})[target.partition("/")[0]] = paths
