@@ -220,6 +220,7 @@ void GroupView::TakeConfig(ClusterConfig taken, int64_t mod_revision) {
     partitions_.served[i] = config.partitions[i] == place;
   }
   for (const uint16_t partition : config.closed) partitions_.served[partition] = false;
+  partitions_.changed = config.changed;
 }
 
 bool GroupView::TakeMap(const std::vector<EtcdKeyValue>& items) {

@@ -6,6 +6,7 @@
 #include <bitset>
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "common/protocol/partition_map.h"
 
@@ -17,6 +18,8 @@ struct GroupPartitions {
   uint64_t lost = 0;                  // the revision at which the group last closed a partition
   bool alone = true;                  // it is the only group, and has all keys
   std::bitset<kPartitions> served{};  // those that it has, without the closed ones
+  // At which revision each was changed last, as in PartitionMap. Empty: none was.
+  std::vector<uint64_t> changed;
 
   bool operator==(const GroupPartitions&) const = default;
 };
@@ -35,11 +38,15 @@ class ServedPartitions {
   // Whether all keys are served, so that nobody needs to look at a key. Relaxed, as all below: see
   // above.
   bool all() const { return all_.load(std::memory_order_relaxed); }
-  bool Serves(std::string_view key) const {
+  bool Serves(std::string_view key) const { return all() || ServesPartition(PartitionOf(key)); }
+  bool ServesPartition(uint32_t partition) const {
     if (all()) return true;
-    const uint32_t partition = PartitionOf(key);
     const uint64_t word = served_[partition / kBits].load(std::memory_order_relaxed);
     return (word >> partition % kBits & 1) != 0;
+  }
+  // Returns at which revision the partition was changed last. 0: never.
+  uint64_t ChangedAt(uint32_t partition) const {
+    return changed_[partition].load(std::memory_order_relaxed);
   }
   // The revision of the map that they are of. Acquire, with the release of Set, which stores it
   // last: what is read after it is of this map or a later one.
@@ -50,6 +57,9 @@ class ServedPartitions {
   uint64_t leases_from() const { return leases_from_.load(std::memory_order_acquire); }
 
   void Set(const GroupPartitions& group) {
+    for (uint32_t i = 0; i < kPartitions; ++i) {
+      changed_[i].store(group.changed.empty() ? 0 : group.changed[i], std::memory_order_relaxed);
+    }
     for (uint32_t i = 0; i < served_.size(); ++i) {
       uint64_t word = 0;
       for (uint32_t bit = 0; bit < kBits; ++bit) {
@@ -67,6 +77,7 @@ class ServedPartitions {
 
   std::atomic<bool> all_{true};
   std::array<std::atomic<uint64_t>, kPartitions / kBits> served_{};
+  std::array<std::atomic<uint64_t>, kPartitions> changed_{};
   std::atomic<uint64_t> revision_{0};
   std::atomic<uint64_t> leases_from_{0};
 };

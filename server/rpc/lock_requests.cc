@@ -1,6 +1,7 @@
 #include "server/rpc/lock_requests.h"
 
 #include "common/layout/key_hash.h"
+#include "common/protocol/partition_map.h"
 #include "server/rpc/dispatcher.h"
 
 namespace gannet {
@@ -30,7 +31,10 @@ void LockRequests::Begin(ServerConnection* connection, const RequestView& reques
   if (waiting_.size() >= given_.requests_max || !given_.words->HasRoomForLease(header, index)) {
     return given_.replies->AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
   }
-  waiting_.push_back({connection->id, header, index});
+  Waiting& added = waiting_.emplace_back(Waiting{connection->id, header, index});
+  if (given_.standing == nullptr) return;
+  added.partition = PartitionOf(request.key);
+  added.changed = given_.standing->partitions().ChangedAt(added.partition);
 }
 
 bool LockRequests::Owns(const ServerConnection& connection, LockWord word) const {
@@ -71,7 +75,12 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
   // The lock was free, or the client's own word was already there.
   const bool success =
       taking ? old == 0 || old == header.lock.lock_word : old == header.lock.lock_word;
-  if (ok && success && !taking) given_.words->DropLease({request.index, header.lock.lock_word});
+  if (ok && success && taking) NoteTaken(request);
+  const bool moved = ok && success && !taking && HasMoved(request);
+  if (ok && success && !taking) {
+    given_.words->DropLease({request.index, header.lock.lock_word});
+    taken_.erase(request.index);
+  }
   ServerConnection* connection = given_.connections->FindOpen(request.connection);
   // The connection is gone. If it took the lock, the janitor will find it.
   if (connection == nullptr) return;
@@ -79,6 +88,8 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
   reply.lock.lock_word = taking ? header.lock.lock_word : 0;
   if (!ok) {
     reply.status = static_cast<uint8_t>(ReplyStatus::kInternal);
+  } else if (moved) {
+    reply.status = static_cast<uint8_t>(ReplyStatus::kLockLost);
   } else if (!success) {
     reply.status = static_cast<uint8_t>(taking ? ReplyStatus::kLockHeld : ReplyStatus::kLockLost);
     reply.lock.lock_word = old;
@@ -86,6 +97,27 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
     given_.words->SetLease(header, request.index);
   }
   given_.replies->AnswerLong(connection, reply);
+}
+
+// A partition that never changed needs no entry.
+void LockRequests::NoteTaken(const Waiting& request) {
+  if (request.changed == 0) {
+    taken_.erase(request.index);
+  } else {
+    taken_[request.index] = {request.header.lock.lock_word, request.changed};
+  }
+}
+
+// Another group may have given the lock to somebody else meanwhile. The client may not know that
+// the partition has moved (docs/partitions.md, "Locks").
+bool LockRequests::HasMoved(const Waiting& request) const {
+  if (given_.standing == nullptr) return false;
+  const ServedPartitions& partitions = given_.standing->partitions();
+  const auto taken = taken_.find(request.index);
+  const bool known = taken != taken_.end() && taken->second.word == request.header.lock.lock_word;
+  const uint64_t changed = known ? taken->second.changed : 0;
+  return !partitions.ServesPartition(request.partition) ||
+         partitions.ChangedAt(request.partition) != changed;
 }
 
 bool LockRequests::StartForcedUnlock(const Waiting& request) {

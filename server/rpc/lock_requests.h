@@ -4,9 +4,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <unordered_map>
 
 #include "common/layout/lock_word.h"
 #include "common/protocol/message.h"
+#include "server/replica/group_standing.h"
 #include "server/rpc/connection_table.h"
 #include "server/rpc/lock_words.h"
 #include "server/rpc/replies.h"
@@ -22,7 +24,8 @@ class LockRequests {
     LockWords* words;
     const ConnectionTable* connections;
     Replies* replies;
-    uint32_t requests_max;  // that wait for a compare-and-swap
+    const GroupStanding* standing;  // null: the server is in no group
+    uint32_t requests_max;          // that wait for a compare-and-swap
   };
 
   explicit LockRequests(const Dependencies& given) : given_(given) {}
@@ -44,6 +47,8 @@ class LockRequests {
     uint32_t connection;
     RequestHeader header;
     size_t index;                      // of the lock word
+    uint32_t partition = 0;            // of the key
+    uint64_t changed = 0;              // when it came: ServedPartitions::ChangedAt
     uint32_t tries = kForcedTriesMax;  // left, for a forced unlock
   };
 
@@ -53,10 +58,20 @@ class LockRequests {
   bool StartForcedUnlock(const Waiting& request);
   void OnDone(const Waiting& request, bool ok, uint64_t old);
   void OnForcedUnlockDone(Waiting request, uint64_t word, bool ok, uint64_t old);
+  void NoteTaken(const Waiting& request);
+  // Returns whether the key's partition was elsewhere since the lock was taken.
+  bool HasMoved(const Waiting& request) const;
   void AnswerForcedUnlock(const Waiting& request, ReplyStatus status, uint64_t word);
 
   const Dependencies given_;
   std::deque<Waiting> waiting_;  // wait for a compare-and-swap
+  // By lock word's index: locks that were taken by RPC, of partitions that had changed. At most one
+  // for each lock word.
+  struct Taken {
+    uint64_t word;
+    uint64_t changed;
+  };
+  std::unordered_map<size_t, Taken> taken_;
 };
 
 }  // namespace gannet

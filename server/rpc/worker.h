@@ -147,7 +147,6 @@ class Worker {
   void ServeAllThatWaits();
   void Tick();
   void PublishCounters();
-
   static constexpr size_t kFew = 4;  // at most so many completions in a Poll without load
 
   void NoteMap() {
@@ -218,6 +217,7 @@ class Worker {
   LockRequests lock_requests_{{.words = &lock_words_,
                                .connections = &connections_,
                                .replies = &requests_.replies(),
+                               .standing = shared_->standing,
                                .requests_max = options_.lock_requests_max}};
   LongValues long_values_{{.store = shared_->store,
                            .writes = shared_->writes,

@@ -62,7 +62,9 @@ class MapDirectory : public SharedConfigStore {
     const ClusterConfig& config = map_->Seen()->config;
     partitions_ = {.revision = config.revision,
                    .lost = config.lost.empty() ? 0 : config.lost[group_],
-                   .alone = false};
+                   .alone = false,
+                   .served = {},
+                   .changed = config.changed};
     for (uint16_t i = 0; i < kPartitions; ++i) {
       partitions_.served[i] = config.partitions[i] == group_ && !map_->closed(i);
     }

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "common/layout/key_hash.h"
+#include "common/layout/lock_word.h"
 #include "common/protocol/partition_map.h"
 #include "server/replica/group_standing.h"
 #include "tests/server/rpc/kept_stream.h"
@@ -152,6 +154,58 @@ TEST_F(ElsewhereTest, ALockIsReleasedWhereItWasTaken) {
   const auto reply = peer.Call(header, kGone);
   ASSERT_TRUE(reply.has_value());
   EXPECT_NE(reply->status(), ReplyStatus::kElsewhere);
+}
+
+// Somebody else may have had the lock meanwhile, at another group.
+class MovedLockTest : public ElsewhereTest {
+ protected:
+  RawPeer::Reply Call(RawPeer* peer, Opcode opcode, uint32_t count) {
+    const KeyHash hash = KeyHash::Of(kGone, peer->grant().hash_seed);
+    RequestHeader header = peer->Header(opcode);
+    header.key_bytes = static_cast<uint16_t>(kGone.size());
+    header.lock.lock_word = LockWord::Of(peer->grant().connection_id, count, hash.LockTag()).word();
+    const auto reply = peer->Call(header, kGone);
+    EXPECT_TRUE(reply.has_value());
+    return reply.value_or(RawPeer::Reply{});
+  }
+  // The partition of kGone was changed last at this revision.
+  void ComesBack(uint64_t revision) {
+    GroupPartitions partitions = WithoutGone(revision);
+    partitions.served.set();
+    partitions.changed.resize(kPartitions);
+    partitions.changed[PartitionOf(kGone)] = revision;
+    standing_.SetPartitions(partitions);
+  }
+};
+
+TEST_F(MovedLockTest, IsLostIfThePartitionIsElsewhere) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ASSERT_EQ(Call(&peer, Opcode::kLock, 1).status(), ReplyStatus::kOk);
+  standing_.SetPartitions(WithoutGone(1));
+  const auto reply = Call(&peer, Opcode::kUnlock, 1);
+  EXPECT_EQ(reply.status(), ReplyStatus::kLockLost);
+  EXPECT_EQ(reply.header.lock.lock_word, 0u) << "other keys may share the word";
+}
+
+TEST_F(MovedLockTest, IsLostIfThePartitionWasElsewhere) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  for (uint32_t i = 1; i <= 3; ++i) {
+    ASSERT_EQ(Call(&peer, Opcode::kLock, i).status(), ReplyStatus::kOk);
+    ComesBack(i);
+    EXPECT_EQ(Call(&peer, Opcode::kUnlock, i).status(), ReplyStatus::kLockLost);
+  }
+}
+
+TEST_F(MovedLockTest, IsKeptWhileThePartitionIsHere) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ComesBack(1);
+  ASSERT_EQ(Call(&peer, Opcode::kLock, 1).status(), ReplyStatus::kOk);
+  EXPECT_EQ(Call(&peer, Opcode::kUnlock, 1).status(), ReplyStatus::kOk);
+  ASSERT_EQ(Call(&peer, Opcode::kLock, 2).status(), ReplyStatus::kOk);
+  EXPECT_EQ(Call(&peer, Opcode::kUnlock, 2).status(), ReplyStatus::kOk);
 }
 
 // It was not refused when it came, and is decided once its value is here.
