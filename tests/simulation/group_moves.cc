@@ -118,7 +118,7 @@ bool GroupWorld::Clean() const {
     const uint32_t owner = register_.OwnerOf(static_cast<uint16_t>(PartitionOf(key)));
     for (const auto& server : servers_) {
       if (server->group() == owner || !server->up()) continue;
-      const ReadOutcome read = server->store().Get(key, {}, run_->wall_ms());
+      const ReadOutcome read = server->store().Get(key, {}, LateMs());
       if (read.status != ReplyStatus::kNotFound) return false;
     }
   }
@@ -146,6 +146,7 @@ void GroupWorld::CheckPlacesKept() {
   const auto guest = std::ranges::find_if(
       guests_, [](const Guest& each) { return each.client->remembers_places(); });
   if (over() || guest == guests_.end() || !scenario_.faults.empty()) return;
+  if (scenario_.ttl_percent > 0) return;  // of an item that expires the server is asked
   ReadsOfAll(&*guest);
   const uint64_t before = ReadsOfAll(&*guest);
   uint16_t partition = 0;

@@ -126,7 +126,18 @@ void GroupScenario::DrawGroups(Run* run, Kind kind) {
   } else {
     for (int64_t& drift : drifts) drift = (static_cast<int64_t>(run->Below(3)) - 1) * kDriftMax;
   }
+  ChooseClocks(run->seed());
   last_comes_late = kind == Kind::kOneGroup && run->OneIn(3);
+}
+
+// Not drawn, so that all else of a seed's run is as it was when no item expired.
+void GroupScenario::ChooseClocks(uint64_t seed) {
+  constexpr uint64_t kHourMs = 3'600'000;
+  clocks_ahead_ms.resize(groups.size());
+  if (kind != Kind::kTwoGroups) return;
+  if (seed % 3 != 0) clocks_ahead_ms[seed % 3 - 1] = kHourMs;
+  constexpr uint32_t kTtlPercents[] = {0, 30};
+  ttl_percent = kTtlPercents[seed / 3 % 2];
 }
 
 void GroupScenario::DrawEvents(Run* run) {
@@ -194,7 +205,8 @@ std::string GroupScenario::ToString() const {
   }
   absl::StrAppend(&text, ", drifts ", absl::StrJoin(drifts, " "), ", versions ",
                   absl::StrJoin(versions, " "), ", steps ", steps);
-  absl::StrAppend(&text, ", hasty ", hasty_percent, ", locks ", locks_percent, ", values ",
+  absl::StrAppend(&text, ", hasty ", hasty_percent, ", locks ", locks_percent, ", ttl ",
+                  ttl_percent, ", clocks ahead ", absl::StrJoin(clocks_ahead_ms, " "), ", values ",
                   value_bytes_max, ", faults ", faults);
   for (const GroupEvent& event : events) {
     absl::StrAppend(&text, ", event ", static_cast<int>(event.type), "@", event.at_ns / kNsPerMs,

@@ -57,10 +57,11 @@ struct GroupScenario {
   const uint32_t steps;
   Server::Options server;
   std::vector<GroupTerms> groups;
-  std::vector<uint32_t> group_of;  // by node
-  std::vector<int64_t> drifts;     // by node, in parts of 2^20
-  std::vector<uint16_t> versions;  // by node: the newest version of the stream, at first
-  bool last_comes_late = false;    // until nothing goes wrong any more there is one less
+  std::vector<uint64_t> clocks_ahead_ms;  // by group: of their clocks for expiries
+  std::vector<uint32_t> group_of;         // by node
+  std::vector<int64_t> drifts;            // by node, in parts of 2^20
+  std::vector<uint16_t> versions;         // by node: the newest version of the stream, at first
+  bool last_comes_late = false;           // until nothing goes wrong any more there is one less
   uint32_t clients = 0;
   uint32_t keys = 0;
   uint32_t acts_per_client = 0;
@@ -68,6 +69,7 @@ struct GroupScenario {
   int64_t calm_ns = 0;
   uint32_t hasty_percent = 0;
   uint32_t locks_percent = 0;
+  uint32_t ttl_percent = 0;  // of two groups
   uint32_t value_bytes_max = 0;
   std::string faults;              // break nothing
   std::string breaking_faults;     // during GroupEvent::kBreaking
@@ -79,6 +81,7 @@ struct GroupScenario {
   bool moves_when_calm = false;
 
  private:
+  void ChooseClocks(uint64_t seed);
   void DrawGroups(Run* run, Kind kind);
   void DrawEvents(Run* run);
   void DrawMap(Run* run);

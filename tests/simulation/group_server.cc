@@ -51,6 +51,7 @@ void GiveBack(const std::string& address) {
 
 // A ServerClock's source has no state of its own. A process has one run at a time.
 Run* run_of_clocks = nullptr;
+uint64_t clock_ahead_ms = 0;  // of the process that starts
 
 }  // namespace
 
@@ -101,8 +102,9 @@ void GroupServer::Start() {
   const std::string faults = run_->faults();
   run_->SetFaults("");
   run_->OnNode(node());
+  clock_ahead_ms = options_.clock_ahead_ms;
   clock_.reset(new ServerClock(
-      ServerClock::Start({.wall_ms = [] { return run_of_clocks->wall_ms(); },
+      ServerClock::Start({.wall_ms = [] { return run_of_clocks->wall_ms() + clock_ahead_ms; },
                           .monotonic_ns = [] { return run_of_clocks->now_ns(); }})));
   store_ = std::make_unique<MemberStore>(service_, options_.group, NameOf(node()),
                                          options_.stream_version, options_.reaches);

@@ -28,8 +28,9 @@ class GroupServer {
     bool starts = true;      // false: its group is to come later
     // The newest version of the stream that its processes speak (docs/packages.md).
     uint16_t stream_version = kStreamVersions.max;
-    int64_t drift = 0;       // its clock is faster by this many parts of 2^20
-    Server::Options server;  // without `listen`, `group` and what the simulation sets
+    uint64_t clock_ahead_ms = 0;  // of its wall clock
+    int64_t drift = 0;            // its clock is faster by this many parts of 2^20
+    Server::Options server;       // without `listen`, `group` and what the simulation sets
     GroupTerms terms;
     std::function<bool(const std::string&)> reaches;
     // Called when the node's code reads its clock. May stop the whole node there.

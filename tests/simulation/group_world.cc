@@ -96,6 +96,7 @@ std::unique_ptr<GroupServer> GroupWorld::MakeServer(uint32_t node) {
           .group_name = scenario_.moves() ? scenario_.names[group] : "",
           .starts = register_.Has(group),
           .stream_version = scenario_.versions[node],
+          .clock_ahead_ms = scenario_.clocks_ahead_ms[group],
           .drift = scenario_.drifts[node],
           .server = scenario_.server,
           .terms = scenario_.groups[group],
@@ -126,6 +127,8 @@ void GroupWorld::MakeGuest(Guest* guest) {
                                    .value_bytes_max = scenario_.value_bytes_max,
                                    .hasty_percent = scenario_.hasty_percent,
                                    .locks_percent = scenario_.locks_percent,
+                                   .ttl_percent = scenario_.ttl_percent,
+                                   .loose_expiry = true,
                                    .groups = scenario_.moves() ? 2u : 1u,
                                    .impatient_locks = scenario_.moves(),
                                    .clock = guest->clock.get()};
@@ -322,10 +325,15 @@ void GroupWorld::CheckAtTheEnd() {
   if (scenario_.moves()) CheckPlaces();
 }
 
+uint64_t GroupWorld::LateMs() const {
+  constexpr uint64_t kDayMs = 86'400'000;
+  return run_->wall_ms() + kDayMs;
+}
+
 std::string GroupWorld::ItemAt(uint32_t node, const std::string& key) const {
   std::string value(kItemBytesMax, '\0');
   const ReadOutcome read =
-      servers_[node]->store().Get(key, std::as_writable_bytes(std::span(value)), run_->wall_ms());
+      servers_[node]->store().Get(key, std::as_writable_bytes(std::span(value)), LateMs());
   if (read.status == ReplyStatus::kNotFound) return "";
   value.resize(read.status == ReplyStatus::kOk ? read.value_bytes : 0);
   return absl::StrCat(static_cast<int>(read.status), " ", read.version, " ", value.size(), " ",

@@ -139,6 +139,8 @@ class GroupWorld {
   bool AllIdle() const;
   void CheckAtTheEnd();
   void CheckCopies();
+  // By this clock all items have expired that will. A group deletes them sooner or later.
+  uint64_t LateMs() const;
   // What a server has of a key, as a text; empty: nothing.
   std::string ItemAt(uint32_t node, const std::string& key) const;
   void CountWhatHappened();

@@ -104,9 +104,10 @@ void SimulatedClient::Abandon(const Pending& p) {
 // The server counts the time to live from the moment when it got the write.
 void SimulatedClient::AddExpiry(const Pending& p) {
   if (p.ttl_ms == 0) return;
+  const uint64_t least_ms = options_.loose_expiry ? 0 : p.ttl_ms - 1;
   history_->AddExpiry(
       p.key, static_cast<uint32_t>(p.operation.value),
-      p.operation.invoke_ns + Run::TickOf(static_cast<int64_t>(p.ttl_ms - 1) * kNsPerMs));
+      p.operation.invoke_ns + Run::TickOf(static_cast<int64_t>(least_ms) * kNsPerMs));
 }
 
 void SimulatedClient::Poll() {
@@ -366,8 +367,10 @@ void SimulatedClient::OnWrite(Pending& p, const Result& result) {
   if (op.outcome != linearizability::Outcome::kDone) return;
   if (p.under_lock) history_->AddHeldUntil(p.acquisition, op.invoke_ns);
   if (p.ttl_ms > 0) {
-    history_->AddDeath(static_cast<uint32_t>(op.value),
-                       op.respond_ns + Run::TickOf(static_cast<int64_t>(p.ttl_ms + 1) * kNsPerMs));
+    const uint64_t late_ms = options_.loose_expiry ? 100 : 1;
+    history_->AddDeath(
+        static_cast<uint32_t>(op.value),
+        op.respond_ns + Run::TickOf(static_cast<int64_t>(p.ttl_ms + late_ms) * kNsPerMs));
   }
   if (p.type == OpType::kDelete) {
     known_[p.key] = {};

@@ -38,7 +38,10 @@ class SimulatedClient {
     uint32_t locks_percent = 0;   // of the operations lock or unlock
     uint32_t leases_percent = 0;  // of the locks have a lease
     uint32_t ttl_percent = 0;     // of the PUTs have a time to live
-    uint32_t groups = 1;          // of the cluster: it is ready when it is connected to each
+    // An item may expire sooner, as it gets another primary or group, and a little later, as the
+    // clocks drift.
+    bool loose_expiry = false;
+    uint32_t groups = 1;  // of the cluster: it is ready when it is connected to each
     // Whether the cluster has a group of this name now; empty: those of `groups` stay.
     std::function<bool(std::string_view)> has_group;
     // Locks end when their partition moves, so a call that takes one may fail.
