@@ -25,8 +25,9 @@ constexpr std::optional<uint16_t> CommonVersion(VersionRange a, VersionRange b) 
 inline constexpr VersionRange kProtocolVersions = {4, 4};
 // The versions of what a primary tells its backups: records, beacons, and answers. A group keeps
 // the version that its stream began with (docs/packages.md).
-inline constexpr VersionRange kStreamVersions = {0, 1};
+inline constexpr VersionRange kStreamVersions = {0, 2};
 inline constexpr uint16_t kStreamVersionOfUpdates = 1;  // the first that has records of updates
+inline constexpr uint16_t kStreamVersionOfBatches = 2;  // the first that has many in one record
 
 }  // namespace gannet
 

@@ -6,17 +6,17 @@
 #include "absl/strings/str_cat.h"
 #include "server/session/session_updates.h"
 #include "server/store/store_update.h"
-#include "server/stream/update_record_inline.h"
+#include "server/stream/update_body.h"
 
 namespace gannet {
 namespace {
 
-ItemUpdate ItemUpdateOf(const std::byte* record, uint64_t item_checksum) {
-  return {.version = UpdateVersion(record),
-          .flags = UpdateFlags(record),
-          .key = UpdateKeyOf(record),
-          .value = UpdateValueOf(record),
-          .item_checksum = item_checksum};
+ItemUpdate ItemUpdateOf(const std::byte* update) {
+  return {.version = UpdateVersion(update),
+          .flags = UpdateFlags(update),
+          .key = UpdateKeyOf(update),
+          .value = UpdateValueOf(update),
+          .item_checksum = UpdateItemChecksum(update)};
 }
 
 // A primary found room for the item in as much memory. Here it may first have to be made.
@@ -33,6 +33,8 @@ void Applier::Apply(const RingRecord& record) {
     case RingRecordKind::kUpdate:
     case RingRecordKind::kDelete:
       return Make(record.change);
+    case RingRecordKind::kUpdateBatch:
+      return ApplyUpdates(ProvenUpdates::OfBatch(std::as_bytes(std::span(record.part))));
     case RingRecordKind::kPart:
       if (parts_.Add(record)) return;
       status_ = absl::DataLossError("the parts of a long value do not fit together");
@@ -55,45 +57,51 @@ void Applier::Apply(const RingRecord& record) {
   }
 }
 
-void Applier::ApplyOne(const ProvenUpdate& update) {
+void Applier::ApplyOne(const std::byte* update) {
   RingRecord record;
   record.kind = RingRecordKind::kUpdate;
-  DecodeProvenUpdate(update.bytes, update.item_checksum, &record.change);
+  DecodeUpdateBody(update, &record.change);
   Apply(record);
 }
 
 void Applier::ApplyUpdates(const ProvenUpdates& updates) {
   if (tell_ || !status_.ok()) {
-    for (const ProvenUpdate update : updates) ApplyOne(update);
+    for (const std::byte* const update : updates) ApplyOne(update);
     return;
   }
-  Guesses guesses;
-  size_t count = 0;
-  for (const ProvenUpdate update : updates) {
-    store_->GuessBucket(UpdateKeyOf(update.bytes.data()), &guesses[count++]);
+  const bool recorded = store_->Hears();
+  for (auto from = updates.begin(); from != updates.end() && status_.ok();) {
+    Guesses guesses;
+    size_t count = 0;
+    auto to = from;
+    for (; count < kUpdatesAtOnce && to != updates.end(); ++to) {
+      store_->GuessBucket(UpdateKeyOf(*to), &guesses[count++]);
+    }
+    for (size_t i = 0; i < count; ++i) store_->GuessItem(&guesses[i]);
+    recorded ? MakeUpdates<true>(from, to, guesses) : MakeUpdates<false>(from, to, guesses);
+    from = to;
   }
-  for (size_t i = 0; i < updates.size(); ++i) store_->GuessItem(&guesses[i]);
-  store_->Hears() ? MakeUpdates<true>(updates, guesses) : MakeUpdates<false>(updates, guesses);
 }
 
 template <bool recorded>
-void Applier::MakeUpdates(const ProvenUpdates& updates, const Guesses& guesses) {
+void Applier::MakeUpdates(ProvenUpdates::Iterator from, ProvenUpdates::Iterator to,
+                          const Guesses& guesses) {
   uint64_t bytes = 0;
   uint64_t version = 0;
   const Store::Guess* guess = guesses.data();
   SessionCopies::Updates sessions(&sessions_);
-  for (const ProvenUpdate update : updates) {
-    const std::byte* const record = update.bytes.data();
-    const ItemUpdate put = ItemUpdateOf(record, update.item_checksum);
+  for (; from != to; ++from) {
+    const std::byte* const update = *from;
+    const ItemUpdate put = ItemUpdateOf(update);
     Change change;
-    if (recorded) DecodeUpdateInline(record, update.item_checksum, &change);
+    if (recorded) DecodeUpdateBody(update, &change);
     if (!store_->ApplyUpdate(*guess++, put, recorded ? &change : nullptr)) [[unlikely]] {
       sessions.Flush();
       ApplyOne(update);
       if (!status_.ok()) break;
       continue;
     }
-    sessions.Take(UpdateToken(record), UpdateSequence(record), put.version);
+    sessions.Take(UpdateToken(update), UpdateSequence(update), put.version);
     version = std::max(version, put.version);
     bytes += RecordBytes(put.key.size(), put.value.size());
   }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 
@@ -27,8 +28,7 @@ class Applier {
       : store_(store), now_ms_(std::move(now_ms)) {}
 
   void Apply(const RingRecord& record);
-  // The same for updates, each step for all of them, so that the store's memory is prefetched.
-  // REQUIRES: at most RingReader::kUpdatesMax.
+  // The same for updates, each step for many of them, so that the store's memory is prefetched.
   void ApplyUpdates(const ProvenUpdates& updates);
   // Makes a change that an earlier run kept on its disk. ResourceExhausted: there is no room.
   absl::Status Restore(const Change& change);
@@ -45,11 +45,13 @@ class Applier {
 
  private:
   void Make(const Change& change);
-  void ApplyOne(const ProvenUpdate& update);
-  using Guesses = std::array<Store::Guess, RingReader::kUpdatesMax>;
-  // `recorded` as in Store::ApplyUpdate.
+  void ApplyOne(const std::byte* update);
+  static constexpr size_t kUpdatesAtOnce = 32;
+  using Guesses = std::array<Store::Guess, kUpdatesAtOnce>;
+  // Makes some of the updates, for which there are guesses. `recorded` as in Store::ApplyUpdate.
   template <bool recorded>
-  void MakeUpdates(const ProvenUpdates& updates, const Guesses& guesses);
+  void MakeUpdates(ProvenUpdates::Iterator from, ProvenUpdates::Iterator to,
+                   const Guesses& guesses);
   absl::Status MakeInStore(const Change& change);
 
   Store* const store_;

@@ -7,7 +7,6 @@
 #include "common/base/status_macros.h"
 #include "common/rdma/queue_pair.h"
 #include "glog/logging.h"
-#include "server/session/session_updates.h"
 
 namespace gannet {
 namespace {
@@ -71,37 +70,6 @@ bool Primary::Append(const Change& change, uint64_t position) {
   recorded_ = position;
   sessions_.Take(change);
   return true;
-}
-
-UpdateLane* Primary::BeginUpdates(uint64_t position) {
-  mutex_.Lock();
-  if (!TakesChanges() || !outbox_.TakesUpdates()) {
-    mutex_.Unlock();
-    return nullptr;
-  }
-  lane_.Begin({.room = writer_.UpdateRoom(),
-               .stream_id = writer_.stream_id(),
-               .lsn = writer_.end().lsn,
-               .committed = committed_,
-               .position = position});
-  return &lane_;
-}
-
-uint64_t Primary::EndUpdates() {
-  const std::span<const std::byte> records = lane_.appended();
-  const uint64_t position = lane_.position();
-  if (!records.empty()) {
-    Keep({.position = position, .from = writer_.end().position});
-    writer_.Appended(records.size());
-    outbox_.OnAppended(position);
-    recorded_ = position;
-    SessionCopies::Updates sessions(&sessions_);
-    ForEachUpdate(records, [&sessions](const UpdateHeader& update) {
-      sessions.Take(update.session_token, update.sequence, update.version);
-    });
-  }
-  mutex_.Unlock();
-  return position;
 }
 
 void Primary::Keep(const Kept& kept) {

@@ -12,7 +12,7 @@ bool StreamOutbox::TryAppend(const RingRecord& record, uint64_t committed) {
 }
 
 bool StreamOutbox::TryAppendShort(const Change& change, uint64_t committed) {
-  if (has_updates_ || !change.IsUpdate()) [[likely]]
+  if (version_ >= kStreamVersionOfUpdates || !change.IsUpdate()) [[likely]]
     return writer_->TryAppend(change, committed);
   Change put = change;
   put.item_checksum = 0;

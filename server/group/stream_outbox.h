@@ -28,18 +28,14 @@ class StreamOutbox {
 
   // Transfers are numbered from `first_transfer` on. `writer` outlives this.
   StreamOutbox(RingWriter* writer, uint16_t stream_version, uint64_t first_transfer)
-      : writer_(writer),
-        has_updates_(stream_version >= kStreamVersionOfUpdates),
-        transfers_(first_transfer) {}
+      : writer_(writer), version_(stream_version), transfers_(first_transfer) {}
 
   // From now on records may be those of this version, which is newer.
-  void RaiseTo(uint16_t stream_version) {
-    has_updates_ = stream_version >= kStreamVersionOfUpdates;
-  }
+  void RaiseTo(uint16_t stream_version) { version_ = stream_version; }
   // Takes a change, whose position ends at `position`.
   void Add(const Change& change, uint64_t position, uint64_t committed);
   // Whether updates may be appended to the ring by somebody else, who calls OnAppended then.
-  bool TakesUpdates() const { return has_updates_ && queue_.empty(); }
+  bool TakesUpdates() const { return version_ >= kStreamVersionOfBatches && queue_.empty(); }
   // The changes up to `position` are in the ring.
   void OnAppended(uint64_t position) { Mark(position); }
   // Takes a record of a session, which comes behind the changes that were added before.
@@ -77,7 +73,7 @@ class StreamOutbox {
   bool TryAppendLong(const Queued& queued, const Change& change, uint64_t committed);
 
   RingWriter* const writer_;
-  bool has_updates_;  // the stream; otherwise updates go as puts
+  uint16_t version_;  // of the stream
   std::deque<Queued> queue_;
   size_t queued_bytes_ = 0;
   // Not each change has a mark: those that are shipped together need only one.

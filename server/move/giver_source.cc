@@ -8,6 +8,7 @@
 #include "common/protocol/replica.h"
 #include "common/protocol/versions.h"
 #include "server/group/backup.h"
+#include "server/stream/update_batch.h"
 
 namespace gannet {
 namespace {
@@ -184,6 +185,12 @@ void GiverSource::OnRecord(const RingRecord& record) {
     case RingRecordKind::kUpdate:
     case RingRecordKind::kDelete:
       return OnChange(record.change);
+    case RingRecordKind::kUpdateBatch:
+      return ForEachUpdate(std::as_bytes(std::span(record.part)), [this](const std::byte* update) {
+        Change put;
+        DecodeUpdateBody(update, &put);
+        OnChange(put);
+      });
     case RingRecordKind::kPart:
       if (parts_.Add(record)) return;
       return Fail(absl::DataLossError("the parts of a long value do not fit together"));

@@ -39,8 +39,8 @@ void BackupLog::Apply(const Use& apply, const UseUpdates& apply_updates) {
     applied_ = end;
   };
   const auto use_updates = [&](ProvenUpdates updates) {
-    while (updates.size() > 0 && updates.lsn() < applied_) updates.DropFirst();
-    if (updates.size() == 0) return;
+    updates.DropTo(applied_);
+    if (updates.empty()) return;
     apply_updates(updates);
     applied_ = updates.lsn_end();
   };

@@ -83,17 +83,19 @@ void HeldReplies::Send(const WaitingReplies::Waiting& waiting, Receiver* to) {
 // Nothing that sends a reply touches the queue.
 bool HeldReplies::SendUpdates(uint64_t published, Receiver* to) {
   bool sent = false;
-  for (;;) {
+  Receiver own = *to;  // nobody else has its address, so it may be in registers
+  for (;; sent = true) {
     size_t count = 0;
     for (const WaitingReplies::Waiting& waiting : waiting_.FirstRun()) {
       if (!waiting.update || waiting.ticket > published) break;
-      SendUpdate(waiting, to);
+      SendUpdate(waiting, &own);
       ++count;
     }
-    if (count == 0) return sent;
+    if (count == 0) break;
     waiting_.Pop(count);
-    sent = true;
   }
+  *to = own;
+  return sent;
 }
 
 // What is safe is published here, where the replies leave. Whichever worker comes first publishes

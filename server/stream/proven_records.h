@@ -21,13 +21,11 @@ class ProvenRecords {
  public:
   // Before each record.
   struct Head {
-    uint64_t position;       // in the ring
-    uint64_t bytes;          // of the record
-    uint64_t item_checksum;  // of an update
+    uint64_t position;  // in the ring
+    uint64_t bytes;     // of the record
   };
   struct Record {
-    uint64_t position = 0;       // in the ring
-    uint64_t item_checksum = 0;  // of an update
+    uint64_t position = 0;  // in the ring
     std::span<const std::byte> bytes;
   };
 
@@ -49,8 +47,8 @@ class ProvenRecords {
       return at_ + sizeof(Head);
     }
     // The room has a record now. REQUIRES: Room(bytes) was called just before; a multiple of 8.
-    void Add(uint64_t position, size_t bytes, uint64_t item_checksum) {
-      const Head head = {.position = position, .bytes = bytes, .item_checksum = item_checksum};
+    void Add(uint64_t position, size_t bytes) {
+      const Head head = {.position = position, .bytes = bytes};
       std::memcpy(at_, &head, sizeof(head));
       at_ += sizeof(head) + bytes;
     }
@@ -71,9 +69,7 @@ class ProvenRecords {
 
   // The same for one record. Room is good until the next call of a method that is not const.
   std::byte* Room(size_t bytes) { return Appender(this).Room(bytes); }
-  void Add(uint64_t position, size_t bytes, uint64_t item_checksum) {
-    Appender(this).Add(position, bytes, item_checksum);
-  }
+  void Add(uint64_t position, size_t bytes) { Appender(this).Add(position, bytes); }
 
   bool empty() const { return begin_ == end_; }
   // Places of records in the memory. They are good until the next call of a method that is not
@@ -89,10 +85,10 @@ class ProvenRecords {
       std::memcpy(&value, at + offset, sizeof(value));
       return value;
     };
-    return {.position = word(offsetof(Head, position)),
-            .bytes = word(offsetof(Head, bytes)),
-            .item_checksum = word(offsetof(Head, item_checksum))};
+    return {.position = word(offsetof(Head, position)), .bytes = word(offsetof(Head, bytes))};
   }
+  // Returns the record whose head is at `at`.
+  static const std::byte* RecordOf(const std::byte* at) { return at + sizeof(Head); }
   // Returns what is behind a record of so many bytes, whose head is at `at`.
   static const std::byte* Behind(const std::byte* at, size_t bytes) {
     return at + sizeof(Head) + bytes;
@@ -105,9 +101,7 @@ class ProvenRecords {
   // The same with the oldest record. REQUIRES: it is not empty.
   Record First() const {
     const Head head = HeadOf(At(begin_));
-    return {.position = head.position,
-            .item_checksum = head.item_checksum,
-            .bytes = {At(begin_) + sizeof(head), head.bytes}};
+    return {.position = head.position, .bytes = {At(begin_) + sizeof(head), head.bytes}};
   }
   void Pop() { PopTo(begin_ + sizeof(Head) + First().bytes.size()); }
   void Clear() { begin_ = end_ = 0; }

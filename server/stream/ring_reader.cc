@@ -6,6 +6,7 @@
 
 #include "common/base/check.h"
 #include "common/base/words.h"
+#include "server/stream/update_batch.h"
 #include "server/stream/update_record_inline.h"
 
 namespace gannet {
@@ -23,6 +24,11 @@ namespace {
   }
   for (; bytes != 0; bytes -= 8, from += 8, to += 8) copy_word(0);
 }
+
+RingRecordKind KindOf(const std::byte* record) {
+  return static_cast<RingRecordKind>(record[offsetof(RingRecordStart, kind)]);
+}
+bool IsUpdate(const std::byte* record) { return KindOf(record) == RingRecordKind::kUpdate; }
 
 template <size_t kBytes>
 [[gnu::always_inline]] inline void ZeroBlocks(std::byte** at, size_t* bytes) {
@@ -79,10 +85,7 @@ std::optional<RingReader::Copy> RingReader::CopyAt(const Place& place) {
   }
   const auto view = DecodeRingRecord(std::span(copy, *bytes), {stream_id_, place.lsn});
   if (!view) return std::nullopt;
-  return Copy{.kind = view->record.kind,
-              .committed = view->committed,
-              .item_checksum = 0,
-              .bytes = {copy, *bytes}};
+  return Copy{.kind = view->record.kind, .committed = view->committed, .bytes = {copy, *bytes}};
 }
 
 std::optional<RingReader::Copy> RingReader::RecordAt(Place* place) {
@@ -107,7 +110,10 @@ bool RingReader::Scan() {
     const auto copy = RecordAt(&found_);
     if (!copy) return found_.lsn != before;
     const size_t bytes = copy->bytes.size();
-    proven_.Add(found_.position, bytes, copy->item_checksum);
+    if (copy->kind == RingRecordKind::kUpdate) {
+      KeepItemChecksum(copy->bytes.data(), copy->item_checksum);
+    }
+    proven_.Add(found_.position, bytes);
     found_.lsn += bytes;
     found_.position += bytes;
     committed_ = std::max(committed_, copy->committed);
@@ -133,7 +139,8 @@ void RingReader::ScanUpdates() {
     LoadRecord(copy, at, bytes);
     UpdateProof proof;
     if (!ProveUpdateInline(copy, bytes, {stream_id, found.lsn}, &proof)) break;
-    proven.Add(found.position, bytes, proof.item_checksum);
+    KeepItemChecksum(copy, proof.item_checksum);
+    proven.Add(found.position, bytes);
     committed = std::max(committed, proof.committed);
     found.lsn += bytes;
     found.position += bytes;
@@ -152,14 +159,13 @@ void RingReader::Zero(uint64_t from, size_t bytes) {
 }
 
 bool RingReader::TakeUpdates(uint64_t limit, const UseUpdates& use) {
-  size_t count = 0;
   Place behind = taken_;
   const std::byte* const begin = proven_.At(proven_.begin());
   const std::byte* const end = proven_.At(proven_.end());
   const std::byte* at = begin;
-  for (; count < kUpdatesMax && at != end; ++count) {
+  while (at != end) {
     const ProvenRecords::Head record = ProvenRecords::HeadOf(at);
-    if (record.item_checksum == 0 || record.position != behind.position ||
+    if (!IsUpdate(ProvenRecords::RecordOf(at)) || record.position != behind.position ||
         behind.lsn + record.bytes > limit) {
       break;
     }
@@ -167,9 +173,8 @@ bool RingReader::TakeUpdates(uint64_t limit, const UseUpdates& use) {
     behind.position += record.bytes;
     at = ProvenRecords::Behind(at, record.bytes);
   }
-  if (count == 0) return false;
-  use(ProvenUpdates(
-      {.begin = begin, .end = at, .size = count, .lsn = taken_.lsn, .lsn_end = behind.lsn}));
+  if (at == begin) return false;
+  use(ProvenUpdates::OfRecords(begin, at, taken_.lsn, behind.lsn));
   Zero(taken_.position, behind.position - taken_.position);
   taken_ = behind;
   proven_.PopTo(proven_.begin() + static_cast<size_t>(at - begin));
@@ -182,11 +187,8 @@ void RingReader::Take(uint64_t limit, const Use& use, const UseUpdates& use_upda
     const ProvenRecords::Record proven = proven_.First();
     const size_t bytes = proven.bytes.size();
     if (taken_.lsn + bytes > limit) return;
-    if (proven.item_checksum != 0) {
-      RingRecord update;
-      update.kind = RingRecordKind::kUpdate;
-      DecodeProvenUpdate(proven.bytes, proven.item_checksum, &update.change);
-      use(update, taken_.lsn, taken_.lsn + bytes);
+    if (use_updates && KindOf(proven.bytes.data()) == RingRecordKind::kUpdateBatch) {
+      use_updates(ProvenUpdates::OfBatch(BodiesOf(proven.bytes), taken_.lsn + bytes));
     } else {
       use(DecodeProvenRingRecord(proven.bytes), taken_.lsn, taken_.lsn + bytes);
     }

@@ -41,9 +41,8 @@ class RingReader {
   };
   // `lsn` and `end` are the record's, as in RingTail.
   using Use = RingTail::Use;
-  // Of updates that follow each other, at most kUpdatesMax.
+  // Of updates that follow each other.
   using UseUpdates = std::function<void(const ProvenUpdates&)>;
-  static constexpr size_t kUpdatesMax = 32;
 
   // REQUIRES: an aligned ring that is zero, and outlives the reader.
   RingReader(std::span<std::byte> ring, const Begin& begin);
@@ -72,8 +71,8 @@ class RingReader {
   struct Copy {
     RingRecordKind kind;
     uint64_t committed;
-    uint64_t item_checksum;
-    std::span<const std::byte> bytes;
+    uint64_t item_checksum = 0;  // of an update
+    std::span<std::byte> bytes;
   };
 
   // Returns the record at a place, or nullopt if there is none. Moves the place to the ring's start
@@ -83,7 +82,7 @@ class RingReader {
   // Finds the updates with which the rest of what has arrived begins, as far as none is at the
   // ring's start.
   void ScanUpdates();
-  // Takes the updates with which the rest begins. Returns whether there are any.
+  // Takes the records of an update each with which the rest begins. Returns whether there are any.
   bool TakeUpdates(uint64_t limit, const UseUpdates& use);
   // How many bytes at a place may be a record that has arrived.
   size_t RoomAt(const Place& place) const;

@@ -7,23 +7,13 @@
 #include "common/base/check.h"
 #include "common/base/hash.h"
 #include "server/stream/session_bytes.h"
+#include "server/stream/update_batch.h"
 #include "server/stream/update_record.h"
 
 namespace gannet {
 namespace {
 
 using Kind = RingRecordKind;
-
-// The seed is that of a change's record.
-uint64_t Checksum(std::span<const std::byte> bytes, const RingRecordPlace& place) {
-  const auto covered = bytes.subspan(sizeof(uint64_t));
-  return Xxh3(covered.data(), covered.size(), Mix64(place.stream_id ^ Mix64(place.lsn)));
-}
-
-void Seal(std::span<std::byte> bytes, const RingRecordPlace& place) {
-  const uint64_t checksum = Checksum(bytes, place);
-  std::memcpy(bytes.data(), &checksum, sizeof(checksum));
-}
 
 RingRecordStart StartOf(Kind kind, size_t bytes) {
   return {.checksum = 0,
@@ -42,6 +32,14 @@ void EncodePart(const RingRecord& record, uint64_t committed, std::span<std::byt
   std::byte* const end = std::copy_n(reinterpret_cast<const std::byte*>(record.part.data()),
                                      record.part.size(), out.data() + sizeof(header));
   std::fill(end, out.data() + out.size(), std::byte{0});
+}
+
+void EncodeBatch(const RingRecord& record, uint64_t committed, std::span<std::byte> out) {
+  const std::span<const std::byte> bodies = std::as_bytes(std::span(record.part));
+  std::ranges::copy(bodies, out.begin() + sizeof(UpdateBatchHeader));
+  const std::optional<uint32_t> count = CountUpdates(bodies);
+  GANNET_CHECK(count.has_value(), "bodies of updates");
+  EncodeUpdateBatchHeader(*count, committed, out);
 }
 
 // A long put is encoded as a put of the transfer, and then gets its own kind and length.
@@ -119,6 +117,9 @@ std::optional<RingRecordView> DecodeOther(std::span<const std::byte> bytes,
   } else if (kind == Kind::kLongPut) {
     view = DecodeLongPut(bytes);
     if (view) used = sizeof(RecordHeader) + view->record.change.key.size() + sizeof(uint64_t);
+  } else if (kind == Kind::kUpdateBatch) {
+    view = DecodeUpdateBatch(bytes);
+    used = bytes.size();
   } else {
     uint64_t committed = 0;
     const auto session = DecodeSession(bytes, kind, &committed);
@@ -137,6 +138,17 @@ std::optional<RingRecordView> DecodeOther(std::span<const std::byte> bytes,
 }
 
 }  // namespace
+
+// The seed is that of a change's record.
+uint64_t RingRecordChecksum(std::span<const std::byte> bytes, const RingRecordPlace& place) {
+  const auto covered = bytes.subspan(sizeof(uint64_t));
+  return Xxh3(covered.data(), covered.size(), Mix64(place.stream_id ^ Mix64(place.lsn)));
+}
+
+void SealRingRecord(std::span<std::byte> bytes, const RingRecordPlace& place) {
+  const uint64_t checksum = RingRecordChecksum(bytes, place);
+  std::memcpy(bytes.data(), &checksum, sizeof(checksum));
+}
 
 RingRecord RingRecord::Of(const Change& change) {
   GANNET_CHECK(change.value.size() <= kPartBytes, "a longer value travels in parts");
@@ -158,6 +170,10 @@ RingRecord RingRecord::LongPut(const Change& change, uint64_t transfer, uint32_t
           .value_bytes = value_bytes};
 }
 
+RingRecord RingRecord::UpdateBatch(std::string_view bodies) {
+  return {.kind = Kind::kUpdateBatch, .change = {}, .part = bodies};
+}
+
 RingRecord RingRecord::Wrap() { return {.kind = Kind::kWrap, .change = {}, .part = {}}; }
 
 RingRecord RingRecord::OfSession(const SessionRecord& session) {
@@ -171,6 +187,8 @@ size_t RingRecord::bytes() const {
       return RecordBytes(change.key.size(), change.value.size());
     case Kind::kUpdate:
       return UpdateBytes(change.key.size(), change.value.size());
+    case Kind::kUpdateBatch:
+      return sizeof(UpdateBatchHeader) + part.size();
     case Kind::kPart:
       return AlignUp(sizeof(PartHeader) + part.size(), kRecordAlignment);
     case Kind::kLongPut:
@@ -194,6 +212,9 @@ void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, ui
       return EncodeRecord(record.change, place.stream_id, place.lsn, committed, out);
     case Kind::kUpdate:
       return EncodeUpdate(record.change, place, committed, out);
+    case Kind::kUpdateBatch:
+      EncodeBatch(record, committed, out);
+      break;
     case Kind::kPart:
       EncodePart(record, committed, out);
       break;
@@ -210,7 +231,7 @@ void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, ui
       std::memcpy(out.data(), &start, sizeof(start));
     }
   }
-  Seal(out, place);
+  SealRingRecord(out, place);
 }
 
 std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
@@ -230,10 +251,11 @@ std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
     if (!proof) return std::nullopt;
     RingRecordView view{.committed = proof->committed};
     view.record.kind = kind;
-    DecodeProvenUpdate(bytes, proof->item_checksum, &view.record.change);
+    DecodeUpdateBody(bytes.data() + kUpdateBodyAt, &view.record.change);
+    view.record.change.item_checksum = proof->item_checksum;
     return view;
   }
-  if (start.checksum != Checksum(bytes, place)) return std::nullopt;
+  if (start.checksum != RingRecordChecksum(bytes, place)) return std::nullopt;
   return DecodeOther(bytes, start);
 }
 
@@ -247,7 +269,7 @@ RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes) {
   if (kind == Kind::kUpdate) {
     RingRecord record;
     record.kind = kind;
-    DecodeProvenUpdate(bytes, 0, &record.change);
+    DecodeUpdateBody(bytes.data() + kUpdateBodyAt, &record.change);
     return record;
   }
   return DecodeOther(bytes, start)->record;

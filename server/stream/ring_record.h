@@ -40,9 +40,10 @@ enum class RingRecordKind : uint8_t {
   kSessionBegun = 6,
   kSessionEnded = 7,
   kAnswers = 8,
-  kUpdate = 9,  // a put of a short kind (update_record.h)
+  kUpdate = 9,        // a put of a short kind (update_record.h)
+  kUpdateBatch = 10,  // many of them (update_batch.h)
 };
-inline constexpr RingRecordKind kRingRecordKindMax = RingRecordKind::kUpdate;
+inline constexpr RingRecordKind kRingRecordKindMax = RingRecordKind::kUpdateBatch;
 
 // All records begin like this.
 struct RingRecordStart {
@@ -111,7 +112,7 @@ struct RingRecord {
   Change change;             // kPut, kUpdate, kDelete; kLongPut: without its value
   uint64_t transfer = 0;     // kPart, kLongPut
   uint32_t offset = 0;       // kPart
-  std::string_view part;     // kPart
+  std::string_view part;     // kPart; kUpdateBatch: the bodies of its updates
   uint32_t value_bytes = 0;  // kLongPut: of all parts
   SessionRecord session;     // kSessionBegun, kSessionEnded, kAnswers
 
@@ -120,11 +121,14 @@ struct RingRecord {
   static RingRecord Part(uint64_t transfer, uint32_t offset, std::string_view bytes);
   // REQUIRES: a put without a value; its value is longer than kPartBytes.
   static RingRecord LongPut(const Change& change, uint64_t transfer, uint32_t value_bytes);
+  // REQUIRES: whole bodies of updates that follow each other (update_batch.h), at least one.
+  static RingRecord UpdateBatch(std::string_view bodies);
   static RingRecord Wrap();
   // REQUIRES: as SessionRecord says.
   static RingRecord OfSession(const SessionRecord& session);
 
-  // The version that it tells of; 0 = none. A primary gives none that its stream has told of.
+  // The version that it tells of; 0 = none, or those of a batch. A primary gives none that its
+  // stream has told of.
   uint64_t version() const { return std::max(change.version, session.undone_by); }
   size_t bytes() const;
   friend bool operator==(const RingRecord&, const RingRecord&) = default;
@@ -140,6 +144,10 @@ struct RingRecordPlace {
   uint64_t lsn;
 };
 
+// The checksum of all kinds but kUpdate, over all bytes behind it.
+uint64_t RingRecordChecksum(std::span<const std::byte> bytes, const RingRecordPlace& place);
+// Writes the checksum of a record that is whole otherwise.
+void SealRingRecord(std::span<std::byte> bytes, const RingRecordPlace& place);
 // Writes the record. `out` has record.bytes() bytes. A wrap does not carry `committed`.
 void EncodeRingRecord(const RingRecord& record, const RingRecordPlace& place, uint64_t committed,
                       std::span<std::byte> out);
@@ -162,8 +170,8 @@ struct RingRecordView {
 // Returns the record, or nullopt if the bytes are not exactly one whole record for this place.
 std::optional<RingRecordView> DecodeRingRecord(std::span<const std::byte> bytes,
                                                const RingRecordPlace& place);
-// Returns the record again, without its proof; an update without its item's checksum. REQUIRES:
-// DecodeRingRecord returned it from the same bytes.
+// Returns the record again, without its proof. REQUIRES: DecodeRingRecord returned it from the same
+// bytes; of an update, KeepItemChecksum was called then.
 RingRecord DecodeProvenRingRecord(std::span<const std::byte> bytes);
 
 }  // namespace gannet

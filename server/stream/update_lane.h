@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_STREAM_UPDATE_LANE_H_
 #define GANNET_SERVER_STREAM_UPDATE_LANE_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -8,13 +9,13 @@
 
 #include "server/changes/record.h"
 #include "server/stream/ring_record.h"
-#include "server/stream/update_record.h"
+#include "server/stream/update_batch.h"
 
 namespace gannet {
 
-// Writes the records of many updates straight into a ring, one behind the other. Whoever has it
-// holds the locks of all that takes note of changes. So an update costs none of its own, nor a
-// call (ChangeRecorder::BeginUpdates).
+// Writes many updates straight into a ring, as one record. Whoever has it holds the locks of all
+// that takes note of changes. So an update costs none of its own, nor a call
+// (ChangeRecorder::BeginUpdates).
 //
 // One thread.
 class UpdateLane {
@@ -36,27 +37,33 @@ class UpdateLane {
     uint64_t position;  // of the last change in the stream of changes
   };
 
-  // The next record goes to the begin of the room.
+  // The record goes to the begin of the room.
   void Begin(const Place& place) {
-    begin_ = at_ = place.room.data();
-    left_ = place.room.size();
+    const size_t room = std::min(place.room.size(), kUpdateBatchBytesMax);
+    const size_t header = std::min(room, sizeof(UpdateBatchHeader));
+    begin_ = place.room.data();
+    at_ = bodies_ = begin_ + header;
+    left_ = room - header;
     stream_id_ = place.stream_id;
     lsn_ = place.lsn;
     committed_ = place.committed;
     position_ = place.position;
   }
-  // Returns the record, or nullptr if there is no room. Fills in the checksum of the item that the
-  // update makes. Defined in update_lane_inline.h. REQUIRES: a key, and a value of at most
-  // kPartBytes.
-  const std::byte* Append(const Update& update, uint64_t* item_checksum);
+  // Adds an update. Returns its body (update_body.h), which has the item's checksum only after
+  // Seal, or nullptr if there is no room. Defined in update_lane_inline.h. REQUIRES: a key, and a
+  // value of at most kPartBytes.
+  const std::byte* Append(const Update& update);
+  // Ends the record, and calls `use` with each body. Returns the record, which is empty if nothing
+  // was appended.
+  template <class Use>
+  std::span<const std::byte> Seal(Use&& use);
 
-  // What was appended since Begin.
-  std::span<const std::byte> appended() const { return {begin_, at_}; }
-  // The position in the stream of changes behind it.
+  // The position in the stream of changes behind the updates.
   uint64_t position() const { return position_; }
 
  private:
   std::byte* begin_ = nullptr;
+  std::byte* bodies_ = nullptr;
   std::byte* at_ = nullptr;
   size_t left_ = 0;
   uint64_t stream_id_ = 0;

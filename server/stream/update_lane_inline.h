@@ -8,38 +8,44 @@
 
 namespace gannet {
 
-// The record is written once, where it is sent from, and both checksums are computed there.
-[[gnu::always_inline]] inline const std::byte* UpdateLane::Append(const Update& update,
-                                                                  uint64_t* item_checksum) {
+// The body is written once, where it is sent from. The checksums come later, all of a record in one
+// loop: in between the compiler would keep nothing else in registers.
+[[gnu::always_inline]] inline const std::byte* UpdateLane::Append(const Update& update) {
   const size_t key_bytes = update.key.size();
   const size_t value_bytes = update.value.size();
-  const size_t bytes = UpdateBytes(key_bytes, value_bytes);
+  const size_t bytes = UpdateBodyBytes(key_bytes, value_bytes);
   if (bytes > left_) [[unlikely]]
     return nullptr;
-  std::byte* const record = at_;
+  std::byte* const body = at_;
   // The padding, before what may lie over a part of it.
-  StoreWord(record + bytes - sizeof(uint64_t), 0);
+  StoreWord(body + bytes - sizeof(uint64_t), 0);
   // Word by word: the compiler would put an array together elsewhere, and copy that.
-  StoreWord(record + kUpdateHeadAt, UpdateHeadWord(bytes));
-  StoreWord(record + offsetof(UpdateHeader, session_token), update.session_token);
-  StoreWord(record + offsetof(UpdateHeader, committed), committed_);
-  StoreWord(record + offsetof(UpdateHeader, sequence), update.sequence);
-  StoreWord(record + offsetof(UpdateHeader, version), update.version);
-  static_assert(offsetof(UpdateHeader, flags) == offsetof(UpdateHeader, value_bytes) + 4);
-  StoreWord(record + offsetof(UpdateHeader, value_bytes),
-            value_bytes | uint64_t{update.flags} << 32);
-  StoreWord(record + offsetof(UpdateHeader, key_bytes), key_bytes);
-  CopyValueBytes(record + sizeof(UpdateHeader), update.value.data(), value_bytes);
-  CopyKeyBytes(record + sizeof(UpdateHeader) + value_bytes, update.key.data(), key_bytes);
-  *item_checksum = Xxh3UnseededInline(record + kUpdateContentAt,
-                                      sizeof(UpdateHeader) - kUpdateContentAt + value_bytes);
-  const uint64_t checksum =
-      UpdateChecksum(record, bytes, value_bytes, *item_checksum, {stream_id_, lsn_});
-  StoreWord(record, checksum);
+  StoreWord(body + offsetof(UpdateBody, session_token), update.session_token);
+  StoreWord(body + offsetof(UpdateBody, sequence), update.sequence);
+  StoreWord(body + offsetof(UpdateBody, version), update.version);
+  static_assert(offsetof(UpdateBody, flags) == offsetof(UpdateBody, value_bytes) + 4);
+  StoreWord(body + offsetof(UpdateBody, value_bytes), value_bytes | uint64_t{update.flags} << 32);
+  StoreWord(body + offsetof(UpdateBody, key_bytes), key_bytes);
+  CopyValueBytes(body + sizeof(UpdateBody), update.value.data(), value_bytes);
+  CopyKeyBytes(body + sizeof(UpdateBody) + value_bytes, update.key.data(), key_bytes);
   at_ += bytes;
   left_ -= bytes;
-  lsn_ += bytes;
   position_ += RecordBytes(key_bytes, value_bytes);
+  return body;
+}
+
+template <class Use>
+inline std::span<const std::byte> UpdateLane::Seal(Use&& use) {
+  uint32_t count = 0;
+  for (std::byte* at = bodies_; at != at_; ++count) {
+    StoreWord(at + offsetof(UpdateBody, item_checksum), ItemChecksumOf(at, UpdateValueBytes(at)));
+    use(at);
+    at += UpdateBodyBytesOf(at);
+  }
+  if (count == 0) return {};
+  const std::span<std::byte> record(begin_, at_);
+  EncodeUpdateBatchHeader(count, committed_, record);
+  SealRingRecord(record, {.stream_id = stream_id_, .lsn = lsn_});
   return record;
 }
 

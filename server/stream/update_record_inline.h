@@ -3,19 +3,15 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <string_view>
 
 #include "common/base/hash.h"
 #include "common/base/xxh3_inline.h"
-#include "common/protocol/message.h"
 #include "server/stream/update_record.h"
 
 // The functions of update_record.h, for the few sources where every instruction counts.
 
 namespace gannet {
 
-inline constexpr size_t kUpdateContentAt = offsetof(UpdateHeader, version);
 inline constexpr size_t kUpdateHeadAt = sizeof(RingRecordStart::checksum);
 
 // The word behind the checksum: the length, the kind, and zeros.
@@ -25,31 +21,10 @@ constexpr uint64_t UpdateHeadWord(size_t bytes) {
 static_assert(offsetof(RingRecordStart, record_bytes) == 8 &&
               offsetof(RingRecordStart, kind) == 12);
 
-// Loads a field of the header, which lies at `offset`. A copy of the whole header would go through
-// the stack.
-template <class T>
-[[gnu::always_inline]] inline T UpdateField(const std::byte* record, size_t offset) {
-  T value;
-  std::memcpy(&value, record + offset, sizeof(value));
-  return value;
-}
-inline uint64_t UpdateToken(const std::byte* record) {
-  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, session_token));
-}
-inline uint64_t UpdateSequence(const std::byte* record) {
-  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, sequence));
-}
-inline uint64_t UpdateVersion(const std::byte* record) {
-  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, version));
-}
-inline uint32_t UpdateFlags(const std::byte* record) {
-  return UpdateField<uint32_t>(record, offsetof(UpdateHeader, flags));
-}
-inline uint32_t UpdateValueBytes(const std::byte* record) {
-  return UpdateField<uint32_t>(record, offsetof(UpdateHeader, value_bytes));
-}
-inline uint64_t UpdateKeyBytes(const std::byte* record) {
-  return UpdateField<uint64_t>(record, offsetof(UpdateHeader, key_bytes));
+// The checksum of the item that an update makes.
+[[gnu::always_inline]] inline uint64_t ItemChecksumOf(const std::byte* body, size_t value_bytes) {
+  return Xxh3UnseededInline(body + kUpdateContentAt,
+                            sizeof(UpdateBody) - kUpdateContentAt + value_bytes);
 }
 
 // Covers what is before the item's content, that content by its checksum, and what is behind it.
@@ -57,7 +32,8 @@ inline uint64_t UpdateKeyBytes(const std::byte* record) {
                                                       size_t value_bytes, uint64_t item_checksum,
                                                       const RingRecordPlace& place) {
   const uint64_t seed = Mix64(place.stream_id ^ Mix64(place.lsn)) ^ item_checksum;
-  const uint64_t head = Xxh3Inline(record + kUpdateHeadAt, kUpdateContentAt - kUpdateHeadAt, seed);
+  const uint64_t head =
+      Xxh3Inline(record + kUpdateHeadAt, kUpdateBodyAt + kUpdateContentAt - kUpdateHeadAt, seed);
   const size_t key_at = sizeof(UpdateHeader) + value_bytes;
   return Xxh3Inline(record + key_at, bytes - key_at, head);
 }
@@ -67,45 +43,16 @@ inline uint64_t UpdateKeyBytes(const std::byte* record) {
 [[gnu::always_inline]] inline bool ProveUpdateInline(const std::byte* record, size_t bytes,
                                                      const RingRecordPlace& place,
                                                      UpdateProof* proof) {
-  const size_t value_bytes = UpdateValueBytes(record);
-  const size_t key_bytes = UpdateKeyBytes(record);
-  const size_t used = sizeof(UpdateHeader) + value_bytes + key_bytes;
+  const std::byte* const body = record + kUpdateBodyAt;
+  const size_t value_bytes = UpdateValueBytes(body);
   if (UpdateField<uint64_t>(record, kUpdateHeadAt) != UpdateHeadWord(bytes) ||
-      key_bytes - 1 >= kKeyBytesMax || value_bytes > kPartBytes ||
-      AlignUp(used, kRecordAlignment) != bytes) {
+      value_bytes > kPartBytes || !IsUpdateBody(body, bytes - kUpdateBodyAt)) {
     return false;
   }
-  if (used != bytes) {
-    uint64_t last;
-    std::memcpy(&last, record + bytes - sizeof(last), sizeof(last));
-    if (last >> (64 - 8 * (bytes - used)) != 0) return false;
-  }
   proof->committed = UpdateField<uint64_t>(record, offsetof(UpdateHeader, committed));
-  proof->item_checksum = Xxh3UnseededInline(record + kUpdateContentAt,
-                                            sizeof(UpdateHeader) - kUpdateContentAt + value_bytes);
+  proof->item_checksum = ItemChecksumOf(body, value_bytes);
   return UpdateField<uint64_t>(record, offsetof(UpdateHeader, start.checksum)) ==
          UpdateChecksum(record, bytes, value_bytes, proof->item_checksum, place);
-}
-
-// Both REQUIRE: the record is proven.
-inline std::string_view UpdateValueOf(const std::byte* record) {
-  return {reinterpret_cast<const char*>(record) + sizeof(UpdateHeader), UpdateValueBytes(record)};
-}
-inline std::string_view UpdateKeyOf(const std::byte* record) {
-  return {reinterpret_cast<const char*>(record) + sizeof(UpdateHeader) + UpdateValueBytes(record),
-          UpdateKeyBytes(record)};
-}
-
-// DecodeProvenUpdate.
-inline void DecodeUpdateInline(const std::byte* record, uint64_t item_checksum, Change* put) {
-  put->version = UpdateVersion(record);
-  put->flags = UpdateFlags(record);
-  put->key = UpdateKeyOf(record);
-  put->value = UpdateValueOf(record);
-  put->session_token = UpdateToken(record);
-  put->sequence = UpdateSequence(record);
-  put->opcode = static_cast<uint8_t>(Opcode::kPut);
-  put->item_checksum = item_checksum;
 }
 
 }  // namespace gannet

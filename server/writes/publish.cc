@@ -24,13 +24,17 @@ void Writes::Publish(uint64_t safe) {
 
 void Writes::PublishUpdates(uint64_t safe) {
   for (;;) {
-    const std::span<const WaitingChanges::Entry> updates = waiting_->FirstUpdates(safe);
-    if (updates.empty()) return;
-    for (const WaitingChanges::Entry& update : updates) {
-      if (!PublishByGuess(update)) PublishUpdate(update);
+    size_t count = 0;
+    uint64_t last = 0;
+    for (const WaitingChanges::Entry& entry : waiting_->FirstRun()) {
+      if (entry.kind != WaitingChanges::Kind::kUpdate || entry.position > safe) break;
+      if (!PublishByGuess(entry)) [[unlikely]]
+        PublishUpdate(entry);
+      last = entry.ticket;
+      ++count;
     }
-    const uint64_t last = updates.back().ticket;
-    waiting_->PopUpdates(updates.size());
+    if (count == 0) return;
+    waiting_->PopUpdates(count);
     waiting_->SetPublished(last);
   }
 }
@@ -56,11 +60,12 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
 
 // Where the item was when the update was decided. Returns false if it is not there any more.
 [[gnu::always_inline]] inline bool Writes::PublishByGuess(const WaitingChanges::Entry& entry) {
-  const ItemUpdate update = {.version = entry.version,
-                             .flags = entry.flags,
-                             .key = {entry.key_at, entry.key_bytes},
-                             .value = {entry.value_at, entry.value_bytes},
-                             .item_checksum = entry.item_checksum};
+  const std::byte* const body = entry.update;
+  const ItemUpdate update = {.version = UpdateVersion(body),
+                             .flags = UpdateFlags(body),
+                             .key = UpdateKeyOf(body),
+                             .value = UpdateValueOf(body),
+                             .item_checksum = UpdateItemChecksum(body)};
   const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
   return store_->MakeUpdate(guess, update, [&] { waiting_->Made(entry); });
 }

@@ -49,9 +49,8 @@ template <class Update>
   const uint64_t before = keys_.Last(hash);
   if (!keys_.IsPublished(before) && !MayUpdate(hash, update.key)) [[unlikely]]
     return 0;
-  uint64_t item_checksum = 0;
-  const std::byte* const record = lane_->Append(update, &item_checksum);
-  if (record == nullptr) [[unlikely]]
+  const std::byte* const body = lane_->Append(update);
+  if (body == nullptr) [[unlikely]]
     return 0;
   const uint64_t ticket = ++tickets_;
   keys_.SetLast(hash, ticket);
@@ -62,13 +61,8 @@ template <class Update>
   entry.hash = hash;
   entry.kind = Kind::kUpdate;
   entry.version = update.version;
-  entry.flags = update.flags;
-  entry.key_bytes = static_cast<uint32_t>(update.key.size());
-  entry.value_bytes = static_cast<uint32_t>(update.value.size());
+  entry.update = body;
   entry.room_bytes = 0;
-  entry.value_at = reinterpret_cast<const char*>(record) + sizeof(UpdateHeader);
-  entry.key_at = entry.value_at + update.value.size();
-  entry.item_checksum = item_checksum;
   entry.guessed = guess.place;
   return ticket;
 }

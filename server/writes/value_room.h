@@ -7,8 +7,8 @@
 
 namespace gannet {
 
-// Memory for keys and values that wait for a moment, in pieces that are given back in the order in
-// which they were taken. Places count the bytes, and grow for ever.
+// Memory for updates that wait for a moment, in pieces that are given back in the order in which
+// they were taken. Places count the bytes, and grow for ever.
 //
 // Thread safety: Has, Take and Give by one thread at a time. At from any thread, for a piece that
 // is taken.
@@ -17,7 +17,7 @@ class ValueRoom {
   static constexpr size_t kBytes = 1 << 20;
 
   // The memory is not touched before it is needed.
-  ValueRoom() : bytes_(new char[kBytes]) {}
+  ValueRoom() : bytes_(new std::byte[kBytes]) {}
 
   // REQUIRES: at most kBytes / 2.
   bool Has(size_t bytes) const { return PlaceFor(bytes) + bytes - first_ <= kBytes; }
@@ -29,8 +29,8 @@ class ValueRoom {
   }
   // REQUIRES: the piece is the first one that is taken.
   void Give(uint64_t place, size_t bytes) { first_ = place + bytes; }
-  char* At(uint64_t place) { return bytes_.get() + place % kBytes; }
-  const char* At(uint64_t place) const { return bytes_.get() + place % kBytes; }
+  std::byte* At(uint64_t place) { return bytes_.get() + place % kBytes; }
+  const std::byte* At(uint64_t place) const { return bytes_.get() + place % kBytes; }
 
  private:
   // A piece does not cross the end of the memory.
@@ -39,7 +39,7 @@ class ValueRoom {
     return offset + bytes <= kBytes ? end_ : end_ + (kBytes - offset);
   }
 
-  const std::unique_ptr<char[]> bytes_;
+  const std::unique_ptr<std::byte[]> bytes_;
   uint64_t first_ = 0;
   uint64_t end_ = 0;
 };

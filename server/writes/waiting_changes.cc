@@ -123,10 +123,10 @@ uint64_t WaitingChanges::AddUpdate(const Store::Guess& guess, Change* update) {
   const Change& put = *update;
   std::optional<ChangePlace> place;
   uint64_t ticket = 0;
-  char* room = nullptr;
+  std::byte* body = nullptr;
   {
     WordMutexLock lock(mutex_);
-    const size_t bytes = put.key.size() + put.value.size();
+    const size_t bytes = UpdateBodyBytes(put.key.size(), put.value.size());
     if (!MayUpdate(hash, put.key) || !room_.Has(bytes)) return 0;
     place = recorder_->Reserve(put);
     if (!place) return 0;
@@ -135,24 +135,17 @@ uint64_t WaitingChanges::AddUpdate(const Store::Guess& guess, Change* update) {
     entry.hash = hash;
     entry.kind = Kind::kUpdate;
     entry.version = put.version;
-    entry.flags = put.flags;
-    entry.key_bytes = static_cast<uint32_t>(put.key.size());
-    entry.value_bytes = static_cast<uint32_t>(put.value.size());
     entry.room = room_.Take(bytes);
     entry.room_bytes = static_cast<uint32_t>(bytes);
     ++in_room_;
-    room = room_.At(entry.room);
-    entry.key_at = room;
-    entry.value_at = room + put.key.size();
-    entry.item_checksum = put.item_checksum;
+    entry.update = body = room_.At(entry.room);
     entry.guessed = guess.place;
     entry.origin = {
         .session_token = put.session_token, .sequence = put.sequence, .opcode = put.opcode};
     ticket = Enter(&entry);
   }
   // As in Add: nobody looks at it before the key's lock is released.
-  put.key.copy(room, put.key.size());
-  put.value.copy(room + put.key.size(), put.value.size());
+  EncodeUpdateBody(put, body);
   recorder_->Fill(put, *place);
   return ticket;
 }
@@ -177,17 +170,6 @@ const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
   published_position_.store(std::max(safe, published_position()), std::memory_order_release);
   LookWhetherCrowded();
   return nullptr;
-}
-
-std::span<const WaitingChanges::Entry> WaitingChanges::FirstUpdates(uint64_t safe) const {
-  WordMutexLock lock(mutex_);
-  const std::span<const Entry> first = queue_.FirstRun();
-  size_t count = 0;
-  while (count < first.size() && first[count].kind == Kind::kUpdate &&
-         first[count].position <= safe) {
-    ++count;
-  }
-  return first.first(count);
 }
 
 void WaitingChanges::PopUpdates(size_t count) {

@@ -19,6 +19,7 @@
 #include "server/store/later_evictions.h"
 #include "server/store/pending.h"
 #include "server/store/store.h"
+#include "server/stream/update_body.h"
 #include "server/writes/stable_queue.h"
 #include "server/writes/value_room.h"
 #include "server/writes/waiting_keys.h"
@@ -51,16 +52,11 @@ class WaitingChanges : public LaterEvictions {
     // never, or it does not matter.
     uint64_t decided_until_ms = 0;
     ChangeOrigin origin{};  // the request that it answers
-    // Of an update. Key and value are in the room, or in the record, which is kept in its place
-    // until it is published.
-    uint32_t flags = 0;
-    uint32_t key_bytes = 0;
-    uint32_t value_bytes = 0;
+    // Of an update: its UpdateBody, in the room, or in the record, which is kept in its place until
+    // the update is published.
+    const std::byte* update = nullptr;
     uint32_t room_bytes = 0;  // 0: not in the room
     uint64_t room = 0;
-    const char* key_at = nullptr;
-    const char* value_at = nullptr;
-    uint64_t item_checksum = 0;
     const std::byte* guessed = nullptr;  // where its slot was
     uint64_t block_bytes = 0;            // of an eviction
   };
@@ -97,14 +93,12 @@ class WaitingChanges : public LaterEvictions {
   // Returns the key of a change, and the put that an update makes.
   static std::string_view KeyOf(const Entry& entry) {
     if (entry.kind != Kind::kUpdate) return entry.key;
-    return {entry.key_at, entry.key_bytes};
+    return UpdateKeyOf(entry.update);
   }
-  static Change PutOf(const Entry& update) {
-    return {.version = update.version,
-            .flags = update.flags,
-            .key = {update.key_at, update.key_bytes},
-            .value = {update.value_at, update.value_bytes},
-            .item_checksum = update.item_checksum};
+  static Change PutOf(const Entry& entry) {
+    Change put;
+    DecodeUpdateBody(entry.update, &put);
+    return put;
   }
   // The store's evictions. MayWait is right if it returns false.
   bool MayWait(KeyHash hash) const override { return keys_.MayWait(hash); }
@@ -122,10 +116,14 @@ class WaitingChanges : public LaterEvictions {
   const Entry* First(uint64_t safe);
   // Removes the first one.
   void Pop();
-  // The same for updates, of which many mostly follow each other. Returns those with which the
-  // queue begins and that are recorded below `safe`; not always all. Then call Made for each, while
-  // its key's lock is held: from then on nobody finds it. Then PopUpdates.
-  std::span<const Entry> FirstUpdates(uint64_t safe) const;
+  // The same for updates, of which many mostly follow each other. Returns some changes with which
+  // the queue begins, none only if it is empty. Of those of them that are updates and recorded
+  // below what is safe, call Made for each, while its key's lock is held: from then on nobody finds
+  // it. Then PopUpdates.
+  std::span<const Entry> FirstRun() const {
+    WordMutexLock lock(mutex_);
+    return queue_.FirstRun();
+  }
   void Made(const Entry& update) { keys_.Published(update.ticket); }
   void PopUpdates(size_t count);
   // Makes it known that all tickets up to this one are published.

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/base/align.h"
+#include "server/stream/update_batch.h"
 #include "server/stream/update_record.h"
 #include "tests/server/stream/some_records.h"
 #include "tests/server/stream/two_rings.h"
@@ -28,19 +29,28 @@ struct Appended {
   uint64_t end;
 };
 
-void UseEach(const ProvenUpdates& updates, const RingReader::Use& use) {
-  EXPECT_LE(updates.size(), RingReader::kUpdatesMax);
+// Returns how many updates there are.
+size_t UseEach(const ProvenUpdates& updates, bool of_batch, const RingReader::Use& use) {
   uint64_t lsn = updates.lsn();
   size_t count = 0;
-  for (const ProvenUpdate update : updates) {
-    RingRecord record{.kind = RingRecordKind::kUpdate};
-    DecodeProvenUpdate(update.bytes, update.item_checksum, &record.change);
-    use(record, lsn, lsn + update.bytes.size());
-    lsn += update.bytes.size();
+  std::string bodies;
+  for (const std::byte* const update : updates) {
     ++count;
+    bodies.append(reinterpret_cast<const char*>(update), UpdateBodyBytesOf(update));
+    if (of_batch) continue;
+    RingRecord record{.kind = RingRecordKind::kUpdate};
+    DecodeUpdateBody(update, &record.change);
+    const size_t bytes = kUpdateBodyAt + UpdateBodyBytesOf(update);
+    use(record, lsn, lsn + bytes);
+    lsn += bytes;
+  }
+  if (of_batch) {
+    const RingRecord record = RingRecord::UpdateBatch(bodies);
+    use(record, lsn, lsn + record.bytes());
+    lsn += record.bytes();
   }
   EXPECT_EQ(lsn, updates.lsn_end());
-  EXPECT_EQ(count, updates.size());
+  return count;
 }
 
 // A primary that appends, ships and completes at random; a device that is late, and leaves each
@@ -63,8 +73,9 @@ void RunAtRandom(uint64_t seed) {
       appended.pop_front();
     };
     const auto use_updates = [&](const ProvenUpdates& updates) {
-      UseEach(updates, use);
-      at_once = std::max(at_once, updates.size());
+      ASSERT_FALSE(appended.empty());
+      const RingRecordKind kind = appended.front().record.record().kind;
+      at_once = std::max(at_once, UseEach(updates, kind == RingRecordKind::kUpdateBatch, use));
     };
     rings.reader.Take(
         limit, use, below(4) == 0 ? RingReader::UseUpdates() : RingReader::UseUpdates(use_updates));

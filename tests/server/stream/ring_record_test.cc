@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/base/hash.h"
+#include "server/stream/update_batch.h"
 #include "server/stream/update_record.h"
 #include "tests/server/stream/seal_update.h"
 #include "tests/server/stream/some_records.h"
@@ -24,9 +25,21 @@ std::vector<std::byte> Encoded(const RingRecord& record) {
   return bytes;
 }
 
+// Two updates, of which the second needs no padding.
+const std::string& TwoBodies() {
+  static const std::string& bodies = *[] {
+    auto* const two = new std::string;
+    AddBody(UpdateOf("key", "valu"), two);
+    AddBody(UpdateOf("key", "value"), two);
+    return two;
+  }();
+  return bodies;
+}
+
 std::vector<RingRecord> OneOfEach() {
   return {PutOf("key", "value"),
           UpdateOf("key", "value"),
+          RingRecord::UpdateBatch(TwoBodies()),
           DeletionOf("key"),
           LongPutOf("key", 0x0102030405060708),
           RingRecord::Part(9, kPartBytes, "part of a value"),
@@ -192,6 +205,49 @@ TEST(RingRecordTest, IsRefusedIfAPeerSealsWhatNobodyEncodes) {
   EXPECT_TRUE(sealed(put, offsetof(RecordHeader, value_bytes), kValueBytesMax));
   EXPECT_FALSE(sealed(put, offsetof(RecordHeader, value_bytes), kValueBytesMax + 1));
   EXPECT_FALSE(sealed(put, offsetof(RecordHeader, value_bytes), kPartBytes)) << "a short value";
+}
+
+TEST(RingRecordTest, OfABatchHasTheseBytes) {
+  const std::vector<std::byte> bytes = Encoded(RingRecord::UpdateBatch(TwoBodies()));
+  uint64_t item = UpdateOf("key", "valu").change.item_checksum;
+  EXPECT_EQ(test_support::Hex(std::span(bytes).first(32 + 56)).substr(16),
+            "900000000a000000"
+            "0200000000000000"
+            "803f000000000000"
+            "0a00000000000000" +
+                test_support::Hex(std::as_bytes(std::span(&item, 1))) +
+                "0b00000000000000"
+                "0700000000000000"
+                "0400000009000000"
+                "0300000000000000"
+                "76616c756b657900");
+}
+
+TEST(RingRecordTest, OfABatchIsRefusedIfAPeerSealsWhatNobodyEncodes) {
+  const auto is_taken = [](size_t at, uint8_t value) {
+    return IsTakenWith<uint8_t>(RingRecord::UpdateBatch(TwoBodies()), at, value);
+  };
+  constexpr size_t kFirst = sizeof(UpdateBatchHeader);
+  constexpr size_t kSecond = kFirst + UpdateBodyBytes(3, 4);
+  EXPECT_FALSE(is_taken(offsetof(UpdateBatchHeader, count), 1));
+  EXPECT_FALSE(is_taken(offsetof(UpdateBatchHeader, count), 3));
+  EXPECT_FALSE(is_taken(offsetof(UpdateBatchHeader, zero), 1));
+  for (size_t i = 0; i < 3; ++i) EXPECT_FALSE(is_taken(offsetof(RingRecordStart, zero) + i, 1));
+  for (const size_t at : {kFirst, kSecond}) {
+    EXPECT_TRUE(is_taken(at + offsetof(UpdateBody, flags), 77));
+    EXPECT_TRUE(is_taken(at + offsetof(UpdateBody, item_checksum), 77)) << "as a wrong value";
+    EXPECT_FALSE(is_taken(at + offsetof(UpdateBody, key_bytes), 0));
+    EXPECT_FALSE(is_taken(at + offsetof(UpdateBody, key_bytes), 200)) << "beyond the record";
+    EXPECT_FALSE(is_taken(at + offsetof(UpdateBody, key_bytes) + 7, 0xff)) << "an overflow";
+    EXPECT_FALSE(is_taken(at + offsetof(UpdateBody, value_bytes), 200)) << "beyond the record";
+    EXPECT_FALSE(is_taken(at + offsetof(UpdateBody, value_bytes) + 3, 1)) << "beyond the record";
+  }
+  EXPECT_FALSE(is_taken(kFirst + sizeof(UpdateBody) + 7, 1)) << "padding that is not zero";
+  EXPECT_FALSE(is_taken(kFirst + offsetof(UpdateBody, key_bytes), 2)) << "padding that is not zero";
+  std::vector<std::byte> empty(sizeof(UpdateBatchHeader));
+  EncodeUpdateBatchHeader(0, kCommitted, empty);
+  SealRingRecord(empty, kPlace);
+  EXPECT_FALSE(DecodeRingRecord(empty, kPlace).has_value()) << "no update";
 }
 
 TEST(RingRecordTest, OfASessionIsRefusedIfAFieldCannotBe) {

@@ -9,6 +9,7 @@
 #include "common/base/hash.h"
 #include "common/protocol/message.h"
 #include "server/stream/ring_record.h"
+#include "server/stream/update_body.h"
 
 namespace gannet {
 
@@ -63,6 +64,13 @@ inline RingRecord UpdateOf(std::string_view key, std::string_view value) {
                          .opcode = static_cast<uint8_t>(Opcode::kPut),
                          .item_checksum = Xxh3Unseeded(content.data(), content.size())});
 }
+// Adds the body of an update to others.
+inline void AddBody(const RingRecord& update, std::string* bodies) {
+  const Change& put = update.change;
+  const size_t at = bodies->size();
+  bodies->resize(at + UpdateBodyBytes(put.key.size(), put.value.size()));
+  EncodeUpdateBody(put, reinterpret_cast<std::byte*>(bodies->data() + at));
+}
 inline RingRecord DeletionOf(std::string_view key) {
   return RingRecord::Of({.kind = Change::Kind::kDelete, .version = 7, .key = key, .value = {}});
 }
@@ -101,8 +109,15 @@ inline OwnRecord RandomRecord(std::mt19937_64* random) {
       return OwnRecord(AnswersOf(1 + below(99), below(2)));
     case 11:
     case 12:
-    case 13:
       return OwnRecord(UpdateOf(key, bytes));
+    case 13: {
+      std::string bodies;
+      for (uint64_t n = 1 + below(40); n > 0; --n) {
+        AddBody(UpdateOf(key.substr(0, 1 + below(key.size())), bytes.substr(0, below(1'000))),
+                &bodies);
+      }
+      return OwnRecord(RingRecord::UpdateBatch(bodies));
+    }
     case 0:
       return OwnRecord(DeletionOf(key));
     case 1:

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "server/changes/change_sink.h"
-#include "server/stream/update_lane.h"
+#include "server/stream/update_lane_inline.h"
 
 namespace gannet {
 
@@ -32,8 +32,7 @@ struct RecordedChanges : ChangeSink, ChangeRecorder {
     return &lane;
   }
   void EndUpdates() override {
-    ForEachUpdate(lane.appended(),
-                  [this](const UpdateHeader&) { changes.push_back("put in lane"); });
+    lane.Seal([this](const std::byte*) { changes.push_back("put in lane"); });
     end = lane.position();
   }
   // Not counted as a position.
