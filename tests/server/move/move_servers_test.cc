@@ -31,7 +31,7 @@ TEST_F(MoveServersTest, PartitionsMoveWhileOthersWrite) {
   })) << groups_[1].server->member()->Look().moves->step
       << ": " << groups_[1].server->member()->Look().moves->trouble;
   EXPECT_TRUE(was_closed);
-  EXPECT_TRUE(map_.wishes_.empty());
+  EXPECT_TRUE(StepUntil([&] { return map_.wishes_.empty(); }));
   ASSERT_TRUE(StepUntil([&] { return Serves(1, keys_[0]) || PartitionOf(keys_[0]) == 7; }));
   for (int i = 0; i < 100; ++i) {
     ChangeSomething(random);
