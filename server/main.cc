@@ -85,8 +85,11 @@ void InstallSignals(ServerThreads* threads, const Supervisor& supervisor) {
   sigaction(SIGHUP, &action, nullptr);
 }
 
+// If it was asked to stop, it does. timeout(1) asks twice, and the exit code is to be 0 all the
+// same.
 void RestoreSignals() {
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, SIG_DFL);
+  const auto handler = g_stop_asked != 0 ? SIG_IGN : SIG_DFL;
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, handler);
 }
 
 // A worker publishes its connections a few times within the time of silence.
