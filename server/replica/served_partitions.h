@@ -38,12 +38,8 @@ class ServedPartitions {
   // Whether all keys are served, so that nobody needs to look at a key. Relaxed, as all below: see
   // above.
   bool all() const { return all_.load(std::memory_order_relaxed); }
-  bool Serves(std::string_view key) const { return all() || ServesPartition(PartitionOf(key)); }
-  bool ServesPartition(uint32_t partition) const {
-    if (all()) return true;
-    const uint64_t word = served_[partition / kBits].load(std::memory_order_relaxed);
-    return (word >> partition % kBits & 1) != 0;
-  }
+  bool Serves(std::string_view key) const { return all() || IsServed(PartitionOf(key)); }
+  bool ServesPartition(uint32_t partition) const { return all() || IsServed(partition); }
   // Returns at which revision the partition was changed last. 0: never.
   uint64_t ChangedAt(uint32_t partition) const {
     return changed_[partition].load(std::memory_order_relaxed);
@@ -74,6 +70,12 @@ class ServedPartitions {
 
  private:
   static constexpr uint32_t kBits = 64;
+
+  // REQUIRES: !all().
+  bool IsServed(uint32_t partition) const {
+    const uint64_t word = served_[partition / kBits].load(std::memory_order_relaxed);
+    return (word >> partition % kBits & 1) != 0;
+  }
 
   std::atomic<bool> all_{true};
   std::array<std::atomic<uint64_t>, kPartitions / kBits> served_{};

@@ -83,19 +83,17 @@ void HeldReplies::Send(const WaitingReplies::Waiting& waiting, Receiver* to) {
 // Nothing that sends a reply touches the queue.
 bool HeldReplies::SendUpdates(uint64_t published, Receiver* to) {
   bool sent = false;
-  Receiver own = *to;  // nobody else has its address, so it may be in registers
-  for (;; sent = true) {
+  for (;;) {
     size_t count = 0;
     for (const WaitingReplies::Waiting& waiting : waiting_.FirstRun()) {
       if (!waiting.update || waiting.ticket > published) break;
-      SendUpdate(waiting, &own);
+      SendUpdate(waiting, to);
       ++count;
     }
-    if (count == 0) break;
+    if (count == 0) return sent;
     waiting_.Pop(count);
+    sent = true;
   }
-  *to = own;
-  return sent;
 }
 
 // What is safe is published here, where the replies leave. Whichever worker comes first publishes
