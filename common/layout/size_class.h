@@ -7,9 +7,9 @@
 
 namespace gannet {
 
-// The size classes of blocks. A slot says by a 7-bit class how many bytes to READ. Classes have
+// The size classes of items. A slot says by a 7-bit class how many bytes to READ. Classes have
 // steps of 16 bytes up to 128 bytes, then four steps per doubling. That is the spacing of
-// jemalloc's size classes, so a block has exactly as many bytes as its class.
+// jemalloc's size classes. A block has at most as many bytes as its class.
 //
 //   class   1 .. 8:   16, 32, ..., 128 bytes
 //   class   9 .. 85:  160, 192, 224, 256, 320, 384, 448, 512, ..., 80 MiB
@@ -35,8 +35,8 @@ inline constexpr std::array<uint32_t, 128> kSizeClassBytes = [] {
   return bytes;
 }();
 
-// Returns the bytes of a block of `size_class`, or 0 if the class does not exist (a hostile or torn
-// slot).
+// Returns the most bytes of an item of `size_class`, or 0 if the class does not exist (a hostile or
+// torn slot).
 constexpr uint64_t SizeClassBytes(uint32_t size_class) {
   return size_class < kSizeClassBytes.size() ? kSizeClassBytes[size_class] : 0;
 }

@@ -57,30 +57,35 @@ uint64_t Heap::AllocatorVersion() {
   return Xxh3(version, std::strlen(version), 0);
 }
 
-absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) {
+absl::StatusOr<std::unique_ptr<Heap>> Heap::Open(std::span<std::byte> memory, bool fine) {
   const uint64_t page_bytes = PageBytes();
   CHECK_EQ(reinterpret_cast<uintptr_t>(memory.data()) % page_bytes, 0u);
   const size_t usable = memory.size() / page_bytes * page_bytes;
   if (usable == 0) return absl::InvalidArgumentError("a heap needs at least one page of memory");
-  std::unique_ptr<Heap> heap(new Heap(memory.first(usable)));
-  GANNET_RETURN_IF_ERROR(heap->Open());
+  std::unique_ptr<Heap> heap(new Heap(memory.first(usable), fine));
+  GANNET_RETURN_IF_ERROR(heap->MakeArena());
   return heap;
+}
+
+absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory) {
+  return Open(memory, /*fine=*/true);
 }
 
 absl::StatusOr<std::unique_ptr<Heap>> Heap::Create(std::span<std::byte> memory,
                                                    const HeapMap& map) {
-  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Heap> heap, Create(memory));
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Heap> heap, Open(memory, /*fine=*/false));
   GANNET_RETURN_IF_ERROR(heap->Replay(map));
   return heap;
 }
 
-Heap::Heap(std::span<std::byte> memory)
+Heap::Heap(std::span<std::byte> memory, bool fine)
     : begin_(memory.data()),
       capacity_bytes_(memory.size()),
       runs_(memory.size() / kUnitBytes),
+      slabs_(fine ? std::make_unique<Slabs>(memory.size(), runs_) : nullptr),
       extents_(std::make_unique<HeapExtents>(begin_, kUnitBytes, runs_)) {}
 
-absl::Status Heap::Open() {
+absl::Status Heap::MakeArena() {
   ArenaConfig config{extents_->hooks(), false};
   size_t size = sizeof(arena_);
   int error = mallctl("experimental.arenas_create_ext", &arena_, &size, &config, sizeof(config));
@@ -101,8 +106,20 @@ Heap::~Heap() {
 }
 
 std::byte* Heap::Allocate(uint64_t bytes) {
-  return bytes <= SizeClassBytes(kSealedClassMax) ? AllocateSmall(bytes)
-                                                  : AllocateRun(bytes, RunAllocator::kAnywhere);
+  if (bytes > SizeClassBytes(kSealedClassMax)) return AllocateRun(bytes, RunAllocator::kAnywhere);
+  std::byte* const block = AllocateTight(bytes);
+  if (block != nullptr || !IsFine(bytes)) return block;
+  return Count(slabs_->AllocateLonger(bytes));
+}
+
+std::byte* Heap::AllocateTight(uint64_t bytes) {
+  return IsFine(bytes) ? Count(slabs_->Allocate(bytes)) : AllocateSmall(bytes);
+}
+
+std::byte* Heap::Count(const std::optional<Slabs::Block>& block) {
+  if (!block) return nullptr;
+  taken_bytes_.fetch_add(block->bytes, std::memory_order_relaxed);
+  return begin_ + block->offset;
 }
 
 std::byte* Heap::AllocateBelow(uint64_t bytes, const std::byte* end) {
@@ -149,6 +166,11 @@ void Heap::Free(std::byte* block, uint32_t size_class) {
   if (IsLargeClass(size_class)) return FreeRun(UnitOf(block), size_class);
   if (single_count_.load(std::memory_order_relaxed) != 0 && FreeSingle(block, size_class)) return;
   const uint64_t bytes = SizeClassBytes(size_class);
+  if (IsFine(bytes)) {
+    const uint64_t freed = slabs_->Free(static_cast<uint64_t>(block - begin_));
+    freed_bytes_.fetch_add(freed, std::memory_order_relaxed);
+    return;
+  }
   freed_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   sdallocx(block, bytes, flags_);
 }
@@ -266,6 +288,12 @@ std::array<Heap::ClassUse, kSizeClassMax + 1> Heap::UseByClass() const {
     uses[size_class].blocks += blocks;
     uses[size_class].bytes += blocks * bytes;
   }
+  if (slabs_ == nullptr) return uses;
+  slabs_->ForEachKind([&](uint64_t bytes, uint64_t blocks) {
+    ClassUse& use = uses[SizeClassFor(bytes)];
+    use.blocks += blocks;
+    use.bytes += blocks * bytes;
+  });
   return uses;
 }
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <unordered_set>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "common/layout/size_class.h"
 #include "server/heap/heap_map.h"
 #include "server/heap/run_allocator.h"
+#include "server/heap/slabs.h"
 
 namespace gannet {
 
@@ -26,8 +28,11 @@ class HeapExtents;
 // as runs of units (RunAllocator).
 //
 // - A large item's block is a run of its own, as long as the item.
-// - A sealed item's block has the bytes of its size class. jemalloc gets a run, called a slab, and
-// divides it into such blocks. (Or the block is what is left of a large item's block: Shrink.)
+// - A sealed item's block lies in a slab: a run of blocks of one length. Up to 128 bytes jemalloc
+// divides slabs into blocks of the item's size class. Longer blocks come from Slabs, in finer
+// steps. (Or the block is what is left of a large item's block: Shrink.)
+// - A heap that begins with a former process's blocks (HeapMap), or that a later process shall take
+// over, has blocks of size classes only: an item's bytes and place must tell its block.
 //
 // Nobody writes into memory that is handed out, and all records of it lie elsewhere. So a freed
 // block keeps its last (dead) commit word.
@@ -45,7 +50,7 @@ class HeapExtents;
 // the rejected alternatives.
 class Heap {
  public:
-  static constexpr uint64_t kUnitBytes = 512;
+  static constexpr uint64_t kUnitBytes = Slabs::kUnitBytes;
 
   // Returns the alignment that the memory needs: a page of jemalloc as it was built, or of the
   // system.
@@ -55,7 +60,8 @@ class Heap {
   // REQUIRES: memory starts on a page. InvalidArgument: it is less than one page.
   // ResourceExhausted: jemalloc has no more arenas (4,095 per process).
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory);
-  // Begins with the blocks in use that `map` says (heap_replay.cc). Does not touch the memory.
+  // Begins with the blocks in use that `map` says (heap_replay.cc), and has no finer blocks than
+  // size classes. Does not touch the memory.
   // Internal: jemalloc does not give exactly these blocks.
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory,
                                                       const HeapMap& map);
@@ -63,7 +69,8 @@ class Heap {
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
 
-  // Returns the bytes of the block of an item of `bytes`.
+  // Returns the most bytes that the block of an item of `bytes` has: those of its size class, or of
+  // its run.
   static constexpr uint64_t BlockBytes(uint64_t bytes) {
     const uint32_t size_class = SizeClassFor(bytes);
     return IsLargeClass(size_class) ? AlignUp(bytes, kUnitBytes) : SizeClassBytes(size_class);
@@ -71,6 +78,12 @@ class Heap {
   // Returns a 16-byte aligned block for an item of `bytes` with arbitrary contents, or nullptr if
   // the heap is full. REQUIRES: there is a size class for so many bytes.
   std::byte* Allocate(uint64_t bytes);
+  // As Allocate, for a sealed item: never a longer block than SealedBlockBytes(bytes).
+  std::byte* AllocateTight(uint64_t bytes);
+  // Returns the bytes of the block that fits a sealed item of `bytes` best.
+  uint64_t SealedBlockBytes(uint64_t bytes) const {
+    return IsFine(bytes) ? Slabs::BlockBytes(bytes) : SizeClassBytes(SizeClassFor(bytes));
+  }
   // From now on Allocate and AllocateTable leave this much of the memory without a run: they fail
   // as if the heap were full. The others, which move items, use it.
   void KeepFree(uint64_t bytes) {
@@ -82,6 +95,12 @@ class Heap {
   // REQUIRES: the block came from Allocate(bytes), with a number of bytes of this class.
   void Free(std::byte* block, uint32_t size_class);
 
+  // Returns how long an item may be in this sealed item's block.
+  uint64_t SealedRoomAt(const std::byte* block, uint32_t size_class) const {
+    const uint64_t bytes = SizeClassBytes(size_class);
+    if (!IsFine(bytes) || IsSingle(block)) return bytes;
+    return slabs_->BytesAt(static_cast<uint64_t>(block - begin_));
+  }
   // Returns the bytes of a large item's block.
   uint64_t RoomAt(const std::byte* block) const;
   // Turns a large item's block into the block of an item of `bytes` that begins there now, and
@@ -136,14 +155,20 @@ class Heap {
   std::array<ClassUse, kSizeClassMax + 1> UseByClass() const;
 
  private:
-  explicit Heap(std::span<std::byte> memory);
-  absl::Status Open();
+  // `fine`: whether there are finer blocks than size classes.
+  Heap(std::span<std::byte> memory, bool fine);
+  static absl::StatusOr<std::unique_ptr<Heap>> Open(std::span<std::byte> memory, bool fine);
+  absl::Status MakeArena();
   absl::Status Replay(const HeapMap& map);
   // Allocates all blocks of a slab.
   absl::Status Retake(const HeapMap::Slab& slab);
   // Frees those blocks of slabs that are not in use, and counts the others.
   void FreeUnused(const HeapMap& map);
   std::byte* AllocateSmall(uint64_t bytes);
+  // Counts the block, and returns its address.
+  std::byte* Count(const std::optional<Slabs::Block>& block);
+  // Returns whether a sealed item of `bytes`, or of a class of `bytes`, has its block in slabs_.
+  bool IsFine(uint64_t bytes) const { return slabs_ != nullptr && bytes >= Slabs::kBytesMin; }
   std::byte* AllocateRun(uint64_t bytes, uint64_t end);
   // Counts the block of a large item.
   void CountRun(uint32_t size_class, uint64_t bytes);
@@ -158,6 +183,7 @@ class Heap {
   std::byte* const begin_;
   const uint64_t capacity_bytes_;
   RunAllocator runs_;
+  const std::unique_ptr<Slabs> slabs_;    // nullptr: there are no finer blocks than size classes
   std::unique_ptr<HeapExtents> extents_;  // outlives the arena
   unsigned arena_ = 0;
   bool open_ = false;

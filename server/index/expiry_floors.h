@@ -4,14 +4,19 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <vector>
+
+#include "common/base/check.h"
 
 namespace gannet {
 
 // Says when the first item of each home may expire, so that a search for expired items can skip the
 // other homes. Each home, and each range of homes, has a floor: none of its items expires before
 // that. A floor may be too low (if the item is gone), but never too high. It takes 8 bytes per
-// home, outside the region.
+// home, outside the region, and none where no item expires: "never" is stored as zero, and such
+// pages are not touched.
 //
 // Thread safety: to change a home or its range, hold the lock of that range (Index::Lock of the
 // home). NextDue needs no lock: it may miss a floor that is being written, and the next call finds
@@ -23,9 +28,10 @@ class ExpiryFloors {
   // Each range has the same number of homes, give or take one. If there are few homes, it may have
   // none.
   ExpiryFloors(uint64_t homes, uint64_t ranges)
-      : homes_(homes), home_floors_(homes), range_floors_(ranges) {
-    for (auto& floor : home_floors_) floor.store(kNever, std::memory_order_relaxed);
-    for (auto& floor : range_floors_) floor.store(kNever, std::memory_order_relaxed);
+      : homes_(homes),
+        home_floors_(static_cast<Floor*>(std::calloc(homes, sizeof(Floor)))),
+        range_floors_(ranges) {
+    GANNET_CHECK(home_floors_ != nullptr, "no memory for when items expire");
   }
 
   // Records that an item of this home expires at `expiry_ms`.
@@ -34,13 +40,9 @@ class ExpiryFloors {
     LowerTo(range_floors_[RangeOf(home)], expiry_ms);
   }
   // Records the earliest expiry of this home's items, after a look at all of them.
-  void Set(uint64_t home, uint64_t expiry_ms) {
-    home_floors_[home].store(expiry_ms, std::memory_order_relaxed);
-  }
-  uint64_t Of(uint64_t home) const { return home_floors_[home].load(std::memory_order_relaxed); }
-  bool Due(uint64_t home, uint64_t now_ms) const {
-    return home_floors_[home].load(std::memory_order_relaxed) <= now_ms;
-  }
+  void Set(uint64_t home, uint64_t expiry_ms) { home_floors_[home].Store(expiry_ms); }
+  uint64_t Of(uint64_t home) const { return home_floors_[home].Load(); }
+  bool Due(uint64_t home, uint64_t now_ms) const { return home_floors_[home].Load() <= now_ms; }
 
   // Returns the first home in [home, end) that is due, or `end` if there is none. REQUIRES: `end`
   // is the end of a range, and `home` is in that range or equals `end`.
@@ -50,28 +52,38 @@ class ExpiryFloors {
     return home;
   }
   bool RangeDue(uint64_t home, uint64_t now_ms) const {
-    return range_floors_[RangeOf(home)].load(std::memory_order_relaxed) <= now_ms;
+    return range_floors_[RangeOf(home)].Load() <= now_ms;
   }
   // Sets the floor of this home's range from those of its homes.
   void RaiseRange(uint64_t home) {
     uint64_t floor = kNever;
     const uint64_t end = RangeEnd(home);
     for (uint64_t i = RangeBegin(home); i != end; ++i) {
-      floor = std::min(floor, home_floors_[i].load(std::memory_order_relaxed));
+      floor = std::min(floor, home_floors_[i].Load());
     }
-    range_floors_[RangeOf(home)].store(floor, std::memory_order_relaxed);
+    range_floors_[RangeOf(home)].Store(floor);
   }
   uint64_t RangeBegin(uint64_t home) const { return FirstOfRange(RangeOf(home)); }
   uint64_t RangeEnd(uint64_t home) const { return FirstOfRange(RangeOf(home) + 1); }
   uint64_t homes() const { return homes_; }
 
  private:
-  // Relaxed, here and above: the lock orders the changes, and a reader that misses one looks again
-  // later.
-  static void LowerTo(std::atomic<uint64_t>& floor, uint64_t expiry_ms) {
-    if (expiry_ms < floor.load(std::memory_order_relaxed)) {
-      floor.store(expiry_ms, std::memory_order_relaxed);
-    }
+  // Relaxed: the lock orders the changes, and a reader that misses one looks again later.
+  class Floor {
+   public:
+    uint64_t Load() const { return ~inverted_.load(std::memory_order_relaxed); }
+    void Store(uint64_t expiry_ms) { inverted_.store(~expiry_ms, std::memory_order_relaxed); }
+
+   private:
+    std::atomic<uint64_t> inverted_{~kNever};
+  };
+  static_assert(sizeof(Floor) == sizeof(uint64_t) && ~kNever == 0);
+  struct FreeFloors {
+    void operator()(Floor* floors) const { std::free(floors); }
+  };
+
+  static void LowerTo(Floor& floor, uint64_t expiry_ms) {
+    if (expiry_ms < floor.Load()) floor.Store(expiry_ms);
   }
 
   // Both products fit: a region has less than 2^34 buckets.
@@ -81,8 +93,8 @@ class ExpiryFloors {
   }
 
   const uint64_t homes_;
-  std::vector<std::atomic<uint64_t>> home_floors_;
-  std::vector<std::atomic<uint64_t>> range_floors_;
+  std::unique_ptr<Floor[], FreeFloors> home_floors_;
+  std::vector<Floor> range_floors_;
 };
 
 }  // namespace gannet

@@ -106,17 +106,20 @@ uint64_t Compactor::MoveDown(const Index::Lock& held, const Index::Found& found,
   if (IsLargeClass(old_class)) return MoveLargeDown(held, found);
   if (items_.heap().IsSingle(items_.Block(found.slot.offset())))
     return MoveSingle(held, found, holes);
+  const std::byte* const block = items_.Block(found.slot.offset());
+  const uint64_t bytes = items_.heap().SealedRoomAt(block, old_class);
   if (oversized_bytes_.load(std::memory_order_relaxed) != 0) [[unlikely]] {
-    const ItemHeader header = items_.LoadHeader(found.slot);
-    const uint32_t size_class = SizeClassFor(ItemBytes(header.key_bytes(), header.value_bytes));
-    if (size_class != old_class &&
-        MoveBelow(held, found, items_.region().data() + items_.region().size(), size_class,
-                  holes)) {
-      return SizeClassBytes(size_class);
-    }
+    const Target fit = BestFit(found);
+    if (fit.block_bytes < bytes && MoveBelow(held, found, fit, holes)) return fit.block_bytes;
   }
-  const bool moved = MoveBelow(held, found, items_.Block(found.slot.offset()), old_class, holes);
-  return moved ? SizeClassBytes(old_class) : 0;
+  return MoveBelow(held, found, {bytes, old_class, block}, holes) ? bytes : 0;
+}
+
+Compactor::Target Compactor::BestFit(const Index::Found& found) const {
+  const ItemHeader header = items_.LoadHeader(found.slot);
+  const uint64_t bytes = ItemBytes(header.key_bytes(), header.value_bytes);
+  return {items_.heap().SealedBlockBytes(bytes), SizeClassFor(bytes),
+          items_.region().data() + items_.region().size()};
 }
 
 // Into a slab, wherever that is. While there is no room for one, such blocks go down, so that room
@@ -124,9 +127,8 @@ uint64_t Compactor::MoveDown(const Index::Lock& held, const Index::Found& found,
 uint64_t Compactor::MoveSingle(const Index::Lock& held, const Index::Found& found, Holes* holes) {
   const uint32_t size_class = found.slot.size_class();
   const uint64_t bytes = SizeClassBytes(size_class);
-  if (MoveBelow(held, found, items_.region().data() + items_.region().size(), size_class, holes)) {
-    return bytes;
-  }
+  const Target fit = BestFit(found);
+  if (MoveBelow(held, found, fit, holes)) return fit.block_bytes;
   std::byte* block =
       items_.heap().AllocateSingleBelow(size_class, items_.Block(found.slot.offset()));
   if (block == nullptr) return 0;
@@ -144,20 +146,20 @@ uint64_t Compactor::MoveLargeDown(const Index::Lock& held, const Index::Found& f
   return bytes;
 }
 
-// jemalloc hands out the lowest free block of a class. So each move fills a lower hole, and the
+// The heap hands out the lowest free block of a length. So each move fills a lower hole, and the
 // moves end if nobody changes the heap.
-bool Compactor::MoveBelow(const Index::Lock& held, const Index::Found& found, const std::byte* end,
-                          uint32_t size_class, Holes* holes) {
-  const std::byte*& hole = (*holes)[size_class];
-  if (end <= hole) return false;
-  std::byte* block = items_.heap().Allocate(SizeClassBytes(size_class));
+bool Compactor::MoveBelow(const Index::Lock& held, const Index::Found& found, const Target& to,
+                          Holes* holes) {
+  const std::byte*& hole = (*holes)[to.block_bytes / kItemAlignment];
+  if (to.end <= hole) return false;
+  std::byte* block = items_.heap().AllocateTight(to.block_bytes);
   hole = block == nullptr ? items_.region().data() + items_.region().size() : block;
   if (block == nullptr) return false;
-  if (block > end) {
-    items_.heap().Free(block, size_class);
+  if (block > to.end) {
+    items_.heap().Free(block, to.size_class);
     return false;
   }
-  Move(held, found, block, size_class);
+  Move(held, found, block, to.size_class);
   return true;
 }
 

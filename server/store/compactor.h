@@ -38,8 +38,8 @@ class Compactor {
   uint64_t items_moved() const { return items_moved_.load(std::memory_order_relaxed); }
 
  private:
-  // What a step has learned: by class, the address below which no block is free.
-  using Holes = std::array<const std::byte*, kSizeClassMax + 1>;
+  // What a step has learned: by the bytes of a block / 16, the address below which none is free.
+  using Holes = std::array<const std::byte*, SizeClassBytes(kSealedClassMax) / kItemAlignment + 1>;
 
   uint64_t FreedSinceRound() const;
   bool FragmentedWhenIdle() const;
@@ -51,8 +51,16 @@ class Compactor {
   uint64_t MoveDown(const Index::Lock& held, const Index::Found& found, Holes* holes);
   uint64_t MoveLargeDown(const Index::Lock& held, const Index::Found& found);
   uint64_t MoveSingle(const Index::Lock& held, const Index::Found& found, Holes* holes);
-  bool MoveBelow(const Index::Lock& held, const Index::Found& found, const std::byte* end,
-                 uint32_t size_class, Holes* holes);
+  // Moves the item to a block of `block_bytes`, and says in its slot that it is of `size_class`.
+  struct Target {
+    uint64_t block_bytes;
+    uint32_t size_class;
+    const std::byte* end;  // the block begins below
+  };
+  bool MoveBelow(const Index::Lock& held, const Index::Found& found, const Target& to,
+                 Holes* holes);
+  // Returns where the item would be in a block that fits it best, anywhere.
+  Target BestFit(const Index::Found& found) const;
   // Copies the item to another block, where it is dead, and returns its live commit word there.
   uint64_t CopyItem(Slot slot, std::byte* to);
 

@@ -171,8 +171,10 @@ bool Store::Evict(const Index::Lock& held, const Index::Found& found) {
   if (LockWord(hash) != 0) return false;
   const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
   if (later_ != nullptr) {
-    const ItemHeader header = LoadHeader(found.slot);
-    const uint64_t bytes = Heap::BlockBytes(ItemBytes(header.key_bytes(), header.value_bytes));
+    const uint32_t size_class = found.slot.size_class();
+    const std::byte* const block = Block(found.slot.offset());
+    const uint64_t bytes =
+        IsLargeClass(size_class) ? heap_->RoomAt(block) : heap_->SealedRoomAt(block, size_class);
     if (!later_->Evict(hash, DeletionOf(found.slot), bytes)) return false;
   } else if (records() && !Record(DeletionOf(found.slot))) {
     return false;

@@ -11,6 +11,16 @@
 #include "server/store/write_limits.h"
 
 namespace gannet {
+namespace {
+
+// Returns whether a sealed item of `item_bytes` would get a block as long as this one, which holds
+// an item of the same class.
+bool FitsBlock(const Heap& heap, const std::byte* block, uint64_t item_bytes) {
+  if (item_bytes < Slabs::kBytesMin) return true;
+  return heap.SealedRoomAt(block, SizeClassFor(item_bytes)) == heap.SealedBlockBytes(item_bytes);
+}
+
+}  // namespace
 
 // The old commit word stays until the new one is stored; with any of the new content it fails the
 // check. The block may be larger than the new item needs.
@@ -63,8 +73,9 @@ std::optional<Pending> Store::Make(KeyHash hash, const Change& put) {
 }
 
 WriteOutcome Store::PutShort(const Locked& key, const Change& put) {
-  const uint32_t size_class = SizeClassFor(ItemBytes(put.key.size(), put.value.size()));
-  if (key.item.slot.size_class() == size_class && recovery_ == nullptr) {
+  const uint64_t item_bytes = ItemBytes(put.key.size(), put.value.size());
+  if (key.item.slot.size_class() == SizeClassFor(item_bytes) && recovery_ == nullptr &&
+      FitsBlock(*heap_, Block(key.item.slot.offset()), item_bytes)) {
     return PutInPlace(key, put);
   }
   const std::optional<Pending> pending = MakeInline(key.hash, put);
@@ -79,10 +90,9 @@ WriteOutcome Store::Overwrite(const Locked& key, const Change& put) {
   const Slot old = key.item.slot;
   if (IsLargeClass(old.size_class())) return OverwriteLarge(key, put);
   const WriteOutcome outcome = PutInPlace(key, put);
-  const uint32_t size_class = SizeClassFor(item_bytes);
-  if (outcome.status == ReplyStatus::kOk && old.size_class() != size_class) {
-    compactor_.NoteOversized(old.read_bytes() - SizeClassBytes(size_class));
-  }
+  const uint64_t room = heap_->SealedRoomAt(Block(old.offset()), old.size_class());
+  const uint64_t needed = heap_->SealedBlockBytes(item_bytes);
+  if (outcome.status == ReplyStatus::kOk && room > needed) compactor_.NoteOversized(room - needed);
   return outcome;
 }
 
@@ -121,8 +131,9 @@ WriteOutcome Store::OverwriteLarge(const Locked& key, const Change& put) {
 bool Store::MayOverwrite(const Current& current, uint64_t item_bytes) const {
   if (recovery_ != nullptr || !current.there()) return false;
   const uint32_t old_class = current.slot.size_class();
-  if (!IsLargeClass(old_class)) return SizeClassFor(item_bytes) <= old_class;
-  return Heap::BlockBytes(item_bytes) <= heap_->RoomAt(Block(current.slot.offset()));
+  const std::byte* const block = Block(current.slot.offset());
+  if (!IsLargeClass(old_class)) return item_bytes <= heap_->SealedRoomAt(block, old_class);
+  return Heap::BlockBytes(item_bytes) <= heap_->RoomAt(block);
 }
 
 bool Store::FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {
