@@ -45,6 +45,7 @@ bool MapFollower::Look() {
     if (std::optional<PartitionMap> map = readers_[number].Take()) Take(number, *std::move(map));
   }
   if (drops_ && given_.ops->not_free() == 0) DropGroups();
+  if (!leaving_.empty()) EndLeaving();
   for (uint32_t i = 0; i < readers_.size(); ++i) LookAt(i);
   if (drops_) given_.ops->LookAt(given_.ops->now_ns() + kDropNs);
   return moved_;
@@ -226,18 +227,25 @@ void MapFollower::SetRoutes(PartitionMap map) {
 
 // REQUIRES: no operation is alive, so nobody knows servers by their numbers.
 void MapFollower::DropGroups() {
-  std::vector<EngineServer> dropped;
   for (uint32_t i = given_.servers->size(); i-- > 0;) {
     const auto is_it = [&](const PartitionMap::Group& group) { return group.name == names_[i]; };
     if (std::ranges::any_of(map_->groups, is_it) || given_.servers->size() == 1) continue;
-    dropped.push_back(given_.servers->Drop(i));
+    leaving_.push_back(given_.servers->Drop(i));
+    leaving_.back().session->BeginEnd(given_.ops->now_ns());
     names_.erase(names_.begin() + i);
     readers_[0].ForgetServers(given_.ops->now_ns());
   }
   PointAtServers();
   PartitionMap same = *map_;
   SetRoutes(std::move(same));
-  // The sessions end here, when nothing leads to them any more.
+}
+
+// Nothing leads to these sessions any more. The server may take its time to hear the last of them,
+// and the device to flush their queues, and no operation should wait for that.
+void MapFollower::EndLeaving() {
+  const int64_t now_ns = given_.ops->now_ns();
+  leaving_.remove_if([now_ns](EngineServer& server) { return server.session->PollEnd(now_ns); });
+  if (!leaving_.empty()) given_.ops->LookAt(now_ns + kLeaveNs);
 }
 
 void MapFollower::PointAtServers() {

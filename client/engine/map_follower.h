@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -77,11 +78,13 @@ class MapFollower {
   void NameFirst(const PartitionMap& map);
   void SetRoutes(PartitionMap map);
   void DropGroups();
+  void EndLeaving();
   void PointAtServers();
   bool NeedsMap() const;
   uint32_t ServerOfGroup(const std::string& name) const;
 
   static constexpr int64_t kDropNs = 100 * kNsPerMs;  // between two tries to drop a group
+  static constexpr int64_t kLeaveNs = kNsPerMs;       // how often sessions that end are looked at
 
   const Dependencies given_;
   std::vector<MapReader> readers_;  // one for each server; in a cluster one
@@ -91,10 +94,11 @@ class MapFollower {
   std::vector<bool> several_;       // for each server: its map has other groups, too
   // What is followed. Before there are routes: the map of the only group.
   std::optional<PartitionMap> map_;
-  std::vector<uint32_t> changes_;  // kPartitions: Router::Route::changes
-  uint32_t homeless_ = 0;          // partitions whose group has no server
-  bool drops_ = false;             // a server's group is not in the map any more
-  bool moved_ = false;             // what Look returns
+  std::vector<uint32_t> changes_;    // kPartitions: Router::Route::changes
+  uint32_t homeless_ = 0;            // partitions whose group has no server
+  bool drops_ = false;               // a server's group is not in the map any more
+  bool moved_ = false;               // what Look returns
+  std::list<EngineServer> leaving_;  // of groups that were dropped, until their sessions have ended
   // The names of members of groups that have no server yet.
   std::map<std::string, std::shared_ptr<NameLookup>> lookups_;
 };

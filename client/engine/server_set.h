@@ -47,7 +47,8 @@ class ServerSet {
   // `share`th of it. REQUIRES: nothing is remembered or queued.
   void Share(uint32_t share);
   // Removes a server and returns it. SetRoutes follows. Its session ends with it, which may take
-  // seconds: let it go after SetRoutes. REQUIRES: no operation is alive; there is another server.
+  // seconds, unless that ended before (ClientSession::BeginEnd). REQUIRES: no operation is alive;
+  // there is another server.
   EngineServer Drop(uint32_t server);
   // The servers are the groups of a cluster, and have these routes (Router).
   void SetRoutes(std::vector<Router::Server> servers, std::vector<Router::Route> routes);

@@ -63,21 +63,47 @@ ClientSession::~ClientSession() {
 // Sends the report that the next heartbeat would carry, and waits until the server's device has it:
 // closing drops what is not there yet. A dead server never has it, so this does not wait for long.
 void ClientSession::TellLast() {
-  if (!ready() || !news_.usage().HasNews()) return;
-  joining_.Stop();
-  news_.usage().Hasten();
+  if (!BeginToTellLast()) return;
   int64_t now_ns = options_.clock->MonotonicNs();
   const int64_t give_up_ns = now_ns + kLastReportNsMax;
   // A test's clock may stand still.
   for (uint32_t looks = 0; looks < kLooksAtStillClock && now_ns < give_up_ns;) {
     LookAtConnections();
     Poll(now_ns);
-    if (!ready()) return;
-    if (!news_.usage().HasNews() && connections_.first().work.in_flight() == 0) return;
+    if (!ready() || HasToldLast()) return;
     sched_yield();  // the server may want this core
     const int64_t before_ns = std::exchange(now_ns, options_.clock->MonotonicNs());
     looks = now_ns == before_ns ? looks + 1 : 0;
   }
+}
+
+bool ClientSession::BeginToTellLast() {
+  if (!ready() || !news_.usage().HasNews()) return false;
+  joining_.Stop();
+  news_.usage().Hasten();
+  return true;
+}
+
+bool ClientSession::HasToldLast() const {
+  return !news_.usage().HasNews() && connections_.first().work.in_flight() == 0;
+}
+
+void ClientSession::BeginEnd(int64_t now_ns) {
+  reports_.End();
+  tell_until_ns_ = now_ns + kLastReportNsMax;
+  if (!BeginToTellLast()) tell_until_ns_ = now_ns;
+}
+
+bool ClientSession::PollEnd(int64_t now_ns) {
+  if (ready() && now_ns < tell_until_ns_) {
+    LookAtConnections();
+    Poll(now_ns);
+  }
+  const bool told = !ready() || now_ns >= tell_until_ns_ || HasToldLast();
+  const bool open = ready() || phase_.value() == Phase::kConnecting;
+  if (open && told) BeginDrain();
+  if (phase_.value() == Phase::kDraining) PollDraining(now_ns);
+  return phase_.value() == Phase::kDown;
 }
 
 bool ClientSession::Poll(int64_t now_ns) {

@@ -80,6 +80,11 @@ class ClientSession {
   // Tells the server the last counts, which takes at most kLastReportNsMax. Then closes and drains;
   // waits at most kDrainNsMax. Reports nothing to the owner.
   ~ClientSession();
+  // Begins to end as the destructor does, without waiting. From now on call nothing but PollEnd.
+  // REQUIRES: nobody waits for anything.
+  void BeginEnd(int64_t now_ns);
+  // Returns whether it has ended, so that the destructor does not wait. REQUIRES: BeginEnd.
+  bool PollEnd(int64_t now_ns);
   ClientSession(const ClientSession&) = delete;
   ClientSession& operator=(const ClientSession&) = delete;
 
@@ -242,6 +247,9 @@ class ClientSession {
   void CheckSilence(int64_t now_ns);
   bool HasWork() const;
   int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
+  // Returns whether the server is still to be told something.
+  bool BeginToTellLast();
+  bool HasToldLast() const;
   void TellLast();
   void GiveUp(absl::Status why);
   void BeginDrain();
@@ -252,7 +260,8 @@ class ClientSession {
   SessionReports reports_;
   int64_t next_control_ns_ = 0;
   int64_t drain_until_ns_ = 0;
-  bool report_lost_ = false;  // was ready on the connections that are being drained
+  int64_t tell_until_ns_ = 0;  // the last counts, from BeginEnd on
+  bool report_lost_ = false;   // was ready on the connections that are being drained
 
   // What several parts know.
   SessionTerms terms_;
