@@ -140,6 +140,10 @@ absl::Status RegionWalk::GoOn(const ShowAt& show, const std::function<bool()>& b
       case IndexWalk::Step::kChangesTooFast:
         return absl::AbortedError(
             absl::StrCat(session_->endpoint(), ": the index changes too fast for a walk"));
+      case IndexWalk::Step::kUnknownSlot:
+        return absl::UnimplementedError(
+            absl::StrCat(session_->endpoint(),
+                         " has items of a kind that only newer clients know: upgrade this client"));
       case IndexWalk::Step::kDone:
         break;
     }

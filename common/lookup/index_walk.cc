@@ -150,9 +150,9 @@ void IndexWalk::TakeSlots(uint32_t buckets) {
       const Slot slot(word);
       if (slot.empty() || proven_.contains(word)) continue;
       if (!view_->Contains(slot.offset(), slot.read_bytes())) {
-        // The checksum is right, so this client does not know the slot's kind.
-        Doubt(i);
-        continue;
+        // The checksum is right, so it will not change if it is READ again.
+        step_ = Step::kUnknownSlot;
+        return;
       }
       if (wanted_ && !wanted_(slot.offset())) continue;
       bytes += slot.read_bytes();

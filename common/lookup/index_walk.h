@@ -65,6 +65,7 @@ class IndexWalk {
     kWantIndex,    // a home was migrated to an index that the view does not have; then call Resume
     kDone,
     kChangesTooFast,  // the stash changed in each of kRoundsMax rounds
+    kUnknownSlot,     // a newer server has a kind of slot that this walk does not know
   };
   struct Read {
     uint64_t offset;

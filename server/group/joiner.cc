@@ -131,6 +131,10 @@ bool Joiner::PlanReads(int64_t now_ns) {
     case IndexWalk::Step::kChangesTooFast:
       Fail(absl::AbortedError("the primary's index changes too fast for a walk"));
       return false;
+    case IndexWalk::Step::kUnknownSlot:
+      Fail(absl::UnimplementedError(
+          "the primary has items of a kind that only newer versions know: upgrade this member"));
+      return false;
   }
   return false;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 #include <map>
 #include <random>
@@ -413,6 +414,31 @@ TEST_F(IndexWalkTest, BelievesNoBucketsThatTookLongToRead) {
   EXPECT_EQ(walk.retries(), 1u);
   EXPECT_EQ(walk.step(), IndexWalk::Step::kReadBuckets);
   EXPECT_EQ(walk.buckets().offset, offset);
+}
+
+// As if a newer server had written it. It is the same in each READ.
+TEST_F(IndexWalkTest, EndsAtASlotOfAKindThatItDoesNotKnow) {
+  PutKeys(1);
+  Learn();
+  IndexWalk walk(&view_);
+  while (walk.step() == IndexWalk::Step::kReadBuckets) {
+    const IndexWalk::Read read = walk.buckets();
+    std::vector<std::byte> copy = Read(read.offset, read.bytes);
+    for (uint64_t at = 0; at < copy.size(); at += kBucketBytes) {
+      Bucket bucket;
+      std::memcpy(&bucket, copy.data() + at, kBucketBytes);
+      for (uint64_t& word : bucket.slots) {
+        if (word != 0) word = Slot::Of(Slot(word).tag(), kSizeClassMarker, 4096).word();
+      }
+      const uint64_t number = (read.offset + at - view_.index.BucketOffset(0)) / kBucketBytes;
+      bucket.checksum =
+          BucketChecksum(bucket, BucketSeed(view_.incarnation, view_.index.generation, number));
+      std::memcpy(copy.data() + at, &bucket, kBucketBytes);
+    }
+    walk.OnBuckets(copy, 0, 0);
+  }
+  EXPECT_EQ(walk.step(), IndexWalk::Step::kUnknownSlot);
+  EXPECT_EQ(walk.retries(), 0u);
 }
 
 TEST_F(IndexWalkTest, BelievesNoBucketWithAWrongChecksum) {
