@@ -75,6 +75,11 @@ set(GANNET_COMMON_HEADERS
   <absl/strings/str_cat.h> <absl/strings/str_format.h> <absl/strings/str_join.h> <absl/strings/str_split.h>
   <infiniband/verbs.h> <rdma/rdma_cma.h>)
 
+# gcc 12 warns of its own std::string (PR 105651, PR 105329), and of a precompiled header it does not know that
+# it is the library's. For optimized targets that use one.
+set(GANNET_NOT_OF_LIBRARIES
+  "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>")
+
 # gannet_headers(NAME KIND HEADERS header ... DEPS target ...): the target NAME, whose precompiled headers targets
 # of the same KIND, STATIC or EXECUTABLE, may use.
 function(gannet_headers name kind)
@@ -109,6 +114,7 @@ function(gannet_common_headers target kind)
       gannet_headers(common_headers_${kind} ${kind} HEADERS ${GANNET_COMMON_HEADERS})
     endif()
     target_precompile_headers(${target} REUSE_FROM common_headers_${kind})
+    target_compile_options(${target} PRIVATE ${GANNET_NOT_OF_LIBRARIES})
   endif()
 endfunction()
 
@@ -159,10 +165,7 @@ function(gannet_test name)
   # Without optimization a test is compiled in half the time. What it tests is optimized all the same.
   if("${ARG_LABELS}" MATCHES "model|simulation" OR name IN_LIST GANNET_OPTIMIZED_TESTS)
     target_precompile_headers(${name} REUSE_FROM ${GANNET_TEST_HEADERS}_optimized)
-    # gcc 12 warns of its own std::string (PR 105651, PR 105329), and of a precompiled header it does not
-    # know that it is the library's.
-    target_compile_options(${name} PRIVATE
-                           "$<$<CXX_COMPILER_ID:GNU>:-Wno-array-bounds;-Wno-restrict;-Wno-stringop-overflow;-Wno-stringop-overread>")
+    target_compile_options(${name} PRIVATE ${GANNET_NOT_OF_LIBRARIES})
   else()
     target_compile_options(${name} PRIVATE -O0)
     target_precompile_headers(${name} REUSE_FROM ${GANNET_TEST_HEADERS})
