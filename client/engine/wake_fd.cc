@@ -44,7 +44,8 @@ WakeFd::~WakeFd() {
 }
 
 bool WakeFd::Arm(Engine& engine, int64_t now_ns) {
-  if (inner_ >= 0) TakeEvents(engine);
+  // Servers may have other numbers than those that are watched. Then all are watched anew, below.
+  if (inner_ >= 0 && engine.servers().fds_version() == fds_version_) TakeEvents(engine);
   // To arm costs system calls, and so does the event of an operation that need not be waited for.
   const bool expects = engine.ExpectsCompletions();
   if (expects) engine.servers().Arm();

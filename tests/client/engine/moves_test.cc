@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -407,55 +406,6 @@ TEST_F(MovesTest, GroupsComeAndGo) {
   EXPECT_EQ(ended_[high].outcome, Outcome::kOk);
   EXPECT_EQ(Got(2), Keys({key, key}));
   EXPECT_EQ(Got(1), Keys());
-}
-
-// Counts how often the client looks at the time, as who waits does.
-class CountedClock : public ClientClock {
- public:
-  explicit CountedClock(const TestClock* clock) : clock_(clock) {}
-  int64_t MonotonicNs() const override {
-    ++looks;
-    return clock_->now_ns;
-  }
-  mutable uint64_t looks = 0;
-
- private:
-  const TestClock* const clock_;
-};
-
-// The server is to hear the last counts, and its queue pairs are to be flushed.
-TEST_F(MovesTest, WhoDropsAGroupDoesNotWaitForIt) {
-  CountedClock clock(&clock_);
-  for (FakeServer* server : groups_) server->grant().features |= kGrantTakesReports;
-  PutItem(1, KeyOfHalf(1), "value");
-  Connect(8, [&](Engine::Settings& settings) {
-    settings.endpoints = {absl::StrCat("cluster:", Of(0).endpoint())};
-    settings.clock = &clock;
-  });
-  Settle();
-  const uint64_t get = BeginKey(OpType::kGet, KeyOfHalf(1));
-  Settle();
-  ASSERT_EQ(ended_[get].outcome, Outcome::kOk);
-  for (uint16_t& group : map_.partitions) group = 0;
-  map_.groups.pop_back();
-  Change(KeyOfHalf(1));
-  map_.changed.assign(kPartitions, map_.revision);
-  Tell();
-  const uint32_t heartbeats = Of(1).heartbeats();
-  uint64_t looks_most = 0;
-  for (int i = 0; i < 50 * 20; ++i) {
-    if (i % 20 == 0) clock_.now_ns += 100 * kNsPerMs;
-    softverbs_step();
-    server_->Step();
-    StepOthers();
-    const uint64_t before = clock.looks;
-    PollOnce();
-    looks_most = std::max(looks_most, clock.looks - before);
-  }
-  EXPECT_EQ(engine_->servers().size(), 1u);
-  EXPECT_LT(looks_most, 100u) << "it waits within a Poll";
-  EXPECT_GT(Of(1).heartbeats(), heartbeats) << "the server has the last counts";
-  engine_.reset();  // before its clock
 }
 
 // A client of the only group, whose map is of revision 0 and looks at no key.
