@@ -73,6 +73,11 @@ class Cluster(local_cluster.LocalCluster):
             raise local_cluster.Failed(done.stdout + done.stderr)
         return json.loads(done.stdout)
 
+    def receivers(self):
+        """What those who took partitions say of each taking: how long it took, and for how long nobody served them."""
+        lines = [line for name in self.address_of for line in self.log(name).splitlines()]
+        return [line for line in lines if " partitions more, of group " in line]  # each has its time
+
     def unevenness(self):
         """The largest difference of a group's bytes to their mean, as a share of it."""
         sizes = [group["bytes"] for group in self.ask("balance", "--dry-run")["after"]]
@@ -94,6 +99,7 @@ def under_load(options, cluster, folder, rate, name, *words):
     load = Load(options, cluster, folder, name, options.seconds, rate)
     time.sleep(2)  # so that it runs
     begin = time.monotonic() - load.begun
+    before = cluster.receivers()
     answer = cluster.ask(*words)
     end = time.monotonic() - load.begun
     over = load.process.poll() is not None
@@ -101,7 +107,8 @@ def under_load(options, cluster, folder, rate, name, *words):
     size = sum(move["bytes"] for move in answer["moves"])
     return figures | {"partitions": answer["moved"], "bytes": size, "seconds": answer["seconds"],
                       "seconds_per_gib": answer["seconds"] * GIB / size if size else None,
-                      "load_ended_before": over, "unevenness": cluster.unevenness()}
+                      "load_ended_before": over, "unevenness": cluster.unevenness(),
+                      "takings": [line.partition("] has ")[2] for line in cluster.receivers() if line not in before]}
 
 
 def measure(options, folder):
@@ -140,6 +147,8 @@ def show(result):
             per_gib = f", {it['seconds_per_gib']:.1f} s for each GiB" if it["seconds_per_gib"] else ""
             print(f"{'':7} {it['partitions']} partitions, {it['bytes'] / GIB:.2f} GiB in {it['seconds']:.1f} s{per_gib}; "
                   f"uneven by {it['unevenness'] * 100:.1f} %" + ("; the load ended before" if it["load_ended_before"] else ""))
+            for taking in it["takings"]:
+                print(f"{'':7} {taking}")
     print(f"{result['cores']} cores, load average {result['load_average']:.1f} at the end")
 
 

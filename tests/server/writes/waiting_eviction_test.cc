@@ -96,10 +96,12 @@ TEST_F(WaitingEvictionTest, AnAnswerThatTellsOfItWaits) {
   EXPECT_EQ(writes_->Delete(going, {}, kNowMs).ticket, 0u);
 }
 
-// A write behind it is one of a key without an item. It gets the block of a short item.
+// A write behind it is one of a key without an item. It gets the block of a short item, whose
+// neighbour keeps their slab.
 TEST_F(WaitingEvictionTest, WritesAreDecidedAgainstIt) {
   const std::string value(1'000, 'v');
   Put("short", "x");
+  Put("other", "x");
   Fill(value);
   writes_->Delete("short", {}, kNowMs);
   PublishAll();

@@ -7,7 +7,7 @@
 namespace softverbs {
 namespace {
 
-constexpr int kPollsMax = 20'000;
+constexpr int kPollsMax = 60'000;
 constexpr uint64_t kYields = 100;
 
 TEST_F(RemoteTest, AThreadThatPollsInVainYields) {
