@@ -128,10 +128,11 @@ template <class Decide>
   return true;
 }
 
-template <class Made>
-[[gnu::always_inline]] inline bool Store::MakeUpdate(const Guess& guess, const ItemUpdate& update,
+template <class Decode, class Made>
+[[gnu::always_inline]] inline bool Store::MakeUpdate(const Guess& guess, Decode&& decode,
                                                      Made&& made) {
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  const ItemUpdate update = decode();
   Slot slot;
   if (!FindToUpdate(lock, guess, update.key, static_cast<uint32_t>(update.value.size()), &slot))
       [[unlikely]] {

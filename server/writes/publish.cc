@@ -59,18 +59,22 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
 }
 
 // Where the item was when the update was decided. Returns false if it is not there any more.
+// Whoever adds an update writes its body behind the queue's mutex, but under the key's lock: before
+// that is held, the body may not be there yet, even if its position is safe already.
 [[gnu::always_inline]] inline bool Writes::PublishByGuess(const WaitingChanges::Entry& entry) {
-  const std::byte* const body = entry.update;
-  const ItemUpdate update = {.version = UpdateVersion(body),
-                             .flags = UpdateFlags(body),
-                             .key = UpdateKeyOf(body),
-                             .value = UpdateValueOf(body),
-                             .item_checksum = UpdateItemChecksum(body)};
   const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
-  return store_->MakeUpdate(guess, update, [&] { waiting_->Made(entry); });
+  const auto decode = [body = entry.update]() -> ItemUpdate {
+    return {.version = UpdateVersion(body),
+            .flags = UpdateFlags(body),
+            .key = UpdateKeyOf(body),
+            .value = UpdateValueOf(body),
+            .item_checksum = UpdateItemChecksum(body)};
+  };
+  return store_->MakeUpdate(guess, decode, [&] { waiting_->Made(entry); });
 }
 
-// The item does not expire, so the time does not matter.
+// Behind PublishByGuess, which had the key's lock: the body is there. The item does not expire, so
+// the time does not matter.
 void Writes::PublishUpdate(const WaitingChanges::Entry& entry) {
   const Change put = WaitingChanges::PutOf(entry);
   const Locked key(*store_, entry.hash, put.key, 0);
