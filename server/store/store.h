@@ -145,8 +145,7 @@ class Store : private Items {
                        Decide&& decide);
   // Makes it, when its record is safe. REQUIRES: nothing changed the key since.
   void MakeUpdate(const Locked& key, const Change& put);
-  // By its guess; calls `decode`, which returns the update, and `made` under the key's lock.
-  // Returns false if the item was moved.
+  // By its guess; calls decode() and made() under the key's lock. Returns false if it was moved.
   template <class Decode, class Made>
   bool MakeUpdate(const Guess& guess, Decode&& decode, Made&& made);
   // Makes one that was recorded elsewhere, or returns false. The sink hears of it by `change`; if
