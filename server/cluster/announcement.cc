@@ -19,6 +19,12 @@ void Announcement::Saw(uint64_t seen, int64_t mod_revision) {
   }
 }
 
+void Announcement::OnDeleted() {
+  mod_revision_ = 0;
+  written_.reset();
+  disk_written_.reset();
+}
+
 std::optional<EtcdTxn> Announcement::Due(int64_t now, size_t nodes) {
   if (busy_ || replaced_ || !wanted_) return std::nullopt;
   if (written_ == wanted_ && disk_written_ == disk_) return std::nullopt;

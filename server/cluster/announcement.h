@@ -46,11 +46,12 @@ class Announcement {
   std::optional<EtcdTxn> Due(int64_t now, size_t nodes);
   void OnResult(const EtcdTxnResult& result);
 
-  // nodes/N is gone. It is written again: somebody may want to know whether this process lives.
-  void OnDeleted() {
-    mod_revision_ = 0;
-    written_.reset();
-    disk_written_.reset();
+  // The watch has told all up to the revision `watched`, and nodes/N is not there. If it has been,
+  // it was deleted. Then it is written again: somebody may want to know whether this process lives.
+  // The revision decides, not the order of the calls: the answer to the write comes on another way
+  // than the watch, so it may come after what the watch tells of the deletion.
+  void NotThere(int64_t watched) {
+    if (mod_revision_ > 0 && watched >= mod_revision_) OnDeleted();
   }
   // What etcd has to find, so that it executes what this process sends: no later process has its
   // name. Without it, what a dead process sent may be executed when its node has another one.
@@ -64,6 +65,8 @@ class Announcement {
   bool replaced() const { return replaced_; }
 
  private:
+  void OnDeleted();
+
   const Options options_;
   std::optional<NodeInfo> wanted_;
   std::optional<NodeInfo> written_;  // that etcd has, as far as it is known

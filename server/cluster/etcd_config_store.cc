@@ -227,9 +227,8 @@ void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address
 void EtcdConfigStore::KeepAnnounced() {
   if (const GroupView::Node* node = view_.FindNode(options_.node)) {
     announcement_.Saw(node->info.incarnation, node->mod_revision);
-    seen_announced_ = true;
-  } else if (std::exchange(seen_announced_, false)) {
-    announcement_.OnDeleted();
+  } else {
+    announcement_.NotThere(view_.watched());
   }
   if (const auto txn = announcement_.Due(MonotonicNs(), view_.nodes())) {
     client_->Txn(*txn, [this](const EtcdTxnResult& result) { announcement_.OnResult(result); });

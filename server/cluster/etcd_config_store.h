@@ -123,7 +123,6 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   Announcement announcement_;
   EtcdMapStore map_store_;
   std::optional<KeptRun> kept_;  // on this node's disk
-  bool seen_announced_ = false;  // nodes/N is there
   bool listed_ = false;          // the watch's first list came
   absl::Status begun_;           // what the view made of it
   absl::Status lost_ = absl::UnavailableError("etcd gives no answer");  // why nothing is heard

@@ -71,6 +71,7 @@ class GroupView {
   // Returns what the node's newest process has said of itself.
   std::optional<NodeSeen> SeenOf(std::string_view name) const;
   size_t nodes() const { return nodes_.size(); }  // that have run
+  int64_t watched() const { return watched_; }  // etcd's revision up to which the watch has told all
   const std::optional<Wish>& wish() const { return wish_; }
   // REQUIRES: Begin returned OK.
   PartitionMap Map() const;
@@ -96,7 +97,7 @@ class GroupView {
   bool found_cluster_ = false;
   std::string group_;
   std::optional<GroupState> state_;
-  int64_t watched_ = 0;  // etcd's revision up to which the watch has told all
+  int64_t watched_ = 0;
   SeenMap map_;
   GroupPartitions partitions_;
   PartitionMoveWishes moves_;

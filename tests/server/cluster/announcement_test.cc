@@ -70,7 +70,7 @@ TEST_F(AnnouncementTest, WhatIsOnTheDiskIsWrittenTogetherWithIt) {
   announcement_.Want(Info(2));
   ASSERT_EQ(Due(kStart + 9 * kNsPerSecond)->puts.size(), 1u) << "it has not changed";
   announcement_.OnResult({.outcome = kWon, .revision = 6});
-  announcement_.OnDeleted();
+  announcement_.NotThere(6);
   EXPECT_EQ(Due(kStart + 20 * kNsPerSecond)->puts.size(), 3u);
 }
 
@@ -144,11 +144,25 @@ TEST_F(AnnouncementTest, IsWrittenAgainWhenItsKeyWasDeleted) {
 // Whoever deletes it asks for a sign of life.
 TEST_F(AnnouncementTest, IsWrittenAgainThoughNothingHasChangedIfItsKeyIsGone) {
   Announced();
-  announcement_.OnDeleted();
+  announcement_.NotThere(4);
+  EXPECT_FALSE(Due(kStart + kNsPerSecond)) << "the watch has not told of the write yet";
+  announcement_.NotThere(6);
   const auto txn = Due(kStart + kNsPerSecond);
   ASSERT_TRUE(txn);
   EXPECT_EQ(txn->compares[0].mod_revision, 0);
   EXPECT_EQ(txn->puts[0].value, Encode(Info(1)));
+}
+
+TEST_F(AnnouncementTest, IsWrittenAgainIfTheWatchTellsOfTheDeletionBeforeTheAnswerComes) {
+  announcement_.Want(Info(1));
+  ASSERT_TRUE(Due(kStart));
+  announcement_.Saw(0xa, 5);  // the watch
+  announcement_.NotThere(6);
+  announcement_.OnResult({.outcome = kWon, .revision = 5});
+  announcement_.NotThere(6);
+  const auto txn = Due(kStart + kNsPerSecond);
+  ASSERT_TRUE(txn);
+  EXPECT_EQ(txn->compares[0].mod_revision, 0);
 }
 
 TEST_F(AnnouncementTest, StandsAsLongAsTheKeyNamesThisProcess) {
