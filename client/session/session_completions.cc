@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -42,7 +43,8 @@ void SessionCompletions::Poll(int64_t now_ns) {
   } else {
     Take<false>(now_ns);
   }
-  if (given_.phase->ready() && !given_.connections->PostReceives(**given_.memory)) {
+  if (!std::exchange(receives_used_, false) || !given_.phase->ready()) return;
+  if (!given_.connections->PostReceives(**given_.memory)) {
     given_.phase->Break(absl::UnavailableError(
         absl::StrCat(given_.options->endpoint, ": the device refuses receives")));
   }
@@ -156,6 +158,7 @@ void SessionCompletions::OnReceiveCompletion(ClientConnection& connection, uint3
   connection.liveness.OnHeard(*given_.watched);
   OnMessage(connection, {(*given_.memory)->receive(receive), completion.byte_len}, now_ns);
   connection.used_receives.push_back(receive);
+  receives_used_ = true;
 }
 
 void SessionCompletions::OnMessage(ClientConnection& connection, std::span<const std::byte> message,

@@ -66,6 +66,7 @@ class SessionCompletions {
   const Dependencies given_;
   size_t completed_ = 0;
   bool all_taken_ = true;
+  bool receives_used_ = false;  // some are to be posted again
 };
 
 }  // namespace gannet

@@ -71,7 +71,8 @@ class GroupView {
   // Returns what the node's newest process has said of itself.
   std::optional<NodeSeen> SeenOf(std::string_view name) const;
   size_t nodes() const { return nodes_.size(); }  // that have run
-  int64_t watched() const { return watched_; }  // etcd's revision up to which the watch has told all
+  // The revision of etcd up to which the watch has told all.
+  int64_t watched() const { return watched_; }
   const std::optional<Wish>& wish() const { return wish_; }
   // REQUIRES: Begin returned OK.
   PartitionMap Map() const;
