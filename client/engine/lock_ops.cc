@@ -107,6 +107,11 @@ void LockOps::OnReply(Op& op, const ReplyView& reply) {
   OnAnswer(op, true, op.word);
 }
 
+bool LockOps::MustAskAgain(const Op& op, const ReplyHeader& reply) {
+  return op.request.type == OpType::kExtendLock &&
+         reply.status == static_cast<uint8_t>(ReplyStatus::kOk) && !op.session().BelievesNow();
+}
+
 void LockOps::GiveBack(Op& op) {
   op.server->locks.OnReleased(op.hash, op.word);
   if (!op.session().ready()) return;  // the server breaks the locks of a lost connection

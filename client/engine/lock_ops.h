@@ -21,6 +21,11 @@ class LockOps {
   void OnCompareAndSwapDone(Op& op);
   // The server answers a request about a lock.
   void OnReply(Op& op, const ReplyView& reply);
+  // An extension's answer tells nothing of where the key's partition was before: the server may
+  // have given it away and got it back, and another client may have had the lock meanwhile. So the
+  // answer counts only under a lease for the client's map, as a compare-and-swap does. Returns
+  // whether there is none now. Then the request is to be sent again.
+  static bool MustAskAgain(const Op& op, const ReplyHeader& reply);
   // Releases the lock that an operation acquired after it ended. Nobody else will.
   void GiveBack(Op& op);
   // Ends an operation that takes a lock, as the key's partition moved.

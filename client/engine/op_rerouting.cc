@@ -21,9 +21,13 @@ void OpRerouting::OnRoutes(const Changed& changed, uint64_t revision) {
     known_.all_served &= servers_.router().RouteOf(partition).served;
   }
   for (Op& op : ops_) {
-    if (op.phase == Op::Phase::kFree || op.over() || !FollowsKey(op)) continue;
+    if (op.phase == Op::Phase::kFree || op.over() || op.key_bytes == 0) continue;
     const uint32_t partition = PartitionOf(op.key());
     const Router::Route& route = servers_.router().RouteOf(partition);
+    if (!FollowsKey(op)) {
+      op.place_changes = route.changes;  // it tells whether the lock is lost
+      continue;
+    }
     const bool elsewhere = op.server == &servers_.waiting() || op.request.server != route.server;
     op.misplaced |= changed[partition] || elsewhere;
   }

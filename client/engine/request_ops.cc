@@ -157,6 +157,10 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
   const Opcode opcode = RequestOpcode(op);
   if (reply.header.opcode != static_cast<uint8_t>(opcode))
     return ops_.Finish(op, Outcome::kServerBug);
+  if (LockOps::MustAskAgain(op, reply.header)) {
+    op.phase = Op::Phase::kRequestQueued;
+    return ops_.Postpone(op);
+  }
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
     if (op.in_order && !op.touched) {
       return ops_.PutOff(op, reply.header.write.version == kPutOffInOrder);

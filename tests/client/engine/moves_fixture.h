@@ -120,6 +120,13 @@ class MovesTest : public FakeRun {
     return get;
   }
 
+  Lock TakeLock(const std::string& key) {
+    const uint64_t op = BeginKey(OpType::kLock, key);
+    Settle();
+    EXPECT_TRUE(ended_[op].found);
+    return {key, ended_[op].word.word(), 0};
+  }
+
   FakeServer other_, third_;
   const std::array<FakeServer*, 3> groups_ = {server_.get(), &other_, &third_};
   PartitionMap map_;

@@ -340,13 +340,7 @@ TEST_F(MovesTest, AnOwnerThatRefusesIsAskedAgain) {
 TEST_F(MovesTest, LocksOfAPartitionThatMovedAreLost) {
   const std::string key = KeyOfHalf(0), stays = KeyOfHalf(0, 1);
   ConnectToCluster();
-  const auto lock = [this](const std::string& of) {
-    const uint64_t op = BeginKey(OpType::kLock, of);
-    Settle();
-    EXPECT_TRUE(ended_[op].found);
-    return Lock{of, ended_[op].word.word(), 0};
-  };
-  const Lock lost = lock(key), kept = lock(stays);
+  const Lock lost = TakeLock(key), kept = TakeLock(stays);
   const uint64_t word = Of(0).region().HashOf(key).LockIndex(Of(0).grant().lock_words);
   EXPECT_NE(Of(0).lock_word(word), 0u);
   Close(key);
@@ -369,6 +363,26 @@ TEST_F(MovesTest, LocksOfAPartitionThatMovedAreLost) {
   EXPECT_EQ(ended_[unlock].outcome, Outcome::kLockLost);
   EXPECT_EQ(Of(0).lock_word(word), 0u) << "others may share the word";
   EXPECT_EQ(ended_[unlock_kept].outcome, Outcome::kOk);
+}
+
+// The server still has the lock's word, and does not know what happened elsewhere.
+TEST_F(MovesTest, ALockWhosePartitionWasAwayIsNotExtended) {
+  const std::string key = KeyOfHalf(0), stays = KeyOfHalf(0, 1);
+  ConnectToCluster();
+  const Lock lost = TakeLock(key), kept = TakeLock(stays);
+  Close(key);
+  Give(key, 1);
+  Close(key);
+  Give(key, 0);
+  Tell();
+  PassMs(kLeaseMs);  // an idle client hears of no map
+  ASSERT_EQ(engine_->known_map().revision, 0u);
+  const uint64_t extend = Begin(*ExtendRequest(lost, std::chrono::milliseconds(5'000)));
+  const uint64_t extend_kept = Begin(*ExtendRequest(kept, std::chrono::milliseconds(5'000)));
+  PassMs(100);
+  EXPECT_GE(Got(0).size(), 2u) << "both were answered with OK";
+  EXPECT_EQ(ended_[extend].outcome, Outcome::kLockLost);
+  EXPECT_EQ(ended_[extend_kept].outcome, Outcome::kOk);
 }
 
 TEST_F(MovesTest, GroupsComeAndGo) {
