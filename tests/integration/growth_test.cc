@@ -22,16 +22,16 @@
 namespace gannet {
 namespace {
 
-constexpr std::chrono::seconds kPatient{60};
-constexpr uint32_t kDepth = 16;
+constexpr std::chrono::seconds kGrowthMax{60};
+constexpr uint32_t kGetsAtOnce = 16;
 
 class GrowthTest : public ::testing::Test {
  protected:
   // Remembers no locations, so every GET looks the key up.
   std::unique_ptr<AsyncClient> Connect() {
-    Options options{.connect_timeout = kPatient, .deadline = kPatient};
+    Options options{.connect_timeout = kGrowthMax, .deadline = kGrowthMax};
     options.location_cache_bytes = 0;
-    options.depth = kDepth;
+    options.depth = kGetsAtOnce;
     auto client = AsyncClient::Connect({server_.endpoint()}, options);
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
@@ -42,7 +42,7 @@ class GrowthTest : public ::testing::Test {
   // Takes completions of one client; returns how many.
   template <class Done>
   static size_t Take(AsyncClient& client, Done done) {
-    std::array<Completion, kDepth> batch;
+    std::array<Completion, kGetsAtOnce> batch;
     const size_t n = client.Poll(batch);
     for (const Completion& it : std::span(batch).first(n)) {
       EXPECT_EQ(it.code, absl::StatusCode::kOk);
@@ -65,7 +65,7 @@ class GrowthTest : public ::testing::Test {
   // GETs all keys, and counts those that are missed.
   uint64_t Missed(AsyncClient& client) {
     uint64_t next = 0, done = 0, missed = 0;
-    const auto give_up = std::chrono::steady_clock::now() + kPatient;
+    const auto give_up = std::chrono::steady_clock::now() + kGrowthMax;
     while (done < keys_ && std::chrono::steady_clock::now() < give_up) {
       while (next < keys_ && client.Get(Key(next), {}, next).ok()) ++next;
       done += Take(client, [&](const Completion& it) { missed += !it.found; });

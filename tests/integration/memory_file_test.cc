@@ -27,8 +27,8 @@ namespace {
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 
-constexpr std::chrono::milliseconds kDeadline{500};
-constexpr int kClients = 3;
+constexpr std::chrono::milliseconds kCallMax{500};
+constexpr int kWriters = 3;
 constexpr int kKeysOfAClient = 40;
 
 // A file of this test's own, removed at its end.
@@ -83,10 +83,10 @@ class Writer {
   // Tries again while the server starts, or is slow.
   absl::StatusOr<std::optional<Value>> GetWhenReached(const std::string& key) {
     const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
-    auto got = client_->Get(key, kDeadline);
+    auto got = client_->Get(key, kCallMax);
     while ((absl::IsUnavailable(got.status()) || absl::IsDeadlineExceeded(got.status())) &&
            std::chrono::steady_clock::now() < give_up) {
-      got = client_->Get(key, kDeadline);
+      got = client_->Get(key, kCallMax);
     }
     return got;
   }
@@ -96,11 +96,11 @@ class Writer {
     std::string value;  // empty: deleted
     absl::Status status;
     if (random_() % 5 == 0) {
-      status = client_->Delete(Key(i), {}, kDeadline).status();
+      status = client_->Delete(Key(i), {}, kCallMax).status();
     } else {
       value = absl::StrCat("value ", ++values_, " of ", Key(i), " ");
       value.append(random_() % 10 == 0 ? 8000 : random_() % 200, 'x');
-      status = client_->Put(Key(i), value, {}, kDeadline).status();
+      status = client_->Put(Key(i), value, {}, kCallMax).status();
     }
     if (status.ok()) {
       keys_[i] = {value};
@@ -161,7 +161,7 @@ TEST(MemoryFileTest, WhatWasAcknowledgedOutlivesKills) {
   const uint64_t seed = std::random_device()();
   SCOPED_TRACE(absl::StrCat("seed ", seed));
   std::vector<std::unique_ptr<Writer>> writers;
-  for (int i = 0; i < kClients; ++i) {
+  for (int i = 0; i < kWriters; ++i) {
     writers.push_back(std::make_unique<Writer>(server.endpoint(), i, seed + i));
   }
   std::mt19937_64 random(seed);

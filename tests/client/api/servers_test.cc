@@ -43,8 +43,8 @@ Options EndlessOptions() {
   return options;
 }
 
-std::unique_ptr<Client> Connect(std::vector<std::string> endpoints,
-                                const Options& options = EndlessOptions()) {
+std::unique_ptr<Client> ConnectTo(std::vector<std::string> endpoints,
+                                  const Options& options = EndlessOptions()) {
   auto client = Client::Connect(std::move(endpoints), options);
   EXPECT_TRUE(client.ok()) << client.status();
   return client.ok() ? *std::move(client) : nullptr;
@@ -95,7 +95,7 @@ class AbsentServer {
 TEST(ServersTest, AClientStartsWhileAServerIsDownAndTakesItInWhenItComes) {
   ServerProcess first, second;
   AbsentServer late;
-  auto client = Connect({first.endpoint(), late.endpoint(), second.endpoint()});
+  auto client = ConnectTo({first.endpoint(), late.endpoint(), second.endpoint()});
   ASSERT_NE(client, nullptr);
   const std::vector<ServerInfo> infos = client->Info();
   EXPECT_TRUE(infos[0].connected && infos[2].connected);
@@ -115,7 +115,7 @@ TEST(ServersTest, AClientStartsWhileAServerIsDownAndTakesItInWhenItComes) {
 
 TEST(ServersTest, AnswersComePerKeyAndPerServerWhenOneDies) {
   ServerProcess first, second;
-  auto client = Connect({first.endpoint(), second.endpoint()});
+  auto client = ConnectTo({first.endpoint(), second.endpoint()});
   ASSERT_NE(client, nullptr);
   ASSERT_EQ(PutAll(*client, "value"), kKeys);
   second.Kill();
@@ -151,7 +151,7 @@ TEST(ServersTest, WithoutReconnectAServerThatIsDownIsNotTriedAgain) {
   AbsentServer absent;
   Options options = EndlessOptions();
   options.reconnect = false;
-  auto client = Connect({first.endpoint(), absent.endpoint()}, options);
+  auto client = ConnectTo({first.endpoint(), absent.endpoint()}, options);
   ASSERT_NE(client, nullptr);
   absent.Come();
   const int put = PutAll(*client, "1", absent.endpoint());
@@ -187,8 +187,8 @@ TEST(ServersTest, HowAnAddressIsWrittenDoesNotMatter) {
   const auto renamed = [](const std::string& endpoint) {
     return "localhost" + endpoint.substr(endpoint.rfind(':'));
   };
-  auto by_address = Connect({first.endpoint(), second.endpoint()});
-  auto by_name = Connect({renamed(second.endpoint()), renamed(first.endpoint())});
+  auto by_address = ConnectTo({first.endpoint(), second.endpoint()});
+  auto by_name = ConnectTo({renamed(second.endpoint()), renamed(first.endpoint())});
   ASSERT_TRUE(by_address != nullptr && by_name != nullptr);
   ASSERT_EQ(PutAll(*by_address, "value"), kKeys);
   for (const auto& value : by_name->MultiGet(AllKeys())) {
@@ -200,12 +200,12 @@ TEST(ServersTest, HowAnAddressIsWrittenDoesNotMatter) {
 
 TEST(ServersTest, AServerTellsItsName) {
   ServerProcess server({"--name=cache-1"});
-  auto client = Connect({"cache-1@" + server.endpoint()});
+  auto client = ConnectTo({"cache-1@" + server.endpoint()});
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(client->Info()[0].name, "cache-1");
   EXPECT_EQ(client->Stats()[0].name, "cache-1");
   ServerProcess unnamed;
-  EXPECT_EQ(Connect({unnamed.endpoint()})->Info()[0].name, unnamed.endpoint());
+  EXPECT_EQ(ConnectTo({unnamed.endpoint()})->Info()[0].name, unnamed.endpoint());
 }
 
 TEST(ServersTest, AWrongNameFailsAtOnceAndSaysBoth) {
@@ -268,7 +268,7 @@ TEST(ServersTest, BesideNamedServersOneThatIsDownNeedsItsNameWritten) {
   EXPECT_TRUE(absl::IsUnavailable(status)) << status;
   EXPECT_THAT(TextOf(status), HasSubstr("write NAME@" + absent.endpoint()));
 
-  auto client = Connect({named.endpoint(), "there@" + absent.endpoint()});
+  auto client = ConnectTo({named.endpoint(), "there@" + absent.endpoint()});
   ASSERT_NE(client, nullptr);
   const int put = PutAll(*client, "1", absent.endpoint());
   EXPECT_GT(put, 0);
@@ -285,7 +285,7 @@ TEST(ServersTest, AServerThatComesWithANameMovesKeysAndTheLogSaysSo) {
     const std::lock_guard lock(mutex);
     log.append(line).append("\n");
   };
-  auto client = Connect({first.endpoint(), port.endpoint()}, options);
+  auto client = ConnectTo({first.endpoint(), port.endpoint()}, options);
   ASSERT_NE(client, nullptr);
   std::optional<Lock> lock;
   for (int i = 0; i < kKeys && !lock.has_value(); ++i) {
@@ -303,7 +303,7 @@ TEST(ServersTest, AServerThatComesWithANameMovesKeysAndTheLogSaysSo) {
   // Nobody knows where the key of a lock went, so all locks were given up.
   EXPECT_TRUE(absl::IsAborted(client->Unlock(*lock)));
   ASSERT_EQ(PutAll(*client, "value"), kKeys);
-  auto fresh = Connect({"late@" + second.endpoint(), first.endpoint()});
+  auto fresh = ConnectTo({"late@" + second.endpoint(), first.endpoint()});
   ASSERT_NE(fresh, nullptr);
   for (const auto& value : fresh->MultiGet(AllKeys())) {
     ASSERT_TRUE(value.ok()) << value.status();
@@ -314,7 +314,7 @@ TEST(ServersTest, AServerThatComesWithANameMovesKeysAndTheLogSaysSo) {
 TEST(ServersTest, ACallWhoseServerNobodyKnowsIsUnavailableWithTheReason) {
   ServerProcess first;
   AbsentServer second, third;
-  auto client = Connect({first.endpoint(), second.endpoint(), third.endpoint()});
+  auto client = ConnectTo({first.endpoint(), second.endpoint(), third.endpoint()});
   ASSERT_NE(client, nullptr);
   ServerProcess named({"--listen=" + second.endpoint(), "--name=second"});
   ASSERT_TRUE(Eventually([&] { return client->Info()[1].connected; }));

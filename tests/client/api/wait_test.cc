@@ -64,7 +64,7 @@ Options SleepyOptions() {
   return options;
 }
 
-std::string Key(int i) { return "key" + std::to_string(i); }
+std::string KeyOf(int i) { return "key" + std::to_string(i); }
 
 class WaitTest : public ::testing::Test {
  protected:
@@ -88,7 +88,7 @@ TEST_F(WaitTest, AGetAtDepthOneNeitherSleepsNorYields) {
   }
   constexpr int kKeys = 300;
   const auto writer = Client::Connect({server_->endpoint()}, PatientOptions()).value();
-  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(writer->Put(Key(i), "value").ok());
+  for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(writer->Put(KeyOf(i), "value").ok());
 
   Options options = SleepyOptions();
   options.location_cache_bytes = 0;  // two READs each
@@ -97,11 +97,11 @@ TEST_F(WaitTest, AGetAtDepthOneNeitherSleepsNorYields) {
   std::vector<std::byte> out(16);
   const auto get_all = [&] {
     for (int i = 0; i < kKeys; ++i) {
-      EXPECT_TRUE(async->Get(Key(i), out, 1).ok());
+      EXPECT_TRUE(async->Get(KeyOf(i), out, 1).ok());
       Completion done;
       EXPECT_EQ(async->Wait({&done, 1}, kHang), 1u);
       EXPECT_TRUE(done.found);
-      const auto got = sync->Get(Key(i));
+      const auto got = sync->Get(KeyOf(i));
       EXPECT_TRUE(got.ok() && got->has_value());
     }
   };
@@ -134,7 +134,7 @@ TEST_F(WaitTest, WaitReturnsWhatIsFinished) {
     options.wait = wait;
     const auto client = Connect(options);
     for (uint64_t i = 0; i < 50; ++i) {
-      ASSERT_TRUE(client->Put(Key(static_cast<int>(i)), "value", {}, i).ok());
+      ASSERT_TRUE(client->Put(KeyOf(static_cast<int>(i)), "value", {}, i).ok());
     }
     std::set<uint64_t> ended;
     while (ended.size() < 50) {
@@ -252,7 +252,7 @@ TEST_F(WaitTest, NoWakeUpIsLost) {
   const auto begin_burst = [](AsyncClient& client, std::mt19937_64& random) {
     const size_t n = 1 + random() % 12;
     for (size_t i = 0; i < n; ++i) {
-      const std::string key = Key(static_cast<int>(random() % 50));
+      const std::string key = KeyOf(static_cast<int>(random() % 50));
       const bool put = random() % 2 == 0;
       EXPECT_TRUE((put ? client.Put(key, "value", {}, i) : client.Get(key, {}, i)).ok());
       if (random() % 4 == 0) std::this_thread::yield();
@@ -286,7 +286,7 @@ TEST_F(WaitTest, NoWakeUpIsLost) {
     std::mt19937_64 random(seed + thread);
     while (steady_clock::now() < until) {
       const auto began = steady_clock::now();
-      EXPECT_TRUE(shared->Put(Key(static_cast<int>(random() % 50)), "value").ok());
+      EXPECT_TRUE(shared->Put(KeyOf(static_cast<int>(random() % 50)), "value").ok());
       EXPECT_LT(steady_clock::now() - began, give_up);
     }
   };

@@ -30,8 +30,10 @@ class CountedClock : public ClientClock {
   const TestClock* const clock_;
 };
 
+class DroppedGroupTest : public MovesTest {};
+
 // The server is to hear the last counts, and its queue pairs are to be flushed.
-TEST_F(MovesTest, WhoDropsAGroupDoesNotWaitForIt) {
+TEST_F(DroppedGroupTest, WhoDropsAGroupDoesNotWaitForIt) {
   CountedClock clock(&clock_);
   for (FakeServer* server : groups_) server->grant().features |= kGrantTakesReports;
   PutItem(1, KeyOfHalf(1), "value");
@@ -66,7 +68,7 @@ TEST_F(MovesTest, WhoDropsAGroupDoesNotWaitForIt) {
 }
 
 // The others have other numbers then, and one that comes at the same time may not be connected yet.
-TEST_F(MovesTest, WhatWokeTheClientBeforeIsNotTakenForAnotherServers) {
+TEST_F(DroppedGroupTest, WhatWokeTheClientBeforeIsNotTakenForAnotherServers) {
   const std::unique_ptr<WakeFd> wake = WakeFd::Create().value();
   const auto fall_asleep = [&] {
     for (int tries = 0; tries < 100 && wake->Arm(*engine_, clock_.now_ns); ++tries) PollOnce();

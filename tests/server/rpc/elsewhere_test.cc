@@ -15,8 +15,6 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kHistory = 0x1112131415161718;
-constexpr int64_t kLeaseNow = 5'000'000'000'000;
 const std::string kHere = "here";
 const std::string kGone = "gone";
 

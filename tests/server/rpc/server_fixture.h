@@ -14,6 +14,9 @@ namespace gannet {
 
 // Nothing in these tests takes so long, however slow the machine is. Only a hang does.
 inline constexpr int64_t kStepNsMax = 20'000'000'000;
+// Of servers in a group.
+inline constexpr uint64_t kHistory = 0x1112131415161718;
+inline constexpr int64_t kLeaseNow = 5'000'000'000'000;  // not the time of any Poll
 
 // How a test waits while its server works.
 class Driver {

@@ -13,9 +13,6 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kHistory = 0x1112131415161718;
-constexpr int64_t kLeaseNow = 5'000'000'000'000;  // not the time of any Poll
-
 class StandingTest : public ServerTest {
  protected:
   void SetUp() override {

@@ -11,7 +11,7 @@
 namespace gannet {
 namespace {
 
-constexpr uint32_t kSmall = 1000, kLarge = 4'040;  // needs a staging buffer
+constexpr uint32_t kSmall = 1000, kStaged = 4'040;  // needs a staging buffer
 
 class TakingTest : public ServerTest {
  protected:
@@ -38,9 +38,9 @@ class TakingTest : public ServerTest {
     if (opcode == Opcode::kGet) {
       header.get = {.buffer_address = peer->lent().address(),
                     .buffer_rkey = peer->lent().rkey(),
-                    .buffer_bytes = kLarge};
+                    .buffer_bytes = kStaged};
     } else {
-      header.value_bytes = kLarge;
+      header.value_bytes = kStaged;
       header.write.buffer_address = peer->lent().address();
       header.write.buffer_rkey = peer->lent().rkey();
     }
@@ -112,7 +112,7 @@ TEST_F(TakingTest, PeersThatTakeNothingStopNoOne) {
   const auto large = ReceiveWhileTimePasses(2 * int64_t{kSilenceMsDefault} * kNsPerMs);
   ASSERT_TRUE(large.has_value());
   EXPECT_EQ(large->status(), ReplyStatus::kOk);
-  EXPECT_EQ(large->header.value_bytes, kLarge);
+  EXPECT_EQ(large->header.value_bytes, kStaged);
 }
 
 TEST_F(TakingTest, PeerThatLivesButTakesNoRepliesIsCutOff) {
@@ -141,7 +141,7 @@ TEST_F(TakingTest, WhatHasNoValueNeedsNoBuffer) {
   EXPECT_EQ(good_->Call(SmallGet(&*good_, "other"), "other")->status(), ReplyStatus::kNotFound);
   const auto too_long = good_->Call(SmallGet(&*good_, "large"), "large");
   EXPECT_EQ(too_long->status(), ReplyStatus::kBufferTooSmall);
-  EXPECT_EQ(too_long->header.value_bytes, kLarge);
+  EXPECT_EQ(too_long->header.value_bytes, kStaged);
 }
 
 }  // namespace
