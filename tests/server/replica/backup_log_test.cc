@@ -9,6 +9,7 @@
 
 #include "server/replica/opening.h"
 #include "server/stream/ring_writer.h"
+#include "tests/server/replica/group_times.h"
 
 namespace gannet {
 namespace {
@@ -17,7 +18,6 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 constexpr size_t kRingBytes = 2 * kRingRecordBytesMax;
-constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
 
 RingRecord Record(const std::string& key) {
   return RingRecord::Of({.version = 1, .key = key, .value = "value"});

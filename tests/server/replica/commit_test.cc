@@ -2,10 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/server/replica/group_times.h"
+
 namespace gannet {
 namespace {
 
-constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
 constexpr int64_t kLater = 2 * kTimes.lease_ns;
 
 // A lease that began at 0 and that backups 1 and 2 gave.

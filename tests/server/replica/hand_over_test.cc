@@ -2,13 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/server/replica/group_times.h"
 #include "tests/server/replica/scripted_config_store.h"
 
 namespace gannet {
 namespace {
 
-constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
-constexpr int64_t kL = kTimes.lease_ns;
 constexpr int64_t kShort = HandOver::kShortNs;
 constexpr int64_t kEnd = kL + kShort;  // of the wait, if it begins at kL
 const GroupMember kSelf = {.node = "n1", .incarnation = 1};

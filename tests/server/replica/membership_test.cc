@@ -4,24 +4,23 @@
 
 #include <vector>
 
+#include "tests/server/replica/group_times.h"
 #include "tests/server/replica/scripted_config_store.h"
 
 namespace gannet {
 namespace {
 
-constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
-constexpr int64_t kL = kTimes.lease_ns;
-const GroupMember kSelf = {.node = "n1", .incarnation = 1};
+const GroupMember kFounder = {.node = "n1", .incarnation = 1};
 const GroupMember kFirst = {.node = "n2", .incarnation = 2};
 const GroupMember kSecond = {.node = "n3", .incarnation = 3};
 const GroupMember kJoiner = {.node = "n4", .incarnation = 4};
 
 class MembershipTest : public testing::Test {
  protected:
-  explicit MembershipTest(std::vector<GroupMember> in_sync = {kSelf, kFirst, kSecond})
+  explicit MembershipTest(std::vector<GroupMember> in_sync = {kFounder, kFirst, kSecond})
       : store_({.revision = 7,
-                .configuration = {.epoch = 3, .primary = kSelf, .in_sync = std::move(in_sync)}}),
-        membership_(&store_, &lease_, &commit_, kSelf, store_.now(), 0) {}
+                .configuration = {.epoch = 3, .primary = kFounder, .in_sync = std::move(in_sync)}}),
+        membership_(&store_, &lease_, &commit_, kFounder, store_.now(), 0) {}
 
   // A beacon that these answer at once.
   void Beacon(int64_t now, std::vector<GroupMember> answering) {
@@ -52,7 +51,7 @@ TEST_F(MembershipTest, ARemovedMemberCountsUntilItsRemovalIsKnownToHaveWon) {
   Beacon(kL / 2, {kFirst});
   membership_.Poll(kL / 2);
   ASSERT_TRUE(store_.sent().has_value());
-  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kSelf, kFirst}));
+  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kFounder, kFirst}));
   EXPECT_EQ(store_.sent()->configuration.epoch, 3u);
   EXPECT_TRUE(membership_.Counts(kSecond.incarnation));
   store_.Execute();
@@ -77,7 +76,8 @@ TEST_F(MembershipTest, AJoinerCountsFirstAndIsAddedOnceItHasAllThatIsCommitted) 
   commit_.OnCompleted(kJoiner.incarnation, 240);
   membership_.Poll(1);
   ASSERT_TRUE(store_.sent().has_value());
-  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kSelf, kFirst, kSecond, kJoiner}));
+  EXPECT_EQ(store_.sent()->configuration.in_sync,
+            (std::vector{kFounder, kFirst, kSecond, kJoiner}));
   store_.Execute();
   membership_.Poll(1);
   EXPECT_TRUE(membership_.Counts(kJoiner.incarnation));
@@ -93,11 +93,11 @@ TEST_F(MembershipTest, AJoinerIsNotAddedBesideItsNodesFormerProcess) {
   Beacon(kL, {kFirst, again});
   membership_.Poll(kL);
   ASSERT_TRUE(store_.sent().has_value());
-  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kSelf, kFirst}));
+  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kFounder, kFirst}));
   store_.Execute();
   membership_.Poll(kL);
   ASSERT_TRUE(store_.sent().has_value());
-  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kSelf, kFirst, again}));
+  EXPECT_EQ(store_.sent()->configuration.in_sync, (std::vector{kFounder, kFirst, again}));
 }
 
 // Between its answer and its being ready it was stopped, or this primary was, which served
@@ -187,7 +187,7 @@ TEST_F(MembershipTest, CommitsNothingFromWhenASuccessorIsNamedUntilThatIsKnownTo
   ASSERT_TRUE(store_.sent().has_value());
   EXPECT_EQ(store_.sent()->configuration, Now().Under(kSecond));
   EXPECT_EQ(store_.sent()->configuration.epoch, 4u);
-  EXPECT_FALSE(store_.sent()->configuration.IsInSync(kSelf));
+  EXPECT_FALSE(store_.sent()->configuration.IsInSync(kFounder));
   EXPECT_FALSE(membership_.MayCommit());
   store_.Forget();
   membership_.OnBroken(kSecond, 2);
@@ -232,7 +232,7 @@ TEST_F(MembershipTest, NamesNobodyWhoIsNotInSync) {
 
 class AloneTest : public MembershipTest {
  protected:
-  AloneTest() : MembershipTest({kSelf}) {}
+  AloneTest() : MembershipTest({kFounder}) {}
 };
 
 TEST_F(AloneTest, AJoinerThatFallsSilentDoesNotHoldUpAPrimaryThatIsAloneOtherwise) {

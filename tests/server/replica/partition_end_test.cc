@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/server/replica/group_times.h"
+
 namespace gannet {
 namespace {
 
-constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
-constexpr int64_t kL = kTimes.lease_ns;
-constexpr int64_t kShort = PartitionEnd::kShortNs;
+constexpr int64_t kShortLease = PartitionEnd::kShortNs;
 constexpr uint64_t kMap = 7;
 
 class PartitionEndTest : public testing::Test {
@@ -226,22 +226,23 @@ TEST_F(PartitionEndTest, ManyClosesMeanwhileEndInTurn) {
 TEST_F(PartitionEndTest, ShortLeasesEndSoon) {
   EXPECT_EQ(end_.LeaseNsMax(), kL);
   end_.OnClosing(facts_.now);
-  EXPECT_EQ(end_.LeaseNsMax(), kShort);
+  EXPECT_EQ(end_.LeaseNsMax(), kShortLease);
   Pass(0);
   Pass(kL);
   end_.OnMap(kMap, kMap);
   Pass(0);
-  EXPECT_EQ(end_.LeaseNsMax(), kShort) << "one told before the workers knew the map still counts";
-  Pass(kShort - 1);
+  EXPECT_EQ(end_.LeaseNsMax(), kShortLease)
+      << "one told before the workers knew the map still counts";
+  Pass(kShortLease - 1);
   EXPECT_EQ(ended(), 0u);
   Pass(1);
   EXPECT_EQ(ended(), kMap);
   // The next close is as short.
-  EXPECT_EQ(end_.LeaseNsMax(), kShort);
+  EXPECT_EQ(end_.LeaseNsMax(), kShortLease);
   end_.OnMap(kMap + 1, kMap + 1);
   facts_.workers_at = kMap + 1;
   Pass(0);
-  Pass(kShort);
+  Pass(kShortLease);
   EXPECT_EQ(ended(), kMap + 1);
 }
 
@@ -292,7 +293,7 @@ TEST_F(PartitionEndTest, LeasesAreShortForTwoSecondsBehindTheLastAnnouncement) {
   const int64_t begin = facts_.now + kNsPerSecond;
   end_.OnClosing(begin);
   Pass(kNsPerSecond + PartitionEnd::ShortForNs(kL) - 1);
-  EXPECT_EQ(end_.LeaseNsMax(), kShort);
+  EXPECT_EQ(end_.LeaseNsMax(), kShortLease);
   EXPECT_EQ(end_.next_ns(), begin + PartitionEnd::ShortForNs(kL));
   Pass(1);
   EXPECT_EQ(end_.LeaseNsMax(), kL);

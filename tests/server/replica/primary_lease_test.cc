@@ -3,14 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/server/replica/group_times.h"
+
 namespace gannet {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
-constexpr int64_t kL = kTimes.lease_ns;
 
 TEST(PrimaryLeaseTest, LastsFromWhenTheNewestBeaconThatAllAnsweredWasSent) {
   PrimaryLease lease(kTimes);

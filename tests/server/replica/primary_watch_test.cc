@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/server/replica/group_times.h"
+
 namespace gannet {
 namespace {
-
-constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
-constexpr int64_t kG = kTimes.grace_ns();
 
 TEST(GroupTimesTest, TheGraceCoversALeaseOnASlowClockMeasuredByAFastOne) {
   for (const int64_t lease_ns : {200'000'000LL, 600'000'000LL, 10'000'000'000LL}) {

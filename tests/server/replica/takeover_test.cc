@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/server/replica/group_times.h"
 #include "tests/server/replica/scripted_config_store.h"
 
 namespace gannet {
@@ -9,10 +10,8 @@ namespace {
 
 using Step = Takeover::Step;
 
-constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
-constexpr int64_t kG = kTimes.grace_ns();
 const GroupMember kPrimary = {.node = "n1", .incarnation = 1};
-const GroupMember kSelf = {.node = "n2", .incarnation = 2};
+const GroupMember kSuccessor = {.node = "n2", .incarnation = 2};
 const GroupMember kOther = {.node = "n3", .incarnation = 3};
 
 class TakeoverStepsTest : public testing::Test {
@@ -21,8 +20,8 @@ class TakeoverStepsTest : public testing::Test {
       : store_({.revision = 7,
                 .configuration = {.epoch = 3,
                                   .primary = kPrimary,
-                                  .in_sync = {kPrimary, kSelf, kOther}}}),
-        takeover_(kTimes, &store_, kSelf, store_.now(), 3, 0, 0) {}
+                                  .in_sync = {kPrimary, kSuccessor, kOther}}}),
+        takeover_(kTimes, &store_, kSuccessor, store_.now(), 3, 0, 0) {}
 
   // Until its transaction is under way.
   void Stand() {
@@ -30,7 +29,7 @@ class TakeoverStepsTest : public testing::Test {
     takeover_.OnFenced();
     EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
     ASSERT_TRUE(store_.sent().has_value());
-    EXPECT_EQ(store_.sent()->configuration, Now().Under(kSelf));
+    EXPECT_EQ(store_.sent()->configuration, Now().Under(kSuccessor));
   }
   const GroupConfiguration& Now() const { return store_.now().configuration; }
 
@@ -48,7 +47,7 @@ TEST_F(TakeoverStepsTest, FollowsWhileItHearsThePrimary) {
 // Its Poll began at 0, and was stopped. When it went on, it answered a beacon at 5'000, and then
 // learned that it is in sync. By that answer the primary has a lease until 5'000 + L.
 TEST_F(TakeoverStepsTest, AJoinerThatLearnsLateWaitsFromTheLastBeaconThatItAnswered) {
-  Takeover late(kTimes, &store_, kSelf, store_.now(), 3, /*answered=*/5'000, /*now=*/0);
+  Takeover late(kTimes, &store_, kSuccessor, store_.now(), 3, /*answered=*/5'000, /*now=*/0);
   EXPECT_EQ(late.Poll(5'000 + kG - 1), Step::kFollow);
   EXPECT_EQ(late.Poll(5'000 + kG), Step::kFence);
 }
@@ -83,7 +82,7 @@ TEST_F(TakeoverStepsTest, TriesAgainIfItLostInTheSameEpoch) {
   store_.Execute();
   EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
   ASSERT_TRUE(store_.sent().has_value());
-  EXPECT_EQ(store_.sent()->configuration, Now().Under(kSelf));
+  EXPECT_EQ(store_.sent()->configuration, Now().Under(kSuccessor));
   store_.Execute();
   EXPECT_EQ(takeover_.Poll(kG), Step::kLead);
 }
@@ -102,7 +101,7 @@ TEST_F(TakeoverStepsTest, SurvivesIfAnotherOneTookOverAndItIsInSync) {
 
 TEST_F(TakeoverStepsTest, ExecutesAgainOnlyIfItIsNotInSync) {
   Stand();
-  store_.Change(Now().Without(kSelf));
+  store_.Change(Now().Without(kSuccessor));
   EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
   store_.Execute();
   EXPECT_EQ(takeover_.Poll(kG), Step::kEnd);
@@ -122,7 +121,7 @@ TEST_F(TakeoverStepsTest, ASurvivorFencesTheFormerPrimaryBeforeItConnects) {
 }
 
 TEST_F(TakeoverStepsTest, OneThatAHandOverNamesFencesAtOnceAndLeads) {
-  store_.Change(Now().Under(kSelf));
+  store_.Change(Now().Under(kSuccessor));
   store_.Show();
   EXPECT_EQ(takeover_.Poll(1), Step::kFence);
   EXPECT_FALSE(takeover_.OnBeacon(1));
@@ -131,7 +130,8 @@ TEST_F(TakeoverStepsTest, OneThatAHandOverNamesFencesAtOnceAndLeads) {
 }
 
 TEST_F(TakeoverStepsTest, ALinkThatIsBegunIsFencedToo) {
-  Takeover late(kTimes, &store_, kSelf, store_.now(), 2, 0, 0);  // as its link is of an older epoch
+  Takeover late(kTimes, &store_, kSuccessor, store_.now(), 2, 0,
+                0);  // as its link is of an older epoch
   EXPECT_EQ(late.Poll(0), Step::kFence);
   late.OnFenced();
   EXPECT_EQ(late.Poll(0), Step::kConnect);

@@ -11,8 +11,8 @@
 namespace softverbs::cm_test {
 namespace {
 
-constexpr size_t kRequestData = 180;
-constexpr size_t kReplyData = 136;
+constexpr size_t kSidrRequestData = 180;
+constexpr size_t kSidrReplyData = 136;
 
 struct Destroy {
   void operator()(ibv_cq* cq) const { EXPECT_EQ(ibv_destroy_cq(cq), 0); }
@@ -133,7 +133,7 @@ TEST_F(DatagramIdTest, ResolvesAServiceToWhereItsDatagramsGo) {
   Ask(active, "which one?");
   const Event request = Expect(server_, RDMA_CM_EVENT_CONNECT_REQUEST);
   EXPECT_EQ(request->listen_id, listener_.get());
-  EXPECT_EQ(ServiceDataOf(request), Padded("which one?", kRequestData));
+  EXPECT_EQ(ServiceDataOf(request), Padded("which one?", kSidrRequestData));
   const Id passive(request->id);
   EXPECT_EQ(passive->qp_type, IBV_QPT_UD);
   Datagrams serving(passive.get());
@@ -145,7 +145,7 @@ TEST_F(DatagramIdTest, ResolvesAServiceToWhereItsDatagramsGo) {
   EXPECT_EQ(errno, EINVAL);
 
   const Event resolved = Expect(client_, RDMA_CM_EVENT_ESTABLISHED);
-  EXPECT_EQ(ServiceDataOf(resolved), Padded("this one", kReplyData));
+  EXPECT_EQ(ServiceDataOf(resolved), Padded("this one", kSidrReplyData));
   EXPECT_EQ(resolved->param.ud.qp_num, passive->qp->qp_num);
   EXPECT_EQ(resolved->param.ud.qkey, static_cast<uint32_t>(RDMA_UDP_QKEY));
   asking.Send(resolved->param.ud, "a datagram");
@@ -179,7 +179,7 @@ TEST_F(DatagramIdTest, IsUnreachableWithoutListenerAndWhenRefused) {
     ASSERT_EQ(rdma_reject(passive.get(), "no", 2), 0);
     const Event event = Expect(client_, RDMA_CM_EVENT_UNREACHABLE);
     EXPECT_EQ(event->status, kRefused);
-    EXPECT_EQ(ServiceDataOf(event), Padded("no", kReplyData));
+    EXPECT_EQ(ServiceDataOf(event), Padded("no", kSidrReplyData));
   }
   listener_.reset();
   const Id nobody = Resolve(port_);
@@ -189,13 +189,13 @@ TEST_F(DatagramIdTest, IsUnreachableWithoutListenerAndWhenRefused) {
 
 TEST_F(DatagramIdTest, PrivateDataHasItsOwnLimits) {
   const Id active = Resolve(port_);
-  const std::string too_much(kRequestData + 1, 'x');
+  const std::string too_much(kSidrRequestData + 1, 'x');
   rdma_conn_param param = Param(too_much);
   EXPECT_EQ(rdma_connect(active.get(), &param), -1);
   EXPECT_EQ(errno, EINVAL);
-  Ask(active, std::string(kRequestData, 'y'));
+  Ask(active, std::string(kSidrRequestData, 'y'));
   const Id passive(Expect(server_, RDMA_CM_EVENT_CONNECT_REQUEST)->id);
-  param = Param(std::string_view(too_much).substr(0, kReplyData + 1));
+  param = Param(std::string_view(too_much).substr(0, kSidrReplyData + 1));
   EXPECT_EQ(rdma_accept(passive.get(), &param), -1);
   EXPECT_EQ(errno, EINVAL);
 }

@@ -20,20 +20,21 @@ Words Line(Words words) {
   words.insert(words.end(), {"--etcd=http://a:1,http://b:2", "--cluster=c"});
   return words;
 }
-ClusterCommand Parsed(const Words& words) {
+ClusterCommand ParsedCluster(const Words& words) {
   const auto command = ParseCommand(Line(words));
   EXPECT_TRUE(command.ok()) << command.status();
   return command.ok() ? command->cluster : ClusterCommand{};
 }
-std::string ErrorOf(const Words& words) {
+std::string ErrorOfCluster(const Words& words) {
   const auto command = ParseCommand(words);
   EXPECT_EQ(command.status().code(), absl::StatusCode::kInvalidArgument);
   return std::string(command.status().message());
 }
 
 TEST(ClusterCommandTest, InitTakesGroupsAndTerms) {
-  const ClusterCommand command = Parsed({"init", "--group=g1:n1,n2", "--group", "g2:n3",
-                                         "--lease_ms=300", "--min_copies=2", "--ring_bytes=65536"});
+  const ClusterCommand command =
+      ParsedCluster({"init", "--group=g1:n1,n2", "--group", "g2:n3", "--lease_ms=300",
+                     "--min_copies=2", "--ring_bytes=65536"});
   EXPECT_EQ(command.action, Action::kInit);
   EXPECT_THAT(command.etcd, ElementsAre("http://a:1", "http://b:2"));
   EXPECT_EQ(command.cluster, "c");
@@ -47,59 +48,62 @@ TEST(ClusterCommandTest, InitTakesGroupsAndTerms) {
 }
 
 TEST(ClusterCommandTest, AddGroupTakesMembersAndTerms) {
-  const ClusterCommand command = Parsed({"add-group", "g3:n5,n6", "--lease_ms=300"});
+  const ClusterCommand command = ParsedCluster({"add-group", "g3:n5,n6", "--lease_ms=300"});
   EXPECT_EQ(command.action, Action::kAddGroup);
   EXPECT_EQ(command.group, "g3");
   EXPECT_THAT(command.groups.at(0).members, ElementsAre("n5", "n6"));
   EXPECT_EQ(command.lease_ms, 300u);
-  EXPECT_THAT(ErrorOf(Line({"add-group", "g3"})), HasSubstr("g1:n1,n2,n3"));
-  EXPECT_THAT(ErrorOf(Line({"add-group"})), HasSubstr("needs a GROUP"));
+  EXPECT_THAT(ErrorOfCluster(Line({"add-group", "g3"})), HasSubstr("g1:n1,n2,n3"));
+  EXPECT_THAT(ErrorOfCluster(Line({"add-group"})), HasSubstr("needs a GROUP"));
 }
 
 TEST(ClusterCommandTest, MovesTakePartitions) {
-  const ClusterCommand move = Parsed({"move", "7", "0-2", "1023", "--to=g2", "--dry-run"});
+  const ClusterCommand move = ParsedCluster({"move", "7", "0-2", "1023", "--to=g2", "--dry-run"});
   EXPECT_EQ(move.action, Action::kMove);
   EXPECT_THAT(move.partitions, ElementsAre(7, 0, 1, 2, 1023));
   EXPECT_EQ(move.to, "g2");
   EXPECT_TRUE(move.dry_run);
   EXPECT_FALSE(move.measures());
-  EXPECT_EQ(Parsed({"moves"}).action, Action::kMoves);
-  EXPECT_TRUE(Parsed({"moves", "--stop"}).stop);
+  EXPECT_EQ(ParsedCluster({"moves"}).action, Action::kMoves);
+  EXPECT_TRUE(ParsedCluster({"moves", "--stop"}).stop);
   for (const char* odd : {"1024", "-1", "2-1", "1-", "-", "x", "0-1024", "01"}) {
-    EXPECT_THAT(ErrorOf(Line({"move", "--to=g2", "--", odd})), HasSubstr("they are 0 to 1023"))
+    EXPECT_THAT(ErrorOfCluster(Line({"move", "--to=g2", "--", odd})),
+                HasSubstr("they are 0 to 1023"))
         << odd;
   }
-  EXPECT_THAT(ErrorOf(Line({"move", "--to=g2"})), HasSubstr("move needs partitions"));
-  EXPECT_THAT(ErrorOf(Line({"move", "7"})), HasSubstr("--to=GROUP"));
+  EXPECT_THAT(ErrorOfCluster(Line({"move", "--to=g2"})), HasSubstr("move needs partitions"));
+  EXPECT_THAT(ErrorOfCluster(Line({"move", "7"})), HasSubstr("--to=GROUP"));
 }
 
 TEST(ClusterCommandTest, PlansMeasurePartitionsUnlessToldNotTo) {
-  EXPECT_TRUE(Parsed({"balance"}).measures());
-  EXPECT_TRUE(Parsed({"drain", "g1"}).measures());
-  EXPECT_EQ(Parsed({"drain", "g1"}).group, "g1");
-  EXPECT_FALSE(Parsed({"balance", "--by_partitions"}).measures());
-  EXPECT_FALSE(Parsed({"balance", "--stop"}).measures());
-  EXPECT_FALSE(Parsed({"status"}).measures());
-  EXPECT_THAT(ErrorOf(Line({"balance", "--stop", "--dry-run"})), HasSubstr("exclude each other"));
-  EXPECT_THAT(ErrorOf(Line({"status", "--stop"})), HasSubstr("--stop is for"));
-  EXPECT_THAT(ErrorOf(Line({"status", "--dry-run"})), HasSubstr("--dry-run is for"));
-  EXPECT_THAT(ErrorOf(Line({"status", "--to=g1"})), HasSubstr("--to is for move"));
-  EXPECT_THAT(ErrorOf(Line({"move", "1", "--to=g1", "--by_partitions"})), HasSubstr("for drain"));
-  EXPECT_THAT(ErrorOf(Line({"balance", "--lease_ms=300"})), HasSubstr("init and add-group"));
-  EXPECT_THAT(ErrorOf(Line({"drain"})), HasSubstr("needs a GROUP"));
+  EXPECT_TRUE(ParsedCluster({"balance"}).measures());
+  EXPECT_TRUE(ParsedCluster({"drain", "g1"}).measures());
+  EXPECT_EQ(ParsedCluster({"drain", "g1"}).group, "g1");
+  EXPECT_FALSE(ParsedCluster({"balance", "--by_partitions"}).measures());
+  EXPECT_FALSE(ParsedCluster({"balance", "--stop"}).measures());
+  EXPECT_FALSE(ParsedCluster({"status"}).measures());
+  EXPECT_THAT(ErrorOfCluster(Line({"balance", "--stop", "--dry-run"})),
+              HasSubstr("exclude each other"));
+  EXPECT_THAT(ErrorOfCluster(Line({"status", "--stop"})), HasSubstr("--stop is for"));
+  EXPECT_THAT(ErrorOfCluster(Line({"status", "--dry-run"})), HasSubstr("--dry-run is for"));
+  EXPECT_THAT(ErrorOfCluster(Line({"status", "--to=g1"})), HasSubstr("--to is for move"));
+  EXPECT_THAT(ErrorOfCluster(Line({"move", "1", "--to=g1", "--by_partitions"})),
+              HasSubstr("for drain"));
+  EXPECT_THAT(ErrorOfCluster(Line({"balance", "--lease_ms=300"})), HasSubstr("init and add-group"));
+  EXPECT_THAT(ErrorOfCluster(Line({"drain"})), HasSubstr("needs a GROUP"));
 }
 
 TEST(ClusterCommandTest, OthersTakeAGroupAndANode) {
-  EXPECT_EQ(Parsed({"status"}).action, Action::kStatus);
+  EXPECT_EQ(ParsedCluster({"status"}).action, Action::kStatus);
   for (const auto& [name, action] : {std::pair{"handover", Action::kHandOver},
                                      {"add", Action::kAdd},
                                      {"remove", Action::kRemove}}) {
-    const ClusterCommand command = Parsed({name, "g1", "n2"});
+    const ClusterCommand command = ParsedCluster({name, "g1", "n2"});
     EXPECT_EQ(command.action, action);
     EXPECT_EQ(command.group, "g1");
     EXPECT_EQ(command.node, "n2");
   }
-  const ClusterCommand force = Parsed({"force", "g1", "--from=n2", "--lose-data"});
+  const ClusterCommand force = ParsedCluster({"force", "g1", "--from=n2", "--lose-data"});
   EXPECT_EQ(force.action, Action::kForce);
   EXPECT_EQ(force.group, "g1");
   EXPECT_EQ(force.from, "n2");
@@ -107,15 +111,15 @@ TEST(ClusterCommandTest, OthersTakeAGroupAndANode) {
 
 TEST(ClusterCommandTest, TakesWhatEtcdAsksFor) {
   const EtcdAccess access =
-      Parsed({"status", "--etcd_ca_file=ca", "--etcd_cert_file=cert", "--etcd_key_file=key",
-              "--etcd_user=gannet", "--etcd_password_file=file"})
+      ParsedCluster({"status", "--etcd_ca_file=ca", "--etcd_cert_file=cert", "--etcd_key_file=key",
+                     "--etcd_user=gannet", "--etcd_password_file=file"})
           .etcd_access;
   EXPECT_EQ(access.ca_file, "ca");
   EXPECT_EQ(access.cert_file, "cert");
   EXPECT_EQ(access.key_file, "key");
   EXPECT_EQ(access.user, "gannet");
   EXPECT_EQ(access.password_file, "file");
-  EXPECT_THAT(ErrorOf(Line({"status", "--etcd_user=gannet"})), HasSubstr("go together"));
+  EXPECT_THAT(ErrorOfCluster(Line({"status", "--etcd_user=gannet"})), HasSubstr("go together"));
 }
 
 TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {
@@ -139,11 +143,14 @@ TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {
       {{"force", "g1", "--lose-data"}, "force needs --from=NODE"},
       {{"force", "g1", "--from=n2"}, "needs --lose-data"},
   };
-  for (const auto& c : cases) EXPECT_THAT(ErrorOf(Line(c.words)), HasSubstr(c.says));
-  EXPECT_THAT(ErrorOf({"cluster", "status", "--cluster=c"}), HasSubstr("--etcd=URL[,URL...]"));
-  EXPECT_THAT(ErrorOf({"cluster", "status", "--etcd=http://a"}), HasSubstr("--cluster=NAME"));
-  EXPECT_THAT(ErrorOf({"cluster", "status", "--etcd=,"}), HasSubstr("--etcd needs a URL"));
-  EXPECT_THAT(ErrorOf({"cluster", "status", "--cluster="}), HasSubstr("--cluster needs a value"));
+  for (const auto& c : cases) EXPECT_THAT(ErrorOfCluster(Line(c.words)), HasSubstr(c.says));
+  EXPECT_THAT(ErrorOfCluster({"cluster", "status", "--cluster=c"}),
+              HasSubstr("--etcd=URL[,URL...]"));
+  EXPECT_THAT(ErrorOfCluster({"cluster", "status", "--etcd=http://a"}),
+              HasSubstr("--cluster=NAME"));
+  EXPECT_THAT(ErrorOfCluster({"cluster", "status", "--etcd=,"}), HasSubstr("--etcd needs a URL"));
+  EXPECT_THAT(ErrorOfCluster({"cluster", "status", "--cluster="}),
+              HasSubstr("--cluster needs a value"));
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ GroupConfig Served(const std::string& node, uint64_t incarnation) {
           .members = {node}};
 }
 // g1 and g2 have half of the partitions each; g3 has none. All are served.
-ClusterState State() {
+ClusterState StateWithMoves() {
   ClusterConfig map = FillPartitions({"g1", "g2"});
   for (uint16_t p = 0; p < kPartitions; ++p) map.partitions[p] = p % 2;
   const auto more = AddGroup(map, "g3");
@@ -52,48 +52,49 @@ const std::vector<uint64_t> kSame(kPartitions, 100);
 
 TEST(ClusterMovesTest, AGroupIsAddedWithoutPartitions) {
   const GroupConfig group = {.history = 0x12, .members = {"m1", "m2"}};
-  const auto added = WithGroup(State(), "g0", group);
+  const auto added = WithGroup(StateWithMoves(), "g0", group);
   ASSERT_TRUE(added.ok()) << added.status();
   EXPECT_THAT(added->map.groups, ElementsAre("g0", "g1", "g2", "g3"));
   EXPECT_EQ(std::ranges::count(added->map.partitions, 0), 0);
   EXPECT_EQ(added->group, group);
 
-  const absl::Status twice = WithGroup(State(), "g1", group).status();
+  const absl::Status twice = WithGroup(StateWithMoves(), "g1", group).status();
   EXPECT_TRUE(absl::IsAlreadyExists(twice));
   EXPECT_THAT(MessageOf(twice), HasSubstr("kvcli cluster add"));
-  const absl::Status member = WithGroup(State(), "g4", {.history = 1, .members = {"ng1"}}).status();
+  const absl::Status member =
+      WithGroup(StateWithMoves(), "g4", {.history = 1, .members = {"ng1"}}).status();
   EXPECT_TRUE(absl::IsAlreadyExists(member));
   EXPECT_THAT(MessageOf(member), HasSubstr("ng1 is a member of group g1"));
-  EXPECT_TRUE(absl::IsInvalidArgument(WithGroup(State(), "g 4", group).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(WithGroup(StateWithMoves(), "g 4", group).status()));
   EXPECT_TRUE(absl::IsInvalidArgument(
-      WithGroup(State(), "g4", {.history = 1, .members = {"a b"}}).status()));
+      WithGroup(StateWithMoves(), "g4", {.history = 1, .members = {"a b"}}).status()));
 }
 
 TEST(ClusterMovesTest, AGroupGoesOnceItHasNothing) {
-  const auto removed = WithoutGroup(State(), "g3");
+  const auto removed = WithoutGroup(StateWithMoves(), "g3");
   ASSERT_TRUE(removed.ok()) << removed.status();
   EXPECT_THAT(removed->groups, ElementsAre("g1", "g2"));
-  EXPECT_TRUE(absl::IsNotFound(WithoutGroup(State(), "g9").status()));
-  EXPECT_THAT(MessageOf(WithoutGroup(State(), "g1").status()),
+  EXPECT_TRUE(absl::IsNotFound(WithoutGroup(StateWithMoves(), "g9").status()));
+  EXPECT_THAT(MessageOf(WithoutGroup(StateWithMoves(), "g1").status()),
               AllOf(HasSubstr("512 partitions"), HasSubstr("kvcli cluster drain g1")));
-  ClusterState moving = State();
+  ClusterState moving = StateWithMoves();
   moving.moves[0] = MoveTo("g3");
   EXPECT_THAT(MessageOf(WithoutGroup(moving, "g3").status()), HasSubstr("--stop"));
 }
 
 TEST(ClusterMovesTest, FindsMembersThatKnowOfNoMoves) {
-  EXPECT_TRUE(KnowMoves(State()).ok());
-  ClusterState state = State();
+  EXPECT_TRUE(KnowMoves(StateWithMoves()).ok());
+  ClusterState state = StateWithMoves();
   state.groups["g2"].config.members.push_back("later");
   EXPECT_TRUE(KnowMoves(state).ok()) << "who has not run will be of this version";
   state.versions.erase("ng2");
   EXPECT_THAT(MessageOf(KnowMoves(state)),
               AllOf(HasSubstr("ng2 of group g2 runs Gannet 0.1.0"), HasSubstr("Upgrade it"),
                     HasSubstr("kvcli cluster remove g2 ng2")));
-  state = State();
+  state = StateWithMoves();
   state.nodes["ng2"].incarnation = 0xff;  // was of this version, and was then downgraded
   EXPECT_THAT(MessageOf(KnowMoves(state)), HasSubstr("runs Gannet 0.1.0"));
-  state = State();
+  state = StateWithMoves();
   state.versions["ng2"].moves = false;
   EXPECT_THAT(MessageOf(KnowMoves(state)), HasSubstr("runs Gannet 0.2.0"));
   const std::vector<uint16_t> partitions = {0};
@@ -106,7 +107,7 @@ TEST(ClusterMovesTest, FindsMembersThatKnowOfNoMoves) {
 
 TEST(ClusterMovesTest, MovesWhatIsNamedAndNotThereYet) {
   const std::vector<uint16_t> partitions = {0, 1, 2};
-  ClusterState state = State();
+  ClusterState state = StateWithMoves();
   state.moves[2] = MoveTo("g2");
   const auto plan = PlanOfMove(state, partitions, "g2");
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -117,14 +118,14 @@ TEST(ClusterMovesTest, MovesWhatIsNamedAndNotThereYet) {
   state.moves[2] = MoveTo("g2", /*stop=*/true);
   EXPECT_TRUE(absl::IsFailedPrecondition(PlanOfMove(state, partitions, "g2").status()));
   EXPECT_TRUE(absl::IsNotFound(PlanOfMove(state, partitions, "g9").status()));
-  state = State();
+  state = StateWithMoves();
   state.groups["g3"].config = {.history = 0x12, .members = {"m1"}};
   EXPECT_THAT(MessageOf(PlanOfMove(state, partitions, "g3").status()),
               HasSubstr("start kvserver --name=m1"));
 }
 
 TEST(ClusterMovesTest, BalancesWhatWillBeOnceMovesHaveEnded) {
-  ClusterState state = State();
+  ClusterState state = StateWithMoves();
   const auto plan = PlanOfBalance(state, kSame);
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_GT(plan->size(), 300u);
@@ -141,7 +142,7 @@ TEST(ClusterMovesTest, BalancesWhatWillBeOnceMovesHaveEnded) {
 }
 
 TEST(ClusterMovesTest, DrainsTheRestOfAGroup) {
-  ClusterState state = State();
+  ClusterState state = StateWithMoves();
   state.moves[0] = MoveTo("g2");
   const auto plan = PlanOfDrain(state, "g1", kSame);
   ASSERT_TRUE(plan.ok()) << plan.status();
@@ -155,15 +156,15 @@ TEST(ClusterMovesTest, DrainsTheRestOfAGroup) {
 TEST(ClusterMovesTest, ShowsAPlanAndWhatIsThen) {
   const std::vector<PartitionMove> plan = {{.partition = 0, .from = 0, .to = 2},
                                            {.partition = 2, .from = 0, .to = 2}};
-  EXPECT_EQ(PlanText(State(), plan, kSame),
+  EXPECT_EQ(PlanText(StateWithMoves(), plan, kSame),
             "plan: 2 partitions, 200 bytes to move\n"
             "  g1 -> g3  2 partitions, 200 bytes\n"
             "then:\n"
             "  g1  510 partitions, 49.8 KiB\n"
             "  g2  512 partitions, 50.0 KiB\n"
             "  g3  2 partitions, 200 bytes\n");
-  EXPECT_THAT(PlanText(State(), plan, {}), Not(HasSubstr("bytes")));
-  const Json json = PlanJson(State(), plan, kSame);
+  EXPECT_THAT(PlanText(StateWithMoves(), plan, {}), Not(HasSubstr("bytes")));
+  const Json json = PlanJson(StateWithMoves(), plan, kSame);
   EXPECT_EQ(json["moves"].size(), 2u);
   EXPECT_EQ(json["moves"][1],
             Json({{"partition", 2}, {"from", "g1"}, {"to", "g3"}, {"bytes", 100}}));
@@ -171,7 +172,7 @@ TEST(ClusterMovesTest, ShowsAPlanAndWhatIsThen) {
 }
 
 TEST(ClusterMovesTest, ShowsWhatMoves) {
-  ClusterState state = State();
+  ClusterState state = StateWithMoves();
   EXPECT_EQ(MovesText(state), "no partition moves\n");
   const std::vector<uint16_t> closed = {2};
   state.map = *ClosePartitions(state.map, "g1", closed);
@@ -188,7 +189,7 @@ TEST(ClusterMovesTest, ShowsWhatMoves) {
 }
 
 TEST(ClusterMovesTest, ProgressSaysHowLongItTakes) {
-  ClusterState state = State();
+  ClusterState state = StateWithMoves();
   state.moves = {{0, MoveTo("g3")}, {2, MoveTo("g3")}, {4, MoveTo("g3")}, {6, MoveTo("g3")}};
   std::vector<uint64_t> bytes(kPartitions, 1 << 20);
   PlanProgress progress({{0, "g3"}, {2, "g3"}, {4, "g3"}, {6, "g3"}}, bytes, 1000);

@@ -17,14 +17,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using Words = std::vector<std::string>;
 
-Invocation Parsed(const Words& arguments) {
+Invocation ParsedInvocation(const Words& arguments) {
   const auto invocation = ParseInvocation(arguments);
   EXPECT_TRUE(invocation.ok()) << invocation.status();
   return invocation.value_or(Invocation{});
 }
 
 TEST(InvocationTest, NothingIsAPromptOnTheDefaultServer) {
-  const Invocation invocation = Parsed({});
+  const Invocation invocation = ParsedInvocation({});
   EXPECT_THAT(invocation.servers, ElementsAre("127.0.0.1:7471"));
   EXPECT_EQ(invocation.device, "auto");
   EXPECT_THAT(invocation.words, IsEmpty());
@@ -32,14 +32,14 @@ TEST(InvocationTest, NothingIsAPromptOnTheDefaultServer) {
 }
 
 TEST(InvocationTest, AGroupIsOneServer) {
-  EXPECT_THAT(Parsed({"--server=cluster:a:1,b:2", "stats"}).servers,
+  EXPECT_THAT(ParsedInvocation({"--server=cluster:a:1,b:2", "stats"}).servers,
               ElementsAre("cluster:a:1,b:2"));
 }
 
 TEST(InvocationTest, FlagsComeBeforeTheCommand) {
   const Invocation invocation =
-      Parsed({"--server=a:1,b:2", "--device", "soft", "--deadline_ms=50", "--auth_file=my.keys",
-              "--json", "put", "key", "--flags=1"});
+      ParsedInvocation({"--server=a:1,b:2", "--device", "soft", "--deadline_ms=50",
+                        "--auth_file=my.keys", "--json", "put", "key", "--flags=1"});
   EXPECT_THAT(invocation.servers, ElementsAre("a:1", "b:2"));
   EXPECT_EQ(invocation.device, "soft");
   EXPECT_EQ(invocation.auth_file, "my.keys");
@@ -50,18 +50,18 @@ TEST(InvocationTest, FlagsComeBeforeTheCommand) {
 
 TEST(InvocationTest, FlagsMayStandBehindTheCommandToo) {
   const Invocation invocation =
-      Parsed({"get", "--server", "a:1", "key", "--json", "--meta", "--deadline_ms=50"});
+      ParsedInvocation({"get", "--server", "a:1", "key", "--json", "--meta", "--deadline_ms=50"});
   EXPECT_THAT(invocation.servers, ElementsAre("a:1"));
   EXPECT_TRUE(invocation.json);
   EXPECT_EQ(invocation.deadline, std::chrono::milliseconds(50));
   EXPECT_THAT(invocation.words, ElementsAre("get", "key", "--meta"));
-  EXPECT_TRUE(Parsed({"put", "--help"}).help);
-  EXPECT_TRUE(Parsed({"put", "-h"}).help);
-  EXPECT_FALSE(Parsed({"put", "key", "-h"}).help) << "a value";
+  EXPECT_TRUE(ParsedInvocation({"put", "--help"}).help);
+  EXPECT_TRUE(ParsedInvocation({"put", "-h"}).help);
+  EXPECT_FALSE(ParsedInvocation({"put", "key", "-h"}).help) << "a value";
 }
 
 TEST(InvocationTest, AFlagBehindDashDashIsAWord) {
-  const Invocation invocation = Parsed({"put", "--", "--json", "--server=x"});
+  const Invocation invocation = ParsedInvocation({"put", "--", "--json", "--server=x"});
   EXPECT_FALSE(invocation.json);
   EXPECT_THAT(invocation.words, ElementsAre("put", "--", "--json", "--server=x"));
   const Words json = {"get", "--json"}, word = {"get", "--", "--json"};
@@ -76,10 +76,10 @@ TEST(InvocationTest, SaysWhichFlagWasMeant) {
 }
 
 TEST(InvocationTest, ValuesThatBeginWithADashAreTheCommands) {
-  EXPECT_THAT(Parsed({"put", "key", "-5"}).words, ElementsAre("put", "key", "-5"));
-  EXPECT_THAT(Parsed({"lock", "key", "--", "ls", "--json"}).words,
+  EXPECT_THAT(ParsedInvocation({"put", "key", "-5"}).words, ElementsAre("put", "key", "-5"));
+  EXPECT_THAT(ParsedInvocation({"lock", "key", "--", "ls", "--json"}).words,
               ElementsAre("lock", "key", "--", "ls", "--json"));
-  EXPECT_THAT(Parsed({"--", "get", "key"}).words, ElementsAre("get", "key"));
+  EXPECT_THAT(ParsedInvocation({"--", "get", "key"}).words, ElementsAre("get", "key"));
 }
 
 TEST(InvocationTest, RefusesWrongFlags) {

@@ -11,7 +11,7 @@
 namespace gannet::kvload {
 namespace {
 
-constexpr Sizes kSizes{.key_bytes = 8, .value_bytes = 100};
+constexpr Sizes kMixSizes{.key_bytes = 8, .value_bytes = 100};
 
 TEST(NamedMixTest, SharesAreTakenInProportionToTheirSum) {
   const auto mix = ParseMix("get:6,set:3,gets:1");
@@ -47,7 +47,7 @@ TEST(MixSourceTest, DrawsTheSharesAndKeepsKeysOfCountersApart) {
   MixSource source(*ParseMix("get:0.5,incr:0.3,append:0.1,delete:0.1"),
                    {.operations = 100'000,
                     .records = 100,
-                    .sizes = kSizes,
+                    .sizes = kMixSizes,
                     .distribution = Distribution::kUniform,
                     .seed = 1,
                     .thread = 1,
@@ -58,7 +58,7 @@ TEST(MixSourceTest, DrawsTheSharesAndKeepsKeysOfCountersApart) {
   while (source.Next(operation)) {
     ++counts[operation.kind];
     keys[operation.key[0]].insert(operation.key);
-    ASSERT_EQ(operation.key.size(), kSizes.key_bytes);
+    ASSERT_EQ(operation.key.size(), kMixSizes.key_bytes);
   }
   EXPECT_NEAR(counts[OpKind::kGet], 50'000, 1'000);
   EXPECT_NEAR(counts[OpKind::kIncr], 30'000, 1'000);

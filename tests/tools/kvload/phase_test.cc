@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr Sizes kSizes{.key_bytes = 8, .value_bytes = 64};
+constexpr Sizes kPhaseSizes{.key_bytes = 8, .value_bytes = 64};
 
 // Every thread has its own store, so that no test needs a lock.
 class PhaseTest : public ::testing::Test {
@@ -31,9 +31,9 @@ class PhaseTest : public ::testing::Test {
     environment_.totals = [this]() -> absl::StatusOr<ServerTotals> { return totals_; };
     plan_.name = "test";
     plan_.threads = kThreads;
-    plan_.loop.value_bytes_max = kSizes.value_bytes;
+    plan_.loop.value_bytes_max = kPhaseSizes.value_bytes;
     plan_.loop.depth = 4;
-    plan_.source = [](uint32_t) { return std::make_unique<LoadSource>(0, 100, kSizes); };
+    plan_.source = [](uint32_t) { return std::make_unique<LoadSource>(0, 100, kPhaseSizes); };
   }
 
   static constexpr uint32_t kThreads = 3;
@@ -87,7 +87,7 @@ TEST_F(PhaseTest, OpenLoopKeepsToTheTargetRate) {
 TEST_F(PhaseTest, AnInterruptedPhaseHasAResultThatSaysSo) {
   const std::atomic<bool> interrupted = true;
   environment_.interrupted = &interrupted;
-  plan_.source = [](uint32_t) { return std::make_unique<LoadSource>(0, 1'000'000, kSizes); };
+  plan_.source = [](uint32_t) { return std::make_unique<LoadSource>(0, 1'000'000, kPhaseSizes); };
   const auto result = RunPhase(plan_, environment_);
   ASSERT_TRUE(result.ok()) << result.status();
   EXPECT_EQ(result->cut_short, kInterrupted);
@@ -97,7 +97,7 @@ TEST_F(PhaseTest, AnInterruptedPhaseHasAResultThatSaysSo) {
 TEST_F(PhaseTest, EndsAfterItsSecondsAndSaysNothingOfBeingCutShort) {
   plan_.seconds = 0.05;
   plan_.source = [](uint32_t) {
-    return std::make_unique<LoadSource>(0, uint64_t{1} << 40, kSizes);
+    return std::make_unique<LoadSource>(0, uint64_t{1} << 40, kPhaseSizes);
   };
   const auto result = RunPhase(plan_, environment_);
   ASSERT_TRUE(result.ok()) << result.status();
@@ -124,7 +124,7 @@ TEST_F(PhaseTest, TellsWhatHappenedWhenItEnds) {
 TEST_F(PhaseTest, AWarmUpByTimeIsNotMeasuredAndRunsOnTheSameConnection) {
   plan_.warm_seconds = 0.02;
   plan_.warm_load = [](uint32_t) {
-    return std::make_unique<LoadSource>(1000, uint64_t{1} << 26, kSizes);
+    return std::make_unique<LoadSource>(1000, uint64_t{1} << 26, kPhaseSizes);
   };
   const auto result = RunPhase(plan_, environment_);
   ASSERT_TRUE(result.ok()) << result.status();
@@ -145,7 +145,7 @@ class ReportTest : public PhaseTest {
  protected:
   Report Make() {
     Report report;
-    report.options.sizes = kSizes;
+    report.options.sizes = kPhaseSizes;
     report.workload = "c";
     report.distribution = "zipfian";
     report.device = "softverbs0";
@@ -154,7 +154,7 @@ class ReportTest : public PhaseTest {
     EXPECT_TRUE(load.ok()) << load.status();
     report.load = *std::move(load);
     plan_.source = [this](uint32_t) {
-      return std::make_unique<YcsbSource>(*MixOf("c"), 1000, kSizes, 1, records_);
+      return std::make_unique<YcsbSource>(*MixOf("c"), 1000, kPhaseSizes, 1, records_);
     };
     auto run = RunPhase(plan_, environment_);
     EXPECT_TRUE(run.ok()) << run.status();

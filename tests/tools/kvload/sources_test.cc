@@ -12,7 +12,7 @@
 namespace gannet::kvload {
 namespace {
 
-constexpr Sizes kSizes{.key_bytes = 16, .value_bytes = 100};
+constexpr Sizes kSourceSizes{.key_bytes = 16, .value_bytes = 100};
 
 TEST(KeyTest, IsTheZeroPaddedNumber) {
   std::string key;
@@ -25,7 +25,7 @@ TEST(KeyTest, IsTheZeroPaddedNumber) {
 }
 
 TEST(LoadSourceTest, InsertsEachRecordOnce) {
-  LoadSource source(10, 13, kSizes);
+  LoadSource source(10, 13, kSourceSizes);
   LoadOperation operation;
   std::vector<std::string> keys;
   while (source.Next(operation)) {
@@ -43,7 +43,7 @@ TEST(YcsbSourceTest, SharesAreThoseOfTheWorkload) {
   for (const std::string workload : {"a", "b", "c", "d", "f"}) {
     const Mix mix = *MixOf(workload);
     AcknowledgedCounter records(1000);
-    YcsbSource source(mix, kOperations, kSizes, 1, records);
+    YcsbSource source(mix, kOperations, kSourceSizes, 1, records);
     std::map<OpKind, int> counts;
     LoadOperation operation;
     while (source.Next(operation)) ++counts[operation.kind];
@@ -60,8 +60,8 @@ TEST(YcsbSourceTest, SharesAreThoseOfTheWorkload) {
 
 TEST(YcsbSourceTest, SeedDeterminesTheOperations) {
   AcknowledgedCounter records(1000);
-  YcsbSource one(*MixOf("a"), 1000, kSizes, 5, records);
-  YcsbSource other(*MixOf("a"), 1000, kSizes, 5, records);
+  YcsbSource one(*MixOf("a"), 1000, kSourceSizes, 5, records);
+  YcsbSource other(*MixOf("a"), 1000, kSourceSizes, 5, records);
   LoadOperation a;
   LoadOperation b;
   while (one.Next(a)) {
@@ -74,7 +74,7 @@ TEST(YcsbSourceTest, SeedDeterminesTheOperations) {
 TEST(YcsbSourceTest, LatestPicksOnlyAcknowledgedRecords) {
   constexpr uint64_t kRecords = 100;
   AcknowledgedCounter records(kRecords);
-  YcsbSource source(*MixOf("d"), 10'000, kSizes, 1, records);
+  YcsbSource source(*MixOf("d"), 10'000, kSourceSizes, 1, records);
   LoadOperation operation;
   uint64_t newest_reads = 0;
   while (source.Next(operation)) {
@@ -89,7 +89,7 @@ TEST(YcsbSourceTest, UniformReachesAllRecords) {
   Mix mix = *MixOf("c");
   mix.distribution = Distribution::kUniform;
   AcknowledgedCounter records(50);
-  YcsbSource source(mix, 5000, kSizes, 1, records);
+  YcsbSource source(mix, 5000, kSourceSizes, 1, records);
   std::set<uint64_t> seen;
   LoadOperation operation;
   while (source.Next(operation)) seen.insert(operation.record);
@@ -100,19 +100,19 @@ TEST(YcsbSourceTest, StrideReachesEverySoManiethRecord) {
   Mix mix = *MixOf("c");
   mix.distribution = Distribution::kUniform;
   AcknowledgedCounter records(10);
-  YcsbSource source(mix, 1000, kSizes, 1, records, /*stride=*/7);
+  YcsbSource source(mix, 1000, kSourceSizes, 1, records, /*stride=*/7);
   std::set<uint64_t> seen;
   LoadOperation operation;
   while (source.Next(operation)) {
     EXPECT_EQ(operation.record % 7, 0u);
     seen.insert(operation.record);
     std::string key;
-    WriteKey(operation.record, kSizes.key_bytes, key);
+    WriteKey(operation.record, kSourceSizes.key_bytes, key);
     EXPECT_EQ(operation.key, key);
   }
   EXPECT_EQ(seen.size(), 10u);
   EXPECT_EQ(*seen.rbegin(), 63u);
-  LoadSource warm_up(8, 10, kSizes, OpKind::kGet, 7);
+  LoadSource warm_up(8, 10, kSourceSizes, OpKind::kGet, 7);
   ASSERT_TRUE(warm_up.Next(operation));
   EXPECT_EQ(operation.record, 56u);
 }
@@ -120,7 +120,7 @@ TEST(YcsbSourceTest, StrideReachesEverySoManiethRecord) {
 // First every key by a GET, then every READ. Both are what the GETs would be.
 TEST(RawReadSourceTest, FollowsTheGetsAndSoDoesWhatLocatesThem) {
   AcknowledgedCounter records(1000);
-  const YcsbSource gets(*MixOf("c"), 100, kSizes, 3, records);
+  const YcsbSource gets(*MixOf("c"), 100, kSourceSizes, 3, records);
   std::vector<std::string> keys;
   LoadOperation operation;
   for (YcsbSource copy = gets; copy.Next(operation);) keys.push_back(operation.key);
