@@ -156,22 +156,25 @@ function(gannet_test name)
   endif()
 endfunction()
 
-# gannet_tests(PROGRAM PREFIX prefix TESTS t ... [SOURCES ...] DEPS ... LABELS ... [TIMEOUT s]): one
-# GoogleTest program of t_test.cc, ..., as headers take most of the time of compiling one. It runs on
-# softverbs. A ctest entry for each, prefix_t_test, runs the suites of that file.
+# gannet_tests(PROGRAM [PREFIX prefix_] TESTS t ... DEPS ... LABELS ... [VERBS] [TIMEOUT s]): one
+# GoogleTest program of t_test.cc, ..., as headers take most of the time of compiling one. A ctest entry
+# for each, prefix_t_test, runs the suites of that file.
 function(gannet_tests program)
-  cmake_parse_arguments(ARG "" "PREFIX;TIMEOUT" "TESTS;SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "VERBS" "PREFIX;TIMEOUT" "TESTS;DEPS;LABELS" ${ARGN})
   list(TRANSFORM ARG_TESTS APPEND _test.cc OUTPUT_VARIABLE sources)
-  gannet_test_program(${program} "${sources};${ARG_SOURCES}" "${ARG_DEPS}" "${ARG_LABELS}")
-  add_dependencies(${program} softverbs)
+  gannet_test_program(${program} "${sources}" "${ARG_DEPS}" "${ARG_LABELS}")
+  if(ARG_VERBS)
+    add_dependencies(${program} softverbs)
+  endif()
   foreach(test ${ARG_TESTS})
+    set(entry ${ARG_PREFIX}${test}_test)
     file(STRINGS ${test}_test.cc lines REGEX "^TEST(_F|_P)?\\(")
     list(TRANSFORM lines REPLACE "^TEST[_FP]*\\(([A-Za-z0-9]+),.*" "\\1.*:*/\\1.*")
     list(REMOVE_DUPLICATES lines)
     list(JOIN lines ":" filter)
-    gannet_test_entry(${ARG_PREFIX}_${test}_test "${program};--gtest_filter=${filter}" "${ARG_LABELS}"
-                      TRUE "${ARG_TIMEOUT}")
-    set_tests_properties(${ARG_PREFIX}_${test}_test PROPERTIES FAIL_REGULAR_EXPRESSION "Running 0 tests")
+    gannet_test_entry(${entry} "${program};--gtest_filter=${filter}" "${ARG_LABELS}" "${ARG_VERBS}"
+                      "${ARG_TIMEOUT}")
+    set_tests_properties(${entry} PROPERTIES FAIL_REGULAR_EXPRESSION "Running 0 tests")
   endforeach()
 endfunction()
 
