@@ -14,7 +14,8 @@ namespace gannet::simulation {
 namespace {
 
 // Long enough for a receiver that begins again after its longest pause, and for the giver's leases.
-constexpr int64_t kMovedNsMax = 20 * kNsPerSecond;
+// A try makes several connections. If a fifth of all are refused, six tries were seen to fail.
+constexpr int64_t kMovedNsMax = 60 * kNsPerSecond;
 constexpr int64_t kCleanNsMax = 20 * kNsPerSecond;
 constexpr int64_t kReadNsMax = 8 * kNsPerSecond;
 
@@ -105,6 +106,10 @@ void GroupWorld::AwaitMoves() {
       const auto moves = server->up() ? server->member().Look().moves : std::nullopt;
       if (moves)
         absl::StrAppend(&why, ", node ", server->node(), " ", moves->step, ": ", moves->trouble);
+    }
+    for (const auto& [partition, wish] : register_.wishes()) {
+      absl::StrAppend(&why, ", ", partition, " of group ", register_.OwnerOf(partition), " to ",
+                      wish.to, wish.stop ? ", not any more" : "");
     }
     run_->Fail(Check::kMoves,
                absl::StrCat(register_.wishes().size(), " partitions are still to move, ",
