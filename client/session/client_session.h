@@ -134,8 +134,8 @@ class ClientSession {
   const ServerTimeBound& server_time() const { return heartbeats_.server_time(); }
   // READs that were done anew because they came after the primary's lease.
   uint64_t reads_disbelieved() const { return lease_.disbelieved(); }
-  // Returns whether what tells of memory is believed if it was taken before now: no server but a
-  // group's primary can be meant, and this client's map is not too old.
+  // Returns whether what was READ is believed if its completion was taken before now: the server is
+  // in no group, or has a lease for this client's map.
   bool BelievesNow() const { return !lease_.on() || lease_.ValidAt(options_.clock->MonotonicNs()); }
   // For tests: whether what was READ is believed if its completion is taken at `now_ns`.
   bool Believes(int64_t now_ns) const { return ready() && lease_.ValidAt(now_ns); }
