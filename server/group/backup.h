@@ -152,6 +152,9 @@ class Backup {
   SocketAddress primary_at_;
   bool founding_ = false;  // a transaction that names this member is under way
   bool reading_ = false;
+  // Whether there was a link since the register was asked. Who joins may have become one of those
+  // in sync then, and the answer does not say so.
+  bool followed_since_read_ = false;
   std::unique_ptr<Joiner> joiner_;  // copies the primary's items
   bool published_ = false;          // all before the stream's begin
   bool left_ = false;               // it is out, and its last link is fenced

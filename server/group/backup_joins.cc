@@ -24,6 +24,8 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
     reading_ = founding_ = false;
     was_read = answer->result != ConfigStore::Result::kUnknown;
     if (was_read) known_ = answer->now;
+    // Otherwise it may be older than what the primary did with this member in between.
+    was_read = was_read && !followed_since_read_;
   }
   if (const auto seen = options_.config_store->Seen(); seen && seen->revision > known_.revision) {
     known_ = *seen;
@@ -41,6 +43,7 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
     return BackupTurn(now);
   }
   if (link_ && !lost_ && now - heard_ <= 2 * times_.grace_ns()) {
+    followed_since_read_ = true;
     if (link_->open() && !hello_sent_) SendHello(configuration.epoch);
     return welcomed_ && !ready_ ? CopyItems(now) : Outcome::kGoesOn;
   }
@@ -48,6 +51,7 @@ Backup::Outcome Backup::JoinTurn(int64_t now) {
   if (!reading_ && !founding_ && now >= try_at_) {
     options_.config_store->Read();
     reading_ = true;
+    followed_since_read_ = false;
   }
   return Outcome::kGoesOn;
 }

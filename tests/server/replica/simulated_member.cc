@@ -140,6 +140,7 @@ void SimulatedMember::JoinTurn() {
     reading_ = false;
     was_read = answer->result == ConfigStore::Result::kRead;
     if (was_read) known = answer->now;
+    was_read = was_read && !followed_since_read_;
   }
   if (log_ && known && known->configuration.IsInSync(self_)) {
     takeover_.emplace(world_->times, &store_, self_, *known, link_epoch_, heard_, Clock());
@@ -149,6 +150,7 @@ void SimulatedMember::JoinTurn() {
   // It was read after the link was gone, so it joins as another member.
   if (lonely && was_read) return End();
   if (link_ && !lonely) {
+    followed_since_read_ = true;
     if (!log_ || ready_ || !published_ || world_->time.now() < walked_at_) return;
     ready_ = true;
     TellReliably(link_->primary, [link = link_] {
@@ -160,8 +162,10 @@ void SimulatedMember::JoinTurn() {
     link_epoch_ = known->configuration.epoch;
     return Connect(known->configuration.primary, true);
   }
-  if (!reading_) store_.Read();
+  if (reading_) return;
+  store_.Read();
   reading_ = true;
+  followed_since_read_ = false;
 }
 
 void SimulatedMember::BackupTurn() {

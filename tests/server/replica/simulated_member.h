@@ -68,6 +68,7 @@ class SimulatedMember {
 
   // A joiner or backup.
   bool reading_ = false;
+  bool followed_since_read_ = false;
   LinkPtr link_;
   uint64_t link_epoch_ = 0;
   uint64_t begins_ = 0;  // the joiner's stream
