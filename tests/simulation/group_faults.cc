@@ -212,7 +212,7 @@ bool GroupWorld::Whole(uint32_t group) const {
   if (!primary || !servers_[*primary]->HasLease()) return false;
   return std::all_of(servers_.begin(), servers_.end(), [&](const auto& server) {
     return server->group() != group ||
-           (server->up() && register_.now(group).IsInSync(server->self()));
+           (server->up() && !server->steps_down() && register_.now(group).IsInSync(server->self()));
   });
 }
 

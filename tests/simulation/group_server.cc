@@ -103,6 +103,7 @@ void GroupServer::Start() {
   run_->SetFaults("");
   run_->OnNode(node());
   clock_ahead_ms = options_.clock_ahead_ms;
+  steps_down_ = false;
   clock_.reset(new ServerClock(
       ServerClock::Start({.wall_ms = [] { return run_of_clocks->wall_ms() + clock_ahead_ms; },
                           .monotonic_ns = [] { return run_of_clocks->now_ns(); }})));

@@ -57,6 +57,9 @@ class GroupServer {
   uint16_t stream_version() const { return options_.stream_version; }
   bool up() const { return server_ != nullptr; }
   // REQUIRES: up(), as for all that follows.
+  // It hands over as soon as it can. Then another process starts.
+  void StepDown() { steps_down_ = member().StepDown(); }
+  bool steps_down() const { return steps_down_; }
   size_t parts() const { return 2 + server_->workers().size(); }
   void Poll(size_t part);
 
@@ -88,6 +91,7 @@ class GroupServer {
   std::unique_ptr<Server> server_;
   std::string address_;
   bool stopping_ = false;
+  bool steps_down_ = false;
   int64_t start_ns_ = 0;  // when the next process starts
 };
 

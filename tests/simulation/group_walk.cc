@@ -131,7 +131,7 @@ void GroupWorld::Upgrade() {
   const bool hands_over = run_->OneIn(2);
   if (hands_over) {
     run_->OnNode(node);
-    server.member().StepDown();
+    server.StepDown();
   }
   Later(
       run_->now_ns() + (hands_over ? static_cast<int64_t>(run_->Below(kUpgradeNsMax)) : int64_t{0}),

@@ -170,15 +170,19 @@ void GroupWorld::Execute() {
   CountWhatHappened();
 }
 
-void GroupWorld::Settle() {
-  MendAll();
-  const int64_t mended_ns = run_->now_ns();
+void GroupWorld::AwaitWhole() {
   // A transaction whose sender is dead may still take out the last one that lives.
   pace_.StepUntil(run_->now_ns() + kMendedNsMax, [this] {
     lost_ = !SomebodyLives(kNobody);
     return Whole();
   });
   if (!over() && !Whole()) run_->Fail(Check::kWhole, "not all are in sync, or nobody serves");
+}
+
+void GroupWorld::Settle() {
+  MendAll();
+  const int64_t mended_ns = run_->now_ns();
+  AwaitWhole();
   happened_.whole_ns = std::max(happened_.whole_ns, run_->now_ns() - mended_ns);
   if (scenario_.moves()) AwaitMoves();
   pace_.StepUntil(run_->now_ns() + kConnectNsMax, [this] {
@@ -193,6 +197,7 @@ void GroupWorld::Settle() {
   pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
   if (scenario_.moves()) AwaitMoves();
+  AwaitWhole();  // an acknowledgement that was lost before may have broken a link meanwhile
   pace_.StepUntil(run_->now_ns() + kQuietNs, [] { return false; });
 }
 

@@ -128,6 +128,7 @@ class GroupWorld {
   void WishMoves();
   void WatchOwners(std::span<const uint64_t> leader);
   void AwaitMoves();
+  void AwaitWhole();
   bool Moved() const;
   bool Clean() const;
   void CheckPlaces();
