@@ -2,6 +2,7 @@
 """Makes the OCI image as `./dev image` does, unpacks it, and uses it as a container runtime would.
 
     image_test.py --source DIR --packages DIR
+    image_test.py --archive FILE                   of an image that was made
 
   1. It says what a runtime must know: an ordinary user, the command, the ports; it is small.
   2. It has no shell, nothing with more rights than its caller, and the license of every package.
@@ -181,6 +182,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
     parser.add_argument("--source")
     parser.add_argument("--packages")
+    parser.add_argument("--archive")
     parser.add_argument("--inside", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.inside:
@@ -191,9 +193,9 @@ def main():
     for program in ("buildah", "apt-get", "unshare"):
         if shutil.which(program) is None:
             skip(f"there is no {program}; ./dev deps image installs buildah")
-    check(glob.glob(f"{options.packages}/*.deb"), f"there are no packages in {options.packages}")
+    check(options.archive or glob.glob(f"{options.packages}/*.deb"), f"there are no packages in {options.packages}")
     with tempfile.TemporaryDirectory(prefix="gannet-image-") as work:
-        archive = make(options, work)
+        archive = options.archive or make(options, work)
         size = os.path.getsize(archive)
         check(size <= BYTES_MAX, f"the image has {size} bytes")
         root, config = unpack(archive, work)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Makes the wheel, and uses it as those do who have nothing else.
 
-    wheel_test.py --source DIR --build DIR
+    wheel_test.py --source DIR --build DIR [--wheel FILE]     --wheel: this one, which was made of that build
 
   1. auditwheel says that it fits every Linux with this machine's glibc, and what it has is complete.
   2. pip installs it into an empty virtual environment, without a network.
@@ -282,19 +282,18 @@ def check_device_with_libraries(environment):
     check(not any("softverbs" in path for path in paths), f"softverbs, beside the machine's libraries: {paths}")
 
 
-def install(build, path):
+def install(build, wheel, path):
     """Into an environment without pip, which takes seconds to make: the pip of the tools installs."""
-    [wheel] = glob.glob(f"{build}/wheel/*.whl")
     run(sys.executable, "-m", "venv", "--without-pip", path)
     run(f"{build}/wheel/tools/bin/pip", "--isolated", "--disable-pip-version-check", "--python", f"{path}/bin/python", "install", "-q",
         "--no-index", "--find-links", f"{build}/wheel/dependencies", wheel)
-    return wheel
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source")
     parser.add_argument("--build")
+    parser.add_argument("--wheel")
     parser.add_argument("--installed", help=argparse.SUPPRESS)  # this program, run by itself where libraries are hidden
     arguments = parser.parse_args()
     if arguments.installed:
@@ -304,9 +303,12 @@ def main():
         check_errors(environment)
         check_device_without_libraries(environment)
         return
-    run(f"{arguments.source}/packaging/wheel/make", arguments.build)
+    wheel = arguments.wheel
+    if not wheel:
+        run(f"{arguments.source}/packaging/wheel/make", arguments.build)
+        [wheel] = glob.glob(f"{arguments.build}/wheel/*.whl")
     with tempfile.TemporaryDirectory() as folder:
-        wheel = install(arguments.build, folder)
+        install(arguments.build, wheel, folder)
         check_verdict(wheel, f"{arguments.build}/wheel/tools/bin")
         added = check_contents(wheel)
         check_device_with_libraries(Environment(folder))
