@@ -10,7 +10,6 @@ namespace {
 
 // Exponents of 4.096 us * 2^n. 19 = 2.1 s is what the kernel computes for RoCE.
 constexpr uint8_t kDefaultAckTimeout = 19;
-constexpr uint8_t kHopLimit = 64;
 
 int FillInit(const CmId* id, ibv_qp_attr* attr) SV_REQUIRES(state_mutex) {
   attr->qp_access_flags = 0;

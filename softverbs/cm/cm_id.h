@@ -21,6 +21,8 @@ namespace softverbs::cm {
 
 class ListeningSocket;
 
+inline constexpr uint8_t kHopLimit = 64;  // of every path
+
 // The state of an id. In this picture, the active side goes down the left column, the passive side
 // down the right one. kClosed is the end of both.
 //

@@ -23,7 +23,6 @@ namespace {
 constexpr uint8_t kExactly = 2;  // selector of a path record's mtu, rate and life time
 constexpr uint8_t kPathRate = IBV_RATE_100_GBPS;
 constexpr uint8_t kPathLifeTime = 16;  // what the kernel assumes for RoCE
-constexpr uint8_t kHopLimit = 64;
 
 enum class Verdict { kDeliver, kDrop };
 

@@ -14,7 +14,6 @@ namespace {
 
 // Without parameters rdma-core asks for endless retries.
 constexpr uint8_t kDefaultRetries = 7;
-constexpr uint8_t kHopLimit = 64;
 
 uint8_t Retries(uint8_t wanted) { return std::min(wanted, kRetryCountMax); }
 

@@ -10,8 +10,6 @@
 namespace softverbs {
 namespace {
 
-SgeList LocalList(SendWqe& wqe) { return {wqe.sges(), wqe.sge_count}; }
-
 bool Before(uint32_t psn, uint32_t other) { return static_cast<int32_t>(psn - other) < 0; }
 
 // Applies a fault: the request was executed, but its answer does not arrive.
@@ -52,7 +50,7 @@ void HandleReadAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload
   if (header.offset != wqe->received || header.payload_bytes > wqe->length - wqe->received) {
     return FailOldest(qp, IBV_WC_BAD_RESP_ERR);
   }
-  if (!Scatter(qp.nic->memory(), qp.pd_id, LocalList(*wqe), header.offset, header.payload_bytes,
+  if (!Scatter(qp.nic->memory(), qp.pd_id, wqe->local(), header.offset, header.payload_bytes,
                payload)) {
     return FailOldest(qp, IBV_WC_LOC_PROT_ERR);
   }
@@ -69,7 +67,7 @@ void HandleAtomicAnswer(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock)
     return;
   }
   const uint64_t original = header.operand;
-  if (!Scatter(qp.nic->memory(), qp.pd_id, LocalList(*wqe), 0, sizeof(original),
+  if (!Scatter(qp.nic->memory(), qp.pd_id, wqe->local(), 0, sizeof(original),
                reinterpret_cast<const uint8_t*>(&original))) {
     return FailOldest(qp, IBV_WC_LOC_PROT_ERR);
   }

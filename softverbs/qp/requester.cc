@@ -15,8 +15,6 @@ namespace {
 
 enum class Sent { kAll, kWait };
 
-SgeList LocalList(SendWqe& wqe) { return {wqe.sges(), wqe.sge_count}; }
-
 PacketHeader RequestHeader(const Qp& qp, const SendWqe& wqe, PacketType type, uint32_t payload)
     SV_REQUIRES(qp.lock) {
   PacketHeader header{};
@@ -102,7 +100,7 @@ Sent SendSegment(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   const MemoryTable& memory = qp.nic->memory();
   const Link::SendResult result = qp.link->Send(header, &qp.waits_for_link, [&](uint8_t* to) {
     if (!wqe.is_inline()) {
-      return payload == 0 || Gather(memory, qp.pd_id, LocalList(wqe), offset, payload, to);
+      return payload == 0 || Gather(memory, qp.pd_id, wqe.local(), offset, payload, to);
     }
     memcpy(to, wqe.inline_data() + offset, payload);
     return true;
@@ -151,7 +149,7 @@ Accelerated TryAccelerate(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
                                   wqe.compare_add,
                                   wqe.swap,
                                   wqe.is_inline() ? wqe.inline_data() : nullptr,
-                                  LocalList(wqe)};
+                                  wqe.local()};
   return Accelerate(qp, operation) ? Accelerated::kDone : Accelerated::kNo;
 }
 

@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "softverbs/fault/faults.h"
+#include "softverbs/qp/scatter_gather.h"
 
 namespace softverbs {
 
@@ -31,6 +32,7 @@ struct SendWqe {
   fault::RequestFaults faults;
 
   ibv_sge* sges() { return reinterpret_cast<ibv_sge*>(this + 1); }
+  SgeList local() { return {sges(), sge_count}; }
   uint8_t* inline_data() { return reinterpret_cast<uint8_t*>(this + 1); }
   bool is_inline() const { return (send_flags & IBV_SEND_INLINE) != 0; }
   // Returns whether the request is answered with data rather than acknowledged.

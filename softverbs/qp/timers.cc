@@ -65,7 +65,7 @@ void HoldBack(Qp& qp, int64_t wait_ns) {
 
 namespace {
 
-constexpr int kLooks = 8;
+constexpr int kLooksAtSilence = 8;
 
 // Returns how long to wait for an answer, or 0 for ever.
 int64_t SilenceNs(const Qp& qp) SV_REQUIRES(qp.lock) {
@@ -92,8 +92,8 @@ bool LookForProgress(Qp& qp) SV_REQUIRES(qp.lock) {
   const Progress progress = ProgressOf(qp);
   if (progress != requester.progress || requester.backing_off) {
     requester.progress = progress;
-    requester.progress_at = now - silence_ns / kLooks;
-  } else if (now - requester.progress_at >= silence_ns - silence_ns / kLooks / 2) {
+    requester.progress_at = now - silence_ns / kLooksAtSilence;
+  } else if (now - requester.progress_at >= silence_ns - silence_ns / kLooksAtSilence / 2) {
     HandleSilence(qp);
     return false;
   }
@@ -101,7 +101,7 @@ bool LookForProgress(Qp& qp) SV_REQUIRES(qp.lock) {
 }
 
 void LookLater(Qp& qp) SV_REQUIRES(qp.lock) {
-  TransmitAfter(qp, SilenceNs(qp) / kLooks, [count = qp.requester.await_count](Qp& later) {
+  TransmitAfter(qp, SilenceNs(qp) / kLooksAtSilence, [count = qp.requester.await_count](Qp& later) {
     later.lock.AssertHeld();
     Requester& requester = later.requester;
     if (!requester.awaits_answers || requester.await_count != count) return false;

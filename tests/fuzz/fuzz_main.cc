@@ -1,24 +1,32 @@
-// The entry point of one libFuzzer program; GANNET_FUZZ_TARGET is its name in kTargets.
+// The entry points of the libFuzzer program. GANNET_FUZZ_TARGET in the environment is the name of
+// its target.
 
-#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include "tests/fuzz/fuzz_targets.h"
 
 namespace {
 
-constexpr gannet::fuzz::Target Find(std::string_view name) {
-  for (const gannet::fuzz::Target& target : gannet::fuzz::kTargets) {
-    if (name == target.name) return target;
-  }
-  return {};
-}
-constexpr gannet::fuzz::Target kTarget = Find(GANNET_FUZZ_TARGET);
-static_assert(kTarget.run != nullptr);
+const gannet::fuzz::Target* target = nullptr;
 
 }  // namespace
 
+extern "C" int LLVMFuzzerInitialize(int*, char***) {
+  const char* name = std::getenv("GANNET_FUZZ_TARGET");
+  for (const gannet::fuzz::Target& known : gannet::fuzz::kTargets) {
+    if (name != nullptr && std::string_view(name) == known.name) target = &known;
+  }
+  if (target == nullptr) {
+    std::fprintf(
+        stderr, "GANNET_FUZZ_TARGET must name a target: one of the folders of tests/fuzz/corpus\n");
+    std::exit(2);
+  }
+  return 0;
+}
+
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  kTarget.run(std::as_bytes(std::span(data, size)));
+  target->run(std::as_bytes(std::span(data, size)));
   return 0;
 }

@@ -8,7 +8,7 @@ namespace gannet::fuzz {
 
 // One function for each decoder of bytes from another machine, or from a person's file. Each takes
 // any bytes, and aborts if the decoder accepts something that its users could not use safely.
-// libFuzzer calls them (preset fuzz: build/fuzz/bin/fuzz_<name>), and fuzz_corpus_test replays
+// libFuzzer calls them (preset asan: build/asan/bin/fuzz), and fuzz_corpus_test replays
 // tests/fuzz/corpus/<name>/.
 
 void ConnectRequestBytes(std::span<const std::byte> bytes);

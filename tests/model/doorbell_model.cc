@@ -1,6 +1,6 @@
 #include "tests/model/doorbell_model.h"
 
-namespace gannet::model {
+namespace gannet::model::doorbell {
 namespace {
 
 constexpr uint8_t kFree = 0;
@@ -275,4 +275,4 @@ const char* DoorbellModel::BrokenAtRest(const State& state) const {
   return nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::doorbell

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::doorbell {
 
 // How a process that sleeps on softverbs is woken (softverbs/nic/packet_engine.h,
 // softverbs/cq/channel.h). Two peers put packets into a ring each. The first one's packets are
@@ -115,6 +115,6 @@ class DoorbellModel {
   const DoorbellScenario scenario_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::doorbell
 
 #endif  // GANNET_TESTS_MODEL_DOORBELL_MODEL_H_

@@ -6,7 +6,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::doorbell {
 namespace {
 
 void ExpectHolds(const std::string& name, const DoorbellRules& rules,
@@ -55,4 +55,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::doorbell

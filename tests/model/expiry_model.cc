@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace gannet::model {
+namespace gannet::model::expiry {
 
 std::vector<ExpiryModel::State> ExpiryModel::Initial() const {
   State state{};
@@ -138,4 +138,4 @@ const char* ExpiryModel::Broken(const State& state) const {
   return state.wrong ? "an answer that the key did not have during the operation" : nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::expiry

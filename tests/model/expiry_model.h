@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::expiry {
 
 // Who may call an item expired (docs/consistency.md, "Expiry"). A key has an item that expires when
 // the server's clock reaches kExpiry. A client GETs it with READs, by bounds of that clock. Another
@@ -75,6 +75,6 @@ class ExpiryModel {
   const ExpiryRules rules_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::expiry
 
 #endif  // GANNET_TESTS_MODEL_EXPIRY_MODEL_H_

@@ -4,7 +4,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::expiry {
 namespace {
 
 TEST(ExpiryModel, ExpiryIsLikeADeleteWhenTheClockReachesIt) {
@@ -34,4 +34,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::expiry

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace gannet::model {
+namespace gannet::model::growth {
 namespace {
 
 using State = GrowthModel::State;
@@ -284,4 +284,4 @@ const char* GrowthModel::Broken(const State& state) const {
   return nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::growth

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::growth {
 
 // One reader looks up a key K while the index grows: K's home is migrated from an old index to a
 // new one, K is written meanwhile, and later the old index's memory is used for something else.
@@ -110,6 +110,6 @@ class GrowthModel {
   const uint8_t operations_max_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::growth
 
 #endif  // GANNET_TESTS_MODEL_GROWTH_MODEL_H_

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace gannet::model {
+namespace gannet::model::join {
 namespace {
 
 using State = JoinModel::State;
@@ -235,4 +235,4 @@ const char* JoinModel::Broken(const State& state) const {
   return state.wrong ? "a member in sync does not have what the primary has" : nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::join

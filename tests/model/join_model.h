@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::join {
 
 // A member joins a group by READs (docs/group.md, "Joining"). From record S on, the primary streams
 // what it records. Meanwhile the joiner walks through the primary's index: it READs a window of
@@ -99,6 +99,6 @@ class JoinModel {
   const uint8_t records_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::join
 
 #endif  // GANNET_TESTS_MODEL_JOIN_MODEL_H_

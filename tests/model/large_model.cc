@@ -2,7 +2,7 @@
 
 #include "tests/model/plan.h"
 
-namespace gannet::model {
+namespace gannet::model::large {
 namespace {
 
 constexpr uint16_t kLive = 1 << 15;
@@ -275,4 +275,4 @@ const char* LargeModel::Broken(const State& state) const {
   return nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::large

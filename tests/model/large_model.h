@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::large {
 
 // Large items, whose commit word covers the header but not the value. One writer inserts, replaces,
 // moves and deletes two keys, K and X, in three blocks of the heap. One reader GETs K: it READs the
@@ -112,6 +112,6 @@ class LargeModel {
   const uint8_t gets_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::large
 
 #endif  // GANNET_TESTS_MODEL_LARGE_MODEL_H_

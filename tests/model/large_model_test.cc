@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::large {
 namespace {
 
 std::string NameOf(const std::string& name, uint8_t operations, uint8_t gets) {
@@ -55,4 +55,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::large

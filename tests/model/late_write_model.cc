@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace gannet::model {
+namespace gannet::model::late_write {
 namespace {
 
 constexpr uint8_t kEnd = 6;       // of time
@@ -134,4 +134,4 @@ const char* LateWriteModel::Broken(const State& state) const {
                            : nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::late_write

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::late_write {
 
 // A WRITE between two hosts (softverbs/nic/remote_pump.h), and the error that its requester reports
 // when no answer comes. The network and the target's buffers keep a packet as long as they like:
@@ -72,6 +72,6 @@ class LateWriteModel {
   const LateWriteRules rules_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::late_write
 
 #endif  // GANNET_TESTS_MODEL_LATE_WRITE_MODEL_H_

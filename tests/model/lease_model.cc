@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace gannet::model {
+namespace gannet::model::lease {
 namespace {
 
 uint8_t Older(uint8_t age, uint8_t by, uint8_t max) {
@@ -230,4 +230,4 @@ const char* LeaseModel::Broken(const State& state) const {
   return nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lease

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::lease {
 
 // The leases of a group (docs/group.md, "Leases"), with clocks that run at different rates. The
 // primary sends beacons, and backups answer them. The primary's lease lasts L from when it sent the
@@ -118,6 +118,6 @@ class LeaseModel {
   const LeaseScenario scenario_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lease
 
 #endif  // GANNET_TESTS_MODEL_LEASE_MODEL_H_

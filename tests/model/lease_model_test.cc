@@ -4,7 +4,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::lease {
 namespace {
 
 TEST(LeaseModel, HoldsForAClient) { ExpectHolds("a client", LeaseModel({}, {})); }
@@ -70,4 +70,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::lease

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <tuple>
 
-namespace gannet::model {
+namespace gannet::model::lock {
 namespace {
 
 using State = LockModel::State;
@@ -414,4 +414,4 @@ const char* LockModel::BrokenAtRest(const State& state) const {
   return state.lock_word != 0 ? "a lock that is never released" : nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lock

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::lock {
 
 // Two clients read, modify and write one key under its lock, while plain PUTs come in between. The
 // connection of the first client may die at any moment (and be opened again), and a janitor breaks
@@ -161,6 +161,6 @@ class LockModel {
   const LockScenario scenario_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lock
 
 #endif  // GANNET_TESTS_MODEL_LOCK_MODEL_H_

@@ -6,7 +6,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::lock {
 namespace {
 
 void ExpectHolds(const std::string& name, const LockRules& rules, const LockScenario& scenario) {
@@ -68,4 +68,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::lock

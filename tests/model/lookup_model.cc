@@ -4,7 +4,7 @@
 #include "tests/model/lookup_writer.h"
 #include "tests/model/plan.h"
 
-namespace gannet::model {
+namespace gannet::model::lookup {
 namespace {
 
 LookupModel::State Do(const LookupModel::State& state, int i) {
@@ -135,4 +135,4 @@ const char* LookupModel::Broken(const State& state) const {
   return nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lookup

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::lookup {
 
 // One reader looks up a key K in an index that one writer changes, one 8-byte store at a time.
 //
@@ -159,6 +159,6 @@ class LookupModel {
   const Scenario scenario_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lookup
 
 #endif  // GANNET_TESTS_MODEL_LOOKUP_MODEL_H_

@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::lookup {
 namespace {
 
 constexpr uint8_t kOperations = kSanitized ? 2 : 3;
@@ -116,4 +116,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::lookup

@@ -2,7 +2,7 @@
 
 #include "tests/model/lookup_writer.h"
 
-namespace gannet::model {
+namespace gannet::model::lookup {
 namespace {
 
 bool InBucket(Word word, int bucket) {
@@ -152,4 +152,4 @@ void Reader::Finish(Verdict verdict) {
   state_.verdict = verdict;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lookup

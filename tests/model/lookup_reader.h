@@ -3,7 +3,7 @@
 
 #include "tests/model/lookup_model.h"
 
-namespace gannet::model {
+namespace gannet::model::lookup {
 
 // The client's lookup of K: what it does when the READ under way completes. A hit is believed
 // because of the item alone, a miss because of W1 to W3. Anything else is a retry.
@@ -41,6 +41,6 @@ class Reader {
   std::array<uint16_t, kWords> copy_ = {};  // of the READ that completed
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lookup
 
 #endif  // GANNET_TESTS_MODEL_LOOKUP_READER_H_

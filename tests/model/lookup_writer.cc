@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-namespace gannet::model {
+namespace gannet::model::lookup {
 namespace {
 
 // The second word of a bucket: version 5 bits, moves 3, stash tag 1.
@@ -235,4 +235,4 @@ Writer::State Writer::Finish() {
   return after_;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lookup

@@ -3,7 +3,7 @@
 
 #include "tests/model/lookup_model.h"
 
-namespace gannet::model {
+namespace gannet::model::lookup {
 
 // The content that a bucket's checksum covers. Two contents are equal only if all their words are.
 uint16_t BucketContent(const std::array<uint16_t, kWords>& words, int bucket);
@@ -67,6 +67,6 @@ class Writer {
   uint8_t group_ = 0;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::lookup
 
 #endif  // GANNET_TESTS_MODEL_LOOKUP_WRITER_H_

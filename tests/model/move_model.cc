@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace gannet::model {
+namespace gannet::model::move {
 namespace {
 
 uint8_t MaskOf(const MoveModel::Item& item) {
@@ -211,4 +211,4 @@ const char* MoveModel::BrokenAtRest(const State& state) const {
   return nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::move

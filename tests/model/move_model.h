@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::move {
 
 // A partition with one key moves between two groups (docs/partitions.md). The receiving group's
 // primary joins the giving one, asks the register to close the partition, and asks it to name its
@@ -212,6 +212,6 @@ class MoveModel {
   const MoveScenario scenario_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::move
 
 #endif  // GANNET_TESTS_MODEL_MOVE_MODEL_H_

@@ -3,7 +3,7 @@
 
 #include "tests/model/move_model.h"
 
-namespace gannet::model {
+namespace gannet::model::move {
 
 void MoveModel::ReceiverSteps(const State& state, const Emit& emit) const {
   const auto receiver = static_cast<uint8_t>(1 - state.maps[state.revision].owner);
@@ -138,4 +138,4 @@ void MoveModel::TransactionSteps(const State& state, const Emit& emit) const {
   emit("the register executes a transaction", next);
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::move

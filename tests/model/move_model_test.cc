@@ -4,7 +4,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::move {
 namespace {
 
 constexpr MoveScenario kGiverFails = {.breaks = 1, .fail_overs = {1, 0}};
@@ -110,4 +110,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::move

@@ -3,7 +3,7 @@
 
 #include "tests/model/move_model.h"
 
-namespace gannet::model {
+namespace gannet::model::move {
 
 void MoveModel::WriterSteps(const State& state, const Emit& emit) const {
   if (state.answered == (1 << scenario_.requests) - 1) return;
@@ -155,4 +155,4 @@ MoveModel::State MoveModel::Execute(State state, uint8_t i) const {
   return state;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::move

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace gannet::model {
+namespace gannet::model::moved_expiry {
 namespace {
 
 constexpr std::pair<uint8_t, uint8_t> kClocks[] = {{2, 2}, {3, 2}, {2, 3}, {6, 2}, {2, 6}};
@@ -191,4 +191,4 @@ const char* MovedExpiryModel::Broken(const State& state) const {
   return kWhat[state.wrong];
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::moved_expiry

@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::moved_expiry {
 
 // When an item expires whose partition moves to a group with another clock (docs/partitions.md,
 // rule 15). The receiver reads its own clock, says hello, and gets a welcome with the giver's
@@ -77,6 +77,6 @@ class MovedExpiryModel {
   const MovedExpiryRules rules_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::moved_expiry
 
 #endif  // GANNET_TESTS_MODEL_MOVED_EXPIRY_MODEL_H_

@@ -1,6 +1,6 @@
 #include "tests/model/moved_lock_model.h"
 
-namespace gannet::model {
+namespace gannet::model::moved_lock {
 namespace {
 
 using State = MovedLockModel::State;
@@ -150,4 +150,4 @@ const char* MovedLockModel::Broken(const State& state) const {
   return kWhat[state.wrong];
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::moved_lock

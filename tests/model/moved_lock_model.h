@@ -5,7 +5,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::moved_lock {
 
 // What a client is told of a lock whose partition moves away and comes back (docs/partitions.md,
 // "Locks"). It takes, extends and releases the lock by RPC. Where the partition is meanwhile,
@@ -67,6 +67,6 @@ class MovedLockModel {
   const MovedLockRules rules_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::moved_lock
 
 #endif  // GANNET_TESTS_MODEL_MOVED_LOCK_MODEL_H_

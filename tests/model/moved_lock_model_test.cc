@@ -4,7 +4,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::moved_lock {
 namespace {
 
 TEST(MovedLockModel, WhoIsToldThatItHasTheLockHadItAllTheTime) {
@@ -32,4 +32,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::moved_lock

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace gannet::model {
+namespace gannet::model::removal {
 namespace {
 
 uint8_t Later(uint8_t age, uint8_t by) {
@@ -123,4 +123,4 @@ const char* RemovalModel::Broken(const State& state) const {
   return state.alone ? "only a primary that nobody reaches is left in sync" : nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::removal

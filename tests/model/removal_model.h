@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::removal {
 
 // When a primary removes silent backups (docs/group.md, "Removal"). Backups may crash, and the
 // primary's port may fail: then nobody hears it, and it hears nobody, but it still reaches the
@@ -67,6 +67,6 @@ class RemovalModel {
   const RemovalRules rules_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::removal
 
 #endif  // GANNET_TESTS_MODEL_REMOVAL_MODEL_H_

@@ -4,7 +4,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::removal {
 namespace {
 
 TEST(RemovalModel, APrimaryWithoutAPortLosesToItsBackups) {
@@ -31,4 +31,4 @@ INSTANTIATE_TEST_SUITE_P(Rules, WeakerRemoval,
                          kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::removal

@@ -4,7 +4,7 @@
 
 #include "tests/model/replication_model.h"
 
-namespace gannet::model {
+namespace gannet::model::replication {
 namespace {
 
 using State = ReplicationModel::State;
@@ -379,4 +379,4 @@ void ReplicationModel::BecomePrimary(State* state, uint8_t i, const Configuratio
   member.late.fill(0);
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::replication

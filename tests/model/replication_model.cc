@@ -4,7 +4,7 @@
 #include <cstring>
 #include <utility>
 
-namespace gannet::model {
+namespace gannet::model::replication {
 namespace {
 
 using State = ReplicationModel::State;
@@ -335,4 +335,4 @@ bool ReplicationModel::ThrownAway(const State& state) const {
   return by_itself && state.told != 0;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::replication

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::replication {
 
 // A group of three members (docs/group.md). The primary writes its records into a ring in the
 // memory of each backup. A record is committed when all members in sync have it. A register (etcd)
@@ -193,6 +193,6 @@ class ReplicationModel {
   const ReplicationScenario scenario_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::replication
 
 #endif  // GANNET_TESTS_MODEL_REPLICATION_MODEL_H_

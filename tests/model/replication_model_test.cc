@@ -6,7 +6,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::replication {
 namespace {
 
 // Scenarios of the full rules. Each has what another one leaves out, so that each is small.
@@ -126,4 +126,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::replication

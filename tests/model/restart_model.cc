@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace gannet::model {
+namespace gannet::model::restart {
 namespace {
 
 using State = RestartModel::State;
@@ -293,4 +293,4 @@ const char* RestartModel::Broken(const State& state) const {
 
 const char* RestartModel::BrokenAtRest(const State&) const { return nullptr; }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::restart

@@ -7,7 +7,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::restart {
 
 // A group whose members keep what they have on disks, with --sync=always, and that begins again by
 // itself when all in sync are gone (docs/group.md, "A whole group that restarts"). Each process has
@@ -107,6 +107,6 @@ class RestartModel {
   const int nodes_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::restart
 
 #endif  // GANNET_TESTS_MODEL_RESTART_MODEL_H_

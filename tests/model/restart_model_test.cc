@@ -4,7 +4,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::restart {
 namespace {
 
 TEST(RestartModel, AWholeGroupBeginsAgainWithAllThatWasAcknowledged) {
@@ -38,4 +38,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::restart

@@ -1,6 +1,6 @@
 #include "tests/model/ring_debt_model.h"
 
-namespace gannet::model {
+namespace gannet::model::ring_debt {
 namespace {
 
 constexpr uint8_t kPackets = 2;  // of each thread
@@ -94,4 +94,4 @@ const char* RingDebtModel::BrokenAtRest(const State& state) const {
   return state.ring > 0 ? "a packet that nobody looks for" : nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::ring_debt

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::ring_debt {
 
 // How threads of one process share a debt (softverbs/nic/link.h, RingFor). Two threads send packets
 // over one link. Each puts its packet into the ring, notes that a ring is owed, and leaves its
@@ -57,6 +57,6 @@ class RingDebtModel {
   const RingDebtRules rules_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::ring_debt
 
 #endif  // GANNET_TESTS_MODEL_RING_DEBT_MODEL_H_

@@ -4,7 +4,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::ring_debt {
 namespace {
 
 TEST(RingDebtModel, LeavesNoPacketToASleeper) {
@@ -30,4 +30,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::ring_debt

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-namespace gannet::model {
+namespace gannet::model::session {
 
 std::vector<SessionModel::State> SessionModel::Initial() const {
   State state{};
@@ -227,4 +227,4 @@ const char* SessionModel::Broken(const State& state) const {
   return nullptr;
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::session

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::session {
 
 // Exactly-once across a fail-over (docs/group.md, "Sessions"). One client sends two requests of a
 // session, one after the other, without waiting for replies. The primary executes them in their
@@ -91,6 +91,6 @@ class SessionModel {
   const std::array<Operation, kRequests> operations_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::session
 
 #endif  // GANNET_TESTS_MODEL_SESSION_MODEL_H_

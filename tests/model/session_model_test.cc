@@ -6,7 +6,7 @@
 
 #include "tests/model/model_test.h"
 
-namespace gannet::model {
+namespace gannet::model::session {
 namespace {
 
 using Operations = std::array<SessionModel::Operation, SessionModel::kRequests>;
@@ -46,4 +46,4 @@ INSTANTIATE_TEST_SUITE_P(
     kVariantName);
 
 }  // namespace
-}  // namespace gannet::model
+}  // namespace gannet::model::session

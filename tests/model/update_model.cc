@@ -4,7 +4,7 @@
 
 #include "tests/model/plan.h"
 
-namespace gannet::model {
+namespace gannet::model::update {
 namespace {
 
 constexpr uint16_t kLive = 1 << 15;
@@ -249,4 +249,4 @@ const char* UpdateModel::Broken(const State& state) const {
 
 const char* UpdateModel::BrokenAtRest(const State&) const { return nullptr; }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::update

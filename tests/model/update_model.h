@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::update {
 
 // One writer inserts, replaces, moves and deletes two keys, K and X, in three blocks of the heap.
 // One reader GETs K twice, each time by one READ of a block where K is or ever was: it remembers
@@ -101,6 +101,6 @@ class UpdateModel {
   const uint8_t gets_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::update
 
 #endif  // GANNET_TESTS_MODEL_UPDATE_MODEL_H_

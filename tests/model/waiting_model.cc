@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace gannet::model {
+namespace gannet::model::waiting {
 
 std::vector<WaitingModel::State> WaitingModel::Initial() const {
   State empty{};
@@ -176,4 +176,4 @@ const char* WaitingModel::Broken(const State& state) const {
   }
 }
 
-}  // namespace gannet::model
+}  // namespace gannet::model::waiting

@@ -6,7 +6,7 @@
 #include <functional>
 #include <vector>
 
-namespace gannet::model {
+namespace gannet::model::waiting {
 
 // Writes that wait for the disk (docs/durability.md, "Sync always"). Clients add, put, replace and
 // delete one key. It may have an item that expires, and a put may make another one. Each write is
@@ -95,6 +95,6 @@ class WaitingModel {
   const WaitingRules rules_;
 };
 
-}  // namespace gannet::model
+}  // namespace gannet::model::waiting
 
 #endif  // GANNET_TESTS_MODEL_WAITING_MODEL_H_

@@ -16,7 +16,6 @@ constexpr int64_t kPauseNsMax = 2 * kNsPerSecond;
 constexpr int64_t kSoonNsMax = 30 * kNsPerMs;
 // An event that waits for a closed partition happens in one of so many turns.
 constexpr uint64_t kTurnsWhileClosed = 200;
-constexpr uint32_t kNobody = UINT32_MAX;
 
 }  // namespace
 

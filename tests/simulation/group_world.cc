@@ -20,7 +20,6 @@ constexpr int64_t kMendedNsMax = 10 * kNsPerSecond;
 // Longer than a run.
 constexpr int64_t kLateNs = 1'000 * kNsPerSecond;
 constexpr size_t kItemBytesMax = 1 << 20;
-constexpr uint32_t kNobody = UINT32_MAX;
 
 GroupRegisterService RegisterOfCluster(Run* run, const GroupScenario& scenario) {
   std::vector<GroupRegisterService::Group> groups;

@@ -12,7 +12,6 @@ namespace gannet::simulation {
 namespace {
 
 using linearizability::Kind;
-using linearizability::Outcome;
 
 constexpr uint32_t kPatternShifts = 4096;
 
@@ -83,7 +82,7 @@ void History::AddExpiry(uint32_t key, uint32_t id, int64_t not_before_tick) {
   Add(key, {.kind = Kind::kCompareAndDelete,
             .expected = id,
             .invoke_ns = not_before_tick,
-            .outcome = Outcome::kUnknown});
+            .outcome = linearizability::Outcome::kUnknown});
 }
 
 void History::AddEviction(std::string_view key, uint32_t id, bool expires) {
@@ -133,17 +132,19 @@ std::vector<Operation> History::Prepared(uint32_t key) const {
   std::vector<Operation> operations = keys_[key].operations;
   std::set<uint64_t> seen;
   for (const Operation& op : operations) {
-    if (op.outcome != Outcome::kDone) continue;
+    if (op.outcome != linearizability::Outcome::kDone) continue;
     if (op.kind == Kind::kGet && op.found) seen.insert(op.value);
     if (op.expected != linearizability::kAbsent) seen.insert(op.expected);
   }
   std::map<std::pair<size_t, uint64_t>, Operation*> by_version;
   for (Operation& op : operations) {
-    const bool unknown = op.outcome == Outcome::kUnknown;
+    const bool unknown = op.outcome == linearizability::Outcome::kUnknown;
     if (unknown && op.kind == Kind::kCompareAndDelete && !seen.contains(op.expected) &&
         !version_of_id_.contains(static_cast<uint32_t>(op.expected))) {
       // The expiry of a write that nobody saw, and that may not have happened.
-      op = {.kind = Kind::kDelete, .invoke_ns = op.invoke_ns, .outcome = Outcome::kUnknown};
+      op = {.kind = Kind::kDelete,
+            .invoke_ns = op.invoke_ns,
+            .outcome = linearizability::Outcome::kUnknown};
     }
     const bool writes =
         op.kind == Kind::kPut || op.kind == Kind::kCompareAndSet || op.kind == Kind::kReplace;
@@ -152,7 +153,7 @@ std::vector<Operation> History::Prepared(uint32_t key) const {
       return std::lower_bound(restarts_.begin(), restarts_.end(), tick) - restarts_.begin();
     };
     const auto version = version_of_id_.find(static_cast<uint32_t>(op.value));
-    if (op.outcome != Outcome::kDone || version == version_of_id_.end()) continue;
+    if (op.outcome != linearizability::Outcome::kDone || version == version_of_id_.end()) continue;
     if (run_of(op.invoke_ns) != run_of(op.respond_ns)) continue;
     by_version[{run_of(op.invoke_ns), version->second}] = &op;
   }

@@ -11,22 +11,22 @@ namespace gannet::simulation {
 namespace {
 
 // Seeds of one run of ctest.
-constexpr uint64_t kSeeds = GANNET_SIMULATION_SEEDS;
-constexpr uint64_t kSeedsTwice = 2;
-constexpr auto kKind = GroupScenario::Kind::kTwoGroups;
+constexpr uint64_t kSeedsOfMoves = GANNET_SIMULATION_SEEDS;
+constexpr uint64_t kSeedsOfMovesTwice = 2;
+constexpr auto kMovesKind = GroupScenario::Kind::kTwoGroups;
 
-TEST(MovesSimulationTest, EverythingHolds) { ExpectGroupsHold(RunGroups<kKind>, kSeeds); }
+TEST(MovesSimulationTest, EverythingHolds) {
+  ExpectGroupsHold(RunGroups<kMovesKind>, kSeedsOfMoves);
+}
 
 TEST(MovesSimulationTest, OneSeedGivesOneRun) {
-  ExpectOneSeedGivesOneRun(RunGroups<kKind>, kSeedsTwice);
+  ExpectOneSeedGivesOneRun(RunGroups<kMovesKind>, kSeedsOfMovesTwice);
 }
 
 // A client drops a session whose device is slow to flush it: that has to see time pass.
 TEST(MovesSimulationTest, WhoWaitsForTheDeviceWithinAPollSeesTimePass) {
-  EXPECT_EQ(RunSeed(RunGroups<kKind>, 300'002).failure, "");
+  EXPECT_EQ(RunSeed(RunGroups<kMovesKind>, 300'002).failure, "");
 }
 
 }  // namespace
 }  // namespace gannet::simulation
-
-int main(int argc, char** argv) { return gannet::simulation::RunSimulationTests(argc, argv); }

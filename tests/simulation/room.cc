@@ -13,7 +13,7 @@ constexpr size_t kItemsMax = 30'000;
 constexpr uint64_t kRefusalsToFill = 8;
 // One of so many items is left.
 constexpr uint64_t kSurvivorOf = 100;
-constexpr uint32_t kLongBytes = 100'000;
+constexpr uint32_t kLongValueBytes = 100'000;
 // The share of the free memory that long items must find when nearly all short ones are deleted.
 constexpr double kLongShare = 0.4;
 // The most steps of the store's idle work for a refused write.
@@ -58,10 +58,10 @@ class Filler {
     uint64_t long_bytes = 0;
     int steps = 0;
     for (size_t i = 0; steps < kStepsMax; ++steps) {
-      const bool put = Put(KeyOf("long", i), kLongBytes, 0);
+      const bool put = Put(KeyOf("long", i), kLongValueBytes, 0);
       if (!put) store_->Tidy(now_ms_);
       i += put;
-      long_bytes += put ? kLongBytes : 0;
+      long_bytes += put ? kLongValueBytes : 0;
     }
     if (!full || static_cast<double>(long_bytes) >=
                      kLongShare * static_cast<double>(stats.heap_total - stats.heap_bytes)) {

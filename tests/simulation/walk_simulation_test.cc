@@ -23,5 +23,3 @@ TEST(WalkSimulationTest, EverythingHolds) { ExpectGroupsHold(Walk, 1); }
 
 }  // namespace
 }  // namespace gannet::simulation
-
-int main(int argc, char** argv) { return gannet::simulation::RunSimulationTests(argc, argv); }

@@ -8,10 +8,10 @@
 namespace verbs_contract {
 namespace {
 
-constexpr size_t kBytes = 4096;
+constexpr size_t kRegionBytes = 4096;
 constexpr size_t kFirst = 1024;  // of the window in its region
 constexpr size_t kLength = 512;
-constexpr uint8_t kMark = 0x5a;
+constexpr uint8_t kBefore = 0x5a;
 constexpr unsigned kRegionAccess = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_MW_BIND;
 constexpr unsigned kReadWrite = IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE;
 
@@ -23,8 +23,9 @@ class WindowFixture : public ::testing::Test {
         type == IBV_MW_TYPE_1 ? IBV_DEVICE_MEM_WINDOW : IBV_DEVICE_MEM_WINDOW_TYPE_2B;
     if ((TheDevice().attr.device_cap_flags & needed) == 0) GTEST_SKIP() << "it has no such windows";
     pair_ = std::make_unique<Pair>();
-    bytes_.assign(kBytes, kMark);
-    mr_ = ibv_reg_mr(pair_->server().pd, bytes_.data(), kBytes, static_cast<int>(region_access));
+    bytes_.assign(kRegionBytes, kBefore);
+    mr_ = ibv_reg_mr(pair_->server().pd, bytes_.data(), kRegionBytes,
+                     static_cast<int>(region_access));
     ASSERT_NE(mr_, nullptr) << strerror(errno);
     mw_ = ibv_alloc_mw(pair_->server().pd, type);
     ASSERT_NE(mw_, nullptr) << strerror(errno);
@@ -94,7 +95,7 @@ class WindowFixture : public ::testing::Test {
     ExpectErrorState(client());
   }
   void ExpectUntouched() const {
-    EXPECT_TRUE(std::ranges::all_of(bytes_, [](uint8_t byte) { return byte == kMark; }));
+    EXPECT_TRUE(std::ranges::all_of(bytes_, [](uint8_t byte) { return byte == kBefore; }));
   }
 
   std::unique_ptr<Pair> pair_;
@@ -112,10 +113,10 @@ class WindowTest : public WindowFixture, public ::testing::WithParamInterface<ib
 TEST_P(WindowTest, OpensItsPartOfARegionWithoutRemoteRights) {
   ExpectBound();
   EXPECT_EQ(ReadFrom(client(), at(kFirst), key_), IBV_WC_SUCCESS);
-  EXPECT_EQ(client().buffer->data()[63], kMark);
+  EXPECT_EQ(client().buffer->data()[63], kBefore);
   EXPECT_EQ(WriteTo(at(kFirst + kLength - 64), key_), IBV_WC_SUCCESS);
   EXPECT_EQ(bytes_[kFirst + kLength - 1], 0xa5);
-  EXPECT_EQ(bytes_[kFirst + kLength], kMark);
+  EXPECT_EQ(bytes_[kFirst + kLength], kBefore);
 }
 
 TEST_P(WindowTest, ServesAtomics) {
@@ -123,7 +124,7 @@ TEST_P(WindowTest, ServesAtomics) {
   ExpectBound(kReadWrite | IBV_ACCESS_REMOTE_ATOMIC);
   ibv_sge sge = client().buffer->Sge(0, 8);
   EXPECT_EQ(Do(client(), FetchAndAdd(&sge, at(kFirst), key_, 1)).status, IBV_WC_SUCCESS);
-  EXPECT_EQ(bytes_[kFirst], kMark + 1);
+  EXPECT_EQ(bytes_[kFirst], kBefore + 1);
 }
 
 TEST_P(WindowTest, RefusesOneByteBeforeIt) {
@@ -174,7 +175,7 @@ TEST_P(WindowTest, KeepsItsProtectionDomain) {
 }
 
 TEST_P(WindowTest, IsNotBoundOutsideItsRegion) {
-  ExpectNotBound(Info(kBytes - kLength + 1, kLength, kReadWrite));
+  ExpectNotBound(Info(kRegionBytes - kLength + 1, kLength, kReadWrite));
 }
 
 TEST_P(WindowTest, IsNotBoundByAQueuePairInError) {

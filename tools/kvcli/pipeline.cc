@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kValueRoom = 4096;
 
 // Operations have deadlines of their own.
-constexpr std::chrono::nanoseconds kNoLimit = std::chrono::hours(1);
+constexpr std::chrono::nanoseconds kWithoutLimit = std::chrono::hours(1);
 
 std::string_view AnswerText(const Completion& answer, Verb verb) {
   switch (answer.code) {
@@ -74,7 +74,7 @@ absl::Status Pipeline::Connect() {
 void Pipeline::Run(Command command) {
   const std::string& key = command.keys[0];
   while (in_flight_ == kInFlightMax || entries_.size() == kUnshownMax || busy_keys_.contains(key)) {
-    TakeAnswers(kNoLimit);
+    TakeAnswers(kWithoutLimit);
   }
   Entry& entry = entries_.emplace_back();
   entry.command = std::move(command);
@@ -185,7 +185,7 @@ int Pipeline::Show(const Entry& entry) {
 }
 
 void Pipeline::Finish() {
-  while (!idle()) TakeAnswers(kNoLimit);
+  while (!idle()) TakeAnswers(kWithoutLimit);
 }
 
 }  // namespace gannet::kvcli

@@ -34,20 +34,20 @@ using Action = ClusterCommand::Action;
 using Outcome = EtcdTxnResult::Outcome;
 using Wanted = std::map<uint16_t, std::string>;  // the group that a partition is to have
 
-constexpr int kTries = 20;            // servers change the map, too
+constexpr int kMapTries = 20;         // servers change the map, too
 constexpr milliseconds kLook{500};    // between two looks while nothing changes
 constexpr int64_t kTellMs = 1000;     // between two lines of progress
 constexpr int64_t kStillMs = 15'000;  // if nothing changes for so long, say where to look
 
-volatile sig_atomic_t interrupted = 0;
+volatile sig_atomic_t wait_interrupted = 0;
 
-// While it exists, Ctrl-C only sets `interrupted`.
+// While it exists, Ctrl-C only sets `wait_interrupted`.
 class InterruptWatch {
  public:
   InterruptWatch() {
-    interrupted = 0;
+    wait_interrupted = 0;
     struct sigaction action = {};
-    action.sa_handler = [](int) { interrupted = 1; };
+    action.sa_handler = [](int) { wait_interrupted = 1; };
     sigaction(SIGINT, &action, &before_);
   }
   ~InterruptWatch() { sigaction(SIGINT, &before_, nullptr); }
@@ -142,7 +142,7 @@ absl::StatusOr<ClusterState> MovesRun::Read() {
 absl::Status MovesRun::Change(
     const std::function<absl::StatusOr<std::optional<EtcdTxn>>(const ClusterState&)>& next) {
   absl::Status last;
-  for (int i = 0; i < kTries; ++i) {
+  for (int i = 0; i < kMapTries; ++i) {
     const auto state = Read();
     if (!state.ok() && (!reached_ || !absl::IsUnavailable(state.status()))) return state.status();
     if (!state.ok()) {
@@ -369,7 +369,7 @@ absl::Status MovesRun::Await(const Wanted& wanted, std::span<const uint64_t> byt
     if (!state.ok() && !absl::IsUnavailable(state.status())) return state.status();
     if (state.ok()) progress.Take(*state, now);
     if (state.ok() && progress.done()) break;
-    if (interrupted != 0) return Stopped(progress, "stopped waiting");
+    if (wait_interrupted != 0) return Stopped(progress, "stopped waiting");
     if (wait_ && now - begun >= wait_->count()) return Stopped(progress, "waited long enough");
     std::string line = state.ok() ? progress.Text(now) : std::string(state.status().message());
     if (line != told && now - told_at >= kTellMs && !command_.stop) {

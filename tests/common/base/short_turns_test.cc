@@ -5,13 +5,13 @@
 namespace gannet {
 namespace {
 
-constexpr int64_t kStepNs = Turn::kPauseNs / 2;
+constexpr int64_t kTurnStepNs = Turn::kPauseNs / 2;
 constexpr int64_t kBeginNs = 1'000 * kNsPerMs;
 
-// Asks every kStepNs from `*now_ns` on until the turn is over. Returns how long it took.
+// Asks every kTurnStepNs from `*now_ns` on until the turn is over. Returns how long it took.
 int64_t NsUntilOver(Turn& turn, int64_t* now_ns) {
   const int64_t began_ns = *now_ns;
-  while (!turn.Over(*now_ns)) *now_ns += kStepNs;
+  while (!turn.Over(*now_ns)) *now_ns += kTurnStepNs;
   return *now_ns - began_ns;
 }
 

@@ -28,7 +28,7 @@ namespace {
 
 using Fault = SimulatedFiles::Fault;
 
-constexpr int kLives = 3;
+constexpr int kLivesOfDisk = 3;
 constexpr uint64_t kWallMs = 1'000;
 constexpr size_t kRegionBytes = 1 << 20;
 constexpr size_t kKeys = 8;
@@ -61,7 +61,7 @@ class Machine {
   }
 
   void Live() {
-    for (int life = 0; life < kLives && !testing::Test::HasFailure(); ++life) {
+    for (int life = 0; life < kLivesOfDisk && !testing::Test::HasFailure(); ++life) {
       if (!Start()) {
         // The fault happened while the server started. It starts again when the power is back.
         Stop();

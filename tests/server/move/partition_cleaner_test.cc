@@ -6,15 +6,11 @@
 #include <string>
 #include <string_view>
 
+#include "tests/server/move/many_keys.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gannet {
 namespace {
-
-constexpr uint64_t kNowMs = 1'000;
-constexpr int kItems = 20'000;
-
-std::string KeyOf(int i) { return "key" + std::to_string(i); }
 
 // Only the map.
 class MapDirectory final : public GroupDirectory {

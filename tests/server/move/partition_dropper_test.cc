@@ -5,16 +5,12 @@
 #include <optional>
 #include <string>
 
+#include "tests/server/move/many_keys.h"
 #include "tests/server/store/store_fixture.h"
 #include "tests/server/writes/recorded_changes.h"
 
 namespace gannet {
 namespace {
-
-constexpr uint64_t kNowMs = 1'000;
-constexpr int kItems = 20'000;
-
-std::string KeyOf(int i) { return "key" + std::to_string(i); }
 
 class PartitionDropperTest : public testing::Test {
  protected:

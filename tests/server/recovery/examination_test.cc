@@ -12,8 +12,6 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kNowMs = 1'000;
-
 // Looks at the region as the next process would find it if this one were killed now.
 absl::StatusOr<Examination> ExamineCopy(const KilledRun& run) {
   const TestRegion copy(run.region().size());
@@ -46,7 +44,7 @@ TEST(ExaminationTest, AccountsForEverySlotAndByte) {
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(found->counts.items, run.States(run.store()).size());
   }
-  while (run.store().growing()) run.store().Tidy(kNowMs);
+  while (run.store().growing()) run.store().Tidy(kKilledRunMs);
   ExpectAllAccountedFor(run);
 }
 
@@ -60,7 +58,7 @@ TEST(ExaminationTest, SaysHowTheProcessEnded) {
 
 TEST(ExaminationTest, CountsWhatIsDamaged) {
   KilledRun run({.keys = 5});
-  const Slot slot(run.writes().Put("key", "value", {}, {}, kNowMs).outcome.slot);
+  const Slot slot(run.writes().Put("key", "value", {}, {}, kKilledRunMs).outcome.slot);
   ASSERT_EQ(ExamineCopy(run)->counts.items, 1u);
   run.region()[slot.offset() + sizeof(ItemHeader)] ^= std::byte{1};
   const auto found = ExamineCopy(run);

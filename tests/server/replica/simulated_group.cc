@@ -8,7 +8,6 @@
 namespace gannet {
 namespace {
 
-constexpr int64_t kMs = SimulatedTime::kMs;
 constexpr int64_t kCalmMs = 14'000;  // from then on nothing goes wrong
 // A transaction may be executed 4 s late. Of 1,500 seeds, none took longer than that.
 constexpr int64_t kBackMsMax = 8'000;
@@ -30,10 +29,10 @@ SimulatedGroup::SimulatedGroup(uint64_t seed) : world_(seed) {
 std::string SimulatedGroup::Run() {
   size_t committed = 0;
   GroupRegister before = world_.shared.now;
-  while (world_.wrong.empty() && world_.time.now() < 26'000 * kMs) {
+  while (world_.wrong.empty() && world_.time.now() < 26'000 * SimulatedTime::kMs) {
     if (before.revision != world_.shared.now.revision) before = world_.shared.now;
     world_.time.Step();
-    if (world_.time.now() >= kCalmMs * kMs && !world_.time.calm()) {
+    if (world_.time.now() >= kCalmMs * SimulatedTime::kMs && !world_.time.calm()) {
       world_.time.CalmDown();
       world_.cut = {};
       world_.shared.away = false;
@@ -46,7 +45,7 @@ std::string SimulatedGroup::Run() {
       OnLost(before.configuration);
       return world_.wrong;
     }
-    if (world_.time.now() < 25'000 * kMs) committed = world_.committed.size();
+    if (world_.time.now() < 25'000 * SimulatedTime::kMs) committed = world_.committed.size();
     if (world_.time.calm()) CheckProgress();
   }
   if (world_.wrong.empty()) world_.wrong = WhoIsMissing();
@@ -58,7 +57,7 @@ std::string SimulatedGroup::Run() {
 
 void SimulatedGroup::Faults() {
   SimulatedTime& time = world_.time;
-  if (time.calm() || time.now() < 1'000 * kMs) return;
+  if (time.calm() || time.now() < 1'000 * SimulatedTime::kMs) return;
   for (auto& from : world_.cut) {
     for (bool& cut : from) {
       if (time.OneIn(cut ? 150 : 4'000)) cut = !cut;
@@ -147,7 +146,7 @@ std::string SimulatedGroup::WhoIsMissing() {
 void SimulatedGroup::CheckProgress() {
   int64_t& back_ms = world_.tallies.back_ms;
   if (back_ms > 0) return;
-  const int64_t since_ms = world_.time.now() / kMs - kCalmMs;
+  const int64_t since_ms = world_.time.now() / SimulatedTime::kMs - kCalmMs;
   if (WhoIsMissing().empty()) {
     back_ms = since_ms + 1;
   } else if (since_ms > kBackMsMax) {

@@ -15,7 +15,7 @@
 namespace gannet {
 namespace {
 
-constexpr size_t kRegionBytes = 64 << 20;
+constexpr size_t kLargeRegionBytes = 64 << 20;
 
 // A server's idle thread comes by as often as this, in writes.
 constexpr uint64_t kWritesPerTidy = 1000;
@@ -32,7 +32,7 @@ TEST(DefaultIndexTest, ItemsOfAnySizeFillTheMemory) {
   const std::vector<size_t> all = {1, 16, 32, 48, 64, 100, 200, 1000, 1024, 3000, 64 << 10};
   const std::vector<size_t> some = {32, 1000, 64 << 10};
   for (const size_t value_bytes : test_support::kSanitizer ? some : all) {
-    TestStore store(kRegionBytes, /*index_slots=*/0, /*index_grows=*/true);
+    TestStore store(kLargeRegionBytes, /*index_slots=*/0, /*index_grows=*/true);
     const std::string value(value_bytes, 'v');
     std::string key(16, 'k');
     uint64_t items = 0, most_index_bytes = 0, tries = 0;
@@ -53,18 +53,19 @@ TEST(DefaultIndexTest, ItemsOfAnySizeFillTheMemory) {
     const StatsReply stats = store.Stats();
     const uint64_t index_bytes = store->superblock().index.bytes();
     const double filled =
-        100.0 * static_cast<double>(stats.heap_bytes + index_bytes) / kRegionBytes;
-    const double per_item = static_cast<double>(kRegionBytes) / static_cast<double>(items) -
+        100.0 * static_cast<double>(stats.heap_bytes + index_bytes) / kLargeRegionBytes;
+    const double per_item = static_cast<double>(kLargeRegionBytes) / static_cast<double>(items) -
                             static_cast<double>(16 + value_bytes);
     std::printf(
         "values of %4zu bytes: %7lu items, %.1f %% of the memory with the index, %.1f %% without; "
         "%.1f bytes an item beside key and value; index %.1f %% full, %.1f %% of the memory, %.1f "
         "%% "
         "at most while it grew, %lu times\n",
-        value_bytes, items, filled, 100.0 * static_cast<double>(stats.heap_bytes) / kRegionBytes,
-        per_item, 100.0 * static_cast<double>(items) / static_cast<double>(stats.slots_total),
-        100.0 * static_cast<double>(index_bytes) / kRegionBytes,
-        100.0 * static_cast<double>(most_index_bytes) / kRegionBytes, stats.index_growths);
+        value_bytes, items, filled,
+        100.0 * static_cast<double>(stats.heap_bytes) / kLargeRegionBytes, per_item,
+        100.0 * static_cast<double>(items) / static_cast<double>(stats.slots_total),
+        100.0 * static_cast<double>(index_bytes) / kLargeRegionBytes,
+        100.0 * static_cast<double>(most_index_bytes) / kLargeRegionBytes, stats.index_growths);
     EXPECT_GE(filled, 95.0) << value_bytes;
     EXPECT_LE(per_item, MostBeside(value_bytes)) << value_bytes;
   }

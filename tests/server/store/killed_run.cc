@@ -3,8 +3,7 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kNowMs = 1'000;
-constexpr uint64_t kLaterMs = 1'000'000;
+constexpr uint64_t kLongAfterMs = 1'000'000;
 
 }  // namespace
 
@@ -38,7 +37,8 @@ KeyStates KilledRun::States(Store& store) const {
   KeyStates states;
   std::string value(1 << 16, '\0');
   for (uint32_t i = 0; i < options_.keys; ++i) {
-    const ReadOutcome read = store.Get(Key(i), std::as_writable_bytes(std::span(value)), kNowMs);
+    const ReadOutcome read =
+        store.Get(Key(i), std::as_writable_bytes(std::span(value)), kKilledRunMs);
     if (read.status != ReplyStatus::kOk) continue;
     states[Key(i)] = {value.substr(0, read.value_bytes), read.version, read.attributes};
   }
@@ -50,8 +50,8 @@ void KilledRun::Put(const std::string& key) {
   const uint32_t bytes =
       large ? options_.large_bytes + Random(2000) : Random(options_.value_bytes_max);
   const std::string value(bytes, static_cast<char>('a' + Random(26)));
-  const uint64_t expiry_ms = Random(4) == 0 ? kLaterMs + Random(1000) : 0;
-  writes_->Put(key, value, {.flags = Random(1000), .expiry_ms = expiry_ms}, {}, kNowMs);
+  const uint64_t expiry_ms = Random(4) == 0 ? kLongAfterMs + Random(1000) : 0;
+  writes_->Put(key, value, {.flags = Random(1000), .expiry_ms = expiry_ms}, {}, kKilledRunMs);
 }
 
 void KilledRun::Operate() {
@@ -59,19 +59,19 @@ void KilledRun::Operate() {
   switch (Random(10)) {
     case 0:
     case 1:
-      writes_->Delete(key, {}, kNowMs);
+      writes_->Delete(key, {}, kKilledRunMs);
       return;
     case 2:
-      writes_->Touch(key, kLaterMs + Random(1000), {}, kNowMs);
+      writes_->Touch(key, kLongAfterMs + Random(1000), {}, kKilledRunMs);
       return;
     case 3:
-      writes_->Append(key, "more", Writes::End::kBack, {.flags = 5}, {}, kNowMs);
+      writes_->Append(key, "more", Writes::End::kBack, {.flags = 5}, {}, kKilledRunMs);
       return;
     case 4:
       store_->Compact(8);
       return;
     case 5:
-      store_->Tidy(kNowMs);
+      store_->Tidy(kKilledRunMs);
       return;
     default:
       Put(key);

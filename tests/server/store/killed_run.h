@@ -15,6 +15,8 @@
 
 namespace gannet {
 
+inline constexpr uint64_t kKilledRunMs = 1'000;  // when its operations are done
+
 // What a store has under a key.
 struct KeyState {
   std::string value;

@@ -15,8 +15,6 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kNowMs = 1'000;
-
 enum class Absent : uint8_t { kIsLost, kMayBe };
 
 // Each key is as before or as after.
@@ -66,10 +64,10 @@ void ExpectProven(std::span<const std::byte> region, size_t items) {
 void UseUp(KilledRun& run, Store& store) {
   Writes writes(&store);
   for (const auto& [key, state] : run.States(store)) {
-    ASSERT_EQ(writes.Put(key, "new", {}, {}, kNowMs).outcome.status, ReplyStatus::kOk);
-    ASSERT_EQ(writes.Delete(key, {}, kNowMs).outcome.status, ReplyStatus::kOk);
+    ASSERT_EQ(writes.Put(key, "new", {}, {}, kKilledRunMs).outcome.status, ReplyStatus::kOk);
+    ASSERT_EQ(writes.Delete(key, {}, kKilledRunMs).outcome.status, ReplyStatus::kOk);
   }
-  while (store.Tidy(kNowMs)) {
+  while (store.Tidy(kKilledRunMs)) {
   }
   StatsReply stats{};
   store.FillStats(&stats);
@@ -246,14 +244,14 @@ TEST(MemoryFileTest, SaysWhatItFound) {
 // Also above those of items that are gone, whatever the clock says.
 TEST(MemoryFileTest, VersionsGoOnAboveAllThatWereGiven) {
   KilledRun run({.keys = 1});
-  const uint64_t given = run.writes().Put("gone", "value", {}, {}, kNowMs).outcome.version;
-  ASSERT_EQ(run.writes().Delete("gone", {}, kNowMs).outcome.status, ReplyStatus::kOk);
+  const uint64_t given = run.writes().Put("gone", "value", {}, {}, kKilledRunMs).outcome.version;
+  ASSERT_EQ(run.writes().Delete("gone", {}, kKilledRunMs).outcome.status, ReplyStatus::kOk);
   TestRegion region(1 << 20);
   CopyRegion(run.region(), region.span());
   auto store = run.Open(region.span(), 0x5555);
   ASSERT_TRUE(store.ok()) << store.status();
   Writes writes(store->get());
-  EXPECT_GT(writes.Put("gone", "value", {}, {}, kNowMs).outcome.version, given);
+  EXPECT_GT(writes.Put("gone", "value", {}, {}, kKilledRunMs).outcome.version, given);
 }
 
 TEST(MemoryFileTest, ARegionThatIsNoneIsRefused) {
@@ -277,8 +275,8 @@ TEST(MemoryFileTest, ARegionThatIsNoneIsRefused) {
 // A write in place would leave neither item if the process were killed meanwhile.
 TEST(MemoryFileTest, NothingIsOverwritten) {
   KilledRun run({.keys = 1});
-  const uint64_t first = run.writes().Put("key", "value1", {}, {}, kNowMs).outcome.slot;
-  EXPECT_NE(run.writes().Put("key", "value2", {}, {}, kNowMs).outcome.slot, first);
+  const uint64_t first = run.writes().Put("key", "value1", {}, {}, kKilledRunMs).outcome.slot;
+  EXPECT_NE(run.writes().Put("key", "value2", {}, {}, kKilledRunMs).outcome.slot, first);
   Store::Guess guess;
   run.store().GuessBucket("key", &guess);
   run.store().GuessItem(&guess);

@@ -17,7 +17,7 @@
 namespace gannet {
 namespace {
 
-std::string Name(uint64_t i) {
+std::string NumberedName(uint64_t i) {
   std::string name = std::to_string(i);
   return std::string(16 - name.size(), 'k') + name;
 }
@@ -41,7 +41,7 @@ WriteOutcome PutAsWorker(TestStore& store, std::string_view key, std::string_vie
 
 uint64_t Fill(TestStore& store, std::string_view value, uint64_t first = 0) {
   uint64_t n = first;
-  while (store.Put(Name(n), value).status == ReplyStatus::kOk) ++n;
+  while (store.Put(NumberedName(n), value).status == ReplyStatus::kOk) ++n;
   return n - first;
 }
 
@@ -60,17 +60,18 @@ TEST(RoomTest, AFullStoreReplacesEverySealedItemByOneOfTheSameSizeOrSmaller) {
       const std::string same(value_bytes, 'c'), shorter(value_bytes / 2, 'd'),
           again(value_bytes, 'e');
       for (const std::string& value : {same, shorter, again}) {
-        ASSERT_EQ(store.Put(Name(i), value).status, ReplyStatus::kOk) << value.size();
-        ASSERT_EQ(store.Get(Name(i)), value);
-        ASSERT_EQ(PutAsWorker(store, Name(i), value).status, ReplyStatus::kOk) << value.size();
-        ASSERT_EQ(store.Get(Name(i)), value);
+        ASSERT_EQ(store.Put(NumberedName(i), value).status, ReplyStatus::kOk) << value.size();
+        ASSERT_EQ(store.Get(NumberedName(i)), value);
+        ASSERT_EQ(PutAsWorker(store, NumberedName(i), value).status, ReplyStatus::kOk)
+            << value.size();
+        ASSERT_EQ(store.Get(NumberedName(i)), value);
         if (&value == &shorter) break;
       }
-      ASSERT_EQ(store.Put(Name(i), "").status, ReplyStatus::kOk);
-      ASSERT_EQ(store.Get(Name(i)), "");
+      ASSERT_EQ(store.Put(NumberedName(i), "").status, ReplyStatus::kOk);
+      ASSERT_EQ(store.Get(NumberedName(i)), "");
     }
     for (uint64_t i = some; i < n; i += 1 + n / 100) {
-      ASSERT_EQ(store.Get(Name(i)), std::string(value_bytes, 'a')) << i;
+      ASSERT_EQ(store.Get(NumberedName(i)), std::string(value_bytes, 'a')) << i;
     }
   }
 }
@@ -80,21 +81,21 @@ TEST(RoomTest, AFullStoreReplacesWithReservationsOpen) {
   TestStore store(1 << 20, 1000);
   const std::string value(4'000, 'a'), other(4'000, 'b');
   std::vector<Store::Reservation> open;
-  ASSERT_EQ(store.Put(Name(0), value).status, ReplyStatus::kOk);
-  ASSERT_EQ(store.Put(Name(1), value).status, ReplyStatus::kOk);
-  while (const auto reservation = store->Reserve(Name(0), value.size(), 1)) {
+  ASSERT_EQ(store.Put(NumberedName(0), value).status, ReplyStatus::kOk);
+  ASSERT_EQ(store.Put(NumberedName(1), value).status, ReplyStatus::kOk);
+  while (const auto reservation = store->Reserve(NumberedName(0), value.size(), 1)) {
     open.push_back(*reservation);
   }
   ASSERT_GT(open.size(), 5u);
-  EXPECT_EQ(PutAsWorker(store, Name(0), other).status, ReplyStatus::kOk);
-  EXPECT_EQ(PutAsWorker(store, Name(1), other).status, ReplyStatus::kOk);
-  EXPECT_EQ(PutAsWorker(store, Name(2), other).status, ReplyStatus::kHeapFull);
-  EXPECT_EQ(store.Get(Name(0)), other);
-  EXPECT_EQ(store.Get(Name(1)), other);
+  EXPECT_EQ(PutAsWorker(store, NumberedName(0), other).status, ReplyStatus::kOk);
+  EXPECT_EQ(PutAsWorker(store, NumberedName(1), other).status, ReplyStatus::kOk);
+  EXPECT_EQ(PutAsWorker(store, NumberedName(2), other).status, ReplyStatus::kHeapFull);
+  EXPECT_EQ(store.Get(NumberedName(0)), other);
+  EXPECT_EQ(store.Get(NumberedName(1)), other);
   for (const Store::Reservation& reservation : open) {
     StoreValueAt(reservation.value.data(), value);
-    ASSERT_EQ(store.CommitPut(reservation, Name(0), {}, {}, 1).status, ReplyStatus::kOk);
-    ASSERT_EQ(store.Get(Name(0)), value);
+    ASSERT_EQ(store.CommitPut(reservation, NumberedName(0), {}, {}, 1).status, ReplyStatus::kOk);
+    ASSERT_EQ(store.Get(NumberedName(0)), value);
   }
   EXPECT_EQ(store.Stats().heap_bytes, 2 * SizeClassBytes(kSealedClassMax));
 }
@@ -103,19 +104,20 @@ TEST(RoomTest, ConditionsHoldForWhatIsWrittenOverTheOldItem) {
   TestStore store(8 << 20, 10'000);
   const std::string value(4'000, 'a'), other(4'000, 'b');
   const uint64_t n = Fill(store, value);
-  const uint64_t version = store->Get(Name(0), {}, 1).version;
-  EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.only_if_version = version + 1}, 1).status,
-            ReplyStatus::kVersionMismatch);
-  EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.only_if_absent = true}, 1).status,
+  const uint64_t version = store->Get(NumberedName(0), {}, 1).version;
+  EXPECT_EQ(
+      store.GeneralPut(NumberedName(0), other, {}, {.only_if_version = version + 1}, 1).status,
+      ReplyStatus::kVersionMismatch);
+  EXPECT_EQ(store.GeneralPut(NumberedName(0), other, {}, {.only_if_absent = true}, 1).status,
             ReplyStatus::kExists);
-  EXPECT_EQ(store.GeneralPut(Name(0), other, {}, {.under_lock = 77}, 1).status,
+  EXPECT_EQ(store.GeneralPut(NumberedName(0), other, {}, {.under_lock = 77}, 1).status,
             ReplyStatus::kLockLost);
-  EXPECT_EQ(store.Get(Name(0)), value);
+  EXPECT_EQ(store.Get(NumberedName(0)), value);
   const WriteOutcome put =
-      store.GeneralPut(Name(0), other, {.flags = 7}, {.only_if_version = version}, 1);
+      store.GeneralPut(NumberedName(0), other, {.flags = 7}, {.only_if_version = version}, 1);
   EXPECT_EQ(put.status, ReplyStatus::kOk);
   EXPECT_GT(put.version, version);
-  EXPECT_EQ(store->Get(Name(0), {}, 1).attributes.flags, 7u);
+  EXPECT_EQ(store->Get(NumberedName(0), {}, 1).attributes.flags, 7u);
   EXPECT_EQ(store.Stats().refused_heap_full, 1u) << "only the write that ended the filling";
   EXPECT_EQ(store.Stats().items, n);
 }
@@ -134,13 +136,14 @@ TEST(RoomTest, AFullStoreReplacesEveryLargeItemByOneThatIsNotLonger) {
     const uint64_t n = Fill(store, std::string(bytes, 'a'));
     FillLeftovers(store, bytes);
     const uint64_t items = store.Stats().items;
-    ASSERT_EQ(store.Put(Name(0), std::string(bytes + 513, 'x')).status, ReplyStatus::kHeapFull);
+    ASSERT_EQ(store.Put(NumberedName(0), std::string(bytes + 513, 'x')).status,
+              ReplyStatus::kHeapFull);
     const std::string same(bytes, 'c'), again(bytes, 'd'), half(bytes / 2, 'e'), none;
     for (const std::string& value : {same, again, half, none}) {
       for (uint64_t i = 0; i < n; ++i) {
-        ASSERT_EQ(PutAsWorker(store, Name(i), value).status, ReplyStatus::kOk) << i;
+        ASSERT_EQ(PutAsWorker(store, NumberedName(i), value).status, ReplyStatus::kOk) << i;
       }
-      for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Get(Name(i)), value) << i;
+      for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Get(NumberedName(i)), value) << i;
     }
     EXPECT_EQ(store.Stats().items, items);
     for (uint64_t position = store.FlushSome(0).next; position != 0;) {
@@ -159,12 +162,13 @@ TEST(RoomTest, AnItemWrittenOverALargeOneHasACommitWordThatWasNeverThere) {
   std::set<uint64_t> words;
   std::set<uint64_t> places;
   for (const size_t bytes : {20'000, 20'000, 19'000, 19'000, 5'000, 100, 100}) {
-    const Slot slot(store->Get(Name(0), {}, 1).slot);
+    const Slot slot(store->Get(NumberedName(0), {}, 1).slot);
     places.insert(slot.offset());
     words.insert(LoadItemHeader(store.region().data() + slot.offset()).commit);
-    ASSERT_EQ(store.GeneralPut(Name(0), std::string(bytes, 'b'), {.flags = 7}, {}, 1).status,
-              ReplyStatus::kOk);
-    ASSERT_EQ(store->Get(Name(0), {}, 1).attributes.flags, 7u);
+    ASSERT_EQ(
+        store.GeneralPut(NumberedName(0), std::string(bytes, 'b'), {.flags = 7}, {}, 1).status,
+        ReplyStatus::kOk);
+    ASSERT_EQ(store->Get(NumberedName(0), {}, 1).attributes.flags, 7u);
     // What became free.
     FillLeftovers(store, 20'000);
   }
@@ -178,12 +182,12 @@ TEST(RoomTest, WhatLargeItemsLeaveIsFreeForOthers) {
   TestStore store(16 << 20, 100'000);
   const uint64_t n = Fill(store, std::string(20'000, 'a'));
   for (uint64_t i = 0; i < n; ++i) {
-    ASSERT_EQ(store.Put(Name(i), std::string(64, 'b')).status, ReplyStatus::kOk);
+    ASSERT_EQ(store.Put(NumberedName(i), std::string(64, 'b')).status, ReplyStatus::kOk);
   }
   while (store->Tidy(1)) {
   }
   EXPECT_GT(Fill(store, std::string(20'000, 'c'), 1'000'000), n * 95 / 100);
-  for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Get(Name(i)), std::string(64, 'b'));
+  for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Get(NumberedName(i)), std::string(64, 'b'));
 }
 
 // Otherwise an item that moved away and came back would have the same commit word, though its block
@@ -191,24 +195,25 @@ TEST(RoomTest, WhatLargeItemsLeaveIsFreeForOthers) {
 TEST(RoomTest, AMovedLargeItemHasACommitWordThatWasNeverThere) {
   TestStore store(16 << 20, 10'000);
   const std::string value(100'000, 'v');
-  for (int i = 0; i < 40; ++i) ASSERT_EQ(store.Put(Name(i), value).status, ReplyStatus::kOk);
+  for (int i = 0; i < 40; ++i)
+    ASSERT_EQ(store.Put(NumberedName(i), value).status, ReplyStatus::kOk);
   const auto placing = [&](int i) {
-    const Slot slot(store->Get(Name(i), {}, 1).slot);
+    const Slot slot(store->Get(NumberedName(i), {}, 1).slot);
     return LoadLargeItemHeader(store.region().data() + slot.offset()).placing;
   };
   std::vector<uint64_t> before, versions;
   for (int i = 0; i < 40; ++i) {
     before.push_back(placing(i));
-    versions.push_back(store->Get(Name(i), {}, 1).version);
+    versions.push_back(store->Get(NumberedName(i), {}, 1).version);
   }
-  for (int i = 0; i < 40; i += 2) store.Delete(Name(i));
+  for (int i = 0; i < 40; i += 2) store.Delete(NumberedName(i));
   while (store->Compact(10'000) > 0) {
   }
   ASSERT_GT(store.Stats().items_moved, 0u);
   size_t changed = 0;
   for (int i = 1; i < 40; i += 2) {
-    EXPECT_EQ(store->Get(Name(i), {}, 1).version, versions[i]);
-    EXPECT_EQ(store.Get(Name(i)), value);
+    EXPECT_EQ(store->Get(NumberedName(i), {}, 1).version, versions[i]);
+    EXPECT_EQ(store.Get(NumberedName(i)), value);
     changed += placing(i) != before[i];
   }
   EXPECT_EQ(changed, store.Stats().items_moved);
@@ -218,12 +223,13 @@ TEST(RoomTest, AMovedLargeItemHasACommitWordThatWasNeverThere) {
 TEST(RoomTest, WhatIsLargerThanNeededIsFreeAgainAfterCompaction) {
   TestStore store(16 << 20, 20'000);
   const uint64_t n = Fill(store, std::string(4'000, 'a'));
-  while (store.Put(Name(n + store.Stats().items), std::string(64, 'a')).status ==
+  while (store.Put(NumberedName(n + store.Stats().items), std::string(64, 'a')).status ==
          ReplyStatus::kOk) {
   }
-  for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Put(Name(i), "short").status, ReplyStatus::kOk);
+  for (uint64_t i = 0; i < n; ++i)
+    ASSERT_EQ(store.Put(NumberedName(i), "short").status, ReplyStatus::kOk);
   // So much must be free before a round of compaction begins. One page is all that it needs.
-  for (uint64_t i = 0; i < n / 16; ++i) store.Delete(Name(i));
+  for (uint64_t i = 0; i < n / 16; ++i) store.Delete(NumberedName(i));
   while (store->Tidy(1)) {
   }
   EXPECT_GT(Fill(store, std::string(4'000, 'b'), 1'000'000), n * 9 / 10);
@@ -236,32 +242,35 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
     TestStore store(8 << 20, 80'000);
     const std::string value(value_bytes, 'v');
     uint64_t n = 0;
-    while (store.GeneralPut(Name(n), value, {.expiry_ms = 3000}, {}, 1000).status ==
+    while (store.GeneralPut(NumberedName(n), value, {.expiry_ms = 3000}, {}, 1000).status ==
            ReplyStatus::kOk)
       ++n;
     ASSERT_GT(n, 5'000u);
     uint64_t refused = 0;
     for (uint64_t i = 0; i < n; ++i) {
       const ItemAttributes attributes{.expiry_ms = 5000};
-      refused += store.GeneralPut(Name(1'000'000 + i), value, attributes, {}, 3000).status !=
-                 ReplyStatus::kOk;
+      refused +=
+          store.GeneralPut(NumberedName(1'000'000 + i), value, attributes, {}, 3000).status !=
+          ReplyStatus::kOk;
     }
     EXPECT_EQ(refused, 0u);
     EXPECT_GT(store.Stats().items_expired, n * 9 / 10);
-    EXPECT_NE(store.GeneralPut(Name(1), value, {}, {}, 4999).status, ReplyStatus::kOk);
+    EXPECT_NE(store.GeneralPut(NumberedName(1), value, {}, {}, 4999).status, ReplyStatus::kOk);
   }
 }
 
 TEST(RoomTest, WritesTakeTheSlotsOfExpiredItems) {
   TestStore store(8 << 20, 1'000);
   uint64_t n = 0;
-  while (store.GeneralPut(Name(n), "v", {.expiry_ms = 3000}, {}, 1000).status == ReplyStatus::kOk)
+  while (store.GeneralPut(NumberedName(n), "v", {.expiry_ms = 3000}, {}, 1000).status ==
+         ReplyStatus::kOk)
     ++n;
   EXPECT_EQ(store.Stats().refused_index_full, 1u);
   EXPECT_EQ(store.Stats().refused_heap_full, 0u);
   uint64_t refused = 0;
   for (uint64_t i = 0; i < n * 9 / 10; ++i) {
-    refused += store.GeneralPut(Name(10'000 + i), "v", {}, {}, 3000).status != ReplyStatus::kOk;
+    refused +=
+        store.GeneralPut(NumberedName(10'000 + i), "v", {}, {}, 3000).status != ReplyStatus::kOk;
   }
   EXPECT_EQ(refused, 0u);
 }
@@ -275,8 +284,8 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
   for (uint64_t now_ms = 1; now_ms < 4 * kTtlMs; ++now_ms) {
     for (uint64_t i = 0; i < kWritesPerMs; ++i) {
       ASSERT_EQ(store
-                    .GeneralPut(Name(key++), std::string(200, 'v'), {.expiry_ms = now_ms + kTtlMs},
-                                {}, now_ms)
+                    .GeneralPut(NumberedName(key++), std::string(200, 'v'),
+                                {.expiry_ms = now_ms + kTtlMs}, {}, now_ms)
                     .status,
                 ReplyStatus::kOk);
     }
@@ -297,7 +306,7 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
 TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 9'000; ++i) {
-    store.GeneralPut(Name(i), "v", {.expiry_ms = i == 4321 ? 2000u : 5000u}, {}, 1000);
+    store.GeneralPut(NumberedName(i), "v", {.expiry_ms = i == 4321 ? 2000u : 5000u}, {}, 1000);
   }
   EXPECT_EQ(store->Sweep(1999, 0).more, false);
   EXPECT_EQ(store->Sweep(2000, 0).more, true);
@@ -309,27 +318,28 @@ TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
 TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 2'000; ++i) {
-    store.GeneralPut(Name(i), std::string(i, 'v'), {.flags = 1000u + i, .expiry_ms = 9'999'999}, {},
-                     1);
+    store.GeneralPut(NumberedName(i), std::string(i, 'v'),
+                     {.flags = 1000u + i, .expiry_ms = 9'999'999}, {}, 1);
   }
-  for (int i = 0; i < 2'000; i += 2) store.Delete(Name(i));
+  for (int i = 0; i < 2'000; i += 2) store.Delete(NumberedName(i));
   std::vector<ReadOutcome> before;
-  for (int i = 1; i < 2'000; i += 2) before.push_back(store->Get(Name(i), {}, 1));
+  for (int i = 1; i < 2'000; i += 2) before.push_back(store->Get(NumberedName(i), {}, 1));
   for (int round = 0; round < 3; ++round) store->Compact(10'000);
   EXPECT_GT(store.Stats().items_moved, 100u);
   uint64_t moved = 0;
   for (int i = 1; i < 2'000; i += 2) {
-    const ReadOutcome after = store->Get(Name(i), {}, 1);
+    const ReadOutcome after = store->Get(NumberedName(i), {}, 1);
     const ReadOutcome& was = before[i / 2];
     ASSERT_EQ(after.version, was.version);
     ASSERT_EQ(after.attributes.flags, was.attributes.flags);
     ASSERT_EQ(after.attributes.expiry_ms, was.attributes.expiry_ms);
     ASSERT_LE(Slot(after.slot).offset(), Slot(was.slot).offset());
-    ASSERT_EQ(store.Get(Name(i)), std::string(i, 'v'));
+    ASSERT_EQ(store.Get(NumberedName(i)), std::string(i, 'v'));
     moved += after.slot != was.slot;
     const WriteConditions same{.only_if_version = was.version};
-    ASSERT_EQ(store.GeneralPut(Name(i), std::string(i, 'w'), {}, same, 1).status, ReplyStatus::kOk);
-    ASSERT_EQ(store.Get(Name(i)), std::string(i, 'w'));
+    ASSERT_EQ(store.GeneralPut(NumberedName(i), std::string(i, 'w'), {}, same, 1).status,
+              ReplyStatus::kOk);
+    ASSERT_EQ(store.Get(NumberedName(i)), std::string(i, 'w'));
   }
   EXPECT_GT(moved, 100u);
   EXPECT_EQ(store.Stats().heap_bytes, [&] {
@@ -342,8 +352,8 @@ TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
 TEST(RoomTest, AHeapThatNobodyChangesComesToRest) {
   TestStore store(8 << 20, 10'000);
   std::mt19937_64 random(1);
-  for (int i = 0; i < 3'000; ++i) store.Put(Name(i), std::string(random() % 3'000, 'v'));
-  for (int i = 0; i < 3'000; i += 3) store.Delete(Name(i));
+  for (int i = 0; i < 3'000; ++i) store.Put(NumberedName(i), std::string(random() % 3'000, 'v'));
+  for (int i = 0; i < 3'000; i += 3) store.Delete(NumberedName(i));
   while (store->Compact(10'000) > 0) {
   }
   const uint64_t moved = store.Stats().items_moved;
@@ -364,7 +374,7 @@ class SurvivorsTest : public testing::TestWithParam<size_t> {
     const uint64_t n = Fill(store, std::string(64, 's'));
     std::mt19937_64 random(7);
     for (uint64_t i = 0; i < n; ++i) {
-      if (random() % 100 != 0) store.Delete(Name(i));
+      if (random() % 100 != 0) store.Delete(NumberedName(i));
     }
   }
   // Puts items until `refusals` were refused. Returns how many were taken.
@@ -372,7 +382,7 @@ class SurvivorsTest : public testing::TestWithParam<size_t> {
     const std::string value(value_bytes, 'l');
     uint64_t taken = 0;
     for (uint64_t i = 0; refusals > 0; ++i) {
-      const bool ok = store.Put(Name(1'000'000'000 + i), value).status == ReplyStatus::kOk;
+      const bool ok = store.Put(NumberedName(1'000'000'000 + i), value).status == ReplyStatus::kOk;
       taken += ok;
       refusals -= !ok;
     }

@@ -29,7 +29,7 @@ using test_support::RegisterRole;
 using test_support::RoleProcess;
 using test_support::Take;
 
-constexpr size_t kBytes = 64;
+constexpr size_t kWakeBytes = 64;
 
 // How a process waits.
 struct Style {
@@ -89,20 +89,20 @@ class Sleeper {
   std::mt19937_64 random_;
 };
 
-SideOptions WithChannel() {
+SideOptions WithWakeChannel() {
   SideOptions options;
   options.with_channel = true;
   return options;
 }
 
 // Answers each message with one.
-int Answerer(int socket) {
+int WakeAnswerer(int socket) {
   const auto style = Take<Style>(socket);
   Owned<ibv_context> device = OpenDevice();
-  Side side(device.get(), WithChannel());
+  Side side(device.get(), WithWakeChannel());
   Put(socket, side.address());
   side.Connect(Take<Address>(socket));
-  if (side.PostReceive(0, 0, kBytes) != 0) return 2;
+  if (side.PostReceive(0, 0, kWakeBytes) != 0) return 2;
   Put(socket, char{1});
   Sleeper sleeper(&side, style);
   for (uint32_t received = 0; received < style.rounds;) {
@@ -110,12 +110,12 @@ int Answerer(int socket) {
     if (!sleeper.Next(&wc) || wc.status != IBV_WC_SUCCESS) return 3;
     if (wc.opcode != IBV_WC_RECV) continue;
     ++received;
-    if (side.PostReceive(0, 0, kBytes) != 0 || side.PostSend(1, 0, kBytes) != 0) return 4;
+    if (side.PostReceive(0, 0, kWakeBytes) != 0 || side.PostSend(1, 0, kWakeBytes) != 0) return 4;
   }
   Take<char>(socket);  // until the test hangs up
   return 0;
 }
-const RegisterRole answerer_role("answerer", Answerer);
+const RegisterRole wake_answerer_role("wake_answerer", WakeAnswerer);
 
 // How often this process's loop thread was woken.
 int64_t LoopWakeUps() {
@@ -138,7 +138,7 @@ int Sender(int socket) {
   Put(socket, side.address());
   side.Connect(Take<Address>(socket));
   while (Take<char>(socket) != 0) {
-    if (side.PostSend(0, 0, kBytes) != 0) return 2;
+    if (side.PostSend(0, 0, kWakeBytes) != 0) return 2;
     Put(socket, char{1});
     if (side.Next().status != IBV_WC_SUCCESS) return 3;
   }
@@ -171,12 +171,12 @@ class DueCq {
 class WakeTest : public testing::Test {
  protected:
   void PingPong(Style style) {
-    RoleProcess child("answerer");
+    RoleProcess child("wake_answerer");
     const uint64_t seed = test_support::TestSeed();
     style.seed = seed + 1;
     Put(child.socket(), style);
     const auto peer = Take<Address>(child.socket());
-    Side side(device_.get(), WithChannel());
+    Side side(device_.get(), WithWakeChannel());
     side.ToRtr(peer);
     Put(child.socket(), side.address());
     ASSERT_EQ(Take<char>(child.socket()), 1);
@@ -186,8 +186,8 @@ class WakeTest : public testing::Test {
     const int64_t began_ns = NowNs();
     for (uint32_t round = 0; round < style.rounds; ++round) {
       ASSERT_LT(NowNs() - began_ns, kTimeoutNs) << "round " << round << ": woken late";
-      ASSERT_EQ(side.PostReceive(round, 0, kBytes), 0);
-      ASSERT_EQ(side.PostSend(round, kBytes, kBytes), 0);
+      ASSERT_EQ(side.PostReceive(round, 0, kWakeBytes), 0);
+      ASSERT_EQ(side.PostSend(round, kWakeBytes, kWakeBytes), 0);
       for (bool answered = false; !answered;) {
         ibv_wc wc;
         ASSERT_TRUE(sleeper.Next(&wc)) << "round " << round << ": never woken";
@@ -242,13 +242,13 @@ TEST_F(WakeTest, WhoeverPollsAnArmedCqAndThenABlockingDescriptorIsWokenSoon) {
 TEST_F(WakeTest, DestroyingACqLosesNoEventOfAnother) {
   RoleProcess child("sender");
   const auto peer = Take<Address>(child.socket());
-  Side side(device_.get(), WithChannel());
+  Side side(device_.get(), WithWakeChannel());
   const int fd = side.channel->fd;
   ASSERT_EQ(fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK), 0);
   side.Connect(peer);
   Put(child.socket(), side.address());
   for (uint64_t round = 0; round < 20; ++round) {
-    ASSERT_EQ(side.PostReceive(round, 0, kBytes), 0);
+    ASSERT_EQ(side.PostReceive(round, 0, kWakeBytes), 0);
     std::optional<DueCq> due(side);
     ASSERT_EQ(ibv_req_notify_cq(side.cq.get(), 0), 0);
     Put(child.socket(), char{1});
@@ -270,11 +270,11 @@ TEST_F(WakeTest, DestroyingACqLosesNoEventOfAnother) {
 
 // The descriptor says that an event is there, to one that then calls what blocks.
 TEST_F(WakeTest, ABlockingDescriptorIsReadableOnlyForAnEvent) {
-  Pair pair(device_.get(), {}, WithChannel());
+  Pair pair(device_.get(), {}, WithWakeChannel());
   ASSERT_EQ(ibv_req_notify_cq(pair.b.cq.get(), 0), 0);
   // Work for the adapter, and none for the application.
   for (uint64_t i = 0; i < 100; ++i) {
-    ASSERT_EQ(pair.a.Read(i, 0, kBytes, pair.b.address(), 0), 0);
+    ASSERT_EQ(pair.a.Read(i, 0, kWakeBytes, pair.b.address(), 0), 0);
     ASSERT_EQ(pair.a.Next().status, IBV_WC_SUCCESS);
     pollfd entry{pair.b.channel->fd, POLLIN, 0};
     ASSERT_EQ(poll(&entry, 1, 0), 0);
