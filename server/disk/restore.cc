@@ -45,7 +45,7 @@ absl::Status Restorer::Apply(const Change& change) {
   if (status == ReplyStatus::kOk) return absl::OkStatus();
   return absl::ResourceExhaustedError(
       absl::StrCat("the items in ", path_, " do not fit into the memory: start with more --memory",
-                   status == ReplyStatus::kIndexFull ? " or --index_slots" : ""));
+                   status == ReplyStatus::kHeapFull ? "" : " or --index_slots"));
 }
 
 bool Restorer::Record(const Change& change) {

@@ -148,6 +148,24 @@ std::byte* Heap::AllocateRun(uint64_t bytes, uint64_t end) {
   return begin_ + *first * kUnitBytes;
 }
 
+std::optional<uint64_t> Heap::PlaceAlone(uint64_t bytes) const {
+  const uint64_t class_bytes = SizeClassBytes(SizeClassFor(bytes));
+  const uint64_t block_bytes = AlignUp(BlockBytes(bytes), kUnitBytes);
+  uint64_t table = 0;
+  uint64_t table_end = 0;
+  {
+    MutexLock lock(tables_mutex_);
+    if (!tables_.empty()) {
+      table = tables_.back() * kUnitBytes;
+      table_end = table + runs_.UnitsAt(tables_.back()) * kUnitBytes;
+    }
+  }
+  if (block_bytes + (table_end - table) + kept_bytes() > capacity_bytes_) return std::nullopt;
+  if (block_bytes <= table && class_bytes <= capacity_bytes_) return 0;
+  if (table_end + class_bytes <= capacity_bytes_) return table_end;
+  return std::nullopt;
+}
+
 void Heap::CountRun(uint32_t size_class, uint64_t bytes) {
   taken_bytes_.fetch_add(bytes, std::memory_order_relaxed);
   run_uses_[size_class].blocks.fetch_add(1, std::memory_order_relaxed);

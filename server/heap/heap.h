@@ -90,6 +90,10 @@ class Heap {
     runs_.KeepFree(bytes / kUnitBytes);
     kept_bytes_.store(bytes, std::memory_order_relaxed);
   }
+  // Returns where the block of an item of `bytes` may begin if there is no other item: how far
+  // behind the heap's begin. Returns nullopt if it does not fit then either. Of the tables only the
+  // newest one stays.
+  std::optional<uint64_t> PlaceAlone(uint64_t bytes) const;
   // As Allocate, for a large item: the block begins below `end`.
   std::byte* AllocateBelow(uint64_t bytes, const std::byte* end);
   // REQUIRES: the block came from Allocate(bytes), with a number of bytes of this class.

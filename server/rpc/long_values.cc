@@ -71,11 +71,12 @@ LargePut* LongValues::NextToRead(ServerConnection* connection) {
       reading.splice(reading.end(), connection->puts_waiting, connection->puts_waiting.begin());
       return &reading.back();
     }
-    const RequestHeader header = connection->puts_waiting.front().header;
+    const LargePut& put = connection->puts_waiting.front();
+    const ReplyStatus status = given_.store->NoRoom(put.key, put.header.value_bytes);
+    const ReplyHeader reply =
+        PutOffIfBehind(*given_.store, *given_.changes, ReplyTo(put.header, status));
     connection->puts_waiting.pop_front();
-    const ReplyStatus status =
-        found == Sink::kLater ? ReplyStatus::kTryAgain : ReplyStatus::kHeapFull;
-    given_.replies->AnswerLong(connection, ReplyTo(header, status));
+    given_.replies->AnswerLong(connection, reply);
   }
   return nullptr;
 }
@@ -113,10 +114,8 @@ LongValues::Sink LongValues::FindSink(ServerConnection* connection, LargePut* pu
     WaitForSink(*connection);
     return Sink::kWait;
   }
-  const uint64_t published = given_.writes->published();
   put->reservation = given_.store->Reserve(put->key, bytes, given_.now->wall_ms);
   if (put->reservation) return Sink::kFound;
-  if (given_.writes->RoomComes(put->key, bytes, published)) return Sink::kLater;
   if (!given_.writes->MayOverwrite(put->key, bytes, given_.now->wall_ms)) return Sink::kNone;
   // Each connection may have one buffer, so that none keeps the others waiting. This is called
   // again when its READ is done.
@@ -171,7 +170,7 @@ void LongValues::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   const Writes::Decided decided = Commit(*connection, put);
   connection->RemoveInProgress(put.header.sequence);
   ReplyHeader reply = ReplyOfWrite(put.header, decided.outcome);
-  if (given_.store->records()) reply = PutOffIfBehind(*given_.store, *given_.changes, reply);
+  reply = PutOffIfBehind(*given_.store, *given_.changes, reply);
   given_.held_replies->SendOrHold(connection, reply, decided.ticket);
   given_.slow_requests->NoteIfSlow(*connection, put.header, put.key,
                                    given_.now->monotonic_ns - put.began_ns);

@@ -83,7 +83,7 @@ class LongValues {
   LargePut* NextToRead(ServerConnection* connection);
   void PostPiece(ServerConnection* connection, LargePut* put);
   // Finds the memory for the value of a PUT.
-  enum class Sink : uint8_t { kFound, kWait, kLater, kNone };
+  enum class Sink : uint8_t { kFound, kWait, kNone };
   Sink FindSink(ServerConnection* connection, LargePut* put);
   void GiveSink(const LargePut& put);
   // Lets this connection's PUTs go on later.

@@ -12,31 +12,32 @@ inline bool IsPutOff(const ReplyHeader& reply) {
   return reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain);
 }
 
-// Returns the answer to a write of a store that records its changes. If the write was refused only
-// because the disk is behind, the client is told to send it again, which it does until its
-// deadline. If a group has too few copies, the client is told that: it may take long. So the write
-// holds nothing here meanwhile: no block, no place in the stream, no memory.
+// Returns the answer to a write that the stream of changes refused, or for which a store that
+// evicts found no room: an eviction that cannot be recorded makes none, and one that cannot become
+// safe neither. If the stream is only behind, the client is told to send the write again, which it
+// does until its deadline. If a group has too few copies, or a person has to mend the disk, the
+// client is told that: it may take long. So the write holds nothing here meanwhile: no block, no
+// place in the stream, no memory.
 inline ReplyHeader PutOffIfBehind(const Store& store, const ChangeStream& changes,
                                   const ReplyHeader& reply) {
   using Takes = ChangeConsumer::Takes;
-  const auto status = static_cast<ReplyStatus>(reply.status);
-  const bool refused = status == ReplyStatus::kDiskRefuses;
-  // An eviction that cannot be recorded makes no room, and one that cannot become safe neither.
-  const bool no_room = status == ReplyStatus::kHeapFull || status == ReplyStatus::kTryAgain;
-  const bool found_no_room = no_room && store.evicts();
-  if (!refused && !found_no_room) return reply;
-  const Takes takes = changes.takes();
-  if (takes == Takes::kTooFewCopies) {
-    return {.opcode = reply.opcode,
-            .status = static_cast<uint8_t>(ReplyStatus::kTooFewCopies),
-            .sequence = reply.sequence};
+  const bool refused = reply.status == static_cast<uint8_t>(ReplyStatus::kDiskRefuses);
+  const bool found_no_room = IsPutOff(reply) && store.evicts();
+  if ((!refused && !found_no_room) || !store.records()) return reply;
+  const auto with = [&reply](ReplyStatus status) {
+    return ReplyHeader{
+        .opcode = reply.opcode, .status = static_cast<uint8_t>(status), .sequence = reply.sequence};
+  };
+  switch (changes.takes()) {
+    case Takes::kNow:  // it may have caught up since it refused
+    case Takes::kLater:
+      return with(ReplyStatus::kTryAgain);
+    case Takes::kNot:
+      return with(ReplyStatus::kDiskRefuses);
+    case Takes::kTooFewCopies:
+      return with(ReplyStatus::kTooFewCopies);
   }
-  // The stream may have caught up since it refused.
-  const bool behind = takes == Takes::kLater || (refused && takes == Takes::kNow);
-  if (!behind) return reply;
-  return {.opcode = reply.opcode,
-          .status = static_cast<uint8_t>(ReplyStatus::kTryAgain),
-          .sequence = reply.sequence};
+  return reply;
 }
 
 }  // namespace gannet

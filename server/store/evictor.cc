@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "server/store/store_find.h"
 
@@ -22,11 +23,10 @@ constexpr int kLockedMax = 4;
 // An item that is not the coldest is evicted for its size class, if it is at most this much warmer.
 constexpr int32_t kWarmerMax = Heat::kUnitsPerDoubling / 2;
 // What a write without room does at most: it evicts so many items one by one, and then clears so
-// many spans. Before it is refused, it clears more: values that other writes are bringing may lie
-// in the midst of the spans that chance chose.
+// many spans. If that does not help, because values that other writes are bringing lie in the midst
+// of these spans, it is put off (Store::NoRoom).
 constexpr int kEvictionsPerWrite = 24;
 constexpr int kSpansPerWrite = 8;
-constexpr int kSpansBeforeRefusal = 64;
 // A span is the coldest of so many; for a long item of more, if that does not mean to look at more
 // memory.
 constexpr uint64_t kSpansCompared = 8;
@@ -141,11 +141,9 @@ std::byte* Evictor::EvictFor(uint64_t item_bytes) {
   if (paused()) return nullptr;
   if (later_ != nullptr) return EvictForLater(item_bytes);
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
-  std::byte* block = nullptr;
-  // What single evictions free is seldom as long as this, so it would stay free.
-  if (Eviction::IsLong(item_bytes)) block = ClearSpansFor(item_bytes, kSpansPerWrite);
-  if (block == nullptr) block = EvictSingly(item_bytes);
-  if (block == nullptr) block = ClearSpansFor(item_bytes, kSpansBeforeRefusal);
+  // What single evictions free is seldom as long as a long item, so it would stay free.
+  std::byte* block = Eviction::IsLong(item_bytes) ? nullptr : EvictSingly(item_bytes);
+  if (block == nullptr) block = ClearSpansFor(item_bytes);
   // Counts what other threads evicted meanwhile, too.
   state_.evicted_by_writes.fetch_add(state_.items_evicted.load(std::memory_order_relaxed) - evicted,
                                      std::memory_order_relaxed);
@@ -173,9 +171,9 @@ std::byte* Evictor::EvictSingly(uint64_t item_bytes) {
   return block;
 }
 
-std::byte* Evictor::ClearSpansFor(uint64_t item_bytes, int spans_max) {
+std::byte* Evictor::ClearSpansFor(uint64_t item_bytes) {
   std::byte* block = nullptr;
-  for (int i = 0; block == nullptr && i < spans_max; ++i) {
+  for (int i = 0; block == nullptr && i < kSpansPerWrite; ++i) {
     ClearSpanFor(item_bytes);
     block = items_.heap().Allocate(item_bytes);
   }
@@ -209,7 +207,9 @@ std::span<std::byte> Evictor::ColdestSpan(uint64_t item_bytes) const {
     least_cost = cost;
     coldest = span;
   }
-  return coldest;
+  if (!coldest.empty()) return coldest;
+  const std::optional<uint64_t> place = items_.heap().PlaceAlone(item_bytes);
+  return place ? items_.heap().WholeRuns(*place, bytes) : coldest;
 }
 
 void Evictor::ClearSpanFor(uint64_t item_bytes) {

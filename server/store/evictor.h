@@ -45,8 +45,9 @@ class Evictor {
   // Evictions wait, from now on. nullptr: they do not. While nobody else uses the evictor.
   void EvictLater(const LaterEvictions* later) { later_ = later; }
 
-  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help. If
-  // evictions wait, a block comes later (evictor_later.cc). REQUIRES: no lock is held.
+  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help: what
+  // may not go now may lie everywhere. If evictions wait, a block comes later (evictor_later.cc).
+  // REQUIRES: no lock is held.
   std::byte* EvictFor(uint64_t item_bytes);
   // Evicts an item that lies in one of the two buckets of the key whose lock is held. Returns false
   // if none may go.
@@ -120,7 +121,7 @@ class Evictor {
   // These: REQUIRES: no lock is held. The first two return a block, or nullptr if what they do
   // does not help.
   std::byte* EvictSingly(uint64_t item_bytes);
-  std::byte* ClearSpansFor(uint64_t item_bytes, int spans_max);
+  std::byte* ClearSpansFor(uint64_t item_bytes);
   // A write found no block.
   void NoteUnusable();
   // Returns whether enough memory is free for a block, but in pieces that are too short.
@@ -129,7 +130,8 @@ class Evictor {
   uint64_t BytesThatStay() const;
   // Clears a span that is long enough for a block, the coldest of some.
   void ClearSpanFor(uint64_t item_bytes);
-  // Returns the coldest of some, or an empty one if nothing may go.
+  // Returns the coldest of some. If there is nothing in any of them that may go, or all are too
+  // short, returns one where the block fits if all goes; an empty one if there is none.
   std::span<std::byte> ColdestSpan(uint64_t item_bytes) const;
   void ClearSpan(std::span<std::byte> memory);
   // Clears what begins in [from, to), which is a part of the span.

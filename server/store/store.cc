@@ -185,7 +185,7 @@ bool Store::Evict(const Index::Lock& held, const Index::Found& found) {
 }
 
 ReplyStatus Store::NoSlot() {
-  return grower_.AskForSlot() ? ReplyStatus::kTryAgain : RefuseForSlot();
+  return grower_.AskForSlot() || evicts() ? ReplyStatus::kTryAgain : RefuseForSlot();
 }
 
 ReplyStatus Store::RefuseForSlot() {
@@ -193,7 +193,12 @@ ReplyStatus Store::RefuseForSlot() {
   return ReplyStatus::kIndexFull;
 }
 
-ReplyStatus Store::RefuseForRoom() {
+// What is in its way goes: values that are being brought are complete or given up, locks are
+// unlocked or broken, evictions become safe.
+ReplyStatus Store::NoRoom(std::string_view key, size_t value_bytes) {
+  if (evicts() && heap_->PlaceAlone(ItemBytes(key.size(), value_bytes))) {
+    return ReplyStatus::kTryAgain;
+  }
   refused_heap_full_.fetch_add(1, std::memory_order_relaxed);
   return ReplyStatus::kHeapFull;
 }

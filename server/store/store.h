@@ -170,9 +170,10 @@ class Store : private Items {
   void Abandon(const Reservation& reservation);
   // For a write that finds no slot and must not be overtaken. REQUIRES: no lock.
   void MakeSlots() { grower_.MakeSlots(); }
-  // Count a write that is refused, or a deletion.
+  // Count a write that is refused, or a deletion. If Reserve failed: NoRoom. It returns kTryAgain,
+  // and counts nothing, if the store evicts, and the item fits once all others have gone.
+  ReplyStatus NoRoom(std::string_view key, size_t value_bytes);
   ReplyStatus RefuseForSlot();
-  ReplyStatus RefuseForRoom();
   void CountDeleted() { items_deleted_.fetch_add(1, std::memory_order_relaxed); }
 
   // The next four are steps for a thread that has time, or a write without room (store_tidy.cc).
@@ -274,8 +275,7 @@ class Store : private Items {
   size_t RemoveExpiredNear(const Index::Lock& held, KeyHash hash, uint64_t now_ms);
   // Removes expired items near by, or evicts some, and inserts a slot. kTryAgain: one waits to go.
   ReplyStatus InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot, uint64_t now_ms);
-
-  // Returns kTryAgain if the index will soon have a slot. Otherwise counts a kIndexFull.
+  // Returns kTryAgain if the store evicts or its index grows. Otherwise counts a kIndexFull.
   ReplyStatus NoSlot();
   // Immutable after Create.
   const std::span<const uint64_t> lock_words_;

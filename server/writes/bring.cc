@@ -69,13 +69,9 @@ Writes::Decided Writes::RecordVersion(uint64_t version, uint64_t now_ms) {
 
 // The value is long, or there is no room. Room can only be made without a lock.
 Writes::Decided Writes::BringLong(const Change& put, Brings brings, uint64_t now_ms) {
-  const uint64_t published_before = published();
   const std::optional<Reservation> reservation =
       store_->Reserve(put.key, static_cast<uint32_t>(put.value.size()), now_ms);
-  if (!reservation && RoomComes(put.key, put.value.size(), published_before)) {
-    return NotBrought(ReplyStatus::kTryAgain);
-  }
-  if (!reservation) return NotBrought(store_->RefuseForRoom());
+  if (!reservation) return NotBrought(store_->NoRoom(put.key, put.value.size()));
   const KeyHash hash = store_->HashOf(put.key);
   StoreValueAt(reservation->value.data(), put.value);
   const Pending pending = store_->Prepare(*reservation, hash, put);

@@ -88,8 +88,9 @@ void Writes::PublishDeletion(const WaitingChanges::Entry& entry) {
   waiting_->Pop();
 }
 
-// If an eviction makes a slot, it waits behind this put, whose client sends it again. Otherwise the
-// index may have to grow first. If it cannot, the store has no item of the key, or there would
+// A store that evicts has no slot while what is in its place may not go: the key's neighbours are
+// locked, or wait behind this put for their eviction. Its client sends it again. In any other store
+// the index may have to grow first. If it cannot, the store has no item of the key, or there would
 // be a slot for it. If the item has expired that the put was decided by, that was the last one of
 // the key, since a key's changes are published in the order in which they were decided.
 bool Writes::PublishPut(const WaitingChanges::Entry& entry) {
@@ -100,13 +101,12 @@ bool Writes::PublishPut(const WaitingChanges::Entry& entry) {
       if (entry.decided_until_ms != 0 && entry.decided_until_ms <= store_->NowMs(now_ms)) {
         return UndoAndPop(entry, ReplyStatus::kTryAgain);
       }
-      const uint64_t evicted = waiting_->begun_bytes();
       const ReplyStatus status = store_->Install(key, entry.pending, nullptr).status;
       if (status == ReplyStatus::kOk) {
         waiting_->Pop();
         return true;
       }
-      if (waiting_->begun_bytes() != evicted) return UndoAndPop(entry, ReplyStatus::kTryAgain);
+      if (store_->evicts()) return UndoAndPop(entry, ReplyStatus::kTryAgain);
       if (status != ReplyStatus::kTryAgain || tries > 0) {
         return UndoAndPop(entry, ReplyStatus::kIndexFull);
       }

@@ -45,7 +45,8 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
   }
   // The value is long, or there is no room. Room can only be made without a lock.
   Decided decided = PutLong(key, value, attributes, conditions, now_ms);
-  if (decided.outcome.status != ReplyStatus::kTryAgain || waits()) [[likely]]
+  // A store that evicts has its client send it again: what is in its way goes later.
+  if (decided.outcome.status != ReplyStatus::kTryAgain || waits() || store_->evicts()) [[likely]]
     return decided;
   store_->MakeSlots();
   decided = PutLong(key, value, attributes, conditions, now_ms);
@@ -59,12 +60,8 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
 Writes::Decided Writes::PutLong(std::string_view key, std::string_view value,
                                 ItemAttributes attributes, const WriteConditions& conditions,
                                 uint64_t now_ms, uint64_t number) {
-  const uint64_t published_before = published();
   const std::optional<Reservation> reservation =
       store_->Reserve(key, static_cast<uint32_t>(value.size()), now_ms);
-  if (!reservation && RoomComes(key, value.size(), published_before)) {
-    return Refused(ReplyStatus::kTryAgain);
-  }
   if (!reservation) return PutOverOld(key, value, attributes, conditions, now_ms, number);
   StoreValueAt(reservation->value.data(), value);
   Change put = PutOf(key, ValueOf(*reservation), attributes, conditions.origin);
@@ -76,28 +73,19 @@ Writes::Decided Writes::PutLong(std::string_view key, std::string_view value,
 Writes::Decided Writes::PutOverOld(std::string_view key, std::string_view value,
                                    ItemAttributes attributes, const WriteConditions& conditions,
                                    uint64_t now_ms, uint64_t number) {
-  if (waits()) return Refused(store_->RefuseForRoom());
+  if (waits()) return Refused(store_->NoRoom(key, value.size()));
   const Locked locked(*store_, store_->HashOf(key), key, now_ms);
   const WriteOutcome checked = Check(locked, NewestOf(locked), conditions);
   if (checked.status != ReplyStatus::kOk) return {.outcome = checked};
   Change put = PutOf(key, value, attributes, conditions.origin);
   put.number = number;
   const WriteOutcome outcome = store_->Overwrite(locked, put);
-  if (outcome.status == ReplyStatus::kHeapFull) return Refused(store_->RefuseForRoom());
-  return {.outcome = outcome};
-}
-
-bool Writes::RoomComes(std::string_view key, size_t value_bytes, uint64_t before) const {
-  if (!waits() || !store_->evicts()) return false;
-  const uint64_t block_bytes = Heap::BlockBytes(ItemBytes(key.size(), value_bytes));
-  if (block_bytes > store_->heap().capacity_bytes()) return false;
-  return published() != before || published() < given();
+  if (outcome.status != ReplyStatus::kHeapFull) return {.outcome = outcome};
+  return Refused(store_->NoRoom(key, value.size()));
 }
 
 bool Writes::MayOverwrite(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {
-  if (!waits() && store_->FitsOld(key, value_bytes, now_ms)) return true;
-  store_->RefuseForRoom();
-  return false;
+  return !waits() && store_->FitsOld(key, value_bytes, now_ms);
 }
 
 Writes::Decided Writes::CommitPut(const Reservation& reservation, std::string_view key,

@@ -98,7 +98,7 @@ class Writes {
   Decided CommitPut(const Reservation& reservation, std::string_view key, ItemAttributes attributes,
                     const WriteConditions& conditions, uint64_t now_ms);
   // Call it if Store::Reserve failed. Returns true if the value may overwrite that of the key: then
-  // bring it elsewhere and Put it. Returns false if the write is refused, and counts that.
+  // bring it elsewhere and Put it. Otherwise Store::NoRoom is the answer.
   bool MayOverwrite(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
   Decided Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
 
@@ -163,10 +163,6 @@ class Writes {
     waiting_->RecordAnswer(ticket, answer);
   }
   uint64_t given() const { return waits() ? waiting_->given() : 0; }
-  // Whether a write that found no room may find it soon, since something waits that frees some: an
-  // eviction, or a write whose item may be evicted then. Or that was published since published()
-  // was `before`: read it before you look for room.
-  bool RoomComes(std::string_view key, size_t value_bytes, uint64_t before) const;
   // Whether evictions wait. Then somebody has to Publish, as nobody may wait for an answer.
   bool evictions_wait() const { return waits() && waiting_->waiting_bytes() != 0; }
   // Whether so much waits that long values should wait before they are fetched. A hint.

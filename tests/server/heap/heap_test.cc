@@ -395,5 +395,34 @@ TEST(HeapTest, CountsBlocksByClassWithoutTables) {
   EXPECT_EQ(heap->ActiveBytes(), 0u);
 }
 
+// What a write is judged by that found no room: whether it would fit without all other items.
+TEST(HeapTest, PlaceAloneIsWhereABlockWouldBeInAnEmptyHeap) {
+  constexpr uint64_t kBytes = 1 << 20;
+  Memory memory(kBytes);
+  const auto heap = MakeHeap(memory);
+  while (heap->Allocate(40'000) != nullptr) {
+  }
+  EXPECT_EQ(heap->PlaceAlone(kBytes), 0u);
+  EXPECT_EQ(heap->PlaceAlone(kBytes + 1), std::nullopt);
+  heap->KeepFree(kBytes / 4);
+  EXPECT_EQ(heap->PlaceAlone(kBytes * 3 / 4), 0u);
+  EXPECT_EQ(heap->PlaceAlone(kBytes * 3 / 4 + 1), std::nullopt);
+}
+
+TEST(HeapTest, PlaceAloneIsBesideTheNewestTable) {
+  constexpr uint64_t kBytes = 1 << 20;
+  constexpr uint64_t kTable = kBytes / 8;
+  Memory memory(kBytes);
+  const auto heap = MakeHeap(memory);
+  std::byte* const former = heap->AllocateTable(kTable);
+  ASSERT_NE(heap->AllocateTable(kTable), nullptr);
+  EXPECT_EQ(heap->PlaceAlone(2 * kTable), 2 * kTable) << "behind it";
+  EXPECT_EQ(heap->PlaceAlone(kTable), 0u) << "the former table will have gone";
+  EXPECT_EQ(heap->PlaceAlone(kBytes - 2 * kTable), 2 * kTable);
+  EXPECT_EQ(heap->PlaceAlone(kBytes - kTable), std::nullopt) << "it would have to be on both sides";
+  heap->FreeTable(former, kTable);
+  EXPECT_NE(heap->Allocate(kBytes - 2 * kTable), nullptr);
+}
+
 }  // namespace
 }  // namespace gannet

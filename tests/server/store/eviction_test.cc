@@ -73,6 +73,53 @@ TEST(EvictionTest, AFullStoreTakesEveryValueThatFitsItAlone) {
   EXPECT_EQ(stats.refused_heap_full + stats.refused_index_full, 0u);
 }
 
+// It needs all of the heap, so it is there only if all else goes. Chance seldom chooses that place.
+TEST(EvictionTest, AFullStoreTakesTheLongestValueThatFitsItAlone) {
+  TestStore store(1 << 20, 1'000, false, kEvict);
+  for (uint64_t i = 0; i < 2'000; ++i) store.Put(Name(i), std::string(1'000, 'v'));
+  const uint64_t room = store.Stats().heap_total;
+  size_t bytes = SizeClassBytes(SizeClassFor(room + 1) - 1);
+  while (ItemBytes(16, bytes) > SizeClassBytes(SizeClassFor(room + 1) - 1)) --bytes;
+  EXPECT_EQ(store.Put(Name(9'999), std::string(bytes, 'l')).status, ReplyStatus::kOk);
+  EXPECT_EQ(store.Put(Name(9'999), std::string(room, 'l')).status, ReplyStatus::kHeapFull);
+  EXPECT_EQ(store.Stats().refused_heap_full, 1u);
+}
+
+// Values that are being brought lie everywhere, and cannot be evicted. They end.
+TEST(EvictionTest, AWriteThatFindsNoRoomBetweenValuesThatAreBroughtIsPutOff) {
+  TestStore store(1 << 20, 1'000, false, kEvict);
+  std::vector<Reservation> brought;
+  while (auto reservation = store->Reserve(Name(0), 40'000, 1)) brought.push_back(*reservation);
+  while (auto reservation = store->Reserve(Name(0), 1'000, 1)) brought.push_back(*reservation);
+  const std::string value(1'000, 'v');
+  EXPECT_EQ(store.Put(Name(1), value).status, ReplyStatus::kTryAgain);
+  EXPECT_EQ(store.Put(Name(1), std::string(40'000, 'l')).status, ReplyStatus::kTryAgain);
+  EXPECT_EQ(store.Append(Name(1), value, Writes::End::kBack).status, ReplyStatus::kTryAgain);
+  EXPECT_EQ(store.Put(Name(1), std::string(1 << 20, 'l')).status, ReplyStatus::kHeapFull);
+  EXPECT_EQ(store.Stats().refused_heap_full, 1u) << "only what never fits";
+  store->Abandon(brought.front());
+  EXPECT_EQ(store.Put(Name(1), value).status, ReplyStatus::kOk);
+  EXPECT_EQ(store.Put(Name(1), std::string(30'000, 'l')).status, ReplyStatus::kOk);
+  for (size_t i = 1; i < brought.size(); ++i) store->Abandon(brought[i]);
+}
+
+TEST(EvictionTest, AWriteWithoutASlotWhoseNeighboursAreLockedIsPutOff) {
+  TestStore store(1 << 20, 64, false, kEvict);
+  std::vector<std::string> keys;
+  for (uint64_t i = 0; keys.size() < 2'000; ++i) {
+    keys.push_back(Name(i));
+    store.LockWordOf(keys.back()) = 1;
+    const ReplyStatus status = store.Put(keys.back(), "v").status;
+    if (status == ReplyStatus::kTryAgain) break;
+    ASSERT_EQ(status, ReplyStatus::kOk) << i;
+  }
+  ASSERT_LT(keys.size(), 2'000u);
+  EXPECT_EQ(store.Stats().items, keys.size() - 1) << "none was evicted";
+  EXPECT_EQ(store.Stats().refused_index_full, 0u);
+  for (const std::string& key : keys) store.LockWordOf(key) = 0;
+  EXPECT_EQ(store.Put(keys.back(), "v").status, ReplyStatus::kOk);
+}
+
 // What is free lies in pieces that some of these values do not fit into.
 TEST(EvictionTest, LongValuesOfManySizesFillTheHeap) {
   TestStore store(64 << 20, 0, true, kEvict);

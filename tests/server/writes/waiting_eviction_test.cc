@@ -190,6 +190,44 @@ TEST_F(WaitingEvictionTest, AValueThatNeverFitsIsRefused) {
   EXPECT_EQ(StatusOf(Put("long", std::string(2 << 20, 'l'))), ReplyStatus::kHeapFull);
 }
 
+// Nothing waits that would leave room. But the values that are being brought end.
+TEST_F(WaitingEvictionTest, AWriteThatFindsNoRoomBetweenValuesThatAreBroughtIsPutOff) {
+  std::vector<Reservation> brought;
+  for (const uint32_t bytes : {40'000, 1'000}) {
+    while (auto reservation = (*store_)->Reserve("key", bytes, kNowMs)) {
+      brought.push_back(*reservation);
+    }
+  }
+  ASSERT_FALSE(writes_->evictions_wait());
+  const std::string value(1'000, 'v');
+  EXPECT_EQ(StatusOf(Put("key", value)), ReplyStatus::kTryAgain);
+  EXPECT_EQ(StatusOf(Put("key", std::string(40'000, 'l'))), ReplyStatus::kTryAgain);
+  const Change change{.kind = Change::Kind::kPut, .version = 5, .key = "key", .value = value};
+  EXPECT_EQ(StatusOf(writes_->Bring(change, Writes::Brings::kChange, kNowMs)),
+            ReplyStatus::kTryAgain);
+  EXPECT_EQ(store_->Stats().refused_heap_full, 0u);
+  for (const Reservation& reservation : brought) (*store_)->Abandon(reservation);
+  EXPECT_EQ(StatusOf(Put("key", value)), ReplyStatus::kOk);
+}
+
+// It is undone, as there is no slot when it is published. Its client sends it again.
+TEST_F(WaitingEvictionTest, AWriteWithoutASlotWhoseNeighboursAreLockedIsPutOff) {
+  Make(1 << 20, /*index_slots=*/64);
+  std::optional<WaitingChanges::Undone> undone;
+  int keys = 0;
+  for (; !undone && keys < 2'000; ++keys) {
+    const std::string key = "key" + std::to_string(keys);
+    store_->LockWordOf(key) = 1;
+    const Decided put = Put(key, "value");
+    ASSERT_EQ(StatusOf(put), ReplyStatus::kOk);
+    PublishAll();
+    undone = writes_->TakeUndone(put.ticket);
+  }
+  ASSERT_TRUE(undone);
+  EXPECT_EQ(undone->status, ReplyStatus::kTryAgain);
+  EXPECT_EQ(store_->Stats().refused_index_full, 0u);
+}
+
 // The write is undone, its client sends it again, and then there is a slot.
 TEST_F(WaitingEvictionTest, AWriteWithoutASlotIsDecidedAgain) {
   Make(1 << 20, /*index_slots=*/64);
