@@ -17,6 +17,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "tests/client/api/patient_options.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/integration/hot_key_client.h"
 #include "tests/linearizability/linearizability.h"
@@ -196,7 +197,7 @@ class HotKeyRun::State {
   }
 
   absl::StatusOr<ServerStats> Stats() {
-    auto client = Client::Connect({server_.endpoint()});
+    auto client = Client::Connect({server_.endpoint()}, PatientOptions());
     if (!client.ok()) return client.status();
     return (*client)->Stats().front().stats;
   }
@@ -236,7 +237,7 @@ class HotKeyRun::State {
       counted += client->counted();
       uncertain += client->uncertain();
     }
-    auto client = Client::Connect({server_.endpoint()});
+    auto client = Client::Connect({server_.endpoint()}, PatientOptions());
     ASSERT_TRUE(client.ok()) << client.status();
     const auto number = (*client)->Incr(kCounter, 0);
     ASSERT_TRUE(number.ok()) << number.status();

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/client/api/patient_options.h"
 #include "tests/support/child_process.h"
 #include "tests/support/server_process.h"
 
@@ -50,7 +51,7 @@ class Writer {
  public:
   Writer(const std::string& endpoint, int number, uint64_t seed)
       : number_(number), random_(seed), keys_(kKeysOfAClient) {
-    auto client = Client::Connect({endpoint});
+    auto client = Client::Connect({endpoint}, PatientOptions());
     EXPECT_TRUE(client.ok()) << client.status();
     if (client.ok()) client_ = *std::move(client);
   }
@@ -136,7 +137,7 @@ TEST(MemoryFileTest, IsCheckedWhileNobodyServesFromIt) {
   const FileOfTest file;
   ServerProcess server(Flags(file));
   {
-    const auto client = Client::Connect({server.endpoint()});
+    const auto client = Client::Connect({server.endpoint()}, PatientOptions());
     ASSERT_TRUE(client.ok()) << client.status();
     for (int i = 0; i < 100; ++i) {
       ASSERT_TRUE((*client)->Put(absl::StrCat("key", i), std::string(i * 100, 'v')).ok());

@@ -32,7 +32,7 @@ constexpr double kIdlePercentMax = 5;
 #else
 constexpr int kGets = 1'000'000;
 constexpr double kUsPerGetMax = 0.01;
-constexpr double kIdlePercentMax = 0.5;
+constexpr double kIdlePercentMax = 1;  // on a quiet machine 0.1 to 0.2
 #endif
 
 std::string Key(int i) { return "key-" + std::to_string(i); }
@@ -49,6 +49,7 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
   const int gets = kGets / TestSlowness();
   const auto before = (*client)->Stats().at(0).stats;
   ASSERT_TRUE(before.ok()) << before.status();
+  const auto began = std::chrono::steady_clock::now();
   const nanoseconds cpu_before = server.process().CpuTime();
   std::string buffer(100, '\0');
   const std::span<std::byte> out = std::as_writable_bytes(std::span(buffer));
@@ -59,6 +60,7 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
     ASSERT_TRUE(got.ok() && got->has_value()) << i << ": " << got.status();
   }
   const nanoseconds cpu = server.process().CpuTime() - cpu_before;
+  const nanoseconds took = std::chrono::steady_clock::now() - began;
   const auto after = (*client)->Stats().at(0).stats;
   ASSERT_TRUE(after.ok()) << after.status();
 
@@ -66,9 +68,9 @@ TEST(OneSidedTest, AMillionGetsCostTheServerNothing) {
   EXPECT_LE(after->rpcs - before->rpcs, 1u);
   const double us_per_get = static_cast<double>(cpu.count()) / 1000 / gets;
   std::printf("server CPU per GET: %.5f us\n", us_per_get);
-  // The rest are heartbeats. On a slow machine each costs more, and more of them come during one
-  // GET.
-  EXPECT_LE(us_per_get, kUsPerGetMax * TestSlowness() * TestSlowness());
+  // The rest are heartbeats, which also an idle server has. More of them come on a slow machine.
+  const double idle_us = static_cast<double>(took.count()) / 1000 * kIdlePercentMax / 100;
+  EXPECT_LE(us_per_get, (kUsPerGetMax + idle_us / gets) * TestSlowness());
 }
 
 TEST(OneSidedTest, IdleServerWithTenSessionsUsesNextToNoCpu) {

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/client/api/patient_options.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
@@ -72,7 +73,7 @@ void ExpectClearError(const Call& call, const absl::Status& status) {
 class ServerDeathTest : public ::testing::Test {
  protected:
   std::unique_ptr<Client> Connect() {
-    auto client = Client::Connect({server_.endpoint()});
+    auto client = Client::Connect({server_.endpoint()}, PatientOptions());
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
   }
