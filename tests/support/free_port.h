@@ -5,8 +5,8 @@
 
 namespace test_support {
 
-// Returns a TCP port that nobody uses at this moment. Another process may take it before the caller
-// does.
+// Returns a TCP port that nobody uses. While this process lives, nobody else gets it by chance: no
+// connection, and no other test.
 uint16_t FreePort();
 
 }  // namespace test_support

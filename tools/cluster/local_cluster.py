@@ -45,9 +45,26 @@ def softverbs_ports():
     return {int(it[2]) for it in names if len(it) > 2 and it[2].strip().isdigit()}
 
 
+RESERVED = []  # sockets of this process whose names stand for ports
+
+
+def reserve(port):
+    """Returns whether nobody else reserved the port. The name is held until this process ends; tests use the same
+    (free_port.cc)."""
+    name = socket.socket(socket.AF_UNIX)
+    try:
+        name.bind(f"\0gannet/port/{port}")
+    except OSError:
+        name.close()
+        return False
+    RESERVED.append(name)
+    return True
+
+
 def free_ports(count, host="127.0.0.1"):
     """Ports of an own address that nobody uses at this moment, nor gets by chance later: neither the system nor
-    softverbs takes one of these for the near end of a connection. So a server that starts again finds its port free."""
+    softverbs takes one of these for the near end of a connection, and no other call returns it while this process
+    lives. So a server that starts again finds its port free."""
     ports, taken = [], softverbs_ports()
     with contextlib.ExitStack() as stack:
         while len(ports) < count:
@@ -59,7 +76,7 @@ def free_ports(count, host="127.0.0.1"):
                 if error.errno != errno.EADDRINUSE:
                     raise
                 continue
-            if port not in taken:
+            if port not in taken and reserve(port):
                 ports.append(port)
     return ports
 

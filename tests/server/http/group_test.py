@@ -13,20 +13,23 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
 
+sys.dont_write_bytecode = True
+SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, os.path.join(SOURCE, "tools", "cluster"))
+import local_cluster  # noqa: E402
+
 PATIENT_S = 60  # nothing depends on how long it takes
 
 
 def free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    return local_cluster.free_ports(1)[0]
 
 
 def fetch(url, body=None):

@@ -71,6 +71,13 @@ class PortsTest(unittest.TestCase):
         self.assertEqual(len(set(ports)), 100)
         self.assertLess(max(ports), min(int(first) for first, _ in ranges))
 
+    def test_nobody_else_gets_it_while_this_process_lives(self):
+        (port,) = local_cluster.free_ports(1)
+        get = f"import local_cluster; print(local_cluster.reserve({port}))"
+        done = subprocess.run([sys.executable, "-B", "-c", get], capture_output=True, text=True, check=True,
+                              env={**os.environ, "PYTHONPATH": os.path.join(SOURCE, "tools", "cluster")})
+        self.assertEqual(done.stdout, "False\n")
+
 
 class SeveralGroupsTest(ClusterTest):
     def setUp(self):
