@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/align.h"
 #include "common/protocol/touch.h"
 #include "tests/server/store/cache_policies.h"
 #include "tests/server/store/store_fixture.h"
@@ -73,15 +74,21 @@ TEST(EvictionTest, AFullStoreTakesEveryValueThatFitsItAlone) {
   EXPECT_EQ(stats.refused_heap_full + stats.refused_index_full, 0u);
 }
 
-// It needs all of the heap, so it is there only if all else goes. Chance seldom chooses that place.
+// It fits only where the heap begins, so all else has to go. Chance seldom chooses that place.
 TEST(EvictionTest, AFullStoreTakesTheLongestValueThatFitsItAlone) {
-  TestStore store(1 << 20, 1'000, false, kEvict);
-  for (uint64_t i = 0; i < 2'000; ++i) store.Put(Name(i), std::string(1'000, 'v'));
-  const uint64_t room = store.Stats().heap_total;
-  size_t bytes = SizeClassBytes(SizeClassFor(room + 1) - 1);
-  while (ItemBytes(16, bytes) > SizeClassBytes(SizeClassFor(room + 1) - 1)) --bytes;
-  EXPECT_EQ(store.Put(Name(9'999), std::string(bytes, 'l')).status, ReplyStatus::kOk);
-  EXPECT_EQ(store.Put(Name(9'999), std::string(room, 'l')).status, ReplyStatus::kHeapFull);
+  constexpr uint64_t kHeap = SizeClassBytes(SizeClassFor(900'000));
+  constexpr uint64_t kSlots = 20'000;
+  const TestStore other(2 << 20, kSlots, false, kEvict);
+  const uint64_t rest = (2 << 20) - other.Stats().heap_total;
+  TestStore store(kHeap + AlignUp(rest, 4096), kSlots, false, kEvict);
+  const std::string longest(kHeap - LargeValueOffset(16), 'l');
+  for (uint64_t round = 0; round < 5; ++round) {
+    for (uint64_t i = 0; i < 15'000; ++i) store.Put(Name(i), std::string(16, 'v'));
+    ASSERT_GT(store.Stats().items, 10'000u);
+    EXPECT_EQ(store.Put(Name(100'000 + round), longest).status, ReplyStatus::kOk) << round;
+  }
+  EXPECT_EQ(store.Stats().refused_heap_full, 0u);
+  EXPECT_EQ(store.Put(Name(1), std::string(2 * kHeap, 'l')).status, ReplyStatus::kHeapFull);
   EXPECT_EQ(store.Stats().refused_heap_full, 1u);
 }
 
