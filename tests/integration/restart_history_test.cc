@@ -22,6 +22,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "tests/client/api/patient_options.h"
 #include "tests/linearizability/linearizability.h"
 #include "tests/support/server_process.h"
 #include "tests/support/temporary_directory.h"
@@ -45,7 +46,7 @@ class Observer {
  public:
   Observer(const std::string& endpoint, uint32_t number, uint64_t seed)
       : number_(number), random_(seed + number) {
-    auto client = Client::Connect({endpoint});
+    auto client = Client::Connect({endpoint}, PatientOptions());
     EXPECT_TRUE(client.ok()) << client.status();
     if (client.ok()) client_ = *std::move(client);
   }

@@ -31,7 +31,7 @@ class EtcdConfigStoreTest : public testing::Test {
   }
 
   EtcdConfigStore::Options OptionsOf(const std::string& node) {
-    return {.etcd = {.endpoints = etcd_.Urls(), .call_ms = 500}, .cluster = "c", .node = node};
+    return {.etcd = {.endpoints = etcd_.Urls(), .call_ms = call_ms_}, .cluster = "c", .node = node};
   }
   std::unique_ptr<EtcdConfigStore> Open(const std::string& node) {
     auto store = EtcdConfigStore::Open(OptionsOf(node));
@@ -68,6 +68,7 @@ class EtcdConfigStoreTest : public testing::Test {
     return answer.ok() && !answer->items.empty() ? answer->items.front().value : "";
   }
 
+  int64_t call_ms_ = 20'000;  // only a hang takes so long. Tests that stop etcd wait for less
   const GroupConfiguration first_ = {.epoch = 1, .primary = kN1, .in_sync = {kN1}};
   EtcdProcesses etcd_{1};
   EtcdCaller caller_{etcd_.Urls()};

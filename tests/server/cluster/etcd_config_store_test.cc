@@ -101,6 +101,7 @@ TEST_F(EtcdConfigStoreTest, SendsNothingThatTheTermsDoNotAllow) {
 }
 
 TEST_F(EtcdConfigStoreTest, AnswersUnknownWhileEtcdIsAwayAndGoesOnAfterwards) {
+  call_ms_ = 500;
   auto store = Open("n1");
   const GroupRegister before = *store->Seen();
   etcd_.process(0).Stop();
@@ -341,6 +342,7 @@ TEST_F(EtcdConfigStoreTest, SaysWhatToDoIfItCannotBegin) {
   EXPECT_THAT(message(other, kInvalidArgument), HasSubstr("the name of a cluster"));
   EXPECT_THAT(message(OptionsOf(""), kInvalidArgument), HasSubstr("the name of a node"));
 
+  call_ms_ = 500;
   EtcdConfigStore::Options away = OptionsOf("n1");
   away.open_ms = 300;
   away.etcd.endpoints = {"http://127.0.0.1:1"};
@@ -353,6 +355,7 @@ TEST_F(EtcdConfigStoreTest, SaysWhatToDoIfItCannotBegin) {
 
 // A member that executes itself again has only etcd to tell it where to go on.
 TEST_F(EtcdConfigStoreTest, WhoIsPatientWaitsUntilEtcdIsBack) {
+  call_ms_ = 500;
   etcd_.process(0).Stop();
   EtcdConfigStore::Options away = OptionsOf("n1");
   away.open_ms = 100;

@@ -129,6 +129,7 @@ TEST_F(EtcdMapStoreTest, AnAbandonedRequestIsNotAnswered) {
 }
 
 TEST_F(EtcdMapStoreTest, TheResultIsUnknownWhileEtcdIsAway) {
+  call_ms_ = 500;
   auto store = Open("n1");
   const MapTxn txn = Closing(*store, 5);
   etcd_.process(0).Stop();

@@ -25,7 +25,7 @@ SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path
 sys.path.insert(0, os.path.join(SOURCE, "tools", "cluster"))
 import local_cluster  # noqa: E402
 
-PATIENT_S = 60  # nothing depends on how long it takes
+PATIENT_S = 120  # nothing depends on how long it takes
 
 
 def free_port():
@@ -35,7 +35,7 @@ def free_port():
 def fetch(url, body=None):
     """Returns status and text."""
     try:
-        with urllib.request.urlopen(url, body, timeout=10) as answer:
+        with urllib.request.urlopen(url, body, timeout=PATIENT_S) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as error:
         return error.code, error.read().decode()
@@ -111,7 +111,7 @@ class Member:
 
 def kvcli(build, servers, *command):
     shown = subprocess.run([f"{build}/bin/kvcli", "--device=soft", f"--server={servers}", "--json", *command], check=True,
-                           capture_output=True, text=True, timeout=90)
+                           capture_output=True, text=True, timeout=PATIENT_S)
     return json.loads(shown.stdout.splitlines()[0])
 
 
@@ -139,7 +139,7 @@ def check_lag(build, servers, first, second):
 
 def check_doctor(build, servers, first):
     looked = subprocess.run([f"{build}/bin/kvcli", "--device=soft", f"--server={servers}", "--json", "doctor"], check=False,
-                            capture_output=True, text=True, timeout=90)
+                            capture_output=True, text=True, timeout=PATIENT_S)
     found = [json.loads(line) for line in looked.stdout.splitlines()]
     assert len([it for it in found if it["check"] == "member" and it["severity"] == "ok"]) == 2, found
     assert [it["text"] for it in found if it["check"] == "primary"] == [f"{first.address}, of epoch 1"], found
@@ -156,7 +156,7 @@ def start_load(build, home, servers, first):
 
 def check_load(load, home):
     """A run goes on at the new primary, and says so. Calls whose deadline was over meanwhile may be errors."""
-    said = load.communicate(timeout=120)[0]
+    said = load.communicate(timeout=PATIENT_S)[0]
     with open(f"{home}/load.json", encoding="utf-8") as file:
         report = json.load(file)
     assert report["cut_short"] is None and report["fail_overs"] == 1 and report["wrong_values"] == 0, said

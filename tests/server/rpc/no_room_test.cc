@@ -1,5 +1,5 @@
-// A server that evicts, in whose full memory nothing may go at the moment: values lie in it that are
-// being brought. It puts off each kind of write that would fit without them.
+// A server that evicts, in whose full memory nothing may go at the moment: values lie in it that
+// are being brought. It puts off each kind of write that would fit without them.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
