@@ -22,6 +22,7 @@ absl::StatusCode ToStatusCode(RejectCode code) {
     case RejectCode::kAuthentication:
       return absl::StatusCode::kPermissionDenied;
     case RejectCode::kMalformed:
+    case RejectCode::kStanding:  // which no client asks for
       return absl::StatusCode::kInternal;
     case RejectCode::kSessionUnknown:
     case RejectCode::kTooManyConnections:

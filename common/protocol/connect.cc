@@ -123,9 +123,10 @@ absl::StatusOr<ConnectRequest> DecodeConnectRequest(std::span<const std::byte> p
         absl::StrFormat("client speaks protocol %u to %u, server %u to %u", request->version_min,
                         request->version_max, kProtocolVersionMin, kProtocolVersionMax));
   }
-  if ((request->features & ~kConnectReplica) != 0) {
-    return absl::InvalidArgumentError(absl::StrFormat(
-        "connection request for features %#x, of which this server knows none", request->features));
+  if ((request->features & ~(kConnectReplica | kConnectStanding)) != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrFormat("connection request for features %#x, which this server does not know all",
+                        request->features));
   }
   return request;
 }

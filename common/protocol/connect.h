@@ -30,7 +30,7 @@ struct ConnectRequest {
   uint8_t version_min;
   uint8_t version_max;
   uint16_t length;    // of this struct
-  uint16_t features;  // kConnectReplica or zero
+  uint16_t features;  // kConnectReplica, kConnectStanding or zero
   uint16_t qp_index;  // which of the session's queue pairs this is, from 0
   uint32_t key_id;    // of the pre-shared key; 0 = none
   uint64_t
@@ -45,6 +45,8 @@ static_assert(offsetof(ConnectRequest, session_token) == 16 && offsetof(ConnectR
 
 // Bits of ConnectRequest::features.
 inline constexpr uint16_t kConnectReplica = 1 << 1;  // a server of the group asks, not a client
+// An operator asks what the server is in its group. It is always refused, with kStanding.
+inline constexpr uint16_t kConnectStanding = 1 << 2;
 
 // How clients lock, which depends on who may change lock words.
 enum class LockMode : uint8_t {
@@ -108,6 +110,7 @@ enum class RejectCode : uint32_t {
   kAuthentication = 6,
   kStarting = 7,    // the server is still preparing its memory: try again soon
   kNotPrimary = 8,  // of its group; the reason may say who is (not_primary.h)
+  kStanding = 9,    // the answer to kConnectStanding, in the reason (member_standing.h)
 };
 
 // Private data of a reject, with the reason for the user to read.

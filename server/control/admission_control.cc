@@ -1,8 +1,10 @@
 #include "server/control/admission_control.h"
 
+#include <algorithm>
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "common/protocol/member_standing.h"
 #include "glog/logging.h"
 #include "server/group/replica_request.h"
 
@@ -10,11 +12,13 @@ namespace gannet {
 namespace {
 
 constexpr int kEventsPerPollMax = 64;
+constexpr const char* kNoGroup = "this server is in no group: it was started without --cluster";
 
 }  // namespace
 
 bool AdmissionControl::Poll(const Now& now) {
   now_ = now;
+  if (begun_ns_ == 0) begun_ns_ = now.monotonic_ns;
   int events = 0;
   for (; events < kEventsPerPollMax; ++events) {
     std::optional<ListenerEvent> event = given_.listener->Poll();
@@ -109,6 +113,7 @@ void AdmissionControl::OnRequest(IncomingRequest request) {
                   "replies would be sent for ever to a client that takes none: connect with an "
                   "rnr_retry_count of at most 6");
   }
+  if ((decoded->features & kConnectStanding) != 0) return TellStanding(std::move(request));
   if (IsReplicaRequest(*decoded)) {
     return OnReplicaRequest(*decoded, std::move(request), std::move(answer.key));
   }
@@ -158,6 +163,27 @@ void AdmissionControl::AnswerWaiting() {
   }
 }
 
+// It is no connection, so neither the log nor the counter of refusals tells of it.
+void AdmissionControl::TellStanding(IncomingRequest request) {
+  if (given_.member == nullptr) {
+    return Reject(std::move(request), RejectCode::kMalformed, kNoGroup);
+  }
+  const Member::Seen seen = given_.member->Look();
+  const bool primary = seen.role == MemberRole::kPrimary;
+  const int64_t up_s = (now_.monotonic_ns - begun_ns_) / kNsPerSecond;
+  const std::string reason =
+      ReasonOf({.role = seen.role,
+                .epoch = seen.epoch,
+                .incarnation = seen.incarnation,
+                .applied = primary ? seen.as_primary.committed : seen.applied,
+                .uptime_s = static_cast<uint32_t>(std::clamp<int64_t>(up_s, 0, UINT32_MAX)),
+                .joined_percent = seen.joined_percent,
+                .lease_left_ms = serves() ? given_.standing->LeaseLeftMs(options_.lease_now_ns())
+                                          : uint16_t{0}});
+  const struct Reject reject = NewReject(RejectCode::kStanding, reason);
+  given_.listener->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
+}
+
 void AdmissionControl::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
                                         std::shared_ptr<const SessionKey> key) {
   if (key != nullptr && !key->key.replica) {
@@ -165,8 +191,7 @@ void AdmissionControl::OnReplicaRequest(const ConnectRequest& decoded, IncomingR
                   absl::StrCat("key ", key->key.id, " lacks the right \"replica\""));
   }
   if (given_.member == nullptr) {
-    return Reject(std::move(request), RejectCode::kMalformed,
-                  "this server is in no group: it was started without --cluster");
+    return Reject(std::move(request), RejectCode::kMalformed, kNoGroup);
   }
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;

@@ -84,6 +84,7 @@ class AdmissionControl {
   void OnRequest(IncomingRequest request);
   void OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
                         std::shared_ptr<const SessionKey> key);
+  void TellStanding(IncomingRequest request);
   // `may_wait`: whether it may wait for a primary.
   void Admit(const ConnectRequest& decoded, IncomingRequest request,
              std::shared_ptr<const SessionKey> key, bool may_wait);
@@ -104,6 +105,7 @@ class AdmissionControl {
   bool stopping_ = false;
   absl::Status status_;
   Now now_;                      // of this Poll
+  int64_t begun_ns_ = 0;         // when it was first called
   uint32_t requests_ = 0;        // so far
   std::deque<Waiting> waiting_;  // for a primary, in the order of their times
   Counter refused_;

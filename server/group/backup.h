@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_GROUP_BACKUP_H_
 #define GANNET_SERVER_GROUP_BACKUP_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -91,6 +92,11 @@ class Backup {
   // When the primary counts as gone, if it stays silent; GroupStanding::kNever: never.
   int64_t SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
+  // How much of the primary's items it has copied.
+  uint8_t joined_percent() const {
+    if (copied_ || whole()) return 100;
+    return joiner_ ? static_cast<uint8_t>(100 * std::clamp(joiner_->done(), 0.0, 1.0)) : 0;
+  }
 
   // To sleep: as BackupLink.
   absl::Status Arm(int64_t now);

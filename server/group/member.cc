@@ -132,6 +132,7 @@ bool Member::Poll(int64_t now) {
   if (now >= map_at_) {
     map_at_ = now + kMapNs;
     TellMap();
+    TellMembers();
   }
   if (primary_ != nullptr) {
     if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now, "this server stops");
@@ -174,6 +175,12 @@ void Member::TellMap() {
   const std::shared_ptr<const std::string> told = options_.standing->map();
   if (told != nullptr && *told == bytes) return;
   options_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
+}
+
+void Member::TellMembers() {
+  std::vector<std::string> members = options_.group.directory->terms().members;
+  MutexLock lock(mutex_);
+  if (members != members_) members_ = std::move(members);
 }
 
 bool Member::TellPartitions() {
@@ -344,12 +351,14 @@ void Member::TellElsewhere(const GroupConfiguration& configuration) {
 void Member::TellObservers(const GroupConfiguration& configuration) {
   const Role as_backup = backup_->in_sync() ? Role::kBackup : Role::kJoining;
   applied_.store(backup_->applied(), std::memory_order_relaxed);
+  joined_percent_.store(backup_->joined_percent(), std::memory_order_relaxed);
   // An epoch has one primary. All else costs a backup more than what it applies in most Polls.
   if (!ended() && primary_ == nullptr && seen_epoch_ == configuration.epoch &&
       seen_role_ == as_backup) {
     return;
   }
   Seen seen = {.node = options_.group.node,
+               .incarnation = options_.incarnation,
                .primary = configuration.primary.node,
                .epoch = configuration.epoch};
   if (ended()) {
@@ -371,8 +380,12 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
 Member::Seen Member::Look() const {
   MutexLock lock(mutex_);
   Seen seen = seen_;
+  seen.members = members_;
   const bool applies = seen.role == Role::kJoining || seen.role == Role::kBackup;
   seen.applied = applies ? applied_.load(std::memory_order_relaxed) : 0;
+  if (seen.role == Role::kJoining) {
+    seen.joined_percent = joined_percent_.load(std::memory_order_relaxed);
+  }
   return seen;
 }
 

@@ -13,6 +13,7 @@
 #include "common/auth/auth_file.h"
 #include "common/base/mutex.h"
 #include "common/protocol/connect.h"
+#include "common/protocol/member_standing.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
 #include "server/changes/member_disk.h"
@@ -92,13 +93,16 @@ class Member {
   int64_t next_ns() const;
 
   // For observers.
-  enum class Role : uint8_t { kJoining, kBackup, kPrimary, kEnded };
+  using Role = MemberRole;
   struct Seen {
     Role role = Role::kJoining;
     std::string node;
+    uint64_t incarnation = 0;
     std::string primary;
     uint64_t epoch = 0;
-    uint64_t applied = 0;  // LSN, of a backup
+    uint64_t applied = 0;              // LSN, of a backup
+    uint8_t joined_percent = 0;        // of a joining one: how much it has copied
+    std::vector<std::string> members;  // nodes that may be in sync, as operators have set it
     Primary::Seen as_primary{};
     std::optional<MoveProgress> moves;  // of a primary; a backup need not copy it at each Poll
   };
@@ -122,6 +126,7 @@ class Member {
   bool HasTasks() const { return primary_ != nullptr && primary_->open() && !ended(); }
   void End(const std::string& why);
   void TellMap();
+  void TellMembers();
   // Returns whether there was something new to tell.
   bool TellPartitions();
   int64_t AwaitsPrimaryFrom() const;
@@ -151,6 +156,7 @@ class Member {
 
   // What a backup has applied; it is newer than seen_. Relaxed: a figure.
   std::atomic<uint64_t> applied_{0};
+  std::atomic<uint8_t> joined_percent_{0};  // the same, of the walk
   // Whether there are arrivals_ or gone_. Relaxed: they are taken under the mutex, and whoever sets
   // this wakes the member's thread afterwards. So that looks once more.
   std::atomic<bool> has_mail_{false};
@@ -159,6 +165,7 @@ class Member {
   std::vector<ReplicaArrival> arrivals_ GANNET_GUARDED_BY(mutex_);
   std::vector<uint64_t> gone_ GANNET_GUARDED_BY(mutex_);
   Seen seen_ GANNET_GUARDED_BY(mutex_);
+  std::vector<std::string> members_ GANNET_GUARDED_BY(mutex_);  // of Seen; changes seldom
 };
 
 }  // namespace gannet

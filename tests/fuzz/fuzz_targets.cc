@@ -13,6 +13,7 @@
 #include "common/protocol/announce.h"
 #include "common/protocol/client_report.h"
 #include "common/protocol/connect.h"
+#include "common/protocol/member_standing.h"
 #include "common/protocol/message.h"
 #include "common/protocol/not_primary.h"
 #include "common/protocol/plain_put.h"
@@ -55,6 +56,9 @@ void RejectBytes(std::span<const std::byte> bytes) {
   for (const char c : reason) Require(c >= 0x20 && c < 0x7f, "an unprintable reason");
   if (const auto elsewhere = ParseNotPrimary(reason)) {
     Require(ReasonOf(*elsewhere) == reason, "a primary that nobody names so");
+  }
+  if (const auto standing = ParseMemberStanding(reason)) {
+    Require(reason.starts_with(ReasonOf(*standing)), "a standing that nobody tells so");
   }
 }
 

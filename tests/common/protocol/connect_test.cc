@@ -198,19 +198,24 @@ TEST(ConnectTest, RefusesFeaturesThatItDoesNotKnow) {
   for (int bit = 0; bit < 16; ++bit) {
     ConnectRequest request = AConnectRequest();
     request.features = static_cast<uint16_t>(1u << bit);
-    if (request.features == kConnectReplica) continue;
+    if (request.features == kConnectReplica || request.features == kConnectStanding) continue;
     EXPECT_TRUE(absl::IsInvalidArgument(DecodeConnectRequest(Padded(request, 56)).status())) << bit;
     request.version_min = request.version_max = kProtocolVersionMax + 1;
     EXPECT_TRUE(absl::IsUnimplemented(DecodeConnectRequest(Padded(request, 56)).status())) << bit;
   }
 }
 
-TEST(ConnectTest, TakesAServersRequestToFollow) {
-  ConnectRequest request = AConnectRequest();
-  request.features = kConnectReplica;
-  const auto decoded = DecodeConnectRequest(Padded(request, 56));
-  ASSERT_TRUE(decoded.ok()) << decoded.status();
-  EXPECT_EQ(decoded->features, kConnectReplica);
+TEST(ConnectTest, TakesAServersRequestToFollowAndAnOperatorsQuestion) {
+  EXPECT_EQ(kConnectReplica, 2) << "docs/protocol.md has the values";
+  EXPECT_EQ(kConnectStanding, 4);
+  EXPECT_EQ(static_cast<uint32_t>(RejectCode::kStanding), 9u);
+  for (const uint16_t feature : {kConnectReplica, kConnectStanding}) {
+    ConnectRequest request = AConnectRequest();
+    request.features = feature;
+    const auto decoded = DecodeConnectRequest(Padded(request, 56));
+    ASSERT_TRUE(decoded.ok()) << decoded.status();
+    EXPECT_EQ(decoded->features, feature);
+  }
 }
 
 struct GrantFault {

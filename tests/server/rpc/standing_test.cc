@@ -173,6 +173,17 @@ TEST_F(WaitForPrimaryTest, AServerThatStopsSaysSo) {
   EXPECT_EQ(peer.reject()->code, static_cast<uint32_t>(RejectCode::kShuttingDown));
 }
 
+TEST_F(StandingTest, AServerInNoGroupIsNothingThere) {
+  ConnectRequest request = NewConnectRequest();
+  request.features = kConnectStanding;
+  RawPeer peer(this);
+  EXPECT_FALSE(peer.Connect(request));
+  ASSERT_TRUE(peer.reject().has_value());
+  EXPECT_EQ(peer.reject()->code, static_cast<uint32_t>(RejectCode::kMalformed));
+  EXPECT_EQ(RejectReason(*peer.reject()),
+            "this server is in no group: it was started without --cluster");
+}
+
 TEST_F(StandingTest, TheAcceptorRefusesWhatCameBeforeThePrimaryWasDeposed) {
   standing_.SetElsewhere(ReasonOf({"10.0.0.2:7471", 7}));
   deposed_in_between_ = true;
