@@ -371,7 +371,7 @@ Primary::Seen Primary::Look() const {
                .lease_left_ns = std::max<int64_t>(lease_.LeftNs(now), 0),
                .waiting_bytes = outbox_.queued_bytes(),
                .links_broken = links_broken_,
-               .removed = removed_,
+               .removed = membership_.removed(),
                .hands_over = hand_over_.begun(),
                .stream_version = stream_version_,
                .ended_map = end_.ended() ? end_.ended()->revision : 0};

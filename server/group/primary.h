@@ -268,7 +268,6 @@ class Primary {
   RingWait ring_wait_ GANNET_GUARDED_BY(mutex_);
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;  // some link, since the last Turn
   uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
-  uint64_t removed_ GANNET_GUARDED_BY(mutex_) = 0;
 
   // The member's thread only, but that `deposed_` is written under the mutex, and read there, too.
   int64_t beacon_at_ = 0;

@@ -260,7 +260,6 @@ void Primary::DropLinks(int64_t now) {
     const bool counts = membership_.Counts(backup->member->incarnation);
     backup->counted |= counts;
     if (backup->counted && !counts) {
-      ++removed_;
       Break(backup.get(), now, "it was silent or taken out, and is not in sync any more");
     } else if (slow && writer_.IsLast(backup->ring)) {
       Break(backup.get(), now, "it is too slow, and leaves no room in its ring");

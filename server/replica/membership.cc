@@ -76,6 +76,11 @@ void Membership::OnAnswer(const ConfigStore::Answer& answer, int64_t now) {
 
 void Membership::Adopt(const GroupRegister& now_known, int64_t now) {
   if (now_known.revision <= known_.revision) return;
+  if (now_known.configuration.primary == self_) {
+    removed_ += static_cast<uint64_t>(std::ranges::count_if(
+        known_.configuration.in_sync,
+        [&](const GroupMember& member) { return !now_known.configuration.IsInSync(member); }));
+  }
   known_ = now_known;
   // Whatever was sent before compares with a revision that is gone.
   may_win_.clear();

@@ -57,6 +57,8 @@ class Membership {
   // Whether a successor is named, or is still to be named.
   bool naming() const { return successor_.has_value() || !MayCommit(); }
   const GroupRegister& known() const { return known_; }
+  // How many left those in sync while this one was primary.
+  uint64_t removed() const { return removed_; }
 
  private:
   void OnAnswer(const ConfigStore::Answer& answer, int64_t now);
@@ -81,6 +83,7 @@ class Membership {
   std::optional<GroupMember> successor_;
   bool busy_ = false;  // a request is under way
   bool deposed_ = false;
+  uint64_t removed_ = 0;
 };
 
 }  // namespace gannet

@@ -56,8 +56,10 @@ TEST_F(MembershipTest, ARemovedMemberCountsUntilItsRemovalIsKnownToHaveWon) {
   EXPECT_TRUE(membership_.Counts(kSecond.incarnation));
   store_.Execute();
   EXPECT_TRUE(membership_.Counts(kSecond.incarnation)) << "it has won, but nobody knows";
+  EXPECT_EQ(membership_.removed(), 0u);
   membership_.Poll(kL / 2);
   EXPECT_FALSE(membership_.Counts(kSecond.incarnation));
+  EXPECT_EQ(membership_.removed(), 1u);
   EXPECT_TRUE(lease_.Valid(kL / 2)) << "it needs no answers of the removed one";
   commit_.OnCompleted(kFirst.incarnation, 80);
   EXPECT_EQ(commit_.Advance(80, lease_, kL / 2), 80u);
