@@ -2,10 +2,10 @@
 
 #include "nlohmann/json.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/protocol/opcode_name.h"
 #include "server/http/server_view.h"
@@ -138,19 +138,24 @@ Json SlowJson(const ServerView& it, bool show_keys) {
   return {{"count", it.slow_requests}, {"list", all}};
 }
 
-Json GroupJson(const Member::Seen& it) {
+Json GroupJson(const ServerView& view) {
+  const Member::Seen& it = *view.group;
   Json backups = Json::array();
   const Primary::Seen& primary = it.as_primary;
   const MoveProgress moves = it.moves.value_or(MoveProgress());
-  for (const Primary::Seen::Backup& backup : primary.backups) {
+  const bool leads = it.role == Member::Role::kPrimary;
+  for (const auto& backup : leads ? AllBackups(it) : std::vector<Primary::Seen::Backup>()) {
     backups.push_back({{"node", backup.node},
+                       {"linked", backup.linked},
                        {"in_sync", backup.in_sync},
                        {"heard", backup.heard},
-                       {"lag_bytes", backup.behind_bytes},
-                       {"lag_records", primary.end - std::min(primary.end, backup.applied)}});
+                       {"lag_bytes", backup.behind_bytes}});
   }
-  return {{"node", it.node},
-          {"role", GroupRoleName(it.role)},
+  return {{"cluster", view.cluster},
+          {"group", view.group_name},
+          {"node", it.node},
+          {"role", NameOf(it.role)},
+          {"joined_percent", it.joined_percent},
           {"epoch", it.epoch},
           {"primary", it.primary},
           {"applied", it.applied},
@@ -181,7 +186,7 @@ std::string RenderJson(const ServerView& view, bool show_keys) {
                {"requests", RequestsJson(view)},  {"store", StoreJson(view)},
                {"sessions", view.stats.sessions}, {"connections", ConnectionsJson(view)},
                {"locks", LocksJson(view)},        {"slow", SlowJson(view, show_keys)}};
-  if (view.group) json["group"] = GroupJson(*view.group);
+  if (view.group) json["group"] = GroupJson(view);
   // Keys are bytes; those that are no UTF-8 are shown with replacements.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/http/metric_families.h"
@@ -35,12 +36,13 @@ ClientMetric Histogram(const ServerView::LatencyCounts& counts, const char* kind
 
 void AddServer(const ServerView& it, MetricFamilies* to) {
   to->Begin(MetricType::Gauge, "gannet_info", "The server and its RDMA device.");
-  to->Add({{"version", it.version},
-           {"name", it.name},
-           {"address", it.address},
-           {"device", it.device},
-           {"kind", it.kind}},
-          1);
+  MetricFamilies::Labels labels = {{"version", it.version},
+                                   {"name", it.name},
+                                   {"address", it.address},
+                                   {"device", it.device},
+                                   {"kind", it.kind}};
+  for (auto& label : GroupLabels(it)) labels.push_back(std::move(label));
+  to->Add(std::move(labels), 1);
   to->Gauge("gannet_uptime_seconds", "Time since the server started.",
             static_cast<double>(it.stats.uptime_ms) / 1e3);
   to->Counter("gannet_cpu_seconds_total", "CPU time of the process, user and system.",
@@ -163,7 +165,7 @@ std::string RenderMetrics(const ServerView& view) {
   AddMemory(view, &families);
   AddDisk(view, &families);
   AddLocks(view, &families);
-  if (view.group) AddGroup(*view.group, &families);
+  if (view.group) AddGroup(view, &families);
   return families.Text();
 }
 

@@ -79,6 +79,8 @@ ServerView Observer::Take(const Now& now) {
   view.version = options_.version;
   view.name = std::string(NameOf(shared.grant));
   view.address = options_.address;
+  view.cluster = options_.cluster;
+  view.group_name = options_.group;
   view.device = shared.device.name;
   view.kind = std::string(DeviceKindName(shared.device.kind));
   view.workers = static_cast<uint32_t>(server.workers().size());

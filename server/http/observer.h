@@ -23,6 +23,9 @@ class Observer {
   struct Options {
     std::string version;
     std::string address;
+    // Of a member of a group.
+    std::string cluster = {};
+    std::string group = {};
     // A worker hangs if it has connections and has published nothing for this long.
     int64_t hangs_ns = 0;
   };

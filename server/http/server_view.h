@@ -30,6 +30,8 @@ struct ServerView {
 
   std::string version;  // of the program
   std::string name;     // the server's; may be empty
+  std::string cluster;  // of a member of a group
+  std::string group_name;
   std::string address;
   std::string device;
   std::string kind;  // of the device
@@ -63,8 +65,9 @@ struct ServerView {
 // Returns the name of a kind of operation in clients' reports, as in metrics.
 const char* LatencyKindName(size_t kind);
 
-// Returns "joining", "backup", "primary" or "ended".
-const char* GroupRoleName(Member::Role role);
+// Returns what a primary shows of each other member of its group. One without a link to it is
+// there, too: it does not run, or is cut off.
+std::vector<Primary::Seen::Backup> AllBackups(const Member::Seen& member);
 
 // Returns why a member of a group is not ready: it does not have all items yet, or it has no lease.
 // "" if it is: it serves, or may take over.

@@ -3,7 +3,7 @@
 
     group_test.py --build DIR --source DIR
 
-Fails if a member's role, epoch or lag is not shown, if the alert rules ask for metrics of a group that
+Fails if a member's role, epoch or lag is not shown, if dead members look as if they lived, if the alert rules ask for metrics of a group that
 there are not, or if clients do not tell that a new primary has the same history.
 """
 
@@ -71,6 +71,11 @@ class Etcd:
         assert status == 200, text
 
 
+    def delete(self, key):
+        status, text = fetch(f"{self.url}/v3/kv/deleterange", json.dumps({"key": base64.b64encode(key.encode()).decode()}).encode())
+        assert status == 200, text
+
+
 class Member:
     def __init__(self, build, home, etcd, name):
         self.name = name
@@ -87,6 +92,14 @@ class Member:
         with open(self.path, encoding="utf-8") as log:
             return log.read()
 
+    @property
+    def labels(self):
+        return f'cluster="c",group="g1",member="{self.name}"'
+
+    def metric(self, name, more=""):
+        """Of the group, as it is now. None: it is not shown."""
+        return self.metrics().get(f"gannet_group_{name}{{{self.labels}{more}}}")
+
     def ready(self):
         return fetch(self.http + "/readyz")
 
@@ -102,7 +115,7 @@ class Member:
                 for line in text.split("\n") if line and not line.startswith("#")}
 
     def role(self, role):
-        return self.metrics().get(f'gannet_group_role{{node="{self.name}",role="{role}"}}') == 1
+        return self.metrics().get(f'gannet_group_role{{{self.labels},role="{role}"}}') == 1
 
     def end(self, how=signal.SIGKILL):
         self.process.send_signal(how)
@@ -118,10 +131,10 @@ def kvcli(build, servers, *command):
 def check_first_primary(first, second):
     eventually("n1 leads", lambda: first.role("primary"))
     eventually("n2 follows", lambda: second.role("backup"))
-    eventually("n1 counts n2", lambda: first.metrics().get("gannet_group_members_in_sync") == 2)
-    metrics = first.metrics()
-    assert metrics["gannet_group_epoch"] == 1 and metrics['gannet_group_backup_in_sync{node="n2"}'] == 1, metrics
-    assert eventually("n1 has a lease", lambda: first.metrics()["gannet_group_lease_seconds"] > 0)
+    eventually("n1 counts n2", lambda: first.metric("members_in_sync") == 2)
+    assert first.metric("epoch") == 1 and first.metric("backup_in_sync", ',backup="n2"') == 1, first.metrics()
+    assert first.metric("members") == second.metric("members") == 2, first.metrics()
+    assert eventually("n1 has a lease", lambda: first.metric("lease_seconds") > 0)
     for member in (first, second):
         assert eventually(f"{member.name} is ready", lambda it=member: it.ready()[0] == 200), member.said()
     seen = second.seen()
@@ -131,10 +144,65 @@ def check_first_primary(first, second):
 def check_lag(build, servers, first, second):
     """What is written reaches the backup, and the primary tells that it has none to apply any more."""
     kvcli(build, servers, "put", "key", "value")
-    end = first.metrics()["gannet_group_end_lsn"]
-    eventually("n2 applies all", lambda: second.metrics()["gannet_group_applied_lsn"] >= end)
-    eventually("n1 hears that", lambda: first.metrics()['gannet_group_backup_lag_records{node="n2"}'] == 0)
-    eventually("n1 hears that", lambda: first.metrics()['gannet_group_backup_lag_bytes{node="n2"}'] == 0)
+    end = first.metric("end_lsn")
+    eventually("n2 applies all", lambda: second.metric("applied_lsn") >= end)
+    eventually("n1 hears that", lambda: first.metric("backup_lag_bytes", ',backup="n2"') == 0)
+
+
+def look_at(build, etcd):
+    """What kvcli cluster status --check says: its exit code, and what it shows."""
+    looked = subprocess.run([f"{build}/bin/kvcli", "--device=soft", "--json", "cluster", "status", "--check", f"--etcd={etcd.url}",
+                             "--cluster=c"], check=False, capture_output=True, text=True, timeout=90)
+    return looked.returncode, json.loads(looked.stdout)
+
+
+def check_whole(build, etcd):
+    """Members are asked, so they tell what etcd does not know."""
+    code, shown = look_at(build, etcd)
+    members = {it["name"]: it for it in shown["groups"][0]["members"]}
+    assert code == 0 and shown["health"] == "ok" and shown["groups"][0]["problems"] == [], shown
+    assert [members[name]["state"] for name in ("n1", "n2")] == ["in_sync", "in_sync"], shown
+    assert all(it["uptime_s"] is not None for it in members.values()), shown
+
+
+def check_silent(build, etcd, stopped):
+    """A process that hangs is neither dead nor well."""
+    code, status = look_at(build, etcd)
+    states = {it["name"]: it["state"] for it in status["groups"][0]["members"]}
+    assert code == 1 and states[stopped.name] == "silent", status
+
+
+def check_dead_backup(build, etcd, servers, alive, dead):
+    """The group serves, with a copy less. Whoever looks is told, wherever it looks."""
+    eventually(f"{dead.name} is removed", lambda: alive.metric("backups_removed_total") == 1 and alive.metric("members_in_sync") == 1)
+    assert alive.metric("backup_linked", f',backup="{dead.name}"') == 0, alive.metrics()
+    shown = {it["node"]: it for it in alive.seen()["backups"]}
+    assert not shown[dead.name]["linked"] and not shown[dead.name]["in_sync"], shown
+    code, status = look_at(build, etcd)
+    states = {it["name"]: it["state"] for it in status["groups"][0]["members"]}
+    assert code == 1 and status["health"] == "degraded" and states == {alive.name: "in_sync", dead.name: "dead"}, status
+    looked = subprocess.run([f"{build}/bin/kvcli", "--device=soft", f"--server={servers}", "--json", "doctor"], check=False,
+                            capture_output=True, text=True, timeout=90)
+    found = [json.loads(line) for line in looked.stdout.splitlines()]
+    said = {it["text"].partition(": ")[0]: it["severity"] for it in found if it["check"] == "member"}
+    assert looked.returncode == 1 and said == {alive.address: "ok", dead.address: "warning"}, found
+
+
+def check_all_dead(build, etcd):
+    """etcd still says who was primary, and in sync."""
+    code, status = look_at(build, etcd)
+    group = status["groups"][0]
+    assert code == 3 and status["health"] == "down" and group["in_sync"], status
+    assert all(it["state"] == "dead" for it in group["members"]) and "does not serve" in group["problems"][0], status
+
+
+def check_lost_entry(build, etcd):
+    """etcd's map names a group whose entry is gone."""
+    etcd.delete("/gannet/c/groups/g1")
+    code, status = look_at(build, etcd)
+    assert code == 3 and status["health"] == "down", status
+    assert [(it["name"], it["epoch"]) for it in status["groups"]] == [("g1", None)], status
+    assert {it["name"] for it in status["others"]} == {"n1", "n2"}, status
 
 
 def check_doctor(build, servers, first):
@@ -198,11 +266,12 @@ def main():
             assert "refused" not in second.said(), second.said()
 
             check_doctor(given.build, servers, first)
+            check_whole(given.build, etcd)
             load = start_load(given.build, home, servers, first)
             started.append(load)
             first.end()
             eventually("n2 takes over", lambda: second.role("primary"))
-            assert second.metrics()["gannet_group_epoch"] == 2, second.metrics()
+            assert second.metric("epoch") == 2, second.metrics()
             after = kvcli(given.build, servers, "info")
             assert after["history"] == before["history"] == "00000000000000ff", after
             assert (before["epoch"], after["epoch"]) == (1, 2), (before, after)
@@ -212,6 +281,16 @@ def main():
             for line in ("becomes a backup, in sync, of n1, primary of epoch 1", "leaves the primary of epoch 1: no beacon for ",
                          "becomes primary of epoch 2"):
                 assert second.said().count(line) == 1, f"{line}: {second.said()}"
+            first = Member(given.build, home, etcd, "n1")
+            started.append(first.process)
+            eventually("n1 is in sync again", lambda: second.metric("members_in_sync") == 2)
+            first.process.send_signal(signal.SIGSTOP)
+            check_silent(given.build, etcd, first)
+            first.end()
+            check_dead_backup(given.build, etcd, f"cluster:{first.address},{second.address}", second, first)
+            second.end()
+            check_all_dead(given.build, etcd)
+            check_lost_entry(given.build, etcd)
         except BaseException:
             for name in ("n1", "n2"):
                 if os.path.exists(f"{home}/{name}.log"):

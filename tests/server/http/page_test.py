@@ -121,8 +121,9 @@ def with_large_figures(status):
     status["clients"].update({name: status["clients"][name] + 10**12 for name in ("hits", "misses", "reads")})
     status["group"] = {"node": "session-cache-frankfurt-17-a", "role": "primary", "epoch": 1234567, "primary": "session-cache-frankfurt-17-a",
                        "applied": 0, "end": 10**12, "committed": 10**12, "lease_ms": 9999, "waiting_bytes": 4194304, "links_broken": 1234567,
-                       "removed": 1234567, "backups": [{"node": "session-cache-frankfurt-17-b", "in_sync": True, "heard": True,
-                                                        "lag_bytes": 16777216, "lag_records": 123456789}]}
+                       "cluster": "frankfurt", "group": "session-cache-frankfurt-17", "joined_percent": 0,
+                       "removed": 1234567, "backups": [{"node": "session-cache-frankfurt-17-b", "linked": True, "in_sync": True,
+                                                        "heard": True, "lag_bytes": 16777216}]}
     for entry in status["slow"]["list"]:
         entry.update(us=12345678, value_bytes=67108000, peer="10.123.123.123:54321", key="user:" + 27 * "x")
     for entry in status["connections"]:

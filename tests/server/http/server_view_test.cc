@@ -78,9 +78,20 @@ TEST(ServerViewTest, JsonIsWholeWhateverBytesAKeyHas) {
   EXPECT_EQ(json["slow"]["list"][0]["us"], 12'345);
 }
 
+// Labels of what n1 shows, and the end of the labels.
+std::string OfN1(const std::string& more = "") {
+  return "cluster=\"c\",group=\"g1\",member=\"n1\"" + more + "}";
+}
+
 ServerView OfPrimary() {
   ServerView it = Example();
-  Member::Seen seen{.role = Member::Role::kPrimary, .node = "n1", .primary = "n1", .epoch = 3};
+  it.cluster = "c";
+  it.group_name = "g1";
+  Member::Seen seen{.role = Member::Role::kPrimary,
+                    .node = "n1",
+                    .primary = "n1",
+                    .epoch = 3,
+                    .members = {"n1", "n2", "n3", "n4"}};
   seen.as_primary = {.epoch = 3,
                      .end = 100,
                      .committed = 98,
@@ -91,11 +102,12 @@ ServerView OfPrimary() {
                      .stream_version = 1};
   seen.as_primary.backups = {{.node = "n2",
                               .in_sync = true,
+                              .linked = true,
                               .heard = true,
                               .completed = 99,
                               .applied = 90,
                               .behind_bytes = 640},
-                             {.node = "n3"}};
+                             {.node = "n3", .linked = true}};
   seen.moves = {.step = "copies",
                 .giver = "g1",
                 .partitions = 2,
@@ -111,11 +123,11 @@ ServerView OfPrimary() {
 
 TEST(ServerViewTest, APrimaryShowsWhichPartitionsCome) {
   const std::string text = RenderMetrics(OfPrimary());
-  EXPECT_THAT(text, HasSubstr("gannet_move_partitions_wanted 5\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_move_partitions_total 3\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_move_items 70\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_move_bytes 700\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_move_walked_ratio 0.5\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_partitions_wanted{" + OfN1() + " 5\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_partitions_total{" + OfN1() + " 3\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_items{" + OfN1() + " 70\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_bytes{" + OfN1() + " 700\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_move_walked_ratio{" + OfN1() + " 0.5\n"));
   const auto json = nlohmann::json::parse(RenderJson(OfPrimary(), false))["group"]["moves"];
   EXPECT_EQ(json["step"], "copies");
   EXPECT_EQ(json["giver"], "g1");
@@ -126,41 +138,65 @@ TEST(ServerViewTest, APrimaryShowsWhichPartitionsCome) {
 
 TEST(ServerViewTest, APrimaryShowsItsGroup) {
   const std::string text = RenderMetrics(OfPrimary());
-  EXPECT_THAT(text, HasSubstr("gannet_group_role{node=\"n1\",role=\"primary\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_role{node=\"n1\",role=\"backup\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_epoch 3\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_end_lsn 100\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_committed_lsn 98\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_lease_seconds 0.25\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_waiting_bytes 7\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_links_broken_total 2\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_backups_removed_total 1\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_members_in_sync 2\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_stream_version 1\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{node=\"n2\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{node=\"n3\"} 0\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_backup_heard{node=\"n2\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_backup_lag_bytes{node=\"n2\"} 640\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_backup_lag_records{node=\"n2\"} 10\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_role{" + OfN1(",role=\"primary\"") + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_role{" + OfN1(",role=\"backup\"") + " 0\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_epoch{" + OfN1() + " 3\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_end_lsn{" + OfN1() + " 100\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_committed_lsn{" + OfN1() + " 98\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_lease_seconds{" + OfN1() + " 0.25\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_waiting_bytes{" + OfN1() + " 7\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_links_broken_total{" + OfN1() + " 2\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backups_removed_total{" + OfN1() + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_members_in_sync{" + OfN1() + " 2\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_stream_version{" + OfN1() + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{" + OfN1(",backup=\"n2\"") + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{" + OfN1(",backup=\"n3\"") + " 0\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_heard{" + OfN1(",backup=\"n2\"") + " 1\n"));
+  EXPECT_THAT(text,
+              HasSubstr("gannet_group_backup_lag_bytes{" + OfN1(",backup=\"n2\"") + " 640\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_linked{" + OfN1(",backup=\"n3\"") + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_members{" + OfN1() + " 4\n"));
+  EXPECT_THAT(text, Not(HasSubstr("lag_records"))) << "what is counted is bytes of the stream";
+  EXPECT_THAT(text, HasSubstr(",cluster=\"c\",group=\"g1\",member=\"n1\"} 1\n")) << "gannet_info";
 
   const auto json = nlohmann::json::parse(RenderJson(OfPrimary(), false))["group"];
   EXPECT_EQ(json["role"], "primary");
   EXPECT_EQ(json["epoch"], 3);
   EXPECT_EQ(json["lease_ms"], 250);
-  EXPECT_EQ(json["backups"][0]["lag_records"], 10);
+  EXPECT_FALSE(json["backups"][0].contains("lag_records"));
+  EXPECT_EQ(json["cluster"], "c");
+  EXPECT_EQ(json["group"], "g1");
   EXPECT_EQ(json["backups"][0]["lag_bytes"], 640);
   EXPECT_EQ(json["backups"][1]["in_sync"], false);
 }
 
+TEST(ServerViewTest, APrimaryShowsMembersThatAreNotThere) {
+  const std::string text = RenderMetrics(OfPrimary());
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_linked{" + OfN1(",backup=\"n4\"") + " 0\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_in_sync{" + OfN1(",backup=\"n4\"") + " 0\n"));
+  EXPECT_THAT(text, Not(HasSubstr("backup=\"n1\""))) << "it is no backup of its own";
+  const auto backups = nlohmann::json::parse(RenderJson(OfPrimary(), false))["group"]["backups"];
+  ASSERT_EQ(backups.size(), 3u);
+  EXPECT_EQ(backups[2]["node"], "n4");
+  EXPECT_EQ(backups[2]["linked"], false);
+}
+
+TEST(ServerViewTest, AJoiningMemberShowsHowMuchItHas) {
+  ServerView it = OfPrimary();
+  it.group = Member::Seen{.role = Member::Role::kJoining, .node = "n1", .joined_percent = 43};
+  EXPECT_THAT(RenderMetrics(it), HasSubstr("gannet_group_joined_ratio{" + OfN1() + " 0.43\n"));
+  EXPECT_EQ(nlohmann::json::parse(RenderJson(it, false))["group"]["joined_percent"], 43);
+}
+
 TEST(ServerViewTest, ABackupShowsItsRoleAndHowFarItIs) {
-  ServerView it = Example();
+  ServerView it = OfPrimary();
   it.group = Member::Seen{
-      .role = Member::Role::kBackup, .node = "n2", .primary = "n1", .epoch = 3, .applied = 90};
+      .role = Member::Role::kBackup, .node = "n1", .primary = "n2", .epoch = 3, .applied = 90};
   const std::string text = RenderMetrics(it);
-  EXPECT_THAT(text, HasSubstr("gannet_group_role{node=\"n2\",role=\"backup\"} 1\n"));
-  EXPECT_THAT(text, HasSubstr("gannet_group_applied_lsn 90\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_role{" + OfN1(",role=\"backup\"") + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_applied_lsn{" + OfN1() + " 90\n"));
   EXPECT_THAT(text, Not(HasSubstr("gannet_group_lease_seconds"))) << "only a primary has one";
-  EXPECT_EQ(nlohmann::json::parse(RenderJson(it, false))["group"]["primary"], "n1");
+  EXPECT_EQ(nlohmann::json::parse(RenderJson(it, false))["group"]["primary"], "n2");
 }
 
 TEST(ServerViewTest, AServerInNoGroupShowsNothingOfGroups) {
