@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/protocol/limits.h"
 
@@ -25,9 +26,10 @@ absl::StatusOr<std::vector<SocketAddress>> ResolveMembers(const std::vector<std:
 void ConnectAttempts::OnFailed(Failure failure) {
   told_ |= Bit(failure.code);
   group_ |= failure.code == RejectCode::kNotPrimary;
+  const absl::Status why = WithOthersInVain(failure);
   // What a server said tells more than that nobody listens at another of its addresses.
   if (failure.answered || !answered_) {
-    status_ = failure.why;
+    status_ = why;
     refused_with_ = failure.code;
     answered_ = failure.answered;
   }
@@ -38,6 +40,22 @@ void ConnectAttempts::OnFailed(Failure failure) {
   }
   begun_ = true;
   GoOn(failure);
+}
+
+absl::Status ConnectAttempts::WithOthersInVain(const Failure& failure) {
+  const std::string current = address().ToString();
+  std::string others;
+  for (const std::string& it : in_vain_) {
+    if (it != current) absl::StrAppend(&others, others.empty() ? "" : ", ", it);
+  }
+  if (failure.answered) {
+    in_vain_.erase(current);
+    return failure.why;
+  }
+  in_vain_.insert(current);
+  if (others.empty()) return failure.why;
+  return {failure.why.code(),
+          absl::StrCat(std::string(failure.why.message()), "; also tried in vain: ", others)};
 }
 
 // Chooses the next address.
@@ -76,6 +94,7 @@ void ConnectAttempts::OnConnected(bool group) {
   group_ |= group;
   refused_with_ = {};
   told_ = 0;
+  in_vain_.clear();
   lost_ns_ = kNever;
   was_connected_ = true;
   unreachable_ = begun_ = answered_ = false;

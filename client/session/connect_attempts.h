@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -106,6 +107,8 @@ class ConnectAttempts {
   int64_t LostNs(int64_t now_ns) const { return lost_ns_ == kNever ? 0 : now_ns - lost_ns_; }
   void GoOn(const Failure& failure);
   void EndRound();
+  // Notes whether the current address answered. Returns `why` with all others that did not.
+  absl::Status WithOthersInVain(const Failure& failure);
   void LookForNames();
   void LearnAddresses();
 
@@ -122,6 +125,7 @@ class ConnectAttempts {
   bool only_members_ = false;
   int64_t lease_ns_;
   absl::Status status_;
+  std::set<std::string> in_vain_;  // addresses that did not answer since the last connection
   int64_t next_ns_ = 0;
   bool at_once_ = false;     // the next attempt needs no pause
   bool round_over_ = false;  // the last attempt was the last of its round

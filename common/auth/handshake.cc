@@ -8,6 +8,7 @@
 #include "common/layout/item.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
+#include "common/protocol/not_primary.h"
 
 namespace gannet {
 namespace {
@@ -95,9 +96,17 @@ absl::Status RefusalStatus(std::span<const std::byte> private_data, std::string_
         absl::StrCat(std::string(endpoint),
                      " is starting: ", std::string(absl::StripPrefix(reason, kStartingReason))));
   }
+  const std::string reason = RejectReason(*reject);
+  if (*code == RejectCode::kNotPrimary) {
+    const auto elsewhere = ParseNotPrimary(reason);
+    return absl::UnavailableError(absl::StrCat(
+        std::string(endpoint), " is not primary of its group",
+        elsewhere ? absl::StrCat(": ", elsewhere->primary, " is, in epoch ", elsewhere->epoch)
+                  : ", and knows of no primary"));
+  }
   return {ToStatusCode(*code),
-          absl::StrCat(std::string(endpoint), " refused: ", RejectReason(*reject), " [",
-                       std::string(transport.message()), "]")};
+          absl::StrCat(std::string(endpoint), " refused",
+                       reason.empty() ? " and did not say why" : absl::StrCat(": ", reason))};
 }
 
 std::string_view LockModeName(LockMode mode) {

@@ -34,9 +34,8 @@ absl::Status CheckGrantMac(std::span<const std::byte> private_data, std::string_
 absl::StatusOr<Grant> CheckGrant(std::span<const std::byte> private_data,
                                  std::string_view endpoint);
 
-// Returns why a server refused, for the user. `transport` is the error of the connection attempt;
-// it names the local device. If the server sent a reason, that goes in front. Sets `code` to the
-// server's code, or to 0 if there was none.
+// Returns why a server refused, for the user: the server's reason, or `transport`, the error of the
+// connection attempt, if the server sent none. Sets `code` to the server's code, or to 0.
 //
 // Unavailable: worth another try (starting, shutting down, too many connections, nobody listens).
 // Unimplemented: no protocol version in common. PermissionDenied: authentication failed.

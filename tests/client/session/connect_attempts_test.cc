@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 
 namespace gannet {
@@ -68,8 +69,22 @@ TEST_F(ConnectAttemptsTest, KeepsWhatTheServerSaidForTheRound) {
   Fail(two_, Refused(RejectCode::kTooManyConnections, "full"));
   Fail(two_, NobodyListens());
   EXPECT_EQ(two_.status().message(), "full");
-  Fail(two_, NobodyListens());  // of the next round
-  EXPECT_EQ(two_.status().message(), "nobody listens");
+}
+
+TEST_F(ConnectAttemptsTest, NamesAllAddressesThatDoNotAnswer) {
+  ConnectAttempts three = Of(3, /*reconnect=*/true);
+  Fail(three, NobodyListens());
+  EXPECT_EQ(three.status().message(), "nobody listens");
+  Fail(three, NobodyListens());
+  Fail(three, NobodyListens());
+  EXPECT_EQ(three.status().message(),
+            absl::StrCat("nobody listens; also tried in vain: ", Address(0).ToString(), ", ",
+                         Address(1).ToString()));
+  Fail(three, Refused(RejectCode::kTooManyConnections, "full"));  // the first one lives
+  EXPECT_EQ(three.status().message(), "full");
+  three.OnConnected(/*group=*/false);
+  Fail(three, NobodyListens());
+  EXPECT_EQ(three.status().message(), "nobody listens");
 }
 
 TEST_F(ConnectAttemptsTest, AForgottenSessionIsAskedForAnewAtTheSameAddress) {

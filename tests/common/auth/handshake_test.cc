@@ -60,7 +60,7 @@ TEST(HandshakeTest, RefusesWhatNoClientCanWorkWith) {
   EXPECT_THAT(std::string(Check(grant).status().message()), HasSubstr("host:1"));
 }
 
-TEST(HandshakeTest, ARefusalSaysTheServersReasonAndTheDevice) {
+TEST(HandshakeTest, ARefusalIsASentence) {
   const Reject reject = NewReject(RejectCode::kTooManyConnections, "1024 connections are open");
   RejectCode code;
   const absl::Status status =
@@ -68,8 +68,22 @@ TEST(HandshakeTest, ARefusalSaysTheServersReasonAndTheDevice) {
                     absl::UnavailableError("refused; the local device is rxe0"), &code);
   EXPECT_EQ(code, RejectCode::kTooManyConnections);
   EXPECT_TRUE(absl::IsUnavailable(status));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("1024 connections are open"));
-  EXPECT_THAT(std::string(status.message()), HasSubstr("rxe0"));
+  EXPECT_EQ(status.message(), "host:1 refused: 1024 connections are open");
+}
+
+TEST(HandshakeTest, AMemberThatIsNotPrimarySaysWhoIs) {
+  const auto of = [](std::string_view reason) {
+    const Reject reject = NewReject(RejectCode::kNotPrimary, reason);
+    RejectCode code;
+    const absl::Status status =
+        RefusalStatus(std::as_bytes(std::span(&reject, 1)), "host:1",
+                      absl::UnavailableError("refused; the local device is rxe0"), &code);
+    EXPECT_TRUE(absl::IsUnavailable(status));
+    return std::string(status.message());
+  };
+  EXPECT_EQ(of("primary=127.0.0.1:7003 epoch=1"),
+            "host:1 is not primary of its group: 127.0.0.1:7003 is, in epoch 1");
+  EXPECT_EQ(of(""), "host:1 is not primary of its group, and knows of no primary");
 }
 
 TEST(HandshakeTest, ARefusalWithoutWordsIsTheTransports) {
