@@ -115,14 +115,28 @@ std::string Version() {
                       kLayoutVersion);
 }
 
+// Says who may come in without a key.
+void LogWhoMayConnect(const Device& device, const SocketAddress& listen) {
+  if (!FLAGS_auth_file.empty()) return;
+  const bool soft = device.kind == DeviceKind::kSoftverbs;
+  if (soft && listen.is_loopback()) {
+    LOG(INFO) << "without --auth_file: all programs of this machine may read and write all, and "
+                 "no others, as it listens on "
+              << listen.HostString();
+    return;
+  }
+  LOG(WARNING) << "ANYBODY who reaches " << listen.ToString()
+               << (soft ? "" : absl::StrCat(" over ", device.name))
+               << " MAY READ AND WRITE ALL, as there is no --auth_file. kvcli genkey makes a key; "
+                  "--listen=ADDR:PORT with an address of a trusted network lets others not in";
+}
+
 // Says what this run keeps, whom it lets in, and on which device it is.
-void LogTerms(const Device& device) {
+void LogTerms(const Device& device, const SocketAddress& listen) {
   if (FLAGS_data.empty() && FLAGS_memory_file.empty() && FLAGS_cluster.empty()) {
     LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
   }
-  if (FLAGS_auth_file.empty()) {
-    LOG(WARNING) << "without --auth_file: whoever reaches the address may read and write all";
-  }
+  LogWhoMayConnect(device, listen);
   LOG(INFO) << "device " << device.name << " (" << DeviceKindName(device.kind) << ")";
   if (device.kind == DeviceKind::kSoftverbs && std::getenv("SOFTVERBS_NET") == nullptr) {
     LOG(INFO) << "on softverbs, clients of other hosts are not reached without SOFTVERBS_NET";
@@ -138,8 +152,9 @@ absl::Status SettleOn(const Device& device, Server::Options* options) {
           {.flag = FLAGS_numa, .device = device.name, .memory_bytes = options->memory_bytes},
           NumaMachine::This()));
   options->device = device;
+  GANNET_ASSIGN_OR_RETURN(options->listen, ListenAddress(device.kind));
   RaiseFileLimit();
-  LogTerms(device);
+  LogTerms(device, options->listen);
   LOG(INFO) << numa;
   return absl::OkStatus();
 }
@@ -223,6 +238,8 @@ int Main(char** argv) {
   if (http != nullptr) {
     observer.emplace(threads->get(), Observer::Options{.version = GANNET_VERSION,
                                                        .address = address,
+                                                       .cluster = FLAGS_cluster,
+                                                       .group = place->group.name,
                                                        .hangs_ns = kSilencesUntilHanging *
                                                                    FLAGS_silence_ms * kNsPerMs});
     Show(http.get(), &*observer);
@@ -266,8 +283,10 @@ int main(int argc, char** argv) {
       .flags_file = "flags/server_flags.cc",
       .notes =
           "GANNET_AUTH_FILE in the environment is the default of --auth_file. Without either,\n"
-          "nobody is authenticated: whoever reaches the address may read and write all. With it,\n"
-          "nothing is encrypted all the same: see SECURITY.md.\n"
+          "nobody is authenticated: whoever reaches the address may read and write all. So it is\n"
+          "127.0.0.1 on softverbs, unless --listen names another. With a key, nothing is "
+          "encrypted\n"
+          "all the same: see SECURITY.md.\n"
           "Exit code: 0 stopped, 1 could not start or serve on, 2 wrong usage.\n"};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
   google::InitGoogleLogging(argv[0]);

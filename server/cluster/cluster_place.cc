@@ -28,10 +28,10 @@ absl::Status CheckAdvertised(const ClusterFlags& flags) {
   }
   // Then the server says where it listens, with the port that it got.
   if (IsReachable(ParseHostPort(flags.listen, 0))) return absl::OkStatus();
-  return Wrong(
-      absl::StrCat("--cluster needs --advertise=HOST:PORT, where clients and the other "
-                   "members reach this server, because --listen=",
-                   flags.listen, " does not say it"));
+  return Wrong(absl::StrCat(
+      "--cluster needs --advertise=HOST:PORT, where clients and the other members reach this "
+      "server, or --listen=ADDR:PORT of one address",
+      flags.listen.empty() ? "" : absl::StrCat(", which --listen=", flags.listen, " is not")));
 }
 
 // Refuses what would make a member's items differ from its group's. What --data has of an earlier

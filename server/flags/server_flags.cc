@@ -9,8 +9,10 @@
 #include "server/control/byte_size.h"
 #include "server/control/numa.h"
 
-DEFINE_string(listen, "0.0.0.0:7471",
-              "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any");
+DEFINE_string(listen, "",
+              "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any. "
+              "Empty: port 7471 of every address, but on softverbs only of 127.0.0.1 if there is "
+              "neither --auth_file nor --advertise, as anybody might connect");
 DEFINE_string(name, "",
               "what clients call this server when they choose whose keys are whose; without it its "
               "address. With --cluster: which member this server is");
@@ -144,10 +146,27 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--sync_interval_ms must be 1 to ", kSyncIntervalMsMost));
   }
-  return Check(FlagsOfCluster());
+  GANNET_RETURN_IF_ERROR(Check(FlagsOfCluster()));
+  if (FLAGS_sync == "always" && FLAGS_data.empty()) {
+    return absl::InvalidArgumentError(
+        "--sync=always needs --data=DIR: without it nothing is written to a disk, so nothing "
+        "would be synced before it is acknowledged");
+  }
+  return absl::OkStatus();
+}
+
+// Without --listen. RDMA devices have no loopback address, so there it has to be another one.
+std::string ListenByDefault(DeviceKind kind) {
+  const bool for_this_machine =
+      kind == DeviceKind::kSoftverbs && FLAGS_auth_file.empty() && FLAGS_advertise.empty();
+  return absl::StrCat(for_this_machine ? "127.0.0.1:" : "0.0.0.0:", kDefaultPort);
 }
 
 }  // namespace
+
+absl::StatusOr<SocketAddress> ListenAddress(DeviceKind kind) {
+  return ResolveListen(FLAGS_listen.empty() ? ListenByDefault(kind) : FLAGS_listen, kDefaultPort);
+}
 
 ClusterFlags FlagsOfCluster() {
   return {.cluster = FLAGS_cluster,
@@ -171,7 +190,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   GANNET_RETURN_IF_ERROR(CheckFlags());
   Server::Options options;
   GANNET_ASSIGN_OR_RETURN(options.memory_bytes, ParseByteSize(FLAGS_memory));
-  GANNET_ASSIGN_OR_RETURN(options.listen, ResolveListen(FLAGS_listen, kDefaultPort));
+  GANNET_RETURN_IF_ERROR(ListenAddress(DeviceKind::kSoftverbs).status());  // of a wrong --listen
   options.name = FLAGS_name;
   options.auth_file = FLAGS_auth_file;
   options.answer_while_starting = true;

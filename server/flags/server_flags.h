@@ -2,11 +2,14 @@
 #define GANNET_SERVER_FLAGS_SERVER_FLAGS_H_
 
 #include "absl/status/statusor.h"
+#include "common/rdma/address.h"
+#include "common/rdma/device.h"
 #include "gflags/gflags.h"
 #include "server/cluster/cluster_place.h"
 #include "server/control/server.h"
 
 // The flags that kvserver's main looks at itself. The others are in Server::Options.
+DECLARE_string(listen);
 DECLARE_string(name);
 DECLARE_string(auth_file);
 DECLARE_string(memory_file);
@@ -29,8 +32,11 @@ DECLARE_string(advertise);
 
 namespace gannet {
 
-// Returns what the flags say of the server. InvalidArgument: the text says which flag is wrong.
+// Returns what the flags say of the server, but for where it listens. InvalidArgument: the text
+// says which flag is wrong.
 absl::StatusOr<Server::Options> OptionsFromFlags();
+// Returns where a server on such a device listens. The errors are those of ResolveListen.
+absl::StatusOr<SocketAddress> ListenAddress(DeviceKind kind);
 // Returns what the flags say of the server's cluster. No flag says its version.
 ClusterFlags FlagsOfCluster();
 

@@ -149,6 +149,32 @@ TEST(StartupTest, APortAloneIsThatPortOfEveryAddress) {
       << server.Stderr();
 }
 
+TEST(StartupTest, SaysLoudlyWhoMayComeInWithoutAKey) {
+  if (TestDevice().kind != DeviceKind::kSoftverbs) {
+    GTEST_SKIP() << "RDMA devices have no loopback address";
+  }
+  const auto said = [](const std::string& listen) {
+    ChildProcess server({.argv = {ProgramPath("kvserver"), "--memory=64M", "--device=soft",
+                                  "--listen=" + listen}});
+    EXPECT_NE(server.ReadLine(), std::nullopt);
+    server.Signal(SIGTERM);
+    server.Wait();
+    return server.Stderr();
+  };
+  EXPECT_THAT(said("127.0.0.1:0"), HasSubstr("all programs of this machine may read and write"));
+  EXPECT_THAT(said("0.0.0.0:0"), HasSubstr("ANYBODY who reaches 0.0.0.0:"));
+}
+
+TEST(StartupTest, SyncAlwaysNeedsADisk) {
+  EXPECT_THAT(FailingStart({"--listen=127.0.0.1:0", "--sync=always"}, 2),
+              HasSubstr("--sync=always needs --data=DIR"));
+}
+
+TEST(StartupTest, AMemberSaysWhereItIsReached) {
+  EXPECT_THAT(FailingStart({"--cluster=c", "--etcd=http://127.0.0.1:1", "--name=n1"}, 2),
+              HasSubstr("--cluster needs --advertise=HOST:PORT"));
+}
+
 TEST(StartupTest, PortInUseIsOneClearLine) {
   ServerProcess server;
   const std::string said = FailingStart({"--listen=" + server.endpoint(), "--memory=64M"});

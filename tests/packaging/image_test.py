@@ -86,7 +86,7 @@ def unpack(archive, work):
 def check_configuration(config):
     what = config["config"]
     check(what["User"] == f"{UID}:{UID}", f"the user is {what['User']}")
-    check(what["Cmd"] == ["kvserver"] and not what.get("Entrypoint"), f"the command is {what}")
+    check(what["Cmd"] == ["kvserver", "--listen=0.0.0.0:7471"] and not what.get("Entrypoint"), f"the command is {what}")
     check(set(what["ExposedPorts"]) == {"7471/tcp", "9471/tcp"}, f"the ports are {what['ExposedPorts']}")
     check(what["Labels"]["org.opencontainers.image.title"] == "gannet", what["Labels"])
     check(config["architecture"] == "amd64" and config["os"] == "linux", config)
