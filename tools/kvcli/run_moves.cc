@@ -1,11 +1,11 @@
 #include "tools/kvcli/run_moves.h"
 
+#include <pwd.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <functional>
 #include <map>
 #include <set>
@@ -21,6 +21,7 @@
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/map_changes.h"
 #include "common/cluster/move_plan.h"
+#include "tools/kvcli/answers.h"
 #include "tools/kvcli/cluster_moves.h"
 #include "tools/kvcli/cluster_state.h"
 #include "tools/kvcli/partition_bytes.h"
@@ -62,10 +63,11 @@ class InterruptWatch {
 std::string AskedText() {
   char host[64] = "";
   gethostname(host, sizeof(host) - 1);
-  const char* const user = std::getenv("USER");
-  std::string text =
-      absl::StrCat(absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()), " by ",
-                   user != nullptr ? std::string(user).substr(0, 32) : "?", " on ", host);
+  const passwd* const user = getpwuid(geteuid());
+  std::string text = absl::StrCat(
+      absl::FormatTime("%Y-%m-%dT%H:%M:%SZ", absl::Now(), absl::UTCTimeZone()), " by ",
+      user != nullptr ? std::string(user->pw_name).substr(0, 32) : absl::StrCat("user ", geteuid()),
+      " on ", host);
   std::ranges::replace_if(
       text, [](char c) { return c < ' ' || c >= 0x7f; }, '?');
   return text;
@@ -103,8 +105,11 @@ class MovesRun {
   void Answer(const std::string& text, const Json& json) const {
     Say(json_ ? Dump(json) + "\n" : text);
   }
-  // For people only.
-  void Tell(const std::string& line) const { std::fprintf(stderr, "kvcli: %s\n", line.c_str()); }
+  // For people only. What was said before comes first, also where both go into one file.
+  void Tell(const std::string& line) const {
+    FlushAnswers();
+    std::fprintf(stderr, "kvcli: %s\n", line.c_str());
+  }
 
   const ClusterCommand& command_;
   const std::optional<milliseconds> wait_;
@@ -353,7 +358,7 @@ absl::Status MovesRun::Stopped(const PlanProgress& progress, const char* why) co
   }
   return absl::AbortedError(absl::StrCat(
       why, ": ", progress.Text(NowMs()),
-      ". **The servers go on without kvcli.** To wait again: the same command; to look: kvcli "
+      ". The servers go on without kvcli. To wait again: the same command; to look: kvcli "
       "cluster moves; to give up what has not moved yet: kvcli cluster moves --stop"));
 }
 

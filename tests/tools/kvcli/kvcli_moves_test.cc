@@ -41,7 +41,7 @@ class KvcliMovesTest : public KvcliWithEtcd {
     config.in_sync = {member};
     Put(GroupKey("c", group), Encode(config));
     Put(NodeKey("c", member.node),
-        Encode(NodeInfo{.incarnation = member.incarnation, .address = "h:1"}));
+        Encode(NodeInfo{.incarnation = member.incarnation, .address = "127.0.0.1:1"}));
     if (!knows_moves) return;
     Put(VersionKey("c", member.node),
         Encode(NodeVersion{.incarnation = member.incarnation, .version = "0.2.0", .moves = true}));
@@ -122,7 +122,7 @@ TEST_F(KvcliMovesTest, AddsAGroupAndLetsItGo) {
   const Finished again = Kvcli({"add-group", "g3:n5"});
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("has a group g3 already"));
-  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("group g3: epoch 0, primary none, 0 of 2 in sync"));
+  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("group g3: down, epoch 0, primary none, 0 of 2 in sync"));
 
   const Finished nobody = Kvcli({"balance", "--by_partitions"});
   EXPECT_EQ(nobody.exit_code, 1);
@@ -198,7 +198,8 @@ TEST_F(KvcliMovesTest, WhoStopsWaitingGoesOnLater) {
   const Finished waited = Kvcli(words);
   EXPECT_EQ(waited.exit_code, 1);
   EXPECT_THAT(waited.err, AllOf(HasSubstr("0 of 3 partitions have moved"),
-                                HasSubstr("go on without kvcli"), HasSubstr("--stop")));
+                                HasSubstr(". The servers go on without kvcli. To wait again"),
+                                HasSubstr("--stop")));
   EXPECT_EQ(Wishes(), 3u);
   const Finished moves = Kvcli({"moves", "--json"});
   EXPECT_EQ(Json::parse(moves.out)["moves"].size(), 3u);
@@ -206,6 +207,25 @@ TEST_F(KvcliMovesTest, WhoStopsWaitingGoesOnLater) {
   EXPECT_EQ(Kvcli({"remove-group", "g2"}).exit_code, 1);
   EXPECT_EQ(KvcliWhileServersMove(MoveWords(some, "g2")).exit_code, 0);
   EXPECT_EQ(Wishes(), 0u);
+}
+
+// As with 2>&1 | tee.
+TEST_F(KvcliMovesTest, ThePlanComesBeforeTheProgress) {
+  Begin();
+  std::vector<uint16_t> some = PartitionsOf("g1");
+  some.resize(3);
+  Words words = MoveWords(some, "g2");
+  words.emplace_back("--wait=1500ms");
+  std::string line = "env -u USER";
+  for (const std::string& word : Command(words)) line += " '" + word + "'";
+  const std::string out = test_support::RunProgram({"/bin/sh", "-c", line + " 2>&1"}).out;
+  const size_t plan = out.find("plan: 3 partitions to move");
+  const size_t progress = out.find("kvcli: 0 of 3 partitions have moved");
+  ASSERT_NE(plan, std::string::npos) << out;
+  ASSERT_NE(progress, std::string::npos) << out;
+  EXPECT_LT(plan, progress) << out;
+  const std::string asked = DecodeMoveInfo(ValueOf(MoveKey("c", some[0])))->asked;
+  EXPECT_EQ(asked.find(" by ?"), std::string::npos) << asked;
 }
 
 TEST_F(KvcliMovesTest, GivesMovesUp) {
