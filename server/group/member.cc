@@ -351,7 +351,9 @@ void Member::TellElsewhere(const GroupConfiguration& configuration) {
 void Member::TellObservers(const GroupConfiguration& configuration) {
   const Role as_backup = backup_->in_sync() ? Role::kBackup : Role::kJoining;
   applied_.store(backup_->applied(), std::memory_order_relaxed);
-  joined_percent_.store(backup_->joined_percent(), std::memory_order_relaxed);
+  if (primary_ == nullptr && as_backup == Role::kJoining) {
+    joined_percent_.store(backup_->joined_percent(), std::memory_order_relaxed);
+  }
   // An epoch has one primary. All else costs a backup more than what it applies in most Polls.
   if (!ended() && primary_ == nullptr && seen_epoch_ == configuration.epoch &&
       seen_role_ == as_backup) {

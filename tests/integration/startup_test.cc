@@ -154,8 +154,8 @@ TEST(StartupTest, SaysLoudlyWhoMayComeInWithoutAKey) {
     GTEST_SKIP() << "RDMA devices have no loopback address";
   }
   const auto said = [](const std::string& listen) {
-    ChildProcess server({.argv = {ProgramPath("kvserver"), "--memory=64M", "--device=soft",
-                                  "--listen=" + listen}});
+    ChildProcess server(
+        {.argv = {ProgramPath("kvserver"), "--memory=64M", "--device=soft", "--listen=" + listen}});
     EXPECT_NE(server.ReadLine(), std::nullopt);
     server.Signal(SIGTERM);
     server.Wait();

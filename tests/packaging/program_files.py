@@ -19,6 +19,9 @@ COMPLETIONS = (
     ("kvcli", ["--json", "get", "key", "--me"], ["--meta"]),
     ("kvcli", ["--server", "=", "get"], []),
     ("kvcli", ["stats", "--js"], ["--json"]),
+    ("kvcli", ["cluster", "re"], ["remove", "remove-group"]),
+    ("kvcli", ["cluster", "status", "re"], []),
+    ("kvcli", ["cluster", "force", "--lo"], ["--lose-data"]),
     ("kvcli", ["put", "key", "--file", "=", "/etc/hostn"], ["/etc/hostname"]),
 )
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -79,9 +80,7 @@ absl::Status ApplyText(std::string_view name, std::string_view value, std::strin
 }
 
 absl::Status NoAction(const std::string& word) {
-  std::vector<std::string> known;
-  for (const ActionSpec& spec : kActions) known.emplace_back(spec.name);
-  const std::string nearest = Nearest(word, known);
+  const std::string nearest = Nearest(word, ClusterActions());
   return Wrong(absl::StrCat("'", word, "' is no ACTION",
                             nearest.empty() ? "" : absl::StrCat("; did you mean ", nearest, "?")));
 }
@@ -108,9 +107,12 @@ absl::Status CheckMoveOptions(const ClusterCommand& command) {
 absl::Status CheckOptions(const ClusterCommand& command) {
   if (command.etcd.empty()) {
     return Wrong(
-        "--etcd=URL[,URL...] is missing: where etcd is, http://127.0.0.1:2379 for example");
+        "--etcd=URL[,URL...] is missing, and so is $GANNET_ETCD: where etcd is, "
+        "http://127.0.0.1:2379 for example");
   }
-  if (command.cluster.empty()) return Wrong("--cluster=NAME is missing");
+  if (command.cluster.empty()) {
+    return Wrong("--cluster=NAME is missing, and so is $GANNET_CLUSTER");
+  }
   GANNET_RETURN_IF_ERROR(Check(command.etcd_access));
   const bool init = command.action == Action::kInit;
   if (init && command.groups.empty()) return Wrong("init needs --group=GROUP:NODE,NODE...");
@@ -123,6 +125,7 @@ absl::Status CheckOptions(const ClusterCommand& command) {
     return Wrong("--lease_ms, --min_copies and --ring_bytes are for init and add-group");
   }
   GANNET_RETURN_IF_ERROR(CheckMoveOptions(command));
+  if (command.check && command.action != Action::kStatus) return Wrong("--check is for status");
   const bool force = command.action == Action::kForce;
   if (!force && (!command.from.empty() || command.lose_data)) {
     return Wrong("--from and --lose-data are for force");
@@ -137,7 +140,22 @@ absl::Status CheckOptions(const ClusterCommand& command) {
   return absl::OkStatus();
 }
 
+void TakeDefaults(ClusterCommand* command) {
+  const char* const etcd = std::getenv(kEtcdVariable);
+  if (command->etcd.empty() && etcd != nullptr) {
+    command->etcd = absl::StrSplit(etcd, ',', absl::SkipEmpty());
+  }
+  const char* const cluster = std::getenv(kClusterVariable);
+  if (command->cluster.empty() && cluster != nullptr) command->cluster = cluster;
+}
+
 }  // namespace
+
+std::vector<std::string> ClusterActions() {
+  std::vector<std::string> names;
+  for (const ActionSpec& spec : kActions) names.emplace_back(spec.name);
+  return names;
+}
 
 std::optional<absl::Status> ApplyClusterOption(std::string_view name, std::string_view value,
                                                ClusterCommand* command) {
@@ -166,6 +184,7 @@ absl::Status TakeClusterWords(std::span<const std::string> words, ClusterCommand
   const auto spec = std::ranges::find(kActions, words[0], &ActionSpec::name);
   if (spec == kActions.end()) return NoAction(words[0]);
   command->action = spec->action;
+  TakeDefaults(command);
   const std::span<const std::string> rest = words.subspan(1);
   if (TakesPartitions(spec->action)) {
     for (const std::string& word : rest) GANNET_RETURN_IF_ERROR(TakePartitions(word, command));

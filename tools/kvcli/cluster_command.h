@@ -45,6 +45,7 @@ struct ClusterCommand {
   std::optional<uint32_t> min_copies;  // init, add-group
   std::optional<uint64_t> ring_bytes;  // init, add-group
   bool if_missing = false;             // init: a cluster that is there is no error
+  bool check = false;                  // status: the exit code says whether all is well
   std::string from;                    // force: the node whose items are kept
   bool lose_data = false;              // force
   std::vector<uint16_t> partitions;    // move; moves: none are all
@@ -56,19 +57,28 @@ struct ClusterCommand {
 
   // Returns true if the command changes where partitions are, or which groups there are.
   bool changes_map() const { return action >= Action::kAddGroup; }
-  // It goes to servers, beside etcd.
+  // It goes to servers, beside etcd: it asks members what they are, or READs through memory.
+  bool goes_to_servers() const { return action == Action::kStatus || measures(); }
   bool measures() const {
     const bool plans = action == Action::kDrain || action == Action::kBalance;
     return plans && !by_partitions && !stop;
   }
 };
 
+// The names of all actions.
+std::vector<std::string> ClusterActions();
+
+// The environment variables that are the defaults of --etcd and --cluster.
+inline constexpr char kEtcdVariable[] = "GANNET_ETCD";
+inline constexpr char kClusterVariable[] = "GANNET_CLUSTER";
+
 // Takes an option that only "cluster" has. Returns nullopt if this is none. InvalidArgument: the
 // value is wrong.
 std::optional<absl::Status> ApplyClusterOption(std::string_view name, std::string_view value,
                                                ClusterCommand* command);
 
-// Takes the words behind "cluster", once the options are taken. InvalidArgument: the action is
+// Takes the words behind "cluster", once the options are taken; what these left out of etcd and of
+// the cluster's name, the environment may say. InvalidArgument: the action is
 // unknown, or words or options are missing or too many.
 absl::Status TakeClusterWords(std::span<const std::string> words, ClusterCommand* command);
 

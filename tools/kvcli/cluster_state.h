@@ -11,11 +11,12 @@
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
 #include "common/etcd/etcd_messages.h"
-#include "tools/kvcli/text.h"
+#include "tools/kvcli/member_answer.h"
 
 namespace gannet::kvcli {
 
-// What lies in etcd of a cluster at one revision, and what operators make of it. Pure: no I/O.
+// What lies in etcd of a cluster at one revision, what its members answered when they were asked,
+// and what operators make of it. Pure: no I/O.
 
 struct ClusterState {
   struct Group {
@@ -39,6 +40,7 @@ struct ClusterState {
   std::map<std::string, NodeDisk> disks = {};        // by node
   std::map<std::string, Wish> wishes;                // by group
   std::map<uint16_t, Move> moves = {};               // by partition
+  std::map<std::string, MemberAnswer> answers = {};  // by node; ReadCluster asks nobody
 };
 
 // Reads a list of all keys of a cluster. NotFound: there is no cluster. Others: what lies there
@@ -61,9 +63,12 @@ absl::StatusOr<GroupConfig> Forced(const ClusterState& state, const std::string&
 absl::Status MayHandOver(const ClusterState& state, const std::string& group,
                          const std::string& node);
 
-// For people, and for programs.
-std::string StatusText(const ClusterState& state);
-Json StatusJson(const ClusterState& state);
+// Returns what a node's newest process announced, if it is the one in sync; otherwise nullptr.
+// Others' LSNs say nothing of the group's items.
+const NodeInfo* InfoInSync(const ClusterState& state, const GroupConfig& config,
+                           const std::string& node);
+// Returns what the disk of a node has, if its newest process is not in sync; 0: nothing is known.
+uint64_t KeptBy(const ClusterState& state, const GroupConfig& config, const std::string& node);
 // What may be lost if this node is forced to be primary.
 std::string LossText(const ClusterState& state, const std::string& group, const std::string& node);
 

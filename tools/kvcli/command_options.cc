@@ -112,6 +112,7 @@ absl::Status Apply(const Option& option, Command* command) {
   if (command->verb == Verb::kCluster) {
     const std::string_view value = option.value.value_or("");
     if (const auto applied = ApplyClusterOption(name, value, &command->cluster)) return *applied;
+    if (name == "check") return ApplySwitch(option, &command->cluster.check);
     if (name == "if_missing") return ApplySwitch(option, &command->cluster.if_missing);
     if (name == "lose-data") return ApplySwitch(option, &command->cluster.lose_data);
     if (name == "dry-run") return ApplySwitch(option, &command->cluster.dry_run);

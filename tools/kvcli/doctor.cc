@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -223,11 +224,55 @@ Finding JudgeClock(const WayFacts& way) {
       "sudo timedatectl set-ntp true, here and at the server; timedatectl shows which is wrong"};
 }
 
+Finding JudgeMember(const WayFacts::MemberFacts& member) {
+  const std::string& address = member.address;
+  const MemberAnswer& answer = member.answer;
+  switch (answer.kind) {
+    case MemberAnswer::Kind::kDead:
+      return {Severity::kWarning, "member",
+              absl::StrCat(address, ": nobody listens there, so the group has a copy less"),
+              absl::StrCat("there: systemctl start kvserver, or kvserver --listen=", address)};
+    case MemberAnswer::Kind::kNotAsked:
+    case MemberAnswer::Kind::kSilent:
+      return {Severity::kWarning, "member", absl::StrCat(address, ": ", answer.why),
+              absl::StrCat("ping ", HostOf(address), "; there: systemctl status kvserver")};
+    case MemberAnswer::Kind::kStarts:
+      return {Severity::kHint, "member", absl::StrCat(address, ": ", answer.why),
+              "wait until it has started"};
+    case MemberAnswer::Kind::kLives:
+      return Fine("member", absl::StrCat(address, ": it answers: ", answer.why));
+    case MemberAnswer::Kind::kTold:
+      break;
+  }
+  const MemberStanding& standing = answer.standing;
+  const std::string text =
+      absl::StrCat(address, ": ", std::string(NameOf(standing.role)), ", epoch ", standing.epoch,
+                   ", up ", TimeText(standing.uptime_s));
+  switch (standing.role) {
+    case MemberRole::kBackup:
+      return Fine("member", text);
+    case MemberRole::kPrimary:
+      if (standing.lease_left_ms > 0) return Fine("member", text);
+      return {Severity::kWarning, "member",
+              absl::StrCat(text, ", without a lease: its backups do not answer it"),
+              "kvcli cluster status, and its log"};
+    case MemberRole::kJoining:
+      return {
+          Severity::kHint, "member",
+          absl::StrCat(text, ", ", standing.joined_percent, " % copied: it may not take over yet"),
+          "wait until it is a backup; its log says what it waits for"};
+    case MemberRole::kEnded:
+      break;
+  }
+  return {Severity::kHint, "member", absl::StrCat(text, ": it lost its place, and starts again"),
+          "its log says why"};
+}
+
 std::vector<Finding> JudgeGroup(const WayFacts& way) {
   std::vector<Finding> findings;
   for (const WayFacts::MemberFacts& member : way.members) {
     if (member.path.ok()) {
-      findings.push_back(Fine("member", absl::StrCat(member.address, ": a way leads there")));
+      findings.push_back(JudgeMember(member));
       continue;
     }
     findings.push_back({Severity::kWarning, "member",

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/rdma/cm_path.h"
 #include "common/rdma/device_report.h"
+#include "tools/kvcli/member_answer.h"
 
 namespace gannet::kvcli {
 
@@ -33,10 +34,11 @@ struct MachineFacts {
 // The way to one server.
 struct WayFacts {
   std::string endpoint;
-  // A group's members, and whether a way leads to each.
+  // A group's members, whether a way leads to each, and what each answered.
   struct MemberFacts {
     std::string address;
     absl::Status path;
+    MemberAnswer answer = {};
   };
   std::vector<MemberFacts> members;
   std::vector<std::string> addresses;  // empty: the name was not resolved
@@ -84,6 +86,7 @@ Finding JudgePath(const WayFacts& way);
 std::string ConnectionMend(const WayFacts& way);
 // REQUIRES: clock_ahead.
 Finding JudgeClock(const WayFacts& way);
+Finding JudgeMember(const WayFacts::MemberFacts& member);
 // Judges a group's members and its primary.
 std::vector<Finding> JudgeGroup(const WayFacts& way);
 std::vector<Finding> JudgeWay(const WayFacts& way);

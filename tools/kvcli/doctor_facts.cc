@@ -17,6 +17,7 @@
 #include "common/rdma/cm_path.h"
 #include "common/rdma/device.h"
 #include "tools/build_stamp/build_stamp.h"
+#include "tools/kvcli/ask_members.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -112,8 +113,9 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   way.host = addresses->front().HostString();
   way.path = FirstPath(*addresses);
   if (IsGroup(endpoint)) {
-    for (const SocketAddress& it : *addresses) {
-      way.members.push_back({it.ToString(), FirstPath({it}).status()});
+    const std::vector<MemberAnswer> answers = AskMembers(way.addresses, options.auth_file);
+    for (size_t i = 0; i < addresses->size(); ++i) {
+      way.members.push_back({way.addresses[i], FirstPath({(*addresses)[i]}).status(), answers[i]});
     }
   }
   if (!way.path.ok()) return way;

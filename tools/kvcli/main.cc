@@ -123,11 +123,14 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
     return kExitDone;
   }
   if (*command && (*command)->verb == Verb::kCluster) {
-    if ((*command)->cluster.measures()) {
-      const auto device = UseDevice(invocation.device, argv, SoftverbsNotice::kNotSaid);
-      if (!device.ok()) return Fail(kExitError, device.status(), json);
+    RunClusterFrom from = {.connect = ClientOptions(invocation)};
+    if ((*command)->cluster.goes_to_servers()) {
+      from.device = UseDevice(invocation.device, argv, SoftverbsNotice::kNotSaid).status();
     }
-    return RunCluster(**command, ClientOptions(invocation), json);
+    if ((*command)->cluster.measures() && !from.device.ok()) {
+      return Fail(kExitError, from.device, json);
+    }
+    return RunCluster(**command, from, json);
   }
   if (*command && (*command)->verb == Verb::kUpgradeCheck) {
     return RunChild(UpgradeCheckWords(**command, json));

@@ -15,7 +15,10 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/create_cluster.h"
+#include "tools/kvcli/ask_members.h"
+#include "tools/kvcli/cluster_health.h"
 #include "tools/kvcli/cluster_state.h"
+#include "tools/kvcli/cluster_status.h"
 #include "tools/kvcli/etcd_session.h"
 #include "tools/kvcli/run_moves.h"
 #include "tools/kvcli/shell.h"
@@ -37,10 +40,13 @@ constexpr milliseconds kWishGoneWait{3'000};
 // One run of the command.
 class Run {
  public:
-  Run(const ClusterCommand& command, milliseconds wait, bool json, EtcdSession session)
-      : command_(command), wait_(wait), json_(json), session_(std::move(session)) {}
+  Run(const ClusterCommand& command, milliseconds wait, bool json, const RunClusterFrom& from,
+      EtcdSession session)
+      : command_(command), wait_(wait), json_(json), from_(from), session_(std::move(session)) {}
 
   absl::Status Do();
+  // What to exit with after Do returned OK.
+  int exit_code() const { return exit_code_; }
 
  private:
   using Change = std::function<absl::StatusOr<GroupConfig>(const ClusterState&)>;
@@ -48,6 +54,7 @@ class Run {
   absl::StatusOr<ClusterState> Read();
   absl::Status Init();
   absl::Status Status();
+  void AskMembers(ClusterState* state) const;
   absl::Status HandOver();
   absl::Status AwaitHandOver(int64_t mod_revision);
   absl::Status Force();
@@ -60,7 +67,9 @@ class Run {
   const ClusterCommand& command_;
   const milliseconds wait_;
   const bool json_;
+  const RunClusterFrom& from_;
   EtcdSession session_;
+  int exit_code_ = kExitDone;
   std::optional<GroupConfig> tried_ = {};  // of unknown result
 };
 
@@ -157,9 +166,24 @@ absl::Status Run::Init() {
 }
 
 absl::Status Run::Status() {
-  GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
+  GANNET_ASSIGN_OR_RETURN(ClusterState state, Read());
+  AskMembers(&state);
   Answer(StatusText(state), StatusJson(state));
+  if (!command_.check) return absl::OkStatus();
+  const Health health = HealthOf(state);
+  if (health != Health::kOk) exit_code_ = health == Health::kDegraded ? kExitNotFound : kExitError;
   return absl::OkStatus();
+}
+
+// etcd has who was in sync when that last changed. Whether they live, only they can tell.
+void Run::AskMembers(ClusterState* state) const {
+  std::vector<std::string> addresses;
+  for (const auto& [node, info] : state->nodes) addresses.push_back(info.address);
+  std::vector<MemberAnswer> answers(addresses.size(), {.why = std::string(from_.device.message())});
+  if (from_.device.ok()) answers = kvcli::AskMembers(addresses, from_.connect.auth_file);
+  for (size_t i = 0; const auto& [node, info] : state->nodes) {
+    state->answers[node] = std::move(answers[i++]);
+  }
 }
 
 absl::StatusOr<GroupConfig> Run::ChangeGroup(const Change& change,
@@ -310,8 +334,9 @@ int CodeOf(const absl::Status& status) {
 
 }  // namespace
 
-int RunCluster(const Command& command, const Options& connect, bool json) {
-  const auto run = [&]() -> absl::Status {
+int RunCluster(const Command& command, const RunClusterFrom& from, bool json) {
+  int exit_code = kExitDone;
+  const auto do_it = [&]() -> absl::Status {
     if (!IsClusterName(command.cluster.cluster)) {
       return absl::InvalidArgumentError("--cluster: " + WhatNamesAre("cluster"));
     }
@@ -319,13 +344,15 @@ int RunCluster(const Command& command, const Options& connect, bool json) {
     etcd.endpoints = command.cluster.etcd;
     GANNET_ASSIGN_OR_RETURN(EtcdSession session, EtcdSession::Open(std::move(etcd)));
     if (command.cluster.changes_map()) {
-      return RunMoves(command.cluster, command.wait, json, connect, &session);
+      return RunMoves(command.cluster, command.wait, json, from.connect, &session);
     }
-    return Run(command.cluster, command.wait.value_or(kHandOverWait), json, std::move(session))
-        .Do();
+    Run run(command.cluster, command.wait.value_or(kHandOverWait), json, from, std::move(session));
+    GANNET_RETURN_IF_ERROR(run.Do());
+    exit_code = run.exit_code();
+    return absl::OkStatus();
   };
-  const absl::Status status = run();
-  if (status.ok()) return kExitDone;
+  const absl::Status status = do_it();
+  if (status.ok()) return exit_code;
   const std::string message(status.message());
   std::fprintf(stderr, "kvcli: %s\n", message.c_str());
   if (json) Say(Dump(ErrorJson(absl::StatusCodeToString(status.code()), message)) + "\n");

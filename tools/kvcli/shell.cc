@@ -111,7 +111,8 @@ int Shell::RefuseHere(const Command& command) {
 }
 
 int Shell::RunClusterCommand(const Command& command) {
-  return RunCluster(command, options_.connect, options_.json);
+  return RunCluster(command, {.connect = options_.connect, .device = absl::OkStatus()},
+                    options_.json);
 }
 
 int Shell::GenKey(const Command& command) {

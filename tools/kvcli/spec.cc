@@ -7,7 +7,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "tools/kvcli/cluster_command.h"
 #include "tools/kvcli/examples.h"
 #include "tools/kvcli/nearest.h"
 
@@ -135,18 +137,22 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "Exit code 1: warnings. 3: errors.\n"},
     {Verb::kCluster, "cluster",
      "ACTION [WORD]... [--etcd=URL] [--cluster=NAME] [--group=GROUP:NODES] [--lease_ms=N] "
-     "[--min_copies=N] [--ring_bytes=N] [--if_missing] [--from=NODE] [--lose-data] [--to=GROUP] "
+     "[--min_copies=N] [--ring_bytes=N] [--if_missing] [--check] [--from=NODE] [--lose-data] "
+     "[--to=GROUP] "
      "[--dry-run] [--stop] [--by_partitions] [--wait=TIME] "
      "[--etcd_ca_file=FILE] [--etcd_cert_file=FILE] [--etcd_key_file=FILE] [--etcd_user=NAME] "
      "[--etcd_password_file=FILE]",
      "make a cluster of groups of servers, show it, and change it",
-     "All need --etcd=URL[,URL...] and --cluster=NAME. No --server.\n"
+     "All need --etcd=URL[,URL...] and --cluster=NAME, or $GANNET_ETCD and $GANNET_CLUSTER. No\n"
+     "--server.\n"
      "  init --group=G:N1,N2,...  make a cluster; --group may be given again. --lease_ms (600): "
      "of\n"
      "                            the primary; --min_copies (1): with fewer members in sync, no\n"
      "                            write is taken; --ring_bytes (16777216): of each backup's ring;\n"
      "                            --if_missing: change nothing if etcd has the cluster\n"
-     "  status                    show groups and members\n"
+     "  status                    show groups and members, which are asked what they are.\n"
+     "                            --check: exit code 1 if members are missing, 3 if a group is\n"
+     "                            not served, or if nobody can be asked\n"
      "  handover G N              have the primary hand over to N, and wait for it (10s, or "
      "--wait)\n"
      "  add G N                   let N be a member\n"
@@ -261,8 +267,12 @@ Usage TakeApart(std::string_view text) {
 const Spec& SpecOf(Verb verb) { return kSpecs[static_cast<size_t>(verb)]; }
 
 absl::Status UsageError(const Spec& spec, std::string_view problem) {
-  return absl::InvalidArgumentError(absl::StrCat(spec.name, ": ", std::string(problem), "\nusage: ",
-                                                 spec.name, *spec.usage ? " " : "", spec.usage));
+  std::string text = absl::StrCat(spec.name, ": ", std::string(problem), "\nusage: ", spec.name,
+                                  *spec.usage ? " " : "", spec.usage);
+  if (spec.verb == Verb::kCluster) {
+    absl::StrAppend(&text, "\nACTION is one of ", absl::StrJoin(ClusterActions(), ", "));
+  }
+  return absl::InvalidArgumentError(text);
 }
 
 const Usage& UsagePartsOf(Verb verb) {

@@ -35,6 +35,16 @@ size_t Utf8Length(std::string_view rest) {
 
 void Say(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
+std::string TimeText(uint64_t seconds) {
+  constexpr uint64_t kMinute = 60, kHour = 60 * kMinute, kDay = 24 * kHour;
+  if (seconds < kMinute) return absl::StrFormat("%u s", seconds);
+  if (seconds < kHour) return absl::StrFormat("%u min %u s", seconds / kMinute, seconds % kMinute);
+  if (seconds < kDay) {
+    return absl::StrFormat("%u h %u min", seconds / kHour, seconds % kHour / kMinute);
+  }
+  return absl::StrFormat("%u d %u h", seconds / kDay, seconds % kDay / kHour);
+}
+
 std::string Base64(std::string_view bytes) {
   static constexpr char kAlphabet[] =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -1,6 +1,7 @@
 #ifndef GANNET_TOOLS_KVCLI_TEXT_H_
 #define GANNET_TOOLS_KVCLI_TEXT_H_
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@ using Json = nlohmann::ordered_json;
 
 // Writes to the standard output.
 void Say(std::string_view text);
+
+// Returns "12 s", "5 min 3 s", "3 h 5 min" or "2 d 3 h".
+std::string TimeText(uint64_t seconds);
 
 // RFC 4648, with padding.
 std::string Base64(std::string_view bytes);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "absl/strings/ascii.h"
+#include "tools/kvcli/cluster_command.h"
 #include "tools/kvcli/command.h"
 #include "tools/kvcli/spec.h"
 
@@ -66,6 +67,7 @@ WordCompletion CompletionOf(std::string_view before, std::string_view typed,
     if (typed.starts_with('-')) return Matching(typed, OptionsLeft(*verb, *words));
   }
   if (*verb == Verb::kUpgradeCheck) return {.words = {}, .files = true};
+  if (*verb == Verb::kCluster && words->size() == 1) return Matching(typed, ClusterActions());
   return TakesKey(*verb) ? Matching(typed, keys) : WordCompletion{};
 }
 

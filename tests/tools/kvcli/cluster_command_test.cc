@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -120,6 +121,38 @@ TEST(ClusterCommandTest, TakesWhatEtcdAsksFor) {
   EXPECT_EQ(access.user, "gannet");
   EXPECT_EQ(access.password_file, "file");
   EXPECT_THAT(ErrorOfCluster(Line({"status", "--etcd_user=gannet"})), HasSubstr("go together"));
+}
+
+TEST(ClusterCommandTest, TheEnvironmentSaysWhatTheLineLeavesOut) {
+  setenv(kEtcdVariable, "http://e:1,http://f:2", 1);
+  setenv(kClusterVariable, "d", 1);
+  const auto command = ParseCommand(Words{"cluster", "status"});
+  const auto with_words = ParseCommand(Line({"status"}));
+  unsetenv(kEtcdVariable);
+  unsetenv(kClusterVariable);
+  ASSERT_TRUE(command.ok()) << command.status();
+  EXPECT_THAT(command->cluster.etcd, ElementsAre("http://e:1", "http://f:2"));
+  EXPECT_EQ(command->cluster.cluster, "d");
+  ASSERT_TRUE(with_words.ok()) << with_words.status();
+  EXPECT_THAT(with_words->cluster.etcd, ElementsAre("http://a:1", "http://b:2"));
+  EXPECT_EQ(with_words->cluster.cluster, "c");
+}
+
+TEST(ClusterCommandTest, StatusMayBeACheck) {
+  EXPECT_TRUE(ParsedCluster({"status", "--check"}).check);
+  EXPECT_FALSE(ParsedCluster({"status"}).check);
+  EXPECT_TRUE(ParsedCluster({"status"}).goes_to_servers());
+  EXPECT_FALSE(ParsedCluster({"moves"}).goes_to_servers());
+  EXPECT_THAT(ErrorOfCluster(Line({"moves", "--check"})), HasSubstr("--check is for status"));
+}
+
+TEST(ClusterCommandTest, EachUsageErrorListsTheActions) {
+  for (const Words& words :
+       {Words{"cluster"}, Words{"cluster", "stauts"}, Words{"cluster", "status"}, Line({"add"})}) {
+    EXPECT_THAT(ErrorOfCluster(words),
+                HasSubstr("\nACTION is one of init, status, handover, add, remove, force, "
+                          "add-group, remove-group, move, drain, balance, moves"));
+  }
 }
 
 TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {

@@ -9,6 +9,7 @@
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/cluster_map.h"
 #include "common/protocol/versions.h"
+#include "tools/kvcli/cluster_status.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -155,11 +156,10 @@ TEST(ClusterStateTest, ShowsTheStatus) {
   EXPECT_EQ(group["in_sync"], Json({"n1", "n2"}));
   EXPECT_EQ(group["handover"], "n2");
   EXPECT_EQ(group["members"][0]["role"], "primary");
-  EXPECT_EQ(group["members"][0]["lag_records"], 0);
+  EXPECT_FALSE(group["members"][0].contains("lag_records")) << "LSNs are bytes";
   EXPECT_EQ(group["members"][1]["name"], "n2");
   EXPECT_EQ(group["members"][1]["role"], "backup");
   EXPECT_EQ(group["members"][1]["lag_bytes"], 10);
-  EXPECT_EQ(group["members"][1]["lag_records"], nullptr);
   // Its LSN is of another stream, or none.
   EXPECT_EQ(group["members"][2]["role"], "out");
   EXPECT_EQ(group["members"][2]["applied"], nullptr);

@@ -76,7 +76,10 @@ TEST(DoctorTest, FindsNothingWrongWithAGoodMachine) {
 TEST(DoctorTest, TellsOfAGroupsMembersAndItsPrimary) {
   WayFacts way = Way();
   EXPECT_THAT(JudgeGroup(way), IsEmpty());
-  way.members = {{"10.0.0.1:7471", {}}, {"10.0.0.2:7471", absl::NotFoundError("no route to host")}};
+  way.members = {{"10.0.0.1:7471",
+                  {},
+                  {.kind = MemberAnswer::Kind::kTold, .standing = {.role = MemberRole::kBackup}}},
+                 {"10.0.0.2:7471", absl::NotFoundError("no route to host")}};
   way.history = 9;
   way.primary = "10.0.0.1:7471";
   way.epoch = 3;
@@ -85,6 +88,35 @@ TEST(DoctorTest, TellsOfAGroupsMembersAndItsPrimary) {
                           Fault(Severity::kWarning, "member", "10.0.0.2:7471: no route to host"),
                           Field("text", &Finding::text, "10.0.0.1:7471, of epoch 3")));
   EXPECT_EQ(JudgeGroup(way)[1].mend, "ip route get 10.0.0.2");
+}
+
+// A way that leads to a host says nothing of whether a member runs there.
+TEST(DoctorTest, TellsWhatEachMemberAnswered) {
+  const auto of = [](MemberAnswer answer) {
+    return JudgeMember({.address = "10.0.0.2:7471", .answer = std::move(answer)});
+  };
+  using Kind = MemberAnswer::Kind;
+  EXPECT_THAT(of({.kind = Kind::kDead, .why = "nobody listens there"}),
+              Fault(Severity::kWarning, "member", "10.0.0.2:7471: nobody listens there"));
+  EXPECT_EQ(of({.kind = Kind::kDead}).mend,
+            "there: systemctl start kvserver, or kvserver --listen=10.0.0.2:7471");
+  EXPECT_THAT(of({.kind = Kind::kSilent, .why = "no answer in time"}),
+              Fault(Severity::kWarning, "member", "no answer in time"));
+  EXPECT_THAT(of({.kind = Kind::kStarts, .why = "40 % of its memory is ready"}),
+              Fault(Severity::kHint, "member", "40 %"));
+  EXPECT_EQ(of({.kind = Kind::kLives, .why = "an older version"}).severity, Severity::kFine);
+  MemberAnswer told = {.kind = Kind::kTold,
+                       .standing = {.role = MemberRole::kBackup, .epoch = 3, .uptime_s = 63}};
+  EXPECT_EQ(of(told).severity, Severity::kFine);
+  EXPECT_EQ(of(told).text, "10.0.0.2:7471: backup, epoch 3, up 1 min 3 s");
+  told.standing.role = MemberRole::kPrimary;
+  EXPECT_THAT(of(told), Fault(Severity::kWarning, "member", "without a lease"));
+  told.standing.lease_left_ms = 1;
+  EXPECT_EQ(of(told).severity, Severity::kFine);
+  told.standing = {.role = MemberRole::kJoining, .joined_percent = 43};
+  EXPECT_THAT(of(told), Fault(Severity::kHint, "member", "43 % copied"));
+  told.standing = {.role = MemberRole::kEnded};
+  EXPECT_THAT(of(told), Fault(Severity::kHint, "member", "starts again"));
 }
 
 TEST(DoctorTest, HintsAtAKeyThatMayOnlyRead) {

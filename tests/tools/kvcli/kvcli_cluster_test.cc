@@ -52,7 +52,7 @@ class KvcliClusterTest : public KvcliWithEtcd {
     PutGroup(config);
     for (const GroupMember& member : config.in_sync) {
       caller_.Put(NodeKey("c", member.node),
-                  Encode(NodeInfo{.incarnation = member.incarnation, .address = "h:1"}));
+                  Encode(NodeInfo{.incarnation = member.incarnation, .address = "127.0.0.1:1"}));
     }
   }
   void AwaitWish() {
@@ -105,7 +105,35 @@ TEST_F(KvcliClusterTest, MakesAClusterOnceAndShowsIt) {
   EXPECT_EQ(group["primary"], "n1");
   EXPECT_EQ(group["in_sync"], Json({"n1", "n2"}));
   EXPECT_EQ(group["members"].size(), 3u);
-  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("group g1: epoch 3, primary n1, 2 of 3 in sync"));
+}
+
+// Nobody is where etcd says.
+TEST_F(KvcliClusterTest, StatusAsksTheMembersThemselves) {
+  Init();
+  Found();
+  const Finished status = Kvcli({"status"});
+  EXPECT_EQ(status.exit_code, 0) << status.err;
+  EXPECT_THAT(status.out, AllOf(HasSubstr("group g1: down, epoch 3, primary n1, 0 of 3 in sync"),
+                                HasSubstr("! its primary n1 does not serve")));
+  const Finished check = Kvcli({"status", "--check", "--json"});
+  EXPECT_EQ(check.exit_code, 3);
+  const Json json = Json::parse(check.out);
+  EXPECT_EQ(json["health"], "down");
+  EXPECT_EQ(json["groups"][0]["members"][0]["state"], "dead");
+  EXPECT_EQ(json["groups"][0]["members"][2]["state"], "absent");
+  // Nor may it say that members of other hosts are dead, which softverbs does not reach.
+  for (const GroupMember& member : {kN1, kN2}) {
+    caller_.Put(NodeKey("c", member.node),
+                Encode(NodeInfo{.incarnation = member.incarnation, .address = "198.51.100.1:1"}));
+  }
+  const Finished far = Kvcli({"status", "--check"});
+  EXPECT_EQ(far.exit_code, 1) << "n3 has not run; of the others nothing is known";
+  EXPECT_THAT(far.out, AllOf(HasSubstr("primary n1, 2 of 3 in sync"),
+                             HasSubstr("members were not asked, so this is what etcd has")));
+  caller_.Txn({.deletes = {GroupKey("c", "g1")}});
+  const Finished lost = Kvcli({"status", "--check"});
+  EXPECT_EQ(lost.exit_code, 3);
+  EXPECT_THAT(lost.out, HasSubstr("etcd has lost the group's entry"));
 }
 
 TEST_F(KvcliClusterTest, AddsAndRemovesMembers) {

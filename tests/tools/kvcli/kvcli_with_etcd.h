@@ -21,7 +21,7 @@ class KvcliWithEtcd : public testing::Test {
   Words Command(const Words& words) const {
     Words all = {test_support::ProgramPath("kvcli"), "cluster"};
     all.insert(all.end(), words.begin(), words.end());
-    all.insert(all.end(), {"--etcd=" + etcd_.Url(0), "--cluster=c"});
+    all.insert(all.end(), {"--etcd=" + etcd_.Url(0), "--cluster=c", "--device=soft"});
     return all;
   }
   test_support::Finished Kvcli(const Words& words) const {

@@ -33,6 +33,11 @@ TEST(CompletionTest, AKeyThatWasUsedBefore) {
   EXPECT_THAT(Completed("get 'open ", "co"), IsEmpty());
 }
 
+TEST(CompletionTest, AnActionOfCluster) {
+  EXPECT_THAT(Completed("cluster ", "re"), ElementsAre("remove", "remove-group"));
+  EXPECT_THAT(Completed("cluster status ", "re"), IsEmpty());
+}
+
 TEST(CompletionTest, TheOptionsThatTheCommandHasAndTheLineHasNot) {
   EXPECT_THAT(Completed("get key ", "--"), ElementsAre("--meta", "--out="));
   EXPECT_THAT(Completed("get key --meta ", "--"), ElementsAre("--out="));
