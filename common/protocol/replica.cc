@@ -161,7 +161,7 @@ ReceiverHello NewReceiverHello() { return NewHello<ReceiverHello>(ReplicaKind::k
 MoveClosing NewMoveClosing() { return New<MoveClosing>(ReplicaKind::kClosing); }
 MoveEnded NewMoveEnded() { return New<MoveEnded>(ReplicaKind::kEnded); }
 ReplicaWelcome NewReplicaWelcome() { return New<ReplicaWelcome>(ReplicaKind::kWelcome); }
-Beacon NewBeacon() { return New<Beacon>(ReplicaKind::kBeacon); }
+Beacon NewBeacon(ReplicaKind kind) { return New<Beacon>(kind); }
 BeaconAnswer NewBeaconAnswer() { return New<BeaconAnswer>(ReplicaKind::kBeaconAnswer); }
 ReplicaReady NewReplicaReady() { return New<ReplicaReady>(ReplicaKind::kReady); }
 
@@ -182,7 +182,7 @@ std::optional<ReplicaKind> KindOfReplicaMessage(std::span<const std::byte> messa
   if (message.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, message.data(), sizeof(header));
   const bool known = header.kind >= static_cast<uint16_t>(ReplicaKind::kHello) &&
-                     header.kind <= static_cast<uint16_t>(ReplicaKind::kEnded);
+                     header.kind <= static_cast<uint16_t>(ReplicaKind::kLastBeacon);
   if (header.magic != kReplicaMagic || !known) return std::nullopt;
   return static_cast<ReplicaKind>(header.kind);
 }
@@ -200,6 +200,9 @@ absl::StatusOr<ReplicaWelcome> DecodeReplicaWelcome(std::span<const std::byte> m
 }
 absl::StatusOr<Beacon> DecodeBeacon(std::span<const std::byte> message) {
   return Decode<Beacon>(message, ReplicaKind::kBeacon, "beacon");
+}
+absl::StatusOr<Beacon> DecodeLastBeacon(std::span<const std::byte> message) {
+  return Decode<Beacon>(message, ReplicaKind::kLastBeacon, "last beacon");
 }
 absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> message) {
   return Decode<BeaconAnswer>(message, ReplicaKind::kBeaconAnswer, "answer to a beacon");

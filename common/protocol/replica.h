@@ -36,6 +36,7 @@ enum class ReplicaKind : uint16_t {
   kReceiverHello = 7,
   kClosing = 8,
   kEnded = 9,
+  kLastBeacon = 10,
 };
 
 // The length of a ring, a multiple of kRingAlignment.
@@ -103,7 +104,9 @@ static_assert(offsetof(ReplicaWelcome, stream_id) == 32 &&
               offsetof(ReplicaWelcome, lease_ms) == 80 &&
               offsetof(ReplicaWelcome, stream_version) == 84);
 
-// The primary to a backup.
+// The primary to a backup. A last beacon is one, too: the primary has stopped for a hand-over, and
+// judges no expiry by a later time of its clock, unless beacons that are not last follow. Only
+// streams of kStreamVersionOfLastBeacons have it.
 struct Beacon {
   ReplicaHeader header;
   uint64_t epoch;
@@ -183,7 +186,7 @@ static_assert(sizeof(ReplicaHello) <= kReplicaMessageBytesMax &&
 // zero.
 ReplicaHello NewReplicaHello();
 ReplicaWelcome NewReplicaWelcome();
-Beacon NewBeacon();
+Beacon NewBeacon(ReplicaKind kind = ReplicaKind::kBeacon);  // or kLastBeacon
 BeaconAnswer NewBeaconAnswer();
 ReplicaReady NewReplicaReady();
 // Cuts `reason` to fit, and replaces unprintable bytes by '?'.
@@ -205,6 +208,7 @@ std::string_view NameOf(const ReceiverHello& hello);
 absl::StatusOr<ReplicaHello> DecodeReplicaHello(std::span<const std::byte> message);
 absl::StatusOr<ReplicaWelcome> DecodeReplicaWelcome(std::span<const std::byte> message);
 absl::StatusOr<Beacon> DecodeBeacon(std::span<const std::byte> message);
+absl::StatusOr<Beacon> DecodeLastBeacon(std::span<const std::byte> message);
 absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> message);
 absl::StatusOr<ReplicaReady> DecodeReplicaReady(std::span<const std::byte> message);
 absl::StatusOr<ReplicaRefusal> DecodeReplicaRefusal(std::span<const std::byte> message);

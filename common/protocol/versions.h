@@ -23,11 +23,13 @@ constexpr std::optional<uint16_t> CommonVersion(VersionRange a, VersionRange b) 
 
 // Between clients and servers.
 inline constexpr VersionRange kProtocolVersions = {4, 4};
-// The versions of what a primary tells its backups: records, beacons, and answers. A group keeps
-// the version that its stream began with (docs/packages.md).
-inline constexpr VersionRange kStreamVersions = {0, 2};
+// The versions of what a primary tells its backups: records, beacons, and answers
+// (docs/packages.md).
+inline constexpr VersionRange kStreamVersions = {0, 3};
 inline constexpr uint16_t kStreamVersionOfUpdates = 1;  // the first that has records of updates
 inline constexpr uint16_t kStreamVersionOfBatches = 2;  // the first that has many in one record
+// The first that has last beacons, and whose backups wait for as long as the welcome's lease says.
+inline constexpr uint16_t kStreamVersionOfLastBeacons = 3;
 
 }  // namespace gannet
 

@@ -31,8 +31,7 @@ Backup::Backup(Options options)
       primary_address_(
           [](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
       applier_(options_.store, options_.now_ms),
-      join_target_(options_.store),
-      clock_(times_) {}
+      join_target_(options_.store) {}
 
 Backup::~Backup() = default;
 
@@ -90,7 +89,9 @@ void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
       return OnWelcome(*welcome, now);
     }
   } else if (kind == ReplicaKind::kBeacon && welcomed_) {
-    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon);
+    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon, false);
+  } else if (kind == ReplicaKind::kLastBeacon && welcomed_) {
+    if (const auto beacon = DecodeLastBeacon(message); beacon.ok()) return OnBeacon(*beacon, true);
   } else if (kind == ReplicaKind::kRefusal) {
     versions_.OnRefused();
     if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
@@ -113,6 +114,8 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
   welcomed_ = true;
   alone_since_ = 0;
   heard_ = now;
+  times_.lease_ns = int64_t{welcome.lease_ms} * kNsPerMs;
+  if (takeover_) takeover_->OnWelcome(times_);
   clock_.OnPrimary(welcome.clock_ms, now);
   applier_.OnVersion(welcome.version_next);
   if (!log_) {
@@ -130,12 +133,12 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
 
 // The clock is read after the beacon was taken. A process that was stopped in between would begin
 // to wait for G before the beacon was sent, and take over while its answer keeps the lease valid.
-void Backup::OnBeacon(const Beacon& beacon) {
+void Backup::OnBeacon(const Beacon& beacon, bool last) {
   if (beacon.epoch != link_epoch_) return;
   const int64_t now = options_.clock();
   if (takeover_ && !takeover_->OnBeacon(now)) return;
   heard_ = now;
-  clock_.OnPrimary(beacon.clock_ms, now);
+  clock_.OnPrimary(beacon.clock_ms, now, last);
   log_->OnCommitted(beacon.committed);
   published_ = published_ || beacon.committed >= begins_;
   told_clock_ms_ = beacon.clock_ms;
@@ -309,7 +312,9 @@ int64_t Backup::SilentFrom() const {
 
 RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
 
-uint64_t Backup::ClockAtTakeover(int64_t now) const { return log_ ? clock_.AtTakeover(now) : 0; }
+uint64_t Backup::ClockAtTakeover(int64_t now) const {
+  return log_ ? clock_.AtTakeover(times_, now) : 0;
+}
 
 absl::Status Backup::Arm(int64_t now) {
   if (joiner_)

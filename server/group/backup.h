@@ -132,13 +132,13 @@ class Backup {
   void PollLink(int64_t now);
   void OnMessage(std::span<const std::byte> message, int64_t now);
   void OnWelcome(const ReplicaWelcome& welcome, int64_t now);
-  void OnBeacon(const Beacon& beacon);
+  void OnBeacon(const Beacon& beacon, bool last);
   void Apply();
   void Retire();
   void Tell(const std::string& line);
 
   const Options options_;
-  const GroupTimes times_;
+  GroupTimes times_;  // of the primary that welcomed it last; before, by the register
   GroupRegister known_;
   PrimaryAddress primary_address_;
   Applier applier_;

@@ -201,7 +201,7 @@ bool Primary::Turn(int64_t now) {
     if (due && open_) RaiseStreamVersion();
     if (due && lease_.MaySend(now)) SendBeacons(now);
     FollowOperator(now);
-    hand_over_.Poll(now);
+    if (hand_over_.Poll(now)) beacon_at_ = 0;  // the last beacon, which the successor is to answer
     membership_.Poll(now);
     deposed_ = membership_.deposed();
     DropLinks(now);
@@ -273,6 +273,9 @@ void Primary::SendBeacons(int64_t now) {
     has_joiners_ |= !in_sync;
     beacon.committed = published_.ToldTo(in_sync, committed_);
     backup->beacons.OnSend(beacon.sequence);
+    const bool last =
+        hand_over_.ended() && !backup->receives && stream_version_ >= kStreamVersionOfLastBeacons;
+    beacon.header = NewBeacon(last ? ReplicaKind::kLastBeacon : ReplicaKind::kBeacon).header;
     if (!backup->link->Send(beacon)) backup->failed = true;
   }
 }

@@ -33,8 +33,10 @@ PrimaryLink::~PrimaryLink() {
 }
 
 absl::Status PrimaryLink::Accept(LinkConnection which, IncomingRequest request, uint64_t name,
+                                 std::shared_ptr<const SessionKey> key,
                                  std::span<const std::byte> grant) {
   const auto i = static_cast<size_t>(which);
+  keys_[i] = std::move(key);
   const bool control = which == LinkConnection::kControl;
   ibv_cq* const cq = control ? given_->messages_cq->get() : given_->stream_cq->get();
   const ConnectionOptions options = {

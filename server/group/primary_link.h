@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_GROUP_PRIMARY_LINK_H_
 #define GANNET_SERVER_GROUP_PRIMARY_LINK_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include "common/rdma/memory.h"
 #include "server/group/control_messages.h"
 #include "server/group/link_work.h"
+#include "server/session/session_key.h"
 #include "server/stream/ring_writer.h"
 
 namespace gannet {
@@ -54,12 +56,18 @@ class PrimaryLink {
   uint32_t number() const { return number_; }
   uint64_t token() const { return token_; }
 
-  // Accepts one of its connections. `name` is that of the connection's events. `grant` goes to the
-  // backup.
+  // Accepts one of its connections. `name` is that of the connection's events, and `key` proved who
+  // asks; null: none was needed. `grant` goes to the backup.
   absl::Status Accept(LinkConnection which, IncomingRequest request, uint64_t name,
-                      std::span<const std::byte> grant);
+                      std::shared_ptr<const SessionKey> key, std::span<const std::byte> grant);
   bool Has(LinkConnection which) const { return At(which) != nullptr; }
   bool HasName(uint64_t name) const { return name == names_[0] || name == names_[1]; }
+  // Returns true if a key of its connections is no longer valid.
+  bool revoked() const {
+    return std::ranges::any_of(keys_, [](const auto& key) {
+      return key != nullptr && key->revoked.load(std::memory_order_relaxed);
+    });
+  }
   // The connections' names; 0: none.
   const std::array<uint64_t, 2>& names() const { return names_; }
 
@@ -99,6 +107,7 @@ class PrimaryLink {
   std::unique_ptr<ControlMessages> messages_;
   std::array<std::unique_ptr<Connection>, 2> connections_;
   std::array<uint64_t, 2> names_{};
+  std::array<std::shared_ptr<const SessionKey>, 2> keys_;
   std::array<bool, 2> is_drained_{};
   bool closing_ = false;
   uint64_t ring_address_ = 0;

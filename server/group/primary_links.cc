@@ -60,8 +60,9 @@ void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
   Grant grant = options_.grant;
   grant.session_token = token;
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
-  const absl::Status status = backup->link->Accept(
-      *which, std::move(arrival.incoming), arrival.name, std::as_bytes(std::span(&grant, 1)));
+  const absl::Status status =
+      backup->link->Accept(*which, std::move(arrival.incoming), arrival.name,
+                           std::move(arrival.key), std::as_bytes(std::span(&grant, 1)));
   if (status.ok()) return;
   LOG(WARNING) << "cannot accept a connection of a replica: " << status.message();
   backup->failed = true;
@@ -247,6 +248,12 @@ void Primary::DropLinks(int64_t now) {
   for (const auto& backup : backups_) {
     if (backup->failed) Break(backup.get(), now, "it broke");
     if (backup->link->closing()) continue;
+    if (backup->link->revoked()) {
+      Break(backup.get(), now, "its key is valid no longer");
+      // Nobody else need be heard for that: it is not the network that fails.
+      if (backup->member && !backup->receives) membership_.Expel(*backup->member);
+      continue;
+    }
     if (!backup->member) {
       if (now - backup->since_ns > kHelloNsMax) Break(backup.get(), now, "no hello came");
       continue;

@@ -17,8 +17,9 @@ namespace gannet {
 //   1. For L it tells clients of short leases only, and serves. Then no longer one is valid.
 //   2. It grants no lease, takes no request, and waits until the short ones are over: nobody
 //      believes it any more.
-//   3. Membership names the successor, and from then on allows no commit. If that fails for
-//      certain, the primary goes on.
+//   3. Backups are told this primary's clock as its last: nothing counts any more that it judges.
+//      Once the successor has answered that, Membership names it, and from then on allows no
+//      commit. If that fails for certain, the primary goes on.
 //
 //   hand_over.Begin(successor, now);
 //   hand_over.Poll(now);             // before membership.Poll
@@ -43,32 +44,36 @@ class HandOver {
     phase_ = Phase::kShortLeases;
     since_ = now;
   }
-  void Poll(int64_t now) {
+  // Returns true when it has just come to `ended`: tell backups the clock soon.
+  bool Poll(int64_t now) {
     switch (phase_) {
       case Phase::kNone:
-        return;
+        break;
       case Phase::kShortLeases:
         // Clients were told of the last long lease before `since_`.
         if (now - since_ >= times_.lease_ns) phase_ = Phase::kStops;
-        return;
+        break;
       case Phase::kStops:
         phase_ = Phase::kWaits;
         since_ = now;
-        return;
+        break;
       case Phase::kWaits:
-        if (now - since_ < kShortNs) return;
-        membership_->Name(*successor_);
+        if (now - since_ < kShortNs) break;
+        membership_->Name(*successor_, now);
         phase_ = Phase::kNamed;
-        return;
+        return true;
       case Phase::kNamed:
-        if (membership_->naming() || membership_->deposed()) return;
+        if (membership_->naming() || membership_->deposed()) break;
         phase_ = Phase::kNone;  // it cannot win any more
         successor_.reset();
     }
+    return false;
   }
   bool begun() const { return phase_ != Phase::kNone; }
   // No leases, no requests.
   bool stopped() const { return phase_ > Phase::kShortLeases; }
+  // No client believes this primary any more. What a beacon says of its clock now is the last.
+  bool ended() const { return phase_ == Phase::kNamed; }
   // Returns the longest lease that clients may be told of.
   int64_t LeaseNsMax() const {
     return !begun() ? times_.lease_ns : stopped() ? 0 : std::min(times_.lease_ns, kShortNs);

@@ -126,7 +126,9 @@ std::optional<GroupConfiguration> Membership::Wanted(int64_t now) {
       (!without.IsInSync(*successor_) || !lease_->IsHeard(successor_->incarnation, now))) {
     successor_.reset();
   }
-  if (successor_) return configuration.Under(*successor_);
+  if (successor_ && lease_->HasAnsweredSince(successor_->incarnation, named_at_)) {
+    return configuration.Under(*successor_);
+  }
   if (without != configuration) return without;
   if (const auto with = WithJoiner(now)) return with;
   if (!may_win_.empty()) return configuration;

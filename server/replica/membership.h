@@ -43,9 +43,16 @@ class Membership {
   void Join(const GroupMember& joiner, uint64_t completed, int64_t now);
   // The link of a joiner or of a backup has broken.
   void OnBroken(const GroupMember& member, int64_t now);
-  // Names the successor, if it is in sync and heard. From when the transaction is sent, nothing may
-  // be committed until its result is known. REQUIRES: no client believes this primary any more.
-  void Name(const GroupMember& successor) { successor_ = successor; }
+  // Removes a backup, whether or not another one is heard. It stays counted until that is known.
+  void Expel(const GroupMember& member) { lease_->Expel(member.incarnation); }
+  // Names the successor, if it is in sync and heard, once it has answered a beacon that was sent
+  // after `now`: such a beacon tells it the last of this primary's clock. From when the transaction
+  // is sent, nothing may be committed until its result is known. REQUIRES: no client believes this
+  // primary any more.
+  void Name(const GroupMember& successor, int64_t now) {
+    successor_ = successor;
+    named_at_ = now;
+  }
 
   void Poll(int64_t now);
 
@@ -81,6 +88,7 @@ class Membership {
   std::map<uint64_t, GroupMember> joiners_;  // that are counted
   std::set<uint64_t> counted_;
   std::optional<GroupMember> successor_;
+  int64_t named_at_ = 0;
   bool busy_ = false;  // a request is under way
   bool deposed_ = false;
   uint64_t removed_ = 0;

@@ -23,13 +23,20 @@ bool PrimaryLease::OnAnswer(uint64_t backup, uint64_t sequence, int64_t now) {
   // From when it was sent: when the backup heard it, it began to wait for G, and that was later.
   const int64_t sent = sent_[sent_.size() - 1 - age];
   if (answering.answered && sent < answering.sent) return true;
-  answering = {.answered = true, .broken = answering.broken, .sent = sent, .heard = now};
+  answering.answered = true;
+  answering.sent = sent;
+  answering.heard = now;
   return true;
 }
 
 void PrimaryLease::OnBroken(uint64_t backup) {
   const auto it = counted_.find(backup);
   if (it != counted_.end()) it->second.broken = true;
+}
+
+void PrimaryLease::Expel(uint64_t backup) {
+  const auto it = counted_.find(backup);
+  if (it != counted_.end()) it->second.broken = it->second.expelled = true;
 }
 
 int64_t PrimaryLease::LeftNs(int64_t now) const {
@@ -58,13 +65,18 @@ bool PrimaryLease::IsHeard(uint64_t backup, int64_t now) const {
   return it != counted_.end() && Hears(it->second, now);
 }
 
+bool PrimaryLease::HasAnsweredSince(uint64_t backup, int64_t sent) const {
+  const auto it = counted_.find(backup);
+  return it != counted_.end() && it->second.answered && it->second.sent > sent;
+}
+
 std::vector<uint64_t> PrimaryLease::Silent(int64_t now) const {
   const bool hears_somebody = std::ranges::any_of(
       counted_, [&](const auto& it) { return it.second.answered && Hears(it.second, now); });
   std::vector<uint64_t> silent;
   for (const auto& [incarnation, backup] : counted_) {
     if (Hears(backup, now)) continue;
-    if (hears_somebody || now - backup.heard >= times_.loneliness_ns()) {
+    if (backup.expelled || hears_somebody || now - backup.heard >= times_.loneliness_ns()) {
       silent.push_back(incarnation);
     }
   }

@@ -42,6 +42,8 @@ class PrimaryLease {
   bool OnAnswer(uint64_t backup, uint64_t sequence, int64_t now);
   // Its link has broken, so it is silent from now on.
   void OnBroken(uint64_t backup);
+  // It is to be removed, whoever else is heard.
+  void Expel(uint64_t backup);
 
   bool Valid(int64_t now) const { return LeftNs(now) > 0; }
   // How long the lease still lasts; 0: it is over. This is what clients are told.
@@ -51,6 +53,8 @@ class PrimaryLease {
   bool MaySend(int64_t now) const;
   // Whether a counted backup answers, or had no time yet to do so.
   bool IsHeard(uint64_t backup, int64_t now) const;
+  // Whether a counted backup has answered a beacon that was sent after `sent`.
+  bool HasAnsweredSince(uint64_t backup, int64_t sent) const;
   // Returns whom to remove. A primary that hears nobody may be the one that is ill, so it waits
   // until its backups had time to take over.
   std::vector<uint64_t> Silent(int64_t now) const;
@@ -59,6 +63,7 @@ class PrimaryLease {
   struct Backup {
     bool answered = false;
     bool broken = false;
+    bool expelled = false;
     int64_t sent = 0;   // when the newest beacon was sent that it answered
     int64_t heard = 0;  // when its last answer came, or it was counted
   };

@@ -13,7 +13,7 @@ namespace gannet {
 class PrimaryWatch {
  public:
   // `now`: when this member learned that it is in sync.
-  PrimaryWatch(const GroupTimes& times, int64_t now) : times_(times), heard_(now) {}
+  explicit PrimaryWatch(int64_t now) : heard_(now) {}
 
   // A beacon came. Returns whether to answer it.
   bool OnBeacon(int64_t now) {
@@ -22,16 +22,16 @@ class PrimaryWatch {
     return true;
   }
   // Whether the primary's lease is over for certain. `order` is this member's place among those in
-  // sync, from 0: candidates begin one beacon apart, so the first one mostly wins.
-  bool IsOver(int64_t now, uint32_t order) const {
-    return now - heard_ >= times_.grace_ns() + int64_t{order} * times_.beacon_ns();
+  // sync, from 0: candidates begin one beacon apart, so the first one mostly wins. `times` are the
+  // primary's.
+  bool IsOver(const GroupTimes& times, int64_t now, uint32_t order) const {
+    return now - heard_ >= times.grace_ns() + int64_t{order} * times.beacon_ns();
   }
   // From now on no beacon is answered, so the lease cannot come back. Comes before the link's queue
   // pairs are moved to the error state, and before the ring is read.
   void Fence() { fenced_ = true; }
 
  private:
-  const GroupTimes times_;
   int64_t heard_;
   bool fenced_ = false;
 };

@@ -11,7 +11,7 @@ Takeover::Takeover(const GroupTimes& times, ConfigStore* store, const GroupMembe
                    const GroupRegister& known, uint64_t link_epoch, int64_t answered, int64_t now)
     : times_(times), store_(store), self_(self), known_(known), link_epoch_(link_epoch) {
   GANNET_CHECK(known.configuration.IsInSync(self), "it is not in sync");
-  watch_.emplace(times_, std::max(answered, now));
+  watch_.emplace(std::max(answered, now));
 }
 
 void Takeover::Learn(const GroupRegister& now_known, int64_t now) {
@@ -22,7 +22,7 @@ void Takeover::Learn(const GroupRegister& now_known, int64_t now) {
   if (!next_epoch) return;  // of the same epoch: a candidate tries again
   // A survivor, or an earlier try won, or a hand-over names this member.
   candidate_ = false;
-  watch_.emplace(times_, now);
+  watch_.emplace(now);
 }
 
 Takeover::Step Takeover::Poll(int64_t now) {
@@ -34,7 +34,7 @@ Takeover::Step Takeover::Poll(int64_t now) {
   if (store_->SeesNewer(known_.revision)) Learn(*store_->Seen(), now);
   if (out_) return Step::kEnd;
   const GroupConfiguration& configuration = known_.configuration;
-  if (!leads() && !candidate_ && watch_->IsOver(now, configuration.OrderOf(self_))) {
+  if (!leads() && !candidate_ && watch_->IsOver(times_, now, configuration.OrderOf(self_))) {
     candidate_ = true;
     watch_->Fence();
   }
@@ -56,10 +56,11 @@ bool Takeover::OnBeacon(int64_t now) {
   return watch_->OnBeacon(now);
 }
 
-uint64_t ExpiryClock::AtTakeover(int64_t now) const {
-  // The former primary's lease may have begun when it sent that beacon. After a hand-over, less
-  // than a lease may have passed since.
-  const int64_t least = times_.lease_ns + times_.lease_ns / 64;
+// The former primary may have judged until its lease was over, which may have begun when it sent
+// that beacon. Who takes over by itself has waited for longer. Whom a hand-over names may not have,
+// and then has heard the last of the clock, unless the primary is of an older version.
+uint64_t ExpiryClock::AtTakeover(const GroupTimes& times, int64_t now) const {
+  const int64_t least = last_ ? 0 : times.lease_ns + times.lease_ns / 64;
   const int64_t since = std::max(now - heard_, least);
   return clock_ms_ + static_cast<uint64_t>((since + kNsPerMs - 1) / kNsPerMs);
 }

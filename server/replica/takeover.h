@@ -52,6 +52,11 @@ class Takeover {
   // REQUIRES: the last Poll said kConnect.
   void OnHello() { link_epoch_ = known_.configuration.epoch; }
 
+  // The primary that it has connected to has a lease that lasts so long. G is of that one, whatever
+  // the register says now: a primary keeps its lease's length. REQUIRES: comes before the first
+  // beacon of that link is answered.
+  void OnWelcome(const GroupTimes& times) { times_ = times; }
+
   const GroupRegister& known() const { return known_; }
   // Whether the register names a configuration without this member.
   bool out() const { return out_; }
@@ -60,7 +65,7 @@ class Takeover {
   void Learn(const GroupRegister& now_known, int64_t now);
   bool leads() const { return known_.configuration.primary == self_; }
 
-  const GroupTimes times_;
+  GroupTimes times_;
   ConfigStore* const store_;
   const GroupMember self_;
   GroupRegister known_;
@@ -71,27 +76,27 @@ class Takeover {
   bool out_ = false;
 };
 
-// The clock by which a member judges expiries if it takes over. It is not behind what the former
-// primary's clock was when the lease ended, so nothing that had expired comes back. It does not
-// depend on this machine's wall clock.
+// The clock by which a member judges expiries if it takes over. It is not behind the last time by
+// which the former primary judged, so nothing that had expired comes back. It does not depend on
+// this machine's wall clock.
 //
 // Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
 class ExpiryClock {
  public:
-  explicit ExpiryClock(const GroupTimes& times) : times_(times) {}
-
   // A welcome, or a beacon that Takeover believes, said what the primary's clock was. One that
-  // comes behind a newer one says nothing.
-  void OnPrimary(uint64_t clock_ms, int64_t now) {
+  // comes behind a newer one says nothing. `last`: the primary has stopped for a hand-over, and
+  // judges by no later time.
+  void OnPrimary(uint64_t clock_ms, int64_t now, bool last = false) {
+    last_ = last;
     if (clock_ms <= clock_ms_) return;
     clock_ms_ = clock_ms;
     heard_ = now;
   }
-  // Returns what a new primary's clock begins with.
-  uint64_t AtTakeover(int64_t now) const;
+  // Returns what a new primary's clock begins with. `times` are the former one's.
+  uint64_t AtTakeover(const GroupTimes& times, int64_t now) const;
 
  private:
-  const GroupTimes times_;
+  bool last_ = false;
   uint64_t clock_ms_ = 0;
   int64_t heard_ = 0;
 };

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 
@@ -27,7 +28,8 @@ inline int64_t ServerNs() {
 // The server's clock, by which items expire: the wall clock when it was started, plus the time
 // since. It does not jump if somebody steps the wall clock (ntpd, an operator, a migrated
 // virtual machine), so no item expires early or late. In a group a backup's follows that of its
-// primary, and goes on from there when the backup is primary itself.
+// primary, and goes on from there when the backup is primary itself. If it is ahead of what this
+// server's own clock would be, as a takeover may put it ahead, it goes slower until it is not.
 //
 // Thread safe.
 class ServerClock {
@@ -38,6 +40,10 @@ class ServerClock {
     int64_t (*monotonic_ns)() = ServerNs;
   };
 
+  // It goes slower by 1/8192. Clients allow 1/512 between the server's clock and theirs
+  // (ServerTimeBound), and bad crystals that are slewed may take 15/16 of that.
+  static constexpr int kSlewShift = 13;
+
   static ServerClock Start() { return Start(Source()); }
   static ServerClock Start(const Source& source) { return ServerClock(source); }
 
@@ -45,31 +51,54 @@ class ServerClock {
   // that is about to expire.
   Now Read() const {
     const int64_t now_ns = source_.monotonic_ns();
-    // Relaxed: both are times, and say nothing of other memory.
-    const uint64_t followed_ms = followed_ms_.load(std::memory_order_relaxed);
+    // Acquire: whoever sees that the clock goes on sees from where.
+    const uint64_t followed_ms = followed_ms_.load(std::memory_order_acquire);
     if (followed_ms != 0) return {now_ns, followed_ms};
     const uint64_t at_start_ms = at_start_ms_.load(std::memory_order_relaxed);
-    return {now_ns, at_start_ms + static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs)};
+    const int64_t since_ns = now_ns - started_ns_ - SlewedNs(now_ns);
+    return {now_ns, at_start_ms + static_cast<uint64_t>(since_ns / kNsPerMs)};
   }
 
   uint64_t WallMs() const { return Read().wall_ms; }
 
   // From now on the clock stands still at this time.
   void Follow(uint64_t ms) { followed_ms_.store(ms, std::memory_order_relaxed); }
-  // From now on the clock goes on from this time.
+  // From now on the clock goes on from this time. REQUIRES: it follows, or nobody reads it.
   void GoOnFrom(uint64_t ms) {
-    const auto since_ms = (source_.monotonic_ns() - started_ns_) / kNsPerMs;
-    at_start_ms_.store(ms - static_cast<uint64_t>(since_ms), std::memory_order_relaxed);
-    followed_ms_.store(0, std::memory_order_relaxed);
+    const int64_t now_ns = source_.monotonic_ns();
+    const auto since_ms = static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs);
+    const auto ahead_ms = static_cast<int64_t>(ms - (own_at_start_ms_ + since_ms));
+    at_start_ms_.store(ms - since_ms, std::memory_order_relaxed);
+    slewed_from_ns_.store(now_ns, std::memory_order_relaxed);
+    ahead_ns_.store(std::clamp<int64_t>(ahead_ms, 0, kAheadMsMax) * kNsPerMs,
+                    std::memory_order_relaxed);
+    followed_ms_.store(0, std::memory_order_release);
   }
 
  private:
+  static constexpr int64_t kAheadMsMax = INT64_MAX / kNsPerMs;  // a primary may say anything
+
   explicit ServerClock(const Source& source)
-      : source_(source), started_ns_(source.monotonic_ns()), at_start_ms_(source.wall_ms()) {}
+      : source_(source),
+        started_ns_(source.monotonic_ns()),
+        own_at_start_ms_(source.wall_ms()),
+        at_start_ms_(own_at_start_ms_) {}
+
+  // Returns how much the clock has lost on purpose.
+  int64_t SlewedNs(int64_t now_ns) const {
+    const int64_t ahead_ns = ahead_ns_.load(std::memory_order_relaxed);
+    if (ahead_ns == 0) [[likely]]
+      return 0;
+    const int64_t since_ns = now_ns - slewed_from_ns_.load(std::memory_order_relaxed);
+    return std::clamp<int64_t>(since_ns >> kSlewShift, 0, ahead_ns);
+  }
 
   const Source source_;
   const int64_t started_ns_;
-  std::atomic<uint64_t> at_start_ms_;     // the time when it was started
+  const uint64_t own_at_start_ms_;     // the wall clock when it was started
+  std::atomic<uint64_t> at_start_ms_;  // this clock then
+  std::atomic<int64_t> slewed_from_ns_{0};
+  std::atomic<int64_t> ahead_ns_{0};      // that it loses from then on
   std::atomic<uint64_t> followed_ms_{0};  // 0: it goes on by itself
 };
 

@@ -131,7 +131,8 @@ void ReplicaBytes(std::span<const std::byte> bytes) {
   }
   const bool beacon = DecodeBeacon(bytes).ok();
   const bool answer = DecodeBeaconAnswer(bytes).ok();
-  Require(!beacon || !answer, "a beacon that is an answer");
+  const bool last = DecodeLastBeacon(bytes).ok();
+  Require(int{beacon} + int{answer} + int{last} <= 1, "a beacon that is something else, too");
 }
 
 void ClientReportBytes(std::span<const std::byte> bytes) {

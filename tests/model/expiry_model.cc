@@ -11,6 +11,8 @@ std::vector<ExpiryModel::State> ExpiryModel::Initial() const {
   state.gets_left = 2;
   state.put_left = 1;
   state.fail_overs_left = 1;
+  state.hand_overs_left = 2;
+  state.slews_left = 1;
   return {state};
 }
 
@@ -19,7 +21,8 @@ ExpiryModel::Content ExpiryModel::Now(const State& state) {
 }
 
 void ExpiryModel::Take(const char* label, State next, const Emit& emit) {
-  if (next.clock >= kExpiry) next.expired = 1;
+  // While the primary has stopped, nobody judges by its clock.
+  if (!next.stopped && next.clock >= kExpiry) next.expired = 1;
   const auto bit = static_cast<uint8_t>(1 << Now(next));
   if (next.reader != Reader::kIdle) next.may |= bit;
   if (next.add == 1) next.add_may |= bit;
@@ -46,25 +49,74 @@ void ExpiryModel::Next(const State& state, const Emit& emit) const {
     next.add = 1;
     Take("add is sent", next, emit);
   }
-  ServerSteps(state, emit);
+  if (!state.stopped) ServerSteps(state, emit);
+  Slew(state, emit);
   FailOver(state, emit);
+  HandOver(state, emit);
+}
+
+// While it is slewed, the clock goes on a little slower: that is time in which it does not pass, as
+// there always is.
+void ExpiryModel::Slew(const State& state, const Emit& emit) const {
+  if (rules_.slewed || state.slews_left == 0 || state.clock == 0) return;
+  State next = state;
+  --next.slews_left;
+  --next.clock;
+  Take("the clock is set back", next, emit);
+}
+
+void ExpiryModel::Succeed(const char* label, State next, int clock, const Emit& emit) {
+  next.jump = static_cast<uint8_t>(std::max(0, clock - next.clock));
+  next.clock = static_cast<uint8_t>(clock);
+  next.polled_at = kNoPoll;
+  if (next.reader != Reader::kIdle) ++next.gets_left;
+  next.reader = Reader::kIdle;
+  next.bound = next.may = 0;
+  next.sample = kAbsent;
+  --next.fail_overs_left;
+  next.stopped = next.answered = next.last = next.told = 0;
+  Take(label, next, emit);
 }
 
 void ExpiryModel::FailOver(const State& state, const Emit& emit) const {
   if (state.fail_overs_left == 0) return;
   const uint8_t behind = rules_.clock_goes_on || state.clock == 0 ? 0 : 1;
   for (int clock = state.clock - behind; clock <= kClockMax; ++clock) {
-    State next = state;
-    --next.fail_overs_left;
-    next.clock = static_cast<uint8_t>(clock);
-    next.jump = static_cast<uint8_t>(std::max(0, clock - state.clock));
-    next.polled_at = kNoPoll;
-    if (state.reader != Reader::kIdle) ++next.gets_left;
-    next.reader = Reader::kIdle;
-    next.bound = next.may = 0;
-    next.sample = kAbsent;
-    Take("another member takes over", next, emit);
+    Succeed("another member takes over", state, clock, emit);
   }
+}
+
+// Who was not told the last of the clock adds what the clock may have gone on since, as who takes
+// over does.
+void ExpiryModel::HandOver(const State& state, const Emit& emit) const {
+  if (state.fail_overs_left == 0) return;
+  State next = state;
+  if (!state.stopped && state.hand_overs_left > 0) {
+    --next.hand_overs_left;
+    next.stopped = 1;
+    next.polled_at = kNoPoll;
+    Take("the primary stops for a hand-over", next, emit);
+  }
+  next = state;
+  next.told = state.clock;
+  next.last = state.stopped || !rules_.stops_first;
+  next.answered = state.stopped;
+  Take("a beacon", next, emit);
+  if (!state.stopped) return;
+  next = state;
+  next.stopped = next.answered = 0;
+  Take("the hand-over fails, and the primary goes on", next, emit);
+  if (rules_.told_again && !state.answered) return;
+  const bool knows = state.last || !rules_.last_is_told;
+  for (int clock = knows ? state.told : state.clock; clock <= kClockMax; ++clock) {
+    Succeed("the successor is named", state, clock, emit);
+  }
+}
+
+uint8_t ExpiryModel::LowerMax(const State& state) const {
+  if (!rules_.bound_is_lower) return kClockMax;
+  const int wrong = rules_.slewed_slowly ? 0 : 1;
+  return static_cast<uint8_t>(std::min<int>(state.clock + wrong, kClockMax));
 }
 
 void ExpiryModel::ReaderSteps(const State& state, const Emit& emit) const {
@@ -74,7 +126,7 @@ void ExpiryModel::ReaderSteps(const State& state, const Emit& emit) const {
       if (state.gets_left == 0) return;
       --next.gets_left;
       next.reader = Reader::kBegun;
-      for (uint8_t bound = 0; bound <= (rules_.bound_is_lower ? state.clock : kClockMax); ++bound) {
+      for (uint8_t bound = 0; bound <= LowerMax(state); ++bound) {
         next.bound = bound;
         Take("GET begins", next, emit);
       }
@@ -84,7 +136,8 @@ void ExpiryModel::ReaderSteps(const State& state, const Emit& emit) const {
       next.sample = state.content;
       return Take("GET reads", next, emit);
     case Reader::kSampled:
-      return Decide(state, emit);
+      if (!state.stopped) Decide(state, emit);  // it has no lease
+      return;
     case Reader::kAsking:
       return;
   }

@@ -47,14 +47,18 @@ void MovedExpiryModel::Next(const State& state, const Emit& emit) const {
 void MovedExpiryModel::Time(const State& state, const Emit& emit) {
   const auto trip = static_cast<uint8_t>(state.step == Step::kHello ? 1 : 0);
   const auto since = static_cast<uint8_t>(state.step >= Step::kWelcome ? 1 : 0);
+  const auto may_fail_over =
+      static_cast<uint8_t>(state.fail_overs_left > 0 && state.step < Step::kEnded);
   State next = state;
   ++next.giver;
   ++next.receiver;
+  next.unseen = may_fail_over;
   next.trip += trip;
   emit("time passes", next);
   if (state.giver_alone > 0) {
     next = state;
     ++next.giver;
+    next.unseen = may_fail_over;
     --next.giver_alone;
     next.lost += since;
     emit("the giver's clock goes on", next);
@@ -76,6 +80,7 @@ void MovedExpiryModel::Read(const State& state, const Emit& emit) {
   const bool alive =
       moved ? state.own_expiry > Shown(state.receiver) : state.expiry > Shown(state.giver);
   State next = state;
+  if (!moved) next.unseen = 0;
   if (alive && state.seen_dead) next.wrong = 1;
   if (!alive) next.seen_dead = 1;
   const int due = 2 * state.expiry;
@@ -88,6 +93,7 @@ void MovedExpiryModel::GiverSteps(const State& state, const Emit& emit) {
   State next = state;
   if (state.touches_left > 0 && state.expiry > Shown(state.giver)) {
     --next.touches_left;
+    next.unseen = 0;
     next.expiry = static_cast<uint8_t>(Shown(state.giver) + kLivesMs);
     next.has = 0;
     emit("the item is touched", next);
@@ -96,11 +102,13 @@ void MovedExpiryModel::GiverSteps(const State& state, const Emit& emit) {
 
 void MovedExpiryModel::FailOver(const State& state, const Emit& emit) const {
   if (state.fail_overs_left == 0) return;
-  for (const uint8_t jump : {0, 1, 2}) {
+  const int behind = rules_.goes_on ? state.unseen : 2;
+  for (int jump = -behind; jump <= 2; ++jump) {
     if (state.giver + jump > kClockMax) break;
     State next = state;
     --next.fail_overs_left;
-    next.giver += jump;
+    next.giver = static_cast<uint8_t>(state.giver + jump);
+    next.unseen = 0;
     next.step = Step::kIdle;
     next.hellos_left = kHellos;
     next.has = next.own_expiry = next.told = next.told_behind = 0;
@@ -125,6 +133,7 @@ void MovedExpiryModel::ReceiverSteps(const State& state, const Emit& emit) const
       next = state;
       next.step = Step::kWelcome;
       next.answer = Shown(state.giver);
+      next.unseen = 0;
       next.lost = next.gained = 0;
       return emit("welcome", next);
     case Step::kWelcome:
@@ -137,9 +146,11 @@ void MovedExpiryModel::ReceiverSteps(const State& state, const Emit& emit) const
     case Step::kCopies:
       Take(state, emit);
       next.told = Shown(state.giver);
+      next.unseen = 0;
       emit("a beacon", next);
       next = state;
       next.step = Step::kEnded;
+      next.unseen = 0;
       return emit("the giver ends", next);
     case Step::kEnded:
       Take(state, emit);

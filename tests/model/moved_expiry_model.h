@@ -10,9 +10,9 @@ namespace gannet::model::moved_expiry {
 // When an item expires whose partition moves to a group with another clock (docs/partitions.md,
 // rule 15). The receiver reads its own clock, says hello, and gets a welcome with the giver's
 // clock. So it knows the difference of the two, at least. It translates the expiry of what it takes
-// by that. The rates of the clocks differ: sometimes one of them goes on alone. The giver may get
-// another primary, whose clock is ahead of the last one's. Somebody reads the key where it is
-// served.
+// by that. The rates of the clocks differ, or one of them is slewed: sometimes one of them goes on
+// alone. The giver may get another primary, whose clock is ahead of the last one's, or behind it,
+// but not behind the last time that anybody was shown. Somebody reads the key where it is served.
 //
 // What is to hold: who saw the item expire does not see it again. It expires not later than at the
 // giver, but for what the receiver's clock has lost since, and earlier at most by a round trip, by
@@ -27,6 +27,7 @@ struct MovedExpiryRules {
   bool waits = true;           // for the own clock, before the receiver is the owner
   bool behind_the_end = true;  // until it has reached what the giver's showed behind the end
   bool begins_anew = true;     // another primary of the giver has another clock
+  bool goes_on = true;         // which is not behind the last time that anybody was shown
 };
 
 class MovedExpiryModel {
@@ -38,6 +39,7 @@ class MovedExpiryModel {
     uint8_t giver, receiver;              // clocks
     uint8_t giver_alone, receiver_alone;  // how often a clock may still go on alone
     uint8_t fail_overs_left, touches_left, hellos_left;
+    uint8_t unseen;  // by how much the giver's clock went on since it was shown; at most 1
     uint8_t expiry;  // at the giver, in milliseconds
     uint8_t seen_dead;
     Step step;

@@ -30,7 +30,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Variant{"a difference that is not rounded down", {.rounds_down = false}},
                     Variant{"the owner at once", {.waits = false}},
                     Variant{"the owner by a beacon from before the end", {.behind_the_end = false}},
-                    Variant{"the clock of the giver's former primary", {.begins_anew = false}}),
+                    Variant{"the clock of the giver's former primary", {.begins_anew = false}},
+                    Variant{"a clock of the giver's that goes back", {.goes_on = false}}),
     kVariantName);
 
 }  // namespace

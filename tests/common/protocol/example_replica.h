@@ -48,6 +48,12 @@ inline Beacon ExampleBeacon() {
   return beacon;
 }
 
+inline Beacon ExampleLastBeacon() {
+  Beacon beacon = ExampleBeacon();
+  beacon.header = NewBeacon(ReplicaKind::kLastBeacon).header;
+  return beacon;
+}
+
 inline BeaconAnswer ExampleBeaconAnswer() {
   BeaconAnswer answer = NewBeaconAnswer();
   answer.epoch = 5;

@@ -35,7 +35,7 @@ TEST(ReplicaTest, GoldenBytes) {
             "20 12 02 00 00 00 00 00 70 12 02 00 00 00 00 00\n"
             "00 00 40 00 00 7f 00 00 00 00 00 01 00 00 00 00\n"
             "34 33 32 31 03 00 00 00 00 00 00 40 00 00 00 00\n"
-            "02 00 00 00 00 00 02 00 6e 32 00 00 00 00 00 00\n"
+            "02 00 00 00 00 00 03 00 6e 32 00 00 00 00 00 00\n"
             "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
             "00 00 00 00 00 00 00 00");
   EXPECT_EQ(HexOf(ExampleWelcome()),
@@ -49,6 +49,10 @@ TEST(ReplicaTest, GoldenBytes) {
             "47 4e 52 50 03 00 28 00 05 00 00 00 00 00 00 00\n"
             "07 00 00 00 00 00 00 00 70 12 02 00 00 00 00 00\n"
             "80 54 bb a1 9a 01 00 00");
+  EXPECT_EQ(HexOf(ExampleLastBeacon()),
+            "47 4e 52 50 0a 00 28 00 05 00 00 00 00 00 00 00\n"
+            "07 00 00 00 00 00 00 00 70 12 02 00 00 00 00 00\n"
+            "80 54 bb a1 9a 01 00 00");
   EXPECT_EQ(HexOf(ExampleBeaconAnswer()),
             "47 4e 52 50 04 00 28 00 05 00 00 00 00 00 00 00\n"
             "07 00 00 00 00 00 00 00 70 12 02 00 00 00 00 00\n"
@@ -56,7 +60,7 @@ TEST(ReplicaTest, GoldenBytes) {
   EXPECT_EQ(HexOf(ExampleReceiverHello()),
             "47 4e 52 50 07 00 50 00 08 07 06 05 04 03 02 01\n"
             "00 00 40 00 00 7f 00 00 00 00 00 01 00 00 00 00\n"
-            "34 33 32 31 03 00 00 00 00 00 02 00 00 00 00 00\n"
+            "34 33 32 31 03 00 00 00 00 00 03 00 00 00 00 00\n"
             "6e 37 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
             "00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
   EXPECT_EQ(HexOf(ExampleClosing()), "47 4e 52 50 08 00 10 00 05 00 00 00 00 00 00 00");
@@ -124,6 +128,10 @@ TEST(ReplicaTest, AMessageOfAnotherLengthOrHeaderIsRefused) {
   ExpectOnlyWhole(ExampleHello(), DecodeReplicaHello);
   ExpectOnlyWhole(ExampleWelcome(), DecodeReplicaWelcome);
   ExpectOnlyWhole(ExampleBeacon(), DecodeBeacon);
+  ExpectOnlyWhole(ExampleLastBeacon(), DecodeLastBeacon);
+  EXPECT_FALSE(DecodeBeacon(BytesOf(ExampleLastBeacon())).ok());
+  EXPECT_FALSE(DecodeLastBeacon(BytesOf(ExampleBeacon())).ok());
+  EXPECT_EQ(KindOfReplicaMessage(BytesOf(ExampleLastBeacon())), ReplicaKind::kLastBeacon);
   ExpectOnlyWhole(ExampleBeaconAnswer(), DecodeBeaconAnswer);
   EXPECT_FALSE(DecodeBeacon(BytesOf(ExampleBeaconAnswer())).ok());
   ExpectOnlyWhole(ExampleReceiverHello(), DecodeReceiverHello);

@@ -7,9 +7,11 @@
 #include <memory>
 #include <string>
 
+#include "common/auth/auth_file.h"
 #include "server/replica/partition_end.h"
 #include "tests/server/group/group_fixture.h"
 #include "tests/server/group/test_receiver.h"
+#include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {
@@ -53,7 +55,7 @@ class GiverTest : public GroupPutTest {
   TestReceiver& AddReceiver(uint64_t ring_bytes = 0) {
     const uint64_t bytes = ring_bytes == 0 ? shared().terms().ring_bytes : ring_bytes;
     receivers_.push_back(
-        std::make_unique<TestReceiver>(server().address(), 1000 + receivers_.size(), bytes));
+        std::make_unique<TestReceiver>(server().address(), 1000 + receivers_.size(), bytes, key_));
     return *receivers_.back();
   }
   TestReceiver& WelcomedReceiver() {
@@ -74,8 +76,9 @@ class GiverTest : public GroupPutTest {
 
   std::vector<std::unique_ptr<TestReceiver>> receivers_;
   const int64_t began_ = ServerNs();
-  int64_t step_ns_ = 0;  // that pass with each Step
-  bool slow_ = false;    // no receiver answers beacons
+  int64_t step_ns_ = 0;         // that pass with each Step
+  bool slow_ = false;           // no receiver answers beacons
+  std::optional<AuthKey> key_;  // that receivers show
 };
 
 TEST_F(GiverTest, AReceiverGetsTheStreamAndNoSessions) {
@@ -92,6 +95,23 @@ TEST_F(GiverTest, AReceiverGetsTheStreamAndNoSessions) {
   ASSERT_TRUE(StepUntil([&] { return receiver.taken() == primary().end; }));
   EXPECT_THAT(receiver.keys(), testing::ElementsAre(kMoves, kStays));
   EXPECT_EQ(receiver.sessions(), 0);
+}
+
+TEST_F(GiverTest, AReceiverWhoseKeyIsWithdrawnIsEnded) {
+  constexpr char kOthers[] = "1 000102030405060708090a0b0c0d0e0f replica\n";
+  constexpr char kReceivers[] = "2 101112131415161718191a1b1c1d1e1f replica\n";
+  test_support::KeyFile file(std::string(kOthers) + kReceivers);
+  auth_file_ = file.path();
+  key_ = AuthFile::Open(file.path()).value().keys()[1];
+  StartGroup(1);
+  TestReceiver& receiver = WelcomedReceiver();
+  file.Write(std::string(kOthers) + "# nobody moves anything any more\n");
+  Pass(2 * kNsPerSecond);  // the server looks at its file once a second
+  EXPECT_TRUE(StepUntil([&] { return receiver.broken(); }));
+  ASSERT_TRUE(StepUntil([&] { return receiver.Close() && primary().receivers.empty(); }));
+  EXPECT_EQ(shared().now().configuration.in_sync.size(), 2u) << "the backup has another key";
+  key_ = AuthFile::Open(file.path()).value().keys()[0];
+  WelcomedReceiver();
 }
 
 TEST_F(GiverTest, AReceiverCountsForNothing) {

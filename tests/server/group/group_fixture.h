@@ -76,19 +76,12 @@ class GroupPutTest : public PutTest {
 
   Primary::Seen primary() { return server().member()->Look().as_primary; }
   Server& backup(size_t i) { return *backups_[i].server; }
-
- private:
-  struct Backup {
-    std::unique_ptr<SharedConfigStore> store;
-    ServerClock clock = ServerClock::Start();
-    std::unique_ptr<Server> server;
-  };
-
-  void SetGroup(Server::Options* options, SharedConfigStore* store, std::string node) {
-    options->group = GroupOptions{
-        .store = store, .directory = store, .terms = shared_.terms(), .node = std::move(node)};
-    options->lease_now_ns = [this] { return lease_now(); };
+  // Returns by how much a backup's clock, by which items expire, is ahead of the machine's.
+  int64_t BackupAheadMs(size_t i) const {
+    const auto own = static_cast<int64_t>(backups_[i].clock.WallMs());
+    return own - static_cast<int64_t>(WallMs());
   }
+
   void StartBackup(size_t i) {
     backups_[i].store = std::make_unique<SharedConfigStore>(&shared_);
     Server::Options options;
@@ -104,6 +97,23 @@ class GroupPutTest : public PutTest {
     backups_[i].server->UseClock(&backups_[i].clock);
   }
 
+ private:
+  struct Backup {
+    std::unique_ptr<SharedConfigStore> store;
+    ServerClock clock = ServerClock::Start();
+    std::unique_ptr<Server> server;
+  };
+
+  void SetGroup(Server::Options* options, SharedConfigStore* store, std::string node) {
+    options->group = GroupOptions{.store = store,
+                                  .directory = store,
+                                  .terms = shared_.terms(),
+                                  .node = std::move(node),
+                                  .auth_file = auth_file_};
+    options->auth_file = auth_file_;
+    options->lease_now_ns = [this] { return lease_now(); };
+  }
+
   SharedRegister shared_{{.history = 77, .lease_ms = 10'000, .members = {"n1", "n2", "n3"}}};
   std::unique_ptr<SharedConfigStore> own_;
   ServerClock clock_ = ServerClock::Start();
@@ -112,6 +122,7 @@ class GroupPutTest : public PutTest {
 
  protected:
   int64_t skipped_ns_ = 0;
+  std::string auth_file_;  // of all; empty: nobody is authenticated
 };
 
 }  // namespace gannet

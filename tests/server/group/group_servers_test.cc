@@ -298,7 +298,7 @@ TEST(GroupServersTest, MembersShowThePrimaryAKeyWithTheRightReplica) {
   constexpr char kMembers[] = "2 101112131415161718191a1b1c1d1e1f replica\n";
   test_support::KeyFile keys(kClients);
   ThreeServers group(Terms());
-  group.auth_file = keys.path();
+  group.auth_files.fill(keys.path());
   const absl::Status refused = group.TryStart(0);
   EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
   EXPECT_NE(refused.message().find("kvcli genkey --replica"), std::string_view::npos) << refused;

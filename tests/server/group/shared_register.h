@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -32,6 +33,12 @@ class SharedRegister {
   GroupTerms terms() const {
     MutexLock lock(mutex_);
     return terms_;
+  }
+  // What `kvcli cluster set` does.
+  void SetTerms(const std::function<void(GroupTerms*)>& set) {
+    MutexLock lock(mutex_);
+    set(&terms_);
+    ++now_.revision;
   }
   void WantSuccessor(std::optional<std::string> node) {
     MutexLock lock(mutex_);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/auth/auth_key.h"
 #include "common/base/clock.h"
 #include "common/protocol/replica.h"
 #include "server/group/backup_link.h"
@@ -21,10 +22,13 @@ namespace gannet {
 // Who gets a giver's stream for another group: its end of the link, which the test polls.
 class TestReceiver {
  public:
-  TestReceiver(const SocketAddress& giver, uint64_t token, uint64_t ring_bytes) : token_(token) {
+  TestReceiver(const SocketAddress& giver, uint64_t token, uint64_t ring_bytes,
+               const std::optional<AuthKey>& key = std::nullopt)
+      : token_(token) {
     auto link = BackupLink::Start({.device = TestDevice(),
                                    .to = giver,
                                    .endpoint = giver.ToString(),
+                                   .key = key,
                                    .token = token,
                                    .ring_bytes = ring_bytes,
                                    .wall_ms = WallMs,

@@ -47,8 +47,8 @@ class ThreeServers {
                                  .directory = node.store.get(),
                                  .terms = shared.terms(),
                                  .node = names[i],
-                                 .auth_file = auth_file};
-    options.auth_file = auth_file;
+                                 .auth_file = auth_files[i]};
+    options.auth_file = auth_files[i];
     auto server = Server::Create(options);
     if (!server.ok()) return server.status();
     node.address = (*server)->address().ToString();
@@ -117,8 +117,8 @@ class ThreeServers {
   }
 
   std::array<std::string, kServers> names = {NameOf(0), NameOf(1), NameOf(2)};
-  std::string auth_file;                   // of all; empty: nobody is authenticated
-  std::array<std::string, kServers> data;  // directories; empty: nothing is kept
+  std::array<std::string, kServers> auth_files;  // empty: nobody is authenticated
+  std::array<std::string, kServers> data;        // directories; empty: nothing is kept
   Journal::Sync sync = Journal::Sync::kInterval;
   SharedRegister shared;
   std::array<Node, kServers> nodes;

@@ -61,12 +61,16 @@ TEST_F(HandOverTest, WaitsFromTheFirstPollAfterClientsWereToldOfNoLease) {
   Poll(late + kShort - 1);
   EXPECT_FALSE(store_.sent().has_value());
   EXPECT_EQ(hand_over_.next_ns(), late + kShort);
+  EXPECT_FALSE(hand_over_.ended()) << "a client may believe it still";
   Poll(late + kShort);
+  EXPECT_TRUE(hand_over_.ended()) << "backups may be told the last of its clock";
+  EXPECT_FALSE(store_.sent().has_value()) << "the successor has not answered that yet";
+  Poll(late + kShort + 1);
   ASSERT_TRUE(store_.sent().has_value());
   EXPECT_EQ(store_.sent()->configuration.primary, kBackup);
   EXPECT_FALSE(membership_.MayCommit());
   store_.Execute();
-  Poll(late + kShort + 1);
+  Poll(late + kShort + 2);
   EXPECT_TRUE(membership_.deposed());
   EXPECT_TRUE(hand_over_.stopped());
 }
@@ -75,6 +79,7 @@ TEST_F(HandOverTest, StaysStoppedWhileTheResultIsUnknownAndGoesOnOnceItCannotWin
   Stop();
   Poll(kL);
   Poll(kEnd);
+  Poll(kEnd + 1);
   ASSERT_TRUE(store_.sent().has_value());
   store_.Forget();
   store_.Show();
@@ -92,6 +97,26 @@ TEST_F(HandOverTest, StaysStoppedWhileTheResultIsUnknownAndGoesOnOnceItCannotWin
   hand_over_.Poll(kEnd + 3);
   EXPECT_FALSE(hand_over_.stopped());
   EXPECT_TRUE(membership_.MayCommit());
+}
+
+// Its answers are to beacons from before the end. So it may not know the last of the clock.
+TEST_F(HandOverTest, NamesNobodyWhoHasNotAnsweredABeaconFromBehindTheEnd) {
+  Stop();
+  Poll(kL);
+  const uint64_t before = lease_.OnSend(kEnd);
+  hand_over_.Poll(kEnd);
+  membership_.Poll(kEnd);
+  const uint64_t behind = lease_.OnSend(kEnd + 1);
+  lease_.OnAnswer(kBackup.incarnation, before, kEnd + 5);
+  hand_over_.Poll(kEnd + 5);
+  membership_.Poll(kEnd + 5);
+  EXPECT_FALSE(store_.sent().has_value());
+  EXPECT_TRUE(hand_over_.stopped());
+  EXPECT_TRUE(membership_.MayCommit());
+  lease_.OnAnswer(kBackup.incarnation, behind, kEnd + 6);
+  membership_.Poll(kEnd + 6);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration.primary, kBackup);
 }
 
 TEST_F(HandOverTest, GoesOnIfTheSuccessorIsNotInSync) {

@@ -183,7 +183,7 @@ TEST_F(MembershipTest, IsDeposedOnceSomebodyElseIsPrimary) {
 
 TEST_F(MembershipTest, CommitsNothingFromWhenASuccessorIsNamedUntilThatIsKnownToHaveFailed) {
   Beacon(0, {kFirst, kSecond});
-  membership_.Name(kSecond);
+  membership_.Name(kSecond, -1);
   EXPECT_TRUE(membership_.MayCommit());
   membership_.Poll(1);
   ASSERT_TRUE(store_.sent().has_value());
@@ -205,7 +205,7 @@ TEST_F(MembershipTest, CommitsNothingFromWhenASuccessorIsNamedUntilThatIsKnownTo
 // The register takes no successor whose node has a newer process.
 TEST_F(MembershipTest, GoesOnAfterARefusalOfItsSuccessorOnceThatIsSilent) {
   Beacon(0, {kFirst, kSecond});
-  membership_.Name(kSecond);
+  membership_.Name(kSecond, -1);
   membership_.Poll(1);
   store_.Refuse();
   membership_.Poll(2);
@@ -225,11 +225,24 @@ TEST_F(MembershipTest, GoesOnAfterARefusalOfItsSuccessorOnceThatIsSilent) {
 
 TEST_F(MembershipTest, NamesNobodyWhoIsNotInSync) {
   Beacon(0, {kFirst, kSecond});
-  membership_.Name(kJoiner);
+  membership_.Name(kJoiner, -1);
   EXPECT_TRUE(membership_.naming());
   membership_.Poll(1);
   EXPECT_FALSE(store_.sent().has_value());
   EXPECT_FALSE(membership_.naming());
+}
+
+// Its key was taken out of the file. So nobody need be heard for that, and the lease goes on.
+TEST_F(MembershipTest, RemovesOneThatIsExpelledAtOnceWhoeverElseIsHeard) {
+  Beacon(0, {kFirst, kSecond});
+  for (const GroupMember& member : {kFirst, kSecond}) membership_.Expel(member);
+  membership_.Poll(1);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration.in_sync, std::vector{kFounder});
+  EXPECT_TRUE(membership_.Counts(kFirst.incarnation)) << "until that is known to have won";
+  store_.Execute();
+  membership_.Poll(2);
+  EXPECT_FALSE(membership_.Counts(kFirst.incarnation));
 }
 
 class AloneTest : public MembershipTest {

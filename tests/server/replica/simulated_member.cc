@@ -9,8 +9,7 @@ SimulatedMember::SimulatedMember(SimulatedWorld* world, size_t node)
     : world_(world),
       node_(node),
       self_{.node = "n" + std::to_string(node), .incarnation = ++world->incarnations},
-      store_(&world->time, &world->shared, self_),
-      clock_(world->times) {}
+      store_(&world->time, &world->shared, self_) {}
 
 int64_t SimulatedMember::Clock() const {
   const int64_t now = world_->time.now();
@@ -118,11 +117,11 @@ void SimulatedMember::OnWelcome(const LinkPtr& link, const RingReader::Begin& be
 }
 
 void SimulatedMember::OnBeacon(const LinkPtr& link, uint64_t sequence, uint64_t committed,
-                               uint64_t clock_ms) {
+                               uint64_t clock_ms, bool last) {
   if (link != link_ || !link->welcomed || link->fenced) return;
   if (takeover_ && !takeover_->OnBeacon(Clock())) return;
   heard_ = Clock();
-  clock_.OnPrimary(clock_ms, Clock());
+  clock_.OnPrimary(clock_ms, Clock(), last);
   log_->OnCommitted(committed);
   published_ = published_ || committed >= begins_;
   if (world_->time.Fault(30)) return;
@@ -212,7 +211,7 @@ void SimulatedMember::Lead() {
   if (is_primary && SimulatedWorld::NumberOf(tail.end()) < world_->committed.size()) {
     world_->Wrong("what was committed is lost");
   }
-  const uint64_t clock_ms = clock_.AtTakeover(Clock());
+  const uint64_t clock_ms = clock_.AtTakeover(world_->times, Clock());
   if (is_primary && static_cast<int64_t>(clock_ms) < world_->primary_clock_ms) {
     world_->Wrong("the new primary's clock is behind the former one's");
   }

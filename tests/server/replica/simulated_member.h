@@ -36,7 +36,8 @@ class SimulatedMember {
   // Messages.
   void OnWelcome(const LinkPtr& link, const RingReader::Begin& begin, uint64_t tail_end,
                  uint64_t clock_ms);
-  void OnBeacon(const LinkPtr& link, uint64_t sequence, uint64_t committed, uint64_t clock_ms);
+  void OnBeacon(const LinkPtr& link, uint64_t sequence, uint64_t committed, uint64_t clock_ms,
+                bool last);
 
   const GroupMember& self() const { return self_; }
   size_t node() const { return node_; }

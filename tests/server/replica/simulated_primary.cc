@@ -54,7 +54,7 @@ void SimulatedPrimary::Turn() {
   Ship();
   if (world_->time.now() >= beacon_at_ && lease_.MaySend(member_->Clock())) SendBeacons();
   if (open_ && world_->time.Fault(1'500)) HandOverToSomebody();
-  hand_over_.Poll(member_->Clock());
+  if (hand_over_.Poll(member_->Clock())) beacon_at_ = 0;
   membership_.Poll(member_->Clock());
   DropLinks();
   if (!Serves()) return;
@@ -172,10 +172,10 @@ void SimulatedPrimary::SendBeacons() {
   const uint64_t sequence = lease_.OnSend(member_->Clock());
   for (const auto& [incarnation, link] : links_) {
     if (world_->time.Fault(30)) continue;
-    member_->Tell(link->backup,
-                  [link = link, sequence, committed = committed_, clock_ms = ClockMs()] {
-                    link->backup->OnBeacon(link, sequence, committed, clock_ms);
-                  });
+    member_->Tell(link->backup, [link = link, sequence, committed = committed_,
+                                 clock_ms = ClockMs(), last = hand_over_.ended()] {
+      link->backup->OnBeacon(link, sequence, committed, clock_ms, last);
+    });
   }
 }
 

@@ -146,12 +146,41 @@ TEST_F(TakeoverStepsTest, TheSecondBackupWaitsForABeaconMore) {
   EXPECT_EQ(second.Poll(kG + kTimes.beacon_ns()), Step::kFence);
 }
 
+// The register says another length by now. The primary that it follows has its own.
+TEST_F(TakeoverStepsTest, WaitsForAsLongAsTheLeaseThatThePrimaryWelcomedItWith) {
+  constexpr GroupTimes kLonger = {.lease_ns = 3 * kL};
+  store_.Change(Now().Under(kOther));
+  store_.Show();
+  EXPECT_EQ(takeover_.Poll(1), Step::kFence);
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(2), Step::kConnect);
+  takeover_.OnHello();
+  takeover_.OnWelcome(kLonger);
+  EXPECT_TRUE(takeover_.OnBeacon(10));
+  EXPECT_EQ(takeover_.Poll(10 + kLonger.grace_ns() - 1), Step::kFollow);
+  EXPECT_EQ(takeover_.Poll(10 + kLonger.grace_ns()), Step::kFence);
+}
+
 TEST(ExpiryClockTest, GoesOnFromThePrimarysAndIsAtLeastALeaseBeyond) {
-  ExpiryClock clock(kTimes);
+  ExpiryClock clock;
   clock.OnPrimary(10'000, 1'000'000'000);
   clock.OnPrimary(9'999, 5'000'000'000);
-  EXPECT_EQ(clock.AtTakeover(1'000'000'000), 10'610u) << "L + L/64, rounded up";
-  EXPECT_EQ(clock.AtTakeover(6'000'000'000), 15'000u);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 1'000'000'000), 10'610u) << "L + L/64, rounded up";
+  EXPECT_EQ(clock.AtTakeover(kTimes, 6'000'000'000), 15'000u);
+}
+
+TEST(ExpiryClockTest, GoesOnWithoutAJumpFromTheLastThatAHandOverTold) {
+  ExpiryClock clock;
+  clock.OnPrimary(10'000, 1'000'000'000);
+  clock.OnPrimary(10'100, 1'100'000'000, /*last=*/true);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 1'103'000'000), 10'103u);
+  // In the same millisecond.
+  clock.OnPrimary(10'200, 1'200'000'000);
+  clock.OnPrimary(10'200, 1'200'500'000, /*last=*/true);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 1'203'000'000), 10'203u);
+  // The hand-over failed, and the primary went on.
+  clock.OnPrimary(10'300, 1'300'000'000);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 1'303'000'000), 10'910u);
 }
 
 }  // namespace

@@ -34,5 +34,54 @@ TEST(ServerClockTest, StepsOfTheWallClockChangeNothing) {
   EXPECT_EQ(clock.Read().wall_ms, kStart + 10);
 }
 
+constexpr uint64_t kStartMs = 1'763'650'000'000;
+constexpr int64_t kSecond = kNsPerSecond;
+
+// Reads the clock each tenth of a second, and checks that it never goes back, and never slower than
+// by 1/8192. Returns what it says in the end.
+uint64_t Let(const ServerClock& clock, int64_t pass_ns) {
+  const int64_t from_ns = g_monotonic_ns;
+  const uint64_t from_ms = clock.WallMs();
+  uint64_t last_ms = from_ms;
+  while (g_monotonic_ns < from_ns + pass_ns) {
+    g_monotonic_ns += kSecond / 10;
+    const uint64_t now_ms = clock.WallMs();
+    EXPECT_GE(now_ms, last_ms);
+    last_ms = now_ms;
+    const int64_t passed_ns = g_monotonic_ns - from_ns;
+    const int64_t least_ms = (passed_ns - passed_ns / 8192) / kNsPerMs - 1;
+    EXPECT_GE(static_cast<int64_t>(now_ms - from_ms), least_ms);
+  }
+  return last_ms;
+}
+
+TEST(ServerClockTest, IsSlewedBackToItsOwnIfATakeoverPutItAhead) {
+  ServerClock clock = StartAt(kStartMs, 0);
+  clock.Follow(kStartMs + 500);
+  g_monotonic_ns = 10 * kSecond;
+  EXPECT_EQ(clock.WallMs(), kStartMs + 500) << "it stands still while it follows";
+  clock.GoOnFrom(kStartMs + 10'000 + 600);
+  EXPECT_EQ(clock.WallMs(), kStartMs + 10'600) << "it does not jump";
+  EXPECT_EQ(Let(clock, 8192 * kSecond / 10), kStartMs + 10'600 + 819'200 - 100);
+  // After 600 ms times 8192 it is its own again, and no slower than that any more.
+  Let(clock, 8192 * kSecond);
+  EXPECT_EQ(clock.WallMs(), kStartMs + static_cast<uint64_t>(g_monotonic_ns / kNsPerMs));
+}
+
+TEST(ServerClockTest, IsNotPutAheadIfItsPrimarysIsBehind) {
+  ServerClock clock = StartAt(kStartMs, 0);
+  clock.Follow(kStartMs - 5'000);
+  clock.GoOnFrom(kStartMs - 4'000);
+  EXPECT_EQ(Let(clock, 100 * kSecond), kStartMs - 4'000 + 100'000);
+}
+
+TEST(ServerClockTest, ATimeThatCannotBeOverflowsNothing) {
+  for (const uint64_t ms : {UINT64_MAX, UINT64_MAX / 2, uint64_t{0}}) {
+    ServerClock clock = StartAt(kStartMs, 0);
+    clock.GoOnFrom(ms);
+    EXPECT_EQ(clock.WallMs(), ms);
+  }
+}
+
 }  // namespace
 }  // namespace gannet

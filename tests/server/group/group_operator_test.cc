@@ -1,0 +1,44 @@
+// What operators change while a group runs: keys and terms.
+
+#include <gannet/client.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "tests/server/group/three_servers.h"
+#include "tests/support/key_file.h"
+
+namespace gannet {
+namespace {
+
+GroupTerms ShortTerms() { return {.history = 77, .lease_ms = 2000, .members = {"n1", "n2", "n3"}}; }
+
+// The primary hears nobody else then, and removes it all the same: without its link it would take
+// over.
+TEST(GroupOperatorTest, ABackupWhoseKeyIsWithdrawnIsABackupNoMore) {
+  constexpr char kKept[] = "2 101112131415161718191a1b1c1d1e1f replica\n";
+  constexpr char kWithdrawn[] = "3 202122232425262728292a2b2c2d2e2f replica\n";
+  test_support::KeyFile primarys(std::string(kKept) + kWithdrawn);
+  test_support::KeyFile backups(std::string(kWithdrawn) + kKept);
+  ThreeServers group(ShortTerms());
+  group.auth_files = {primarys.path(), backups.path(), ""};
+  group.Start(0);
+  ASSERT_TRUE(group.AwaitInSync(1));
+  group.Start(1);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  const Member& backup = *group.nodes[1].threads->server().member();
+  ASSERT_TRUE(ThreeServers::Await([&] { return backup.Look().role == Member::Role::kBackup; }));
+  primarys.Write(kKept);
+  ASSERT_TRUE(group.AwaitInSync(1));
+  EXPECT_EQ(group.shared.now().configuration.epoch, 1) << "nobody took over";
+  const Member& primary = *group.nodes[0].threads->server().member();
+  EXPECT_TRUE(ThreeServers::Await([&] { return primary.Look().as_primary.backups.empty(); }));
+  // It cannot connect again with that key, and can with another one.
+  EXPECT_FALSE(backup.ended());
+  backups.Write(kKept);
+  EXPECT_TRUE(ThreeServers::Await([&] { return backup.ended(); })) << "it found a primary to join";
+}
+
+}  // namespace
+}  // namespace gannet
