@@ -167,6 +167,7 @@ absl::StatusOr<ClusterPlace> FindPlace(Server::Options* options) {
   if (!flags.asks_for_member()) return ClusterPlace{};
   GANNET_ASSIGN_OR_RETURN(ClusterPlace place, FindClusterPlace(flags));
   options->group = place.group;
+  options->evict = OnFullOf(place.group, flags.on_full) == OnFull::kEvict;
   // Clients take a group for one server, whichever of its members answers.
   options->name = place.store->group();
   return place;

@@ -18,6 +18,7 @@ constexpr std::string_view kGroups = "groups/";
 constexpr std::string_view kNodes = "nodes/";
 constexpr std::string_view kVersions = "versions/";
 constexpr std::string_view kDisks = "disks/";
+constexpr std::string_view kPolicies = "policies/";
 constexpr std::string_view kWishes = "wishes/";
 constexpr std::string_view kMoves = "moves/";
 
@@ -67,6 +68,10 @@ std::string NodeKey(std::string_view cluster, std::string_view node) {
   return KeyOf(cluster, kNodes, node);
 }
 
+std::string PolicyKey(std::string_view cluster, std::string_view group) {
+  return KeyOf(cluster, kPolicies, group);
+}
+
 std::string WishKey(std::string_view cluster, std::string_view group) {
   return KeyOf(cluster, kWishes, group);
 }
@@ -94,6 +99,7 @@ std::optional<ClusterKey> ParseClusterKey(std::string_view cluster, std::string_
                                      {kNodes, kNode},
                                      {kVersions, kVersion},
                                      {kDisks, kDisk},
+                                     {kPolicies, kPolicy},
                                      {kWishes, kWish}}) {
     if (!key.starts_with(folder)) continue;
     const std::string_view name = key.substr(folder.size());

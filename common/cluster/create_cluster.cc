@@ -10,8 +10,9 @@
 namespace gannet {
 namespace {
 
-// etcd takes 128 operations in a transaction unless it is told otherwise. One is the configuration.
-constexpr size_t kNewGroupsMax = 127;
+// etcd takes 128 operations in a transaction unless it is told otherwise. One is the configuration,
+// and each group has two keys.
+constexpr size_t kNewGroupsMax = 63;
 
 absl::Status CheckNames(const NewCluster& cluster) {
   if (!IsClusterName(cluster.name)) return absl::InvalidArgumentError(WhatNamesAre("cluster"));
@@ -55,6 +56,7 @@ absl::StatusOr<EtcdTxn> CreateClusterTxn(const NewCluster& cluster,
           absl::StrCat("group ", group.name, " cannot be: ", wrong.message()));
     }
     txn.puts.push_back({GroupKey(cluster.name, group.name), Encode(config)});
+    txn.puts.push_back({PolicyKey(cluster.name, group.name), Encode(cluster.policy)});
     names.push_back(group.name);
   }
   txn.puts.push_back({ConfigKey(cluster.name), Encode(FillPartitions(names))});

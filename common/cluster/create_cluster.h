@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
+#include "common/cluster/group_policy.h"
 #include "common/etcd/etcd_messages.h"
 
 namespace gannet {
@@ -23,6 +24,7 @@ struct NewCluster {
   uint32_t lease_ms = kGroupLeaseMsDefault;
   uint32_t min_copies = 1;
   uint64_t ring_bytes = kGroupRingBytesDefault;
+  GroupPolicy policy;
 };
 
 // Returns the transaction that creates all keys of the cluster, and is refused if there is any.

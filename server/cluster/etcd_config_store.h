@@ -70,7 +70,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   int fd() const override { return client_->fd(); }
 
   // --- GroupDirectory ---
-  GroupTerms terms() const override { return view_.state().terms; }
+  GroupTerms terms() const override { return view_.terms(); }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override;
   void AnnounceKept(const KeptRun& kept) override { kept_ = kept; }
   std::optional<NodeSeen> NodeOf(std::string_view node) const override {

@@ -80,6 +80,7 @@ void GroupView::Take(const EtcdNews& news) {
     nodes_.clear();
     versions_.clear();
     disks_.clear();
+    policy_.reset();
     wish_.reset();
     moves_.clear();
     groups_.clear();
@@ -98,6 +99,12 @@ void GroupView::TakeGroup(const GroupConfig& config, int64_t mod_revision) {
   if (!state_ || static_cast<uint64_t>(mod_revision) > state_->now.revision) {
     state_ = StateOf(config, mod_revision);
   }
+}
+
+GroupTerms GroupView::terms() const {
+  GroupTerms terms = state_->terms;
+  if (policy_) terms.on_full = policy_->on_full;
+  return terms;
 }
 
 const GroupView::Node* GroupView::FindNode(std::string_view name) const {
@@ -189,6 +196,10 @@ void GroupView::TakeItem(const EtcdKeyValue& item) {
     const auto disk = DecodeNodeDisk(item.value);
     read = disk.status();
     if (disk.ok()) disks_[key->name] = *disk;
+  } else if (key->kind == kPolicy && key->name == group_) {
+    const auto policy = DecodeGroupPolicy(item.value);
+    read = policy.status();
+    if (policy.ok()) policy_ = *policy;
   } else if (key->kind == kWish && key->name == group_) {
     const auto wish = DecodeGroupWish(item.value);
     read = wish.status();
@@ -238,6 +249,7 @@ void GroupView::Forget(std::string_view key_text) {
   if (key->kind == kNode) nodes_.erase(key->name);
   if (key->kind == kVersion) versions_.erase(key->name);
   if (key->kind == kDisk) disks_.erase(key->name);
+  if (key->kind == kPolicy && key->name == group_) policy_.reset();
   if (key->kind == kWish && key->name == group_) wish_.reset();
   if (key->kind == kMove) moves_.erase(key->partition);
   if (key->kind == kGroup && key->name != group_) groups_.erase(key->name);

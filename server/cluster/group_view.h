@@ -67,6 +67,8 @@ class GroupView {
   const std::string& group() const { return group_; }
   // The newest that was seen.
   const GroupState& state() const { return *state_; }
+  // Those of the state, with the group's policy.
+  GroupTerms terms() const;
   const Node* FindNode(std::string_view name) const;
   // Returns what the node's newest process has said of itself.
   std::optional<NodeSeen> SeenOf(std::string_view name) const;
@@ -106,6 +108,7 @@ class GroupView {
   std::map<std::string, Node, std::less<>> nodes_;
   std::map<std::string, NodeVersion, std::less<>> versions_;
   std::map<std::string, NodeDisk, std::less<>> disks_;
+  std::optional<GroupPolicy> policy_;
   std::optional<Wish> wish_;
 };
 

@@ -59,7 +59,8 @@ DEFINE_string(log_file, "",
               "for who renamed it");
 DEFINE_bool(log_json, false, "whether the log's lines are JSON: time, level, source and message");
 DEFINE_string(on_full, "reject",
-              "what a write without room does: reject (it fails) or evict (other items go)");
+              "what a write without room does: reject (it fails) or evict (other items go). With "
+              "--cluster, the group has it: kvcli cluster set");
 DEFINE_string(data, "",
               "directory for the items, which the next run finds again; without it they are in "
               "memory only");
@@ -119,7 +120,7 @@ absl::Status CheckFlags() {
   }
   GANNET_RETURN_IF_ERROR(CheckNumaFlag(FLAGS_numa));
   if (!FLAGS_announce.empty()) GANNET_RETURN_IF_ERROR(Announcer::CheckGroup(FLAGS_announce));
-  if (FLAGS_on_full != "reject" && FLAGS_on_full != "evict") {
+  if (!OnFullNamed(FLAGS_on_full)) {
     return absl::InvalidArgumentError("--on_full must be reject or evict");
   }
   if (FLAGS_busy_poll_us > kBusyPollUsMax) {
@@ -183,7 +184,10 @@ ClusterFlags FlagsOfCluster() {
           .memory_file = FLAGS_memory_file,
           .restore_from = FLAGS_restore_from,
           .data = FLAGS_data,
-          .sync = FLAGS_sync};
+          .sync = FLAGS_sync,
+          .on_full = gflags::GetCommandLineFlagInfoOrDie("on_full").is_default
+                         ? std::nullopt
+                         : OnFullNamed(FLAGS_on_full)};
 }
 
 absl::StatusOr<Server::Options> OptionsFromFlags() {
@@ -196,7 +200,7 @@ absl::StatusOr<Server::Options> OptionsFromFlags() {
   options.answer_while_starting = true;
   options.memory_file = FLAGS_memory_file;
   options.index_slots = FLAGS_index_slots;
-  options.evict = FLAGS_on_full == "evict";
+  options.evict = OnFullNamed(FLAGS_on_full) == OnFull::kEvict;
   options.index_grows = FLAGS_index_grows;
   options.disk = {.data = FLAGS_data,
                   .sync = *SyncNamed(FLAGS_sync),

@@ -133,6 +133,7 @@ bool Member::Poll(int64_t now) {
     map_at_ = now + kMapNs;
     TellMap();
     TellMembers();
+    TellOfTerms();
   }
   if (primary_ != nullptr) {
     if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now, "this server stops");
@@ -181,6 +182,15 @@ void Member::TellMembers() {
   std::vector<std::string> members = options_.group.directory->terms().members;
   MutexLock lock(mutex_);
   if (members != members_) members_ = std::move(members);
+}
+
+void Member::TellOfTerms() {
+  const std::optional<OnFull> on_full = options_.group.directory->terms().on_full;
+  if (on_full == told_on_full_) return;
+  told_on_full_ = on_full;
+  if (!on_full || (*on_full == OnFull::kEvict) == options_.store->evicts()) return;
+  LOG(WARNING) << "the group has on_full " << std::string(NameOf(*on_full))
+               << ", and this process was started with another one: restart it";
 }
 
 bool Member::TellPartitions() {

@@ -36,6 +36,7 @@ Primary::Primary(Options options, const GroupRegister& known, const RingTail& ta
       membership_(options_.store, &lease_, &commit_, options_.self, known, options_.clock()),
       hand_over_(times_, &membership_),
       end_(times_),
+      min_copies_(options_.terms.min_copies),
       outbox_(&writer_, kStreamVersions.min, known.configuration.epoch << 32),
       committed_(opening_.first_lsn()) {}
 
@@ -303,12 +304,14 @@ bool Primary::Speaks(const GroupMember& member, uint16_t version) const {
 }
 
 bool Primary::HasCopies() const {
-  return membership_.known().configuration.in_sync.size() >= options_.terms.min_copies;
+  return membership_.known().configuration.in_sync.size() >= min_copies_;
 }
 
-// An operator may have taken a node out of the group, or want another primary.
+// An operator may have taken a node out of the group, want another primary, or more copies.
 void Primary::FollowOperator(int64_t now) {
-  const std::vector<std::string> members = options_.directory->terms().members;
+  const GroupTerms terms = options_.directory->terms();
+  const std::vector<std::string>& members = terms.members;
+  min_copies_ = terms.min_copies;
   const auto& configuration = membership_.known().configuration;
   for (const GroupMember& member : configuration.in_sync) {
     const bool wanted = std::ranges::find(members, member.node) != members.end();

@@ -257,6 +257,7 @@ class Primary {
   PartitionEnd end_ GANNET_GUARDED_BY(mutex_);
   uint64_t version_at_end_ GANNET_GUARDED_BY(mutex_) = 0;  // Options::version_next then
   uint16_t stream_version_ GANNET_GUARDED_BY(mutex_) = kStreamVersions.min;
+  uint32_t min_copies_ GANNET_GUARDED_BY(mutex_);  // as operators have it now
   StreamOutbox outbox_ GANNET_GUARDED_BY(mutex_);
   UpdateLane lane_ GANNET_GUARDED_BY(mutex_);
   std::deque<Kept> kept_ GANNET_GUARDED_BY(mutex_);

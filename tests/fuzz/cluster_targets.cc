@@ -7,6 +7,7 @@
 #include "common/base/hash.h"
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/cluster_keys.h"
+#include "common/cluster/group_policy.h"
 #include "common/etcd/etcd_error.h"
 #include "common/etcd/etcd_messages.h"
 #include "common/protocol/partition_map.h"
@@ -71,6 +72,9 @@ void ClusterConfigBytes(std::span<const std::byte> bytes) {
   }
   if (const auto disk = DecodeNodeDisk(text); disk.ok()) {
     RequireSame(*disk, DecodeNodeDisk(Encode(*disk)));
+  }
+  if (const auto policy = DecodeGroupPolicy(text); policy.ok()) {
+    RequireSame(*policy, DecodeGroupPolicy(Encode(*policy)));
   }
   if (const auto move = DecodeMoveInfo(text); move.ok()) {
     RequireSame(*move, DecodeMoveInfo(Encode(*move)));

@@ -28,7 +28,7 @@ std::string FreeEndpoint() {
 }  // namespace
 
 GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag,
-                                   const std::vector<std::string>& more)
+                                   const std::vector<std::string>& more, const std::string& policy)
     : caller_(etcd_.Urls()) {
   const nlohmann::json config = {
       {"format", 1}, {"groups", {"g1"}}, {"partitions", std::vector<int>(1024, 0)}};
@@ -42,6 +42,7 @@ GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string
                                 {"ring_bytes", 16 << 20}};
   caller_.Put("/gannet/c/config", config.dump());
   caller_.Put(kRegister, group.dump());
+  if (!policy.empty()) caller_.Put("/gannet/c/policies/g1", policy);
   for (int i = 0; i < kMembers; ++i) {
     std::vector<std::string> flags = {"--cluster=c", "--etcd=" + etcd_.Url(0),
                                       absl::StrCat("--name=n", i + 1),

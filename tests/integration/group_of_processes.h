@@ -26,9 +26,10 @@ class GroupOfProcesses {
   };
 
   // Starts all of it. Returns before the members are in sync. `flag` returns one more flag for a
-  // member, and `more` are for all of them.
+  // member, and `more` are for all of them. `policy` is the group's; empty: it has none.
   explicit GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag = {},
-                            const std::vector<std::string>& more = {});
+                            const std::vector<std::string>& more = {},
+                            const std::string& policy = "");
 
   // "cluster:HOST:PORT,...", with all members.
   std::string Endpoint() const;

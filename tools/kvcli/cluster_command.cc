@@ -22,12 +22,13 @@ struct ActionSpec {
   std::string_view name;
   size_t words;  // behind the name: a group, or a group and a node; not of partitions
 };
-constexpr std::array<ActionSpec, 12> kActions = {{{Action::kInit, "init", 0},
+constexpr std::array<ActionSpec, 13> kActions = {{{Action::kInit, "init", 0},
                                                   {Action::kStatus, "status", 0},
                                                   {Action::kHandOver, "handover", 2},
                                                   {Action::kAdd, "add", 2},
                                                   {Action::kRemove, "remove", 2},
                                                   {Action::kForce, "force", 1},
+                                                  {Action::kSet, "set", 1},
                                                   {Action::kAddGroup, "add-group", 1},
                                                   {Action::kRemoveGroup, "remove-group", 1},
                                                   {Action::kMove, "move", 0},
@@ -79,6 +80,33 @@ absl::Status ApplyText(std::string_view name, std::string_view value, std::strin
   return Wrong(absl::StrCat("--", std::string(name), " needs a value"));
 }
 
+absl::Status ApplyOnFull(std::string_view value, ClusterCommand* command) {
+  command->on_full = OnFullNamed(value);
+  return command->on_full ? absl::OkStatus() : Wrong("on_full is reject or evict");
+}
+
+// "min_copies=2". What else init takes stays as it was made.
+absl::Status TakeTerm(const std::string& word, ClusterCommand* command) {
+  const size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  const bool known = name == "min_copies" || name == "lease_ms" || name == "on_full";
+  if (!known || equals == std::string::npos) {
+    return Wrong(absl::StrCat("'", word, "' cannot be set: min_copies=N, lease_ms=N and ",
+                              "on_full=reject|evict can"));
+  }
+  return *ApplyClusterOption(name, word.substr(equals + 1), command);
+}
+
+absl::Status TakeTerms(std::span<const std::string> words, ClusterCommand* command) {
+  if (words.empty()) return Wrong("set needs a GROUP");
+  command->group = words[0];
+  for (const std::string& word : words.subspan(1)) {
+    GANNET_RETURN_IF_ERROR(TakeTerm(word, command));
+  }
+  if (command->lease_ms || command->min_copies || command->on_full) return absl::OkStatus();
+  return Wrong("set needs min_copies=N, lease_ms=N or on_full=reject|evict");
+}
+
 absl::Status NoAction(const std::string& word) {
   const std::string nearest = Nearest(word, ClusterActions());
   return Wrong(absl::StrCat("'", word, "' is no ACTION",
@@ -117,12 +145,13 @@ absl::Status CheckOptions(const ClusterCommand& command) {
   const bool init = command.action == Action::kInit;
   if (init && command.groups.empty()) return Wrong("init needs --group=GROUP:NODE,NODE...");
   const bool add_group = command.action == Action::kAddGroup;
-  const bool has_terms = command.lease_ms || command.min_copies || command.ring_bytes;
+  const bool set = command.action == Action::kSet;
+  const bool has_terms = command.lease_ms || command.min_copies || command.on_full;
   if (!init && (!command.groups.empty() || command.if_missing)) {
     return Wrong("--group and --if_missing are for init");
   }
-  if (!init && !add_group && has_terms) {
-    return Wrong("--lease_ms, --min_copies and --ring_bytes are for init and add-group");
+  if (!init && !add_group && (command.ring_bytes || (has_terms && !set))) {
+    return Wrong("--lease_ms, --min_copies, --on_full and --ring_bytes are for init and add-group");
   }
   GANNET_RETURN_IF_ERROR(CheckMoveOptions(command));
   if (command.check && command.action != Action::kStatus) return Wrong("--check is for status");
@@ -173,6 +202,7 @@ std::optional<absl::Status> ApplyClusterOption(std::string_view name, std::strin
   if (name == "group") return ApplyGroup(value, command);
   if (name == "lease_ms") return ApplyNumber(name, value, &command->lease_ms);
   if (name == "min_copies") return ApplyNumber(name, value, &command->min_copies);
+  if (name == "on_full") return ApplyOnFull(value, command);
   if (name == "ring_bytes") return ApplyNumber(name, value, &command->ring_bytes);
   if (name == "to") return ApplyText(name, value, &command->to);
   if (name == "from") return ApplyText(name, value, &command->from);
@@ -188,6 +218,10 @@ absl::Status TakeClusterWords(std::span<const std::string> words, ClusterCommand
   const std::span<const std::string> rest = words.subspan(1);
   if (TakesPartitions(spec->action)) {
     for (const std::string& word : rest) GANNET_RETURN_IF_ERROR(TakePartitions(word, command));
+    return CheckOptions(*command);
+  }
+  if (spec->action == Action::kSet) {
+    GANNET_RETURN_IF_ERROR(TakeTerms(rest, command));
     return CheckOptions(*command);
   }
   if (rest.size() < spec->words) {

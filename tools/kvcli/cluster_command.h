@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/cluster/group_policy.h"
 #include "common/etcd/etcd_access.h"
 
 namespace gannet::kvcli {
@@ -22,6 +23,7 @@ struct ClusterCommand {
     kAdd,
     kRemove,
     kForce,
+    kSet,
     kAddGroup,
     kRemoveGroup,
     kMove,
@@ -41,8 +43,9 @@ struct ClusterCommand {
   EtcdAccess etcd_access;
   std::string cluster;
   std::vector<Group> groups;           // init; add-group: one
-  std::optional<uint32_t> lease_ms;    // init, add-group
-  std::optional<uint32_t> min_copies;  // init, add-group
+  std::optional<uint32_t> lease_ms;    // init, add-group, set
+  std::optional<uint32_t> min_copies;  // init, add-group, set
+  std::optional<OnFull> on_full;       // init, add-group, set
   std::optional<uint64_t> ring_bytes;  // init, add-group
   bool if_missing = false;             // init: a cluster that is there is no error
   bool check = false;                  // status: the exit code says whether all is well

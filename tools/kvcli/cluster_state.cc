@@ -29,6 +29,8 @@ absl::Status Take(const ClusterKey& key, const EtcdKeyValue& item, ClusterState*
     GANNET_ASSIGN_OR_RETURN(state->versions[key.name], DecodeNodeVersion(item.value));
   } else if (key.kind == kDisk) {
     GANNET_ASSIGN_OR_RETURN(state->disks[key.name], DecodeNodeDisk(item.value));
+  } else if (key.kind == kPolicy) {
+    GANNET_ASSIGN_OR_RETURN(state->policies[key.name], DecodeGroupPolicy(item.value));
   } else if (key.kind == kMove) {
     GANNET_ASSIGN_OR_RETURN(MoveInfo info, DecodeMoveInfo(item.value));
     state->moves[key.partition] = {std::move(info), item.mod_revision};

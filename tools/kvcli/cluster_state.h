@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
+#include "common/cluster/group_policy.h"
 #include "common/etcd/etcd_messages.h"
 #include "tools/kvcli/member_answer.h"
 
@@ -38,6 +39,7 @@ struct ClusterState {
   std::map<std::string, NodeInfo> nodes;
   std::map<std::string, NodeVersion> versions = {};  // by node
   std::map<std::string, NodeDisk> disks = {};        // by node
+  std::map<std::string, GroupPolicy> policies = {};  // by group
   std::map<std::string, Wish> wishes;                // by group
   std::map<uint16_t, Move> moves = {};               // by partition
   std::map<std::string, MemberAnswer> answers = {};  // by node; ReadCluster asks nobody

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "common/cluster/group_policy.h"
 #include "common/protocol/versions.h"
 #include "tools/kvcli/cluster_health.h"
 #include "tools/kvcli/cluster_moves.h"
@@ -118,6 +119,22 @@ std::string WhyNotAsked(const ClusterState& state) {
   return "";
 }
 
+// nullopt: the group was made by a version that did not set it.
+std::optional<std::string> OnFullIn(const ClusterState& state, const std::string& group) {
+  const auto policy = state.policies.find(group);
+  if (policy == state.policies.end()) return std::nullopt;
+  return std::string(NameOf(policy->second.on_full));
+}
+
+// The line about what a group's members do alike.
+std::string TermsOf(const ClusterState& state, const std::string& group,
+                    const GroupConfig& config) {
+  const std::string none = absl::StrCat("as each member's --on_full says (kvcli cluster set ",
+                                        group, " on_full=reject|evict)");
+  return absl::StrCat("  writes need ", config.min_copies,
+                      " in sync; when full: ", OnFullIn(state, group).value_or(none), "\n");
+}
+
 size_t PartitionsOf(const ClusterConfig& map, const std::string& group) {
   const auto place = std::ranges::find(map.groups, group) - map.groups.begin();
   return static_cast<size_t>(std::ranges::count(map.partitions, place));
@@ -218,7 +235,8 @@ std::string StatusText(const ClusterState& state) {
   };
   for (const auto& [name, group] : state.groups) {
     const GroupHealth health = HealthOf(state, name);
-    absl::StrAppend(&text, HeadOf(state, name, group.config, health.health));
+    absl::StrAppend(&text, HeadOf(state, name, group.config, health.health),
+                    TermsOf(state, name, group.config));
     for (const std::string& node : group.config.members) add_member(group.config, node);
     add_problems(health);
     if (const auto wish = state.wishes.find(name); wish != state.wishes.end()) {
@@ -257,6 +275,7 @@ Json StatusJson(const ClusterState& state) {
                       {"members", MembersJson(state, config, config.members)},
                       {"lease_ms", config.lease_ms},
                       {"min_copies", config.min_copies},
+                      {"on_full", OrNull(OnFullIn(state, name))},
                       {"stream", StreamOf(state, config)},
                       {"partitions", PartitionsOf(state.map, name)},
                       {"handover", wish != state.wishes.end() ? Json(wish->second.wish.handover)

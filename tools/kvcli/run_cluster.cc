@@ -15,10 +15,12 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/create_cluster.h"
+#include "common/protocol/replica.h"
 #include "tools/kvcli/ask_members.h"
 #include "tools/kvcli/cluster_health.h"
 #include "tools/kvcli/cluster_state.h"
 #include "tools/kvcli/cluster_status.h"
+#include "tools/kvcli/cluster_terms.h"
 #include "tools/kvcli/etcd_session.h"
 #include "tools/kvcli/run_moves.h"
 #include "tools/kvcli/shell.h"
@@ -33,9 +35,9 @@ using Outcome = EtcdTxnResult::Outcome;
 
 constexpr int kTries = 10;  // members change their group, too
 constexpr milliseconds kHandOverWait{10'000};
-// How long a primary may take to be gone after it deleted the wish, beside a lease: for that long
-// it tells clients of short leases first.
-constexpr milliseconds kWishGoneWait{3'000};
+// How long a primary may take to be gone after it deleted the wish. For a lease it tells clients of
+// short leases first, and its lease may be longer than the group has it now.
+constexpr milliseconds kWishGoneWait{kPrimaryLeaseMsMax + 3'000};
 
 // One run of the command.
 class Run {
@@ -58,9 +60,11 @@ class Run {
   absl::Status HandOver();
   absl::Status AwaitHandOver(int64_t mod_revision);
   absl::Status Force();
+  absl::Status Set();
   absl::Status AwaitSignOfLife();
-  // Changes the group, as often as somebody else changes it meanwhile.
-  absl::StatusOr<GroupConfig> ChangeGroup(const Change& change, std::vector<std::string> deletes);
+  // Changes the group, as often as somebody else changes it meanwhile. `policy`: it gets that, too.
+  absl::StatusOr<GroupConfig> ChangeGroup(const Change& change, std::vector<std::string> deletes,
+                                          std::optional<GroupPolicy> policy = std::nullopt);
   void Answer(const std::string& text, Json json) const;
   void AnswerGroup(const std::string& text, const GroupConfig& config) const;
 
@@ -95,6 +99,8 @@ absl::Status Run::Do() {
       return HandOver();
     case Action::kForce:
       return Force();
+    case Action::kSet:
+      return Set();
     case Action::kAdd: {
       const auto add = [&](const ClusterState& state) {
         return WithMember(state, command_.group, command_.node);
@@ -139,6 +145,7 @@ absl::Status Run::Init() {
   cluster.lease_ms = command_.lease_ms.value_or(cluster.lease_ms);
   cluster.min_copies = command_.min_copies.value_or(cluster.min_copies);
   cluster.ring_bytes = command_.ring_bytes.value_or(cluster.ring_bytes);
+  cluster.policy.on_full = command_.on_full.value_or(cluster.policy.on_full);
   GANNET_ASSIGN_OR_RETURN(const EtcdTxn txn, CreateClusterTxn(cluster, NewHistory));
   const EtcdTxnResult result = session_.Txn(txn);
   if (result.outcome == Outcome::kRefused && command_.if_missing) {
@@ -186,19 +193,25 @@ void Run::AskMembers(ClusterState* state) const {
   }
 }
 
-absl::StatusOr<GroupConfig> Run::ChangeGroup(const Change& change,
-                                             std::vector<std::string> deletes) {
+absl::StatusOr<GroupConfig> Run::ChangeGroup(const Change& change, std::vector<std::string> deletes,
+                                             std::optional<GroupPolicy> policy) {
   const std::string key = GroupKey(command_.cluster, command_.group);
+  const auto has_policy = [&](const ClusterState& state) {
+    const auto found = state.policies.find(command_.group);
+    return !policy || (found != state.policies.end() && found->second == *policy);
+  };
   absl::Status last;
   for (int i = 0; i < kTries; ++i) {
     GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
     const auto group = state.groups.find(command_.group);
-    if (group != state.groups.end() && tried_ && group->second.config == *tried_) return *tried_;
+    const bool is_tried = tried_ && group != state.groups.end() && group->second.config == *tried_;
+    if (is_tried && has_policy(state)) return *tried_;
     GANNET_ASSIGN_OR_RETURN(const GroupConfig config, change(state));
-    const EtcdTxnResult result =
-        session_.Txn({.compares = {{.key = key, .mod_revision = group->second.mod_revision}},
-                      .puts = {{key, Encode(config)}},
-                      .deletes = deletes});
+    EtcdTxn txn = {.compares = {{.key = key, .mod_revision = group->second.mod_revision}},
+                   .puts = {{key, Encode(config)}},
+                   .deletes = deletes};
+    if (policy) txn.puts.push_back({PolicyKey(command_.cluster, command_.group), Encode(*policy)});
+    const EtcdTxnResult result = session_.Txn(txn);
     if (result.outcome == Outcome::kWon) return config;
     if (result.outcome == Outcome::kFailed) return result.status;
     if (result.outcome == Outcome::kUnknown) tried_ = config;  // reading again tells
@@ -208,6 +221,23 @@ absl::StatusOr<GroupConfig> Run::ChangeGroup(const Change& change,
       last.ok() ? absl::StrCat("group ", command_.group, " changes all the time; try again")
                 : absl::StrCat("nobody knows whether it was changed; see kvcli cluster status: ",
                                last.message()));
+}
+
+absl::Status Run::Set() {
+  GANNET_ASSIGN_OR_RETURN(const ClusterState before, Read());
+  GANNET_ASSIGN_OR_RETURN(const ChangedTerms wanted, WithTerms(before, command_));
+  const auto set = [&](const ClusterState& state) -> absl::StatusOr<GroupConfig> {
+    GANNET_ASSIGN_OR_RETURN(const ChangedTerms changed, WithTerms(state, command_));
+    return changed.config;
+  };
+  GANNET_ASSIGN_OR_RETURN(const GroupConfig config, ChangeGroup(set, {}, wanted.policy));
+  Json on_full = nullptr;
+  if (command_.on_full) on_full = std::string(NameOf(*command_.on_full));
+  Answer(TermsText(before, command_), {{"group", command_.group},
+                                       {"min_copies", config.min_copies},
+                                       {"lease_ms", config.lease_ms},
+                                       {"set_on_full", on_full}});
+  return absl::OkStatus();
 }
 
 absl::Status Run::HandOver() {
@@ -252,8 +282,7 @@ absl::Status Run::AwaitHandOver(int64_t mod_revision) {
     const auto wish = state.wishes.find(command_.group);
     const bool there = wish != state.wishes.end() && wish->second.mod_revision == mod_revision;
     if (!there && !std::exchange(gone, true)) {
-      const milliseconds lease{group->second.config.lease_ms};
-      end = std::min(end, Clock::now() + lease + kWishGoneWait);
+      end = std::min(end, Clock::now() + kWishGoneWait);
     }
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now());
     if (left.count() <= 0) break;

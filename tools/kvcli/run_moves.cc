@@ -175,6 +175,7 @@ absl::Status MovesRun::DoAddGroup() {
   group.lease_ms = command_.lease_ms.value_or(group.lease_ms);
   group.min_copies = command_.min_copies.value_or(group.min_copies);
   group.ring_bytes = command_.ring_bytes.value_or(group.ring_bytes);
+  const GroupPolicy policy = {.on_full = command_.on_full.value_or(OnFull::kReject)};
   const auto add = [&](const ClusterState& state) -> absl::StatusOr<std::optional<EtcdTxn>> {
     const auto there = state.groups.find(command_.group);
     if (there != state.groups.end() && there->second.config.history == group.history) {
@@ -182,9 +183,10 @@ absl::Status MovesRun::DoAddGroup() {
     }
     GANNET_ASSIGN_OR_RETURN(const AddedGroup added, WithGroup(state, command_.group, group));
     const std::string key = GroupKey(command_.cluster, command_.group);
-    return EtcdTxn{
-        .compares = {MapIsAsIn(state), {.key = key}},
-        .puts = {{ConfigKey(command_.cluster), Encode(added.map)}, {key, Encode(added.group)}}};
+    return EtcdTxn{.compares = {MapIsAsIn(state), {.key = key}},
+                   .puts = {{ConfigKey(command_.cluster), Encode(added.map)},
+                            {key, Encode(added.group)},
+                            {PolicyKey(command_.cluster, command_.group), Encode(policy)}}};
   };
   GANNET_RETURN_IF_ERROR(Change(add));
   Answer(absl::StrCat("group ", command_.group,
@@ -207,7 +209,8 @@ absl::Status MovesRun::DoRemoveGroup() {
         .compares = {MapIsAsIn(state),
                      {.key = ClusterPrefix(command_.cluster) + "moves/", .prefix = true}},
         .puts = {{ConfigKey(command_.cluster), Encode(map)}},
-        .deletes = {key, WishKey(command_.cluster, command_.group)}};
+        .deletes = {key, PolicyKey(command_.cluster, command_.group),
+                    WishKey(command_.cluster, command_.group)}};
     if (group != state.groups.end()) {
       members = group->second.config.members;
       txn.compares.push_back({.key = key, .mod_revision = group->second.mod_revision});

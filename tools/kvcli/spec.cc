@@ -137,8 +137,8 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "Exit code 1: warnings. 3: errors.\n"},
     {Verb::kCluster, "cluster",
      "ACTION [WORD]... [--etcd=URL] [--cluster=NAME] [--group=GROUP:NODES] [--lease_ms=N] "
-     "[--min_copies=N] [--ring_bytes=N] [--if_missing] [--check] [--from=NODE] [--lose-data] "
-     "[--to=GROUP] "
+     "[--min_copies=N] [--on_full=reject|evict] [--ring_bytes=N] [--if_missing] [--check] "
+     "[--from=NODE] [--lose-data] [--to=GROUP] "
      "[--dry-run] [--stop] [--by_partitions] [--wait=TIME] "
      "[--etcd_ca_file=FILE] [--etcd_cert_file=FILE] [--etcd_key_file=FILE] [--etcd_user=NAME] "
      "[--etcd_password_file=FILE]",
@@ -148,7 +148,8 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "  init --group=G:N1,N2,...  make a cluster; --group may be given again. --lease_ms (600): "
      "of\n"
      "                            the primary; --min_copies (1): with fewer members in sync, no\n"
-     "                            write is taken; --ring_bytes (16777216): of each backup's ring;\n"
+     "                            write is taken; --on_full (reject): what a write without room\n"
+     "                            does, or evict; --ring_bytes (16777216): of each backup's ring;\n"
      "                            --if_missing: change nothing if etcd has the cluster\n"
      "  status                    show groups and members, which are asked what they are.\n"
      "                            --check: exit code 1 if members are missing, 3 if a group is\n"
@@ -159,6 +160,8 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "  remove G N                let N be none any more; not the primary\n"
      "  force G --from=N --lose-data\n"
      "                            make N primary, although members in sync are lost\n"
+     "  set G [min_copies=N] [lease_ms=N] [on_full=reject|evict]\n"
+     "                            change what init has set\n"
      "  add-group G:N1,N2,...     make a group without partitions; terms as for init\n"
      "  balance                   move partitions, so that groups have the same bytes within 5 %\n"
      "  move P... --to=G          move these partitions: 7, or 0-63\n"

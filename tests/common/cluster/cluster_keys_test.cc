@@ -24,6 +24,9 @@ TEST(ClusterKeysTest, AKeySaysWhatLiesThere) {
   EXPECT_EQ(ParseClusterKey("c", DiskKey("c", "n1")), (ClusterKey{.kind = kDisk, .name = "n1"}));
   EXPECT_EQ(ParseClusterKey("c", VersionKey("c", "n1")),
             (ClusterKey{.kind = kVersion, .name = "n1"}));
+  EXPECT_EQ(PolicyKey("c", "g1"), "/gannet/c/policies/g1");
+  EXPECT_EQ(ParseClusterKey("c", PolicyKey("c", "g1")),
+            (ClusterKey{.kind = kPolicy, .name = "g1"}));
   EXPECT_EQ(MoveKey("c", 0), "/gannet/c/moves/0");
   EXPECT_EQ(MoveKey("c", 1023), "/gannet/c/moves/1023");
   for (const uint16_t partition : {0, 7, 1023}) {

@@ -26,7 +26,8 @@ NewCluster Example() {
       .name = "c",
       .groups = {{.name = "g2", .members = {"n3", "n4"}}, {.name = "g1", .members = {"n1", "n2"}}},
       .lease_ms = 300,
-      .min_copies = 2};
+      .min_copies = 2,
+      .policy = {.on_full = OnFull::kEvict}};
 }
 
 TEST(CreateClusterTest, CreatesAllKeysOnce) {
@@ -41,7 +42,7 @@ TEST(CreateClusterTest, CreatesAllKeysOnce) {
 
   const auto all = caller.RangeOfPrefix(ClusterPrefix("c"));
   ASSERT_TRUE(all.ok()) << all.status();
-  ASSERT_THAT(all->items, SizeIs(3));
+  ASSERT_THAT(all->items, SizeIs(5));
   EXPECT_EQ(all->items[0].key, ConfigKey("c"));
   EXPECT_EQ(*DecodeClusterConfig(all->items[0].value), FillPartitions({"g1", "g2"}));
   EXPECT_EQ(all->items[1].key, GroupKey("c", "g1"));
@@ -49,6 +50,9 @@ TEST(CreateClusterTest, CreatesAllKeysOnce) {
       *DecodeGroupConfig(all->items[1].value),
       (GroupConfig{.history = 0x1235, .members = {"n1", "n2"}, .lease_ms = 300, .min_copies = 2}));
   EXPECT_EQ(all->items[2].key, GroupKey("c", "g2"));
+  EXPECT_EQ(all->items[3].key, PolicyKey("c", "g1"));
+  EXPECT_EQ(*DecodeGroupPolicy(all->items[3].value), GroupPolicy{.on_full = OnFull::kEvict});
+  EXPECT_EQ(all->items[4].key, PolicyKey("c", "g2"));
 
   // A second time, or beside anything else of the cluster, it changes nothing.
   EXPECT_EQ(caller.Txn(*txn).outcome, kRefused);
@@ -63,7 +67,7 @@ TEST(CreateClusterTest, AsManyGroupsAsFitIntoATransaction) {
   EtcdProcesses etcd(1);
   EtcdCaller caller(etcd.Urls());
   NewCluster cluster = {.name = "c"};
-  for (int i = 0; i < 127; ++i) {
+  for (int i = 0; i < 63; ++i) {
     cluster.groups.push_back({.name = absl::StrCat("g", i), .members = {absl::StrCat("n", i)}});
   }
   const EtcdTxnResult created = caller.Txn(*CreateClusterTxn(cluster, NoChance));
@@ -93,7 +97,7 @@ TEST(CreateClusterTest, SaysWhatAClusterMayNotBe) {
   EXPECT_THAT(why(cluster), HasSubstr("the name of a node"));
   cluster = Example();
   cluster.groups.clear();
-  EXPECT_THAT(why(cluster), HasSubstr("1 to 127 groups"));
+  EXPECT_THAT(why(cluster), HasSubstr("1 to 63 groups"));
   cluster = Example();
   cluster.groups[1].members.clear();
   EXPECT_THAT(why(cluster), HasSubstr("group g1 cannot be: group: a group has 1 to 16 members"));

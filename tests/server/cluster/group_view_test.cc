@@ -70,6 +70,20 @@ TEST_F(GroupViewTest, BeginsWithTheGroupOfItsNode) {
   EXPECT_EQ(view_.wish()->mod_revision, 8);
 }
 
+TEST_F(GroupViewTest, KnowsThePolicyOfItsGroup) {
+  Begin();
+  EXPECT_EQ(view_.terms(), view_.state().terms) << "the version before has set none";
+  const std::string key = PolicyKey("c", "g2");
+  view_.Take(Changed(Item(PolicyKey("c", "g1"), Encode(GroupPolicy{OnFull::kEvict}), 16)));
+  EXPECT_EQ(view_.terms().on_full, std::nullopt) << "it is another group's";
+  view_.Take(Changed(Item(key, Encode(GroupPolicy{OnFull::kEvict}), 17)));
+  EXPECT_EQ(view_.terms().on_full, OnFull::kEvict);
+  view_.Take(Changed(Item(key, "garbage", 18)));
+  EXPECT_EQ(view_.terms().on_full, OnFull::kEvict) << "what cannot be read changes nothing";
+  view_.Take(Changed(Item(key, "", 19), /*deleted=*/true));
+  EXPECT_EQ(view_.terms().on_full, std::nullopt);
+}
+
 TEST_F(GroupViewTest, HasTheMapOfAllGroups) {
   Begin();
   const ClusterConfig config = FillPartitions({"g1", "g2"});

@@ -40,5 +40,25 @@ TEST(GroupOperatorTest, ABackupWhoseKeyIsWithdrawnIsABackupNoMore) {
   EXPECT_TRUE(ThreeServers::Await([&] { return backup.ended(); })) << "it found a primary to join";
 }
 
+TEST(GroupOperatorTest, TakesWritesByTheTermsThatOperatorsHaveSetSince) {
+  ThreeServers group(ShortTerms());
+  group.Start(0);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 0; }));
+  auto connected = Client::Connect({group.nodes[0].address});
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  Client* const client = connected->get();
+  ASSERT_TRUE(client->Put("a", "1").ok());
+  const auto set = [&](uint32_t copies) {
+    group.shared.SetTerms([copies](GroupTerms* terms) { terms->min_copies = copies; });
+  };
+  set(2);
+  ASSERT_TRUE(ThreeServers::Await([&] {
+    const absl::Status put = client->Put("a", "2").status();
+    return absl::IsUnavailable(put) && put.message().find("min_copies") != std::string_view::npos;
+  }));
+  set(1);
+  EXPECT_TRUE(ThreeServers::Await([&] { return client->Put("a", "3").ok(); }));
+}
+
 }  // namespace
 }  // namespace gannet

@@ -110,6 +110,20 @@ TEST(ClusterCommandTest, OthersTakeAGroupAndANode) {
   EXPECT_EQ(force.from, "n2");
 }
 
+TEST(ClusterCommandTest, SetTakesTheTermsOfAGroupThatRuns) {
+  const ClusterCommand all =
+      ParsedCluster({"set", "g1", "min_copies=2", "lease_ms=900", "on_full=evict"});
+  EXPECT_EQ(all.action, Action::kSet);
+  EXPECT_FALSE(all.changes_map());
+  EXPECT_EQ(all.group, "g1");
+  EXPECT_EQ(all.min_copies, 2u);
+  EXPECT_EQ(all.lease_ms, 900u);
+  EXPECT_EQ(all.on_full, OnFull::kEvict);
+  const ClusterCommand one = ParsedCluster({"set", "g1", "on_full=reject"});
+  EXPECT_EQ(one.on_full, OnFull::kReject);
+  EXPECT_FALSE(one.min_copies || one.lease_ms);
+}
+
 TEST(ClusterCommandTest, TakesWhatEtcdAsksFor) {
   const EtcdAccess access =
       ParsedCluster({"status", "--etcd_ca_file=ca", "--etcd_cert_file=cert", "--etcd_key_file=key",
@@ -171,6 +185,16 @@ TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {
       {{"init", "--group=g1:n1", "--lease_ms=x"}, "--lease_ms needs a number"},
       {{"status", "--lease_ms=600"}, "are for init"},
       {{"status", "--if_missing"}, "are for init"},
+      {{"status", "--on_full=evict"}, "are for init"},
+      {{"set", "g1", "lease_ms=600", "--ring_bytes=65536"}, "are for init"},
+      {{"init", "--group=g1:n1", "--on_full=drop"}, "on_full is reject or evict"},
+      {{"set"}, "set needs a GROUP"},
+      {{"set", "g1"}, "set needs min_copies=N"},
+      {{"set", "g1", "min_copies"}, "'min_copies' cannot be set"},
+      {{"set", "g1", "ring_bytes=65536"}, "'ring_bytes=65536' cannot be set"},
+      {{"set", "g1", "to=g2"}, "'to=g2' cannot be set"},
+      {{"set", "g1", "lease_ms=x"}, "needs a number"},
+      {{"set", "g1", "on_full=drop"}, "on_full is reject or evict"},
       {{"status", "--lose-data"}, "are for force"},
       {{"add", "g1", "n2", "--from=n1"}, "are for force"},
       {{"force", "g1", "--lose-data"}, "force needs --from=NODE"},

@@ -120,7 +120,7 @@ TEST(ClusterStateTest, HandsOverToWhoIsInSync) {
 TEST(ClusterStateTest, ShowsWhichVersionOfTheStreamAllInSyncSpeak) {
   ClusterState state = State();
   EXPECT_EQ(StatusJson(state)["groups"][0]["stream"], 0) << "nobody has said";
-  EXPECT_THAT(StatusText(state), HasSubstr("lease 600 ms, stream version 0 of 2"));
+  EXPECT_THAT(StatusText(state), HasSubstr("lease 600 ms, stream version 0 of 3"));
   for (const GroupMember& member : state.groups["g1"].config.in_sync) {
     state.versions[member.node] = {
         .incarnation = member.incarnation, .version = "1", .stream = kStreamVersions.max};

@@ -11,6 +11,7 @@
 
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/cluster_keys.h"
+#include "common/protocol/versions.h"
 #include "tests/support/run_program.h"
 #include "tests/tools/kvcli/kvcli_with_etcd.h"
 
@@ -105,6 +106,7 @@ TEST_F(KvcliClusterTest, MakesAClusterOnceAndShowsIt) {
   EXPECT_EQ(group["primary"], "n1");
   EXPECT_EQ(group["in_sync"], Json({"n1", "n2"}));
   EXPECT_EQ(group["members"].size(), 3u);
+  EXPECT_EQ(group["on_full"], "reject");
 }
 
 // Nobody is where etcd says.
@@ -152,6 +154,56 @@ TEST_F(KvcliClusterTest, AddsAndRemovesMembers) {
   EXPECT_THAT(primary.err, HasSubstr("Hand over first"));
 }
 
+TEST_F(KvcliClusterTest, SetsTheTermsOfAGroupThatRuns) {
+  Init();
+  Found();
+  // An older member would go by the lease that it found when it was started.
+  const Finished older = Kvcli({"set", "g1", "lease_ms=900"});
+  EXPECT_EQ(older.exit_code, 1);
+  EXPECT_THAT(older.err, AllOf(HasSubstr("member n1 of group g1 runs Gannet 0.1.0"),
+                               HasSubstr("Upgrade it first")));
+  EXPECT_EQ(Group().lease_ms, 600u);
+  for (const GroupMember& member : {kN1, kN2}) {
+    caller_.Put(VersionKey("c", member.node), Encode(NodeVersion{.incarnation = member.incarnation,
+                                                                 .version = "0.2.0",
+                                                                 .moves = true,
+                                                                 .stream = kStreamVersions.max}));
+  }
+  const GroupConfig before = Group();
+  const Finished set = Kvcli({"set", "g1", "lease_ms=900", "min_copies=2", "on_full=evict"});
+  EXPECT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_THAT(set.out, AllOf(HasSubstr("min_copies 2, was 1. It counts now"),
+                             HasSubstr("lease_ms 900, was 600. It counts from the next primary on"),
+                             HasSubstr("on_full evict, was reject. It counts for each member from "
+                                       "its next start on")));
+  GroupConfig after = before;
+  after.lease_ms = 900;
+  after.min_copies = 2;
+  EXPECT_EQ(Group(), after) << "all else stays as it was";
+  const Json group = Json::parse(Kvcli({"status", "--json"}).out)["groups"][0];
+  EXPECT_EQ(group["on_full"], "evict");
+  EXPECT_EQ(group["min_copies"], 2);
+  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("writes need 2 in sync; when full: evict"));
+
+  const Finished many = Kvcli({"set", "g1", "min_copies=4"});
+  EXPECT_EQ(many.exit_code, 2);
+  EXPECT_THAT(many.err, HasSubstr("min_copies is not between 1 and the number of members"));
+  EXPECT_EQ(Kvcli({"set", "g9", "min_copies=1"}).exit_code, 1);
+  EXPECT_EQ(Group(), after);
+}
+
+// Such groups were made by the version before.
+TEST_F(KvcliClusterTest, AGroupWithoutAPolicySaysSoAndGetsOne) {
+  Init();
+  caller_.Txn({.deletes = {PolicyKey("c", "g1")}});
+  EXPECT_EQ(Json::parse(Kvcli({"status", "--json"}).out)["groups"][0]["on_full"], nullptr);
+  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("when full: as each member's --on_full says"));
+  const Finished set = Kvcli({"set", "g1", "on_full=reject"});
+  EXPECT_EQ(set.exit_code, 0) << set.err;
+  EXPECT_THAT(set.out, HasSubstr("on_full reject, was not set"));
+  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("when full: reject"));
+}
+
 TEST_F(KvcliClusterTest, WaitsUntilThePrimaryHasHandedOver) {
   Init();
   Found();
@@ -182,7 +234,7 @@ TEST_F(KvcliClusterTest, TakesBackAWishThatNobodyFulfils) {
 TEST_F(KvcliClusterTest, SaysThatThePrimaryGaveAWishUp) {
   Init();
   Found();
-  test_support::ChildProcess kvcli({.argv = Command({"handover", "g1", "n2", "--wait=60s"}),
+  test_support::ChildProcess kvcli({.argv = Command({"handover", "g1", "n2", "--wait=6s"}),
                                     .streams = test_support::ChildProcess::Streams::kCaptured});
   AwaitWish();
   caller_.Txn({.deletes = {WishKey("c", "g1")}});

@@ -122,7 +122,8 @@ TEST_F(KvcliMovesTest, AddsAGroupAndLetsItGo) {
   const Finished again = Kvcli({"add-group", "g3:n5"});
   EXPECT_EQ(again.exit_code, 1);
   EXPECT_THAT(again.err, HasSubstr("has a group g3 already"));
-  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("group g3: down, epoch 0, primary none, 0 of 2 in sync"));
+  EXPECT_THAT(Kvcli({"status"}).out,
+              HasSubstr("group g3: down, epoch 0, primary none, 0 of 2 in sync"));
 
   const Finished nobody = Kvcli({"balance", "--by_partitions"});
   EXPECT_EQ(nobody.exit_code, 1);

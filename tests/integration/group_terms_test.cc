@@ -1,0 +1,30 @@
+// A group of three real processes whose flags are not those of the group.
+
+#include <gannet/client.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/integration/group_of_processes.h"
+
+namespace gannet {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(GroupTermsTest, MembersDoWhenTheyAreFullWhatTheirGroupDoes) {
+  GroupOfProcesses group(600, {}, {"--on_full=evict"}, R"({"format":1,"on_full":"reject"})");
+  const int primary = group.AwaitAllInSync().primary;
+  EXPECT_THAT(group.Log(primary), HasSubstr("--on_full=evict does not count: group g1 has "
+                                            "on_full reject"));
+  auto client = Client::Connect({group.Endpoint()});
+  ASSERT_TRUE(client.ok()) << client.status();
+  const std::vector<ServerReport> reports = (*client)->Stats();
+  ASSERT_EQ(reports.size(), 1u);
+  ASSERT_TRUE(reports[0].stats.ok()) << reports[0].stats.status();
+  EXPECT_EQ(reports[0].stats->eviction_watermark, 0u) << "it evicts";
+}
+
+}  // namespace
+}  // namespace gannet
