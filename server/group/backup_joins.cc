@@ -129,8 +129,12 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
   if (plan.leader != options_.self) {
     if (!plan.awaits.empty() && now - alone_since_ > kAloneNs) {
       Tell(absl::StrCat("does not begin the group again with what disks have: ", plan.awaits,
-                        ". If that does not change: kvcli cluster force GROUP --from=",
-                        options_.self.node, " --lose-data"));
+                        ". If that does not change, begin with the disk that is best of those "
+                        "that are known",
+                        plan.best.empty() ? ": kvcli cluster status shows them"
+                                          : absl::StrCat(", that of ", plan.best,
+                                                         ": kvcli cluster force GROUP --from=",
+                                                         plan.best, " --lose-data")));
     }
     return false;
   }

@@ -33,14 +33,20 @@ struct RestartPlan {
   std::vector<GroupMember> others;
   // What would have to come, for people: "n2 has not come back".
   std::string awaits;
+  // Whose disk an operator would begin with, of those that are known: the one that has opened the
+  // highest epoch, or else has most. Empty: no disk has items of this history.
+  std::string best;
 };
 
 // Everybody finds the same leader, if everybody sees the same.
 //
 // 1. Each process in sync has been replaced by one that has found its run on the disk. A run is
 //    locked by the process that writes it. So none of them lives.
-// 2. If the primary's run was kept with sync always, it leads, if that primary took clients in this
-//    epoch. Otherwise a former primary may have what was acknowledged.
+// 2. If the primary's run was kept with sync always, the run leads that has opened the highest epoch
+//    of all: it has what was acknowledged then, and nobody took clients later. Its process may have
+//    been taken out of those in sync since. It must be sure that no other run has opened a later
+//    epoch: it has opened this epoch, or the one before, whose only successor is the primary; or
+//    each member of the group has come back with its run.
 // 3. If not, the run with the highest LSN leads. No other member may have announced more: it may
 //    have it in memory.
 RestartPlan PlanRestart(const GroupConfiguration& now, const GroupTerms& terms,

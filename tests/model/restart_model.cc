@@ -41,6 +41,13 @@ Run RunIn(const State& state, int n) {
   return run;
 }
 
+// The run that the node's newest process has told of. It has none if another process has the name.
+Run ToldRun(const State& state, int n) {
+  const Node& node = state.nodes[n];
+  const Run run = node.announced == node.process ? RunIn(state, n) : Run{};
+  return run.process != node.announced && run.history == state.history ? run : Run{};
+}
+
 }  // namespace
 
 std::vector<State> RestartModel::Initial() const {
@@ -200,21 +207,32 @@ void RestartModel::LifeSteps(const State& state, int n, const Emit& emit) const 
   }
 }
 
+bool RestartModel::RestsOnAll(const State& state, const Run& run) {
+  return run.opened + 1 < state.epoch;
+}
+
 bool RestartModel::MayBegin(const State& state, int n) const {
   const Node& node = state.nodes[n];
-  if (state.primary != n || node.alive == 0 || node.role != kWaits) return false;
+  if (node.alive == 0 || node.role != kWaits) return false;
   if (node.announced != node.process || state.in_sync[n] == node.process) return false;
+  uint8_t opened = 0;
+  bool all_are_back = true;
   for (int m = 0; m < nodes_; ++m) {
+    const Run told = ToldRun(state, m);
+    opened = std::max(opened, told.opened);
+    all_are_back = all_are_back && told.process != 0;
     if (state.in_sync[m] == 0 || (m != n && !rules_.all_are_back)) continue;
     if (state.nodes[m].announced == state.in_sync[m]) return false;
     // The impostor has no disk.
-    const Run run = state.nodes[m].announced == state.nodes[m].process ? RunIn(state, m) : Run{};
-    const bool matches = run.process == state.in_sync[m] && run.history == state.history;
-    if (!matches && rules_.runs_match) return false;
+    if (told.process != state.in_sync[m] && rules_.runs_match) return false;
   }
-  const Run own = RunIn(state, n);
+  const Run own = rules_.runs_match ? ToldRun(state, n) : RunIn(state, n);
   if (own.process == 0) return false;
-  return own.opened == state.epoch || !rules_.opened_matters;
+  if (!rules_.opened_matters) return state.primary == n;
+  if (own.opened == 0 || own.opened != opened) return false;
+  if (own.opened == state.epoch) return state.primary == n;
+  if (!rules_.former_may_lead) return false;
+  return all_are_back || !RestsOnAll(state, own) || !rules_.gap_wants_all;
 }
 
 void RestartModel::RestartSteps(const State& state, int n, const Emit& emit) const {
@@ -233,7 +251,11 @@ void RestartModel::RestartSteps(const State& state, int n, const Emit& emit) con
           .process = mine.process,
           .history = HistoryOf(n, mine.process),
           .announced = {}};
-  for (int m = 0; m < nodes_; ++m) txn->announced[m] = state.nodes[m].announced;
+  const bool rests_on_all = RestsOnAll(state, RunIn(state, n));
+  for (int m = 0; m < nodes_; ++m) {
+    const bool compared = m == n || state.in_sync[m] != 0 || rests_on_all;
+    txn->announced[m] = compared ? state.nodes[m].announced : 0;
+  }
   if (rules_.claims_before) {
     const Run own = RunIn(state, n);
     mine.former = {.process = own.process,
@@ -254,7 +276,8 @@ void RestartModel::Execute(const State& state, size_t which, const Emit& emit) c
   next.txns[which] = {};
   bool wins = txn.outdated == 0;
   for (int m = 0; m < nodes_; ++m) {
-    const bool same = txn.announced[m] == state.nodes[m].announced;
+    const bool same =
+        txn.announced[m] == 0 || txn.announced[m] == state.nodes[m].announced;
     wins = wins && (same || !rules_.compares_processes);
   }
   if (!wins) return emit("it is refused", next);
@@ -279,9 +302,25 @@ void RestartModel::Execute(const State& state, size_t which, const Emit& emit) c
   emit("the group is begun again", next);
 }
 
+bool RestartModel::AllCameBackWithTheirRuns(const State& state) const {
+  for (int n = 0; n < nodes_; ++n) {
+    const Node& node = state.nodes[n];
+    const uint8_t run = ToldRun(state, n).process;
+    if (node.alive == 0 || node.role != kWaits || run == 0) return false;
+    if (state.in_sync[n] != 0 && state.in_sync[n] != run) return false;
+  }
+  return state.spoiled == 0;
+}
+
 const char* RestartModel::Broken(const State& state) const {
   if (state.lost != 0) return "whoever leads lacks what was acknowledged or read";
   if (state.misled != 0) return "the group is begun again while a member in sync lives";
+  if (AllCameBackWithTheirRuns(state)) {
+    for (int n = 0; n < nodes_; ++n) {
+      if (MayBegin(state, n)) return nullptr;
+    }
+    return "all are back, and nobody begins";
+  }
   if (state.begun_again == 0 || state.spoiled != 0) return nullptr;
   for (int n = 0; n < nodes_; ++n) {
     if (n != state.primary && state.in_sync[n] != 0) return nullptr;

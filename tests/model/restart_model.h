@@ -16,7 +16,7 @@ namespace gannet::model::restart {
 //
 // What is to hold: whoever begins the group again has all that was acknowledged, and all that was
 // read. No process that is in sync lives then. If it was begun again and its primary died, it can
-// be begun once more without an operator.
+// be begun once more without an operator. So it can if all have come back with their disks.
 //
 // Takeovers, joins and removals are one step each, as the replication model has what is between. A
 // takeover may be executed after its sender's death, until the next process of its node has
@@ -24,7 +24,9 @@ namespace gannet::model::restart {
 struct RestartRules {
   bool all_are_back = true;          // it begins when all in sync have come back
   bool runs_match = true;            // each with the disk of the process that was in sync
-  bool opened_matters = true;        // from the disk of a primary that took clients in that epoch
+  bool opened_matters = true;        // from the disk that has opened the highest epoch
+  bool former_may_lead = true;       // which may be an earlier one than the register's
+  bool gap_wants_all = true;         // if more than one came since, when all nodes are back
   bool disk_before_answers = true;   // a write is acknowledged when the primary's disk has it
   bool disk_before_clients = true;   // a new primary's disk has all before it takes clients
   bool whole_before_clients = true;  // and its run is whole
@@ -102,6 +104,9 @@ class RestartModel {
   void RestartSteps(const State& state, int n, const Emit& emit) const;
   void Execute(const State& state, size_t which, const Emit& emit) const;
   bool MayBegin(const State& state, int n) const;
+  bool AllCameBackWithTheirRuns(const State& state) const;
+  // Whether the transaction of a process that begins with this run compares all nodes' processes.
+  static bool RestsOnAll(const State& state, const Run& run);
 
   const RestartRules rules_;
   const int nodes_;

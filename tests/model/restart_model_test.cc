@@ -15,12 +15,13 @@ TEST(RestartModel, AWholeGroupBeginsAgainWithAllThatWasAcknowledged) {
 struct Variant {
   const char* name;
   RestartRules rules;
+  int nodes = 2;
 };
 
 class WeakerRestart : public testing::TestWithParam<Variant> {};
 
 TEST_P(WeakerRestart, HasACounterexample) {
-  ExpectCounterexample(GetParam().name, RestartModel(GetParam().rules, 2));
+  ExpectCounterexample(GetParam().name, RestartModel(GetParam().rules, GetParam().nodes));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -29,6 +30,8 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"begun before all are back", {.all_are_back = false}},
         Variant{"a process with another disk counts", {.runs_match = false}},
         Variant{"a primary that took no clients", {.opened_matters = false}},
+        Variant{"only this epoch's primary may lead", {.former_may_lead = false}},
+        Variant{"a gap of epochs wants nobody else", {.gap_wants_all = false}, 3},
         Variant{"answers before the primary's disk has them", {.disk_before_answers = false}},
         Variant{"clients before the new primary's disk has all", {.disk_before_clients = false}},
         Variant{"clients before its run is whole", {.whole_before_clients = false}},

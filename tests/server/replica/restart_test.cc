@@ -93,10 +93,47 @@ TEST_F(RestartTest, WithSyncAlwaysThePrimaryThatTookClientsLeads) {
   EXPECT_THAT(Plan().others, ElementsAre(GroupMember{"n2", 2}));
 }
 
-TEST_F(RestartTest, WithSyncAlwaysAFormerPrimaryMayHaveMoreThanOneThatTookNoClients) {
-  Kept("n1")->always = true;
-  Kept("n1")->opened = kEpoch - 1;
-  ExpectAwaits("n1 had not taken clients yet");
+// n1 took over from n3, and was killed before it took clients. n3 was taken out by that.
+TEST_F(RestartTest, WithSyncAlwaysAFormerPrimaryLeadsIfItsSuccessorTookNoClients) {
+  for (const char* const node : {"n1", "n2", "n3"}) Kept(node)->always = true;
+  Kept("n1")->lsn = 500;
+  Kept("n3")->opened = kEpoch - 1;
+  EXPECT_EQ(Plan().leader, (GroupMember{"n3", 2}));
+  EXPECT_THAT(Plan().others, ElementsAre(GroupMember{"n1", 2}, GroupMember{"n2", 2}));
+  EXPECT_EQ(Plan().best, "n3");
+  seen_["n2"].incarnation = 1;
+  ExpectAwaits("n2 has not come back");
+  EXPECT_EQ(Plan().best, "n3") << "the one to force, whoever asks";
+}
+
+// Whoever was primary in between may have taken clients. It may be any member.
+TEST_F(RestartTest, WithSyncAlwaysAnEarlierPrimaryLeadsWhenAllMembersAreBack) {
+  for (const char* const node : {"n1", "n2", "n3"}) Kept(node)->always = true;
+  Kept("n2")->opened = kEpoch - 2;
+  EXPECT_EQ(Plan().leader, (GroupMember{"n2", 2}));
+  EXPECT_THAT(Plan().others, ElementsAre(GroupMember{"n1", 2}, GroupMember{"n3", 2}));
+  Kept("n3")->always = false;
+  ExpectAwaits("n3 may have taken clients after epoch 2");
+  seen_["n3"].kept.reset();
+  ExpectAwaits("n3 may have taken clients after epoch 2");
+  EXPECT_EQ(Plan().best, "n2");
+}
+
+TEST_F(RestartTest, WithSyncAlwaysNobodyLeadsWhileNoDiskHasOpenedAnEpoch) {
+  for (const char* const node : {"n1", "n2", "n3"}) Kept(node)->always = true;
+  ExpectAwaits("no disk says in which epoch clients were taken");
+  Kept("n3")->opened = kEpoch;  // it was not primary then
+  ExpectAwaits("no disk says in which epoch clients were taken");
+}
+
+TEST_F(RestartTest, SaysWhichDiskIsBestOfThoseThatAreKnown) {
+  seen_["n1"].incarnation = 1;
+  Kept("n3")->lsn = 101;
+  EXPECT_EQ(Plan().best, "n3");
+  Kept("n2")->opened = 1;
+  EXPECT_EQ(Plan().best, "n2") << "it took clients";
+  for (auto& [node, seen] : seen_) seen.kept.reset();
+  EXPECT_EQ(Plan().best, "");
 }
 
 }  // namespace
