@@ -18,6 +18,7 @@ constexpr std::string_view kGroups = "groups/";
 constexpr std::string_view kNodes = "nodes/";
 constexpr std::string_view kVersions = "versions/";
 constexpr std::string_view kDisks = "disks/";
+constexpr std::string_view kLives = "lives/";
 constexpr std::string_view kPolicies = "policies/";
 constexpr std::string_view kWishes = "wishes/";
 constexpr std::string_view kMoves = "moves/";
@@ -84,6 +85,10 @@ std::string DiskKey(std::string_view cluster, std::string_view node) {
   return KeyOf(cluster, kDisks, node);
 }
 
+std::string LifeKey(std::string_view cluster, std::string_view node) {
+  return KeyOf(cluster, kLives, node);
+}
+
 std::string MoveKey(std::string_view cluster, uint16_t partition) {
   GANNET_CHECK(partition < kPartitions, "no partition");
   return absl::StrCat(ClusterPrefix(cluster), std::string(kMoves), partition);
@@ -99,6 +104,7 @@ std::optional<ClusterKey> ParseClusterKey(std::string_view cluster, std::string_
                                      {kNodes, kNode},
                                      {kVersions, kVersion},
                                      {kDisks, kDisk},
+                                     {kLives, kLife},
                                      {kPolicies, kPolicy},
                                      {kWishes, kWish}}) {
     if (!key.starts_with(folder)) continue;

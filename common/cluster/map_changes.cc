@@ -49,6 +49,49 @@ void Advance(ClusterConfig* map) {
   map->lost.resize(map->groups.size());
 }
 
+absl::Status CannotFollow(std::string_view why) {
+  return absl::FailedPreconditionError(
+      absl::StrCat("no change makes this map of the one that is known: ", std::string(why)));
+}
+
+// Returns at which revision the partition was changed last; 0: never.
+uint64_t ChangedAt(const ClusterConfig& map, uint16_t partition) {
+  return map.revision == 0 ? 0 : map.changed[partition];
+}
+
+// Returns when the group last closed a partition; 0: never, or it is not there.
+uint64_t LostAt(const ClusterConfig& map, std::string_view group) {
+  const std::optional<uint16_t> place = PlaceOf(map, group);
+  return map.revision == 0 || !place ? 0 : map.lost[*place];
+}
+
+// One partition of CheckFollows.
+absl::Status CheckPartitionFollows(const ClusterConfig& before, const ClusterConfig& after,
+                                   uint16_t partition) {
+  const std::string& owner = before.groups[before.partitions[partition]];
+  const std::string& next_owner = after.groups[after.partitions[partition]];
+  const bool was_closed = IsClosed(before, partition);
+  const uint64_t changed = ChangedAt(after, partition);
+  const auto wrong = [&](std::string_view why) {
+    return CannotFollow(
+        absl::StrCat("partition ", partition, " of group ", owner, " ", std::string(why)));
+  };
+  if (changed == ChangedAt(before, partition)) {
+    const bool same = owner == next_owner && was_closed == IsClosed(after, partition);
+    return same ? absl::OkStatus() : wrong("differs, and no revision says when it was changed");
+  }
+  if (changed <= before.revision) return wrong("was changed at an earlier revision");
+  const bool moved = owner != next_owner;
+  if (was_closed || !moved) return absl::OkStatus();
+  // It was closed in between, by its owner, and that takes a revision of its own. Only a group that
+  // was removed, and came again, does not say so.
+  const bool says = PlaceOf(after, owner) && after.revision < before.revision + 4;
+  if (changed >= before.revision + 2 && (!says || LostAt(after, owner) > before.revision)) {
+    return absl::OkStatus();
+  }
+  return wrong(absl::StrCat("goes to ", next_owner, ", and was not closed before"));
+}
+
 void Open(ClusterConfig* map, std::span<const uint16_t> partitions) {
   std::erase_if(map->closed, [&](uint16_t partition) {
     return std::ranges::find(partitions, partition) != partitions.end();
@@ -148,6 +191,22 @@ absl::StatusOr<ClusterConfig> RemoveGroup(ClusterConfig map, std::string_view gr
   map.lost.erase(map.lost.begin() + *place);
   for (uint16_t& owner : map.partitions) owner -= owner > *place ? 1 : 0;
   return map;
+}
+
+absl::Status CheckFollows(const ClusterConfig& before, const ClusterConfig& after) {
+  if (after.revision < before.revision) return CannotFollow("its revision is lower");
+  if (after.revision == before.revision) {
+    return after == before ? absl::OkStatus() : CannotFollow("its revision is the same");
+  }
+  // Each group that comes or goes takes a revision.
+  uint64_t revisions = 0;
+  for (const std::string& group : before.groups) revisions += PlaceOf(after, group) ? 0 : 1;
+  for (const std::string& group : after.groups) revisions += PlaceOf(before, group) ? 0 : 1;
+  if (after.revision - before.revision < revisions) return CannotFollow("its groups are others");
+  for (uint16_t partition = 0; partition < kPartitions; ++partition) {
+    GANNET_RETURN_IF_ERROR(CheckPartitionFollows(before, after, partition));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace gannet

@@ -42,6 +42,12 @@ absl::StatusOr<ClusterConfig> AddGroup(ClusterConfig map, std::string_view group
 // REQUIRES (FailedPrecondition): it has no partition.
 absl::StatusOr<ClusterConfig> RemoveGroup(ClusterConfig map, std::string_view group);
 
+// Returns OK if changes of these kinds can have made `after` of `before`, any number of them:
+// others make them, too, and who watches may miss some. What breaks this was not written by Gannet,
+// or is older. To obey it would give keys to a group that does not have their items.
+//   FailedPrecondition: they cannot; the text says why.
+absl::Status CheckFollows(const ClusterConfig& before, const ClusterConfig& after);
+
 }  // namespace gannet
 
 #endif  // GANNET_COMMON_CLUSTER_MAP_CHANGES_H_

@@ -47,6 +47,8 @@ struct EtcdClient::Call {
   TxnHandler on_txn;
   std::function<void(absl::StatusOr<std::string>)> on_token;
   bool logged_in_again = false;
+  uint64_t era = 0;   // of a transaction: whose revisions its body has. Else: when it was sent
+  int64_t least = 0;  // the lowest revision that etcd can have when it answers
   int64_t delay_ms = 0;
   size_t tries = 0;
   size_t endpoint = 0;
@@ -62,6 +64,7 @@ struct EtcdClient::WatchState {
   bool created = false;  // etcd has confirmed this stream
   bool lost = false;     // the listener knows that nothing is heard
   size_t failures = 0;   // in a row
+  uint64_t era = 0;      // of the last list
 };
 
 absl::StatusOr<std::unique_ptr<EtcdClient>> EtcdClient::Create(Options options) {
@@ -116,8 +119,15 @@ void EtcdClient::RangeOfPrefix(std::string_view prefix, RangeHandler handler) {
 }
 
 void EtcdClient::Txn(const EtcdTxn& txn, TxnHandler handler) {
-  Ask(std::unique_ptr<Call>(
-      new Call{.path = "/v3/kv/txn", .body = EncodeTxn(txn), .on_txn = std::move(handler)}));
+  EtcdTxn sent = txn;
+  for (EtcdTxn::Compare& compare : sent.compares) {
+    // One of before etcd went back: nothing has it.
+    if (compare.mod_revision != 0) {
+      compare.mod_revision = compare.mod_revision > base_ ? compare.mod_revision - base_ : -1;
+    }
+  }
+  Ask(std::unique_ptr<Call>(new Call{
+      .path = "/v3/kv/txn", .body = EncodeTxn(sent), .on_txn = std::move(handler), .era = era_}));
 }
 
 void EtcdClient::LogIn() {
@@ -156,6 +166,12 @@ void EtcdClient::Ask(std::unique_ptr<Call> call) {
     waiting_calls_.push_back(std::move(call));
     return LogIn();
   }
+  if (call->on_txn == nullptr) call->era = era_;
+  if (call->era != era_) {
+    return call->on_txn({.outcome = EtcdTxnResult::Outcome::kFailed,
+                         .status = absl::UnavailableError("etcd has lost its data meanwhile")});
+  }
+  call->least = highest_ - base_;
   const size_t count = options_.endpoints.size();
   call->endpoint = call->tries == 0 ? first_ : (call->endpoint + 1) % count;
   ++call->tries;
@@ -213,6 +229,8 @@ absl::Status EtcdClient::Deliver(const Call& call, const HttpEvent& event) {
 absl::Status EtcdClient::DeliverRange(const Call& call, std::string_view text) {
   GANNET_ASSIGN_OR_RETURN(EtcdRangeAnswer answer, DecodeRangeAnswer(text));
   GANNET_RETURN_IF_ERROR(CheckCluster(answer.header));
+  GANNET_RETURN_IF_ERROR(CheckRevision(call, answer.header));
+  Tell(&answer.header, &answer.items);
   call.on_range(std::move(answer));
   return absl::OkStatus();
 }
@@ -220,6 +238,8 @@ absl::Status EtcdClient::DeliverRange(const Call& call, std::string_view text) {
 absl::Status EtcdClient::DeliverTxn(const Call& call, std::string_view text) {
   GANNET_ASSIGN_OR_RETURN(EtcdTxnAnswer answer, DecodeTxnAnswer(text));
   GANNET_RETURN_IF_ERROR(CheckCluster(answer.header));
+  GANNET_RETURN_IF_ERROR(CheckRevision(call, answer.header));
+  Tell(&answer.header, &answer.current);
   using enum EtcdTxnResult::Outcome;
   call.on_txn({.outcome = answer.succeeded ? kWon : kRefused,
                .revision = answer.header.revision,
@@ -232,7 +252,7 @@ absl::Status EtcdClient::DeliverTxn(const Call& call, std::string_view text) {
 uint64_t EtcdClient::Watch(std::string_view prefix, WatchHandler handler) {
   const uint64_t id = next_id_++;
   watches_[id] = std::unique_ptr<WatchState>(
-      new WatchState{.prefix = std::string(prefix), .handler = std::move(handler)});
+      new WatchState{.prefix = std::string(prefix), .handler = std::move(handler), .era = era_});
   ListForWatch(id);
   return id;
 }
@@ -267,12 +287,14 @@ void EtcdClient::OnList(uint64_t id, absl::StatusOr<EtcdRangeAnswer> answer) {
   }
   watch.lost = false;
   watch.failures = 0;
+  const bool went_back = std::exchange(watch.era, era_) != era_;
   watch.next_revision = answer->header.revision + 1;
   Stream(id);
   const WatchHandler handler = watch.handler;  // it may end the watch
   handler({.kind = EtcdNews::Kind::kListed,
            .revision = answer->header.revision,
-           .items = std::move(answer->items)});
+           .items = std::move(answer->items),
+           .went_back = went_back});
 }
 
 void EtcdClient::Stream(uint64_t id) {
@@ -287,7 +309,7 @@ void EtcdClient::Stream(uint64_t id) {
   streams_[watch.request] = id;
   carrier_->Send({.id = watch.request,
                   .url = options_.endpoints[watch.endpoint] + "/v3/watch",
-                  .body = EncodeWatchOfPrefix(watch.prefix, watch.next_revision),
+                  .body = EncodeWatchOfPrefix(watch.prefix, watch.next_revision - base_),
                   .authorization = token_,
                   .stream = true,
                   // Tries each endpoint at once.
@@ -322,15 +344,25 @@ void EtcdClient::OnWatchAnswer(uint64_t id, EtcdWatchAnswer answer) {
     return StreamAgain(id, absl::UnavailableError(absl::StrCat("etcd ended the watch: ",
                                                                Printable(answer.cancel_reason))));
   }
+  // A member of etcd that is behind, or an etcd that has lost its data. The list tells which.
+  if (answer.header.revision + base_ + 1 < watch.next_revision) {
+    carrier_->Cancel(watch.request);
+    streams_.erase(std::exchange(watch.request, 0));
+    AvoidEndpoint(watch.endpoint);
+    ++watch.failures;
+    return ListForWatch(id);
+  }
   watch.created = true;
   watch.failures = 0;
   watch.lost = false;
+  for (EtcdChange& change : answer.changes) change.item.mod_revision += base_;
   std::erase_if(answer.changes, [&](const EtcdChange& change) {
     return change.item.mod_revision < watch.next_revision;
   });
   if (answer.changes.empty()) return;
   const int64_t revision = answer.changes.back().item.mod_revision;
   watch.next_revision = revision + 1;
+  highest_ = std::max(highest_, revision);
   const WatchHandler handler = watch.handler;  // it may end the watch
   handler({.kind = EtcdNews::Kind::kChanged,
            .revision = revision,
@@ -377,6 +409,30 @@ absl::Status EtcdClient::CheckCluster(const EtcdHeader& header) {
   return absl::FailedPreconditionError(
       "it belongs to another cluster of etcd than the one that answered first. All URLs must be of "
       "one cluster");
+}
+
+absl::Status EtcdClient::CheckRevision(const Call& call, const EtcdHeader& header) {
+  if (call.era == era_ && header.revision >= call.least) return absl::OkStatus();
+  if (call.era == era_) GoBack();
+  return absl::UnavailableError("etcd has lost its data, or was restored from a backup");
+}
+
+// What comes on a stream that began before has revisions of before, and is not heard any more.
+void EtcdClient::GoBack() {
+  ++era_;
+  base_ = highest_;
+  for (const auto& [id, watch] : watches_) {
+    if (watch->request == 0) continue;  // it lists, or is going to
+    carrier_->Cancel(watch->request);
+    streams_.erase(std::exchange(watch->request, 0));
+    ListForWatch(id);
+  }
+}
+
+void EtcdClient::Tell(EtcdHeader* header, std::vector<EtcdKeyValue>* items) {
+  header->revision += base_;
+  highest_ = std::max(highest_, header->revision);
+  for (EtcdKeyValue& item : *items) item.mod_revision += base_;
 }
 
 void EtcdClient::AvoidEndpoint(size_t endpoint) {

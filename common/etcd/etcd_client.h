@@ -46,6 +46,8 @@ struct EtcdNews {
   std::vector<EtcdKeyValue> items;
   std::vector<EtcdChange> changes;
   absl::Status status;
+  // kListed: since the list before, etcd has lost its data, or was restored from a backup.
+  bool went_back = false;
 };
 
 // An asynchronous client of a cluster of etcd, through its JSON gateway. Its thread only carries
@@ -61,6 +63,13 @@ struct EtcdNews {
 // not
 //    know the token any more, a new one is asked for, and the request is sent again: etcd has not
 //    executed it.
+// 6. All revisions that it tells grow, and none is told for two things. If etcd has lost its data,
+// or
+//    was restored from a backup, its own begin anew below those that it told before. Then what this
+//    client tells is etcd's revision and what it had told by then. A transaction that compares an
+//    earlier one is refused, and what was under way meanwhile has an unknown result. Rule 1 shows
+//    it: the answer to a range or a transaction is not older than what was told before it was
+//    asked.
 //
 // Thread safety: one caller. Handlers may call everything but Poll. No handler is called after
 // destruction.
@@ -127,6 +136,12 @@ class EtcdClient {
   void TellLost(uint64_t id, const absl::Status& why);
   // Returns what is wrong if another cluster of etcd answered before.
   absl::Status CheckCluster(const EtcdHeader& header);
+  // Returns what is wrong if the call is from before etcd went back, or shows that it has.
+  absl::Status CheckRevision(const Call& call, const EtcdHeader& header);
+  // etcd has lost its data, or a part of it.
+  void GoBack();
+  // Make of etcd's revisions those that are told.
+  void Tell(EtcdHeader* header, std::vector<EtcdKeyValue>* items);
   void AvoidEndpoint(size_t endpoint);
   int64_t DelayMs(size_t failures) const;
 
@@ -135,6 +150,9 @@ class EtcdClient {
   size_t first_ = 0;  // of the endpoints, which is asked first
   uint64_t next_id_ = 1;
   std::optional<uint64_t> cluster_id_;
+  uint64_t era_ = 0;     // how often etcd went back
+  int64_t base_ = 0;     // what is added to etcd's revisions
+  int64_t highest_ = 0;  // that was told
   std::string token_;
   bool logging_in_ = false;
   bool login_failed_ = false;                                   // the last try

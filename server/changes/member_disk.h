@@ -33,6 +33,8 @@ class MemberDisk {
   virtual std::string former_path() const = 0;
   // Returns up to which LSN of this history the former run has everything at least; 0: unknown.
   virtual uint64_t FormerLsn(uint64_t history) const = 0;
+  // Returns of which history the former run has items; 0: it has none, or that is not known.
+  virtual uint64_t former_history() const { return 0; }
   // Returns what the former run has of this history; nullopt: nothing, or it is not known.
   virtual std::optional<KeptRun> Former(uint64_t /*history*/) const { return std::nullopt; }
   // Gives `make` the items and changes of the former run. REQUIRES: there is one, and not begun.

@@ -7,16 +7,17 @@
 
 namespace gannet {
 
-void Announcement::Saw(uint64_t seen, int64_t mod_revision) {
+void Announcement::Saw(const NodeInfo& seen, int64_t mod_revision) {
   if (mod_revision <= mod_revision_) return;
   mod_revision_ = mod_revision;
   if (!wanted_) return;  // whoever was there, was there before
-  if (seen == wanted_->incarnation) {
+  if (seen.incarnation == wanted_->incarnation) {
     announced_ = true;  // also by a write of unknown result
-  } else {
-    replaced_ = announced_;
-    written_.reset();
+    if (seen.address != wanted_->address) written_.reset();
+    return;
   }
+  replaced_ = replaced_ || (announced_ && seen.incarnation != 0);
+  written_.reset();
 }
 
 void Announcement::OnDeleted() {
@@ -53,13 +54,15 @@ void Announcement::OnResult(const EtcdTxnResult& result) {
   if (result.outcome == kWon) {
     written_ = sent_;
     disk_written_ = disk_sent_;
-    Saw(sent_->incarnation, result.revision);
+    Saw(*sent_, result.revision);
   } else if (result.outcome == kRefused && result.current.empty()) {
     OnDeleted();
   } else if (result.outcome == kRefused) {
     const EtcdKeyValue& there = result.current.front();
-    const auto node = DecodeNodeInfo(there.value);
-    Saw(node.ok() ? node->incarnation : 0, there.mod_revision);
+    const NodeInfo node = DecodeNodeInfo(there.value).value_or(NodeInfo{});
+    // If that is another process, the watch tells whether it came later, or was restored.
+    const bool other = node.incarnation != 0 && node.incarnation != sent_->incarnation;
+    if (!announced_ || !other) Saw(node, there.mod_revision);
   }
 }
 

@@ -37,9 +37,10 @@ class Announcement {
   void Want(const NodeInfo& info) { wanted_ = info; }
   // What is on its disk. It is written together with nodes/N.
   void WantDisk(const NodeDisk& disk) { disk_ = disk; }
-  // `seen`: the incarnation in nodes/N as the watch or an answer has it; 0: there is none, or it
-  // cannot be read.
-  void Saw(uint64_t seen, int64_t mod_revision);
+  // `seen`: what nodes/N has, as the watch or an answer says; without an incarnation if it cannot
+  // be read. Only what another process can have written says that another one has the name. All
+  // else that this process has not written, it writes over.
+  void Saw(const NodeInfo& seen, int64_t mod_revision);
 
   // Returns what is to be written now, if anything. `nodes`: how many the cluster has. Until
   // OnResult, nothing else is.

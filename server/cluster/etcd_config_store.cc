@@ -18,6 +18,8 @@ namespace gannet {
 namespace {
 
 constexpr int64_t kWishPauseNs = kNsPerSecond;       // between two tries to delete it
+constexpr int64_t kLostPauseNs = 100 * kNsPerMs;     // before an answer that there is no register
+constexpr int64_t kLifePauseNs = kNsPerSecond / 4;   // between two tries to tell it
 constexpr int64_t kTellPauseNs = 10 * kNsPerSecond;  // between two lines of the log
 
 }  // namespace
@@ -133,6 +135,12 @@ void EtcdConfigStore::BeginAgain(uint64_t revision, const GroupConfiguration& wa
   Change(revision, config, others);
 }
 
+void EtcdConfigStore::Adopt(const GroupConfiguration& known) {
+  LOG(WARNING) << "etcd has lost the group. Writes its register again, of epoch " << known.epoch
+               << ", as nobody can have led the group since";
+  Change(static_cast<uint64_t>(view_.other_revision()), ConfigOf(terms(), known), {});
+}
+
 void EtcdConfigStore::Change(uint64_t revision, const GroupConfig& config,
                              const std::vector<GroupMember>& others) {
   if (const absl::Status wrong = Check(config); !wrong.ok()) {
@@ -146,6 +154,11 @@ void EtcdConfigStore::Change(uint64_t revision, const GroupConfig& config,
                  .reads = {ConfigKey(options_.cluster)}};
   if (auto standing = announcement_.Standing()) txn.compares.push_back(*std::move(standing));
   for (const GroupMember& other : others) txn.compares.push_back(Runs(other));
+  if (view_.state().now.configuration.epoch == 0) {  // founds the group
+    for (const std::string& node : config.members) {
+      txn.compares.push_back({.key = LifeKey(options_.cluster, node), .mod_revision = 0});
+    }
+  }
   client_->Txn(txn, [this, config, id = ++request_](const EtcdTxnResult& result) {
     if (id == request_) OnTxn(config, result);
   });
@@ -180,14 +193,22 @@ void EtcdConfigStore::AnswerWith(Result result, const std::vector<EtcdKeyValue>&
   const std::string key = GroupKey(options_.cluster, group());
   const auto item = std::ranges::find(items, key, &EtcdKeyValue::key);
   if (item == items.end()) {
-    return AnswerUnknown(absl::NotFoundError("the group's key is gone from etcd"));
+    return AnswerThatItIsLost(absl::NotFoundError("the group's key is gone from etcd"));
   }
   const auto config = DecodeGroupConfig(item->value);
-  if (!config.ok()) return AnswerUnknown(config.status());
+  if (!config.ok()) return AnswerThatItIsLost(config.status());
   if (!view_.TakeMap(items))
-    return AnswerUnknown(absl::NotFoundError("no map of the cluster came"));
-  view_.TakeGroup(*config, item->mod_revision);
+    return AnswerThatItIsLost(
+        absl::NotFoundError("no map of the cluster came that can be believed"));
+  if (!view_.TakeGroup(*config, item->mod_revision)) {
+    return AnswerThatItIsLost(absl::NotFoundError("etcd has lost the group"));
+  }
   answer_ = {.result = result, .now = StateOf(*config, item->mod_revision).now};
+}
+
+void EtcdConfigStore::AnswerThatItIsLost(const absl::Status& why) {
+  AnswerUnknown(why);
+  answer_from_ = MonotonicNs() + kLostPauseNs;
 }
 
 void EtcdConfigStore::AnswerUnknown(const absl::Status& why) {
@@ -201,7 +222,9 @@ void EtcdConfigStore::AnswerUnknown(const absl::Status& why) {
 std::optional<ConfigStore::Answer> EtcdConfigStore::Poll() {
   client_->Poll();
   KeepAnnounced();
+  KeepLifeTold();
   DeleteForgottenWish();
+  if (answer_ && MonotonicNs() < answer_from_) return std::nullopt;
   return std::exchange(answer_, std::nullopt);
 }
 
@@ -210,6 +233,8 @@ std::optional<ConfigStore::Answer> EtcdConfigStore::Poll() {
 void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address,
                                uint64_t applied) {
   GANNET_CHECK(self.node == options_.node, "another node's announcement");
+  incarnation_ = self.incarnation;
+  applied_ = std::min(applied, kJsonNumberMax);
   announcement_.Want({.incarnation = self.incarnation,
                       .address = std::string(address),
                       .applied = std::min(applied, kJsonNumberMax)});
@@ -225,14 +250,54 @@ void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address
 }
 
 void EtcdConfigStore::KeepAnnounced() {
-  if (const GroupView::Node* node = view_.FindNode(options_.node)) {
-    announcement_.Saw(node->info.incarnation, node->mod_revision);
+  const GroupView::Node* const node = view_.FindNode(options_.node);
+  if (node != nullptr && node->mod_revision > 0) {
+    // In a backup of etcd that was restored, an earlier process of this node may be the newest.
+    const bool restored = node->mod_revision < view_.trusted_from();
+    announcement_.Saw(restored ? NodeInfo{} : node->info, node->mod_revision);
   } else {
     announcement_.NotThere(view_.watched());
   }
   if (const auto txn = announcement_.Due(MonotonicNs(), view_.nodes())) {
     client_->Txn(*txn, [this](const EtcdTxnResult& result) { announcement_.OnResult(result); });
   }
+}
+
+void EtcdConfigStore::AnnounceItems(bool leads) {
+  leads_ = leads;
+  view_.SetHasItems();
+}
+
+// One of a former process of this node stays until somebody says that it does not count.
+void EtcdConfigStore::KeepLifeTold() {
+  const GroupView::Life* const there = view_.FindLife(options_.node);
+  const bool own = there != nullptr && there->info.incarnation == incarnation_;
+  if (!view_.lost() && !own) return;
+  const NodeLife wanted = {.incarnation = incarnation_,
+                           .group = group(),
+                           .known = ConfigOf(terms(), view_.state().now.configuration),
+                           .map = view_.map().config,
+                           .leads = leads_,
+                           .applied = applied_};
+  const bool same = own && there->info.leads == leads_ && there->info.known == wanted.known &&
+                    there->info.map == wanted.map;
+  if (view_.lost() && same) return;
+  const int64_t now = MonotonicNs();
+  if (life_told_at_ && now - *life_told_at_ < kLifePauseNs) return;
+  auto standing = announcement_.Standing();
+  if (!standing || !Check(wanted).ok()) return;
+  life_told_at_ = now;
+  const std::string key = LifeKey(options_.cluster, options_.node);
+  EtcdTxn txn = {
+      .compares = {*std::move(standing),
+                   {.key = key, .mod_revision = there == nullptr ? 0 : there->mod_revision}}};
+  if (view_.lost()) {
+    txn.puts = {{key, Encode(wanted)}};
+  } else {
+    txn.deletes = {key};
+  }
+  // The watch tells what became of it.
+  client_->Txn(txn, [](const EtcdTxnResult&) {});
 }
 
 std::optional<std::string> EtcdConfigStore::AddressOf(const GroupMember& member) const {

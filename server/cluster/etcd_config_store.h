@@ -36,6 +36,11 @@ namespace gannet {
 //    readable, and a few times a second.
 // 5. A request is answered within Options::call_ms for each endpoint.
 //
+// 6. While etcd has lost the group or the map (GroupView), requests are answered kUnknown, and
+// lives/N
+//    says that this process has items, if it does. It is deleted when both are there again. Who
+//    founds the group compares that no member's lives/N is there.
+//
 // If etcd is away, requests are answered kUnknown, and what was seen stays as it was.
 //
 // Thread safety: one thread at a time. Open may be called on another than the rest.
@@ -64,6 +69,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   void Txn(uint64_t revision, const GroupConfiguration& wanted) override;
   void BeginAgain(uint64_t revision, const GroupConfiguration& wanted, uint64_t history,
                   const std::vector<GroupMember>& others) override;
+  void Adopt(const GroupConfiguration& known) override;
+  Standing standing() const override { return view_.standing(); }
   std::optional<Answer> Poll() override;
   std::optional<GroupRegister> Seen() const override { return view_.state().now; }
   bool SeesNewer(uint64_t revision) const override { return view_.state().now.revision > revision; }
@@ -73,6 +80,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   GroupTerms terms() const override { return view_.terms(); }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override;
   void AnnounceKept(const KeptRun& kept) override { kept_ = kept; }
+  void AnnounceItems(bool leads) override;
+  std::vector<std::string> WithItems() const override { return view_.WithItems(); }
   std::optional<NodeSeen> NodeOf(std::string_view node) const override {
     return view_.SeenOf(node);
   }
@@ -114,7 +123,10 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // `items` are the register and the map.
   void AnswerWith(Result result, const std::vector<EtcdKeyValue>& items);
   void AnswerUnknown(const absl::Status& why);
+  // The same, a while later: whoever asks tries again at once.
+  void AnswerThatItIsLost(const absl::Status& why);
   void KeepAnnounced();
+  void KeepLifeTold();
   void DeleteForgottenWish();
 
   const Options options_;
@@ -123,11 +135,16 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   Announcement announcement_;
   EtcdMapStore map_store_;
   std::optional<KeptRun> kept_;  // on this node's disk
-  bool listed_ = false;          // the watch's first list came
-  absl::Status begun_;           // what the view made of it
+  uint64_t incarnation_ = 0;     // of this process, once it is announced
+  uint64_t applied_ = 0;
+  bool leads_ = false;
+  std::optional<int64_t> life_told_at_;
+  bool listed_ = false;  // the watch's first list came
+  absl::Status begun_;   // what the view made of it
   absl::Status lost_ = absl::UnavailableError("etcd gives no answer");  // why nothing is heard
   uint64_t request_ = 0;  // the newest; answers to others are dropped
   std::optional<Answer> answer_;
+  int64_t answer_from_ = 0;     // not before
   int64_t forgotten_wish_ = 0;  // its mod_revision
   std::optional<int64_t> wish_deleted_at_;
   std::optional<int64_t> told_unknown_at_;

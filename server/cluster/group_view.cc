@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
+#include "common/cluster/map_changes.h"
 #include "glog/logging.h"
 
 namespace gannet {
@@ -74,16 +75,31 @@ absl::Status GroupView::Begin(const std::vector<EtcdKeyValue>& items) {
   return absl::OkStatus();
 }
 
+// If etcd has lost the cluster, the other groups and nodes stay as they were: clients ask for them.
+void GroupView::ForgetAll(const EtcdNews& news) {
+  const bool lost =
+      std::ranges::find(news.items, ConfigKey(cluster_), &EtcdKeyValue::key) == news.items.end();
+  if (lost) {
+    for (auto& [name, node] : nodes_) node.mod_revision = 0;
+  } else {
+    nodes_.clear();
+    groups_.clear();
+    policy_.reset();
+  }
+  versions_.clear();
+  disks_.clear();
+  lives_.clear();
+  wish_.reset();
+  moves_.clear();
+  there_ = has_map_ = false;
+  other_revision_ = 0;
+  if (news.went_back) trusted_from_ = news.revision + 1;
+}
+
 void GroupView::Take(const EtcdNews& news) {
   if (news.kind != EtcdNews::Kind::kLost) watched_ = news.revision;
   if (news.kind == EtcdNews::Kind::kListed) {
-    nodes_.clear();
-    versions_.clear();
-    disks_.clear();
-    policy_.reset();
-    wish_.reset();
-    moves_.clear();
-    groups_.clear();
+    ForgetAll(news);
     for (const EtcdKeyValue& item : news.items) TakeItem(item);
   }
   for (const EtcdChange& change : news.changes) {
@@ -95,10 +111,66 @@ void GroupView::Take(const EtcdNews& news) {
   }
 }
 
-void GroupView::TakeGroup(const GroupConfig& config, int64_t mod_revision) {
-  if (!state_ || static_cast<uint64_t>(mod_revision) > state_->now.revision) {
-    state_ = StateOf(config, mod_revision);
+bool GroupView::MayFollow(const GroupConfig& config, int64_t mod_revision) const {
+  if (!state_ || !Filters()) return true;
+  const GroupConfiguration& now = state_->now.configuration;
+  if (config.epoch != now.epoch) return config.epoch > now.epoch;
+  return config.primary == now.primary && config.history == state_->terms.history &&
+         mod_revision >= trusted_from_;
+}
+
+bool GroupView::TakeGroup(const GroupConfig& config, int64_t mod_revision) {
+  if (state_ && static_cast<uint64_t>(mod_revision) <= state_->now.revision) {
+    there_ = true;  // though maybe not as an answer has told it
+    return true;
   }
+  if (MayFollow(config, mod_revision)) {
+    state_ = StateOf(config, mod_revision);
+    there_ = true;
+    return true;
+  }
+  if (there_ || other_revision_ != mod_revision) {
+    LOG(ERROR) << GroupKey(cluster_, group_) << " in etcd, of epoch " << config.epoch
+               << ", cannot have become of epoch " << state_->now.configuration.epoch << " under "
+               << state_->now.configuration.primary.node
+               << ", which this process knows: has etcd lost its data, or was it restored? The "
+                  "group goes on as it was. kvcli cluster status says what to do";
+  }
+  there_ = false;
+  other_revision_ = mod_revision;
+  other_founded_ = config.epoch > 0;
+  return false;
+}
+
+ConfigStore::Standing GroupView::standing() const {
+  using enum ConfigStore::Standing;
+  if (there_ || !Filters()) return IsDoubted() ? kDoubted : kThere;
+  const bool founded = other_revision_ != 0 && other_founded_;
+  return founded || !has_map_ ? kLost : kUnfounded;
+}
+
+bool GroupView::IsDoubted() const {
+  const GroupRegister& now = state_->now;
+  return std::ranges::any_of(lives_, [&](const auto& it) {
+    const auto& [node, life] = it;
+    return life.info.group == group_ && life.info.known.epoch == now.configuration.epoch &&
+           static_cast<uint64_t>(life.mod_revision) > now.revision &&
+           now.configuration.IsInSync({.node = node, .incarnation = life.info.incarnation});
+  });
+}
+
+const GroupView::Life* GroupView::FindLife(std::string_view name) const {
+  const auto found = lives_.find(name);
+  return found == lives_.end() ? nullptr : &found->second;
+}
+
+// One that cannot be read counts, too: whoever founds the group compares that there is none.
+std::vector<std::string> GroupView::WithItems() const {
+  std::vector<std::string> nodes;
+  for (const std::string& node : state_->terms.members) {
+    if (lives_.contains(node)) nodes.push_back(node);
+  }
+  return nodes;
 }
 
 GroupTerms GroupView::terms() const {
@@ -177,54 +249,73 @@ void GroupView::TakeItem(const EtcdKeyValue& item) {
   if (key->kind == kConfig) {
     auto config = DecodeClusterConfig(item.value);
     read = config.status();
-    if (config.ok()) TakeConfig(*std::move(config), item.mod_revision);
+    has_map_ = config.ok() && TakeConfig(*std::move(config), item.mod_revision);
   } else if (key->kind == kGroup) {
     const auto group = DecodeGroupConfig(item.value);
     read = group.status();
     if (group.ok()) groups_[key->name] = *group;
     if (group.ok() && key->name == group_) TakeGroup(*group, item.mod_revision);
-  } else if (key->kind == kNode) {
-    const auto node = DecodeNodeInfo(item.value);
-    read = node.status();
-    // Kept, if it cannot be read: its revision is what an announcement compares with.
-    nodes_[key->name] = {.info = node.value_or(NodeInfo{}), .mod_revision = item.mod_revision};
-  } else if (key->kind == kVersion) {
-    const auto version = DecodeNodeVersion(item.value);
-    read = version.status();
-    if (version.ok()) versions_[key->name] = *version;
-  } else if (key->kind == kDisk) {
-    const auto disk = DecodeNodeDisk(item.value);
-    read = disk.status();
-    if (disk.ok()) disks_[key->name] = *disk;
-  } else if (key->kind == kPolicy && key->name == group_) {
-    const auto policy = DecodeGroupPolicy(item.value);
-    read = policy.status();
-    if (policy.ok()) policy_ = *policy;
-  } else if (key->kind == kWish && key->name == group_) {
-    const auto wish = DecodeGroupWish(item.value);
-    read = wish.status();
-    wish_.reset();
-    if (wish.ok()) wish_ = {.handover = wish->handover, .mod_revision = item.mod_revision};
-  } else if (key->kind == kMove) {
-    const auto move = DecodeMoveInfo(item.value);
-    read = move.status();
-    moves_.erase(key->partition);
-    if (move.ok()) {
-      moves_[key->partition] = {
-          .to = move->to, .stop = move->stop, .mod_revision = item.mod_revision};
+    if (!group.ok() && key->name == group_) {
+      there_ = false;
+      other_revision_ = item.mod_revision;
+      other_founded_ = true;  // nobody knows
     }
+  } else {
+    read = TakeNote(*key, item);
   }
   if (!read.ok()) LOG(ERROR) << In(item.key, read).message();
 }
 
+absl::Status GroupView::TakeNote(const ClusterKey& key, const EtcdKeyValue& item) {
+  if (key.kind == kNode) {
+    const auto node = DecodeNodeInfo(item.value);
+    // Kept, if it cannot be read: its revision is what an announcement compares with.
+    nodes_[key.name] = {.info = node.value_or(NodeInfo{}), .mod_revision = item.mod_revision};
+    return node.status();
+  }
+  if (key.kind == kLife) {
+    const auto life = DecodeNodeLife(item.value);
+    lives_[key.name] = {.info = life.value_or(NodeLife{}), .mod_revision = item.mod_revision};
+    return life.status();
+  }
+  if (key.kind == kVersion) {
+    GANNET_ASSIGN_OR_RETURN(versions_[key.name], DecodeNodeVersion(item.value));
+  } else if (key.kind == kDisk) {
+    GANNET_ASSIGN_OR_RETURN(disks_[key.name], DecodeNodeDisk(item.value));
+  } else if (key.kind == kPolicy && key.name == group_) {
+    GANNET_ASSIGN_OR_RETURN(policy_, DecodeGroupPolicy(item.value));
+  } else if (key.kind == kWish && key.name == group_) {
+    wish_.reset();
+    GANNET_ASSIGN_OR_RETURN(const GroupWish wish, DecodeGroupWish(item.value));
+    wish_ = {.handover = wish.handover, .mod_revision = item.mod_revision};
+  } else if (key.kind == kMove) {
+    moves_.erase(key.partition);
+    GANNET_ASSIGN_OR_RETURN(const MoveInfo move, DecodeMoveInfo(item.value));
+    moves_[key.partition] = {.to = move.to, .stop = move.stop, .mod_revision = item.mod_revision};
+  }
+  return absl::OkStatus();
+}
+
 // A group that is not in the map any more has nothing.
-void GroupView::TakeConfig(ClusterConfig taken, int64_t mod_revision) {
-  if (mod_revision <= map_.mod_revision) return;
+bool GroupView::TakeConfig(ClusterConfig taken, int64_t mod_revision) {
+  if (mod_revision <= map_.mod_revision) return true;
+  if (Filters()) {
+    if (const absl::Status follows = CheckFollows(map_.config, taken); !follows.ok()) {
+      LOG_IF(ERROR, std::exchange(refused_map_, mod_revision) != mod_revision)
+          << ConfigKey(cluster_) << " in etcd is not believed: " << follows.message()
+          << ". Was it not written by Gannet, or was etcd restored? The map stays that of revision "
+          << map_.config.revision << ". kvcli cluster init writes it again";
+      return false;
+    }
+  }
   map_ = {.config = std::move(taken), .mod_revision = mod_revision};
   const ClusterConfig& config = map_.config;
   partitions_ = {.revision = config.revision, .alone = config.groups.size() == 1};
   const auto found = std::ranges::find(config.groups, group_);
-  if (found == config.groups.end()) return;
+  if (found == config.groups.end()) {
+    removed_ = removed_ || has_items_;
+    return true;
+  }
   const auto place = found - config.groups.begin();
   if (config.revision > 0) partitions_.lost = config.lost[place];
   for (uint32_t i = 0; i < kPartitions; ++i) {
@@ -232,15 +323,14 @@ void GroupView::TakeConfig(ClusterConfig taken, int64_t mod_revision) {
   }
   for (const uint16_t partition : config.closed) partitions_.served[partition] = false;
   partitions_.changed = config.changed;
+  return true;
 }
 
 bool GroupView::TakeMap(const std::vector<EtcdKeyValue>& items) {
   const auto item = std::ranges::find(items, ConfigKey(cluster_), &EtcdKeyValue::key);
   if (item == items.end()) return false;
   auto config = DecodeClusterConfig(item->value);
-  if (!config.ok()) return false;
-  TakeConfig(*std::move(config), item->mod_revision);
-  return true;
+  return config.ok() && TakeConfig(*std::move(config), item->mod_revision);
 }
 
 void GroupView::Forget(std::string_view key_text) {
@@ -250,11 +340,15 @@ void GroupView::Forget(std::string_view key_text) {
   if (key->kind == kVersion) versions_.erase(key->name);
   if (key->kind == kDisk) disks_.erase(key->name);
   if (key->kind == kPolicy && key->name == group_) policy_.reset();
+  if (key->kind == kLife) lives_.erase(key->name);
+  if (key->kind == kConfig) has_map_ = false;
   if (key->kind == kWish && key->name == group_) wish_.reset();
   if (key->kind == kMove) moves_.erase(key->partition);
   if (key->kind == kGroup && key->name != group_) groups_.erase(key->name);
   if (key->kind == kGroup && key->name == group_) {
     LOG(ERROR) << std::string(key_text) << " is gone from etcd. The group goes on as it was";
+    there_ = false;
+    other_revision_ = 0;
   }
 }
 

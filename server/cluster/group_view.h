@@ -13,9 +13,12 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
+#include "common/cluster/cluster_keys.h"
+#include "common/cluster/node_life.h"
 #include "common/etcd/etcd_client.h"
 #include "common/protocol/partition_map.h"
 #include "server/replica/cluster_register.h"
+#include "server/replica/config_store.h"
 #include "server/replica/register.h"
 #include "server/replica/restart.h"
 #include "server/replica/served_partitions.h"
@@ -35,6 +38,12 @@ GroupConfig ConfigOf(const GroupTerms& terms, const GroupConfiguration& configur
 // What a watch of a cluster's keys has told, as far as one node is concerned: its group, the nodes,
 // the wish of an operator, what clients are told of all groups, and which partitions are to move.
 //
+// What Gannet has not written is not believed, as far as that can be told: what cannot be decoded,
+// and a map that no change makes of the one that is known. Once the process has the group's items,
+// that holds for the group's register, too: its epoch does not fall, and an epoch has one primary
+// and one history. A register of the same epoch that was there already when etcd went back may be
+// that of a backup of etcd, which lacks what was changed since. All these stay as they were known.
+//
 // Thread safety: one thread.
 class GroupView {
  public:
@@ -44,6 +53,10 @@ class GroupView {
   };
   struct Wish {
     std::string handover;
+    int64_t mod_revision = 0;
+  };
+  struct Life {
+    NodeLife info;  // without an incarnation: it cannot be read
     int64_t mod_revision = 0;
   };
 
@@ -57,14 +70,31 @@ class GroupView {
   // REQUIRES: Begin returned OK.
   void Take(const EtcdNews& news);
   // What answers have. What is older than what was seen is dropped: answers and the watch come on
-  // different ways.
-  void TakeGroup(const GroupConfig& config, int64_t mod_revision);
-  void TakeConfig(ClusterConfig config, int64_t mod_revision);
-  // Takes the map that is among the items of an answer. Returns false if none that can be read is.
+  // different ways. Returns false if it is not believed.
+  bool TakeGroup(const GroupConfig& config, int64_t mod_revision);
+  bool TakeConfig(ClusterConfig config, int64_t mod_revision);
+  // Takes the map that is among the items of an answer. Returns false if none is that can be read
+  // and believed.
   bool TakeMap(const std::vector<EtcdKeyValue>& items);
 
   bool found_cluster() const { return found_cluster_; }
   const std::string& group() const { return group_; }
+  // The process has the group's items.
+  void SetHasItems() { has_items_ = true; }
+  // How state() stands in etcd.
+  ConfigStore::Standing standing() const;
+  // Whether the process has items of a group of which etcd has no register, or of a cluster of
+  // which it has no map, that are believed.
+  bool lost() const { return Filters() && (!there_ || !has_map_); }
+  // What has an earlier revision was there already when etcd went back: it is not new.
+  int64_t trusted_from() const { return trusted_from_; }
+  // The revision of the register that is there instead; 0: there is none.
+  int64_t other_revision() const { return other_revision_; }
+  // Returns what the node says while its group is lost.
+  const Life* FindLife(std::string_view name) const;
+  // Returns the members of the group that have said that they have its items.
+  std::vector<std::string> WithItems() const;
+
   // The newest that was seen.
   const GroupState& state() const { return *state_; }
   // Those of the state, with the group's policy.
@@ -92,7 +122,14 @@ class GroupView {
   std::optional<uint64_t> RingBytesOf(std::string_view group) const;
 
  private:
+  bool Filters() const { return has_items_ && !removed_; }
+  bool MayFollow(const GroupConfig& config, int64_t mod_revision) const;
+  // Whether a member in sync cannot believe the register yet.
+  bool IsDoubted() const;
+  void ForgetAll(const EtcdNews& news);
   void TakeItem(const EtcdKeyValue& item);
+  // Of the kinds of keys that decide nothing by themselves. Returns what is wrong with it.
+  absl::Status TakeNote(const ClusterKey& key, const EtcdKeyValue& item);
   void Forget(std::string_view key);
 
   const std::string cluster_;
@@ -109,7 +146,16 @@ class GroupView {
   std::map<std::string, NodeVersion, std::less<>> versions_;
   std::map<std::string, NodeDisk, std::less<>> disks_;
   std::optional<GroupPolicy> policy_;
+  std::map<std::string, Life, std::less<>> lives_;
   std::optional<Wish> wish_;
+  bool has_items_ = false;
+  bool removed_ = false;        // the group is no part of the cluster any more
+  bool there_ = true;           // etcd has state_, or what became of it
+  bool has_map_ = true;         // the same of map_
+  int64_t other_revision_ = 0;  // if not there_: of the register that is there; 0: none is
+  bool other_founded_ = false;  // that has a primary, or cannot be read
+  int64_t refused_map_ = 0;     // the revision of the last one that was not believed
+  int64_t trusted_from_ = 0;    // what was there before may be of a backup of etcd
 };
 
 }  // namespace gannet

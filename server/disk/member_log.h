@@ -82,6 +82,9 @@ class MemberLog final : public ChangeConsumer, public MemberDisk {
   uint64_t FormerLsn(uint64_t history) const override {
     return history == former_history_ ? former_lsn_ : 0;
   }
+  uint64_t former_history() const override {
+    return former_proof_ ? former_proof_->kept.history : 0;
+  }
   std::optional<KeptRun> Former(uint64_t history) const override;
   absl::Status Restore(const std::function<absl::Status(const Change&)>& make) const override;
   absl::Status Claim(uint64_t history, uint64_t next_history, uint64_t epoch) override;

@@ -114,6 +114,7 @@ class Backup {
   Outcome JoinTurn(int64_t now);
   Outcome OnRegister(const GroupRegister& known, int64_t now);
   void Found(const GroupRegister& known);
+  std::string BestFormerDisk() const;
   // Asks to be primary with the items of an earlier run, if all who were in sync are gone, and that
   // run is the one to begin with. Returns whether it asks.
   bool TryToBeginAgain(const GroupRegister& known, int64_t now);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/nonzero_random.h"
 #include "glog/logging.h"
 #include "server/group/backup.h"
@@ -158,16 +159,29 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
   return true;
 }
 
+// Of those that have items of the same history as this process.
+std::string Backup::BestFormerDisk() const {
+  const std::optional<NodeSeen> own = options_.directory->NodeOf(options_.self.node);
+  if (!own || !own->kept) return options_.self.node;
+  return BestDisk(options_.directory->terms().members, own->kept->history,
+                  [this](std::string_view node) { return options_.directory->NodeOf(node); });
+}
+
 // A group that nobody has founded is empty. So the items of an earlier run do not belong to it,
 // unless an operator says so.
 void Backup::Found(const GroupRegister& known) {
   if (!options_.kept_at.empty()) {
-    return Tell(
-        absl::StrCat("does not found the group, because ", options_.kept_at,
-                     " has items of an earlier run. To begin with these: kvcli cluster "
-                     "force GROUP --from=",
-                     options_.self.node,
-                     " --lose-data. To begin empty: remove that directory, and start again"));
+    return Tell(absl::StrCat(
+        "does not found the group, because ", options_.kept_at,
+        " has items of an earlier run. To begin with the best disk that is known when all members "
+        "have come back: kvcli cluster force GROUP --from=",
+        BestFormerDisk(), " --lose-data. To begin empty: remove that directory, and start again"));
+  }
+  if (const auto nodes = options_.directory->WithItems(); !nodes.empty()) {
+    return Tell(absl::StrCat(
+        "does not found the group, because ", absl::StrJoin(nodes, ", "),
+        " said that it had the group's items when etcd had lost the group. kvcli cluster status "
+        "says what to do"));
   }
   founding_ = true;
   options_.config_store->Txn(known.revision,

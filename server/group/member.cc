@@ -234,9 +234,14 @@ void Member::Announce(int64_t now) {
   } else if (options_.disk != nullptr) {
     applied = options_.disk->FormerLsn(history);
   }
+  if (whole) options_.group.directory->AnnounceItems(primary_ != nullptr && primary_->MayAdopt());
   if (options_.disk != nullptr && whole) options_.disk->Note(history, applied);
   if (options_.disk != nullptr && !options_.disk->begun()) {
-    if (const auto kept = options_.disk->Former(history)) {
+    // Of a group that nobody has founded, no run can be. Operators compare those of other
+    // histories.
+    const bool founded = primary_ != nullptr || backup_->known().configuration.epoch > 0;
+    const uint64_t of = founded ? history : options_.disk->former_history();
+    if (const auto kept = options_.disk->Former(of)) {
       options_.group.directory->AnnounceKept(*kept);
     }
   }

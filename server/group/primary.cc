@@ -61,6 +61,11 @@ GroupRegister Primary::known() const {
   return membership_.known();
 }
 
+bool Primary::MayAdopt() const {
+  WordMutexLock lock(mutex_);
+  return membership_.MayAdopt();
+}
+
 bool Primary::Append(const Change& change, uint64_t position) {
   WordMutexLock lock(mutex_);
   if (!TakesChanges()) {

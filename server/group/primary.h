@@ -101,6 +101,8 @@ class Primary {
   bool deposed() const { return deposed_; }
   bool open() const { return open_; }
   GroupRegister known() const;
+  // Whether the register is lost, and nobody can have led the group since (Membership).
+  bool MayAdopt() const;
 
   // Takes the next change of the stream, which ends at `position`. Returns false if it must not
   // happen now.

@@ -36,6 +36,17 @@ class ConfigStore {
     GroupRegister now;
   };
 
+  // How the register that this member knows stands in etcd (docs/group.md, "A register that is
+  // lost").
+  enum class Standing : uint8_t {
+    kThere,  // etcd has it, or what became of it, as far as is known
+    // A member in sync cannot tell the register from one that was restored, since it has heard
+    // nothing of it after etcd's loss. Change it, and be it to the same.
+    kDoubted,
+    kLost,       // etcd has none that can have become of it. Nothing can be changed
+    kUnfounded,  // the same, and nobody has founded the group. The register may be adopted
+  };
+
   virtual ~ConfigStore() = default;
 
   // Both begin a request. One that is still under way is abandoned: nobody is told its result,
@@ -49,6 +60,10 @@ class ConfigStore {
                           uint64_t /*history*/, const std::vector<GroupMember>& /*others*/) {
     Read();
   }
+  // Begins a request, as those above. Writes the register that was lost again, if nobody has
+  // founded the group meanwhile. REQUIRES: `known` is what the register said when it was lost, and
+  // nobody can have led the group since. The default reads.
+  virtual void Adopt(const GroupConfiguration& /*known*/) { Read(); }
   // Returns the request's answer, once. Each request that is not abandoned
   // gets one, within a time that the store limits.
   virtual std::optional<Answer> Poll() = 0;
@@ -60,6 +75,7 @@ class ConfigStore {
     const std::optional<GroupRegister> seen = Seen();
     return seen && seen->revision > revision;
   }
+  virtual Standing standing() const { return Standing::kThere; }
   // Readable when Poll or Seen may have something new. -1: call them from time to time.
   virtual int fd() const { return -1; }
 };

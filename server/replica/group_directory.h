@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "common/protocol/partition_map.h"
 #include "server/replica/cluster_register.h"
@@ -29,6 +30,13 @@ class GroupDirectory {
   virtual void Announce(const GroupMember& self, std::string_view address, uint64_t applied) = 0;
   // Tells what an earlier process of this node left on its disk.
   virtual void AnnounceKept(const KeptRun& /*kept*/) {}
+  // This process has all of the group's items that were committed when it was in sync, or it leads.
+  // From then on it says that it lives if etcd loses the group's register. `leads`: it is primary,
+  // and nobody can have led the group since the register was lost.
+  virtual void AnnounceItems(bool /*leads*/) {}
+  // Returns the nodes of the group whose processes have said so. As long as there are any, nobody
+  // founds the group.
+  virtual std::vector<std::string> WithItems() const { return {}; }
   // Returns what is known of a node's newest process.
   virtual std::optional<NodeSeen> NodeOf(std::string_view /*node*/) const { return std::nullopt; }
   // Returns the address of a process, or nullopt if it is not known, or if another process of the

@@ -59,6 +59,11 @@ void Membership::Poll(int64_t now) {
   if (const auto answer = store_->Poll()) OnAnswer(*answer, now);
   if (store_->SeesNewer(known_.revision)) Adopt(*store_->Seen(), now);
   if (deposed_ || busy_) return;
+  const ConfigStore::Standing standing = store_->standing();
+  if (standing == ConfigStore::Standing::kLost || standing == ConfigStore::Standing::kUnfounded) {
+    return FollowLoss(standing == ConfigStore::Standing::kUnfounded, now);
+  }
+  lost_since_.reset();
   const std::optional<GroupConfiguration> wanted = Wanted(now);
   if (!wanted) return;
   // Counted from now on, and it may have won from now on.
@@ -66,6 +71,22 @@ void Membership::Poll(int64_t now) {
   Recount(now);
   busy_ = true;
   store_->Txn(known_.revision, *wanted);
+}
+
+bool Membership::MayAdopt() const {
+  return lost_since_ && MayCommit() && lease_->AnsweredSince(*lost_since_);
+}
+
+// What was sent before cannot win any more: it compares with a revision that is gone. But it may
+// have won before the loss. Whoever was added or removed by it is counted still. A member that
+// fenced this primary before the loss, as it does before it takes over, has answered no beacon
+// since.
+void Membership::FollowLoss(bool unfounded, int64_t now) {
+  if (!lost_since_) lost_since_ = now;
+  if (MayCommit()) successor_.reset();  // it can be named no more
+  if (!unfounded || !MayAdopt()) return;
+  busy_ = true;
+  store_->Adopt(known_.configuration);
 }
 
 void Membership::OnAnswer(const ConfigStore::Answer& answer, int64_t now) {
@@ -131,7 +152,8 @@ std::optional<GroupConfiguration> Membership::Wanted(int64_t now) {
   }
   if (without != configuration) return without;
   if (const auto with = WithJoiner(now)) return with;
-  if (!may_win_.empty()) return configuration;
+  const bool doubted = store_->standing() == ConfigStore::Standing::kDoubted;
+  if (!may_win_.empty() || doubted) return configuration;
   return std::nullopt;
 }
 

@@ -28,6 +28,10 @@ namespace gannet {
 //      So somebody who may take over is always counted.
 //   2. A transaction of unknown result may win until the revision has changed. If nothing else is
 //      to be changed, a transaction that changes nothing does that.
+//   3. If the register is lost, nothing is changed. It is adopted as this primary knows it, once
+//   all
+//      who are counted have answered a beacon that was sent after the loss was seen, and no
+//      successor may have been named: then nobody had taken over, and nobody can any more.
 //
 // Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
 class Membership {
@@ -56,6 +60,8 @@ class Membership {
 
   void Poll(int64_t now);
 
+  // Whether the register is lost, and may be adopted as this primary knows it.
+  bool MayAdopt() const;
   // Somebody else is primary, or this member is not in sync any more.
   bool deposed() const { return deposed_; }
   bool Counts(uint64_t incarnation) const { return counted_.contains(incarnation); }
@@ -71,6 +77,8 @@ class Membership {
   void OnAnswer(const ConfigStore::Answer& answer, int64_t now);
   // The register has changed.
   void Adopt(const GroupRegister& now_known, int64_t now);
+  // Steps while the register is lost.
+  void FollowLoss(bool unfounded, int64_t now);
   // Counts whom invariant 1 demands.
   void Recount(int64_t now);
   // Returns what to change, if anything.
@@ -89,7 +97,8 @@ class Membership {
   std::set<uint64_t> counted_;
   std::optional<GroupMember> successor_;
   int64_t named_at_ = 0;
-  bool busy_ = false;  // a request is under way
+  std::optional<int64_t> lost_since_;  // when the register was seen to be lost
+  bool busy_ = false;                  // a request is under way
   bool deposed_ = false;
   uint64_t removed_ = 0;
 };

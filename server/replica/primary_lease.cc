@@ -48,6 +48,11 @@ int64_t PrimaryLease::LeftNs(int64_t now) const {
   return std::max<int64_t>(left, 0);
 }
 
+bool PrimaryLease::AnsweredSince(int64_t time) const {
+  return std::ranges::all_of(
+      counted_, [&](const auto& it) { return it.second.answered && it.second.sent > time; });
+}
+
 bool PrimaryLease::MaySend(int64_t now) const {
   return counted_.empty() || std::ranges::any_of(counted_, [&](const auto& it) {
            return now - it.second.heard < times_.grace_ns();

@@ -46,6 +46,9 @@ class PrimaryLease {
   void Expel(uint64_t backup);
 
   bool Valid(int64_t now) const { return LeftNs(now) > 0; }
+  // Whether all counted backups have answered a beacon that was sent after that time. So none of
+  // them had fenced this primary by then.
+  bool AnsweredSince(int64_t time) const;
   // How long the lease still lasts; 0: it is over. This is what clients are told.
   int64_t LeftNs(int64_t now) const;
   // Whether a beacon may be sent. Not once nobody has answered for G, so that backups notice that

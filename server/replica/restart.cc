@@ -64,7 +64,8 @@ std::string WhyNotBest(const Back& best, const GroupMember& primary, uint64_t ep
   }
   if (kept.opened + 1 >= epoch) return "";
   for (const std::string& node : members) {
-    const auto back = std::ranges::find(known, node, [](const Back& it) { return it.process.node; });
+    const auto back =
+        std::ranges::find(known, node, [](const Back& it) { return it.process.node; });
     if (back != known.end() && back->kept.always) continue;
     return absl::StrCat(node, " may have taken clients after epoch ", kept.opened,
                         ", and has not come back with its disk; ", primary.node,
@@ -73,15 +74,28 @@ std::string WhyNotBest(const Back& best, const GroupMember& primary, uint64_t ep
   return "";
 }
 
+std::vector<Back> BackOf(const std::vector<std::string>& members, uint64_t history,
+                         const FindNodeSeen& find) {
+  std::vector<Back> known;
+  for (const std::string& node : members) {
+    if (auto back = BackOf(node, history, find)) known.push_back(*std::move(back));
+  }
+  return known;
+}
+
 }  // namespace
+
+std::string BestDisk(const std::vector<std::string>& members, uint64_t history,
+                     const FindNodeSeen& find) {
+  const std::vector<Back> known = BackOf(members, history, find);
+  const Back* const best = BestOf(known);
+  return best == nullptr ? "" : best->process.node;
+}
 
 RestartPlan PlanRestart(const GroupConfiguration& now, const GroupTerms& terms,
                         const FindNodeSeen& find) {
   RestartPlan plan;
-  std::vector<Back> known;  // of all members
-  for (const std::string& node : terms.members) {
-    if (auto back = BackOf(node, terms.history, find)) known.push_back(*std::move(back));
-  }
+  const std::vector<Back> known = BackOf(terms.members, terms.history, find);
   const Back* const best = BestOf(known);
   if (best != nullptr) plan.best = best->process.node;
   std::vector<Back> all;  // who were in sync

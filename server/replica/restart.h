@@ -23,6 +23,11 @@ struct NodeSeen {
 // Returns nullopt if the node has not run yet.
 using FindNodeSeen = std::function<std::optional<NodeSeen>(std::string_view node)>;
 
+// Returns whose disk, of those that are known, is the one to begin with: the one that has opened
+// the highest epoch, or else has most. Empty: no disk has items of this history.
+std::string BestDisk(const std::vector<std::string>& members, uint64_t history,
+                     const FindNodeSeen& find);
+
 // Whether a process begins its group again with what a disk has (docs/group.md, "A whole group that
 // restarts"). Pure.
 struct RestartPlan {
@@ -42,7 +47,8 @@ struct RestartPlan {
 //
 // 1. Each process in sync has been replaced by one that has found its run on the disk. A run is
 //    locked by the process that writes it. So none of them lives.
-// 2. If the primary's run was kept with sync always, the run leads that has opened the highest epoch
+// 2. If the primary's run was kept with sync always, the run leads that has opened the highest
+// epoch
 //    of all: it has what was acknowledged then, and nobody took clients later. Its process may have
 //    been taken out of those in sync since. It must be sure that no other run has opened a later
 //    epoch: it has opened this epoch, or the one before, whose only successor is the primary; or

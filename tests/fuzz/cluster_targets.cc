@@ -8,6 +8,7 @@
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/group_policy.h"
+#include "common/cluster/node_life.h"
 #include "common/etcd/etcd_error.h"
 #include "common/etcd/etcd_messages.h"
 #include "common/protocol/partition_map.h"
@@ -75,6 +76,10 @@ void ClusterConfigBytes(std::span<const std::byte> bytes) {
   }
   if (const auto policy = DecodeGroupPolicy(text); policy.ok()) {
     RequireSame(*policy, DecodeGroupPolicy(Encode(*policy)));
+  }
+  if (const auto life = DecodeNodeLife(text); life.ok()) {
+    Require(life->known.epoch > 0, "items of a group that nobody has founded");
+    RequireSame(*life, DecodeNodeLife(Encode(*life)));
   }
   if (const auto move = DecodeMoveInfo(text); move.ok()) {
     RequireSame(*move, DecodeMoveInfo(Encode(*move)));

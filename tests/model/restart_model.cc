@@ -276,8 +276,7 @@ void RestartModel::Execute(const State& state, size_t which, const Emit& emit) c
   next.txns[which] = {};
   bool wins = txn.outdated == 0;
   for (int m = 0; m < nodes_; ++m) {
-    const bool same =
-        txn.announced[m] == 0 || txn.announced[m] == state.nodes[m].announced;
+    const bool same = txn.announced[m] == 0 || txn.announced[m] == state.nodes[m].announced;
     wins = wins && (same || !rules_.compares_processes);
   }
   if (!wins) return emit("it is refused", next);

@@ -155,9 +155,10 @@ absl::Status CheckOptions(const ClusterCommand& command) {
   }
   GANNET_RETURN_IF_ERROR(CheckMoveOptions(command));
   if (command.check && command.action != Action::kStatus) return Wrong("--check is for status");
+  if (!init && !command.abandon.empty()) return Wrong("--abandon is for init");
   const bool force = command.action == Action::kForce;
-  if (!force && (!command.from.empty() || command.lose_data)) {
-    return Wrong("--from and --lose-data are for force");
+  if (!force && (!command.from.empty() || command.lose_data || command.even_if_worse)) {
+    return Wrong("--from, --lose-data and --even-if-worse are for force");
   }
   if (force && command.from.empty()) return Wrong("force needs --from=NODE, whose items are kept");
   if (force && !command.lose_data) {
@@ -206,6 +207,7 @@ std::optional<absl::Status> ApplyClusterOption(std::string_view name, std::strin
   if (name == "ring_bytes") return ApplyNumber(name, value, &command->ring_bytes);
   if (name == "to") return ApplyText(name, value, &command->to);
   if (name == "from") return ApplyText(name, value, &command->from);
+  if (name == "abandon") return ApplyText(name, value, &command->abandon.emplace_back());
   return std::nullopt;
 }
 

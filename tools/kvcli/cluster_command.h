@@ -51,6 +51,8 @@ struct ClusterCommand {
   bool check = false;                  // status: the exit code says whether all is well
   std::string from;                    // force: the node whose items are kept
   bool lose_data = false;              // force
+  bool even_if_worse = false;          // force: although another copy is better
+  std::vector<std::string> abandon;    // init: nodes whose items are gone for good
   std::vector<uint16_t> partitions;    // move; moves: none are all
   std::string to;                      // move: a group
   bool dry_run = false;                // move, drain, balance: only show the plan

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
+#include "tools/kvcli/lost_cluster.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -34,7 +35,11 @@ absl::Status Take(const ClusterKey& key, const EtcdKeyValue& item, ClusterState*
   } else if (key.kind == kMove) {
     GANNET_ASSIGN_OR_RETURN(MoveInfo info, DecodeMoveInfo(item.value));
     state->moves[key.partition] = {std::move(info), item.mod_revision};
+  } else if (key.kind == kLife) {
+    GANNET_ASSIGN_OR_RETURN(NodeLife life, DecodeNodeLife(item.value));
+    state->lives[key.name] = {std::move(life), item.mod_revision};
   } else if (key.kind == kWish) {
+    state->wishes[key.name].mod_revision = item.mod_revision;  // also if nobody can read it
     GANNET_ASSIGN_OR_RETURN(GroupWish wish, DecodeGroupWish(item.value));
     state->wishes[key.name] = {std::move(wish), item.mod_revision};
   }
@@ -80,8 +85,17 @@ uint64_t KeptBy(const ClusterState& state, const GroupConfig& config, const std:
 absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
                                          const std::vector<EtcdKeyValue>& items) {
   ClusterState state = {.name = name};
+  for (const EtcdKeyValue& item : items) {
+    const auto key = ParseClusterKey(name, item.key);
+    if (!key || key->kind == kConfig) continue;
+    const absl::Status taken = Take(*key, item, &state);
+    if (taken.ok()) continue;
+    if (key->kind == kGroup) return In(item.key, taken);
+    state.unreadable.emplace_back(In(item.key, taken).message());
+  }
   const auto config = std::ranges::find(items, ConfigKey(name), &EtcdKeyValue::key);
   if (config == items.end()) {
+    if (!state.lives.empty()) return absl::NotFoundError(LivesText(name, state.lives));
     return absl::NotFoundError(
         absl::StrCat("etcd has no cluster ", name, "; kvcli cluster init makes one"));
   }
@@ -89,12 +103,6 @@ absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
   if (!map.ok()) return In(config->key, map.status());
   state.map = *std::move(map);
   state.map_revision = config->mod_revision;
-  for (const EtcdKeyValue& item : items) {
-    const auto key = ParseClusterKey(name, item.key);
-    if (!key) continue;
-    if (const absl::Status taken = Take(*key, item, &state); !taken.ok())
-      return In(item.key, taken);
-  }
   return state;
 }
 
@@ -143,8 +151,19 @@ absl::StatusOr<GroupConfig> Forced(const ClusterState& state, const std::string&
     return absl::FailedPreconditionError(
         absl::StrCat(node, " has not run yet: start its kvserver first"));
   }
+  uint64_t newest = config.epoch;
+  for (const auto& [name, life] : state.lives) {
+    if (life.info.group == group) newest = std::max(newest, life.info.known.epoch);
+  }
   config.history = history;
-  ++config.epoch;
+  config.epoch = newest + 1;
+  const auto life = state.lives.find(node);
+  const GroupMember process = {.node = node, .incarnation = info->second.incarnation};
+  if (life != state.lives.end() && life->second.info.known.primary == process &&
+      life->second.info.known.epoch == newest) {
+    config.history = life->second.info.known.history;
+    config.epoch = newest;
+  }
   config.primary = {.node = node, .incarnation = info->second.incarnation};
   config.in_sync = {config.primary};
   GANNET_RETURN_IF_ERROR(Check(config));

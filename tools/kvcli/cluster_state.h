@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/group_policy.h"
+#include "common/cluster/node_life.h"
 #include "common/etcd/etcd_messages.h"
 #include "tools/kvcli/member_answer.h"
 
@@ -18,6 +19,13 @@ namespace gannet::kvcli {
 
 // What lies in etcd of a cluster at one revision, what its members answered when they were asked,
 // and what operators make of it. Pure: no I/O.
+
+// What lies below lives/, by node: who has said that it has its group's items, which etcd has lost.
+struct LifeSeen {
+  NodeLife info;
+  int64_t mod_revision = 0;
+};
+using Lives = std::map<std::string, LifeSeen>;
 
 struct ClusterState {
   struct Group {
@@ -43,10 +51,13 @@ struct ClusterState {
   std::map<std::string, Wish> wishes;                // by group
   std::map<uint16_t, Move> moves = {};               // by partition
   std::map<std::string, MemberAnswer> answers = {};  // by node; ReadCluster asks nobody
+  Lives lives = {};
+  // What Gannet has not written, each with what is wrong with it. It counts as not there.
+  std::vector<std::string> unreadable = {};
 };
 
-// Reads a list of all keys of a cluster. NotFound: there is no cluster. Others: what lies there
-// cannot be read.
+// Reads a list of all keys of a cluster. NotFound: there is no cluster; the text says whether
+// members live that know it. Others: the map, or a group's register, cannot be read.
 absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
                                          const std::vector<EtcdKeyValue>& items);
 
@@ -58,7 +69,9 @@ absl::StatusOr<GroupConfig> WithMember(const ClusterState& state, const std::str
                                        const std::string& node);
 absl::StatusOr<GroupConfig> WithoutMember(const ClusterState& state, const std::string& group,
                                           const std::string& node);
-// The next epoch, of which the node's newest process is primary, alone, with a new history.
+// The next epoch, of which the node's newest process is primary, alone, with a new history. If etcd
+// has lost the group, that is the epoch behind all that members know; or the epoch and the history
+// that it has, if the node's process is its primary and lives.
 absl::StatusOr<GroupConfig> Forced(const ClusterState& state, const std::string& group,
                                    const std::string& node, uint64_t history);
 // Returns OK if the primary may be asked to hand over to this node.

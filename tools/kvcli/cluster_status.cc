@@ -239,7 +239,8 @@ std::string StatusText(const ClusterState& state) {
                     TermsOf(state, name, group.config));
     for (const std::string& node : group.config.members) add_member(group.config, node);
     add_problems(health);
-    if (const auto wish = state.wishes.find(name); wish != state.wishes.end()) {
+    if (const auto wish = state.wishes.find(name);
+        wish != state.wishes.end() && !wish->second.wish.handover.empty()) {
       absl::StrAppendFormat(&text, "  wanted: hand over to %s\n", wish->second.wish.handover);
     }
   }

@@ -115,6 +115,7 @@ absl::Status Apply(const Option& option, Command* command) {
     if (name == "check") return ApplySwitch(option, &command->cluster.check);
     if (name == "if_missing") return ApplySwitch(option, &command->cluster.if_missing);
     if (name == "lose-data") return ApplySwitch(option, &command->cluster.lose_data);
+    if (name == "even-if-worse") return ApplySwitch(option, &command->cluster.even_if_worse);
     if (name == "dry-run") return ApplySwitch(option, &command->cluster.dry_run);
     if (name == "stop") return ApplySwitch(option, &command->cluster.stop);
     if (name == "by_partitions") return ApplySwitch(option, &command->cluster.by_partitions);

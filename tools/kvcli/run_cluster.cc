@@ -11,10 +11,8 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
-#include "common/cluster/create_cluster.h"
 #include "common/protocol/replica.h"
 #include "tools/kvcli/ask_members.h"
 #include "tools/kvcli/cluster_health.h"
@@ -22,6 +20,8 @@
 #include "tools/kvcli/cluster_status.h"
 #include "tools/kvcli/cluster_terms.h"
 #include "tools/kvcli/etcd_session.h"
+#include "tools/kvcli/lost_cluster.h"
+#include "tools/kvcli/run_init.h"
 #include "tools/kvcli/run_moves.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/text.h"
@@ -54,7 +54,6 @@ class Run {
   using Change = std::function<absl::StatusOr<GroupConfig>(const ClusterState&)>;
 
   absl::StatusOr<ClusterState> Read();
-  absl::Status Init();
   absl::Status Status();
   void AskMembers(ClusterState* state) const;
   absl::Status HandOver();
@@ -91,8 +90,6 @@ void Run::AnswerGroup(const std::string& text, const GroupConfig& config) const 
 
 absl::Status Run::Do() {
   switch (command_.action) {
-    case Action::kInit:
-      return Init();
     case Action::kStatus:
       return Status();
     case Action::kHandOver:
@@ -117,7 +114,8 @@ absl::Status Run::Do() {
       };
       GANNET_ASSIGN_OR_RETURN(const GroupConfig config,
                               ChangeGroup(remove, {NodeKey(command_.cluster, command_.node),
-                                                   VersionKey(command_.cluster, command_.node)}));
+                                                   VersionKey(command_.cluster, command_.node),
+                                                   LifeKey(command_.cluster, command_.node)}));
       AnswerGroup(absl::StrCat(command_.node, " is no member of group ", command_.group,
                                " any more: stop its kvserver"),
                   config);
@@ -126,7 +124,7 @@ absl::Status Run::Do() {
     default:
       break;
   }
-  return absl::InternalError("an action of RunMoves");
+  return absl::InternalError("an action of RunInit or RunMoves");
 }
 
 absl::StatusOr<ClusterState> Run::Read() {
@@ -135,47 +133,20 @@ absl::StatusOr<ClusterState> Run::Read() {
   return ReadCluster(command_.cluster, answer.items);
 }
 
-absl::Status Run::Init() {
-  NewCluster cluster = {.name = command_.cluster};
-  Json groups = Json::array();
-  for (const ClusterCommand::Group& group : command_.groups) {
-    cluster.groups.push_back({.name = group.name, .members = group.members});
-    groups.push_back(group.name);
-  }
-  cluster.lease_ms = command_.lease_ms.value_or(cluster.lease_ms);
-  cluster.min_copies = command_.min_copies.value_or(cluster.min_copies);
-  cluster.ring_bytes = command_.ring_bytes.value_or(cluster.ring_bytes);
-  cluster.policy.on_full = command_.on_full.value_or(cluster.policy.on_full);
-  GANNET_ASSIGN_OR_RETURN(const EtcdTxn txn, CreateClusterTxn(cluster, NewHistory));
-  const EtcdTxnResult result = session_.Txn(txn);
-  if (result.outcome == Outcome::kRefused && command_.if_missing) {
-    Answer(absl::StrCat("etcd has the cluster ", command_.cluster, " already\n"),
-           {{"cluster", command_.cluster}, {"made", false}});
-    return absl::OkStatus();
-  }
-  if (result.outcome == Outcome::kRefused) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("etcd has a cluster ", command_.cluster, " already; nothing was changed"));
-  }
-  if (result.outcome == Outcome::kUnknown) {
-    return absl::UnavailableError(
-        absl::StrCat("nobody knows whether it was created; see kvcli cluster status: ",
-                     result.status.message()));
-  }
-  if (result.outcome == Outcome::kFailed) return result.status;
-  const std::string& node = command_.groups.front().members.front();
-  Answer(absl::StrCat("cluster ", command_.cluster, " is made. Start its members, for example:\n",
-                      "  kvserver --cluster=", command_.cluster,
-                      " --etcd=", absl::StrJoin(command_.etcd, ","), " --name=", node,
-                      " --advertise=HOST:7471\n"),
-         {{"cluster", command_.cluster}, {"groups", groups}});
-  return absl::OkStatus();
-}
-
 absl::Status Run::Status() {
   GANNET_ASSIGN_OR_RETURN(ClusterState state, Read());
   AskMembers(&state);
-  Answer(StatusText(state), StatusJson(state));
+  Json json = StatusJson(state);
+  std::string text = StatusText(state);
+  json["unreadable"] = state.unreadable;
+  for (const std::string& key : state.unreadable) {
+    absl::StrAppend(&text, "not written by Gannet, and ignored: ", key, "\n");
+  }
+  if (!state.lives.empty()) {
+    json["lost"] = LivesText(command_.cluster, state.lives);
+    absl::StrAppend(&text, LivesText(command_.cluster, state.lives), "\n");
+  }
+  Answer(text, std::move(json));
   if (!command_.check) return absl::OkStatus();
   const Health health = HealthOf(state);
   if (health != Health::kOk) exit_code_ = health == Health::kDegraded ? kExitNotFound : kExitError;
@@ -332,12 +303,25 @@ absl::Status Run::Force() {
   GANNET_RETURN_IF_ERROR(AwaitSignOfLife());
   const uint64_t history = NewHistory();
   std::string loss;
-  const auto force = [&](const ClusterState& state) {
+  const auto force = [&](const ClusterState& state) -> absl::StatusOr<GroupConfig> {
     auto config = Forced(state, command_.group, command_.from, history);
-    if (config.ok()) loss = LossText(state, command_.group, command_.from);
+    if (!config.ok()) return config;
+    loss = LossText(state, command_.group, command_.from);
+    const std::string better = WhatIsBetter(state, command_.group, command_.from);
+    if (!better.empty() && !command_.even_if_worse) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          better,
+          ". What only others have would be lost. Nothing was changed: choose that one, or "
+          "say --even-if-worse"));
+    }
     return config;
   };
-  GANNET_ASSIGN_OR_RETURN(const GroupConfig config, ChangeGroup(force, {}));
+  GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
+  std::vector<std::string> notes;
+  for (const auto& [node, life] : state.lives) {
+    if (life.info.group == command_.group) notes.push_back(LifeKey(command_.cluster, node));
+  }
+  GANNET_ASSIGN_OR_RETURN(const GroupConfig config, ChangeGroup(force, notes));
   std::fputs(loss.c_str(), stderr);
   AnswerGroup(absl::StrCat(command_.from, " is primary of group ", command_.group, ", epoch ",
                            config.epoch, ", with a new history: clients begin anew"),
@@ -374,6 +358,9 @@ int RunCluster(const Command& command, const RunClusterFrom& from, bool json) {
     GANNET_ASSIGN_OR_RETURN(EtcdSession session, EtcdSession::Open(std::move(etcd)));
     if (command.cluster.changes_map()) {
       return RunMoves(command.cluster, command.wait, json, from.connect, &session);
+    }
+    if (command.cluster.action == Action::kInit) {
+      return RunInit(command.cluster, command.wait, json, &session);
     }
     Run run(command.cluster, command.wait.value_or(kHandOverWait), json, from, std::move(session));
     GANNET_RETURN_IF_ERROR(run.Do());

@@ -137,8 +137,8 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "Exit code 1: warnings. 3: errors.\n"},
     {Verb::kCluster, "cluster",
      "ACTION [WORD]... [--etcd=URL] [--cluster=NAME] [--group=GROUP:NODES] [--lease_ms=N] "
-     "[--min_copies=N] [--on_full=reject|evict] [--ring_bytes=N] [--if_missing] [--check] "
-     "[--from=NODE] [--lose-data] [--to=GROUP] "
+     "[--min_copies=N] [--on_full=reject|evict] [--ring_bytes=N] [--if_missing] [--abandon=NODE] "
+     "[--check] [--from=NODE] [--lose-data] [--even-if-worse] [--to=GROUP] "
      "[--dry-run] [--stop] [--by_partitions] [--wait=TIME] "
      "[--etcd_ca_file=FILE] [--etcd_cert_file=FILE] [--etcd_key_file=FILE] [--etcd_user=NAME] "
      "[--etcd_password_file=FILE]",
@@ -150,7 +150,10 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "                            the primary; --min_copies (1): with fewer members in sync, no\n"
      "                            write is taken; --on_full (reject): what a write without room\n"
      "                            does, or evict; --ring_bytes (16777216): of each backup's ring;\n"
-     "                            --if_missing: change nothing if etcd has the cluster\n"
+     "                            --if_missing: change nothing if etcd has the cluster. Waits 3s,\n"
+     "                            or --wait, for members that live although etcd has lost the\n"
+     "                            cluster, and takes over what they have. --abandon=N: but for\n"
+     "                            what N had, which is gone\n"
      "  status                    show groups and members, which are asked what they are.\n"
      "                            --check: exit code 1 if members are missing, 3 if a group is\n"
      "                            not served, or if nobody can be asked\n"
@@ -159,7 +162,8 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "  add G N                   let N be a member\n"
      "  remove G N                let N be none any more; not the primary\n"
      "  force G --from=N --lose-data\n"
-     "                            make N primary, although members in sync are lost\n"
+     "                            make N primary, although members in sync are lost;\n"
+     "                            --even-if-worse: although another copy is better\n"
      "  set G [min_copies=N] [lease_ms=N] [on_full=reject|evict]\n"
      "                            change what init has set\n"
      "  add-group G:N1,N2,...     make a group without partitions; terms as for init\n"

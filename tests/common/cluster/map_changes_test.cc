@@ -120,6 +120,7 @@ TEST(MapChangesTest, AGroupComesWithNothingAndLeavesWithNothing) {
 TEST(MapChangesTest, RandomChangesKeepTheMapWhole) {
   std::mt19937_64 random(test_support::TestSeed());
   ClusterConfig map = FillPartitions({"g1", "g2", "g3"});
+  std::vector<ClusterConfig> all = {map};
   int changes = 0;
   for (int i = 0; i < 600; ++i) {
     const auto partition = static_cast<uint16_t>(random() % 8);
@@ -146,8 +147,56 @@ TEST(MapChangesTest, RandomChangesKeepTheMapWhole) {
       ASSERT_NE(same, told) << "partition " << p;
     }
     map = *taken;
+    // Whoever watches may have missed any number of changes.
+    const ClusterConfig& before = all[random() % all.size()];
+    ASSERT_TRUE(CheckFollows(before, map).ok()) << CheckFollows(before, map);
+    ASSERT_FALSE(CheckFollows(map, before).ok()) << "it is older";
+    all.push_back(map);
   }
   EXPECT_GT(changes, 20);
+}
+
+// What somebody writes who takes the map for a table that may be edited.
+TEST(MapChangesTest, AMapThatNoChangeMakesDoesNotFollow) {
+  const ClusterConfig closed = Closed({3});
+  const ClusterConfig before = *GivePartitions(closed, "g2", Partitions{3}, 1);
+  const auto expect_not = [&](const ClusterConfig& after, const std::string& why) {
+    ASSERT_TRUE(Check(after).ok()) << Check(after);
+    EXPECT_THAT(CheckFollows(before, after).message(), HasSubstr(why));
+  };
+  ClusterConfig swapped = before;
+  ++swapped.revision;
+  for (uint16_t& owner : swapped.partitions) owner = 1 - owner;
+  expect_not(swapped, "no revision says when it was changed");
+  swapped.changed.assign(kPartitions, swapped.revision);
+  expect_not(swapped, "was not closed before");
+  swapped.revision += 1;
+  swapped.changed.assign(kPartitions, swapped.revision);
+  expect_not(swapped, "was not closed before");
+
+  ClusterConfig edited = before;
+  edited.partitions[5] = 1;
+  expect_not(edited, "its revision is the same");
+  edited.revision = 1;
+  edited.changed.assign(kPartitions, 1);
+  expect_not(edited, "its revision is lower");
+  edited = before;
+  edited.revision = 3;
+  edited.changed[5] = 1;
+  expect_not(edited, "was changed at an earlier revision");
+  edited = before;
+  edited.revision = 3;
+  edited.groups = {"a", "b", "g1", "g2"};
+  edited.lost = {0, 0, 1, 0};
+  for (uint16_t& owner : edited.partitions) owner += 2;
+  expect_not(edited, "its groups are others");
+}
+
+TEST(MapChangesTest, AMapThatIsWrittenAgainFollows) {
+  ClusterConfig again = Closed({3});
+  again.revision = 9;
+  EXPECT_TRUE(CheckFollows(Closed({3}), again).ok());
+  EXPECT_TRUE(CheckFollows(again, again).ok());
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -220,6 +221,33 @@ TEST_F(EtcdClientTest, ListsAgainAfterACompaction) {
   EXPECT_EQ(listener.there, (std::map<std::string, std::string>{{"compacted/last", "2"}}));
   caller.Put("compacted/later", "3");
   EXPECT_TRUE(watching.PollUntil([&] { return listener.there["compacted/later"] == "3"; }));
+}
+
+// A process of its own, whose data is lost.
+TEST_F(EtcdClientTest, RevisionsGrowAlsoIfEtcdHasLostItsData) {
+  EtcdProcesses etcd(1);
+  EtcdCaller caller(etcd.Urls());
+  for (const char* const value : {"1", "2", "3", "4"}) caller.Put("a/x", value);
+  Listener listener;
+  caller.client().Watch("a/", listener.Handler());
+  ASSERT_TRUE(caller.PollUntil([&] { return listener.Count(EtcdNews::Kind::kListed) == 1; }));
+  EXPECT_FALSE(listener.all.back().went_back);
+  const int64_t before = caller.Range("a/x")->items.front().mod_revision;
+
+  etcd.Kill(0);
+  std::filesystem::remove_all(etcd.DataFolder(0));
+  etcd.Restart(0);
+  ASSERT_TRUE(caller.PollUntil([&] { return listener.Count(EtcdNews::Kind::kListed) == 2; }));
+  EXPECT_TRUE(listener.all.back().went_back);
+  EXPECT_THAT(listener.there, IsEmpty());
+  EXPECT_EQ(caller.Put("a/x", "old", before).outcome, kRefused);
+  const EtcdTxnResult won = caller.Put("a/x", "new", 0);
+  ASSERT_EQ(won.outcome, kWon) << won.status;
+  EXPECT_GT(won.revision, before);
+  EXPECT_EQ(caller.Range("a/x")->items.front().mod_revision, won.revision);
+  ASSERT_TRUE(caller.PollUntil([&] { return listener.there["a/x"] == "new"; }));
+  EXPECT_EQ(listener.all.back().revision, won.revision);
+  EXPECT_EQ(caller.Put("a/x", "newer", won.revision).outcome, kWon);
 }
 
 TEST_F(EtcdClientTest, ATransactionThatIsNotAnsweredIsUnknown) {

@@ -37,7 +37,7 @@ class AnnouncementTest : public testing::Test {
 
 TEST_F(AnnouncementTest, IsWrittenAtOnceOverWhatIsThere) {
   EXPECT_FALSE(Due(kStart));
-  announcement_.Saw(0xb, 3);  // an earlier process
+  announcement_.Saw(Info(1, 0xb), 3);  // an earlier process
   announcement_.Want(Info(1));
   const auto txn = Due(kStart);
   ASSERT_TRUE(txn);
@@ -124,12 +124,57 @@ TEST_F(AnnouncementTest, GoesOverOneThatCameFirst) {
 
 TEST_F(AnnouncementTest, EndsWhenALaterOneHasTheName) {
   Announced();
-  announcement_.Saw(0xb, 5);  // not newer than its own
+  announcement_.Saw(Info(1, 0xb), 5);  // not newer than its own
   EXPECT_FALSE(announcement_.replaced());
-  announcement_.Saw(0xb, 6);
+  announcement_.Saw(Info(1, 0xb), 6);
   EXPECT_TRUE(announcement_.replaced());
   announcement_.Want(Info(2));
   EXPECT_FALSE(Due(kStart + 10 * kNsPerSecond)) << "two would take turns for ever";
+}
+
+// Only a later process of the node ends this one.
+TEST_F(AnnouncementTest, WhatNobodyCanReadIsWrittenOver) {
+  Announced();
+  announcement_.Saw({}, 6);
+  EXPECT_FALSE(announcement_.replaced());
+  auto txn = Due(kStart + kNsPerSecond);
+  ASSERT_TRUE(txn);
+  EXPECT_EQ(txn->compares[0].mod_revision, 6);
+  EXPECT_EQ(txn->puts[0].value, Encode(Info(1)));
+  announcement_.OnResult(
+      {.outcome = kRefused, .current = {{.key = "key", .value = "###", .mod_revision = 7}}});
+  EXPECT_FALSE(announcement_.replaced());
+  txn = Due(kStart + 2 * kNsPerSecond);
+  ASSERT_TRUE(txn);
+  EXPECT_EQ(txn->compares[0].mod_revision, 7);
+}
+
+// etcd may be restored from a backup, in which an earlier process is there.
+TEST_F(AnnouncementTest, ARefusalAloneDoesNotEndIt) {
+  Announced();
+  announcement_.Want(Info(2));
+  ASSERT_TRUE(Due(kStart + kNsPerSecond));
+  announcement_.OnResult(
+      {.outcome = kRefused,
+       .current = {{.key = "key", .value = Encode(Info(1, 0x9)), .mod_revision = 16}}});
+  EXPECT_FALSE(announcement_.replaced());
+  announcement_.Saw({}, 16);  // it was restored
+  EXPECT_FALSE(announcement_.replaced());
+  EXPECT_EQ(Due(kStart + 2 * kNsPerSecond)->compares[0].mod_revision, 16);
+  announcement_.OnResult({.outcome = kRefused});
+  announcement_.Saw(Info(1, 0x9), 17);
+  EXPECT_TRUE(announcement_.replaced());
+}
+
+TEST_F(AnnouncementTest, AnAddressThatItHasNotWrittenIsWrittenOver) {
+  Announced();
+  NodeInfo seen = Info(1);
+  announcement_.Saw(seen, 6);
+  EXPECT_FALSE(Due(kStart + kNsPerSecond));
+  seen.address = "elsewhere:1";
+  announcement_.Saw(seen, 7);
+  EXPECT_FALSE(announcement_.replaced());
+  EXPECT_TRUE(Due(kStart + kNsPerSecond));
 }
 
 TEST_F(AnnouncementTest, IsWrittenAgainWhenItsKeyWasDeleted) {
@@ -156,7 +201,7 @@ TEST_F(AnnouncementTest, IsWrittenAgainThoughNothingHasChangedIfItsKeyIsGone) {
 TEST_F(AnnouncementTest, IsWrittenAgainIfTheWatchTellsOfTheDeletionBeforeTheAnswerComes) {
   announcement_.Want(Info(1));
   ASSERT_TRUE(Due(kStart));
-  announcement_.Saw(0xa, 5);  // the watch
+  announcement_.Saw(Info(1, 0xa), 5);  // the watch
   announcement_.NotThere(6);
   announcement_.OnResult({.outcome = kWon, .revision = 5});
   announcement_.NotThere(6);

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -19,6 +20,7 @@
 
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/map_changes.h"
+#include "common/cluster/node_life.h"
 #include "common/protocol/versions.h"
 #include "tests/common/etcd/etcd_caller.h"
 #include "tests/common/etcd/etcd_processes.h"
@@ -370,6 +372,99 @@ TEST_F(EtcdConfigStoreTest, WhoIsPatientWaitsUntilEtcdIsBack) {
   EXPECT_FALSE(opened);
   etcd_.process(0).Signal(SIGCONT);
   opening.join();
+}
+
+// etcd's data is lost. n1 is primary, n2 its backup, and both live.
+TEST_F(EtcdConfigStoreTest, AGroupThatEtcdHasLostIsAdoptedAndNotFounded) {
+  using Standing = ConfigStore::Standing;
+  auto primary = Open("n1");
+  auto backup = Open("n2");
+  primary->Announce(kN1, "h:1", 7);
+  backup->Announce(kN2, "h:2", 7);
+  PollUntil(primary.get(), [&] { return primary->AddressOf(kN1).has_value(); });
+  PollUntil(backup.get(), [&] { return backup->AddressOf(kN2).has_value(); });
+  const auto founded = Do(primary.get(), primary->Seen()->revision, first_);
+  const GroupConfiguration both = first_.With(kN2);
+  ASSERT_EQ(Do(primary.get(), founded.now.revision, both).result, Result::kWon);
+  PollUntil(backup.get(), [&] { return backup->Seen()->configuration == both; });
+  primary->AnnounceItems(false);
+  backup->AnnounceItems(false);
+  const GroupRegister known = *primary->Seen();
+
+  etcd_.Kill(0);
+  std::filesystem::remove_all(etcd_.DataFolder(0));
+  etcd_.Restart(0);
+  PollUntil(primary.get(), [&] { return primary->standing() == Standing::kLost; });
+  EXPECT_EQ(primary->Seen(), known) << "all goes on as it was";
+  primary->AnnounceItems(true);
+  const auto life_of = [&](const std::string& node) {
+    return DecodeNodeLife(ValueOf(LifeKey("c", node))).value_or(NodeLife{});
+  };
+  PollUntil(primary.get(), [&] { return life_of("n1").leads; });
+  EXPECT_EQ(life_of("n1").known.in_sync, both.in_sync);
+  PollUntil(backup.get(), [&] { return life_of("n2").incarnation == kN2.incarnation; });
+  EXPECT_EQ(Do(primary.get(), known.revision, first_).result, Result::kUnknown);
+
+  // An operator makes the cluster anew. A process that starts must not found an empty group.
+  const auto create = CreateClusterTxn(
+      {.name = "c", .groups = {{.name = "g1", .members = {"n1", "n2"}}}}, [] { return 0x99; });
+  ASSERT_EQ(caller_.Txn({.puts = create->puts}).outcome, kWon);
+  const GroupMember again = {"n2", 0xb9};
+  auto founder = Open("n2");
+  founder->Announce(again, "h:3", 0);
+  PollUntil(founder.get(), [&] { return founder->AddressOf(again).has_value(); });
+  EXPECT_THAT(founder->WithItems(), testing::ElementsAre("n1", "n2"));
+  EXPECT_EQ(Do(founder.get(), founder->Seen()->revision,
+               {.epoch = 1, .primary = again, .in_sync = {again}})
+                .result,
+            Result::kLost);
+
+  PollUntil(primary.get(), [&] { return primary->standing() == Standing::kUnfounded; });
+  primary->Adopt(known.configuration);
+  const ConfigStore::Answer adopted = AnswerOf(primary.get());
+  EXPECT_EQ(adopted.result, Result::kWon);
+  EXPECT_EQ(adopted.now.configuration, both);
+  EXPECT_GT(adopted.now.revision, known.revision);
+  EXPECT_EQ(primary->terms().history, 0x11u);
+  EXPECT_EQ(primary->standing(), Standing::kThere);
+  PollUntil(backup.get(), [&] { return backup->Seen() == adopted.now; });
+  PollUntil(primary.get(), [&] { return ValueOf(LifeKey("c", "n1")).empty(); });
+  EXPECT_EQ(Do(primary.get(), known.revision, first_).result, Result::kLost);
+  EXPECT_EQ(Do(primary.get(), adopted.now.revision, first_).result, Result::kWon);
+}
+
+TEST_F(EtcdConfigStoreTest, AnEarlierProcessInARestoredBackupDoesNotEndThisOne) {
+  const auto first = Open("n1");
+  first->Announce({"n1", 0xa1}, "h:0", 1);
+  PollUntil(first.get(), [&] { return first->AddressOf({"n1", 0xa1}).has_value(); });
+  etcd_.Kill(0);
+  const std::filesystem::path backup = etcd_.DataFolder(0) + "-backup";
+  std::filesystem::copy(etcd_.DataFolder(0), backup, std::filesystem::copy_options::recursive);
+  etcd_.Restart(0);
+  auto store = Open("n1");
+  store->Announce(kN1, "h:1", 1);
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+
+  etcd_.Kill(0);
+  std::filesystem::remove_all(etcd_.DataFolder(0));
+  std::filesystem::rename(backup, etcd_.DataFolder(0));
+  etcd_.Restart(0);
+  PollUntil(store.get(), [&] { return !store->AddressOf(kN1).has_value(); });
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+  EXPECT_FALSE(store->Replaced());
+}
+
+// It ended that process, which may have had the last copy.
+TEST_F(EtcdConfigStoreTest, WhatNobodyCanReadInItsAnnouncementIsWrittenOver) {
+  auto store = Open("n1");
+  store->Announce(kN1, "h:1", 1);
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+  for (const char* const garbage : {"###", "{}", ""}) {
+    ASSERT_EQ(caller_.Put(NodeKey("c", "n1"), garbage).outcome, kWon);
+    PollUntil(store.get(), [&] { return !store->AddressOf(kN1).has_value(); });
+    PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+    EXPECT_FALSE(store->Replaced());
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "common/cluster/cluster_keys.h"
@@ -277,6 +278,170 @@ TEST_F(GroupViewTest, AListTakesThePlaceOfAllNodesAndWishes) {
   items.resize(3);
   view_.Take({.kind = EtcdNews::Kind::kListed, .revision = 20, .items = items});
   EXPECT_EQ(view_.FindNode("n1"), nullptr);
+}
+
+// --- what is not believed ---
+
+using Standing = ConfigStore::Standing;
+
+// A process of n2 that has the group's items.
+class LostGroupTest : public GroupViewTest {
+ protected:
+  LostGroupTest() {
+    EXPECT_TRUE(view_.Begin(Items()).ok());
+    view_.SetHasItems();
+  }
+  void TakeGroup(const GroupConfig& config, int64_t revision) {
+    view_.Take(Changed(Item(GroupKey("c", "g2"), Encode(config), revision)));
+  }
+  static GroupConfig Unfounded() { return {.history = 0x99, .members = kConfig.members}; }
+  void List(std::vector<EtcdKeyValue> items, int64_t revision, bool went_back = false) {
+    view_.Take({.kind = EtcdNews::Kind::kListed,
+                .revision = revision,
+                .items = std::move(items),
+                .changes = {},
+                .status = {},
+                .went_back = went_back});
+  }
+  EtcdKeyValue LifeOf(const std::string& node, uint64_t incarnation, int64_t revision) {
+    return Item(LifeKey("c", node),
+                Encode(NodeLife{.incarnation = incarnation,
+                                .group = "g2",
+                                .known = kConfig,
+                                .map = view_.map().config}),
+                revision);
+  }
+  void ExpectKnown() { EXPECT_EQ(view_.state().now.configuration.epoch, 3u); }
+};
+
+TEST_F(LostGroupTest, AnEpochDoesNotFallAndHasOnePrimaryAndOneHistory) {
+  EXPECT_EQ(view_.standing(), Standing::kThere);
+  GroupConfig next = kConfig;
+  next.in_sync = {kConfig.primary};
+  TakeGroup(next, 10);
+  EXPECT_EQ(view_.state().now.configuration.in_sync.size(), 1u);
+  next.epoch = 2;
+  TakeGroup(next, 11);
+  ExpectKnown();
+  EXPECT_EQ(view_.standing(), Standing::kLost);
+  EXPECT_TRUE(view_.lost());
+  next = kConfig;
+  next.primary = next.in_sync[1];
+  TakeGroup(next, 12);
+  EXPECT_EQ(view_.state().now.configuration.primary, kConfig.primary);
+  next = kConfig;
+  next.history = 0x77;
+  TakeGroup(next, 13);
+  EXPECT_EQ(view_.state().terms.history, kConfig.history);
+  EXPECT_EQ(view_.standing(), Standing::kLost);
+  next.epoch = 4;  // an operator forced it
+  TakeGroup(next, 14);
+  EXPECT_EQ(view_.state().now.configuration.epoch, 4u);
+  EXPECT_EQ(view_.standing(), Standing::kThere);
+}
+
+TEST_F(LostGroupTest, ARegisterThatIsGoneOrNobodyHasFoundedMayBeAdopted) {
+  view_.Take(Changed(Item(GroupKey("c", "g2"), "", 10), true));
+  EXPECT_EQ(view_.standing(), Standing::kUnfounded);
+  EXPECT_EQ(view_.other_revision(), 0);
+  TakeGroup(Unfounded(), 11);
+  EXPECT_EQ(view_.standing(), Standing::kUnfounded);
+  EXPECT_EQ(view_.other_revision(), 11);
+  ExpectKnown();
+  EXPECT_TRUE(view_.TakeGroup(kConfig, 12)) << "the primary's answer";
+  EXPECT_EQ(view_.standing(), Standing::kThere);
+  view_.Take(Changed(Item(GroupKey("c", "g2"), "###", 13)));
+  EXPECT_EQ(view_.standing(), Standing::kLost) << "nobody knows what it was";
+}
+
+TEST_F(LostGroupTest, AProcessWithoutItemsBelievesWhatIsThere) {
+  GroupView joining("c", "n3");
+  ASSERT_TRUE(joining.Begin(Items()).ok());
+  joining.Take(Changed(Item(GroupKey("c", "g2"), Encode(Unfounded()), 11)));
+  EXPECT_EQ(joining.state().now.configuration.epoch, 0u);
+  EXPECT_FALSE(joining.lost());
+}
+
+TEST_F(LostGroupTest, AGroupThatWasRemovedIsNotLost) {
+  ClusterConfig map = FillPartitions({"g1", "g2"});
+  std::vector<uint16_t> all;
+  for (uint16_t p = 0; p < kPartitions; ++p) {
+    if (map.partitions[p] == 1) all.push_back(p);
+  }
+  map = *ClosePartitions(map, "g2", all);
+  map = *RemoveGroup(*GivePartitions(map, "g1", all, map.revision), "g2");
+  view_.Take({.kind = EtcdNews::Kind::kChanged,
+              .revision = 10,
+              .changes = {{.item = Item(ConfigKey("c"), Encode(map), 10)},
+                          {.item = Item(GroupKey("c", "g2"), "", 10), .deleted = true}}});
+  EXPECT_FALSE(view_.lost());
+  EXPECT_EQ(view_.standing(), Standing::kThere);
+  TakeGroup(Unfounded(), 11);
+  EXPECT_EQ(view_.state().now.configuration.epoch, 0u) << "another group of that name";
+}
+
+// Somebody has restored an older backup of etcd. It lacks whom the primary has removed since.
+TEST_F(LostGroupTest, WhatWasThereWhenEtcdWentBackIsNotBelieved) {
+  std::vector<EtcdKeyValue> restored = Items();
+  for (EtcdKeyValue& item : restored) item.mod_revision += 100;
+  List(restored, 120, true);
+  EXPECT_EQ(view_.state().now.revision, 7u);
+  EXPECT_EQ(view_.standing(), Standing::kLost);
+  TakeGroup(kConfig, 121);  // who writes it now knows it as the process does
+  EXPECT_EQ(view_.state().now.revision, 121u);
+  EXPECT_EQ(view_.standing(), Standing::kThere);
+}
+
+TEST_F(LostGroupTest, AnEmptyEtcdLeavesAllAsItWas) {
+  List({}, 120, true);
+  EXPECT_TRUE(view_.lost());
+  EXPECT_EQ(view_.standing(), Standing::kLost) << "there is no cluster";
+  EXPECT_EQ(view_.Map().groups[1].addresses.size(), 1u) << "clients ask for them";
+  EXPECT_EQ(view_.FindNode("n1")->mod_revision, 0);
+  List({Item(ConfigKey("c"), Encode(FillPartitions({"g1", "g2"})), 121),
+        Item(GroupKey("c", "g2"), Encode(Unfounded()), 121)},
+       121);
+  EXPECT_EQ(view_.standing(), Standing::kUnfounded);
+}
+
+TEST_F(LostGroupTest, AMapThatNoChangeMakesIsNotBelieved) {
+  const ClusterConfig before = view_.map().config;
+  ClusterConfig lie = before;
+  lie.revision = 1;
+  lie.changed.assign(kPartitions, 1);
+  lie.lost.assign(2, 0);
+  for (uint16_t& owner : lie.partitions) owner = 1 - owner;
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(lie), 10)));
+  EXPECT_EQ(view_.map().config, before);
+  EXPECT_TRUE(view_.lost());
+  EXPECT_EQ(view_.standing(), Standing::kThere) << "the group's register is";
+  EXPECT_FALSE(view_.TakeMap({Item(ConfigKey("c"), Encode(lie), 11)}));
+  view_.Take(Changed(Item(ConfigKey("c"), "{", 12)));
+  EXPECT_TRUE(view_.lost());
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(before), 13)));
+  EXPECT_FALSE(view_.lost());
+  EXPECT_EQ(view_.map().mod_revision, 13);
+}
+
+TEST_F(LostGroupTest, KnowsWhoHasItems) {
+  EXPECT_TRUE(view_.WithItems().empty());
+  view_.Take(Changed(LifeOf("n1", 0xb1, 10)));
+  view_.Take(Changed(Item(LifeKey("c", "n2"), "###", 11)));
+  view_.Take(Changed(Item(LifeKey("c", "x"), "###", 11)));
+  EXPECT_THAT(view_.WithItems(), testing::ElementsAre("n1", "n2"));
+  EXPECT_EQ(view_.FindLife("n1")->info.incarnation, 0xb1u);
+  view_.Take(Changed(Item(LifeKey("c", "n1"), "", 12), true));
+  EXPECT_THAT(view_.WithItems(), testing::ElementsAre("n2"));
+}
+
+// It has heard nothing of the register since etcd went back.
+TEST_F(LostGroupTest, AMemberInSyncThatSaysItHasItemsDoubtsTheRegister) {
+  view_.Take(Changed(LifeOf("n2", 0xb9, 10)));
+  EXPECT_EQ(view_.standing(), Standing::kThere) << "another process of n2";
+  view_.Take(Changed(LifeOf("n2", 0xb2, 11)));
+  EXPECT_EQ(view_.standing(), Standing::kDoubted);
+  TakeGroup(kConfig, 12);
+  EXPECT_EQ(view_.standing(), Standing::kThere) << "it was written after that";
 }
 
 }  // namespace

@@ -262,5 +262,64 @@ TEST_F(AloneTest, AJoinerThatFallsSilentDoesNotHoldUpAPrimaryThatIsAloneOtherwis
   EXPECT_FALSE(store_.sent().has_value());
 }
 
+// The register is lost: whoever is silent cannot be removed, as nobody knows who leads.
+TEST_F(MembershipTest, ALostRegisterIsAdoptedOnceAllHaveAnsweredSince) {
+  Beacon(0, {kFirst, kSecond});
+  store_.SetStanding(ConfigStore::Standing::kUnfounded);
+  membership_.Poll(10);
+  EXPECT_FALSE(membership_.MayAdopt()) << "they answered before the loss was seen";
+  Beacon(11, {kFirst});
+  membership_.Poll(12);
+  EXPECT_FALSE(membership_.MayAdopt()) << "the other one may have taken over before";
+  EXPECT_FALSE(store_.sent().has_value());
+  Beacon(13, {kFirst, kSecond});
+  EXPECT_TRUE(membership_.MayAdopt());
+  membership_.Poll(14);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_TRUE(store_.adopts());
+  EXPECT_EQ(store_.sent()->configuration, membership_.known().configuration);
+  store_.Execute();
+  store_.SetStanding(ConfigStore::Standing::kThere);
+  membership_.Poll(15);
+  EXPECT_FALSE(membership_.deposed());
+  EXPECT_FALSE(membership_.MayAdopt());
+  EXPECT_FALSE(store_.sent().has_value());
+}
+
+TEST_F(MembershipTest, NothingIsChangedWhileTheRegisterIsLost) {
+  Beacon(0, {kFirst, kSecond});
+  store_.SetStanding(ConfigStore::Standing::kLost);
+  membership_.Poll(1);
+  Beacon(2, {kFirst, kSecond});
+  Beacon(kL, {kFirst});
+  membership_.Poll(kL);
+  EXPECT_FALSE(store_.sent().has_value()) << "the silent one stays";
+  EXPECT_TRUE(membership_.Counts(kSecond.incarnation));
+}
+
+// The successor may have won, and lead.
+TEST_F(MembershipTest, WhoMayHaveNamedASuccessorAdoptsNothing) {
+  Beacon(0, {kFirst, kSecond});
+  membership_.Name(kFirst);
+  membership_.Poll(1);
+  ASSERT_TRUE(store_.sent().has_value());
+  store_.Forget();
+  store_.SetStanding(ConfigStore::Standing::kUnfounded);
+  membership_.Poll(2);
+  Beacon(3, {kFirst, kSecond});
+  membership_.Poll(4);
+  EXPECT_FALSE(membership_.MayAdopt());
+  EXPECT_FALSE(store_.adopts());
+}
+
+TEST_F(MembershipTest, ARegisterThatAMemberDoubtsIsWrittenAgain) {
+  Beacon(0, {kFirst, kSecond});
+  store_.SetStanding(ConfigStore::Standing::kDoubted);
+  membership_.Poll(1);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration, Now());
+  EXPECT_FALSE(store_.adopts());
+}
+
 }  // namespace
 }  // namespace gannet

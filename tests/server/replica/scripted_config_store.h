@@ -22,11 +22,20 @@ class ScriptedConfigStore : public ConfigStore {
   }
   std::optional<Answer> Poll() override { return std::exchange(answer_, std::nullopt); }
   std::optional<GroupRegister> Seen() const override { return seen_; }
+  Standing standing() const override { return standing_; }
+  void Adopt(const GroupConfiguration& known) override {
+    EXPECT_EQ(standing_, Standing::kUnfounded);
+    Txn(now_.revision, known);
+    adopts_ = true;
+  }
 
   // The transaction under way: the revision that it compares with, and what is wanted.
   const std::optional<GroupRegister>& sent() const { return sent_; }
   const GroupRegister& now() const { return now_; }
 
+  void SetStanding(Standing standing) { standing_ = standing; }
+  // Whether the transaction under way, or the last one, adopts the register.
+  bool adopts() const { return adopts_; }
   // Executes it, and answers.
   void Execute() {
     const bool wins = sent_->revision == now_.revision;
@@ -61,6 +70,8 @@ class ScriptedConfigStore : public ConfigStore {
   std::optional<GroupRegister> sent_;
   std::optional<Answer> answer_;
   std::optional<GroupRegister> seen_;
+  Standing standing_ = Standing::kThere;
+  bool adopts_ = false;
 };
 
 }  // namespace gannet

@@ -108,6 +108,17 @@ TEST(ClusterCommandTest, OthersTakeAGroupAndANode) {
   EXPECT_EQ(force.action, Action::kForce);
   EXPECT_EQ(force.group, "g1");
   EXPECT_EQ(force.from, "n2");
+  EXPECT_FALSE(force.even_if_worse);
+  EXPECT_TRUE(
+      ParsedCluster({"force", "g1", "--from=n2", "--lose-data", "--even-if-worse"}).even_if_worse);
+}
+
+TEST(ClusterCommandTest, InitTakesWhoIsAbandoned) {
+  EXPECT_THAT(
+      ParsedCluster({"init", "--group=g1:n1,n2", "--abandon=n1", "--abandon", "n2"}).abandon,
+      ElementsAre("n1", "n2"));
+  EXPECT_THAT(ErrorOfCluster(Line({"status", "--abandon=n1"})), HasSubstr("--abandon is for init"));
+  EXPECT_THAT(ErrorOfCluster(Line({"status", "--even-if-worse"})), HasSubstr("are for force"));
 }
 
 TEST(ClusterCommandTest, SetTakesTheTermsOfAGroupThatRuns) {

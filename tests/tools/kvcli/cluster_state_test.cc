@@ -49,9 +49,19 @@ TEST(ClusterStateTest, ReadsAllKeys) {
   EXPECT_EQ(state->wishes.at("g1").wish.handover, "n2");
   EXPECT_EQ(state->wishes.at("g1").mod_revision, 9);
 
+  // Who shows the rest can say what is wrong. But nobody changes a group that he cannot read.
   items[2].value = "{}";
+  items[3].value = "###";
+  const auto some = ReadCluster("c", items);
+  ASSERT_TRUE(some.ok()) << some.status();
+  EXPECT_THAT(some->unreadable, ElementsAre(HasSubstr("/gannet/c/nodes/n1 in etcd"),
+                                            HasSubstr("/gannet/c/wishes/g1 in etcd")));
+  EXPECT_TRUE(some->nodes.empty());
+  EXPECT_EQ(some->wishes.at("g1").mod_revision, 9) << "for who writes over it";
+  EXPECT_THAT(StatusText(*some), testing::Not(HasSubstr("wanted")));
+  items[1].value = "{}";
   EXPECT_THAT(std::string(ReadCluster("c", items).status().message()),
-              HasSubstr("/gannet/c/nodes/n1 in etcd"));
+              HasSubstr("/gannet/c/groups/g1 in etcd"));
   EXPECT_TRUE(absl::IsNotFound(ReadCluster("c", {}).status()));
 }
 

@@ -7,10 +7,13 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <vector>
 
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/cluster_keys.h"
+#include "common/cluster/cluster_map.h"
+#include "common/cluster/node_life.h"
 #include "common/protocol/versions.h"
 #include "tests/support/run_program.h"
 #include "tests/tools/kvcli/kvcli_with_etcd.h"
@@ -32,7 +35,7 @@ const GroupMember kN2 = {"n2", 0xb2};
 class KvcliClusterTest : public KvcliWithEtcd {
  protected:
   void Init() {
-    const Finished done = Kvcli({"init", "--group=g1:n1,n2,n3"});
+    const Finished done = Kvcli({"init", "--group=g1:n1,n2,n3", "--wait=0"});
     ASSERT_EQ(done.exit_code, 0) << done.err;
   }
   GroupConfig Group() {
@@ -86,7 +89,8 @@ class KvcliClusterTest : public KvcliWithEtcd {
 
 TEST_F(KvcliClusterTest, MakesAClusterOnceAndShowsIt) {
   EXPECT_EQ(Kvcli({"status"}).exit_code, 1);
-  const Finished made = Kvcli({"init", "--group=g1:n1,n2,n3", "--lease_ms=300", "--min_copies=2"});
+  const Finished made =
+      Kvcli({"init", "--group=g1:n1,n2,n3", "--lease_ms=300", "--min_copies=2", "--wait=0"});
   EXPECT_EQ(made.exit_code, 0) << made.err;
   EXPECT_THAT(made.out, HasSubstr("kvserver --cluster=c --etcd=" + etcd_.Url(0) + " --name=n1"));
   EXPECT_EQ(Group().lease_ms, 300u);
@@ -278,6 +282,131 @@ TEST_F(KvcliClusterTest, ForcesNobodyWhoDoesNotRun) {
   EXPECT_THAT(done.err, HasSubstr("no process of n2 has announced itself within 300 ms"));
   EXPECT_EQ(Group(), before);
   EXPECT_EQ(caller_.Range(NodeKey("c", "n2"))->items.at(0).value, said);
+}
+
+// --- etcd has lost the cluster ---
+
+class KvcliLostClusterTest : public KvcliClusterTest {
+ protected:
+  static NodeLife LifeOf(const GroupMember& process, bool leads) {
+    return {.incarnation = process.incarnation,
+            .group = "g1",
+            .known = {.history = 0x11,
+                      .epoch = 3,
+                      .primary = kN1,
+                      .in_sync = {kN1, kN2},
+                      .members = {"n1", "n2", "n3"},
+                      .lease_ms = 300},
+            .map = FillPartitions({"g1"}),
+            .leads = leads,
+            .applied = 7};
+  }
+  void PutLife(const GroupMember& process, bool leads) {
+    ASSERT_EQ(caller_.Put(LifeKey("c", process.node), Encode(LifeOf(process, leads))).outcome,
+              EtcdTxnResult::Outcome::kWon);
+  }
+  bool HasCluster() { return !caller_.Range(ConfigKey("c"))->items.empty(); }
+  // Runs kvcli while the primary lives: it says so whenever its note is another one, and leads the
+  // group again when it may.
+  Finished KvcliWhilePrimaryLives(const Words& words) {
+    std::atomic<bool> over = false;
+    std::thread living([&] {
+      EtcdCaller caller(etcd_.Urls());
+      const NodeLife life = LifeOf(kN1, true);
+      while (!over) {
+        const auto note = caller.Range(LifeKey("c", "n1"));
+        if (note.ok() && (note->items.empty() || note->items[0].value != Encode(life))) {
+          caller.Put(LifeKey("c", "n1"), Encode(life));
+        }
+        const auto group = caller.Range(GroupKey("c", "g1"));
+        if (!group.ok() || group->items.empty()) continue;
+        if (DecodeGroupConfig(group->items[0].value)->epoch > 0) continue;
+        caller.Put(GroupKey("c", "g1"), Encode(life.known), group->items[0].mod_revision);
+      }
+    });
+    const Finished done = Kvcli(words);
+    over = true;
+    living.join();
+    return done;
+  }
+};
+
+TEST_F(KvcliLostClusterTest, StatusSaysWhoLives) {
+  PutLife(kN1, true);
+  const Finished status = Kvcli({"status"});
+  EXPECT_EQ(status.exit_code, 1);
+  EXPECT_THAT(status.err, AllOf(HasSubstr("etcd has lost cluster c"),
+                                HasSubstr("n1 (primary in epoch 3, applied 7) of group g1"),
+                                HasSubstr("kvcli cluster init --group=g1:n1,n2,n3")));
+}
+
+TEST_F(KvcliLostClusterTest, InitTakesOverWhatLives) {
+  const Finished done = KvcliWhilePrimaryLives({"init", "--group=g1:n1", "--min_copies=1"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_THAT(done.out, HasSubstr("n1 leads group g1 as before, epoch 3"));
+  EXPECT_EQ(Group(), LifeOf(kN1, true).known);
+  EXPECT_TRUE(HasCluster());
+}
+
+TEST_F(KvcliLostClusterTest, WhatTheDeadHadKeepsAnEmptyGroupFromBeingMade) {
+  PutLife(kN2, false);
+  const Words init = {"init", "--group=g1:n1,n2,n3", "--wait=0"};
+  const Finished refused = Kvcli(init);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("--abandon=n2"));
+  EXPECT_FALSE(HasCluster());
+  EXPECT_EQ(caller_.Range(LifeKey("c", "n2"))->items.at(0).value, Encode(LifeOf(kN2, false)))
+      << "it is of interest still";
+  const Finished done = Kvcli({"init", "--group=g1:n1,n2,n3", "--wait=0", "--abandon=n2"});
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(HasCluster());
+  EXPECT_TRUE(caller_.Range(LifeKey("c", "n2"))->items.empty());
+}
+
+TEST_F(KvcliLostClusterTest, NobodyAbandonsWhoLives) {
+  const Finished done = KvcliWhilePrimaryLives({"init", "--group=g1:n1", "--abandon=n1"});
+  EXPECT_EQ(done.exit_code, 1);
+  EXPECT_THAT(done.err, HasSubstr("n1 lives"));
+}
+
+TEST_F(KvcliClusterTest, ForcesNoWorseDiskUnlessAsked) {
+  Init();
+  Found();
+  const GroupMember again = {"n2", 0xb9};
+  for (const auto& [node, incarnation, applied] :
+       {std::tuple("n1", 0xb8, 9), std::tuple("n2", 0xb9, 5)}) {
+    caller_.Put(NodeKey("c", node),
+                Encode(NodeInfo{.incarnation = uint64_t(incarnation), .address = "h:1"}));
+    caller_.Put(DiskKey("c", node), Encode(NodeDisk{.incarnation = uint64_t(incarnation),
+                                                    .run = 0xb1,
+                                                    .history = Group().history,
+                                                    .applied = uint64_t(applied)}));
+  }
+  const GroupConfig before = Group();
+  const Words words = {"force", "g1", "--from=n2", "--lose-data"};
+  const Finished refused = KvcliWhileLives(again, words);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("the disk of n1 has all up to LSN 9, and n2 up to 5"),
+                                 HasSubstr("--even-if-worse")));
+  EXPECT_EQ(Group(), before);
+  Words even = words;
+  even.push_back("--even-if-worse");
+  EXPECT_EQ(KvcliWhileLives(again, even).exit_code, 0);
+  EXPECT_EQ(Group().primary, again);
+}
+
+// Garbage that somebody has written is no reason to show nothing.
+TEST_F(KvcliClusterTest, NamesWhatGannetHasNotWritten) {
+  Init();
+  Found();
+  caller_.Put(NodeKey("c", "n2"), "###");
+  caller_.Put(WishKey("c", "g1"), "###");
+  const Finished status = Kvcli({"status"});
+  EXPECT_EQ(status.exit_code, 0) << status.err;
+  EXPECT_THAT(status.out, AllOf(HasSubstr("group g1: epoch 3, primary n1"),
+                                HasSubstr("ignored: /gannet/c/nodes/n2 in etcd"),
+                                HasSubstr("ignored: /gannet/c/wishes/g1 in etcd")));
+  EXPECT_EQ(Json::parse(Kvcli({"status", "--json"}).out)["unreadable"].size(), 2u);
 }
 
 TEST_F(KvcliClusterTest, SaysWhatIsWrong) {

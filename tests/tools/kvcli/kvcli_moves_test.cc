@@ -29,7 +29,7 @@ class KvcliMovesTest : public KvcliWithEtcd {
  protected:
   // g1 and g2, with a member each, both of which are primary.
   void Begin() {
-    const Finished made = Kvcli({"init", "--group=g1:n1", "--group=g2:n2"});
+    const Finished made = Kvcli({"init", "--group=g1:n1", "--group=g2:n2", "--wait=0"});
     ASSERT_EQ(made.exit_code, 0) << made.err;
     Start("g1", {"n1", 0xb1});
     Start("g2", {"n2", 0xb2});
@@ -141,7 +141,7 @@ TEST_F(KvcliMovesTest, AddsAGroupAndLetsItGo) {
 }
 
 TEST_F(KvcliMovesTest, NothingIsChangedWhileAMemberKnowsOfNoMoves) {
-  const Finished made = Kvcli({"init", "--group=g1:n1", "--group=g2:n2"});
+  const Finished made = Kvcli({"init", "--group=g1:n1", "--group=g2:n2", "--wait=0"});
   ASSERT_EQ(made.exit_code, 0) << made.err;
   Start("g1", {"n1", 0xb1});
   Start("g2", {"n2", 0xb2}, /*knows_moves=*/false);
