@@ -268,11 +268,12 @@ void EtcdConfigStore::AnnounceItems(bool leads) {
   view_.SetHasItems();
 }
 
-// One of a former process of this node stays until somebody says that it does not count.
+// One of a former process of this node stays as long as nobody has founded the group.
 void EtcdConfigStore::KeepLifeTold() {
   const GroupView::Life* const there = view_.FindLife(options_.node);
   const bool own = there != nullptr && there->info.incarnation == incarnation_;
-  if (!view_.lost() && !own) return;
+  const bool founded = view_.state().now.configuration.epoch > 0;
+  if (!view_.lost() && (there == nullptr || !founded)) return;
   const NodeLife wanted = {.incarnation = incarnation_,
                            .group = group(),
                            .known = ConfigOf(terms(), view_.state().now.configuration),
@@ -285,7 +286,7 @@ void EtcdConfigStore::KeepLifeTold() {
   const int64_t now = MonotonicNs();
   if (life_told_at_ && now - *life_told_at_ < kLifePauseNs) return;
   auto standing = announcement_.Standing();
-  if (!standing || !Check(wanted).ok()) return;
+  if (!standing || (view_.lost() && !Check(wanted).ok())) return;
   life_told_at_ = now;
   const std::string key = LifeKey(options_.cluster, options_.node);
   EtcdTxn txn = {

@@ -113,9 +113,10 @@ class GroupView {
   // The newest that was seen. REQUIRES: Begin returned OK.
   const SeenMap& map() const { return map_; }
   // Which partitions are to move. nullptr: an answer has told of a newer map than the watch, so
-  // wishes may be gone that were given up with that map.
+  // wishes may be gone that were given up with that map. Or etcd has lost the group, or has a map
+  // that is not believed.
   const PartitionMoveWishes* moves() const {
-    return watched_ >= map_.mod_revision ? &moves_ : nullptr;
+    return watched_ >= map_.mod_revision && !lost() ? &moves_ : nullptr;
   }
   // Returns the address of a group's primary, if the process that the register names has one.
   std::optional<std::string> PrimaryOf(std::string_view group) const;

@@ -23,10 +23,17 @@ void PartitionCleaner::Begin(int64_t now) {
   const PartitionDropper::Partitions left = unwanted_ & ~clean_;
   dropping_ = left.any() && now - changed_at_ >= kQuietNs;
   next_ns_ = left.any() ? std::max(now, changed_at_ + kQuietNs) : now + kIdleNs;
-  if (dropping_) dropper_.Begin(left);
+  if (!dropping_) return;
+  LOG(INFO) << "deletes what it has of " << left.count()
+            << " partitions that other groups have by the map";
+  dropper_.Begin(left);
 }
 
 void PartitionCleaner::Poll(int64_t now, const GroupRegister&) {
+  if (options_.directory->Moves() == nullptr) {
+    next_ns_ = now + kIdleNs;
+    return;
+  }
   const PartitionDropper::Partitions unwanted = Unwanted();
   if (std::exchange(unwanted_, unwanted) != unwanted) changed_at_ = now;
   clean_ &= unwanted;  // what is the group's, or comes to it, gets items

@@ -25,6 +25,9 @@ namespace gannet {
 // knows each map by which its group got a partition: it gave that to itself, or read the map when
 // it took over.
 //
+// It deletes nothing while it is not sure of the map: etcd has one that is not believed, or that
+// was not heard of yet with all that came with it (GroupDirectory::Moves).
+//
 // One thread, the member's.
 class PartitionCleaner final : public MemberTask {
  public:

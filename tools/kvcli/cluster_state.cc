@@ -103,6 +103,16 @@ absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
   if (!map.ok()) return In(config->key, map.status());
   state.map = *std::move(map);
   state.map_revision = config->mod_revision;
+  // Of a group that has a primary, only what processes say that the register does not know.
+  std::erase_if(state.lives, [&](const auto& it) {
+    const auto& [node, life] = it;
+    const auto group = state.groups.find(life.info.group);
+    if (group == state.groups.end() || group->second.config.epoch == 0) return false;
+    const auto info = state.nodes.find(node);
+    const bool newest =
+        info != state.nodes.end() && info->second.incarnation == life.info.incarnation;
+    return !newest || life.info.known.epoch < group->second.config.epoch;
+  });
   return state;
 }
 

@@ -415,6 +415,7 @@ TEST_F(LostGroupTest, AMapThatNoChangeMakesIsNotBelieved) {
   EXPECT_EQ(view_.map().config, before);
   EXPECT_TRUE(view_.lost());
   EXPECT_EQ(view_.standing(), Standing::kThere) << "the group's register is";
+  EXPECT_EQ(view_.moves(), nullptr) << "nothing moves, and nothing is deleted";
   EXPECT_FALSE(view_.TakeMap({Item(ConfigKey("c"), Encode(lie), 11)}));
   view_.Take(Changed(Item(ConfigKey("c"), "{", 12)));
   EXPECT_TRUE(view_.lost());

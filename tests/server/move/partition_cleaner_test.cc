@@ -21,8 +21,11 @@ class MapDirectory final : public GroupDirectory {
   std::optional<std::string> WantedSuccessor() const override { return std::nullopt; }
   void ForgetWantedSuccessor() override {}
   const SeenMap* Config() const override { return map ? &*map : nullptr; }
+  const PartitionMoveWishes* Moves() const override { return sure ? &wishes : nullptr; }
 
   std::optional<SeenMap> map;
+  PartitionMoveWishes wishes;
+  bool sure = true;
 };
 
 // A primary of g1, in a cluster with g2, on a clock that the test sets.
@@ -99,6 +102,23 @@ TEST_F(PartitionCleanerTest, DeletesNothingIfThereIsNoMap) {
   directory_.map.reset();
   EXPECT_EQ(Run(), 0);
   EXPECT_EQ(store_.Stats().items, uint64_t{kItems});
+}
+
+// etcd has another one, which nobody believes.
+TEST_F(PartitionCleanerTest, DeletesNothingWhileTheMapIsInDoubt) {
+  directory_.sure = false;
+  EXPECT_EQ(Run(), 0);
+  EXPECT_EQ(store_.Stats().items, uint64_t{kItems});
+  directory_.sure = true;
+  Run(3);  // it has begun
+  directory_.sure = false;
+  const uint64_t items = store_.Stats().items;
+  Run();
+  EXPECT_EQ(store_.Stats().items, items);
+  directory_.sure = true;
+  now_ += PartitionCleaner::kIdleNs;
+  Run();
+  ExpectOnly(own_);
 }
 
 TEST_F(PartitionCleanerTest, DeletesNothingThatComesToTheGroup) {

@@ -65,6 +65,28 @@ TEST(ClusterStateTest, ReadsAllKeys) {
   EXPECT_TRUE(absl::IsNotFound(ReadCluster("c", {}).status()));
 }
 
+// A process that has died leaves its note.
+TEST(ClusterStateTest, NotesOfTheDeadCountOnlyIfNobodyHasFoundedTheGroup) {
+  const auto life = [](uint64_t incarnation, uint64_t epoch) {
+    NodeLife note = {
+        .incarnation = incarnation, .group = "g1", .known = kGroup, .map = FillPartitions({"g1"})};
+    note.known.epoch = epoch;
+    return Encode(note);
+  };
+  std::vector<EtcdKeyValue> items = {
+      {ConfigKey("c"), Encode(FillPartitions({"g1"})), 5},
+      {GroupKey("c", "g1"), Encode(kGroup), 7},
+      {NodeKey("c", "n1"), Encode(NodeInfo{.incarnation = 0xb1, .address = "h:1"}), 8},
+      {NodeKey("c", "n2"), Encode(NodeInfo{.incarnation = 0xb9, .address = "h:1"}), 8},
+      {LifeKey("c", "n1"), life(0xb1, 3), 9},
+      {LifeKey("c", "n2"), life(0xb2, 3), 9}};
+  EXPECT_EQ(ReadCluster("c", items)->lives.size(), 1u) << "n2 was started again";
+  items[4].value = life(0xb1, 2);
+  EXPECT_TRUE(ReadCluster("c", items)->lives.empty()) << "it knows less than the register";
+  items[1].value = Encode(GroupConfig{.history = 0x99, .members = {"n1", "n2"}});
+  EXPECT_EQ(ReadCluster("c", items)->lives.size(), 2u);
+}
+
 TEST(ClusterStateTest, AddsAMemberOnce) {
   const auto added = WithMember(State(), "g1", "n4");
   ASSERT_TRUE(added.ok()) << added.status();
