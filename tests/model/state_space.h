@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "common/base/hash.h"
 #include "tests/support/sanitizer.h"
 
@@ -32,6 +33,9 @@ inline constexpr bool kSanitized =
 //                                          step that anyone could take next
 //   const char* Broken(const State&) const;  nullptr, or the property that this state breaks
 //   const char* BrokenAtRest(const State&) const;  the same for a state that has no next step
+//   bool Settled(const State&) const;      optional: a state in which nothing waits any more. From
+//                                          each state that can be reached, some way must lead to
+//                                          one. Otherwise some wait for each other, in a circle
 //
 // It keeps only 64-bit fingerprints of visited states (as TLC does). With 10^7 states, the chance
 // that two share a fingerprint, so that something is missed, is about 3e-6.
@@ -63,10 +67,16 @@ class StateSpace {
         if (parents_.size() > states_max) return Finish(false);
       }
     }
+    if constexpr (kSettles) {
+      if (result_.broken.empty()) FindCircle();
+    }
     return Finish(result_.broken.empty());
   }
 
  private:
+  static constexpr bool kSettles = requires(const Model& model, const State& state) {
+    model.Settled(state);
+  };
   static constexpr uint64_t kNoParent = 0;
 
   static uint64_t Fingerprint(const State& state) {
@@ -79,6 +89,7 @@ class StateSpace {
     model_.Next(state, [&](const char*, const State& next) {
       at_rest = false;
       ++result_.transitions;
+      if constexpr (kSettles) steps_.emplace_back(Fingerprint(next), parent);
       if (result_.broken.empty()) Visit(next, parent);
     });
     if (!at_rest) return;
@@ -88,6 +99,10 @@ class StateSpace {
   void Visit(const State& state, uint64_t parent) {
     const uint64_t fingerprint = Fingerprint(state);
     if (!parents_.emplace(fingerprint, parent).second) return;
+    if constexpr (kSettles) {
+      visited_.push_back(fingerprint);
+      if (model_.Settled(state)) settled_.push_back(fingerprint);
+    }
     if (const char* property = model_.Broken(state)) return Record(property, fingerprint);
     next_layer_.push_back(state);
   }
@@ -95,6 +110,24 @@ class StateSpace {
   void Record(const char* property, uint64_t fingerprint) {
     result_.broken = property;
     result_.trace = Trace(fingerprint);
+  }
+
+  // Goes back from all settled states. What it does not reach is in a circle.
+  void FindCircle() {
+    std::ranges::sort(steps_);
+    absl::flat_hash_set<uint64_t> settles(settled_.begin(), settled_.end());
+    while (!settled_.empty()) {
+      const uint64_t to = settled_.back();
+      settled_.pop_back();
+      const std::pair<uint64_t, uint64_t> from(to, 0);
+      for (auto step = std::ranges::lower_bound(steps_, from);
+           step != steps_.end() && step->first == to; ++step) {
+        if (settles.insert(step->second).second) settled_.push_back(step->second);
+      }
+    }
+    for (const uint64_t fingerprint : visited_) {
+      if (!settles.contains(fingerprint)) return Record("a wait that nothing ends", fingerprint);
+    }
   }
 
   // Follows the path to `fingerprint` again from its initial state, to collect the labels of its
@@ -135,6 +168,11 @@ class StateSpace {
   std::vector<State> next_layer_;
   absl::flat_hash_map<uint64_t, uint64_t> parents_;  // by fingerprint
   Exploration result_;
+  // Of a model that settles: its states in the order of their visit, those that are settled, and
+  // all steps, as to and from.
+  std::vector<uint64_t> visited_;
+  std::vector<uint64_t> settled_;
+  std::vector<std::pair<uint64_t, uint64_t>> steps_;
 };
 
 template <class Model>
