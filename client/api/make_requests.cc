@@ -81,6 +81,9 @@ std::string Reason(const ClientSession& session, const Op& op) {
       return TryAgainText(op.request.type);
     case Outcome::kUnknown:
       return "the connection broke; the write may have been applied";
+    case Outcome::kFewCopies:
+      return "applied, but fewer members of the group have it than its min_copies: it is lost if "
+             "they are";
     case Outcome::kDeadlineExceeded:
       return IsWrite(op.request.type)
                  ? "no answer within the deadline; the write may have been applied"

@@ -35,6 +35,7 @@ enum class Outcome : uint8_t {
   kUnavailable,  // not applied
   kUnrouted,     // not applied: it is not known which server has the key
   kUnknown,      // may have been applied
+  kFewCopies,    // applied, and lost if the few members of the group that have it are
   kDeadlineExceeded,
 };
 
@@ -79,6 +80,7 @@ constexpr absl::StatusCode ToStatusCode(Outcome outcome) {
     case Outcome::kUnrouted:
       return absl::StatusCode::kUnavailable;
     case Outcome::kUnknown:
+    case Outcome::kFewCopies:
       return absl::StatusCode::kUnknown;
     case Outcome::kDeadlineExceeded:
       return absl::StatusCode::kDeadlineExceeded;

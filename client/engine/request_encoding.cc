@@ -132,6 +132,8 @@ Outcome ToOutcome(ReplyStatus status) {
       return Outcome::kDiskRefuses;
     case ReplyStatus::kTooFewCopies:
       return Outcome::kTooFewCopies;
+    case ReplyStatus::kOutcomeUnknown:
+      return Outcome::kFewCopies;
     case ReplyStatus::kPermissionDenied:
       return Outcome::kReadOnly;
     case ReplyStatus::kInvalidArgument:

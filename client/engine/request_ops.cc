@@ -269,7 +269,8 @@ void RequestOps::OnWriteReply(Op& op, const ReplyView& reply) {
   op.done.found = status == ReplyStatus::kOk;
   if (status == ReplyStatus::kOk && written.slot != 0) {
     cache.RememberWritten(op.hash, op.place, Slot(written.slot));
-  } else if (status == ReplyStatus::kOk || status == ReplyStatus::kNotFound) {
+  } else if (status == ReplyStatus::kOk || status == ReplyStatus::kNotFound ||
+             status == ReplyStatus::kOutcomeUnknown) {
     cache.Forget(op.hash, op.place);
   }
   if (op.request.type == OpType::kIncr) op.done.counted = reply.header.increment.number;

@@ -84,6 +84,8 @@ enum class ReplyStatus : uint8_t {
   kTooFewCopies = 17,   // fewer members of the group are in sync than it wants; nothing was changed
   kElsewhere = 18,      // the group does not serve the key's partition; nothing was changed. Own
                         // words: the revision of its map; of a write perhaps kPutOffInOrder
+  kOutcomeUnknown = 19,  // a write was made, but fewer members of the group have it than it wants,
+                         // so it may be lost. Only in version 5 of the protocol and later
   kPermissionDenied = 24,  // the session may only read; nothing was changed
 };
 

@@ -22,7 +22,9 @@ constexpr std::optional<uint16_t> CommonVersion(VersionRange a, VersionRange b) 
 }
 
 // Between clients and servers.
-inline constexpr VersionRange kProtocolVersions = {4, 4};
+inline constexpr VersionRange kProtocolVersions = {4, 5};
+// The first whose clients know ReplyStatus::kOutcomeUnknown.
+inline constexpr uint16_t kProtocolVersionOfOutcomeUnknown = 5;
 // The versions of what a primary tells its backups: records, beacons, and answers
 // (docs/packages.md).
 inline constexpr VersionRange kStreamVersions = {0, 3};

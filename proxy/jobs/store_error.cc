@@ -13,7 +13,7 @@ std::string StoreErrorText(const Operation& operation) {
     case absl::StatusCode::kDeadlineExceeded:
       return "the store's server did not answer in time; a write may still happen";
     case absl::StatusCode::kUnknown:
-      return "the store's server was lost; the write may have happened";
+      return "the store's server was lost, or too many of its copies; the write may have happened";
     case absl::StatusCode::kResourceExhausted:
       return "out of memory storing object";
     case absl::StatusCode::kPermissionDenied:

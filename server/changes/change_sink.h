@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include "server/changes/change.h"
 #include "server/changes/session_record.h"
@@ -27,6 +28,11 @@ class ChangeRecorder {
   // Returns the place, or nullopt if the change cannot be recorded. Then it must not happen.
   // REQUIRES: the lock of the key, so that its changes come in their order.
   virtual std::optional<ChangePlace> Reserve(const Change& change) = 0;
+  // The same for a deletion that undoes waiting writes. `answers` say so to their sessions. They
+  // are recorded right before it, or not at all if it cannot be. It promises nothing to anybody, so
+  // it may be recorded when other changes may not (docs/group.md, "Which wait may wait for which").
+  virtual std::optional<ChangePlace> ReserveUndo(const Change& deletion,
+                                                 std::span<const SessionRecord> answers) = 0;
   // REQUIRES: the lock of the key is held since Reserve. Nothing behind an unfilled change becomes
   // safe, so call it soon.
   virtual void Fill(const Change& change, const ChangePlace& place) = 0;

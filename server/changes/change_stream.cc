@@ -29,13 +29,30 @@ std::optional<ChangePlace> ChangeStream::Reserve(const Change& change) {
 }
 
 bool ChangeStream::Take(const Change& change, ChangePlace* place) {
+  return GiveTo(change, place, [&change](ChangeConsumer* consumer, ChangePlace* its) {
+    return consumer->Take(change, its);
+  });
+}
+
+std::optional<ChangePlace> ChangeStream::ReserveUndo(const Change& deletion,
+                                                     std::span<const SessionRecord> answers) {
+  ChangePlace place;
+  const bool taken = GiveTo(deletion, &place, [&](ChangeConsumer* consumer, ChangePlace* its) {
+    return consumer->TakeUndo(deletion, answers, its);
+  });
+  if (!taken) return std::nullopt;
+  return place;
+}
+
+template <class Give>
+bool ChangeStream::GiveTo(const Change& change, ChangePlace* place, const Give& give) {
   const size_t bytes = RecordBytes(change.key.size(), change.value.size());
   WordMutexLock lock(mutex_);
   const uint64_t end = end_.load(std::memory_order_relaxed) + bytes;
   place->end = end;
   for (ChangeConsumer* const consumer : consumers_) {
     ChangePlace its{.end = end};
-    if (!consumer->Take(change, &its)) {
+    if (!give(consumer, &its)) {
       GANNET_CHECK(consumer == consumers_.front(), "others have the change already");
       return false;
     }

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "common/base/word_mutex.h"
@@ -20,6 +21,13 @@ class ChangeConsumer {
   // the stream's first consumer may return false. One consumer of a stream, a journal, may also
   // just take room for the change here, note it in place->room, and copy it in Fill.
   virtual bool Take(const Change& change, ChangePlace* place) = 0;
+  // Takes a deletion that undoes waiting writes, and before it the answers that tell their sessions
+  // (ChangeRecorder::ReserveUndo). Returns false if it cannot. Then it has taken nothing.
+  virtual bool TakeUndo(const Change& deletion, std::span<const SessionRecord> answers,
+                        ChangePlace* place) {
+    for (const SessionRecord& answer : answers) TakeSession(answer);
+    return Take(deletion, place);
+  }
   // The second step, if some consumer took room. Called by any thread, also by several at once, and
   // in any order.
   virtual void Fill(const Change&, const ChangePlace&) {}
@@ -55,8 +63,8 @@ class ChangeConsumer {
 // Positions are those of a journal: a change takes as many as its record has bytes (record.h). So
 // whoever keeps the records keeps the positions, too.
 //
-// Thread safety: Append, BeginUpdates, Hears, Pass, Reserve, Fill, RecordSession, end, takes and
-// safe from any thread. Add and Remove while no other thread uses the stream.
+// Thread safety: Append, BeginUpdates, Hears, Pass, Reserve, ReserveUndo, Fill, RecordSession, end,
+// takes and safe from any thread. Add and Remove while no other thread uses the stream.
 class ChangeStream : public ChangeSink, public ChangeRecorder {
  public:
   enum class Need : uint8_t {
@@ -84,6 +92,8 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
   void Pass(uint64_t bytes) override;
   // The two steps of Append.
   std::optional<ChangePlace> Reserve(const Change& change) override;
+  std::optional<ChangePlace> ReserveUndo(const Change& deletion,
+                                         std::span<const SessionRecord> answers) override;
   void Fill(const Change& change, const ChangePlace& place) override;
   GANNET_UNCHECKED_LOCKS UpdateLane* BeginUpdates() override;
   GANNET_UNCHECKED_LOCKS void EndUpdates() override;
@@ -103,6 +113,9 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
 
  private:
   bool Take(const Change& change, ChangePlace* place);
+  // Gives a change to all consumers by give(consumer, its place).
+  template <class Give>
+  bool GiveTo(const Change& change, ChangePlace* place, const Give& give);
 
   WordMutex mutex_;  // of Reserve and RecordSession
   std::atomic<uint64_t> end_{0};

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 
 #include "server/changes/change_stream.h"
 #include "server/changes/member_disk.h"
@@ -30,6 +31,12 @@ class GroupStream : public ChangeConsumer {
     Primary* const primary = At();
     return primary == nullptr || (!DiskIsBehind() && primary->Append(change, place->end));
   }
+  bool TakeUndo(const Change& deletion, std::span<const SessionRecord> answers,
+                ChangePlace* place) override {
+    Primary* const primary = At();
+    return primary == nullptr ||
+           (!DiskIsBehind() && primary->AppendUndo(deletion, answers, place->end));
+  }
   UpdateLane* BeginUpdates(uint64_t position) override {
     Primary* const primary = At();
     return primary == nullptr || DiskIsBehind() ? nullptr : primary->BeginUpdates(position);
@@ -49,6 +56,11 @@ class GroupStream : public ChangeConsumer {
   uint64_t safe() const override {
     const Primary* const primary = At();
     return primary == nullptr ? 0 : primary->safe();
+  }
+  // As Primary has it. Read it after what it is to tell of was found published.
+  uint64_t short_commits() const {
+    const Primary* const primary = At();
+    return primary == nullptr ? 0 : primary->short_commits();
   }
   // Ships what was appended, and looks for what is committed.
   void Pump() {

@@ -319,7 +319,9 @@ void Member::Lead(int64_t now) {
              options_.store->PauseEvictions(false);
              SessionCopies& sessions = applier->sessions();
              sessions.ForgetUndone();
-             options_.adopt(sessions.All());
+             std::vector<SessionCopy> copies = sessions.All();
+             if (!primary_->has_copies()) DoubtAnswers(&copies);
+             options_.adopt(std::move(copies));
              primary_->BeginSessions(std::move(sessions));
              if (options_.disk != nullptr) options_.disk->Lead();
              options_.stream->Lead(primary_.get());

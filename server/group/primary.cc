@@ -66,18 +66,6 @@ bool Primary::MayAdopt() const {
   return membership_.MayAdopt();
 }
 
-bool Primary::Append(const Change& change, uint64_t position) {
-  WordMutexLock lock(mutex_);
-  if (!TakesChanges()) {
-    takes_.store(false, std::memory_order_relaxed);
-    return false;
-  }
-  outbox_.Add(change, position, committed_);
-  recorded_ = position;
-  sessions_.Take(change);
-  return true;
-}
-
 void Primary::Keep(const Kept& kept) {
   if (kept_.empty()) writer_.KeepFrom(kept.from);
   if (kept_.size() < kKeptMax) return kept_.push_back(kept);
@@ -91,12 +79,6 @@ void Primary::LetPublishedGo() {
   while (!kept_.empty() && kept_.front().position <= published) kept_.pop_front();
   const uint64_t from = kept_.empty() ? RingWriter::kKeepNone : kept_.front().from;
   if (from != before) writer_.KeepFrom(from);
-}
-
-void Primary::AppendSession(const SessionRecord& record) {
-  WordMutexLock lock(mutex_);
-  outbox_.AddSession(record, committed_);
-  sessions_.Take(record);
 }
 
 void Primary::BeginSessions(SessionCopies sessions) {
@@ -175,7 +157,10 @@ void Primary::PollWrites() {
 void Primary::AdvanceCommit() {
   if (!membership_.MayCommit()) return;
   committed_ = commit_.Advance(writer_.end().lsn, lease_, options_.clock());
-  safe_.store(outbox_.PositionAt(committed_), std::memory_order_release);
+  const uint64_t safe = outbox_.PositionAt(committed_);
+  if (safe != safe_.load(std::memory_order_relaxed) && !HasCopies()) [[unlikely]]
+    short_commits_.fetch_add(1, std::memory_order_relaxed);
+  safe_.store(safe, std::memory_order_release);
 }
 
 void Primary::PublishForJoiners() {
@@ -241,8 +226,7 @@ void Primary::Open(bool applies, int64_t now) {
 
 void Primary::TellWhetherItTakes() {
   has_copies_.store(HasCopies(), std::memory_order_relaxed);
-  takes_.store(open_ && !deposed_ && !hand_over_.stopped() && !outbox_.crowded() && HasCopies(),
-               std::memory_order_relaxed);
+  takes_.store(open_ && TakesChanges(), std::memory_order_relaxed);
 }
 
 bool Primary::TryToOpen(int64_t now) {
@@ -308,9 +292,7 @@ bool Primary::Speaks(const GroupMember& member, uint16_t version) const {
   return seen && seen->incarnation == member.incarnation && seen->stream_version >= version;
 }
 
-bool Primary::HasCopies() const {
-  return membership_.known().configuration.in_sync.size() >= min_copies_;
-}
+bool Primary::HasCopies() const { return membership_.copies() >= min_copies_; }
 
 // An operator may have taken a node out of the group, want another primary, or more copies.
 void Primary::FollowOperator(int64_t now) {

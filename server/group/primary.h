@@ -107,6 +107,8 @@ class Primary {
   // Takes the next change of the stream, which ends at `position`. Returns false if it must not
   // happen now.
   bool Append(const Change& change, uint64_t position);
+  // The same for a deletion that undoes waiting writes, with the answers that come before it.
+  bool AppendUndo(const Change& deletion, std::span<const SessionRecord> answers, uint64_t end);
   // Begins updates behind `position`; as ChangeRecorder has it.
   GANNET_UNCHECKED_LOCKS UpdateLane* BeginUpdates(uint64_t position);
   // Returns the position behind them.
@@ -114,8 +116,7 @@ class Primary {
   // Takes a record of a session, which lies between the change before and the next one.
   void AppendSession(const SessionRecord& record);
   bool takes() const { return takes_.load(std::memory_order_relaxed); }
-  // Returns false while fewer members are in sync than the group's terms want, so that no write is
-  // taken. A hint.
+  // Whether as many members are in sync as writes need. A hint.
   bool has_copies() const { return has_copies_.load(std::memory_order_relaxed); }
   // WRITEs what was appended, and sees what is committed now.
   void Pump();
@@ -126,6 +127,9 @@ class Primary {
   int fd_of_writes() const { return made_.stream_cq->fd(); }
   // What ends there or before is committed. Acquire: whoever publishes it has it in all rings.
   uint64_t safe() const { return safe_.load(std::memory_order_acquire); }
+  // How often something was committed while fewer members than the terms want had it. Whoever
+  // acquired safe(), or what was published by it, finds counted what happened up to there.
+  uint64_t short_commits() const { return short_commits_.load(std::memory_order_relaxed); }
 
   // To sleep: Arm, Turn once more, wait until one of fds() is readable, or for next_ns(); Woken.
   absl::Status Arm();
@@ -229,18 +233,18 @@ class Primary {
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
   void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
   void PublishForJoiners();
+  // Whether anything may be recorded now. What is published may wait for this (docs/group.md).
+  bool TakesUndos() const GANNET_REQUIRES(mutex_) { return !hand_over_.stopped() && !deposed_; }
   // Whether a change may happen now.
   bool TakesChanges() const GANNET_REQUIRES(mutex_) {
-    return !hand_over_.stopped() && !outbox_.crowded() && !deposed_ && HasCopies();
+    return TakesUndos() && !outbox_.crowded() && HasCopies();
   }
-  // Whether as many members are in sync as writes need.
+  // Whether as many members have what is committed as the terms want.
   bool HasCopies() const GANNET_REQUIRES(mutex_);
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
-  // Tells workers whether changes are taken.
   void TellWhetherItTakes() GANNET_REQUIRES(mutex_);
   Backup* FindLink(uint32_t number) GANNET_REQUIRES(mutex_);
-  // Whether a backup has a link, or a receiver.
   bool HasLink(uint64_t incarnation, bool receives) const GANNET_REQUIRES(mutex_);
 
   const Options options_;
@@ -282,10 +286,11 @@ class Primary {
   bool open_ = false;
   bool deposed_ = false;
 
-  std::atomic<bool> takes_{false};       // relaxed: a hint
-  std::atomic<bool> has_copies_{false};  // relaxed: a hint
-  std::atomic<uint64_t> safe_{0};        // release: after the completions were polled
-  std::atomic<bool> nudged_{false};      // relaxed: the member's thread was asked for a Turn
+  std::atomic<bool> takes_{false};          // relaxed: a hint
+  std::atomic<bool> has_copies_{false};     // relaxed: a hint
+  std::atomic<uint64_t> safe_{0};           // release: after the completions were polled
+  std::atomic<uint64_t> short_commits_{0};  // relaxed: counted before safe_ is stored
+  std::atomic<bool> nudged_{false};         // relaxed: the member's thread was asked for a Turn
   // Workers that wait for WRITEs. Counted before they Pump and afterwards sleep. So whoever Pumps
   // later, behind the mutex, sees them.
   std::atomic<uint32_t> waiting_workers_{0};

@@ -59,6 +59,7 @@ void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
   }
   Grant grant = options_.grant;
   grant.session_token = token;
+  grant.version = ChosenVersion(arrival.request).value_or(kProtocolVersionMax);
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
   const absl::Status status =
       backup->link->Accept(*which, std::move(arrival.incoming), arrival.name,

@@ -54,6 +54,14 @@ bool Membership::MayCommit() const {
   });
 }
 
+size_t Membership::copies() const {
+  size_t least = known_.configuration.in_sync.size();
+  for (const GroupConfiguration& it : may_win_) {
+    if (it.primary == self_) least = std::min(least, it.in_sync.size());
+  }
+  return least;
+}
+
 void Membership::Poll(int64_t now) {
   if (deposed_) return;
   if (const auto answer = store_->Poll()) OnAnswer(*answer, now);

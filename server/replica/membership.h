@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_REPLICA_MEMBERSHIP_H_
 #define GANNET_SERVER_REPLICA_MEMBERSHIP_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -67,6 +68,9 @@ class Membership {
   bool Counts(uint64_t incarnation) const { return counted_.contains(incarnation); }
   // Whether no transaction that names a successor may have won or win.
   bool MayCommit() const;
+  // Returns how many members are in sync at least, whichever transactions have won. They have all
+  // that is committed now: whoever is counted has it. REQUIRES: MayCommit, or it is of no use.
+  size_t copies() const;
   // Whether a successor is named, or is still to be named.
   bool naming() const { return successor_.has_value() || !MayCommit(); }
   const GroupRegister& known() const { return known_; }

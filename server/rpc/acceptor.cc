@@ -183,7 +183,7 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
   ServerConnection* connection = Add(arrival, session, *std::move(rdma));
   given_.connection_ids->Describe(connection->id, connection->session->id(), peer);
   Grant grant = GrantFor(*connection, resumed);
-  grant.version = ChosenVersion(arrival.request).value_or(kProtocolVersionMax);
+  grant.version = connection->version;
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
   if (absl::Status status = given_.listener->FinishAccept(connection->rdma.get(), BytesOf(grant),
                                                           RightsOf(*connection->session));
@@ -207,6 +207,7 @@ ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,
   auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
                                                        options_.send_places, std::move(rdma));
   connection->name = arrival.name;
+  connection->version = ChosenVersion(arrival.request).value_or(kProtocolVersionMax);
   connection->since_ns = given_.now->monotonic_ns;
   connection->heard_ns = connection->untaken_since_ns = given_.now->monotonic_ns;
   ServerConnection* raw = given_.connections->Add(std::move(connection));

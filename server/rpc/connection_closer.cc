@@ -28,6 +28,13 @@ void ConnectionCloser::CloseAll(std::string_view why) {
   for (const auto& [id, connection] : *given_.connections) Close(connection.get(), why);
 }
 
+void ConnectionCloser::EndSession(Session* session, std::string_view why) {
+  session->ended = true;
+  for (const auto& [id, connection] : *given_.connections) {
+    if (connection->session == session) Close(connection.get(), why);
+  }
+}
+
 void ConnectionCloser::Destroy(ServerConnection* connection) {
   Session* const session = connection->session;
   // Releases the last work in flight and the work that was never posted. The queue pair is

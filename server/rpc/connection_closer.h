@@ -44,6 +44,8 @@ class ConnectionCloser {
   // Does nothing if the connection is closing already.
   void Close(ServerConnection* connection, std::string_view why);
   void CloseAll(std::string_view why);
+  // Closes all connections of a session, whose client begins another one.
+  void EndSession(Session* session, std::string_view why);
   // The connection is flushed, or is taken for flushed.
   void OnDrained(uint32_t id) { drained_.push_back(id); }
   // Returns true if TakeDrained has connections.

@@ -96,17 +96,32 @@ bool HeldReplies::SendUpdates(uint64_t published, Receiver* to) {
   }
 }
 
+// A group takes no write while it lacks copies. So what was committed without them was decided
+// before, and its reply waits here, or was sent because enough members had the write. All that wait
+// are doubted: which of them were committed just before is not worth knowing. REQUIRES: what is
+// sent afterwards was found published before.
+void HeldReplies::DoubtIfShort() {
+  if (given_.group == nullptr) return;
+  const uint64_t now = given_.group->short_commits();
+  if (now == short_commits_) [[likely]]
+    return;
+  short_commits_ = now;
+  waiting_.DoubtAll();
+}
+
 // What is safe is published here, where the replies leave. Whichever worker comes first publishes
 // for all.
 bool HeldReplies::SendPublished(bool more_requests_wait) {
   if (given_.group != nullptr) given_.group->Pump();
   const uint64_t safe = given_.changes->safe();
   given_.writes->Publish(safe);
+  const uint64_t published = given_.writes->published();
+  DoubtIfShort();
   Receiver to;
   bool sent = false;
   for (;; sent = true) {
-    sent |= SendUpdates(given_.writes->published(), &to);
-    const auto* const waiting = waiting_.First(given_.writes);
+    sent |= SendUpdates(published, &to);
+    const auto* const waiting = waiting_.First(given_.writes, published);
     if (waiting == nullptr) break;
     Send(*waiting, &to);
     waiting_.Pop();

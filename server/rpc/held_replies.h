@@ -36,6 +36,11 @@ class HeldReplies {
 
   explicit HeldReplies(const Dependencies& given) : given_(given) {}
 
+  // Call it before the requests of a Poll are served.
+  void BeginPoll() {
+    // What was committed before tells nothing of them.
+    if (given_.group != nullptr && waiting_.empty()) short_commits_ = given_.group->short_commits();
+  }
   // Ticket 0: records and sends the reply at once.
   void SendOrHold(ServerConnection* connection, const ReplyHeader& reply, uint64_t ticket);
   // Holds the reply to an update, which succeeded.
@@ -72,9 +77,11 @@ class HeldReplies {
   void Send(const WaitingReplies::Waiting& waiting, Receiver* to);
   void SendUpdate(const WaitingReplies::Waiting& waiting, Receiver* to);
   bool SendUpdates(uint64_t published, Receiver* to);
+  void DoubtIfShort();
 
   const Dependencies given_;
   WaitingReplies waiting_;
+  uint64_t short_commits_ = 0;  // GroupStream::short_commits, when it was looked at
   SyncAsks sync_asks_;
 };
 

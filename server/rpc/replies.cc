@@ -4,6 +4,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "server/rpc/connection_closer.h"
 #include "server/rpc/dispatcher.h"
 
 namespace gannet {
@@ -20,6 +21,12 @@ void Replies::Record(Session* session, const ReplyHeader& reply) {
 }
 
 void Replies::Send(ServerConnection* connection, const ReplyHeader& reply) {
+  if (reply.status == static_cast<uint8_t>(ReplyStatus::kOutcomeUnknown) &&
+      connection->version < kProtocolVersionOfOutcomeUnknown) [[unlikely]] {
+    return closer_->EndSession(connection->session,
+                               "its client is older, and is to find out by itself that the outcome "
+                               "of a write is not known");
+  }
   ReplyHeader* header = batch_.AddHeader(connection);
   if (header == nullptr) return;
   *header = reply;

@@ -18,6 +18,8 @@
 
 namespace gannet {
 
+class ConnectionCloser;
+
 // The replies of one worker: records them in the sessions and puts them into the batch that the
 // worker posts. Owner thread only.
 class Replies {
@@ -26,6 +28,7 @@ class Replies {
     const Now* now;      // the time of this Poll
     ServerLog* log;
     WorkerCounters* counters;
+    ConnectionCloser* closer;
     SessionStream* session_stream;  // null: there is no group
   };
 
@@ -34,13 +37,15 @@ class Replies {
       : now_(given.now),
         log_(given.log),
         counters_(given.counters),
+        closer_(given.closer),
         session_stream_(given.session_stream),
         buffers_(std::move(buffers)),
         batch_(&buffers_, std::move(refused)) {}
 
   // Records the answer to an admitted request.
   static void Record(Session* session, const ReplyHeader& reply);
-  // Sends a reply of only a header. Records nothing.
+  // Sends a reply of only a header. Records nothing. To a client that does not know the status
+  // kOutcomeUnknown, it ends the session instead: then the client says the same by itself.
   void Send(ServerConnection* connection, const ReplyHeader& reply);
   // Records and sends the answer to an admitted request. REQUIRES: no change has this answer, or
   // there is no group.
@@ -87,6 +92,7 @@ class Replies {
   const Now* const now_;
   ServerLog* const log_;
   WorkerCounters* const counters_;
+  ConnectionCloser* const closer_;
   SessionStream* const session_stream_;
   BufferPool buffers_;
   SendBatch batch_;

@@ -76,6 +76,7 @@ class Requests {
         replies_({.now = given.now,
                   .log = given.log,
                   .counters = given.counters,
+                  .closer = given.closer,
                   .session_stream = given.session_stream},
                  std::move(reply_buffers), std::move(refused)) {}
 

@@ -89,6 +89,7 @@ struct ServerConnection {
   const uint32_t id;  // never reused; the holder in lock words
   uint64_t name = 0;  // the name that its events carry
   const uint16_t qp_index;
+  uint16_t version = 0;        // of the protocol, as the grant says
   size_t accounted_bytes = 0;  // its share of the worker's figure
   Session* const session;
   std::unique_ptr<Connection> rdma;

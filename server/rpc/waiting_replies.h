@@ -75,10 +75,11 @@ class WaitingReplies {
   // Returns replies with which the queue begins and which lie side by side: none only if it is
   // empty. Those of them that are of updates may be sent if their tickets are published. Pop them.
   std::span<const Waiting> FirstRun() const { return replies_.FirstRun(); }
-  // Returns the next reply that may be sent, or nullptr. Pop it then. The reply to a write that was
-  // undone says so, and waits until that is on disk, too.
-  const Waiting* First(Writes* writes) {
-    while (!replies_.empty() && replies_.front().ticket <= writes->published()) {
+  // Returns the next reply that may be sent if all tickets up to `published` are published, or
+  // nullptr. Pop it then. The reply to a write that was undone says so, and waits until that is on
+  // disk, too.
+  const Waiting* First(Writes* writes, uint64_t published) {
+    while (!replies_.empty() && replies_.front().ticket <= published) {
       const Waiting& first = replies_.front();
       if (first.undone || first.update) return &first;
       const auto undone = writes->TakeUndone(first.ticket);
@@ -92,6 +93,16 @@ class WaitingReplies {
       replies_.PushBack() = late;
     }
     return nullptr;
+  }
+  // None of the writes that wait may be called made any more: their outcome is not known.
+  void DoubtAll() {
+    for (size_t i = 0; i < replies_.size(); ++i) {
+      Waiting& waiting = replies_[i];
+      if (waiting.status != static_cast<uint8_t>(ReplyStatus::kOk)) continue;
+      waiting.status = static_cast<uint8_t>(ReplyStatus::kOutcomeUnknown);
+      waiting.words = {};
+      waiting.update = false;
+    }
   }
   void Pop(size_t count = 1) { replies_.PopFront(count); }
   // The client sent a request of a waiting reply again, on another connection. The reply goes

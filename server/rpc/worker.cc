@@ -82,6 +82,7 @@ absl::StatusOr<std::unique_ptr<LockCas>> Worker::MakeCas(const SharedByWorkers& 
 Worker::Activity Worker::Poll(const Now& now) {
   now_ = now;
   NoteMap();
+  held_replies_.BeginPoll();
   bool active = (made_.inbox->filled() || !acceptor_.idle()) && TakeInbox();
   active |= ServeWhatCame();
   requests_.CountUpdates();

@@ -119,6 +119,8 @@ class Session {
   // Returns true if the client may know of the session, and so may come back to it.
   bool IsKnown() const { return established || highest_ > 0; }
   bool established = false;
+  // Nobody finds it any more, and it goes with its last connection.
+  bool ended = false;
   // Hash of the client's list of servers; 0 if the client did not tell it since it connected.
   uint64_t server_set = 0;
   // The client READs no index older than this generation.

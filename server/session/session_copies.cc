@@ -6,6 +6,16 @@
 
 namespace gannet {
 
+void DoubtAnswers(std::vector<SessionCopy>* copies) {
+  for (SessionCopy& copy : *copies) {
+    for (SessionAnswer& answer : copy.answers) {
+      if (answer.status != static_cast<uint8_t>(ReplyStatus::kOk)) continue;
+      answer.status = static_cast<uint8_t>(ReplyStatus::kOutcomeUnknown);
+      answer.words = {};
+    }
+  }
+}
+
 void SessionCopies::Copy::Remember(const SessionAnswer& answer) {
   SessionAnswer* const place = PlaceOf(answer.sequence);
   if (place == nullptr) return;

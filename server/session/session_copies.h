@@ -24,6 +24,10 @@ struct SessionCopy {
   std::vector<SessionAnswer> answers;  // in the order of their numbers, the last `credits` at most
 };
 
+// For a primary that begins while fewer members than the group wants have what the former one
+// recorded: no answer says any more that a write is made. Each says kOutcomeUnknown.
+void DoubtAnswers(std::vector<SessionCopy>* copies);
+
 // The sessions of a group, made from the records of its stream (docs/group.md, "Sessions"). A
 // backup feeds it with what it applies, and has the sessions if it takes over. The primary feeds it
 // with what it appends, so it can tell a joiner of all sessions at any moment.

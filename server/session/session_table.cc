@@ -62,7 +62,7 @@ bool SessionTable::HasRoom() const {
 
 Session* SessionTable::Find(uint64_t token) {
   auto it = sessions_.find(token);
-  return it == sessions_.end() ? nullptr : it->second.get();
+  return it == sessions_.end() || it->second->ended ? nullptr : it->second.get();
 }
 
 void SessionTable::Detach(Session* session, int64_t now_ns) {
@@ -71,7 +71,7 @@ void SessionTable::Detach(Session* session, int64_t now_ns) {
   session->detached_ns = now_ns;
   // A request in progress is a write that waits for the disk. It is decided, so its answer will be
   // recorded here.
-  if (session->IsKnown()) return;
+  if (session->IsKnown() && !session->ended) return;
   OnEnd(*session);
   sessions_.erase(session->token());
 }

@@ -46,11 +46,11 @@ class SessionTable {
   bool Adopt(const SessionCopy& copy, int64_t now_ns);
   // Returns true if Create has room or can make room.
   bool HasRoom() const;
-  // Returns null if the session is unknown, expired, or of an earlier incarnation.
+  // Returns null if the session is unknown, expired, ended, or of an earlier incarnation.
   Session* Find(uint64_t token);
 
   void Attach(Session* session) { ++session->connections; }
-  // Drops the session with its last connection if its client cannot know it.
+  // Drops the session with its last connection if it ended, or its client cannot know it.
   void Detach(Session* session, int64_t now_ns);
 
   // Drops sessions whose grace period is over. None of them has a request in progress.

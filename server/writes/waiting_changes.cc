@@ -198,8 +198,7 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus sta
   WordMutexLock lock(mutex_);
   // It has no value, and its key is short. So it is filled under the mutex.
   const Change deletion{.kind = Change::Kind::kDelete, .version = version, .key = key};
-  RecordUndone(key, version, status);
-  const std::optional<ChangePlace> place = recorder_->Reserve(deletion);
+  const std::optional<ChangePlace> place = ReserveUndo(deletion, status);
   if (!place) return false;
   recorder_->Fill(deletion, *place);
   std::vector<uint64_t> undone;
@@ -223,19 +222,27 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus sta
 
 // Their answers are recorded already, with the changes. These count instead if the deletion is
 // there, and only then. So whoever has a part of the stream has an answer that fits.
-void WaitingChanges::RecordUndone(const std::string& key, uint64_t version, ReplyStatus status) {
+std::optional<ChangePlace> WaitingChanges::ReserveUndo(const Change& deletion, ReplyStatus status) {
+  std::vector<uint64_t> tokens;
+  std::vector<SessionAnswer> answers;
   for (size_t i = 0; i < queue_.size(); ++i) {
     const Entry& entry = queue_[i];
     const ChangeOrigin& origin = entry.origin;
-    if (entry.key != key || origin.session_token == 0 || !IsAnswerStreamed(origin.opcode)) continue;
-    const SessionAnswer answer = {.sequence = origin.sequence,
-                                  .words = {},
-                                  .opcode = origin.opcode,
-                                  .status = static_cast<uint8_t>(status),
-                                  .zero = {}};
-    recorder_->RecordSession(
-        SessionRecord::Answers(origin.session_token, std::span(&answer, 1), version));
+    if (entry.key != deletion.key || origin.session_token == 0) continue;
+    if (!IsAnswerStreamed(origin.opcode)) continue;
+    tokens.push_back(origin.session_token);
+    answers.push_back({.sequence = origin.sequence,
+                       .words = {},
+                       .opcode = origin.opcode,
+                       .status = static_cast<uint8_t>(status),
+                       .zero = {}});
   }
+  std::vector<SessionRecord> records;
+  for (size_t i = 0; i < tokens.size(); ++i) {
+    records.push_back(
+        SessionRecord::Answers(tokens[i], std::span(&answers[i], 1), deletion.version));
+  }
+  return recorder_->ReserveUndo(deletion, records);
 }
 
 void WaitingChanges::Fail() {

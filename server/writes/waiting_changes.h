@@ -130,8 +130,8 @@ class WaitingChanges : public LaterEvictions {
   void SetPublished(uint64_t ticket) { published_.store(ticket, std::memory_order_release); }
   // `failed` cannot be published. So all that waits of this key is undone: a deletion is recorded,
   // `drop` is given the blocks, and the answers become `status`. Returns false if that is refused
-  // now. Before the deletion, it is recorded which requests it undoes. REQUIRES: the store has no
-  // item of the key that is alive.
+  // now; then nothing is recorded. With the deletion it is recorded which requests it undoes.
+  // REQUIRES: the store has no item of the key that is alive.
   bool Undo(const Entry& failed, uint64_t version, ReplyStatus status,
             const std::function<void(const Pending&)>& drop);
 
@@ -184,7 +184,7 @@ class WaitingChanges : public LaterEvictions {
   }
   void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
   std::optional<Undone> FindUndone(uint64_t ticket);
-  void RecordUndone(const std::string& key, uint64_t version, ReplyStatus status)
+  std::optional<ChangePlace> ReserveUndo(const Change& deletion, ReplyStatus status)
       GANNET_REQUIRES(mutex_);
 
   ChangeRecorder* const recorder_;

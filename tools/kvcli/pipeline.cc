@@ -29,7 +29,7 @@ std::string_view AnswerText(const Completion& answer, Verb verb) {
     case absl::StatusCode::kUnavailable:
       return verb == Verb::kGet ? "no answer, try again" : "not applied, try again";
     case absl::StatusCode::kUnknown:
-      return "the connection broke; the write may have been applied";
+      return "the connection broke, or too few copies are left; the write may have been applied";
     case absl::StatusCode::kDeadlineExceeded:
       return verb == Verb::kGet ? "no answer within the deadline"
                                 : "no answer within the deadline; the write may have been applied";

@@ -59,7 +59,7 @@ struct PutSource {
 //   - Unavailable: not applied; retry the call. A group has fewer members in sync than it wants; or
 //     a key's server cannot be reached: every call for it fails at once, calls for other servers go
 //     on, and the client tries to reconnect by itself.
-//   - Unknown: a write that may or may not have been applied.
+//   - Unknown: a write that may or may not have been applied; or has fewer copies than it should.
 //   - DeadlineExceeded: the server is alive but was too slow. A write may have been applied.
 //   - ResourceExhausted: the server's memory or index is full. Nothing was changed.
 //   - FailedPrecondition: only_if_version does not match; or Incr found a value that is no number;

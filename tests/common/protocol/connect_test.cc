@@ -68,7 +68,7 @@ Grant AGrant() {
 // docs/protocol.md.
 TEST(ConnectTest, GoldenBytesOfTheRequest) {
   EXPECT_EQ(HexOf(AConnectRequest()),
-            "47 4e 54 43 04 04 38 00 00 00 03 00 07 06 05 04\n"
+            "47 4e 54 43 04 05 38 00 00 00 03 00 07 06 05 04\n"
             "18 17 16 15 14 13 12 11 28 27 26 25 24 23 22 21\n"
             "38 37 36 35 34 33 32 31 a0 a1 a2 a3 a4 a5 a6 a7\n"
             "a8 a9 aa ab ac ad ae af");
@@ -76,7 +76,7 @@ TEST(ConnectTest, GoldenBytesOfTheRequest) {
 
 TEST(ConnectTest, GoldenBytesOfTheGrant) {
   EXPECT_EQ(HexOf(AGrant()),
-            "47 4e 54 47 04 00 c0 00 08 07 06 05 04 03 02 01\n"
+            "47 4e 54 47 05 00 c0 00 08 07 06 05 04 03 02 01\n"
             "00 00 00 00 00 7f 00 00 00 00 10 00 00 00 00 00\n"
             "00 00 00 00 10 7f 00 00 14 13 12 11 24 23 22 21\n"
             "00 00 01 00 07 00 00 00 38 37 36 35 34 33 32 31\n"
@@ -94,7 +94,7 @@ TEST(ConnectTest, GoldenBytesOfTheReject) {
   const Reject reject = NewReject(RejectCode::kVersion, "no\tway");
   const std::string hex = HexOf(reject);
   EXPECT_EQ(hex.substr(0, 3 * 32 - 1),
-            "47 4e 54 52 04 00 94 00 02 00 00 00 6e 6f 3f 77\n"
+            "47 4e 54 52 05 00 94 00 02 00 00 00 6e 6f 3f 77\n"
             "61 79 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
   EXPECT_EQ(hex.find_first_not_of("0 \n", 3 * 18), std::string::npos);
 }

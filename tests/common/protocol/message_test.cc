@@ -91,6 +91,7 @@ TEST(MessageTest, GoldenNumbersOfOpcodesFlagsAndStatuses) {
   EXPECT_EQ(static_cast<int>(ReplyStatus::kDiskRefuses), 16);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kTooFewCopies), 17);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kElsewhere), 18);
+  EXPECT_EQ(static_cast<int>(ReplyStatus::kOutcomeUnknown), 19);
   EXPECT_EQ(kForce, 16);
   EXPECT_EQ(kOnlyIfAbsent | kOnlyIfVersion << 4 | kUnderLock << 8 | kValueInBuffer << 12, 0x8421);
   EXPECT_EQ(static_cast<int>(ReplyStatus::kHeapFull), 6);

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,10 @@ class TestConsumer : public ChangeConsumer {
   void Fill(const Change& change, const ChangePlace& place) override {
     if (place.room == this) filled.emplace_back(change.key);
   }
+  bool TakeUndo(const Change& deletion, std::span<const SessionRecord> answers,
+                ChangePlace* place) override {
+    return !refuses && ChangeConsumer::TakeUndo(deletion, answers, place);
+  }
   void TakeSession(const SessionRecord& record) override {
     keys.push_back("session " + std::to_string(record.token));
   }
@@ -48,6 +53,26 @@ class TestConsumer : public ChangeConsumer {
 };
 
 Change PutOf(std::string_view key) { return {.version = 1, .key = key, .value = "value"}; }
+
+TEST(ChangeStreamTest, GivesAnUndoWithItsAnswersOrNothingOfIt) {
+  ChangeStream stream;
+  TestConsumer first, other;
+  stream.Add(&first, Need::kRequired);
+  stream.Add(&other, Need::kHears);
+  const SessionAnswer answer = {.sequence = 1, .words = {}, .opcode = 2, .status = 10, .zero = {}};
+  const SessionRecord answers[] = {SessionRecord::Answers(7, std::span(&answer, 1), 9)};
+  const Change deletion = {.kind = Change::Kind::kDelete, .version = 9, .key = "a"};
+  first.refuses = true;
+  EXPECT_EQ(stream.ReserveUndo(deletion, answers), std::nullopt);
+  EXPECT_THAT(first.keys, IsEmpty());
+  EXPECT_THAT(other.keys, IsEmpty());
+  EXPECT_EQ(stream.end(), 0u);
+  first.refuses = false;
+  ASSERT_TRUE(stream.ReserveUndo(deletion, answers).has_value());
+  EXPECT_THAT(first.keys, ElementsAre("session 7", "a"));
+  EXPECT_THAT(other.keys, ElementsAre("session 7", "a"));
+  EXPECT_EQ(stream.end(), RecordBytes(1, 0));
+}
 
 TEST(ChangeStreamTest, GivesEachChangeToAllInOneOrder) {
   ChangeStream stream;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "common/rdma/loopback.h"
 #include "tests/common/rdma/test_device.h"
@@ -21,6 +22,10 @@ namespace gannet {
 class GroupPutTest : public PutTest {
  protected:
   static constexpr size_t kBackupsMax = 2;
+
+  GroupPutTest() = default;
+  // A group with other terms, but for its history and its members.
+  explicit GroupPutTest(GroupTerms terms) : shared_(WithMembers(std::move(terms))) {}
 
   void TearDown() override {
     for (Backup& backup : backups_) {
@@ -73,6 +78,9 @@ class GroupPutTest : public PutTest {
   SharedRegister& shared() { return shared_; }
   // From now on, the backups follow only when the test polls their members.
   void FollowApart() { follow_apart_ = true; }
+  void FollowAgain() { follow_apart_ = false; }
+  // Items expire by this clock at the primary.
+  ServerClock& clock() { return clock_; }
 
   Primary::Seen primary() { return server().member()->Look().as_primary; }
   Server& backup(size_t i) { return *backups_[i].server; }
@@ -80,6 +88,17 @@ class GroupPutTest : public PutTest {
   int64_t BackupAheadMs(size_t i) const {
     const auto own = static_cast<int64_t>(backups_[i].clock.WallMs());
     return own - static_cast<int64_t>(WallMs());
+  }
+
+  // The process ends, and with it its copy.
+  void LoseBackup(size_t i) {
+    Server& lost = *backups_[i].server;
+    lost.BeginStop();
+    ASSERT_TRUE(StepUntil([&] {
+      return std::ranges::all_of(lost.workers(), [](const auto& it) { return it->closed(); });
+    }));
+    backups_[i].server.reset();
+    backups_[i].store.reset();
   }
 
   void StartBackup(size_t i) {
@@ -114,7 +133,13 @@ class GroupPutTest : public PutTest {
     options->lease_now_ns = [this] { return lease_now(); };
   }
 
-  SharedRegister shared_{{.history = 77, .lease_ms = 10'000, .members = {"n1", "n2", "n3"}}};
+  static GroupTerms WithMembers(GroupTerms terms) {
+    terms.history = 77;
+    terms.members = {"n1", "n2", "n3"};
+    return terms;
+  }
+
+  SharedRegister shared_{WithMembers({.lease_ms = 10'000})};
   std::unique_ptr<SharedConfigStore> own_;
   ServerClock clock_ = ServerClock::Start();
   std::array<Backup, kBackupsMax> backups_;

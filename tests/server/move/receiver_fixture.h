@@ -25,6 +25,10 @@ struct OwnStream : ChangeSink, ChangeRecorder {
     last_kind = change.kind;
     return ChangePlace{.end = ++end};
   }
+  std::optional<ChangePlace> ReserveUndo(const Change& deletion,
+                                         std::span<const SessionRecord>) override {
+    return Reserve(deletion);
+  }
   void Fill(const Change&, const ChangePlace&) override {}
   void RecordSession(const SessionRecord&) override {}
   bool Record(const Change& change) override { return Reserve(change).has_value(); }

@@ -46,6 +46,19 @@ TEST_F(MembershipTest, CountsAllInSyncAndSendsNothingWhileAllAreHeard) {
   EXPECT_FALSE(store_.sent().has_value());
 }
 
+// What is committed meanwhile may be in no more of those in sync.
+TEST_F(MembershipTest, ACopyMayBeGoneFromWhenARemovalIsSent) {
+  EXPECT_EQ(membership_.copies(), 3u);
+  Beacon(0, {kFirst, kSecond});
+  Beacon(kL / 2, {kFirst});
+  membership_.Poll(kL / 2);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(membership_.copies(), 2u);
+  store_.Execute();
+  membership_.Poll(kL / 2);
+  EXPECT_EQ(membership_.copies(), 2u);
+}
+
 TEST_F(MembershipTest, ARemovedMemberCountsUntilItsRemovalIsKnownToHaveWon) {
   Beacon(0, {kFirst, kSecond});
   Beacon(kL / 2, {kFirst});

@@ -72,7 +72,7 @@ TEST_F(OlderClientTest, OfVersion3IsRefusedAndToldBothVersions) {
   ASSERT_TRUE(peer.reject().has_value());
   const Reject reject = *peer.reject();
   EXPECT_EQ(FieldAt<uint32_t>(&reject, 8), 2u) << "no version in common";
-  EXPECT_EQ(RejectReason(reject), "client speaks protocol 3 to 3, server 4 to 4");
+  EXPECT_EQ(RejectReason(reject), "client speaks protocol 3 to 3, server 4 to 5");
   EXPECT_EQ(stats().connections, 0u);
 }
 

@@ -39,7 +39,7 @@ class WaitingRepliesTest : public testing::Test {
   // Takes all replies that may leave. Returns their connections.
   std::vector<uint32_t> Take() {
     std::vector<uint32_t> connections;
-    for (; const auto* reply = replies_.First(&writes_); replies_.Pop()) {
+    for (; const auto* reply = replies_.First(&writes_, writes_.published()); replies_.Pop()) {
       connections.push_back(reply->connection);
     }
     return connections;
@@ -47,6 +47,10 @@ class WaitingRepliesTest : public testing::Test {
 
   struct Recorder : ChangeRecorder {
     std::optional<ChangePlace> Reserve(const Change&) override { return ChangePlace{.end = ++end}; }
+    std::optional<ChangePlace> ReserveUndo(const Change& deletion,
+                                           std::span<const SessionRecord>) override {
+      return Reserve(deletion);
+    }
     void Fill(const Change&, const ChangePlace&) override {}
     uint64_t end = 0;
   };

@@ -331,5 +331,20 @@ TEST(SessionCopiesTest, ManyUpdatesAreTakenAsChangesAre) {
   EXPECT_GT(remembered, 300u);
 }
 
+// Of a primary that takes over with fewer members than its group wants.
+TEST(SessionCopiesTest, ADoubtedAnswerSaysThatTheOutcomeIsUnknown) {
+  SessionCopies sessions;
+  sessions.Take(Begun(7, 4));
+  sessions.Take(PutBy(7, 1, 100));
+  TakeAnswer(&sessions, 7, 2, ReplyStatus::kExists);
+  std::vector<SessionCopy> copies = sessions.All();
+  DoubtAnswers(&copies);
+  ASSERT_EQ(copies.size(), 1u);
+  ASSERT_EQ(copies[0].answers.size(), 2u);
+  EXPECT_EQ(copies[0].answers[0].status, static_cast<uint8_t>(ReplyStatus::kOutcomeUnknown));
+  EXPECT_EQ(copies[0].answers[0].words, ReplyHeader::AnswerWords{});
+  EXPECT_EQ(copies[0].answers[1].status, static_cast<uint8_t>(ReplyStatus::kExists));
+}
+
 }  // namespace
 }  // namespace gannet

@@ -43,6 +43,10 @@ struct KeptChanges : ChangeSink, ChangeRecorder {
     kept.emplace_back(change);
     return ChangePlace{.end = kept.size()};
   }
+  std::optional<ChangePlace> ReserveUndo(const Change& deletion,
+                                         std::span<const SessionRecord>) override {
+    return Reserve(deletion);
+  }
   void Fill(const Change&, const ChangePlace&) override {}
   void RecordSession(const SessionRecord&) override {}
   bool Record(const Change& change) override { return Reserve(change).has_value(); }

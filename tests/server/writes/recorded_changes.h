@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct RecordedChanges : ChangeSink, ChangeRecorder {
     changes.push_back((change.kind == Change::Kind::kPut ? "put " : "delete ") +
                       std::string(change.key));
     return ChangePlace{.end = ++end};
+  }
+  std::optional<ChangePlace> ReserveUndo(const Change& deletion,
+                                         std::span<const SessionRecord> answers) override {
+    if (refuses) return std::nullopt;
+    for (const SessionRecord& answer : answers) RecordSession(answer);
+    return Reserve(deletion);
   }
   void Fill(const Change&, const ChangePlace&) override {}
   UpdateLane* BeginUpdates() override {

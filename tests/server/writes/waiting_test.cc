@@ -268,6 +268,27 @@ TEST_F(WaitingTest, RecordsWhichRequestsAnUndoUndoes) {
   EXPECT_TRUE(writes_->TakeUndone(undone.ticket).has_value());
 }
 
+// Otherwise the stream would grow with each try.
+TEST_F(WaitingTest, AnUndoThatIsRefusedRecordsNothing) {
+  const ChangeOrigin origin = {
+      .session_token = 7, .sequence = 1, .opcode = static_cast<uint8_t>(Opcode::kPut)};
+  writes_->Put("key", "1", {.expiry_ms = kNowMs + 10}, {}, kNowMs);
+  PublishAll();
+  const Decided undone = Put("key", "2", {.only_if_present = true, .origin = &origin});
+  ASSERT_EQ(StatusOf(undone), ReplyStatus::kOk);
+  (*store_)->UseClock([] { return kNowMs + 10; });
+  sink_.changes.clear();
+  sink_.refuses = true;
+  PublishAll();
+  PublishAll();
+  EXPECT_THAT(sink_.changes, testing::IsEmpty());
+  EXPECT_LT(writes_->published(), undone.ticket);
+  sink_.refuses = false;
+  PublishAll();
+  EXPECT_THAT(sink_.changes, testing::ElementsAre("answer 7.1 10 undone", "delete key"));
+  EXPECT_GE(writes_->published(), undone.ticket);
+}
+
 // Otherwise it would be told that the key is absent, and find the write there after a crash.
 TEST_F(WaitingTest, ARefusalThatTellsOfAnUndoWaitsForItsDeletion) {
   Make(1 << 20, /*index_slots=*/64);

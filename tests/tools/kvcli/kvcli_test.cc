@@ -233,7 +233,7 @@ TEST_F(KvcliTest, StatsInfoAndPing) {
   EXPECT_EQ(info.at("endpoint"), server_->endpoint());
   EXPECT_EQ(info.at("kind"), "softverbs");
   EXPECT_GT(info.at("region_bytes"), 0);
-  EXPECT_EQ(info.at("protocol_version"), 4);
+  EXPECT_EQ(info.at("protocol_version"), 5);
   EXPECT_EQ(info.at("connected"), true);
   EXPECT_GT(RunJson({"ping"}).at("round_trip_us"), 0);
   EXPECT_THAT(Run({"ping"}).out, StartsWith("pong after "));
