@@ -135,6 +135,8 @@ void GroupWorld::Happen(const GroupEvent& event) {
       return WishMoves();
     case Type::kStopMoves:
       return register_.StopMoves();
+    case Type::kKillBackups:
+      return KillBackups();
   }
 }
 
@@ -162,6 +164,13 @@ bool GroupWorld::Kill(uint32_t node) {
   servers_[node]->Kill(static_cast<int64_t>(run_->Below(kPauseNsMax)));
   if (!SomebodyLives(kNobody)) lost_ = true;
   return true;
+}
+
+void GroupWorld::KillBackups() {
+  const std::optional<uint32_t> primary = Primary(0);
+  for (uint32_t node = 0; primary && node < servers_.size(); ++node) {
+    if (node != *primary && servers_[node]->group() == 0) Kill(node);
+  }
 }
 
 void GroupWorld::KillSoon(uint32_t node) {

@@ -90,6 +90,7 @@ GroupScenario::GroupScenario(Run* run, Kind k, uint32_t n) : kind(k), steps(n) {
   } else {
     DrawEvents(run);
     if (moves()) DrawMoves(run);
+    AddLossOfCopies(run->seed());
   }
   std::sort(events.begin(), events.end(),
             [](const GroupEvent& a, const GroupEvent& b) { return a.at_ns < b.at_ns; });
@@ -130,14 +131,24 @@ void GroupScenario::DrawGroups(Run* run, Kind kind) {
   last_comes_late = kind == Kind::kOneGroup && run->OneIn(3);
 }
 
-// Not drawn, so that all else of a seed's run is as it was when no item expired.
+// Not drawn, so that all else of a seed's run is as it was when no item expired, and one copy was
+// enough.
 void GroupScenario::ChooseClocks(uint64_t seed) {
   constexpr uint64_t kHourMs = 3'600'000;
   clocks_ahead_ms.resize(groups.size());
-  if (kind != Kind::kTwoGroups) return;
-  if (seed % 3 != 0) clocks_ahead_ms[seed % 3 - 1] = kHourMs;
+  if (kind == Kind::kWalk) return;
   constexpr uint32_t kTtlPercents[] = {0, 30};
   ttl_percent = kTtlPercents[seed / 3 % 2];
+  if (kind == Kind::kTwoGroups && seed % 3 != 0) clocks_ahead_ms[seed % 3 - 1] = kHourMs;
+  if (kind == Kind::kOneGroup && seed % 3 != 0) groups.front().min_copies = 2;
+}
+
+// So that copies are missing. Not drawn either.
+void GroupScenario::AddLossOfCopies(uint64_t seed) {
+  if (groups.front().min_copies == 1) return;
+  constexpr int64_t kParts = 8;
+  const auto part = static_cast<int64_t>(seed % kParts);
+  events.push_back({.type = GroupEvent::Type::kKillBackups, .at_ns = active_ns * part / kParts});
 }
 
 void GroupScenario::DrawEvents(Run* run) {
@@ -201,7 +212,7 @@ std::string GroupScenario::ToString() const {
                    ", credits ", server.credits, last_comes_late ? ", two at first" : "");
   for (const GroupTerms& group : groups) {
     absl::StrAppend(&text, ", group of ", group.members.size(), " with lease ", group.lease_ms,
-                    " ms");
+                    " ms, ", group.min_copies, " copies");
   }
   absl::StrAppend(&text, ", drifts ", absl::StrJoin(drifts, " "), ", versions ",
                   absl::StrJoin(versions, " "), ", steps ", steps);

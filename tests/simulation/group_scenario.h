@@ -29,6 +29,7 @@ struct GroupEvent {
     kHandOver,      // an operator wants another primary
     kMove,          // an operator wants partitions to move
     kStopMoves,     // an operator gives all moves up
+    kKillBackups,   // all of the first group at once, if its primary lives
   };
   static constexpr uint64_t kOfOneGroup = static_cast<uint64_t>(Type::kMove);
   // Returns any fault of one group that has leases of this length, without a time.
@@ -69,7 +70,7 @@ struct GroupScenario {
   int64_t calm_ns = 0;
   uint32_t hasty_percent = 0;
   uint32_t locks_percent = 0;
-  uint32_t ttl_percent = 0;  // of two groups
+  uint32_t ttl_percent = 0;
   uint32_t value_bytes_max = 0;
   std::string faults;              // break nothing
   std::string breaking_faults;     // during GroupEvent::kBreaking
@@ -82,6 +83,7 @@ struct GroupScenario {
 
  private:
   void ChooseClocks(uint64_t seed);
+  void AddLossOfCopies(uint64_t seed);
   void DrawGroups(Run* run, Kind kind);
   void DrawEvents(Run* run);
   void DrawMap(Run* run);

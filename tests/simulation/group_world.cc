@@ -131,6 +131,9 @@ void GroupWorld::MakeGuest(Guest* guest) {
                                    .groups = scenario_.moves() ? 2u : 1u,
                                    .impatient_locks = scenario_.moves(),
                                    .clock = guest->clock.get()};
+  if (!scenario_.moves()) {
+    options.had_copies_since = [this](int64_t ns) { return had_copies_ns_ >= ns; };
+  }
   if (scenario_.kind == GroupScenario::Kind::kWalk) {
     options.has_group = [this](std::string_view name) { return register_.Has(name); };
   }
@@ -206,6 +209,7 @@ void GroupWorld::TakeTurn() {
   PollSomebody();
   Act();
   WatchLeases();
+  WatchCopies();
 }
 
 bool GroupWorld::Stands(uint32_t node) const {
@@ -285,6 +289,13 @@ void GroupWorld::WatchLeases() {
     of_group = server->self().incarnation;
   }
   if (scenario_.moves()) WatchOwners(leader);
+}
+
+void GroupWorld::WatchCopies() {
+  const auto copies = std::ranges::count_if(servers_, [this](const auto& server) {
+    return server->group() == 0 && server->up() && register_.now().IsInSync(server->self());
+  });
+  if (copies >= scenario_.groups.front().min_copies) had_copies_ns_ = run_->now_ns();
 }
 
 bool GroupWorld::AllIdle() const {

@@ -97,6 +97,7 @@ class GroupWorld {
   uint32_t AnyServer();
   bool Kill(uint32_t node);
   void KillSoon(uint32_t node);
+  void KillBackups();
   void Cut(uint32_t from, uint32_t to, int64_t until_ns);
   void Later(int64_t at_ns, std::function<void()> what);
   void MendAll();
@@ -138,6 +139,7 @@ class GroupWorld {
   uint64_t ReadsOfAll(Guest* guest);
 
   void WatchLeases();
+  void WatchCopies();
   bool AllIdle() const;
   void CheckAtTheEnd();
   void CheckCopies();
@@ -161,6 +163,7 @@ class GroupWorld {
               .turn = [this] { TakeTurn(); },
               .poll_everybody = [this] { PollEverybody(); },
               .next_ns = [this] { return NextTime(); }}};
+  int64_t had_copies_ns_ = 0;  // when as many lived in sync as the first group wants
   uint32_t last_client_ = 0;
   size_t next_event_ = 0;
   std::multimap<int64_t, std::function<void()>> mends_;

@@ -291,6 +291,13 @@ void SimulatedClient::Finish(size_t i, const Result& result) {
                             " ended with outcome ", static_cast<int>(result.outcome)));
   }
   CheckPatience(p, result.outcome);
+  const bool made =
+      result.outcome == Outcome::kOk && IsWrite(p.type) && (!TellsFound(p.type) || result.found);
+  if (made && options_.had_copies_since && !options_.had_copies_since(p.begun_ns)) {
+    run_->Fail(Check::kMinCopies,
+               absl::StrCat("client ", number(), "'s operation ", static_cast<int>(p.type),
+                            " of key ", p.key, ", begun at ", p.begun_ns, ", was acknowledged"));
+  }
   if (p.tallied) OnTally(p, result);
   switch (p.tallied || p.in_batch ? OpType::kPing : p.type) {
     case OpType::kGet:
@@ -355,6 +362,7 @@ void SimulatedClient::OnWrite(Pending& p, const Result& result) {
       known_.erase(p.key);
       break;
     case Outcome::kUnknown:
+    case Outcome::kFewCopies:
     case Outcome::kDeadlineExceeded:
       op.outcome = linearizability::Outcome::kUnknown;
       break;
@@ -402,8 +410,8 @@ void SimulatedClient::OnUnlock(Pending& p, const Result& result) {
 }
 
 void SimulatedClient::OnTally(Pending& p, const Result& result) {
-  const bool maybe =
-      result.outcome == Outcome::kUnknown || result.outcome == Outcome::kDeadlineExceeded;
+  const bool maybe = result.outcome == Outcome::kUnknown || result.outcome == Outcome::kFewCopies ||
+                     result.outcome == Outcome::kDeadlineExceeded;
   Tallies& tallies = history_->tallies();
   if (p.type == OpType::kIncr && maybe) tallies.AddUncertain();
   if (result.outcome != Outcome::kOk) return;

@@ -44,6 +44,9 @@ class SimulatedClient {
     uint32_t groups = 1;  // of the cluster: it is ready when it is connected to each
     // Whether the cluster has a group of this name now; empty: those of `groups` stay.
     std::function<bool(std::string_view)> has_group;
+    // Whether at some moment since then as many members were in sync as the group wants; empty:
+    // nobody looks.
+    std::function<bool(int64_t)> had_copies_since;
     // Locks end when their partition moves, so a call that takes one may fail.
     bool impatient_locks = false;
     bool tallies = true;  // adds to the counter and the growing value, which must last
