@@ -51,6 +51,13 @@ Takeover::Step Takeover::Poll(int64_t now) {
   return link_epoch_ == 0 ? Step::kConnect : Step::kFollow;
 }
 
+void Takeover::Leave() {
+  const bool follows = !leads() && !candidate_ && link_epoch_ == known_.configuration.epoch;
+  if (busy_ || out_ || !follows) return;
+  store_->Txn(known_.revision, known_.configuration.Without(self_));
+  busy_ = true;
+}
+
 bool Takeover::OnBeacon(int64_t now) {
   if (leads() || link_epoch_ != known_.configuration.epoch) return false;
   return watch_->OnBeacon(now);

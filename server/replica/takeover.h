@@ -23,11 +23,14 @@ namespace gannet {
 //   kEnd      execute this process again, once there is a primary to join. An operator may force
 //             this member to be primary until then
 //
+// One that is to stop calls Leave between Polls, as long as it hears its primary. Then Poll says
+// kEnd, or it becomes primary first.
+//
 // Invariants:
 //   1. Once a beacon was not answered, none of that link is answered any more.
 //   2. No transaction is sent, and nobody is connected to, before the former link is fenced.
 //   3. It ends only if the register names a configuration without it. A lost transaction alone says
-//      nothing: this copy may be the only one.
+//      nothing: this copy may be the only one. So it also stays what it is while it leaves.
 //
 // Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
 class Takeover {
@@ -46,6 +49,9 @@ class Takeover {
 
   // A beacon came on the link. Returns whether to answer it, and to believe what it says.
   bool OnBeacon(int64_t now);
+  // Asks the register to take this member out of those in sync, if it follows the primary that the
+  // register names, and no other transaction is under way.
+  void Leave();
   // The link can be written to by nobody any more, and its ring was read to the end.
   void OnFenced() { link_epoch_ = 0; }
   // A hello is sent now. From now on the primary may write, so this has to be fenced, too.

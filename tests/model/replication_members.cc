@@ -65,8 +65,8 @@ void ReplicationModel::TxnSteps(const State& state, uint8_t i, const Emit& emit)
     next.members[i].abandoned = member.txn;
     emit("a transaction's result remains unknown", next);
   }
-  const bool may_be_told =
-      member.txn.progress == Progress::kNone && member.stale && member.role != Role::kReading;
+  const bool may_be_told = member.txn.progress == Progress::kNone && member.stale &&
+                           member.role != Role::kReading && member.role != Role::kOut;
   if (may_be_told) {
     Learn(&next, i, false);
     emit("a member learns the configuration", next);
@@ -81,7 +81,7 @@ void ReplicationModel::Execute(State* state, uint8_t i, const Configuration& wan
   state->configuration = wanted;
   for (uint8_t j = 0; j < kMembers; ++j) {
     Member& member = state->members[j];
-    if (j != i && member.role != Role::kEnded) member.stale = 1;
+    if (j != i && member.role != Role::kEnded && member.role != Role::kOut) member.stale = 1;
     const auto loses = [&](const Txn& txn) {
       return txn.progress == Progress::kSent &&
              (rules_.compares_revision || txn.epoch != wanted.epoch);
@@ -273,6 +273,57 @@ void ReplicationModel::Connect(const State& state, uint8_t i, const Emit& emit) 
   emit("a survivor connects to the next primary", next);
 }
 
+// It leaves while it follows the primary. If it hears of a next primary first, it tries again.
+void ReplicationModel::LeaveSteps(const State& state, uint8_t i, const Emit& emit) const {
+  const Member& member = state.members[i];
+  State next = state;
+  if (member.role == Role::kBackup && !member.leaving && state.leaves_left > 0) {
+    --next.leaves_left;
+    next.members[i].leaving = 1;
+    if (!rules_.leaves_by_txn) End(&next, i, true);
+    emit("a backup is told to stop", next);
+  }
+  next = state;
+  if (member.role == Role::kJoining && !member.leaving && state.leaves_left > 0) {
+    --next.leaves_left;
+    next.members[i].leaving = 1;
+    if (!member.walked || !rules_.ready_joiner_waits) End(&next, i, true);
+    emit("a joiner is told to stop", next);
+  }
+  next = state;
+  const bool follows = member.role == Role::kBackup && member.source == member.view.primary;
+  const bool may_send =
+      member.txn.progress == Progress::kNone && (!member.stale || !rules_.compares_revision);
+  if (member.leaving && follows && may_send) {
+    Configuration wanted = member.view;
+    wanted.in_sync &= ~Bit(i);
+    wanted.incarnations &= ~Bit(i);
+    Send(&next, i, wanted);
+    emit("a backup asks to leave those in sync", next);
+  }
+  next = state;
+  if (member.role != Role::kOut) return;
+  const Member& primary = state.members[state.configuration.primary];
+  if (rules_.leaver_awaits_primary && primary.role != Role::kPrimary) return;
+  bool somebody_lives = false;
+  for (uint8_t j = 0; j < kMembers; ++j) {
+    somebody_lives |= IsIn(state.configuration, state, j) && state.members[j].role != Role::kEnded;
+  }
+  if (!somebody_lives && state.told != 0) next.wrong = kLastCopy;
+  // A primary that never learned that its joiner was added, and left since, may add it again. That
+  // is as if it had crashed: the primary lives.
+  End(&next, i, false);
+  emit("a member that has left ends", next);
+}
+
+void ReplicationModel::GoOut(State* state, uint8_t i) {
+  if (!state->members[i].leaving) return End(state, i, true);
+  Cut(state, i);
+  Member& member = state->members[i];
+  member.role = Role::kOut;
+  member.stale = member.rest = member.walked = 0;
+}
+
 void ReplicationModel::CrashSteps(const State& state, uint8_t i, const Emit& emit) const {
   const Member& member = state.members[i];
   State next = state;
@@ -324,6 +375,7 @@ void ReplicationModel::Won(State* state, uint8_t i) const {
   Member& member = state->members[i];
   const Configuration wanted = member.txn.wanted;
   member.txn = {};
+  if (member.role != Role::kPrimary && !Has(wanted.in_sync, i)) return GoOut(state, i);
   if (member.role != Role::kPrimary) return BecomePrimary(state, i, wanted);
   if (wanted.primary != i) return End(state, i, true);
   member.view = wanted;
@@ -354,7 +406,8 @@ void ReplicationModel::Learn(State* state, uint8_t i, bool lost) const {
     if (is_in || member.source == kNobody) member.view = now;
     return;
   }
-  if (!is_in || (lost && !rules_.loser_reads_again)) return End(state, i, true);
+  if (lost && !rules_.loser_reads_again) return End(state, i, true);
+  if (!is_in) return GoOut(state, i);
   if (now.primary == i) {
     if (member.role == Role::kBackup) Fence(state, i);
     return BecomePrimary(state, i, now);

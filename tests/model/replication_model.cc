@@ -56,6 +56,7 @@ std::vector<State> ReplicationModel::Initial() const {
   state.restarts_left = scenario_.restarts;
   state.abandoned_left = scenario_.abandoned;
   state.hand_overs_left = scenario_.hand_overs;
+  state.leaves_left = scenario_.leaves;
   state.reads_left = scenario_.reads;
   state.reader = kNobody;
   for (uint8_t i = 0; i < kMembers; ++i) {
@@ -103,6 +104,7 @@ void ReplicationModel::Next(const State& state, const Emit& emit) const {
       StreamSteps(state, i, emit_normal);
       JoinSteps(state, i, emit_normal);
       TakeoverSteps(state, i, emit_normal);
+      LeaveSteps(state, i, emit_normal);
     }
     CrashSteps(state, i, emit_normal);
   }
@@ -275,6 +277,7 @@ const char* ReplicationModel::Broken(const State& state) const {
   if (state.wrong == kGap) return "the next primary's stream begins behind the end of a ring";
   if (state.wrong == kDifference) return "the next stream has another record than a rest";
   if (state.wrong == kStaleRead) return "a client believes what was out of date";
+  if (state.wrong == kLastCopy) return "a member that left throws the last copy away";
   if (const char* broken = BrokenPrimary(state)) return broken;
   for (uint8_t i = 0; i < kMembers; ++i) {
     const Member& member = state.members[i];

@@ -57,6 +57,10 @@ struct ReplicationRules {
   bool drops_at_difference = false;
   // Hand-over.
   bool waits_out_lease = true;
+  // A backup that is told to stop.
+  bool leaves_by_txn = true;          // or it ends at once, in sync
+  bool leaver_awaits_primary = true;  // or it ends as soon as it is out
+  bool ready_joiner_waits = true;     // a joiner that may be added; or it ends at once
 };
 
 struct ReplicationScenario {
@@ -66,6 +70,7 @@ struct ReplicationScenario {
   uint8_t restarts = 0;   // of members that ended; then they join
   uint8_t abandoned = 1;  // transactions that a member does not wait for
   uint8_t hand_overs = 0;
+  uint8_t leaves = 0;  // of backups and joiners that are told to stop
   uint8_t reads = 0;
   // Begins in the second epoch. Member 1 is primary and got nothing of the first stream. Member 2
   // got two records, and does not know of the second epoch yet. Member 0 has started again.
@@ -80,7 +85,8 @@ class ReplicationModel {
   static constexpr uint8_t kMembers = 3;
   static constexpr uint8_t kNobody = kMembers;
   static constexpr uint8_t kLogMax = 5;
-  enum class Role : uint8_t { kJoining, kBackup, kReading, kCandidate, kPrimary, kEnded };
+  // kOut: it was told to stop, is not in sync any more, and still has its copy.
+  enum class Role : uint8_t { kJoining, kBackup, kReading, kCandidate, kPrimary, kOut, kEnded };
   enum class Progress : uint8_t { kNone, kSent, kWon, kLost };
 
   struct Configuration {
@@ -100,6 +106,7 @@ class ReplicationModel {
     uint8_t incarnation;
     uint8_t threw_away;  // it executed itself again
     uint8_t stale;       // the register is not as `view` says
+    uint8_t leaving;     // it was told to stop
     Configuration view;
     Txn txn;
     Txn abandoned;  // one that nobody waits for; it may still be executed
@@ -132,6 +139,7 @@ class ReplicationModel {
     uint8_t restarts_left;
     uint8_t abandoned_left;
     uint8_t hand_overs_left;
+    uint8_t leaves_left;
     uint8_t reads_left;
     uint8_t reader;  // the member that a client READ from, until the completion is polled
     uint8_t sample;  // what it found there
@@ -149,7 +157,7 @@ class ReplicationModel {
   const char* BrokenAtRest(const State&) const { return nullptr; }
 
  private:
-  enum Wrong : uint8_t { kRight, kGap, kDifference, kStaleRead };
+  enum Wrong : uint8_t { kRight, kGap, kDifference, kStaleRead, kLastCopy };
 
   // replication_model.cc
   void BeginSecondEpoch(State* state) const;
@@ -172,6 +180,7 @@ class ReplicationModel {
   void JoinSteps(const State& state, uint8_t i, const Emit& emit) const;
   void TakeoverSteps(const State& state, uint8_t i, const Emit& emit) const;
   void Connect(const State& state, uint8_t i, const Emit& emit) const;
+  void LeaveSteps(const State& state, uint8_t i, const Emit& emit) const;
   void CrashSteps(const State& state, uint8_t i, const Emit& emit) const;
   void Execute(State* state, uint8_t i, const Configuration& wanted) const;
   void Learn(State* state, uint8_t i, bool lost) const;
@@ -180,6 +189,8 @@ class ReplicationModel {
   bool LeaseCovers(const State& state, uint8_t i) const;
   static void Fence(State* state, uint8_t i);
   static void End(State* state, uint8_t i, bool by_itself);
+  // It is not in sync: ends, unless it was told to stop. Then it keeps its copy for a while.
+  static void GoOut(State* state, uint8_t i);
   static bool IsIn(const Configuration& configuration, const State& state, uint8_t i) {
     return Has(configuration.in_sync, i) &&
            (configuration.incarnations >> i & 1) == state.members[i].incarnation;

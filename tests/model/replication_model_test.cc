@@ -23,6 +23,14 @@ constexpr ReplicationScenario kHandOverOfTwo = {
     .writes = kWrites, .crashes = 0, .abandoned = 0, .hand_overs = 1};
 constexpr ReplicationScenario kHandOverAndRead = {
     .writes = 1, .crashes = 0, .abandoned = 0, .hand_overs = 1, .reads = 1};
+// Both backups are told to stop, and the primary dies. Or it hands over meanwhile.
+constexpr ReplicationScenario kLeave = {.writes = 1, .crashes = 1, .abandoned = 0, .leaves = 2};
+constexpr ReplicationScenario kLeaveUnknown = {
+    .writes = 1, .in_sync = 0b011, .crashes = 1, .abandoned = 1, .leaves = 1};
+constexpr ReplicationScenario kLeaveAlone = {
+    .writes = 1, .in_sync = 0b001, .crashes = 1, .abandoned = 0, .leaves = 1};
+constexpr ReplicationScenario kLeaveAndHandOver = {
+    .writes = 1, .crashes = 0, .abandoned = 0, .hand_overs = 1, .leaves = 2};
 
 void ExpectHolds(const std::string& name, const ReplicationScenario& scenario,
                  const ReplicationRules& rules = {}) {
@@ -41,6 +49,13 @@ TEST(ReplicationModel, HoldsForAHandOver) {
   ExpectHolds("hand-over", kHandOver);
   ExpectHolds("hand-over, two writes", kHandOverOfTwo);
   ExpectHolds("hand-over, a reader", kHandOverAndRead);
+}
+
+TEST(ReplicationModel, HoldsForMembersThatLeave) {
+  ExpectHolds("members leave", kLeave);
+  ExpectHolds("a member leaves, a joiner, an abandoned transaction", kLeaveUnknown);
+  ExpectHolds("a joiner leaves a primary that is alone", kLeaveAlone);
+  ExpectHolds("members leave during a hand-over", kLeaveAndHandOver);
 }
 
 // What survivors would hear of the former primary between learning of the next one and connecting
@@ -106,7 +121,13 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"hand-over settled by a read", {.settles_by_txn = false}, kHandOver},
         Variant{"stale revision", {.compares_revision = false}},
         Variant{"no incarnation", {.names_incarnations = false}, kRestart},
-        Variant{"hand-over before the lease is over", {.waits_out_lease = false}, kHandOver}),
+        Variant{"hand-over before the lease is over", {.waits_out_lease = false}, kHandOver},
+        Variant{"members that stop without leaving", {.leaves_by_txn = false}, kLeave},
+        Variant{"a ready joiner that ends at once", {.ready_joiner_waits = false}, kLeaveAlone},
+        Variant{"leaving with a stale revision", {.compares_revision = false}, kLeave},
+        Variant{"ends when it is out, with or without a primary",
+                {.leaver_awaits_primary = false},
+                kLeave}),
     kVariantName);
 
 INSTANTIATE_TEST_SUITE_P(

@@ -27,6 +27,7 @@ TEST(TakeoverTest, NothingThatWasCommittedIsLost) {
     all.hand_overs += one.hand_overs;
     all.removals += one.removals;
     all.joins += one.joins;
+    all.leaves += one.leaves;
     all.crashes += one.crashes;
     all.late_copies += one.late_copies;
     all.rests += one.rests;
@@ -37,17 +38,18 @@ TEST(TakeoverTest, NothingThatWasCommittedIsLost) {
     all.back_ms = std::max(all.back_ms, one.back_ms);
   }
   std::cout << all.takeovers << " takeovers, " << all.hand_overs << " hand-overs begun, "
-            << all.removals << " removals, " << all.joins << " joins, " << all.crashes
-            << " crashes, " << all.late_copies << " late copies, " << all.rests << " rests, "
-            << all.lost_groups << " groups lost, " << all.late_transactions
-            << " by late transactions, " << all.committed << " records committed, "
-            << all.applied_records << " applied; all were back after " << all.back_ms
-            << " ms at most\n";
+            << all.removals << " removals, " << all.joins << " joins, " << all.leaves
+            << " backups that left, " << all.crashes << " crashes, " << all.late_copies
+            << " late copies, " << all.rests << " rests, " << all.lost_groups << " groups lost, "
+            << all.late_transactions << " by late transactions, " << all.committed
+            << " records committed, " << all.applied_records << " applied; all were back after "
+            << all.back_ms << " ms at most\n";
   if (seeds < 100) return;
   EXPECT_GT(all.takeovers, 100);
   EXPECT_GT(all.hand_overs, 20);
   EXPECT_GT(all.removals, 50);
   EXPECT_GT(all.joins, 200);
+  EXPECT_GT(all.leaves, 20);
   EXPECT_GT(all.late_copies, 10);
   EXPECT_GT(all.rests, 10);
   EXPECT_LT(static_cast<uint64_t>(all.lost_groups), seeds / 5);

@@ -69,11 +69,21 @@ void SimulatedGroup::Faults() {
     member->StopUntil(time.now() + time.BelowMs(time.OneIn(3) ? 3'000 : 400));
   }
   if (time.OneIn(1'200)) MaybeCrash();
+  if (!time.OneIn(1'500)) return;
+  // One is told to stop, or several at once.
+  for (const auto& member : world_.members) {
+    if (member->alive() && time.OneIn(2)) member->AskToStop();
+  }
 }
 
 void SimulatedGroup::MaybeCrash() {
   SimulatedMember& member = *world_.members[world_.time.Below(world_.members.size())];
-  if (!member.alive() || !SomebodyLives(&member)) return;
+  // Who leaves may be out by the next moment.
+  const bool others_stay = std::ranges::any_of(world_.members, [&](const auto& it) {
+    return it.get() != &member && it->alive() && !it->leaving() &&
+           world_.shared.now.configuration.IsInSync(it->self());
+  });
+  if (!member.alive() || !others_stay) return;
   ++world_.tallies.crashes;
   member.End();
 }

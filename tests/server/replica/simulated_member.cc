@@ -54,10 +54,13 @@ void SimulatedMember::Turn() {
   }
   counts_next_ = false;
   if (primary_) {
+    if (leaving_) primary_->HandOverToSomebody();
     primary_->Turn();
     if (primary_->deposed()) End();
   } else if (takeover_) {
     BackupTurn();
+  } else if (leaving_ && !ready_) {
+    End();
   } else {
     JoinTurn();
   }
@@ -169,6 +172,8 @@ void SimulatedMember::JoinTurn() {
 
 void SimulatedMember::BackupTurn() {
   if (link_) log_->Apply(Apply());
+  const bool hears = link_ && link_->welcomed && Clock() - heard_ < world_->times.silence_ns() / 2;
+  if (leaving_ && hears) takeover_->Leave();
   switch (takeover_->Poll(Clock())) {
     case Takeover::Step::kFollow:
     case Takeover::Step::kWait:
@@ -181,11 +186,25 @@ void SimulatedMember::BackupTurn() {
     case Takeover::Step::kLead:
       return Lead();
     case Takeover::Step::kEnd:
-      if (world_->shared.now.configuration.IsInSync(self_)) {
-        world_->Wrong("a member in sync throws its copy away");
-      }
-      return End();
+      return Out();
   }
+}
+
+void SimulatedMember::Out() {
+  const GroupConfiguration& now = world_->shared.now.configuration;
+  if (now.IsInSync(self_)) {
+    // A primary that does not know that it left, nor that it had joined, may have added it again.
+    if (leaving_) return;
+    world_->Wrong("a member in sync throws its copy away");
+  }
+  if (!leaving_) return End();
+  if (link_) return Fence();
+  const bool primary_lives = std::ranges::any_of(world_->members, [&](const auto& it) {
+    return it->self() == now.primary && it->alive() && it->primary();
+  });
+  if (!primary_lives) return;
+  ++world_->tallies.leaves;
+  End();
 }
 
 // Fencing takes a while.

@@ -27,6 +27,9 @@ class SimulatedMember {
   // It ends. Another process of its node begins after a while.
   void End();
   void StopUntil(int64_t time) { stopped_until_ = time; }
+  // It is told to stop: it ends once others need nothing of it.
+  void AskToStop() { leaving_ = true; }
+  bool leaving() const { return leaving_; }
 
   // Of the link's other end, after a while; not if the network is away. A reliable message comes
   // late in that case.
@@ -54,6 +57,8 @@ class SimulatedMember {
   void JoinTurn();
   void BackupTurn();
   void Fence();
+  // It is not in sync any more. One that is told to stop keeps its copy until a primary lives.
+  void Out();
   void Connect(const GroupMember& primary, bool joins);
   void Lead();
   BackupLog::Use Apply();
@@ -64,6 +69,7 @@ class SimulatedMember {
   SimulatedConfig store_;
   bool alive_ = true;
   int64_t stopped_until_ = 0;
+  bool leaving_ = false;
   bool counts_next_ = false;  // a primary that has polled, and was stopped before it counted
   std::vector<std::function<void()>> inbox_;
 

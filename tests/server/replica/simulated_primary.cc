@@ -53,7 +53,7 @@ void SimulatedPrimary::Turn() {
   if (open_ && !hand_over_.stopped()) TakeWrites();
   Ship();
   if (world_->time.now() >= beacon_at_ && lease_.MaySend(member_->Clock())) SendBeacons();
-  if (open_ && world_->time.Fault(1'500)) HandOverToSomebody();
+  if (world_->time.Fault(1'500)) HandOverToSomebody();
   if (hand_over_.Poll(member_->Clock())) beacon_at_ = 0;
   membership_.Poll(member_->Clock());
   DropLinks();
@@ -242,7 +242,7 @@ void SimulatedPrimary::DropLinks() {
 
 void SimulatedPrimary::HandOverToSomebody() {
   const std::vector<GroupMember> backups = Backups();
-  if (backups.empty() || hand_over_.begun()) return;
+  if (!open_ || backups.empty() || hand_over_.begun()) return;
   ++world_->tallies.hand_overs;
   hand_over_.Begin(backups[world_->time.Below(backups.size())], member_->Clock());
 }

@@ -29,6 +29,7 @@ class SimulatedPrimary {
 
   // It has polled.
   void Turn();
+  void HandOverToSomebody();
   // Whether it serves clients now.
   bool Serves() const;
   bool deposed() const { return membership_.deposed(); }
@@ -37,7 +38,6 @@ class SimulatedPrimary {
   bool LeaseIsValid() const;
   // Whether it may commit, as far as transactions go.
   bool MayCommit() const { return membership_.MayCommit(); }
-  void HandOverToSomebody();
 
   // Messages.
   void OnHello(const LinkPtr& link, bool joins);

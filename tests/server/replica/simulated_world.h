@@ -94,6 +94,7 @@ struct SimulatedWorld {
     int hand_overs = 0;
     int removals = 0;
     int joins = 0;
+    int leaves = 0;  // of backups that were told to stop
     int crashes = 0;
     int late_copies = 0;  // that completed at the primary after the fence
     int rests = 0;        // survivors' that the next stream had not ended

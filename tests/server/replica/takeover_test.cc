@@ -107,6 +107,48 @@ TEST_F(TakeoverStepsTest, ExecutesAgainOnlyIfItIsNotInSync) {
   EXPECT_EQ(takeover_.Poll(kG), Step::kEnd);
 }
 
+TEST_F(TakeoverStepsTest, LeavesByATransactionAndEndsOnceThatHasWon) {
+  takeover_.Leave();
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration, Now().Without(kSuccessor));
+  EXPECT_EQ(takeover_.Poll(1), Step::kFollow) << "until then it is in sync";
+  EXPECT_TRUE(takeover_.OnBeacon(1)) << "and the primary's lease counts on it";
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(2), Step::kEnd);
+}
+
+// Both that are told to stop find the same register. Who loses looks again: it may be the last.
+TEST_F(TakeoverStepsTest, TheSecondThatLeavesSeesWhatTheFirstOneDid) {
+  takeover_.Leave();
+  store_.Change(Now().Without(kOther));
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(1), Step::kFollow);
+  takeover_.Leave();
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration.in_sync, std::vector<GroupMember>{kPrimary});
+}
+
+TEST_F(TakeoverStepsTest, DoesNotLeaveWhomAHandOverNames) {
+  takeover_.Leave();
+  store_.Change(Now().Under(kSuccessor));
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(1), Step::kFence);
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(1), Step::kLead) << "nobody else has the items now";
+  takeover_.Leave();
+  EXPECT_FALSE(store_.sent().has_value());
+}
+
+TEST_F(TakeoverStepsTest, DoesNotLeaveAPrimaryThatItDoesNotFollow) {
+  store_.Change(Now().Under(kOther));
+  store_.Show();
+  EXPECT_EQ(takeover_.Poll(1), Step::kFence);
+  takeover_.Leave();
+  EXPECT_FALSE(store_.sent().has_value()) << "the next primary may need its tail";
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(kG + 1), Step::kWait) << "a takeover";
+}
+
 TEST_F(TakeoverStepsTest, ASurvivorFencesTheFormerPrimaryBeforeItConnects) {
   store_.Change(Now().Under(kOther));
   store_.Show();
