@@ -45,6 +45,7 @@ struct EtcdClient::Call {
   std::string body;
   RangeHandler on_range;  // this or the other
   TxnHandler on_txn;
+  CompactHandler on_compact;
   std::function<void(absl::StatusOr<std::string>)> on_token;
   bool logged_in_again = false;
   uint64_t era = 0;   // of a transaction: whose revisions its body has. Else: when it was sent
@@ -130,6 +131,12 @@ void EtcdClient::Txn(const EtcdTxn& txn, TxnHandler handler) {
       .path = "/v3/kv/txn", .body = EncodeTxn(sent), .on_txn = std::move(handler), .era = era_}));
 }
 
+void EtcdClient::Compact(int64_t revision, CompactHandler handler) {
+  Ask(std::unique_ptr<Call>(new Call{.path = "/v3/kv/compaction",
+                                     .body = EncodeCompaction(revision),
+                                     .on_compact = std::move(handler)}));
+}
+
 void EtcdClient::LogIn() {
   if (std::exchange(logging_in_, true)) return;
   Ask(std::unique_ptr<Call>(new Call{.path = "/v3/auth/authenticate",
@@ -147,6 +154,8 @@ void EtcdClient::OnLogIn(absl::StatusOr<std::string> token) {
       Ask(std::move(call));
     } else if (call->on_range != nullptr) {
       call->on_range(token.status());
+    } else if (call->on_compact != nullptr) {
+      call->on_compact(token.status());
     } else {
       call->on_txn({.outcome = EtcdTxnResult::Outcome::kFailed, .status = token.status()});
     }
@@ -207,6 +216,7 @@ void EtcdClient::OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event) {
   const absl::Status all(problem.code(), absl::StrCat("etcd gives no answer: ", call->problems));
   if (call->on_range != nullptr) return call->on_range(all);
   if (call->on_token != nullptr) return call->on_token(all);
+  if (call->on_compact != nullptr) return call->on_compact(all);
   using enum EtcdTxnResult::Outcome;
   call->on_txn({.outcome = not_executed ? kFailed : kUnknown, .status = all});
 }
@@ -218,6 +228,10 @@ absl::Status EtcdClient::Deliver(const Call& call, const HttpEvent& event) {
     auto token = DecodeAuthenticateAnswer(event.text);
     if (!token.ok()) return absl::UnavailableError(token.status().message());
     call.on_token(std::move(token));
+    return absl::OkStatus();
+  }
+  if (call.on_compact != nullptr) {
+    call.on_compact(absl::OkStatus());
     return absl::OkStatus();
   }
   const absl::Status decoded =

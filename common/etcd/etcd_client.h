@@ -89,6 +89,7 @@ class EtcdClient {
   };
   using RangeHandler = std::function<void(absl::StatusOr<EtcdRangeAnswer>)>;
   using TxnHandler = std::function<void(EtcdTxnResult)>;
+  using CompactHandler = std::function<void(absl::Status)>;
   using WatchHandler = std::function<void(EtcdNews)>;
 
   // InvalidArgument: no endpoints, or one that is no URL. FailedPrecondition: no such file.
@@ -105,6 +106,9 @@ class EtcdClient {
   void Range(std::string_view key, RangeHandler handler);
   void RangeOfPrefix(std::string_view prefix, RangeHandler handler);
   void Txn(const EtcdTxn& txn, TxnHandler handler);
+  // Makes etcd forget what all its keys were before this revision. Errors as those of Range.
+  // InvalidArgument: it has forgotten that already, or it is not there yet.
+  void Compact(int64_t revision, CompactHandler handler);
   // Lists all keys that begin with the prefix, and tells what changes. Returns a number for
   // Unwatch.
   uint64_t Watch(std::string_view prefix, WatchHandler handler);

@@ -213,6 +213,10 @@ absl::StatusOr<EtcdRangeAnswer> DecodeRangeAnswer(std::string_view text) {
   return answer;
 }
 
+std::string EncodeCompaction(int64_t revision) {
+  return Json({{"revision", absl::StrCat(revision)}}).dump();
+}
+
 std::string EncodeAuthenticate(std::string_view user, std::string_view password) {
   return Json{{"name", user}, {"password", password}}.dump();
 }

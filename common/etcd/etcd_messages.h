@@ -86,6 +86,8 @@ std::string EncodeTxn(const EtcdTxn& txn);
 // All changes of `start_revision` and later.
 std::string EncodeWatchOfPrefix(std::string_view prefix, int64_t start_revision);
 
+// What keys were before this revision is forgotten.
+std::string EncodeCompaction(int64_t revision);
 std::string EncodeAuthenticate(std::string_view user, std::string_view password);
 
 // Returns a token, which is fit for a header.

@@ -26,12 +26,21 @@ void Announcement::OnDeleted() {
   disk_written_.reset();
 }
 
+int64_t Announcement::Pause(size_t nodes) const {
+  if (failing_since_) return kPauseOfFailuresNs;
+  if (!written_ || disk_written_ != disk_ || hurries_) return kPauseNs;
+  const int64_t of_all_ns = static_cast<int64_t>(nodes) * kPauseOfEachNodeNs;
+  if (written_ == wanted_) return std::max(kPauseOfNothingNs, of_all_ns);
+  NodeInfo progress = *written_;
+  progress.applied = wanted_->applied;
+  return progress == wanted_ ? std::max(kPauseOfProgressNs, of_all_ns) : kPauseNs;
+}
+
 std::optional<EtcdTxn> Announcement::Due(int64_t now, size_t nodes) {
   if (busy_ || replaced_ || !wanted_) return std::nullopt;
-  if (written_ == wanted_ && disk_written_ == disk_) return std::nullopt;
-  const int64_t of_all_ns = written_ ? static_cast<int64_t>(nodes) * kPauseOfEachNodeNs : 0;
-  if (sent_at_ && now - *sent_at_ < std::max(kPauseNs, of_all_ns)) return std::nullopt;
+  if (sent_at_ && now - *sent_at_ < Pause(nodes)) return std::nullopt;
   busy_ = true;
+  hurries_ = false;
   sent_at_ = now;
   sent_ = wanted_;
   EtcdTxn txn = {.compares = {{.key = options_.node_key, .mod_revision = mod_revision_}},
@@ -51,6 +60,13 @@ std::optional<EtcdTxn> Announcement::Due(int64_t now, size_t nodes) {
 void Announcement::OnResult(const EtcdTxnResult& result) {
   using enum EtcdTxnResult::Outcome;
   busy_ = false;
+  if (result.outcome != kWon) hurries_ = true;
+  if (result.outcome == kWon || result.outcome == kRefused) {
+    failing_since_.reset();
+  } else {
+    if (!failing_since_) failing_since_ = sent_at_;
+    failure_ = std::string(result.status.message());
+  }
   if (result.outcome == kWon) {
     written_ = sent_;
     disk_written_ = disk_sent_;

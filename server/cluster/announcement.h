@@ -15,15 +15,24 @@ namespace gannet {
 // write compares the revision, so one that etcd executes late changes nothing, and of two processes
 // with one name the later one has it.
 //
-// How far a process is changes all the time. Each member of a cluster hears of each node's write,
-// so n members that write once a second would have etcd tell n * n changes a second. So the more
-// nodes there are, the more seldom each writes this: all together some ten times a second.
+// How far a process is changes all the time, and is for people. etcd keeps each value that a key
+// ever had, until somebody compacts it, and each member of a cluster hears of each node's write. So
+// a process writes that once a minute, and more seldom if there are many nodes: all together some
+// ten times a second. It writes at once when it has changed otherwise, and when it is told to
+// (Hurry).
+//
+// What etcd does not take shows only when something is written. So it is written now and then
+// though nothing has changed: a register that takes nothing allows no fail-over.
 //
 // Thread safety: one thread. Times are those of any clock that does not go back, in ns.
 class Announcement {
  public:
-  static constexpr int64_t kPauseNs = 1'000'000'000;          // between two writes, at least
-  static constexpr int64_t kPauseOfEachNodeNs = 100'000'000;  // if etcd knows the process already
+  static constexpr int64_t kPauseNs = 1'000'000'000;            // between two writes, at least
+  static constexpr int64_t kPauseOfProgressNs = 60 * kPauseNs;  // if only `applied` has changed
+  static constexpr int64_t kPauseOfEachNodeNs = kPauseNs / 10;  // the same, for each node
+  static constexpr int64_t kPauseOfNothingNs = 600 * kPauseNs;  // if nothing has changed
+  static constexpr int64_t kPauseOfFailuresNs = 5 * kPauseNs;   // while etcd takes none
+  static constexpr int64_t kPatienceNs = 10 * kPauseNs;         // until it is said that it fails
 
   struct Options {
     std::string node_key;
@@ -35,6 +44,9 @@ class Announcement {
 
   // What is to be known of this process, whose incarnation never changes.
   void Want(const NodeInfo& info) { wanted_ = info; }
+  // What is wanted tells more than how far the process is: its role has changed, for example, and
+  // `applied` stays what it is.
+  void Hurry() { hurries_ = true; }
   // What is on its disk. It is written together with nodes/N.
   void WantDisk(const NodeDisk& disk) { disk_ = disk; }
   // `seen`: what nodes/N has, as the watch or an answer says; without an incarnation if it cannot
@@ -64,9 +76,15 @@ class Announcement {
 
   // Another process with this name has announced itself after this one did.
   bool replaced() const { return replaced_; }
+  // Returns why etcd takes nothing, if that has been so for kPatienceNs; "" otherwise.
+  std::string WhyNotWritten(int64_t now) const {
+    return failing_since_ && now - *failing_since_ >= kPatienceNs ? failure_ : "";
+  }
 
  private:
   void OnDeleted();
+  // Returns how long after the last write the next one is due.
+  int64_t Pause(size_t nodes) const;
 
   const Options options_;
   std::optional<NodeInfo> wanted_;
@@ -77,6 +95,9 @@ class Announcement {
   std::optional<NodeDisk> disk_sent_;
   int64_t mod_revision_ = 0;  // the newest that was seen
   std::optional<int64_t> sent_at_;
+  bool hurries_ = false;
+  std::optional<int64_t> failing_since_;  // sent_at_ of the first write that etcd did not take
+  std::string failure_;
   bool busy_ = false;
   bool announced_ = false;
   bool replaced_ = false;

@@ -13,6 +13,8 @@
 namespace gannet {
 namespace {
 
+constexpr int64_t kCompactMs = 10 * 60 * 1000;
+
 absl::Status Wrong(std::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
 
 // Whether others can connect to this HOST, which may be one to listen on.
@@ -68,6 +70,7 @@ absl::Status Check(const ClusterFlags& flags) {
                                       {"--advertise", flags.advertise}}) {
       if (!value.empty()) return Wrong(absl::StrCat(name, " is of no use without --cluster"));
     }
+    if (flags.etcd_compact) return Wrong("--etcd_compact is of no use without --cluster");
     return absl::OkStatus();
   }
   if (!IsClusterName(flags.cluster)) return Wrong("--cluster: " + WhatNamesAre("cluster"));
@@ -103,7 +106,8 @@ absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
   EtcdConfigStore::Options options = {.cluster = flags.cluster,
                                       .node = flags.name,
                                       .version = flags.version,
-                                      .patient = flags.waits_for_etcd};
+                                      .patient = flags.waits_for_etcd,
+                                      .compact_ms = flags.etcd_compact ? kCompactMs : 0};
   GANNET_ASSIGN_OR_RETURN(options.etcd, ClientOptions(flags.etcd_access));
   options.etcd.endpoints = absl::StrSplit(flags.etcd, ',', absl::SkipEmpty());
   ClusterPlace place;

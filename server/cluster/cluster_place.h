@@ -18,6 +18,7 @@ struct ClusterFlags {
   std::string cluster;
   std::string etcd;
   EtcdAccess etcd_access;  // --etcd_ca_file and the others of its fields
+  bool etcd_compact = false;
   std::string advertise;
   std::string name;
   std::string listen;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
@@ -224,6 +225,7 @@ std::optional<ConfigStore::Answer> EtcdConfigStore::Poll() {
   KeepAnnounced();
   KeepLifeTold();
   DeleteForgottenWish();
+  Compact();
   if (answer_ && MonotonicNs() < answer_from_) return std::nullopt;
   return std::exchange(answer_, std::nullopt);
 }
@@ -301,6 +303,10 @@ void EtcdConfigStore::KeepLifeTold() {
   client_->Txn(txn, [](const EtcdTxnResult&) {});
 }
 
+std::string EtcdConfigStore::WhyNotAnnounced() const {
+  return announcement_.WhyNotWritten(MonotonicNs());
+}
+
 std::optional<std::string> EtcdConfigStore::AddressOf(const GroupMember& member) const {
   const GroupView::Node* node = view_.FindNode(member.node);
   if (node == nullptr || node->info.incarnation != member.incarnation) return std::nullopt;
@@ -329,6 +335,24 @@ void EtcdConfigStore::DeleteForgottenWish() {
   // Not a later wish. The watch tells when it is gone; until then this is tried again.
   client_->Txn({.compares = {{.key = key, .mod_revision = forgotten_wish_}}, .deletes = {key}},
                [](const EtcdTxnResult&) {});
+}
+
+// Whoever has not heard of that yet lists all again (EtcdClient::Watch). Other groups' primaries
+// compact, too, and were here first: then etcd refuses.
+void EtcdConfigStore::Compact() {
+  const int64_t now = MonotonicNs();
+  const bool leads = view_.state().now.configuration.primary.node == options_.node;
+  if (options_.compact_ms == 0 || !leads || now < compact_at_) return;
+  compact_at_ = now + options_.compact_ms * kNsPerMs;
+  const int64_t revision = std::exchange(compact_to_, view_.watched());
+  if (revision <= compacted_) return;
+  client_->Compact(revision, [this, revision](const absl::Status& status) {
+    if (status.ok()) {
+      compacted_ = revision;
+    } else if (!absl::StrContains(status.message(), "compacted")) {
+      LOG(WARNING) << "cannot compact etcd (--etcd_compact): " << status.message();
+    }
+  });
 }
 
 }  // namespace gannet

@@ -53,6 +53,9 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
     std::string version = "unknown";  // of Gannet, which it announces
     int64_t open_ms = 10'000;         // how long Open waits for an etcd that cannot be reached
     bool patient = false;             // it waits for as long as that is so, and logs it so often
+    // How often the group's primary has etcd forget what keys were before: all that is older than
+    // when it did so last. 0: never, as etcd may have other users, who want to read that.
+    int64_t compact_ms = 0;
   };
 
   // Blocks until it has read all that lies in etcd of the cluster. The errors' texts say what to
@@ -79,6 +82,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // --- GroupDirectory ---
   GroupTerms terms() const override { return view_.terms(); }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override;
+  void AnnounceSoon() override { announcement_.Hurry(); }
+  std::string WhyNotAnnounced() const override;
   void AnnounceKept(const KeptRun& kept) override { kept_ = kept; }
   void AnnounceItems(bool leads) override;
   std::vector<std::string> WithItems() const override { return view_.WithItems(); }
@@ -103,6 +108,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // The way to the cluster's map. Poll carries its requests on.
   MapStore* map_store() { return &map_store_; }
   const std::string& group() const { return view_.group(); }
+  // The revision that etcd was last made to compact to; 0: none.
+  int64_t compacted() const { return compacted_; }
 
  private:
   EtcdConfigStore(Options options, std::unique_ptr<EtcdClient> client);
@@ -128,6 +135,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   void KeepAnnounced();
   void KeepLifeTold();
   void DeleteForgottenWish();
+  void Compact();
 
   const Options options_;
   const std::unique_ptr<EtcdClient> client_;
@@ -148,6 +156,9 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   int64_t forgotten_wish_ = 0;  // its mod_revision
   std::optional<int64_t> wish_deleted_at_;
   std::optional<int64_t> told_unknown_at_;
+  int64_t compact_at_ = 0;  // when etcd is compacted next
+  int64_t compact_to_ = 0;  // to this revision; 0: none is old enough
+  int64_t compacted_ = 0;
 };
 
 }  // namespace gannet

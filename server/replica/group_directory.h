@@ -28,6 +28,10 @@ class GroupDirectory {
   virtual GroupTerms terms() const = 0;
   // Tells where this process can be reached ("HOST:PORT"), and what it has applied, for people.
   virtual void Announce(const GroupMember& self, std::string_view address, uint64_t applied) = 0;
+  // What Announce tells next is to be known soon: the process has become something else.
+  virtual void AnnounceSoon() {}
+  // Returns why nobody can be told anything, if that has been so for a while; "": all can be told.
+  virtual std::string WhyNotAnnounced() const { return ""; }
   // Tells what an earlier process of this node left on its disk.
   virtual void AnnounceKept(const KeptRun& /*kept*/) {}
   // This process has all of the group's items that were committed when it was in sync, or it leads.

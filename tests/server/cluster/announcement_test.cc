@@ -15,6 +15,7 @@ namespace {
 using enum EtcdTxnResult::Outcome;
 
 constexpr int64_t kStart = 5 * kNsPerSecond;
+constexpr int64_t kMinute = 60 * kNsPerSecond;
 
 class AnnouncementTest : public testing::Test {
  protected:
@@ -68,21 +69,76 @@ TEST_F(AnnouncementTest, WhatIsOnTheDiskIsWrittenTogetherWithIt) {
   EXPECT_EQ(txn->puts[2].value, Encode(disk));
   announcement_.OnResult({.outcome = kWon, .revision = 5});
   announcement_.Want(Info(2));
-  ASSERT_EQ(Due(kStart + 9 * kNsPerSecond)->puts.size(), 1u) << "it has not changed";
+  ASSERT_EQ(Due(kStart + kMinute)->puts.size(), 1u) << "it has not changed";
   announcement_.OnResult({.outcome = kWon, .revision = 6});
   announcement_.NotThere(6);
-  EXPECT_EQ(Due(kStart + 20 * kNsPerSecond)->puts.size(), 3u);
+  EXPECT_EQ(Due(kStart + kMinute + kNsPerSecond)->puts.size(), 3u);
 }
 
-TEST_F(AnnouncementTest, IsWrittenAgainWhenItHasChangedAndASecondHasPassed) {
+TEST_F(AnnouncementTest, HowFarItIsIsWrittenOnceAMinute) {
   Announced();
-  EXPECT_FALSE(Due(kStart + kNsPerSecond)) << "nothing has changed";
+  EXPECT_FALSE(Due(kStart + kMinute)) << "nothing has changed";
   announcement_.Want(Info(2));
-  EXPECT_FALSE(Due(kStart + kNsPerSecond - 1));
-  const auto txn = Due(kStart + kNsPerSecond);
+  EXPECT_FALSE(Due(kStart + kMinute - 1));
+  const auto txn = Due(kStart + kMinute);
   ASSERT_TRUE(txn);
   EXPECT_EQ(txn->compares[0].mod_revision, 5);
   EXPECT_EQ(txn->puts.size(), 1u) << "the version does not change";
+}
+
+// etcd keeps each of them until somebody compacts it.
+TEST_F(AnnouncementTest, AnHourOfWritesIsSixtyWritesInEtcd) {
+  Announced();
+  int writes = 0;
+  for (int64_t second = 1; second <= 3600; ++second) {
+    announcement_.Want(Info(static_cast<uint64_t>(second)));
+    if (!Due(kStart + second * kNsPerSecond)) continue;
+    ++writes;
+    announcement_.OnResult({.outcome = kWon, .revision = 5 + writes});
+  }
+  EXPECT_EQ(writes, 60);
+}
+
+// Its role has changed, so how far it is may be the last that is to be known of it.
+TEST_F(AnnouncementTest, IsWrittenSoonIfThatIsWanted) {
+  Announced();
+  announcement_.Hurry();
+  announcement_.Want(Info(2));
+  EXPECT_FALSE(Due(kStart + kNsPerSecond - 1));
+  ASSERT_TRUE(Due(kStart + kNsPerSecond));
+  announcement_.OnResult({.outcome = kWon, .revision = 6});
+  announcement_.Want(Info(3));
+  EXPECT_FALSE(Due(kStart + kMinute)) << "once";
+  ASSERT_TRUE(Due(kStart + kNsPerSecond + kMinute));
+  announcement_.Hurry();  // meanwhile
+  announcement_.OnResult({.outcome = kWon, .revision = 7});
+  announcement_.Want(Info(4));
+  EXPECT_TRUE(Due(kStart + 2 * kNsPerSecond + kMinute));
+}
+
+// An etcd that is full takes nothing, and then there is no fail-over.
+TEST_F(AnnouncementTest, IsWrittenNowAndThenThoughNothingHasChanged) {
+  Announced();
+  EXPECT_FALSE(Due(kStart + 10 * kMinute - 1));
+  EXPECT_TRUE(Due(kStart + 10 * kMinute));
+}
+
+TEST_F(AnnouncementTest, SaysWhyEtcdTakesNothingOnceThatHasBeenSoForAWhile) {
+  Announced();
+  announcement_.Want(Info(2));
+  int64_t now = kStart + kMinute;
+  for (const auto outcome : {kFailed, kUnknown}) {
+    EXPECT_EQ(announcement_.WhyNotWritten(now), "");
+    ASSERT_TRUE(Due(now));
+    announcement_.OnResult({.outcome = outcome, .status = absl::UnavailableError("no space")});
+    EXPECT_FALSE(Due(now + Announcement::kPauseOfFailuresNs - 1));
+    now += Announcement::kPauseOfFailuresNs;
+  }
+  EXPECT_EQ(announcement_.WhyNotWritten(now - 1), "");
+  EXPECT_EQ(announcement_.WhyNotWritten(now), "no space");
+  ASSERT_TRUE(Due(now));
+  announcement_.OnResult({.outcome = kWon, .revision = 6});
+  EXPECT_EQ(announcement_.WhyNotWritten(now), "");
 }
 
 // Otherwise etcd would tell 3,000 nodes of 3,000 writes, each second.
@@ -102,13 +158,13 @@ TEST_F(AnnouncementTest, IsWrittenAgainIfTheResultIsUnknown) {
   ASSERT_TRUE(Due(kStart));
   announcement_.OnResult({.outcome = kUnknown});
   EXPECT_FALSE(Due(kStart + 1));
-  ASSERT_TRUE(Due(kStart + kNsPerSecond));
+  ASSERT_TRUE(Due(kStart + 5 * kNsPerSecond));
   // The first transaction had won after all, so the second one is refused.
   announcement_.OnResult(
       {.outcome = kRefused,
        .current = {{.key = "key", .value = Encode(Info(1)), .mod_revision = 6}}});
   EXPECT_FALSE(announcement_.replaced());
-  EXPECT_EQ(Due(kStart + 2 * kNsPerSecond)->compares[0].mod_revision, 6);
+  EXPECT_EQ(Due(kStart + 6 * kNsPerSecond)->compares[0].mod_revision, 6);
 }
 
 // Two start at the same time: the later one has the name.
@@ -180,10 +236,10 @@ TEST_F(AnnouncementTest, AnAddressThatItHasNotWrittenIsWrittenOver) {
 TEST_F(AnnouncementTest, IsWrittenAgainWhenItsKeyWasDeleted) {
   Announced();
   announcement_.Want(Info(2));
-  ASSERT_TRUE(Due(kStart + kNsPerSecond));
+  ASSERT_TRUE(Due(kStart + kMinute));
   announcement_.OnResult({.outcome = kRefused});
   EXPECT_FALSE(announcement_.replaced());
-  EXPECT_EQ(Due(kStart + 2 * kNsPerSecond)->compares[0].mod_revision, 0);
+  EXPECT_EQ(Due(kStart + kMinute + kNsPerSecond)->compares[0].mod_revision, 0);
 }
 
 // Whoever deletes it asks for a sign of life.

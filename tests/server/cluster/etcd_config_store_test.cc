@@ -129,11 +129,35 @@ TEST_F(EtcdConfigStoreTest, TellsAddressesOfProcesses) {
   PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
   PollUntil(other.get(), [&] { return other->AddressOf(kN1) == "10.0.0.1:7471"; });
   EXPECT_FALSE(other->AddressOf({"n1", 0xb9})) << "not another process of the node";
+  store->AnnounceSoon();
   store->Announce(kN1, "10.0.0.1:7471", 6);
   PollUntil(store.get(), [&] {
     const auto node = DecodeNodeInfo(ValueOf(NodeKey("c", "n1")));
     return node.ok() && node->applied == 6;
   });
+}
+
+// What keys were before is of no use to anybody, if etcd has no other users.
+TEST_F(EtcdConfigStoreTest, ThePrimaryCompactsIfItIsToldTo) {
+  EtcdConfigStore::Options options = OptionsOf("n1");
+  options.compact_ms = 1;
+  auto store = *EtcdConfigStore::Open(options);
+  store->Announce(kN1, "h:1", 0);
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+  ASSERT_EQ(Do(store.get(), store->Seen()->revision, first_).result, Result::kWon);
+  PollUntil(store.get(), [&] { return store->compacted() > 0; });
+  absl::Status again;
+  bool answered = false;
+  caller_.client().Compact(1, [&](const absl::Status& status) {
+    again = status;
+    answered = true;
+  });
+  ASSERT_TRUE(caller_.PollUntil([&] { return answered; }));
+  EXPECT_THAT(std::string(again.message()), testing::HasSubstr("compacted")) << again;
+  // Watches of what is compacted go on, and so do announcements.
+  store->AnnounceSoon();
+  store->Announce(kN1, "h:2", 6);
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1) == "h:2"; });
 }
 
 TEST_F(EtcdConfigStoreTest, ALaterProcessHasTheName) {
