@@ -49,11 +49,8 @@ absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& 
   std::unique_ptr<ServerDisk> disk(new ServerDisk(options));
   if (options.of_member) {
     if (options.data.empty()) return disk;
-    auto runs = RunDirectories::Open(options.data);
-    if (!runs.ok()) return Named("--data", options.data, runs.status());
-    disk->runs_ = *std::move(runs);
-    if (disk->runs_->former() != nullptr) {
-      GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->runs_->former()));
+    if (const absl::Status opened = disk->OpenRuns(); !opened.ok()) {
+      GANNET_RETURN_IF_ERROR(disk->GiveUp(opened));
     }
     return disk;
   }
@@ -66,6 +63,24 @@ absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& 
     GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->from_.get()));
   }
   return disk;
+}
+
+absl::Status ServerDisk::OpenRuns() {
+  auto runs = RunDirectories::Open(options_.data);
+  if (!runs.ok()) return Named("--data", options_.data, runs.status());
+  runs_ = *std::move(runs);
+  if (runs_->former() == nullptr) return absl::OkStatus();
+  GANNET_ASSIGN_OR_RETURN(slots_min_, SlotsForSnapshot(runs_->former()));
+  return absl::OkStatus();
+}
+
+absl::Status ServerDisk::GiveUp(const absl::Status& why) {
+  if (!options_.may_fail || options_.sync == Journal::Sync::kAlways) return why;
+  LOG(ERROR) << "gives up its disk, and joins its group without it: " << why.message()
+             << ". The group's items are in the memory of its members. Mend the disk, and start "
+                "this server again";
+  runs_.reset();
+  return absl::OkStatus();
 }
 
 absl::Status ServerDisk::Restore(const Run& run) {
@@ -93,18 +108,19 @@ absl::Status ServerDisk::OpenMember(const Run& run) {
       LOG(ERROR) << status.message() << "; the next start tries again";
     }
   };
-  GANNET_ASSIGN_OR_RETURN(
-      member_, MemberLog::Open({.own = runs_->own(),
-                                .former = runs_->former(),
-                                .on_whole = on_whole,
-                                .store = run.store,
-                                .writes = run.writes,
-                                .changes = run.changes,
-                                .incarnation = run.incarnation,
-                                .sync = options_.sync,
-                                .sync_interval_ns = options_.sync_interval_ns,
-                                .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
-                                .random = run.random}));
+  auto member = MemberLog::Open({.own = runs_->own(),
+                                 .former = runs_->former(),
+                                 .on_whole = on_whole,
+                                 .store = run.store,
+                                 .writes = run.writes,
+                                 .changes = run.changes,
+                                 .incarnation = run.incarnation,
+                                 .sync = options_.sync,
+                                 .sync_interval_ns = options_.sync_interval_ns,
+                                 .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
+                                 .random = run.random});
+  if (!member.ok()) return GiveUp(member.status());
+  member_ = *std::move(member);
   return absl::OkStatus();
 }
 

@@ -26,6 +26,9 @@ struct DiskOptions {
   std::string restore_from;
   // The directory is that of a group's member, who does not restore it by itself (MemberLog).
   bool of_member = false;
+  // Such a member was started before, and lost its place. A disk that fails is then given up, as it
+  // would be later on, unless sync is always.
+  bool may_fail = false;
 };
 
 // Returns the name of a mode, as the flag --sync has it.
@@ -71,6 +74,9 @@ class ServerDisk {
  private:
   explicit ServerDisk(const DiskOptions& options) : options_(options) {}
   absl::Status RestoreFrom(const Run& run);
+  absl::Status OpenRuns();
+  // Returns the error, unless the member goes on without its disk.
+  absl::Status GiveUp(const absl::Status& why);
 
   const DiskOptions options_;
   std::unique_ptr<Files> from_;
