@@ -198,16 +198,34 @@ absl::StatusOr<std::vector<PartitionMove>> PlanOfBalance(const ClusterState& sta
   return plan;
 }
 
-absl::StatusOr<std::vector<PartitionMove>> PlanOfDrain(const ClusterState& state,
-                                                       const std::string& group,
-                                                       std::span<const uint64_t> bytes) {
-  GANNET_RETURN_IF_ERROR(PlaceOf(state.map, group).status());
+absl::Status MayDrain(const ClusterState& state, const std::string& group) {
   for (const auto& [partition, move] : state.moves) {
     const bool from_here = state.map.groups[state.map.partitions[partition]] == group;
     if (move.info.to == group || (move.info.stop && from_here)) {
       return MovesElsewhere(partition, move.info.to);
     }
   }
+  return absl::OkStatus();
+}
+
+absl::Status IsDrained(const ClusterState& state, const std::string& group) {
+  GANNET_ASSIGN_OR_RETURN(const uint16_t place, PlaceOf(state.map, group));
+  const auto has = std::ranges::count(state.map.partitions, place);
+  const auto come = std::ranges::count_if(
+      state.moves, [&](const auto& move) { return move.second.info.to == group; });
+  if (has == 0 && come == 0) return absl::OkStatus();
+  return absl::AbortedError(absl::StrCat(
+      "all that was asked for has moved, but group ", group, " has ", has, " partitions, and ",
+      come,
+      " more move to it: somebody else moves partitions to it. Once that has ended (kvcli "
+      "cluster moves), drain it again"));
+}
+
+absl::StatusOr<std::vector<PartitionMove>> PlanOfDrain(const ClusterState& state,
+                                                       const std::string& group,
+                                                       std::span<const uint64_t> bytes) {
+  GANNET_RETURN_IF_ERROR(PlaceOf(state.map, group).status());
+  GANNET_RETURN_IF_ERROR(MayDrain(state, group));
   ClusterConfig map = MapAfterMoves(state);
   map.closed.clear();
   GANNET_ASSIGN_OR_RETURN(std::vector<PartitionMove> plan, PlanDrain(map, group, bytes));

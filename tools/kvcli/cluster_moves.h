@@ -56,6 +56,12 @@ std::string PlanText(const ClusterState& state, std::span<const PartitionMove> p
 Json PlanJson(const ClusterState& state, std::span<const PartitionMove> plan,
               std::span<const uint64_t> bytes);
 
+// Returns OK if the group may be drained: no partition is to move to it, and it is not to keep one.
+absl::Status MayDrain(const ClusterState& state, const std::string& group);
+// Returns OK if the group has no partition, and none is to move to it: others may have moved some
+// to it while it was drained.
+absl::Status IsDrained(const ClusterState& state, const std::string& group);
+
 // The moves that are under way.
 std::string MovesText(const ClusterState& state);
 Json MovesJson(const ClusterState& state);

@@ -280,11 +280,15 @@ absl::Status MovesRun::Plan() {
   return Await(wanted, bytes, std::move(answer));
 }
 
+// Of two groups that are drained at once, each would get partitions of the other one. So who drains
+// writes the map as it is: of two that have the same plan's state, the second one looks again.
 absl::Status MovesRun::Ask(Wanted wanted) {
+  const bool drains = command_.action == Action::kDrain;
   const std::string asked = AskedText();
   while (!wanted.empty()) {
     std::set<uint16_t> sent;
     const auto ask = [&](const ClusterState& state) -> absl::StatusOr<std::optional<EtcdTxn>> {
+      if (drains) GANNET_RETURN_IF_ERROR(MayDrain(state, command_.group));
       // What an earlier try of unknown result has asked for, or has even moved since.
       std::erase_if(wanted, [&](const auto& it) {
         const auto move = state.moves.find(it.first);
@@ -304,6 +308,7 @@ absl::Status MovesRun::Ask(Wanted wanted) {
         sent.insert(partition);
       }
       if (sent.empty()) return std::nullopt;
+      if (drains) txn.puts.push_back({ConfigKey(command_.cluster), Encode(state.map)});
       return txn;
     };
     GANNET_RETURN_IF_ERROR(Change(ask));
@@ -371,8 +376,9 @@ absl::Status MovesRun::Await(const Wanted& wanted, std::span<const uint64_t> byt
   std::string told;
   int64_t told_at = begun;
   bool said_still = false;
+  absl::StatusOr<ClusterState> state = absl::UnknownError("not read yet");
   while (true) {
-    const auto state = Read();
+    state = Read();
     const int64_t now = NowMs();
     if (!state.ok() && !absl::IsUnavailable(state.status())) return state.status();
     if (state.ok()) progress.Take(*state, now);
@@ -408,6 +414,9 @@ absl::Status MovesRun::Await(const Wanted& wanted, std::span<const uint64_t> byt
   if (given_up > 0) {
     return absl::AbortedError(absl::StrCat(progress.moved(), " partitions have moved, ", given_up,
                                            " were given up meanwhile"));
+  }
+  if (command_.action == Action::kDrain) {
+    GANNET_RETURN_IF_ERROR(IsDrained(*state, command_.group));
   }
   std::string text =
       wanted.empty() ? "nothing is to be moved\n" : absl::StrCat(progress.Text(NowMs()), "\n");

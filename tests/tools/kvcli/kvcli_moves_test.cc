@@ -6,7 +6,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -70,8 +73,9 @@ class KvcliMovesTest : public KvcliWithEtcd {
     return words;
   }
 
-  // Does what servers would do for wishes: what is wanted, or what is not wanted any more.
-  static void Serve(EtcdCaller* caller) {
+  // Does what servers would do for wishes: what is wanted, or what is not wanted any more. `back`:
+  // a partition that g2 gets together with the first of them.
+  static void Serve(EtcdCaller* caller, std::optional<uint16_t> back = std::nullopt) {
     const auto all = caller->RangeOfPrefix("/gannet/c/");
     ASSERT_TRUE(all.ok()) << all.status();
     ClusterConfig map;
@@ -91,6 +95,11 @@ class KvcliMovesTest : public KvcliWithEtcd {
       txn.deletes.push_back(item.key);
     }
     if (txn.deletes.empty()) return;
+    const std::vector<uint16_t> gets = {back.value_or(0)};
+    if (back && map.groups[map.partitions[*back]] == "g1") {
+      map = *ClosePartitions(map, "g1", gets);
+      map = *GivePartitions(map, "g2", gets, map.changed[*back]);
+    }
     txn.puts = {{ConfigKey("c"), Encode(map)}};
     EXPECT_EQ(caller->Txn(txn).outcome, EtcdTxnResult::Outcome::kWon);
   }
@@ -187,6 +196,43 @@ TEST_F(KvcliMovesTest, DrainsAndRemoves) {
   const Finished last = Kvcli({"drain", "g1", "--by_partitions"});
   EXPECT_EQ(last.exit_code, 1);
   EXPECT_THAT(last.err, HasSubstr("the only one"));
+}
+
+// Each would get partitions of the other one.
+TEST_F(KvcliMovesTest, OfTwoGroupsThatAreDrainedAtOnceOneIsRefused) {
+  const Finished made = Kvcli({"init", "--group=g1:n1", "--group=g2:n2", "--group=g3:n3"});
+  ASSERT_EQ(made.exit_code, 0) << made.err;
+  Start("g1", {"n1", 0xb1});
+  Start("g2", {"n2", 0xb2});
+  Start("g3", {"n3", 0xb3});
+  for (int round = 0; round < 5; ++round) {
+    Finished other;
+    std::thread at_once([&] { other = Kvcli({"drain", "g2", "--by_partitions", "--wait=0s"}); });
+    const Finished one = Kvcli({"drain", "g3", "--by_partitions", "--wait=0s"});
+    at_once.join();
+    std::map<std::string, std::set<std::string>> ways;
+    const Json moves = Json::parse(Kvcli({"moves", "--json"}).out)["moves"];
+    for (const Json& move : moves) ways[move["from"]].insert(move["to"].get<std::string>());
+    EXPECT_EQ(ways.size(), 1u) << moves;
+    EXPECT_THAT(one.err + other.err, HasSubstr("already. Wait for it, or give that up first"));
+    EXPECT_EQ(Kvcli({"moves", "--stop"}).exit_code, 0);
+  }
+}
+
+TEST_F(KvcliMovesTest, SaysSoIfAGroupGotPartitionsWhileItWasDrained) {
+  Begin();
+  const uint16_t back = PartitionsOf("g1").front();
+  std::atomic<bool> over = false;
+  std::thread servers([&] {
+    EtcdCaller caller(etcd_.Urls());
+    while (!over) Serve(&caller, back);
+  });
+  const Finished drained = Kvcli({"drain", "g2", "--by_partitions"});
+  over = true;
+  servers.join();
+  EXPECT_EQ(drained.exit_code, 1);
+  EXPECT_THAT(drained.err, HasSubstr("group g2 has 1 partitions"));
+  EXPECT_EQ(PartitionsOf("g2"), std::vector<uint16_t>{back});
 }
 
 // As if kvcli had been killed: what was asked for is there, and the same again waits for it.
