@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/auth/auth_file.h"
@@ -27,6 +28,7 @@
 #include "server/control/stop_signals.h"
 #include "server/control/upgrade_check.h"
 #include "server/flags/server_flags.h"
+#include "server/http/ask_ready.h"
 #include "server/http/observer.h"
 #include "server/http/page.h"
 #include "server/http/server_view.h"
@@ -43,6 +45,9 @@ namespace gannet {
 namespace {
 
 constexpr int kExitFailed = 1;
+// How often a member is asked whether it is ready, and the time that a supervisor gives it then.
+constexpr int64_t kLookNs = 20 * kNsPerMs;
+constexpr int64_t kMoreTimeNs = 60 * kNsPerSecond;
 
 ServerThreads* g_running = nullptr;
 HttpServer* g_http = nullptr;  // null: there is none
@@ -164,6 +169,7 @@ absl::StatusOr<ClusterPlace> FindPlace(Server::Options* options) {
   ClusterFlags flags = FlagsOfCluster();
   flags.version = GANNET_VERSION;
   flags.waits_for_etcd = WasExecutedAgain();
+  options->disk.may_fail = WasExecutedAgain();
   if (!flags.asks_for_member()) return ClusterPlace{};
   GANNET_ASSIGN_OR_RETURN(ClusterPlace place, FindClusterPlace(flags));
   options->group = place.group;
@@ -193,8 +199,27 @@ void SayReady(const std::string& address, const Device& device) {
   std::fflush(stdout);
 }
 
-// Looks at what a server keeps, if the flags ask for that instead of a server.
+// Waits until a member of a group has the group's items, so that the next one may be stopped. That
+// may take hours, if it waits for others. Returns false if it stops before.
+bool AwaitReady(const ServerThreads& threads, const Supervisor& supervisor) {
+  const Member* const member = threads.server().member();
+  if (member == nullptr) return true;
+  std::string told;
+  int64_t tell_at_ns = 0;
+  while (true) {
+    const std::string why = WhyMemberIsNotReady(member->Look());
+    if (why.empty()) return true;
+    if (std::exchange(told, why) != why || MonotonicNs() >= tell_at_ns) {
+      supervisor.NeedsTime(why, kMoreTimeNs);
+      tell_at_ns = MonotonicNs() + kMoreTimeNs / 4;
+    }
+    if (threads.AwaitStop(kLookNs)) return false;
+  }
+}
+
+// Looks at what a server keeps, or asks one, if the flags want that instead of a server.
 std::optional<absl::Status> CheckIfAsked() {
+  if (!FLAGS_ask_ready.empty()) return AskReady(FLAGS_ask_ready);
   if (!FLAGS_upgrade_check.empty()) return UpgradeCheck(FLAGS_upgrade_check, FLAGS_json);
   if (FLAGS_check.empty()) return std::nullopt;
   return std::filesystem::is_regular_file(FLAGS_check) ? CheckMemoryFile(FLAGS_check, FLAGS_json)
@@ -232,9 +257,10 @@ int Main(char** argv) {
   if (!server.ok()) return Fail(server.status());
   const std::string address = (*server)->address().ToString();
   const Supervisor supervisor = Supervisor::FromEnvironment();
-  auto threads = ServerThreads::Start(
-      *std::move(server),
-      {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs, .supervisor = &supervisor});
+  auto threads = ServerThreads::Start(*std::move(server),
+                                      {.busy_poll_ns = int64_t{FLAGS_busy_poll_us} * kNsPerUs,
+                                       .supervisor = &supervisor,
+                                       .stop_wait_ns = int64_t{FLAGS_stop_wait_s} * kNsPerSecond});
   if (!threads.ok()) return Fail(threads.status());
   if (http != nullptr) {
     observer.emplace(threads->get(), Observer::Options{.version = GANNET_VERSION,
@@ -248,8 +274,10 @@ int Main(char** argv) {
   auto announcer = Announce(*place, &threads->get()->server());
   if (!announcer.ok()) return Fail(announcer.status());
   InstallSignals(threads->get(), supervisor);
-  SayReady(address, *device);
-  supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
+  if (AwaitReady(**threads, supervisor)) {
+    SayReady(address, *device);
+    supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
+  }
   const absl::Status status = (*threads)->Wait();
   if (!status.ok() && !absl::IsAborted(status)) {
     // Exits at once, because nothing can be torn down in order on a device that is gone. What is

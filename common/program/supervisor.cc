@@ -61,6 +61,11 @@ void Supervisor::Ready(std::string_view status) const {
   if (fd_ >= 0) Send(absl::StrCat("READY=1\nSTATUS=", std::string(status)));
 }
 
+void Supervisor::NeedsTime(std::string_view status, int64_t ns) const {
+  if (fd_ < 0) return;
+  Send(absl::StrCat("EXTEND_TIMEOUT_USEC=", ns / kNsPerUs, "\nSTATUS=", std::string(status)));
+}
+
 void Supervisor::Stopping() const { Send("STOPPING=1"); }
 
 void Supervisor::Alive() const { Send("WATCHDOG=1"); }

@@ -30,6 +30,9 @@ class Supervisor {
   bool supervises() const { return fd_ >= 0; }
   // The server accepts clients. `status` is one line for `systemctl status`.
   void Ready(std::string_view status) const;
+  // The program begins or ends, and needs more time for it: the supervisor's patience begins anew,
+  // with `ns` at least. `status` as above. To be called again before that is over.
+  void NeedsTime(std::string_view status, int64_t ns) const;
   // The server has begun to stop.
   void Stopping() const;
   // The server is alive. To be called every beat_ns() at least.

@@ -9,6 +9,8 @@
 #include <limits>
 #include <optional>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -25,8 +27,11 @@ namespace {
 constexpr int64_t kStopPollNs = 5 * kNsPerMs;
 // A Poll that takes this long is worth a line in the log.
 constexpr int64_t kSlowPollNs = 100 * kNsPerMs;
-// A primary that stops waits so long for another one.
-constexpr int64_t kStepDownNsMax = 30 * kNsPerSecond;
+// A primary that stops waits so long for another one, once there is a backup to be it.
+constexpr int64_t kHandOverNsMax = 30 * kNsPerSecond;
+// How often a supervisor is told that this goes on, and how much time that gives.
+constexpr int64_t kTellNs = kNsPerSecond;
+constexpr int64_t kMoreTimeNs = 20 * kNsPerSecond;
 // After this time the process ends, even if something still hangs.
 constexpr int64_t kStopNsMax = 15 * kNsPerSecond;
 
@@ -76,6 +81,12 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
 ServerThreads::~ServerThreads() {
   RequestStop();
   Wait().IgnoreError();
+}
+
+bool ServerThreads::AwaitStop(int64_t ns_max) const {
+  pollfd fds[] = {{stop_->fd(), POLLIN, 0}};
+  WaitUntil(fds, ServerNs() + ns_max);
+  return fds[0].revents != 0;
 }
 
 void ServerThreads::RequestStop() {
@@ -198,15 +209,59 @@ void ServerThreads::RunMember() {
   }
 }
 
-// While it waits, clients are still told where to go.
-void ServerThreads::StepDown() {
+// While it waits, it serves, members may join, and clients are told where to go. Nobody is waited
+// for by a server that lost its device.
+void ServerThreads::LeaveGroup() {
   Member* const member = server_->member();
   if (member == nullptr) return;
-  const int64_t give_up_ns = ServerNs() + kStepDownNsMax;
-  while (!member->ended() && ServerNs() < give_up_ns && member->StepDown()) {
-    server_->Poll(clock_.Read());
+  const bool asked = asked_to_stop_.load(std::memory_order_relaxed);
+  const int64_t wait_ns = asked ? options_.stop_wait_ns : 0;
+  const int64_t begun_ns = ServerNs();
+  int64_t tell_at_ns = begun_ns;
+  bool said = false;
+  while (true) {
+    const Member::Leaving leaving = member->Leave();
+    if (leaving == Member::Leaving::kDone) return;
+    const bool hands_over = leaving == Member::Leaving::kHandsOver;
+    const Now now = clock_.Read();
+    const int64_t waited_ns = ServerNs() - begun_ns;
+    if (waited_ns >= wait_ns + (hands_over ? kHandOverNsMax : 0)) break;
+    if (!hands_over && waited_ns > kNsPerSecond && !std::exchange(said, true)) {
+      LOG(WARNING) << "is to stop, and waits up to " << wait_ns / kNsPerSecond
+                   << " s (--stop_wait_s) for another member that has the group's items. A second "
+                      "SIGTERM ends it at once";
+    }
+    if (options_.supervisor != nullptr && ServerNs() >= tell_at_ns) {
+      tell_at_ns = ServerNs() + kTellNs;
+      options_.supervisor->NeedsTime("stops: waits for another member that has the group's items",
+                                     kMoreTimeNs);
+    }
+    Beat(now.monotonic_ns);
+    server_->Poll(now);
     SleepControl(true);
   }
+  const std::string words = LastWords(/*has_waited=*/wait_ns > 0);
+  if (asked && !words.empty()) LOG(ERROR) << words;
+}
+
+// Without waiting it is not known what one has that is not primary: it may be joining.
+std::string ServerThreads::LastWords(bool has_waited) const {
+  const Member::Seen seen = server_->member()->Look();
+  const bool leads = seen.role == Member::Role::kPrimary;
+  if (!leads && !has_waited) return "";
+  if (seen.role == Member::Role::kBackup) {
+    return absl::StrCat("stops while it is in sync, since it could not leave in time: does ",
+                        seen.primary, " serve, and is etcd there? If ", seen.primary,
+                        " is gone, the group's items are lost but for what is on disks");
+  }
+  const uint64_t items = server_->Stats(clock_.Read()).items;
+  if (items == 0) return "";
+  const char* const kept = server_->disk() != nullptr
+                               ? " are on no other member now. What this member's disk has of them "
+                                 "is left: start it again first"
+                               : " are LOST: no other member has them, and no disk";
+  return absl::StrCat("stops although nobody has taken over from it",
+                      has_waited ? " in time (--stop_wait_s): " : ": ", items, " items", kept);
 }
 
 void ServerThreads::RunControl() {
@@ -224,7 +279,8 @@ void ServerThreads::RunControl() {
                         (server_->member() != nullptr && server_->member()->ended());
     if (!stopping && (SleepControl(false) || failed)) {
       stopping = true;
-      StepDown();
+      stop_->Ask();  // also if nobody asked for it: see AwaitStop
+      LeaveGroup();
       give_up_ns = ServerNs() + kStopNsMax;
       if (options_.supervisor != nullptr) options_.supervisor->Stopping();
       server_->BeginStop();

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -28,6 +29,9 @@ class ServerThreads {
     // Is told when the server stops, and, while none of its threads hangs, that it is alive. Must
     // outlive the threads. nullptr: nobody is told.
     const Supervisor* supervisor = nullptr;
+    // How long a member of a group that is asked to stop waits until others have what it has. A
+    // hand-over that has begun by then gets more time.
+    int64_t stop_wait_ns = 0;
   };
 
   // Starts to serve. ResourceExhausted: no file descriptor.
@@ -38,6 +42,8 @@ class ServerThreads {
 
   // Starts to stop. Wait then returns. From any thread, a signal handler included.
   void RequestStop();
+  // Waits until the server begins to stop, but no longer than this. Returns whether it does.
+  bool AwaitStop(int64_t ns_max) const;
   // Makes the server read the auth file again. From any thread, a signal handler included.
   void RequestReload() { server_->RequestReload(); }
   // Waits until the server has stopped. Returns OK if it was asked to, and otherwise the reason.
@@ -65,8 +71,10 @@ class ServerThreads {
   void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
   // Returns true if a stop was requested.
   bool SleepControl(bool stopping);
-  // Lets a primary hand over before the server stops.
-  void StepDown();
+  // Lets a primary hand over, and a backup leave those in sync, before the server stops.
+  void LeaveGroup();
+  // Returns what ends with this process, as others have not taken over what it has; "": nothing.
+  std::string LastWords(bool has_waited) const;
   // Tells the supervisor that the server is alive, if that is due and no worker hangs.
   void Beat(int64_t now_ns);
 

@@ -44,6 +44,11 @@ DEFINE_uint32(
     silence_ms, gannet::kSilenceMsDefault,
     "after how long without a word a peer is dead; clients hear of it when they connect, and "
     "send a heartbeat every tenth of it");
+DEFINE_uint32(
+    stop_wait_s, 30,
+    "with --cluster: how long a server that is told to stop (SIGTERM) waits until another member "
+    "has the group's items, if it is the last one that has them; 0: not at all, and a backup does "
+    "not leave those in sync first");
 DEFINE_string(announce, "",
               "multicast address, such as 239.71.71.71, that hears once a second where this server "
               "is, for kvcli discover; empty: nobody does");
@@ -77,6 +82,9 @@ DEFINE_string(check, "",
 DEFINE_string(upgrade_check, "",
               "says whether this version of kvserver takes over this --memory_file or directory of "
               "--data, which another version may be using, and serves nothing");
+DEFINE_string(ask_ready, "",
+              "asks the kvserver that shows itself at this ADDR:PORT (--http) whether it is ready, "
+              "and serves nothing: the exit code is 0 if it is. For health checks of containers");
 DEFINE_bool(json, false, "for --check and --upgrade_check: print JSON");
 DEFINE_string(cluster, "",
               "the cluster that this server is of; its group is the one that has --name as a "
@@ -92,6 +100,10 @@ DEFINE_string(etcd_key_file, "", "the key of --etcd_cert_file");
 DEFINE_string(etcd_user, "", "the user for an etcd that asks for one (etcdctl auth enable)");
 DEFINE_string(etcd_password_file, "",
               "file with the password of --etcd_user in its first line; nobody else may read it");
+DEFINE_bool(etcd_compact, false,
+            "whether this server, while it is its group's primary, has etcd forget every ten "
+            "minutes what keys were before: for an etcd that nobody else uses, and that does not "
+            "do so by itself (--auto-compaction-retention of etcd)");
 DEFINE_string(advertise, "",
               "HOST:PORT where clients and the other members of the group reach this server; "
               "without it, where it listens, which must then be one address");
@@ -105,6 +117,7 @@ constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
 constexpr uint32_t kSilenceMsLeast = 100;  // below it, a busy machine would seem dead
 constexpr uint32_t kSilenceMsMost = 60'000;
 constexpr uint32_t kSyncIntervalMsMost = 60'000;
+constexpr uint32_t kStopWaitSMost = 3600;
 
 // Checks everything about the flags that needs nothing else.
 absl::Status CheckFlags() {
@@ -147,6 +160,10 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--sync_interval_ms must be 1 to ", kSyncIntervalMsMost));
   }
+  if (FLAGS_stop_wait_s > kStopWaitSMost) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--stop_wait_s must be at most ", kStopWaitSMost));
+  }
   GANNET_RETURN_IF_ERROR(Check(FlagsOfCluster()));
   if (FLAGS_sync == "always" && FLAGS_data.empty()) {
     return absl::InvalidArgumentError(
@@ -177,6 +194,7 @@ ClusterFlags FlagsOfCluster() {
                           .key_file = FLAGS_etcd_key_file,
                           .user = FLAGS_etcd_user,
                           .password_file = FLAGS_etcd_password_file},
+          .etcd_compact = FLAGS_etcd_compact,
           .advertise = FLAGS_advertise,
           .name = FLAGS_name,
           .listen = FLAGS_listen,

@@ -58,6 +58,10 @@ Backup::Outcome Backup::Poll(int64_t now) {
   return takeover_ ? BackupTurn(now) : JoinTurn(now);
 }
 
+void Backup::Leave(int64_t now) {
+  if (Hears(now)) takeover_->Leave();
+}
+
 void Backup::Apply() {
   if (!log_) return;
   const uint64_t before = log_->applied();

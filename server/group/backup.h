@@ -74,6 +74,9 @@ class Backup {
     kEnd,   // execute this process again; why() says why
   };
   Outcome Poll(int64_t now);
+  // This server is to stop: leaves those in sync, so that nobody counts on it. Call it between
+  // Polls, which say kEnd once there is a primary that has the items.
+  void Leave(int64_t now);
 
   // REQUIRES: the last Poll said kLead.
   const GroupRegister& known() const { return known_; }
@@ -87,6 +90,8 @@ class Backup {
   bool in_sync() const { return whole() && !takeover_->out(); }
   // Whether it is in sync, or was, and has what it had then.
   bool whole() const { return takeover_.has_value(); }
+  // Whether others may count on what it has: it may be in sync, and not know it yet.
+  bool may_count() const { return whole() || ready_; }
   // Whether it follows a primary that it has heard of late.
   bool Hears(int64_t now) const;
   // When the primary counts as gone, if it stays silent; GroupStanding::kNever: never.

@@ -76,21 +76,6 @@ void Member::PutGone(uint64_t name) {
   options_.wake();
 }
 
-// One that is silent at this moment may only be busy. The link to one that is dead breaks. So does
-// that to the successor, once it is named.
-bool Member::MayStepDown(const Seen& seen) {
-  const auto may_follow = [](const Primary::Seen::Backup& it) { return it.in_sync && it.linked; };
-  return seen.role == Role::kPrimary &&
-         (seen.as_primary.hands_over || std::ranges::any_of(seen.as_primary.backups, may_follow));
-}
-
-bool Member::StepDown() {
-  if (!MayStepDown(Look())) return false;
-  steps_down_.store(true, std::memory_order_relaxed);
-  options_.wake();
-  return true;
-}
-
 void Member::Refuse(ReplicaArrival arrival) {
   const struct Reject reject = NewReject(RejectCode::kNotPrimary, options_.standing->elsewhere());
   options_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
@@ -135,8 +120,8 @@ bool Member::Poll(int64_t now) {
     TellMembers();
     TellOfTerms();
   }
+  if (leaves_.load(std::memory_order_relaxed)) LeaveTurn(now);
   if (primary_ != nullptr) {
-    if (steps_down_.load(std::memory_order_relaxed)) primary_->StepDown(now, "this server stops");
     published |= primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
     if (HasTasks()) {
@@ -245,7 +230,32 @@ void Member::Announce(int64_t now) {
       options_.group.directory->AnnounceKept(*kept);
     }
   }
+  const Role role = RoleNow();
+  const uint64_t epoch = primary_ != nullptr ? primary_->known().configuration.epoch
+                                             : backup_->known().configuration.epoch;
+  if (std::exchange(announced_as_, {role, epoch}) != std::pair(role, epoch)) {
+    options_.group.directory->AnnounceSoon();
+  }
   options_.group.directory->Announce(self(), options_.group.advertise, applied);
+  NoteWhyNotAnnounced();
+}
+
+void Member::NoteWhyNotAnnounced() {
+  std::string why = options_.group.directory->WhyNotAnnounced();
+  if (why == not_announced_) return;
+  if (not_announced_.empty()) {
+    LOG(WARNING) << "etcd takes nothing. While that is so, nobody can take over: " << why;
+  } else if (why.empty()) {
+    LOG(INFO) << "etcd takes again what it is told";
+  }
+  not_announced_ = std::move(why);
+  seen_epoch_.reset();  // observers are told
+}
+
+Member::Role Member::RoleNow() const {
+  if (ended()) return Role::kEnded;
+  if (primary_ != nullptr) return Role::kPrimary;
+  return backup_->in_sync() ? Role::kBackup : Role::kJoining;
 }
 
 bool Member::IsKept() {
@@ -366,29 +376,25 @@ void Member::TellElsewhere(const GroupConfiguration& configuration) {
 }
 
 void Member::TellObservers(const GroupConfiguration& configuration) {
-  const Role as_backup = backup_->in_sync() ? Role::kBackup : Role::kJoining;
   applied_.store(backup_->applied(), std::memory_order_relaxed);
-  if (primary_ == nullptr && as_backup == Role::kJoining) {
+  if (primary_ == nullptr && !backup_->in_sync()) {
     joined_percent_.store(backup_->joined_percent(), std::memory_order_relaxed);
   }
   // An epoch has one primary. All else costs a backup more than what it applies in most Polls.
-  if (!ended() && primary_ == nullptr && seen_epoch_ == configuration.epoch &&
-      seen_role_ == as_backup) {
-    return;
-  }
-  Seen seen = {.node = options_.group.node,
+  const Role role = RoleNow();
+  const bool follows = role == Role::kBackup || role == Role::kJoining;
+  if (follows && seen_epoch_ == configuration.epoch && seen_role_ == role) return;
+  Seen seen = {.role = role,
+               .node = options_.group.node,
                .incarnation = options_.incarnation,
                .primary = configuration.primary.node,
-               .epoch = configuration.epoch};
-  if (ended()) {
-    seen.role = Role::kEnded;
-  } else if (primary_ != nullptr) {
-    seen.role = Role::kPrimary;
+               .epoch = configuration.epoch,
+               .not_announced = not_announced_};
+  if (role == Role::kPrimary) {
+    seen.open = primary_->open();
     seen.as_primary = primary_->Look();
     MoveProgress& moves = seen.moves.emplace();
     for (const MemberTask* const task : options_.tasks) task->Tell(&moves);
-  } else {
-    seen.role = as_backup;
   }
   seen_epoch_ = configuration.epoch;
   seen_role_ = seen.role;

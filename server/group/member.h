@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -76,9 +77,15 @@ class Member {
   void Put(ReplicaArrival arrival);
   void PutGone(uint64_t name);
 
-  // Makes a primary hand over to a backup that is in sync, once one is heard. Returns false if
-  // there is none to wait for. May be called again. Any thread.
-  bool StepDown();
+  // What a member waits for that is to stop.
+  enum class Leaving : uint8_t {
+    kDone,         // for nothing: nobody counts on what it has
+    kHandsOver,    // a backup that is to be primary
+    kAwaitsOthers  // others that have what it has, or that know that they must not count on it
+  };
+  // Makes a primary hand over as soon as a backup is in sync and heard, and a backup leave those in
+  // sync. Either then ends. Call it again until it returns kDone. Any thread.
+  Leaving Leave();
 
   // Whether this process has no place in the group any more; why() says why.
   bool ended() const { return ended_.load(std::memory_order_acquire); }
@@ -103,6 +110,8 @@ class Member {
     uint64_t applied = 0;              // LSN, of a backup
     uint8_t joined_percent = 0;        // of a joining one: how much it has copied
     std::vector<std::string> members;  // nodes that may be in sync, as operators have set it
+    bool open = false;               // a primary takes clients
+    std::string not_announced = {};  // why the register takes nothing; empty: it does
     Primary::Seen as_primary{};
     std::optional<MoveProgress> moves;  // of a primary; a backup need not copy it at each Poll
   };
@@ -121,7 +130,12 @@ class Member {
   // Whether the disk has all that the primary is going to count on. The store has it.
   bool IsKept();
   void Announce(int64_t now);
+  void NoteWhyNotAnnounced();
+  Role RoleNow() const;
   void Lead(int64_t now);
+  bool HasPartitions() const;
+  // Steps of one that is to stop.
+  void LeaveTurn(int64_t now);
   // Whether it is a primary that takes clients.
   bool HasTasks() const { return primary_ != nullptr && primary_->open() && !ended(); }
   void End(const std::string& why);
@@ -147,6 +161,8 @@ class Member {
   std::optional<GroupMember> told_of_;  // whom elsewhere_ names; nullopt: that may change soon
   uint64_t told_epoch_ = 0;
   int64_t announce_at_ = 0;
+  std::pair<Role, uint64_t> announced_as_ = {Role::kEnded, 0};  // and in which epoch
+  std::string not_announced_;
   int64_t map_at_ = 0;                       // when the map is made anew
   std::optional<uint64_t> partitions_told_;  // of this revision
   std::optional<uint64_t> seen_epoch_;       // that seen_ has
@@ -154,8 +170,9 @@ class Member {
   std::optional<OnFull> told_on_full_;       // of the group
   std::string why_;
   bool replaced_ = false;
-  std::atomic<bool> ended_{false};       // release: after why_
-  std::atomic<bool> steps_down_{false};  // relaxed: it tells nothing but itself
+  std::atomic<bool> ended_{false};     // release: after why_
+  std::atomic<bool> leaves_{false};    // relaxed, as the next: it tells nothing but itself
+  std::atomic<bool> may_stop_{false};  // nobody counts on what it has
 
   // What a backup has applied; it is newer than seen_. Relaxed: a figure.
   std::atomic<uint64_t> applied_{0};

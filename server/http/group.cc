@@ -21,14 +21,17 @@ std::string WhyMemberIsNotReady(const Member::Seen& member) {
     case Member::Role::kJoining:
       return why("joins its group and does not have all items yet");
     case Member::Role::kBackup:
-      return "";
+      break;
     case Member::Role::kPrimary:
-      if (member.as_primary.lease_left_ns > 0) return "";
+      if (!member.open) return why("is primary and does not take clients yet");
+      if (member.as_primary.lease_left_ns > 0) break;
       return why("is primary without a lease: its backups do not answer");
     case Member::Role::kEnded:
-      break;
+      return why("left its group's places to others and starts again");
   }
-  return why("left its group's places to others and starts again");
+  if (member.not_announced.empty()) return "";
+  return absl::StrCat(why("serves, but nobody could take over, as etcd takes nothing"), ": ",
+                      member.not_announced);
 }
 
 namespace {
@@ -139,6 +142,9 @@ void AddGroup(const ServerView& view, MetricFamilies* families) {
                           Member::Role::kEnded}) {
     to.Add({{"role", std::string(NameOf(role))}}, role == it.role ? 1 : 0);
   }
+  to.Gauge("gannet_group_etcd_refuses",
+           "1: etcd has not taken what this member tells it for a while, so nobody can take over.",
+           it.not_announced.empty() ? 0 : 1);
   to.Gauge("gannet_group_epoch", "Number of the group's primary, from 1: each takeover adds one.",
            it.epoch);
   to.Gauge("gannet_group_members", "Members that the group has, whether they run or not.",

@@ -171,7 +171,7 @@ TEST_F(GroupDiskTest, ARollingRestartFailsNoCallAndAForcedMemberHasWhatItsDiskHa
   ASSERT_NO_FATAL_FAILURE(AwaitSynced());
   // As long as not all have come back, nobody begins by itself.
   for (int i = 0; i < kMembers; ++i) group_.member(i).Kill();
-  group_.member(now.primary).Restart();
+  group_.member(now.primary).StartAgain();
   group_.AwaitAnnouncedAgain(now.primary);
   const test_support::Finished forced =
       test_support::RunProgram({test_support::ProgramPath("kvcli"), "cluster", "force", "g1",
@@ -206,7 +206,9 @@ TEST_F(GroupSyncAlwaysTest, AWholeGroupComesBackWithAllThatWasAcknowledged) {
     EXPECT_EQ(load->wrong(), 0u);
   }
   for (int i = 0; i < kMembers; ++i) group_.member(i).Kill();
-  for (int i = 0; i < kMembers; ++i) group_.member(i).Restart();
+  // In whichever order: each is ready only when the others have come.
+  for (int i = kMembers - 1; i >= 0; --i) group_.member(i).StartAgain();
+  for (int i = 0; i < kMembers; ++i) group_.member(i).AwaitReady();
   const auto after = group_.AwaitAllInSync(now.epoch + 1);
   EXPECT_EQ(after.primary, now.primary);
   EXPECT_EQ(after.epoch, now.epoch + 1);

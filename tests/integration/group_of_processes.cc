@@ -93,6 +93,20 @@ GroupOfProcesses::Register GroupOfProcesses::AwaitInSync(size_t members, uint64_
   return now;
 }
 
+GroupOfProcesses::Register GroupOfProcesses::AwaitExactly(size_t members) {
+  const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
+  Register now = Read();
+  while (now.in_sync.size() != members) {
+    if (std::chrono::steady_clock::now() > give_up) {
+      ADD_FAILURE() << now.in_sync.size() << " in sync";
+      break;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    now = Read();
+  }
+  return now;
+}
+
 void GroupOfProcesses::AwaitAnnouncedAgain(int i) {
   const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
   const auto again = [&] {

@@ -40,6 +40,9 @@ class GroupOfProcesses {
   // The same for at least so many members.
   Register AwaitInSync(size_t members, uint64_t epoch_min);
 
+  // Waits until so many members are in sync, and no others. Otherwise as above.
+  Register AwaitExactly(size_t members);
+
   // Waits until a member's process that was started again has told etcd of itself.
   void AwaitAnnouncedAgain(int i);
 

@@ -53,7 +53,7 @@ class TwoHosts(local_cluster.LocalCluster):
             self.address_of[name] = address
             self.addresses.append(address)
         self.start(name, [*ENTER[side], "env", "SOFTVERBS_NET=" + ADDRESS[side], f"{BUILD}/bin/kvserver", "--device=soft", "--cluster=c",
-                          "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address, "--memory=64M"])
+                          "--etcd=" + ",".join(self.urls), "--name=" + name, "--listen=" + address, "--memory=64M", *self.flags_of(name)])
 
     def etcd_host(self):
         return ADDRESS["a"]

@@ -131,12 +131,25 @@ void GroupWorld::Happen(const GroupEvent& event) {
     case Type::kHandOver:
       register_.WantSuccessor(servers_[node]->group(), GroupServer::NameOf(node));
       return;
+    case Type::kLeave:
+      return TellToStop(node);
     case Type::kMove:
       return WishMoves();
     case Type::kStopMoves:
       return register_.StopMoves();
     case Type::kKillBackups:
       return KillBackups();
+  }
+}
+
+void GroupWorld::TellToStop(uint32_t node) {
+  const bool all = run_->OneIn(3);
+  for (const auto& server : servers_) {
+    const bool meant =
+        server->node() == node || (all && server->group() == servers_[node]->group());
+    if (!meant || !server->up() || standing_[server->node()].within) continue;
+    run_->OnNode(server->node());
+    server->StepDown();
   }
 }
 
@@ -152,7 +165,7 @@ void GroupWorld::Cut(uint32_t from, uint32_t to, int64_t until_ns) {
 
 // Not the last one that has all: then everything would be lost.
 bool GroupWorld::Kill(uint32_t node) {
-  if (!faulty_ || !servers_[node]->up() || standing_[node].within || !SomebodyLives(node)) {
+  if (!faulty_ || !servers_[node]->up() || standing_[node].within || !SomebodyStays(node)) {
     return false;
   }
   ++happened_.kills;
@@ -178,6 +191,18 @@ void GroupWorld::KillSoon(uint32_t node) {
   if (!servers_[node]->up()) servers_[node]->StartNow();
   Later(run_->now_ns() + static_cast<int64_t>(run_->Below(kSoonNsMax)),
         [this, node] { Kill(node); });
+}
+
+// Who is told to stop may be out by the next moment.
+bool GroupWorld::SomebodyStays(uint32_t except) const {
+  const uint32_t group = servers_[except]->group();
+  const GroupConfiguration& now = register_.now(group);
+  const auto stays = [&](const auto& server) {
+    return server->group() == group && server->node() != except && server->up() &&
+           !server->steps_down() && now.IsInSync(server->self());
+  };
+  const bool founded = register_.Has(group) && !now.in_sync.empty();
+  return SomebodyLives(except) && (!founded || std::ranges::any_of(servers_, stays));
 }
 
 bool GroupWorld::SomebodyLives(uint32_t except) const {

@@ -27,6 +27,7 @@ struct GroupEvent {
     kRegisterAway,  // no answers
     kBreaking,      // the device fails requests
     kHandOver,      // an operator wants another primary
+    kLeave,      // a server is told to stop, or all of its group at once; then another one starts
     kMove,          // an operator wants partitions to move
     kStopMoves,     // an operator gives all moves up
     kKillBackups,   // all of the first group at once, if its primary lives

@@ -57,9 +57,15 @@ class GroupServer {
   uint16_t stream_version() const { return options_.stream_version; }
   bool up() const { return server_ != nullptr; }
   // REQUIRES: up(), as for all that follows.
-  // It hands over as soon as it can. Then another process starts.
-  void StepDown() { steps_down_ = member().StepDown(); }
-  bool steps_down() const { return steps_down_; }
+  // It is told to stop: it hands over, or leaves those in sync, as soon as it can, and ends. Then
+  // another process starts.
+  void StepDown() {
+    steps_down_ = true;
+    member().Leave();
+  }
+  // Whether it is going to end by itself. One that would be missed by nobody, or that is the only
+  // one of its group, would end at once: here it goes on.
+  bool steps_down() { return steps_down_ && member().Leave() != Member::Leaving::kDone; }
   size_t parts() const { return 2 + server_->workers().size(); }
   void Poll(size_t part);
 

@@ -97,12 +97,14 @@ class GroupWorld {
   uint32_t AnyServer();
   bool Kill(uint32_t node);
   void KillSoon(uint32_t node);
+  void TellToStop(uint32_t node);
   void KillBackups();
   void Cut(uint32_t from, uint32_t to, int64_t until_ns);
   void Later(int64_t at_ns, std::function<void()> what);
   void MendAll();
-  // Of each group somebody lives who has all. All but kNobody may be excepted.
   static constexpr uint32_t kNobody = UINT32_MAX;
+  bool SomebodyStays(uint32_t except) const;
+  // Of each group somebody lives who has all. All but kNobody may be excepted.
   bool SomebodyLives(uint32_t except) const;
   bool SomebodyLives(uint32_t group, uint32_t except) const;
   std::optional<uint32_t> Primary(uint32_t group) const;

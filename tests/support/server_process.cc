@@ -29,6 +29,7 @@ ServerProcess::ServerProcess(std::vector<std::string> flags) : flags_(std::move(
     endpoint_ = server_place.running;
   } else {
     Start(server_place.listen);
+    AwaitReady();
   }
 }
 
@@ -43,6 +44,9 @@ void ServerProcess::Start(const std::string& listen) {
                                    "--busy_poll_us=0"};
   argv.insert(argv.end(), flags_.begin(), flags_.end());
   process_ = std::make_unique<ChildProcess>(ChildProcess::Options{.argv = argv});
+}
+
+void ServerProcess::AwaitReady() {
   const std::optional<std::string> line = process_->ReadLine();
   ready_line_ = line.value_or("");
   endpoint_ = ParseReadyLine(ready_line_).endpoint;
@@ -55,7 +59,7 @@ void ServerProcess::Start(const std::string& listen) {
 
 void ServerProcess::Kill() { process().Kill(); }
 
-void ServerProcess::Restart() {
+void ServerProcess::StartAgain() {
   GANNET_CHECK(process_ != nullptr, "this test needs a server of its own");
   Start(endpoint_);
 }

@@ -35,7 +35,13 @@ class ServerProcess {
   // Kills it (kill -9), and waits until it is gone.
   void Kill();
   // Starts it again with the same flags and the same port.
-  void Restart();
+  void Restart() {
+    StartAgain();
+    AwaitReady();
+  }
+  // The same in two steps: a member of a group may become ready only when others have started, too.
+  void StartAgain();
+  void AwaitReady();
 
  private:
   void Start(const std::string& listen);

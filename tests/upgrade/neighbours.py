@@ -168,6 +168,9 @@ class MixedCluster(local_cluster.LocalCluster):
     def build_of(self, name):
         return self.options.build if name in self.new else self.options.previous
 
+    def flags_of(self, name):
+        return super().flags_of(name) if name in self.new else []  # the previous release does not know them
+
     def upgrade(self, name):
         process = self.processes[name]
         process.terminate()

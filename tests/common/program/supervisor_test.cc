@@ -62,9 +62,11 @@ TEST_F(SupervisorTest, SaysWhatHappens) {
   for (const std::string& name : {"@" + UniqueName(), testing::TempDir() + UniqueName()}) {
     Listen(name);
     const Supervisor supervisor = Supervisor::FromEnvironment();
+    supervisor.NeedsTime("joins", 20 * kNsPerSecond);
     supervisor.Ready("serves");
     supervisor.Alive();
     supervisor.Stopping();
+    EXPECT_EQ(Next(), "EXTEND_TIMEOUT_USEC=20000000\nSTATUS=joins") << name;
     EXPECT_EQ(Next(), "READY=1\nSTATUS=serves") << name;
     EXPECT_EQ(Next(), "WATCHDOG=1");
     EXPECT_EQ(Next(), "STOPPING=1");

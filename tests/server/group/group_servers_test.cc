@@ -221,6 +221,19 @@ TEST(GroupServersTest, ServesWhileTheRegisterIsAway) {
   group.shared.SetAway(false);
 }
 
+TEST(GroupServersTest, MembersSayThatTheRegisterTakesNothing) {
+  ThreeServers group(Terms());
+  for (size_t i = 0; i < 2; ++i) group.Start(i);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  for (const std::string& why : {std::string("no space"), std::string()}) {
+    group.shared.SetNotAnnounced(why);
+    for (size_t i = 0; i < 2; ++i) {
+      const Member& member = *group.nodes[i].threads->server().member();
+      EXPECT_TRUE(ThreeServers::Await([&] { return member.Look().not_announced == why; })) << i;
+    }
+  }
+}
+
 TEST(GroupServersTest, OneThatJoinsLaterGetsAllItems) {
   ThreeServers group(Terms());
   group.Start(0);

@@ -68,6 +68,19 @@ class SharedRegister {
     away_ = away;
   }
 
+  void SetMembers(std::vector<std::string> nodes) {
+    MutexLock lock(mutex_);
+    terms_.members = std::move(nodes);
+  }
+  // Announcements fail from now on, because of that.
+  void SetNotAnnounced(std::string why) {
+    MutexLock lock(mutex_);
+    not_announced_ = std::move(why);
+  }
+  std::string not_announced() const {
+    MutexLock lock(mutex_);
+    return not_announced_;
+  }
   // What an operator does if all in sync are gone. REQUIRES: the node's process has announced
   // itself.
   void Force(const std::string& node, uint64_t history) {
@@ -188,6 +201,7 @@ class SharedRegister {
   GroupRegister now_ GANNET_GUARDED_BY(mutex_){.revision = 1};
   GroupTerms terms_ GANNET_GUARDED_BY(mutex_);
   bool away_ GANNET_GUARDED_BY(mutex_) = false;
+  std::string not_announced_ GANNET_GUARDED_BY(mutex_);
   std::atomic<bool> watches_late_{false};
   std::atomic<bool> has_map_{false};
   std::atomic<uint64_t> processes_{0};
@@ -226,6 +240,7 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
     shared_->Announce(self, address, applied);
     self_ = self;
   }
+  std::string WhyNotAnnounced() const override { return shared_->not_announced(); }
   void AnnounceKept(const KeptRun& kept) override { kept_ = kept; }
   std::optional<NodeSeen> NodeOf(std::string_view node) const override {
     return shared_->NodeOf(node);

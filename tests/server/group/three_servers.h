@@ -43,6 +43,7 @@ class ThreeServers {
     options.huge_pages = HugePages::kOff;
     options.disk.data = data[i];
     options.disk.sync = sync;
+    options.disk.may_fail = lost_its_place;
     options.group = GroupOptions{.store = node.store.get(),
                                  .directory = node.store.get(),
                                  .terms = shared.terms(),
@@ -52,7 +53,7 @@ class ThreeServers {
     auto server = Server::Create(options);
     if (!server.ok()) return server.status();
     node.address = (*server)->address().ToString();
-    auto threads = ServerThreads::Start(*std::move(server), {});
+    auto threads = ServerThreads::Start(*std::move(server), {.stop_wait_ns = stop_wait_ns});
     if (!threads.ok()) return threads.status();
     node.threads = *std::move(threads);
     return absl::OkStatus();
@@ -120,6 +121,8 @@ class ThreeServers {
   std::array<std::string, kServers> auth_files;  // empty: nobody is authenticated
   std::array<std::string, kServers> data;        // directories; empty: nothing is kept
   Journal::Sync sync = Journal::Sync::kInterval;
+  bool lost_its_place = false;  // who starts was a member before: its disk may fail
+  int64_t stop_wait_ns = 0;     // as ServerThreads::Options
   SharedRegister shared;
   std::array<Node, kServers> nodes;
 };

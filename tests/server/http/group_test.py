@@ -78,7 +78,7 @@ class Etcd:
 
 class Member:
     def __init__(self, build, home, etcd, name):
-        self.name = name
+        self.name, self.program, self.etcd = name, f"{build}/bin/kvserver", etcd.url
         self.path = f"{home}/{name}.log"
         self.http = f"http://127.0.0.1:{free_port()}"
         self.address = f"127.0.0.1:{free_port()}"
@@ -128,6 +128,19 @@ def kvcli(build, servers, *command):
     return json.loads(shown.stdout.splitlines()[0])
 
 
+def check_asked(member):
+    """What health checks of containers see."""
+
+    def ask(address):
+        return subprocess.run([member.program, f"--ask_ready={address}"], check=False, capture_output=True, text=True, timeout=60)
+
+    ready = ask(member.http.removeprefix("http://"))
+    assert ready.returncode == 0, ready.stderr
+    for address, said in ((f"127.0.0.1:{free_port()}", "/readyz: "), (member.etcd.removeprefix("http://"), "/readyz: 404")):
+        done = ask(address)
+        assert done.returncode == 1 and said in done.stderr, (done.returncode, done.stderr)
+
+
 def check_first_primary(first, second):
     eventually("n1 leads", lambda: first.role("primary"))
     eventually("n2 follows", lambda: second.role("backup"))
@@ -137,6 +150,8 @@ def check_first_primary(first, second):
     assert eventually("n1 has a lease", lambda: first.metric("lease_seconds") > 0)
     for member in (first, second):
         assert eventually(f"{member.name} is ready", lambda it=member: it.ready()[0] == 200), member.said()
+        eventually(f"{member.name} says READY", lambda it=member: f"READY {it.address} " in it.said())
+        check_asked(member)
     seen = second.seen()
     assert seen["role"] == "backup" and seen["primary"] == "n1" and seen["epoch"] == 1, seen
 

@@ -211,9 +211,15 @@ TEST(ServerViewTest, WhoServesOrMayTakeOverIsReady) {
   EXPECT_EQ(WhyMemberIsNotReady(member),
             "n2 joins its group and does not have all items yet, in epoch 3");
   member.role = Member::Role::kPrimary;
+  EXPECT_THAT(WhyMemberIsNotReady(member), HasSubstr("does not take clients yet"));
+  member.open = true;
   EXPECT_THAT(WhyMemberIsNotReady(member), HasSubstr("without a lease"));
   member.as_primary.lease_left_ns = 1;
   EXPECT_EQ(WhyMemberIsNotReady(member), "");
+  member.not_announced = "no space";
+  EXPECT_THAT(WhyMemberIsNotReady(member),
+              HasSubstr("as etcd takes nothing, in epoch 3: no space"));
+  EXPECT_THAT(RenderMetrics(ServerView{.group = member}), HasSubstr("gannet_group_etcd_refuses 1"));
   member.role = Member::Role::kEnded;
   EXPECT_THAT(WhyMemberIsNotReady(member), HasSubstr("starts again"));
 }

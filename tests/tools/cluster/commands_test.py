@@ -67,7 +67,8 @@ class CommandsTest(unittest.TestCase):
     def start_server(self, command, name):
         """Starts a server by the page's command for n1."""
         words = shlex.split(command.replace("--name=n1", "--name=" + name).replace(str(self.ports["n1"]), str(self.ports[name])))
-        self.cluster.start(name, [f"{BUILD}/bin/{words[0]}", *words[1:], "--device=soft", f"--listen=127.0.0.1:{self.ports[name]}"])
+        self.cluster.start(name, [f"{BUILD}/bin/{words[0]}", *words[1:], "--device=soft", f"--listen=127.0.0.1:{self.ports[name]}",
+                                  *self.cluster.flags_of(name)])
 
     def kill(self, name):
         self.cluster.processes[name].kill()
