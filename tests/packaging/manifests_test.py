@@ -21,7 +21,7 @@ import yaml
 
 SKIPPED = 77
 KUBERNETES_VERSION = "1.31"
-OVERLAYS = ("rdma", "softverbs")
+OVERLAYS = ("rdma", "softverbs", "rdma-data")
 POD = {"POD_NAME": "gannet-0", "POD_NAMESPACE": "default"}
 
 
@@ -47,6 +47,19 @@ def flag(arguments, name):
 def project_version(source):
     with open(f"{source}/CMakeLists.txt", encoding="utf-8") as file:
         return re.search(r"project\(gannet\s+VERSION\s+([0-9.]+)", file.read(), re.IGNORECASE)[1]
+
+
+def number_in(path, pattern):
+    with open(path, encoding="utf-8") as file:
+        return int(re.search(pattern, file.read())[1])
+
+
+def stop_s(source, wait_s=None):
+    """How long a server may take to stop: --stop_wait_s, a hand-over, and its end."""
+    if wait_s is None:
+        wait_s = number_in(f"{source}/server/flags/server_flags.cc", r"stop_wait_s, (\d+),")
+    threads = f"{source}/server/control/server_threads.cc"
+    return wait_s + sum(number_in(threads, rf"{name} = (\d+) \* kNsPerSecond") for name in ("kHandOverNsMax", "kStopNsMax"))
 
 
 def image_user(source):
@@ -93,7 +106,8 @@ def check_group(manifests, build, source):
     arguments = server["args"]
     expanded = [re.sub(r"\$\((\w+)\)", lambda it: POD[it[1]], it) for it in arguments]
     check_server_takes(build, expanded, "gannet.yaml")
-    init = manifests.container("Job", "gannet-init")["args"]
+    job = "gannet-init-" + project_version(source).replace(".", "-")
+    init = manifests.container("Job", job)["args"]
     check_init(build, init, "init.yaml")
     for name in ("cluster", "etcd"):
         check(flag(init, name) == flag(arguments, name), f"--{name} of init.yaml is not that of gannet.yaml")
@@ -109,9 +123,68 @@ def check_group(manifests, build, source):
     for probe, path in (("readinessProbe", "/readyz"), ("livenessProbe", "/healthz"), ("startupProbe", "/healthz")):
         get = server[probe]["httpGet"]
         check(get["path"] == path and get["port"] == "http", f"{probe} asks {get}")
-    for kind, name in (("StatefulSet", "gannet"), ("Job", "gannet-init")):
+    for kind, name in (("StatefulSet", "gannet"), ("Job", job)):
         user = manifests.find(kind, name)["spec"]["template"]["spec"]["securityContext"]["runAsUser"]
         check(user == image_user(source), f"{kind} {name} runs as {user}")
+
+
+def check_stop(manifests, source):
+    """Nobody is killed who waits for others."""
+    pod = manifests.find("StatefulSet", "gannet")["spec"]["template"]["spec"]
+    check(pod["terminationGracePeriodSeconds"] > stop_s(source), f"pods end after {pod['terminationGracePeriodSeconds']} s")
+    unit_s = number_in(f"{source}/packaging/systemd/kvserver.service", r"TimeoutStopSec=(\d+)s")
+    check(unit_s > stop_s(source), f"the service ends after {unit_s} s")
+
+
+def check_job(manifests, version):
+    """The template of a Job cannot be changed. So another version has another Job, and one that is done goes."""
+    [job] = [it for it in manifests.all if it["kind"] == "Job"]
+    check(job["metadata"]["name"].endswith("-" + version.replace(".", "-")), f"the job {job['metadata']['name']} of {version}")
+    check(job["spec"]["ttlSecondsAfterFinished"] <= 300, "a job that is done stays")
+
+
+def check_places(manifests):
+    for name in ("gannet", "etcd"):
+        affinity = manifests.find("StatefulSet", name)["spec"]["template"]["spec"]["affinity"]["podAntiAffinity"]
+        [term] = affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+        labels = manifests.find("StatefulSet", name)["spec"]["template"]["metadata"]["labels"]
+        check(term["topologyKey"] == "kubernetes.io/hostname" and term["labelSelector"]["matchLabels"].items() <= labels.items(),
+              f"{name}: {term}")
+
+
+def admits(peers, labels):
+    return any(it["podSelector"]["matchLabels"].items() <= labels.items() for it in peers)
+
+
+def check_network(manifests):
+    """Each pod is let in where it has to go, and strangers are not."""
+    pods = {it["metadata"]["name"]: it["spec"]["template"]["metadata"]["labels"] for it in manifests.all
+            if it["kind"] in ("StatefulSet", "Job")}
+    [job] = [name for name in pods if name.startswith("gannet-init")]
+    rules = {}
+    for name in ("gannet", "etcd"):
+        spec = manifests.find("NetworkPolicy", name)["spec"]
+        check(spec["podSelector"]["matchLabels"].items() <= pods[name].items(), f"the policy {name} is for no pod")
+        for rule in spec["ingress"]:
+            for port in [it["port"] for it in rule.get("ports", [{"port": "all"}])]:
+                rules.setdefault((name, port), []).extend(rule.get("from", [{"podSelector": {"matchLabels": {}}}]))
+    for who, to in (("gannet", ("gannet", "all")), ("gannet", ("etcd", "client")), (job, ("etcd", "client")),
+                    ("etcd", ("etcd", "peer"))):
+        check(admits(rules[to], pods[who]), f"{who} does not reach {to}")
+    check(admits(rules["gannet", "all"], {"gannet/server": "client"}), "clients do not reach servers")
+    check(admits(rules["gannet", "http"], {}), "nobody collects metrics")
+    for to in (("gannet", "all"), ("etcd", "client"), ("etcd", "peer")):
+        check(not admits(rules[to], {"app": "stranger"}), f"strangers reach {to}")
+
+
+BYTES = {"Gi": 1 << 30, "Mi": 1 << 20}
+
+
+def check_etcd_keeps_little(arguments, volume):
+    check(flag(arguments, "auto-compaction-mode") == "periodic" and flag(arguments, "auto-compaction-retention") == "1h",
+          f"etcd keeps all that ever was: {arguments}")
+    quota = int(flag(arguments, "quota-backend-bytes"))
+    check(100 << 20 < quota < volume // 2, f"etcd's quota is {quota}, of a volume of {volume}")
 
 
 def check_etcd(manifests):
@@ -120,6 +193,9 @@ def check_etcd(manifests):
     check(flag(manifests.container("StatefulSet", "gannet")["args"], "etcd").split(",") == urls, "--etcd is not the StatefulSet etcd")
     cluster = ",".join(f"etcd-{i}=http://etcd-{i}.etcd:2380" for i in range(replicas))
     check(f"--initial-cluster={cluster}" in manifests.container("StatefulSet", "etcd")["args"], "--initial-cluster")
+    [claim] = manifests.find("StatefulSet", "etcd")["spec"]["volumeClaimTemplates"]
+    size = claim["spec"]["resources"]["requests"]["storage"]
+    check_etcd_keeps_little(manifests.container("StatefulSet", "etcd")["args"], int(size[:-2]) * BYTES[size[-2:]])
 
 
 def check_budgets(manifests):
@@ -143,11 +219,21 @@ def check_compose(source, build, version):
         address = service["networks"]["fabric"]["ipv4_address"]
         check(service["environment"]["SOFTVERBS_NET"] == address and address not in addresses, f"{name}'s address {address}")
         addresses.add(address)
+    check_etcd_keeps_little(services["etcd"]["command"].split(), 1 << 30)
+    check(services["etcd"]["healthcheck"]["test"] == ["CMD", "etcdctl", "endpoint", "health"], "etcd's health")
+    check(services["init"]["depends_on"]["etcd"]["condition"] == "service_healthy", "init does not wait for etcd")
     for name in group:
         program, *arguments = services[name]["command"]
         check(program == "kvserver" and flag(arguments, "name") == name, f"{name} runs {services[name]['command']}")
         check(flag(arguments, "advertise") == f"{name}:7471", f"{name} advertises {flag(arguments, 'advertise')}")
         check_server_takes(build, arguments, f"{name} of compose.yaml")
+        how, program, asks = services[name]["healthcheck"]["test"]
+        port = flag(arguments, "http").rpartition(":")[2]
+        check((how, program, asks) == ("CMD", "kvserver", f"--ask_ready=127.0.0.1:{port}"), f"{name}'s health: {program} {asks}")
+        asked = run(f"{build}/bin/kvserver", "--ask_ready=127.0.0.1:1")
+        check(asked.returncode == 1 and "/readyz" in asked.stdout, f"kvserver {asks} says {asked.returncode} {asked.stdout}")
+        least = stop_s(source, int(flag(arguments, "stop_wait_s")))
+        check(int(services[name]["stop_grace_period"].removesuffix("s")) > least, f"{name} is killed within {least} s")
 
 
 def check_programs(source, build):
@@ -158,6 +244,10 @@ def check_programs(source, build):
     check_group(manifests, build, source)
     check_etcd(manifests)
     check_budgets(manifests)
+    check_stop(manifests, source)
+    check_job(manifests, version)
+    check_places(manifests)
+    check_network(manifests)
     check_compose(source, build, version)
 
 
@@ -192,10 +282,22 @@ def check_effect(overlay, made):
     [server] = [it for it in made if it["kind"] == "StatefulSet" and it["metadata"]["name"] == "gannet"]
     [container] = server["spec"]["template"]["spec"]["containers"]
     check(container["image"].startswith("localhost/gannet:"), f"{overlay}: image {container['image']}")
-    if overlay == "rdma":
+    if overlay == "rdma-data":
+        spec = server["spec"]["template"]["spec"]
+        mounts = {it["name"]: it["mountPath"] for it in container["volumeMounts"]}
+        check("--data=" + mounts["data"] + "/data" in container["args"], "nothing is kept on the volume")
+        check([it["metadata"]["name"] for it in server["spec"]["volumeClaimTemplates"]] == ["data"], "there is no volume")
+        [keys] = [it for it in spec["volumes"] if it["name"] == "keys"]
+        check("--auth_file=" + mounts["keys"] + "/keys" in container["args"] and keys["secret"]["secretName"] == "gannet-keys",
+              "there are no keys")
+        check(keys["secret"]["defaultMode"] == 0o440 and spec["securityContext"]["fsGroup"] == spec["securityContext"]["runAsUser"],
+              "the servers' user cannot read the keys")
+    if overlay.startswith("rdma"):
         check("rdma/hca_shared_devices_a" in container["resources"]["limits"], "rdma asks for no device")
     else:
         check("--device=soft" in container["args"] and "SOFTVERBS_NET" in str(container["env"]), "softverbs is not used")
+        affinities = [it["spec"]["template"]["spec"]["affinity"] for it in made if it["kind"] == "StatefulSet"]
+        check(len(affinities) == 2 and "required" not in str(affinities), "softverbs needs more than one node")
 
 
 def judge(tools, path, wrong):
