@@ -138,7 +138,7 @@ endfunction()
 function(gannet_test_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
-  target_link_libraries(${name} PUBLIC gannet_flags ${ARG_DEPS})
+  target_link_libraries(${name} PUBLIC gannet_flags ${ARG_DEPS} PRIVATE GTest::gmock)
   gannet_as_test(${name} OFF)
 endfunction()
 

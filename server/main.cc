@@ -280,8 +280,7 @@ int Main(char** argv) {
   }
   const absl::Status status = (*threads)->Wait();
   if (!status.ok() && !absl::IsAborted(status)) {
-    // Exits at once, because nothing can be torn down in order on a device that is gone. What is
-    // on a disk that failed is there, in any case.
+    // At once: on a device that is gone nothing can be torn down in order. A disk has what it has.
     std::_Exit(Fail(status));
   }
   RestoreSignals();  // whose handlers use what ends now

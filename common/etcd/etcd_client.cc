@@ -48,12 +48,21 @@ struct EtcdClient::Call {
   CompactHandler on_compact;
   std::function<void(absl::StatusOr<std::string>)> on_token;
   bool logged_in_again = false;
-  uint64_t era = 0;   // of a transaction: whose revisions its body has. Else: when it was sent
+  uint64_t era = 0;   // if its body has revisions: which ones. Else: when it was sent
   int64_t least = 0;  // the lowest revision that etcd can have when it answers
   int64_t delay_ms = 0;
   size_t tries = 0;
   size_t endpoint = 0;
-  std::string problems = {};  // of the endpoints that were asked
+  std::string problems = {};
+
+  // There is no answer. `outcome`: of a transaction.
+  void Refuse(const absl::Status& status,
+              EtcdTxnResult::Outcome outcome = EtcdTxnResult::Outcome::kFailed) const {
+    if (on_range != nullptr) return on_range(status);
+    if (on_token != nullptr) return on_token(status);
+    if (on_compact != nullptr) return on_compact(status);
+    on_txn({.outcome = outcome, .status = status});
+  }
 };
 
 struct EtcdClient::WatchState {
@@ -132,9 +141,12 @@ void EtcdClient::Txn(const EtcdTxn& txn, TxnHandler handler) {
 }
 
 void EtcdClient::Compact(int64_t revision, CompactHandler handler) {
+  // etcd has lost what is older than that.
+  if (revision <= base_) return handler(absl::OkStatus());
   Ask(std::unique_ptr<Call>(new Call{.path = "/v3/kv/compaction",
-                                     .body = EncodeCompaction(revision),
-                                     .on_compact = std::move(handler)}));
+                                     .body = EncodeCompaction(revision - base_),
+                                     .on_compact = std::move(handler),
+                                     .era = era_}));
 }
 
 void EtcdClient::LogIn() {
@@ -152,12 +164,8 @@ void EtcdClient::OnLogIn(absl::StatusOr<std::string> token) {
   for (std::unique_ptr<Call>& call : std::exchange(waiting_calls_, {})) {
     if (token.ok()) {
       Ask(std::move(call));
-    } else if (call->on_range != nullptr) {
-      call->on_range(token.status());
-    } else if (call->on_compact != nullptr) {
-      call->on_compact(token.status());
     } else {
-      call->on_txn({.outcome = EtcdTxnResult::Outcome::kFailed, .status = token.status()});
+      call->Refuse(token.status());
     }
   }
   for (const uint64_t watch : std::exchange(waiting_streams_, {})) {
@@ -175,10 +183,10 @@ void EtcdClient::Ask(std::unique_ptr<Call> call) {
     waiting_calls_.push_back(std::move(call));
     return LogIn();
   }
-  if (call->on_txn == nullptr) call->era = era_;
+  const bool has_revisions = call->on_txn != nullptr || call->on_compact != nullptr;
+  if (!has_revisions) call->era = era_;
   if (call->era != era_) {
-    return call->on_txn({.outcome = EtcdTxnResult::Outcome::kFailed,
-                         .status = absl::UnavailableError("etcd has lost its data meanwhile")});
+    return call->Refuse(absl::UnavailableError("etcd has lost its data meanwhile"));
   }
   call->least = highest_ - base_;
   const size_t count = options_.endpoints.size();
@@ -214,11 +222,8 @@ void EtcdClient::OnCallEnd(std::unique_ptr<Call> call, const HttpEvent& event) {
   if (!last && (call->on_txn == nullptr || not_executed)) return Ask(std::move(call));
 
   const absl::Status all(problem.code(), absl::StrCat("etcd gives no answer: ", call->problems));
-  if (call->on_range != nullptr) return call->on_range(all);
-  if (call->on_token != nullptr) return call->on_token(all);
-  if (call->on_compact != nullptr) return call->on_compact(all);
   using enum EtcdTxnResult::Outcome;
-  call->on_txn({.outcome = not_executed ? kFailed : kUnknown, .status = all});
+  call->Refuse(all, not_executed ? kFailed : kUnknown);
 }
 
 absl::Status EtcdClient::Deliver(const Call& call, const HttpEvent& event) {

@@ -239,8 +239,7 @@ class Primary {
   bool TakesChanges() const GANNET_REQUIRES(mutex_) {
     return TakesUndos() && !outbox_.crowded() && HasCopies();
   }
-  // Whether as many members have what is committed as the terms want.
-  bool HasCopies() const GANNET_REQUIRES(mutex_);
+  bool HasCopies() const GANNET_REQUIRES(mutex_);  // as many members as the terms want
   void FollowOperator(int64_t now) GANNET_REQUIRES(mutex_);
   void TellStanding(int64_t now) GANNET_REQUIRES(mutex_);
   void TellWhetherItTakes() GANNET_REQUIRES(mutex_);

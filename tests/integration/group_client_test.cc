@@ -28,14 +28,14 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr uint64_t kHistory = 0xa1;
+constexpr uint64_t kHistoryOfServers = 0xa1;
 // No test waits for such a lease to end.
 constexpr int64_t kLongNs = 30 * kNsPerSecond;
 
 // A member: a server, its place in the group, and the thread that runs it.
-class Member : private ChangeConsumer {
+class MemberOfServer : private ChangeConsumer {
  public:
-  Member() : standing_(kHistory) {
+  MemberOfServer() : standing_(kHistoryOfServers) {
     Server::Options options;
     options.device = TestDevice();
     options.listen = OwnAddress(TestDevice()).value();
@@ -46,12 +46,12 @@ class Member : private ChangeConsumer {
     server_->AddConsumer(this);
     thread_ = std::thread([this] { Run(); });
   }
-  ~Member() override { Die(); }
+  ~MemberOfServer() override { Die(); }
 
   std::string address() const { return server_->address().ToString(); }
   GroupStanding& standing() { return standing_; }
   // Copies its changes to `backup` from now on. Call it before anybody writes.
-  void CopyTo(Member* backup) { backup_ = &backup->server_->store(); }
+  void CopyTo(MemberOfServer* backup) { backup_ = &backup->server_->store(); }
 
   void Serve(int64_t lease_end_ns) {
     standing_.SetLeaseEnd(lease_end_ns);
@@ -117,7 +117,7 @@ class GroupClientTest : public ::testing::Test {
     while (ServerNs() <= lease_end_ns) std::this_thread::yield();
   }
 
-  Member a_, b_;
+  MemberOfServer a_, b_;
 };
 
 TEST_F(GroupClientTest, ABackupSendsItToThePrimary) {
@@ -175,11 +175,11 @@ TEST_F(GroupClientTest, AClientWithThatMapHasTheLease) {
 
 // Two groups of one member each. All of the first one's partitions move to the second.
 TEST_F(GroupClientTest, WhatMovedIsAskedForAtItsNewGroup) {
-  b_.standing().SetHistory(kHistory + 1);
+  b_.standing().SetHistory(kHistoryOfServers + 1);
   PartitionMap map = {.groups = {{"g1", {a_.address()}}, {"g2", {b_.address()}}},
                       .partitions = std::vector<uint16_t>(kPartitions)};
   const auto tell = [&] {
-    for (Member* const member : {&a_, &b_}) {
+    for (MemberOfServer* const member : {&a_, &b_}) {
       GroupPartitions its = {.revision = map.revision, .alone = false};
       if (map.partitions[0] == (member == &a_ ? 0 : 1)) its.served.set();
       if (member == &a_) its.lost = map.revision;

@@ -11,7 +11,7 @@ namespace {
 
 void ExpectHolds(const std::string& name, const DoorbellRules& rules,
                  const DoorbellScenario& scenario) {
-  ExpectHolds(name, DoorbellModel(rules, scenario));
+  model::ExpectHolds(name, DoorbellModel(rules, scenario));
 }
 
 // One that always comes back needs no standby.

@@ -15,7 +15,7 @@ std::string NameOf(const std::string& name, uint8_t operations, uint8_t gets) {
 }
 
 void ExpectHolds(const std::string& name, uint8_t operations, uint8_t gets) {
-  ExpectHolds(NameOf(name, operations, gets), LargeModel({}, operations, gets));
+  model::ExpectHolds(NameOf(name, operations, gets), LargeModel({}, operations, gets));
 }
 
 TEST(LargeModel, HoldsForTwoGets) { ExpectHolds("two GETs", kSanitized ? 2 : 4, 2); }

@@ -10,7 +10,7 @@ namespace gannet::model::lock {
 namespace {
 
 void ExpectHolds(const std::string& name, const LockRules& rules, const LockScenario& scenario) {
-  ExpectHolds(name, LockModel(rules, scenario));
+  model::ExpectHolds(name, LockModel(rules, scenario));
 }
 
 TEST(LockModel, HoldsForReadModifyWrite) {

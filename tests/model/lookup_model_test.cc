@@ -16,7 +16,7 @@ std::string NameOf(const std::string& name, const Scenario& scenario) {
 }
 
 void ExpectHolds(const std::string& name, const Rules& rules, const Scenario& scenario) {
-  ExpectHolds(NameOf(name, scenario), LookupModel(rules, scenario));
+  model::ExpectHolds(NameOf(name, scenario), LookupModel(rules, scenario));
 }
 
 // The rules are right, for every operation and for every place where K and X may be at first.

@@ -34,7 +34,7 @@ constexpr ReplicationScenario kLeaveAndHandOver = {
 
 void ExpectHolds(const std::string& name, const ReplicationScenario& scenario,
                  const ReplicationRules& rules = {}) {
-  ExpectHolds(name, ReplicationModel(rules, scenario));
+  model::ExpectHolds(name, ReplicationModel(rules, scenario));
 }
 
 TEST(ReplicationModel, HoldsForTakeovers) { ExpectHolds("takeovers", kTakeover); }

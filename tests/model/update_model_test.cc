@@ -16,7 +16,7 @@ std::string NameOf(const std::string& name, uint8_t operations, uint8_t gets) {
 
 void ExpectHolds(const std::string& name, const UpdateRules& rules, uint8_t operations,
                  uint8_t gets) {
-  ExpectHolds(NameOf(name, operations, gets), UpdateModel(rules, operations, gets));
+  model::ExpectHolds(NameOf(name, operations, gets), UpdateModel(rules, operations, gets));
 }
 
 TEST(UpdateModel, HoldsForTwoGets) { ExpectHolds("two GETs", {}, kSanitized ? 2 : 4, 2); }

@@ -3,7 +3,7 @@
 import ast
 import re
 
-LINES_MAX = {"header": 300, "source": 450, "test": 500}
+LINES_MAX = {"header": 300, "source": 800, "test": 500}
 FUNCTION_LINES_MAX = 70
 # Split up, so that this file does not have them.
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X")) + r")\b")

@@ -145,6 +145,11 @@ absl::StatusOr<InitPlan> PlanInit(const NewCluster& cluster, const EtcdTxn& crea
     }
     const bool is_new = there == nullptr && (map == nullptr || !nodes.empty());
     if (is_new) plan.txn.puts.push_back({key, value});
+    // Members that live know no policy, so theirs stays what their flags say.
+    const std::string policy = PolicyKey(cluster.name, group.name);
+    if (is_new && nodes.empty() && Find(items, policy) == nullptr) {
+      plan.txn.puts.push_back(*std::ranges::find(create.puts, policy, &EtcdTxn::Put::key));
+    }
     if (nodes.empty()) continue;
     const NodeLife& best = lives.at(nodes.front()).info;
     if (unfounded && best.leads && living.contains(nodes.front())) {

@@ -10,7 +10,7 @@
 namespace gannet {
 namespace {
 
-constexpr int64_t kLeaseMs = 600;
+constexpr int64_t kPrimaryLeaseMs = 600;
 
 class PrimaryLeaseTest : public FakeRun {
  protected:
@@ -18,16 +18,16 @@ class PrimaryLeaseTest : public FakeRun {
     server_->grant().history = 7;
     server_->lease_left_ms = [this] {
       const int64_t left_ms = (lease_end_ns_ - clock_.now_ns) / kNsPerMs;
-      return static_cast<uint16_t>(std::clamp<int64_t>(left_ms, 0, kLeaseMs));
+      return static_cast<uint16_t>(std::clamp<int64_t>(left_ms, 0, kPrimaryLeaseMs));
     };
     server_->region().SetSlot(server_->region().HomeOf("there"), 0,
                               server_->region().AddItem("there", "value"));
     server_->PublishRegion();
-    lease_end_ns_ = clock_.now_ns + kLeaseMs * kNsPerMs;
+    lease_end_ns_ = clock_.now_ns + kPrimaryLeaseMs * kNsPerMs;
     Connect(8);
   }
   // The primary has a lease from now on, for as long as it may.
-  void Extend() { lease_end_ns_ = clock_.now_ns + kLeaseMs * kNsPerMs; }
+  void Extend() { lease_end_ns_ = clock_.now_ns + kPrimaryLeaseMs * kNsPerMs; }
   // Posts what was begun, and lets the device do it, but takes no completion.
   void PostAndComplete() {
     PollOnce();
@@ -74,7 +74,7 @@ TEST_F(PrimaryLeaseTest, WhatIsNeverConfirmedIsReadAgainFromTheNextPrimary) {
   PostAndComplete();
   clock_.now_ns = lease_end_ns_;
   Settle();
-  PassMs(kLeaseMs - 20);
+  PassMs(kPrimaryLeaseMs - 20);
   EXPECT_FALSE(HasEnded(get));
   EXPECT_EQ(server_->connections(), 1u);
   PassMs(40);
@@ -116,7 +116,7 @@ TEST_F(PrimaryLeaseTest, ARequestWhoseReplyIsNotBelievedIsSentAgainUnderItsNumbe
   }
   clock_.now_ns = lease_end_ns_;
   Settle();
-  PassMs(kLeaseMs + 20);
+  PassMs(kPrimaryLeaseMs + 20);
   Extend();
   PassMs(1000);
   ASSERT_TRUE(HasEnded(put));
@@ -163,8 +163,8 @@ TEST_F(PrimaryLeaseTest, APrimaryThatDoesNotExtendItsLeaseIsGivenUpThoughNothing
   server_->answers_heartbeats = false;
   const uint64_t put = BeginPut("key", "value", 30'000);
   Settle();
-  clock_.now_ns = lease_end_ns_ - kLeaseMs * kNsPerMs;
-  PassMs(2 * kLeaseMs);
+  clock_.now_ns = lease_end_ns_ - kPrimaryLeaseMs * kNsPerMs;
+  PassMs(2 * kPrimaryLeaseMs);
   EXPECT_FALSE(HasEnded(put));
   EXPECT_GE(server_->connections(), 2u);
 }
@@ -177,7 +177,7 @@ TEST_F(PrimaryLeaseTest, ABusySessionExtendsItInTimeAndAnIdleOneDoesNotAsk) {
   const uint64_t put = BeginPut("key", "value", 30'000);
   for (int i = 0; i < 10; ++i) {
     Extend();
-    PassMs(kLeaseMs / 3);
+    PassMs(kPrimaryLeaseMs / 3);
   }
   EXPECT_FALSE(HasEnded(put));
   EXPECT_GE(server_->heartbeats() - before, 6u);

@@ -209,14 +209,14 @@ TEST_F(AnnouncementTest, WhatNobodyCanReadIsWrittenOver) {
 TEST_F(AnnouncementTest, ARefusalAloneDoesNotEndIt) {
   Announced();
   announcement_.Want(Info(2));
-  ASSERT_TRUE(Due(kStart + kNsPerSecond));
+  ASSERT_TRUE(Due(kStart + kMinute));
   announcement_.OnResult(
       {.outcome = kRefused,
        .current = {{.key = "key", .value = Encode(Info(1, 0x9)), .mod_revision = 16}}});
   EXPECT_FALSE(announcement_.replaced());
   announcement_.Saw({}, 16);  // it was restored
   EXPECT_FALSE(announcement_.replaced());
-  EXPECT_EQ(Due(kStart + 2 * kNsPerSecond)->compares[0].mod_revision, 16);
+  EXPECT_EQ(Due(kStart + kMinute + kNsPerSecond)->compares[0].mod_revision, 16);
   announcement_.OnResult({.outcome = kRefused});
   announcement_.Saw(Info(1, 0x9), 17);
   EXPECT_TRUE(announcement_.replaced());

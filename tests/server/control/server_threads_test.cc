@@ -29,7 +29,7 @@ namespace gannet {
 namespace {
 
 // The server runs by itself, so this only waits.
-class ThreadsDriver : public Driver {
+class ThreadsDriver : public SteppedServer {
  public:
   explicit ThreadsDriver(SocketAddress address) : address_(address) {}
   SocketAddress address() const override { return address_; }

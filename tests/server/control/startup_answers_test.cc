@@ -41,7 +41,7 @@ class SlowTouch {
   uint64_t free_;
 };
 
-class StartupAnswersTest : public testing::Test, public Driver {
+class StartupAnswersTest : public testing::Test, public SteppedServer {
  protected:
   StartupAnswersTest() : address_(FreeAddress()) {
     creating_ = std::thread([this] {

@@ -19,15 +19,14 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr int64_t kLeaseNs = 10 * kNsPerSecond;  // of GroupPutTest
-const std::string kMoves = "moves";
+const std::string kMovesAway = "moves";
 const std::string kStays = "stays";
 
-// All partitions are of the group. That of kMoves is closed.
+// All partitions are of the group. That of kMovesAway is closed.
 GroupPartitions Closed(uint64_t revision) {
   GroupPartitions partitions = {.revision = revision, .lost = revision, .alone = false};
   partitions.served.set();
-  partitions.served[PartitionOf(kMoves)] = false;
+  partitions.served[PartitionOf(kMovesAway)] = false;
   return partitions;
 }
 
@@ -89,11 +88,11 @@ TEST_F(GiverTest, AReceiverGetsTheStreamAndNoSessions) {
   TestReceiver& receiver = WelcomedReceiver();
   EXPECT_EQ(receiver.welcome()->history, 77u);
   EXPECT_EQ(receiver.welcome()->epoch, 1u);
-  ASSERT_EQ(peer.Put(kMoves, "v"), ReplyStatus::kOk);
+  ASSERT_EQ(peer.Put(kMovesAway, "v"), ReplyStatus::kOk);
   ASSERT_EQ(peer.Put(kStays, "v"), ReplyStatus::kOk) << "it gets all, whatever moves";
   SkipLeaseTime(kLeaseNs / 2);  // the receiver looks at its ring when a beacon comes
   ASSERT_TRUE(StepUntil([&] { return receiver.taken() == primary().end; }));
-  EXPECT_THAT(receiver.keys(), testing::ElementsAre(kMoves, kStays));
+  EXPECT_THAT(receiver.keys(), testing::ElementsAre(kMovesAway, kStays));
   EXPECT_EQ(receiver.sessions(), 0);
 }
 
@@ -168,11 +167,11 @@ TEST_F(GiverTest, EndsWhatAMapHasClosedOnceTheLeasesOfOlderMapsAreOver) {
   TestReceiver& receiver = WelcomedReceiver();
   RawPeer peer(this);
   ASSERT_TRUE(peer.Connect());
-  ASSERT_EQ(peer.Put(kMoves, "v"), ReplyStatus::kOk);
+  ASSERT_EQ(peer.Put(kMovesAway, "v"), ReplyStatus::kOk);
   const uint64_t decided = primary().committed;
   EXPECT_GT(decided, 0u);
   Close(3);
-  ASSERT_TRUE(StepUntil([&] { return peer.Put(kMoves, "w") == ReplyStatus::kElsewhere; }));
+  ASSERT_TRUE(StepUntil([&] { return peer.Put(kMovesAway, "w") == ReplyStatus::kElsewhere; }));
   EXPECT_EQ(peer.Put(kStays, "v"), ReplyStatus::kOk);
   SkipLeaseTime(kLeaseNs - 2 * kNsPerSecond);
   EXPECT_TRUE(receiver.ended().empty());

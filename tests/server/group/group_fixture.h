@@ -20,6 +20,10 @@ namespace gannet {
 // A primary that the test's own thread steps, and its backups, which it steps as well. The leases
 // are so long that nobody takes over. Their clock is the machine's, and what the test skips.
 class GroupPutTest : public PutTest {
+ public:
+  static constexpr int64_t kLeaseMs = 10'000;
+  static constexpr int64_t kLeaseNs = kLeaseMs * kNsPerMs;
+
  protected:
   static constexpr size_t kBackupsMax = 2;
 
@@ -139,7 +143,7 @@ class GroupPutTest : public PutTest {
     return terms;
   }
 
-  SharedRegister shared_{WithMembers({.lease_ms = 10'000})};
+  SharedRegister shared_{WithMembers({.lease_ms = kLeaseMs})};
   std::unique_ptr<SharedConfigStore> own_;
   ServerClock clock_ = ServerClock::Start();
   std::array<Backup, kBackupsMax> backups_;

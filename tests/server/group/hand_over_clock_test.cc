@@ -10,8 +10,6 @@
 namespace gannet {
 namespace {
 
-constexpr int64_t kLeaseMs = 10'000;  // of GroupPutTest
-
 class HandOverClockTest : public GroupPutTest {
  protected:
   // The primary hands over to its backup, in a lease's time. Nothing else makes the clock go on.

@@ -13,10 +13,8 @@
 namespace gannet {
 namespace {
 
-constexpr uint32_t kLeaseMs = 10'000;
-constexpr int64_t kLeaseNs = kLeaseMs * kNsPerMs;
 // A primary that hears nobody removes its last backup after some three leases.
-constexpr int64_t kRemovalNs = 5 * kLeaseNs;
+constexpr int64_t kRemovalNs = 5 * GroupPutTest::kLeaseNs;
 constexpr uint64_t kTtlMs = 1'000'000;
 
 class MinCopiesTest : public GroupPutTest {

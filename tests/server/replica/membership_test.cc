@@ -313,7 +313,7 @@ TEST_F(MembershipTest, NothingIsChangedWhileTheRegisterIsLost) {
 // The successor may have won, and lead.
 TEST_F(MembershipTest, WhoMayHaveNamedASuccessorAdoptsNothing) {
   Beacon(0, {kFirst, kSecond});
-  membership_.Name(kFirst);
+  membership_.Name(kFirst, -1);
   membership_.Poll(1);
   ASSERT_TRUE(store_.sent().has_value());
   store_.Forget();

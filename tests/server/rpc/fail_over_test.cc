@@ -102,7 +102,7 @@ struct Client {
   std::deque<Request> requests;  // all that it made
   size_t told = 0;               // all before this one were told
 
-  bool Connect(Driver* driver) {
+  bool Connect(SteppedServer* driver) {
     peer = std::make_unique<RawPeer>(driver);
     ConnectRequest request = NewConnectRequest();
     request.session_token = token;

@@ -25,7 +25,7 @@ T Must(absl::StatusOr<T> result) {
 
 }  // namespace
 
-RawPeer::RawPeer(Driver* driver) : driver_(driver) {
+RawPeer::RawPeer(SteppedServer* driver) : driver_(driver) {
   ibv_context* verbs = TestDevice().verbs;
   pd_.reset(ibv_alloc_pd(verbs));
   GANNET_CHECK(pd_ != nullptr, "no protection domain");

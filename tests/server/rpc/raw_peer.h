@@ -28,7 +28,7 @@ class RawPeer {
     ReplyStatus status() const { return static_cast<ReplyStatus>(header.status); }
   };
 
-  explicit RawPeer(Driver* driver);
+  explicit RawPeer(SteppedServer* driver);
   ~RawPeer();
 
   // Returns true if accepted; then grant() is the answer. Returns false if it was refused or
@@ -108,7 +108,7 @@ class RawPeer {
   std::optional<uint64_t> WordAfter(ibv_send_wr* request);
   void PostReceive(uint32_t slot);
 
-  Driver* const driver_;
+  SteppedServer* const driver_;
   Handle<ibv_pd> pd_;
   std::unique_ptr<CompletionQueue> cq_;
   RegisteredBuffer receives_;

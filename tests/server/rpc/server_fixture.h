@@ -19,9 +19,9 @@ inline constexpr uint64_t kHistory = 0x1112131415161718;
 inline constexpr int64_t kLeaseNow = 5'000'000'000'000;  // not the time of any Poll
 
 // How a test waits while its server works.
-class Driver {
+class SteppedServer {
  public:
-  virtual ~Driver() = default;
+  virtual ~SteppedServer() = default;
   virtual SocketAddress address() const = 0;
   // Waits until `done`. Returns false if that takes longer than anything may.
   virtual bool StepUntil(const std::function<bool()>& done) = 0;
@@ -30,7 +30,7 @@ class Driver {
 // A server on the test's device, stepped by the test's own thread, on a clock that stands still
 // until the test sets it forward. So timeouts are tested without waiting for them, and a machine
 // that stalls makes nobody seem dead.
-class ServerTest : public testing::Test, public Driver {
+class ServerTest : public testing::Test, public SteppedServer {
  protected:
   void TearDown() override { StopServer(); }
 

@@ -11,14 +11,14 @@
 namespace gannet {
 namespace {
 
-constexpr uint32_t kSmall = 1000, kStaged = 4'040;  // needs a staging buffer
+constexpr uint32_t kSmallBytes = 1000, kStagedBytes = 4'040;  // needs a staging buffer
 
 class TakingTest : public ServerTest {
  protected:
   void Start(uint32_t reply_buffers) {
     StartServer([=](Server::Options* options) { options->reply_buffers = reply_buffers; });
     ASSERT_TRUE(good_.emplace(this).Connect());
-    ASSERT_EQ(good_->Put("small", std::string(kSmall, 's')), ReplyStatus::kOk);
+    ASSERT_EQ(good_->Put("small", std::string(kSmallBytes, 's')), ReplyStatus::kOk);
     RequestHeader put = LargeHeader(&*good_, Opcode::kPut);
     ASSERT_EQ(good_->Call(put, "large")->status(), ReplyStatus::kOk);
   }
@@ -38,9 +38,9 @@ class TakingTest : public ServerTest {
     if (opcode == Opcode::kGet) {
       header.get = {.buffer_address = peer->lent().address(),
                     .buffer_rkey = peer->lent().rkey(),
-                    .buffer_bytes = kStaged};
+                    .buffer_bytes = kStagedBytes};
     } else {
-      header.value_bytes = kStaged;
+      header.value_bytes = kStagedBytes;
       header.write.buffer_address = peer->lent().address();
       header.write.buffer_rkey = peer->lent().rkey();
     }
@@ -105,14 +105,14 @@ TEST_F(TakingTest, PeersThatTakeNothingStopNoOne) {
   Start(/*reply_buffers=*/64);
   for (int i = 0; i < 8; ++i) AddIdlePeer(/*small=*/30, /*large=*/30);
   // At once:
-  EXPECT_EQ(good_->Get("small"), std::string(kSmall, 's'));
+  EXPECT_EQ(good_->Get("small"), std::string(kSmallBytes, 's'));
   EXPECT_EQ(good_->Call(good_->Header(Opcode::kStats))->status(), ReplyStatus::kOk);
   // Answered once the peers are cut off that hold all staging buffers:
   ASSERT_TRUE(good_->Send(LargeHeader(&*good_, Opcode::kGet), "large"));
   const auto large = ReceiveWhileTimePasses(2 * int64_t{kSilenceMsDefault} * kNsPerMs);
   ASSERT_TRUE(large.has_value());
   EXPECT_EQ(large->status(), ReplyStatus::kOk);
-  EXPECT_EQ(large->header.value_bytes, kStaged);
+  EXPECT_EQ(large->header.value_bytes, kStagedBytes);
 }
 
 TEST_F(TakingTest, PeerThatLivesButTakesNoRepliesIsCutOff) {
@@ -123,7 +123,7 @@ TEST_F(TakingTest, PeerThatLivesButTakesNoRepliesIsCutOff) {
   EXPECT_EQ(stats().connections, 3u) << "after 1.2 s";
   for (int i = 0; i < 6; ++i) LiveOn();
   EXPECT_TRUE(StepUntil([this] { return stats().connections == 1; }));
-  EXPECT_EQ(good_->Get("small"), std::string(kSmall, 's'));
+  EXPECT_EQ(good_->Get("small"), std::string(kSmallBytes, 's'));
 }
 
 TEST_F(TakingTest, PeerThatTakesItsRepliesIsNotHoweverFewTheyAre) {
@@ -141,7 +141,7 @@ TEST_F(TakingTest, WhatHasNoValueNeedsNoBuffer) {
   EXPECT_EQ(good_->Call(SmallGet(&*good_, "other"), "other")->status(), ReplyStatus::kNotFound);
   const auto too_long = good_->Call(SmallGet(&*good_, "large"), "large");
   EXPECT_EQ(too_long->status(), ReplyStatus::kBufferTooSmall);
-  EXPECT_EQ(too_long->header.value_bytes, kStaged);
+  EXPECT_EQ(too_long->header.value_bytes, kStagedBytes);
 }
 
 }  // namespace

@@ -176,7 +176,7 @@ TEST(ClusterCommandTest, EachUsageErrorListsTheActions) {
        {Words{"cluster"}, Words{"cluster", "stauts"}, Words{"cluster", "status"}, Line({"add"})}) {
     EXPECT_THAT(ErrorOfCluster(words),
                 HasSubstr("\nACTION is one of init, status, handover, add, remove, force, "
-                          "add-group, remove-group, move, drain, balance, moves"));
+                          "set, add-group, remove-group, move, drain, balance, moves"));
   }
 }
 

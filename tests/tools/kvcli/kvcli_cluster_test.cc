@@ -403,7 +403,7 @@ TEST_F(KvcliClusterTest, NamesWhatGannetHasNotWritten) {
   caller_.Put(WishKey("c", "g1"), "###");
   const Finished status = Kvcli({"status"});
   EXPECT_EQ(status.exit_code, 0) << status.err;
-  EXPECT_THAT(status.out, AllOf(HasSubstr("group g1: epoch 3, primary n1"),
+  EXPECT_THAT(status.out, AllOf(HasSubstr("epoch 3, primary n1"),
                                 HasSubstr("ignored: /gannet/c/nodes/n2 in etcd"),
                                 HasSubstr("ignored: /gannet/c/wishes/g1 in etcd")));
   EXPECT_EQ(Json::parse(Kvcli({"status", "--json"}).out)["unreadable"].size(), 2u);

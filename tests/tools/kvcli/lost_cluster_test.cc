@@ -79,7 +79,7 @@ TEST_F(LostClusterTest, AClusterThatNobodyKnowsIsMade) {
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_THAT(plan->adopting, IsEmpty());
   EXPECT_EQ(plan->advice, "");
-  EXPECT_EQ(plan->txn.puts.size(), 3u);
+  EXPECT_EQ(plan->txn.puts.size(), 5u) << "the map, two groups and their policies";
   EXPECT_EQ(plan->txn.compares.size(), 3u) << "none of them is there";
   EXPECT_EQ(DecodeGroupConfig(ValueOf(plan->txn, GroupKey("c", "g1")))->members.size(), 2u);
 }
