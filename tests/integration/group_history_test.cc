@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/client/api/patient_options.h"
 #include "tests/integration/group_observer.h"
 #include "tests/integration/group_of_processes.h"
 #include "tests/linearizability/history_file.h"
@@ -38,7 +39,8 @@ class LockHolder {
  public:
   explicit LockHolder(GroupOfProcesses* group) : group_(group) {
     // It learns of the others.
-    auto client = Client::Connect({absl::StrCat("cluster:", group->member(0).endpoint())});
+    auto client =
+        Client::Connect({absl::StrCat("cluster:", group->member(0).endpoint())}, PatientOptions());
     EXPECT_TRUE(client.ok()) << client.status();
     if (client.ok()) client_ = *std::move(client);
   }
@@ -262,7 +264,7 @@ class GroupHistoryTest : public testing::Test {
       sure += one->incremented();
       unknown += one->increments_unknown();
     }
-    auto client = Client::Connect({group_.Endpoint()});
+    auto client = Client::Connect({group_.Endpoint()}, PatientOptions());
     ASSERT_TRUE(client.ok()) << client.status();
     const auto value = (*client)->Incr(GroupObserver::kCounter, 0, {}, kDeadline);
     ASSERT_TRUE(value.ok()) << value.status();
