@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "tests/client/api/patient_options.h"
 #include "tests/integration/group_of_processes.h"
 #include "tests/support/run_program.h"
 #include "tests/support/temporary_directory.h"
@@ -31,7 +32,7 @@ constexpr int kKeys = 50;
 constexpr int kClients = 2;
 
 std::unique_ptr<Client> Connect(const GroupOfProcesses& group) {
-  auto client = Client::Connect({group.Endpoint()});
+  auto client = Client::Connect({group.Endpoint()}, PatientOptions());
   EXPECT_TRUE(client.ok()) << client.status();
   return client.ok() ? *std::move(client) : nullptr;
 }

@@ -76,7 +76,8 @@ class GroupPartition(unittest.TestCase):
         for name in SERVERS:
             self.start_server(name)
             self.await_group(f"{name} is in sync", lambda group, name=name: name in group["in_sync"])
-        self.assertEqual(self.group()["primary"], "n1")
+        if self.group()["primary"] != "n1":  # on a machine that stalled, another one took over
+            self.hand_over_to_n1()
         numbers = os.path.join(self.folder, "numbers")
         self.reader = Client("a", numbers, "get")
         self.writer = Client("b", numbers, "get,put,incr")
@@ -129,7 +130,7 @@ class GroupPartition(unittest.TestCase):
         for side in sides:
             set_way("add", side)
         try:
-            self.await_group("n1 is out", lambda group: "n1" not in group["in_sync"])
+            self.await_group("n1 is out", lambda group: "n1" not in group["in_sync"] and group["primary"] != "n1")
             self.writer.await_answers()
         finally:
             for side in sides:
@@ -142,14 +143,13 @@ class GroupPartition(unittest.TestCase):
         done = run("b", os.path.join(BIN, "kvcli"), "cluster", "handover", "g1", "n1", f"--wait={LIMIT_S}s", *CLUSTER)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.await_group("all are in sync", lambda group: len(group["in_sync"]) == len(SERVERS))
-        self.reader.await_answers()
 
     def test_nothing_is_lost_or_out_of_date(self):
-        self.cut("a", "b")
-        self.assertNotEqual(self.group()["primary"], "n1", "its backups took over")
+        self.cut("a", "b")  # n1's backups take over
         self.cut("a", "b")  # now n1 is a backup, and the reader a client far from the primary
         for side in ("a", "b"):
             self.hand_over_to_n1()
+            self.reader.await_answers()
             self.cut(side)
         for client in (self.reader, self.writer):
             seen = client.end()

@@ -10,6 +10,7 @@
 #include "common/protocol/versions.h"
 #include "server/disk/run_directories.h"
 #include "server/group/backup.h"
+#include "tests/client/api/patient_options.h"
 #include "tests/server/group/three_servers.h"
 #include "tests/support/key_file.h"
 #include "tests/support/sanitizer.h"
@@ -27,7 +28,7 @@ GroupTerms Terms(uint32_t lease_ms = 2000) {
 constexpr Client::Milliseconds kLong(60'000);
 
 std::unique_ptr<Client> Connect(const std::string& address) {
-  auto client = Client::Connect({address});
+  auto client = Client::Connect({address}, PatientOptions());
   EXPECT_TRUE(client.ok()) << client.status();
   return client.ok() ? *std::move(client) : nullptr;
 }

@@ -1,5 +1,6 @@
 #include "tests/server/group/join_fixture.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -152,6 +153,15 @@ Joiner::Step JoinFixture::Finish(const std::function<void()>& between) {
   }
   ADD_FAILURE() << "the joiner does not end";
   return Joiner::Step::kGoesOn;
+}
+
+void JoinFixture::PassSome(int64_t ns) {
+  const int64_t now_ns = MonotonicNs();
+  may_pass_ns_ = std::min(may_pass_ns_ + now_ns - looked_ns_, kNsPerSecond);
+  looked_ns_ = now_ns;
+  if (may_pass_ns_ < ns) return;
+  may_pass_ns_ -= ns;
+  Advance(ns);
 }
 
 JoinFixture::Items JoinFixture::ItemsOf(Store& store) {

@@ -43,7 +43,7 @@ TEST_F(JoinTargetTest, TakesOnlyWhatItsTargetWants) {
   Joiner::Options options = JoinOptions();
   options.target = &target;
   Join(std::move(options));
-  EXPECT_EQ(Finish([this] { Advance(kNsPerMs); }), Joiner::Step::kDone) << joiner().status();
+  EXPECT_EQ(Finish([this] { PassSome(kNsPerMs); }), Joiner::Step::kDone) << joiner().status();
   EXPECT_EQ(joiner().items(), 11u);
   EXPECT_TRUE(backup().Get("key77", now().wall_ms));
   EXPECT_TRUE(backup().Get("long7", now().wall_ms));

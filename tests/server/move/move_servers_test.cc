@@ -113,17 +113,20 @@ TEST_P(MovedClocksTest, AnItemExpiresByBothGroupsClocksAtTheSameTime) {
       StepUntil([&] { return groups_[1].server->member()->Look().moves->step == "closes"; }));
   PutAtGiver(streamed, lives_until_ms);
   ASSERT_TRUE(StepUntil([&] { return Moved(); }));
+  // Both clocks go on while they are read.
+  const auto givers_before = static_cast<int64_t>(NowMs(0));
   const auto own = static_cast<int64_t>(NowMs(1));
-  const auto givers = static_cast<int64_t>(NowMs(0));
+  const auto givers_behind = static_cast<int64_t>(NowMs(0));
   const auto took_ms = static_cast<int64_t>(NowMs(0) - began_ms);
   for (const std::string* key : {&walked, &streamed}) {
     const ReadOutcome read = Read(1, *key);
     ASSERT_NE(read.status, ReplyStatus::kNotFound) << *key;
     const auto expiry_ms = static_cast<int64_t>(read.attributes.expiry_ms);
     const int64_t moved_ms = expiry_ms - static_cast<int64_t>(lives_until_ms);
-    // Both clocks go on by the same one. They are cut to milliseconds, and read one by one.
-    EXPECT_LE(moved_ms, own - givers + 1) << *key << " lives longer";
-    EXPECT_GE(moved_ms, own - givers - took_ms - 3) << *key << " lives shorter than by the copy";
+    // Both clocks go on by the same one, and are cut to milliseconds.
+    EXPECT_LE(moved_ms, own - givers_before + 1) << *key << " lives longer";
+    EXPECT_GE(moved_ms, own - givers_behind - took_ms - 3)
+        << *key << " lives shorter than by the copy";
   }
   EXPECT_EQ(Read(1, expired).status, ReplyStatus::kNotFound) << "it was seen to expire";
   EXPECT_EQ(Read(1, stays).attributes.expiry_ms, 0u);

@@ -133,11 +133,16 @@ TEST_F(PhaseTest, AWarmUpByTimeIsNotMeasuredAndRunsOnTheSameConnection) {
 }
 
 TEST_F(PhaseTest, BeginsWhenItIsToldToAndFailsWhenThatTimeIsOver) {
-  plan_.start_at = static_cast<double>(WallNs() + 50 * kNsPerMs) / kNsPerSecond;
-  const int64_t before_ns = MonotonicNs();
-  const auto result = RunPhase(plan_, environment_);
-  ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_GE(MonotonicNs() - before_ns, 40 * kNsPerMs);
+  // On a busy machine a time that is near may be over before it is looked at.
+  for (const int64_t ahead_ns : {50 * kNsPerMs, kNsPerSecond, 30 * kNsPerSecond}) {
+    plan_.start_at = static_cast<double>(WallNs() + ahead_ns) / kNsPerSecond;
+    const int64_t before_ns = MonotonicNs();
+    const auto result = RunPhase(plan_, environment_);
+    if (!result.ok() && ahead_ns < 30 * kNsPerSecond) continue;
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_GE(MonotonicNs() - before_ns, ahead_ns * 4 / 5);
+    break;
+  }
   EXPECT_EQ(RunPhase(plan_, environment_).status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
