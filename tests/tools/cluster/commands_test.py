@@ -8,6 +8,8 @@ A command of the page is what stands behind four spaces and begins with kvcli or
 """
 
 import argparse
+import base64
+import json
 import os
 import re
 import shlex
@@ -16,6 +18,7 @@ import sys
 import tempfile
 import time
 import unittest
+import urllib.request
 
 sys.dont_write_bytecode = True
 SOURCE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
@@ -111,6 +114,8 @@ class CommandsTest(unittest.TestCase):
         self.await_status("primary n2, 3 of 3 in sync")
         got = subprocess.run([*client, "get", "key"], check=True, capture_output=True, text=True)
         self.assertEqual(got.stdout.strip(), "value")
+        self.assertIn("min_copies 2, was 1", self.run_next("kvcli cluster set"))
+        self.assertIn("lease_ms 900, was 600", self.run_next("kvcli cluster set"))
 
         for name in ("n2", "n3", "n4"):
             self.kill(name)
@@ -124,7 +129,27 @@ class CommandsTest(unittest.TestCase):
         self.assertIn("n4", self.run_next("kvcli cluster status"))
         self.run_next("kvcli cluster force g1 --from=n1", "n4")
         self.await_status("primary n4, 1 of 3 in sync")
+
+        self.lose_what_etcd_has()
+        status = shlex.split(self.next("kvcli cluster status"))
+        self.await_text([f"{BUILD}/bin/{status[0]}", *status[1:]], r"etcd has lost cluster c .*n4 \(primary in epoch")
+        init = shlex.split(self.next("kvcli cluster init").replace("n1,n2,n3", "n2,n3,n4"))
+        self.await_text([f"{BUILD}/bin/{init[0]}", *init[1:]], "n4 leads group g1 as before")
         self.assertEqual(list(self.page), [], f"commands of {PAGE} that this test does not run")
+
+    def lose_what_etcd_has(self):
+        whole = {"key": base64.b64encode(b"\0").decode(), "range_end": base64.b64encode(b"\0").decode()}
+        with urllib.request.urlopen(f"{self.cluster.urls[0]}/v3/kv/deleterange", json.dumps(whole).encode(), STEP_S) as answer:
+            self.assertGreater(int(json.load(answer)["deleted"]), 0)
+
+    def await_text(self, command, wanted):
+        """Runs a command again and again until it says what is wanted, however it ends."""
+        end = time.monotonic() + STEP_S
+        while True:
+            done = subprocess.run(command, check=False, capture_output=True, text=True)
+            if re.search(wanted, done.stdout + done.stderr):
+                return
+            self.assertLess(time.monotonic(), end, (wanted, done, self.cluster.logs()))
 
     def run_dev_cluster(self, command, in_sync):
         """What ./dev cluster does once all is built."""
