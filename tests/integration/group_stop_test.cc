@@ -121,7 +121,7 @@ TEST_F(GroupStopSoonTest, TheLastOneSaysWhatIsLost) {
 
 // Before the members, which begin in the fixture's constructor.
 struct Disks {
-  const std::array<test_support::TemporaryDirectory, kMembers> data;
+  std::array<test_support::TemporaryDirectory, kMembers> data{};
 };
 
 class GroupOnDisksTest : private Disks, public GroupStopTest {
