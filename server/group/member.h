@@ -110,8 +110,8 @@ class Member {
     uint64_t applied = 0;              // LSN, of a backup
     uint8_t joined_percent = 0;        // of a joining one: how much it has copied
     std::vector<std::string> members;  // nodes that may be in sync, as operators have set it
-    bool open = false;               // a primary takes clients
-    std::string not_announced = {};  // why the register takes nothing; empty: it does
+    bool open = false;                 // a primary takes clients
+    std::string not_announced = {};    // why the register takes nothing; empty: it does
     Primary::Seen as_primary{};
     std::optional<MoveProgress> moves;  // of a primary; a backup need not copy it at each Poll
   };

@@ -27,10 +27,10 @@ struct GroupEvent {
     kRegisterAway,  // no answers
     kBreaking,      // the device fails requests
     kHandOver,      // an operator wants another primary
-    kLeave,      // a server is told to stop, or all of its group at once; then another one starts
-    kMove,          // an operator wants partitions to move
-    kStopMoves,     // an operator gives all moves up
-    kKillBackups,   // all of the first group at once, if its primary lives
+    kLeave,        // a server is told to stop, or all of its group at once; then another one starts
+    kMove,         // an operator wants partitions to move
+    kStopMoves,    // an operator gives all moves up
+    kKillBackups,  // all of the first group at once, if its primary lives
   };
   static constexpr uint64_t kOfOneGroup = static_cast<uint64_t>(Type::kMove);
   // Returns any fault of one group that has leases of this length, without a time.
