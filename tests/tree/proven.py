@@ -3,7 +3,8 @@
 
 They are the tests of softverbs, of the verbs contract, and of other people's programs on softverbs. They include
 nothing of the store, so a change of the store cannot break them. `./dev device` runs them all, also under the
-sanitizers, and records a hash of all files that they depend on. `.ci/run` leaves them out while that hash holds.
+sanitizers, and records a hash of all files that they depend on. While it holds, `./dev test` and `./dev check` leave
+them out.
 
   proven.py check    exit code 0: they passed with these files; 1: they must run
   proven.py record   to be called after a green run of all of them
