@@ -165,6 +165,7 @@ absl::Status Server::JoinStream(const ServerDisk::Run& run) {
   if (MemberLog* const disk = disk_->member()) {
     changes_.Add(disk, disk->always() ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
   }
+  if (disk_->unkept() != nullptr) changes_.Add(disk_->unkept(), ChangeStream::Need::kHears);
   store_->UseSink(&changes_);
   writes_->WaitFor(&changes_);
   return absl::OkStatus();
@@ -266,7 +267,7 @@ void Server::BeginStop() {
 StatsReply Server::Stats(const Now& now) const {
   StatsReply stats{};
   store_->FillStats(&stats);
-  if (disk() != nullptr) disk()->FillStats(&stats);
+  disk_->FillStats(&stats);
   workers_->AddTo(&stats);
   stats.refused_connections += admission_->refused();
   stats.cpu_us = static_cast<uint64_t>(ProcessCpuUs());

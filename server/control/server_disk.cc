@@ -80,6 +80,7 @@ absl::Status ServerDisk::GiveUp(const absl::Status& why) {
              << ". The group's items are in the memory of its members. Mend the disk, and start "
                 "this server again";
   runs_.reset();
+  unkept_ = std::make_unique<UnkeptChanges>();
   return absl::OkStatus();
 }
 
@@ -153,6 +154,11 @@ absl::Status ServerDisk::RestoreFrom(const Run& run) {
   LOG(INFO) << "restored from " << options_.restore_from << ": " << read.snapshot_items
             << " items of a snapshot, then " << read.journal_changes << " changes of the journal";
   return absl::OkStatus();
+}
+
+void ServerDisk::FillStats(StatsReply* stats) {
+  if (log() != nullptr) log()->FillStats(stats);
+  if (unkept_ != nullptr) stats->disk_refused = unkept_->count();
 }
 
 uint64_t ServerDisk::Storage(bool snapshot, const std::string& memory_file, StorageReply* reply) {

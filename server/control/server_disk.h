@@ -13,6 +13,7 @@
 #include "server/disk/disk_log.h"
 #include "server/disk/member_log.h"
 #include "server/disk/run_directories.h"
+#include "server/disk/unkept_changes.h"
 #include "server/journal/files.h"
 
 namespace gannet {
@@ -66,6 +67,11 @@ class ServerDisk {
   DiskLog* log() { return member_ ? member_->log() : log_.get(); }
   // nullptr: the server is alone, or the items are in memory only.
   MemberLog* member() { return member_.get(); }
+  // Counts what a member does not keep that gave its disk up. nullptr: it did not.
+  UnkeptChanges* unkept() { return unkept_.get(); }
+
+  // Says how much the disk has, and what it did not take. Thread safe.
+  void FillStats(StatsReply* stats);
 
   // Says where the items are kept. If `snapshot`, asks for one first, and returns its number; 0 if
   // there is no directory to write it to. Thread safe.
@@ -85,6 +91,7 @@ class ServerDisk {
   std::unique_ptr<DiskLog> log_;
   std::unique_ptr<RunDirectories> runs_;  // of a member
   std::unique_ptr<MemberLog> member_;
+  std::unique_ptr<UnkeptChanges> unkept_;  // of a member without member_
 };
 
 // Reads everything that a server would read from a directory, and changes nothing. Prints what is

@@ -293,8 +293,8 @@ void DiskLog::Tell(int64_t now_ns) {
   const uint64_t put_off = put_off_.load(std::memory_order_relaxed);
   if (now_ns < quiet_until_ns_ || (refused == refused_told_ && put_off == put_off_told_)) return;
   if (refused != refused_told_) {
-    LOG(WARNING) << "refused " << refused - refused_told_
-                 << " writes because the disk does not take them: " << status.message();
+    LOG(WARNING) << "the disk has not taken " << refused - refused_told_ << " writes"
+                 << (status.ok() ? "" : ": ") << status.message();
   }
   if (put_off != put_off_told_) {
     LOG(WARNING) << "writes wait because the disk is slower than they come; told clients "

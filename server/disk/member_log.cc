@@ -75,7 +75,11 @@ absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& option
 }
 
 bool MemberLog::Take(const Change& change, ChangePlace* place) {
-  if (!begun() || given_up()) return true;
+  if (!begun()) return true;
+  if (given_up()) {
+    log_->CountRefused();
+    return true;
+  }
   end_.store(place->end, std::memory_order_release);
   ChangePlace own = {.end = place->end - offset_};
   if (log_->Take(change, &own)) {

@@ -33,8 +33,9 @@ namespace gannet {
 // 1. The disk never refuses a change. While it is behind, behind() is true, and a primary takes no
 //    writes for a moment.
 // 2. A disk that fails, is full, is behind for kPatienceNs or by kBytesMax is given up: the member
-//    goes on without it, until it is started again. With sync always, a primary then takes no
-//    write, and how long the disk is behind does not matter, as writes wait for it.
+//    goes on without it, and counts what it does not keep, until it is started again. With sync
+//    always, a primary then takes no write, and how long the disk is behind does not matter, as
+//    writes wait for it.
 // 3. Positions of the stream go on from run to run; those of the journal begin at 0. Begin notes
 //    the difference.
 // 4. A run is whole when it has a snapshot and its proof (run_proof.h). Before, the former run
@@ -67,7 +68,7 @@ class MemberLog final : public ChangeConsumer, public MemberDisk {
 
   bool Take(const Change& change, ChangePlace* place) override;
   void Fill(const Change& change, const ChangePlace& place) override;
-  bool Hears() const override { return begun() && !given_up(); }
+  bool Hears() const override { return begun(); }  // also to count what is not kept
 
   // With sync always: what is on disk. A primary's writes are published when they are below it.
   uint64_t safe() const override;

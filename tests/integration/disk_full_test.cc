@@ -3,18 +3,10 @@
 #include <gannet/client.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,6 +16,7 @@
 #include "tests/support/child_process.h"
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
+#include "tests/support/small_disk.h"
 
 namespace gannet {
 namespace {
@@ -32,52 +25,8 @@ using std::chrono::steady_clock;
 using ::testing::HasSubstr;
 
 // Without the ballast there is room for all that one client can put while the disk is full.
-constexpr char kDiskBytes[] = "size=96m";
+constexpr size_t kDiskBytes = 96 << 20;
 constexpr size_t kBallastBytes = 90 << 20;
-
-// A file system of memory that only this process and its children see. It ends with them.
-class SmallDisk {
- public:
-  SmallDisk() : why_not_(Mount()) {}
-  ~SmallDisk() {
-    if (why_not_.empty()) umount2(path_.c_str(), MNT_DETACH);
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  SmallDisk(const SmallDisk&) = delete;
-  SmallDisk& operator=(const SmallDisk&) = delete;
-
-  const std::string& why_not() const { return why_not_; }  // empty: it is there
-  const std::string& path() const { return path_; }
-
-  // Writes a file of so many bytes, or as many as there is room for.
-  void Fill(const std::string& name, size_t bytes) const {
-    std::ofstream file(path_ + "/" + name, std::ios::binary);
-    const std::string piece(4096, 'x');
-    for (size_t at = 0; at < bytes && file.good(); at += piece.size()) file << piece << std::flush;
-  }
-  void Remove(const std::string& name) const { std::filesystem::remove(path_ + "/" + name); }
-
- private:
-  static std::string Failed(const std::string& call) { return call + ": " + std::strerror(errno); }
-
-  std::string Mount() {
-    std::string name = testing::TempDir() + "/gannet-full-XXXXXX";
-    if (mkdtemp(name.data()) == nullptr) return Failed("mkdtemp");
-    path_ = name;
-    const std::string user = std::to_string(getuid());
-    if (unshare(CLONE_NEWNS) != 0) {
-      if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return Failed("unshare");
-      std::ofstream("/proc/self/uid_map") << user << " " << user << " 1";
-    }
-    if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return Failed("mount /");
-    if (mount("none", path_.c_str(), "tmpfs", 0, kDiskBytes) != 0) return Failed("mount tmpfs");
-    return "";
-  }
-
-  std::string path_;
-  const std::string why_not_;
-};
 
 // What was acknowledged, by key.
 using Values = std::map<std::string, std::string>;
@@ -124,7 +73,7 @@ std::string Readyz(ServerProcess& server) {
 }
 
 TEST(DiskFullTest, RefusesWritesAndLosesNothingAndGoesOnOnceThereIsRoom) {
-  const SmallDisk disk;
+  const test_support::SmallDisk disk(kDiskBytes);
   if (!disk.why_not().empty()) GTEST_SKIP() << "no file system of its own: " << disk.why_not();
   const std::string data = disk.path() + "/data";
   ASSERT_EQ(mkdir(data.c_str(), 0700), 0);

@@ -187,6 +187,11 @@ TEST_F(MemberLogTest, GoesOnWithoutADiskThatFails) {
   StatsReply stats{};
   log_->log()->FillStats(&stats);
   EXPECT_GT(stats.disk_refused, 0u);
+  const uint64_t refused = stats.disk_refused;
+  EXPECT_TRUE(log_->Hears()) << "of a backup, too, each change counts";
+  for (int i = 0; i < 5; ++i) EXPECT_EQ(store_->Put("b", "3").status, ReplyStatus::kOk);
+  log_->log()->FillStats(&stats);
+  EXPECT_EQ(stats.disk_refused, refused + 5) << "what is not kept";
   // It would have what the journal does not have.
   log_->log()->RequestSnapshot();
   Poll(1'000);
