@@ -169,11 +169,12 @@ absl::StatusOr<ClusterPlace> FindPlace(Server::Options* options) {
   ClusterFlags flags = FlagsOfCluster();
   flags.version = GANNET_VERSION;
   flags.waits_for_etcd = WasExecutedAgain();
-  options->disk.may_fail = WasExecutedAgain();
   if (!flags.asks_for_member()) return ClusterPlace{};
   GANNET_ASSIGN_OR_RETURN(ClusterPlace place, FindClusterPlace(flags));
+  GANNET_RETURN_IF_ERROR(TakePolicy(*place.store->Policy(), place.group.name, options));
+  place.group.policy = PolicyOfFlags();
   options->group = place.group;
-  options->evict = OnFullOf(place.group, flags.on_full) == OnFull::kEvict;
+  options->disk.may_fail = WasExecutedAgain();
   // Clients take a group for one server, whichever of its members answers.
   options->name = place.store->group();
   return place;

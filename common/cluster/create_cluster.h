@@ -24,7 +24,7 @@ struct NewCluster {
   uint32_t lease_ms = kGroupLeaseMsDefault;
   uint32_t min_copies = 1;
   uint64_t ring_bytes = kGroupRingBytesDefault;
-  GroupPolicy policy;
+  GroupPolicy policy = DefaultGroupPolicy();
 };
 
 // Returns the transaction that creates all keys of the cluster, and is refused if there is any.

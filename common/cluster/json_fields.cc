@@ -96,6 +96,23 @@ Json JsonFields::ObjectOrNull(const char* name) {
   return nullptr;
 }
 
+std::map<std::string, std::string> JsonFields::OtherTexts(size_t size_max) {
+  std::map<std::string, std::string> texts;
+  if (json_.size() > size_max) {
+    Fail(absl::StrCat("more than ", size_max, " fields"));
+    return texts;
+  }
+  for (const auto& [name, value] : json_.items()) {
+    if (value.is_string()) {
+      texts[name] = value.get<std::string>();
+    } else {
+      Fail(absl::StrCat(Printable(name), " is no string"));
+    }
+  }
+  json_ = Json::object();
+  return texts;
+}
+
 void JsonFields::Fail(const std::string& problem) {
   if (status_.ok()) status_ = absl::InvalidArgumentError(absl::StrCat(what_, ": ", problem));
 }

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -32,6 +33,8 @@ class JsonFields {
   nlohmann::json Array(const char* name, size_t size_max);
   // An object, or null.
   nlohmann::json ObjectOrNull(const char* name);
+  // Takes all fields that are left. Each must be a string.
+  std::map<std::string, std::string> OtherTexts(size_t size_max);
 
   void Fail(const std::string& problem);
   // Returns what was wrong. A field that nobody took is.

@@ -36,7 +36,8 @@ std::string Encode(const NodeLife& life) {
                                 {"leads", life.leads},
                                 {"applied", life.applied},
                                 {"known", nlohmann::ordered_json::parse(Encode(life.known))},
-                                {"map", nlohmann::ordered_json::parse(Encode(life.map))}}
+                                {"map", nlohmann::ordered_json::parse(Encode(life.map))},
+                                {"policy", nlohmann::ordered_json::parse(Encode(life.policy))}}
       .dump();
 }
 
@@ -53,9 +54,11 @@ absl::StatusOr<NodeLife> DecodeNodeLife(std::string_view text) {
                    .applied = fields.Number("applied")};
   const std::string known = fields.ObjectOrNull("known").dump();
   const std::string map = fields.ObjectOrNull("map").dump();
+  const std::string policy = fields.ObjectOrNull("policy").dump();
   GANNET_RETURN_IF_ERROR(fields.Finish());
   GANNET_ASSIGN_OR_RETURN(life.known, DecodeGroupConfig(known));
   GANNET_ASSIGN_OR_RETURN(life.map, DecodeClusterConfig(map));
+  GANNET_ASSIGN_OR_RETURN(life.policy, DecodeGroupPolicy(policy));
   GANNET_RETURN_IF_ERROR(Check(life));
   return life;
 }

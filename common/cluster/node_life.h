@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
+#include "common/cluster/group_policy.h"
 
 namespace gannet {
 
@@ -20,8 +21,9 @@ namespace gannet {
 struct NodeLife {
   uint64_t incarnation = 0;
   std::string group;
-  GroupConfig known;  // the last register of the group that it believed; its epoch is never 0
-  ClusterConfig map;  // the last map
+  GroupConfig known;   // the last register of the group that it believed; its epoch is never 0
+  ClusterConfig map;   // the last map
+  GroupPolicy policy;  // the last one of the group; without settings if there was none
   // It is that primary, and no other process can have led the group since.
   bool leads = false;
   uint64_t applied = 0;  // LSN

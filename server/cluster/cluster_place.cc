@@ -84,24 +84,6 @@ absl::Status Check(const ClusterFlags& flags) {
   return CheckKeptItems(flags);
 }
 
-OnFull OnFullOf(const GroupOptions& group, std::optional<OnFull> flag) {
-  const OnFull own = flag.value_or(OnFull::kReject);
-  if (!group.terms.on_full) {
-    LOG(WARNING) << "group " << group.name << " has no on_full, so each member does what its own "
-                 << "--on_full says, this one " << std::string(NameOf(own))
-                 << ". Once all members are of this version: kvcli cluster set " << group.name
-                 << " on_full=" << std::string(NameOf(own));
-    return own;
-  }
-  if (flag && *flag != *group.terms.on_full) {
-    LOG(WARNING) << "--on_full=" << std::string(NameOf(own)) << " does not count: group "
-                 << group.name << " has on_full " << std::string(NameOf(*group.terms.on_full))
-                 << ". Take the flag away, or change it for all members: kvcli cluster set "
-                 << group.name << " on_full=" << std::string(NameOf(own));
-  }
-  return *group.terms.on_full;
-}
-
 absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
   EtcdConfigStore::Options options = {.cluster = flags.cluster,
                                       .node = flags.name,

@@ -2,7 +2,6 @@
 #define GANNET_SERVER_CLUSTER_CLUSTER_PLACE_H_
 
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/status/status.h"
@@ -27,7 +26,6 @@ struct ClusterFlags {
   std::string restore_from;
   std::string data;
   std::string sync;
-  std::optional<OnFull> on_full;    // nullopt: nobody has given the flag
   std::string version = "unknown";  // no flag: of this kvserver
   bool waits_for_etcd = false;      // no flag: it was a member already, so its flags are right
 
@@ -42,10 +40,6 @@ struct ClusterPlace {
   std::unique_ptr<EtcdConfigStore> store;
   GroupOptions group;  // points to the store
 };
-// What a member does when it is full: as its group's terms have it. Warns if its flag says
-// something else, or if the group has none yet. So members with different flags work together, as
-// they must while the terms change, and do the same.
-OnFull OnFullOf(const GroupOptions& group, std::optional<OnFull> flag);
 
 // Blocks until the configuration is read. Errors as EtcdConfigStore::Open. REQUIRES: the flags ask
 // for a member, and Check returned OK.

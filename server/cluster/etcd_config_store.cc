@@ -126,12 +126,12 @@ void EtcdConfigStore::AskForMap(Result result, const EtcdRangeAnswer& read) {
 void EtcdConfigStore::Txn(uint64_t revision, const GroupConfiguration& wanted) {
   std::vector<GroupMember> others;
   if (wanted.primary.node != options_.node) others.push_back(wanted.primary);
-  Change(revision, ConfigOf(terms(), wanted), others);
+  Change(revision, ConfigOf(view_.state().terms, wanted), others);
 }
 
 void EtcdConfigStore::BeginAgain(uint64_t revision, const GroupConfiguration& wanted,
                                  uint64_t history, const std::vector<GroupMember>& others) {
-  GroupConfig config = ConfigOf(terms(), wanted);
+  GroupConfig config = ConfigOf(view_.state().terms, wanted);
   config.history = history;
   Change(revision, config, others);
 }
@@ -139,7 +139,7 @@ void EtcdConfigStore::BeginAgain(uint64_t revision, const GroupConfiguration& wa
 void EtcdConfigStore::Adopt(const GroupConfiguration& known) {
   LOG(WARNING) << "etcd has lost the group. Writes its register again, of epoch " << known.epoch
                << ", as nobody can have led the group since";
-  Change(static_cast<uint64_t>(view_.other_revision()), ConfigOf(terms(), known), {});
+  Change(static_cast<uint64_t>(view_.other_revision()), ConfigOf(view_.state().terms, known), {});
 }
 
 void EtcdConfigStore::Change(uint64_t revision, const GroupConfig& config,
@@ -278,12 +278,13 @@ void EtcdConfigStore::KeepLifeTold() {
   if (!view_.lost() && (there == nullptr || !founded)) return;
   const NodeLife wanted = {.incarnation = incarnation_,
                            .group = group(),
-                           .known = ConfigOf(terms(), view_.state().now.configuration),
+                           .known = ConfigOf(view_.state().terms, view_.state().now.configuration),
                            .map = view_.map().config,
+                           .policy = view_.policy(),
                            .leads = leads_,
                            .applied = applied_};
   const bool same = own && there->info.leads == leads_ && there->info.known == wanted.known &&
-                    there->info.map == wanted.map;
+                    there->info.map == wanted.map && there->info.policy == wanted.policy;
   if (view_.lost() && same) return;
   const int64_t now = MonotonicNs();
   if (life_told_at_ && now - *life_told_at_ < kLifePauseNs) return;

@@ -80,7 +80,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   int fd() const override { return client_->fd(); }
 
   // --- GroupDirectory ---
-  GroupTerms terms() const override { return view_.terms(); }
+  GroupTerms terms() const override { return view_.state().terms; }
+  const GroupPolicy* Policy() const override { return &view_.policy(); }
   void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override;
   void AnnounceSoon() override { announcement_.Hurry(); }
   std::string WhyNotAnnounced() const override;

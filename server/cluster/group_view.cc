@@ -84,7 +84,6 @@ void GroupView::ForgetAll(const EtcdNews& news) {
   } else {
     nodes_.clear();
     groups_.clear();
-    policy_.reset();
   }
   versions_.clear();
   disks_.clear();
@@ -171,12 +170,6 @@ std::vector<std::string> GroupView::WithItems() const {
     if (lives_.contains(node)) nodes.push_back(node);
   }
   return nodes;
-}
-
-GroupTerms GroupView::terms() const {
-  GroupTerms terms = state_->terms;
-  if (policy_) terms.on_full = policy_->on_full;
-  return terms;
 }
 
 const GroupView::Node* GroupView::FindNode(std::string_view name) const {
@@ -339,7 +332,6 @@ void GroupView::Forget(std::string_view key_text) {
   if (key->kind == kNode) nodes_.erase(key->name);
   if (key->kind == kVersion) versions_.erase(key->name);
   if (key->kind == kDisk) disks_.erase(key->name);
-  if (key->kind == kPolicy && key->name == group_) policy_.reset();
   if (key->kind == kLife) lives_.erase(key->name);
   if (key->kind == kConfig) has_map_ = false;
   if (key->kind == kWish && key->name == group_) wish_.reset();

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/cluster_keys.h"
+#include "common/cluster/group_policy.h"
 #include "common/cluster/node_life.h"
 #include "common/etcd/etcd_client.h"
 #include "common/protocol/partition_map.h"
@@ -97,8 +98,8 @@ class GroupView {
 
   // The newest that was seen.
   const GroupState& state() const { return *state_; }
-  // Those of the state, with the group's policy.
-  GroupTerms terms() const;
+  // The newest that was seen. It stays if etcd has none any more.
+  const GroupPolicy& policy() const { return policy_; }
   const Node* FindNode(std::string_view name) const;
   // Returns what the node's newest process has said of itself.
   std::optional<NodeSeen> SeenOf(std::string_view name) const;
@@ -146,7 +147,7 @@ class GroupView {
   std::map<std::string, Node, std::less<>> nodes_;
   std::map<std::string, NodeVersion, std::less<>> versions_;
   std::map<std::string, NodeDisk, std::less<>> disks_;
-  std::optional<GroupPolicy> policy_;
+  GroupPolicy policy_;
   std::map<std::string, Life, std::less<>> lives_;
   std::optional<Wish> wish_;
   bool has_items_ = false;

@@ -93,8 +93,6 @@ class Server {
     std::function<void()> idle;
   };
 
-  static constexpr uint64_t kLockWordsMax = 1 << 24;
-
   // Logs what was touched and registered, and how long it took. The errors' texts say what to do.
   // InvalidArgument: the name is not valid, or there is too little memory for the index.
   // ResourceExhausted: there is no such memory, or it may not be locked. FailedPrecondition: the

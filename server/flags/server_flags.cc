@@ -1,10 +1,15 @@
 #include "server/flags/server_flags.h"
 
+#include <optional>
+#include <vector>
+
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/address.h"
+#include "glog/logging.h"
 #include "server/control/announcer.h"
 #include "server/control/byte_size.h"
 #include "server/control/numa.h"
@@ -113,10 +118,6 @@ namespace {
 
 constexpr uint32_t kWorkersMax = 64;
 constexpr uint32_t kBusyPollUsMax = 1'000'000;
-constexpr uint32_t kSessionGraceMsMax = 24 * 3600 * 1000;
-constexpr uint32_t kSilenceMsLeast = 100;  // below it, a busy machine would seem dead
-constexpr uint32_t kSilenceMsMost = 60'000;
-constexpr uint32_t kSyncIntervalMsMost = 60'000;
 constexpr uint32_t kStopWaitSMost = 3600;
 
 // Checks everything about the flags that needs nothing else.
@@ -124,41 +125,24 @@ absl::Status CheckFlags() {
   if (FLAGS_workers < 1 || FLAGS_workers > kWorkersMax) {
     return absl::InvalidArgumentError(absl::StrCat("--workers must be 1 to ", kWorkersMax));
   }
-  if (FLAGS_lock_words < 1 || FLAGS_lock_words > Server::kLockWordsMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--lock_words must be 1 to ", Server::kLockWordsMax));
+  for (const auto& [name, value] : PolicyOfFlags().settings) {
+    if (const absl::Status status = FindPolicySetting(name)->Check(value); !status.ok()) {
+      return {status.code(), absl::StrCat("--", status.message())};
+    }
   }
   if (FLAGS_hugepages != "auto" && FLAGS_hugepages != "off") {
     return absl::InvalidArgumentError("--hugepages must be auto or off");
   }
   GANNET_RETURN_IF_ERROR(CheckNumaFlag(FLAGS_numa));
   if (!FLAGS_announce.empty()) GANNET_RETURN_IF_ERROR(Announcer::CheckGroup(FLAGS_announce));
-  if (!OnFullNamed(FLAGS_on_full)) {
-    return absl::InvalidArgumentError("--on_full must be reject or evict");
-  }
   if (FLAGS_busy_poll_us > kBusyPollUsMax) {
     return absl::InvalidArgumentError(
         absl::StrCat("--busy_poll_us must be at most ", kBusyPollUsMax));
-  }
-  if (FLAGS_session_grace_ms > kSessionGraceMsMax) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--session_grace_ms must be at most ", kSessionGraceMsMax));
-  }
-  if (FLAGS_silence_ms < kSilenceMsLeast || FLAGS_silence_ms > kSilenceMsMost) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--silence_ms must be ", kSilenceMsLeast, " to ", kSilenceMsMost));
   }
   if (!FLAGS_memory_file.empty() && !(FLAGS_data.empty() && FLAGS_restore_from.empty())) {
     return absl::InvalidArgumentError(
         "--memory_file cannot be used together with --data or --restore_from: choose --data if the "
         "items must outlive the machine's memory");
-  }
-  if (!SyncNamed(FLAGS_sync)) {
-    return absl::InvalidArgumentError("--sync must be always, interval or none");
-  }
-  if (FLAGS_sync_interval_ms < 1 || FLAGS_sync_interval_ms > kSyncIntervalMsMost) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("--sync_interval_ms must be 1 to ", kSyncIntervalMsMost));
   }
   if (FLAGS_stop_wait_s > kStopWaitSMost) {
     return absl::InvalidArgumentError(
@@ -178,6 +162,31 @@ std::string ListenByDefault(DeviceKind kind) {
   const bool for_this_machine =
       kind == DeviceKind::kSoftverbs && FLAGS_auth_file.empty() && FLAGS_advertise.empty();
   return absl::StrCat(for_this_machine ? "127.0.0.1:" : "0.0.0.0:", kDefaultPort);
+}
+
+// Fills in what the flags say. All else stays as it is.
+absl::Status Fill(Server::Options* options) {
+  GANNET_RETURN_IF_ERROR(CheckFlags());
+  GANNET_ASSIGN_OR_RETURN(options->memory_bytes, ParseByteSize(FLAGS_memory));
+  GANNET_RETURN_IF_ERROR(ListenAddress(DeviceKind::kSoftverbs).status());  // of a wrong --listen
+  options->name = FLAGS_name;
+  options->auth_file = FLAGS_auth_file;
+  options->answer_while_starting = true;
+  options->memory_file = FLAGS_memory_file;
+  options->index_slots = FLAGS_index_slots;
+  options->evict = FLAGS_on_full == "evict";
+  options->index_grows = FLAGS_index_grows;
+  options->disk = {.data = FLAGS_data,
+                   .sync = *SyncNamed(FLAGS_sync),
+                   .sync_interval_ns = int64_t{FLAGS_sync_interval_ms} * kNsPerMs,
+                   .restore_from = FLAGS_restore_from};
+  options->lock_words = FLAGS_lock_words;
+  options->workers = FLAGS_workers;
+  options->huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
+  options->session_grace_ns = int64_t{FLAGS_session_grace_ms} * kNsPerMs;
+  options->silence_ms = FLAGS_silence_ms;
+  options->slow_ns = int64_t{FLAGS_slowlog_us} * kNsPerUs;
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -202,35 +211,54 @@ ClusterFlags FlagsOfCluster() {
           .memory_file = FLAGS_memory_file,
           .restore_from = FLAGS_restore_from,
           .data = FLAGS_data,
-          .sync = FLAGS_sync,
-          .on_full = gflags::GetCommandLineFlagInfoOrDie("on_full").is_default
-                         ? std::nullopt
-                         : OnFullNamed(FLAGS_on_full)};
+          .sync = FLAGS_sync};
+}
+
+GroupPolicy PolicyOfFlags() {
+  GroupPolicy policy;
+  for (const PolicySetting& setting : PolicySettings()) {
+    const std::string name = setting.name;
+    policy.settings[name] = gflags::GetCommandLineFlagInfoOrDie(name.c_str()).current_value;
+  }
+  return policy;
 }
 
 absl::StatusOr<Server::Options> OptionsFromFlags() {
-  GANNET_RETURN_IF_ERROR(CheckFlags());
   Server::Options options;
-  GANNET_ASSIGN_OR_RETURN(options.memory_bytes, ParseByteSize(FLAGS_memory));
-  GANNET_RETURN_IF_ERROR(ListenAddress(DeviceKind::kSoftverbs).status());  // of a wrong --listen
-  options.name = FLAGS_name;
-  options.auth_file = FLAGS_auth_file;
-  options.answer_while_starting = true;
-  options.memory_file = FLAGS_memory_file;
-  options.index_slots = FLAGS_index_slots;
-  options.evict = OnFullNamed(FLAGS_on_full) == OnFull::kEvict;
-  options.index_grows = FLAGS_index_grows;
-  options.disk = {.data = FLAGS_data,
-                  .sync = *SyncNamed(FLAGS_sync),
-                  .sync_interval_ns = int64_t{FLAGS_sync_interval_ms} * kNsPerMs,
-                  .restore_from = FLAGS_restore_from};
-  options.lock_words = FLAGS_lock_words;
-  options.workers = FLAGS_workers;
-  options.huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
-  options.session_grace_ns = int64_t{FLAGS_session_grace_ms} * kNsPerMs;
-  options.silence_ms = FLAGS_silence_ms;
-  options.slow_ns = int64_t{FLAGS_slowlog_us} * kNsPerUs;
+  GANNET_RETURN_IF_ERROR(Fill(&options));
   return options;
 }
 
+absl::Status TakePolicy(const GroupPolicy& policy, const std::string& group,
+                        Server::Options* options) {
+  std::vector<std::string> taken;
+  for (const PolicySetting& setting : PolicySettings()) {
+    const std::string name = setting.name;
+    const auto flag = gflags::GetCommandLineFlagInfoOrDie(name.c_str());
+    const std::string& own = flag.current_value;
+    const std::optional<std::string> of_group = policy.Find(name);
+    const std::string set = absl::StrCat("kvcli cluster set ", group, " ", name, "=", own);
+    if (!of_group && !flag.is_default) {
+      LOG(WARNING) << "group " << group << " has no " << name
+                   << ", so each member does what its own --" << name << " says, this one " << own
+                   << ". Give it one for all: " << set;
+    }
+    if (!of_group || *of_group == own) continue;
+    taken.push_back(absl::StrCat(name, "=", *of_group));
+    if (!flag.is_default) {
+      LOG(WARNING) << "--" << name << "=" << own << " does not count: group " << group << " has "
+                   << taken.back() << ". Take the flag away, or change it for all members: " << set;
+    }
+    gflags::SetCommandLineOption(name.c_str(), of_group->c_str());
+  }
+  for (const std::string& unknown : policy.Unknown()) {
+    LOG(WARNING) << "group " << group << " has " << unknown
+                 << ", which this version of Gannet does not know, and does not do. Update it";
+  }
+  if (taken.empty()) return absl::OkStatus();
+  const absl::Status filled = Fill(options);
+  if (filled.ok()) return filled;
+  return {filled.code(), absl::StrCat("group ", group, " has ", absl::StrJoin(taken, ", "),
+                                      " for all members: ", filled.message())};
+}
 }  // namespace gannet

@@ -1,7 +1,10 @@
 #ifndef GANNET_SERVER_FLAGS_SERVER_FLAGS_H_
 #define GANNET_SERVER_FLAGS_SERVER_FLAGS_H_
 
+#include <string>
+
 #include "absl/status/statusor.h"
+#include "common/cluster/group_policy.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device.h"
 #include "gflags/gflags.h"
@@ -37,6 +40,13 @@ namespace gannet {
 // Returns what the flags say of the server, but for where it listens. InvalidArgument: the text
 // says which flag is wrong.
 absl::StatusOr<Server::Options> OptionsFromFlags();
+// Makes the flags what members of the group do alike, and fills in again what they say of the
+// server. Says in the log where somebody has given a flag that does not count, or that counts for
+// this member alone. Errors as above: what the group has does not go with the other flags.
+absl::Status TakePolicy(const GroupPolicy& policy, const std::string& group,
+                        Server::Options* options);
+// Returns what the flags say now of what members do alike.
+GroupPolicy PolicyOfFlags();
 // Returns where a server on such a device listens. The errors are those of ResolveListen.
 absl::StatusOr<SocketAddress> ListenAddress(DeviceKind kind);
 // Returns what the flags say of the server's cluster. No flag says its version.

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "common/cluster/group_policy.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
 #include "server/replica/map_store.h"
@@ -17,6 +18,7 @@ struct GroupOptions {
   MapStore* map_store = nullptr;        // outlives the server; nullptr: no partition moves
   std::string name;                     // the group's; empty if there is no map
   GroupTerms terms;
+  GroupPolicy policy;     // what this process does of what members do alike
   std::string node;       // this server's name in the group
   std::string advertise;  // "HOST:PORT", where others reach it; empty: as it listens
   std::string auth_file;  // its first key with "replica" is shown to the primary

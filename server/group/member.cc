@@ -118,7 +118,7 @@ bool Member::Poll(int64_t now) {
     map_at_ = now + kMapNs;
     TellMap();
     TellMembers();
-    TellOfTerms();
+    TellOfPolicy();
   }
   if (leaves_.load(std::memory_order_relaxed)) LeaveTurn(now);
   if (primary_ != nullptr) {
@@ -169,13 +169,16 @@ void Member::TellMembers() {
   if (members != members_) members_ = std::move(members);
 }
 
-void Member::TellOfTerms() {
-  const std::optional<OnFull> on_full = options_.group.directory->terms().on_full;
-  if (on_full == told_on_full_) return;
-  told_on_full_ = on_full;
-  if (!on_full || (*on_full == OnFull::kEvict) == options_.store->evicts()) return;
-  LOG(WARNING) << "the group has on_full " << std::string(NameOf(*on_full))
-               << ", and this process was started with another one: restart it";
+void Member::TellOfPolicy() {
+  const GroupPolicy* const policy = options_.group.directory->Policy();
+  if (policy == nullptr || *policy == told_policy_) return;
+  told_policy_ = *policy;
+  for (const auto& [name, own] : options_.group.policy.settings) {
+    const std::optional<std::string> of_group = policy->Find(name);
+    if (!of_group || *of_group == own) continue;
+    LOG(WARNING) << "the group has " << name << "=" << *of_group
+                 << ", and this process was started with " << own << ": restart it";
+  }
 }
 
 bool Member::TellPartitions() {

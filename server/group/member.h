@@ -142,7 +142,7 @@ class Member {
   void TellMap();
   void TellMembers();
   // Warns if operators have changed what a member is started with.
-  void TellOfTerms();
+  void TellOfPolicy();
   // Returns whether there was something new to tell.
   bool TellPartitions();
   int64_t AwaitsPrimaryFrom() const;
@@ -167,7 +167,7 @@ class Member {
   std::optional<uint64_t> partitions_told_;  // of this revision
   std::optional<uint64_t> seen_epoch_;       // that seen_ has
   Role seen_role_ = Role::kJoining;          // that seen_ has
-  std::optional<OnFull> told_on_full_;       // of the group
+  GroupPolicy told_policy_;                  // of the group
   std::string why_;
   bool replaced_ = false;
   std::atomic<bool> ended_{false};     // release: after why_

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/cluster/group_policy.h"
 #include "common/protocol/partition_map.h"
 #include "server/replica/cluster_register.h"
 #include "server/replica/register.h"
@@ -26,6 +27,8 @@ class GroupDirectory {
 
   // What operators have set, as far as it is known.
   virtual GroupTerms terms() const = 0;
+  // What members are to do alike, as far as it is known; nullptr: nothing is.
+  virtual const GroupPolicy* Policy() const { return nullptr; }
   // Tells where this process can be reached ("HOST:PORT"), and what it has applied, for people.
   virtual void Announce(const GroupMember& self, std::string_view address, uint64_t applied) = 0;
   // What Announce tells next is to be known soon: the process has become something else.

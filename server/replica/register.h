@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include "common/cluster/group_policy.h"
 #include "common/protocol/group_member.h"
 
 namespace gannet {
@@ -60,8 +58,6 @@ struct GroupTerms {
   uint32_t min_copies = 1;  // with fewer in sync, no write is taken
   uint64_t ring_bytes = 16 << 20;
   std::vector<std::string> members;  // nodes that may be in sync
-  // What all members do when they are full; nullopt: each one does what its own flag says.
-  std::optional<OnFull> on_full;
   friend bool operator==(const GroupTerms&, const GroupTerms&) = default;
 };
 

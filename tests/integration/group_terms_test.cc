@@ -14,10 +14,13 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(GroupTermsTest, MembersDoWhenTheyAreFullWhatTheirGroupDoes) {
-  GroupOfProcesses group(600, {}, {"--on_full=evict"}, R"({"format":1,"on_full":"reject"})");
+  GroupOfProcesses group(600, {}, {"--on_full=evict", "--silence_ms=4000"},
+                         R"({"format":1,"on_full":"reject","silence_ms":"3000","shards":"3"})");
   const int primary = group.AwaitAllInSync().primary;
   EXPECT_THAT(group.Log(primary), HasSubstr("--on_full=evict does not count: group g1 has "
-                                            "on_full reject"));
+                                            "on_full=reject"));
+  EXPECT_THAT(group.Log(primary), HasSubstr("--silence_ms=4000 does not count"));
+  EXPECT_THAT(group.Log(primary), HasSubstr("group g1 has shards=3, which this version"));
   auto client = Client::Connect({group.Endpoint()});
   ASSERT_TRUE(client.ok()) << client.status();
   const std::vector<ServerReport> reports = (*client)->Stats();

@@ -42,6 +42,17 @@ def check_documents(tree):
                 tree.found(f"{document}: no {symbol} in {name}")
 
 
+def check_flags_of_members(tree):
+    """Each flag of kvserver is the group's or a member's own. docs/cluster.md says which, and why."""
+    if "server/flags/server_flags.cc" not in {str(path) for path in tree.sources}:
+        return
+    _, _, rest = tree.text("docs/cluster.md").partition("\n## What members do alike\n")
+    section = rest.partition("\n## ")[0]
+    for flag in re.findall(r"^DEFINE_\w+\(\s*(\w+)", tree.text("server/flags/server_flags.cc"), re.MULTILINE):
+        if f"`--{flag}`" not in section:
+            tree.found(f"docs/cluster.md: \"What members do alike\" does not say whose --{flag} is")
+
+
 def check_mutants(tree):
     mutants = tree.tracked("tests/simulation/mutants/*.patch")
     if not mutants:

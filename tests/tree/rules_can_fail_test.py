@@ -158,6 +158,14 @@ class RulesTest(unittest.TestCase):
         self.expect(documents.check_mutants, tree | {"docs/testing.md": ""}, 'docs/testing.md has no line for "Frees twice"')
         self.expect(documents.check_mutants, {"a.cc": ""}, "no patches found")
 
+    def test_each_flag_of_kvserver_is_the_groups_or_a_members_own(self):
+        flags = {"server/flags/server_flags.cc": 'DEFINE_string(sync, "", "");\nDEFINE_uint32(\n    workers, 1, "");\n'}
+        head = "# A cluster\n\n## What members do alike\n"
+        self.expect(documents.check_flags_of_members, flags | {"docs/cluster.md": head + "`--sync`, `--workers`\n"})
+        self.expect(documents.check_flags_of_members, flags | {"docs/cluster.md": head + "`--sync`\n\n## Next\n`--workers`\n"},
+                    "does not say whose --workers is")
+        self.expect(documents.check_flags_of_members, {"a.cc": ""})
+
     def test_braces_have_partners(self):
         self.expect(functions.check_braces, {"a.cc": "#define X {\nvoid f() { g(\"{\", '{'); }  // {\n"})
         for text in ("void f() {\n", "void f() {}}\n", "#if A\nvoid f() {\n#else\nvoid f(int) {\n#endif\n}\n"):

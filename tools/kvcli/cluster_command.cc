@@ -80,19 +80,33 @@ absl::Status ApplyText(std::string_view name, std::string_view value, std::strin
   return Wrong(absl::StrCat("--", std::string(name), " needs a value"));
 }
 
-absl::Status ApplyOnFull(std::string_view value, ClusterCommand* command) {
-  command->on_full = OnFullNamed(value);
-  return command->on_full ? absl::OkStatus() : Wrong("on_full is reject or evict");
+absl::Status ApplySetting(const PolicySetting& setting, std::string_view value,
+                          ClusterCommand* command) {
+  command->policy.settings[setting.name] = std::string(value);
+  return setting.Check(value);
+}
+
+// "min_copies=N, lease_ms=N, on_full=reject|evict, ..."
+std::string WhatCanBeSet() {
+  std::string text = "min_copies=N, lease_ms=N";
+  for (const PolicySetting& setting : PolicySettings()) {
+    absl::StrAppend(&text, ", ", setting.name, "=", setting.Usage());
+  }
+  return text;
+}
+
+bool HasTerms(const ClusterCommand& command) {
+  return command.lease_ms || command.min_copies || !command.policy.settings.empty();
 }
 
 // "min_copies=2". What else init takes stays as it was made.
 absl::Status TakeTerm(const std::string& word, ClusterCommand* command) {
   const size_t equals = word.find('=');
   const std::string name = word.substr(0, equals);
-  const bool known = name == "min_copies" || name == "lease_ms" || name == "on_full";
+  const bool known =
+      name == "min_copies" || name == "lease_ms" || FindPolicySetting(name) != nullptr;
   if (!known || equals == std::string::npos) {
-    return Wrong(absl::StrCat("'", word, "' cannot be set: min_copies=N, lease_ms=N and ",
-                              "on_full=reject|evict can"));
+    return Wrong(absl::StrCat("'", word, "' cannot be set. These can: ", WhatCanBeSet()));
   }
   return *ApplyClusterOption(name, word.substr(equals + 1), command);
 }
@@ -103,8 +117,8 @@ absl::Status TakeTerms(std::span<const std::string> words, ClusterCommand* comma
   for (const std::string& word : words.subspan(1)) {
     GANNET_RETURN_IF_ERROR(TakeTerm(word, command));
   }
-  if (command->lease_ms || command->min_copies || command->on_full) return absl::OkStatus();
-  return Wrong("set needs min_copies=N, lease_ms=N or on_full=reject|evict");
+  if (HasTerms(*command)) return absl::OkStatus();
+  return Wrong(absl::StrCat("set needs what is to be set: ", WhatCanBeSet()));
 }
 
 absl::Status NoAction(const std::string& word) {
@@ -146,12 +160,13 @@ absl::Status CheckOptions(const ClusterCommand& command) {
   if (init && command.groups.empty()) return Wrong("init needs --group=GROUP:NODE,NODE...");
   const bool add_group = command.action == Action::kAddGroup;
   const bool set = command.action == Action::kSet;
-  const bool has_terms = command.lease_ms || command.min_copies || command.on_full;
   if (!init && (!command.groups.empty() || command.if_missing)) {
     return Wrong("--group and --if_missing are for init");
   }
-  if (!init && !add_group && (command.ring_bytes || (has_terms && !set))) {
-    return Wrong("--lease_ms, --min_copies, --on_full and --ring_bytes are for init and add-group");
+  if (!init && !add_group && (command.ring_bytes || (HasTerms(command) && !set))) {
+    return Wrong(
+        "--lease_ms, --min_copies, --ring_bytes and what members do alike (--on_full and others) "
+        "are for init and add-group");
   }
   GANNET_RETURN_IF_ERROR(CheckMoveOptions(command));
   if (command.check && command.action != Action::kStatus) return Wrong("--check is for status");
@@ -203,7 +218,9 @@ std::optional<absl::Status> ApplyClusterOption(std::string_view name, std::strin
   if (name == "group") return ApplyGroup(value, command);
   if (name == "lease_ms") return ApplyNumber(name, value, &command->lease_ms);
   if (name == "min_copies") return ApplyNumber(name, value, &command->min_copies);
-  if (name == "on_full") return ApplyOnFull(value, command);
+  if (const PolicySetting* const setting = FindPolicySetting(name)) {
+    return ApplySetting(*setting, value, command);
+  }
   if (name == "ring_bytes") return ApplyNumber(name, value, &command->ring_bytes);
   if (name == "to") return ApplyText(name, value, &command->to);
   if (name == "from") return ApplyText(name, value, &command->from);

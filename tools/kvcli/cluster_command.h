@@ -45,7 +45,7 @@ struct ClusterCommand {
   std::vector<Group> groups;           // init; add-group: one
   std::optional<uint32_t> lease_ms;    // init, add-group, set
   std::optional<uint32_t> min_copies;  // init, add-group, set
-  std::optional<OnFull> on_full;       // init, add-group, set
+  GroupPolicy policy;                  // init, add-group, set: what members do alike
   std::optional<uint64_t> ring_bytes;  // init, add-group
   bool if_missing = false;             // init: a cluster that is there is no error
   bool check = false;                  // status: the exit code says whether all is well

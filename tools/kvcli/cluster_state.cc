@@ -31,7 +31,10 @@ absl::Status Take(const ClusterKey& key, const EtcdKeyValue& item, ClusterState*
   } else if (key.kind == kDisk) {
     GANNET_ASSIGN_OR_RETURN(state->disks[key.name], DecodeNodeDisk(item.value));
   } else if (key.kind == kPolicy) {
-    GANNET_ASSIGN_OR_RETURN(state->policies[key.name], DecodeGroupPolicy(item.value));
+    auto policy = DecodeGroupPolicy(item.value);
+    if (absl::IsUnimplemented(policy.status())) state->newer_policies.insert(key.name);
+    if (!policy.ok()) return policy.status();
+    state->policies[key.name] = *std::move(policy);
   } else if (key.kind == kMove) {
     GANNET_ASSIGN_OR_RETURN(MoveInfo info, DecodeMoveInfo(item.value));
     state->moves[key.partition] = {std::move(info), item.mod_revision};
@@ -114,6 +117,11 @@ absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
     return !newest || life.info.known.epoch < group->second.config.epoch;
   });
   return state;
+}
+
+GroupPolicy PolicyIn(const ClusterState& state, const std::string& group) {
+  const auto found = state.policies.find(group);
+  return found == state.policies.end() ? GroupPolicy{} : found->second;
 }
 
 absl::StatusOr<GroupConfig> WithMember(const ClusterState& state, const std::string& group,

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,6 +49,7 @@ struct ClusterState {
   std::map<std::string, NodeVersion> versions = {};  // by node
   std::map<std::string, NodeDisk> disks = {};        // by node
   std::map<std::string, GroupPolicy> policies = {};  // by group
+  std::set<std::string> newer_policies = {};         // groups; this version cannot read theirs
   std::map<std::string, Wish> wishes;                // by group
   std::map<uint16_t, Move> moves = {};               // by partition
   std::map<std::string, MemberAnswer> answers = {};  // by node; ReadCluster asks nobody
@@ -60,6 +62,9 @@ struct ClusterState {
 // members live that know it. Others: the map, or a group's register, cannot be read.
 absl::StatusOr<ClusterState> ReadCluster(const std::string& name,
                                          const std::vector<EtcdKeyValue>& items);
+
+// Returns what the group's members do alike; without settings if etcd has nothing.
+GroupPolicy PolicyIn(const ClusterState& state, const std::string& group);
 
 // Return what the group becomes. NotFound: there is no such group, or no such member.
 // FailedPrecondition says why it may not be done now.

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <iterator>
 #include <optional>
+#include <string_view>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -119,20 +122,28 @@ std::string WhyNotAsked(const ClusterState& state) {
   return "";
 }
 
-// nullopt: the group was made by a version that did not set it.
-std::optional<std::string> OnFullIn(const ClusterState& state, const std::string& group) {
-  const auto policy = state.policies.find(group);
-  if (policy == state.policies.end()) return std::nullopt;
-  return std::string(NameOf(policy->second.on_full));
-}
-
-// The line about what a group's members do alike.
+// The lines about what a group's members do alike.
 std::string TermsOf(const ClusterState& state, const std::string& group,
                     const GroupConfig& config) {
-  const std::string none = absl::StrCat("as each member's --on_full says (kvcli cluster set ",
-                                        group, " on_full=reject|evict)");
-  return absl::StrCat("  writes need ", config.min_copies,
-                      " in sync; when full: ", OnFullIn(state, group).value_or(none), "\n");
+  const GroupPolicy policy = PolicyIn(state, group);
+  std::string text = absl::StrCat("  writes need ", config.min_copies, " in sync");
+  std::string_view before = "; all members: ";
+  for (const PolicySetting& setting : PolicySettings()) {
+    const auto value = policy.Find(setting.name);
+    if (!value) continue;
+    absl::StrAppend(&text, std::string(std::exchange(before, " ")), setting.name, "=", *value);
+  }
+  // Such a group was made by a version that did not set it.
+  for (const auto& [name, value] : DefaultGroupPolicy().settings) {
+    if (policy.Find(name)) continue;
+    absl::StrAppend(&text, "; ", name, " as each member's own flag says (kvcli cluster set ", group,
+                    " ", name, "=", FindPolicySetting(name)->Usage(), ")");
+  }
+  text += "\n";
+  for (const std::string& unknown : policy.Unknown()) {
+    absl::StrAppend(&text, "  set, but not known to this version: ", unknown, "\n");
+  }
+  return text;
 }
 
 size_t PartitionsOf(const ClusterConfig& map, const std::string& group) {
@@ -186,6 +197,17 @@ std::vector<std::string> StrayNodes(const ClusterState& state) {
 template <class Value>
 Json OrNull(const Value& value) {
   return value ? Json(*value) : Json(nullptr);
+}
+
+// Adds each setting; null: each member does what its own flag says.
+void AddPolicy(const GroupPolicy& policy, Json* group) {
+  for (const PolicySetting& setting : PolicySettings()) {
+    const auto value = policy.Find(setting.name);
+    Json& json = (*group)[setting.name] = OrNull(value);
+    uint64_t number = 0;
+    if (value && setting.words.empty() && absl::SimpleAtoi(*value, &number)) json = number;
+  }
+  (*group)["unknown_settings"] = policy.Unknown();
 }
 
 Json MemberJson(const ClusterState& state, const GroupConfig& config, const std::string& node) {
@@ -276,11 +298,11 @@ Json StatusJson(const ClusterState& state) {
                       {"members", MembersJson(state, config, config.members)},
                       {"lease_ms", config.lease_ms},
                       {"min_copies", config.min_copies},
-                      {"on_full", OrNull(OnFullIn(state, name))},
                       {"stream", StreamOf(state, config)},
                       {"partitions", PartitionsOf(state.map, name)},
                       {"handover", wish != state.wishes.end() ? Json(wish->second.wish.handover)
                                                               : Json(nullptr)}});
+    AddPolicy(PolicyIn(state, name), &groups.back());
   }
   for (const std::string& name : LostGroups(state)) {
     const GroupHealth health = HealthOf(state, name);

@@ -31,18 +31,22 @@ absl::Status AllKnowTerms(const ClusterState& state, const std::string& group) {
 
 }  // namespace
 
-absl::StatusOr<ChangedTerms> WithTerms(const ClusterState& state, const ClusterCommand& command) {
+absl::StatusOr<GroupConfig> WithTerms(const ClusterState& state, const ClusterCommand& command) {
   const auto group = state.groups.find(command.group);
   if (group == state.groups.end()) {
     return absl::NotFoundError(
         absl::StrCat("cluster ", state.name, " has no group ", command.group));
   }
   GANNET_RETURN_IF_ERROR(AllKnowTerms(state, command.group));
-  ChangedTerms changed = {.config = group->second.config, .policy = std::nullopt};
-  changed.config.min_copies = command.min_copies.value_or(changed.config.min_copies);
-  changed.config.lease_ms = command.lease_ms.value_or(changed.config.lease_ms);
-  if (const absl::Status wrong = Check(changed.config); !wrong.ok()) return wrong;
-  if (command.on_full) changed.policy = GroupPolicy{.on_full = *command.on_full};
+  if (!command.policy.settings.empty() && state.newer_policies.contains(command.group)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("a later version of kvcli has set what the members of group ", command.group,
+                     " do alike, and this one cannot read it. Use that one"));
+  }
+  GroupConfig changed = group->second.config;
+  changed.min_copies = command.min_copies.value_or(changed.min_copies);
+  changed.lease_ms = command.lease_ms.value_or(changed.lease_ms);
+  if (const absl::Status wrong = Check(changed); !wrong.ok()) return wrong;
   return changed;
 }
 
@@ -58,13 +62,13 @@ std::string TermsText(const ClusterState& before, const ClusterCommand& command)
                     ". It counts from the next primary on: kvcli cluster handover ", command.group,
                     " NODE\n");
   }
-  if (command.on_full) {
-    const auto policy = before.policies.find(command.group);
-    absl::StrAppend(
-        &text, "  on_full ", std::string(NameOf(*command.on_full)), ", was ",
-        policy == before.policies.end() ? "not set" : std::string(NameOf(policy->second.on_full)),
-        ". It counts for each member from its next start on: restart them one after "
-        "the other, the primary last\n");
+  const GroupPolicy policy = PolicyIn(before, command.group);
+  for (const auto& [name, value] : command.policy.settings) {
+    const std::string note = FindPolicySetting(name)->note;
+    absl::StrAppend(&text, "  ", name, " ", value, ", was ", policy.Find(name).value_or("not set"),
+                    ". It counts for each member from its next start on: restart them one after "
+                    "the other, the primary last",
+                    note.empty() ? "" : ". ", note, "\n");
   }
   return text;
 }

@@ -135,20 +135,21 @@ absl::StatusOr<InitPlan> PlanInit(const NewCluster& cluster, const EtcdTxn& crea
     const bool unfounded = !there_now || (there_now->ok() && (*there_now)->epoch == 0);
     plan.txn.compares.push_back(
         {.key = key, .mod_revision = there == nullptr ? 0 : there->mod_revision});
+    const std::string policy_key = PolicyKey(cluster.name, group.name);
     std::string value = std::ranges::find(create.puts, key, &EtcdTxn::Put::key)->value;
+    std::string policy = std::ranges::find(create.puts, policy_key, &EtcdTxn::Put::key)->value;
     if (!nodes.empty()) {
       GroupConfig again = lives.at(nodes.front()).info.known;
       again.epoch = 0;
       again.primary = {};
       again.in_sync.clear();
       value = Encode(again);
+      policy = Encode(lives.at(nodes.front()).info.policy);
     }
     const bool is_new = there == nullptr && (map == nullptr || !nodes.empty());
     if (is_new) plan.txn.puts.push_back({key, value});
-    // Members that live know no policy, so theirs stays what their flags say.
-    const std::string policy = PolicyKey(cluster.name, group.name);
-    if (is_new && nodes.empty() && Find(items, policy) == nullptr) {
-      plan.txn.puts.push_back(*std::ranges::find(create.puts, policy, &EtcdTxn::Put::key));
+    if (is_new && Find(items, policy_key) == nullptr) {
+      plan.txn.puts.push_back({policy_key, policy});
     }
     if (nodes.empty()) continue;
     const NodeLife& best = lives.at(nodes.front()).info;

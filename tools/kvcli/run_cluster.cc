@@ -61,9 +61,9 @@ class Run {
   absl::Status Force();
   absl::Status Set();
   absl::Status AwaitSignOfLife();
-  // Changes the group, as often as somebody else changes it meanwhile. `policy`: it gets that, too.
+  // Changes the group, as often as somebody else changes it meanwhile. It gets `settings`, too.
   absl::StatusOr<GroupConfig> ChangeGroup(const Change& change, std::vector<std::string> deletes,
-                                          std::optional<GroupPolicy> policy = std::nullopt);
+                                          const GroupPolicy& settings = {});
   void Answer(const std::string& text, Json json) const;
   void AnswerGroup(const std::string& text, const GroupConfig& config) const;
 
@@ -165,23 +165,23 @@ void Run::AskMembers(ClusterState* state) const {
 }
 
 absl::StatusOr<GroupConfig> Run::ChangeGroup(const Change& change, std::vector<std::string> deletes,
-                                             std::optional<GroupPolicy> policy) {
+                                             const GroupPolicy& settings) {
   const std::string key = GroupKey(command_.cluster, command_.group);
-  const auto has_policy = [&](const ClusterState& state) {
-    const auto found = state.policies.find(command_.group);
-    return !policy || (found != state.policies.end() && found->second == *policy);
-  };
   absl::Status last;
   for (int i = 0; i < kTries; ++i) {
     GANNET_ASSIGN_OR_RETURN(const ClusterState state, Read());
     const auto group = state.groups.find(command_.group);
     const bool is_tried = tried_ && group != state.groups.end() && group->second.config == *tried_;
-    if (is_tried && has_policy(state)) return *tried_;
+    const GroupPolicy there = PolicyIn(state, command_.group);
+    const GroupPolicy policy = there.With(settings);
+    if (is_tried && policy == there) return *tried_;
     GANNET_ASSIGN_OR_RETURN(const GroupConfig config, change(state));
     EtcdTxn txn = {.compares = {{.key = key, .mod_revision = group->second.mod_revision}},
                    .puts = {{key, Encode(config)}},
                    .deletes = deletes};
-    if (policy) txn.puts.push_back({PolicyKey(command_.cluster, command_.group), Encode(*policy)});
+    if (policy != there) {
+      txn.puts.push_back({PolicyKey(command_.cluster, command_.group), Encode(policy)});
+    }
     const EtcdTxnResult result = session_.Txn(txn);
     if (result.outcome == Outcome::kWon) return config;
     if (result.outcome == Outcome::kFailed) return result.status;
@@ -196,18 +196,13 @@ absl::StatusOr<GroupConfig> Run::ChangeGroup(const Change& change, std::vector<s
 
 absl::Status Run::Set() {
   GANNET_ASSIGN_OR_RETURN(const ClusterState before, Read());
-  GANNET_ASSIGN_OR_RETURN(const ChangedTerms wanted, WithTerms(before, command_));
-  const auto set = [&](const ClusterState& state) -> absl::StatusOr<GroupConfig> {
-    GANNET_ASSIGN_OR_RETURN(const ChangedTerms changed, WithTerms(state, command_));
-    return changed.config;
-  };
-  GANNET_ASSIGN_OR_RETURN(const GroupConfig config, ChangeGroup(set, {}, wanted.policy));
-  Json on_full = nullptr;
-  if (command_.on_full) on_full = std::string(NameOf(*command_.on_full));
+  GANNET_RETURN_IF_ERROR(WithTerms(before, command_).status());
+  const auto set = [&](const ClusterState& state) { return WithTerms(state, command_); };
+  GANNET_ASSIGN_OR_RETURN(const GroupConfig config, ChangeGroup(set, {}, command_.policy));
   Answer(TermsText(before, command_), {{"group", command_.group},
                                        {"min_copies", config.min_copies},
                                        {"lease_ms", config.lease_ms},
-                                       {"set_on_full", on_full}});
+                                       {"set", command_.policy.settings}});
   return absl::OkStatus();
 }
 

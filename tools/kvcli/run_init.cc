@@ -126,7 +126,7 @@ absl::Status InitRun::Init() {
   cluster.lease_ms = command_.lease_ms.value_or(cluster.lease_ms);
   cluster.min_copies = command_.min_copies.value_or(cluster.min_copies);
   cluster.ring_bytes = command_.ring_bytes.value_or(cluster.ring_bytes);
-  cluster.policy.on_full = command_.on_full.value_or(cluster.policy.on_full);
+  cluster.policy = cluster.policy.With(command_.policy);
   GANNET_ASSIGN_OR_RETURN(const EtcdTxn create, CreateClusterTxn(cluster, NewHistory));
   GANNET_ASSIGN_OR_RETURN(std::vector<EtcdKeyValue> items, ReadKeys());
   const bool is_there =

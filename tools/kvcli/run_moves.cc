@@ -175,7 +175,7 @@ absl::Status MovesRun::DoAddGroup() {
   group.lease_ms = command_.lease_ms.value_or(group.lease_ms);
   group.min_copies = command_.min_copies.value_or(group.min_copies);
   group.ring_bytes = command_.ring_bytes.value_or(group.ring_bytes);
-  const GroupPolicy policy = {.on_full = command_.on_full.value_or(OnFull::kReject)};
+  const GroupPolicy policy = DefaultGroupPolicy().With(command_.policy);
   const auto add = [&](const ClusterState& state) -> absl::StatusOr<std::optional<EtcdTxn>> {
     const auto there = state.groups.find(command_.group);
     if (there != state.groups.end() && there->second.config.history == group.history) {

@@ -27,7 +27,7 @@ NewCluster Example() {
       .groups = {{.name = "g2", .members = {"n3", "n4"}}, {.name = "g1", .members = {"n1", "n2"}}},
       .lease_ms = 300,
       .min_copies = 2,
-      .policy = {.on_full = OnFull::kEvict}};
+      .policy = {.settings = {{"on_full", "evict"}}}};
 }
 
 TEST(CreateClusterTest, CreatesAllKeysOnce) {
@@ -51,7 +51,7 @@ TEST(CreateClusterTest, CreatesAllKeysOnce) {
       (GroupConfig{.history = 0x1235, .members = {"n1", "n2"}, .lease_ms = 300, .min_copies = 2}));
   EXPECT_EQ(all->items[2].key, GroupKey("c", "g2"));
   EXPECT_EQ(all->items[3].key, PolicyKey("c", "g1"));
-  EXPECT_EQ(*DecodeGroupPolicy(all->items[3].value), GroupPolicy{.on_full = OnFull::kEvict});
+  EXPECT_EQ(*DecodeGroupPolicy(all->items[3].value), Example().policy);
   EXPECT_EQ(all->items[4].key, PolicyKey("c", "g2"));
 
   // A second time, or beside anything else of the cluster, it changes nothing.

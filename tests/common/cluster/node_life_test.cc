@@ -22,6 +22,7 @@ NodeLife Life() {
                     .in_sync = {{"n1", 0xb1}, {"n2", 0xb2}},
                     .members = {"n1", "n2"}},
           .map = FillPartitions({"g1"}),
+          .policy = {.settings = {{"on_full", "evict"}, {"shards", "3"}}},
           .leads = true,
           .applied = 4096};
 }
@@ -54,6 +55,8 @@ TEST(NodeLifeTest, RefusesWhatGannetDoesNotWrite) {
   EXPECT_THAT(error_with("\"known\":{", "\"known\":{\"more\":1,"),
               HasSubstr("does not know: more"));
   EXPECT_THAT(error_with("\"map\":{", "\"map\":[],\"other\":{"), HasSubstr("map is neither"));
+  EXPECT_THAT(error_with(",\"policy\":{", ",\"other\":{"), HasSubstr("no policy"));
+  EXPECT_THAT(error_with("\"shards\":\"3\"", "\"shards\":3"), HasSubstr("shards is no string"));
   NodeLife unfounded = Life();
   unfounded.known = {.history = 0x11, .members = {"n1"}};
   EXPECT_FALSE(Check(unfounded).ok());

@@ -62,19 +62,6 @@ TEST(ClusterPlaceTest, SaysWhichFlagIsMissingOrDoesNotGoWithIt) {
   EXPECT_TRUE(Check(flags).ok()) << Check(flags);
 }
 
-TEST(ClusterPlaceTest, AMemberDoesWhenFullWhatItsGroupDoes) {
-  for (const OnFull of_group : {OnFull::kReject, OnFull::kEvict}) {
-    const GroupOptions group = {.name = "g1", .terms = {.on_full = of_group}};
-    EXPECT_EQ(OnFullOf(group, std::nullopt), of_group);
-    EXPECT_EQ(OnFullOf(group, OnFull::kReject), of_group);
-    EXPECT_EQ(OnFullOf(group, OnFull::kEvict), of_group);
-  }
-  // Of the version before, which set nothing.
-  const GroupOptions former = {.name = "g1"};
-  EXPECT_EQ(OnFullOf(former, OnFull::kEvict), OnFull::kEvict);
-  EXPECT_EQ(OnFullOf(former, std::nullopt), OnFull::kReject);
-}
-
 TEST(ClusterPlaceTest, FlagsOfEtcdGoTogether) {
   ClusterFlags flags = kMember;
   flags.etcd_access.user = "gannet";

@@ -414,6 +414,9 @@ TEST_F(EtcdConfigStoreTest, AGroupThatEtcdHasLostIsAdoptedAndNotFounded) {
   primary->AnnounceItems(false);
   backup->AnnounceItems(false);
   const GroupRegister known = *primary->Seen();
+  const GroupPolicy policy = {.settings = {{"on_full", "evict"}, {"shards", "3"}}};
+  caller_.Put(PolicyKey("c", "g1"), Encode(policy));
+  PollUntil(primary.get(), [&] { return *primary->Policy() == policy; });
 
   etcd_.Kill(0);
   std::filesystem::remove_all(etcd_.DataFolder(0));
@@ -426,6 +429,7 @@ TEST_F(EtcdConfigStoreTest, AGroupThatEtcdHasLostIsAdoptedAndNotFounded) {
   };
   PollUntil(primary.get(), [&] { return life_of("n1").leads; });
   EXPECT_EQ(life_of("n1").known.in_sync, both.in_sync);
+  EXPECT_EQ(life_of("n1").policy, policy);
   PollUntil(backup.get(), [&] { return life_of("n2").incarnation == kN2.incarnation; });
   EXPECT_EQ(Do(primary.get(), known.revision, first_).result, Result::kUnknown);
 

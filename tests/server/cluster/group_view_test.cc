@@ -72,17 +72,18 @@ TEST_F(GroupViewTest, BeginsWithTheGroupOfItsNode) {
 }
 
 TEST_F(GroupViewTest, KnowsThePolicyOfItsGroup) {
+  const GroupPolicy evict = {.settings = {{"on_full", "evict"}, {"shards", "3"}}};
   Begin();
-  EXPECT_EQ(view_.terms(), view_.state().terms) << "the version before has set none";
+  EXPECT_EQ(view_.policy(), GroupPolicy{}) << "the version before has set none";
   const std::string key = PolicyKey("c", "g2");
-  view_.Take(Changed(Item(PolicyKey("c", "g1"), Encode(GroupPolicy{OnFull::kEvict}), 16)));
-  EXPECT_EQ(view_.terms().on_full, std::nullopt) << "it is another group's";
-  view_.Take(Changed(Item(key, Encode(GroupPolicy{OnFull::kEvict}), 17)));
-  EXPECT_EQ(view_.terms().on_full, OnFull::kEvict);
+  view_.Take(Changed(Item(PolicyKey("c", "g1"), Encode(evict), 16)));
+  EXPECT_EQ(view_.policy(), GroupPolicy{}) << "it is another group's";
+  view_.Take(Changed(Item(key, Encode(evict), 17)));
+  EXPECT_EQ(view_.policy(), evict);
   view_.Take(Changed(Item(key, "garbage", 18)));
-  EXPECT_EQ(view_.terms().on_full, OnFull::kEvict) << "what cannot be read changes nothing";
+  EXPECT_EQ(view_.policy(), evict) << "what cannot be read changes nothing";
   view_.Take(Changed(Item(key, "", 19), /*deleted=*/true));
-  EXPECT_EQ(view_.terms().on_full, std::nullopt);
+  EXPECT_EQ(view_.policy(), evict) << "so that it can say so if etcd has lost the group";
 }
 
 TEST_F(GroupViewTest, HasTheMapOfAllGroups) {

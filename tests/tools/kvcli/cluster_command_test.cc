@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -121,6 +122,20 @@ TEST(ClusterCommandTest, InitTakesWhoIsAbandoned) {
   EXPECT_THAT(ErrorOfCluster(Line({"status", "--even-if-worse"})), HasSubstr("are for force"));
 }
 
+using Settings = std::map<std::string, std::string>;
+
+TEST(ClusterCommandTest, WhoMakesAGroupSaysWhatItsMembersDoAlike) {
+  for (const PolicySetting& setting : PolicySettings()) {
+    const std::string value = setting.words.empty() ? "1000" : setting.words[0];
+    const std::string word = setting.name + ("=" + value);
+    for (const Words& words : {Words{"init", "--group=g1:n1", "--" + word},
+                               {"add-group", "g1:n1", "--" + word},
+                               {"set", "g1", word}}) {
+      EXPECT_EQ(ParsedCluster(words).policy.settings, (Settings{{setting.name, value}})) << word;
+    }
+  }
+}
+
 TEST(ClusterCommandTest, SetTakesTheTermsOfAGroupThatRuns) {
   const ClusterCommand all =
       ParsedCluster({"set", "g1", "min_copies=2", "lease_ms=900", "on_full=evict"});
@@ -129,9 +144,9 @@ TEST(ClusterCommandTest, SetTakesTheTermsOfAGroupThatRuns) {
   EXPECT_EQ(all.group, "g1");
   EXPECT_EQ(all.min_copies, 2u);
   EXPECT_EQ(all.lease_ms, 900u);
-  EXPECT_EQ(all.on_full, OnFull::kEvict);
-  const ClusterCommand one = ParsedCluster({"set", "g1", "on_full=reject"});
-  EXPECT_EQ(one.on_full, OnFull::kReject);
+  EXPECT_EQ(all.policy.settings, (Settings{{"on_full", "evict"}}));
+  const ClusterCommand one = ParsedCluster({"set", "g1", "on_full=reject", "silence_ms=900"});
+  EXPECT_EQ(one.policy.settings, (Settings{{"on_full", "reject"}, {"silence_ms", "900"}}));
   EXPECT_FALSE(one.min_copies || one.lease_ms);
 }
 
@@ -198,14 +213,16 @@ TEST(ClusterCommandTest, SaysWhatIsMissingOrTooMuch) {
       {{"status", "--if_missing"}, "are for init"},
       {{"status", "--on_full=evict"}, "are for init"},
       {{"set", "g1", "lease_ms=600", "--ring_bytes=65536"}, "are for init"},
-      {{"init", "--group=g1:n1", "--on_full=drop"}, "on_full is reject or evict"},
+      {{"init", "--group=g1:n1", "--on_full=drop"}, "on_full must be reject or evict"},
       {{"set"}, "set needs a GROUP"},
-      {{"set", "g1"}, "set needs min_copies=N"},
+      {{"set", "g1"}, "set needs what is to be set: min_copies=N, lease_ms=N, on_full=reject|"},
       {{"set", "g1", "min_copies"}, "'min_copies' cannot be set"},
       {{"set", "g1", "ring_bytes=65536"}, "'ring_bytes=65536' cannot be set"},
       {{"set", "g1", "to=g2"}, "'to=g2' cannot be set"},
       {{"set", "g1", "lease_ms=x"}, "needs a number"},
-      {{"set", "g1", "on_full=drop"}, "on_full is reject or evict"},
+      {{"set", "g1", "on_full=drop"}, "on_full must be reject or evict"},
+      {{"set", "g1", "silence_ms=99"}, "silence_ms must be 100 to 60000"},
+      {{"set", "g1", "memory=1G"}, "'memory=1G' cannot be set"},
       {{"status", "--lose-data"}, "are for force"},
       {{"add", "g1", "n2", "--from=n1"}, "are for force"},
       {{"force", "g1", "--lose-data"}, "force needs --from=NODE"},

@@ -174,20 +174,32 @@ TEST_F(KvcliClusterTest, SetsTheTermsOfAGroupThatRuns) {
                                                                  .stream = kStreamVersions.max}));
   }
   const GroupConfig before = Group();
-  const Finished set = Kvcli({"set", "g1", "lease_ms=900", "min_copies=2", "on_full=evict"});
+  // A later version has set something, which stays.
+  caller_.Put(PolicyKey("c", "g1"), R"({"format":1,"on_full":"reject","shards":"3"})");
+  const Finished set = Kvcli({"set", "g1", "lease_ms=900", "min_copies=2", "on_full=evict",
+                              "sync=always", "silence_ms=900"});
   EXPECT_EQ(set.exit_code, 0) << set.err;
   EXPECT_THAT(set.out, AllOf(HasSubstr("min_copies 2, was 1. It counts now"),
                              HasSubstr("lease_ms 900, was 600. It counts from the next primary on"),
                              HasSubstr("on_full evict, was reject. It counts for each member from "
-                                       "its next start on")));
+                                       "its next start on"),
+                             HasSubstr("sync always, was not set. It counts for each member"),
+                             HasSubstr("With always, a member without --data does not start any "
+                                       "more")));
   GroupConfig after = before;
   after.lease_ms = 900;
   after.min_copies = 2;
   EXPECT_EQ(Group(), after) << "all else stays as it was";
   const Json group = Json::parse(Kvcli({"status", "--json"}).out)["groups"][0];
   EXPECT_EQ(group["on_full"], "evict");
+  EXPECT_EQ(group["sync"], "always");
+  EXPECT_EQ(group["silence_ms"], 900);
+  EXPECT_EQ(group["lock_words"], nullptr);
+  EXPECT_EQ(group["unknown_settings"], Json({"shards=3"}));
   EXPECT_EQ(group["min_copies"], 2);
-  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("writes need 2 in sync; when full: evict"));
+  EXPECT_THAT(Kvcli({"status"}).out,
+              HasSubstr("writes need 2 in sync; all members: on_full=evict sync=always "
+                        "silence_ms=900\n  set, but not known to this version: shards=3\n"));
 
   const Finished many = Kvcli({"set", "g1", "min_copies=4"});
   EXPECT_EQ(many.exit_code, 2);
@@ -201,11 +213,24 @@ TEST_F(KvcliClusterTest, AGroupWithoutAPolicySaysSoAndGetsOne) {
   Init();
   caller_.Txn({.deletes = {PolicyKey("c", "g1")}});
   EXPECT_EQ(Json::parse(Kvcli({"status", "--json"}).out)["groups"][0]["on_full"], nullptr);
-  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("when full: as each member's --on_full says"));
+  EXPECT_THAT(
+      Kvcli({"status"}).out,
+      HasSubstr(
+          "on_full as each member's own flag says (kvcli cluster set g1 on_full=reject|evict)"));
   const Finished set = Kvcli({"set", "g1", "on_full=reject"});
   EXPECT_EQ(set.exit_code, 0) << set.err;
   EXPECT_THAT(set.out, HasSubstr("on_full reject, was not set"));
-  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("when full: reject"));
+  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("all members: on_full=reject"));
+
+  // What this version cannot read is not lost by it.
+  const std::string newer = R"({"format":2,"on_full":{"g1":"evict"}})";
+  caller_.Put(PolicyKey("c", "g1"), newer);
+  const Finished refused = Kvcli({"set", "g1", "on_full=reject"});
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("a later version of kvcli has set what the members of group "
+                                     "g1 do alike"));
+  EXPECT_EQ(caller_.Range(PolicyKey("c", "g1"))->items.at(0).value, newer);
+  EXPECT_THAT(Kvcli({"status"}).out, HasSubstr("policies/g1 in etcd: policy: format 2 is newer"));
 }
 
 TEST_F(KvcliClusterTest, WaitsUntilThePrimaryHasHandedOver) {

@@ -98,6 +98,20 @@ TEST_F(LostClusterTest, WhatLivesIsTakenOverAsItWas) {
   EXPECT_THAT(group->members, ElementsAre("n1", "n2", "n3"));
 }
 
+TEST_F(LostClusterTest, WhatMembersDoAlikeIsTakenOverToo) {
+  const GroupPolicy known = {.settings = {{"on_full", "evict"}, {"shards", "3"}}};
+  lives_["n1"].info.policy = known;
+  lives_["n2"].info.policy.settings = {{"on_full", "reject"}};  // n1 has the newer items
+  cluster_.policy.settings = {{"on_full", "reject"}, {"sync", "none"}};
+  const auto plan = Plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(*DecodeGroupPolicy(ValueOf(plan->txn, PolicyKey("c", "g1"))), known);
+  EXPECT_EQ(*DecodeGroupPolicy(ValueOf(plan->txn, PolicyKey("c", "g2"))), GroupPolicy{})
+      << "m1 knows none, so each goes by its own flags, as before";
+  const std::vector<EtcdKeyValue> there = {{PolicyKey("c", "g1"), Encode(cluster_.policy), 5}};
+  EXPECT_EQ(ValueOf(Plan(there)->txn, PolicyKey("c", "g1")), "") << "somebody has set it";
+}
+
 TEST_F(LostClusterTest, TheNewestMapCounts) {
   lives_["n1"].info.map = FillPartitions({"g1", "g2"});
   EXPECT_EQ(*DecodeClusterConfig(ValueOf(Plan()->txn, ConfigKey("c"))), map_);
