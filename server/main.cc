@@ -173,6 +173,7 @@ absl::StatusOr<ClusterPlace> FindPlace(Server::Options* options) {
   GANNET_ASSIGN_OR_RETURN(ClusterPlace place, FindClusterPlace(flags));
   GANNET_RETURN_IF_ERROR(TakePolicy(*place.store->Policy(), place.group.name, options));
   place.group.policy = PolicyOfFlags();
+  place.store->SetOwnPolicy(place.group.policy);
   options->group = place.group;
   options->disk.may_fail = WasExecutedAgain();
   // Clients take a group for one server, whichever of its members answers.

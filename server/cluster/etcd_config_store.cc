@@ -155,14 +155,21 @@ void EtcdConfigStore::Change(uint64_t revision, const GroupConfig& config,
                  .reads = {ConfigKey(options_.cluster)}};
   if (auto standing = announcement_.Standing()) txn.compares.push_back(*std::move(standing));
   for (const GroupMember& other : others) txn.compares.push_back(Runs(other));
-  if (view_.state().now.configuration.epoch == 0) {  // founds the group
-    for (const std::string& node : config.members) {
-      txn.compares.push_back({.key = LifeKey(options_.cluster, node), .mod_revision = 0});
-    }
-  }
+  if (view_.state().now.configuration.epoch == 0) AddFounding(config, &txn);
   client_->Txn(txn, [this, config, id = ++request_](const EtcdTxnResult& result) {
     if (id == request_) OnTxn(config, result);
   });
+}
+
+void EtcdConfigStore::AddFounding(const GroupConfig& config, EtcdTxn* txn) const {
+  for (const std::string& node : config.members) {
+    txn->compares.push_back({.key = LifeKey(options_.cluster, node), .mod_revision = 0});
+  }
+  const GroupPolicy policy = own_policy_.With(view_.policy());
+  if (!view_.policy_revision() || policy == view_.policy()) return;
+  const std::string key = PolicyKey(options_.cluster, group());
+  txn->compares.push_back({.key = key, .mod_revision = *view_.policy_revision()});
+  txn->puts.push_back({key, Encode(policy)});
 }
 
 EtcdTxn::Compare EtcdConfigStore::Runs(const GroupMember& member) const {

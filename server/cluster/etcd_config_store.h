@@ -39,7 +39,7 @@ namespace gannet {
 // 6. While etcd has lost the group or the map (GroupView), requests are answered kUnknown, and
 // lives/N
 //    says that this process has items, if it does. It is deleted when both are there again. Who
-//    founds the group compares that no member's lives/N is there.
+//    founds the group compares that no member's lives/N is there, and writes policies/G.
 //
 // If etcd is away, requests are answered kUnknown, and what was seen stays as it was.
 //
@@ -106,6 +106,9 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
     return view_.RingBytesOf(group);
   }
 
+  // What this process does of what members do alike. If it founds the group, the group has that
+  // from then on, but for what an operator has set.
+  void SetOwnPolicy(const GroupPolicy& policy) { own_policy_ = policy; }
   // The way to the cluster's map. Poll carries its requests on.
   MapStore* map_store() { return &map_store_; }
   const std::string& group() const { return view_.group(); }
@@ -125,6 +128,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   void OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer);
   // Reads the map, and then answers with the register that was read before.
   void AskForMap(Result result, const EtcdRangeAnswer& read);
+  // Adds what is to hold if this founds the group.
+  void AddFounding(const GroupConfig& config, EtcdTxn* txn) const;
   // What etcd has to find: no later process of the member's node has announced itself.
   EtcdTxn::Compare Runs(const GroupMember& member) const;
   void OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result);
@@ -143,6 +148,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   GroupView view_;
   Announcement announcement_;
   EtcdMapStore map_store_;
+  GroupPolicy own_policy_;
   std::optional<KeptRun> kept_;  // on this node's disk
   uint64_t incarnation_ = 0;     // of this process, once it is announced
   uint64_t applied_ = 0;

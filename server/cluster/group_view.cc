@@ -90,6 +90,7 @@ void GroupView::ForgetAll(const EtcdNews& news) {
   lives_.clear();
   wish_.reset();
   moves_.clear();
+  policy_revision_ = 0;
   there_ = has_map_ = false;
   other_revision_ = 0;
   if (news.went_back) trusted_from_ = news.revision + 1;
@@ -276,7 +277,9 @@ absl::Status GroupView::TakeNote(const ClusterKey& key, const EtcdKeyValue& item
   } else if (key.kind == kDisk) {
     GANNET_ASSIGN_OR_RETURN(disks_[key.name], DecodeNodeDisk(item.value));
   } else if (key.kind == kPolicy && key.name == group_) {
+    policy_revision_.reset();
     GANNET_ASSIGN_OR_RETURN(policy_, DecodeGroupPolicy(item.value));
+    policy_revision_ = item.mod_revision;
   } else if (key.kind == kWish && key.name == group_) {
     wish_.reset();
     GANNET_ASSIGN_OR_RETURN(const GroupWish wish, DecodeGroupWish(item.value));
@@ -332,6 +335,7 @@ void GroupView::Forget(std::string_view key_text) {
   if (key->kind == kNode) nodes_.erase(key->name);
   if (key->kind == kVersion) versions_.erase(key->name);
   if (key->kind == kDisk) disks_.erase(key->name);
+  if (key->kind == kPolicy && key->name == group_) policy_revision_ = 0;
   if (key->kind == kLife) lives_.erase(key->name);
   if (key->kind == kConfig) has_map_ = false;
   if (key->kind == kWish && key->name == group_) wish_.reset();

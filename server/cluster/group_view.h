@@ -100,6 +100,9 @@ class GroupView {
   const GroupState& state() const { return *state_; }
   // The newest that was seen. It stays if etcd has none any more.
   const GroupPolicy& policy() const { return policy_; }
+  // The revision of what etcd has of it now, 0 if that is nothing. nullopt: it cannot be read, so
+  // it is not to be written over.
+  std::optional<int64_t> policy_revision() const { return policy_revision_; }
   const Node* FindNode(std::string_view name) const;
   // Returns what the node's newest process has said of itself.
   std::optional<NodeSeen> SeenOf(std::string_view name) const;
@@ -148,6 +151,7 @@ class GroupView {
   std::map<std::string, NodeVersion, std::less<>> versions_;
   std::map<std::string, NodeDisk, std::less<>> disks_;
   GroupPolicy policy_;
+  std::optional<int64_t> policy_revision_ = 0;
   std::map<std::string, Life, std::less<>> lives_;
   std::optional<Wish> wish_;
   bool has_items_ = false;

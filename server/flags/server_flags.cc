@@ -239,9 +239,10 @@ absl::Status TakePolicy(const GroupPolicy& policy, const std::string& group,
     const std::optional<std::string> of_group = policy.Find(name);
     const std::string set = absl::StrCat("kvcli cluster set ", group, " ", name, "=", own);
     if (!of_group && !flag.is_default) {
-      LOG(WARNING) << "group " << group << " has no " << name
-                   << ", so each member does what its own --" << name << " says, this one " << own
-                   << ". Give it one for all: " << set;
+      LOG(WARNING) << "group " << group << " has no " << name << ", so --" << name << "=" << own
+                   << " counts for this member alone, unless it founds the group. To have it for "
+                      "all members: "
+                   << set;
     }
     if (!of_group || *of_group == own) continue;
     taken.push_back(absl::StrCat(name, "=", *of_group));

@@ -29,5 +29,15 @@ TEST(GroupTermsTest, MembersDoWhenTheyAreFullWhatTheirGroupDoes) {
   EXPECT_EQ(reports[0].stats->eviction_watermark, 0u) << "it evicts";
 }
 
+TEST(GroupTermsTest, TheGroupHasWhatItsFounderDoes) {
+  GroupOfProcesses group(600, [](int i) { return "--silence_ms=" + std::to_string(3001 + i); });
+  const int founder = group.AwaitAllInSync().primary;
+  const int other = (founder + 1) % GroupOfProcesses::kMembers;
+  group.member(other).Kill();
+  group.member(other).Restart();
+  EXPECT_THAT(group.Log(other), HasSubstr("does not count: group g1 has silence_ms=" +
+                                          std::to_string(3001 + founder)));
+}
+
 }  // namespace
 }  // namespace gannet

@@ -7,7 +7,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -203,9 +202,8 @@ Json OrNull(const Value& value) {
 void AddPolicy(const GroupPolicy& policy, Json* group) {
   for (const PolicySetting& setting : PolicySettings()) {
     const auto value = policy.Find(setting.name);
-    Json& json = (*group)[setting.name] = OrNull(value);
-    uint64_t number = 0;
-    if (value && setting.words.empty() && absl::SimpleAtoi(*value, &number)) json = number;
+    const Json number_or_bool = Json::parse(value.value_or("null"), nullptr, false);
+    (*group)[setting.name] = number_or_bool.is_discarded() ? Json(*value) : number_or_bool;
   }
   (*group)["unknown_settings"] = policy.Unknown();
 }

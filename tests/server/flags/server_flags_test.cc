@@ -103,9 +103,9 @@ TEST_F(ServerFlagsTest, WhatTheGroupHasWinsOverTheFlag) {
                              "the flag away, or change it for all members: kvcli cluster set g1 "
                              "on_full=evict\n"));
   EXPECT_THAT(log, HasSubstr("--sync=none does not count"));
-  EXPECT_THAT(log, HasSubstr("group g1 has no lock_words, so each member does what its own "
-                             "--lock_words says, this one 8. Give it one for all: kvcli cluster "
-                             "set g1 lock_words=8\n"));
+  EXPECT_THAT(log, HasSubstr("group g1 has no lock_words, so --lock_words=8 counts for this member "
+                             "alone, unless it founds the group. To have it for all members: kvcli "
+                             "cluster set g1 lock_words=8\n"));
   EXPECT_THAT(log, testing::Not(HasSubstr("silence_ms"))) << "nobody gave that flag";
 }
 

@@ -177,7 +177,7 @@ TEST_F(KvcliClusterTest, SetsTheTermsOfAGroupThatRuns) {
   // A later version has set something, which stays.
   caller_.Put(PolicyKey("c", "g1"), R"({"format":1,"on_full":"reject","shards":"3"})");
   const Finished set = Kvcli({"set", "g1", "lease_ms=900", "min_copies=2", "on_full=evict",
-                              "sync=always", "silence_ms=900"});
+                              "sync=always", "silence_ms=900", "index_grows=false"});
   EXPECT_EQ(set.exit_code, 0) << set.err;
   EXPECT_THAT(set.out, AllOf(HasSubstr("min_copies 2, was 1. It counts now"),
                              HasSubstr("lease_ms 900, was 600. It counts from the next primary on"),
@@ -194,12 +194,15 @@ TEST_F(KvcliClusterTest, SetsTheTermsOfAGroupThatRuns) {
   EXPECT_EQ(group["on_full"], "evict");
   EXPECT_EQ(group["sync"], "always");
   EXPECT_EQ(group["silence_ms"], 900);
+  EXPECT_EQ(group["index_grows"], false);
   EXPECT_EQ(group["lock_words"], nullptr);
   EXPECT_EQ(group["unknown_settings"], Json({"shards=3"}));
   EXPECT_EQ(group["min_copies"], 2);
-  EXPECT_THAT(Kvcli({"status"}).out,
-              HasSubstr("writes need 2 in sync; all members: on_full=evict sync=always "
-                        "silence_ms=900\n  set, but not known to this version: shards=3\n"));
+  EXPECT_THAT(
+      Kvcli({"status"}).out,
+      HasSubstr(
+          "writes need 2 in sync; all members: on_full=evict sync=always "
+          "silence_ms=900 index_grows=false\n  set, but not known to this version: shards=3\n"));
 
   const Finished many = Kvcli({"set", "g1", "min_copies=4"});
   EXPECT_EQ(many.exit_code, 2);
