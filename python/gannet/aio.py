@@ -12,13 +12,16 @@ together. It starts no thread, but for what operators ask: `locks`, `break_lock`
 import asyncio
 import collections
 import concurrent.futures
+import time
+import warnings
+import weakref
 from typing import Any, Callable, Deque, Dict, Iterable, List, Optional, Sequence, Tuple, Union
 
 from gannet import memory as registered
 from gannet._capi import ffi, lib
 from gannet.arguments import Buffer, Key, call, connection, key_bytes, milliseconds, ttl_ms, value_data, writable
 from gannet.client import Client as BlockingClient
-from gannet.errors import error_of, raise_last
+from gannet.errors import Error, LockLost, error_of, raise_last
 from gannet.items import Item, ItemInfo, info_of
 from gannet.locks import HeldLock, LockHandle
 from gannet.memory import Memory, Place
@@ -43,21 +46,64 @@ class Lock(LockHandle):
     async def __aenter__(self) -> "Lock":
         return self
 
-    async def __aexit__(self, *_: object) -> None:
-        await self.unlock()
+    async def __aexit__(self, error: Any, *_: object) -> None:
+        try:
+            await self.unlock()
+        except LockLost:
+            # The body's own error says more.
+            if error is None:
+                raise
 
 
 class _Operation:
-    """An operation that was begun, or that waits for room. C uses `kept` until it completes."""
+    """An operation that was begun, or that waits for room. C uses `kept` until it completes.
 
-    __slots__ = ("future", "finish", "kept", "start")
+    Its caller may stop waiting at any time, by a cancellation or at the deadline. Then the future is
+    done, and an operation that still waits for room is not begun, unless it is `needed`.
+    """
 
-    def __init__(self, future: "asyncio.Future[Any]", start: Callable[[int], int],
-                 finish: Callable[[Any], Any], kept: Any) -> None:
+    __slots__ = ("future", "finish", "kept", "start", "end", "needed", "timer")
+
+    def __init__(self, future: "asyncio.Future[Any]", start: Callable[[int], int], finish: Callable[[Any], Any],
+                 kept: Any, end: Optional[float], needed: bool) -> None:
         self.future = future
         self.start = start
         self.finish = finish
         self.kept = kept
+        self.end = end  # the deadline on the loop's clock; None: the client's, from when it is begun
+        self.needed = needed
+        self.timer: Optional[asyncio.TimerHandle] = None  # of the wait for room
+
+    def fail(self, error: BaseException) -> None:
+        if not self.future.done():
+            self.future.set_exception(error)
+
+    def wait_for_room(self, loop: asyncio.AbstractEventLoop, end: float) -> None:
+        self.end = end
+        self.timer = loop.call_at(end, self.reach_the_deadline)
+
+    def stop_waiting(self) -> None:
+        if self.timer is not None:
+            self.timer.cancel()
+
+    def reach_the_deadline(self) -> None:
+        self.fail(error_of(lib.GANNET_DEADLINE_EXCEEDED, "too many operations were ahead of it in this client"))
+
+
+class _Waker:
+    """What the event loop calls. It keeps the client alive only while operations are under way, so that
+    a client that was dropped is freed."""
+
+    __slots__ = ("_client", "busy")
+
+    def __init__(self, client: "Client") -> None:
+        self._client = weakref.ref(client)
+        self.busy: Optional["Client"] = None
+
+    def __call__(self) -> None:
+        client = self._client()
+        if client is not None:
+            client._pump()
 
 
 class _Operator:
@@ -78,7 +124,10 @@ class _Operator:
 
     def close(self) -> None:
         """Does not wait. Calls that were made before are still answered."""
-        self._thread.submit(self._end)
+        try:
+            self._thread.submit(self._end)
+        except RuntimeError:  # the program ends, and its threads have ended already
+            self._end()
         self._thread.shutdown(wait=False)
 
     def _end(self) -> None:
@@ -90,14 +139,17 @@ class Client:
     """A client of one or several servers, for the event loop in which it is first used.
 
     Takes the arguments of gannet.Client. Connecting blocks the loop, for at most `connect_timeout`.
-    An operation that is cancelled may still happen; its buffer is used until it is over.
+    A deadline counts from the call, and so includes the wait for room behind `depth` other operations.
+    An operation that is cancelled may still happen, unless it waits for room; its buffer is used until
+    it is over. A lock that it acquires is given back.
     """
+
+    _c: Any = None  # also of a client whose arguments were wrong
 
     def __init__(self, servers: Union[str, Iterable[str]] = "127.0.0.1:7471", *, device: str = "auto",
                  deadline: float = 1.0, connect_timeout: float = 3.0,
                  location_cache_bytes: Optional[int] = None, depth: int = 128, reconnect: bool = True,
                  auth_file: Optional[str] = None) -> None:
-        self._c: Any = None
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._operator: Optional[_Operator] = None
         servers = [servers] if isinstance(servers, str) else list(servers)
@@ -116,6 +168,7 @@ class Client:
         self._waiting: Deque[_Operation] = collections.deque()  # these wait for room
         self._last = 0
         self._pump_is_due = False
+        self._waker = _Waker(self)
         self._free: List[Any] = []  # buffers for short values
 
     def close(self) -> None:
@@ -123,16 +176,17 @@ class Client:
         closing, self._c = self._c, None
         if closing is None:
             return
-        if self._loop is not None and not self._loop.is_closed():
-            self._loop.remove_reader(lib.gannet_async_fd(closing))
-        lib.gannet_async_close(closing)
+        has_loop = self._loop is not None and not self._loop.is_closed()
+        _end_connections(self._loop if has_loop else None, closing)
         if self._operator is not None:
             self._operator.close()
         for operation in [*self._operations.values(), *self._waiting]:
-            if not operation.future.done():
-                operation.future.set_exception(error_of(lib.GANNET_UNAVAILABLE, "the client was closed"))
+            operation.stop_waiting()
+            if has_loop:
+                operation.fail(error_of(lib.GANNET_UNAVAILABLE, "the client was closed"))
         self._operations.clear()
         self._waiting.clear()
+        self._waker.busy = None
 
     async def __aenter__(self) -> "Client":
         return self
@@ -140,22 +194,29 @@ class Client:
     async def __aexit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        if getattr(self, "_c", None) is not None:
+    def __del__(self, warn: Any = warnings.warn) -> None:
+        if self._c is None:
+            return
+        loop = self._loop
+        if loop is None or not loop.is_running() or loop is asyncio._get_running_loop():
             self.close()
+        else:  # the collector runs in another thread than the loop, and only that one may touch both
+            closing, self._c = self._c, None
+            loop.call_soon_threadsafe(_end_connections, loop, closing)
+            if self._operator is not None:
+                self._operator.close()
+        warn(f"{self!r} was not closed", ResourceWarning, source=self)
 
     # --- reading
 
     async def get(self, key: Key, default: Any = None) -> Any:
         """Returns the value, or `default` if there is no such key."""
-        item = await self.gets(key)
+        item = await self._gets(key)
         return default if item is None else item.value
 
     async def gets(self, key: Key) -> Optional[Item]:
         """Returns the value with its version, flags and time to live, or None."""
-        raw = key_bytes(key)
-        return await self._read(lambda buffer, size: lambda i: lib.gannet_async_get(
-            self._c, raw, len(raw), buffer, size, i))
+        return await self._gets(key)
 
     async def mget(self, keys: Iterable[Key]) -> List[Optional[bytes]]:
         """Returns a value, or None, for each key, in order."""
@@ -273,43 +334,27 @@ class Client:
 
     async def try_lock(self, key: Key, *, lease: Optional[float] = None) -> Optional[Lock]:
         """Tries once. Returns None if another client holds the lock."""
-        raw, of_call = key_bytes(key), call(lease=lease)
-        word = await self._begin(lambda i: lib.gannet_async_try_lock(self._c, raw, len(raw), of_call, i),
-                                 lambda done: 0 if done.status else done.lock_word, None)
-        if word == 0:
-            return None
-        c_lock = ffi.new("gannet_lock *")
-        lib.gannet_async_make_lock(self._open(), raw, len(raw), word, c_lock)
-        return Lock(self, c_lock)
+        return await self._try_lock(key, lease)
 
     async def lock(self, key: Key, *, timeout: Optional[float] = None, lease: Optional[float] = None) -> Lock:
         """Waits for the lock, for at most `timeout` seconds (default: the client's deadline), then
         DeadlineExceeded."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + (self._deadline if timeout is None else timeout)
-        pause = 0.0005
-        while True:
-            lock = await self.try_lock(key, lease=lease)
-            if lock is not None:
-                return lock
-            if loop.time() + pause > end:
-                raise error_of(lib.GANNET_DEADLINE_EXCEEDED, "another client holds the lock")
-            await asyncio.sleep(pause)
-            pause = min(2 * pause, 0.02)
+        return await self._lock(key, lease, self._end_of(timeout))
 
     async def lock_and_get(self, key: Key, *, timeout: Optional[float] = None, lease: Optional[float] = None
                            ) -> Tuple[Lock, Optional[Item]]:
-        """Locks as lock does, and then reads."""
-        lock = await self.lock(key, timeout=timeout, lease=lease)
+        """Locks as lock does, and then reads, all within `timeout`."""
+        end = self._end_of(timeout)
+        lock = await self._lock(key, lease, end)
         try:
-            return lock, await self.gets(key)
+            return lock, await self._gets(key, end)
         except BaseException:
-            await lock.unlock()
+            self._give_back(lock)
             raise
 
     async def unlock(self, lock: Lock) -> None:
         """Raises LockLost if the lock was lost before."""
-        await self._begin(lambda i: lib.gannet_async_unlock(self._c, lock.c_lock, i), _nothing, lock)
+        await self._unlock(lock)
 
     async def extend(self, lock: Lock, lease: float) -> None:
         """Gives the lock a lease that counts from now."""
@@ -353,27 +398,27 @@ class Client:
 
     async def locks(self, server: int = 0, deadline: Optional[float] = None) -> List[HeldLock]:
         """All locks that anybody holds at a server."""
-        return await self._ask(lambda client: client.locks(server, deadline))
+        return await self._ask(lambda client, left: client.locks(server, left), deadline)
 
     async def break_lock(self, key: Key, deadline: Optional[float] = None) -> bool:
         """Breaks the key's lock, whoever holds it. Returns False if nobody did."""
-        return await self._ask(lambda client: client.break_lock(key, deadline))
+        return await self._ask(lambda client, left: client.break_lock(key, left), deadline)
 
     async def storage(self, server: int = 0, deadline: Optional[float] = None) -> Storage:
         """Where a server keeps its items, and what a power cut would take."""
-        return await self._ask(lambda client: client.storage(server, deadline))
+        return await self._ask(lambda client, left: client.storage(server, left), deadline)
 
     async def snapshot(self, server: int = 0, deadline: float = 3600.0) -> Storage:
         """As gannet.Client.snapshot."""
-        return await self._ask(lambda client: client.snapshot(server, deadline))
+        return await self._ask(lambda client, left: client.snapshot(server, left), deadline)
 
     async def connected_clients(self, server: int = 0, deadline: Optional[float] = None) -> List[ConnectedClient]:
         """The connections of all clients of a server."""
-        return await self._ask(lambda client: client.connected_clients(server, deadline))
+        return await self._ask(lambda client, left: client.connected_clients(server, left), deadline)
 
     async def slow_requests(self, server: int = 0, deadline: Optional[float] = None) -> List[SlowRequest]:
         """The last requests that took a server long (its --slowlog_us), the newest first."""
-        return await self._ask(lambda client: client.slow_requests(server, deadline))
+        return await self._ask(lambda client, left: client.slow_requests(server, left), deadline)
 
     def set_deadline(self, seconds: float) -> None:
         """Sets the deadline of every operation that is begun from now on."""
@@ -387,15 +432,73 @@ class Client:
             raise ValueError("the client is closed")
         return self._c
 
-    async def _ask(self, question: Callable[[BlockingClient], Any]) -> Any:
+    def _end_of(self, timeout: Optional[float]) -> float:
+        """Returns the end, on the loop's clock, of a call that takes several operations."""
+        return asyncio.get_running_loop().time() + (self._deadline if timeout is None else timeout)
+
+    async def _gets(self, key: Key, end: Optional[float] = None) -> Optional[Item]:
+        raw = key_bytes(key)
+        return await self._read(lambda buffer, size: lambda i: lib.gannet_async_get(
+            self._c, raw, len(raw), buffer, size, i), end=end)
+
+    async def _try_lock(self, key: Key, lease: Optional[float], end: Optional[float] = None) -> Optional[Lock]:
+        raw, of_call = key_bytes(key), call(lease=lease)
+
+        def finish(done: Any) -> Optional[Lock]:
+            if done.status:
+                return None
+            c_lock = ffi.new("gannet_lock *")
+            lib.gannet_async_make_lock(self._c, raw, len(raw), done.lock_word, c_lock)
+            return Lock(self, c_lock)
+
+        taking = self._begin(lambda i: lib.gannet_async_try_lock(self._c, raw, len(raw), of_call, i), finish, None, end)
+        try:
+            return await taking
+        except asyncio.CancelledError:
+            if not taking.cancelled() and taking.exception() is None and taking.result() is not None:
+                self._give_back(taking.result())  # the cancellation came between the answer and this caller
+            raise
+
+    async def _lock(self, key: Key, lease: Optional[float], end: float) -> Lock:
+        loop = asyncio.get_running_loop()
+        pause = 0.0005
+        while True:
+            lock = await self._try_lock(key, lease, end)
+            if lock is not None:
+                return lock
+            if loop.time() + pause > end:
+                raise error_of(lib.GANNET_DEADLINE_EXCEEDED, "another client holds the lock")
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, 0.02)
+
+    def _unlock(self, lock: Lock) -> "asyncio.Future[Any]":
+        return self._begin(lambda i: lib.gannet_async_unlock(self._c, lock.c_lock, i), _nothing, lock, needed=True)
+
+    def _give_back(self, lock: Lock) -> None:
+        """Unlocks for a caller who was cancelled, and so never hears of the lock."""
+        if self._c is not None:
+            self._unlock(lock).add_done_callback(_ignored)
+
+    async def _ask(self, question: Callable[[BlockingClient, float], Any], deadline: Optional[float]) -> Any:
+        """Asks in the operators' thread. The time until it gets to the question counts."""
         self._open()
         if self._operator is None:
             self._operator = _Operator(self._connection)
-        return await asyncio.wrap_future(self._operator.ask(question))
+        seconds = self._deadline if deadline is None else deadline
+        end = time.monotonic() + seconds
+        asked = self._operator.ask(lambda client: question(client, max(0.0, end - time.monotonic())))
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(asked), seconds)
+        except asyncio.TimeoutError as error:
+            if isinstance(error, Error):  # the client's own
+                raise
+            raise error_of(lib.GANNET_DEADLINE_EXCEEDED, "the operators' thread had no answer in time") from None
 
-    async def _read(self, start: Callable[[Any, int], Callable[[int], int]], known: int = 0) -> Optional[Item]:
+    async def _read(self, start: Callable[[Any, int], Callable[[int], int]], known: int = 0,
+                    end: Optional[float] = None) -> Optional[Item]:
         """Reads into a buffer for short values, and into a longer one if the value is longer. An item of
         version `known` comes without its value."""
+        begun = time.monotonic()
         size = _SHORT
         while True:
             short = size == _SHORT
@@ -411,10 +514,12 @@ class Client:
                     self._free.append(buffer)
                 return item, done.info.value_size if done.status == 0 else 0
 
-            item, value_size = await self._begin(start(buffer, size), finish, buffer)
+            item, value_size = await self._begin(start(buffer, size), finish, buffer, end)
             if item is not None or value_size == 0:
                 return item
             size = value_size
+            if end is None:  # one deadline for both
+                end = self._end_of(begun + self._deadline - time.monotonic())
 
     async def _write(self, function: Any, key: Key, value: Union[str, Buffer], options: Dict[str, Any]) -> int:
         raw, of_call = key_bytes(key), call(**options)
@@ -424,35 +529,44 @@ class Client:
         return await self._begin(lambda i: function(self._c, raw, len(raw), data, size, of_call, i),
                                  lambda done: done.info.version, (data, options))
 
-    def _begin(self, start: Callable[[int], int], finish: Callable[[Any], Any], kept: Any
-               ) -> "asyncio.Future[Any]":
+    def _begin(self, start: Callable[[int], int], finish: Callable[[Any], Any], kept: Any,
+               end: Optional[float] = None, needed: bool = False) -> "asyncio.Future[Any]":
         """Begins an operation with start(number), whose result is finish(gannet_completion)."""
         self._open()
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
-            self._loop.add_reader(lib.gannet_async_fd(self._c), self._pump)
-        operation = _Operation(self._loop.create_future(), start, finish, kept)
+            self._loop.add_reader(lib.gannet_async_fd(self._c), self._waker)
+        operation = _Operation(self._loop.create_future(), start, finish, kept, end, needed)
         if self._waiting or not self._start(operation):
+            operation.wait_for_room(self._loop, self._end_of(None) if end is None else end)
             self._waiting.append(operation)
         if not self._pump_is_due:
             self._pump_is_due = True
-            self._loop.call_soon(self._pump)
+            self._waker.busy = self
+            self._loop.call_soon(self._waker)
         return operation.future
 
     def _start(self, operation: _Operation) -> bool:
         """Returns False if there is no room for it now."""
         self._last += 1
-        status = operation.start(self._last)
-        if status == lib.GANNET_RESOURCE_EXHAUSTED:
-            return False
-        if status == 0:
-            self._operations[self._last] = operation
-        else:
-            try:
+        try:
+            status = operation.start(self._last) if operation.end is None else self._start_late(operation)
+            if status == lib.GANNET_RESOURCE_EXHAUSTED:
+                return False
+            if status:
                 raise_last(status)
-            except Exception as error:  # as the operation's result, like all its other errors
-                operation.future.set_exception(error)
+            self._operations[self._last] = operation
+        except Exception as error:  # as the operation's result, like all its other errors
+            operation.fail(error)
         return True
+
+    def _start_late(self, operation: _Operation) -> int:
+        """Starts it with what is left of its time."""
+        lib.gannet_async_set_deadline(self._c, milliseconds(max(0.0, operation.end - self._loop.time())))
+        try:
+            return operation.start(self._last)
+        finally:
+            lib.gannet_async_set_deadline(self._c, milliseconds(self._deadline))
 
     def _pump(self) -> None:
         """Does what there is to do, then arms the descriptor. Runs when it is readable, and once
@@ -463,15 +577,42 @@ class Client:
         self._poll()
         while lib.gannet_async_arm(self._c):
             self._poll()
+        if not self._operations and not self._waiting and not self._pump_is_due:
+            self._waker.busy = None
 
     def _poll(self) -> None:
         n = lib.gannet_async_poll(self._c, self._done, _BATCH)
         for i in range(n):
             done = self._done[i]
-            operation = self._operations.pop(done.user_data)
-            _end(operation, done)
-        while self._waiting and self._start(self._waiting[0]):
+            self._end(self._operations.pop(done.user_data), done)
+        if self._waiting:
+            self._begin_those_that_wait(self._loop.time())
+
+    def _begin_those_that_wait(self, now: float) -> None:
+        while self._waiting:
+            operation = self._waiting[0]
+            if operation.end <= now:
+                operation.reach_the_deadline()
+            is_wanted = operation.needed or not operation.future.done()
+            if is_wanted and not self._start(operation):
+                break
+            operation.stop_waiting()
             self._waiting.popleft()
+
+    def _end(self, operation: _Operation, done: Any) -> None:
+        """Hands the result of an operation to the caller who waits for it."""
+        if done.status not in _ANSWERS and not (done.status == lib.GANNET_NOT_FOUND and done.op in _MAY_MISS):
+            operation.fail(error_of(done.status))
+            return
+        try:
+            result = operation.finish(done)  # even if nobody waits: it gives back a buffer
+        except Exception as error:
+            operation.fail(error)
+            return
+        if not operation.future.done():
+            operation.future.set_result(result)
+        elif isinstance(result, Lock):  # of a caller who was cancelled
+            self._give_back(result)
 
 
 _ANSWERS: Tuple[int, ...] = (lib.GANNET_OK, lib.GANNET_LOCKED)
@@ -484,16 +625,16 @@ async def _all(operations: Iterable[Any], return_errors: bool) -> List[Any]:
     return list(await asyncio.gather(*operations, return_exceptions=return_errors))
 
 
-def _end(operation: _Operation, done: Any) -> None:
-    """Hands the result of an operation to the caller who waits for it."""
-    is_answer = done.status in _ANSWERS or (done.status == lib.GANNET_NOT_FOUND and done.op in _MAY_MISS)
-    result = operation.finish(done) if is_answer else None  # even if nobody waits: it gives back a buffer
-    if operation.future.done():  # cancelled
-        return
-    if is_answer:
-        operation.future.set_result(result)
-    else:
-        operation.future.set_exception(error_of(done.status))
+def _end_connections(loop: Optional[asyncio.AbstractEventLoop], c: Any) -> None:
+    if loop is not None:
+        loop.remove_reader(lib.gannet_async_fd(c))
+    lib.gannet_async_close(c)
+
+
+def _ignored(future: "asyncio.Future[Any]") -> None:
+    """Says that nobody asks for the result, which may be an error."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _was_there(done: Any) -> bool:

@@ -164,7 +164,7 @@ class Cache:
         def ask(_: Client, areas: Areas) -> List[Any]:
             areas.span_of(whole)
             return [True]
-        return self._ask(1, ask)
+        return self._ask([""], ask)
 
     def get_into(self, names: Sequence[str], buffers: Sequence[Pieces]) -> Outcome:
         """Reads each value into its buffer. A value of another size than the buffer is a miss."""
@@ -172,45 +172,51 @@ class Cache:
             places = _spans(names, buffers, areas)
             infos = client.mget_into(list(zip(map(key_of, names), places)), return_errors=True)
             return [_fills(info, spans) for info, spans in zip(infos, places)]
-        return self._ask(len(names), ask)
+        return self._ask(names, ask)
 
     def put_from(self, names: Sequence[str], buffers: Sequence[Pieces]) -> Outcome:
         """Stores each buffer. It must not change before the call returns."""
-        def ask(client: Client, areas: Areas) -> List[Any]:
-            places = _spans(names, buffers, areas)
-            versions = client.mput_from(zip(map(key_of, names), places), ttl=self._ttl, return_errors=True)
-            return [version if isinstance(version, Exception) else True for version in versions]
-        return self._ask(len(names), ask)
+        return self._ask(names, lambda client, areas: self._put(client, areas, names, buffers))
 
     def put_missing(self, names: Sequence[str], buffers: Sequence[Pieces]) -> Outcome:
         """Stores the buffers whose items do not exist. For items whose name tells their value."""
-        there = self.exists(names)
-        if not there.ok:
-            return there
-        missing = [i for i, found in enumerate(there.each) if not found]
-        put = self.put_from([names[i] for i in missing], [buffers[i] for i in missing])
-        each = list(there.each)
-        for i, stored in zip(missing, put.each):
-            each[i] = stored
-        return Outcome(each, put.failed, put.error)
+        def ask(client: Client, areas: Areas) -> List[Any]:
+            each = client.mexists(list(map(key_of, names)), return_errors=True)
+            missing = [i for i, found in enumerate(each) if found is not True]
+            if not missing or all(isinstance(found, Exception) for found in each):
+                return each
+            put = self._put(client, areas, [names[i] for i in missing], [buffers[i] for i in missing])
+            for i, stored in zip(missing, put):
+                each[i] = stored
+            return each
+        return self._ask(names, ask)
 
     def exists(self, names: Sequence[str]) -> Outcome:
         """Finds out which items exist. Reads no value."""
-        return self._ask(len(names), lambda client, _: client.mexists(list(map(key_of, names)), return_errors=True))
+        return self._ask(names, lambda client, _: client.mexists(list(map(key_of, names)), return_errors=True))
 
     def delete(self, names: Sequence[str]) -> Outcome:
         """Deletes the items. An item that did not exist is a miss."""
-        return self._ask(len(names), lambda client, _: client.mdelete(list(map(key_of, names)), return_errors=True))
+        return self._ask(names, lambda client, _: client.mdelete(list(map(key_of, names)), return_errors=True))
 
     def areas(self) -> int:
         """How many areas of memory are registered."""
         with self._lock:
             return 0 if self._connected is None else len(self._connected[1])
 
-    def _ask(self, n: int, question: Callable[[Client, Areas], List[Any]]) -> Outcome:
+    def _put(self, client: Client, areas: Areas, names: Sequence[str], buffers: Sequence[Pieces]) -> List[Any]:
+        places = _spans(names, buffers, areas)
+        versions = client.mput_from(zip(map(key_of, names), places), ttl=self._ttl, return_errors=True)
+        return [version if isinstance(version, Exception) else True for version in versions]
+
+    def _ask(self, names: Sequence[str], question: Callable[[Client, Areas], List[Any]]) -> Outcome:
+        n = 0
         try:
+            n = len(names)
             results = question(*self._connect()) if n else []
         except Exception as error:  # whatever it is, the host's thread must not end by it
+            if n == 0:  # `names` is no sequence
+                return Outcome([], 1, f"{type(error).__name__}: {error}")
             # Its traceback would keep this frame, and all memory of the call, until a garbage collection.
             results = [error.with_traceback(None)] * n
         errors = [result for result in results if isinstance(result, Exception)]

@@ -1,12 +1,13 @@
 """The synchronous client."""
 
 import threading
+import warnings
 from typing import Any, Dict, Iterable, List, Mapping, NoReturn, Optional, Sequence, Tuple, TypeVar, Union
 
 from gannet import memory as registered
 from gannet._capi import ffi, lib
 from gannet.arguments import Buffer, Key, NULL, call, connection, key_bytes, ttl_ms, value_data, writable
-from gannet.errors import LockLost, SnapshotFailed, error_of, raise_last
+from gannet.errors import LockLost, SnapshotFailed, answers_of_keys, error_of, raise_last
 from gannet.items import Item, ItemInfo, info_of
 from gannet.locks import HeldLock, Lock
 from gannet.memory import Memory, Place
@@ -42,11 +43,12 @@ class Client:
     `deadline` (seconds) is that of every call that does not say otherwise.
     """
 
+    _c: Any = None  # also of a client whose arguments were wrong
+
     def __init__(self, servers: Union[str, Iterable[str]] = "127.0.0.1:7471", *, device: str = "auto",
                  deadline: float = 1.0, connect_timeout: float = 3.0,
                  location_cache_bytes: Optional[int] = None, depth: int = 0, wait: str = "adaptive",
                  reconnect: bool = True, auth_file: Optional[str] = None) -> None:
-        self._c: Any = None
         names, options, _owned = connection(servers, device, deadline, connect_timeout, location_cache_bytes,
                                             depth, wait, reconnect, auth_file)
         made = ffi.new("gannet_client **")
@@ -68,8 +70,10 @@ class Client:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def __del__(self) -> None:
-        self.close()
+    def __del__(self, warn: Any = warnings.warn) -> None:
+        if self._c is not None:
+            self.close()
+            warn(f"{self!r} was not closed", ResourceWarning, source=self)
 
     # --- reading
 
@@ -151,9 +155,8 @@ class Client:
             kept.append((raw, spans))
             at.key.data, at.key.size, at.spans, at.span_count = raw, len(raw), spans, n
         status = lib.gannet_client_multi_get_into_memory(self._open(), asked, len(targets), call(deadline), results)
-        if status and not return_errors:
-            raise_last(status)
-        return [_info_or_error(result) for result in results]
+        return answers_of_keys(status, return_errors, [result.status for result in results],
+                               [info_of(result.info) for result in results], None)
 
     def exists(self, key: Key, deadline: Optional[float] = None) -> bool:
         """Returns whether there is such a key, without reading its value."""
@@ -257,9 +260,8 @@ class Client:
             kept.append((raw, spans))
             at.key.data, at.key.size, at.spans, at.span_count, at.call = raw, len(raw), spans, n, of_each
         status = lib.gannet_client_multi_put_from_memory(self._open(), puts, len(pairs), call(deadline), results)
-        if status and not return_errors:
-            raise_last(status)
-        return [error_of(result.status) if result.status else result.version for result in results]
+        return answers_of_keys(status, return_errors, [result.status for result in results],
+                               [result.version for result in results], error_of(_NOT_FOUND))
 
     def delete(self, key: Key, *, if_version: Optional[int] = None, lock: Optional[Lock] = None,
                deadline: Optional[float] = None) -> bool:
@@ -478,9 +480,7 @@ class Client:
         for at, raw in zip(asked, kept):
             at.data, at.size = raw, len(raw)
         status = function(self._open(), asked, len(kept), call(deadline), statuses)
-        if status and not return_errors:
-            raise_last(status)
-        return [status == 0 if status in (0, _NOT_FOUND) else error_of(status) for status in statuses]
+        return answers_of_keys(status, return_errors, list(statuses), [True] * len(kept), False)
 
     @staticmethod
     def _was_there(status: int) -> bool:
@@ -489,10 +489,3 @@ class Client:
         if status:
             raise_last(status)
         return True
-
-
-def _info_or_error(result: Any) -> Any:
-    """From a gannet_info_result."""
-    if result.status == _NOT_FOUND:
-        return None
-    return error_of(result.status) if result.status else info_of(result.info)

@@ -1,6 +1,6 @@
 """Errors of the store, as exceptions."""
 
-from typing import Dict, NoReturn, Type
+from typing import Any, Dict, List, NoReturn, Sequence, Type
 
 from gannet._capi import ffi, lib
 
@@ -96,4 +96,28 @@ def raise_last(status: int) -> NoReturn:
     # The library keeps no text for this one, because it is an answer of most calls.
     if status == lib.GANNET_NOT_FOUND:
         raise error_of(status)
-    raise error_of(status, ffi.string(lib.gannet_last_error()).decode(errors="replace"))
+    raise error_of(status, _last_text())
+
+
+def answers_of_keys(status: int, return_errors: bool, statuses: Sequence[int], answers: Sequence[Any], miss: Any
+                    ) -> List[Any]:
+    """Returns the answer of each key of a call for many, which ended with `status`. Returns `miss` for a
+    key that was not found, and an exception for one with an error. Raises `status` without
+    `return_errors`, or if the call was refused as a whole."""
+    if status and not (return_errors and any(statuses)):
+        raise_last(status)
+    text = _last_text() if status else ""  # that of the first error which is no miss
+    each: List[Any] = []
+    for of_key, answer in zip(statuses, answers):
+        if of_key == lib.GANNET_OK:
+            each.append(answer)
+        elif of_key == lib.GANNET_NOT_FOUND:
+            each.append(miss)
+        else:
+            each.append(error_of(of_key, text))
+            text = ""
+    return each
+
+
+def _last_text() -> str:
+    return ffi.string(lib.gannet_last_error()).decode(errors="replace")

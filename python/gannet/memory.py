@@ -11,17 +11,22 @@ class Memory:
     """Registered memory, made by Client.allocate or Client.register.
 
     Has the buffer protocol by `view`. Close it, or leave its `with`, when nothing uses it any more,
-    views of it included. It may outlive its client.
+    views of it included. Without that it is freed when it and all views of it are gone. It may outlive
+    its client.
     """
 
     def __init__(self, c_memory: Any, owner: Any = None) -> None:
+        def free(_: Any, owner: Any = owner) -> None:  # `owner`: the buffer whose memory it is, if it is somebody else's
+            lib.gannet_memory_free(c_memory)
         self.c_memory = c_memory
-        self._owner = owner  # the buffer whose memory it is, if it is somebody else's
+        # Views keep it alive, and with it the memory.
+        self._data: Any = ffi.gc(ffi.cast("char *", lib.gannet_memory_data(c_memory)), free)
 
     @property
     def view(self) -> memoryview:
         """The memory itself, writable."""
-        return memoryview(ffi.buffer(lib.gannet_memory_data(self._open()), len(self)))
+        size = len(self)
+        return memoryview(ffi.buffer(self._data, size))
 
     def __len__(self) -> int:
         return lib.gannet_memory_size(self._open())
@@ -36,19 +41,15 @@ class Memory:
     def close(self) -> None:
         """Deregisters the memory. Allocated memory is gone then, and what `view` returned is not valid."""
         if self.c_memory is not None:
-            lib.gannet_memory_free(self.c_memory)
-            self.c_memory = self._owner = None
+            self.c_memory = None
+            ffi.release(self._data)
+            self._data = None
 
     def __enter__(self) -> "Memory":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __del__(self) -> None:
-        # Allocated memory may still be viewed, so this drops only the buffer of somebody else.
-        if getattr(self, "_owner", None) is not None:
-            self.close()
 
     def _open(self) -> Any:
         if self.c_memory is None:

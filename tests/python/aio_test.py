@@ -1,11 +1,14 @@
 """gannet.aio.Client against a server."""
 
 import asyncio
+import gc
+import threading
 import unittest
+from unittest import mock
 
 import gannet
 import gannet.aio
-from server import Server
+from server import Server, are_closed, descriptors
 
 PATIENT = 30.0  # the machine may be busy
 
@@ -125,6 +128,147 @@ class AioTest(unittest.IsolatedAsyncioTestCase):
         cancelled.cancel()
         self.assertEqual(await asyncio.gather(*(self.client.get("key") for _ in range(10))), [b"value"] * 10)
 
+    async def test_an_operation_that_was_cancelled_while_it_waits_for_room_may_be_refused(self):
+        """Its turn comes when nobody waits for it any more, and then C refuses its key."""
+        puts = [asyncio.ensure_future(self.client.put(f"k{i}" if i != 400 else "k" * 251, "v")) for i in range(600)]
+        await asyncio.sleep(0)
+        puts.pop(400).cancel()
+        self.assertEqual(len(await asyncio.wait_for(asyncio.gather(*puts), PATIENT)), 599)
+
+    async def test_what_python_refuses_when_its_turn_comes_ends_alone(self):
+        sums = [self.client.incr(f"n{i}", 1 if i != 400 else 2**63) for i in range(600)]
+        ends = await asyncio.wait_for(asyncio.gather(*sums, return_exceptions=True), PATIENT)
+        self.assertIsInstance(ends.pop(400), OverflowError)
+        self.assertEqual(ends, [1] * 599)
+
+    async def test_an_operation_that_is_cancelled_while_it_waits_for_room_is_not_begun(self):
+        puts = [asyncio.ensure_future(self.client.put(f"k{i}", "v")) for i in range(300)]
+        await asyncio.sleep(0)
+        for put in puts[200:]:
+            put.cancel()
+        await asyncio.gather(*puts[:200])
+        found = await self.client.mexists([f"k{i}" for i in range(300)])
+        self.assertEqual(found, [True] * 200 + [False] * 100)
+
+    async def test_a_deadline_counts_from_the_call(self):
+        n = 3000
+        server = Server()
+        self.addCleanup(server.kill)
+        async with gannet.aio.Client(server.address, deadline=0.2, connect_timeout=PATIENT) as client:
+            server.stop()
+            ends = await asyncio.gather(*(client.put(f"k{i}", "v") for i in range(n)), return_exceptions=True)
+            self.assertEqual({type(end) for end in ends}, {gannet.DeadlineExceeded})
+            # Those who wait for room end with those ahead of them, and so are not begun.
+            self.assertLess(client._last, n / 2)
+
+    async def test_the_timeout_of_a_lock_is_that_of_all_that_it_does(self):
+        server = Server()
+        self.addCleanup(server.kill)
+        async with gannet.aio.Client(server.address, deadline=PATIENT, connect_timeout=PATIENT) as client:
+            server.stop()
+            patient = asyncio.ensure_future(client.put("key", "v"))
+            with self.assertRaises(gannet.DeadlineExceeded):
+                await client.lock("key", timeout=0.1)
+            self.assertFalse(patient.done())
+            server.go_on()
+            await patient
+
+    async def test_what_operators_ask_does_not_wait_longer_for_those_before_it(self):
+        server = Server()
+        self.addCleanup(server.kill)
+        async with gannet.aio.Client(server.address, deadline=PATIENT, connect_timeout=PATIENT) as client:
+            self.assertEqual(await client.locks(), [])
+            server.stop()
+            patient = asyncio.ensure_future(client.locks())
+            await asyncio.sleep(0)
+            with self.assertRaises(gannet.DeadlineExceeded):
+                await client.locks(deadline=0.1)
+            self.assertFalse(patient.done())
+            server.go_on()
+            self.assertEqual(await patient, [])
+
+    async def test_a_cancelled_lock_is_given_back(self):
+        keys = [f"k{i}" for i in range(200)]
+        for turns in range(4):
+            tasks = [asyncio.ensure_future(self.client.lock(key)) for key in keys]
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            for task in tasks:
+                task.cancel()
+            for task in tasks:
+                await _unlock_what_was_locked(task)
+            await self._all_can_be_locked(keys)
+
+    async def test_a_lock_that_was_acquired_when_the_cancellation_came_is_given_back(self):
+        task = asyncio.ensure_future(self.client.try_lock("key"))
+        end = self.client._end
+
+        def end_and_cancel(operation, done):
+            end(operation, done)
+            task.cancel()  # before the task hears of the end
+        with mock.patch.object(self.client, "_end", end_and_cancel):
+            await asyncio.wait([task])
+        self.assertTrue(task.cancelled())
+        await self._all_can_be_locked(["key"])
+
+    async def test_an_unlock_happens_though_it_is_cancelled(self):
+        lock = await self.client.lock("key")
+        puts = [asyncio.ensure_future(self.client.put(f"k{i}", "v")) for i in range(300)]
+        unlock = asyncio.ensure_future(lock.unlock())
+        await asyncio.sleep(0)
+        unlock.cancel()  # which waits for room
+        await asyncio.gather(*puts)
+        await self._all_can_be_locked(["key"])
+
+    async def _all_can_be_locked(self, keys):
+        async with gannet.aio.Client(self.server.address, deadline=PATIENT, connect_timeout=PATIENT) as other:
+            for key in keys:
+                await (await other.lock(key)).unlock()
+
+    async def test_a_client_that_is_dropped_frees_its_descriptors(self):
+        before = descriptors()
+        client = gannet.aio.Client(self.server.address, deadline=PATIENT, connect_timeout=PATIENT)
+        await client.put("key", "v")
+        opened = descriptors() - before
+        self.assertTrue(opened)
+        with self.assertWarns(ResourceWarning):
+            del client
+            await asyncio.sleep(0)
+            gc.collect()
+        self.assertTrue(are_closed(opened))
+
+    async def test_a_client_that_another_thread_drops_is_closed_in_the_loops_thread(self):
+        clients = [gannet.aio.Client(self.server.address, deadline=PATIENT, connect_timeout=PATIENT)]
+        await clients[0].put("key", "v")
+        await asyncio.sleep(0)
+        loop, closed_by = asyncio.get_running_loop(), asyncio.Queue()
+        remove = loop.remove_reader
+
+        def remove_reader(fd):
+            closed_by.put_nowait(threading.get_ident())
+            return remove(fd)
+        with self.assertWarns(ResourceWarning), mock.patch.object(loop, "remove_reader", remove_reader):
+            await asyncio.to_thread(clients.clear)
+            self.assertEqual(await closed_by.get(), threading.get_ident())
+
+    async def test_a_client_that_is_dropped_ends_what_it_has_begun(self):
+        def begin():
+            client = gannet.aio.Client(self.server.address, deadline=PATIENT, connect_timeout=PATIENT)
+            return client._begin(lambda i: gannet.aio.lib.gannet_async_ping(client._c, 0, i), lambda done: "over", None)
+        with self.assertWarns(ResourceWarning):
+            future = begin()
+            gc.collect()
+            self.assertEqual(await asyncio.wait_for(future, PATIENT), "over")
+            del future
+            await asyncio.sleep(0)
+            gc.collect()
+
+    async def test_wrong_arguments_make_no_noise(self):
+        with mock.patch("sys.unraisablehook") as noise:
+            self.assertRaises(TypeError, gannet.aio.Client, wrong=1)
+            gc.collect()
+        noise.assert_not_called()
+
     async def test_closing_ends_what_is_under_way(self):
         waiting = asyncio.ensure_future(self.client.put("key", b"value"))
         await asyncio.sleep(0)
@@ -133,6 +277,12 @@ class AioTest(unittest.IsolatedAsyncioTestCase):
             await waiting
         with self.assertRaises(ValueError):
             await self.client.get("key")
+
+
+async def _unlock_what_was_locked(task):
+    await asyncio.wait([task])
+    if not task.cancelled() and task.exception() is None:  # keys may share a lock word, which is an error
+        await task.result().unlock()
 
 
 if __name__ == "__main__":

@@ -1,13 +1,16 @@
 """gannet.Client against a server."""
 
 import array
+import gc
 import os
 import threading
 import unittest
+from unittest import mock
 
 import gannet
+from gannet._capi import ffi
 from gannet.arguments import split_servers
-from server import Server
+from server import Server, are_closed, descriptors
 
 PATIENT = 30.0  # the machine may be busy
 
@@ -143,6 +146,26 @@ class ClientTest(unittest.TestCase):
             self.assertEqual(self.client.gets("c").version, results[1])
         self.assertRaises(ValueError, self.client.put_from, "long", memory)
 
+    def test_memory_is_freed_when_nothing_of_it_is_left(self):
+        memory = self.client.allocate(8 << 20)
+        view = memory.view
+        address = int(ffi.cast("uintptr_t", ffi.from_buffer(view)))
+        del memory
+        gc.collect()
+        self.assertTrue(is_mapped(address))
+        view[-1] = 1
+        del view
+        gc.collect()
+        self.assertFalse(is_mapped(address))
+
+    def test_registered_memory_that_is_dropped_frees_its_buffer(self):
+        mine = bytearray(100_000)
+        memory = self.client.register(mine)
+        self.assertRaises(BufferError, mine.append, 1)
+        del memory
+        gc.collect()
+        mine.append(1)
+
     def test_locks_fence_writes(self):
         with gannet.Client(self.server.address, deadline=PATIENT) as other:
             with self.client.lock("key", lease=60) as lock:
@@ -215,6 +238,28 @@ class ClientTest(unittest.TestCase):
         self.assertRaises(ValueError, client.get, "key")
         self.assertRaises(ValueError, client.ping)
 
+    def test_a_client_that_is_dropped_is_closed_with_a_warning(self):
+        before = descriptors()
+        client = gannet.Client(self.server.address, deadline=PATIENT, connect_timeout=PATIENT)
+        opened = descriptors() - before
+        self.assertTrue(opened)
+        with self.assertWarns(ResourceWarning):
+            del client
+            gc.collect()
+        self.assertTrue(are_closed(opened))
+
+    def test_wrong_options_make_no_noise(self):
+        with mock.patch("sys.unraisablehook") as noise:
+            self.assertRaises(TypeError, gannet.Client, wrong=1)
+            gc.collect()
+        noise.assert_not_called()
+
+    def test_the_first_error_of_many_keys_has_its_text(self):
+        found = self.client.mexists(["none", "k" * 251, ""], return_errors=True)
+        self.assertIs(found[0], False)
+        self.assertIn("of 251 bytes", str(found[1]))
+        self.assertIsInstance(found[2], gannet.InvalidArgument)
+
     def test_a_server_that_dies(self):
         server = Server()
         with gannet.Client(server.address, deadline=PATIENT) as client:
@@ -224,6 +269,13 @@ class ClientTest(unittest.TestCase):
             self.assertRaises(ConnectionError, client.get, "key")
         with self.assertRaisesRegex(gannet.Unavailable, server.address):
             gannet.Client(server.address)
+
+
+def is_mapped(address):
+    """Whether this process has memory at that address."""
+    with open("/proc/self/maps", encoding="utf-8") as file:
+        areas = [[int(end, 16) for end in line.split()[0].split("-")] for line in file]
+    return any(start <= address < end for start, end in areas)
 
 
 if __name__ == "__main__":

@@ -147,6 +147,27 @@ class LmcacheTest(unittest.TestCase):
         ok, error, found = self.host.get(["key"], [])
         self.assertEqual((ok, found), (False, [False]))
         self.assertIn("1 keys and 0 buffers", error)
+        for submit in (self.host.connector.submit_batch_get, self.host.connector.submit_batch_set):
+            ok, error, _ = self.host.wait(submit(None, None))
+            self.assertFalse(ok)
+            self.assertIn("TypeError", error)
+        for asked in (self.host.exists, self.host.delete):
+            ok, error, found = asked(None)
+            self.assertEqual((ok, found), (False, []))
+            self.assertIn("TypeError", error)
+
+    def test_a_block_that_is_too_long_says_so(self):
+        block = bytearray((64 << 20) + 1)
+        ok, error, _ = self.host.set(["long"], [block])
+        self.assertFalse(ok)
+        self.assertIn("67108865 bytes, at most 67108864", error)
+        store = cache.Cache(self.server.address, deadline=PATIENT, connect_timeout=PATIENT)
+        self.addCleanup(store.close)
+        for put in (store.put_from, store.put_missing):
+            outcome = put(["short", "long"], [self.pool.view(0), block])
+            self.assertEqual((outcome.each, outcome.failed), ([True, False], 1))
+            self.assertIn("67108865 bytes, at most 67108864", outcome.error)
+        self.assertEqual(store.put_missing(["none"], None).each, [False])  # raises nothing
 
     def test_a_server_that_is_killed_is_a_miss_until_it_is_back(self):
         server, host = self.own()

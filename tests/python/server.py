@@ -2,9 +2,32 @@
 
 import os
 import select
+import signal
 import subprocess
+import time
 
 START_SECONDS = 120
+
+
+def descriptors():
+    """Returns the descriptors of this process, each with what it is of."""
+    found = set()
+    for fd in os.listdir("/proc/self/fd"):
+        try:
+            found.add((fd, os.readlink(f"/proc/self/fd/{fd}")))
+        except FileNotFoundError:  # the listing's own
+            pass
+    return found
+
+
+def are_closed(opened):
+    """Waits until these descriptors are closed, which softverbs' thread may do. Returns False if it does not."""
+    end = time.monotonic() + START_SECONDS
+    while opened & descriptors():
+        if time.monotonic() > end:
+            return False
+        select.select([], [], [], 0.01)  # leaves the core to that thread
+    return True
 
 
 class Server:
@@ -18,6 +41,14 @@ class Server:
             self.kill()
             raise RuntimeError("kvserver does not start")
         self.address = self._process.stdout.readline().split()[1]
+
+    def stop(self):
+        """Returns when it has stopped."""
+        self._process.send_signal(signal.SIGSTOP)
+        os.waitpid(self._process.pid, os.WUNTRACED)
+
+    def go_on(self):
+        self._process.send_signal(signal.SIGCONT)
 
     def kill(self):
         self._process.kill()
