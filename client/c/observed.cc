@@ -111,6 +111,11 @@ gannet_status WriteStorage(const absl::StatusOr<gannet::ServerStorage>& found,
   return GANNET_OK;
 }
 
+std::optional<uint32_t> PaceOf(uint32_t reads_per_second) {
+  if (reads_per_second == UINT32_MAX) return std::nullopt;
+  return reads_per_second;
+}
+
 absl::StatusOr<std::unique_ptr<gannet::Walker>> Connect(const char* server,
                                                         const gannet_options* options,
                                                         uint32_t reads_per_second) {
@@ -119,7 +124,7 @@ absl::StatusOr<std::unique_ptr<gannet::Walker>> Connect(const char* server,
   auto read = gannet::ReadOptions(options);
   if (!read.ok()) return read.status();
   return gannet::Walker::Connect(std::move(endpoints->front()), *std::move(read),
-                                 {.reads_per_second = reads_per_second});
+                                 {.reads_per_second = PaceOf(reads_per_second)});
 }
 
 }  // namespace

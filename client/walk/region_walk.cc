@@ -230,6 +230,7 @@ absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads,
     constexpr uint32_t kPollsBeforeSleep = 64;
     if (reading_ > 0 && polls > kPollsBeforeSleep) Sleep(kSleepNsMax);
   }
+  pace_.Took(n, clock_->MonotonicNs() - posted_ns_);
   return session_->ready() ? absl::OkStatus() : session_->status();
 }
 

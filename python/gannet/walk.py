@@ -12,6 +12,7 @@ from gannet.servers import list_of
 
 _AHEAD = 256  # items that the walk has found and nobody has taken yet
 _LOOK_SECONDS = 0.1
+_BY_LOAD = 2**32 - 1
 
 
 class WalkedItem(NamedTuple):
@@ -31,10 +32,10 @@ def gannet_show_walked_item(context: Any, item: Any) -> int:
 class _Walk:
     """A walk in a thread of its own, because C calls `show` and Python wants an iterator."""
 
-    def __init__(self, names: Any, options: Any, owned: Any, reads_per_second: int) -> None:
+    def __init__(self, names: Any, options: Any, owned: Any, reads_per_second: Optional[int]) -> None:
         self.found: "queue.Queue[Any]" = queue.Queue(_AHEAD)  # items, and None or an error at the end
         self.stopped = False
-        self._arguments = names[0], options, reads_per_second
+        self._arguments = names[0], options, _pace_of(reads_per_second)
         self._owned = names, owned
         self.thread = threading.Thread(target=self._run, name="gannet-walk", daemon=True)
 
@@ -61,6 +62,10 @@ class _Walk:
         self._hand_over(error_of(status, text) if status else None)
 
 
+def _pace_of(reads_per_second: Optional[int]) -> int:
+    return _BY_LOAD if reads_per_second is None else reads_per_second
+
+
 class HotKey(NamedTuple):
     """One of the keys that are used most."""
 
@@ -71,7 +76,7 @@ class HotKey(NamedTuple):
     block_size: int
 
 
-def hot_keys(server: str = "127.0.0.1:7471", count: int = 10, *, reads_per_second: int = 20_000, device: str = "auto",
+def hot_keys(server: str = "127.0.0.1:7471", count: int = 10, *, reads_per_second: Optional[int] = None, device: str = "auto",
              deadline: float = 1.0, connect_timeout: float = 3.0, auth_file: Optional[str] = None) -> List[HotKey]:
     """Returns the `count` keys of one server that are used most, the hottest first, by one-sided READs as
     walk does. FailedPrecondition: the server keeps no record of uses, because it does not evict."""
@@ -79,15 +84,16 @@ def hot_keys(server: str = "127.0.0.1:7471", count: int = 10, *, reads_per_secon
                                         connect_timeout=connect_timeout, location_cache_bytes=0, depth=0,
                                         wait="adaptive", reconnect=True, auth_file=auth_file)
     return [HotKey(ffi.buffer(c.key, c.key_size)[:], c.uses, bool(c.at_least), info_of(c.info), c.block_size)
-            for c in list_of("gannet_hot_key", lib.gannet_hot_keys, names[0], options, reads_per_second, count)]
+            for c in list_of("gannet_hot_key", lib.gannet_hot_keys, names[0], options, _pace_of(reads_per_second), count)]
 
 
-def walk(server: str = "127.0.0.1:7471", *, reads_per_second: int = 20_000, device: str = "auto",
+def walk(server: str = "127.0.0.1:7471", *, reads_per_second: Optional[int] = None, device: str = "auto",
          deadline: float = 1.0, connect_timeout: float = 3.0, auth_file: Optional[str] = None
          ) -> Iterator[WalkedItem]:
     """Yields all items of one server, in no order, by one-sided READs over a connection of its own.
 
-    The server's CPU takes no part. At most `reads_per_second`; 0: as many as it can. A key that is in
+    The server's CPU takes no part. At most `reads_per_second`; 0: as many as it can; None: by
+    load, so that it takes what others leave. A key that is in
     the store from the beginning to the end is shown at least once. Others may be shown or not, and
     while others write, a key may be shown more than once. Unavailable: the connection broke; begin
     anew. Starts a thread, which ends with the iterator.

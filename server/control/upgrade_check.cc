@@ -154,6 +154,8 @@ void Print(const std::string& path, std::span<const Part> parts, const absl::Sta
 }
 
 absl::Status Judge(const std::string& path, std::vector<Part>* parts) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) return Not(absl::StrCat("there is no ", path));
   if (std::filesystem::is_directory(path)) {
     GANNET_RETURN_IF_ERROR(LookAtDirectory(path, parts));
   } else {
@@ -169,10 +171,6 @@ absl::Status Judge(const std::string& path, std::vector<Part>* parts) {
 }  // namespace
 
 absl::Status UpgradeCheck(const std::string& path, bool json) {
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) {
-    return absl::NotFoundError(absl::StrCat("there is no ", path));
-  }
   std::vector<Part> parts;
   const absl::Status verdict = Judge(path, &parts);
   Print(path, parts, verdict, json);

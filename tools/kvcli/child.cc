@@ -105,7 +105,7 @@ int RunChild(std::span<const std::string> words) {
   const int error = Spawn(argv, &pid);
   if (error != 0) {
     std::fprintf(stderr, "kvcli: cannot run %s: %s\n", argv[0], std::strerror(error));
-    return error == ENOENT ? 127 : 126;
+    return error == ENOENT ? kExitNoProgram : kExitCannotRun;
   }
   child_pid.store(pid);
   PassPendingOn();

@@ -6,6 +6,8 @@
 
 namespace gannet::kvcli {
 
+enum ChildExitCode : int { kExitCannotRun = 126, kExitNoProgram = 127 };
+
 // Runs a program, found along PATH, and waits for it. Returns what a shell would: its exit code,
 // 128 + N if signal N killed it, 127 if there is no such program, 126 if it cannot be started.
 //

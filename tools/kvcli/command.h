@@ -83,7 +83,7 @@ struct Command {
   std::string match;                               // a glob for keys to show
   std::optional<uint64_t> count;  // scan, bigkeys, hotkeys: of keys; watch: of changes; latency;
                                   // discover: of servers
-  uint32_t reads_per_second = 20'000;        // of a walk; 0 = no limit
+  std::optional<uint32_t> reads_per_second;  // of a walk; 0 = no limit; nullopt: by load
   uint64_t hot_keys = 0;                     // top: so many of each server
   bool show_keys = false;                    // slowlog
   bool show_values = false;                  // scan
@@ -121,7 +121,8 @@ absl::StatusOr<std::chrono::milliseconds> ParseDuration(std::string_view text);
 // lock that nobody holds afterwards.
 absl::Status CheckOneShot(const Command& command);
 
-// Returns the help for all commands or for one. Ends with a newline. NotFound: no such command.
+// Returns the help for all commands, by purpose, or for one. Ends with a newline. NotFound: no such
+// command.
 absl::StatusOr<std::string> HelpText(std::string_view topic);
 std::string HelpText();
 // The verbs, for completion at the prompt.

@@ -139,7 +139,7 @@ absl::Status Apply(const Option& option, Command* command) {
   if (name == "limit") return ApplyCount(option, &command->count.emplace());
   if (name == "count") return ApplyCount(option, &command->count.emplace());
   if (name == "hotkeys") return ApplyHotKeys(option, &command->hot_keys);
-  if (name == "rate") return ApplyNumber(option, &command->reads_per_second);
+  if (name == "rate") return ApplyNumber(option, &command->reads_per_second.emplace());
   if (name == "every") return ApplyPeriod(option, 1, &command->every);
   if (name == "announce") return ApplyText(option, &command->announce);
   if (name == "kvserver") return ApplyText(option, &command->kvserver);

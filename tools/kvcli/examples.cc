@@ -19,14 +19,17 @@ const char* ExamplesOf(Verb verb) {
     case Verb::kMultiPut:
       return "Example:\n  mput color blue shape round\n";
     case Verb::kAppend:
-    case Verb::kPrepend:
       return "Example:\n  append log \"one more line\\n\"\n";
+    case Verb::kPrepend:
+      return "Example:\n  prepend log \"one more line\\n\"\n";
     case Verb::kIncr:
-    case Verb::kDecr:
       return "Example:\n  incr visits 10 --ttl=1d\n";
+    case Verb::kDecr:
+      return "Example:\n  decr seats 2 --if_present\n";
     case Verb::kTouch:
-    case Verb::kGetAndTouch:
       return "Example:\n  touch session:7 30m\n";
+    case Verb::kGetAndTouch:
+      return "Example:\n  gat session:7 30m\n";
     case Verb::kLock:
       return "Example:\n  lock job --lease=10m -- ./nightly-job\n";
     case Verb::kSlowLog:

@@ -139,7 +139,12 @@ std::string UsageText() {
       "usage: kvcli [FLAGS] [COMMAND ARGS...]\n\n",
       "Without a command, opens a prompt. If stdin is not a terminal, reads one command per "
       "line.\n"
-      "Flags may stand before the command, in it and behind it.\n\n",
+      "Flags may stand before the command, in it and behind it.\n\n"
+      "Examples:\n"
+      "    kvcli put color blue --ttl=1h\n"
+      "    kvcli --server=10.0.0.1:7471 --json scan 'user:*' --limit=20\n"
+      "    kvcli lock job --lease=10m -- ./nightly-job\n\n"
+      "Flags:\n",
       "  --server=HOST:PORT  the server, or several separated by commas (default $GANNET_SERVER,\n",
       "                      or 127.0.0.1:7471); a group is cluster:HOST:PORT,HOST:PORT\n",
       "  --device=DEVICE     auto, soft (the user-space device), or an RDMA device's name\n",

@@ -107,10 +107,15 @@ absl::StatusOr<std::optional<Command>> CommandOf(const Invocation& invocation) {
 }
 
 // Only the new version of kvserver knows what it takes.
-std::vector<std::string> UpgradeCheckWords(const Command& command, bool json) {
+int RunUpgradeCheck(const Command& command, bool json) {
   std::vector<std::string> words = {command.kvserver, "--upgrade_check=" + command.path};
   if (json) words.emplace_back("--json");
-  return words;
+  const int code = RunChild(words);
+  const bool did_not_run = code == kExitCannotRun || code == kExitNoProgram;
+  if (json && did_not_run) {
+    Say(Dump(ErrorJson("Unavailable", "cannot run " + command.kvserver)) + "\n");
+  }
+  return code;
 }
 
 int RunCommandLine(const Invocation& invocation, char** argv) {
@@ -133,7 +138,7 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
     return RunCluster(**command, from, json);
   }
   if (*command && (*command)->verb == Verb::kUpgradeCheck) {
-    return RunChild(UpgradeCheckWords(**command, json));
+    return RunUpgradeCheck(**command, json);
   }
   const bool says_device = invocation.verbose || (AtPrompt(invocation) && !invocation.quiet);
   const auto device = UseDevice(invocation.device, argv,

@@ -271,7 +271,9 @@ absl::StatusOr<std::optional<Lock>> Shell::Acquire(const Command& command) {
 int Shell::LockKey(const Command& command) {
   const std::string& key = command.keys[0];
   if (locks_.contains(key)) {
-    Complain(absl::StrCat("held by this prompt or script already: ", Escaped(key)));
+    const std::string text = "held by this prompt or script already";
+    Complain(absl::StrCat(text, ": ", Escaped(key)));
+    if (options_.json) ShowJson(ErrorJson("Held", text));
     return kExitNotFound;
   }
   auto lock = Acquire(command);
@@ -304,14 +306,11 @@ int Shell::HoldWhileRunning(const Command& command, const Lock& lock) {
 int Shell::Unlock(const Command& command) {
   if (command.force) return BreakLock(command.keys[0]);
   const auto held = locks_.find(command.keys[0]);
-  if (held == locks_.end()) {
-    Complain(absl::StrCat("not held: ", Escaped(command.keys[0])));
-    return kExitNotFound;
-  }
+  if (held == locks_.end()) return ShowUnlocked(command.keys[0], false);
   const absl::Status status = client_.Unlock(held->second);
   locks_.erase(held);
   if (status.code() == absl::StatusCode::kAborted) return ReportRefused(status);
-  return status.ok() ? static_cast<int>(kExitDone) : Report(status);
+  return status.ok() ? ShowUnlocked(command.keys[0], true) : Report(status);
 }
 
 int Shell::Ping(const Command&) {

@@ -84,6 +84,7 @@ class Shell {
   int HoldWhileRunning(const Command& command, const Lock& lock);
   int Unlock(const Command& command);
   int BreakLock(const std::string& key);
+  int ShowUnlocked(const std::string& key, bool was_held);
   int Locks(const Command& command);
   int Snapshot(const Command& command);
   int Stats(const Command& command);
@@ -113,6 +114,7 @@ class Shell {
   // Sleeps, in slices, so that Interrupt works. Returns false if it was interrupted.
   bool Pause(std::chrono::milliseconds time) const;
   // Walks through the items of all servers whose keys the command wants. Returns an ExitCode.
+  bool ShowsProgress(const Command& command) const;
   int WalkItems(const Command& command, const std::function<bool(const WalkedItem&)>& show);
 
   // Returns nullopt if another client holds it even at the end of the wait.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/top_view.h"
+#include "tools/kvcli/walk_progress.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -27,8 +28,11 @@ int Shell::HotKeys(const Command& command) {
     const auto walker =
         Walker::Connect(server, options_.connect, {.reads_per_second = command.reads_per_second});
     if (!walker.ok()) return Report(walker.status());
-    auto keys =
-        (*walker)->HotKeys(count, [this] { return !interrupted_.load(std::memory_order_relaxed); });
+    WalkProgressLine progress(**walker, server, ShowsProgress(command));
+    auto keys = (*walker)->HotKeys(count, [&] {
+      progress.Look();
+      return !interrupted_.load(std::memory_order_relaxed);
+    });
     if (absl::IsCancelled(keys.status())) return kExitDone;
     if (absl::IsFailedPrecondition(keys.status())) {
       return Report(absl::FailedPreconditionError(absl::StrCat(

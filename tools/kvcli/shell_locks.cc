@@ -49,9 +49,18 @@ int Shell::BreakLock(const std::string& key) {
   locks_.erase(key);
   const auto broken = client_.BreakLock(key);
   if (!broken.ok()) return Report(broken.status());
-  if (*broken) return kExitDone;
-  std::fprintf(stderr, "kvcli: not held: %s\n", Escaped(key).c_str());
-  return kExitNotFound;
+  return ShowUnlocked(key, *broken);
+}
+
+int Shell::ShowUnlocked(const std::string& key, bool was_held) {
+  if (options_.json) {
+    Json json = KeyJson(key);
+    json["unlocked"] = was_held;
+    ShowJson(json);
+  } else if (!was_held) {
+    SayUnlessQuiet(absl::StrCat("not held: ", Escaped(key)));
+  }
+  return was_held ? kExitDone : kExitNotFound;
 }
 
 }  // namespace gannet::kvcli

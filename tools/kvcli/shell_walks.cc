@@ -1,6 +1,7 @@
 // Shell: walks through a server's memory.
 
 #include <fnmatch.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/str_format.h"
 #include "tools/kvcli/shell.h"
+#include "tools/kvcli/walk_progress.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -67,6 +69,12 @@ Json UseJson(const BlockUse& use, uint64_t block_bytes) {
 
 }  // namespace
 
+// Keys that are listed on the same terminal show it by themselves.
+bool Shell::ShowsProgress(const Command& command) const {
+  const bool lists = command.verb == Verb::kScan && isatty(STDOUT_FILENO) != 0;
+  return isatty(STDERR_FILENO) != 0 && !options_.quiet && !lists;
+}
+
 int Shell::WalkItems(const Command& command, const std::function<bool(const WalkedItem&)>& show) {
   interrupted_.store(false, std::memory_order_relaxed);
   bool goes_on = true;
@@ -74,7 +82,9 @@ int Shell::WalkItems(const Command& command, const std::function<bool(const Walk
     const auto walker =
         Walker::Connect(server, options_.connect, {.reads_per_second = command.reads_per_second});
     if (!walker.ok()) return Report(walker.status());
+    WalkProgressLine progress(**walker, server, ShowsProgress(command));
     const absl::Status status = (*walker)->Walk([&](const WalkedItem& item) {
+      progress.Look();
       if (Wants(command, item.key)) goes_on = show(item);
       goes_on &= !interrupted_.load(std::memory_order_relaxed);
       return goes_on;

@@ -62,8 +62,10 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "subtract 1, or NUMBER, from a counter; prints the new number", "As incr.\n"},
     {Verb::kTouch, "touch", "KEY TIME", "give a key a new time to live (0: for ever)",
      "TIME: 10 or 10s, 500ms, 5m, 2h, 7d. Exit code 1: not found.\n"},
-    {Verb::kGetAndTouch, "gat", "KEY TIME [--meta]", "touch a key, then print its value",
-     "Exit code 1: not found.\n"},
+    {Verb::kGetAndTouch, "gat", "KEY TIME [--meta]",
+     "give a key a new time to live (0: for ever), and print its value",
+     "TIME: 10 or 10s, 500ms, 5m, 2h, 7d. --meta prints the version, flags, expiry and size\n"
+     "instead. Exit code 1: not found.\n"},
     {Verb::kFlush, "flush", "[--yes]", "remove everything from all servers; prints how many items",
      "Asks first, on a terminal. Elsewhere it needs --yes.\n"},
     {Verb::kLock, "lock", "KEY [--wait=TIME] [--lease=TIME] -- COMMAND...",
@@ -90,16 +92,18 @@ constexpr std::array<Spec, 38> kSpecs = {{
      "The newest first. --keys shows the keys, too. kvserver --slowlog_us says what is long.\n"},
     {Verb::kScan, "scan", "[GLOB] [--prefix=P] [--match=GLOB] [--limit=N] [--values] [--rate=N]",
      "list the keys, or those that match a pattern",
-     "Walks through the server's memory by one-sided READs, at most --rate a second (20000; 0: no\n"
-     "limit), so that the server's CPU takes no part. Each key that is there all the time is "
-     "shown\n"
-     "at least once; a key may be shown twice. GLOB: * ? [a-z]; --match=GLOB is the same. Keys "
+     "Walks through the server's memory by one-sided READs, so that the server's CPU takes no "
+     "part:\n"
+     "by load, which takes what others leave, or at most --rate a second (0: no limit). Each key "
+     "that\n"
+     "is there all the time is shown at least once; a key may be shown twice. GLOB: * ? [a-z]; "
+     "--match=GLOB is the same. Keys "
      "that are no text, or hold\n"
      "control characters, are shown in quotes, as the prompt reads them.\n"},
     {Verb::kBigKeys, "bigkeys", "[--prefix=P] [--match=GLOB] [--count=N] [--rate=N]",
      "list the keys with the longest values", "Walks as scan does. --count: how many (10).\n"},
     {Verb::kHotKeys, "hotkeys", "[--count=N] [--rate=N]", "list the keys that are used most",
-     "READs, at most --rate times a second (20000; 0: no limit), what the server recorded of "
+     "READs, by load or at most --rate times a second (0: no limit), what the server recorded of "
      "uses,\n"
      "then its index, and then the hot items; the server's CPU takes no part. --count: how many "
      "(10).\n"
@@ -206,6 +210,21 @@ constexpr std::array<Spec, 38> kSpecs = {{
 static_assert(std::ranges::all_of(kSpecs, [i = 0](const Spec& spec) mutable {
   return static_cast<int>(spec.verb) == i++;
 }));
+
+// What commands are for, as help groups them: those from `first` to the next group's first.
+struct Purpose {
+  Verb first;
+  const char* title;
+};
+constexpr std::array<Purpose, 7> kPurposes = {{
+    {Verb::kPut, "Values"},
+    {Verb::kLock, "Locks"},
+    {Verb::kSnapshot, "The server"},
+    {Verb::kScan, "What is in its memory"},
+    {Verb::kWatch, "Watch, measure, mend"},
+    {Verb::kCluster, "Clusters, versions and keys"},
+    {Verb::kHelp, "Else"},
+}};
 
 // What users of Redis, memcached and the shell type. The first word is the verb; an option may
 // follow.
@@ -337,8 +356,13 @@ std::string_view UsageOf(Verb verb) { return SpecOf(verb).usage; }
 
 std::string HelpText() {
   std::string text;
-  for (const Spec& spec : kSpecs)
+  for (const Spec& spec : kSpecs) {
+    const auto purpose = std::ranges::find(kPurposes, spec.verb, &Purpose::first);
+    if (purpose != kPurposes.end()) {
+      absl::StrAppend(&text, text.empty() ? "" : "\n", purpose->title, ":\n");
+    }
     absl::StrAppendFormat(&text, "  %-13s %s\n", spec.name, spec.summary);
+  }
   return text;
 }
 

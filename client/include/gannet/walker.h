@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,9 @@ struct WalkedItem {
 };
 
 struct WalkOptions {
-  // The most READs a second. 0: as many as it can.
-  uint32_t reads_per_second = 20'000;
+  // The most READs a second. 0: as many as it can. Without it, the walk goes by load: as fast as it
+  // can while its READs come back at once, and slower when they wait behind those of others.
+  std::optional<uint32_t> reads_per_second;
   // Of a group of a cluster: walks through what this group's primary has in its memory, whichever
   // group owns it, instead of through the whole cluster.
   bool this_server_alone = false;

@@ -242,6 +242,7 @@ TEST(CommandTest, WalksTakeWhatToShowAndHowFast) {
   EXPECT_EQ(scan.match, "*b");
   EXPECT_EQ(scan.count, 3u);
   EXPECT_EQ(scan.reads_per_second, 100u);
+  EXPECT_EQ(Parsed({"scan"}).reads_per_second, std::nullopt) << "by load";
   EXPECT_TRUE(scan.show_values);
   EXPECT_EQ(Parsed({"bigkeys", "--count=5"}).count, 5u);
   EXPECT_THAT(ErrorOf({"bigkeys", "--count=0"}), HasSubstr("at least 1"));
@@ -296,6 +297,27 @@ TEST(EscapedTest, SplitLineReadsTheSameBytes) {
                                    std::string("it's"), std::string("a\\b")}) {
     EXPECT_THAT(SplitLine(Escaped(bytes)).value(), ElementsAre(bytes));
   }
+}
+
+TEST(HelpTest, TheExamplesOfACommandAreItsOwn) {
+  for (const std::string& name : VerbNames()) {
+    const std::string text = *HelpText(name);
+    const size_t examples = text.find("Example");
+    if (examples == std::string::npos) continue;
+    std::istringstream lines(text.substr(text.find('\n', examples) + 1));
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_TRUE(line.starts_with("  " + name)) << name << " has the example" << line;
+    }
+  }
+}
+
+TEST(HelpTest, GroupsCommandsByPurposeAndLeavesNoneOut) {
+  const std::string text = HelpText();
+  for (const std::string& name : VerbNames()) {
+    EXPECT_NE(text.find("\n  " + name + " "), std::string::npos) << name;
+  }
+  EXPECT_TRUE(text.starts_with("Values:\n  put "));
+  EXPECT_LT(text.find("\nLocks:\n  lock "), text.find("\nThe server:\n  snapshot "));
 }
 
 }  // namespace

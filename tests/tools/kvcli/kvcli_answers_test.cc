@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -84,6 +85,21 @@ TEST_F(KvcliAnswersTest, JsonErrorsOfAScriptQuoteAnyBytes) {
   EXPECT_EQ(script.exit_code, 2);
   EXPECT_THAT(script.out, HasSubstr("\"error\":\"Usage\""));
   EXPECT_THAT(script.out, HasSubstr("\"found\":false"));
+}
+
+TEST_F(KvcliAnswersTest, UnlockAnswersInJson) {
+  const std::string script = "lock j1\nunlock j1\nunlock j1\nlock j1\nlock j1\nunlock j1 --force\n";
+  std::istringstream lines(Run({"--json"}, script).out);
+  std::vector<Json> all;
+  for (std::string line; std::getline(lines, line);) all.push_back(Json::parse(line));
+  ASSERT_EQ(all.size(), 6u);
+  EXPECT_EQ(all[1], Json({{"key", "j1"}, {"unlocked", true}}));
+  EXPECT_EQ(all[2], Json({{"key", "j1"}, {"unlocked", false}}));
+  EXPECT_TRUE(all[4].contains("error")) << "it is held already";
+  EXPECT_EQ(all[5].at("unlocked"), true);
+  const Finished none = Run({"--json", "unlock", "j1", "--force"});
+  EXPECT_EQ(none.exit_code, 1);
+  EXPECT_EQ(Json::parse(none.out).at("unlocked"), false);
 }
 
 TEST_F(KvcliAnswersTest, AnAnswerThatCannotBeWrittenIsAnError) {

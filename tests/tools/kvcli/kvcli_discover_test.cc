@@ -68,5 +68,18 @@ TEST(KvcliDiscoverTest, UpgradeCheckAsksTheProgramThatIsNamed) {
             "--upgrade_check=x\n");
 }
 
+TEST(KvcliDiscoverTest, UpgradeCheckAnswersInJsonWhateverComesOfIt) {
+  const auto answer = [](const std::string& program) {
+    const Finished done = RunProgram({ProgramPath("kvcli"), "--json", "upgrade-check",
+                                      "/nonexistent/file", "--kvserver=" + program});
+    return nlohmann::json::parse(done.out, nullptr, false);
+  };
+  const nlohmann::json none = answer(ProgramPath("kvserver"));
+  ASSERT_TRUE(none.is_object());
+  EXPECT_EQ(none.at("takes_over"), false);
+  EXPECT_EQ(none.at("why_not"), "there is no /nonexistent/file");
+  EXPECT_TRUE(answer("/none").contains("error"));
+}
+
 }  // namespace
 }  // namespace gannet::kvcli

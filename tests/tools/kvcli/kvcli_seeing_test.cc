@@ -76,6 +76,24 @@ TEST_F(KvcliSeeingTest, ScanListsTheKeysThatAreWanted) {
   EXPECT_EQ(all[0]["value"], "value");
 }
 
+// At 20 READs a second the walk takes longer than the line waits for, on any machine.
+TEST_F(KvcliSeeingTest, ALongWalkShowsItsProgressOnATerminalOnly) {
+  std::string script;
+  for (int i = 0; i < 30; ++i) script += "put walk:" + std::to_string(i) + " value\n";
+  ASSERT_EQ(Run({}, script).exit_code, 0);
+  const Words words = {"bigkeys", "--prefix=walk:", "--count=1", "--rate=20"};
+  ChildProcess kvcli({.argv = Command(words), .streams = ChildProcess::Streams::kTerminal});
+  EXPECT_TRUE(kvcli.ReadUntil("\r\033[Kkvcli: "));
+  EXPECT_TRUE(kvcli.ReadUntil(" items"));
+  EXPECT_TRUE(kvcli.ReadUntil("\r\033[K"));
+  EXPECT_TRUE(kvcli.ReadUntil("walk:"));
+  kvcli.ReadAll();
+  EXPECT_EQ(kvcli.Wait(), 0);
+  const Finished piped = Run(words);
+  EXPECT_EQ(piped.err, "");
+  EXPECT_THAT(piped.out, HasSubstr("walk:"));
+}
+
 TEST_F(KvcliSeeingTest, BigKeysAndMemoryTellWhatItemsTake) {
   const std::string script = "put big:1 " + std::string(10, 'v') + "\nput big:2 " +
                              std::string(20, 'v') + "\nput big:3 " + std::string(9000, 'v') + "\n";

@@ -100,10 +100,10 @@ typedef struct gannet_walked_item {
 } gannet_walked_item;
 
 /* Walks through all items of one server, or of the cluster that it is of, by one-sided READs over a
- * connection of its own. `reads_per_second` is the most READs a second (20000 is a good pace; 0: as
- * many as it can). Calls `show` with each item and `context`, until it returns 0. What a walk
- * promises while others write, and while partitions move, is in gannet/walker.h.
- * GANNET_UNAVAILABLE: the connection broke; begin anew. */
+ * connection of its own. `reads_per_second` is the most READs a second (0: as many as it can;
+ * UINT32_MAX: by load, so that it takes what others leave). Calls `show` with each item and
+ * `context`, until it returns 0. What a walk promises while others write, and while partitions
+ * move, is in gannet/walker.h. GANNET_UNAVAILABLE: the connection broke; begin anew. */
 gannet_status gannet_walk(const char* server, const gannet_options* options,
                           uint32_t reads_per_second,
                           int (*show)(void* context, const gannet_walked_item* item),
