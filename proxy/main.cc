@@ -289,7 +289,15 @@ int main(int argc, char** argv) {
           "GANNET_SERVER and GANNET_AUTH_FILE in the environment are the defaults of --server and\n"
           "--auth_file.\n"
           "Applications are not authenticated: whoever can connect may read and write all.\n"
-          "Exit code: 0 stopped, 1 could not start, 2 wrong usage.\n"};
+          "Exit code: 0 stopped, 1 could not start, 2 wrong usage.\n",
+      .groups = {{"Applications",
+                  "listen allow_remote socket_mode protocol connections_max buffers"},
+                 {"The store", "server device auth_file threads location_cache"},
+                 {"What operators see", "http"}},
+      .examples = {"gannet-proxy --server=10.0.0.1:7471",
+                   "gannet-proxy --listen=127.0.0.1:6379,unix:/run/gannet/proxy.sock --threads=4",
+                   "gannet-proxy --server=cluster:10.0.0.1:7471,10.0.0.2:7471 "
+                   "--http=127.0.0.1:9472"}};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
   return gannet::proxy::Main(argv);
 }

@@ -110,8 +110,12 @@ void Show(HttpServer* http, Observer* observer) {
   if (!http->local()) LOG(WARNING) << http->Warning("clients' addresses and what they do");
 }
 
+// Says it where the log is, too, which is all that is left of a service that did not start.
 int Fail(const absl::Status& status) {
-  std::fprintf(stderr, "kvserver: %s\n", std::string(status.message()).c_str());
+  if (g_log_lines != nullptr) LOG(ERROR) << status.message();
+  if (g_log_lines == nullptr || !FLAGS_log_file.empty()) {
+    std::fprintf(stderr, "kvserver: %s\n", std::string(status.message()).c_str());
+  }
   return kExitFailed;
 }
 
@@ -228,8 +232,20 @@ std::optional<absl::Status> CheckIfAsked() {
                                                        : CheckDirectory(FLAGS_check, FLAGS_json);
 }
 
+// Starts the log that the flags ask for, so that it has all that follows. Without a server to
+// start there is none.
+absl::Status StartLog() {
+  const bool serves = FLAGS_ask_ready.empty() && FLAGS_upgrade_check.empty() && FLAGS_check.empty();
+  if (!serves || (!FLAGS_log_json && FLAGS_log_file.empty())) return absl::OkStatus();
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<LogLines> lines,
+                          LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json}));
+  g_log_lines = lines.release();  // for as long as the process lives, since a signal may come
+  return absl::OkStatus();
+}
+
 int Main(char** argv) {
   FLAGS_auth_file = AuthFilePath(FLAGS_auth_file);
+  if (absl::Status status = StartLog(); !status.ok()) return Fail(status);
   absl::StatusOr<Server::Options> options = OptionsFromFlags();
   if (!options.ok()) {
     Fail(options.status());
@@ -237,13 +253,8 @@ int Main(char** argv) {
   }
   if (const std::optional<absl::Status> checked = CheckIfAsked())
     return checked->ok() ? 0 : Fail(*checked);
-  if (FLAGS_log_json || !FLAGS_log_file.empty()) {
-    auto lines = LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json});
-    if (!lines.ok()) return Fail(lines.status());
-    g_log_lines = lines->release();  // for as long as the process lives, since a signal may come
-  }
   absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);
-  if (!device.ok()) return Fail(device.status());
+  if (!device.ok()) return Fail(Named("device", FLAGS_device, device.status()));
   if (absl::Status status = SettleOn(*device, &*options); !status.ok()) return Fail(status);
   auto place = FindPlace(&*options);  // before the server, which uses it
   if (!place.ok()) return Fail(place.status());
@@ -317,7 +328,13 @@ int main(int argc, char** argv) {
           "127.0.0.1 on softverbs, unless --listen names another. With a key, nothing is "
           "encrypted\n"
           "all the same: see SECURITY.md.\n"
-          "Exit code: 0 stopped, 1 could not start or serve on, 2 wrong usage.\n"};
+          "Exit code: 0 stopped, 1 could not start or serve on, 2 wrong usage.\n",
+      .groups = gannet::FlagGroups(),
+      .examples = {"kvserver --memory=4G",
+                   "kvserver --memory=16G --on_full=evict --listen=10.0.0.1:7471 "
+                   "--auth_file=/etc/gannet/keys",
+                   "kvserver --memory=16G --data=/var/lib/gannet --sync=always "
+                   "--http=127.0.0.1:9471"}};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
   google::InitGoogleLogging(argv[0]);
   return gannet::Main(argv);

@@ -7,12 +7,14 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
+#include <map>
 #include <string_view>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/check.h"
 
 namespace gannet {
 namespace {
@@ -66,6 +68,16 @@ void AppendFlag(const Flag& flag, std::string* out) {
     column = 0;
   }
   AppendWrapped(column, absl::StrCat(flag.description, of_default), out);
+}
+
+std::map<std::string, Flag> FlagsOf(const Program& program) {
+  std::vector<Flag> all;
+  gflags::GetAllFlags(&all);
+  std::map<std::string, Flag> flags;
+  for (const Flag& flag : all) {
+    if (flag.filename.ends_with(program.flags_file)) flags.emplace(flag.name, flag);
+  }
+  return flags;
 }
 
 class Parser {
@@ -160,11 +172,23 @@ class Parser {
 std::string HelpText(const Program& program) {
   std::string text = absl::StrCat(program.name, ": ", program.purpose, "\n\nusage: ", program.name,
                                   " [FLAGS]\n\n");
-  std::vector<Flag> flags;
-  gflags::GetAllFlags(&flags);
-  for (const Flag& flag : flags) {
-    if (flag.filename.ends_with(program.flags_file)) AppendFlag(flag, &text);
+  if (!program.examples.empty()) text += "Examples:\n";
+  // Four blanks, where a flag has two: who reads the help by program takes them for no entries.
+  for (const std::string& example : program.examples) absl::StrAppend(&text, "    ", example, "\n");
+  if (!program.examples.empty()) text += '\n';
+  std::map<std::string, Flag> left = FlagsOf(program);
+  for (const FlagGroup& group : program.groups) {
+    absl::StrAppend(&text, group.title, ":\n");
+    const std::vector<std::string> names = absl::StrSplit(group.flags, ' ');
+    for (const std::string& name : names) {
+      const auto flag = left.extract(name);
+      GANNET_CHECK(!flag.empty(), "no such flag, or two groups have it");
+      AppendFlag(flag.mapped(), &text);
+    }
+    text += '\n';
   }
+  if (!program.groups.empty()) text += "Other flags:\n";
+  for (const auto& [name, flag] : left) AppendFlag(flag, &text);
   AppendLine("  --flagfile=FILE", "set the flags that this file has, one on each line", &text);
   AppendLine("  -h, --help", "this text", &text);
   AppendLine("  --version", "the version", &text);

@@ -3,8 +3,15 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace gannet {
+
+// Flags that serve one purpose.
+struct FlagGroup {
+  std::string title;
+  std::string flags;  // their names, in the order of the help, with blanks between them
+};
 
 // Describes a program that takes only gflags on its command line.
 struct Program {
@@ -13,6 +20,9 @@ struct Program {
   std::string version;     // one line
   std::string flags_file;  // the end of the path of the source file that defines its flags
   std::string notes;       // lines below the table of flags; may be empty
+  // How the help groups the flags. A flag that no group names is among the others at the end.
+  std::vector<FlagGroup> groups = {};
+  std::vector<std::string> examples = {};  // command lines
 };
 
 inline constexpr int kExitWrongUsage = 2;

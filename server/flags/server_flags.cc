@@ -167,7 +167,9 @@ std::string ListenByDefault(DeviceKind kind) {
 // Fills in what the flags say. All else stays as it is.
 absl::Status Fill(Server::Options* options) {
   GANNET_RETURN_IF_ERROR(CheckFlags());
-  GANNET_ASSIGN_OR_RETURN(options->memory_bytes, ParseByteSize(FLAGS_memory));
+  const absl::StatusOr<uint64_t> memory_bytes = ParseByteSize(FLAGS_memory);
+  GANNET_RETURN_IF_ERROR(Named("memory", FLAGS_memory, memory_bytes.status()));
+  options->memory_bytes = *memory_bytes;
   GANNET_RETURN_IF_ERROR(ListenAddress(DeviceKind::kSoftverbs).status());  // of a wrong --listen
   options->name = FLAGS_name;
   options->auth_file = FLAGS_auth_file;
@@ -192,7 +194,10 @@ absl::Status Fill(Server::Options* options) {
 }  // namespace
 
 absl::StatusOr<SocketAddress> ListenAddress(DeviceKind kind) {
-  return ResolveListen(FLAGS_listen.empty() ? ListenByDefault(kind) : FLAGS_listen, kDefaultPort);
+  if (FLAGS_listen.empty()) return ResolveListen(ListenByDefault(kind), kDefaultPort);
+  const absl::StatusOr<SocketAddress> address = ResolveListen(FLAGS_listen, kDefaultPort);
+  if (!address.ok()) return Named("listen", FLAGS_listen, address.status());
+  return address;
 }
 
 ClusterFlags FlagsOfCluster() {
@@ -221,6 +226,25 @@ GroupPolicy PolicyOfFlags() {
     policy.settings[name] = gflags::GetCommandLineFlagInfoOrDie(name.c_str()).current_value;
   }
   return policy;
+}
+
+std::vector<FlagGroup> FlagGroups() {
+  return {{"Where it serves, and whom",
+           "listen name device advertise announce auth_file session_grace_ms silence_ms"},
+          {"Memory", "memory memory_file on_full index_slots index_grows lock_words hugepages"},
+          {"Threads and cores", "workers busy_poll_us numa"},
+          {"Items on disk", "data sync sync_interval_ms restore_from"},
+          {"What operators see", "log_file log_json http http_show_keys slowlog_us"},
+          {"Instead of serving", "check upgrade_check json ask_ready"},
+          {"In a cluster",
+           "cluster etcd etcd_ca_file etcd_cert_file etcd_key_file etcd_user etcd_password_file "
+           "etcd_compact stop_wait_s"}};
+}
+
+absl::Status Named(std::string_view flag, std::string_view value, const absl::Status& status) {
+  if (status.ok()) return status;
+  const std::string named = absl::StrCat("--", std::string(flag), "=", std::string(value));
+  return {status.code(), absl::StrCat(named, ": ", status.message())};
 }
 
 absl::StatusOr<Server::Options> OptionsFromFlags() {

@@ -2,9 +2,13 @@
 #define GANNET_SERVER_FLAGS_SERVER_FLAGS_H_
 
 #include <string>
+#include <string_view>
+#include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/cluster/group_policy.h"
+#include "common/program/command_line.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device.h"
 #include "gflags/gflags.h"
@@ -37,6 +41,10 @@ DECLARE_string(advertise);
 
 namespace gannet {
 
+// How --help groups the flags.
+std::vector<FlagGroup> FlagGroups();
+// Puts the flag whose value is to blame before the text of an error.
+absl::Status Named(std::string_view flag, std::string_view value, const absl::Status& status);
 // Returns what the flags say of the server, but for where it listens. InvalidArgument: the text
 // says which flag is wrong.
 absl::StatusOr<Server::Options> OptionsFromFlags();

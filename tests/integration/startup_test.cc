@@ -206,11 +206,22 @@ TEST(StartupTest, TooLittleMemlockIsOneClearLineThatSaysWhatToDo) {
 TEST(StartupTest, WrongUsageIsOneClearLineAndExitsWithTwo) {
   constexpr int kWrongUsage = 2;
   EXPECT_THAT(FailingStart({"--listen=127.0.0.1:notaport", "--memory=64M"}, kWrongUsage),
-              HasSubstr("notaport"));
-  EXPECT_THAT(FailingStart({"--memory=much"}, kWrongUsage), HasSubstr("much"));
+              HasSubstr("--listen=127.0.0.1:notaport: "));
+  EXPECT_THAT(FailingStart({"--memory=much"}, kWrongUsage), HasSubstr("--memory=much: "));
+  EXPECT_THAT(FailingStart({"--device=none"}), HasSubstr("--device=none: "));
   EXPECT_THAT(FailingStart({"--memry=1G"}, kWrongUsage), HasSubstr("no flag --memry=1G"));
   EXPECT_THAT(FailingStart({"--workers=0"}, kWrongUsage), HasSubstr("--workers"));
   EXPECT_THAT(FailingStart({"1G"}, kWrongUsage), HasSubstr("'1G'"));
+}
+
+TEST(StartupTest, WhyItDoesNotStartIsInItsLog) {
+  const std::string log = testing::TempDir() + "startup_test_failing.log";
+  std::filesystem::remove(log);
+  for (const char* wrong : {"--memory=much", "--http=nowhere"}) {
+    const std::string said = FailingStart({wrong, "--log_file=" + log}, wrong[2] == 'm' ? 2 : 1);
+    EXPECT_THAT(said, HasSubstr(wrong));
+    EXPECT_THAT(FileText(log), HasSubstr(wrong));
+  }
 }
 
 TEST(StartupTest, HelpIsATableOfItsOwnFlags) {
@@ -219,6 +230,7 @@ TEST(StartupTest, HelpIsATableOfItsOwnFlags) {
   while (const auto line = server.ReadLine()) help += *line + "\n";
   EXPECT_EQ(server.Wait(), 0);
   EXPECT_THAT(help, HasSubstr("--listen=TEXT"));
+  EXPECT_THAT(help, HasSubstr("\nOther flags:\n  --flagfile")) << "all have a purpose";
   EXPECT_THAT(help, HasSubstr("nobody is authenticated"));
   EXPECT_THAT(help, Not(HasSubstr("main.cc"))) << "paths of the build";
 }

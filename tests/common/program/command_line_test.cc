@@ -138,6 +138,19 @@ TEST_F(CommandLineTest, HelpIsATableWithoutPathsAndWithTwoDashes) {
   }
 }
 
+TEST_F(CommandLineTest, HelpGroupsFlagsByPurposeAndBeginsWithExamples) {
+  Program program = program_;
+  program.groups = {{"Who", "test_loud test_name"}};
+  program.examples = {"program --test_name=me", "program --notest_loud"};
+  const std::string text = HelpText(program);
+  EXPECT_THAT(text, HasSubstr("\n\nExamples:\n"
+                              "    program --test_name=me\n"
+                              "    program --notest_loud\n\n"
+                              "Who:\n  --[no]test_loud "));
+  EXPECT_THAT(text, HasSubstr("(default nobody)\n\nOther flags:\n  --test_count=N "));
+  EXPECT_EQ(text.find("--[no]test_loud"), text.rfind("--[no]test_loud"));
+}
+
 TEST_F(CommandLineTest, VersionIsOneLine) {
   EXPECT_EQ(Parse({"--version"}), 0);
   EXPECT_EQ(out_, "program 7\n");
