@@ -32,13 +32,16 @@ class Backend {
   // Each call starts one operation, which is sent by the next Poll at the latest. After an error
   // the operation was not started.
   virtual absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) = 0;
-  virtual absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) = 0;
+  // `ttl`: 0 is for ever.
+  virtual absl::Status Put(std::string_view key, std::string_view value,
+                           std::chrono::milliseconds ttl, uint64_t user_data) = 0;
   // An operation of another kind than those above. Its completion says AlreadyExists, NotFound,
   // FailedPrecondition or OutOfRange if the store refused it, and `found` if the key was there.
   struct Change {
     OpKind kind;
     std::string_view key;
-    std::string_view value;    // to be put, or to be added
+    std::string_view value;  // to be put, or to be added
+    std::chrono::milliseconds ttl{0};
     uint64_t version = 0;      // cas
     std::span<std::byte> out;  // gat
   };

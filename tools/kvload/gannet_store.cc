@@ -22,12 +22,11 @@ class GannetBackend : public Backend {
  public:
   // REQUIRES: the client's Options::log calls watch->Log.
   GannetBackend(std::unique_ptr<AsyncClient> client, std::shared_ptr<LossWatch> watch,
-                uint32_t value_bytes, bool waits, std::chrono::milliseconds ttl)
+                uint32_t value_bytes, bool waits)
       : client_(std::move(client)),
         watch_(std::move(watch)),
         value_bytes_(value_bytes),
-        waits_(waits),
-        ttl_(ttl) {
+        waits_(waits) {
     watch_->Begin(client_->Info());
   }
 
@@ -35,34 +34,35 @@ class GannetBackend : public Backend {
     if (!memory_) return client_->Get(key, out, user_data);
     return client_->GetInto(key, SpanOf(out.data(), out.size(), user_data), user_data);
   }
-  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
-    if (!memory_ || value.empty()) return client_->Put(key, value, {.ttl = ttl_}, user_data);
+  absl::Status Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                   uint64_t user_data) override {
+    if (!memory_ || value.empty()) return client_->Put(key, value, {.ttl = ttl}, user_data);
     const auto* bytes = reinterpret_cast<const std::byte*>(value.data());
-    return client_->PutFrom(key, SpanOf(bytes, value.size(), user_data), {.ttl = ttl_}, user_data);
+    return client_->PutFrom(key, SpanOf(bytes, value.size(), user_data), {.ttl = ttl}, user_data);
   }
   absl::Status StartChange(const Change& change, uint64_t user_data) override {
     switch (change.kind) {
       case OpKind::kCas:
         return client_->Put(change.key, change.value,
-                            {.ttl = ttl_, .only_if_version = change.version}, user_data);
+                            {.ttl = change.ttl, .only_if_version = change.version}, user_data);
       case OpKind::kAdd:
-        return client_->Add(change.key, change.value, {.ttl = ttl_}, user_data);
+        return client_->Add(change.key, change.value, {.ttl = change.ttl}, user_data);
       case OpKind::kReplace:
-        return client_->Replace(change.key, change.value, {.ttl = ttl_}, user_data);
+        return client_->Replace(change.key, change.value, {.ttl = change.ttl}, user_data);
       case OpKind::kDelete:
         return client_->Delete(change.key, {}, user_data);
       case OpKind::kIncr:
-        return client_->Incr(change.key, 1, {.ttl = ttl_}, user_data);
+        return client_->Incr(change.key, 1, {.ttl = change.ttl}, user_data);
       case OpKind::kDecr:
-        return client_->Decr(change.key, 1, {.ttl = ttl_}, user_data);
+        return client_->Decr(change.key, 1, {.ttl = change.ttl}, user_data);
       case OpKind::kAppend:
-        return client_->Append(change.key, change.value, {.ttl = ttl_}, user_data);
+        return client_->Append(change.key, change.value, {.ttl = change.ttl}, user_data);
       case OpKind::kPrepend:
-        return client_->Prepend(change.key, change.value, {.ttl = ttl_}, user_data);
+        return client_->Prepend(change.key, change.value, {.ttl = change.ttl}, user_data);
       case OpKind::kTouch:
-        return client_->Touch(change.key, ttl_, {}, user_data);
+        return client_->Touch(change.key, change.ttl, {}, user_data);
       case OpKind::kGetAndTouch:
-        return client_->GetAndTouch(change.key, ttl_, change.out, user_data);
+        return client_->GetAndTouch(change.key, change.ttl, change.out, user_data);
       default:
         return Backend::StartChange(change, user_data);
     }
@@ -109,7 +109,6 @@ class GannetBackend : public Backend {
   std::optional<RegisteredMemory> memory_;
   std::deque<RegisteredSpan> spans_;  // by slot; a deque, since spans must not move
   const bool waits_;                  // the run waits for a lost server, so all answers count
-  const std::chrono::milliseconds ttl_;
 };
 
 gannet::Options ClientOptions(const LoadOptions& options) {
@@ -175,7 +174,7 @@ class GannetStore : public StoreUnderLoad {
     // The values of a trace have all sizes. Most are short, and those are copied anyway.
     const uint32_t value_bytes = options_.trace_file.empty() ? options_.sizes.value_bytes : 0;
     return std::make_unique<GannetBackend>(std::move(connected), std::move(watch), value_bytes,
-                                           options_.waits_for_server, options_.ttl);
+                                           options_.waits_for_server);
   }
 
   absl::StatusOr<ServerTotals> Totals() override {

@@ -26,6 +26,11 @@ int ExitCodeOf(const Report& report) {
   return WrongValues(report) == 0 && Errors(report) == 0 ? 0 : kExitFailed;
 }
 
+// Where tables go: with the JSON on stdout, nothing else is there.
+std::FILE* ForPeople(const LoadOptions& options) {
+  return options.json_file == kStdout ? stderr : stdout;
+}
+
 absl::Status WriteSweep(const LoadOptions& options, const Sweep& sweep,
                         const std::vector<Report>& reports) {
   if (!options.json_file.empty()) {
@@ -83,7 +88,7 @@ int LoadRuns::RunOnce(const LoadOptions& options) {
   if (!opened.ok()) return Fail(kExitFailed, opened);
   const auto report = Measure(options, "");
   if (!report.ok()) return FailMeasuring(report.status());
-  std::fputs(ToTable(*report).c_str(), stdout);
+  std::fputs(ToTable(*report).c_str(), ForPeople(options));
   if (!options.json_file.empty()) {
     const absl::Status written = WriteFile(options.json_file, ToJson(*report));
     if (!written.ok()) return Fail(kExitFailed, written);
@@ -102,11 +107,11 @@ int LoadRuns::RunSweep(const LoadOptions& options, const Sweep& sweep) {
       code = FailMeasuring(report.status());
       break;
     }
-    std::printf("%s\n%s\n", sweep.NameOf(i).c_str(), ToTable(*report).c_str());
+    std::fprintf(ForPeople(options), "%s\n%s\n", sweep.NameOf(i).c_str(), ToTable(*report).c_str());
     code = ExitCodeOf(*report);
     reports.push_back(*std::move(report));
   }
-  std::fputs(SweepTable(sweep, reports).c_str(), stdout);
+  std::fputs(SweepTable(sweep, reports).c_str(), ForPeople(options));
   const absl::Status written = WriteSweep(options, sweep, reports);
   return written.ok() ? code : Fail(kExitFailed, written);
 }

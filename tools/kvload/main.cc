@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -77,6 +78,9 @@ DEFINE_uint32(connections, 1,
               "connections per thread, which share its --depth; only with --backend=redis");
 DEFINE_uint32(key_size, 16, "bytes of a key");
 DEFINE_uint32(value_size, 100, "bytes of a value; at least 24 with --verify");
+DEFINE_string(value_sizes, "",
+              "bytes of values and their shares of the records, instead of --value_size: "
+              "100:0.5,4K:0.4,1M:0.1; a record keeps its size");
 DEFINE_uint64(location_cache, 1 << 20,
               "bytes for remembered locations, for all threads together; 0: remember none");
 DEFINE_uint64(seed, 1, "seed of all random choices");
@@ -109,8 +113,12 @@ DEFINE_uint64(
     deadline_ms, 10'000,
     "deadline of every operation, in milliseconds; it is long, because a slow answer counts as "
     "latency and not as an error");
-DEFINE_string(trace, "", "replay this trace (CSV: version,time,op,size,lbn) instead of a workload");
-DEFINE_string(json, "", "write the result to this file");
+DEFINE_string(trace, "",
+              "replay this trace instead of a workload, without its times: a block trace (CSV: "
+              "version,time,op,size,lbn), one of Twitter's caches (CSV: timestamp, key, key size, "
+              "value size, client, operation, TTL), or Mooncake's (JSON lines with hash_ids, whose "
+              "blocks have --value_size bytes)");
+DEFINE_string(json, "", "write the result to this file; -: to stdout, and the table to stderr");
 DEFINE_string(csv, "", "write a row for each second of the run to this file");
 DEFINE_string(
     percentiles, "",
@@ -139,6 +147,19 @@ constexpr char kNotes[] =
     "--auth_file with --backend=gannet.\n"
     "Exit code: 0 if every operation was answered and every value was right, 1 otherwise, 2 wrong\n"
     "usage, 130 interrupted (Ctrl-C). An interrupted run still shows what it measured.\n";
+
+std::vector<FlagGroup> FlagGroups() {
+  return {{"The store", "backend server device auth_file"},
+          {"What is done",
+           "workload mix cluster trace distribution records key_size value_size value_sizes ttl_ms "
+           "stride seed raw_span raw_items"},
+          {"How much, how fast, for how long",
+           "phase operations seconds rate target_ops threads depth connections start_at warm_up "
+           "warmup_seconds sweep"},
+          {"The client", "location_cache deadline_ms wait on_server_loss"},
+          {"What is checked", "verify allow_misses"},
+          {"What is shown and written", "progress json csv percentiles svg"}};
+}
 
 bool Given(const char* flag) { return !gflags::GetCommandLineFlagInfoOrDie(flag).is_default; }
 
@@ -177,6 +198,23 @@ absl::Status ApplyCluster(LoadOptions& options) {
   if (!Given("key_size")) options.sizes.key_bytes = cluster.sizes.key_bytes;
   if (!Given("value_size")) options.sizes.value_bytes = cluster.sizes.value_bytes;
   if (!Given("ttl_ms")) options.ttl = cluster.ttl;
+  return absl::OkStatus();
+}
+
+absl::Status ApplyValueSizes(LoadOptions& options) {
+  options.value_sizes = FLAGS_value_sizes;
+  if (FLAGS_value_sizes.empty()) return absl::OkStatus();
+  GANNET_RETURN_IF_ERROR(RefuseGiven({"value_size", "trace"}, "with --value_sizes"));
+  if (FLAGS_sweep.starts_with("value_size:")) {
+    return absl::InvalidArgumentError("--sweep=value_size and --value_sizes exclude each other");
+  }
+  const absl::StatusOr<ValueSizes> sizes = ValueSizes::Parse(FLAGS_value_sizes);
+  if (!sizes.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--value_sizes=", FLAGS_value_sizes, ": ", sizes.status().message()));
+  }
+  options.sizes.mixed = *sizes;
+  options.sizes.value_bytes = sizes->largest();
   return absl::OkStatus();
 }
 
@@ -225,10 +263,11 @@ absl::StatusOr<LoadOptions> OptionsFromFlags() {
   options.threads = FLAGS_threads;
   options.depth = FLAGS_depth;
   options.connections = FLAGS_connections;
-  options.sizes = {FLAGS_key_size, FLAGS_value_size};
+  options.sizes = {FLAGS_key_size, FLAGS_value_size, std::nullopt};
   options.mix = FLAGS_mix;
   options.ttl = std::chrono::milliseconds(FLAGS_ttl_ms);
   GANNET_RETURN_IF_ERROR(ApplyCluster(options));
+  GANNET_RETURN_IF_ERROR(ApplyValueSizes(options));
   options.location_cache_bytes = FLAGS_location_cache;
   options.seed = FLAGS_seed;
   options.verify = FLAGS_verify;
@@ -320,7 +359,12 @@ int main(int argc, char** argv) {
       .version = absl::StrCat(gannet::BuildVersion(), " (", gannet::BuildCommit(), ", ",
                               gannet::BuildKind(), ")"),
       .flags_file = "kvload/main.cc",
-      .notes = gannet::kvload::kNotes};
+      .notes = gannet::kvload::kNotes,
+      .groups = gannet::kvload::FlagGroups(),
+      .examples = {"kvload --server=10.0.0.1:7471 --workload=b --records=1000000 --seconds=30",
+                   "kvload --mix=get:0.9,put:0.1 --value_sizes=100:0.5,4K:0.4,1M:0.1 --rate=50k "
+                   "--seconds=60",
+                   "kvload --workload=c --sweep=threads:1,2,4,8 --seconds=10 --json=-"}};
   if (const auto exit_code = gannet::ParseCommandLine(program, argc, argv)) return *exit_code;
   return gannet::kvload::Main(argv);
 }

@@ -42,10 +42,7 @@ absl::StatusOr<MemcachedConnection> ConnectToMemcached(const LoadOptions& option
 
 class MemcachedBackend : public Backend {
  public:
-  // Lives are whole seconds there, and numbers above 30 days are points in time.
-  MemcachedBackend(MemcachedConnection connection, std::chrono::milliseconds ttl)
-      : connection_(std::move(connection)),
-        ttl_s_(std::min<time_t>(std::chrono::ceil<std::chrono::seconds>(ttl).count(), kTtlMax)) {
+  explicit MemcachedBackend(MemcachedConnection connection) : connection_(std::move(connection)) {
     memcached_behavior_set(connection_.get(), MEMCACHED_BEHAVIOR_BUFFER_REQUESTS, 1);
     memcached_behavior_set(connection_.get(), MEMCACHED_BEHAVIOR_NOREPLY, 1);
     memcached_result_create(connection_.get(), &result_);
@@ -57,9 +54,13 @@ class MemcachedBackend : public Backend {
     return absl::OkStatus();
   }
 
-  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
+  // Lives are whole seconds there, and numbers above 30 days are points in time.
+  absl::Status Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                   uint64_t user_data) override {
+    const time_t ttl_s =
+        std::min<time_t>(std::chrono::ceil<std::chrono::seconds>(ttl).count(), kTtlMax);
     const memcached_return_t code = memcached_set(connection_.get(), key.data(), key.size(),
-                                                  value.data(), value.size(), ttl_s_, 0);
+                                                  value.data(), value.size(), ttl_s, 0);
     if (code != MEMCACHED_SUCCESS && code != MEMCACHED_BUFFERED) {
       return absl::UnavailableError(memcached_strerror(connection_.get(), code));
     }
@@ -145,7 +146,6 @@ class MemcachedBackend : public Backend {
   static constexpr time_t kTtlMax = 30 * 86400;
 
   const MemcachedConnection connection_;
-  const time_t ttl_s_;
   memcached_result_st result_;
   std::vector<PendingGet> gets_;
   std::vector<uint64_t> puts_;
@@ -163,7 +163,7 @@ class MemcachedStore : public StoreUnderLoad {
 
   absl::StatusOr<std::unique_ptr<Backend>> Connect(uint32_t) override {
     GANNET_ASSIGN_OR_RETURN(MemcachedConnection connection, ConnectToMemcached(options_));
-    return std::make_unique<MemcachedBackend>(std::move(connection), options_.ttl);
+    return std::make_unique<MemcachedBackend>(std::move(connection));
   }
 
   absl::StatusOr<ServerTotals> Totals() override {

@@ -51,18 +51,20 @@ void Metrics::Merge(const Metrics& other) {
   for (const auto& [code, count] : other.errors_by_code) errors_by_code[code] += count;
   gave_up = gave_up || other.gave_up;
   if (lost.empty()) lost = other.lost;
+  longest_stall_ns = std::max(longest_stall_ns, other.longest_stall_ns);
   dead_ns = std::max(dead_ns, other.dead_ns);
   fail_overs = std::max(fail_overs, other.fail_overs);
 }
 
-double Metrics::HitRatio() const {
+std::optional<double> Metrics::HitRatio() const {
   uint64_t gets = 0;
   uint64_t misses = 0;
   for (const OpKind kind : {OpKind::kGet, OpKind::kGetAndTouch}) {
     gets += of(kind).latency_ns.count();
     misses += of(kind).not_found;
   }
-  return gets == 0 ? 0 : 1 - static_cast<double>(misses) / static_cast<double>(gets);
+  if (gets == 0) return std::nullopt;
+  return 1 - static_cast<double>(misses) / static_cast<double>(gets);
 }
 
 uint64_t Metrics::answered() const {

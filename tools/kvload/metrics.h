@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -55,8 +56,10 @@ struct Metrics {
   uint64_t wrong_values = 0;
   std::vector<std::string> first_wrong;  // descriptions, at most kWrongDescribedMax
   std::map<absl::StatusCode, uint64_t> errors_by_code;
-  bool gave_up = false;     // a thread stopped early, because it got nothing but errors
-  std::string lost;         // why a thread's server is lost, if it stopped early for that
+  bool gave_up = false;  // a thread stopped early, because it got nothing but errors
+  std::string lost;      // why a thread's server is lost, if it stopped early for that
+  // The longest time between two answers of a thread.
+  int64_t longest_stall_ns = 0;
   int64_t dead_ns = 0;      // the longest time that a thread was without a server
   uint64_t fail_overs = 0;  // that a thread saw, the most of all threads
 
@@ -69,8 +72,9 @@ struct Metrics {
   uint64_t answered() const;
   // Returns the latencies of all kinds together.
   Histogram Latencies() const;
-  // Returns the share of GETs, with and without a touch, that found their key. 0 without GETs.
-  double HitRatio() const;
+  // Returns the share of GETs, with and without a touch, that found their key. nullopt: there were
+  // no GETs.
+  std::optional<double> HitRatio() const;
   uint64_t errors() const;
 };
 

@@ -33,6 +33,8 @@ constexpr std::array kClusters = {
 // Values that grow get pieces of this length at most, so that they do not grow too fast.
 constexpr uint32_t kPieceBytesMax = 64;
 
+}  // namespace
+
 std::optional<OpKind> KindOf(std::string_view name) {
   if (name == "set") return OpKind::kPut;
   if (name == "gets") return OpKind::kGet;
@@ -44,11 +46,13 @@ std::optional<OpKind> KindOf(std::string_view name) {
   return std::nullopt;
 }
 
-}  // namespace
-
 bool OwnKeys(OpKind kind) {
   return kind == OpKind::kIncr || kind == OpKind::kDecr || kind == OpKind::kAppend ||
          kind == OpKind::kPrepend;
+}
+
+char FirstLetterOfOwnKey(OpKind kind) {
+  return kind == OpKind::kIncr || kind == OpKind::kDecr ? 'c' : 'a';
 }
 
 bool NamedMix::has(OpKind kind) const {
@@ -108,16 +112,15 @@ bool MixSource::Next(LoadOperation& operation) {
   --left_;
   operation.kind = ChooseKind();
   operation.put_on_miss = false;
-  operation.value_bytes = options_.sizes.value_bytes;
   operation.record = DrawRecord(options_.distribution, options_.records, zipf_, random_);
+  operation.value_bytes = options_.sizes.ValueBytesOf(operation.record);
   if (!OwnKeys(operation.kind)) {
     WriteKey(operation.record, options_.sizes.key_bytes, operation.key);
     return true;
   }
   WriteKey(operation.record * options_.threads + options_.thread, options_.sizes.key_bytes,
            operation.key);
-  const bool counter = operation.kind == OpKind::kIncr || operation.kind == OpKind::kDecr;
-  operation.key[0] = counter ? 'c' : 'a';
+  operation.key[0] = FirstLetterOfOwnKey(operation.kind);
   operation.value_bytes = std::min(operation.value_bytes, kPieceBytesMax);
   return true;
 }

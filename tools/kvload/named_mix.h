@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -34,6 +35,10 @@ absl::StatusOr<NamedMix> ParseMix(std::string_view text);
 // Counters, and values that grow, are kept apart from the values that are verified by themselves:
 // their keys begin with a letter, and each thread has its own.
 bool OwnKeys(OpKind kind);
+// REQUIRES: OwnKeys(kind).
+char FirstLetterOfOwnKey(OpKind kind);
+// Returns the kind of an operation that the user or a trace names: "set" is a put, "gets" a get.
+std::optional<OpKind> KindOf(std::string_view name);
 
 // A production cache's load: means of one cluster of Twitter's caches, from the statistics that
 // were published with its 2020 traces (github.com/twitter/cache-trace, stat/2020Mar.md).

@@ -2,6 +2,7 @@
 #define GANNET_TOOLS_KVLOAD_OPERATION_H_
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -35,9 +36,10 @@ inline constexpr std::array<std::string_view, kOpKinds> kOpNames = {
 
 struct LoadOperation {
   OpKind kind = OpKind::kGet;
-  bool put_on_miss = false;  // a PUT follows a GET that misses
-  uint32_t value_bytes = 0;  // of the value that a PUT writes
-  uint64_t record = 0;       // of an insert
+  bool put_on_miss = false;          // a PUT follows a GET that misses
+  uint32_t value_bytes = 0;          // of the value that a PUT writes
+  std::chrono::milliseconds ttl{0};  // of what it writes; 0: as the run says
+  uint64_t record = 0;               // of an insert
   std::string key;
 };
 

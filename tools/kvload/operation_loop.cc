@@ -74,6 +74,7 @@ bool OperationLoop::Poll() {
   const size_t done = backend_.Wait(completions_, PatienceNs());
   if (done > 0) {
     const int64_t now = clock_();
+    NoteAnswer(now);
     for (size_t i = 0; i < done; ++i) Finish(completions_[i], now);
     // Yields before new operations start. Otherwise the pause would count as their latency.
     if (options_.shares_core && turn_.Over(now)) sched_yield();
@@ -81,6 +82,14 @@ bool OperationLoop::Poll() {
     if (!GoesOnWithoutServer()) return false;
   }
   return !source_empty_ || free_.size() < slots_.size();
+}
+
+// Between two answers of a closed loop all slots wait, so nothing was begun in that time. Time
+// without a server is counted apart.
+void OperationLoop::NoteAnswer(int64_t now) {
+  const bool counts = last_answer_ns_ != 0 && lost_since_ns_ == 0;
+  if (!counts || now - last_answer_ns_ <= metrics_.longest_stall_ns) return;
+  metrics_.longest_stall_ns = now - last_answer_ns_;
 }
 
 bool OperationLoop::GoesOnWithoutServer() {
@@ -165,12 +174,14 @@ absl::Status OperationLoop::StartWrite(uint32_t index) {
   slot.stage = Stage::kWriting;
   const OpKind kind = slot.operation.kind;
   const std::string_view value = MakeValue(slot);
+  const auto ttl = slot.operation.ttl.count() > 0 ? slot.operation.ttl : options_.ttl;
   if (kind == OpKind::kPut || kind == OpKind::kInsert || kind == OpKind::kRmw) {
-    return backend_.Put(slot.operation.key, value, index);
+    return backend_.Put(slot.operation.key, value, ttl, index);
   }
   return backend_.StartChange({.kind = kind,
                                .key = slot.operation.key,
                                .value = value,
+                               .ttl = ttl,
                                .version = slot.version,
                                .out = slot.buffer},
                               index);

@@ -44,6 +44,7 @@ class OperationLoop {
     uint32_t threads = 1;              // that share the rate
     bool waits_for_server = false;     // wait for a lost server; otherwise the loop stops
     bool shares_core = false;          // yield the core to other threads now and then
+    std::chrono::milliseconds ttl{0};  // of what is written, unless the operation says another
   };
   using Clock = int64_t (*)();  // nanoseconds, monotonic
 
@@ -85,6 +86,7 @@ class OperationLoop {
     std::span<std::byte> buffer;
   };
 
+  void NoteAnswer(int64_t now);
   void StartDue();
   int64_t PatienceNs() const;
   void Start(uint32_t index);

@@ -23,10 +23,16 @@ absl::Status CheckSizes(const LoadOptions& options) {
   GANNET_RETURN_IF_ERROR(CheckRange("key_size", options.sizes.key_bytes, 1, kKeyBytesMax));
   const bool verified = options.verify && !IsRawRead(options);
   const uint32_t value_min = verified ? kVerifiedValueBytesMin : (IsRawRead(options) ? 1 : 0);
-  if (verified && options.sizes.value_bytes < value_min) {
-    return absl::InvalidArgumentError(absl::StrCat("--value_size=", options.sizes.value_bytes,
-                                                   ": a value that can be verified needs ",
-                                                   value_min, " bytes; or give --verify=false"));
+  const uint32_t smallest =
+      options.sizes.mixed ? options.sizes.mixed->smallest() : options.sizes.value_bytes;
+  if (verified && smallest < value_min) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        options.sizes.mixed ? "--value_sizes: " : "--value_size=", smallest,
+        ": a value that can be verified needs ", value_min, " bytes; or give --verify=false"));
+  }
+  if (options.sizes.mixed && IsRawRead(options)) {
+    return absl::InvalidArgumentError(
+        "--value_sizes cannot be used with --workload=raw_read, whose READs have one size");
   }
   return CheckRange("value_size", options.sizes.value_bytes, value_min, kValueBytesMax);
 }
@@ -87,10 +93,7 @@ absl::Status CheckMix(const LoadOptions& options) {
   }
   GANNET_ASSIGN_OR_RETURN(const NamedMix mix, ParseMix(options.mix));
   for (const NamedMix::Part& part : mix.parts) {
-    if (HasOperation(options.backend, part.kind)) continue;
-    return absl::InvalidArgumentError(
-        absl::StrCat("--mix: --backend=", std::string(NameOf(options.backend)), " has no ",
-                     std::string(kOpNames[static_cast<size_t>(part.kind)]), " here"));
+    GANNET_RETURN_IF_ERROR(CheckOperation(options.backend, part.kind, "--mix"));
   }
   return absl::OkStatus();
 }
@@ -110,6 +113,13 @@ absl::Status CheckBackend(const LoadOptions& options) {
 }
 
 }  // namespace
+
+absl::Status CheckOperation(BackendKind backend, OpKind kind, std::string_view where) {
+  if (HasOperation(backend, kind)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(std::string(where), ": --backend=", std::string(NameOf(backend)), " has no ",
+                   std::string(kOpNames[static_cast<size_t>(kind)]), " here"));
+}
 
 absl::StatusOr<BackendKind> BackendOf(std::string_view name) {
   if (name == "gannet") return BackendKind::kGannet;

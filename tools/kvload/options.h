@@ -55,6 +55,7 @@ struct LoadOptions {
   uint32_t depth = 16;
   uint32_t connections = 1;  // per thread; only for Redis
   Sizes sizes;
+  std::string value_sizes;           // as the flag gave them; empty: all have the same size
   std::string mix;                   // named operations, instead of a workload's
   std::chrono::milliseconds ttl{0};  // of everything that is written; 0: for ever
   uint64_t location_cache_bytes = 1 << 20;
@@ -89,6 +90,10 @@ inline constexpr uint32_t kValueBytesMax = 64 << 20;
 
 // Returns InvalidArgument, with the flag's name, if a value is wrong or two do not fit together.
 absl::Status Validate(const LoadOptions& options);
+
+// InvalidArgument: the store of this backend has no such operation here. `where` is the flag that
+// asks for it.
+absl::Status CheckOperation(BackendKind backend, OpKind kind, std::string_view where);
 
 // Returns how many different records the operations use.
 uint64_t RecordsUsed(const LoadOptions& options);

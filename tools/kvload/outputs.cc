@@ -13,7 +13,7 @@ namespace gannet::kvload {
 namespace {
 
 absl::Status CheckOne(std::string_view flag, const std::string& path) {
-  if (path.empty()) return absl::OkStatus();
+  if (path.empty() || path == kStdout) return absl::OkStatus();
   const std::ofstream file(path, std::ios::app);
   if (file) return absl::OkStatus();
   return absl::InternalError(absl::StrCat("--", std::string(flag), "=", path,
@@ -59,6 +59,11 @@ absl::Status Draw(const std::string& script) {
 }
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
+  if (path == kStdout) {
+    std::fputs(text.c_str(), stdout);
+    return std::fflush(stdout) == 0 ? absl::OkStatus()
+                                    : absl::InternalError("cannot write to stdout");
+  }
   std::ofstream file(path);
   file << text;
   file.close();

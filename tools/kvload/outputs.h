@@ -11,6 +11,9 @@
 
 namespace gannet::kvload {
 
+// The path of --json that means stdout.
+inline constexpr char kStdout[] = "-";
+
 // How progress is shown on stderr: not at all, in one line that changes, or a line a second.
 enum class ProgressStyle { kNone, kOneLine, kLines };
 void ShowProgress(ProgressStyle style, std::string_view line);

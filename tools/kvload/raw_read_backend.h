@@ -48,7 +48,8 @@ class RawReadBackend : public Backend {
   // there is none, notes the place of the window itself and completes as not found. Blocks for a
   // READ.
   absl::Status Get(std::string_view key, std::span<std::byte> out, uint64_t user_data) override;
-  absl::Status Put(std::string_view, std::string_view, uint64_t) override {
+  absl::Status Put(std::string_view, std::string_view, std::chrono::milliseconds,
+                   uint64_t) override {
     return absl::UnimplementedError("raw reads only");
   }
   // Leaves the bytes in the backend's own buffer, sinks().

@@ -167,8 +167,7 @@ class Lane {
 class RedisBackend : public Backend {
  public:
   RedisBackend(std::vector<RedisConnection> connections, const LoadOptions& options)
-      : deadline_ns_(options.deadline.count() * kNsPerMs),
-        ttl_ms_(options.ttl.count() > 0 ? absl::StrCat(options.ttl.count()) : "") {
+      : deadline_ns_(options.deadline.count() * kNsPerMs) {
     lanes_.reserve(connections.size());
     for (RedisConnection& connection : connections) lanes_.emplace_back(std::move(connection));
     awaited_.resize(lanes_.size());
@@ -178,20 +177,22 @@ class RedisBackend : public Backend {
     return LaneOf(user_data).Get(key, out, user_data);
   }
 
-  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
-    return Set(key, value, {}, user_data);
+  absl::Status Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                   uint64_t user_data) override {
+    return Set(key, value, ttl, {}, user_data);
   }
 
   absl::Status StartChange(const Change& change, uint64_t user_data) override {
     Lane& lane = LaneOf(user_data);
+    const std::string ttl_ms = TextOf(change.ttl);
     const auto send = [&](std::initializer_list<std::string_view> command, OpType type) {
       return lane.Send(command, type, change.out, user_data);
     };
     switch (change.kind) {
       case OpKind::kAdd:
-        return Set(change.key, change.value, "NX", user_data);
+        return Set(change.key, change.value, change.ttl, "NX", user_data);
       case OpKind::kReplace:
-        return Set(change.key, change.value, "XX", user_data);
+        return Set(change.key, change.value, change.ttl, "XX", user_data);
       case OpKind::kDelete:
         return send({"DEL", change.key}, OpType::kDelete);
       case OpKind::kIncr:
@@ -201,11 +202,11 @@ class RedisBackend : public Backend {
       case OpKind::kAppend:
         return send({"APPEND", change.key, change.value}, OpType::kAppend);
       case OpKind::kTouch:
-        if (ttl_ms_.empty()) return send({"PERSIST", change.key}, OpType::kTouch);
-        return send({"PEXPIRE", change.key, ttl_ms_}, OpType::kTouch);
+        if (ttl_ms.empty()) return send({"PERSIST", change.key}, OpType::kTouch);
+        return send({"PEXPIRE", change.key, ttl_ms}, OpType::kTouch);
       case OpKind::kGetAndTouch:
-        if (ttl_ms_.empty()) return send({"GETEX", change.key, "PERSIST"}, OpType::kGet);
-        return send({"GETEX", change.key, "PX", ttl_ms_}, OpType::kGet);
+        if (ttl_ms.empty()) return send({"GETEX", change.key, "PERSIST"}, OpType::kGet);
+        return send({"GETEX", change.key, "PX", ttl_ms}, OpType::kGet);
       default:
         return Backend::StartChange(change, user_data);
     }
@@ -230,12 +231,17 @@ class RedisBackend : public Backend {
   }
 
  private:
+  // Empty: it lives for ever.
+  static std::string TextOf(std::chrono::milliseconds ttl) {
+    return ttl.count() > 0 ? absl::StrCat(ttl.count()) : "";
+  }
   // `condition` is NX, XX or none.
-  absl::Status Set(std::string_view key, std::string_view value, std::string_view condition,
-                   uint64_t user_data) {
-    const std::string_view px = ttl_ms_.empty() ? std::string_view() : "PX";
-    const std::string_view ttl = ttl_ms_.empty() ? std::string_view() : ttl_ms_;
-    return LaneOf(user_data).Send({"SET", key, value, px, ttl, condition}, OpType::kPut, {},
+  absl::Status Set(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                   std::string_view condition, uint64_t user_data) {
+    const std::string ttl_ms = TextOf(ttl);
+    const std::string_view px = ttl_ms.empty() ? std::string_view() : "PX";
+    const std::string_view life = ttl_ms.empty() ? std::string_view() : ttl_ms;
+    return LaneOf(user_data).Send({"SET", key, value, px, life, condition}, OpType::kPut, {},
                                   user_data);
   }
   Lane& LaneOf(uint64_t user_data) { return lanes_[user_data % lanes_.size()]; }
@@ -266,8 +272,7 @@ class RedisBackend : public Backend {
   std::vector<Lane> lanes_;
   std::vector<pollfd> awaited_;
   const int64_t deadline_ns_;
-  const std::string ttl_ms_;  // empty: items live for ever
-  int64_t progress_ns_ = 0;   // when the current wait for an answer began; 0: it does not wait
+  int64_t progress_ns_ = 0;  // when the current wait for an answer began; 0: it does not wait
 };
 
 // Returns the number after "NAME:" in the answer of INFO, or 0 if there is none.

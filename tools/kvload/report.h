@@ -31,6 +31,9 @@ std::string ToTable(const Report& report);
 double PerSecond(const PhaseResult& result);
 // Returns the part of the operations that --rate asked for that were answered. 1: there is no rate.
 double RateReached(const Report& report);
+// Returns whether a closed loop hides a stall: nothing was answered for a good part of the run, so
+// nothing was begun, and the percentiles do not show it.
+bool HidesStall(const Report& report);
 // A report with a lower share says that the rate was missed.
 inline constexpr double kRateReachedMin = 0.95;
 uint64_t WrongValues(const Report& report);

@@ -1,6 +1,8 @@
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "absl/status/status.h"
+#include "common/base/clock.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvload/report.h"
 
@@ -93,7 +95,9 @@ Json OptionsJson(const Report& report) {
           {"connections", options.connections},
           {"records", unless_trace(options.records)},
           {"key_size", unless_trace(options.sizes.key_bytes)},
-          {"value_size", unless_trace(options.sizes.value_bytes)},
+          {"value_size",
+           options.value_sizes.empty() ? unless_trace(options.sizes.value_bytes) : Json(nullptr)},
+          {"value_sizes", options.value_sizes.empty() ? Json(nullptr) : Json(options.value_sizes)},
           {"location_cache", options.backend == BackendKind::kGannet
                                  ? Json(options.location_cache_bytes)
                                  : Json(nullptr)},
@@ -120,7 +124,10 @@ std::string ToJson(const Report& report) {
   json["ops_per_second"] = PerSecond(measured);
   json["rate_reached"] =
       report.options.rate.closed_loop() ? Json(nullptr) : Json(RateReached(report));
-  json["hit_ratio"] = measured.metrics.HitRatio();
+  const std::optional<double> hits = measured.metrics.HitRatio();
+  json["hit_ratio"] = hits ? Json(*hits) : Json(nullptr);
+  json["longest_stall_ms"] =
+      static_cast<double>(measured.metrics.longest_stall_ns) / static_cast<double>(kNsPerMs);
   json["index_fill"] = IndexFill(measured.after);
   json["server_rpcs"] = measured.after.rpcs - measured.before.rpcs;
   json["server_cpu_us"] = measured.after.cpu_us - measured.before.cpu_us;

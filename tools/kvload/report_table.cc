@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -93,7 +94,30 @@ void AppendRateMissed(const Report& report, std::string& out) {
       100 * reached);
 }
 
+void AppendStall(const Report& report, std::string& out) {
+  if (!HidesStall(report)) return;
+  const PhaseResult& measured = report.measured;
+  const double seconds = static_cast<double>(measured.metrics.longest_stall_ns) / kNsPerSecond;
+  absl::StrAppendFormat(
+      &out,
+      "STALL HIDDEN: for %.0f ms, %.1f %% of the run, a thread got no answer. A closed loop begins "
+      "nothing\n          meanwhile, so p99 does not show it. With --rate=%.0f latencies count "
+      "from "
+      "when operations are due\n",
+      1000 * seconds, 100 * seconds / measured.seconds, 0.8 * PerSecond(measured));
+}
+
 }  // namespace
+
+bool HidesStall(const Report& report) {
+  constexpr int64_t kStallNsMin = 20 * kNsPerMs;  // shorter ones are any busy machine's
+  constexpr double kShareMin = 0.01;              // of the time, so that a true p99 would show it
+  const PhaseResult& measured = report.measured;
+  const int64_t stall_ns = measured.metrics.longest_stall_ns;
+  return report.options.rate.closed_loop() && stall_ns >= kStallNsMin &&
+         static_cast<double>(stall_ns) >= kShareMin * measured.seconds * kNsPerSecond &&
+         measured.metrics.Latencies().Percentile(0.99) < static_cast<uint64_t>(stall_ns) / 2;
+}
 
 double RateReached(const Report& report) {
   const Rate& rate = report.options.rate;
@@ -126,15 +150,20 @@ std::string ToTable(const Report& report) {
   absl::StrAppendFormat(&out, "settings  %d threads, depth %d, seed %d", options.threads,
                         options.depth, options.seed);
   if (report.workload != kTraceWorkload) {
-    absl::StrAppendFormat(&out, ", keys %d B, values %d B", options.sizes.key_bytes,
-                          options.sizes.value_bytes);
+    absl::StrAppendFormat(&out, ", keys %d B, values %s", options.sizes.key_bytes,
+                          options.value_sizes.empty()
+                              ? absl::StrCat(options.sizes.value_bytes, " B")
+                              : options.value_sizes);
   }
   absl::StrAppend(&out, options.rate_text.empty() ? "" : absl::StrCat(", rate ", options.rate_text),
                   "\n");
   if (report.load) AppendPhase("load", *report.load, out);
   AppendPhase("measured", measured, out);
   AppendRateMissed(report, out);
-  absl::StrAppendFormat(&out, "hits      %.4f of the gets\n", measured.metrics.HitRatio());
+  AppendStall(report, out);
+  if (const std::optional<double> hits = measured.metrics.HitRatio()) {
+    absl::StrAppendFormat(&out, "hits      %.4f of the gets\n", *hits);
+  }
   AppendCosts(measured, out);
   absl::StrAppendFormat(&out, "\n%-14s %10s %9s %7s %9s %9s %9s %10s\n", "latency", "count",
                         "not found", "errors", "p50 us", "p99 us", "p99.9 us", "max us");

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "tools/kvload/named_mix.h"
 #include "tools/kvload/sources.h"
@@ -35,6 +36,7 @@ PhasePlan PlanOf(const LoadOptions& options, std::string name, uint64_t operatio
   plan.loop.depth = options.depth;
   plan.loop.value_bytes_max = options.sizes.value_bytes;
   plan.loop.verify = options.verify;
+  plan.loop.ttl = options.ttl;
   plan.loop.waits_for_server = options.waits_for_server;
   plan.loop.shares_core = options.wait == Wait::kAdaptive;
   return plan;
@@ -142,6 +144,13 @@ absl::StatusOr<Report> RunWorkload(const LoadOptions& options, const Environment
   if (options.phase != Phase::kRun) {
     GANNET_ASSIGN_OR_RETURN(report.measured, RunLoadPhase(options, environment));
     if (options.phase == Phase::kLoad || !report.measured.cut_short.empty()) return report;
+    const uint64_t errors = report.measured.metrics.errors();
+    if (errors > 0 && !options.allow_misses && !options.waits_for_server) {
+      report.measured.cut_short = absl::StrCat(
+          "the load failed: ", errors, " of ", options.records,
+          " records were not stored, so the run was not begun (--allow_misses begins it)");
+      return report;
+    }
     report.load = std::move(report.measured);
   }
   const bool loaded = report.load && report.load->metrics.errors() == 0;
@@ -154,18 +163,28 @@ absl::StatusOr<Report> RunWorkload(const LoadOptions& options, const Environment
   return report;
 }
 
+// Returns whether the event stores a value that a GET verifies.
+bool Stores(const TraceEvent& event) {
+  return event.put_on_miss || event.kind == OpKind::kPut || event.kind == OpKind::kAdd ||
+         event.kind == OpKind::kReplace || event.kind == OpKind::kCas;
+}
+
 absl::StatusOr<Report> RunTrace(const LoadOptions& options, const Environment& environment) {
-  GANNET_ASSIGN_OR_RETURN(const std::vector<TraceEvent> events,
-                          ReadTraceFile(options.trace_file, kValueBytesMax));
+  GANNET_ASSIGN_OR_RETURN(
+      const std::vector<TraceEvent> events,
+      ReadTraceFile(options.trace_file,
+                    {.size_max = kValueBytesMax, .block_bytes = options.sizes.value_bytes}));
   PhasePlan plan = PlanOf(options, kTraceWorkload, events.size());
   plan.loop.value_bytes_max = 0;
   for (const TraceEvent& event : events) {
     plan.loop.value_bytes_max = std::max(plan.loop.value_bytes_max, event.size);
-    if (options.verify && event.size < kVerifiedValueBytesMin) {
+    GANNET_RETURN_IF_ERROR(CheckOperation(options.backend, event.kind, "--trace"));
+    if (options.verify && Stores(event) && event.size < kVerifiedValueBytesMin) {
       return absl::InvalidArgumentError(
           "the trace has values that are too small to be verified: give --verify=false");
     }
   }
+  plan.loop.counters_may_vanish = true;
   plan.rate = options.rate;
   plan.source = [&](uint32_t thread) {
     return std::make_unique<TraceSource>(events, thread, options.threads);

@@ -1,10 +1,14 @@
 #include "tools/kvload/sources.h"
 
-#include "absl/strings/str_cat.h"
 #include "common/base/align.h"
 #include "common/base/hash.h"
 
 namespace gannet::kvload {
+namespace {
+
+constexpr uint64_t kThreadSeed = 0x74687265616473ULL;
+
+}  // namespace
 
 void WriteKey(uint64_t record, uint32_t bytes, std::string& key) {
   key.assign(bytes, '0');
@@ -18,8 +22,8 @@ bool LoadSource::Next(LoadOperation& operation) {
   if (next_ == end_) return false;
   operation.kind = kind_;
   operation.put_on_miss = false;
-  operation.value_bytes = sizes_.value_bytes;
   operation.record = stride_ * next_++;
+  operation.value_bytes = sizes_.ValueBytesOf(operation.record);
   WriteKey(operation.record, sizes_.key_bytes, operation.key);
   return true;
 }
@@ -50,25 +54,25 @@ bool YcsbSource::Next(LoadOperation& operation) {
   --left_;
   operation.kind = ChooseKind();
   operation.put_on_miss = false;
-  operation.value_bytes = sizes_.value_bytes;
   operation.record = operation.kind == OpKind::kInsert
                          ? records_.Take()
                          : DrawRecord(mix_.distribution, records_.acknowledged(), zipf_, random_);
   operation.record *= stride_;
+  operation.value_bytes = sizes_.ValueBytesOf(operation.record);
   WriteKey(operation.record, sizes_.key_bytes, operation.key);
   return true;
 }
 
 bool TraceSource::Next(LoadOperation& operation) {
   while (!events_.empty()) {
-    const TraceEvent event = events_.front();
+    const TraceEvent& event = events_.front();
     events_ = events_.subspan(1);
-    if (MapToRange(Mix64(event.lbn), threads_) != thread_) continue;
-    operation.kind = event.is_read ? OpKind::kGet : OpKind::kPut;
-    operation.put_on_miss = event.is_read;
+    if (MapToRange(HashKey(event.key, kThreadSeed), threads_) != thread_) continue;
+    operation.kind = event.kind;
+    operation.put_on_miss = event.put_on_miss;
     operation.value_bytes = event.size;
-    operation.key.clear();
-    absl::StrAppend(&operation.key, event.lbn);
+    operation.ttl = event.ttl;
+    operation.key = event.key;
     return true;
   }
   return false;

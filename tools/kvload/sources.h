@@ -2,12 +2,14 @@
 #define GANNET_TOOLS_KVLOAD_SOURCES_H_
 
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "tools/kvload/acknowledged_counter.h"
 #include "tools/kvload/operation.h"
 #include "tools/kvload/random.h"
 #include "tools/kvload/trace.h"
+#include "tools/kvload/value_sizes.h"
 #include "tools/kvload/workload.h"
 #include "tools/kvload/zipf.h"
 
@@ -15,7 +17,10 @@ namespace gannet::kvload {
 
 struct Sizes {
   uint32_t key_bytes = 16;
-  uint32_t value_bytes = 100;
+  uint32_t value_bytes = 100;       // the largest, if there are several
+  std::optional<ValueSizes> mixed;  // values of several sizes
+
+  uint32_t ValueBytesOf(uint64_t record) const { return mixed ? mixed->Of(record) : value_bytes; }
 };
 
 // Inserts records [first, end), each once, or reads them to warm up. With a stride, uses the
@@ -65,8 +70,8 @@ class YcsbSource : public OperationSource {
   AcknowledgedCounter& records_;
 };
 
-// One thread's share of a trace: the events whose block number hashes to the thread, in order. So
-// threads never touch the same key. A PUT follows a read that misses.
+// One thread's share of a trace: the events whose key hashes to the thread, in order. So threads
+// never touch the same key.
 class TraceSource : public OperationSource {
  public:
   TraceSource(std::span<const TraceEvent> events, uint32_t thread, uint32_t threads)

@@ -30,7 +30,9 @@ class FakeBackend : public Backend {
     return Start(done);
   }
 
-  absl::Status Put(std::string_view key, std::string_view value, uint64_t user_data) override {
+  absl::Status Put(std::string_view key, std::string_view value, std::chrono::milliseconds ttl,
+                   uint64_t user_data) override {
+    last_ttl = ttl;
     if (code == absl::StatusCode::kOk) items_[std::string(key)] = value;
     Completion done{.user_data = user_data, .type = OpType::kPut, .code = code};
     done.cost = {.sends = 1, .posts = 1, .completions = 2};
@@ -61,6 +63,7 @@ class FakeBackend : public Backend {
   bool refuse = false;                            // to start anything
   bool warm = false;                              // locations are known
   size_t in_flight_max = 0;
+  std::chrono::milliseconds last_ttl{0};  // of a PUT
 
  private:
   absl::Status Start(const Completion& done) {

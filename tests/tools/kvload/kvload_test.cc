@@ -15,7 +15,7 @@
 
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
-#include "tools/kvload/random.h"
+#include "tests/tools/kvload/kvload_run.h"
 
 namespace gannet {
 namespace {
@@ -32,69 +32,11 @@ using ::testing::IsEmpty;
 using ::testing::Not;
 using Words = std::vector<std::string>;
 
-// A file that is removed at the end of its scope.
-class ScratchFile {
- public:
-  explicit ScratchFile(const std::string& name)
-      : path_(::testing::TempDir() + name + "." + std::to_string(getpid())) {}
-  ~ScratchFile() { std::remove(path_.c_str()); }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 std::vector<std::string> Lines(const std::string& path) {
   std::ifstream in(path);
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) lines.push_back(line);
   return lines;
-}
-
-class KvloadTest : public ::testing::Test {
- protected:
-  Finished Run(const Words& flags) {
-    Words words = {ProgramPath("kvload"), "--server=" + server_.endpoint(), "--device=soft"};
-    words.insert(words.end(), flags.begin(), flags.end());
-    return RunProgram(words);
-  }
-
-  // Runs it, expects success, and returns what it wrote as JSON.
-  Json Measure(Words flags) {
-    const ScratchFile file("kvload.json");
-    flags.push_back("--json=" + file.path());
-    const Finished done = Run(flags);
-    EXPECT_EQ(done.exit_code, 0) << done.out << done.err;
-    std::ifstream in(file.path());
-    Json json = Json::parse(in, nullptr, false);
-    EXPECT_TRUE(json.is_object()) << done.out;
-    return json;
-  }
-
-  ServerProcess server_{{"--memory=256M"}};
-};
-
-void ExpectCommonFields(const Json& json) {
-  EXPECT_EQ(json.at("schema"), 1);
-  EXPECT_TRUE(json.at("commit").is_string());
-  EXPECT_TRUE(json.at("build").is_string());
-  EXPECT_EQ(json.at("device"), "softverbs0");
-  EXPECT_EQ(json.at("kind"), "softverbs");
-  EXPECT_GT(json.at("seconds"), 0);
-  EXPECT_GT(json.at("ops_per_second"), 0);
-  EXPECT_EQ(json.at("wrong_values"), 0);
-  for (const auto& [type, op] : json.at("ops").items()) {
-    EXPECT_EQ(op.at("errors"), 0) << type;
-    for (const char* field : {"count", "not_found", "p50_us", "p99_us", "p999_us", "max_us"}) {
-      EXPECT_TRUE(op.at(field).is_number()) << type << " " << field;
-    }
-  }
-  for (const auto& [type, verbs] : json.at("verbs").items()) {
-    for (const char* field : {"reads_per_op", "read_bytes_per_op", "sends_per_op", "cas_per_op",
-                              "posts_per_op", "completions_per_op"}) {
-      EXPECT_TRUE(verbs.at(field).is_number()) << type << " " << field;
-    }
-  }
 }
 
 TEST_F(KvloadTest, AMixHasAllOperationsAndChecksThem) {
@@ -287,31 +229,15 @@ TEST_F(KvloadTest, BareReadsOfItemsGoWhereTheGetsGo) {
   EXPECT_EQ(some.at("verbs").at("raw_read").at("read_bytes_per_op"), 112);
 }
 
-// The seed is printed with a failure: it names the trace.
-TEST_F(KvloadTest, ReplaysATrace) {
-  constexpr uint64_t kSeed = 11;
-  SCOPED_TRACE("seed " + std::to_string(kSeed));
-  const ScratchFile trace("trace.csv");
-  uint64_t reads = 0;
-  {
-    kvload::Random random(kSeed);
-    std::ofstream out(trace.path());
-    out << "version,time,op,size,lbn\n";
-    for (int i = 0; i < 3000; ++i) {
-      const bool is_read = random.Below(100) < 40;
-      reads += is_read ? 1 : 0;
-      out << "1," << 5633898 + i << "," << (is_read ? "28" : "2a") << ","
-          << 512 * (1 + random.Below(136)) << "," << random.Below(500) << "\n";
-    }
-  }
-  const Json json = Measure({"--trace=" + trace.path(), "--depth=4"});
-  ExpectCommonFields(json);
-  EXPECT_EQ(json.at("workload"), "trace");
-  EXPECT_TRUE(json.at("value_size").is_null());
-  const Json& ops = json.at("ops");
-  EXPECT_EQ(ops.at("get").at("count"), reads);
-  EXPECT_EQ(ops.at("put").at("count"),
-            3000 - reads + ops.at("get").at("not_found").get<uint64_t>());
+TEST_F(KvloadTest, JsonMayGoToStdoutAndThenIsAlone) {
+  const Finished done =
+      Run({"--records=10", "--operations=10", "--workload=w", "--phase=load", "--json=-"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  const Json json = Json::parse(done.out, nullptr, false);
+  ASSERT_TRUE(json.is_object()) << done.out;
+  EXPECT_EQ(json.at("operations"), 10);
+  EXPECT_THAT(done.err, HasSubstr("measured  10 operations"));
+  EXPECT_THAT(done.err, Not(HasSubstr("\nhits"))) << "nothing was read";
 }
 
 TEST_F(KvloadTest, AWrongValueFailsTheRun) {
@@ -337,6 +263,11 @@ TEST_F(KvloadTest, ErrorsFailTheRun) {
                              "--value_size=100000"});  // 2 GB into 256 MB
   EXPECT_EQ(done.exit_code, 1);
   EXPECT_THAT(done.out, HasSubstr("RESOURCE_EXHAUSTED"));
+  const Finished both =
+      Run({"--records=20000", "--operations=20000", "--value_size=100000", "--workload=c"});
+  EXPECT_EQ(both.exit_code, 1);
+  EXPECT_THAT(both.err, HasSubstr("the load failed: "));
+  EXPECT_THAT(both.out, Not(HasSubstr("\nget "))) << "the run was not begun";
 }
 
 TEST(KvloadUsageTest, ScansAreRefusedWithTheReason) {
@@ -358,9 +289,16 @@ TEST(KvloadUsageTest, WrongFlagsAreRefused) {
   EXPECT_EQ(RunProgram({kvload, "--sweep=depth:0"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "--svg=file.svg"}).exit_code, 2);
   EXPECT_EQ(RunProgram({kvload, "words"}).exit_code, 2);
+  for (const char* wrong : {"--value_sizes=100", "--value_sizes=20:1"}) {
+    const Finished sizes = RunProgram({kvload, wrong});
+    EXPECT_EQ(sizes.exit_code, 2);
+    EXPECT_THAT(sizes.err, HasSubstr("--value_sizes"));
+  }
+  EXPECT_EQ(RunProgram({kvload, "--value_sizes=100:1", "--value_size=100"}).exit_code, 2);
   const Finished help = RunProgram({kvload, "--help"});
   EXPECT_EQ(help.exit_code, 0);
   EXPECT_THAT(help.out, HasSubstr("  --backend=TEXT"));
+  EXPECT_THAT(help.out, HasSubstr("\nOther flags:\n  --flagfile")) << "all have a purpose";
   EXPECT_THAT(help.out, Not(HasSubstr("main.cc")));
 }
 

@@ -196,7 +196,9 @@ TEST_F(OperationLoopTest, RefusedStartsAreErrors) {
 }
 
 TEST_F(OperationLoopTest, TraceReadThatMissesIsFollowedByAPut) {
-  const std::vector<TraceEvent> events = {{1, 32, true}, {1, 32, true}, {2, 48, false}};
+  const TraceEvent read = {.key = "1", .size = 32, .put_on_miss = true};
+  const std::vector<TraceEvent> events = {
+      read, read, {.key = "2", .size = 48, .kind = OpKind::kPut}};
   TraceSource source(events, 0, 1);
   const Metrics metrics = Drive(source);
   EXPECT_EQ(metrics.of(OpKind::kGet).latency_ns.count(), 2u);
@@ -205,6 +207,35 @@ TEST_F(OperationLoopTest, TraceReadThatMissesIsFollowedByAPut) {
   EXPECT_EQ(metrics.wrong_values, 0u);
   EXPECT_EQ(items_["1"].size(), 32u);
   EXPECT_EQ(items_["2"].size(), 48u);
+}
+
+TEST_F(OperationLoopTest, AWriteHasTheLifeOfItsOperationOrElseOfTheRun) {
+  using std::chrono::seconds;
+  const std::vector<TraceEvent> one = {
+      {.key = "1", .size = 32, .kind = OpKind::kPut, .ttl = seconds(9)}};
+  TraceSource first(one, 0, 1);
+  Drive(first, {.ttl = seconds(2)});
+  EXPECT_EQ(backend_.last_ttl, seconds(9));
+  const std::vector<TraceEvent> other = {{.key = "1", .size = 32, .kind = OpKind::kPut}};
+  TraceSource second(other, 0, 1);
+  Drive(second, {.ttl = seconds(2)});
+  EXPECT_EQ(backend_.last_ttl, seconds(2));
+}
+
+TEST_F(OperationLoopTest, TheLongestTimeWithoutAnAnswerIsKept) {
+  AcknowledgedCounter records(10);
+  Load(10);
+  YcsbSource source(*MixOf("c"), 10, kSizes, 1, records);
+  OperationLoop loop({.value_bytes_max = 64}, backend_, source, values_, &FakeNow);
+  loop.Begin(0);
+  loop.Poll();
+  EXPECT_EQ(loop.metrics().longest_stall_ns, 0) << "before the first answer there is none";
+  loop.Poll();
+  const int64_t usual_ns = loop.metrics().longest_stall_ns;
+  fake_now_ns += 7'000'000;
+  while (loop.Poll()) {
+  }
+  EXPECT_EQ(loop.metrics().longest_stall_ns, usual_ns + 7'000'000);
 }
 
 TEST_F(OperationLoopTest, RawReadsNeedNoItemAndNoValue) {

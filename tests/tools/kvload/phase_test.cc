@@ -215,6 +215,33 @@ TEST_F(ReportTest, ServerCpuPerGetIsNullUnlessOnlyGetsRan) {
   EXPECT_TRUE(Json::parse(ToJson(report)).at("server_cpu_us_per_get").is_null());
 }
 
+TEST_F(ReportTest, OnlyGetsHaveAHitRatio) {
+  Report report = Make();
+  EXPECT_NE(ToTable(report).find("hits      1.0000 of the gets"), std::string::npos);
+  EXPECT_EQ(Json::parse(ToJson(report)).at("hit_ratio"), 1.0);
+  report.measured = *report.load;  // inserts
+  EXPECT_EQ(ToTable(report).find("hits "), std::string::npos);
+  EXPECT_TRUE(Json::parse(ToJson(report)).at("hit_ratio").is_null());
+}
+
+TEST_F(ReportTest, AStallThatAClosedLoopHidesIsTold) {
+  Report report = Make();
+  report.measured.seconds = 10;
+  report.measured.metrics.longest_stall_ns = 500 * kNsPerMs;
+  EXPECT_NE(ToTable(report).find("STALL HIDDEN: for 500 ms, 5.0 % of the run"), std::string::npos);
+  EXPECT_EQ(Json::parse(ToJson(report)).at("longest_stall_ms"), 500);
+  report.options.rate = Rate(1000);
+  EXPECT_FALSE(HidesStall(report)) << "an open loop charges every operation that was due";
+  report.options.rate = {};
+  report.measured.seconds = 100;
+  EXPECT_FALSE(HidesStall(report)) << "not even a hundredth of the run";
+  report.measured.seconds = 10;
+  for (int i = 0; i < 100; ++i) {
+    report.measured.metrics.of(OpKind::kGet).latency_ns.Record(400 * kNsPerMs);
+  }
+  EXPECT_FALSE(HidesStall(report)) << "p99 shows it";
+}
+
 TEST_F(ReportTest, TableNamesDeviceAndWrongValues) {
   Report report = Make();
   report.measured.metrics.AddWrong("some key", "torn");

@@ -117,6 +117,39 @@ TEST(YcsbSourceTest, StrideReachesEverySoManiethRecord) {
   EXPECT_EQ(operation.record, 56u);
 }
 
+TEST(ValueSizesTest, RecordsHaveTheirSharesAndKeepTheirSizes) {
+  const auto sizes = ValueSizes::Parse("100:0.5,4K:0.4,1M:0.1");
+  ASSERT_TRUE(sizes.ok()) << sizes.status();
+  EXPECT_EQ(sizes->smallest(), 100u);
+  EXPECT_EQ(sizes->largest(), 1u << 20);
+  std::map<uint32_t, int> counted;
+  for (uint64_t record = 0; record < 100'000; ++record) ++counted[sizes->Of(record)];
+  ASSERT_EQ(counted.size(), 3u);
+  EXPECT_NEAR(counted[100], 50'000, 1000);
+  EXPECT_NEAR(counted[4096], 40'000, 1000);
+  EXPECT_NEAR(counted[1 << 20], 10'000, 1000);
+  EXPECT_EQ(ValueSizes::Parse("7:3")->Of(9), 7u);
+  // What is loaded has the sizes of what is written later.
+  const Sizes mixed{.key_bytes = 16, .value_bytes = 1 << 20, .mixed = *sizes};
+  LoadSource load(0, 100, mixed);
+  LoadOperation operation;
+  while (load.Next(operation)) EXPECT_EQ(operation.value_bytes, sizes->Of(operation.record));
+  AcknowledgedCounter records(100);
+  YcsbSource run(*MixOf("a"), 100, mixed, 1, records);
+  while (run.Next(operation)) EXPECT_EQ(operation.value_bytes, sizes->Of(operation.record));
+}
+
+TEST(ValueSizesTest, RefusesWhatIsNone) {
+  for (const char* text : {"", "100", "100:", ":1", "100:0", "100:-1", "x:1", "5K5:1", "1G:1",
+                           "100:1,", "5000M:1", "100:nan"}) {
+    EXPECT_FALSE(ValueSizes::Parse(text).ok()) << text;
+  }
+  std::string many = "1:1";
+  for (size_t i = 1; i < ValueSizes::kSizesMax; ++i) many += ",1:1";
+  EXPECT_TRUE(ValueSizes::Parse(many).ok());
+  EXPECT_FALSE(ValueSizes::Parse(many + ",1:1").ok());
+}
+
 // First every key by a GET, then every READ. Both are what the GETs would be.
 TEST(RawReadSourceTest, FollowsTheGetsAndSoDoesWhatLocatesThem) {
   AcknowledgedCounter records(1000);
@@ -158,7 +191,13 @@ TEST(AcknowledgedCounterTest, GrowsOverAGaplessPrefixOnly) {
 
 TEST(TraceSourceTest, ThreadsShareTheEventsByKeyInOrder) {
   std::vector<TraceEvent> events;
-  for (uint32_t i = 0; i < 100; ++i) events.push_back({i % 10, 512 + i, i % 3 == 0});
+  for (uint32_t i = 0; i < 100; ++i) {
+    const bool is_read = i % 3 == 0;
+    events.push_back({.key = std::to_string(i % 10),
+                      .size = 512 + i,
+                      .kind = is_read ? OpKind::kGet : OpKind::kPut,
+                      .put_on_miss = is_read});
+  }
   std::map<std::string, uint32_t> thread_of_key;
   std::map<std::string, uint32_t> last_size;
   size_t count = 0;

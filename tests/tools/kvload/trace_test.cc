@@ -8,12 +8,12 @@
 namespace gannet::kvload {
 namespace {
 
-constexpr uint32_t kSizeMax = 1 << 20;
+constexpr TraceLimits kLimits{.size_max = 1 << 20, .block_bytes = 4096};
 constexpr char kHeader[] = "version,time,op,size,lbn\n";
 
 absl::StatusOr<std::vector<TraceEvent>> Read(const std::string& text) {
   std::istringstream in(text);
-  return ReadTrace(in, kSizeMax);
+  return ReadTrace(in, kLimits);
 }
 
 std::string ErrorOf(const std::string& line) {
@@ -30,13 +30,14 @@ TEST(TraceTest, ReadsReadsAndWrites) {
                            "1,5633901,8a,2048,9");
   ASSERT_TRUE(events.ok()) << events.status();
   ASSERT_EQ(events->size(), 4u);
-  EXPECT_FALSE((*events)[0].is_read);
+  EXPECT_EQ((*events)[0].kind, OpKind::kPut);
   EXPECT_EQ((*events)[0].size, 512u);
-  EXPECT_EQ((*events)[0].lbn, 42932745u);
-  EXPECT_TRUE((*events)[1].is_read);
+  EXPECT_EQ((*events)[0].key, "42932745");
+  EXPECT_EQ((*events)[1].kind, OpKind::kGet);
+  EXPECT_TRUE((*events)[1].put_on_miss);
   EXPECT_EQ((*events)[1].size, 69632u);
-  EXPECT_TRUE((*events)[2].is_read);
-  EXPECT_FALSE((*events)[3].is_read);
+  EXPECT_EQ((*events)[2].kind, OpKind::kGet);
+  EXPECT_EQ((*events)[3].kind, OpKind::kPut);
 }
 
 TEST(TraceTest, HeaderAloneIsAnEmptyTrace) {
@@ -66,8 +67,76 @@ TEST(TraceTest, RefusesBadFields) {
   EXPECT_NE(ErrorOf("").find("five fields"), std::string::npos);
 }
 
+TEST(TraceTest, ReadsTwittersOperationsWithTheirLives) {
+  const auto events = Read(
+      "0,q:q:1:8WTfjZU14ee,17,213,4,get,0\n"
+      "0,yDqF:3q:1AJrrJ1nnCJKKrnGx1A,27,27,5,get,0\n"
+      "0,user:9,6,0,5,gets,0\r\n"
+      "1,user:9,6,40,5,set,3600\n"
+      "1,user:9,6,40,5,cas,60\n"
+      "2,count:9,7,4,5,incr,60\n"
+      "2,log:9,5,30,5,append,0\n"
+      "3,user:9,6,0,5,delete,0");
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->size(), 8u);
+  const auto& all = *events;
+  EXPECT_EQ(all[0].key, "q:q:1:8WTfjZU14ee");
+  EXPECT_EQ(all[0].size, 213u);
+  EXPECT_TRUE(all[0].put_on_miss) << "it was a hit there";
+  EXPECT_EQ(all[2].kind, OpKind::kGet);
+  EXPECT_FALSE(all[2].put_on_miss) << "it was a miss there, too";
+  EXPECT_EQ(all[3].kind, OpKind::kPut);
+  EXPECT_EQ(all[3].ttl, std::chrono::hours(1));
+  EXPECT_EQ(all[4].kind, OpKind::kCas);
+  EXPECT_EQ(all[5].kind, OpKind::kIncr);
+  EXPECT_EQ(all[5].key, "count:9") << "its first letter is that of counters";
+  EXPECT_EQ(all[6].key, "aog:9");
+  EXPECT_EQ(all[7].kind, OpKind::kDelete);
+}
+
+TEST(TraceTest, RefusesWhatIsNoLineOfTwitters) {
+  const std::string good = "0,key,3,100,4,get,0\n";
+  const auto refused = [&](const std::string& line, const char* why) {
+    const auto events = Read(good + line + "\n");
+    EXPECT_NE(std::string(events.status().message()).find(why), std::string::npos) << line;
+  };
+  refused("0,key,3,100,4,get", "line 2: not seven fields");
+  refused("0,key,3,100,4,read,0", "no operation 'read'");
+  refused("0,key,x,100,4,get,0", "bad key size");
+  refused("0,key,3,-1,4,get,0", "bad size");
+  refused("0,key,3,1048577,4,get,0", "more than 1048576");
+  refused("0,key,3,100,4,set,1.5", "bad TTL");
+  refused("0,key,3,100,4,set,99999999999", "bad TTL");
+  refused("0,,0,100,4,get,0", "a key of 0 bytes");
+  refused("0," + std::string(251, 'k') + ",251,100,4,get,0", "a key of 251 bytes");
+}
+
+TEST(TraceTest, ABlockOfMooncakesIsAGetAndAPutIfItMisses) {
+  const auto events = Read(
+      "{\"timestamp\": 27482, \"input_length\": 1100, \"output_length\": 52, \"hash_ids\": [46, "
+      "47, 2111]}\n"
+      "{\"timestamp\": 30535, \"input_length\": 10, \"output_length\": 26, \"hash_ids\": [46]}\n");
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_EQ(events->size(), 4u);
+  EXPECT_EQ((*events)[2].key, "2111");
+  EXPECT_EQ((*events)[3].key, "46");
+  for (const TraceEvent& event : *events) {
+    EXPECT_EQ(event.kind, OpKind::kGet);
+    EXPECT_TRUE(event.put_on_miss);
+    EXPECT_EQ(event.size, 4096u);
+  }
+}
+
+TEST(TraceTest, RefusesWhatIsNoLineOfMooncakes) {
+  for (const char* line :
+       {"{", "{}", "{\"hash_ids\": 7}", "{\"hash_ids\": [\"a\"]}", "{\"hash_ids\": [-1]}", "[]"}) {
+    const auto events = Read(std::string("{\"hash_ids\": [1]}\n") + line + "\n");
+    EXPECT_TRUE(std::string(events.status().message()).starts_with("line 2: ")) << line;
+  }
+}
+
 TEST(TraceTest, MissingFileIsNotFound) {
-  const auto events = ReadTraceFile("/nonexistent/trace.csv", kSizeMax);
+  const auto events = ReadTraceFile("/nonexistent/trace.csv", kLimits);
   EXPECT_EQ(events.status().code(), absl::StatusCode::kNotFound);
 }
 
