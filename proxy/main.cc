@@ -23,6 +23,8 @@
 #include "common/base/status_macros.h"
 #include "common/http/http_server.h"
 #include "common/program/command_line.h"
+#include "common/program/log_lines.h"
+#include "common/program/lost_outputs.h"
 #include "common/program/supervisor.h"
 #include "common/rdma/device_choice.h"
 #include "proxy/http/proxy_view.h"
@@ -263,6 +265,9 @@ int Main(char** argv) {
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
   if (const absl::Status status = CheckFlags(); !status.ok()) return Fail(status);
+  auto lines = LogLines::Start({});
+  if (!lines.ok()) return Fail(lines.status());
+  lines->release();  // threads write lines until the process ends
   if (const auto device = UseDevice(FLAGS_device, argv); !device.ok()) return Fail(device.status());
   RaiseFileLimit();
   sigset_t signals;
@@ -278,6 +283,7 @@ int Main(char** argv) {
 }  // namespace gannet::proxy
 
 int main(int argc, char** argv) {
+  gannet::SurviveLostOutputs();
   const gannet::Program program = {
       .name = "gannet-proxy",
       .purpose =

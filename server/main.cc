@@ -15,6 +15,7 @@
 #include "common/program/command_line.h"
 #include "common/program/execute_again.h"
 #include "common/program/log_lines.h"
+#include "common/program/lost_outputs.h"
 #include "common/program/supervisor.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/device_choice.h"
@@ -70,10 +71,10 @@ void OnStopSignal(int signal) {
   }
 }
 
-LogLines* g_log_lines = nullptr;  // null: glog writes to stderr
+LogLines* g_log_lines = nullptr;
 
 void OnReloadSignal(int) {
-  if (g_log_lines != nullptr) g_log_lines->RequestReopen();
+  g_log_lines->RequestReopen();
   if (!FLAGS_auth_file.empty()) g_running->RequestReload();
 }
 
@@ -232,11 +233,11 @@ std::optional<absl::Status> CheckIfAsked() {
                                                        : CheckDirectory(FLAGS_check, FLAGS_json);
 }
 
-// Starts the log that the flags ask for, so that it has all that follows. Without a server to
+// Starts the log, so that it has all that follows. Without a server to
 // start there is none.
 absl::Status StartLog() {
   const bool serves = FLAGS_ask_ready.empty() && FLAGS_upgrade_check.empty() && FLAGS_check.empty();
-  if (!serves || (!FLAGS_log_json && FLAGS_log_file.empty())) return absl::OkStatus();
+  if (!serves) return absl::OkStatus();
   GANNET_ASSIGN_OR_RETURN(std::unique_ptr<LogLines> lines,
                           LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json}));
   g_log_lines = lines.release();  // for as long as the process lives, since a signal may come
@@ -314,6 +315,7 @@ int Main(char** argv) {
 }  // namespace gannet
 
 int main(int argc, char** argv) {
+  gannet::SurviveLostOutputs();
   // If TZ is unset, the C library reads the time zone again for each line of the log.
   setenv("TZ", ":/etc/localtime", /*overwrite=*/0);
   FLAGS_logtostderr = true;

@@ -38,16 +38,23 @@ std::string JsonLine(google::LogSeverity severity, const char* file, int line,
   return entry.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// One write for a line, so that lines of several processes in one file do not mix.
-void WriteLine(int fd, std::string line) {
+// One write for a line, so that lines of several processes in one file do not mix. Returns false
+// with errno if not all of it could be written. `cut`: the last line has no end.
+bool WriteLine(int fd, std::string line, bool* cut) {
+  if (*cut) line.insert(0, "\n");
   line += '\n';
   size_t done = 0;
   while (done < line.size()) {
     const ssize_t n = write(fd, line.data() + done, line.size() - done);
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return;  // there is nobody to tell
+    if (n < 0) {
+      *cut |= done > 0;
+      return false;
+    }
     done += static_cast<size_t>(n);
   }
+  *cut = false;
+  return true;
 }
 
 // What is not written to stderr, glog would write to files of its own.
@@ -83,10 +90,42 @@ LogLines::~LogLines() {
 
 void LogLines::send(google::LogSeverity severity, const char*, const char* file, int line,
                     const google::LogMessageTime& time, const char* message, size_t bytes) {
+  // What ends the process glog itself writes to stderr, as text.
+  if (severity == google::GLOG_FATAL && options_.file.empty() && !options_.json) return;
   MutexLock lock(mutex_);
   if (reopen_.exchange(false, std::memory_order_relaxed)) Reopen();
-  WriteLine(fd_, options_.json ? JsonLine(severity, file, line, time, {message, bytes})
-                               : ToString(severity, file, line, time, message, bytes));
+  Write(severity, file, line, time, {message, bytes});
+}
+
+void LogLines::Write(google::LogSeverity severity, const char* file, int line,
+                     const google::LogMessageTime& time, std::string_view message) {
+  if (lost_ > 0 && TryWrite(google::GLOG_ERROR, file, line, time,
+                            absl::StrCat(lost_,
+                                         " lines of this log are lost: they could not be "
+                                         "written"))) {
+    lost_ = 0;
+  }
+  if (lost_ == 0 && TryWrite(severity, file, line, time, message)) return;
+  if (lost_++ == 0) TellThatLinesAreLost(errno);
+}
+
+bool LogLines::TryWrite(google::LogSeverity severity, const char* file, int line,
+                        const google::LogMessageTime& time, std::string_view message) {
+  return WriteLine(fd_,
+                   options_.json
+                       ? JsonLine(severity, file, line, time, message)
+                       : ToString(severity, file, line, time, message.data(), message.size()),
+                   &cut_);
+}
+
+void LogLines::TellThatLinesAreLost(int error) const {
+  const bool file = !options_.file.empty();
+  bool cut = false;
+  WriteLine(file ? STDERR_FILENO : STDOUT_FILENO,
+            absl::StrCat(program_invocation_short_name, ": cannot write its log",
+                         file ? " " : " to stderr", options_.file, ": ", std::strerror(error),
+                         "; goes on without"),
+            &cut);
 }
 
 void LogLines::Reopen() {

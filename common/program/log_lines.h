@@ -4,8 +4,10 @@
 #include <glog/logging.h>
 
 #include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
@@ -15,6 +17,10 @@ namespace gannet {
 // Writes the lines of this program's log: as text as glog has it, or as JSON, to stderr or to a
 // file. As long as it lives, glog itself writes only what ends the process to stderr. One at a
 // time.
+//
+// Lines that cannot be written are lost: their reader is gone, or there is no space. The first one
+// is told of where somebody may still see it: on stderr if there is a file, else on stdout. Once
+// lines can be written again, the first one says how many are missing.
 //
 // As JSON, a line is an object with `time` (RFC 3339, UTC), `level` (info, warning, error or
 // fatal), `source` (file:line) and `message`.
@@ -42,12 +48,21 @@ class LogLines : public google::LogSink {
  private:
   LogLines(const Options& options, int fd) : options_(options), fd_(fd) {}
   void Reopen() GANNET_REQUIRES(mutex_);
+  void Write(google::LogSeverity severity, const char* file, int line,
+             const google::LogMessageTime& time, std::string_view message) GANNET_REQUIRES(mutex_);
+  // Returns false with errno if it is lost.
+  bool TryWrite(google::LogSeverity severity, const char* file, int line,
+                const google::LogMessageTime& time, std::string_view message)
+      GANNET_REQUIRES(mutex_);
+  void TellThatLinesAreLost(int error) const;
 
   const Options options_;
   std::atomic<bool> reopen_{false};
   static_assert(std::atomic<bool>::is_always_lock_free);
   Mutex mutex_;
   int fd_ GANNET_GUARDED_BY(mutex_);
+  uint64_t lost_ GANNET_GUARDED_BY(mutex_) = 0;  // lines since the last one that was written
+  bool cut_ GANNET_GUARDED_BY(mutex_) = false;   // the last line that was written has no end
 };
 
 }  // namespace gannet

@@ -54,6 +54,18 @@ TEST(StartupTest, SaysWhereItListensAndOnWhat) {
   EXPECT_EQ(ready.kind == "softverbs", ready.device == "softverbs0") << server.ready_line();
 }
 
+// As with `kvserver 2>&1 | tee FILE` whose tee was ended.
+TEST(StartupTest, ServesAlthoughNobodyReadsItsLog) {
+  ChildProcess server(
+      {.argv = {"/bin/bash", "-c", "exec 3> >(exit 0); wait $!; exec \"$@\" 2>&3", "bash",
+                ProgramPath("kvserver"), "--memory=32M", "--device=soft", "--listen=127.0.0.1:0"}});
+  EXPECT_EQ(server.ReadLine(),
+            "kvserver: cannot write its log to stderr: Broken pipe; goes on without");
+  EXPECT_THAT(server.ReadLine().value_or(""), StartsWith("READY "));
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+}
+
 std::string FileText(const std::string& path) {
   std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -1,5 +1,8 @@
 #include "tools/kvcli/answers.h"
 
+#include <poll.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -18,6 +21,13 @@ bool FlushAnswers() {
   if (!flushed && first_error == 0) first_error = errno;
   return flushed && std::ferror(stdout) == 0;
 }
+
+bool ReaderIsGone() {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+bool AnswersAreRead() { return std::ferror(stdout) == 0; }
 
 std::string WhyNotWritten() { return first_error == 0 ? "" : std::strerror(first_error); }
 

@@ -11,6 +11,12 @@ bool FlushAnswers();
 
 // Returns why FlushAnswers failed first: "No space left on device". Empty if it is not known.
 std::string WhyNotWritten();
+// Returns whether it failed because stdout is a pipe that nobody reads any more.
+bool ReaderIsGone();
+
+// Returns whether all that was printed so far could be written or still waits. Who prints without
+// an end looks.
+bool AnswersAreRead();
 
 }  // namespace gannet::kvcli
 

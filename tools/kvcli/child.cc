@@ -13,6 +13,8 @@
 #include <cstring>
 #include <vector>
 
+#include "common/program/lost_outputs.h"
+
 extern char** environ;
 
 namespace gannet::kvcli {
@@ -56,8 +58,7 @@ class SignalGuard {
 
   // The signals that the child starts with. Ignored signals would stay ignored across exec.
   static sigset_t Defaults() {
-    sigset_t set;
-    sigemptyset(&set);
+    sigset_t set = SignalsOfLostOutputs();
     for (const int number : kNumbers) sigaddset(&set, number);
     return set;
   }

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
+#include "common/program/lost_outputs.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvcli/answers.h"
@@ -44,12 +45,15 @@ int Fail(int code, const absl::Status& status, bool json) {
   return code;
 }
 
-// Returns the exit code: an answer that could not be written is an error, whatever it was.
+// Returns the exit code: an answer that could not be written is an error, whatever it was. Of a
+// reader that is gone, as in `kvcli scan | head`, nothing is said.
 int EndOutput(int code) {
   if (FlushAnswers()) return code;
-  const std::string why = WhyNotWritten();
-  std::fprintf(stderr, "kvcli: cannot write the whole answer to stdout%s%s\n",
-               why.empty() ? "" : ": ", why.c_str());
+  if (!ReaderIsGone()) {
+    const std::string why = WhyNotWritten();
+    std::fprintf(stderr, "kvcli: cannot write the whole answer to stdout%s%s\n",
+                 why.empty() ? "" : ": ", why.c_str());
+  }
   return code == kExitDone || code == kExitNotFound ? int{kExitError} : code;
 }
 
@@ -186,5 +190,6 @@ int Main(const std::vector<std::string>& arguments, char** argv) {
 
 int main(int argc, char** argv) {
   using namespace gannet::kvcli;
+  gannet::SurviveLostOutputs();
   return EndOutput(Main(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), argv));
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "tools/kvcli/answers.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/walk_progress.h"
 
@@ -110,7 +111,7 @@ int Shell::Scan(const Command& command) {
     } else {
       std::printf("%s\n", Escaped(item.key).c_str());
     }
-    return --left > 0;
+    return --left > 0 && AnswersAreRead();
   });
 }
 

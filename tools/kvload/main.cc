@@ -22,6 +22,7 @@
 #include "common/base/server_list.h"
 #include "common/base/status_macros.h"
 #include "common/program/command_line.h"
+#include "common/program/lost_outputs.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvload/gannet_store.h"
@@ -353,6 +354,7 @@ int Main(char** argv) {
 }  // namespace gannet::kvload
 
 int main(int argc, char** argv) {
+  gannet::SurviveLostOutputs();
   const gannet::Program program = {
       .name = "kvload",
       .purpose = "puts load on a Gannet server, checks every value, and reports the costs",

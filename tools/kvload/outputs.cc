@@ -1,7 +1,6 @@
 #include "tools/kvload/outputs.h"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -51,7 +50,6 @@ absl::Status CheckWritable(const LoadOptions& options) {
 }
 
 absl::Status Draw(const std::string& script) {
-  std::signal(SIGPIPE, SIG_IGN);  // gnuplot may end before it has read everything
   FILE* const gnuplot = popen("gnuplot", "w");
   if (gnuplot == nullptr) return absl::InternalError("cannot run gnuplot");
   std::fputs(script.c_str(), gnuplot);

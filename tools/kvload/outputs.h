@@ -35,7 +35,8 @@ class CsvFile {
 // it is to draw. Leaves empty files.
 absl::Status CheckWritable(const LoadOptions& options);
 
-// Runs gnuplot with this script. The process ignores SIGPIPE from then on.
+// Runs gnuplot with this script. REQUIRES: the process ignores SIGPIPE (SurviveLostOutputs):
+// gnuplot may end before it has read everything.
 absl::Status Draw(const std::string& script);
 
 absl::Status WriteFile(const std::string& path, const std::string& text);

@@ -1,5 +1,7 @@
 #include "common/program/log_lines.h"
 
+#include <sys/resource.h>
+
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
+#include "common/program/lost_outputs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"
@@ -20,6 +23,7 @@ using testing::ElementsAre;
 using testing::EndsWith;
 using testing::HasSubstr;
 using testing::SizeIs;
+using testing::StartsWith;
 
 class LogLinesTest : public testing::Test {
  protected:
@@ -87,6 +91,45 @@ TEST_F(LogLinesTest, GoOnIntoTheOldFileIfThereCanBeNoNewOne) {
   lines->RequestReopen();
   LOG(INFO) << "one";
   EXPECT_THAT(Lines("log.1"), ElementsAre(EndsWith("] one")));
+}
+
+// Lets files grow to so many bytes, as long as it lives.
+class FilesUpTo {
+ public:
+  explicit FilesUpTo(rlim_t bytes) {
+    getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limit = {.rlim_cur = bytes, .rlim_max = before_.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FilesUpTo() { setrlimit(RLIMIT_FSIZE, &before_); }
+  FilesUpTo(const FilesUpTo&) = delete;
+  FilesUpTo& operator=(const FilesUpTo&) = delete;
+
+ private:
+  rlimit before_{};
+};
+
+TEST_F(LogLinesTest, SayOnceOnStderrThatTheyAreLostAndThenHowManyAre) {
+  SurviveLostOutputs();
+  constexpr size_t kBefore = 10'000;  // more than stderr gets, which may be a file, too
+  std::ofstream(Path("log")) << std::string(kBefore - 1, '.') << '\n';
+  const auto lines = Start(/*json=*/false);
+  testing::internal::CaptureStderr();
+  {
+    const FilesUpTo limit(kBefore + 200);
+    for (int i = 0; i < 5; ++i) LOG(INFO) << i << std::string(100, '.');
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  const std::string once = "cannot write its log " + Path("log") + ": File too large; goes on";
+  EXPECT_THAT(said, HasSubstr(once));
+  EXPECT_EQ(said.find(once), said.rfind(once));
+  LOG(INFO) << "again";
+  const std::vector<std::string> all = Lines("log");
+  ASSERT_THAT(all, SizeIs(5)) << "what was there, a line, a part of one, and two new ones";
+  EXPECT_THAT(all[1], HasSubstr("] 0..."));
+  EXPECT_THAT(all[2], StartsWith("I"));
+  EXPECT_THAT(all[3], HasSubstr("] 4 lines of this log are lost"));
+  EXPECT_THAT(all[4], EndsWith("] again"));
 }
 
 TEST_F(LogLinesTest, SayWhichFileCannotBeOpened) {

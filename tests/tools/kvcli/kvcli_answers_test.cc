@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <csignal>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
@@ -20,6 +23,7 @@ using test_support::ChildProcess;
 using test_support::Finished;
 using test_support::ProgramPath;
 using test_support::RunProgram;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 class KvcliAnswersTest : public ::testing::Test {
@@ -121,6 +125,43 @@ TEST_F(KvcliAnswersTest, CommandsThatRepeatEndIfTheirAnswerCannotBeWritten) {
   ASSERT_EQ(Run({"put", "watched", "value"}).exit_code, 0);
   EXPECT_EQ(RunFull("watch watched").exit_code, 3);
   EXPECT_EQ(RunFull("top --interval=100ms").exit_code, 3);
+}
+
+// Runs a shell command in which descriptor 3 is a pipe that nobody reads any more.
+Finished RunUnread(const std::string& command, const Words& words = {}) {
+  Words all = {"bash", "-c", "exec 3> >(exit 0); wait $!; " + command, "bash"};
+  all.insert(all.end(), words.begin(), words.end());
+  return RunProgram(all);
+}
+
+TEST_F(KvcliAnswersTest, AReaderThatHasEnoughEndsAWalkAndNobodyIsTold) {
+  ASSERT_EQ(Run({"put", "one", "value"}).exit_code, 0);
+  const Finished done = RunUnread("exec \"$@\" >&3", KvcliCommand(*server_, {"scan"}));
+  EXPECT_EQ(done.exit_code, 3);
+  EXPECT_EQ(done.err, "");
+}
+
+// kvcli ignores SIGPIPE itself. What it runs may rely on it.
+TEST_F(KvcliAnswersTest, ACommandUnderALockMayDieOfAPipe) {
+  const Words command =
+      KvcliCommand(*server_, {"lock", "key", "--", "bash", "-c", "kill -PIPE $$; echo is ignored"});
+  EXPECT_EQ(RunProgram(command).exit_code, 128 + SIGPIPE);
+  Words ignoring = {"bash", "-c", "trap '' PIPE; exec \"$@\"", "bash"};
+  ignoring.insert(ignoring.end(), command.begin(), command.end());
+  EXPECT_EQ(RunProgram(ignoring).out, "is ignored\n");
+}
+
+// Whoever reads their output or log may end first (tee), and files may not grow (ulimit -f).
+TEST(LostOutputsTest, EndNoProgram) {
+  for (const char* name : {"kvserver", "kvcli", "kvload", "gannet-proxy"}) {
+    const std::string help = "exec " + ProgramPath(name) + " --help";
+    EXPECT_THAT(RunUnread(help + " >&3").exit_code, AnyOf(0, 3)) << name;
+    const std::string file = ::testing::TempDir() + "lost_outputs." + std::to_string(getpid());
+    EXPECT_THAT(RunProgram({"bash", "-c", "ulimit -f 0; " + help + " > " + file}).exit_code,
+                AnyOf(0, 3))
+        << name;
+    std::remove(file.c_str());
+  }
 }
 
 TEST_F(KvcliAnswersTest, ExistsAndTtlAnswerAsUsersOfRedisExpect) {
