@@ -11,12 +11,11 @@
 #include "absl/strings/str_cat.h"
 #include "common/auth/parse_auth_keys.h"
 #include "common/base/clock.h"
+#include "common/base/file_rights.h"
 #include "common/base/status_macros.h"
 
 namespace gannet {
 namespace {
-
-constexpr mode_t kRightsOfOthers = S_IRWXG | S_IRWXO;
 
 struct Close {
   void operator()(const int* fd) const { close(*fd); }
@@ -25,17 +24,6 @@ struct Close {
 absl::Status CannotRead(const std::string& path, int error) {
   const std::string text = absl::StrCat("cannot read ", path, ": ", std::strerror(error));
   return error == ENOENT ? absl::NotFoundError(text) : absl::FailedPreconditionError(text);
-}
-
-absl::Status CheckRights(const std::string& path, const struct stat& about) {
-  if (!S_ISREG(about.st_mode)) {
-    return absl::FailedPreconditionError(absl::StrCat(path, " is no ordinary file"));
-  }
-  if ((about.st_mode & kRightsOfOthers) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path, " has keys, and not only its owner may use it: run chmod 600 ", path));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace
@@ -84,7 +72,7 @@ absl::StatusOr<std::string> AuthFile::ReadText() {
   const std::unique_ptr<const int, Close> closes(&fd);
   struct stat about {};
   if (fstat(fd, &about) != 0) return CannotRead(path_, errno);
-  GANNET_RETURN_IF_ERROR(CheckRights(path_, about));
+  GANNET_RETURN_IF_ERROR(CheckSecretFile(path_, about, ProcessIds::Own()));
   std::string text(kBytesMax + 1, '\0');
   size_t bytes = 0;
   while (bytes < text.size()) {

@@ -27,8 +27,9 @@ class AuthFile {
  public:
   static constexpr size_t kBytesMax = 64 << 10;
 
-  // Reads the file. NotFound: there is none. FailedPrecondition: others than its owner may read or
-  // change it, or it is no ordinary file. InvalidArgument: see ParseAuthKeys, or it is too long.
+  // Reads the file. NotFound: there is none. FailedPrecondition: others may read or change it
+  // (CheckSecretFile), or it is no ordinary file. InvalidArgument: see ParseAuthKeys, or it is too
+  // long.
   // The text names the file and says what to do.
   static absl::StatusOr<AuthFile> Open(std::string path);
   // Opens the file of a client, AuthFilePath(path). Returns null if there is none: the client has

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file_rights.h"
 #include "common/base/status_macros.h"
 
 namespace gannet {
@@ -17,10 +18,7 @@ absl::StatusOr<std::string> ReadPassword(const std::string& path) {
   if (!file || stat(path.c_str(), &status) != 0) {
     return absl::FailedPreconditionError(absl::StrCat("cannot read etcd's password in ", path));
   }
-  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("others may read etcd's password in ", path, ": chmod 600 ", path));
-  }
+  GANNET_RETURN_IF_ERROR(CheckSecretFile(path, status, ProcessIds::Own()));
   std::string password;
   std::getline(file, password);
   if (!password.empty()) return password;

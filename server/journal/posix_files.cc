@@ -15,7 +15,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/file_rights.h"
 #include "common/base/status_macros.h"
+#include "glog/logging.h"
 
 namespace gannet {
 namespace {
@@ -115,7 +117,9 @@ class PosixFile : public File {
 
 class PosixFiles : public Files {
  public:
-  PosixFiles(int fd, std::string path) : fd_(fd), path_(std::move(path)) {}
+  // `access` is O_RDWR, or O_RDONLY if files are only read.
+  PosixFiles(int fd, std::string path, int access)
+      : fd_(fd), path_(std::move(path)), access_(access) {}
   ~PosixFiles() override { close(fd_); }
   PosixFiles(const PosixFiles&) = delete;
   PosixFiles& operator=(const PosixFiles&) = delete;
@@ -124,7 +128,7 @@ class PosixFiles : public Files {
     return OpenWith(O_RDWR | O_CREAT | O_EXCL, "create", name);
   }
   absl::StatusOr<std::unique_ptr<File>> Open(const std::string& name) override {
-    return OpenWith(O_RDWR, "open", name);
+    return OpenWith(access_, "open", name);
   }
   absl::Status Remove(const std::string& name) override {
     if (unlinkat(fd_, name.c_str(), 0) != 0) return Failed("remove", PathOf(name));
@@ -171,30 +175,56 @@ class PosixFiles : public Files {
 
   const int fd_;
   const std::string path_;
+  const int access_;
 };
+
+constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+
+// Returns when it is there for good.
+absl::Status MakeDirectory(const std::string& path) {
+  namespace fs = std::filesystem;
+  if (mkdir(path.c_str(), S_IRWXU) != 0) return Failed("make the directory", path);
+  LOG(INFO) << "made the directory " << path;
+  fs::path whole = fs::absolute(path).lexically_normal();
+  if (!whole.has_filename()) whole = whole.parent_path();  // "a/"
+  const std::string parent = whole.parent_path().string();
+  const int fd = open(parent.c_str(), kDirectory);
+  if (fd < 0) return Failed("open the directory", parent);
+  const bool synced = fsync(fd) == 0;
+  const absl::Status status = synced ? absl::OkStatus() : Failed("sync", parent);
+  close(fd);
+  return status;
+}
+
+// The lock is held until the descriptor is closed, so until the process is gone.
+absl::Status Lock(int fd, int kind, const std::string& path) {
+  if (flock(fd, kind | LOCK_NB) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("another process uses the directory ", path, ": stop it first"));
+}
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Files>> OpenDirectory(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int fd = open(path.c_str(), kDirectory);
+  if (fd < 0 && errno == ENOENT) {
+    GANNET_RETURN_IF_ERROR(MakeDirectory(path));
+    fd = open(path.c_str(), kDirectory);
+  }
   if (fd < 0) return Failed("open the directory", path);
-  auto files = std::make_unique<PosixFiles>(fd, path);
+  auto files = std::make_unique<PosixFiles>(fd, path, O_RDWR);
   struct stat status {};
   if (fstat(fd, &status) != 0) return Failed("look at", path);
-  if (status.st_uid != geteuid()) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the directory ", path, " belongs to user ", status.st_uid,
-                     ", and the server runs as user ", geteuid(), ": chown it"));
-  }
-  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("others may write to the directory ", path, ": chmod go-w ", path));
-  }
-  // Held until the descriptor is closed, so until the process is gone.
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another process uses the directory ", path, ": stop it first"));
-  }
+  GANNET_RETURN_IF_ERROR(CheckDataDirectory(path, status, ProcessIds::Own()));
+  GANNET_RETURN_IF_ERROR(Lock(fd, LOCK_EX, path));
+  return files;
+}
+
+absl::StatusOr<std::unique_ptr<Files>> OpenDirectoryToRead(const std::string& path) {
+  const int fd = open(path.c_str(), kDirectory);
+  if (fd < 0) return Failed("open the directory", path);
+  auto files = std::make_unique<PosixFiles>(fd, path, O_RDONLY);
+  GANNET_RETURN_IF_ERROR(Lock(fd, LOCK_SH, path));
   return files;
 }
 

@@ -394,13 +394,16 @@ TEST_F(DiskTest, RefusesAJournalWhoseEndWasCutOffUntilItIsToldToStart) {
 }
 
 TEST_F(DiskTest, RefusesWhatIsNotItsOwnDirectory) {
-  Run({"--data=" + path_ + "/none"}, 1, "mkdir -m 700");
+  Run({"--data=" + path_ + "/none/data"}, 1, "is the path right?");
+  Run({"--check=" + path_ + "/none"}, 1, "is the path right?");
+  Run({"--data=" + path_ + "/new", "--restore_from=" + path_ + "/none"}, 1, "is the path right?");
+  std::filesystem::remove(path_ + "/new");
   std::ofstream(path_ + "/photo.jpg") << "x";
   Run({"--data=" + path_}, 1, "give an empty one");
   std::filesystem::remove(path_ + "/photo.jpg");
   chmod(path_.c_str(), 0777);
   Run({"--data=" + path_}, 1, "chmod go-w");
-  Run({"--check=" + path_}, 1, "chmod go-w");
+  Run({"--check=" + path_}, 1, "has neither a snapshot nor a journal");  // whoever may write to it
   Run({"--data=" + path_, "--sync=often"}, 2, "--sync must be");
 }
 

@@ -236,6 +236,52 @@ def check_compose(source, build, version):
         check(int(services[name]["stop_grace_period"].removesuffix("s")) > least, f"{name} is killed within {least} s")
 
 
+def component_flag(source, component, name):
+    """The value of a flag that a component adds to the servers'."""
+    [made] = documents(f"{source}/packaging/kubernetes/components/{component}/kustomization.yaml")
+    [value] = [it["value"] for patch in made["patches"] for it in yaml.safe_load(patch["patch"]) if isinstance(it, dict)]
+    return flag([value], name)
+
+
+def first_line(*command):
+    """Starts a server. Returns its first line, or all that it says if it ends."""
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        line = server.stdout.readline()
+        server.terminate()
+        return line or server.stderr.read()
+
+
+def check_rights(source, build):
+    """The image's user can use what a pod gets: a Secret and a volume, both of root and of the group fsGroup."""
+    if os.geteuid() != 0:
+        print("not checked: rights of Secrets and volumes, which need root")
+        return
+    user = image_user(source)
+    become = ("setpriv", f"--reuid={user}", f"--regid={user}", f"--groups={user}", "--pdeathsig=KILL")
+    if run(*become, f"{build}/bin/kvserver", "--version").returncode != 0:
+        print(f"not checked: rights of Secrets and volumes, as user {user} cannot run {build}/bin/kvserver")
+        return
+    server = (*become, f"{build}/bin/kvserver", "--memory=32M", "--device=soft", "--listen=127.0.0.1:0")
+    with tempfile.TemporaryDirectory(prefix="gannet-rights-") as work:
+        os.chmod(work, 0o755)
+        keys = f"{work}/{os.path.basename(component_flag(source, 'keys', 'auth_file'))}"
+        with open(keys, "w", encoding="utf-8") as file:
+            file.write(run(f"{build}/bin/kvcli", "genkey").stdout)
+        volume = f"{work}/volume"
+        os.mkdir(volume)
+        for path, mode in ((keys, 0o440), (volume, 0o2775)):
+            os.chown(path, 0, user)
+            os.chmod(path, mode)
+        said = first_line(*server, f"--data={volume}")
+        check(f"give {volume}/data" in said, f"a volume itself as --data: {said}")
+        data = f"{volume}/{os.path.basename(component_flag(source, 'data', 'data'))}"
+        for again in (False, True):
+            said = first_line(*server, f"--auth_file={keys}", f"--data={data}")
+            check(said.startswith("READY"), f"the image's user, again: {again}: {said}")
+        made = os.stat(data)
+        check(made.st_uid == user and made.st_mode & 0o777 == 0o700, f"{data} has mode {made.st_mode:o} of {made.st_uid}")
+
+
 def check_programs(source, build):
     manifests = Manifests(source)
     version = project_version(source)
@@ -249,6 +295,7 @@ def check_programs(source, build):
     check_places(manifests)
     check_network(manifests)
     check_compose(source, build, version)
+    check_rights(source, build)
 
 
 # --- schemas --------------------------------------------------------------------------------------

@@ -79,9 +79,33 @@ TEST_F(PosixFilesTest, NamesAFileAsItIsCalledNow) {
 }
 
 TEST_F(PosixFilesTest, RefusesDirectoriesThatOthersMayChange) {
-  EXPECT_TRUE(absl::IsNotFound(OpenDirectory(path_ + "/none").status()));
   ASSERT_EQ(chmod(path_.c_str(), 0777), 0);
   EXPECT_THAT(OpenDirectory(path_).status().message(), HasSubstr("chmod go-w"));
+}
+
+TEST_F(PosixFilesTest, MakesADirectoryIfOnlyTheEndOfItsPathIsMissing) {
+  for (const char* name : {"/volume", "/slash/"}) {
+    const auto made = OpenDirectory(path_ + name);
+    ASSERT_TRUE(made.ok()) << made.status();
+    struct stat about {};
+    ASSERT_EQ(stat((path_ + name).c_str(), &about), 0);
+    EXPECT_EQ(about.st_mode, mode_t{S_IFDIR | 0700});
+  }
+  EXPECT_TRUE(absl::IsNotFound(OpenDirectory(path_ + "/mistyped/data").status()));
+}
+
+TEST_F(PosixFilesTest, ReadsADirectoryOfAnybodyAndChangesNothingThere) {
+  ASSERT_TRUE(files_->Create("a").ok());
+  EXPECT_FALSE(OpenDirectoryToRead(path_).ok()) << "somebody writes to it";
+  files_.reset();
+  ASSERT_EQ(chmod(path_.c_str(), 0777), 0);
+  const auto files = OpenDirectoryToRead(path_);
+  ASSERT_TRUE(files.ok()) << files.status();
+  EXPECT_TRUE(OpenDirectoryToRead(path_).ok()) << "so does another one";
+  const auto file = (*files)->Open("a");
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_FALSE((*file)->WriteAt(0, std::array<std::byte, 1>{}).ok());
+  EXPECT_TRUE(absl::IsNotFound(OpenDirectoryToRead(path_ + "/none").status()));
 }
 
 // /dev/full has no space.
