@@ -143,15 +143,27 @@ absl::Status Server::CreateStore() {
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
             << (options_.index_grows ? "at first" : "that does not grow");
   writes_ = std::make_unique<Writes>(store_.get());
+  FindClock();
   const ServerDisk::Run run = {.store = store_.get(),
                                .writes = writes_.get(),
                                .changes = &changes_,
                                .region_bytes = memory_->region().size(),
                                .first_version = options_.first_version,
                                .incarnation = incarnation_,
-                               .wall_ms = options_.wall_ms(),
+                               .clock_ms = std::max(options_.wall_ms(), clock_begins_at_ms_),
                                .random = options_.random};
   return options_.group ? JoinStream(run) : disk_->Restore(run);
+}
+
+void Server::FindClock() {
+  const uint64_t in_file = store_->taken_over() ? store_->taken_over()->clock_ms : 0;
+  const uint64_t noted_ms = std::max(disk_->noted_clock_ms(), in_file);
+  const uint64_t machine_ms = options_.wall_ms();
+  clock_begins_at_ms_ = ClockBeginsAt(noted_ms, machine_ms);
+  if (clock_begins_at_ms_ == 0) return;
+  LOG(WARNING)
+      << "the machine's clock is " << (noted_ms - machine_ms) / 1000
+      << " s behind what the last run saw. Items expire by that one's clock, which goes on";
 }
 
 // The group's stream, and the disk, hear of each change.

@@ -133,6 +133,9 @@ class Server {
   Member* member() const { return group_ ? group_->member() : nullptr; }
   // Whether clients are taken: always, if the server is alone.
   bool serves() const { return admission_->serves(); }
+  // Where the clock by which items expire has to begin; 0: where the machine's is. An earlier run
+  // has seen what is later.
+  uint64_t clock_begins_at_ms() const { return clock_begins_at_ms_; }
   // The clock by which items expire, which follows the primary's. Call it before the server serves.
   void UseClock(ServerClock* clock) {
     if (group_) group_->UseClock(clock);
@@ -160,6 +163,7 @@ class Server {
   absl::Status CreateAll(Authenticator authenticator);
   absl::Status CreateMemory();
   absl::Status CreateStore();
+  void FindClock();
   absl::Status JoinStream(const ServerDisk::Run& run);
   absl::Status CreateWorkers();
   absl::Status CreateMember();
@@ -170,6 +174,7 @@ class Server {
   int64_t started_ns_ = 0;
   uint64_t incarnation_ = 0;
   uint64_t hash_seed_ = 0;
+  uint64_t clock_begins_at_ms_ = 0;
   std::unique_ptr<ServerMemory> memory_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;

@@ -57,6 +57,7 @@ absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& 
   if (!options.data.empty()) {
     GANNET_ASSIGN_OR_RETURN(disk->files_, Named("--data", OpenDirectory(options.data)));
     GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->files_.get()));
+    disk->noted_clock_ms_ = NotedClock(disk->files_.get());
   }
   if (!options.restore_from.empty()) {
     GANNET_ASSIGN_OR_RETURN(disk->from_,
@@ -72,6 +73,7 @@ absl::Status ServerDisk::OpenRuns() {
   runs_ = *std::move(runs);
   if (runs_->former() == nullptr) return absl::OkStatus();
   GANNET_ASSIGN_OR_RETURN(slots_min_, SlotsForSnapshot(runs_->former()));
+  noted_clock_ms_ = NotedClock(runs_->former());
   return absl::OkStatus();
 }
 
@@ -97,7 +99,7 @@ absl::Status ServerDisk::Restore(const Run& run) {
                              .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
                              .first_version = run.first_version,
                              .random = run.random},
-                            run.wall_ms));
+                            run.clock_ms));
     LOG(INFO) << log_->restored() << "; sync " << SyncName(options_.sync);
   }
   return from_ == nullptr ? absl::OkStatus() : RestoreFrom(run);
@@ -137,10 +139,10 @@ absl::Status ServerDisk::RestoreFrom(const Run& run) {
   uint64_t version_max = 0;
   const auto apply = [&](const Change& change) {
     version_max = std::max(version_max, change.version);
-    ReplyStatus status = RestoreChange(run.store, change, run.wall_ms);
+    ReplyStatus status = RestoreChange(run.store, change, run.clock_ms);
     if (status == ReplyStatus::kDiskRefuses) {  // it has to catch up
       log_->Poll(MonotonicNs());
-      status = RestoreChange(run.store, change, run.wall_ms);
+      status = RestoreChange(run.store, change, run.clock_ms);
     }
     if (status == ReplyStatus::kOk) return absl::OkStatus();
     return absl::ResourceExhaustedError(

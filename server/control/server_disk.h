@@ -45,6 +45,8 @@ class ServerDisk {
 
   // How many slots the store's index should have at least.
   uint64_t slots_min() const { return slots_min_; }
+  // Where the clock of the last run was at least; 0: unknown.
+  uint64_t noted_clock_ms() const { return noted_clock_ms_; }
 
   struct Run {
     Store* store = nullptr;
@@ -53,7 +55,7 @@ class ServerDisk {
     uint64_t region_bytes = 0;
     uint64_t first_version = 1;
     uint64_t incarnation = 0;  // of a member's process
-    uint64_t wall_ms = 0;
+    uint64_t clock_ms = 0;     // where the server's clock begins
     std::function<uint64_t()> random;
   };
   // Restores the store. From then on its changes are recorded, if there is a directory to record
@@ -87,6 +89,7 @@ class ServerDisk {
   const DiskOptions options_;
   std::unique_ptr<Files> from_;
   uint64_t slots_min_ = 0;
+  uint64_t noted_clock_ms_ = 0;
   std::unique_ptr<Files> files_;
   std::unique_ptr<DiskLog> log_;
   std::unique_ptr<RunDirectories> runs_;  // of a member

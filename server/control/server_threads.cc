@@ -54,6 +54,10 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
   GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
   std::unique_ptr<ServerThreads> threads(
       new ServerThreads(std::move(server), options, std::move(stop)));
+  if (const uint64_t begins_at_ms = threads->server_->clock_begins_at_ms();
+      begins_at_ms > threads->clock_.WallMs()) {
+    threads->clock_.GoOnFrom(begins_at_ms);
+  }
   threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.WallMs(); });
   if (DiskLog* const disk = threads->server_->disk()) {
     const auto wake_workers = [raw = threads.get()] {

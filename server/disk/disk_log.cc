@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, u
   GANNET_ASSIGN_OR_RETURN(log->journal_id_, NumberOfDirectory(options.files, options.random));
   GANNET_RETURN_IF_ERROR(log->Restore(wall_ms));
   GANNET_RETURN_IF_ERROR(log->RemoveOld());
+  log->clock_note_.emplace(options.files, log->journal_id_, options.sync != Journal::Sync::kNone);
   ChangeStream* const changes = options.changes;
   if (changes == nullptr) return log;
   const bool waits = options.sync == Journal::Sync::kAlways && options.writes != nullptr;
@@ -189,6 +190,7 @@ void DiskLog::Poll(int64_t now_ns) {
     status = BeginSnapshot();
   }
   if (!status.ok()) GiveUpSnapshot(status, now_ns);
+  if (const auto clock_ms = ClockToNote()) clock_note_->Poll(*clock_ms, now_ns);
   FailWaiting();
   Tell(now_ns);
   due_ns_ = now_ns + (snapshot_ != nullptr ? kStepPeriodNs
@@ -196,6 +198,13 @@ void DiskLog::Poll(int64_t now_ns) {
                                            : kWritePeriodNs);
   due_ns_ = std::min(due_ns_, journal_->sync_due_ns().value_or(due_ns_));
   if (options_.on_poll) options_.on_poll();
+}
+
+// A member of a group that has not all items yet has nothing to note.
+std::optional<uint64_t> DiskLog::ClockToNote() const {
+  if (journal_->failed() || (options_.snapshot_at && !options_.snapshot_at())) return std::nullopt;
+  const uint64_t clock_ms = options_.store->NowMs(0);
+  return clock_ms == 0 ? std::nullopt : std::optional(clock_ms);
 }
 
 void DiskLog::FailWaiting() {
@@ -307,6 +316,7 @@ void DiskLog::Tell(int64_t now_ns) {
 
 absl::Status DiskLog::Close(int64_t now_ns) {
   const absl::Status status = journal_->SyncAll(now_ns);
+  if (const auto clock_ms = ClockToNote()) clock_note_->Write(*clock_ms);
   FailWaiting();
   if (options_.on_poll) options_.on_poll();
   return status;

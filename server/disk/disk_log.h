@@ -14,6 +14,7 @@
 #include "common/base/clock.h"
 #include "common/protocol/message.h"
 #include "server/changes/change_stream.h"
+#include "server/disk/clock_note.h"
 #include "server/disk/snapshot.h"
 #include "server/disk/snapshot_tries.h"
 #include "server/disk/tick_clock.h"
@@ -29,6 +30,8 @@ namespace gannet {
 // writes snapshots in small steps while the items change. All that may take as long as the disk
 // likes. So unless the mode is always, another thread calls Write, and kill -9 takes no more than
 // what was recorded since.
+//
+// Beside them it notes the store's clock (ClockNote).
 //
 // Invariants:
 //   1. A change is in the journal before anybody can see it (ChangeStream). With sync always, a
@@ -139,6 +142,8 @@ class DiskLog : public ChangeConsumer {
   absl::Status FinishSnapshot(int64_t now_ns);
   void GiveUpSnapshot(const absl::Status& why, int64_t now_ns);
   void Tell(int64_t now_ns);
+  // Returns where the store's clock is, if that is to be noted now.
+  std::optional<uint64_t> ClockToNote() const;
 
   const Options options_;
   uint64_t journal_id_ = 0;
@@ -155,6 +160,7 @@ class DiskLog : public ChangeConsumer {
   SnapshotTries tries_;
 
   // The thread that calls Poll.
+  std::optional<ClockNote> clock_note_;       // from Open on
   std::unique_ptr<SnapshotWriter> snapshot_;  // being written
   uint64_t visit_position_ = 0;               // where its walk goes on
   int64_t snapshot_began_ns_ = 0;

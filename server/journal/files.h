@@ -53,6 +53,9 @@ class Files {
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   // Returns the names of all files, sorted.
   virtual absl::StatusOr<std::vector<std::string>> List() = 0;
+  // Returns OK if the file is there, under the directory's path, too. NotFound: somebody removed or
+  // renamed the file or the directory, or mounted something else there. Any other error: not known.
+  virtual absl::Status Find(const std::string& name) = 0;
   // Returns when every file created, removed or renamed before stays so after a power cut.
   virtual absl::Status SyncDirectory() = 0;
   // For messages.

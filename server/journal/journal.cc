@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "server/changes/record.h"
 #include "server/journal/segment.h"
@@ -21,6 +22,9 @@ constexpr uint64_t kZeroedBytes = 1 << 20;
 // Not for chunks that are longer: zeros would cost the disk more than they save.
 constexpr uint64_t kZeroedChunkMax = kZeroedBytes / 16;
 
+// How often somebody looks whether the segment is still there.
+constexpr int64_t kLookNs = kNsPerSecond;
+
 // A sync that failed is never tried again, whatever the reason.
 absl::Status NotAgain(const absl::Status& status) {
   return status.ok() ? status : absl::InternalError(status.message());
@@ -30,10 +34,9 @@ absl::Status NotAgain(const absl::Status& status) {
 
 absl::StatusOr<std::unique_ptr<Journal>> Journal::Create(const Options& options) {
   std::unique_ptr<Journal> journal(new Journal(options));
-  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<File> file, journal->MakeSegment());
-  GANNET_RETURN_IF_ERROR(journal->NameSegment(file.get(), options.position));
-  MutexLock lock(journal->write_mutex_);
-  journal->UseSegment(std::move(file), options.position);
+  const absl::Status begun = journal->BeginFirstSegment();
+  if (!begun.ok() && !absl::IsResourceExhausted(begun)) return begun;
+  journal->Note(kSyncing, begun);
   return journal;
 }
 
@@ -117,13 +120,44 @@ void Journal::Write() {
 void Journal::Flush(int64_t now_ns) {
   Write();
   if (failed()) return;
-  absl::Status status = SegmentIsFull() ? BeginSegment() : absl::OkStatus();
+  absl::Status status;
+  if (!begun_) {
+    status = BeginFirstSegment();
+  } else if (status = LookForSegment(now_ns); status.ok() && SegmentIsFull()) {
+    status = BeginSegment();
+  }
   // What is written is synced in time, even if there is no space for another segment.
   if ((status.ok() || absl::IsResourceExhausted(status)) && SyncDue(now_ns)) {
     last_sync_ns_ = now_ns;
     if (absl::Status synced = SyncSegment(); !synced.ok()) status = synced;
   }
   Note(kSyncing, status);
+}
+
+// What is written to a file without a name is gone with the process, however often it is synced.
+absl::Status Journal::LookForSegment(int64_t now_ns) {
+  if (now_ns < next_look_ns_) return absl::OkStatus();
+  next_look_ns_ = now_ns + kLookNs;
+  uint64_t first = 0;
+  {
+    MutexLock lock(write_mutex_);
+    first = segment_first_;
+  }
+  if (!absl::IsNotFound(options_.files->Find(SegmentName(first)))) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat(
+      options_.files->path(), "/", SegmentName(first),
+      " was removed or renamed while the server runs, so its items are in its memory only. Bring "
+      "the directory back, or read the items out before the server ends (kvcli --json scan "
+      "--values)"));
+}
+
+absl::Status Journal::BeginFirstSegment() {
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<File> file, MakeSegment());
+  GANNET_RETURN_IF_ERROR(NameSegment(file.get(), options_.position));
+  MutexLock lock(write_mutex_);
+  UseSegment(std::move(file), options_.position);
+  begun_ = true;
+  return absl::OkStatus();
 }
 
 void Journal::TakeBatch() {

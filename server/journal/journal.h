@@ -63,7 +63,8 @@ class Journal {
     int64_t unsynced_ns_max = 2 * kNsPerSecond;
   };
 
-  // Creates the first segment. REQUIRES: ReadJournal was called for this directory, or it has no
+  // Creates the first segment. If there is no space for it, the journal takes no change until Flush
+  // finds some. REQUIRES: ReadJournal was called for this directory, or it has no
   // segment.
   static absl::StatusOr<std::unique_ptr<Journal>> Create(const Options& options);
   Journal(const Journal&) = delete;
@@ -138,6 +139,10 @@ class Journal {
   // Writes zeros behind a chunk of so many bytes, if that makes the next syncs cheaper.
   absl::Status ZeroAhead(size_t bytes) GANNET_REQUIRES(write_mutex_);
 
+  // Makes the segment that the journal begins with.
+  absl::Status BeginFirstSegment();
+  // Returns an error if somebody removed or renamed the segment or its directory.
+  absl::Status LookForSegment(int64_t now_ns);
   bool SegmentIsFull();
   // Makes the next segment, and has everything written there from now on.
   absl::Status BeginSegment();
@@ -183,6 +188,8 @@ class Journal {
 
   // The syncing thread only.
   int64_t last_sync_ns_ = 0;
+  int64_t next_look_ns_ = 0;
+  bool begun_ = false;  // there is a segment
 };
 
 }  // namespace gannet

@@ -157,6 +157,17 @@ class PosixFiles : public Files {
     return names;
   }
 
+  absl::Status Find(const std::string& name) override {
+    struct stat here {};
+    struct stat by_path {};
+    if (fstatat(fd_, name.c_str(), &here, AT_SYMLINK_NOFOLLOW) != 0 ||
+        stat(PathOf(name).c_str(), &by_path) != 0) {
+      return Failed("find", PathOf(name));
+    }
+    if (here.st_dev == by_path.st_dev && here.st_ino == by_path.st_ino) return absl::OkStatus();
+    return absl::NotFoundError(absl::StrCat(path_, " is another directory now"));
+  }
+
   absl::Status SyncDirectory() override {
     if (fsync(fd_) != 0) return Failed("sync", path_);
     return absl::OkStatus();

@@ -110,7 +110,9 @@ void RecoveryArea::Format(uint64_t region_bytes) {
                         .state = static_cast<uint64_t>(RegionState::kNew),
                         .taking_over = 0,
                         .versions_end = 0,
-                        .not_versions_end = ~uint64_t{0}};
+                        .not_versions_end = ~uint64_t{0},
+                        .clock_ms = 0,
+                        .not_clock_ms = ~uint64_t{0}};
   header.checksum = ChecksumOf(header);
   StoreInOrder(region_ + kRecoveryOffset, &header, sizeof(header));
 }
@@ -128,6 +130,17 @@ void RecoveryArea::SetVersionsEnd(uint64_t version) {
   std::byte* const header = region_ + kRecoveryOffset;
   StoreWordRelease(header + offsetof(RecoveryHeader, versions_end), version);
   StoreWordRelease(header + offsetof(RecoveryHeader, not_versions_end), ~version);
+}
+
+void RecoveryArea::SetClock(uint64_t clock_ms) {
+  std::byte* const header = region_ + kRecoveryOffset;
+  StoreWordRelease(header + offsetof(RecoveryHeader, clock_ms), clock_ms);
+  StoreWordRelease(header + offsetof(RecoveryHeader, not_clock_ms), ~clock_ms);
+}
+
+// A process that was killed between the two stores leaves an older time in the second.
+uint64_t NotedClock(const RecoveryHeader& header) {
+  return std::min(header.clock_ms, ~header.not_clock_ms);
 }
 
 void RecoveryArea::CopySuperblock(const Superblock& superblock) {

@@ -41,8 +41,12 @@ struct RecoveryHeader {
   // All versions that were given are below `versions_end`. The next word is its complement.
   uint64_t versions_end;
   uint64_t not_versions_end;
+  // Where the server's clock was, in ms since the Unix epoch. The next word is its complement. Zero
+  // in files that no process of this version has served from.
+  uint64_t clock_ms;
+  uint64_t not_clock_ms;
 };
-static_assert(sizeof(RecoveryHeader) == 72 && std::is_trivially_copyable_v<RecoveryHeader>);
+static_assert(sizeof(RecoveryHeader) == 88 && std::is_trivially_copyable_v<RecoveryHeader>);
 static_assert(offsetof(RecoveryHeader, checksum) == 32 && offsetof(RecoveryHeader, state) == 40);
 
 // The values differ in more than one bit, so that no flipped bit turns one into another.
@@ -89,6 +93,8 @@ class RecoveryArea {
   void SetVersionsEnd(uint64_t version);
   // Notes that versions from `version` on are being given. Call it every second or so.
   void SetNextVersion(uint64_t version) { SetVersionsEnd(version + kVersionsAhead); }
+  // Notes where the server's clock is. Call it every second or so.
+  void SetClock(uint64_t clock_ms);
   // Must be called before the superblock itself is stored.
   void CopySuperblock(const Superblock& superblock);
   void ClearIntents();
@@ -112,6 +118,9 @@ class RecoveryArea {
   std::byte* const region_;
 };
 static_assert(kIntents == 1 << (64 - 52));
+
+// Returns the last time that a former process noted; 0: none did.
+uint64_t NotedClock(const RecoveryHeader& header);
 
 RecoveryHeader LoadRecoveryHeader(std::span<const std::byte> region);
 // Returns intent number `i`, or nullopt if none is under way.

@@ -40,7 +40,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::TakeOver(const Options& options) {
   store->recovery_->SetTakingOver(0);
   store->recovery_->SetNextVersion(store->next_version());
   store->recovery_->SetState(RegionState::kServing);
-  store->taken_over_ = {survey.stopped_in_order(), survey.counts(), SecondsSince(start)};
+  store->taken_over_ = {survey.stopped_in_order(), survey.counts(), SecondsSince(start),
+                        NotedClock(LoadRecoveryHeader(options.region))};
   return store;
 }
 

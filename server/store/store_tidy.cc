@@ -31,6 +31,7 @@ void Store::PauseEvictions(bool paused) {
 bool Store::Tidy(uint64_t now_ms) {
   if (recovery_ != nullptr) {
     recovery_->SetNextVersion(next_version_.load(std::memory_order_relaxed));
+    recovery_->SetClock(now_ms);
   }
   if (grower_.Step()) return true;
   bool more = Sweep(now_ms, kSweepHomesPerStep).more;

@@ -10,6 +10,7 @@ struct TakenOver {
   bool stopped_in_order = false;  // otherwise that process was killed
   SurveyCounts counts;
   double seconds = 0;
+  uint64_t clock_ms = 0;  // where the server's clock was at least; 0: unknown
 };
 
 }  // namespace gannet

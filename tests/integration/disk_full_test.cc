@@ -111,5 +111,25 @@ TEST(DiskFullTest, RefusesWritesAndLosesNothingAndGoesOnOnceThereIsRoom) {
   ExpectAllThere(**again, acknowledged);
 }
 
+TEST(DiskFullTest, StartsAndServesReadsAlthoughTheDiskIsFull) {
+  const SmallDisk disk;
+  if (!disk.why_not().empty()) GTEST_SKIP() << "no file system of its own: " << disk.why_not();
+  ServerProcess server({"--data=" + disk.path() + "/data", "--sync=always", "--http=127.0.0.1:0"});
+  auto client = Client::Connect({server.endpoint()}, PatientOptions());
+  ASSERT_TRUE(client.ok()) << client.status();
+  ASSERT_TRUE((*client)->Put("key", "value").ok());
+  server.Kill();
+  disk.Fill("ballast", 2 * kBallastBytes);
+  server.Restart();
+  client = Client::Connect({server.endpoint()}, PatientOptions());
+  ASSERT_TRUE(client.ok()) << client.status();
+  ExpectAllThere(**client, {{"key", "value"}});
+  EXPECT_TRUE(absl::IsResourceExhausted((*client)->Put("other", "value").status()));
+  EXPECT_THAT(Readyz(server), HasSubstr("writes are refused: "));
+  disk.Remove("ballast");
+  EXPECT_TRUE(Eventually([&] { return (*client)->Put("other", "value").ok(); }));
+  EXPECT_EQ(Readyz(server), "ready\n");
+}
+
 }  // namespace
 }  // namespace gannet

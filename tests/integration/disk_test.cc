@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -45,6 +46,14 @@ class DiskTest : public testing::Test {
     const auto got = client->Get(key);
     EXPECT_TRUE(got.ok()) << got.status();
     return got.ok() && got->has_value() ? (*got)->data : "nothing";
+  }
+  // Returns the first bytes of a file.
+  static std::string FileBytes(const std::string& path) {
+    std::string bytes(8192, '\0');
+    std::ifstream file(path, std::ios::binary);
+    file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    bytes.resize(static_cast<size_t>(file.gcount()));
+    return bytes;
   }
   static ServerStats StatsOf(Client* client) { return *client->Stats().at(0).stats; }
   // Runs kvserver, which must end by itself.
@@ -127,6 +136,15 @@ TEST_F(DiskTest, FindsABeginningOfWhatWasWrittenAfterKill9) {
     for (int n = last; n > last - kKeys; --n) EXPECT_EQ(found[n % kKeys], n);
     synced = last;
   }
+}
+
+template <class F>
+bool HoldsSoon(F holds) {
+  const auto give_up = std::chrono::steady_clock::now() + test_support::kStepTimeout;
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() >= give_up) return false;
+  }
+  return true;
 }
 
 // Returns whether a file of this directory has these bytes in it, on the disk or not.
@@ -391,6 +409,50 @@ TEST_F(DiskTest, RefusesAJournalWhoseEndWasCutOffUntilItIsToldToStart) {
   ASSERT_NE(client, nullptr);
   EXPECT_EQ(Value(client.get(), "first"), "value");
   EXPECT_EQ(Value(client.get(), "second"), "nothing");
+}
+
+TEST_F(DiskTest, TakesNoWriteOnceItsDirectoryIsRemoved) {
+  const std::string data = path_ + "/data";
+  ServerProcess server({"--data=" + data, "--sync=always"});
+  const auto client = Connect(server);
+  ASSERT_NE(client, nullptr);
+  ASSERT_TRUE(client->Put("key", "value").ok());
+  std::filesystem::remove_all(data);
+  EXPECT_TRUE(server.process().AwaitStderr("was removed or renamed while the server runs"));
+  EXPECT_FALSE(client->Put("key", "another").ok());
+  EXPECT_EQ(Value(client.get(), "key"), "value");
+}
+
+// An item that somebody found expired, and a machine whose clock is an hour behind at the restart.
+TEST_F(DiskTest, WhatHasExpiredStaysSoIfTheClockIsSetBack) {
+  if (test_support::kThreadSanitizer || test_support::kAddressSanitizer) {
+    GTEST_SKIP() << "the preloaded library is not instrumented";
+  }
+  const std::string memory = "/dev/shm/gannet-clock-" + std::to_string(getpid());
+  for (const std::string& where : {"--data=" + path_ + "/data", "--memory_file=" + memory}) {
+    ServerProcess server({where});
+    auto client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    ASSERT_TRUE(client->Put("short", "value", {.ttl = std::chrono::milliseconds(50)}).ok());
+    ASSERT_TRUE(client->Put("long", "value", {.ttl = std::chrono::hours(2)}).ok());
+    ASSERT_TRUE(HoldsSoon([&] { return Value(client.get(), "short") == "nothing"; }));
+    // The next note says so. Nothing is written meanwhile.
+    const std::string note = where.starts_with("--data") ? path_ + "/data/clock" : memory;
+    const std::string before = FileBytes(note);
+    ASSERT_TRUE(HoldsSoon([&] { return FileBytes(note) != before; })) << where;
+    server.Kill();
+    const test_support::EnvironmentVariable preload(
+        "LD_PRELOAD", test_support::TestProgramPath("other_clock.so"));
+    const test_support::EnvironmentVariable behind("GANNET_CLOCK_AHEAD_S", "-3600");
+    server.Restart();
+    client = Connect(server);
+    ASSERT_NE(client, nullptr);
+    EXPECT_EQ(Value(client.get(), "short"), "nothing") << where;
+    EXPECT_EQ(Value(client.get(), "long"), "value") << where;
+    EXPECT_THAT(server.process().Stderr(), HasSubstr("behind what the last run saw")) << where;
+    server.Kill();
+  }
+  std::filesystem::remove(memory);
 }
 
 TEST_F(DiskTest, RefusesWhatIsNotItsOwnDirectory) {

@@ -72,6 +72,23 @@ class DiskLogTest : public testing::Test {
   std::unique_ptr<DiskLog> log_;
 };
 
+TEST_F(DiskLogTest, NotesTheClockAlsoWhenNothingIsWritten) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  uint64_t clock_ms = 1'700'000'000'000;
+  (*store_)->UseClock([&] { return clock_ms; });
+  Poll();
+  EXPECT_EQ(NotedClock(&files_), clock_ms);
+  clock_ms += 1'000;
+  now_ns_ += kNsPerSecond;
+  Poll();
+  EXPECT_EQ(NotedClock(&files_), clock_ms);
+  clock_ms += 10;
+  EXPECT_EQ(log_->Close(now_ns_), absl::OkStatus());
+  EXPECT_EQ(NotedClock(&files_), clock_ms);
+  // What is beside the journal is nothing to it.
+  ASSERT_EQ(Start(), absl::OkStatus());
+}
+
 TEST_F(DiskLogTest, FindsItsItemsAgainFromTheJournal) {
   ASSERT_EQ(Start(), absl::OkStatus());
   const std::string huge(300'000, 'h');

@@ -41,6 +41,10 @@ class HookedFiles : public Files {
     MutexLock lock(mutex_);
     return files_->List();
   }
+  absl::Status Find(const std::string& name) override {
+    MutexLock lock(mutex_);
+    return files_->Find(name);
+  }
   absl::Status SyncDirectory() override {
     before_sync_();
     MutexLock lock(mutex_);

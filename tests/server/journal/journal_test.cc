@@ -73,6 +73,29 @@ class JournalTest : public testing::Test {
   int64_t now_ns_ = kNsPerSecond;
 };
 
+TEST_F(JournalTest, BeginsWithoutSpaceAndTakesChangesOnceThereIsSome) {
+  files_.SetFault(SimulatedFiles::Fault::kNoSpace, files_.operations() + 3);  // takes the space
+  const auto journal = Open(Journal::Sync::kAlways);
+  EXPECT_TRUE(absl::IsResourceExhausted(journal->Taking(now_ns_))) << journal->Taking(now_ns_);
+  EXPECT_FALSE(Append(journal.get(), "refused"));
+  for (uint64_t i = 0; i < SimulatedFiles::kNoSpaceFor; ++i) journal->Flush(now_ns_);
+  EXPECT_EQ(journal->Taking(now_ns_), absl::OkStatus());
+  EXPECT_TRUE(Append(journal.get(), "taken"));
+  journal->Flush(now_ns_);
+  EXPECT_THAT(Keys().value(), ElementsAre("taken"));
+}
+
+TEST_F(JournalTest, FailsWithinASecondOnceItsSegmentIsGone) {
+  const auto journal = Open(Journal::Sync::kAlways);
+  journal->Flush(now_ns_);
+  EXPECT_TRUE(Append(journal.get(), "a"));
+  ASSERT_TRUE(files_.Remove(SegmentName(0)).ok());
+  journal->Flush(now_ns_ += kNsPerSecond);
+  EXPECT_TRUE(journal->failed());
+  EXPECT_FALSE(Append(journal.get(), "b"));
+  EXPECT_THAT(std::string(journal->status().message()), HasSubstr("was removed or renamed"));
+}
+
 TEST_F(JournalTest, KeepsNothingBeforeASyncAndAllAfterIt) {
   auto journal = Open(Journal::Sync::kAlways);
   const auto position = Append(journal.get(), "a");

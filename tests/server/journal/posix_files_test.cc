@@ -6,6 +6,8 @@
 
 #include <array>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "gmock/gmock.h"
@@ -106,6 +108,23 @@ TEST_F(PosixFilesTest, ReadsADirectoryOfAnybodyAndChangesNothingThere) {
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_FALSE((*file)->WriteAt(0, std::array<std::byte, 1>{}).ok());
   EXPECT_TRUE(absl::IsNotFound(OpenDirectoryToRead(path_ + "/none").status()));
+}
+
+TEST_F(PosixFilesTest, FindsAFileOnlyWhereItsPathLeads) {
+  ASSERT_TRUE(files_->Create("a").ok());
+  EXPECT_EQ(files_->Find("a"), absl::OkStatus());
+  EXPECT_TRUE(absl::IsNotFound(files_->Find("b")));
+  const std::string moved = path_ + ".moved";
+  std::filesystem::rename(path_, moved);
+  EXPECT_TRUE(absl::IsNotFound(files_->Find("a")));
+  ASSERT_EQ(mkdir(path_.c_str(), 0700), 0);
+  std::ofstream(path_ + "/a") << "another one";
+  EXPECT_TRUE(absl::IsNotFound(files_->Find("a")));
+  std::filesystem::remove_all(path_);
+  std::filesystem::rename(moved, path_);
+  EXPECT_EQ(files_->Find("a"), absl::OkStatus());
+  std::filesystem::remove_all(path_);
+  EXPECT_TRUE(absl::IsNotFound(files_->Find("a")));
 }
 
 // /dev/full has no space.

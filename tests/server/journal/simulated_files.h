@@ -57,6 +57,9 @@ class SimulatedFiles : public Files {
   absl::Status Remove(const std::string& name) override;
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::StatusOr<std::vector<std::string>> List() override;
+  absl::Status Find(const std::string& name) override {
+    return names_.contains(name) ? absl::OkStatus() : absl::NotFoundError(name);
+  }
   absl::Status SyncDirectory() override;
   std::string path() const override { return "/simulated"; }
 
