@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/protocol/member_standing.h"
 #include "glog/logging.h"
+#include "server/control/file_limit.h"
 #include "server/group/replica_request.h"
 
 namespace gannet {
@@ -133,6 +134,11 @@ void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest requ
       return;
     }
     return Reject(std::move(request), RejectCode::kNotPrimary, given_.standing->elsewhere());
+  }
+  if (!HasDescriptorsForClients()) {
+    return Reject(std::move(request), RejectCode::kTooManyConnections,
+                  "the server has no file descriptors left for clients: raise its limit "
+                  "(LimitNOFILE= of a service, ulimit -Hn)");
   }
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;

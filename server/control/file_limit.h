@@ -8,6 +8,12 @@ namespace gannet {
 // warning if that fails.
 void RaiseFileLimit();
 
+// So many descriptors are not for clients' connections, but for what has to go on without them: the
+// journal's next segment, links between members, etcd, pages over HTTP.
+inline constexpr int kReservedDescriptors = 64;
+// Returns whether more than those are left.
+bool HasDescriptorsForClients();
+
 }  // namespace gannet
 
 #endif  // GANNET_SERVER_CONTROL_FILE_LIMIT_H_

@@ -1,9 +1,16 @@
 #include "server/control/server_memory.h"
 
+#include <linux/magic.h>
+#include <sys/vfs.h>
+
+#include <filesystem>
+#include <string>
+
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
+#include "server/control/memory_limit.h"
 #include "server/store/heat.h"
 
 namespace gannet {
@@ -13,9 +20,22 @@ double MsSince(int64_t start_ns) {
   return static_cast<double>(MonotonicNs() - start_ns) / kNsPerMs;
 }
 
+// Reserved huge pages do not count as memory for a control group's limit.
+bool HasReservedPages(const ServerMemory::Options& options) {
+  if (options.file.empty()) {
+    return options.huge_pages == HugePages::kAuto && FreeHugePageBytes() >= options.region_bytes;
+  }
+  struct statfs system {};
+  const std::string folder = std::filesystem::absolute(options.file).parent_path().string();
+  return statfs(folder.c_str(), &system) == 0 && system.f_type == HUGETLBFS_MAGIC;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ServerMemory>> ServerMemory::Create(const Options& options) {
+  if (!HasReservedPages(options)) {
+    GANNET_RETURN_IF_ERROR(CheckMemoryLimit(options.region_bytes, MemoryLimitOfProcess()));
+  }
   std::unique_ptr<ServerMemory> memory(new ServerMemory(options));
   GANNET_RETURN_IF_ERROR(memory->CreateRegionAndLocks());
   if (options.heats) GANNET_RETURN_IF_ERROR(memory->CreateHeats());

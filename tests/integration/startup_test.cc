@@ -1,3 +1,4 @@
+#include <gannet/client.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -7,12 +8,15 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/common/rdma/test_device.h"
+#include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
@@ -52,6 +56,34 @@ TEST(StartupTest, SaysWhereItListensAndOnWhat) {
   EXPECT_THAT(ready.endpoint, StartsWith(listen.substr(0, listen.size() - 1)));
   EXPECT_FALSE(ready.device.empty());
   EXPECT_EQ(ready.kind == "softverbs", ready.device == "softverbs0") << server.ready_line();
+}
+
+// A server that clients have left no descriptors refuses them, says so, and answers its supervisor.
+TEST(StartupTest, KeepsDescriptorsForWhatIsNoClient) {
+  ChildProcess server(
+      {.argv = {"/bin/bash", "-c", "ulimit -n 128; exec \"$@\"", "bash", ProgramPath("kvserver"),
+                "--memory=32M", "--device=soft", "--listen=127.0.0.1:0", "--http=127.0.0.1:0"}});
+  const ReadyLine ready = ParseReadyLine(server.ReadLine().value_or(""));
+  ASSERT_FALSE(ready.endpoint.empty()) << server.Stderr();
+  Options options;
+  options.connect_timeout = std::chrono::milliseconds(500);
+  std::vector<std::unique_ptr<Client>> clients;
+  absl::Status refused;
+  while (refused.ok() && clients.size() < 128) {
+    auto client = Client::Connect({ready.endpoint}, options);
+    refused = client.status();
+    if (client.ok()) clients.push_back(*std::move(client));
+  }
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("no file descriptors left for clients"));
+  ASSERT_FALSE(clients.empty());
+  EXPECT_TRUE(clients.front()->Put("key", "value").ok());
+  EXPECT_TRUE(server.AwaitStderr("no file descriptors left for clients"));
+  const std::string log = server.Stderr();
+  constexpr std::string_view kBefore = "shows itself at ";
+  const size_t url = log.find(kBefore) + kBefore.size();
+  const auto healthy = test_support::RunProgram(
+      {"curl", "--silent", log.substr(url, log.find('\n', url) - url) + "/healthz"});
+  EXPECT_EQ(healthy.out, "ok\n");
 }
 
 // As with `kvserver 2>&1 | tee FILE` whose tee was ended.

@@ -74,6 +74,19 @@ TEST_F(DriverTest, ABatchOfMoreThanThereIsRoomForHasOneDeadline) {
   EXPECT_LT(clock_.MonotonicNs() - called_ns, 20 * kNsPerSecond);
 }
 
+// What has not begun at the deadline ends there, and does not take turns in the few places first.
+TEST_F(DriverTest, ManyMoreThanThereIsRoomForEndAtTheirDeadlineToo) {
+  MakeDriver(16);
+  const std::vector<OpRequest> requests(100'000, Request(OpType::kGet, "key", 1));
+  size_t uses = 0;
+  const int64_t called_ns = clock_.MonotonicNs();
+  driver_->Run(requests,
+               [&](size_t, const Op& op) { uses += op.outcome == Outcome::kUnavailable ? 1 : 0; });
+  EXPECT_EQ(uses, requests.size());
+  // Each look at the clock takes a millisecond. The keep-alive thread looks, too.
+  EXPECT_LT(clock_.MonotonicNs() - called_ns, 5 * kNsPerSecond);
+}
+
 TEST_F(DriverTest, WaitingForRoomEndsAtTheCallsDeadline) {
   MakeDriver(1);
   int uses = 0;
