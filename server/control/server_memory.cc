@@ -10,7 +10,7 @@
 #include "common/base/status_macros.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
-#include "server/control/memory_limit.h"
+#include "server/control/cgroup_limit.h"
 #include "server/store/heat.h"
 
 namespace gannet {
@@ -34,7 +34,7 @@ bool HasReservedPages(const ServerMemory::Options& options) {
 
 absl::StatusOr<std::unique_ptr<ServerMemory>> ServerMemory::Create(const Options& options) {
   if (!HasReservedPages(options)) {
-    GANNET_RETURN_IF_ERROR(CheckMemoryLimit(options.region_bytes, MemoryLimitOfProcess()));
+    GANNET_RETURN_IF_ERROR(CheckCgroupLimit(options.region_bytes, CgroupLimitOfProcess()));
   }
   std::unique_ptr<ServerMemory> memory(new ServerMemory(options));
   GANNET_RETURN_IF_ERROR(memory->CreateRegionAndLocks());

@@ -1,5 +1,5 @@
-#ifndef GANNET_SERVER_CONTROL_MEMORY_LIMIT_H_
-#define GANNET_SERVER_CONTROL_MEMORY_LIMIT_H_
+#ifndef GANNET_SERVER_CONTROL_CGROUP_LIMIT_H_
+#define GANNET_SERVER_CONTROL_CGROUP_LIMIT_H_
 
 #include <cstdint>
 #include <limits>
@@ -11,22 +11,22 @@ namespace gannet {
 
 // How much memory the kernel lets the processes of a control group have: a container, a pod, a
 // service. It kills one that goes beyond.
-struct MemoryLimit {
+struct CgroupLimit {
   uint64_t bytes = std::numeric_limits<uint64_t>::max();  // no limit
   std::string file;                                       // that says so
 };
 
 // Returns the least limit of this process's control groups, of version 1 or 2. `root` is put before
 // the paths of the kernel's files, for tests.
-MemoryLimit MemoryLimitOfProcess(const std::string& root = "");
+CgroupLimit CgroupLimitOfProcess(const std::string& root = "");
 
 // Returns how many bytes of reserved huge pages are free.
 uint64_t FreeHugePageBytes(const std::string& root = "");
 
 // Returns ResourceExhausted if a region of so many bytes is more than the limit; the text says what
 // to do. Logs a warning if there is hardly room for the rest of a server.
-absl::Status CheckMemoryLimit(uint64_t region_bytes, const MemoryLimit& limit);
+absl::Status CheckCgroupLimit(uint64_t region_bytes, const CgroupLimit& limit);
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_CONTROL_MEMORY_LIMIT_H_
+#endif  // GANNET_SERVER_CONTROL_CGROUP_LIMIT_H_

@@ -1,4 +1,4 @@
-#include "server/control/memory_limit.h"
+#include "server/control/cgroup_limit.h"
 
 #include <algorithm>
 #include <fstream>
@@ -20,7 +20,7 @@ constexpr uint64_t kHugePageBytes = 2 << 20;
 
 // Takes the limit that a file has, if it is less. Version 1 says a number near 2^63, and version 2
 // "max", where there is none.
-void TakeLimit(const std::string& file, MemoryLimit* least) {
+void TakeLimit(const std::string& file, CgroupLimit* least) {
   std::ifstream stream(file);
   std::string word;
   uint64_t bytes = 0;
@@ -31,7 +31,7 @@ void TakeLimit(const std::string& file, MemoryLimit* least) {
 // A group's limit holds for those below it. A container that sees only its own groups has the path
 // of the host's all the same, so each end of the path is tried, down to the folder itself.
 void TakeLimits(const std::string& folder, std::string_view path, const char* name,
-                MemoryLimit* least) {
+                CgroupLimit* least) {
   while (true) {
     TakeLimit(absl::StrCat(folder, std::string(path), "/", name), least);
     const size_t slash = path.rfind('/');
@@ -42,8 +42,8 @@ void TakeLimits(const std::string& folder, std::string_view path, const char* na
 
 }  // namespace
 
-MemoryLimit MemoryLimitOfProcess(const std::string& root) {
-  MemoryLimit least;
+CgroupLimit CgroupLimitOfProcess(const std::string& root) {
+  CgroupLimit least;
   std::ifstream groups(absl::StrCat(root, "/proc/self/cgroup"));
   const std::string folder = absl::StrCat(root, "/sys/fs/cgroup");
   for (std::string line; std::getline(groups, line);) {
@@ -68,7 +68,7 @@ uint64_t FreeHugePageBytes(const std::string& root) {
   return pages * kHugePageBytes;
 }
 
-absl::Status CheckMemoryLimit(uint64_t region_bytes, const MemoryLimit& limit) {
+absl::Status CheckCgroupLimit(uint64_t region_bytes, const CgroupLimit& limit) {
   if (region_bytes > limit.bytes) {
     return absl::ResourceExhaustedError(
         absl::StrCat("--memory asks for ", region_bytes,
