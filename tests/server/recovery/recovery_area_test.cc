@@ -32,15 +32,31 @@ TEST_F(RecoveryAreaTest, HeaderHasGoldenBytes) {
   area_.SetVersionsEnd(0x0102030405060708);
   EXPECT_EQ(Hex(At(4096, 24)),
             "474e45544d454d31"
-            "0200000048000000"
+            "0200000058000000"
             "0000004000000000");
   EXPECT_EQ(Hex(At(4136, 32)),
             "015e5e5e5e5e5e1b"
             "8877665544332211"
             "0807060504030201"
             "f7f8f9fafbfcfdfe");
+  area_.SetClock(0x0000018bcfe56800);
+  EXPECT_EQ(Hex(At(4168, 16)),
+            "0068e5cf8b010000"
+            "ff971a3074feffff");
   area_.SetState(RegionState::kStopped);
   EXPECT_EQ(Hex(At(4136, 8)), "026d6d6d6d6d6d2c");
+}
+
+TEST_F(RecoveryAreaTest, TheClockIsTheLastOneThatWasNotedAsAWhole) {
+  const auto noted = [&] { return NotedClock(LoadRecoveryHeader(At(0, kRecoveryEnd))); };
+  EXPECT_EQ(noted(), 0) << "as an earlier version leaves it";
+  area_.Format(0x40000000);
+  EXPECT_EQ(noted(), 0);
+  area_.SetClock(1'000);
+  EXPECT_EQ(noted(), 1'000);
+  // A process was killed between the two stores.
+  region_[(kRecoveryOffset + offsetof(RecoveryHeader, clock_ms)) / sizeof(uint64_t)] = 2'000;
+  EXPECT_EQ(noted(), 1'000);
 }
 
 TEST_F(RecoveryAreaTest, IntentHasGoldenBytes) {
