@@ -24,15 +24,26 @@ std::optional<Value> ValueOf(const Op& op) {
 // The places of the keys that are asked for, and for each key which of these has its answer: equal
 // keys are asked for once.
 struct DistinctKeys {
-  explicit DistinctKeys(std::span<const std::string> keys) {
+  // Looks for equal keys until `has_time` says no: who asks for so many that this takes all the
+  // time gets no answer anyway.
+  template <class HasTime>
+  DistinctKeys(std::span<const std::string> keys, const HasTime& has_time) {
     absl::flat_hash_map<std::string_view, size_t> first;
+    bool looks = true;
     for (size_t i = 0; i < keys.size(); ++i) {
+      if (i % kKeysPerLook == kKeysPerLook - 1) looks = looks && has_time();
+      if (!looks) {
+        answer_of_key.push_back(asked.size());
+        asked.push_back(i);
+        continue;
+      }
       const auto [at, added] = first.try_emplace(keys[i], asked.size());
       if (added) asked.push_back(i);
       answer_of_key.push_back(at->second);
     }
   }
 
+  static constexpr size_t kKeysPerLook = 1024;
   std::vector<size_t> asked;
   std::vector<size_t> answer_of_key;
 };
@@ -50,13 +61,14 @@ std::vector<Answer> AnswerOfEachKey(std::vector<Answer> answers, const DistinctK
 
 std::vector<absl::StatusOr<std::optional<Value>>> Client::MultiGet(
     std::span<const std::string> keys, std::optional<Milliseconds> deadline) {
-  const DistinctKeys distinct(keys);
+  const int64_t end_ns = state_->EndNs(deadline);
+  const DistinctKeys distinct(keys, [&] { return state_->driver.NowNs() < end_ns; });
   const auto request_of = [&](size_t i) {
     absl::StatusOr<OpRequest> request = KeyRequest(OpType::kGet, keys[distinct.asked[i]]);
     if (request.ok()) request->share_window = true;
     return request;
   };
-  return AnswerOfEachKey(state_->RunMany(distinct.asked.size(), deadline, request_of, ValueOf),
+  return AnswerOfEachKey(state_->RunMany(distinct.asked.size(), end_ns, request_of, ValueOf),
                          distinct);
 }
 
@@ -65,16 +77,17 @@ std::vector<absl::StatusOr<std::optional<ItemInfo>>> Client::MultiGetInto(
   const auto request_of = [&](size_t i) {
     return GetIntoRequest(state_->driver.engine(), targets[i].key, targets[i].into);
   };
-  return state_->RunMany(targets.size(), deadline, request_of, InfoOf);
+  return state_->RunMany(targets.size(), state_->EndNs(deadline), request_of, InfoOf);
 }
 
 std::vector<absl::StatusOr<bool>> Client::MultiExists(std::span<const std::string> keys,
                                                       std::optional<Milliseconds> deadline) {
-  const DistinctKeys distinct(keys);
+  const int64_t end_ns = state_->EndNs(deadline);
+  const DistinctKeys distinct(keys, [&] { return state_->driver.NowNs() < end_ns; });
   const auto request_of = [&](size_t i) {
     return KeyRequest(OpType::kExists, keys[distinct.asked[i]]);
   };
-  return AnswerOfEachKey(state_->RunMany(distinct.asked.size(), deadline, request_of, FoundOf),
+  return AnswerOfEachKey(state_->RunMany(distinct.asked.size(), end_ns, request_of, FoundOf),
                          distinct);
 }
 
@@ -83,7 +96,7 @@ std::vector<absl::StatusOr<uint64_t>> Client::MultiPut(std::span<const KeyValue>
   const auto request_of = [&](size_t i) {
     return PutRequest(items[i].key, items[i].value, items[i].options);
   };
-  return state_->RunMany(items.size(), deadline, request_of, VersionOf);
+  return state_->RunMany(items.size(), state_->EndNs(deadline), request_of, VersionOf);
 }
 
 std::vector<absl::StatusOr<uint64_t>> Client::MultiPutFrom(std::span<const PutSource> sources,
@@ -92,13 +105,13 @@ std::vector<absl::StatusOr<uint64_t>> Client::MultiPutFrom(std::span<const PutSo
     return PutFromRequest(state_->driver.engine(), sources[i].key, sources[i].from,
                           sources[i].options);
   };
-  return state_->RunMany(sources.size(), deadline, request_of, VersionOf);
+  return state_->RunMany(sources.size(), state_->EndNs(deadline), request_of, VersionOf);
 }
 
 std::vector<absl::StatusOr<bool>> Client::MultiDelete(std::span<const std::string> keys,
                                                       std::optional<Milliseconds> deadline) {
   const auto request_of = [&](size_t i) { return DeleteRequest(keys[i], {}); };
-  return state_->RunMany(keys.size(), deadline, request_of, FoundOf);
+  return state_->RunMany(keys.size(), state_->EndNs(deadline), request_of, FoundOf);
 }
 
 }  // namespace gannet

@@ -50,6 +50,7 @@ class Driver {
     RunOps({&request, 1}, &begun, [&](size_t, const Op& op) { use(op); });
   }
 
+  int64_t NowNs() const { return clock_.MonotonicNs(); }
   // Use it only for what never changes in the engine. Anything else needs the mutex; use the
   // functions below.
   const Engine& engine() const { return *engine_; }
@@ -58,6 +59,8 @@ class Driver {
   ServerInfo InfoOf(uint32_t server);
   // Returns an operation's outcome with a text for people.
   absl::Status MakeStatus(const Op& op);
+  // Returns an operation that ended before it began.
+  Op MakeLateOp(const OpRequest& request);
   bool forked() const { return fork_guard_.forked(); }
 
  private:
@@ -113,8 +116,6 @@ class Driver {
   // taken, moves them to the front, and returns their number.
   size_t ReleaseAndWait(std::span<const Begun> taken, std::span<Begun> left, Waiter* waiter);
   size_t WaitForSome(std::span<Begun> left, Waiter* waiter) GANNET_REQUIRES(mutex_);
-  // Returns an operation that ended before it began.
-  Op MakeLateOp(const OpRequest& request);
   void Wait(Waiter* waiter) GANNET_REQUIRES(mutex_);
   void Drive(Waiter* waiter) GANNET_REQUIRES(mutex_);
   void WaitALittle() GANNET_REQUIRES(mutex_);
