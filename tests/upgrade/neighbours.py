@@ -4,7 +4,7 @@
 Each DIR has bin/ and lib/softverbs; ./dev test upgrade makes them. lib/softverbs is today's in both, as one machine has one device.
 
   clients   kvcli and kvload of each release use a server of the other
-  alone     a user upgrades a server with --memory_file, and one with --data: upgrade-check while it serves, stop, start
+  alone     a user upgrades a server with --memory_file, and one with --data: upgrade-check while it serves, stop, start, and back again
   rolling   a group of three is upgraded under load: the backups, then the primary, each by SIGTERM
   mixed     one of three is new: it leads the old ones, and dies; an old one leads it
 
@@ -128,9 +128,15 @@ def upgrade_alone(options, path, *flags, snapshot=False):
             return False
         check_values(options.previous, address, keys)
         stored.stop(process)
-    with stored.server(options.build, *flags, f"--listen={address}"):
+    with stored.server(options.build, *flags, f"--listen={address}") as (process, _):
         check_values(options.build, address, keys)
         check_values(options.previous, address, keys)
+        stored.put(options.build, address, ["new-200"])
+        stored.stop(process)
+    # The way back: what the new version writes beside (the time) does not disturb the previous one.
+    for build in (options.previous, options.build):
+        with stored.server(build, *flags, f"--listen={address}"):
+            check_values(build, address, [*keys, "new-200"])
     return True
 
 
