@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "common/base/lost_outputs.h"
+
 namespace gannet {
 namespace {
 
@@ -19,8 +21,11 @@ absl::Status ExecuteAgain(char** argv) {
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   setenv(kVariable, "1", /*overwrite=*/1);
+  const bool survives = EndSurvivingLostOutputs();
   execv("/proc/self/exe", argv);
-  return absl::ErrnoToStatus(errno, "cannot execute the program again");
+  const absl::Status status = absl::ErrnoToStatus(errno, "cannot execute the program again");
+  if (survives) SurviveLostOutputs();
+  return status;
 }
 
 bool WasExecutedAgain() { return std::getenv(kVariable) != nullptr; }

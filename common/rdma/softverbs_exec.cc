@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/lost_outputs.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/device.h"
 #include "common/rdma/status.h"
@@ -63,11 +64,13 @@ absl::Status ReexecOntoSoftverbs(char** argv) {
   const std::string path = before == nullptr ? directory : absl::StrCat(directory, ":", before);
   setenv(kGuard, before == nullptr ? "" : absl::StrCat("=", before).c_str(), 1);
   setenv(kLibraryPath, path.c_str(), 1);
+  const bool survives = EndSurvivingLostOutputs();
   execv(program.c_str(), argv);
   // The file has been replaced since this process began. This one gives the process another name.
   execv("/proc/self/exe", argv);
   const absl::Status status = LastErrnoStatus(absl::StrCat("cannot execute ", program));
   RestoreEnvironmentAfterReexec();
+  if (survives) SurviveLostOutputs();
   return status;
 }
 

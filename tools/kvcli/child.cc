@@ -13,7 +13,7 @@
 #include <cstring>
 #include <vector>
 
-#include "common/program/lost_outputs.h"
+#include "common/base/lost_outputs.h"
 
 extern char** environ;
 

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/lost_outputs.h"
 #include "common/base/status_macros.h"
-#include "common/program/lost_outputs.h"
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvcli/answers.h"

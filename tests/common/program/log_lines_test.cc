@@ -11,7 +11,7 @@
 
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
-#include "common/program/lost_outputs.h"
+#include "common/base/lost_outputs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/support/temporary_directory.h"

@@ -1,5 +1,5 @@
-#ifndef GANNET_COMMON_PROGRAM_LOST_OUTPUTS_H_
-#define GANNET_COMMON_PROGRAM_LOST_OUTPUTS_H_
+#ifndef GANNET_COMMON_BASE_LOST_OUTPUTS_H_
+#define GANNET_COMMON_BASE_LOST_OUTPUTS_H_
 
 #include <csignal>
 
@@ -15,6 +15,10 @@ void SurviveLostOutputs();
 // SETSIGDEF).
 sigset_t SignalsOfLostOutputs();
 
+// Does that for this process, which is about to execute a program in its place. Returns whether
+// there were any: if the program cannot be executed, SurviveLostOutputs again.
+bool EndSurvivingLostOutputs();
+
 }  // namespace gannet
 
-#endif  // GANNET_COMMON_PROGRAM_LOST_OUTPUTS_H_
+#endif  // GANNET_COMMON_BASE_LOST_OUTPUTS_H_
