@@ -1,42 +1,52 @@
 #ifndef GANNET_CLIENT_WALK_CLUSTER_CURSOR_H_
 #define GANNET_CLIENT_WALK_CLUSTER_CURSOR_H_
 
+#include <gannet/walker.h>
+
+#include <bit>
 #include <cstdint>
 
 #include "common/protocol/partition_map.h"
 
 namespace gannet {
 
-// Where a walk in parts through a cluster goes on: a position in a group's walk, and the map by
-// which the walk began. All of it is in the number that Walker::WalkPart returns.
-//
-//   bits  0 to  7: the caller's (Walker::kPositionStep)
-//   bits  8 to 17: the group's place in the map
-//   bits 18 to 33: of the map's revision, as RevisionBits; never 0, so no cursor is 0
-//   bits 34 to 63: the position
-struct ClusterCursor {
-  static constexpr uint64_t kStep = uint64_t{1} << 34;  // between two positions
+// A walk's position in an index is a hash, of which a small index needs only the upper bits. As a
+// number with its bits in reverse order it is small if the index is. Its own inverse.
+constexpr uint64_t ReversedBits(uint64_t bits) {
+  bits = (bits & 0x5555555555555555) << 1 | (bits >> 1 & 0x5555555555555555);
+  bits = (bits & 0x3333333333333333) << 2 | (bits >> 2 & 0x3333333333333333);
+  bits = (bits & 0x0f0f0f0f0f0f0f0f) << 4 | (bits >> 4 & 0x0f0f0f0f0f0f0f0f);
+  return __builtin_bswap64(bits);
+}
 
+// Where a walk in parts through a cluster goes on: a position in a group's walk, and the map by
+// which the walk began. All of it is in the number that Walker::WalkPart returns:
+//
+//   (position with reversed bits * number of groups + group's place in the map) * 4096 + bits of
+//   the map's revision, as RevisionBits; never 0, so no cursor is 0
+struct ClusterCursor {
   uint64_t position = 0;
   uint64_t group = 0;
   uint64_t revision_bits = 0;
 
-  static uint64_t RevisionBits(uint64_t revision) { return 1 + revision % kRevisionMax; }
-  static ClusterCursor Decode(uint64_t bits) {
-    return {.position = bits & ~(kStep - 1),
-            .group = bits >> kGroupShift & kGroupMax,
-            .revision_bits = bits >> kRevisionShift & kRevisionMax};
+  // How many bits a position may have, so that the cursor has at most Walker::kPositionBits.
+  static int PositionBits(uint64_t groups) {
+    return Walker::kPositionBits - kRevisionBits - static_cast<int>(std::bit_width(groups - 1));
   }
-  uint64_t Encode() const {
-    return (position & ~(kStep - 1)) | revision_bits << kRevisionShift | group << kGroupShift;
+  static uint64_t RevisionBits(uint64_t revision) { return 1 + revision % (kRevisions - 1); }
+  static ClusterCursor Decode(uint64_t cursor, uint64_t groups) {
+    return {.position = ReversedBits(cursor / kRevisions / groups),
+            .group = cursor / kRevisions % groups,
+            .revision_bits = cursor % kRevisions};
+  }
+  uint64_t Encode(uint64_t groups) const {
+    return (ReversedBits(position) * groups + group) * kRevisions + revision_bits;
   }
 
  private:
-  static constexpr int kGroupShift = 8;
-  static constexpr uint64_t kGroupMax = 1023;
-  static constexpr int kRevisionShift = 18;
-  static constexpr uint64_t kRevisionMax = 0xffff;
-  static_assert(kGroupsMax == kGroupMax + 1);
+  static constexpr int kRevisionBits = 12;
+  static constexpr uint64_t kRevisions = uint64_t{1} << kRevisionBits;
+  static_assert(kGroupsMax <= 1024, "so positions have 23 bits at least");
 };
 
 }  // namespace gannet

@@ -152,11 +152,18 @@ absl::StatusOr<uint64_t> ClusterWalk::WalkPart(const WalkPartOptions& part,
                                                const std::function<void(const WalkedItem&)>& show) {
   before_ = {};
   GANNET_RETURN_IF_ERROR(LookAtMap());
-  if (!left_) return region_->WalkPart(part, show);
+  if (!left_) {
+    WalkPartOptions at_hash = part;
+    at_hash.position = ReversedBits(part.position);
+    GANNET_ASSIGN_OR_RETURN(const uint64_t next,
+                            region_->WalkPart(at_hash, show, Walker::kPositionBits));
+    return ReversedBits(next);
+  }
   const auto is_enough = [&] {
     return before_.items >= part.items_min || before_.reads >= part.reads_max;
   };
-  ClusterCursor at = ClusterCursor::Decode(part.position);
+  const auto groups = [this] { return left_->map().groups.size(); };
+  ClusterCursor at = ClusterCursor::Decode(part.position, groups());
   do {
     if (!left_->all_served()) {
       GANNET_RETURN_IF_ERROR(WaitForMap([this] { return left_->all_served(); }));
@@ -167,12 +174,13 @@ absl::StatusOr<uint64_t> ClusterWalk::WalkPart(const WalkPartOptions& part,
     }
     left_->BeginAnew();
     uint64_t next = 0;
-    if (at.group < left_->map().groups.size() && left_->BeginGroup(at.group)) {
+    if (at.group < groups() && left_->BeginGroup(at.group)) {
       GANNET_RETURN_IF_ERROR(GoTo(at.group));
       const WalkPartOptions rest = {.position = at.position,
                                     .items_min = part.items_min - before_.items,
                                     .reads_max = part.reads_max - before_.reads};
-      GANNET_ASSIGN_OR_RETURN(next, region_->WalkPart(rest, show, ClusterCursor::kStep));
+      GANNET_ASSIGN_OR_RETURN(next,
+                              region_->WalkPart(rest, show, ClusterCursor::PositionBits(groups())));
       EndGroup();
     }
     if (left_->map().revision != revision) {
@@ -180,10 +188,10 @@ absl::StatusOr<uint64_t> ClusterWalk::WalkPart(const WalkPartOptions& part,
       continue;
     }
     at.position = next;
-    if (next == 0 && ++at.group >= left_->map().groups.size()) return 0;
+    if (next == 0 && ++at.group >= groups()) return 0;
   } while (!is_enough());
   if (at.revision_bits == 0) at.revision_bits = ClusterCursor::RevisionBits(left_->map().revision);
-  return at.Encode();
+  return at.Encode(groups());
 }
 
 WalkProgress ClusterWalk::progress() const {

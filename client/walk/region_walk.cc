@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
 #include <numeric>
 #include <utility>
@@ -100,8 +101,13 @@ absl::Status RegionWalk::WalkSome(std::function<bool(uint64_t offset)> wanted, c
 
 absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
                                               const std::function<void(const WalkedItem&)>& show,
-                                              uint64_t step) {
+                                              int bits_max) {
   progress_ = {};
+  // Some bits more than there are homes, so that few keys are shown by two parts.
+  constexpr int kBitsWithinHome = 6;
+  const uint64_t homes = std::max(session_->view().index.homes, session_->view().next.homes);
+  const int bits = std::min(static_cast<int>(std::bit_width(homes)) + kBitsWithinHome, bits_max);
+  const uint64_t step = uint64_t{1} << (64 - bits);
   IndexWalk& walk = walk_.emplace(&session_->view(), nullptr, part.position);
   uint64_t next = 0;
   const auto cut = [&] {
@@ -116,7 +122,7 @@ absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
     return true;
   };
   GANNET_RETURN_IF_ERROR(GoOn(show_all, cut));
-  return next;
+  return next & ~(step - 1);
 }
 
 absl::Status RegionWalk::GoOn(const ShowAt& show, const std::function<bool()>& between) {

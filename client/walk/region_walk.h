@@ -39,10 +39,10 @@ class RegionWalk final : public SessionOwner {
 
   // As Walker's.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
-  // `step`: the distance of two positions, a power of 2 of at least Walker::kPositionStep.
+  // As Walker's, but positions are hashes, of which at most the upper `bits_max` bits are set.
   absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
                                     const std::function<void(const WalkedItem&)>& show,
-                                    uint64_t step = Walker::kPositionStep);
+                                    int bits_max);
   absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count, const std::function<bool()>& goes_on);
   WalkProgress progress() const;
   absl::Status ReadOnce(uint32_t bytes);

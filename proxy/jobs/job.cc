@@ -1,5 +1,7 @@
 #include "proxy/jobs/job.h"
 
+#include <unordered_set>
+
 namespace gannet::proxy {
 namespace {
 
@@ -7,7 +9,7 @@ constexpr size_t kKeptBytesMax = 64 << 10;
 constexpr size_t kKeptOperationsMax = 16;
 constexpr size_t kSmallMax = 4 << 10;
 
-void TrimText(std::string* text, size_t kept_max = kKeptBytesMax) {
+void TrimText(std::string* text, size_t kept_max) {
   if (text->capacity() > kept_max) std::string().swap(*text);
 }
 
@@ -38,9 +40,8 @@ void Job::Reset(std::string&& bytes, const ParsedCommand& from) {
 }
 
 void Job::Clear() {
-  Charge(0);
+  ReleaseCharges();
   holder = nullptr;
-  memory = nullptr;
   owner = nullptr;
   client = nullptr;
   next = nullptr;
@@ -57,16 +58,18 @@ void Job::Clear() {
   value_bytes = 0;
   key_hashes.clear();
   used_ = 0;
+  next_key_ = 0;
   tries_ = 0;
 }
 
-void Job::Charge(size_t bytes) {
-  if (bytes == charged_ || memory == nullptr) return;
-  const bool more = bytes > charged_;
-  const size_t change = more ? bytes - charged_ : charged_ - bytes;
-  charged_ = bytes;
-  if (holder != nullptr) return more ? holder->Add(change) : holder->Subtract(change);
-  more ? memory->Add(change) : memory->Subtract(change);
+void Job::ReleaseCharges() {
+  charge.Set(0);
+  for (Operation& operation : operations_) operation.charge.Set(0);
+}
+
+void Job::ChargeReply() {
+  charge.Set(bytes_.capacity() + reply.capacity());
+  for (Operation& operation : operations_) operation.charge.ReduceTo(operation.out.capacity());
 }
 
 void Job::KeepOnlyReply() {
@@ -75,36 +78,40 @@ void Job::KeepOnlyReply() {
   TrimText(&scratch.old_value, kSmallMax);
   for (Operation& operation : operations_) {
     TrimText(&operation.out, kSmallMax);
-    operation.charged = 0;
+    operation.charge.Set(0);
   }
   execution.reset();
-  Charge(reply.capacity());
+  charge.Set(reply.capacity());
 }
 
-void Job::Orphan() {
+void Job::Orphan(Holder* orphans) {
   owner = nullptr;
-  const size_t charged = charged_;
-  Charge(0);
-  holder = nullptr;
-  Charge(charged);
-  if (execution != nullptr) execution->part.Orphan();
+  holder = orphans;
+  charge.MoveTo(orphans);
+  for (Operation& operation : operations_) operation.charge.MoveTo(orphans);
+  if (execution == nullptr) return;
+  execution->charge.MoveTo(orphans);
+  execution->part.Orphan(orphans);
 }
 
-void Job::Trim() {
-  Charge(0);
+void Job::Trim(bool keep_one) {
+  ReleaseCharges();
+  const size_t one_max = keep_one ? kKeptBytesMax : kSmallMax;
   TrimText(&scratch.value, kSmallMax);
   TrimText(&scratch.old_value, kSmallMax);
-  TrimText(&bytes_);
-  TrimText(&reply);
+  TrimText(&bytes_, one_max);
+  TrimText(&reply, one_max);
   execution.reset();
   if (operations_.size() > kKeptOperationsMax) operations_.resize(kKeptOperationsMax);
-  size_t kept_max = kKeptBytesMax;  // for the first one; the others are rare
+  size_t kept_max = one_max;  // for the first one; the others are rare
   for (Operation& operation : operations_) {
     TrimText(&operation.out, std::exchange(kept_max, kSmallMax));
-    operation.charged = 0;
   }
   if (keys.size() > kKeptOperationsMax) {
     std::vector<std::string_view>().swap(keys);
+    std::vector<uint64_t>().swap(key_hashes);
+  }
+  if (command_.words.size() > kKeptOperationsMax) {
     std::vector<std::string_view>().swap(command_.words);
   }
 }
@@ -117,14 +124,22 @@ Operation& Job::Begin(Operation::Kind kind, std::string_view key) {
   if (used_ == operations_.size()) operations_.emplace_back();
   Operation& operation = operations_[used_++];
   std::string out = std::move(operation.out);
-  const size_t charged = operation.charged;
+  Charge charge = operation.charge.bytes() > 0 ? std::move(operation.charge) : Charge(holder);
   operation = Operation();
   operation.out = std::move(out);
-  operation.charged = charged;
+  operation.charge = std::move(charge);
   operation.job = this;
   operation.kind = kind;
   operation.key = key;
   return operation;
+}
+
+void Job::DropEqualKeys() {
+  if (guard == nullptr || keys.size() == 1) return;
+  std::unordered_set<std::string_view> seen;
+  for (size_t i = keys.size(); i > 0; --i) {
+    if (!seen.insert(keys[i - 1]).second) keys[i - 1] = {};
+  }
 }
 
 void Job::BeginOnEach(Operation::Kind kind) {

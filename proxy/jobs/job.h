@@ -41,7 +41,11 @@ struct Operation {
     kFlush,
     kStats,
     kWalk,
+    kMemory,  // nothing but `brings`
   };
+
+  static constexpr size_t kWalkRoomMin = 1 << 20;
+  static constexpr size_t kWalkRoomMax = 64 << 20;
 
   Job* job = nullptr;
   Kind kind = Kind::kGet;
@@ -62,8 +66,9 @@ struct Operation {
   ServerStats stats;
   std::vector<std::string> keys;  // kWalk
   std::string out;                // buffer of the value, which may be longer than that
-  size_t room = 0;                // bytes that the value is known to need
-  size_t charged = 0;  // part of the job's charge: for this buffer, and for its part of the reply
+  size_t room = 0;    // bytes that the value is known to need; kWalk: that the keys may have
+  size_t brings = 0;  // bytes that the job makes of the answer, beyond as many as the answer has
+  Charge charge;      // for this buffer, for as much of a reply, and for `brings`
 
   std::string_view found_value() const { return std::string_view(out).substr(0, info.value_bytes); }
   // How long the item will live, for a Put in its place; 0 = for ever.
@@ -118,17 +123,38 @@ class Job {
   void Reset(std::string_view bytes, const ParsedCommand& from);
   // The same, but takes the bytes themselves.
   void Reset(std::string&& bytes, const ParsedCommand& from);
-  // Frees long buffers, before the job is kept for another command.
-  void Trim();
+  // Gives back what the job holds, and frees long buffers, before the job is kept for another
+  // command. `keep_one`: one of each kind may stay.
+  void Trim(bool keep_one);
 
   // What a stage may call.
   Operation& Begin(Operation::Kind kind, std::string_view key);
   void Then(Stage stage) { next = stage; }
   std::span<Operation> answers() { return {operations_.data(), used_}; }
   Operation& answer() { return operations_[0]; }
+  // Takes the value that answer() found, without a copy.
+  void TakeValue(std::string* to) {
+    *to = std::exchange(answer().out, {});
+    to->resize(answer().info.value_bytes);
+  }
   // Begins one operation for each server that there is now; walks for each one that is listed, as
   // one group of a cluster stands for all.
   void BeginOnEach(Operation::Kind kind);
+  // Begins operations for the next keys, a bounded number of them: begin(place) begins one for the
+  // key of that place. Empty keys are left out. REQUIRES: the last one is not empty.
+  template <class BeginOne>
+  void BeginOnNextKeys(BeginOne begin) {
+    constexpr size_t kAtOnce = 4096;
+    for (size_t begun = 0; next_key_ < keys.size() && begun < kAtOnce; ++next_key_) {
+      if (keys[next_key_].empty()) continue;
+      begin(next_key_);
+      ++begun;
+    }
+  }
+  bool has_more_keys() const { return next_key_ < keys.size(); }
+  // In a transaction, a stage writes a key only once. So of equal keys all but the last are
+  // emptied.
+  void DropEqualKeys();
   // Returns whether a read and a conditional write may be tried once more. Returns false if a
   // transaction made the write conditional.
   bool TryAgain() { return (guard == nullptr || !guard->conflict()) && ++tries_ < kTriesMax; }
@@ -142,21 +168,23 @@ class Job {
 
   // The bytes of the command.
   std::string_view bytes() const { return bytes_; }
+  // Takes them. Then there are no words any more.
+  std::string TakeBytes() { return std::exchange(bytes_, {}); }
   const std::vector<std::string_view>& words() const { return command_.words; }
   std::string_view data() const { return command_.data; }
   bool has_data() const { return command_.has_data; }
 
-  // Sets how many bytes the job counts in its thread's memory, and in its connection's.
-  void Charge(size_t bytes);
-  size_t charged() const { return charged_; }
+  // Charges the reply for what it has become. The buffers of the answers count no more than they
+  // are, so their values must be in the reply.
+  void ChargeReply();
   // Frees all buffers but the reply. For a job that is finished.
   void KeepOnlyReply();
-  // The connection is closed, so nobody will take the reply.
-  void Orphan();
+  // The connection is closed, so nobody will take the reply. From now on `orphans` holds what the
+  // job holds.
+  void Orphan(Holder* orphans);
 
   // What the job's connection and thread lend it.
-  Holder* holder = nullptr;       // nullptr: the connection is closed
-  Memory* memory = nullptr;       // of the thread
+  Holder* holder = nullptr;       // nullptr: nobody counts
   void* owner = nullptr;          // who gets the reply; nullptr: the connection is closed
   ClientState* client = nullptr;  // valid only while the command is prepared
   const Service* service = nullptr;
@@ -170,6 +198,7 @@ class Job {
   std::vector<std::string_view> keys;
   bool silent = false;  // its reply is not sent
   std::string reply;
+  Charge charge;  // of the command and the reply; that of an operation is its own
 
   Job* parent = nullptr;              // the transaction that this is a part of
   TransactionGuard* guard = nullptr;  // of the parent
@@ -190,6 +219,7 @@ class Job {
     uint64_t delta = 0;
     uint64_t initial = 0;
     std::chrono::milliseconds ttl{0};
+    size_t brings = 0;  // of the Get of ReadModifyWrite
     std::string value;
     std::string old_value;
     bool had_old = false;
@@ -213,29 +243,31 @@ class Job {
   static constexpr int kTriesMax = 100;
 
   void Clear();
+  void ReleaseCharges();
 
   std::string bytes_;
   ParsedCommand command_;
   std::vector<Operation> operations_;
   size_t used_ = 0;
+  size_t next_key_ = 0;
   int tries_ = 0;
-  size_t charged_ = 0;
   Job* part_ = nullptr;
 };
 
 // A transaction that EXEC runs.
 struct Execution {
   explicit Execution(Transaction from)
-      : commands(std::move(from.commands)), bytes(from.bytes), guard(std::move(from.watches)) {}
+      : commands(std::move(from.commands)),
+        charge(std::move(from.charge)),
+        guard(std::move(from.watches)) {}
 
   std::vector<std::string> commands;
-  size_t bytes;  // of them
+  Charge charge;  // of them
   TransactionGuard guard;
   ClientState client;  // a copy: the connection may be gone
   Job part;            // the command that runs
   size_t next = 0;     // of commands
-  size_t answers = 0;
-  std::string replies;
+  size_t answers = 0;  // in the reply
 };
 
 }  // namespace gannet::proxy

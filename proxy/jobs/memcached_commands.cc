@@ -51,6 +51,12 @@ void AppendValue(Job& job, const Operation& found) {
   job.reply.append("\r\n").append(value).append("\r\n");
 }
 
+void Retrieve(Job& job);
+
+void GoOnRetrieving(Job& job) {
+  if (job.has_more_keys()) Retrieve(job);
+}
+
 // gat with a time that is over: nobody sees the values after this.
 void RemoveFound(Job& job) {
   std::vector<std::pair<std::string_view, uint64_t>> found;
@@ -60,7 +66,7 @@ void RemoveFound(Job& job) {
   for (const auto& [key, version] : found) {
     job.Begin(Kind::kDelete, key).put.only_if_version = version;
   }
-  job.Then(Ignore);
+  job.Then(GoOnRetrieving);
 }
 
 // Keys of a lost server are misses. Libraries that know several memcached servers do the same. If
@@ -76,15 +82,19 @@ void Retrieved(Job& job) {
     job.counters->hits.Add();
     AppendValue(job, got);
   }
-  Say(job, "END\r\n");
-  if (job.scratch.over) RemoveFound(job);
+  const bool has_more = job.has_more_keys();
+  if (!has_more) Say(job, "END\r\n");
+  if (job.scratch.over) return RemoveFound(job);
+  if (!has_more) return;
+  job.ChargeReply();
+  Retrieve(job);
 }
 
 void Retrieve(Job& job) {
   const bool touches = job.words()[0].starts_with("gat") && !job.scratch.over;
-  for (const std::string_view key : job.keys) {
-    job.Begin(touches ? Kind::kGetAndTouch : Kind::kGet, key).put.ttl = job.scratch.ttl;
-  }
+  job.BeginOnNextKeys([&](size_t i) {
+    job.Begin(touches ? Kind::kGetAndTouch : Kind::kGet, job.keys[i]).put.ttl = job.scratch.ttl;
+  });
   job.Then(Retrieved);
 }
 

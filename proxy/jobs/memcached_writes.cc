@@ -57,7 +57,7 @@ bool IsOtherVersion(Job& job, const Operation& got) {
 std::optional<std::string_view> Extension(Job& job, const Operation& got, PutOptions& put) {
   if (IsOtherVersion(job, got)) return std::nullopt;
   std::string& value = job.scratch.value;
-  value.assign(got.found ? got.found_value() : std::string_view());
+  const std::string_view old = got.found ? got.found_value() : std::string_view();
   if (!got.found) {
     if (job.scratch.put.only_if_present) {
       Conclude(job, Ending::kNotStored);
@@ -66,7 +66,8 @@ std::optional<std::string_view> Extension(Job& job, const Operation& got, PutOpt
     put.flags = job.scratch.put.flags;
     put.ttl = job.scratch.put.ttl;
   }
-  value.insert(job.scratch.is_prefix ? 0 : value.size(), job.data());
+  value.reserve(old.size() + job.data().size());
+  value.assign(old).insert(job.scratch.is_prefix ? 0 : old.size(), job.data());
   if (value.size() <= kValueBytesMax) return value;
   if (job.scratch.is_binary) {
     binary::RefuseWrite(job, /*is_too_large=*/true);
@@ -76,7 +77,10 @@ std::optional<std::string_view> Extension(Job& job, const Operation& got, PutOpt
   return std::nullopt;
 }
 
-void ReadToExtend(Job& job) { ReadModifyWrite(job, Extension, EndOfWrite); }
+void ReadToExtend(Job& job) {
+  job.scratch.brings = job.data().size();
+  ReadModifyWrite(job, Extension, EndOfWrite);
+}
 
 void Extended(Job& job) {
   // The store extends only values of up to 1 MiB.

@@ -2,10 +2,15 @@
 #define GANNET_PROXY_JOBS_MEMORY_LIMIT_H_
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <numeric>
+#include <utility>
+
+#include "common/base/check.h"
 
 namespace gannet::proxy {
 
@@ -40,7 +45,7 @@ class Memory {
  public:
   // Requests for at most this much are granted up to the limit. The last eighth of the limit is
   // reserved for them, so that ordinary commands go on while long ones wait.
-  static constexpr size_t kSmallMax = 64 << 10;
+  static constexpr size_t kSmallMax = 128 << 10;
 
   explicit Memory(MemoryLimit& limit) : limit_(limit) {}
   ~Memory() { limit_.Give(share_); }
@@ -50,10 +55,11 @@ class Memory {
   MemoryLimit& limit() { return limit_; }
   // The most that one command can ever have.
   size_t most() const { return limit_.max() - limit_.max() / 8; }
-  // Returns whether so much may be added now.
-  bool Fits(size_t bytes) const {
+  // Returns whether so much may be added now. `reserve`: also of what is reserved for small
+  // requests.
+  bool Fits(size_t bytes, bool reserve) const {
     const size_t used = limit_.taken() - share_ + used_;
-    return used + bytes <= (bytes <= kSmallMax ? limit_.max() : most());
+    return used + bytes <= (reserve && bytes <= kSmallMax ? limit_.max() : most());
   }
   void Add(size_t bytes) {
     used_ += bytes;
@@ -61,6 +67,7 @@ class Memory {
     if (used_ > share_) SetShare(used_ + kShare);
   }
   void Subtract(size_t bytes) {
+    GANNET_CHECK(bytes <= used_, "memory is given back once");
     used_ -= bytes;
     if (share_ - used_ > 2 * kShare) SetShare(used_ + kShare);
   }
@@ -89,32 +96,104 @@ class Memory {
   size_t peak_ = 0;
 };
 
-// What the commands and replies of one connection hold, and its operations that wait until it holds
-// less.
-struct Holder {
-  // Above this, only the command whose reply comes next may go on, and only while less than this is
-  // unsent.
+// What the bytes that a connection holds are.
+enum class Use : uint8_t {
+  kInput,    // commands that are read, or are being read
+  kQueued,   // commands of a transaction, and keys that are watched
+  kJobs,     // commands under way, with what they have READ, and their replies
+  kReplies,  // not sent
+};
+
+// The one owner of what a connection holds, and its operations that wait until it holds less.
+// Charges change it.
+//
+// Who may take more:
+//   1. Nobody beyond the thread's Memory. Small requests may have what is reserved for them, unless
+//      the connection holds kMax already: then it does not read its replies, or asks for much.
+//   2. Jobs under way have kMax together, so that one connection does not begin everything at once.
+//      The job whose reply is the next one may have more, since nothing else makes room.
+// Replies that are not sent count for the first rule only.
+class Holder {
+ public:
   static constexpr size_t kMax = 4 << 20;
 
-  // Returns whether an operation of this job may take so much.
-  bool Fits(const Job* job, size_t bytes) const {
-    return held + bytes <= kMax || (job == first && unsent < kMax);
-  }
+  explicit Holder(Memory* memory) : memory_(memory) {}
+  ~Holder() { GANNET_CHECK(held() == 0, "all is given back"); }
+  Holder(const Holder&) = delete;
+  Holder& operator=(const Holder&) = delete;
 
-  Memory* memory = nullptr;
-  size_t held = 0;
-  size_t unsent = 0;           // of it: replies
+  size_t held() const { return std::accumulate(bytes_.begin(), bytes_.end(), size_t{0}); }
+  size_t held(Use use) const { return bytes_[static_cast<size_t>(use)]; }
+  // Returns whether rule 2 lets this job take so much, and rule 1 anybody.
+  bool JobFits(const Job* job, size_t bytes) const {
+    return held(Use::kJobs) + bytes <= kMax || job == first;
+  }
+  bool Fits(size_t bytes) const { return memory_->Fits(bytes, held() <= kMax); }
+  // The most that one command can ever have.
+  size_t most() const { return memory_->most(); }
+
   const Job* first = nullptr;  // whose reply is the next one
   std::deque<Operation*> parked;
 
-  void Add(size_t bytes) {
-    held += bytes;
-    memory->Add(bytes);
+ private:
+  friend class Charge;
+  void Add(Use use, size_t bytes) {
+    bytes_[static_cast<size_t>(use)] += bytes;
+    memory_->Add(bytes);
   }
-  void Subtract(size_t bytes) {
-    held -= bytes;
-    memory->Subtract(bytes);
+  void Subtract(Use use, size_t bytes) {
+    GANNET_CHECK(bytes <= held(use), "a connection gives back what it holds");
+    bytes_[static_cast<size_t>(use)] -= bytes;
+    memory_->Subtract(bytes);
   }
+
+  Memory* const memory_;
+  std::array<size_t, 4> bytes_{};
+};
+
+// How many bytes one thing counts in its holder. Gives them back at its end.
+class Charge {
+ public:
+  Charge() = default;
+  explicit Charge(Holder* holder, Use use = Use::kJobs) : holder_(holder), use_(use) {}
+  ~Charge() { Set(0); }
+  Charge(Charge&& other) noexcept
+      : holder_(other.holder_), use_(other.use_), bytes_(std::exchange(other.bytes_, 0)) {}
+  Charge& operator=(Charge&& other) noexcept {
+    if (this == &other) return *this;
+    Set(0);
+    holder_ = other.holder_;
+    use_ = other.use_;
+    bytes_ = std::exchange(other.bytes_, 0);
+    return *this;
+  }
+
+  size_t bytes() const { return bytes_; }
+  // Asks nobody: who takes more asks the holder first. Without a holder nothing is counted.
+  void Set(size_t bytes) {
+    if (holder_ == nullptr || bytes == bytes_) return;
+    bytes > bytes_ ? holder_->Add(use_, bytes - bytes_) : holder_->Subtract(use_, bytes_ - bytes);
+    bytes_ = bytes;
+  }
+  void ReduceTo(size_t bytes) { Set(std::min(bytes, bytes_)); }
+  // Takes over so many bytes of another charge, or all if it has fewer.
+  void TakeFrom(Charge& other, size_t bytes) {
+    bytes = std::min(bytes, other.bytes_);
+    other.Set(other.bytes_ - bytes);
+    Set(bytes_ + bytes);
+  }
+  // The same bytes, of another holder.
+  void MoveTo(Holder* holder) {
+    const size_t bytes = bytes_;
+    Set(0);
+    holder_ = holder;
+    Set(bytes);
+  }
+
+ private:
+  Holder* holder_ = nullptr;
+  Use use_ = Use::kJobs;
+  size_t bytes_ = 0;
 };
 
 }  // namespace gannet::proxy

@@ -33,7 +33,7 @@ void WriteModified(Job& job) {
 }
 
 void Read(Job& job) {
-  job.Begin(Kind::kGet, job.keys[0]);
+  job.Begin(Kind::kGet, job.keys[0]).brings = job.scratch.brings;
   job.Then(WriteModified);
 }
 

@@ -40,9 +40,13 @@ struct Unit {
   bool is_absolute;
 };
 std::optional<Unit> UnitOf(std::string_view option);
-// Returns how long from now, in ms; it may be negative. Returns nullopt, and replies, if the word
-// is no number or far too large.
-std::optional<int64_t> MsFromNow(Job& job, std::string_view word, Unit unit);
+// Parses a number as Redis does: 007 and -0 are none, because it would write them in another way.
+bool ParseInteger(std::string_view word, int64_t* number);
+// Returns how long from now, in ms, at most the store's longest time to live; it may be negative.
+// Returns nullopt, and replies, if the word is no number or far too large. `forward`: also if it is
+// not positive.
+enum class Span : uint8_t { kAny, kForward };
+std::optional<int64_t> MsFromNow(Job& job, std::string_view word, Unit unit, Span span);
 
 // Keeps the command for EXEC.
 void Queue(Job& job);

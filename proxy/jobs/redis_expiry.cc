@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <limits>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -54,12 +55,16 @@ std::optional<Conditions> ConditionsOf(const Job& job) {
   return given;
 }
 
+// What is left of a time to live is known to a few milliseconds. Moments that are nearer than this
+// count as the same, so that the moment that an item has is not greater.
+constexpr milliseconds kSameMoment{50};
+
 // For GT and LT, an item that never expires has an infinite time to live.
 bool Holds(Conditions given, const ItemInfo& info, milliseconds ttl) {
   const bool expires = info.expiry_ms != 0;
   if ((given.nx && expires) || (given.xx && !expires)) return false;
-  if (given.gt && (!expires || ttl <= info.ttl_left)) return false;
-  return !(given.lt && expires && ttl >= info.ttl_left);
+  if (given.gt && (!expires || ttl <= info.ttl_left + kSameMoment)) return false;
+  return !(given.lt && expires && ttl + kSameMoment >= info.ttl_left);
 }
 
 void ExpireWritten(Job& job) {
@@ -126,26 +131,38 @@ std::optional<Unit> UnitOf(std::string_view option) {
   return {};
 }
 
-std::optional<int64_t> MsFromNow(Job& job, std::string_view word, Unit unit) {
-  constexpr auto kMost = static_cast<int64_t>(kTtlMsMax / 2);
+bool ParseInteger(std::string_view word, int64_t* number) {
+  const std::string_view digits = word.starts_with('-') ? word.substr(1) : word;
+  if (digits.starts_with('0') && word != "0") return false;
+  return ParseNumber(word, number);
+}
+
+std::optional<int64_t> MsFromNow(Job& job, std::string_view word, Unit unit, Span span) {
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   int64_t number = 0;
-  if (!ParseNumber(word, &number)) {
+  if (!ParseInteger(word, &number)) {
     Fail(job, kNoInteger);
     return {};
   }
-  const int64_t most = unit.is_seconds ? kMost / 1000 : kMost;
-  if (number > most || number < -most) {
+  const int64_t now_ms = NowMs();
+  const int64_t scale = unit.is_seconds ? 1000 : 1;
+  // As in Redis, the moment itself has to fit.
+  const int64_t most = (kMost - (unit.is_absolute ? 0 : now_ms)) / scale;
+  if (number > most || number < -(kMost / scale) - (scale == 1) ||
+      (span == Span::kForward && number <= 0)) {
     Fail(job, absl::StrCat("ERR invalid expire time in '",
                            absl::AsciiStrToLower(Upper(job.words()[0])), "' command"));
     return {};
   }
-  const int64_t ms = unit.is_seconds ? number * 1000 : number;
-  return unit.is_absolute ? ms - NowMs() : ms;
+  const int64_t ms = number * scale;
+  const int64_t from_now = !unit.is_absolute ? ms : ms > 0 ? ms - now_ms : -1;
+  return std::min(from_now, static_cast<int64_t>(kTtlMsMax / 2));
 }
 
 void PrepareExpire(Job& job) {
   const std::string name = Upper(job.words()[0]);
-  const auto ms = MsFromNow(job, job.words()[2], {name[0] == 'E', name.ends_with("AT")});
+  const auto ms =
+      MsFromNow(job, job.words()[2], {name[0] == 'E', name.ends_with("AT")}, Span::kAny);
   if (!ms) return;
   if (!ConditionsOf(job)) {
     return Fail(job,

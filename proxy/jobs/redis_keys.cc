@@ -32,11 +32,21 @@ bool AnyAnswered(Job& job) {
   return std::any_of(job.answers().begin(), job.answers().end(), answered);
 }
 
+// The most that a reply has beside a value: its length, and the ends of two lines.
+constexpr size_t kReplyOverhead = 32;
+
+void Get(Job& job);
+
 // If a server is lost, the keys of the others are answered, and each of its keys is an error.
 void Got(Job& job) {
   if (!AnyAnswered(job)) return Fail(job, job.answer());
   RespReply reply = Reply(job);
-  if (job.scratch.is_meta) reply.Array(job.keys.size());
+  const bool is_first = job.reply.empty();
+  if (job.scratch.is_meta && is_first) reply.Array(job.keys.size());
+  // Without this, a long reply would take up to twice its size.
+  size_t bytes = job.reply.size();
+  for (const Operation& got : job.answers()) bytes += kReplyOverhead + got.found_value().size();
+  if (is_first) job.reply.reserve(bytes);
   for (const Operation& got : job.answers()) {
     if (got.code != StatusCode::kOk) {
       reply.Error(ErrorOf(got));
@@ -50,14 +60,19 @@ void Got(Job& job) {
     job.counters->hits.Add();
     reply.Bulk(got.found_value());
   }
+  if (!job.has_more_keys()) return;
+  job.ChargeReply();
+  Get(job);
 }
 
 void Get(Job& job) {
-  for (const std::string_view key : job.keys) job.Begin(Kind::kGet, key);
+  job.BeginOnNextKeys([&](size_t i) { job.Begin(Kind::kGet, job.keys[i]); });
   job.Then(Got);
 }
 
 // --- EXISTS, TOUCH, STRLEN, TYPE, TTL, PTTL ---
+
+void Look(Job& job);
 
 void Looked(Job& job) {
   if (!AllAnswered(job)) return;
@@ -82,13 +97,13 @@ void Looked(Job& job) {
     const uint64_t bytes = ItemBytes(job.keys[0].size(), got.info.value_bytes);
     return Reply(job).Integer(static_cast<int64_t>(SizeClassBytes(SizeClassFor(bytes))));
   }
-  int64_t found = 0;
-  for (const Operation& one : job.answers()) found += one.found;
-  Reply(job).Integer(found);
+  for (const Operation& one : job.answers()) job.scratch.initial += one.found;
+  if (job.has_more_keys()) return Look(job);
+  Reply(job).Integer(static_cast<int64_t>(job.scratch.initial));
 }
 
 void Look(Job& job) {
-  for (const std::string_view key : job.keys) job.Begin(Kind::kGet, key).wants_value = false;
+  job.BeginOnNextKeys([&](size_t i) { job.Begin(Kind::kGet, job.keys[i]).wants_value = false; });
   job.Then(Looked);
 }
 
@@ -119,28 +134,52 @@ void ReadObject(Job& job) {
 
 // --- DEL, MSET, FLUSHALL ---
 
+void Delete(Job& job);
+void SetMany(Job& job);
+
+// Notes the first error. The other keys are written all the same.
+void NoteError(Job& job) {
+  for (const Operation& write : job.answers()) {
+    if (write.code == StatusCode::kOk || !job.scratch.value.empty()) continue;
+    job.scratch.value = ErrorOf(write);
+  }
+}
+
 void Deleted(Job& job) {
-  if (!AllAnswered(job)) return;
-  int64_t found = 0;
-  for (const Operation& one : job.answers()) found += one.found;
-  Reply(job).Integer(found);
+  NoteError(job);
+  for (const Operation& one : job.answers()) job.scratch.initial += one.found;
+  if (job.has_more_keys()) return Delete(job);
+  if (!job.scratch.value.empty()) return Fail(job, job.scratch.value);
+  Reply(job).Integer(static_cast<int64_t>(job.scratch.initial));
 }
 
 void Delete(Job& job) {
-  for (const std::string_view key : job.keys) job.Begin(Kind::kDelete, key);
+  job.BeginOnNextKeys([&](size_t i) { job.Begin(Kind::kDelete, job.keys[i]); });
   job.Then(Deleted);
 }
 
-void SaidOk(Job& job) {
-  if (AllAnswered(job)) Reply(job).Simple("OK");
+void BeginDelete(Job& job) {
+  job.DropEqualKeys();
+  Delete(job);
+}
+
+void ManySet(Job& job) {
+  NoteError(job);
+  if (job.has_more_keys()) return SetMany(job);
+  if (!job.scratch.value.empty()) return Fail(job, job.scratch.value);
+  Reply(job).Simple("OK");
 }
 
 void SetMany(Job& job) {
-  for (size_t i = 1; i + 1 < job.words().size(); i += 2) {
-    job.Begin(Kind::kPut, job.words()[i]).value = job.words()[i + 1];
-  }
+  job.BeginOnNextKeys(
+      [&](size_t i) { job.Begin(Kind::kPut, job.keys[i]).value = job.words()[2 * i + 2]; });
+  job.Then(ManySet);
+}
+
+void BeginSetMany(Job& job) {
   job.counters->sets.Add(job.keys.size());
-  job.Then(SaidOk);
+  job.DropEqualKeys();
+  SetMany(job);
 }
 
 void Flushed(Job& job) {
@@ -190,13 +229,13 @@ void PrepareMemory(Job& job) {
   job.Then(Look);
 }
 
-void PrepareDel(Job& job) { job.Then(Delete); }
+void PrepareDel(Job& job) { job.Then(BeginDelete); }
 
 void PrepareMset(Job& job) {
   if (job.words().size() % 2 == 0) {
     return Fail(job, "ERR wrong number of arguments for 'mset' command");
   }
-  job.Then(SetMany);
+  job.Then(BeginSetMany);
 }
 
 void PrepareFlush(Job& job) {

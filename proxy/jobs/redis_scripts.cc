@@ -137,7 +137,8 @@ void Compared(Job& job) {
   if (script == Script::kDelete) return Remove(job, version);
   if (script == Script::kExtend && got.info.expiry_ms == 0) return Reply(job).Integer(0);
   const int64_t left = got.info.ttl_left.count();
-  const auto ms = MsFromNow(job, Argument(job, 2), {script == Script::kExpireSeconds, false});
+  const auto ms =
+      MsFromNow(job, Argument(job, 2), {script == Script::kExpireSeconds, false}, Span::kAny);
   if (!ms) return;
   Touch(job, version, script == Script::kExtend && Argument(job, 3) == "0" ? *ms + left : *ms);
 }

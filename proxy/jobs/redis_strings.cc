@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/layout/item.h"
 #include "proxy/jobs/read_modify_write.h"
@@ -33,6 +34,7 @@ void RangeGot(Job& job) {
   const auto size = static_cast<int64_t>(value.size());
   int64_t start = static_cast<int64_t>(job.scratch.initial);
   int64_t end = static_cast<int64_t>(job.scratch.delta);
+  if (start < 0 && end < 0 && start > end) return Reply(job).Bulk("");
   if (start < 0) start = std::max<int64_t>(start + size, 0);
   if (end < 0) end = std::max<int64_t>(end + size, 0);
   end = std::min(end, size - 1);
@@ -48,14 +50,16 @@ void Range(Job& job) {
 // --- SETRANGE, INCRBYFLOAT ---
 
 std::optional<std::string_view> Overwritten(Job& job, const Operation& got, PutOptions&) {
-  std::string& value = job.scratch.value;
-  value.assign(got.found ? got.found_value() : std::string_view());
+  const std::string_view old = got.found ? got.found_value() : std::string_view();
   const std::string_view piece = job.words()[3];
   if (piece.empty()) {
-    Reply(job).Integer(static_cast<int64_t>(value.size()));
+    Reply(job).Integer(static_cast<int64_t>(old.size()));
     return std::nullopt;
   }
-  value.resize(std::max<size_t>(value.size(), job.scratch.delta + piece.size()));
+  std::string& value = job.scratch.value;
+  value.reserve(std::max<size_t>(old.size(), job.scratch.delta + piece.size()));
+  value.assign(old);
+  value.resize(std::max<size_t>(old.size(), job.scratch.delta + piece.size()));
   return value.replace(job.scratch.delta, piece.size(), piece);
 }
 
@@ -69,7 +73,9 @@ void Overwrite(Job& job) { ReadModifyWrite(job, Overwritten, OverwriteWritten); 
 // Returns false if the whole word is not a number.
 bool ParseFloat(std::string_view word, long double* number) {
   constexpr size_t kCharactersMax = 256;
-  if (word.empty() || word.size() > kCharactersMax || word[0] == ' ') return false;
+  if (word.empty() || word.size() > kCharactersMax ||
+      absl::ascii_isspace(static_cast<unsigned char>(word[0])))
+    return false;
   const std::string text(word);
   char* end = nullptr;
   *number = std::strtold(text.c_str(), &end);
@@ -222,7 +228,7 @@ void ReadSource(Job& job) {
 void PrepareGetRange(Job& job) {
   int64_t start = 0;
   int64_t end = 0;
-  if (!ParseNumber(job.words()[2], &start) || !ParseNumber(job.words()[3], &end)) {
+  if (!ParseInteger(job.words()[2], &start) || !ParseInteger(job.words()[3], &end)) {
     return Fail(job, kNoInteger);
   }
   job.scratch.initial = static_cast<uint64_t>(start);
@@ -232,11 +238,12 @@ void PrepareGetRange(Job& job) {
 
 void PrepareSetRange(Job& job) {
   int64_t offset = 0;
-  if (!ParseNumber(job.words()[2], &offset)) return Fail(job, kNoInteger);
+  if (!ParseInteger(job.words()[2], &offset)) return Fail(job, kNoInteger);
   if (offset < 0) return Fail(job, "ERR offset is out of range");
   const auto most = static_cast<int64_t>(kValueBytesMax - job.words()[3].size());
   if (offset > most) return Fail(job, kTooLong);
   job.scratch.delta = static_cast<uint64_t>(offset);
+  job.scratch.brings = job.scratch.delta + job.words()[3].size();
   job.counters->sets.Add();
   job.Then(Overwrite);
 }
@@ -258,6 +265,9 @@ void PrepareRename(Job& job) {
   const std::string name = Upper(job.words()[0]);
   const bool replaces = job.words().size() == 4 && Upper(job.words()[3]) == "REPLACE";
   if (job.words().size() > 3 && !replaces) return SyntaxError(job);
+  if (name == "COPY" && job.keys[0] == job.keys[1]) {
+    return Fail(job, "ERR source and destination objects are the same");
+  }
   job.scratch.put.only_if_absent = name == "RENAMENX" || (name == "COPY" && !replaces);
   job.Then(ReadSource);
 }

@@ -20,6 +20,11 @@ constexpr char kConflict[] =
     "EXECABORT a watched key was changed while the transaction ran: the commands before this one "
     "were applied, this one and those behind it were not";
 
+// Longer commands are not copied.
+constexpr size_t kCopiedMax = 64 << 10;
+// What a queued command or a watched key takes beyond its bytes.
+constexpr size_t kOverhead = 64;
+
 void Discard(Transaction& transaction) { transaction = {}; }
 
 void Abort(Job& job, std::string_view why) {
@@ -28,27 +33,24 @@ void Abort(Job& job, std::string_view why) {
 
 void RunNext(Job& job);
 
-void EndOfExec(Job& job) {
-  Execution& run = *job.execution;
-  Reply(job).Array(run.answers);
-  job.reply.append(run.replies);
-}
-
 // A write found that others had changed its watched key.
 void EndInConflict(Job& job) {
   Execution& run = *job.execution;
-  if (!run.guard.applied()) return Reply(job).NullArray();
-  RespReply replies(&run.replies, job.resp3);
-  for (; run.answers < run.commands.size(); ++run.answers) replies.Error(kConflict);
-  EndOfExec(job);
+  if (!run.guard.applied()) {
+    job.reply.clear();
+    return Reply(job).NullArray();
+  }
+  for (; run.answers < run.commands.size(); ++run.answers) Reply(job).Error(kConflict);
 }
 
 void PartDone(Job& job) {
   Execution& run = *job.execution;
   if (run.guard.conflict()) return EndInConflict(job);
-  run.replies.append(run.part.reply);
-  run.part.Charge(0);
-  job.Charge(run.bytes + run.replies.capacity());
+  job.reply.append(run.part.reply);
+  run.part.KeepOnlyReply();
+  run.part.reply = {};
+  run.part.charge.Set(0);
+  job.charge.Set(job.reply.capacity());
   job.value_bytes = run.part.value_bytes;
   ++run.answers;
   RunNext(job);
@@ -56,14 +58,19 @@ void PartDone(Job& job) {
 
 void RunNext(Job& job) {
   Execution& run = *job.execution;
-  if (run.next == run.commands.size()) return EndOfExec(job);
-  const std::string& bytes = run.commands[run.next++];
+  if (run.next == run.commands.size()) return;
+  std::string& bytes = run.commands[run.next++];
   ParsedCommand command;
   ParseResp(bytes, &command);  // it was parsed before
   Job& part = run.part;
-  part.Reset(bytes, command);
+  // A long command is not copied. The transaction counts it until its end.
+  if (bytes.size() > kCopiedMax) {
+    part.Reset(std::move(bytes), command);
+  } else {
+    part.Reset(std::string_view(bytes), command);
+  }
   part.holder = job.holder;
-  part.memory = job.memory;
+  part.charge = Charge(job.holder);
   part.client = &run.client;
   part.service = job.service;
   part.counters = job.counters;
@@ -75,18 +82,23 @@ void RunNext(Job& job) {
   job.Then(PartDone);
 }
 
+void RunAll(Job& job) {
+  Reply(job).Array(job.execution->commands.size());
+  RunNext(job);
+}
+
 void Checked(Job& job) {
   for (const Operation& now : job.answers()) {
     if (now.code != StatusCode::kOk) return Abort(job, StoreErrorText(now));
     const Watches::Watch* watch = job.execution->guard.watches()->Find(now.key);
     if (now.info.version != watch->version) return Reply(job).NullArray();
   }
-  RunNext(job);
+  RunAll(job);
 }
 
 void Exec(Job& job) {
   Watches* watches = job.execution->guard.watches();
-  if (watches == nullptr) return RunNext(job);
+  if (watches == nullptr) return RunAll(job);
   for (const Watches::Watch& watch : watches->all()) {
     if (!watch.read) return Abort(job, "a WATCH that failed");
   }
@@ -149,13 +161,15 @@ void PrepareWatch(Job& job) {
   if (transaction.watches->all().size() + job.keys.size() > Watches::kMax) {
     return Fail(job, absl::StrCat("ERR at most ", Watches::kMax, " keys can be watched"));
   }
-  for (const std::string_view key : job.keys) transaction.watches->Add(key);
+  transaction.watched = Charge(job.holder, Use::kQueued);
+  transaction.watched.Set(transaction.watches->Add(job.keys));
   job.scratch.watches = transaction.watches;
   job.Then(Watch);
 }
 
 void PrepareUnwatch(Job& job) {
   job.client->transaction.watches.reset();
+  job.client->transaction.watched.Set(0);
   Reply(job).Simple("OK");
 }
 
@@ -168,7 +182,10 @@ void Queue(Job& job) {
                                   " commands and ", kCommandBytesMax, " bytes"));
   }
   transaction.bytes = bytes;
-  transaction.commands.emplace_back(job.bytes());
+  // What the job has taken for the command goes over to the transaction.
+  if (transaction.commands.empty()) transaction.charge = Charge(job.holder, Use::kQueued);
+  std::string& command = transaction.commands.emplace_back(job.TakeBytes());
+  transaction.charge.TakeFrom(job.charge, command.capacity() + kOverhead);
   Reply(job).Simple("QUEUED");
 }
 

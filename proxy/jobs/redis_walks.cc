@@ -1,7 +1,8 @@
 // Redis' KEYS and SCAN: walks through the servers' keys by READs, one server after another.
 //
-// A cursor of SCAN is the position in a server's walk, with the server's number in the last 8 bits.
-// So the proxy need not remember cursors, and they never expire.
+// A cursor of SCAN is the position in a server's walk, times the number of servers, plus the
+// server's number. So the proxy need not remember cursors, and they never expire. They are below
+// 2^53, which JavaScript's numbers keep, and are small while there are few keys.
 
 #include <algorithm>
 #include <limits>
@@ -16,7 +17,7 @@ namespace {
 using Kind = Operation::Kind;
 using absl::StatusCode;
 
-constexpr uint64_t kServersMax = Walker::kPositionStep;
+constexpr uint64_t kCursorEnd = uint64_t{1} << 53;
 constexpr uint64_t kCountMax = 10'000;
 // The most READs of one SCAN, if there are few keys, or few match.
 constexpr uint64_t kScanReadsMax = 1'000;
@@ -50,6 +51,7 @@ void FindKeys(Job& job) {
   job.BeginOnEach(Kind::kWalk);
   for (Operation& walk : job.answers()) {
     walk.key = job.words()[1];
+    walk.room = Operation::kWalkRoomMin;
     walk.part.items_min = walk.part.reads_max = std::numeric_limits<uint64_t>::max();
   }
   job.Then(KeysFound);
@@ -60,10 +62,11 @@ void FindKeys(Job& job) {
 void Scanned(Job& job) {
   const Operation& walk = job.answer();
   if (walk.code != StatusCode::kOk) return FailWalk(job, walk);
+  const uint64_t servers = job.service->servers.size();
   uint64_t cursor = 0;
   if (walk.part.position != 0) {
-    cursor = (walk.part.position & ~(kServersMax - 1)) | walk.server;
-  } else if (walk.server + 1 < job.service->servers.size()) {
+    cursor = walk.part.position * servers + walk.server;
+  } else if (walk.server + 1 < servers) {
     cursor = walk.server + 1;
   }
   RespReply reply = Reply(job);
@@ -76,10 +79,11 @@ void Scanned(Job& job) {
 void Scan(Job& job) {
   const uint64_t cursor = job.scratch.initial;
   Operation& walk = job.Begin(Kind::kWalk, job.scratch.word);
-  walk.server = static_cast<uint32_t>(cursor % kServersMax);
-  walk.part = {.position = cursor & ~(kServersMax - 1),
-               .items_min = job.scratch.delta,
-               .reads_max = kScanReadsMax};
+  const uint64_t servers = job.service->servers.size();
+  walk.server = static_cast<uint32_t>(cursor % servers);
+  walk.room = Operation::kWalkRoomMin;
+  walk.part = {
+      .position = cursor / servers, .items_min = job.scratch.delta, .reads_max = kScanReadsMax};
   job.Then(Scanned);
 }
 
@@ -94,7 +98,7 @@ bool TakeScanOptions(Job& job) {
       job.scratch.word = words[i + 1];
     } else if (option == "TYPE") {
       job.scratch.over = Upper(words[i + 1]) != "STRING";  // no key is of another type
-    } else if (option != "COUNT" || !ParseNumber(words[i + 1], &count) || count < 1) {
+    } else if (option != "COUNT" || !ParseInteger(words[i + 1], &count) || count < 1) {
       return SyntaxError(job), false;
     }
   }
@@ -108,10 +112,10 @@ void PrepareKeys(Job& job) { job.Then(FindKeys); }
 
 void PrepareScan(Job& job) {
   uint64_t cursor = 0;
-  if (!ParseNumber(job.words()[1], &cursor) ||
-      cursor % kServersMax >= job.service->servers.size()) {
+  if (!ParseNumber(job.words()[1], &cursor) || cursor >= kCursorEnd) {
     return Fail(job, "ERR invalid cursor");
   }
+  job.scratch.word = "*";
   if (!TakeScanOptions(job)) return;
   job.scratch.initial = cursor;
   if (!job.scratch.over) return job.Then(Scan);

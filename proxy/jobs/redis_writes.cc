@@ -39,11 +39,21 @@ void EndOfSet(Job& job, bool stored) {
   Reply(job).Simple("OK");
 }
 
+void IgnoreRemoved(Job&) {}
+
+// The time of what was stored is over already.
+void RemoveStored(Job& job) {
+  const uint64_t version = job.answer().info.version;
+  job.Begin(Kind::kDelete, job.keys[0]).put.only_if_version = version;
+  job.Then(IgnoreRemoved);
+}
+
 void SetDone(Job& job) {
   const Operation& put = job.answer();
   switch (put.code) {
     case StatusCode::kOk:
-      return EndOfSet(job, true);
+      EndOfSet(job, true);
+      return job.scratch.over ? RemoveStored(job) : void();
     case StatusCode::kAlreadyExists:
     case StatusCode::kNotFound:
       return EndOfSet(job, false);
@@ -57,7 +67,7 @@ void SetDone(Job& job) {
 
 std::optional<std::string_view> NewWord(Job& job, const Operation& got, PutOptions& put) {
   job.scratch.had_old = got.found;
-  if (got.found) job.scratch.old_value.assign(got.found_value());
+  if (got.found) job.TakeValue(&job.scratch.old_value);
   const PutOptions& wanted = job.scratch.put;
   if ((wanted.only_if_absent && got.found) || (wanted.only_if_present && !got.found)) {
     EndOfSet(job, false);
@@ -78,16 +88,9 @@ void Set(Job& job) {
 }
 
 bool TakeTtl(Job& job, std::string_view word, Unit unit) {
-  const auto ms = MsFromNow(job, word, unit);
+  const auto ms = MsFromNow(job, word, unit, Span::kForward);
   if (!ms) return false;
-  int64_t number = 0;
-  ParseNumber(word, &number);
-  if (number <= 0) {
-    Fail(job, absl::StrCat("ERR invalid expire time in '",
-                           absl::AsciiStrToLower(Upper(job.words()[0])), "' command"));
-    return false;
-  }
-  // The moment is past, so the item is gone at once.
+  job.scratch.over = *ms <= 0;
   job.scratch.put.ttl = milliseconds(std::max<int64_t>(*ms, 1));
   return true;
 }
@@ -95,13 +98,15 @@ bool TakeTtl(Job& job, std::string_view word, Unit unit) {
 bool TakeSetOptions(Job& job) {
   const auto& words = job.words();
   PutOptions& put = job.scratch.put;
-  bool has_ttl = false;
+  std::string ttl_option;
+  std::string_view ttl;
   for (size_t i = 3; i < words.size(); ++i) {
     const std::string option = Upper(words[i]);
-    const auto unit = UnitOf(option);
-    if (unit && !has_ttl && i + 1 < words.size()) {
-      if (!TakeTtl(job, words[++i], *unit)) return false;
-      has_ttl = true;
+    // One of these may be given again, and the last one counts.
+    const bool is_ttl = UnitOf(option) && (ttl_option.empty() || ttl_option == option);
+    if (is_ttl && i + 1 < words.size()) {
+      ttl_option = option;
+      ttl = words[++i];
     } else if (option == "NX") {
       put.only_if_absent = true;
     } else if (option == "XX") {
@@ -116,9 +121,12 @@ bool TakeSetOptions(Job& job) {
     }
   }
   const bool contradicts =
-      (put.only_if_absent && put.only_if_present) || (has_ttl && job.scratch.keeps_ttl);
-  if (contradicts) SyntaxError(job);
-  return !contradicts;
+      (put.only_if_absent && put.only_if_present) || (!ttl_option.empty() && job.scratch.keeps_ttl);
+  if (contradicts) {
+    SyntaxError(job);
+    return false;
+  }
+  return ttl_option.empty() || TakeTtl(job, ttl, *UnitOf(ttl_option));
 }
 
 // --- APPEND ---
@@ -131,8 +139,9 @@ void AppendMeasured(Job& job) {
 
 std::optional<std::string_view> Appendix(Job& job, const Operation& got, PutOptions&) {
   std::string& value = job.scratch.value;
-  value.assign(got.found ? got.found_value() : std::string_view());
-  return value.append(job.words()[2]);
+  const std::string_view old = got.found ? got.found_value() : std::string_view();
+  value.reserve(old.size() + job.words()[2].size());
+  return value.assign(old).append(job.words()[2]);
 }
 
 void AppendPut(Job& job) {
@@ -185,35 +194,47 @@ void ReplyGot(Job& job) {
   Reply(job).Bulk(got.found_value());
 }
 
-void GetDel(Job& job);
+void GetAndWrite(Job& job);
 
-void GetDelDone(Job& job) {
-  const Operation& removed = job.answer();
-  const bool others_wrote = removed.code == StatusCode::kFailedPrecondition ||
-                            (removed.code == StatusCode::kOk && !removed.found);
-  if (others_wrote && job.TryAgain()) return GetDel(job);
-  if (removed.code != StatusCode::kOk) return Fail(job, removed);
+void WrittenAfterGet(Job& job) {
+  const Operation& written = job.answer();
+  const bool others_wrote = written.code == StatusCode::kFailedPrecondition ||
+                            (written.code == StatusCode::kOk && !written.found);
+  if (others_wrote && job.TryAgain()) return GetAndWrite(job);
+  if (written.code != StatusCode::kOk) return Fail(job, written);
+  job.counters->gets.Add();
+  job.counters->hits.Add();
   Reply(job).Bulk(job.scratch.old_value);
 }
 
-void GetDelRead(Job& job) {
+void WriteAfterGet(Job& job) {
   const Operation& got = job.answer();
   if (got.code != StatusCode::kOk || !got.found) return ReplyGot(job);
-  job.scratch.old_value.assign(got.found_value());
+  if (!job.scratch.value.empty()) return Fail(job, job.scratch.value);
+  const bool persists = !job.scratch.over && job.scratch.ttl == milliseconds(0);
+  if (persists && got.info.expiry_ms == 0) return ReplyGot(job);
   const uint64_t version = got.info.version;
-  job.Begin(Kind::kDelete, job.keys[0]).put.only_if_version = version;
-  job.Then(GetDelDone);
+  job.TakeValue(&job.scratch.old_value);
+  Operation& write = job.Begin(job.scratch.over ? Kind::kDelete : Kind::kTouch, job.keys[0]);
+  write.put.ttl = job.scratch.ttl;
+  write.put.only_if_version = version;
+  job.Then(WrittenAfterGet);
 }
 
-void GetDel(Job& job) {
+void GetAndWrite(Job& job) {
   job.Begin(Kind::kGet, job.keys[0]);
-  job.Then(GetDelRead);
+  job.Then(WriteAfterGet);
 }
 
+// A transaction makes its writes conditional, which a kGetAndTouch cannot be.
 void GetEx(Job& job) {
-  if (job.scratch.over) return GetDel(job);
-  const bool touches = job.words().size() > 2;
-  job.Begin(touches ? Kind::kGetAndTouch : Kind::kGet, job.keys[0]).put.ttl = job.scratch.ttl;
+  if (job.guard != nullptr) return GetAndWrite(job);
+  job.Begin(Kind::kGetAndTouch, job.keys[0]).put.ttl = job.scratch.ttl;
+  job.Then(ReplyGot);
+}
+
+void GetWithoutChange(Job& job) {
+  job.Begin(Kind::kGet, job.keys[0]);
   job.Then(ReplyGot);
 }
 
@@ -233,34 +254,42 @@ void PrepareSet(Job& job) {
   }
   job.counters->sets.Add();
   const bool reads = job.scratch.returns_old || job.scratch.keeps_ttl;
-  if (reads) job.access = Access::kSteps;
+  if (reads || job.scratch.over) job.access = Access::kSteps;
   job.Then(reads ? SetReadFirst : Set);
 }
 
-void PrepareGetDel(Job& job) { job.Then(GetDel); }
+void PrepareGetDel(Job& job) {
+  job.scratch.over = true;
+  job.Then(GetAndWrite);
+}
 
 void PrepareGetEx(Job& job) {
   const auto& words = job.words();
-  if (words.size() > 2) {
-    const std::string option = Upper(words[2]);
-    const auto unit = UnitOf(option);
-    if (words.size() == 4 && unit) {
-      if (!TakeTtl(job, words[3], *unit)) return;
-      job.scratch.ttl = job.scratch.put.ttl;
-    } else if (words.size() != 3 || option != "PERSIST") {
-      return SyntaxError(job);
-    }
+  if (words.size() == 2) return job.Then(GetWithoutChange);
+  const std::string option = Upper(words[2]);
+  const auto unit = UnitOf(option);
+  if (words.size() == 3 && option == "PERSIST") return job.Then(GetAndWrite);
+  if (words.size() != 4 || !unit) return SyntaxError(job);
+  if (!TakeTtl(job, words[3], *unit)) {
+    // As in Redis, this is no error if there is no such key.
+    std::string_view error = job.reply;
+    job.scratch.value.assign(error.substr(1, error.size() - 3));
+    job.reply.clear();
   }
-  job.Then(GetEx);
+  job.scratch.ttl = job.scratch.put.ttl;
+  job.Then(job.scratch.over || !job.scratch.value.empty() ? GetAndWrite : GetEx);
 }
 
-void PrepareAppend(Job& job) { job.Then(Append); }
+void PrepareAppend(Job& job) {
+  job.scratch.brings = job.words()[2].size();
+  job.Then(Append);
+}
 
 void PrepareCount(Job& job) {
   const auto& words = job.words();
   const bool subtracts = Upper(words[0]).starts_with("DECR");
   int64_t delta = 1;
-  if (words.size() == 3 && !ParseNumber(words[2], &delta)) return Fail(job, kNoInteger);
+  if (words.size() == 3 && !ParseInteger(words[2], &delta)) return Fail(job, kNoInteger);
   if (subtracts && delta == std::numeric_limits<int64_t>::min()) {
     return Fail(job, "ERR decrement would overflow");
   }

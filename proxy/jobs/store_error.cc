@@ -15,7 +15,7 @@ std::string StoreErrorText(const Operation& operation) {
     case absl::StatusCode::kUnknown:
       return "the store's server was lost, or too many of its copies; the write may have happened";
     case absl::StatusCode::kResourceExhausted:
-      return "out of memory storing object";
+      return operation.refusal.empty() ? "out of memory storing object" : operation.refusal;
     case absl::StatusCode::kPermissionDenied:
       return "the proxy's key may only read";
     case absl::StatusCode::kOutOfRange:

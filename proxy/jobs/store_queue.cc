@@ -41,6 +41,14 @@ IncrOptions ToIncr(const PutOptions& put) {
           .only_if_version = put.only_if_version};
 }
 
+bool IsGet(Kind kind) { return kind == Kind::kGet || kind == Kind::kGetAndTouch; }
+bool TakesRoom(Kind kind) { return IsGet(kind) || kind == Kind::kWalk; }
+
+const Job& WholeOf(const Operation& operation) {
+  const Job& job = *operation.job;
+  return job.parent != nullptr ? *job.parent : job;
+}
+
 // The other codes are answers: a condition did not hold, or a value is too long.
 void CountFailure(absl::StatusCode code, Counters* counters) {
   switch (code) {
@@ -93,24 +101,39 @@ void StoreQueue::Run(Job& job) {
   }
 }
 
-// The buffer counts, and the same number of bytes for the reply.
-bool StoreQueue::TakeMemory(Operation& operation, size_t bytes) {
+// A Get whose value's length is not known takes a short buffer if there is no memory for one that
+// most values fit into.
+size_t StoreQueue::RoomFor(const Operation& operation) const {
+  if (operation.room > 0) return operation.room;
+  const Holder* holder = operation.job->holder;
+  return holder == nullptr || holder->Fits(2 * room_) ? room_ : kRoomMin;
+}
+
+// A buffer counts, and the same number of bytes for the reply.
+size_t StoreQueue::Wanted(const Operation& operation, size_t room) {
+  return operation.brings + (operation.wants_value && TakesRoom(operation.kind) ? 2 * room : 0);
+}
+
+bool StoreQueue::TakeMemory(Operation& operation) {
   Job& job = *operation.job;
-  const bool has = job.memory == nullptr || 2 * bytes <= operation.charged;
-  if (!has) {
-    const size_t more = 2 * bytes - operation.charged;
-    const Job* whole = job.parent != nullptr ? job.parent : &job;
-    Holder* holder = job.holder;
-    if (holder != nullptr && !holder->Fits(whole, more)) {
-      holder->parked.push_back(&operation);
-      return false;
-    }
+  const size_t room = RoomFor(operation);
+  const size_t wanted = Wanted(operation, room);
+  if (job.holder != nullptr && wanted > operation.charge.bytes()) {
+    const size_t more = wanted - operation.charge.bytes();
+    const Job* whole = &WholeOf(operation);
+    Holder& holder = *job.holder;
     // Nobody waits for a job without a connection, and it may hold what others wait for. So it ends
     // if there is no memory. A transaction goes on as long as there is memory.
-    const bool waits = holder != nullptr;
-    const bool fits = job.memory->Fits(more);
-    if (!waits && (!fits || (job.parent == nullptr && operation.room > 0))) {
+    const bool waits = whole->owner != nullptr;
+    if (waits && wanted <= holder.most() && !holder.JobFits(whole, more)) {
+      holder.parked.push_back(&operation);
+      return false;
+    }
+    const bool fits = holder.Fits(more);
+    if (wanted > holder.most() ||
+        (!waits && (!fits || (job.parent == nullptr && operation.room > 0)))) {
       operation.code = absl::StatusCode::kResourceExhausted;
+      operation.refusal = "the command needs more memory than --buffers allows";
       --job.waiting;
       return false;
     }
@@ -118,26 +141,23 @@ bool StoreQueue::TakeMemory(Operation& operation, size_t bytes) {
       short_.push_back(&operation);
       return false;
     }
-    operation.charged += more;
-    job.Charge(job.charged() + more);
+    operation.charge.Set(wanted);
   }
-  if (operation.out.size() < bytes) operation.out.resize(bytes);
+  if (IsGet(operation.kind) && operation.wants_value && operation.out.size() < room) {
+    operation.out.resize(room);
+  }
   return true;
 }
 
 void StoreQueue::Settle(Operation& operation) {
-  Job& job = *operation.job;
   const size_t bytes = operation.found ? operation.info.value_bytes : 0;
   // Short values must not keep long buffers if the command asks for many.
   constexpr size_t kManyOperations = 16;
-  if (job.answers().size() > kManyOperations && operation.out.size() > kRoomMin &&
+  if (operation.job->answers().size() > kManyOperations && operation.out.size() > kRoomMin &&
       2 * bytes <= operation.out.size()) {
     operation.out = std::string(operation.out, 0, bytes);
   }
-  const size_t needed = operation.out.size() + bytes;
-  if (needed >= operation.charged) return;
-  job.Charge(job.charged() - (operation.charged - needed));
-  operation.charged = needed;
+  operation.charge.ReduceTo(operation.out.size() + bytes + operation.brings);
 }
 
 void StoreQueue::StartOrWait(Operation& operation) {
@@ -159,7 +179,7 @@ void StoreQueue::Unpark(Holder& holder) {
 void StoreQueue::Abandon(Holder& holder) {
   Unpark(holder);
   for (Operation* operation : std::exchange(short_, {})) {
-    if (operation->job->holder != nullptr) {
+    if (WholeOf(*operation).owner != nullptr) {
       short_.push_back(operation);
     } else {
       StartOrWait(*operation);
@@ -167,34 +187,41 @@ void StoreQueue::Abandon(Holder& holder) {
   }
 }
 
+bool StoreQueue::IsShortFor(const Holder& holder) const {
+  return std::any_of(short_.begin(), short_.end(),
+                     [&](const Operation* operation) { return operation->job->holder != &holder; });
+}
+
+// Long ones are granted in their order. Short ones overtake long ones that still wait.
 void StoreQueue::GrantShort() {
+  bool long_waits = false;
   for (size_t n = short_.size(); n > 0; --n) {
     Operation& operation = *short_.front();
     short_.pop_front();
-    StartOrWait(operation);
-    if (!short_.empty() && short_.back() == &operation) {
-      // It still waits, and stays the first.
+    const bool is_long = Wanted(operation, RoomFor(operation)) > Memory::kSmallMax;
+    if (!(is_long && long_waits)) {
+      StartOrWait(operation);
+      if (short_.empty() || short_.back() != &operation) {
+        ++grants_;
+        continue;
+      }
       short_.pop_back();
-      short_.push_front(&operation);
-      return;
     }
-    ++grants_;
+    long_waits = long_waits || is_long;
+    short_.push_back(&operation);
   }
 }
 
 bool StoreQueue::Start(Operation& operation) {
-  const bool is_get = operation.kind == Kind::kGet || operation.kind == Kind::kGetAndTouch;
-  if (is_get && operation.wants_value && !TakeMemory(operation, std::max(room_, operation.room))) {
-    return true;
-  }
+  if (!TakeMemory(operation)) return true;
   const absl::Status status = Begin(operation);
   if (absl::IsResourceExhausted(status)) return false;
   has_begun_ = true;
   if (!status.ok()) {
     operation.code = status.code();
     operation.refusal = std::string(status.message());
-    --operation.job->waiting;
   }
+  if (!status.ok() || operation.kind == Kind::kMemory) --operation.job->waiting;
   return true;
 }
 
@@ -214,6 +241,8 @@ absl::Status StoreQueue::Begin(Operation& operation) {
                  ? client_.Get(operation.key, out, id)
                  : client_.GetAndTouch(operation.key, operation.put.ttl, out, id);
     }
+    case Kind::kMemory:
+      return absl::OkStatus();
     case Kind::kWalk:
       ++walks_under_way_;
       walks_.Begin(&operation, &inbox_);
@@ -275,13 +304,12 @@ void StoreQueue::OnDone(const Completion& done, std::vector<Job*>* finished) {
   operation.number = done.number();
   if (operation.job->guard != nullptr) operation.job->guard->OnAnswer(operation);
   if (GetAgain(operation)) return;
-  if (operation.charged > 0) Settle(operation);
+  Settle(operation);
   End(operation, finished);
 }
 
 bool StoreQueue::GetAgain(Operation& operation) {
-  const bool is_get = operation.kind == Kind::kGet || operation.kind == Kind::kGetAndTouch;
-  if (!is_get || !operation.wants_value || !operation.found ||
+  if (!IsGet(operation.kind) || !operation.wants_value || !operation.found ||
       operation.code != absl::StatusCode::kOk) {
     return false;
   }
@@ -289,7 +317,7 @@ bool StoreQueue::GetAgain(Operation& operation) {
   const size_t bytes = operation.info.value_bytes;
   room_ = std::max(room_, std::min(std::bit_ceil(bytes), kRoomMax));
   job.value_bytes += bytes - std::min(bytes, operation.room);
-  const size_t most = job.memory == nullptr ? kValueBytesOfJobMax : job.memory->most() / 4;
+  const size_t most = job.holder == nullptr ? kValueBytesOfJobMax : job.holder->most() / 4;
   if (job.value_bytes > std::min(most, kValueBytesOfJobMax)) {
     operation.code = absl::StatusCode::kOutOfRange;
     return false;
@@ -297,14 +325,32 @@ bool StoreQueue::GetAgain(Operation& operation) {
   if (bytes <= operation.out.size()) return false;
   operation.room = bytes;
   operation.kind = Kind::kGet;  // the touch is done already
+  // It asks for all that it needs anew, so that it never waits with a part of it.
+  operation.out = {};
+  operation.charge.Set(0);
   StartOrWait(operation);
+  return true;
+}
+
+// If the keys need more room than the walk had, it is done again with more.
+bool StoreQueue::WalkAgain(Operation& walk) {
+  const size_t room = std::min(8 * walk.room, Operation::kWalkRoomMax);
+  const Holder* holder = walk.job->holder;
+  if (walk.code != absl::StatusCode::kOutOfRange || room == walk.room ||
+      (holder != nullptr && 2 * room > holder->most())) {
+    return false;
+  }
+  walk.code = absl::StatusCode::kOk;
+  walk.room = room;
+  walk.keys = {};
+  StartOrWait(walk);
   return true;
 }
 
 void StoreQueue::TakeWalks(std::vector<Job*>* finished) {
   for (Operation* walk : inbox_.TakeAll()) {
     --walks_under_way_;
-    End(*walk, finished);
+    if (!WalkAgain(*walk)) End(*walk, finished);
   }
 }
 

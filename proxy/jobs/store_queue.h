@@ -34,6 +34,8 @@ class StoreQueue {
   void Forget(const Job& job) { std::erase(ended_, &job); }
   // Returns whether operations wait for memory.
   bool is_short() const { return !short_.empty(); }
+  // The same, but for those of this holder.
+  bool IsShortFor(const Holder& holder) const;
   // How many operations wait for memory, and how many for room at the client.
   size_t short_operations() const { return short_.size(); }
   size_t queued_operations() const { return waiting_.size(); }
@@ -51,9 +53,11 @@ class StoreQueue {
  private:
   // Begins the operation, or ends it if it is not valid. Returns false if there is no room.
   bool Start(Operation& operation);
-  // Returns whether the operation has a buffer for a value of so many bytes. If there is no memory
-  // for it, the operation waits for memory, or has ended.
-  bool TakeMemory(Operation& operation, size_t bytes);
+  // Takes the memory that the operation needs: all that its job makes of the answer is charged
+  // before it begins. Returns false if there is none. Then the operation waits, or has ended.
+  bool TakeMemory(Operation& operation);
+  size_t RoomFor(const Operation& operation) const;
+  static size_t Wanted(const Operation& operation, size_t room);
   void StartOrWait(Operation& operation);
   // Begins operations that waited for memory.
   void GrantShort();
@@ -64,6 +68,7 @@ class StoreQueue {
   void OnDone(const Completion& done, std::vector<Job*>* finished);
   // Returns true if the value was longer than its buffer. Then the Get has begun again.
   bool GetAgain(Operation& operation);
+  bool WalkAgain(Operation& walk);
   // Runs a job whose operations are answered, and the transaction that it is a part of.
   void GoOn(Job& job, std::vector<Job*>* finished);
   void End(Operation& operation, std::vector<Job*>* finished);

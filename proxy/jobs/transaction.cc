@@ -10,8 +10,9 @@ using Kind = Operation::Kind;
 bool IsWrite(Kind kind) {
   switch (kind) {
     case Kind::kGet:
-    case Kind::kGetAndTouch:
     case Kind::kStats:
+    case Kind::kWalk:
+    case Kind::kMemory:
     case Kind::kFlush:
       return false;
     default:
@@ -28,8 +29,13 @@ Watches::Watch* Watches::Find(std::string_view key) {
   return nullptr;
 }
 
-void Watches::Add(std::string_view key) {
-  if (Find(key) == nullptr) all_.push_back({.key = std::string(key)});
+size_t Watches::Add(std::span<const std::string_view> keys) {
+  for (const std::string_view key : keys) {
+    if (Find(key) == nullptr) all_.push_back({.key = std::string(key)});
+  }
+  size_t bytes = 0;
+  for (const Watch& watch : all_) bytes += sizeof(Watch) + watch.key.capacity();
+  return bytes;
 }
 
 void TransactionGuard::BeforeStart(Operation& operation) {
@@ -43,18 +49,27 @@ void TransactionGuard::BeforeStart(Operation& operation) {
 }
 
 void TransactionGuard::OnAnswer(const Operation& operation) {
-  if (!IsWrite(operation.kind)) {
-    const bool changes = operation.kind == Kind::kFlush || operation.kind == Kind::kGetAndTouch;
-    applied_ = applied_ || (changes && operation.code == absl::StatusCode::kOk);
-    return;
-  }
+  const bool is_done = operation.code == absl::StatusCode::kOk;
+  if (operation.kind == Kind::kFlush) return OnFlush(is_done);
+  if (!IsWrite(operation.kind)) return;
   Watches::Watch* watch = watches_ == nullptr ? nullptr : watches_->Find(operation.key);
-  if (operation.code == absl::StatusCode::kOk) {
+  if (is_done) {
     applied_ = true;
     if (watch != nullptr) watch->written = true;
   } else if (operation.code == absl::StatusCode::kFailedPrecondition && watch != nullptr &&
              !watch->written && operation.info.version != watch->version) {
     conflict_ = true;
+  }
+}
+
+// Nobody else's write is taken for the flush's: after it, the watched items are absent. If it has
+// failed, it is unknown which of them are.
+void TransactionGuard::OnFlush(bool is_done) {
+  applied_ = true;
+  if (watches_ == nullptr) return;
+  for (Watches::Watch& watch : watches_->all()) {
+    watch.version = 0;
+    watch.written = watch.written || !is_done;
   }
 }
 

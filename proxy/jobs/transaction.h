@@ -4,9 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "proxy/jobs/memory_limit.h"
 
 namespace gannet::proxy {
 
@@ -27,7 +30,8 @@ class Watches {
 
   std::vector<Watch>& all() { return all_; }
   Watch* Find(std::string_view key);
-  void Add(std::string_view key);
+  // Returns how many bytes all of them take.
+  size_t Add(std::span<const std::string_view> keys);
 
  private:
   std::vector<Watch> all_;
@@ -41,11 +45,14 @@ struct Transaction {
   bool refused = false;  // a command was not queued: EXEC will refuse all
   std::vector<std::string> commands;
   size_t bytes = 0;  // of them
+  Charge charge;     // for them
+  Charge watched;    // for `watches`
   // Shared with the jobs of WATCH, which fill it in.
   std::shared_ptr<Watches> watches;
 };
 
-// Makes the writes of a transaction conditional, and looks at how they end.
+// Makes the writes of a transaction conditional, and looks at how they end. A command of a
+// transaction writes a key once in each stage, and by no kGetAndTouch, which has no condition.
 class TransactionGuard {
  public:
   explicit TransactionGuard(std::shared_ptr<Watches> watches) : watches_(std::move(watches)) {}
@@ -59,6 +66,8 @@ class TransactionGuard {
   bool applied() const { return applied_; }    // a write was applied
 
  private:
+  void OnFlush(bool is_done);
+
   const std::shared_ptr<Watches> watches_;  // nullptr: none
   bool conflict_ = false;
   bool applied_ = false;

@@ -24,7 +24,10 @@ constexpr size_t kReadBytes = 64 << 10;
 // Limits of one connection.
 constexpr size_t kJobsMax = 512;
 constexpr size_t kShortInputMax = 256 << 10;
-constexpr size_t kKeptBytesMax = 256 << 10;
+constexpr size_t kKeptBytesMax = 16 << 10;
+// What a job takes beyond its command, and beyond each word of it.
+constexpr size_t kJobBytes = 1 << 10;
+constexpr size_t kWordBytes = 96;
 
 uint64_t HashOf(std::string_view key) { return absl::Hash<std::string_view>()(key); }
 
@@ -47,7 +50,7 @@ Job* JobPool::Take() {
 }
 
 void JobPool::Give(Job* job) {
-  job->Trim();
+  job->Trim(free_.size() < kKeptWithLongBuffers);
   if (free_.size() == kKept) {
     delete job;
     return;
@@ -57,9 +60,14 @@ void JobPool::Give(Job* job) {
 
 ApplicationConnection::ApplicationConnection(int fd, uint64_t id, Protocol protocol,
                                              const Place& place)
-    : fd_(fd), place_(place), protocol_(protocol) {
+    : fd_(fd),
+      place_(place),
+      holder_(place.memory),
+      protocol_(protocol),
+      input_charge_(&holder_, Use::kInput),
+      job_charge_(&holder_),
+      output_charge_(&holder_, Use::kReplies) {
   client_.id = id;
-  holder_.memory = place_.memory;
   epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
   epoll_ctl(place_.epoll, EPOLL_CTL_ADD, fd_, &event);
   watched_ = EPOLLIN;
@@ -73,19 +81,29 @@ ApplicationConnection::~ApplicationConnection() {
   for (Job* job : jobs_) {
     const bool under_way = !job->finished && job != stalled_;
     if (under_way) {
-      job->Orphan();
+      job->Orphan(place_.orphans);
     } else {
       place_.store->Forget(*job);
       place_.pool->Give(job);
     }
   }
   place_.store->Abandon(holder_);
-  place_.memory->Subtract(holder_.held + input_charged_);  // of the output
 }
 
 bool ApplicationConnection::IsIdle(int64_t now_ms, int64_t for_ms) const {
-  const bool holds = !output_.empty() || (input_charged_ > kShortInputMax && !hungry_);
+  const bool holds = !output_.empty() || holder_.held(Use::kQueued) > kShortInputMax ||
+                     (input_charge_.bytes() > kShortInputMax && !hungry_);
   return holds && now_ms - moved_ms_ >= for_ms;
+}
+
+bool ApplicationConnection::Ask(size_t bytes) {
+  hungry_ = !holder_.Fits(bytes);
+  wanted_ = hungry_ ? bytes : 0;
+  return !hungry_;
+}
+
+bool ApplicationConnection::Feed() {
+  return wanted_job_ > 0 ? TakeJobMemory(wanted_job_) : TakeInputMemory();
 }
 
 // A long command gets all the memory that it will need at once, so that it never waits with a part
@@ -93,33 +111,41 @@ bool ApplicationConnection::IsIdle(int64_t now_ms, int64_t for_ms) const {
 bool ApplicationConnection::TakeInputMemory() {
   size_t wanted = std::max(needed_, input_.size()) + kReadBytes;
   hungry_ = false;
-  if (wanted <= input_charged_) return true;
+  if (wanted <= input_charge_.bytes()) return true;
   if (wanted > kShortInputMax) {
     wanted = std::max(wanted, 2 * input_.size());
-    if (wanted > place_.memory->most()) {
-      Refuse(Broken(protocol_ == Protocol::kRedis
-                        ? "OOM the command is longer than --buffers allows"
-                    : protocol_ == Protocol::kMemcached
-                        ? "SERVER_ERROR out of memory: the command is longer than --buffers allows"
-                        : ""));
+    if (wanted > holder_.most()) {
+      Refuse(Broken(TooLong()));
       return false;
     }
-    if (!place_.memory->Fits(wanted - input_charged_)) {
-      hungry_ = true;
-      return false;
-    }
-    input_.reserve(wanted);
   }
-  place_.memory->Add(wanted - input_charged_);
-  input_charged_ = wanted;
+  if (!Ask(wanted - input_charge_.bytes())) return false;
+  if (wanted > kShortInputMax) input_.reserve(wanted);
+  input_charge_.Set(wanted);
   return true;
 }
 
-void ApplicationConnection::CountOutput() {
-  const size_t bytes = output_.bytes();
-  if (bytes > output_charged_) holder_.Add(bytes - output_charged_);
-  if (bytes < output_charged_) holder_.Subtract(output_charged_ - bytes);
-  output_charged_ = holder_.unsent = bytes;
+bool ApplicationConnection::TakeJobMemory(size_t bytes) {
+  wanted_job_ = 0;
+  hungry_ = false;
+  if (bytes <= job_charge_.bytes()) return true;
+  if (!Ask(bytes - job_charge_.bytes())) {
+    wanted_job_ = bytes;
+    return false;
+  }
+  job_charge_.Set(bytes);
+  return true;
+}
+
+const char* ApplicationConnection::TooLong() const {
+  switch (protocol_) {
+    case Protocol::kRedis:
+      return "OOM the command is longer than --buffers allows";
+    case Protocol::kMemcached:
+      return "SERVER_ERROR out of memory: the command is longer than --buffers allows";
+    default:
+      return "";
+  }
 }
 
 void ApplicationConnection::Read(int64_t now_ms) {
@@ -141,7 +167,7 @@ bool ApplicationConnection::Advance(int64_t now_ms) {
     const uint64_t sent = output_.sent();
     if (broken_ || !output_.Send(fd_)) return false;
     if (output_.sent() != sent || output_.empty()) moved_ms_ = now_ms;
-    CountOutput();
+    output_charge_.Set(output_.bytes());
     if (!holder_.parked.empty()) place_.store->Unpark(holder_);
     // What was sent made room for other commands.
   } while (MayTakeMore() && input_.size() >= needed_);
@@ -153,7 +179,7 @@ bool ApplicationConnection::Advance(int64_t now_ms) {
 
 void ApplicationConnection::TakeCommands() {
   if (stalled_ != nullptr && !MustWait(*stalled_)) Begin(*std::exchange(stalled_, nullptr));
-  while (TakeCommand()) {
+  while (!hungry_ && TakeCommand()) {
   }
   if (at_ == input_.size()) {
     Reuse(&input_);
@@ -162,16 +188,12 @@ void ApplicationConnection::TakeCommands() {
     if (at_ > kShortInputMax && input_.size() < kReadBytes) input_.shrink_to_fit();
   }
   at_ = 0;
-  const size_t keeps = std::max(input_.capacity(), needed_ > 1 ? input_charged_ : 0);
-  if (keeps < input_charged_) {
-    place_.memory->Subtract(input_charged_ - keeps);
-    input_charged_ = keeps;
-  }
+  if (needed_ == 1) input_charge_.ReduceTo(input_.capacity());
 }
 
 bool ApplicationConnection::MayTakeMore() const {
   if (stalled_ != nullptr || client_.closing || jobs_.size() >= kJobsMax) return false;
-  return holder_.held < Holder::kMax;
+  return !hungry_ && holder_.held(Use::kJobs) < Holder::kMax;
 }
 
 bool ApplicationConnection::TakeCommand() {
@@ -191,21 +213,48 @@ bool ApplicationConnection::TakeCommand() {
       Refuse(parsed);
       break;
     case Parsed::Outcome::kCommand:
-      if (Job* job = Prepare(input.substr(0, parsed.consumed)); job != nullptr) {
-        jobs_.push_back(job);
-        holder_.first = jobs_.front();
-        if (MustWait(*job)) {
-          stalled_ = job;
-        } else {
-          Begin(*job);
-        }
+      switch (Take(parsed)) {
+        case Taken::kLater:
+          return false;
+        case Taken::kMoved:
+          return true;
+        case Taken::kCopied:
+          break;
       }
-      break;
   }
   needed_ = 1;
-  at_ = std::min(at_ + parsed.consumed, input_.size());
   skip_ = parsed.consumed - std::min(parsed.consumed, input.size());
+  at_ = std::min(at_ + parsed.consumed, input_.size());
   return true;
+}
+
+// A command that may not be taken yet is parsed again later.
+ApplicationConnection::Taken ApplicationConnection::Take(const Parsed& parsed) {
+  const ParsedCommand& command = place_.pool->parsed;
+  if (protocol_ == Protocol::kRedis && command.words.empty()) return Taken::kCopied;
+  const bool is_long = parsed.consumed > kReadBytes;
+  // A long command takes over its part of the input.
+  const size_t cost =
+      kJobBytes + kWordBytes * command.words.size() + (is_long ? 0 : parsed.consumed);
+  if (cost > holder_.most()) {
+    Refuse(Refused(parsed.consumed, TooLong()));
+    return Taken::kCopied;
+  }
+  if (!TakeJobMemory(cost)) return Taken::kLater;
+  if (is_long && at_ > 0) {
+    input_.erase(0, std::exchange(at_, 0));
+    return Taken::kMoved;  // that is, the next time
+  }
+  Job* job = is_long ? MakeLongJob(parsed) : MakeJob(parsed);
+  Prepare(*job);
+  jobs_.push_back(job);
+  holder_.first = jobs_.front();
+  if (MustWait(*job)) {
+    stalled_ = job;
+  } else {
+    Begin(*job);
+  }
+  return is_long ? Taken::kMoved : Taken::kCopied;
 }
 
 Parsed ApplicationConnection::Parse(std::string_view input) {
@@ -214,9 +263,10 @@ Parsed ApplicationConnection::Parse(std::string_view input) {
     const Protocol seen = Recognise(input[0]);
     if (protocol_ == Protocol::kAuto || seen == Protocol::kMemcachedBinary) protocol_ = seen;
   }
-  if (protocol_ == Protocol::kRedis) return ParseResp(input, &command_);
-  if (protocol_ == Protocol::kMemcachedBinary) return ParseMemcachedBinary(input, &command_);
-  return ParseMemcached(input, &command_);
+  ParsedCommand* const command = &place_.pool->parsed;
+  if (protocol_ == Protocol::kRedis) return ParseResp(input, command);
+  if (protocol_ == Protocol::kMemcachedBinary) return ParseMemcachedBinary(input, command);
+  return ParseMemcached(input, command);
 }
 
 void ApplicationConnection::Refuse(const Parsed& parsed) {
@@ -224,7 +274,7 @@ void ApplicationConnection::Refuse(const Parsed& parsed) {
   job->Reset(std::string_view(), {});
   job->owner = this;
   job->holder = &holder_;
-  job->memory = place_.memory;
+  job->charge = Charge(&holder_);
   job->finished = true;
   if (protocol_ == Protocol::kMemcachedBinary) {
     job->reply = parsed.error;
@@ -235,38 +285,46 @@ void ApplicationConnection::Refuse(const Parsed& parsed) {
   if (parsed.outcome == Parsed::Outcome::kBroken) client_.closing = true;
 }
 
-Job* ApplicationConnection::Prepare(std::string_view bytes) {
-  if (protocol_ == Protocol::kRedis && command_.words.empty()) return nullptr;
+Job* ApplicationConnection::MakeJob(const Parsed& parsed) {
   Job* job = place_.pool->Take();
-  // A long command that is all of the input is not copied.
-  if (bytes.size() > kReadBytes && bytes.size() == input_.size()) {
-    job->Reset(std::move(input_), command_);
-    input_ = std::string();
-    at_ = 0;
-  } else {
-    job->Reset(bytes, command_);
-  }
-  job->owner = this;
-  job->holder = &holder_;
-  job->memory = place_.memory;
-  job->client = &client_;
-  job->service = place_.service;
-  job->counters = place_.counters;
-  job->resp3 = client_.resp3;
+  job->Reset(std::string_view(input_).substr(at_, parsed.consumed), place_.pool->parsed);
+  job->charge = std::exchange(job_charge_, Charge(&holder_));
+  return job;
+}
+
+// A long command is not copied. What is behind it is at most what one call has read.
+Job* ApplicationConnection::MakeLongJob(const Parsed& parsed) {
+  Job* job = place_.pool->Take();
+  std::string rest = input_.substr(parsed.consumed);
+  input_.resize(parsed.consumed);
+  job->Reset(std::move(input_), place_.pool->parsed);
+  job->charge = std::exchange(job_charge_, Charge(&holder_));
+  const size_t kept = std::min(rest.capacity(), input_charge_.bytes());
+  job->charge.TakeFrom(input_charge_, input_charge_.bytes() - kept);
+  input_ = std::move(rest);
+  needed_ = 1;
+  return job;
+}
+
+void ApplicationConnection::Prepare(Job& job) {
+  job.owner = this;
+  job.holder = &holder_;
+  job.client = &client_;
+  job.service = place_.service;
+  job.counters = place_.counters;
+  job.resp3 = client_.resp3;
   if (protocol_ == Protocol::kRedis) {
     place_.counters->redis_commands.Add();
-    PrepareRedis(*job);
+    PrepareRedis(job);
   } else if (protocol_ == Protocol::kMemcachedBinary) {
     place_.counters->binary_commands.Add();
-    PrepareMemcachedBinary(*job);
+    PrepareMemcachedBinary(job);
   } else {
     place_.counters->memcached_commands.Add();
-    PrepareMemcached(*job);
+    PrepareMemcached(job);
   }
-  if (job->next == nullptr) job->access = Access::kNothing;  // it is answered already
-  job->Charge(job->bytes().size());
-  for (const std::string_view key : job->keys) job->key_hashes.push_back(HashOf(key));
-  return job;
+  if (job.next == nullptr) job.access = Access::kNothing;  // it is answered already
+  for (const std::string_view key : job.keys) job.key_hashes.push_back(HashOf(key));
 }
 
 // --- the order of jobs ---

@@ -22,8 +22,11 @@ class JobPool {
   Job* Take();
   void Give(Job* job);
 
+  ParsedCommand parsed;  // for whoever parses: its words may take a MiB, and are needed once
+
  private:
   static constexpr size_t kKept = 1024;
+  static constexpr size_t kKeptWithLongBuffers = 32;
   std::vector<Job*> free_;
 };
 
@@ -32,10 +35,11 @@ class JobPool {
 //
 // 1. Jobs begin in the order of their commands. If one must not overtake another (Access), it
 //    waits, and so do all behind it.
-// 2. It reads no more while the unsent replies, or the jobs under way, are at their limit (Holder).
-//    So an application that does not read its replies is held back.
-// 3. It asks for memory before it reads a long command, and a job asks before it reads a long
-//    value. If there is none, they wait.
+// 2. It asks for memory before it reads, before it begins a command, and a job asks before it READs
+//    a value (Holder). If there is none, they wait. So an application that does not read its
+//    replies is held back once --buffers is used up, and not before: many libraries send a whole
+//    pipeline before they read.
+// 3. It reads no more while as many jobs are under way as there may be.
 //
 // One owner thread.
 class ApplicationConnection {
@@ -43,6 +47,7 @@ class ApplicationConnection {
   struct Place {
     StoreQueue* store;
     Memory* memory;
+    Holder* orphans;  // of jobs whose connection is closed
     JobPool* pool;
     const Service* service;
     Counters* counters;
@@ -67,12 +72,14 @@ class ApplicationConnection {
   uint64_t id() const { return client_.id; }
   // Returns whether it wants to read, and there is no memory for that.
   bool hungry() const { return hungry_; }
-  size_t held() const { return holder_.held + input_charged_; }
+  const Holder& holder() const { return holder_; }
   // Returns whether it holds memory for an application that has sent and read nothing for so long.
   bool IsIdle(int64_t now_ms, int64_t for_ms) const;
 
   // Gives it the memory that it wants, if there is enough. Returns whether there was.
-  bool Feed() { return TakeInputMemory(); }
+  bool Feed();
+  // Returns whether it wants more than a small request may have. REQUIRES: hungry().
+  bool wants_much() const { return wanted_ > Memory::kSmallMax; }
 
   bool in_line = false;  // for the event loop: it waits for memory
   bool dirty = false;    // for the event loop: Advance is to be called
@@ -89,10 +96,18 @@ class ApplicationConnection {
   bool TakeCommand();
   Parsed Parse(std::string_view input);
   void Refuse(const Parsed& parsed);
-  Job* Prepare(std::string_view bytes);
+  // Whether a command was taken out of the input: not yet, as a copy, or without one.
+  enum class Taken : uint8_t { kLater, kCopied, kMoved };
+  Taken Take(const Parsed& parsed);
+  Job* MakeJob(const Parsed& parsed);
+  Job* MakeLongJob(const Parsed& parsed);
+  void Prepare(Job& job);
   bool MayTakeMore() const;
+  // Both return false if there is no memory. Then the connection is hungry.
   bool TakeInputMemory();
-  void CountOutput();
+  bool TakeJobMemory(size_t bytes);
+  bool Ask(size_t bytes);
+  const char* TooLong() const;  // the error
   bool MustWait(const Job& job) const;
   void Note(const Job& job);
   void Forget(const Job& job);
@@ -102,10 +117,10 @@ class ApplicationConnection {
 
   const int fd_;
   const Place place_;
+  Holder holder_;  // before all that it counts
   ClientState client_;
   Protocol protocol_;
   bool recognised_ = false;  // its first byte was looked at
-  ParsedCommand command_;
 
   std::string input_;
   size_t at_ = 0;       // of the input that is not parsed
@@ -114,18 +129,20 @@ class ApplicationConnection {
   bool ended_ = false;  // the application sends no more
   bool broken_ = false;
   bool hungry_ = false;
-  size_t input_charged_ = 0;
+  size_t wanted_ = 0;      // how much more it wants, if it is hungry
+  size_t wanted_job_ = 0;  // of a command that is whole and waits; 0: it wants to read
+  Charge input_charge_;
+  Charge job_charge_;     // for the next job
   int64_t moved_ms_ = 0;  // when bytes were last received or sent
 
   std::deque<Job*> jobs_;   // whose replies are not taken, in order; all but the last one begun
   Job* stalled_ = nullptr;  // the last of them, if it must wait
-  Holder holder_;           // of jobs_ and output_
   absl::flat_hash_map<uint64_t, Uses> uses_;  // of keys, by jobs under way
   uint32_t under_way_ = 0;                    // jobs with access to something
   bool all_used_ = false;                     // by the one job under way
 
   Output output_;
-  size_t output_charged_ = 0;
+  Charge output_charge_;
   uint32_t watched_ = 0;
 };
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -86,6 +87,7 @@ EventLoop::EventLoop(std::unique_ptr<AsyncClient> client, const Options& options
       walk_inbox_(std::move(walks)),
       stop_(std::move(stop)),
       memory_(*options.memory),
+      orphans_(&memory_),
       store_(*client_, *options.walks, *walk_inbox_) {}
 
 // Waits for the jobs whose buffers the store may still use.
@@ -170,10 +172,19 @@ void EventLoop::Close(ApplicationConnection* connection) {
 
 // --- memory ---
 
+// Who wants much is fed in the order of asking. Who wants little overtakes them.
 void EventLoop::FeedHungry() {
-  while (!hungry_.empty() && hungry_.front()->Feed()) {
+  bool much_waits = false;
+  for (size_t n = hungry_.size(); n > 0; --n) {
     ApplicationConnection* connection = hungry_.front();
     hungry_.pop_front();
+    const bool wants_much = connection->wants_much();
+    const bool tries = !(wants_much && much_waits);
+    if (!tries || (!connection->Feed() && connection->hungry())) {
+      much_waits = much_waits || wants_much;
+      hungry_.push_back(connection);
+      continue;
+    }
     connection->in_line = false;
     ++grants_;
     MarkDirty(connection);
@@ -204,18 +215,24 @@ bool EventLoop::CloseIdle() {
   return any;
 }
 
+// If only the largest one waits, it waits for its own replies to be read, which goes on.
 void EventLoop::CloseLargest() {
   ApplicationConnection* largest = nullptr;
   for (const auto& [connection, owned] : connections_) {
-    if (largest == nullptr || connection->held() > largest->held()) largest = connection;
+    if (largest == nullptr || connection->holder().held() > largest->holder().held()) {
+      largest = connection;
+    }
   }
-  if (largest == nullptr || largest->held() == 0) return;
-  CloseForMemory(largest, "the largest");
+  if (largest == nullptr || largest->holder().held() == 0) return;
+  const bool others_wait =
+      store_.IsShortFor(largest->holder()) ||
+      std::any_of(hungry_.begin(), hungry_.end(), [&](auto* one) { return one != largest; });
+  if (others_wait) CloseForMemory(largest, "the largest");
 }
 
 void EventLoop::CloseForMemory(ApplicationConnection* connection, const char* which) {
   LOG(WARNING) << "--buffers is used up: closing a connection (" << which << ", id "
-               << connection->id() << ") that holds " << connection->held() << " bytes";
+               << connection->id() << ") that holds " << connection->holder().held() << " bytes";
   connection->Break();
   MarkDirty(connection);
 }
@@ -274,8 +291,8 @@ void EventLoop::Accept(const ApplicationListener& listener) {
         id, listener.is_tcp() ? AddressText(peer, peer_bytes) : listener.address() + ":0");
     auto connection = std::make_unique<ApplicationConnection>(
         fd, id, options_.protocol,
-        ApplicationConnection::Place{&store_, &memory_, &pool_, options_.service, options_.counters,
-                                     epoll_});
+        ApplicationConnection::Place{&store_, &memory_, &orphans_, &pool_, options_.service,
+                                     options_.counters, epoll_});
     ApplicationConnection* const key = connection.get();
     connections_.emplace(key, std::move(connection));
     options_.counters->connections.Add();

@@ -55,10 +55,10 @@ class EventLoop {
   void MarkDirty(ApplicationConnection* connection);
   void Sleep();
   void Close(ApplicationConnection* connection);
-  // Gives memory to connections that want to read long commands.
+  // Gives memory to connections that want some to read, or to begin a command.
   void FeedHungry();
   // If somebody has waited for memory too long, closes the connections that hold some and do
-  // nothing. If there are none, closes the one that holds the most.
+  // nothing. If there are none, closes the one that holds the most, unless only that one waits.
   void WatchShortage();
   bool CloseIdle();
   void CloseLargest();
@@ -71,6 +71,7 @@ class EventLoop {
   const std::unique_ptr<WalkInbox> walk_inbox_;
   const std::unique_ptr<WakeUp> stop_;  // wakes the thread to stop; nobody takes it
   Memory memory_;
+  Holder orphans_;  // of jobs whose connection is closed
   StoreQueue store_;
   JobPool pool_;
   int epoll_ = -1;

@@ -10,6 +10,7 @@ namespace {
 
 constexpr size_t kLong = 16 << 10;
 constexpr size_t kPieceMax = 64 << 10;
+constexpr size_t kKept = 16 << 10;
 
 }  // namespace
 
@@ -34,7 +35,7 @@ bool Output::Send(int fd) {
     if (at_ < piece.size()) continue;
     at_ = 0;
     // Keeps the last short piece, so that one command at a time allocates nothing.
-    if (pieces_.size() == 1 && pieces_.front().capacity() <= kPieceMax) {
+    if (pieces_.size() == 1 && pieces_.front().capacity() <= kKept) {
       pieces_.front().clear();
     } else {
       pieces_.pop_front();

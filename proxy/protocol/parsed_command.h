@@ -15,7 +15,7 @@ namespace gannet::proxy {
 // Limits of one command, in both protocols. A connection that goes beyond them is refused or
 // closed, so that it cannot make the proxy take any amount of memory.
 inline constexpr size_t kLineBytesMax = 64 << 10;
-inline constexpr size_t kArgumentsMax = 65'537;  // a MSET of 32,768 keys
+inline constexpr size_t kArgumentsMax = (1 << 20) + 1;
 inline constexpr size_t kCommandBytesMax = (64 << 20) + (1 << 20);
 
 // One command, taken apart. The views are of the bytes that were parsed.

@@ -14,9 +14,6 @@ namespace {
 // (5 s by default).
 constexpr std::chrono::milliseconds kTurn{200};
 constexpr uint32_t kIdleTurnsMax = 25;
-// The most bytes of keys that one walk finds. So KEYS of a large store does not take any amount of
-// memory.
-constexpr size_t kFoundBytesMax = 64 << 20;
 
 }  // namespace
 
@@ -80,9 +77,9 @@ absl::Status WalkThread::Walk(Operation& walk) {
   if (!walker.ok()) return walker.status();
   size_t bytes = 0;
   const auto take = [&](const WalkedItem& item) {
-    if (!walk.key.empty() && !GlobMatches(walk.key, item.key)) return;
+    if (!GlobMatches(walk.key, item.key)) return;
     bytes += item.key.size() + sizeof(std::string);
-    if (bytes <= kFoundBytesMax) walk.keys.emplace_back(item.key);
+    if (bytes <= walk.room) walk.keys.emplace_back(item.key);
   };
   absl::StatusOr<uint64_t> next = (*walker)->WalkPart(walk.part, take);
   if (absl::IsUnavailable(next.status())) {
@@ -95,7 +92,7 @@ absl::Status WalkThread::Walk(Operation& walk) {
     next = (*walker)->WalkPart(walk.part, take);
   }
   if (!next.ok()) return next.status();
-  if (bytes > kFoundBytesMax) {
+  if (bytes > walk.room) {
     return absl::OutOfRangeError("too many keys match; use SCAN, or a narrower pattern");
   }
   walk.part.position = *next;

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 import unittest
 
 import redis
@@ -23,6 +24,8 @@ class Memory(unittest.TestCase):
     # of a proxy with --buffers=BUFFERS: set by who derives from this
     port = None
     pid = None
+    path = None  # of its UNIX socket
+    log = None
 
     def setUp(self):
         self.client = redis.Redis(port=self.port, retry_on_timeout=False)
@@ -86,3 +89,88 @@ class Memory(unittest.TestCase):
         with self.assertRaises((redis.ResponseError, redis.ConnectionError)):
             self.client.set("k", b"z" * (15 * MIB))
         self.assertEqual(self.client.get("small"), b"v")
+
+    # --- replies that are not read yet
+
+    def send_all_then_read(self, connection, commands, reply):
+        """Sends everything while nothing is read, as libraries do with a pipeline, then reads."""
+        self.addCleanup(connection.close)
+        connection.settimeout(LIMIT_S)
+        connection.sendall(commands)
+        got = 0
+        while got < len(reply):
+            piece = connection.recv(1 << 20)
+            self.assertEqual(piece, reply[got:got + len(piece)])
+            got += len(piece)
+
+    def test_a_pipeline_that_is_sent_whole_before_it_is_read(self):
+        # The replies are more than the sockets take, and less than --buffers.
+        self.client.set("some", "v" * 300)
+        reply = b"$300\r\n" + b"v" * 300 + b"\r\n"
+        by_path = socket.socket(socket.AF_UNIX)
+        by_path.connect(self.path)
+        self.send_all_then_read(by_path, b"GET some\r\n" * 20_000, reply * 20_000)
+        by_port = socket.create_connection(("127.0.0.1", self.port))
+        self.send_all_then_read(by_port, b"GET some\r\n" * 30_000, reply * 30_000)
+
+    def test_a_reader_of_more_than_all_buffers_is_served(self):
+        reply = b"$%d\r\n" % MIB + b"x" * MIB + b"\r\n"
+        connection = socket.create_connection(("127.0.0.1", self.port))
+        self.addCleanup(connection.close)
+        connection.settimeout(LIMIT_S)
+        sender = threading.Thread(target=connection.sendall, args=(b"GET big\r\n" * 100,))
+        sender.start()
+        with connection.makefile("rb") as replies:
+            for _ in range(100):
+                self.assertEqual(replies.read(len(reply)), reply)
+        sender.join()
+
+    def test_who_never_reads_is_closed_once_all_buffers_are_used(self):
+        connection = socket.create_connection(("127.0.0.1", self.port))
+        self.addCleanup(connection.close)
+        connection.settimeout(LIMIT_S)
+        with self.assertRaises(ConnectionError):
+            while True:
+                connection.sendall(b"GET big\r\n" * 100_000)
+        with open(self.log, encoding="utf-8") as said:
+            self.assertRegex(said.read(), "--buffers is used up: closing a connection \\(idle, id")
+        self.check_that_all_is_given_back([])
+
+    # --- what a command brings
+
+    def test_who_queues_long_transactions(self):
+        # Each queues 10 MiB, and they wait for memory that none of them gives back.
+        data = b"MULTI\r\n" + (b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$30000\r\n" + b"z" * 30_000 + b"\r\n") * 350
+        threads, attackers = [], [socket.create_connection(("127.0.0.1", self.port)) for _ in range(10)]
+
+        def send(attacker):
+            try:
+                attacker.sendall(data)
+            except OSError:
+                pass  # closed, because others wait
+
+        for attacker in attackers:
+            threads.append(threading.Thread(target=send, args=(attacker,)))
+            threads[-1].start()
+        for thread in threads:
+            thread.join(LIMIT_S)
+        self.check_that_others_go_on()
+        self.check_that_all_is_given_back(attackers)
+
+    def test_values_that_commands_make(self):
+        for i in range(10):
+            self.client.setrange(f"made{i}", MIB, "x")
+        attackers = list(self.attack(10, b"".join(b"SETRANGE made%d 1500000 x\r\nCOPY made%d c REPLACE\r\n" % (i, i)
+                                                  for i in range(10))))
+        self.check_that_others_go_on()
+        self.check_that_all_is_given_back(attackers)
+        with self.assertRaisesRegex(redis.ResponseError, "more memory than --buffers allows"):
+            self.client.setrange("longer", BUFFERS, "x")
+        for i in range(10):
+            self.client.delete(f"made{i}", "c")
+
+    def test_more_keys_than_a_command_asks_for_at_once(self):
+        keys = [f"k{i}" for i in range(70_000)]
+        self.client.mset(dict.fromkeys(keys[:30_000], "v"))
+        self.assertEqual(self.client.mget(keys), [b"v"] * 30_000 + [None] * 40_000)
+        self.assertEqual((self.client.exists(*keys), self.client.delete(*keys), self.client.exists(*keys)), (30_000, 30_000, 0))

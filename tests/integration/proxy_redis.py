@@ -129,6 +129,18 @@ class RedisMore(unittest.TestCase):
                     pipeline.execute_command(*words).incr("count").execute()  # no WatchError
         self.assertEqual(self.client.get("count"), "16")
 
+    # If a conflict is met behind a command that has read a value, the connection goes on, too.
+    def test_no_write_of_the_transaction_itself_is_taken_for_anothers(self):
+        for body in (("GETEX w EX 100", "SET w 2"), ("GETEX w PERSIST", "SET w 2"), ("FLUSHALL", "SET w 2"), ("DEL w w",),
+                     ("MSET w 1 w 2", "GET w"), ("MSET w 1 z 2 w 3", "INCR w"), ("GETDEL w", "SET w 1"),
+                     ("COPY z w REPLACE", "SET w 3"), ("SETRANGE w 0 x", "SET w 1"), ("FLUSHALL", "APPEND w 1", "SET w 3"),
+                     ("SET w 2 EXAT 1", "SET w 3"), ("EXPIRE w -1", "SET w 1"), ("GETEX w EXAT 1", "SET w 1")):
+            self.words("FLUSHALL", "SET w 1", "SET z 1")
+            *_, answers, pong = self.words("WATCH w", "MULTI", *body, "EXEC", "PING")
+            self.assertIsInstance(answers, list, body)
+            self.assertFalse([answer for answer in answers if isinstance(answer, redis.ResponseError)], (body, answers))
+            self.assertEqual(pong, "PONG")
+
     # --- locks
 
     def test_the_lock_of_redis_py(self):
@@ -169,8 +181,20 @@ class RedisMore(unittest.TestCase):
         self.assertNotEqual(cursor, 0)
         self.assertLess(len(found), 520)
         self.assertEqual(self.client.scan(0, _type="list"), (0, []))
-        self.refused("invalid cursor", "SCAN", "255")
+        self.refused("invalid cursor", "SCAN", str(1 << 53))
         self.refused("syntax", "SCAN", "0", "COUNT", "0")
+
+    # JavaScript's numbers have 53 bits, and PHP's have a sign.
+    def test_cursors_of_scan_are_small(self):
+        self.client.mset({f"s{i}": i for i in range(3000)})
+        cursor, cursors, found = 0, [], set()
+        while cursor != 0 or not cursors:
+            cursor, keys = self.client.scan(cursor, count=100)
+            found.update(keys)
+            cursors.append(cursor)
+        self.assertEqual(len(found), 3000)
+        self.assertIn(len(cursors), range(10, 60))
+        self.assertLess(max(cursors), 1 << 24)
 
     # --- commands on parts of values, and on several keys
 

@@ -26,8 +26,6 @@ import proxy_memory
 import proxy_redis
 
 BIN, HIREDIS = sys.argv[1], sys.argv[2]
-# Without back-pressure the proxy takes more than 700 MB. Under a sanitizer it always does.
-RESIDENT_KB_MAX = int(os.environ.get("RESIDENT_KB_MAX", 300_000))
 LIMIT_S = 60
 WIDE = 1 << 63
 
@@ -320,23 +318,6 @@ class Redis(unittest.TestCase):
             while not raw.closed():
                 pass
 
-    def test_who_does_not_read_is_held_back(self):
-        self.client.set("big", "x" * 1_000_000)
-        with Raw() as raw:
-            asked = 0
-            raw.socket.settimeout(2)
-            try:
-                while asked < 10_000_000:
-                    raw.send(b"GET big\r\n" * 100_000)
-                    asked += 100_000
-            except TimeoutError:
-                pass
-            self.assertLess(asked, 10_000_000)
-            with open(f"/proc/{proxy.pid}/status", encoding="utf-8") as status:
-                resident = next(line for line in status if line.startswith("VmRSS"))
-            self.assertLess(int(resident.split()[1]), RESIDENT_KB_MAX)
-        self.assertEqual(self.client.strlen("big"), 1_000_000)
-
     def test_redis_cli(self):
         def cli(*words):
             return run("redis-cli", "-p", str(port), *words).stdout.strip()
@@ -389,10 +370,14 @@ class RedisMore(proxy_redis.RedisMore):
 
 class Memory(proxy_memory.Memory):
     def setUp(self):
-        self.small, words = start("gannet-proxy", f"--server={endpoint}", "--device=soft", "--listen=127.0.0.1:0",
-                                  f"--buffers={proxy_memory.BUFFERS}")
+        self.path = os.path.join(folder.name, "small.sock")
+        self.log = os.path.join(folder.name, "small.log")
+        with open(self.log, "w", encoding="utf-8") as out:
+            self.small, words = start("gannet-proxy", f"--server={endpoint}", "--device=soft",
+                                      f"--listen=127.0.0.1:0,unix:{self.path}", f"--buffers={proxy_memory.BUFFERS}",
+                                      stderr=out)
         self.addCleanup(lambda: self.assertEqual(stop(self.small), 0))
-        self.port, self.pid = int(words[1].rsplit(":", 1)[1]), self.small.pid
+        self.port, self.pid = int(words[1].split(",")[0].rsplit(":", 1)[1]), self.small.pid
         super().setUp()
 
 

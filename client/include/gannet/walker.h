@@ -109,9 +109,9 @@ class Walker {
   // Continues a walk from a position, and shows some items. Returns the position to go on from, or
   // 0 at the end. Each part begins where the one before it ended, and Walk's promises hold for all
   // parts together. A position stays right while the index grows. Different Walkers of one server,
-  // or one cluster, may walk the parts, at any time. To begin up to kPositionStep earlier does no
-  // harm.
-  static constexpr uint64_t kPositionStep = 256;
+  // or one cluster, may walk the parts, at any time. Positions have at most kPositionBits bits, and
+  // fewer while there are few items.
+  static constexpr int kPositionBits = 45;
   absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
                                     const std::function<void(const WalkedItem&)>& show);
   // Returns the keys that are used most, at most `count` of them (1 to kHotKeysMax), the hottest

@@ -194,7 +194,7 @@ TEST_F(ClusterWalkTest, InPartsBeginsAnewIfSomethingMovedMeanwhile) {
       const auto next = walker->WalkPart({.position = position, .items_min = kPart},
                                          [&](const WalkedItem& item) { Take(item); });
       ASSERT_TRUE(next.ok()) << next.status();
-      EXPECT_EQ(*next % Walker::kPositionStep, 0u);
+      EXPECT_EQ(*next >> Walker::kPositionBits, 0u);
       position = *next;
       ++parts;
       // Once the first group has been walked through, something moves to it.

@@ -117,7 +117,7 @@ TEST_F(ModifyTest, WhatIsNoCounterOrDoesNotFitIsRefused) {
   constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
   for (const std::string_view text :
        {"", "x", "1x", " 1", "1 ", "+1", "-", "1.0", "9223372036854775808", "-9223372036854775809",
-        "11111111111111111111111"}) {
+        "11111111111111111111111", "007", "-0", "-"}) {
     const uint64_t version = store_.Put("n", text).version;
     const WriteOutcome refused = Increment("n", 1);
     EXPECT_EQ(refused.status, ReplyStatus::kNotANumber) << text;
@@ -130,8 +130,6 @@ TEST_F(ModifyTest, WhatIsNoCounterOrDoesNotFitIsRefused) {
   EXPECT_EQ(Get("n"), std::to_string(kMax));
   EXPECT_EQ(Increment("new", -2, -kMax).status, ReplyStatus::kOutOfRange);
   EXPECT_EQ(Get("new"), std::nullopt);
-  store_.Put("n", "007");
-  EXPECT_EQ(Increment("n", 1).number, 8);
 }
 
 TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
