@@ -57,6 +57,10 @@ DEFINE_uint64(connections_max, 10'000, "connections of applications at most");
 DEFINE_uint64(buffers, 512 << 20,
               "bytes that all connections of applications together may hold for commands and "
               "replies; see docs/proxy.md");
+DEFINE_string(log_file, "",
+              "file that the log's lines are appended to, instead of stderr. SIGHUP opens it anew, "
+              "for who renamed it");
+DEFINE_bool(log_json, false, "whether the log's lines are JSON: time, level, source and message");
 DEFINE_string(
     http, "",
     "ADDR:PORT to show /metrics, /healthz and /readyz on, 127.0.0.1:9472 for example; "
@@ -150,6 +154,7 @@ gannet::Options ClientOptions() {
 
 // The threads of the proxy, and what they share.
 struct Proxy {
+  std::unique_ptr<LogLines> log_lines;  // null: glog writes to stderr
   Service service;
   Listeners listeners;
   std::atomic<uint64_t> next_id{1};
@@ -220,23 +225,29 @@ void Beat(const Proxy& proxy, const Supervisor& supervisor, std::vector<uint64_t
   if (all) supervisor.Alive();
 }
 
-// Waits for SIGTERM or SIGINT, which all threads block.
+// Waits for SIGTERM or SIGINT, which all threads block. SIGHUP opens the log anew.
 void AwaitEnd(const Proxy& proxy, const Supervisor& supervisor, const sigset_t& signals) {
   std::vector<uint64_t> rounds(proxy.loops.size());
   const int64_t beat_ns = supervisor.beat_ns();
   for (;;) {
     const timespec pause = {beat_ns / 1'000'000'000, beat_ns % 1'000'000'000};
     const int got = sigtimedwait(&signals, nullptr, beat_ns == 0 ? nullptr : &pause);
-    if (got >= 0) return;
+    if (got == SIGHUP && proxy.log_lines != nullptr) proxy.log_lines->RequestReopen();
+    if (got >= 0 && got != SIGHUP) return;
     if (errno == EAGAIN) Beat(proxy, supervisor, &rounds);
   }
 }
 
 void RaiseFileLimit() {
+  constexpr rlim_t kOthers = 64;  // beside those of applications
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max >= FLAGS_connections_max + kOthers) return;
+  LOG(WARNING) << "the limit of open files is " << limit.rlim_max
+               << ", which --connections_max=" << FLAGS_connections_max
+               << " may exceed. Raise it (ulimit -n, LimitNOFILE=)";
 }
 
 int Serve(Proxy& proxy, const sigset_t& signals) {
@@ -269,13 +280,17 @@ int Main(char** argv) {
   if (!lines.ok()) return Fail(lines.status());
   lines->release();  // threads write lines until the process ends
   if (const auto device = UseDevice(FLAGS_device, argv); !device.ok()) return Fail(device.status());
-  RaiseFileLimit();
   sigset_t signals;
   sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   Proxy proxy;
+  if (FLAGS_log_json || !FLAGS_log_file.empty()) {
+    auto lines = LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json});
+    if (!lines.ok()) return Fail(lines.status());
+    proxy.log_lines = *std::move(lines);
+  }
+  RaiseFileLimit();
   return Serve(proxy, signals);
 }
 

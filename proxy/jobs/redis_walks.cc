@@ -23,10 +23,8 @@ constexpr uint64_t kCountMax = 10'000;
 constexpr uint64_t kScanReadsMax = 1'000;
 
 void FailWalk(Job& job, const Operation& walk) {
-  const std::string& server = job.service->servers[walk.server];
-  Fail(job,
-       absl::StrCat("ERR ", server, ": ",
-                    walk.code == StatusCode::kOutOfRange ? walk.refusal : StoreErrorText(walk)));
+  const bool is_told = walk.code == StatusCode::kOutOfRange;
+  Fail(job, absl::StrCat("ERR ", is_told ? walk.refusal : ServerErrorText(walk)));
 }
 
 // --- KEYS ---

@@ -4,16 +4,33 @@
 
 namespace gannet::proxy {
 
-std::string StoreErrorText(const Operation& operation) {
+namespace {
+
+// As the proxy's --server names it.
+std::string NameOf(const Operation& operation) {
+  const Service* service = operation.job->service;
+  if (service == nullptr) return "the store's server";
+  if (operation.server < service->servers.size()) return service->servers[operation.server];
+  return absl::StrCat("group ", operation.server, " of the cluster");
+}
+
+bool IsOfServer(const Operation& operation) {
+  return operation.code == absl::StatusCode::kUnavailable ||
+         operation.code == absl::StatusCode::kDeadlineExceeded ||
+         operation.code == absl::StatusCode::kUnknown;
+}
+
+// Begins with a verb if the server is what failed.
+std::string ReasonOf(const Operation& operation) {
   switch (operation.code) {
     case absl::StatusCode::kInvalidArgument:
       return operation.refusal.empty() ? "the key or the value is too long" : operation.refusal;
     case absl::StatusCode::kUnavailable:
-      return "the store's server cannot be reached; try again";
+      return "cannot be reached; try again";
     case absl::StatusCode::kDeadlineExceeded:
-      return "the store's server did not answer in time; a write may still happen";
+      return "did not answer in time; a write may still happen";
     case absl::StatusCode::kUnknown:
-      return "the store's server was lost, or too many of its copies; the write may have happened";
+      return "was lost, or too many of its copies; the write may have happened";
     case absl::StatusCode::kResourceExhausted:
       return operation.refusal.empty() ? "out of memory storing object" : operation.refusal;
     case absl::StatusCode::kPermissionDenied:
@@ -32,15 +49,22 @@ std::string StoreErrorText(const Operation& operation) {
   }
 }
 
+}  // namespace
+
+std::string StoreErrorText(const Operation& operation) {
+  const std::string reason = ReasonOf(operation);
+  return IsOfServer(operation) ? absl::StrCat(NameOf(operation), " ", reason) : reason;
+}
+
+std::string ServerErrorText(const Operation& asked) {
+  return absl::StrCat(NameOf(asked), ": ", ReasonOf(asked));
+}
+
 std::string FailedServers(Job& job) {
   std::string text;
   for (const Operation& asked : job.answers()) {
     if (asked.code == absl::StatusCode::kOk) continue;
-    const std::vector<std::string>& listed = job.service->servers;
-    const std::string name = asked.server < listed.size()
-                                 ? listed[asked.server]
-                                 : absl::StrCat("group ", asked.server, " of the cluster");
-    absl::StrAppend(&text, text.empty() ? "" : "; ", name, ": ", StoreErrorText(asked));
+    absl::StrAppend(&text, text.empty() ? "" : "; ", ServerErrorText(asked));
   }
   return text;
 }

@@ -356,7 +356,12 @@ void StoreQueue::TakeWalks(std::vector<Job*>* finished) {
 
 void StoreQueue::End(Operation& operation, std::vector<Job*>* finished) {
   Job& job = *operation.job;
-  if (operation.code != absl::StatusCode::kOk) CountFailure(operation.code, job.counters);
+  if (operation.code != absl::StatusCode::kOk) {
+    CountFailure(operation.code, job.counters);
+    if (!operation.key.empty() && operation.kind != Kind::kWalk) {
+      operation.server = client_.ServerOf(operation.key);
+    }
+  }
   if (--job.waiting == 0) GoOn(job, finished);
 }
 

@@ -31,6 +31,9 @@ constexpr int kSleepMsMax = 1000;
 constexpr int kSleepMsWhileShort = 10;
 constexpr int64_t kShortageMsMax = 1000;
 constexpr int64_t kServersToldMs = 250;
+// Without descriptors it accepts nobody for so long, or until a connection ends.
+constexpr int64_t kNoAcceptMs = 100;
+constexpr int64_t kNoAcceptToldMs = 60'000;
 
 int64_t NowMs() {
   using std::chrono::steady_clock;
@@ -70,11 +73,7 @@ absl::StatusOr<std::unique_ptr<EventLoop>> EventLoop::Create(std::unique_ptr<Asy
   Watch(loop->epoll_, loop->stop_->fd(), EPOLLIN, &loop->stopping_);
   Watch(loop->epoll_, loop->walk_inbox_->fd(), EPOLLIN, loop->walk_inbox_.get());
   Watch(loop->epoll_, loop->client_->fd(), EPOLLIN, loop->client_.get());
-  for (const ApplicationListener* listener : options.listeners) {
-    // Wakes only one of the threads that sleep.
-    Watch(loop->epoll_, listener->fd(), EPOLLIN | EPOLLEXCLUSIVE,
-          const_cast<ApplicationListener*>(listener));
-  }
+  loop->WatchListeners();
   loop->now_ms_ = NowMs();
   loop->Publish();
   return loop;
@@ -100,6 +99,28 @@ EventLoop::~EventLoop() {
   if (epoll_ >= 0) close(epoll_);
 }
 
+void EventLoop::WatchListeners() {
+  no_accept_until_ms_ = 0;
+  for (const ApplicationListener* listener : options_.listeners) {
+    // Wakes only one of the threads that sleep.
+    Watch(epoll_, listener->fd(), EPOLLIN | EPOLLEXCLUSIVE,
+          const_cast<ApplicationListener*>(listener));
+  }
+}
+
+// The connection that cannot be accepted would wake this thread at once, again and again.
+void EventLoop::PauseAccepting(int error) {
+  for (const ApplicationListener* listener : options_.listeners) {
+    epoll_ctl(epoll_, EPOLL_CTL_DEL, listener->fd(), nullptr);
+  }
+  no_accept_until_ms_ = now_ms_ + kNoAcceptMs;
+  if (no_accept_told_ms_ != 0 && now_ms_ - no_accept_told_ms_ < kNoAcceptToldMs) return;
+  no_accept_told_ms_ = now_ms_;
+  LOG(ERROR) << "no connection can be accepted: " << std::strerror(error) << ", with "
+             << options_.service->Sum(&Counters::connections)
+             << " connections. Raise the limit of open files (ulimit -n, LimitNOFILE=)";
+}
+
 void EventLoop::Stop() {
   stopping_.store(true, std::memory_order_relaxed);
   stop_->Ask();
@@ -111,6 +132,7 @@ void EventLoop::Run() {
     PollStore();
     now_ms_ = NowMs();
     Publish();
+    if (no_accept_until_ms_ != 0 && now_ms_ >= no_accept_until_ms_) WatchListeners();
     AdvanceDirty();
     FeedHungry();
     WatchShortage();
@@ -168,6 +190,7 @@ void EventLoop::Close(ApplicationConnection* connection) {
   std::erase(hungry_, connection);
   connections_.erase(connection);
   options_.counters->connections.Subtract();
+  if (no_accept_until_ms_ != 0) no_accept_until_ms_ = now_ms_;
 }
 
 // --- memory ---
@@ -241,8 +264,10 @@ void EventLoop::Sleep() {
   if (memory_.HasShrunk()) malloc_trim(0);
   if (client_->Arm()) return;
   std::array<epoll_event, kEventsMax> events;
-  const int n =
-      epoll_wait(epoll_, events.data(), kEventsMax, is_short_ ? kSleepMsWhileShort : kSleepMsMax);
+  const int sleep_ms = is_short_                  ? kSleepMsWhileShort
+                       : no_accept_until_ms_ != 0 ? static_cast<int>(kNoAcceptMs)
+                                                  : kSleepMsMax;
+  const int n = epoll_wait(epoll_, events.data(), kEventsMax, sleep_ms);
   for (int i = 0; i < n; ++i) {
     void* const what = events[static_cast<size_t>(i)].data.ptr;
     if (what == &stopping_ || what == client_.get()) continue;
@@ -276,7 +301,11 @@ void EventLoop::Accept(const ApplicationListener& listener) {
     socklen_t peer_bytes = sizeof(peer);
     const int fd = accept4(listener.fd(), reinterpret_cast<sockaddr*>(&peer), &peer_bytes,
                            SOCK_NONBLOCK | SOCK_CLOEXEC);
-    if (fd < 0) return;
+    if (fd < 0) {
+      const bool is_short =
+          errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
+      return is_short ? PauseAccepting(errno) : void();
+    }
     if (!HasRoom()) {
       constexpr std::string_view kFull = "-ERR max number of clients reached\r\n";
       [[maybe_unused]] const ssize_t n = send(fd, kFull.data(), kFull.size(), MSG_NOSIGNAL);

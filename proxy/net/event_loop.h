@@ -65,6 +65,9 @@ class EventLoop {
   void CloseForMemory(ApplicationConnection* connection, const char* which);
   void Accept(const ApplicationListener& listener);
   bool HasRoom() const;
+  void WatchListeners();
+  // There is no descriptor for a connection.
+  void PauseAccepting(int error);
 
   const Options options_;
   const std::unique_ptr<AsyncClient> client_;
@@ -81,8 +84,10 @@ class EventLoop {
   std::deque<ApplicationConnection*> hungry_;  // in the order in which they want memory
   uint64_t grants_ = 0;                        // how often those who waited for memory got some
   uint64_t grants_seen_ = 0;
-  bool is_short_ = false;  // somebody waits for memory
-  int64_t now_ms_ = 0;     // at the last sleep
+  bool is_short_ = false;           // somebody waits for memory
+  int64_t now_ms_ = 0;              // at the last sleep
+  int64_t no_accept_until_ms_ = 0;  // 0: it accepts connections
+  int64_t no_accept_told_ms_ = 0;
   Count rounds_;
   LoopStatus status_;
   int64_t servers_told_ms_ = 0;  // when status_ was told of the servers

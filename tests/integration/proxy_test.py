@@ -460,6 +460,52 @@ class Flags(unittest.TestCase):
         self.assertEqual(stop(small), 0)
 
 
+class Log(unittest.TestCase):
+    def start(self, *flags, **more):
+        log = os.path.join(folder.name, "some.log")
+        some, words = start("gannet-proxy", f"--server={endpoint}", "--device=soft", "--listen=127.0.0.1:0",
+                            f"--log_file={log}", *flags, **more)
+        self.addCleanup(stop, some)
+        return some, ("127.0.0.1", int(words[1].rsplit(":", 1)[1])), log
+
+    def await_line(self, log, pattern):
+        give_up = time.monotonic() + LIMIT_S
+        while time.monotonic() < give_up:
+            with contextlib.suppress(FileNotFoundError), open(log, encoding="utf-8") as said:
+                if re.search(pattern, said.read()):
+                    return
+            time.sleep(0.01)
+        self.fail(f"no line {pattern!r}")
+
+    def test_sighup_opens_the_log_anew_and_ends_nothing(self):
+        some, address, log = self.start("--buffers=8388608")
+        os.rename(log, log + ".1") if os.path.exists(log) else None
+        some.send_signal(signal.SIGHUP)
+        with socket.create_connection(address) as silent:  # fills --buffers, so that a line is written
+            with self.assertRaises(ConnectionError):
+                while True:
+                    silent.sendall(b"INFO\r\n" * 10_000)
+        self.await_line(log, "--buffers is used up")
+
+    def test_without_descriptors_it_waits_and_says_so(self):
+        prlimit = ["prlimit", "--nofile=40:40", os.path.join(BIN, "gannet-proxy")]
+        log = os.path.join(folder.name, "few.log")
+        few = subprocess.Popen([*prlimit, f"--server={endpoint}", "--device=soft", "--listen=127.0.0.1:0",
+                                f"--log_file={log}"], stdout=subprocess.PIPE, text=True)
+        self.addCleanup(stop, few)
+        address = ("127.0.0.1", int(few.stdout.readline().split()[1].rsplit(":", 1)[1]))
+        with contextlib.ExitStack() as stack:
+            held = [stack.enter_context(socket.create_connection(address)) for _ in range(40)]
+            self.await_line(log, "limit of open files is 40.*\n(.*\n)*.*no connection can be accepted: Too many open files")
+            held[0].sendall(b"mn\r\n")
+            held[-1].sendall(b"mn\r\n")
+            self.assertEqual(held[0].recv(4), b"MN\r\n")
+            for one in held[:30]:
+                one.close()
+            held[-1].settimeout(LIMIT_S)
+            self.assertEqual(held[-1].recv(4), b"MN\r\n")
+
+
 class LostServer(unittest.TestCase):
     def test_commands_fail_until_the_server_is_back(self):
         first, words = start("kvserver", "--listen=127.0.0.1:0", "--memory=64M", "--device=soft")
@@ -468,7 +514,7 @@ class LostServer(unittest.TestCase):
         client = redis.Redis(port=int(words[1].rsplit(":", 1)[1]), retry_on_timeout=False)
         self.assertTrue(client.set("a", "1"))
         stop(first, signal.SIGKILL)
-        with self.assertRaises(redis.ResponseError):
+        with self.assertRaisesRegex(redis.ResponseError, f"^{address} (was lost|cannot be reached|did not answer)"):
             for _ in range(1000):
                 client.set("a", "2")
         again, _ = start("kvserver", f"--listen={address}", "--memory=64M", "--device=soft")
