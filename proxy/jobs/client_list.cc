@@ -1,5 +1,7 @@
 #include "proxy/jobs/client_list.h"
 
+#include <sys/socket.h>
+
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -15,9 +17,24 @@ void AppendLine(std::string* lines, uint64_t id, const ClientList::Entry& entry)
 
 }  // namespace
 
-void ClientList::Add(uint64_t id, std::string address) {
+void ClientList::Add(uint64_t id, std::string address, int socket) {
   const MutexLock lock(mutex_);
-  entries_[id] = {.address = std::move(address), .since = std::time(nullptr)};
+  entries_[id] = {.address = std::move(address), .since = std::time(nullptr), .socket = socket};
+}
+
+// The thread that serves the connection sees the shut socket, and closes it.
+size_t ClientList::End(const Filter& filter, uint64_t own, bool* with_own) {
+  const MutexLock lock(mutex_);
+  size_t count = 0;
+  for (const auto& [id, entry] : entries_) {
+    const bool fits = (filter.id == 0 || filter.id == id) && filter.skipped != id &&
+                      (filter.address.empty() || filter.address == entry.address);
+    if (!fits) continue;
+    ++count;
+    *with_own = *with_own || id == own;
+    if (id != own) shutdown(entry.socket, SHUT_RDWR);
+  }
+  return count;
 }
 
 void ClientList::Remove(uint64_t id) {

@@ -22,10 +22,22 @@ class ClientList {
     std::string name;
     bool resp3 = false;
     std::time_t since = 0;
+    int socket = -1;
   };
 
-  void Add(uint64_t id, std::string address);
+  // Which connections to end. All that it names must fit.
+  struct Filter {
+    uint64_t id = 0;           // 0: any
+    std::string_view address;  // empty: any
+    uint64_t skipped = 0;      // this one stays
+  };
+
+  // `socket` is the connection's, and open until Remove.
+  void Add(uint64_t id, std::string address, int socket);
   void Remove(uint64_t id);
+  // Shuts the sockets of those that fit, and returns how many fit. That of `own` stays open, since
+  // it is to be answered: tells whether it fits.
+  size_t End(const Filter& filter, uint64_t own, bool* with_own);
   void Change(uint64_t id, std::string_view name, bool resp3);
   // Returns a line for each connection, or the line of one.
   std::string Lines() const;

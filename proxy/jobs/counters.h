@@ -42,6 +42,10 @@ struct Counters {
   Count gets;  // keys that were asked for
   Count hits;
   Count sets;
+  // Of memcached's writes with a cas unique.
+  Count cas_hits;
+  Count cas_misses;
+  Count cas_badval;
   // Operations at the store that failed.
   Count store_unreachable;
   Count store_late;    // no answer in time

@@ -214,12 +214,14 @@ class Job {
     bool is_prefix = false;
     bool with_version = false;  // reply with cas uniques
     bool keeps_ttl = false;
+    bool asks_ttl = false;  // the reply tells what is left of it
     bool returns_old = false;
     bool creates = false;
     uint64_t delta = 0;
     uint64_t initial = 0;
     std::chrono::milliseconds ttl{0};
-    size_t brings = 0;  // of the Get of ReadModifyWrite
+    std::chrono::milliseconds wanted_ttl{0};  // ma: T
+    size_t brings = 0;                        // of the Get of ReadModifyWrite
     std::string value;
     std::string old_value;
     bool had_old = false;

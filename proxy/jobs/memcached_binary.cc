@@ -273,8 +273,7 @@ void PrepareWithoutKey(Job& job, uint8_t opcode) {
     case kVersion:
       return Answer(job, {.value = job.service->version});
     case kStat:
-      if (Key(job).empty()) return PrepareStats(job);
-      return Answer(job, {});
+      return PrepareStats(job);
     default:
       return Refuse(job, Status::kUnknownCommand);
   }

@@ -82,8 +82,8 @@ void MetaGot(Job& job) {
   job.counters->gets.Add();
   if (!got.found) {
     job.silent = Has(job, 'q');
-    job.reply += "EN\r\n";
-    return;
+    job.reply += "EN";
+    return AppendIdentity(job);
   }
   job.counters->hits.Add();
   const bool with_value = Has(job, 'v');
@@ -128,12 +128,13 @@ bool TakeNumber(Job& job, char flag, Number* number) {
   return false;
 }
 
-// T is the new time to live. N of ma is that of an item that it makes.
+// T is the new time to live. N of ma is that of an item that it makes, for which the last one of
+// both counts, as in memcached.
 bool TakeTimes(Job& job) {
-  for (const char flag : {'T', 'N'}) {
-    const auto token = Token(job, flag);
-    if (!token) continue;
-    const auto lifetime = Exptime(*token);
+  for (const std::string_view given : Flags(job)) {
+    const char flag = given[0];
+    if (flag != 'T' && flag != 'N') continue;
+    const auto lifetime = Exptime(given.substr(1));
     if (!lifetime) {
       Refuse(job, "bad token in command line format");
       return false;
@@ -143,7 +144,7 @@ bool TakeTimes(Job& job) {
       job.scratch.creates = true;
       continue;
     }
-    job.scratch.ttl = lifetime->ttl;
+    job.scratch.ttl = job.scratch.wanted_ttl = lifetime->ttl;
     job.scratch.over = lifetime->over;
     job.scratch.keeps_ttl = true;
   }
@@ -227,6 +228,7 @@ void PrepareMa(Job& job) {
   if (mode.empty() || kModes.find(mode[0]) == std::string_view::npos) {
     return Refuse(job, "invalid mode for ma");
   }
+  job.scratch.asks_ttl = Has(job, 't');
   job.scratch.is_subtraction = mode[0] == 'D' || mode[0] == 'd' || mode[0] == '-';
   job.Then(Count);
 }

@@ -3,6 +3,7 @@
 #include <ctime>
 
 #include "absl/strings/str_cat.h"
+#include "common/layout/item.h"
 #include "proxy/jobs/memcached_commands.h"
 
 namespace gannet::proxy::memcached {
@@ -30,6 +31,9 @@ void OfProxy(Job& job) {
   Line(job, "cmd_set", service.Sum(&Counters::sets));
   Line(job, "get_hits", hits);
   Line(job, "get_misses", gets - std::min(gets, hits));
+  Line(job, "cas_hits", service.Sum(&Counters::cas_hits));
+  Line(job, "cas_misses", service.Sum(&Counters::cas_misses));
+  Line(job, "cas_badval", service.Sum(&Counters::cas_badval));
   Line(job, "gannet_buffer_bytes", service.memory->taken());
   Line(job, "gannet_buffer_bytes_max", service.memory->max());
   Line(job, "threads", service.threads.size());
@@ -73,14 +77,39 @@ void Ask(Job& job) {
   job.Then(Told);
 }
 
+// As far as memcached's settings mean something here.
+void Settings(Job& job) {
+  const Service& service = *job.service;
+  Line(job, "maxbytes", 0);
+  Line(job, "maxconns", service.connections_max);
+  Line(job, "verbosity", 0);
+  Line(job, "num_threads", service.threads.size());
+  Line(job, "cas_enabled", "yes");
+  Line(job, "auth_enabled_sasl", "no");
+  Line(job, "auth_enabled_ascii", "no");
+  Line(job, "item_size_max", kValueBytesMax);
+  Line(job, "flush_enabled", "yes");
+  Line(job, "lru_crawler", "no");
+  Line(job, "lru_segmented", "no");
+}
+
+// There are no slabs, and so no items of them.
+void Slabs(Job& job) {
+  Line(job, "active_slabs", 0);
+  Line(job, "total_malloced", 0);
+}
+
 }  // namespace
 
 void PrepareStats(Job& job) {
-  if (!job.scratch.is_binary && job.words().size() > 1) {
-    job.reply = job.words()[1] == "reset" ? "RESET\r\n" : "END\r\n";
-    return;
-  }
-  job.Then(Ask);
+  const std::string_view what = job.scratch.is_binary    ? job.words()[2]
+                                : job.words().size() > 1 ? job.words()[1]
+                                                         : std::string_view();
+  if (what.empty()) return job.Then(Ask);
+  if (what == "settings") Settings(job);
+  if (what == "slabs") Slabs(job);
+  job.reply += what == "reset" ? "RESET\r\n" : "END\r\n";
+  if (job.scratch.is_binary) binary::MakeStatsFrames(job);
 }
 
 }  // namespace gannet::proxy::memcached

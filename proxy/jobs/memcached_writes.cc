@@ -3,6 +3,7 @@
 
 #include <gannet/client.h>
 
+#include <algorithm>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,8 +20,16 @@ namespace {
 using Kind = Operation::Kind;
 using absl::StatusCode;
 
+void CountCas(Job& job) {
+  const Operation& write = job.answer();
+  if (write.code == StatusCode::kOk) job.counters->cas_hits.Add();
+  if (write.code != StatusCode::kFailedPrecondition) return;
+  (write.info.version == 0 ? job.counters->cas_misses : job.counters->cas_badval).Add();
+}
+
 void EndOfWrite(Job& job) {
   const Operation& write = job.answer();
+  if (job.scratch.put.only_if_version) CountCas(job);
   switch (write.code) {
     case StatusCode::kOk:
       return Conclude(job, Ending::kStored);
@@ -44,11 +53,12 @@ void Stored(Job& job) {
   job.Then(Ignore);
 }
 
-// Concludes the job if the command wants another version than the one that was read.
+// Concludes the job if the command wants another version than that of the item that was read. As in
+// memcached, the version is not looked at if there is no item.
 bool IsOtherVersion(Job& job, const Operation& got) {
   const auto& wanted = job.scratch.put.only_if_version;
-  if (!wanted || *wanted == got.info.version) return false;
-  Conclude(job, got.found ? Ending::kExists : Ending::kNotFound);
+  if (!got.found || !wanted || *wanted == got.info.version) return false;
+  Conclude(job, Ending::kExists);
   return true;
 }
 
@@ -98,6 +108,19 @@ uint64_t Sum(uint64_t number, const Job& job) {
   return number < delta ? 0 : number - delta;
 }
 
+// As memcached: there may be blanks before the digits, and anything behind them after a blank.
+bool ParseCount(std::string_view text, uint64_t* number) {
+  constexpr char kBlanks[] = " \t\n\v\f\r";
+  text.remove_prefix(std::min(text.find_first_not_of(kBlanks), text.size()));
+  if (text.starts_with('+')) text.remove_prefix(1);
+  return ParseNumber(text.substr(0, text.find_first_of(kBlanks)), number);
+}
+
+void RefuseNumber(Job& job) {
+  if (job.scratch.is_binary) return binary::RefuseWrite(job, /*is_too_large=*/false);
+  job.reply = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+}
+
 std::optional<std::string_view> NewCount(Job& job, const Operation& got, PutOptions& put) {
   if (IsOtherVersion(job, got)) return std::nullopt;
   if (!got.found) {
@@ -105,37 +128,49 @@ std::optional<std::string_view> NewCount(Job& job, const Operation& got, PutOpti
       Conclude(job, Ending::kNotFound);
       return std::nullopt;
     }
-    put.ttl = job.scratch.put.ttl;
+    put.ttl = job.scratch.ttl = job.scratch.put.ttl;
     return job.scratch.value = std::to_string(job.scratch.initial);
   }
-  std::string_view digits = got.found_value();
-  while (digits.ends_with(' ')) digits.remove_suffix(1);  // of a memcached's decr
   uint64_t number = 0;
-  if (ParseNumber(digits, &number)) {
-    if (job.scratch.keeps_ttl) put.ttl = job.scratch.ttl;
+  if (ParseCount(got.found_value(), &number)) {
+    if (job.scratch.keeps_ttl) put.ttl = job.scratch.wanted_ttl;
+    job.scratch.ttl = put.ttl;
     return job.scratch.value = std::to_string(Sum(number, job));
   }
-  if (job.scratch.is_binary) {
-    binary::RefuseWrite(job, /*is_too_large=*/false);
-  } else {
-    job.reply = "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
-  }
+  RefuseNumber(job);
   return std::nullopt;
 }
 
 void CountWritten(Job& job) {
   const Operation& write = job.answer();
-  if (write.code == StatusCode::kOk) return CountDone(job, job.scratch.value, write.info);
+  if (write.code == StatusCode::kOk) {
+    // A Put does not tell how long its item lives.
+    ItemInfo info = write.info;
+    info.ttl_left = job.scratch.ttl;
+    info.expiry_ms = info.ttl_left.count() > 0 ? 1 : 0;
+    return CountDone(job, job.scratch.value, info);
+  }
   EndOfWrite(job);
 }
 
 void ReadToCount(Job& job) { ReadModifyWrite(job, NewCount, CountWritten); }
 
-// The counters of the store have a sign. It refuses numbers beyond theirs, which may be right here.
+// The counters of the store have a sign, and a negative one is no number here. So it is counted
+// back if nobody has written it meanwhile.
+void CountBack(Job& job) {
+  const uint64_t version = job.answer().info.version;
+  Operation& incr = job.Begin(Kind::kIncr, job.keys[0]);
+  incr.delta = -static_cast<int64_t>(job.scratch.delta);
+  incr.put.only_if_version = version;
+  job.Then(RefuseNumber);
+}
+
+// The store refuses numbers beyond its own, which may be right here.
 void CountedByStore(Job& job) {
   const Operation& incr = job.answer();
   switch (incr.code) {
     case StatusCode::kOk:
+      if (incr.number < static_cast<int64_t>(job.scratch.delta)) return CountBack(job);
       return CountDone(job, absl::StrCat(incr.number), incr.info);
     case StatusCode::kNotFound:
       if (job.scratch.creates) return ReadToCount(job);
@@ -184,7 +219,7 @@ void Remove(Job& job) {
 
 void Count(Job& job) {
   const bool by_store = !job.scratch.is_subtraction && !job.scratch.keeps_ttl &&
-                        !job.scratch.put.only_if_version &&
+                        !job.scratch.asks_ttl && !job.scratch.put.only_if_version &&
                         job.scratch.delta <= uint64_t{std::numeric_limits<int64_t>::max()};
   if (!by_store) return ReadToCount(job);
   Operation& incr = job.Begin(Kind::kIncr, job.keys[0]);

@@ -91,6 +91,8 @@ constexpr Entry kCommands[] = {
     {"CLIENT", 2, kMany, Keys::kNone, Access::kNothing, PrepareClient, InMulti::kRefused},
     {"COMMAND", 1, kMany, Keys::kNone, Access::kNothing, PrepareCommand},
     {"CONFIG", 2, kMany, Keys::kNone, Access::kNothing, PrepareConfig},
+    {"SLOWLOG", 2, 3, Keys::kNone, Access::kNothing, PrepareSlowLog},
+    {"LATENCY", 2, kMany, Keys::kNone, Access::kNothing, PrepareLatency},
     {"SELECT", 2, 2, Keys::kNone, Access::kNothing, PrepareSelect},
     {"QUIT", 1, kMany, Keys::kNone, Access::kNothing, PrepareQuit, InMulti::kAtOnce},
     {"RESET", 1, 1, Keys::kNone, Access::kNothing, PrepareReset, InMulti::kAtOnce},

@@ -89,6 +89,8 @@ void PrepareHello(Job& job);
 void PrepareClient(Job& job);
 void PrepareCommand(Job& job);
 void PrepareConfig(Job& job);
+void PrepareSlowLog(Job& job);
+void PrepareLatency(Job& job);
 void PrepareSelect(Job& job);
 void PrepareQuit(Job& job);
 void PrepareReset(Job& job);

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <ctime>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "proxy/jobs/client_list.h"
+#include "proxy/jobs/glob.h"
 #include "proxy/jobs/redis_commands.h"
 
 namespace gannet::proxy::redis {
@@ -48,6 +50,36 @@ bool IsName(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
 }
 
+// CLIENT KILL ADDRESS, or CLIENT KILL with filters.
+void Kill(Job& job) {
+  const auto& words = job.words();
+  ClientList& clients = *job.service->clients;
+  ClientList::Filter filter{.skipped = job.client->id};
+  const bool is_old_form = words.size() == 3;
+  if (is_old_form) filter = {.address = words[2]};
+  for (size_t i = 2; !is_old_form && i < words.size(); i += 2) {
+    const std::string name = Upper(words[i]);
+    if (i + 1 == words.size()) return SyntaxError(job);
+    const std::string_view value = words[i + 1];
+    uint64_t id = 0;
+    if (name == "ID" && ParseNumber(value, &id)) {
+      filter.id = id;
+    } else if (name == "ADDR") {
+      filter.address = value;
+    } else if (name == "SKIPME" && Upper(value) == "NO") {
+      filter.skipped = 0;
+    } else if (!(name == "SKIPME" && Upper(value) == "YES") &&
+               !(name == "TYPE" && Upper(value) == "NORMAL")) {
+      return SyntaxError(job);
+    }
+  }
+  bool with_own = false;
+  const size_t count = clients.End(filter, job.client->id, &with_own);
+  if (with_own) job.client->closing = true;  // behind the answer
+  if (!is_old_form) return Reply(job).Integer(static_cast<int64_t>(count));
+  count > 0 ? Reply(job).Simple("OK") : Fail(job, "ERR No such client");
+}
+
 void InfoTold(Job& job) {
   const Service& service = *job.service;
   std::string text = absl::StrCat(
@@ -66,6 +98,7 @@ void InfoTold(Job& job) {
     sum.items_expiring += asked.stats.items_expiring;
     sum.heap_bytes += asked.stats.heap_bytes;
     sum.items_evicted += asked.stats.items_evicted;
+    sum.items_expired += asked.stats.items_expired;
     sum.rpcs += asked.stats.rpcs;
   }
   text += absl::StrCat(
@@ -74,8 +107,8 @@ void InfoTold(Job& job) {
       "\r\ngannet_buffer_bytes_max:", service.memory->max(),
       "\r\n\r\n# Stats\r\ntotal_connections_received:", service.Sum(&Counters::connections_made),
       "\r\ntotal_commands_processed:", service.Commands(), "\r\nkeyspace_hits:", hits,
-      "\r\nkeyspace_misses:", gets - std::min(gets, hits), "\r\nevicted_keys:", sum.items_evicted,
-      "\r\n\r\n");
+      "\r\nkeyspace_misses:", gets - std::min(gets, hits), "\r\nexpired_keys:", sum.items_expired,
+      "\r\nevicted_keys:", sum.items_evicted, "\r\n\r\n");
   text += absl::StrCat("# Replication\r\nrole:master\r\nconnected_slaves:0\r\n\r\n",
                        "# Gannet\r\ngannet_servers:", service.servers.size(),
                        "\r\ngannet_servers_unreachable:", unreachable, "\r\ngannet_rpcs:", sum.rpcs,
@@ -130,7 +163,13 @@ void PrepareHello(Job& job) {
   }
   for (size_t i = 2; i < words.size(); i += 2) {
     const std::string option = Upper(words[i]);
-    if (option == "AUTH" && i + 2 < words.size()) return PrepareAuth(job);
+    if (option == "AUTH" && i + 2 < words.size()) {
+      if (words[i + 1] != "default") {
+        return Fail(job, "WRONGPASS invalid username-password pair or user is disabled.");
+      }
+      ++i;
+      continue;
+    }
     if (option != "SETNAME" || i + 1 == words.size()) return SyntaxError(job);
     name.assign(words[i + 1]);
     if (!IsName(name)) return Fail(job, kBadName);
@@ -159,6 +198,7 @@ void PrepareClient(Job& job) {
     return Reply(job).Simple("OK");
   }
   if (what == "INFO") return Reply(job).Text(job.service->clients->Line(job.client->id));
+  if (what == "KILL" && words.size() > 2) return Kill(job);
   if (what == "LIST") return Reply(job).Text(job.service->clients->Lines());
   Fail(job, "ERR this subcommand of CLIENT is not supported");
 }
@@ -172,22 +212,60 @@ void PrepareCommand(Job& job) {
   Reply(job).Array(0);
 }
 
-// redis-benchmark asks for these two.
+// What redis-benchmark and agents that watch Redis ask for. `maxclients` is the proxy's own.
 void PrepareConfig(Job& job) {
   const auto& words = job.words();
-  if (Upper(words[1]) != "GET" || words.size() != 3) {
+  if (Upper(words[1]) != "GET" || words.size() < 3) {
     return Fail(job, "ERR CONFIG can only GET here");
   }
+  const std::pair<std::string, std::string> all[] = {
+      {"appendonly", "no"},
+      {"databases", "1"},
+      {"maxclients", absl::StrCat(job.service->connections_max)},
+      {"maxmemory", "0"},
+      {"maxmemory-policy", "noeviction"},
+      {"save", ""},
+      {"slowlog-log-slower-than", "-1"},
+      {"slowlog-max-len", "0"},
+      {"timeout", "0"},
+  };
+  const auto is_asked = [&](const std::string& name) {
+    return std::any_of(words.begin() + 2, words.end(), [&](std::string_view pattern) {
+      return GlobMatches(absl::AsciiStrToLower(Upper(pattern)), name);
+    });
+  };
   RespReply reply = Reply(job);
-  const bool is_save = words[2] == "save";
-  if (!is_save && words[2] != "appendonly") return reply.Map(0);
-  reply.Map(1);
-  reply.Bulk(words[2]);
-  reply.Bulk(is_save ? "" : "no");
+  reply.Map(static_cast<size_t>(std::count_if(
+      std::begin(all), std::end(all), [&](const auto& one) { return is_asked(one.first); })));
+  for (const auto& [name, value] : all) {
+    if (!is_asked(name)) continue;
+    reply.Bulk(name);
+    reply.Bulk(value);
+  }
+}
+
+// Nothing is logged here: `kvcli slowlog` shows the servers' slow requests.
+void PrepareSlowLog(Job& job) {
+  const std::string what = Upper(job.words()[1]);
+  if (what == "GET") return Reply(job).Array(0);
+  if (what == "LEN") return Reply(job).Integer(0);
+  if (what == "RESET") return Reply(job).Simple("OK");
+  Fail(job, "ERR of SLOWLOG there are GET, LEN and RESET");
+}
+
+// Nothing is recorded here: `kvcli latency` measures.
+void PrepareLatency(Job& job) {
+  const std::string what = Upper(job.words()[1]);
+  if (what == "LATEST" || what == "HISTORY") return Reply(job).Array(0);
+  if (what == "HISTOGRAM") return Reply(job).Map(0);
+  if (what == "RESET") return Reply(job).Integer(0);
+  Fail(job, "ERR of LATENCY there are LATEST, HISTORY, HISTOGRAM and RESET");
 }
 
 void PrepareSelect(Job& job) {
-  if (job.words()[1] != "0") return Fail(job, "ERR DB index is out of range: there is only 0");
+  int64_t number = 0;
+  if (!ParseInteger(job.words()[1], &number)) return Fail(job, kNoInteger);
+  if (number != 0) return Fail(job, "ERR DB index is out of range: there is only 0");
   Reply(job).Simple("OK");
 }
 
@@ -204,8 +282,17 @@ void PrepareReset(Job& job) {
   Reply(job).Simple("RESET");
 }
 
+// As in Redis without a password: the user `default` may have any, and a password alone is an
+// error.
 void PrepareAuth(Job& job) {
-  Fail(job, "ERR Client sent AUTH, but no password is set. The proxy has none");
+  const auto& words = job.words();
+  if (words.size() == 3 && words[1] == "default") return Reply(job).Simple("OK");
+  if (words.size() == 3) {
+    return Fail(job, "WRONGPASS invalid username-password pair or user is disabled.");
+  }
+  Fail(job,
+       "ERR AUTH <password> called without any password configured for the default user. Are you "
+       "sure your configuration is correct?");
 }
 
 void PrepareTime(Job& job) {

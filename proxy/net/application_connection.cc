@@ -76,8 +76,8 @@ ApplicationConnection::ApplicationConnection(int fd, uint64_t id, Protocol proto
 // The store may still write into the buffers of jobs that are under way. Whoever finishes them
 // gives them to the pool.
 ApplicationConnection::~ApplicationConnection() {
-  close(fd_);
   place_.service->clients->Remove(client_.id);
+  close(fd_);
   for (Job* job : jobs_) {
     const bool under_way = !job->finished && job != stalled_;
     if (under_way) {
@@ -259,10 +259,12 @@ ApplicationConnection::Taken ApplicationConnection::Take(const Parsed& parsed) {
 
 Parsed ApplicationConnection::Parse(std::string_view input) {
   // --protocol=memcached allows both of its protocols.
-  if (!std::exchange(recognised_, true) && protocol_ != Protocol::kRedis) {
-    const Protocol seen = Recognise(input[0]);
+  if (!recognised_ && protocol_ != Protocol::kRedis) {
+    const Protocol seen = Recognise(input);
+    if (seen == Protocol::kAuto && protocol_ == seen) return NeedsMore(input.size() + 1);
     if (protocol_ == Protocol::kAuto || seen == Protocol::kMemcachedBinary) protocol_ = seen;
   }
+  recognised_ = true;
   ParsedCommand* const command = &place_.pool->parsed;
   if (protocol_ == Protocol::kRedis) return ParseResp(input, command);
   if (protocol_ == Protocol::kMemcachedBinary) return ParseMemcachedBinary(input, command);
@@ -287,7 +289,9 @@ void ApplicationConnection::Refuse(const Parsed& parsed) {
 
 Job* ApplicationConnection::MakeJob(const Parsed& parsed) {
   Job* job = place_.pool->Take();
-  job->Reset(std::string_view(input_).substr(at_, parsed.consumed), place_.pool->parsed);
+  const ParsedCommand& command = place_.pool->parsed;
+  const std::string_view bytes = std::string_view(input_).substr(at_, parsed.consumed);
+  job->Reset(command.rewritten.empty() ? bytes : command.rewritten, command);
   job->charge = std::exchange(job_charge_, Charge(&holder_));
   return job;
 }

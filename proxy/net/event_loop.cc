@@ -317,7 +317,7 @@ void EventLoop::Accept(const ApplicationListener& listener) {
     // Relaxed: only the numbers must differ.
     const uint64_t id = options_.next_id->fetch_add(1, std::memory_order_relaxed);
     options_.service->clients->Add(
-        id, listener.is_tcp() ? AddressText(peer, peer_bytes) : listener.address() + ":0");
+        id, listener.is_tcp() ? AddressText(peer, peer_bytes) : listener.address() + ":0", fd);
     auto connection = std::make_unique<ApplicationConnection>(
         fd, id, options_.protocol,
         ApplicationConnection::Place{&store_, &memory_, &orphans_, &pool_, options_.service,

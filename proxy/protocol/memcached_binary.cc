@@ -51,6 +51,7 @@ Parsed ParseMemcachedBinary(std::string_view input, ParsedCommand* command) {
   }
   if (input.size() < end) return NeedsMore(end);
   command->words.clear();
+  command->rewritten.clear();
   command->words.push_back(header);
   command->words.push_back(input.substr(kBinaryHeaderBytes, extras_bytes));
   command->words.push_back(input.substr(kBinaryHeaderBytes + extras_bytes, key_bytes));

@@ -41,18 +41,28 @@ Parsed TakeData(std::string_view input, size_t line_bytes, std::string_view leng
   return Complete(end + 2);
 }
 
+// As memcached: a retrieval may name any number of keys.
+size_t LineBytesMax(std::string_view input) {
+  for (const std::string_view name : {"get ", "gets ", "gat ", "gats "}) {
+    if (input.starts_with(name)) return kKeysLineBytesMax;
+  }
+  return kLineBytesMax;
+}
+
 }  // namespace
 
 Parsed ParseMemcached(std::string_view input, ParsedCommand* command) {
-  const size_t newline = input.substr(0, kLineBytesMax).find('\n');
+  const size_t line_max = LineBytesMax(input);
+  const size_t newline = input.substr(0, line_max).find('\n');
   if (newline == std::string_view::npos) {
-    return input.size() < kLineBytesMax ? NeedsMore(input.size() + 1)
-                                        : Broken("CLIENT_ERROR line too long");
+    return input.size() < line_max ? NeedsMore(input.size() + 1)
+                                   : Broken("CLIENT_ERROR line too long");
   }
   std::string_view line = input.substr(0, newline);
   if (line.ends_with('\r')) line.remove_suffix(1);
   SplitWords(line, &command->words);
   command->data = {};
+  command->rewritten.clear();
   command->has_data = false;
   const size_t length_word = LengthWord(command->words);
   if (length_word == 0) return Complete(newline + 1);

@@ -15,14 +15,18 @@ namespace gannet::proxy {
 // Limits of one command, in both protocols. A connection that goes beyond them is refused or
 // closed, so that it cannot make the proxy take any amount of memory.
 inline constexpr size_t kLineBytesMax = 64 << 10;
+inline constexpr size_t kKeysLineBytesMax = 16 << 20;  // of memcached's get and its kin
 inline constexpr size_t kArgumentsMax = (1 << 20) + 1;
 inline constexpr size_t kCommandBytesMax = (64 << 20) + (1 << 20);
 
-// One command, taken apart. The views are of the bytes that were parsed.
+// One command, taken apart. The views are of the bytes that were parsed, or of `rewritten`.
 struct ParsedCommand {
   std::vector<std::string_view> words;
   std::string_view data;  // memcached: the data block of a storage command
   bool has_data = false;
+  // A line whose words were quoted, as the command that it means. Empty: the bytes are as they
+  // came.
+  std::string rewritten;
 };
 
 // What a parser made of the first bytes of its input.
@@ -64,10 +68,11 @@ bool ParseNumber(std::string_view text, Number* number) {
 }
 
 // Splits at blanks. Several blanks count as one.
-inline void SplitWords(std::string_view line, std::vector<std::string_view>* words) {
+inline void SplitWords(std::string_view line, std::vector<std::string_view>* words,
+                       const char* blanks = " ") {
   words->clear();
-  for (size_t at = 0; (at = line.find_first_not_of(' ', at)) != std::string_view::npos;) {
-    const size_t end = std::min(line.find(' ', at), line.size());
+  for (size_t at = 0; (at = line.find_first_not_of(blanks, at)) != std::string_view::npos;) {
+    const size_t end = std::min(line.find_first_of(blanks, at), line.size());
     words->push_back(line.substr(at, end - at));
     at = end;
   }

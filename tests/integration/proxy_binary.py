@@ -65,6 +65,12 @@ class Binary(unittest.TestCase):
         self.set(b"word", b"x")
         self.assertEqual(self.count(b"word", 1)[0], 6)
 
+    def test_a_cas_unique_without_an_item(self):
+        self.assertEqual(self.ask(0x0E, b"none", value=b"!", cas=7)[0], 5)
+        status, _, _, number, _, _ = self.ask(0x05, b"new", struct.pack(">QQI", 1, 40, 0), cas=7)
+        self.assertEqual((status, struct.unpack(">Q", number)), (0, (40,)))
+        self.assertEqual(self.ask(0x05, b"new", struct.pack(">QQI", 1, 40, 0), cas=7)[0], 2)
+
     def test_times_to_live(self):
         self.set(b"a", b"x")
         self.assertEqual(self.ask(0x1C, b"a", struct.pack(">I", 100))[0], 0)

@@ -1,6 +1,7 @@
 """What libraries for Redis do with gannet-proxy beyond GET and SET: transactions, locks, walks. A part of proxy_test.py,
 which starts the programs."""
 
+import socket
 import unittest
 
 import redis
@@ -237,6 +238,34 @@ class RedisMore(unittest.TestCase):
         self.assertIn(c.execute_command("PEXPIRETIME", "a") // 1000, range(at + 85, at + 95))
         self.assertEqual((c.execute_command("EXPIRETIME", "none"), c.expire("none", 5, nx=True)), (-2, False))
         self.refused("not compatible", "EXPIRE", "a", "5", "NX", "GT")
+
+    def test_what_agents_ask_for(self):
+        c = self.client
+        self.assertEqual(c.config_get("maxmemory*"), {"maxmemory": "0", "maxmemory-policy": "noeviction"})
+        self.assertEqual((c.slowlog_len(), c.slowlog_get(), c.execute_command("LATENCY", "LATEST")), (0, [], []))
+        self.assertIn("expired_keys", c.info())
+        self.assertEqual((c.execute_command("AUTH", "default", "any"), c.execute_command("SELECT", "0")), (True, True))
+        self.refused("without any password configured", "AUTH", "secret")
+        self.refused("invalid username-password pair", "AUTH", "somebody", "secret")
+        self.refused("out of range", "SELECT", "1")
+        with socket.create_connection(("127.0.0.1", self.port)) as probe:
+            probe.sendall(b"ping\r\n")
+            self.assertEqual(probe.recv(10), b"+PONG\r\n")
+
+    def test_connections_that_are_killed(self):
+        with socket.create_connection(("127.0.0.1", self.port)) as one, socket.create_connection(("127.0.0.1", self.port)) as two:
+            ids = []
+            for other in (one, two):
+                other.settimeout(60)
+                other.sendall(b"CLIENT ID\r\n")
+                ids.append(int(other.recv(100)[1:]))
+            self.assertEqual(self.client.client_kill_filter(_id=str(ids[0])), 1)
+            self.assertEqual(one.recv(1), b"")
+            self.assertTrue(self.client.client_kill("%s:%d" % two.getsockname()))
+            self.assertEqual(two.recv(1), b"")
+        self.refused("No such client", "CLIENT", "KILL", "127.0.0.1:1")
+        own = str(self.client.client_id())
+        self.assertEqual(self.client.execute_command("CLIENT", "KILL", "ID", own, "SKIPME", "no"), 1)
 
     def test_what_tools_ask_for(self):
         c = self.client

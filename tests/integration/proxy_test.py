@@ -181,6 +181,8 @@ class Memcached(unittest.TestCase):
             raw.ask(b"ms a 1 C1\r\nx\r\nmd a C1\r\n", b"EX\r\nEX\r\n")
             raw.ask(b"ma c N0 J13 v\r\nma c D2 v\r\nma c MD D99 v\r\nma d\r\n",
                     b"VA 2\r\n13\r\nVA 2\r\n15\r\nVA 1\r\n0\r\nNF\r\n")
+            raw.ask(b"ma q N100 T0 t\r\nmd q\r\nma q T0 N100 t\r\nma q T500 t\r\nmg none k O1 k\r\n",
+                    b"HD t-1\r\nHD\r\nHD t100\r\nHD t500\r\nEN knone O1 knone\r\n")
             raw.ask(b"md a q\r\nmd a\r\nmg c l\r\n", b"NF\r\nCLIENT_ERROR flag l is not supported\r\n")
 
     def test_wrong_lines_are_answered_and_the_connection_goes_on(self):
@@ -192,6 +194,32 @@ class Memcached(unittest.TestCase):
             raw.ask(b"set a 0 0 -1\r\n", b"CLIENT_ERROR bad data chunk\r\n")
             raw.ask(b"set a 0 0 67108865\r\n" + bytes(67108865) + b"\r\nget a\r\n",
                     b"SERVER_ERROR object too large for cache\r\nEND\r\n")
+
+    def test_more_keys_than_a_line_has_elsewhere(self):
+        with Raw() as raw:
+            raw.ask(b"set k 0 0 1\r\nx\r\nset %s 0 0 1\r\ny\r\n" % (b"l" * 250), b"STORED\r\n" * 2)
+            value, long = b"VALUE k 0 1\r\nx\r\n", b"VALUE " + b"l" * 250 + b" 0 1\r\ny\r\n"
+            raw.ask(b"get" + (b" k " + b"l" * 250) * 5_000 + b"\r\n", (value + long) * 5_000 + b"END\r\n")
+            raw.ask(b"k" * 65_536, b"CLIENT_ERROR line too long\r\n")
+            self.assertTrue(raw.closed())
+
+    def test_a_counter_that_is_negative_is_no_number(self):
+        with Raw() as raw:
+            raw.ask(b"set c 5 0 2\r\n-3\r\nincr c 2\r\nincr c 9\r\nget c\r\n",
+                    b"STORED\r\n" + 2 * b"CLIENT_ERROR cannot increment or decrement non-numeric value\r\n" +
+                    b"VALUE c 5 2\r\n-3\r\nEND\r\n")
+
+    def test_what_exporters_ask_for(self):
+        with Raw() as raw:
+            raw.ask(b"cas none 0 0 1 7\r\nx\r\nset a 0 0 1\r\nx\r\ncas a 0 0 1 1\r\ny\r\n", b"NOT_FOUND\r\nSTORED\r\nEXISTS\r\n")
+        client = pymemcache.client.base.Client(("127.0.0.1", port))
+        self.addCleanup(client.close)
+        stats = client.stats()
+        self.assertGreater(stats[b"cas_misses"], 0)
+        self.assertGreater(stats[b"cas_badval"], 0)
+        self.assertIn(b"cas_hits", stats)
+        self.assertEqual(client.stats("settings")[b"item_size_max"], 67108864)
+        self.assertEqual((client.stats("items"), client.stats("slabs")[b"active_slabs"]), ({}, 0))
 
     def test_long_values(self):
         with Raw() as raw:

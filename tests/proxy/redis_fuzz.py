@@ -120,6 +120,13 @@ class Commands:
         return commands
 
 
+def inline(command):
+    """The command as a line with quoted words."""
+    def quoted(word):
+        return b'"' + b"".join(b"\\x%02x" % byte if byte in b'\r\n\0"\\' else bytes([byte]) for byte in word) + b'"'
+    return b" \t".join([command[0], *map(quoted, command[1:])]) + b"\r\n"
+
+
 def encoded(command):
     return b"*%d\r\n" % len(command) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in command)
 
@@ -193,7 +200,7 @@ def main():
         until = time.monotonic() + options.seconds
         while count < 200 or time.monotonic() < until:
             sequence = commands.sequence()
-            data = b"".join(map(encoded, sequence))
+            data = b"".join((inline if commands.rand.random() < 0.1 else encoded)(command) for command in sequence)
             for side in sides:
                 side.send(data)
             answers = [[reply(side) for _ in sequence] for side in sides]

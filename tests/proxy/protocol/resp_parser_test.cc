@@ -50,11 +50,36 @@ TEST(RespParserTest, RefusesWhatBreaksTheProtocol) {
   EXPECT_EQ(ParseResp(std::string(kLineBytesMax, 'x'), &command).outcome, Outcome::kBroken);
 }
 
+TEST(RespParserTest, TakesQuotedWordsOfALine) {
+  ParsedCommand command;
+  const std::string line = "set\t\"a b\" 'it\\'s' \"\\x41\\n\\\"\" x\"y\"\r\n";
+  EXPECT_EQ(ParseResp(line + "PING\r\n", &command).consumed, line.size());
+  EXPECT_THAT(command.words, ElementsAre("set", "a b", "it's", "A\n\"", "xy"));
+  // It is kept as an array, so that it can be parsed again.
+  ParsedCommand again;
+  EXPECT_EQ(ParseResp(command.rewritten, &again).outcome, Outcome::kCommand);
+  EXPECT_EQ(again.words, command.words);
+  for (const char* wrong : {"SET a \"b\r\n", "SET 'a'b c\r\n", "SET \"\\\r\n"}) {
+    EXPECT_EQ(ParseResp(wrong, &command).outcome, Outcome::kBroken) << wrong;
+  }
+  EXPECT_EQ(ParseResp("GET\ta \r\n", &command).outcome, Outcome::kCommand);
+  EXPECT_THAT(command.words, ElementsAre("GET", "a"));
+  EXPECT_EQ(command.rewritten, "");
+}
+
+TEST(RecogniseTest, SmallLettersMayBeRedisToo) {
+  EXPECT_EQ(Recognise("ping\r\n"), Protocol::kRedis);
+  EXPECT_EQ(Recognise("pi"), Protocol::kAuto) << "more is needed";
+  for (const char* first : {"get a\r\n", "touch a 1\r\n", "pings\r\n", "\r\n", " ping\r\n"}) {
+    EXPECT_EQ(Recognise(first), Protocol::kMemcached) << first;
+  }
+}
+
 TEST(RecogniseTest, TheFirstByteTellsTheProtocol) {
-  EXPECT_EQ(Recognise('*'), Protocol::kRedis);
-  EXPECT_EQ(Recognise('P'), Protocol::kRedis);
-  EXPECT_EQ(Recognise('g'), Protocol::kMemcached);
-  EXPECT_EQ(Recognise('\x80'), Protocol::kMemcachedBinary);
+  EXPECT_EQ(Recognise("*"), Protocol::kRedis);
+  EXPECT_EQ(Recognise("P"), Protocol::kRedis);
+  EXPECT_EQ(Recognise("g"), Protocol::kMemcached);
+  EXPECT_EQ(Recognise("\x80"), Protocol::kMemcachedBinary);
 }
 
 TEST(RespReplyTest, Resp3HasNullsMapsAndTextsOfItsOwn) {
