@@ -29,6 +29,7 @@
 #include "common/rdma/device_choice.h"
 #include "proxy/http/proxy_view.h"
 #include "proxy/jobs/client_list.h"
+#include "proxy/jobs/passwords.h"
 #include "proxy/jobs/scripts.h"
 #include "proxy/net/event_loop.h"
 #include "proxy/walk/walk_thread.h"
@@ -52,6 +53,9 @@ DEFINE_string(device, "auto", "auto, soft (the user-space device), or an RDMA de
 DEFINE_string(auth_file, "",
               "file of keys, the first of which is shown to the server: lines of ID HEXKEY [read]; "
               "empty: $GANNET_AUTH_FILE, or no key");
+DEFINE_string(password_file, "",
+              "file of passwords that applications give with AUTH: lines of PASSWORD or USER "
+              "PASSWORD; empty: none is wanted");
 DEFINE_uint32(threads, 1, "threads, each with its own connection to the servers");
 DEFINE_uint64(connections_max, 10'000, "connections of applications at most");
 DEFINE_uint64(buffers, 512 << 20,
@@ -133,7 +137,7 @@ absl::StatusOr<Listeners> Listen() {
     listeners.push_back(std::move(listener));
   }
   if (listeners.empty()) return absl::InvalidArgumentError("--listen needs HOST:PORT or unix:PATH");
-  if (FLAGS_allow_remote) {
+  if (FLAGS_allow_remote && FLAGS_password_file.empty()) {
     LOG(WARNING) << "--allow_remote: whoever reaches the address may read and write all";
   }
   return listeners;
@@ -154,13 +158,14 @@ gannet::Options ClientOptions() {
 
 // The threads of the proxy, and what they share.
 struct Proxy {
-  std::unique_ptr<LogLines> log_lines;  // null: glog writes to stderr
+  LogLines* log_lines = nullptr;  // lives until the process ends, as threads write lines
   Service service;
   Listeners listeners;
   std::atomic<uint64_t> next_id{1};
   MemoryLimit memory{FLAGS_buffers};
   ClientList clients;
   LoadedScripts scripts;
+  Passwords passwords;
   std::unique_ptr<WalkThread> walks;
   std::vector<std::unique_ptr<EventLoop>> loops;
   std::vector<std::thread> threads;
@@ -176,6 +181,10 @@ absl::Status Build(Proxy& proxy) {
   proxy.service.memory = &proxy.memory;
   proxy.service.clients = &proxy.clients;
   proxy.service.scripts = &proxy.scripts;
+  if (!FLAGS_password_file.empty()) {
+    GANNET_ASSIGN_OR_RETURN(proxy.passwords, Passwords::Read(FLAGS_password_file));
+    proxy.service.passwords = &proxy.passwords;
+  }
   proxy.walks = std::make_unique<WalkThread>(proxy.service.servers, ClientOptions());
   GANNET_ASSIGN_OR_RETURN(const Protocol protocol, ProtocolFromFlag());
   GANNET_ASSIGN_OR_RETURN(proxy.listeners, Listen());
@@ -232,7 +241,7 @@ void AwaitEnd(const Proxy& proxy, const Supervisor& supervisor, const sigset_t& 
   for (;;) {
     const timespec pause = {beat_ns / 1'000'000'000, beat_ns % 1'000'000'000};
     const int got = sigtimedwait(&signals, nullptr, beat_ns == 0 ? nullptr : &pause);
-    if (got == SIGHUP && proxy.log_lines != nullptr) proxy.log_lines->RequestReopen();
+    if (got == SIGHUP) proxy.log_lines->RequestReopen();
     if (got >= 0 && got != SIGHUP) return;
     if (errno == EAGAIN) Beat(proxy, supervisor, &rounds);
   }
@@ -276,20 +285,15 @@ int Main(char** argv) {
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(argv[0]);
   if (const absl::Status status = CheckFlags(); !status.ok()) return Fail(status);
-  auto lines = LogLines::Start({});
-  if (!lines.ok()) return Fail(lines.status());
-  lines->release();  // threads write lines until the process ends
-  if (const auto device = UseDevice(FLAGS_device, argv); !device.ok()) return Fail(device.status());
   sigset_t signals;
   sigemptyset(&signals);
   for (const int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  auto lines = LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json});
+  if (!lines.ok()) return Fail(lines.status());
+  if (const auto device = UseDevice(FLAGS_device, argv); !device.ok()) return Fail(device.status());
   Proxy proxy;
-  if (FLAGS_log_json || !FLAGS_log_file.empty()) {
-    auto lines = LogLines::Start({.file = FLAGS_log_file, .json = FLAGS_log_json});
-    if (!lines.ok()) return Fail(lines.status());
-    proxy.log_lines = *std::move(lines);
-  }
+  proxy.log_lines = lines->release();
   RaiseFileLimit();
   return Serve(proxy, signals);
 }
@@ -309,12 +313,14 @@ int main(int argc, char** argv) {
       .notes =
           "GANNET_SERVER and GANNET_AUTH_FILE in the environment are the defaults of --server and\n"
           "--auth_file.\n"
-          "Applications are not authenticated: whoever can connect may read and write all.\n"
+          "Without --password_file applications are not authenticated: whoever can connect may "
+          "read\n"
+          "and write all.\n"
           "Exit code: 0 stopped, 1 could not start, 2 wrong usage.\n",
       .groups = {{"Applications",
-                  "listen allow_remote socket_mode protocol connections_max buffers"},
+                  "listen allow_remote socket_mode password_file protocol connections_max buffers"},
                  {"The store", "server device auth_file threads location_cache"},
-                 {"What operators see", "http"}},
+                 {"What operators see", "http log_file log_json"}},
       .examples = {"gannet-proxy --server=10.0.0.1:7471",
                    "gannet-proxy --listen=127.0.0.1:6379,unix:/run/gannet/proxy.sock --threads=4",
                    "gannet-proxy --server=cluster:10.0.0.1:7471,10.0.0.2:7471 "

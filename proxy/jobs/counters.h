@@ -13,6 +13,7 @@ namespace gannet::proxy {
 class ClientList;
 class LoadedScripts;
 class MemoryLimit;
+class Passwords;
 
 // A number that one thread counts and others read. Relaxed: readers want a recent value, and
 // nothing else depends on it.
@@ -64,6 +65,7 @@ struct Service {
   ClientList* clients = nullptr;
   LoadedScripts* scripts = nullptr;
   const MemoryLimit* memory = nullptr;
+  const Passwords* passwords = nullptr;  // nullptr: none is wanted
 
   uint64_t Commands() const {
     return Sum(&Counters::redis_commands) + Sum(&Counters::memcached_commands) +

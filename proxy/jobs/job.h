@@ -84,6 +84,7 @@ struct ClientState {
   std::string name;
   bool resp3 = false;
   bool closing = false;  // a command asked for the end of the connection
+  bool authenticated = true;
   Transaction transaction;
 };
 

@@ -103,6 +103,8 @@ const char* TextOf(Status status) {
       return "Not stored.";
     case Status::kNotANumber:
       return "Non-numeric server-side value for incr or decr";
+    case Status::kNotAuthenticated:
+      return "Auth failure";
     case Status::kUnknownCommand:
       return "Unknown command";
     case Status::kOutOfMemory:
@@ -339,6 +341,7 @@ void MakeStatsFrames(Job& job) {
 void Prepare(Job& job) {
   job.scratch.is_binary = true;
   const uint8_t opcode = PlainOpcode(OpcodeOf(job));
+  if (!job.client->authenticated && opcode != kQuit) return Refuse(job, Status::kNotAuthenticated);
   const bool has_key = opcode <= kDecrement || opcode == kAppend || opcode == kPrepend ||
                        opcode == kTouch || opcode == kGat;
   if (!has_key) return PrepareWithoutKey(job, opcode);

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/layout/item.h"
 #include "common/protocol/limits.h"
+#include "proxy/jobs/passwords.h"
 #include "proxy/jobs/store_error.h"
 
 namespace gannet::proxy {
@@ -248,6 +249,19 @@ void PrepareQuit(Job& job) {
   job.silent = true;
 }
 
+// As memcached does with --auth-file: before everything else comes a `set`, whose data is the user
+// and the password.
+void Authenticate(Job& job) {
+  if (job.words()[0] == "quit") return PrepareQuit(job);
+  if (job.words()[0] != "set" || !job.has_data()) {
+    return Say(job, "CLIENT_ERROR unauthenticated\r\n");
+  }
+  std::vector<std::string_view> words;
+  SplitWords(job.data(), &words);
+  job.client->authenticated = words.size() == 2 && job.service->passwords->Fit(words[0], words[1]);
+  Say(job, job.client->authenticated ? "STORED\r\n" : "CLIENT_ERROR authentication failure\r\n");
+}
+
 constexpr struct {
   std::string_view name;
   Prepare prepare;
@@ -309,6 +323,7 @@ void CountDone(Job& job, std::string_view number, const ItemInfo& info) {
 void PrepareMemcached(Job& job) {
   using namespace memcached;  // NOLINT: of this file
   if (job.words().empty()) return Say(job, kError);
+  if (!job.client->authenticated) return Authenticate(job);
   for (const auto& command : kCommands) {
     if (job.words()[0] == command.name) return command.prepare(job);
   }

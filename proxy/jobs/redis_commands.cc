@@ -25,6 +25,7 @@ struct Entry {
   void (*prepare)(Job&);
   // What MULTI does with it. Commands about the connection are not queued.
   enum class InMulti : uint8_t { kQueued, kAtOnce, kRefused } in_multi = InMulti::kQueued;
+  bool before_auth = false;  // whoever has not given a password may use it
 };
 
 using InMulti = Entry::InMulti;
@@ -87,16 +88,16 @@ constexpr Entry kCommands[] = {
     {"INFO", 1, kMany, Keys::kNone, Access::kNothing, PrepareInfo},
     {"PING", 1, 2, Keys::kNone, Access::kNothing, PreparePing},
     {"ECHO", 2, 2, Keys::kNone, Access::kNothing, PrepareEcho},
-    {"HELLO", 1, 8, Keys::kNone, Access::kNothing, PrepareHello, InMulti::kRefused},
+    {"HELLO", 1, 8, Keys::kNone, Access::kNothing, PrepareHello, InMulti::kRefused, true},
     {"CLIENT", 2, kMany, Keys::kNone, Access::kNothing, PrepareClient, InMulti::kRefused},
     {"COMMAND", 1, kMany, Keys::kNone, Access::kNothing, PrepareCommand},
     {"CONFIG", 2, kMany, Keys::kNone, Access::kNothing, PrepareConfig},
     {"SLOWLOG", 2, 3, Keys::kNone, Access::kNothing, PrepareSlowLog},
     {"LATENCY", 2, kMany, Keys::kNone, Access::kNothing, PrepareLatency},
     {"SELECT", 2, 2, Keys::kNone, Access::kNothing, PrepareSelect},
-    {"QUIT", 1, kMany, Keys::kNone, Access::kNothing, PrepareQuit, InMulti::kAtOnce},
-    {"RESET", 1, 1, Keys::kNone, Access::kNothing, PrepareReset, InMulti::kAtOnce},
-    {"AUTH", 2, 3, Keys::kNone, Access::kNothing, PrepareAuth, InMulti::kRefused},
+    {"QUIT", 1, kMany, Keys::kNone, Access::kNothing, PrepareQuit, InMulti::kAtOnce, true},
+    {"RESET", 1, 1, Keys::kNone, Access::kNothing, PrepareReset, InMulti::kAtOnce, true},
+    {"AUTH", 2, 3, Keys::kNone, Access::kNothing, PrepareAuth, InMulti::kRefused, true},
 };
 
 const Entry* Find(std::string_view name) {
@@ -223,6 +224,9 @@ void PrepareRedis(Job& job) {
   if (const std::string wrong = redis::WrongWords(job, entry, given, name); !wrong.empty()) {
     transaction.refused = transaction.open;
     return redis::Fail(job, wrong);
+  }
+  if (!job.client->authenticated && !entry->before_auth) {
+    return redis::Fail(job, "NOAUTH Authentication required.");
   }
   job.access = entry->access;
   redis::TakeKeys(job, entry->keys);

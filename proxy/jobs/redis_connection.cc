@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "proxy/jobs/client_list.h"
 #include "proxy/jobs/glob.h"
+#include "proxy/jobs/passwords.h"
 #include "proxy/jobs/redis_commands.h"
 
 namespace gannet::proxy::redis {
@@ -48,6 +49,19 @@ void ShowChange(const Job& job) {
 // A line of CLIENT LIST has no blanks in a name.
 bool IsName(std::string_view name) {
   return std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c <= '~'; });
+}
+
+// Returns false, and replies, if the password is not that user's. Without passwords, the user
+// `default` may have any, as in Redis.
+bool Authenticate(Job& job, std::string_view user, std::string_view password) {
+  const Passwords* passwords = job.service->passwords;
+  const bool fits = passwords == nullptr ? user == "default" : passwords->Fit(user, password);
+  if (!fits) {
+    Fail(job, "WRONGPASS invalid username-password pair or user is disabled.");
+    return false;
+  }
+  job.client->authenticated = true;
+  return true;
 }
 
 // CLIENT KILL ADDRESS, or CLIENT KILL with filters.
@@ -164,15 +178,20 @@ void PrepareHello(Job& job) {
   for (size_t i = 2; i < words.size(); i += 2) {
     const std::string option = Upper(words[i]);
     if (option == "AUTH" && i + 2 < words.size()) {
-      if (words[i + 1] != "default") {
-        return Fail(job, "WRONGPASS invalid username-password pair or user is disabled.");
-      }
+      if (!Authenticate(job, words[i + 1], words[i + 2])) return;
       ++i;
       continue;
     }
     if (option != "SETNAME" || i + 1 == words.size()) return SyntaxError(job);
     name.assign(words[i + 1]);
     if (!IsName(name)) return Fail(job, kBadName);
+  }
+  if (!job.client->authenticated) {
+    return Fail(
+        job,
+        "NOAUTH HELLO must be called with the client already authenticated, otherwise the "
+        "HELLO <proto> AUTH <user> <pass> option can be used to authenticate the client and "
+        "select the RESP protocol version at the same time");
   }
   job.client->resp3 = job.resp3 = resp3;
   job.client->name = name;
@@ -278,17 +297,20 @@ void PrepareReset(Job& job) {
   job.client->resp3 = job.resp3 = false;
   job.client->name.clear();
   job.client->transaction = {};
+  job.client->authenticated = job.service->passwords == nullptr;
   ShowChange(job);
   Reply(job).Simple("RESET");
 }
 
-// As in Redis without a password: the user `default` may have any, and a password alone is an
-// error.
 void PrepareAuth(Job& job) {
   const auto& words = job.words();
-  if (words.size() == 3 && words[1] == "default") return Reply(job).Simple("OK");
   if (words.size() == 3) {
-    return Fail(job, "WRONGPASS invalid username-password pair or user is disabled.");
+    if (Authenticate(job, words[1], words[2])) Reply(job).Simple("OK");
+    return;
+  }
+  if (job.service->passwords != nullptr) {
+    if (Authenticate(job, "default", words[1])) Reply(job).Simple("OK");
+    return;
   }
   Fail(job,
        "ERR AUTH <password> called without any password configured for the default user. Are you "

@@ -68,6 +68,7 @@ ApplicationConnection::ApplicationConnection(int fd, uint64_t id, Protocol proto
       job_charge_(&holder_),
       output_charge_(&holder_, Use::kReplies) {
   client_.id = id;
+  client_.authenticated = place.service->passwords == nullptr;
   epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
   epoll_ctl(place_.epoll, EPOLL_CTL_ADD, fd_, &event);
   watched_ = EPOLLIN;

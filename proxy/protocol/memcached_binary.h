@@ -29,6 +29,7 @@ enum class BinaryStatus : uint16_t {
   kInvalid = 0x04,
   kNotStored = 0x05,
   kNotANumber = 0x06,
+  kNotAuthenticated = 0x20,
   kUnknownCommand = 0x81,
   kOutOfMemory = 0x82,
   kTemporaryFailure = 0x86,

@@ -477,6 +477,42 @@ class Flags(unittest.TestCase):
             result = run(os.path.join(BIN, "gannet-proxy"), "--device=soft", flag, check=False)
             self.assertEqual(result.returncode, 2, flag)
 
+    def test_passwords(self):
+        file = os.path.join(folder.name, "passwords")
+        with open(file, "w", encoding="utf-8") as out:
+            out.write("# of applications\nsecret\nann hers\n")
+        flags = (f"--server={endpoint}", "--device=soft", f"--password_file={file}")
+        os.chmod(file, 0o644)
+        result = run(os.path.join(BIN, "gannet-proxy"), *flags, "--listen=127.0.0.1:0", check=False)
+        self.assertEqual((result.returncode, "others may read it" in result.stderr), (2, True))
+        os.chmod(file, 0o600)
+        locked, words = start("gannet-proxy", *flags, "--listen=127.0.0.1:0")
+        self.addCleanup(stop, locked)
+        locked_port = int(words[1].rsplit(":", 1)[1])
+        for login in ({"password": "secret"}, {"username": "ann", "password": "hers"}):
+            with contextlib.closing(redis.Redis(port=locked_port, **login)) as client:
+                self.assertTrue(client.set("a", "1"))
+                with client.pipeline() as pipeline:
+                    self.assertEqual(pipeline.get("a").execute(), [b"1"])
+        with contextlib.closing(redis.Redis(port=locked_port)) as client:
+            for words, why in ((["GET", "a"], "required"), (["MULTI"], "required"), (["HELLO", "3"], "HELLO must be called"),
+                               (["AUTH", "wrong"], "invalid"), (["AUTH", "ann", "secret"], "invalid"), (["GET", "a"], "required")):
+                with self.assertRaisesRegex((redis.ResponseError, redis.AuthenticationError), why):
+                    client.execute_command(*words)
+            client.execute_command("HELLO", "2", "AUTH", "ann", "hers")
+            self.assertEqual(client.get("a"), b"1")
+            client.execute_command("RESET")
+            with self.assertRaises(redis.AuthenticationError):
+                client.get("a")
+        for said, answer in ((b"get a\r\n", b"CLIENT_ERROR unauthenticated\r\n"),
+                             (b"set x 0 0 5\r\nann x\r\nget a\r\n", b"CLIENT_ERROR authentication failure\r\nCLIENT_ERROR unaut"),
+                             (b"set x 0 0 8\r\nann hers\r\nget a\r\n", b"STORED\r\nVALUE a 0 1\r\n1\r\nEND\r\n"),
+                             (b"\x80\x00\x00\x01" + bytes(4) + b"\x00\x00\x00\x01" + bytes(12) + b"a", b"\x81\x00\x00\x00\x00\x00\x00\x20")):
+            with socket.create_connection(("127.0.0.1", locked_port)) as one, one.makefile("rb") as got:
+                one.settimeout(LIMIT_S)
+                one.sendall(said)
+                self.assertEqual(got.read(len(answer)), answer)
+
     def test_too_many_connections_are_refused(self):
         small, words = start("gannet-proxy", f"--server={endpoint}", "--device=soft", "--connections_max=1",
                              "--listen=127.0.0.1:0")
