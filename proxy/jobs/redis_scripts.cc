@@ -1,6 +1,7 @@
-// Redis' scripts, as far as programs use them for locks. There is no Lua here: a script is
-// recognised by its text. It runs as a Get and a write that happens only if the item still has the
-// version that was read. So it is as atomic as in Redis.
+// Redis' scripts, as far as programs use them for locks and counters. There is no Lua here: a
+// script is recognised by its text. That of a lock runs as a Get and a write that happens only if
+// the item still has the version that was read. So it is as atomic as in Redis. That of a counter
+// is one increment, and a new counter begins with its time to live.
 
 #include <openssl/sha.h>
 
@@ -18,7 +19,8 @@ namespace gannet::proxy {
 namespace {
 
 // The known texts, without blanks, in small letters, with ' for ". They are those of redis-py's
-// Lock, and those that the documentation of Redis gives for SET NX.
+// Lock, those that the documentation of Redis gives for SET NX, and the counters of django-redis,
+// of limits (Flask-Limiter) and of rate-limiter-flexible.
 constexpr struct {
   Script script;
   std::string_view text;
@@ -42,6 +44,17 @@ constexpr struct {
      "redis.call('pttl',keys[1])ifnotexpirationthenexpiration=0endifexpiration<0thenreturn0end"
      "localnewttl=argv[2]ifargv[3]=='0'thennewttl=argv[2]+expirationendredis.call('pexpire',"
      "keys[1],newttl)return1"},
+    {Script::kCount, "returnredis.call('incrby',keys[1],argv[1])"},
+    {Script::kCountIfThere,
+     "localexists=redis.call('exists',keys[1])if(exists==1)thenreturnredis.call('incrby',keys[1],"
+     "argv[1])elsereturnfalseend"},
+    {Script::kCountFor,
+     "localcurrentlocalamount=tonumber(argv[2])current=redis.call('incrby',keys[1],amount)"
+     "iftonumber(current)==amountthenredis.call('expire',keys[1],argv[1])endreturncurrent"},
+    {Script::kCountAndTell,
+     "redis.call('set',keys[1],0,'ex',argv[2],'nx')localconsumed=redis.call('incrby',keys[1],"
+     "argv[1])localttl=redis.call('pttl',keys[1])ifttl==-1thenredis.call('expire',keys[1],argv[2])"
+     "ttl=1000*argv[2]endreturn{consumed,ttl}"},
 };
 
 std::string Normalised(std::string_view text) {
@@ -96,8 +109,8 @@ using absl::StatusCode;
 using std::chrono::milliseconds;
 
 constexpr char kNoLua[] =
-    "ERR there is no Lua here. The scripts that compare a key with a value, and then delete it or "
-    "set its time to live, are known: see docs/proxy.md";
+    "ERR there is no Lua here. The scripts of locks and counters of some libraries are known: see "
+    "docs/proxy.md";
 
 // The arguments behind the key.
 std::string_view Argument(const Job& job, size_t number) {
@@ -148,6 +161,74 @@ void Read(Job& job) {
   job.Then(Compared);
 }
 
+// --- counters ---
+
+void ReplyCount(Job& job, int64_t left_ms) {
+  RespReply reply = Reply(job);
+  const bool tells = job.scratch.script == Script::kCountAndTell;
+  if (tells) reply.Array(2);
+  reply.Integer(static_cast<int64_t>(job.scratch.initial));
+  if (tells) reply.Integer(left_ms);
+}
+
+void CountTouched(Job& job) {
+  if (job.answer().code != StatusCode::kOk) return Fail(job, job.answer());
+  ReplyCount(job, job.scratch.put.ttl.count());
+}
+
+void TouchCount(Job& job) {
+  job.Begin(Kind::kTouch, job.keys[0]).put.ttl = job.scratch.put.ttl;
+  job.Then(CountTouched);
+}
+
+void CountLooked(Job& job) {
+  const Operation& got = job.answer();
+  if (got.code != StatusCode::kOk) return Fail(job, got);
+  if (got.found && got.info.expiry_ms == 0) return TouchCount(job);
+  ReplyCount(job, got.found ? got.info.ttl_left.count() : -2);
+}
+
+void ScriptCounted(Job& job) {
+  const Operation& incr = job.answer();
+  const Script script = job.scratch.script;
+  if (incr.code == StatusCode::kNotFound) return Reply(job).Null();
+  if (incr.code == StatusCode::kFailedPrecondition) return Fail(job, kNoInteger);
+  if (incr.code == StatusCode::kOutOfRange) {
+    return Fail(job, "ERR increment or decrement would overflow");
+  }
+  if (incr.code != StatusCode::kOk) return Fail(job, incr);
+  job.scratch.initial = static_cast<uint64_t>(incr.number);
+  if (script == Script::kCountAndTell) {
+    job.Begin(Kind::kGet, job.keys[0]).wants_value = false;
+    return job.Then(CountLooked);
+  }
+  // The script of a counter that was 0 sets its time to live, too.
+  const bool begins = incr.number == static_cast<int64_t>(job.scratch.delta);
+  if (script == Script::kCountFor && begins) return TouchCount(job);
+  ReplyCount(job, 0);
+}
+
+void CountByScript(Job& job) {
+  Operation& incr = job.Begin(Kind::kIncr, job.keys[0]);
+  incr.delta = static_cast<int64_t>(job.scratch.delta);
+  incr.put.only_if_present = job.scratch.script == Script::kCountIfThere;
+  incr.put.ttl = job.scratch.put.ttl;
+  job.Then(ScriptCounted);
+}
+
+void PrepareCounter(Job& job, Script script) {
+  const bool is_for = script == Script::kCountFor;
+  int64_t delta = 0;
+  if (!ParseInteger(Argument(job, is_for ? 2 : 1), &delta)) return Fail(job, kNoInteger);
+  job.scratch.delta = static_cast<uint64_t>(delta);
+  if (is_for || script == Script::kCountAndTell) {
+    const auto ms = MsFromNow(job, Argument(job, is_for ? 1 : 2), {true, false}, Span::kForward);
+    if (!ms) return;
+    job.scratch.put.ttl = milliseconds(*ms);
+  }
+  job.Then(CountByScript);
+}
+
 void Run(Job& job, Script script) {
   if (job.words()[2] != "1" || job.words().size() < 4) {
     return Fail(job, "ERR this script has one key");
@@ -155,6 +236,7 @@ void Run(Job& job, Script script) {
   job.keys.assign(1, job.words()[3]);
   if (!KeysFit(job)) return;
   job.scratch.script = script;
+  if (script >= Script::kCount) return PrepareCounter(job, script);
   job.Then(Read);
 }
 

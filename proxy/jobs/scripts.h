@@ -11,15 +11,21 @@
 
 namespace gannet::proxy {
 
-// What a script does if the value of its one key is its first argument. Otherwise the script
-// answers 0.
+// What a script does with its one key.
 enum class Script : uint8_t {
   kUnknown,
+  // If the value is the first argument. Otherwise the script answers 0.
   kDelete,         // removes the key
   kExpireMs,       // sets its time to live to the second argument
   kExpireSeconds,  // the same in seconds
   kExtend,  // redis-py's Lock.extend: adds the second argument, in ms, or if the third one is not 0
             // sets it; answers 0 if the key never expires
+  // Counters.
+  kCount,         // adds the first argument
+  kCountIfThere,  // the same, or answers nil if there is no key
+  kCountFor,      // adds the second argument; a new counter lives for the first one, in seconds
+  kCountAndTell,  // adds the first argument; a counter that never expires lives for the second one,
+                  // in seconds; answers the sum, and what is left in ms
 };
 
 // Returns what a script does, if its text is one of the known ones.

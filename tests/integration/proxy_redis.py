@@ -170,6 +170,49 @@ class RedisMore(unittest.TestCase):
         self.refused("No matching script", "EVALSHA", "1" * 40, "0")
         self.refused("has one key", "EVAL", remove, "0")
 
+    # The texts are those of django-redis 5.4, limits 5.8 (Flask-Limiter) and rate-limiter-flexible.
+    def test_the_counters_that_are_known(self):
+        c = self.client
+        if_there = """
+            local exists = redis.call('EXISTS', KEYS[1])
+            if (exists == 1) then
+                return redis.call('INCRBY', KEYS[1], ARGV[1])
+            else return false end
+        """
+        self.assertIsNone(c.eval(if_there, 1, "n", 1))
+        c.set("n", 5, ex=100)
+        self.assertEqual((c.eval(if_there, 1, "n", 2), c.eval("return redis.call('INCRBY', KEYS[1], ARGV[1])", 1, "n", -3)), (7, 4))
+        self.assertIn(c.ttl("n"), range(90, 101))
+        c.set("word", "x")
+        self.refused("not an integer", "EVAL", if_there, "1", "word", "1")
+        c.set("most", str((1 << 63) - 1))
+        self.refused("overflow", "EVAL", if_there, "1", "most", "1")
+        window = """local current
+            local amount = tonumber(ARGV[2])
+            current = redis.call("incrby", KEYS[1], amount)
+            if tonumber(current) == amount then redis.call("expire", KEYS[1], ARGV[1]) end
+            return current"""
+        self.assertEqual([c.eval(window, 1, "w", 60, 2) for _ in range(3)], [2, 4, 6])
+        self.assertIn(c.ttl("w"), range(50, 61))
+        flexible = """redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX') local consumed = redis.call('incrby', KEYS[1], ARGV[1])
+            local ttl = redis.call('pttl', KEYS[1]) if ttl == -1 then redis.call('expire', KEYS[1], ARGV[2])
+            ttl = 1000 * ARGV[2] end return {consumed, ttl}"""
+        (first, left), (second, _) = (c.eval(flexible, 1, "f", 1, 60) for _ in range(2))
+        self.assertEqual((first, second, 50_000 < left <= 60_000), (1, 2, True))
+        c.set("ever", 8)
+        self.assertEqual((c.eval(flexible, 1, "ever", 1, 60), 50 < c.ttl("ever") <= 60), ([9, 60_000], True))
+
+    def test_no_count_of_many_clients_is_lost(self):
+        script = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
+        connections = [self.other().connection_pool.get_connection("_") for _ in range(8)]
+        for connection in connections:
+            for _ in range(25):
+                connection.send_command("EVAL", script, 1, "n", 1)
+        for connection in connections:
+            for _ in range(25):
+                connection.read_response()
+        self.assertEqual(self.client.get("n"), "200")
+
     # --- walks
 
     def test_scan_and_keys(self):
