@@ -104,14 +104,14 @@ class Memory(unittest.TestCase):
             got += len(piece)
 
     def test_a_pipeline_that_is_sent_whole_before_it_is_read(self):
-        # The replies are more than the sockets take, and less than --buffers.
-        self.client.set("some", "v" * 300)
-        reply = b"$300\r\n" + b"v" * 300 + b"\r\n"
+        # Commands and replies are more than the sockets take, and the replies are less than --buffers.
+        self.client.set("some", "v" * 100)
+        commands = b"*2\r\n$3\r\nGET\r\n$4\r\nsome\r\n" * 110_000
+        reply = (b"$100\r\n" + b"v" * 100 + b"\r\n") * 110_000
         by_path = socket.socket(socket.AF_UNIX)
         by_path.connect(self.path)
-        self.send_all_then_read(by_path, b"GET some\r\n" * 20_000, reply * 20_000)
-        by_port = socket.create_connection(("127.0.0.1", self.port))
-        self.send_all_then_read(by_port, b"GET some\r\n" * 30_000, reply * 30_000)
+        self.send_all_then_read(by_path, commands, reply)
+        self.send_all_then_read(socket.create_connection(("127.0.0.1", self.port)), commands, reply)
 
     def test_a_reader_of_more_than_all_buffers_is_served(self):
         reply = b"$%d\r\n" % MIB + b"x" * MIB + b"\r\n"
