@@ -110,6 +110,17 @@ absl::Status NobodyHas(const std::string& group, const std::vector<std::string>&
       absl::StrJoin(nodes, " --abandon=")));
 }
 
+// Whether the node's process is the one that has said so, or has what that one left on the disk.
+bool HasWhatItSaid(const ClusterState& state, const std::string& node, const NodeLife& life) {
+  const auto process = state.nodes.find(node);
+  if (process == state.nodes.end()) return true;  // nobody knows
+  const uint64_t incarnation = process->second.incarnation;
+  const auto disk = state.disks.find(node);
+  const bool kept = disk != state.disks.end() && disk->second.incarnation == incarnation &&
+                    disk->second.run == life.incarnation;
+  return incarnation == life.incarnation || kept;
+}
+
 }  // namespace
 
 NodeLife Asking(NodeLife life) {
@@ -194,11 +205,19 @@ std::string WhatIsBetter(const ClusterState& state, const std::string& group,
   if (!alive.empty() && own_life == state.lives.end()) {
     return absl::StrCat(alive.front(), " has said that it lives and has the group's items");
   }
+  if (!alive.empty() && !HasWhatItSaid(state, node, own_life->second.info)) {
+    return absl::StrCat("the process of ", node,
+                        " that has said that it lives has ended, and the one that runs now does "
+                        "not have its items");
+  }
   if (!alive.empty()) {
     const NodeLife& best = state.lives.at(alive.front()).info;
     const NodeLife& own = own_life->second.info;
+    // A backup may have been taken out of those in sync, and not know it. Then another one has
+    // more.
     const auto rank = [](const std::string& of, const NodeLife& life) {
-      return std::pair(life.known.epoch, IsPrimary(of, life));
+      const bool leads = IsPrimary(of, life);
+      return std::tuple(life.known.epoch, leads, leads ? 0 : life.applied);
     };
     if (rank(alive.front(), best) <= rank(node, own)) return "";
     return absl::StrCat("better is ", WhatItHas(alive.front(), best));

@@ -251,10 +251,34 @@ TEST_F(BetterCopyTest, WhoLivesIsBetterThanADisk) {
   EXPECT_THAT(Better("n1"), HasSubstr("n2 has said that it lives"));
   EXPECT_EQ(Better("n2"), "");
   life.incarnation = 0xb1;
+  state_.nodes["n1"].incarnation = 0xb1;
   state_.lives["n1"] = {life, 9};
   EXPECT_THAT(Better("n2"), HasSubstr("better is n1 (primary in epoch 3"));
   state_.lives["n2"].info.known.epoch = 4;
   EXPECT_THAT(Better("n1"), HasSubstr("better is n2 (backup in epoch 4"));
+}
+
+// A backup that was taken out before etcd lost its data may not know it.
+TEST_F(BetterCopyTest, OfTwoBackupsTheOneThatHasMoreIsBetter) {
+  NodeLife life = {.incarnation = 2,
+                   .group = "g1",
+                   .known = state_.groups["g1"].config,
+                   .map = FillPartitions({"g1"}),
+                   .applied = 60};
+  state_.lives["n2"] = {life, 9};
+  life.applied = 50;
+  state_.lives["n3"] = {life, 9};
+  EXPECT_EQ(Better("n2"), "");
+  EXPECT_THAT(Better("n3"), HasSubstr("better is n2 (backup in epoch 3, applied 60)"));
+}
+
+TEST_F(BetterCopyTest, AProcessThatHasComeSinceHasNothing) {
+  const NodeLife life = {.incarnation = 0xb9,
+                         .group = "g1",
+                         .known = state_.groups["g1"].config,
+                         .map = FillPartitions({"g1"})};
+  state_.lives["n2"] = {life, 9};
+  EXPECT_THAT(Better("n2"), HasSubstr("the process of n2 that has said that it lives has ended"));
 }
 
 TEST_F(BetterCopyTest, WhoLivesIsForcedBehindAllThatMembersKnow) {
