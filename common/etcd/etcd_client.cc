@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/etcd/etcd_error.h"
 
@@ -96,6 +97,8 @@ EtcdClient::EtcdClient(Options options, std::unique_ptr<HttpCarrier> carrier)
     : options_(std::move(options)), carrier_(std::move(carrier)) {}
 
 EtcdClient::~EtcdClient() = default;
+
+int64_t EtcdClient::NowNs() const { return MonotonicNs(); }
 
 void EtcdClient::Poll() {
   for (const HttpEvent& event : carrier_->Take()) {

@@ -12,43 +12,11 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/etcd/etcd.h"
 #include "common/etcd/etcd_messages.h"
 #include "common/etcd/http_carrier.h"
 
 namespace gannet {
-
-// What became of a transaction.
-struct EtcdTxnResult {
-  enum class Outcome : uint8_t {
-    kWon,      // executed. The keys that it put have mod_revision `revision`
-    kRefused,  // a compared key had changed, so it changed nothing
-    kFailed,   // not executed, and never will be. `status` says why
-    // Executed, or not, or still to be executed. Reading the keys settles it only if they have
-    // changed. `status` says why nobody knows.
-    kUnknown,
-  };
-  Outcome outcome = Outcome::kUnknown;
-  absl::Status status;
-  int64_t revision = 0;
-  // kRefused: what is below the compared keys. In both cases, then what is below EtcdTxn::reads.
-  std::vector<EtcdKeyValue> current;
-};
-
-// What a watch tells.
-struct EtcdNews {
-  enum class Kind : uint8_t {
-    kListed,   // `items` is all that is there as of `revision`: forget what you had
-    kChanged,  // `changes` came since, by revision
-    kLost,     // nothing of etcd can be heard. `status` says why. The watch goes on trying
-  };
-  Kind kind = Kind::kLost;
-  int64_t revision = 0;
-  std::vector<EtcdKeyValue> items;
-  std::vector<EtcdChange> changes;
-  absl::Status status;
-  // kListed: since the list before, etcd has lost its data, or was restored from a backup.
-  bool went_back = false;
-};
 
 // An asynchronous client of a cluster of etcd, through its JSON gateway. Its thread only carries
 // bytes (HttpCarrier). All that is decided, and all handlers, run in Poll.
@@ -73,7 +41,7 @@ struct EtcdNews {
 //
 // Thread safety: one caller. Handlers may call everything but Poll. No handler is called after
 // destruction.
-class EtcdClient {
+class EtcdClient : public Etcd {
  public:
   struct Options {
     std::vector<std::string> endpoints;  // "http://10.0.0.1:2379", or https
@@ -87,31 +55,23 @@ class EtcdClient {
     int64_t watch_silence_ms = 2000;
     int64_t retry_ms = 100;  // how long a watch waits when all endpoints have failed
   };
-  using RangeHandler = std::function<void(absl::StatusOr<EtcdRangeAnswer>)>;
-  using TxnHandler = std::function<void(EtcdTxnResult)>;
-  using CompactHandler = std::function<void(absl::Status)>;
-  using WatchHandler = std::function<void(EtcdNews)>;
-
   // InvalidArgument: no endpoints, or one that is no URL. FailedPrecondition: no such file.
   static absl::StatusOr<std::unique_ptr<EtcdClient>> Create(Options options);
-  ~EtcdClient();
+  ~EtcdClient() override;
 
-  // Readable when Poll has something to do.
-  int fd() const { return carrier_->fd(); }
-  // Calls the handlers of what came.
-  void Poll();
+  int fd() const override { return carrier_->fd(); }
+  int64_t NowNs() const override;
+  void Poll() override;
 
   // An error says for each endpoint why it gave no answer. Unavailable: try again. Others: somebody
   // has to mend something first.
-  void Range(std::string_view key, RangeHandler handler);
+  void Range(std::string_view key, RangeHandler handler) override;
   void RangeOfPrefix(std::string_view prefix, RangeHandler handler);
-  void Txn(const EtcdTxn& txn, TxnHandler handler);
-  // Makes etcd forget what all its keys were before this revision. Errors as those of Range.
-  // InvalidArgument: it has forgotten that already, or it is not there yet.
-  void Compact(int64_t revision, CompactHandler handler);
-  // Lists all keys that begin with the prefix, and tells what changes. Returns a number for
-  // Unwatch.
-  uint64_t Watch(std::string_view prefix, WatchHandler handler);
+  void Txn(const EtcdTxn& txn, TxnHandler handler) override;
+  // Errors as those of Range. InvalidArgument: it has forgotten that already, or it is not there
+  // yet.
+  void Compact(int64_t revision, CompactHandler handler) override;
+  uint64_t Watch(std::string_view prefix, WatchHandler handler) override;
   void Unwatch(uint64_t watch);
 
  private:

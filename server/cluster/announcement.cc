@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "common/protocol/versions.h"
+#include "glog/logging.h"
 
 namespace gannet {
 
@@ -16,7 +17,11 @@ void Announcement::Saw(const NodeInfo& seen, int64_t mod_revision) {
     if (seen.address != wanted_->address) written_.reset();
     return;
   }
-  replaced_ = replaced_ || (announced_ && seen.incarnation != 0);
+  const bool other = announced_ && seen.incarnation != 0;
+  LOG_IF(WARNING, other && keeps_name_)
+      << options_.node_key << " in etcd is that of another process, at " << seen.address
+      << ". This one is in sync, and writes its own over it. If the other one runs, stop it";
+  replaced_ = replaced_ || (other && !keeps_name_);
   written_.reset();
 }
 

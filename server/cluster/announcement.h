@@ -12,8 +12,9 @@
 namespace gannet {
 
 // A process's own nodes/N, and versions/N beside it: when to write it, and who has the name. Each
-// write compares the revision, so one that etcd executes late changes nothing, and of two processes
-// with one name the later one has it.
+// write compares the revision, so one that etcd executes late changes nothing. Of two processes
+// with one name the one in sync has it: it writes over what is there. If neither is, the later one
+// has it.
 //
 // How far a process is changes all the time, and is for people. etcd keeps each value that a key
 // ever had, until somebody compacts it, and each member of a cluster hears of each node's write. So
@@ -49,6 +50,11 @@ class Announcement {
   void Hurry() { hurries_ = true; }
   // What is on its disk. It is written together with nodes/N.
   void WantDisk(const NodeDisk& disk) { disk_ = disk; }
+  // The group counts on this process: it is in sync, as far as it knows.
+  void KeepName(bool keeps) {
+    keeps_name_ = keeps;
+    replaced_ = replaced_ && !keeps;
+  }
   // `seen`: what nodes/N has, as the watch or an answer says; without an incarnation if it cannot
   // be read. Only what another process can have written says that another one has the name. All
   // else that this process has not written, it writes over.
@@ -74,7 +80,7 @@ class Announcement {
     return EtcdTxn::Compare{.key = options_.node_key, .value_begins = BeginningOf(*wanted_)};
   }
 
-  // Another process with this name has announced itself after this one did.
+  // Another process with this name has announced itself after this one did, and has it.
   bool replaced() const { return replaced_; }
   // Returns why etcd takes nothing, if that has been so for kPatienceNs; "" otherwise.
   std::string WhyNotWritten(int64_t now) const {
@@ -100,6 +106,7 @@ class Announcement {
   std::string failure_;
   bool busy_ = false;
   bool announced_ = false;
+  bool keeps_name_ = false;
   bool replaced_ = false;
 };
 

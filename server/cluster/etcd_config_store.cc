@@ -37,7 +37,7 @@ absl::StatusOr<std::unique_ptr<EtcdConfigStore>> EtcdConfigStore::Open(Options o
   return store;
 }
 
-EtcdConfigStore::EtcdConfigStore(Options options, std::unique_ptr<EtcdClient> client)
+EtcdConfigStore::EtcdConfigStore(Options options, std::unique_ptr<Etcd> client)
     : options_(std::move(options)),
       client_(std::move(client)),
       view_(options_.cluster, options_.node),
@@ -51,22 +51,22 @@ EtcdConfigStore::~EtcdConfigStore() = default;
 
 absl::Status EtcdConfigStore::AwaitFirstList() {
   client_->Watch(ClusterPrefix(options_.cluster), [this](const EtcdNews& news) { OnNews(news); });
-  int64_t end = MonotonicNs() + options_.open_ms * kNsPerMs;
-  while (!listed_) {
-    const int64_t left_ms = (end - MonotonicNs()) / kNsPerMs;
+  int64_t end = client_->NowNs() + options_.open_ms * kNsPerMs;
+  while (true) {
+    client_->Poll();
+    if (listed_) return begun_;
+    // Others than "unavailable" do not pass by waiting.
+    if (!lost_.ok() && !absl::IsUnavailable(lost_)) return lost_;
+    const int64_t left_ms = (end - client_->NowNs()) / kNsPerMs;
     if (left_ms <= 0) {
       if (!options_.patient) return lost_;
       LOG(WARNING) << "waits for etcd: " << Advise(lost_).message();
-      end = MonotonicNs() + options_.open_ms * kNsPerMs;
+      end = client_->NowNs() + options_.open_ms * kNsPerMs;
       continue;
     }
     pollfd waiting = {.fd = client_->fd(), .events = POLLIN, .revents = 0};
     poll(&waiting, 1, static_cast<int>(left_ms));
-    client_->Poll();
-    // Others than "unavailable" do not pass by waiting.
-    if (!listed_ && !lost_.ok() && !absl::IsUnavailable(lost_)) return lost_;
   }
-  return begun_;
 }
 
 absl::Status EtcdConfigStore::Advise(const absl::Status& status) const {
@@ -155,7 +155,16 @@ void EtcdConfigStore::Change(uint64_t revision, const GroupConfig& config,
                  .reads = {ConfigKey(options_.cluster)}};
   if (auto standing = announcement_.Standing()) txn.compares.push_back(*std::move(standing));
   for (const GroupMember& other : others) txn.compares.push_back(Runs(other));
-  if (view_.state().now.configuration.epoch == 0) AddFounding(config, &txn);
+  // Whoever becomes one of those in sync takes the map that is there for the right one.
+  const GroupConfiguration& known = view_.state().now.configuration;
+  const auto is_known = [&](const GroupMember& it) {
+    return it.node == options_.node || known.IsInSync(it);
+  };
+  if (!std::ranges::all_of(config.in_sync, is_known)) {
+    txn.compares.push_back(
+        {.key = ConfigKey(options_.cluster), .mod_revision = view_.map().mod_revision});
+  }
+  if (known.epoch == 0) AddFounding(config, &txn);
   client_->Txn(txn, [this, config, id = ++request_](const EtcdTxnResult& result) {
     if (id == request_) OnTxn(config, result);
   });
@@ -205,6 +214,8 @@ void EtcdConfigStore::AnswerWith(Result result, const std::vector<EtcdKeyValue>&
   }
   const auto config = DecodeGroupConfig(item->value);
   if (!config.ok()) return AnswerThatItIsLost(config.status());
+  // The map is not older than the register, and maybe younger.
+  view_.SetHasItemsIfInSync(incarnation_, *config);
   if (!view_.TakeMap(items))
     return AnswerThatItIsLost(
         absl::NotFoundError("no map of the cluster came that can be believed"));
@@ -216,12 +227,12 @@ void EtcdConfigStore::AnswerWith(Result result, const std::vector<EtcdKeyValue>&
 
 void EtcdConfigStore::AnswerThatItIsLost(const absl::Status& why) {
   AnswerUnknown(why);
-  answer_from_ = MonotonicNs() + kLostPauseNs;
+  answer_from_ = client_->NowNs() + kLostPauseNs;
 }
 
 void EtcdConfigStore::AnswerUnknown(const absl::Status& why) {
   answer_ = Answer{.result = Result::kUnknown, .now = {}};
-  const int64_t now = MonotonicNs();
+  const int64_t now = client_->NowNs();
   if (told_unknown_at_ && now - *told_unknown_at_ < kTellPauseNs) return;
   told_unknown_at_ = now;
   LOG(WARNING) << "the group's configuration can be neither read nor changed: " << why.message();
@@ -233,7 +244,7 @@ std::optional<ConfigStore::Answer> EtcdConfigStore::Poll() {
   KeepLifeTold();
   DeleteForgottenWish();
   Compact();
-  if (answer_ && MonotonicNs() < answer_from_) return std::nullopt;
+  if (answer_ && client_->NowNs() < answer_from_) return std::nullopt;
   return std::exchange(answer_, std::nullopt);
 }
 
@@ -243,6 +254,7 @@ void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address
                                uint64_t applied) {
   GANNET_CHECK(self.node == options_.node, "another node's announcement");
   incarnation_ = self.incarnation;
+  view_.SetHasItemsIfInSync(incarnation_, ConfigOf(terms(), view_.state().now.configuration));
   applied_ = std::min(applied, kJsonNumberMax);
   announcement_.Want({.incarnation = self.incarnation,
                       .address = std::string(address),
@@ -259,6 +271,8 @@ void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address
 }
 
 void EtcdConfigStore::KeepAnnounced() {
+  announcement_.KeepName(view_.state().now.configuration.IsInSync(
+      {.node = options_.node, .incarnation = incarnation_}));
   const GroupView::Node* const node = view_.FindNode(options_.node);
   if (node != nullptr && node->mod_revision > 0) {
     // In a backup of etcd that was restored, an earlier process of this node may be the newest.
@@ -267,7 +281,7 @@ void EtcdConfigStore::KeepAnnounced() {
   } else {
     announcement_.NotThere(view_.watched());
   }
-  if (const auto txn = announcement_.Due(MonotonicNs(), view_.nodes())) {
+  if (const auto txn = announcement_.Due(client_->NowNs(), view_.nodes())) {
     client_->Txn(*txn, [this](const EtcdTxnResult& result) { announcement_.OnResult(result); });
   }
 }
@@ -293,7 +307,7 @@ void EtcdConfigStore::KeepLifeTold() {
   const bool same = own && there->info.leads == leads_ && there->info.known == wanted.known &&
                     there->info.map == wanted.map && there->info.policy == wanted.policy;
   if (view_.lost() && same) return;
-  const int64_t now = MonotonicNs();
+  const int64_t now = client_->NowNs();
   if (life_told_at_ && now - *life_told_at_ < kLifePauseNs) return;
   auto standing = announcement_.Standing();
   if (!standing || (view_.lost() && !Check(wanted).ok())) return;
@@ -312,7 +326,7 @@ void EtcdConfigStore::KeepLifeTold() {
 }
 
 std::string EtcdConfigStore::WhyNotAnnounced() const {
-  return announcement_.WhyNotWritten(MonotonicNs());
+  return announcement_.WhyNotWritten(client_->NowNs());
 }
 
 std::optional<std::string> EtcdConfigStore::AddressOf(const GroupMember& member) const {
@@ -336,7 +350,7 @@ void EtcdConfigStore::ForgetWantedSuccessor() {
 
 void EtcdConfigStore::DeleteForgottenWish() {
   if (!view_.wish() || view_.wish()->mod_revision != forgotten_wish_) return;
-  const int64_t now = MonotonicNs();
+  const int64_t now = client_->NowNs();
   if (wish_deleted_at_ && now - *wish_deleted_at_ < kWishPauseNs) return;
   wish_deleted_at_ = now;
   const std::string key = WishKey(options_.cluster, group());
@@ -348,7 +362,7 @@ void EtcdConfigStore::DeleteForgottenWish() {
 // Whoever has not heard of that yet lists all again (EtcdClient::Watch). Other groups' primaries
 // compact, too, and were here first: then etcd refuses.
 void EtcdConfigStore::Compact() {
-  const int64_t now = MonotonicNs();
+  const int64_t now = client_->NowNs();
   const bool leads = view_.state().now.configuration.primary.node == options_.node;
   if (options_.compact_ms == 0 || !leads || now < compact_at_) return;
   compact_at_ = now + options_.compact_ms * kNsPerMs;

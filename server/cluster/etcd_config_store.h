@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/etcd/etcd.h"
 #include "common/etcd/etcd_client.h"
 #include "server/cluster/announcement.h"
 #include "server/cluster/etcd_map_store.h"
@@ -115,9 +116,14 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // The revision that etcd was last made to compact to; 0: none.
   int64_t compacted() const { return compacted_; }
 
- private:
-  EtcdConfigStore(Options options, std::unique_ptr<EtcdClient> client);
+ protected:
+  // For simulations, which have another way to etcd than Options::etcd says. AwaitFirstList is
+  // next.
+  EtcdConfigStore(Options options, std::unique_ptr<Etcd> client);
+  // Returns what Open does.
   absl::Status AwaitFirstList();
+
+ private:
   absl::Status Advise(const absl::Status& status) const;
   void OnNews(const EtcdNews& news);
   // Changes the register if it has this revision, and as long as these are their nodes' newest
@@ -144,7 +150,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   void Compact();
 
   const Options options_;
-  const std::unique_ptr<EtcdClient> client_;
+  const std::unique_ptr<Etcd> client_;
   GroupView view_;
   Announcement announcement_;
   EtcdMapStore map_store_;

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "common/etcd/etcd_client.h"
+#include "common/etcd/etcd.h"
 #include "server/cluster/announcement.h"
 #include "server/cluster/group_view.h"
 #include "server/replica/map_store.h"
@@ -19,8 +19,7 @@ namespace gannet {
 class EtcdMapStore : public MapStore {
  public:
   // All outlive it.
-  EtcdMapStore(std::string cluster, EtcdClient* client, GroupView* view,
-               const Announcement* announcement)
+  EtcdMapStore(std::string cluster, Etcd* client, GroupView* view, const Announcement* announcement)
       : cluster_(std::move(cluster)), client_(client), view_(view), announcement_(announcement) {}
 
   void Txn(const MapTxn& txn) override;
@@ -32,7 +31,7 @@ class EtcdMapStore : public MapStore {
   Result Take(const MapTxn& txn, const EtcdTxnResult& result);
 
   const std::string cluster_;
-  EtcdClient* const client_;
+  Etcd* const client_;
   GroupView* const view_;
   const Announcement* const announcement_;
   uint64_t request_ = 0;  // the newest; results of others are not told

@@ -119,12 +119,19 @@ bool GroupView::MayFollow(const GroupConfig& config, int64_t mod_revision) const
          mod_revision >= trusted_from_;
 }
 
+void GroupView::SetHasItemsIfInSync(uint64_t incarnation, const GroupConfig& config) {
+  incarnation_ = incarnation;
+  const GroupMember self = {.node = node_, .incarnation = incarnation};
+  has_items_ = has_items_ || std::ranges::find(config.in_sync, self) != config.in_sync.end();
+}
+
 bool GroupView::TakeGroup(const GroupConfig& config, int64_t mod_revision) {
   if (state_ && static_cast<uint64_t>(mod_revision) <= state_->now.revision) {
     there_ = true;  // though maybe not as an answer has told it
     return true;
   }
   if (MayFollow(config, mod_revision)) {
+    SetHasItemsIfInSync(incarnation_, config);
     state_ = StateOf(config, mod_revision);
     there_ = true;
     return true;

@@ -16,7 +16,7 @@
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/group_policy.h"
 #include "common/cluster/node_life.h"
-#include "common/etcd/etcd_client.h"
+#include "common/etcd/etcd.h"
 #include "common/protocol/partition_map.h"
 #include "server/replica/cluster_register.h"
 #include "server/replica/config_store.h"
@@ -82,6 +82,9 @@ class GroupView {
   const std::string& group() const { return group_; }
   // The process has the group's items.
   void SetHasItems() { has_items_ = true; }
+  // The same, if this register says so of this process of the node. A register that the view takes
+  // from then on says it, too.
+  void SetHasItemsIfInSync(uint64_t incarnation, const GroupConfig& config);
   // How state() stands in etcd.
   ConfigStore::Standing standing() const;
   // Whether the process has items of a group of which etcd has no register, or of a cluster of
@@ -154,6 +157,7 @@ class GroupView {
   std::optional<int64_t> policy_revision_ = 0;
   std::map<std::string, Life, std::less<>> lives_;
   std::optional<Wish> wish_;
+  uint64_t incarnation_ = 0;  // of the node's process, once that is known
   bool has_items_ = false;
   bool removed_ = false;        // the group is no part of the cluster any more
   bool there_ = true;           // etcd has state_, or what became of it

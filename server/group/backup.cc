@@ -125,6 +125,7 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
   if (!log_) {
     log_.emplace(welcome.first_lsn);
     begins_ = welcome.first_lsn;
+    history_ = welcome.history;
     options_.follow_clock(welcome.clock_ms);
   }
   const RingReader::Begin begin = {
@@ -196,7 +197,7 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
 void Backup::SendHello(uint64_t epoch) {
   ReplicaHello hello = NewReplicaHello();
   hello.incarnation = options_.self.incarnation;
-  hello.history = takeover_ ? options_.terms.history : 0;
+  hello.history = takeover_ ? history_ : 0;
   hello.epoch = epoch;
   hello.applied = hello.end = log_ ? log_->applied() : 0;
   hello.ring_address = reinterpret_cast<uint64_t>(link_->ring().data());

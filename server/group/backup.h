@@ -84,6 +84,8 @@ class Backup {
   // What the clock begins with for the new primary. 0: it goes on as it is.
   uint64_t ClockAtTakeover(int64_t now) const;
   Applier& applier() { return applier_; }
+  // Of the items that it has from a primary; 0: it has none.
+  uint64_t history() const { return history_; }
 
   const std::string& why() const { return why_; }
   // Whether it has all that is committed.
@@ -173,6 +175,7 @@ class Backup {
   bool copied_ = false;             // all items are there
   bool ready_ = false;              // the primary was told that this member has all items
   uint64_t begins_ = 0;             // LSN of the stream, for a joiner
+  uint64_t history_ = 0;            // of the items that the stream brings
   uint64_t next_history_ = 0;       // of the group, if this process begins it again
   uint64_t claimed_epoch_ = 0;      // for which the earlier run was claimed
   bool claim_failed_ = false;

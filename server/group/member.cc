@@ -103,12 +103,22 @@ void Member::TakeInbox(int64_t now) {
   for (const uint64_t name : gone) primary_->OnGone(name, now);
 }
 
+// Who may be counted on keeps what it has until it is known that nobody does. A node is in sync
+// once.
+bool Member::MayBeCountedOn() const {
+  if (primary_ != nullptr || backup_->whole()) return true;
+  const std::vector<GroupMember>& in_sync = backup_->known().configuration.in_sync;
+  return backup_->may_count() &&
+         std::ranges::find(in_sync, options_.group.node, &GroupMember::node) == in_sync.end();
+}
+
 bool Member::Poll(int64_t now) {
   TakeInbox(now);
   if (ended()) return false;
-  if (options_.group.directory->Replaced()) {
-    replaced_ = true;
-    End(absl::StrCat("another process has come that is called ", options_.group.node, ", too"));
+  if (!MayBeCountedOn() && options_.group.directory->Replaced()) {
+    End(absl::StrCat(
+        "another process is called ", options_.group.node,
+        ", too, and has come later or is in sync. Only one may run: stop one of them"));
     return false;
   }
   Announce(now);
@@ -197,6 +207,7 @@ int64_t Member::AwaitsPrimaryFrom() const {
 }
 
 void Member::End(const std::string& why) {
+  replaced_ = options_.group.directory->Replaced();
   options_.standing->SetServes(false);
   options_.standing->SetAwaitsFrom(GroupStanding::kNever);
   options_.standing->SetLeaseEnd(0);
@@ -323,7 +334,7 @@ void Member::Lead(int64_t now) {
        .wall_ms = options_.now_ms,
        .version_next = [store = options_.store] { return store->NextVersion(); },
        .open =
-           [this, applier, epoch](const RingTail& rest) {
+           [this, applier, epoch, history = terms.history](const RingTail& rest) {
              rest.ForEach([applier](const RingRecord& record, uint64_t, uint64_t) {
                applier->Apply(record);
              });
@@ -332,6 +343,9 @@ void Member::Lead(int64_t now) {
              options_.store->PauseEvictions(false);
              SessionCopies& sessions = applier->sessions();
              sessions.ForgetUndone();
+             // An operator has begun the group again: clients begin anew, and their requests
+             // with 1.
+             if (backup_->history() != history) sessions = SessionCopies();
              std::vector<SessionCopy> copies = sessions.All();
              if (!primary_->has_copies()) DoubtAnswers(&copies);
              options_.adopt(std::move(copies));

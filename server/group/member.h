@@ -127,6 +127,8 @@ class Member {
   absl::Status Restore(uint64_t history, uint64_t epoch);
   // With --sync=always, nobody is a member whose disk has failed.
   void LeaveIfTheDiskFailed(int64_t now);
+  // Whether others may count on what it has.
+  bool MayBeCountedOn() const;
   // Whether the disk has all that the primary is going to count on. The store has it.
   bool IsKept();
   void Announce(int64_t now);

@@ -188,6 +188,25 @@ TEST_F(AnnouncementTest, EndsWhenALaterOneHasTheName) {
   EXPECT_FALSE(Due(kStart + 10 * kNsPerSecond)) << "two would take turns for ever";
 }
 
+// The group counts on what that process has.
+TEST_F(AnnouncementTest, OneInSyncKeepsTheName) {
+  Announced();
+  announcement_.KeepName(true);
+  announcement_.Saw(Info(1, 0xb), 6);
+  EXPECT_FALSE(announcement_.replaced());
+  const auto txn = Due(kStart + kNsPerSecond);
+  ASSERT_TRUE(txn);
+  EXPECT_EQ(txn->compares[0].mod_revision, 6);
+  EXPECT_EQ(txn->puts[0].value, Encode(Info(1)));
+  announcement_.OnResult({.outcome = kWon, .revision = 7});
+  announcement_.KeepName(false);  // it is not in sync any more
+  announcement_.Saw(Info(1, 0xb), 8);
+  EXPECT_TRUE(announcement_.replaced());
+  announcement_.KeepName(true);  // it did not know yet that it is
+  EXPECT_FALSE(announcement_.replaced());
+  EXPECT_EQ(Due(kStart + 2 * kNsPerSecond)->compares[0].mod_revision, 8);
+}
+
 // Only a later process of the node ends this one.
 TEST_F(AnnouncementTest, WhatNobodyCanReadIsWrittenOver) {
   Announced();

@@ -179,16 +179,16 @@ TEST_F(EtcdConfigStoreTest, WhatAnEarlierProcessSentIsNotExecutedAnyMore) {
   auto earlier = Open("n1");
   earlier->Announce(kN1, "h:1", 0);
   PollUntil(earlier.get(), [&] { return earlier->AddressOf(kN1).has_value(); });
-  const ConfigStore::Answer before = Do(earlier.get(), earlier->Seen()->revision, first_);
-  ASSERT_EQ(before.result, Result::kWon);
   auto later = Open("n1");
   const GroupMember restarted = {"n1", 0xb9};
   later->Announce(restarted, "h:1", 0);
   PollUntil(later.get(), [&] { return later->AddressOf(restarted).has_value(); });
-  const ConfigStore::Answer late = Do(earlier.get(), before.now.revision, first_.With(kN2));
+  const GroupRegister before = *later->Seen();
+  const ConfigStore::Answer late = Do(earlier.get(), before.revision, first_);
   EXPECT_EQ(late.result, Result::kLost);
-  EXPECT_EQ(late.now, before.now);
-  EXPECT_EQ(Do(later.get(), before.now.revision, first_.With(kN2)).result, Result::kWon);
+  EXPECT_EQ(late.now, before);
+  const GroupConfiguration wanted = {.epoch = 1, .primary = restarted, .in_sync = {restarted}};
+  EXPECT_EQ(Do(later.get(), before.revision, wanted).result, Result::kWon);
 }
 
 TEST_F(EtcdConfigStoreTest, AHandOverToAProcessThatWasReplacedIsNotExecuted) {

@@ -142,5 +142,25 @@ TEST_F(EtcdMapStoreTest, TheResultIsUnknownWhileEtcdIsAway) {
   PollUntil(store.get(), [&] { return store->Config()->config == txn.wanted; });
 }
 
+// It is going to take the map that is there for the right one.
+TEST_F(EtcdConfigStoreTest, NobodyIsAddedWhileTheMapIsNotBelieved) {
+  auto store = Open("n1");
+  store->Announce(kN1, "h:1", 0);
+  PollUntil(store.get(), [&] { return store->AddressOf(kN1).has_value(); });
+  const auto founded = Do(store.get(), store->Seen()->revision, first_);
+  ASSERT_EQ(founded.result, ConfigStore::Result::kWon);
+  const std::string map = ValueOf(ConfigKey("c"));
+  ASSERT_EQ(caller_.Put(ConfigKey("c"), "garbage").outcome, EtcdTxnResult::Outcome::kWon);
+  const GroupConfiguration both = first_.With(kN2);
+  EXPECT_EQ(Do(store.get(), founded.now.revision, both).result, ConfigStore::Result::kUnknown);
+  EXPECT_EQ(DecodeGroupConfig(ValueOf(GroupKey("c", "g1")))->in_sync.size(), 1u);
+  ASSERT_EQ(caller_.Put(ConfigKey("c"), map).outcome, EtcdTxnResult::Outcome::kWon);
+  // The first time it may not have heard of the map.
+  const auto added = [&] {
+    return Do(store.get(), founded.now.revision, both).result == ConfigStore::Result::kWon;
+  };
+  EXPECT_TRUE(added() || added());
+}
+
 }  // namespace
 }  // namespace gannet

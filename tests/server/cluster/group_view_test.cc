@@ -425,6 +425,26 @@ TEST_F(LostGroupTest, AMapThatNoChangeMakesIsNotBelieved) {
   EXPECT_EQ(view_.map().mod_revision, 13);
 }
 
+// It does so from the register that says that it is in sync, so nothing comes in between.
+TEST_F(GroupViewTest, AProcessInSyncHasItems) {
+  ASSERT_TRUE(view_.Begin(Items()).ok());
+  const ClusterConfig map = view_.map().config;
+  ClusterConfig lie = map;
+  lie.revision = 1;
+  lie.changed.assign(kPartitions, 1);
+  lie.lost.assign(2, 0);
+  for (uint16_t& owner : lie.partitions) owner = 1 - owner;
+  view_.SetHasItemsIfInSync(0xc7, kConfig);
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(lie), 20)));
+  EXPECT_EQ(view_.map().config, lie) << "it knows nothing to compare with";
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(map), 21)));
+  GroupConfig with = kConfig;
+  with.in_sync.push_back({"n3", 0xc7});
+  view_.Take(Changed(Item(GroupKey("c", "g2"), Encode(with), 22)));
+  view_.Take(Changed(Item(ConfigKey("c"), Encode(lie), 23)));
+  EXPECT_EQ(view_.map().config, map);
+}
+
 TEST_F(LostGroupTest, KnowsWhoHasItems) {
   EXPECT_TRUE(view_.WithItems().empty());
   view_.Take(Changed(LifeOf("n1", 0xb1, 10)));

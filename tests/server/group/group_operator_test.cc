@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/server_list.h"
 #include "tests/server/group/three_servers.h"
 #include "tests/support/key_file.h"
 
@@ -38,6 +39,49 @@ TEST(GroupOperatorTest, ABackupWhoseKeyIsWithdrawnIsABackupNoMore) {
   EXPECT_FALSE(backup.ended());
   backups.Write(kKept);
   EXPECT_TRUE(ThreeServers::Await([&] { return backup.ended(); })) << "it found a primary to join";
+}
+
+// Clients begin anew then, and count their requests from 1. Sessions of before would take these for
+// requests that were answered long ago.
+TEST(GroupOperatorTest, AGroupThatIsForcedKnowsNoSessionsOfBefore) {
+  ThreeServers group(ShortTerms());
+  group.Start(0);
+  ASSERT_TRUE(group.AwaitInSync(1));
+  group.Start(1);
+  ASSERT_TRUE(group.AwaitInSync(2));
+  const std::string members =
+      std::string(kGroupPrefix) + group.nodes[0].address + "," + group.nodes[1].address;
+  auto connected = Client::Connect({members});
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  Client* const client = connected->get();
+  constexpr int kMany = 100;  // more than there are credits
+  for (int i = 0; i < kMany; ++i) ASSERT_TRUE(client->Put("a", std::to_string(i)).ok());
+  group.shared.Force("n2", 78);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 1; }));
+  ASSERT_TRUE(ThreeServers::Await([&] { return client->Get("a").ok(); }));
+  for (int i = 0; i < kMany; ++i) {
+    const absl::Status put = client->Put("b", std::to_string(i)).status();
+    ASSERT_TRUE(put.ok()) << put;
+    ASSERT_EQ(client->Get("b")->value().data, std::to_string(i));
+  }
+}
+
+// They were started with the history of before.
+TEST(GroupOperatorTest, WhoWaitedWhenTheGroupWasForcedFollowsItsNextPrimary) {
+  ThreeServers group(ShortTerms());
+  group.Start(0);
+  ASSERT_TRUE(group.AwaitInSync(1));
+  group.Stop(0);
+  for (size_t i = 0; i < 3; ++i) group.Start(i);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.shared.NodeOf("n2").has_value(); }));
+  group.shared.Force("n2", 78);
+  ASSERT_TRUE(group.AwaitInSync(3));
+  const GroupConfiguration before = group.shared.now().configuration;
+  group.Stop(1);
+  ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary().has_value(); }));
+  const GroupConfiguration after = group.shared.now().configuration;
+  EXPECT_EQ(after.in_sync.size(), 2u);
+  for (const GroupMember& member : after.in_sync) EXPECT_TRUE(before.IsInSync(member));
 }
 
 TEST(GroupOperatorTest, TakesWritesByTheTermsThatOperatorsHaveSetSince) {

@@ -135,13 +135,15 @@ class SharedRegister {
     MutexLock lock(mutex_);
     const bool is_new =
         applied_.insert_or_assign({member.node, member.incarnation}, applied).second;
-    // Of two processes with one name, the later one has it.
-    if (is_new || nodes_.at(member.node).first == member) {
-      nodes_[member.node] = {member, std::string(address)};
-    }
-    if (is_new) processes_.fetch_add(1, std::memory_order_release);
+    // Of two processes with one name, the one in sync has it; otherwise the later one.
+    const bool gets = is_new || now_.configuration.IsInSync(member);
+    if (!gets && nodes_.at(member.node).first != member) return;
+    auto& [holder, at] = nodes_[member.node];
+    at = address;
+    if (std::exchange(holder, member) == member) return;
+    processes_.fetch_add(1, std::memory_order_release);
   }
-  // How many processes have announced themselves. As has_map, members ask at each Poll.
+  // How often another process got a name. As has_map, members ask at each Poll.
   uint64_t processes() const { return processes_.load(std::memory_order_acquire); }
   // Whether another process with its name has announced itself since.
   bool IsReplaced(const GroupMember& member) const {
