@@ -34,6 +34,8 @@ enum class Check : uint8_t {
   kOneLease,           // no two servers of a group have a lease at once
   kWhole,              // a group is whole again once nothing is wrong
   kMinCopies,          // what is acknowledged has as many copies as the group wants
+  kFoundedOnce,        // a group that has been founded is not founded again, whatever etcd loses
+  kStays,              // no process ends by what etcd has that is not so
   kCopies,             // in the end all members have the same items
   kOneOwner,           // no servers of two groups serve a partition at once
   kMoves,              // in the end each partition that was to move has moved, or was given up
@@ -43,13 +45,21 @@ enum class Check : uint8_t {
 };
 
 inline constexpr std::array<const char*, static_cast<size_t>(Check::kCount)> kCheckNames = {
-    "Linearizable",  "WritesInOrder",     "VersionsUnique", "Values",
-    "LocksExclude",  "LocksHaveHolders",  "EndsByDeadline", "EndsOnce",
-    "RoomComesBack", "HealthyConnection", "Patience",       "EverythingBack",
-    "Connects",      "Answers",           "Expiry",         "Room",
-    "Refusals",      "Accepts",           "Siege",          "Once",
-    "Ends",          "OneLease",          "Whole",          "MinCopies",
-    "Copies",        "OneOwner",          "Moves",          "OnePlace",
+    "Linearizable",   "WritesInOrder",
+    "VersionsUnique", "Values",
+    "LocksExclude",   "LocksHaveHolders",
+    "EndsByDeadline", "EndsOnce",
+    "RoomComesBack",  "HealthyConnection",
+    "Patience",       "EverythingBack",
+    "Connects",       "Answers",
+    "Expiry",         "Room",
+    "Refusals",       "Accepts",
+    "Siege",          "Once",
+    "Ends",           "OneLease",
+    "Whole",          "MinCopies",
+    "FoundedOnce",    "Stays",
+    "Copies",         "OneOwner",
+    "Moves",          "OnePlace",
     "PlacesKept"};
 
 inline const char* NameOf(Check check) { return kCheckNames[static_cast<size_t>(check)]; }

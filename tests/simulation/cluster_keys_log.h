@@ -17,6 +17,7 @@ namespace gannet::simulation {
 // everybody who watches may be told of them at another time.
 class ClusterKeysLog {
  public:
+  int64_t revision() const { return revision_; }
   // Begins a transaction and returns its revision. All that is put or deleted next is part of it.
   int64_t Begin() { return ++revision_; }
   void Put(const std::string& key, std::string value) {
@@ -29,6 +30,20 @@ class ClusterKeysLog {
     changes_.push_back({.item = {key, "", revision_}, .deleted = true});
   }
 
+  // All keys are gone at once. Revisions go on, as EtcdClient tells them.
+  void LoseAll() {
+    Begin();
+    items_.clear();
+    ++losses_;
+  }
+  // How often that happened.
+  uint64_t losses() const { return losses_; }
+
+  // Returns nullptr if there is no such key.
+  const EtcdKeyValue* Find(const std::string& key) const {
+    const auto found = items_.find(key);
+    return found == items_.end() ? nullptr : &found->second;
+  }
   std::vector<EtcdKeyValue> Items() const {
     std::vector<EtcdKeyValue> items;
     for (const auto& [key, item] : items_) items.push_back(item);
@@ -44,6 +59,7 @@ class ClusterKeysLog {
 
  private:
   int64_t revision_ = 0;
+  uint64_t losses_ = 0;
   std::map<std::string, EtcdKeyValue> items_;
   std::vector<EtcdChange> changes_;
 };

@@ -17,6 +17,11 @@ constexpr int64_t kSoonNsMax = 30 * kNsPerMs;
 // An event that waits for a closed partition happens in one of so many turns.
 constexpr uint64_t kTurnsWhileClosed = 200;
 
+bool IsAskedOfEtcd(GroupEvent::Type type) {
+  using enum GroupEvent::Type;
+  return type == kHandOver || type == kMove || type == kStopMoves;
+}
+
 }  // namespace
 
 void GroupWorld::OnClock(uint32_t node) {
@@ -45,6 +50,7 @@ void GroupWorld::HandleEvents() {
     mends_.erase(mends_.begin());
     what();
   }
+  OperatorTurn();
   if (!faulty_) return;
   TakeSteps();
   for (auto it = waiting_events_.begin(); it != waiting_events_.end(); ++it) {
@@ -78,6 +84,7 @@ uint32_t GroupWorld::AnyServer() {
 
 void GroupWorld::Happen(const GroupEvent& event) {
   using Type = GroupEvent::Type;
+  if (IsAskedOfEtcd(event.type) && (etcd_lost_ || has_garbage_)) return;  // kvcli refuses then
   const int64_t until_ns = run_->now_ns() + event.duration_ns;
   run_->Note(absl::StrCat("event ", static_cast<int>(event.type)));
   const uint32_t node = AnyServer();
@@ -139,6 +146,10 @@ void GroupWorld::Happen(const GroupEvent& event) {
       return register_.StopMoves();
     case Type::kKillBackups:
       return KillBackups();
+    case Type::kLoseEtcd:
+      return LoseEtcd();
+    case Type::kGarbage:
+      return PutGarbage(until_ns);
   }
 }
 
@@ -202,6 +213,7 @@ bool GroupWorld::SomebodyStays(uint32_t except) const {
            !server->steps_down() && now.IsInSync(server->self());
   };
   const bool founded = register_.Has(group) && !now.in_sync.empty();
+  if (etcd_lost_ && !SomebodyKnows(group, except)) return false;
   return SomebodyLives(except) && (!founded || std::ranges::any_of(servers_, stays));
 }
 

@@ -18,7 +18,6 @@ constexpr int64_t kDelayNsMax = 2 * kNsPerMs;
 constexpr int64_t kLookNsMax = 300 * kNsPerMs;
 // A watch that is silent, of a cluster.
 constexpr int64_t kSilentNsMax = 2 * kNsPerSecond;
-constexpr const char* kCluster = "c";
 
 }  // namespace
 
@@ -118,6 +117,13 @@ MapStore::Result GroupRegisterService::Execute(uint32_t group, const GroupMember
                           sender.node, ", ", map_.config.closed.size(), " closed, ",
                           txn.ended.size(), " wishes end"));
   return MapStore::Result::kWon;
+}
+
+void GroupRegisterService::WantSuccessor(uint32_t group, const std::string& node) {
+  groups_[group].successor = node;
+  if (!real_stores_) return;
+  log_->Begin();
+  log_->Put(WishKey(kCluster, groups_[group].name), Encode(GroupWish{.handover = node}));
 }
 
 void GroupRegisterService::WishMove(uint16_t partition, uint32_t to) {

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/etcd/etcd.h"
 #include "server/cluster/group_view.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_directory.h"
@@ -21,6 +22,8 @@
 #include "tests/simulation/run.h"
 
 namespace gannet::simulation {
+
+inline constexpr const char* kCluster = "c";
 
 // What the members of simulated groups share in the place of etcd: the groups' registers, where
 // members can be reached, and an operator's wishes; of a cluster of several groups also its map,
@@ -51,7 +54,7 @@ class GroupRegisterService {
   void SetLossy(bool lossy) { lossy_ = lossy; }
   // What this process has sent and was not executed yet never is, as if its connection had died.
   void DropRequestsOf(const GroupMember& sender) { silenced_.insert(sender.incarnation); }
-  void WantSuccessor(uint32_t group, const std::string& node) { groups_[group].successor = node; }
+  void WantSuccessor(uint32_t group, const std::string& node);
 
   // --- of a cluster ---
   bool has_map() const { return log_.has_value(); }
@@ -72,9 +75,26 @@ class GroupRegisterService {
   // Gives up all moves. Of a closed partition, the receiver has to.
   void StopMoves();
 
+  // --- of a cluster whose members have the real store (simulated_etcd.h) ---
+  void UseRealStores() { real_stores_ = true; }
+  bool real_stores() const { return real_stores_; }
+  bool away() const { return away_; }
+  std::vector<EtcdKeyValue> Items() const { return log_->Items(); }
+  const EtcdKeyValue* Find(const std::string& key) const { return log_->Find(key); }
+  // Executes it as etcd does. What members, or an operator, make of groups and of the map is what
+  // now() and map() say from then on.
+  EtcdTxnResult Execute(const EtcdTxn& txn, bool by_operator);
+  // etcd loses all its data. now() and map() go on saying what was there.
+  void LoseAll();
+  // Writes what neither a member nor an operator writes.
+  void PutGarbage(const std::string& key, const std::string& value);
+  // Writes again what was there before PutGarbage, or deletes it.
+  void MendGarbage(const std::string& key);
+
  private:
   friend class MemberStore;
   friend class MemberMapStore;
+  friend class SimulatedEtcd;
   using Wanted = std::optional<GroupRegister>;  // nullopt: a read
   using Answered = std::function<void()>;
   struct State {
@@ -102,6 +122,9 @@ class GroupRegisterService {
   // Returns the node at an address; empty: there is none.
   std::string NodeAt(std::string_view address) const;
   void PutGroup(const State& group);
+  // What a transaction has put and deleted.
+  void Learn(const EtcdTxn& done, bool by_operator);
+  void LearnGroup(const std::string& name, const std::string& value, bool by_operator);
 
   Run* const run_;
   std::vector<State> groups_;
@@ -114,6 +137,7 @@ class GroupRegisterService {
   std::optional<ClusterKeysLog> log_;  // nullopt: there is one group, without a map
   SeenMap map_;
   PartitionMoveWishes wishes_;
+  bool real_stores_ = false;
 };
 
 class MemberStore;

@@ -42,9 +42,14 @@ inline std::string ToString(const GroupWorld::Happened& happened) {
          std::to_string(happened.stops) + " stops within a call, " +
          std::to_string(happened.disbelieved) + " READs disbelieved, " +
          std::to_string(happened.maps) + " maps, " + std::to_string(happened.closed) +
-         " events while a partition was closed, " + std::to_string(happened.lost) +
-         " groups lost, whole after " + std::to_string(happened.whole_ns / kNsPerMs) +
-         " ms at most" +
+         " events while a partition was closed, " +
+         (happened.losses + happened.garbage == 0
+              ? ""
+              : std::to_string(happened.losses) + " losses of etcd's data, " +
+                    std::to_string(happened.forced) + " groups forced, " +
+                    std::to_string(happened.garbage) + " times garbage, ") +
+         std::to_string(happened.lost) + " groups lost, whole after " +
+         std::to_string(happened.whole_ns / kNsPerMs) + " ms at most" +
          (happened.steps == 0 ? ""
                               : "; " + std::to_string(happened.steps) + " steps in " +
                                     std::to_string(happened.pieces) + " pieces, " +
@@ -66,6 +71,9 @@ inline void ExpectGroupsHold(GroupOutcome (*run)(uint64_t, bool), uint64_t seeds
     all.disbelieved += outcome.happened.disbelieved;
     all.maps += outcome.happened.maps;
     all.closed += outcome.happened.closed;
+    all.losses += outcome.happened.losses;
+    all.forced += outcome.happened.forced;
+    all.garbage += outcome.happened.garbage;
     all.lost += outcome.happened.lost;
     all.whole_ns = std::max(all.whole_ns, outcome.happened.whole_ns);
     all.steps += outcome.happened.steps;

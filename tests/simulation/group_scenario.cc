@@ -91,6 +91,7 @@ GroupScenario::GroupScenario(Run* run, Kind k, uint32_t n) : kind(k), steps(n) {
     DrawEvents(run);
     if (moves()) DrawMoves(run);
     AddLossOfCopies(run->seed());
+    if (kind == Kind::kBadEtcd) DrawTroublesOfEtcd(run);
   }
   std::sort(events.begin(), events.end(),
             [](const GroupEvent& a, const GroupEvent& b) { return a.at_ns < b.at_ns; });
@@ -103,6 +104,10 @@ void GroupScenario::DrawGroups(Run* run, Kind kind) {
                                                         {2, 1}, {1, 2}, {3, 2}, {2, 3}};
     const auto chosen = Choose(run, kSizes);
     sizes = {chosen.first, chosen.second};
+  }
+  if (kind == Kind::kBadEtcd) {
+    const std::vector<uint32_t> chosen[] = {{2, 2}, {3, 2}, {2, 3}, {3, 1}};
+    sizes = chosen[run->Below(std::size(chosen))];
   }
   if (kind == Kind::kWalk) {
     const std::vector<uint32_t> chosen[] = {{2, 2, 2}, {2, 2, 2}, {2, 2, 1}, {3, 2, 1}};
@@ -157,6 +162,16 @@ void GroupScenario::DrawEvents(Run* run) {
   for (uint64_t i = 0; i < count; ++i) {
     GroupEvent& event = events.emplace_back(GroupEvent::AnyFault(run, lease_ns));
     event.at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns)));
+  }
+}
+
+void GroupScenario::DrawTroublesOfEtcd(Run* run) {
+  using Type = GroupEvent::Type;
+  for (uint64_t more = 1 + run->Below(4); more > 0; --more) {
+    events.push_back({.type = run->OneIn(2) ? Type::kLoseEtcd : Type::kGarbage,
+                      .at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(active_ns))),
+                      .duration_ns = run->LogUniform(10 * kNsPerMs, 3 * kNsPerSecond),
+                      .while_closed = run->OneIn(4)});
   }
 }
 

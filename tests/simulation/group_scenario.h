@@ -31,6 +31,8 @@ struct GroupEvent {
     kMove,         // an operator wants partitions to move
     kStopMoves,    // an operator gives all moves up
     kKillBackups,  // all of the first group at once, if its primary lives
+    kLoseEtcd,     // etcd loses its data, and an operator makes the cluster again with what lives
+    kGarbage,      // etcd has what Gannet has not written
   };
   static constexpr uint64_t kOfOneGroup = static_cast<uint64_t>(Type::kMove);
   // Returns any fault of one group that has leases of this length, without a time.
@@ -44,7 +46,8 @@ struct GroupEvent {
 // All parameters of a run of a group, or of a cluster, drawn from its seed.
 struct GroupScenario {
   // kWalk: of two groups, and a third one that comes and goes. What happens is chosen step by step.
-  enum class Kind : uint8_t { kOneGroup, kTwoGroups, kWalk };
+  // kBadEtcd: two groups, whose etcd loses its data, or has garbage. Members have the real store.
+  enum class Kind : uint8_t { kOneGroup, kTwoGroups, kWalk, kBadEtcd };
   // Nodes of the simulated network.
   static constexpr uint32_t kNodesMax = 8;
   static constexpr uint32_t kClientsMax = 5;
@@ -87,6 +90,7 @@ struct GroupScenario {
   void AddLossOfCopies(uint64_t seed);
   void DrawGroups(Run* run, Kind kind);
   void DrawEvents(Run* run);
+  void DrawTroublesOfEtcd(Run* run);
   void DrawMap(Run* run);
   void DrawMoves(Run* run);
 };

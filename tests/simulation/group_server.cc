@@ -97,7 +97,34 @@ int64_t GroupServer::ReadClock() {
 
 Now GroupServer::now() const { return {Clock(), clock_->WallMs()}; }
 
+bool GroupServer::FindPlace() {
+  GroupOptions& place = options_.server.group.emplace();
+  place.name = options_.group_name;
+  place.node = NameOf(node());
+  if (!service_->real_stores()) {
+    store_ = std::make_unique<MemberStore>(service_, options_.group, place.node,
+                                           options_.stream_version, options_.reaches);
+    place.store = store_.get();
+    place.directory = store_.get();
+    place.map_store = store_->map_store();
+    place.terms = options_.terms;
+    return true;
+  }
+  auto found = EtcdMember::Open(service_, place.node, options_.reaches);
+  if (!found.ok()) return false;
+  real_store_ = *std::move(found);
+  place.store = real_store_.get();
+  place.directory = real_store_.get();
+  place.map_store = real_store_->map_store();
+  place.terms = real_store_->terms();
+  return true;
+}
+
 void GroupServer::Start() {
+  if (!FindPlace()) {
+    start_ns_ = run_->now_ns() + kAgainNsMax;
+    return;
+  }
   // Without faults, because a server that cannot connect its device to itself does not start.
   const std::string faults = run_->faults();
   run_->SetFaults("");
@@ -107,14 +134,6 @@ void GroupServer::Start() {
   clock_.reset(new ServerClock(
       ServerClock::Start({.wall_ms = [] { return run_of_clocks->wall_ms() + clock_ahead_ms; },
                           .monotonic_ns = [] { return run_of_clocks->now_ns(); }})));
-  store_ = std::make_unique<MemberStore>(service_, options_.group, NameOf(node()),
-                                         options_.stream_version, options_.reaches);
-  options_.server.group = GroupOptions{.store = store_.get(),
-                                       .directory = store_.get(),
-                                       .map_store = store_->map_store(),
-                                       .name = options_.group_name,
-                                       .terms = options_.terms,
-                                       .node = NameOf(node())};
   // Lower than what others may have given already: a primary has to begin above that.
   options_.server.first_version = 1 + run_->Below(1'000);
   GiveBack(address_);
@@ -147,6 +166,7 @@ void GroupServer::Stop() {
   server_.reset();
   Keep(address_);
   store_.reset();
+  real_store_.reset();
   stopping_ = false;
 }
 

@@ -12,6 +12,7 @@
 #include "server/control/server.h"
 #include "tests/simulation/group_register.h"
 #include "tests/simulation/run.h"
+#include "tests/simulation/simulated_etcd.h"
 
 namespace gannet::simulation {
 
@@ -80,11 +81,18 @@ class GroupServer {
   bool serves() const { return server_->serves(); }
   Store& store() { return server_->store(); }
   size_t busy() const;
+  // Whether it knows that it has all of the group's items.
+  bool HasItems() {
+    const Member::Role role = member().Look().role;
+    return role == Member::Role::kPrimary || role == Member::Role::kBackup;
+  }
   // CLOCK_BOOTTIME of the node.
   int64_t Clock() const;
 
  private:
   void Start();
+  // Sets Server::Options::group. Returns false if etcd has no place for the node now.
+  bool FindPlace();
   void Stop();
   int64_t ReadClock();
   Now now() const;
@@ -93,6 +101,7 @@ class GroupServer {
   Run* const run_;
   GroupRegisterService* const service_;
   std::unique_ptr<MemberStore> store_;
+  std::unique_ptr<EtcdMember> real_store_;  // instead of the other
   std::unique_ptr<ServerClock> clock_;
   std::unique_ptr<Server> server_;
   std::string address_;

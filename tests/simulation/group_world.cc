@@ -17,6 +17,7 @@ constexpr int64_t kQuietNs = 1 * kNsPerSecond;
 // Long enough for transactions that were forgotten, takeovers one after the other, and joining. No
 // seed was seen that took longer than 5 s.
 constexpr int64_t kMendedNsMax = 10 * kNsPerSecond;
+constexpr int64_t kMendedByOperatorNsMax = 30 * kNsPerSecond;
 // Longer than a run.
 constexpr int64_t kLateNs = 1'000 * kNsPerSecond;
 constexpr size_t kItemBytesMax = 1 << 20;
@@ -74,6 +75,7 @@ GroupWorld::GroupWorld(Run* run, GroupScenario::Kind kind, uint32_t steps)
   run_->SetFaults(scenario_.faults);
   health_.SetBreaking(true, run_->now_ns());
   if (scenario_.moves()) history_.SetSeveralGroups();
+  if (scenario_.kind == GroupScenario::Kind::kBadEtcd) register_.UseRealStores();
   for (uint32_t node = 0; node < scenario_.servers(); ++node) servers_.push_back(MakeServer(node));
   if (scenario_.last_comes_late) servers_.back()->Kill(kLateNs);
   guests_.resize(scenario_.clients);
@@ -174,11 +176,13 @@ void GroupWorld::Execute() {
 
 void GroupWorld::AwaitWhole() {
   // A transaction whose sender is dead may still take out the last one that lives.
-  pace_.StepUntil(run_->now_ns() + kMendedNsMax, [this] {
+  const int64_t patience_ns = etcd_lost_ ? kMendedByOperatorNsMax : kMendedNsMax;
+  pace_.StepUntil(run_->now_ns() + patience_ns, [this] {
     lost_ = !SomebodyLives(kNobody);
-    return Whole();
+    return Whole() && !etcd_lost_;
   });
-  if (!over() && !Whole()) run_->Fail(Check::kWhole, "not all are in sync, or nobody serves");
+  if (!over() && (!Whole() || etcd_lost_))
+    run_->Fail(Check::kWhole, "not all are in sync, or nobody serves");
 }
 
 void GroupWorld::Settle() {
@@ -241,12 +245,24 @@ void GroupWorld::PollPart(size_t node, size_t part) {
   const auto stopped = standing_[node].parts.find(part);
   if (stopped != standing_[node].parts.end() && run_->now_ns() < stopped->second) return;
   const bool was_up = server.up();
+  if (was_up) CheckWhyItEnds(&server);
   server.Continue();
   if (was_up != server.up()) {
     happened_.processes += server.up();
     if (!SomebodyLives(kNobody)) lost_ = true;
   }
   if (server.up() && part < server.parts()) server.Poll(part);
+}
+
+// Who is in sync has items that others may not have.
+void GroupWorld::CheckWhyItEnds(GroupServer* server) {
+  if (!server->member().ended()) return;
+  const GroupConfiguration& now = register_.now(server->group());
+  const std::string& why = server->member().why();
+  const bool out = why == "this member is not in sync any more";
+  if (now.IsInSync(server->self()) && (server->member().replaced() || out)) {
+    run_->Fail(Check::kStays, absl::StrCat("node ", server->node(), " ends: ", why));
+  }
 }
 
 void GroupWorld::PollGuest(Guest* guest) {
@@ -272,6 +288,7 @@ int64_t GroupWorld::NextTime() const {
   if (faulty_ && next_event_ < scenario_.events.size()) {
     next_ns = std::min(next_ns, began_ns_ + scenario_.events[next_event_].at_ns);
   }
+  if (etcd_lost_) next_ns = std::min(next_ns, operator_ns_);
   if (faulty_ && happened_.steps < piece_end_) next_ns = std::min(next_ns, next_step_ns_);
   if (!mends_.empty()) next_ns = std::min(next_ns, mends_.begin()->first);
   for (const Guest& guest : guests_) {

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -55,6 +56,9 @@ class GroupWorld {
     uint64_t maps = 0;     // changes of the map
     int64_t whole_ns = 0;  // how long it took until all were in sync, once nothing went wrong
     uint64_t closed = 0;   // events that came while a partition was closed
+    uint64_t losses = 0;   // of etcd's data
+    uint64_t forced = 0;   // groups, by an operator
+    uint64_t garbage = 0;  // that etcd had
     // Of a walk.
     uint64_t steps = 0;
     uint64_t pieces = 0;
@@ -100,6 +104,7 @@ class GroupWorld {
   void TellToStop(uint32_t node);
   void KillBackups();
   void Cut(uint32_t from, uint32_t to, int64_t until_ns);
+  void CheckWhyItEnds(GroupServer* server);
   void Later(int64_t at_ns, std::function<void()> what);
   void MendAll();
   static constexpr uint32_t kNobody = UINT32_MAX;
@@ -140,6 +145,18 @@ class GroupWorld {
   bool MayReceive(uint32_t group) const;
   uint64_t ReadsOfAll(Guest* guest);
 
+  // group_etcd.cc
+  void LoseEtcd();
+  void PutGarbage(int64_t until_ns);
+  void OperatorTurn();
+  bool IsThereAgain() const;
+  bool IsThereAgain(uint32_t group) const;
+  void AskWhoLives();
+  bool AllSaidThatTheyLive();
+  bool MakeClusterAgain();
+  void ForceTheBest(uint32_t group, const std::set<std::string>& living);
+  bool SomebodyKnows(uint32_t group, uint32_t except) const;
+
   void WatchLeases();
   void WatchCopies();
   bool AllIdle() const;
@@ -160,7 +177,9 @@ class GroupWorld {
   std::vector<std::unique_ptr<GroupServer>> servers_;
   std::vector<Guest> guests_;
   Pace pace_{run_,
-             kTurnsMax + scenario_.steps* kTurnsOfStepMax,
+             // While nobody leads a group whose register is lost, clients try again and again.
+             (scenario_.kind == GroupScenario::Kind::kBadEtcd ? 4 : 1) * kTurnsMax +
+                 scenario_.steps* kTurnsOfStepMax,
              {.over = [this] { return over(); },
               .turn = [this] { TakeTurn(); },
               .poll_everybody = [this] { PollEverybody(); },
@@ -193,6 +212,12 @@ class GroupWorld {
   };
   std::array<Serving, GroupScenario::kNodesMax> serving_{};  // by node
   std::map<uint64_t, uint32_t> group_of_process_;            // that had a lease
+  // While etcd's data are lost.
+  bool etcd_lost_ = false;
+  bool asked_who_lives_ = false;
+  int64_t operator_ns_ = 0;    // when the operator looks next
+  int64_t told_until_ns_ = 0;  // until when primaries may learn that they lead; 0: all live first
+  bool has_garbage_ = false;
   // Of a walk.
   uint32_t piece_end_ = 0;
   int64_t next_step_ns_ = 0;
