@@ -112,7 +112,7 @@ TEST(DiskFullTest, RefusesWritesAndLosesNothingAndGoesOnOnceThereIsRoom) {
 }
 
 TEST(DiskFullTest, StartsAndServesReadsAlthoughTheDiskIsFull) {
-  const SmallDisk disk;
+  const test_support::SmallDisk disk(kDiskBytes);
   if (!disk.why_not().empty()) GTEST_SKIP() << "no file system of its own: " << disk.why_not();
   ServerProcess server({"--data=" + disk.path() + "/data", "--sync=always", "--http=127.0.0.1:0"});
   auto client = Client::Connect({server.endpoint()}, PatientOptions());
