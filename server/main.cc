@@ -111,10 +111,13 @@ void Show(HttpServer* http, Observer* observer) {
   if (!http->local()) LOG(WARNING) << http->Warning("clients' addresses and what they do");
 }
 
-// Says it where the log is, too, which is all that is left of a service that did not start.
+// Says it in the log, too, if that is a file, which is all that is left of a service that did not
+// start. A log of JSON has nothing else among its lines.
 int Fail(const absl::Status& status) {
-  if (g_log_lines != nullptr) LOG(ERROR) << status.message();
-  if (g_log_lines == nullptr || !FLAGS_log_file.empty()) {
+  const bool in_file = g_log_lines != nullptr && !FLAGS_log_file.empty();
+  const bool in_json = g_log_lines != nullptr && FLAGS_log_json && !in_file;
+  if (in_file || in_json) LOG(ERROR) << status.message();
+  if (!in_json) {
     std::fprintf(stderr, "kvserver: %s\n", std::string(status.message()).c_str());
   }
   return kExitFailed;

@@ -209,8 +209,8 @@ class Client {
   absl::StatusOr<uint64_t> Prepend(std::string_view key, std::string_view piece,
                                    const ChangeOptions& options = {},
                                    std::optional<Milliseconds> deadline = {});
-  // Add to a counter, or subtract from it, and return the new number. A counter is a value that is
-  // a decimal number of 64 bits with a sign ("-12"). A result that does not fit is refused.
+  // Add to a counter, or subtract from it, and return the new number. A counter is a value like
+  // "-12", a number of 64 bits without zeros before it. A result that does not fit is refused.
   absl::StatusOr<int64_t> Incr(std::string_view key, int64_t delta = 1,
                                const IncrOptions& options = {},
                                std::optional<Milliseconds> deadline = {});

@@ -85,9 +85,8 @@ class Expected {
     if (request.opcode == Opcode::kDelete && !there) return ReplyStatus::kNotFound;
     if (request.opcode != Opcode::kIncrement || !there) return ReplyStatus::kOk;
     int64_t number = 0;
-    const auto parsed = std::from_chars(value.data(), value.data() + value.size(), number);
-    const bool whole = parsed.ec == std::errc() && parsed.ptr == value.data() + value.size();
-    return whole ? ReplyStatus::kOk : ReplyStatus::kNotANumber;
+    std::from_chars(value.data(), value.data() + value.size(), number);
+    return std::to_string(number) == value ? ReplyStatus::kOk : ReplyStatus::kNotANumber;
   }
 
   std::map<std::string, std::string> items_;
