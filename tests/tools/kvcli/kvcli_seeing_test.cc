@@ -81,7 +81,7 @@ TEST_F(KvcliSeeingTest, ALongWalkShowsItsProgressOnATerminalOnly) {
   std::string script;
   for (int i = 0; i < 30; ++i) script += "put walk:" + std::to_string(i) + " value\n";
   ASSERT_EQ(Run({}, script).exit_code, 0);
-  const Words words = {"bigkeys", "--prefix=walk:", "--count=1", "--rate=20"};
+  const Words words = {"bigkeys", "--prefix=walk:", "--count=1", "--rate=300"};
   ChildProcess kvcli({.argv = Command(words), .streams = ChildProcess::Streams::kTerminal});
   EXPECT_TRUE(kvcli.ReadUntil("\r\033[Kkvcli: "));
   EXPECT_TRUE(kvcli.ReadUntil(" items"));
