@@ -48,6 +48,7 @@ struct EtcdClient::Call {
   TxnHandler on_txn;
   CompactHandler on_compact;
   std::function<void(absl::StatusOr<std::string>)> on_token;
+  bool lists = false;  // for a watch
   bool logged_in_again = false;
   uint64_t era = 0;   // if its body has revisions: which ones. Else: when it was sent
   int64_t least = 0;  // the lowest revision that etcd can have when it answers
@@ -295,6 +296,7 @@ void EtcdClient::ListForWatch(uint64_t id) {
       new Call{.path = "/v3/kv/range",
                .body = EncodeRangeOfPrefix(watch.prefix),
                .on_range = [this, id](auto answer) { OnList(id, std::move(answer)); },
+               .lists = true,
                .delay_ms = watch.failures > 0 ? options_.retry_ms : 0}));
 }
 
@@ -434,8 +436,11 @@ absl::Status EtcdClient::CheckCluster(const EtcdHeader& header) {
 }
 
 absl::Status EtcdClient::CheckRevision(const Call& call, const EtcdHeader& header) {
-  if (call.era == era_ && header.revision >= call.least) return absl::OkStatus();
-  if (call.era == era_) GoBack();
+  const bool goes_on = call.era == era_ && header.revision >= call.least;
+  const bool listed = std::ranges::all_of(
+      watches_, [this](const auto& watch) { return watch.second->era == era_; });
+  if (goes_on && (listed || call.lists)) return absl::OkStatus();
+  if (!goes_on && call.era == era_) GoBack();
   return absl::UnavailableError("etcd has lost its data, or was restored from a backup");
 }
 

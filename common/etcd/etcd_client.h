@@ -32,12 +32,12 @@ namespace gannet {
 //    know the token any more, a new one is asked for, and the request is sent again: etcd has not
 //    executed it.
 // 6. All revisions that it tells grow, and none is told for two things. If etcd has lost its data,
-// or
-//    was restored from a backup, its own begin anew below those that it told before. Then what this
-//    client tells is etcd's revision and what it had told by then. A transaction that compares an
-//    earlier one is refused, and what was under way meanwhile has an unknown result. Rule 1 shows
-//    it: the answer to a range or a transaction is not older than what was told before it was
-//    asked.
+//    or was restored from a backup, its own begin anew below those that it told before. Then what
+//    this client tells is etcd's revision and what it had told by then. A transaction that compares
+//    an earlier one is refused, and what was under way meanwhile has an unknown result. Rule 1
+//    shows it: the answer to a range or a transaction is not older than what was told before it was
+//    asked. Each watch lists, and says that etcd went back, before any other answer of the new etcd
+//    is told: its listener would take what lies there for newer than what it knows.
 //
 // Thread safety: one caller. Handlers may call everything but Poll. No handler is called after
 // destruction.

@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -248,6 +249,32 @@ TEST_F(EtcdClientTest, RevisionsGrowAlsoIfEtcdHasLostItsData) {
   ASSERT_TRUE(caller.PollUntil([&] { return listener.there["a/x"] == "new"; }));
   EXPECT_EQ(listener.all.back().revision, won.revision);
   EXPECT_EQ(caller.Put("a/x", "newer", won.revision).outcome, kWon);
+}
+
+// The list is so long that an answer would come before it.
+TEST_F(EtcdClientTest, NoAnswerComesBeforeTheListOfAnEtcdThatWentBack) {
+  EtcdProcesses etcd(1);
+  EtcdCaller caller(etcd.Urls());
+  for (int i = 0; i < 200; ++i) caller.Put("a/x", std::to_string(i));
+  Listener listener;
+  caller.client().Watch("a/", listener.Handler());
+  ASSERT_TRUE(caller.PollUntil([&] { return listener.Count(EtcdNews::Kind::kListed) == 1; }));
+  etcd.Kill(0);
+  std::filesystem::remove_all(etcd.DataFolder(0));
+  etcd.Restart(0);
+  EtcdCaller other(etcd.Urls());
+  for (int i = 0; i < 12; ++i) {
+    ASSERT_EQ(other.Put(absl::StrCat("a/", i), std::string(200'000, 'v')).outcome, kWon);
+  }
+  ASSERT_EQ(other.Put("a/x", "of a backup").outcome, kWon);
+  int answers = 0;
+  std::function<void(absl::StatusOr<EtcdRangeAnswer>)> ask = [&](auto answer) {
+    if (!answer.ok()) return caller.client().Range("a/x", ask);
+    ++answers;
+    EXPECT_TRUE(listener.all.back().went_back);
+  };
+  caller.client().Range("a/x", ask);
+  ASSERT_TRUE(caller.PollUntil([&] { return answers > 0; }));
 }
 
 TEST_F(EtcdClientTest, ATransactionThatIsNotAnsweredIsUnknown) {
