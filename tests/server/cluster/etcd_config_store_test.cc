@@ -417,6 +417,7 @@ TEST_F(EtcdConfigStoreTest, AGroupThatEtcdHasLostIsAdoptedAndNotFounded) {
   const GroupPolicy policy = {.settings = {{"on_full", "evict"}, {"shards", "3"}}};
   caller_.Put(PolicyKey("c", "g1"), Encode(policy));
   PollUntil(primary.get(), [&] { return *primary->Policy() == policy; });
+  PollUntil(backup.get(), [&] { return *backup->Policy() == policy; });  // else revisions differ
 
   etcd_.Kill(0);
   std::filesystem::remove_all(etcd_.DataFolder(0));
@@ -454,7 +455,7 @@ TEST_F(EtcdConfigStoreTest, AGroupThatEtcdHasLostIsAdoptedAndNotFounded) {
   EXPECT_EQ(adopted.now.configuration, both);
   EXPECT_GT(adopted.now.revision, known.revision);
   EXPECT_EQ(primary->terms().history, 0x11u);
-  EXPECT_EQ(primary->standing(), Standing::kThere);
+  PollUntil(primary.get(), [&] { return primary->standing() == Standing::kThere; });
   PollUntil(backup.get(), [&] { return backup->Seen() == adopted.now; });
   PollUntil(primary.get(), [&] { return ValueOf(LifeKey("c", "n1")).empty(); });
   EXPECT_EQ(Do(primary.get(), known.revision, first_).result, Result::kLost);
