@@ -21,7 +21,7 @@ COMPLETIONS = (
     ("kvcli", ["stats", "--js"], ["--json"]),
     ("kvcli", ["cluster", "re"], ["remove", "remove-group"]),
     ("kvcli", ["cluster", "status", "re"], []),
-    ("kvcli", ["cluster", "force", "--lo"], ["--lose-data"]),
+    ("kvcli", ["cluster", "force", "--lose"], ["--lose-data"]),
     ("kvcli", ["put", "key", "--file", "=", "/etc/hostn"], ["/etc/hostname"]),
 )
 

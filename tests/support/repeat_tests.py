@@ -72,7 +72,8 @@ class Ctest:
                                 capture_output=True, text=True, check=False)
         if listed.returncode != 0:
             return f"ctest -R '^{test}$'"
-        (found,) = json.loads(listed.stdout)["tests"]
+        # Those that prepare it are listed, too.
+        (found,) = (it for it in json.loads(listed.stdout)["tests"] if it["name"] == test)
         properties = {it["name"]: it["value"] for it in found.get("properties", [])}
         words, remark = found["command"], ""
         if case.rpartition(".")[2].startswith("test_"):

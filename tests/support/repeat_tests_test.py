@@ -21,7 +21,8 @@ CTEST = """#!/usr/bin/env python3
 import json, os, sys
 folder = os.path.dirname(os.path.abspath(__file__))
 if "--show-only=json-v1" in sys.argv:
-    print(json.dumps({"tests": [{"name": "some_test", "command": ["./some_test", "--gtest_filter=Other.*", "--fast"],
+    print(json.dumps({"tests": [{"name": "prepares_it", "command": ["prepare"]},
+                                {"name": "some_test", "command": ["./some_test", "--gtest_filter=Other.*", "--fast"],
                                  "properties": [{"name": "ENVIRONMENT", "value": ["A=b c"]}]}]}))
     sys.exit()
 first = not os.path.exists(folder + "/ran")
