@@ -5,13 +5,9 @@ Commands of the text and the meta protocol go to both in pipelines. If two answe
 What docs/proxy.md says to be different is left out, or made equal by `seen`.
 """
 
-import argparse
-import os
-import random
 import sys
-import time
 
-from peers import Started
+from peers import compare
 
 KEYS = [b"a", b"b", b"c", b"long" * 20]
 # From 2^63 on memcached looks for a sign behind the number, in whatever lies there, and may refuse it. It pads a shorter number with
@@ -25,8 +21,25 @@ TIMES = [b"0", b"100", b"-1", b"1000000000", b"2000000000"]
 
 
 class Commands:
+    CLEAR = [b"flush_all\r\n"]
+
     def __init__(self, rand):
         self.rand = rand
+
+    def sequence(self):
+        return [self.one() for _ in range(self.rand.randint(1, 20))]
+
+    def encoded(self, sequence):
+        return b"".join(sequence)
+
+    def replies(self, connection, sequence):
+        return [reply(connection) for _ in sequence]
+
+    def difference(self, sequence, mine, theirs):
+        for i, (command, one, other) in enumerate(zip(sequence, mine, theirs)):
+            if one != other:
+                return command.split(b" ")[0], f"command {i}, {command}:\n  gannet-proxy: {one}\n  memcached: {other}"
+        return None
 
     def key(self):
         return self.rand.choice(KEYS)
@@ -80,7 +93,7 @@ class Commands:
         return b"ma %s%s\r\n" % (self.counter(), self.flags("DJNTMkOv"))
 
 
-def reply(connection, command):
+def reply(connection):
     """The next reply, as a list of lines and data."""
     answer = []
     while True:
@@ -103,42 +116,5 @@ def seen_flags(words):
     return [b"t" if word.startswith(b"t") and word != b"t-1" else word for word in words if not word.startswith(b"s")]
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bin_dir")
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("GANNET_TEST_SEED", 0)) or random.randrange(1 << 32))
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get("GANNET_FUZZ_SECONDS", 3)))
-    parser.add_argument("--all", action="store_true", help="show all differences, not only the first one")
-    options = parser.parse_args()
-    print(f"seed {options.seed}")
-    commands = Commands(random.Random(options.seed))
-    count, differences = 0, set()
-    with Started(options.bin_dir) as started:
-        sides = [started.proxy()(), started.memcached()()]
-        until = time.monotonic() + options.seconds
-        while count < 200 or time.monotonic() < until:
-            sequence = [commands.one() for _ in range(commands.rand.randint(1, 20))]
-            for side in sides:
-                side.send(b"".join(sequence))
-            answers = [[reply(side, command) for command in sequence] for side in sides]
-            count += len(sequence)
-            for i, (command, mine, theirs) in enumerate(zip(sequence, *answers)):
-                if mine == theirs:
-                    continue
-                if (key := command.split(b" ")[0]) not in differences:
-                    differences.add(key)
-                    print(f"command {i}, {command}:\n  gannet-proxy: {mine}\n  memcached: {theirs}", *sequence[:i + 1], sep="\n    ")
-                if not options.all:
-                    return 1
-                for side in sides:
-                    side.send(b"flush_all\r\n")
-                    reply(side, b"flush_all")
-                break
-        for side in sides:
-            side.close()
-    print(f"{count} commands")
-    return 1 if differences else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare(Commands, "memcached"))

@@ -1,10 +1,13 @@
 """Programs that answer the same commands: gannet-proxy with a server, and the store whose protocol it speaks."""
 
+import argparse
 import os
+import random
 import signal
 import socket
 import subprocess
 import tempfile
+import time
 
 LIMIT_S = 60
 
@@ -96,3 +99,46 @@ class Connection:
     def close(self):
         self.file.close()
         self.socket.close()
+
+
+def compare(commands_of, peer):
+    """Sends random commands to a proxy and to the method `peer` of Started, and compares the answers. Returns the exit code.
+
+    commands_of(rand) has: sequence(), some commands; encoded(sequence), what is sent; replies(connection, sequence);
+    difference(sequence, mine, theirs), a name for its kind and a text, or None; and CLEAR, a sequence that removes all items.
+    """
+    parser = argparse.ArgumentParser()
+    parser.add_argument("bin_dir")
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("GANNET_TEST_SEED", 0)) or random.randrange(1 << 32))
+    parser.add_argument("--seconds", type=float, default=float(os.environ.get("GANNET_FUZZ_SECONDS", 3)))
+    parser.add_argument("--all", action="store_true", help="show all differences, not only the first one")
+    options = parser.parse_args()
+    print(f"seed {options.seed}")
+    commands = commands_of(random.Random(options.seed))
+    count, kinds = 0, set()
+    with Started(options.bin_dir) as started:
+        sides = [started.proxy()(), getattr(started, peer)()()]
+        until = time.monotonic() + options.seconds
+        while count < 200 or time.monotonic() < until:
+            sequence = commands.sequence()
+            data = commands.encoded(sequence)
+            for side in sides:
+                side.send(data)
+            answers = [commands.replies(side, sequence) for side in sides]
+            count += len(sequence)
+            difference = commands.difference(sequence, *answers)
+            if difference is None:
+                continue
+            kind, text = difference
+            if kind not in kinds:
+                kinds.add(kind)
+                print(text, "of", *sequence, sep="\n  ")
+            if not options.all:
+                return 1
+            for side in sides:  # what follows from it is no other one
+                side.send(commands.encoded(commands.CLEAR))
+                commands.replies(side, commands.CLEAR)
+        for side in sides:
+            side.close()
+    print(f"{count} commands")
+    return 1 if kinds else 0

@@ -5,13 +5,9 @@ Commands go to both in pipelines, some of them in transactions with watched keys
 commands before them are shown. What docs/proxy.md says to be different is left out, or made equal by `seen`.
 """
 
-import argparse
-import os
-import random
 import sys
-import time
 
-from peers import Started
+from peers import compare
 
 KEYS = [b"a", b"b", b"c", b"d", b"long" * 20]
 NUMBERS = [b"0", b"1", b"-1", b"5", b"-7", b"10", b"007", b"-0", b"+1", b" 1", b"1 ", b"", b"x", b"1.5", b"9223372036854775807",
@@ -22,8 +18,19 @@ PATTERNS = [b"*", b"", b"a", b"[a-c]", b"?", b"long*", b"[^a]", b"\\a", b"nothin
 
 
 class Commands:
+    CLEAR = [[b"FLUSHALL"]]
+
     def __init__(self, rand):
         self.rand = rand
+
+    def encoded(self, sequence):
+        return b"".join((inline if self.rand.random() < 0.1 else encoded)(command) for command in sequence)
+
+    def replies(self, connection, sequence):
+        return [reply(connection) for _ in sequence]
+
+    def difference(self, sequence, mine, theirs):
+        return first_difference(sequence, mine, theirs)
 
     def key(self):
         return self.rand.choice(KEYS)
@@ -167,8 +174,8 @@ def near(command, one, other):
     return one == other or (times and abs(one - other) <= 1)
 
 
-def compare(commands, left, right):
-    """Returns a text that shows the first difference, or nothing."""
+def first_difference(commands, left, right):
+    """Returns the name of the first command whose answers differ, and a text, or None."""
     queued = []
     for i, (command, one, other) in enumerate(zip(commands, left, right)):
         name = command[0].upper()
@@ -181,46 +188,9 @@ def compare(commands, left, right):
             pairs = list(zip(queued, one, other)) if len(one) == len(other) == len(queued) else pairs
         for of, mine, redis in pairs:
             if not near(of, seen(of, mine), seen(of, redis)):
-                return f"command {i}, {of}:\n  gannet-proxy: {mine!r}\n  redis-server: {redis!r}"
-    return ""
-
-
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("bin_dir")
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("GANNET_TEST_SEED", 0)) or random.randrange(1 << 32))
-    parser.add_argument("--seconds", type=float, default=float(os.environ.get("GANNET_FUZZ_SECONDS", 3)))
-    parser.add_argument("--all", action="store_true", help="show all differences, not only the first one")
-    options = parser.parse_args()
-    print(f"seed {options.seed}")
-    commands = Commands(random.Random(options.seed))
-    count, differences = 0, set()
-    with Started(options.bin_dir) as started:
-        sides = [started.proxy()(), started.redis()()]
-        until = time.monotonic() + options.seconds
-        while count < 200 or time.monotonic() < until:
-            sequence = commands.sequence()
-            data = b"".join((inline if commands.rand.random() < 0.1 else encoded)(command) for command in sequence)
-            for side in sides:
-                side.send(data)
-            answers = [[reply(side) for _ in sequence] for side in sides]
-            count += len(sequence)
-            difference = compare(sequence, *answers)
-            if difference and not options.all:
-                print(difference, "\nof", *sequence, sep="\n  ")
-                return 1
-            if difference and (key := difference.split("'")[1]) not in differences:
-                differences.add(key)
-                print(difference, *sequence, sep="\n    ")
-            if difference:  # what follows from it is no other one
-                for side in sides:
-                    side.send(encoded([b"FLUSHALL"]))
-                    reply(side)
-        for side in sides:
-            side.close()
-    print(f"{count} commands")
-    return 1 if differences else 0
+                return of[0], f"command {i}, {of}:\n  gannet-proxy: {mine!r}\n  redis-server: {redis!r}"
+    return None
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(compare(Commands, "redis"))
