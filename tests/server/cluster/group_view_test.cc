@@ -405,13 +405,18 @@ TEST_F(LostGroupTest, AnEmptyEtcdLeavesAllAsItWas) {
   EXPECT_EQ(view_.standing(), Standing::kUnfounded);
 }
 
+// A next revision that no change makes.
+ClusterConfig WithOwnersSwapped(ClusterConfig config) {
+  config.revision = 1;
+  config.changed.assign(kPartitions, 1);
+  config.lost.assign(2, 0);
+  for (uint16_t& owner : config.partitions) owner = 1 - owner;
+  return config;
+}
+
 TEST_F(LostGroupTest, AMapThatNoChangeMakesIsNotBelieved) {
   const ClusterConfig before = view_.map().config;
-  ClusterConfig lie = before;
-  lie.revision = 1;
-  lie.changed.assign(kPartitions, 1);
-  lie.lost.assign(2, 0);
-  for (uint16_t& owner : lie.partitions) owner = 1 - owner;
+  const ClusterConfig lie = WithOwnersSwapped(before);
   view_.Take(Changed(Item(ConfigKey("c"), Encode(lie), 10)));
   EXPECT_EQ(view_.map().config, before);
   EXPECT_TRUE(view_.lost());
@@ -429,11 +434,7 @@ TEST_F(LostGroupTest, AMapThatNoChangeMakesIsNotBelieved) {
 TEST_F(GroupViewTest, AProcessInSyncHasItems) {
   ASSERT_TRUE(view_.Begin(Items()).ok());
   const ClusterConfig map = view_.map().config;
-  ClusterConfig lie = map;
-  lie.revision = 1;
-  lie.changed.assign(kPartitions, 1);
-  lie.lost.assign(2, 0);
-  for (uint16_t& owner : lie.partitions) owner = 1 - owner;
+  const ClusterConfig lie = WithOwnersSwapped(map);
   view_.SetHasItemsIfInSync(0xc7, kConfig);
   view_.Take(Changed(Item(ConfigKey("c"), Encode(lie), 20)));
   EXPECT_EQ(view_.map().config, lie) << "it knows nothing to compare with";
