@@ -94,7 +94,7 @@ class ExpiryClock {
   // judges by no later time.
   void OnPrimary(uint64_t clock_ms, int64_t now, bool last = false) {
     last_ = last;
-    if (clock_ms <= clock_ms_) return;
+    if (clock_ms < clock_ms_) return;
     clock_ms_ = clock_ms;
     heard_ = now;
   }

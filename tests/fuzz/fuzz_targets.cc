@@ -252,8 +252,8 @@ void AuthFileBytes(std::span<const std::byte> bytes) {
 
 namespace {
 
-// Takes command after command. Each must lie within its own bytes, and must not be decided by
-// fewer: the proxy asks with what has come so far.
+// Takes command after command. Each must lie within its own bytes, or within its rewritten line,
+// and must not be decided by fewer bytes: the proxy asks with what has come so far.
 void TakeCommands(std::span<const std::byte> bytes,
                   proxy::Parsed (*parse)(std::string_view, proxy::ParsedCommand*)) {
   using Outcome = proxy::Parsed::Outcome;
@@ -272,7 +272,9 @@ void TakeCommands(std::span<const std::byte> bytes,
     } else {
       Require(parsed.consumed <= input.size(), "a command beyond the input");
       const auto own = bytes.first(parsed.consumed);
-      for (const std::string_view word : command.words) RequireWithin(word, own);
+      const std::span<const char> rewritten(command.rewritten);
+      const auto of_words = rewritten.empty() ? own : std::as_bytes(rewritten);
+      for (const std::string_view word : command.words) RequireWithin(word, of_words);
       RequireWithin(command.data, own);
       const proxy::Parsed less = parse(input.substr(0, parsed.consumed - 1), &command);
       Require(less.outcome == Outcome::kNeedsMore && less.needed <= parsed.consumed,

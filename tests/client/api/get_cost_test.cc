@@ -138,38 +138,70 @@ class GetCostTest : public ::testing::Test {
     return totals;
   }
 
+  Totals MeasureInto(std::span<const std::string> keys, std::span<const RegisteredSpan> into) {
+    Totals totals;
+    for (size_t begun = 0; begun < kGets; begun += into.size()) {
+      std::array<Completion, kDepthMax> done;
+      const auto room = std::span(done).first(into.size());
+      size_t n = GetAllInto(*client_, keys.subspan(begun % keys.size(), into.size()), into, room);
+      while (n < room.size()) n += client_->Poll(room.subspan(n));
+      totals.Add(room);
+    }
+    return totals;
+  }
+
+  // Expects `chain` READs per doorbell and 32 READs per completion, but for GETs that take one READ
+  // more. The device may be held up for any time, which parts a chain. So this measures again if
+  // there are more, as nobody holds it up each time. Returns what was measured last.
+  template <class Measure>
+  static Totals MeasureChains(uint32_t chain, const Measure& measure) {
+    constexpr uint32_t kFew = kGets / 128;
+    Totals totals;
+    for (int tries = 0; tries < 8; ++tries) {
+      totals = measure();
+      const uint32_t posts = totals.reads / chain;
+      const uint32_t completions = posts * std::max(chain / 32, 1u);
+      if (chain == 1 ||
+          (totals.posts <= posts + kFew && totals.completions <= completions + kFew)) {
+        return totals;
+      }
+    }
+    ADD_FAILURE() << totals.reads << " READs took " << totals.posts << " doorbells and "
+                  << totals.completions << " completions, each time more than one for " << chain;
+    return totals;
+  }
+
   void RunWarm(uint32_t depth) {
     Connect(4 << 20);
     const std::vector<std::string> keys = Keys("warm", kGets);
     Load(keys);  // whose replies tell the locations
-    const Totals totals = Measure(keys, depth, 1);
+    const Totals totals = MeasureChains(depth, [&] { return Measure(keys, depth, 1); });
     EXPECT_EQ(totals.found, kGets);
     EXPECT_EQ(totals.from_cached_location, kGets);
     EXPECT_EQ(totals.reads, kGets);
-    if (depth > 1) ExpectChains(totals, depth);
   }
   // As in a long run, the cache is full of keys that are more popular than those measured.
   void RunCold(uint32_t depth) {
     const std::vector<std::string> keys = Keys("cold", kGets);
     Connect(0);
     Load(keys);
-    Connect(kSmallCacheBytes);
     const std::vector<std::string> popular = Keys("popular", kSmallCacheBytes / 16);
-    Load(popular);
-    Warm(popular);
-    const Totals totals = Measure(keys, depth, 2);
+    const Totals totals = MeasureChains(depth, [&] {
+      Connect(kSmallCacheBytes);
+      Load(popular);
+      Warm(popular);
+      return Measure(keys, depth, 2);
+    });
     EXPECT_EQ(totals.found, kGets);
     EXPECT_LE(totals.from_cached_location, kGets / 100);
     EXPECT_LE(totals.reads, 2 * kGets + kGets / 50);
-    if (depth > 1) ExpectChains(totals, depth);
   }
   void RunColdKeptInFlight(uint32_t depth, uint32_t chain) {
     const std::vector<std::string> keys = Keys("kept", kGets);
     Connect(0);
     Load(keys);
-    const Totals totals = MeasureKeptInFlight(keys, depth);
+    const Totals totals = MeasureChains(chain, [&] { return MeasureKeptInFlight(keys, depth); });
     EXPECT_EQ(totals.found, kGets);
-    ExpectChains(totals, chain);
   }
   // GETs of large values whose heads the client knows.
   void RunInto(uint32_t depth) {
@@ -185,34 +217,16 @@ class GetCostTest : public ::testing::Test {
     for (const std::string& key : keys) {
       EXPECT_TRUE(RunOne(*client_, [&] { return client_->GetInto(key, {&into[0], 1}, 1); }).found);
     }
-    Totals totals;
-    for (uint32_t begun = 0; begun < kGets; begun += depth) {
-      std::array<Completion, kDepthMax> done;
-      const auto room = std::span(done).first(depth);
-      size_t n =
-          GetAllInto(*client_, std::span(keys).subspan(begun % kLargeKeys, depth), into, room);
-      while (n < depth) n += client_->Poll(room.subspan(n));
-      totals.Add(room);
-    }
+    const Totals totals = MeasureChains(depth, [&] { return MeasureInto(keys, into); });
     EXPECT_EQ(totals.found, kGets);
     EXPECT_EQ(totals.from_cached_location, kGets);
     EXPECT_EQ(totals.reads, 2 * kGets) << "value and commit word";
-    ExpectChains(totals, depth);
   }
   void RunMisses(uint32_t depth) {
     Connect(kSmallCacheBytes);
     const Totals totals = Measure(Keys("none", kGets), depth, 1);
     EXPECT_EQ(totals.found, 0u);
     EXPECT_EQ(totals.from_cached_location, 0u);
-  }
-
-  // Expects `chain` READs per doorbell and 32 READs per completion, with a few exceptions: GETs
-  // that take one READ more, and times when the device was held up.
-  static void ExpectChains(const Totals& totals, uint32_t chain) {
-    constexpr uint32_t kFew = kGets / 128;
-    const uint32_t posts = totals.reads / chain;
-    EXPECT_LE(totals.posts, posts + kFew);
-    EXPECT_LE(totals.completions, posts * std::max(chain / 32, 1u) + kFew);
   }
 
   static ServerProcess* server_;

@@ -220,9 +220,12 @@ TEST(ExpiryClockTest, GoesOnWithoutAJumpFromTheLastThatAHandOverTold) {
   clock.OnPrimary(10'200, 1'200'000'000);
   clock.OnPrimary(10'200, 1'200'500'000, /*last=*/true);
   EXPECT_EQ(clock.AtTakeover(kTimes, 1'203'000'000), 10'203u);
+  // This machine heard of it long after, though the primary's clock is where it was.
+  clock.OnPrimary(10'200, 7'200'000'000, /*last=*/true);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 7'203'000'000), 10'203u);
   // The hand-over failed, and the primary went on.
-  clock.OnPrimary(10'300, 1'300'000'000);
-  EXPECT_EQ(clock.AtTakeover(kTimes, 1'303'000'000), 10'910u);
+  clock.OnPrimary(10'300, 7'300'000'000);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 7'303'000'000), 10'910u);
 }
 
 }  // namespace
