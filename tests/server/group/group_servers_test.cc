@@ -434,7 +434,8 @@ TEST(GroupServersTest, WithSyncAlwaysAPrimaryWhoseDiskFailsHandsOver) {
     group.Start(i);
     ASSERT_TRUE(group.AwaitInSync(i + 1));
   }
-  std::filesystem::remove_all(NewestRunIn(data[1].path()));
+  // Renamed, as files come while it would be removed.
+  std::filesystem::rename(NewestRunIn(data[1].path()), data[1].path() + "/gone");
   group.Stop(0);  // hands over to n2
   ASSERT_TRUE(ThreeServers::Await([&] { return group.Primary() == 2; }));
   const auto client = Connect(group.nodes[2].address);
