@@ -43,11 +43,10 @@ void DiskThread::Poll() {
 void DiskThread::Write() {
   pthread_setname_np(pthread_self(), "kv-disk-write");
   AskForTurns(kShortestTurnNs);
-  constexpr timespec kPeriod{0, DiskLog::kWritePeriodNs};
   pollfd fd{stop_->fd(), POLLIN, 0};
   do {
-    log_->Write();
-    ppoll(&fd, 1, &kPeriod, nullptr);
+    const timespec pause{0, log_->Write()};
+    ppoll(&fd, 1, &pause, nullptr);
   } while (fd.revents == 0);
 }
 

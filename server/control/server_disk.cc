@@ -139,8 +139,12 @@ absl::Status ServerDisk::RestoreFrom(const Run& run) {
   uint64_t version_max = 0;
   const auto apply = [&](const Change& change) {
     version_max = std::max(version_max, change.version);
+    // Nobody else writes yet.
+    if (log_ != nullptr && log_->takes() == ChangeConsumer::Takes::kLater) {
+      log_->Poll(MonotonicNs());
+    }
     ReplyStatus status = RestoreChange(run.store, change, run.clock_ms);
-    if (status == ReplyStatus::kDiskRefuses) {  // it has to catch up
+    if (status == ReplyStatus::kDiskRefuses) {  // it is behind by now
       log_->Poll(MonotonicNs());
       status = RestoreChange(run.store, change, run.clock_ms);
     }

@@ -118,13 +118,15 @@ absl::Status DiskLog::Restore(uint64_t wall_ms) {
                        .waiting_bytes_max = options_.waiting_bytes_max,
                        .unsynced_ns_max = options_.unsynced_ns_max != 0
                                               ? options_.unsynced_ns_max
-                                              : options_.sync_interval_ns + kSyncPatienceNs}));
+                                              : options_.sync_interval_ns + kSyncPatienceNs,
+                       .refuses_for_age = options_.refuses_for_age}));
   for (const std::string& key : restorer.evicted()) {
     const Change gone = {
         .kind = Change::Kind::kDelete, .version = restorer.version_max() + 1, .key = key};
-    if (journal_->Append(gone, options_.clock())) continue;
-    GANNET_RETURN_IF_ERROR(journal_->SyncAll(options_.clock()));
-    journal_->Append(gone, options_.clock());
+    while (!journal_->Append(gone, options_.clock())) {
+      journal_->Flush(options_.clock());  // nobody else does yet
+      GANNET_RETURN_IF_ERROR(journal_->status());
+    }
   }
   StatsReply stats{};
   options_.store->FillStats(&stats);
@@ -171,7 +173,7 @@ bool DiskLog::Take(const Change& change, ChangePlace* place) {
 // Only an error of the disk, or a lack of space, needs somebody's help.
 ChangeConsumer::Takes DiskLog::takes() const {
   if (!journal_->status().ok()) return Takes::kNot;
-  return Taking().ok() ? Takes::kNow : Takes::kLater;
+  return journal_->Takes(options_.clock()) ? Takes::kNow : Takes::kLater;
 }
 
 void DiskLog::Fill(const Change& change, const ChangePlace& place) {
@@ -306,7 +308,8 @@ void DiskLog::Tell(int64_t now_ns) {
                  << (status.ok() ? "" : ": ") << status.message();
   }
   if (put_off != put_off_told_) {
-    LOG(WARNING) << "writes wait because the disk is slower than they come; told clients "
+    LOG(WARNING) << "writes wait because the disk is slower than they come, or busy cores let its "
+                    "thread wait; told clients "
                  << put_off - put_off_told_ << " times to send one again";
   }
   refused_told_ = refused;
@@ -324,10 +327,7 @@ absl::Status DiskLog::Close(int64_t now_ns) {
 
 bool DiskLog::IsBehind(uint64_t bytes) const {
   const uint64_t written = journal_->written();
-  if (journal_->appended() - written > bytes) return true;
-  const int64_t since_ns = journal_->unsynced_since_ns();
-  return options_.sync == Journal::Sync::kInterval && since_ns != 0 &&
-         options_.clock() - since_ns > options_.sync_interval_ns + kSyncPatienceNs;
+  return journal_->appended() - written > bytes || journal_->IsOld(options_.clock());
 }
 
 void DiskLog::FillStats(StatsReply* stats) const {

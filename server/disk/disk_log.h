@@ -17,7 +17,6 @@
 #include "server/disk/clock_note.h"
 #include "server/disk/snapshot.h"
 #include "server/disk/snapshot_tries.h"
-#include "server/disk/tick_clock.h"
 #include "server/journal/files.h"
 #include "server/journal/journal.h"
 #include "server/store/store.h"
@@ -29,7 +28,7 @@ namespace gannet {
 // journal can be cut. One thread calls Poll, which writes and syncs what the workers recorded, and
 // writes snapshots in small steps while the items change. All that may take as long as the disk
 // likes. So unless the mode is always, another thread calls Write, and kill -9 takes no more than
-// what was recorded since.
+// what was recorded since. While that thread is late, changes are refused for a moment (Journal).
 //
 // Beside them it notes the store's clock (ClockNote).
 //
@@ -61,12 +60,13 @@ class DiskLog : public ChangeConsumer {
     // (common/layout/version.h).
     uint64_t first_version = 1;
     // The clock by which changes are too old to be taken. Poll is given the same one.
-    std::function<int64_t()> clock = TickNs;
+    std::function<int64_t()> clock = MonotonicNs;
     uint64_t (*wall_ms)() = WallMs;  // says when a snapshot was complete
     std::function<uint64_t()> random;
     // For a member of a group:
     size_t waiting_bytes_max = 64 << 20;  // as Journal::Options
     int64_t unsynced_ns_max = 0;          // as Journal::Options; 0: by the sync interval
+    bool refuses_for_age = true;          // as Journal::Options
     // Returns where a snapshot may begin, or nullopt if none may yet. Empty: by `writes`.
     std::function<std::optional<uint64_t>()> snapshot_at;
     std::function<void()> on_snapshot;  // one is whole
@@ -91,10 +91,12 @@ class DiskLog : public ChangeConsumer {
   // With sync always, the writes that wait for the log. nullptr with another mode.
   Writes* waiting() { return waiting_; }
 
-  // Writes what was recorded. Does not wait for a sync.
-  void Write() { journal_->Write(); }
-  // What is recorded survives kill -9 after so long. Call Write as often, unless Poll does.
+  // Writes what was recorded. Does not wait for a sync. Returns when to call it again, unless Poll
+  // does: soon enough that what is recorded is seldom as old as the journal allows.
+  int64_t Write() { return journal_->Write() ? kWriteSoonNs : kWritePeriodNs; }
   static constexpr int64_t kWritePeriodNs = 4 * kNsPerMs;
+  // Others may have the lock of who writes meanwhile, and fill their records.
+  static constexpr int64_t kWriteSoonNs = 100 * kNsPerUs;
   // Returns whether the log needs somebody who calls Write while Poll runs. With sync always it
   // does not, because nobody is told of a write that is not on disk.
   bool needs_writer() const { return options_.sync != Journal::Sync::kAlways; }
@@ -110,15 +112,15 @@ class DiskLog : public ChangeConsumer {
 
   // A change was not taken, and happened all the same.
   void CountRefused() { refused_.fetch_add(1, std::memory_order_relaxed); }
-  // Whether more waits to be written than so many bytes, or, with sync interval, to be synced for a
-  // second longer than it should.
+  // Whether more waits to be written than so many bytes, or something waits for longer than it may
+  // (Journal::Options).
   bool IsBehind(uint64_t bytes) const;
 
   void FillStats(StatsReply* stats) const;
   void FillStorage(StorageReply* reply) const;
   // One line about what was restored, for the log.
   const std::string& restored() const { return restored_; }
-  // Returns whether a change would be recorded now, or why not. From any thread.
+  // Returns whether changes are recorded, but for moments, or why not. From any thread.
   absl::Status Taking() const { return journal_->Taking(options_.clock()); }
   // No change is recorded any more.
   bool failed() const { return journal_->failed(); }

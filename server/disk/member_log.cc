@@ -20,7 +20,7 @@ namespace {
 constexpr char kNoteName[] = "applied";
 constexpr char kNewNoteName[] = "applied.new";
 constexpr size_t kNoteBytesMax = 64;
-// The journal itself never refuses for age: behind() sees that.
+// With sync always, writes wait for the disk, however long it takes.
 constexpr int64_t kNeverNs = std::numeric_limits<int64_t>::max() / 2;
 
 std::string NoteText(uint64_t history, uint64_t lsn) {
@@ -66,7 +66,8 @@ absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& option
                                          .clock = options.clock,
                                          .random = options.random,
                                          .waiting_bytes_max = kBytesMax,
-                                         .unsynced_ns_max = kNeverNs,
+                                         .unsynced_ns_max = log->always() ? kNeverNs : 0,
+                                         .refuses_for_age = false,  // behind() sees to that
                                          .snapshot_at = [raw] { return raw->SnapshotAt(); },
                                          .on_snapshot = [raw] { raw->OnSnapshot(); },
                                          .on_poll = [raw] { raw->OnPoll(); }},

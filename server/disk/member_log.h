@@ -60,7 +60,7 @@ class MemberLog final : public ChangeConsumer, public MemberDisk {
     Journal::Sync sync = Journal::Sync::kInterval;
     int64_t sync_interval_ns = kNsPerSecond;
     uint64_t segment_bytes = DiskLog::kSegmentBytesMax;
-    std::function<int64_t()> clock = TickNs;
+    std::function<int64_t()> clock = MonotonicNs;
     std::function<uint64_t()> random;
   };
   // All outlive the log, but that `former` is not used after on_whole. Errors as DiskLog::Open.

@@ -24,6 +24,8 @@ constexpr uint64_t kZeroedChunkMax = kZeroedBytes / 16;
 
 // How often somebody looks whether the segment is still there.
 constexpr int64_t kLookNs = kNsPerSecond;
+// People hear of changes that wait to be written for so long.
+constexpr int64_t kLongUnwrittenNs = kNsPerSecond;
 
 // A sync that failed is never tried again, whatever the reason.
 absl::Status NotAgain(const absl::Status& status) {
@@ -47,18 +49,31 @@ Journal::Journal(const Options& options)
       disk_bytes_(options.disk_bytes),
       written_(options.position) {}
 
+bool Journal::IsOld(int64_t now_ns, int64_t unwritten_ns_max) const {
+  const auto waits_longer = [now_ns](int64_t since_ns, int64_t max_ns) {
+    return since_ns != 0 && now_ns - since_ns > max_ns;
+  };
+  return (options_.sync != Sync::kNone &&
+          waits_longer(unsynced_since_ns(), options_.unsynced_ns_max)) ||
+         (options_.sync != Sync::kAlways && waits_longer(unwritten_since_ns(), unwritten_ns_max));
+}
+
+bool Journal::Takes(int64_t now_ns, int64_t unwritten_ns_max) const {
+  return status_[kWriting].ok() && status_[kSyncing].ok() &&
+         waiting_bytes_ < options_.waiting_bytes_max &&
+         !(options_.refuses_for_age && IsOld(now_ns, unwritten_ns_max));
+}
+
 bool Journal::Takes(int64_t now_ns) const {
-  if (!status_[kWriting].ok() || !status_[kSyncing].ok()) return false;
-  if (waiting_bytes_ >= options_.waiting_bytes_max) return false;
-  const int64_t since_ns = unsynced_since_ns();
-  return since_ns == 0 || options_.sync == Sync::kNone ||
-         now_ns - since_ns <= options_.unsynced_ns_max;
+  MutexLock lock(mutex_);
+  return Takes(now_ns, options_.unwritten_ns_max);
 }
 
 absl::Status Journal::Taking(int64_t now_ns) const {
   if (absl::Status why_not = status(); !why_not.ok()) return why_not;
+  const int64_t long_ns = std::max(options_.unwritten_ns_max, kLongUnwrittenNs);
   MutexLock lock(mutex_);
-  if (Takes(now_ns)) return absl::OkStatus();
+  if (Takes(now_ns, long_ns)) return absl::OkStatus();
   return absl::ResourceExhaustedError("the disk is slower than changes come");
 }
 
@@ -71,8 +86,9 @@ std::optional<uint64_t> Journal::Append(const Change& change, int64_t now_ns) {
 
 std::optional<ChangePlace> Journal::Reserve(size_t record_bytes, int64_t now_ns) {
   MutexLock lock(mutex_);
-  if (!Takes(now_ns)) return std::nullopt;
+  if (!Takes(now_ns, options_.unwritten_ns_max)) return std::nullopt;
   if (unsynced_since_ns() == 0) unsynced_since_ns_.store(now_ns, std::memory_order_relaxed);
+  if (unwritten_since_ns() == 0) unwritten_since_ns_.store(now_ns, std::memory_order_relaxed);
   if (waiting_.empty() || waiting_.back()->capacity - waiting_.back()->reserved < record_bytes) {
     AddChunk(record_bytes, now_ns);
   }
@@ -111,10 +127,14 @@ void Journal::AddChunk(size_t bytes, int64_t now_ns) {
   waiting_.push_back(std::move(chunk));
 }
 
-void Journal::Write() {
-  if (failed()) return;
-  MutexLock lock(write_mutex_);
-  Note(kWriting, WriteBatch());
+bool Journal::Write() {
+  if (failed()) return false;
+  MutexLock writing(write_mutex_);
+  const absl::Status status = WriteBatch();
+  Note(kWriting, status);
+  if (!status.ok()) return false;
+  MutexLock lock(mutex_);
+  return !batch_.empty() || waiting_bytes_ >= kChunkBytes;
 }
 
 void Journal::Flush(int64_t now_ns) {
@@ -172,8 +192,7 @@ absl::Status Journal::WriteBatch() {
     // Acquire: with Fill. Whoever fills it now lets the journal be written again afterwards.
     if (chunk.filled.load(std::memory_order_acquire) != chunk.reserved) break;
     GANNET_RETURN_IF_ERROR(WriteChunk(chunk));
-    GiveBack(std::move(batch_.front()));
-    batch_.pop_front();
+    PopBatch();
   }
   return absl::OkStatus();
 }
@@ -198,10 +217,18 @@ absl::Status Journal::WriteChunk(const Chunk& chunk) {
 }
 
 // A chunk for one large value does not keep its memory.
-void Journal::GiveBack(std::unique_ptr<Chunk> chunk) {
+void Journal::PopBatch() {
+  std::unique_ptr<Chunk> chunk = std::move(batch_.front());
+  batch_.pop_front();
   MutexLock lock(mutex_);
   waiting_bytes_ -= chunk->reserved;
+  unwritten_since_ns_.store(WaitingSince(), std::memory_order_relaxed);
   if (chunk->capacity <= kChunkBytes) spare_ = std::move(chunk);
+}
+
+int64_t Journal::WaitingSince() const {
+  if (!batch_.empty()) return batch_.front()->since_ns;
+  return waiting_.empty() ? 0 : waiting_.front()->since_ns;
 }
 
 // A file system notes in its own journal which part of a reserved file was written for the first
@@ -301,9 +328,7 @@ void Journal::NoteSynced(uint64_t until) {
   synced_.store(until, std::memory_order_release);
   MutexLock writing(write_mutex_);
   MutexLock lock(mutex_);
-  int64_t since_ns = written_since_ns_;
-  if (since_ns == 0 && !batch_.empty()) since_ns = batch_.front()->since_ns;
-  if (since_ns == 0 && !waiting_.empty()) since_ns = waiting_.front()->since_ns;
+  const int64_t since_ns = written_since_ns_ != 0 ? written_since_ns_ : WaitingSince();
   unsynced_since_ns_.store(since_ns, std::memory_order_relaxed);
 }
 

@@ -35,6 +35,9 @@ namespace gannet {
 //      of a power cut in the last segment only.
 //   4. A sync that failed is never tried again (files.h). Nothing is written from then on.
 //   5. Write never waits for a sync, not even for those that a new segment needs.
+//   6. No change is taken while one is unwritten that was taken unwritten_ns_max before. So kill -9
+//      takes only the last changes, all taken within that time, however late who writes is. What
+//      has a place is never held back.
 //
 // A state machine: it starts no thread, never waits for anything but the disk (SyncAll also for
 // threads that are within Append), and is given its clock. Thread safety: Append, Reserve, Fill,
@@ -61,6 +64,10 @@ class Journal {
     // Not of kNone: Append refuses while something has waited so long to be on disk. So a power cut
     // takes no more than that, also where the disk is full or hangs.
     int64_t unsynced_ns_max = 2 * kNsPerSecond;
+    // Not of kAlways: the same while something has waited so long to be written.
+    int64_t unwritten_ns_max = 5 * kNsPerMs;
+    // If false, Append never refuses for these two: who appends asks IsOld before.
+    bool refuses_for_age = true;
   };
 
   // Creates the first segment. If there is no space for it, the journal takes no change until Flush
@@ -80,14 +87,19 @@ class Journal {
   std::optional<ChangePlace> Reserve(size_t record_bytes, int64_t now_ns);
   void Fill(const Change& change, const ChangePlace& place);
 
-  // Returns OK if Append takes a change now. Otherwise, returns why not: ResourceExhausted while
-  // too much waits, or for too long, or there is no space, and the status if the journal has
-  // failed.
+  // Returns whether Append takes a change now.
+  bool Takes(int64_t now_ns) const;
+  // The same for people: returns why not, and OK also while something has waited to be written for
+  // less than a second. ResourceExhausted while too much waits, or for too long, or there is no
+  // space; and the status if the journal has failed.
   absl::Status Taking(int64_t now_ns) const;
+  // Returns whether something has waited to be written or synced for longer than it may.
+  bool IsOld(int64_t now_ns) const { return IsOld(now_ns, options_.unwritten_ns_max); }
 
   // Writes what was appended. Does nothing once the journal has failed. If there is no space, what
-  // waits is kept and written by a later call.
-  void Write();
+  // waits is kept and written by a later call. Returns true if there is more to write in a moment:
+  // a record was still being filled, or so much came meanwhile that it is worth a write.
+  bool Write();
   // Writes, and does what waits for the disk: begins the next segment if this one is full, and
   // syncs if it is time.
   void Flush(int64_t now_ns);
@@ -108,6 +120,8 @@ class Journal {
   uint64_t synced() const { return synced_.load(std::memory_order_acquire); }
   // When the oldest change was appended that is not synced; 0 if there is none.
   int64_t unsynced_since_ns() const { return unsynced_since_ns_.load(std::memory_order_relaxed); }
+  // The same for what is not written.
+  int64_t unwritten_since_ns() const { return unwritten_since_ns_.load(std::memory_order_relaxed); }
   // Bytes of all segments.
   uint64_t disk_bytes() const { return disk_bytes_.load(std::memory_order_relaxed); }
   // OK; or ResourceExhausted, while there is no space; or why it has failed for ever.
@@ -128,14 +142,18 @@ class Journal {
     std::atomic<size_t> filled{0};  // bytes, not in order; all are there once it is `reserved`
   };
 
-  bool Takes(int64_t now_ns) const GANNET_REQUIRES(mutex_);
+  bool IsOld(int64_t now_ns, int64_t unwritten_ns_max) const;
+  bool Takes(int64_t now_ns, int64_t unwritten_ns_max) const GANNET_REQUIRES(mutex_);
+  // Returns since when the oldest of what is to be written waits; 0 if there is nothing.
+  int64_t WaitingSince() const GANNET_REQUIRES(write_mutex_, mutex_);
   // Adds a chunk that has room for so many bytes.
   void AddChunk(size_t bytes, int64_t now_ns) GANNET_REQUIRES(mutex_);
   void TakeBatch() GANNET_REQUIRES(write_mutex_);
   // Writes the chunks of the batch up to the first one that is still being filled.
   absl::Status WriteBatch() GANNET_REQUIRES(write_mutex_);
   absl::Status WriteChunk(const Chunk& chunk) GANNET_REQUIRES(write_mutex_);
-  void GiveBack(std::unique_ptr<Chunk> chunk);
+  // The first chunk of the batch is written.
+  void PopBatch() GANNET_REQUIRES(write_mutex_);
   // Writes zeros behind a chunk of so many bytes, if that makes the next syncs cheaper.
   absl::Status ZeroAhead(size_t bytes) GANNET_REQUIRES(write_mutex_);
 
@@ -168,7 +186,8 @@ class Journal {
   std::array<absl::Status, 2> status_ GANNET_GUARDED_BY(mutex_);  // of each Step
   std::atomic<uint64_t> appended_;                                // changed under mutex_
   std::atomic<uint64_t> synced_;
-  std::atomic<int64_t> unsynced_since_ns_{0};  // changed under mutex_
+  std::atomic<int64_t> unsynced_since_ns_{0};   // changed under mutex_
+  std::atomic<int64_t> unwritten_since_ns_{0};  // changed under mutex_
   std::atomic<uint64_t> disk_bytes_{0};
   std::atomic<bool> failed_{false};
 

@@ -1,6 +1,7 @@
 // A library to preload, for tests of disks that hang: while there is a file $GANNET_HANGING_SYNC,
-// no fsync and no fdatasync of the program returns. Or of slow ones: if $GANNET_SYNC_MS is set,
-// each takes so long.
+// no fsync and no fdatasync of the program returns, and while there is a file
+// $GANNET_HANGING_WRITE, no pwrite begins. Or of slow ones: if $GANNET_SYNC_MS is set, each sync
+// takes so long.
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,9 +12,13 @@ namespace {
 
 constexpr useconds_t kLookUs = 1'000;
 
-void AwaitDisk() {
-  const char* const name = std::getenv("GANNET_HANGING_SYNC");
+void AwaitNoFileOf(const char* variable) {
+  const char* const name = std::getenv(variable);
   while (name != nullptr && access(name, F_OK) == 0) usleep(kLookUs);
+}
+
+void AwaitDisk() {
+  AwaitNoFileOf("GANNET_HANGING_SYNC");
   const char* const ms = std::getenv("GANNET_SYNC_MS");
   if (ms != nullptr) usleep(1'000 * std::atoi(ms));
 }
@@ -28,4 +33,13 @@ extern "C" int fsync(int fd) {
 extern "C" int fdatasync(int fd) {
   AwaitDisk();
   return static_cast<int>(syscall(SYS_fdatasync, fd));
+}
+
+// With 64-bit offsets, this is the same call.
+extern "C" ssize_t pwrite(int fd, const void* bytes, size_t n, off_t offset) {
+  AwaitNoFileOf("GANNET_HANGING_WRITE");
+  return syscall(SYS_pwrite64, fd, bytes, n, offset);
+}
+extern "C" ssize_t pwrite64(int fd, const void* bytes, size_t n, off_t offset) {
+  return pwrite(fd, bytes, n, offset);
 }

@@ -192,6 +192,33 @@ TEST_F(DiskLogTest, SyncsAtTheIntervalAndSaysHowFarItIsBehind) {
   EXPECT_EQ(store_->Get("a", kWallMs), "1");
 }
 
+// Nobody writes for more than 5 ms.
+TEST_F(DiskLogTest, WritesWaitForAMomentWhileEarlierOnesAreNotWritten) {
+  ASSERT_EQ(Start(), absl::OkStatus());
+  const uint64_t first = store_->Put("a", "1").version;
+  now_ns_ += 5 * kNsPerMs;
+  ASSERT_EQ(store_->Put("b", "1").status, ReplyStatus::kOk);
+  now_ns_ += 1;
+  EXPECT_EQ(store_->changes().takes(), ChangeConsumer::Takes::kLater);
+  const uint64_t end = store_->changes().end();
+  EXPECT_EQ(store_->Put("a", "2").status, ReplyStatus::kDiskRefuses) << "in place";
+  EXPECT_EQ(store_->Put("a", "longer").status, ReplyStatus::kDiskRefuses);
+  EXPECT_EQ(store_->Put("c", "1").status, ReplyStatus::kDiskRefuses) << "a new key";
+  EXPECT_EQ(store_->Delete("a").status, ReplyStatus::kDiskRefuses);
+  EXPECT_EQ(store_->changes().end(), end);
+  EXPECT_EQ(store_->Get("a"), "1");
+  EXPECT_EQ(store_->Get("c"), std::nullopt);
+  EXPECT_EQ(Stats().items, 2u);
+  EXPECT_EQ(Stats().disk_refused, 0u) << "they were put off";
+  EXPECT_EQ(log_->Taking(), absl::OkStatus()) << "the server is ready";
+  EXPECT_EQ(log_->Write(), DiskLog::kWritePeriodNs);
+  EXPECT_EQ(store_->changes().takes(), ChangeConsumer::Takes::kNow);
+  const auto put = store_->Put("a", "2");
+  EXPECT_EQ(put.status, ReplyStatus::kOk);
+  EXPECT_GT(put.version, first);
+  EXPECT_EQ(store_->Put("c", "1").status, ReplyStatus::kOk);
+}
+
 TEST_F(DiskLogTest, RefusesWritesOnceTheDiskHasFailed) {
   ASSERT_EQ(Start(), absl::OkStatus());
   store_->Put("a", "1");

@@ -218,6 +218,26 @@ TEST_F(MemberLogTest, WritesWaitForADiskThatIsBehindButNotForOneThatHangs) {
   EXPECT_TRUE(log_->given_up());
 }
 
+// A primary asks before it takes a write. The rule is that of a server alone (DiskLogTest).
+TEST_F(MemberLogTest, WritesWaitForAMomentWhileEarlierOnesAreNotWritten) {
+  for (const auto sync : {Journal::Sync::kNone, Journal::Sync::kInterval, Journal::Sync::kAlways}) {
+    files_ = SimulatedFiles(1);
+    Start(&files_, nullptr, sync);
+    log_->Begin(kHistory, 1);
+    store_->Put("a", "1");
+    now_ns_ += 5 * kNsPerMs;
+    EXPECT_FALSE(log_->behind());
+    now_ns_ += 1;
+    const bool waits = sync == Journal::Sync::kAlways;  // until it is on disk
+    EXPECT_EQ(log_->behind(), !waits);
+    EXPECT_EQ(store_->Put("b", "2").status, ReplyStatus::kOk) << "a backup does not wait";
+    EXPECT_EQ(log_->behind(), !waits);
+    log_->log()->Write();
+    EXPECT_FALSE(log_->behind());
+    EXPECT_FALSE(log_->given_up());
+  }
+}
+
 constexpr auto kAlways = Journal::Sync::kAlways;
 
 // A write waits for the copies and for the disk.
