@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "softverbs/abi/check_objects.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/mutex.h"
@@ -23,6 +24,7 @@ Cq* CreateCq(ibv_context* context, const ibv_cq_init_attr_ex& attr) {
     errno = EINVAL;
     return nullptr;
   }
+  if (const int error = CheckObjects(context, attr.channel)) return NullWithErrno<Cq>(error);
   if (!Context::From(context)->nic->cqs().Take()) return NullWithErrno<Cq>(ENOMEM);
   auto* cq = new Cq;
   cq->lock.AssertHeld();  // nobody else knows it yet

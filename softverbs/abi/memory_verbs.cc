@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "softverbs/abi/check_objects.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/locked_pages.h"
@@ -212,6 +213,7 @@ int Reregister(Mr& mr, int flags, ibv_pd* pd, Range range) {
   }
   if ((flags & IBV_REREG_MR_CHANGE_ACCESS) == 0) range.access = old.range.access;
   if ((flags & IBV_REREG_MR_CHANGE_PD) == 0) pd = old.ibv.pd;
+  if (const int error = CheckObjects(old.ibv.context, pd)) return error;
   if (const int error = Enter(pd, range, &mr)) return error;
   const int error = Leave(old);
   if (error != 0) {

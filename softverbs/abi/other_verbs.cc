@@ -55,6 +55,43 @@ SOFTVERBS_EXPORT int ibv_read_ibdev_sysfs_file(char*, size_t, ibv_device*, const
   return -1;
 }
 
+namespace {
+
+// Between a path of the kernel's interface and one of the library's: the same fields.
+template <class From, class To>
+void CopyPath(const From& from, To* to) {
+  memset(to, 0, sizeof(*to));
+  static_assert(sizeof(to->dgid) == sizeof(from.dgid) && sizeof(to->sgid) == sizeof(from.sgid));
+  memcpy(&to->dgid, &from.dgid, sizeof(to->dgid));
+  memcpy(&to->sgid, &from.sgid, sizeof(to->sgid));
+  to->dlid = from.dlid;
+  to->slid = from.slid;
+  to->raw_traffic = static_cast<decltype(to->raw_traffic)>(from.raw_traffic);
+  to->flow_label = from.flow_label;
+  to->hop_limit = from.hop_limit;
+  to->traffic_class = from.traffic_class;
+  to->reversible = static_cast<decltype(to->reversible)>(from.reversible);
+  to->numb_path = from.numb_path;
+  to->pkey = from.pkey;
+  to->sl = from.sl;
+  to->mtu_selector = from.mtu_selector;
+  to->mtu = static_cast<uint8_t>(from.mtu);
+  to->rate_selector = from.rate_selector;
+  to->rate = from.rate;
+  to->packet_life_time_selector = from.packet_life_time_selector;
+  to->packet_life_time = from.packet_life_time;
+  to->preference = from.preference;
+}
+
+}  // namespace
+
+SOFTVERBS_EXPORT void ibv_copy_path_rec_from_kern(ibv_sa_path_rec* to, ib_user_path_rec* from) {
+  CopyPath(*from, to);
+}
+SOFTVERBS_EXPORT void ibv_copy_path_rec_to_kern(ib_user_path_rec* to, ibv_sa_path_rec* from) {
+  CopyPath(*from, to);
+}
+
 SOFTVERBS_EXPORT void ibv_copy_ah_attr_from_kern(ibv_ah_attr* to, ib_uverbs_ah_attr* from) {
   memset(to, 0, sizeof(*to));
   memcpy(to->grh.dgid.raw, from->grh.dgid, sizeof(to->grh.dgid));

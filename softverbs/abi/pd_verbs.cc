@@ -2,6 +2,7 @@
 
 #include <cerrno>
 
+#include "softverbs/abi/check_objects.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/nic/context.h"
@@ -44,10 +45,12 @@ ibv_pd* AllocateParentDomain(ibv_context* context, ibv_parent_domain_init_attr* 
     return NullWithErrno<ibv_pd>(EOPNOTSUPP);
   }
   const uint32_t unknown = ~uint32_t{IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT};
-  if ((attr->comp_mask & unknown) != 0 || attr->pd == nullptr || attr->pd->context != context) {
+  if ((attr->comp_mask & unknown) != 0 || attr->pd == nullptr) {
     return NullWithErrno<ibv_pd>(EINVAL);
   }
-  if (const int error = Pd::From(attr->pd)->Check()) return NullWithErrno<ibv_pd>(error);
+  if (const int error = CheckObjects(context, attr->pd, attr->td)) {
+    return NullWithErrno<ibv_pd>(error);
+  }
   Pd* parent = NewPd(context);
   if (parent == nullptr) return nullptr;
   parent->base = Pd::From(attr->pd);

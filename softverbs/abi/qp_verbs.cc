@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <memory>
 
+#include "softverbs/abi/check_objects.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/mutex.h"
@@ -38,15 +39,7 @@ uint64_t SendOperations(ibv_qp_type type) {
   }
 }
 
-// Returns whether the program passes the objects that it was given: 0 or ENOENT.
-int CheckObjects(const ibv_qp_init_attr_ex& attr) {
-  if (const int error = Pd::From(attr.pd)->Check()) return error;
-  if (const int error = Cq::From(attr.send_cq)->Check()) return error;
-  if (const int error = Cq::From(attr.recv_cq)->Check()) return error;
-  return attr.srq != nullptr ? Srq::From(attr.srq)->Check() : 0;
-}
-
-int CheckAttributes(const ibv_qp_init_attr_ex& attr) {
+int CheckAttributes(const ibv_context* context, const ibv_qp_init_attr_ex& attr) {
   constexpr uint32_t kKnown =
       IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS | IBV_QP_INIT_ATTR_CREATE_FLAGS;
   if ((attr.comp_mask & ~kKnown) != 0) return EOPNOTSUPP;
@@ -58,7 +51,9 @@ int CheckAttributes(const ibv_qp_init_attr_ex& attr) {
   if (SendOperations(attr.qp_type) == 0) return EOPNOTSUPP;
   if (!(attr.comp_mask & IBV_QP_INIT_ATTR_PD) || attr.pd == nullptr) return EINVAL;
   if (attr.send_cq == nullptr || attr.recv_cq == nullptr) return EINVAL;
-  if (const int error = CheckObjects(attr)) return error;
+  if (const int error = CheckObjects(context, attr.pd, attr.send_cq, attr.recv_cq, attr.srq)) {
+    return error;
+  }
   const ibv_qp_cap& cap = attr.cap;
   if (cap.max_send_wr > kMaxWr || cap.max_send_sge > kMaxSge || cap.max_inline_data > kMaxInline) {
     return EINVAL;
@@ -159,7 +154,7 @@ void Detach(Qp& qp) {
 }  // namespace
 
 ibv_qp* CreateQpEx(ibv_context* context, ibv_qp_init_attr_ex* attr) {
-  if (const int error = CheckAttributes(*attr)) {
+  if (const int error = CheckAttributes(context, *attr)) {
     errno = error;
     return nullptr;
   }

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 
+#include "softverbs/abi/check_objects.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/mutex.h"
@@ -15,20 +16,20 @@ namespace {
 
 std::atomic<uint32_t> last_srq_number{0};
 
-Srq* CreateSrq(ibv_pd* pd, void* srq_context, ibv_srq_attr* attr) {
+Srq* CreateSrq(ibv_context* context, ibv_pd* pd, void* srq_context, ibv_srq_attr* attr) {
   if (attr->max_wr == 0 || attr->max_wr > kMaxWr || attr->max_sge > kMaxSge) {
     errno = EINVAL;
     return nullptr;
   }
-  if (const int error = Pd::From(pd)->Check()) return NullWithErrno<Srq>(error);
-  if (!Context::From(pd->context)->nic->srqs().Take()) return NullWithErrno<Srq>(ENOMEM);
+  if (const int error = CheckObjects(context, pd)) return NullWithErrno<Srq>(error);
+  if (!Context::From(context)->nic->srqs().Take()) return NullWithErrno<Srq>(ENOMEM);
   auto* srq = new Srq;
   srq->lock.AssertHeld();  // nobody else knows it yet
-  srq->context = Context::From(pd->context);
+  srq->context = Context::From(context);
   srq->pd = Pd::From(pd);
   srq->number = last_srq_number.fetch_add(1, std::memory_order_relaxed) + 1;
   srq->queue.Init(attr->max_wr, attr->max_sge);
-  srq->ibv.context = pd->context;
+  srq->ibv.context = context;
   srq->ibv.srq_context = srq_context;
   srq->ibv.pd = pd;
   srq->ibv.handle = srq->number;
@@ -54,14 +55,14 @@ void AwaitAcknowledged(Srq& srq) {
 
 }  // namespace
 
-ibv_srq* CreateSrqEx(ibv_context*, ibv_srq_init_attr_ex* attr) {
+ibv_srq* CreateSrqEx(ibv_context* context, ibv_srq_init_attr_ex* attr) {
   const bool basic =
       !(attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) || attr->srq_type == IBV_SRQT_BASIC;
   if (!basic || !(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD)) {
     errno = EOPNOTSUPP;
     return nullptr;
   }
-  Srq* srq = CreateSrq(attr->pd, attr->srq_context, &attr->attr);
+  Srq* srq = CreateSrq(context, attr->pd, attr->srq_context, &attr->attr);
   return srq == nullptr ? nullptr : &srq->ibv;
 }
 
@@ -75,7 +76,7 @@ int GetSrqNumber(ibv_srq* srq, uint32_t* number) {
 using softverbs::Srq;
 
 SOFTVERBS_EXPORT ibv_srq* ibv_create_srq(ibv_pd* pd, ibv_srq_init_attr* init) {
-  Srq* srq = softverbs::CreateSrq(pd, init->srq_context, &init->attr);
+  Srq* srq = softverbs::CreateSrq(pd->context, pd, init->srq_context, &init->attr);
   return srq == nullptr ? nullptr : &srq->ibv;
 }
 

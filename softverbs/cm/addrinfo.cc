@@ -1,4 +1,5 @@
-// rdma_getaddrinfo: getaddrinfo(3) with RDMA's words for socket type and protocol.
+// rdma_getaddrinfo: getaddrinfo(3) with RDMA's words for socket type and protocol. And
+// rdma_resolve_addrinfo, which tells the end of it by an event.
 
 #include <errno.h>
 #include <netdb.h>
@@ -7,14 +8,16 @@
 #include <string.h>
 
 #include <memory>
+#include <utility>
 
 #include "softverbs/base/export.h"
+#include "softverbs/base/log.h"
 #include "softverbs/cm/cm_id.h"
 
 namespace softverbs::cm {
 namespace {
 
-using Info = std::unique_ptr<rdma_addrinfo, decltype(&rdma_freeaddrinfo)>;
+constexpr int kBySubnetAdministrator = 0x10;  // RAI_SA, since version 60 of rdma-core
 
 addrinfo ToSocketHints(const rdma_addrinfo& hints) {
   addrinfo out = {};
@@ -83,9 +86,23 @@ int FillFromHints(const rdma_addrinfo& hints, rdma_addrinfo* out) {
       CopyAddress(hints.ai_dst_addr, hints.ai_dst_len, &out->ai_dst_addr, &out->ai_dst_len));
 }
 
+// Returns 0 or an errno.
+int Resolve(const char* node, const char* service, const rdma_addrinfo* hints, Info* info) {
+  if (hints != nullptr && (hints->ai_flags & kBySubnetAdministrator) != 0) {
+    Report("rdma_resolve_addrinfo: no subnet administrator that could be asked");
+    return EOPNOTSUPP;
+  }
+  rdma_addrinfo* found = nullptr;
+  const int error = rdma_getaddrinfo(node, service, hints, &found);
+  info->reset(found);
+  if (error == 0) return 0;
+  return error == -1 || error == EAI_SYSTEM ? errno : ENODATA;
+}
+
 }  // namespace
 }  // namespace softverbs::cm
 
+using softverbs::cm::CmId;
 using softverbs::cm::Result;
 
 SOFTVERBS_EXPORT int rdma_getaddrinfo(const char* node, const char* service,
@@ -93,8 +110,7 @@ SOFTVERBS_EXPORT int rdma_getaddrinfo(const char* node, const char* service,
   if (node == nullptr && service == nullptr && hints == nullptr) return Result(EINVAL);
   static constexpr rdma_addrinfo kNoHints = {};
   if (hints == nullptr) hints = &kNoHints;
-  softverbs::cm::Info info(static_cast<rdma_addrinfo*>(calloc(1, sizeof(rdma_addrinfo))),
-                           rdma_freeaddrinfo);
+  softverbs::cm::Info info(static_cast<rdma_addrinfo*>(calloc(1, sizeof(rdma_addrinfo))));
   if (info == nullptr) return Result(ENOMEM);
   const bool named = node != nullptr || service != nullptr;
   const int error = named ? softverbs::cm::Look(node, service, *hints, info.get())
@@ -122,4 +138,29 @@ SOFTVERBS_EXPORT void rdma_freeaddrinfo(rdma_addrinfo* res) {
     free(res);
     res = next;
   }
+}
+
+// The names are looked up before this returns.
+SOFTVERBS_EXPORT int rdma_resolve_addrinfo(rdma_cm_id* handle, const char* node,
+                                           const char* service, const rdma_addrinfo* hints) {
+  CmId* id = CmId::From(handle);
+  if (id == nullptr) return -1;
+  softverbs::cm::Info info;
+  if (const int error = softverbs::cm::Resolve(node, service, hints, &info)) return Result(error);
+  {
+    const softverbs::LockGuard lock(softverbs::cm::state_mutex);
+    if (id->resolved != nullptr) return Result(EBUSY);  // nobody took the answer before this one
+    id->resolved = std::move(info);
+    id->PushEvent(static_cast<rdma_cm_event_type>(softverbs::cm::kAddrinfoResolved), 0);
+  }
+  return softverbs::cm::Complete(id);
+}
+
+SOFTVERBS_EXPORT int rdma_query_addrinfo(rdma_cm_id* handle, rdma_addrinfo** info) {
+  CmId* id = CmId::From(handle);
+  if (id == nullptr || info == nullptr) return Result(EINVAL);
+  const softverbs::LockGuard lock(softverbs::cm::state_mutex);
+  if (id->resolved == nullptr) return Result(ENOENT);
+  *info = id->resolved.release();
+  return 0;
 }

@@ -75,6 +75,11 @@ struct MulticastMembership {
   void* context = nullptr;
 };
 
+struct FreeInfo {
+  void operator()(rdma_addrinfo* info) const { rdma_freeaddrinfo(info); }
+};
+using Info = std::unique_ptr<rdma_addrinfo, FreeInfo>;
+
 class CmId;
 
 // Passes messages that arrive on an id's socket to the steps of the protocol (dispatch.cc). It
@@ -168,6 +173,8 @@ class CmId : public rdma_cm_id {
   bool connect_error SV_GUARDED_BY(state_mutex) = false;
   ibv_ece local_ece SV_GUARDED_BY(state_mutex) = {};
   ibv_ece remote_ece SV_GUARDED_BY(state_mutex) = {};
+  // From rdma_resolve_addrinfo, until rdma_query_addrinfo.
+  Info resolved SV_GUARDED_BY(state_mutex);
 
   // Owned by the application's threads, like the public fields.
   bool sync;

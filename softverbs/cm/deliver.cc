@@ -1,6 +1,6 @@
 // rdma_get_cm_event: what happens to an id when its application hears of an event. As with
 // rdma-core, that is more than reading: this fills in public fields and moves the queue pair, on
-// the application's thread.
+// the application's thread. And the events that the application writes itself.
 
 #include "softverbs/cm/deliver.h"
 
@@ -9,6 +9,8 @@
 #include <rdma/rdma_cma.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <utility>
 
 #include "softverbs/base/export.h"
 #include "softverbs/cm/acquired_device.h"
@@ -176,5 +178,19 @@ SOFTVERBS_EXPORT int rdma_ack_cm_event(rdma_cm_event* event) {
   // Notifies under the lock, because the thread that waits may free the id as soon as it gets the
   // lock.
   owned->account->acknowledged.NotifyAll();
+  return 0;
+}
+
+// An event of the application, which wakes a thread that waits for one.
+SOFTVERBS_EXPORT int rdma_write_cm_event(rdma_cm_id* handle, rdma_cm_event_type type, int status,
+                                         uint64_t argument) {
+  softverbs::cm::CmId* id = softverbs::cm::CmId::From(handle);
+  if (id == nullptr || static_cast<int>(type) != softverbs::cm::kUserEvent) {
+    return softverbs::cm::Result(EINVAL);
+  }
+  auto event = id->NewEvent(type, status);
+  std::memcpy(&event->param, &argument, sizeof(argument));
+  const softverbs::LockGuard lock(softverbs::cm::state_mutex);
+  id->QueueEvent(std::move(event));
   return 0;
 }

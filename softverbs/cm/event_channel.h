@@ -15,6 +15,10 @@ namespace softverbs::cm {
 
 class CmId;
 
+// Events of rdma_cm_event_type that came after version 44 of rdma-core.
+inline constexpr int kAddrinfoResolved = 16;
+inline constexpr int kUserEvent = 18;
+
 // An event, including the part to which the application gets a pointer. It belongs to its queue,
 // and then to the application until rdma_ack_cm_event.
 struct QueuedEvent : rdma_cm_event {

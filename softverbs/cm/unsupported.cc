@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <rdma/rsocket.h>
+#include <sys/epoll.h>
 
 #include "softverbs/base/export.h"
 
@@ -40,6 +41,10 @@ SOFTVERBS_EXPORT ssize_t rwritev(int, const iovec*, int) { return Unsupported();
 
 SOFTVERBS_EXPORT int rpoll(pollfd*, nfds_t, int) { return Unsupported(); }
 SOFTVERBS_EXPORT int rselect(int, fd_set*, fd_set*, fd_set*, timeval*) { return Unsupported(); }
+
+SOFTVERBS_EXPORT int repoll_create(int) { return Unsupported(); }
+SOFTVERBS_EXPORT int repoll_ctl(int, int, int, epoll_event*) { return Unsupported(); }
+SOFTVERBS_EXPORT int repoll_wait(int, epoll_event*, int, int) { return Unsupported(); }
 
 SOFTVERBS_EXPORT int rgetpeername(int, sockaddr*, socklen_t*) { return Unsupported(); }
 SOFTVERBS_EXPORT int rgetsockname(int, sockaddr*, socklen_t*) { return Unsupported(); }

@@ -3,10 +3,12 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <cstring>
 #include <thread>
 
 #include "tests/softverbs/cm/cm_fixture.h"
 #include "tests/softverbs/support/edges.h"
+#include "tests/softverbs/support/later_function.h"
 
 namespace softverbs::cm_test {
 namespace {
@@ -90,6 +92,71 @@ TEST_F(EventTest, WaitingThreadCanBeCancelled) {
   void* result = nullptr;
   ASSERT_EQ(pthread_join(waiter, &result), 0);
   EXPECT_EQ(result, PTHREAD_CANCELED);
+}
+
+// Since version 60 of rdma-core.
+constexpr auto kAddrinfoResolved = 16;
+constexpr auto kUserEvent = 18;
+
+int WriteEvent(const Id& id, int type, int status, uint64_t argument) {
+  return LaterFunction<int(rdma_cm_id*, int, int, uint64_t)>("rdma_write_cm_event", "RDMACM_1.4")(
+      id.get(), type, status, argument);
+}
+
+TEST_F(EventTest, AnEventOfTheApplicationComesWithItsArgument) {
+  const Id id = MakeId(client_);
+  ASSERT_EQ(WriteEvent(id, kUserEvent, 7, 0x1234567890), 0);
+  const Event event = Next(client_);
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(event->id, id.get());
+  EXPECT_EQ(static_cast<int>(event->event), kUserEvent);
+  EXPECT_STREQ(rdma_event_str(event->event), "RDMA_CM_EVENT_USER");
+  EXPECT_EQ(event->status, 7);
+  uint64_t argument = 0;
+  memcpy(&argument, &event->param, sizeof(argument));
+  EXPECT_EQ(argument, 0x1234567890u);
+}
+
+TEST_F(EventTest, TheApplicationWritesNoEventsOfOthers) {
+  const Id id = MakeId(client_);
+  EXPECT_EQ(WriteEvent(id, RDMA_CM_EVENT_ESTABLISHED, 0, 0), -1);
+  EXPECT_EQ(errno, EINVAL);
+  EXPECT_FALSE(Readable(client_));
+}
+
+using ResolveAddrinfo = int(rdma_cm_id*, const char*, const char*, const rdma_addrinfo*);
+using QueryAddrinfo = int(rdma_cm_id*, rdma_addrinfo**);
+
+TEST_F(EventTest, ANameThatIsLookedUpIsToldByAnEvent) {
+  auto* const resolve = LaterFunction<ResolveAddrinfo>("rdma_resolve_addrinfo", "RDMACM_1.4");
+  auto* const query = LaterFunction<QueryAddrinfo>("rdma_query_addrinfo", "RDMACM_1.4");
+  const Id id = MakeId(client_);
+  rdma_addrinfo* found = nullptr;
+  EXPECT_EQ(query(id.get(), &found), -1);
+  EXPECT_EQ(errno, ENOENT);
+  ASSERT_EQ(resolve(id.get(), "127.0.0.1", "7471", nullptr), 0) << strerror(errno);
+  EXPECT_EQ(resolve(id.get(), "127.0.0.1", "7471", nullptr), -1);
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_EQ(static_cast<int>(Next(client_)->event), kAddrinfoResolved);
+  ASSERT_EQ(query(id.get(), &found), 0);
+  const auto* address = reinterpret_cast<const sockaddr_in*>(found->ai_dst_addr);
+  EXPECT_EQ(be16toh(address->sin_port), 7471);
+  rdma_freeaddrinfo(found);
+  EXPECT_EQ(query(id.get(), &found), -1);
+  EXPECT_EQ(errno, ENOENT);
+  // One that nobody fetches goes with the id.
+  EXPECT_EQ(resolve(id.get(), "127.0.0.1", "7471", nullptr), 0);
+}
+
+TEST_F(EventTest, ANameIsNotLookedUpWithASubnetAdministrator) {
+  rdma_addrinfo hints = {};
+  hints.ai_flags = 0x10;  // RAI_SA
+  const Id id = MakeId(client_);
+  EXPECT_EQ(LaterFunction<ResolveAddrinfo>("rdma_resolve_addrinfo", "RDMACM_1.4")(id.get(), nullptr,
+                                                                                  "7471", &hints),
+            -1);
+  EXPECT_EQ(errno, EOPNOTSUPP);
+  EXPECT_FALSE(Readable(client_));
 }
 
 TEST_F(EventTest, DestroyingAnIdPurgesItsQueuedEvents) {

@@ -59,7 +59,7 @@ for library in "$preload" "$dropin/librdmacm.so.1"; do
     grep -vE '^(_?ibv_|rdma_|softverbs_|r[a-z]+(@|$)|m(bps|ult)_to_ibv_rate|(IBVERBS|RDMACM|SOFTVERBS)_)' || true)
   # Calls of the C library that the library to preload takes the place of.
   if [ "$library" = "$preload" ]; then
-    foreign=$(grep -vxFf <(sed -n '/preload\/calls.cc/,/local:/s/^ *\(.*\);$/\1/p' \
+    foreign=$(grep -vxFf <(sed -n '/preload\/loader_calls.cc/,/local:/s/^ *\(.*\);$/\1/p' \
       "$source_dir/softverbs/abi/preload.map") <<<"$foreign" || true)
   fi
   [ -z "$foreign" ] || fail "$library exports $foreign"
