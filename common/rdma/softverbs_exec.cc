@@ -1,10 +1,12 @@
 #include "common/rdma/softverbs_exec.h"
 
+#include <infiniband/verbs.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <climits>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
@@ -26,6 +28,22 @@ absl::StatusOr<std::string> OwnPath() {
   const ssize_t size = readlink("/proc/self/exe", path, sizeof(path));
   if (size < 0) return LastErrnoStatus("cannot read /proc/self/exe");
   return std::string(path, static_cast<size_t>(size));
+}
+
+// Returns why there is no softverbs device in the new process.
+absl::Status WhyNotOnSoftverbs() {
+  const std::unique_ptr<ibv_device*, decltype(&ibv_free_device_list)> list(
+      ibv_get_device_list(nullptr), &ibv_free_device_list);
+  for (ibv_device** each = list.get(); each != nullptr && *each != nullptr; ++each) {
+    if ((*each)->name != kSoftverbsDeviceName) continue;
+    ibv_context* const opened = ibv_open_device(*each);
+    if (opened == nullptr) return LastErrnoStatus("softverbs cannot open its device");
+    ibv_close_device(opened);
+    return absl::InternalError("softverbs opens its device, but librdmacm does not list it");
+  }
+  return absl::FailedPreconditionError(
+      "this program started itself again on softverbs, but still has another verbs library: "
+      "LD_LIBRARY_PATH has no effect on it (a DT_RPATH or file capabilities?)");
 }
 
 }  // namespace
@@ -53,11 +71,7 @@ absl::StatusOr<std::string> FindSoftverbsDirectory(const std::string& program) {
 }
 
 absl::Status ReexecOntoSoftverbs(char** argv) {
-  if (std::getenv(kGuard) != nullptr) {
-    return absl::FailedPreconditionError(
-        "this program started itself again on softverbs, but still has another verbs library: "
-        "LD_LIBRARY_PATH has no effect on it (a DT_RPATH or file capabilities?)");
-  }
+  if (std::getenv(kGuard) != nullptr) return WhyNotOnSoftverbs();
   GANNET_ASSIGN_OR_RETURN(const std::string program, OwnPath());
   GANNET_ASSIGN_OR_RETURN(const std::string directory, FindSoftverbsDirectory(program));
   const char* before = std::getenv(kLibraryPath);

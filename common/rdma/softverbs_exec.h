@@ -21,8 +21,8 @@ bool RunningOnSoftverbs();
 absl::StatusOr<std::string> FindSoftverbsDirectory(const std::string& program);
 
 // Replaces this process by the same program with the same arguments, on softverbs. Returns only on
-// failure: there are no drop-in libraries, or this already is the new process and it still has
-// another verbs library. REQUIRES: !RunningOnSoftverbs().
+// failure: there are no drop-in libraries, or this already is the new process, and it still has
+// another verbs library or cannot open the device. REQUIRES: !RunningOnSoftverbs().
 absl::Status ReexecOntoSoftverbs(char** argv);
 
 // Undoes what ReexecOntoSoftverbs changed in the environment, so that child processes are not

@@ -1,8 +1,11 @@
 #include <endian.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 
 #include "softverbs/abi/cq_verbs.h"
@@ -66,6 +69,22 @@ void FillOperations(Context& context) {
   context.verbs.alloc_parent_domain = AllocateParentDomain;
 }
 
+// Says on stderr, once, why the device cannot be opened: programs say at most that it is so. What
+// SOFTVERBS_NET has to do with it was said where it was tried. Keeps errno.
+void ExplainNoDevice() {
+  static std::atomic<bool> said{false};
+  const int error = errno;
+  const bool has_proc = access("/proc/self/fd", X_OK) == 0;
+  const bool has_descriptors = error != EMFILE && error != ENFILE;
+  if ((!has_proc || !has_descriptors) && !said.exchange(true, std::memory_order_relaxed)) {
+    fprintf(stderr, "softverbs[%d]: cannot open softverbs0: %s\n", getpid(),
+            !has_proc
+                ? "/proc is not mounted here, and softverbs needs it (mount -t proc proc /proc)"
+                : "no file descriptor is left; raise the limit (ulimit -n)");
+  }
+  errno = error;
+}
+
 }  // namespace
 }  // namespace softverbs
 
@@ -89,12 +108,16 @@ SOFTVERBS_EXPORT __be64 ibv_get_device_guid(ibv_device*) { return htobe64(softve
 
 SOFTVERBS_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   softverbs::Nic* nic = softverbs::Nic::Get();
-  if (nic == nullptr) return nullptr;
+  if (nic == nullptr) {
+    softverbs::ExplainNoDevice();
+    return nullptr;
+  }
   softverbs::RefreshGids();
   auto* context = new Context;
   if (context->async_events.fd() < 0) {
     delete context;
     errno = EMFILE;
+    softverbs::ExplainNoDevice();
     return nullptr;
   }
   context->nic = nic;

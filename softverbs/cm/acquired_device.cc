@@ -45,7 +45,7 @@ int Open(SharedDevice& device) SV_REQUIRES(device.mutex) {
   if (list == nullptr) return ENODEV;
   ibv_context* context = list[0] == nullptr ? nullptr : ibv_open_device(list[0]);
   ibv_free_device_list(list);
-  if (context == nullptr) return ENODEV;
+  if (context == nullptr) return errno;
   ibv_device_attr attributes = {};
   if (const int error = ibv_query_device(context, &attributes)) {
     ibv_close_device(context);

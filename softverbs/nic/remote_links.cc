@@ -103,8 +103,10 @@ bool RemoteLinks::Start() {
     const int error = errno;
     fprintf(stderr, "softverbs[%d]: SOFTVERBS_NET: cannot listen at TCP port %u: %s%s\n", getpid(),
             net->port, strerror(error),
-            error == EADDRINUSE      ? " (by a process of another user?)"
-            : error == EADDRNOTAVAIL ? " (no address of this host)"
+            error == EADDRINUSE
+                ? ". A process that is not softverbs has it, or one of another user: "
+                  "name another port, SOFTVERBS_NET=ADDRESS:PORT, at all hosts"
+            : error == EADDRNOTAVAIL ? ". The address is none of this host"
                                      : "");
     errno = error;
     return false;

@@ -71,6 +71,10 @@ int main(int argc, char** argv) {
   }
   if (first.starts_with("-")) return Fail(kUsageError, "unknown option " + first + "; see --help");
 
+  if (access("/proc/self/exe", F_OK) != 0) {
+    return Fail(kUsageError,
+                "/proc is not mounted here, and softverbs needs it (mount -t proc proc /proc)");
+  }
   const std::string library = FindLibrary();
   if (library.empty()) {
     return Fail(kUsageError,

@@ -56,7 +56,7 @@ for library in "$preload" "$dropin/librdmacm.so.1"; do
   foreign=$(grep -vE '^(libc|libm|libgcc_s|ld-linux.*)\.so\.' <<<"$needed" || true)
   [ -z "$foreign" ] || fail "$library needs $foreign"
   foreign=$(nm -D --defined-only "$library" | awk '{print $3}' |
-    grep -vE '^(_?ibv_|rdma_|softverbs_|r[a-z]+(@|$)|m(bps|ult)_to_ibv_rate|(IBVERBS|RDMACM|SOFTVERBS)_)' || true)
+    grep -vE '^(_?ibv_|rdma_|softverbs_|r[a-z]+(@|$)|repoll_|m(bps|ult)_to_ibv_rate|(IBVERBS|RDMACM|SOFTVERBS)_)' || true)
   # Calls of the C library that the library to preload takes the place of.
   if [ "$library" = "$preload" ]; then
     foreign=$(grep -vxFf <(sed -n '/preload\/loader_calls.cc/,/local:/s/^ *\(.*\);$/\1/p' \
