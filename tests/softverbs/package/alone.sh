@@ -26,7 +26,7 @@ grep -iE 'gannet|absl|gflags|glog|gtest|gmock' "$work/build/build.ninja" && fail
 quiet build cmake --build "$work/build" --target softverbs-run \
   base/CMakeFiles/softverbs_base_objects.dir/gid.cc.o
 [ -s "$work/softverbs/LICENSE" ] || fail "the folder has no licence"
-for page in README.md DESIGN.md; do
+for page in README.md DESIGN.md CHANGELOG.md; do
   for target in $(grep -oE '\]\([^)#:]+' "$work/softverbs/$page" | cut -c3-); do
     [ -e "$work/softverbs/$target" ] || fail "$page leads out of the folder, to $target"
   done
@@ -34,13 +34,25 @@ done
 version=$(sed -n 's/^CMAKE_PROJECT_VERSION:STATIC=//p' "$work/build/CMakeCache.txt")
 [ -n "$version" ] || fail "no version"
 
+# --- Its packages. The libraries are those of BUILD_DIR, to save the minutes.
+cp -a "$build_dir/lib/libsoftverbs.so" "$build_dir/lib/softverbs" "$work/build/lib/"
+(cd "$work/build" && quiet cpack cpack)
+archive=$(find "$work/build" -maxdepth 1 -name 'softverbs-*.tar.gz')
+[ -n "$archive" ] || fail "no archive"
+mkdir "$work/unpacked"
+tar -xzf "$archive" --strip-components=1 -C "$work/unpacked"
+output=$("$(find "$work/unpacked" -name softverbs-run -path '*bin/*')" ibv_devices)
+grep -q softverbs0 <<<"$output" || fail "the archive's program said $output"
+contents=$(dpkg-deb --contents "$work"/build/softverbs_"$version"*.deb)
+grep -q '/usr/bin/softverbs-run$' <<<"$contents" || fail "the package has $contents"
+
 # --- The installed component.
 prefix=$work/prefix
 quiet install cmake --install "$build_dir" --component softverbs --prefix "$prefix"
 preload=$(find "$prefix" -name libsoftverbs.so)
 dropin=$(dirname "$(find "$prefix" -name libibverbs.so.1)")
 [ "$dropin" = "${preload%/*}/softverbs" ] || fail "the places of the libraries: $preload, $dropin"
-expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md share/doc/softverbs/DESIGN.md)
+expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md share/doc/softverbs/CHANGELOG.md share/doc/softverbs/DESIGN.md)
 for name in "${expected[@]}"; do
   [ -s "$prefix/$name" ] || fail "no $name"
 done
@@ -77,4 +89,4 @@ quiet consumer_configure cmake -S "$source_dir/tests/softverbs/package/consumer"
   -G Ninja -DCMAKE_PREFIX_PATH="$prefix"
 quiet consumer cmake --build "$work/consumer"
 says softverbs0 "$work/consumer/consumer"
-echo "configured, built, installed, run alone"
+echo "configured, built, packed, installed, run alone"
