@@ -79,26 +79,35 @@ void Link::SetSocket(UniqueFd socket) {
 }
 
 uint8_t* Link::ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting) {
-  if (state_.load(std::memory_order_relaxed) == State::kUp) {
-    if (uint8_t* record = producer_.Reserve(bytes)) return record;
-    producer_.Starve();
-    if (uint8_t* record = producer_.Reserve(bytes)) return record;
-  }
+  const bool up = state_.load(std::memory_order_relaxed) == State::kUp;
+  uint8_t* record = up ? producer_.Reserve(bytes) : nullptr;
+  if (record == nullptr) record = AskForRoomLocked(bytes);
+  if (record != nullptr) return record;
   if (!*waiting) waiting_.push_back(qpn);
   *waiting = true;
-  has_waiting_.store(true, std::memory_order_relaxed);
   return nullptr;
+}
+
+uint8_t* Link::AskForRoomLocked(uint32_t bytes) {
+  // Before the question: the driver that the answer wakes finds it, and waits for the transmit lock
+  // to see who waits. Sequentially consistent, as is the driver's load.
+  has_waiting_.store(true, std::memory_order_seq_cst);
+  if (state_.load(std::memory_order_relaxed) != State::kUp) return nullptr;
+  producer_.Starve();
+  return producer_.Reserve(bytes);
+}
+
+bool Link::HasRoomLocked() {
+  constexpr uint32_t kMost = RecordBytes(kMaxPayload);
+  return producer_.Reserve(kMost) != nullptr || AskForRoomLocked(kMost) != nullptr;
 }
 
 std::vector<uint32_t> Link::TakeWaiting() {
   std::vector<uint32_t> taken;
   const LockGuard guard(tx_lock_);
-  if (waiting_.empty() || state_.load(std::memory_order_relaxed) == State::kConnecting) {
-    return taken;
-  }
-  const bool space = state_.load(std::memory_order_relaxed) == State::kDown ||
-                     producer_.Reserve(RecordBytes(kMaxPayload)) != nullptr;
-  if (space) {
+  const State state = state_.load(std::memory_order_relaxed);
+  if (state == State::kConnecting) return taken;
+  if (waiting_.empty() || state == State::kDown || HasRoomLocked()) {
     taken.swap(waiting_);
     has_waiting_.store(false, std::memory_order_relaxed);
   }

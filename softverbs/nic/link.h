@@ -111,10 +111,12 @@ class Link {
   // Adds a bell of the peer, or removes one that no longer exists.
   void InstallBell(uint32_t bell, UniqueFd fd);
   void RetireBell(uint32_t bell);
-  // Removes and returns the queue pairs that wait for space, if there may be space now. Otherwise
-  // returns an empty list.
+  // Removes and returns the queue pairs that wait for space, if there is space now. Otherwise asks
+  // the peer for a doorbell once more, and returns an empty list.
   std::vector<uint32_t> TakeWaiting();
-  bool HasWaiting() const { return has_waiting_.load(std::memory_order_relaxed); }
+  // Returns false if nobody waits for space. Sequentially consistent: must come after our own sleep
+  // word was published.
+  bool HasWaiting() const { return has_waiting_.load(std::memory_order_seq_cst); }
 
   // Of a loopback link, under the NIC's progress lock: both ends of its ring begin again at the
   // ring's start, if it is empty.
@@ -132,6 +134,11 @@ class Link {
  private:
   bool MapRings(int memory_fd, Side side);
   uint8_t* ReserveLocked(uint32_t bytes, uint32_t qpn, bool* waiting) SV_REQUIRES(tx_lock_);
+  // Asks the peer for a doorbell when it frees space, and looks for space after that. Returns null
+  // if there is none: then the peer rings.
+  uint8_t* AskForRoomLocked(uint32_t bytes) SV_REQUIRES(tx_lock_);
+  // Returns whether the longest record fits. If it does not, the peer was asked. REQUIRES: up.
+  bool HasRoomLocked() SV_REQUIRES(tx_lock_);
   // Send without the ring.
   template <class Fill>
   SendResult Put(const PacketHeader& header, bool* waiting, Fill&& fill);
@@ -155,7 +162,7 @@ class Link {
   SpinLock tx_lock_;
   RingProducer producer_ SV_GUARDED_BY(tx_lock_);
   std::vector<uint32_t> waiting_ SV_GUARDED_BY(tx_lock_);
-  std::atomic<bool> has_waiting_{false};       // a hint; written under tx_lock_, read by the driver
+  std::atomic<bool> has_waiting_{false};       // or somebody is about to; written under tx_lock_
   std::atomic<bool> owes_ring_{false};         // see RingFor
   uint64_t rung_ SV_GUARDED_BY(tx_lock_) = 0;  // the peer's sleep word when we last rang
   PeerBells bells_ SV_GUARDED_BY(tx_lock_);

@@ -26,8 +26,30 @@ namespace softverbs {
 //   loop thread, or the bell of an application thread that waits. req_notify puts the engine to
 //   sleep at once.
 //
-// Going to sleep publishes the new state first, and then looks at every link once more. Waking up
-// does the same in the same order. So no packet is left without a thread that looks for it.
+// Who wakes whom. Three things are waited for:
+//
+// - Packets, by an engine that sleeps. It publishes its sleep word (shared_tables.h). The sender
+//   publishes the packet (the ring's tail), then reads that word, and rings.
+// - Room in a ring, by queue pairs that are noted in the link. The link sets `starving` (ring.h).
+//   The peer's engine frees room (the ring's head), then takes `starving`, and if it was set rings
+//   as for a packet: our engine serves the queue pairs.
+// - Completions, by an application that armed its CQ. Who adds one takes the mark away, and puts an
+//   event into the channel (cq/channel.h).
+//
+// The rule is the same for all of them, and for both sides of a link:
+//
+// 1. Who waits publishes that first, and then looks once more. Who has something for others
+//    publishes it first, and then looks whether they wait. A full barrier lies between the two
+//    steps, so one of both sees the other.
+// 2. A ring is one for each sign. So who was rung takes part in the rule anew: whoever is to sleep
+//    again, because it found nothing or too little, publishes the sign again and looks again.
+// 3. An engine that is awake is not rung. Before it sleeps it publishes its word, and then looks at
+//    all rings and at all queue pairs that wait for room.
+//
+// Without the second, a ring for room that had just been used up was the last one, and both sides
+// slept in the middle of a message that was larger than the ring. tests/model/room_model.h searches
+// all orders of the three between two processes that sleep, and doorbell_model.h one process with
+// its threads.
 //
 // An application may stop polling, and an application that armed its CQ need not wait for it. So a
 // standby timer runs on the loop thread while the engine is awake or peers ring a bell. It checks

@@ -26,9 +26,10 @@ static_assert(kRewindBytes >= RecordBytes(kMaxPayload));
 
 // Counters of bytes. They only grow, and only the owner writes them.
 struct RingControl {
-  alignas(64) std::atomic<uint64_t> tail;      // the producer's
-  alignas(64) std::atomic<uint64_t> head;      // the consumer's
-  alignas(64) std::atomic<uint32_t> starving;  // set by a producer that waits for space
+  alignas(64) std::atomic<uint64_t> tail;  // the producer's
+  alignas(64) std::atomic<uint64_t> head;  // the consumer's
+  alignas(
+      64) std::atomic<uint32_t> starving;  // the producer waits for space; the consumer takes it
 };
 
 // REQUIRES for all methods: one thread at a time (the link's transmit lock).
@@ -71,8 +72,9 @@ class RingProducer {
     return true;
   }
 
-  // Asks the consumer for a doorbell when it frees space. This is a full barrier for the same
-  // reason: the caller tries once more afterwards.
+  // Asks the consumer for one doorbell when it has freed space. It may ring for space that was
+  // freed before the question, so whoever is rung and finds too little asks again. This is a full
+  // barrier for the same reason: the caller tries once more afterwards.
   void Starve() { control_->starving.exchange(1, std::memory_order_seq_cst); }
 
  private:
