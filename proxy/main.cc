@@ -29,6 +29,7 @@
 #include "common/rdma/device_choice.h"
 #include "proxy/http/proxy_view.h"
 #include "proxy/jobs/client_list.h"
+#include "proxy/jobs/database.h"
 #include "proxy/jobs/passwords.h"
 #include "proxy/jobs/scripts.h"
 #include "proxy/net/event_loop.h"
@@ -56,6 +57,9 @@ DEFINE_string(auth_file, "",
 DEFINE_string(password_file, "",
               "file of passwords that applications give with AUTH: lines of PASSWORD or USER "
               "PASSWORD; empty: none is wanted");
+DEFINE_uint32(
+    databases, 1,
+    "databases that SELECT of Redis' protocol knows; see docs/proxy.md before you change it");
 DEFINE_uint32(threads, 1, "threads, each with its own connection to the servers");
 DEFINE_uint64(connections_max, 10'000, "connections of applications at most");
 DEFINE_uint64(buffers, 512 << 20,
@@ -96,6 +100,10 @@ absl::StatusOr<Protocol> ProtocolFromFlag() {
 absl::Status CheckFlags() {
   if (FLAGS_threads < 1 || FLAGS_threads > kThreadsMax) {
     return absl::InvalidArgumentError(absl::StrCat("--threads must be 1 to ", kThreadsMax));
+  }
+  if (FLAGS_databases < 1 || FLAGS_databases > Database::kCountMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--databases must be 1 to ", Database::kCountMax));
   }
   if (FLAGS_connections_max < 1 || FLAGS_connections_max > kConnectionsMaxMost) {
     return absl::InvalidArgumentError(
@@ -177,6 +185,7 @@ absl::Status Build(Proxy& proxy) {
   proxy.service.version = absl::StrCat("1.6.18-gannet-", GANNET_VERSION);
   proxy.service.servers = Servers();
   proxy.service.connections_max = FLAGS_connections_max;
+  proxy.service.databases = FLAGS_databases;
   proxy.service.started = std::time(nullptr);
   proxy.service.memory = &proxy.memory;
   proxy.service.clients = &proxy.clients;
@@ -318,7 +327,8 @@ int main(int argc, char** argv) {
           "and write all.\n"
           "Exit code: 0 stopped, 1 could not start, 2 wrong usage.\n",
       .groups = {{"Applications",
-                  "listen allow_remote socket_mode password_file protocol connections_max buffers"},
+                  "listen allow_remote socket_mode password_file protocol databases "
+                  "connections_max buffers"},
                  {"The store", "server device auth_file threads location_cache"},
                  {"What operators see", "http log_file log_json"}},
       .examples = {"gannet-proxy --server=10.0.0.1:7471",

@@ -5,14 +5,15 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proxy/jobs/job.h"
 
 namespace gannet::proxy {
 namespace {
 
 void AppendLine(std::string* lines, uint64_t id, const ClientList::Entry& entry) {
   absl::StrAppend(lines, "id=", id, " addr=", entry.address, " name=", entry.name,
-                  " age=", std::time(nullptr) - entry.since, " db=0 resp=", entry.resp3 ? 3 : 2,
-                  "\n");
+                  " age=", std::time(nullptr) - entry.since,
+                  " db=", static_cast<int>(entry.database), " resp=", entry.resp3 ? 3 : 2, "\n");
 }
 
 }  // namespace
@@ -42,12 +43,13 @@ void ClientList::Remove(uint64_t id) {
   entries_.erase(id);
 }
 
-void ClientList::Change(uint64_t id, std::string_view name, bool resp3) {
+void ClientList::Change(const ClientState& client) {
   const MutexLock lock(mutex_);
-  const auto found = entries_.find(id);
+  const auto found = entries_.find(client.id);
   if (found == entries_.end()) return;
-  found->second.name.assign(name);
-  found->second.resp3 = resp3;
+  found->second.name = client.name;
+  found->second.resp3 = client.resp3;
+  found->second.database = client.database.number;
 }
 
 std::string ClientList::Lines() const {

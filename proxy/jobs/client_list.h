@@ -11,6 +11,8 @@
 
 namespace gannet::proxy {
 
+struct ClientState;
+
 // The connections of applications, of all threads, as CLIENT LIST shows them. It changes when a
 // connection begins, ends or names itself.
 //
@@ -21,6 +23,7 @@ class ClientList {
     std::string address;
     std::string name;
     bool resp3 = false;
+    uint8_t database = 0;
     std::time_t since = 0;
     int socket = -1;
   };
@@ -38,7 +41,7 @@ class ClientList {
   // Shuts the sockets of those that fit, and returns how many fit. That of `own` stays open, since
   // it is to be answered: tells whether it fits.
   size_t End(const Filter& filter, uint64_t own, bool* with_own);
-  void Change(uint64_t id, std::string_view name, bool resp3);
+  void Change(const ClientState& client);
   // Returns a line for each connection, or the line of one.
   std::string Lines() const;
   std::string Line(uint64_t id) const;

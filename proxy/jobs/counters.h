@@ -61,6 +61,7 @@ struct Service {
   std::string version;
   std::vector<std::string> servers;
   uint64_t connections_max = 0;
+  uint32_t databases = 1;
   std::time_t started = 0;
   ClientList* clients = nullptr;
   LoadedScripts* scripts = nullptr;

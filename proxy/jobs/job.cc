@@ -47,6 +47,7 @@ void Job::Clear() {
   next = nullptr;
   access = Access::kNothing;
   keys.clear();
+  kept_keys_.clear();
   silent = false;
   reply.clear();
   scratch = {};
@@ -76,6 +77,7 @@ void Job::KeepOnlyReply() {
   TrimText(&bytes_, kSmallMax);
   TrimText(&scratch.value, kSmallMax);
   TrimText(&scratch.old_value, kSmallMax);
+  kept_keys_.clear();
   for (Operation& operation : operations_) {
     TrimText(&operation.out, kSmallMax);
     operation.charge.Set(0);
@@ -99,6 +101,7 @@ void Job::Trim(bool keep_one) {
   const size_t one_max = keep_one ? kKeptBytesMax : kSmallMax;
   TrimText(&scratch.value, kSmallMax);
   TrimText(&scratch.old_value, kSmallMax);
+  kept_keys_.clear();
   TrimText(&bytes_, one_max);
   TrimText(&reply, one_max);
   execution.reset();

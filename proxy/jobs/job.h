@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <forward_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -17,6 +18,7 @@
 #include <vector>
 
 #include "proxy/jobs/counters.h"
+#include "proxy/jobs/database.h"
 #include "proxy/jobs/memory_limit.h"
 #include "proxy/jobs/scripts.h"
 #include "proxy/jobs/transaction.h"
@@ -56,6 +58,7 @@ struct Operation {
   PutOptions put;  // for all writes: flags, ttl and conditions, as far as they apply
   int64_t delta = 0;
   WalkPartOptions part;  // kWalk, whose key is a pattern; the answer has the next position
+  Database database;     // kWalk: whose names are wanted
 
   // The answer.
   absl::StatusCode code = absl::StatusCode::kOk;
@@ -64,12 +67,17 @@ struct Operation {
   ItemInfo info;
   int64_t number = 0;
   ServerStats stats;
-  std::vector<std::string> keys;  // kWalk
+  std::vector<std::string> keys;  // kWalk: their names
   std::string out;                // buffer of the value, which may be longer than that
   size_t room = 0;    // bytes that the value is known to need; kWalk: that the keys may have
   size_t brings = 0;  // bytes that the job makes of the answer, beyond as many as the answer has
   Charge charge;      // for this buffer, for as much of a reply, and for `brings`
 
+  // Returns whether a write of an item that was read found that others have written the item since.
+  bool others_wrote() const {
+    return code == absl::StatusCode::kFailedPrecondition ||
+           (code == absl::StatusCode::kOk && !found);
+  }
   std::string_view found_value() const { return std::string_view(out).substr(0, info.value_bytes); }
   // How long the item will live, for a Put in its place; 0 = for ever.
   std::chrono::milliseconds ttl_left() const {
@@ -85,6 +93,7 @@ struct ClientState {
   bool resp3 = false;
   bool closing = false;  // a command asked for the end of the connection
   bool authenticated = true;
+  Database database;
   Transaction transaction;
 };
 
@@ -127,6 +136,9 @@ class Job {
   // Gives back what the job holds, and frees long buffers, before the job is kept for another
   // command. `keep_one`: one of each kind may stay.
   void Trim(bool keep_one);
+
+  // Keeps a key that is not in the command's bytes.
+  std::string_view KeepKey(std::string key) { return kept_keys_.emplace_front(std::move(key)); }
 
   // What a stage may call.
   Operation& Begin(Operation::Kind kind, std::string_view key);
@@ -226,7 +238,8 @@ class Job {
     std::string value;
     std::string old_value;
     bool had_old = false;
-    std::string decoded_key;
+    Database database;
+    std::vector<std::string> found_keys;
     std::shared_ptr<Watches> watches;
     std::string_view word;  // of the command
     Script script = Script::kUnknown;
@@ -250,6 +263,7 @@ class Job {
 
   std::string bytes_;
   ParsedCommand command_;
+  std::forward_list<std::string> kept_keys_;
   std::vector<Operation> operations_;
   size_t used_ = 0;
   size_t next_key_ = 0;

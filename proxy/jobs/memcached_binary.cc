@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "proxy/jobs/memcached_commands.h"
+#include "proxy/jobs/passwords.h"
 #include "proxy/jobs/store_error.h"
 
 namespace gannet::proxy {
@@ -54,6 +55,9 @@ enum BinaryOpcode : uint8_t {
   kTouch = 0x1c,
   kGat = 0x1d,
   kGatQ = 0x1e,
+  kSaslList = 0x20,
+  kSaslAuth = 0x21,
+  kSaslStep = 0x22,
   kGatK = 0x23,
   kGatKQ = 0x24,
 };
@@ -263,6 +267,36 @@ void PrepareQuit(Job& job) {
   Succeed(job);
 }
 
+// --- SASL ---
+
+// PLAIN's data: whom to act for, the user and the password, with a zero between them.
+void Authenticate(Job& job) {
+  const std::string_view data = job.data();
+  const size_t user = data.find('\0');
+  const size_t password = user == data.npos ? user : data.find('\0', user + 1);
+  job.client->authenticated =
+      Key(job) == "PLAIN" && password != data.npos &&
+      job.service->passwords->Fit(data.substr(user + 1, password - user - 1),
+                                  data.substr(password + 1));
+  if (!job.client->authenticated) return Refuse(job, Status::kNotAuthenticated);
+  Answer(job, {.value = "Authenticated"});
+}
+
+// Handles the commands that are there if there are passwords, before one was given. Returns false
+// if it is another one.
+bool PrepareSasl(Job& job, uint8_t opcode) {
+  switch (opcode) {
+    case kSaslList:
+      return Answer(job, {.value = "PLAIN"}), true;
+    case kSaslAuth:
+      return Authenticate(job), true;
+    case kSaslStep:  // PLAIN has none
+      return Refuse(job, Status::kNotAuthenticated), true;
+    default:
+      return false;
+  }
+}
+
 void PrepareWithoutKey(Job& job, uint8_t opcode) {
   switch (opcode) {
     case kQuit:
@@ -341,11 +375,13 @@ void MakeStatsFrames(Job& job) {
 void Prepare(Job& job) {
   job.scratch.is_binary = true;
   const uint8_t opcode = PlainOpcode(OpcodeOf(job));
-  if (!job.client->authenticated && opcode != kQuit) return Refuse(job, Status::kNotAuthenticated);
+  if (job.service->passwords != nullptr && PrepareSasl(job, opcode)) return;
+  const bool before_auth = opcode == kQuit || opcode == kVersion;
+  if (!job.client->authenticated && !before_auth) return Refuse(job, Status::kNotAuthenticated);
   const bool has_key = opcode <= kDecrement || opcode == kAppend || opcode == kPrepend ||
                        opcode == kTouch || opcode == kGat;
   if (!has_key) return PrepareWithoutKey(job, opcode);
-  if (!KeyFits(Key(job))) return Refuse(job, Status::kInvalid);
+  if (!KeyFits(job, Key(job))) return Refuse(job, Status::kInvalid);
   switch (opcode) {
     case kGet:
       return PrepareRetrieval(job, false);

@@ -103,7 +103,7 @@ void PrepareRetrieval(Job& job, size_t first_key, Access access) {
   if (job.words().size() <= first_key) return Say(job, kError);
   job.keys.assign(job.words().begin() + static_cast<ptrdiff_t>(first_key), job.words().end());
   for (const std::string_view key : job.keys) {
-    if (!KeyFits(key)) return Say(job, kBadLine);
+    if (!KeyFits(job, key)) return Say(job, kBadLine);
   }
   job.access = access;
   job.scratch.with_version = job.words()[0].ends_with('s');
@@ -128,7 +128,7 @@ bool TakeStorageWords(Job& job) {
   const auto& words = job.words();
   uint32_t flags = 0;
   const auto lifetime = Exptime(words[3]);
-  if (!KeyFits(words[1]) || !ParseNumber(words[2], &flags) || !lifetime) return false;
+  if (!KeyFits(job, words[1]) || !ParseNumber(words[2], &flags) || !lifetime) return false;
   job.scratch.put.flags = flags;
   job.scratch.put.ttl = lifetime->ttl;
   job.scratch.over = lifetime->over;
@@ -170,7 +170,7 @@ void PrepareDelete(Job& job) {
   if (!right || (words.size() == 4 && words[2] != "0")) {
     return Say(job, "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n");
   }
-  if (!KeyFits(words[1])) return Say(job, kBadLine);
+  if (!KeyFits(job, words[1])) return Say(job, kBadLine);
   UseKey(job, words[1], Access::kWrite);
   job.Then(Remove);
 }
@@ -179,7 +179,7 @@ void PrepareCount(Job& job) {
   const auto& words = job.words();
   if (words.size() < 3 || words.size() > 4) return Say(job, kError);
   TakeNoreply(job, 4);
-  if (!KeyFits(words[1])) return Say(job, kBadLine);
+  if (!KeyFits(job, words[1])) return Say(job, kBadLine);
   if (!ParseNumber(words[2], &job.scratch.delta)) {
     return Say(job, "CLIENT_ERROR invalid numeric delta argument\r\n");
   }
@@ -203,7 +203,7 @@ void PrepareTouch(Job& job) {
   const auto& words = job.words();
   if (words.size() < 3 || words.size() > 4) return Say(job, kError);
   TakeNoreply(job, 4);
-  if (!KeyFits(words[1])) return Say(job, kBadLine);
+  if (!KeyFits(job, words[1])) return Say(job, kBadLine);
   const auto lifetime = Exptime(words[2]);
   if (!lifetime) return Say(job, "CLIENT_ERROR invalid exptime argument\r\n");
   job.scratch.ttl = lifetime->ttl;
@@ -277,7 +277,7 @@ constexpr struct {
 
 }  // namespace
 
-bool KeyFits(std::string_view key) { return !key.empty() && key.size() <= kKeyBytesMax; }
+bool KeyFits(const Job& job, std::string_view key) { return job.client->database.MayHave(key); }
 
 void UseKey(Job& job, std::string_view key, Access access) {
   job.keys.assign(1, key);

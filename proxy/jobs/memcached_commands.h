@@ -40,7 +40,7 @@ void Conclude(Job& job, Ending ending);
 // Writes SERVER_ERROR as the whole reply.
 void Fail(Job& job, const Operation& operation);
 
-bool KeyFits(std::string_view key);
+bool KeyFits(const Job& job, std::string_view key);
 // The job's one key.
 void UseKey(Job& job, std::string_view key, Access access);
 std::optional<Lifetime> Exptime(std::string_view word);

@@ -172,10 +172,9 @@ bool TakeKey(Job& job) {
       Refuse(job, "error decoding key");
       return false;
     }
-    job.scratch.decoded_key = decoded;
-    key = job.scratch.decoded_key;
+    key = job.KeepKey(std::move(decoded));
   }
-  if (KeyFits(key)) {
+  if (KeyFits(job, key)) {
     UseKey(job, key, Access::kSteps);
     return true;
   }

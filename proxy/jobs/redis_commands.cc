@@ -5,7 +5,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/printable.h"
-#include "common/layout/item.h"
 #include "proxy/jobs/store_error.h"
 
 namespace gannet::proxy {
@@ -54,7 +53,9 @@ constexpr Entry kCommands[] = {
     {"MSETNX", 3, kMany, Keys::kPairs, Access::kSteps, PrepareMsetNx},
     {"RENAME", 3, 3, Keys::kTwo, Access::kSteps, PrepareRename},
     {"RENAMENX", 3, 3, Keys::kTwo, Access::kSteps, PrepareRename},
-    {"COPY", 3, 4, Keys::kTwo, Access::kSteps, PrepareRename},
+    {"COPY", 3, kMany, Keys::kTwo, Access::kSteps, PrepareCopy},
+    {"MOVE", 3, 3, Keys::kOne, Access::kSteps, PrepareMove},
+    {"SWAPDB", 3, 3, Keys::kNone, Access::kNothing, PrepareSwapDb},
     {"KEYS", 2, 2, Keys::kNone, Access::kAll, PrepareKeys},
     {"SCAN", 2, 8, Keys::kNone, Access::kAll, PrepareScan},
     {"MULTI", 1, 1, Keys::kNone, Access::kNothing, PrepareMulti, InMulti::kAtOnce},
@@ -201,12 +202,38 @@ std::string ErrorOf(const Operation& operation) {
   return code + StoreErrorText(operation);
 }
 
-bool KeysFit(Job& job) {
-  for (const std::string_view key : job.keys) {
-    if (!key.empty() && key.size() <= kKeyBytesMax) continue;
-    Fail(job, absl::StrCat("ERR a key of ", key.size(), " bytes: keys have 1 to ", kKeyBytesMax));
-    return false;
+namespace {
+
+bool MayHave(Job& job, Database database, std::string_view name) {
+  if (database.MayHave(name)) return true;
+  if (database.IsReserved(name)) {
+    Fail(job, "ERR a key of database 0 that begins as those of others do, with \\0db");
+  } else {
+    Fail(job, absl::StrCat("ERR a key of ", name.size(), " bytes: keys have 1 to ",
+                           database.name_bytes_max()));
   }
+  return false;
+}
+
+}  // namespace
+
+bool KeysFit(Job& job) {
+  return std::all_of(job.keys.begin(), job.keys.end(), [&](std::string_view name) {
+    return MayHave(job, job.client->database, name);
+  });
+}
+
+std::optional<std::string_view> KeyIn(Job& job, Database database, std::string_view name) {
+  if (!MayHave(job, database, name)) return {};
+  if (database.number == 0) return name;
+  return job.KeepKey(database.KeyOf(name));
+}
+
+bool TakeNames(Job& job) {
+  if (!KeysFit(job)) return false;
+  const Database& database = job.client->database;
+  if (database.number == 0) return true;
+  for (std::string_view& key : job.keys) key = job.KeepKey(database.KeyOf(key));
   return true;
 }
 
@@ -233,7 +260,7 @@ void PrepareRedis(Job& job) {
   if (transaction.open && entry->in_multi != redis::InMulti::kAtOnce) {
     return redis::QueueOrRefuse(job, *entry);
   }
-  if (redis::KeysFit(job)) entry->prepare(job);
+  if (redis::TakeNames(job)) entry->prepare(job);
 }
 
 }  // namespace gannet::proxy

@@ -27,8 +27,15 @@ void Fail(Job& job, const Operation& operation);
 std::string ErrorOf(const Operation& operation);
 void SyntaxError(Job& job);
 std::string Upper(std::string_view word);
-// Returns false, and replies, if a key of the job is too long or empty.
+// Returns false, and replies, if the job's database cannot have one of the job's keys.
 bool KeysFit(Job& job);
+// The same. Then makes the names of the keys the keys that the store has for them.
+bool TakeNames(Job& job);
+// Returns the key that the store has for a name. Returns nullopt, and replies, if the database
+// cannot have it.
+std::optional<std::string_view> KeyIn(Job& job, Database database, std::string_view name);
+// Parses the number of a database. Returns false, and replies, if there is no such one.
+bool TakeDatabase(Job& job, std::string_view word, Database* database);
 
 inline constexpr char kNoInteger[] = "ERR value is not an integer or out of range";
 inline constexpr size_t kMsetNxKeysMax = 1024;
@@ -61,11 +68,16 @@ void PrepareDel(Job& job);
 void PrepareMset(Job& job);
 void PrepareMsetNx(Job& job);
 void PrepareFlush(Job& job);
+void FlushDatabase(Job& job);  // one of several
 void PrepareGetRange(Job& job);
 void PrepareSetRange(Job& job);
 void PrepareIncrByFloat(Job& job);
-void PrepareRename(Job& job);  // and RENAMENX, COPY
+void PrepareRename(Job& job);  // and RENAMENX
+void PrepareCopy(Job& job);
+void PrepareMove(Job& job);
+void PrepareSwapDb(Job& job);
 void PrepareKeys(Job& job);
+void CountKeys(Job& job);  // of a database of several
 void PrepareScan(Job& job);
 void PrepareMulti(Job& job);
 void PrepareExec(Job& job);

@@ -42,9 +42,7 @@ void SayHello(Job& job) {
 }
 
 // What others see of this client.
-void ShowChange(const Job& job) {
-  job.service->clients->Change(job.client->id, job.client->name, job.client->resp3);
-}
+void ShowChange(const Job& job) { job.service->clients->Change(*job.client); }
 
 // A line of CLIENT LIST has no blanks in a name.
 bool IsName(std::string_view name) {
@@ -239,7 +237,7 @@ void PrepareConfig(Job& job) {
   }
   const std::pair<std::string, std::string> all[] = {
       {"appendonly", "no"},
-      {"databases", "1"},
+      {"databases", absl::StrCat(job.service->databases)},
       {"maxclients", absl::StrCat(job.service->connections_max)},
       {"maxmemory", "0"},
       {"maxmemory-policy", "noeviction"},
@@ -281,11 +279,26 @@ void PrepareLatency(Job& job) {
   Fail(job, "ERR of LATENCY there are LATEST, HISTORY, HISTOGRAM and RESET");
 }
 
-void PrepareSelect(Job& job) {
+bool TakeDatabase(Job& job, std::string_view word, Database* database) {
   int64_t number = 0;
-  if (!ParseInteger(job.words()[1], &number)) return Fail(job, kNoInteger);
-  if (number != 0) return Fail(job, "ERR DB index is out of range: there is only 0");
+  if (!ParseInteger(word, &number)) return Fail(job, kNoInteger), false;
+  if (number < 0 || number >= job.service->databases) {
+    Fail(job, absl::StrCat("ERR DB index is out of range: gannet-proxy --databases=",
+                           job.service->databases));
+    return false;
+  }
+  database->number = static_cast<uint8_t>(number);
+  return true;
+}
+
+void PrepareSelect(Job& job) {
+  if (!TakeDatabase(job, job.words()[1], &job.client->database)) return;
+  ShowChange(job);
   Reply(job).Simple("OK");
+}
+
+void PrepareSwapDb(Job& job) {
+  Fail(job, "ERR SWAPDB is not supported: the store would have to rename each key");
 }
 
 void PrepareQuit(Job& job) {
@@ -297,6 +310,7 @@ void PrepareReset(Job& job) {
   job.client->resp3 = job.resp3 = false;
   job.client->name.clear();
   job.client->transaction = {};
+  job.client->database.number = 0;
   job.client->authenticated = job.service->passwords == nullptr;
   ShowChange(job);
   Reply(job).Simple("RESET");
@@ -329,6 +343,9 @@ void PrepareTime(Job& job) {
 }
 
 void PrepareInfo(Job& job) { job.Then(Info); }
-void PrepareDbSize(Job& job) { job.Then(DbSize); }
+void PrepareDbSize(Job& job) {
+  job.scratch.database = job.client->database;
+  job.Then(job.service->databases == 1 ? DbSize : CountKeys);
+}
 
 }  // namespace gannet::proxy::redis

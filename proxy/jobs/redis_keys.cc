@@ -243,7 +243,9 @@ void PrepareFlush(Job& job) {
     const std::string how = Upper(job.words()[1]);
     if (how != "ASYNC" && how != "SYNC") return SyntaxError(job);
   }
-  job.Then(Flush);
+  job.scratch.database = job.client->database;
+  const bool all = Upper(job.words()[0]) == "FLUSHALL" || job.service->databases == 1;
+  job.Then(all ? Flush : FlushDatabase);
 }
 
 }  // namespace gannet::proxy::redis

@@ -171,15 +171,13 @@ void LookForAbsent(Job& job) {
   job.Then(AbsentLooked);
 }
 
-// --- RENAME, RENAMENX, COPY ---
+// --- RENAME, RENAMENX, COPY, MOVE ---
 
 void ReadSource(Job& job);
 
 void MovedAway(Job& job) {
   const Operation& removed = job.answer();
-  const bool others_wrote = removed.code == StatusCode::kFailedPrecondition ||
-                            (removed.code == StatusCode::kOk && !removed.found);
-  if (others_wrote && job.TryAgain()) return ReadSource(job);
+  if (removed.others_wrote() && job.TryAgain()) return ReadSource(job);
   if (removed.code != StatusCode::kOk) return Fail(job, removed);
   if (Upper(job.words()[0]) == "RENAME") return Reply(job).Simple("OK");
   Reply(job).Integer(1);
@@ -200,7 +198,7 @@ void SourceRead(Job& job) {
   const Operation& got = job.answer();
   if (got.code != StatusCode::kOk) return Fail(job, got);
   if (!got.found) {
-    if (Upper(job.words()[0]) == "COPY") return Reply(job).Integer(0);
+    if (!Upper(job.words()[0]).starts_with("RENAME")) return Reply(job).Integer(0);
     return Fail(job, "ERR no such key");
   }
   if (job.keys[0] == job.keys[1]) {
@@ -221,6 +219,16 @@ void SourceRead(Job& job) {
 void ReadSource(Job& job) {
   job.Begin(Kind::kGet, job.keys[0]);
   job.Then(SourceRead);
+}
+
+// Copies or moves the item to this name in a database.
+void CopyTo(Job& job, std::string_view name, Database to) {
+  job.keys.resize(1);
+  const std::optional<std::string_view> key = KeyIn(job, to, name);
+  if (!key) return;
+  if (*key == job.keys[0]) return Fail(job, "ERR source and destination objects are the same");
+  job.keys.push_back(*key);
+  job.Then(ReadSource);
 }
 
 }  // namespace
@@ -262,14 +270,33 @@ void PrepareMsetNx(Job& job) {
 }
 
 void PrepareRename(Job& job) {
-  const std::string name = Upper(job.words()[0]);
-  const bool replaces = job.words().size() == 4 && Upper(job.words()[3]) == "REPLACE";
-  if (job.words().size() > 3 && !replaces) return SyntaxError(job);
-  if (name == "COPY" && job.keys[0] == job.keys[1]) {
-    return Fail(job, "ERR source and destination objects are the same");
-  }
-  job.scratch.put.only_if_absent = name == "RENAMENX" || (name == "COPY" && !replaces);
+  job.scratch.put.only_if_absent = Upper(job.words()[0]) == "RENAMENX";
   job.Then(ReadSource);
+}
+
+void PrepareCopy(Job& job) {
+  const auto& words = job.words();
+  Database to = job.client->database;
+  bool replaces = false;
+  for (size_t i = 3; i < words.size(); ++i) {
+    const std::string option = Upper(words[i]);
+    if (option == "DB" && i + 1 < words.size()) {
+      if (!TakeDatabase(job, words[++i], &to)) return;
+    } else if (option == "REPLACE") {
+      replaces = true;
+    } else {
+      return SyntaxError(job);
+    }
+  }
+  job.scratch.put.only_if_absent = !replaces;
+  CopyTo(job, words[2], to);
+}
+
+void PrepareMove(Job& job) {
+  Database to = job.client->database;
+  if (!TakeDatabase(job, job.words()[2], &to)) return;
+  job.scratch.put.only_if_absent = true;
+  CopyTo(job, job.words()[1], to);
 }
 
 }  // namespace gannet::proxy::redis

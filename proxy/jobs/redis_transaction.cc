@@ -150,6 +150,7 @@ void PrepareExec(Job& job) {
   job.execution->client.id = job.client->id;
   job.execution->client.name = job.client->name;
   job.execution->client.resp3 = job.client->resp3;
+  job.execution->client.database = job.client->database;
   Discard(transaction);
   job.Then(Exec);
 }

@@ -198,9 +198,7 @@ void GetAndWrite(Job& job);
 
 void WrittenAfterGet(Job& job) {
   const Operation& written = job.answer();
-  const bool others_wrote = written.code == StatusCode::kFailedPrecondition ||
-                            (written.code == StatusCode::kOk && !written.found);
-  if (others_wrote && job.TryAgain()) return GetAndWrite(job);
+  if (written.others_wrote() && job.TryAgain()) return GetAndWrite(job);
   if (written.code != StatusCode::kOk) return Fail(job, written);
   job.counters->gets.Add();
   job.counters->hits.Add();

@@ -69,6 +69,7 @@ ApplicationConnection::ApplicationConnection(int fd, uint64_t id, Protocol proto
       output_charge_(&holder_, Use::kReplies) {
   client_.id = id;
   client_.authenticated = place.service->passwords == nullptr;
+  client_.database.is_only = place.service->databases == 1;
   epoll_event event{.events = EPOLLIN, .data = {.ptr = this}};
   epoll_ctl(place_.epoll, EPOLL_CTL_ADD, fd_, &event);
   watched_ = EPOLLIN;
@@ -193,7 +194,8 @@ void ApplicationConnection::TakeCommands() {
 }
 
 bool ApplicationConnection::MayTakeMore() const {
-  if (stalled_ != nullptr || client_.closing || jobs_.size() >= kJobsMax) return false;
+  // EXEC may change the database, and so which keys the commands behind it have.
+  if (stalled_ != nullptr || all_used_ || client_.closing || jobs_.size() >= kJobsMax) return false;
   return !hungry_ && holder_.held(Use::kJobs) < Holder::kMax;
 }
 
@@ -235,8 +237,13 @@ ApplicationConnection::Taken ApplicationConnection::Take(const Parsed& parsed) {
   if (protocol_ == Protocol::kRedis && command.words.empty()) return Taken::kCopied;
   const bool is_long = parsed.consumed > kReadBytes;
   // A long command takes over its part of the input.
+  // In another database than 0, a job has copies of its keys.
+  const size_t copies = client_.database.number == 0
+                            ? 0
+                            : std::min(parsed.consumed, kKeyBytesMax * command.words.size()) +
+                                  kWordBytes * command.words.size();
   const size_t cost =
-      kJobBytes + kWordBytes * command.words.size() + (is_long ? 0 : parsed.consumed);
+      kJobBytes + kWordBytes * command.words.size() + (is_long ? 0 : parsed.consumed) + copies;
   if (cost > holder_.most()) {
     Refuse(Refused(parsed.consumed, TooLong()));
     return Taken::kCopied;
@@ -382,6 +389,7 @@ void ApplicationConnection::Begin(Job& job) {
 
 void ApplicationConnection::OnFinished(Job& job) {
   Forget(job);
+  if (job.execution != nullptr) client_.database = job.execution->client.database;
   if (jobs_.front() != &job) job.KeepOnlyReply();
 }
 

@@ -77,9 +77,10 @@ absl::Status WalkThread::Walk(Operation& walk) {
   if (!walker.ok()) return walker.status();
   size_t bytes = 0;
   const auto take = [&](const WalkedItem& item) {
-    if (!GlobMatches(walk.key, item.key)) return;
-    bytes += item.key.size() + sizeof(std::string);
-    if (bytes <= walk.room) walk.keys.emplace_back(item.key);
+    const std::optional<std::string_view> name = walk.database.NameOf(item.key);
+    if (!name || !GlobMatches(walk.key, *name)) return;
+    bytes += name->size() + sizeof(std::string);
+    if (bytes <= walk.room) walk.keys.emplace_back(*name);
   };
   absl::StatusOr<uint64_t> next = (*walker)->WalkPart(walk.part, take);
   if (absl::IsUnavailable(next.status())) {

@@ -2,6 +2,7 @@
 
 import socket
 import struct
+import subprocess
 import unittest
 
 LIMIT_S = 60
@@ -13,12 +14,15 @@ class Binary(unittest.TestCase):
     port = None
 
     def setUp(self):
+        self.connect()
+        self.assertEqual(self.ask(0x08)[0], 0)  # flush
+
+    def connect(self):
         self.socket = socket.create_connection(("127.0.0.1", self.port))
         self.socket.settimeout(LIMIT_S)
         self.addCleanup(self.socket.close)
         self.file = self.socket.makefile("rb")
         self.addCleanup(self.file.close)
-        self.assertEqual(self.ask(0x08)[0], 0)  # flush
 
     def send(self, opcode, key=b"", extras=b"", value=b"", cas=0, opaque=0):
         body = extras + key + value
@@ -106,3 +110,21 @@ class Binary(unittest.TestCase):
     def test_wrong_bytes_end_the_connection(self):
         self.socket.sendall(b"get a\r\n" + bytes(24))
         self.assertEqual(self.file.read(1), b"")
+
+
+def check_sasl(test, port):
+    """SASL at a proxy with passwords: ann's is `hers`, the default user's is `secret`."""
+    peer = Binary()
+    peer.port = port
+    peer.connect()
+    test.addCleanup(peer.doCleanups)
+    refused = 0x20
+    test.assertEqual((peer.ask(0x00, b"a")[0], peer.ask(0x0B)[0], peer.ask(0x20)[3]), (refused, 0, b"PLAIN"))
+    for mechanism, data in ((b"PLAIN", b"\0ann\0secret"), (b"PLAIN", b"ann\0hers"), (b"PLAIN", b""), (b"CRAM-MD5", b"\0ann\0hers"),
+                            (b"PLAIN", b"\0ann\0hers\0")):
+        test.assertEqual((peer.ask(0x21, mechanism, value=data)[0], peer.ask(0x00, b"a")[0]), (refused, refused), data)
+    test.assertEqual((peer.ask(0x21, b"PLAIN", value=b"\0ann\0hers")[::3], peer.set(b"a", b"1")[0]), ((0, b"Authenticated"), 0))
+    test.assertEqual((peer.ask(0x22, b"PLAIN")[0], peer.ask(0x21, b"PLAIN", value=b"ann\0default\0secret")[0]), (refused, 0))
+    said = subprocess.run(["memccat", f"--servers=127.0.0.1:{port}", "--binary", "--username=ann", "--password=hers", "a"],
+                          capture_output=True, text=True, timeout=LIMIT_S, check=False)
+    test.assertEqual(said.stdout, "1\n", said.stderr)

@@ -329,3 +329,43 @@ class RedisMore(unittest.TestCase):
         for words, what in ((["HGET", "h", "f"], "hashes"), (["LPUSH", "l", "1"], "lists"), (["SADD", "s", "1"], "sets"),
                             (["PUBLISH", "c", "1"], "channels"), (["XADD", "x", "*", "a", "b"], "streams")):
             self.refused(f"Gannet has strings only, and no {what}", *words)
+
+
+def check_databases(test, port):
+    """SELECT at a proxy with three databases. The names in them are in no other one, and memcached sees database 0."""
+    zero, one, two = clients = [redis.Redis(port=port, db=number) for number in range(3)]
+    for client in clients:
+        test.addCleanup(client.close)
+    zero.flushall()
+    for number, client in enumerate(clients):
+        client.mset({f"name{i}": number for i in range(1500)})
+        client.set(f"only{number}", "x")
+    names = {b"name%d" % i for i in range(1500)}
+    for number, client in enumerate(clients):
+        own = names | {b"only%d" % number}
+        test.assertEqual((client.dbsize(), set(client.keys()), set(client.scan_iter(count=100))), (1501, own, own))
+        test.assertEqual((client.get("name7"), client.keys("only*")), (b"%d" % number, [b"only%d" % number]))
+    test.assertEqual(zero.config_get("databases"), {"databases": "3"})
+    test.assertIn("2", [client["db"] for client in two.client_list()])
+
+    # What one database has for its names is no name of another one.
+    inside = b"\0db\x01name7"
+    for command in ("GET", "DEL", "INCR"):
+        with test.assertRaisesRegex(redis.ResponseError, "database 0 that begins"):
+            zero.execute_command(command, inside)
+    test.assertEqual((two.set(inside, "x"), two.get(inside), one.get("name7")), (True, b"x", b"1"))
+    with socket.create_connection(("127.0.0.1", port)) as memcached, memcached.makefile("rb") as got:
+        memcached.sendall(b"get name7\r\nget " + inside + b"\r\n")
+        test.assertEqual([got.readline() for _ in range(4)], [b"VALUE name7 0 1\r\n", b"0\r\n", b"END\r\n",
+                                                             b"CLIENT_ERROR bad command line format\r\n"])
+    test.assertTrue(one.set("k" * 246, "x"))
+    with test.assertRaisesRegex(redis.ResponseError, "1 to 246"):
+        one.get("k" * 247)
+
+    test.assertTrue(one.flushdb())
+    test.assertEqual((zero.dbsize(), one.dbsize(), two.dbsize()), (1501, 0, 1502))
+    test.assertEqual((zero.move("only0", 1), one.get("only0"), zero.get("only0")), (True, b"x", None))
+    with test.assertRaisesRegex(redis.ResponseError, "out of range"):
+        one.execute_command("SELECT", "3")
+    test.assertTrue(two.flushall())
+    test.assertEqual([client.dbsize() for client in clients], [0, 0, 0])

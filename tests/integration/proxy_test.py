@@ -512,6 +512,12 @@ class Flags(unittest.TestCase):
                 one.settimeout(LIMIT_S)
                 one.sendall(said)
                 self.assertEqual(got.read(len(answer)), answer)
+        proxy_binary.check_sasl(self, locked_port)
+
+    def test_databases(self):
+        several, words = start("gannet-proxy", f"--server={endpoint}", "--device=soft", "--databases=3", "--listen=127.0.0.1:0")
+        self.addCleanup(stop, several)
+        proxy_redis.check_databases(self, int(words[1].rsplit(":", 1)[1]))
 
     def test_too_many_connections_are_refused(self):
         small, words = start("gannet-proxy", f"--server={endpoint}", "--device=soft", "--connections_max=1",

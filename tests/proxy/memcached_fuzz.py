@@ -22,6 +22,7 @@ TIMES = [b"0", b"100", b"-1", b"1000000000", b"2000000000"]
 
 class Commands:
     CLEAR = [b"flush_all\r\n"]
+    PROXY = PEER = []
 
     def __init__(self, rand):
         self.rand = rand

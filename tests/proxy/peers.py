@@ -51,17 +51,17 @@ class Started:
         self._ready("gannet-proxy", f"--server={server}", f"--listen=unix:{path}", *flags)
         return lambda: Connection(path)
 
-    def redis(self):
+    def redis(self, *flags):
         path = os.path.join(self.folder.name, "redis.sock")
-        child = self._start("redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", self.folder.name)
+        child = self._start("redis-server", "--port", "0", "--unixsocket", path, "--save", "", "--dir", self.folder.name, *flags)
         for line in child.stdout:
             if "ready to accept connections at" in line:
                 return lambda: Connection(path)
         raise RuntimeError("redis-server did not start")
 
-    def memcached(self):
+    def memcached(self, *flags):
         path = os.path.join(self.folder.name, "memcached.sock")
-        self._start("memcached", "-s", path, "-u", "root", "-m", "64")
+        self._start("memcached", "-s", path, "-u", "root", "-m", "64", *flags)
         while True:  # it says nothing when it listens
             try:
                 Connection(path).close()
@@ -105,7 +105,7 @@ def compare(commands_of, peer):
     """Sends random commands to a proxy and to the method `peer` of Started, and compares the answers. Returns the exit code.
 
     commands_of(rand) has: sequence(), some commands; encoded(sequence), what is sent; replies(connection, sequence);
-    difference(sequence, mine, theirs), a name for its kind and a text, or None; and CLEAR, a sequence that removes all items.
+    difference(sequence, mine, theirs), a name for its kind and a text, or None; CLEAR, a sequence that removes all items; PROXY and PEER, the flags of both.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("bin_dir")
@@ -117,7 +117,7 @@ def compare(commands_of, peer):
     commands = commands_of(random.Random(options.seed))
     count, kinds = 0, set()
     with Started(options.bin_dir) as started:
-        sides = [started.proxy()(), getattr(started, peer)()()]
+        sides = [started.proxy(*commands.PROXY)(), getattr(started, peer)(*commands.PEER)()]
         until = time.monotonic() + options.seconds
         while count < 200 or time.monotonic() < until:
             sequence = commands.sequence()

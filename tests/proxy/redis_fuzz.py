@@ -19,6 +19,8 @@ PATTERNS = [b"*", b"", b"a", b"[a-c]", b"?", b"long*", b"[^a]", b"\\a", b"nothin
 
 class Commands:
     CLEAR = [[b"FLUSHALL"]]
+    PROXY = ["--databases=4"]
+    PEER = ["--databases", "4"]
 
     def __init__(self, rand):
         self.rand = rand
@@ -51,6 +53,9 @@ class Commands:
         if unit.endswith(b"AT"):
             return str(self.rand.choice([1, 1000, 4102444800]) * (1000 if unit == b"PXAT" else 1)).encode()
         return b"5000" if unit == b"EX" else b"5000000"
+
+    def database(self):
+        return self.rand.choice([b"0", b"0", b"0", b"1", b"2", b"3", b"4", b"-1", b"x", b""])
 
     def set_options(self):
         options = []
@@ -100,11 +105,12 @@ class Commands:
         if kind == 19:
             return [rand.choice([b"RENAME", b"RENAMENX"]), key(), key()]
         if kind == 20:
-            return [b"COPY", key(), key(), *rand.choice([[], [b"REPLACE"], [b"bad"]])]
+            return [b"COPY", key(), key(), *rand.choice([[], [b"REPLACE"], [b"bad"], [b"DB", self.database(), b"replace"], [b"DB", self.database()], [b"DB"]])]
         if kind == 21:
             return [b"KEYS", rand.choice(PATTERNS)]
         if kind == 22:
-            return rand.choice([[b"DBSIZE"], [b"PING"], [b"PING", b"x"], [b"ECHO", value()], [b"FLUSHALL"], [b"SELECT", b"0"]])
+            return rand.choice([[b"DBSIZE"], [b"PING"], [b"PING", b"x"], [b"ECHO", value()], [b"FLUSHALL"], [b"FLUSHDB"], [b"SELECT", self.database()],
+                                [b"MOVE", key(), self.database()]])
         if kind == 23:
             return [b"OBJECT", rand.choice([b"ENCODING", b"REFCOUNT"]), key()]
         if kind == 24:
