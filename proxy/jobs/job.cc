@@ -2,6 +2,8 @@
 
 #include <unordered_set>
 
+#include "proxy/jobs/scripts.h"
+
 namespace gannet::proxy {
 namespace {
 
@@ -54,6 +56,7 @@ void Job::Clear() {
   parent = nullptr;
   guard = nullptr;
   execution.reset();
+  script.reset();
   waiting = 0;
   finished = false;
   value_bytes = 0;
@@ -83,6 +86,7 @@ void Job::KeepOnlyReply() {
     operation.charge.Set(0);
   }
   execution.reset();
+  script.reset();
   charge.Set(reply.capacity());
 }
 
@@ -91,6 +95,7 @@ void Job::Orphan(Holder* orphans) {
   holder = orphans;
   charge.MoveTo(orphans);
   for (Operation& operation : operations_) operation.charge.MoveTo(orphans);
+  if (script != nullptr) script->charge.MoveTo(orphans);
   if (execution == nullptr) return;
   execution->charge.MoveTo(orphans);
   execution->part.Orphan(orphans);
@@ -105,6 +110,7 @@ void Job::Trim(bool keep_one) {
   TrimText(&bytes_, one_max);
   TrimText(&reply, one_max);
   execution.reset();
+  script.reset();
   if (operations_.size() > kKeptOperationsMax) operations_.resize(kKeptOperationsMax);
   size_t kept_max = one_max;  // for the first one; the others are rare
   for (Operation& operation : operations_) {

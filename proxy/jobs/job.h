@@ -20,7 +20,6 @@
 #include "proxy/jobs/counters.h"
 #include "proxy/jobs/database.h"
 #include "proxy/jobs/memory_limit.h"
-#include "proxy/jobs/scripts.h"
 #include "proxy/jobs/transaction.h"
 #include "proxy/protocol/parsed_command.h"
 
@@ -28,6 +27,7 @@ namespace gannet::proxy {
 
 class Job;
 struct Execution;
+struct ScriptRun;
 
 // One operation at the store, and its answer.
 struct Operation {
@@ -44,6 +44,7 @@ struct Operation {
     kStats,
     kWalk,
     kMemory,  // nothing but `brings`
+    kTurn,    // until the job ends, no other job of the thread has the turn of this key
   };
 
   static constexpr size_t kWalkRoomMin = 1 << 20;
@@ -93,6 +94,7 @@ struct ClientState {
   bool resp3 = false;
   bool closing = false;  // a command asked for the end of the connection
   bool authenticated = true;
+  bool in_script = false;  // a script calls the commands
   Database database;
   Transaction transaction;
 };
@@ -216,6 +218,7 @@ class Job {
   Job* parent = nullptr;              // the transaction that this is a part of
   TransactionGuard* guard = nullptr;  // of the parent
   std::unique_ptr<Execution> execution;
+  std::unique_ptr<ScriptRun> script;
 
   // What the stages of a command pass on to each other.
   struct {
@@ -242,7 +245,6 @@ class Job {
     std::vector<std::string> found_keys;
     std::shared_ptr<Watches> watches;
     std::string_view word;  // of the command
-    Script script = Script::kUnknown;
     // What ReadModifyWrite was called with.
     Modify modify = nullptr;
     Stage written = nullptr;
@@ -252,6 +254,7 @@ class Job {
   uint32_t waiting = 0;  // operations that are not answered
   bool began = false;    // the stage that runs has begun operations
   bool finished = false;
+  std::optional<uint64_t> turn;      // that it has
   size_t value_bytes = 0;            // of all buffers
   std::vector<uint64_t> key_hashes;  // by which the connection keeps the order of the keys' jobs
 

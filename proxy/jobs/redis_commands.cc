@@ -169,6 +169,12 @@ std::string WrongWords(const Job& job, const Entry* entry, std::string_view give
                       "' command");
 }
 
+// A script sees some items only, and has no connection. WATCH is about the connection.
+bool MayBeInScript(const Entry& entry) {
+  const bool uses_keys = entry.keys != Keys::kNone && entry.in_multi == InMulti::kQueued;
+  return uses_keys || entry.name == "TIME" || entry.name == "PING" || entry.name == "ECHO";
+}
+
 // Queues a command after MULTI. If the command is wrong, refuses it, and then EXEC refuses
 // everything.
 void QueueOrRefuse(Job& job, const Entry& entry) {
@@ -254,6 +260,9 @@ void PrepareRedis(Job& job) {
   }
   if (!job.client->authenticated && !entry->before_auth) {
     return redis::Fail(job, "NOAUTH Authentication required.");
+  }
+  if (job.client->in_script && !redis::MayBeInScript(*entry)) {
+    return redis::Fail(job, "ERR This Redis command is not allowed from script");
   }
   job.access = entry->access;
   redis::TakeKeys(job, entry->keys);

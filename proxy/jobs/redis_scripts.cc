@@ -1,104 +1,64 @@
-// Redis' scripts, as far as programs use them for locks and counters. There is no Lua here: a
-// script is recognised by its text. That of a lock runs as a Get and a write that happens only if
-// the item still has the version that was read. So it is as atomic as in Redis. That of a counter
-// is one increment, and a new counter begins with its time to live.
-
-#include <openssl/sha.h>
+// Redis' scripts. A script runs against copies of the items that it uses (ScriptItems). Then its
+// changes are written, each if the store's item still has the version that was READ. If another
+// client has changed one, nothing of the script is applied, and it runs anew. So a script that
+// writes one key is atomic, whatever it does. If it writes several, others may see the state
+// between two writes.
+//
+// Scripts of a thread that begin with the same key run one after another. So clients that count
+// with the same key do not make each other's scripts run anew.
 
 #include <algorithm>
-#include <array>
-#include <cctype>
+#include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "proxy/jobs/redis_commands.h"
 #include "proxy/jobs/scripts.h"
 
 namespace gannet::proxy {
-namespace {
 
-// The known texts, without blanks, in small letters, with ' for ". They are those of redis-py's
-// Lock, those that the documentation of Redis gives for SET NX, and the counters of django-redis,
-// of limits (Flask-Limiter) and of rate-limiter-flexible.
-constexpr struct {
-  Script script;
-  std::string_view text;
-} kKnown[] = {
-    {Script::kDelete,
-     "ifredis.call('get',keys[1])==argv[1]thenreturnredis.call('del',keys[1])elsereturn0end"},
-    {Script::kDelete,
-     "localtoken=redis.call('get',keys[1])ifnottokenortoken~=argv[1]thenreturn0endredis.call('del',"
-     "keys[1])return1"},
-    {Script::kExpireMs,
-     "ifredis.call('get',keys[1])==argv[1]thenreturnredis.call('pexpire',keys[1],argv[2])"
-     "elsereturn0end"},
-    {Script::kExpireSeconds,
-     "ifredis.call('get',keys[1])==argv[1]thenreturnredis.call('expire',keys[1],argv[2])"
-     "elsereturn0end"},
-    {Script::kExpireMs,
-     "localtoken=redis.call('get',keys[1])ifnottokenortoken~=argv[1]thenreturn0endredis.call("
-     "'pexpire',keys[1],argv[2])return1"},
-    {Script::kExtend,
-     "localtoken=redis.call('get',keys[1])ifnottokenortoken~=argv[1]thenreturn0endlocalexpiration="
-     "redis.call('pttl',keys[1])ifnotexpirationthenexpiration=0endifexpiration<0thenreturn0end"
-     "localnewttl=argv[2]ifargv[3]=='0'thennewttl=argv[2]+expirationendredis.call('pexpire',"
-     "keys[1],newttl)return1"},
-    {Script::kCount, "returnredis.call('incrby',keys[1],argv[1])"},
-    {Script::kCountIfThere,
-     "localexists=redis.call('exists',keys[1])if(exists==1)thenreturnredis.call('incrby',keys[1],"
-     "argv[1])elsereturnfalseend"},
-    {Script::kCountFor,
-     "localcurrentlocalamount=tonumber(argv[2])current=redis.call('incrby',keys[1],amount)"
-     "iftonumber(current)==amountthenredis.call('expire',keys[1],argv[1])endreturncurrent"},
-    {Script::kCountAndTell,
-     "redis.call('set',keys[1],0,'ex',argv[2],'nx')localconsumed=redis.call('incrby',keys[1],"
-     "argv[1])localttl=redis.call('pttl',keys[1])ifttl==-1thenredis.call('expire',keys[1],argv[2])"
-     "ttl=1000*argv[2]endreturn{consumed,ttl}"},
-};
-
-std::string Normalised(std::string_view text) {
-  std::string normal;
-  for (const char c : text) {
-    if (absl::ascii_isspace(static_cast<unsigned char>(c)) || c == ';') continue;
-    normal += c == '"' ? '\'' : absl::ascii_tolower(static_cast<unsigned char>(c));
-  }
-  return normal;
-}
-
-}  // namespace
-
-Script RecogniseScript(std::string_view text) {
-  constexpr size_t kTextMax = 4096;
-  if (text.size() > kTextMax) return Script::kUnknown;
-  const std::string normal = Normalised(text);
-  for (const auto& known : kKnown) {
-    if (normal == known.text) return known.script;
-  }
-  return Script::kUnknown;
-}
-
-std::string Sha1Hex(std::string_view text) {
-  std::array<unsigned char, SHA_DIGEST_LENGTH> digest;
-  SHA1(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest.data());
-  return absl::BytesToHexString(
-      absl::string_view(reinterpret_cast<const char*>(digest.data()), digest.size()));
-}
-
-void LoadedScripts::Add(const std::string& sha1, Script script) {
+void LoadedScripts::Add(const std::string& sha1, std::string_view text) {
   const MutexLock lock(mutex_);
-  if (loaded_.size() < kMax) loaded_.emplace(sha1, script);
+  if (loaded_.contains(sha1)) return;
+  loaded_.emplace(sha1, std::make_shared<const std::string>(text));
+  order_.push_back(sha1);
+  bytes_ += text.size();
+  while (order_.size() > kMax || bytes_ > kBytesMax) {
+    const auto oldest = loaded_.find(order_.front());
+    bytes_ -= oldest->second->size();
+    loaded_.erase(oldest);
+    order_.pop_front();
+  }
 }
 
-Script LoadedScripts::Find(const std::string& sha1) const {
+std::shared_ptr<const std::string> LoadedScripts::Find(const std::string& sha1) const {
   const MutexLock lock(mutex_);
   const auto found = loaded_.find(sha1);
-  return found == loaded_.end() ? Script::kUnknown : found->second;
+  return found == loaded_.end() ? nullptr : found->second;
 }
 
 void LoadedScripts::Clear() {
   const MutexLock lock(mutex_);
   loaded_.clear();
+  order_.clear();
+  bytes_ = 0;
+}
+
+bool ScriptRun::Call(std::span<const std::string_view> words, std::string_view* reply) {
+  ParsedCommand command;
+  // One view of all words, as they lie behind each other.
+  const std::string_view bytes(
+      words.front().data(),
+      static_cast<size_t>(words.back().data() + words.back().size() - words.front().data()));
+  command.words.assign(words.begin(), words.end());
+  part.Reset(bytes, command);
+  part.client = &client;
+  part.service = service;
+  part.counters = counters;
+  PrepareRedis(part);
+  if (!items.Run(part)) return false;
+  *reply = part.reply;
+  return true;
 }
 
 namespace redis {
@@ -106,174 +66,188 @@ namespace {
 
 using Kind = Operation::Kind;
 using absl::StatusCode;
-using std::chrono::milliseconds;
 
-constexpr char kNoLua[] =
-    "ERR there is no Lua here. The scripts of locks and counters of some libraries are known: see "
-    "docs/proxy.md";
+constexpr size_t kScriptKeysMax = 1024;
+constexpr char kHalf[] =
+    "ERR others changed a key of the script while its keys were written: some of them are written, "
+    "others are not";
+constexpr char kTooOften[] =
+    "ERR others changed the keys of the script all the time, and nothing was written; try again";
 
-// The arguments behind the key.
-std::string_view Argument(const Job& job, size_t number) {
-  const size_t at = 3 + number;
-  return at < job.words().size() ? job.words()[at] : std::string_view();
-}
+void Ask(Job& job);
+void ReadItems(Job& job);
 
-void Read(Job& job);
-
-void Written(Job& job) {
-  const Operation& write = job.answer();
-  if (write.code == StatusCode::kFailedPrecondition && job.TryAgain()) return Read(job);
-  if (write.code != StatusCode::kOk) return Fail(job, write);
-  Reply(job).Integer(write.found ? 1 : 0);
-}
-
-void Remove(Job& job, uint64_t version) {
-  job.Begin(Kind::kDelete, job.keys[0]).put.only_if_version = version;
-  job.Then(Written);
-}
-
-// Sets how long the item lives from now on. If the time is over, removes it, as Redis does.
-void Touch(Job& job, uint64_t version, int64_t ms) {
-  if (ms <= 0) return Remove(job, version);
-  PutOptions& put = job.Begin(Kind::kTouch, job.keys[0]).put;
-  put.only_if_version = version;
-  put.ttl = milliseconds(ms);
-  job.Then(Written);
-}
-
-void Compared(Job& job) {
-  const Operation& got = job.answer();
-  if (got.code != StatusCode::kOk) return Fail(job, got);
-  if (!got.found || got.found_value() != Argument(job, 1)) return Reply(job).Integer(0);
-  const uint64_t version = got.info.version;
-  const Script script = job.scratch.script;
-  if (script == Script::kDelete) return Remove(job, version);
-  if (script == Script::kExtend && got.info.expiry_ms == 0) return Reply(job).Integer(0);
-  const int64_t left = got.info.ttl_left.count();
-  const auto ms =
-      MsFromNow(job, Argument(job, 2), {script == Script::kExpireSeconds, false}, Span::kAny);
-  if (!ms) return;
-  Touch(job, version, script == Script::kExtend && Argument(job, 3) == "0" ? *ms + left : *ms);
-}
-
-void Read(Job& job) {
-  job.Begin(Kind::kGet, job.keys[0]);
-  job.Then(Compared);
-}
-
-// --- counters ---
-
-void ReplyCount(Job& job, int64_t left_ms) {
-  RespReply reply = Reply(job);
-  const bool tells = job.scratch.script == Script::kCountAndTell;
-  if (tells) reply.Array(2);
-  reply.Integer(static_cast<int64_t>(job.scratch.initial));
-  if (tells) reply.Integer(left_ms);
-}
-
-void CountTouched(Job& job) {
-  if (job.answer().code != StatusCode::kOk) return Fail(job, job.answer());
-  ReplyCount(job, job.scratch.put.ttl.count());
-}
-
-void TouchCount(Job& job) {
-  job.Begin(Kind::kTouch, job.keys[0]).put.ttl = job.scratch.put.ttl;
-  job.Then(CountTouched);
-}
-
-void CountLooked(Job& job) {
-  const Operation& got = job.answer();
-  if (got.code != StatusCode::kOk) return Fail(job, got);
-  if (got.found && got.info.expiry_ms == 0) return TouchCount(job);
-  ReplyCount(job, got.found ? got.info.ttl_left.count() : -2);
-}
-
-void ScriptCounted(Job& job) {
-  const Operation& incr = job.answer();
-  const Script script = job.scratch.script;
-  if (incr.code == StatusCode::kNotFound) return Reply(job).Null();
-  if (incr.code == StatusCode::kFailedPrecondition) return Fail(job, kNoInteger);
-  if (incr.code == StatusCode::kOutOfRange) {
-    return Fail(job, "ERR increment or decrement would overflow");
+void ScriptWritten(Job& job) {
+  bool conflict = false;
+  bool applied = false;
+  for (const Operation& write : job.answers()) {
+    const bool is_refused = write.kind == Kind::kPut ? write.code == StatusCode::kFailedPrecondition
+                                                     : write.others_wrote();
+    conflict = conflict || is_refused;
+    applied = applied || write.code == StatusCode::kOk;
+    if (write.code != StatusCode::kOk && !is_refused) return Fail(job, write);
   }
-  if (incr.code != StatusCode::kOk) return Fail(job, incr);
-  job.scratch.initial = static_cast<uint64_t>(incr.number);
-  if (script == Script::kCountAndTell) {
-    job.Begin(Kind::kGet, job.keys[0]).wants_value = false;
-    return job.Then(CountLooked);
-  }
-  // The script of a counter that was 0 sets its time to live, too.
-  const bool begins = incr.number == static_cast<int64_t>(job.scratch.delta);
-  if (script == Script::kCountFor && begins) return TouchCount(job);
-  ReplyCount(job, 0);
+  if (!conflict) return;
+  if (applied && job.answers().size() > 1) return Fail(job, kHalf);
+  job.TryAgain() ? ReadItems(job) : Fail(job, kTooOften);
 }
 
-void CountByScript(Job& job) {
-  Operation& incr = job.Begin(Kind::kIncr, job.keys[0]);
-  incr.delta = static_cast<int64_t>(job.scratch.delta);
-  incr.put.only_if_present = job.scratch.script == Script::kCountIfThere;
-  incr.put.ttl = job.scratch.put.ttl;
-  job.Then(ScriptCounted);
+void WriteItems(Job& job) {
+  job.script->items.BeginWrites(job);
+  job.Then(ScriptWritten);
 }
 
-void PrepareCounter(Job& job, Script script) {
-  const bool is_for = script == Script::kCountFor;
-  int64_t delta = 0;
-  if (!ParseInteger(Argument(job, is_for ? 2 : 1), &delta)) return Fail(job, kNoInteger);
-  job.scratch.delta = static_cast<uint64_t>(delta);
-  if (is_for || script == Script::kCountAndTell) {
-    const auto ms = MsFromNow(job, Argument(job, is_for ? 1 : 2), {true, false}, Span::kForward);
-    if (!ms) return;
-    job.scratch.put.ttl = milliseconds(*ms);
+void OthersChecked(Job& job) {
+  for (const Operation& now : job.answers()) {
+    if (now.code != StatusCode::kOk) return Fail(job, now);
+    if (job.script->items.IsUnchanged(now)) continue;
+    return job.TryAgain() ? ReadItems(job) : Fail(job, kTooOften);
   }
-  job.Then(CountByScript);
+  WriteItems(job);
 }
 
-void Run(Job& job, Script script) {
-  if (job.words()[2] != "1" || job.words().size() < 4) {
-    return Fail(job, "ERR this script has one key");
+// Runs the script. If it asks for a key that was not named, it runs anew, with that one.
+void Execute(Job& job) {
+  ScriptRun& run = *job.script;
+  job.reply.clear();
+  const ScriptEnd end =
+      RunScript({.text = run.text, .sha1 = run.sha1, .keys = run.names, .arguments = run.arguments},
+                run, &job.reply, job.resp3);
+  if (end == ScriptEnd::kStopped) {
+    run.keys.insert(run.keys.end(), run.items.missing().begin(), run.items.missing().end());
+    if (run.keys.size() > kScriptKeysMax) {
+      return Fail(job, absl::StrCat("ERR a script uses at most ", kScriptKeysMax, " keys here"));
+    }
+    return ReadItems(job);
   }
-  job.keys.assign(1, job.words()[3]);
-  if (!KeysFit(job)) return;
-  job.scratch.script = script;
-  if (script >= Script::kCount) return PrepareCounter(job, script);
-  job.Then(Read);
+  if (end == ScriptEnd::kReplied) job.service->scripts->Add(run.sha1, run.text);
+  if (const size_t held = run.items.value_bytes() + job.reply.capacity(); held > run.wanted) {
+    run.wanted = held + held / 4;
+    run.items.Clear();
+    std::string().swap(job.reply);
+    return job.TryAgain() ? Ask(job) : Fail(job, kTooOften);
+  }
+  if (!run.items.has_changed()) return;
+  const bool reads_others = run.items.size() > 1 && run.items.BeginChecks(job);
+  reads_others ? job.Then(OthersChecked) : WriteItems(job);
+}
+
+void ItemsRead(Job& job) {
+  for (Operation& got : job.answers()) {
+    if (got.code != StatusCode::kOk) return Fail(job, got);
+    job.script->items.Take(got);
+  }
+  Execute(job);
+}
+
+void ReadItems(Job& job) {
+  ScriptRun& run = *job.script;
+  run.items.Clear();
+  std::sort(run.keys.begin(), run.keys.end());
+  run.keys.erase(std::unique(run.keys.begin(), run.keys.end()), run.keys.end());
+  if (run.keys.empty()) return Execute(job);
+  for (const std::string& key : run.keys) job.Begin(Kind::kGet, key);
+  job.Then(ItemsRead);
+}
+
+void Granted(Job& job) {
+  Operation& asked = job.answer();
+  if (asked.code != StatusCode::kOk) return Fail(job, asked);
+  job.script->charge.TakeFrom(asked.charge, asked.brings);
+  ReadItems(job);
+}
+
+// Asks for the turn of the first key, and for memory. If the script turns out to need more, it asks
+// for that, and runs anew.
+void Ask(Job& job) {
+  ScriptRun& run = *job.script;
+  const bool asks_turn = !job.turn && !job.keys.empty();
+  Operation& asked = asks_turn ? job.Begin(Kind::kTurn, job.keys[0]) : job.Begin(Kind::kMemory, {});
+  asked.brings = run.wanted - run.charge.bytes();
+  job.Then(Granted);
+}
+
+// Takes the keys and the arguments. Returns false, and replies, if they are wrong.
+bool TakeScriptKeys(Job& job) {
+  const auto& words = job.words();
+  int64_t count = 0;
+  if (!ParseInteger(words[2], &count)) return Fail(job, kNoInteger), false;
+  if (count < 0) return Fail(job, "ERR Number of keys can't be negative"), false;
+  if (static_cast<uint64_t>(count) > words.size() - 3) {
+    return Fail(job, "ERR Number of keys can't be greater than number of args"), false;
+  }
+  if (count > static_cast<int64_t>(kScriptKeysMax)) {
+    Fail(job, absl::StrCat("ERR a script uses at most ", kScriptKeysMax, " keys here"));
+    return false;
+  }
+  job.script->names = std::span(words).subspan(3, static_cast<size_t>(count));
+  job.script->arguments = std::span(words).subspan(3 + static_cast<size_t>(count));
+  job.keys.assign(job.script->names.begin(), job.script->names.end());
+  if (!TakeNames(job)) return false;
+  job.script->keys.assign(job.keys.begin(), job.keys.end());
+  return true;
+}
+
+// Without keys it is not known which ones the script will use.
+void BeginScript(Job& job) {
+  ScriptRun& run = *job.script;
+  if (!TakeScriptKeys(job)) return;
+  run.client.database = job.client->database;
+  run.client.in_script = true;
+  run.service = job.service;
+  run.counters = job.counters;
+  if (job.keys.empty()) job.access = Access::kAll;
+  run.charge = Charge(job.holder);
+  job.Then(Ask);
+}
+
+std::string LowerName(std::string_view sha1) {
+  return absl::AsciiStrToLower(absl::string_view(sha1.data(), std::min<size_t>(sha1.size(), 64)));
+}
+
+// Returns false, and replies, if the text is too long.
+bool TextFits(Job& job, std::string_view text) {
+  if (text.size() <= kScriptTextMax) return true;
+  Fail(job, absl::StrCat("ERR a script of ", text.size(), " bytes: at most ", kScriptTextMax));
+  return false;
 }
 
 }  // namespace
 
 void PrepareEval(Job& job) {
-  const std::string_view text = job.words()[1];
-  const Script script = RecogniseScript(text);
-  if (script == Script::kUnknown) return Fail(job, kNoLua);
-  // Adds the script, so that EVALSHA finds it, as in Redis.
-  job.service->scripts->Add(Sha1Hex(text), script);
-  Run(job, script);
+  if (!TextFits(job, job.words()[1])) return;
+  job.script = std::make_unique<ScriptRun>();
+  job.script->text = job.words()[1];
+  job.script->sha1 = Sha1Hex(job.script->text);
+  BeginScript(job);
 }
 
 void PrepareEvalSha(Job& job) {
-  const Script script = job.service->scripts->Find(absl::AsciiStrToLower(
-      absl::string_view(job.words()[1].data(), std::min<size_t>(job.words()[1].size(), 64))));
-  if (script == Script::kUnknown) return Fail(job, "NOSCRIPT No matching script. Please use EVAL.");
-  Run(job, script);
+  const std::string sha1 = LowerName(job.words()[1]);
+  std::shared_ptr<const std::string> loaded = job.service->scripts->Find(sha1);
+  if (loaded == nullptr) return Fail(job, "NOSCRIPT No matching script. Please use EVAL.");
+  job.script = std::make_unique<ScriptRun>();
+  job.script->text = *loaded;
+  job.script->loaded = std::move(loaded);
+  job.script->sha1 = sha1;
+  BeginScript(job);
 }
 
 void PrepareScript(Job& job) {
   const auto& words = job.words();
   const std::string what = Upper(words[1]);
   if (what == "LOAD" && words.size() == 3) {
-    const Script script = RecogniseScript(words[2]);
-    if (script == Script::kUnknown) return Fail(job, kNoLua);
+    if (!TextFits(job, words[2])) return;
+    if (const auto error = ScriptError(words[2])) return Fail(job, *error);
     const std::string sha1 = Sha1Hex(words[2]);
-    job.service->scripts->Add(sha1, script);
+    job.service->scripts->Add(sha1, words[2]);
     return Reply(job).Bulk(sha1);
   }
   if (what == "EXISTS" && words.size() > 2) {
     RespReply reply = Reply(job);
     reply.Array(words.size() - 2);
     for (size_t i = 2; i < words.size(); ++i) {
-      const std::string sha1 = absl::AsciiStrToLower(Upper(words[i].substr(0, 64)));
-      reply.Integer(job.service->scripts->Find(sha1) == Script::kUnknown ? 0 : 1);
+      reply.Integer(job.service->scripts->Find(LowerName(words[i])) == nullptr ? 0 : 1);
     }
     return;
   }
@@ -281,7 +255,8 @@ void PrepareScript(Job& job) {
     job.service->scripts->Clear();
     return Reply(job).Simple("OK");
   }
-  Fail(job, "ERR of SCRIPT there are LOAD, EXISTS and FLUSH");
+  if (what == "KILL") return Fail(job, "NOTBUSY No scripts in execution right now.");
+  Fail(job, "ERR of SCRIPT there are LOAD, EXISTS, FLUSH and KILL");
 }
 
 }  // namespace redis

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "absl/hash/hash.h"
+
 namespace gannet::proxy {
 namespace {
 
@@ -78,6 +80,7 @@ void StoreQueue::Run(Job& job) {
   while (job.waiting == 0) {
     if (job.next == nullptr) {
       job.finished = true;
+      EndTurn(job);
       return;
     }
     const Job::Stage stage = job.next;
@@ -212,8 +215,31 @@ void StoreQueue::GrantShort() {
   }
 }
 
+void StoreQueue::TakeTurn(Operation& operation) {
+  Job& job = *operation.job;
+  const uint64_t turn = absl::Hash<std::string_view>()(operation.key);
+  const auto [taken, is_new] = turns_.try_emplace(turn);
+  if (!is_new) return taken->second.push_back(&operation);
+  job.turn = turn;
+  --job.waiting;
+}
+
+// Whoever gets the turn goes on with the next Poll.
+void StoreQueue::EndTurn(Job& job) {
+  if (!job.turn) return;
+  const uint64_t turn = *std::exchange(job.turn, std::nullopt);
+  const auto taken = turns_.find(turn);
+  if (taken->second.empty()) return turns_.erase(taken), void();
+  Operation* const next = taken->second.front();
+  taken->second.pop_front();
+  next->job->turn = turn;
+  turned_.push_back(next);
+  has_begun_ = true;
+}
+
 bool StoreQueue::Start(Operation& operation) {
   if (!TakeMemory(operation)) return true;
+  if (operation.kind == Kind::kTurn) return TakeTurn(operation), true;
   const absl::Status status = Begin(operation);
   if (absl::IsResourceExhausted(status)) return false;
   has_begun_ = true;
@@ -242,6 +268,7 @@ absl::Status StoreQueue::Begin(Operation& operation) {
                  : client_.GetAndTouch(operation.key, operation.put.ttl, out, id);
     }
     case Kind::kMemory:
+    case Kind::kTurn:
       return absl::OkStatus();
     case Kind::kWalk:
       ++walks_under_way_;
@@ -284,6 +311,10 @@ void StoreQueue::Poll(std::vector<Job*>* finished) {
   std::array<Completion, 64> done;
   const size_t n = client_.Poll(done);
   for (size_t i = 0; i < n; ++i) OnDone(done[i], finished);
+  for (Operation* operation : std::exchange(turned_, {})) {
+    --operation->job->waiting;
+    GoOn(*operation->job, finished);
+  }
   while (!waiting_.empty()) {
     Operation& operation = *waiting_.front();
     if (!Start(operation)) break;

@@ -7,6 +7,7 @@
 #include <deque>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "proxy/jobs/job.h"
 #include "proxy/jobs/walks.h"
 
@@ -44,8 +45,8 @@ class StoreQueue {
   // Returns whether operations have begun since the last Poll. The next one posts them.
   bool has_begun() const { return has_begun_; }
   bool idle() const {
-    return waiting_.empty() && short_.empty() && ended_.empty() && client_.in_flight() == 0 &&
-           walks_under_way_ == 0;
+    return waiting_.empty() && short_.empty() && turned_.empty() && ended_.empty() &&
+           client_.in_flight() == 0 && walks_under_way_ == 0;
   }
   // Takes the walks that ended from the inbox. Appends the jobs that finished.
   void TakeWalks(std::vector<Job*>* finished);
@@ -59,6 +60,9 @@ class StoreQueue {
   size_t RoomFor(const Operation& operation) const;
   static size_t Wanted(const Operation& operation, size_t room);
   void StartOrWait(Operation& operation);
+  // A job takes the turn of a key, or waits for it. Each has at most one.
+  void TakeTurn(Operation& operation);
+  void EndTurn(Job& job);
   // Begins operations that waited for memory.
   void GrantShort();
   // Gives back the memory that the answer did not need.
@@ -79,7 +83,10 @@ class StoreQueue {
   uint32_t walks_under_way_ = 0;
   std::deque<Operation*> waiting_;
   std::deque<Operation*> short_;  // these wait for memory; others overtake them
-  std::vector<Job*> ended_;       // jobs that finished outside of Poll
+  // The turns that are taken, by the hash of the key, and who waits for each.
+  absl::flat_hash_map<uint64_t, std::deque<Operation*>> turns_;
+  std::vector<Operation*> turned_;  // these have got theirs since the last Poll
+  std::vector<Job*> ended_;         // jobs that finished outside of Poll
   uint64_t grants_ = 0;
   // The buffer of a Get at first. Later Gets begin with the lengths that values were found to have.
   static constexpr size_t kRoomMin = 1 << 10;

@@ -13,6 +13,7 @@ bool IsWrite(Kind kind) {
     case Kind::kStats:
     case Kind::kWalk:
     case Kind::kMemory:
+    case Kind::kTurn:
     case Kind::kFlush:
       return false;
     default:

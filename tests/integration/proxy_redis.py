@@ -160,50 +160,56 @@ class RedisMore(unittest.TestCase):
             lock.release()
         self.assertEqual(self.client.get("job"), "another's")
 
-    def test_the_scripts_that_are_known(self):
+    def test_scripts(self):
         c = self.client
         remove = 'if redis.call("get",KEYS[1]) == ARGV[1]\nthen\n    return redis.call("del",KEYS[1])\nelse return 0 end'
         c.set("l", "me")
         self.assertEqual((c.eval(remove, 1, "l", "you"), c.eval(remove, 1, "l", "me"), c.exists("l")), (0, 1, 0))
-        self.assertEqual(c.script_exists("0" * 40, c.script_load(remove)), [False, True])
-        self.refused("no Lua here", "EVAL", "return 1", "0")
+        add = c.register_script("return redis.call('incrby', KEYS[1], ARGV[1])")
+        self.assertEqual((add(keys=["n"], args=[2]), c.script_exists("0" * 40, add.sha), c.script_flush()), (2, [False, True], True))
+        self.assertEqual((add(keys=["n"], args=[3]), c.eval("return {1, 'a', {redis.call('get', KEYS[1])}}", 1, "n")), (5, [1, "a", ["5"]]))
         self.refused("No matching script", "EVALSHA", "1" * 40, "0")
-        self.refused("has one key", "EVAL", remove, "0")
+        self.refused("Error compiling script", "SCRIPT", "LOAD", "return {")
+        self.refused("not allowed from script", "EVAL", "return redis.call('flushall')", "0")
+        self.refused("strings only, and no hashes", "EVAL", "return redis.call('hincrby', KEYS[1], 'f', 1)", "1", "h")
 
-    # The texts are those of django-redis 5.4, limits 5.8 (Flask-Limiter) and rate-limiter-flexible.
-    def test_the_counters_that_are_known(self):
+    # Of the kinds that libraries send: django-redis, limits, rate-limiter-flexible, Spring, Laravel and LiteLLM.
+    def test_scripts_of_locks_and_limits(self):
         c = self.client
-        if_there = """
-            local exists = redis.call('EXISTS', KEYS[1])
-            if (exists == 1) then
-                return redis.call('INCRBY', KEYS[1], ARGV[1])
-            else return false end
-        """
+        if_there = "if redis.call('EXISTS', KEYS[1]) == 1 then return redis.call('INCRBY', KEYS[1], ARGV[1]) else return false end"
         self.assertIsNone(c.eval(if_there, 1, "n", 1))
         c.set("n", 5, ex=100)
-        self.assertEqual((c.eval(if_there, 1, "n", 2), c.eval("return redis.call('INCRBY', KEYS[1], ARGV[1])", 1, "n", -3)), (7, 4))
+        self.assertEqual(c.eval(if_there, 1, "n", 2), 7)
         self.assertIn(c.ttl("n"), range(90, 101))
         c.set("word", "x")
         self.refused("not an integer", "EVAL", if_there, "1", "word", "1")
-        c.set("most", str((1 << 63) - 1))
-        self.refused("overflow", "EVAL", if_there, "1", "most", "1")
-        window = """local current
-            local amount = tonumber(ARGV[2])
-            current = redis.call("incrby", KEYS[1], amount)
-            if tonumber(current) == amount then redis.call("expire", KEYS[1], ARGV[1]) end
-            return current"""
+        window = """local n = redis.call('incrby', KEYS[1], tonumber(ARGV[2]))
+            if tonumber(n) == tonumber(ARGV[2]) then redis.call('expire', KEYS[1], ARGV[1]) end return n"""
         self.assertEqual([c.eval(window, 1, "w", 60, 2) for _ in range(3)], [2, 4, 6])
         self.assertIn(c.ttl("w"), range(50, 61))
-        flexible = """redis.call('set', KEYS[1], 0, 'EX', ARGV[2], 'NX') local consumed = redis.call('incrby', KEYS[1], ARGV[1])
-            local ttl = redis.call('pttl', KEYS[1]) if ttl == -1 then redis.call('expire', KEYS[1], ARGV[2])
-            ttl = 1000 * ARGV[2] end return {consumed, ttl}"""
-        (first, left), (second, _) = (c.eval(flexible, 1, "f", 1, 60) for _ in range(2))
+        told = "redis.call('set', KEYS[1], 0, 'EX', 60, 'NX') return {redis.call('incrby', KEYS[1], 1), redis.call('pttl', KEYS[1])}"
+        (first, left), (second, _) = (c.eval(told, 1, "f") for _ in range(2))
         self.assertEqual((first, second, 50_000 < left <= 60_000), (1, 2, True))
-        c.set("ever", 8)
-        self.assertEqual((c.eval(flexible, 1, "ever", 1, 60), 50 < c.ttl("ever") <= 60), ([9, 60_000], True))
+        own = """local owner = redis.call('GET', KEYS[1]) if owner == ARGV[1] then redis.call('PEXPIRE', KEYS[1], ARGV[2]) return true
+            elseif not owner then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) return true end return false"""
+        self.assertEqual([c.eval(own, 1, "lock", who, 90_000) for who in ("me", "you", "me")], [1, None, 1])
+        bucket = """local tokens = tonumber(redis.call('get', KEYS[1])) or tonumber(ARGV[1])
+            local since = math.max(0, tonumber(ARGV[2]) - (tonumber(redis.call('get', KEYS[2])) or 0))
+            local allowed = tokens + since * 0.5 >= 1
+            redis.call('setex', KEYS[1], 60, math.min(tonumber(ARGV[1]), tokens + since * 0.5) - (allowed and 1 or 0))
+            redis.call('setex', KEYS[2], 60, ARGV[2]) return {allowed and 1 or 0, redis.call('get', KEYS[1])}"""
+        self.assertEqual([c.eval(bucket, 2, "{b}.tokens", "{b}.at", 2, at) for at in (9, 9, 9, 10, 11)],
+                         [[1, "1"], [1, "0"], [0, "0"], [0, "0.5"], [1, "0"]])
+        slots = """for i, value in pairs(redis.call('mget', unpack(KEYS))) do
+            if not value then redis.call('set', KEYS[i], ARGV[1], 'EX', 60) return i end end"""
+        self.assertEqual([c.eval(slots, 3, "s1", "s2", "s3", "me") for _ in range(4)], [1, 2, 3, None])
+        batch = """local all = {} for i, key in ipairs(KEYS) do all[i] = redis.call('INCRBYFLOAT', key, ARGV[i])
+            if redis.call('TTL', key) == -1 then redis.call('EXPIRE', key, 60) end end return all"""
+        self.assertEqual([c.eval(batch, 3, "x", "y", "x", 1.5, 2, 3) for _ in range(2)], [["1.5", "2", "4.5"], ["6", "4", "9"]])
+        self.assertIn(c.ttl("y"), range(50, 61))
 
     def test_no_count_of_many_clients_is_lost(self):
-        script = "return redis.call('INCRBY', KEYS[1], ARGV[1])"
+        script = "redis.call('SET', KEYS[1], (redis.call('GET', KEYS[1]) or 0) + ARGV[1])"
         connections = [self.other().connection_pool.get_connection("_") for _ in range(8)]
         for connection in connections:
             for _ in range(25):

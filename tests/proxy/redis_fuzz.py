@@ -10,11 +10,14 @@ import sys
 from peers import compare
 
 KEYS = [b"a", b"b", b"c", b"d", b"long" * 20]
+LINE_MAX = 64 << 10
 NUMBERS = [b"0", b"1", b"-1", b"5", b"-7", b"10", b"007", b"-0", b"+1", b" 1", b"1 ", b"", b"x", b"1.5", b"9223372036854775807",
            b"-9223372036854775808", b"9223372036854775808", b"4294967296", b"00"]
 VALUES = NUMBERS + [b"word", b"3.0e3", b"-0.1", b"nan", b"inf", b"\r\n\x00", b"v" * 300, b"w" * 5000]
 SPANS = [b"100", b"1000", b"0", b"-1", b"x", b"9223372036854775807", b"9223372036854775", b"100000000000", b"-9223372036854775808"]
 PATTERNS = [b"*", b"", b"a", b"[a-c]", b"?", b"long*", b"[^a]", b"\\a", b"nothing"]
+# Their answers differ by time or on purpose, or they are about all keys or the connection.
+NOT_IN_SCRIPTS = {b"TTL", b"EXPIRETIME", b"KEYS", b"DBSIZE", b"FLUSHALL", b"FLUSHDB", b"SELECT", b"OBJECT"}
 
 
 class Commands:
@@ -26,7 +29,11 @@ class Commands:
         self.rand = rand
 
     def encoded(self, sequence):
-        return b"".join((inline if self.rand.random() < 0.1 else encoded)(command) for command in sequence)
+        return b"".join(self.bytes_of(command) for command in sequence)
+
+    def bytes_of(self, command):
+        line = inline(command) if self.rand.random() < 0.1 else b""
+        return line if 0 < len(line) < LINE_MAX else encoded(command)
 
     def replies(self, connection, sequence):
         return [reply(connection) for _ in sequence]
@@ -65,6 +72,29 @@ class Commands:
             if option in (b"EX", b"PX", b"EXAT", b"PXAT"):
                 options.append(self.moment(option))
         return options
+
+    def script(self):
+        """EVAL of a script of random commands, which keeps their answers in `a`."""
+        rand, lines = self.rand, []
+        for _ in range(rand.randint(1, 6)):
+            command = self.one()
+            while command[0].upper() in NOT_IN_SCRIPTS:
+                command = self.one()
+            call = f"redis.{rand.choice(['call', 'pcall', 'pcall'])}({', '.join(map(lua, command))})"
+            lines.append(rand.choice([f"a[#a + 1] = {call}", f"a[#a + 1] = {call}", call, f"a[#a + 1] = pcall(function() {call} end)",
+                                      f"local r = {call} if type(r) == 'table' and r.err then a[#a + 1] = 'failed' else a[#a + 1] = r end",
+                                      f"if redis.call('EXISTS', {lua(self.key())}) == 1 then {call} end"]))
+        end = rand.choice(["return a"] * 6 + ["return a[1]", "return #a", "return {a, {1.9, -1.9, true, false, 'x'}}", "return {1, nil, 2}",
+                           "return {ok = 'fine'}", "return {err = 'BAD thing'}", "return redis.error_reply('MY thing')", "return",
+                           "return redis.error_reply('thing')", "return redis.status_reply('fine')", "return tonumber(ARGV[1])",
+                           "return ARGV[1] .. KEYS[1]", "return {KEYS, ARGV}", "return nosuch", "nosuch = 1", "return nil + 1", "error('why')",
+                           "error({err = 'MY own'})", "return {", "return redis.sha1hex(KEYS[2])", "return 1e300", "return {a = 1}",
+                           "return cjson.encode({1, 2.5, {x = ARGV[1]}, cjson.null, true})", "return cjson.decode(ARGV[1])",
+                           "return cjson.decode(cjson.encode({{1, 2}, 'x', 2.5, {}}))",
+                           "return redis.call('SELECT2')", "return redis.call()", "return redis.pcall({})", "return redis.call('EVAL', 'return 1', 0)",
+                           "return string.format('%d', ARGV[1])", "return {string.find(KEYS[5], 'n+g')}"])
+        keys = rand.choice([[b"5", *KEYS]] * 8 + [[b"0", *KEYS], [b"6", *KEYS], [b"-1"], [b"x"], [b"2", *KEYS]])
+        return [b"EVAL", "\n".join(["local a = {}", *lines, end]).encode(), *keys, rand.choice([b"7", b"word"])]
 
     def one(self):
         rand, key, value = self.rand, self.key, self.value
@@ -121,16 +151,23 @@ class Commands:
         """Commands, each a list of words. Some are a transaction."""
         rand = self.rand
         if rand.random() < 0.7:
-            return [self.one() for _ in range(rand.randint(1, 20))]
+            return [self.script() if rand.random() < 0.1 else self.one() for _ in range(rand.randint(1, 20))]
         commands = []
         if rand.random() < 0.8:
             commands.append([b"WATCH", *[self.key() for _ in range(rand.randint(1, 3))]])
             commands += rand.choice([[], [[b"SET", self.key(), self.value()]], [[b"DEL", self.key()]], [[b"GET", self.key()]],
                                      [[b"GETEX", self.key(), b"PERSIST"]], [[b"APPEND", self.key(), b"1"]]])
         commands.append([b"MULTI"])
-        commands += [self.one() for _ in range(rand.randint(0, 6))]
+        commands += [self.script() if rand.random() < 0.1 else self.one() for _ in range(rand.randint(0, 6))]
         commands.append([rand.choice([b"EXEC", b"EXEC", b"EXEC", b"DISCARD"])])
         return commands
+
+
+def lua(word):
+    """The word as a script writes it."""
+    if word in KEYS:
+        return f"KEYS[{KEYS.index(word) + 1}]"
+    return '"' + "".join(f"\\{byte:03d}" for byte in word) + '"'
 
 
 def inline(command):

@@ -6,7 +6,8 @@ from pathlib import Path
 from tree import LAYERED, folder_of
 
 TABLE = "docs/architecture.md"
-LIBRARIES = {"infiniband": "verbs", "rdma": "verbs", "gflags": "gflags", "openssl": "libcrypto"}
+LIBRARIES = {"infiniband": "verbs", "rdma": "verbs", "gflags": "gflags", "openssl": "libcrypto",
+             "lua5.1": "lua"}
 # One or several names in back quotes. The second cell may be empty.
 NAMES = r"`[\w/-]+`(?:, `[\w/-]+`)*"
 ROW = re.compile(rf"\| ({NAMES}) \| (?:({NAMES}) )?\|")

@@ -1,33 +1,19 @@
 // What others do while EXEC runs, at a real server. The test runs the jobs itself, so it knows
 // where in EXEC the others are.
 
-#include <gannet/async_client.h>
-#include <gannet/client.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <deque>
-#include <memory>
 #include <string>
-#include <vector>
 
-#include "proxy/jobs/redis_commands.h"
-#include "proxy/jobs/store_queue.h"
-#include "proxy/protocol/resp_parser.h"
-#include "tests/client/api/patient_options.h"
-#include "tests/support/server_process.h"
+#include "tests/proxy/jobs/jobs_fixture.h"
 
 namespace gannet::proxy {
 namespace {
 
 using testing::StartsWith;
 
-class NoWalks : public Walks {
- public:
-  void Begin(Operation*, WalkInbox*) override { FAIL() << "nobody asked for a walk"; }
-};
-
-class TransactionTest : public testing::Test {
+class TransactionTest : public JobsFixture {
  protected:
   void SetUp() override {
     ASSERT_TRUE(other_->Put("watched", "seen").ok());
@@ -36,24 +22,6 @@ class TransactionTest : public testing::Test {
     EXPECT_EQ(Do("MULTI"), "+OK\r\n");
   }
 
-  Job& Begin(const std::string& line) {
-    const std::string bytes = line + "\r\n";
-    ParsedCommand command;
-    EXPECT_EQ(ParseResp(bytes, &command).outcome, Parsed::Outcome::kCommand);
-    Job& job = *jobs_.emplace_back(std::make_unique<Job>());
-    job.Reset(bytes, command);
-    job.client = &state_;
-    job.service = &service_;
-    job.counters = &service_.threads[0];
-    PrepareRedis(job);
-    store_.Run(job);
-    return job;
-  }
-  const std::string& End(Job& job) {
-    while (!job.finished) store_.Poll(&finished_);
-    return job.reply;
-  }
-  std::string Do(const std::string& line) { return End(Begin(line)); }
   // Begins EXEC, and goes on until its check has passed and `commands` of its commands have begun.
   Job& BeginExec(size_t commands) {
     Job& exec = Begin("EXEC");
@@ -61,23 +29,6 @@ class TransactionTest : public testing::Test {
     EXPECT_FALSE(exec.finished);
     return exec;
   }
-
-  std::string Value(const std::string& key) {
-    const auto value = other_->Get(key);
-    return !value.ok() ? value.status().ToString() : *value ? (*value)->data : "absent";
-  }
-
-  ServerProcess server_;
-  std::unique_ptr<Client> other_ = Client::Connect({server_.endpoint()}, PatientOptions()).value();
-  std::unique_ptr<AsyncClient> client_ =
-      AsyncClient::Connect({server_.endpoint()}, PatientOptions()).value();
-  NoWalks walks_;
-  const std::unique_ptr<WalkInbox> inbox_ = *WalkInbox::Create();
-  StoreQueue store_{*client_, walks_, *inbox_};
-  Service service_{.threads = std::deque<Counters>(1)};
-  ClientState state_;
-  std::vector<std::unique_ptr<Job>> jobs_;
-  std::vector<Job*> finished_;
 };
 
 TEST_F(TransactionTest, AWriteBetweenTheCheckAndTheFirstWriteOfAWatchedKeyIsNotLost) {
