@@ -238,19 +238,37 @@ int SetResp(lua_State* state) {
 
 // --- what a script finds ---
 
-// Lua's patterns have no limit of their own. Refuses those that might take long: each repetition
-// may begin and end at each place of the text.
+// Returns about how many places a pattern may try in a text: each repetition may end at each of
+// them, and each `?` doubles them.
+double PatternCost(std::string_view pattern, double text_bytes) {
+  double cost = text_bytes;
+  for (size_t i = 0; i < pattern.size(); ++i) {
+    const char c = pattern[i];
+    if (c == '%') {
+      ++i;
+      if (i < pattern.size() && pattern[i] == 'b') cost *= text_bytes;
+    } else if (c == '[') {
+      i = std::min(pattern.find(']', i + 2), pattern.size());
+    } else if (c == '*' || c == '+' || c == '-') {
+      cost *= text_bytes;
+    } else if (c == '?') {
+      cost *= 2;
+    }
+  }
+  return cost;
+}
+
+// Lua's patterns have no limit of their own. Refuses those that might take long.
 int BoundedPattern(lua_State* state) {
-  constexpr double kMost = 1e7;
+  constexpr double kMost = 1e8;
   size_t text_bytes = 0;
   size_t pattern_bytes = 0;
   luaL_checklstring(state, 1, &text_bytes);
   const char* const pattern = luaL_checklstring(state, 2, &pattern_bytes);
-  double cost = static_cast<double>(text_bytes);
-  for (size_t i = 0; i < pattern_bytes; ++i) {
-    if (std::strchr("*+-b", pattern[i]) != nullptr) cost *= static_cast<double>(text_bytes);
-  }
-  if (text_bytes > 1 && cost > kMost) {
+  const bool is_plain = lua_isboolean(state, 4) && lua_toboolean(state, 4) != 0;
+  const double cost =
+      PatternCost({pattern, pattern_bytes}, std::max(static_cast<double>(text_bytes), 2.0));
+  if (!is_plain && cost > kMost) {
     return luaL_error(state, "this pattern takes too long for a text of %d bytes",
                       static_cast<int>(text_bytes));
   }

@@ -126,6 +126,12 @@ TEST_F(ScriptTest, CannotLeaveItsLua) {
             "*3\r\n:2\r\n:3\r\n$2\r\n17\r\n");
   EXPECT_THAT(Do(Eval("return string.find(string.rep('a', 10000), '.-.-.-b')", "0")),
               HasSubstr("this pattern takes too long"));
+  EXPECT_THAT(Do(Eval("return string.match(string.rep('a', 60), string.rep('a?', 60))", "0")),
+              HasSubstr("this pattern takes too long"));
+  EXPECT_EQ(Do(Eval("local s = string.rep('a-', 4000) .. 'b-b-b' "
+                    "return {string.find(s, 'b-b-b', 1, true), #s:match('[a-z%-]+')}",
+                    "0")),
+            "*2\r\n:8001\r\n:8005\r\n");
 }
 
 TEST_F(ScriptTest, TheTextOfATableIsBounded) {
