@@ -24,12 +24,6 @@
 #include "softverbs/preload/next_call.h"
 #include "softverbs/preload/shown_path.h"
 
-// Declares and begins the definition of a function that takes the place of the C library's. It has
-// another name in C++, because headers may declare or define the C library's in their own ways.
-#define TAKE_PLACE_OF(name, result, ...)                                                          \
-  extern "C" __attribute__((visibility("default"))) result sv_##name(__VA_ARGS__) __asm__(#name); \
-  result sv_##name(__VA_ARGS__)
-
 namespace {
 
 using softverbs::preload::IsShown;

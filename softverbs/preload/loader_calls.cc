@@ -4,7 +4,8 @@
 //
 // The C library's dlopen and dlvsym look at their caller by the return address: for its
 // DT_RUNPATH, say. So what depends on the caller is passed on by a jump. This file is compiled with
-// -O2 in every build, which makes one of each call in a return statement.
+// -O2 in every build, which makes a jump of such a call in a return statement; compilers that can
+// be told to are told.
 
 #include <dlfcn.h>
 #include <link.h>
@@ -12,15 +13,24 @@
 
 #include <string_view>
 
-#include "softverbs/base/export.h"
 #include "softverbs/preload/needed_symbols.h"
 #include "softverbs/preload/next_call.h"
+
+#if __has_cpp_attribute(clang::musttail)
+#define RETURN_BY_JUMP [[clang::musttail]] return
+#elif __has_cpp_attribute(gnu::musttail)
+#define RETURN_BY_JUMP [[gnu::musttail]] return
+#else
+#define RETURN_BY_JUMP return
+#endif
 
 namespace softverbs::preload {
 namespace {
 
-bool StandsFor(std::string_view path) {
-  const std::string_view name = path.substr(path.rfind('/') + 1);
+bool StandsFor(const char* path) {
+  if (path == nullptr) return false;
+  const char* const last = strrchr(path, '/');
+  const std::string_view name = last == nullptr ? path : last + 1;
   return name.starts_with("libibverbs.so") || name.starts_with("librdmacm.so");
 }
 
@@ -44,30 +54,34 @@ bool DependsOnCaller(const char* path, const void* caller) {
   return strchr(path, '/') == nullptr && HasSearchPath(caller);
 }
 
-}  // namespace
-}  // namespace softverbs::preload
-
-SOFTVERBS_EXPORT void* dlopen(const char* path, int flags) noexcept {
-  using softverbs::preload::Next;
-  if (path != nullptr && softverbs::preload::StandsFor(path)) {
-    return softverbs::preload::OpenThisLibrary(flags);
-  }
-  auto* const next = Next<"dlopen", softverbs::preload::DlopenCall>();
-  // What this loads is compared with the next one.
-  if (softverbs::preload::DependsOnCaller(path, __builtin_return_address(0))) {
-    return next(path, flags);
-  }
-  void* handle = next(path, flags);
-  if (handle != nullptr) softverbs::preload::CheckNeededSymbols();
+void* OpenAndCheck(const char* path, int flags) {
+  void* handle = Next<"dlopen", void*(const char*, int)>()(path, flags);
+  if (handle != nullptr) CheckNeededSymbols();
   return handle;
 }
 
+bool IsVersionOfRdmaCore(std::string_view version) {
+  return version.starts_with("IBVERBS_") || version.starts_with("RDMACM_");
+}
+
+}  // namespace
+}  // namespace softverbs::preload
+
+TAKE_PLACE_OF(dlopen, void*, const char* path, int flags) {
+  if (softverbs::preload::StandsFor(path)) return softverbs::preload::OpenThisLibrary(flags);
+  if (!softverbs::preload::DependsOnCaller(path, __builtin_return_address(0))) {
+    return softverbs::preload::OpenAndCheck(path, flags);
+  }
+  // What this loads is compared with the next one.
+  auto* const next = softverbs::preload::Next<"dlopen", decltype(sv_dlopen)>();
+  RETURN_BY_JUMP next(path, flags);
+}
+
 // The functions here have no versions, so the C library would find none with one.
-SOFTVERBS_EXPORT void* dlvsym(void* handle, const char* name, const char* version) noexcept {
-  using softverbs::preload::Next;
-  const std::string_view wanted = version;
-  if (wanted.starts_with("IBVERBS_") || wanted.starts_with("RDMACM_")) {
+TAKE_PLACE_OF(dlvsym, void*, void* handle, const char* name, const char* version) {
+  if (softverbs::preload::IsVersionOfRdmaCore(version)) {
     return dlsym(softverbs::preload::ThisLibrary(), name);
   }
-  return Next<"dlvsym", void*(void*, const char*, const char*) noexcept>()(handle, name, version);
+  auto* const next = softverbs::preload::Next<"dlvsym", decltype(sv_dlvsym)>();
+  RETURN_BY_JUMP next(handle, name, version);
 }

@@ -131,7 +131,7 @@ int Collect(dl_phdr_info* info, size_t, void* requirers) {
 void* OpenThisLibrary(int flags) {
   Dl_info self;
   if (dladdr(reinterpret_cast<const void*>(&OpenThisLibrary), &self) == 0) return nullptr;
-  return Next<"dlopen", DlopenCall>()(self.dli_fname, flags);
+  return Next<"dlopen", void*(const char*, int)>()(self.dli_fname, flags);
 }
 
 void* ThisLibrary() {

@@ -3,8 +3,6 @@
 
 namespace softverbs::preload {
 
-using DlopenCall = void*(const char*, int) noexcept;
-
 // Opens this library once more, as dlopen does.
 void* OpenThisLibrary(int flags);
 // Returns a handle of this library for dlsym. It is never closed.
