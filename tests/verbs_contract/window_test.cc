@@ -108,6 +108,13 @@ class WindowFixture : public ::testing::Test {
 class WindowTest : public WindowFixture, public ::testing::WithParamInterface<ibv_mw_type> {
  protected:
   void SetUp() override { MakeWindow(GetParam()); }
+  // Window and region are of different domains. libibverbs sees this itself for the first type.
+  void ExpectDomainsDiffer() {
+    const ibv_mw_bind_info info = Info(kFirst, kLength, kReadWrite);
+    if (GetParam() == IBV_MW_TYPE_2) return ExpectNotBound(info);
+    ibv_mw_bind bind{.wr_id = 3, .send_flags = IBV_SEND_SIGNALED, .bind_info = info};
+    EXPECT_EQ(ibv_bind_mw(server().qp(), mw_, &bind), EPERM);
+  }
 };
 
 TEST_P(WindowTest, OpensItsPartOfARegionWithoutRemoteRights) {
@@ -171,6 +178,26 @@ TEST_P(WindowTest, KeepsItsProtectionDomain) {
   ASSERT_NE(mw, nullptr) << strerror(errno);
   EXPECT_EQ(ibv_dealloc_pd(pd), EBUSY);
   EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+  EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+}
+
+TEST_P(WindowTest, IsNotBoundToARegionOfAnotherDomain) {
+  ibv_pd* const pd = ibv_alloc_pd(server().id->verbs);
+  ibv_mr* const own = std::exchange(
+      mr_, ibv_reg_mr(pd, bytes_.data(), kRegionBytes, static_cast<int>(kRegionAccess)));
+  ASSERT_NE(mr_, nullptr) << strerror(errno);
+  ExpectDomainsDiffer();
+  EXPECT_EQ(ibv_dereg_mr(std::exchange(mr_, own)), 0);
+  EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+}
+
+TEST_P(WindowTest, OfAnotherDomainIsNotBound) {
+  ibv_pd* const pd = ibv_alloc_pd(server().id->verbs);
+  ibv_mw* const own = std::exchange(mw_, ibv_alloc_mw(pd, GetParam()));
+  ASSERT_NE(mw_, nullptr) << strerror(errno);
+  key_ = mw_->rkey;
+  ExpectDomainsDiffer();
+  EXPECT_EQ(ibv_dealloc_mw(std::exchange(mw_, own)), 0);
   EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 }
 
