@@ -242,6 +242,29 @@ TEST_F(WaitTest, ASleepingApplicationGetsManyLongValues) {
   EXPECT_LT(sleeper.longest(), kLostAfter * TestSlowness());
 }
 
+// The server READs what is put, and the client what it gets. Both sleep. Such a READ is longer than
+// a ring of softverbs, unless its initiator executes it (it does not with SOFTVERBS_ACCELERATE=0).
+TEST_F(WaitTest, LongValuesToAndFroLoseNoWakeUp) {
+  const auto client = Connect(SleepyOptions());
+  Sleeper sleeper(*client);
+  const std::string value(1 << 20, 'x');
+  for (int round = 0; round < 100; ++round) {
+    // If there is one alone, nothing else wakes who waits for its packets.
+    const uint64_t values = round % 4 == 0 ? 8 : 1;
+    for (uint64_t i = 0; i < values; ++i) {
+      ASSERT_TRUE(client->Put(KeyOf(static_cast<int>(i)), value, {}, i).ok());
+    }
+    for (const Completion& done : sleeper.Finish(values)) {
+      ASSERT_EQ(done.code, absl::StatusCode::kOk);
+    }
+    for (uint64_t i = 0; i < values; ++i) {
+      ASSERT_TRUE(client->Get(KeyOf(static_cast<int>(i)), {}, i).ok());
+    }
+    for (const Completion& done : sleeper.Finish(values)) ASSERT_TRUE(done.found);
+  }
+  EXPECT_LT(sleeper.longest(), kLostAfter * TestSlowness());
+}
+
 // Operations in random bursts, by applications that sleep in all three ways at once. An answer that
 // nobody is woken for waits for the next heartbeat.
 TEST_F(WaitTest, NoWakeUpIsLost) {
