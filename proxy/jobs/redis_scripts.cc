@@ -2,7 +2,7 @@
 // changes are written, each if the store's item still has the version that was READ. If another
 // client has changed one, nothing of the script is applied, and it runs anew. So a script that
 // writes one key is atomic, whatever it does. If it writes several, others may see the state
-// between two writes.
+// between two writes; and if one finds that others have written, the other ones are undone.
 //
 // Scripts of a thread that begin with the same key run one after another. So clients that count
 // with the same key do not make each other's scripts run anew.
@@ -77,19 +77,30 @@ constexpr char kTooOften[] =
 void Ask(Job& job);
 void ReadItems(Job& job);
 
+bool IsRefused(const Operation& write) {
+  return write.kind == Kind::kPut ? write.code == StatusCode::kFailedPrecondition
+                                  : write.others_wrote();
+}
+
+void RunAnew(Job& job) { job.TryAgain() ? ReadItems(job) : Fail(job, kTooOften); }
+
+void Undone(Job& job) {
+  for (const Operation& undo : job.answers()) {
+    if (undo.code != StatusCode::kOk || IsRefused(undo)) return Fail(job, kHalf);
+  }
+  RunAnew(job);
+}
+
+// If one item was changed by others meanwhile, undoes the writes of the others.
 void ScriptWritten(Job& job) {
   bool conflict = false;
-  bool applied = false;
   for (const Operation& write : job.answers()) {
-    const bool is_refused = write.kind == Kind::kPut ? write.code == StatusCode::kFailedPrecondition
-                                                     : write.others_wrote();
+    const bool is_refused = IsRefused(write);
     conflict = conflict || is_refused;
-    applied = applied || write.code == StatusCode::kOk;
     if (write.code != StatusCode::kOk && !is_refused) return Fail(job, write);
   }
   if (!conflict) return;
-  if (applied && job.answers().size() > 1) return Fail(job, kHalf);
-  job.TryAgain() ? ReadItems(job) : Fail(job, kTooOften);
+  job.script->items.BeginUndo(job) ? job.Then(Undone) : RunAnew(job);
 }
 
 void WriteItems(Job& job) {
@@ -101,7 +112,7 @@ void OthersChecked(Job& job) {
   for (const Operation& now : job.answers()) {
     if (now.code != StatusCode::kOk) return Fail(job, now);
     if (job.script->items.IsUnchanged(now)) continue;
-    return job.TryAgain() ? ReadItems(job) : Fail(job, kTooOften);
+    return RunAnew(job);
   }
   WriteItems(job);
 }

@@ -1,6 +1,7 @@
 #include "proxy/jobs/script_items.h"
 
 #include <utility>
+#include <vector>
 
 #include "common/base/check.h"
 #include "proxy/jobs/redis_commands.h"
@@ -25,11 +26,9 @@ void ScriptItems::Take(Operation& got) {
   item = {};
   if (!got.found) return;
   item.read_version = item.version = got.info.version;
-  item.flags = got.info.flags;
-  item.expires = got.info.expiry_ms != 0;
-  item.ttl_left = got.ttl_left();
-  item.value.assign(got.found_value());
-  value_bytes_ += item.value.size();
+  item.now = item.was = {.flags = got.info.flags, .ttl_left = got.ttl_left()};
+  item.now.value.assign(got.found_value());
+  value_bytes_ += item.now.value.size();
 }
 
 bool ScriptItems::Run(Job& job) {
@@ -83,11 +82,11 @@ void ScriptItems::Answer(Operation& operation, Item& item) {
       GANNET_CHECK(false, "a command of a script uses only its keys");
   }
   operation.info.version = item.version;
-  operation.info.flags = item.flags;
-  operation.info.value_bytes = static_cast<uint32_t>(item.value.size());
-  operation.info.expiry_ms = item.expires ? 1 : 0;
-  operation.info.ttl_left = item.ttl_left;
-  if (is_get && operation.wants_value) operation.out = item.value;
+  operation.info.flags = item.now.flags;
+  operation.info.value_bytes = static_cast<uint32_t>(item.now.value.size());
+  operation.info.expiry_ms = item.now.ttl_left == milliseconds(0) ? 0 : 1;
+  operation.info.ttl_left = item.now.ttl_left;
+  if (is_get && operation.wants_value) operation.out = item.now.value;
 }
 
 void ScriptItems::Put(Operation& put, Item& item) {
@@ -98,20 +97,20 @@ void ScriptItems::Put(Operation& put, Item& item) {
   } else {
     SetValue(put, item, std::string(put.value));
     if (put.code != StatusCode::kOk) return;
-    item.flags = put.put.flags;
+    item.now.flags = put.put.flags;
     Touch(item, put.put.ttl);
   }
 }
 
 void ScriptItems::Extend(Operation& operation, Item& item) {
-  std::string value = item.value;
+  std::string value = item.now.value;
   value.insert(operation.kind == Kind::kAppend ? value.size() : 0, operation.value);
   SetValue(operation, item, std::move(value));
 }
 
 void ScriptItems::Count(Operation& incr, Item& item) {
   int64_t number = 0;
-  if (incr.found && !redis::ParseInteger(item.value, &number)) {
+  if (incr.found && !redis::ParseInteger(item.now.value, &number)) {
     incr.code = StatusCode::kFailedPrecondition;
   } else if (__builtin_add_overflow(number, incr.delta, &incr.number)) {
     incr.code = StatusCode::kOutOfRange;
@@ -121,28 +120,34 @@ void ScriptItems::Count(Operation& incr, Item& item) {
 }
 
 void ScriptItems::SetValue(Operation& operation, Item& item, std::string value) {
-  const size_t others = value_bytes_ - item.value.size();
+  KeepValue(item);
+  const size_t others = value_bytes_ - item.now.value.size();
   if (others + value.size() > kValueBytesMax) {
     operation.code = StatusCode::kResourceExhausted;
     operation.refusal = "the values of a script have at most 64 MiB together";
     return;
   }
   value_bytes_ = others + value.size();
-  item.value = std::move(value);
-  item.is_written = true;
+  item.now.value = std::move(value);
   item.version = next_version_++;
 }
 
+void ScriptItems::KeepValue(Item& item) {
+  if (std::exchange(item.is_written, true)) return;
+  item.was.value = item.now.value;
+  value_bytes_ += item.was.value.size();
+}
+
 void ScriptItems::Touch(Item& item, milliseconds ttl) {
-  item.expires = ttl != milliseconds(0);
-  item.ttl_left = ttl;
-  item.is_touched = true;
+  item.now.ttl_left = ttl;
   item.version = next_version_++;
 }
 
 void ScriptItems::Remove(Item& item) {
-  value_bytes_ -= item.value.size();
-  item = {.read_version = item.read_version, .is_written = true};
+  KeepValue(item);
+  value_bytes_ -= item.now.value.size();
+  item.now = {};
+  item.version = 0;
 }
 
 bool ScriptItems::has_changed() const {
@@ -172,10 +177,31 @@ void ScriptItems::BeginWrites(Job& job) const {
                                                    : Kind::kTouch,
                                  key);
     write.put.only_if_version = item.read_version;
-    write.put.flags = item.flags;
-    write.put.ttl = item.ttl_left;
-    write.value = item.value;
+    write.put.flags = item.now.flags;
+    write.put.ttl = item.now.ttl_left;
+    write.value = item.now.value;
   }
+}
+
+bool ScriptItems::BeginUndo(Job& job) const {
+  std::vector<std::pair<std::string_view, uint64_t>> applied;  // with the version of the write
+  for (const Operation& write : job.answers()) {
+    const bool is_applied =
+        write.code == StatusCode::kOk && (write.kind == Kind::kPut || write.found);
+    if (is_applied) applied.emplace_back(write.key, write.info.version);
+  }
+  for (const auto& [key, version] : applied) {
+    const Item& item = items_.find(key)->second;
+    Operation& undo = job.Begin(item.read_version == 0 ? Kind::kDelete
+                                : item.is_written      ? Kind::kPut
+                                                       : Kind::kTouch,
+                                key);
+    undo.put.only_if_version = item.version == 0 ? 0 : version;
+    undo.put.flags = item.was.flags;
+    undo.put.ttl = item.was.ttl_left;
+    undo.value = item.was.value;
+  }
+  return !applied.empty();
 }
 
 }  // namespace gannet::proxy

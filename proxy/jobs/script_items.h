@@ -41,17 +41,22 @@ class ScriptItems {
   bool IsUnchanged(const Operation& checked) const;
   // Begins a write for each item that has changed. The values are its own.
   void BeginWrites(Job& job) const;
+  // Begins to undo those writes that were applied, each if nobody has changed the item since.
+  // Returns whether there is any. REQUIRES: the job's answers are those of BeginWrites.
+  bool BeginUndo(Job& job) const;
 
  private:
+  struct Content {
+    uint32_t flags = 0;
+    std::chrono::milliseconds ttl_left{0};  // 0: it never expires
+    std::string value;
+  };
   struct Item {
     uint64_t read_version = 0;  // 0: there was none
     uint64_t version = 0;       // 0: there is none
-    uint32_t flags = 0;
-    bool expires = false;
-    bool is_written = false;  // its value or its flags
-    bool is_touched = false;  // its time to live
-    std::chrono::milliseconds ttl_left{0};
-    std::string value;
+    bool is_written = false;    // not only its time to live
+    Content now;
+    Content was;  // its value only if it is written
 
     bool has_changed() const { return version != read_version && (version | read_version) != 0; }
   };
@@ -64,6 +69,8 @@ class ScriptItems {
   void SetValue(Operation& operation, Item& item, std::string value);
   void Touch(Item& item, std::chrono::milliseconds ttl);
   void Remove(Item& item);
+  // Keeps the value that was READ. Call it before the value changes.
+  void KeepValue(Item& item);
 
   std::map<std::string, Item, std::less<>> items_;
   std::vector<std::string> missing_;
