@@ -44,7 +44,7 @@ struct Operation {
     kStats,
     kWalk,
     kMemory,  // nothing but `brings`
-    kTurn,    // until the job ends, no other job of the thread has the turn of this key
+    kTurn,    // `delta` is a number: until the job ends, no other one of the thread gets it
   };
 
   static constexpr size_t kWalkRoomMin = 1 << 20;
@@ -254,7 +254,7 @@ class Job {
   uint32_t waiting = 0;  // operations that are not answered
   bool began = false;    // the stage that runs has begun operations
   bool finished = false;
-  std::optional<uint64_t> turn;      // that it has
+  std::vector<uint64_t> turns;       // that it has
   size_t value_bytes = 0;            // of all buffers
   std::vector<uint64_t> key_hashes;  // by which the connection keeps the order of the keys' jobs
 

@@ -111,7 +111,8 @@ enum class Use : uint8_t {
 //   1. Nobody beyond the thread's Memory. Small requests may have what is reserved for them, unless
 //      the connection holds kMax already: then it does not read its replies, or asks for much.
 //   2. Jobs under way have kMax together, so that one connection does not begin everything at once.
-//      The job whose reply is the next one may have more, since nothing else makes room.
+//      The job whose reply is the next one may have more, since nothing else makes room. So may a
+//      job that has a turn (kTurn), since others wait for it.
 // Replies that are not sent count for the first rule only.
 class Holder {
  public:

@@ -4,12 +4,13 @@
 // writes one key is atomic, whatever it does. If it writes several, others may see the state
 // between two writes; and if one finds that others have written, the other ones are undone.
 //
-// Scripts of a thread that begin with the same key run one after another. So clients that count
-// with the same key do not make each other's scripts run anew.
+// Scripts of a thread that are given the same key run one after another. So clients that count with
+// the same key do not make each other's scripts run anew.
 
 #include <algorithm>
 #include <utility>
 
+#include "absl/hash/hash.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "proxy/jobs/redis_commands.h"
@@ -168,14 +169,18 @@ void Granted(Job& job) {
   ReadItems(job);
 }
 
-// Asks for the turn of the first key, and for memory. If the script turns out to need more, it asks
-// for that, and runs anew.
+// Asks for memory. If the script turns out to need more, it asks for that, and runs anew.
 void Ask(Job& job) {
   ScriptRun& run = *job.script;
-  const bool asks_turn = !job.turn && !job.keys.empty();
-  Operation& asked = asks_turn ? job.Begin(Kind::kTurn, job.keys[0]) : job.Begin(Kind::kMemory, {});
-  asked.brings = run.wanted - run.charge.bytes();
+  job.Begin(Kind::kMemory, {}).brings = run.wanted - run.charge.bytes();
   job.Then(Granted);
+}
+
+void TakeTurns(Job& job) {
+  const ScriptRun& run = *job.script;
+  if (job.turns.size() == run.turns.size()) return Ask(job);
+  job.Begin(Kind::kTurn, {}).delta = static_cast<int64_t>(run.turns[job.turns.size()]);
+  job.Then(TakeTurns);
 }
 
 // Takes the keys and the arguments. Returns false, and replies, if they are wrong.
@@ -209,7 +214,12 @@ void BeginScript(Job& job) {
   run.counters = job.counters;
   if (job.keys.empty()) job.access = Access::kAll;
   run.charge = Charge(job.holder);
-  job.Then(Ask);
+  for (const std::string_view key : job.keys) {
+    run.turns.push_back(absl::Hash<std::string_view>()(key));
+  }
+  std::sort(run.turns.begin(), run.turns.end());
+  run.turns.erase(std::unique(run.turns.begin(), run.turns.end()), run.turns.end());
+  job.Then(TakeTurns);
 }
 
 std::string LowerName(std::string_view sha1) {

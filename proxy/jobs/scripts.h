@@ -50,6 +50,7 @@ struct ScriptRun final : ScriptHost {
   std::span<const std::string_view> names;      // of its keys
   std::span<const std::string_view> arguments;  // both of the job's command
   std::vector<std::string> keys;                // that it uses, as the store has them
+  std::vector<uint64_t> turns;                  // of the keys that it was given: hashes in order
   ScriptItems items;
   size_t wanted = 16 << 10;  // bytes of values and the reply, beyond what is READ
   Charge charge;             // for them

@@ -8,8 +8,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/hash/hash.h"
-
 namespace gannet::proxy {
 namespace {
 
@@ -80,7 +78,7 @@ void StoreQueue::Run(Job& job) {
   while (job.waiting == 0) {
     if (job.next == nullptr) {
       job.finished = true;
-      EndTurn(job);
+      EndTurns(job);
       return;
     }
     const Job::Stage stage = job.next;
@@ -128,7 +126,9 @@ bool StoreQueue::TakeMemory(Operation& operation) {
     // Nobody waits for a job without a connection, and it may hold what others wait for. So it ends
     // if there is no memory. A transaction goes on as long as there is memory.
     const bool waits = whole->owner != nullptr;
-    if (waits && wanted <= holder.most() && !holder.JobFits(whole, more)) {
+    // Jobs of other connections may wait for a turn of this job.
+    const bool may_park = waits && job.turns.empty();
+    if (may_park && wanted <= holder.most() && !holder.JobFits(whole, more)) {
       holder.parked.push_back(&operation);
       return false;
     }
@@ -216,25 +216,27 @@ void StoreQueue::GrantShort() {
 }
 
 void StoreQueue::TakeTurn(Operation& operation) {
-  Job& job = *operation.job;
-  const uint64_t turn = absl::Hash<std::string_view>()(operation.key);
+  const auto turn = static_cast<uint64_t>(operation.delta);
   const auto [taken, is_new] = turns_.try_emplace(turn);
   if (!is_new) return taken->second.push_back(&operation);
-  job.turn = turn;
-  --job.waiting;
+  operation.job->turns.push_back(turn);
+  --operation.job->waiting;
 }
 
-// Whoever gets the turn goes on with the next Poll.
-void StoreQueue::EndTurn(Job& job) {
-  if (!job.turn) return;
-  const uint64_t turn = *std::exchange(job.turn, std::nullopt);
-  const auto taken = turns_.find(turn);
-  if (taken->second.empty()) return turns_.erase(taken), void();
-  Operation* const next = taken->second.front();
-  taken->second.pop_front();
-  next->job->turn = turn;
-  turned_.push_back(next);
-  has_begun_ = true;
+// Whoever gets a turn goes on with the next Poll.
+void StoreQueue::EndTurns(Job& job) {
+  for (const uint64_t turn : std::exchange(job.turns, {})) {
+    const auto taken = turns_.find(turn);
+    if (taken->second.empty()) {
+      turns_.erase(taken);
+      continue;
+    }
+    Operation* const next = taken->second.front();
+    taken->second.pop_front();
+    next->job->turns.push_back(turn);
+    turned_.push_back(next);
+    has_begun_ = true;
+  }
 }
 
 bool StoreQueue::Start(Operation& operation) {

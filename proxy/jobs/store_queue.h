@@ -60,9 +60,9 @@ class StoreQueue {
   size_t RoomFor(const Operation& operation) const;
   static size_t Wanted(const Operation& operation, size_t room);
   void StartOrWait(Operation& operation);
-  // A job takes the turn of a key, or waits for it. Each has at most one.
+  // A job takes a turn, or waits for it. Who takes several, takes smaller numbers first.
   void TakeTurn(Operation& operation);
-  void EndTurn(Job& job);
+  void EndTurns(Job& job);
   // Begins operations that waited for memory.
   void GrantShort();
   // Gives back the memory that the answer did not need.
@@ -83,7 +83,7 @@ class StoreQueue {
   uint32_t walks_under_way_ = 0;
   std::deque<Operation*> waiting_;
   std::deque<Operation*> short_;  // these wait for memory; others overtake them
-  // The turns that are taken, by the hash of the key, and who waits for each.
+  // The turns that are taken, and who waits for each.
   absl::flat_hash_map<uint64_t, std::deque<Operation*>> turns_;
   std::vector<Operation*> turned_;  // these have got theirs since the last Poll
   std::vector<Job*> ended_;         // jobs that finished outside of Poll

@@ -53,6 +53,17 @@ TEST_F(ScriptTest, NothingIsLostAmongScriptsOfOneKey) {
   EXPECT_EQ(Value("n"), "300");
 }
 
+TEST_F(ScriptTest, NothingIsLostAmongScriptsOfSeveralKeys) {
+  const char* const pairs[] = {"a b", "b c", "c a", "b a", "a a"};
+  std::vector<Job*> scripts;
+  for (int i = 0; i < 200; ++i) {
+    scripts.push_back(&Begin(Eval("redis.call('decr', KEYS[1]) return redis.call('incr', KEYS[2])",
+                                  std::string("2 ") + pairs[i % 5])));
+  }
+  for (Job* script : scripts) EXPECT_THAT(End(*script), StartsWith(":"));
+  EXPECT_EQ(Value("a") + " " + Value("b") + " " + Value("c"), "40 -40 0");
+}
+
 TEST_F(ScriptTest, AKeyThatWasOnlyReadIsCompared) {
   ASSERT_TRUE(other_->Put("from", "a").ok());
   Job& script =
