@@ -53,6 +53,18 @@ TEST_F(ScriptTest, NothingIsLostAmongScriptsOfOneKey) {
   EXPECT_EQ(Value("n"), "300");
 }
 
+TEST_F(ScriptTest, WaitsForAnotherThatWasGivenItsKey) {
+  Job& first = BeginWrites(
+      Eval("for i, key in ipairs(KEYS) do redis.call('set', key, i) end return 1", "3 a b c"));
+  std::vector<Job*> others;
+  for (const char* key : {"a", "b", "c"}) {
+    others.push_back(&Begin(Eval("return redis.call('get', KEYS[1])", std::string("1 ") + key)));
+    EXPECT_TRUE(others.back()->turns.empty()) << key;
+  }
+  EXPECT_EQ(End(first), ":1\r\n");
+  for (Job* other : others) EXPECT_THAT(End(*other), StartsWith("$1\r\n"));
+}
+
 TEST_F(ScriptTest, NothingIsLostAmongScriptsOfSeveralKeys) {
   const char* const pairs[] = {"a b", "b c", "c a", "b a", "a a"};
   std::vector<Job*> scripts;
