@@ -133,7 +133,7 @@ void Execute(Job& job) {
     return ReadItems(job);
   }
   if (end == ScriptEnd::kReplied) job.service->scripts->Add(run.sha1, run.text);
-  if (const size_t held = run.items.value_bytes() + job.reply.capacity(); held > run.wanted) {
+  if (const size_t held = run.items.made_bytes() + job.reply.capacity(); held > run.wanted) {
     run.wanted = held + held / 4;
     run.items.Clear();
     std::string().swap(job.reply);

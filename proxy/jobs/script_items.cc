@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 void ScriptItems::Clear() {
   items_.clear();
   missing_.clear();
-  value_bytes_ = 0;
+  value_bytes_ = read_bytes_ = 0;
 }
 
 void ScriptItems::Take(Operation& got) {
@@ -29,6 +29,7 @@ void ScriptItems::Take(Operation& got) {
   item.now = item.was = {.flags = got.info.flags, .ttl_left = got.ttl_left()};
   item.now.value.assign(got.found_value());
   value_bytes_ += item.now.value.size();
+  read_bytes_ += item.now.value.size();
 }
 
 bool ScriptItems::Run(Job& job) {

@@ -1,6 +1,7 @@
 #ifndef GANNET_PROXY_JOBS_SCRIPT_ITEMS_H_
 #define GANNET_PROXY_JOBS_SCRIPT_ITEMS_H_
 
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -32,7 +33,8 @@ class ScriptItems {
   bool Run(Job& job);
   const std::vector<std::string>& missing() const { return missing_; }
 
-  size_t value_bytes() const { return value_bytes_; }
+  // The bytes of values beyond those that were READ.
+  size_t made_bytes() const { return value_bytes_ - std::min(value_bytes_, read_bytes_); }
   size_t size() const { return items_.size(); }
   bool has_changed() const;
   // Begins a Get of the version of each item that has not changed. Returns whether there is any.
@@ -74,7 +76,8 @@ class ScriptItems {
 
   std::map<std::string, Item, std::less<>> items_;
   std::vector<std::string> missing_;
-  size_t value_bytes_ = 0;
+  size_t value_bytes_ = 0;  // of all values that it has
+  size_t read_bytes_ = 0;
   uint64_t next_version_ = kFirstVersion;
   // The store's own versions are smaller.
   static constexpr uint64_t kFirstVersion = uint64_t{1} << 63;
