@@ -97,17 +97,17 @@ uint8_t* Link::AskForRoomLocked(uint32_t bytes) {
   return producer_.Reserve(bytes);
 }
 
-bool Link::HasRoomLocked() {
+bool Link::HasRoomLocked(bool ask) {
   constexpr uint32_t kMost = RecordBytes(kMaxPayload);
-  return producer_.Reserve(kMost) != nullptr || AskForRoomLocked(kMost) != nullptr;
+  return producer_.Reserve(kMost) != nullptr || (ask && AskForRoomLocked(kMost) != nullptr);
 }
 
-std::vector<uint32_t> Link::TakeWaiting() {
+std::vector<uint32_t> Link::TakeWaiting(bool ask) {
   std::vector<uint32_t> taken;
   const LockGuard guard(tx_lock_);
   const State state = state_.load(std::memory_order_relaxed);
   if (state == State::kConnecting) return taken;
-  if (waiting_.empty() || state == State::kDown || HasRoomLocked()) {
+  if (waiting_.empty() || state == State::kDown || HasRoomLocked(ask)) {
     taken.swap(waiting_);
     has_waiting_.store(false, std::memory_order_relaxed);
   }

@@ -111,9 +111,10 @@ class Link {
   // Adds a bell of the peer, or removes one that no longer exists.
   void InstallBell(uint32_t bell, UniqueFd fd);
   void RetireBell(uint32_t bell);
-  // Removes and returns the queue pairs that wait for space, if there is space now. Otherwise asks
-  // the peer for a doorbell once more, and returns an empty list.
-  std::vector<uint32_t> TakeWaiting();
+  // Removes and returns the queue pairs that wait for space, if there is space now. Otherwise
+  // returns an empty list, and if `ask` asks the peer for a doorbell once more. An engine that is
+  // awake need not ask, because it looks again before it sleeps.
+  std::vector<uint32_t> TakeWaiting(bool ask);
   // Returns false if nobody waits for space. Sequentially consistent: must come after our own sleep
   // word was published.
   bool HasWaiting() const { return has_waiting_.load(std::memory_order_seq_cst); }
@@ -137,8 +138,8 @@ class Link {
   // Asks the peer for a doorbell when it frees space, and looks for space after that. Returns null
   // if there is none: then the peer rings.
   uint8_t* AskForRoomLocked(uint32_t bytes) SV_REQUIRES(tx_lock_);
-  // Returns whether the longest record fits. If it does not, the peer was asked. REQUIRES: up.
-  bool HasRoomLocked() SV_REQUIRES(tx_lock_);
+  // Returns whether the longest record fits. REQUIRES: up.
+  bool HasRoomLocked(bool ask) SV_REQUIRES(tx_lock_);
   // Send without the ring.
   template <class Fill>
   SendResult Put(const PacketHeader& header, bool* waiting, Fill&& fill);

@@ -297,7 +297,7 @@ bool PacketEngine::SendRefusals(Link& link) {
 }
 
 bool PacketEngine::ResumeWaiting(Link& link) {
-  const std::vector<uint32_t> waiting = link.TakeWaiting();
+  const std::vector<uint32_t> waiting = link.TakeWaiting(/*ask=*/asleep_);
   for (uint32_t qpn : waiting) {
     if (Qp* qp = qps_->Find(qpn)) HandleLinkSpace(*qp);
   }

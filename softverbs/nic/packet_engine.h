@@ -44,7 +44,7 @@ namespace softverbs {
 // 2. A ring is one for each sign. So who was rung takes part in the rule anew: whoever is to sleep
 //    again, because it found nothing or too little, publishes the sign again and looks again.
 // 3. An engine that is awake is not rung. Before it sleeps it publishes its word, and then looks at
-//    all rings and at all queue pairs that wait for room.
+//    all rings and at all queue pairs that wait for room. For those it asks again.
 //
 // Without the second, a ring for room that had just been used up was the last one, and both sides
 // slept in the middle of a message that was larger than the ring. tests/model/room_model.h searches

@@ -288,7 +288,7 @@ void RoomModel::EngineServes(const State& state, size_t at, const Emit& emit) co
       end.tx_lock = Thread::kEngine;
       if (end.waiting == 0 || Fits(end, kMostUnits)) {
         take_waiting();
-      } else if (rules_.asks_at_each_look) {
+      } else if (rules_.asks_before_sleep && end.asleep != 0) {
         end.engine = Engine::kAsk;
       } else {
         leave_link(Engine::kTurn);

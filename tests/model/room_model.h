@@ -20,12 +20,11 @@ namespace gannet::model::room {
 //
 // doorbell_model.h has what the model leaves out: the threads that drive one engine.
 struct RoomRules {
-  bool noted_before_asking = true;  // that somebody may wait is noted before the peer is asked
-  bool looks_after_asking = true;   // whoever asked for room looks for it once more
-  bool asks_at_each_look = true;    // also an engine that was rung and found too little
-  bool frees_before_it_looks =
-      true;                    // the consumer frees room, and then looks whether it was asked
-  bool rings_for_room = true;  // and not only for packets
+  bool noted_before_asking = true;     // that somebody may wait is noted before the peer is asked
+  bool looks_after_asking = true;      // whoever asked for room looks for it once more
+  bool asks_before_sleep = true;       // an engine that found too little room asks once more
+  bool frees_before_it_looks = true;   // room is freed, and then the consumer looks who asked
+  bool rings_for_room = true;          // and not only for packets
   bool looks_after_publishing = true;  // an engine that published its sleep looks at everything
   bool polls_after_arming = true;      // an application looks once more, too
 };

@@ -39,8 +39,8 @@ TEST_P(WeakerRoom, HasACounterexample) {
 INSTANTIATE_TEST_SUITE_P(
     Rules, WeakerRoom,
     testing::Values(
-        Variant{"rung for too little room and not asked again", {.asks_at_each_look = false}},
-        Variant{"the same for READs", {.asks_at_each_look = false}, kReads},
+        Variant{"rung for too little room and not asked again", {.asks_before_sleep = false}},
+        Variant{"the same for READs", {.asks_before_sleep = false}, kReads},
         Variant{"asked before it is noted", {.noted_before_asking = false}},
         Variant{"no look after asking", {.looks_after_asking = false}},
         Variant{"a look before room is freed", {.frees_before_it_looks = false}},

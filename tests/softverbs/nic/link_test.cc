@@ -51,17 +51,17 @@ TEST_F(LinkTest, AQueuePairThatFindsNoRoomIsNotedAndThePeerAsked) {
   EXPECT_TRUE(link_.HasWaiting());
   Receive();
   EXPECT_TRUE(link_.consumer().TakeStarving());
-  EXPECT_EQ(link_.TakeWaiting(), std::vector<uint32_t>{kLinkQpn});
+  EXPECT_EQ(link_.TakeWaiting(true), std::vector<uint32_t>{kLinkQpn});
   EXPECT_FALSE(link_.HasWaiting());
 }
 
 TEST_F(LinkTest, ARingForNoRoomIsNotTheLast) {
   Fill(kMaxPayload);
   EXPECT_TRUE(link_.consumer().TakeStarving());
-  EXPECT_TRUE(link_.TakeWaiting().empty());
+  EXPECT_TRUE(link_.TakeWaiting(true).empty());
   Receive();
   EXPECT_TRUE(link_.consumer().TakeStarving()) << "the peer rings for nobody";
-  EXPECT_EQ(link_.TakeWaiting(), std::vector<uint32_t>{kLinkQpn});
+  EXPECT_EQ(link_.TakeWaiting(true), std::vector<uint32_t>{kLinkQpn});
 }
 
 TEST_F(LinkTest, ARingForTooLittleRoomIsNotTheLast) {
@@ -71,7 +71,7 @@ TEST_F(LinkTest, ARingForTooLittleRoomIsNotTheLast) {
   for (; taken.empty() && freed < kRingBytes; freed += RecordBytes(0)) {
     Receive();
     ASSERT_TRUE(link_.consumer().TakeStarving()) << "the peer rings for nobody";
-    taken = link_.TakeWaiting();
+    taken = link_.TakeWaiting(true);
   }
   EXPECT_EQ(taken, std::vector<uint32_t>{kLinkQpn});
   EXPECT_EQ(freed, RecordBytes(kMaxPayload));
@@ -81,13 +81,13 @@ TEST_F(LinkTest, ARingForTooLittleRoomIsNotTheLast) {
 TEST_F(LinkTest, OneThatTriesAgainByItselfLeavesNobodyWaiting) {
   Fill(kMaxPayload);
   Receive();
-  EXPECT_EQ(link_.TakeWaiting().size(), 1u);
+  EXPECT_EQ(link_.TakeWaiting(true).size(), 1u);
   bool noted = true;
   while (link_.Send(LinkPacket(kMaxPayload), &noted) == Link::SendResult::kSent) {
   }
   EXPECT_TRUE(link_.consumer().TakeStarving());
   EXPECT_TRUE(link_.HasWaiting());
-  EXPECT_TRUE(link_.TakeWaiting().empty());
+  EXPECT_TRUE(link_.TakeWaiting(true).empty());
   EXPECT_FALSE(link_.HasWaiting());
 }
 
