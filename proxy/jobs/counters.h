@@ -62,6 +62,7 @@ struct Service {
   std::vector<std::string> servers;
   uint64_t connections_max = 0;
   uint32_t databases = 1;
+  int64_t script_cpu_ms = 100;  // of one run, which the other connections of its thread wait for
   std::time_t started = 0;
   ClientList* clients = nullptr;
   LoadedScripts* scripts = nullptr;

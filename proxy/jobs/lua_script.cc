@@ -75,7 +75,7 @@ void CheckTime(lua_State* state, lua_Debug*) {
   const ScriptRunner& run = RunnerOf(state);
   if (!run.is_stopped && CpuMs() < run.cpu_end_ms) return;
   lua_sethook(state, CheckTime, LUA_MASKCOUNT, 1);
-  luaL_error(state, "the script took more than %d ms", static_cast<int>(kScriptCpuMsMax));
+  luaL_error(state, "the script took more than %d ms", static_cast<int>(run.call->cpu_ms_max));
 }
 
 void SetText(lua_State* state, const char* name, std::string_view text) {
@@ -561,7 +561,7 @@ bool Protected(ScriptRunner& run, lua_CFunction function) {
 ScriptEnd RunScript(const ScriptCall& call, ScriptHost& host, std::string* out, bool resp3) {
   RespReply reply(out, resp3);
   lua::ScriptRunner run{
-      .call = &call, .host = &host, .reply = &reply, .cpu_end_ms = lua::CpuMs() + kScriptCpuMsMax};
+      .call = &call, .host = &host, .reply = &reply, .cpu_end_ms = lua::CpuMs() + call.cpu_ms_max};
   if (!lua::Protected(run, lua::RunIt)) {
     out->clear();
     reply.Error("ERR the script needs more memory than it may have, or its reply is too long");

@@ -28,12 +28,12 @@ struct ScriptCall {
   std::string_view sha1;
   std::span<const std::string_view> keys;
   std::span<const std::string_view> arguments;
+  int64_t cpu_ms_max = 0;
 };
 
 // Limits of one run. It runs on the thread that serves connections.
 inline constexpr size_t kScriptTextMax = 1 << 20;
 inline constexpr size_t kScriptMemoryMax = 32 << 20;
-inline constexpr int64_t kScriptCpuMsMax = 100;
 inline constexpr size_t kScriptReplyMax = 64 << 20;
 
 // Runs a script of Redis 7, in a Lua 5.1 of its own that it cannot leave: no files, no processes,

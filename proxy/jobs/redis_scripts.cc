@@ -122,9 +122,12 @@ void OthersChecked(Job& job) {
 void Execute(Job& job) {
   ScriptRun& run = *job.script;
   job.reply.clear();
-  const ScriptEnd end =
-      RunScript({.text = run.text, .sha1 = run.sha1, .keys = run.names, .arguments = run.arguments},
-                run, &job.reply, job.resp3);
+  const ScriptEnd end = RunScript({.text = run.text,
+                                   .sha1 = run.sha1,
+                                   .keys = run.names,
+                                   .arguments = run.arguments,
+                                   .cpu_ms_max = job.service->script_cpu_ms},
+                                  run, &job.reply, job.resp3);
   if (end == ScriptEnd::kStopped) {
     run.keys.insert(run.keys.end(), run.items.missing().begin(), run.items.missing().end());
     if (run.keys.size() > kScriptKeysMax) {

@@ -61,7 +61,9 @@ class JobsFixture : public testing::Test {
   const std::unique_ptr<WalkInbox> inbox_ = *WalkInbox::Create();
   StoreQueue store_{*client_, walks_, *inbox_};
   LoadedScripts scripts_;
-  Service service_{.threads = std::deque<Counters>(1), .scripts = &scripts_};
+  // A busy machine, or a sanitizer, makes scripts slow.
+  Service service_{
+      .threads = std::deque<Counters>(1), .script_cpu_ms = 60'000, .scripts = &scripts_};
   ClientState state_;
   std::vector<std::unique_ptr<Job>> jobs_;
   std::vector<Job*> finished_;
