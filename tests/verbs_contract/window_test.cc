@@ -3,6 +3,7 @@
 // pair that bound them.
 #include <algorithm>
 
+#include "tests/verbs_contract/device.h"
 #include "tests/verbs_contract/pair.h"
 
 namespace verbs_contract {
@@ -182,6 +183,10 @@ TEST_P(WindowTest, KeepsItsProtectionDomain) {
 }
 
 TEST_P(WindowTest, IsNotBoundToARegionOfAnotherDomain) {
+  // Linux 6.1's rxe compares the domain of such a window with its queue pair's only.
+  if (TheDevice().is_of_kernel() && GetParam() == IBV_MW_TYPE_2) {
+    GTEST_SKIP() << "Soft-RoCE does not compare the domains of window and region";
+  }
   ibv_pd* const pd = ibv_alloc_pd(server().id->verbs);
   ibv_mr* const own = std::exchange(
       mr_, ibv_reg_mr(pd, bytes_.data(), kRegionBytes, static_cast<int>(kRegionAccess)));
