@@ -76,7 +76,8 @@ class KillTest : public testing::Test {
       ++lost;
       oldest_ns = std::min(oldest_ns, write.answered_ns);
     }
-    RecordProperty("lost_of_" + std::to_string(value_bytes) + "_bytes", static_cast<int>(lost));
+    RecordProperty("lost_of_" + std::to_string(value_bytes) + "_bytes",
+                   static_cast<int>(lost));
     if (lost == 0) return;
     const int64_t newest_ns = std::ranges::max(all, {}, &Acknowledged::began_ns).began_ns;
     EXPECT_LE(newest_ns - oldest_ns, kPromisedNs)
@@ -91,9 +92,9 @@ TEST_F(KillTest, TakesTheLastWritesOnlyOfEachSize) {
     size_t value_bytes;
     size_t writes;  // of each writer
   };
-  for (const auto& [value_bytes, writes] : {Size{100, 1'000}, {100'000, 400}, {1'000'000, 80}}) {
+  for (const Size& size : {Size{100, 1'000}, {100'000, 400}, {1'000'000, 80}}) {
     constexpr int kWriters = 3;
-    const std::string data = directory_.path() + "/" + std::to_string(value_bytes);
+    const std::string data = directory_.path() + "/" + std::to_string(size.value_bytes);
     ServerProcess server({"--data=" + data, "--memory=256M", "--on_full=evict"});
     std::vector<std::vector<Acknowledged>> of_writer(kWriters);
     std::atomic<bool> enough{false};
@@ -101,13 +102,13 @@ TEST_F(KillTest, TakesTheLastWritesOnlyOfEachSize) {
     for (int i = 0; i < kWriters; ++i) {
       writers.emplace_back([&, i] {
         const auto client = Connect(server);
-        const std::string value(value_bytes, 'v');
+        const std::string value(size.value_bytes, 'v');
         for (int n = 0; client != nullptr; ++n) {
           if (!Put(client.get(), i * kKeys + n % kKeys, value, PatientOptions().deadline,
                    &of_writer[i])) {
             return;
           }
-          if (of_writer[i].size() == writes) enough = true;
+          if (of_writer[i].size() == size.writes) enough = true;
         }
       });
     }
@@ -117,7 +118,7 @@ TEST_F(KillTest, TakesTheLastWritesOnlyOfEachSize) {
     server.Restart();
     std::vector<Acknowledged> all;
     for (const auto& some : of_writer) all.insert(all.end(), some.begin(), some.end());
-    ExpectOnlyTheLastAreLost(server, value_bytes, all);
+    ExpectOnlyTheLastAreLost(server, size.value_bytes, all);
   }
 }
 
