@@ -76,8 +76,7 @@ class KillTest : public testing::Test {
       ++lost;
       oldest_ns = std::min(oldest_ns, write.answered_ns);
     }
-    RecordProperty("lost_of_" + std::to_string(value_bytes) + "_bytes",
-                   static_cast<int>(lost));
+    RecordProperty("lost_of_" + std::to_string(value_bytes) + "_bytes", static_cast<int>(lost));
     if (lost == 0) return;
     const int64_t newest_ns = std::ranges::max(all, {}, &Acknowledged::began_ns).began_ns;
     EXPECT_LE(newest_ns - oldest_ns, kPromisedNs)
