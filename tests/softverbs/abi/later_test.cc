@@ -32,7 +32,7 @@ class LaterVerbsTest : public ::testing::Test {
                             kNew = 64;
 
   Owned<ibv_mr> Register(RegistrationInit init) {
-    auto* const reg =
+    const auto reg =
         LaterFunction<ibv_mr*(ibv_pd*, RegistrationInit*)>("ibv_reg_mr_ex", "IBVERBS_1.15");
     errno = 0;
     return Owned<ibv_mr>(reg(pd_.get(), &init));
@@ -75,7 +75,7 @@ TEST_F(LaterVerbsTest, ARegistrationOfWhatIsNotThereIsRefused) {
 class LaterBufferTest : public LaterVerbsTest {
  protected:
   void SetUp() override {
-    auto* const allocate =
+    const auto allocate =
         LaterFunction<void*(ibv_pd*, size_t, void**)>("ibv_alloc_buf", "IBVERBS_1.17");
     addr_ = static_cast<char*>(allocate(pd_.get(), kBytes, &buf_));
     ASSERT_NE(addr_, nullptr);
@@ -84,8 +84,8 @@ class LaterBufferTest : public LaterVerbsTest {
   void TearDown() override { LaterFunction<void(void*)>("ibv_free_buf", "IBVERBS_1.17")(buf_); }
 
   Owned<ibv_mr> RegisterBuffer(ibv_pd* pd, char* addr, size_t length) {
-    auto* const reg = LaterFunction<ibv_mr*(ibv_pd*, void*, void*, size_t, int)>("ibv_reg_buf_mr",
-                                                                                 "IBVERBS_1.17");
+    const auto reg = LaterFunction<ibv_mr*(ibv_pd*, void*, void*, size_t, int)>("ibv_reg_buf_mr",
+                                                                                "IBVERBS_1.17");
     errno = 0;
     return Owned<ibv_mr>(reg(pd, buf_, addr, length, IBV_ACCESS_LOCAL_WRITE));
   }
@@ -124,7 +124,7 @@ TEST_F(LaterBufferTest, ABufferIsNotOneOfAnotherDevice) {
 }
 
 TEST_F(LaterVerbsTest, ThePortHasASpeed) {
-  auto* const query =
+  const auto query =
       LaterFunction<int(ibv_context*, uint32_t, uint64_t*)>("ibv_query_port_speed", "IBVERBS_1.16");
   uint64_t speed = 0;
   EXPECT_EQ(query(device_.get(), 1, &speed), 0);
@@ -157,10 +157,10 @@ TEST_F(LaterVerbsTest, WhatTheDeviceLacksIsNotSupported) {
     errno = 0;
     // A pointer's function returns eight bytes, the others four.
     if (row.result == 0) {
-      auto* const make = LaterFunction<void*(void*, void*, void*)>(row.name, row.version);
+      const auto make = LaterFunction<void*(void*, void*, void*)>(row.name, row.version);
       EXPECT_EQ(make(device_.get(), nullptr, nullptr), nullptr) << row.name;
     } else {
-      auto* const call = LaterFunction<int(void*, void*, void*)>(row.name, row.version);
+      const auto call = LaterFunction<int(void*, void*, void*)>(row.name, row.version);
       EXPECT_EQ(call(device_.get(), nullptr, nullptr), row.result) << row.name;
     }
     EXPECT_EQ(errno, EOPNOTSUPP) << row.name;

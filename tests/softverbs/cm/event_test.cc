@@ -99,8 +99,9 @@ constexpr auto kAddrinfoResolved = 16;
 constexpr auto kUserEvent = 18;
 
 int WriteEvent(const Id& id, int type, int status, uint64_t argument) {
-  return LaterFunction<int(rdma_cm_id*, int, int, uint64_t)>("rdma_write_cm_event", "RDMACM_1.4")(
-      id.get(), type, status, argument);
+  return LaterFunction<int(rdma_cm_id*, rdma_cm_event_type, int, uint64_t)>(
+      "rdma_write_cm_event", "RDMACM_1.4")(id.get(), static_cast<rdma_cm_event_type>(type), status,
+                                           argument);
 }
 
 TEST_F(EventTest, AnEventOfTheApplicationComesWithItsArgument) {
@@ -128,8 +129,8 @@ using ResolveAddrinfo = int(rdma_cm_id*, const char*, const char*, const rdma_ad
 using QueryAddrinfo = int(rdma_cm_id*, rdma_addrinfo**);
 
 TEST_F(EventTest, ANameThatIsLookedUpIsToldByAnEvent) {
-  auto* const resolve = LaterFunction<ResolveAddrinfo>("rdma_resolve_addrinfo", "RDMACM_1.4");
-  auto* const query = LaterFunction<QueryAddrinfo>("rdma_query_addrinfo", "RDMACM_1.4");
+  const auto resolve = LaterFunction<ResolveAddrinfo>("rdma_resolve_addrinfo", "RDMACM_1.4");
+  const auto query = LaterFunction<QueryAddrinfo>("rdma_query_addrinfo", "RDMACM_1.4");
   const Id id = MakeId(client_);
   rdma_addrinfo* found = nullptr;
   EXPECT_EQ(query(id.get(), &found), -1);
