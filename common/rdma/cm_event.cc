@@ -6,9 +6,26 @@
 #include <cerrno>
 #include <cstring>
 
+#include "common/base/mutex.h"
 #include "common/rdma/status.h"
 
 namespace gannet {
+namespace {
+
+// When rdma_get_cm_event returns a rejection, it has moved the queue pair of the event's id to the
+// error state, and takes no lock for that. The id may be another thread's, which destroys the queue
+// pair at that moment. So both hold this. It is held for no wait: the channels are non-blocking.
+Mutex queue_pairs_of_ids;
+
+}  // namespace
+
+void Deleter::operator()(rdma_cm_id* id) const {
+  {
+    const MutexLock lock(queue_pairs_of_ids);
+    if (id->qp != nullptr) rdma_destroy_qp(id);
+  }
+  Check(rdma_destroy_id(id), "rdma_destroy_id failed");
+}
 
 PrivateData::PrivateData(const void* data, size_t bytes) {
   if (data == nullptr) return;
@@ -31,7 +48,10 @@ absl::StatusOr<CmChannel> CmChannel::Create() {
 
 std::optional<CmEvent> CmChannel::Next() {
   rdma_cm_event* event = nullptr;
-  if (rdma_get_cm_event(channel_.get(), &event) != 0) return std::nullopt;
+  {
+    const MutexLock lock(queue_pairs_of_ids);
+    if (rdma_get_cm_event(channel_.get(), &event) != 0) return std::nullopt;
+  }
   const rdma_conn_param& conn = event->param.conn;
   CmEvent copy{.type = event->event,
                .id = event->id,

@@ -28,10 +28,7 @@ struct Deleter {
   void operator()(rdma_event_channel* channel) const { rdma_destroy_event_channel(channel); }
   // Also destroys a queue pair made on the id. Only librdmacm may destroy that, because the id
   // keeps a pointer to it.
-  void operator()(rdma_cm_id* id) const {
-    if (id->qp != nullptr) rdma_destroy_qp(id);
-    Check(rdma_destroy_id(id), "rdma_destroy_id failed");
-  }
+  void operator()(rdma_cm_id* id) const;
 
  private:
   static void Check(int result, const char* what) { GANNET_CHECK(result == 0, what); }
