@@ -403,12 +403,15 @@ void CloseGlobals(lua_State* state) {
 
 void ReplyWith(lua_State* state, ScriptRunner& run, int depth);
 
-void ReplyError(ScriptRunner& run, std::string_view text) {
+// Returns the text as one line. It is valid until the next call.
+const std::string& OneLine(ScriptRunner& run, std::string_view text) {
   run.error.assign(text);
   std::replace_if(
       run.error.begin(), run.error.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
-  run.reply->Error(run.error);
+  return run.error;
 }
+
+void ReplyError(ScriptRunner& run, std::string_view text) { run.reply->Error(OneLine(run, text)); }
 
 // Replies with the field of the table on top, if that is a text. Leaves the table alone on top.
 bool ReplyField(lua_State* state, ScriptRunner& run, const char* name, bool is_error) {
@@ -416,12 +419,7 @@ bool ReplyField(lua_State* state, ScriptRunner& run, const char* name, bool is_e
   lua_rawget(state, -2);
   const bool is_text = lua_type(state, -1) == LUA_TSTRING;
   if (is_text && is_error) ReplyError(run, TextAt(state, -1));
-  if (is_text && !is_error) {
-    run.error.assign(TextAt(state, -1));
-    std::replace_if(
-        run.error.begin(), run.error.end(), [](char c) { return c == '\r' || c == '\n'; }, ' ');
-    run.reply->Simple(run.error);
-  }
+  if (is_text && !is_error) run.reply->Simple(OneLine(run, TextAt(state, -1)));
   lua_pop(state, 1);
   return is_text;
 }
