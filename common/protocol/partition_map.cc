@@ -9,9 +9,6 @@
 namespace gannet {
 namespace {
 
-constexpr int kPartitionBits = std::countr_zero(kPartitions);
-static_assert(kPartitions == 1u << kPartitionBits);
-
 constexpr size_t kBytesOfPartitions = kPartitions * sizeof(uint16_t);
 constexpr size_t kBytesOfChanges = kPartitions * sizeof(uint64_t);
 constexpr uint16_t kClosedBit = 1 << 15;

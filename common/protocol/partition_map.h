@@ -11,7 +11,8 @@
 
 namespace gannet {
 
-inline constexpr uint32_t kPartitions = 1024;
+inline constexpr int kPartitionBits = 10;
+inline constexpr uint32_t kPartitions = 1u << kPartitionBits;
 inline constexpr size_t kGroupsMax = kPartitions;
 inline constexpr size_t kMembersMax = 16;  // of a group
 

@@ -36,11 +36,13 @@ class ChangeRecorder {
   // REQUIRES: the lock of the key is held since Reserve. Nothing behind an unfilled change becomes
   // safe, so call it soon.
   virtual void Fill(const Change& change, const ChangePlace& place) = 0;
-  // Begins to record updates, many under the locks that each would take. Returns nullptr if it
-  // cannot: then Reserve and Fill each. Otherwise nobody else records anything until EndUpdates. So
-  // call that soon, and take no lock meanwhile but by trying. REQUIRES: no lock is held.
-  virtual UpdateLane* BeginUpdates() { return nullptr; }
-  virtual void EndUpdates() {}
+  // Begins to record updates, many under the locks that each would take. Returns false if none is
+  // taken now. Otherwise the lane has begun, and whatever is appended to it is recorded by
+  // EndUpdates. Nobody else records anything in between. So call that soon, and take no lock
+  // meanwhile but by trying. The lane may have no memory yet: then give it some. REQUIRES: no lock
+  // is held, or the lock of the key of the only update.
+  virtual bool BeginUpdates(UpdateLane* lane) = 0;
+  virtual void EndUpdates(UpdateLane* lane) = 0;
   // Tells who takes the changes of a session, between the last change and the next one.
   virtual void RecordSession(const SessionRecord&) {}
 };

@@ -4,8 +4,20 @@
 
 #include "common/base/check.h"
 #include "server/changes/record.h"
+#include "server/changes/update_lane_inline.h"
 
 namespace gannet {
+
+void ChangeConsumer::EndUpdates(UpdateLane* lane) {
+  ChangePlace place{.end = lane->from()};
+  lane->Seal([&](const std::byte* body) {
+    Change put;
+    DecodeUpdateBody(body, &put);
+    place = {.end = place.end + RecordBytes(put.key.size(), put.value.size())};
+    GANNET_CHECK(Take(put, &place), "whoever begins updates takes them");
+    if (place.room != nullptr) Fill(put, place);
+  });
+}
 
 void ChangeStream::BeginAt(uint64_t position) {
   GANNET_CHECK(consumers_.empty(), "the stream has consumers");
@@ -62,16 +74,21 @@ bool ChangeStream::GiveTo(const Change& change, ChangePlace* place, const Give& 
   return true;
 }
 
-UpdateLane* ChangeStream::BeginUpdates() {
-  if (consumers_.size() != 1) return nullptr;
+bool ChangeStream::BeginUpdates(UpdateLane* lane) {
   mutex_.Lock();
-  UpdateLane* const lane = consumers_.front()->BeginUpdates(end());
-  if (lane == nullptr) mutex_.Unlock();
-  return lane;
+  lane->Begin(end());
+  for (ChangeConsumer* const consumer : consumers_) {
+    if (consumer->BeginUpdates(lane)) continue;
+    GANNET_CHECK(consumer == consumers_.front(), "others have begun already");
+    mutex_.Unlock();
+    return false;
+  }
+  return true;
 }
 
-void ChangeStream::EndUpdates() {
-  end_.store(consumers_.front()->EndUpdates(), std::memory_order_relaxed);
+void ChangeStream::EndUpdates(UpdateLane* lane) {
+  for (ChangeConsumer* const consumer : consumers_) consumer->EndUpdates(lane);
+  end_.store(lane->position(), std::memory_order_relaxed);
   mutex_.Unlock();
 }
 

@@ -31,12 +31,12 @@ class ChangeConsumer {
   // The second step, if some consumer took room. Called by any thread, also by several at once, and
   // in any order.
   virtual void Fill(const Change&, const ChangePlace&) {}
-  // Begins updates that no other consumer wants to hear of. `position` is that of the last change.
-  // Returns nullptr if it wants them one by one. Called as Take is, and the lock is held until
+  // Begins updates. Returns false if it takes none now, which only the first consumer may.
+  // Otherwise it takes, in EndUpdates, all that the lane has then. It may give the lane memory,
+  // from which it takes them without a copy. Called as Take is, and the lock is held until
   // EndUpdates.
-  virtual UpdateLane* BeginUpdates(uint64_t /*position*/) { return nullptr; }
-  // Returns the position behind them.
-  virtual uint64_t EndUpdates() { return 0; }
+  virtual bool BeginUpdates(UpdateLane* /*lane*/) { return takes() == Takes::kNow; }
+  virtual void EndUpdates(UpdateLane* lane);  // as it is here: takes and fills each
   // Whether Take does anything now. Called by any thread.
   virtual bool Hears() const { return true; }
   // Takes a record of a session, which lies between the change before and the next one, and has no
@@ -95,8 +95,8 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
   std::optional<ChangePlace> ReserveUndo(const Change& deletion,
                                          std::span<const SessionRecord> answers) override;
   void Fill(const Change& change, const ChangePlace& place) override;
-  GANNET_UNCHECKED_LOCKS UpdateLane* BeginUpdates() override;
-  GANNET_UNCHECKED_LOCKS void EndUpdates() override;
+  GANNET_UNCHECKED_LOCKS bool BeginUpdates(UpdateLane* lane) override;
+  GANNET_UNCHECKED_LOCKS void EndUpdates(UpdateLane* lane) override;
 
   // Gives a session's record to all consumers. Nobody waits for it alone: if a change behind it is
   // safe, so is the record.

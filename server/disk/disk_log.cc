@@ -9,6 +9,7 @@
 #include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
+#include "server/changes/update_lane_inline.h"
 #include "server/disk/data_directory.h"
 #include "server/disk/restore.h"
 #include "server/journal/read_journal.h"
@@ -168,6 +169,20 @@ bool DiskLog::Take(const Change& change, ChangePlace* place) {
   GANNET_CHECK(reserved->end == place->end, "the journal is not where the stream is");
   *place = *reserved;
   return true;
+}
+
+bool DiskLog::BeginUpdates(UpdateLane* /*lane*/) {
+  const Takes now = takes();
+  if (now == Takes::kNow) return true;
+  (now == Takes::kNot ? refused_ : put_off_).fetch_add(1, std::memory_order_relaxed);
+  return false;
+}
+
+void DiskLog::TakeUpdates(UpdateLane* lane, uint64_t offset) {
+  if (lane->empty()) return;
+  lane->Seal([](const std::byte*) {});
+  const uint64_t end = journal_->AppendUpdates(*lane, options_.clock());
+  GANNET_CHECK(end == lane->position() - offset, "the journal is not where the stream is");
 }
 
 // Only an error of the disk, or a lack of space, needs somebody's help.

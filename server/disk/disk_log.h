@@ -40,8 +40,8 @@ namespace gannet {
 //   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
 //      snapshots go only when it counts.
 //
-// Thread safety: Take, Fill, Write, takes, safe, FillStats, FillStorage, RequestSnapshot, Taking
-// and failed from any thread; all others from one.
+// Thread safety: Take, Fill, BeginUpdates, EndUpdates, TakeUpdates, Write, takes, safe, FillStats,
+// FillStorage, RequestSnapshot, Taking and failed from any thread; all others from one.
 class DiskLog : public ChangeConsumer {
  public:
   struct Options {
@@ -85,6 +85,10 @@ class DiskLog : public ChangeConsumer {
 
   bool Take(const Change& change, ChangePlace* place) override;
   void Fill(const Change& change, const ChangePlace& place) override;
+  bool BeginUpdates(UpdateLane* lane) override;
+  void EndUpdates(UpdateLane* lane) override { TakeUpdates(lane, 0); }
+  // The same if the stream's positions are ahead of the log's by `offset`.
+  void TakeUpdates(UpdateLane* lane, uint64_t offset);
   Takes takes() const override;
   // What is on disk.
   uint64_t safe() const override { return synced(); }

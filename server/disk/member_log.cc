@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
+#include "server/changes/update_lane_inline.h"
 #include "server/disk/data_directory.h"
 #include "server/disk/snapshot.h"
 
@@ -93,6 +94,22 @@ bool MemberLog::Take(const Change& change, ChangePlace* place) {
 
 void MemberLog::Fill(const Change& change, const ChangePlace& place) {
   log_->Fill(change, {.end = place.end - offset_, .room = place.room});
+}
+
+void MemberLog::EndUpdates(UpdateLane* lane) {
+  if (!begun() || lane->empty()) return;
+  bool counted = false;  // the first one, by GiveUp
+  if (!given_up() && log_->takes() != Takes::kNow) {
+    GiveUp(log_->Taking());
+    counted = true;
+  }
+  if (given_up()) {
+    return lane->Seal([&](const std::byte*) {
+      if (!std::exchange(counted, false)) log_->CountRefused();
+    });
+  }
+  end_.store(lane->position(), std::memory_order_release);
+  log_->TakeUpdates(lane, offset_);
 }
 
 uint64_t MemberLog::safe() const {

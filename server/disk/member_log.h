@@ -68,6 +68,7 @@ class MemberLog final : public ChangeConsumer, public MemberDisk {
 
   bool Take(const Change& change, ChangePlace* place) override;
   void Fill(const Change& change, const ChangePlace& place) override;
+  void EndUpdates(UpdateLane* lane) override;
   bool Hears() const override { return begun(); }  // also to count what is not kept
 
   // With sync always: what is on disk. A primary's writes are published when they are below it.

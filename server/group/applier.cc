@@ -4,9 +4,9 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "server/changes/update_body.h"
 #include "server/session/session_updates.h"
 #include "server/store/store_update.h"
-#include "server/stream/update_body.h"
 
 namespace gannet {
 namespace {

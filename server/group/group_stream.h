@@ -37,11 +37,11 @@ class GroupStream : public ChangeConsumer {
     return primary == nullptr ||
            (!DiskIsBehind() && primary->AppendUndo(deletion, answers, place->end));
   }
-  UpdateLane* BeginUpdates(uint64_t position) override {
+  bool BeginUpdates(UpdateLane* lane) override {
     Primary* const primary = At();
-    return primary == nullptr || DiskIsBehind() ? nullptr : primary->BeginUpdates(position);
+    return primary != nullptr && !DiskIsBehind() && primary->BeginUpdates(lane);
   }
-  uint64_t EndUpdates() override { return At()->EndUpdates(); }
+  void EndUpdates(UpdateLane* lane) override { At()->EndUpdates(lane); }
   bool Hears() const override { return At() != nullptr; }
   void TakeSession(const SessionRecord& record) override {
     if (Primary* const primary = At()) primary->AppendSession(record);

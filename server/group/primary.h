@@ -20,6 +20,7 @@
 #include "common/rdma/completion.h"
 #include "common/rdma/memory.h"
 #include "server/changes/change_stream.h"
+#include "server/changes/update_lane.h"
 #include "server/group/primary_link.h"
 #include "server/group/replica_arrival.h"
 #include "server/group/ring_wait.h"
@@ -36,7 +37,6 @@
 #include "server/replica/unanswered_beacons.h"
 #include "server/session/session_copies.h"
 #include "server/stream/ring_writer.h"
-#include "server/stream/update_lane.h"
 
 namespace gannet {
 
@@ -109,10 +109,9 @@ class Primary {
   bool Append(const Change& change, uint64_t position);
   // The same for a deletion that undoes waiting writes, with the answers that come before it.
   bool AppendUndo(const Change& deletion, std::span<const SessionRecord> answers, uint64_t end);
-  // Begins updates behind `position`; as ChangeRecorder has it.
-  GANNET_UNCHECKED_LOCKS UpdateLane* BeginUpdates(uint64_t position);
-  // Returns the position behind them.
-  GANNET_UNCHECKED_LOCKS uint64_t EndUpdates();
+  // As ChangeConsumer has them. The lane's memory is in the ring, if there is room.
+  GANNET_UNCHECKED_LOCKS bool BeginUpdates(UpdateLane* lane);
+  GANNET_UNCHECKED_LOCKS void EndUpdates(UpdateLane* lane);
   // Takes a record of a session, which lies between the change before and the next one.
   void AppendSession(const SessionRecord& record);
   bool takes() const { return takes_.load(std::memory_order_relaxed); }
@@ -200,6 +199,7 @@ class Primary {
   bool WantsRoom() const GANNET_REQUIRES(mutex_);
   // Whether workers sleep until more is committed than `before`, as is the case now.
   bool OthersWaitFor(uint64_t before) const GANNET_REQUIRES(mutex_);
+  void SealInRing(UpdateLane* lane) GANNET_REQUIRES(mutex_);
   void PumpLocked() GANNET_REQUIRES(mutex_);
   void Keep(const Kept& kept) GANNET_REQUIRES(mutex_);
   void LetPublishedGo() GANNET_REQUIRES(mutex_);
@@ -264,7 +264,7 @@ class Primary {
   uint16_t stream_version_ GANNET_GUARDED_BY(mutex_) = kStreamVersions.min;
   uint32_t min_copies_ GANNET_GUARDED_BY(mutex_);  // as operators have it now
   StreamOutbox outbox_ GANNET_GUARDED_BY(mutex_);
-  UpdateLane lane_ GANNET_GUARDED_BY(mutex_);
+  bool lane_in_ring_ GANNET_GUARDED_BY(mutex_) = false;  // between BeginUpdates and EndUpdates
   std::deque<Kept> kept_ GANNET_GUARDED_BY(mutex_);
   SessionCopies sessions_ GANNET_GUARDED_BY(mutex_);  // with all that was appended
   uint64_t committed_ GANNET_GUARDED_BY(mutex_) = 0;

@@ -1,8 +1,11 @@
 // Primary: what workers record. The updates of a worker's Poll become one record.
 
+#include <algorithm>
+
+#include "server/changes/update_lane_inline.h"
 #include "server/group/primary.h"
 #include "server/session/session_updates.h"
-#include "server/stream/update_lane_inline.h"
+#include "server/stream/update_batch.h"
 
 namespace gannet {
 
@@ -40,34 +43,55 @@ void Primary::AppendSession(const SessionRecord& record) {
   sessions_.Take(record);
 }
 
-UpdateLane* Primary::BeginUpdates(uint64_t position) {
+bool Primary::BeginUpdates(UpdateLane* lane) {
   mutex_.Lock();
-  if (!TakesChanges() || !outbox_.TakesUpdates()) {
+  if (!TakesChanges()) {
+    takes_.store(false, std::memory_order_relaxed);
     mutex_.Unlock();
-    return nullptr;
+    return false;
   }
-  lane_.Begin({.room = writer_.UpdateRoom(),
-               .stream_id = writer_.stream_id(),
-               .lsn = writer_.end().lsn,
-               .committed = committed_,
-               .position = position});
-  return &lane_;
+  const std::span<std::byte> room = writer_.UpdateRoom();
+  constexpr size_t kHeader = sizeof(UpdateBatchHeader);
+  lane_in_ring_ = outbox_.TakesUpdates() && room.size() >= kHeader + UpdateLane::kMemoryMin;
+  if (lane_in_ring_) {
+    lane->UseMemory(room.first(std::min(room.size(), kUpdateBatchBytesMax)).subspan(kHeader));
+  }
+  return true;
 }
 
-uint64_t Primary::EndUpdates() {
-  SessionCopies::Updates sessions(&sessions_);
-  const std::span<const std::byte> record = lane_.Seal([&sessions](const std::byte* update) {
-    sessions.Take(UpdateToken(update), UpdateSequence(update), UpdateVersion(update));
-  });
-  const uint64_t position = lane_.position();
-  if (!record.empty()) {
-    Keep({.position = position, .from = writer_.end().position});
-    writer_.Appended(record.size());
-    outbox_.OnAppended(position);
-    recorded_ = position;
+// They are in the ring, where they become one record. Or, if it has no room now, they take the way
+// of all other changes.
+void Primary::EndUpdates(UpdateLane* lane) {
+  if (lane_in_ring_ && !lane->empty()) {
+    SealInRing(lane);
+  } else {
+    uint64_t position = lane->from();
+    lane->Seal([&](const std::byte* body) {
+      Change put;
+      DecodeUpdateBody(body, &put);
+      position += RecordBytes(put.key.size(), put.value.size());
+      outbox_.Add(put, position, committed_);
+      sessions_.Take(put);
+    });
   }
+  if (!lane->empty()) recorded_ = lane->position();
   mutex_.Unlock();
-  return position;
+}
+
+[[gnu::always_inline]] inline void Primary::SealInRing(UpdateLane* lane) {
+  uint32_t count = 0;
+  {
+    SessionCopies::Updates sessions(&sessions_);
+    lane->Seal([&](const std::byte* update) {
+      sessions.Take(UpdateToken(update), UpdateSequence(update), UpdateVersion(update));
+      ++count;
+    });
+  }
+  const RingRecordPlace place = {.stream_id = writer_.stream_id(), .lsn = writer_.end().lsn};
+  const size_t bytes = SealUpdateBatch(lane->bodies(), count, place, committed_);
+  Keep({.position = lane->position(), .from = writer_.end().position});
+  writer_.Appended(bytes);
+  outbox_.OnAppended(lane->position());
 }
 
 }  // namespace gannet

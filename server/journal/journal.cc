@@ -1,6 +1,8 @@
 #include "server/journal/journal.h"
 
 #include <algorithm>
+#include <array>
+#include <cstring>
 #include <span>
 #include <string>
 #include <thread>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "server/changes/record.h"
 #include "server/journal/segment.h"
@@ -87,6 +90,10 @@ std::optional<uint64_t> Journal::Append(const Change& change, int64_t now_ns) {
 std::optional<ChangePlace> Journal::Reserve(size_t record_bytes, int64_t now_ns) {
   MutexLock lock(mutex_);
   if (!Takes(now_ns, options_.unwritten_ns_max)) return std::nullopt;
+  return Enter(record_bytes, now_ns);
+}
+
+ChangePlace Journal::Enter(size_t record_bytes, int64_t now_ns) {
   if (unsynced_since_ns() == 0) unsynced_since_ns_.store(now_ns, std::memory_order_relaxed);
   if (unwritten_since_ns() == 0) unwritten_since_ns_.store(now_ns, std::memory_order_relaxed);
   if (waiting_.empty() || waiting_.back()->capacity - waiting_.back()->reserved < record_bytes) {
@@ -98,7 +105,7 @@ std::optional<ChangePlace> Journal::Reserve(size_t record_bytes, int64_t now_ns)
   const uint64_t end = appended() + record_bytes;
   // Relaxed: whoever needs the bytes waits until their chunk is filled.
   appended_.store(end, std::memory_order_relaxed);
-  return ChangePlace{.end = end, .room = &chunk};
+  return {.end = end, .room = &chunk};
 }
 
 // The chunk stays until it is filled.
@@ -113,6 +120,48 @@ void Journal::Fill(const Change& change, const ChangePlace& place) {
   chunk.filled.fetch_add(bytes, std::memory_order_release);
 }
 
+uint64_t Journal::AppendUpdates(const UpdateLane& lane, int64_t now_ns) {
+  const std::span<const std::byte> bodies = lane.bodies();
+  const size_t bytes = lane.position() - lane.from();
+  ChangePlace place;
+  {
+    MutexLock lock(mutex_);
+    place = Enter(bytes, now_ns);
+    Chunk& chunk = *static_cast<Chunk*>(place.room);
+    chunk.updates.push_back({.at = place.end - bytes - chunk.first,
+                             .record_bytes = bytes,
+                             .body_bytes = bodies.size()});
+  }
+  Chunk& chunk = *static_cast<Chunk*>(place.room);
+  std::memcpy(chunk.bytes.get() + (place.end - chunk.first) - bodies.size(), bodies.data(),
+              bodies.size());
+  chunk.filled.fetch_add(bytes, std::memory_order_release);  // as in Fill
+  return place.end;
+}
+
+// A record ends where the next body begins, or before. So it lies over its own body, which is
+// copied, and over none that is still to be read.
+void Journal::MakeRecords(Chunk* chunk) {
+  std::array<std::byte, UpdateLane::kMemoryMin> body;
+  Change put;
+  for (const Updates& updates : chunk->updates) {
+    std::byte* out = chunk->bytes.get() + updates.at;
+    const std::byte* const end = out + updates.record_bytes;
+    for (const std::byte* at = end - updates.body_bytes; at != end;) {
+      const size_t body_bytes = UpdateBodyBytesOf(at);
+      GANNET_CHECK(body_bytes <= body.size(), "an update is longer than it may be");
+      std::memcpy(body.data(), at, body_bytes);
+      at += body_bytes;
+      DecodeUpdateBody(body.data(), &put);
+      const size_t bytes = RecordBytes(put.key.size(), put.value.size());
+      EncodeRecord(put, options_.journal_id, chunk->first + (out - chunk->bytes.get()), synced(),
+                   std::span(out, bytes));
+      out += bytes;
+    }
+  }
+  chunk->updates.clear();
+}
+
 void Journal::AddChunk(size_t bytes, int64_t now_ns) {
   auto chunk = std::move(spare_);
   if (chunk == nullptr || chunk->capacity < bytes) {
@@ -123,6 +172,7 @@ void Journal::AddChunk(size_t bytes, int64_t now_ns) {
   chunk->first = appended();
   chunk->since_ns = now_ns;
   chunk->reserved = 0;
+  chunk->updates.clear();
   chunk->filled.store(0, std::memory_order_relaxed);  // nobody has it yet
   waiting_.push_back(std::move(chunk));
 }
@@ -191,6 +241,7 @@ absl::Status Journal::WriteBatch() {
     Chunk& chunk = *batch_.front();
     // Acquire: with Fill. Whoever fills it now lets the journal be written again afterwards.
     if (chunk.filled.load(std::memory_order_acquire) != chunk.reserved) break;
+    MakeRecords(&chunk);
     GANNET_RETURN_IF_ERROR(WriteChunk(chunk));
     PopBatch();
   }

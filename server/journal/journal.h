@@ -8,12 +8,14 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 #include "server/changes/change_sink.h"
+#include "server/changes/update_lane.h"
 #include "server/journal/files.h"
 
 namespace gannet {
@@ -40,9 +42,9 @@ namespace gannet {
 //      has a place is never held back.
 //
 // A state machine: it starts no thread, never waits for anything but the disk (SyncAll also for
-// threads that are within Append), and is given its clock. Thread safety: Append, Reserve, Fill,
-// Write, Taking, status and the positions from any thread; Flush, SyncAll and Trim from one thread
-// at a time.
+// threads that are within Append), and is given its clock. Thread safety: Append, AppendUpdates,
+// Reserve, Fill, Write, Taking, status and the positions from any thread; Flush, SyncAll and Trim
+// from one thread at a time.
 class Journal {
  public:
   enum class Sync : uint8_t {
@@ -86,6 +88,9 @@ class Journal {
   // nothing behind it is written before.
   std::optional<ChangePlace> Reserve(size_t record_bytes, int64_t now_ns);
   void Fill(const Change& change, const ChangePlace& place);
+  // Appends the updates of a lane, which is sealed and not empty. It refuses none: ask Takes before
+  // the lane begins. Only copies them. Whoever writes makes their records.
+  uint64_t AppendUpdates(const UpdateLane& lane, int64_t now_ns);
 
   // Returns whether Append takes a change now.
   bool Takes(int64_t now_ns) const;
@@ -131,6 +136,13 @@ class Journal {
  private:
   explicit Journal(const Options& options);
 
+  // Updates in the room for their records, which are longer than their bodies: the bodies are at
+  // its end. So the records can be made there one after another.
+  struct Updates {
+    size_t at = 0;  // in the chunk
+    size_t record_bytes = 0;
+    size_t body_bytes = 0;
+  };
   // Room for records in a row. Threads reserve a part of it one after another, under mutex_, and
   // fill their parts at the same time.
   struct Chunk {
@@ -138,7 +150,9 @@ class Journal {
     int64_t since_ns = 0;  // when its first part was reserved
     size_t capacity = 0;
     std::unique_ptr<std::byte[]> bytes;
-    size_t reserved = 0;            // grows under mutex_, until the flushing thread takes the chunk
+    // These grow under mutex_, until the flushing thread takes the chunk.
+    size_t reserved = 0;
+    std::vector<Updates> updates;   // without records yet
     std::atomic<size_t> filled{0};  // bytes, not in order; all are there once it is `reserved`
   };
 
@@ -146,11 +160,13 @@ class Journal {
   bool Takes(int64_t now_ns, int64_t unwritten_ns_max) const GANNET_REQUIRES(mutex_);
   // Returns since when the oldest of what is to be written waits; 0 if there is nothing.
   int64_t WaitingSince() const GANNET_REQUIRES(write_mutex_, mutex_);
+  ChangePlace Enter(size_t record_bytes, int64_t now_ns) GANNET_REQUIRES(mutex_);
   // Adds a chunk that has room for so many bytes.
   void AddChunk(size_t bytes, int64_t now_ns) GANNET_REQUIRES(mutex_);
   void TakeBatch() GANNET_REQUIRES(write_mutex_);
   // Writes the chunks of the batch up to the first one that is still being filled.
   absl::Status WriteBatch() GANNET_REQUIRES(write_mutex_);
+  void MakeRecords(Chunk* chunk) GANNET_REQUIRES(write_mutex_);
   absl::Status WriteChunk(const Chunk& chunk) GANNET_REQUIRES(write_mutex_);
   // The first chunk of the batch is written.
   void PopBatch() GANNET_REQUIRES(write_mutex_);

@@ -186,7 +186,7 @@ void GiverSource::OnRecord(const RingRecord& record) {
     case RingRecordKind::kDelete:
       return OnChange(record.change);
     case RingRecordKind::kUpdateBatch:
-      return ForEachUpdate(std::as_bytes(std::span(record.part)), [this](const std::byte* update) {
+      return ForEachBody(std::as_bytes(std::span(record.part)), [this](const std::byte* update) {
         Change put;
         DecodeUpdateBody(update, &put);
         OnChange(put);

@@ -40,6 +40,10 @@ class ServedPartitions {
   bool all() const { return all_.load(std::memory_order_relaxed); }
   bool Serves(std::string_view key) const { return all() || IsServed(PartitionOf(key)); }
   bool ServesPartition(uint32_t partition) const { return all() || IsServed(partition); }
+  // The same for who found that not all() are served.
+  bool IsServed(uint32_t partition) const {
+    return served_[partition].load(std::memory_order_relaxed);
+  }
   // Returns at which revision the partition was changed last. 0: never.
   uint64_t ChangedAt(uint32_t partition) const {
     return changed_[partition].load(std::memory_order_relaxed);
@@ -55,13 +59,7 @@ class ServedPartitions {
   void Set(const GroupPartitions& group) {
     for (uint32_t i = 0; i < kPartitions; ++i) {
       changed_[i].store(group.changed.empty() ? 0 : group.changed[i], std::memory_order_relaxed);
-    }
-    for (uint32_t i = 0; i < served_.size(); ++i) {
-      uint64_t word = 0;
-      for (uint32_t bit = 0; bit < kBits; ++bit) {
-        word |= uint64_t{group.served[i * kBits + bit]} << bit;
-      }
-      served_[i].store(word, std::memory_order_relaxed);
+      served_[i].store(group.served[i], std::memory_order_relaxed);
     }
     all_.store(group.alone && group.served.all(), std::memory_order_relaxed);
     leases_from_.store(group.lost, std::memory_order_release);
@@ -69,16 +67,8 @@ class ServedPartitions {
   }
 
  private:
-  static constexpr uint32_t kBits = 64;
-
-  // REQUIRES: !all().
-  bool IsServed(uint32_t partition) const {
-    const uint64_t word = served_[partition / kBits].load(std::memory_order_relaxed);
-    return (word >> partition % kBits & 1) != 0;
-  }
-
   std::atomic<bool> all_{true};
-  std::array<std::atomic<uint64_t>, kPartitions / kBits> served_{};
+  std::array<std::atomic<bool>, kPartitions> served_{};
   std::array<std::atomic<uint64_t>, kPartitions> changed_{};
   std::atomic<uint64_t> revision_{0};
   std::atomic<uint64_t> leases_from_{0};

@@ -124,20 +124,18 @@ void Requests::OnSendDone(const ibv_wc& completion, uint32_t position) {
 }
 
 void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
-  if (!connection->ordinary) [[unlikely]] {
-    if (connection->closing) return given_.observation->TakeLastNews(connection->session, message);
-    const bool may_write = !connection->session->read_only();
-    if (may_write ? PutOffBehind(connection, message) : RefuseWrite(connection, message)) return;
-  }
+  if (connection->closing) [[unlikely]]
+    return given_.observation->TakeLastNews(connection->session, message);
   if (message.size() < sizeof(RequestHeader)) {
     return given_.closer->Close(connection, "a message shorter than a header");
   }
   RequestView request;
   const std::optional<RequestError> error = DecodeRequest(message, &request);
-  const bool heartbeat = IsHeartbeat(request.header);
   if (TooManyUnanswered(*connection)) {
     return given_.closer->Close(connection, "more requests unanswered than credits");
   }
+  if (!error && IsRefused(connection, request)) return;
+  const bool heartbeat = IsHeartbeat(request.header);
   ++connection->unanswered;
   (heartbeat ? given_.counters->heartbeats : given_.counters->rpcs).Add(1);
   served_ |= !heartbeat;
@@ -147,14 +145,19 @@ void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte
   OnRequest(connection, request);
 }
 
-// Refuses a request of a session that may only read, unless it changes nothing. Returns false if
-// OnMessage is to treat the message as any other: it is a read, or malformed.
-bool Requests::RefuseWrite(ServerConnection* connection, std::span<const std::byte> message) {
-  RequestView request;
-  if (message.size() < sizeof(RequestHeader) || DecodeRequest(message, &request) ||
-      ChangesNothing(request.header) || TooManyUnanswered(*connection)) {
+// Refuses what must not be executed, whatever it asks for. Returns false if OnMessage is to treat
+// the request as any other.
+bool Requests::IsRefused(ServerConnection* connection, const RequestView& request) {
+  if (RefuseElsewhere(connection, request)) return true;
+  if (connection->ordinary) [[likely]]
     return false;
-  }
+  return connection->session->read_only() ? RefuseWrite(connection, request)
+                                          : PutOffBehind(connection, request);
+}
+
+// Refuses a request of a session that may only read, unless it changes nothing.
+bool Requests::RefuseWrite(ServerConnection* connection, const RequestView& request) {
+  if (ChangesNothing(request.header)) return false;
   if (AdmitRefused(connection, request.header)) {
     replies_.Answer(connection, ReplyTo(request.header, ReplyStatus::kPermissionDenied));
   }

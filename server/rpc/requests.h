@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/protocol/message.h"
+#include "common/protocol/plain_put.h"
 #include "common/rdma/completion.h"
 #include "server/changes/change_stream.h"
 #include "server/replica/group_standing.h"
@@ -103,21 +104,29 @@ class Requests {
   void OnOtherCompletion(const ibv_wc& completion);
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void ServeRecorded(std::span<const Received> received);
+  template <bool kAllKeys>
   void ServeWaiting(std::span<const Received> received);
-  template <class Update>
-  bool HoldUpdate(const Received& request, Update&& update);
-  bool ServeWaitingUpdate(const Received& request);
+  template <bool kAllKeys>
   bool ServeUpdatesInLane(std::span<const Received>* received);
-  bool ServeUpdateInLane(const Received& request);
+  template <bool kAllKeys>
+  bool ServeUpdateAlone(const Received& request);
+  // How an update comes by its key's lock: it tries, in a lane of many, or waits for it.
+  enum class Behind : uint8_t { kTriedLock, kLock };
+  template <bool kAllKeys, Behind kBehind>
+  bool HoldUpdate(const Received& request);
+  template <Behind kBehind>
+  bool DecideUpdate(const Received& request, const Session& session, const PlainPut& put,
+                    Writes::UpdateDecided* decided);
   void NoteUpdates(std::span<const Received> received);
-  bool RefuseElsewhere(const Received& request);
   template <bool kRecorded>
   bool ServeUpdate(const Received& request);
   // Returns true if one more request would exceed the connection's credits.
   bool TooManyUnanswered(const ServerConnection& connection) const;
 
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
-  bool RefuseWrite(ServerConnection* connection, std::span<const std::byte> message);
+  bool IsRefused(ServerConnection* connection, const RequestView& request);
+  bool RefuseElsewhere(ServerConnection* connection, const RequestView& request);
+  bool RefuseWrite(ServerConnection* connection, const RequestView& request);
   void OnRequest(ServerConnection* connection, const RequestView& request);
   void OnTimedRequest(ServerConnection* connection, const RequestView& request);
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
@@ -140,7 +149,7 @@ class Requests {
   ReplyHeader PutOff(ServerConnection* connection, const RequestView& request);
   // Puts off a write of a key of which an earlier one is put off. Returns false if OnMessage is to
   // treat the message as any other.
-  bool PutOffBehind(ServerConnection* connection, std::span<const std::byte> message);
+  bool PutOffBehind(ServerConnection* connection, const RequestView& request);
 
   // For requests that change something. They are decided at once, in the order in which they came.
   void ExecuteWrite(ServerConnection* connection, const RequestView& request);

@@ -2,26 +2,19 @@
 
 #include "server/rpc/elsewhere.h"
 #include "server/rpc/requests.h"
-#include "server/rpc/serve_update.h"
 
 namespace gannet {
 
-// Refuses a request for a key whose partition this group does not serve. Returns false if the
-// request is to be treated as any other.
+// Refuses a request for a key whose partition this group does not serve.
 //
 // A lock's word is of this server, and of many keys. So an unlock is never refused.
 // An answer that is remembered comes first: the request was executed, whoever has the key by now
 // (docs/partitions.md, rule 12).
 // A refused write puts off the later ones of its key, as the partition may be back when they are
 // looked at (rule 14).
-bool Requests::RefuseElsewhere(const Received& received) {
-  ServerConnection* const connection = received.connection;
-  const std::span<const std::byte> message = received.message();
-  RequestView request;
-  if (connection->closing || message.size() < sizeof(RequestHeader) ||
-      DecodeRequest(message, &request) || request.key.empty() ||
-      request.header.opcode == static_cast<uint8_t>(Opcode::kUnlock) ||
-      given_.standing->partitions().Serves(request.key) || TooManyUnanswered(*connection)) {
+bool Requests::RefuseElsewhere(ServerConnection* connection, const RequestView& request) {
+  if (!IsElsewhere(given_.standing, request.key) || request.key.empty() ||
+      request.header.opcode == static_cast<uint8_t>(Opcode::kUnlock)) {
     return false;
   }
   given_.counters->by_opcode[request.header.opcode].Add(1);

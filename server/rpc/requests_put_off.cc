@@ -38,12 +38,7 @@ ReplyHeader Requests::PutOff(ServerConnection* connection, const RequestView& re
   return ReplyTo(request.header, ReplyStatus::kTryAgain);
 }
 
-bool Requests::PutOffBehind(ServerConnection* connection, std::span<const std::byte> message) {
-  RequestView request;
-  if (message.size() < sizeof(RequestHeader) || DecodeRequest(message, &request) ||
-      TooManyUnanswered(*connection)) {
-    return false;
-  }
+bool Requests::PutOffBehind(ServerConnection* connection, const RequestView& request) {
   PutOffKeys& keys = connection->session->put_off;
   keys.OnNumber(request.header.sequence);
   if (keys.empty()) connection->BeOrdinary(true);

@@ -9,6 +9,7 @@
 
 #include "common/base/words.h"
 #include "common/layout/item.h"
+#include "server/changes/update_lane.h"
 
 namespace gannet {
 
@@ -21,7 +22,7 @@ namespace gannet {
 
 // Items up to this many bytes may be updated in place. Storing and checksumming them takes so
 // little time that a reader rarely sees a half-written item.
-inline constexpr size_t kInPlaceBytesMax = 1024;
+inline constexpr size_t kInPlaceBytesMax = UpdateLane::kItemBytesMax;
 
 // Marks a block's item as dead. Nobody sees this store before the earlier stores of this thread (or
 // of one that handed the block over). Content that is stored afterwards needs no such care, because

@@ -32,6 +32,15 @@ void EncodeUpdateBatchHeader(uint32_t count, uint64_t committed, std::span<std::
   std::memcpy(batch.data(), &header, sizeof(header));
 }
 
+size_t SealUpdateBatch(std::span<std::byte> bodies, uint32_t count, const RingRecordPlace& place,
+                       uint64_t committed) {
+  const std::span<std::byte> record(bodies.data() - sizeof(UpdateBatchHeader),
+                                    sizeof(UpdateBatchHeader) + bodies.size());
+  EncodeUpdateBatchHeader(count, committed, record);
+  SealRingRecord(record, place);
+  return record.size();
+}
+
 std::optional<RingRecordView> DecodeUpdateBatch(std::span<const std::byte> batch) {
   UpdateBatchHeader header;
   if (batch.size() <= sizeof(header)) return std::nullopt;

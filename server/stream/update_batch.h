@@ -8,8 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "server/changes/update_body.h"
 #include "server/stream/ring_record.h"
-#include "server/stream/update_body.h"
 
 namespace gannet {
 
@@ -27,15 +27,6 @@ static_assert(offsetof(UpdateBatchHeader, committed) == offsetof(PartHeader, com
 
 inline constexpr size_t kUpdateBatchBytesMax = kRingRecordBytesMax;
 
-// Calls `use` with each body. REQUIRES: whole bodies that follow each other.
-template <class Use>
-void ForEachUpdate(std::span<const std::byte> bodies, Use&& use) {
-  for (const std::byte *at = bodies.data(), *end = at + bodies.size(); at != end;) {
-    use(at);
-    at += UpdateBodyBytesOf(at);
-  }
-}
-
 // Returns the bodies of a batch that is whole.
 inline std::span<const std::byte> BodiesOf(std::span<const std::byte> batch) {
   return batch.subspan(sizeof(UpdateBatchHeader));
@@ -46,6 +37,10 @@ std::optional<uint32_t> CountUpdates(std::span<const std::byte> bodies);
 
 // Writes the header of `count` updates whose bodies are behind it already. The checksum is to come.
 void EncodeUpdateBatchHeader(uint32_t count, uint64_t committed, std::span<std::byte> batch);
+// Makes a record of `count` updates where their bodies are, by writing the header into the
+// sizeof(UpdateBatchHeader) bytes before them. Returns the record's length.
+size_t SealUpdateBatch(std::span<std::byte> bodies, uint32_t count, const RingRecordPlace& place,
+                       uint64_t committed);
 // Returns the record, or nullopt if nobody encodes these bytes. REQUIRES: the checksum is right.
 std::optional<RingRecordView> DecodeUpdateBatch(std::span<const std::byte> batch);
 

@@ -8,8 +8,8 @@
 #include <type_traits>
 
 #include "server/changes/change.h"
+#include "server/changes/update_body.h"
 #include "server/stream/ring_record.h"
-#include "server/stream/update_body.h"
 
 namespace gannet {
 

@@ -6,6 +6,7 @@
 
 #include "common/base/hash.h"
 #include "common/base/xxh3_inline.h"
+#include "server/changes/update_lane_inline.h"
 #include "server/stream/update_record.h"
 
 // The functions of update_record.h, for the few sources where every instruction counts.
@@ -20,12 +21,6 @@ constexpr uint64_t UpdateHeadWord(size_t bytes) {
 }
 static_assert(offsetof(RingRecordStart, record_bytes) == 8 &&
               offsetof(RingRecordStart, kind) == 12);
-
-// The checksum of the item that an update makes.
-[[gnu::always_inline]] inline uint64_t ItemChecksumOf(const std::byte* body, size_t value_bytes) {
-  return Xxh3UnseededInline(body + kUpdateContentAt,
-                            sizeof(UpdateBody) - kUpdateContentAt + value_bytes);
-}
 
 // Covers what is before the item's content, that content by its checksum, and what is behind it.
 [[gnu::always_inline]] inline uint64_t UpdateChecksum(const std::byte* record, size_t bytes,

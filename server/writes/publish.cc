@@ -58,9 +58,8 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
   return false;
 }
 
-// Where the item was when the update was decided. Returns false if it is not there any more.
-// Whoever adds an update writes its body behind the queue's mutex, but under the key's lock: before
-// that is held, the body may not be there yet, even if its position is safe already.
+// Where the item was when the update was decided. Returns false if it is not there any more. The
+// body is whole: an entry is found only behind the queue's mutex, which was held until then.
 [[gnu::always_inline]] inline bool Writes::PublishByGuess(const WaitingChanges::Entry& entry) {
   const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
   const auto decode = [body = entry.update]() -> ItemUpdate {
@@ -73,8 +72,7 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
   return store_->MakeUpdate(guess, decode, [&] { waiting_->Made(entry); });
 }
 
-// Behind PublishByGuess, which had the key's lock: the body is there. The item does not expire, so
-// the time does not matter.
+// The item does not expire, so the time does not matter.
 void Writes::PublishUpdate(const WaitingChanges::Entry& entry) {
   const Change put = WaitingChanges::PutOf(entry);
   const Locked key(*store_, entry.hash, put.key, 0);

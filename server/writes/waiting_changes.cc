@@ -1,30 +1,10 @@
 #include "server/writes/waiting_changes.h"
 
 #include <algorithm>
-#include <cstring>
 #include <span>
 #include <utility>
 
-#include "common/base/xxh3_inline.h"
-#include "server/store/item_writer.h"
-
 namespace gannet {
-namespace {
-
-// Of a put without expiry, whose item has at most kInPlaceBytesMax.
-uint64_t ItemChecksumOf(const Change& put) {
-  constexpr size_t kHeaderBytes = sizeof(ItemHeader) - offsetof(ItemHeader, version);
-  alignas(8) std::byte content[kHeaderBytes + kInPlaceBytesMax];  // not touched before it is needed
-  const uint64_t header[] = {put.version, put.value.size() | uint64_t{put.flags} << 32,
-                             put.key.size()};
-  static_assert(sizeof(header) == kHeaderBytes);
-  std::memcpy(content, header, sizeof(header));
-  std::memcpy(content + sizeof(header), put.value.data(), put.value.size());
-  return Xxh3UnseededInline(content, sizeof(header) + put.value.size());
-}
-
-}  // namespace
-
 const WaitingChanges::Entry* WaitingChanges::LastOf(KeyHash hash) const {
   if (!keys_.MayWait(hash)) return nullptr;
   WordMutexLock lock(mutex_);
@@ -103,51 +83,31 @@ bool WaitingChanges::MayUpdate(KeyHash hash, std::string_view key) const {
 
 bool WaitingChanges::BeginUpdates() {
   mutex_.Lock();
-  UpdateLane* const lane = recorder_->BeginUpdates();
-  lane_ = lane;
-  if (lane == nullptr) mutex_.Unlock();
-  return lane != nullptr;
+  if (!recorder_->BeginUpdates(&lane_)) {
+    mutex_.Unlock();
+    return false;
+  }
+  lane_in_room_ = !lane_.has_memory();
+  if (!lane_in_room_) [[likely]]
+    return true;
+  const std::span<std::byte> memory = room_.Open(UpdateLane::kMemoryMin);
+  if (!memory.empty()) {
+    lane_.UseMemory(memory.first(std::min(memory.size(), kLaneBytesMax)));
+    return true;
+  }
+  lane_in_room_ = false;
+  EndUpdates();
+  return false;
 }
 
 void WaitingChanges::EndUpdates() {
-  recorder_->EndUpdates();
-  lane_ = nullptr;
+  if (lane_in_room_ && !lane_.empty()) {
+    in_room_.push_back({.last = tickets_, .end = room_.Take(lane_.bodies().size())});
+  }
+  recorder_->EndUpdates(&lane_);
   given_.store(tickets_, std::memory_order_relaxed);
   LookWhetherCrowded();
   mutex_.Unlock();
-}
-
-uint64_t WaitingChanges::AddUpdate(const Store::Guess& guess, Change* update) {
-  const KeyHash hash(guess.hash);
-  update->item_checksum = ItemChecksumOf(*update);
-  const Change& put = *update;
-  std::optional<ChangePlace> place;
-  uint64_t ticket = 0;
-  std::byte* body = nullptr;
-  {
-    WordMutexLock lock(mutex_);
-    const size_t bytes = UpdateBodyBytes(put.key.size(), put.value.size());
-    if (!MayUpdate(hash, put.key) || !room_.Has(bytes)) return 0;
-    place = recorder_->Reserve(put);
-    if (!place) return 0;
-    Entry& entry = queue_.PushBack();
-    entry.position = place->end;
-    entry.hash = hash;
-    entry.kind = Kind::kUpdate;
-    entry.version = put.version;
-    entry.room = room_.Take(bytes);
-    entry.room_bytes = static_cast<uint32_t>(bytes);
-    ++in_room_;
-    entry.update = body = room_.At(entry.room);
-    entry.guessed = guess.place;
-    entry.origin = {
-        .session_token = put.session_token, .sequence = put.sequence, .opcode = put.opcode};
-    ticket = Enter(&entry);
-  }
-  // As in Add: nobody looks at it before the key's lock is released.
-  EncodeUpdateBody(put, body);
-  recorder_->Fill(put, *place);
-  return ticket;
 }
 
 // What waits further behind must be safe then, too: positions in the queue do not fall.
@@ -174,18 +134,14 @@ const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
 
 void WaitingChanges::PopUpdates(size_t count) {
   WordMutexLock lock(mutex_);
-  for (size_t i = 0; i < count && in_room_ > 0; ++i) GiveRoom(queue_[i]);
+  if (!in_room_.empty()) GiveRoom(queue_.front().ticket + count - 1);
   queue_.PopFront(count);
 }
 
 void WaitingChanges::Pop() {
   WordMutexLock lock(mutex_);
   Entry& entry = queue_.front();
-  if (entry.kind == Kind::kUpdate) {
-    GiveRoom(entry);
-  } else {
-    entry.key.clear();
-  }
+  entry.key.clear();
   if (entry.kind == Kind::kEvict) Gone(entry.block_bytes);
   keys_.Published(entry.ticket);
   queue_.PopFront();

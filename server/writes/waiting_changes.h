@@ -4,6 +4,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <optional>
@@ -16,10 +17,11 @@
 #include "common/base/word_mutex.h"
 #include "common/layout/key_hash.h"
 #include "server/changes/change_sink.h"
+#include "server/changes/update_body.h"
+#include "server/changes/update_lane.h"
 #include "server/store/later_evictions.h"
 #include "server/store/pending.h"
 #include "server/store/store.h"
-#include "server/stream/update_body.h"
 #include "server/writes/stable_queue.h"
 #include "server/writes/value_room.h"
 #include "server/writes/waiting_keys.h"
@@ -35,7 +37,7 @@ namespace gannet {
 class WaitingChanges : public LaterEvictions {
  public:
   // kUpdate: a put over an item without expiry, by a value of the same length. It has no block of
-  // its own. Its key and value are in the room until it is published, and it cannot fail then: the
+  // its own, but a body, which has key and value. It cannot fail when it is published: the
   // item stays while a change of its key waits, and other changes of the key wait behind it.
   // kEvict: a deletion by the store, which is always the first waiting change of its key.
   enum class Kind : uint8_t { kPut, kDelete, kNothing, kUpdate, kEvict };
@@ -52,11 +54,9 @@ class WaitingChanges : public LaterEvictions {
     // never, or it does not matter.
     uint64_t decided_until_ms = 0;
     ChangeOrigin origin{};  // the request that it answers
-    // Of an update: its UpdateBody, in the room, or in the record, which is kept in its place until
-    // the update is published.
+    // Of an update: its UpdateBody, in the memory that its lane used, which keeps it until the
+    // update is published.
     const std::byte* update = nullptr;
-    uint32_t room_bytes = 0;  // 0: not in the room
-    uint64_t room = 0;
     const std::byte* guessed = nullptr;  // where its slot was
     uint64_t block_bytes = 0;            // of an eviction
   };
@@ -78,18 +78,16 @@ class WaitingChanges : public LaterEvictions {
   // Returns its ticket, or nullopt if it was not recorded.
   std::optional<uint64_t> Add(KeyHash hash, const Change& change, const Pending& pending,
                               uint64_t decided_until_ms);
-  // Records an update, and adds it. Returns its ticket, or 0 if it was not recorded: the stream or
-  // the room refuse it, or something else waits for the key. Fills in the put's checksum. REQUIRES:
-  // the key's item has no expiry and a value of this length, and at most kInPlaceBytesMax.
-  uint64_t AddUpdate(const Store::Guess& guess, Change* put);
-  // For many updates under one lock. Returns false if the recorder does not take them so: then
-  // AddUpdate each. Otherwise nothing else is added until EndUpdates, so call that soon. REQUIRES:
-  // no lock is held.
+  // Begins to add updates. Returns false if none is taken now: the recorder refuses them, or there
+  // is no memory. Otherwise nothing else is added until EndUpdates, so call that soon. REQUIRES: no
+  // lock is held, or the lock of the key of the only update.
   GANNET_UNCHECKED_LOCKS bool BeginUpdates();
   GANNET_UNCHECKED_LOCKS void EndUpdates();
-  // As AddUpdate, in between. Defined in update.h.
-  template <class Update>
-  GANNET_UNCHECKED_LOCKS uint64_t AddToLane(const Store::Guess& guess, const Update& update);
+  // Adds one, in between. Returns its ticket, or 0 if something else waits for the key, or there is
+  // no more memory. Defined in update.h. REQUIRES: the key's lock; the key's item has no expiry and
+  // a value of this length, and at most kInPlaceBytesMax.
+  GANNET_UNCHECKED_LOCKS uint64_t AddUpdate(const Store::Guess& guess,
+                                            const UpdateLane::Update& update);
   // Returns the key of a change, and the put that an update makes.
   static std::string_view KeyOf(const Entry& entry) {
     if (entry.kind != Kind::kUpdate) return entry.key;
@@ -159,6 +157,8 @@ class WaitingChanges : public LaterEvictions {
   void DropAll(const std::function<void(const Pending&)>& drop);
 
  private:
+  // Of one lane in the room, so that several workers have room at once.
+  static constexpr size_t kLaneBytesMax = 64 << 10;
   // Half of what the journal takes before it refuses changes.
   static constexpr uint64_t kCrowdedBytes = 32 << 20;
 
@@ -177,10 +177,11 @@ class WaitingChanges : public LaterEvictions {
   const Entry* FindLast(KeyHash hash) const GANNET_REQUIRES(mutex_);
   // Whether an update of the key may be added.
   bool MayUpdate(KeyHash hash, std::string_view key) const GANNET_REQUIRES(mutex_);
-  void GiveRoom(const Entry& update) GANNET_REQUIRES(mutex_) {
-    if (update.room_bytes == 0) return;
-    room_.Give(update.room, update.room_bytes);
-    --in_room_;
+  // Gives back the memory of updates up to this ticket.
+  void GiveRoom(uint64_t ticket) GANNET_REQUIRES(mutex_) {
+    for (; !in_room_.empty() && in_room_.front().last <= ticket; in_room_.pop_front()) {
+      room_.GiveUpTo(in_room_.front().end);
+    }
   }
   void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
   std::optional<Undone> FindUndone(uint64_t ticket);
@@ -193,12 +194,16 @@ class WaitingChanges : public LaterEvictions {
   mutable WordMutex mutex_;
   // In the order of tickets and positions. An entry does not move. The tickets are without gaps.
   StableQueue<Entry> queue_ GANNET_GUARDED_BY(mutex_);
-  // Pieces are taken and given back under the mutex. Who writes or reads a piece holds its key's
-  // lock.
-  ValueRoom room_;
-  size_t in_room_ GANNET_GUARDED_BY(mutex_) = 0;          // entries
-  UpdateLane* lane_ GANNET_GUARDED_BY(mutex_) = nullptr;  // between BeginUpdates and EndUpdates
-  uint64_t tickets_ GANNET_GUARDED_BY(mutex_) = 0;        // given so far
+  UpdateLane lane_ GANNET_GUARDED_BY(mutex_);  // between BeginUpdates and EndUpdates
+  // Memory for lanes that the recorder gives none.
+  ValueRoom room_ GANNET_GUARDED_BY(mutex_);
+  bool lane_in_room_ GANNET_GUARDED_BY(mutex_) = false;
+  struct Piece {
+    uint64_t last;  // ticket of the last update in it
+    uint64_t end;   // ValueRoom's place
+  };
+  std::deque<Piece> in_room_ GANNET_GUARDED_BY(mutex_);
+  uint64_t tickets_ GANNET_GUARDED_BY(mutex_) = 0;  // given so far
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;
   std::map<uint64_t, Undone> undone_ GANNET_GUARDED_BY(mutex_);  // by ticket
   // Release: who sees a ticket sees what was published, and what was undone.

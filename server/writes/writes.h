@@ -72,27 +72,31 @@ class Writes {
   // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
   Decided Put(std::string_view key, std::string_view value, ItemAttributes attributes,
               const WriteConditions& conditions, uint64_t now_ms);
-  // The fast path of a put that waits: it has no conditions and no expiry, and the key's item can
-  // be updated in place. Returns false, without a side effect, if it is anything else: then Put it.
-  // `flags()` returns the item's flags, and is called once. REQUIRES: waits(); as for
-  // Store::UpdateInPlace. Defined in update.h.
+  // The fast path of puts that wait, for updates: puts without conditions and expiry of keys whose
+  // items can be updated in place. Call BeginUpdates, UpdateInLane for each, and EndUpdates, with
+  // no other call in between, and without a lock. BeginUpdates returns false if none is taken now:
+  // then Put them. UpdateInLane returns false, without a side effect, if it would have to wait for
+  // a lock, or it finds no more memory, or the put is no update. Then EndUpdates, and Update it,
+  // which takes the lock before it begins. If that returns false, Put it. `flags()` returns the
+  // item's flags, and is called once. REQUIRES: waits(); as for Store::UpdateInPlace. Defined in
+  // update.h.
+  struct UpdateOrigin {
+    uint64_t session_token;
+    uint64_t sequence;
+  };
   struct UpdateDecided {
     uint64_t version;
     uint64_t slot;
     uint64_t ticket;  // as that of Decided
   };
-  template <class Flags>
-  bool Update(const Store::Guess& guess, std::string_view key, std::string_view value,
-              Flags&& flags, const ChangeOrigin& origin, UpdateDecided* decided);
-  // The same for many: BeginUpdates, UpdateInLane for each, EndUpdates, with no other call in
-  // between, and without a lock. BeginUpdates returns false if that cannot be now. UpdateInLane
-  // returns false, too, if it would have to wait for a lock. Then EndUpdates, and Update it.
   bool BeginUpdates() { return waiting_->BeginUpdates(); }
   void EndUpdates() { waiting_->EndUpdates(); }
   template <class Flags>
   bool UpdateInLane(const Store::Guess& guess, std::string_view key, std::string_view value,
-                    Flags&& flags, uint64_t session_token, uint64_t sequence,
-                    UpdateDecided* decided);
+                    Flags&& flags, const UpdateOrigin& origin, UpdateDecided* decided);
+  template <class Flags>
+  bool Update(const Store::Guess& guess, std::string_view key, std::string_view value,
+              Flags&& flags, const UpdateOrigin& origin, UpdateDecided* decided);
   // Puts the item of Store::Reserve. The reservation is used up, whatever the outcome. REQUIRES:
   // `key` is that of Reserve, and nobody writes into the reservation any more.
   Decided CommitPut(const Reservation& reservation, std::string_view key, ItemAttributes attributes,
@@ -187,6 +191,10 @@ class Writes {
     uint64_t number = 0;  // of an Increment
   };
 
+  // Adds an update of the key whose lock is held, between BeginUpdates and EndUpdates.
+  template <class Flags>
+  bool AddUpdate(const Store::Guess& guess, Slot slot, std::string_view key, std::string_view value,
+                 Flags&& flags, const UpdateOrigin& origin, UpdateDecided* decided);
   Newest NewestOf(const Locked& key) const;
   // Returns the newest item as the change that made it. REQUIRES: there is one.
   Change ItemOf(const Newest& newest) const;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "server/changes/record.h"
-#include "server/stream/update_lane.h"
+#include "server/changes/update_lane_inline.h"
 
 namespace gannet {
 namespace {
@@ -107,37 +107,67 @@ TEST(ChangeStreamTest, PassesWhatNobodyHears) {
   EXPECT_EQ(stream.Append(PutOf("a")), 1'024 + RecordBytes(1, 5));
 }
 
-// One that lends a lane, as a group does.
+// One that gives a lane memory and takes what it has, as a group does, or that takes none now.
 class LaneConsumer : public TestConsumer {
  public:
-  UpdateLane* BeginUpdates(uint64_t position) override {
-    began_at = position;
-    return lane;
+  bool BeginUpdates(UpdateLane* lane) override {
+    if (!takes_updates) return false;
+    lane->UseMemory(memory);
+    return true;
   }
-  uint64_t EndUpdates() override { return began_at + 24; }
-  UpdateLane* lane = nullptr;
-  uint64_t began_at = 0;
+  void EndUpdates(UpdateLane* lane) override {
+    lane->Seal([this](const std::byte* body) { taken.emplace_back(UpdateKeyOf(body)); });
+  }
+  bool takes_updates = true;
+  std::array<std::byte, 4096> memory;
+  std::vector<std::string> taken;
 };
 
-TEST(ChangeStreamTest, UpdatesHaveALaneIfOneConsumerTakesAll) {
+UpdateLane::Update UpdateOf(std::string_view key, std::string_view value) {
+  return {.version = 9, .flags = 3, .key = key, .value = value, .session_token = 7, .sequence = 8};
+}
+
+TEST(ChangeStreamTest, UpdatesOfALaneGoToAllConsumers) {
   ChangeStream stream;
   LaneConsumer group;
   TestConsumer disk;
   UpdateLane lane;
   stream.BeginAt(1'000);
-  EXPECT_EQ(stream.BeginUpdates(), nullptr);
   stream.Add(&group, Need::kRequired);
-  EXPECT_EQ(stream.BeginUpdates(), nullptr);
-  EXPECT_EQ(stream.Append(PutOf("a")), 1'000 + RecordBytes(1, 5)) << "its lock is free again";
-  group.lane = &lane;
-  ASSERT_EQ(stream.BeginUpdates(), &lane);
-  EXPECT_EQ(group.began_at, stream.end());
-  stream.EndUpdates();
-  EXPECT_EQ(stream.end(), 1'000 + RecordBytes(1, 5) + 24);
   stream.Add(&disk, Need::kHears);
-  EXPECT_EQ(stream.BeginUpdates(), nullptr) << "the disk wants each change";
-  const std::optional<uint64_t> end = stream.Append(PutOf("b"));
+  ASSERT_TRUE(stream.BeginUpdates(&lane));
+  ASSERT_NE(lane.Append(UpdateOf("a", "one")), nullptr);
+  ASSERT_NE(lane.Append(UpdateOf("bb", "three")), nullptr);
+  stream.EndUpdates(&lane);
+  EXPECT_EQ(stream.end(), 1'000 + RecordBytes(1, 3) + RecordBytes(2, 5));
+  EXPECT_THAT(group.taken, ElementsAre("a", "bb"));
+  EXPECT_THAT(disk.keys, ElementsAre("a", "bb"));
+  EXPECT_THAT(disk.ends, ElementsAre(1'000 + RecordBytes(1, 3), stream.end()));
+  const std::optional<uint64_t> end = stream.Append(PutOf("c"));
   EXPECT_EQ(end, stream.end()) << "its lock is free again";
+}
+
+TEST(ChangeStreamTest, ALaneThatTheFirstConsumerRefusesDoesNotBegin) {
+  ChangeStream stream;
+  LaneConsumer group;
+  UpdateLane lane;
+  stream.Add(&group, Need::kRequired);
+  group.takes_updates = false;
+  EXPECT_FALSE(stream.BeginUpdates(&lane));
+  EXPECT_EQ(stream.Append(PutOf("a")), RecordBytes(1, 5)) << "its lock is free again";
+}
+
+TEST(ChangeStreamTest, AnEmptyLaneTakesNoPlace) {
+  ChangeStream stream;
+  TestConsumer disk;
+  UpdateLane lane;
+  stream.BeginAt(1'000);
+  stream.Add(&disk, Need::kRequired);
+  ASSERT_TRUE(stream.BeginUpdates(&lane));
+  EXPECT_FALSE(lane.has_memory()) << "whoever begins it gives it some";
+  stream.EndUpdates(&lane);
+  EXPECT_EQ(stream.end(), 1'000u);
+  EXPECT_THAT(disk.keys, IsEmpty());
 }
 
 TEST(ChangeStreamTest, GivesRecordsOfSessionsInTheSameOrderAndWithoutAPosition) {

@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include "common/protocol/partition_map.h"
+#include "server/changes/record.h"
 #include "tests/server/group/group_fixture.h"
+#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {
@@ -38,12 +41,40 @@ class GroupCostTest : public GroupPutTest {
     const uint64_t record_bytes = (primary().end - begin) / kPuts;
     EXPECT_GE(applied(), primary().end - 2 * depth * record_bytes);
   }
+  const test_support::TemporaryDirectory directory_;
   uint64_t applied() { return backup(0).member()->Look().applied; }
 };
 
 TEST_F(GroupCostTest, ThirtyTwoAtOnceOneBackup) {
   StartGroup(1);
   if (!HasFatalFailure()) Run(32);
+}
+
+// Each message's partition is judged, as it is in a cluster of two groups.
+TEST_F(GroupCostTest, ThirtyTwoAtOnceBesideAnotherGroup) {
+  StartGroup(1);
+  if (HasFatalFailure()) return;
+  GroupPartitions partitions = {.revision = 1, .alone = false};
+  for (int i = 0; i < kPuts; ++i) partitions.served.set(PartitionOf(Key(i)));
+  ASSERT_FALSE(partitions.served.all());
+  shared().SetPartitions(partitions);
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  int other = kPuts;
+  while (partitions.served[PartitionOf(Key(other))]) ++other;
+  ASSERT_TRUE(StepUntil([&] { return peer.Put(Key(other), value_) == ReplyStatus::kElsewhere; }));
+  Run(32);
+}
+
+// What the primary's worker does for its disk. The disk's own thread is not measured.
+TEST_F(GroupCostTest, ThirtyTwoAtOnceWithADisk) {
+  UseDisk({.data = directory_.path(), .sync = Journal::Sync::kInterval});
+  StartGroup(1);
+  if (HasFatalFailure()) return;
+  const uint64_t before = server().disk()->appended();
+  Run(32);
+  EXPECT_GE(server().disk()->appended() - before, 2 * kPuts * RecordBytes(16, value_.size()));
+  EXPECT_EQ(stats().disk_refused, 0u);
 }
 
 }  // namespace

@@ -40,10 +40,13 @@ class GroupPutTest : public PutTest {
     own_.reset();
   }
 
+  // The primary's; for StartGroup.
+  void UseDisk(DiskOptions disk) { disk_ = std::move(disk); }
   void StartGroup(size_t backups) {
     own_ = std::make_unique<SharedConfigStore>(&shared_);
     StartServer([this](auto* options) {
       options->memory_bytes = 64 << 20;
+      options->disk = disk_;
       SetGroup(options, own_.get(), "n1");
     });
     server().UseClock(&clock_);
@@ -59,6 +62,7 @@ class GroupPutTest : public PutTest {
   void Step() override {
     ServerTest::Step();
     server().member()->Poll(lease_now());
+    if (DiskLog* const disk = server().disk()) disk->Poll(MonotonicNs());
     for (Backup& backup : backups_) {
       if (backup.server == nullptr) continue;
       backup.server->Poll(now());
@@ -147,6 +151,7 @@ class GroupPutTest : public PutTest {
   std::unique_ptr<SharedConfigStore> own_;
   ServerClock clock_ = ServerClock::Start();
   std::array<Backup, kBackupsMax> backups_;
+  DiskOptions disk_;
   bool follow_apart_ = false;
 
  protected:

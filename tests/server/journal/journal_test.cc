@@ -1,5 +1,6 @@
 #include "server/journal/journal.h"
 
+#include <array>
 #include <atomic>
 #include <functional>
 #include <span>
@@ -11,6 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/changes/record.h"
+#include "server/changes/update_lane_inline.h"
 #include "server/journal/read_journal.h"
 #include "server/journal/segment.h"
 #include "tests/server/journal/hooked_files.h"
@@ -106,6 +108,54 @@ TEST_F(JournalTest, KeepsNothingBeforeASyncAndAllAfterIt) {
   files_.CutPower();
   EXPECT_THAT(*Keys(), ElementsAre("a"));
   EXPECT_EQ(end_.position, *position);
+}
+
+// Whatever lies between them.
+TEST_F(JournalTest, UpdatesOfALaneAreReadAsOtherChangesAre) {
+  auto journal = Open(Journal::Sync::kAlways, 0, 1 << 20);
+  std::vector<std::string> expected;
+  std::array<std::byte, 64 << 10> memory;
+  UpdateLane lane;
+  uint64_t end = 0;
+  for (int i = 0; i < 50; ++i) {
+    end = *Append(journal.get(), "between" + std::to_string(i));
+    expected.push_back("between" + std::to_string(i) + "=");
+    lane.Begin(end);
+    lane.UseMemory(memory);
+    for (int j = 0; j < i % 7 + 1; ++j) {
+      const std::string key = "k" + std::string(j * i % 60, 'k') + std::to_string(j);
+      const std::string value((i * 131 + j * 17) % 900, static_cast<char>('a' + j));
+      ASSERT_NE(lane.Append({.version = 9,
+                             .flags = 3,
+                             .key = key,
+                             .value = value,
+                             .session_token = 5,
+                             .sequence = 6}),
+                nullptr);
+      expected.push_back(key + "=" + value);
+    }
+    lane.Seal([](const std::byte*) {});
+    end = journal->AppendUpdates(lane, now_ns_);
+    ASSERT_EQ(end, lane.position());
+    if (i % 5 == 0) journal->Flush(now_ns_);
+  }
+  journal->Flush(now_ns_);
+  std::vector<std::string> read;
+  const auto take = [&](const Change& change) {
+    read.push_back(std::string(change.key) + "=" + std::string(change.value));
+    if (!change.key.starts_with("between")) {
+      EXPECT_EQ(change.version, 9u);
+      EXPECT_EQ(change.flags, 3u);
+      EXPECT_EQ(change.session_token, 5u);
+      EXPECT_EQ(change.sequence, 6u);
+      EXPECT_EQ(change.opcode, static_cast<uint8_t>(Opcode::kPut));
+    }
+    return absl::OkStatus();
+  };
+  const auto found = ReadJournal({.files = &files_, .journal_id = kJournal, .from = 0}, take);
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_EQ(found->position, end);
+  EXPECT_EQ(read, expected);
 }
 
 TEST_F(JournalTest, OneSyncServesAllThatWait) {

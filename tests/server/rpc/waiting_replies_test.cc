@@ -52,6 +52,8 @@ class WaitingRepliesTest : public testing::Test {
       return Reserve(deletion);
     }
     void Fill(const Change&, const ChangePlace&) override {}
+    bool BeginUpdates(UpdateLane*) override { return false; }
+    void EndUpdates(UpdateLane*) override {}
     uint64_t end = 0;
   };
   Recorder recorder_;

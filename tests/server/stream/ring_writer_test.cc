@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/stream/update_lane_inline.h"
+#include "server/changes/update_lane_inline.h"
 #include "tests/server/stream/some_records.h"
 #include "tests/server/stream/two_rings.h"
 
@@ -74,11 +74,11 @@ TEST(RingWriterTest, ALaneWritesWhatAppendWrites) {
   int in_lane = 0;
   for (int i = 0; i < 10'000; ++i) {
     const uint64_t committed = by_append.writer.end().lsn;
-    lane.Begin({.room = by_lane.writer.UpdateRoom(),
-                .stream_id = 5,
-                .lsn = by_lane.writer.end().lsn,
-                .committed = committed,
-                .position = 100});
+    lane.Begin(100);
+    const std::span<std::byte> room = by_lane.writer.UpdateRoom();
+    if (room.size() > sizeof(UpdateBatchHeader)) {
+      lane.UseMemory(room.subspan(sizeof(UpdateBatchHeader)));
+    }
     std::string bodies;
     uint64_t position = 100;
     bool has_room = true;
@@ -98,14 +98,15 @@ TEST(RingWriterTest, ALaneWritesWhatAppendWrites) {
       position += RecordBytes(key.size(), value.size());
     }
     by_append.writer.Append(RingRecord::UpdateBatch(bodies), committed);
-    size_t sealed = 0;
-    const auto record = lane.Seal([&sealed](const std::byte*) { ++sealed; });
+    uint32_t sealed = 0;
+    lane.Seal([&sealed](const std::byte*) { ++sealed; });
+    EXPECT_EQ(lane.empty(), sealed == 0);
     if (sealed > 0) {
       in_lane += static_cast<int>(sealed);
       EXPECT_EQ(lane.position(), position);
-      by_lane.writer.Appended(record.size());
+      by_lane.writer.Appended(SealUpdateBatch(
+          lane.bodies(), sealed, {.stream_id = 5, .lsn = by_lane.writer.end().lsn}, committed));
     } else {
-      EXPECT_TRUE(record.empty());
       by_lane.writer.Append(RingRecord::UpdateBatch(bodies), committed);
     }
     ASSERT_EQ(by_lane.writer.end(), by_append.writer.end());

@@ -8,8 +8,8 @@
 
 #include "common/base/hash.h"
 #include "common/protocol/message.h"
+#include "server/changes/update_body.h"
 #include "server/stream/ring_record.h"
-#include "server/stream/update_body.h"
 
 namespace gannet {
 

@@ -2,6 +2,7 @@
 #define GANNET_TESTS_SERVER_WRITES_RECORDED_CHANGES_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -11,12 +12,12 @@
 #include <vector>
 
 #include "server/changes/change_sink.h"
-#include "server/stream/update_lane_inline.h"
+#include "server/changes/update_lane_inline.h"
 
 namespace gannet {
 
-// Records everything, at the positions 1, 2, 3 ..., until it is told to refuse. What comes in a
-// lane takes as many positions as a journal's record.
+// Records everything, at the positions 1, 2, 3 ..., until it is told to refuse. An update takes as
+// many positions as a journal's record.
 struct RecordedChanges : ChangeSink, ChangeRecorder {
   std::optional<ChangePlace> Reserve(const Change& change) override {
     if (refuses) return std::nullopt;
@@ -31,16 +32,19 @@ struct RecordedChanges : ChangeSink, ChangeRecorder {
     return Reserve(deletion);
   }
   void Fill(const Change&, const ChangePlace&) override {}
-  UpdateLane* BeginUpdates() override {
-    if (!lends_lane || refuses) return nullptr;
-    lane_bytes.push_back(std::make_unique<std::array<std::byte, 4096>>());
-    lane.Begin(
-        {.room = *lane_bytes.back(), .stream_id = 5, .lsn = end, .committed = 0, .position = end});
-    return &lane;
+  bool BeginUpdates(UpdateLane* lane) override {
+    if (refuses) return false;
+    lane->Begin(end);
+    if (!gives_memory) return true;
+    memory.push_back(std::make_unique<std::array<std::byte, 4096>>());
+    lane->UseMemory(*memory.back());
+    return true;
   }
-  void EndUpdates() override {
-    lane.Seal([this](const std::byte*) { changes.push_back("put in lane"); });
-    end = lane.position();
+  void EndUpdates(UpdateLane* lane) override {
+    lane->Seal([this](const std::byte* body) {
+      changes.push_back("update " + std::string(UpdateKeyOf(body)));
+    });
+    end = lane->position();
   }
   // Not counted as a position.
   void RecordSession(const SessionRecord& record) override {
@@ -54,10 +58,9 @@ struct RecordedChanges : ChangeSink, ChangeRecorder {
   bool Record(const Change& change) override { return Reserve(change).has_value(); }
 
   bool refuses = false;
-  bool lends_lane = false;  // for one thread alone
-  UpdateLane lane;
-  std::vector<std::unique_ptr<std::array<std::byte, 4096>>> lane_bytes;
-  uint64_t end = 0;
+  bool gives_memory = false;  // to lanes
+  std::vector<std::unique_ptr<std::array<std::byte, 4096>>> memory;
+  std::atomic<uint64_t> end{0};
   std::vector<std::string> changes;
 };
 

@@ -68,8 +68,8 @@ class WaitingHistory {
         clock_ms_ += 1 + Below(20);
         return;
       case 1:
-        writes_->Publish(Below(2) == 0 ? changes_.end
-                                       : changes_.end - std::min(Below(3), changes_.end));
+        writes_->Publish(changes_.end -
+                         (Below(2) == 0 ? 0 : std::min<uint64_t>(Below(3), changes_.end)));
         return;
       case 2:
       case 3:

@@ -47,12 +47,12 @@ class WaitingUpdateTest : public testing::Test {
   Writes& writes_ = store_.writes();
 };
 
-// One by one, or in a lane (BeginUpdates).
+// In memory that the recorder gives, as a group does with its ring, or in the room.
 class UpdateEitherWayTest : public WaitingUpdateTest, public testing::WithParamInterface<bool> {
  protected:
   void SetUp() override {
     WaitingUpdateTest::SetUp();
-    sink_.lends_lane = GetParam();
+    sink_.gives_memory = GetParam();
   }
 };
 INSTANTIATE_TEST_SUITE_P(, UpdateEitherWayTest, testing::Bool());
@@ -69,9 +69,8 @@ TEST_P(UpdateEitherWayTest, NobodySeesItBeforeItsRecordIsSafe) {
   EXPECT_EQ(Seen("other"), "ab");
   PublishAll();
   EXPECT_EQ(Seen("other"), "cd");
-  const char* const way = sink_.lends_lane ? "put in lane" : nullptr;
-  EXPECT_THAT(sink_.changes, testing::ElementsAre("put key", "put other", way ? way : "put key",
-                                                  way ? way : "put other"));
+  EXPECT_THAT(sink_.changes,
+              testing::ElementsAre("put key", "put other", "update key", "update other"));
   std::string value(2, '\0');
   const ReadOutcome read = (*store_).Get("key", std::as_writable_bytes(std::span(value)), kNowMs);
   EXPECT_EQ(read.version, first->outcome.version);
@@ -194,24 +193,34 @@ TEST_P(UpdateEitherWayTest, FindsEachKeysLastUpdateAmongMany) {
 }
 
 // What the room has is given back although others are in the queue, which need none.
-TEST_F(WaitingUpdateTest, RoomIsFoundAgainBesideUpdatesInALane) {
+TEST_F(WaitingUpdateTest, RoomIsFoundAgainBesideUpdatesThatNeedNone) {
   const std::string value(900, 'v');
   Put("key", value);
   PublishAll();
   for (size_t i = 0; i < 4 * ValueRoom::kBytes / value.size(); ++i) {
-    sink_.lends_lane = i % 3 != 0;
+    sink_.gives_memory = i % 3 != 0;
     ASSERT_TRUE(Update("key", value)) << i;
     if (i % 100 == 0) PublishAll();
   }
 }
 
 TEST_F(WaitingUpdateTest, DoesNotWaitForAKeyInALane) {
-  sink_.lends_lane = true;
   {
     const Store::Locked key(*store_, (*store_).HashOf("key"), "key", kNowMs);
-    EXPECT_FALSE(Update("key", "11"));
+    EXPECT_FALSE(TryUpdateInLane(*store_, writes_, "key", "11"));
   }
-  EXPECT_TRUE(Update("key", "11"));
+  EXPECT_TRUE(TryUpdateInLane(*store_, writes_, "key", "11"));
+}
+
+TEST_F(WaitingUpdateTest, AlonePlacesItAsALaneDoes) {
+  for (const bool gives_memory : {false, true}) {
+    sink_.gives_memory = gives_memory;
+    ASSERT_TRUE(TryUpdateInLane(*store_, writes_, "key", "12", 0, {}, /*alone=*/true));
+    PublishAll();
+    EXPECT_EQ(Seen("key"), "12");
+    ASSERT_TRUE(TryUpdateInLane(*store_, writes_, "key", "11"));
+    PublishAll();
+  }
 }
 
 TEST_F(WaitingUpdateTest, IsRefusedIfTheRoomIsFull) {
@@ -246,8 +255,7 @@ TEST_F(WaitingUpdateTest, WorkersUpdateAndPublishBesideEachOther) {
         const auto mine = Update(own, std::to_string(n));
         const auto ours = Update("all", std::to_string(n));
         if (!mine || !ours) return void(++wrong);
-        // Positions here are 1, 2, 3 ..., and so are tickets.
-        writes_.Publish(ours->ticket);
+        writes_.Publish(sink_.end);
         wrong += writes_.published() < ours->ticket;
         wrong += Seen(own) != std::to_string(n);
       }
@@ -261,17 +269,35 @@ TEST_F(WaitingUpdateTest, WorkersUpdateAndPublishBesideEachOther) {
 TEST(ValueRoomTest, APieceDoesNotCrossTheEnd) {
   ValueRoom room;
   constexpr size_t kPiece = 1000;
-  std::vector<uint64_t> pieces;
+  std::vector<uint64_t> ends;
   for (int i = 0; i < 5'000; ++i) {
-    while (!room.Has(kPiece)) {
-      room.Give(pieces.front(), kPiece);
-      pieces.erase(pieces.begin());
+    std::span<std::byte> memory = room.Open(kPiece);
+    while (memory.empty()) {
+      room.GiveUpTo(ends.front());
+      ends.erase(ends.begin());
+      memory = room.Open(kPiece);
     }
-    pieces.push_back(room.Take(kPiece));
-    EXPECT_LE(pieces.back() % ValueRoom::kBytes + kPiece, ValueRoom::kBytes);
-    EXPECT_GE(pieces.back(), i == 0 ? 0 : pieces[pieces.size() - 2] + kPiece);
-    EXPECT_LE(pieces.back() + kPiece - pieces.front(), ValueRoom::kBytes);
+    ASSERT_GE(memory.size(), kPiece);
+    const uint64_t end = room.Take(kPiece - i % 7);
+    EXPECT_LE((end - 1) % ValueRoom::kBytes + 1, ValueRoom::kBytes);
+    EXPECT_GE((end - 1) % ValueRoom::kBytes, kPiece - i % 7 - 1) << "it begins before the end";
+    if (!ends.empty()) {
+      EXPECT_LE(end - ends.front(), ValueRoom::kBytes);
+    }
+    ends.push_back(end);
   }
+}
+
+TEST(ValueRoomTest, LendsNoMemoryThatIsTaken) {
+  ValueRoom room;
+  const std::byte* const first = room.Open(1).data();
+  const uint64_t end = room.Take(ValueRoom::kBytes / 2);
+  EXPECT_EQ(room.Open(1).size(), ValueRoom::kBytes / 2);
+  room.Take(ValueRoom::kBytes / 2);
+  EXPECT_TRUE(room.Open(1).empty());
+  room.GiveUpTo(end);
+  EXPECT_EQ(room.Open(1).data(), first);
+  EXPECT_EQ(room.Open(1).size(), ValueRoom::kBytes / 2);
 }
 
 TEST(StableQueueTest, ElementsStayAndKeepTheirOrder) {

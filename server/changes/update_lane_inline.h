@@ -1,14 +1,22 @@
-#ifndef GANNET_SERVER_STREAM_UPDATE_LANE_INLINE_H_
-#define GANNET_SERVER_STREAM_UPDATE_LANE_INLINE_H_
+#ifndef GANNET_SERVER_CHANGES_UPDATE_LANE_INLINE_H_
+#define GANNET_SERVER_CHANGES_UPDATE_LANE_INLINE_H_
+
+#include <utility>
 
 #include "common/base/copy_bytes.h"
 #include "common/base/words.h"
-#include "server/stream/update_lane.h"
-#include "server/stream/update_record_inline.h"
+#include "common/base/xxh3_inline.h"
+#include "server/changes/update_lane.h"
 
 namespace gannet {
 
-// The body is written once, where it is sent from. The checksums come later, all of a record in one
+// The checksum of the item that an update makes.
+[[gnu::always_inline]] inline uint64_t ItemChecksumOf(const std::byte* body, size_t value_bytes) {
+  return Xxh3UnseededInline(body + kUpdateContentAt,
+                            sizeof(UpdateBody) - kUpdateContentAt + value_bytes);
+}
+
+// The body is written once, where it is sent from. The checksums come later, of all bodies in one
 // loop: in between the compiler would keep nothing else in registers.
 [[gnu::always_inline]] inline const std::byte* UpdateLane::Append(const Update& update) {
   const size_t key_bytes = update.key.size();
@@ -30,25 +38,19 @@ namespace gannet {
   CopyKeyBytes(body + sizeof(UpdateBody) + value_bytes, update.key.data(), key_bytes);
   at_ += bytes;
   left_ -= bytes;
-  position_ += RecordBytes(key_bytes, value_bytes);
+  position_ += bytes + kHeaderDifference;
   return body;
 }
 
 template <class Use>
-inline std::span<const std::byte> UpdateLane::Seal(Use&& use) {
-  uint32_t count = 0;
-  for (std::byte* at = bodies_; at != at_; ++count) {
+inline void UpdateLane::Seal(Use&& use) {
+  if (std::exchange(sealed_, true)) return ForEachBody(bodies(), use);
+  for (std::byte *at = bodies_, *const end = at_; at != end; at += UpdateBodyBytesOf(at)) {
     StoreWord(at + offsetof(UpdateBody, item_checksum), ItemChecksumOf(at, UpdateValueBytes(at)));
     use(at);
-    at += UpdateBodyBytesOf(at);
   }
-  if (count == 0) return {};
-  const std::span<std::byte> record(begin_, at_);
-  EncodeUpdateBatchHeader(count, committed_, record);
-  SealRingRecord(record, {.stream_id = stream_id_, .lsn = lsn_});
-  return record;
 }
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_STREAM_UPDATE_LANE_INLINE_H_
+#endif  // GANNET_SERVER_CHANGES_UPDATE_LANE_INLINE_H_

@@ -1,9 +1,10 @@
-#ifndef GANNET_SERVER_STREAM_UPDATE_BODY_H_
-#define GANNET_SERVER_STREAM_UPDATE_BODY_H_
+#ifndef GANNET_SERVER_CHANGES_UPDATE_BODY_H_
+#define GANNET_SERVER_CHANGES_UPDATE_BODY_H_
 
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <span>
 #include <string_view>
 #include <type_traits>
 
@@ -92,6 +93,15 @@ inline void DecodeUpdateBody(const std::byte* body, Change* put) {
   put->item_checksum = UpdateItemChecksum(body);
 }
 
+// Calls `use` with each body. REQUIRES: whole bodies that follow each other.
+template <class Use>
+void ForEachBody(std::span<const std::byte> bodies, Use&& use) {
+  for (const std::byte *at = bodies.data(), *end = at + bodies.size(); at != end;) {
+    use(at);
+    at += UpdateBodyBytesOf(at);
+  }
+}
+
 // Returns whether the lengths are those of exactly so many bytes, and the padding is zero, as far
 // as can be without the checksums. REQUIRES: bytes >= sizeof(UpdateBody).
 [[gnu::always_inline]] inline bool IsUpdateBody(const std::byte* body, size_t bytes) {
@@ -110,4 +120,4 @@ void EncodeUpdateBody(const Change& put, std::byte* body);
 
 }  // namespace gannet
 
-#endif  // GANNET_SERVER_STREAM_UPDATE_BODY_H_
+#endif  // GANNET_SERVER_CHANGES_UPDATE_BODY_H_

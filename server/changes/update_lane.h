@@ -1,0 +1,77 @@
+#ifndef GANNET_SERVER_CHANGES_UPDATE_LANE_H_
+#define GANNET_SERVER_CHANGES_UPDATE_LANE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "server/changes/record.h"
+#include "server/changes/update_body.h"
+
+namespace gannet {
+
+// Updates that are recorded together: their bodies (update_body.h), one behind the other. Whoever
+// has a lane that has begun holds the locks of all that takes note of changes
+// (ChangeRecorder::BeginUpdates). So an update costs no lock of its own, nor a call.
+//
+// One thread.
+class UpdateLane {
+ public:
+  // What its body tells of, and what Append needs to know of it.
+  struct Update {
+    uint64_t version;
+    uint32_t flags;
+    std::string_view key;
+    std::string_view value;
+    uint64_t session_token;
+    uint64_t sequence;
+  };
+  // An update makes an item of at most so many bytes, as it is written over another one in place
+  // (server/store/item_writer.h). With less memory than this, it may find no room.
+  static constexpr size_t kItemBytesMax = 1024;
+  static constexpr size_t kMemoryMin = sizeof(UpdateBody) + kItemBytesMax;
+
+  // The updates come behind `position`, that of the last change in the stream of changes.
+  void Begin(uint64_t position) {
+    bodies_ = at_ = nullptr;
+    left_ = 0;
+    from_ = position_ = position;
+    sealed_ = false;
+  }
+  // The bodies go there. The memory stays as it is until the updates are published.
+  void UseMemory(std::span<std::byte> memory) {
+    bodies_ = at_ = memory.data();
+    left_ = memory.size();
+  }
+  bool has_memory() const { return bodies_ != nullptr; }
+  // Adds an update. Returns its body, which has the item's checksum only after Seal, or nullptr if
+  // there is no room. Defined in update_lane_inline.h. REQUIRES: a key; an item of at most
+  // kItemBytesMax.
+  const std::byte* Append(const Update& update);
+  // Calls `use` with each body, which is whole then.
+  template <class Use>
+  void Seal(Use&& use);
+
+  bool empty() const { return at_ == bodies_; }
+  std::span<std::byte> bodies() const { return {bodies_, at_}; }
+  // The positions in the stream of changes before and behind the updates.
+  uint64_t from() const { return from_; }
+  uint64_t position() const { return position_; }
+
+ private:
+  // By how much a record is longer than a body. Both are rounded up to the same multiple.
+  static constexpr size_t kHeaderDifference = sizeof(RecordHeader) - sizeof(UpdateBody);
+  static_assert(kHeaderDifference % kRecordAlignment == 0);
+
+  std::byte* bodies_ = nullptr;
+  std::byte* at_ = nullptr;
+  size_t left_ = 0;
+  uint64_t from_ = 0;
+  uint64_t position_ = 0;
+  bool sealed_ = false;  // the bodies have their checksums
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_CHANGES_UPDATE_LANE_H_
