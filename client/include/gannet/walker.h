@@ -80,8 +80,8 @@ struct WalkProgress {
 //   2. Each item that is shown was in the store at some moment of the walk, whole, with this value.
 //   3. A key that comes or goes during the walk may be shown or not.
 //   4. A key may be shown more than once, also with different values. That happens where the index
-//      changes meanwhile, or if the key's partition moves while its group is walked through. Who
-//      counts must count keys.
+//      changes meanwhile, if the key's partition moves while its group is walked through, or where
+//      two parts meet, as a position has fewer bits than a key's hash. Who counts must count keys.
 // The order means nothing. Items whose time is over are left out.
 //
 // Beside partitions that move, Walk walks again only through the partitions that moved while their

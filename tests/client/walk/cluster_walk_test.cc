@@ -213,7 +213,10 @@ TEST_F(ClusterWalkTest, InPartsBeginsAnewIfSomethingMovedMeanwhile) {
   EXPECT_EQ(shown_.size(), keys_.size());
 }
 
-TEST_F(ClusterWalkTest, InPartsShowsEachKeyOnceIfNothingMoves) {
+// Where two parts meet, a key of the last home is shown by both with a probability of about 1 %: a
+// position has 6 bits more than there are homes (RegionWalk::WalkPart). No key is where more meet.
+TEST_F(ClusterWalkTest, InPartsShowsFewKeysTwiceIfNothingMoves) {
+  int parts = 0;
   Run([&] {
     const auto walker = Connect();
     ASSERT_NE(walker, nullptr);
@@ -223,10 +226,17 @@ TEST_F(ClusterWalkTest, InPartsShowsEachKeyOnceIfNothingMoves) {
                                          [&](const WalkedItem& item) { Take(item); });
       ASSERT_TRUE(next.ok()) << next.status();
       position = *next;
+      ++parts;
     } while (position != 0);
   });
   EXPECT_EQ(shown_.size(), keys_.size());
-  for (const auto& [key, values] : shown_) EXPECT_EQ(values.size(), 1u) << key;
+  int twice = 0;
+  for (const auto& [key, values] : shown_) {
+    EXPECT_LE(values.size(), 2u) << key;
+    twice += values.size() == 2;
+  }
+  EXPECT_GE(parts, 20);
+  EXPECT_LE(twice, parts / 3);
 }
 
 TEST_F(ClusterWalkTest, WaitsForWhatNobodyServes) {
