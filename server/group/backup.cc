@@ -35,9 +35,36 @@ Backup::Backup(Options options)
 
 Backup::~Backup() = default;
 
-Backup::Outcome Backup::End(std::string why) {
+void Backup::To(BackupState next) {
+  state_.To(next);
+  switch (next) {
+    case BackupState::kCopied:
+      LOG(INFO) << "copied " << join_->joiner->items() << " items, " << join_->joiner->bytes()
+                << " bytes";
+      break;
+    case BackupState::kInSync:
+      if (takeover_) break;  // an operator forces it
+      LOG(INFO) << "becomes a backup, in sync, of " << known_.configuration.primary.node
+                << ", primary of epoch " << known_.configuration.epoch;
+      break;
+    case BackupState::kKeeps:
+      LOG(WARNING) << "is not in sync any more. Keeps its items until it finds a primary";
+      break;
+    case BackupState::kLeads:
+      if (takeover_) break;
+      Tell(known_.configuration.epoch == 1 ? "founds the group" : "begins the group anew");
+      break;
+    default:
+      break;
+  }
+  if (next != BackupState::kCopied && next != BackupState::kInSync) return;
+  applier_.OnChange(nullptr);
+  join_.reset();
+}
+
+void Backup::End(std::string why) {
   why_ = std::move(why);
-  return Outcome::kEnd;
+  To(BackupState::kEnds);
 }
 
 void Backup::Tell(const std::string& line) {
@@ -53,9 +80,16 @@ Backup::Outcome Backup::Poll(int64_t now) {
   }
   PollLink(now);
   Apply();
-  if (!applier_.status().ok()) return End(std::string(applier_.status().message()));
   if (now < busy_until_) next_ns_ = std::min(next_ns_, now + kLookNs);
-  return takeover_ ? BackupTurn(now) : JoinTurn(now);
+  if (!applier_.status().ok()) {
+    End(std::string(applier_.status().message()));
+  } else if (takeover_) {
+    BackupTurn(now);
+  } else {
+    JoinTurn(now);
+  }
+  if (state_.now() == BackupState::kLeads) return Outcome::kLead;
+  return state_.now() == BackupState::kEnds ? Outcome::kEnd : Outcome::kGoesOn;
 }
 
 void Backup::Leave(int64_t now) {
@@ -76,25 +110,26 @@ void Backup::Apply() {
 
 void Backup::PollLink(int64_t now) {
   if (!link_) return;
-  link_->Poll(now);
-  while (const auto message = link_->TakeMessage()) OnMessage(*message, now);
-  if (link_->status().ok() || lost_) return;
-  lost_ = true;
-  if (hello_sent_ && !welcomed_) versions_.OnClosedWithoutAnswer();
-  const std::string why = link_->refused() ? RejectReason(*link_->refused()) : "";
+  BackupLink& end = *link_->end;
+  end.Poll(now);
+  while (const auto message = end.TakeMessage()) OnMessage(*message, now);
+  if (end.status().ok() || link_->lost) return;
+  link_->lost = true;
+  if (link_->said == Link::Said::kHello) versions_.OnClosedWithoutAnswer();
+  const std::string why = end.refused() ? RejectReason(*end.refused()) : "";
   Tell(absl::StrCat("no link to the primary: ",
-                    why.empty() ? std::string(link_->status().message()) : why));
+                    why.empty() ? std::string(end.status().message()) : why));
 }
 
 void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
   const std::optional<ReplicaKind> kind = KindOfReplicaMessage(message);
-  if (kind == ReplicaKind::kWelcome && hello_sent_ && !welcomed_) {
+  if (kind == ReplicaKind::kWelcome && link_->said == Link::Said::kHello) {
     if (const auto welcome = DecodeReplicaWelcome(message); welcome.ok()) {
       return OnWelcome(*welcome, now);
     }
-  } else if (kind == ReplicaKind::kBeacon && welcomed_) {
+  } else if (kind == ReplicaKind::kBeacon && link_->welcomed()) {
     if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon, false);
-  } else if (kind == ReplicaKind::kLastBeacon && welcomed_) {
+  } else if (kind == ReplicaKind::kLastBeacon && link_->welcomed()) {
     if (const auto beacon = DecodeLastBeacon(message); beacon.ok()) return OnBeacon(*beacon, true);
   } else if (kind == ReplicaKind::kRefusal) {
     versions_.OnRefused();
@@ -102,38 +137,38 @@ void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
       Tell(absl::StrCat("the primary refuses this server: ", std::string(ReasonOf(*refusal))));
     }
   }
-  lost_ = lost_ || kind != ReplicaKind::kBeacon;
+  link_->lost = link_->lost || kind != ReplicaKind::kBeacon;
 }
 
 void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
-  if (welcome.epoch != link_epoch_ || welcome.incarnation != primary_) {
-    lost_ = true;
+  if (welcome.epoch != link_epoch_ || welcome.incarnation != link_->primary) {
+    link_->lost = true;
     return;
   }
   if (!kStreamVersions.Has(welcome.stream_version)) {
-    lost_ = true;
+    link_->lost = true;
     return Tell(absl::StrCat("the primary's stream has version ", welcome.stream_version));
   }
   versions_.OnStream(welcome.stream_version);
-  welcomed_ = true;
-  alone_since_ = 0;
+  link_->said = Link::Said::kWelcome;
   heard_ = now;
   times_.lease_ns = int64_t{welcome.lease_ms} * kNsPerMs;
   if (takeover_) takeover_->OnWelcome(times_);
   clock_.OnPrimary(welcome.clock_ms, now);
   applier_.OnVersion(welcome.version_next);
-  if (!log_) {
+  if (state_.now() == BackupState::kSeeks) {
+    To(BackupState::kFollows);
     log_.emplace(welcome.first_lsn);
-    begins_ = welcome.first_lsn;
+    join_.emplace(Join{.begins = welcome.first_lsn, .joiner = nullptr});
     history_ = welcome.history;
     options_.follow_clock(welcome.clock_ms);
   }
   const RingReader::Begin begin = {
       .stream_id = welcome.stream_id, .lsn = welcome.first_lsn, .position = welcome.position};
   const bool follows = log_->Follow(
-      link_->ring(), begin, welcome.tail_end,
+      link_->end->ring(), begin, welcome.tail_end,
       [this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
-  if (!follows) lost_ = true;
+  if (!follows) link_->lost = true;
 }
 
 // The clock is read after the beacon was taken. A process that was stopped in between would begin
@@ -145,7 +180,9 @@ void Backup::OnBeacon(const Beacon& beacon, bool last) {
   heard_ = now;
   clock_.OnPrimary(beacon.clock_ms, now, last);
   log_->OnCommitted(beacon.committed);
-  published_ = published_ || beacon.committed >= begins_;
+  if (state_.now() == BackupState::kFollows && beacon.committed >= join_->begins) {
+    To(BackupState::kCopies);
+  }
   told_clock_ms_ = beacon.clock_ms;
   told_committed_ = beacon.committed;
   Apply();
@@ -154,13 +191,13 @@ void Backup::OnBeacon(const Beacon& beacon, bool last) {
   answer.sequence = beacon.sequence;
   answer.applied = log_->applied();
   answer.consumed = log_->consumed();
-  link_->Send(answer);
+  link_->end->Send(answer);
 }
 
 void Backup::Retire() {
-  link_->BeginFence();
-  retired_ = std::move(link_);
-  hello_sent_ = welcomed_ = lost_ = false;
+  link_->end->BeginFence();
+  retired_ = std::move(link_->end);
+  link_.reset();
 }
 
 void Backup::Connect(const GroupMember& primary, int64_t now) {
@@ -188,9 +225,7 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
     try_at_ = now + kRetryNs;
     return Tell(std::string(started.status().message()));
   }
-  link_ = *std::move(started);
-  primary_ = primary.incarnation;
-  primary_at_ = *to;
+  link_.emplace(Link{.end = *std::move(started), .primary = primary.incarnation, .at = *to});
   heard_ = now;
 }
 
@@ -200,82 +235,83 @@ void Backup::SendHello(uint64_t epoch) {
   hello.history = takeover_ ? history_ : 0;
   hello.epoch = epoch;
   hello.applied = hello.end = log_ ? log_->applied() : 0;
-  hello.ring_address = reinterpret_cast<uint64_t>(link_->ring().data());
-  hello.ring_bytes = link_->ring().size();
-  hello.ring_rkey = link_->ring_rkey();
+  hello.ring_address = reinterpret_cast<uint64_t>(link_->end->ring().data());
+  hello.ring_bytes = link_->end->ring().size();
+  hello.ring_rkey = link_->end->ring_rkey();
   hello.memory_bytes = options_.memory_bytes;
   hello.workers = options_.workers;
   hello.stream_version_min = versions_.Say().min;
   hello.stream_version_max = versions_.Say().max;
   SetName(&hello, options_.self.node);
   link_epoch_ = epoch;
-  hello_sent_ = true;
-  link_->Send(hello);
+  link_->said = Link::Said::kHello;
+  link_->end->Send(hello);
 }
 
-Backup::Outcome Backup::BackupTurn(int64_t now) {
+void Backup::BackupTurn(int64_t now) {
   const Takeover::Step step = takeover_->Poll(now);
   // The revision says whether it is the same. A copy costs a lot.
   if (known_.revision != takeover_->known().revision) known_ = takeover_->known();
-  if (!why_.empty()) return Outcome::kEnd;
+  const bool was_in_sync = state_.now() == BackupState::kInSync;
+  if (was_in_sync && takeover_->out()) To(BackupState::kOut);
+  if (!was_in_sync && !takeover_->out()) To(BackupState::kInSync);
   switch (step) {
     case Takeover::Step::kFollow:
     case Takeover::Step::kWait:
-      return Outcome::kGoesOn;
+      return;
     case Takeover::Step::kFence:
       TellWhyItLeaves(now);
       Fence();
       next_ns_ = std::min(next_ns_, now + kLookNs);
-      return Outcome::kGoesOn;
+      return;
     case Takeover::Step::kConnect:
       ConnectAsSurvivor(now);
       next_ns_ = std::min(next_ns_, now + kLookNs);
-      return Outcome::kGoesOn;
+      return;
     case Takeover::Step::kLead:
-      return Outcome::kLead;
+      return To(BackupState::kLeads);
     case Takeover::Step::kEnd:
       return KeepUntilAPrimaryLives(now);
   }
-  return Outcome::kGoesOn;
 }
 
 // The register may name a primary that is dead: a transaction may be executed after its sender's
 // death. Then an operator may force this member, which is to have its items still. They are thrown
 // away only once there is a primary to copy them from.
-Backup::Outcome Backup::KeepUntilAPrimaryLives(int64_t now) {
-  next_ns_ = std::min(next_ns_, now + (left_ ? kRetryNs : kLookNs));
-  if (!left_) {
+void Backup::KeepUntilAPrimaryLives(int64_t now) {
+  if (state_.now() == BackupState::kOut) {
+    next_ns_ = std::min(next_ns_, now + kLookNs);
     Fence();
-    left_ = link_ == nullptr;
-    if (left_) LOG(WARNING) << "is not in sync any more. Keeps its items until it finds a primary";
-    return Outcome::kGoesOn;
+    if (!link_ && state_.now() == BackupState::kOut) To(BackupState::kKeeps);
+    return;
   }
+  next_ns_ = std::min(next_ns_, now + kRetryNs);
   const GroupMember& primary = known_.configuration.primary;
-  if (link_ && (lost_ || primary_ != primary.incarnation)) {
+  if (link_ && (link_->lost || link_->primary != primary.incarnation)) {
     if (!retired_) Retire();
     try_at_ = now + kRetryNs;
-  } else if (link_ && link_->open()) {  // others than the primary refuse it
-    return End("this member is not in sync any more");
+  } else if (link_ && link_->end->open()) {  // others than the primary refuse it
+    End("this member is not in sync any more");
   } else if (!link_ && now >= try_at_ && !retired_) {
     Connect(primary, now);
   }
-  return Outcome::kGoesOn;
 }
 
 // From when the hello is sent, the primary may write.
 void Backup::ConnectAsSurvivor(int64_t now) {
-  if (link_ && (lost_ || primary_ != known_.configuration.primary.incarnation)) {
+  const GroupConfiguration& configuration = known_.configuration;
+  if (link_ && (link_->lost || link_->primary != configuration.primary.incarnation)) {
     if (!retired_) Retire();
     try_at_ = now + kRetryNs / 2;
     return;
   }
   if (!link_) {
-    if (now >= try_at_ && !retired_) Connect(known_.configuration.primary, now);
+    if (now >= try_at_ && !retired_) Connect(configuration.primary, now);
     return;
   }
-  if (!link_->open()) return;
+  if (!link_->end->open()) return;
   takeover_->OnHello();
-  SendHello(known_.configuration.epoch);
+  SendHello(configuration.epoch);
 }
 
 // Once for each link.
@@ -292,18 +328,18 @@ void Backup::TellWhyItLeaves(int64_t now) {
 // Nothing is read from the ring before both queue pairs are flushed.
 void Backup::Fence() {
   if (link_) {
-    link_->BeginFence();
-    if (!link_->fenced()) return;
+    link_->end->BeginFence();
+    if (!link_->end->fenced()) return;
   }
-  if (!log_->Seal()) why_ = "two streams do not fit together";
+  const bool fits = log_->Seal();
   link_.reset();
-  hello_sent_ = welcomed_ = lost_ = false;
+  if (!fits) return End("two streams do not fit together");
   takeover_->OnFenced();
 }
 
 bool Backup::Hears(int64_t now) const {
-  return in_sync() && welcomed_ && !lost_ && link_epoch_ == known_.configuration.epoch &&
-         now - heard_ < times_.silence_ns() / 2;
+  return in_sync() && link_ && link_->welcomed() && !link_->lost &&
+         link_epoch_ == known_.configuration.epoch && now - heard_ < times_.silence_ns() / 2;
 }
 
 int64_t Backup::SilentFrom() const {
@@ -312,7 +348,15 @@ int64_t Backup::SilentFrom() const {
   if (configuration.primary == options_.self) return 0;  // it opens soon
   // Whoever is named in the register may serve already.
   if (configuration.epoch != link_epoch_ || takeover_->out()) return GroupStanding::kNever;
-  return lost_ ? 0 : heard_ + times_.silence_ns() / 2;
+  return link_ && link_->lost ? 0 : heard_ + times_.silence_ns() / 2;
+}
+
+uint8_t Backup::joined_percent() const {
+  if (whole() || state_.now() == BackupState::kCopied || state_.now() == BackupState::kReady) {
+    return 100;
+  }
+  if (!join_ || !join_->joiner) return 0;
+  return static_cast<uint8_t>(100 * std::clamp(join_->joiner->done(), 0.0, 1.0));
 }
 
 RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
@@ -322,23 +366,25 @@ uint64_t Backup::ClockAtTakeover(int64_t now) const {
 }
 
 absl::Status Backup::Arm(int64_t now) {
-  if (joiner_)
-    next_ns_ = joiner_->PrepareToSleep(now) ? std::min(next_ns_, joiner_->deadline_ns()) : now;
-  return link_ ? link_->Arm() : absl::OkStatus();
+  if (join_ && join_->joiner) {
+    Joiner& joiner = *join_->joiner;
+    next_ns_ = joiner.PrepareToSleep(now) ? std::min(next_ns_, joiner.deadline_ns()) : now;
+  }
+  return link_ ? link_->end->Arm() : absl::OkStatus();
 }
 
 void Backup::Woken() {
-  if (link_) link_->Woken();
+  if (link_) link_->end->Woken();
 }
 
 std::vector<int> Backup::fds() const {
   std::vector<int> fds;
   if (link_) {
-    const auto of_link = link_->fds();
+    const auto of_link = link_->end->fds();
     fds.assign(of_link.begin(), of_link.end());
   }
-  if (joiner_) {
-    for (const int fd : joiner_->fds()) {
+  if (join_ && join_->joiner) {
+    for (const int fd : join_->joiner->fds()) {
       if (fd >= 0) fds.push_back(fd);
     }
   }

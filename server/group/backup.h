@@ -1,7 +1,6 @@
 #ifndef GANNET_SERVER_GROUP_BACKUP_H_
 #define GANNET_SERVER_GROUP_BACKUP_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -12,11 +11,13 @@
 
 #include "absl/status/status.h"
 #include "common/auth/auth_file.h"
+#include "common/base/checked_state.h"
 #include "common/base/clock.h"
 #include "common/protocol/replica.h"
 #include "common/rdma/device.h"
 #include "server/group/applier.h"
 #include "server/group/backup_link.h"
+#include "server/group/backup_state.h"
 #include "server/group/joiner.h"
 #include "server/group/primary_address.h"
 #include "server/replica/backup_log.h"
@@ -34,9 +35,7 @@ std::optional<AuthKey> ReplicaKeyOf(AuthFile* file);
 
 // What a server does until it is primary: joins, then follows the primary's stream, and takes over
 // when that is over (docs/group.md). It connects, sends and applies what Takeover decides.
-//
-//   begin --register names nobody--> found a group
-//   begin --connected, welcome--> joining --all items, in sync--> backup --takeover--> lead
+// BackupState has its states, and the steps between them.
 //
 // Owner thread only.
 class Backup {
@@ -93,17 +92,14 @@ class Backup {
   // Whether it is in sync, or was, and has what it had then.
   bool whole() const { return takeover_.has_value(); }
   // Whether others may count on what it has: it may be in sync, and not know it yet.
-  bool may_count() const { return whole() || ready_; }
+  bool may_count() const { return whole() || state_.now() == BackupState::kReady; }
   // Whether it follows a primary that it has heard of late.
   bool Hears(int64_t now) const;
   // When the primary counts as gone, if it stays silent; GroupStanding::kNever: never.
   int64_t SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
   // How much of the primary's items it has copied.
-  uint8_t joined_percent() const {
-    if (copied_ || whole()) return 100;
-    return joiner_ ? static_cast<uint8_t>(100 * std::clamp(joiner_->done(), 0.0, 1.0)) : 0;
-  }
+  uint8_t joined_percent() const;
 
   // To sleep: as BackupLink.
   absl::Status Arm(int64_t now);
@@ -116,22 +112,52 @@ class Backup {
   // While records come, the ring is looked at so often.
   static constexpr int64_t kLookNs = kNsPerMs;
 
-  Outcome End(std::string why);
+  // A link to a primary, and what was said on it.
+  struct Link {
+    enum class Said : uint8_t { kNothing, kHello, kWelcome };
+    std::unique_ptr<BackupLink> end;  // never null
+    uint64_t primary = 0;             // its incarnation
+    SocketAddress at;
+    Said said = Said::kNothing;
+    bool lost = false;  // it cannot be used any more
+    bool welcomed() const { return said == Said::kWelcome; }
+  };
+  // Of kFollows and kCopies.
+  struct Join {
+    uint64_t begins = 0;             // LSN of the stream
+    std::unique_ptr<Joiner> joiner;  // copies the primary's items
+  };
+  // What was asked of the register before the member is in sync. Who joins may have become one of
+  // those in sync while it had a link, and an answer to what was asked before does not say so.
+  enum class Asked : uint8_t { kNothing, kNow, kBeforeALink };
+  // Of kSeeks: what it takes to begin the group again with the items of an earlier run.
+  struct Search {
+    int64_t alone_since = 0;     // no primary answers since; 0: it was not asked yet
+    uint64_t history = 0;        // the same in all tries, as each of them may still win
+    uint64_t claimed_epoch = 0;  // for which the earlier run was claimed
+    bool claim_failed = false;
+  };
+
+  // The only way from one state to the next. Ends the process if there is none.
+  void To(BackupState next);
+  void End(std::string why);
   // Steps before it is in sync.
-  Outcome JoinTurn(int64_t now);
-  Outcome OnRegister(const GroupRegister& known, int64_t now);
+  void JoinTurn(int64_t now);
+  // Returns whether the register was read while there was no link.
+  bool TakeAnswer();
+  void OnRegister(const GroupRegister& known, int64_t now);
   void Found(const GroupRegister& known);
   std::string BestFormerDisk() const;
   // Asks to be primary with the items of an earlier run, if all who were in sync are gone, and that
   // run is the one to begin with. Returns whether it asks.
   bool TryToBeginAgain(const GroupRegister& known, int64_t now);
   // Copies the primary's items. Tells the primary when that is done.
-  Outcome CopyItems(int64_t now);
-  Outcome TellThatItIsReady(int64_t now);
-  // Steps of one that is in sync.
-  Outcome BackupTurn(int64_t now);
+  void CopyItems(int64_t now);
+  void TellThatItIsReady(int64_t now);
+  // Steps of one that is in sync, or was.
+  void BackupTurn(int64_t now);
   void ConnectAsSurvivor(int64_t now);
-  Outcome KeepUntilAPrimaryLives(int64_t now);
+  void KeepUntilAPrimaryLives(int64_t now);
   void TellWhyItLeaves(int64_t now);
   void Fence();
 
@@ -146,40 +172,24 @@ class Backup {
   void Tell(const std::string& line);
 
   const Options options_;
+  CheckedState<BackupState> state_{BackupState::kSeeks};
   GroupTimes times_;  // of the primary that welcomed it last; before, by the register
   GroupRegister known_;
   PrimaryAddress primary_address_;
   Applier applier_;
   StoreJoinTarget join_target_;
   ExpiryClock clock_;
-  std::optional<BackupLog> log_;
-  std::optional<Takeover> takeover_;
-  std::unique_ptr<BackupLink> link_;
+  std::optional<Link> link_;
   std::unique_ptr<BackupLink> retired_;  // is being flushed
-  bool hello_sent_ = false;
-  bool welcomed_ = false;
-  bool lost_ = false;        // the link cannot be used any more
-  uint64_t left_epoch_ = 0;  // the last one that was told of by TellWhyItLeaves
-  uint64_t link_epoch_ = 0;  // of the primary that the link leads to
-  uint64_t primary_ = 0;     // its incarnation
+  uint64_t link_epoch_ = 0;              // of the primary that was sent the last hello
   SpokenVersions versions_;
-  SocketAddress primary_at_;
-  bool founding_ = false;  // a transaction that names this member is under way
-  bool reading_ = false;
-  // Whether there was a link since the register was asked. Who joins may have become one of those
-  // in sync then, and the answer does not say so.
-  bool followed_since_read_ = false;
-  std::unique_ptr<Joiner> joiner_;  // copies the primary's items
-  bool published_ = false;          // all before the stream's begin
-  bool left_ = false;               // it is out, and its last link is fenced
-  bool copied_ = false;             // all items are there
-  bool ready_ = false;              // the primary was told that this member has all items
-  uint64_t begins_ = 0;             // LSN of the stream, for a joiner
-  uint64_t history_ = 0;            // of the items that the stream brings
-  uint64_t next_history_ = 0;       // of the group, if this process begins it again
-  uint64_t claimed_epoch_ = 0;      // for which the earlier run was claimed
-  bool claim_failed_ = false;
-  int64_t alone_since_ = 0;  // no primary has answered since; 0: one has
+  Asked asked_ = Asked::kNothing;
+  Search search_;
+  std::optional<BackupLog> log_;  // from kFollows on
+  uint64_t history_ = 0;          // of the items that the stream brings
+  std::optional<Join> join_;
+  std::optional<Takeover> takeover_;  // from kInSync on
+  uint64_t left_epoch_ = 0;           // the last one that was told of by TellWhyItLeaves
   int64_t heard_ = 0;
   int64_t try_at_ = 0;  // not before this
   int64_t next_ns_ = 0;

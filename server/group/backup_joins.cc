@@ -19,116 +19,104 @@ constexpr int64_t kAloneNs = 2 * kNsPerSecond;
 
 }  // namespace
 
-Backup::Outcome Backup::JoinTurn(int64_t now) {
-  bool was_read = false;
-  if (const auto answer = options_.config_store->Poll()) {
-    reading_ = founding_ = false;
-    was_read = answer->result != ConfigStore::Result::kUnknown;
-    if (was_read) known_ = answer->now;
-    // Otherwise it may be older than what the primary did with this member in between.
-    was_read = was_read && !followed_since_read_;
-  }
+bool Backup::TakeAnswer() {
+  const auto answer = options_.config_store->Poll();
+  if (!answer) return false;
+  const bool was_alone = std::exchange(asked_, Asked::kNothing) == Asked::kNow;
+  if (answer->result == ConfigStore::Result::kUnknown) return false;
+  known_ = answer->now;
+  // Otherwise it may be older than what the primary did with this member in between.
+  return was_alone;
+}
+
+void Backup::JoinTurn(int64_t now) {
+  const bool was_read = TakeAnswer();
   if (const auto seen = options_.config_store->Seen(); seen && seen->revision > known_.revision) {
     known_ = *seen;
   }
   const GroupConfiguration& configuration = known_.configuration;
-  if (configuration.primary == options_.self && !log_) {
-    Tell(configuration.epoch == 1 ? "founds the group" : "begins the group anew");
-    return Outcome::kLead;
-  }
-  if (log_ && configuration.IsInSync(options_.self)) {
-    LOG(INFO) << "becomes a backup, in sync, of " << configuration.primary.node
-              << ", primary of epoch " << configuration.epoch;
+  const bool seeks = state_.now() == BackupState::kSeeks;
+  if (seeks && configuration.primary == options_.self) return To(BackupState::kLeads);
+  if (!seeks && configuration.IsInSync(options_.self)) {
+    To(BackupState::kInSync);
     takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_, heard_,
                       now);
     return BackupTurn(now);
   }
-  if (link_ && !lost_ && now - heard_ <= 2 * times_.grace_ns()) {
-    followed_since_read_ = true;
-    if (link_->open() && !hello_sent_) SendHello(configuration.epoch);
-    return welcomed_ && !ready_ ? CopyItems(now) : Outcome::kGoesOn;
+  if (link_ && !link_->lost && now - heard_ <= 2 * times_.grace_ns()) {
+    if (asked_ == Asked::kNow) asked_ = Asked::kBeforeALink;
+    if (link_->end->open() && link_->said == Link::Said::kNothing) SendHello(configuration.epoch);
+    if (!seeks) CopyItems(now);
+    return;
   }
   if (was_read) return OnRegister(known_, now);
-  if (!reading_ && !founding_ && now >= try_at_) {
+  if (asked_ == Asked::kNothing && now >= try_at_) {
     options_.config_store->Read();
-    reading_ = true;
-    followed_since_read_ = false;
+    asked_ = Asked::kNow;
   }
-  return Outcome::kGoesOn;
 }
 
-Backup::Outcome Backup::CopyItems(int64_t now) {
-  if (copied_) return TellThatItIsReady(now);
-  if (!joiner_) {
-    auto joiner = Joiner::Begin({.device = options_.device,
-                                 .primary = primary_at_,
-                                 .keys = options_.keys,
-                                 .target = &join_target_,
-                                 .wall_ms = options_.now_ms,
-                                 .clock_ns = options_.clock,
-                                 .now_ns = now,
-                                 .idle = options_.idle});
-    if (!joiner.ok()) return End(std::string(joiner.status().message()));
-    joiner_ = *std::move(joiner);
-    applier_.OnChange([this](const Change& change) {
-      if (joiner_) joiner_->OnApplied(change);
-    });
+void Backup::CopyItems(int64_t now) {
+  if (state_.now() == BackupState::kReady) return;
+  if (state_.now() == BackupState::kCopied) return TellThatItIsReady(now);
+  std::unique_ptr<Joiner>& joiner = join_->joiner;
+  if (!joiner) {
+    auto begun = Joiner::Begin({.device = options_.device,
+                                .primary = link_->at,
+                                .keys = options_.keys,
+                                .target = &join_target_,
+                                .wall_ms = options_.now_ms,
+                                .clock_ns = options_.clock,
+                                .now_ns = now,
+                                .idle = options_.idle});
+    if (!begun.ok()) return End(std::string(begun.status().message()));
+    joiner = *std::move(begun);
+    applier_.OnChange([&joiner](const Change& change) { joiner->OnApplied(change); });
   }
   // What was decided and is not published yet is in neither.
-  if (published_) joiner_->BeginWalk();
-  switch (joiner_->Poll(now)) {
+  if (state_.now() == BackupState::kCopies) joiner->BeginWalk();
+  switch (joiner->Poll(now)) {
     case Joiner::Step::kGoesOn:
-      return Outcome::kGoesOn;
+      return;
     case Joiner::Step::kFailed:
-      return End(std::string(joiner_->status().message()));
+      return End(std::string(joiner->status().message()));
     case Joiner::Step::kDone:
       break;
   }
-  LOG(INFO) << "copied " << joiner_->items() << " items, " << joiner_->bytes() << " bytes";
-  applier_.OnVersion(joiner_->version_next());
-  joiner_.reset();
-  applier_.OnChange(nullptr);
-  copied_ = true;
-  return TellThatItIsReady(now);
+  applier_.OnVersion(joiner->version_next());
+  To(BackupState::kCopied);
+  TellThatItIsReady(now);
 }
 
-Backup::Outcome Backup::TellThatItIsReady(int64_t now) {
+void Backup::TellThatItIsReady(int64_t now) {
   next_ns_ = std::min(next_ns_, now + kLookNs);
-  if (options_.may_be_ready && !options_.may_be_ready()) return Outcome::kGoesOn;
-  ready_ = true;
+  if (options_.may_be_ready && !options_.may_be_ready()) return;
+  To(BackupState::kReady);
   ReplicaReady ready = NewReplicaReady();
   ready.epoch = link_epoch_;
-  link_->Send(ready);
-  return Outcome::kGoesOn;
+  link_->end->Send(ready);
 }
 
 // It was read after the link was gone, so it is known whether this member is in sync.
-Backup::Outcome Backup::OnRegister(const GroupRegister& known, int64_t now) {
+void Backup::OnRegister(const GroupRegister& known, int64_t now) {
   try_at_ = now + kRetryNs;
-  if (link_) {
-    if (log_) return End("the link to the primary was lost before all items were there");
-    Retire();
-    return Outcome::kGoesOn;
+  if (state_.now() != BackupState::kSeeks) {
+    return End("the link to the primary was lost before all items were there");
   }
-  const GroupConfiguration& configuration = known.configuration;
-  if (configuration.epoch == 0) {
-    Found(known);
-    return Outcome::kGoesOn;
-  }
-  if (TryToBeginAgain(known, now)) return Outcome::kGoesOn;
-  if (!retired_) Connect(configuration.primary, now);
-  return Outcome::kGoesOn;
+  if (link_) return Retire();
+  if (known.configuration.epoch == 0) return Found(known);
+  if (TryToBeginAgain(known, now)) return;
+  if (!retired_) Connect(known.configuration.primary, now);
 }
 
-// The history is the same in all tries, as each of them may still win.
 bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
-  if (alone_since_ == 0) alone_since_ = now;
-  if (options_.kept_at.empty() || claim_failed_) return false;
+  if (search_.alone_since == 0) search_.alone_since = now;
+  if (options_.kept_at.empty() || search_.claim_failed) return false;
   const RestartPlan plan =
       PlanRestart(known.configuration, options_.directory->terms(),
                   [this](std::string_view node) { return options_.directory->NodeOf(node); });
   if (plan.leader != options_.self) {
-    if (!plan.awaits.empty() && now - alone_since_ > kAloneNs) {
+    if (!plan.awaits.empty() && now - search_.alone_since > kAloneNs) {
       Tell(absl::StrCat("does not begin the group again with what disks have: ", plan.awaits,
                         ". If that does not change, begin with the disk that is best of those "
                         "that are known",
@@ -139,23 +127,23 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
     }
     return false;
   }
-  if (next_history_ == 0) next_history_ = NonzeroRandom(options_.random);
+  if (search_.history == 0) search_.history = NonzeroRandom(options_.random);
   const uint64_t epoch = known.configuration.epoch + 1;
-  if (claimed_epoch_ != epoch) {
+  if (search_.claimed_epoch != epoch) {
     LOG(WARNING) << "all who were in sync in epoch " << known.configuration.epoch
                  << " are gone, and have come back. Begins the group again with what "
                  << options_.kept_at << " has";
-    if (const absl::Status claimed = options_.claim(next_history_, epoch); !claimed.ok()) {
-      claim_failed_ = true;
+    if (const absl::Status claimed = options_.claim(search_.history, epoch); !claimed.ok()) {
+      search_.claim_failed = true;
       LOG(ERROR) << "cannot begin the group again: " << claimed.message();
       return false;
     }
-    claimed_epoch_ = epoch;
+    search_.claimed_epoch = epoch;
   }
-  founding_ = true;
+  asked_ = Asked::kNow;
   options_.config_store->BeginAgain(
       known.revision, {.epoch = epoch, .primary = options_.self, .in_sync = {options_.self}},
-      next_history_, plan.others);
+      search_.history, plan.others);
   return true;
 }
 
@@ -183,7 +171,7 @@ void Backup::Found(const GroupRegister& known) {
         " said that it had the group's items when etcd had lost the group. kvcli cluster status "
         "says what to do"));
   }
-  founding_ = true;
+  asked_ = Asked::kNow;
   options_.config_store->Txn(known.revision,
                              {.epoch = 1, .primary = options_.self, .in_sync = {options_.self}});
 }
