@@ -189,24 +189,28 @@ bool Primary::Turn(int64_t now) {
     applies = TryToOpen(now);
     const bool due =
         now >= beacon_at_ || (WantsRoom() && now >= beacon_at_ - times_.beacon_ns() + kNsPerMs);
-    if (due && open_) RaiseStreamVersion();
+    if (due && open()) RaiseStreamVersion();
     if (due && lease_.MaySend(now)) SendBeacons(now);
     FollowOperator(now);
-    if (hand_over_.Poll(now)) beacon_at_ = 0;  // the last beacon, which the successor is to answer
+    FollowHandOver(now);
     membership_.Poll(now);
-    deposed_ = membership_.deposed();
     DropLinks(now);
-    if (open_) TellStanding(now);
+    if (open()) TellStanding(now);
+    if (membership_.deposed()) To(PrimaryPhase::kDeposed);
     next_ns_ = std::min(beacon_at_, hand_over_.next_ns());
     TellWhetherItTakes();
   }
-  if (open_) {
-    EndPartitions();
-  } else if (applies || applied_) {
-    Open(applies, now);
-  }
+  if (open()) EndPartitions();
+  if (phase_.now() == PrimaryPhase::kApplies) Open(applies, now);
   const uint64_t safe_now = safe();
   return std::exchange(told_safe_, safe_now) != safe_now;
+}
+
+void Primary::To(PrimaryPhase next) {
+  const bool opens = phase_.now() == PrimaryPhase::kApplies && next == PrimaryPhase::kOpen;
+  phase_.To(next);
+  if (!opens) return;
+  LOG(INFO) << "takes clients, as primary of epoch " << membership_.known().configuration.epoch;
 }
 
 void Primary::Open(bool applies, int64_t now) {
@@ -216,32 +220,31 @@ void Primary::Open(bool applies, int64_t now) {
     return;
   }
   WordMutexLock lock(mutex_);
-  open_ = !deposed_;
-  if (!open_) return;
   RaiseStreamVersion();
-  LOG(INFO) << "takes clients, as primary of epoch " << membership_.known().configuration.epoch;
+  To(PrimaryPhase::kOpen);
   TellWhetherItTakes();
   TellStanding(now);  // not before: a client would read what the tail replaces
 }
 
 void Primary::TellWhetherItTakes() {
   has_copies_.store(HasCopies(), std::memory_order_relaxed);
-  takes_.store(open_ && TakesChanges(), std::memory_order_relaxed);
+  takes_.store(open() && TakesChanges(), std::memory_order_relaxed);
 }
 
 bool Primary::TryToOpen(int64_t now) {
-  if (applied_) return false;
+  if (phase_.now() != PrimaryPhase::kOpening) return false;
   bool all_linked = true;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
     all_linked &= member == options_.self || HasLink(member.incarnation, false);
   }
   if (all_linked) opening_.Send(&writer_, committed_);
-  applied_ = opening_.IsOver(committed_, lease_, now);
-  return applied_;
+  if (!opening_.IsOver(committed_, lease_, now)) return false;
+  To(PrimaryPhase::kApplies);
+  return true;
 }
 
 void Primary::TellStanding(int64_t now) {
-  const bool grants = !hand_over_.stopped() && membership_.MayCommit();
+  const bool grants = phase_.now() != PrimaryPhase::kStepsDown && membership_.MayCommit();
   options_.standing->SetServes(grants);
   const int64_t left = grants ? lease_.LeftNs(now) : 0;
   options_.standing->SetLeaseMax(std::min(hand_over_.LeaseNsMax(), end_.LeaseNsMax()));
@@ -305,12 +308,12 @@ void Primary::FollowOperator(int64_t now) {
     if (!wanted && member != options_.self) membership_.OnBroken(member, now);
   }
   const std::optional<std::string> successor = options_.directory->WantedSuccessor();
-  if (!successor || hand_over_.begun() || !open_) return;
+  if (!successor || phase_.now() != PrimaryPhase::kOpen) return;
   options_.directory->ForgetWantedSuccessor();
   for (const GroupMember& member : configuration.in_sync) {
     if (member.node != *successor || member == options_.self) continue;
     LOG(INFO) << "hands over to " << member.node << ", as an operator wants";
-    return hand_over_.Begin(member, now);
+    return BeginHandOver(member, now);
   }
   LOG(WARNING) << "does not hand over to " << *successor
                << ", which is primary already, or not in sync";
@@ -318,12 +321,25 @@ void Primary::FollowOperator(int64_t now) {
 
 void Primary::StepDown(int64_t now, std::string_view why) {
   WordMutexLock lock(mutex_);
-  if (hand_over_.begun() || !open_) return;
+  if (phase_.now() != PrimaryPhase::kOpen) return;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
     if (member == options_.self || !lease_.IsHeard(member.incarnation, now)) continue;
     LOG(INFO) << "hands over to " << member.node << ", as " << why;
-    return hand_over_.Begin(member, now);
+    return BeginHandOver(member, now);
   }
+}
+
+void Primary::BeginHandOver(const GroupMember& successor, int64_t now) {
+  hand_over_.Begin(successor, now);
+  To(PrimaryPhase::kHandsOver);
+}
+
+// Before `membership_` is polled, as HandOver wants.
+void Primary::FollowHandOver(int64_t now) {
+  if (hand_over_.Poll(now)) beacon_at_ = 0;  // the last beacon, which the successor is to answer
+  const PrimaryPhase phase = phase_.now();
+  if (phase == PrimaryPhase::kHandsOver && hand_over_.stopped()) To(PrimaryPhase::kStepsDown);
+  if (phase == PrimaryPhase::kStepsDown && !hand_over_.begun()) To(PrimaryPhase::kOpen);
 }
 
 Primary::Backup* Primary::FindLink(uint32_t number) {

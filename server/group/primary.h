@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/checked_state.h"
 #include "common/base/mutex.h"
 #include "common/base/word_mutex.h"
 #include "common/protocol/connect.h"
@@ -22,6 +23,7 @@
 #include "server/changes/change_stream.h"
 #include "server/changes/update_lane.h"
 #include "server/group/primary_link.h"
+#include "server/group/primary_phase.h"
 #include "server/group/replica_arrival.h"
 #include "server/group/ring_wait.h"
 #include "server/group/stream_outbox.h"
@@ -98,8 +100,8 @@ class Primary {
   // All sessions of the group, when it opens.
   void BeginSessions(SessionCopies sessions);
   // Somebody else is primary.
-  bool deposed() const { return deposed_; }
-  bool open() const { return open_; }
+  bool deposed() const { return phase_.now() == PrimaryPhase::kDeposed; }
+  bool open() const { return IsOpen(phase_.now()); }
   GroupRegister known() const;
   // Whether the register is lost, and nobody can have led the group since (Membership).
   bool MayAdopt() const;
@@ -226,15 +228,19 @@ class Primary {
   // Ends the partitions that a map has closed, and tells receivers.
   void EndPartitions();
   void TellEnded() GANNET_REQUIRES(mutex_);
+  // The only way from one phase to the next. Ends the process if there is none.
+  void To(PrimaryPhase next) GANNET_REQUIRES(mutex_);
   // Returns true once, when the tail is committed.
   bool TryToOpen(int64_t now) GANNET_REQUIRES(mutex_);
   // Applies the tail, if that is to be done now, and then takes clients.
   void Open(bool applies, int64_t now);
+  void BeginHandOver(const GroupMember& successor, int64_t now) GANNET_REQUIRES(mutex_);
+  void FollowHandOver(int64_t now) GANNET_REQUIRES(mutex_);
   void DropLinks(int64_t now) GANNET_REQUIRES(mutex_);
   void Break(Backup* backup, int64_t now, std::string_view why) GANNET_REQUIRES(mutex_);
   void PublishForJoiners();
   // Whether anything may be recorded now. What is published may wait for this (docs/group.md).
-  bool TakesUndos() const GANNET_REQUIRES(mutex_) { return !hand_over_.stopped() && !deposed_; }
+  bool TakesUndos() const GANNET_REQUIRES(mutex_) { return Records(phase_.now()); }
   // Whether a change may happen now.
   bool TakesChanges() const GANNET_REQUIRES(mutex_) {
     return TakesUndos() && !outbox_.crowded() && HasCopies();
@@ -275,15 +281,13 @@ class Primary {
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;  // some link, since the last Turn
   uint64_t links_broken_ GANNET_GUARDED_BY(mutex_) = 0;
 
-  // The member's thread only, but that `deposed_` is written under the mutex, and read there, too.
+  // The member's thread only, but that `phase_` is written under the mutex, and read there, too.
+  CheckedState<PrimaryPhase> phase_{PrimaryPhase::kOpening};
   int64_t beacon_at_ = 0;
   bool has_joiners_ = false;
   PublishedLsn published_;
   int64_t next_ns_ = 0;
   uint64_t told_safe_ = 0;
-  bool applied_ = false;  // the tail
-  bool open_ = false;
-  bool deposed_ = false;
 
   std::atomic<bool> takes_{false};          // relaxed: a hint
   std::atomic<bool> has_copies_{false};     // relaxed: a hint

@@ -158,12 +158,13 @@ std::string Primary::WhyNot(const ReplicaHello& hello) const {
   }
   const bool joins = hello.history == 0;
   const bool counts = membership_.Counts(hello.incarnation);
-  if (joins && !open_) return "the primary does not serve yet: try again";
+  if (joins && !open()) return "the primary does not serve yet: try again";
   if (joins && counts) return "it is in sync already";
   if (joins) return "";
   if (hello.history != options_.terms.history) return "it has another history";
   const bool sent = writer_.end().lsn != opening_.first_lsn();
-  if (!counts || applied_ || sent) return "it comes too late: it has to join again";
+  if (!counts || phase_.now() != PrimaryPhase::kOpening || sent)
+    return "it comes too late: it has to join again";
   return "";
 }
 
@@ -173,7 +174,7 @@ std::string Primary::WhyNot(const ReceiverHello& hello) const {
   }
   if (hello.ring_bytes != made_.ring.bytes().size()) return kOtherRing;
   if (HasLink(hello.incarnation, true)) return kLinkedAlready;
-  return open_ ? "" : "the primary does not serve yet: try again";
+  return open() ? "" : "the primary does not serve yet: try again";
 }
 
 void Primary::OnHello(Backup* backup, const ReplicaHello& hello, int64_t now) {
