@@ -94,7 +94,7 @@ absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
   options.etcd.endpoints = absl::StrSplit(flags.etcd, ',', absl::SkipEmpty());
   ClusterPlace place;
   GANNET_ASSIGN_OR_RETURN(place.store, EtcdConfigStore::Open(std::move(options)));
-  place.group = {.store = place.store.get(),
+  place.group = {.config_store = place.store.get(),
                  .directory = place.store.get(),
                  .map_store = place.store->map_store(),
                  .name = place.store->group(),

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "common/rdma/device.h"
@@ -12,9 +13,10 @@
 #include "server/changes/change_stream.h"
 #include "server/changes/member_disk.h"
 #include "server/control/server_workers.h"
-#include "server/group/group_options.h"
+#include "server/group/group_context.h"
 #include "server/group/group_stream.h"
 #include "server/group/member.h"
+#include "server/group/member_server.h"
 #include "server/move/move_tasks.h"
 #include "server/replica/group_standing.h"
 #include "server/rpc/now.h"
@@ -25,10 +27,11 @@ namespace gannet {
 
 // A server's place in its group: what it may do there, the stream of changes to its backups, its
 // Member, and the partitions that move to and from it.
-class ServerGroup {
+class ServerGroup : private MemberServer {
  public:
-  explicit ServerGroup(const GroupOptions& options)
-      : options_(options), standing_(options.terms.history) {}
+  explicit ServerGroup(const GroupOptions& options) : standing_(options.terms.history) {
+    context_.group = options;
+  }
   ServerGroup(const ServerGroup&) = delete;
   ServerGroup& operator=(const ServerGroup&) = delete;
 
@@ -57,11 +60,20 @@ class ServerGroup {
   void UseClock(ServerClock* clock) { clock_ = clock; }
 
  private:
-  absl::Status CreateMoves(const Run& run, Member::Options* options);
+  void WakeMember() override { run_.wake(); }
+  void Forget(uint64_t name) override;
+  void Publish() override { run_.writes->Publish(run_.changes->safe()); }
+  uint64_t published() const override { return run_.writes->published_position(); }
+  uint64_t workers_at() const override { return run_.workers->map_revision(); }
+  void Adopt(std::vector<SessionCopy> sessions) override;
+  void BeginEpoch(uint64_t epoch) override;
+  void FollowClock(uint64_t ms) override { clock_->Follow(ms); }
+  void StartClock(uint64_t ms) override { clock_->GoOnFrom(ms); }
 
-  const GroupOptions options_;
   GroupStanding standing_;
   GroupStream stream_;
+  Run run_;
+  GroupContext context_;
   ServerClock* clock_ = nullptr;
   std::unique_ptr<MoveTasks> move_tasks_;
   std::unique_ptr<Member> member_;

@@ -25,13 +25,15 @@ std::optional<AuthKey> ReplicaKeyOf(AuthFile* file) {
   return *it;
 }
 
-Backup::Backup(Options options)
-    : options_(std::move(options)),
-      times_{.lease_ns = int64_t{options_.terms.lease_ms} * kNsPerMs},
+Backup::Backup(const GroupContext& context, AuthFile* keys)
+    : context_(context),
+      keys_(keys),
+      kept_at_(context.disk != nullptr ? context.disk->former_path() : ""),
+      times_{.lease_ns = int64_t{context.group.terms.lease_ms} * kNsPerMs},
       primary_address_(
           [](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
-      applier_(options_.store, options_.now_ms),
-      join_target_(options_.store) {}
+      applier_(context.store, context.now_ms),
+      join_target_(context.store) {}
 
 Backup::~Backup() = default;
 
@@ -104,7 +106,7 @@ void Backup::Apply() {
   if (log_->applied() != before) busy_until_ = next_ns_ - times_.beacon_ns() + kBusyNs;
   // A touch that lets an item live longer may be on its way until then.
   if (told_clock_ms_ != 0 && log_->applied() >= told_committed_) {
-    options_.follow_clock(std::exchange(told_clock_ms_, 0));
+    context_.server->FollowClock(std::exchange(told_clock_ms_, 0));
   }
 }
 
@@ -161,7 +163,7 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
     log_.emplace(welcome.first_lsn);
     join_.emplace(Join{.begins = welcome.first_lsn, .joiner = nullptr});
     history_ = welcome.history;
-    options_.follow_clock(welcome.clock_ms);
+    context_.server->FollowClock(welcome.clock_ms);
   }
   const RingReader::Begin begin = {
       .stream_id = welcome.stream_id, .lsn = welcome.first_lsn, .position = welcome.position};
@@ -175,7 +177,7 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
 // to wait for G before the beacon was sent, and take over while its answer keeps the lease valid.
 void Backup::OnBeacon(const Beacon& beacon, bool last) {
   if (beacon.epoch != link_epoch_) return;
-  const int64_t now = options_.clock();
+  const int64_t now = context_.clock();
   if (takeover_ && !takeover_->OnBeacon(now)) return;
   heard_ = now;
   clock_.OnPrimary(beacon.clock_ms, now, last);
@@ -201,7 +203,7 @@ void Backup::Retire() {
 }
 
 void Backup::Connect(const GroupMember& primary, int64_t now) {
-  const std::optional<std::string> address = options_.directory->AddressOf(primary);
+  const std::optional<std::string> address = context_.group.directory->AddressOf(primary);
   if (!address) {
     try_at_ = now + kRetryNs;
     return Tell(absl::StrCat("the address of the primary, ", primary.node, ", is not known yet"));
@@ -211,15 +213,15 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
     try_at_ = now + (takeover_ ? kLookNs : kRetryNs);  // a primary waits for survivors
     return Tell(absl::StrCat("looks up the name of the primary, ", *address));
   }
-  const uint64_t token = NonzeroRandom(options_.random);
-  BackupLink::Options link = {.device = options_.device,
+  const uint64_t token = NonzeroRandom(context_.random);
+  BackupLink::Options link = {.device = context_.device,
                               .to = *to,
                               .endpoint = *address,
                               .token = token,
-                              .ring_bytes = options_.terms.ring_bytes,
-                              .wall_ms = options_.machine_ms,
+                              .ring_bytes = context_.group.terms.ring_bytes,
+                              .wall_ms = context_.machine_ms,
                               .deadline_ns = now + times_.lease_ns};
-  if (options_.keys != nullptr) link.key = ReplicaKeyOf(options_.keys);
+  if (keys_ != nullptr) link.key = ReplicaKeyOf(keys_);
   auto started = BackupLink::Start(link);
   if (!started.ok()) {
     try_at_ = now + kRetryNs;
@@ -231,18 +233,18 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
 
 void Backup::SendHello(uint64_t epoch) {
   ReplicaHello hello = NewReplicaHello();
-  hello.incarnation = options_.self.incarnation;
+  hello.incarnation = context_.self.incarnation;
   hello.history = takeover_ ? history_ : 0;
   hello.epoch = epoch;
   hello.applied = hello.end = log_ ? log_->applied() : 0;
   hello.ring_address = reinterpret_cast<uint64_t>(link_->end->ring().data());
   hello.ring_bytes = link_->end->ring().size();
   hello.ring_rkey = link_->end->ring_rkey();
-  hello.memory_bytes = options_.memory_bytes;
-  hello.workers = options_.workers;
+  hello.memory_bytes = context_.grant.region_bytes;
+  hello.workers = context_.workers;
   hello.stream_version_min = versions_.Say().min;
   hello.stream_version_max = versions_.Say().max;
-  SetName(&hello, options_.self.node);
+  SetName(&hello, context_.self.node);
   link_epoch_ = epoch;
   link_->said = Link::Said::kHello;
   link_->end->Send(hello);
@@ -345,7 +347,7 @@ bool Backup::Hears(int64_t now) const {
 int64_t Backup::SilentFrom() const {
   if (!takeover_) return GroupStanding::kNever;
   const GroupConfiguration& configuration = known_.configuration;
-  if (configuration.primary == options_.self) return 0;  // it opens soon
+  if (configuration.primary == context_.self) return 0;  // it opens soon
   // Whoever is named in the register may serve already.
   if (configuration.epoch != link_epoch_ || takeover_->out()) return GroupStanding::kNever;
   return link_ && link_->lost ? 0 : heard_ + times_.silence_ns() / 2;

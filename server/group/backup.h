@@ -2,7 +2,6 @@
 #define GANNET_SERVER_GROUP_BACKUP_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,18 +13,15 @@
 #include "common/base/checked_state.h"
 #include "common/base/clock.h"
 #include "common/protocol/replica.h"
-#include "common/rdma/device.h"
 #include "server/group/applier.h"
 #include "server/group/backup_link.h"
 #include "server/group/backup_state.h"
+#include "server/group/group_context.h"
 #include "server/group/joiner.h"
 #include "server/group/primary_address.h"
 #include "server/replica/backup_log.h"
-#include "server/replica/config_store.h"
-#include "server/replica/group_directory.h"
 #include "server/replica/neighbours.h"
 #include "server/replica/takeover.h"
-#include "server/store/store.h"
 
 namespace gannet {
 
@@ -40,31 +36,9 @@ std::optional<AuthKey> ReplicaKeyOf(AuthFile* file);
 // Owner thread only.
 class Backup {
  public:
-  struct Options {
-    Device device;
-    Store* store = nullptr;
-    ConfigStore* config_store = nullptr;
-    GroupDirectory* directory = nullptr;
-    GroupTerms terms;
-    GroupMember self;
-    AuthFile* keys = nullptr;  // its first key with "replica" proves who this is; nullptr: none
-    uint64_t memory_bytes = 0;
-    uint32_t workers = 0;
-    std::string kept_at;  // where an earlier run kept items; empty: there are none
-    // Makes the earlier run count as one of this process, if the register gets this history and
-    // epoch by it (MemberDisk::Claim).
-    std::function<absl::Status(uint64_t history, uint64_t epoch)> claim;
-    // The store has all items. Returns whether the primary may count on this member, and is called
-    // until it does. Empty: at once.
-    std::function<bool()> may_be_ready;
-    std::function<uint64_t()> random;
-    uint64_t (*machine_ms)() = nullptr;          // the machine's wall clock, for handshakes
-    std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
-    std::function<uint64_t()> now_ms;            // that clock
-    std::function<int64_t()> clock;              // CLOCK_BOOTTIME, in ns
-    std::function<void()> idle;                  // as that of Server::Options
-  };
-  explicit Backup(Options options);
+  // `keys`: the first one with "replica" proves who this is; nullptr: none. Both outlive the
+  // backup.
+  Backup(const GroupContext& context, AuthFile* keys);
   ~Backup();
 
   enum class Outcome : uint8_t {
@@ -154,6 +128,8 @@ class Backup {
   // Copies the primary's items. Tells the primary when that is done.
   void CopyItems(int64_t now);
   void TellThatItIsReady(int64_t now);
+  // Whether the disk has all that the primary is going to count on. The store has it.
+  bool IsKept();
   // Steps of one that is in sync, or was.
   void BackupTurn(int64_t now);
   void ConnectAsSurvivor(int64_t now);
@@ -171,7 +147,9 @@ class Backup {
   void Retire();
   void Tell(const std::string& line);
 
-  const Options options_;
+  const GroupContext& context_;
+  AuthFile* const keys_;
+  const std::string kept_at_;  // where an earlier run kept items; empty: there are none
   CheckedState<BackupState> state_{BackupState::kSeeks};
   GroupTimes times_;  // of the primary that welcomed it last; before, by the register
   GroupRegister known_;

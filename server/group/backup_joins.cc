@@ -20,7 +20,7 @@ constexpr int64_t kAloneNs = 2 * kNsPerSecond;
 }  // namespace
 
 bool Backup::TakeAnswer() {
-  const auto answer = options_.config_store->Poll();
+  const auto answer = context_.group.config_store->Poll();
   if (!answer) return false;
   const bool was_alone = std::exchange(asked_, Asked::kNothing) == Asked::kNow;
   if (answer->result == ConfigStore::Result::kUnknown) return false;
@@ -31,16 +31,17 @@ bool Backup::TakeAnswer() {
 
 void Backup::JoinTurn(int64_t now) {
   const bool was_read = TakeAnswer();
-  if (const auto seen = options_.config_store->Seen(); seen && seen->revision > known_.revision) {
+  if (const auto seen = context_.group.config_store->Seen();
+      seen && seen->revision > known_.revision) {
     known_ = *seen;
   }
   const GroupConfiguration& configuration = known_.configuration;
   const bool seeks = state_.now() == BackupState::kSeeks;
-  if (seeks && configuration.primary == options_.self) return To(BackupState::kLeads);
-  if (!seeks && configuration.IsInSync(options_.self)) {
+  if (seeks && configuration.primary == context_.self) return To(BackupState::kLeads);
+  if (!seeks && configuration.IsInSync(context_.self)) {
     To(BackupState::kInSync);
-    takeover_.emplace(times_, options_.config_store, options_.self, known_, link_epoch_, heard_,
-                      now);
+    takeover_.emplace(times_, context_.group.config_store, context_.self, known_, link_epoch_,
+                      heard_, now);
     return BackupTurn(now);
   }
   if (link_ && !link_->lost && now - heard_ <= 2 * times_.grace_ns()) {
@@ -51,7 +52,7 @@ void Backup::JoinTurn(int64_t now) {
   }
   if (was_read) return OnRegister(known_, now);
   if (asked_ == Asked::kNothing && now >= try_at_) {
-    options_.config_store->Read();
+    context_.group.config_store->Read();
     asked_ = Asked::kNow;
   }
 }
@@ -61,14 +62,14 @@ void Backup::CopyItems(int64_t now) {
   if (state_.now() == BackupState::kCopied) return TellThatItIsReady(now);
   std::unique_ptr<Joiner>& joiner = join_->joiner;
   if (!joiner) {
-    auto begun = Joiner::Begin({.device = options_.device,
+    auto begun = Joiner::Begin({.device = context_.device,
                                 .primary = link_->at,
-                                .keys = options_.keys,
+                                .keys = keys_,
                                 .target = &join_target_,
-                                .wall_ms = options_.now_ms,
-                                .clock_ns = options_.clock,
+                                .wall_ms = context_.now_ms,
+                                .clock_ns = context_.clock,
                                 .now_ns = now,
-                                .idle = options_.idle});
+                                .idle = context_.idle});
     if (!begun.ok()) return End(std::string(begun.status().message()));
     joiner = *std::move(begun);
     applier_.OnChange([&joiner](const Change& change) { joiner->OnApplied(change); });
@@ -90,11 +91,18 @@ void Backup::CopyItems(int64_t now) {
 
 void Backup::TellThatItIsReady(int64_t now) {
   next_ns_ = std::min(next_ns_, now + kLookNs);
-  if (options_.may_be_ready && !options_.may_be_ready()) return;
+  if (!IsKept()) return;
   To(BackupState::kReady);
   ReplicaReady ready = NewReplicaReady();
   ready.epoch = link_epoch_;
   link_->end->Send(ready);
+}
+
+bool Backup::IsKept() {
+  MemberDisk* const disk = context_.disk;
+  if (disk == nullptr || !disk->always()) return true;
+  if (!disk->begun()) disk->Begin(context_.group.directory->terms().history, 0);
+  return disk->whole();
 }
 
 // It was read after the link was gone, so it is known whether this member is in sync.
@@ -111,11 +119,12 @@ void Backup::OnRegister(const GroupRegister& known, int64_t now) {
 
 bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
   if (search_.alone_since == 0) search_.alone_since = now;
-  if (options_.kept_at.empty() || search_.claim_failed) return false;
-  const RestartPlan plan =
-      PlanRestart(known.configuration, options_.directory->terms(),
-                  [this](std::string_view node) { return options_.directory->NodeOf(node); });
-  if (plan.leader != options_.self) {
+  if (kept_at_.empty() || search_.claim_failed) return false;
+  const GroupTerms terms = context_.group.directory->terms();
+  const RestartPlan plan = PlanRestart(known.configuration, terms, [this](std::string_view node) {
+    return context_.group.directory->NodeOf(node);
+  });
+  if (plan.leader != context_.self) {
     if (!plan.awaits.empty() && now - search_.alone_since > kAloneNs) {
       Tell(absl::StrCat("does not begin the group again with what disks have: ", plan.awaits,
                         ". If that does not change, begin with the disk that is best of those "
@@ -127,13 +136,14 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
     }
     return false;
   }
-  if (search_.history == 0) search_.history = NonzeroRandom(options_.random);
+  if (search_.history == 0) search_.history = NonzeroRandom(context_.random);
   const uint64_t epoch = known.configuration.epoch + 1;
   if (search_.claimed_epoch != epoch) {
     LOG(WARNING) << "all who were in sync in epoch " << known.configuration.epoch
-                 << " are gone, and have come back. Begins the group again with what "
-                 << options_.kept_at << " has";
-    if (const absl::Status claimed = options_.claim(search_.history, epoch); !claimed.ok()) {
+                 << " are gone, and have come back. Begins the group again with what " << kept_at_
+                 << " has";
+    if (const absl::Status claimed = context_.disk->Claim(terms.history, search_.history, epoch);
+        !claimed.ok()) {
       search_.claim_failed = true;
       LOG(ERROR) << "cannot begin the group again: " << claimed.message();
       return false;
@@ -141,39 +151,39 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
     search_.claimed_epoch = epoch;
   }
   asked_ = Asked::kNow;
-  options_.config_store->BeginAgain(
-      known.revision, {.epoch = epoch, .primary = options_.self, .in_sync = {options_.self}},
+  context_.group.config_store->BeginAgain(
+      known.revision, {.epoch = epoch, .primary = context_.self, .in_sync = {context_.self}},
       search_.history, plan.others);
   return true;
 }
 
 // Of those that have items of the same history as this process.
 std::string Backup::BestFormerDisk() const {
-  const std::optional<NodeSeen> own = options_.directory->NodeOf(options_.self.node);
-  if (!own || !own->kept) return options_.self.node;
-  return BestDisk(options_.directory->terms().members, own->kept->history,
-                  [this](std::string_view node) { return options_.directory->NodeOf(node); });
+  const std::optional<NodeSeen> own = context_.group.directory->NodeOf(context_.self.node);
+  if (!own || !own->kept) return context_.self.node;
+  return BestDisk(context_.group.directory->terms().members, own->kept->history,
+                  [this](std::string_view node) { return context_.group.directory->NodeOf(node); });
 }
 
 // A group that nobody has founded is empty. So the items of an earlier run do not belong to it,
 // unless an operator says so.
 void Backup::Found(const GroupRegister& known) {
-  if (!options_.kept_at.empty()) {
+  if (!kept_at_.empty()) {
     return Tell(absl::StrCat(
-        "does not found the group, because ", options_.kept_at,
+        "does not found the group, because ", kept_at_,
         " has items of an earlier run. To begin with the best disk that is known when all members "
         "have come back: kvcli cluster force GROUP --from=",
         BestFormerDisk(), " --lose-data. To begin empty: remove that directory, and start again"));
   }
-  if (const auto nodes = options_.directory->WithItems(); !nodes.empty()) {
+  if (const auto nodes = context_.group.directory->WithItems(); !nodes.empty()) {
     return Tell(absl::StrCat(
         "does not found the group, because ", absl::StrJoin(nodes, ", "),
         " said that it had the group's items when etcd had lost the group. kvcli cluster status "
         "says what to do"));
   }
   asked_ = Asked::kNow;
-  options_.config_store->Txn(known.revision,
-                             {.epoch = 1, .primary = options_.self, .in_sync = {options_.self}});
+  context_.group.config_store->Txn(
+      known.revision, {.epoch = 1, .primary = context_.self, .in_sync = {context_.self}});
 }
 
 }  // namespace gannet

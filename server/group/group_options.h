@@ -13,7 +13,7 @@ namespace gannet {
 
 // A server's group, and who it is in it.
 struct GroupOptions {
-  ConfigStore* store = nullptr;         // outlives the server
+  ConfigStore* config_store = nullptr;  // outlives the server
   GroupDirectory* directory = nullptr;  // outlives the server
   MapStore* map_store = nullptr;        // outlives the server; nullptr: no partition moves
   std::string name;                     // the group's; empty if there is no map

@@ -17,44 +17,23 @@ constexpr int64_t kMapNs = 100 * kNsPerMs;  // clients need not know of a change
 
 }  // namespace
 
-Member::Member(Options options) : options_(std::move(options)) {}
 Member::~Member() = default;
 
-absl::StatusOr<std::unique_ptr<Member>> Member::Create(Options options) {
-  std::unique_ptr<Member> member(new Member(std::move(options)));
-  const Options& given = member->options_;
-  if (!given.group.auth_file.empty()) {
-    GANNET_ASSIGN_OR_RETURN(member->keys_, AuthFile::Open(given.group.auth_file));
+absl::StatusOr<std::unique_ptr<Member>> Member::Create(const GroupContext& context,
+                                                       GroupStream* stream, uint64_t first_version,
+                                                       std::vector<MemberTask*> tasks) {
+  std::unique_ptr<Member> member(new Member(context, stream, first_version, std::move(tasks)));
+  const std::string& auth_file = context.group.auth_file;
+  if (!auth_file.empty()) {
+    GANNET_ASSIGN_OR_RETURN(member->keys_, AuthFile::Open(auth_file));
     if (!ReplicaKeyOf(&*member->keys_)) {
       return absl::InvalidArgumentError(
-          absl::StrCat(given.group.auth_file, " has no key with the right \"replica\", which the ",
+          absl::StrCat(auth_file, " has no key with the right \"replica\", which the ",
                        "servers of a group need: add a line of kvcli genkey --replica"));
     }
   }
-  member->backup_ = std::make_unique<Backup>(Backup::Options{
-      .device = given.device,
-      .store = given.store,
-      .config_store = given.group.store,
-      .directory = given.group.directory,
-      .terms = given.group.terms,
-      .self = member->self(),
-      .keys = member->keys_ ? &*member->keys_ : nullptr,
-      .memory_bytes = given.memory_bytes,
-      .workers = given.workers,
-      .kept_at = given.disk != nullptr ? given.disk->former_path() : "",
-      .claim =
-          [member = member.get()](uint64_t history, uint64_t epoch) {
-            const Options& its = member->options_;
-            return its.disk->Claim(its.group.directory->terms().history, history, epoch);
-          },
-      .may_be_ready = [member = member.get()] { return member->IsKept(); },
-      .random = given.random,
-      .machine_ms = given.machine_ms,
-      .follow_clock = given.follow_clock,
-      .now_ms = given.now_ms,
-      .clock = given.clock,
-      .idle = given.idle});
-  given.store->PauseEvictions(true);
+  member->backup_ = std::make_unique<Backup>(context, member->keys_ ? &*member->keys_ : nullptr);
+  context.store->PauseEvictions(true);
   return member;
 }
 
@@ -64,7 +43,7 @@ void Member::Put(ReplicaArrival arrival) {
     arrivals_.push_back(std::move(arrival));
     has_mail_.store(true, std::memory_order_relaxed);
   }
-  options_.wake();
+  context_.server->WakeMember();
 }
 
 void Member::PutGone(uint64_t name) {
@@ -73,13 +52,13 @@ void Member::PutGone(uint64_t name) {
     gone_.push_back(name);
     has_mail_.store(true, std::memory_order_relaxed);
   }
-  options_.wake();
+  context_.server->WakeMember();
 }
 
 void Member::Refuse(ReplicaArrival arrival) {
-  const struct Reject reject = NewReject(RejectCode::kNotPrimary, options_.standing->elsewhere());
-  options_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
-  options_.forget(arrival.name);
+  const struct Reject reject = NewReject(RejectCode::kNotPrimary, context_.standing->elsewhere());
+  context_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
+  context_.server->Forget(arrival.name);
 }
 
 void Member::TakeInbox(int64_t now) {
@@ -109,15 +88,15 @@ bool Member::MayBeCountedOn() const {
   if (primary_ != nullptr || backup_->whole()) return true;
   const std::vector<GroupMember>& in_sync = backup_->known().configuration.in_sync;
   return backup_->may_count() &&
-         std::ranges::find(in_sync, options_.group.node, &GroupMember::node) == in_sync.end();
+         std::ranges::find(in_sync, context_.group.node, &GroupMember::node) == in_sync.end();
 }
 
 bool Member::Poll(int64_t now) {
   TakeInbox(now);
   if (ended()) return false;
-  if (!MayBeCountedOn() && options_.group.directory->Replaced()) {
+  if (!MayBeCountedOn() && context_.group.directory->Replaced()) {
     End(absl::StrCat(
-        "another process is called ", options_.group.node,
+        "another process is called ", context_.group.node,
         ", too, and has come later or is in sync. Only one may run: stop one of them"));
     return false;
   }
@@ -136,12 +115,12 @@ bool Member::Poll(int64_t now) {
     if (primary_->deposed()) End("another member is primary now");
     if (HasTasks()) {
       const GroupRegister own = primary_->known();
-      for (MemberTask* const task : options_.tasks) task->Poll(now, own);
+      for (MemberTask* const task : tasks_) task->Poll(now, own);
     }
   } else {
     const Backup::Outcome outcome = backup_->Poll(now);
-    if (options_.disk != nullptr && backup_->in_sync() && !options_.disk->begun()) {
-      options_.disk->Begin(options_.group.directory->terms().history, 0);
+    if (context_.disk != nullptr && backup_->in_sync() && !context_.disk->begun()) {
+      context_.disk->Begin(context_.group.directory->terms().history, 0);
     }
     switch (outcome) {
       case Backup::Outcome::kGoesOn:
@@ -155,7 +134,7 @@ bool Member::Poll(int64_t now) {
     }
   }
   LeaveIfTheDiskFailed(now);
-  options_.standing->SetAwaitsFrom(AwaitsPrimaryFrom());
+  context_.standing->SetAwaitsFrom(AwaitsPrimaryFrom());
   if (primary_ != nullptr) {
     TellOthers(primary_->known().configuration);
   } else {
@@ -165,25 +144,25 @@ bool Member::Poll(int64_t now) {
 }
 
 void Member::TellMap() {
-  const std::optional<PartitionMap> map = options_.group.directory->Map();
+  const std::optional<PartitionMap> map = context_.group.directory->Map();
   if (!map) return;
   std::string bytes = EncodePartitionMap(*map);
-  const std::shared_ptr<const std::string> told = options_.standing->map();
+  const std::shared_ptr<const std::string> told = context_.standing->map();
   if (told != nullptr && *told == bytes) return;
-  options_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
+  context_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
 }
 
 void Member::TellMembers() {
-  std::vector<std::string> members = options_.group.directory->terms().members;
+  std::vector<std::string> members = context_.group.directory->terms().members;
   MutexLock lock(mutex_);
   if (members != members_) members_ = std::move(members);
 }
 
 void Member::TellOfPolicy() {
-  const GroupPolicy* const policy = options_.group.directory->Policy();
+  const GroupPolicy* const policy = context_.group.directory->Policy();
   if (policy == nullptr || *policy == told_policy_) return;
   told_policy_ = *policy;
-  for (const auto& [name, own] : options_.group.policy.settings) {
+  for (const auto& [name, own] : context_.group.policy.settings) {
     const std::optional<std::string> of_group = policy->Find(name);
     if (!of_group || *of_group == own) continue;
     LOG(WARNING) << "the group has " << name << "=" << *of_group
@@ -192,11 +171,11 @@ void Member::TellOfPolicy() {
 }
 
 bool Member::TellPartitions() {
-  const GroupPartitions* const partitions = options_.group.directory->Partitions();
+  const GroupPartitions* const partitions = context_.group.directory->Partitions();
   if (partitions == nullptr || partitions_told_ == partitions->revision) return false;
   partitions_told_ = partitions->revision;
   TellMap();  // first: who is refused, or gets no lease, asks for it
-  options_.standing->SetPartitions(*partitions);
+  context_.standing->SetPartitions(*partitions);
   return true;
 }
 
@@ -207,10 +186,10 @@ int64_t Member::AwaitsPrimaryFrom() const {
 }
 
 void Member::End(const std::string& why) {
-  replaced_ = options_.group.directory->Replaced();
-  options_.standing->SetServes(false);
-  options_.standing->SetAwaitsFrom(GroupStanding::kNever);
-  options_.standing->SetLeaseEnd(0);
+  replaced_ = context_.group.directory->Replaced();
+  context_.standing->SetServes(false);
+  context_.standing->SetAwaitsFrom(GroupStanding::kNever);
+  context_.standing->SetLeaseEnd(0);
   why_ = why;
   const char* const role =
       primary_ != nullptr ? "primary" : (backup_->whole() ? "a backup" : "a joining member");
@@ -219,10 +198,10 @@ void Member::End(const std::string& why) {
 }
 
 void Member::Announce(int64_t now) {
-  if (options_.disk != nullptr) options_.disk->behind();  // gives up one that hangs
+  if (context_.disk != nullptr) context_.disk->behind();  // gives up one that hangs
   if (now < announce_at_) return;
   announce_at_ = now + kAnnounceNs;
-  const uint64_t history = options_.group.directory->terms().history;
+  const uint64_t history = context_.group.directory->terms().history;
   const bool whole = primary_ != nullptr || backup_->whole();
   // Of one that joins, its former run counts: an operator may begin with that.
   uint64_t applied = 0;
@@ -230,32 +209,32 @@ void Member::Announce(int64_t now) {
     applied = primary_->Look().committed;
   } else if (backup_->whole()) {
     applied = backup_->applied();
-  } else if (options_.disk != nullptr) {
-    applied = options_.disk->FormerLsn(history);
+  } else if (context_.disk != nullptr) {
+    applied = context_.disk->FormerLsn(history);
   }
-  if (whole) options_.group.directory->AnnounceItems(primary_ != nullptr && primary_->MayAdopt());
-  if (options_.disk != nullptr && whole) options_.disk->Note(history, applied);
-  if (options_.disk != nullptr && !options_.disk->begun()) {
+  if (whole) context_.group.directory->AnnounceItems(primary_ != nullptr && primary_->MayAdopt());
+  if (context_.disk != nullptr && whole) context_.disk->Note(history, applied);
+  if (context_.disk != nullptr && !context_.disk->begun()) {
     // Of a group that nobody has founded, no run can be. Operators compare those of other
     // histories.
     const bool founded = primary_ != nullptr || backup_->known().configuration.epoch > 0;
-    const uint64_t of = founded ? history : options_.disk->former_history();
-    if (const auto kept = options_.disk->Former(of)) {
-      options_.group.directory->AnnounceKept(*kept);
+    const uint64_t of = founded ? history : context_.disk->former_history();
+    if (const auto kept = context_.disk->Former(of)) {
+      context_.group.directory->AnnounceKept(*kept);
     }
   }
   const Role role = RoleNow();
   const uint64_t epoch = primary_ != nullptr ? primary_->known().configuration.epoch
                                              : backup_->known().configuration.epoch;
   if (std::exchange(announced_as_, {role, epoch}) != std::pair(role, epoch)) {
-    options_.group.directory->AnnounceSoon();
+    context_.group.directory->AnnounceSoon();
   }
-  options_.group.directory->Announce(self(), options_.group.advertise, applied);
+  context_.group.directory->Announce(context_.self, context_.group.advertise, applied);
   NoteWhyNotAnnounced();
 }
 
 void Member::NoteWhyNotAnnounced() {
-  std::string why = options_.group.directory->WhyNotAnnounced();
+  std::string why = context_.group.directory->WhyNotAnnounced();
   if (why == not_announced_) return;
   if (not_announced_.empty()) {
     LOG(WARNING) << "etcd takes nothing. While that is so, nobody can take over: " << why;
@@ -272,16 +251,9 @@ Member::Role Member::RoleNow() const {
   return backup_->in_sync() ? Role::kBackup : Role::kJoining;
 }
 
-bool Member::IsKept() {
-  MemberDisk* const disk = options_.disk;
-  if (disk == nullptr || !disk->always()) return true;
-  if (!disk->begun()) disk->Begin(options_.group.directory->terms().history, 0);
-  return disk->whole();
-}
-
 // A backup throws its copy away, so it leaves only while it hears the primary.
 void Member::LeaveIfTheDiskFailed(int64_t now) {
-  if (options_.disk == nullptr || !options_.disk->refuses() || ended()) return;
+  if (context_.disk == nullptr || !context_.disk->refuses() || ended()) return;
   if (primary_ != nullptr) {
     primary_->StepDown(now, "its disk has failed");
   } else if (!backup_->whole() || backup_->Hears(now)) {
@@ -290,13 +262,13 @@ void Member::LeaveIfTheDiskFailed(int64_t now) {
 }
 
 absl::Status Member::Restore(uint64_t history, uint64_t epoch) {
-  if (options_.disk == nullptr || options_.disk->begun()) return absl::OkStatus();
-  if (!options_.disk->former_path().empty()) {
+  if (context_.disk == nullptr || context_.disk->begun()) return absl::OkStatus();
+  if (!context_.disk->former_path().empty()) {
     Applier* const applier = &backup_->applier();
-    GANNET_RETURN_IF_ERROR(options_.disk->Restore(
+    GANNET_RETURN_IF_ERROR(context_.disk->Restore(
         [applier](const Change& change) { return applier->Restore(change); }));
   }
-  options_.disk->Begin(history, epoch);
+  context_.disk->Begin(history, epoch);
   return absl::OkStatus();
 }
 
@@ -304,70 +276,48 @@ void Member::Lead(int64_t now) {
   const GroupRegister known = backup_->known();
   const uint64_t epoch = known.configuration.epoch;
   // An operator may have changed them since this server joined.
-  const GroupTerms terms = options_.group.directory->terms();
+  const GroupTerms terms = context_.group.directory->terms();
   if (const absl::Status status = Restore(terms.history, epoch); !status.ok()) {
     return End(absl::StrCat("cannot restore the items: ", status.message()));
   }
-  options_.standing->SetHistory(terms.history);
+  context_.standing->SetHistory(terms.history);
   const RingTail tail = backup_->TakeTail();
   // The old primary's clock goes on here, or the founder's own.
-  if (const uint64_t clock_ms = backup_->ClockAtTakeover(now)) options_.start_clock(clock_ms);
-  Applier* const applier = &backup_->applier();
-  applier->OnVersion(options_.first_version);
+  if (const uint64_t clock_ms = backup_->ClockAtTakeover(now))
+    context_.server->StartClock(clock_ms);
+  backup_->applier().OnVersion(first_version_);
   LOG(INFO) << "becomes primary of epoch " << epoch << ", with " << tail.end() - tail.begin()
             << " bytes of records that are still to be committed";
-  const uint64_t stream_id = NonzeroRandom(options_.random);
-  auto primary = Primary::Create(
-      {.device = &options_.device,
-       .pd = options_.pd,
-       .listener = options_.listener,
-       .standing = options_.standing,
-       .store = options_.group.store,
-       .directory = options_.group.directory,
-       .terms = terms,
-       .self = self(),
-       .memory_bytes = options_.memory_bytes,
-       .workers = options_.workers,
-       .grant = options_.grant,
-       .stream_id = stream_id,
-       .clock = options_.clock,
-       .wall_ms = options_.now_ms,
-       .version_next = [store = options_.store] { return store->NextVersion(); },
-       .open =
-           [this, applier, epoch, history = terms.history](const RingTail& rest) {
-             rest.ForEach([applier](const RingRecord& record, uint64_t, uint64_t) {
-               applier->Apply(record);
-             });
-             options_.store->BeginVersions(applier->version_next());
-             options_.store->KeepRoom();
-             options_.store->PauseEvictions(false);
-             SessionCopies& sessions = applier->sessions();
-             sessions.ForgetUndone();
-             // An operator has begun the group again: clients begin anew, and their requests
-             // with 1.
-             if (backup_->history() != history) sessions = SessionCopies();
-             std::vector<SessionCopy> copies = sessions.All();
-             if (!primary_->has_copies()) DoubtAnswers(&copies);
-             options_.adopt(std::move(copies));
-             primary_->BeginSessions(std::move(sessions));
-             if (options_.disk != nullptr) options_.disk->Lead();
-             options_.stream->Lead(primary_.get());
-             options_.opens(epoch);
-           },
-       .may_open = [this,
-                    epoch] { return options_.disk == nullptr || options_.disk->MayOpen(epoch); },
-       .publish = options_.publish,
-       .published = options_.published,
-       .workers_at = options_.workers_at,
-       .wake = options_.wake,
-       .forget = options_.forget},
-      known, tail);
+  led_epoch_ = epoch;
+  auto primary =
+      Primary::Create(context_, this, terms, NonzeroRandom(context_.random), known, tail);
   if (!primary.ok()) {
     // It is primary by the register, and cannot be. Whoever is in sync takes over.
     return End(std::string(primary.status().message()));
   }
   primary_ = *std::move(primary);
 }
+
+void Member::Open(const RingTail& tail) {
+  Applier& applier = backup_->applier();
+  tail.ForEach([&applier](const RingRecord& record, uint64_t, uint64_t) { applier.Apply(record); });
+  context_.store->BeginVersions(applier.version_next());
+  context_.store->KeepRoom();
+  context_.store->PauseEvictions(false);
+  SessionCopies& sessions = applier.sessions();
+  sessions.ForgetUndone();
+  // An operator has begun the group again: clients begin anew, and their requests with 1.
+  if (backup_->history() != context_.standing->history()) sessions = SessionCopies();
+  std::vector<SessionCopy> copies = sessions.All();
+  if (!primary_->has_copies()) DoubtAnswers(&copies);
+  context_.server->Adopt(std::move(copies));
+  primary_->BeginSessions(std::move(sessions));
+  if (context_.disk != nullptr) context_.disk->Lead();
+  stream_->Lead(primary_.get());
+  context_.server->BeginEpoch(led_epoch_);
+}
+
+bool Member::MayOpen() { return context_.disk == nullptr || context_.disk->MayOpen(led_epoch_); }
 
 void Member::TellOthers(const GroupConfiguration& configuration) {
   TellElsewhere(configuration);
@@ -379,8 +329,8 @@ void Member::TellElsewhere(const GroupConfiguration& configuration) {
   if (told_of_ == configuration.primary && told_epoch_ == configuration.epoch) return;
   told_of_.reset();
   std::string elsewhere;
-  if (configuration.epoch != 0 && configuration.primary != self()) {
-    const auto address = options_.group.directory->AddressOf(configuration.primary);
+  if (configuration.epoch != 0 && configuration.primary != context_.self) {
+    const auto address = context_.group.directory->AddressOf(configuration.primary);
     if (address && IsPrimaryAddress(*address)) {
       elsewhere = ReasonOf({.primary = *address, .epoch = configuration.epoch});
       told_of_ = configuration.primary;
@@ -389,7 +339,7 @@ void Member::TellElsewhere(const GroupConfiguration& configuration) {
   }
   if (elsewhere == elsewhere_) return;
   elsewhere_ = elsewhere;
-  options_.standing->SetElsewhere(std::move(elsewhere));
+  context_.standing->SetElsewhere(std::move(elsewhere));
 }
 
 void Member::TellObservers(const GroupConfiguration& configuration) {
@@ -402,8 +352,8 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
   const bool follows = role == Role::kBackup || role == Role::kJoining;
   if (follows && seen_epoch_ == configuration.epoch && seen_role_ == role) return;
   Seen seen = {.role = role,
-               .node = options_.group.node,
-               .incarnation = options_.incarnation,
+               .node = context_.group.node,
+               .incarnation = context_.self.incarnation,
                .primary = configuration.primary.node,
                .epoch = configuration.epoch,
                .not_announced = not_announced_};
@@ -411,7 +361,7 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
     seen.open = primary_->open();
     seen.as_primary = primary_->Look();
     MoveProgress& moves = seen.moves.emplace();
-    for (const MemberTask* const task : options_.tasks) task->Tell(&moves);
+    for (const MemberTask* const task : tasks_) task->Tell(&moves);
   }
   seen_epoch_ = configuration.epoch;
   seen_role_ = seen.role;
@@ -433,14 +383,14 @@ Member::Seen Member::Look() const {
 
 absl::Status Member::Arm(int64_t now) {
   if (HasTasks()) {
-    for (MemberTask* const task : options_.tasks) task->Arm(now);
+    for (MemberTask* const task : tasks_) task->Arm(now);
   }
   return primary_ != nullptr ? primary_->Arm() : backup_->Arm(now);
 }
 
 void Member::Woken() {
   if (HasTasks()) {
-    for (MemberTask* const task : options_.tasks) task->Woken();
+    for (MemberTask* const task : tasks_) task->Woken();
   }
   if (primary_ != nullptr) return primary_->Woken();
   backup_->Woken();
@@ -448,9 +398,9 @@ void Member::Woken() {
 
 std::vector<int> Member::fds() const {
   std::vector<int> fds = primary_ != nullptr ? primary_->fds() : backup_->fds();
-  if (options_.group.store->fd() >= 0) fds.push_back(options_.group.store->fd());
+  if (context_.group.config_store->fd() >= 0) fds.push_back(context_.group.config_store->fd());
   if (HasTasks()) {
-    for (const MemberTask* const task : options_.tasks) task->AddFds(&fds);
+    for (const MemberTask* const task : tasks_) task->AddFds(&fds);
   }
   return fds;
 }
@@ -458,7 +408,7 @@ std::vector<int> Member::fds() const {
 int64_t Member::next_ns() const {
   int64_t next = primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
   if (HasTasks()) {
-    for (const MemberTask* const task : options_.tasks) next = std::min(next, task->next_ns());
+    for (const MemberTask* const task : tasks_) next = std::min(next, task->next_ns());
   }
   return next;
 }

@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,19 +12,14 @@
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
 #include "common/base/mutex.h"
-#include "common/protocol/connect.h"
 #include "common/protocol/member_standing.h"
-#include "common/rdma/device.h"
-#include "common/rdma/listener.h"
-#include "server/changes/member_disk.h"
 #include "server/group/backup.h"
-#include "server/group/group_options.h"
+#include "server/group/group_context.h"
 #include "server/group/group_stream.h"
 #include "server/group/member_task.h"
 #include "server/group/primary.h"
 #include "server/group/replica_arrival.h"
 #include "server/replica/group_standing.h"
-#include "server/store/store.h"
 
 namespace gannet {
 
@@ -33,43 +27,14 @@ namespace gannet {
 // never goes back. A server that ended executes itself again, and joins.
 //
 // Thread safety: Poll and what it takes to sleep by one thread, the member's. Put from any thread.
-class Member {
+class Member : private PrimaryOpener {
  public:
-  struct Options {
-    GroupOptions group;
-    Device device;
-    ibv_pd* pd = nullptr;  // for the primary's side of links
-    Listener* listener = nullptr;
-    Store* store = nullptr;
-    GroupStanding* standing = nullptr;
-    GroupStream* stream = nullptr;
-    MemberDisk* disk = nullptr;  // nullptr: it keeps nothing
-    uint64_t incarnation = 0;
-    uint64_t memory_bytes = 0;
-    uint32_t workers = 0;
-    uint64_t first_version = 1;  // by the clock
-    Grant grant{};
-    std::function<uint64_t()> random;
-    uint64_t (*machine_ms)() = nullptr;
-    std::function<int64_t()> clock;        // CLOCK_BOOTTIME, in ns
-    std::function<void()> wake;            // makes the member's thread call Poll. Thread safe
-    std::function<void(uint64_t)> forget;  // a connection's name is not used any more
-    // Gives the workers the sessions of the former primary.
-    std::function<void(std::vector<SessionCopy>)> adopt;
-    std::function<void()> publish;        // lets the store have all that is safe
-    std::function<uint64_t()> published;  // and these are those of Primary::Options
-    std::function<uint64_t()> workers_at;
-    std::function<void(uint64_t)> opens;         // this server is primary of that epoch. It takes
-                                                 // clients when this has returned
-    std::function<void(uint64_t)> follow_clock;  // sets the clock by which items expire
-    std::function<void(uint64_t)> start_clock;   // lets it go on from a time
-    std::function<uint64_t()> now_ms;            // that clock
-    std::function<void()> idle;                  // as that of Server::Options
-    std::vector<MemberTask*> tasks;              // of a primary; outlive the member
-  };
-  // Announces the server. The errors are those of AuthFile::Open.
-  static absl::StatusOr<std::unique_ptr<Member>> Create(Options options);
-  ~Member();
+  // Announces the server. `first_version`: of its items, by the clock. `tasks`: of a primary. What
+  // is pointed to outlives the member. The errors are those of AuthFile::Open.
+  static absl::StatusOr<std::unique_ptr<Member>> Create(const GroupContext& context,
+                                                        GroupStream* stream, uint64_t first_version,
+                                                        std::vector<MemberTask*> tasks);
+  ~Member() override;
 
   // Returns whether workers should look at what is published.
   bool Poll(int64_t now);
@@ -120,7 +85,12 @@ class Member {
   static bool MayStepDown(const Seen& seen);
 
  private:
-  explicit Member(Options options);
+  Member(const GroupContext& context, GroupStream* stream, uint64_t first_version,
+         std::vector<MemberTask*> tasks)
+      : context_(context),
+        stream_(stream),
+        first_version_(first_version),
+        tasks_(std::move(tasks)) {}
   void TakeInbox(int64_t now);
   void Refuse(ReplicaArrival arrival);
   // Takes the items of an earlier run, if an operator says that the group begins with them.
@@ -129,12 +99,12 @@ class Member {
   void LeaveIfTheDiskFailed(int64_t now);
   // Whether others may count on what it has.
   bool MayBeCountedOn() const;
-  // Whether the disk has all that the primary is going to count on. The store has it.
-  bool IsKept();
   void Announce(int64_t now);
   void NoteWhyNotAnnounced();
   Role RoleNow() const;
   void Lead(int64_t now);
+  void Open(const RingTail& tail) override;
+  bool MayOpen() override;
   bool HasPartitions() const;
   // Steps of one that is to stop.
   void LeaveTurn(int64_t now);
@@ -151,14 +121,15 @@ class Member {
   void TellOthers(const GroupConfiguration& configuration);
   void TellElsewhere(const GroupConfiguration& configuration);
   void TellObservers(const GroupConfiguration& configuration);
-  GroupMember self() const {
-    return {.node = options_.group.node, .incarnation = options_.incarnation};
-  }
 
-  const Options options_;
+  const GroupContext& context_;
+  GroupStream* const stream_;
+  const uint64_t first_version_;
+  const std::vector<MemberTask*> tasks_;
   std::optional<AuthFile> keys_;
   std::unique_ptr<Backup> backup_;    // before it leads
   std::unique_ptr<Primary> primary_;  // from then on
+  uint64_t led_epoch_ = 0;            // in which it became primary
   std::string elsewhere_;
   std::optional<GroupMember> told_of_;  // whom elsewhere_ names; nullopt: that may change soon
   uint64_t told_epoch_ = 0;

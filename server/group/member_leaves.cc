@@ -18,16 +18,16 @@ bool Member::MayStepDown(const Seen& seen) {
 Member::Leaving Member::Leave() {
   if (ended() || may_stop_.load(std::memory_order_relaxed)) return Leaving::kDone;
   leaves_.store(true, std::memory_order_relaxed);
-  options_.wake();
+  context_.server->WakeMember();
   return MayStepDown(Look()) ? Leaving::kHandsOver : Leaving::kAwaitsOthers;
 }
 
 // Whether the map gives the group any partition. One that was removed has none.
 bool Member::HasPartitions() const {
-  const SeenMap* const seen = options_.group.directory->Config();
+  const SeenMap* const seen = context_.group.directory->Config();
   if (seen == nullptr) return true;
   const auto& [groups, partitions] = std::tie(seen->config.groups, seen->config.partitions);
-  const auto found = std::ranges::find(groups, options_.group.name);
+  const auto found = std::ranges::find(groups, context_.group.name);
   return found != groups.end() && std::ranges::count(partitions, found - groups.begin()) > 0;
 }
 
@@ -41,7 +41,7 @@ void Member::LeaveTurn(int64_t now) {
     backup_->Leave(now);
   }
   const bool has_items = primary_ != nullptr || backup_->may_count();
-  const bool has_others = options_.group.directory->terms().members.size() > 1;
+  const bool has_others = context_.group.directory->terms().members.size() > 1;
   may_stop_.store(!has_items || !has_others || !HasPartitions(), std::memory_order_relaxed);
 }
 

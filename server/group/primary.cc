@@ -17,41 +17,46 @@ constexpr size_t kPollMax = 16;
 
 }  // namespace
 
-Primary::Primary(Options options, const GroupRegister& known, const RingTail& tail, Made made)
-    : options_(std::move(options)),
-      times_{.lease_ns = int64_t{options_.terms.lease_ms} * kNsPerMs},
+Primary::Primary(const GroupContext& context, PrimaryOpener* opener, const GroupTerms& terms,
+                 uint64_t stream_id, const GroupRegister& known, const RingTail& tail, Made made)
+    : context_(context),
+      opener_(opener),
+      terms_(terms),
+      times_{.lease_ns = int64_t{terms.lease_ms} * kNsPerMs},
       made_(std::move(made)),
-      environment_{.device = options_.device,
-                   .pd = options_.pd,
-                   .listener = options_.listener,
+      environment_{.device = &context.device,
+                   .pd = context.pd,
+                   .listener = context.listener,
                    .messages_cq = made_.messages_cq.get(),
                    .stream_cq = made_.stream_cq.get(),
                    .ring = made_.ring.bytes(),
                    .ring_lkey = made_.ring_mr->lkey},
       opening_(tail),
       tail_(tail),
-      writer_(made_.ring.bytes(), options_.stream_id, opening_.first_lsn()),
+      writer_(made_.ring.bytes(), stream_id, opening_.first_lsn()),
       lease_(times_),
       commit_(opening_.first_lsn()),
-      membership_(options_.store, &lease_, &commit_, options_.self, known, options_.clock()),
+      membership_(context.group.config_store, &lease_, &commit_, context.self, known,
+                  context.clock()),
       hand_over_(times_, &membership_),
       end_(times_),
-      min_copies_(options_.terms.min_copies),
+      min_copies_(terms.min_copies),
       outbox_(&writer_, kStreamVersions.min, known.configuration.epoch << 32),
       committed_(opening_.first_lsn()) {}
 
-absl::StatusOr<std::unique_ptr<Primary>> Primary::Create(Options options,
-                                                         const GroupRegister& known,
-                                                         const RingTail& tail) {
+absl::StatusOr<std::unique_ptr<Primary>> Primary::Create(
+    const GroupContext& context, PrimaryOpener* opener, const GroupTerms& terms, uint64_t stream_id,
+    const GroupRegister& known, const RingTail& tail) {
   Made made;
-  ibv_context* const verbs = options.device->verbs;
-  GANNET_ASSIGN_OR_RETURN(made.ring, PrivateMemory::Create(options.terms.ring_bytes));
+  ibv_context* const verbs = context.device.verbs;
+  GANNET_ASSIGN_OR_RETURN(made.ring, PrivateMemory::Create(terms.ring_bytes));
   GANNET_ASSIGN_OR_RETURN(made.ring_mr,
-                          RegisterMemory(options.pd, made.ring.bytes(), RemoteAccess::kNone));
+                          RegisterMemory(context.pd, made.ring.bytes(), RemoteAccess::kNone));
   GANNET_ASSIGN_OR_RETURN(made.messages_cq,
                           CompletionQueue::Create(verbs, kMessageCompletions, true));
   GANNET_ASSIGN_OR_RETURN(made.stream_cq, CompletionQueue::Create(verbs, kStreamCompletions, true));
-  return std::unique_ptr<Primary>(new Primary(std::move(options), known, tail, std::move(made)));
+  return std::unique_ptr<Primary>(
+      new Primary(context, opener, terms, stream_id, known, tail, std::move(made)));
 }
 
 Primary::~Primary() = default;
@@ -74,7 +79,7 @@ void Primary::Keep(const Kept& kept) {
 
 void Primary::LetPublishedGo() {
   if (kept_.empty()) return;
-  const uint64_t published = options_.published();
+  const uint64_t published = context_.server->published();
   const uint64_t before = kept_.front().from;
   while (!kept_.empty() && kept_.front().position <= published) kept_.pop_front();
   const uint64_t from = kept_.empty() ? RingWriter::kKeepNone : kept_.front().from;
@@ -91,13 +96,13 @@ void Primary::Pump() {
   const uint64_t before = safe_.load(std::memory_order_relaxed);
   PumpLocked();
   if (!WantsRoom() && !failed_ && !OthersWaitFor(before)) return;
-  if (!nudged_.exchange(true, std::memory_order_relaxed)) options_.wake();
+  if (!nudged_.exchange(true, std::memory_order_relaxed)) context_.server->WakeMember();
 }
 
 // The member's thread wakes workers that sleep until more is committed, if another worker took the
 // completions.
 bool Primary::OthersWaitFor(uint64_t before) const {
-  return options_.workers > 1 && waiting_workers_.load(std::memory_order_relaxed) > 0 &&
+  return context_.workers > 1 && waiting_workers_.load(std::memory_order_relaxed) > 0 &&
          safe_.load(std::memory_order_relaxed) != before;
 }
 
@@ -156,7 +161,7 @@ void Primary::PollWrites() {
 // The clock is read after the completions were polled (Commit::Advance says why).
 void Primary::AdvanceCommit() {
   if (!membership_.MayCommit()) return;
-  committed_ = commit_.Advance(writer_.end().lsn, lease_, options_.clock());
+  committed_ = commit_.Advance(writer_.end().lsn, lease_, context_.clock());
   const uint64_t safe = outbox_.PositionAt(committed_);
   if (safe != safe_.load(std::memory_order_relaxed) && !HasCopies()) [[unlikely]]
     short_commits_.fetch_add(1, std::memory_order_relaxed);
@@ -173,8 +178,8 @@ void Primary::PublishForJoiners() {
     position = safe();
   }
   published_.Advance(committed, [this, position] {
-    options_.publish();
-    return options_.published() >= position;
+    context_.server->Publish();
+    return context_.server->published() >= position;
   });
 }
 
@@ -214,8 +219,8 @@ void Primary::To(PrimaryPhase next) {
 }
 
 void Primary::Open(bool applies, int64_t now) {
-  if (applies) options_.open(tail_);
-  if (options_.may_open && !options_.may_open()) {
+  if (applies) opener_->Open(tail_);
+  if (!opener_->MayOpen()) {
     next_ns_ = std::min(next_ns_, now + kNsPerMs);
     return;
   }
@@ -235,7 +240,7 @@ bool Primary::TryToOpen(int64_t now) {
   if (phase_.now() != PrimaryPhase::kOpening) return false;
   bool all_linked = true;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
-    all_linked &= member == options_.self || HasLink(member.incarnation, false);
+    all_linked &= member == context_.self || HasLink(member.incarnation, false);
   }
   if (all_linked) opening_.Send(&writer_, committed_);
   if (!opening_.IsOver(committed_, lease_, now)) return false;
@@ -245,10 +250,10 @@ bool Primary::TryToOpen(int64_t now) {
 
 void Primary::TellStanding(int64_t now) {
   const bool grants = phase_.now() != PrimaryPhase::kStepsDown && membership_.MayCommit();
-  options_.standing->SetServes(grants);
+  context_.standing->SetServes(grants);
   const int64_t left = grants ? lease_.LeftNs(now) : 0;
-  options_.standing->SetLeaseMax(std::min(hand_over_.LeaseNsMax(), end_.LeaseNsMax()));
-  options_.standing->SetLeaseEnd(left > 0 ? now + left : 0);
+  context_.standing->SetLeaseMax(std::min(hand_over_.LeaseNsMax(), end_.LeaseNsMax()));
+  context_.standing->SetLeaseEnd(left > 0 ? now + left : 0);
 }
 
 void Primary::SendBeacons(int64_t now) {
@@ -256,7 +261,7 @@ void Primary::SendBeacons(int64_t now) {
   Beacon beacon = NewBeacon();
   beacon.epoch = membership_.known().configuration.epoch;
   beacon.sequence = lease_.OnSend(now);
-  beacon.clock_ms = options_.wall_ms();
+  beacon.clock_ms = context_.now_ms();
   has_joiners_ = false;
   for (const auto& backup : backups_) {
     if (!backup->member || backup->failed || backup->link->closing()) continue;
@@ -279,7 +284,7 @@ void Primary::RaiseStreamVersion() {
   while (stream_version_ < kStreamVersions.max) {
     const auto next = static_cast<uint16_t>(stream_version_ + 1);
     for (const GroupMember& member : membership_.known().configuration.in_sync) {
-      if (member != options_.self && !Speaks(member, next)) return;
+      if (member != context_.self && !Speaks(member, next)) return;
     }
     for (const auto& backup : backups_) {
       if (backup->member && !backup->link->closing() && !Speaks(*backup->member, next)) return;
@@ -291,7 +296,7 @@ void Primary::RaiseStreamVersion() {
 }
 
 bool Primary::Speaks(const GroupMember& member, uint16_t version) const {
-  const std::optional<NodeSeen> seen = options_.directory->NodeOf(member.node);
+  const std::optional<NodeSeen> seen = context_.group.directory->NodeOf(member.node);
   return seen && seen->incarnation == member.incarnation && seen->stream_version >= version;
 }
 
@@ -299,19 +304,19 @@ bool Primary::HasCopies() const { return membership_.copies() >= min_copies_; }
 
 // An operator may have taken a node out of the group, want another primary, or more copies.
 void Primary::FollowOperator(int64_t now) {
-  const GroupTerms terms = options_.directory->terms();
+  const GroupTerms terms = context_.group.directory->terms();
   const std::vector<std::string>& members = terms.members;
   min_copies_ = terms.min_copies;
   const auto& configuration = membership_.known().configuration;
   for (const GroupMember& member : configuration.in_sync) {
     const bool wanted = std::ranges::find(members, member.node) != members.end();
-    if (!wanted && member != options_.self) membership_.OnBroken(member, now);
+    if (!wanted && member != context_.self) membership_.OnBroken(member, now);
   }
-  const std::optional<std::string> successor = options_.directory->WantedSuccessor();
+  const std::optional<std::string> successor = context_.group.directory->WantedSuccessor();
   if (!successor || phase_.now() != PrimaryPhase::kOpen) return;
-  options_.directory->ForgetWantedSuccessor();
+  context_.group.directory->ForgetWantedSuccessor();
   for (const GroupMember& member : configuration.in_sync) {
-    if (member.node != *successor || member == options_.self) continue;
+    if (member.node != *successor || member == context_.self) continue;
     LOG(INFO) << "hands over to " << member.node << ", as an operator wants";
     return BeginHandOver(member, now);
   }
@@ -323,7 +328,7 @@ void Primary::StepDown(int64_t now, std::string_view why) {
   WordMutexLock lock(mutex_);
   if (phase_.now() != PrimaryPhase::kOpen) return;
   for (const GroupMember& member : membership_.known().configuration.in_sync) {
-    if (member == options_.self || !lease_.IsHeard(member.incarnation, now)) continue;
+    if (member == context_.self || !lease_.IsHeard(member.incarnation, now)) continue;
     LOG(INFO) << "hands over to " << member.node << ", as " << why;
     return BeginHandOver(member, now);
   }
@@ -371,7 +376,7 @@ void Primary::Woken() {
 }
 
 Primary::Seen Primary::Look() const {
-  const int64_t now = options_.clock();
+  const int64_t now = context_.clock();
   WordMutexLock lock(mutex_);
   const GroupConfiguration& configuration = membership_.known().configuration;
   Seen seen = {.epoch = configuration.epoch,

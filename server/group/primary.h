@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -22,6 +21,7 @@
 #include "common/rdma/memory.h"
 #include "server/changes/change_stream.h"
 #include "server/changes/update_lane.h"
+#include "server/group/group_context.h"
 #include "server/group/primary_link.h"
 #include "server/group/primary_phase.h"
 #include "server/group/replica_arrival.h"
@@ -42,6 +42,16 @@
 
 namespace gannet {
 
+// What has to be done before a primary takes clients.
+class PrimaryOpener {
+ public:
+  virtual ~PrimaryOpener() = default;
+  // The tail is committed: applies it, and lets the workers begin.
+  virtual void Open(const RingTail& tail) = 0;
+  // Then, whether clients may be taken. Called until it returns true.
+  virtual bool MayOpen() = 0;
+};
+
 // What a server does as primary of its group: takes the stream of changes, WRITEs it into the rings
 // of its backups, and says up to where it is committed (docs/group.md).
 //
@@ -57,36 +67,12 @@ namespace gannet {
 // others, but the register's requests.
 class Primary {
  public:
-  struct Options {
-    const Device* device = nullptr;
-    ibv_pd* pd = nullptr;
-    Listener* listener = nullptr;
-    GroupStanding* standing = nullptr;
-    ConfigStore* store = nullptr;
-    GroupDirectory* directory = nullptr;
-    GroupTerms terms;
-    GroupMember self;
-    uint64_t memory_bytes = 0;
-    uint32_t workers = 0;
-    Grant grant{};  // without what differs between connections
-    uint64_t stream_id = 0;
-    std::function<int64_t()> clock;             // CLOCK_BOOTTIME, in ns
-    std::function<uint64_t()> wall_ms;          // by which items expire
-    std::function<uint64_t()> version_next;     // higher than each version so far
-    std::function<void(const RingTail&)> open;  // the tail is committed: apply it
-    // Then, whether clients may be taken. Called until it returns true. Empty: at once.
-    std::function<bool()> may_open;
-    std::function<void()> publish;        // lets the store have all that is safe
-    std::function<uint64_t()> published;  // the position up to which it has all
-    // The oldest map by which a worker may still decide something: GroupPartitions::revision.
-    std::function<uint64_t()> workers_at;
-    std::function<void()> wake;            // makes the member's thread call Turn
-    std::function<void(uint64_t)> forget;  // a connection of this name is destroyed
-  };
-  // ResourceExhausted: no memory for the ring.
-  static absl::StatusOr<std::unique_ptr<Primary>> Create(Options options,
-                                                         const GroupRegister& known,
-                                                         const RingTail& tail);
+  // `terms` are those of the group as operators have them now. `known` names this server as
+  // primary, and `tail` is what is still to be committed. `context` and `opener` outlive the
+  // primary. ResourceExhausted: no memory for the ring.
+  static absl::StatusOr<std::unique_ptr<Primary>> Create(
+      const GroupContext& context, PrimaryOpener* opener, const GroupTerms& terms,
+      uint64_t stream_id, const GroupRegister& known, const RingTail& tail);
   ~Primary();
 
   // Returns whether more was committed than at the last Turn.
@@ -196,7 +182,8 @@ class Primary {
     std::unique_ptr<CompletionQueue> messages_cq;
     std::unique_ptr<CompletionQueue> stream_cq;
   };
-  Primary(Options options, const GroupRegister& known, const RingTail& tail, Made made);
+  Primary(const GroupContext& context, PrimaryOpener* opener, const GroupTerms& terms,
+          uint64_t stream_id, const GroupRegister& known, const RingTail& tail, Made made);
   // Whether backups should soon say what they have freed, which they do after beacons.
   bool WantsRoom() const GANNET_REQUIRES(mutex_);
   // Whether workers sleep until more is committed than `before`, as is the case now.
@@ -252,7 +239,9 @@ class Primary {
   Backup* FindLink(uint32_t number) GANNET_REQUIRES(mutex_);
   bool HasLink(uint64_t incarnation, bool receives) const GANNET_REQUIRES(mutex_);
 
-  const Options options_;
+  const GroupContext& context_;
+  PrimaryOpener* const opener_;
+  const GroupTerms terms_;  // when it became primary
   const GroupTimes times_;
   const Made made_;
   const PrimaryLink::Environment environment_;
@@ -266,7 +255,7 @@ class Primary {
   Membership membership_ GANNET_GUARDED_BY(mutex_);
   HandOver hand_over_ GANNET_GUARDED_BY(mutex_);
   PartitionEnd end_ GANNET_GUARDED_BY(mutex_);
-  uint64_t version_at_end_ GANNET_GUARDED_BY(mutex_) = 0;  // Options::version_next then
+  uint64_t version_at_end_ GANNET_GUARDED_BY(mutex_) = 0;  // of the store, then
   uint16_t stream_version_ GANNET_GUARDED_BY(mutex_) = kStreamVersions.min;
   uint32_t min_copies_ GANNET_GUARDED_BY(mutex_);  // as operators have it now
   StreamOutbox outbox_ GANNET_GUARDED_BY(mutex_);

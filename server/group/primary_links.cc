@@ -34,7 +34,7 @@ void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
   WordMutexLock lock(mutex_);
   const auto refuse = [&](RejectCode code, std::string_view reason) {
     const struct Reject reject = NewReject(code, reason);
-    options_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
+    context_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
   };
   const std::optional<LinkConnection> which = LinkConnectionOf(arrival.request);
   if (!which) return refuse(RejectCode::kMalformed, "no connection of a link is called so");
@@ -57,7 +57,7 @@ void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
     backup->link = *std::move(link);
     backup->since_ns = now;
   }
-  Grant grant = options_.grant;
+  Grant grant = context_.grant;
   grant.session_token = token;
   grant.version = ChosenVersion(arrival.request).value_or(kProtocolVersionMax);
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
@@ -142,17 +142,17 @@ std::string Primary::WhyNot(const ReplicaHello& hello) const {
   if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, stream_version_); !why.empty()) {
     return why;
   }
-  if (hello.memory_bytes < options_.memory_bytes) {
+  if (hello.memory_bytes < context_.grant.region_bytes) {
     return absl::StrCat("it has ", hello.memory_bytes, " bytes of memory, and needs the primary's ",
-                        options_.memory_bytes, ": use the same --memory");
+                        context_.grant.region_bytes, ": use the same --memory");
   }
-  if (hello.workers != options_.workers) {
-    return absl::StrCat("it has ", hello.workers, " workers, the primary ", options_.workers,
+  if (hello.workers != context_.workers) {
+    return absl::StrCat("it has ", hello.workers, " workers, the primary ", context_.workers,
                         ": use the same --workers");
   }
   if (hello.ring_bytes != made_.ring.bytes().size()) return kOtherRing;
   if (HasLink(hello.incarnation, false)) return kLinkedAlready;
-  const std::vector<std::string> members = options_.directory->terms().members;
+  const std::vector<std::string> members = context_.group.directory->terms().members;
   if (std::ranges::find(members, NameOf(hello)) == members.end()) {
     return absl::StrCat("node ", std::string(NameOf(hello)), " is no member: kvcli cluster add");
   }
@@ -161,7 +161,7 @@ std::string Primary::WhyNot(const ReplicaHello& hello) const {
   if (joins && !open()) return "the primary does not serve yet: try again";
   if (joins && counts) return "it is in sync already";
   if (joins) return "";
-  if (hello.history != options_.terms.history) return "it has another history";
+  if (hello.history != terms_.history) return "it has another history";
   const bool sent = writer_.end().lsn != opening_.first_lsn();
   if (!counts || phase_.now() != PrimaryPhase::kOpening || sent)
     return "it comes too late: it has to join again";
@@ -206,16 +206,16 @@ void Primary::Welcome(Backup* backup, bool joins) {
   backup->ring = writer_.AddLink();
   outbox_.OnLink();
   ReplicaWelcome welcome = NewReplicaWelcome();
-  welcome.incarnation = options_.self.incarnation;
-  welcome.history = options_.terms.history;
+  welcome.incarnation = context_.self.incarnation;
+  welcome.history = terms_.history;
   welcome.epoch = membership_.known().configuration.epoch;
   welcome.stream_id = writer_.stream_id();
   welcome.first_lsn = writer_.end().lsn;
   welcome.tail_end = joins ? welcome.first_lsn : opening_.tail_end();
   welcome.position = writer_.end().position;
-  welcome.version_next = options_.version_next();
-  welcome.clock_ms = options_.wall_ms();
-  welcome.lease_ms = options_.terms.lease_ms;
+  welcome.version_next = context_.store->NextVersion();
+  welcome.clock_ms = context_.now_ms();
+  welcome.lease_ms = terms_.lease_ms;
   welcome.stream_version = stream_version_;
   const char* const does = backup->receives ? " begins to receive partitions"
                            : joins          ? " begins to join"
@@ -281,7 +281,7 @@ void Primary::DropLinks(int64_t now) {
     }
     if (backup->member) writer_.RemoveLink(backup->ring);
     for (const uint64_t name : backup->link->names()) {
-      if (name != 0) options_.forget(name);
+      if (name != 0) context_.server->Forget(name);
     }
     return true;
   });

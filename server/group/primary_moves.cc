@@ -9,7 +9,7 @@ namespace gannet {
 
 // Clients were told of leases just before, and the clock is read last, as PartitionEnd wants both.
 void Primary::EndPartitions() {
-  const ServedPartitions& partitions = options_.standing->partitions();
+  const ServedPartitions& partitions = context_.standing->partitions();
   const uint64_t revision = partitions.revision();
   {
     WordMutexLock lock(mutex_);
@@ -21,15 +21,15 @@ void Primary::EndPartitions() {
     TellEnded();
     if (!end_.busy()) return;
   }
-  PartitionEnd::Facts facts{.workers_at = options_.workers_at()};
-  options_.publish();
-  facts.published = options_.published();
-  const uint64_t version_next = options_.version_next();
+  PartitionEnd::Facts facts{.workers_at = context_.server->workers_at()};
+  context_.server->Publish();
+  facts.published = context_.server->published();
+  const uint64_t version_next = context_.store->NextVersion();
   WordMutexLock lock(mutex_);
   facts.recorded = recorded_;
   facts.safe = safe();
   facts.committed = committed_;
-  facts.now = options_.clock();
+  facts.now = context_.clock();
   facts.lease_is_valid = membership_.MayCommit() && lease_.Valid(facts.now);
   const uint64_t before = end_.ended() ? end_.ended()->revision : 0;
   end_.Poll(facts);

@@ -11,8 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
-#include "common/rdma/device.h"
-#include "server/group/group_options.h"
+#include "server/group/group_context.h"
 #include "server/group/member_task.h"
 #include "server/move/partition_cleaner.h"
 #include "server/move/partition_receiver.h"
@@ -24,33 +23,24 @@ namespace gannet {
 // Thread safety: the member's thread, but for Create.
 class MoveTasks {
  public:
-  struct Options {
-    GroupOptions group;  // REQUIRES: a directory and a map store
-    Device device;
-    Store* store = nullptr;
-    Writes* writes = nullptr;
-    uint64_t incarnation = 0;
-    // As those of Member::Options.
-    std::function<uint64_t()> random;
-    uint64_t (*machine_ms)() = nullptr;
-    std::function<int64_t()> clock;
-    std::function<uint64_t()> now_ms;
-    std::function<void()> publish;
-    std::function<void()> idle;
-    std::function<bool()> cores_are_scarce;  // as that of CopyPace
-    std::function<uint64_t()> requests;      // of clients, so far
-  };
-  // The errors are those of AuthFile::Open.
-  static absl::StatusOr<std::unique_ptr<MoveTasks>> Create(Options options);
+  // `cores_are_scarce` is that of CopyPace, and `requests` says how many came of clients so far.
+  // What is pointed to outlives the tasks. The errors are those of AuthFile::Open. REQUIRES: the
+  // group has a directory and a map store.
+  static absl::StatusOr<std::unique_ptr<MoveTasks>> Create(const GroupContext& context,
+                                                           Writes* writes,
+                                                           std::function<bool()> cores_are_scarce,
+                                                           std::function<uint64_t()> requests);
 
   std::vector<MemberTask*> All() { return {&*receiver_, &*cleaner_}; }
 
  private:
-  explicit MoveTasks(Options options) : options_(std::move(options)) {}
+  MoveTasks(const GroupContext& context, std::function<bool()> cores_are_scarce)
+      : context_(context), cores_are_scarce_(std::move(cores_are_scarce)) {}
   std::unique_ptr<MoveSource> MakeSource(const std::string& giver, const std::string& endpoint,
                                          int64_t now);
 
-  const Options options_;
+  const GroupContext& context_;
+  const std::function<bool()> cores_are_scarce_;
   std::optional<AuthFile> keys_;
   std::optional<PartitionReceiver> receiver_;
   std::optional<PartitionCleaner> cleaner_;

@@ -104,7 +104,7 @@ bool GroupServer::FindPlace() {
   if (!service_->real_stores()) {
     store_ = std::make_unique<MemberStore>(service_, options_.group, place.node,
                                            options_.stream_version, options_.reaches);
-    place.store = store_.get();
+    place.config_store = store_.get();
     place.directory = store_.get();
     place.map_store = store_->map_store();
     place.terms = options_.terms;
@@ -113,7 +113,7 @@ bool GroupServer::FindPlace() {
   auto found = EtcdMember::Open(service_, place.node, options_.reaches);
   if (!found.ok()) return false;
   real_store_ = *std::move(found);
-  place.store = real_store_.get();
+  place.config_store = real_store_.get();
   place.directory = real_store_.get();
   place.map_store = real_store_->map_store();
   place.terms = real_store_->terms();

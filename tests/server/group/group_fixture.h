@@ -132,7 +132,7 @@ class GroupPutTest : public PutTest {
   };
 
   void SetGroup(Server::Options* options, SharedConfigStore* store, std::string node) {
-    options->group = GroupOptions{.store = store,
+    options->group = GroupOptions{.config_store = store,
                                   .directory = store,
                                   .terms = shared_.terms(),
                                   .node = std::move(node),

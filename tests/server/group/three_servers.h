@@ -44,7 +44,7 @@ class ThreeServers {
     options.disk.data = data[i];
     options.disk.sync = sync;
     options.disk.may_fail = lost_its_place;
-    options.group = GroupOptions{.store = node.store.get(),
+    options.group = GroupOptions{.config_store = node.store.get(),
                                  .directory = node.store.get(),
                                  .terms = shared.terms(),
                                  .node = names[i],

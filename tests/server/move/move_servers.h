@@ -109,7 +109,7 @@ class MoveServersTest : public testing::Test {
     options.lock_words = 256;
     options.connections_max = 64;
     options.silence_ms = 30'000;  // a client's thread may wait for the test's
-    options.group = GroupOptions{.store = group.store.get(),
+    options.group = GroupOptions{.config_store = group.store.get(),
                                  .directory = group.store.get(),
                                  .map_store = &map_,
                                  .name = absl::StrCat("g", i + 1),
