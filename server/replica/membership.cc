@@ -6,9 +6,9 @@
 
 namespace gannet {
 
-Membership::Membership(ConfigStore* store, PrimaryLease* lease, Commit* commit,
+Membership::Membership(ConfigStore* config_store, PrimaryLease* lease, Commit* commit,
                        const GroupMember& self, const GroupRegister& known, int64_t now)
-    : store_(store), lease_(lease), commit_(commit), self_(self), known_(known) {
+    : config_store_(config_store), lease_(lease), commit_(commit), self_(self), known_(known) {
   GANNET_CHECK(known.configuration.primary == self, "somebody else is primary");
   Recount(now);
 }
@@ -64,10 +64,10 @@ size_t Membership::copies() const {
 
 void Membership::Poll(int64_t now) {
   if (deposed_) return;
-  if (const auto answer = store_->Poll()) OnAnswer(*answer, now);
-  if (store_->SeesNewer(known_.revision)) Adopt(*store_->Seen(), now);
+  if (const auto answer = config_store_->Poll()) OnAnswer(*answer, now);
+  if (config_store_->SeesNewer(known_.revision)) Adopt(*config_store_->Seen(), now);
   if (deposed_ || busy_) return;
-  const ConfigStore::Standing standing = store_->standing();
+  const ConfigStore::Standing standing = config_store_->standing();
   if (standing == ConfigStore::Standing::kLost || standing == ConfigStore::Standing::kUnfounded) {
     return FollowLoss(standing == ConfigStore::Standing::kUnfounded, now);
   }
@@ -78,7 +78,7 @@ void Membership::Poll(int64_t now) {
   if (std::ranges::find(may_win_, *wanted) == may_win_.end()) may_win_.push_back(*wanted);
   Recount(now);
   busy_ = true;
-  store_->Txn(known_.revision, *wanted);
+  config_store_->Txn(known_.revision, *wanted);
 }
 
 bool Membership::MayAdopt() const {
@@ -94,7 +94,7 @@ void Membership::FollowLoss(bool unfounded, int64_t now) {
   if (MayCommit()) successor_.reset();  // it can be named no more
   if (!unfounded || !MayAdopt()) return;
   busy_ = true;
-  store_->Adopt(known_.configuration);
+  config_store_->Adopt(known_.configuration);
 }
 
 void Membership::OnAnswer(const ConfigStore::Answer& answer, int64_t now) {
@@ -160,7 +160,7 @@ std::optional<GroupConfiguration> Membership::Wanted(int64_t now) {
   }
   if (without != configuration) return without;
   if (const auto with = WithJoiner(now)) return with;
-  const bool doubted = store_->standing() == ConfigStore::Standing::kDoubted;
+  const bool doubted = config_store_->standing() == ConfigStore::Standing::kDoubted;
   if (!may_win_.empty() || doubted) return configuration;
   return std::nullopt;
 }

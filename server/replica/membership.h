@@ -38,9 +38,9 @@ namespace gannet {
 class Membership {
  public:
   // `known` names `self` as primary. Counts all who are in sync. The other three outlive this, and
-  // `store` is used by nobody else meanwhile.
-  Membership(ConfigStore* store, PrimaryLease* lease, Commit* commit, const GroupMember& self,
-             const GroupRegister& known, int64_t now);
+  // `config_store` is used by nobody else meanwhile.
+  Membership(ConfigStore* config_store, PrimaryLease* lease, Commit* commit,
+             const GroupMember& self, const GroupRegister& known, int64_t now);
 
   // The joiner has all items but those that its stream still brings, and has all of the stream that
   // ends at `completed` or before. Counts it, and adds it once it has all that is committed and the
@@ -89,7 +89,7 @@ class Membership {
   std::optional<GroupConfiguration> Wanted(int64_t now);
   std::optional<GroupConfiguration> WithJoiner(int64_t now) const;
 
-  ConfigStore* const store_;
+  ConfigStore* const config_store_;
   PrimaryLease* const lease_;
   Commit* const commit_;
   const GroupMember self_;

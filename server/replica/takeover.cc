@@ -7,9 +7,13 @@
 
 namespace gannet {
 
-Takeover::Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
+Takeover::Takeover(const GroupTimes& times, ConfigStore* config_store, const GroupMember& self,
                    const GroupRegister& known, uint64_t link_epoch, int64_t answered, int64_t now)
-    : times_(times), store_(store), self_(self), known_(known), link_epoch_(link_epoch) {
+    : times_(times),
+      config_store_(config_store),
+      self_(self),
+      known_(known),
+      link_epoch_(link_epoch) {
   GANNET_CHECK(known.configuration.IsInSync(self), "it is not in sync");
   watch_.emplace(std::max(answered, now));
 }
@@ -26,12 +30,12 @@ void Takeover::Learn(const GroupRegister& now_known, int64_t now) {
 }
 
 Takeover::Step Takeover::Poll(int64_t now) {
-  if (const auto answer = store_->Poll()) {
+  if (const auto answer = config_store_->Poll()) {
     busy_ = false;
     // After an unknown result it tries again, and finds out by losing if the first try has won.
     if (answer->result != ConfigStore::Result::kUnknown) Learn(answer->now, now);
   }
-  if (store_->SeesNewer(known_.revision)) Learn(*store_->Seen(), now);
+  if (config_store_->SeesNewer(known_.revision)) Learn(*config_store_->Seen(), now);
   if (out_) return Step::kEnd;
   const GroupConfiguration& configuration = known_.configuration;
   if (!leads() && !candidate_ && watch_->IsOver(times_, now, configuration.OrderOf(self_))) {
@@ -44,7 +48,7 @@ Takeover::Step Takeover::Poll(int64_t now) {
   }
   if (leads()) return Step::kLead;
   if (candidate_) {
-    if (!busy_) store_->Txn(known_.revision, configuration.Under(self_));
+    if (!busy_) config_store_->Txn(known_.revision, configuration.Under(self_));
     busy_ = true;
     return Step::kWait;
   }
@@ -54,7 +58,7 @@ Takeover::Step Takeover::Poll(int64_t now) {
 void Takeover::Leave() {
   const bool follows = !leads() && !candidate_ && link_epoch_ == known_.configuration.epoch;
   if (busy_ || out_ || !follows) return;
-  store_->Txn(known_.revision, known_.configuration.Without(self_));
+  config_store_->Txn(known_.revision, known_.configuration.Without(self_));
   busy_ = true;
 }
 

@@ -40,9 +40,9 @@ class Takeover {
   // `self` is in sync in `known`, as it learned now. A hand-over may name it already. `link_epoch`:
   // of the primary that it is connected to; 0 = it is not connected. `answered`: when it took the
   // newest beacon that it answered while it joined. The primary counts on that answer, so G begins
-  // no sooner, also if the caller's Poll began before it and was stopped in between. `store`
+  // no sooner, also if the caller's Poll began before it and was stopped in between. `config_store`
   // outlives this, and is used by nobody else meanwhile.
-  Takeover(const GroupTimes& times, ConfigStore* store, const GroupMember& self,
+  Takeover(const GroupTimes& times, ConfigStore* config_store, const GroupMember& self,
            const GroupRegister& known, uint64_t link_epoch, int64_t answered, int64_t now);
 
   Step Poll(int64_t now);
@@ -72,7 +72,7 @@ class Takeover {
   bool leads() const { return known_.configuration.primary == self_; }
 
   GroupTimes times_;
-  ConfigStore* const store_;
+  ConfigStore* const config_store_;
   const GroupMember self_;
   GroupRegister known_;
   std::optional<PrimaryWatch> watch_;
