@@ -17,14 +17,6 @@ constexpr int64_t kBusyNs = 20 * kNsPerMs;
 
 }  // namespace
 
-// A file that is wrong now leaves the keys as they were.
-std::optional<AuthKey> ReplicaKeyOf(AuthFile* file) {
-  if (file->Changed()) file->Reload().IgnoreError();
-  const auto it = std::ranges::find_if(file->keys(), &AuthKey::replica);
-  if (it == file->keys().end()) return std::nullopt;
-  return *it;
-}
-
 Backup::Backup(const GroupContext& context, AuthFile* keys)
     : context_(context),
       keys_(keys),
@@ -114,32 +106,23 @@ void Backup::PollLink(int64_t now) {
   if (!link_) return;
   BackupLink& end = *link_->end;
   end.Poll(now);
-  while (const auto message = end.TakeMessage()) OnMessage(*message, now);
+  while (const auto message = end.Take()) OnMessage(*message, now);
   if (end.status().ok() || link_->lost) return;
   link_->lost = true;
-  if (link_->said == Link::Said::kHello) versions_.OnClosedWithoutAnswer();
-  const std::string why = end.refused() ? RejectReason(*end.refused()) : "";
-  Tell(absl::StrCat("no link to the primary: ",
-                    why.empty() ? std::string(end.status().message()) : why));
+  if (end.said_hello() && !end.welcomed()) versions_.OnClosedWithoutAnswer();
+  Tell(absl::StrCat("no link to the primary: ", end.why()));
 }
 
-void Backup::OnMessage(std::span<const std::byte> message, int64_t now) {
-  const std::optional<ReplicaKind> kind = KindOfReplicaMessage(message);
-  if (kind == ReplicaKind::kWelcome && link_->said == Link::Said::kHello) {
-    if (const auto welcome = DecodeReplicaWelcome(message); welcome.ok()) {
-      return OnWelcome(*welcome, now);
-    }
-  } else if (kind == ReplicaKind::kBeacon && link_->welcomed()) {
-    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon, false);
-  } else if (kind == ReplicaKind::kLastBeacon && link_->welcomed()) {
-    if (const auto beacon = DecodeLastBeacon(message); beacon.ok()) return OnBeacon(*beacon, true);
-  } else if (kind == ReplicaKind::kRefusal) {
+void Backup::OnMessage(const BackupLink::Message& message, int64_t now) {
+  if (const auto* welcome = std::get_if<ReplicaWelcome>(&message)) return OnWelcome(*welcome, now);
+  if (const auto* told = std::get_if<BackupLink::ToldBeacon>(&message)) return OnBeacon(*told);
+  if (const auto* refused = std::get_if<BackupLink::Refused>(&message)) {
     versions_.OnRefused();
-    if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
-      Tell(absl::StrCat("the primary refuses this server: ", std::string(ReasonOf(*refusal))));
-    }
+    if (refused->why) Tell(absl::StrCat("the primary refuses this server: ", *refused->why));
   }
-  link_->lost = link_->lost || kind != ReplicaKind::kBeacon;
+  const auto* other = std::get_if<BackupLink::OutOfPlace>(&message);
+  const bool is_beacon = other != nullptr && other->kind == ReplicaKind::kBeacon;
+  link_->lost = link_->lost || !is_beacon;
 }
 
 void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
@@ -152,7 +135,7 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
     return Tell(absl::StrCat("the primary's stream has version ", welcome.stream_version));
   }
   versions_.OnStream(welcome.stream_version);
-  link_->said = Link::Said::kWelcome;
+  link_->end->Accept();
   heard_ = now;
   times_.lease_ns = int64_t{welcome.lease_ms} * kNsPerMs;
   if (takeover_) takeover_->OnWelcome(times_);
@@ -165,22 +148,21 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
     history_ = welcome.history;
     context_.server->FollowClock(welcome.clock_ms);
   }
-  const RingReader::Begin begin = {
-      .stream_id = welcome.stream_id, .lsn = welcome.first_lsn, .position = welcome.position};
   const bool follows = log_->Follow(
-      link_->end->ring(), begin, welcome.tail_end,
+      link_->end->ring(), BeginOf(welcome), welcome.tail_end,
       [this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
   if (!follows) link_->lost = true;
 }
 
 // The clock is read after the beacon was taken. A process that was stopped in between would begin
 // to wait for G before the beacon was sent, and take over while its answer keeps the lease valid.
-void Backup::OnBeacon(const Beacon& beacon, bool last) {
+void Backup::OnBeacon(const BackupLink::ToldBeacon& told) {
+  const Beacon& beacon = told.beacon;
   if (beacon.epoch != link_epoch_) return;
   const int64_t now = context_.clock();
   if (takeover_ && !takeover_->OnBeacon(now)) return;
   heard_ = now;
-  clock_.OnPrimary(beacon.clock_ms, now, last);
+  clock_.OnPrimary(beacon.clock_ms, now, told.last);
   log_->OnCommitted(beacon.committed);
   if (state_.now() == BackupState::kFollows && beacon.committed >= join_->begins) {
     To(BackupState::kCopies);
@@ -188,12 +170,7 @@ void Backup::OnBeacon(const Beacon& beacon, bool last) {
   told_clock_ms_ = beacon.clock_ms;
   told_committed_ = beacon.committed;
   Apply();
-  BeaconAnswer answer = NewBeaconAnswer();
-  answer.epoch = beacon.epoch;
-  answer.sequence = beacon.sequence;
-  answer.applied = log_->applied();
-  answer.consumed = log_->consumed();
-  link_->end->Send(answer);
+  link_->end->Answer(beacon, log_->applied(), log_->consumed());
 }
 
 void Backup::Retire() {
@@ -217,11 +194,11 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
   BackupLink::Options link = {.device = context_.device,
                               .to = *to,
                               .endpoint = *address,
+                              .key = ReplicaKeyOf(keys_),
                               .token = token,
                               .ring_bytes = context_.group.terms.ring_bytes,
                               .wall_ms = context_.machine_ms,
                               .deadline_ns = now + times_.lease_ns};
-  if (keys_ != nullptr) link.key = ReplicaKeyOf(keys_);
   auto started = BackupLink::Start(link);
   if (!started.ok()) {
     try_at_ = now + kRetryNs;
@@ -233,21 +210,15 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
 
 void Backup::SendHello(uint64_t epoch) {
   ReplicaHello hello = NewReplicaHello();
-  hello.incarnation = context_.self.incarnation;
   hello.history = takeover_ ? history_ : 0;
   hello.epoch = epoch;
   hello.applied = hello.end = log_ ? log_->applied() : 0;
-  hello.ring_address = reinterpret_cast<uint64_t>(link_->end->ring().data());
-  hello.ring_bytes = link_->end->ring().size();
-  hello.ring_rkey = link_->end->ring_rkey();
   hello.memory_bytes = context_.grant.region_bytes;
   hello.workers = context_.workers;
   hello.stream_version_min = versions_.Say().min;
   hello.stream_version_max = versions_.Say().max;
-  SetName(&hello, context_.self.node);
   link_epoch_ = epoch;
-  link_->said = Link::Said::kHello;
-  link_->end->Send(hello);
+  link_->end->SayHello(hello, context_.self);
 }
 
 void Backup::BackupTurn(int64_t now) {
@@ -340,7 +311,7 @@ void Backup::Fence() {
 }
 
 bool Backup::Hears(int64_t now) const {
-  return in_sync() && link_ && link_->welcomed() && !link_->lost &&
+  return in_sync() && link_ && link_->end->welcomed() && !link_->lost &&
          link_epoch_ == known_.configuration.epoch && now - heard_ < times_.silence_ns() / 2;
 }
 

@@ -4,7 +4,6 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -24,10 +23,6 @@
 #include "server/replica/takeover.h"
 
 namespace gannet {
-
-// Returns the first key for the servers of a group, or nullopt. Reads the file again if it was
-// changed, so that each link shows the key of today.
-std::optional<AuthKey> ReplicaKeyOf(AuthFile* file);
 
 // What a server does until it is primary: joins, then follows the primary's stream, and takes over
 // when that is over (docs/group.md). It connects, sends and applies what Takeover decides.
@@ -86,15 +81,12 @@ class Backup {
   // While records come, the ring is looked at so often.
   static constexpr int64_t kLookNs = kNsPerMs;
 
-  // A link to a primary, and what was said on it.
+  // A link to a primary.
   struct Link {
-    enum class Said : uint8_t { kNothing, kHello, kWelcome };
     std::unique_ptr<BackupLink> end;  // never null
     uint64_t primary = 0;             // its incarnation
     SocketAddress at;
-    Said said = Said::kNothing;
     bool lost = false;  // it cannot be used any more
-    bool welcomed() const { return said == Said::kWelcome; }
   };
   // Of kFollows and kCopies.
   struct Join {
@@ -140,9 +132,9 @@ class Backup {
   void Connect(const GroupMember& primary, int64_t now);
   void SendHello(uint64_t epoch);
   void PollLink(int64_t now);
-  void OnMessage(std::span<const std::byte> message, int64_t now);
+  void OnMessage(const BackupLink::Message& message, int64_t now);
   void OnWelcome(const ReplicaWelcome& welcome, int64_t now);
-  void OnBeacon(const Beacon& beacon, bool last);
+  void OnBeacon(const BackupLink::ToldBeacon& told);
   void Apply();
   void Retire();
   void Tell(const std::string& line);

@@ -46,7 +46,7 @@ void Backup::JoinTurn(int64_t now) {
   }
   if (link_ && !link_->lost && now - heard_ <= 2 * times_.grace_ns()) {
     if (asked_ == Asked::kNow) asked_ = Asked::kBeforeALink;
-    if (link_->end->open() && link_->said == Link::Said::kNothing) SendHello(configuration.epoch);
+    if (link_->end->open() && !link_->end->said_hello()) SendHello(configuration.epoch);
     if (!seeks) CopyItems(now);
     return;
   }

@@ -17,6 +17,15 @@ constexpr uint32_t kCompletions = ControlMessages::kCompletionsMax + 8;
 
 }  // namespace
 
+// A file that is wrong now leaves the keys as they were.
+std::optional<AuthKey> ReplicaKeyOf(AuthFile* file) {
+  if (file == nullptr) return std::nullopt;
+  if (file->Changed()) file->Reload().IgnoreError();
+  const auto it = std::ranges::find_if(file->keys(), &AuthKey::replica);
+  if (it == file->keys().end()) return std::nullopt;
+  return *it;
+}
+
 absl::StatusOr<std::unique_ptr<BackupLink>> BackupLink::Start(const Options& options) {
   std::unique_ptr<BackupLink> link(new BackupLink);
   link->options_ = options;
@@ -136,6 +145,43 @@ std::optional<std::vector<std::byte>> BackupLink::TakeMessage() {
   std::vector<std::byte> message = std::move(received_.front());
   received_.pop_front();
   return message;
+}
+
+std::optional<BackupLink::Message> BackupLink::Take() {
+  const std::optional<std::vector<std::byte>> message = TakeMessage();
+  if (!message) return std::nullopt;
+  const std::optional<ReplicaKind> kind = KindOfReplicaMessage(*message);
+  if (kind == ReplicaKind::kWelcome && said_ == Said::kHello) {
+    if (const auto welcome = DecodeReplicaWelcome(*message); welcome.ok()) return *welcome;
+  } else if (kind == ReplicaKind::kBeacon && welcomed()) {
+    if (const auto beacon = DecodeBeacon(*message); beacon.ok()) return ToldBeacon{*beacon, false};
+  } else if (kind == ReplicaKind::kLastBeacon && welcomed()) {
+    const auto beacon = DecodeLastBeacon(*message);
+    if (beacon.ok()) return ToldBeacon{*beacon, true};
+  } else if (kind == ReplicaKind::kEnded && welcomed()) {
+    if (const auto ended = DecodeMoveEnded(*message); ended.ok()) return *ended;
+  } else if (kind == ReplicaKind::kRefusal) {
+    Refused refused;
+    if (const auto refusal = DecodeReplicaRefusal(*message); refusal.ok()) {
+      refused.why = ReasonOf(*refusal);
+    }
+    return refused;
+  }
+  return OutOfPlace{kind};
+}
+
+void BackupLink::Answer(const Beacon& beacon, uint64_t applied, uint64_t consumed) {
+  BeaconAnswer answer = NewBeaconAnswer();
+  answer.epoch = beacon.epoch;
+  answer.sequence = beacon.sequence;
+  answer.applied = applied;
+  answer.consumed = consumed;
+  Send(answer);
+}
+
+std::string BackupLink::why() const {
+  std::string reason = refused_ ? RejectReason(*refused_) : "";
+  return reason.empty() ? std::string(status_.message()) : reason;
 }
 
 void BackupLink::SendBytes(std::span<const std::byte> message) {

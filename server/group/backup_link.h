@@ -9,25 +9,39 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/auth/auth_file.h"
 #include "common/auth/auth_key.h"
 #include "common/protocol/connect.h"
+#include "common/protocol/group_member.h"
+#include "common/protocol/replica.h"
 #include "common/rdma/completion.h"
 #include "common/rdma/connector.h"
 #include "common/rdma/device.h"
 #include "common/rdma/memory.h"
 #include "server/group/control_messages.h"
 #include "server/group/link_work.h"
+#include "server/stream/ring_reader.h"
 
 namespace gannet {
 
-// A backup's end of its link to a primary: a control connection for messages, and a stream
-// connection by which the primary WRITEs records into the ring. The ring is in a protection domain
-// of its own, so the primary can reach nothing else.
+// Returns the first key for the servers of a group, or nullopt. Reads the file again if it was
+// changed, so that each link shows the key of today. nullptr: there is none.
+std::optional<AuthKey> ReplicaKeyOf(AuthFile* file);
+
+// The end of a link to a primary, at who follows its stream: a backup, or for another group a
+// receiver of partitions (move/giver_source.h). It has a control connection for messages, and a
+// stream connection by which the primary WRITEs records into the ring. The ring is in a protection
+// domain of its own, so the primary can reach nothing else.
 //
 //   connecting --both are accepted--> open --BeginFence--> fencing --flushed--> fenced
+//
+// While it is open:
+//
+//   SayHello; Take: a welcome; Accept; Take: beacons; Answer each
 //
 // 1. Once it is fenced, nobody can write into the ring any more. The ring keeps what it has.
 // 2. Each link has new memory. So what is late on an old link destroys nothing.
@@ -58,8 +72,44 @@ class BackupLink {
   // The primary's text, if that refused a connection.
   const std::optional<Reject>& refused() const { return refused_; }
 
-  // Returns the next message from the primary.
+  // Returns the text of refused(), or that of status().
+  std::string why() const;
+
+  struct ToldBeacon {
+    Beacon beacon;
+    bool last;  // of this primary: it has stopped for a hand-over
+  };
+  struct Refused {
+    std::optional<std::string> why;  // nullopt: that cannot be decoded
+  };
+  // Nothing of this kind may come now, or it cannot be decoded.
+  struct OutOfPlace {
+    std::optional<ReplicaKind> kind;
+  };
+  using Message = std::variant<ReplicaWelcome, ToldBeacon, MoveEnded, Refused, OutOfPlace>;
+  // Returns the next message from the primary. A welcome comes behind the hello only, and beacons
+  // and the end of partitions once a welcome was accepted.
+  std::optional<Message> Take();
+  // The same as bytes.
   std::optional<std::vector<std::byte>> TakeMessage();
+
+  // Fills in the ring and who this is, and sends it. REQUIRES: open(), and it was not said.
+  template <class Hello>
+  void SayHello(Hello hello, const GroupMember& self) {
+    hello.incarnation = self.incarnation;
+    hello.ring_address = reinterpret_cast<uint64_t>(ring().data());
+    hello.ring_bytes = ring().size();
+    hello.ring_rkey = ring_rkey();
+    SetName(&hello, self.node);
+    said_ = Said::kHello;
+    Send(hello);
+  }
+  bool said_hello() const { return said_ != Said::kNothing; }
+  // Follows the stream of the welcome that came.
+  void Accept() { said_ = Said::kWelcome; }
+  bool welcomed() const { return said_ == Said::kWelcome; }
+  // Says how far the stream was applied, and up to where its ring may be written again.
+  void Answer(const Beacon& beacon, uint64_t applied, uint64_t consumed);
   template <class T>
   void Send(const T& message) {
     SendBytes(std::as_bytes(std::span(&message, 1)));
@@ -79,6 +129,7 @@ class BackupLink {
 
  private:
   static constexpr uint32_t kConnections = 2;
+  enum class Said : uint8_t { kNothing, kHello, kWelcome };
 
   BackupLink() = default;
   void PollConnector(LinkConnection which, int64_t now_ns);
@@ -102,10 +153,16 @@ class BackupLink {
   uint32_t established_ = 0;
   uint32_t drained_ = 0;
   bool fencing_ = false;
+  Said said_ = Said::kNothing;
   absl::Status status_;
   std::optional<Reject> refused_;
   std::deque<std::vector<std::byte>> received_;
 };
+
+// Where the stream of a welcome begins.
+inline RingReader::Begin BeginOf(const ReplicaWelcome& welcome) {
+  return {.stream_id = welcome.stream_id, .lsn = welcome.first_lsn, .position = welcome.position};
+}
 
 }  // namespace gannet
 

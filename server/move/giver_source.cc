@@ -7,7 +7,6 @@
 #include "absl/strings/str_cat.h"
 #include "common/protocol/replica.h"
 #include "common/protocol/versions.h"
-#include "server/group/backup.h"
 #include "server/stream/update_batch.h"
 
 namespace gannet {
@@ -25,6 +24,7 @@ constexpr int64_t kPatienceNsMin = 2 * kNsPerSecond;
 
 GiverSource::GiverSource(Options options, int64_t now)
     : options_(std::move(options)),
+      context_(*options_.context),
       times_{.lease_ns = options_.lease_ns},
       address_([](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
       pace_(options_.cores_are_scarce),
@@ -44,12 +44,11 @@ void GiverSource::Poll(int64_t now) {
   if (!link_) return;
   link_->Poll(now);
   if (ending_ || !status_.ok()) return;
-  while (const auto message = link_->TakeMessage()) OnMessage(*message);
+  while (const auto message = link_->Take()) OnMessage(*message);
   if (!link_->status().ok()) {
-    const std::string why = link_->refused() ? RejectReason(*link_->refused()) : "";
-    return Fail(why.empty() ? link_->status() : absl::UnavailableError(why));
+    return Fail(link_->refused() ? absl::UnavailableError(link_->why()) : link_->status());
   }
-  if (link_->open() && !hello_sent_) SendHello();
+  if (link_->open() && !link_->said_hello()) SendHello();
   if (now - heard_ > PatienceNs()) {
     return Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " is silent")));
   }
@@ -66,14 +65,14 @@ void GiverSource::Connect(int64_t now) {
     }
     return;
   }
-  BackupLink::Options link = {.device = options_.device,
+  BackupLink::Options link = {.device = context_.device,
                               .to = *to,
                               .endpoint = options_.endpoint,
+                              .key = ReplicaKeyOf(options_.keys),
                               .token = options_.token,
                               .ring_bytes = options_.ring_bytes,
-                              .wall_ms = options_.machine_ms,
+                              .wall_ms = context_.machine_ms,
                               .deadline_ns = now + PatienceNs()};
-  if (options_.keys != nullptr) link.key = ReplicaKeyOf(options_.keys);
   auto started = BackupLink::Start(link);
   if (!started.ok()) return Fail(started.status());
   link_ = *std::move(started);
@@ -84,42 +83,33 @@ void GiverSource::Connect(int64_t now) {
 // The clock is read before, and a link has one hello. So the giver's clock in the welcome is later.
 void GiverSource::SendHello() {
   ReceiverHello hello = NewReceiverHello();
-  hello.incarnation = options_.self.incarnation;
-  hello.ring_address = reinterpret_cast<uint64_t>(link_->ring().data());
-  hello.ring_bytes = link_->ring().size();
-  hello.ring_rkey = link_->ring_rkey();
   hello.stream_version_min = kStreamVersions.min;
   hello.stream_version_max = kStreamVersions.max;
-  SetName(&hello, options_.self.node);
-  hello_sent_ = true;
-  asked_ms_ = options_.now_ms();
-  link_->Send(hello);
+  asked_ms_ = context_.now_ms();
+  link_->SayHello(hello, context_.self);
 }
 
-void GiverSource::OnMessage(std::span<const std::byte> message) {
-  const std::optional<ReplicaKind> kind = KindOfReplicaMessage(message);
-  if (kind == ReplicaKind::kWelcome && hello_sent_ && !welcome_) {
-    if (const auto welcome = DecodeReplicaWelcome(message); welcome.ok()) {
-      return OnWelcome(*welcome);
-    }
-  } else if (kind == ReplicaKind::kBeacon && welcome_) {
-    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return OnBeacon(*beacon);
-  } else if (kind == ReplicaKind::kEnded && welcome_) {
-    if (const auto ended = DecodeMoveEnded(message); ended.ok()) {
-      if (ended->epoch != welcome_->epoch) return;
-      ended_ = *ended;
-      clock_behind_end_ms_ = 0;
-      return;
-    }
-  } else if (kind == ReplicaKind::kRefusal) {
-    if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
-      return Fail(absl::UnavailableError(
-          absl::StrCat(options_.endpoint, " refuses: ", std::string(ReasonOf(*refusal)))));
-    }
+void GiverSource::OnMessage(const BackupLink::Message& message) {
+  if (const auto* welcome = std::get_if<ReplicaWelcome>(&message)) return OnWelcome(*welcome);
+  const auto* told = std::get_if<BackupLink::ToldBeacon>(&message);
+  if (told != nullptr && !told->last) return OnBeacon(told->beacon);
+  if (const auto* ended = std::get_if<MoveEnded>(&message)) {
+    if (ended->epoch != welcome_->epoch) return;
+    ended_ = *ended;
+    clock_behind_end_ms_ = 0;
+    return;
   }
+  const auto* refused = std::get_if<BackupLink::Refused>(&message);
+  if (refused != nullptr && refused->why) {
+    return Fail(
+        absl::UnavailableError(absl::StrCat(options_.endpoint, " refuses: ", *refused->why)));
+  }
+  const auto* other = std::get_if<BackupLink::OutOfPlace>(&message);
+  const ReplicaKind kind = told != nullptr      ? ReplicaKind::kLastBeacon
+                           : refused != nullptr ? ReplicaKind::kRefusal
+                                                : other->kind.value_or(ReplicaKind{});
   Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " sends a message of kind ",
-                                           kind ? static_cast<int>(*kind) : 0,
-                                           ", which is not expected")));
+                                           static_cast<int>(kind), ", which is not expected")));
 }
 
 // The joiner hears of all that the stream brings, so it is there from the stream's begin on.
@@ -128,39 +118,33 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
     return Fail(absl::FailedPreconditionError(absl::StrCat(
         "the stream of ", options_.endpoint, " has version ", welcome.stream_version)));
   }
-  const int64_t now = options_.clock();
+  const int64_t now = context_.clock();
   options_.intake->UseClock({asked_ms_, welcome.clock_ms});
-  auto joiner = Joiner::Begin({.device = options_.device,
+  auto joiner = Joiner::Begin({.device = context_.device,
                                .primary = *at_,
                                .keys = options_.keys,
                                .target = options_.intake,
                                .wall_ms = [this] { return options_.intake->giver_now_ms(); },
-                               .clock_ns = options_.clock,
+                               .clock_ns = context_.clock,
                                .now_ns = now,
-                               .idle = options_.idle,
+                               .idle = context_.idle,
                                .target_evicts = options_.intake->evicts()});
   if (!joiner.ok()) return Fail(joiner.status());
   joiner_ = *std::move(joiner);
   welcome_ = welcome;
   times_.lease_ns = int64_t{welcome.lease_ms} * kNsPerMs;
   heard_ = now;
-  reader_.emplace(link_->ring(), RingReader::Begin{.stream_id = welcome.stream_id,
-                                                   .lsn = welcome.first_lsn,
-                                                   .position = welcome.position});
+  link_->Accept();
+  reader_.emplace(link_->ring(), BeginOf(welcome));
 }
 
 void GiverSource::OnBeacon(const Beacon& beacon) {
   if (beacon.epoch != welcome_->epoch) return;
-  heard_ = options_.clock();
+  heard_ = context_.clock();
   committed_ = std::max(committed_, beacon.committed);
   if (ended_) clock_behind_end_ms_ = beacon.clock_ms;
   published_ = published_ || beacon.committed >= welcome_->first_lsn;
-  BeaconAnswer answer = NewBeaconAnswer();
-  answer.epoch = beacon.epoch;
-  answer.sequence = beacon.sequence;
-  answer.applied = reader_->taken();
-  answer.consumed = reader_->consumed();
-  link_->Send(answer);
+  link_->Answer(beacon, reader_->taken(), reader_->consumed());
 }
 
 // What the giver told to be the end of its closed partitions is committed.
@@ -239,9 +223,9 @@ void GiverSource::Walk(int64_t now) {
   }
   // What was decided and is not published yet is in neither.
   if (published_) joiner_->BeginWalk();
-  const int64_t began = options_.clock();
+  const int64_t began = context_.clock();
   const Joiner::Step step = joiner_->Poll(now);
-  pace_.OnWorked(began, options_.clock());
+  pace_.OnWorked(began, context_.clock());
   switch (step) {
     case Joiner::Step::kGoesOn:
       next_ns_ = std::min(next_ns_, std::max(now, joiner_->deadline_ns()));

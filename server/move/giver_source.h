@@ -7,15 +7,13 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "common/auth/auth_file.h"
-#include "common/protocol/group_member.h"
-#include "common/rdma/device.h"
 #include "server/group/backup_link.h"
+#include "server/group/group_context.h"
 #include "server/group/joiner.h"
 #include "server/group/primary_address.h"
 #include "server/move/copy_pace.h"
@@ -38,17 +36,12 @@ namespace gannet {
 class GiverSource final : public MoveSource {
  public:
   struct Options {
-    Device device;
-    std::string endpoint;  // of the giver's primary
-    GroupMember self;
-    AuthFile* keys = nullptr;  // as Backup's
+    const GroupContext* context = nullptr;  // of the own group
+    AuthFile* keys = nullptr;               // as Backup's
+    std::string endpoint;                   // of the giver's primary
     uint64_t ring_bytes = 0;
     uint64_t token = 0;                      // random, not 0
     int64_t lease_ns = 0;                    // of the own group, for how long to wait for an answer
-    uint64_t (*machine_ms)() = nullptr;      // for handshakes
-    std::function<uint64_t()> now_ms;        // the clock by which items expire
-    std::function<int64_t()> clock;          // that Poll's argument is read from
-    std::function<void()> idle;              // as that of Server::Options
     std::function<bool()> cores_are_scarce;  // as that of CopyPace
     PartitionIntake* intake = nullptr;       // outlives it
   };
@@ -86,7 +79,7 @@ class GiverSource final : public MoveSource {
   void Fail(absl::Status why);
   void Connect(int64_t now);
   void SendHello();
-  void OnMessage(std::span<const std::byte> message);
+  void OnMessage(const BackupLink::Message& message);
   void OnWelcome(const ReplicaWelcome& welcome);
   void OnBeacon(const Beacon& beacon);
   void TakeStream();
@@ -97,11 +90,11 @@ class GiverSource final : public MoveSource {
   void Walk(int64_t now);
 
   const Options options_;
+  const GroupContext& context_;
   GroupTimes times_;
   PrimaryAddress address_;
   std::optional<SocketAddress> at_;
   std::unique_ptr<BackupLink> link_;
-  bool hello_sent_ = false;
   std::optional<ReplicaWelcome> welcome_;
   std::optional<RingReader> reader_;
   LongValueParts parts_;

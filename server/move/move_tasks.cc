@@ -49,17 +49,12 @@ std::unique_ptr<MoveSource> MoveTasks::MakeSource(const std::string& giver,
   const GroupDirectory& directory = *context_.group.directory;
   const GroupTerms terms = directory.terms();
   return std::make_unique<GiverSource>(
-      GiverSource::Options{.device = context_.device,
-                           .endpoint = endpoint,
-                           .self = context_.self,
+      GiverSource::Options{.context = &context_,
                            .keys = keys_ ? &*keys_ : nullptr,
+                           .endpoint = endpoint,
                            .ring_bytes = directory.RingBytesOf(giver).value_or(terms.ring_bytes),
                            .token = token,
                            .lease_ns = int64_t{terms.lease_ms} * kNsPerMs,
-                           .machine_ms = context_.machine_ms,
-                           .now_ms = context_.now_ms,
-                           .clock = context_.clock,
-                           .idle = context_.idle,
                            .cores_are_scarce = cores_are_scarce_,
                            .intake = receiver_->intake()},
       now);
