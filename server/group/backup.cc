@@ -75,15 +75,15 @@ Backup::Outcome Backup::Poll(int64_t now) {
   PollLink(now);
   Apply();
   if (now < busy_until_) next_ns_ = std::min(next_ns_, now + kLookNs);
-  if (!applier_.status().ok()) {
-    End(std::string(applier_.status().message()));
-  } else if (takeover_) {
-    BackupTurn(now);
-  } else {
-    JoinTurn(now);
-  }
+  if (state_.now() != BackupState::kEnds) Turn(now);
   if (state_.now() == BackupState::kLeads) return Outcome::kLead;
   return state_.now() == BackupState::kEnds ? Outcome::kEnd : Outcome::kGoesOn;
+}
+
+void Backup::Turn(int64_t now) {
+  if (!applier_.status().ok()) return End(std::string(applier_.status().message()));
+  if (takeover_) return BackupTurn(now);
+  JoinTurn(now);
 }
 
 void Backup::Leave(int64_t now) {
@@ -141,13 +141,8 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
   if (takeover_) takeover_->OnWelcome(times_);
   clock_.OnPrimary(welcome.clock_ms, now);
   applier_.OnVersion(welcome.version_next);
-  if (state_.now() == BackupState::kSeeks) {
-    To(BackupState::kFollows);
-    log_.emplace(welcome.first_lsn);
-    join_.emplace(Join{.begins = welcome.first_lsn, .joiner = nullptr});
-    history_ = welcome.history;
-    context_.server->FollowClock(welcome.clock_ms);
-  }
+  if (state_.now() == BackupState::kSeeks) BeginToFollow(welcome, now);
+  if (state_.now() == BackupState::kEnds) return;
   const bool follows = log_->Follow(
       link_->end->ring(), BeginOf(welcome), welcome.tail_end,
       [this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
@@ -328,7 +323,7 @@ uint8_t Backup::joined_percent() const {
   if (whole() || state_.now() == BackupState::kCopied || state_.now() == BackupState::kReady) {
     return 100;
   }
-  if (!join_ || !join_->joiner) return 0;
+  if (!join_) return 0;
   return static_cast<uint8_t>(100 * std::clamp(join_->joiner->done(), 0.0, 1.0));
 }
 
@@ -339,7 +334,7 @@ uint64_t Backup::ClockAtTakeover(int64_t now) const {
 }
 
 absl::Status Backup::Arm(int64_t now) {
-  if (join_ && join_->joiner) {
+  if (join_) {
     Joiner& joiner = *join_->joiner;
     next_ns_ = joiner.PrepareToSleep(now) ? std::min(next_ns_, joiner.deadline_ns()) : now;
   }
@@ -356,7 +351,7 @@ std::vector<int> Backup::fds() const {
     const auto of_link = link_->end->fds();
     fds.assign(of_link.begin(), of_link.end());
   }
-  if (join_ && join_->joiner) {
+  if (join_) {
     for (const int fd : join_->joiner->fds()) {
       if (fd >= 0) fds.push_back(fd);
     }

@@ -91,7 +91,7 @@ class Backup {
   // Of kFollows and kCopies.
   struct Join {
     uint64_t begins = 0;             // LSN of the stream
-    std::unique_ptr<Joiner> joiner;  // copies the primary's items
+    std::unique_ptr<Joiner> joiner;  // copies the primary's items; never null
   };
   // What was asked of the register before the member is in sync. Who joins may have become one of
   // those in sync while it had a link, and an answer to what was asked before does not say so.
@@ -107,6 +107,7 @@ class Backup {
   // The only way from one state to the next. Ends the process if there is none.
   void To(BackupState next);
   void End(std::string why);
+  void Turn(int64_t now);
   // Steps before it is in sync.
   void JoinTurn(int64_t now);
   // Returns whether the register was read while there was no link.
@@ -117,6 +118,7 @@ class Backup {
   // Asks to be primary with the items of an earlier run, if all who were in sync are gone, and that
   // run is the one to begin with. Returns whether it asks.
   bool TryToBeginAgain(const GroupRegister& known, int64_t now);
+  void BeginToFollow(const ReplicaWelcome& welcome, int64_t now);
   // Copies the primary's items. Tells the primary when that is done.
   void CopyItems(int64_t now);
   void TellThatItIsReady(int64_t now);

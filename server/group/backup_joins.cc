@@ -57,34 +57,40 @@ void Backup::JoinTurn(int64_t now) {
   }
 }
 
+// The walk's filter hears of all that the stream brings, so the joiner is there when that begins.
+void Backup::BeginToFollow(const ReplicaWelcome& welcome, int64_t now) {
+  log_.emplace(welcome.first_lsn);
+  history_ = welcome.history;
+  context_.server->FollowClock(welcome.clock_ms);
+  auto joiner = Joiner::Begin({.device = context_.device,
+                               .primary = link_->at,
+                               .keys = keys_,
+                               .target = &join_target_,
+                               .wall_ms = context_.now_ms,
+                               .clock_ns = context_.clock,
+                               .now_ns = now,
+                               .idle = context_.idle});
+  if (!joiner.ok()) return End(std::string(joiner.status().message()));
+  join_.emplace(Join{.begins = welcome.first_lsn, .joiner = *std::move(joiner)});
+  applier_.OnChange([this](const Change& change) { join_->joiner->OnApplied(change); });
+  To(BackupState::kFollows);
+}
+
 void Backup::CopyItems(int64_t now) {
   if (state_.now() == BackupState::kReady) return;
   if (state_.now() == BackupState::kCopied) return TellThatItIsReady(now);
-  std::unique_ptr<Joiner>& joiner = join_->joiner;
-  if (!joiner) {
-    auto begun = Joiner::Begin({.device = context_.device,
-                                .primary = link_->at,
-                                .keys = keys_,
-                                .target = &join_target_,
-                                .wall_ms = context_.now_ms,
-                                .clock_ns = context_.clock,
-                                .now_ns = now,
-                                .idle = context_.idle});
-    if (!begun.ok()) return End(std::string(begun.status().message()));
-    joiner = *std::move(begun);
-    applier_.OnChange([&joiner](const Change& change) { joiner->OnApplied(change); });
-  }
+  Joiner& joiner = *join_->joiner;
   // What was decided and is not published yet is in neither.
-  if (state_.now() == BackupState::kCopies) joiner->BeginWalk();
-  switch (joiner->Poll(now)) {
+  if (state_.now() == BackupState::kCopies) joiner.BeginWalk();
+  switch (joiner.Poll(now)) {
     case Joiner::Step::kGoesOn:
       return;
     case Joiner::Step::kFailed:
-      return End(std::string(joiner->status().message()));
+      return End(std::string(joiner.status().message()));
     case Joiner::Step::kDone:
       break;
   }
-  applier_.OnVersion(joiner->version_next());
+  applier_.OnVersion(joiner.version_next());
   To(BackupState::kCopied);
   TellThatItIsReady(now);
 }
