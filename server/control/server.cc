@@ -240,14 +240,8 @@ absl::Status Server::CreateWorkers() {
 }
 
 absl::Status Server::CreateMember() {
-  return group_->CreateMember({.device = options_.device,
-                               .pd = memory_->pd(),
-                               .listener = listener_.get(),
+  return group_->CreateMember({.workers = workers_.get(),
                                .address = address().ToString(),
-                               .store = store_.get(),
-                               .writes = writes_.get(),
-                               .changes = &changes_,
-                               .workers = workers_.get(),
                                .disk = disk_->member(),
                                .first_version = options_.first_version,
                                .wall_ms = options_.wall_ms,

@@ -12,15 +12,17 @@ namespace gannet {
 absl::Status ServerGroup::CreateMember(const Run& run) {
   run_ = run;
   const SharedByWorkers& shared = run.workers->shared();
+  writes_ = shared.writes;
+  changes_ = shared.changes;
   GroupContext& to = context_;
   to.self = {.node = to.group.node, .incarnation = shared.grant.incarnation};
   to.standing = &standing_;
   to.server = this;
-  to.store = run.store;
+  to.store = shared.store;
   to.disk = run.disk;
-  to.device = run.device;
-  to.pd = run.pd;
-  to.listener = run.listener;
+  to.device = shared.device;
+  to.pd = shared.pd;
+  to.listener = shared.listener;
   to.grant = shared.grant;
   to.workers = static_cast<uint32_t>(run.workers->all().size());
   to.random = shared.random;
@@ -33,7 +35,7 @@ absl::Status ServerGroup::CreateMember(const Run& run) {
   if (to.group.map_store != nullptr) {
     const bool simulated = static_cast<bool>(to.idle);  // so nobody waits for a core
     GANNET_ASSIGN_OR_RETURN(
-        move_tasks_, MoveTasks::Create(to, run.writes, simulated ? nullptr : CoresAreScarce(),
+        move_tasks_, MoveTasks::Create(to, writes_, simulated ? nullptr : CoresAreScarce(),
                                        [workers = run.workers] { return workers->requests(); }));
     tasks = move_tasks_->All();
   }

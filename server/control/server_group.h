@@ -8,8 +8,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "common/rdma/device.h"
-#include "common/rdma/listener.h"
 #include "server/changes/change_stream.h"
 #include "server/changes/member_disk.h"
 #include "server/control/server_workers.h"
@@ -20,7 +18,6 @@
 #include "server/move/move_tasks.h"
 #include "server/replica/group_standing.h"
 #include "server/rpc/now.h"
-#include "server/store/store.h"
 #include "server/writes/writes.h"
 
 namespace gannet {
@@ -35,16 +32,10 @@ class ServerGroup : private MemberServer {
   ServerGroup(const ServerGroup&) = delete;
   ServerGroup& operator=(const ServerGroup&) = delete;
 
-  // What the member has of its server.
+  // What the member has of its server, beside what workers share.
   struct Run {
-    Device device;
-    ibv_pd* pd = nullptr;
-    Listener* listener = nullptr;
-    std::string address;  // where the listener listens
-    Store* store = nullptr;
-    Writes* writes = nullptr;
-    const ChangeStream* changes = nullptr;
     ServerWorkers* workers = nullptr;
+    std::string address;         // where the server listens
     MemberDisk* disk = nullptr;  // null: it keeps nothing
     uint64_t first_version = 1;
     uint64_t (*wall_ms)() = nullptr;
@@ -62,8 +53,8 @@ class ServerGroup : private MemberServer {
  private:
   void WakeMember() override { run_.wake(); }
   void Forget(uint64_t name) override;
-  void Publish() override { run_.writes->Publish(run_.changes->safe()); }
-  uint64_t published() const override { return run_.writes->published_position(); }
+  void Publish() override { writes_->Publish(changes_->safe()); }
+  uint64_t published() const override { return writes_->published_position(); }
   uint64_t workers_at() const override { return run_.workers->map_revision(); }
   void Adopt(std::vector<SessionCopy> sessions) override;
   void BeginEpoch(uint64_t epoch) override;
@@ -73,6 +64,8 @@ class ServerGroup : private MemberServer {
   GroupStanding standing_;
   GroupStream stream_;
   Run run_;
+  Writes* writes_ = nullptr;
+  const ChangeStream* changes_ = nullptr;
   GroupContext context_;
   ServerClock* clock_ = nullptr;
   std::unique_ptr<MoveTasks> move_tasks_;

@@ -10,7 +10,7 @@ namespace gannet {
 
 // The server that a group's member is in, as the member sees it.
 //
-// Thread safety: WakeMember from any thread, the rest from the member's.
+// Thread safety: WakeMember and published from any thread, the rest from the member's.
 class MemberServer {
  public:
   virtual ~MemberServer() = default;
