@@ -42,16 +42,10 @@ class TestReceiver {
   // Takes what came, and answers beacons unless it `is_slow`.
   void Poll(bool is_slow = false) {
     link_->Poll(ServerNs());
-    if (link_->open() && !said_hello_) {
-      said_hello_ = true;
-      hello_.incarnation = token_;
-      hello_.ring_address = reinterpret_cast<uint64_t>(link_->ring().data());
-      hello_.ring_bytes = link_->ring().size();
-      hello_.ring_rkey = link_->ring_rkey();
-      SetName(&hello_, "other");
-      link_->Send(hello_);
+    if (link_->open() && !link_->said_hello()) {
+      link_->SayHello(hello_, {.node = "other", .incarnation = token_});
     }
-    while (const auto message = link_->TakeMessage()) OnMessage(*message, is_slow);
+    while (const auto message = link_->Take()) OnMessage(*message, is_slow);
   }
   template <class T>
   void Send(const T& message) {
@@ -74,13 +68,12 @@ class TestReceiver {
   uint64_t taken() const { return reader_ ? reader_->taken() : 0; }  // LSN
 
  private:
-  void OnMessage(std::span<const std::byte> message, bool is_slow) {
-    if (const auto welcome = DecodeReplicaWelcome(message); welcome.ok()) {
+  void OnMessage(const BackupLink::Message& message, bool is_slow) {
+    if (const auto* welcome = std::get_if<ReplicaWelcome>(&message)) {
       welcome_ = *welcome;
-      reader_.emplace(link_->ring(), RingReader::Begin{.stream_id = welcome->stream_id,
-                                                       .lsn = welcome->first_lsn,
-                                                       .position = welcome->position});
-    } else if (const auto beacon = DecodeBeacon(message); beacon.ok()) {
+      link_->Accept();
+      reader_.emplace(link_->ring(), BeginOf(*welcome));
+    } else if (const auto* told = std::get_if<BackupLink::ToldBeacon>(&message)) {
       ++beacons_;
       if (is_slow) return;
       reader_->Scan();
@@ -88,23 +81,19 @@ class TestReceiver {
         sessions_ += record.kind == RingRecordKind::kSessionBegun;
         if (!record.change.key.empty()) keys_.emplace_back(record.change.key);
       });
-      BeaconAnswer answer = NewBeaconAnswer();
-      answer.epoch = beacon->epoch;
-      answer.sequence = beacon->sequence;
-      answer.applied = reader_->taken();
-      answer.consumed = reader_->consumed();
-      link_->Send(answer);
-    } else if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
-      refusal_ = ReasonOf(*refusal);
-    } else if (const auto ended = DecodeMoveEnded(message); ended.ok()) {
+      link_->Answer(told->beacon, reader_->taken(), reader_->consumed());
+    } else if (const auto* refused = std::get_if<BackupLink::Refused>(&message)) {
+      refusal_ = refused->why.value_or("");
+    } else if (const auto* ended = std::get_if<MoveEnded>(&message)) {
       ended_.push_back(*ended);
+    } else {
+      ADD_FAILURE() << "the giver sends what is out of place";
     }
   }
 
   const uint64_t token_;
   std::unique_ptr<BackupLink> link_;
   ReceiverHello hello_ = NewReceiverHello();
-  bool said_hello_ = false;
   std::optional<ReplicaWelcome> welcome_;
   std::optional<RingReader> reader_;
   std::string refusal_;
