@@ -90,8 +90,6 @@ class BackupLink {
   // Returns the next message from the primary. A welcome comes behind the hello only, and beacons
   // and the end of partitions once a welcome was accepted.
   std::optional<Message> Take();
-  // The same as bytes.
-  std::optional<std::vector<std::byte>> TakeMessage();
 
   // Fills in the ring and who this is, and sends it. REQUIRES: open(), and it was not said.
   template <class Hello>
@@ -137,6 +135,7 @@ class BackupLink {
   absl::Status CheckGrant(LinkConnection which) const;
   void OnCompletion(const ibv_wc& completion);
   void Fail(absl::Status why);
+  std::optional<std::vector<std::byte>> TakeMessage();
   void SendBytes(std::span<const std::byte> message);
   Connection* control() const { return connectors_[0]->connection(); }
 
