@@ -17,6 +17,10 @@ target_compile_options(gannet_flags INTERFACE -Wall -Wextra -Werror -Wno-missing
 # gcc collects its garbage again and again, as the precompiled headers alone fill the heap that it starts with.
 target_compile_options(gannet_flags INTERFACE
   "$<$<CXX_COMPILER_ID:GNU>:SHELL:--param ggc-min-expand=1000 --param ggc-min-heapsize=1048576>")
+# common/base/data_path_checks.h.
+if(GANNET_SANITIZE OR CMAKE_BUILD_TYPE STREQUAL "Debug")
+  target_compile_definitions(gannet_flags INTERFACE GANNET_CHECKS_DATA_PATHS)
+endif()
 if(GANNET_SANITIZE)
   target_compile_options(gannet_flags INTERFACE -fsanitize=${GANNET_SANITIZE} -fno-omit-frame-pointer
                          -fno-sanitize-recover=all)

@@ -288,7 +288,7 @@ void Engine::Start(Op& op) {
     // OnReady starts waiting operations in any order. The queue of requests keeps the order of
     // writes.
     if (IsWrite(op.request.type) && !op.touched) return op.QueueRequest();
-    op.phase = Op::Phase::kWaiting;
+    op.phase.GoTo(Op::Phase::kWaiting);
     return;
   }
   switch (op.request.type) {

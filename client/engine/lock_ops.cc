@@ -28,7 +28,7 @@ void LockOps::StartLock(Op& op) {
   op.word = locks.NextWord(op.hash);
   // Only the server can break a lock at the end of its lease, so it takes the lock with the lease.
   if (!op.session().terms().lock_by_nic || op.request.ttl_ms != 0) return op.QueueRequest();
-  op.phase = Op::Phase::kLocking;
+  op.phase.FastGoTo(Op::Phase::kLocking);
   op.acquiring = true;
   QueueCompareAndSwap(op, 0, op.word.word());
   if (op.request.type != OpType::kLockAndGet) return;
@@ -42,7 +42,7 @@ void LockOps::StartUnlock(Op& op) {
     return ops_.Finish(op, Outcome::kLockLost);
   }
   if (!op.session().terms().lock_by_nic) return op.QueueRequest();
-  op.phase = Op::Phase::kUnlocking;
+  op.phase.FastGoTo(Op::Phase::kUnlocking);
   QueueCompareAndSwap(op, op.word.word(), 0);
 }
 

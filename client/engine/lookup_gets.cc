@@ -1,7 +1,5 @@
 #include "client/engine/lookup_gets.h"
 
-#include <utility>
-
 #include "client/engine/caller_memory.h"
 
 namespace gannet {
@@ -60,7 +58,7 @@ void LookupGets::StartBehindLock(Op& op) {
 }
 
 void LookupGets::Start(Op& op, Slot cached) {
-  op.phase = Op::Phase::kLookingUp;
+  op.phase.FastGoTo(Op::Phase::kLookingUp);
   if (const LargeItemHeader* head = op.server->large.Find(op.HeadHash(), cached)) [[unlikely]] {
     op.lookup.StartKnown(&op.session().view(), op.key(), op.hash, cached, *head);
     return values_.Read(op);
@@ -72,7 +70,8 @@ void LookupGets::Start(Op& op, Slot cached) {
 // Continues an ordinary GET. Its lookup is told of all that was READ so far, in that order, as if
 // it had asked for it.
 void LookupGets::GoOn(Op& op) {
-  const Op::Phase was = std::exchange(op.phase, Op::Phase::kLookingUp);
+  const Op::Phase was = op.phase;
+  op.phase.FastGoTo(Op::Phase::kLookingUp);
   const Slot cached = was == Op::Phase::kReadingCached ? op.slot : Slot();
   op.lookup.Start(&op.session().view(), op.key(), op.hash, cached);
   if (was == Op::Phase::kReadingItem) op.lookup.OnRead(LookupBuffers(op), op.posted_ns, clock_);
@@ -85,7 +84,7 @@ void LookupGets::OnRead(Op& op) {
   if (op.over()) return ops_.FreeIfQuiet(op);
   if (op.phase == Op::Phase::kLocking) {  // a LockAndGet; its compare-and-swap was done before
     if (!op.lock_acquired) return ops_.Finish(op, Outcome::kOk);
-    op.phase = Op::Phase::kLookingUp;
+    op.phase.FastGoTo(Op::Phase::kLookingUp);
   }
   if (op.phase == Op::Phase::kLookingUp) return Feed(op);
   if (op.phase == Op::Phase::kReadingHead) return OnHeadRead(op);
@@ -153,7 +152,7 @@ void LookupGets::Advance(Op& op, Lookup::Step step) {
       if (op.lookup.next_index_unknown()) op.session().WantIndex();
       if (op.version_alive == 0) return op.QueueRequest();
       // The server was asked before, and the item changed since, again and again.
-      op.phase = Op::Phase::kRequestQueued;
+      op.phase.GoTo(Op::Phase::kRequestQueued);
       return ops_.Postpone(op);
   }
 }
@@ -184,7 +183,8 @@ void LookupGets::CopyToCallerMemory(Op& op) {
 
 void LookupGets::FeedStarved() {
   values_.FeedStarved([this](Op& op) {
-    op.phase = ReadsHead(op.request.type) ? Op::Phase::kReadingHead : Op::Phase::kLookingUp;
+    const bool reads_head = ReadsHead(op.request.type) && !op.lookup.reads_value();
+    op.phase.GoTo(reads_head ? Op::Phase::kReadingHead : Op::Phase::kLookingUp);
     if (!op.lookup.reads_value()) return PlanRead(op);
     values_.Resume(op);
   });

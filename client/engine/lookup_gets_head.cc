@@ -35,7 +35,7 @@ bool NeedsNoValue(const Op& op, const ItemHeader& header) {
 void LookupGets::StartHeadRead(Op& op, Slot cached) {
   const EngineServer& server = *op.server;
   const IndexView& view = op.session().view();
-  op.phase = Op::Phase::kReadingHead;
+  op.phase.FastGoTo(Op::Phase::kReadingHead);
   op.value_wanted = 0;
   const LargeItemHeader* head = server.large.Find(op.HeadHash(), cached);
   if (head == nullptr) head = server.short_heads.Find(op.HeadHash(), cached);
@@ -63,7 +63,7 @@ void LookupGets::OnHeadRead(Op& op) {
       return PlanHeadRead(op);
     case Lookup::Step::kReadValue:
       if (NeedsNoValue(op, lookup.large().item)) return Advance(op, Lookup::Step::kHit);
-      op.phase = Op::Phase::kLookingUp;
+      op.phase.FastGoTo(Op::Phase::kLookingUp);
       return Advance(op, step);
     case Lookup::Step::kHit:
       if (!IsLargeClass(lookup.slot().size_class())) {

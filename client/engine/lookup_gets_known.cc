@@ -36,7 +36,7 @@ void LookupGets::OnConfirmRead(Op& op) {
                        !reports_.full() && op.busy.quiet();
   if (reports) [[likely]]
     return ReportKnown(op);
-  op.phase = Op::Phase::kLookingUp;
+  op.phase.FastGoTo(Op::Phase::kLookingUp);
   Feed(op);
 }
 

@@ -22,7 +22,7 @@ bool Op::IsEager() const {
 }
 
 void Op::QueueRequest() {
-  phase = Phase::kRequestQueued;
+  phase.FastGoTo(Phase::kRequestQueued);
   EnqueueRequest();
 }
 

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "client/engine/engine_server.h"
+#include "client/engine/op_phase.h"
 #include "client/engine/outcome.h"
 #include "client/session/session_memory.h"
 #include "common/base/clock.h"
@@ -80,29 +81,8 @@ struct OpRequest {
 // One operation of an Engine, in a slot that is reused. A free slot is like a new one, except for
 // what every operation sets itself (OpSlots::Release, OrdinaryGets::Report).
 struct alignas(64) Op {
-  enum class Phase : uint8_t {
-    kFree,
-    kFresh,     // begun; the next Poll starts it
-    kHeldBack,  // waits until earlier writes of its key are over (key_order.h)
-    kWaiting,   // waits until the session is ready
-    kStarved,   // waits for a long buffer
-    // An ordinary GET (ordinary_gets_inline.h) READs:
-    kReadingWindow,   // its home window
-    kReadingItem,     // the item that the window names
-    kReadingCached,   // the item whose location is cached
-    kReadingWindows,  // its home window, together with those of others (ordinary_gets_shared.cc)
-    kLookingUp,       // READs what `lookup` wants
-    kReadingValue,    // READs the value of the large item that `lookup` found
-    kConfirming,      // READs the commit word of that item again
-    kReadingHead,     // READs what `lookup` wants, and no value (lookup_gets_head.cc)
-    kOutOfDate,       // its READs are of an older map: it begins anew when they are done
-    kLocking,         // compares and swaps; behind that, a LockAndGet READs
-    kUnlocking,       // compares and swaps
-    kRequestQueued,   // waits for a credit or a connection
-    kRequestSent,
-    kFinished,  // the caller has not released it yet
-    kReleased,  // not free yet, see Busy
-  };
+  using Phase = OpPhase;
+
   bool over() const { return phase >= Phase::kFinished; }
   // Waits, and nothing of it was sent.
   bool unsent() const {
@@ -124,7 +104,7 @@ struct alignas(64) Op {
   };
 
   // Hot: looked at for every READ.
-  Phase phase = Phase::kFree;
+  CheckedPhase phase;
   Outcome outcome = Outcome::kOk;
   bool acquiring = false;      // a compare-and-swap that takes the lock is queued or posted
   bool lock_acquired = false;  // lock, LockAndGet

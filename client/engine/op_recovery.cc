@@ -76,7 +76,7 @@ void OpRecovery::LoseOp(Op& op) {
     case Op::Phase::kReadingHead:
     case Op::Phase::kStarved:
       op.ReturnItem();
-      op.phase = Op::Phase::kWaiting;
+      op.phase.GoTo(Op::Phase::kWaiting);
       if (op.late) return ops_.Finish(op, op.server->LateOutcome());
       [[fallthrough]];
     case Op::Phase::kWaiting:
@@ -129,7 +129,7 @@ void OpRecovery::AbandonOp(Op& op) {
     return ops_.FreeIfQuiet(op);
   }
   if (!IsRepeatable(op.request.type)) return FailSentRequest(op);
-  op.phase = Op::Phase::kWaiting;  // OnReady starts it again
+  op.phase.GoTo(Op::Phase::kWaiting);  // OnReady starts it again
 }
 
 void OpRecovery::OnReady(EngineServer& server, Comeback comeback,

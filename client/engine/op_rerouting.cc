@@ -81,7 +81,7 @@ void OpRerouting::Misplace(Op& op) {
     case Op::Phase::kConfirming:
     case Op::Phase::kReadingHead:
       if (TakesLock(op.request.type)) return locks_.GiveUp(op);
-      op.phase = Op::Phase::kOutOfDate;
+      op.phase.GoTo(Op::Phase::kOutOfDate);
       if (op.busy.in_flight == 0) BeginAnew(op);
       return;
     case Op::Phase::kLocking:
@@ -143,7 +143,7 @@ void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
   // next look at the map.
   servers_.AimAtWaiting(op);
   if (IsWholeWrite(op)) return op.QueueRequest();
-  op.phase = Op::Phase::kWaiting;
+  op.phase.GoTo(Op::Phase::kWaiting);
 }
 
 void OpRerouting::Aim(Op& op) {

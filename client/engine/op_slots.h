@@ -37,13 +37,13 @@ class OpSlots {
   Op& Take() { return *free_.Pop(); }
   // Gives back a slot that nothing is busy with, and that is like a new one.
   void Free(Op& op) {
-    op.phase = Op::Phase::kFree;
+    op.phase.FastGoTo(Op::Phase::kFree);
     free_.Push(&op);
   }
   // Gives back a slot, at once or as soon as nothing is busy with it.
   void Release(Op& op) {
     if (op.busy.quiet()) return ClearAndFree(op);
-    op.phase = Op::Phase::kReleased;
+    op.phase.GoTo(Op::Phase::kReleased);
     SetLingering(lingering_ + 1);
   }
   // Call it when something ceased to be busy with an operation. Frees the slot if it was released

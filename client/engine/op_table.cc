@@ -19,7 +19,7 @@ bool OpTable::Enter(Op& op) {
   const KeyOrder::Kind kind = OrderKind(op);
   const bool starts = order_.Enter(op.number, op.hash.value(), kind);
   op.in_order = kind != KeyOrder::Kind::kRead || !starts;
-  if (!starts) op.phase = Op::Phase::kHeldBack;
+  if (!starts) op.phase.FastGoTo(Op::Phase::kHeldBack);
   return starts;
 }
 
@@ -45,7 +45,7 @@ bool OpTable::HoldUnsent(uint32_t number) {
   Op& op = slots_[number];
   if (op.phase != Op::Phase::kRequestQueued) return false;
   op.CancelRequest();
-  op.phase = Op::Phase::kHeldBack;
+  op.phase.GoTo(Op::Phase::kHeldBack);
   return true;
 }
 
@@ -65,20 +65,20 @@ bool OpTable::Lead(Op& op, bool in_order) {
 
 bool OpTable::Refuse(Op& op, bool in_order) {
   const bool leads = Lead(op, in_order);
-  if (!leads) op.phase = Op::Phase::kHeldBack;
+  if (!leads) op.phase.GoTo(Op::Phase::kHeldBack);
   return leads;
 }
 
 void OpTable::PutOff(Op& op, bool in_order) {
   const bool leads = Lead(op, in_order);
-  op.phase = leads ? Op::Phase::kRequestQueued : Op::Phase::kHeldBack;
+  op.phase.GoTo(leads ? Op::Phase::kRequestQueued : Op::Phase::kHeldBack);
   if (leads) Postpone(op);
 }
 
 bool OpTable::HoldBackBehindPutOff(Op& op) {
   if (!op.in_order || !order_.WaitBehindPutOff(op.number)) return false;
   op.IgnoreAnswer();
-  op.phase = Op::Phase::kHeldBack;
+  op.phase.GoTo(Op::Phase::kHeldBack);
   return true;
 }
 

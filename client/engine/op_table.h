@@ -42,7 +42,7 @@ class OpTable {
   // Takes a slot for an operation that the next Poll starts. REQUIRES: HasRoom().
   Op& Take() {
     Op& op = slots_.Take();
-    op.phase = Op::Phase::kFresh;
+    op.phase.FastGoTo(Op::Phase::kFresh);
     fresh_.Push(&op);
     return op;
   }
@@ -77,13 +77,13 @@ class OpTable {
   // Has an operation with a key begin anew, with the next operations whose turn comes. REQUIRES: it
   // is in no queue, and nothing of it is in flight.
   void BeginAnew(Op& op) {
-    op.phase = Op::Phase::kHeldBack;
+    op.phase.GoTo(Op::Phase::kHeldBack);
     released_.Push(op.number);
   }
 
   // Ends an operation. Others may get their turn.
   void Finish(Op& op, Outcome outcome) {
-    op.phase = Op::Phase::kFinished;
+    op.phase.FastGoTo(Op::Phase::kFinished);
     op.outcome = outcome;
     if (op.in_order) [[unlikely]]
       LeaveOrder(op);

@@ -55,7 +55,7 @@ inline bool OrdinaryGets::ReadItem(EngineServer& server, Op& op, Slot slot, Op::
   op.slot = slot;
   op.seal = ItemSeal(op.hash, view.incarnation, offset);
   op.item_bytes = bytes;
-  op.phase = phase;
+  op.phase.FastGoTo(phase);
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += bytes;
@@ -64,7 +64,7 @@ inline bool OrdinaryGets::ReadItem(EngineServer& server, Op& op, Slot slot, Op::
 }
 
 inline void OrdinaryGets::ReadWindow(OpTable& ops, EngineServer& server, Op& op) {
-  op.phase = Op::Phase::kReadingWindow;
+  op.phase.FastGoTo(Op::Phase::kReadingWindow);
   op.posted_ns = ops.now_ns();
   ++op.busy.in_flight;
   ++op.done.cost.reads;

@@ -20,7 +20,7 @@ uint64_t WindowOffset(const IndexView& view, const Op& op) {
 
 // Leaves the window to PostSharedWindows, which is called after all that begin together.
 void OrdinaryGets::ShareWindow(Op& op) {
-  op.phase = Op::Phase::kReadingWindow;
+  op.phase.FastGoTo(Op::Phase::kReadingWindow);
   op.posted_ns = ops_table_.now_ns();
   ++op.busy.in_flight;
   shared_windows_.Add({op.request.server, op.number, WindowOffset(op.session().view(), op)});
@@ -29,8 +29,8 @@ void OrdinaryGets::ShareWindow(Op& op) {
 void OrdinaryGets::PostSharedWindows() {
   shared_windows_.Take([this](std::span<const SharedWindows::Wanted> wanted, uint32_t bytes) {
     Op& reader = ops_table_[wanted[0].op];
+    if (wanted.size() > 1) reader.phase.FastGoTo(Op::Phase::kReadingWindows);
     for (const SharedWindows::Wanted& sharer : wanted.subspan(1)) {
-      reader.phase = Op::Phase::kReadingWindows;
       Op& op = ops_table_[sharer.op];
       op.window_at = static_cast<uint32_t>(sharer.offset - wanted[0].offset);
       op.next_sharer = std::exchange(reader.first_sharer, sharer.op);

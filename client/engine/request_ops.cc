@@ -136,7 +136,7 @@ bool RequestOps::Send(EngineServer& server, Op& op) {
     return true;
   }
   dequeue();
-  if (!op.over()) op.phase = Op::Phase::kRequestSent;
+  if (!op.over()) op.phase.FastGoTo(Op::Phase::kRequestSent);
   op.sequence = session.SendRequest(request, entry, ops_.now_ns());
   return true;
 }
@@ -158,14 +158,14 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
   if (reply.header.opcode != static_cast<uint8_t>(opcode))
     return ops_.Finish(op, Outcome::kServerBug);
   if (LockOps::MustAskAgain(op, reply.header)) {
-    op.phase = Op::Phase::kRequestQueued;
+    op.phase.GoTo(Op::Phase::kRequestQueued);
     return ops_.Postpone(op);
   }
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
     if (op.in_order && !op.touched) {
       return ops_.PutOff(op, reply.header.write.version == kPutOffInOrder);
     }
-    op.phase = Op::Phase::kRequestQueued;
+    op.phase.GoTo(Op::Phase::kRequestQueued);
     return ops_.Postpone(op);
   }
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kElsewhere)) [[unlikely]]

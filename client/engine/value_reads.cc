@@ -18,7 +18,7 @@ void ValueReads::Read(Op& op) {
   } else if (op.BorrowItem(value_bytes) == nullptr) {
     return Starve(op);
   }
-  op.phase = Op::Phase::kReadingValue;
+  op.phase.FastGoTo(Op::Phase::kReadingValue);
   if (op.value_wanted == 0) return Confirm(op);
   Post(op);
 }
@@ -26,7 +26,7 @@ void ValueReads::Read(Op& op) {
 void ValueReads::ReadKnown(Op& op, const MemoryRange& range, uint64_t at, uint32_t bytes) {
   ClientSession& session = op.session();
   op.value_wanted = op.value_posted = bytes;
-  op.phase = Op::Phase::kReadingValue;
+  op.phase.FastGoTo(Op::Phase::kReadingValue);
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += bytes;
@@ -75,7 +75,7 @@ void ValueReads::OnRead(Op& op) {
 void ValueReads::Confirm(Op& op) {
   op.lookup.OnValue();
   const Lookup::ReadPlan& plan = op.lookup.plan();
-  op.phase = Op::Phase::kConfirming;
+  op.phase.FastGoTo(Op::Phase::kConfirming);
   op.posted_ns = ops_.now_ns();
   ++op.busy.in_flight;
   ++op.done.cost.reads;
@@ -85,7 +85,7 @@ void ValueReads::Confirm(Op& op) {
 
 void ValueReads::Resume(Op& op) {
   if (op.value_posted == 0) return Read(op);
-  op.phase = Op::Phase::kReadingValue;
+  op.phase.FastGoTo(Op::Phase::kReadingValue);
   Post(op);
 }
 
@@ -93,7 +93,7 @@ void ValueReads::Starve(Op& op) {
   const bool wants_buffer = !op.uses_caller_memory();
   if (wants_buffer && !op.session().memory().items.error().ok())
     return ops_.Finish(op, Outcome::kNoBuffers);
-  op.phase = Op::Phase::kStarved;
+  op.phase.GoTo(Op::Phase::kStarved);
   if (!op.busy.starving) starved_.Push(op.number);
   op.busy.starving = true;
 }
