@@ -126,6 +126,20 @@ void LockOps::GiveUp(Op& op) {
   if (op.lock_acquired) GiveBack(op);
 }
 
+void LockOps::End(Op& op, const OpVerdict& verdict) {
+  GANNET_CHECK(verdict.fate == Fate::kEnds, "an operation ends that should go on");
+  const Op::Phase was = op.phase;
+  op.done.found = false;
+  ops_.Finish(op, verdict.outcome);
+  if (verdict.owes == Owes::kUnlock) return KeepReleasing(op, was);
+  op.CancelRequest();
+  op.busy.awaits_reply = verdict.owes == Owes::kAnswer;
+  if (was == Op::Phase::kRequestSent && !op.busy.awaits_reply) op.IgnoreAnswer();
+  if (verdict.owes == Owes::kRelease) GiveBack(op);
+}
+
+// An unlock in phase `was` reached its deadline. Its caller is told so, but still relies on it. So
+// this goes on to send it until the lock is surely released.
 void LockOps::KeepReleasing(Op& op, Op::Phase was) {
   LockTable& locks = op.server->locks;
   const bool held = locks.HasToRelease(op.hash, op.word);

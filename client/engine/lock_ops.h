@@ -2,6 +2,7 @@
 #define GANNET_CLIENT_ENGINE_LOCK_OPS_H_
 
 #include "client/engine/lookup_gets.h"
+#include "client/engine/op_fate.h"
 #include "client/engine/op_table.h"
 #include "common/layout/lock_word.h"
 #include "common/protocol/message.h"
@@ -28,14 +29,14 @@ class LockOps {
   static bool MustAskAgain(const Op& op, const ReplyHeader& reply);
   // Releases the lock that an operation acquired after it ended. Nobody else will.
   void GiveBack(Op& op);
-  // Ends an operation that takes a lock, as the key's partition moved.
+  // Ends an operation that takes a lock, whose answer came after the key's partition moved.
   void GiveUp(Op& op);
-  // An unlock in phase `was` reached its deadline. Its caller is told so, but still relies on it.
-  // So this goes on to send it until the lock is surely released.
-  void KeepReleasing(Op& op, Op::Phase was);
+  // Ends an operation as was decided, and does what it owes. REQUIRES: verdict.fate is kEnds.
+  void End(Op& op, const OpVerdict& verdict);
 
  private:
   void OnAnswer(Op& op, bool acquired, LockWord holder);
+  void KeepReleasing(Op& op, Op::Phase was);
 
   OpTable& ops_;
   LookupGets& gets_;

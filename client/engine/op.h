@@ -82,12 +82,15 @@ struct OpRequest {
 // what every operation sets itself (OpSlots::Release, OrdinaryGets::Report).
 struct alignas(64) Op {
   using Phase = OpPhase;
+  static constexpr OpPhaseSet kReading = {
+      Phase::kStarved,      Phase::kReadingWindow, Phase::kReadingWindows,
+      Phase::kReadingItem,  Phase::kReadingCached, Phase::kLookingUp,
+      Phase::kReadingValue, Phase::kConfirming,    Phase::kReadingHead};
 
   bool over() const { return phase >= Phase::kFinished; }
-  // Waits, and nothing of it was sent.
-  bool unsent() const {
-    return phase == Phase::kWaiting || phase == Phase::kHeldBack || phase == Phase::kRequestQueued;
-  }
+  // READs, or waits for a buffer to READ into. What it READ so far is of no use on another
+  // connection.
+  bool reads() const { return kReading.Contains(phase); }
 
   // Why a released slot cannot be reused yet: something may still write to its memory, or its
   // number is in a queue.
@@ -190,6 +193,9 @@ struct alignas(64) Op {
   bool PartlyDone() const {
     return touched || flushed || (request.type == OpType::kFlush && request.position != 0);
   }
+
+  // Returns whether it is a write that the server has not answered at all.
+  bool IsWholeWrite() const { return IsWrite(request.type) && !touched; }
 
   // Puts its request into the server's queue, as the next thing to do.
   void QueueRequest();

@@ -83,13 +83,12 @@ class OpTransitions {
   constexpr OpTransitions() {
     using enum OpPhase;
     // As Engine::Start begins it.
-    const OpPhaseSet starts = {kWaiting,  kReadingWindow, kReadingCached, kLookingUp, kReadingHead,
-                               kLocking,  kUnlocking,     kRequestQueued, kFinished};
+    const OpPhaseSet starts = {kWaiting, kReadingWindow, kReadingCached, kLookingUp, kReadingHead,
+                               kLocking, kUnlocking,     kRequestQueued, kFinished};
     // What READs may lose its connection (kWaiting) or its key's place, and ends at its deadline.
     const OpPhaseSet stops_reading = {kWaiting, kOutOfDate, kHeldBack, kFinished};
     // What a lookup may come to.
-    const OpPhaseSet looks_up =
-        stops_reading | OpPhaseSet{kStarved, kReadingValue, kRequestQueued};
+    const OpPhaseSet looks_up = stops_reading | OpPhaseSet{kStarved, kReadingValue, kRequestQueued};
 
     From(kFree) = {kFresh};
     From(kFresh) = starts | OpPhaseSet{kHeldBack, kReadingValue};
@@ -108,8 +107,7 @@ class OpTransitions {
     From(kLocking) = {kLookingUp, kFinished};
     From(kUnlocking) = {kFinished};
     From(kRequestQueued) = {kRequestSent, kRequestQueued, kHeldBack, kFinished};
-    From(kRequestSent) = {kRequestQueued, kHeldBack,    kWaiting,
-                          kLookingUp,     kReadingHead, kFinished};
+    From(kRequestSent) = {kRequestQueued, kHeldBack, kWaiting, kLookingUp, kReadingHead, kFinished};
     From(kFinished) = {kReleased, kFree};
     From(kReleased) = {kFree};
   }

@@ -5,23 +5,24 @@
 #include <functional>
 #include <span>
 
-#include "client/engine/lock_ops.h"
+#include "client/engine/op_fate.h"
 #include "client/engine/op_rerouting.h"
 #include "client/engine/op_table.h"
 #include "client/engine/server_set.h"
 
 namespace gannet {
 
-// What happens to operations at their deadline, and when connections break and come back. One owner
+// Tells operations what they lost: their deadline, their connection, the session that the server
+// had of them, the store that they were meant for. FateOf decides what becomes of them. One owner
 // thread.
 class OpRecovery {
  public:
   // All of these outlive it.
-  OpRecovery(OpTable& ops, ServerSet& servers, LockOps& locks, OpRerouting& rerouting)
-      : ops_(ops), servers_(servers), locks_(locks), rerouting_(rerouting) {}
+  OpRecovery(OpTable& ops, ServerSet& servers, OpRerouting& rerouting)
+      : ops_(ops), servers_(servers), rerouting_(rerouting) {}
 
   // The operation reached its deadline.
-  void Expire(Op& op);
+  void Expire(Op& op) { Suffer(op, Loss::kTime); }
   // The connections to a server are gone (SessionOwner::OnLost).
   void OnLost(EngineServer& server);
   // A server is connected (SessionOwner::OnReady). Calls start(Op&) for the operations that waited
@@ -33,13 +34,12 @@ class OpRecovery {
   void OnKeysMoved();
 
  private:
+  void Suffer(Op& op, Loss loss);
   void LoseOp(Op& op);
   void AbandonOp(Op& op);
-  void FailSentRequest(Op& op);
 
   OpTable& ops_;
   ServerSet& servers_;
-  LockOps& locks_;
   OpRerouting& rerouting_;
 };
 

@@ -11,8 +11,6 @@ bool FollowsKey(const Op& op) {
          op.request.type != OpType::kExtendLock && op.request.type != OpType::kBreakLock;
 }
 
-bool IsWholeWrite(const Op& op) { return IsWrite(op.request.type) && !op.touched; }
-
 }  // namespace
 
 void OpRerouting::OnRoutes(const Changed& changed, uint64_t revision) {
@@ -34,7 +32,7 @@ void OpRerouting::OnRoutes(const Changed& changed, uint64_t revision) {
   // What is behind a request that stays where it is must not be sent before it.
   for (Op& op : ops_) {
     const bool sent = op.phase == Op::Phase::kRequestSent;
-    if (op.misplaced && sent && op.in_order && IsWholeWrite(op)) ops_.HoldBehind(op);
+    if (op.misplaced && sent && op.in_order && op.IsWholeWrite()) ops_.HoldBehind(op);
   }
   MoveQueued(servers_.waiting());
   for (EngineServer& server : servers_) MoveQueued(server);
@@ -51,52 +49,45 @@ void OpRerouting::MoveQueued(EngineServer& server) {
     Op& op = ops_[queue.front()];
     queue.Remove(op.number);
     queue.Push(op.number);
-    if (!op.misplaced || op.over()) continue;
-    op.CancelRequest();
-    Queue(op);
+    if (op.misplaced && !op.over()) Misplace(op);
+  }
+}
+
+void OpRerouting::Misplace(Op& op) { Apply(op, FateOf(op, Loss::kPlace, ReachOf(op.session()))); }
+
+void OpRerouting::Apply(Op& op, const OpVerdict& verdict) {
+  switch (verdict.fate) {
+    case Fate::kGoesOn:
+      return;
+    case Fate::kWaits:
+      return op.phase.GoTo(Op::Phase::kWaiting);
+    case Fate::kBeginsAnew:
+      op.CancelRequest();
+      return BeginAnew(op);
+    case Fate::kIsAimed:
+      return Aim(op);
+    case Fate::kIsQueued:
+      op.CancelRequest();
+      return Queue(op);
+    case Fate::kReadsOut:
+      return op.phase.GoTo(Op::Phase::kOutOfDate);
+    case Fate::kMayHoldBack:
+      ops_.HoldBackBehindPutOff(op);
+      return;
+    case Fate::kLingers:
+      op.late = true;
+      op.deadline_ns = INT64_MAX;
+      return;
+    case Fate::kEnds:
+      return locks_.End(op, verdict);
   }
 }
 
 // REQUIRES: it is in no queue of requests, and nothing of it is in flight.
 void OpRerouting::Queue(Op& op) {
-  if (!IsWholeWrite(op)) return BeginAnew(op);
+  if (!op.IsWholeWrite()) return BeginAnew(op);
   Aim(op);
   op.QueueRequest();
-}
-
-void OpRerouting::Misplace(Op& op) {
-  switch (op.phase) {
-    case Op::Phase::kFresh:
-    case Op::Phase::kHeldBack:
-      return Aim(op);
-    case Op::Phase::kWaiting:
-    case Op::Phase::kStarved:
-      return BeginAnew(op);
-    case Op::Phase::kReadingWindow:
-    case Op::Phase::kReadingWindows:
-    case Op::Phase::kReadingItem:
-    case Op::Phase::kReadingCached:
-    case Op::Phase::kLookingUp:
-    case Op::Phase::kReadingValue:
-    case Op::Phase::kConfirming:
-    case Op::Phase::kReadingHead:
-      if (TakesLock(op.request.type)) return locks_.GiveUp(op);
-      op.phase.GoTo(Op::Phase::kOutOfDate);
-      if (op.busy.in_flight == 0) BeginAnew(op);
-      return;
-    case Op::Phase::kLocking:
-      return locks_.GiveUp(op);
-    case Op::Phase::kRequestQueued:  // it pauses
-      op.CancelRequest();
-      return Queue(op);
-    case Op::Phase::kOutOfDate:
-    case Op::Phase::kRequestSent:
-    case Op::Phase::kUnlocking:
-    case Op::Phase::kFree:
-    case Op::Phase::kFinished:
-    case Op::Phase::kReleased:
-      return;
-  }
 }
 
 void OpRerouting::TryAgain() {
@@ -136,13 +127,13 @@ void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
   const bool in_order = reply.header.words[1] == kPutOffInOrder;
   op.misplaced = true;
   ops_.LookAt(0);  // to ask for the map
-  if (op.in_order && IsWholeWrite(op) && !ops_.Refuse(op, in_order)) return;
+  if (op.in_order && op.IsWholeWrite() && !ops_.Refuse(op, in_order)) return;
   const bool elsewhere = servers_.ServerOf(op.key()) != op.request.server;
   if (elsewhere || op.refused_at > known_.revision) return Queue(op);
   // The server does not know the newest map yet, or it is about to. It is asked again after the
   // next look at the map.
   servers_.AimAtWaiting(op);
-  if (IsWholeWrite(op)) return op.QueueRequest();
+  if (op.IsWholeWrite()) return op.QueueRequest();
   op.phase.GoTo(Op::Phase::kWaiting);
 }
 

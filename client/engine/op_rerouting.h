@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "client/engine/lock_ops.h"
+#include "client/engine/op_fate.h"
 #include "client/engine/op_table.h"
 #include "client/engine/server_set.h"
 #include "common/protocol/message.h"
@@ -66,6 +67,8 @@ class OpRerouting {
   // Gives an operation that begins, or begins anew, its server. REQUIRES: op.misplaced; nothing of
   // it is in flight.
   void Aim(Op& op);
+  // Does with an operation what was decided.
+  void Apply(Op& op, const OpVerdict& verdict);
   // The READs of an operation whose partition moved are done, or lost (Phase::kOutOfDate).
   void BeginAnew(Op& op);
 
