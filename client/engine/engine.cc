@@ -287,7 +287,7 @@ void Engine::Start(Op& op) {
     if (session.down()) return ops_.Finish(op, Outcome::kUnavailable);
     // OnReady starts waiting operations in any order. The queue of requests keeps the order of
     // writes.
-    if (IsWrite(op.request.type) && !op.touched) return op.QueueRequest();
+    if (op.IsWholeWrite()) return op.QueueRequest();
     op.phase.GoTo(Op::Phase::kWaiting);
     return;
   }
@@ -328,7 +328,7 @@ void Engine::Start(Op& op) {
       op.flush_map = rerouting_.known().revision;
       return op.QueueRequest();
     case OpType::kGetAndTouch:
-      return op.touched ? gets_.Start(op, Slot()) : op.QueueRequest();
+      return op.second_step ? gets_.Start(op, Slot()) : op.QueueRequest();
   }
 }
 
@@ -395,7 +395,7 @@ void Engine::CheckDeadlines() {
   ops_.LookNever();
   for (Op& op : ops_) {
     if (op.phase <= Op::Phase::kFresh) continue;
-    if (op.busy.postponed) ops_.EndPause(op);
+    if (op.pauses()) ops_.EndPause(op);
     if (op.over()) continue;
     if (ops_.now_ns() >= op.deadline_ns) {
       recovery_.Expire(op);

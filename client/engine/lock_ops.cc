@@ -29,7 +29,7 @@ void LockOps::StartLock(Op& op) {
   // Only the server can break a lock at the end of its lease, so it takes the lock with the lease.
   if (!op.session().terms().lock_by_nic || op.request.ttl_ms != 0) return op.QueueRequest();
   op.phase.FastGoTo(Op::Phase::kLocking);
-  op.acquiring = true;
+  op.hold = Op::Hold::kTaking;
   QueueCompareAndSwap(op, 0, op.word.word());
   if (op.request.type != OpType::kLockAndGet) return;
   // The first READ travels behind the compare-and-swap. It may be served before it: a write under
@@ -49,17 +49,17 @@ void LockOps::StartUnlock(Op& op) {
 void LockOps::OnCompareAndSwapDone(Op& op) {
   --op.busy.in_flight;
   const LockWord previous(op.buffers->cas_result);
-  if (op.busy.releasing) {
-    op.busy.releasing = false;
+  if (op.busy.releases_lock()) {
+    op.busy.debt = Op::LockDebt::kNone;
   } else if (op.phase == Op::Phase::kUnlocking) {
     const bool held = op.server->locks.Holds(op.hash, op.word, op.place_changes);
     op.server->locks.OnReleased(op.hash, op.word);
     ops_.Finish(op, held && previous == op.word ? Outcome::kOk : Outcome::kLockLost);
   } else if (op.phase == Op::Phase::kLocking) {
-    op.acquiring = false;
+    op.hold = Op::Hold::kNot;
     OnAnswer(op, previous.free(), previous);
-  } else if (op.acquiring) {  // the operation is past its deadline
-    op.acquiring = false;
+  } else if (op.hold == Op::Hold::kTaking) {  // the operation is past its deadline
+    op.hold = Op::Hold::kNot;
     if (previous.free()) GiveBack(op);
   }
   ops_.FreeIfQuiet(op);
@@ -76,7 +76,8 @@ void LockOps::OnAnswer(Op& op, bool acquired, LockWord holder) {
     return;
   }
   locks.OnAcquired(op.hash, op.word, op.place_changes);
-  op.done.found = op.lock_acquired = true;
+  op.done.found = true;
+  op.hold = Op::Hold::kHas;
   if (op.misplaced) [[unlikely]]
     return GiveUp(op);
   if (op.request.type != OpType::kLockAndGet) return ops_.Finish(op, Outcome::kOk);
@@ -115,7 +116,7 @@ bool LockOps::MustAskAgain(const Op& op, const ReplyHeader& reply) {
 void LockOps::GiveBack(Op& op) {
   op.server->locks.OnReleased(op.hash, op.word);
   if (!op.session().ready()) return;  // the server breaks the locks of a lost connection
-  op.busy.releasing = true;
+  op.busy.debt = Op::LockDebt::kReleasing;
   if (op.session().terms().lock_by_nic) return QueueCompareAndSwap(op, op.word.word(), 0);
   op.EnqueueRequest();
 }
@@ -123,7 +124,7 @@ void LockOps::GiveBack(Op& op) {
 void LockOps::GiveUp(Op& op) {
   op.done.found = false;
   ops_.Finish(op, Outcome::kUnavailable);
-  if (op.lock_acquired) GiveBack(op);
+  if (op.has_lock()) GiveBack(op);
 }
 
 void LockOps::End(Op& op, const OpVerdict& verdict) {
@@ -133,8 +134,11 @@ void LockOps::End(Op& op, const OpVerdict& verdict) {
   ops_.Finish(op, verdict.outcome);
   if (verdict.owes == Owes::kUnlock) return KeepReleasing(op, was);
   op.CancelRequest();
-  op.busy.awaits_reply = verdict.owes == Owes::kAnswer;
-  if (was == Op::Phase::kRequestSent && !op.busy.awaits_reply) op.IgnoreAnswer();
+  if (verdict.owes == Owes::kAnswer) {
+    op.busy.debt = Op::LockDebt::kAnswer;
+  } else if (was == Op::Phase::kRequestSent) {
+    op.IgnoreAnswer();
+  }
   if (verdict.owes == Owes::kRelease) GiveBack(op);
 }
 
@@ -144,13 +148,14 @@ void LockOps::KeepReleasing(Op& op, Op::Phase was) {
   LockTable& locks = op.server->locks;
   const bool held = locks.HasToRelease(op.hash, op.word);
   locks.OnReleased(op.hash, op.word);
-  const bool begun = was == Op::Phase::kUnlocking || was == Op::Phase::kRequestQueued ||
-                     was == Op::Phase::kRequestSent;
+  const bool begun = was == Op::Phase::kUnlocking || was == Op::Phase::kPausing ||
+                     was == Op::Phase::kRequestQueued || was == Op::Phase::kRequestSent;
   if (!op.session().ready()) {  // the lock is lost with the connection
     op.CancelRequest();
     op.IgnoreAnswer();
   } else if (begun) {
-    op.busy.releasing = true;  // its compare-and-swap, or request, is on its way
+    // Its compare-and-swap, or request, is on its way.
+    op.busy.debt = was == Op::Phase::kPausing ? Op::LockDebt::kPausing : Op::LockDebt::kReleasing;
   } else if (held) {
     GiveBack(op);
   }

@@ -79,23 +79,26 @@ void LookupGets::GoOn(Op& op) {
 }
 
 void LookupGets::OnRead(Op& op) {
-  if (op.phase == Op::Phase::kReadingValue) return values_.OnRead(op);
-  if (op.phase == Op::Phase::kConfirming) return OnConfirmRead(op);
-  if (op.over()) return ops_.FreeIfQuiet(op);
-  if (op.phase == Op::Phase::kLocking) {  // a LockAndGet; its compare-and-swap was done before
-    if (!op.lock_acquired) return ops_.Finish(op, Outcome::kOk);
-    op.phase.FastGoTo(Op::Phase::kLookingUp);
-  }
+  if (op.phase == Op::Phase::kReadingKnown) return values_.OnKnownRead(op);
+  if (op.phase == Op::Phase::kConfirmingKnown) return OnKnownConfirmed(op);
   if (op.phase == Op::Phase::kLookingUp) return Feed(op);
+  if (op.phase == Op::Phase::kReadingValue) return values_.OnRead(op);
+  if (op.over()) return ops_.FreeIfQuiet(op);
   if (op.phase == Op::Phase::kReadingHead) return OnHeadRead(op);
-  if (op.phase == Op::Phase::kOutOfDate && op.busy.in_flight == 0) OnOutOfDate(op);
+  if (op.phase == Op::Phase::kOutOfDate) {
+    if (op.busy.in_flight == 0) OnOutOfDate(op);
+    return;
+  }
+  // A LockAndGet's compare-and-swap was done before its READ.
+  if (op.phase == Op::Phase::kLocking && !op.has_lock()) return ops_.Finish(op, Outcome::kOk);
+  op.phase.FastGoTo(Op::Phase::kLookingUp);  // from kConfirming, or kLocking
+  Feed(op);
 }
 
 // All READs are done that the operation had posted before its key's partition moved.
 void LookupGets::OnOutOfDate(Op& op) {
   if (op.late) return ops_.Finish(op, op.server->LateOutcome());
   op.ReturnItem();
-  op.known_large = false;
   ops_.BeginAnew(op);
 }
 
@@ -152,7 +155,6 @@ void LookupGets::Advance(Op& op, Lookup::Step step) {
       if (op.lookup.next_index_unknown()) op.session().WantIndex();
       if (op.version_alive == 0) return op.QueueRequest();
       // The server was asked before, and the item changed since, again and again.
-      op.phase.GoTo(Op::Phase::kRequestQueued);
       return ops_.Postpone(op);
   }
 }

@@ -53,7 +53,7 @@ class LookupGets {
   void PlanHeadRead(Op& op);
   void OnHeadRead(Op& op);
   // lookup_gets_known.cc
-  void OnConfirmRead(Op& op);
+  void OnKnownConfirmed(Op& op);
   void ReportKnown(Op& op);
 
   OpTable& ops_;

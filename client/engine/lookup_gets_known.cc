@@ -1,7 +1,7 @@
 // GETs of large items into one piece of the caller's memory, by an AsyncClient. If the location is
 // cached and the item's head is remembered, such a GET is two READs on a short path:
 //
-//   READ value (kReadingValue) -> READ commit word (kConfirming) -> report
+//   READ value (kReadingKnown) -> READ commit word (kConfirmingKnown) -> report
 //
 // All other cases take the steps of lookup_gets.cc and value_reads.cc. Both paths READ the same
 // in the same order, and this one decides only hits.
@@ -23,16 +23,15 @@ void LookupGets::StartInto(Op& op) {
   const RegisteredSpan& span = op.request.memory[0];
   op.lookup.StartKnown(&server.session->view(), op.key(), op.hash, cached, *head);
   const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(head->item.value_bytes, span.bytes));
-  op.known_large = true;
   values_.ReadKnown(op, *span.memory->range(), span.offset, bytes);
 }
 
 // The commit word was READ again.
-void LookupGets::OnConfirmRead(Op& op) {
+void LookupGets::OnKnownConfirmed(Op& op) {
   const LargeItemHeader& head = op.lookup.large();
   const auto commit = ItemField<uint64_t>(op.buffers->item, offsetof(ItemHeader, commit));
   // Report frees the slot, so nothing else may be busy with it.
-  const bool reports = op.known_large && commit == head.item.commit && head.item.expiry_ms() == 0 &&
+  const bool reports = commit == head.item.commit && head.item.expiry_ms() == 0 &&
                        !reports_.full() && op.busy.quiet();
   if (reports) [[likely]]
     return ReportKnown(op);
@@ -55,7 +54,6 @@ void LookupGets::ReportKnown(Op& op) {
   op.done.cost = {};
   op.request.type = OpType::kGet;
   op.request.memory = {};
-  op.known_large = false;
   ops_.Free(op);
 }
 

@@ -33,7 +33,6 @@ void Op::EnqueueRequest() {
 }
 
 void Op::CancelRequest() {
-  busy.postponed = false;
   if (!busy.queued_request) return;
   busy.queued_request = false;
   server->requests.Remove(number);

@@ -83,43 +83,57 @@ struct OpRequest {
 struct alignas(64) Op {
   using Phase = OpPhase;
   static constexpr OpPhaseSet kReading = {
-      Phase::kStarved,      Phase::kReadingWindow, Phase::kReadingWindows,
-      Phase::kReadingItem,  Phase::kReadingCached, Phase::kLookingUp,
-      Phase::kReadingValue, Phase::kConfirming,    Phase::kReadingHead};
+      Phase::kStarved,       Phase::kReadingWindow, Phase::kReadingWindows, Phase::kReadingItem,
+      Phase::kReadingCached, Phase::kLookingUp,     Phase::kReadingKnown,   Phase::kConfirmingKnown,
+      Phase::kReadingValue,  Phase::kConfirming,    Phase::kReadingHead};
 
   bool over() const { return phase >= Phase::kFinished; }
+  bool has_lock() const { return hold == Hold::kHas; }
+  // Waits until `again_ns`.
+  bool pauses() const { return phase == Phase::kPausing || busy.debt == LockDebt::kPausing; }
   // READs, or waits for a buffer to READ into. What it READ so far is of no use on another
   // connection.
   bool reads() const { return kReading.Contains(phase); }
 
-  // Why a released slot cannot be reused yet: something may still write to its memory, or its
-  // number is in a queue.
+  // Whether an operation that takes a lock has it. Stays as it was when the operation is over.
+  enum class Hold : uint8_t {
+    kNot,
+    kTaking,  // a compare-and-swap that takes it is queued or posted
+    kHas,
+  };
+  // What an operation that is over still has to do about a lock, as nobody else will.
+  enum class LockDebt : uint8_t {
+    kNone,
+    kAnswer,     // it waits for the answer that tells whether its request took the lock
+    kReleasing,  // a compare-and-swap, or a request, that releases it is on its way
+    kPausing,    // that request is queued again at `again_ns`
+  };
+  // Why a released slot cannot be reused yet: something may still write to its memory, its number
+  // is in a queue, or a lock is to be released.
   struct Busy {
     uint16_t in_flight = 0;       // READs and compare-and-swaps that are queued or posted
-    bool releasing = false;       // the operation is over, but its lock has still to be released
     bool queued_request = false;  // it is in its server's queue of requests
-    bool awaits_reply = false;    // over, but it is not known yet whether it got the lock
     bool starving = false;        // it is in the engine's queue for long buffers
-    bool postponed = false;       // its request will be sent again, at `again_ns`
-    uint8_t zero = 0;             // makes the struct one word
+    LockDebt debt = LockDebt::kNone;
+    uint8_t zero[3] = {};  // makes the struct one word
 
     bool quiet() const { return std::bit_cast<uint64_t>(*this) == 0; }
+    bool releases_lock() const { return debt >= LockDebt::kReleasing; }
   };
 
   // Hot: looked at for every READ.
   CheckedPhase phase;
   Outcome outcome = Outcome::kOk;
-  bool acquiring = false;      // a compare-and-swap that takes the lock is queued or posted
-  bool lock_acquired = false;  // lock, LockAndGet
+  Hold hold = Hold::kNot;
   bool item_is_reply = false;  // `item` is from SessionMemory::replies
   bool in_order = false;       // it is in the engine's KeyOrder
-  bool touched = false;        // GetAndTouch: the item was touched, and is now to be read
-  bool flushed = false;        // flush: all is removed, and the server is asked for its map
+  // GetAndTouch: the item was touched, and is now to be read. Flush: all is removed, and the server
+  // is asked for its map.
+  bool second_step = false;
   // A write that the server put off, with all that is behind it of its key.
   bool put_off = false;
   // Its deadline is over, but the device may still use the caller's memory. It ends when that ends.
   bool late = false;
-  bool known_large = false;  // it takes the short path of lookup_gets_known.cc
   // Its key's partition has changed since its server was found: op_rerouting.h.
   bool misplaced = false;
   uint8_t key_bytes = 0;
@@ -159,7 +173,7 @@ struct alignas(64) Op {
   // GET of a large item: the version that the server said is alive.
   uint64_t version_alive = 0;
   uint32_t number = 0;   // of the slot
-  int64_t again_ns = 0;  // see Busy::postponed
+  int64_t again_ns = 0;  // when a pause ends
   // In a cluster of groups: how often the key's partition had changed when `place` was found, and
   // the revision of the map by which a server refused the request; 0: none did.
   uint32_t place_changes = 0;
@@ -191,11 +205,11 @@ struct alignas(64) Op {
   // Returns whether an answer said that a part of it was done, so that it cannot end as if nothing
   // had happened.
   bool PartlyDone() const {
-    return touched || flushed || (request.type == OpType::kFlush && request.position != 0);
+    return second_step || (request.type == OpType::kFlush && request.position != 0);
   }
 
   // Returns whether it is a write that the server has not answered at all.
-  bool IsWholeWrite() const { return IsWrite(request.type) && !touched; }
+  bool IsWholeWrite() const { return IsWrite(request.type) && !second_step; }
 
   // Puts its request into the server's queue, as the next thing to do.
   void QueueRequest();

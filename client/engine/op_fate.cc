@@ -33,13 +33,13 @@ OpVerdict EndsUnanswered(const Op& op) {
 
 // The partition of a lock that is being taken moved.
 OpVerdict EndsWithoutLock(const Op& op) {
-  return Ends(Outcome::kUnavailable, op.lock_acquired ? Owes::kRelease : Owes::kNothing);
+  return Ends(Outcome::kUnavailable, op.has_lock() ? Owes::kRelease : Owes::kNothing);
 }
 
 Owes OwesAtDeadline(const Op& op, bool sent) {
   if (op.request.type == OpType::kUnlock) return Owes::kUnlock;
   if (!TakesLock(op.request.type)) return Owes::kNothing;
-  if (op.lock_acquired) return Owes::kRelease;
+  if (op.has_lock()) return Owes::kRelease;
   return sent ? Owes::kAnswer : Owes::kNothing;
 }
 
@@ -135,7 +135,7 @@ OpVerdict OfSent(const Op& op, Loss loss, ServerReach reach) {
   switch (loss) {
     case Loss::kConnection:
       // If it is the GET of a LockAndGet, what it finds is of no use without the lock.
-      if (reach == ServerReach::kDown || op.lock_acquired || op.late) return EndsUnanswered(op);
+      if (reach == ServerReach::kDown || op.has_lock() || op.late) return EndsUnanswered(op);
       return {Fate::kMayHoldBack};
     case Loss::kSession:
       return IsRepeatable(op.request.type) ? OpVerdict{Fate::kWaits} : EndsUnanswered(op);
@@ -169,8 +169,10 @@ OpVerdict FateOf(const Op& op, Loss loss, ServerReach reach) {
     case Op::Phase::kReadingCached:
     case Op::Phase::kLookingUp:
     case Op::Phase::kConfirming:
+    case Op::Phase::kConfirmingKnown:
     case Op::Phase::kReadingHead:
       return OfReading(op, loss, reach, /*fills_memory=*/false);
+    case Op::Phase::kReadingKnown:
     case Op::Phase::kReadingValue:
       return OfReading(op, loss, reach, /*fills_memory=*/true);
     case Op::Phase::kOutOfDate:
@@ -179,6 +181,7 @@ OpVerdict FateOf(const Op& op, Loss loss, ServerReach reach) {
       return OfLocking(op, loss, reach);
     case Op::Phase::kUnlocking:
       return OfUnlocking(op, loss, reach);
+    case Op::Phase::kPausing:
     case Op::Phase::kRequestQueued:
       return OfQueued(op, loss, reach);
     case Op::Phase::kRequestSent:

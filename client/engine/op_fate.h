@@ -72,6 +72,7 @@ struct OpVerdict {
 //   kOutOfDate     begins anew       -               ends, lingers (4)  -
 //   kLocking       ends              ends            ends               -
 //   kUnlocking     ends: lock lost   -               ends, and unlocks  -
+//   kPausing and
 //   kRequestQueued goes on (1)       is queued (5)   ends               ends (2)
 //   kRequestSent   goes on           -               ends, lingers (4)  kSession: waits or ends
 //

@@ -6,10 +6,11 @@ namespace gannet {
 namespace {
 
 constexpr std::array<std::string_view, kOpPhases> kNames = {
-    "kFree",          "kFresh",         "kHeldBack",      "kWaiting",        "kStarved",
-    "kReadingWindow", "kReadingItem",   "kReadingCached", "kReadingWindows", "kLookingUp",
-    "kReadingValue",  "kConfirming",    "kReadingHead",   "kOutOfDate",      "kLocking",
-    "kUnlocking",     "kRequestQueued", "kRequestSent",   "kFinished",       "kReleased"};
+    "kFree",          "kFresh",           "kHeldBack",      "kWaiting",        "kStarved",
+    "kReadingWindow", "kReadingItem",     "kReadingCached", "kReadingWindows", "kLookingUp",
+    "kReadingKnown",  "kConfirmingKnown", "kReadingValue",  "kConfirming",     "kReadingHead",
+    "kOutOfDate",     "kLocking",         "kUnlocking",     "kPausing",        "kRequestQueued",
+    "kRequestSent",   "kFinished",        "kReleased"};
 static_assert(static_cast<size_t>(OpPhase::kReleased) + 1 == kOpPhases);
 
 }  // namespace

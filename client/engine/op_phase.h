@@ -23,10 +23,11 @@ namespace gannet {
 //   kWaiting         its session                                  OpRecovery::OnReady
 //   kStarved         a long buffer, or room in the send queues    LookupGets::FeedStarved
 //   kReading...,     its READs                                    OrdinaryGets::OnRead
-//   kLookingUp, kConfirming, kOutOfDate
+//   kLookingUp, kConfirming..., kOutOfDate
 //   kLocking         its compare-and-swap, and a READ behind it   LockOps::OnCompareAndSwapDone,
 //                                                                 LookupGets::OnRead
 //   kUnlocking       its compare-and-swap                         LockOps::OnCompareAndSwapDone
+//   kPausing         Op::again_ns                                 OpTable::EndPause
 //   kRequestQueued   a credit, a connection, a buffer to lend     RequestOps::SendQueued
 //   kRequestSent     the answer                                   RequestOps::OnReply
 //   kFinished        its caller                                   OpTable::Release
@@ -43,18 +44,22 @@ enum class OpPhase : uint8_t {
   kReadingCached,   // the item whose location is cached
   kReadingWindows,  // its home window, together with those of others (ordinary_gets_shared.cc)
   kLookingUp,       // READs what `lookup` wants
-  kReadingValue,    // READs the value of the large item that `lookup` found
-  kConfirming,      // READs the commit word of that item again
-  kReadingHead,     // READs what `lookup` wants, and no value (lookup_gets_head.cc)
-  kOutOfDate,       // its READs are of an older map: it begins anew when they are done
-  kLocking,         // compares and swaps; behind that, a LockAndGet READs
-  kUnlocking,       // compares and swaps
+  // A GET of a large item into the caller's memory (lookup_gets_known.cc) READs:
+  kReadingKnown,     // the value, whose head is remembered
+  kConfirmingKnown,  // the commit word
+  kReadingValue,     // READs the value of the large item that `lookup` found
+  kConfirming,       // READs the commit word of that item again
+  kReadingHead,      // READs what `lookup` wants, and no value (lookup_gets_head.cc)
+  kOutOfDate,        // its READs are of an older map: it begins anew when they are done
+  kLocking,          // compares and swaps; behind that, a LockAndGet READs
+  kUnlocking,        // compares and swaps
+  kPausing,          // its request is queued again later, as the server told it to try again
   kRequestQueued,
   kRequestSent,
   kFinished,
   kReleased,
 };
-inline constexpr size_t kOpPhases = 20;
+inline constexpr size_t kOpPhases = 23;
 
 std::string_view NameOf(OpPhase phase);
 
@@ -88,10 +93,11 @@ class OpTransitions {
     // What READs may lose its connection (kWaiting) or its key's place, and ends at its deadline.
     const OpPhaseSet stops_reading = {kWaiting, kOutOfDate, kHeldBack, kFinished};
     // What a lookup may come to.
-    const OpPhaseSet looks_up = stops_reading | OpPhaseSet{kStarved, kReadingValue, kRequestQueued};
+    const OpPhaseSet looks_up =
+        stops_reading | OpPhaseSet{kStarved, kReadingValue, kRequestQueued, kPausing};
 
     From(kFree) = {kFresh};
-    From(kFresh) = starts | OpPhaseSet{kHeldBack, kReadingValue};
+    From(kFresh) = starts | OpPhaseSet{kHeldBack, kReadingKnown};
     From(kHeldBack) = starts;
     From(kWaiting) = starts | OpPhaseSet{kHeldBack};
     From(kStarved) = {kLookingUp, kReadingHead, kWaiting, kHeldBack, kFinished};
@@ -100,14 +106,18 @@ class OpTransitions {
     From(kReadingItem) = stops_reading | OpPhaseSet{kLookingUp, kFree};
     From(kReadingCached) = stops_reading | OpPhaseSet{kLookingUp, kFree};
     From(kLookingUp) = looks_up;
-    From(kReadingHead) = stops_reading | OpPhaseSet{kStarved, kRequestQueued, kLookingUp};
+    From(kReadingHead) = stops_reading | OpPhaseSet{kStarved, kRequestQueued, kPausing, kLookingUp};
     From(kReadingValue) = stops_reading | OpPhaseSet{kStarved, kConfirming};
-    From(kConfirming) = stops_reading | OpPhaseSet{kLookingUp, kFree};
+    From(kConfirming) = stops_reading | OpPhaseSet{kLookingUp};
+    From(kReadingKnown) = stops_reading | OpPhaseSet{kConfirmingKnown};
+    From(kConfirmingKnown) = stops_reading | OpPhaseSet{kLookingUp, kFree};
     From(kOutOfDate) = {kHeldBack, kFinished};
     From(kLocking) = {kLookingUp, kFinished};
     From(kUnlocking) = {kFinished};
+    From(kPausing) = {kRequestQueued, kHeldBack, kFinished};
     From(kRequestQueued) = {kRequestSent, kRequestQueued, kHeldBack, kFinished};
-    From(kRequestSent) = {kRequestQueued, kHeldBack, kWaiting, kLookingUp, kReadingHead, kFinished};
+    From(kRequestSent) = {kPausing,   kRequestQueued, kHeldBack, kWaiting,
+                          kLookingUp, kReadingHead,   kFinished};
     From(kFinished) = {kReleased, kFree};
     From(kReleased) = {kFree};
   }

@@ -20,13 +20,13 @@ void OpRecovery::LoseOp(Op& op) {
   if (op.over()) {  // what it still had to do was about a lock, which is lost with the connection
     op.CancelRequest();
     op.IgnoreAnswer();
-    op.busy.awaits_reply = false;
+    op.busy.debt = Op::LockDebt::kNone;
   } else if (op.reads()) {
     op.ReturnItem();
   }
   op.busy.in_flight = 0;
   op.first_sharer = op.next_sharer = kInvalidOp;
-  op.acquiring = op.lock_acquired = op.busy.releasing = false;
+  op.hold = Op::Hold::kNot;
   rerouting_.Apply(op, verdict);
   ops_.FreeIfQuiet(op);
 }
@@ -34,7 +34,7 @@ void OpRecovery::LoseOp(Op& op) {
 // The server forgot the session, and with it the operation's request.
 void OpRecovery::AbandonOp(Op& op) {
   if (op.over()) {
-    op.busy.awaits_reply = op.busy.releasing = false;
+    op.busy.debt = Op::LockDebt::kNone;
     return ops_.FreeIfQuiet(op);
   }
   Suffer(op, Loss::kSession);  // if it waits, OnReady starts it again

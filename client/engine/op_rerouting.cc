@@ -122,7 +122,7 @@ bool OpRerouting::AnyWaits() const {
 
 void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
   if (!FollowsKey(op)) return ops_.Finish(op, Outcome::kLockLost);
-  if (TakesLock(op.request.type) && op.lock_acquired) return locks_.GiveUp(op);
+  if (TakesLock(op.request.type) && op.has_lock()) return locks_.GiveUp(op);
   op.refused_at = reply.header.words[0];
   const bool in_order = reply.header.words[1] == kPutOffInOrder;
   op.misplaced = true;
@@ -152,7 +152,6 @@ void OpRerouting::Aim(Op& op) {
 
 void OpRerouting::BeginAnew(Op& op) {
   op.ReturnItem();
-  op.known_large = false;
   ops_.BeginAnew(op);
 }
 

@@ -11,14 +11,14 @@ void OpSlots::FreeIfQuiet(Op& op) {
 // Clears what an operation of any kind may have left behind.
 void OpSlots::ClearAndFree(Op& op) {
   if (op.item.data != nullptr) op.ReturnItem();
-  op.acquiring = op.lock_acquired = op.touched = op.flushed = false;
+  op.hold = Op::Hold::kNot;
   op.request = {};
   op.done = {};
   op.value = {};
   op.word = LockWord();
   op.value_needed = 0;
   op.version_alive = 0;
-  op.late = op.known_large = op.put_off = op.misplaced = false;
+  op.second_step = op.late = op.put_off = op.misplaced = false;
   op.refused_at = 0;
   Free(op);
 }

@@ -36,14 +36,18 @@ void OpTable::LeaveOrder(Op& op) {
 void OpTable::Postpone(Op& op) {
   const int64_t waited_ns = now_ns_ - (op.deadline_ns - op.request.timeout_ns);
   op.again_ns = now_ns_ + std::clamp(waited_ns / 2, kPauseNsMin, kPauseNsMax);
-  op.busy.postponed = true;
+  if (op.over()) {
+    op.busy.debt = Op::LockDebt::kPausing;
+  } else {
+    op.phase.GoTo(Op::Phase::kPausing);
+  }
   LookAt(op.again_ns);
 }
 
 // What is not sent yet is held back until its turn comes again.
 bool OpTable::HoldUnsent(uint32_t number) {
   Op& op = slots_[number];
-  if (op.phase != Op::Phase::kRequestQueued) return false;
+  if (op.phase != Op::Phase::kRequestQueued && op.phase != Op::Phase::kPausing) return false;
   op.CancelRequest();
   op.phase.GoTo(Op::Phase::kHeldBack);
   return true;
@@ -70,9 +74,8 @@ bool OpTable::Refuse(Op& op, bool in_order) {
 }
 
 void OpTable::PutOff(Op& op, bool in_order) {
-  const bool leads = Lead(op, in_order);
-  op.phase.GoTo(leads ? Op::Phase::kRequestQueued : Op::Phase::kHeldBack);
-  if (leads) Postpone(op);
+  if (Lead(op, in_order)) return Postpone(op);
+  op.phase.GoTo(Op::Phase::kHeldBack);
 }
 
 bool OpTable::HoldBackBehindPutOff(Op& op) {
@@ -84,7 +87,8 @@ bool OpTable::HoldBackBehindPutOff(Op& op) {
 
 void OpTable::EndPause(Op& op) {
   if (now_ns_ < op.again_ns) return LookAt(op.again_ns);
-  op.busy.postponed = false;
+  if (!op.over()) return op.QueueRequest();
+  op.busy.debt = Op::LockDebt::kReleasing;
   op.EnqueueRequest();
 }
 

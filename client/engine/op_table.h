@@ -106,7 +106,8 @@ class OpTable {
   int64_t look_ns() const { return look_ns_; }
   void LookAt(int64_t ns) { look_ns_ = std::min(look_ns_, ns); }
   void LookNever() { look_ns_ = INT64_MAX; }
-  // The server has no room for the operation's request now, so it is queued again after a pause.
+  // The server has no room for the operation's request now, so it is queued again after a pause:
+  // the operation's own (Phase::kPausing), or the one that releases its lock (LockDebt::kPausing).
   void Postpone(Op& op);
   // The server puts off a write that was sent. It is sent again later, before any other write of
   // its key that is behind it. `in_order`: the server executes nothing that was sent behind it.
@@ -121,7 +122,7 @@ class OpTable {
   // The answer to a request did not come, and will not, as its connection is lost. Returns true if
   // it is a write that the server put off behind another one. Then it is held back.
   bool HoldBackBehindPutOff(Op& op);
-  // Ends that pause if its time is over. REQUIRES: op.busy.postponed.
+  // Ends that pause if its time is over. REQUIRES: op.pauses().
   void EndPause(Op& op);
 
  private:

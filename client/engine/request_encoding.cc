@@ -6,7 +6,7 @@
 namespace gannet {
 
 Opcode RequestOpcode(const Op& op) {
-  if (op.busy.releasing) return Opcode::kUnlock;
+  if (op.busy.releases_lock()) return Opcode::kUnlock;
   switch (op.request.type) {
     case OpType::kGet:
     case OpType::kGetInto:
@@ -20,7 +20,7 @@ Opcode RequestOpcode(const Op& op) {
     case OpType::kLock:
       return Opcode::kLock;
     case OpType::kLockAndGet:
-      return op.lock_acquired ? Opcode::kGet : Opcode::kLock;
+      return op.has_lock() ? Opcode::kGet : Opcode::kLock;
     case OpType::kUnlock:
     case OpType::kBreakLock:
       return Opcode::kUnlock;
@@ -49,9 +49,9 @@ Opcode RequestOpcode(const Op& op) {
     case OpType::kTouch:
       return Opcode::kTouch;
     case OpType::kGetAndTouch:
-      return op.touched ? Opcode::kGet : Opcode::kTouch;
+      return op.second_step ? Opcode::kGet : Opcode::kTouch;
     case OpType::kFlush:
-      return op.flushed ? Opcode::kMap : Opcode::kFlush;
+      return op.second_step ? Opcode::kMap : Opcode::kFlush;
   }
   return Opcode::kPing;
 }

@@ -93,10 +93,10 @@ void RequestOps::SendQueued(EngineServer& server) {
 // did.
 bool RequestOps::DropUnwanted(const OrderedWork& work) {
   Op& op = ops_[work.op];
-  if (!op.over() || op.busy.releasing) [[likely]]
+  if (!op.over() || op.busy.releases_lock()) [[likely]]
     return false;
   --op.busy.in_flight;
-  if (work.kind == InFlightWork::Kind::kCompareAndSwap) op.acquiring = false;
+  if (work.kind == InFlightWork::Kind::kCompareAndSwap) op.hold = Op::Hold::kNot;
   ops_.FreeIfQuiet(op);
   return true;
 }
@@ -157,15 +157,11 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
   const Opcode opcode = RequestOpcode(op);
   if (reply.header.opcode != static_cast<uint8_t>(opcode))
     return ops_.Finish(op, Outcome::kServerBug);
-  if (LockOps::MustAskAgain(op, reply.header)) {
-    op.phase.GoTo(Op::Phase::kRequestQueued);
-    return ops_.Postpone(op);
-  }
+  if (LockOps::MustAskAgain(op, reply.header)) return ops_.Postpone(op);
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
-    if (op.in_order && !op.touched) {
+    if (op.in_order && !op.second_step) {
       return ops_.PutOff(op, reply.header.write.version == kPutOffInOrder);
     }
-    op.phase.GoTo(Op::Phase::kRequestQueued);
     return ops_.Postpone(op);
   }
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kElsewhere)) [[unlikely]]
@@ -285,7 +281,7 @@ void RequestOps::OnWriteReply(Op& op, const ReplyView& reply) {
 void RequestOps::OnTouchReply(Op& op, const ReplyView& reply) {
   const bool touched = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
   if (op.request.type != OpType::kGetAndTouch || !touched) return OnWriteReply(op, reply);
-  op.touched = true;
+  op.second_step = true;
   const Slot slot(reply.header.write.slot);
   if (op.misplaced) return rerouting_.BeginAnew(op);
   op.server->cache.RememberWritten(op.hash, op.place, slot);
@@ -300,7 +296,7 @@ void RequestOps::OnFlushReply(Op& op, const ReplyView& reply) {
   op.done.counted += static_cast<int64_t>(header.flush.removed);
   if (header.flush.next == 0) {
     if (op.session().grant().history == 0) return ops_.Finish(op, Outcome::kOk);
-    op.flushed = true;
+    op.second_step = true;
     op.request.position = 0;
     return op.QueueRequest();
   }
@@ -325,14 +321,14 @@ void RequestOps::OnMapBehindFlush(Op& op, const ReplyView& reply) {
 
 // The operation is over. The answer still matters for a lock that nobody else will release.
 void RequestOps::OnLateReply(Op& op, const ReplyView& reply) {
-  if (op.busy.awaits_reply) {
-    op.busy.awaits_reply = false;
+  if (op.busy.debt == Op::LockDebt::kAnswer) {
+    op.busy.debt = Op::LockDebt::kNone;
     const bool acquired = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
     if (acquired && op.server->locks.IsOfThisConnection(op.word)) locks_.GiveBack(op);
   } else if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
     ops_.Postpone(op);  // the lock is still held
   } else {
-    op.busy.releasing = false;
+    op.busy.debt = Op::LockDebt::kNone;
   }
   ops_.FreeIfQuiet(op);
 }

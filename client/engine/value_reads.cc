@@ -9,7 +9,6 @@ namespace gannet {
 
 void ValueReads::Read(Op& op) {
   const uint32_t value_bytes = op.lookup.large().item.value_bytes;
-  op.known_large = false;
   op.value_posted = 0;
   op.value_wanted = value_bytes;
   if (op.uses_caller_memory()) {
@@ -19,14 +18,14 @@ void ValueReads::Read(Op& op) {
     return Starve(op);
   }
   op.phase.FastGoTo(Op::Phase::kReadingValue);
-  if (op.value_wanted == 0) return Confirm(op);
+  if (op.value_wanted == 0) return Confirm(op, Op::Phase::kConfirming);
   Post(op);
 }
 
 void ValueReads::ReadKnown(Op& op, const MemoryRange& range, uint64_t at, uint32_t bytes) {
   ClientSession& session = op.session();
   op.value_wanted = op.value_posted = bytes;
-  op.phase.FastGoTo(Op::Phase::kReadingValue);
+  op.phase.FastGoTo(Op::Phase::kReadingKnown);
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += bytes;
@@ -66,16 +65,21 @@ void ValueReads::OnRead(Op& op) {
   if (op.busy.in_flight > 0) return;
   if (op.late) return ops_.Finish(op, op.server->LateOutcome());
   if (op.value_posted == op.value_wanted && op.phase == Op::Phase::kReadingValue) {
-    Confirm(op);
+    Confirm(op, Op::Phase::kConfirming);
   }
+}
+
+void ValueReads::OnKnownRead(Op& op) {
+  if (op.late) return ops_.Finish(op, op.server->LateOutcome());
+  Confirm(op, Op::Phase::kConfirmingKnown);
 }
 
 // READs the commit word again, after all of the value was READ. It lands in the operation's own
 // buffer, so that this never waits for room.
-void ValueReads::Confirm(Op& op) {
+void ValueReads::Confirm(Op& op, Op::Phase next) {
   op.lookup.OnValue();
   const Lookup::ReadPlan& plan = op.lookup.plan();
-  op.phase.FastGoTo(Op::Phase::kConfirming);
+  op.phase.FastGoTo(next);
   op.posted_ns = ops_.now_ns();
   ++op.busy.in_flight;
   ++op.done.cost.reads;

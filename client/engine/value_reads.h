@@ -22,6 +22,8 @@ class ValueReads {
   void ReadKnown(Op& op, const MemoryRange& range, uint64_t at, uint32_t bytes);
   // A READ of the value is done. When all are, the commit word is READ (Phase::kConfirming).
   void OnRead(Op& op);
+  // The READ of ReadKnown is done. The commit word is READ (Phase::kConfirmingKnown).
+  void OnKnownRead(Op& op);
   // Goes on with an operation that starved. REQUIRES: op.lookup.reads_value().
   void Resume(Op& op);
 
@@ -47,7 +49,7 @@ class ValueReads {
 
  private:
   void Post(Op& op);
-  void Confirm(Op& op);
+  void Confirm(Op& op, Op::Phase next);
 
   OpTable& ops_;
   FixedRing<uint32_t> starved_;

@@ -145,7 +145,7 @@ TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
     const uint32_t i = run.Begin(KeyRequest(OpType::kLock, "key"), 0);
     EXPECT_EQ(run.Finish(1)[0].outcome, Outcome::kDeadlineExceeded);
     const Op& op = run.engine().op(i);
-    ASSERT_TRUE(run.PollUntil([&] { return op.busy.releasing && !op.busy.queued_request; }));
+    ASSERT_TRUE(run.PollUntil([&] { return op.busy.releases_lock() && !op.busy.queued_request; }));
     // If the answer does not come in time, the unlock is sent again, and answered when the slot
     // belongs to the PUT.
     run.Break();
@@ -161,7 +161,7 @@ void LockAndLetTheDeadlinePass(EngineRun& run, uint32_t puts, EngineRun& other) 
   Engine& engine = run.engine();
   const int64_t now_ns = ClientClock::Real()->MonotonicNs();
   const Op& op = engine.op(run.Begin(KeyRequest(OpType::kLockAndGet, "key"), kNsPerSecond));
-  ASSERT_TRUE(run.PollUntil([&] { return op.lock_acquired || op.over(); }, now_ns));
+  ASSERT_TRUE(run.PollUntil([&] { return op.has_lock() || op.over(); }, now_ns));
   for (uint32_t i = 0; i < puts; ++i) {
     run.Begin(PutRequest("put" + std::to_string(i), "value", {}));
   }

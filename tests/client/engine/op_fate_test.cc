@@ -42,6 +42,10 @@ constexpr OpVerdict kLingers = {Fate::kLingers};
 constexpr OpVerdict Ends(Outcome outcome, Owes owes = Owes::kNothing) {
   return {Fate::kEnds, outcome, owes};
 }
+bool IsUnsent(OpPhase phase) {
+  return phase == kHeldBack || phase == kWaiting || phase == kPausing || phase == kRequestQueued;
+}
+
 constexpr OpVerdict kGone = Ends(Outcome::kUnavailable);
 constexpr OpVerdict kLate = Ends(Outcome::kDeadlineExceeded);
 constexpr OpVerdict kUnknown = Ends(Outcome::kUnknown);
@@ -87,12 +91,14 @@ TEST_F(OpFateTest, OfARead) {
                           {kWaiting, {kOn, kGone, kAnew, kLate}},
                           {kStarved, {kWaits, kGone, kAnew, kLate}},
                           {kOutOfDate, {kAnew, kAnew, kOn, kLate}},
+                          {kPausing, {kOn, kGone, kAnew, kLate}},
                           {kRequestQueued, {kOn, kGone, kAnew, kLate}},
                           {kRequestSent, {kMayHoldBack, kGone, kOn, kLate}},
                           {kFinished, {kOn, kOn, kOn, kOn}},
                           {kReleased, {kOn, kOn, kOn, kOn}}};
-  for (const OpPhase phase : {kReadingWindow, kReadingItem, kReadingCached, kReadingWindows,
-                              kLookingUp, kReadingValue, kConfirming, kReadingHead}) {
+  for (const OpPhase phase :
+       {kReadingWindow, kReadingItem, kReadingCached, kReadingWindows, kLookingUp, kReadingKnown,
+        kConfirmingKnown, kReadingValue, kConfirming, kReadingHead}) {
     wanted[phase] = reads;
   }
   for (const OpType type : {OpType::kGet, OpType::kGetInto, OpType::kExists}) Expect(type, wanted);
@@ -101,6 +107,7 @@ TEST_F(OpFateTest, OfARead) {
 TEST_F(OpFateTest, OfAWrite) {
   Expect(OpType::kPut, {{kFresh, {kOn, kOn, kAimed, kOn}},
                         {kHeldBack, {kOn, kGone, kAimed, kLate}},
+                        {kPausing, {kOn, kGone, kQueued, kLate}},
                         {kRequestQueued, {kOn, kGone, kQueued, kLate}},
                         {kRequestSent, {kMayHoldBack, kUnknown, kOn, kLate}},
                         {kFinished, {kOn, kOn, kOn, kOn}},
@@ -115,6 +122,7 @@ TEST_F(OpFateTest, OfWhatTakesALock) {
        {kStarved, {kGone, kGone, kAnew, kLate}},
        {kLookingUp, {kGone, kGone, kGone, kLate}},
        {kLocking, {kGone, kGone, kGone, kLate}},
+       {kPausing, {kGone, kGone, kAnew, kLate}},
        {kRequestQueued, {kGone, kGone, kAnew, kLate}},
        {kRequestSent, {kMayHoldBack, kGone, kOn, Ends(Outcome::kDeadlineExceeded, Owes::kAnswer)}},
        {kFinished, {kOn, kOn, kOn, kOn}}});
@@ -130,7 +138,7 @@ TEST_F(OpFateTest, OfWhatHasALock) {
                                 {kRequestSent, {kGone, kGone, kOn, late}}};
   for (const auto& [phase, fates] : wanted) {
     const auto op = Make(OpType::kLockAndGet, phase);
-    op->lock_acquired = true;
+    op->hold = Op::Hold::kHas;
     const Fates got = FatesOfOp(*op);
     EXPECT_EQ(got.lost, fates.lost) << NameOf(phase);
     EXPECT_EQ(got.down, fates.down) << NameOf(phase);
@@ -145,9 +153,11 @@ TEST_F(OpFateTest, OfWhatNeedsALock) {
                            {kUnlocking, {kLockLost, kLockLost, kOn, unlocks}},
                            {kRequestSent, {kMayHoldBack, kLockLost, kOn, unlocks}}});
   for (const OpType type : {OpType::kUnlock, OpType::kExtendLock}) {
-    const auto op = Make(type, kRequestQueued);
-    EXPECT_EQ(FatesOfOp(*op).lost, kLockLost);
-    EXPECT_EQ(FatesOfOp(*op).down, kLockLost);
+    for (const OpPhase phase : {kPausing, kRequestQueued}) {
+      const auto op = Make(type, phase);
+      EXPECT_EQ(FatesOfOp(*op).lost, kLockLost);
+      EXPECT_EQ(FatesOfOp(*op).down, kLockLost);
+    }
   }
 }
 
@@ -155,7 +165,7 @@ TEST_F(OpFateTest, WhatUsesItsCallersMemoryLingers) {
   for (const OpPhase phase : AllPhases()) {
     const auto get = Make(OpType::kGetInto, phase);
     GiveMemory(get.get());
-    const bool filled = phase == kReadingValue || phase == kOutOfDate;
+    const bool filled = phase == kReadingKnown || phase == kReadingValue || phase == kOutOfDate;
     EXPECT_EQ(FatesOfOp(*get).late == kLingers, filled) << NameOf(phase);
     const auto put = Make(OpType::kPut, phase);
     GiveMemory(put.get());
@@ -164,7 +174,7 @@ TEST_F(OpFateTest, WhatUsesItsCallersMemoryLingers) {
 }
 
 TEST_F(OpFateTest, WhatLingersEndsWhenItsConnectionIsLost) {
-  for (const OpPhase phase : {kReadingValue, kOutOfDate}) {
+  for (const OpPhase phase : {kReadingKnown, kReadingValue, kOutOfDate}) {
     const auto get = Make(OpType::kGetInto, phase);
     get->late = true;
     EXPECT_EQ(FatesOfOp(*get).lost, kGone) << NameOf(phase);
@@ -179,7 +189,7 @@ TEST_F(OpFateTest, ALateWriteIsUnknownOnlyIfItsServerIsAway) {
   EXPECT_EQ(FateOf(*sent, Loss::kTime, ServerReach::kAway), kUnknown);
   const auto queued = Make(OpType::kPut, kRequestQueued);
   EXPECT_EQ(FateOf(*queued, Loss::kTime, ServerReach::kAway), kGone);
-  queued->touched = true;
+  queued->second_step = true;
   EXPECT_EQ(FateOf(*queued, Loss::kTime, ServerReach::kAway), kUnknown) << "a part of it was done";
   EXPECT_EQ(FateOf(*queued, Loss::kTime, ServerReach::kReady), kLate);
 }
@@ -203,7 +213,7 @@ TEST_F(OpFateTest, AForgottenSessionAsksReadsAgainAndEndsWrites) {
 
 TEST_F(OpFateTest, AnotherStoreEndsWritesThatWereNotSent) {
   for (const OpPhase phase : AllPhases()) {
-    const bool unsent = phase == kHeldBack || phase == kWaiting || phase == kRequestQueued;
+    const bool unsent = IsUnsent(phase);
     EXPECT_EQ(FateOf(*Make(OpType::kPut, phase), Loss::kStore, ServerReach::kReady),
               unsent ? kGone : kOn)
         << NameOf(phase);
@@ -214,7 +224,7 @@ TEST_F(OpFateTest, AnotherStoreEndsWritesThatWereNotSent) {
 
 TEST_F(OpFateTest, AnotherServerEndsWhatWasNotSent) {
   for (const OpPhase phase : AllPhases()) {
-    const bool unsent = phase == kHeldBack || phase == kWaiting || phase == kRequestQueued;
+    const bool unsent = IsUnsent(phase);
     for (const OpType type : {OpType::kGet, OpType::kPut}) {
       EXPECT_EQ(FateOf(*Make(type, phase), Loss::kServer, ServerReach::kReady),
                 unsent ? kGone : kOn)

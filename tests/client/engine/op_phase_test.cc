@@ -63,7 +63,7 @@ TEST(OpPhaseTest, EachOperationThatBeganCanEnd) {
 }
 
 TEST(OpPhaseTest, OnlyGetsThatReportAtOnceFreeTheirSlotWithoutEnding) {
-  EXPECT_THAT(Before(kFree), UnorderedElementsAre(kReadingItem, kReadingCached, kConfirming,
+  EXPECT_THAT(Before(kFree), UnorderedElementsAre(kReadingItem, kReadingCached, kConfirmingKnown,
                                                   kFinished, kReleased));
 }
 
@@ -73,6 +73,7 @@ TEST(OpPhaseTest, StepsOfAReadFollowEachOther) {
   EXPECT_THAT(Before(kReadingCached), UnorderedElementsAre(kFresh, kHeldBack, kWaiting));
   EXPECT_THAT(Before(kConfirming), ElementsAre(kReadingValue))
       << "the commit word is READ again behind the value";
+  EXPECT_THAT(Before(kConfirmingKnown), ElementsAre(kReadingKnown));
   for (const OpPhase phase : Before(kOutOfDate)) {
     EXPECT_TRUE(Op::kReading.Contains(phase)) << NameOf(phase);
   }
@@ -81,6 +82,7 @@ TEST(OpPhaseTest, StepsOfAReadFollowEachOther) {
 TEST(OpPhaseTest, ARequestIsSentFromTheQueueAlone) {
   EXPECT_THAT(Before(kRequestSent), ElementsAre(kRequestQueued));
   EXPECT_FALSE(kOpTransitions.Allow(kRequestSent, kRequestSent)) << "it would be sent twice";
+  EXPECT_FALSE(kOpTransitions.Allow(kPausing, kRequestSent)) << "others are in the queue";
 }
 
 TEST(OpPhaseTest, LocksAreTakenAndReleasedFromTheStartAlone) {
