@@ -102,7 +102,7 @@ void AsyncClient::State::Complete(uint32_t i, Completion* completion) {
   completion->type = op.request.type;
   completion->code = ToStatusCode(op.outcome);
   completion->index_full = op.outcome == Outcome::kIndexFull;
-  if (TakesLock(op.request.type)) completion->lock_word = op.word.word();
+  if (TakesLock(op.request.type)) completion->lock_word = op.lock.word.word();
   if (op.request.type == OpType::kStats && op.outcome == Outcome::kOk) {
     *stats_of[i] = ParseStats(engine->servers().session(op.request.server).endpoint(), op);
   } else if (!op.value.empty() && !out.empty() && !IsUnchanged(op)) {

@@ -183,7 +183,7 @@ absl::StatusOr<std::optional<Lock>> Client::TryLock(std::string_view key,
   std::optional<Lock> lock;
   absl::Status status = state_->Run(
       LockRequest(OpType::kLock, key, options), state_->TimeoutNs(deadline), [&](const Op& op) {
-        if (op.done.found) lock = Lock{std::string(key), op.word.word(), op.request.server};
+        if (op.done.found) lock = Lock{std::string(key), op.lock.word.word(), op.request.server};
       });
   if (!status.ok()) return status;
   return lock;

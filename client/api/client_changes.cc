@@ -95,7 +95,7 @@ absl::StatusOr<uint64_t> Client::Flush(std::optional<Milliseconds> deadline) {
     const auto flushed = state_->AskEach<ServerPing>(
         OpType::kFlush, left_ns(), [&](ServerPing& answer, const Op& op, absl::Status status) {
           removed += static_cast<uint64_t>(op.done.counted);
-          maps.insert(op.flush_map);
+          maps.insert(op.rpc.flush_map);
           answer.status = std::move(status);
         });
     for (const ServerPing& answer : flushed) {

@@ -20,7 +20,7 @@ uint64_t ForEach(const Op& op, F use) {
     std::memcpy(&entry, op.value.data() + at, sizeof(entry));
     use(entry);
   }
-  return op.next_position;
+  return op.rpc.next_position;
 }
 
 ConnectedClient ClientOf(const ClientEntry& entry) {

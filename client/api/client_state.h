@@ -181,9 +181,9 @@ absl::StatusOr<Lock> Client::State::Acquire(OpType type, std::string_view key,
     absl::Status status =
         Run(LockRequest(type, key, options), std::max<int64_t>(left_ns, 0), [&](const Op& op) {
           acquired = op.done.found;
-          lock.word = op.word.word();
+          lock.word = op.lock.word.word();
           lock.server = op.request.server;
-          holder = op.word.connection_id();
+          holder = op.lock.word.connection_id();
           if (acquired) use(op);
         });
     if (!status.ok() && holder == 0) return status;

@@ -33,7 +33,7 @@ struct StorageAnswer {
 };
 
 StorageAnswer AnswerOf(const Op& op) {
-  StorageAnswer answer{.number = op.snapshot};
+  StorageAnswer answer{.number = op.rpc.snapshot};
   std::memcpy(&answer.reply, op.value.data(), std::min(op.value.size(), sizeof(answer.reply)));
   return answer;
 }

@@ -332,7 +332,7 @@ uint64_t AppendLocks(const Op& op, std::vector<HeldLock>* locks) {
                       .lease = std::chrono::milliseconds(entry.lease_ms),
                       .holder = TextOf(entry.peer)});
   }
-  return op.next_position;
+  return op.rpc.next_position;
 }
 
 }  // namespace gannet

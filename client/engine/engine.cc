@@ -145,7 +145,7 @@ Engine::~Engine() = default;
 uint32_t Engine::Begin(const OpRequest& request) {
   if (!ops_.HasRoom()) return kInvalidOp;
   Op& op = ops_.Take();
-  op.word = LockWord(request.lock_word);
+  op.lock.word = LockWord(request.lock_word);
   op.request = request;
   op.request.key = {};
   if (request.key.empty() && request.server < servers_.size()) {
@@ -305,7 +305,7 @@ void Engine::Start(Op& op) {
     case OpType::kUnlock:
       return locks_.StartUnlock(op);
     case OpType::kExtendLock:
-      if (!op.server->locks.Holds(op.hash, op.word, op.place_changes)) {
+      if (!op.server->locks.Holds(op.hash, op.lock.word, op.place_changes)) {
         return ops_.Finish(op, Outcome::kLockLost);
       }
       return op.QueueRequest();
@@ -325,10 +325,10 @@ void Engine::Start(Op& op) {
     case OpType::kTouch:
       return op.QueueRequest();
     case OpType::kFlush:
-      op.flush_map = rerouting_.known().revision;
+      op.rpc.flush_map = rerouting_.known().revision;
       return op.QueueRequest();
     case OpType::kGetAndTouch:
-      return op.second_step ? gets_.Start(op, Slot()) : op.QueueRequest();
+      return op.rpc.second_step ? gets_.Start(op, Slot()) : op.QueueRequest();
   }
 }
 

@@ -25,12 +25,12 @@ void LockOps::StartLock(Op& op) {
   LockTable& locks = op.server->locks;
   if (locks.HoldsForAnotherKey(op.hash)) return ops_.Finish(op, Outcome::kKeysShareWord);
   if (locks.full()) return ops_.Finish(op, Outcome::kTooManyLocks);
-  op.word = locks.NextWord(op.hash);
+  op.lock.word = locks.NextWord(op.hash);
   // Only the server can break a lock at the end of its lease, so it takes the lock with the lease.
   if (!op.session().terms().lock_by_nic || op.request.ttl_ms != 0) return op.QueueRequest();
   op.phase.FastGoTo(Op::Phase::kLocking);
-  op.hold = Op::Hold::kTaking;
-  QueueCompareAndSwap(op, 0, op.word.word());
+  op.lock.hold = Op::Hold::kTaking;
+  QueueCompareAndSwap(op, 0, op.lock.word.word());
   if (op.request.type != OpType::kLockAndGet) return;
   // The first READ travels behind the compare-and-swap. It may be served before it: a write under
   // the lock carries the version read, so nothing depends on their order.
@@ -38,12 +38,12 @@ void LockOps::StartLock(Op& op) {
 }
 
 void LockOps::StartUnlock(Op& op) {
-  if (!op.server->locks.HasToRelease(op.hash, op.word)) {
+  if (!op.server->locks.HasToRelease(op.hash, op.lock.word)) {
     return ops_.Finish(op, Outcome::kLockLost);
   }
   if (!op.session().terms().lock_by_nic) return op.QueueRequest();
   op.phase.FastGoTo(Op::Phase::kUnlocking);
-  QueueCompareAndSwap(op, op.word.word(), 0);
+  QueueCompareAndSwap(op, op.lock.word.word(), 0);
 }
 
 void LockOps::OnCompareAndSwapDone(Op& op) {
@@ -52,14 +52,14 @@ void LockOps::OnCompareAndSwapDone(Op& op) {
   if (op.busy.releases_lock()) {
     op.busy.debt = Op::LockDebt::kNone;
   } else if (op.phase == Op::Phase::kUnlocking) {
-    const bool held = op.server->locks.Holds(op.hash, op.word, op.place_changes);
-    op.server->locks.OnReleased(op.hash, op.word);
-    ops_.Finish(op, held && previous == op.word ? Outcome::kOk : Outcome::kLockLost);
+    const bool held = op.server->locks.Holds(op.hash, op.lock.word, op.place_changes);
+    op.server->locks.OnReleased(op.hash, op.lock.word);
+    ops_.Finish(op, held && previous == op.lock.word ? Outcome::kOk : Outcome::kLockLost);
   } else if (op.phase == Op::Phase::kLocking) {
-    op.hold = Op::Hold::kNot;
+    op.lock.hold = Op::Hold::kNot;
     OnAnswer(op, previous.free(), previous);
-  } else if (op.hold == Op::Hold::kTaking) {  // the operation is past its deadline
-    op.hold = Op::Hold::kNot;
+  } else if (op.lock.hold == Op::Hold::kTaking) {  // the operation is past its deadline
+    op.lock.hold = Op::Hold::kNot;
     if (previous.free()) GiveBack(op);
   }
   ops_.FreeIfQuiet(op);
@@ -70,14 +70,14 @@ void LockOps::OnAnswer(Op& op, bool acquired, LockWord holder) {
   LockTable& locks = op.server->locks;
   if (!acquired) {
     if (locks.HoldsForAnotherKey(op.hash)) return ops_.Finish(op, Outcome::kKeysShareWord);
-    op.word = holder;
+    op.lock.word = holder;
     // If a READ is behind the compare-and-swap, the operation ends after that.
     if (op.busy.in_flight == 0) ops_.Finish(op, Outcome::kOk);
     return;
   }
-  locks.OnAcquired(op.hash, op.word, op.place_changes);
+  locks.OnAcquired(op.hash, op.lock.word, op.place_changes);
   op.done.found = true;
-  op.hold = Op::Hold::kHas;
+  op.lock.hold = Op::Hold::kHas;
   if (op.misplaced) [[unlikely]]
     return GiveUp(op);
   if (op.request.type != OpType::kLockAndGet) return ops_.Finish(op, Outcome::kOk);
@@ -94,10 +94,10 @@ void LockOps::OnReply(Op& op, const ReplyView& reply) {
   }
   const bool taking = TakesLock(type);
   const bool released = type == OpType::kUnlock || status == ReplyStatus::kLockLost;
-  const bool held = taking || locks.Holds(op.hash, op.word, op.place_changes);
-  if (released) locks.OnReleased(op.hash, op.word);
+  const bool held = taking || locks.Holds(op.hash, op.lock.word, op.place_changes);
+  if (released) locks.OnReleased(op.hash, op.lock.word);
   // The connection broke before the answer came. Whatever the answer says, the lock is lost.
-  if (!locks.IsOfThisConnection(op.word)) {
+  if (!locks.IsOfThisConnection(op.lock.word)) {
     return ops_.Finish(op, taking ? Outcome::kUnavailable : Outcome::kLockLost);
   }
   if (!taking) return ops_.Finish(op, held ? ToOutcome(status) : Outcome::kLockLost);
@@ -105,7 +105,7 @@ void LockOps::OnReply(Op& op, const ReplyView& reply) {
     return OnAnswer(op, false, LockWord(reply.header.lock.lock_word));
   }
   if (status != ReplyStatus::kOk) return ops_.Finish(op, ToOutcome(status));
-  OnAnswer(op, true, op.word);
+  OnAnswer(op, true, op.lock.word);
 }
 
 bool LockOps::MustAskAgain(const Op& op, const ReplyHeader& reply) {
@@ -114,10 +114,10 @@ bool LockOps::MustAskAgain(const Op& op, const ReplyHeader& reply) {
 }
 
 void LockOps::GiveBack(Op& op) {
-  op.server->locks.OnReleased(op.hash, op.word);
+  op.server->locks.OnReleased(op.hash, op.lock.word);
   if (!op.session().ready()) return;  // the server breaks the locks of a lost connection
   op.busy.debt = Op::LockDebt::kReleasing;
-  if (op.session().terms().lock_by_nic) return QueueCompareAndSwap(op, op.word.word(), 0);
+  if (op.session().terms().lock_by_nic) return QueueCompareAndSwap(op, op.lock.word.word(), 0);
   op.EnqueueRequest();
 }
 
@@ -146,8 +146,8 @@ void LockOps::End(Op& op, const OpVerdict& verdict) {
 // this goes on to send it until the lock is surely released.
 void LockOps::KeepReleasing(Op& op, Op::Phase was) {
   LockTable& locks = op.server->locks;
-  const bool held = locks.HasToRelease(op.hash, op.word);
-  locks.OnReleased(op.hash, op.word);
+  const bool held = locks.HasToRelease(op.hash, op.lock.word);
+  locks.OnReleased(op.hash, op.lock.word);
   const bool begun = was == Op::Phase::kUnlocking || was == Op::Phase::kPausing ||
                      was == Op::Phase::kRequestQueued || was == Op::Phase::kRequestSent;
   if (!op.session().ready()) {  // the lock is lost with the connection

@@ -16,7 +16,7 @@ inline std::byte* PrepareRead(Op& op, int64_t now_ns, std::optional<uint32_t>* l
     if (plan.bytes > OpBuffers::kSmallItemBytes) [[unlikely]] {
       local = op.BorrowItem(plan.bytes);
       if (local == nullptr) return nullptr;
-      *lkey = op.item.lkey;
+      *lkey = op.item.lent.lkey;
     }
   }
   op.posted_ns = now_ns;
@@ -29,7 +29,7 @@ inline std::byte* PrepareRead(Op& op, int64_t now_ns, std::optional<uint32_t>* l
 Lookup::Buffers LookupBuffers(const Op& op) {
   const OpBuffers& buffers = *op.buffers;
   const bool is_long = op.lookup.plan().bytes > OpBuffers::kSmallItemBytes;
-  return {{buffers.window[0], buffers.window[1]}, is_long ? op.item.data : buffers.item};
+  return {{buffers.window[0], buffers.window[1]}, is_long ? op.item.lent.data : buffers.item};
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ void LookupGets::Start(Op& op, Slot cached) {
 void LookupGets::GoOn(Op& op) {
   const Op::Phase was = op.phase;
   op.phase.FastGoTo(Op::Phase::kLookingUp);
-  const Slot cached = was == Op::Phase::kReadingCached ? op.slot : Slot();
+  const Slot cached = was == Op::Phase::kReadingCached ? op.ordinary.slot : Slot();
   op.lookup.Start(&op.session().view(), op.key(), op.hash, cached);
   if (was == Op::Phase::kReadingItem) op.lookup.OnRead(LookupBuffers(op), op.posted_ns, clock_);
   Feed(op);
@@ -137,7 +137,7 @@ void LookupGets::Advance(Op& op, Lookup::Step step) {
       const Lookup& lookup = op.lookup;
       const ItemHeader& header = lookup.item().header;
       // The server's clock decides what is expired. If this client does not know, it asks.
-      if (header.version != op.version_alive && server.PastExpiry(header, ops_.now_ns()))
+      if (header.version != op.rpc.version_alive && server.PastExpiry(header, ops_.now_ns()))
           [[unlikely]] {
         if (server.SurelyPastExpiry(header, op.begun_ns())) return FinishMiss(op);
         return op.QueueRequest();
@@ -153,7 +153,7 @@ void LookupGets::Advance(Op& op, Lookup::Step step) {
       return FinishMiss(op);
     case Lookup::Step::kAskServer:
       if (op.lookup.next_index_unknown()) op.session().WantIndex();
-      if (op.version_alive == 0) return op.QueueRequest();
+      if (op.rpc.version_alive == 0) return op.QueueRequest();
       // The server was asked before, and the item changed since, again and again.
       return ops_.Postpone(op);
   }
@@ -173,7 +173,7 @@ void LookupGets::FinishLargeHit(Op& op) {
   op.server->large.Remember(op.HeadHash(), op.lookup.slot(), op.lookup.large());
   std::string_view value;
   if (!op.uses_caller_memory()) {
-    value = {reinterpret_cast<const char*>(op.item.data), op.value_wanted};
+    value = {reinterpret_cast<const char*>(op.item.lent.data), op.value_read.wanted};
   }
   FinishHit(op, op.server->MakeItemInfo(op.lookup.item().header, ops_.now_ns()), value);
 }

@@ -36,7 +36,7 @@ void LookupGets::StartHeadRead(Op& op, Slot cached) {
   const EngineServer& server = *op.server;
   const IndexView& view = op.session().view();
   op.phase.FastGoTo(Op::Phase::kReadingHead);
-  op.value_wanted = 0;
+  op.value_read.wanted = 0;
   const LargeItemHeader* head = server.large.Find(op.HeadHash(), cached);
   if (head == nullptr) head = server.short_heads.Find(op.HeadHash(), cached);
   if (head != nullptr && NeedsNoValue(op, head->item)) {

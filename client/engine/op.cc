@@ -40,7 +40,7 @@ void Op::CancelRequest() {
 }
 
 void Op::IgnoreAnswer() {
-  if (const auto* request = session().IgnoreAnswer(sequence, number)) Charge(*request);
+  if (const auto* request = session().IgnoreAnswer(rpc.sequence, number)) Charge(*request);
 }
 
 void Op::Charge(const RequestWindow::Entry& request) {
@@ -50,19 +50,18 @@ void Op::Charge(const RequestWindow::Entry& request) {
 }
 
 std::byte* Op::BorrowItem(uint32_t bytes) {
-  if (item_is_reply || item.bytes < bytes) {
+  if (item.is_reply || item.lent.bytes < bytes) {
     ReturnItem();
-    item = session().memory().items.Take(bytes);
+    item.lent = session().memory().items.Take(bytes);
   }
-  return item.data;
+  return item.lent.data;
 }
 
 void Op::ReturnItem() {
-  if (item.data == nullptr) return;
+  if (item.lent.data == nullptr) return;
   SessionMemory& memory = session().memory();
-  (item_is_reply ? memory.replies : memory.items).Return(item);
+  (item.is_reply ? memory.replies : memory.items).Return(item.lent);
   item = {};
-  item_is_reply = false;
 }
 
 }  // namespace gannet

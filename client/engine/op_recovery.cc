@@ -25,8 +25,8 @@ void OpRecovery::LoseOp(Op& op) {
     op.ReturnItem();
   }
   op.busy.in_flight = 0;
-  op.first_sharer = op.next_sharer = kInvalidOp;
-  op.hold = Op::Hold::kNot;
+  op.window.first_sharer = op.window.next_sharer = kInvalidOp;
+  op.lock.hold = Op::Hold::kNot;
   rerouting_.Apply(op, verdict);
   ops_.FreeIfQuiet(op);
 }

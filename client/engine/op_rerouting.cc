@@ -123,13 +123,13 @@ bool OpRerouting::AnyWaits() const {
 void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
   if (!FollowsKey(op)) return ops_.Finish(op, Outcome::kLockLost);
   if (TakesLock(op.request.type) && op.has_lock()) return locks_.GiveUp(op);
-  op.refused_at = reply.header.words[0];
+  op.rpc.refused_at = reply.header.words[0];
   const bool in_order = reply.header.words[1] == kPutOffInOrder;
   op.misplaced = true;
   ops_.LookAt(0);  // to ask for the map
   if (op.in_order && op.IsWholeWrite() && !ops_.Refuse(op, in_order)) return;
   const bool elsewhere = servers_.ServerOf(op.key()) != op.request.server;
-  if (elsewhere || op.refused_at > known_.revision) return Queue(op);
+  if (elsewhere || op.rpc.refused_at > known_.revision) return Queue(op);
   // The server does not know the newest map yet, or it is about to. It is asked again after the
   // next look at the map.
   servers_.AimAtWaiting(op);
@@ -140,14 +140,14 @@ void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
 void OpRerouting::Aim(Op& op) {
   const uint32_t told_by = op.request.server;
   op.misplaced = false;
-  if (op.refused_at > known_.revision) {
+  if (op.rpc.refused_at > known_.revision) {
     servers_.AimAtWaiting(op);
   } else {
-    op.refused_at = 0;
-    op.version_alive = 0;
+    op.rpc.refused_at = 0;
+    op.rpc.version_alive = 0;
     servers_.Aim(op);
   }
-  if (op.request.server != told_by) op.put_off = false;  // this one told nothing
+  if (op.request.server != told_by) op.rpc.put_off = false;  // this one told nothing
 }
 
 void OpRerouting::BeginAnew(Op& op) {

@@ -10,16 +10,13 @@ void OpSlots::FreeIfQuiet(Op& op) {
 
 // Clears what an operation of any kind may have left behind.
 void OpSlots::ClearAndFree(Op& op) {
-  if (op.item.data != nullptr) op.ReturnItem();
-  op.hold = Op::Hold::kNot;
+  if (op.item.lent.data != nullptr) op.ReturnItem();
   op.request = {};
   op.done = {};
   op.value = {};
-  op.word = LockWord();
-  op.value_needed = 0;
-  op.version_alive = 0;
-  op.second_step = op.late = op.put_off = op.misplaced = false;
-  op.refused_at = 0;
+  op.lock = {};
+  op.rpc = {};
+  op.late = op.misplaced = false;
   Free(op);
 }
 

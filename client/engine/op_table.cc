@@ -35,13 +35,13 @@ void OpTable::LeaveOrder(Op& op) {
 // else. The longer an operation has waited, the longer is the pause, so pauses grow exponentially.
 void OpTable::Postpone(Op& op) {
   const int64_t waited_ns = now_ns_ - (op.deadline_ns - op.request.timeout_ns);
-  op.again_ns = now_ns_ + std::clamp(waited_ns / 2, kPauseNsMin, kPauseNsMax);
+  op.rpc.again_ns = now_ns_ + std::clamp(waited_ns / 2, kPauseNsMin, kPauseNsMax);
   if (op.over()) {
     op.busy.debt = Op::LockDebt::kPausing;
   } else {
     op.phase.GoTo(Op::Phase::kPausing);
   }
-  LookAt(op.again_ns);
+  LookAt(op.rpc.again_ns);
 }
 
 // What is not sent yet is held back until its turn comes again.
@@ -63,7 +63,7 @@ void OpTable::HoldBehind(Op& op) {
 bool OpTable::Lead(Op& op, bool in_order) {
   const bool leads =
       order_.PutOff(op.number, in_order, [this](uint32_t number) { return HoldUnsent(number); });
-  op.put_off = leads && in_order && order_.IsFirst(op.number);
+  op.rpc.put_off = leads && in_order && order_.IsFirst(op.number);
   return leads;
 }
 
@@ -86,7 +86,7 @@ bool OpTable::HoldBackBehindPutOff(Op& op) {
 }
 
 void OpTable::EndPause(Op& op) {
-  if (now_ns_ < op.again_ns) return LookAt(op.again_ns);
+  if (now_ns_ < op.rpc.again_ns) return LookAt(op.rpc.again_ns);
   if (!op.over()) return op.QueueRequest();
   op.busy.debt = Op::LockDebt::kReleasing;
   op.EnqueueRequest();

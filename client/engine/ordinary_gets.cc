@@ -13,7 +13,7 @@ void OrdinaryGets::StartAnyGet(Op& op) {
 
 // The READ brought windows that are shared. Its operation may be over.
 void OrdinaryGets::OnSharedRead(EngineServer& server, Op& op) {
-  if (op.first_sharer != kInvalidOp) FeedSharers(op);
+  if (op.window.first_sharer != kInvalidOp) FeedSharers(op);
   if (op.phase == Op::Phase::kReadingWindows) return OnWindow(server, op);
   lookups_.OnRead(op);
 }
@@ -27,7 +27,7 @@ void OrdinaryGets::OnSharedRead(EngineServer& server, Op& op) {
     return lookups_.GoOn(op);
   }
   op.done.cost.from_cached_location = cached;
-  if (!cached) op.server->cache.Remember(op.hash, op.place, op.slot);
+  if (!cached) op.server->cache.Remember(op.hash, op.place, op.ordinary.slot);
   Report(ops_table_, op, op.server->MakeItemInfo(header, ops_table_.now_ns()));
 }
 

@@ -52,9 +52,9 @@ inline bool OrdinaryGets::ReadItem(EngineServer& server, Op& op, Slot slot, Op::
   const IndexView& view = server.session->view();
   const uint64_t offset = slot.offset();
   if (offset + bytes > view.region_bytes) return false;
-  op.slot = slot;
-  op.seal = ItemSeal(op.hash, view.incarnation, offset);
-  op.item_bytes = bytes;
+  op.ordinary.slot = slot;
+  op.ordinary.seal = ItemSeal(op.hash, view.incarnation, offset);
+  op.ordinary.bytes = bytes;
   op.phase.FastGoTo(phase);
   ++op.busy.in_flight;
   ++op.done.cost.reads;
@@ -83,7 +83,7 @@ inline void OrdinaryGets::OnRead(OpTable& ops, EngineServer& server, Op& op) {
     return OnItem(ops, op, true);
   if (op.phase == Op::Phase::kReadingItem) return OnItem(ops, op, false);
   if (op.phase == Op::Phase::kReadingWindow) return OnWindow(server, op);
-  if (op.first_sharer != kInvalidOp || op.phase == Op::Phase::kReadingWindows) [[unlikely]]
+  if (op.window.first_sharer != kInvalidOp || op.phase == Op::Phase::kReadingWindows) [[unlikely]]
     return OnSharedRead(server, op);
   lookups_.OnRead(op);
 }
@@ -100,17 +100,17 @@ inline void OrdinaryGets::OnWindow(EngineServer& server, Op& op) {
 
 [[gnu::always_inline]] inline void OrdinaryGets::OnItem(OpTable& ops, Op& op, bool cached) {
   const std::byte* const item = op.buffers->item;
-  const uint32_t bytes = op.item_bytes;
+  const uint32_t bytes = op.ordinary.bytes;
   if (bytes < sizeof(ItemHeader)) __builtin_unreachable();  // ReadItem checked it
-  if (!IsItemOf<Xxh3UnseededInline>({item, bytes}, op.seal, op.key())) [[unlikely]]
+  if (!IsItemOf<Xxh3UnseededInline>({item, bytes}, op.ordinary.seal, op.key())) [[unlikely]]
     return lookups_.GoOn(op);
   const ItemHeader header = LoadItemHeader(item);
   if (header.expiry_ms() != 0) [[unlikely]]
     return OnExpiringItem(op, cached);
   if (op.server->touches != nullptr) [[unlikely]]
-    op.server->touches->Used(op.slot);
+    op.server->touches->Used(op.ordinary.slot);
   op.done.cost.from_cached_location = cached;
-  if (!cached) op.server->cache.Remember(op.hash, op.place, op.slot);
+  if (!cached) op.server->cache.Remember(op.hash, op.place, op.ordinary.slot);
   Report(ops, op, MakeInfoWithoutExpiry(header));
 }
 

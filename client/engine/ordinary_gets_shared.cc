@@ -32,8 +32,8 @@ void OrdinaryGets::PostSharedWindows() {
     if (wanted.size() > 1) reader.phase.FastGoTo(Op::Phase::kReadingWindows);
     for (const SharedWindows::Wanted& sharer : wanted.subspan(1)) {
       Op& op = ops_table_[sharer.op];
-      op.window_at = static_cast<uint32_t>(sharer.offset - wanted[0].offset);
-      op.next_sharer = std::exchange(reader.first_sharer, sharer.op);
+      op.window.at = static_cast<uint32_t>(sharer.offset - wanted[0].offset);
+      op.window.next_sharer = std::exchange(reader.window.first_sharer, sharer.op);
     }
     ++reader.done.cost.reads;
     reader.done.cost.read_bytes += bytes;
@@ -45,11 +45,11 @@ void OrdinaryGets::PostSharedWindows() {
 // Call it before the reader goes on. Its buffers still hold all the windows, even if it is over.
 void OrdinaryGets::FeedSharers(Op& reader) {
   const std::byte* read = reader.buffers->window[0];
-  uint32_t next = std::exchange(reader.first_sharer, kInvalidOp);
+  uint32_t next = std::exchange(reader.window.first_sharer, kInvalidOp);
   while (next != kInvalidOp) {
     Op& op = ops_table_[next];
-    next = std::exchange(op.next_sharer, kInvalidOp);
-    std::memcpy(op.buffers->window[0], read + op.window_at, kWindowBytes);
+    next = std::exchange(op.window.next_sharer, kInvalidOp);
+    std::memcpy(op.buffers->window[0], read + op.window.at, kWindowBytes);
     --op.busy.in_flight;
     if (op.over()) {
       ops_table_.FreeIfQuiet(op);

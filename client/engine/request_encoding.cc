@@ -49,9 +49,9 @@ Opcode RequestOpcode(const Op& op) {
     case OpType::kTouch:
       return Opcode::kTouch;
     case OpType::kGetAndTouch:
-      return op.second_step ? Opcode::kGet : Opcode::kTouch;
+      return op.rpc.second_step ? Opcode::kGet : Opcode::kTouch;
     case OpType::kFlush:
-      return op.second_step ? Opcode::kMap : Opcode::kFlush;
+      return op.rpc.second_step ? Opcode::kMap : Opcode::kFlush;
   }
   return Opcode::kPing;
 }
@@ -70,10 +70,10 @@ RequestHeader MakeRequestHeader(const Op& op) {
   switch (opcode) {
     case Opcode::kLock:
     case Opcode::kExtendLock:
-      header.lock = {.lock_word = op.word.word(), .lease_ms = request.ttl_ms};
+      header.lock = {.lock_word = op.lock.word.word(), .lease_ms = request.ttl_ms};
       return header;
     case Opcode::kUnlock:
-      header.lock = {.lock_word = op.word.word()};
+      header.lock = {.lock_word = op.lock.word.word()};
       header.flags = request.type == OpType::kBreakLock ? kForce : 0;
       return header;
     case Opcode::kListLocks:
@@ -108,7 +108,7 @@ RequestHeader MakeRequestHeader(const Op& op) {
   header.flags = (request.only_if_absent ? kOnlyIfAbsent : 0) |
                  (request.only_if_present ? kOnlyIfPresent : 0) |
                  (request.only_if_version ? kOnlyIfVersion : 0) |
-                 (request.under_lock ? kUnderLock : 0) | (op.put_off ? kSentAgain : 0);
+                 (request.under_lock ? kUnderLock : 0) | (op.rpc.put_off ? kSentAgain : 0);
   return header;
 }
 

@@ -39,7 +39,7 @@ const RegisteredPool* LendBuffer(Op& op, RequestView* request, RequestWindow::En
   RequestHeader* const header = &request->header;
   if (header->opcode == static_cast<uint8_t>(Opcode::kGet)) {
     LentBuffer& lent = entry->reply;
-    lent = memory.replies.Take(std::max(op.value_needed, kReplyRoom));
+    lent = memory.replies.Take(std::max(op.rpc.value_needed, kReplyRoom));
     if (lent.data == nullptr) return &memory.replies;
     header->flags |= kValueInBuffer;
     header->get = {.buffer_address = lent.address(),
@@ -96,7 +96,7 @@ bool RequestOps::DropUnwanted(const OrderedWork& work) {
   if (!op.over() || op.busy.releases_lock()) [[likely]]
     return false;
   --op.busy.in_flight;
-  if (work.kind == InFlightWork::Kind::kCompareAndSwap) op.hold = Op::Hold::kNot;
+  if (work.kind == InFlightWork::Kind::kCompareAndSwap) op.lock.hold = Op::Hold::kNot;
   ops_.FreeIfQuiet(op);
   return true;
 }
@@ -111,7 +111,7 @@ bool RequestOps::Send(EngineServer& server, Op& op) {
     server.requests.Remove(op.number);
   };
   const bool under_lock = op.request.under_lock || op.request.type == OpType::kExtendLock;
-  if (under_lock && !server.locks.Holds(op.hash, op.word, op.place_changes)) {
+  if (under_lock && !server.locks.Holds(op.hash, op.lock.word, op.place_changes)) {
     dequeue();
     ops_.Finish(op, Outcome::kLockLost);
     return true;
@@ -137,7 +137,7 @@ bool RequestOps::Send(EngineServer& server, Op& op) {
   }
   dequeue();
   if (!op.over()) op.phase.FastGoTo(Op::Phase::kRequestSent);
-  op.sequence = session.SendRequest(request, entry, ops_.now_ns());
+  op.rpc.sequence = session.SendRequest(request, entry, ops_.now_ns());
   return true;
 }
 
@@ -159,7 +159,7 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
     return ops_.Finish(op, Outcome::kServerBug);
   if (LockOps::MustAskAgain(op, reply.header)) return ops_.Postpone(op);
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
-    if (op.in_order && !op.second_step) {
+    if (op.in_order && !op.rpc.second_step) {
       return ops_.PutOff(op, reply.header.write.version == kPutOffInOrder);
     }
     return ops_.Postpone(op);
@@ -188,10 +188,10 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
     case Opcode::kSlowLog:
     case Opcode::kMap:
       if (op.request.type == OpType::kFlush) return OnMapBehindFlush(op, reply);
-      op.next_position = reply.header.list.next;
+      op.rpc.next_position = reply.header.list.next;
       return OnReplyForPeople(op, reply);
     case Opcode::kStorage:
-      op.snapshot = reply.header.storage.snapshot;
+      op.rpc.snapshot = reply.header.storage.snapshot;
       return OnReplyForPeople(op, reply);
     case Opcode::kStats:
     case Opcode::kHeats:
@@ -215,8 +215,8 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
   if (status == ReplyStatus::kBufferTooSmall && IsLargeClass(Slot(header.get.slot).size_class())) {
     return ReadWhereTold(op, header);
   }
-  if (status == ReplyStatus::kBufferTooSmall && header.value_bytes > op.value_needed) {
-    op.value_needed = header.value_bytes;
+  if (status == ReplyStatus::kBufferTooSmall && header.value_bytes > op.rpc.value_needed) {
+    op.rpc.value_needed = header.value_bytes;
     return op.QueueRequest();
   }
   op.session().usage().Asked();
@@ -231,10 +231,10 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
     std::memcpy(answered->reply.data, reply.value.data(), reply.value.size());
   }
   op.ReturnItem();
-  op.item = std::exchange(answered->reply, {});  // Release returns it
-  op.item_is_reply = true;
+  op.item.lent = std::exchange(answered->reply, {});  // Release returns it
+  op.item.is_reply = true;
   op.done.found = true;
-  op.value = {reinterpret_cast<const char*>(op.item.data), header.value_bytes};
+  op.value = {reinterpret_cast<const char*>(op.item.lent.data), header.value_bytes};
   const ReplyHeader::Get& item = header.get;
   op.done.info = {item.version, item.user_flags, item.expiry_ms, header.value_bytes};
   if (item.expiry_ms != 0)
@@ -249,7 +249,7 @@ void RequestOps::ReadWhereTold(Op& op, const ReplyHeader& reply) {
   const Slot slot(reply.get.slot);
   if (op.session().view().Contains(slot.offset(), slot.read_bytes())) {
     if (op.misplaced) return rerouting_.BeginAnew(op);
-    op.version_alive = reply.get.version;
+    op.rpc.version_alive = reply.get.version;
     if (ReadsHead(op.request.type)) return gets_.StartHeadRead(op, slot);
     return gets_.Start(op, slot);
   }
@@ -281,7 +281,7 @@ void RequestOps::OnWriteReply(Op& op, const ReplyView& reply) {
 void RequestOps::OnTouchReply(Op& op, const ReplyView& reply) {
   const bool touched = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
   if (op.request.type != OpType::kGetAndTouch || !touched) return OnWriteReply(op, reply);
-  op.second_step = true;
+  op.rpc.second_step = true;
   const Slot slot(reply.header.write.slot);
   if (op.misplaced) return rerouting_.BeginAnew(op);
   op.server->cache.RememberWritten(op.hash, op.place, slot);
@@ -296,7 +296,7 @@ void RequestOps::OnFlushReply(Op& op, const ReplyView& reply) {
   op.done.counted += static_cast<int64_t>(header.flush.removed);
   if (header.flush.next == 0) {
     if (op.session().grant().history == 0) return ops_.Finish(op, Outcome::kOk);
-    op.second_step = true;
+    op.rpc.second_step = true;
     op.request.position = 0;
     return op.QueueRequest();
   }
@@ -315,7 +315,7 @@ void RequestOps::OnMapBehindFlush(Op& op, const ReplyView& reply) {
     return ops_.Finish(op, ToOutcome(status));
   }
   const uint64_t told = has_map ? RevisionOfMap(reply.value).value_or(0) : 0;
-  const bool held = rerouting_.HeldSince(op.flush_map, told);
+  const bool held = rerouting_.HeldSince(op.rpc.flush_map, told);
   ops_.Finish(op, held ? Outcome::kOk : Outcome::kMoved);
 }
 
@@ -324,7 +324,7 @@ void RequestOps::OnLateReply(Op& op, const ReplyView& reply) {
   if (op.busy.debt == Op::LockDebt::kAnswer) {
     op.busy.debt = Op::LockDebt::kNone;
     const bool acquired = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
-    if (acquired && op.server->locks.IsOfThisConnection(op.word)) locks_.GiveBack(op);
+    if (acquired && op.server->locks.IsOfThisConnection(op.lock.word)) locks_.GiveBack(op);
   } else if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
     ops_.Postpone(op);  // the lock is still held
   } else {

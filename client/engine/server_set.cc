@@ -128,7 +128,7 @@ void ServerSet::AimAtLock(Op& op) {
   Router::Route route = RouteOf(op);
   for (uint32_t i = 0; i < size(); ++i) {
     const KeyHash hash = KeyHash::Of(op.key(), session(i).view().hash_seed);
-    if (servers_[i].locks.HasToRelease(hash, op.word)) route.server = static_cast<uint16_t>(i);
+    if (servers_[i].locks.HasToRelease(hash, op.lock.word)) route.server = static_cast<uint16_t>(i);
   }
   AimAt(op, route, &servers_[route.server]);
 }

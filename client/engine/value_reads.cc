@@ -9,22 +9,22 @@ namespace gannet {
 
 void ValueReads::Read(Op& op) {
   const uint32_t value_bytes = op.lookup.large().item.value_bytes;
-  op.value_posted = 0;
-  op.value_wanted = value_bytes;
+  op.value_read.posted = 0;
+  op.value_read.wanted = value_bytes;
   if (op.uses_caller_memory()) {
-    op.value_wanted =
+    op.value_read.wanted =
         static_cast<uint32_t>(std::min<uint64_t>(value_bytes, BytesOf(op.request.memory)));
   } else if (op.BorrowItem(value_bytes) == nullptr) {
     return Starve(op);
   }
   op.phase.FastGoTo(Op::Phase::kReadingValue);
-  if (op.value_wanted == 0) return Confirm(op, Op::Phase::kConfirming);
+  if (op.value_read.wanted == 0) return Confirm(op, Op::Phase::kConfirming);
   Post(op);
 }
 
 void ValueReads::ReadKnown(Op& op, const MemoryRange& range, uint64_t at, uint32_t bytes) {
   ClientSession& session = op.session();
-  op.value_wanted = op.value_posted = bytes;
+  op.value_read.wanted = op.value_read.posted = bytes;
   op.phase.FastGoTo(Op::Phase::kReadingKnown);
   ++op.busy.in_flight;
   ++op.done.cost.reads;
@@ -37,23 +37,23 @@ void ValueReads::ReadKnown(Op& op, const MemoryRange& range, uint64_t at, uint32
 void ValueReads::Post(Op& op) {
   ClientSession& session = op.session();
   const uint32_t domain = session.memory().domain;
-  while (op.value_posted < op.value_wanted && session.ready()) {
+  while (op.value_read.posted < op.value_read.wanted && session.ready()) {
     std::array<LocalPiece, SessionMemory::kPiecesMax> pieces;
     size_t n = 1;
     if (op.uses_caller_memory()) {
-      n = PiecesOf(op.request.memory, domain, op.value_posted, op.value_wanted,
+      n = PiecesOf(op.request.memory, domain, op.value_read.posted, op.value_read.wanted,
                    std::span(pieces).first(session.memory().pieces_max()));
     } else {
-      pieces[0] = {op.item.address(), op.value_wanted, op.item.lkey};
+      pieces[0] = {op.item.lent.address(), op.value_read.wanted, op.item.lent.lkey};
     }
     const std::span<const LocalPiece> read(pieces.data(), n);
-    if (!session.TryReadInto(op.number, op.lookup.value_offset() + op.value_posted, read)) {
+    if (!session.TryReadInto(op.number, op.lookup.value_offset() + op.value_read.posted, read)) {
       if (op.busy.in_flight == 0) Starve(op);
       return;
     }
     uint32_t bytes = 0;
     for (const LocalPiece& piece : read) bytes += piece.bytes;
-    op.value_posted += bytes;
+    op.value_read.posted += bytes;
     ++op.busy.in_flight;
     ++op.done.cost.reads;
     op.done.cost.read_bytes += bytes;
@@ -61,10 +61,10 @@ void ValueReads::Post(Op& op) {
 }
 
 void ValueReads::OnRead(Op& op) {
-  if (!op.late && op.value_posted < op.value_wanted) Post(op);
+  if (!op.late && op.value_read.posted < op.value_read.wanted) Post(op);
   if (op.busy.in_flight > 0) return;
   if (op.late) return ops_.Finish(op, op.server->LateOutcome());
-  if (op.value_posted == op.value_wanted && op.phase == Op::Phase::kReadingValue) {
+  if (op.value_read.posted == op.value_read.wanted && op.phase == Op::Phase::kReadingValue) {
     Confirm(op, Op::Phase::kConfirming);
   }
 }
@@ -88,7 +88,7 @@ void ValueReads::Confirm(Op& op, Op::Phase next) {
 }
 
 void ValueReads::Resume(Op& op) {
-  if (op.value_posted == 0) return Read(op);
+  if (op.value_read.posted == 0) return Read(op);
   op.phase.FastGoTo(Op::Phase::kReadingValue);
   Post(op);
 }

@@ -148,7 +148,7 @@ void SimulatedClient::TakeFinished(uint32_t i) {
   Finish(op.request.user_data, {.outcome = op.outcome,
                                 .found = op.done.found,
                                 .info = op.done.info,
-                                .lock_word = op.word.word(),
+                                .lock_word = op.lock.word.word(),
                                 .number = op.done.counted,
                                 .server = op.request.server,
                                 .value = op.value,

@@ -66,8 +66,8 @@ class EngineRun {
       Poll();
       for (uint32_t i = engine_->NextFinished(); i != kInvalidOp; i = engine_->NextFinished()) {
         const Op& op = engine_->op(i);
-        results.push_back({op.outcome, op.done.found, std::string(op.value), op.done.info, op.word,
-                           op.done.cost});
+        results.push_back({op.outcome, op.done.found, std::string(op.value), op.done.info,
+                           op.lock.word, op.done.cost});
         engine_->Release(i);
       }
     }

@@ -73,10 +73,10 @@ class FakeRun : public ::testing::Test {
                                       .found = op.done.found,
                                       .value = std::string(op.value),
                                       .info = op.done.info,
-                                      .word = op.word,
+                                      .word = op.lock.word,
                                       .cost = op.done.cost,
                                       .at_ns = clock_.now_ns,
-                                      .next_position = op.next_position};
+                                      .next_position = op.rpc.next_position};
       engine_->Release(i);
     }
   }

@@ -138,7 +138,7 @@ TEST_F(OpFateTest, OfWhatHasALock) {
                                 {kRequestSent, {kGone, kGone, kOn, late}}};
   for (const auto& [phase, fates] : wanted) {
     const auto op = Make(OpType::kLockAndGet, phase);
-    op->hold = Op::Hold::kHas;
+    op->lock.hold = Op::Hold::kHas;
     const Fates got = FatesOfOp(*op);
     EXPECT_EQ(got.lost, fates.lost) << NameOf(phase);
     EXPECT_EQ(got.down, fates.down) << NameOf(phase);
@@ -189,7 +189,7 @@ TEST_F(OpFateTest, ALateWriteIsUnknownOnlyIfItsServerIsAway) {
   EXPECT_EQ(FateOf(*sent, Loss::kTime, ServerReach::kAway), kUnknown);
   const auto queued = Make(OpType::kPut, kRequestQueued);
   EXPECT_EQ(FateOf(*queued, Loss::kTime, ServerReach::kAway), kGone);
-  queued->second_step = true;
+  queued->rpc.second_step = true;
   EXPECT_EQ(FateOf(*queued, Loss::kTime, ServerReach::kAway), kUnknown) << "a part of it was done";
   EXPECT_EQ(FateOf(*queued, Loss::kTime, ServerReach::kReady), kLate);
 }
