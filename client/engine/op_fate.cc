@@ -102,7 +102,7 @@ OpVerdict OfReading(const Op& op, Loss loss, ServerReach reach, bool fills_memor
 }
 
 OpVerdict OfStarved(const Op& op, Loss loss, ServerReach reach) {
-  if (loss == Loss::kPlace) return {Fate::kBeginsAnew};
+  if (loss == Loss::kPlace && !TakesLock(op.request.type)) return {Fate::kBeginsAnew};
   return OfReading(op, loss, reach, false);
 }
 

@@ -67,7 +67,7 @@ struct OpVerdict {
 //   kFresh         -                 is aimed        -                  -
 //   kHeldBack      goes on           is aimed        ends               ends (2)
 //   kWaiting       goes on           begins anew     ends               ends (2)
-//   kStarved       waits             begins anew     ends               -
+//   kStarved       waits             begins anew (3) ends               -
 //   reads          waits             reads out (3)   ends, lingers (4)  -
 //   kOutOfDate     begins anew       -               ends, lingers (4)  -
 //   kLocking       ends              ends            ends               -

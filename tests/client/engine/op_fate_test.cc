@@ -119,7 +119,7 @@ TEST_F(OpFateTest, OfWhatTakesALock) {
       OpType::kLockAndGet,
       {{kHeldBack, {kOn, kGone, kAimed, kLate}},
        {kWaiting, {kGone, kGone, kAnew, kLate}},
-       {kStarved, {kGone, kGone, kAnew, kLate}},
+       {kStarved, {kGone, kGone, kGone, kLate}},
        {kLookingUp, {kGone, kGone, kGone, kLate}},
        {kLocking, {kGone, kGone, kGone, kLate}},
        {kPausing, {kGone, kGone, kAnew, kLate}},
@@ -131,7 +131,7 @@ TEST_F(OpFateTest, OfWhatTakesALock) {
 TEST_F(OpFateTest, OfWhatHasALock) {
   const OpVerdict late = Ends(Outcome::kDeadlineExceeded, Owes::kRelease);
   const OpVerdict moved = Ends(Outcome::kUnavailable, Owes::kRelease);
-  const FatesOfPhases wanted = {{kStarved, {kGone, kGone, kAnew, late}},
+  const FatesOfPhases wanted = {{kStarved, {kGone, kGone, moved, late}},
                                 {kLookingUp, {kGone, kGone, moved, late}},
                                 {kReadingValue, {kGone, kGone, moved, late}},
                                 {kLocking, {kGone, kGone, moved, late}},
