@@ -50,7 +50,7 @@ class ServerMaker;
 //   LockOps       locks
 //   RequestOps    what goes by RPC
 //   OpRecovery    deadlines, and connections that break and come back
-//   OpRerouting   partitions that move to another server
+//   OpRerouting   partitions that move to another server; does what FateOf decides
 //   MapFollower   the newest map of the cluster, if the server is in one
 //   ServerSet     the servers, and what is kept of each (engine_server.h)
 //
