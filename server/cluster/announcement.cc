@@ -11,6 +11,11 @@ namespace gannet {
 void Announcement::Saw(const NodeInfo& seen, int64_t mod_revision) {
   if (mod_revision <= mod_revision_) return;
   mod_revision_ = mod_revision;
+  seen_ = seen;
+  Judge(seen);
+}
+
+void Announcement::Judge(const NodeInfo& seen) {
   if (!wanted_) return;  // whoever was there, was there before
   if (seen.incarnation == wanted_->incarnation) {
     announced_ = true;  // also by a write of unknown result
@@ -73,8 +78,14 @@ void Announcement::OnResult(const EtcdTxnResult& result) {
     failure_ = std::string(result.status.message());
   }
   if (result.outcome == kWon) {
-    written_ = sent_;
     disk_written_ = disk_sent_;
+    if (result.revision < mod_revision_) {
+      // The watch was faster, and told what came after this write. That is judged again, as who is
+      // there came after this process.
+      announced_ = true;
+      return Judge(seen_);
+    }
+    written_ = sent_;
     Saw(*sent_, result.revision);
   } else if (result.outcome == kRefused && result.current.empty()) {
     OnDeleted();

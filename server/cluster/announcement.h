@@ -88,6 +88,8 @@ class Announcement {
   }
 
  private:
+  // Takes note of what is there now.
+  void Judge(const NodeInfo& seen);
   void OnDeleted();
   // Returns how long after the last write the next one is due.
   int64_t Pause(size_t nodes) const;
@@ -100,6 +102,7 @@ class Announcement {
   std::optional<NodeDisk> disk_written_;
   std::optional<NodeDisk> disk_sent_;
   int64_t mod_revision_ = 0;  // the newest that was seen
+  NodeInfo seen_;             // what it had
   std::optional<int64_t> sent_at_;
   bool hurries_ = false;
   std::optional<int64_t> failing_since_;  // sent_at_ of the first write that etcd did not take

@@ -36,6 +36,28 @@ class AnnouncementTest : public testing::Test {
   size_t nodes_ = 3;
 };
 
+// The answer to a write and the watch take different ways.
+TEST_F(AnnouncementTest, WhatCameAfterAWriteCountsThoughItIsToldBeforeTheAnswer) {
+  announcement_.Want(Info(1));
+  ASSERT_TRUE(Due(kStart));
+  announcement_.Saw(Info(1), 5);
+  announcement_.Saw(NodeInfo{}, 6);  // garbage
+  announcement_.OnResult({.outcome = kWon, .revision = 5});
+  EXPECT_FALSE(announcement_.replaced());
+  const auto again = Due(kStart + Announcement::kPauseNs);
+  ASSERT_TRUE(again) << "nobody can read what is there";
+  EXPECT_EQ(again->compares[0].mod_revision, 6);
+}
+
+TEST_F(AnnouncementTest, AProcessThatCameAfterTheFirstWriteHasTheNameThoughTheAnswerIsLate) {
+  announcement_.Want(Info(1));
+  ASSERT_TRUE(Due(kStart));
+  announcement_.Saw(Info(1, 0xb), 6);
+  announcement_.OnResult({.outcome = kWon, .revision = 5});
+  EXPECT_TRUE(announcement_.replaced());
+  EXPECT_FALSE(Due(kStart + kMinute));
+}
+
 TEST_F(AnnouncementTest, IsWrittenAtOnceOverWhatIsThere) {
   EXPECT_FALSE(Due(kStart));
   announcement_.Saw(Info(1, 0xb), 3);  // an earlier process
