@@ -186,6 +186,7 @@ void Primary::PublishForJoiners() {
 bool Primary::Turn(int64_t now) {
   PublishForJoiners();
   bool applies = false;
+  bool was_open = false;
   {
     WordMutexLock lock(mutex_);
     nudged_.store(false, std::memory_order_relaxed);
@@ -201,11 +202,13 @@ bool Primary::Turn(int64_t now) {
     membership_.Poll(now);
     DropLinks(now);
     if (open()) TellStanding(now);
+    was_open = open();
     if (membership_.deposed()) To(PrimaryPhase::kDeposed);
     next_ns_ = std::min(beacon_at_, hand_over_.next_ns());
     TellWhetherItTakes();
   }
-  if (open()) EndPartitions();
+  // Also if it was deposed just now: the lease says what it may end.
+  if (was_open) EndPartitions();
   if (phase_.now() == PrimaryPhase::kApplies) Open(applies, now);
   const uint64_t safe_now = safe();
   return std::exchange(told_safe_, safe_now) != safe_now;
