@@ -13,6 +13,7 @@
 #include "softverbs/cm/cm_address.h"
 #include "softverbs/cm/state.h"
 #include "softverbs/nic/net_exchange.h"
+#include "softverbs/nic/nic.h"
 
 namespace softverbs::cm {
 namespace {
@@ -103,7 +104,7 @@ void ListeningSocket::AnswerRemote(UniqueFd fd) {
     if (self->closed_ || !asked) welcome.status = NetStatus::kNobody;
     return welcome;
   };
-  AnswerCaller(std::move(fd), decide,
+  AnswerCaller(Nic::Get()->remote_links().strangers(), std::move(fd), decide,
                [self = shared_from_this()](UniqueFd socket, const NetCaller& caller) {
                  const LockGuard lock(state_mutex);
                  if (self->closed_) return;

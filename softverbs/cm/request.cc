@@ -22,6 +22,8 @@ namespace {
 
 // How long to wait before trying again a listener that has no room or is not there yet.
 constexpr int64_t kRetryNs = 2'000'000;
+// The same for another host, which told so. It may have many to answer.
+constexpr int64_t kRetryHostNs = 20'000'000;
 // How often to look for a missing listener: for 100 ms. On a network the way to the peer takes
 // longer than here, and some programs depend on that: perftest -R connects before its server
 // listens. Looks are counted rather than time: on a busy machine this thread comes late, and so
@@ -73,8 +75,8 @@ void OnDialed(uint64_t handle, const ibv_gid& host, DialResult result) {
   const bool refused = result.error == ECONNREFUSED || result.error == ECONNRESET;
   const bool may_come = refused && id->listener_looks_left-- > 0;
   id->unanswered_dials += result.error == ETIMEDOUT ? 1 : 0;
-  const bool again = may_come || result.error == EAGAIN || result.error == ETIMEDOUT;
-  if (again) return id->RunLater(kRetryNs, RetryRequest);
+  if (result.error == EAGAIN) return id->RunLater(kRetryHostNs, RetryRequest);
+  if (may_come || result.error == ETIMEDOUT) return id->RunLater(kRetryNs, RetryRequest);
   if (result.error == ECONNREFUSED) return PushRejected(id, RejectReason::kNoListener, nullptr);
   Unreachable(id, result.error);
 }

@@ -6,7 +6,6 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
@@ -25,11 +24,6 @@ namespace {
 // so the first dial does not wait long. Then the wait doubles.
 constexpr int64_t kChallengeNs = 2'000'000'000;
 constexpr int kDoublingsMax = 3;
-// How long each side waits for what comes next. The other side is there: on a host where hundreds
-// of threads wait for a core its answer takes seconds.
-constexpr int64_t kExchangeNs = 16'000'000'000;
-
-std::atomic<int> answers{0};  // unfinished ones; at most kExchangesMax
 
 bool SendAll(int socket, const void* data, size_t size) {
   // A new connection's buffer has room for these few bytes.
@@ -190,13 +184,20 @@ class Dial final : public Exchange {
 class AnsweringExchange final : public Exchange {
  public:
   using Done = std::function<void(UniqueFd, const NetCaller&)>;
-  AnsweringExchange(UniqueFd socket, Decide decide, Done done)
-      : Exchange(std::move(socket)), decide_(std::move(decide)), done_(std::move(done)) {
-    answers.fetch_add(1, std::memory_order_relaxed);
+  AnsweringExchange(Strangers& strangers, UniqueFd socket, const ibv_gid& from, Decide decide,
+                    Done done)
+      : Exchange(std::move(socket)),
+        strangers_(strangers),
+        decide_(std::move(decide)),
+        done_(std::move(done)) {
+    caller_.gid = from;
   }
-  ~AnsweringExchange() override { answers.fetch_sub(1, std::memory_order_relaxed); }
 
   void Start() {
+    const auto self = std::static_pointer_cast<AnsweringExchange>(shared_from_this());
+    stranger_ = strangers_.Add(caller_.gid, MonotonicNs(), [self] { self->MakeRoom(); });
+    if (stranger_ == 0) return MakeRoom();
+    // Once for all that is still to come, however slowly it does.
     StartTimer(kExchangeNs);
     Watch(EPOLLIN);
   }
@@ -212,9 +213,7 @@ class AnsweringExchange final : public Exchange {
   }
 
   void OnOpening() {
-    const auto from = PeerGid(socket_.get());
-    if (!from || Check(caller_.opening) != NetVerdict::kGood) return Fail(EPROTO);
-    caller_.gid = *from;
+    if (Check(caller_.opening) != NetVerdict::kGood) return Fail(EPROTO);
     Challenge challenge;
     if (!FillNonce(&challenge.nonce)) return Fail(EIO);
     nonce_ = challenge.nonce;
@@ -233,19 +232,38 @@ class AnsweringExchange final : public Exchange {
     }
     if (!SendAll(socket_.get(), &welcome, sizeof(welcome))) return Fail(ECONNRESET);
     if (welcome.status != NetStatus::kOk) return Fail(EACCES);
-    Stop();
-    over_ = true;
+    End();
     DisableDelay(socket_.get());
     std::exchange(done_, nullptr)(std::move(socket_), caller_);
   }
 
+  // Ends it, because there is no place for it, or others want its place. A dialer that has the key
+  // tries again.
+  void MakeRoom() {
+    if (challenged_) {
+      Welcome welcome;
+      welcome.status = NetStatus::kBusy;
+      SendAll(socket_.get(), &welcome, sizeof(welcome));
+    } else {
+      RefuseCaller(socket_.get(), NetStatus::kBusy);
+    }
+    Fail(EAGAIN);
+  }
+
   void Fail(int) override {
     if (over_) return;
-    over_ = true;
-    Stop();
+    End();
     socket_.Reset();
   }
 
+  void End() {
+    over_ = true;
+    Stop();
+    strangers_.Remove(stranger_);
+  }
+
+  Strangers& strangers_;
+  Strangers::Id stranger_ = 0;
   bool challenged_ = false;
   bool over_ = false;
   NetCaller caller_{};
@@ -290,12 +308,12 @@ void DialHost(const ibv_gid& gid, const NetOpening& opening, int dials,
   });
 }
 
-void AnswerCaller(UniqueFd socket, Decide decide,
+void AnswerCaller(Strangers& strangers, UniqueFd socket, Decide decide,
                   std::function<void(UniqueFd, const NetCaller&)> done) {
-  if (answers.load(std::memory_order_relaxed) >= kExchangesMax) {
-    return RefuseCaller(socket.get(), NetStatus::kBusy);
-  }
-  std::make_shared<AnsweringExchange>(std::move(socket), std::move(decide), std::move(done))
+  const auto from = PeerGid(socket.get());
+  if (!from) return;  // it has hung up
+  std::make_shared<AnsweringExchange>(strangers, std::move(socket), *from, std::move(decide),
+                                      std::move(done))
       ->Start();
 }
 

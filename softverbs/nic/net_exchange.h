@@ -8,6 +8,7 @@
 
 #include "softverbs/base/unique_fd.h"
 #include "softverbs/nic/net_wire.h"
+#include "softverbs/nic/strangers.h"
 
 namespace softverbs {
 
@@ -39,10 +40,14 @@ struct NetCaller {
 // kOk, the connection is then given to `done`.
 using Decide = std::function<Welcome(const NetCaller& caller)>;
 // Answers a connection whose NetOpening has not been read yet, and closes it if it comes to
-// nothing. At most kExchangesMax may be unfinished at a time. Loop thread.
-void AnswerCaller(UniqueFd socket, Decide decide,
+// nothing, or takes longer than kExchangeNs. Until the key is proven it waits among `strangers`,
+// which outlives it. Loop thread.
+void AnswerCaller(Strangers& strangers, UniqueFd socket, Decide decide,
                   std::function<void(UniqueFd socket, const NetCaller& caller)> done);
-inline constexpr int kExchangesMax = 1024;
+
+// How long each side waits for what comes next. The other side is there: on a host where hundreds
+// of threads wait for a core its answer takes seconds.
+inline constexpr int64_t kExchangeNs = 16'000'000'000;
 
 // Refuses a connection with this status, and closes it. Best effort.
 void RefuseCaller(int socket, NetStatus status);

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <iterator>
+#include <set>
 #include <utility>
 
 #include "softverbs/base/log.h"
@@ -30,13 +32,21 @@ namespace {
 // up before.
 constexpr int64_t kDialNs = 16'000'000'000;
 constexpr int64_t kDialAgainNs = 50'000'000;
-// Connections whose NetOpening has not come. Ours send it at once.
-constexpr size_t kNewcomersMax = 1024;
-constexpr int64_t kNewcomerNs = 16'000'000'000;
+// How many connections are accepted in one turn of the loop. Those that came before have their turn
+// between, so a flood does not keep them from proving the key.
+constexpr int kAcceptsMax = 64;
+// How long nobody is accepted after there was no descriptor left.
+constexpr int64_t kPauseNs = 10'000'000;
 // The kernel keeps no more unsent bytes of a link than this, so that packets do not grow old there.
 constexpr int kUnsentMax = 128 * 1024;
 
 std::atomic<RemoteLinks::ServiceHandler> service_handler{nullptr};
+
+size_t DescriptorsMax() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  return static_cast<size_t>(limit.rlim_cur);
+}
 
 void SetOption(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof(value));
@@ -78,6 +88,28 @@ UniqueFd ConnectToItself(const NetConfig& net) {
   return fd;
 }
 
+// Returns what recv does. The process that the NetOpening asks for reads it itself.
+ssize_t PeekOpening(int socket, NetOpening* opening) {
+  return recv(socket, opening, sizeof(*opening), MSG_PEEK | MSG_DONTWAIT);
+}
+
+// Says on stderr why there is no listener, once for each cause: programs try again and again. Keeps
+// errno. REQUIRES: no other thread is in it. Nic creates one adapter at a time.
+void ExplainNoListener(const NetConfig& net) {
+  const int error = errno;
+  static auto* const said = new std::set<int>;
+  const bool is_new = said->insert(error).second;
+  errno = error;
+  if (!is_new) return;
+  fprintf(stderr, "softverbs[%d]: SOFTVERBS_NET: cannot listen at TCP port %u: %s%s\n", getpid(),
+          net.port, strerror(error),
+          error == EADDRINUSE ? ". A process that is not softverbs has it, or one of another user: "
+                                "name another port, SOFTVERBS_NET=ADDRESS:PORT, at all hosts"
+          : error == EADDRNOTAVAIL ? ". The address is none of this host"
+                                   : "");
+  errno = error;
+}
+
 // An adapter would have sent what its program posted, and acknowledged what it received, before the
 // program ended. Runs after the program's own handlers.
 void FlushAtExit() {
@@ -85,6 +117,8 @@ void FlushAtExit() {
 }
 
 }  // namespace
+
+RemoteLinks::RemoteLinks(Nic* nic) : nic_(nic), strangers_(DescriptorsMax()) {}
 
 void RemoteLinks::FlushAll() {
   const LockGuard guard(mutex_);
@@ -100,18 +134,10 @@ bool RemoteLinks::Start() {
   if (getrandom(&incarnation_, sizeof(incarnation_), 0) != sizeof(incarnation_)) return false;
   listener_ = Listen(*net);
   if (!listener_) {
-    const int error = errno;
-    fprintf(stderr, "softverbs[%d]: SOFTVERBS_NET: cannot listen at TCP port %u: %s%s\n", getpid(),
-            net->port, strerror(error),
-            error == EADDRINUSE
-                ? ". A process that is not softverbs has it, or one of another user: "
-                  "name another port, SOFTVERBS_NET=ADDRESS:PORT, at all hosts"
-            : error == EADDRNOTAVAIL ? ". The address is none of this host"
-                                     : "");
-    errno = error;
+    ExplainNoListener(*net);
     return false;
   }
-  Loop::Get().Add(listener_.get(), EPOLLIN, [this](uint32_t) { OnListener(); });
+  Loop::Get().Post([this] { WatchListener(); });
   atexit(FlushAtExit);
   return true;
 }
@@ -218,38 +244,80 @@ void RemoteLinks::OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, 
   End(link);
 }
 
+void RemoteLinks::WatchListener() {
+  listener_watch_ = Loop::Get().Add(listener_.get(), EPOLLIN, [this](uint32_t) { OnListener(); });
+}
+
 void RemoteLinks::OnListener() {
-  for (;;) {
+  for (int accepted = 0; accepted < kAcceptsMax; ++accepted) {
     UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket) return;
-    if (newcomers_.size() >= kNewcomersMax) continue;
-    // The loop sees the socket readable when the whole NetOpening is there.
-    SetOption(socket.get(), SOL_SOCKET, SO_RCVLOWAT, sizeof(NetOpening));
-    const int fd = socket.get();
-    Newcomer& newcomer = newcomers_[fd];
-    newcomer.socket = std::move(socket);
-    newcomer.watch = Loop::Get().Add(fd, EPOLLIN, [this, fd](uint32_t) { OnNewcomer(fd); });
-    newcomer.timer = Loop::Get().RunAt(MonotonicNs() + kNewcomerNs, [this, fd] { OnNewcomer(fd); });
+    if (socket) {
+      Greet(std::move(socket));
+    } else if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) {
+      return;
+    } else if (!strangers_.DropOne()) {
+      return PauseListener();
+    }
   }
+}
+
+// Without a pause the loop thread would spin on a connection that it cannot accept.
+void RemoteLinks::PauseListener() {
+  Report("out of descriptors: other hosts wait");
+  Loop::Get().Remove(listener_watch_);  // from its own handler: does not wait
+  Loop::Get().RunAt(MonotonicNs() + kPauseNs, [this] { WatchListener(); });
+}
+
+// Takes a new connection on. One whose NetOpening is there already need not wait.
+void RemoteLinks::Greet(UniqueFd socket) {
+  NetOpening opening;
+  const ssize_t size = PeekOpening(socket.get(), &opening);
+  if (size == static_cast<ssize_t>(sizeof(opening))) return Judge(std::move(socket), size, opening);
+  const auto from = PeerGid(socket.get());
+  if (size == 0 || !from) return;  // it has hung up
+  // The loop sees the socket readable when the whole NetOpening is there.
+  SetOption(socket.get(), SOL_SOCKET, SO_RCVLOWAT, sizeof(NetOpening));
+  const int fd = socket.get();
+  Newcomer newcomer;
+  newcomer.socket = std::move(socket);
+  newcomer.stranger = strangers_.Add(*from, MonotonicNs(), [this, fd] {
+    const Newcomer leaving = TakeNewcomer(fd);
+    RefuseCaller(fd, NetStatus::kBusy);  // a dialer that has the key tries again
+  });
+  if (newcomer.stranger == 0) return RefuseCaller(fd, NetStatus::kBusy);
+  newcomer.watch = Loop::Get().Add(fd, EPOLLIN, [this, fd](uint32_t) { OnNewcomer(fd); });
+  newcomer.timer = Loop::Get().RunAt(MonotonicNs() + kExchangeNs, [this, fd] { OnNewcomer(fd); });
+  newcomers_[fd] = std::move(newcomer);
+}
+
+// REQUIRES: `fd` is that of a newcomer.
+RemoteLinks::Newcomer RemoteLinks::TakeNewcomer(int fd) {
+  const auto found = newcomers_.find(fd);
+  Newcomer newcomer = std::move(found->second);
+  newcomers_.erase(found);
+  strangers_.Remove(newcomer.stranger);
+  Loop::Get().Remove(newcomer.watch);
+  Loop::Get().Cancel(newcomer.timer);
+  return newcomer;
 }
 
 // Called when the NetOpening has come, or too late.
 void RemoteLinks::OnNewcomer(int fd) {
-  const auto found = newcomers_.find(fd);
-  if (found == newcomers_.end()) return;
-  Newcomer newcomer = std::move(found->second);
-  newcomers_.erase(found);
-  Loop::Get().Remove(newcomer.watch);
-  Loop::Get().Cancel(newcomer.timer);
+  if (!newcomers_.contains(fd)) return;
+  Newcomer newcomer = TakeNewcomer(fd);
   NetOpening opening;
-  // The process that the NetOpening asks for reads it itself.
-  const ssize_t size = recv(fd, &opening, sizeof(opening), MSG_PEEK | MSG_DONTWAIT);
+  const ssize_t size = PeekOpening(fd, &opening);
+  Judge(std::move(newcomer.socket), size, opening);
+}
+
+// `size` bytes of the opening are there.
+void RemoteLinks::Judge(UniqueFd socket, ssize_t size, const NetOpening& opening) {
   const NetVerdict verdict =
       size == static_cast<ssize_t>(sizeof(opening)) ? Check(opening) : NetVerdict::kForeign;
-  if (verdict == NetVerdict::kGood) return HandOver(std::move(newcomer.socket), opening);
+  if (verdict == NetVerdict::kGood) return HandOver(std::move(socket), opening);
   Report("refused a connection of another host: %s",
          verdict == NetVerdict::kForeign ? "it is none of softverbs" : "it has another version");
-  if (verdict == NetVerdict::kOtherVersion) RefuseCaller(fd, NetStatus::kVersion);
+  if (verdict == NetVerdict::kOtherVersion) RefuseCaller(socket.get(), NetStatus::kVersion);
 }
 
 void RemoteLinks::HandOver(UniqueFd socket, const NetOpening& opening) {
@@ -270,7 +338,7 @@ void RemoteLinks::HandOver(UniqueFd socket, const NetOpening& opening) {
 void RemoteLinks::Answer(UniqueFd socket) {
   if (!listener_) return RefuseCaller(socket.get(), NetStatus::kNobody);
   AnswerCaller(
-      std::move(socket), [this](const NetCaller& caller) { return DecideOn(caller); },
+      strangers_, std::move(socket), [this](const NetCaller& caller) { return DecideOn(caller); },
       [this](UniqueFd welcomed, const NetCaller& caller) {
         Welcomed(std::move(welcomed), caller);
       });

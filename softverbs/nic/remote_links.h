@@ -15,6 +15,7 @@
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/loop.h"
 #include "softverbs/nic/net_exchange.h"
+#include "softverbs/nic/strangers.h"
 
 namespace softverbs {
 
@@ -31,7 +32,7 @@ class Nic;
 // would not have dialed if it still had the link.
 class RemoteLinks {
  public:
-  explicit RemoteLinks(Nic* nic) : nic_(nic) {}
+  explicit RemoteLinks(Nic* nic);
   // Starts to listen. Returns false, says why on stderr and sets errno if that fails.
   bool Start();
 
@@ -50,6 +51,8 @@ class RemoteLinks {
 
   // Answers a connection whose NetOpening asks for this process. Loop thread.
   void Answer(UniqueFd socket);
+  // Loop thread.
+  Strangers& strangers() { return strangers_; }
 
   // Is called with the port space, port and descriptor of each connection for a listener of
   // rdma_cm. Loop thread. Set it before the first device is opened.
@@ -83,8 +86,12 @@ class RemoteLinks {
                  int* dials);
   void OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, uint64_t dial,
                 DialResult result);
+  void WatchListener();
   void OnListener();
+  void PauseListener();
+  void Greet(UniqueFd socket);
   void OnNewcomer(int fd);
+  void Judge(UniqueFd socket, ssize_t size, const NetOpening& opening);
   void HandOver(UniqueFd socket, const NetOpening& opening);
   Welcome DecideOn(const NetCaller& caller);
   void Welcomed(UniqueFd socket, const NetCaller& caller);
@@ -92,15 +99,21 @@ class RemoteLinks {
   void End(const std::shared_ptr<Link>& link);
   std::shared_ptr<Link> FindLink(const Link& link);
 
+  // A stranger whose NetOpening is still to come.
   struct Newcomer {
     UniqueFd socket;
+    Strangers::Id stranger = 0;
     Loop::Watch watch = 0;
     Loop::Timer timer = 0;
   };
+  Newcomer TakeNewcomer(int fd);
 
   Nic* const nic_;
   UniqueFd listener_;
-  std::map<int, Newcomer> newcomers_;  // loop thread only
+  // Loop thread only.
+  Loop::Watch listener_watch_ = 0;
+  std::map<int, Newcomer> newcomers_;
+  Strangers strangers_;
 
   Mutex mutex_;
   std::map<Peer, Entry> entries_ SV_GUARDED_BY(mutex_);

@@ -6,9 +6,9 @@
 #include <random>
 #include <string>
 
-#include "softverbs/nic/net_key.h"
 #include "softverbs/nic/net_wire.h"
 #include "softverbs/nic/packet.h"
+#include "tests/softverbs/nic/hand_shake.h"
 #include "tests/softverbs/nic/remote_fixture.h"
 #include "tests/support/test_seed.h"
 
@@ -19,11 +19,6 @@ namespace {
 
 constexpr uint32_t kIndexBits = 13;  // of a queue pair's number, below the slot
 constexpr int kHostiles = 60;
-
-template <class Frame>
-bool ReceiveFrame(int socket, Frame* frame) {
-  return recv(socket, frame, sizeof(*frame), MSG_WAITALL) == static_cast<ssize_t>(sizeof(*frame));
-}
 
 class HostileHostTest : public RemoteTest {
  protected:
@@ -36,15 +31,7 @@ class HostileHostTest : public RemoteTest {
     opening.slot = slot;
     opening.incarnation = random_();
     opening.dial = 1;
-    Challenge challenge;
-    Welcome welcome;
-    bool good = send(fd, &opening, sizeof(opening), MSG_NOSIGNAL) == sizeof(opening) &&
-                ReceiveFrame(fd, &challenge) && challenge.status == NetStatus::kOk &&
-                challenge.mac == ChallengeMac(opening, challenge.nonce);
-    const Proof proof{ProofMac(opening, challenge.nonce)};
-    good = good && send(fd, &proof, sizeof(proof), MSG_NOSIGNAL) == sizeof(proof) &&
-           ReceiveFrame(fd, &welcome) && welcome.status == NetStatus::kOk;
-    if (good) return fd;
+    if (ShakeHands(fd, opening)) return fd;
     close(fd);
     return -1;
   }

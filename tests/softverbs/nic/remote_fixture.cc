@@ -124,6 +124,7 @@ const RegisterRole target_role("target", Target);
 
 void RemoteTest::Exchange(const ConnectOptions& connect) {
   peer_ = Take<Address>(child_->socket());
+  BeforeConnecting();
   side_ = std::make_unique<Side>(device_.get(), SideOptions{});
   side_->ToRtr(peer_, connect);
   Put(child_->socket(), side_->address());

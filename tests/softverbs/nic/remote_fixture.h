@@ -77,6 +77,8 @@ class RemoteTest : public ::testing::Test {
   // Sends an order, and returns the answer.
   uint64_t Do(Order order);
   ibv_wc_status Read(size_t length = 64);
+  // Is called when the child listens, before the two connect.
+  virtual void BeforeConnecting() {}
   // Connects a socket to the peer's port.
   static int Stranger();
 

@@ -61,6 +61,19 @@ class NoDeviceTest(unittest.TestCase):
             self.assertIn(f"at TCP port {port}: Address already in use. A process that is not softverbs has it",
                           self.said(environment={"SOFTVERBS_NET": f"127.0.0.1:{port}"}))
 
+    # Programs try all devices, or one again and again.
+    def test_a_cause_is_told_once(self):
+        again = ("import ctypes\n"
+                 "verbs = ctypes.CDLL('libibverbs.so.1', use_errno=True)\n"
+                 "verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)\n"
+                 "verbs.ibv_open_device.restype = ctypes.c_void_p\n"
+                 "verbs.ibv_open_device.argtypes = [ctypes.c_void_p]\n"
+                 "device = verbs.ibv_get_device_list(None)[0]\n"
+                 "print([verbs.ibv_open_device(device) for _ in range(3)])\n")
+        done = start([os.path.join(BIN, "softverbs-run"), "/usr/bin/python3", "-c", again], environment={"SOFTVERBS_NET": "192.0.2.1"})
+        self.assertEqual(done.stdout, "[None, None, None]\n")
+        self.assertEqual(done.stderr.count("cannot listen at TCP port"), 1, done.stderr)
+
 
 if __name__ == "__main__":
     BIN = os.path.abspath(sys.argv[1])
