@@ -62,8 +62,8 @@ void NoteEce(CmId* id, ibv_qp* qp) {
   id->local_ece.options = ece.options;
 }
 
-// Returns 0 or an errno.
-int CreateQp(CmId* id, ibv_qp_init_attr_ex* attr) {
+// Returns 0 or an errno. Then what it filled in may name queues that are gone.
+int FillAndCreateQp(CmId* id, ibv_qp_init_attr_ex* attr) {
   if (id->qp != nullptr || id->verbs == nullptr) return EINVAL;
   if ((attr->comp_mask & IBV_QP_INIT_ATTR_PD) == 0 || attr->pd == nullptr) {
     attr->comp_mask |= IBV_QP_INIT_ATTR_PD;
@@ -87,6 +87,23 @@ int CreateQp(CmId* id, ibv_qp_init_attr_ex* attr) {
   id->pd = qp->pd;
   id->qp = qp;
   return 0;
+}
+
+// Returns 0 or an errno. If it fails, the attributes are what they were, so that the caller can try
+// again with others. librdmacm leaves its destroyed completion queues in them.
+int CreateQp(CmId* id, ibv_qp_init_attr_ex* attr) {
+  // The extended attributes begin with the plain ones. Members behind `pd` may be missing in an old
+  // program's structure, and are not touched.
+  ibv_qp_init_attr plain;
+  std::memcpy(&plain, attr, sizeof(plain));
+  const uint32_t comp_mask = attr->comp_mask;
+  ibv_pd* const pd = attr->pd;
+  const int error = FillAndCreateQp(id, attr);
+  if (error == 0) return 0;
+  std::memcpy(attr, &plain, sizeof(plain));
+  attr->comp_mask = comp_mask;
+  attr->pd = pd;
+  return error;
 }
 
 // Returns 0 or an errno.
