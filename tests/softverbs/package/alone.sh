@@ -26,7 +26,7 @@ grep -iE 'gannet|absl|gflags|glog|gtest|gmock' "$work/build/build.ninja" && fail
 quiet build cmake --build "$work/build" --target softverbs-run \
   base/CMakeFiles/softverbs_base_objects.dir/gid.cc.o
 [ -s "$work/softverbs/LICENSE" ] || fail "the folder has no licence"
-for page in README.md DESIGN.md CHANGELOG.md; do
+for page in README.md DESIGN.md SPEED.md CHANGELOG.md; do
   for target in $(grep -oE '\]\([^)#:]+' "$work/softverbs/$page" | cut -c3-); do
     [ -e "$work/softverbs/$target" ] || fail "$page leads out of the folder, to $target"
   done
@@ -52,7 +52,7 @@ quiet install cmake --install "$build_dir" --component softverbs --prefix "$pref
 preload=$(find "$prefix" -name libsoftverbs.so)
 dropin=$(dirname "$(find "$prefix" -name libibverbs.so.1)")
 [ "$dropin" = "${preload%/*}/softverbs" ] || fail "the places of the libraries: $preload, $dropin"
-expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md share/doc/softverbs/CHANGELOG.md share/doc/softverbs/DESIGN.md)
+expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md share/doc/softverbs/CHANGELOG.md share/doc/softverbs/DESIGN.md share/doc/softverbs/SPEED.md)
 for name in "${expected[@]}"; do
   [ -s "$prefix/$name" ] || fail "no $name"
 done
