@@ -161,16 +161,13 @@ function(gannet_test_library name)
   gannet_as_test(${name} OFF)
 endfunction()
 
-# What runs a program in one of two network namespaces. The test is skipped where there are none.
-set(GANNET_TWO_HOSTS /usr/bin/python3 ${PROJECT_SOURCE_DIR}/tests/support/two_hosts.py)
-
-# gannet_test(NAME SOURCES ... DEPS ... LABELS ... [PROGRAM program] [VERBS] [TWO_HOSTS] [TIMEOUT s]
+# gannet_test(NAME SOURCES ... DEPS ... LABELS ... [PROGRAM program] [VERBS] [TIMEOUT s]
 # [CASES_WITH_THREADS filter]): a ctest entry, and its GoogleTest program of the same name. Tests that link the same
 # libraries share a PROGRAM, as headers take most of the time of compiling one; an entry runs the suites of its SOURCES.
-# VERBS runs it on softverbs, TWO_HOSTS by tests/support/two_hosts.py. Labels select sets: unit, model, verbs,
-# simulation, integration, conformance, slow. The preset tsan runs only CASES_WITH_THREADS, a filter of GoogleTest.
+# VERBS runs it on softverbs. Labels select sets: unit, model, verbs, simulation, integration, conformance, slow. The
+# preset tsan runs only CASES_WITH_THREADS, a filter of GoogleTest.
 function(gannet_test name)
-  cmake_parse_arguments(ARG "VERBS;TWO_HOSTS" "PROGRAM;TIMEOUT;CASES_WITH_THREADS" "SOURCES;DEPS;LABELS" ${ARGN})
+  cmake_parse_arguments(ARG "VERBS" "PROGRAM;TIMEOUT;CASES_WITH_THREADS" "SOURCES;DEPS;LABELS" ${ARGN})
   # A unit test whose sources do not even speak of threads has only one.
   if("${ARG_LABELS}" MATCHES "unit" AND NOT ARG_VERBS)
     set(about_threads)
@@ -194,7 +191,7 @@ function(gannet_test name)
   set(filter)
   if(ARG_PROGRAM)
     set(program ${ARG_PROGRAM})
-    gannet_suites_of(filter ${ARG_SOURCES})
+    softverbs_suites_of(filter ${ARG_SOURCES})
     if(left_out AND GANNET_SANITIZE)
       return()
     endif()
@@ -212,32 +209,37 @@ function(gannet_test name)
   endif()
   if(left_out AND GANNET_SANITIZE)
     set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
-  elseif(name MATCHES "^(softverbs|verbs_contract|conformance)_")
-    gannet_device_test(${program})
   elseif(NOT left_out)
     add_dependencies(checked ${program})
   endif()
 
   set(command ${program})
-  if(ARG_TWO_HOSTS)
-    set(command ${GANNET_TWO_HOSTS} $<TARGET_FILE:${program}>)
-  endif()
   if(filter)
     list(APPEND command "--gtest_filter=${filter}")
   endif()
   gannet_test_entry(${name} "${command}" "${ARG_LABELS}" "${ARG_VERBS}" "${ARG_TIMEOUT}")
-  if(ARG_TWO_HOSTS)
-    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77)
-  endif()
   if(filter)
     set_tests_properties(${name} PROPERTIES FAIL_REGULAR_EXPRESSION "Running 0 tests")
   endif()
 endfunction()
 
-# gannet_device_test(PROGRAM): built only for the device's own tests, which are left out while they are proven.
-function(gannet_device_test program)
-  set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
-  add_dependencies(device_tests ${program})
+# gannet_device_tests(): compiles the tests of softverbs/tests as our own, and builds them only for device_tests: they are
+# left out while they are proven. What tests what our own tests use, too, is one of ours.
+function(gannet_device_tests)
+  get_property(targets GLOBAL PROPERTY SOFTVERBS_TEST_TARGETS)
+  foreach(target ${targets})
+    get_target_property(optimized ${target} SOFTVERBS_OPTIMIZED)
+    gannet_as_test(${target} ${optimized})
+  endforeach()
+  get_property(programs GLOBAL PROPERTY SOFTVERBS_TEST_PROGRAMS)
+  foreach(program ${programs})
+    set_target_properties(${program} PROPERTIES EXCLUDE_FROM_ALL TRUE)
+    if(program STREQUAL "test_support_test")
+      add_dependencies(checked ${program})
+    else()
+      add_dependencies(device_tests ${program})
+    endif()
+  endforeach()
 endfunction()
 
 # gannet_tests(PROGRAM [PREFIX prefix_] TESTS t ... DEPS ... LABELS ... [VERBS] [TIMEOUT s]): for each t_test.cc an
@@ -254,19 +256,6 @@ function(gannet_tests program)
   endforeach()
 endfunction()
 
-# gannet_suites_of(OUT source ...): a filter for the suites of these sources.
-function(gannet_suites_of out)
-  set(filter)
-  foreach(source ${ARGN})
-    file(STRINGS ${source} lines REGEX "^TEST(_F|_P)?\\(")
-    list(TRANSFORM lines REPLACE "^TEST[_FP]*\\(([A-Za-z0-9]+),.*" "\\1.*:*/\\1.*")
-    list(APPEND filter ${lines})
-  endforeach()
-  list(REMOVE_DUPLICATES filter)
-  list(JOIN filter ":" filter)
-  set(${out} ${filter} PARENT_SCOPE)
-endfunction()
-
 # gannet_test_program(NAME labels): a GoogleTest program without sources yet.
 function(gannet_test_program name labels)
   add_executable(${name})
@@ -281,17 +270,7 @@ endfunction()
 
 # gannet_test_entry(NAME command labels verbs timeout): a ctest entry that runs a test program.
 function(gannet_test_entry name command labels verbs timeout)
-  add_test(NAME ${name} COMMAND ${command})
-  # Against tests that hang. On a machine that is busy with other work a test takes many times as long.
-  if(NOT timeout)
-    set(timeout 300)
-  endif()
-  set_tests_properties(${name} PROPERTIES TIMEOUT ${timeout} LABELS "${labels}")
-  if(verbs)
-    # Both ends poll, so two such tests at once on two cores starve each other.
-    set_tests_properties(${name} PROPERTIES PROCESSORS 2
-                         ENVIRONMENT "LD_LIBRARY_PATH=${CMAKE_BINARY_DIR}/lib/softverbs")
-  endif()
+  softverbs_test_entry(${name} "${command}" "${labels}" "${verbs}" "${timeout}")
   # Without TZ, mktime frees and copies the name of the time zone at every line of the log, under a
   # lock of the C library that ThreadSanitizer does not see.
   if(GANNET_SANITIZE)
@@ -301,34 +280,6 @@ function(gannet_test_entry name command labels verbs timeout)
   if(GANNET_SANITIZE STREQUAL "thread")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT GANNET_TEST_SLOWNESS=4)
   endif()
-endfunction()
-
-# gannet_read_depth_test(NAME n [args ...]): runs the gannet_test NAME again, as NAME_of_n, on a device
-# that allows n READs in flight per queue pair. READs go as packets, because READs that the initiator
-# executes itself are never in flight.
-function(gannet_read_depth_test name depth)
-  add_test(NAME ${name}_of_${depth} COMMAND ${name} ${ARGN})
-  foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
-    get_test_property(${name} ${property} value)
-    set_tests_properties(${name}_of_${depth} PROPERTIES ${property} "${value}")
-  endforeach()
-  set_property(TEST ${name}_of_${depth} APPEND PROPERTY
-               ENVIRONMENT SOFTVERBS_MAX_RD_ATOMIC=${depth} SOFTVERBS_ACCELERATE=0)
-endfunction()
-
-# gannet_two_hosts_test(NAME SUFFIX [OPTIONS ...] [ARGS ...]): runs the gannet_test NAME again, as
-# NAME_SUFFIX, by two_hosts.py with these options.
-function(gannet_two_hosts_test name suffix)
-  cmake_parse_arguments(ARG "" "" "OPTIONS;ARGS" ${ARGN})
-  add_test(NAME ${name}_${suffix}
-           COMMAND ${GANNET_TWO_HOSTS} ${ARG_OPTIONS} $<TARGET_FILE:${name}> ${ARG_ARGS})
-  foreach(property TIMEOUT LABELS PROCESSORS ENVIRONMENT)
-    get_test_property(${name} ${property} value)
-    if(value)
-      set_tests_properties(${name}_${suffix} PROPERTIES ${property} "${value}")
-    endif()
-  endforeach()
-  set_tests_properties(${name}_${suffix} PROPERTIES SKIP_RETURN_CODE 77)
 endfunction()
 
 # All programs whose instructions are counted.

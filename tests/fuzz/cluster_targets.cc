@@ -13,7 +13,6 @@
 #include "common/etcd/etcd_messages.h"
 #include "common/protocol/partition_map.h"
 #include "tests/fuzz/fuzz_targets.h"
-#include "tests/fuzz/require.h"
 
 namespace gannet::fuzz {
 namespace {

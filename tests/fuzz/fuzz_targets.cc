@@ -24,7 +24,6 @@
 #include "server/changes/record.h"
 #include "server/stream/ring_record.h"
 #include "tests/common/protocol/encode_reply.h"
-#include "tests/fuzz/require.h"
 #include "tests/server/stream/seal_update.h"
 
 namespace gannet::fuzz {

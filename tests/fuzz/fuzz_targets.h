@@ -4,7 +4,14 @@
 #include <cstddef>
 #include <span>
 
+#include "softverbs/tests/fuzz/require.h"
+
 namespace gannet::fuzz {
+
+using softverbs::fuzz::Require;
+using softverbs::fuzz::RequireSameBytes;
+using softverbs::fuzz::RequireWithin;
+using softverbs::fuzz::TextOf;
 
 // One function for each decoder of bytes from another machine, or from a person's file. Each takes
 // any bytes, and aborts if the decoder accepts something that its users could not use safely.
@@ -41,8 +48,6 @@ void AuthFileBytes(std::span<const std::byte> bytes);
 void MemcachedTextBytes(std::span<const std::byte> bytes);
 void MemcachedBinaryBytes(std::span<const std::byte> bytes);
 void RespBytes(std::span<const std::byte> bytes);
-// What another host sends to softverbs.
-void NetStreamBytes(std::span<const std::byte> bytes);
 
 // What etcd, or whatever is at its address, answers.
 void EtcdAnswerBytes(std::span<const std::byte> bytes);
@@ -72,7 +77,6 @@ inline constexpr Target kTargets[] = {
     {"memcached_text", MemcachedTextBytes},
     {"memcached_binary", MemcachedBinaryBytes},
     {"resp", RespBytes},
-    {"net_stream", NetStreamBytes},
     {"etcd_answer", EtcdAnswerBytes},
     {"cluster_config", ClusterConfigBytes},
     {"partition_map", PartitionMapBytes},

@@ -18,7 +18,6 @@
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 #include "tests/fuzz/fuzz_targets.h"
-#include "tests/fuzz/require.h"
 
 namespace gannet::fuzz {
 namespace {

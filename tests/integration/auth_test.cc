@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "softverbs/tests/support/key_file.h"
 #include "tests/support/environment_variable.h"
-#include "tests/support/key_file.h"
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
 

@@ -12,8 +12,8 @@
 #include <string>
 #include <string_view>
 
+#include "softverbs/tests/support/child_process.h"
 #include "tests/client/api/patient_options.h"
-#include "tests/support/child_process.h"
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
 #include "tests/support/small_disk.h"

@@ -22,12 +22,12 @@
 #include <thread>
 #include <vector>
 
+#include "softverbs/tests/support/child_process.h"
+#include "softverbs/tests/support/sanitizer.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
-#include "tests/support/child_process.h"
 #include "tests/support/environment_variable.h"
-#include "tests/support/sanitizer.h"
 #include "tests/support/server_process.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -10,9 +10,9 @@
 #include <thread>
 #include <vector>
 
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/support/server_process.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -16,10 +16,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/integration/group_of_processes.h"
 #include "tests/support/run_program.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -16,12 +16,12 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/integration/group_observer.h"
 #include "tests/integration/group_of_processes.h"
 #include "tests/linearizability/history_file.h"
 #include "tests/linearizability/linearizability.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/integration/group_of_processes.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

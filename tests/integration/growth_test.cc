@@ -14,10 +14,10 @@
 #include <string>
 #include <vector>
 
+#include "softverbs/tests/support/child_process.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/common/rdma/test_device.h"
-#include "tests/support/child_process.h"
 #include "tests/support/server_process.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

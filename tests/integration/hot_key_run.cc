@@ -17,11 +17,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/integration/hot_key_client.h"
 #include "tests/linearizability/linearizability.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -12,7 +12,7 @@ namespace gannet {
 
 // Runs several clients, each with its own connection, on a few hot keys, while others move these in
 // a nearly full index, or have these evicted. What the clients saw of each key must be
-// linearizable. Prints its seed, and takes it from GANNET_TEST_SEED.
+// linearizable. Prints its seed, and takes it from TEST_SEED.
 class HotKeyRun {
  public:
   // Starts a kvserver and fills its index.

@@ -23,11 +23,11 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "softverbs/tests/support/sanitizer.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/support/environment_variable.h"
-#include "tests/support/sanitizer.h"
 #include "tests/support/server_process.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

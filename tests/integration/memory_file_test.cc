@@ -18,8 +18,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "softverbs/tests/support/child_process.h"
 #include "tests/client/api/patient_options.h"
-#include "tests/support/child_process.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {

@@ -6,7 +6,7 @@ emptied and removed, all is balanced; a member is killed, stopped, or ended and 
 namespaces is cut, one way or both; etcd stops; a group hands over. Clients on both sides check what they are answered: no
 write may be lost or take effect twice, no GET may be out of date, and no call may fail.
 
-GANNET_WALK_STEPS=N makes N steps, GANNET_TEST_SEED=N repeats the choices; the processes' timing differs.
+GANNET_WALK_STEPS=N makes N steps, TEST_SEED=N repeats the choices; the processes' timing differs.
 """
 
 import argparse
@@ -22,13 +22,13 @@ import unittest
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-sys.path.insert(0, os.path.join(os.path.dirname(HERE), "support"))
+sys.path.insert(0, os.path.join(HERE, "../../softverbs/tests/support"))
 import move_test  # noqa: E402
 import two_hosts  # noqa: E402
 from move_test import BUILD, CheckingClient, local_cluster  # noqa: E402
 
 STEPS = int(os.environ.get("GANNET_WALK_STEPS", "100"))
-SEED = int(os.environ.get("GANNET_TEST_SEED", random.randrange(1 << 32)))
+SEED = int(os.environ.get("TEST_SEED", random.randrange(1 << 32)))
 PAUSE_S = (0.0, 2.0)  # between two steps
 FAULT_S = (0.2, 5.0)  # how long somebody is stopped, or cut off
 PARTITIONS = 1024
@@ -215,7 +215,7 @@ class Walk(move_test.Moves):
     # --- the walk ---
 
     def test_nothing_is_lost_twice_or_out_of_date(self):
-        print(f"GANNET_TEST_SEED={SEED}", flush=True)
+        print(f"TEST_SEED={SEED}", flush=True)
         self.fill(5_000)
         steps = [self.move, self.move, self.balance, self.add, self.empty, self.remove, self.kill, self.upgrade, self.stop,
                  self.cut_network, self.stop_etcd, self.hand_over]

@@ -22,11 +22,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "softverbs/tests/support/temporary_directory.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/linearizability/linearizability.h"
 #include "tests/support/server_process.h"
-#include "tests/support/temporary_directory.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/support/server_process.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

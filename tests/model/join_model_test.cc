@@ -17,7 +17,7 @@ TEST(JoinModel, HoldsWithKAbsent) {
 }
 
 TEST(JoinModel, HoldsAtLargerSizes) {
-  if (!Large()) GTEST_SKIP() << "takes a minute; set GANNET_LARGE_MODELS=1";
+  if (!Large()) GTEST_SKIP() << "takes a minute; set LARGE_MODELS=1";
   ExpectHolds("K present, four records", JoinModel({}, /*k_present=*/true, 4));
   ExpectHolds("K absent, four records", JoinModel({}, /*k_present=*/false, 4));
 }

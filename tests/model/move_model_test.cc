@@ -39,7 +39,7 @@ TEST(MoveModel, HoldsForAPipelineThereAndBack) {
 }
 
 TEST(MoveModel, HoldsAtLargerSizes) {
-  if (!Large()) GTEST_SKIP() << "takes a minute; set GANNET_LARGE_MODELS=1";
+  if (!Large()) GTEST_SKIP() << "takes a minute; set LARGE_MODELS=1";
   ExpectHolds("both, two requests",
               MoveModel({}, {.others = 1, .breaks = 1, .fail_overs = {1, 1}}));
   ExpectHolds("given up, both", MoveModel({}, {.requests = 1,

@@ -75,7 +75,7 @@ TEST(ReplicationModel, HoldsIfTheRestEndsAtTheFirstDifference) {
 }
 
 TEST(ReplicationModel, HoldsAtLargerSizes) {
-  if (!Large()) GTEST_SKIP() << "takes minutes; set GANNET_LARGE_MODELS=1";
+  if (!Large()) GTEST_SKIP() << "takes minutes; set LARGE_MODELS=1";
   ExpectHolds("takeovers, two crashes, two abandoned transactions", {.abandoned = 2});
   ExpectHolds("a joiner, two writes", {.in_sync = 0b011, .crashes = 1});
   ExpectHolds("hand-over, two writes, an abandoned transaction", {.crashes = 0, .hand_overs = 1});

@@ -109,7 +109,7 @@ def compare(commands_of, peer):
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("bin_dir")
-    parser.add_argument("--seed", type=int, default=int(os.environ.get("GANNET_TEST_SEED", 0)) or random.randrange(1 << 32))
+    parser.add_argument("--seed", type=int, default=int(os.environ.get("TEST_SEED", 0)) or random.randrange(1 << 32))
     parser.add_argument("--seconds", type=float, default=float(os.environ.get("GANNET_FUZZ_SECONDS", 3)))
     parser.add_argument("--all", action="store_true", help="show all differences, not only the first one")
     options = parser.parse_args()

@@ -9,8 +9,8 @@
 #include <iostream>
 #include <string>
 
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/simulation/seeds.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet::simulation {
 
@@ -50,7 +50,7 @@ void ExpectEverythingHolds(Outcome (*run)(uint64_t, bool), uint64_t seeds, Use u
     const Outcome outcome = RunSeed(run, seed);
     if (!outcome.failure.empty()) std::cout << outcome.failure << std::endl;
     failed += !outcome.failure.empty();
-    ASSERT_LE(failed, failures_allowed) << "GANNET_TEST_SEED=" << seed << " repeats it\n"
+    ASSERT_LE(failed, failures_allowed) << "TEST_SEED=" << seed << " repeats it\n"
                                         << outcome.scenario;
     use(outcome);
   }

@@ -19,7 +19,7 @@ import tempfile
 import xml.etree.ElementTree
 
 BUSY = "import os, sys\nwhile os.getppid() == int(sys.argv[1]):\n    sum(range(100_000))"
-SEED = re.compile(r"seed (\d+) \(GANNET_TEST_SEED|GANNET_TEST_SEED=(\d+)")
+SEED = re.compile(r"seed (\d+) \(TEST_SEED|TEST_SEED=(\d+)")
 CASE = re.compile(r"\[ +(RUN|OK|SKIPPED|FAILED) +\] ([^\s,()]+\.[^\s,()]+)")  # of GoogleTest
 PYTHON_CASE = re.compile(r"^(?:FAIL|ERROR): (\w+) \(([\w.]+)\)", re.MULTILINE)
 
@@ -80,7 +80,7 @@ class Ctest:
             remark = f"  # {case}"  # of Python
         elif case:
             words = [*(it for it in words if not it.startswith("--gtest_filter=")), f"--gtest_filter={case}"]
-        settings = [f"GANNET_TEST_SEED={seed}"] if seed else []
+        settings = [f"TEST_SEED={seed}"] if seed else []
         return shlex.join(["env", *settings, *properties.get("ENVIRONMENT", []), *words]) + remark
 
 

@@ -30,7 +30,7 @@ open(folder + "/ran", "a").close()
 if os.path.exists(folder + "/wait"):
     print("waits", flush=True)
     sys.stdin.read()
-said = "[ RUN      ] Some.Case\\nseed 77 (GANNET_TEST_SEED repeats it)\\n[  FAILED  ] Some.Case (1 ms)\\n" if first else ""
+said = "[ RUN      ] Some.Case\\nseed 77 (TEST_SEED repeats it)\\n[  FAILED  ] Some.Case (1 ms)\\n" if first else ""
 with open(sys.argv[sys.argv.index("--output-junit") + 1], "w") as file:
     file.write('<testsuite><testcase name="good_test" status="run"/><testcase name="skipped_test" status="notrun"/>'
                f'<testcase name="some_test" status="{"fail" if first else "run"}"><system-out>{said}</system-out></testcase></testsuite>')
@@ -40,18 +40,18 @@ sys.exit(8 if first else 0)
 
 class FailedCasesTest(unittest.TestCase):
     def test_each_has_the_seed_that_was_printed_while_it_ran(self):
-        output = ("[ RUN      ] A.One\nseed 1 (GANNET_TEST_SEED repeats it)\n[       OK ] A.One (1 ms)\n"
-                  "[ RUN      ] A.Two\nseed 2 (GANNET_TEST_SEED repeats it)\n[  FAILED  ] A.Two (1 ms)\n"
+        output = ("[ RUN      ] A.One\nseed 1 (TEST_SEED repeats it)\n[       OK ] A.One (1 ms)\n"
+                  "[ RUN      ] A.Two\nseed 2 (TEST_SEED repeats it)\n[  FAILED  ] A.Two (1 ms)\n"
                   "[ RUN      ] P/A.Three/0\n[  FAILED  ] P/A.Three/0, where GetParam() = 3 (1 ms)\n"
                   "[  FAILED  ] 2 tests, listed below:\n[  FAILED  ] A.Two\n[  FAILED  ] P/A.Three/0, where GetParam() = 3\n")
         self.assertEqual(repeat_tests.failed_cases(output), {"A.Two": "2", "P/A.Three/0": None})
 
     def test_one_that_does_not_end_failed(self):
-        output = "[ RUN      ] A.One\n[       OK ] A.One (1 ms)\n[ RUN      ] A.Two\nGANNET_TEST_SEED=5\nSegmentation fault"
+        output = "[ RUN      ] A.One\n[       OK ] A.One (1 ms)\n[ RUN      ] A.Two\nTEST_SEED=5\nSegmentation fault"
         self.assertEqual(repeat_tests.failed_cases(output), {"A.Two": "5"})
 
     def test_those_of_python_are_named(self):
-        output = "GANNET_TEST_SEED=9\n======\nFAIL: test_it (__main__.SomeTest)\n------\nFAILED (failures=1)\n"
+        output = "TEST_SEED=9\n======\nFAIL: test_it (__main__.SomeTest)\n------\nFAILED (failures=1)\n"
         self.assertEqual(repeat_tests.failed_cases(output), {"SomeTest.test_it": "9"})
 
     def test_a_test_without_cases_failed_as_a_whole(self):
@@ -76,7 +76,7 @@ class RepeatTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("3 runs: 6 tests, 1 failed", done.stdout)
         self.assertIn("some_test: failed in 1 of 3 runs", done.stdout)
-        self.assertIn("env GANNET_TEST_SEED=77 'A=b c' ./some_test --fast --gtest_filter=Some.Case", done.stdout)
+        self.assertIn("env TEST_SEED=77 'A=b c' ./some_test --fast --gtest_filter=Some.Case", done.stdout)
 
     def test_succeeds_if_nothing_fails(self):
         with open(f"{self.folder}/ran", "w", encoding="utf-8"):

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "tests/support/child_process.h"
+#include "softverbs/tests/support/child_process.h"
 
 namespace test_support {
 

@@ -20,6 +20,10 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+sys.dont_write_bytecode = True  # the folder is a source folder
+
+from tree import is_test
+
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("client", "common", "proxy", "server", "softverbs", "tests", "tools")
 SECONDS_MAX = 120  # for one source
@@ -86,7 +90,7 @@ def main():
     flags = with_lone_headers(flags_by_source(arguments.build.resolve()))
     # Sources of tests are left out: there are as many as of everything else, and nobody builds upon them.
     wanted = {path.resolve() for path in arguments.paths} or {
-        path for path in flags if path.suffix == ".h" or path.relative_to(ROOT).parts[0] != "tests"}
+        path for path in flags if path.suffix == ".h" or not is_test(path.relative_to(ROOT))}
     if not arguments.paths:
         wanted = set(sorted(wanted)[commits() % arguments.of::arguments.of])
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(os.cpu_count()) as pool:

@@ -3,6 +3,8 @@
 import ast
 import re
 
+from tree import is_test
+
 LINES_MAX = {"header": 300, "source": 800, "test": 500}
 FUNCTION_LINES_MAX = 70
 # Split up, so that this file does not have them.
@@ -41,7 +43,7 @@ def check_headers(tree):
 
 def check_lengths(tree):
     for path in tree.sources:
-        kind = "test" if path.parts[0] == "tests" else "header" if path.suffix == ".h" else "source"
+        kind = "test" if is_test(path) else "header" if path.suffix == ".h" else "source"
         lines = tree.text(path).count("\n")
         if lines > LINES_MAX[kind]:
             tree.found(f"{path}: {lines} lines, a {kind} has at most {LINES_MAX[kind]}")

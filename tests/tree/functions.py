@@ -8,6 +8,8 @@ import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
+from tree import is_test
+
 # Called by templates of libraries.
 CALLED_BY_LIBRARIES = {"PrintTo"}
 
@@ -88,7 +90,7 @@ def check_callers(tree):
             if not name or name in reported or name in CALLED_BY_LIBRARIES or re.search(r"\b(override|final)\b", function.head):
                 continue
             # A template may call it where the header is not seen. Tests have such: the models.
-            anywhere = path.parts[0] == "tests"
+            anywhere = is_test(path)
             if not named_in[name] if anywhere else named_in[name].isdisjoint(seen_by[path]):
                 reported.add(name)
                 tree.found(f"{path}:{tree.line(path, function.at)}: nobody calls {function.label}")

@@ -61,6 +61,11 @@ class IncludeRootsTest(unittest.TestCase):
         self.assertTrue(self.includes("softverbs/cq", "softverbs/nic/link.h"))
         self.assertFalse(self.includes("softverbs/cq", "softverbs/qp/qp.h"))
 
+    def test_a_test_of_softverbs_sees_softverbs_and_no_more(self):
+        self.assertTrue(self.includes("softverbs/tests/cm", "softverbs/cm/wire.h"))
+        self.assertTrue(self.includes("softverbs/tests/cm", "softverbs/tests/support/child_process.h"))
+        self.assertFalse(self.includes("softverbs/tests/cm", "common/base/check.h"))
+
 
 if __name__ == "__main__":
     unittest.main()

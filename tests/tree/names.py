@@ -3,6 +3,8 @@
 import re
 from collections import defaultdict
 
+from tree import is_test
+
 # softverbs builds alone, so it has headers of its own that mean the same as those of common/base.
 SAME_MEANING = {"mutex.h", "page_size.h"}
 # A type at the beginning of a line is in no class: those have two spaces before it.
@@ -13,7 +15,7 @@ ALIAS = re.compile(r"^using ([A-Z]\w*) =", re.MULTILINE)
 
 def counts(path):
     """Tests and examples stand alone."""
-    return path.parts[0] != "tests" and path.parts[:2] != ("client", "example")
+    return not is_test(path) and path.parts[:2] != ("client", "example")
 
 
 def check_types(tree):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Says whether the device's own tests have passed with what they depend on.
 
-They are the tests of softverbs, of the verbs contract, and of other people's programs on softverbs. They include
-nothing of the store, so a change of the store cannot break them. `./dev device` runs them all, also under the
+They are the tests of softverbs/tests: of the device, of the verbs contract, and of other people's programs on softverbs.
+They use nothing from outside of softverbs/, so a change of the store cannot break them. `./dev device` runs them all, also under the
 sanitizers, and records a hash of all files that they depend on. While it holds, `./dev test` and `./dev check` leave
 them out.
 
@@ -20,9 +20,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 RECORD = "tests/tree/device.proven"
-# Folders and files. proven_test.py fails if something in them includes what is not.
-DEPENDS_ON = ("softverbs", "tests/softverbs", "tests/verbs_contract", "tests/conformance", "tests/support", "tests/vm",
-              "common/base/check.h", "tests/CMakeLists.txt", "cmake", "CMakeLists.txt", "CMakePresets.json", "dev")
+# Folders and files: the device with its tests, and how Gannet builds and runs them. proven_test.py fails if something in
+# softverbs/ includes what is not there.
+DEPENDS_ON = ("softverbs", "tests/softverbs", "tests/CMakeLists.txt", "cmake", "CMakeLists.txt", "CMakePresets.json",
+              "dev")
 
 
 def files(root):

@@ -91,10 +91,10 @@ class RulesTest(unittest.TestCase):
         self.expect(folders.check_tests, {"tests/server/heap_test.cc": ""}, "belongs into the folder of what it tests")
 
     def test_tests_of_softverbs_use_nothing_of_the_store(self):
-        name, begin = "tests/softverbs/nic/ring_test.cc", '#include "softverbs/nic/ring.h"\n'
+        name, begin = "softverbs/tests/nic/ring_test.cc", '#include "softverbs/nic/ring.h"\n'
         self.expect(folders.check_tests, {name: begin, "softverbs/nic/ring.h": ""})
         self.expect(folders.check_tests, {name: begin + '#include "common/base/clock.h"\n', "softverbs/nic/ring.h": ""},
-                    f"{name}:2: a test of softverbs may not include common/base/clock.h")
+                    f"{name}:2: softverbs stands alone, so its tests may not include common/base/clock.h")
 
     def test_a_guard_is_the_path(self):
         self.expect(files.check_headers, {"server/heap/a.h": guarded("gannet/server/heap/a.h"), "softverbs/nic/b.h": guarded("softverbs/nic/b.h")})
@@ -115,6 +115,7 @@ class RulesTest(unittest.TestCase):
         self.lengths({"server/a.h": "\n" * 301}, "server/a.h: 301 lines, a header has at most 300")
         self.lengths({"server/a.cc": "\n" * 801}, "server/a.cc: 801 lines, a source has at most 800")
         self.lengths({"tests/a.h": "\n" * 501}, "tests/a.h: 501 lines, a test has at most 500")
+        self.lengths({"softverbs/tests/a.h": "\n" * 500})
 
     def test_functions_have_a_limit(self):
         body = "  if (a) { b('{'); }  // }\n" * 69
@@ -149,6 +150,11 @@ class RulesTest(unittest.TestCase):
         self.document("`server/gone.h`", "no file server/gone.h")
         self.document("`HeapGone`", "no HeapGone in the sources")
         self.document("`server/heap.h:Gone`", "no Gone in server/heap.h")
+
+    def test_documents_of_softverbs_name_its_own_files(self):
+        tree = {"softverbs/README.md": "`tests/a.sh`\n", "softverbs/tests/a.sh": ""}
+        self.expect(documents.check_documents, tree)
+        self.expect(documents.check_documents, tree | {"softverbs/README.md": "`server/a.h`\n", "server/a.h": ""}, "no file server/a.h")
 
     def test_mutants_apply_and_are_listed(self):
         patch = "Frees twice\n--- a/a.cc\n+++ b/a.cc\n@@ -1 +1 @@\n-Free();\n+Free(), Free();\n"

@@ -10,6 +10,12 @@ import cpp
 LAYERED = ("client", "common", "proxy", "server", "softverbs", "tools")  # these have a folder for each part
 
 
+def is_test(path):
+    """softverbs has its tests in a folder of its own."""
+    parts = Path(path).parts
+    return parts[0] == "tests" or parts[:2] == ("softverbs", "tests")
+
+
 def folder_of(path):
     parts = Path(path).parts
     return "/".join(parts[:2]) if parts[0] in LAYERED and len(parts) > 2 else parts[0]

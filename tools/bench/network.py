@@ -20,7 +20,7 @@ import time
 sys.dont_write_bytecode = True
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, HERE)
-sys.path.insert(0, os.path.join(HERE, "../../tests/support"))
+sys.path.insert(0, os.path.join(HERE, "../../softverbs/tests/support"))
 import servers  # noqa: E402
 import two_hosts  # noqa: E402
 

@@ -17,11 +17,11 @@
 #include <thread>
 #include <vector>
 
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/client/api/async_run.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/support/server_process.h"
-#include "tests/support/test_seed.h"
 
 namespace {
 

@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/c/use.h"
 #include "tests/support/server_process.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "common/auth/auth_file.h"
 #include "common/auth/handshake_mac.h"
+#include "softverbs/tests/support/key_file.h"
 #include "tests/client/engine/fake_run.h"
-#include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tests/support/test_seed.h"
+#include "softverbs/tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/layout/bucket.h"
-#include "tests/support/test_seed.h"
+#include "softverbs/tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <random>
 
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/client/engine/fake_run.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

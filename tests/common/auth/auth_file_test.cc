@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <string>
 
+#include "softverbs/tests/support/key_file.h"
 #include "tests/support/environment_variable.h"
-#include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "common/cluster/cluster_map.h"
-#include "tests/support/test_seed.h"
+#include "softverbs/tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -12,7 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/cluster/cluster_map.h"
 #include "common/cluster/map_changes.h"
-#include "tests/support/test_seed.h"
+#include "softverbs/tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

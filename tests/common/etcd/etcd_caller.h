@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "common/etcd/etcd_client.h"
-#include "tests/support/child_process.h"
+#include "softverbs/tests/support/child_process.h"
 
 namespace gannet {
 

@@ -15,11 +15,11 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/common/etcd/etcd_caller.h"
 #include "tests/common/etcd/etcd_processes.h"
 #include "tests/common/etcd/gateway.h"
 #include "tests/support/run_program.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -10,7 +10,7 @@
 #include <filesystem>
 
 #include "absl/strings/str_cat.h"
-#include "tests/support/free_port.h"
+#include "softverbs/tests/support/free_port.h"
 
 namespace gannet {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/support/child_process.h"
+#include "softverbs/tests/support/child_process.h"
 
 namespace gannet {
 

@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/etcd/etcd_client.h"
+#include "softverbs/tests/support/free_port.h"
 #include "tests/common/etcd/etcd_caller.h"
 #include "tests/common/etcd/fake_server.h"
-#include "tests/support/free_port.h"
 
 namespace gannet {
 namespace {

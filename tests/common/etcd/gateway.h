@@ -7,7 +7,7 @@
 #include <string>
 
 #include "common/etcd/http_carrier.h"
-#include "tests/support/child_process.h"
+#include "softverbs/tests/support/child_process.h"
 
 namespace gannet {
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/store/store_fixture.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <random>
 
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/common/lookup/hand_made_region.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <random>
 
-#include "tests/support/test_seed.h"
+#include "softverbs/tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

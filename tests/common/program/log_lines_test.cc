@@ -14,7 +14,7 @@
 #include "common/base/lost_outputs.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/temporary_directory.h"
+#include "softverbs/tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "common/rdma/device_choice.h"
-#include "tests/support/temporary_directory.h"
+#include "softverbs/tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "tests/support/key_file.h"
+#include "softverbs/tests/support/key_file.h"
 
 namespace gannet {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "common/auth/handshake_mac.h"
-#include "tests/support/key_file.h"
+#include "softverbs/tests/support/key_file.h"
 
 namespace gannet {
 namespace {

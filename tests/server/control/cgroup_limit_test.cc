@@ -8,7 +8,7 @@
 #include <limits>
 #include <string>
 
-#include "tests/support/temporary_directory.h"
+#include "softverbs/tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -21,9 +21,9 @@
 
 #include "common/rdma/loopback.h"
 #include "gtest/gtest.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

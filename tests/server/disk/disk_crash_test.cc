@@ -17,11 +17,11 @@
 #include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "server/disk/disk_log.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/journal/fault_plan.h"
 #include "tests/server/journal/hooked_files.h"
 #include "tests/server/journal/simulated_files.h"
 #include "tests/server/store/store_fixture.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

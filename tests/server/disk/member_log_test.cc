@@ -13,9 +13,9 @@
 #include "server/disk/run_directories.h"
 #include "server/disk/snapshot.h"
 #include "server/journal/posix_files.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/server/journal/simulated_files.h"
 #include "tests/server/store/store_fixture.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

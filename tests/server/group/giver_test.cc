@@ -9,9 +9,9 @@
 
 #include "common/auth/auth_file.h"
 #include "server/replica/partition_end.h"
+#include "softverbs/tests/support/key_file.h"
 #include "tests/server/group/group_fixture.h"
 #include "tests/server/group/test_receiver.h"
-#include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "common/base/server_list.h"
+#include "softverbs/tests/support/key_file.h"
 #include "tests/server/group/three_servers.h"
-#include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {

@@ -10,11 +10,11 @@
 #include "common/protocol/versions.h"
 #include "server/disk/run_directories.h"
 #include "server/group/backup.h"
+#include "softverbs/tests/support/key_file.h"
+#include "softverbs/tests/support/sanitizer.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/server/group/three_servers.h"
-#include "tests/support/key_file.h"
-#include "tests/support/sanitizer.h"
-#include "tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -15,10 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "softverbs/tests/support/key_file.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/group/join_fixture.h"
-#include "tests/support/key_file.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "server/journal/journal.h"
+#include "softverbs/tests/support/sanitizer.h"
 #include "tests/server/journal/simulated_files.h"
-#include "tests/support/sanitizer.h"
 
 namespace gannet {
 

@@ -14,10 +14,10 @@
 #include "gtest/gtest.h"
 #include "server/journal/journal.h"
 #include "server/journal/read_journal.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/journal/fault_plan.h"
 #include "tests/server/journal/hooked_files.h"
 #include "tests/server/journal/simulated_files.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "tests/support/temporary_directory.h"
+#include "softverbs/tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -12,8 +12,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "tests/support/key_file.h"
-#include "tests/support/test_seed.h"
+#include "softverbs/tests/support/key_file.h"
+#include "softverbs/tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

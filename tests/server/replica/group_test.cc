@@ -6,9 +6,9 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "softverbs/tests/support/sanitizer.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/replica/simulated_group.h"
-#include "tests/support/sanitizer.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {
@@ -21,7 +21,7 @@ TEST(TakeoverTest, NothingThatWasCommittedIsLost) {
   SimulatedGroup::Tallies all;
   for (uint64_t i = seed; i < seed + seeds; ++i) {
     SimulatedGroup group(i);
-    ASSERT_EQ(group.Run(), "") << "GANNET_TEST_SEED=" << i << " repeats it";
+    ASSERT_EQ(group.Run(), "") << "TEST_SEED=" << i << " repeats it";
     const SimulatedGroup::Tallies& one = group.tallies();
     all.takeovers += one.takeovers;
     all.hand_overs += one.hand_overs;

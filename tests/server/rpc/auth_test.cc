@@ -11,9 +11,9 @@
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
 #include "common/protocol/storage.h"
+#include "softverbs/tests/support/key_file.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
-#include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {

@@ -18,10 +18,10 @@
 
 #include "server/rpc/adopt_sessions.h"
 #include "server/session/session_copies.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/rpc/kept_stream.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -7,9 +7,9 @@
 
 #include "common/protocol/heartbeats.h"
 #include "gtest/gtest.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

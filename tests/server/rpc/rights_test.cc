@@ -13,10 +13,10 @@
 #include "common/auth/auth_file.h"
 #include "common/auth/handshake_mac.h"
 #include "common/protocol/heats.h"
+#include "softverbs/tests/support/key_file.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
-#include "tests/support/key_file.h"
 
 namespace gannet {
 namespace {

@@ -14,10 +14,10 @@
 #include "common/rdma/connector.h"
 #include "common/rdma/queue_pair.h"
 #include "gtest/gtest.h"
+#include "softverbs/tests/support/sanitizer.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
-#include "tests/support/sanitizer.h"
 
 namespace gannet {
 namespace {

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "server/session/session_updates.h"
-#include "tests/support/test_seed.h"
+#include "softverbs/tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <cstring>
 
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/store/killed_run.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

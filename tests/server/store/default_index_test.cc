@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "softverbs/tests/support/sanitizer.h"
 #include "tests/server/store/store_fixture.h"
-#include "tests/support/sanitizer.h"
 
 namespace gannet {
 namespace {

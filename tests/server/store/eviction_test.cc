@@ -10,9 +10,9 @@
 
 #include "common/base/align.h"
 #include "common/protocol/touch.h"
+#include "softverbs/tests/support/sanitizer.h"
 #include "tests/server/store/cache_policies.h"
 #include "tests/server/store/store_fixture.h"
-#include "tests/support/sanitizer.h"
 
 namespace gannet {
 namespace {

@@ -8,9 +8,9 @@
 
 #include "common/base/words.h"
 #include "server/recovery/survey.h"
+#include "softverbs/tests/support/sanitizer.h"
 #include "tests/server/store/killed_run.h"
 #include "tests/server/store/store_trace.h"
-#include "tests/support/sanitizer.h"
 
 namespace gannet {
 namespace {

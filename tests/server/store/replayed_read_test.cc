@@ -14,9 +14,9 @@
 #include <vector>
 
 #include "common/lookup/lookup.h"
+#include "softverbs/tests/support/sanitizer.h"
 #include "tests/server/store/store_fixture.h"
 #include "tests/server/store/store_trace.h"
-#include "tests/support/sanitizer.h"
 
 namespace gannet {
 namespace {

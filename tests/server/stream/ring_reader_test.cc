@@ -13,9 +13,9 @@
 #include "common/base/align.h"
 #include "server/stream/update_batch.h"
 #include "server/stream/update_record.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/stream/some_records.h"
 #include "tests/server/stream/two_rings.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

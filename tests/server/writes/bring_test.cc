@@ -13,8 +13,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/writes/writes.h"
+#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/store/store_fixture.h"
-#include "tests/support/test_seed.h"
 
 namespace gannet {
 namespace {

@@ -9,9 +9,9 @@
 #include <thread>
 #include <vector>
 
-#include "tests/support/child_process.h"
+#include "softverbs/tests/support/child_process.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/support/server_process.h"
-#include "tests/support/temporary_directory.h"
 #include "tests/tools/kvcli/kvcli_command.h"
 
 namespace gannet {

@@ -8,7 +8,7 @@
 
 #include <chrono>
 
-#include "tests/support/free_port.h"
+#include "softverbs/tests/support/free_port.h"
 
 namespace gannet {
 namespace {
