@@ -1,5 +1,5 @@
-#ifndef GANNET_SOFTVERBS_TESTS_NIC_HAND_SHAKE_H_
-#define GANNET_SOFTVERBS_TESTS_NIC_HAND_SHAKE_H_
+#ifndef SOFTVERBS_TESTS_NIC_HAND_SHAKE_H_
+#define SOFTVERBS_TESTS_NIC_HAND_SHAKE_H_
 
 #include <sys/socket.h>
 
@@ -32,4 +32,4 @@ inline bool ShakeHands(int socket, const NetOpening& opening) {
 
 }  // namespace softverbs
 
-#endif  // GANNET_SOFTVERBS_TESTS_NIC_HAND_SHAKE_H_
+#endif  // SOFTVERBS_TESTS_NIC_HAND_SHAKE_H_

@@ -3,7 +3,7 @@
 #include "common/protocol/partition_map.h"
 #include "server/changes/record.h"
 #include "tests/server/group/group_fixture.h"
-#include "tests/support/temporary_directory.h"
+#include "softverbs/tests/support/temporary_directory.h"
 
 namespace gannet {
 namespace {

@@ -30,6 +30,8 @@ struct OwnStream : ChangeSink, ChangeRecorder {
     return Reserve(deletion);
   }
   void Fill(const Change&, const ChangePlace&) override {}
+  bool BeginUpdates(UpdateLane*) override { return false; }
+  void EndUpdates(UpdateLane*) override {}
   void RecordSession(const SessionRecord&) override {}
   bool Record(const Change& change) override { return Reserve(change).has_value(); }
 
