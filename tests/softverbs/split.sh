@@ -25,7 +25,7 @@ step() { echo "== $SECONDS s: $*"; }
 if [ $history = yes ]; then
   step "the history of the folder"
   git clone --quiet . "$work/clone"
-  git -C "$work/clone" subtree split --quiet --prefix=softverbs --branch=alone >"$work/split" 2>&1 || fail "$(cat "$work/split")"
+  git -C "$work/clone" subtree split --prefix=softverbs --branch=alone >"$work/split" 2>&1 || fail "$(cat "$work/split")"
   git clone --quiet --branch=alone "$work/clone" "$work/softverbs"
 else
   mkdir "$work/softverbs"
