@@ -82,12 +82,12 @@ void Requests::ServeWaiting(std::span<const Received> received) {
 }
 
 void Requests::ServeRecorded(std::span<const Received> received) {
+  const bool all = given_.standing == nullptr || given_.standing->partitions().all();
   if (given_.writes->waits()) {
-    const bool all = given_.standing == nullptr || given_.standing->partitions().all();
     return all ? ServeWaiting<true>(received) : ServeWaiting<false>(received);
   }
   for (const Received& request : received) {
-    if (!ServeUpdate<true>(request)) OnMessage(request.connection, request.message());
+    if (!all || !ServeUpdate<true>(request)) OnMessage(request.connection, request.message());
   }
   // A write that waits counts as a use when it is published.
   if (given_.store->evicts()) NoteUpdates(received);
