@@ -189,6 +189,7 @@ class Primary {
   // Whether workers sleep until more is committed than `before`, as is the case now.
   bool OthersWaitFor(uint64_t before) const GANNET_REQUIRES(mutex_);
   void SealInRing(UpdateLane* lane) GANNET_REQUIRES(mutex_);
+  void AddOneByOne(UpdateLane* lane) GANNET_REQUIRES(mutex_);
   void PumpLocked() GANNET_REQUIRES(mutex_);
   void Keep(const Kept& kept) GANNET_REQUIRES(mutex_);
   void LetPublishedGo() GANNET_REQUIRES(mutex_);

@@ -65,17 +65,23 @@ void Primary::EndUpdates(UpdateLane* lane) {
   if (lane_in_ring_ && !lane->empty()) {
     SealInRing(lane);
   } else {
-    uint64_t position = lane->from();
-    lane->Seal([&](const std::byte* body) {
-      Change put;
-      DecodeUpdateBody(body, &put);
-      position += RecordBytes(put.key.size(), put.value.size());
-      outbox_.Add(put, position, committed_);
-      sessions_.Take(put);
-    });
+    AddOneByOne(lane);
   }
   if (!lane->empty()) recorded_ = lane->position();
   mutex_.Unlock();
+}
+
+void Primary::AddOneByOne(UpdateLane* lane) {
+  lane->Seal([](const std::byte*) {});
+  uint64_t position = lane->from();
+  const std::span<const std::byte> bodies = lane->bodies();
+  for (size_t at = 0; at < bodies.size(); at += UpdateBodyBytesOf(&bodies[at])) {
+    Change put;
+    DecodeUpdateBody(&bodies[at], &put);
+    position += RecordBytes(put.key.size(), put.value.size());
+    outbox_.Add(put, position, committed_);
+    sessions_.Take(put);
+  }
 }
 
 [[gnu::always_inline]] inline void Primary::SealInRing(UpdateLane* lane) {
