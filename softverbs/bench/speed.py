@@ -18,6 +18,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_S = 120
@@ -45,6 +46,20 @@ def free_port():
         return str(probe.getsockname()[1])
 
 
+def listens(port):
+    """Returns whether somebody listens at that TCP port of this host."""
+    ending = f":{int(port):04X}"
+    for name in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(name, encoding="ascii") as lines:
+                words = [line.split() for line in lines]
+        except FileNotFoundError:  # no IPv6
+            continue
+        if any(line[1].endswith(ending) and line[3] == "0A" for line in words[1:]):
+            return True
+    return False
+
+
 def stop(process):
     process.kill()
     process.wait()
@@ -52,11 +67,15 @@ def stop(process):
 
 def perftest(prefix, device, tool, size, flags, iterations):
     """Returns microseconds, or GB/s."""
-    command = [*prefix, tool, "-d", device, "-F", "-s", str(size), "-n", str(iterations), "-p", free_port(), *flags]
+    port = free_port()
+    command = [*prefix, tool, "-d", device, "-F", "-s", str(size), "-n", str(iterations), "-p", port, *flags]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         # A client that comes before the server listens fails.
-        for _ in range(50):
+        end = time.monotonic() + LIMIT_S
+        while not listens(port) and server.poll() is None and time.monotonic() < end:
+            time.sleep(0.01)
+        for _ in range(3):
             client = subprocess.run([*command, "127.0.0.1"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
             line = re.search(rf"^ *{size} .*$", client.stdout, re.MULTILINE)
             if client.returncode == 0 and line:

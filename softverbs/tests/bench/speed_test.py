@@ -22,7 +22,8 @@ class SpeedTest(unittest.TestCase):
         for row in rows:
             self.assertEqual(len(row), 6, done.stdout)
             for figure in row:
-                self.assertGreater(float(figure.replace(",", "")), 0, done.stdout)
+                # A bandwidth of 64 B with so few of them may be rounded to 0.
+                self.assertGreaterEqual(float(figure.replace(",", "")), 0, done.stdout)
         for size in map(str, result["sizes"]):
             times = [result["measured"]["latency"][run]["softverbs0"][size] for run in ("READ", "WRITE", "SEND")]
             self.assertGreater(min(times), 0)
