@@ -35,14 +35,14 @@ class UpdateLane {
   // The updates come behind `position`, that of the last change in the stream of changes.
   void Begin(uint64_t position) {
     bodies_ = at_ = nullptr;
-    left_ = 0;
+    end_ = nullptr;
     from_ = position_ = position;
     sealed_ = false;
   }
   // The bodies go there. The memory stays as it is until the updates are published.
   void UseMemory(std::span<std::byte> memory) {
     bodies_ = at_ = memory.data();
-    left_ = memory.size();
+    end_ = memory.data() + memory.size();
   }
   bool has_memory() const { return bodies_ != nullptr; }
   // Adds an update. Returns its body, which has the item's checksum only after Seal, or nullptr if
@@ -66,7 +66,7 @@ class UpdateLane {
 
   std::byte* bodies_ = nullptr;
   std::byte* at_ = nullptr;
-  size_t left_ = 0;
+  std::byte* end_ = nullptr;  // of the memory
   uint64_t from_ = 0;
   uint64_t position_ = 0;
   bool sealed_ = false;  // the bodies have their checksums

@@ -22,9 +22,9 @@ namespace gannet {
   const size_t key_bytes = update.key.size();
   const size_t value_bytes = update.value.size();
   const size_t bytes = UpdateBodyBytes(key_bytes, value_bytes);
-  if (bytes > left_) [[unlikely]]
-    return nullptr;
   std::byte* const body = at_;
+  if (bytes > static_cast<size_t>(end_ - body)) [[unlikely]]
+    return nullptr;
   // The padding, before what may lie over a part of it.
   StoreWord(body + bytes - sizeof(uint64_t), 0);
   // Word by word: the compiler would put an array together elsewhere, and copy that.
@@ -36,8 +36,7 @@ namespace gannet {
   StoreWord(body + offsetof(UpdateBody, key_bytes), key_bytes);
   CopyValueBytes(body + sizeof(UpdateBody), update.value.data(), value_bytes);
   CopyKeyBytes(body + sizeof(UpdateBody) + value_bytes, update.key.data(), key_bytes);
-  at_ += bytes;
-  left_ -= bytes;
+  at_ = body + bytes;
   position_ += bytes + kHeaderDifference;
   return body;
 }

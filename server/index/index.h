@@ -148,10 +148,10 @@ class Index {
   const std::byte* PrefetchBucket(KeyHash hash) const;
   static const std::byte* GuessSlot(const std::byte* bucket, uint32_t tag);
   // Returns an empty slot if the guess was made in a table that is not the newest any more.
-  Slot LoadGuessed(const KeyLock& /*held*/, const std::byte* slot) const {
+  [[gnu::always_inline]] Slot LoadGuessed(const KeyLock& /*held*/, const std::byte* slot) const {
     return LoadGuessed(slot);
   }
-  Slot LoadGuessed(const KeyTry& /*held*/, const std::byte* slot) const {
+  [[gnu::always_inline]] Slot LoadGuessed(const KeyTry& /*held*/, const std::byte* slot) const {
     return LoadGuessed(slot);
   }
 
@@ -192,7 +192,7 @@ class Index {
     uint64_t bytes;
   };
 
-  Slot LoadGuessed(const std::byte* slot) const;
+  [[gnu::always_inline]] Slot LoadGuessed(const std::byte* slot) const;
   Range& RangeOf(uint64_t hash) { return ranges_[hash >> range_shift_]; }
   void AdoptNext();
   std::shared_ptr<IndexTable> MakeTable(const IndexGeometry& geometry);

@@ -52,21 +52,21 @@ inline bool Writes::Update(const Store::Guess& guess, std::string_view key, std:
 [[gnu::noinline]] inline uint64_t WaitingChanges::AddUpdate(const Store::Guess& guess,
                                                             const UpdateLane::Update& update) {
   const KeyHash hash(guess.hash);
-  const uint64_t before = keys_.Last(hash);
+  WaitingKeys::Place key = keys_.At(hash);
+  const uint64_t before = key.last();
   if (!keys_.IsPublished(before) && !MayUpdate(hash, update.key)) [[unlikely]]
     return 0;
   const std::byte* const body = lane_.Append(update);
   if (body == nullptr) [[unlikely]]
     return 0;
   const uint64_t ticket = ++tickets_;
-  keys_.SetLast(hash, ticket);
+  key.Set(ticket);
   Entry& entry = queue_.PushBack();
   entry.ticket = ticket;
   entry.before = before;
   entry.position = lane_.position();
   entry.hash = hash;
   entry.kind = Kind::kUpdate;
-  entry.version = update.version;
   entry.update = body;
   entry.guessed = guess.place;
   return ticket;

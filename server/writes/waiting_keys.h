@@ -24,14 +24,23 @@ class WaitingKeys {
 
   // A change of the key waits from now on. Returns the ticket that was there before.
   uint64_t Set(KeyHash hash, uint64_t ticket) {
-    const uint64_t before = Last(hash);
-    SetLast(hash, ticket);
+    Place place = At(hash);
+    const uint64_t before = place.last();
+    place.Set(ticket);
     return before;
   }
-  // The same for who knows that ticket.
-  void SetLast(KeyHash hash, uint64_t ticket) {
-    last_[hash.value() % kEntries].store(ticket, std::memory_order_relaxed);
-  }
+  // The same in two steps, for who looks at that ticket first.
+  class Place {
+   public:
+    uint64_t last() const { return word_.load(std::memory_order_relaxed); }
+    void Set(uint64_t ticket) { word_.store(ticket, std::memory_order_relaxed); }
+
+   private:
+    friend class WaitingKeys;
+    explicit Place(std::atomic<uint64_t>& word) : word_(word) {}
+    std::atomic<uint64_t>& word_;
+  };
+  Place At(KeyHash hash) { return Place(last_[hash.value() % kEntries]); }
   // The change of this ticket, and all before it, do not wait any more.
   void Published(uint64_t ticket) { published_.store(ticket, std::memory_order_relaxed); }
 

@@ -32,7 +32,7 @@ Writes::Newest Writes::NewestOf(const Locked& key) const {
   if (entry->kind == WaitingChanges::Kind::kUpdate) {
     // It is the same item with another value.
     if (!newest.collides) newest.slot = key.item.slot;
-    newest.version = entry->version;
+    newest.version = UpdateVersion(entry->update);
     return newest;
   }
   const Pending& pending = entry->pending;
