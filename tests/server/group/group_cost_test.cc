@@ -2,8 +2,8 @@
 
 #include "common/protocol/partition_map.h"
 #include "server/changes/record.h"
-#include "tests/server/group/group_fixture.h"
 #include "softverbs/tests/support/temporary_directory.h"
+#include "tests/server/group/group_fixture.h"
 
 namespace gannet {
 namespace {
