@@ -163,7 +163,7 @@ bool DiskLog::Take(const Change& change, ChangePlace* place) {
   const size_t bytes = RecordBytes(change.key.size(), change.value.size());
   const std::optional<ChangePlace> reserved = journal_->Reserve(bytes, options_.clock());
   if (!reserved) {
-    (takes() == Takes::kNot ? refused_ : put_off_).fetch_add(1, std::memory_order_relaxed);
+    CountNotTaken(takes());
     return false;
   }
   GANNET_CHECK(reserved->end == place->end, "the journal is not where the stream is");
@@ -174,8 +174,12 @@ bool DiskLog::Take(const Change& change, ChangePlace* place) {
 bool DiskLog::BeginUpdates(UpdateLane* /*lane*/) {
   const Takes now = takes();
   if (now == Takes::kNow) return true;
-  (now == Takes::kNot ? refused_ : put_off_).fetch_add(1, std::memory_order_relaxed);
+  CountNotTaken(now);
   return false;
+}
+
+void DiskLog::CountNotTaken(Takes why) {
+  (why == Takes::kNot ? refused_ : put_off_).fetch_add(1, std::memory_order_relaxed);
 }
 
 void DiskLog::TakeUpdates(UpdateLane* lane, uint64_t offset) {

@@ -135,6 +135,7 @@ class DiskLog : public ChangeConsumer {
  private:
   explicit DiskLog(const Options& options) : options_(options) {}
 
+  void CountNotTaken(Takes why);
   absl::Status Restore(uint64_t wall_ms);
   // Removes snapshots other than the newest, files that were never completed, and segments that
   // nobody needs.

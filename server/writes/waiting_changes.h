@@ -48,8 +48,8 @@ class WaitingChanges : public LaterEvictions {
     KeyHash hash{0};
     std::string key;  // not of an update
     Kind kind = Kind::kNothing;
-    uint64_t version = 0;
-    Pending pending{};  // of a put
+    uint64_t version = 0;  // not of an update
+    Pending pending{};     // of a put
     // When the item expires that the put was decided by, in milliseconds since the Unix epoch. 0:
     // never, or it does not matter.
     uint64_t decided_until_ms = 0;
