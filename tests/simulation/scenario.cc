@@ -99,6 +99,9 @@ Scenario::Scenario(Run* run) {
   }
   if (run->OneIn(6)) {
     server.evict = true;
+    // Items under a lock are not evicted. With two words two locks may hold all of them, for as long
+    // as their leases last.
+    server.lock_words = std::max<uint64_t>(server.lock_words, 16);
     server.memory_bytes = Choose<uint64_t>(run, {2 << 20, 4 << 20});
     value_bytes_max = std::min<uint32_t>(value_bytes_max, 20'000);
     fills = besieged = false;
