@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/auth/handshake_mac.h"
+#include "common/base/status_macros.h"
 #include "common/layout/item.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
@@ -51,18 +52,19 @@ ConnectRequest MakeConnectRequest(uint64_t session_token, uint16_t qp_index, uin
   return request;
 }
 
-void AuthenticateRequest(const AuthKey& key, std::span<const std::byte> server,
+void AuthenticateRequest(const std::optional<AuthKey>& key, std::span<const std::byte> server,
                          ConnectRequest* request) {
+  if (!key) return;
   request->nonce = UnpredictableNonce();
-  SignRequest(key, server, request);
+  SignRequest(*key, server, request);
 }
 
 absl::Status CheckGrantMac(std::span<const std::byte> private_data, std::string_view endpoint,
-                           const AuthKey& key, const ConnectRequest& request) {
-  if (VerifyGrant(key, request, private_data)) return absl::OkStatus();
+                           const std::optional<AuthKey>& key, const ConnectRequest& request) {
+  if (!key || VerifyGrant(*key, request, private_data)) return absl::OkStatus();
   return absl::PermissionDeniedError(
-      absl::StrCat(std::string(endpoint), ": the server did not prove that it has the key ", key.id,
-                   "; is it another server, or one without --auth_file?"));
+      absl::StrCat(std::string(endpoint), ": the server did not prove that it has the key ",
+                   key->id, "; is it another server, or one without --auth_file?"));
 }
 
 absl::StatusOr<Grant> CheckGrant(std::span<const std::byte> private_data,
@@ -82,6 +84,12 @@ absl::StatusOr<Grant> CheckGrant(std::span<const std::byte> private_data,
                                             " bytes, or without incarnation or session token"));
   }
   return grant;
+}
+
+absl::StatusOr<Grant> TakeGrant(std::span<const std::byte> private_data, std::string_view endpoint,
+                                const std::optional<AuthKey>& key, const ConnectRequest& request) {
+  GANNET_RETURN_IF_ERROR(CheckGrantMac(private_data, endpoint, key, request));
+  return CheckGrant(private_data, endpoint);
 }
 
 absl::Status RefusalStatus(std::span<const std::byte> private_data, std::string_view endpoint,

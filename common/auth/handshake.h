@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -20,19 +21,24 @@ ConnectRequest MakeConnectRequest(uint64_t session_token, uint16_t qp_index, uin
                                   uint64_t wall_ms);
 
 // Proves that this client has the key: fills in key_id and mac, and a nonce that was never used.
-// `server` is the address that it connects to (SocketAddress::NetworkBytes).
-void AuthenticateRequest(const AuthKey& key, std::span<const std::byte> server,
+// `server` is the address that it connects to (SocketAddress::NetworkBytes). Without a key, does
+// nothing.
+void AuthenticateRequest(const std::optional<AuthKey>& key, std::span<const std::byte> server,
                          ConnectRequest* request);
 
 // PermissionDenied: the grant in the private data was not made for this request by somebody who has
-// the key. Then nothing in it may be believed.
+// the key. Then nothing in it may be believed. Without a key, everything is.
 absl::Status CheckGrantMac(std::span<const std::byte> private_data, std::string_view endpoint,
-                           const AuthKey& key, const ConnectRequest& request);
+                           const std::optional<AuthKey>& key, const ConnectRequest& request);
 
 // Decodes the grant in the private data of an accept, and checks what this client depends on. The
 // Status names `endpoint` and says what is wrong with the server.
 absl::StatusOr<Grant> CheckGrant(std::span<const std::byte> private_data,
                                  std::string_view endpoint);
+
+// Both: returns the grant that a server answered to this request.
+absl::StatusOr<Grant> TakeGrant(std::span<const std::byte> private_data, std::string_view endpoint,
+                                const std::optional<AuthKey>& key, const ConnectRequest& request);
 
 // Returns why a server refused, for the user: the server's reason, or `transport`, the error of the
 // connection attempt, if the server sent none. Sets `code` to the server's code, or to 0.
