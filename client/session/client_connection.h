@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "client/session/in_flight_work.h"
 #include "client/session/liveness.h"
-#include "client/session/session_memory.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/address.h"
 #include "common/rdma/connector.h"
@@ -22,34 +20,43 @@ enum class ConnectionWork : uint8_t { kSend = 1, kReceive = 2, kDrain = 3 };
 
 // One connection of a session: a queue pair, and what is in flight on it.
 struct ClientConnection {
-  enum class Phase : uint8_t { kConnecting, kReady, kFailed, kDraining, kDrained };
+  // What it is to the session. rdma() knows how far its queue pair is.
+  enum class Phase : uint8_t {
+    kConnecting,
+    kReady,  // its grant was accepted
+    kOver,   // it could not join the session, or the session ended it
+  };
 
   Phase phase = Phase::kConnecting;
-  bool drain_completes = false;  // while kDraining: a completion will tell that all is flushed
-  uint32_t index = 0;            // among the session's connections
-  uint32_t id = 0;               // WrId::owner of its work-request ids
-  uint32_t reserved = 0;         // entries of the completion queue
-  uint32_t told_of = 0;          // of work.posted(), in reports to the server
+  uint32_t index = 0;    // among the session's connections
+  uint32_t id = 0;       // WrId::owner of its work-request ids
+  uint32_t told_of = 0;  // of work.posted(), in reports to the server
   SocketAddress to;
   int64_t asked_ns = 0;  // when the server was asked for the grant
   InFlightWork work{1};
-  Liveness liveness;                    // the server watches each connection by itself
-  ConnectRequest request{};             // that its grant answers
-  std::vector<uint32_t> used_receives;  // numbers of receive buffers to be posted again
+  Liveness liveness;         // the server watches each connection by itself
+  ConnectRequest request{};  // that its grant answers
   std::unique_ptr<Connector> connector;
 
   bool ready() const { return phase == Phase::kReady; }
-  ibv_qp* qp() const { return connector->connection()->qp(); }
-  unsigned send_flags() const { return connector->connection()->send_flags(); }
-  uint32_t inline_bytes() const { return connector->connection()->limits().inline_bytes; }
+  Connection& rdma() const { return *connector->connection(); }
+  ibv_qp* qp() const { return rdma().qp(); }
+  unsigned send_flags() const { return rdma().send_flags(); }
+  uint32_t inline_bytes() const { return rdma().limits().inline_bytes; }
   // Returns the work-request id for a position of `work`.
   uint64_t SendId(uint32_t position) const {
     return WrId{static_cast<uint8_t>(ConnectionWork::kSend), id, position}.Pack();
   }
-  // Posts every receive buffer that was used, with one call. Returns false if the device refuses.
-  bool PostReceives(const SessionMemory& memory);
-  // Closes it: the queue pair goes to the error state, and all that was posted is flushed.
-  void BeginDrain();
+  // The server's grant was accepted: work may be posted.
+  void Open() {
+    rdma().Open();
+    phase = Phase::kReady;
+  }
+  // Begins to drain it.
+  void BeginDrain() {
+    phase = Phase::kOver;
+    rdma().BeginDrain(WrId{static_cast<uint8_t>(ConnectionWork::kDrain), id, 0}.Pack());
+  }
 };
 
 }  // namespace gannet

@@ -42,29 +42,15 @@ void ClientConnections::BeginDrain() {
 }
 
 bool ClientConnections::LookDrained(bool nothing_new, bool late) {
-  using Phase = ClientConnection::Phase;
   bool drained = true;
-  for (ClientConnection& connection : all_) {
-    if (connection.phase != Phase::kDraining) continue;
-    const bool over = (nothing_new && !connection.drain_completes) || late;
-    if (over) connection.phase = Phase::kDrained;
-    drained &= over;
-  }
+  for (const ClientConnection& it : all_) drained &= it.rdma().LookDrained(nothing_new, late);
   return drained;
 }
 
 bool ClientConnections::DrainsTell() const {
   return std::ranges::all_of(all_, [](const ClientConnection& it) {
-    return it.phase != ClientConnection::Phase::kDraining || it.drain_completes;
+    return it.rdma().drained() || it.rdma().drain_completes();
   });
-}
-
-void ClientConnections::Clear(const SessionMemory* memory) {
-  for (const ClientConnection& connection : all_) {
-    if (connection.reserved > 0) memory->completions->Release(connection.reserved);
-  }
-  all_.clear();
-  ++version_;
 }
 
 }  // namespace gannet

@@ -49,9 +49,9 @@ class ClientConnections {
   // Returns whether anything but messages is in flight.
   bool HaveOtherThanMessages() const;
   // Posts the receives that were used. Returns false if the device refuses.
-  bool PostReceives(const SessionMemory& memory) {
-    for (ClientConnection& it : all_) {
-      if (!it.used_receives.empty() && !it.PostReceives(memory)) return false;
+  bool PostReceives() {
+    for (const ClientConnection& it : all_) {
+      if (!it.rdma().PostReceives()) return false;
     }
     return true;
   }
@@ -63,8 +63,11 @@ class ClientConnections {
   bool LookDrained(bool nothing_new, bool late);
   // Returns whether a completion will tell of each that is not flushed yet.
   bool DrainsTell() const;
-  // Destroys them, and gives their places in the completion queue back. REQUIRES: drained.
-  void Clear(const SessionMemory* memory);
+  // Destroys them. REQUIRES: drained.
+  void Clear() {
+    all_.clear();
+    ++version_;
+  }
 
   // Changes whenever one is added, or they are destroyed.
   uint64_t version() const { return version_; }

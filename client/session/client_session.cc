@@ -203,7 +203,7 @@ void ClientSession::PollDraining(int64_t now_ns) {
   const bool nothing_new = completions_.PollDraining(now_ns) == 0;
   // A queue pair that the device does not flush in time is destroyed as it is.
   if (!connections_.LookDrained(nothing_new, now_ns > drain_until_ns_)) return;
-  connections_.Clear(memory_.get());
+  connections_.Clear();
   phase_.Set(Phase::kDown);
   attempts_.ScheduleNext(now_ns);
   sends_.ForgetQueued();

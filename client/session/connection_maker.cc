@@ -58,31 +58,27 @@ absl::Status ConnectionMaker::Configure(ClientConnection& connection) {
   const uint32_t first_receive = SessionMemory::FirstReceive(connection.index);
   const uint32_t receives = SessionMemory::FirstReceive(connection.index + 1) - first_receive;
   const uint32_t sends = std::min(caps.max_qp_wr, kSendWrs);
-  GANNET_RETURN_IF_ERROR(memory.completions->Reserve(sends + 1 + receives));
-  connection.reserved = sends + 1 + receives;
-  ibv_cq* cq = memory.completions->get();
   GANNET_RETURN_IF_ERROR(connector.CreateConnection(
       {.queue_pair = {.pd = memory.domains->pd(memory.domain),
-                      .send_cq = cq,
-                      .recv_cq = cq,
                       .send_wrs = sends,
-                      .recv_wrs = receives,
                       .send_sges = memory.pieces_max(),
                       .inline_bytes = std::min(caps.max_inline_data, kInlineBytesWanted)},
-       .caps = caps}));
-  // One entry of the send queue stays free for the work request that BeginClose drains with.
+       .caps = caps,
+       .completions = memory.completions.get(),
+       .receives = {
+           .first =
+               memory.receives.Sge(uint64_t{first_receive} * kMessageBytesMax, kMessageBytesMax),
+           .count = receives,
+           .id = {static_cast<uint8_t>(ConnectionWork::kReceive), connection.id, first_receive}}}));
+  // One entry of the send queue stays free for the work request that BeginDrain posts.
   const uint32_t room = connector.connection()->limits().send_wrs - 1;
   connection.work = InFlightWork(std::bit_floor(std::max(room, 1u)));
-  for (uint32_t i = 0; i < receives; ++i) connection.used_receives.push_back(first_receive + i);
-  if (!connection.PostReceives(memory)) {
-    return absl::InternalError("the device refuses receives");
-  }
   connection.asked_ns = given_.options->clock->MonotonicNs();
   ConnectRequest& request = connection.request;
   request = MakeConnectRequest(token_, static_cast<uint16_t>(connection.index),
                                Mix64(static_cast<uint64_t>(connection.asked_ns) + connection.id),
                                WallMs());
-  if (key_) AuthenticateRequest(*key_, connection.to.NetworkBytes(), &request);
+  AuthenticateRequest(key_, connection.to.NetworkBytes(), &request);
   return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }
 
@@ -106,12 +102,8 @@ absl::Status ConnectionMaker::MakeMemory(ibv_context* verbs) {
 }
 
 absl::StatusOr<Grant> ConnectionMaker::TakeGrant(const ClientConnection& connection) const {
-  const std::span<const std::byte> private_data = connection.connector->private_data();
-  const std::string& endpoint = given_.options->endpoint;
-  if (key_) {
-    GANNET_RETURN_IF_ERROR(CheckGrantMac(private_data, endpoint, *key_, connection.request));
-  }
-  return CheckGrant(private_data, endpoint);
+  return gannet::TakeGrant(connection.connector->private_data(), given_.options->endpoint, key_,
+                           connection.request);
 }
 
 }  // namespace gannet

@@ -23,17 +23,18 @@ void JoiningConnections::PollLast(int64_t now_ns) {
   const SessionTerms& terms = *given_.terms;
   const Connector::Step step = last.connector->Poll(now_ns);
   if (step == Connector::Step::kResolved && !given_.maker->Configure(last).ok()) {
-    last.phase = Phase::kFailed;
+    last.phase = Phase::kOver;
   } else if (step == Connector::Step::kEstablished) {
     const absl::StatusOr<Grant> joined = given_.maker->TakeGrant(last);
     const bool same = joined.ok() && joined->incarnation == terms.grant.incarnation &&
                       joined->session_token == terms.grant.session_token;
-    last.phase = same ? Phase::kReady : Phase::kFailed;
+    last.phase = Phase::kOver;
+    if (same) last.Open();
     last.liveness.Restart(now_ns, *given_.watched, terms.silence_ns());
   } else if (step >= Connector::Step::kClosed) {
-    last.phase = Phase::kFailed;
+    last.phase = Phase::kOver;
   }
-  if (last.phase == Phase::kFailed) {
+  if (last.phase == Phase::kOver) {
     given_.options->Log(
         false, absl::StrCat(given_.options->endpoint, ": connection ", last.index,
                             " could not join: ", std::string(last.connector->status().message())));

@@ -44,7 +44,7 @@ void SessionCompletions::Poll(int64_t now_ns) {
     Take<false>(now_ns);
   }
   if (!std::exchange(receives_used_, false) || !given_.phase->ready()) return;
-  if (!given_.connections->PostReceives(**given_.memory)) {
+  if (!given_.connections->PostReceives()) {
     given_.phase->Break(absl::UnavailableError(
         absl::StrCat(given_.options->endpoint, ": the device refuses receives")));
   }
@@ -130,7 +130,7 @@ void SessionCompletions::OnCompletion(const ibv_wc& completion, int64_t now_ns) 
     case ConnectionWork::kReceive:
       return OnReceiveCompletion(*connection, id.slot, completion, now_ns);
     case ConnectionWork::kDrain:
-      connection->phase = ClientConnection::Phase::kDrained;
+      connection->rdma().OnDrained();
       return;
   }
 }
@@ -157,7 +157,7 @@ void SessionCompletions::OnReceiveCompletion(ClientConnection& connection, uint3
   }
   connection.liveness.OnHeard(*given_.watched);
   OnMessage(connection, {(*given_.memory)->receive(receive), completion.byte_len}, now_ns);
-  connection.used_receives.push_back(receive);
+  connection.rdma().Recycle(receive);
   receives_used_ = true;
 }
 

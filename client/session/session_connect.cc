@@ -92,7 +92,7 @@ void ClientSession::OnEstablished(int64_t now_ns) {
   ClientConnection& first = connections_.first();
   const absl::StatusOr<Grant> grant = maker_.TakeGrant(first);
   if (!grant.ok()) return FailAttempt({.why = grant.status()});
-  terms_.read_depth = first.connector->connection()->depth().issued;
+  terms_.read_depth = first.rdma().depth().issued;
   if (terms_.read_depth == 0) {
     return FailAttempt(
         {.why = absl::FailedPreconditionError(
@@ -101,7 +101,7 @@ void ClientSession::OnEstablished(int64_t now_ns) {
   if (absl::Status status = reports_.OnNamed(NameToUse(*grant)); !status.ok()) {
     return FailAttempt({.why = std::move(status)});
   }
-  first.phase = ClientConnection::Phase::kReady;
+  first.Open();
   AdoptGrant(*grant, now_ns);
 }
 

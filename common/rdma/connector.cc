@@ -87,7 +87,7 @@ Connector::Step Connector::Poll(int64_t now_ns) {
   if (pending && now_ns >= options_.deadline_ns) {
     Fail(absl::DeadlineExceededError(
         absl::StrCat("cannot reach ", options_.to.ToString(), ": no answer in time",
-                     LocalDevice(connection_ != nullptr ? verbs() : nullptr))));
+                     LocalDevice(connection_.qp() != nullptr ? verbs() : nullptr))));
   }
   return step_;
 }
@@ -95,20 +95,24 @@ Connector::Step Connector::Poll(int64_t now_ns) {
 void Connector::HandleEvent(const CmEvent& event) {
   switch (event.type) {
     case RDMA_CM_EVENT_ADDR_RESOLVED:
-      SetAckTimeout(id_.get());
-      if (rdma_resolve_route(id_.get(), options_.resolve_timeout_ms) != 0) {
+      SetAckTimeout(connection_.id());
+      if (rdma_resolve_route(connection_.id(), options_.resolve_timeout_ms) != 0) {
         Fail(LastErrnoStatus(
             absl::StrCat("cannot reach ", options_.to.ToString(), ": no path was found")));
       }
       return;
     case RDMA_CM_EVENT_ROUTE_RESOLVED:
+      if (options_.device != nullptr && options_.device != verbs()) {
+        return Fail(absl::FailedPreconditionError(
+            absl::StrCat("the way to ", options_.to.ToString(),
+                         " does not lead through the device ", options_.device->device->name)));
+      }
       step_ = Step::kResolved;
       return;
     case RDMA_CM_EVENT_ESTABLISHED:
-      connection_->set_depth(
-          {.served = std::min(event.responder_resources, caps_.max_qp_rd_atom),
-           .issued = std::min(event.initiator_depth, caps_.max_qp_init_rd_atom)});
-      SetRnrTimer(connection_->qp());
+      connection_.set_depth({.served = std::min(event.responder_resources, caps_.max_qp_rd_atom),
+                             .issued = std::min(event.initiator_depth, caps_.max_qp_init_rd_atom)});
+      SetRnrTimer(connection_.qp());
       private_data_ = event.private_data;
       step_ = Step::kEstablished;
       return;
@@ -143,10 +147,10 @@ void Connector::HandleReject(const CmEvent& event) {
   refused_ =
       event.status == kConsumerReject || (event.status < 0 && !event.private_data.bytes().empty());
   if (refused_) {
-    Fail(absl::UnavailableError(absl::StrCat(options_.to.ToString(), " refused the connection",
-                                             LocalDevice(connection_->id()->verbs))));
+    Fail(absl::UnavailableError(
+        absl::StrCat(options_.to.ToString(), " refused the connection", LocalDevice(verbs()))));
   } else {
-    Fail(NobodyListens(options_.to, connection_->id()->verbs));
+    Fail(NobodyListens(options_.to, verbs()));
   }
 }
 
@@ -156,19 +160,15 @@ void Connector::Fail(absl::Status status) {
 }
 
 absl::Status Connector::CreateConnection(const ConnectionOptions& options) {
-  GANNET_CHECK(step_ == Step::kResolved && id_ != nullptr, "not resolved, or made already");
-  absl::StatusOr<QueuePairLimits> limits = CreateQueuePair(id_.get(), options.queue_pair);
-  if (!limits.ok()) {
-    Fail(limits.status());
-    return status_;
-  }
+  GANNET_CHECK(step_ == Step::kResolved, "not resolved");
   caps_ = options.caps;
-  connection_ = std::make_unique<Connection>(std::move(id_), *limits, ReadDepth{});
-  return absl::OkStatus();
+  absl::Status status = connection_.MakeQueuePair(options);
+  if (!status.ok()) Fail(status);
+  return status;
 }
 
 absl::Status Connector::Connect(std::span<const std::byte> private_data) {
-  GANNET_CHECK(step_ == Step::kResolved && connection_ != nullptr, "no connection made");
+  GANNET_CHECK(step_ == Step::kResolved && connection_.qp() != nullptr, "no connection made");
   GANNET_CHECK(private_data.size() <= kRequestPrivateBytesMax, "too much private data");
   rdma_conn_param param{};
   param.private_data = private_data.data();
@@ -177,8 +177,8 @@ absl::Status Connector::Connect(std::span<const std::byte> private_data) {
   param.initiator_depth = caps_.max_qp_init_rd_atom;
   param.retry_count = kRetryCount;
   param.rnr_retry_count = options_.rnr_retry_count;
-  if (rdma_connect(connection_->id(), &param) != 0) {
-    Fail(ConnectStatus(errno, options_.to, connection_->id()->verbs));
+  if (rdma_connect(connection_.id(), &param) != 0) {
+    Fail(ConnectStatus(errno, options_.to, verbs()));
     return status_;
   }
   step_ = Step::kConnecting;

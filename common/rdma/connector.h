@@ -24,20 +24,20 @@ namespace gannet {
 //   while (connector->Poll(now) == kResolving) wait for fd();
 //   // kResolved: make what is needed on connector->verbs(), then
 //   connector->CreateConnection(...);
-//   // post receives on connector->connection(), then
 //   connector->Connect(private data);
 //   while (connector->Poll(now) == kConnecting) wait for fd();
-//   // kEstablished: private_data() is the peer's answer; post on connection().
+//   // kEstablished: private_data() is the peer's answer. If it will do:
+//   connector->connection()->Open();
 //
-// kClosed or kFailed may come at any time. If there is a connection() then, close it
-// (Connection::BeginClose), drain it, and destroy it with the Connector.
+// kClosed or kFailed may come at any time. Then drain the connection (Connection::BeginDrain), and
+// destroy it with the Connector.
 //
 // Owner thread only.
 class Connector {
  public:
   enum class Step : uint8_t {
     kResolving,  // address and route
-    kResolved,   // waits for CreateConnection and Connect
+    kResolved,   // waits for CreateConnection and Connect, or for BeginDrain
     kConnecting,
     kEstablished,
     kClosed,  // was established; the peer closed, or died
@@ -45,9 +45,10 @@ class Connector {
   };
   struct Options {
     SocketAddress to;
-    std::optional<SocketAddress> from;  // binds to this address's device
-    int64_t deadline_ns = 0;            // until established, on the clock of Poll's argument
-    int resolve_timeout_ms = 2000;      // the kernel's; once for the address, once for the route
+    std::optional<SocketAddress> from;    // binds to this address's device
+    const ibv_context* device = nullptr;  // the only one to go through; nullptr: any
+    int64_t deadline_ns = 0;              // until established, on the clock of Poll's argument
+    int resolve_timeout_ms = 2000;        // the kernel's; once for the address, once for the route
     // How often the peer's device may try again to send while this side has no receive posted.
     uint8_t rnr_retry_count = kRnrRetryCount;
   };
@@ -63,16 +64,19 @@ class Connector {
   // The time by which the connection has to be established.
   int64_t deadline_ns() const { return options_.deadline_ns; }
   // The device that reaches the peer. REQUIRES: kResolved or later.
-  ibv_context* verbs() const { return id_ != nullptr ? id_->verbs : connection_->id()->verbs; }
-  // Both REQUIRE: kResolved. After an error the Connector is kFailed.
+  ibv_context* verbs() const { return connection_.id()->verbs; }
+  // Both REQUIRE: kResolved. After an error the Connector is kFailed. The first makes the queue
+  // pair and posts its receives.
   absl::Status CreateConnection(const ConnectionOptions& options);
   // REQUIRES: at most kRequestPrivateBytesMax bytes.
   absl::Status Connect(std::span<const std::byte> private_data);
 
-  // Returns nullptr before CreateConnection.
-  Connection* connection() const { return connection_.get(); }
+  // Never nullptr. It has no queue pair before CreateConnection.
+  Connection* connection() { return &connection_; }
+  const Connection* connection() const { return &connection_; }
   // Why it is kFailed. Unavailable: nobody listens, the peer refused, or the peer is unreachable.
-  // DeadlineExceeded: the deadline passed.
+  // DeadlineExceeded: the deadline passed. FailedPrecondition: the way leads through another
+  // device.
   const absl::Status& status() const { return status_; }
   // True if the peer refused and gave a reason, which is in private_data().
   bool refused() const { return refused_; }
@@ -82,7 +86,7 @@ class Connector {
 
  private:
   Connector(const Options& options, CmChannel channel, Handle<rdma_cm_id> id)
-      : options_(options), channel_(std::move(channel)), id_(std::move(id)) {}
+      : options_(options), channel_(std::move(channel)), connection_(std::move(id)) {}
 
   void HandleEvent(const CmEvent& event);
   void HandleReject(const CmEvent& event);
@@ -90,8 +94,7 @@ class Connector {
 
   Options options_;
   CmChannel channel_;
-  Handle<rdma_cm_id> id_;  // until the connection owns it
-  std::unique_ptr<Connection> connection_;
+  Connection connection_;
   Step step_ = Step::kResolving;
   absl::Status status_;
   PrivateData private_data_;

@@ -150,12 +150,12 @@ absl::StatusOr<std::unique_ptr<Connection>> Listener::BeginAccept(IncomingReques
   // Do not touch a request that already has its name: the Listener's thread may be reading it.
   if (request.id_->context != reinterpret_cast<void*>(connection)) request.Name(connection);
   SetAckTimeout(request.id_.get());
-  GANNET_ASSIGN_OR_RETURN(const QueuePairLimits limits,
-                          CreateQueuePair(request.id_.get(), options.queue_pair));
   const ReadDepth depth{
       .served = std::min(request.responder_resources_, options.caps.max_qp_rd_atom),
       .issued = std::min(request.initiator_depth_, options.caps.max_qp_init_rd_atom)};
-  return std::make_unique<Connection>(std::move(request.id_), limits, depth);
+  auto made = std::make_unique<Connection>(std::move(request.id_), depth);
+  GANNET_RETURN_IF_ERROR(made->MakeQueuePair(options));
+  return made;
 }
 
 absl::Status Listener::FinishAccept(Connection* connection, std::span<const std::byte> private_data,
@@ -175,6 +175,7 @@ absl::Status Listener::FinishAccept(Connection* connection, std::span<const std:
     GANNET_RETURN_IF_ERROR(Move(connection, state, rights));
   }
   GANNET_RETURN_IF_ERROR(AcceptReady(connection, &param));
+  connection->Open();
   SetRnrTimer(connection->qp());
   return absl::OkStatus();
 }

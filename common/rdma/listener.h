@@ -97,10 +97,10 @@ class Listener {
   // The next event, if there is one.
   std::optional<ListenerEvent> Poll();
 
-  // Accepting has two steps, so that receives can be posted and the answer can name the queue pair.
-  // BeginAccept makes the queue pair, FinishAccept sends the answer. The queue pair gives the peer
+  // Accepting has two steps, so that the answer can name the queue pair. BeginAccept makes it and
+  // posts its receives, FinishAccept opens it and sends the answer. The queue pair gives the peer
   // `rights` and no others, from its first packet on. REQUIRES: `connection` is not 0. After an
-  // error of FinishAccept, destroy the connection.
+  // error of FinishAccept, drain the connection and destroy it.
   absl::StatusOr<std::unique_ptr<Connection>> BeginAccept(IncomingRequest request,
                                                           const ConnectionOptions& options,
                                                           uint64_t connection);

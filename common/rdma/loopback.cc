@@ -17,7 +17,7 @@
 namespace gannet {
 namespace {
 
-enum Kind : uint8_t { kCompareAndSwap = 1, kSend = 2, kReceive = 3, kDrain = 4 };
+enum Kind : uint8_t { kCompareAndSwap = 1, kSend = 2, kReceive = 3 };
 
 constexpr uint64_t kPassiveConnection = 1;
 constexpr std::byte kProbeByte{0x5a};
@@ -72,17 +72,15 @@ absl::Status Loopback::Connect(const Device& device) {
   GANNET_ASSIGN_OR_RETURN(
       active_,
       Connector::Start({.to = listener_->address(), .from = own, .deadline_ns = deadline_ns}));
-  ConnectionOptions options{.caps = device.caps};
-  options.queue_pair = {.pd = options_.pd,
-                        .send_cq = completions_->get(),
-                        .recv_cq = completions_->get(),
-                        .send_wrs = options_.depth + 1,
-                        .recv_wrs = 1};
+  const ConnectionOptions options{.queue_pair = {.pd = options_.pd, .send_wrs = options_.depth + 1},
+                                  .caps = device.caps,
+                                  .completions = completions_.get()};
   for (int64_t now_ns = MonotonicNs(); active_->step() != Connector::Step::kEstablished;
        now_ns = MonotonicNs()) {
     GANNET_RETURN_IF_ERROR(Step(options, now_ns));
     if (active_->step() != Connector::Step::kEstablished) WaitForEvents(deadline_ns);
   }
+  active_->connection()->Open();
   return absl::OkStatus();
 }
 
@@ -134,7 +132,7 @@ absl::Status Loopback::CarryByte() {
   ibv_recv_wr receive{.wr_id = WrId{.kind = kReceive}.Pack(), .sg_list = &to, .num_sge = 1};
   ibv_send_wr send = SendRequest(WrId{.kind = kSend}.Pack(), &from, IBV_SEND_SIGNALED);
   if (PostReceive(passive_->qp(), &receive) != PostResult::kPosted ||
-      PostSend(active_->connection()->qp(), &send) != PostResult::kPosted) {
+      active_->connection()->Post(&send) != PostResult::kPosted) {
     broken_ = true;
     return absl::UnavailableError("the device does not take a SEND");
   }
@@ -162,7 +160,7 @@ bool Loopback::CompareAndSwap(uint64_t address, uint32_t rkey, uint64_t expected
   ibv_send_wr request =
       CompareAndSwapRequest(WrId{.kind = kCompareAndSwap, .slot = slot}.Pack(), &sge, address, rkey,
                             expected, desired, IBV_SEND_SIGNALED);
-  if (PostSend(active_->connection()->qp(), &request) != PostResult::kPosted) {
+  if (active_->connection()->Post(&request) != PostResult::kPosted) {
     broken_ = true;
     return false;
   }
@@ -194,21 +192,10 @@ size_t Loopback::Poll(std::span<Outcome> out) {
 }
 
 Loopback::~Loopback() {
-  int drains = 0;
-  const uint64_t drain = WrId{.kind = kDrain}.Pack();
-  if (active_ != nullptr && active_->connection() != nullptr) {
-    drains += active_->connection()->BeginClose(drain);
-  }
-  if (passive_ != nullptr) drains += passive_->BeginClose(drain);
-  const int64_t deadline_ns = MonotonicNs() + options_.timeout_ns;
-  while (drains > 0 && !completions_->broken() && MonotonicNs() < deadline_ns) {
-    ibv_wc done;
-    if (completions_->Poll({&done, 1}) == 1) {
-      drains -= WrId::Unpack(done.wr_id).kind == kDrain;
-    } else if (options_.idle) {
-      options_.idle();
-    }
-  }
+  std::vector<Connection*> connections;
+  if (active_ != nullptr) connections.push_back(active_->connection());
+  if (passive_ != nullptr) connections.push_back(passive_.get());
+  DrainAll(completions_.get(), connections, options_.timeout_ns, options_.idle);
 }
 
 }  // namespace gannet

@@ -41,8 +41,9 @@ absl::StatusOr<std::unique_ptr<BackupLink>> BackupLink::Start(const Options& opt
                                                          RemoteAccess::kReadWrite));
   GANNET_ASSIGN_OR_RETURN(link->messages_, ControlMessages::Create(link->pd_.get(), 0));
   for (std::unique_ptr<Connector>& connector : link->connectors_) {
-    GANNET_ASSIGN_OR_RETURN(
-        connector, Connector::Start({.to = options.to, .deadline_ns = options.deadline_ns}));
+    GANNET_ASSIGN_OR_RETURN(connector, Connector::Start({.to = options.to,
+                                                         .device = options.device.verbs,
+                                                         .deadline_ns = options.deadline_ns}));
   }
   return link;
 }
@@ -58,6 +59,9 @@ void BackupLink::Poll(int64_t now_ns) {
   while (const size_t n = cq_->Poll(completions)) {
     for (size_t i = 0; i < n; ++i) OnCompletion(completions[i]);
   }
+  if (fencing()) {
+    for (const auto& connector : connectors_) connector->connection()->LookDrained(true);
+  }
   if (cq_->broken()) Fail(absl::UnavailableError("the device lost a completion queue"));
 }
 
@@ -69,15 +73,17 @@ void BackupLink::PollConnector(LinkConnection which, int64_t now_ns) {
     case Connector::Step::kConnecting:
       return;
     case Connector::Step::kResolved:
-      if (fencing_) return;
+      if (fencing()) return;
       if (absl::Status status = Configure(which); !status.ok()) Fail(std::move(status));
       return;
     case Connector::Step::kEstablished:
-      if (is_established_[i]) return;
-      is_established_[i] = true;
-      if (absl::Status status = CheckGrant(which); !status.ok()) Fail(std::move(status));
-      ++established_;
-      return;
+      if (connector.connection()->state() != Connection::State::kConnecting) return;
+      if (absl::Status status = CheckGrantMac(connector.private_data(), options_.endpoint,
+                                              options_.key, requests_[i]);
+          !status.ok()) {
+        return Fail(std::move(status));
+      }
+      return connector.connection()->Open();
     case Connector::Step::kClosed:
       return Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " closed the link")));
     case Connector::Step::kFailed:
@@ -91,52 +97,31 @@ void BackupLink::PollConnector(LinkConnection which, int64_t now_ns) {
 absl::Status BackupLink::Configure(LinkConnection which) {
   const auto i = static_cast<size_t>(which);
   Connector& connector = *connectors_[i];
-  if (connector.verbs() != options_.device.verbs) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the way to ", options_.endpoint, " does not lead through the device ",
-                     options_.device.name, ", which this server uses"));
-  }
   const bool control = which == LinkConnection::kControl;
   GANNET_RETURN_IF_ERROR(connector.CreateConnection(
-      {.queue_pair = {.pd = pd_.get(),
-                      .send_cq = cq_->get(),
-                      .recv_cq = cq_->get(),
-                      .send_wrs = control ? ControlMessages::kPlaces : 1,
-                      .recv_wrs = control ? ControlMessages::kPlaces : 1},
-       .caps = options_.device.caps}));
-  if (control && !messages_->PostReceives(*connector.connection())) {
-    return absl::UnavailableError("the device refuses receives");
-  }
+      {.queue_pair = {.pd = pd_.get(), .send_wrs = control ? ControlMessages::kPlaces : 1},
+       .caps = options_.device.caps,
+       .completions = cq_.get(),
+       .receives = control ? messages_->receives() : ReceiveOptions{}}));
   requests_[i] = MakeReplicaRequest(which, options_.token, options_.wall_ms());
-  if (options_.key) {
-    AuthenticateRequest(*options_.key, options_.to.NetworkBytes(), &requests_[i]);
-  }
+  AuthenticateRequest(options_.key, options_.to.NetworkBytes(), &requests_[i]);
   return connector.Connect(std::as_bytes(std::span(&requests_[i], 1)));
-}
-
-absl::Status BackupLink::CheckGrant(LinkConnection which) const {
-  const auto i = static_cast<size_t>(which);
-  const std::span<const std::byte> answer = connectors_[i]->private_data();
-  if (options_.key) {
-    GANNET_RETURN_IF_ERROR(CheckGrantMac(answer, options_.endpoint, *options_.key, requests_[i]));
-  }
-  return absl::OkStatus();
 }
 
 void BackupLink::OnCompletion(const ibv_wc& completion) {
   const WrId id = WrId::Unpack(completion.wr_id);
   const auto kind = static_cast<LinkWork>(id.kind);
   if (kind == LinkWork::kDrain) {
-    if (id.slot < kConnections && !std::exchange(is_drained_[id.slot], true)) ++drained_;
+    if (id.slot < kConnections) connectors_[id.slot]->connection()->OnDrained();
     return;
   }
   if (completion.status != IBV_WC_SUCCESS) {
     return Fail(CompletionStatus(completion, "the link to the primary is broken"));
   }
   if (kind == LinkWork::kSend) return messages_->OnSent(id.slot);
-  if (kind != LinkWork::kReceive || fencing_) return;
+  if (kind != LinkWork::kReceive || fencing()) return;
   bool broken = false;
-  received_.push_back(messages_->Take(*control(), id.slot, completion.byte_len, &broken));
+  received_.push_back(ControlMessages::Take(control(), id.slot, completion.byte_len, &broken));
   if (broken) Fail(absl::UnavailableError("the device refuses receives"));
 }
 
@@ -191,15 +176,12 @@ void BackupLink::SendBytes(std::span<const std::byte> message) {
   }
 }
 
-// A queue pair that was never made, or whose drain is not signaled, counts as flushed.
 void BackupLink::BeginFence() {
-  if (std::exchange(fencing_, true)) return;
+  if (fencing()) return;
   received_.clear();
   for (uint32_t i = 0; i < kConnections; ++i) {
-    Connection* const connection = connectors_[i]->connection();
     const WrId id = {.kind = static_cast<uint8_t>(LinkWork::kDrain), .owner = 0, .slot = i};
-    if (connection != nullptr && connection->BeginClose(id.Pack())) continue;
-    if (!std::exchange(is_drained_[i], true)) ++drained_;
+    connectors_[i]->connection()->BeginDrain(id.Pack());
   }
 }
 

@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_GROUP_BACKUP_LINK_H_
 #define GANNET_SERVER_GROUP_BACKUP_LINK_H_
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -66,7 +67,7 @@ class BackupLink {
 
   void Poll(int64_t now_ns);
   // Whether both connections are accepted, so that messages may be sent.
-  bool open() const { return established_ == kConnections && !fencing_; }
+  bool open() const { return Both(Connection::State::kConnected); }
   // Why it cannot be used any more. OK: nothing is known against it.
   const absl::Status& status() const { return status_; }
   // The primary's text, if that refused a connection.
@@ -118,7 +119,7 @@ class BackupLink {
 
   // Moves both queue pairs to the error state. Poll flushes them.
   void BeginFence();
-  bool fenced() const { return fencing_ && drained_ == kConnections; }
+  bool fenced() const { return Both(Connection::State::kDrained); }
 
   // To sleep: Arm, Poll once more, wait until one of fds() is readable, call Woken.
   absl::Status Arm() { return cq_->Arm(); }
@@ -132,12 +133,16 @@ class BackupLink {
   BackupLink() = default;
   void PollConnector(LinkConnection which, int64_t now_ns);
   absl::Status Configure(LinkConnection which);
-  absl::Status CheckGrant(LinkConnection which) const;
   void OnCompletion(const ibv_wc& completion);
   void Fail(absl::Status why);
   std::optional<std::vector<std::byte>> TakeMessage();
   void SendBytes(std::span<const std::byte> message);
   Connection* control() const { return connectors_[0]->connection(); }
+  bool Both(Connection::State state) const {
+    return std::ranges::all_of(
+        connectors_, [state](const auto& it) { return it->connection()->state() == state; });
+  }
+  bool fencing() const { return control()->closing(); }
 
   Options options_;
   Handle<ibv_pd> pd_;
@@ -147,11 +152,6 @@ class BackupLink {
   std::unique_ptr<ControlMessages> messages_;
   std::array<std::unique_ptr<Connector>, kConnections> connectors_;
   std::array<ConnectRequest, kConnections> requests_{};
-  std::array<bool, kConnections> is_established_{};
-  std::array<bool, kConnections> is_drained_{};
-  uint32_t established_ = 0;
-  uint32_t drained_ = 0;
-  bool fencing_ = false;
   Said said_ = Said::kNothing;
   absl::Status status_;
   std::optional<Reject> refused_;

@@ -24,22 +24,11 @@ absl::StatusOr<std::unique_ptr<ControlMessages>> ControlMessages::Create(ibv_pd*
   return std::unique_ptr<ControlMessages>(new ControlMessages(owner, std::move(buffer)));
 }
 
-bool ControlMessages::PostReceive(const Connection& connection, uint32_t place) {
-  ibv_sge sge = buffer_.Sge(uint64_t{kPlaces + place} * kReplicaMessageBytesMax,
-                            uint32_t{kReplicaMessageBytesMax});
-  ibv_recv_wr receive{};
-  receive.wr_id =
-      WrId{.kind = static_cast<uint8_t>(LinkWork::kReceive), .owner = owner_, .slot = place}.Pack();
-  receive.sg_list = &sge;
-  receive.num_sge = 1;
-  return gannet::PostReceive(connection.qp(), &receive) == PostResult::kPosted;
-}
-
-bool ControlMessages::PostReceives(const Connection& connection) {
-  for (uint32_t place = 0; place < kPlaces; ++place) {
-    if (!PostReceive(connection, place)) return false;
-  }
-  return true;
+ReceiveOptions ControlMessages::receives() const {
+  return {.first = buffer_.Sge(uint64_t{kPlaces} * kReplicaMessageBytesMax,
+                               uint32_t{kReplicaMessageBytesMax}),
+          .count = kPlaces,
+          .id = {.kind = static_cast<uint8_t>(LinkWork::kReceive), .owner = owner_}};
 }
 
 bool ControlMessages::Send(const Connection& connection, std::span<const std::byte> message) {
@@ -51,18 +40,19 @@ bool ControlMessages::Send(const Connection& connection, std::span<const std::by
   ibv_sge sge = buffer_.Sge(offset, static_cast<uint32_t>(message.size()));
   const WrId id = {.kind = static_cast<uint8_t>(LinkWork::kSend), .owner = owner_, .slot = place};
   ibv_send_wr send = SendRequest(id.Pack(), &sge, IBV_SEND_SIGNALED | connection.send_flags());
-  if (PostSend(connection.qp(), &send) != PostResult::kPosted) return false;
+  if (connection.Post(&send) != PostResult::kPosted) return false;
   free_.pop_back();
   return true;
 }
 
-std::vector<std::byte> ControlMessages::Take(const Connection& connection, uint32_t place,
-                                             uint32_t bytes, bool* broken) {
-  const std::byte* const begin =
-      buffer_.data() + uint64_t{kPlaces + place} * kReplicaMessageBytesMax;
-  std::vector<std::byte> message(begin, begin + std::min<size_t>(bytes, kReplicaMessageBytesMax));
-  *broken |= !PostReceive(connection, place);
-  return message;
+std::vector<std::byte> ControlMessages::Take(Connection* connection, uint32_t place, uint32_t bytes,
+                                             bool* broken) {
+  const std::span<const std::byte> message =
+      connection->Message(place, std::min<uint32_t>(bytes, kReplicaMessageBytesMax));
+  std::vector<std::byte> copy(message.begin(), message.end());
+  connection->Recycle(place);
+  *broken |= !connection->PostReceives();
+  return copy;
 }
 
 }  // namespace gannet

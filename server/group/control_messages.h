@@ -15,8 +15,8 @@
 
 namespace gannet {
 
-// The messages of one control connection, of either end: their buffers, the receives that are
-// posted, and the SENDs that are under way.
+// The messages of one control connection, of either end: their buffers, and the SENDs that are
+// under way.
 //
 // Owner thread only.
 class ControlMessages {
@@ -28,8 +28,8 @@ class ControlMessages {
   // `owner` is in the WrIds of its work requests. ResourceExhausted: no memory.
   static absl::StatusOr<std::unique_ptr<ControlMessages>> Create(ibv_pd* pd, uint32_t owner);
 
-  // Posts all receives. Returns false if the device refuses them.
-  bool PostReceives(const Connection& connection);
+  // Where the connection is to receive.
+  ReceiveOptions receives() const;
   // Sends a message, or drops it if as many as kPlaces are under way: then the peer takes none.
   // Returns false if the connection is to be broken. REQUIRES: at most kReplicaMessageBytesMax.
   bool Send(const Connection& connection, std::span<const std::byte> message);
@@ -37,12 +37,11 @@ class ControlMessages {
   void OnSent(uint32_t place) { free_.push_back(place); }
   // Returns a private copy of a message that was received, and posts its receive again. `broken` is
   // set if the device refuses that.
-  std::vector<std::byte> Take(const Connection& connection, uint32_t place, uint32_t bytes,
-                              bool* broken);
+  static std::vector<std::byte> Take(Connection* connection, uint32_t place, uint32_t bytes,
+                                     bool* broken);
 
  private:
   ControlMessages(uint32_t owner, RegisteredBuffer buffer);
-  bool PostReceive(const Connection& connection, uint32_t place);
 
   const uint32_t owner_;
   RegisteredBuffer buffer_;  // first the SENDs' places, then the receives'

@@ -1,7 +1,5 @@
 #include "server/group/fetch_session.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cstring>
 #include <span>
@@ -31,29 +29,17 @@ absl::StatusOr<std::unique_ptr<FetchSession>> FetchSession::Begin(const Options&
     if (options.keys->Changed()) options.keys->Reload().IgnoreError();
     made->key_ = options.keys->keys().front();
   }
-  GANNET_ASSIGN_OR_RETURN(
-      made->connector_,
-      Connector::Start({.to = options.server, .deadline_ns = now_ns + options.connect_timeout_ns}));
+  GANNET_ASSIGN_OR_RETURN(made->connector_,
+                          Connector::Start({.to = options.server,
+                                            .device = options.device.verbs,
+                                            .deadline_ns = now_ns + options.connect_timeout_ns}));
   return made;
 }
 
 FetchSession::~FetchSession() {
-  if (connector_ == nullptr || connector_->connection() == nullptr) return;
-  const bool drains =
-      connector_->connection()->BeginClose(WrId{.kind = static_cast<uint8_t>(Work::kDrain)}.Pack());
-  // A queue pair that the device does not flush in time is destroyed as it is.
-  for (uint32_t polls = 0; polls < kDrainPollsMax && !drained_; ++polls) {
-    ibv_wc completion;
-    if (completions_->Poll({&completion, 1}) == 1) {
-      drained_ = WrId::Unpack(completion.wr_id).kind == static_cast<uint8_t>(Work::kDrain);
-    } else if (!drains || completions_->broken()) {
-      break;
-    } else if (options_.idle) {
-      options_.idle();
-    } else {
-      sched_yield();
-    }
-  }
+  if (connector_ == nullptr) return;
+  Connection* const connection = connector_->connection();
+  DrainAll(completions_.get(), {&connection, 1}, kDrainNsMax, options_.idle);
 }
 
 void FetchSession::Fail(absl::Status status) {
@@ -64,7 +50,7 @@ void FetchSession::Poll(int64_t now_ns) {
   done_.clear();
   completed_ = false;
   if (!status_.ok()) return;
-  if (!ready_) return PollConnecting(now_ns);
+  if (!connection().connected()) return PollConnecting(now_ns);
   PollCompletions(now_ns);
   if (status_.ok()) PollControl(now_ns);
 }
@@ -87,31 +73,23 @@ void FetchSession::PollConnecting(int64_t now_ns) {
 
 // The address is resolved: makes the queue pair, posts its receives, and asks the server.
 absl::Status FetchSession::Configure() {
-  if (connector_->verbs() != options_.device.verbs) {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "the way to ", server(), " does not lead through the device ", options_.device.name));
-  }
   constexpr uint32_t kSends = kReadsMax + kHeartbeats;
   GANNET_ASSIGN_OR_RETURN(completions_,
                           CompletionQueue::Create(options_.device.verbs, kSends + 1 + kReceives,
                                                   /*with_channel=*/true));
-  GANNET_RETURN_IF_ERROR(completions_->Reserve(kSends + 1 + kReceives));
   GANNET_ASSIGN_OR_RETURN(
       messages_, RegisteredBuffer::Create(options_.pd, kReceives * uint64_t{kMessageBytesMax} +
                                                            kHeartbeats * sizeof(RequestHeader)));
   GANNET_RETURN_IF_ERROR(
-      connector_->CreateConnection({.queue_pair = {.pd = options_.pd,
-                                                   .send_cq = completions_->get(),
-                                                   .recv_cq = completions_->get(),
-                                                   .send_wrs = kSends,
-                                                   .recv_wrs = kReceives},
-                                    .caps = options_.device.caps}));
-  for (uint32_t slot = 0; slot < kReceives; ++slot) {
-    if (!PostReceiveAt(slot)) return absl::InternalError("the device refuses receives");
-  }
+      connector_->CreateConnection({.queue_pair = {.pd = options_.pd, .send_wrs = kSends},
+                                    .caps = options_.device.caps,
+                                    .completions = completions_.get(),
+                                    .receives = {.first = messages_.Sge(0, kMessageBytesMax),
+                                                 .count = kReceives,
+                                                 .id = {static_cast<uint8_t>(Work::kReceive)}}}));
   request_ = MakeConnectRequest(/*session_token=*/0, /*qp_index=*/0, UnpredictableNonce(),
                                 options_.machine_wall_ms());
-  if (key_) AuthenticateRequest(*key_, options_.server.NetworkBytes(), &request_);
+  AuthenticateRequest(key_, options_.server.NetworkBytes(), &request_);
   return connector_->Connect(std::as_bytes(std::span(&request_, 1)));
 }
 
@@ -127,13 +105,9 @@ void FetchSession::OnConnectFailed() {
 }
 
 void FetchSession::OnEstablished(int64_t now_ns) {
-  if (key_) {
-    absl::Status status = CheckGrantMac(connector_->private_data(), server(), *key_, request_);
-    if (!status.ok()) return Fail(std::move(status));
-  }
-  absl::StatusOr<Grant> grant = CheckGrant(connector_->private_data(), server());
+  absl::StatusOr<Grant> grant = TakeGrant(connector_->private_data(), server(), key_, request_);
   if (!grant.ok()) return Fail(grant.status());
-  if (connector_->connection()->depth().issued == 0) {
+  if (connection().depth().issued == 0) {
     return Fail(absl::FailedPreconditionError(
         absl::StrCat(server(), ": no RDMA READs on this connection (negotiated depth 0)")));
   }
@@ -141,16 +115,7 @@ void FetchSession::OnEstablished(int64_t now_ns) {
   view_ = IndexView::Of(grant_);
   acknowledged_ = newest_ = static_cast<uint32_t>(grant_.index.generation);
   sent_ns_ = looked_ns_ = next_control_ns_ = now_ns;
-  ready_ = true;
-}
-
-bool FetchSession::PostReceiveAt(uint32_t slot) {
-  ibv_sge sge = messages_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
-  ibv_recv_wr receive{
-      .wr_id = WrId{.kind = static_cast<uint8_t>(Work::kReceive), .slot = slot}.Pack(),
-      .sg_list = &sge,
-      .num_sge = 1};
-  return PostReceive(connector_->connection()->qp(), &receive) == PostResult::kPosted;
+  connection().Open();
 }
 
 void FetchSession::PollCompletions(int64_t now_ns) {
@@ -179,12 +144,11 @@ void FetchSession::OnCompletion(const ibv_wc& completion, int64_t now_ns) {
     case Work::kReceive:
       silent_ns_ = 0;
       looked_ns_ = now_ns;
-      OnMessage({messages_.data() + uint64_t{id.slot} * kMessageBytesMax, completion.byte_len});
-      if (!PostReceiveAt(id.slot)) {
+      OnMessage(connection().Message(id.slot, completion.byte_len));
+      connection().Recycle(id.slot);
+      if (!connection().PostReceives()) {
         Fail(absl::UnavailableError(absl::StrCat(server(), ": the device refuses receives")));
       }
-      return;
-    case Work::kDrain:
       return;
   }
 }
@@ -232,10 +196,9 @@ void FetchSession::SendHeartbeat(int64_t now_ns) {
       kReceives * uint64_t{kMessageBytesMax} + sent_ % kHeartbeats * sizeof(RequestHeader);
   std::memcpy(messages_.data() + offset, &heartbeat, sizeof(heartbeat));
   ibv_sge sge = messages_.Sge(offset, sizeof(heartbeat));
-  ibv_send_wr send =
-      SendRequest(WrId{.kind = static_cast<uint8_t>(Work::kSend)}.Pack(), &sge,
-                  unsigned{IBV_SEND_SIGNALED} | connector_->connection()->send_flags());
-  if (PostSend(connector_->connection()->qp(), &send) != PostResult::kPosted) {
+  ibv_send_wr send = SendRequest(WrId{.kind = static_cast<uint8_t>(Work::kSend)}.Pack(), &sge,
+                                 unsigned{IBV_SEND_SIGNALED} | connection().send_flags());
+  if (connection().Post(&send) != PostResult::kPosted) {
     return Fail(absl::UnavailableError(absl::StrCat(server(), ": the device refused a heartbeat")));
   }
   unsaid_ = false;
@@ -258,7 +221,7 @@ void FetchSession::AddRead(uint32_t tag, uint64_t offset, uint32_t bytes, std::b
 void FetchSession::Post() {
   if (chained_ == 0 || !ready()) return;
   in_flight_ += std::exchange(chained_, 0);
-  if (PostSend(connector_->connection()->qp(), chain_.data()) != PostResult::kPosted) {
+  if (connection().Post(chain_.data()) != PostResult::kPosted) {
     Fail(absl::UnavailableError(absl::StrCat(server(), ": the device refused a chain")));
   }
 }
@@ -270,7 +233,7 @@ void FetchSession::Arm() {
 }
 
 int64_t FetchSession::deadline_ns() const {
-  if (!ready_) return connector_->deadline_ns();
+  if (!connection().connected()) return connector_->deadline_ns();
   int64_t deadline_ns = INT64_MAX;
   if (MayAsk()) deadline_ns = HeartbeatDueNs();
   if (sent_ != answered_) {

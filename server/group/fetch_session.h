@@ -62,7 +62,7 @@ class FetchSession {
 
   // Goes on with connecting, takes completions, and sends heartbeats.
   void Poll(int64_t now_ns);
-  bool ready() const { return ready_ && status_.ok(); }
+  bool ready() const { return connection().connected() && status_.ok(); }
   // Why it is over, if it is. Unavailable: the server refused, is silent, or closed the connection.
   const absl::Status& status() const { return status_; }
 
@@ -99,25 +99,24 @@ class FetchSession {
   int64_t deadline_ns() const;
 
  private:
-  enum class Work : uint8_t { kRead = 1, kSend, kReceive, kDrain };
+  enum class Work : uint8_t { kRead = 1, kSend, kReceive };
   static constexpr uint32_t kHeartbeats = kHeartbeatsUnansweredMax;
   // The server sends nothing but answers to heartbeats, and short notices.
   static constexpr uint32_t kReceives = 2 * kHeartbeats;
   static constexpr int64_t kControlNs = 10 * kNsPerMs;
-  static constexpr uint32_t kDrainPollsMax = 1 << 20;
 
   explicit FetchSession(const Options& options) : options_(options) {}
   void PollConnecting(int64_t now_ns);
   absl::Status Configure();
   void OnEstablished(int64_t now_ns);
   void OnConnectFailed();
-  bool PostReceiveAt(uint32_t slot);
   void PollCompletions(int64_t now_ns);
   void OnCompletion(const ibv_wc& completion, int64_t now_ns);
   void OnMessage(std::span<const std::byte> message);
   void PollControl(int64_t now_ns);
   void SendHeartbeat(int64_t now_ns);
   void Fail(absl::Status status);
+  Connection& connection() const { return *connector_->connection(); }
   std::string server() const { return options_.server.ToString(); }
   int64_t silence_ns() const { return int64_t{grant_.silence_ms} * kNsPerMs; }
   int64_t HeartbeatDueNs() const { return sent_ns_ + silence_ns() / kMessagesPerSilence; }
@@ -127,7 +126,6 @@ class FetchSession {
   std::optional<AuthKey> key_;
   ConnectRequest request_{};
   absl::Status status_;
-  bool ready_ = false;
   Grant grant_{};
   IndexView view_;
 
@@ -141,7 +139,6 @@ class FetchSession {
   uint32_t chained_ = 0;
   uint32_t in_flight_ = 0;
   uint32_t sends_in_flight_ = 0;
-  bool drained_ = false;
   bool completed_ = false;  // something did in the last Poll
   std::vector<uint32_t> done_;
 

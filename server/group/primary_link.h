@@ -46,18 +46,17 @@ class PrimaryLink {
   };
   static constexpr uint32_t kWritesMax = 2 * uint32_t{RingWriter::kShipmentsMax};
 
-  // `number` names it in WrIds, and is not used again. ResourceExhausted: no memory, or no room in
-  // the completion queues.
+  // `number` names it in WrIds, and is not used again. ResourceExhausted: no memory.
   static absl::StatusOr<std::unique_ptr<PrimaryLink>> Create(const Environment* environment,
                                                              uint32_t number, uint64_t token);
-  // REQUIRES: closed(), or the process ends.
-  ~PrimaryLink();
+  // To destroy it REQUIRES: closed(), or the process ends.
 
   uint32_t number() const { return number_; }
   uint64_t token() const { return token_; }
 
   // Accepts one of its connections. `name` is that of the connection's events, and `key` proved who
-  // asks; null: none was needed. `grant` goes to the backup.
+  // asks; null: none was needed. `grant` goes to the backup. ResourceExhausted: no room in the
+  // completion queue.
   absl::Status Accept(LinkConnection which, IncomingRequest request, uint64_t name,
                       std::shared_ptr<const SessionKey> key, std::span<const std::byte> grant);
   bool Has(LinkConnection which) const { return At(which) != nullptr; }
@@ -85,14 +84,18 @@ class PrimaryLink {
   }
   void OnSent(uint32_t place) { messages_->OnSent(place); }
   std::vector<std::byte> Take(uint32_t place, uint32_t bytes, bool* broken) {
-    return messages_->Take(*At(LinkConnection::kControl), place, bytes, broken);
+    return ControlMessages::Take(At(LinkConnection::kControl), place, bytes, broken);
   }
 
   // Moves both queue pairs to the error state. They are flushed when OnDrained was called for each.
   void BeginClose();
   bool closing() const { return closing_; }
   void OnDrained(uint32_t which);
-  bool closed() const { return closing_ && is_drained_[0] && is_drained_[1]; }
+  bool closed() const {
+    return closing_ && std::ranges::all_of(connections_, [](const auto& connection) {
+             return connection == nullptr || connection->drained();
+           });
+  }
 
  private:
   PrimaryLink(const Environment* environment, uint32_t number, uint64_t token)
@@ -108,7 +111,6 @@ class PrimaryLink {
   std::array<std::unique_ptr<Connection>, 2> connections_;
   std::array<uint64_t, 2> names_{};
   std::array<std::shared_ptr<const SessionKey>, 2> keys_;
-  std::array<bool, 2> is_drained_{};
   bool closing_ = false;
   uint64_t ring_address_ = 0;
   uint32_t ring_rkey_ = 0;

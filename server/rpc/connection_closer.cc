@@ -21,7 +21,7 @@ void ConnectionCloser::Close(ServerConnection* connection, std::string_view why)
   connection->in_progress.clear();
   given_.long_values->DropWaiting(connection);
   const uint64_t drain = PackWorkId(WorkKind::kDrain, connection->id, 0);
-  if (!connection->rdma->BeginClose(drain)) OnDrained(connection->id);
+  if (!connection->rdma->BeginDrain(drain)) OnDrained(connection->id);
 }
 
 void ConnectionCloser::CloseAll(std::string_view why) {

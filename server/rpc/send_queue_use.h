@@ -22,7 +22,7 @@ struct Resource {
 // A queue pair completes its sends in order. A place is free only after the completion of a
 // *signaled* work request at or behind it was polled. So each work request has a position, counted
 // from 1, and a completion means that everything up to its position is done. One place is kept for
-// the drain that Connection::BeginClose posts.
+// the drain that Connection::BeginDrain posts.
 class SendQueueUse {
  public:
   // At least one of so many work requests is signaled.

@@ -47,8 +47,7 @@ RudePeer::RudePeer(Kind kind, const std::string& endpoint, Run* run, const Histo
 
 RudePeer::~RudePeer() {
   run_->Note("a rude peer goes");
-  if (!prepared_ || connector_->connection() == nullptr) return;
-  if (!connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack())) return;
+  if (!connector_->connection()->BeginDrain(WrId{.kind = kDrain}.Pack())) return;
   for (int steps = 0; !drained_ && steps < kStepsToDrain; ++steps) {
     run_->Idle();
     PollCompletions();

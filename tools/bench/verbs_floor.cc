@@ -60,7 +60,7 @@ constexpr uint32_t kDepthMax = 64;
 constexpr int kEmptyPollsMax = 64;  // then others get the core
 constexpr int64_t kPatienceNs = 60 * kNsPerSecond;
 enum class How : uint8_t { kFetched, kCarried, kWritten, kAsked };
-enum Work : uint8_t { kReceive = 1, kSend, kRead, kDrain };
+enum Work : uint8_t { kReceive = 1, kSend, kRead };
 
 struct FloorMessage {
   uint64_t place;    // offset in the peer's memory
@@ -102,17 +102,14 @@ class End {
     messages_ = Must(RegisteredBuffer::Create(pd_.get(), 2 * kDepthMax * uint64_t{MessageBytes()}));
   }
   ConnectionOptions connection_options() const {
-    return {.queue_pair = {.pd = pd_.get(),
-                           .send_cq = queue_->get(),
-                           .recv_cq = queue_->get(),
-                           .send_wrs = 4 * kDepthMax,
-                           .recv_wrs = kDepthMax},
-            .caps = device_.caps};
+    return {.queue_pair = {.pd = pd_.get(), .send_wrs = 4 * kDepthMax},
+            .caps = device_.caps,
+            .completions = queue_.get(),
+            .receives = {.first = messages_.Sge(0, MessageBytes()),
+                         .count = kDepthMax,
+                         .id = {.kind = kReceive}}};
   }
-  void Use(Connection* connection) {
-    connection_ = connection;
-    for (uint32_t slot = 0; slot < kDepthMax; ++slot) Receive(slot);
-  }
+  void Use(Connection* connection) { connection_ = connection; }
 
   // Adds to the chain. REQUIRES: fewer than 2 kDepthMax in it.
   void Add(ibv_send_wr request, const ibv_sge& sge, bool signaled) {
@@ -134,10 +131,8 @@ class End {
         messages_.Sge((kDepthMax + slot) * uint64_t{MessageBytes()}, bytes), ++sends_ % 16 == 0);
   }
   void Receive(uint32_t slot) {
-    ibv_sge sge = messages_.Sge(slot * uint64_t{MessageBytes()}, MessageBytes());
-    ibv_recv_wr receive{
-        .wr_id = WrId{.kind = kReceive, .slot = slot}.Pack(), .sg_list = &sge, .num_sge = 1};
-    Must(PostReceive(connection_->qp(), &receive) == PostResult::kPosted);
+    connection_->Recycle(slot);
+    Must(connection_->PostReceives());
   }
   std::byte* received(uint32_t slot) const {
     return messages_.data() + slot * uint64_t{MessageBytes()};
@@ -157,17 +152,7 @@ class End {
     }
     return true;
   }
-  void Close() {
-    if (!connection_->BeginClose(WrId{.kind = kDrain}.Pack())) return;
-    const int64_t until_ns = MonotonicNs() + kPatienceNs;
-    std::array<ibv_wc, 32> done;
-    while (MonotonicNs() < until_ns) {
-      const size_t n = queue_->Poll(done);
-      for (size_t i = 0; i < n; ++i) {
-        if (WrId::Unpack(done[i].wr_id).kind == kDrain) return;
-      }
-    }
-  }
+  void Close() { DrainAll(queue_.get(), {&connection_, 1}, kPatienceNs); }
 
   RegisteredBuffer& memory() { return memory_; }
 

@@ -81,9 +81,7 @@ class Question {
   }
   ~Question() {
     // Nothing was posted, so nothing is to be waited for.
-    if (connector_ != nullptr && connector_->connection() != nullptr) {
-      connector_->connection()->BeginClose(0);
-    }
+    if (connector_ != nullptr) connector_->connection()->BeginDrain(0);
   }
   Question(const Question&) = delete;
   Question& operator=(const Question&) = delete;
@@ -120,15 +118,12 @@ class Question {
     GANNET_ASSIGN_OR_RETURN(completions_,
                             CompletionQueue::Create(device.verbs, kCompletions, false));
     GANNET_RETURN_IF_ERROR(
-        connector_->CreateConnection({.queue_pair = {.pd = pd_.get(),
-                                                     .send_cq = completions_->get(),
-                                                     .recv_cq = completions_->get(),
-                                                     .send_wrs = 1,
-                                                     .recv_wrs = 1},
-                                      .caps = device.caps}));
+        connector_->CreateConnection({.queue_pair = {.pd = pd_.get(), .send_wrs = 1},
+                                      .caps = device.caps,
+                                      .completions = completions_.get()}));
     ConnectRequest request = MakeConnectRequest(0, 0, UnpredictableNonce(), WallMs());
     request.features = kConnectStanding;
-    if (key_) AuthenticateRequest(*key_, to_.NetworkBytes(), &request);
+    AuthenticateRequest(key_, to_.NetworkBytes(), &request);
     return connector_->Connect(std::as_bytes(std::span(&request, 1)));
   }
 

@@ -7,7 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/auth/auth_file.h"
-#include "common/auth/handshake_mac.h"
+#include "common/auth/handshake.h"
 #include "common/base/align.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -20,7 +20,7 @@
 namespace gannet::kvload {
 namespace {
 
-enum RawWorkKind : uint8_t { kChain = 1, kHeartbeat = 2, kReceive = 3, kDrain = 4, kWindow = 5 };
+enum RawWorkKind : uint8_t { kChain = 1, kHeartbeat = 2, kReceive = 3, kWindow = 4 };
 
 constexpr uint32_t kReceives = 4;
 constexpr uint64_t kHeartbeatOffset = uint64_t{kReceives} * kMessageBytesMax;
@@ -29,7 +29,6 @@ constexpr uint64_t kPageBytes = 4096;
 constexpr size_t kCompletionsPerPoll = 16;
 // Reading the clock is slow compared to a READ, so only one in kPollsPerClock Polls reads it.
 constexpr uint32_t kPollsPerClock = 64;
-constexpr int64_t kDrainNs = 2 * kNsPerSecond;
 
 // Returns the first slot with the tag, or an empty slot if there is none.
 Slot SlotWithTag(const Bucket (&window)[2], uint32_t tag) {
@@ -64,10 +63,8 @@ absl::Status RawReadBackend::WaitWhile(Connector::Step step, int64_t deadline_ns
     ::poll(&readable, 1, static_cast<int>(std::max<int64_t>(1, left_ms)));
   }
   if (!connector_->refused()) return connector_->status();
-  const auto reject = DecodeReject(connector_->private_data());
-  return reject.ok() ? absl::UnavailableError(
-                           absl::StrCat(options_.endpoint, " refused: ", RejectReason(*reject)))
-                     : connector_->status();
+  RejectCode code{};
+  return RefusalStatus(connector_->private_data(), options_.endpoint, connector_->status(), &code);
 }
 
 absl::Status RawReadBackend::Establish() {
@@ -80,65 +77,55 @@ absl::Status RawReadBackend::Establish() {
   std::optional<AuthKey> key;
   if (file != nullptr) key = file->keys().front();
   ConnectRequest request = NewConnectRequest();
-  request.nonce = key ? UnpredictableNonce() : random_.Next();
+  request.nonce = random_.Next();
   request.time_ms = WallMs();
-  if (key) SignRequest(*key, to.NetworkBytes(), &request);
+  AuthenticateRequest(key, to.NetworkBytes(), &request);
   GANNET_RETURN_IF_ERROR(connector_->Connect(std::as_bytes(std::span(&request, 1))));
   GANNET_RETURN_IF_ERROR(WaitWhile(Connector::Step::kConnecting, deadline_ns));
   if (connector_->step() != Connector::Step::kEstablished) {
     return absl::UnavailableError(absl::StrCat(options_.endpoint, " closed the connection"));
   }
-  return TakeGrant(request, key);
+  return Adopt(request, key);
 }
 
 absl::Status RawReadBackend::MakeResources() {
   GANNET_ASSIGN_OR_RETURN(const Device device, DescribeDevice(connector_->verbs()));
   pd_.reset(ibv_alloc_pd(device.verbs));
   if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
-  const uint32_t sends = options_.depth + 3;  // and a heartbeat, a window, the drain
-  GANNET_ASSIGN_OR_RETURN(queue_, CompletionQueue::Create(device.verbs, sends + kReceives, false));
-  GANNET_RETURN_IF_ERROR(queue_->Reserve(sends + kReceives));
+  const uint32_t sends = options_.depth + 2;  // and a heartbeat, and a window
+  GANNET_ASSIGN_OR_RETURN(queue_,
+                          CompletionQueue::Create(device.verbs, sends + 1 + kReceives, false));
   const uint64_t stride = AlignUp(options_.read_bytes, kReadAlignment);
   GANNET_ASSIGN_OR_RETURN(sinks_, RegisteredBuffer::Create(pd_.get(), options_.depth * stride));
   GANNET_ASSIGN_OR_RETURN(window_, RegisteredBuffer::Create(pd_.get(), kWindowBytes));
   GANNET_ASSIGN_OR_RETURN(messages_,
                           RegisteredBuffer::Create(pd_.get(), kHeartbeatOffset + kMessageBytesMax));
-  GANNET_RETURN_IF_ERROR(connector_->CreateConnection({.queue_pair = {.pd = pd_.get(),
-                                                                      .send_cq = queue_->get(),
-                                                                      .recv_cq = queue_->get(),
-                                                                      .send_wrs = sends,
-                                                                      .recv_wrs = kReceives},
-                                                       .caps = device.caps}));
-  for (uint32_t i = 0; i < kReceives; ++i) Receive(i);
-  return absl::OkStatus();
+  return connector_->CreateConnection(
+      {.queue_pair = {.pd = pd_.get(), .send_wrs = sends},
+       .caps = device.caps,
+       .completions = queue_.get(),
+       .receives = {
+           .first = messages_.Sge(0, kMessageBytesMax), .count = kReceives, .id = {kReceive}}});
 }
 
-absl::Status RawReadBackend::TakeGrant(const ConnectRequest& request,
-                                       const std::optional<AuthKey>& key) {
-  if (key && !VerifyGrant(*key, request, connector_->private_data())) {
-    return absl::PermissionDeniedError(
-        absl::StrCat(options_.endpoint, " did not prove that it has the key ", key->id));
-  }
-  SetRnrTimer(connector_->connection()->qp());
-  GANNET_ASSIGN_OR_RETURN(grant_, DecodeGrant(connector_->private_data()));
+absl::Status RawReadBackend::Adopt(const ConnectRequest& request,
+                                   const std::optional<AuthKey>& key) {
+  GANNET_ASSIGN_OR_RETURN(
+      grant_, gannet::TakeGrant(connector_->private_data(), options_.endpoint, key, request));
   span_bytes_ = options_.span_bytes == 0 ? grant_.region_bytes
                                          : std::min(options_.span_bytes, grant_.region_bytes);
   if (span_bytes_ < AlignUp(options_.read_bytes, kReadAlignment)) {
     return absl::InvalidArgumentError(
         "the region, or --raw_span, is smaller than one READ of --value_size bytes");
   }
+  connector_->connection()->Open();
   return absl::OkStatus();
 }
 
 RawReadBackend::~RawReadBackend() {
-  if (connector_ == nullptr || connector_->connection() == nullptr) return;
-  broken_ = true;
-  bool drained = !connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack());
-  const int64_t deadline_ns = MonotonicNs() + kDrainNs;
-  while (!drained && MonotonicNs() < deadline_ns) {
-    const size_t n = queue_->Poll(wcs_);
-    for (size_t i = 0; i < n; ++i) drained |= WrId::Unpack(wcs_[i].wr_id).kind == kDrain;
-  }
+  if (connector_ == nullptr) return;
+  Connection* const connection = connector_->connection();
+  DrainAll(queue_.get(), {&connection, 1});
 }
 
 absl::Status RawReadBackend::ReadWindow(uint64_t address) {
@@ -146,7 +133,7 @@ absl::Status RawReadBackend::ReadWindow(uint64_t address) {
   ibv_sge sge = window_.Sge(0, kWindowBytes);
   ibv_send_wr read = ReadRequest(WrId{.kind = kWindow}.Pack(), &sge, address, grant_.region_rkey,
                                  IBV_SEND_SIGNALED);
-  if (PostSend(connector_->connection()->qp(), &read) != PostResult::kPosted) Break();
+  if (connector_->connection()->Post(&read) != PostResult::kPosted) Break();
   window_read_ = false;
   while (!window_read_ && !broken_) {
     const size_t n = queue_->Poll(wcs_);
@@ -219,16 +206,7 @@ void RawReadBackend::PostChain() {
                            grant_.region_rkey, last ? IBV_SEND_SIGNALED : 0);
     reads[i].next = last ? nullptr : &reads[i + 1];
   }
-  if (PostSend(connector_->connection()->qp(), reads) != PostResult::kPosted) Break();
-}
-
-void RawReadBackend::Receive(uint32_t slot) {
-  ibv_sge sge = messages_.Sge(uint64_t{slot} * kMessageBytesMax, kMessageBytesMax);
-  ibv_recv_wr receive{};
-  receive.wr_id = WrId{.kind = kReceive, .slot = slot}.Pack();
-  receive.sg_list = &sge;
-  receive.num_sge = 1;
-  if (PostReceive(connector_->connection()->qp(), &receive) != PostResult::kPosted) broken_ = true;
+  if (connector_->connection()->Post(reads) != PostResult::kPosted) Break();
 }
 
 void RawReadBackend::KeepAlive() {
@@ -243,7 +221,7 @@ void RawReadBackend::KeepAlive() {
       EncodeRequest(header, {}, {}, {messages_.data() + kHeartbeatOffset, kMessageBytesMax});
   ibv_sge sge = messages_.Sge(kHeartbeatOffset, static_cast<uint32_t>(bytes));
   ibv_send_wr send = SendRequest(WrId{.kind = kHeartbeat}.Pack(), &sge, IBV_SEND_SIGNALED);
-  if (PostSend(connector_->connection()->qp(), &send) != PostResult::kPosted) return Break();
+  if (connector_->connection()->Post(&send) != PostResult::kPosted) return Break();
   heartbeat_in_flight_ = true;
 }
 
@@ -285,7 +263,8 @@ void RawReadBackend::HandleCompletion(const ibv_wc& wc) {
       heartbeat_in_flight_ = false;
       return;
     case kReceive:
-      Receive(id.slot);
+      connector_->connection()->Recycle(id.slot);
+      if (!connector_->connection()->PostReceives()) Break();
       return;
     default:
       return;

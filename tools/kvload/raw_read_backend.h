@@ -75,12 +75,11 @@ class RawReadBackend : public Backend {
   absl::Status Establish();
   absl::Status WaitWhile(Connector::Step step, int64_t deadline_ns);
   absl::Status MakeResources();
-  absl::Status TakeGrant(const ConnectRequest& request, const std::optional<AuthKey>& key);
+  absl::Status Adopt(const ConnectRequest& request, const std::optional<AuthKey>& key);
   // READs a window into window_, and waits for it.
   absl::Status ReadWindow(uint64_t address);
   uint64_t NextAddress();
   void PostChain();
-  void Receive(uint32_t slot);
   void KeepAlive();
   void HandleCompletion(const ibv_wc& wc);
   void Break();

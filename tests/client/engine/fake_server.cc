@@ -65,7 +65,7 @@ FakeServer::FakeServer() : device_(Must(OpenDevice(kSoftverbsDeviceName))), gran
 
 FakeServer::~FakeServer() {
   for (auto& [number, peer] : peers_) {
-    peer->connection->BeginClose(WrId{.kind = kDrain}.Pack());
+    peer->connection->BeginDrain(WrId{.kind = kDrain}.Pack());
   }
   std::array<ibv_wc, 32> completions;
   while (cq_->Poll(completions) > 0) {
@@ -118,7 +118,7 @@ void FakeServer::Step() {
       auto it = peers_.find(event->connection);
       if (it == peers_.end()) continue;
       it->second->closing = true;
-      it->second->connection->BeginClose(WrId{.kind = kDrain}.Pack());
+      it->second->connection->BeginDrain(WrId{.kind = kDrain}.Pack());
     }
   }
   std::array<ibv_wc, 32> completions;
@@ -129,7 +129,7 @@ void FakeServer::Step() {
 void FakeServer::BreakAll() {
   for (auto& [number, peer] : peers_) {
     if (std::exchange(peer->closing, true)) continue;
-    peer->connection->BeginClose(WrId{.kind = kDrain}.Pack());
+    peer->connection->BeginDrain(WrId{.kind = kDrain}.Pack());
   }
 }
 

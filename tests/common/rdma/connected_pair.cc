@@ -146,7 +146,7 @@ void ConnectedPairTest::Connect() {
 }
 
 void ConnectedPairTest::Drain(TestSide* side, Connection* connection) {
-  if (connection->closing() || !connection->BeginClose(kDrainId)) return;
+  if (connection->closing() || !connection->BeginDrain(kDrainId)) return;
   for (;;) {
     const ibv_wc done = side->Next();
     if (done.wr_id == kDrainId || done.status == IBV_WC_GENERAL_ERR) return;
@@ -154,9 +154,7 @@ void ConnectedPairTest::Drain(TestSide* side, Connection* connection) {
 }
 
 void ConnectedPairTest::Close() {
-  if (active_ != nullptr && active_->connection() != nullptr) {
-    Drain(&client_, active_->connection());
-  }
+  if (active_ != nullptr) Drain(&client_, active_->connection());
   if (passive_ != nullptr) Drain(&server_, passive_.get());
   active_.reset();
   passive_.reset();

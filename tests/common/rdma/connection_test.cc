@@ -164,10 +164,10 @@ TEST_F(ConnectionTest, ManyConnectionsComeAndGoWithoutLeak) {
   EXPECT_LE(open_files(), before + 4);
 }
 
-TEST_F(ConnectionTest, BeginCloseIsIdempotent) {
+TEST_F(ConnectionTest, BeginDrainIsIdempotent) {
   ASSERT_NO_FATAL_FAILURE(Connect());
   Drain(&client_, active_->connection());
-  const bool again = active_->connection()->BeginClose(1234);
+  const bool again = active_->connection()->BeginDrain(1234);
   ibv_wc done;
   EXPECT_TRUE(active_->connection()->closing());
   EXPECT_EQ(client_.completions->Poll({&done, 1}), 0u) << "a second drain was posted: " << again;

@@ -36,8 +36,8 @@ RawPeer::RawPeer(SteppedServer* driver) : driver_(driver) {
 }
 
 RawPeer::~RawPeer() {
-  if (connector_ == nullptr || connector_->connection() == nullptr) return;
-  if (connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack()) && !drained_) {
+  if (connector_ == nullptr) return;
+  if (connector_->connection()->BeginDrain(WrId{.kind = kDrain}.Pack()) && !drained_) {
     EXPECT_TRUE(driver_->StepUntil([this] {
       silent_ = false;
       Poll();
@@ -207,7 +207,7 @@ std::optional<std::string> RawPeer::Get(std::string_view key) {
 }
 
 bool RawPeer::CloseAlone() {
-  connector_->connection()->BeginClose(WrId{.kind = kDrain}.Pack());
+  connector_->connection()->BeginDrain(WrId{.kind = kDrain}.Pack());
   const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
   while (!drained_ && MonotonicNs() < deadline_ns) Poll();
   return drained_ && sends_in_flight_ == 0;

@@ -34,9 +34,7 @@ class Storm {
     for (uint32_t i = 0; i < clients; ++i) Begin(i);
   }
   ~Storm() {
-    for (const auto& client : clients_) {
-      if (client->connection() != nullptr) client->connection()->BeginClose(0);
-    }
+    for (const auto& client : clients_) client->connection()->BeginDrain(0);
     server_->StepUntil([this] { return server_->stats().connections == 0; });
   }
 
@@ -81,7 +79,7 @@ class Storm {
   // Returns false if it is not connected.
   bool Leave(uint32_t i) {
     if (!IsIn(i)) return false;
-    clients_[i]->connection()->BeginClose(0);
+    clients_[i]->connection()->BeginDrain(0);
     left_[i] = true;
     return true;
   }
