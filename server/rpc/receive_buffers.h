@@ -5,19 +5,18 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/queue_pair.h"
+#include "common/rdma/receives.h"
 #include "server/rpc/message_buffers.h"
 
 namespace gannet {
 
 // The shared receive queue of a worker, and its buffers. It is shared so that memory does not grow
-// with clients, beyond `count`. With few clients it has less (Reserve). The states of a buffer:
-// posted -> received (Message) -> recycled -> posted again by Repost, which posts all recycled
-// buffers with one call.
+// with clients, beyond `count`. With few clients it has less (Reserve). Repost posts recycled
+// buffers again once they are worth a call.
 //
 // No request holds its buffer beyond the Poll that took it. A request that takes longer copies what
 // it needs. Owner thread only.
@@ -40,15 +39,11 @@ class ReceiveBuffers {
     return {buffers_.At(slot), bytes};
   }
   // The bytes of a recycled slot stay until Repost.
-  void Recycle(uint32_t slot) {
-    requests_[slot].next = recycled_;
-    recycled_ = &requests_[slot];
-    ++recycled_count_;
-  }
+  void Recycle(uint32_t slot) { receives_.Recycle(slot); }
   // Posts the recycled buffers once there are enough for a doorbell. So a few receives less than
   // there are may be posted at any time. Returns false if the device refused them: then the worker
   // can receive no more.
-  bool Repost() { return recycled_count_ < repost_at_ || PostRecycled(); }
+  bool Repost() { return receives_.recycled() < repost_at_ || PostRecycled(); }
   uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
@@ -63,12 +58,7 @@ class ReceiveBuffers {
   Handle<ibv_srq> srq_;
   uint32_t repost_at_ = 0;
   uint64_t posts_ = 0;
-  // By slot. Filled in when the buffer is registered, without moving the others; recycling changes
-  // only the links.
-  std::vector<ibv_sge> sges_;
-  std::vector<ibv_recv_wr> requests_;
-  ibv_recv_wr* recycled_ = nullptr;  // a chain, the last recycled first
-  uint32_t recycled_count_ = 0;
+  Receives receives_{0};  // by slot
 };
 
 }  // namespace gannet
