@@ -252,7 +252,7 @@ TEST_F(TransferTest, ClosingFlushesWhatIsInFlightAndTheDrainComesLast) {
   // No receive is posted there: the SEND waits.
   ibv_send_wr send = SendRequest(1, &sge, IBV_SEND_SIGNALED);
   ASSERT_EQ(PostSend(qp(), &send), PostResult::kPosted);
-  ASSERT_TRUE(active_->connection()->BeginClose(2));
+  ASSERT_TRUE(active_->connection()->BeginDrain(2));
   std::vector<uint64_t> sends;
   int receives = 0;
   while (sends.empty() || sends.back() != 2) {
