@@ -218,12 +218,12 @@ void DiskLog::Poll(int64_t now_ns) {
                       : needs_writer()     ? kLookPeriodNs
                                            : kWritePeriodNs);
   due_ns_ = std::min(due_ns_, journal_->sync_due_ns().value_or(due_ns_));
-  if (options_.on_poll) options_.on_poll();
+  if (options_.owner != nullptr) options_.owner->OnPoll();
 }
 
 // A member of a group that has not all items yet has nothing to note.
 std::optional<uint64_t> DiskLog::ClockToNote() const {
-  if (journal_->failed() || (options_.snapshot_at && !options_.snapshot_at())) return std::nullopt;
+  if (journal_->failed() || !MayBeginSnapshot()) return std::nullopt;
   const uint64_t clock_ms = options_.store->NowMs(0);
   return clock_ms == 0 ? std::nullopt : std::optional(clock_ms);
 }
@@ -235,7 +235,7 @@ void DiskLog::FailWaiting() {
 // The journal since the last snapshot takes at most half of what that takes. So the directory has
 // about one and a half times the items, and two and a half times while a snapshot is written.
 bool DiskLog::SnapshotDue(int64_t now_ns) {
-  if (options_.snapshot_at && !options_.snapshot_at()) return false;
+  if (!MayBeginSnapshot()) return false;
   if (tries_.asked()) return true;
   if (now_ns < no_snapshot_until_ns_ || journal_->failed()) return false;
   const uint64_t since = journal_->appended() - newest_.value_or(0);
@@ -249,7 +249,7 @@ absl::Status DiskLog::BeginSnapshot() {
   // Every change below this position was made before the walk begins, or its key's lock is held
   // until it is made. So the walk finds it. A waiting write is not made yet.
   const std::optional<uint64_t> given =
-      options_.snapshot_at ? options_.snapshot_at() : std::nullopt;
+      options_.owner != nullptr ? options_.owner->SnapshotAt() : std::nullopt;
   const uint64_t position =
       given.value_or(waiting_ ? waiting_->published_position() : journal_->appended());
   GANNET_ASSIGN_OR_RETURN(snapshot_, SnapshotWriter::Create(options_.files, journal_id_, position));
@@ -273,7 +273,7 @@ absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
   // Whatever the walk saw is in the journal. Once that is on disk, a restore that makes the
   // journal's changes again ends with the journal's end, and not with something in between.
   GANNET_RETURN_IF_ERROR(journal_->SyncAll(now_ns));
-  if (options_.snapshot_at && !options_.snapshot_at()) {
+  if (!MayBeginSnapshot()) {
     return absl::AbortedError("the walk may have seen what is not in the journal");
   }
   GANNET_RETURN_IF_ERROR(snapshot_->Name());
@@ -288,7 +288,7 @@ absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
   LOG(INFO) << "wrote a snapshot of " << snapshot_->items() << " items, " << newest_bytes_
             << " bytes, in " << Seconds(now_ns - snapshot_began_ns_) << " s";
   snapshot_ = nullptr;
-  if (options_.on_snapshot) options_.on_snapshot();
+  if (options_.owner != nullptr) options_.owner->OnSnapshot();
   if (absl::Status removed = RemoveOld(); !removed.ok()) {
     LOG(ERROR) << "cannot remove what the snapshot replaces: " << removed.message()
                << "; the next snapshot tries again";
@@ -340,7 +340,7 @@ absl::Status DiskLog::Close(int64_t now_ns) {
   const absl::Status status = journal_->SyncAll(now_ns);
   if (const auto clock_ms = ClockToNote()) clock_note_->Write(*clock_ms);
   FailWaiting();
-  if (options_.on_poll) options_.on_poll();
+  if (options_.owner != nullptr) options_.owner->OnPoll();
   return status;
 }
 

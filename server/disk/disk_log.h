@@ -24,6 +24,22 @@
 
 namespace gannet {
 
+// Whose log it is: that of a group's member (MemberLog), which decides when a snapshot may begin.
+//
+// Thread safety: the disk's thread.
+class DiskLogOwner {
+ public:
+  // Returns where a snapshot may begin, or nullopt if none may yet.
+  virtual std::optional<uint64_t> SnapshotAt() const = 0;
+  // A snapshot is there, under its name.
+  virtual void OnSnapshot() = 0;
+  // At the end of each Poll, and of Close.
+  virtual void OnPoll() = 0;
+
+ protected:
+  ~DiskLogOwner() = default;
+};
+
 // Keeps a store's items in a directory: a journal of all changes, and snapshots, so that the
 // journal can be cut. One thread calls Poll, which writes and syncs what the workers recorded, and
 // writes snapshots in small steps while the items change. All that may take as long as the disk
@@ -67,10 +83,7 @@ class DiskLog : public ChangeConsumer {
     size_t waiting_bytes_max = 64 << 20;  // as Journal::Options
     int64_t unsynced_ns_max = 0;          // as Journal::Options; 0: by the sync interval
     bool refuses_for_age = true;          // as Journal::Options
-    // Returns where a snapshot may begin, or nullopt if none may yet. Empty: by `writes`.
-    std::function<std::optional<uint64_t>()> snapshot_at;
-    std::function<void()> on_snapshot;  // one is whole
-    std::function<void()> on_poll;      // at the end of each Poll, and of Close
+    DiskLogOwner* owner = nullptr;        // of the log; nullptr: the server is alone
   };
   static constexpr uint64_t kSegmentBytesMax = 64 << 20;
   static constexpr uint64_t kSegmentBytesMin = 1 << 20;
@@ -136,6 +149,9 @@ class DiskLog : public ChangeConsumer {
   explicit DiskLog(const Options& options) : options_(options) {}
 
   void CountNotTaken(Takes why);
+  bool MayBeginSnapshot() const {
+    return options_.owner == nullptr || options_.owner->SnapshotAt().has_value();
+  }
   absl::Status Restore(uint64_t wall_ms);
   // Removes snapshots other than the newest, files that were never completed, and segments that
   // nobody needs.

@@ -51,7 +51,6 @@ NoteOfRun ReadNote(Files* files) {
 
 absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& options) {
   std::unique_ptr<MemberLog> log(new MemberLog(options));
-  MemberLog* const raw = log.get();
   if (options.former != nullptr) {
     const NoteOfRun note = ReadNote(options.former);
     log->former_history_ = note.history;
@@ -69,9 +68,7 @@ absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& option
                                          .waiting_bytes_max = kBytesMax,
                                          .unsynced_ns_max = log->always() ? kNeverNs : 0,
                                          .refuses_for_age = false,  // behind() sees to that
-                                         .snapshot_at = [raw] { return raw->SnapshotAt(); },
-                                         .on_snapshot = [raw] { raw->OnSnapshot(); },
-                                         .on_poll = [raw] { raw->OnPoll(); }},
+                                         .owner = log.get()},
                                         /*wall_ms=*/0));
   return log;
 }

@@ -42,7 +42,7 @@ namespace gannet {
 // stays.
 //
 // Thread safety: Take and Fill as every consumer's; the rest as MemberDisk's.
-class MemberLog final : public ChangeConsumer, public MemberDisk {
+class MemberLog final : public ChangeConsumer, public MemberDisk, private DiskLogOwner {
  public:
   static constexpr int64_t kPatienceNs = 10 * kNsPerSecond;
   static constexpr uint64_t kBehindBytes = 64 << 20;
@@ -107,11 +107,10 @@ class MemberLog final : public ChangeConsumer, public MemberDisk {
   explicit MemberLog(const Options& options) : options_(options) {}
 
   absl::Status WriteEmptySnapshot();
-  std::optional<uint64_t> SnapshotAt() const;
+  std::optional<uint64_t> SnapshotAt() const override;
   void GiveUp(const absl::Status& why);
-  // These are for the disk's thread. A snapshot is there, under its name.
-  void OnSnapshot();
-  void OnPoll();
+  void OnSnapshot() override;
+  void OnPoll() override;
   // Writes what the run proves by now. Returns false if it cannot.
   bool WriteProof();
   void WriteNote();
