@@ -130,7 +130,7 @@ absl::Status Server::CreateStore() {
   GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
   GANNET_ASSIGN_OR_RETURN(sync_wanted_, WakeUp::Create());
   GANNET_ASSIGN_OR_RETURN(disk_sync_wanted_, WakeUp::Create());
-  options.wants_tidy = [wake_up = tidy_wanted_.get()] { wake_up->Ask(); };
+  options.tidy_wanted = tidy_wanted_.get();
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
   options.first_version = options_.first_version;

@@ -89,7 +89,7 @@ size_t Evictor::ListNear(const Index::Lock& /*held*/, IndexTable& table, uint64_
 bool Evictor::EvictColdest(const Index::Lock& held, std::span<Candidate> candidates) {
   for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
     const auto coldest = std::ranges::min_element(candidates, {}, &Candidate::worth);
-    if (evict_(held, coldest->found)) return true;
+    if (store_.Evict(held, coldest->found)) return true;
     *coldest = candidates.back();
     candidates = candidates.first(candidates.size() - 1);
   }
@@ -320,7 +320,7 @@ void Evictor::ClearItem(const Index::Lock& held, const Index::Found& found, Clea
     span->blocks[span->kept] = block;
     span->classes[span->kept++] = static_cast<uint8_t>(size_class);
   }
-  evict_(held, found);
+  store_.Evict(held, found);
 }
 
 // Finds the item by what its bytes say, without a lock, and then proves it by the index.

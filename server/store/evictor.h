@@ -5,11 +5,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
-#include <utility>
 
 #include "common/base/mutex.h"
+#include "common/base/wake_up.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
 #include "server/heap/heap.h"
@@ -21,22 +20,22 @@
 
 namespace gannet {
 
+class Store;
+
 // Chooses items of a store that go, so that writes find room. `eviction.h` says which items are
 // used, and this class finds some of the others, and has them deleted.
 //
 // Thread safety: as the store's.
 class Evictor {
  public:
-  // Deletes an item, whose home's lock is held, now or later. Returns false if it may not go.
-  using Evict = std::function<bool(const Index::Lock& held, const Index::Found&)>;
-  // Items, which have an Eviction, and compactor outlive the evictor. `wants_tidy` is called by a
-  // write that waits for evictions.
-  Evictor(Items& items, Compactor& compactor, Evict evict, std::function<void()> wants_tidy)
-      : items_(items),
+  // The items, which have an Eviction, and the compactor are the store's. `tidy_wanted`, which may
+  // be null, is asked by a write that waits for evictions. All outlive the evictor.
+  Evictor(Store& store, Items& items, Compactor& compactor, WakeUp* tidy_wanted)
+      : store_(store),
+        items_(items),
         compactor_(compactor),
         state_(*items.eviction()),
-        evict_(std::move(evict)),
-        wants_tidy_(std::move(wants_tidy)) {}
+        tidy_wanted_(tidy_wanted) {}
 
   // While it is paused, nothing is evicted, and all others do nothing. Relaxed: whoever unpauses it
   // does not mind a thread that sees it later.
@@ -157,11 +156,11 @@ class Evictor {
   // `held` is the lock of the item's home.
   void ClearItem(const Index::Lock& held, const Index::Found& found, ClearedSpan* span);
 
+  Store& store_;  // deletes what is chosen: Store::Evict
   Items& items_;
   Compactor& compactor_;
   Eviction& state_;
-  const Evict evict_;
-  const std::function<void()> wants_tidy_;
+  WakeUp* const tidy_wanted_;
   const LaterEvictions* later_ = nullptr;
   TableSpan table_span_;    // only for the thread that calls ClearForTable
   Mutex write_span_mutex_;  // taken before a key's lock

@@ -45,7 +45,7 @@ std::byte* Evictor::EvictForLater(uint64_t item_bytes) {
   }
   const uint64_t now_evicted = state_.items_evicted.load(std::memory_order_relaxed);
   state_.evicted_by_writes.fetch_add(now_evicted - evicted, std::memory_order_relaxed);
-  if (block == nullptr && wants_tidy_) wants_tidy_();
+  if (block == nullptr && tidy_wanted_ != nullptr) tidy_wanted_->Ask();
   return block;
 }
 

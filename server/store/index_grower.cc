@@ -204,7 +204,7 @@ void IndexGrower::WatchFill() {
 void IndexGrower::Ask() {
   if (growing() || wanted_.load(std::memory_order_relaxed)) return;
   wanted_.store(true, std::memory_order_relaxed);
-  if (wants_step_) wants_step_();
+  if (step_wanted_ != nullptr) step_wanted_->Ask();
 }
 
 bool IndexGrower::AskForSlot() {

@@ -3,11 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
-#include <utility>
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/wake_up.h"
 #include "common/layout/superblock.h"
 #include "server/store/compactor.h"
 #include "server/store/items.h"
@@ -23,10 +22,10 @@ namespace gannet {
 // Thread safety: all methods, from any thread. One thread at a time grows the index.
 class IndexGrower {
  public:
-  // Items and compactor outlive it. If not `grows`, the index stays as it is. `wants_step`, which
-  // may be null, asks for a Step soon.
-  IndexGrower(Items& items, Compactor& compactor, bool grows, std::function<void()> wants_step)
-      : items_(items), compactor_(compactor), grows_(grows), wants_step_(std::move(wants_step)) {}
+  // All outlive it. If not `grows`, the index stays as it is. `step_wanted`, which may be null, is
+  // asked for a Step soon.
+  IndexGrower(Items& items, Compactor& compactor, bool grows, WakeUp* step_wanted)
+      : items_(items), compactor_(compactor), grows_(grows), step_wanted_(step_wanted) {}
 
   // Publishes the index of a new store, or the index of a former process and the next one that it
   // was growing to. Before others use the store.
@@ -76,7 +75,7 @@ class IndexGrower {
   Items& items_;
   Compactor& compactor_;
   const bool grows_;
-  const std::function<void()> wants_step_;
+  WakeUp* const step_wanted_;
 
   // These are relaxed: hints and statistics.
   std::atomic<uint64_t> grow_at_{UINT64_MAX};  // a write that sees so many slots in use helps

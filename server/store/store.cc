@@ -86,13 +86,9 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
              const Survey* survey)
     : Items(options, superblock, std::move(heap), survey),
       lock_words_(options.lock_words),
-      grower_(*this, compactor_, options.index_grows, options.wants_tidy),
-      evictor_(options.evict ? std::make_unique<Evictor>(
-                                   static_cast<Items&>(*this), compactor_,
-                                   [this](const Index::Lock& held, const Index::Found& it) {
-                                     return Evict(held, it);
-                                   },
-                                   options.wants_tidy)
+      grower_(*this, compactor_, options.index_grows, options.tidy_wanted),
+      evictor_(options.evict ? std::make_unique<Evictor>(*this, static_cast<Items&>(*this),
+                                                         compactor_, options.tidy_wanted)
                              : nullptr) {
   if (survey != nullptr) return;
   if (recovery_ != nullptr) recovery_->Format(superblock.region_bytes);

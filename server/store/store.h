@@ -27,7 +27,6 @@
 #include "server/store/index_grower.h"
 #include "server/store/item_update.h"
 #include "server/store/items.h"
-#include "server/store/later_evictions.h"
 #include "server/store/pending.h"
 #include "server/store/reservation.h"
 #include "server/store/store_options.h"
@@ -265,6 +264,7 @@ class Store : private Items {
   void WriteUpdate(KeyHash hash, Slot slot, const ItemUpdate& update);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
+  friend class Evictor;  // calls Evict
   // Deletes an item that the evictor chose, now or later. Returns false if its key is locked or has
   // waiting changes, or the sink refuses. `held` is the lock of the item's home.
   bool Evict(const Index::Lock& held, const Index::Found& found);

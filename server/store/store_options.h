@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 
+#include "common/base/wake_up.h"
 #include "server/heap/heap.h"
 
 namespace gannet {
@@ -18,8 +18,9 @@ struct StoreOptions {
   uint64_t index_slots_min = 0;          // at the start, whatever the field before says
   // Whether the index is replaced by a larger one when it fills (store_grow.cc).
   bool index_grows = true;
-  // Called by a write, from any thread, when Tidy should be called soon.
-  std::function<void()> wants_tidy;
+  // Asked by a write, from any thread, when Tidy should be called soon; null: nobody is. Outlives
+  // the Store.
+  WakeUp* tidy_wanted = nullptr;
   uint64_t incarnation = 0;  // random, not 0
   uint64_t hash_seed = 0;
   uint64_t first_version = 1;               // common/layout/version.h; not 0
