@@ -22,7 +22,7 @@ bool AdmissionControl::Poll(const Now& now) {
   if (begun_ns_ == 0) begun_ns_ = now.monotonic_ns;
   int events = 0;
   for (; events < kEventsPerPollMax; ++events) {
-    std::optional<ListenerEvent> event = given_.listener->Poll();
+    std::optional<ListenerEvent> event = server_.listener.Poll();
     if (!event) break;
     switch (event->type) {
       case ListenerEvent::Type::kRequest:
@@ -40,7 +40,7 @@ bool AdmissionControl::Poll(const Now& now) {
         break;
       case ListenerEvent::Type::kDeviceRemoved:
         status_ =
-            absl::UnavailableError(absl::StrCat("device ", options_.device.name, " was removed"));
+            absl::UnavailableError(absl::StrCat("device ", server_.device.name, " was removed"));
         break;
     }
   }
@@ -53,7 +53,7 @@ void AdmissionControl::LookAtAuthFile() {
   const auto keys = authenticator_.Look(asked);
   if (!keys) return;
   if (keys->ok()) {
-    LOG(INFO) << "read " << options_.auth_file << " again: " << **keys << " keys";
+    LOG(INFO) << "read " << authenticator_.path() << " again: " << **keys << " keys";
   } else {
     LOG(ERROR) << "the keys stay as they were: " << keys->status().message();
   }
@@ -61,23 +61,23 @@ void AdmissionControl::LookAtAuthFile() {
 
 void AdmissionControl::Notify(uint64_t connection, Notice::Type type) {
   // Only its worker knows whose connection it is. Such events are rare enough to ask each worker.
-  given_.workers->Notify({type, connection});
-  if (given_.member != nullptr && type == Notice::Type::kGone) given_.member->PutGone(connection);
+  workers_.Notify({type, connection});
+  if (member_ != nullptr && type == Notice::Type::kGone) member_->PutGone(connection);
 }
 
 void AdmissionControl::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
   refused_.Add(1);
   // Clients of a group ask one member after the other who is primary. That is no fault.
   if (code != RejectCode::kNotPrimary) {
-    LogRefusal(&given_.workers->log().refused_connections, now_.monotonic_ns,
-               request.peer().ToString(), reason);
+    LogRefusal(&server_.log.refused_connections, now_.monotonic_ns, request.peer().ToString(),
+               reason);
   }
   const struct Reject reject = NewReject(code, reason);
-  given_.listener->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
+  server_.listener.Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }
 
 std::optional<uint64_t> AdmissionControl::Name(IncomingRequest* request) {
-  const std::optional<uint32_t> connection = given_.workers->connection_ids().Take();
+  const std::optional<uint32_t> connection = server_.connection_ids.Take();
   if (!connection) {
     Reject(std::move(*request), RejectCode::kTooManyConnections,
            "all connection ids of this run of the server are used up; restart it");
@@ -100,13 +100,13 @@ void AdmissionControl::OnRequest(IncomingRequest request) {
     return Reject(std::move(request), RejectCode::kShuttingDown, "the server is shutting down");
   }
   Authenticator::Answer answer =
-      authenticator_.Judge(*decoded, request.local().NetworkBytes(), options_.wall_ms());
+      authenticator_.Judge(*decoded, request.local().NetworkBytes(), wall_ms_());
   if (answer.refused != RejectCode{}) {
     return Reject(std::move(request), answer.refused, answer.reason);
   }
-  if (request.verbs() != options_.device.verbs) {
+  if (request.verbs() != server_.device.verbs) {
     return Reject(std::move(request), RejectCode::kMalformed,
-                  absl::StrCat("the server serves device ", options_.device.name,
+                  absl::StrCat("the server serves device ", server_.device.name,
                                " only; connect to an address of that"));
   }
   if (request.wants_endless_retries()) {
@@ -130,10 +130,10 @@ void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest requ
       waiting_.push_back({.decoded = decoded,
                           .request = std::move(request),
                           .key = std::move(key),
-                          .until_ns = now_.monotonic_ns + options_.wait_ns});
+                          .until_ns = now_.monotonic_ns + wait_ns_});
       return;
     }
-    return Reject(std::move(request), RejectCode::kNotPrimary, given_.standing->elsewhere());
+    return Reject(std::move(request), RejectCode::kNotPrimary, server_.standing->elsewhere());
   }
   if (!HasDescriptorsForClients()) {
     return Reject(std::move(request), RejectCode::kTooManyConnections,
@@ -143,15 +143,15 @@ void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest requ
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;
   Arrival arrival{ConnectionOfName(*name), *name, decoded, std::move(request), std::move(key)};
-  if (!given_.workers->For(decoded).inbox().Put(arrival)) {
-    given_.workers->connection_ids().GiveBack(arrival.connection);
+  if (!workers_.For(decoded).inbox().Put(arrival)) {
+    server_.connection_ids.GiveBack(arrival.connection);
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
            "too many connection requests at once");
   }
 }
 
 bool AdmissionControl::AwaitsPrimary() const {
-  return given_.standing->AwaitsPrimary(options_.lease_now_ns());
+  return server_.standing->AwaitsPrimary(server_.lease_now_ns());
 }
 
 void AdmissionControl::AnswerWaiting() {
@@ -171,10 +171,10 @@ void AdmissionControl::AnswerWaiting() {
 
 // It is no connection, so neither the log nor the counter of refusals tells of it.
 void AdmissionControl::TellStanding(IncomingRequest request) {
-  if (given_.member == nullptr) {
+  if (member_ == nullptr) {
     return Reject(std::move(request), RejectCode::kMalformed, kNoGroup);
   }
-  const Member::Seen seen = given_.member->Look();
+  const Member::Seen seen = member_->Look();
   const bool primary = seen.role == MemberRole::kPrimary;
   const int64_t up_s = (now_.monotonic_ns - begun_ns_) / kNsPerSecond;
   const std::string reason =
@@ -184,10 +184,10 @@ void AdmissionControl::TellStanding(IncomingRequest request) {
                 .applied = primary ? seen.as_primary.committed : seen.applied,
                 .uptime_s = static_cast<uint32_t>(std::clamp<int64_t>(up_s, 0, UINT32_MAX)),
                 .joined_percent = seen.joined_percent,
-                .lease_left_ms = serves() ? given_.standing->LeaseLeftMs(options_.lease_now_ns())
+                .lease_left_ms = serves() ? server_.standing->LeaseLeftMs(server_.lease_now_ns())
                                           : uint16_t{0}});
   const struct Reject reject = NewReject(RejectCode::kStanding, reason);
-  given_.listener->Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
+  server_.listener.Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }
 
 void AdmissionControl::OnReplicaRequest(const ConnectRequest& decoded, IncomingRequest request,
@@ -196,12 +196,12 @@ void AdmissionControl::OnReplicaRequest(const ConnectRequest& decoded, IncomingR
     return Reject(std::move(request), RejectCode::kAuthentication,
                   absl::StrCat("key ", key->key.id, " lacks the right \"replica\""));
   }
-  if (given_.member == nullptr) {
+  if (member_ == nullptr) {
     return Reject(std::move(request), RejectCode::kMalformed, kNoGroup);
   }
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;
-  given_.member->Put(
+  member_->Put(
       {.name = *name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
 }
 

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -32,25 +31,20 @@ namespace gannet {
 // Thread safety: one owner thread. RequestReload and refused from any.
 class AdmissionControl {
  public:
-  struct Options {
-    Device device;
-    std::string auth_file;
-    uint64_t (*wall_ms)() = WallMs;  // the clock by which requests must be fresh
-    std::function<int64_t()> lease_now_ns = ServerNs;
-    int64_t wait_ns = 0;  // how long a request waits for a primary
-  };
-  struct Dependencies {  // outlive it
-    Listener* listener = nullptr;
-    ServerWorkers* workers = nullptr;
-    Member* member = nullptr;                 // null: the server is in no group
-    const GroupStanding* standing = nullptr;  // null: clients are always taken
-  };
   // While clients wait for a primary, Poll looks for one so often.
   static constexpr int64_t kLookForPrimaryNs = 2 * kNsPerMs;
   static constexpr size_t kWaitForPrimaryMax = 1024;
 
-  AdmissionControl(Options options, const Dependencies& given, Authenticator authenticator)
-      : options_(std::move(options)), given_(given), authenticator_(std::move(authenticator)) {}
+  // A request waits for a primary for `wait_ns` at most. `wall_ms` is the clock by which requests
+  // must be fresh. A null member: the server is in no group. Both outlive it.
+  AdmissionControl(const ServerWorkers& workers, Member* member, Authenticator authenticator,
+                   int64_t wait_ns, uint64_t (*wall_ms)())
+      : workers_(workers),
+        server_(workers.context()),
+        member_(member),
+        authenticator_(std::move(authenticator)),
+        wait_ns_(wait_ns),
+        wall_ms_(wall_ms) {}
 
   // Takes events and answers requests. Returns true if there was an event.
   bool Poll(const Now& now);
@@ -66,7 +60,7 @@ class AdmissionControl {
 
   // Not OK: the device was lost.
   const absl::Status& status() const { return status_; }
-  bool serves() const { return given_.standing == nullptr || given_.standing->serves(); }
+  bool serves() const { return server_.standing == nullptr || server_.standing->serves(); }
   // How many requests wait for a primary.
   size_t waiting() const { return waiting_.size(); }
   // How many it refused. The workers count theirs.
@@ -96,9 +90,12 @@ class AdmissionControl {
   std::optional<uint64_t> Name(IncomingRequest* request);
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
 
-  const Options options_;
-  const Dependencies given_;
+  const ServerWorkers& workers_;
+  ServerContext& server_;
+  Member* const member_;
   Authenticator authenticator_;
+  const int64_t wait_ns_;
+  uint64_t (*const wall_ms_)();
   // Relaxed: it tells nothing but itself. A signal handler may set it.
   std::atomic<bool> reload_asked_{false};
   static_assert(std::atomic<bool>::is_always_lock_free);

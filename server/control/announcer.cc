@@ -73,10 +73,8 @@ absl::StatusOr<std::unique_ptr<Announcer>> Announcer::Start(const Options& optio
       std::unique_ptr<MulticastMember> member,
       MulticastMember::Join(*NumericAddress(options.group, 0), local, kJoinNsMax));
   GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
-  const auto what = [complete, server, number = uint64_t{0}]() mutable {
-    return AnnouncementOf(complete, server->member(), ++number);
-  };
-  std::unique_ptr<Announcer> announcer(new Announcer(std::move(member), what, std::move(stop)));
+  std::unique_ptr<Announcer> announcer(
+      new Announcer(complete, server, std::move(member), std::move(stop)));
   announcer->thread_ = std::thread([raw = announcer.get()] { raw->Run(); });
   LOG(INFO) << "announces " << complete.address << " to " << options.group;
   return announcer;
@@ -88,10 +86,12 @@ Announcer::~Announcer() {
 }
 
 void Announcer::Run() {
+  uint64_t number = 0;
   bool failed = false;
   pollfd stop{.fd = stop_->fd(), .events = POLLIN, .revents = 0};
   do {
-    const AnnounceBytes bytes = EncodeAnnouncement(what_());
+    const AnnounceBytes bytes =
+        EncodeAnnouncement(AnnouncementOf(options_, server_->member(), ++number));
     const absl::Status sent = member_->Send(std::as_bytes(std::span(&bytes, 1)));
     if (!sent.ok() && !failed) LOG(WARNING) << "--announce: " << sent.message();
     failed = !sent.ok();

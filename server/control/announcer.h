@@ -2,7 +2,6 @@
 #define GANNET_SERVER_CONTROL_ANNOUNCER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -46,13 +45,14 @@ class Announcer {
   Announcer& operator=(const Announcer&) = delete;
 
  private:
-  Announcer(std::unique_ptr<MulticastMember> member, std::function<ServerAnnouncement()> what,
+  Announcer(const Options& options, const Server* server, std::unique_ptr<MulticastMember> member,
             std::unique_ptr<WakeUp> stop)
-      : member_(std::move(member)), what_(std::move(what)), stop_(std::move(stop)) {}
+      : options_(options), server_(server), member_(std::move(member)), stop_(std::move(stop)) {}
   void Run();
 
+  const Options options_;  // complete
+  const Server* const server_;
   const std::unique_ptr<MulticastMember> member_;
-  const std::function<ServerAnnouncement()> what_;
   const std::unique_ptr<WakeUp> stop_;
   std::thread thread_;
 };

@@ -45,6 +45,8 @@ class Authenticator {
   // they were.
   std::optional<absl::StatusOr<size_t>> Look(bool asked);
 
+  // The file. REQUIRES: Look returned something.
+  const std::string& path() const { return file_->path(); }
   // 0: the server has no auth file.
   size_t keys() const { return keys_.size(); }
 

@@ -14,10 +14,9 @@
 namespace gannet {
 
 absl::StatusOr<std::unique_ptr<DiskThread>> DiskThread::Start(DiskLog* log, WakeUp* wanted,
-                                                              std::function<void()> on_safe) {
+                                                              const ServerWorkers* workers) {
   GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
-  std::unique_ptr<DiskThread> thread(
-      new DiskThread(log, wanted, std::move(on_safe), std::move(stop)));
+  std::unique_ptr<DiskThread> thread(new DiskThread(log, wanted, workers, std::move(stop)));
   thread->thread_ = std::thread([raw = thread.get()] { raw->Run(); });
   if (log->needs_writer()) thread->writer_ = std::thread([raw = thread.get()] { raw->Write(); });
   return thread;
@@ -37,7 +36,8 @@ absl::Status DiskThread::Stop() {
 void DiskThread::Poll() {
   const uint64_t before = log_->safe();
   log_->Poll(MonotonicNs());
-  if (!log_->needs_writer() && log_->safe() != before) on_safe_();
+  const bool more_is_safe = !log_->needs_writer() && log_->safe() != before;
+  if (more_is_safe && workers_ != nullptr) workers_->Wake();
 }
 
 void DiskThread::Write() {

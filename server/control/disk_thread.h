@@ -1,7 +1,6 @@
 #ifndef GANNET_SERVER_CONTROL_DISK_THREAD_H_
 #define GANNET_SERVER_CONTROL_DISK_THREAD_H_
 
-#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/wake_up.h"
+#include "server/control/server_workers.h"
 #include "server/disk/disk_log.h"
 
 namespace gannet {
@@ -17,10 +17,10 @@ namespace gannet {
 // recorded to the system, so that this waits for no sync.
 class DiskThread {
  public:
-  // Calls `on_safe` when writes that wait may be published. `wanted` asks it to Poll at once.
-  // ResourceExhausted: no file descriptor. `log` and `wanted` outlive the thread.
+  // Wakes `workers` when writes that wait may be published; null: nobody waits. `wanted` asks it to
+  // Poll at once. ResourceExhausted: no file descriptor. All outlive the thread.
   static absl::StatusOr<std::unique_ptr<DiskThread>> Start(DiskLog* log, WakeUp* wanted,
-                                                           std::function<void()> on_safe);
+                                                           const ServerWorkers* workers);
   ~DiskThread();
   DiskThread(const DiskThread&) = delete;
   DiskThread& operator=(const DiskThread&) = delete;
@@ -30,16 +30,16 @@ class DiskThread {
   absl::Status Stop();
 
  private:
-  DiskThread(DiskLog* log, WakeUp* wanted, std::function<void()> on_safe,
+  DiskThread(DiskLog* log, WakeUp* wanted, const ServerWorkers* workers,
              std::unique_ptr<WakeUp> stop)
-      : log_(log), wanted_(wanted), on_safe_(std::move(on_safe)), stop_(std::move(stop)) {}
+      : log_(log), wanted_(wanted), workers_(workers), stop_(std::move(stop)) {}
   void Run();
   void Write();
   void Poll();
 
   DiskLog* const log_;
   WakeUp* const wanted_;
-  const std::function<void()> on_safe_;
+  const ServerWorkers* const workers_;
   const std::unique_ptr<WakeUp> stop_;  // both threads; nobody takes it
   absl::Status status_;                 // of the thread, until it is joined
   std::thread thread_;

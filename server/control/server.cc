@@ -44,26 +44,30 @@ int64_t WaitForPrimaryNs(const std::optional<GroupOptions>& group) {
 
 }  // namespace
 
+Server::Server(const Options& options)
+    : options_(options),
+      random_(options.random ? options.random : KernelRandom),
+      started_ns_(ServerNs()),
+      incarnation_(NonzeroRandom(random_)),
+      hash_seed_(random_()),
+      first_version_(options.first_version) {}
+
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
   if (!options.name.empty() && !IsServerName(options.name)) {
     return absl::InvalidArgumentError(absl::StrCat("a server's name has 1 to ", kServerNameBytesMax,
                                                    " letters, digits or ._:-[], unlike \"",
                                                    options.name, "\""));
   }
-  std::unique_ptr<Server> server(new Server(options));
   GANNET_ASSIGN_OR_RETURN(Authenticator authenticator,
                           Authenticator::Create(options.auth_file, options.wall_ms()));
-  if (!server->options_.random) server->options_.random = KernelRandom;
-  server->started_ns_ = ServerNs();
-  server->incarnation_ = NonzeroRandom(server->options_.random);
-  server->hash_seed_ = server->options_.random();
-  if (server->options_.first_version == 0) {
-    GANNET_ASSIGN_OR_RETURN(server->options_.first_version, FirstVersionByClock(WallNs()));
+  std::unique_ptr<Server> server(new Server(options));
+  if (server->first_version_ == 0) {
+    GANNET_ASSIGN_OR_RETURN(server->first_version_, FirstVersionByClock(WallNs()));
   }
   // Before the memory, which takes long: a port in use is the likelier mistake.
   GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
-  server->options_.disk.of_member = options.group.has_value();
-  GANNET_ASSIGN_OR_RETURN(server->disk_, ServerDisk::Open(server->options_.disk));
+  GANNET_ASSIGN_OR_RETURN(server->disk_,
+                          ServerDisk::Open(options.disk, /*of_member=*/options.group.has_value()));
   if (options.answer_while_starting) {
     GANNET_ASSIGN_OR_RETURN(server->startup_answers_,
                             StartupAnswers::Start(server->listener_.get(), options.memory_bytes));
@@ -79,21 +83,9 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
   GANNET_RETURN_IF_ERROR(CreateStore());
   GANNET_RETURN_IF_ERROR(CreateWorkers());
   if (group_) GANNET_RETURN_IF_ERROR(CreateMember());
-  admission_.emplace(AdmissionControl::Options{.device = options_.device,
-                                               .auth_file = options_.auth_file,
-                                               .wall_ms = options_.wall_ms,
-                                               .lease_now_ns = options_.lease_now_ns,
-                                               .wait_ns = WaitForPrimaryNs(options_.group)},
-                     AdmissionControl::Dependencies{.listener = listener_.get(),
-                                                    .workers = workers_.get(),
-                                                    .member = member(),
-                                                    .standing = options_.standing},
-                     std::move(authenticator));
-  tidier_.emplace(StoreTidier::Dependencies{.store = store_.get(),
-                                            .writes = writes_.get(),
-                                            .changes = &changes_,
-                                            .workers = workers_.get(),
-                                            .wanted = tidy_wanted_.get()});
+  admission_.emplace(*workers_, member(), std::move(authenticator),
+                     WaitForPrimaryNs(options_.group), options_.wall_ms);
+  tidier_.emplace(*workers_, tidy_wanted_.get());
   return absl::OkStatus();
 }
 
@@ -103,9 +95,6 @@ Server::~Server() {
 }
 
 absl::Status Server::CreateMemory() {
-  const auto on_ready = [this](uint64_t bytes) {
-    if (startup_answers_ != nullptr) startup_answers_->AddReady(bytes);
-  };
   GANNET_ASSIGN_OR_RETURN(memory_, ServerMemory::Create({.device = options_.device,
                                                          .region_bytes = options_.memory_bytes,
                                                          .lock_words = options_.lock_words,
@@ -113,8 +102,8 @@ absl::Status Server::CreateMemory() {
                                                          .huge_pages = options_.huge_pages,
                                                          .file = options_.memory_file,
                                                          .lock_mode = options_.lock_mode,
-                                                         .on_ready = on_ready,
-                                                         .touch = options_.touch}));
+                                                         .touch = options_.touch},
+                                                        startup_answers_.get()));
   return absl::OkStatus();
 }
 
@@ -133,7 +122,7 @@ absl::Status Server::CreateStore() {
   options.tidy_wanted = tidy_wanted_.get();
   options.incarnation = incarnation_;
   options.hash_seed = hash_seed_;
-  options.first_version = options_.first_version;
+  options.first_version = first_version_;
   options.memory_file = !options_.memory_file.empty();
   GANNET_ASSIGN_OR_RETURN(store_, CreateStoreIn(options_.memory_file, options));
   // A memory file keeps its own values, which may not be those that were asked for.
@@ -148,10 +137,10 @@ absl::Status Server::CreateStore() {
                                .writes = writes_.get(),
                                .changes = &changes_,
                                .region_bytes = memory_->region().size(),
-                               .first_version = options_.first_version,
+                               .first_version = first_version_,
                                .incarnation = incarnation_,
                                .clock_ms = std::max(options_.wall_ms(), clock_begins_at_ms_),
-                               .random = options_.random};
+                               .random = random_};
   return options_.group ? JoinStream(run) : disk_->Restore(run);
 }
 
@@ -169,8 +158,6 @@ void Server::FindClock() {
 // The group's stream, and the disk, hear of each change.
 absl::Status Server::JoinStream(const ServerDisk::Run& run) {
   group_.emplace(*options_.group);
-  options_.standing = &group_->standing();
-  options_.streams_sessions = true;
   GANNET_RETURN_IF_ERROR(disk_->OpenMember(run));
   group_->stream().UseDisk(disk_->member());
   changes_.Add(&group_->stream(), ChangeStream::Need::kRequired);
@@ -197,55 +184,55 @@ Grant Server::GrantTemplate() const {
   return grant;
 }
 
+std::unique_ptr<ServerContext> Server::MakeContext() {
+  std::unique_ptr<ServerContext> context(
+      new ServerContext{.control = *this,
+                        .device = options_.device,
+                        .pd = memory_->pd(),
+                        .listener = *listener_,
+                        .store = *store_,
+                        .writes = *writes_,
+                        .changes = changes_,
+                        .group = group_ ? &group_->stream() : nullptr,
+                        .standing = group_ ? &group_->standing() : options_.standing,
+                        .workers = options_.workers,
+                        .grant = GrantTemplate(),
+                        .heats = memory_->DescribeHeats(),
+                        .region_lkey = memory_->region_lkey(),
+                        .lock_words = memory_->lock_words(),
+                        .lease_now_ns = options_.lease_now_ns,
+                        .random = random_,
+                        .idle = options_.idle});
+  if (group_ || options_.streams_sessions) context->session_stream.emplace(&changes_);
+  if (options_.slow_ns > 0) context->slow_log.emplace(options_.slow_ns, ServerNs);
+  return context;
+}
+
 absl::Status Server::CreateWorkers() {
-  SharedByWorkers shared;
-  shared.device = options_.device;
-  shared.pd = memory_->pd();
-  shared.listener = listener_.get();
-  shared.store = store_.get();
-  shared.writes = writes_.get();
-  shared.changes = &changes_;
-  shared.group = group_ ? &group_->stream() : nullptr;
-  shared.wants_sync = [this] {
-    sync_wanted_->Ask();
-    if (group_ && group_->stream().waits_for_disk()) disk_sync_wanted_->Ask();
-  };
-  shared.grant = GrantTemplate();
-  shared.heats = memory_->DescribeHeats();
-  shared.region_lkey = memory_->region_lkey();
-  shared.lock_words = memory_->lock_words();
-  shared.stats = [this](const Now& now) { return Stats(now); };
-  shared.storage = [this](bool snapshot, StorageReply* reply) {
-    return disk_->Storage(snapshot, options_.memory_file, reply);
-  };
-  shared.standing = options_.standing;
-  shared.lease_now_ns = options_.lease_now_ns;
-  shared.random = options_.random;
-  shared.idle = options_.idle;
-  const Worker::Options each = {.credits = options_.credits,
-                                .connections_max = options_.connections_max,
-                                .receives = options_.receives,
-                                .reply_buffers = options_.reply_buffers,
-                                .lock_requests_max = options_.lock_requests_max,
-                                .session_grace_ns = options_.session_grace_ns,
-                                .silence_ns_max = options_.silence_ms * kNsPerMs};
   GANNET_ASSIGN_OR_RETURN(
       workers_,
-      ServerWorkers::Create({.count = options_.workers,
-                             .each = each,
-                             .slow_ns = options_.slow_ns,
-                             .hears_sessions = options_.streams_sessions ? &changes_ : nullptr},
-                            std::move(shared)));
+      ServerWorkers::Create(MakeContext(), {.credits = options_.credits,
+                                            .connections_max = options_.connections_max,
+                                            .receives = options_.receives,
+                                            .reply_buffers = options_.reply_buffers,
+                                            .lock_requests_max = options_.lock_requests_max,
+                                            .session_grace_ns = options_.session_grace_ns,
+                                            .silence_ns_max = options_.silence_ms * kNsPerMs}));
   return absl::OkStatus();
 }
 
 absl::Status Server::CreateMember() {
-  return group_->CreateMember({.workers = workers_.get(),
-                               .address = address().ToString(),
-                               .disk = disk_->member(),
-                               .first_version = options_.first_version,
-                               .wall_ms = options_.wall_ms,
-                               .wake = [wake_up = sync_wanted_.get()] { wake_up->Ask(); }});
+  return group_->CreateMember(workers_.get(), address().ToString(), disk_->member(), first_version_,
+                              options_.wall_ms, sync_wanted_.get());
+}
+
+void Server::AskForSync() {
+  sync_wanted_->Ask();
+  if (group_ && group_->stream().waits_for_disk()) disk_sync_wanted_->Ask();
+}
+
+uint64_t Server::Storage(bool snapshot, StorageReply* reply) {
+  return disk_->Storage(snapshot, options_.memory_file, reply);
 }
 
 void Server::AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need) {

@@ -38,7 +38,7 @@ namespace gannet {
 //
 // Thread safety: Poll, BeginStop and destruction belong to one thread, each worker to one, which
 // may be the same. Stats from any thread.
-class Server {
+class Server final : private ServerControl {
  public:
   struct Options {
     SocketAddress listen;
@@ -153,12 +153,17 @@ class Server {
   // them. Call it before the server serves.
   void AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need = ChangeStream::Need::kHears);
   const std::vector<std::unique_ptr<Worker>>& workers() const { return workers_->all(); }
-  StatsReply Stats(const Now& now) const;
+  // The workers with what they share. Who runs them wakes them.
+  const ServerWorkers& all_workers() const { return *workers_; }
+  StatsReply Stats(const Now& now) const override;
   // For observers. What it points to is thread safe.
-  const SharedByWorkers& shared() const { return workers_->shared(); }
+  const ServerContext& context() const { return workers_->context(); }
 
  private:
-  explicit Server(const Options& options) : options_(options) {}
+  explicit Server(const Options& options);
+
+  void AskForSync() override;
+  uint64_t Storage(bool snapshot, StorageReply* reply) override;
 
   absl::Status CreateAll(Authenticator authenticator);
   absl::Status CreateMemory();
@@ -167,13 +172,16 @@ class Server {
   absl::Status JoinStream(const ServerDisk::Run& run);
   absl::Status CreateWorkers();
   absl::Status CreateMember();
+  std::unique_ptr<ServerContext> MakeContext();
   Grant GrantTemplate() const;
 
   // Immutable after Create, in the order of dependency.
-  Options options_;
-  int64_t started_ns_ = 0;
-  uint64_t incarnation_ = 0;
-  uint64_t hash_seed_ = 0;
+  const Options options_;
+  const std::function<uint64_t()> random_;
+  const int64_t started_ns_;
+  uint64_t incarnation_;
+  uint64_t hash_seed_;
+  uint64_t first_version_;
   uint64_t clock_begins_at_ms_ = 0;
   std::unique_ptr<ServerMemory> memory_;
   std::unique_ptr<WakeUp> tidy_wanted_;

@@ -45,9 +45,10 @@ std::optional<Journal::Sync> SyncNamed(std::string_view name) {
   return std::nullopt;
 }
 
-absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& options) {
+absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& options,
+                                                             bool of_member) {
   std::unique_ptr<ServerDisk> disk(new ServerDisk(options));
-  if (options.of_member) {
+  if (of_member) {
     if (options.data.empty()) return disk;
     if (const absl::Status opened = disk->OpenRuns(); !opened.ok()) {
       GANNET_RETURN_IF_ERROR(disk->GiveUp(opened));

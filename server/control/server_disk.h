@@ -25,10 +25,8 @@ struct DiskOptions {
   int64_t sync_interval_ns = kNsPerSecond;
   // What to begin with: a copy of a snapshot's file, or of such a directory.
   std::string restore_from;
-  // The directory is that of a group's member, who does not restore it by itself (MemberLog).
-  bool of_member = false;
-  // Such a member was started before, and lost its place. A disk that fails is then given up, as it
-  // would be later on, unless sync is always.
+  // A group's member was started before, and lost its place. A disk that fails is then given up, as
+  // it would be later on, unless sync is always.
   bool may_fail = false;
 };
 
@@ -40,8 +38,10 @@ std::optional<Journal::Sync> SyncNamed(std::string_view name);
 // A server's directory, locked, and the log in it.
 class ServerDisk {
  public:
-  // Locks the directory. The errors are those of OpenDirectory.
-  static absl::StatusOr<std::unique_ptr<ServerDisk>> Open(const DiskOptions& options);
+  // Locks the directory. `of_member`: it is that of a group's member, who does not restore it by
+  // itself (MemberLog). The errors are those of OpenDirectory.
+  static absl::StatusOr<std::unique_ptr<ServerDisk>> Open(const DiskOptions& options,
+                                                          bool of_member);
 
   // How many slots the store's index should have at least.
   uint64_t slots_min() const { return slots_min_; }

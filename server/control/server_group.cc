@@ -9,49 +9,47 @@
 
 namespace gannet {
 
-absl::Status ServerGroup::CreateMember(const Run& run) {
-  run_ = run;
-  const SharedByWorkers& shared = run.workers->shared();
-  writes_ = shared.writes;
-  changes_ = shared.changes;
+absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::string& address,
+                                       MemberDisk* disk, uint64_t first_version,
+                                       uint64_t (*wall_ms)(), WakeUp* wake) {
+  workers_ = workers;
+  wake_ = wake;
+  ServerContext& shared = server();
   GroupContext& to = context_;
   to.self = {.node = to.group.node, .incarnation = shared.grant.incarnation};
   to.standing = &standing_;
   to.server = this;
-  to.store = shared.store;
-  to.disk = run.disk;
+  to.store = &shared.store;
+  to.disk = disk;
   to.device = shared.device;
   to.pd = shared.pd;
-  to.listener = shared.listener;
+  to.listener = &shared.listener;
   to.grant = shared.grant;
-  to.workers = static_cast<uint32_t>(run.workers->all().size());
+  to.workers = shared.workers;
   to.random = shared.random;
-  to.machine_ms = run.wall_ms;
+  to.machine_ms = wall_ms;
   to.clock = shared.lease_now_ns;
   to.now_ms = [this] { return clock_->WallMs(); };
   to.idle = shared.idle;
-  if (to.group.advertise.empty()) to.group.advertise = run.address;
+  if (to.group.advertise.empty()) to.group.advertise = address;
   std::vector<MemberTask*> tasks;
   if (to.group.map_store != nullptr) {
     const bool simulated = static_cast<bool>(to.idle);  // so nobody waits for a core
     GANNET_ASSIGN_OR_RETURN(
-        move_tasks_, MoveTasks::Create(to, writes_, simulated ? nullptr : CoresAreScarce(),
-                                       [workers = run.workers] { return workers->requests(); }));
+        move_tasks_, MoveTasks::Create(to, &shared.writes, simulated ? nullptr : CoresAreScarce(),
+                                       [workers] { return workers->requests(); }));
     tasks = move_tasks_->All();
   }
-  GANNET_ASSIGN_OR_RETURN(member_,
-                          Member::Create(to, &stream_, run.first_version, std::move(tasks)));
+  GANNET_ASSIGN_OR_RETURN(member_, Member::Create(to, &stream_, first_version, std::move(tasks)));
   return absl::OkStatus();
 }
 
-void ServerGroup::Forget(uint64_t name) {
-  run_.workers->connection_ids().Retire(ConnectionOfName(name));
-}
+void ServerGroup::Forget(uint64_t name) { server().connection_ids.Retire(ConnectionOfName(name)); }
 
 void ServerGroup::Adopt(std::vector<SessionCopy> sessions) {
-  AdoptSessions(std::move(sessions), run_.workers->all());
+  AdoptSessions(std::move(sessions), workers_->all());
 }
 
-void ServerGroup::BeginEpoch(uint64_t epoch) { run_.workers->connection_ids().BeginEpoch(epoch); }
+void ServerGroup::BeginEpoch(uint64_t epoch) { server().connection_ids.BeginEpoch(epoch); }
 
 }  // namespace gannet

@@ -2,13 +2,12 @@
 #define GANNET_SERVER_CONTROL_SERVER_GROUP_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/status.h"
-#include "server/changes/change_stream.h"
+#include "common/base/wake_up.h"
 #include "server/changes/member_disk.h"
 #include "server/control/server_workers.h"
 #include "server/group/group_context.h"
@@ -18,7 +17,6 @@
 #include "server/move/move_tasks.h"
 #include "server/replica/group_standing.h"
 #include "server/rpc/now.h"
-#include "server/writes/writes.h"
 
 namespace gannet {
 
@@ -32,17 +30,12 @@ class ServerGroup : private MemberServer {
   ServerGroup(const ServerGroup&) = delete;
   ServerGroup& operator=(const ServerGroup&) = delete;
 
-  // What the member has of its server, beside what workers share.
-  struct Run {
-    ServerWorkers* workers = nullptr;
-    std::string address;         // where the server listens
-    MemberDisk* disk = nullptr;  // null: it keeps nothing
-    uint64_t first_version = 1;
-    uint64_t (*wall_ms)() = nullptr;
-    std::function<void()> wake;  // the member's thread
-  };
-  // Makes the member. The errors are those of Member::Create and MoveTasks::Create.
-  absl::Status CreateMember(const Run& run);
+  // Makes the member of a server that listens at `address`. `wake` wakes the member's thread. A
+  // null disk: it keeps nothing. All outlive it. The errors are those of Member::Create and
+  // MoveTasks::Create.
+  absl::Status CreateMember(const ServerWorkers* workers, const std::string& address,
+                            MemberDisk* disk, uint64_t first_version, uint64_t (*wall_ms)(),
+                            WakeUp* wake);
 
   const GroupStanding& standing() const { return standing_; }
   GroupStream& stream() { return stream_; }
@@ -51,21 +44,22 @@ class ServerGroup : private MemberServer {
   void UseClock(ServerClock* clock) { clock_ = clock; }
 
  private:
-  void WakeMember() override { run_.wake(); }
+  void WakeMember() override { wake_->Ask(); }
   void Forget(uint64_t name) override;
-  void Publish() override { writes_->Publish(changes_->safe()); }
-  uint64_t published() const override { return writes_->published_position(); }
-  uint64_t workers_at() const override { return run_.workers->map_revision(); }
+  void Publish() override { server().writes.Publish(server().changes.safe()); }
+  uint64_t published() const override { return server().writes.published_position(); }
+  uint64_t workers_at() const override { return workers_->map_revision(); }
   void Adopt(std::vector<SessionCopy> sessions) override;
   void BeginEpoch(uint64_t epoch) override;
   void FollowClock(uint64_t ms) override { clock_->Follow(ms); }
   void StartClock(uint64_t ms) override { clock_->GoOnFrom(ms); }
 
+  ServerContext& server() const { return workers_->context(); }
+
   GroupStanding standing_;
   GroupStream stream_;
-  Run run_;
-  Writes* writes_ = nullptr;
-  const ChangeStream* changes_ = nullptr;
+  const ServerWorkers* workers_ = nullptr;
+  WakeUp* wake_ = nullptr;
   GroupContext context_;
   ServerClock* clock_ = nullptr;
   std::unique_ptr<MoveTasks> move_tasks_;

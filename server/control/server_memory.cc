@@ -32,28 +32,32 @@ bool HasReservedPages(const ServerMemory::Options& options) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<ServerMemory>> ServerMemory::Create(const Options& options) {
+absl::StatusOr<std::unique_ptr<ServerMemory>> ServerMemory::Create(const Options& options,
+                                                                   StartupAnswers* answers) {
   if (!HasReservedPages(options)) {
     GANNET_RETURN_IF_ERROR(CheckCgroupLimit(options.region_bytes, CgroupLimitOfProcess()));
   }
   std::unique_ptr<ServerMemory> memory(new ServerMemory(options));
-  GANNET_RETURN_IF_ERROR(memory->CreateRegionAndLocks());
+  GANNET_RETURN_IF_ERROR(memory->CreateRegionAndLocks(answers));
   if (options.heats) GANNET_RETURN_IF_ERROR(memory->CreateHeats());
   return memory;
 }
 
-absl::Status ServerMemory::CreateRegionAndLocks() {
+absl::Status ServerMemory::CreateRegionAndLocks(StartupAnswers* answers) {
+  const auto on_ready = [answers](uint64_t bytes) {
+    if (answers != nullptr) answers->AddReady(bytes);
+  };
   const Device& device = options_.device;
   const int64_t start_ns = MonotonicNs();
   pd_.reset(ibv_alloc_pd(device.verbs));
   if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
   GANNET_ASSIGN_OR_RETURN(
-      region_, SharedMemory::Create(
-                   {.name = "gannet-region",
-                    .bytes = options_.region_bytes,
-                    .huge_pages = options_.huge_pages,
-                    .prefault_hooks = {.on_ready = options_.on_ready, .touch = options_.touch},
-                    .file = options_.file}));
+      region_,
+      SharedMemory::Create({.name = "gannet-region",
+                            .bytes = options_.region_bytes,
+                            .huge_pages = options_.huge_pages,
+                            .prefault_hooks = {.on_ready = on_ready, .touch = options_.touch},
+                            .file = options_.file}));
   const double allocated_ms = MsSince(start_ns);
   const int64_t register_ns = MonotonicNs();
   GANNET_ASSIGN_OR_RETURN(region_mr_,

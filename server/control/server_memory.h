@@ -15,6 +15,7 @@
 #include "common/protocol/heats.h"
 #include "common/rdma/device.h"
 #include "common/rdma/memory.h"
+#include "server/control/startup_answers.h"
 
 namespace gannet {
 
@@ -30,12 +31,12 @@ class ServerMemory {
     HugePages huge_pages = HugePages::kAuto;
     std::string file;  // that is the region; empty: none
     std::optional<LockMode> lock_mode;
-    std::function<void(uint64_t)> on_ready;          // so many bytes more are prepared
     std::function<int(std::span<std::byte>)> touch;  // as that of Server::Options
   };
-  // Logs what was touched and registered, and how long it took. ResourceExhausted: there is no such
-  // memory, or it may not be locked.
-  static absl::StatusOr<std::unique_ptr<ServerMemory>> Create(const Options& options);
+  // Logs what was touched and registered, and how long it took. Tells `answers` how much is ready;
+  // null: nobody asks. ResourceExhausted: there is no such memory, or it may not be locked.
+  static absl::StatusOr<std::unique_ptr<ServerMemory>> Create(const Options& options,
+                                                              StartupAnswers* answers);
 
   ibv_pd* pd() const { return pd_.get(); }
   std::span<std::byte> region() const { return region_->bytes(); }
@@ -51,7 +52,7 @@ class ServerMemory {
 
  private:
   explicit ServerMemory(Options options) : options_(std::move(options)) {}
-  absl::Status CreateRegionAndLocks();
+  absl::Status CreateRegionAndLocks(StartupAnswers* answers);
   absl::Status CreateHeats();
 
   const Options options_;

@@ -60,14 +60,12 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
   }
   threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.WallMs(); });
   if (DiskLog* const disk = threads->server_->disk()) {
-    const auto wake_workers = [raw = threads.get()] {
-      for (const auto& worker : raw->server_->workers()) worker->inbox().Wake();
-    };
     // In a group, the other one wakes the member's thread.
     WakeUp* const wanted = threads->server_->member() == nullptr
                                ? threads->server_->sync_wanted()
                                : threads->server_->disk_sync_wanted();
-    GANNET_ASSIGN_OR_RETURN(threads->disk_, DiskThread::Start(disk, wanted, wake_workers));
+    GANNET_ASSIGN_OR_RETURN(threads->disk_,
+                            DiskThread::Start(disk, wanted, &threads->server_->all_workers()));
   }
   threads->server_->UseClock(&threads->clock_);
   threads->running_ = threads->server_->workers().size();
@@ -197,8 +195,7 @@ void ServerThreads::RunMember() {
   Member* const member = server_->member();
   std::vector<pollfd> fds;
   const auto poll_member = [&] {
-    if (!member->Poll(ServerNs())) return;
-    for (const auto& worker : server_->workers()) worker->inbox().Wake();
+    if (member->Poll(ServerNs())) server_->all_workers().Wake();
   };
   while (!member_stops_.load(std::memory_order_relaxed)) {
     poll_member();

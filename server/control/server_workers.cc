@@ -7,25 +7,12 @@
 
 namespace gannet {
 
-absl::StatusOr<std::unique_ptr<ServerWorkers>> ServerWorkers::Create(const Options& options,
-                                                                     SharedByWorkers given) {
-  std::unique_ptr<ServerWorkers> all(new ServerWorkers(std::move(given)));
-  SharedByWorkers& shared = all->shared_;
-  shared.connection_ids = &all->connection_ids_;
-  shared.server_sets = &all->server_sets_;
-  if (options.hears_sessions != nullptr) {
-    shared.session_stream = &all->session_stream_.emplace(options.hears_sessions);
-  }
-  shared.log = &all->log_;
-  shared.board = &all->board_.emplace(options.count);
-  if (options.slow_ns > 0) {
-    shared.slow_log = &all->slow_log_.emplace(options.slow_ns, ServerNs);
-  }
-  shared.leases = &all->leases_.emplace(shared.lock_words, options.count);
-  Worker::Options each = options.each;
-  each.workers = options.count;
-  for (each.index = 0; each.index < options.count; ++each.index) {
-    GANNET_ASSIGN_OR_RETURN(all->workers_.emplace_back(), Worker::Create(each, &shared));
+absl::StatusOr<std::unique_ptr<ServerWorkers>> ServerWorkers::Create(
+    std::unique_ptr<ServerContext> context, const WorkerOptions& each) {
+  std::unique_ptr<ServerWorkers> all(new ServerWorkers(std::move(context)));
+  ServerContext& server = all->context();
+  for (uint32_t index = 0; index < server.workers; ++index) {
+    GANNET_ASSIGN_OR_RETURN(all->workers_.emplace_back(), Worker::Create(server, each, index));
   }
   return all;
 }
@@ -44,14 +31,19 @@ void ServerWorkers::Notify(const Notice& notice) const {
   for (const auto& worker : workers_) worker->inbox().Put(notice);
 }
 
+void ServerWorkers::Wake() const {
+  for (const auto& worker : workers_) worker->inbox().Wake();
+}
+
 void ServerWorkers::BeginClosing() const {
   for (const auto& worker : workers_) worker->inbox().PutClose();
 }
 
 void ServerWorkers::TellLog(int64_t now_ns) {
-  log_.connections.Poll(now_ns);
-  const auto different = server_sets_.Different();
-  if (!different || !log_.different_sets.Allow(now_ns)) return;
+  ServerLog& log = context_->log;
+  log.connections.Poll(now_ns);
+  const auto different = context_->server_sets.Different();
+  if (!different || !log.different_sets.Allow(now_ns)) return;
   LOG(WARNING) << "clients have different lists of servers, " << different->first << " and "
                << different->second
                << " for example: what one of them stores the other may look for at another server, "

@@ -17,11 +17,11 @@ constexpr int64_t kEvictAgainNs = kNsPerMs;
 }  // namespace
 
 void StoreTidier::Poll(const Now& now) {
-  if (given_.wanted->Take() || now.monotonic_ns >= due_ns_) Tidy(now);
+  if (wanted_->Take() || now.monotonic_ns >= due_ns_) Tidy(now);
 }
 
 void StoreTidier::Tidy(const Now& now) {
-  Store& store = *given_.store;
+  Store& store = server_.store;
   TellOfIndex();
   bool more = store.Tidy(now.wall_ms);
   more |= PublishEvictions();
@@ -39,21 +39,21 @@ void StoreTidier::Tidy(const Now& now) {
 
 // Whoever waits for room has no answer that waits, so no worker publishes for it.
 bool StoreTidier::PublishEvictions() {
-  Writes& writes = *given_.writes;
+  Writes& writes = server_.writes;
   if (!writes.evictions_wait()) return false;
-  writes.Publish(given_.changes->safe());
+  writes.Publish(server_.changes.safe());
   if (!writes.evictions_wait()) return false;
-  given_.workers->shared().wants_sync();
+  server_.control.AskForSync();
   return true;
 }
 
 // Tells the store which indexes clients may still READ, and tells the workers of a new one.
 void StoreTidier::TellOfIndex() {
-  Store& store = *given_.store;
-  store.Acknowledge(given_.workers->index_generation());
+  Store& store = server_.store;
+  store.Acknowledge(workers_.index_generation());
   if (index_generation_ == store.index_generation()) return;
   index_generation_ = store.index_generation();
-  given_.workers->Notify({Notice::Type::kIndexChanged, 0});
+  workers_.Notify({Notice::Type::kIndexChanged, 0});
   const IndexGeometry index = store.superblock().index;
   LOG(INFO) << "the index has " << index.slots() << " slots now (" << index.bytes() << " bytes)";
 }

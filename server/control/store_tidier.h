@@ -2,7 +2,6 @@
 #define GANNET_SERVER_CONTROL_STORE_TIDIER_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "common/base/wake_up.h"
 #include "server/changes/change_stream.h"
@@ -18,15 +17,12 @@ namespace gannet {
 // of a new index, and the log how full the store is. One owner thread.
 class StoreTidier {
  public:
-  struct Dependencies {  // outlive it
-    Store* store = nullptr;
-    Writes* writes = nullptr;
-    const ChangeStream* changes = nullptr;
-    const ServerWorkers* workers = nullptr;
-    WakeUp* wanted = nullptr;  // asked when a write wants a step
-  };
-  explicit StoreTidier(const Dependencies& given)
-      : given_(given), index_generation_(given.store->index_generation()) {}
+  // `wanted` is asked when a write wants a step. Both outlive it.
+  StoreTidier(const ServerWorkers& workers, WakeUp* wanted)
+      : workers_(workers),
+        server_(workers.context()),
+        wanted_(wanted),
+        index_generation_(server_.store.index_generation()) {}
 
   // Does a step, if it is due or wanted.
   void Poll(const Now& now);
@@ -38,7 +34,9 @@ class StoreTidier {
   bool PublishEvictions();
   void TellOfIndex();
 
-  const Dependencies given_;
+  const ServerWorkers& workers_;
+  ServerContext& server_;
+  WakeUp* const wanted_;
   uint64_t index_generation_;  // that the workers know
   int64_t due_ns_ = 0;
   FullLog full_log_;

@@ -57,7 +57,7 @@ ServerView Observer::Look() {
 }
 
 bool Observer::Healthy() const {
-  return !threads_.server().shared().board->AnyOlderThan(threads_.now().monotonic_ns -
+  return !threads_.server().context().board.AnyOlderThan(threads_.now().monotonic_ns -
                                                          options_.hangs_ns);
 }
 
@@ -74,26 +74,26 @@ std::string Observer::WhyNotReady() const {
 
 ServerView Observer::Take(const Now& now) {
   const Server& server = threads_.server();
-  const SharedByWorkers& shared = server.shared();
+  const ServerContext& context = server.context();
   ServerView view;
   view.version = options_.version;
-  view.name = std::string(NameOf(shared.grant));
+  view.name = std::string(NameOf(context.grant));
   view.address = options_.address;
   view.cluster = options_.cluster;
   view.group_name = options_.group;
-  view.device = shared.device.name;
-  view.kind = std::string(DeviceKindName(shared.device.kind));
+  view.device = context.device.name;
+  view.kind = std::string(DeviceKindName(context.device.kind));
   view.workers = static_cast<uint32_t>(server.workers().size());
-  view.evicts = shared.store->evicts();
+  view.evicts = context.store.evicts();
   view.wall_ms = now.wall_ms;
   view.stats = server.Stats(now);
   for (const auto& worker : server.workers()) AddWorker(worker->counters(), &view);
-  const auto uses = shared.store->heap().UseByClass();
+  const auto uses = context.store.heap().UseByClass();
   for (size_t i = 0; i < uses.size(); ++i) view.blocks[i] = {uses[i].blocks, uses[i].bytes};
-  view.connections = shared.board->All();
-  if (shared.slow_log != nullptr) {
-    view.slow = shared.slow_log->Entries();
-    view.slow_requests = shared.slow_log->count();
+  view.connections = context.board.All();
+  if (context.slow_log) {
+    view.slow = context.slow_log->Entries();
+    view.slow_requests = context.slow_log->count();
   }
   if (const Member* const member = server.member()) view.group = member->Look();
   LookAtLocks(now.monotonic_ns, &view);
@@ -103,10 +103,10 @@ ServerView Observer::Take(const Now& now) {
 // The NIC changes the words. So each is loaded once, and that value says all that is known of its
 // lock.
 void Observer::LookAtLocks(int64_t now_ns, ServerView* view) {
-  const SharedByWorkers& shared = threads_.server().shared();
+  const ServerContext& context = threads_.server().context();
   absl::flat_hash_map<uint32_t, Seen> seen;
-  for (uint32_t index = 0; index < shared.lock_words.size(); ++index) {
-    const uint64_t word = LoadWord(&shared.lock_words[index]);
+  for (uint32_t index = 0; index < context.lock_words.size(); ++index) {
+    const uint64_t word = LoadWord(&context.lock_words[index]);
     if (word == 0) continue;
     ++view->locks_held;
     const auto before = locks_seen_.find(index);
@@ -117,11 +117,11 @@ void Observer::LookAtLocks(int64_t now_ns, ServerView* view) {
     view->longest_lock_ms = std::max(view->longest_lock_ms, held_ms);
     if (view->locks.size() == ServerView::kLocksMax) continue;
     SeenLock lock{.entry = {.lock_word = word, .index = index}, .held_ms = held_ms};
-    if (const auto holder = shared.connection_ids->HolderOf(LockWord(word).connection_id())) {
+    if (const auto holder = context.connection_ids.HolderOf(LockWord(word).connection_id())) {
       lock.entry.session_id = holder->session_id;
       std::ranges::copy(holder->peer, lock.entry.peer);
     }
-    const int64_t end_ns = shared.leases->DeadlineNs({index, word});
+    const int64_t end_ns = context.leases.DeadlineNs({index, word});
     if (end_ns != LockLeases::kNever) {
       const int64_t left_ms = std::max<int64_t>((end_ns - now_ns) / kNsPerMs, 1);
       lock.entry.lease_ms = static_cast<uint32_t>(std::min<int64_t>(left_ms, UINT32_MAX));

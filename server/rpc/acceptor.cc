@@ -28,12 +28,12 @@ std::string KeyText(const SessionKey* key) {
 }  // namespace
 
 void Acceptor::Reject(Arrival arrival, RejectCode code, std::string_view reason) {
-  given_.counters->refused_connections.Add(1);
-  LogRefusal(&given_.log->refused_connections, given_.now->monotonic_ns,
+  context_.counters.refused_connections.Add(1);
+  LogRefusal(&context_.server.log.refused_connections, context_.now.monotonic_ns,
              arrival.incoming.peer().ToString(), reason);
   const struct Reject reject = NewReject(code, reason);
-  given_.listener->Reject(std::move(arrival.incoming), BytesOf(reject));
-  given_.connection_ids->GiveBack(arrival.connection);
+  context_.server.listener.Reject(std::move(arrival.incoming), BytesOf(reject));
+  context_.server.connection_ids.GiveBack(arrival.connection);
 }
 
 void Acceptor::Poll() {
@@ -50,15 +50,18 @@ void Acceptor::BeginClosing() {
 }
 
 // Destroys the request with the arrival.
-void Acceptor::GiveUp(Arrival arrival) { given_.connection_ids->GiveBack(arrival.connection); }
+void Acceptor::GiveUp(Arrival arrival) {
+  context_.server.connection_ids.GiveBack(arrival.connection);
+}
 
 void Acceptor::OnArrival(Arrival arrival) {
   if (arrival.gone) return GiveUp(std::move(arrival));
   if (closing_) {
     return Reject(std::move(arrival), RejectCode::kShuttingDown, "the server is shutting down");
   }
-  if (given_.standing != nullptr && !given_.standing->serves()) {
-    return Reject(std::move(arrival), RejectCode::kNotPrimary, given_.standing->elsewhere());
+  if (context_.server.standing != nullptr && !context_.server.standing->serves()) {
+    return Reject(std::move(arrival), RejectCode::kNotPrimary,
+                  context_.server.standing->elsewhere());
   }
   const ConnectRequest& request = arrival.request;
   if (request.qp_index >= kQueuePairsMax) {
@@ -66,7 +69,7 @@ void Acceptor::OnArrival(Arrival arrival) {
                   absl::StrCat("a session has at most ", kQueuePairsMax, " queue pairs"));
   }
   if (request.session_token == 0) return Accept(std::move(arrival), nullptr);
-  Session* session = given_.sessions->Find(request.session_token);
+  Session* session = context_.sessions.Find(request.session_token);
   if (session == nullptr) {
     return Reject(std::move(arrival), RejectCode::kSessionUnknown,
                   "the session expired, or is of an earlier run of the server");
@@ -74,10 +77,10 @@ void Acceptor::OnArrival(Arrival arrival) {
   if (!session->TakesKey(arrival.key)) {
     return Reject(std::move(arrival), RejectCode::kSessionUnknown, "the session is another key's");
   }
-  if (ServerConnection* old = given_.connections->FindQueuePair(session, request.qp_index)) {
+  if (ServerConnection* old = context_.connections.FindQueuePair(session, request.qp_index)) {
     // The old queue pair must be gone before the client hears that it has a new one. Otherwise a
     // write or a lock from the old one could still arrive afterwards.
-    given_.closer->Close(old, "its client connects anew");
+    closer_.Close(old, "its client connects anew");
     return Wait(std::move(arrival));
   }
   Accept(std::move(arrival), session);
@@ -108,19 +111,19 @@ void Acceptor::EndWait(const ServerConnection& connection) {
 }
 
 ConnectionOptions Acceptor::OptionsForConnection() const {
-  ConnectionOptions options{.caps = given_.device->caps};
-  options.queue_pair = {.pd = given_.pd,
-                        .send_cq = given_.cq->get(),
-                        .recv_cq = given_.cq->get(),
-                        .srq = given_.receives->srq(),
-                        .send_wrs = options_.send_places,
+  ConnectionOptions options{.caps = context_.server.device.caps};
+  options.queue_pair = {.pd = context_.server.pd,
+                        .send_cq = context_.cq->get(),
+                        .recv_cq = context_.cq->get(),
+                        .srq = context_.receives->srq(),
+                        .send_wrs = context_.send_places,
                         .inline_bytes = kInlineBytesWanted};
   return options;
 }
 
 Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const {
-  Grant grant = *given_.grant;
-  grant.index = given_.store->superblock().index;
+  Grant grant = context_.server.grant;
+  grant.index = context_.server.store.superblock().index;
   // The client READs by the grant of its first connection only.
   uint64_t& generation = connection.session->index_generation;
   if (connection.qp_index == 0 || generation == 0) generation = grant.index.generation;
@@ -129,13 +132,13 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
   grant.session_id = connection.session->id();
   grant.credits = connection.session->credits();
   grant.resumed = resumed;
-  grant.silence_ms = static_cast<uint16_t>(options_.silence_ns_max / kNsPerMs);
-  grant.time_ms = given_.store->NowMs(given_.now->wall_ms);
-  if (given_.standing != nullptr) {
-    grant.history = given_.standing->history();
-    grant.primary_lease_ms = given_.standing->LeaseLeftMs((*given_.lease_now_ns)());
+  grant.silence_ms = static_cast<uint16_t>(context_.options.silence_ns_max / kNsPerMs);
+  grant.time_ms = context_.server.store.NowMs(context_.now.wall_ms);
+  if (context_.server.standing != nullptr) {
+    grant.history = context_.server.standing->history();
+    grant.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.lease_now_ns());
     // A grant has no room to say for which maps its lease holds. A heartbeat's reply has.
-    if (given_.standing->partitions().leases_from() != 0) grant.primary_lease_ms = 0;
+    if (context_.server.standing->partitions().leases_from() != 0) grant.primary_lease_ms = 0;
   }
   if (connection.session->read_only()) {
     grant.features |= kGrantReadOnly;
@@ -148,51 +151,52 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
 // Only clients that swap lock words themselves get a queue pair that takes atomics. From others the
 // device refuses them, whatever addresses and rkeys they know.
 PeerRights Acceptor::RightsOf(const Session& session) const {
-  const bool swaps =
-      static_cast<LockMode>(given_.grant->lock_mode) == LockMode::kNicCas && !session.read_only();
+  const bool swaps = static_cast<LockMode>(context_.server.grant.lock_mode) == LockMode::kNicCas &&
+                     !session.read_only();
   return swaps ? PeerRights::kReadAtomic : PeerRights::kRead;
 }
 
 // A refused request leaves nothing behind. It makes no session, so no absent client's session has
 // to make room for it.
 void Acceptor::Accept(Arrival arrival, Session* session) {
-  if (session == nullptr && !given_.sessions->HasRoom()) {
-    return Reject(std::move(arrival), RejectCode::kTooManyConnections,
-                  absl::StrCat("the server serves ", given_.sessions->size(), " sessions already"));
+  if (session == nullptr && !context_.sessions.HasRoom()) {
+    return Reject(
+        std::move(arrival), RejectCode::kTooManyConnections,
+        absl::StrCat("the server serves ", context_.sessions.size(), " sessions already"));
   }
-  if (given_.connections->size() >= options_.connections_max ||
-      !given_.cq->Reserve(options_.send_places).ok()) {
+  if (context_.connections.size() >= context_.options.connections_max ||
+      !context_.cq->Reserve(context_.send_places).ok()) {
     return Reject(std::move(arrival), RejectCode::kTooManyConnections,
-                  absl::StrCat("the server serves ", given_.connections->size(),
+                  absl::StrCat("the server serves ", context_.connections.size(),
                                " connections already and has no room for more"));
   }
-  if (!given_.receives->Reserve(uint64_t{options_.unanswered_max} *
-                                (given_.connections->size() + 1)))
+  if (!context_.receives->Reserve(uint64_t{context_.unanswered_max} *
+                                  (context_.connections.size() + 1)))
     failed_ = true;
   const std::string peer = arrival.incoming.peer().ToString();
-  auto rdma = given_.listener->BeginAccept(std::move(arrival.incoming), OptionsForConnection(),
-                                           arrival.name);
+  auto rdma = context_.server.listener.BeginAccept(std::move(arrival.incoming),
+                                                   OptionsForConnection(), arrival.name);
   if (!rdma.ok()) {
-    given_.counters->refused_connections.Add(1);
-    LogRefusal(&given_.log->refused_connections, given_.now->monotonic_ns, peer,
+    context_.counters.refused_connections.Add(1);
+    LogRefusal(&context_.server.log.refused_connections, context_.now.monotonic_ns, peer,
                std::string(rdma.status().message()));
-    given_.cq->Release(options_.send_places);
-    return given_.connection_ids->GiveBack(arrival.connection);
+    context_.cq->Release(context_.send_places);
+    return context_.server.connection_ids.GiveBack(arrival.connection);
   }
   const bool resumed = session != nullptr;
   ServerConnection* connection = Add(arrival, session, *std::move(rdma));
-  given_.connection_ids->Describe(connection->id, connection->session->id(), peer);
+  context_.server.connection_ids.Describe(connection->id, connection->session->id(), peer);
   Grant grant = GrantFor(*connection, resumed);
   grant.version = connection->version;
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
-  if (absl::Status status = given_.listener->FinishAccept(connection->rdma.get(), BytesOf(grant),
-                                                          RightsOf(*connection->session));
+  if (absl::Status status = context_.server.listener.FinishAccept(
+          connection->rdma.get(), BytesOf(grant), RightsOf(*connection->session));
       !status.ok()) {
     const std::string why(status.message());
-    return given_.closer->Close(connection, why);
+    return closer_.Close(connection, why);
   }
-  given_.log->connections.Came(
-      given_.now->monotonic_ns,
+  context_.server.log.connections.Came(
+      context_.now.monotonic_ns,
       absl::StrCat("session ", connection->session->id(), resumed ? " resumed" : "",
                    ": connection ", connection->id, " from ", peer, ", queue pair ",
                    connection->qp_index, KeyText(arrival.key.get())));
@@ -201,23 +205,23 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
 ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,
                                 std::unique_ptr<Connection> rdma) {
   if (session == nullptr) {
-    session = given_.sessions->Create(given_.now->monotonic_ns, arrival.key);
+    session = context_.sessions.Create(context_.now.monotonic_ns, arrival.key);
   }
   const uint32_t id = arrival.connection;
   auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
-                                                       options_.send_places, std::move(rdma));
+                                                       context_.send_places, std::move(rdma));
   connection->name = arrival.name;
   connection->version = ChosenVersion(arrival.request).value_or(kProtocolVersionMax);
-  connection->since_ns = given_.now->monotonic_ns;
-  connection->heard_ns = connection->untaken_since_ns = given_.now->monotonic_ns;
-  ServerConnection* raw = given_.connections->Add(std::move(connection));
-  given_.sessions->Attach(session);
-  given_.timers->TickBy(given_.silence->NextNs());
+  connection->since_ns = context_.now.monotonic_ns;
+  connection->heard_ns = connection->untaken_since_ns = context_.now.monotonic_ns;
+  ServerConnection* raw = context_.connections.Add(std::move(connection));
+  context_.sessions.Attach(session);
+  context_.timers.TickBy(silence_.NextNs());
   return raw;
 }
 
 void Acceptor::OnNotice(const Notice& notice) {
-  ServerConnection* connection = given_.connections->Find(ConnectionOfName(notice.name));
+  ServerConnection* connection = context_.connections.Find(ConnectionOfName(notice.name));
   if (connection == nullptr || connection->name != notice.name) {
     if (notice.type != Notice::Type::kGone) return;
     for (Arrival& arrival : arrivals_) arrival.gone |= arrival.name == notice.name;
@@ -226,11 +230,11 @@ void Acceptor::OnNotice(const Notice& notice) {
   }
   switch (notice.type) {
     case Notice::Type::kEstablished:
-      connection->heard_ns = given_.now->monotonic_ns;
+      connection->heard_ns = context_.now.monotonic_ns;
       connection->session->established = true;
       break;
     case Notice::Type::kGone:
-      given_.closer->Close(connection, "disconnected");
+      closer_.Close(connection, "disconnected");
       break;
     case Notice::Type::kIndexChanged:
       break;  // of no connection

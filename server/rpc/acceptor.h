@@ -4,28 +4,17 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "common/protocol/connect.h"
-#include "common/rdma/completion.h"
-#include "common/rdma/device.h"
 #include "common/rdma/listener.h"
-#include "server/replica/group_standing.h"
 #include "server/rpc/connection_closer.h"
-#include "server/rpc/connection_table.h"
 #include "server/rpc/inbox.h"
-#include "server/rpc/now.h"
-#include "server/rpc/receive_buffers.h"
-#include "server/rpc/server_log.h"
 #include "server/rpc/silence.h"
-#include "server/rpc/worker_counters.h"
-#include "server/rpc/worker_timers.h"
-#include "server/session/connection_ids.h"
-#include "server/session/session_table.h"
-#include "server/store/store.h"
+#include "server/rpc/worker_context.h"
 
 namespace gannet {
 
@@ -33,34 +22,9 @@ namespace gannet {
 // notices of them. Owner thread only.
 class Acceptor {
  public:
-  struct Dependencies {  // outlive this
-    const Device* device;
-    ibv_pd* pd;
-    Listener* listener;
-    const Store* store;
-    ConnectionIds* connection_ids;
-    ServerLog* log;
-    const Grant* grant;  // without the fields that differ between connections
-    CompletionQueue* cq;
-    ReceiveBuffers* receives;
-    ConnectionTable* connections;
-    SessionTable* sessions;
-    ConnectionCloser* closer;
-    const Silence* silence;
-    WorkerCounters* counters;
-    WorkerTimers* timers;
-    const Now* now;
-    const GroupStanding* standing;  // null: the server is in no group
-    const std::function<int64_t()>* lease_now_ns;
-  };
-  struct Options {
-    uint32_t connections_max;
-    uint32_t send_places;     // of each connection's send queue
-    uint32_t unanswered_max;  // requests of a connection
-    int64_t silence_ns_max;
-  };
-
-  Acceptor(const Dependencies& given, const Options& options) : given_(given), options_(options) {}
+  // All outlive this.
+  Acceptor(WorkerContext& context, ConnectionCloser& closer, const Silence& silence)
+      : context_(context), closer_(closer), silence_(silence) {}
 
   void Put(Arrival arrival) { arrivals_.push_back(std::move(arrival)); }
   // Looks at a few arrivals.
@@ -99,8 +63,9 @@ class Acceptor {
   Grant GrantFor(const ServerConnection& connection, bool resumed) const;
   PeerRights RightsOf(const Session& session) const;
 
-  const Dependencies given_;
-  const Options options_;
+  WorkerContext& context_;
+  ConnectionCloser& closer_;
+  const Silence& silence_;
   std::deque<Arrival> arrivals_;  // each Poll looks at a few
   std::vector<Arrival> waiting_;  // wait for an old queue pair to be flushed
   bool closing_ = false;

@@ -6,17 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "common/rdma/completion.h"
-#include "server/rpc/connection_table.h"
 #include "server/rpc/lock_words.h"
 #include "server/rpc/long_values.h"
-#include "server/rpc/now.h"
 #include "server/rpc/replies.h"
-#include "server/rpc/server_log.h"
-#include "server/rpc/worker_timers.h"
-#include "server/session/connection_ids.h"
-#include "server/session/server_sets.h"
-#include "server/session/session_table.h"
+#include "server/rpc/worker_context.h"
 
 namespace gannet {
 
@@ -24,22 +17,10 @@ namespace gannet {
 // flushed (OnDrained), Destroy destroys it. Owner thread only.
 class ConnectionCloser {
  public:
-  struct Dependencies {  // outlive this
-    ConnectionTable* connections;
-    SessionTable* sessions;
-    ConnectionIds* connection_ids;
-    ServerSets* server_sets;
-    CompletionQueue* cq;
-    uint32_t send_places;  // of each connection's send queue
-    Replies* replies;
-    LongValues* long_values;
-    LockWords* lock_words;
-    ServerLog* log;
-    WorkerTimers* timers;
-    const Now* now;
-  };
-
-  explicit ConnectionCloser(const Dependencies& given) : given_(given) {}
+  // All outlive this.
+  ConnectionCloser(WorkerContext& context, Replies& replies, LongValues& long_values,
+                   LockWords& lock_words)
+      : context_(context), replies_(replies), long_values_(long_values), lock_words_(lock_words) {}
 
   // Does nothing if the connection is closing already.
   void Close(ServerConnection* connection, std::string_view why);
@@ -58,7 +39,10 @@ class ConnectionCloser {
   void Release(ServerConnection* connection, Resource resource, bool ok);
 
  private:
-  const Dependencies given_;
+  WorkerContext& context_;
+  Replies& replies_;
+  LongValues& long_values_;
+  LockWords& lock_words_;
   std::vector<uint32_t> drained_;
 };
 

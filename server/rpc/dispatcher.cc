@@ -24,8 +24,6 @@ ReplyHeader Dispatcher::Read(const RequestView& request, std::span<std::byte> va
       return ReplyWithTime(header, store_->NowMs(now.wall_ms));
     case Opcode::kGet:
       return Get(request, value_out, now);
-    case Opcode::kStats:
-      return Stats(header, value_out, now);
     default:
       return ReplyTo(header, ReplyStatus::kUnimplemented);
   }
@@ -80,15 +78,6 @@ Dispatcher::Written Dispatcher::Flush(const RequestHeader& header, const Now& no
 ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> value_out,
                             const Now& now) {
   return ReplyOfRead(request.header, store_->Get(request.key, value_out, now.wall_ms));
-}
-
-ReplyHeader Dispatcher::Stats(const RequestHeader& header, std::span<std::byte> value_out,
-                              const Now& now) {
-  const StatsReply stats = stats_(now);
-  std::memcpy(value_out.data(), &stats, sizeof(stats));
-  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
-  reply.value_bytes = sizeof(stats);
-  return reply;
 }
 
 }  // namespace gannet

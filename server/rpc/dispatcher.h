@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "common/protocol/message.h"
@@ -20,15 +19,12 @@ namespace gannet {
 // Thread safety: like the store's. Each worker has its own Dispatcher.
 class Dispatcher {
  public:
-  using StatsSource = std::function<StatsReply(const Now&)>;
-
   // Store and writes outlive the dispatcher.
-  Dispatcher(Store* store, Writes* writes, StatsSource stats)
-      : store_(store), writes_(writes), stats_(std::move(stats)) {}
+  Dispatcher(Store* store, Writes* writes) : store_(store), writes_(writes) {}
 
-  // Executes a heartbeat, GET, STATS or PING. Writes the reply's value to the first value_bytes (of
-  // the reply) of `value_out`. Returns kBufferTooSmall and writes nothing if a GET's value does not
-  // fit. REQUIRES: value_out.size() >= sizeof(StatsReply).
+  // Executes a heartbeat, GET or PING. Writes the reply's value to the first value_bytes (of the
+  // reply) of `value_out`. Returns kBufferTooSmall and writes nothing if a GET's value does not
+  // fit.
   ReplyHeader Read(const RequestView& request, std::span<std::byte> value_out, const Now& now);
 
   struct Written {
@@ -43,11 +39,9 @@ class Dispatcher {
   Writes::Decided Decide(const RequestView& request, const Now& now, const ChangeOrigin* origin);
   Written Flush(const RequestHeader& header, const Now& now);
   ReplyHeader Get(const RequestView& request, std::span<std::byte> value_out, const Now& now);
-  ReplyHeader Stats(const RequestHeader& header, std::span<std::byte> value_out, const Now& now);
 
   Store* const store_;
   Writes* const writes_;
-  const StatsSource stats_;
 };
 
 // The parts of Read and Write, for requests that take several steps.

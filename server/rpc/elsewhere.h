@@ -14,7 +14,7 @@
 namespace gannet {
 
 // Whether a key is in a partition that this server's group does not serve. `standing` as in
-// SharedByWorkers.
+// ServerContext.
 inline bool IsElsewhere(const GroupStanding* standing, std::string_view key) {
   return standing != nullptr && !standing->partitions().Serves(key);
 }

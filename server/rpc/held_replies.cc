@@ -11,8 +11,8 @@ namespace gannet {
 // connection, because it is decided: if the client sends it again, it gets the same reply.
 void HeldReplies::SendOrHold(ServerConnection* connection, const ReplyHeader& reply,
                              uint64_t ticket) {
-  if (ticket == 0) return given_.replies->Answer(connection, reply);
-  if (given_.session_stream != nullptr) [[unlikely]]
+  if (ticket == 0) return replies_.Answer(connection, reply);
+  if (context_.session_stream != nullptr) [[unlikely]]
     Tell(connection->session->token(), reply, ticket);
   waiting_.Add({.ticket = ticket,
                 .session_token = connection->session->token(),
@@ -25,12 +25,12 @@ void HeldReplies::SendOrHold(ServerConnection* connection, const ReplyHeader& re
 // changes, none of which has its answer.
 void HeldReplies::Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket) {
   if (reply.opcode == static_cast<uint8_t>(Opcode::kFlush)) {
-    return given_.session_stream->Answered(token, reply);
+    return context_.session_stream->Answered(token, reply);
   }
   if (reply.status == static_cast<uint8_t>(ReplyStatus::kOk) || !SessionStream::Keeps(reply))
     return;
   const SessionAnswer answer = SessionStream::AnswerOf(reply);
-  given_.writes->RecordAnswer(ticket, SessionRecord::Answers(token, std::span(&answer, 1)));
+  writes_.RecordAnswer(ticket, SessionRecord::Answers(token, std::span(&answer, 1)));
 }
 
 // The session may have been forgotten meanwhile, and another one have its place.
@@ -38,7 +38,7 @@ void HeldReplies::Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket
                                                             Receiver* to) {
   if (to->token != waiting.session_token) [[unlikely]] {
     to->token = waiting.session_token;
-    to->session = given_.sessions->Find(waiting.session_token);
+    to->session = context_.sessions.Find(waiting.session_token);
   }
   return to->session != nullptr;
 }
@@ -47,7 +47,7 @@ void HeldReplies::Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket
     const WaitingReplies::Waiting& waiting, Receiver* to) {
   if (to->id != waiting.connection || to->connection == nullptr) [[unlikely]] {
     to->id = waiting.connection;
-    to->connection = given_.connections->FindOpen(waiting.connection);
+    to->connection = context_.connections.FindOpen(waiting.connection);
   }
   return to->connection != nullptr;
 }
@@ -57,7 +57,7 @@ void HeldReplies::Send(const WaitingReplies::Waiting& waiting, Receiver* to) {
   const ReplyHeader reply = waiting.reply();
   Replies::Record(to->session, reply);
   if (FindConnection(waiting, to) && !to->connection->closing) {
-    given_.replies->Send(to->connection, reply);
+    replies_.Send(to->connection, reply);
   }
 }
 
@@ -73,9 +73,9 @@ void HeldReplies::Send(const WaitingReplies::Waiting& waiting, Receiver* to) {
     ++to->direct;
     ++to->connection->answers_in_chain;
     SetReplyOfUpdate(waiting.sequence, {.version = version, .slot = slot},
-                     given_.replies->batch().AddInlineHeader(to->connection));
+                     replies_.batch().AddInlineHeader(to->connection));
   } else if (!to->connection->closing) {
-    given_.replies->Send(to->connection, waiting.reply());
+    replies_.Send(to->connection, waiting.reply());
   }
 }
 
@@ -101,8 +101,8 @@ bool HeldReplies::SendUpdates(uint64_t published, Receiver* to) {
 // are doubted: which of them were committed just before is not worth knowing. REQUIRES: what is
 // sent afterwards was found published before.
 void HeldReplies::DoubtIfShort() {
-  if (given_.group == nullptr) return;
-  const uint64_t now = given_.group->short_commits();
+  if (group_ == nullptr) return;
+  const uint64_t now = group_->short_commits();
   if (now == short_commits_) [[likely]]
     return;
   short_commits_ = now;
@@ -112,24 +112,24 @@ void HeldReplies::DoubtIfShort() {
 // What is safe is published here, where the replies leave. Whichever worker comes first publishes
 // for all.
 bool HeldReplies::SendPublished(bool more_requests_wait) {
-  if (given_.group != nullptr) given_.group->Pump();
-  const uint64_t safe = given_.changes->safe();
-  given_.writes->Publish(safe);
-  const uint64_t published = given_.writes->published();
+  if (group_ != nullptr) group_->Pump();
+  const uint64_t safe = changes_.safe();
+  writes_.Publish(safe);
+  const uint64_t published = writes_.published();
   DoubtIfShort();
   Receiver to;
   bool sent = false;
   for (;; sent = true) {
     sent |= SendUpdates(published, &to);
-    const auto* const waiting = waiting_.First(given_.writes, published);
+    const auto* const waiting = waiting_.First(&writes_, published);
     if (waiting == nullptr) break;
     Send(*waiting, &to);
     waiting_.Pop();
   }
   // In a group, the worker looks for the copies itself.
-  const bool waits_for_disk = given_.group == nullptr || given_.group->waits_for_disk();
+  const bool waits_for_disk = group_ == nullptr || group_->waits_for_disk();
   if (waits_for_disk && !waiting_.empty() && sync_asks_.Asks(safe, more_requests_wait)) {
-    given_.wants_sync();
+    context_.server.control.AskForSync();
   }
   return sent;
 }

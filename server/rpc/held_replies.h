@@ -3,18 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 
 #include "common/protocol/message.h"
-#include "server/changes/change_stream.h"
-#include "server/group/group_stream.h"
-#include "server/rpc/connection_table.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/sync_asks.h"
 #include "server/rpc/waiting_replies.h"
-#include "server/session/session_stream.h"
-#include "server/session/session_table.h"
+#include "server/rpc/worker_context.h"
 #include "server/writes/writes.h"
 
 namespace gannet {
@@ -23,23 +18,14 @@ namespace gannet {
 // and the worker serves other requests meanwhile. Owner thread only.
 class HeldReplies {
  public:
-  struct Dependencies {  // outlive the replies
-    Writes* writes;
-    const ChangeStream* changes;
-    SessionTable* sessions;
-    const ConnectionTable* connections;
-    Replies* replies;
-    GroupStream* group;             // null: the server is alone
-    SessionStream* session_stream;  // null: there is no group
-    std::function<void()> wants_sync;
-  };
-
-  explicit HeldReplies(const Dependencies& given) : given_(given) {}
+  // Both outlive this.
+  HeldReplies(WorkerContext& context, Replies& replies) : context_(context), replies_(replies) {}
 
   // Call it before the requests of a Poll are served.
   void BeginPoll() {
     // What was committed before tells nothing of them.
-    if (given_.group != nullptr && waiting_.empty()) short_commits_ = given_.group->short_commits();
+    if (group_ != nullptr && waiting_.empty())
+      short_commits_ = context_.server.group->short_commits();
   }
   // Ticket 0: records and sends the reply at once.
   void SendOrHold(ServerConnection* connection, const ReplyHeader& reply, uint64_t ticket);
@@ -79,7 +65,12 @@ class HeldReplies {
   bool SendUpdates(uint64_t published, Receiver* to);
   void DoubtIfShort();
 
-  const Dependencies given_;
+  WorkerContext& context_;
+  Replies& replies_;
+  // Of the context: each Poll asks them.
+  Writes& writes_ = context_.server.writes;
+  const ChangeStream& changes_ = context_.server.changes;
+  GroupStream* const group_ = context_.server.group;  // null: the server is alone
   WaitingReplies waiting_;
   uint64_t short_commits_ = 0;  // GroupStream::short_commits, when it was looked at
   SyncAsks sync_asks_;

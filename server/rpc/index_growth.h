@@ -2,15 +2,10 @@
 #define GANNET_SERVER_RPC_INDEX_GROWTH_H_
 
 #include <cstdint>
-#include <functional>
 
 #include "common/protocol/message.h"
-#include "server/replica/group_standing.h"
-#include "server/rpc/connection_table.h"
-#include "server/rpc/now.h"
 #include "server/rpc/replies.h"
-#include "server/rpc/worker_counters.h"
-#include "server/store/store.h"
+#include "server/rpc/worker_context.h"
 
 namespace gannet {
 
@@ -19,17 +14,8 @@ namespace gannet {
 // only.
 class IndexGrowth {
  public:
-  struct Dependencies {  // outlive this
-    const Store* store;
-    const ConnectionTable* connections;
-    Replies* replies;
-    WorkerCounters* counters;
-    const Now* now;
-    const GroupStanding* standing;  // null: the server is in no group
-    const std::function<int64_t()>* lease_now_ns;
-  };
-
-  explicit IndexGrowth(const Dependencies& given) : given_(given) {}
+  // Both outlive this.
+  IndexGrowth(WorkerContext& context, Replies& replies) : context_(context), replies_(replies) {}
 
   // Answers a heartbeat.
   void OnHeartbeat(ServerConnection* connection, const RequestHeader& request);
@@ -37,7 +23,8 @@ class IndexGrowth {
   void TellGeneration();
 
  private:
-  const Dependencies given_;
+  WorkerContext& context_;
+  Replies& replies_;
 };
 
 }  // namespace gannet

@@ -9,12 +9,12 @@ namespace gannet {
 void LockRequests::Begin(ServerConnection* connection, const RequestView& request) {
   const RequestHeader& header = request.header;
   Replies::BeginLong(connection, header);
-  const KeyHash hash = given_.words->HashOf(request.key);
-  const size_t index = given_.words->IndexOf(hash);
+  const KeyHash hash = words_.HashOf(request.key);
+  const size_t index = words_.IndexOf(hash);
   const LockWord word(header.lock.lock_word);
   const bool force = (header.flags & kForce) != 0;
   if (!force && word.key_tag() != hash.LockTag()) {
-    return given_.replies->AnswerLong(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
+    return replies_.AnswerLong(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
   }
   const bool extend = header.opcode == static_cast<uint8_t>(Opcode::kExtendLock);
   const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
@@ -23,29 +23,30 @@ void LockRequests::Begin(ServerConnection* connection, const RequestView& reques
     // The lock may be of a connection that is gone. Then it was lost with the connection.
     ReplyHeader reply =
         ReplyTo(header, extend ? ReplyStatus::kLockLost : ReplyStatus::kInvalidArgument);
-    if (extend) reply.lock.lock_word = given_.words->WordOf(request.key);
-    return given_.replies->AnswerLong(connection, reply);
+    if (extend) reply.lock.lock_word = words_.WordOf(request.key);
+    return replies_.AnswerLong(connection, reply);
   }
-  if (extend) return given_.replies->AnswerLong(connection, given_.words->Extend(header, index));
+  if (extend) return replies_.AnswerLong(connection, words_.Extend(header, index));
   // There must be room for the lease before the lock is taken.
-  if (waiting_.size() >= given_.requests_max || !given_.words->HasRoomForLease(header, index)) {
-    return given_.replies->AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
+  if (waiting_.size() >= context_.options.lock_requests_max ||
+      !words_.HasRoomForLease(header, index)) {
+    return replies_.AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
   }
   Waiting& added = waiting_.emplace_back(Waiting{connection->id, header, index});
-  if (given_.standing == nullptr) return;
+  if (context_.server.standing == nullptr) return;
   added.partition = PartitionOf(request.key);
-  added.changed = given_.standing->partitions().ChangedAt(added.partition);
+  added.changed = context_.server.standing->partitions().ChangedAt(added.partition);
 }
 
 bool LockRequests::Owns(const ServerConnection& connection, LockWord word) const {
-  const ServerConnection* holder = given_.connections->Find(word.connection_id());
+  const ServerConnection* holder = context_.connections.Find(word.connection_id());
   return holder != nullptr && holder->session == connection.session;
 }
 
 void LockRequests::StartWaiting() {
   while (!waiting_.empty()) {
     const Waiting& request = waiting_.front();
-    const ServerConnection* connection = given_.connections->FindOpen(request.connection);
+    const ServerConnection* connection = context_.connections.FindOpen(request.connection);
     if (connection == nullptr) {
       waiting_.pop_front();
       continue;
@@ -62,8 +63,8 @@ bool LockRequests::Start(const Waiting& request) {
   const uint64_t expected = taking ? 0 : header.lock.lock_word;
   const uint64_t desired = taking ? header.lock.lock_word : 0;
   const auto done = [this, request](bool ok, uint64_t old) { OnDone(request, ok, old); };
-  if (given_.words->cas().Start(request.index, expected, desired, done)) return true;
-  if (given_.words->in_flight() > 0) return false;
+  if (words_.cas().Start(request.index, expected, desired, done)) return true;
+  if (words_.in_flight() > 0) return false;
   // Refused although nothing is in flight: compare-and-swaps no longer work.
   OnDone(request, false, 0);
   return true;
@@ -78,10 +79,10 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
   if (ok && success && taking) NoteTaken(request);
   const bool moved = ok && success && !taking && HasMoved(request);
   if (ok && success && !taking) {
-    given_.words->DropLease({request.index, header.lock.lock_word});
+    words_.DropLease({request.index, header.lock.lock_word});
     taken_.erase(request.index);
   }
-  ServerConnection* connection = given_.connections->FindOpen(request.connection);
+  ServerConnection* connection = context_.connections.FindOpen(request.connection);
   // The connection is gone. If it took the lock, the janitor will find it.
   if (connection == nullptr) return;
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
@@ -94,9 +95,9 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
     reply.status = static_cast<uint8_t>(taking ? ReplyStatus::kLockHeld : ReplyStatus::kLockLost);
     reply.lock.lock_word = old;
   } else if (taking && header.lock.lease_ms > 0) {
-    given_.words->SetLease(header, request.index);
+    words_.SetLease(header, request.index);
   }
-  given_.replies->AnswerLong(connection, reply);
+  replies_.AnswerLong(connection, reply);
 }
 
 // A partition that never changed needs no entry.
@@ -111,8 +112,8 @@ void LockRequests::NoteTaken(const Waiting& request) {
 // Another group may have given the lock to somebody else meanwhile. The client may not know that
 // the partition has moved (docs/partitions.md, "Locks").
 bool LockRequests::HasMoved(const Waiting& request) const {
-  if (given_.standing == nullptr) return false;
-  const ServedPartitions& partitions = given_.standing->partitions();
+  if (context_.server.standing == nullptr) return false;
+  const ServedPartitions& partitions = context_.server.standing->partitions();
   const auto taken = taken_.find(request.index);
   const bool known = taken != taken_.end() && taken->second.word == request.header.lock.lock_word;
   const uint64_t changed = known ? taken->second.changed : 0;
@@ -121,7 +122,7 @@ bool LockRequests::HasMoved(const Waiting& request) const {
 }
 
 bool LockRequests::StartForcedUnlock(const Waiting& request) {
-  const uint64_t word = given_.words->WordAt(request.index);
+  const uint64_t word = words_.WordAt(request.index);
   if (word == 0) {
     AnswerForcedUnlock(request, ReplyStatus::kNotFound, 0);
     return true;
@@ -129,8 +130,8 @@ bool LockRequests::StartForcedUnlock(const Waiting& request) {
   const auto done = [this, request, word](bool ok, uint64_t old) {
     OnForcedUnlockDone(request, word, ok, old);
   };
-  if (given_.words->cas().Start(request.index, word, 0, done)) return true;
-  if (given_.words->in_flight() > 0) return false;
+  if (words_.cas().Start(request.index, word, 0, done)) return true;
+  if (words_.in_flight() > 0) return false;
   AnswerForcedUnlock(request, ReplyStatus::kInternal, 0);
   return true;
 }
@@ -138,8 +139,8 @@ bool LockRequests::StartForcedUnlock(const Waiting& request) {
 void LockRequests::OnForcedUnlockDone(Waiting request, uint64_t word, bool ok, uint64_t old) {
   if (!ok) return AnswerForcedUnlock(request, ReplyStatus::kInternal, 0);
   if (old == word) {
-    given_.words->DropLease({request.index, word});
-    given_.words->CountBroken();
+    words_.DropLease({request.index, word});
+    words_.CountBroken();
     return AnswerForcedUnlock(request, ReplyStatus::kOk, word);
   }
   // The lock was released, and perhaps taken by another holder. Try again with the new word.
@@ -148,11 +149,11 @@ void LockRequests::OnForcedUnlockDone(Waiting request, uint64_t word, bool ok, u
 }
 
 void LockRequests::AnswerForcedUnlock(const Waiting& request, ReplyStatus status, uint64_t word) {
-  ServerConnection* connection = given_.connections->FindOpen(request.connection);
+  ServerConnection* connection = context_.connections.FindOpen(request.connection);
   if (connection == nullptr) return;
   ReplyHeader reply = ReplyTo(request.header, status);
   reply.lock.lock_word = word;
-  given_.replies->AnswerLong(connection, reply);
+  replies_.AnswerLong(connection, reply);
 }
 
 }  // namespace gannet

@@ -4,14 +4,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <string_view>
 #include <unordered_map>
 
 #include "common/layout/lock_word.h"
 #include "common/protocol/message.h"
-#include "server/replica/group_standing.h"
-#include "server/rpc/connection_table.h"
 #include "server/rpc/lock_words.h"
 #include "server/rpc/replies.h"
+#include "server/rpc/worker_context.h"
 
 namespace gannet {
 
@@ -20,17 +20,13 @@ namespace gannet {
 // kExtendLock and forced unlocks are for all clients. Owner thread only.
 class LockRequests {
  public:
-  struct Dependencies {  // outlive this
-    LockWords* words;
-    const ConnectionTable* connections;
-    Replies* replies;
-    const GroupStanding* standing;  // null: the server is in no group
-    uint32_t requests_max;          // that wait for a compare-and-swap
-  };
-
-  explicit LockRequests(const Dependencies& given) : given_(given) {}
+  // All outlive this.
+  LockRequests(WorkerContext& context, LockWords& words, Replies& replies)
+      : context_(context), words_(words), replies_(replies) {}
 
   void Begin(ServerConnection* connection, const RequestView& request);
+  // Returns the lock word of a key.
+  uint64_t WordOf(std::string_view key) const { return words_.WordOf(key); }
   // Returns whether the word names a connection of the same session.
   bool Owns(const ServerConnection& connection, LockWord word) const;
   // Starts the requests that wait, as long as there is room.
@@ -63,7 +59,9 @@ class LockRequests {
   bool HasMoved(const Waiting& request) const;
   void AnswerForcedUnlock(const Waiting& request, ReplyStatus status, uint64_t word);
 
-  const Dependencies given_;
+  WorkerContext& context_;
+  LockWords& words_;
+  Replies& replies_;
   std::deque<Waiting> waiting_;  // wait for a compare-and-swap
   // By lock word's index: locks that were taken by RPC, of partitions that had changed. At most one
   // for each lock word.

@@ -32,15 +32,16 @@ uint32_t LeaseMsLeft(int64_t deadline_ns, int64_t now_ns) {
 
 bool LockWords::HasRoomForLease(const RequestHeader& header, size_t index) const {
   return header.lock.lease_ms == 0 ||
-         given_.leases->HasRoom({index, header.lock.lock_word}, given_.now->monotonic_ns);
+         context_.server.leases.HasRoom({index, header.lock.lock_word}, context_.now.monotonic_ns);
 }
 
 // The lease counts from now, and at the client from when it sent the request. So the client never
 // believes that it holds the lock longer than the server does.
 bool LockWords::SetLease(const RequestHeader& header, size_t index) {
-  const int64_t end_ns = LeaseEndNs(header.lock.lease_ms, given_.now->monotonic_ns);
-  if (!given_.leases->Set(given_.worker, {index, header.lock.lock_word}, end_ns)) return false;
-  given_.timers->RunBy(end_ns);
+  const int64_t end_ns = LeaseEndNs(header.lock.lease_ms, context_.now.monotonic_ns);
+  if (!context_.server.leases.Set(context_.index, {index, header.lock.lock_word}, end_ns))
+    return false;
+  context_.timers.RunBy(end_ns);
   return true;
 }
 
@@ -49,7 +50,8 @@ ReplyHeader LockWords::Extend(const RequestHeader& header, size_t index) {
   reply.lock.lock_word = WordAt(index);
   if (reply.lock.lock_word != header.lock.lock_word) {
     reply.status = static_cast<uint8_t>(ReplyStatus::kLockLost);
-  } else if (!given_.leases->HasRoom({index, header.lock.lock_word}, given_.now->monotonic_ns) ||
+  } else if (!context_.server.leases.HasRoom({index, header.lock.lock_word},
+                                             context_.now.monotonic_ns) ||
              !SetLease(header, index)) {
     // There is no room, or the lock is being broken right now. In that case a retry finds it lost.
     reply.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
@@ -58,24 +60,25 @@ ReplyHeader LockWords::Extend(const RequestHeader& header, size_t index) {
 }
 
 void LockWords::BreakExpired() {
-  while (const auto lease = given_.leases->TakeDue(given_.worker, given_.now->monotonic_ns)) {
+  while (const auto lease =
+             context_.server.leases.TakeDue(context_.index, context_.now.monotonic_ns)) {
     const auto done = [this, lease = *lease](bool ok, uint64_t old) {
-      given_.leases->Drop(lease);
-      if (ok && old == lease.word) given_.counters->locks_expired.Add(1);
+      context_.server.leases.Drop(lease);
+      if (ok && old == lease.word) context_.counters.locks_expired.Add(1);
     };
     if (WordAt(lease->index) != lease->word) {
-      given_.leases->Drop(*lease);  // released long ago
-    } else if (!cas_->Start(lease->index, lease->word, 0, done)) {
+      context_.server.leases.Drop(*lease);  // released long ago
+    } else if (!context_.cas->Start(lease->index, lease->word, 0, done)) {
       // No place is free. If nothing is in flight either, compare-and-swaps no longer work.
-      if (cas_->in_flight() == 0) return given_.leases->Drop(*lease);
-      return given_.leases->PutBack(*lease);
+      if (context_.cas->in_flight() == 0) return context_.server.leases.Drop(*lease);
+      return context_.server.leases.PutBack(*lease);
     }
   }
 }
 
 ReplyHeader LockWords::List(const RequestHeader& header, std::span<std::byte> value_out) const {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
-  const size_t words = given_.words.size();
+  const size_t words = context_.server.lock_words.size();
   size_t index = static_cast<size_t>(std::min<uint64_t>(header.list.position, words));
   const size_t end = std::min(index + kWordsPerPage, words);
   for (; index < end && reply.value_bytes + sizeof(LockEntry) <= value_out.size(); ++index) {
@@ -93,8 +96,9 @@ LockEntry LockWords::EntryOf(size_t index, uint64_t word) const {
   LockEntry entry{};
   entry.lock_word = word;
   entry.index = static_cast<uint32_t>(index);
-  entry.lease_ms = LeaseMsLeft(given_.leases->DeadlineNs({index, word}), given_.now->monotonic_ns);
-  if (const auto holder = given_.connection_ids->HolderOf(LockWord(word).connection_id())) {
+  entry.lease_ms =
+      LeaseMsLeft(context_.server.leases.DeadlineNs({index, word}), context_.now.monotonic_ns);
+  if (const auto holder = context_.server.connection_ids.HolderOf(LockWord(word).connection_id())) {
     entry.session_id = holder->session_id;
     std::copy(holder->peer.begin(), holder->peer.end(), entry.peer);
   }
@@ -103,9 +107,9 @@ LockEntry LockWords::EntryOf(size_t index, uint64_t word) const {
 
 void LockWords::TellBroken() {
   const uint64_t broken = janitor_.locks_broken();
-  const uint64_t expired = given_.counters->locks_expired.value();
+  const uint64_t expired = context_.counters.locks_expired.value();
   if (broken == broken_told_ && expired == expired_told_) return;
-  if (!given_.log->broken_locks.Allow(given_.now->monotonic_ns)) return;
+  if (!context_.server.log.broken_locks.Allow(context_.now.monotonic_ns)) return;
   LOG(INFO) << "since the last such line, " << broken - broken_told_
             << " locks were broken since their holders' connections are gone or by force, "
             << expired - expired_told_ << " since their leases were over";

@@ -3,10 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <memory>
 #include <span>
 #include <string_view>
-#include <utility>
 
 #include "common/base/words.h"
 #include "common/layout/key_hash.h"
@@ -15,11 +13,7 @@
 #include "server/locks/lock_cas.h"
 #include "server/locks/lock_janitor.h"
 #include "server/locks/lock_leases.h"
-#include "server/rpc/now.h"
-#include "server/rpc/server_log.h"
-#include "server/rpc/worker_counters.h"
-#include "server/rpc/worker_timers.h"
-#include "server/session/connection_ids.h"
+#include "server/rpc/worker_context.h"
 
 namespace gannet {
 
@@ -28,29 +22,21 @@ namespace gannet {
 // alone says who holds it, and every change compares it again. Owner thread only.
 class LockWords {
  public:
-  struct Dependencies {  // outlive this
-    uint32_t worker;
-    uint64_t hash_seed;
-    std::span<uint64_t> words;
-    LockLeases* leases;
-    const ConnectionIds* connection_ids;
-    ServerLog* log;
-    WorkerCounters* counters;
-    WorkerTimers* timers;
-    const Now* now;
-  };
+  // The context outlives this.
+  explicit LockWords(WorkerContext& context)
+      : context_(context),
+        janitor_(context.server.lock_words, &context.server.connection_ids, context.cas.get()) {}
 
-  LockWords(const Dependencies& given, std::unique_ptr<LockCas> cas)
-      : given_(given),
-        cas_(std::move(cas)),
-        janitor_(given.words, given.connection_ids, cas_.get()) {}
-
-  size_t IndexOf(const KeyHash& hash) const { return hash.LockIndex(given_.words.size()); }
-  KeyHash HashOf(std::string_view key) const { return KeyHash::Of(key, given_.hash_seed); }
-  uint64_t WordAt(size_t index) const { return LoadWord(&given_.words[index]); }
+  size_t IndexOf(const KeyHash& hash) const {
+    return hash.LockIndex(context_.server.lock_words.size());
+  }
+  KeyHash HashOf(std::string_view key) const {
+    return KeyHash::Of(key, context_.server.grant.hash_seed);
+  }
+  uint64_t WordAt(size_t index) const { return LoadWord(&context_.server.lock_words[index]); }
   uint64_t WordOf(std::string_view key) const { return WordAt(IndexOf(HashOf(key))); }
-  LockCas& cas() { return *cas_; }
-  size_t in_flight() const { return cas_->in_flight(); }
+  LockCas& cas() { return *context_.cas; }
+  size_t in_flight() const { return context_.cas->in_flight(); }
 
   // Returns true if there is room for the lease that the request asks for, or it asks for none.
   bool HasRoomForLease(const RequestHeader& header, size_t index) const;
@@ -58,16 +44,16 @@ class LockWords {
   bool SetLease(const RequestHeader& header, size_t index);
   ReplyHeader Extend(const RequestHeader& header, size_t index);
   // The lock was released or broken.
-  void DropLease(const LockLeases::Lease& lease) { given_.leases->Drop(lease); }
+  void DropLease(const LockLeases::Lease& lease) { context_.server.leases.Drop(lease); }
   // Breaks locks whose lease is over.
   void BreakExpired();
   // When BreakExpired has work.
-  int64_t next_expiry_ns() const { return given_.leases->NextNs(given_.worker); }
+  int64_t next_expiry_ns() const { return context_.server.leases.NextNs(context_.index); }
 
   // A connection is gone: break its locks.
-  void OnConnectionGone() { janitor_.Hasten(given_.now->monotonic_ns); }
+  void OnConnectionGone() { janitor_.Hasten(context_.now.monotonic_ns); }
   // Looks for locks of dead connections. Returns true if a pass is under way.
-  bool PollJanitor() { return janitor_.Poll(given_.now->monotonic_ns); }
+  bool PollJanitor() { return janitor_.Poll(context_.now.monotonic_ns); }
   int64_t next_pass_ns() const { return janitor_.next_pass_ns(); }
   // Counts a lock that was broken by force.
   void CountBroken() { janitor_.CountBroken(); }
@@ -81,8 +67,7 @@ class LockWords {
  private:
   LockEntry EntryOf(size_t index, uint64_t word) const;
 
-  const Dependencies given_;
-  const std::unique_ptr<LockCas> cas_;
+  WorkerContext& context_;
   LockJanitor janitor_;
   uint64_t broken_told_ = 0;   // locks_broken as last logged
   uint64_t expired_told_ = 0;  // locks_expired as last logged

@@ -34,17 +34,17 @@ void LongValues::BeginPut(ServerConnection* connection, const RequestView& reque
   Replies::BeginLong(connection, request.header);
   if (connection->rdma->depth().issued == 0) {
     // The client asked for a connection without READs.
-    return given_.replies->AnswerLong(connection,
-                                      ReplyTo(request.header, ReplyStatus::kInvalidArgument));
+    return replies_.AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kInvalidArgument));
   }
-  if (given_.store->records() && given_.changes->takes() == ChangeConsumer::Takes::kLater) {
+  if (context_.server.store.records() &&
+      context_.server.changes.takes() == ChangeConsumer::Takes::kLater) {
     // It would be READ for nothing.
-    return given_.replies->AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
+    return replies_.AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
   connection->puts_waiting.push_back({.header = request.header,
                                       .key = std::string(request.key),
                                       .segments = SegmentsOf(request),
-                                      .began_ns = given_.now->monotonic_ns});
+                                      .began_ns = context_.now.monotonic_ns});
   PostReads(connection);
 }
 
@@ -72,11 +72,11 @@ LargePut* LongValues::NextToRead(ServerConnection* connection) {
       return &reading.back();
     }
     const LargePut& put = connection->puts_waiting.front();
-    const ReplyStatus status = given_.store->NoRoom(put.key, put.header.value_bytes);
+    const ReplyStatus status = context_.server.store.NoRoom(put.key, put.header.value_bytes);
     const ReplyHeader reply =
-        PutOffIfBehind(*given_.store, *given_.changes, ReplyTo(put.header, status));
+        PutOffIfBehind(context_.server.store, context_.server.changes, ReplyTo(put.header, status));
     connection->puts_waiting.pop_front();
-    given_.replies->AnswerLong(connection, reply);
+    replies_.AnswerLong(connection, reply);
   }
   return nullptr;
 }
@@ -84,7 +84,7 @@ LargePut* LongValues::NextToRead(ServerConnection* connection) {
 void LongValues::PostPiece(ServerConnection* connection, LargePut* put) {
   const ValueSegment& segment = put->segments[put->segment];
   const uint32_t bytes = std::min(segment.bytes - put->segment_posted, kPieceBytes);
-  ibv_sge sge{0, bytes, given_.region_lkey};
+  ibv_sge sge{0, bytes, context_.server.region_lkey};
   if (put->buffer) {
     sge = replacing_.Sge(*put->buffer, put->value_bytes());
     sge.addr += put->posted;
@@ -92,8 +92,8 @@ void LongValues::PostPiece(ServerConnection* connection, LargePut* put) {
   } else {
     sge.addr = reinterpret_cast<uint64_t>(put->reservation->value.data()) + put->posted;
   }
-  if (!given_.replies->batch().AddRead(connection, sge, segment.address + put->segment_posted,
-                                       segment.rkey)) {
+  if (!replies_.batch().AddRead(connection, sge, segment.address + put->segment_posted,
+                                segment.rkey)) {
     // The connection is closing. While READs of this PUT are in flight, its memory stays (OnRead).
     if (put->arrived < put->posted) return;
     GiveSink(*put);
@@ -110,13 +110,14 @@ void LongValues::PostPiece(ServerConnection* connection, LargePut* put) {
 
 LongValues::Sink LongValues::FindSink(ServerConnection* connection, LargePut* put) {
   const uint32_t bytes = put->header.value_bytes;
-  if (given_.writes->crowded()) {
+  if (context_.server.writes.crowded()) {
     WaitForSink(*connection);
     return Sink::kWait;
   }
-  put->reservation = given_.store->Reserve(put->key, bytes, given_.now->wall_ms);
+  put->reservation = context_.server.store.Reserve(put->key, bytes, context_.now.wall_ms);
   if (put->reservation) return Sink::kFound;
-  if (!given_.writes->MayOverwrite(put->key, bytes, given_.now->wall_ms)) return Sink::kNone;
+  if (!context_.server.writes.MayOverwrite(put->key, bytes, context_.now.wall_ms))
+    return Sink::kNone;
   // Each connection may have one buffer, so that none keeps the others waiting. This is called
   // again when its READ is done.
   const auto has_buffer = [](const LargePut& other) { return other.buffer.has_value(); };
@@ -136,14 +137,14 @@ void LongValues::WaitForSink(const ServerConnection& connection) {
 }
 
 void LongValues::GiveSink(const LargePut& put) {
-  if (put.reservation) given_.store->Abandon(*put.reservation);
+  if (put.reservation) context_.server.store.Abandon(*put.reservation);
   if (put.buffer) replacing_.Give(*put.buffer);
 }
 
 // Who finds no buffer of the length that it needs waits on, behind the others.
 void LongValues::ServePuts() {
-  for (size_t n = replacing_waits_.size(); n > 0 && !given_.writes->crowded(); --n) {
-    ServerConnection* connection = given_.connections->Find(replacing_waits_.front());
+  for (size_t n = replacing_waits_.size(); n > 0 && !context_.server.writes.crowded(); --n) {
+    ServerConnection* connection = context_.connections.Find(replacing_waits_.front());
     replacing_waits_.pop_front();
     if (connection == nullptr || connection->puts_waiting.empty()) continue;
     if (replacing_.Available(connection->puts_waiting.front().value_bytes())) {
@@ -170,32 +171,33 @@ void LongValues::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   const Writes::Decided decided = Commit(*connection, put);
   connection->RemoveInProgress(put.header.sequence);
   ReplyHeader reply = ReplyOfWrite(put.header, decided.outcome);
-  reply = PutOffIfBehind(*given_.store, *given_.changes, reply);
-  given_.held_replies->SendOrHold(connection, reply, decided.ticket);
-  given_.slow_requests->NoteIfSlow(*connection, put.header, put.key,
-                                   given_.now->monotonic_ns - put.began_ns);
+  reply = PutOffIfBehind(context_.server.store, context_.server.changes, reply);
+  held_replies_.SendOrHold(connection, reply, decided.ticket);
+  context_.slow_requests.NoteIfSlow(*connection, put.header, put.key,
+                                    context_.now.monotonic_ns - put.began_ns);
 }
 
 bool LongValues::RefuseElsewhere(ServerConnection* connection, const RequestHeader& header,
                                  std::string_view key) {
-  if (!IsElsewhere(given_.standing, key)) return false;
+  if (!IsElsewhere(context_.server.standing, key)) return false;
   connection->RemoveInProgress(header.sequence);
-  RefuseAsElsewhere(*given_.standing, header, /*in_order=*/0, connection, given_.replies);
+  RefuseAsElsewhere(*context_.server.standing, header, /*in_order=*/0, connection, &replies_);
   return true;
 }
 
 Writes::Decided LongValues::Commit(const ServerConnection& connection, const LargePut& put) {
-  const ItemAttributes attributes = AttributesOf(put.header, *given_.store, given_.now->wall_ms);
+  const ItemAttributes attributes =
+      AttributesOf(put.header, context_.server.store, context_.now.wall_ms);
   const ChangeOrigin origin = OriginOf(*connection.session, put.header);
   const WriteConditions conditions = ConditionsOf(put.header, &origin);
   if (!put.buffer) {
-    return given_.writes->CommitPut(*put.reservation, put.key, attributes, conditions,
-                                    given_.now->wall_ms);
+    return context_.server.writes.CommitPut(*put.reservation, put.key, attributes, conditions,
+                                            context_.now.wall_ms);
   }
   const std::span<std::byte> value = replacing_.Bytes(*put.buffer).first(put.header.value_bytes);
-  const Writes::Decided decided =
-      given_.writes->Put(put.key, {reinterpret_cast<const char*>(value.data()), value.size()},
-                         attributes, conditions, given_.now->wall_ms);
+  const Writes::Decided decided = context_.server.writes.Put(
+      put.key, {reinterpret_cast<const char*>(value.data()), value.size()}, attributes, conditions,
+      context_.now.wall_ms);
   replacing_.Give(*put.buffer);
   return decided;
 }
@@ -209,18 +211,18 @@ void LongValues::DropWaiting(ServerConnection* connection) {
 void LongValues::BeginGet(ServerConnection* connection, const RequestView& request) {
   Replies::BeginLong(connection, request.header);
   if (gets_waiting_ >= kGetsMax) {
-    return given_.replies->AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
+    return replies_.AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
   if (connection->gets_waiting.empty()) get_turns_.push_back(connection->id);
   connection->gets_waiting.push_back(
-      {request.header, std::string(request.key), given_.now->monotonic_ns});
+      {request.header, std::string(request.key), context_.now.monotonic_ns});
   ++gets_waiting_;
 }
 
 // A connection that is passed over holds staging buffers. Their completions bring its next turn.
 void LongValues::ServeGets() {
   for (size_t turns = get_turns_.size(); turns > 0 && staging_.available() > 0; --turns) {
-    ServerConnection* connection = given_.connections->FindOpen(get_turns_.front());
+    ServerConnection* connection = context_.connections.FindOpen(get_turns_.front());
     get_turns_.pop_front();
     if (connection == nullptr) continue;
     if (staging_.MayTake(connection->staging_buffers)) ServeNextGet(connection);
@@ -235,8 +237,8 @@ void LongValues::ServeNextGet(ServerConnection* connection) {
   if (RefuseElsewhere(connection, get.header, get.key)) return;
   const uint32_t staging = *staging_.Take();
   if (!ServeGet(connection, get, staging)) staging_.Give(staging);
-  given_.slow_requests->NoteIfSlow(*connection, get.header, get.key,
-                                   given_.now->monotonic_ns - get.began_ns);
+  context_.slow_requests.NoteIfSlow(*connection, get.header, get.key,
+                                    context_.now.monotonic_ns - get.began_ns);
 }
 
 bool LongValues::ServeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {
@@ -244,24 +246,24 @@ bool LongValues::ServeGet(ServerConnection* connection, const LargeGet& get, uin
       std::min<size_t>(get.header.get.buffer_bytes, SizeClassBytes(kSealedClassMax)));
   // Look up again: the value may have changed or been deleted meanwhile.
   ReplyHeader reply =
-      ReplyOfRead(get.header, given_.store->Get(get.key, room, given_.now->wall_ms));
+      ReplyOfRead(get.header, context_.server.store.Get(get.key, room, context_.now.wall_ms));
   if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {
-    given_.replies->AnswerLong(connection, reply);
+    replies_.AnswerLong(connection, reply);
     return false;
   }
   reply.get.value_in_buffer = 1;
   if (reply.value_bytes == 0) {
     // The value became empty meanwhile. Devices disagree about a WRITE of 0 bytes, so none is sent.
-    given_.replies->AnswerLong(connection, reply);
+    replies_.AnswerLong(connection, reply);
     return false;
   }
   // The reply follows the value in the same send queue, so it arrives after the value.
-  if (!given_.replies->batch().AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
-                                        get.header.get.buffer_address, get.header.get.buffer_rkey,
-                                        staging)) {
+  if (!replies_.batch().AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
+                                 get.header.get.buffer_address, get.header.get.buffer_rkey,
+                                 staging)) {
     return false;
   }
-  given_.replies->AnswerLong(connection, reply);
+  replies_.AnswerLong(connection, reply);
   return true;
 }
 

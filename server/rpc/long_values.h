@@ -5,19 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <string_view>
-#include <utility>
 
 #include "common/protocol/message.h"
-#include "server/changes/change_stream.h"
-#include "server/replica/group_standing.h"
-#include "server/rpc/buffer_pool.h"
-#include "server/rpc/connection_table.h"
 #include "server/rpc/held_replies.h"
-#include "server/rpc/now.h"
-#include "server/rpc/replacing_buffers.h"
 #include "server/rpc/replies.h"
-#include "server/rpc/slow_requests.h"
-#include "server/store/store.h"
+#include "server/rpc/worker_context.h"
 #include "server/writes/writes.h"
 
 namespace gannet {
@@ -26,23 +18,10 @@ namespace gannet {
 // of GETs into it. Owner thread only.
 class LongValues {
  public:
-  struct Dependencies {  // outlive this
-    Store* store;
-    Writes* writes;
-    const ChangeStream* changes;
-    const ConnectionTable* connections;
-    Replies* replies;
-    HeldReplies* held_replies;
-    SlowRequests* slow_requests;
-    const Now* now;
-    uint32_t region_lkey;           // for READs of values straight into the region
-    const GroupStanding* standing;  // null: the server is in no group
-  };
-
-  // GETs wait for a buffer of `staging`, and PUTs that overwrite an item in a full heap for one of
-  // `replacing`. So these bound how many run at once.
-  LongValues(const Dependencies& given, BufferPool staging, ReplacingBuffers replacing)
-      : given_(given), staging_(std::move(staging)), replacing_(std::move(replacing)) {}
+  // All outlive this. GETs wait for a buffer of the context's `staging`, and PUTs that overwrite an
+  // item in a full heap for one of `replacing`. So these bound how many run at once.
+  LongValues(WorkerContext& context, Replies& replies, HeldReplies& held_replies)
+      : context_(context), replies_(replies), held_replies_(held_replies) {}
 
   void BeginPut(ServerConnection* connection, const RequestView& request);
   void BeginGet(ServerConnection* connection, const RequestView& request);
@@ -70,10 +49,11 @@ class LongValues {
   // Continues PUTs that waited for a buffer, or for the disk.
   void ServePuts();
 
-  // What is taken or waits, of so many buffers.
-  size_t busy(uint32_t staging_buffers, uint32_t replacing_buffers) const {
-    return staging_buffers - staging_.available() + replacing_.taken(replacing_buffers) +
-           replacing_waits_.size() + gets_waiting_;
+  // How many buffers are taken, and how many PUTs and GETs wait.
+  size_t busy() const {
+    return context_.options.staging_buffers - staging_.available() +
+           replacing_.taken(context_.options.replacing_buffers) + replacing_waits_.size() +
+           gets_waiting_;
   }
 
  private:
@@ -98,9 +78,11 @@ class LongValues {
   // Returns true if the staging buffer is in use.
   bool ServeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging);
 
-  const Dependencies given_;
-  BufferPool staging_;
-  ReplacingBuffers replacing_;
+  WorkerContext& context_;
+  Replies& replies_;
+  HeldReplies& held_replies_;
+  BufferPool& staging_ = context_.staging;
+  ReplacingBuffers& replacing_ = context_.replacing;
   std::deque<uint32_t> get_turns_;        // ids of connections with GETs that wait
   size_t gets_waiting_ = 0;               // of all connections
   std::deque<uint32_t> replacing_waits_;  // ids that wait for a buffer of replacing_, or the disk

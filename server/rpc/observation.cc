@@ -45,7 +45,7 @@ bool Observation::TakeNews(Session* session, const RequestView& heartbeat) {
     TakeReport(session, *report);
   }
   const std::string_view touches = heartbeat.value.substr(report_bytes);
-  if (!touches.empty()) given_.store->NoteTouches(touches);
+  if (!touches.empty()) context_.server.store.NoteTouches(touches);
   return true;
 }
 
@@ -58,16 +58,16 @@ void Observation::TakeLastNews(Session* session, std::span<const std::byte> mess
 
 void Observation::TakeReport(Session* session, const ClientReportView& report) {
   const ClientCounts& counts = report.counts;
-  given_.counters->client_hits.Add(counts.hits);
-  given_.counters->client_misses.Add(counts.misses);
-  given_.counters->client_reads.Add(counts.reads);
-  given_.counters->client_gets_by_rpc.Add(counts.by_rpc);
+  context_.counters.client_hits.Add(counts.hits);
+  context_.counters.client_misses.Add(counts.misses);
+  context_.counters.client_reads.Add(counts.reads);
+  context_.counters.client_gets_by_rpc.Add(counts.by_rpc);
   session->reported.hits += counts.hits;
   session->reported.misses += counts.misses;
   session->reported.reads += counts.reads;
   std::array<uint32_t, LatencyBucket::kCount> gets{};
   report.ForEachLatency([&](LatencyCount it) {
-    given_.counters->client_latencies[it.kind()][it.bucket()].Add(it.count());
+    context_.counters.client_latencies[it.kind()][it.bucket()].Add(it.count());
     if (it.kind() == kGets) gets[it.bucket()] = it.count();
   });
   const auto count = [&gets](size_t bucket) { return gets[bucket]; };
@@ -79,29 +79,29 @@ void Observation::TakeReport(Session* session, const ClientReportView& report) {
 
 void Observation::PublishClients() const {
   std::vector<ClientEntry> entries;
-  entries.reserve(given_.connections->size());
-  for (const auto& [id, connection] : *given_.connections) {
+  entries.reserve(context_.connections.size());
+  for (const auto& [id, connection] : context_.connections) {
     if (!connection->closing) entries.push_back(EntryOf(*connection));
   }
   std::ranges::sort(entries, {}, &ClientEntry::connection_id);
-  given_.board->Publish(given_.worker, std::move(entries), given_.now->monotonic_ns);
+  context_.server.board.Publish(context_.index, std::move(entries), context_.now.monotonic_ns);
 }
 
 ClientEntry Observation::EntryOf(const ServerConnection& connection) const {
   const Session& session = *connection.session;
   ClientEntry entry{};
-  if (const auto holder = given_.connection_ids->HolderOf(connection.id)) {
+  if (const auto holder = context_.server.connection_ids.HolderOf(connection.id)) {
     std::ranges::copy(holder->peer, entry.peer);
   }
   entry.session_id = session.id();
   entry.connection_id = connection.id;
   entry.qp_index = connection.qp_index;
-  entry.worker = static_cast<uint16_t>(given_.worker);
+  entry.worker = static_cast<uint16_t>(context_.index);
   entry.read_only = session.read_only();
   entry.unanswered = static_cast<uint16_t>(connection.unanswered);
   entry.key_id = session.key == nullptr ? 0 : session.key->key.id;
-  entry.silent_ms = MsBetween(connection.heard_ns, given_.now->monotonic_ns);
-  entry.connected_ms = MsBetween(connection.since_ns, given_.now->monotonic_ns);
+  entry.silent_ms = MsBetween(connection.heard_ns, context_.now.monotonic_ns);
+  entry.connected_ms = MsBetween(connection.since_ns, context_.now.monotonic_ns);
   if (connection.qp_index != 0) return entry;
   entry.last_opcode = session.last_opcode();
   entry.requests = session.highest();
@@ -117,7 +117,7 @@ ClientEntry Observation::EntryOf(const ServerConnection& connection) const {
 // checksum.
 ReplyHeader Observation::Map(const RequestHeader& header, std::span<std::byte> value_out) const {
   const std::shared_ptr<const std::string> map =
-      given_.standing == nullptr ? nullptr : given_.standing->map();
+      context_.server.standing == nullptr ? nullptr : context_.server.standing->map();
   if (map == nullptr) return ReplyTo(header, ReplyStatus::kNotFound);
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   const size_t from = std::min<uint64_t>(header.list.position, map->size());
@@ -130,21 +130,29 @@ ReplyHeader Observation::Map(const RequestHeader& header, std::span<std::byte> v
 
 ReplyHeader Observation::List(const RequestHeader& header, std::span<std::byte> value_out) const {
   if (header.opcode == static_cast<uint8_t>(Opcode::kMap)) return Map(header, value_out);
+  if (header.opcode == static_cast<uint8_t>(Opcode::kListLocks)) {
+    return lock_words_.List(header, value_out);
+  }
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   const uint64_t from = header.list.position;
-  if (header.opcode == static_cast<uint8_t>(Opcode::kStorage)) {
+  if (header.opcode == static_cast<uint8_t>(Opcode::kStats)) {
+    const StatsReply stats = context_.server.control.Stats(context_.now);
+    reply.value_bytes = sizeof(stats);
+    std::memcpy(value_out.data(), &stats, sizeof(stats));
+  } else if (header.opcode == static_cast<uint8_t>(Opcode::kStorage)) {
     StorageReply storage{};
     const bool begins = header.storage.ask == static_cast<uint64_t>(StorageAsk::kSnapshot);
-    reply.storage.snapshot = given_.storage(begins, &storage);
+    reply.storage.snapshot = context_.server.control.Storage(begins, &storage);
     reply.value_bytes = sizeof(storage);
     std::memcpy(value_out.data(), &storage, sizeof(storage));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kHeats)) {
-    reply.value_bytes = sizeof(given_.heats);
-    std::memcpy(value_out.data(), &given_.heats, sizeof(given_.heats));
+    reply.value_bytes = sizeof(context_.server.heats);
+    std::memcpy(value_out.data(), &context_.server.heats, sizeof(context_.server.heats));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
-    reply.list.next = CopyEntries(given_.board->All(), from, value_out, &reply.value_bytes);
-  } else if (given_.slow_log != nullptr) {
-    reply.list.next = CopyEntries(given_.slow_log->Entries(), from, value_out, &reply.value_bytes);
+    reply.list.next = CopyEntries(context_.server.board.All(), from, value_out, &reply.value_bytes);
+  } else if (context_.server.slow_log) {
+    reply.list.next =
+        CopyEntries(context_.server.slow_log->Entries(), from, value_out, &reply.value_bytes);
   }
   return reply;
 }

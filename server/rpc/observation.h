@@ -3,22 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 
 #include "common/protocol/client_report.h"
-#include "common/protocol/heats.h"
 #include "common/protocol/list_entries.h"
 #include "common/protocol/message.h"
-#include "common/protocol/storage.h"
-#include "server/replica/group_standing.h"
-#include "server/rpc/client_board.h"
-#include "server/rpc/connection_table.h"
-#include "server/rpc/now.h"
-#include "server/rpc/slow_log.h"
-#include "server/rpc/worker_counters.h"
-#include "server/session/connection_ids.h"
-#include "server/store/store.h"
+#include "server/rpc/lock_words.h"
+#include "server/rpc/worker_context.h"
 
 namespace gannet {
 
@@ -26,21 +17,9 @@ namespace gannet {
 // lists that requests ask for. Owner thread only.
 class Observation {
  public:
-  struct Dependencies {  // outlive this
-    uint32_t worker;
-    Store* store;
-    const ConnectionTable* connections;
-    const ConnectionIds* connection_ids;
-    ClientBoard* board;
-    const SlowLog* slow_log;  // or null
-    HeatsReply heats;
-    std::function<uint64_t(bool snapshot, StorageReply*)> storage;  // as SharedByWorkers::storage
-    WorkerCounters* counters;
-    const Now* now;
-    const GroupStanding* standing;  // null: the server is in no group
-  };
-
-  explicit Observation(const Dependencies& given) : given_(given) {}
+  // Both outlive this.
+  Observation(WorkerContext& context, const LockWords& lock_words)
+      : context_(context), lock_words_(lock_words) {}
 
   // Takes what a heartbeat carries. Returns false if it is no report.
   bool TakeNews(Session* session, const RequestView& heartbeat);
@@ -48,7 +27,9 @@ class Observation {
   void TakeLastNews(Session* session, std::span<const std::byte> message);
   // Shows the connections on the board.
   void PublishClients() const;
-  // Executes STORAGE, HEATS, LIST CLIENTS, SLOW LOG or MAP.
+  // Executes STATS, STORAGE, HEATS, LIST CLIENTS, LIST LOCKS, SLOW LOG or MAP. Writes the reply's
+  // value to the first value_bytes (of the reply) of `value_out`. REQUIRES: that has room for a
+  // StatsReply.
   ReplyHeader List(const RequestHeader& header, std::span<std::byte> value_out) const;
 
  private:
@@ -56,7 +37,8 @@ class Observation {
   ReplyHeader Map(const RequestHeader& header, std::span<std::byte> value_out) const;
   ClientEntry EntryOf(const ServerConnection& connection) const;
 
-  const Dependencies given_;
+  WorkerContext& context_;
+  const LockWords& lock_words_;
 };
 
 }  // namespace gannet

@@ -23,9 +23,9 @@ void Replies::Record(Session* session, const ReplyHeader& reply) {
 void Replies::Send(ServerConnection* connection, const ReplyHeader& reply) {
   if (reply.status == static_cast<uint8_t>(ReplyStatus::kOutcomeUnknown) &&
       connection->version < kProtocolVersionOfOutcomeUnknown) [[unlikely]] {
-    return closer_->EndSession(connection->session,
-                               "its client is older, and is to find out by itself that the outcome "
-                               "of a write is not known");
+    return closer_.EndSession(connection->session,
+                              "its client is older, and is to find out by itself that the outcome "
+                              "of a write is not known");
   }
   ReplyHeader* header = batch_.AddHeader(connection);
   if (header == nullptr) return;
@@ -37,8 +37,8 @@ void Replies::Send(ServerConnection* connection, const ReplyHeader& reply) {
 // who looks for the cause.
 void Replies::Refuse(ServerConnection* connection, const RequestHeader& header,
                      RequestError error) {
-  counters_->refused_requests.Add(1);
-  LogRefusal(&log_->refused_requests, now_->monotonic_ns,
+  context_.counters.refused_requests.Add(1);
+  LogRefusal(&context_.server.log.refused_requests, context_.now.monotonic_ns,
              absl::StrCat("request ", header.sequence, " of connection ", connection->id),
              error.reason);
   Send(connection, ReplyTo(header, error.status));

@@ -4,17 +4,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include "common/protocol/message.h"
-#include "server/rpc/buffer_pool.h"
-#include "server/rpc/now.h"
 #include "server/rpc/send_batch.h"
 #include "server/rpc/server_connection.h"
-#include "server/rpc/server_log.h"
-#include "server/rpc/worker_counters.h"
+#include "server/rpc/worker_context.h"
 #include "server/session/session.h"
-#include "server/session/session_stream.h"
 
 namespace gannet {
 
@@ -24,23 +19,9 @@ class ConnectionCloser;
 // worker posts. Owner thread only.
 class Replies {
  public:
-  struct Dependencies {  // outlive the replies
-    const Now* now;      // the time of this Poll
-    ServerLog* log;
-    WorkerCounters* counters;
-    ConnectionCloser* closer;
-    SessionStream* session_stream;  // null: there is no group
-  };
-
-  // `refused` as of SendBatch.
-  Replies(const Dependencies& given, BufferPool buffers, SendBatch::Refused refused)
-      : now_(given.now),
-        log_(given.log),
-        counters_(given.counters),
-        closer_(given.closer),
-        session_stream_(given.session_stream),
-        buffers_(std::move(buffers)),
-        batch_(&buffers_, std::move(refused)) {}
+  // Both outlive this. The closer may not exist yet.
+  Replies(WorkerContext& context, ConnectionCloser& closer)
+      : context_(context), closer_(closer), batch_(&context.reply_buffers, closer) {}
 
   // Records the answer to an admitted request.
   static void Record(Session* session, const ReplyHeader& reply);
@@ -51,8 +32,8 @@ class Replies {
   // there is no group.
   void Answer(ServerConnection* connection, const ReplyHeader& reply) {
     Record(connection->session, reply);
-    if (session_stream_ != nullptr) [[unlikely]]
-      session_stream_->Answered(connection->session->token(), reply);
+    if (context_.session_stream != nullptr) [[unlikely]]
+      context_.session_stream->Answered(connection->session->token(), reply);
     Send(connection, reply);
   }
   // Sends the reply to a malformed request, and logs the reason.
@@ -89,12 +70,9 @@ class Replies {
   const SendBatch& batch() const { return batch_; }
 
  private:
-  const Now* const now_;
-  ServerLog* const log_;
-  WorkerCounters* const counters_;
-  ConnectionCloser* const closer_;
-  SessionStream* const session_stream_;
-  BufferPool buffers_;
+  WorkerContext& context_;
+  ConnectionCloser& closer_;
+  BufferPool& buffers_ = context_.reply_buffers;
   SendBatch batch_;
 };
 

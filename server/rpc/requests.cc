@@ -38,25 +38,25 @@ bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
 size_t Requests::Poll(size_t most) {
   std::array<ibv_wc, kPollMax> completions;
   std::array<Received, kPollMax> received;
-  const size_t n = given_.cq->Poll(std::span(completions).first(most));
+  const size_t n = context_.cq->Poll(std::span(completions).first(most));
   Received* end = received.data();
   for (const ibv_wc& completion : std::span(completions).first(n)) {
     end += OnCompletion(completion, end);
   }
-  const int64_t now_ns = given_.now->monotonic_ns;
+  const int64_t now_ns = context_.now.monotonic_ns;
   for (Received* request = received.data(); request != end; ++request) {
-    given_.store->GuessItem(&request->guess);
+    store_.GuessItem(&request->guess);
     request->connection->heard_ns = now_ns;
   }
-  given_.slow_requests->BeginBatch();
-  if (given_.store->records()) [[unlikely]] {
+  context_.slow_requests.BeginBatch();
+  if (store_.records()) [[unlikely]] {
     ServeRecorded({received.data(), end});
     return n;
   }
   for (Received* request = received.data(); request != end; ++request) {
     if (!ServeUpdate<false>(*request)) OnMessage(request->connection, request->message());
   }
-  if (given_.store->evicts()) [[unlikely]]
+  if (store_.evicts()) [[unlikely]]
     NoteUpdates({received.data(), end});
   return n;
 }
@@ -70,19 +70,18 @@ size_t Requests::Poll(size_t most) {
     OnOtherCompletion(completion);
     return false;
   }
-  ReceiveBuffers* const receives = given_.receives;
-  receives->Recycle(id.slot);  // it is posted again at the end of this Poll
-  ServerConnection* connection = given_.connections->FindOwner(completion);
+  receives_.Recycle(id.slot);  // it is posted again at the end of this Poll
+  ServerConnection* connection = context_.connections.FindOwner(completion);
   if (connection == nullptr) [[unlikely]]
     return false;
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
-    given_.closer->Close(connection, ibv_wc_status_str(completion.status));
+    closer_.Close(connection, ibv_wc_status_str(completion.status));
     return false;
   }
   received->connection = connection;
   received->bytes = completion.byte_len;
-  received->data = receives->Message(id.slot, completion.byte_len).data();
-  given_.store->GuessBucket(PlainPut::KeyOf(received->data), &received->guess);
+  received->data = receives_.Message(id.slot, completion.byte_len).data();
+  store_.GuessBucket(PlainPut::KeyOf(received->data), &received->guess);
   return true;
 }
 
@@ -92,8 +91,8 @@ void Requests::OnOtherCompletion(const ibv_wc& completion) {
     case WorkKind::kSend:
       return OnSendDone(completion, id.slot);
     case WorkKind::kDrain:
-      if (ServerConnection* connection = given_.connections->FindOwner(completion))
-        given_.closer->OnDrained(connection->id);
+      if (ServerConnection* connection = context_.connections.FindOwner(completion))
+        closer_.OnDrained(connection->id);
       return;
     case WorkKind::kReceive:
       break;
@@ -106,42 +105,42 @@ void Requests::OnOtherCompletion(const ibv_wc& completion) {
 void Requests::NoteUpdates(std::span<const Received> received) {
   for (const Received& request : received) {
     PlainPut put;
-    if (put.Decode(request.message())) given_.store->NoteUpdate(request.guess, put.key());
+    if (put.Decode(request.message())) store_.NoteUpdate(request.guess, put.key());
   }
 }
 
 void Requests::OnSendDone(const ibv_wc& completion, uint32_t position) {
-  ServerConnection* connection = given_.connections->FindOwner(completion);
-  given_.counters->send_completions.Add(1);
+  ServerConnection* connection = context_.connections.FindOwner(completion);
+  context_.counters.send_completions.Add(1);
   if (connection == nullptr) return;
   const bool ok = completion.status == IBV_WC_SUCCESS;
-  if (!ok) given_.closer->Close(connection, ibv_wc_status_str(completion.status));
+  if (!ok) closer_.Close(connection, ibv_wc_status_str(completion.status));
   connection->send_queue.Complete(
-      position, [&](Resource resource) { given_.closer->Release(connection, resource, ok); });
+      position, [&](Resource resource) { closer_.Release(connection, resource, ok); });
   if (connection->has_long_puts() && !connection->closing) {
-    given_.long_values->PostReads(connection);
+    long_values_.PostReads(connection);
   }
 }
 
 void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte> message) {
   if (connection->closing) [[unlikely]]
-    return given_.observation->TakeLastNews(connection->session, message);
+    return observation_.TakeLastNews(connection->session, message);
   if (message.size() < sizeof(RequestHeader)) {
-    return given_.closer->Close(connection, "a message shorter than a header");
+    return closer_.Close(connection, "a message shorter than a header");
   }
   RequestView request;
   const std::optional<RequestError> error = DecodeRequest(message, &request);
   if (TooManyUnanswered(*connection)) {
-    return given_.closer->Close(connection, "more requests unanswered than credits");
+    return closer_.Close(connection, "more requests unanswered than credits");
   }
   if (!error && IsRefused(connection, request)) return;
   const bool heartbeat = IsHeartbeat(request.header);
   ++connection->unanswered;
-  (heartbeat ? given_.counters->heartbeats : given_.counters->rpcs).Add(1);
+  (heartbeat ? context_.counters.heartbeats : context_.counters.rpcs).Add(1);
   served_ |= !heartbeat;
   if (error) return replies_.Refuse(connection, request.header, *error);
-  given_.counters->by_opcode[request.header.opcode].Add(1);
-  if (given_.slow_requests->timed() && !heartbeat) return OnTimedRequest(connection, request);
+  context_.counters.by_opcode[request.header.opcode].Add(1);
+  if (context_.slow_requests.timed() && !heartbeat) return OnTimedRequest(connection, request);
   OnRequest(connection, request);
 }
 
@@ -166,40 +165,40 @@ bool Requests::RefuseWrite(ServerConnection* connection, const RequestView& requ
 
 bool Requests::AdmitRefused(ServerConnection* connection, const RequestHeader& header) {
   ++connection->unanswered;
-  given_.counters->rpcs.Add(1);
+  context_.counters.rpcs.Add(1);
   served_ = true;
   return Admit(connection, header);
 }
 
 // Updates in place (ServeUpdate) are not timed: they do not wait for anything.
 void Requests::OnTimedRequest(ServerConnection* connection, const RequestView& request) {
-  const int64_t began_ns = given_.slow_requests->Begin();
+  const int64_t began_ns = context_.slow_requests.Begin();
   OnRequest(connection, request);
-  given_.slow_requests->End(*connection, request, began_ns);
+  context_.slow_requests.End(*connection, request, began_ns);
 }
 
 void Requests::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
     OnServerSet(connection, request.header.heartbeat.server_set);
-    if (!request.value.empty() && !given_.observation->TakeNews(connection->session, request)) {
+    if (!request.value.empty() && !observation_.TakeNews(connection->session, request)) {
       return replies_.Refuse(connection, request.header,
                              {ReplyStatus::kInvalidArgument, "a client's report that cannot be"});
     }
-    return given_.index_growth->OnHeartbeat(connection, request.header);
+    return index_growth_.OnHeartbeat(connection, request.header);
   }
   if (!Admit(connection, request.header)) return;
   if ((request.header.flags & kUnderLock) &&
-      !given_.lock_requests->Owns(*connection, LockWord(request.header.write.lock_word))) {
+      !lock_requests_.Owns(*connection, LockWord(request.header.write.lock_word))) {
     return RefuseLock(connection, request);
   }
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kPut:
-      if (ValueElsewhere(request.header)) return given_.long_values->BeginPut(connection, request);
+      if (ValueElsewhere(request.header)) return long_values_.BeginPut(connection, request);
       return ExecuteWrite(connection, request);
     case Opcode::kLock:
     case Opcode::kUnlock:
     case Opcode::kExtendLock:
-      return given_.lock_requests->Begin(connection, request);
+      return lock_requests_.Begin(connection, request);
     case Opcode::kGet:
     case Opcode::kStats:
     case Opcode::kListLocks:
@@ -243,45 +242,45 @@ bool Requests::AdmitAgain(ServerConnection* connection, const RequestHeader& hea
                       {ReplyStatus::kInvalidArgument, "a sequence number below the credits"});
       return false;
     case Session::Admission::kInProgress:
-      given_.closer->Close(connection, "a request sent twice on one connection");
+      closer_.Close(connection, "a request sent twice on one connection");
       return false;
     case Session::Admission::kOverrun:
-      given_.closer->Close(connection, "a sequence number beyond the credits");
+      closer_.Close(connection, "a sequence number beyond the credits");
       return false;
   }
   return false;
 }
 
 void Requests::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) {
-  ServerConnection* const other = given_.connections->FindExecutor(*asking, sequence);
-  if (other != nullptr) given_.closer->Close(other, "its client sent a request again elsewhere");
+  ServerConnection* const other = context_.connections.FindExecutor(*asking, sequence);
+  if (other != nullptr) closer_.Close(other, "its client sent a request again elsewhere");
 }
 
 bool Requests::RedirectHeld(ServerConnection* connection, uint64_t sequence) {
-  const auto former = given_.held_replies->Redirect(*connection, sequence);
+  const auto former = held_replies_.Redirect(*connection, sequence);
   if (!former) return false;
   if (*former == connection->id) {
-    given_.closer->Close(connection, "a request sent twice on one connection");
-  } else if (ServerConnection* const other = given_.connections->Find(*former)) {
-    given_.closer->Close(other, "its client sent a request again elsewhere");
+    closer_.Close(connection, "a request sent twice on one connection");
+  } else if (ServerConnection* const other = context_.connections.Find(*former)) {
+    closer_.Close(other, "its client sent a request again elsewhere");
   }
   return true;
 }
 
 void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& request) {
-  if (given_.store->records()) [[unlikely]] {
+  if (store_.records()) [[unlikely]] {
     const ChangeOrigin origin = OriginOf(*connection->session, request.header);
-    const Dispatcher::Written written = dispatcher_.Write(request, *given_.now, &origin);
-    ReplyHeader reply = PutOffIfBehind(*given_.store, *given_.changes, written.reply);
+    const Dispatcher::Written written = dispatcher_.Write(request, context_.now, &origin);
+    ReplyHeader reply = PutOffIfBehind(store_, context_.server.changes, written.reply);
     if (IsPutOff(reply)) [[unlikely]]
       reply = PutOff(connection, request);
-    return given_.held_replies->SendOrHold(connection, reply, written.ticket);
+    return held_replies_.SendOrHold(connection, reply, written.ticket);
   }
   const ChangeOrigin none;
-  Dispatcher::Written written = dispatcher_.Write(request, *given_.now, &none);
+  Dispatcher::Written written = dispatcher_.Write(request, context_.now, &none);
   if (IsPutOff(written.reply)) [[unlikely]]
     written.reply = PutOff(connection, request);
-  given_.held_replies->SendOrHold(connection, written.reply, written.ticket);
+  held_replies_.SendOrHold(connection, written.reply, written.ticket);
 }
 
 // Looks up first, and takes a reply buffer only if the result needs one. A miss, or a value that is
@@ -290,26 +289,20 @@ void Requests::ExecuteWithValue(ServerConnection* connection, const RequestView&
   const ReplyHeader reply = ExecuteInto(value_, request);
   const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
   if (too_long && FitsBuffer(request.header, reply))
-    return given_.long_values->BeginGet(connection, request);
+    return long_values_.BeginGet(connection, request);
   if (!too_long && reply.value_bytes > 0) return ReplyWithValue(connection, reply);
   replies_.Answer(connection, reply);
 }
 
 ReplyHeader Requests::ExecuteInto(std::span<std::byte> value_out, const RequestView& request) {
   switch (static_cast<Opcode>(request.header.opcode)) {
-    case Opcode::kListLocks:
-      return given_.lock_words->List(request.header, value_out);
-    case Opcode::kStorage:
-    case Opcode::kListClients:
-    case Opcode::kSlowLog:
-    case Opcode::kHeats:
-    case Opcode::kMap:
-      return given_.observation->List(request.header, value_out);
+    case Opcode::kGet:
+    case Opcode::kPing:
+      return dispatcher_.Read(request, value_out, context_.now);
     default:
-      break;
+      CountUpdates();  // before STATS reads the counters
+      return observation_.List(request.header, value_out);
   }
-  CountUpdates();  // before STATS reads the counters
-  return dispatcher_.Read(request, value_out, *given_.now);
 }
 
 void Requests::ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply) {
@@ -331,17 +324,17 @@ void Requests::OnServerSet(ServerConnection* connection, uint64_t server_set) {
   Session* const session = connection->session;
   if (server_set == 0 || server_set == session->server_set) return;
   session->server_set = server_set;
-  const auto holder = given_.connection_ids->HolderOf(connection->id);
+  const auto holder = context_.server.connection_ids.HolderOf(connection->id);
   const char* const peer = holder->peer.data();
-  given_.server_sets->Tell(session->id(), server_set,
-                           std::string(peer, strnlen(peer, holder->peer.size())));
+  context_.server.server_sets.Tell(session->id(), server_set,
+                                   std::string(peer, strnlen(peer, holder->peer.size())));
 }
 
 void Requests::RefuseLock(ServerConnection* connection, const RequestView& request) {
   ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kLockLost);
   // The reply to an increment has no place for it.
   if (reply.opcode != static_cast<uint8_t>(Opcode::kIncrement)) {
-    reply.write.lock_word = given_.lock_words->WordOf(request.key);
+    reply.write.lock_word = lock_requests_.WordOf(request.key);
   }
   replies_.Answer(connection, reply);
 }

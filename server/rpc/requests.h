@@ -4,37 +4,26 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <utility>
 
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
 #include "common/rdma/completion.h"
-#include "server/changes/change_stream.h"
 #include "server/replica/group_standing.h"
-#include "server/rpc/buffer_pool.h"
 #include "server/rpc/connection_closer.h"
-#include "server/rpc/connection_table.h"
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/held_replies.h"
 #include "server/rpc/index_growth.h"
 #include "server/rpc/lock_requests.h"
-#include "server/rpc/lock_words.h"
 #include "server/rpc/long_values.h"
-#include "server/rpc/now.h"
 #include "server/rpc/observation.h"
 #include "server/rpc/receive_buffers.h"
 #include "server/rpc/received.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/send_batch.h"
-#include "server/rpc/server_log.h"
-#include "server/rpc/slow_requests.h"
-#include "server/rpc/worker_counters.h"
-#include "server/session/connection_ids.h"
-#include "server/session/server_sets.h"
+#include "server/rpc/worker_context.h"
 #include "server/session/session.h"
-#include "server/session/session_stream.h"
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 
@@ -44,42 +33,17 @@ namespace gannet {
 // completions go on elsewhere: LongValues, LockRequests, HeldReplies. Owner thread only.
 class Requests {
  public:
-  struct Dependencies {  // outlive this
-    Store* store;
-    Writes* writes;
-    const ChangeStream* changes;
-    CompletionQueue* cq;
-    ReceiveBuffers* receives;
-    ConnectionTable* connections;
-    ConnectionCloser* closer;
-    HeldReplies* held_replies;
-    LongValues* long_values;
-    LockWords* lock_words;
-    LockRequests* lock_requests;
-    IndexGrowth* index_growth;
-    Observation* observation;
-    SlowRequests* slow_requests;
-    ServerLog* log;
-    const ConnectionIds* connection_ids;
-    ServerSets* server_sets;
-    SessionStream* session_stream;
-    WorkerCounters* counters;
-    const Now* now;
-    Dispatcher::StatsSource stats;
-    uint32_t unanswered_max;        // of a connection
-    const GroupStanding* standing;  // null: the server is in no group
-  };
-
-  // The last two are of Replies. The other parts may not exist yet.
-  Requests(const Dependencies& given, BufferPool reply_buffers, SendBatch::Refused refused)
-      : given_(given),
-        dispatcher_(given.store, given.writes, given.stats),
-        replies_({.now = given.now,
-                  .log = given.log,
-                  .counters = given.counters,
-                  .closer = given.closer,
-                  .session_stream = given.session_stream},
-                 std::move(reply_buffers), std::move(refused)) {}
+  // All outlive this. The parts may not exist yet.
+  Requests(WorkerContext& context, ConnectionCloser& closer, HeldReplies& held_replies,
+           LongValues& long_values, LockRequests& lock_requests, IndexGrowth& index_growth,
+           Observation& observation)
+      : context_(context),
+        closer_(closer),
+        held_replies_(held_replies),
+        long_values_(long_values),
+        lock_requests_(lock_requests),
+        index_growth_(index_growth),
+        observation_(observation) {}
 
   static constexpr size_t kPollMax = 64;  // completions before replies are posted
   static_assert(kPollMax <= SendBatch::kDirectMax);
@@ -90,8 +54,8 @@ class Requests {
   // Counts what Poll served by the fast path.
   void CountUpdates() {
     served_ |= updates_ > 0;
-    given_.counters->by_opcode[static_cast<size_t>(Opcode::kPut)].Add(updates_);
-    given_.counters->rpcs.Add(std::exchange(updates_, 0));
+    context_.counters.by_opcode[static_cast<size_t>(Opcode::kPut)].Add(updates_);
+    context_.counters.rpcs.Add(std::exchange(updates_, 0));
   }
   // Where all parts put their replies. It is here because a pointer would cost each PUT a load.
   Replies& replies() { return replies_; }
@@ -158,9 +122,22 @@ class Requests {
   ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
   void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
 
-  const Dependencies given_;
-  Dispatcher dispatcher_;
-  Replies replies_;
+  WorkerContext& context_;
+  ConnectionCloser& closer_;
+  HeldReplies& held_replies_;
+  LongValues& long_values_;
+  LockRequests& lock_requests_;
+  IndexGrowth& index_growth_;
+  Observation& observation_;
+  // Of the context. They are here because the way through it would cost each PUT a load.
+  Store& store_ = context_.server.store;
+  Writes& writes_ = context_.server.writes;
+  ReceiveBuffers& receives_ = *context_.receives;
+  const GroupStanding* const standing_ = context_.server.standing;
+  const uint32_t unanswered_max_ = context_.unanswered_max;
+
+  Dispatcher dispatcher_{&store_, &writes_};
+  Replies replies_{context_, closer_};
   // Replies' values are made here first, because only then is it known whether they need a buffer.
   std::array<std::byte, EagerValueBytesMax(0)> value_;
   bool served_ = false;   // since TakeServed

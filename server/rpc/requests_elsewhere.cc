@@ -13,14 +13,14 @@ namespace gannet {
 // A refused write puts off the later ones of its key, as the partition may be back when they are
 // looked at (rule 14).
 bool Requests::RefuseElsewhere(ServerConnection* connection, const RequestView& request) {
-  if (!IsElsewhere(given_.standing, request.key) || request.key.empty() ||
+  if (!IsElsewhere(standing_, request.key) || request.key.empty() ||
       request.header.opcode == static_cast<uint8_t>(Opcode::kUnlock)) {
     return false;
   }
-  given_.counters->by_opcode[request.header.opcode].Add(1);
+  context_.counters.by_opcode[request.header.opcode].Add(1);
   if (!AdmitRefused(connection, request.header)) return true;
   const uint64_t in_order = PutOffLater(connection, request) ? kPutOffInOrder : 0;
-  RefuseAsElsewhere(*given_.standing, request.header, in_order, connection, &replies_);
+  RefuseAsElsewhere(*standing_, request.header, in_order, connection, &replies_);
   return true;
 }
 

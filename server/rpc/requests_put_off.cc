@@ -27,7 +27,7 @@ bool Requests::PutOffLater(ServerConnection* connection, const RequestView& requ
   Session* const session = connection->session;
   if (!WritesKey(request.header) || session->read_only()) return false;
   session->put_off.OnNumber(request.header.sequence);
-  session->put_off.Add(given_.store->HashOf(request.key).value(),
+  session->put_off.Add(store_.HashOf(request.key).value(),
                        request.header.sequence + session->credits());
   connection->BeOrdinary(false);
   return true;
@@ -43,7 +43,7 @@ bool Requests::PutOffBehind(ServerConnection* connection, const RequestView& req
   keys.OnNumber(request.header.sequence);
   if (keys.empty()) connection->BeOrdinary(true);
   if (keys.empty() || !WritesKey(request.header)) return false;
-  const uint64_t key = given_.store->HashOf(request.key).value();
+  const uint64_t key = store_.HashOf(request.key).value();
   if (!keys.Contains(key)) return false;
   if ((request.header.flags & kSentAgain) != 0) {
     keys.Remove(key);

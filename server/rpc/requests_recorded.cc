@@ -14,7 +14,7 @@ template <Requests::Behind kBehind>
   const auto flags = [&put] { return put.TakeUserFlags(); };
   const Writes::UpdateOrigin origin = {.session_token = session.token(),
                                        .sequence = put.sequence()};
-  Writes& writes = *given_.writes;
+  Writes& writes = writes_;
   if constexpr (kBehind == Behind::kTriedLock) {
     return writes.UpdateInLane(request.guess, put.key(), put.value(), flags, origin, decided);
   }
@@ -32,15 +32,14 @@ template <bool kAllKeys, Requests::Behind kBehind>
       TooManyUnanswered(*connection) || !connection->ordinary) {
     return false;
   }
-  if (!kAllKeys && !given_.standing->partitions().IsServed(PartitionOfInline(put.key())))
-      [[unlikely]] {
+  if (!kAllKeys && !standing_->partitions().IsServed(PartitionOfInline(put.key()))) [[unlikely]] {
     return false;
   }
   Writes::UpdateDecided decided;
   if (!DecideUpdate<kBehind>(request, *session, put, &decided)) return false;
   ++connection->unanswered;
   session->BeginNext(put.sequence());
-  given_.held_replies->HoldUpdate(*connection, put.sequence(), decided);
+  held_replies_.HoldUpdate(*connection, put.sequence(), decided);
   return true;
 }
 
@@ -48,13 +47,13 @@ template <bool kAllKeys, Requests::Behind kBehind>
 // can be served now.
 template <bool kAllKeys>
 bool Requests::ServeUpdatesInLane(std::span<const Received>* received) {
-  if (!given_.writes->BeginUpdates()) return false;
+  if (!writes_.BeginUpdates()) return false;
   size_t served = 0;
   while (served < received->size() &&
          HoldUpdate<kAllKeys, Behind::kTriedLock>((*received)[served])) {
     ++served;
   }
-  given_.writes->EndUpdates();
+  writes_.EndUpdates();
   updates_ += served;
   *received = received->subspan(served);
   return true;
@@ -82,15 +81,15 @@ void Requests::ServeWaiting(std::span<const Received> received) {
 }
 
 void Requests::ServeRecorded(std::span<const Received> received) {
-  const bool all = given_.standing == nullptr || given_.standing->partitions().all();
-  if (given_.writes->waits()) {
+  const bool all = standing_ == nullptr || standing_->partitions().all();
+  if (writes_.waits()) {
     return all ? ServeWaiting<true>(received) : ServeWaiting<false>(received);
   }
   for (const Received& request : received) {
     if (!all || !ServeUpdate<true>(request)) OnMessage(request.connection, request.message());
   }
   // A write that waits counts as a use when it is published.
-  if (given_.store->evicts()) NoteUpdates(received);
+  if (store_.evicts()) NoteUpdates(received);
 }
 
 }  // namespace gannet

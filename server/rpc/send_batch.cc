@@ -6,8 +6,8 @@
 
 namespace gannet {
 
-SendBatch::SendBatch(BufferPool* replies, Refused refused)
-    : replies_(replies), refused_(std::move(refused)) {
+SendBatch::SendBatch(BufferPool* replies, ConnectionCloser& closer)
+    : replies_(replies), closer_(closer) {
   touched_.reserve(kRequestsMax);
   inline_buffers_.reserve(kRequestsMax);
   for (Entry& entry : entries_) {
@@ -21,7 +21,7 @@ SendBatch::Entry* SendBatch::Add(ServerConnection* connection, ibv_wr_opcode opc
   if (next_ >= entries_.data() + kRequestsMax) Flush();
   if (connection->closing) return nullptr;
   if (!connection->send_queue.HasRoom()) {
-    refused_(connection, "the peer does not take its replies");
+    closer_.Close(connection, "the peer does not take its replies");
     return nullptr;
   }
   Entry* entry = Take(connection, opcode, flags, resource, signaled);
@@ -57,7 +57,7 @@ ReplyHeader* SendBatch::AddHeaderInBuffer(ServerConnection* connection) {
   if (connection->closing) return nullptr;
   const std::optional<uint32_t> buffer = replies_->Take();
   if (!buffer) {
-    refused_(connection, "no reply buffer is free");
+    closer_.Close(connection, "no reply buffer is free");
     return nullptr;
   }
   if (!AddReply(connection, *buffer, sizeof(ReplyHeader))) return nullptr;
@@ -97,7 +97,7 @@ void SendBatch::Post(ServerConnection* connection) {
   if (connection->closing) return;
   ++posts_;
   if (PostSend(connection->rdma->qp(), chain) != PostResult::kPosted) {
-    refused_(connection, "the device refused to send");
+    closer_.Close(connection, "the device refused to send");
   }
 }
 

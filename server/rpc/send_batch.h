@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "common/protocol/message.h"
@@ -11,6 +10,8 @@
 #include "server/rpc/server_connection.h"
 
 namespace gannet {
+
+class ConnectionCloser;
 
 // Collects what one Poll of a worker sends into a chain for each connection. So each connection
 // costs one doorbell, however many replies it gets.
@@ -20,13 +21,11 @@ namespace gannet {
 // can send it inline. Owner thread only.
 class SendBatch {
  public:
-  // Called for connections that cannot send: the send queue is full, or the device refused.
-  using Refused = std::function<void(ServerConnection*, const char* why)>;
+  // `closer` closes connections that cannot send: the send queue is full, or the device refused.
+  // It may not exist yet.
+  SendBatch(BufferPool* replies, ConnectionCloser& closer);
 
-  SendBatch(BufferPool* replies, Refused refused);
-
-  // Each of these returns false if it adds nothing: the connection is closing, or was given to
-  // `refused`.
+  // Each of these returns false if it adds nothing: the connection is closing.
   //
   // Adds the reply of `bytes` in buffer `buffer` of the pool. Takes the buffer over.
   bool AddReply(ServerConnection* connection, uint32_t buffer, uint32_t bytes);
@@ -77,7 +76,7 @@ class SendBatch {
   void Post(ServerConnection* connection);
 
   BufferPool* const replies_;
-  const Refused refused_;
+  ConnectionCloser& closer_;
   std::array<Entry, kRequestsMax + kDirectMax> entries_;
   Entry* next_ = entries_.data();  // the first free entry
   uint64_t posts_ = 0;

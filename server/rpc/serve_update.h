@@ -14,7 +14,7 @@ namespace gannet {
 
 [[gnu::always_inline]] inline bool Requests::TooManyUnanswered(
     const ServerConnection& connection) const {
-  return connection.unanswered >= given_.unanswered_max;
+  return connection.unanswered >= unanswered_max_;
 }
 
 // Fast path: serves an update in place, which most requests are, from the message to the reply.
@@ -35,8 +35,8 @@ template <bool kRecorded>
               .sequence = put.sequence(),
               .opcode = static_cast<uint8_t>(Opcode::kPut)};
   }
-  if (!given_.store->UpdateInPlace(request.guess, put.key(), put.value(), flags, &update,
-                                   kRecorded ? &origin : nullptr)) {
+  if (!store_.UpdateInPlace(request.guess, put.key(), put.value(), flags, &update,
+                            kRecorded ? &origin : nullptr)) {
     return false;
   }
   ++connection->unanswered;

@@ -18,34 +18,37 @@ constexpr int64_t kTicksPerSilence = kMessagesPerSilence;
 }  // namespace
 
 int64_t Silence::NextNs() const {
-  int64_t next = given_.sessions->size() > 0 ? given_.sessions->next_expiry_ns()
-                                             : std::numeric_limits<int64_t>::max();
-  for (const auto& [id, connection] : *given_.connections) {
-    next = std::min(next, connection->closing ? connection->closing_since_ns + kFlushNsMax
-                                              : connection->heard_ns + given_.silence_ns_max);
+  int64_t next = context_.sessions.size() > 0 ? context_.sessions.next_expiry_ns()
+                                              : std::numeric_limits<int64_t>::max();
+  for (const auto& [id, connection] : context_.connections) {
+    next = std::min(next, connection->closing
+                              ? connection->closing_since_ns + kFlushNsMax
+                              : connection->heard_ns + context_.options.silence_ns_max);
   }
-  if (given_.connections->empty()) return next;
-  return std::min(next, given_.now->monotonic_ns + given_.silence_ns_max / kTicksPerSilence);
+  if (context_.connections.empty()) return next;
+  return std::min(next,
+                  context_.now.monotonic_ns + context_.options.silence_ns_max / kTicksPerSilence);
 }
 
 void Silence::Forgive(int64_t gap_ns) {
-  for (const auto& [id, connection] : *given_.connections) {
-    connection->heard_ns = std::min(connection->heard_ns + gap_ns, given_.now->monotonic_ns);
+  for (const auto& [id, connection] : context_.connections) {
+    connection->heard_ns = std::min(connection->heard_ns + gap_ns, context_.now.monotonic_ns);
     connection->untaken_since_ns =
-        std::min(connection->untaken_since_ns + gap_ns, given_.now->monotonic_ns);
+        std::min(connection->untaken_since_ns + gap_ns, context_.now.monotonic_ns);
   }
 }
 
 void Silence::Check() {
-  for (const auto& [id, connection] : *given_.connections) {
+  for (const auto& [id, connection] : context_.connections) {
     if (connection->closing) {
-      if (given_.now->monotonic_ns - connection->closing_since_ns < kFlushNsMax) continue;
+      if (context_.now.monotonic_ns - connection->closing_since_ns < kFlushNsMax) continue;
       LOG(ERROR) << "connection " << id << " was not flushed in time; destroying it";
-      given_.closer->OnDrained(id);
+      closer_.OnDrained(id);
     } else if (connection->session->revoked()) {
-      given_.closer->Close(connection.get(), "its key is valid no longer");
-    } else if (given_.now->monotonic_ns - connection->heard_ns >= given_.silence_ns_max) {
-      given_.closer->Close(connection.get(), "the peer is silent");
+      closer_.Close(connection.get(), "its key is valid no longer");
+    } else if (context_.now.monotonic_ns - connection->heard_ns >=
+               context_.options.silence_ns_max) {
+      closer_.Close(connection.get(), "the peer is silent");
     } else {
       CheckTaking(connection.get());
     }
@@ -56,11 +59,12 @@ void Silence::CheckTaking(ServerConnection* connection) {
   SendQueueUse& queue = connection->send_queue;
   const bool awaits = queue.AwaitsSignaled();
   if (awaits && queue.done() == connection->done_seen) {
-    if (given_.now->monotonic_ns - connection->untaken_since_ns < given_.silence_ns_max) return;
-    return given_.closer->Close(connection, "the peer takes no replies");
+    if (context_.now.monotonic_ns - connection->untaken_since_ns < context_.options.silence_ns_max)
+      return;
+    return closer_.Close(connection, "the peer takes no replies");
   }
   connection->done_seen = queue.done();
-  connection->untaken_since_ns = given_.now->monotonic_ns;
+  connection->untaken_since_ns = context_.now.monotonic_ns;
   // Only a signaled send will tell whether the peer took the sends in the queue. So the next reply
   // is signaled, which at the latest is the reply to a heartbeat.
   if (!awaits && queue.in_queue() > 0) queue.SignalNext();

@@ -4,9 +4,7 @@
 #include <cstdint>
 
 #include "server/rpc/connection_closer.h"
-#include "server/rpc/connection_table.h"
-#include "server/rpc/now.h"
-#include "server/session/session_table.h"
+#include "server/rpc/worker_context.h"
 
 namespace gannet {
 
@@ -14,15 +12,8 @@ namespace gannet {
 // is valid no longer. Owner thread only.
 class Silence {
  public:
-  struct Dependencies {  // outlive this
-    const ConnectionTable* connections;
-    const SessionTable* sessions;
-    ConnectionCloser* closer;
-    const Now* now;
-    int64_t silence_ns_max;
-  };
-
-  explicit Silence(const Dependencies& given) : given_(given) {}
+  // Both outlive this.
+  Silence(WorkerContext& context, ConnectionCloser& closer) : context_(context), closer_(closer) {}
 
   // Gives all peers `gap_ns` more time, because the worker was stalled for so long.
   void Forgive(int64_t gap_ns);
@@ -34,7 +25,8 @@ class Silence {
   // Closes a connection whose peer is alive, but takes no replies.
   void CheckTaking(ServerConnection* connection);
 
-  const Dependencies given_;
+  WorkerContext& context_;
+  ConnectionCloser& closer_;
 };
 
 }  // namespace gannet

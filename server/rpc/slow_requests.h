@@ -7,8 +7,7 @@
 #include "common/protocol/message.h"
 #include "server/rpc/now.h"
 #include "server/rpc/server_connection.h"
-#include "server/rpc/slow_log.h"
-#include "server/session/connection_ids.h"
+#include "server/rpc/server_context.h"
 
 namespace gannet {
 
@@ -16,9 +15,11 @@ namespace gannet {
 // share a look at the clock. Owner thread only.
 class SlowRequests {
  public:
-  // A null log: nothing is timed. All outlive this.
-  SlowRequests(SlowLog* log, const ConnectionIds* connection_ids, const Now* now)
-      : log_(log), connection_ids_(connection_ids), now_(now) {}
+  // Both outlive this. `now` is the time of the Poll.
+  SlowRequests(ServerContext& server, const Now& now)
+      : log_(server.slow_log ? &*server.slow_log : nullptr),
+        connection_ids_(server.connection_ids),
+        now_(now) {}
 
   bool timed() const { return log_ != nullptr; }
   // Forgets the last look at the clock, because time passed since.
@@ -35,9 +36,9 @@ class SlowRequests {
                   std::string_view key, int64_t ns) const;
 
  private:
-  SlowLog* const log_;
-  const ConnectionIds* const connection_ids_;
-  const Now* const now_;
+  SlowLog* const log_;  // null: nothing is timed
+  const ConnectionIds& connection_ids_;
+  const Now& now_;
   int64_t until_ns_ = 0;  // the last look at the clock in this batch; 0 = none
 };
 

@@ -197,7 +197,7 @@ void GroupServer::Poll(size_t part) {
 }
 
 bool GroupServer::HasLease() const {
-  const GroupStanding& standing = *server_->shared().standing;
+  const GroupStanding& standing = *server_->context().standing;
   return standing.serves() && standing.LeaseLeftMs(Clock()) > 0;
 }
 

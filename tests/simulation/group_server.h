@@ -72,12 +72,12 @@ class GroupServer {
 
   GroupMember self() const {
     return {.node = NameOf(node()),
-            .incarnation = server_->shared().store->superblock().incarnation};
+            .incarnation = server_->context().store.superblock().incarnation};
   }
   Member& member() { return *server_->member(); }
   // Whether clients would believe it now.
   bool HasLease() const;
-  const ServedPartitions& partitions() const { return server_->shared().standing->partitions(); }
+  const ServedPartitions& partitions() const { return server_->context().standing->partitions(); }
   bool serves() const { return server_->serves(); }
   Store& store() { return server_->store(); }
   size_t busy() const;

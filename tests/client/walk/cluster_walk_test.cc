@@ -60,7 +60,7 @@ class ClusterWalkTest : public MoveServersTest {
     ASSERT_TRUE(StepUntil([&] { return Knows(0, map.revision) && Knows(1, map.revision); }));
   }
   bool Knows(size_t group, uint64_t revision) {
-    return groups_[group].server->shared().standing->partitions().revision() == revision;
+    return groups_[group].server->context().standing->partitions().revision() == revision;
   }
   void Put(size_t group, const std::string& key, const std::string& value) {
     const auto put = groups_[group].server->writes().Put(key, value, {}, {}, NowMs(group));

@@ -35,7 +35,7 @@ TEST(DiskThreadTest, WritesWhatIsRecordedWhileASyncHangs) {
   const auto wanted = WakeUp::Create();
   ASSERT_TRUE(wanted.ok()) << wanted.status();
   hangs = true;
-  const auto thread = DiskThread::Start(log->get(), wanted->get(), [] {});
+  const auto thread = DiskThread::Start(log->get(), wanted->get(), nullptr);
   ASSERT_TRUE(thread.ok()) << thread.status();
   EXPECT_EQ(store.Put("early", "1").status, ReplyStatus::kOk);
   while (!in_sync) std::this_thread::yield();

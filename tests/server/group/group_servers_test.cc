@@ -115,8 +115,8 @@ TEST(GroupServersTest, ANewPrimaryKnowsTheMapBeforeItTakesClients) {
   group.Stop(first);
   const Server& server = group.nodes[1 - first].threads->server();
   ASSERT_TRUE(ThreeServers::Await([&] { return server.serves(); }));
-  EXPECT_EQ(server.shared().standing->partitions().revision(), 3u);
-  EXPECT_FALSE(server.shared().standing->partitions().Serves("closed"));
+  EXPECT_EQ(server.context().standing->partitions().revision(), 3u);
+  EXPECT_FALSE(server.context().standing->partitions().Serves("closed"));
 }
 
 // A third member sends its takeover, and dies; then the register executes it.
@@ -286,7 +286,7 @@ TEST(GroupServersTest, APrimaryIsFullBeforeItsBackupsAre) {
     if (i % 50 == 49) ThreeServers::Await([&] { return group.Has(1 - primary, last, value); });
   }
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  const Heap& heap = group.nodes[primary].threads->server().shared().store->heap();
+  const Heap& heap = group.nodes[primary].threads->server().context().store.heap();
   EXPECT_LE(heap.ActiveBytes(), heap.capacity_bytes() / 100 * 97);
   EXPECT_TRUE(ThreeServers::Await([&] { return group.Has(1 - primary, last, value); }));
   EXPECT_EQ(group.shared.now().configuration.in_sync.size(), 2u);

@@ -113,7 +113,7 @@ class ThreeServers {
   };
   // Returns what the process that runs said that it had applied, or its former run had kept.
   uint64_t Applied(size_t i) const {
-    const uint64_t incarnation = nodes[i].threads->server().shared().grant.incarnation;
+    const uint64_t incarnation = nodes[i].threads->server().context().grant.incarnation;
     return shared.AppliedOf(NameOf(i), incarnation).value_or(0);
   }
 

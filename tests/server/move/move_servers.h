@@ -132,8 +132,8 @@ class MoveServersTest : public testing::Test {
       for (const auto& worker : group.server->workers()) worker->Poll(now);
       group.server->member()->Poll(ServerNs());
       // A worker does so before it answers. Here no client waits for an answer.
-      const SharedByWorkers& shared = group.server->shared();
-      shared.writes->Publish(shared.changes->safe());
+      const ServerContext& context = group.server->context();
+      context.writes.Publish(context.changes.safe());
     }
   }
   template <class Done>
@@ -144,7 +144,7 @@ class MoveServersTest : public testing::Test {
   }
   bool Serves(size_t i) { return groups_[i].server->serves(); }
   bool Serves(size_t i, std::string_view key) {
-    return groups_[i].server->shared().standing->partitions().Serves(key);
+    return groups_[i].server->context().standing->partitions().Serves(key);
   }
   uint64_t NowMs(size_t i) { return groups_[i].clock.WallMs(); }
   bool Moved() {

@@ -1,7 +1,6 @@
 #include "server/rpc/dispatcher.h"
 
 #include <array>
-#include <cstring>
 #include <string>
 
 #include "gtest/gtest.h"
@@ -39,11 +38,7 @@ class DispatcherTest : public testing::Test {
   }
 
   TestStore store_{8 << 20};
-  Dispatcher dispatcher_{&*store_, &store_.writes(), [](const Now&) {
-                           StatsReply stats{};
-                           stats.rpcs = 5;
-                           return stats;
-                         }};
+  Dispatcher dispatcher_{&*store_, &store_.writes()};
   std::array<std::byte, EagerValueBytesMax(0)> value_{};
 };
 
@@ -174,14 +169,6 @@ TEST_F(DispatcherTest, ConditionsReachTheStore) {
   const ReplyHeader lost = Execute(locked, "key");
   EXPECT_EQ(StatusOf(lost), ReplyStatus::kLockLost);
   EXPECT_EQ(lost.write.lock_word, 0x5678u);
-}
-
-TEST_F(DispatcherTest, StatsArePassedThrough) {
-  const ReplyHeader reply = Execute(Header(Opcode::kStats));
-  ASSERT_EQ(reply.value_bytes, sizeof(StatsReply));
-  StatsReply stats;
-  std::memcpy(&stats, value_.data(), sizeof(stats));
-  EXPECT_EQ(stats.rpcs, 5u);
 }
 
 TEST_F(DispatcherTest, PingIsAnswered) {

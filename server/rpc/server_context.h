@@ -1,0 +1,71 @@
+#ifndef GANNET_SERVER_RPC_SERVER_CONTEXT_H_
+#define GANNET_SERVER_RPC_SERVER_CONTEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+
+#include "common/protocol/connect.h"
+#include "common/protocol/heats.h"
+#include "common/rdma/device.h"
+#include "common/rdma/listener.h"
+#include "server/changes/change_stream.h"
+#include "server/group/group_stream.h"
+#include "server/locks/lock_leases.h"
+#include "server/replica/group_standing.h"
+#include "server/rpc/client_board.h"
+#include "server/rpc/now.h"
+#include "server/rpc/server_control.h"
+#include "server/rpc/server_log.h"
+#include "server/rpc/slow_log.h"
+#include "server/session/connection_ids.h"
+#include "server/session/server_sets.h"
+#include "server/session/session_stream.h"
+#include "server/store/store.h"
+#include "server/writes/writes.h"
+
+namespace gannet {
+
+// What all workers of one server work in: the parts of the server that they use, and what only they
+// share. It outlives them, and the server's parts outlive it. All of it is thread safe, or does not
+// change once there is a worker.
+struct ServerContext {
+  // The server's parts.
+  ServerControl& control;
+  Device device;
+  ibv_pd* pd = nullptr;
+  Listener& listener;
+  Store& store;
+  Writes& writes;
+  const ChangeStream& changes;
+  GroupStream* group = nullptr;             // null: the server is alone
+  const GroupStanding* standing = nullptr;  // null: the server is in no group
+
+  // What it is, and what clients are told of it.
+  uint32_t workers = 1;
+  Grant grant{};             // without the fields that differ between connections
+  HeatsReply heats{};        // all 0: there are none to READ
+  uint32_t region_lkey = 0;  // for READs of values straight into the region
+  std::span<uint64_t> lock_words{};
+  // The clock of the primary's lease. It is read after a client asked what is left of that. A Now
+  // is from before: the client would count too much.
+  std::function<int64_t()> lease_now_ns = ServerNs;
+  std::function<uint64_t()> random{};  // returns 64 unpredictable bits, for secrets
+  std::function<void()> idle{};        // from Server::Options
+
+  // What only workers have.
+  ConnectionIds connection_ids{};
+  ServerSets server_sets{};
+  std::optional<SessionStream> session_stream{};  // of a primary; nullopt: there is no group
+  LockLeases leases{lock_words, workers};
+  ServerLog log{};
+  ClientBoard board{workers};
+  std::optional<SlowLog> slow_log{};  // nullopt: nothing is timed
+
+  LockMode lock_mode() const { return static_cast<LockMode>(grant.lock_mode); }
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_SERVER_CONTEXT_H_
