@@ -31,7 +31,7 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.clock = shared.lease_now_ns;
   to.now_ms = [this] { return clock_->WallMs(); };
   to.idle = shared.idle;
-  if (to.group.advertise.empty()) to.group.advertise = address;
+  to.address = to.group.advertise.empty() ? address : to.group.advertise;
   std::vector<MemberTask*> tasks;
   if (to.group.map_store != nullptr) {
     const bool simulated = static_cast<bool>(to.idle);  // so nobody waits for a core

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "common/protocol/connect.h"
 #include "common/protocol/group_member.h"
@@ -20,6 +21,7 @@ namespace gannet {
 struct GroupContext {
   GroupOptions group;
   GroupMember self;                   // this process
+  std::string address;                // where others reach it
   GroupStanding* standing = nullptr;  // what this server may do
   MemberServer* server = nullptr;
   Store* store = nullptr;

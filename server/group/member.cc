@@ -229,7 +229,7 @@ void Member::Announce(int64_t now) {
   if (std::exchange(announced_as_, {role, epoch}) != std::pair(role, epoch)) {
     context_.group.directory->AnnounceSoon();
   }
-  context_.group.directory->Announce(context_.self, context_.group.advertise, applied);
+  context_.group.directory->Announce(context_.self, context_.address, applied);
   NoteWhyNotAnnounced();
 }
 
