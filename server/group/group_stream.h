@@ -7,7 +7,7 @@
 
 #include "server/changes/change_stream.h"
 #include "server/changes/member_disk.h"
-#include "server/group/primary.h"
+#include "server/group/primary_stream.h"
 
 namespace gannet {
 
@@ -25,51 +25,51 @@ class GroupStream : public ChangeConsumer {
   // Whether writes are acknowledged only when they are on this server's disk.
   bool waits_for_disk() const { return waits_for_disk_; }
   // From now on the changes go to a primary, which outlives the workers.
-  void Lead(Primary* primary) { primary_.store(primary, std::memory_order_release); }
+  void Lead(PrimaryStream* primary) { primary_.store(primary, std::memory_order_release); }
 
   bool Take(const Change& change, ChangePlace* place) override {
-    Primary* const primary = At();
+    PrimaryStream* const primary = At();
     return primary == nullptr || (!DiskIsBehind() && primary->Append(change, place->end));
   }
   bool TakeUndo(const Change& deletion, std::span<const SessionRecord> answers,
                 ChangePlace* place) override {
-    Primary* const primary = At();
+    PrimaryStream* const primary = At();
     return primary == nullptr ||
            (!DiskIsBehind() && primary->AppendUndo(deletion, answers, place->end));
   }
   bool BeginUpdates(UpdateLane* lane) override {
-    Primary* const primary = At();
+    PrimaryStream* const primary = At();
     return primary != nullptr && !DiskIsBehind() && primary->BeginUpdates(lane);
   }
   void EndUpdates(UpdateLane* lane) override { At()->EndUpdates(lane); }
   bool Hears() const override { return At() != nullptr; }
   void TakeSession(const SessionRecord& record) override {
-    if (Primary* const primary = At()) primary->AppendSession(record);
+    if (PrimaryStream* const primary = At()) primary->AppendSession(record);
   }
   Takes takes() const override {
-    const Primary* const primary = At();
+    const PrimaryStream* const primary = At();
     if (primary != nullptr && !primary->has_copies()) return Takes::kTooFewCopies;
     if (waits_for_disk_ && disk_->refuses()) return Takes::kNot;
     const bool takes = primary != nullptr && primary->takes() && !DiskIsBehind();
     return takes ? Takes::kNow : Takes::kLater;
   }
   uint64_t safe() const override {
-    const Primary* const primary = At();
+    const PrimaryStream* const primary = At();
     return primary == nullptr ? 0 : primary->safe();
   }
-  // As Primary has it. Read it after what it is to tell of was found published.
+  // As PrimaryStream has it. Read it after what it is to tell of was found published.
   uint64_t short_commits() const {
-    const Primary* const primary = At();
+    const PrimaryStream* const primary = At();
     return primary == nullptr ? 0 : primary->short_commits();
   }
   // Ships what was appended, and looks for what is committed.
   void Pump() {
-    if (Primary* const primary = At()) primary->Pump();
+    if (PrimaryStream* const primary = At()) primary->Pump();
   }
-  // How a worker sleeps until more is safe. See Primary. Returns -1 if there is no primary, so that
-  // nothing will be.
+  // How a worker sleeps until more is safe. See PrimaryStream. Returns -1 if there is no primary,
+  // so that nothing will be.
   int BeginWait() {
-    Primary* const primary = At();
+    PrimaryStream* const primary = At();
     if (primary == nullptr) return -1;
     primary->BeginWait();
     return primary->fd_of_writes();
@@ -79,14 +79,14 @@ class GroupStream : public ChangeConsumer {
 
  private:
   // Acquire: whoever finds the primary finds it whole.
-  Primary* At() const { return primary_.load(std::memory_order_acquire); }
+  PrimaryStream* At() const { return primary_.load(std::memory_order_acquire); }
   bool DiskIsBehind() const {
     return disk_ != nullptr && (disk_->behind() || (waits_for_disk_ && disk_->refuses()));
   }
 
   MemberDisk* disk_ = nullptr;
   bool waits_for_disk_ = false;
-  std::atomic<Primary*> primary_{nullptr};
+  std::atomic<PrimaryStream*> primary_{nullptr};
 };
 
 }  // namespace gannet

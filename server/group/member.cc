@@ -309,11 +309,11 @@ void Member::Open(const RingTail& tail) {
   // An operator has begun the group again: clients begin anew, and their requests with 1.
   if (backup_->history() != context_.standing->history()) sessions = SessionCopies();
   std::vector<SessionCopy> copies = sessions.All();
-  if (!primary_->has_copies()) DoubtAnswers(&copies);
+  if (!primary_->stream()->has_copies()) DoubtAnswers(&copies);
   context_.server->Adopt(std::move(copies));
   primary_->BeginSessions(std::move(sessions));
   if (context_.disk != nullptr) context_.disk->Lead();
-  stream_->Lead(primary_.get());
+  stream_->Lead(primary_->stream());
   context_.server->BeginEpoch(led_epoch_);
 }
 

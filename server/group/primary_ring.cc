@@ -1,77 +1,53 @@
-// Primary: what workers record. The updates of a worker's Poll become one record.
+#include "server/group/primary_ring.h"
 
 #include <algorithm>
 
 #include "server/changes/update_lane_inline.h"
-#include "server/group/primary.h"
 #include "server/session/session_updates.h"
 #include "server/stream/update_batch.h"
 
 namespace gannet {
 
-bool Primary::Append(const Change& change, uint64_t position) {
-  WordMutexLock lock(mutex_);
-  if (!TakesChanges()) {
-    takes_.store(false, std::memory_order_relaxed);
-    return false;
-  }
-  outbox_.Add(change, position, committed_);
-  recorded_ = position;
-  sessions_.Take(change);
-  return true;
+void PrimaryRing::Keep(const Kept& kept) {
+  if (kept_.empty()) writer_.KeepFrom(kept.from);
+  if (kept_.size() < kKeptMax) return kept_.push_back(kept);
+  kept_.back().position = kept.position;
 }
 
-// It is small, and there are no more of them than writes that wait. So it is taken though the ring
-// is full: the ring may be full because what waits behind the undone write keeps it so.
-bool Primary::AppendUndo(const Change& deletion, std::span<const SessionRecord> answers,
-                         uint64_t end) {
-  WordMutexLock lock(mutex_);
-  if (!TakesUndos()) return false;
-  for (const SessionRecord& answer : answers) {
-    outbox_.AddSession(answer, committed_);
-    sessions_.Take(answer);
-  }
-  outbox_.Add(deletion, end, committed_);
-  recorded_ = end;
-  sessions_.Take(deletion);
-  return true;
+void PrimaryRing::LetPublishedGo(uint64_t published) {
+  if (kept_.empty()) return;
+  const uint64_t before = kept_.front().from;
+  while (!kept_.empty() && kept_.front().position <= published) kept_.pop_front();
+  const uint64_t from = kept_.empty() ? RingWriter::kKeepNone : kept_.front().from;
+  if (from != before) writer_.KeepFrom(from);
 }
 
-void Primary::AppendSession(const SessionRecord& record) {
-  WordMutexLock lock(mutex_);
-  outbox_.AddSession(record, committed_);
-  sessions_.Take(record);
+void PrimaryRing::AppendSessions() {
+  sessions_.ForEachRecord(
+      [this](const SessionRecord& record) { outbox_.AddSession(record, committed_); });
 }
 
-bool Primary::BeginUpdates(UpdateLane* lane) {
-  mutex_.Lock();
-  if (!TakesChanges()) {
-    takes_.store(false, std::memory_order_relaxed);
-    mutex_.Unlock();
-    return false;
-  }
+void PrimaryRing::BeginUpdates(UpdateLane* lane) {
   const std::span<std::byte> room = writer_.UpdateRoom();
   constexpr size_t kHeader = sizeof(UpdateBatchHeader);
   lane_in_ring_ = outbox_.TakesUpdates() && room.size() >= kHeader + UpdateLane::kMemoryMin;
   if (lane_in_ring_) {
     lane->UseMemory(room.first(std::min(room.size(), kUpdateBatchBytesMax)).subspan(kHeader));
   }
-  return true;
 }
 
 // They are in the ring, where they become one record. Or, if it has no room now, they take the way
 // of all other changes.
-void Primary::EndUpdates(UpdateLane* lane) {
+void PrimaryRing::EndUpdates(UpdateLane* lane) {
   if (lane_in_ring_ && !lane->empty()) {
     SealInRing(lane);
   } else {
     AddOneByOne(lane);
   }
   if (!lane->empty()) recorded_ = lane->position();
-  mutex_.Unlock();
 }
 
-void Primary::AddOneByOne(UpdateLane* lane) {
+void PrimaryRing::AddOneByOne(UpdateLane* lane) {
   lane->Seal([](const std::byte*) {});
   uint64_t position = lane->from();
   const std::span<const std::byte> bodies = lane->bodies();
@@ -84,7 +60,7 @@ void Primary::AddOneByOne(UpdateLane* lane) {
   }
 }
 
-[[gnu::always_inline]] inline void Primary::SealInRing(UpdateLane* lane) {
+[[gnu::always_inline]] inline void PrimaryRing::SealInRing(UpdateLane* lane) {
   uint32_t count = 0;
   {
     SessionCopies::Updates sessions(&sessions_);
