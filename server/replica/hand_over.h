@@ -5,12 +5,43 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/checked_state.h"
 #include "common/base/clock.h"
 #include "server/replica/group_times.h"
 #include "server/replica/membership.h"
 #include "server/replica/register.h"
 
 namespace gannet {
+
+// The steps of a hand-over:
+//
+//   none --Begin--> short leases --L is over--> stops --Poll--> waits --they are over--> named
+//     ^                                                                                    |
+//     +-----------------------the successor is not named, and cannot be any more----------+
+enum class HandOverPhase : uint8_t {
+  kNone,
+  kShortLeases,  // serves, and tells clients of short leases only
+  kStops,        // serves no more. Clients are told so before the next Poll
+  kWaits,        // until the short leases are over
+  kNamed,        // the successor is named, or is to be
+};
+
+constexpr bool MayFollow(HandOverPhase from, HandOverPhase to) {
+  using enum HandOverPhase;
+  switch (from) {
+    case kNone:
+      return to == kShortLeases;
+    case kShortLeases:
+      return to == kStops;
+    case kStops:
+      return to == kWaits;
+    case kWaits:
+      return to == kNamed;
+    case kNamed:
+      return to == kNone;
+  }
+  return false;
+}
 
 // How a primary gives its place to a backup (docs/group.md, "Hand-over"):
 //
@@ -41,65 +72,69 @@ class HandOver {
   void Begin(const GroupMember& successor, int64_t now) {
     if (begun()) return;
     successor_ = successor;
-    phase_ = Phase::kShortLeases;
-    since_ = now;
+    To(HandOverPhase::kShortLeases, now);
   }
   // Returns true when it has just come to `ended`: tell backups the clock soon.
   bool Poll(int64_t now) {
-    switch (phase_) {
-      case Phase::kNone:
+    using enum HandOverPhase;
+    switch (phase_.now()) {
+      case kNone:
         break;
-      case Phase::kShortLeases:
+      case kShortLeases:
         // Clients were told of the last long lease before `since_`.
-        if (now - since_ >= times_.lease_ns) phase_ = Phase::kStops;
+        if (now - since_ >= times_.lease_ns) To(kStops, now);
         break;
-      case Phase::kStops:
-        phase_ = Phase::kWaits;
-        since_ = now;
+      case kStops:
+        To(kWaits, now);
         break;
-      case Phase::kWaits:
+      case kWaits:
         if (now - since_ < kShortNs) break;
         membership_->Name(*successor_, now);
-        phase_ = Phase::kNamed;
+        To(kNamed, now);
         return true;
-      case Phase::kNamed:
+      case kNamed:
         if (membership_->naming() || membership_->deposed()) break;
-        phase_ = Phase::kNone;  // it cannot win any more
-        successor_.reset();
+        To(kNone, now);  // it cannot win any more
     }
     return false;
   }
-  bool begun() const { return phase_ != Phase::kNone; }
+  bool begun() const { return phase_.now() != HandOverPhase::kNone; }
   // No leases, no requests.
-  bool stopped() const { return phase_ > Phase::kShortLeases; }
+  bool stopped() const { return phase_.now() > HandOverPhase::kShortLeases; }
   // No client believes this primary any more. What a beacon says of its clock now is the last.
-  bool ended() const { return phase_ == Phase::kNamed; }
+  bool ended() const { return phase_.now() == HandOverPhase::kNamed; }
   // Returns the longest lease that clients may be told of.
   int64_t LeaseNsMax() const {
     return !begun() ? times_.lease_ns : stopped() ? 0 : std::min(times_.lease_ns, kShortNs);
   }
   // Returns when to Poll at the latest.
   int64_t next_ns() const {
-    switch (phase_) {
-      case Phase::kShortLeases:
+    using enum HandOverPhase;
+    switch (phase_.now()) {
+      case kShortLeases:
         return since_ + times_.lease_ns;
-      case Phase::kStops:
+      case kStops:
         return since_;
-      case Phase::kWaits:
+      case kWaits:
         return since_ + kShortNs;
-      default:
+      case kNone:
+      case kNamed:
         return INT64_MAX;
     }
+    return INT64_MAX;
   }
 
  private:
-  enum class Phase : uint8_t { kNone, kShortLeases, kStops, kWaits, kNamed };
+  void To(HandOverPhase next, int64_t now) {
+    phase_.To(next);
+    since_ = now;
+  }
 
   const GroupTimes times_;
   Membership* const membership_;
-  Phase phase_ = Phase::kNone;
-  std::optional<GroupMember> successor_;
-  int64_t since_ = 0;
+  CheckedState<HandOverPhase> phase_{HandOverPhase::kNone};
+  int64_t since_ = 0;                     // in this phase
+  std::optional<GroupMember> successor_;  // of the last one
 };
 
 }  // namespace gannet

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+#include <utility>
+
 #include "tests/server/replica/group_times.h"
 #include "tests/server/replica/scripted_config_store.h"
 
@@ -38,6 +41,21 @@ class HandOverTest : public testing::Test {
   Membership membership_;
   HandOver hand_over_;
 };
+
+TEST(HandOverPhaseTest, TakesNoStepButThoseOfThePicture) {
+  using enum HandOverPhase;
+  const std::set<std::pair<HandOverPhase, HandOverPhase>> picture = {
+      {kNone, kShortLeases}, {kShortLeases, kStops}, {kStops, kWaits},
+      {kWaits, kNamed},      {kNamed, kNone},
+  };
+  for (int i = 0; i <= static_cast<int>(kNamed); ++i) {
+    for (int j = 0; j <= static_cast<int>(kNamed); ++j) {
+      const auto from = static_cast<HandOverPhase>(i);
+      const auto to = static_cast<HandOverPhase>(j);
+      EXPECT_EQ(MayFollow(from, to), picture.contains({from, to})) << i << " to " << j;
+    }
+  }
+}
 
 TEST_F(HandOverTest, GrantsShortLeasesForALeaseAndStopsUntilTheseAreOver) {
   Poll(0);
