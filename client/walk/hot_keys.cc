@@ -87,17 +87,18 @@ absl::Status RegionWalk::ReadHeats(const HeatsReply& heats, const std::function<
                                    HotPlaces* places) {
   for (uint64_t at = 0; at < heats.bytes;) {
     if (goes_on && !goes_on()) return Interrupted();
-    std::array<IndexWalk::Read, kReadsMax> reads;
+    std::array<PlacedRead, kReadsMax> reads;
     uint32_t n = 0;
     const uint64_t first = at;
     for (; n < kReadsMax && at < heats.bytes; ++n) {
-      reads[n] = {at, static_cast<uint32_t>(std::min<uint64_t>(heats.bytes - at, kBufferBytes))};
-      at += reads[n].bytes;
+      const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(heats.bytes - at, kBufferBytes));
+      reads[n] = {.place = n, .read = {.offset = at, .bytes = bytes}};
+      at += bytes;
     }
     const Elsewhere where{heats.address, heats.rkey};
     GANNET_RETURN_IF_ERROR(Read({reads.data(), n}, where));
     for (uint32_t i = 0; i < n; ++i) {
-      places->Take(first + uint64_t{i} * kBufferBytes, {buffer(i), reads[i].bytes});
+      places->Take(first + uint64_t{i} * kBufferBytes, {buffer(i), reads[i].read.bytes});
     }
   }
   places->Finish();

@@ -127,96 +127,78 @@ absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
 
 absl::Status RegionWalk::GoOn(const ShowAt& show, const std::function<bool()>& between) {
   IndexWalk& walk = *walk_;
-  uint64_t advances = 0;
-  int64_t advanced_ns = clock_->MonotonicNs();
-  for (bool goes_on = true; goes_on && walk.step() != IndexWalk::Step::kDone;) {
-    if (between && !between()) break;
-    switch (walk.step()) {
-      case IndexWalk::Step::kReadBuckets:
-        GANNET_RETURN_IF_ERROR(ReadBuckets());
+  WalkDriver& driver =
+      driver_.emplace(&walk, static_cast<WalkReader*>(this), kReadsMax, clock_->MonotonicNs());
+  show_ = &show;
+  for (;;) {
+    const bool may_end = driver.between() && walk.step() != IndexWalk::Step::kDone;
+    if (may_end && between && !between()) return absl::OkStatus();
+    switch (driver.Step()) {
+      case WalkDriver::Outcome::kGoesOn:
+      case WalkDriver::Outcome::kWaits:
         break;
-      case IndexWalk::Step::kReadItems:
-        GANNET_RETURN_IF_ERROR(ReadItems(show, &goes_on));
-        break;
-      case IndexWalk::Step::kWantIndex:
-        session_->WantIndex();
-        GANNET_RETURN_IF_ERROR(WaitFor(kNsPerMs));
-        walk.Resume();
-        break;
-      case IndexWalk::Step::kChangesTooFast:
+      case WalkDriver::Outcome::kDone:
+      case WalkDriver::Outcome::kStopped:
+        return absl::OkStatus();
+      case WalkDriver::Outcome::kFailed:
+        return failed_;
+      case WalkDriver::Outcome::kChangesTooFast:
         return absl::AbortedError(
             absl::StrCat(session_->endpoint(), ": the index changes too fast for a walk"));
-      case IndexWalk::Step::kUnknownSlot:
+      case WalkDriver::Outcome::kUnknownSlot:
         return absl::UnimplementedError(
             absl::StrCat(session_->endpoint(),
                          " has items of a kind that only newer clients know: upgrade this client"));
-      case IndexWalk::Step::kDone:
-        break;
     }
-    const int64_t now_ns = clock_->MonotonicNs();
-    if (std::exchange(advances, walk.advances()) != walk.advances()) advanced_ns = now_ns;
-    if (now_ns - advanced_ns > deadline_ns_) {
+    if (driver.between() && driver.StuckNs(clock_->MonotonicNs()) > deadline_ns_) {
       return absl::DeadlineExceededError(absl::StrCat(
           session_->endpoint(), ": what the walk READs changes too fast; try a longer deadline"));
     }
   }
-  return absl::OkStatus();
 }
 
-absl::Status RegionWalk::ReadBuckets() {
-  const IndexWalk::Read read = walk_->buckets();
-  GANNET_RETURN_IF_ERROR(Read({&read, 1}));
-  walk_->OnBuckets({buffer(0), read.bytes}, posted_ns_, clock_->MonotonicNs());
-  return absl::OkStatus();
+bool RegionWalk::BeginReads(std::span<const PlacedRead> reads) {
+  failed_ = Read(reads);
+  if (!failed_.ok()) return false;
+  for (const PlacedRead& it : reads) driver_->OnRead({&it.place, 1});
+  return true;
 }
 
-absl::Status RegionWalk::ReadItems(const ShowAt& show, bool* goes_on) {
-  const std::vector<Slot>& slots = walk_->items();
-  for (size_t from = 0; from < slots.size(); from += kReadsMax) {
-    const size_t n = std::min<size_t>(slots.size() - from, kReadsMax);
-    std::array<IndexWalk::Read, kReadsMax> reads;
-    for (size_t i = 0; i < n; ++i) {
-      reads[i] = {slots[from + i].offset(), IndexWalk::ReadBytesOf(slots[from + i])};
-    }
-    GANNET_RETURN_IF_ERROR(Read({reads.data(), n}));
-    for (size_t i = 0; i < n; ++i) {
-      const auto item = walk_->OnItem(from + i, {buffer(i), reads[i].bytes});
-      if (item && !Show(*item, slots[from + i], show)) {
-        *goes_on = false;
-        return absl::OkStatus();
-      }
-    }
-  }
-  walk_->OnItemsDone();
-  return absl::OkStatus();
+bool RegionWalk::WantIndex() {
+  session_->WantIndex();
+  failed_ = WaitFor(kNsPerMs);
+  return failed_.ok();
 }
 
-bool RegionWalk::Show(const IndexWalk::Item& item, Slot slot, const ShowAt& show) {
-  if (map_use_.shows && !map_use_.shows(item.key)) return true;
+WalkReader::Taken RegionWalk::OnItem(size_t i, const IndexWalk::Item& item) {
+  if (map_use_.shows && !map_use_.shows(item.key)) return Taken::kYes;
   const ItemHeader& header = item.header;
   ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
   if (info.expiry_ms != 0) {
     const ServerTimeBound& time = session_->server_time();
-    if (time.SurelyPast(info.expiry_ms, posted_ns_)) return true;
+    if (time.SurelyPast(info.expiry_ms, posted_ns_)) return Taken::kYes;
     info.ttl_left = std::chrono::milliseconds(time.LeftMs(info.expiry_ms, posted_ns_));
   }
   ++progress_.items;
-  return show({.key = item.key,
-               .value = item.value,
-               .info = info,
-               .block_bytes = static_cast<uint32_t>(slot.read_bytes())},
-              slot.offset());
+  const Slot slot = walk_->items()[i];
+  const bool goes_on = (*show_)({.key = item.key,
+                                 .value = item.value,
+                                 .info = info,
+                                 .block_bytes = static_cast<uint32_t>(slot.read_bytes())},
+                                slot.offset());
+  return goes_on ? Taken::kYes : Taken::kStop;
 }
 
-// Posts at most kReadsMax READs and waits for them. READ i goes to buffer i.
-absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads,
+// Posts at most kReadsMax READs and waits for them.
+absl::Status RegionWalk::Read(std::span<const PlacedRead> reads,
                               std::optional<Elsewhere> elsewhere) {
   const auto n = static_cast<uint32_t>(reads.size());
   GANNET_RETURN_IF_ERROR(WaitFor(pace_.WaitNs(n, clock_->MonotonicNs())));
   posted_ns_ = clock_->MonotonicNs();
-  for (uint32_t i = 0; i < n; ++i) {
+  for (const auto& [place, planned] : reads) {
     if (!session_->ready()) return session_->status();
-    const QueuedRead read{buffers_[i].data, reads[i].offset, i, reads[i].bytes, buffers_[i].lkey};
+    const LentBuffer& to = buffers_[place];
+    const QueuedRead read{to.data, planned.offset, place, planned.bytes, to.lkey};
     if (elsewhere) {
       if (!session_->CanSend()) return absl::InternalError("no room for a READ");
       session_->SendReadOf(elsewhere->address, elsewhere->rkey, read);
@@ -224,7 +206,7 @@ absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads,
       session_->QueueRead(read);
     }
     ++reading_;
-    progress_.read_bytes += reads[i].bytes;
+    progress_.read_bytes += planned.bytes;
   }
   progress_.reads += n;
   for (uint32_t polls = 0; reading_ > 0; ++polls) {
@@ -241,7 +223,7 @@ absl::Status RegionWalk::Read(std::span<const IndexWalk::Read> reads,
 }
 
 absl::Status RegionWalk::ReadOnce(uint32_t bytes) {
-  const IndexWalk::Read read{.offset = 0, .bytes = std::min(bytes, kBufferBytes)};
+  const PlacedRead read{.place = 0, .read = {.offset = 0, .bytes = std::min(bytes, kBufferBytes)}};
   return Read({&read, 1});
 }
 

@@ -21,15 +21,16 @@
 #include "client/walk/read_pace.h"
 #include "common/base/client_clock.h"
 #include "common/lookup/index_walk.h"
+#include "common/lookup/walk_driver.h"
 #include "common/protocol/message.h"
 
 namespace gannet {
 
-// A walk over one server's region. It has a session of its own, posts the READs that an IndexWalk
+// A walk over one server's region. It has a session of its own, posts the READs that a WalkDriver
 // plans, waits for them, and keeps the pace. Blocks.
 //
 // One thread.
-class RegionWalk final : public SessionOwner {
+class RegionWalk final : public SessionOwner, private WalkReader {
  public:
   // Connects; waits at most for Options::connect_timeout.
   static absl::StatusOr<std::unique_ptr<RegionWalk>> Connect(const std::string& endpoint,
@@ -88,9 +89,8 @@ class RegionWalk final : public SessionOwner {
 
   // Buffers of the session that READs go to. One takes a run of buckets or a sealed item's block.
   static constexpr uint32_t kReadsMax = 32;
-  static constexpr uint32_t kBufferBytes = 4096;
-  static_assert(kBufferBytes >= IndexWalk::kBucketsMax * kBucketBytes);
-  static_assert(kBufferBytes >= SizeClassBytes(kSealedClassMax) && kBufferBytes >= kLargeHeadBytes);
+  static constexpr uint32_t kBufferBytes = WalkDriver::kPlaceBytes;
+  static_assert(kBufferBytes >= kLargeHeadBytes);
   static constexpr int64_t kSleepNsMax = 5 * kNsPerMs;
 
   RegionWalk(int64_t deadline_ns, const WalkOptions& walk)
@@ -102,12 +102,9 @@ class RegionWalk final : public SessionOwner {
   // true (null: to the end).
   absl::Status WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
                         const std::function<bool()>& still);
-  // Continues walk_ until it is done. Calls between() before each step.
+  // Continues walk_ until it is done. Calls between() before each step of the walk.
   absl::Status GoOn(const ShowAt& show, const std::function<bool()>& between);
-  absl::Status ReadBuckets();
-  absl::Status ReadItems(const ShowAt& show, bool* goes_on);
-  bool Show(const IndexWalk::Item& item, Slot slot, const ShowAt& show);
-  absl::Status Read(std::span<const IndexWalk::Read> reads,
+  absl::Status Read(std::span<const PlacedRead> reads,
                     std::optional<Elsewhere> elsewhere = std::nullopt);
   absl::StatusOr<std::string> Ask(const RequestHeader& header);
   absl::StatusOr<HeatsReply> AskForHeats();
@@ -116,6 +113,14 @@ class RegionWalk final : public SessionOwner {
   void Poll();
   void Sleep(int64_t ns_max);
   const std::byte* buffer(size_t i) const { return buffers_[i].data; }
+
+  // WalkReader. A place is a buffer.
+  bool BeginReads(std::span<const PlacedRead> reads) override;
+  int64_t PostedNs() const override { return posted_ns_; }
+  int64_t NowNs() const override { return clock_->MonotonicNs(); }
+  const std::byte* CopyAt(uint32_t place) const override { return buffer(place); }
+  Taken OnItem(size_t i, const IndexWalk::Item& item) override;
+  bool WantIndex() override;
 
   // SessionOwner.
   void OnDoorbell(uint32_t) override {}
@@ -139,8 +144,11 @@ class RegionWalk final : public SessionOwner {
   std::vector<LentBuffer> buffers_;  // of the session
   MapUse map_use_;                   // empty: it goes by no map
   std::optional<IndexWalk> walk_;
-  std::optional<Answer> answer_;  // to the last request
-  uint32_t reading_ = 0;          // READs that are not done
+  std::optional<WalkDriver> driver_;  // of `walk_`
+  const ShowAt* show_ = nullptr;      // of the walk that goes on
+  absl::Status failed_;               // why the reader cannot go on
+  std::optional<Answer> answer_;      // to the last request
+  uint32_t reading_ = 0;              // READs that are not done
   int64_t posted_ns_ = 0;
   WalkProgress progress_;
 };

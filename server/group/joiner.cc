@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -23,8 +22,6 @@ absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
   }
   GANNET_ASSIGN_OR_RETURN(made->buffers_,
                           RegisteredBuffer::Create(made->pd(), uint64_t{kBuffers} * kBufferBytes));
-  made->free_buffers_.resize(kBuffers);
-  std::iota(made->free_buffers_.begin(), made->free_buffers_.end(), 0u);
   GANNET_ASSIGN_OR_RETURN(made->session_, FetchSession::Begin({.device = given.device,
                                                                .pd = made->pd(),
                                                                .server = given.primary,
@@ -73,40 +70,39 @@ bool Joiner::PrepareToSleep(int64_t now_ns) {
 void Joiner::WalkOn(int64_t now_ns) {
   if (!walk_) {
     walk_.emplace(&session_->view(), nullptr, 0, IndexWalk::Windows::kReadAgain);
+    driver_.emplace(&*walk_, static_cast<WalkReader*>(this), kBuffers, now_ns);
     run_generation_ = session_->view().index.generation;
-    advanced_ns_ = now_ns;
   }
+  now_ns_ = now_ns;
   wall_ms_ = options_.wall_ms();
   waits_for_slot_ = false;
-  if (reads_ == Reads::kItems) {
-    copied_.insert(copied_.end(), session_->done().begin(), session_->done().end());
-  }
-  for (bool goes_on = true; goes_on && session_->ready() && step_ == Step::kGoesOn;) {
-    switch (reads_) {
-      case Reads::kNothing:
-        goes_on = PlanReads(now_ns);
-        break;
-      case Reads::kBuckets:
-        goes_on = OnBuckets();
-        break;
-      case Reads::kItems:
-        goes_on = OnItems();
-        break;
-      case Reads::kValues:
-        goes_on = OnValues();
-        break;
-      case Reads::kCommits:
-        goes_on = OnCommits();
-        break;
-    }
+  if (driver_->reads()) driver_->OnRead(session_->done());
+  auto outcome = WalkDriver::Outcome::kGoesOn;
+  while (outcome == WalkDriver::Outcome::kGoesOn && session_->ready()) outcome = driver_->Step();
+  switch (outcome) {
+    case WalkDriver::Outcome::kGoesOn:
+    case WalkDriver::Outcome::kWaits:
+    case WalkDriver::Outcome::kStopped:  // it has failed
+    case WalkDriver::Outcome::kFailed:   // the same
+      break;
+    case WalkDriver::Outcome::kDone:
+      step_ = Step::kDone;
+      break;
+    case WalkDriver::Outcome::kChangesTooFast:
+      Fail(absl::AbortedError("the primary's index changes too fast for a walk"));
+      break;
+    case WalkDriver::Outcome::kUnknownSlot:
+      Fail(absl::UnimplementedError(
+          "the primary has items of a kind that only newer versions know: upgrade this member"));
+      break;
   }
   if (waits_for_slot_) deadline_ns_ = std::min(deadline_ns_, now_ns + kTryAgainNs);
   CheckAdvance(now_ns);
 }
 
 void Joiner::CheckAdvance(int64_t now_ns) {
-  if (std::exchange(advances_, walk_->advances()) != walk_->advances()) advanced_ns_ = now_ns;
-  if (step_ != Step::kGoesOn || now_ns - advanced_ns_ <= options_.stuck_ns_max) return;
+  const int64_t stuck_ns = driver_->StuckNs(now_ns);
+  if (step_ != Step::kGoesOn || stuck_ns <= options_.stuck_ns_max) return;
   if (waits_for_slot_) {
     Fail(absl::ResourceExhaustedError("the index has no slot for an item of the primary"));
   } else {
@@ -114,94 +110,58 @@ void Joiner::CheckAdvance(int64_t now_ns) {
   }
 }
 
-bool Joiner::PlanReads(int64_t now_ns) {
-  switch (walk_->step()) {
-    case IndexWalk::Step::kReadBuckets:
-      PostBuckets(now_ns);
-      return true;
-    case IndexWalk::Step::kReadItems:
-      next_item_ = 0;
-      reads_ = Reads::kItems;
-      return true;
-    case IndexWalk::Step::kWantIndex:
-      return WantIndex(now_ns);
-    case IndexWalk::Step::kDone:
-      step_ = Step::kDone;
-      return false;
-    case IndexWalk::Step::kChangesTooFast:
-      Fail(absl::AbortedError("the primary's index changes too fast for a walk"));
-      return false;
-    case IndexWalk::Step::kUnknownSlot:
-      Fail(absl::UnimplementedError(
-          "the primary has items of a kind that only newer versions know: upgrade this member"));
-      return false;
+bool Joiner::WantIndex() {
+  if (now_ns_ >= look_again_ns_) {
+    session_->WantIndex();
+    look_again_ns_ = now_ns_ + kTryAgainNs;
+    deadline_ns_ = now_ns_;  // the next Poll asks
   }
-  return false;
-}
-
-bool Joiner::WantIndex(int64_t now_ns) {
   deadline_ns_ = std::min(deadline_ns_, look_again_ns_);
-  if (now_ns < look_again_ns_) return false;
-  walk_->Resume();
-  if (walk_->step() != IndexWalk::Step::kWantIndex) return true;
-  session_->WantIndex();
-  look_again_ns_ = now_ns + kTryAgainNs;
-  deadline_ns_ = now_ns;  // the next Poll asks
-  return false;
-}
-
-// When a run begins, the READs of the one before it are done. All that follow are of the index that
-// the view had then, or of a later one.
-void Joiner::PostBuckets(int64_t now_ns) {
-  if (walk_->begins_run()) {
-    session_->Acknowledge(run_generation_);
-    run_generation_ = session_->view().index.generation;
-  }
-  const IndexWalk::Read read = walk_->buckets();
-  posted_ns_ = now_ns;
-  session_->AddRead(0, read.offset, read.bytes, buffer(0), buffers_.lkey());
-  session_->Post();
-  reads_ = Reads::kBuckets;
-}
-
-bool Joiner::OnBuckets() {
-  if (session_->in_flight() > 0) return false;
-  walk_->OnBuckets({buffer(0), walk_->buckets().bytes}, posted_ns_, options_.clock_ns());
-  reads_ = Reads::kNothing;
   return true;
 }
 
-bool Joiner::OnItems() {
-  if (!TakeCopied()) return false;
-  const std::vector<Slot>& slots = walk_->items();
-  while (next_item_ < slots.size() && !free_buffers_.empty()) {
-    const uint32_t to = free_buffers_.back();
-    free_buffers_.pop_back();
-    item_of_buffer_[to] = next_item_;
-    const Slot slot = slots[next_item_++];
-    session_->AddRead(to, slot.offset(), IndexWalk::ReadBytesOf(slot), buffer(to), buffers_.lkey());
-  }
-  session_->Post();
-  if (free_buffers_.size() < kBuffers) return false;
-  batch_end_ = 0;
-  return BeginBatch();
+// The READs of the run before are done. All that follow are of the index that the view had when
+// that began, or of a later one.
+void Joiner::OnRunBegins() {
+  session_->Acknowledge(run_generation_);
+  run_generation_ = session_->view().index.generation;
 }
 
-bool Joiner::TakeCopied() {
-  while (!copied_.empty()) {
-    const uint32_t from = copied_.back();
-    const uint32_t i = item_of_buffer_[from];
-    const Slot slot = walk_->items()[i];
-    const auto item = walk_->OnItem(i, {buffer(from), IndexWalk::ReadBytesOf(slot)});
-    if (item && IsLargeClass(slot.size_class())) {
-      OnLongHead(i, *item);
-    } else if (item && !Insert(item->header, item->key, item->value)) {
-      return false;
+bool Joiner::BeginReads(std::span<const PlacedRead> reads) {
+  posted_ns_ = now_ns_;
+  for (const auto& [place, read] : reads) {
+    session_->AddRead(place, read.offset, read.bytes, buffer(place), buffers_.lkey());
+  }
+  session_->Post();
+  return true;
+}
+
+WalkReader::Taken Joiner::OnItem(size_t i, const IndexWalk::Item& item) {
+  if (IsLargeClass(walk_->items()[i].size_class())) {
+    OnLongHead(static_cast<uint32_t>(i), item);
+    return Taken::kYes;
+  }
+  if (Insert(item.header, item.key, item.value)) return Taken::kYes;
+  return step_ == Step::kFailed ? Taken::kStop : Taken::kLater;
+}
+
+// The run's long values are READ, and then their commit words again, in batches.
+bool Joiner::FinishItems() {
+  while (session_->ready()) {
+    switch (long_reads_) {
+      case LongReads::kNothing:
+        if (BeginBatch()) break;
+        return step_ == Step::kGoesOn;
+      case LongReads::kValues:
+        ReadValues();
+        return false;
+      case LongReads::kCommits:
+        if (session_->in_flight() > 0 || !TakeValues()) return false;
+        long_reads_ = LongReads::kNothing;
+        break;
     }
-    copied_.pop_back();
-    free_buffers_.push_back(from);
   }
-  return true;
+  return false;
 }
 
 // The value of a key that the stream brought something for, or that is here already, is not READ.
@@ -215,16 +175,13 @@ void Joiner::OnLongHead(uint32_t item, const IndexWalk::Item& head) {
   longs_.push_back({.item = item, .header = head.header, .key = std::string(head.key), .at = 0});
 }
 
-// Begins to READ as many of the run's next long values as there is room for. If there are none, the
-// run's items are done.
 bool Joiner::BeginBatch() {
   batch_begin_ = next_long_ = next_taken_ = batch_end_;
   next_piece_ = 0;
   if (batch_begin_ == longs_.size()) {
     longs_.clear();
-    reads_ = Reads::kNothing;
-    walk_->OnItemsDone();
-    return true;
+    batch_end_ = 0;
+    return false;
   }
   absl::Status status = MakeRoomForValue(longs_[batch_begin_].header.value_bytes);
   if (!status.ok()) {
@@ -238,7 +195,7 @@ bool Joiner::BeginBatch() {
     it.at = at;
     at += it.header.value_bytes;
   }
-  reads_ = Reads::kValues;
+  long_reads_ = LongReads::kValues;
   return true;
 }
 
@@ -250,7 +207,7 @@ absl::Status Joiner::MakeRoomForValue(uint64_t bytes) {
   return absl::OkStatus();
 }
 
-bool Joiner::OnValues() {
+void Joiner::ReadValues() {
   uint64_t bytes = 0;
   while (next_long_ < batch_end_ && session_->room() > 0 && bytes < kValueBytesPerPoll) {
     const Long& it = longs_[next_long_];
@@ -266,7 +223,7 @@ bool Joiner::OnValues() {
     ++next_long_;
   }
   session_->Post();
-  if (bytes > 0 || session_->in_flight() > 0) return false;
+  if (bytes > 0 || session_->in_flight() > 0) return;
   // All values are here: READ their commit words again.
   for (size_t i = batch_begin_; i < batch_end_; ++i) {
     const auto to = static_cast<uint32_t>(i - batch_begin_);
@@ -274,13 +231,7 @@ bool Joiner::OnValues() {
                       buffer(to), buffers_.lkey());
   }
   session_->Post();
-  reads_ = Reads::kCommits;
-  return false;
-}
-
-bool Joiner::OnCommits() {
-  if (session_->in_flight() > 0 || !TakeValues()) return false;
-  return BeginBatch();
+  long_reads_ = LongReads::kCommits;
 }
 
 bool Joiner::TakeValues() {

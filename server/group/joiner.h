@@ -16,6 +16,7 @@
 #include "common/layout/item.h"
 #include "common/layout/slot.h"
 #include "common/lookup/index_walk.h"
+#include "common/lookup/walk_driver.h"
 #include "common/rdma/address.h"
 #include "common/rdma/device.h"
 #include "common/rdma/handle.h"
@@ -53,7 +54,7 @@ namespace gannet {
 // that the caller gets back to its beacons. A value of 64 MiB is inserted at once, though.
 //
 // Owner thread only.
-class Joiner {
+class Joiner : private WalkReader {
  public:
   static constexpr size_t kFilterHashesMax = 1 << 24;  // takes up to 300 MB
   static constexpr int64_t kStuckNsMax = 30 * kNsPerSecond;
@@ -107,9 +108,7 @@ class Joiner {
 
  private:
   static constexpr uint32_t kBuffers = FetchSession::kReadsMax;
-  static constexpr uint32_t kBufferBytes = 4096;
-  static_assert(kBufferBytes >= IndexWalk::kBucketsMax * kBucketBytes);
-  static_assert(kBufferBytes >= SizeClassBytes(kSealedClassMax));
+  static constexpr uint32_t kBufferBytes = WalkDriver::kPlaceBytes;
   static constexpr uint64_t kValuesBytesMin = 4 << 20;  // of the buffer for long values
   static constexpr uint32_t kPieceBytes = 1 << 20;      // of a long value, in one READ
   static constexpr uint64_t kValueBytesPerPoll = 4 << 20;
@@ -122,8 +121,8 @@ class Joiner {
     std::string key;
     uint64_t at;  // of its value in values_
   };
-  // What the READs under way bring.
-  enum class Reads : uint8_t { kNothing, kBuckets, kItems, kValues, kCommits };
+  // What is READ of the run's long values.
+  enum class LongReads : uint8_t { kNothing, kValues, kCommits };
 
   explicit Joiner(Options options)
       : options_(std::move(options)), filter_(options_.filter_hashes_max, options_.target_evicts) {}
@@ -132,19 +131,22 @@ class Joiner {
   Step Fail(absl::Status status);
   void WalkOn(int64_t now_ns);
   void CheckAdvance(int64_t now_ns);
-  // Each of these returns true if the walk can go on at once, and false if it waits for READs, for
-  // something else, or is over.
-  bool PlanReads(int64_t now_ns);
-  bool OnBuckets();
-  bool OnItems();
-  bool OnValues();
-  bool OnCommits();
-  bool BeginBatch();
 
-  void PostBuckets(int64_t now_ns);
-  bool WantIndex(int64_t now_ns);
-  // Return false if an item cannot be inserted now. Then they go on from there when called again.
-  bool TakeCopied();
+  // WalkReader. A place is a buffer.
+  bool BeginReads(std::span<const PlacedRead> reads) override;
+  int64_t PostedNs() const override { return posted_ns_; }
+  int64_t NowNs() const override { return options_.clock_ns(); }
+  const std::byte* CopyAt(uint32_t place) const override { return buffer(place); }
+  Taken OnItem(size_t i, const IndexWalk::Item& item) override;
+  bool FinishItems() override;
+  void OnRunBegins() override;
+  bool WantIndex() override;
+
+  // Begins to READ as many of the run's next long values as there is room for. Returns false if
+  // there are none, or if there is no memory.
+  bool BeginBatch();
+  void ReadValues();
+  // Returns false if an item cannot be inserted now. Then it goes on from there when called again.
   bool TakeValues();
   void OnLongHead(uint32_t item, const IndexWalk::Item& head);
   bool Insert(const ItemHeader& header, std::string_view key, std::string_view value);
@@ -160,8 +162,6 @@ class Joiner {
   bool may_walk_ = false;
   int64_t deadline_ns_ = 0;
   uint64_t wall_ms_ = 0;
-  int64_t advanced_ns_ = 0;
-  uint64_t advances_ = 0;
   uint64_t run_generation_ = 0;  // of the index that lookups began at when the run began
   int64_t look_again_ns_ = 0;    // for an index that is wanted
   bool waits_for_slot_ = false;
@@ -171,14 +171,12 @@ class Joiner {
   RegisteredBuffer values_;
   std::unique_ptr<FetchSession> session_;  // destroyed before what it READs into
   std::optional<IndexWalk> walk_;
+  std::optional<WalkDriver> driver_;  // of `walk_`
 
-  Reads reads_ = Reads::kNothing;
-  int64_t posted_ns_ = 0;
-  uint32_t next_item_ = 0;  // of the walk's items(), to be READ
-  std::array<uint32_t, kBuffers> item_of_buffer_{};
-  std::vector<uint32_t> free_buffers_;
-  std::vector<uint32_t> copied_;  // buffers with what was READ, and not yet looked at
-  std::vector<Long> longs_;       // of the run
+  int64_t now_ns_ = 0;     // of this Poll
+  int64_t posted_ns_ = 0;  // READs of the walk
+  LongReads long_reads_ = LongReads::kNothing;
+  std::vector<Long> longs_;  // of the run
   // The values of longs_ from batch_begin_ to batch_end_ are READ together.
   size_t batch_begin_ = 0;
   size_t batch_end_ = 0;
