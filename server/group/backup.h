@@ -17,7 +17,7 @@
 #include "server/group/backup_state.h"
 #include "server/group/group_context.h"
 #include "server/group/joiner.h"
-#include "server/group/primary_address.h"
+#include "server/group/link_dialer.h"
 #include "server/replica/backup_log.h"
 #include "server/replica/neighbours.h"
 #include "server/replica/takeover.h"
@@ -85,8 +85,7 @@ class Backup {
   struct Link {
     std::unique_ptr<BackupLink> end;  // never null
     uint64_t primary = 0;             // its incarnation
-    SocketAddress at;
-    bool lost = false;  // it cannot be used any more
+    bool lost = false;                // it cannot be used any more
   };
   // Of kFollows and kCopies.
   struct Join {
@@ -142,12 +141,11 @@ class Backup {
   void Tell(const std::string& line);
 
   const GroupContext& context_;
-  AuthFile* const keys_;
   const std::string kept_at_;  // where an earlier run kept items; empty: there are none
   CheckedState<BackupState> state_{BackupState::kSeeks};
   GroupTimes times_;  // of the primary that welcomed it last; before, by the register
   GroupRegister known_;
-  PrimaryAddress primary_address_;
+  LinkDialer dialer_;
   Applier applier_;
   StoreJoinTarget join_target_;
   ExpiryClock clock_;

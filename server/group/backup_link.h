@@ -114,6 +114,7 @@ class BackupLink {
     SendBytes(std::as_bytes(std::span(&message, 1)));
   }
 
+  const SocketAddress& to() const { return options_.to; }
   std::span<std::byte> ring() const { return ring_->bytes(); }
   uint32_t ring_rkey() const { return ring_mr_->rkey; }
 

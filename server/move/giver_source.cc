@@ -26,7 +26,7 @@ GiverSource::GiverSource(Options options, int64_t now)
     : options_(std::move(options)),
       context_(*options_.context),
       times_{.lease_ns = options_.lease_ns},
-      address_([](const std::string& endpoint) { return ResolveAll(endpoint, kDefaultPort); }),
+      dialer_(context_, options_.keys),
       pace_(options_.cores_are_scarce),
       heard_(now) {}
 
@@ -58,25 +58,18 @@ void GiverSource::Poll(int64_t now) {
 }
 
 void GiverSource::Connect(int64_t now) {
-  const std::optional<SocketAddress> to = address_.Find(options_.endpoint);
-  if (!to) {
+  auto dialed = dialer_.Dial({.endpoint = options_.endpoint,
+                              .token = options_.token,
+                              .ring_bytes = options_.ring_bytes,
+                              .deadline_ns = now + PatienceNs()});
+  if (!dialed.ok()) return Fail(dialed.status());
+  if (*dialed == nullptr) {
     if (now - heard_ > PatienceNs()) {
       Fail(absl::UnavailableError(absl::StrCat("cannot look up ", options_.endpoint)));
     }
     return;
   }
-  BackupLink::Options link = {.device = context_.device,
-                              .to = *to,
-                              .endpoint = options_.endpoint,
-                              .key = ReplicaKeyOf(options_.keys),
-                              .token = options_.token,
-                              .ring_bytes = options_.ring_bytes,
-                              .wall_ms = context_.machine_ms,
-                              .deadline_ns = now + PatienceNs()};
-  auto started = BackupLink::Start(link);
-  if (!started.ok()) return Fail(started.status());
-  link_ = *std::move(started);
-  at_ = *to;
+  link_ = *std::move(dialed);
   heard_ = now;
 }
 
@@ -120,15 +113,11 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
   }
   const int64_t now = context_.clock();
   options_.intake->UseClock({asked_ms_, welcome.clock_ms});
-  auto joiner = Joiner::Begin({.device = context_.device,
-                               .primary = *at_,
-                               .keys = options_.keys,
-                               .target = options_.intake,
-                               .wall_ms = [this] { return options_.intake->giver_now_ms(); },
-                               .clock_ns = context_.clock,
-                               .now_ns = now,
-                               .idle = context_.idle,
-                               .target_evicts = options_.intake->evicts()});
+  auto joiner =
+      dialer_.BeginWalk(*link_, {.target = options_.intake,
+                                 .wall_ms = [this] { return options_.intake->giver_now_ms(); },
+                                 .now_ns = now,
+                                 .target_evicts = options_.intake->evicts()});
   if (!joiner.ok()) return Fail(joiner.status());
   joiner_ = *std::move(joiner);
   welcome_ = welcome;

@@ -15,7 +15,7 @@
 #include "server/group/backup_link.h"
 #include "server/group/group_context.h"
 #include "server/group/joiner.h"
-#include "server/group/primary_address.h"
+#include "server/group/link_dialer.h"
 #include "server/move/copy_pace.h"
 #include "server/move/move_source.h"
 #include "server/move/partition_intake.h"
@@ -92,8 +92,7 @@ class GiverSource final : public MoveSource {
   const Options options_;
   const GroupContext& context_;
   GroupTimes times_;
-  PrimaryAddress address_;
-  std::optional<SocketAddress> at_;
+  LinkDialer dialer_;
   std::unique_ptr<BackupLink> link_;
   std::optional<ReplicaWelcome> welcome_;
   std::optional<RingReader> reader_;
