@@ -57,6 +57,11 @@ class ChangeSink {
   virtual ~ChangeSink() = default;
   // Returns false if the change cannot be recorded. Then it must not happen.
   virtual bool Record(const Change& change) = 0;
+  // Whether it takes updates now (update_lane.h). Then whoever asked may record some, soon.
+  virtual bool TakesUpdates() const { return true; }
+  // Records updates, in their order. It refuses none. REQUIRES: TakesUpdates was asked; the lane is
+  // sealed; the locks of all their keys.
+  virtual void RecordUpdates(UpdateLane* lane);  // as it is here: records each
   // Whether somebody takes note of changes now. If not, who makes many of them may Pass them, at
   // once, instead of Record each. REQUIRES: that does not change meanwhile.
   virtual bool Hears() const { return true; }

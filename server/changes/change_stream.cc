@@ -8,15 +8,23 @@
 
 namespace gannet {
 
+void ChangeSink::RecordUpdates(UpdateLane* lane) {
+  Change put;
+  for (const PlacedUpdate& update : lane->updates()) {
+    DecodeUpdateBody(update.body, &put);
+    GANNET_CHECK(Record(put), "whoever takes updates records them");
+  }
+}
+
 void ChangeConsumer::EndUpdates(UpdateLane* lane) {
-  ChangePlace place{.end = lane->from()};
-  lane->Seal([&](const std::byte* body) {
-    Change put;
-    DecodeUpdateBody(body, &put);
-    place = {.end = place.end + RecordBytes(put.key.size(), put.value.size())};
+  lane->Seal();
+  Change put;
+  for (const PlacedUpdate& update : lane->updates()) {
+    DecodeUpdateBody(update.body, &put);
+    ChangePlace place{.end = update.position};
     GANNET_CHECK(Take(put, &place), "whoever begins updates takes them");
     if (place.room != nullptr) Fill(put, place);
-  });
+  }
 }
 
 void ChangeStream::BeginAt(uint64_t position) {
@@ -90,6 +98,15 @@ void ChangeStream::EndUpdates(UpdateLane* lane) {
   for (ChangeConsumer* const consumer : consumers_) consumer->EndUpdates(lane);
   end_.store(lane->position(), std::memory_order_relaxed);
   mutex_.Unlock();
+}
+
+// Consumers that writes wait for may hold a lock from BeginUpdates on. There are none.
+void ChangeStream::RecordUpdates(UpdateLane* lane) {
+  GANNET_CHECK(required_.empty(), "writes wait for this stream");
+  WordMutexLock lock(mutex_);
+  lane->MoveTo(end());
+  for (ChangeConsumer* const consumer : consumers_) consumer->EndUpdates(lane);
+  end_.store(lane->position(), std::memory_order_relaxed);
 }
 
 bool ChangeStream::Hears() const {

@@ -63,8 +63,7 @@ class ChangeConsumer {
 // Positions are those of a journal: a change takes as many as its record has bytes (record.h). So
 // whoever keeps the records keeps the positions, too.
 //
-// Thread safety: Append, BeginUpdates, Hears, Pass, Reserve, ReserveUndo, Fill, RecordSession, end,
-// takes and safe from any thread. Add and Remove while no other thread uses the stream.
+// Thread safety: any thread. But Add and Remove while no other thread uses the stream.
 class ChangeStream : public ChangeSink, public ChangeRecorder {
  public:
   enum class Need : uint8_t {
@@ -88,6 +87,9 @@ class ChangeStream : public ChangeSink, public ChangeRecorder {
     return place.end;
   }
   bool Record(const Change& change) override { return Append(change).has_value(); }
+  bool TakesUpdates() const override { return takes() == ChangeConsumer::Takes::kNow; }
+  // REQUIRES: no consumer is required.
+  void RecordUpdates(UpdateLane* lane) override;
   bool Hears() const override;
   void Pass(uint64_t bytes) override;
   // The two steps of Append.

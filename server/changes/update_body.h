@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <span>
 #include <string_view>
 #include <type_traits>
@@ -93,14 +94,62 @@ inline void DecodeUpdateBody(const std::byte* body, Change* put) {
   put->item_checksum = UpdateItemChecksum(body);
 }
 
-// Calls `use` with each body. REQUIRES: whole bodies that follow each other.
-template <class Use>
-void ForEachBody(std::span<const std::byte> bodies, Use&& use) {
-  for (const std::byte *at = bodies.data(), *end = at + bodies.size(); at != end;) {
-    use(at);
-    at += UpdateBodyBytesOf(at);
-  }
-}
+// By how much a record is longer than a body. Both are rounded up to the same multiple.
+inline constexpr size_t kRecordBytesOverBody = sizeof(RecordHeader) - sizeof(UpdateBody);
+static_assert(kRecordBytesOverBody % kRecordAlignment == 0);
+
+// An update, and where its change ends in the stream of changes.
+struct PlacedUpdate {
+  const std::byte* body;
+  size_t bytes;  // of the body
+  uint64_t position;
+
+  size_t record_bytes() const { return bytes + kRecordBytesOverBody; }
+};
+
+// Updates whose bodies follow each other, one after another:
+//
+//   for (const PlacedUpdate& update : UpdateBodies(bodies, from)) ...
+//
+// The loop may write over the bodies that it has come to.
+class UpdateBodies {
+ public:
+  class Iterator {
+   public:
+    Iterator(std::span<const std::byte> bodies, uint64_t from)
+        : update_{.body = bodies.data(), .bytes = 0, .position = from},
+          end_(bodies.data() + bodies.size()) {
+      Look();
+    }
+    const PlacedUpdate& operator*() const { return update_; }
+    Iterator& operator++() {
+      update_.body += update_.bytes;
+      Look();
+      return *this;
+    }
+    bool operator==(std::default_sentinel_t /*end*/) const { return update_.body == end_; }
+
+   private:
+    void Look() {
+      if (update_.body == end_) return;
+      update_.bytes = UpdateBodyBytesOf(update_.body);
+      update_.position += update_.record_bytes();
+    }
+
+    PlacedUpdate update_;
+    const std::byte* end_;
+  };
+
+  // `from` is the position of the first one's begin. REQUIRES: whole bodies.
+  explicit UpdateBodies(std::span<const std::byte> bodies, uint64_t from = 0)
+      : bodies_(bodies), from_(from) {}
+  Iterator begin() const { return Iterator(bodies_, from_); }
+  static std::default_sentinel_t end() { return {}; }
+
+ private:
+  std::span<const std::byte> bodies_;
+  uint64_t from_;
+};
 
 // Returns whether the lengths are those of exactly so many bytes, and the padding is zero, as far
 // as can be without the checksums. REQUIRES: bytes >= sizeof(UpdateBody).

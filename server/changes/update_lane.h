@@ -11,9 +11,10 @@
 
 namespace gannet {
 
-// Updates that are recorded together: their bodies (update_body.h), one behind the other. Whoever
-// has a lane that has begun holds the locks of all that takes note of changes
-// (ChangeRecorder::BeginUpdates). So an update costs no lock of its own, nor a call.
+// Updates that are recorded together: their bodies (update_body.h), one behind the other. So an
+// update costs no lock of its own, nor a call. Updates that wait are appended while the locks are
+// held of all that takes note of changes (ChangeRecorder::BeginUpdates). Those that do not wait are
+// appended before, while the locks of their keys are held (ChangeSink::RecordUpdates).
 //
 // One thread.
 class UpdateLane {
@@ -49,21 +50,25 @@ class UpdateLane {
   // there is no room. Defined in update_lane_inline.h. REQUIRES: a key; an item of at most
   // kItemBytesMax.
   const std::byte* Append(const Update& update);
-  // Calls `use` with each body, which is whole then.
+  // The same updates come behind `position` instead.
+  void MoveTo(uint64_t position) {
+    position_ += position - from_;
+    from_ = position;
+  }
+  // Makes the bodies whole.
+  void Seal();
+  // Makes each body whole, and then calls `use` with it: Seal and updates() in one loop.
   template <class Use>
-  void Seal(Use&& use);
+  void SealEach(Use&& use);
 
   bool empty() const { return at_ == bodies_; }
   std::span<std::byte> bodies() const { return {bodies_, at_}; }
+  UpdateBodies updates() const { return UpdateBodies(bodies(), from_); }
   // The positions in the stream of changes before and behind the updates.
   uint64_t from() const { return from_; }
   uint64_t position() const { return position_; }
 
  private:
-  // By how much a record is longer than a body. Both are rounded up to the same multiple.
-  static constexpr size_t kHeaderDifference = sizeof(RecordHeader) - sizeof(UpdateBody);
-  static_assert(kHeaderDifference % kRecordAlignment == 0);
-
   std::byte* bodies_ = nullptr;
   std::byte* at_ = nullptr;
   std::byte* end_ = nullptr;  // of the memory

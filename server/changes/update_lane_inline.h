@@ -1,8 +1,6 @@
 #ifndef GANNET_SERVER_CHANGES_UPDATE_LANE_INLINE_H_
 #define GANNET_SERVER_CHANGES_UPDATE_LANE_INLINE_H_
 
-#include <utility>
-
 #include "common/base/copy_bytes.h"
 #include "common/base/words.h"
 #include "common/base/xxh3_inline.h"
@@ -37,17 +35,23 @@ namespace gannet {
   CopyValueBytes(body + sizeof(UpdateBody), update.value.data(), value_bytes);
   CopyKeyBytes(body + sizeof(UpdateBody) + value_bytes, update.key.data(), key_bytes);
   at_ = body + bytes;
-  position_ += bytes + kHeaderDifference;
+  position_ += bytes + kRecordBytesOverBody;
   return body;
 }
 
 template <class Use>
-inline void UpdateLane::Seal(Use&& use) {
-  if (std::exchange(sealed_, true)) return ForEachBody(bodies(), use);
-  for (std::byte *at = bodies_, *const end = at_; at != end; at += UpdateBodyBytesOf(at)) {
-    StoreWord(at + offsetof(UpdateBody, item_checksum), ItemChecksumOf(at, UpdateValueBytes(at)));
-    use(at);
+inline void UpdateLane::SealEach(Use&& use) {
+  sealed_ = true;
+  for (const PlacedUpdate& update : updates()) {
+    std::byte* const body = bodies_ + (update.body - bodies_);
+    StoreWord(body + offsetof(UpdateBody, item_checksum),
+              ItemChecksumOf(body, UpdateValueBytes(body)));
+    use(update.body);
   }
+}
+
+inline void UpdateLane::Seal() {
+  if (!sealed_) SealEach([](const std::byte*) {});
 }
 
 }  // namespace gannet

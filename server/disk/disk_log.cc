@@ -184,7 +184,7 @@ void DiskLog::CountNotTaken(Takes why) {
 
 void DiskLog::TakeUpdates(UpdateLane* lane, uint64_t offset) {
   if (lane->empty()) return;
-  lane->Seal([](const std::byte*) {});
+  lane->Seal();
   const uint64_t end = journal_->AppendUpdates(*lane, options_.clock());
   GANNET_CHECK(end == lane->position() - offset, "the journal is not where the stream is");
 }

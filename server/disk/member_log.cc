@@ -101,9 +101,10 @@ void MemberLog::EndUpdates(UpdateLane* lane) {
     counted = true;
   }
   if (given_up()) {
-    return lane->Seal([&](const std::byte*) {
+    for ([[maybe_unused]] const PlacedUpdate& update : lane->updates()) {
       if (!std::exchange(counted, false)) log_->CountRefused();
-    });
+    }
+    return;
   }
   end_.store(lane->position(), std::memory_order_release);
   log_->TakeUpdates(lane, offset_);

@@ -48,14 +48,11 @@ void PrimaryRing::EndUpdates(UpdateLane* lane) {
 }
 
 void PrimaryRing::AddOneByOne(UpdateLane* lane) {
-  lane->Seal([](const std::byte*) {});
-  uint64_t position = lane->from();
-  const std::span<const std::byte> bodies = lane->bodies();
-  for (size_t at = 0; at < bodies.size(); at += UpdateBodyBytesOf(&bodies[at])) {
-    Change put;
-    DecodeUpdateBody(&bodies[at], &put);
-    position += RecordBytes(put.key.size(), put.value.size());
-    outbox_.Add(put, position, committed_);
+  lane->Seal();
+  Change put;
+  for (const PlacedUpdate& update : lane->updates()) {
+    DecodeUpdateBody(update.body, &put);
+    outbox_.Add(put, update.position, committed_);
     sessions_.Take(put);
   }
 }
@@ -64,7 +61,7 @@ void PrimaryRing::AddOneByOne(UpdateLane* lane) {
   uint32_t count = 0;
   {
     SessionCopies::Updates sessions(&sessions_);
-    lane->Seal([&](const std::byte* update) {
+    lane->SealEach([&](const std::byte* update) {
       sessions.Take(UpdateToken(update), UpdateSequence(update), UpdateVersion(update));
       ++count;
     });

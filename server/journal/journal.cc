@@ -145,18 +145,17 @@ void Journal::MakeRecords(Chunk* chunk) {
   std::array<std::byte, UpdateLane::kMemoryMin> body;
   Change put;
   for (const Updates& updates : chunk->updates) {
-    std::byte* out = chunk->bytes.get() + updates.at;
-    const std::byte* const end = out + updates.record_bytes;
-    for (const std::byte* at = end - updates.body_bytes; at != end;) {
-      const size_t body_bytes = UpdateBodyBytesOf(at);
-      GANNET_CHECK(body_bytes <= body.size(), "an update is longer than it may be");
-      std::memcpy(body.data(), at, body_bytes);
-      at += body_bytes;
+    std::byte* const room = chunk->bytes.get() + updates.at;
+    const std::span<const std::byte> bodies(room + updates.record_bytes - updates.body_bytes,
+                                            updates.body_bytes);
+    for (const PlacedUpdate& update : UpdateBodies(bodies, chunk->first + updates.at)) {
+      GANNET_CHECK(update.bytes <= body.size(), "an update is longer than it may be");
+      std::memcpy(body.data(), update.body, update.bytes);
       DecodeUpdateBody(body.data(), &put);
-      const size_t bytes = RecordBytes(put.key.size(), put.value.size());
-      EncodeRecord(put, options_.journal_id, chunk->first + (out - chunk->bytes.get()), synced(),
-                   std::span(out, bytes));
-      out += bytes;
+      const size_t bytes = update.record_bytes();
+      const uint64_t position = update.position - bytes;
+      EncodeRecord(put, options_.journal_id, position, synced(),
+                   std::span(chunk->bytes.get() + (position - chunk->first), bytes));
     }
   }
   chunk->updates.clear();

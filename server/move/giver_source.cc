@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/protocol/replica.h"
 #include "common/protocol/versions.h"
+#include "server/changes/update_body.h"
 #include "server/stream/update_batch.h"
 
 namespace gannet {
@@ -159,11 +160,12 @@ void GiverSource::OnRecord(const RingRecord& record) {
     case RingRecordKind::kDelete:
       return OnChange(record.change);
     case RingRecordKind::kUpdateBatch:
-      return ForEachBody(std::as_bytes(std::span(record.part)), [this](const std::byte* update) {
+      for (const PlacedUpdate& update : UpdateBodies(std::as_bytes(std::span(record.part)))) {
         Change put;
-        DecodeUpdateBody(update, &put);
+        DecodeUpdateBody(update.body, &put);
         OnChange(put);
-      });
+      }
+      return;
     case RingRecordKind::kPart:
       if (parts_.Add(record)) return;
       return Fail(absl::DataLossError("the parts of a long value do not fit together"));

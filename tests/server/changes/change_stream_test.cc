@@ -116,7 +116,8 @@ class LaneConsumer : public TestConsumer {
     return true;
   }
   void EndUpdates(UpdateLane* lane) override {
-    lane->Seal([this](const std::byte* body) { taken.emplace_back(UpdateKeyOf(body)); });
+    lane->Seal();
+    for (const PlacedUpdate& update : lane->updates()) taken.emplace_back(UpdateKeyOf(update.body));
   }
   bool takes_updates = true;
   std::array<std::byte, 4096> memory;
@@ -145,6 +146,27 @@ TEST(ChangeStreamTest, UpdatesOfALaneGoToAllConsumers) {
   EXPECT_THAT(disk.ends, ElementsAre(1'000 + RecordBytes(1, 3), stream.end()));
   const std::optional<uint64_t> end = stream.Append(PutOf("c"));
   EXPECT_EQ(end, stream.end()) << "its lock is free again";
+}
+
+TEST(ChangeStreamTest, UpdatesThatWereAppendedBeforeGetTheNextPlaces) {
+  ChangeStream stream;
+  TestConsumer disk;
+  UpdateLane lane;
+  std::array<std::byte, 4096> memory;
+  stream.BeginAt(1'000);
+  stream.Add(&disk, Need::kHears);
+  lane.Begin(0);
+  lane.UseMemory(memory);
+  ASSERT_NE(lane.Append(UpdateOf("a", "one")), nullptr);
+  ASSERT_NE(lane.Append(UpdateOf("bb", "three")), nullptr);
+  ASSERT_TRUE(stream.TakesUpdates());
+  ASSERT_TRUE(stream.Append(PutOf("c")).has_value()) << "it holds no lock yet";
+  const uint64_t before = stream.end();
+  lane.Seal();
+  stream.RecordUpdates(&lane);
+  EXPECT_EQ(stream.end(), before + RecordBytes(1, 3) + RecordBytes(2, 5));
+  EXPECT_THAT(disk.keys, ElementsAre("c", "a", "bb"));
+  EXPECT_THAT(disk.ends, ElementsAre(before, before + RecordBytes(1, 3), stream.end()));
 }
 
 TEST(ChangeStreamTest, ALaneThatTheFirstConsumerRefusesDoesNotBegin) {

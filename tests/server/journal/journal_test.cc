@@ -134,7 +134,7 @@ TEST_F(JournalTest, UpdatesOfALaneAreReadAsOtherChangesAre) {
                 nullptr);
       expected.push_back(key + "=" + value);
     }
-    lane.Seal([](const std::byte*) {});
+    lane.Seal();
     end = journal->AppendUpdates(lane, now_ns_);
     ASSERT_EQ(end, lane.position());
     if (i % 5 == 0) journal->Flush(now_ns_);

@@ -99,7 +99,7 @@ TEST(RingWriterTest, ALaneWritesWhatAppendWrites) {
     }
     by_append.writer.Append(RingRecord::UpdateBatch(bodies), committed);
     uint32_t sealed = 0;
-    lane.Seal([&sealed](const std::byte*) { ++sealed; });
+    lane.SealEach([&sealed](const std::byte*) { ++sealed; });
     EXPECT_EQ(lane.empty(), sealed == 0);
     if (sealed > 0) {
       in_lane += static_cast<int>(sealed);

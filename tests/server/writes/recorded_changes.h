@@ -41,9 +41,10 @@ struct RecordedChanges : ChangeSink, ChangeRecorder {
     return true;
   }
   void EndUpdates(UpdateLane* lane) override {
-    lane->Seal([this](const std::byte* body) {
-      changes.push_back("update " + std::string(UpdateKeyOf(body)));
-    });
+    lane->Seal();
+    for (const PlacedUpdate& update : lane->updates()) {
+      changes.push_back("update " + std::string(UpdateKeyOf(update.body)));
+    }
     end = lane->position();
   }
   // Not counted as a position.
