@@ -11,14 +11,6 @@
 namespace gannet {
 namespace {
 
-ItemUpdate ItemUpdateOf(const std::byte* update) {
-  return {.version = UpdateVersion(update),
-          .flags = UpdateFlags(update),
-          .key = UpdateKeyOf(update),
-          .value = UpdateValueOf(update),
-          .item_checksum = UpdateItemChecksum(update)};
-}
-
 // A primary found room for the item in as much memory. Here it may first have to be made.
 constexpr int kTriesMax = 64;
 constexpr size_t kHomesPerTry = 4096;

@@ -172,10 +172,7 @@ void Compactor::Move(const Index::Lock& held, const Index::Found& found, std::by
   const Slot moved = Slot::Of(found.slot.tag(), size_class, new_offset);
   // Only the record of what is under way needs it.
   const KeyHash hash = items_.recovery() != nullptr ? items_.KeyHashAt(found.slot) : KeyHash(0);
-  items_.StoreReplaced(hash, found.slot, moved);
-  StoreLive(to, live_commit);
-  items_.index().Replace(held, found.place, moved);
-  items_.Replaced(hash);
+  items_.ReplaceItem(held, hash, found.place, found.slot, moved, live_commit);
   if (Eviction* const eviction = items_.eviction()) {
     eviction->heat.Set(new_offset, eviction->heat.Get(old_offset));
   }

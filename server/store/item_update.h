@@ -1,8 +1,11 @@
 #ifndef GANNET_SERVER_STORE_ITEM_UPDATE_H_
 #define GANNET_SERVER_STORE_ITEM_UPDATE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
+
+#include "server/changes/update_body.h"
 
 namespace gannet {
 
@@ -15,6 +18,14 @@ struct ItemUpdate {
   std::string_view value;
   uint64_t item_checksum;  // as in Change
 };
+// REQUIRES: a whole body.
+inline ItemUpdate ItemUpdateOf(const std::byte* body) {
+  return {.version = UpdateVersion(body),
+          .flags = UpdateFlags(body),
+          .key = UpdateKeyOf(body),
+          .value = UpdateValueOf(body),
+          .item_checksum = UpdateItemChecksum(body)};
+}
 
 }  // namespace gannet
 

@@ -54,6 +54,13 @@ inline void StoreHeader(std::byte* block, const ItemHeader& header) {
 [[gnu::always_inline]] inline void StoreValue(std::byte* block, std::string_view value) {
   StoreValueAt(block + sizeof(ItemHeader), value);
 }
+// Stores what an update changes of the item that it updates in place.
+[[gnu::always_inline]] inline void StoreUpdated(std::byte* block, uint64_t version, uint32_t flags,
+                                                std::string_view value) {
+  StoreWord(block + offsetof(ItemHeader, version), version);
+  StoreWord(block + offsetof(ItemHeader, value_bytes), value.size() | uint64_t{flags} << 32);
+  StoreValue(block, value);
+}
 // Stores the key behind a value of `value_bytes`. Call it after StoreValue, because value and key
 // may share a word.
 inline void StoreKey(std::byte* block, size_t value_bytes, std::string_view key) {

@@ -54,11 +54,10 @@ class Items {
   ItemHeader LoadHeader(Slot slot) const;
   KeyHash KeyHashAt(Slot slot) const;
 
-  // Marks an item dead that `by` replaces at once. Then call Replaced. Inline in store_find.h.
-  void StoreReplaced(KeyHash hash, Slot old, Slot by);
-  void Replaced(KeyHash hash) {
-    if (recovery_ != nullptr) recovery_->End(hash);
-  }
+  // Makes an item live that is in another block, in place of one of the same key. Then free the old
+  // block. Inline in store_find.h.
+  void ReplaceItem(const Index::Lock& held, KeyHash hash, const Index::Place& place, Slot old,
+                   Slot by, uint64_t live_commit);
   void RemoveItem(const Index::Lock& held, const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
 

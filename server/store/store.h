@@ -2,7 +2,6 @@
 #define GANNET_SERVER_STORE_STORE_H_
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -125,13 +124,12 @@ class Store : private Items {
   };
   void GuessBucket(std::string_view key, Guess* guess) const;
   void GuessItem(Guess* guess) const;
-  // Returns false if nothing was done; then put it otherwise. `flags()` returns the item's flags,
-  // and is called once. REQUIRES: both steps of the guess were made for this key; `origin` if
-  // records().
   struct Update {
     uint64_t version = 0;
     uint64_t slot = 0;
   };
+  // Returns false if nothing was done; then put it otherwise. `flags()` returns the item's flags,
+  // and is called once. REQUIRES: both guesses were made for this key; `origin` if records().
   template <class Flags>
   bool UpdateInPlace(const Guess& guess, std::string_view key, std::string_view value,
                      Flags&& flags, Update* update, const ChangeOrigin* origin = nullptr);
@@ -143,7 +141,7 @@ class Store : private Items {
   bool TryDecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes,
                        Decide&& decide);
   // Makes it, when its record is safe. REQUIRES: nothing changed the key since.
-  void MakeUpdate(const Locked& key, const Change& put);
+  void MakeUpdate(const Locked& key, const ItemUpdate& update);
   // By its guess; calls decode() and made() under the key's lock. Returns false if it was moved.
   template <class Decode, class Made>
   bool MakeUpdate(const Guess& guess, Decode&& decode, Made&& made);
@@ -154,19 +152,22 @@ class Store : private Items {
   void PassUpdates(uint64_t bytes) {
     if (sink_ != nullptr) sink_->Pass(bytes);
   }
-  // Returns nullopt if the heap is full, or if key or value are longer than the layout allows.
+  // Returns nullopt if the heap is full, or if key or value are longer than the layout allows. The
+  // second one brings the value, too.
   std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
+  std::optional<Reservation> Reserve(std::string_view key, std::string_view value, uint64_t now_ms);
   // Completes a reserved item, which takes long for a long value. May be done again, for another
   // version. REQUIRES: no lock is held, or that of the key; nobody writes into the reservation.
   Pending Prepare(const Reservation& reservation, KeyHash hash, const Change& put);
-  // Makes a short item in a block of its own. Returns nullopt if no block is free.
+  // Makes a short item in a block of its own, or one of any length, for which room may be made: no
+  // lock is held. Returns nullopt if no block is free.
   std::optional<Pending> Make(KeyHash hash, const Change& put);
-  // Gives a pending block back.
+  std::optional<Pending> MakeLong(KeyHash hash, const Change& put, uint64_t now_ms);
+  // Give a block back. REQUIRES: nobody writes into the reservation any more.
   void Drop(const Pending& pending) { FreeBlock(pending.offset, pending.size_class); }
+  void Abandon(const Reservation& reservation);
   // Returns true if a value of this length fits the block of the key's item.
   bool FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
-  // REQUIRES: nobody writes into the reservation any more.
-  void Abandon(const Reservation& reservation);
   // For a write that finds no slot and must not be overtaken. REQUIRES: no lock.
   void MakeSlots() { grower_.MakeSlots(); }
   // Count a write that is refused, or a deletion. If Reserve failed: NoRoom. It returns kTryAgain,
@@ -248,10 +249,9 @@ class Store : private Items {
   static bool IsKey(const std::byte* block, std::string_view key);
   // Returns the live item of the key whose lock is held. Removes it if it has expired.
   Current FindCurrent(const Index::Lock& held, KeyHash hash, std::string_view key, uint64_t now_ms);
-  WriteOutcome PutInPlace(const Locked& key, const Change& put);
-  void WriteInPlace(const Locked& key, const Change& put);
-  std::optional<Pending> MakeInline(KeyHash hash, const Change& put);
-  WriteOutcome OverwriteLarge(const Locked& key, const Change& put);
+  // Writes an item over the key's. `slot` leads to it, at the same place.
+  WriteOutcome PutInPlace(const Locked& key, const Change& put, Slot slot);
+  void NoteExpiry(const Locked& key, const ItemHeader& header);
   bool MayOverwrite(const Current& current, uint64_t item_bytes) const;
   // Returns false if the sink refuses. REQUIRES: the key's lock.
   bool Record(const Change& change) { return !records() || sink_->Record(change); }

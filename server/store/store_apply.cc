@@ -34,13 +34,10 @@ ReplyStatus Store::ApplyPut(const Change& put, uint64_t now_ms, bool over_item) 
     if (outcome.status != ReplyStatus::kHeapFull) return outcome.status;
   }
   // The value is long, or there is no room. Room can only be made without a lock.
-  const auto reservation = Reserve(put.key, static_cast<uint32_t>(put.value.size()), now_ms);
-  if (reservation) {
-    StoreValueAt(reservation->value.data(), put.value);
-    const Pending pending = Prepare(*reservation, hash, put);
+  if (const std::optional<Pending> pending = MakeLong(hash, put, now_ms)) {
     const Locked key(*this, hash, put.key, now_ms);
-    if (over_item || !key.item.there()) return Install(key, pending, &put).status;
-    Drop(pending);
+    if (over_item || !key.item.there()) return Install(key, *pending, &put).status;
+    Drop(*pending);
     return ReplyStatus::kExists;
   }
   const Locked key(*this, hash, put.key, now_ms);

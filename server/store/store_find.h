@@ -27,14 +27,25 @@ inline const char* KeyOfItem(const std::byte* block, uint32_t key_bytes, uint32_
   return reinterpret_cast<const char*>(block) + KeyOffset(key_bytes, value_bytes);
 }
 
-// The old commit word keeps its checksum, so that the next process can take it back if it finds no
-// new item (docs/durability.md).
-inline void Items::StoreReplaced(KeyHash hash, Slot old, Slot by) {
-  std::byte* const block = Block(old.offset());
-  if (recovery_ == nullptr) [[likely]]
-    return StoreDead(block);
-  recovery_->BeginReplace(hash, old, by);
-  StoreWordRelease(block, LoadWord(block) & ~kCommitLive);
+// Old dead before new live, so there are never two live commit words. Between the two stores a
+// reader finds neither and looks again. Then the slot. The old block may be used again only after
+// the bucket's checksum is published.
+//
+// In a memory file the old commit word keeps its checksum, so that the next process can take it
+// back if it finds no new item (docs/durability.md).
+[[gnu::always_inline]] inline void Items::ReplaceItem(const Index::Lock& held, KeyHash hash,
+                                                      const Index::Place& place, Slot old, Slot by,
+                                                      uint64_t live_commit) {
+  std::byte* const old_block = Block(old.offset());
+  if (recovery_ == nullptr) [[likely]] {
+    StoreDead(old_block);
+  } else {
+    recovery_->BeginReplace(hash, old, by);
+    StoreWordRelease(old_block, LoadWord(old_block) & ~kCommitLive);
+  }
+  StoreLive(Block(by.offset()), live_commit);
+  Index::Replace(held, place, by);
+  if (recovery_ != nullptr) recovery_->End(hash);
 }
 
 // Items change only under the lock that the caller holds, so they may be read as plain memory.

@@ -63,9 +63,7 @@ template <class Flags>
     put.SetOrigin(origin);
     if (!sink_->Record(put)) return false;
   }
-  StoreWord(block + offsetof(ItemHeader, version), version);
-  StoreWord(block + offsetof(ItemHeader, value_bytes), value_bytes | uint64_t{user_flags} << 32);
-  StoreValue(block, value);
+  StoreUpdated(block, version, user_flags, value);
   const ItemSeal seal(KeyHash(guess.hash), PlaceAt(slot.offset()));
   StoreLive(block, LiveCommitWord<Xxh3UnseededInline>(block, value_bytes, seal));
   *update = {version, slot.word()};
@@ -102,10 +100,7 @@ template <class Decide>
 [[gnu::always_inline]] inline void Store::WriteUpdate(KeyHash hash, Slot slot,
                                                       const ItemUpdate& update) {
   std::byte* const block = Block(slot.offset());
-  StoreWord(block + offsetof(ItemHeader, version), update.version);
-  StoreWord(block + offsetof(ItemHeader, value_bytes),
-            update.value.size() | uint64_t{update.flags} << 32);
-  StoreValue(block, update.value);
+  StoreUpdated(block, update.version, update.flags, update.value);
   StoreLive(block, ItemSeal(hash, PlaceAt(slot.offset())).CommitWordOf(update.item_checksum));
   if (evicts()) eviction_->Used(slot.offset(), 1);
 }

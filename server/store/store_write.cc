@@ -8,6 +8,7 @@
 #include "server/store/item_writer.h"
 #include "server/store/large_writer.h"
 #include "server/store/store_find.h"
+#include "server/store/store_update.h"
 #include "server/store/write_limits.h"
 
 namespace gannet {
@@ -22,63 +23,59 @@ bool FitsBlock(const Heap& heap, const std::byte* block, uint64_t item_bytes) {
 
 }  // namespace
 
-// The old commit word stays until the new one is stored; with any of the new content it fails the
-// check. The block may be larger than the new item needs.
-[[gnu::always_inline]] inline void Store::WriteInPlace(const Locked& key, const Change& put) {
-  const Slot slot = key.item.slot;
-  std::byte* block = Block(slot.offset());
-  const ItemHeader header = HeaderOf(put);
-  // The key is already in place if it does not move.
-  const bool key_stays = ValueBytes(block) == put.value.size();
-  CountExpiring(ExpiryMs(block), put.expiry_ms);
-  StoreHeader(block, header);
-  StoreValue(block, put.value);
-  if (!key_stays) StoreKey(block, put.value.size(), put.key);
-  const ItemSeal seal(key.hash, PlaceAt(slot.offset()));
-  StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
-  if (evicts()) eviction_->Used(slot.offset(), 1);
-  if (put.expiry_ms != 0) key.item.place.table->floors.Lower(key.item.place.home, put.expiry_ms);
-}
-
-[[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(const Locked& key, const Change& put) {
+// The old commit word of a sealed item stays until the new one is stored; with any of the new
+// content it fails the check. The block may be larger than the new item needs.
+//
+// A large item's commit word does not cover its value. So the old item is dead before a byte of it
+// changes, and the new one is live when it is complete, as if the block had been free in between.
+// Readers find a dead item and look again, or ask the server, which waits for the lock.
+[[gnu::always_inline]] inline WriteOutcome Store::PutInPlace(const Locked& key, const Change& put,
+                                                             Slot slot) {
   if (!Record(put)) [[unlikely]]
     return {.status = ReplyStatus::kDiskRefuses};
-  WriteInPlace(key, put);
-  return {.version = put.version, .slot = key.item.slot.word()};
+  const Slot old = key.item.slot;
+  std::byte* const block = Block(old.offset());
+  const ItemHeader header = HeaderOf(put);
+  const ItemSeal seal(key.hash, PlaceAt(old.offset()));
+  CountExpiring(ExpiryMs(block), put.expiry_ms);
+  if (IsLargeClass(old.size_class())) StoreDeadFirst(block);
+  StoreLive(block, StoreContent(block, slot.size_class(), header, put.key, put.value, seal));
+  if (slot != old) index_.Replace(key.lock, key.item.place, slot);
+  if (evicts()) eviction_->Used(slot.offset(), 1);
+  NoteExpiry(key, header);
+  return {.version = header.version, .slot = slot.word()};
 }
 
-void Store::MakeUpdate(const Locked& key, const Change& put) {
-  GANNET_CHECK(key.item.there() && ValueBytes(Block(key.item.slot.offset())) == put.value.size(),
+void Store::NoteExpiry(const Locked& key, const ItemHeader& header) {
+  const uint64_t expiry_ms = header.expiry_ms();
+  if (expiry_ms != 0) key.item.place.table->floors.Lower(key.item.place.home, expiry_ms);
+}
+
+void Store::MakeUpdate(const Locked& key, const ItemUpdate& update) {
+  GANNET_CHECK(key.item.there() && ValueBytes(Block(key.item.slot.offset())) == update.value.size(),
                "an item changed while an update of it waited");
-  WriteInPlace(key, put);
+  WriteUpdate(key.hash, key.item.slot, update);
 }
 
-[[gnu::always_inline]] inline std::optional<Pending> Store::MakeInline(KeyHash hash,
-                                                                       const Change& put) {
+std::optional<Pending> Store::Make(KeyHash hash, const Change& put) {
   const uint64_t item_bytes = ItemBytes(put.key.size(), put.value.size());
   std::byte* block = heap_->Allocate(item_bytes);
   if (block == nullptr) return std::nullopt;
   StoreDead(block);
   const uint64_t offset = block - region_.data();
-  const ItemHeader header = HeaderOf(put);
-  StoreHeader(block, header);
-  StoreValue(block, put.value);
-  StoreKey(block, put.value.size(), put.key);
-  const uint64_t live = LiveCommitWord(block, header.value_bytes, ItemSeal(hash, PlaceAt(offset)));
-  return Pending{offset, SizeClassFor(item_bytes), put.version, live, put.expiry_ms};
-}
-
-std::optional<Pending> Store::Make(KeyHash hash, const Change& put) {
-  return MakeInline(hash, put);
+  const uint32_t size_class = SizeClassFor(item_bytes);
+  const uint64_t live = StoreContent(block, size_class, HeaderOf(put), put.key, put.value,
+                                     ItemSeal(hash, PlaceAt(offset)));
+  return Pending{offset, size_class, put.version, live, put.expiry_ms};
 }
 
 WriteOutcome Store::PutShort(const Locked& key, const Change& put) {
   const uint64_t item_bytes = ItemBytes(put.key.size(), put.value.size());
   if (key.item.slot.size_class() == SizeClassFor(item_bytes) && recovery_ == nullptr &&
       FitsBlock(*heap_, Block(key.item.slot.offset()), item_bytes)) {
-    return PutInPlace(key, put);
+    return PutInPlace(key, put, key.item.slot);
   }
-  const std::optional<Pending> pending = MakeInline(key.hash, put);
+  const std::optional<Pending> pending = Make(key.hash, put);
   if (!pending) return {.status = ReplyStatus::kHeapFull};
   return Install(key, *pending, &put);
 }
@@ -88,42 +85,20 @@ WriteOutcome Store::Overwrite(const Locked& key, const Change& put) {
   const uint64_t item_bytes = ItemBytes(put.key.size(), put.value.size());
   if (!MayOverwrite(key.item, item_bytes)) return {.status = ReplyStatus::kHeapFull};
   const Slot old = key.item.slot;
-  if (IsLargeClass(old.size_class())) return OverwriteLarge(key, put);
-  const WriteOutcome outcome = PutInPlace(key, put);
-  const uint64_t room = heap_->SealedRoomAt(Block(old.offset()), old.size_class());
-  const uint64_t needed = heap_->SealedBlockBytes(item_bytes);
-  if (outcome.status == ReplyStatus::kOk && room > needed) compactor_.NoteOversized(room - needed);
-  return outcome;
-}
-
-// A large item's commit word does not cover its value. So the old item is dead before a byte of it
-// changes, and the new one is live when it is complete, as if the block had been free in between.
-// Readers find a dead item and look again, or ask the server, which waits for the lock.
-WriteOutcome Store::OverwriteLarge(const Locked& key, const Change& put) {
-  const Slot old = key.item.slot;
   std::byte* const block = Block(old.offset());
-  if (!Record(put)) return {.status = ReplyStatus::kDiskRefuses};
-  CountExpiring(ExpiryMs(block), put.expiry_ms);
-  const ItemHeader header = HeaderOf(put);
-  const uint64_t bytes = ItemBytes(put.key.size(), put.value.size());
-  const Slot slot = Slot::Of(key.hash.Tag(), SizeClassFor(bytes), old.offset());
-  const ItemSeal seal(key.hash, PlaceAt(slot.offset()));
-  StoreDeadFirst(block);
-  StoreValueAt(block + ValueOffset(put.key.size(), put.value.size()), put.value);
-  if (IsLargeClass(slot.size_class())) {
-    StoreLive(block, StoreLargeHead(block, {header, header.version}, put.key, seal));
-  } else {
-    StoreHeader(block, header);
-    StoreKey(block, put.value.size(), put.key);
-    StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
+  const bool was_large = IsLargeClass(old.size_class());
+  const Slot slot =
+      was_large ? Slot::Of(key.hash.Tag(), SizeClassFor(item_bytes), old.offset()) : old;
+  const WriteOutcome outcome = PutInPlace(key, put, slot);
+  if (outcome.status != ReplyStatus::kOk) return outcome;
+  if (was_large) {
+    heap_->Shrink(block, old.size_class(), item_bytes);
+    return outcome;
   }
-  if (slot != old) index_.Replace(key.lock, key.item.place, slot);
-  heap_->Shrink(block, old.size_class(), bytes);
-  if (evicts()) eviction_->Used(slot.offset(), 1);
-  if (header.expiry_ms() != 0) {
-    key.item.place.table->floors.Lower(key.item.place.home, header.expiry_ms());
-  }
-  return {.version = header.version, .slot = slot.word()};
+  const uint64_t room = heap_->SealedRoomAt(block, old.size_class());
+  const uint64_t needed = heap_->SealedBlockBytes(item_bytes);
+  if (room > needed) compactor_.NoteOversized(room - needed);
+  return outcome;
 }
 
 // What outlives the process is never overwritten: a process that is killed meanwhile would leave
@@ -152,14 +127,9 @@ WriteOutcome Store::Touch(const Locked& key, const Change& put) {
   const ItemSeal seal(key.hash, PlaceAt(offset));
   CountExpiring(ExpiryMs(block), put.expiry_ms);
   if (recovery_ != nullptr) recovery_->BeginTouch(key.hash, key.item.slot);
-  if (IsLargeClass(key.item.slot.size_class())) {
-    StoreLive(block, StoreLargeHead(block, {header, header.version}, key.key, seal));
-  } else {
-    StoreHeader(block, header);
-    StoreLive(block, LiveCommitWord(block, header.value_bytes, seal));
-  }
+  StoreLive(block, StoreAroundValue(block, key.item.slot.size_class(), header, key.key, seal));
   if (recovery_ != nullptr) recovery_->End(key.hash);
-  if (put.expiry_ms != 0) key.item.place.table->floors.Lower(key.item.place.home, put.expiry_ms);
+  NoteExpiry(key, header);
   return {.version = header.version, .slot = key.item.slot.word()};
 }
 
@@ -186,6 +156,19 @@ std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t 
                      SizeClassFor(item_bytes)};
 }
 
+std::optional<Store::Reservation> Store::Reserve(std::string_view key, std::string_view value,
+                                                 uint64_t now_ms) {
+  auto reservation = Reserve(key, static_cast<uint32_t>(value.size()), now_ms);
+  if (reservation) StoreValueAt(reservation->value.data(), value);
+  return reservation;
+}
+
+std::optional<Pending> Store::MakeLong(KeyHash hash, const Change& put, uint64_t now_ms) {
+  const auto reservation = Reserve(put.key, put.value, now_ms);
+  if (!reservation) return std::nullopt;
+  return Prepare(*reservation, hash, put);
+}
+
 void Store::Abandon(const Reservation& reservation) {
   FreeBlock(reservation.offset, reservation.size_class);
 }
@@ -193,39 +176,23 @@ void Store::Abandon(const Reservation& reservation) {
 // The checksum of a long value takes long, so it is computed without the lock. That is safe: nobody
 // else uses the block yet.
 Pending Store::Prepare(const Reservation& reservation, KeyHash hash, const Change& put) {
-  std::byte* block = Block(reservation.offset);
-  const size_t value_bytes = reservation.value.size();
   const ItemHeader header = HeaderOf(put);
   const ItemSeal seal(hash, PlaceAt(reservation.offset));
-  uint64_t live;
-  if (IsLargeClass(reservation.size_class)) {
-    // A version names only one item, so it also names the first placing of that item.
-    live = StoreLargeHead(block, {header, header.version}, put.key, seal);
-  } else {
-    StoreHeader(block, header);
-    StoreKey(block, value_bytes, put.key);
-    live = LiveCommitWord(block, header.value_bytes, seal);
-  }
+  const uint64_t live =
+      StoreAroundValue(Block(reservation.offset), reservation.size_class, header, put.key, seal);
   return {reservation.offset, reservation.size_class, header.version, live, header.expiry_ms()};
 }
 
 WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Change* put) {
   const Slot old = key.item.slot;
-  std::byte* block = Block(pending.offset);
   const Slot slot = Slot::Of(key.hash.Tag(), pending.size_class, pending.offset);
   if (!old.empty()) {
     if (put != nullptr && !Record(*put)) {
       Drop(pending);
       return {.status = ReplyStatus::kDiskRefuses};
     }
-    // Old dead before new live, so there are never two live commit words. Between the two stores a
-    // reader finds neither and looks again. Then the slot. The old block may be used again only
-    // after the bucket's checksum is published.
     CountExpiring(ExpiryMs(Block(old.offset())), pending.expiry_ms);
-    StoreReplaced(key.hash, old, slot);
-    StoreLive(block, pending.live_commit);
-    index_.Replace(key.lock, key.item.place, slot);
-    Replaced(key.hash);
+    ReplaceItem(key.lock, key.hash, key.item.place, old, slot, pending.live_commit);
     if (evicts()) evictor_->Installed(key.hash, old, slot);
     FreeBlock(old.offset(), old.size_class());
   } else {
@@ -244,7 +211,7 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
       TakeBack(key.lock, key.hash, slot);
       return {.status = ReplyStatus::kDiskRefuses};
     }
-    StoreLive(block, pending.live_commit);
+    StoreLive(Block(pending.offset), pending.live_commit);
     if (evicts()) evictor_->Installed(key.hash, old, slot);
     if (grower_.WantsHelp()) [[unlikely]]
       grower_.Help();

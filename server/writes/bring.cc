@@ -69,19 +69,16 @@ Writes::Decided Writes::RecordVersion(uint64_t version, uint64_t now_ms) {
 
 // The value is long, or there is no room. Room can only be made without a lock.
 Writes::Decided Writes::BringLong(const Change& put, Brings brings, uint64_t now_ms) {
-  const std::optional<Reservation> reservation =
-      store_->Reserve(put.key, static_cast<uint32_t>(put.value.size()), now_ms);
-  if (!reservation) return NotBrought(store_->NoRoom(put.key, put.value.size()));
   const KeyHash hash = store_->HashOf(put.key);
-  StoreValueAt(reservation->value.data(), put.value);
-  const Pending pending = store_->Prepare(*reservation, hash, put);
+  const std::optional<Pending> pending = store_->MakeLong(hash, put, now_ms);
+  if (!pending) return NotBrought(store_->NoRoom(put.key, put.value.size()));
   const Locked locked(*store_, hash, put.key, now_ms);
   const ReplyStatus status = MayBring(NewestOf(locked), put, brings);
   if (status != ReplyStatus::kOk) {
-    store_->Abandon(*reservation);
+    store_->Drop(*pending);
     return NotBrought(status);
   }
-  return MakePending(locked, put, pending, 0);
+  return MakePending(locked, put, *pending, 0);
 }
 
 }  // namespace gannet

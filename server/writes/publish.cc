@@ -62,21 +62,15 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
 // body is whole: an entry is found only behind the queue's mutex, which was held until then.
 [[gnu::always_inline]] inline bool Writes::PublishByGuess(const WaitingChanges::Entry& entry) {
   const Store::Guess guess = {.hash = entry.hash.value(), .place = entry.guessed};
-  const auto decode = [body = entry.update]() -> ItemUpdate {
-    return {.version = UpdateVersion(body),
-            .flags = UpdateFlags(body),
-            .key = UpdateKeyOf(body),
-            .value = UpdateValueOf(body),
-            .item_checksum = UpdateItemChecksum(body)};
-  };
+  const auto decode = [body = entry.update] { return ItemUpdateOf(body); };
   return store_->MakeUpdate(guess, decode, [&] { waiting_->Made(entry); });
 }
 
 // The item does not expire, so the time does not matter.
 void Writes::PublishUpdate(const WaitingChanges::Entry& entry) {
-  const Change put = WaitingChanges::PutOf(entry);
-  const Locked key(*store_, entry.hash, put.key, 0);
-  store_->MakeUpdate(key, put);
+  const ItemUpdate update = ItemUpdateOf(entry.update);
+  const Locked key(*store_, entry.hash, update.key, 0);
+  store_->MakeUpdate(key, update);
   waiting_->Made(entry);
 }
 

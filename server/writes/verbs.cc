@@ -60,10 +60,8 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
 Writes::Decided Writes::PutLong(std::string_view key, std::string_view value,
                                 ItemAttributes attributes, const WriteConditions& conditions,
                                 uint64_t now_ms, uint64_t number) {
-  const std::optional<Reservation> reservation =
-      store_->Reserve(key, static_cast<uint32_t>(value.size()), now_ms);
+  const std::optional<Reservation> reservation = store_->Reserve(key, value, now_ms);
   if (!reservation) return PutOverOld(key, value, attributes, conditions, now_ms, number);
-  StoreValueAt(reservation->value.data(), value);
   Change put = PutOf(key, ValueOf(*reservation), attributes, conditions.origin);
   put.number = number;
   return Commit(*reservation, put, conditions, now_ms);
