@@ -65,7 +65,7 @@ class Index {
     WordMutex mutex;
   };
   // Excludes other writers from all buckets that an operation on one key may touch, in both tables,
-  // including a chain of moves. A thread holds at most one.
+  // including a chain of moves. A thread holds at most one, and then no lock of a key.
   class Lock {
    public:
     Lock(Index& index, KeyHash hash) : index_(index) {
@@ -110,11 +110,13 @@ class Index {
   };
 
   // The same, if that can be had without waiting. For a thread that holds what others may wait for
-  // while they hold the lock of a key.
+  // while they hold the lock of a key, or that holds the lock of another key. One that holds
+  // nothing yet may wait.
   class KeyTry {
    public:
-    GANNET_UNCHECKED_LOCKS KeyTry(Index& index, KeyHash hash)
-        : mutex_(index.RangeOf(hash.value()).mutex), held_(mutex_.TryLock()) {}
+    enum class May : uint8_t { kTry, kWait };
+    GANNET_UNCHECKED_LOCKS KeyTry(Index& index, KeyHash hash, May may = May::kTry)
+        : mutex_(index.RangeOf(hash.value()).mutex), held_(Acquire(may)) {}
     GANNET_UNCHECKED_LOCKS ~KeyTry() {
       if (held_) mutex_.Unlock();
     }
@@ -123,6 +125,12 @@ class Index {
     bool held() const { return held_; }
 
    private:
+    GANNET_UNCHECKED_LOCKS bool Acquire(May may) {
+      if (may == May::kTry) return mutex_.TryLock();
+      mutex_.Lock();
+      return true;
+    }
+
     WordMutex& mutex_;
     const bool held_;
   };

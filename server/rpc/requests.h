@@ -24,6 +24,7 @@
 #include "server/rpc/send_batch.h"
 #include "server/rpc/worker_context.h"
 #include "server/session/session.h"
+#include "server/store/recorded_updates.h"
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 
@@ -82,8 +83,10 @@ class Requests {
   bool DecideUpdate(const Received& request, const Session& session, const PlainPut& put,
                     Writes::UpdateDecided* decided);
   void NoteUpdates(std::span<const Received> received);
+  // Of a store that does not record. Or, kRecorded: adds it to recorded_updates_.
   template <bool kRecorded>
   bool ServeUpdate(const Received& request);
+  void ServeAtOnce(std::span<const Received> received);
   // Returns true if one more request would exceed the connection's credits.
   bool TooManyUnanswered(const ServerConnection& connection) const;
 
@@ -138,6 +141,7 @@ class Requests {
 
   Dispatcher dispatcher_{&store_, &writes_};
   Replies replies_{context_, closer_};
+  Store::RecordedUpdates recorded_updates_{&store_};
   // Replies' values are made here first, because only then is it known whether they need a buffer.
   std::array<std::byte, EagerValueBytesMax(0)> value_;
   bool served_ = false;   // since TakeServed

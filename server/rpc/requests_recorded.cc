@@ -80,16 +80,25 @@ void Requests::ServeWaiting(std::span<const Received> received) {
   }
 }
 
+// Serves updates together, and the requests between them one by one. An update that could not be
+// with others, as another thread has its lock, is the first one of the next ones, and waits for it.
+void Requests::ServeAtOnce(std::span<const Received> received) {
+  while (!received.empty()) {
+    size_t served = 0;
+    while (served < received.size() && ServeUpdate<true>(received[served])) ++served;
+    recorded_updates_.Make();
+    if (served == 0) {
+      OnMessage(received[0].connection, received[0].message());
+      served = 1;
+    }
+    received = received.subspan(served);
+  }
+}
+
 void Requests::ServeRecorded(std::span<const Received> received) {
   const bool all = standing_ == nullptr || standing_->partitions().all();
-  if (writes_.waits()) {
-    return all ? ServeWaiting<true>(received) : ServeWaiting<false>(received);
-  }
-  for (const Received& request : received) {
-    if (!all || !ServeUpdate<true>(request)) OnMessage(request.connection, request.message());
-  }
-  // A write that waits counts as a use when it is published.
-  if (store_.evicts()) NoteUpdates(received);
+  if (!writes_.waits()) return ServeAtOnce(received);
+  all ? ServeWaiting<true>(received) : ServeWaiting<false>(received);
 }
 
 }  // namespace gannet

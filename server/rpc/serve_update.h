@@ -2,6 +2,7 @@
 #define GANNET_SERVER_RPC_SERVE_UPDATE_H_
 
 #include "common/protocol/plain_put.h"
+#include "server/rpc/elsewhere.h"
 #include "server/rpc/reply_of_update.h"
 #include "server/rpc/requests.h"
 #include "server/store/store_update.h"
@@ -18,7 +19,8 @@ namespace gannet {
 }
 
 // Fast path: serves an update in place, which most requests are, from the message to the reply.
-// Returns false, without a side effect, if the request has to take the general path.
+// Returns false, without a side effect, if the request has to take the general path. kRecorded: the
+// update is recorded and written by RecordedUpdates::Make, which comes before the reply is posted.
 template <bool kRecorded>
 [[gnu::always_inline]] inline bool Requests::ServeUpdate(const Received& request) {
   ServerConnection* const connection = request.connection;
@@ -29,14 +31,13 @@ template <bool kRecorded>
   }
   Store::Update update;
   const auto flags = [&put] { return put.TakeUserFlags(); };
-  ChangeOrigin origin;
   if constexpr (kRecorded) {
-    origin = {.session_token = connection->session->token(),
-              .sequence = put.sequence(),
-              .opcode = static_cast<uint8_t>(Opcode::kPut)};
-  }
-  if (!store_.UpdateInPlace(request.guess, put.key(), put.value(), flags, &update,
-                            kRecorded ? &origin : nullptr)) {
+    if (IsElsewhere(standing_, put.key()) ||
+        !recorded_updates_.Add(request.guess, put.key(), put.value(), flags,
+                               connection->session->token(), put.sequence(), &update)) {
+      return false;
+    }
+  } else if (!store_.UpdateInPlace(request.guess, put.key(), put.value(), flags, &update)) {
     return false;
   }
   ++connection->unanswered;

@@ -129,17 +129,17 @@ class Store : private Items {
     uint64_t slot = 0;
   };
   // Returns false if nothing was done; then put it otherwise. `flags()` returns the item's flags,
-  // and is called once. REQUIRES: both guesses were made for this key; `origin` if records().
+  // and is called once. REQUIRES: both steps of the guess were made for this key; not records().
   template <class Flags>
   bool UpdateInPlace(const Guess& guess, std::string_view key, std::string_view value,
-                     Flags&& flags, Update* update, const ChangeOrigin* origin = nullptr);
+                     Flags&& flags, Update* update);
+  // The same for many, of a store that records() (recorded_updates.h).
+  class RecordedUpdates;
   // The same for one that waits: returns decide(slot), called under the key's lock, or false.
+  // False, too, if the lock is not free, and it may not wait for that.
   template <class Decide>
-  bool DecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes, Decide&& decide);
-  // False, too, if the key is locked.
-  template <class Decide>
-  bool TryDecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes,
-                       Decide&& decide);
+  bool DecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes,
+                    Index::KeyTry::May may, Decide&& decide);
   // Makes it, when its record is safe. REQUIRES: nothing changed the key since.
   void MakeUpdate(const Locked& key, const ItemUpdate& update);
   // By its guess; calls decode() and made() under the key's lock. Returns false if it was moved.

@@ -46,8 +46,7 @@ template <class Lock>
 template <class Flags>
 [[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
-                                                        Update* update,
-                                                        const ChangeOrigin* origin) {
+                                                        Update* update) {
   if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
@@ -56,14 +55,7 @@ template <class Flags>
   if (!FindToUpdate(lock, guess, key, value_bytes, &slot)) return false;
   std::byte* const block = Block(slot.offset());
   const uint64_t version = NextVersion();
-  const uint32_t user_flags = flags();
-  // The compiler knows which callers give no origin.
-  if (origin != nullptr) {
-    Change put{.version = version, .flags = user_flags, .key = key, .value = value};
-    put.SetOrigin(origin);
-    if (!sink_->Record(put)) return false;
-  }
-  StoreUpdated(block, version, user_flags, value);
+  StoreUpdated(block, version, flags(), value);
   const ItemSeal seal(KeyHash(guess.hash), PlaceAt(slot.offset()));
   StoreLive(block, LiveCommitWord<Xxh3UnseededInline>(block, value_bytes, seal));
   *update = {version, slot.word()};
@@ -73,24 +65,13 @@ template <class Flags>
 // Items of a memory file are never overwritten.
 template <class Decide>
 [[gnu::always_inline]] inline bool Store::DecideUpdate(const Guess& guess, std::string_view key,
-                                                       size_t value_bytes, Decide&& decide) {
+                                                       size_t value_bytes, Index::KeyTry::May may,
+                                                       Decide&& decide) {
   if (SealedItemBytes(key.size(), value_bytes) > kInPlaceBytesMax || recovery_ != nullptr)
       [[unlikely]] {
     return false;
   }
-  const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  Slot slot;
-  return FindToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes), &slot) && decide(slot);
-}
-
-template <class Decide>
-[[gnu::always_inline]] inline bool Store::TryDecideUpdate(const Guess& guess, std::string_view key,
-                                                          size_t value_bytes, Decide&& decide) {
-  if (SealedItemBytes(key.size(), value_bytes) > kInPlaceBytesMax || recovery_ != nullptr)
-      [[unlikely]] {
-    return false;
-  }
-  const Index::KeyTry lock(index_, KeyHash(guess.hash));
+  const Index::KeyTry lock(index_, KeyHash(guess.hash), may);
   Slot slot;
   return lock.held() && FindToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes), &slot) &&
          decide(slot);

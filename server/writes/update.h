@@ -29,8 +29,9 @@ template <class Flags>
                                                         std::string_view value, Flags&& flags,
                                                         const UpdateOrigin& origin,
                                                         UpdateDecided* decided) {
-  return store_->TryDecideUpdate(
-      guess, key, value.size(), [&](Slot slot) __attribute__((always_inline)) {
+  return store_->DecideUpdate(
+      guess, key, value.size(),
+      Index::KeyTry::May::kTry, [&](Slot slot) __attribute__((always_inline)) {
         return AddUpdate(guess, slot, key, value, flags, origin, decided);
       });
 }
@@ -38,7 +39,7 @@ template <class Flags>
 template <class Flags>
 inline bool Writes::Update(const Store::Guess& guess, std::string_view key, std::string_view value,
                            Flags&& flags, const UpdateOrigin& origin, UpdateDecided* decided) {
-  return store_->DecideUpdate(guess, key, value.size(), [&](Slot slot) {
+  return store_->DecideUpdate(guess, key, value.size(), Index::KeyTry::May::kWait, [&](Slot slot) {
     if (!waiting_->BeginUpdates()) return false;
     const bool added = AddUpdate(guess, slot, key, value, flags, origin, decided);
     waiting_->EndUpdates();

@@ -1,10 +1,12 @@
 // What the store tells a sink of its changes, and what it does if the sink refuses.
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "server/store/recorded_updates.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gannet {
@@ -18,12 +20,15 @@ class TestSink : public ChangeSink {
     std::string key;
     std::string value;
   };
+  bool TakesUpdates() const override { return !refuses; }
   bool Record(const Change& change) override {
     if (refuses) return false;
+    if (on_record) on_record();
     kept.push_back({change, std::string(change.key), std::string(change.value)});
     return true;
   }
   bool refuses = false;
+  std::function<void()> on_record;
   std::vector<Kept> kept;
 };
 
@@ -56,17 +61,40 @@ TEST_F(RecordChangesTest, RecordsAPutWithAllThatMakesTheItem) {
   EXPECT_EQ(change.opcode, 2u);
 }
 
-TEST_F(RecordChangesTest, RecordsAnUpdateInPlaceOrLeavesItUndone) {
+// Updates that are recorded together, as a worker does them.
+class RecordedUpdatesTest : public RecordChangesTest {
+ protected:
+  bool Add(std::string_view key, std::string_view value, Store::Update* update = nullptr) {
+    Store::Guess guess;
+    store_->GuessBucket(key, &guess);
+    store_->GuessItem(&guess);
+    Store::Update done;
+    const bool added = updates_.Add(
+        guess, key, value, [] { return 9u; }, /*session_token=*/7, /*sequence=*/8, &done);
+    if (update != nullptr) *update = done;
+    return added;
+  }
+  // Keys whose locks are different ones, and their items.
+  std::vector<std::string> KeysApart(size_t count) {
+    std::vector<std::string> keys;
+    for (int i = 0; keys.size() < count; ++i) {
+      const std::string key = "key" + std::to_string(i);
+      store_.Put(key, "first");
+      if (Add(key, "again")) keys.push_back(key);
+    }
+    updates_.Make();
+    sink_.kept.clear();
+    return keys;
+  }
+
+  Store::RecordedUpdates updates_{&*store_};
+};
+
+TEST_F(RecordedUpdatesTest, RecordsAnUpdateOrLeavesItUndone) {
   store_.Put("key", "first");
-  Store::Guess guess;
-  store_->GuessBucket("key", &guess);
-  store_->GuessItem(&guess);
-  const auto update = [&](std::string_view value, Store::Update* done) {
-    return store_->UpdateInPlace(
-        guess, "key", value, [] { return 9u; }, done, &kOrigin);
-  };
   Store::Update done;
-  ASSERT_TRUE(update("other", &done));
+  ASSERT_TRUE(Add("key", "other", &done));
+  updates_.Make();
   ASSERT_EQ(sink_.kept.size(), 2u);
   EXPECT_EQ(Last().key, "key");
   EXPECT_EQ(Last().value, "other");
@@ -75,9 +103,81 @@ TEST_F(RecordChangesTest, RecordsAnUpdateInPlaceOrLeavesItUndone) {
   EXPECT_EQ(Last().change.expiry_ms, 0u);
   EXPECT_EQ(Last().change.session_token, 7u);
   EXPECT_EQ(Last().change.sequence, 8u);
+  EXPECT_EQ(Last().change.opcode, static_cast<uint8_t>(Opcode::kPut));
   sink_.refuses = true;
-  EXPECT_FALSE(update("third", &done));
+  EXPECT_FALSE(Add("key", "third"));
+  updates_.Make();
   EXPECT_EQ(store_.Get("key"), "other");
+}
+
+TEST_F(RecordedUpdatesTest, WritesNoItemBeforeAllAreRecorded) {
+  const std::vector<std::string> keys = KeysApart(3);
+  std::vector<const char*> values;
+  for (const std::string& key : keys) {
+    Store::Update update;
+    ASSERT_TRUE(Add(key, "after", &update));
+    values.push_back(reinterpret_cast<const char*>(store_.region().data()) +
+                     Slot(update.slot).offset() + sizeof(ItemHeader));
+  }
+  size_t recorded = 0;
+  sink_.on_record = [&] {
+    ++recorded;
+    for (const char* const value : values) EXPECT_EQ(std::string_view(value, 5), "again");
+  };
+  updates_.Make();
+  EXPECT_EQ(recorded, 3u);
+  for (size_t i = 0; i < keys.size(); ++i) {
+    EXPECT_EQ(sink_.kept[i].key, keys[i]);
+    EXPECT_EQ(store_.Get(keys[i]), "after");
+  }
+}
+
+// It would wait for the lock that it holds.
+TEST_F(RecordedUpdatesTest, AnotherUpdateOfAKeyComesAfterTheFirst) {
+  store_.Put("key", "first");
+  ASSERT_TRUE(Add("key", "third"));
+  EXPECT_FALSE(Add("key", "fifth"));
+  updates_.Make();
+  EXPECT_EQ(store_.Get("key"), "third");
+  EXPECT_TRUE(Add("key", "fifth"));
+  updates_.Make();
+  EXPECT_EQ(store_.Get("key"), "fifth");
+}
+
+TEST_F(RecordedUpdatesTest, WhatIsNoUpdateHoldsNoLock) {
+  store_.Put("key", "first");
+  EXPECT_FALSE(Add("key", "longer than that"));
+  EXPECT_FALSE(Add("none", "first"));
+  updates_.Make();
+  EXPECT_EQ(sink_.kept.size(), 1u);
+  EXPECT_EQ(store_.Put("key", "by another way").status, ReplyStatus::kOk);
+}
+
+TEST_F(RecordedUpdatesTest, TakesSoManyAndNoMore) {
+  TestStore large(64 << 20);
+  large->UseSink(&sink_);
+  Store::RecordedUpdates updates(&*large);
+  size_t added = 0;
+  for (int i = 0; i < 1'000; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    large.Put(key, std::string(900, 'a'));
+    Store::Guess guess;
+    large->GuessBucket(key, &guess);
+    large->GuessItem(&guess);
+    Store::Update update;
+    added += updates.Add(
+        guess, key, std::string(900, 'b'), [] { return 0u; }, 7, 8, &update);
+    if (added == Store::RecordedUpdates::kMax) break;
+  }
+  ASSERT_EQ(added, Store::RecordedUpdates::kMax);
+  Store::Guess guess;
+  large->GuessBucket("key0", &guess);
+  large->GuessItem(&guess);
+  Store::Update update;
+  EXPECT_FALSE(updates.Add(
+      guess, "key0", std::string(900, 'c'), [] { return 0u; }, 7, 8, &update));
+  updates.Make();
+  EXPECT_EQ(large.Get("key0"), std::string(900, 'b'));
 }
 
 TEST_F(RecordChangesTest, RecordsEveryWayToWrite) {
