@@ -1,5 +1,6 @@
 #include "softverbs/nic/epoll_loop.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -32,7 +33,17 @@ void ForgetLoop() {
   start_mutex = new Mutex;
 }
 
+// The loop's thread runs until the process ends, so its code must stay. A program may open this
+// library, or one that is linked with it, with dlopen, and close it.
+void KeepThisLibrary() {
+  Dl_info self;
+  if (dladdr(reinterpret_cast<const void*>(&KeepThisLibrary), &self) == 0) return;
+  dlopen(self.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 Loop* StartLoop() {
+  // Before the lock: who opens the device in a library's constructor has the dynamic linker's lock.
+  KeepThisLibrary();
   const LockGuard guard(*start_mutex);
   if (Loop* loop = the_loop.load(std::memory_order_acquire)) return loop;
   static const bool registered = [] {

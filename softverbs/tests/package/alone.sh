@@ -61,6 +61,7 @@ quiet install cmake --install "$build_dir" --component softverbs --prefix "$pref
 preload=$(find "$prefix" -name libsoftverbs.so)
 dropin=$(dirname "$(find "$prefix" -name libibverbs.so.1)")
 [ "$dropin" = "${preload%/*}/softverbs" ] || fail "the places of the libraries: $preload, $dropin"
+[ -s "$dropin/libsoftverbs-names.so" ] || fail "no libsoftverbs-names.so for dlmopen"
 expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md share/doc/softverbs/CHANGELOG.md share/doc/softverbs/DESIGN.md share/doc/softverbs/SPEED.md)
 for name in "${expected[@]}"; do
   [ -s "$prefix/$name" ] || fail "no $name"
