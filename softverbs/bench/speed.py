@@ -6,6 +6,9 @@
 It runs perftest (Debian's package), polled and by events, both ends on this host. With --kernel-device, as rxe0, the same runs on a
 device of the kernel, in turns with softverbs. --fewer divides the iterations, for an emulated machine. --quick measures a few sizes with few iterations: it shows that the script runs. These
 are no figures of an RDMA NIC: softverbs copies with the processor.
+
+A round takes at most five minutes. On a machine that has other work some runs take long; where no round had the time for one, the
+table has a dash. The load average is printed beside, before and after: on a quiet machine it is below 1 before.
 """
 
 import argparse
@@ -22,6 +25,7 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT_S = 120
+ROUND_LIMIT_S = 300  # what a round has not measured then, it leaves out
 SOFTVERBS = "softverbs0"
 QUICK = 10_000  # times fewer iterations
 SIZES = [64, 512, 4096, 32768, 262144, 1 << 20]
@@ -65,18 +69,22 @@ def stop(process):
     process.wait()
 
 
-def perftest(prefix, device, tool, size, flags, iterations):
-    """Returns microseconds, or GB/s."""
+def perftest(prefix, device, tool, size, flags, iterations, end):
+    """Returns microseconds, or GB/s, or None if the clock reaches `end` before."""
     port = free_port()
     command = [*prefix, tool, "-d", device, "-F", "-s", str(size), "-n", str(iterations), "-p", port, *flags]
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         # A client that comes before the server listens fails.
-        end = time.monotonic() + LIMIT_S
+        end = min(end, time.monotonic() + LIMIT_S)
         while not listens(port) and server.poll() is None and time.monotonic() < end:
             time.sleep(0.01)
         for _ in range(3):
-            client = subprocess.run([*command, "127.0.0.1"], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+            try:
+                client = subprocess.run([*command, "127.0.0.1"], capture_output=True, text=True,
+                                        timeout=max(0, end - time.monotonic()), check=False)
+            except subprocess.TimeoutExpired:
+                return None
             line = re.search(rf"^ *{size} .*$", client.stdout, re.MULTILINE)
             if client.returncode == 0 and line:
                 fields = line.group(0).split()
@@ -108,16 +116,22 @@ def measure(devices, sizes, rounds, fewer):
     """Returns the best of the rounds, by kind, heading, device and size. The devices take turns."""
     best = {kind: {heading: {device: {} for device in devices} for heading, _, _ in runs} for kind, runs in RUNS.items()}
     for number in range(rounds):
+        begin = time.monotonic()
+        left_out = 0
         for kind, runs in RUNS.items():
             better = min if kind == "latency" else max
             for heading, tool, flags in runs:
                 for size in sizes:
                     for device, prefix in devices.items():
                         iterations = max(20, iterations_of(tool, size, device) // fewer)
-                        figure = perftest(prefix, device, tool, size, flags, iterations)
+                        figure = perftest(prefix, device, tool, size, flags, iterations, begin + ROUND_LIMIT_S)
                         so_far = best[kind][heading][device]
-                        so_far[size] = better(figure, so_far.get(size, figure))
-        print(f"round {number + 1} of {rounds} is done", file=sys.stderr)
+                        if figure is None:
+                            left_out += 1
+                        else:
+                            so_far[size] = better(figure, so_far.get(size, figure))
+        took = f"round {number + 1} of {rounds} took {time.monotonic() - begin:.0f} s"
+        print(f"{took}, and had no time for {left_out} runs" if left_out else took, file=sys.stderr)
     return best
 
 
@@ -142,6 +156,8 @@ def name_of(size):
 
 
 def short(figure):
+    if figure is None:
+        return "-"
     return f"{figure:.3f}" if figure < 0.1 else f"{figure:.2f}" if figure < 10 else f"{figure:,.1f}" if figure < 1000 else f"{figure:,.0f}"
 
 
@@ -155,7 +171,7 @@ def tables(result):
                         for device in result["devices"]]
         lines += ["", f"**{TITLES[kind]}**", "", "| | " + " | ".join(heading for heading, _ in columns) + " |", "|---" * (len(columns) + 1) + "|"]
         for size in result["sizes"]:
-            lines.append(f"| {name_of(size)} | " + " | ".join(short(figures[size]) for _, figures in columns) + " |")
+            lines.append(f"| {name_of(size)} | " + " | ".join(short(figures.get(size)) for _, figures in columns) + " |")
     return "\n".join(lines)
 
 

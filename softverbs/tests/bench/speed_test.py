@@ -28,6 +28,15 @@ class SpeedTest(unittest.TestCase):
             times = [result["measured"]["latency"][run]["softverbs0"][size] for run in ("READ", "WRITE", "SEND")]
             self.assertGreater(min(times), 0)
 
+    def test_a_round_ends_in_time_and_leaves_the_rest_out(self):
+        program = ("import os, sys; sys.path.insert(0, os.path.dirname(sys.argv[1])); import speed; speed.ROUND_LIMIT_S = 0; "
+                   "sys.argv[1:] = ['--quick', '--softverbs-run', sys.argv[2]]; speed.main()")
+        done = subprocess.run([sys.executable, "-c", program, SPEED, RUN], capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"round 1 of 1 took \d+ s, and had no time for 20 runs")
+        self.assertEqual(done.stdout.count(" | -" * 5 + " |"), 4, done.stdout)
+        self.assertRegex(done.stdout, r"load average [\d.]+ before and [\d.]+ after")
+
     def test_a_program_that_is_not_there_is_named(self):
         done = subprocess.run([SPEED, "--quick", "--softverbs-run", "/nowhere/softverbs-run"], capture_output=True, text=True,
                               timeout=LIMIT_S, check=False)
