@@ -6,6 +6,7 @@ LIST is rdma_core.symbols: what rdma-core exports, by version. BIN_DIR has softv
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -228,6 +229,22 @@ class SymbolsTest(unittest.TestCase):
         program = self.compile("opens", OPENS_IN_NAMESPACES, "-ldl", "-Wl,-rpath,$ORIGIN/beside")
         for path in (self.path("beside/libbeside.so"), "libbeside.so", "$ORIGIN/beside/libbeside.so"):
             self.expect_said(self.run_on(program, path, "look"), "42")
+
+    def test_where_the_search_cannot_be_told_the_c_library_searches(self):
+        self.compile("beside/libbeside.so", "int look(void) { return 42; }", "-shared")
+        os.mkdir(self.path("beside", "glibc-hwcaps"))
+        for source, lines in {OPENS: ["opened"], OPENS_IN_NAMESPACES: ["42"]}.items():
+            program = self.compile("opens", source, "-ldl", "-Wl,-rpath,$ORIGIN/beside")
+            self.expect_said(self.run_on(program, "libbeside.so", "look"), *lines)
+
+    def test_without_the_drop_in_directory_dlmopen_says_so(self):
+        shutil.copy(os.path.join(BIN, "..", "lib", "libsoftverbs.so"), self.folder)
+        plugin = self.compile("libplugin.so", "int look(void) { return 42; }", "-shared")
+        program = self.compile("opens", OPENS_IN_NAMESPACES.replace("i < 20", "i < 1"), "-ldl")
+        done = subprocess.run([program, plugin, "look"], env=os.environ | {"LD_PRELOAD": self.path("libsoftverbs.so")},
+                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, "42\n"))
+        self.assertRegex(done.stderr, r"^softverbs: dlmopen of \S*libplugin.so gets no softverbs: .*libsoftverbs-names.so: cannot open .*\n$")
 
     def test_a_plugin_that_needs_more_is_not_opened_in_a_namespace(self):
         plugin = self.compile("libplugin.so", NEEDS, "-shared", self.compile_tomorrow())
