@@ -77,7 +77,7 @@ absl::Status ConnectionMaker::Configure(ClientConnection& connection) {
   ConnectRequest& request = connection.request;
   request = MakeConnectRequest(token_, static_cast<uint16_t>(connection.index),
                                Mix64(static_cast<uint64_t>(connection.asked_ns) + connection.id),
-                               WallMs());
+                               given_.options->clock->Wall());
   AuthenticateRequest(key_, connection.to.NetworkBytes(), &request);
   return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }

@@ -43,12 +43,12 @@ absl::Status Prefixed(std::string_view endpoint, const absl::Status& status) {
 }  // namespace
 
 ConnectRequest MakeConnectRequest(uint64_t session_token, uint16_t qp_index, uint64_t nonce,
-                                  uint64_t wall_ms) {
+                                  WallTime now) {
   ConnectRequest request = NewConnectRequest();
   request.session_token = session_token;
   request.qp_index = qp_index;
   request.nonce = nonce;
-  request.time_ms = wall_ms;
+  request.time_ms = now.ms();
   return request;
 }
 

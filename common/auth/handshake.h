@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/auth/auth_key.h"
+#include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 
 namespace gannet {
@@ -18,7 +19,7 @@ namespace gannet {
 
 // Token 0 asks for a new session, any other token joins or resumes the session it names.
 ConnectRequest MakeConnectRequest(uint64_t session_token, uint16_t qp_index, uint64_t nonce,
-                                  uint64_t wall_ms);
+                                  WallTime now);
 
 // Proves that this client has the key: fills in key_id and mac, and a nonce that was never used.
 // `server` is the address that it connects to (SocketAddress::NetworkBytes). Without a key, does

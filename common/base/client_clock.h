@@ -1,11 +1,9 @@
 #ifndef GANNET_COMMON_BASE_CLIENT_CLOCK_H_
 #define GANNET_COMMON_BASE_CLIENT_CLOCK_H_
 
-#include <time.h>
-
 #include <cstdint>
 
-#include "common/base/clock.h"
+#include "common/base/clocks.h"
 
 namespace gannet {
 
@@ -16,11 +14,9 @@ class ClientClock {
   virtual ~ClientClock() = default;
   // Never goes back, and goes on while the machine is suspended: what a client was told of its
   // server's clock, and when, must stay true.
-  virtual int64_t MonotonicNs() const {
-    timespec t;
-    clock_gettime(CLOCK_BOOTTIME, &t);
-    return t.tv_sec * kNsPerSecond + t.tv_nsec;
-  }
+  virtual int64_t MonotonicNs() const { return BootNs(); }
+  // The machine's wall clock, by which a server with keys sees that a request is fresh.
+  virtual WallTime Wall() const { return MachineWallTime(); }
 
   // The machine's clock.
   static const ClientClock* Real() {

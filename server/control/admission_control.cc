@@ -100,7 +100,7 @@ void AdmissionControl::OnRequest(IncomingRequest request) {
     return Reject(std::move(request), RejectCode::kShuttingDown, "the server is shutting down");
   }
   Authenticator::Answer answer =
-      authenticator_.Judge(*decoded, request.local().NetworkBytes(), wall_ms_());
+      authenticator_.Judge(*decoded, request.local().NetworkBytes(), wall_.Now());
   if (answer.refused != RejectCode{}) {
     return Reject(std::move(request), answer.refused, answer.reason);
   }
@@ -151,7 +151,7 @@ void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest requ
 }
 
 bool AdmissionControl::AwaitsPrimary() const {
-  return server_.standing->AwaitsPrimary(server_.lease_now_ns());
+  return server_.standing->AwaitsPrimary(server_.boot());
 }
 
 void AdmissionControl::AnswerWaiting() {
@@ -177,15 +177,14 @@ void AdmissionControl::TellStanding(IncomingRequest request) {
   const Member::Seen seen = member_->Look();
   const bool primary = seen.role == MemberRole::kPrimary;
   const int64_t up_s = (now_.monotonic_ns - begun_ns_) / kNsPerSecond;
-  const std::string reason =
-      ReasonOf({.role = seen.role,
-                .epoch = seen.epoch,
-                .incarnation = seen.incarnation,
-                .applied = primary ? seen.as_primary.committed : seen.applied,
-                .uptime_s = static_cast<uint32_t>(std::clamp<int64_t>(up_s, 0, UINT32_MAX)),
-                .joined_percent = seen.joined_percent,
-                .lease_left_ms = serves() ? server_.standing->LeaseLeftMs(server_.lease_now_ns())
-                                          : uint16_t{0}});
+  const std::string reason = ReasonOf(
+      {.role = seen.role,
+       .epoch = seen.epoch,
+       .incarnation = seen.incarnation,
+       .applied = primary ? seen.as_primary.committed : seen.applied,
+       .uptime_s = static_cast<uint32_t>(std::clamp<int64_t>(up_s, 0, UINT32_MAX)),
+       .joined_percent = seen.joined_percent,
+       .lease_left_ms = serves() ? server_.standing->LeaseLeftMs(server_.boot()) : uint16_t{0}});
   const struct Reject reject = NewReject(RejectCode::kStanding, reason);
   server_.listener.Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
@@ -35,16 +36,16 @@ class AdmissionControl {
   static constexpr int64_t kLookForPrimaryNs = 2 * kNsPerMs;
   static constexpr size_t kWaitForPrimaryMax = 1024;
 
-  // A request waits for a primary for `wait_ns` at most. `wall_ms` is the clock by which requests
+  // A request waits for a primary for `wait_ns` at most. `wall` is the clock by which requests
   // must be fresh. A null member: the server is in no group. Both outlive it.
   AdmissionControl(const ServerWorkers& workers, Member* member, Authenticator authenticator,
-                   int64_t wait_ns, uint64_t (*wall_ms)())
+                   int64_t wait_ns, WallClock wall)
       : workers_(workers),
         server_(workers.context()),
         member_(member),
         authenticator_(std::move(authenticator)),
         wait_ns_(wait_ns),
-        wall_ms_(wall_ms) {}
+        wall_(wall) {}
 
   // Takes events and answers requests. Returns true if there was an event.
   bool Poll(const Now& now);
@@ -95,7 +96,7 @@ class AdmissionControl {
   Member* const member_;
   Authenticator authenticator_;
   const int64_t wait_ns_;
-  uint64_t (*const wall_ms_)();
+  const WallClock wall_;
   // Relaxed: it tells nothing but itself. A signal handler may set it.
   std::atomic<bool> reload_asked_{false};
   static_assert(std::atomic<bool>::is_always_lock_free);

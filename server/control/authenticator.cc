@@ -27,17 +27,16 @@ std::string ClocksText(uint64_t client_ms, uint64_t server_ms) {
 
 }  // namespace
 
-absl::StatusOr<Authenticator> Authenticator::Create(const std::string& path, uint64_t now_ms) {
-  if (path.empty()) return Authenticator(std::nullopt, now_ms);
+absl::StatusOr<Authenticator> Authenticator::Create(const std::string& path, WallTime now) {
+  if (path.empty()) return Authenticator(std::nullopt, now);
   GANNET_ASSIGN_OR_RETURN(AuthFile file, AuthFile::Open(path));
-  Authenticator authenticator(std::move(file), now_ms);
+  Authenticator authenticator(std::move(file), now);
   authenticator.TakeKeys();
   return authenticator;
 }
 
 Authenticator::Answer Authenticator::Judge(const ConnectRequest& request,
-                                           std::span<const std::byte> own_address,
-                                           uint64_t now_ms) {
+                                           std::span<const std::byte> own_address, WallTime now) {
   if (!file_) {
     if (request.key_id == 0) return {};
     return Refuse("the server has no keys; connect without one");
@@ -53,13 +52,13 @@ Authenticator::Answer Authenticator::Judge(const ConnectRequest& request,
     return Refuse(absl::StrCat("not made with the server's key ", request.key_id,
                                ", or not for this address of the server"));
   }
-  return JudgeProven(request, std::move(key), now_ms);
+  return JudgeProven(request, std::move(key), now);
 }
 
 Authenticator::Answer Authenticator::JudgeProven(const ConnectRequest& request,
                                                  std::shared_ptr<const SessionKey> key,
-                                                 uint64_t now_ms) {
-  switch (guard_.Judge(request.key_id, request.nonce, request.time_ms, now_ms)) {
+                                                 WallTime now) {
+  switch (guard_.Judge(request.key_id, request.nonce, request.time_ms, now.ms())) {
     case ReplayGuard::Verdict::kFresh:
       return {.key = std::move(key)};
     case ReplayGuard::Verdict::kRepeated:

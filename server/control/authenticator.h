@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
+#include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "server/control/replay_guard.h"
 #include "server/session/session_key.h"
@@ -26,10 +27,10 @@ namespace gannet {
 // One owner thread.
 class Authenticator {
  public:
-  // Reads the file. If `path` is empty there are no keys. Requests that were made before `now_ms`,
-  // which is the machine's clock, are refused: an earlier run of the server may have accepted them.
+  // Reads the file. If `path` is empty there are no keys. Requests that were made before `now` are
+  // refused: an earlier run of the server may have accepted them.
   // Errors: see AuthFile::Open.
-  static absl::StatusOr<Authenticator> Create(const std::string& path, uint64_t now_ms);
+  static absl::StatusOr<Authenticator> Create(const std::string& path, WallTime now);
 
   struct Answer {
     RejectCode refused{};                   // 0: accepted
@@ -37,8 +38,7 @@ class Authenticator {
     std::shared_ptr<const SessionKey> key;  // null: refused, or the server has no keys
   };
   // `own_address`: the address to which the client connected (SocketAddress::NetworkBytes).
-  Answer Judge(const ConnectRequest& request, std::span<const std::byte> own_address,
-               uint64_t now_ms);
+  Answer Judge(const ConnectRequest& request, std::span<const std::byte> own_address, WallTime now);
 
   // Reads the file again if it changed, or if `asked`. Returns nullopt if it was not read.
   // Otherwise returns the number of keys now, or why the file was refused; then the keys stay as
@@ -51,11 +51,11 @@ class Authenticator {
   size_t keys() const { return keys_.size(); }
 
  private:
-  Authenticator(std::optional<AuthFile> file, uint64_t now_ms)
-      : file_(std::move(file)), guard_(now_ms) {}
+  Authenticator(std::optional<AuthFile> file, WallTime now)
+      : file_(std::move(file)), guard_(now.ms()) {}
 
   Answer JudgeProven(const ConnectRequest& request, std::shared_ptr<const SessionKey> key,
-                     uint64_t now_ms);
+                     WallTime now);
   std::shared_ptr<const SessionKey> Find(uint32_t id) const;
   // Sets keys_ to the keys of the file.
   void TakeKeys();

@@ -8,10 +8,10 @@
 
 namespace gannet {
 
-absl::StatusOr<uint64_t> FirstVersionByClock(int64_t wall_ns) {
-  const std::optional<uint64_t> version = FirstVersionAt(wall_ns);
+absl::StatusOr<uint64_t> FirstVersionByClock(WallTime wall) {
+  const std::optional<uint64_t> version = FirstVersionAt(wall.ns());
   if (version) return *version;
-  const std::string now = absl::FormatTime(absl::FromUnixNanos(wall_ns), absl::UTCTimeZone());
+  const std::string now = absl::FormatTime(absl::FromUnixNanos(wall.ns()), absl::UTCTimeZone());
   return absl::FailedPreconditionError(
       absl::StrCat("the system's clock says ", now,
                    ": set it (timedatectl set-ntp true); the versions of items begin where it is, "

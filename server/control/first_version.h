@@ -4,12 +4,13 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "common/base/clocks.h"
 
 namespace gannet {
 
 // The first version of a run that starts now (common/layout/version.h). FailedPrecondition: the
 // clock is not set, and versions of an earlier run could come again; the text says what to do.
-absl::StatusOr<uint64_t> FirstVersionByClock(int64_t wall_ns);
+absl::StatusOr<uint64_t> FirstVersionByClock(WallTime wall);
 
 }  // namespace gannet
 

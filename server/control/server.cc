@@ -47,7 +47,7 @@ int64_t WaitForPrimaryNs(const std::optional<GroupOptions>& group) {
 Server::Server(const Options& options)
     : options_(options),
       random_(options.random ? options.random : KernelRandom),
-      started_ns_(ServerNs()),
+      started_ns_(options.clocks.boot()),
       incarnation_(NonzeroRandom(random_)),
       hash_seed_(random_()),
       first_version_(options.first_version) {}
@@ -59,10 +59,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
                                                    options.name, "\""));
   }
   GANNET_ASSIGN_OR_RETURN(Authenticator authenticator,
-                          Authenticator::Create(options.auth_file, options.wall_ms()));
+                          Authenticator::Create(options.auth_file, options.clocks.wall.Now()));
   std::unique_ptr<Server> server(new Server(options));
   if (server->first_version_ == 0) {
-    GANNET_ASSIGN_OR_RETURN(server->first_version_, FirstVersionByClock(WallNs()));
+    GANNET_ASSIGN_OR_RETURN(server->first_version_, FirstVersionByClock(options.clocks.wall.Now()));
   }
   // Before the memory, which takes long: a port in use is the likelier mistake.
   GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
@@ -84,7 +84,7 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
   GANNET_RETURN_IF_ERROR(CreateWorkers());
   if (group_) GANNET_RETURN_IF_ERROR(CreateMember());
   admission_.emplace(*workers_, member(), std::move(authenticator),
-                     WaitForPrimaryNs(options_.group), options_.wall_ms);
+                     WaitForPrimaryNs(options_.group), options_.clocks.wall);
   tidier_.emplace(*workers_, tidy_wanted_.get());
   return absl::OkStatus();
 }
@@ -133,21 +133,23 @@ absl::Status Server::CreateStore() {
             << (options_.index_grows ? "at first" : "that does not grow");
   writes_ = std::make_unique<Writes>(store_.get());
   FindClock();
-  const ServerDisk::Run run = {.store = store_.get(),
-                               .writes = writes_.get(),
-                               .changes = &changes_,
-                               .region_bytes = memory_->region().size(),
-                               .first_version = first_version_,
-                               .incarnation = incarnation_,
-                               .clock_ms = std::max(options_.wall_ms(), clock_begins_at_ms_),
-                               .random = random_};
+  const ServerDisk::Run run = {
+      .store = store_.get(),
+      .writes = writes_.get(),
+      .changes = &changes_,
+      .region_bytes = memory_->region().size(),
+      .first_version = first_version_,
+      .incarnation = incarnation_,
+      .clock_ms = std::max(ServerClock::BeginsAt(options_.clocks.wall.Now()), clock_begins_at_ms_),
+      .wall = options_.clocks.wall,
+      .random = random_};
   return options_.group ? JoinStream(run) : disk_->Restore(run);
 }
 
 void Server::FindClock() {
   const uint64_t in_file = store_->taken_over() ? store_->taken_over()->clock_ms : 0;
   const uint64_t noted_ms = std::max(disk_->noted_clock_ms(), in_file);
-  const uint64_t machine_ms = options_.wall_ms();
+  const uint64_t machine_ms = ServerClock::BeginsAt(options_.clocks.wall.Now());
   clock_begins_at_ms_ = ClockBeginsAt(noted_ms, machine_ms);
   if (clock_begins_at_ms_ == 0) return;
   LOG(WARNING)
@@ -157,7 +159,7 @@ void Server::FindClock() {
 
 // The group's stream, and the disk, hear of each change.
 absl::Status Server::JoinStream(const ServerDisk::Run& run) {
-  group_.emplace(*options_.group);
+  group_.emplace(*options_.group, options_.clocks.wall);
   GANNET_RETURN_IF_ERROR(disk_->OpenMember(run));
   group_->stream().UseDisk(disk_->member());
   changes_.Add(&group_->stream(), ChangeStream::Need::kRequired);
@@ -200,11 +202,11 @@ std::unique_ptr<ServerContext> Server::MakeContext() {
                         .heats = memory_->DescribeHeats(),
                         .region_lkey = memory_->region_lkey(),
                         .lock_words = memory_->lock_words(),
-                        .lease_now_ns = options_.lease_now_ns,
+                        .boot = options_.clocks.boot,
                         .random = random_,
                         .idle = options_.idle});
   if (group_ || options_.streams_sessions) context->session_stream.emplace(&changes_);
-  if (options_.slow_ns > 0) context->slow_log.emplace(options_.slow_ns, ServerNs);
+  if (options_.slow_ns > 0) context->slow_log.emplace(options_.slow_ns, options_.clocks.boot);
   return context;
 }
 
@@ -223,7 +225,7 @@ absl::Status Server::CreateWorkers() {
 
 absl::Status Server::CreateMember() {
   return group_->CreateMember(workers_.get(), address().ToString(), disk_->member(), first_version_,
-                              options_.wall_ms, sync_wanted_.get());
+                              sync_wanted_.get());
 }
 
 void Server::AskForSync() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/clocks.h"
 #include "common/base/wake_up.h"
 #include "server/control/admission_control.h"
 #include "server/control/server_disk.h"
@@ -46,9 +47,10 @@ class Server final : private ServerControl {
     // A file of keys (AuthFile), one of which clients must have; empty: everybody may connect. It
     // is read again when it changes.
     std::string auth_file;
-    // The clock by which connection requests must be fresh. It is the machine's, because the
-    // server's clock does not see that the machine was suspended.
-    uint64_t (*wall_ms)() = WallMs;
+    // The machine's, which all parts are handed. By its wall clock connection requests must be
+    // fresh, because the server's clock does not see that somebody set the machine's. Leases, and
+    // the member, go by its CLOCK_BOOTTIME.
+    Clocks clocks;
     std::string name;  // the name for clients (IsServerName); empty: they take its address
     uint64_t memory_bytes = 1ull << 30;  // of the region: index and heap
     uint64_t index_slots = 0;            // at the start; 0 = by memory
@@ -87,7 +89,6 @@ class Server final : private ServerControl {
     std::function<uint64_t()> random;
     // The server's place in its group, which outlives the server; null: it is in none.
     const GroupStanding* standing = nullptr;
-    std::function<int64_t()> lease_now_ns = ServerNs;  // the clock of leases, and of the member
     // Called instead of sleeping while Create or the destructor wait for the device. For
     // simulations, whose device moves only when it is stepped.
     std::function<void()> idle;
@@ -105,6 +106,7 @@ class Server final : private ServerControl {
   // Returns the address, with the port that was chosen.
   SocketAddress address() const { return listener_->address(); }
   const Device& device() const { return options_.device; }
+  const Clocks& clocks() const { return options_.clocks; }
 
   // Handles the connection manager's events, and does a step of idle work. Returns true if there
   // was an event.

@@ -99,6 +99,8 @@ absl::Status ServerDisk::Restore(const Run& run) {
                              .sync_interval_ns = options_.sync_interval_ns,
                              .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
                              .first_version = run.first_version,
+                             .clock = MonotonicNs,
+                             .wall = run.wall,
                              .random = run.random},
                             run.clock_ms));
     LOG(INFO) << log_->restored() << "; sync " << SyncName(options_.sync);
@@ -123,6 +125,8 @@ absl::Status ServerDisk::OpenMember(const Run& run) {
                                  .sync = options_.sync,
                                  .sync_interval_ns = options_.sync_interval_ns,
                                  .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
+                                 .clock = MonotonicNs,
+                                 .wall = run.wall,
                                  .random = run.random});
   if (!member.ok()) return GiveUp(member.status());
   member_ = *std::move(member);

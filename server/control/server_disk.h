@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/clocks.h"
 #include "server/disk/disk_log.h"
 #include "server/disk/member_log.h"
 #include "server/disk/run_directories.h"
@@ -56,6 +57,7 @@ class ServerDisk {
     uint64_t first_version = 1;
     uint64_t incarnation = 0;  // of a member's process
     uint64_t clock_ms = 0;     // where the server's clock begins
+    WallClock wall;            // the machine's
     std::function<uint64_t()> random;
   };
   // Restores the store. From then on its changes are recorded, if there is a directory to record

@@ -10,8 +10,7 @@
 namespace gannet {
 
 absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::string& address,
-                                       MemberDisk* disk, uint64_t first_version,
-                                       uint64_t (*wall_ms)(), WakeUp* wake) {
+                                       MemberDisk* disk, uint64_t first_version, WakeUp* wake) {
   workers_ = workers;
   wake_ = wake;
   ServerContext& shared = server();
@@ -27,8 +26,7 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.grant = shared.grant;
   to.workers = shared.workers;
   to.random = shared.random;
-  to.machine_ms = wall_ms;
-  to.clock = shared.lease_now_ns;
+  to.clock = shared.boot.reader();
   to.now_ms = [this] { return clock_->WallMs(); };
   to.idle = shared.idle;
   to.address = to.group.advertise.empty() ? address : to.group.advertise;

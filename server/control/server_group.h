@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/clocks.h"
 #include "common/base/wake_up.h"
 #include "server/changes/member_disk.h"
 #include "server/control/server_workers.h"
@@ -24,9 +25,8 @@ namespace gannet {
 // Member, and the partitions that move to and from it.
 class ServerGroup : private MemberServer {
  public:
-  explicit ServerGroup(const GroupOptions& options) : standing_(options.terms.history) {
-    context_.group = options;
-  }
+  ServerGroup(const GroupOptions& options, WallClock wall)
+      : standing_(options.terms.history), context_{.group = options, .wall = wall} {}
   ServerGroup(const ServerGroup&) = delete;
   ServerGroup& operator=(const ServerGroup&) = delete;
 
@@ -34,8 +34,7 @@ class ServerGroup : private MemberServer {
   // null disk: it keeps nothing. All outlive it. The errors are those of Member::Create and
   // MoveTasks::Create.
   absl::Status CreateMember(const ServerWorkers* workers, const std::string& address,
-                            MemberDisk* disk, uint64_t first_version, uint64_t (*wall_ms)(),
-                            WakeUp* wake);
+                            MemberDisk* disk, uint64_t first_version, WakeUp* wake);
 
   const GroupStanding& standing() const { return standing_; }
   GroupStream& stream() { return stream_; }

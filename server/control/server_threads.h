@@ -25,7 +25,6 @@ class ServerThreads {
  public:
   struct Options {
     int64_t busy_poll_ns = 100'000;
-    ServerClock::Source time = {};  // where the server's clock comes from
     // Is told when the server stops, and, while none of its threads hangs, that it is alive. Must
     // outlive the threads. nullptr: nobody is told.
     const Supervisor* supervisor = nullptr;
@@ -57,7 +56,7 @@ class ServerThreads {
                 std::unique_ptr<WakeUp> stop)
       : server_(std::move(server)),
         options_(options),
-        clock_(ServerClock::Start(options.time)),
+        clock_(ServerClock::Start(server_->clocks())),
         beat_ns_(options.supervisor == nullptr ? 0 : options.supervisor->beat_ns()),
         stop_(std::move(stop)),
         pulses_(server_->workers().size()) {}

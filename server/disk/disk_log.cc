@@ -284,7 +284,7 @@ absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
   tries_.Complete({.position = *newest_,
                    .items = snapshot_->items(),
                    .bytes = newest_bytes_,
-                   .completed_ms = options_.wall_ms()});
+                   .completed_ms = options_.wall.Now().ms()});
   LOG(INFO) << "wrote a snapshot of " << snapshot_->items() << " items, " << newest_bytes_
             << " bytes, in " << Seconds(now_ns - snapshot_began_ns_) << " s";
   snapshot_ = nullptr;

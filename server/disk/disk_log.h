@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 #include "common/protocol/message.h"
 #include "server/changes/change_stream.h"
 #include "server/disk/clock_note.h"
@@ -76,8 +77,8 @@ class DiskLog : public ChangeConsumer {
     // (common/layout/version.h).
     uint64_t first_version = 1;
     // The clock by which changes are too old to be taken. Poll is given the same one.
-    std::function<int64_t()> clock = MonotonicNs;
-    uint64_t (*wall_ms)() = WallMs;  // says when a snapshot was complete
+    std::function<int64_t()> clock;
+    WallClock wall;  // says when a snapshot was complete
     std::function<uint64_t()> random;
     // For a member of a group:
     size_t waiting_bytes_max = 64 << 20;  // as Journal::Options

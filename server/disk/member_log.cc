@@ -64,6 +64,7 @@ absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& option
                                          .sync_interval_ns = options.sync_interval_ns,
                                          .segment_bytes = options.segment_bytes,
                                          .clock = options.clock,
+                                         .wall = options.wall,
                                          .random = options.random,
                                          .waiting_bytes_max = kBytesMax,
                                          .unsynced_ns_max = log->always() ? kNeverNs : 0,

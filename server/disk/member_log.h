@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/base/clocks.h"
 #include "common/base/mutex.h"
 #include "server/changes/change_stream.h"
 #include "server/changes/member_disk.h"
@@ -60,7 +61,8 @@ class MemberLog final : public ChangeConsumer, public MemberDisk, private DiskLo
     Journal::Sync sync = Journal::Sync::kInterval;
     int64_t sync_interval_ns = kNsPerSecond;
     uint64_t segment_bytes = DiskLog::kSegmentBytesMax;
-    std::function<int64_t()> clock = MonotonicNs;
+    std::function<int64_t()> clock;  // as DiskLog::Options, as is `wall`
+    WallClock wall;
     std::function<uint64_t()> random;
   };
   // All outlive the log, but that `former` is not used after on_whole. Errors as DiskLog::Open.

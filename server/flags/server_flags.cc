@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/address.h"
@@ -248,7 +249,7 @@ absl::Status Named(std::string_view flag, std::string_view value, const absl::St
 }
 
 absl::StatusOr<Server::Options> OptionsFromFlags() {
-  Server::Options options;
+  Server::Options options{.clocks = MachineClocks()};
   GANNET_RETURN_IF_ERROR(Fill(&options));
   return options;
 }

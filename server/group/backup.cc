@@ -256,7 +256,8 @@ void Backup::BeginToFollow(const ReplicaWelcome& welcome, int64_t now) {
   history_ = welcome.history;
   context_.server->FollowClock(welcome.clock_ms);
   auto joiner = dialer_.BeginWalk(
-      *link_->end, {.target = &join_target_, .wall_ms = context_.now_ms, .now_ns = now});
+      *link_->end,
+      {.target = &join_target_, .now_ms = context_.now_ms, .wall = context_.wall, .now_ns = now});
   if (!joiner.ok()) return End(std::string(joiner.status().message()));
   join_.emplace(Join{.begins = welcome.first_lsn, .joiner = *std::move(joiner)});
   applier_.OnChange([this](const Change& change) { join_->joiner->OnApplied(change); });

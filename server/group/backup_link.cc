@@ -27,8 +27,7 @@ std::optional<AuthKey> ReplicaKeyOf(AuthFile* file) {
 }
 
 absl::StatusOr<std::unique_ptr<BackupLink>> BackupLink::Start(const Options& options) {
-  std::unique_ptr<BackupLink> link(new BackupLink);
-  link->options_ = options;
+  std::unique_ptr<BackupLink> link(new BackupLink(options));
   link->pd_.reset(ibv_alloc_pd(options.device.verbs));
   if (link->pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
   GANNET_ASSIGN_OR_RETURN(link->cq_,
@@ -103,7 +102,7 @@ absl::Status BackupLink::Configure(LinkConnection which) {
        .caps = options_.device.caps,
        .completions = cq_.get(),
        .receives = control ? messages_->receives() : ReceiveOptions{}}));
-  requests_[i] = MakeReplicaRequest(which, options_.token, options_.wall_ms());
+  requests_[i] = MakeReplicaRequest(which, options_.token, options_.wall.Now());
   AuthenticateRequest(options_.key, options_.to.NetworkBytes(), &requests_[i]);
   return connector.Connect(std::as_bytes(std::span(&requests_[i], 1)));
 }

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
 #include "common/auth/auth_key.h"
+#include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/group_member.h"
 #include "common/protocol/replica.h"
@@ -57,7 +58,7 @@ class BackupLink {
     std::optional<AuthKey> key;  // that proves who this is; nullopt: none
     uint64_t token = 0;          // the same in both connections, and in no other
     uint64_t ring_bytes = 0;
-    uint64_t (*wall_ms)() = nullptr;
+    WallClock wall;           // by which its requests must be fresh
     int64_t deadline_ns = 0;  // until it is open
   };
   // Begins to connect. ResourceExhausted: no memory for the ring. Unavailable: cannot reach it.
@@ -131,7 +132,7 @@ class BackupLink {
   static constexpr uint32_t kConnections = 2;
   enum class Said : uint8_t { kNothing, kHello, kWelcome };
 
-  BackupLink() = default;
+  explicit BackupLink(const Options& options) : options_(options) {}
   void PollConnector(LinkConnection which, int64_t now_ns);
   absl::Status Configure(LinkConnection which);
   void OnCompletion(const ibv_wc& completion);
@@ -145,7 +146,7 @@ class BackupLink {
   }
   bool fencing() const { return control()->closing(); }
 
-  Options options_;
+  const Options options_;
   Handle<ibv_pd> pd_;
   std::unique_ptr<CompletionQueue> cq_;
   std::optional<SharedMemory> ring_;

@@ -88,7 +88,7 @@ absl::Status FetchSession::Configure() {
                                                  .count = kReceives,
                                                  .id = {static_cast<uint8_t>(Work::kReceive)}}}));
   request_ = MakeConnectRequest(/*session_token=*/0, /*qp_index=*/0, UnpredictableNonce(),
-                                options_.machine_wall_ms());
+                                options_.wall.Now());
   AuthenticateRequest(key_, options_.server.NetworkBytes(), &request_);
   return connector_->Connect(std::as_bytes(std::span(&request_, 1)));
 }

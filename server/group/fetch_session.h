@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 #include "common/lookup/index_view.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/heartbeats.h"
@@ -46,8 +47,8 @@ class FetchSession {
     Device device;
     ibv_pd* pd = nullptr;  // on this device
     SocketAddress server;
-    AuthFile* keys = nullptr;                // outlives the session; nullptr: no key
-    uint64_t (*machine_wall_ms)() = WallMs;  // by which a connection request must be fresh
+    AuthFile* keys = nullptr;  // outlives the session; nullptr: no key
+    WallClock wall;            // by which a connection request must be fresh
     int64_t connect_timeout_ns = 10 * kNsPerSecond;
     // Called instead of yielding while the destructor waits for the device. For simulations.
     std::function<void()> idle;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/group_member.h"
 #include "common/rdma/device.h"
@@ -32,10 +33,10 @@ struct GroupContext {
   Grant grant{};  // of this process, without what differs between connections
   uint32_t workers = 0;
   std::function<uint64_t()> random;
-  uint64_t (*machine_ms)() = nullptr;  // the machine's wall clock, for handshakes
-  std::function<int64_t()> clock;      // CLOCK_BOOTTIME, in ns
-  std::function<uint64_t()> now_ms;    // the clock by which items expire
-  std::function<void()> idle;          // as that of Server::Options
+  WallClock wall;                    // the machine's, for handshakes
+  std::function<int64_t()> clock;    // CLOCK_BOOTTIME, in ns
+  std::function<uint64_t()> now_ms;  // the clock by which items expire
+  std::function<void()> idle;        // as that of Server::Options
 };
 
 }  // namespace gannet

@@ -26,6 +26,7 @@ absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
                                                                .pd = made->pd(),
                                                                .server = given.primary,
                                                                .keys = given.keys,
+                                                               .wall = given.wall,
                                                                .idle = given.idle},
                                                               given.now_ns));
   made->deadline_ns_ = given.now_ns;
@@ -74,7 +75,7 @@ void Joiner::WalkOn(int64_t now_ns) {
     run_generation_ = session_->view().index.generation;
   }
   now_ns_ = now_ns;
-  wall_ms_ = options_.wall_ms();
+  now_ms_ = options_.now_ms();
   waits_for_slot_ = false;
   if (driver_->reads()) driver_->OnRead(session_->done());
   auto outcome = WalkDriver::Outcome::kGoesOn;
@@ -171,7 +172,7 @@ void Joiner::OnLongHead(uint32_t item, const IndexWalk::Item& head) {
   version_max_ = std::max(version_max_, head.header.version);
   JoinTarget& target = *options_.target;
   if (!target.Wants(head.key) || IsExpired(head.header)) return;
-  if (filter_.Has(target.HashOf(head.key)) || target.Has(head.key, wall_ms_)) return;
+  if (filter_.Has(target.HashOf(head.key)) || target.Has(head.key, now_ms_)) return;
   longs_.push_back({.item = item, .header = head.header, .key = std::string(head.key), .at = 0});
 }
 
@@ -259,7 +260,7 @@ bool Joiner::Insert(const ItemHeader& header, std::string_view key, std::string_
                    .flags = header.flags,
                    .key = key,
                    .value = value};
-  switch (target.Insert(put, wall_ms_)) {
+  switch (target.Insert(put, now_ms_)) {
     case ReplyStatus::kOk:
       ++items_;
       bytes_ += key.size() + value.size();

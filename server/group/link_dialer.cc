@@ -19,7 +19,7 @@ absl::StatusOr<std::unique_ptr<BackupLink>> LinkDialer::Dial(const Call& call) {
                             .key = ReplicaKeyOf(keys_),
                             .token = call.token,
                             .ring_bytes = call.ring_bytes,
-                            .wall_ms = context_.machine_ms,
+                            .wall = context_.wall,
                             .deadline_ns = call.deadline_ns});
 }
 

@@ -5,9 +5,9 @@
 
 namespace gannet {
 
-ConnectRequest MakeReplicaRequest(LinkConnection which, uint64_t token, uint64_t wall_ms) {
+ConnectRequest MakeReplicaRequest(LinkConnection which, uint64_t token, WallTime now) {
   const auto index = static_cast<uint16_t>(which);
-  ConnectRequest request = MakeConnectRequest(token, index, Mix64(token + index), wall_ms);
+  ConnectRequest request = MakeConnectRequest(token, index, Mix64(token + index), now);
   request.features |= kConnectReplica;
   return request;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "server/group/link_work.h"
 
@@ -14,7 +15,7 @@ namespace gannet {
 // is the LinkConnection.
 
 // `token` is not 0. It serves as nonce, too, so that a request is unlike any other.
-ConnectRequest MakeReplicaRequest(LinkConnection which, uint64_t token, uint64_t wall_ms);
+ConnectRequest MakeReplicaRequest(LinkConnection which, uint64_t token, WallTime now);
 
 // Returns which connection of a link a request asks for; nullopt: it is a client's, or asks for
 // nothing that there is.

@@ -116,7 +116,8 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
   options_.intake->UseClock({asked_ms_, welcome.clock_ms});
   auto joiner =
       dialer_.BeginWalk(*link_, {.target = options_.intake,
-                                 .wall_ms = [this] { return options_.intake->giver_now_ms(); },
+                                 .now_ms = [this] { return options_.intake->giver_now_ms(); },
+                                 .wall = context_.wall,
                                  .now_ns = now,
                                  .target_evicts = options_.intake->evicts()});
   if (!joiner.ok()) return Fail(joiner.status());

@@ -15,7 +15,7 @@ void IndexGrowth::OnHeartbeat(ServerConnection* connection, const RequestHeader&
   Session* const session = connection->session;
   ReplyHeader reply = ReplyWithTime(request, context_.server.store.NowMs(context_.now.wall_ms));
   if (context_.server.standing != nullptr) {
-    reply.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.lease_now_ns());
+    reply.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.boot());
     reply.clock.leases_from = context_.server.standing->partitions().leases_from();
   }
   const Superblock superblock = context_.server.store.superblock();

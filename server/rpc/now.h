@@ -1,13 +1,12 @@
 #ifndef GANNET_SERVER_RPC_NOW_H_
 #define GANNET_SERVER_RPC_NOW_H_
 
-#include <time.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
 
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 
 namespace gannet {
 
@@ -19,11 +18,7 @@ struct Now {
 
 // Nanoseconds of CLOCK_BOOTTIME, which goes on while the machine is suspended. Clients rely on
 // that: their clocks go on too (common/base/clock.h has the clock for everything else).
-inline int64_t ServerNs() {
-  timespec t;
-  clock_gettime(CLOCK_BOOTTIME, &t);
-  return t.tv_sec * kNsPerSecond + t.tv_nsec;
-}
+inline int64_t ServerNs() { return BootNs(); }
 
 // The server's clock, by which items expire: the wall clock when it was started, plus the time
 // since. It does not jump if somebody steps the wall clock (ntpd, an operator, a migrated
@@ -34,23 +29,21 @@ inline int64_t ServerNs() {
 // Thread safe.
 class ServerClock {
  public:
-  // The functions that return the times. A test provides its own.
-  struct Source {
-    uint64_t (*wall_ms)() = gannet::WallMs;
-    int64_t (*monotonic_ns)() = ServerNs;
-  };
-
   // It goes slower by 1/8192. Clients allow 1/512 between the server's clock and theirs
   // (ServerTimeBound), and bad crystals that are slewed may take 15/16 of that.
   static constexpr int kSlewShift = 13;
 
-  static ServerClock Start() { return Start(Source()); }
-  static ServerClock Start(const Source& source) { return ServerClock(source); }
+  static ServerClock Start(const Clocks& clocks) { return ServerClock(clocks); }
+
+  // Where the clock of a server begins that was started at this time and follows nobody. It is the
+  // only way from a machine's wall clock to the clock by which items expire: from then on it goes
+  // by CLOCK_BOOTTIME.
+  static uint64_t BeginsAt(WallTime started) { return started.ms(); }
 
   // Call it only in main loops: everybody else gets a Now. The store reads WallMs again for an item
   // that is about to expire.
   Now Read() const {
-    const int64_t now_ns = source_.monotonic_ns();
+    const int64_t now_ns = boot_();
     // Acquire: whoever sees that the clock goes on sees from where.
     const uint64_t followed_ms = followed_ms_.load(std::memory_order_acquire);
     if (followed_ms != 0) return {now_ns, followed_ms};
@@ -65,7 +58,7 @@ class ServerClock {
   void Follow(uint64_t ms) { followed_ms_.store(ms, std::memory_order_relaxed); }
   // From now on the clock goes on from this time. REQUIRES: it follows, or nobody reads it.
   void GoOnFrom(uint64_t ms) {
-    const int64_t now_ns = source_.monotonic_ns();
+    const int64_t now_ns = boot_();
     const auto since_ms = static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs);
     const auto ahead_ms = static_cast<int64_t>(ms - (own_at_start_ms_ + since_ms));
     at_start_ms_.store(ms - since_ms, std::memory_order_relaxed);
@@ -78,10 +71,10 @@ class ServerClock {
  private:
   static constexpr int64_t kAheadMsMax = INT64_MAX / kNsPerMs;  // a primary may say anything
 
-  explicit ServerClock(const Source& source)
-      : source_(source),
-        started_ns_(source.monotonic_ns()),
-        own_at_start_ms_(source.wall_ms()),
+  explicit ServerClock(const Clocks& clocks)
+      : boot_(clocks.boot),
+        started_ns_(boot_()),
+        own_at_start_ms_(BeginsAt(clocks.wall.Now())),
         at_start_ms_(own_at_start_ms_) {}
 
   // Returns how much the clock has lost on purpose.
@@ -93,7 +86,7 @@ class ServerClock {
     return std::clamp<int64_t>(since_ns >> kSlewShift, 0, ahead_ns);
   }
 
-  const Source source_;
+  const BootClock boot_;
   const int64_t started_ns_;
   const uint64_t own_at_start_ms_;     // the wall clock when it was started
   std::atomic<uint64_t> at_start_ms_;  // this clock then

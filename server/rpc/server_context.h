@@ -6,6 +6,7 @@
 #include <optional>
 #include <span>
 
+#include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/heats.h"
 #include "common/rdma/device.h"
@@ -50,7 +51,7 @@ struct ServerContext {
   std::span<uint64_t> lock_words{};
   // The clock of the primary's lease. It is read after a client asked what is left of that. A Now
   // is from before: the client would count too much.
-  std::function<int64_t()> lease_now_ns = ServerNs;
+  BootClock boot;
   std::function<uint64_t()> random{};  // returns 64 unpredictable bits, for secrets
   std::function<void()> idle{};        // from Server::Options
 

@@ -4,8 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "common/base/clocks.h"
 #include "common/base/mutex.h"
 #include "common/protocol/list_entries.h"
 #include "common/protocol/message.h"
@@ -19,7 +21,8 @@ class SlowLog {
   static constexpr size_t kEntriesMax = 128;
 
   // `clock` is the clock by which workers are polled.
-  SlowLog(int64_t threshold_ns, int64_t (*clock)()) : threshold_ns_(threshold_ns), clock_(clock) {}
+  SlowLog(int64_t threshold_ns, BootClock clock)
+      : threshold_ns_(threshold_ns), clock_(std::move(clock)) {}
 
   int64_t NowNs() const { return clock_(); }
   bool IsSlow(int64_t ns) const { return ns >= threshold_ns_; }
@@ -31,7 +34,7 @@ class SlowLog {
 
  private:
   const int64_t threshold_ns_;
-  int64_t (*const clock_)();
+  const BootClock clock_;
   mutable Mutex mutex_;
   std::vector<SlowEntry> ring_ GANNET_GUARDED_BY(mutex_);
   uint64_t count_ GANNET_GUARDED_BY(mutex_) = 0;

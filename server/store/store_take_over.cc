@@ -1,8 +1,8 @@
 // Store: is made of what a former process left in a memory file.
 
 #include <algorithm>
-#include <chrono>
 
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "server/recovery/survey.h"
 #include "server/store/adopter.h"
@@ -11,14 +11,14 @@
 namespace gannet {
 namespace {
 
-double SecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+double SecondsSince(int64_t start_ns) {
+  return static_cast<double>(MonotonicNs() - start_ns) / kNsPerSecond;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<Store>> Store::TakeOver(const Options& options) {
-  const auto start = std::chrono::steady_clock::now();
+  const int64_t start_ns = MonotonicNs();
   const uint64_t heap_offset = AlignUp(kRecoveryEnd, options.page_bytes);
   GANNET_ASSIGN_OR_RETURN(const Survey survey,
                           Survey::Of(options.region, heap_offset, options.take_over_threads));
@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::TakeOver(const Options& options) {
   store->recovery_->SetTakingOver(0);
   store->recovery_->SetNextVersion(store->next_version());
   store->recovery_->SetState(RegionState::kServing);
-  store->taken_over_ = {survey.stopped_in_order(), survey.counts(), SecondsSince(start),
+  store->taken_over_ = {survey.stopped_in_order(), survey.counts(), SecondsSince(start_ns),
                         NotedClock(LoadRecoveryHeader(options.region))};
   return store;
 }

@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/session/primary_lease_watch.h"
+#include "common/base/clocks.h"
 #include "common/protocol/not_primary.h"
 #include "common/protocol/partition_map.h"
 #include "common/rdma/loopback.h"
@@ -36,7 +37,7 @@ constexpr int64_t kLongNs = 30 * kNsPerSecond;
 class MemberOfServer : private ChangeConsumer {
  public:
   MemberOfServer() : standing_(kHistoryOfServers) {
-    Server::Options options;
+    Server::Options options{.clocks = MachineClocks()};
     options.device = TestDevice();
     options.listen = OwnAddress(TestDevice()).value();
     options.memory_bytes = 32 << 20;
@@ -74,7 +75,7 @@ class MemberOfServer : private ChangeConsumer {
 
  private:
   void Run() {
-    const ServerClock clock = ServerClock::Start();
+    const ServerClock clock = ServerClock::Start(MachineClocks());
     const Worker& worker = *server_->workers()[0];
     while (!worker.closed()) {
       running_.store(true);

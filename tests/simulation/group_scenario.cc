@@ -60,7 +60,8 @@ GroupEvent GroupEvent::AnyFault(Run* run, int64_t lease_ns) {
   return event;
 }
 
-GroupScenario::GroupScenario(Run* run, Kind k, uint32_t n) : kind(k), steps(n) {
+GroupScenario::GroupScenario(Run* run, Kind k, uint32_t n)
+    : kind(k), steps(n), server{.clocks = run->clocks()} {
   server.workers = 1 + static_cast<uint32_t>(run->Below(2));
   server.memory_bytes = Choose<uint64_t>(run, {4 << 20, 8 << 20});
   server.index_slots = Choose<uint64_t>(run, {64, 512});
@@ -220,11 +221,11 @@ void GroupScenario::DrawMoves(Run* run) {
 }
 
 std::string GroupScenario::ToString() const {
-  std::string text =
-      absl::StrCat(clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ",
-                   active_ns / kNsPerMs, "+", calm_ns / kNsPerMs, " ms, workers ", server.workers,
-                   ", memory ", server.memory_bytes >> 20, "M, slots ", server.index_slots,
-                   ", credits ", server.credits, last_comes_late ? ", two at first" : "");
+  std::string text = absl::StrCat(
+      clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs, "+",
+      calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ", server.memory_bytes >> 20,
+      "M, slots ", server.index_slots, ", credits ", server.credits,
+      last_comes_late ? ", two at first" : "");
   for (const GroupTerms& group : groups) {
     absl::StrAppend(&text, ", group of ", group.members.size(), " with lease ", group.lease_ms,
                     " ms, ", group.min_copies, " copies");

@@ -49,9 +49,7 @@ void GiveBack(const std::string& address) {
   kept_addresses.erase(kept);
 }
 
-// A ServerClock's source has no state of its own. A process has one run at a time.
-Run* run_of_clocks = nullptr;
-uint64_t clock_ahead_ms = 0;  // of the process that starts
+uint64_t clock_ahead_ms = 0;  // of the process that starts: a WallClock has no state of its own
 
 }  // namespace
 
@@ -59,7 +57,6 @@ std::string GroupServer::NameOf(uint32_t node) { return absl::StrCat("n", node +
 
 GroupServer::GroupServer(Options options, Run* run, GroupRegisterService* service)
     : options_(std::move(options)), run_(run), service_(service) {
-  run_of_clocks = run;
   const auto device = OpenDevice(kSoftverbsDeviceName);
   GANNET_CHECK(device.ok(), "softverbs is not there");
   const auto any = ResolveAll("127.0.0.1:0", 0);
@@ -71,7 +68,7 @@ GroupServer::GroupServer(Options options, Run* run, GroupRegisterService* servic
   server.idle = [run] { run->Idle(); };
   // The region's pages come when they are used: most never are, and a run has many servers.
   server.touch = [](std::span<std::byte>) { return 0; };
-  server.lease_now_ns = [this] { return ReadClock(); };
+  server.clocks.boot = [this] { return ReadClock(); };
   if (options_.starts) Start();
 }
 
@@ -131,9 +128,9 @@ void GroupServer::Start() {
   run_->OnNode(node());
   clock_ahead_ms = options_.clock_ahead_ms;
   steps_down_ = false;
-  clock_.reset(new ServerClock(
-      ServerClock::Start({.wall_ms = [] { return run_of_clocks->wall_ms() + clock_ahead_ms; },
-                          .monotonic_ns = [] { return run_of_clocks->now_ns(); }})));
+  clock_.reset(new ServerClock(ServerClock::Start(
+      {.wall = [] { return WallTime::FromMs(Run::Wall().ms() + clock_ahead_ms); },
+       .boot = [run = run_] { return run->now_ns(); }})));
   // Lower than what others may have given already: a primary has to begin above that.
   options_.server.first_version = 1 + run_->Below(1'000);
   GiveBack(address_);

@@ -44,6 +44,7 @@ class GroupWorld::GuestClock final : public ClientClock {
     if (!before) world_->OnClock(node_);
     return now_ns;
   }
+  WallTime Wall() const override { return Run::Wall(); }
 
  private:
   // More than a client looks at a clock that stands still before it goes on.

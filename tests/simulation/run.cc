@@ -20,10 +20,13 @@ constexpr uint64_t kWallMsAtStart = 1'900'000'000'000;
 constexpr uint64_t kWallMsDiffering = 300'000'000;
 constexpr int64_t kIdleNs = 20 * kNsPerUs;
 
+Run* the_run = nullptr;  // a WallClock has no state of its own
+
 }  // namespace
 
 Run::Run(Options options)
     : options_(std::move(options)), random_(options_.seed), clock_(this), trace_(options_.seed) {
+  the_run = this;
   wall_ms_at_start_ = kWallMsAtStart + Below(kWallMsDiffering);
   GANNET_CHECK(softverbs_simulate(options_.seed) == 0, "the device was used before the simulation");
   softverbs_set_event_log([](void* self, const char* line) { static_cast<Run*>(self)->Note(line); },
@@ -49,6 +52,8 @@ int64_t Run::now_ns() const { return softverbs_now_ns(); }
 uint64_t Run::wall_ms() const {
   return wall_ms_at_start_ + static_cast<uint64_t>(now_ns() / kNsPerMs);
 }
+
+WallTime Run::Wall() { return WallTime::FromMs(the_run->wall_ms()); }
 
 int64_t Run::Tick() { return last_tick_ = std::max(last_tick_ + 1, TickOf(now_ns())); }
 

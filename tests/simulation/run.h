@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "common/base/client_clock.h"
+#include "common/base/clocks.h"
 #include "tests/simulation/checks.h"
 
 namespace gannet::simulation {
@@ -41,6 +42,11 @@ class Run {
   // --- time
   int64_t now_ns() const;
   uint64_t wall_ms() const;
+  // The clocks of a machine in this run. A process has one run at a time.
+  static WallTime Wall();
+  Clocks clocks() {
+    return {.wall = Wall, .boot = [this] { return now_ns(); }};
+  }
   // Returns a larger number with every call, in step with time. It orders events of the same time.
   int64_t Tick();
   // Returns the tick of a time that is not over.
@@ -87,6 +93,7 @@ class Run {
    public:
     explicit VirtualClock(Run* run) : run_(run) {}
     int64_t MonotonicNs() const override;
+    WallTime Wall() const override { return Run::Wall(); }
     bool waiting = false;
 
    private:

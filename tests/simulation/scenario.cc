@@ -40,7 +40,7 @@ T Choose(Run* run, const T (&choices)[N]) {
 
 }  // namespace
 
-Scenario::Scenario(Run* run) {
+Scenario::Scenario(Run* run) : server{.clocks = run->clocks()} {
   server.workers = 1 + static_cast<uint32_t>(run->Below(2));
   server.memory_bytes = Choose<uint64_t>(run, {2 << 20, 4 << 20, 8 << 20});
   server.index_slots = Choose<uint64_t>(run, {0, 64, 512});
@@ -99,8 +99,8 @@ Scenario::Scenario(Run* run) {
   }
   if (run->OneIn(6)) {
     server.evict = true;
-    // Items under a lock are not evicted. With two words two locks may hold all of them, for as long
-    // as their leases last.
+    // Items under a lock are not evicted. With two words two locks may hold all of them, for as
+    // long as their leases last.
     server.lock_words = std::max<uint64_t>(server.lock_words, 16);
     server.memory_bytes = Choose<uint64_t>(run, {2 << 20, 4 << 20});
     value_bytes_max = std::min<uint32_t>(value_bytes_max, 20'000);

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "common/base/clocks.h"
 #include "common/rdma/device_choice.h"
 #include "common/rdma/loopback.h"
 #include "glog/logging.h"
@@ -45,7 +46,7 @@ void Churn(Writes& writes, uint64_t items) {
 }
 
 int Run(uint64_t items, uint64_t memory_bytes, uint64_t index_slots, uint64_t churn, char** argv) {
-  Server::Options options;
+  Server::Options options{.clocks = MachineClocks()};
   const auto device = UseDevice("auto", argv);
   CHECK(device.ok()) << device.status();
   options.device = *device;

@@ -14,6 +14,7 @@
 #include "common/auth/handshake.h"
 #include "common/auth/handshake_mac.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/limits.h"
@@ -121,7 +122,7 @@ class Question {
         connector_->CreateConnection({.queue_pair = {.pd = pd_.get(), .send_wrs = 1},
                                       .caps = device.caps,
                                       .completions = completions_.get()}));
-    ConnectRequest request = MakeConnectRequest(0, 0, UnpredictableNonce(), WallMs());
+    ConnectRequest request = MakeConnectRequest(0, 0, UnpredictableNonce(), MachineWallTime());
     request.features = kConnectStanding;
     AuthenticateRequest(key_, to_.NetworkBytes(), &request);
     return connector_->Connect(std::as_bytes(std::span(&request, 1)));

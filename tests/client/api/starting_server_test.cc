@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
 #include "server/control/server_threads.h"
 #include "tests/client/api/patient_options.h"
@@ -45,7 +46,7 @@ class StartingServerTest : public ::testing::Test {
 
  private:
   void Start() {
-    Server::Options options;
+    Server::Options options{.clocks = MachineClocks()};
     options.device = TestDevice();
     options.listen = address_;
     options.memory_bytes = 32 << 20;

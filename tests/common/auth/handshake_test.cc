@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "common/base/clocks.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
 
@@ -94,7 +95,7 @@ TEST(HandshakeTest, ARefusalWithoutWordsIsTheTransports) {
 }
 
 TEST(HandshakeTest, TheRequestCarriesTokenAndIndex) {
-  const ConnectRequest request = MakeConnectRequest(7, 3, 11, 13);
+  const ConnectRequest request = MakeConnectRequest(7, 3, 11, WallTime::FromMs(13));
   const auto decoded = DecodeConnectRequest(std::as_bytes(std::span(&request, 1)));
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->session_token, 7u);

@@ -16,6 +16,7 @@ using test_support::KeyFile;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kNowMs = 1'800'000'000'000;  // 2027-01-15 08:00:00 UTC
+constexpr WallTime kNow = WallTime::FromMs(kNowMs);
 constexpr char kSecret1[] = "000102030405060708090a0b0c0d0e0f";
 constexpr char kSecret2[] = "202122232425262728292a2b2c2d2e2f";
 
@@ -43,7 +44,7 @@ ConnectRequest RequestWith(const AuthKey& key, uint64_t nonce, uint64_t time_ms 
 class AuthenticatorTest : public testing::Test {
  protected:
   Authenticator::Answer Judge(const ConnectRequest& request) {
-    return authenticator_.Judge(request, OwnAddress(), kNowMs);
+    return authenticator_.Judge(request, OwnAddress(), kNow);
   }
   void ExpectRefused(const ConnectRequest& request, const std::string& text) {
     const Authenticator::Answer answer = Judge(request);
@@ -54,7 +55,8 @@ class AuthenticatorTest : public testing::Test {
   }
 
   KeyFile file_{Line(1, kSecret1) + Line(2, kSecret2, "read")};
-  Authenticator authenticator_ = Authenticator::Create(file_.path(), kNowMs - 100'000).value();
+  Authenticator authenticator_ =
+      Authenticator::Create(file_.path(), WallTime::FromMs(kNowMs - 100'000)).value();
 };
 
 TEST_F(AuthenticatorTest, AcceptsEachKeyOfTheFile) {
@@ -84,7 +86,7 @@ TEST_F(AuthenticatorTest, RefusesAnotherKey) {
 TEST_F(AuthenticatorTest, RefusesARequestForAnotherServer) {
   const ConnectRequest request = RequestWith(KeyOf(file_), 1);
   const std::vector<std::byte> other(18, std::byte{8});
-  EXPECT_EQ(authenticator_.Judge(request, other, kNowMs).refused, RejectCode::kAuthentication);
+  EXPECT_EQ(authenticator_.Judge(request, other, kNow).refused, RejectCode::kAuthentication);
 }
 
 TEST_F(AuthenticatorTest, RefusesACopy) {
@@ -115,20 +117,20 @@ TEST_F(AuthenticatorTest, ARequestThatIsRefusedUsesUpNoNonce) {
 }
 
 TEST_F(AuthenticatorTest, ARequestFromBeforeTheStartMayBeSentAnew) {
-  Authenticator fresh = Authenticator::Create(file_.path(), kNowMs).value();
+  Authenticator fresh = Authenticator::Create(file_.path(), kNow).value();
   const ConnectRequest early = RequestWith(KeyOf(file_), 1, kNowMs - 1);
-  const Authenticator::Answer answer = fresh.Judge(early, OwnAddress(), kNowMs + 10);
+  const Authenticator::Answer answer =
+      fresh.Judge(early, OwnAddress(), WallTime::FromMs(kNowMs + 10));
   EXPECT_EQ(answer.refused, RejectCode::kStarting);
   EXPECT_LE(answer.reason.size(), sizeof(Reject::reason));
   const ConnectRequest anew = RequestWith(KeyOf(file_), 2, kNowMs + 10);
-  EXPECT_NE(fresh.Judge(anew, OwnAddress(), kNowMs + 10).key, nullptr);
+  EXPECT_NE(fresh.Judge(anew, OwnAddress(), WallTime::FromMs(kNowMs + 10)).key, nullptr);
 }
 
 TEST_F(AuthenticatorTest, WithoutAFileEverybodyWithoutAKeyMayConnect) {
-  Authenticator open = Authenticator::Create("", kNowMs).value();
-  EXPECT_EQ(open.Judge(NewConnectRequest(), OwnAddress(), kNowMs).refused, RejectCode{});
-  const Authenticator::Answer answer =
-      open.Judge(RequestWith(KeyOf(file_), 1), OwnAddress(), kNowMs);
+  Authenticator open = Authenticator::Create("", kNow).value();
+  EXPECT_EQ(open.Judge(NewConnectRequest(), OwnAddress(), kNow).refused, RejectCode{});
+  const Authenticator::Answer answer = open.Judge(RequestWith(KeyOf(file_), 1), OwnAddress(), kNow);
   EXPECT_EQ(answer.refused, RejectCode::kAuthentication);
   EXPECT_THAT(answer.reason, HasSubstr("no keys"));
   EXPECT_FALSE(open.Look(/*asked=*/true).has_value());
@@ -175,7 +177,7 @@ TEST_F(AuthenticatorTest, AWrongFileChangesNothing) {
 }
 
 TEST(AuthenticatorStartTest, DoesNotStartWithAWrongFile) {
-  EXPECT_FALSE(Authenticator::Create("/no/such/keys", kNowMs).ok());
+  EXPECT_FALSE(Authenticator::Create("/no/such/keys", kNow).ok());
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/clocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/journal/hooked_files.h"
@@ -29,6 +30,8 @@ TEST(DiskThreadTest, WritesWhatIsRecordedWhileASyncHangs) {
                                   .store = &*store,
                                   .changes = &store.changes(),
                                   .writes = &store.writes(),
+                                  .clock = MonotonicNs,
+                                  .wall = MachineWallTime,
                                   .random = [] { return 77; }},
                                  /*wall_ms=*/1'000);
   ASSERT_TRUE(log.ok()) << log.status();

@@ -11,11 +11,11 @@ namespace {
 using ::testing::HasSubstr;
 
 TEST(FirstVersionTest, BeginsWhereTheClockIs) {
-  EXPECT_EQ(FirstVersionByClock(kVersionClockStartNs + 5).value(), 5u << 5);
+  EXPECT_EQ(FirstVersionByClock(WallTime::FromNs(kVersionClockStartNs + 5)).value(), 5u << 5);
 }
 
 TEST(FirstVersionTest, AClockThatIsNotSetIsAnErrorThatSaysWhatToDo) {
-  const absl::Status status = FirstVersionByClock(86'400'000'000'000).status();
+  const absl::Status status = FirstVersionByClock(WallTime::FromNs(86'400'000'000'000)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("1970-01-02"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("set-ntp"));

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
 #include "gtest/gtest.h"
 #include "softverbs/tests/support/temporary_directory.h"
@@ -58,7 +59,7 @@ std::unique_ptr<ServerThreads> Start(uint32_t workers, int64_t busy_poll_ns,
                                      const Supervisor* supervisor = nullptr,
                                      std::function<uint64_t()> random = {},
                                      const DiskOptions& disk = {}) {
-  Server::Options options;
+  Server::Options options{.clocks = MachineClocks()};
   options.device = TestDevice();
   options.listen = OwnAddress(TestDevice()).value();
   options.memory_bytes = 32 << 20;

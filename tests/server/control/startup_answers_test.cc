@@ -5,6 +5,7 @@
 #include <string>
 #include <thread>
 
+#include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -45,7 +46,7 @@ class StartupAnswersTest : public testing::Test, public SteppedServer {
  protected:
   StartupAnswersTest() : address_(FreeAddress()) {
     creating_ = std::thread([this] {
-      Server::Options options;
+      Server::Options options{.clocks = MachineClocks()};
       options.device = TestDevice();
       options.listen = address_;
       options.memory_bytes = kPieces * kPrefaultPieceBytes;
@@ -103,7 +104,7 @@ class StartupAnswersTest : public testing::Test, public SteppedServer {
     return reject;
   }
 
-  const ServerClock clock_ = ServerClock::Start();
+  const ServerClock clock_ = ServerClock::Start(MachineClocks());
   SlowTouch touch_{1};
   const SocketAddress address_;
   std::unique_ptr<Server> server_;
@@ -139,7 +140,7 @@ TEST_F(StartupAnswersTest, AnotherVersionIsToldAtOnce) {
 }
 
 TEST(ServerNameTest, OddCharactersAreAnError) {
-  Server::Options options;
+  Server::Options options{.clocks = MachineClocks()};
   options.device = TestDevice();
   options.listen = OwnAddress(TestDevice()).value();
   for (const char* name : {"two words", "a@b", "a,b", "123456789012345678901234567890123"}) {

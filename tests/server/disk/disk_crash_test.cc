@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/clocks.h"
 #include "glog/logging.h"
 #include "gtest/gtest.h"
 #include "server/disk/disk_log.h"
@@ -94,6 +95,7 @@ class Machine {
                               .sync_interval_ns = 10,
                               .segment_bytes = 2000,
                               .clock = [this] { return now_ns_; },
+                              .wall = MachineWallTime,
                               .random = [] { return 77; }},
                              kWallMs);
     if (!log.ok()) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/clocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/server/journal/hooked_files.h"
@@ -39,6 +40,7 @@ class DiskLogTest : public testing::Test {
                               .segment_bytes = 64 << 10,
                               .first_version = first_version,
                               .clock = [this] { return now_ns_; },
+                              .wall = MachineWallTime,
                               .random = [] { return 77; }},
                              kWallMs);
     if (!log.ok()) return log.status();
@@ -123,6 +125,7 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
                             .sync = Journal::Sync::kAlways,
                             .segment_bytes = 64 << 10,
                             .clock = [this] { return now_ns_; },
+                            .wall = MachineWallTime,
                             .random = [] { return 77; }},
                            kWallMs);
   ASSERT_TRUE(log.ok()) << log.status();

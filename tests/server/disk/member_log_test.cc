@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/clocks.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/disk/data_directory.h"
@@ -47,6 +48,7 @@ class MemberLogTest : public testing::Test {
                                 .sync = sync,
                                 .segment_bytes = 64 << 10,
                                 .clock = [this] { return now_ns_; },
+                                .wall = MachineWallTime,
                                 .random = [] { return 77; }});
     ASSERT_TRUE(log.ok()) << log.status();
     log_ = *std::move(log);

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "common/base/clocks.h"
+
 namespace gannet {
 namespace {
 
@@ -115,7 +117,7 @@ TEST_F(ServerFlagsTest, WhatThisVersionDoesNotKnowStaysAsTheFlagHasIt) {
       {.settings = {{"on_full", "spill"}, {"silence_ms", "1"}, {"shards", "3"}, {"data", "/x"}}});
   const std::string log = testing::internal::GetCapturedStderr();
   EXPECT_FALSE(options.evict);
-  EXPECT_EQ(options.silence_ms, Server::Options{}.silence_ms);
+  EXPECT_EQ(options.silence_ms, Server::Options{.clocks = MachineClocks()}.silence_ms);
   EXPECT_EQ(options.disk.data, "") << "a machine's";
   for (const char* unknown : {"on_full=spill", "silence_ms=1", "shards=3", "data=/x"}) {
     EXPECT_THAT(log, HasSubstr(std::string("group g1 has ") + unknown + ", which this version"));

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/group/shared_register.h"
@@ -111,7 +112,7 @@ class GroupPutTest : public PutTest {
 
   void StartBackup(size_t i) {
     backups_[i].store = std::make_unique<SharedConfigStore>(&shared_);
-    Server::Options options;
+    Server::Options options{.clocks = MachineClocks()};
     options.device = TestDevice();
     options.listen = OwnAddress(TestDevice()).value();
     options.memory_bytes = 64 << 20;
@@ -127,7 +128,7 @@ class GroupPutTest : public PutTest {
  private:
   struct Backup {
     std::unique_ptr<SharedConfigStore> store;
-    ServerClock clock = ServerClock::Start();
+    ServerClock clock = ServerClock::Start(MachineClocks());
     std::unique_ptr<Server> server;
   };
 
@@ -138,7 +139,7 @@ class GroupPutTest : public PutTest {
                                   .node = std::move(node),
                                   .auth_file = auth_file_};
     options->auth_file = auth_file_;
-    options->lease_now_ns = [this] { return lease_now(); };
+    options->clocks.boot = [this] { return lease_now(); };
   }
 
   static GroupTerms WithMembers(GroupTerms terms) {
@@ -149,7 +150,7 @@ class GroupPutTest : public PutTest {
 
   SharedRegister shared_{WithMembers({.lease_ms = kLeaseMs})};
   std::unique_ptr<SharedConfigStore> own_;
-  ServerClock clock_ = ServerClock::Start();
+  ServerClock clock_ = ServerClock::Start(MachineClocks());
   std::array<Backup, kBackupsMax> backups_;
   DiskOptions disk_;
   bool follow_apart_ = false;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clocks.h"
 #include "tests/common/rdma/test_device.h"
 
 namespace gannet {
@@ -63,7 +64,8 @@ Joiner::Options JoinFixture::JoinOptions() {
   return {.device = TestDevice(),
           .primary = address(),
           .target = &*target_,
-          .wall_ms = [this] { return now().wall_ms; },
+          .now_ms = [this] { return now().wall_ms; },
+          .wall = MachineWallTime,
           .clock_ns = [this] { return now().monotonic_ns; },
           .now_ns = now().monotonic_ns};
 }

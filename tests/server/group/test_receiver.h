@@ -11,6 +11,7 @@
 
 #include "common/auth/auth_key.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 #include "common/protocol/replica.h"
 #include "server/group/backup_link.h"
 #include "server/rpc/now.h"
@@ -31,7 +32,7 @@ class TestReceiver {
                                    .key = key,
                                    .token = token,
                                    .ring_bytes = ring_bytes,
-                                   .wall_ms = WallMs,
+                                   .wall = MachineWallTime,
                                    .deadline_ns = ServerNs() + 20 * kNsPerSecond});
     EXPECT_TRUE(link.ok()) << link.status();
     link_ = *std::move(link);

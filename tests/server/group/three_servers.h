@@ -12,6 +12,7 @@
 #include <string_view>
 #include <thread>
 
+#include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
 #include "server/control/server_threads.h"
 #include "tests/common/rdma/test_device.h"
@@ -35,7 +36,7 @@ class ThreeServers {
   absl::Status TryStart(size_t i) {
     Node& node = nodes[i];
     node.store = std::make_unique<SharedConfigStore>(&shared);
-    Server::Options options;
+    Server::Options options{.clocks = MachineClocks()};
     options.device = TestDevice();
     options.listen = OwnAddress(TestDevice()).value();
     options.memory_bytes = 64 << 20;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
 #include "server/control/server.h"
 #include "tests/common/rdma/test_device.h"
@@ -102,7 +103,7 @@ class MoveServersTest : public testing::Test {
     Group& group = groups_[i];
     group.shared.emplace(GroupTerms{.history = 7 + i, .lease_ms = 1'000, .members = {"n1"}});
     group.store = std::make_unique<MapDirectory>(&*group.shared, &map_, i, &addresses_);
-    Server::Options options;
+    Server::Options options{.clocks = MachineClocks()};
     options.device = TestDevice();
     options.listen = OwnAddress(TestDevice()).value();
     options.memory_bytes = 32 << 20;
@@ -206,7 +207,7 @@ class MoveServersTest : public testing::Test {
   struct Group {
     std::optional<SharedRegister> shared;
     std::unique_ptr<MapDirectory> store;
-    ServerClock clock = ServerClock::Start();
+    ServerClock clock = ServerClock::Start(MachineClocks());
     std::unique_ptr<Server> server;
   };
   FakeMap map_;

@@ -42,7 +42,7 @@ class ElsewhereTest : public ServerTest {
     StartServer([this](Server::Options* options) {
       options->standing = &standing_;
       options->streams_sessions = true;
-      options->lease_now_ns = [] { return kLeaseNow; };
+      options->clocks.boot = [] { return kLeaseNow; };
     });
     server().AddConsumer(&stream_, ChangeStream::Need::kRequired);
   }

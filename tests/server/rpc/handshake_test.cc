@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clocks.h"
 #include "common/layout/superblock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -192,7 +193,7 @@ TEST_F(HandshakeTest, StoppingBreaksConnections) {
 
 TEST_F(HandshakeTest, PortInUseIsAnErrorThatSaysSo) {
   StartServer();
-  Server::Options options;
+  Server::Options options{.clocks = MachineClocks()};
   options.device = server().device();
   options.listen = server().address();
   const auto second = Server::Create(options);

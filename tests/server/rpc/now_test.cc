@@ -11,8 +11,8 @@ int64_t g_monotonic_ns = 0;
 ServerClock StartAt(uint64_t wall_ms, int64_t monotonic_ns) {
   g_wall_ms = wall_ms;
   g_monotonic_ns = monotonic_ns;
-  return ServerClock::Start({.wall_ms = [] { return g_wall_ms; },  //
-                             .monotonic_ns = [] { return g_monotonic_ns; }});
+  return ServerClock::Start(
+      {.wall = [] { return WallTime::FromMs(g_wall_ms); }, .boot = [] { return g_monotonic_ns; }});
 }
 
 TEST(ServerClockTest, IsTheWallClockAtItsStartPlusMonotonicTime) {

@@ -144,7 +144,7 @@ TEST_F(ObservationTest, RemembersSlowRequestsTheNewestFirst) {
 }
 
 TEST(SlowLogTest, ForgetsTheOldest) {
-  SlowLog log(1000, nullptr);
+  SlowLog log(1000, MachineClocks().boot);
   EXPECT_TRUE(log.IsSlow(1000));
   EXPECT_FALSE(log.IsSlow(999));
   for (uint32_t i = 0; i < SlowLog::kEntriesMax + 5; ++i) {

@@ -2,13 +2,14 @@
 
 #include <algorithm>
 
+#include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
 #include "tests/common/rdma/test_device.h"
 
 namespace gannet {
 
 void ServerTest::StartServer(const std::function<void(Server::Options*)>& change) {
-  Server::Options options;
+  Server::Options options{.clocks = MachineClocks()};
   options.device = TestDevice();
   const auto own = OwnAddress(TestDevice());
   ASSERT_TRUE(own.ok()) << own.status();

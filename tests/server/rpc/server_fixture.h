@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/clocks.h"
 #include "server/control/server.h"
 
 namespace gannet {
@@ -54,7 +55,7 @@ class ServerTest : public testing::Test, public SteppedServer {
 
  private:
   std::unique_ptr<Server> server_;
-  const Now started_ = ServerClock::Start().Read();
+  const Now started_ = ServerClock::Start(MachineClocks()).Read();
   int64_t offset_ns_ = 0;
 };
 

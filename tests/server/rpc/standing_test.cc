@@ -19,7 +19,7 @@ class StandingTest : public ServerTest {
     standing_.SetServes(true);
     StartServer([this](Server::Options* options) {
       options->standing = &standing_;
-      options->lease_now_ns = [] { return kLeaseNow; };
+      options->clocks.boot = [] { return kLeaseNow; };
     });
   }
   void Step() override {
