@@ -62,6 +62,8 @@ GroupEvent GroupEvent::AnyFault(Run* run, int64_t lease_ns) {
 
 GroupScenario::GroupScenario(Run* run, Kind k, uint32_t n)
     : kind(k), steps(n), server{.clocks = run->clocks()} {
+  // By the seed, so that runs without keys stay what they were.
+  if (run->seed() % 2 == 1) server.auth_file = key_file.path();
   server.workers = 1 + static_cast<uint32_t>(run->Below(2));
   server.memory_bytes = Choose<uint64_t>(run, {4 << 20, 8 << 20});
   server.index_slots = Choose<uint64_t>(run, {64, 512});
@@ -225,7 +227,7 @@ std::string GroupScenario::ToString() const {
       clients, " clients, ", keys, " keys, ", acts_per_client, " acts, ", active_ns / kNsPerMs, "+",
       calm_ns / kNsPerMs, " ms, workers ", server.workers, ", memory ", server.memory_bytes >> 20,
       "M, slots ", server.index_slots, ", credits ", server.credits,
-      last_comes_late ? ", two at first" : "");
+      last_comes_late ? ", two at first" : "", with_keys() ? ", with keys" : "");
   for (const GroupTerms& group : groups) {
     absl::StrAppend(&text, ", group of ", group.members.size(), " with lease ", group.lease_ms,
                     " ms, ", group.min_copies, " copies");

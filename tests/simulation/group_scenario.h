@@ -8,6 +8,7 @@
 #include "common/cluster/cluster_config.h"
 #include "server/control/server.h"
 #include "server/replica/register.h"
+#include "softverbs/tests/support/key_file.h"
 #include "tests/simulation/run.h"
 
 namespace gannet::simulation {
@@ -55,11 +56,15 @@ struct GroupScenario {
   // `steps`: of a walk.
   GroupScenario(Run* run, Kind kind, uint32_t steps);
   std::string ToString() const;
+  // Whether members and clients have keys. Then a server refuses who asks by another clock than the
+  // run's, such as the machine's.
+  bool with_keys() const { return !server.auth_file.empty(); }
   uint32_t servers() const { return static_cast<uint32_t>(group_of.size()); }
   bool moves() const { return groups.size() > 1; }
 
   const Kind kind;
   const uint32_t steps;
+  const test_support::KeyFile key_file{"1 000102030405060708090a0b0c0d0e0f replica\n"};
   Server::Options server;
   std::vector<GroupTerms> groups;
   std::vector<uint64_t> clocks_ahead_ms;  // by group: of their clocks for expiries

@@ -98,6 +98,7 @@ bool GroupServer::FindPlace() {
   GroupOptions& place = options_.server.group.emplace();
   place.name = options_.group_name;
   place.node = NameOf(node());
+  place.auth_file = options_.server.auth_file;
   if (!service_->real_stores()) {
     store_ = std::make_unique<MemberStore>(service_, options_.group, place.node,
                                            options_.stream_version, options_.reaches);

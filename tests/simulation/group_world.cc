@@ -133,6 +133,7 @@ void GroupWorld::MakeGuest(Guest* guest) {
                                    .loose_expiry = true,
                                    .groups = scenario_.moves() ? 2u : 1u,
                                    .impatient_locks = scenario_.moves(),
+                                   .auth_file = scenario_.server.auth_file,
                                    .clock = guest->clock.get()};
   if (!scenario_.moves()) {
     options.had_copies_since = [this](int64_t ns) { return had_copies_ns_ >= ns; };

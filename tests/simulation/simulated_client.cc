@@ -49,6 +49,7 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
   public_options.connect_timeout = std::chrono::milliseconds(3000);
   public_options.location_cache_bytes = options.location_cache_bytes;
   public_options.depth = options.depth;
+  public_options.auth_file = options.auth_file;
   public_options.log = [this](LogLevel, std::string_view line) {
     run_->Note(absl::StrCat("client ", options_.number, " logs: ", WithoutPort(line)));
   };

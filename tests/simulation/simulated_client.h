@@ -53,6 +53,7 @@ class SimulatedClient {
     // If nothing is wrong, the slot of an operation that ended is free again after this time. In it
     // a client gives up a connection that answers nothing, and makes a new one.
     int64_t room_ns_max = 5 * kNsPerSecond;
+    std::string auth_file;               // empty: it has no key
     const ClientClock* clock = nullptr;  // outlives the client; nullptr: the run's
   };
 
