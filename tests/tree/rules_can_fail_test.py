@@ -7,6 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import clocks
 import documents
 import files
 import folders
@@ -213,6 +214,21 @@ class RulesTest(unittest.TestCase):
         self.expect(names.check_header_names, {"server/heap/a.h": "", "server/store/a.cc": "", "tests/server/a.h": ""})
         self.expect(names.check_header_names, {"client/include/gannet/a.h": "", "client/include/gannet/c/a.h": ""})
         self.expect(names.check_header_names, {"server/heap/a.h": "", "server/store/a.h": ""}, "server/heap/a.h: server/store/a.h has the same name")
+
+    def test_the_machine_is_asked_for_the_time_in_few_places(self):
+        ask = "int64_t Now() { return clock_gettime(CLOCK_REALTIME); }\n"
+        for name in ("common/base/clock.h", "common/base/clocks.h", "tools/a.cc"):
+            self.expect(clocks.check_clocks, {name: ask})
+        for text in (ask, "auto x = absl::Now();\n", "auto x = std::chrono::steady_clock::now();\n"):
+            self.expect(clocks.check_clocks, {"common/rdma/a.cc": text}, "common/rdma/a.cc:1: ")
+        # A clock that was handed down may be asked by anybody, the machine's by few.
+        self.expect(clocks.check_clocks, {"server/group/a.cc": "x = options_.wall.Now(); y = clock_->MonotonicNs(); z = clock.WallMs();\n"})
+        self.expect(clocks.check_clocks, {"server/group/a.cc": "\nrequest = Make(WallMs());\n"}, "server/group/a.cc:2: WallMs: asks the machine")
+        self.expect(clocks.check_clocks, {"client/routing/a.cc": "ClientClock::Real()->MonotonicNs();\n"}, "client/routing/a.cc:1: ClientClock::Real()")
+        self.expect(clocks.check_clocks, {"server/main.cc": "Wait(MonotonicNs());\n"})
+        # Not even those may have it as a default.
+        self.expect(clocks.check_clocks, {"server/rpc/now.h": "struct Source {\n  int64_t (*boot)() = ServerNs;\n};\n"},
+                    "server/rpc/now.h:2: = ServerNs;: a default that asks the machine")
 
 
 class WholeTest(unittest.TestCase):  # runs after RulesTest: unittest sorts by name

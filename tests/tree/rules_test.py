@@ -12,6 +12,7 @@
   6. Each mutant of the simulation applies to the sources, and docs/testing.md lists it.
   7. What a header declares is defined, and somebody calls it.
   8. No two types and no two headers have the same name.
+  9. Two files ask the system for the time, and who names the machine's clock is listed in clocks.py.
 
 rules_can_fail_test.py shows of each rule that it can fail.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # the folder is a source folder
 
+import clocks
 import documents
 import files
 import folders
@@ -43,6 +45,7 @@ RULES = (
     functions.check_callers,
     names.check_types,
     names.check_header_names,
+    clocks.check_clocks,
 )
 
 

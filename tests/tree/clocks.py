@@ -1,0 +1,49 @@
+"""Who asks the machine for the time. Everybody else is handed a clock, so that a simulation has them all."""
+
+import re
+
+# The only files that ask the system. All others call what these declare.
+ASKS_SYSTEM = {"common/base/clock.h", "common/base/clocks.h"}
+SYSTEM = re.compile(r"\b(?:clock_gettime|gettimeofday|timespec_get|absl::Now|absl::GetCurrentTimeNanos|std::time|(?:system|steady|high_resolution)_clock)\b")
+
+# What those declare, by name, or as the function of an object that the machine's clock is.
+MACHINE = re.compile(r"(?<![.>:])\b(?:MonotonicNs|WallNs|WallMs|BootNs|ServerNs|MachineWallTime|MachineClocks)\b|ClientClock::Real\(\)")
+# In server/ and client/: who may say one of those names, and why.
+NAMES_MACHINE = {
+    # The threads' own loops. A simulation has none of these, but polls the parts itself.
+    "server/main.cc", "server/control/disk_thread.cc", "server/control/server_threads.cc", "server/control/startup_answers.cc",
+    "server/control/core_demand.cc", "client/api/driver.cc",
+    # Where a process gets its clocks.
+    "server/flags/server_flags.cc", "server/control/server_disk.cc",
+    # How long something took, for a line of the log.
+    "server/control/server_memory.cc", "server/control/server_workers.cc", "server/store/store_take_over.cc",
+    # A name for CLOCK_BOOTTIME.
+    "server/rpc/now.h",
+    # A client's settings; all else gets the clock from these.
+    "client/engine/engine.h", "client/session/session_options.h", "client/walk/cluster_walk.h", "client/walk/region_walk.h",
+}
+# `= MonotonicNs;` and the like.
+DEFAULT = re.compile(r"=\s*(?:&\s*)?(?:gannet::)?(?:MonotonicNs|WallNs|WallMs|BootNs|ServerNs|MachineWallTime|MachineClocks(?:\(\))?)\s*[;,)]")
+
+
+def check_clocks(tree):
+    """Time comes from a clock that was handed down. There is no default that asks the machine: one that is left out unseen
+    works, but not in a simulation."""
+    for path in tree.sources:
+        name = path.as_posix()
+        if path.parts[0] not in ("client", "common", "server") or path.parts[:2] == ("client", "example"):
+            continue
+        code = tree.code(path)
+
+        def each(pattern, what):
+            for match in pattern.finditer(code):
+                tree.found(f"{name}:{tree.line(path, match.start())}: {match.group().strip()}: {what}")
+
+        if name not in ASKS_SYSTEM:
+            each(SYSTEM, "only common/base/clock.h and clocks.h ask the system for the time")
+        if path.parts[0] == "common":
+            continue
+        if name not in NAMES_MACHINE:
+            each(MACHINE, "asks the machine for the time; hand the clock down")
+        if path.suffix == ".h":
+            each(DEFAULT, "a default that asks the machine; hand the clock down")
