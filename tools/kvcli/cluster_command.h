@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -70,22 +68,16 @@ struct ClusterCommand {
   }
 };
 
-// The names of all actions.
-std::vector<std::string> ClusterActions();
-
 // The environment variables that are the defaults of --etcd and --cluster.
 inline constexpr char kEtcdVariable[] = "GANNET_ETCD";
 inline constexpr char kClusterVariable[] = "GANNET_CLUSTER";
 
-// Takes an option that only "cluster" has. Returns nullopt if this is none. InvalidArgument: the
-// value is wrong.
-std::optional<absl::Status> ApplyClusterOption(std::string_view name, std::string_view value,
-                                               ClusterCommand* command);
+// Fills in what the words left out of etcd and of the cluster's name, as the environment says.
+// InvalidArgument: the words do not make a whole command.
+absl::Status Complete(ClusterCommand* command);
 
-// Takes the words behind "cluster", once the options are taken; what these left out of etcd and of
-// the cluster's name, the environment may say. InvalidArgument: the action is
-// unknown, or words or options are missing or too many.
-absl::Status TakeClusterWords(std::span<const std::string> words, ClusterCommand* command);
+// "min_copies=N, lease_ms=N, on_full=reject|evict, ..."
+std::string WhatCanBeSet();
 
 }  // namespace gannet::kvcli
 

@@ -128,8 +128,6 @@ std::string HelpText();
 // The verbs, for completion at the prompt.
 std::vector<std::string> VerbNames();
 std::optional<Verb> FindVerb(std::string_view name);
-// Returns the words that the verb takes, as help shows them: "KEY [--meta]".
-std::string_view UsageOf(Verb verb);
 
 }  // namespace gannet::kvcli
 

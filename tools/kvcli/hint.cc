@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
-#include "tools/kvcli/command.h"
+#include "tools/kvcli/verbs.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -23,10 +23,10 @@ struct Typed {
   size_t behind_literal = 0;
 };
 
-// `finished`: there is a blank behind the last word.
-Typed TypedOf(const std::vector<std::string>& words, bool finished) {
+// `finished`: there is a blank behind the last word. `from`: the words before it are the command.
+Typed TypedOf(const std::vector<std::string>& words, size_t from, bool finished) {
   Typed typed;
-  for (size_t i = 1; i < words.size(); ++i) {
+  for (size_t i = from; i < words.size(); ++i) {
     const std::string& word = words[i];
     const bool grows = i + 1 == words.size() && !finished;
     if (typed.literal) {
@@ -42,11 +42,13 @@ Typed TypedOf(const std::vector<std::string>& words, bool finished) {
   return typed;
 }
 
-bool IsOption(std::string_view token) { return token.starts_with("[--"); }
+bool IsOption(std::string_view token) {
+  return token.starts_with("[--") || (token.starts_with("--") && token != "--");
+}
 
 // The name in "[--ttl=TIME]".
 std::string_view NameOf(std::string_view token) {
-  token.remove_prefix(3);
+  token.remove_prefix(token.starts_with('[') ? 3 : 2);
   return token.substr(0, token.find_first_of("=]"));
 }
 
@@ -54,11 +56,14 @@ bool Has(const Typed& typed, std::string_view option) {
   return std::ranges::find(typed.options, option) != typed.options.end();
 }
 
-// Returns what is left of "KEY VALUE...", whose words repeat as a group.
+// Returns what is left of "KEY VALUE...", whose words repeat as a group, or of "GROUP [WORD]...",
+// whose last one repeats.
 std::string LeftOfGroup(const std::vector<std::string>& places, size_t plain) {
-  const auto from = static_cast<std::ptrdiff_t>(plain % places.size());
-  const std::string left = absl::StrJoin(places.begin() + from, places.end(), " ");
-  return plain > 0 && from == 0 ? absl::StrCat("[", left, "]") : left;
+  const bool last_repeats = places.back().starts_with('[');
+  const size_t from = last_repeats ? std::min(plain, places.size() - 1) : plain % places.size();
+  const std::string left =
+      absl::StrJoin(places.begin() + static_cast<std::ptrdiff_t>(from), places.end(), " ");
+  return !last_repeats && plain > 0 && from == 0 ? absl::StrCat("[", left, "]") : left;
 }
 
 // Returns the tokens of a usage that were not typed yet.
@@ -97,11 +102,11 @@ std::string HintFor(std::string_view line) {
   const auto longer = SplitLine(absl::StrCat(std::string(line), "x"));
   if (!words.ok() || !longer.ok() || words->empty()) return "";
   const bool finished = longer->size() > words->size();
-  const auto verb = FindVerb(words->front());
-  if (!verb) return "";
+  const NamedRow named = FindRow(*words);
+  if (named.row == nullptr) return "";
   const std::vector<std::string> usage =
-      absl::StrSplit(std::string(UsageOf(*verb)), ' ', absl::SkipEmpty());
-  const std::vector<std::string> left = Left(usage, TypedOf(*words, finished));
+      absl::StrSplit(UsageOf(*named.row).text, ' ', absl::SkipEmpty());
+  const std::vector<std::string> left = Left(usage, TypedOf(*words, named.words, finished));
   if (left.empty()) return "";
   return absl::StrCat(finished ? "" : " ", absl::StrJoin(left, " "));
 }

@@ -9,8 +9,8 @@
 #include "common/base/server_list.h"
 #include "common/base/status_macros.h"
 #include "tools/kvcli/command.h"
-#include "tools/kvcli/command_options.h"
 #include "tools/kvcli/nearest.h"
+#include "tools/kvcli/verb_words.h"
 
 namespace gannet::kvcli {
 namespace {

@@ -14,8 +14,8 @@
 #include "tools/kvcli/child.h"
 #include "tools/kvcli/gen_key.h"
 #include "tools/kvcli/run_cluster.h"
-#include "tools/kvcli/spec.h"
 #include "tools/kvcli/text.h"
+#include "tools/kvcli/verbs.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -107,7 +107,7 @@ int Shell::GetAndTouch(const Command& command) {
 
 int Shell::RefuseHere(const Command& command) {
   return ReportUsage(absl::InvalidArgumentError(
-      absl::StrCat(SpecOf(command.verb).name, " works from the command line only")));
+      absl::StrCat(RowOf(command.verb).name, " works from the command line only")));
 }
 
 int Shell::RunClusterCommand(const Command& command) {

@@ -1,12 +1,12 @@
 #include "tools/kvcli/word_completion.h"
 
 #include <algorithm>
-#include <optional>
+#include <span>
 
 #include "absl/strings/ascii.h"
-#include "tools/kvcli/cluster_command.h"
-#include "tools/kvcli/command.h"
-#include "tools/kvcli/spec.h"
+#include "absl/strings/str_split.h"
+#include "tools/kvcli/verb_words.h"
+#include "tools/kvcli/verbs.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -21,30 +21,59 @@ WordCompletion Matching(std::string_view typed, const auto& candidates) {
 }
 
 // "--ttl=" for an option with a value. Leaves out those that `words` have.
-std::vector<std::string> OptionsLeft(Verb verb, const std::vector<std::string>& words) {
+std::vector<std::string> OptionsLeft(const Usage& usage, const std::vector<std::string>& words) {
   std::vector<std::string> left;
-  for (const UsageOption& option : UsagePartsOf(verb).options) {
+  for (const UsageOption& option : usage.options) {
     const std::string name = "--" + option.name;
     const bool typed = std::ranges::any_of(
         words, [&name](const std::string& word) { return word.substr(0, word.find('=')) == name; });
-    if (!typed) left.push_back(option.takes_value ? name + "=" : name);
+    if (!typed) left.push_back(option.value.empty() ? name : name + "=");
   }
   return left;
 }
 
-bool TakesKey(Verb verb) {
-  const std::vector<std::string>& places = UsagePartsOf(verb).places;
-  return !places.empty() && places[0].starts_with("KEY");
-}
-
 // Returns the option that `before` ends with and that still lacks its value.
-const UsageOption* OpenOption(Verb verb, std::string_view before, const std::string& last) {
+const UsageOption* OpenOption(const Usage& usage, std::string_view before,
+                              const std::string& last) {
   if (!last.starts_with("--")) return nullptr;
   const UsageOption* option =
-      FindOption(verb, std::string_view(last).substr(2, last.find('=') - 2));
-  if (option == nullptr || !option->takes_value) return nullptr;
+      usage.FindOption(std::string_view(last).substr(2, last.find('=') - 2));
+  if (option == nullptr || option->value.empty()) return nullptr;
   const bool has_value = last.find('=') != std::string::npos && !before.ends_with('=');
   return has_value ? nullptr : option;
+}
+
+// Returns how many words there are that are neither options nor their values.
+size_t PlainWords(const Usage& usage, std::span<const std::string> words) {
+  size_t plain = 0;
+  bool literal = false;
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (literal || !words[i].starts_with("--")) {
+      ++plain;
+    } else if (words[i] == "--") {
+      literal = true;
+    } else if (OpenOption(usage, "", words[i]) != nullptr && words[i].find('=') == words[i].npos) {
+      ++i;
+    }
+  }
+  return plain;
+}
+
+WordCompletion CompletionBy(CompletedBy by, std::string_view typed,
+                            const std::set<std::string>& keys) {
+  switch (by) {
+    case CompletedBy::kKeys:
+      return Matching(typed, keys);
+    case CompletedBy::kVerbs:
+      return Matching(typed, VerbNames());
+    case CompletedBy::kActions:
+      return Matching(typed, ActionNames());
+    case CompletedBy::kFiles:
+      return {.words = {}, .files = true};
+    case CompletedBy::kNothing:
+      break;
+  }
+  return {};
 }
 
 }  // namespace
@@ -54,21 +83,22 @@ WordCompletion CompletionOf(std::string_view before, std::string_view typed,
   const auto words = SplitLine(before);
   if (!words.ok()) return {};
   if (words->empty()) return Matching(absl::AsciiStrToLower(std::string(typed)), VerbNames());
-  const std::optional<Verb> verb = FindVerb(words->front());
-  if (!verb) return {};
-  if (*verb == Verb::kHelp) return Matching(typed, VerbNames());
+  const NamedRow named = FindRow(*words);
+  if (named.row == nullptr) return {};
+  const Usage& usage = UsageOf(*named.row);
   const bool literal = std::ranges::find(*words, "--") != words->end();
-  if (literal && *verb == Verb::kLock) return {.words = {}, .files = true};  // a command
+  if (literal && named.row->verb == Verb::kLock) return {.words = {}, .files = true};  // a command
   if (!literal) {
-    if (const UsageOption* open = OpenOption(*verb, before, words->back()); open != nullptr) {
-      return {.words = {},
-              .files = open->name == "file" || open->name == "out" || open->name == "kvserver"};
+    if (const UsageOption* open = OpenOption(usage, before, words->back()); open != nullptr) {
+      if (open->value.find('|') != std::string::npos) {
+        return Matching(typed, std::vector<std::string>(absl::StrSplit(open->value, '|')));
+      }
+      return CompletionBy(CompletionOfWord("--" + open->name), typed, keys);
     }
-    if (typed.starts_with('-')) return Matching(typed, OptionsLeft(*verb, *words));
+    if (typed.starts_with('-')) return Matching(typed, OptionsLeft(usage, *words));
   }
-  if (*verb == Verb::kUpgradeCheck) return {.words = {}, .files = true};
-  if (*verb == Verb::kCluster && words->size() == 1) return Matching(typed, ClusterActions());
-  return TakesKey(*verb) ? Matching(typed, keys) : WordCompletion{};
+  const size_t plain = PlainWords(usage, std::span<const std::string>(*words).subspan(named.words));
+  return CompletionBy(CompletionOfWord(usage.PlaceAt(plain)), typed, keys);
 }
 
 }  // namespace gannet::kvcli

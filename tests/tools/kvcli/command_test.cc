@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "tools/kvcli/examples.h"
 #include "tools/kvcli/text.h"
+#include "tools/kvcli/verb_words.h"
+#include "tools/kvcli/verbs.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -276,15 +277,44 @@ TEST(CommandTest, HelpOfACommandHasExamples) {
 
 // The examples are words that the commands take.
 TEST(CommandTest, ExamplesAreRight) {
-  for (const std::string& name : VerbNames()) {
-    std::istringstream lines(ExamplesOf(*FindVerb(name)));
+  for (const VerbRow& row : VerbRows()) {
+    std::istringstream lines(row.examples);
     for (std::string line; std::getline(lines, line);) {
-      if (!line.starts_with("  ")) continue;
+      if (line.empty()) continue;
       const auto words = SplitLine(line.substr(0, line.find("      ")));
       ASSERT_TRUE(words.ok()) << line;
       EXPECT_TRUE(ParseCommand(*words).ok()) << line << ": " << ParseCommand(*words).status();
     }
   }
+}
+
+TEST(VerbRowsTest, EachWordOfAUsageHasAMeaning) {
+  for (const VerbRow& row : VerbRows()) {
+    const Usage& usage = UsageOf(row);
+    EXPECT_EQ(usage.text.find('@'), std::string::npos) << usage.text;
+    for (size_t i = 0; i < usage.places.size(); ++i) {
+      EXPECT_TRUE(IsWord(usage.PlaceAt(i))) << FullName(row) << " " << usage.PlaceAt(i);
+    }
+    for (const UsageOption& option : usage.options) {
+      EXPECT_TRUE(IsWord("--" + option.name)) << FullName(row) << " " << option.Text();
+    }
+  }
+}
+
+TEST(VerbRowsTest, EachVerbAndActionHasOneRow) {
+  int next = 0;
+  int next_action = 0;
+  for (const VerbRow& row : VerbRows()) {
+    if (row.action) {
+      EXPECT_EQ(static_cast<int>(*row.action), next_action++) << row.name;
+      EXPECT_EQ(FindAction(row.name), &row);
+    } else {
+      EXPECT_EQ(static_cast<int>(row.verb), next++) << row.name;
+      EXPECT_EQ(&RowOf(row.verb), &row);
+    }
+  }
+  EXPECT_EQ(next, static_cast<int>(Verb::kQuit) + 1);
+  EXPECT_EQ(next_action, static_cast<int>(ClusterCommand::Action::kMoves) + 1);
 }
 
 TEST(EscapedTest, SplitLineReadsTheSameBytes) {

@@ -54,6 +54,13 @@ TEST(HintTest, BehindTwoDashesComesTheCommandOfALock) {
   EXPECT_EQ(HintFor("get -- --key "), "");
 }
 
+TEST(HintTest, AnActionOfClusterHasItsOwnWords) {
+  EXPECT_THAT(HintFor("cluster "), StartsWith("ACTION [WORD]... [--group=GROUP:NODES]"));
+  EXPECT_THAT(HintFor("cluster add g1 "), StartsWith("NODE [--etcd=URL]"));
+  EXPECT_THAT(HintFor("cluster set g1 a=b "), StartsWith("[NAME=VALUE]... [--lease_ms=N]"));
+  EXPECT_THAT(HintFor("cluster force g1 --from=n1 "), StartsWith("--lose-data "));
+}
+
 TEST(HintTest, CountsWordsAsTheCommandDoes) {
   EXPECT_EQ(HintFor("touch 'a b' "), "TIME");
   EXPECT_EQ(HintFor("touch a\\ b"), " TIME");

@@ -440,7 +440,8 @@ TEST_F(KvcliClusterTest, NamesWhatGannetHasNotWritten) {
 TEST_F(KvcliClusterTest, SaysWhatIsWrong) {
   const Finished usage = Kvcli({"status", "g1"});
   EXPECT_EQ(usage.exit_code, 2);
-  EXPECT_THAT(usage.err, AllOf(HasSubstr("one word too many"), HasSubstr("usage: cluster ACTION")));
+  EXPECT_THAT(usage.err,
+              AllOf(HasSubstr("one word too many"), HasSubstr("usage: cluster status [--check]")));
   const Finished name = RunProgram(
       {ProgramPath("kvcli"), "cluster", "status", "--cluster=a b", "--etcd=" + etcd_.Url(0)});
   EXPECT_EQ(name.exit_code, 2);

@@ -31,11 +31,17 @@ TEST(CompletionTest, AKeyThatWasUsedBefore) {
   EXPECT_THAT(Completed("stats ", "co"), IsEmpty());
   EXPECT_THAT(Completed("nothing ", "co"), IsEmpty());
   EXPECT_THAT(Completed("get 'open ", "co"), IsEmpty());
+  EXPECT_THAT(Completed("mget shape ", "co"), ElementsAre("color", "count"));
+  EXPECT_THAT(Completed("put --ttl 5 ", "co"), ElementsAre("color", "count"));
+  EXPECT_THAT(Completed("put shape ", "co"), IsEmpty()) << "a value, and no key";
 }
 
 TEST(CompletionTest, AnActionOfCluster) {
   EXPECT_THAT(Completed("cluster ", "re"), ElementsAre("remove", "remove-group"));
   EXPECT_THAT(Completed("cluster status ", "re"), IsEmpty());
+  EXPECT_THAT(Completed("cluster status ", "--c"), ElementsAre("--check", "--cluster="));
+  EXPECT_THAT(Completed("cluster add g1 n1 ", "--c"), ElementsAre("--cluster="));
+  EXPECT_THAT(Completed("cluster init --on_full=", "e"), ElementsAre("evict"));
 }
 
 TEST(CompletionTest, TheOptionsThatTheCommandHasAndTheLineHasNot) {
