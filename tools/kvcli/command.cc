@@ -20,7 +20,7 @@ constexpr std::pair<std::string_view, std::string_view> kExcludeEachOther[] = {
     {"--if_absent", "--if_present"}, {"--if_absent", "--if_version"}, {"--dry-run", "--stop"}};
 
 // The words of a line, told apart by the usage of its row.
-struct Line {
+struct LineWords {
   std::vector<GivenWord> plain;     // names are not known yet
   std::vector<std::string> names;   // of its options: "--ttl"
   bool ends_with_literals = false;  // there is a "--"
@@ -57,7 +57,7 @@ absl::Status NoOption(const VerbRow& row, std::string_view name) {
 // Takes the option at `words[*at]`, and the word behind it if that is its value. Options of cluster
 // are those of all actions: the action may stand behind them.
 absl::Status TakeOption(const VerbRow& row, std::span<const std::string> words, size_t* at,
-                        Line* line, Command* command) {
+                        LineWords* line, Command* command) {
   const std::string& word = words[*at];
   const size_t equals = std::min(word.find('='), word.size());
   const UsageOption* known = UsageOf(row).FindOption(std::string_view(word).substr(2, equals - 2));
@@ -73,7 +73,7 @@ absl::Status TakeOption(const VerbRow& row, std::span<const std::string> words, 
   return Take({.name = name, .text = value}, command);
 }
 
-absl::Status TakeLine(const VerbRow& row, std::span<const std::string> words, Line* line,
+absl::Status TakeLine(const VerbRow& row, std::span<const std::string> words, LineWords* line,
                       Command* command) {
   for (size_t i = 0; i < words.size(); ++i) {
     if (line->ends_with_literals && row.verb == Verb::kLock) {
@@ -92,7 +92,7 @@ absl::Status TakeLine(const VerbRow& row, std::span<const std::string> words, Li
 }
 
 // Returns the row of the action, which is the line's first plain word, and takes that word away.
-absl::StatusOr<const VerbRow*> TakeAction(Line* line) {
+absl::StatusOr<const VerbRow*> TakeAction(LineWords* line) {
   if (line->plain.empty()) return absl::InvalidArgumentError("ACTION is missing");
   const std::string word = line->plain[0].text;
   line->plain.erase(line->plain.begin());
@@ -113,7 +113,7 @@ std::string_view WhyNeeded(std::string_view option) {
 }
 
 // Other actions have the option: it was taken.
-absl::Status CheckOptionsOfAction(const VerbRow& row, const Line& line) {
+absl::Status CheckOptionsOfAction(const VerbRow& row, const LineWords& line) {
   for (const std::string& name : line.names) {
     const std::string_view bare = std::string_view(name).substr(2);
     if (UsageOf(row).FindOption(bare) != nullptr) continue;
@@ -126,7 +126,7 @@ absl::Status CheckOptionsOfAction(const VerbRow& row, const Line& line) {
   return absl::OkStatus();
 }
 
-absl::Status CheckOptions(const VerbRow& row, const Line& line) {
+absl::Status CheckOptions(const VerbRow& row, const LineWords& line) {
   for (const auto& [one, other] : kExcludeEachOther) {
     if (!line.Has(one) || !line.Has(other)) continue;
     return absl::InvalidArgumentError(
@@ -140,7 +140,7 @@ absl::Status CheckOptions(const VerbRow& row, const Line& line) {
   return absl::OkStatus();
 }
 
-absl::Status CheckNumberOfWords(const VerbRow& row, const Line& line) {
+absl::Status CheckNumberOfWords(const VerbRow& row, const LineWords& line) {
   const Usage& usage = UsageOf(row);
   const bool has_file = row.verb == Verb::kPut && line.Has("--file");
   const size_t min = usage.words_min - (has_file ? 1 : 0);
@@ -167,7 +167,7 @@ absl::Status CheckNumberOfWords(const VerbRow& row, const Line& line) {
 
 // Takes the words behind the name. `*row` becomes the action's of a line of cluster.
 absl::Status TakeWords(const VerbRow** row, std::span<const std::string> words, Command* command) {
-  Line line;
+  LineWords line;
   GANNET_RETURN_IF_ERROR(TakeLine(**row, words, &line, command));
   if (command->verb == Verb::kLock && line.ends_with_literals && command->child.empty()) {
     return absl::InvalidArgumentError("no command behind the --");

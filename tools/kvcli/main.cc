@@ -20,30 +20,17 @@
 #include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvcli/answers.h"
-#include "tools/kvcli/child.h"
 #include "tools/kvcli/command.h"
-#include "tools/kvcli/gen_key.h"
 #include "tools/kvcli/invocation.h"
 #include "tools/kvcli/pipeline.h"
 #include "tools/kvcli/prompt.h"
-#include "tools/kvcli/run_cluster.h"
-#include "tools/kvcli/run_discover.h"
-#include "tools/kvcli/run_doctor.h"
+#include "tools/kvcli/run_verbs.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/text.h"
+#include "tools/kvcli/verbs.h"
 
 namespace gannet::kvcli {
 namespace {
-
-// Says on stderr what is wrong, and with --json on stdout, too, where a program looks for the
-// answer.
-int Fail(int code, const absl::Status& status, bool json) {
-  const std::string message(status.message());
-  std::fprintf(stderr, "kvcli: %s\n", message.c_str());
-  const std::string name = code == kExitUsage ? "Usage" : absl::StatusCodeToString(status.code());
-  if (json) std::printf("%s\n", Dump(ErrorJson(name, message)).c_str());
-  return code;
-}
 
 // Returns the exit code: an answer that could not be written is an error, whatever it was. Of a
 // reader that is gone, as in `kvcli scan | head`, nothing is said.
@@ -55,15 +42,6 @@ int EndOutput(int code) {
                  why.empty() ? "" : ": ", why.c_str());
   }
   return code == kExitDone || code == kExitNotFound ? int{kExitError} : code;
-}
-
-gannet::Options ClientOptions(const Invocation& invocation) {
-  gannet::Options options;
-  options.device = invocation.device;
-  options.auth_file = invocation.auth_file;
-  options.connect_timeout = invocation.deadline;
-  options.deadline = invocation.deadline;
-  return options;
 }
 
 void SayDevices(const Client& client) {
@@ -110,51 +88,18 @@ absl::StatusOr<std::optional<Command>> CommandOf(const Invocation& invocation) {
   return command;
 }
 
-// Only the new version of kvserver knows what it takes.
-int RunUpgradeCheck(const Command& command, bool json) {
-  std::vector<std::string> words = {command.kvserver, "--upgrade_check=" + command.path};
-  if (json) words.emplace_back("--json");
-  const int code = RunChild(words);
-  const bool did_not_run = code == kExitCannotRun || code == kExitNoProgram;
-  if (json && did_not_run) {
-    Say(Dump(ErrorJson("Unavailable", "cannot run " + command.kvserver)) + "\n");
-  }
-  return code;
-}
-
 int RunCommandLine(const Invocation& invocation, char** argv) {
   const bool json = invocation.json;
   const auto command = CommandOf(invocation);
   if (!command.ok() && !FindVerb(invocation.words[0])) return PointToHelp(command.status(), json);
   if (!command.ok()) return Fail(kExitUsage, command.status(), json);
-  if (*command && (*command)->verb == Verb::kGenKey) {
-    Say(KeyText(**command, json));
-    return kExitDone;
-  }
-  if (*command && (*command)->verb == Verb::kCluster) {
-    RunClusterFrom from = {.connect = ClientOptions(invocation)};
-    if ((*command)->cluster.goes_to_servers()) {
-      from.device = UseDevice(invocation.device, argv, SoftverbsNotice::kNotSaid).status();
-    }
-    if ((*command)->cluster.measures() && !from.device.ok()) {
-      return Fail(kExitError, from.device, json);
-    }
-    return RunCluster(**command, from, json);
-  }
-  if (*command && (*command)->verb == Verb::kUpgradeCheck) {
-    return RunUpgradeCheck(**command, json);
+  if (const auto alone = *command ? RowOf((*command)->verb).alone : nullptr; alone != nullptr) {
+    return alone(**command, invocation, argv);
   }
   const bool says_device = invocation.verbose || (AtPrompt(invocation) && !invocation.quiet);
   const auto device = UseDevice(invocation.device, argv,
                                 says_device ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid);
-  if (*command && (*command)->verb == Verb::kDoctor) {
-    return RunDoctor(invocation.servers, ClientOptions(invocation), device.status(), json);
-  }
   if (!device.ok()) return Fail(kExitError, device.status(), json);
-  if (*command && (*command)->verb == Verb::kDiscover) {
-    const absl::StatusOr<int> code = RunDiscover(**command, json);
-    return code.ok() ? *code : Fail(kExitError, code.status(), json);
-  }
   const auto client = Client::Connect(invocation.servers, ClientOptions(invocation));
   if (!client.ok()) return Fail(kExitError, client.status(), json);
   if (says_device) SayDevices(**client);

@@ -2,12 +2,10 @@
 #define GANNET_TOOLS_KVCLI_SHELL_H_
 
 #include <gannet/client.h>
-#include <gannet/walker.h>
 
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -33,7 +31,8 @@ enum ExitCode : int {
 // No value is longer. Reading one from a file or from stdin stops behind this.
 inline constexpr size_t kValueBytesMax = 64u << 20;
 
-// Runs commands against a client, and writes answers to stdout and problems to stderr. Holds locks
+// What verbs (run_verbs.h) work in: a client, the way to show answers on stdout and problems on
+// stderr, and locks. Holds locks
 // that were taken without a command until they are unlocked or the shell ends. One thread.
 class Shell {
  public:
@@ -66,59 +65,18 @@ class Shell {
   // Ends a wait for a lock early, as if its time were over. A signal handler may call it.
   void Interrupt() { interrupted_.store(true, std::memory_order_relaxed); }
 
- private:
-  int Put(const Command& command);
-  int Get(const Command& command);
-  int MultiGet(const Command& command);
-  int Exists(const Command& command);
-  int Ttl(const Command& command);
-  int Delete(const Command& command);
-  int MultiDelete(const Command& command);
-  int MultiPut(const Command& command);
-  int Append(const Command& command);
-  int Count(const Command& command);
-  int Touch(const Command& command);
-  int GetAndTouch(const Command& command);
-  int Flush(const Command& command);
-  int LockKey(const Command& command);
-  int HoldWhileRunning(const Command& command, const Lock& lock);
-  int Unlock(const Command& command);
-  int BreakLock(const std::string& key);
-  int ShowUnlocked(const std::string& key, bool was_held);
-  int Locks(const Command& command);
-  int Snapshot(const Command& command);
-  int Stats(const Command& command);
-  int Info(const Command& command);
-  int Ping(const Command& command);
-  int Help(const Command& command);
-  int Clients(const Command& command);
-  int SlowLog(const Command& command);
-  int Scan(const Command& command);
-  int BigKeys(const Command& command);
-  int HotKeys(const Command& command);
-  int Memory(const Command& command);
-  int Watch(const Command& command);
-  int Top(const Command& command);
-  int Latency(const Command& command);
-  int RefuseHere(const Command& command);
-  int RunClusterCommand(const Command& command);
-  int GenKey(const Command& command);
-  int Quit(const Command& command);
+  // For verbs. -----------------------------------------------------------------------------------
 
-  int PutFile(const Command& command);
-  // Writes the value of the item, and says how long it is.
-  int WriteOut(const Command& command, const Value& value);
-  class TopLooks;
-  void TopOnScreen(const Command& command, TopLooks& looks);
-  void TopInLines(const Command& command, TopLooks& looks);
+  Client& client() { return client_; }
+  const Options& options() const { return options_; }
+  // Those that were taken without a command.
+  std::map<std::string, Lock>& locks() { return locks_; }
+  // An Interrupt before this call does not count.
+  void BeginWait() { interrupted_.store(false, std::memory_order_relaxed); }
+  bool interrupted() const { return interrupted_.load(std::memory_order_relaxed); }
   // Sleeps, in slices, so that Interrupt works. Returns false if it was interrupted.
   bool Pause(std::chrono::milliseconds time) const;
-  // Walks through the items of all servers whose keys the command wants. Returns an ExitCode.
-  bool ShowsProgress(const Command& command) const;
-  int WalkItems(const Command& command, const std::function<bool(const WalkedItem&)>& show);
 
-  // Returns nullopt if another client holds it even at the end of the wait.
-  absl::StatusOr<std::optional<Lock>> Acquire(const Command& command);
   void ShowItem(std::string_view key, const Value& value, bool meta);
   void ShowJson(const Json& json);
   int NotFound(std::string_view key);
@@ -130,6 +88,7 @@ class Shell {
   // ... or as a condition that failed.
   int ReportRefused(const absl::Status& status);
 
+ private:
   Client& client_;
   const Options options_;
   std::map<std::string, Lock> locks_;

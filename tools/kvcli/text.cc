@@ -116,4 +116,12 @@ Json KeyJson(std::string_view key) {
   return json;
 }
 
+void Complain(std::string_view text) {
+  std::fprintf(stderr, "kvcli: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+std::string Seconds(std::chrono::milliseconds time) {
+  return absl::StrFormat("%d.%03d", time.count() / 1000, time.count() % 1000);
+}
+
 }  // namespace gannet::kvcli

@@ -1,6 +1,7 @@
 #ifndef GANNET_TOOLS_KVCLI_TEXT_H_
 #define GANNET_TOOLS_KVCLI_TEXT_H_
 
+#include <chrono>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,6 +13,8 @@ using Json = nlohmann::ordered_json;
 
 // Writes to the standard output.
 void Say(std::string_view text);
+// Writes "kvcli: TEXT" to the standard error, as a line.
+void Complain(std::string_view text);
 
 // Returns "12 s", "5 min 3 s", "3 h 5 min" or "2 d 3 h".
 std::string TimeText(uint64_t seconds);
@@ -39,6 +42,9 @@ void AddBytes(std::string_view name, std::string_view bytes, bool always_base64,
 
 // Returns an object that has only a key.
 Json KeyJson(std::string_view key);
+
+// "1.500".
+std::string Seconds(std::chrono::milliseconds time);
 
 }  // namespace gannet::kvcli
 

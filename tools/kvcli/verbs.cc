@@ -15,6 +15,7 @@
 #include "absl/strings/strip.h"
 #include "common/cluster/group_policy.h"
 #include "tools/kvcli/nearest.h"
+#include "tools/kvcli/run_verbs.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -35,6 +36,7 @@ Exit code 1: the key exists already, does not exist, or has another version.
   put model --file=weights.bin
 )",
      .aliases = "set add:--if_absent setnx:--if_absent replace:--if_present",
+     .run = RunPut,
      .purpose = "Values"},
     {.verb = Verb::kGet,
      .name = "get",
@@ -47,7 +49,8 @@ file, and prints nothing. Exit code 1: not found, and no file is written.
      .examples = R"(
   get color
   get model --out=weights.bin
-)"},
+)",
+     .run = RunGet},
     {.verb = Verb::kMultiGet,
      .name = "mget",
      .usage = "KEY...",
@@ -56,24 +59,28 @@ file, and prints nothing. Exit code 1: not found, and no file is written.
 Prints (nil) for a key that is not found. The exit code is then 1. --json tells this from
 a value of these five characters.
 )",
-     .examples = "  mget color shape"},
+     .examples = "  mget color shape",
+     .run = RunMultiGet},
     {.verb = Verb::kExists,
      .name = "exists",
      .usage = "KEY...",
      .summary = "print how many of the keys are there",
      .details =
-         "No long value is read. With --json, a line for each key. Exit code 1: one is not found."},
+         "No long value is read. With --json, a line for each key. Exit code 1: one is not found.",
+     .run = RunExists},
     {.verb = Verb::kTtl,
      .name = "ttl",
      .usage = "KEY",
      .summary = "print how many seconds a key has left (never: it does not expire)",
-     .details = "Exit code 1: not found."},
+     .details = "Exit code 1: not found.",
+     .run = RunTtl},
     {.verb = Verb::kDelete,
      .name = "del",
      .usage = "KEY... [--if_version=N]",
      .summary = "delete keys",
      .details = "--if_version is for one key. Exit code 1: one is not found.",
-     .aliases = "delete remove rm unlink"},
+     .aliases = "delete remove rm unlink",
+     .run = RunDelete},
     {.verb = Verb::kCompareAndSet,
      .name = "cas",
      .usage = "KEY VERSION VALUE [--ttl=TIME] [--flags=N]",
@@ -83,14 +90,16 @@ a value of these five characters.
 If this prompt or script took the key's lock and has lost it, the write is refused.
 Exit code 1: the key has another version.
 )",
-     .examples = "  cas color 0 blue      only if there is no such key"},
+     .examples = "  cas color 0 blue      only if there is no such key",
+     .run = RunPut},
     {.verb = Verb::kMultiPut,
      .name = "mput",
      .usage = "KEY VALUE... [--ttl=TIME] [--flags=N]",
      .summary = "store several values in one call",
      .details = "The words are keys and values in turn. Prints the versions, one per line.",
      .examples = "  mput color blue shape round",
-     .aliases = "mset"},
+     .aliases = "mset",
+     .run = RunMultiPut},
     {.verb = Verb::kAppend,
      .name = "append",
      .usage = "KEY VALUE [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
@@ -99,13 +108,15 @@ Exit code 1: the key has another version.
 If there is no such key, it is made, with --ttl and --flags. Exit code 1: --if_present, and
 the key does not exist; or it has another version.
 )",
-     .examples = "  append log \"one more line\\n\""},
+     .examples = "  append log \"one more line\\n\"",
+     .run = RunAppend},
     {.verb = Verb::kPrepend,
      .name = "prepend",
      .usage = "KEY VALUE [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
      .summary = "add to the beginning of a value; prints the new version",
      .details = "As append.",
-     .examples = "  prepend log \"one more line\\n\""},
+     .examples = "  prepend log \"one more line\\n\"",
+     .run = RunAppend},
     {.verb = Verb::kIncr,
      .name = "incr",
      .usage = "KEY [NUMBER] [--initial=N] [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
@@ -116,21 +127,24 @@ A counter is a decimal number of 64 bits. If there is no such key, it is made, w
 exist; or it has another version. 3: the value is no number, or the new one does not fit.
 )",
      .examples = "  incr visits 10 --ttl=1d",
-     .aliases = "incrby"},
+     .aliases = "incrby",
+     .run = RunCount},
     {.verb = Verb::kDecr,
      .name = "decr",
      .usage = "KEY [NUMBER] [--initial=N] [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
      .summary = "subtract 1, or NUMBER, from a counter; prints the new number",
      .details = "As incr.",
      .examples = "  decr seats 2 --if_present",
-     .aliases = "decrby"},
+     .aliases = "decrby",
+     .run = RunCount},
     {.verb = Verb::kTouch,
      .name = "touch",
      .usage = "KEY TIME",
      .summary = "give a key a new time to live (0: for ever)",
      .details = "TIME: 10 or 10s, 500ms, 5m, 2h, 7d. Exit code 1: not found.",
      .examples = "  touch session:7 30m",
-     .aliases = "expire"},
+     .aliases = "expire",
+     .run = RunTouch},
     {.verb = Verb::kGetAndTouch,
      .name = "gat",
      .usage = "KEY TIME [--meta]",
@@ -140,13 +154,15 @@ TIME: 10 or 10s, 500ms, 5m, 2h, 7d. --meta prints the version, flags, expiry and
 instead. Exit code 1: not found.
 )",
      .examples = "  gat session:7 30m",
-     .aliases = "getex"},
+     .aliases = "getex",
+     .run = RunGetAndTouch},
     {.verb = Verb::kFlush,
      .name = "flush",
      .usage = "[--yes]",
      .summary = "remove everything from all servers; prints how many items",
      .details = "Asks first, on a terminal. Elsewhere it needs --yes.",
-     .aliases = "flushall flushdb flush_all"},
+     .aliases = "flushall flushdb flush_all",
+     .run = RunFlush},
     {.verb = Verb::kLock,
      .name = "lock",
      .usage = "KEY [--wait=TIME] [--lease=TIME] -- COMMAND...",
@@ -159,6 +175,7 @@ Locks are advisory: a plain put ignores them.
 --lease: the server breaks the lock after that time, even if COMMAND still runs.
 )",
      .examples = "  lock job --lease=10m -- ./nightly-job",
+     .run = RunLock,
      .purpose = "Locks"},
     {.verb = Verb::kUnlock,
      .name = "unlock",
@@ -167,10 +184,12 @@ Locks are advisory: a plain put ignores them.
      .details = R"(
 --force breaks the lock, whichever client holds it. It works from the command line too.
 Exit code 1: the lock was not held.
-)"},
+)",
+     .run = RunUnlock},
     {.verb = Verb::kLocks,
      .name = "locks",
-     .summary = "show the locks that are held: lock word, holder, lease"},
+     .summary = "show the locks that are held: lock word, holder, lease",
+     .run = RunLocks},
     {.verb = Verb::kSnapshot,
      .name = "snapshot",
      .usage = "[--wait=TIME]",
@@ -179,26 +198,34 @@ Exit code 1: the lock was not held.
 Prints how many items and bytes it has, and where in the journal it was begun. Waits for an
 hour, or for --wait. Exit code 3: the server has no --data, or gave the snapshot up.
 )",
+     .run = RunSnapshot,
      .purpose = "The server"},
-    {.verb = Verb::kStats, .name = "stats", .summary = "show the server's counters"},
+    {.verb = Verb::kStats,
+     .name = "stats",
+     .summary = "show the server's counters",
+     .run = RunStats},
     {.verb = Verb::kInfo,
      .name = "info",
-     .summary = "show the connection, and what the server granted"},
+     .summary = "show the connection, and what the server granted",
+     .run = RunInfo},
     {.verb = Verb::kPing,
      .name = "ping",
-     .summary = "measure one round trip through the server's CPU"},
+     .summary = "measure one round trip through the server's CPU",
+     .run = RunPing},
     {.verb = Verb::kClients,
      .name = "clients",
      .summary = "show who is connected, and what they do",
      .details =
-         "Hits, misses, READs and latencies are what the clients told with their heartbeats."},
+         "Hits, misses, READs and latencies are what the clients told with their heartbeats.",
+     .run = RunClients},
     {.verb = Verb::kSlowLog,
      .name = "slowlog",
      .usage = "[--keys]",
      .summary = "show the last requests that took a server long",
      .details =
          "The newest first. --keys shows the keys, too. kvserver --slowlog_us says what is long.",
-     .examples = "  slowlog --keys"},
+     .examples = "  slowlog --keys",
+     .run = RunSlowLog},
     {.verb = Verb::kScan,
      .name = "scan",
      .usage = "[GLOB] [--prefix=P] [--match=GLOB] [--limit=N] [--values] [--rate=N]",
@@ -214,13 +241,15 @@ control characters, are shown in quotes, as the prompt reads them.
   scan --match='user:*:name' --values --rate=1000
 )",
      .aliases = "keys list ls",
+     .run = RunScan,
      .purpose = "What is in its memory"},
     {.verb = Verb::kBigKeys,
      .name = "bigkeys",
      .usage = "[--prefix=P] [--match=GLOB] [--count=N] [--rate=N]",
      .summary = "list the keys with the longest values",
      .details = "Walks as scan does. --count: how many (10).",
-     .examples = "  bigkeys --count=3"},
+     .examples = "  bigkeys --count=3",
+     .run = RunBigKeys},
     {.verb = Verb::kHotKeys,
      .name = "hotkeys",
      .usage = "[--count=N] [--rate=N]",
@@ -231,13 +260,15 @@ then its index, and then the hot items; the server's CPU takes no part. --count:
 Prints about how often a key was used of late (32+: so often or more), the value's length, and
 the key. Needs kvserver --on_full=evict.
 )",
-     .examples = "  hotkeys --count=20"},
+     .examples = "  hotkeys --count=20",
+     .run = RunHotKeys},
     {.verb = Verb::kMemory,
      .name = "memory",
      .usage = "[--prefix=P] [--match=GLOB] [--rate=N]",
      .summary = "show what items take of the memory, by size of block",
      .details = "Walks as scan does.",
-     .examples = "  memory --prefix=session:"},
+     .examples = "  memory --prefix=session:",
+     .run = RunMemory},
     {.verb = Verb::kWatch,
      .name = "watch",
      .usage = "KEY [--every=TIME] [--count=N]",
@@ -247,6 +278,7 @@ Looks by one-sided READs, each TIME (100ms), so it may miss changes that come fa
 after --count changes, or with Ctrl-C.
 )",
      .examples = "  watch color --every=1s",
+     .run = RunWatch,
      .purpose = "Watch, measure, mend"},
     {.verb = Verb::kTop,
      .name = "top",
@@ -265,7 +297,8 @@ once a second, over a connection that is among the clients then.
   top --interval=10s --count=6
   top --hotkeys=5
 )",
-     .aliases = "monitor"},
+     .aliases = "monitor",
+     .run = RunTop},
     {.verb = Verb::kLatency,
      .name = "latency",
      .usage = "[--count=N]",
@@ -275,7 +308,8 @@ Each is done N times (1000, at most 1000000), on a key of its own that is delete
 The last lines say what the device, the lookup, the item, the server's CPU and the store take
 of it.
 )",
-     .examples = "  latency --count=10000"},
+     .examples = "  latency --count=10000",
+     .run = RunLatency},
     {.verb = Verb::kDoctor,
      .name = "doctor",
      .summary = "find out what is wrong with this machine or the way to the server",
@@ -285,7 +319,8 @@ each --server: by which GID, whether anybody listens there or something is in th
 how far its clock is from this machine's. Each finding has the command that mends it. Works
 from the command line only.
 Exit code 1: warnings. 3: errors.
-)"},
+)",
+     .alone = RunDoctorAlone},
     {.verb = Verb::kCluster,
      .name = "cluster",
      .usage = "ACTION",
@@ -304,6 +339,8 @@ Exit code 1: it cannot be done now, or is there already. 3: etcd gives no answer
   cluster status --etcd=http://127.0.0.1:2379 --cluster=c
   cluster handover g1 n2 --etcd=http://127.0.0.1:2379 --cluster=c
 )",
+     .run = RunClusterAction,
+     .alone = RunClusterAlone,
      .purpose = "Clusters, versions and keys"},
     {.verb = Verb::kCluster,
      .action = ClusterCommand::Action::kInit,
@@ -404,7 +441,8 @@ give to --server. Anybody on the network may announce anything: servers prove th
 by keys only when a client connects. Works from the command line only. Exit code 1: none
 was heard.
 )",
-     .examples = "  discover --wait=10s"},
+     .examples = "  discover --wait=10s",
+     .alone = RunDiscoverAlone},
     {.verb = Verb::kUpgradeCheck,
      .name = "upgrade-check",
      .usage = "PATH [--kvserver=PROGRAM]",
@@ -415,7 +453,8 @@ is that of the new version's program: kvserver, found along PATH, or --kvserver.
 the command line only. Exit code 1: it cannot, or there is nothing. 126, 127: there is no
 such program.
 )",
-     .examples = "  upgrade-check /dev/shm/gannet --kvserver=/opt/new/bin/kvserver"},
+     .examples = "  upgrade-check /dev/shm/gannet --kvserver=/opt/new/bin/kvserver",
+     .alone = RunUpgradeCheckAlone},
     {.verb = Verb::kGenKey,
      .name = "genkey",
      .usage = "[--id=N] [--read] [--replica]",
@@ -425,13 +464,20 @@ The key has 32 random bytes. --id names it (1 to 4294967295); without it, the id
 too. With --read, who has the key may only read. Needs no server. Nobody but its owner may have
 rights to the file: umask 077.
 )",
-     .examples = "  genkey --id=7 --read"},
+     .examples = "  genkey --id=7 --read",
+     .run = RunGenKey,
+     .alone = RunGenKeyAlone},
     {.verb = Verb::kHelp,
      .name = "help",
      .usage = "[COMMAND]",
      .summary = "show this text, or a command's help",
+     .run = RunHelp,
      .purpose = "Else"},
-    {.verb = Verb::kQuit, .name = "quit", .summary = "leave the prompt", .aliases = "exit"},
+    {.verb = Verb::kQuit,
+     .name = "quit",
+     .summary = "leave the prompt",
+     .aliases = "exit",
+     .run = RunQuit},
 });
 
 constexpr size_t kAnyNumber = 1'000'000;

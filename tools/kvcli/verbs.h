@@ -12,6 +12,9 @@
 
 namespace gannet::kvcli {
 
+class Shell;
+struct Invocation;
+
 // One verb, or one action of "cluster". Parsing, help, hints and completion all read this row, so
 // none of them can differ from the help. What the words of `usage` mean is in verb_words.h:
 //
@@ -31,6 +34,9 @@ struct VerbRow {
   const char* examples = "";  // lines
   // What users of Redis, memcached and the shell type. "add:--if_absent" comes with an option.
   const char* aliases = "";
+  int (*run)(Shell& shell, const Command& command) = nullptr;  // null: not at prompts
+  // From the command line, where there is no client yet. Null: connects one, and calls `run`.
+  int (*alone)(const Command& command, const Invocation& invocation, char** argv) = nullptr;
   const char* purpose = "";  // of the first of the verbs that help shows together
 };
 

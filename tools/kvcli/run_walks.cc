@@ -1,17 +1,22 @@
-// Shell: walks through a server's memory.
+// The verbs that walk through a server's memory.
 
 #include <fnmatch.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "tools/kvcli/answers.h"
-#include "tools/kvcli/shell.h"
+#include "tools/kvcli/run_verbs.h"
+#include "tools/kvcli/top_view.h"
 #include "tools/kvcli/walk_progress.h"
 
 namespace gannet::kvcli {
@@ -68,42 +73,45 @@ Json UseJson(const BlockUse& use, uint64_t block_bytes) {
           {"memory_bytes", block_bytes}};
 }
 
-}  // namespace
+constexpr uint64_t kHotKeysDefault = 10;
 
 // Keys that are listed on the same terminal show it by themselves.
-bool Shell::ShowsProgress(const Command& command) const {
+bool ShowsProgress(Shell& shell, const Command& command) {
   const bool lists = command.verb == Verb::kScan && isatty(STDOUT_FILENO) != 0;
-  return isatty(STDERR_FILENO) != 0 && !options_.quiet && !lists;
+  return isatty(STDERR_FILENO) != 0 && !shell.options().quiet && !lists;
 }
 
-int Shell::WalkItems(const Command& command, const std::function<bool(const WalkedItem&)>& show) {
-  interrupted_.store(false, std::memory_order_relaxed);
+int WalkItems(Shell& shell, const Command& command,
+              const std::function<bool(const WalkedItem&)>& show) {
+  shell.BeginWait();
   bool goes_on = true;
-  for (const std::string& server : options_.servers) {
-    const auto walker =
-        Walker::Connect(server, options_.connect, {.reads_per_second = command.reads_per_second});
-    if (!walker.ok()) return Report(walker.status());
-    WalkProgressLine progress(**walker, server, ShowsProgress(command));
+  for (const std::string& server : shell.options().servers) {
+    const auto walker = Walker::Connect(server, shell.options().connect,
+                                        {.reads_per_second = command.reads_per_second});
+    if (!walker.ok()) return shell.Report(walker.status());
+    WalkProgressLine progress(**walker, server, ShowsProgress(shell, command));
     const absl::Status status = (*walker)->Walk([&](const WalkedItem& item) {
       progress.Look();
       if (Wants(command, item.key)) goes_on = show(item);
-      goes_on &= !interrupted_.load(std::memory_order_relaxed);
+      goes_on &= !shell.interrupted();
       return goes_on;
     });
-    if (!status.ok()) return Report(status);
+    if (!status.ok()) return shell.Report(status);
     if (!goes_on) break;
   }
   return kExitDone;
 }
 
-int Shell::Scan(const Command& command) {
+}  // namespace
+
+int RunScan(Shell& shell, const Command& command) {
   uint64_t left = command.count.value_or(UINT64_MAX);
-  return WalkItems(command, [&](const WalkedItem& item) {
+  return WalkItems(shell, command, [&](const WalkedItem& item) {
     const bool whole = item.value.size() == item.info.value_bytes;
-    if (options_.json) {
+    if (shell.options().json) {
       Json json = ItemJson(item);
       if (command.show_values && whole) AddBytes("value", item.value, true, json);
-      ShowJson(json);
+      shell.ShowJson(json);
     } else if (command.show_values) {
       const std::string value =
           whole ? Escaped(item.value) : absl::StrFormat("(%d bytes)", item.info.value_bytes);
@@ -115,7 +123,7 @@ int Shell::Scan(const Command& command) {
   });
 }
 
-int Shell::BigKeys(const Command& command) {
+int RunBigKeys(Shell& shell, const Command& command) {
   struct Big {
     uint64_t value_bytes;
     std::string key;
@@ -123,7 +131,7 @@ int Shell::BigKeys(const Command& command) {
   };
   const size_t count = command.count.value_or(kBigKeysDefault);
   std::vector<Big> biggest;  // the longest value first
-  const int code = WalkItems(command, [&](const WalkedItem& item) {
+  const int code = WalkItems(shell, command, [&](const WalkedItem& item) {
     const uint64_t bytes = item.info.value_bytes;
     if (biggest.size() == count && bytes <= biggest.back().value_bytes) return true;
     std::erase_if(biggest, [&](const Big& it) { return it.key == item.key; });
@@ -135,8 +143,8 @@ int Shell::BigKeys(const Command& command) {
   });
   if (code != kExitDone) return code;
   for (const Big& it : biggest) {
-    if (options_.json) {
-      ShowJson(it.json);
+    if (shell.options().json) {
+      shell.ShowJson(it.json);
     } else {
       std::printf("%s\n", absl::StrFormat("%10d %s", it.value_bytes, Escaped(it.key)).c_str());
     }
@@ -144,9 +152,49 @@ int Shell::BigKeys(const Command& command) {
   return kExitDone;
 }
 
-int Shell::Memory(const Command& command) {
+int RunHotKeys(Shell& shell, const Command& command) {
+  shell.BeginWait();
+  const uint64_t count = command.count.value_or(kHotKeysDefault);
+  std::vector<std::pair<std::string, HotKey>> all;  // with the server
+  for (const std::string& server : shell.options().servers) {
+    const auto walker = Walker::Connect(server, shell.options().connect,
+                                        {.reads_per_second = command.reads_per_second});
+    if (!walker.ok()) return shell.Report(walker.status());
+    WalkProgressLine progress(**walker, server, ShowsProgress(shell, command));
+    auto keys = (*walker)->HotKeys(count, [&] {
+      progress.Look();
+      return !shell.interrupted();
+    });
+    if (absl::IsCancelled(keys.status())) return kExitDone;
+    if (absl::IsFailedPrecondition(keys.status())) {
+      return shell.Report(absl::FailedPreconditionError(absl::StrCat(
+          server,
+          ": hotkeys needs kvserver --on_full=evict: without eviction the server keeps no "
+          "record of what is used")));
+    }
+    if (!keys.ok()) return shell.Report(keys.status());
+    for (HotKey& it : *keys) all.emplace_back(server, std::move(it));
+  }
+  std::ranges::stable_sort(
+      all, [](const auto& a, const auto& b) { return a.second.uses > b.second.uses; });
+  all.resize(std::min<size_t>(all.size(), count));
+  for (const auto& [server, it] : all) {
+    if (shell.options().json) {
+      Json json = {{"endpoint", server}};
+      json.update(HotKeyJson(it));
+      shell.ShowJson(json);
+    } else {
+      std::printf("%s\n",
+                  absl::StrFormat("%8s %10d %s", UsesText(it), it.info.value_bytes, Escaped(it.key))
+                      .c_str());
+    }
+  }
+  return kExitDone;
+}
+
+int RunMemory(Shell& shell, const Command& command) {
   std::map<uint32_t, BlockUse> by_block;
-  const int code = WalkItems(command, [&](const WalkedItem& item) {
+  const int code = WalkItems(shell, command, [&](const WalkedItem& item) {
     by_block[item.block_bytes].Add({1, item.key.size(), item.info.value_bytes});
     return true;
   });
@@ -154,7 +202,7 @@ int Shell::Memory(const Command& command) {
   BlockUse all;
   uint64_t all_bytes = 0;
   Json blocks = Json::array();
-  if (!options_.json) {
+  if (!shell.options().json) {
     std::printf("%12s %12s %14s %14s %14s %7s\n", "block bytes", "items", "key bytes",
                 "value bytes", "memory bytes", "used %");
   }
@@ -165,12 +213,12 @@ int Shell::Memory(const Command& command) {
     Json json = UseJson(use, bytes);
     json["block_bytes"] = block;
     blocks.push_back(std::move(json));
-    if (!options_.json) ShowUse(std::to_string(block), use, bytes);
+    if (!shell.options().json) ShowUse(std::to_string(block), use, bytes);
   }
-  if (options_.json) {
+  if (shell.options().json) {
     Json json = UseJson(all, all_bytes);
     json["blocks"] = std::move(blocks);
-    ShowJson(json);
+    shell.ShowJson(json);
   } else {
     ShowUse("all", all, all_bytes);
   }

@@ -1,9 +1,8 @@
-// Shell: how long operations take, and where the time goes.
+// latency: how long operations take, and where the time goes.
 
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <functional>
@@ -17,7 +16,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
-#include "tools/kvcli/shell.h"
+#include "tools/kvcli/run_verbs.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -43,11 +42,11 @@ struct Measured {
 // Does something `count` times, as long as it succeeds. An interrupt ends it early, with what was
 // measured until then.
 absl::StatusOr<Measured> Measure(std::string name, std::string what, uint64_t count,
-                                 const std::atomic<bool>& interrupted, const Once& once) {
+                                 const Shell& shell, const Once& once) {
   Measured measured{std::move(name), std::move(what), {}};
   measured.ns.reserve(count);
   for (uint64_t i = 0; i < count; ++i) {
-    if (i > 0 && interrupted.load(std::memory_order_relaxed)) break;
+    if (i > 0 && shell.interrupted()) break;
     const int64_t began = MonotonicNs();
     absl::Status status = once();
     measured.ns.push_back(MonotonicNs() - began);
@@ -117,13 +116,13 @@ Json MeasuredJson(const Measured& it) {
 // What an operation of each kind takes, on `key`, which is gone in the end.
 absl::StatusOr<std::vector<Measured>> MeasureKinds(Client& client, Client& cold, Walker& walker,
                                                    uint64_t count, const std::string& key,
-                                                   const std::atomic<bool>& interrupted) {
+                                                   const Shell& shell) {
   const auto get = [&key](Client& its) { return [&] { return its.Get(key).status(); }; };
   const std::vector<ServerInfo> servers = client.Info();
   const bool writes = std::ranges::none_of(servers, &ServerInfo::read_only);
   std::vector<Measured> all;
   const auto add = [&](std::string name, std::string what, const Once& once) {
-    auto measured = Measure(std::move(name), std::move(what), count, interrupted, once);
+    auto measured = Measure(std::move(name), std::move(what), count, shell, once);
     if (measured.ok()) all.push_back(*std::move(measured));
     return measured.status();
   };
@@ -145,25 +144,26 @@ absl::StatusOr<std::vector<Measured>> MeasureKinds(Client& client, Client& cold,
 
 }  // namespace
 
-int Shell::Latency(const Command& command) {
-  interrupted_.store(false, std::memory_order_relaxed);
+int RunLatency(Shell& shell, const Command& command) {
+  shell.BeginWait();
   const uint64_t count = command.count.value_or(kCountDefault);
   if (count > kCountMax) {
-    return Report(
+    return shell.Report(
         absl::InvalidArgumentError(absl::StrCat("latency: --count is at most ", kCountMax)));
   }
   const std::string key = absl::StrCat("kvcli.latency.", getpid(), ".", MonotonicNs());
-  gannet::Options options = options_.connect;
+  gannet::Options options = shell.options().connect;
   options.location_cache_bytes = 0;
-  const auto cold = Client::Connect(options_.servers, options);
-  if (!cold.ok()) return Report(cold.status());
-  const auto walker = Walker::Connect(options_.servers.front(), options_.connect, {0});
-  if (!walker.ok()) return Report(walker.status());
-  const auto all = MeasureKinds(client_, **cold, **walker, count, key, interrupted_);
-  if (!all.ok()) return Report(all.status());
-  if (options_.json) {
-    for (const Measured& it : *all) ShowJson(MeasuredJson(it));
-    ShowJson(PartsJson(*all));
+  const auto cold = Client::Connect(shell.options().servers, options);
+  if (!cold.ok()) return shell.Report(cold.status());
+  const auto walker =
+      Walker::Connect(shell.options().servers.front(), shell.options().connect, {0});
+  if (!walker.ok()) return shell.Report(walker.status());
+  const auto all = MeasureKinds(shell.client(), **cold, **walker, count, key, shell);
+  if (!all.ok()) return shell.Report(all.status());
+  if (shell.options().json) {
+    for (const Measured& it : *all) shell.ShowJson(MeasuredJson(it));
+    shell.ShowJson(PartsJson(*all));
     return kExitDone;
   }
   std::printf("%-10s %9s %9s %9s %9s %9s %9s   %s\n", "us", "min", "p50", "p90", "p99", "p99.9",

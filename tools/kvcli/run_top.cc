@@ -1,18 +1,20 @@
-// Shell: what a server's clients do, again and again.
+// The verbs that look again and again.
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
 #include "tools/kvcli/answers.h"
 #include "tools/kvcli/hot_key_sampler.h"
+#include "tools/kvcli/run_verbs.h"
 #include "tools/kvcli/screen.h"
-#include "tools/kvcli/shell.h"
 #include "tools/kvcli/top_change.h"
 #include "tools/kvcli/top_view.h"
 
@@ -58,10 +60,8 @@ std::vector<ServerLook> LookAtAll(Client& client, std::chrono::milliseconds dead
   return looks;
 }
 
-}  // namespace
-
 // What `kvcli top` knows of its servers.
-class Shell::TopLooks {
+class TopLooks {
  public:
   // `hot_keys`: of so many keys of each server it tells how much they are used.
   TopLooks(Client& client, const Shell::Options& options, uint64_t hot_keys)
@@ -96,18 +96,7 @@ class Shell::TopLooks {
   std::vector<ServerChange> changes_;
 };
 
-int Shell::Top(const Command& command) {
-  TopLooks looks(client_, options_, command.hot_keys);
-  interrupted_.store(false, std::memory_order_relaxed);
-  if (!options_.json && Screen::IsThere()) {
-    TopOnScreen(command, looks);
-  } else {
-    TopInLines(command, looks);
-  }
-  return looks.any_problem() ? kExitError : kExitDone;
-}
-
-void Shell::TopOnScreen(const Command& command, TopLooks& looks) {
+void TopOnScreen(Shell& shell, const Command& command, TopLooks& looks) {
   Screen screen;
   const auto draw = [&] { screen.Draw(TopView(looks.changes(), screen.Size())); };
   for (uint64_t left = command.count.value_or(UINT64_MAX); left > 0; --left) {
@@ -116,20 +105,20 @@ void Shell::TopOnScreen(const Command& command, TopLooks& looks) {
     draw();
     for (;;) {
       const auto event = screen.Wait(std::chrono::nanoseconds(due_ns - MonotonicNs()));
-      if (event == Screen::Event::kQuit || interrupted_.load(std::memory_order_relaxed)) return;
+      if (event == Screen::Event::kQuit || shell.interrupted()) return;
       if (event == Screen::Event::kTime) break;
       draw();
     }
   }
 }
 
-void Shell::TopInLines(const Command& command, TopLooks& looks) {
+void TopInLines(Shell& shell, const Command& command, TopLooks& looks) {
   looks.Look();
   for (uint64_t left = command.count.value_or(UINT64_MAX); left > 0; --left) {
-    if (!Pause(command.interval)) return;
+    if (!shell.Pause(command.interval)) return;
     const std::vector<ServerChange>& servers = looks.Look();
-    if (options_.json) {
-      ShowJson(TopJson(servers));
+    if (shell.options().json) {
+      shell.ShowJson(TopJson(servers));
     } else {
       for (const ViewLine& line : TopView(servers, kNoLimit))
         std::printf("%s\n", line.text.c_str());
@@ -137,6 +126,48 @@ void Shell::TopInLines(const Command& command, TopLooks& looks) {
     }
     if (!FlushAnswers()) return;  // main says why
   }
+}
+
+}  // namespace
+
+int RunWatch(Shell& shell, const Command& command) {
+  const std::string& key = command.keys[0];
+  shell.BeginWait();
+  std::optional<uint64_t> shown;  // version; 0 = absent
+  for (uint64_t left = command.count.value_or(UINT64_MAX); left > 0;) {
+    const auto value = shell.client().Get(key);
+    if (!value.ok()) return shell.Report(value.status());
+    const uint64_t version = value->has_value() ? (*value)->info.version : 0;
+    if (version != shown) {
+      shown = version;
+      --left;
+      if (version == 0) {
+        if (shell.options().json) {
+          shell.NotFound(key);
+        } else {
+          std::printf("0 (none)\n");
+        }
+      } else if (shell.options().json) {
+        shell.ShowItem(key, **value, false);
+      } else {
+        std::printf("%s %s\n", std::to_string(version).c_str(), Escaped((*value)->data).c_str());
+      }
+      if (!FlushAnswers()) return kExitError;  // main says why
+    }
+    if (left > 0 && !shell.Pause(command.every)) return kExitDone;
+  }
+  return kExitDone;
+}
+
+int RunTop(Shell& shell, const Command& command) {
+  TopLooks looks(shell.client(), shell.options(), command.hot_keys);
+  shell.BeginWait();
+  if (!shell.options().json && Screen::IsThere()) {
+    TopOnScreen(shell, command, looks);
+  } else {
+    TopInLines(shell, command, looks);
+  }
+  return looks.any_problem() ? kExitError : kExitDone;
 }
 
 }  // namespace gannet::kvcli
