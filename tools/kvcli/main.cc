@@ -17,7 +17,6 @@
 
 #include "common/base/lost_outputs.h"
 #include "common/base/status_macros.h"
-#include "common/rdma/device_choice.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvcli/answers.h"
 #include "tools/kvcli/command.h"
@@ -97,9 +96,8 @@ int RunCommandLine(const Invocation& invocation, char** argv) {
     return alone(**command, invocation, argv);
   }
   const bool says_device = invocation.verbose || (AtPrompt(invocation) && !invocation.quiet);
-  const auto device = UseDevice(invocation.device, argv,
-                                says_device ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid);
-  if (!device.ok()) return Fail(kExitError, device.status(), json);
+  const absl::Status device = ChooseDevice(invocation, says_device, argv);
+  if (!device.ok()) return Fail(kExitError, device, json);
   const auto client = Client::Connect(invocation.servers, ClientOptions(invocation));
   if (!client.ok()) return Fail(kExitError, client.status(), json);
   if (says_device) SayDevices(**client);

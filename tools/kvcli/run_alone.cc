@@ -4,24 +4,33 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "common/auth/new_auth_key.h"
 #include "common/rdma/device_choice.h"
 #include "tools/kvcli/child.h"
-#include "tools/kvcli/gen_key.h"
 #include "tools/kvcli/invocation.h"
-#include "tools/kvcli/run_cluster.h"
-#include "tools/kvcli/run_discover.h"
-#include "tools/kvcli/run_doctor.h"
 #include "tools/kvcli/run_verbs.h"
 #include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
 namespace {
 
-SoftverbsNotice NoticeFor(const Invocation& invocation) {
-  return invocation.verbose ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid;
+// Returns a new line of an auth file, or an object of JSON with its parts.
+std::string KeyText(const Command& command, bool json) {
+  const AuthKey key = NewAuthKey(command.id, command.read_only, command.replica);
+  if (!json) return absl::StrCat(LineOf(key), "\n");
+  const Json parts = {
+      {"id", key.id}, {"key", HexOf(key)}, {"read_only", key.read_only}, {"replica", key.replica}};
+  return parts.dump() + "\n";
 }
 
 }  // namespace
+
+absl::Status ChooseDevice(const Invocation& invocation, bool says, char** argv) {
+  return UseDevice(invocation.device, argv,
+                   says ? SoftverbsNotice::kSaid : SoftverbsNotice::kNotSaid)
+      .status();
+}
 
 int Fail(int code, const absl::Status& status, bool json) {
   const std::string message(status.message());
@@ -38,11 +47,6 @@ gannet::Options ClientOptions(const Invocation& invocation) {
   options.connect_timeout = invocation.deadline;
   options.deadline = invocation.deadline;
   return options;
-}
-
-int RunClusterAction(Shell& shell, const Command& command) {
-  return RunCluster(command, {.connect = shell.options().connect, .device = absl::OkStatus()},
-                    shell.options().json);
 }
 
 int RunGenKey(Shell& shell, const Command& command) {
@@ -64,19 +68,8 @@ int RunGenKeyAlone(const Command& command, const Invocation& invocation, char**)
   return kExitDone;
 }
 
-int RunClusterAlone(const Command& command, const Invocation& invocation, char** argv) {
-  RunClusterFrom from = {.connect = ClientOptions(invocation)};
-  if (command.cluster.goes_to_servers()) {
-    from.device = UseDevice(invocation.device, argv, SoftverbsNotice::kNotSaid).status();
-  }
-  if (command.cluster.measures() && !from.device.ok()) {
-    return Fail(kExitError, from.device, invocation.json);
-  }
-  return RunCluster(command, from, invocation.json);
-}
-
 // Only the new version of kvserver knows what it takes.
-int RunUpgradeCheckAlone(const Command& command, const Invocation& invocation, char**) {
+int RunUpgradeCheck(const Command& command, const Invocation& invocation, char**) {
   std::vector<std::string> words = {command.kvserver, "--upgrade_check=" + command.path};
   if (invocation.json) words.emplace_back("--json");
   const int code = RunChild(words);
@@ -85,18 +78,6 @@ int RunUpgradeCheckAlone(const Command& command, const Invocation& invocation, c
     Say(Dump(ErrorJson("Unavailable", "cannot run " + command.kvserver)) + "\n");
   }
   return code;
-}
-
-int RunDoctorAlone(const Command&, const Invocation& invocation, char** argv) {
-  const auto device = UseDevice(invocation.device, argv, NoticeFor(invocation));
-  return RunDoctor(invocation.servers, ClientOptions(invocation), device.status(), invocation.json);
-}
-
-int RunDiscoverAlone(const Command& command, const Invocation& invocation, char** argv) {
-  const auto device = UseDevice(invocation.device, argv, NoticeFor(invocation));
-  if (!device.ok()) return Fail(kExitError, device.status(), invocation.json);
-  const absl::StatusOr<int> code = RunDiscover(command, invocation.json);
-  return code.ok() ? *code : Fail(kExitError, code.status(), invocation.json);
 }
 
 }  // namespace gannet::kvcli

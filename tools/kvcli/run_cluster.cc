@@ -1,5 +1,3 @@
-#include "tools/kvcli/run_cluster.h"
-
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -23,6 +21,7 @@
 #include "tools/kvcli/lost_cluster.h"
 #include "tools/kvcli/run_init.h"
 #include "tools/kvcli/run_moves.h"
+#include "tools/kvcli/run_verbs.h"
 #include "tools/kvcli/shell.h"
 #include "tools/kvcli/text.h"
 
@@ -38,6 +37,12 @@ constexpr milliseconds kHandOverWait{10'000};
 // How long a primary may take to be gone after it deleted the wish. For a lease it tells clients of
 // short leases first, and its lease may be longer than the group has it now.
 constexpr milliseconds kWishGoneWait{kPrimaryLeaseMsMax + 3'000};
+
+// How servers are reached, for what goes to them, too.
+struct RunClusterFrom {
+  Options connect;
+  absl::Status device;  // what the choice of a device came to
+};
 
 // One run of the command.
 class Run {
@@ -340,8 +345,9 @@ int CodeOf(const absl::Status& status) {
   }
 }
 
-}  // namespace
-
+// Does what "cluster" asks for, and prints the answer. Returns the exit code: kExitDone,
+// kExitNotFound if it cannot be done now, kExitError if etcd gives no answer; after status --check
+// kExitNotFound if copies are missing, kExitError if a group is not served, or if nobody knows.
 int RunCluster(const Command& command, const RunClusterFrom& from, bool json) {
   int exit_code = kExitDone;
   const auto do_it = [&]() -> absl::Status {
@@ -368,6 +374,24 @@ int RunCluster(const Command& command, const RunClusterFrom& from, bool json) {
   std::fprintf(stderr, "kvcli: %s\n", message.c_str());
   if (json) Say(Dump(ErrorJson(absl::StatusCodeToString(status.code()), message)) + "\n");
   return CodeOf(status);
+}
+
+}  // namespace
+
+int RunClusterAction(Shell& shell, const Command& command) {
+  return RunCluster(command, {.connect = shell.options().connect, .device = absl::OkStatus()},
+                    shell.options().json);
+}
+
+int RunClusterAlone(const Command& command, const Invocation& invocation, char** argv) {
+  RunClusterFrom from = {.connect = ClientOptions(invocation)};
+  if (command.cluster.goes_to_servers()) {
+    from.device = ChooseDevice(invocation, false, argv);
+  }
+  if (command.cluster.measures() && !from.device.ok()) {
+    return Fail(kExitError, from.device, invocation.json);
+  }
+  return RunCluster(command, from, invocation.json);
 }
 
 }  // namespace gannet::kvcli

@@ -1,5 +1,3 @@
-#include "tools/kvcli/run_discover.h"
-
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -13,7 +11,7 @@
 #include "common/rdma/multicast.h"
 #include "tools/kvcli/answers.h"
 #include "tools/kvcli/discovery.h"
-#include "tools/kvcli/shell.h"
+#include "tools/kvcli/run_verbs.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -21,9 +19,8 @@ namespace {
 constexpr int64_t kJoinNsMax = 10 * kNsPerSecond;
 constexpr std::chrono::milliseconds kWait{3'000};  // servers announce themselves once a second
 
-}  // namespace
-
-absl::StatusOr<int> RunDiscover(const Command& command, bool json) {
+// Errors are those of MulticastMember.
+absl::StatusOr<int> Listen(const Command& command, bool json) {
   const std::optional<SocketAddress> group = NumericAddress(command.announce, 0);
   if (!group) {
     return absl::InvalidArgumentError(
@@ -49,6 +46,15 @@ absl::StatusOr<int> RunDiscover(const Command& command, bool json) {
     Say(found.Text());
   }
   return found.empty() ? int{kExitNotFound} : int{kExitDone};
+}
+
+}  // namespace
+
+int RunDiscover(const Command& command, const Invocation& invocation, char** argv) {
+  const absl::Status device = ChooseDevice(invocation, invocation.verbose, argv);
+  if (!device.ok()) return Fail(kExitError, device, invocation.json);
+  const absl::StatusOr<int> code = Listen(command, invocation.json);
+  return code.ok() ? *code : Fail(kExitError, code.status(), invocation.json);
 }
 
 }  // namespace gannet::kvcli

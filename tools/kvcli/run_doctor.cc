@@ -1,12 +1,10 @@
-#include "tools/kvcli/run_doctor.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <utility>
 
 #include "tools/kvcli/doctor.h"
 #include "tools/kvcli/doctor_facts.h"
-#include "tools/kvcli/shell.h"
+#include "tools/kvcli/run_verbs.h"
 #include "tools/kvcli/text.h"
 
 namespace gannet::kvcli {
@@ -26,17 +24,17 @@ void Show(const Finding& finding, bool json) {
 
 }  // namespace
 
-int RunDoctor(const std::vector<std::string>& servers, const Options& options, absl::Status chosen,
-              bool json) {
+int RunDoctor(const Command&, const Invocation& invocation, char** argv) {
+  absl::Status chosen = ChooseDevice(invocation, invocation.verbose, argv);
   const bool usable = chosen.ok();
   const MachineFacts machine = GatherMachine(std::move(chosen));
   std::vector<WayFacts> ways;
-  for (const std::string& server : servers) {
-    if (usable) ways.push_back(GatherWay(server, options));
+  for (const std::string& server : invocation.servers) {
+    if (usable) ways.push_back(GatherWay(server, ClientOptions(invocation)));
   }
   Severity worst = Severity::kFine;
   for (const Finding& finding : Judge(machine, ways)) {
-    Show(finding, json);
+    Show(finding, invocation.json);
     worst = std::max(worst, finding.severity);
   }
   if (worst == Severity::kError) return kExitError;

@@ -12,10 +12,24 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "tools/kvcli/run_verbs.h"
-#include "tools/kvcli/storage_json.h"
 
 namespace gannet::kvcli {
 namespace {
+
+// Adds where a server keeps its items, as far as it does.
+void AddStorage(const ServerStorage& storage, Json& json) {
+  json["disk_sync"] = storage.sync.empty() ? "no disk" : storage.sync;
+  json["memory_file"] = storage.memory_file;
+  if (storage.sync.empty()) return;
+  json["data"] = storage.directory;
+  json["disk_behind_bytes"] = storage.behind_bytes;
+  json["disk_behind_ms"] = storage.behind.count();
+  if (!storage.snapshot) return;
+  json["snapshot_position"] = storage.snapshot->position;
+  json["snapshot_items"] = storage.snapshot->items;
+  json["snapshot_bytes"] = storage.snapshot->bytes;
+  json["snapshot_completed_ms"] = storage.snapshot->completed.count();
+}
 
 double ToUs(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1000; }
 

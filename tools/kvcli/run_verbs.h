@@ -45,10 +45,12 @@ int RunQuit(Shell& shell, const Command& command);
 // The verbs of a command line that need no client, or choose a device for themselves.
 int RunGenKeyAlone(const Command& command, const Invocation& invocation, char** argv);
 int RunClusterAlone(const Command& command, const Invocation& invocation, char** argv);
-int RunUpgradeCheckAlone(const Command& command, const Invocation& invocation, char** argv);
-int RunDoctorAlone(const Command& command, const Invocation& invocation, char** argv);
-int RunDiscoverAlone(const Command& command, const Invocation& invocation, char** argv);
+int RunUpgradeCheck(const Command& command, const Invocation& invocation, char** argv);
+int RunDoctor(const Command& command, const Invocation& invocation, char** argv);
+int RunDiscover(const Command& command, const Invocation& invocation, char** argv);
 
+// What a command line of verbs that run alone, and main, need.
+absl::Status ChooseDevice(const Invocation& invocation, bool says, char** argv);
 // Says on stderr what is wrong, and with --json on stdout, too, where a program looks for the
 // answer. Returns `code`.
 int Fail(int code, const absl::Status& status, bool json);

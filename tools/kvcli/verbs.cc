@@ -21,270 +21,177 @@ namespace gannet::kvcli {
 namespace {
 
 constexpr auto kRows = std::to_array<VerbRow>({
-    {.verb = Verb::kPut,
-     .name = "put",
-     .usage = "KEY VALUE [--file=PATH] [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] "
-              "[--if_version=N]",
-     .summary = "store a value; prints its version",
-     .details = R"(
+    {{Verb::kPut, "put",
+      "KEY VALUE [--file=PATH] [--ttl=TIME] [--flags=N] [--if_absent] [--if_present] "
+      "[--if_version=N]",
+      "store a value; prints its version", RunPut},
+     {.details = R"(
 If VALUE is -, the value is read from stdin. With --file, which takes the place of VALUE,
 from that file. TIME: 10 or 10s, 500ms, 5m, 2h, 7d.
 Exit code 1: the key exists already, does not exist, or has another version.
 )",
-     .examples = R"(
+      .examples = R"(
   put color blue --ttl=1h
   put model --file=weights.bin
 )",
-     .aliases = "set add:--if_absent setnx:--if_absent replace:--if_present",
-     .run = RunPut,
-     .purpose = "Values"},
-    {.verb = Verb::kGet,
-     .name = "get",
-     .usage = "KEY [--meta] [--out=PATH]",
-     .summary = "print a value",
-     .details = R"(
+      .aliases = "set add:--if_absent setnx:--if_absent replace:--if_present",
+      .purpose = "Values"}},
+    {{Verb::kGet, "get", "KEY [--meta] [--out=PATH]", "print a value", RunGet},
+     {.details = R"(
 --meta prints the version, flags, expiry and size instead. --out writes the value into that
 file, and prints nothing. Exit code 1: not found, and no file is written.
 )",
-     .examples = R"(
+      .examples = R"(
   get color
   get model --out=weights.bin
-)",
-     .run = RunGet},
-    {.verb = Verb::kMultiGet,
-     .name = "mget",
-     .usage = "KEY...",
-     .summary = "print several values, one per line",
-     .details = R"(
+)"}},
+    {{Verb::kMultiGet, "mget", "KEY...", "print several values, one per line", RunMultiGet},
+     {.details = R"(
 Prints (nil) for a key that is not found. The exit code is then 1. --json tells this from
 a value of these five characters.
 )",
-     .examples = "  mget color shape",
-     .run = RunMultiGet},
-    {.verb = Verb::kExists,
-     .name = "exists",
-     .usage = "KEY...",
-     .summary = "print how many of the keys are there",
-     .details =
-         "No long value is read. With --json, a line for each key. Exit code 1: one is not found.",
-     .run = RunExists},
-    {.verb = Verb::kTtl,
-     .name = "ttl",
-     .usage = "KEY",
-     .summary = "print how many seconds a key has left (never: it does not expire)",
-     .details = "Exit code 1: not found.",
-     .run = RunTtl},
-    {.verb = Verb::kDelete,
-     .name = "del",
-     .usage = "KEY... [--if_version=N]",
-     .summary = "delete keys",
-     .details = "--if_version is for one key. Exit code 1: one is not found.",
-     .aliases = "delete remove rm unlink",
-     .run = RunDelete},
-    {.verb = Verb::kCompareAndSet,
-     .name = "cas",
-     .usage = "KEY VERSION VALUE [--ttl=TIME] [--flags=N]",
-     .summary =
-         "store a value if the key has this version (0: does not exist); prints the new version",
-     .details = R"(
+      .examples = "  mget color shape"}},
+    {{Verb::kExists, "exists", "KEY...", "print how many of the keys are there", RunExists},
+     {.details = "No long value is read. With --json, a line for each key. Exit code 1: one is not "
+                 "found."}},
+    {{Verb::kTtl, "ttl", "KEY", "print how many seconds a key has left (never: it does not expire)",
+      RunTtl},
+     {.details = "Exit code 1: not found."}},
+    {{Verb::kDelete, "del", "KEY... [--if_version=N]", "delete keys", RunDelete},
+     {.details = "--if_version is for one key. Exit code 1: one is not found.",
+      .aliases = "delete remove rm unlink"}},
+    {{Verb::kCompareAndSet, "cas", "KEY VERSION VALUE [--ttl=TIME] [--flags=N]",
+      "store a value if the key has this version (0: does not exist); prints the new version",
+      RunPut},
+     {.details = R"(
 If this prompt or script took the key's lock and has lost it, the write is refused.
 Exit code 1: the key has another version.
 )",
-     .examples = "  cas color 0 blue      only if there is no such key",
-     .run = RunPut},
-    {.verb = Verb::kMultiPut,
-     .name = "mput",
-     .usage = "KEY VALUE... [--ttl=TIME] [--flags=N]",
-     .summary = "store several values in one call",
-     .details = "The words are keys and values in turn. Prints the versions, one per line.",
-     .examples = "  mput color blue shape round",
-     .aliases = "mset",
-     .run = RunMultiPut},
-    {.verb = Verb::kAppend,
-     .name = "append",
-     .usage = "KEY VALUE [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
-     .summary = "add to the end of a value; prints the new version",
-     .details = R"(
+      .examples = "  cas color 0 blue      only if there is no such key"}},
+    {{Verb::kMultiPut, "mput", "KEY VALUE... [--ttl=TIME] [--flags=N]",
+      "store several values in one call", RunMultiPut},
+     {.details = "The words are keys and values in turn. Prints the versions, one per line.",
+      .examples = "  mput color blue shape round",
+      .aliases = "mset"}},
+    {{Verb::kAppend, "append", "KEY VALUE [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
+      "add to the end of a value; prints the new version", RunAppend},
+     {.details = R"(
 If there is no such key, it is made, with --ttl and --flags. Exit code 1: --if_present, and
 the key does not exist; or it has another version.
 )",
-     .examples = "  append log \"one more line\\n\"",
-     .run = RunAppend},
-    {.verb = Verb::kPrepend,
-     .name = "prepend",
-     .usage = "KEY VALUE [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
-     .summary = "add to the beginning of a value; prints the new version",
-     .details = "As append.",
-     .examples = "  prepend log \"one more line\\n\"",
-     .run = RunAppend},
-    {.verb = Verb::kIncr,
-     .name = "incr",
-     .usage = "KEY [NUMBER] [--initial=N] [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
-     .summary = "add 1, or NUMBER, to a counter; prints the new number",
-     .details = R"(
+      .examples = "  append log \"one more line\\n\""}},
+    {{Verb::kPrepend, "prepend",
+      "KEY VALUE [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
+      "add to the beginning of a value; prints the new version", RunAppend},
+     {.details = "As append.", .examples = "  prepend log \"one more line\\n\""}},
+    {{Verb::kIncr, "incr",
+      "KEY [NUMBER] [--initial=N] [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
+      "add 1, or NUMBER, to a counter; prints the new number", RunCount},
+     {.details = R"(
 A counter is a decimal number of 64 bits. If there is no such key, it is made, with --ttl and
 --flags, and counts from --initial (0). Exit code 1: --if_present, and the key does not
 exist; or it has another version. 3: the value is no number, or the new one does not fit.
 )",
-     .examples = "  incr visits 10 --ttl=1d",
-     .aliases = "incrby",
-     .run = RunCount},
-    {.verb = Verb::kDecr,
-     .name = "decr",
-     .usage = "KEY [NUMBER] [--initial=N] [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
-     .summary = "subtract 1, or NUMBER, from a counter; prints the new number",
-     .details = "As incr.",
-     .examples = "  decr seats 2 --if_present",
-     .aliases = "decrby",
-     .run = RunCount},
-    {.verb = Verb::kTouch,
-     .name = "touch",
-     .usage = "KEY TIME",
-     .summary = "give a key a new time to live (0: for ever)",
-     .details = "TIME: 10 or 10s, 500ms, 5m, 2h, 7d. Exit code 1: not found.",
-     .examples = "  touch session:7 30m",
-     .aliases = "expire",
-     .run = RunTouch},
-    {.verb = Verb::kGetAndTouch,
-     .name = "gat",
-     .usage = "KEY TIME [--meta]",
-     .summary = "give a key a new time to live (0: for ever), and print its value",
-     .details = R"(
+      .examples = "  incr visits 10 --ttl=1d",
+      .aliases = "incrby"}},
+    {{Verb::kDecr, "decr",
+      "KEY [NUMBER] [--initial=N] [--ttl=TIME] [--flags=N] [--if_present] [--if_version=N]",
+      "subtract 1, or NUMBER, from a counter; prints the new number", RunCount},
+     {.details = "As incr.", .examples = "  decr seats 2 --if_present", .aliases = "decrby"}},
+    {{Verb::kTouch, "touch", "KEY TIME", "give a key a new time to live (0: for ever)", RunTouch},
+     {.details = "TIME: 10 or 10s, 500ms, 5m, 2h, 7d. Exit code 1: not found.",
+      .examples = "  touch session:7 30m",
+      .aliases = "expire"}},
+    {{Verb::kGetAndTouch, "gat", "KEY TIME [--meta]",
+      "give a key a new time to live (0: for ever), and print its value", RunGetAndTouch},
+     {.details = R"(
 TIME: 10 or 10s, 500ms, 5m, 2h, 7d. --meta prints the version, flags, expiry and size
 instead. Exit code 1: not found.
 )",
-     .examples = "  gat session:7 30m",
-     .aliases = "getex",
-     .run = RunGetAndTouch},
-    {.verb = Verb::kFlush,
-     .name = "flush",
-     .usage = "[--yes]",
-     .summary = "remove everything from all servers; prints how many items",
-     .details = "Asks first, on a terminal. Elsewhere it needs --yes.",
-     .aliases = "flushall flushdb flush_all",
-     .run = RunFlush},
-    {.verb = Verb::kLock,
-     .name = "lock",
-     .usage = "KEY [--wait=TIME] [--lease=TIME] -- COMMAND...",
-     .summary = "hold a lock while a command runs; exits with the command's code",
-     .details = R"(
+      .examples = "  gat session:7 30m",
+      .aliases = "getex"}},
+    {{Verb::kFlush, "flush", "[--yes]", "remove everything from all servers; prints how many items",
+      RunFlush},
+     {.details = "Asks first, on a terminal. Elsewhere it needs --yes.",
+      .aliases = "flushall flushdb flush_all"}},
+    {{Verb::kLock, "lock", "KEY [--wait=TIME] [--lease=TIME] -- COMMAND...",
+      "hold a lock while a command runs; exits with the command's code", RunLock},
+     {.details = R"(
 Without COMMAND, at the prompt and in scripts, holds the lock until unlock or the end.
 Waits for --deadline_ms, or for --wait (0: one try). Exit code 75: another client holds the
 lock, so COMMAND did not run. Without COMMAND this exit code is 1.
 Locks are advisory: a plain put ignores them.
 --lease: the server breaks the lock after that time, even if COMMAND still runs.
 )",
-     .examples = "  lock job --lease=10m -- ./nightly-job",
-     .run = RunLock,
-     .purpose = "Locks"},
-    {.verb = Verb::kUnlock,
-     .name = "unlock",
-     .usage = "KEY [--force]",
-     .summary = "release a lock (at the prompt and in scripts)",
-     .details = R"(
+      .examples = "  lock job --lease=10m -- ./nightly-job",
+      .purpose = "Locks"}},
+    {{Verb::kUnlock, "unlock", "KEY [--force]", "release a lock (at the prompt and in scripts)",
+      RunUnlock},
+     {.details = R"(
 --force breaks the lock, whichever client holds it. It works from the command line too.
 Exit code 1: the lock was not held.
-)",
-     .run = RunUnlock},
-    {.verb = Verb::kLocks,
-     .name = "locks",
-     .summary = "show the locks that are held: lock word, holder, lease",
-     .run = RunLocks},
-    {.verb = Verb::kSnapshot,
-     .name = "snapshot",
-     .usage = "[--wait=TIME]",
-     .summary = "have a server with --data write a snapshot, and wait until it is whole",
-     .details = R"(
+)"}},
+    {{Verb::kLocks, "locks", "", "show the locks that are held: lock word, holder, lease",
+      RunLocks},
+     {}},
+    {{Verb::kSnapshot, "snapshot", "[--wait=TIME]",
+      "have a server with --data write a snapshot, and wait until it is whole", RunSnapshot},
+     {.details = R"(
 Prints how many items and bytes it has, and where in the journal it was begun. Waits for an
 hour, or for --wait. Exit code 3: the server has no --data, or gave the snapshot up.
 )",
-     .run = RunSnapshot,
-     .purpose = "The server"},
-    {.verb = Verb::kStats,
-     .name = "stats",
-     .summary = "show the server's counters",
-     .run = RunStats},
-    {.verb = Verb::kInfo,
-     .name = "info",
-     .summary = "show the connection, and what the server granted",
-     .run = RunInfo},
-    {.verb = Verb::kPing,
-     .name = "ping",
-     .summary = "measure one round trip through the server's CPU",
-     .run = RunPing},
-    {.verb = Verb::kClients,
-     .name = "clients",
-     .summary = "show who is connected, and what they do",
-     .details =
-         "Hits, misses, READs and latencies are what the clients told with their heartbeats.",
-     .run = RunClients},
-    {.verb = Verb::kSlowLog,
-     .name = "slowlog",
-     .usage = "[--keys]",
-     .summary = "show the last requests that took a server long",
-     .details =
-         "The newest first. --keys shows the keys, too. kvserver --slowlog_us says what is long.",
-     .examples = "  slowlog --keys",
-     .run = RunSlowLog},
-    {.verb = Verb::kScan,
-     .name = "scan",
-     .usage = "[GLOB] [--prefix=P] [--match=GLOB] [--limit=N] [--values] [--rate=N]",
-     .summary = "list the keys, or those that match a pattern",
-     .details = R"(
+      .purpose = "The server"}},
+    {{Verb::kStats, "stats", "", "show the server's counters", RunStats}, {}},
+    {{Verb::kInfo, "info", "", "show the connection, and what the server granted", RunInfo}, {}},
+    {{Verb::kPing, "ping", "", "measure one round trip through the server's CPU", RunPing}, {}},
+    {{Verb::kClients, "clients", "", "show who is connected, and what they do", RunClients},
+     {.details =
+          "Hits, misses, READs and latencies are what the clients told with their heartbeats."}},
+    {{Verb::kSlowLog, "slowlog", "[--keys]", "show the last requests that took a server long",
+      RunSlowLog},
+     {.details =
+          "The newest first. --keys shows the keys, too. kvserver --slowlog_us says what is long.",
+      .examples = "  slowlog --keys"}},
+    {{Verb::kScan, "scan", "[GLOB] [--prefix=P] [--match=GLOB] [--limit=N] [--values] [--rate=N]",
+      "list the keys, or those that match a pattern", RunScan},
+     {.details = R"(
 Walks through the server's memory by one-sided READs, so that the server's CPU takes no part:
 by load, which takes what others leave, or at most --rate a second (0: no limit). Each key that
 is there all the time is shown at least once; a key may be shown twice. GLOB: * ? [a-z]; --match=GLOB is the same. Keys that are no text, or hold
 control characters, are shown in quotes, as the prompt reads them.
 )",
-     .examples = R"(
+      .examples = R"(
   scan --prefix=session: --limit=20
   scan --match='user:*:name' --values --rate=1000
 )",
-     .aliases = "keys list ls",
-     .run = RunScan,
-     .purpose = "What is in its memory"},
-    {.verb = Verb::kBigKeys,
-     .name = "bigkeys",
-     .usage = "[--prefix=P] [--match=GLOB] [--count=N] [--rate=N]",
-     .summary = "list the keys with the longest values",
-     .details = "Walks as scan does. --count: how many (10).",
-     .examples = "  bigkeys --count=3",
-     .run = RunBigKeys},
-    {.verb = Verb::kHotKeys,
-     .name = "hotkeys",
-     .usage = "[--count=N] [--rate=N]",
-     .summary = "list the keys that are used most",
-     .details = R"(
+      .aliases = "keys list ls",
+      .purpose = "What is in its memory"}},
+    {{Verb::kBigKeys, "bigkeys", "[--prefix=P] [--match=GLOB] [--count=N] [--rate=N]",
+      "list the keys with the longest values", RunBigKeys},
+     {.details = "Walks as scan does. --count: how many (10).", .examples = "  bigkeys --count=3"}},
+    {{Verb::kHotKeys, "hotkeys", "[--count=N] [--rate=N]", "list the keys that are used most",
+      RunHotKeys},
+     {.details = R"(
 READs, by load or at most --rate times a second (0: no limit), what the server recorded of uses,
 then its index, and then the hot items; the server's CPU takes no part. --count: how many (10).
 Prints about how often a key was used of late (32+: so often or more), the value's length, and
 the key. Needs kvserver --on_full=evict.
 )",
-     .examples = "  hotkeys --count=20",
-     .run = RunHotKeys},
-    {.verb = Verb::kMemory,
-     .name = "memory",
-     .usage = "[--prefix=P] [--match=GLOB] [--rate=N]",
-     .summary = "show what items take of the memory, by size of block",
-     .details = "Walks as scan does.",
-     .examples = "  memory --prefix=session:",
-     .run = RunMemory},
-    {.verb = Verb::kWatch,
-     .name = "watch",
-     .usage = "KEY [--every=TIME] [--count=N]",
-     .summary = "print each change of a value",
-     .details = R"(
+      .examples = "  hotkeys --count=20"}},
+    {{Verb::kMemory, "memory", "[--prefix=P] [--match=GLOB] [--rate=N]",
+      "show what items take of the memory, by size of block", RunMemory},
+     {.details = "Walks as scan does.", .examples = "  memory --prefix=session:"}},
+    {{Verb::kWatch, "watch", "KEY [--every=TIME] [--count=N]", "print each change of a value",
+      RunWatch},
+     {.details = R"(
 Looks by one-sided READs, each TIME (100ms), so it may miss changes that come faster. Ends
 after --count changes, or with Ctrl-C.
 )",
-     .examples = "  watch color --every=1s",
-     .run = RunWatch,
-     .purpose = "Watch, measure, mend"},
-    {.verb = Verb::kTop,
-     .name = "top",
-     .usage = "[--interval=TIME] [--count=N] [--hotkeys=N]",
-     .summary = "show what the clients do, live: GETs, hits, READs and requests a second",
-     .details = R"(
+      .examples = "  watch color --every=1s",
+      .purpose = "Watch, measure, mend"}},
+    {{Verb::kTop, "top", "[--interval=TIME] [--count=N] [--hotkeys=N]",
+      "show what the clients do, live: GETs, hits, READs and requests a second", RunTop},
+     {.details = R"(
 On a terminal, a view of the whole window, drawn anew each TIME (1s); q ends it. Elsewhere
 prints a text each TIME, or with --json an object. Ends after --count. Rates are of the last
 5 seconds, or of TIME if that is longer. GETs, hits, READs and latencies are what the clients
@@ -292,40 +199,33 @@ told with their heartbeats. Exit code 3: a server did not answer at the end.
 --hotkeys: also the N keys of each server that are used most, as hotkeys finds them, about
 once a second, over a connection that is among the clients then.
 )",
-     .examples = R"(
+      .examples = R"(
   top
   top --interval=10s --count=6
   top --hotkeys=5
 )",
-     .aliases = "monitor",
-     .run = RunTop},
-    {.verb = Verb::kLatency,
-     .name = "latency",
-     .usage = "[--count=N]",
-     .summary = "measure GET, PUT and PING, and where the time goes",
-     .details = R"(
+      .aliases = "monitor"}},
+    {{Verb::kLatency, "latency", "[--count=N]",
+      "measure GET, PUT and PING, and where the time goes", RunLatency},
+     {.details = R"(
 Each is done N times (1000, at most 1000000), on a key of its own that is deleted at the end.
 The last lines say what the device, the lookup, the item, the server's CPU and the store take
 of it.
 )",
-     .examples = "  latency --count=10000",
-     .run = RunLatency},
-    {.verb = Verb::kDoctor,
-     .name = "doctor",
-     .summary = "find out what is wrong with this machine or the way to the server",
-     .details = R"(
+      .examples = "  latency --count=10000"}},
+    {{Verb::kDoctor, "doctor", "",
+      "find out what is wrong with this machine or the way to the server", nullptr},
+     {.details = R"(
 Looks at devices, ports, GIDs, packet size, locked memory, huge pages and cores, and goes to
 each --server: by which GID, whether anybody listens there or something is in the way, and
 how far its clock is from this machine's. Each finding has the command that mends it. Works
 from the command line only.
 Exit code 1: warnings. 3: errors.
 )",
-     .alone = RunDoctorAlone},
-    {.verb = Verb::kCluster,
-     .name = "cluster",
-     .usage = "ACTION",
-     .summary = "make a cluster of groups of servers, show it, and change it",
-     .details = R"(
+      .alone = RunDoctor}},
+    {{Verb::kCluster, "cluster", "ACTION",
+      "make a cluster of groups of servers, show it, and change it", RunClusterAction},
+     {.details = R"(
 All need --etcd=URL[,URL...] and --cluster=NAME, or $GANNET_ETCD and $GANNET_CLUSTER. No
 --server.
 @actionsThe servers move partitions; balance, move and drain show a plan, and wait (for
@@ -334,19 +234,16 @@ gives up what has not moved yet. --dry-run shows the plan. balance and drain REA
 the servers' memory to measure partitions, unless --by_partitions.
 Exit code 1: it cannot be done now, or is there already. 3: etcd gives no answer.
 )",
-     .examples = R"(
+      .examples = R"(
   cluster init --etcd=http://127.0.0.1:2379 --cluster=c --group=g1:n1,n2,n3
   cluster status --etcd=http://127.0.0.1:2379 --cluster=c
   cluster handover g1 n2 --etcd=http://127.0.0.1:2379 --cluster=c
 )",
-     .run = RunClusterAction,
-     .alone = RunClusterAlone,
-     .purpose = "Clusters, versions and keys"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kInit,
-     .name = "init",
-     .usage = "--group=GROUP:NODES @terms [--ring_bytes=N] [--if_missing] [--abandon=NODE] @etcd",
-     .summary = R"(
+      .alone = RunClusterAlone,
+      .purpose = "Clusters, versions and keys"}},
+    {{Verb::kCluster, "init",
+      "--group=GROUP:NODES @terms [--ring_bytes=N] [--if_missing] [--abandon=NODE] @etcd",
+      R"(
 make a cluster; --group may be given again. --lease_ms (600): of
 the primary; --min_copies (1): with fewer members in sync, no
 write is taken; --ring_bytes (16777216): of each backup's
@@ -356,128 +253,94 @@ kvserver above: for all members, whatever they are started with;
 or --wait, for members that live although etcd has lost the
 cluster, and takes over what they have. --abandon=N: but for
 what N had, which is gone
-)"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kStatus,
-     .name = "status",
-     .usage = "[--check] @etcd",
-     .summary = R"(
+)",
+      RunClusterAction},
+     {.action = ClusterCommand::Action::kInit}},
+    {{Verb::kCluster, "status", "[--check] @etcd",
+      R"(
 show groups and members, which are asked what they are.
 --check: exit code 1 if members are missing, 3 if a group is
 not served, or if nobody can be asked
-)"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kHandOver,
-     .name = "handover",
-     .usage = "GROUP NODE @etcd",
-     .summary = R"(
+)",
+      RunClusterAction},
+     {.action = ClusterCommand::Action::kStatus}},
+    {{Verb::kCluster, "handover", "GROUP NODE @etcd",
+      R"(
 have the primary hand over to NODE, and wait for it (10s, or
 --wait)
-)"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kAdd,
-     .name = "add",
-     .usage = "GROUP NODE @etcd",
-     .summary = "let NODE be a member"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kRemove,
-     .name = "remove",
-     .usage = "GROUP NODE @etcd",
-     .summary = "let NODE be none any more; not the primary"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kForce,
-     .name = "force",
-     .usage = "GROUP --from=NODE --lose-data [--even-if-worse] @etcd",
-     .summary = R"(
+)",
+      RunClusterAction},
+     {.action = ClusterCommand::Action::kHandOver}},
+    {{Verb::kCluster, "add", "GROUP NODE @etcd", "let NODE be a member", RunClusterAction},
+     {.action = ClusterCommand::Action::kAdd}},
+    {{Verb::kCluster, "remove", "GROUP NODE @etcd", "let NODE be none any more; not the primary",
+      RunClusterAction},
+     {.action = ClusterCommand::Action::kRemove}},
+    {{Verb::kCluster, "force", "GROUP --from=NODE --lose-data [--even-if-worse] @etcd",
+      R"(
 make NODE primary, although members in sync are lost;
 --even-if-worse: although another copy is better
-)"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kSet,
-     .name = "set",
-     .usage = "GROUP [NAME=VALUE]... @terms @etcd",
-     .summary = R"(
+)",
+      RunClusterAction},
+     {.action = ClusterCommand::Action::kForce}},
+    {{Verb::kCluster, "set", "GROUP [NAME=VALUE]... @terms @etcd",
+      R"(
 change what init has set: min_copies, lease_ms, on_full, sync
 and the others
-)"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kAddGroup,
-     .name = "add-group",
-     .usage = "GROUP:NODES @terms [--ring_bytes=N] @etcd",
-     .summary = "make a group without partitions; terms as for init"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kRemoveGroup,
-     .name = "remove-group",
-     .usage = "GROUP @etcd",
-     .summary = "remove a group without partitions"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kMove,
-     .name = "move",
-     .usage = "PARTITION... [--to=GROUP] [--dry-run] [--stop] @etcd",
-     .summary = "move these partitions to the group --to: 7, or 0-63"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kDrain,
-     .name = "drain",
-     .usage = "GROUP [--dry-run] [--stop] [--by_partitions] @etcd",
-     .summary = "move all partitions of GROUP to the others"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kBalance,
-     .name = "balance",
-     .usage = "[--dry-run] [--stop] [--by_partitions] @etcd",
-     .summary = "move partitions, so that groups have the same bytes within 5 %"},
-    {.verb = Verb::kCluster,
-     .action = ClusterCommand::Action::kMoves,
-     .name = "moves",
-     .usage = "[PARTITION]... [--stop] @etcd",
-     .summary = "show which partitions move"},
-    {.verb = Verb::kDiscover,
-     .name = "discover",
-     .usage = "[--announce=ADDRESS] [--wait=TIME] [--count=N]",
-     .summary = "find servers that announce themselves on the network",
-     .details = R"(
+)",
+      RunClusterAction},
+     {.action = ClusterCommand::Action::kSet}},
+    {{Verb::kCluster, "add-group", "GROUP:NODES @terms [--ring_bytes=N] @etcd",
+      "make a group without partitions; terms as for init", RunClusterAction},
+     {.action = ClusterCommand::Action::kAddGroup}},
+    {{Verb::kCluster, "remove-group", "GROUP @etcd", "remove a group without partitions",
+      RunClusterAction},
+     {.action = ClusterCommand::Action::kRemoveGroup}},
+    {{Verb::kCluster, "move", "PARTITION... [--to=GROUP] [--dry-run] [--stop] @etcd",
+      "move these partitions to the group --to: 7, or 0-63", RunClusterAction},
+     {.action = ClusterCommand::Action::kMove}},
+    {{Verb::kCluster, "drain", "GROUP [--dry-run] [--stop] [--by_partitions] @etcd",
+      "move all partitions of GROUP to the others", RunClusterAction},
+     {.action = ClusterCommand::Action::kDrain}},
+    {{Verb::kCluster, "balance", "[--dry-run] [--stop] [--by_partitions] @etcd",
+      "move partitions, so that groups have the same bytes within 5 %", RunClusterAction},
+     {.action = ClusterCommand::Action::kBalance}},
+    {{Verb::kCluster, "moves", "[PARTITION]... [--stop] @etcd", "show which partitions move",
+      RunClusterAction},
+     {.action = ClusterCommand::Action::kMoves}},
+    {{Verb::kDiscover, "discover", "[--announce=ADDRESS] [--wait=TIME] [--count=N]",
+      "find servers that announce themselves on the network", nullptr},
+     {.details = R"(
 Listens for 3s, or --wait, to the multicast address that servers have for --announce
 (239.71.71.71), or until it has heard --count servers. Prints which there are and what to
 give to --server. Anybody on the network may announce anything: servers prove themselves
 by keys only when a client connects. Works from the command line only. Exit code 1: none
 was heard.
 )",
-     .examples = "  discover --wait=10s",
-     .alone = RunDiscoverAlone},
-    {.verb = Verb::kUpgradeCheck,
-     .name = "upgrade-check",
-     .usage = "PATH [--kvserver=PROGRAM]",
-     .summary = "say whether another version of kvserver can take over what a server keeps",
-     .details = R"(
+      .examples = "  discover --wait=10s",
+      .alone = RunDiscover}},
+    {{Verb::kUpgradeCheck, "upgrade-check", "PATH [--kvserver=PROGRAM]",
+      "say whether another version of kvserver can take over what a server keeps", nullptr},
+     {.details = R"(
 PATH is a --memory_file or a directory of --data; the server may go on using it. The answer
 is that of the new version's program: kvserver, found along PATH, or --kvserver. Works from
 the command line only. Exit code 1: it cannot, or there is nothing. 126, 127: there is no
 such program.
 )",
-     .examples = "  upgrade-check /dev/shm/gannet --kvserver=/opt/new/bin/kvserver",
-     .alone = RunUpgradeCheckAlone},
-    {.verb = Verb::kGenKey,
-     .name = "genkey",
-     .usage = "[--id=N] [--read] [--replica]",
-     .summary = "print a new line for a file of keys (--auth_file), with a random key",
-     .details = R"(
+      .examples = "  upgrade-check /dev/shm/gannet --kvserver=/opt/new/bin/kvserver",
+      .alone = RunUpgradeCheck}},
+    {{Verb::kGenKey, "genkey", "[--id=N] [--read] [--replica]",
+      "print a new line for a file of keys (--auth_file), with a random key", RunGenKey},
+     {.details = R"(
 The key has 32 random bytes. --id names it (1 to 4294967295); without it, the id is random,
 too. With --read, who has the key may only read. Needs no server. Nobody but its owner may have
 rights to the file: umask 077.
 )",
-     .examples = "  genkey --id=7 --read",
-     .run = RunGenKey,
-     .alone = RunGenKeyAlone},
-    {.verb = Verb::kHelp,
-     .name = "help",
-     .usage = "[COMMAND]",
-     .summary = "show this text, or a command's help",
-     .run = RunHelp,
-     .purpose = "Else"},
-    {.verb = Verb::kQuit,
-     .name = "quit",
-     .summary = "leave the prompt",
-     .aliases = "exit",
-     .run = RunQuit},
+      .examples = "  genkey --id=7 --read",
+      .alone = RunGenKeyAlone}},
+    {{Verb::kHelp, "help", "[COMMAND]", "show this text, or a command's help", RunHelp},
+     {.purpose = "Else"}},
+    {{Verb::kQuit, "quit", "", "leave the prompt", RunQuit}, {.aliases = "exit"}},
 });
 
 constexpr size_t kAnyNumber = 1'000'000;

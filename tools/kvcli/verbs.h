@@ -24,21 +24,24 @@ struct Invocation;
 //   --group=G      an option that must be given   [--yes]       an option
 //   -- COMMAND...  the words behind a --          [--ttl=TIME]  an option with a value
 //   @etcd, @terms  options that actions share
-struct VerbRow {
+struct VerbWords {
   Verb verb;
-  std::optional<ClusterCommand::Action> action = {};  // the rows of cluster's actions
   const char* name;
-  const char* usage = "";
-  const char* summary;        // one line; of an action: its whole text
+  const char* usage;
+  const char* summary;                               // one line; of an action: its whole text
+  int (*run)(Shell& shell, const Command& command);  // null: not at prompts; actions: cluster's
+};
+struct VerbMore {
   const char* details = "";   // further lines of the help. @actions: those of the actions
   const char* examples = "";  // lines
   // What users of Redis, memcached and the shell type. "add:--if_absent" comes with an option.
   const char* aliases = "";
-  int (*run)(Shell& shell, const Command& command) = nullptr;  // null: not at prompts
   // From the command line, where there is no client yet. Null: connects one, and calls `run`.
   int (*alone)(const Command& command, const Invocation& invocation, char** argv) = nullptr;
-  const char* purpose = "";  // of the first of the verbs that help shows together
+  const char* purpose = "";                           // of the first of those help shows together
+  std::optional<ClusterCommand::Action> action = {};  // the rows of cluster's actions
 };
+struct VerbRow : VerbWords, VerbMore {};
 
 // All rows, as help shows them. Those of cluster's actions follow cluster's.
 std::span<const VerbRow> VerbRows();
