@@ -8,7 +8,7 @@ from unittest import mock
 
 import gannet
 import gannet.aio
-from server import Server, are_closed, descriptors
+from server import Server, descriptors, left_open
 
 PATIENT = 30.0  # the machine may be busy
 
@@ -235,7 +235,7 @@ class AioTest(unittest.IsolatedAsyncioTestCase):
             del client
             await asyncio.sleep(0)
             gc.collect()
-        self.assertTrue(are_closed(opened))
+        self.assertEqual(left_open(opened), set())
 
     async def test_a_client_that_another_thread_drops_is_closed_in_the_loops_thread(self):
         clients = [gannet.aio.Client(self.server.address, deadline=PATIENT, connect_timeout=PATIENT)]

@@ -10,7 +10,7 @@ from unittest import mock
 import gannet
 from gannet._capi import ffi
 from gannet.arguments import split_servers
-from server import Server, are_closed, descriptors
+from server import Server, descriptors, left_open
 
 PATIENT = 30.0  # the machine may be busy
 
@@ -246,7 +246,7 @@ class ClientTest(unittest.TestCase):
         with self.assertWarns(ResourceWarning):
             del client
             gc.collect()
-        self.assertTrue(are_closed(opened))
+        self.assertEqual(left_open(opened), set())
 
     def test_wrong_options_make_no_noise(self):
         with mock.patch("sys.unraisablehook") as noise:

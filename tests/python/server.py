@@ -20,14 +20,12 @@ def descriptors():
     return found
 
 
-def are_closed(opened):
-    """Waits until these descriptors are closed, which softverbs' thread may do. Returns False if it does not."""
+def left_open(opened):
+    """Waits until these descriptors are closed, which softverbs' thread may do. Returns those that it does not close."""
     end = time.monotonic() + START_SECONDS
-    while opened & descriptors():
-        if time.monotonic() > end:
-            return False
+    while (left := opened & descriptors()) and time.monotonic() < end:
         select.select([], [], [], 0.01)  # leaves the core to that thread
-    return True
+    return left
 
 
 class Server:
