@@ -132,7 +132,7 @@ rdma_cm_id* Resolve(rdma_event_channel* events, sockaddr* to) {
   ExpectEvent(events, RDMA_CM_EVENT_ROUTE_RESOLVED);
   // 4.096 us * 2^14 = 67 ms; the default is seconds. On a link between hosts softverbs waits that
   // long even if the peer lives, and a busy machine may not give it a core in time.
-  uint8_t ack_timeout = TheDevice().over_tcp ? 17 : 14;
+  uint8_t ack_timeout = TheDevice().over_tcp || TwoHosts() ? 17 : 14;
   EXPECT_EQ(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &ack_timeout,
                             sizeof(ack_timeout)),
             0);
