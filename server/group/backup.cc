@@ -90,7 +90,7 @@ void Backup::Turn(int64_t now) {
 }
 
 void Backup::Leave(int64_t now) {
-  if (Hears(now)) takeover_->Leave();
+  if (Hears(now)) takeover_->Leave(context_.group.directory->terms().min_copies);
 }
 
 void Backup::Apply() {
@@ -387,6 +387,8 @@ void Backup::BackupTurn(int64_t now) {
   const bool was_in_sync = state_.now() == BackupState::kInSync;
   if (was_in_sync && takeover_->out()) To(BackupState::kOut);
   if (!was_in_sync && !takeover_->out()) To(BackupState::kInSync);
+  // Nobody reads from the primary from when its lease is over until this member is out.
+  if (takeover_->leaves_silently()) next_ns_ = std::min(next_ns_, now + kLookNs);
   switch (step) {
     case Takeover::Step::kFollow:
     case Takeover::Step::kWait:
@@ -451,7 +453,8 @@ void Backup::TellWhyItLeaves(int64_t now) {
   if (!link_ || std::exchange(left_epoch_, link_epoch_) == link_epoch_) return;
   const uint64_t epoch = known_.configuration.epoch;
   LOG(WARNING) << "leaves the primary of epoch " << link_epoch_ << ": "
-               << (epoch > link_epoch_
+               << (takeover_->leaves_silently() ? std::string("this server stops")
+                   : epoch > link_epoch_
                        ? absl::StrCat(known_.configuration.primary.node, " is primary of epoch ",
                                       epoch)
                        : absl::StrCat("no beacon for ", (now - heard_) / kNsPerMs, " ms"));

@@ -1,6 +1,7 @@
 #include "server/replica/takeover.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/check.h"
 #include "common/base/clock.h"
@@ -26,6 +27,7 @@ void Takeover::Learn(const GroupRegister& now_known, int64_t now) {
   if (!next_epoch) return;  // of the same epoch: a candidate tries again
   // A survivor, or an earlier try won, or a hand-over names this member.
   candidate_ = false;
+  leaves_silently_ = false;
   watch_.emplace(now);
 }
 
@@ -48,22 +50,33 @@ Takeover::Step Takeover::Poll(int64_t now) {
   }
   if (leads()) return Step::kLead;
   if (candidate_) {
-    if (!busy_) config_store_->Txn(known_.revision, configuration.Under(self_));
+    if (busy_) return Step::kWait;
     busy_ = true;
+    // If the primary is gone, this copy may be the only one.
+    const bool leaves = std::exchange(leaves_silently_, false) && now - told_ < times_.silence_ns();
+    config_store_->Txn(known_.revision,
+                       leaves ? configuration.Without(self_) : configuration.Under(self_));
     return Step::kWait;
   }
   return link_epoch_ == 0 ? Step::kConnect : Step::kFollow;
 }
 
-void Takeover::Leave() {
+void Takeover::Leave(uint32_t min_copies) {
   const bool follows = !leads() && !candidate_ && link_epoch_ == known_.configuration.epoch;
-  if (busy_ || out_ || !follows) return;
-  config_store_->Txn(known_.revision, known_.configuration.Without(self_));
+  if (busy_ || out_ || !follows || leaves_silently_) return;
+  const GroupConfiguration without = known_.configuration.Without(self_);
+  if (without.in_sync.size() < min_copies) {
+    leaves_silently_ = true;
+    watch_->Fence();
+    return;
+  }
+  config_store_->Txn(known_.revision, without);
   busy_ = true;
 }
 
 bool Takeover::OnBeacon(int64_t now) {
   if (leads() || link_epoch_ != known_.configuration.epoch) return false;
+  told_ = now;
   return watch_->OnBeacon(now);
 }
 

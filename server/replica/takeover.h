@@ -24,11 +24,14 @@ namespace gannet {
 //             this member to be primary until then
 //
 // One that is to stop calls Leave between Polls, as long as it hears its primary. Then Poll says
-// kEnd, or it becomes primary first.
+// kEnd, or it becomes primary first. If fewer members stay than the group wants copies, it first
+// answers no beacon until the primary's lease is over for certain. Otherwise the primary, which
+// learns of it later than the register, would count as a copy what is in sync no more.
 //
 // Invariants:
 //   1. Once a beacon was not answered, none of that link is answered any more.
-//   2. No transaction is sent, and nobody is connected to, before the former link is fenced.
+//   2. No transaction is sent, and nobody is connected to, before the former link is fenced. But
+//      one that leaves, and enough others in sync, sends its transaction without that.
 //   3. It ends only if the register names a configuration without it. A lost transaction alone says
 //      nothing: this copy may be the only one. So it also stays what it is while it leaves.
 //
@@ -50,8 +53,8 @@ class Takeover {
   // A beacon came on the link. Returns whether to answer it, and to believe what it says.
   bool OnBeacon(int64_t now);
   // Asks the register to take this member out of those in sync, if it follows the primary that the
-  // register names, and no other transaction is under way.
-  void Leave();
+  // register names, and no other transaction is under way. `min_copies` is the group's.
+  void Leave(uint32_t min_copies);
   // The link can be written to by nobody any more, and its ring was read to the end.
   void OnFenced() { link_epoch_ = 0; }
   // A hello is sent now. From now on the primary may write, so this has to be fenced, too.
@@ -66,6 +69,8 @@ class Takeover {
   const GroupRegister& known() const { return known_; }
   // Whether the register names a configuration without this member.
   bool out() const { return out_; }
+  // Whether it answers no beacon because it leaves.
+  bool leaves_silently() const { return leaves_silently_; }
 
  private:
   void Learn(const GroupRegister& now_known, int64_t now);
@@ -77,8 +82,10 @@ class Takeover {
   GroupRegister known_;
   std::optional<PrimaryWatch> watch_;
   uint64_t link_epoch_;
+  int64_t told_ = 0;        // when a beacon came last, answered or not
   bool candidate_ = false;  // of the epoch that is known
-  bool busy_ = false;       // a transaction is under way
+  bool leaves_silently_ = false;
+  bool busy_ = false;  // a transaction is under way
   bool out_ = false;
 };
 

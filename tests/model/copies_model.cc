@@ -24,6 +24,7 @@ bool InSync(const State& state) {
   return state.backup == Backup::kInSync || state.backup == Backup::kDead;
 }
 bool Counted(const State& state) { return InSync(state) || state.backup == Backup::kCounted; }
+bool ByItself(Removal removal) { return removal == Removal::kAsked || removal == Removal::kLeft; }
 bool Crowded(const State& state) { return state.in_ring < state.end; }
 
 // A joiner is just not counted any more.
@@ -63,7 +64,8 @@ bool CopiesModel::Settled(const State& state) const {
 }
 
 bool CopiesModel::HasCopies(const State& state) const {
-  return InSync(state) && (!rules_.counts_what_may_win || state.removal == Removal::kNone);
+  const bool sent = state.removal == Removal::kSent || state.removal == Removal::kWon;
+  return InSync(state) && !(rules_.counts_what_may_win && sent);
 }
 
 void CopiesModel::Next(const State& state, const Emit& emit) const {
@@ -72,6 +74,7 @@ void CopiesModel::Next(const State& state, const Emit& emit) const {
   Commit(state, emit);
   Publish(state, emit);
   Members(state, emit);
+  Leaves(state, emit);
   Joins(state, emit);
   Others(state, emit);
 }
@@ -95,7 +98,7 @@ void CopiesModel::Stream(const State& state, const Emit& emit) const {
     ++next.in_ring;
     emit("a record comes into the ring", next);
   }
-  if (!Lives(state)) return;
+  if (!Lives(state) || state.removal == Removal::kAsked) return;
   next = state;
   if (state.copied < state.in_ring) {
     next.copied = state.in_ring;
@@ -109,10 +112,12 @@ void CopiesModel::Stream(const State& state, const Emit& emit) const {
 }
 
 void CopiesModel::Commit(const State& state, const Emit& emit) const {
+  if (rules_.leaves_without_lease && ByItself(state.removal)) return;
   State next = state;
   next.committed = Counted(state) ? std::min(state.in_ring, state.copied) : state.in_ring;
   if (next.committed <= state.committed) return;
-  const bool two = InSync(state) && state.removal != Removal::kWon;
+  const bool two =
+      InSync(state) && state.removal != Removal::kWon && state.removal != Removal::kLeft;
   for (uint8_t p = state.committed + 1; p <= next.committed; ++p) {
     if (!two) next.lacking |= Bit(p);
     if (rules_.doubts && !HasCopies(state)) next.doubted |= Bit(p);
@@ -191,12 +196,35 @@ void CopiesModel::Members(const State& state, const Emit& emit) const {
       next.removal = Removal::kNone;
       return emit("the removal is lost", next);
     }
+    case Removal::kAsked:
+      return;
     case Removal::kWon:
+    case Removal::kLeft:
       next.removal = Removal::kNone;
       next.backup = Backup::kDown;
       next.copied = next.freed = next.silent = 0;
-      return emit("the primary knows of the removal", next);
+      return emit("the primary knows that it is alone", next);
   }
+}
+
+// Of one that has asked, the link is fenced. If it does not leave, it is removed as if it were
+// dead.
+void CopiesModel::Leaves(const State& state, const Emit& emit) const {
+  State next = state;
+  if (state.removal == Removal::kAsked) {
+    next.removal = Removal::kLeft;
+    emit("the backup has left", next);
+    next = state;
+    next.removal = Removal::kNone;
+    if (Lives(state)) Lose(&next);
+    return emit("the backup has not left", next);
+  }
+  const bool may_leave = state.backup == Backup::kInSync && state.silent == 0 &&
+                         state.removal == Removal::kNone && state.troubles_left > 0;
+  if (!may_leave) return;
+  --next.troubles_left;
+  next.removal = rules_.leaves_without_lease ? Removal::kAsked : Removal::kLeft;
+  emit("the backup leaves", next);
 }
 
 void CopiesModel::Joins(const State& state, const Emit& emit) const {

@@ -10,10 +10,11 @@ namespace gannet::model {
 
 // What waits for what at a primary that wants two copies, and what it may call acknowledged
 // (docs/group.md, "Which wait may wait for which"). A group of two: the primary, which lives, and a
-// backup, which dies, or is silent while WRITEs still reach it, and is removed and joins again.
-// Writes are recorded, brought into a ring of one record, committed and published. Some count on an
-// item that expires, and are then undone. The others are updates, which the primary's ring keeps
-// until they are published. A disk is behind, a hand-over is tried and fails.
+// backup, which dies, or is silent while WRITEs still reach it, and is removed, or leaves by
+// itself, and joins again. Writes are recorded, brought into a ring of one record, committed and
+// published. Some count on an item that expires, and are then undone. The others are updates, which
+// the primary's ring keeps until they are published. A disk is behind, a hand-over is tried and
+// fails.
 //
 // What is to hold: whatever happened, the group may become whole again, and nothing waits then;
 // what was answered OK was in two members in sync when it was committed; and a try that is refused
@@ -26,6 +27,7 @@ struct CopiesRules {
   bool disk_waits_for_nobody = true;  // it catches up whatever is published
   bool doubts = true;                 // what is committed without copies is not called made
   bool counts_what_may_win = true;    // a backup whose removal was sent is no copy any more
+  bool leaves_without_lease = true;   // a backup leaves only once the primary's lease is over
 };
 
 class CopiesModel {
@@ -34,7 +36,8 @@ class CopiesModel {
   static constexpr size_t kRecordsMax = 2 * kWrites;  // and as many undos
   enum class Record : uint8_t { kNone, kUpdate, kCounts, kUndo };
   enum class Backup : uint8_t { kInSync, kDead, kDown, kJoins, kCounted };
-  enum class Removal : uint8_t { kNone, kSent, kWon };  // won, and not known yet
+  // Won or left: the primary does not know it yet. A backup that leaves asks by itself.
+  enum class Removal : uint8_t { kNone, kSent, kWon, kAsked, kLeft };
 
   struct State {
     std::array<Record, kRecordsMax> log;  // position p at p - 1
@@ -60,7 +63,7 @@ class CopiesModel {
     uint8_t wrong;
     // What may still happen.
     uint8_t writes_left;
-    uint8_t troubles_left;  // a death, a silence, a stop, a delay of the disk
+    uint8_t troubles_left;  // a death, a silence, a backup that leaves, a stop, a delay of the disk
   };
 
   explicit CopiesModel(const CopiesRules& rules) : rules_(rules) {}
@@ -83,6 +86,7 @@ class CopiesModel {
   void Publish(const State& state, const Emit& emit) const;
   void Undo(const State& state, const Emit& emit) const;
   void Members(const State& state, const Emit& emit) const;
+  void Leaves(const State& state, const Emit& emit) const;
   void Joins(const State& state, const Emit& emit) const;
   void Others(const State& state, const Emit& emit) const;
 

@@ -31,7 +31,9 @@ INSTANTIATE_TEST_SUITE_P(
         Variant{"published once there are copies", {.publishes_without_copies = false}},
         Variant{"a disk that waits for what is published", {.disk_waits_for_nobody = false}},
         Variant{"copies asked for only when a write is taken", {.doubts = false}},
-        Variant{"a backup counted until its removal is known", {.counts_what_may_win = false}}),
+        Variant{"a backup counted until its removal is known", {.counts_what_may_win = false}},
+        Variant{"a backup that leaves while the primary may commit",
+                {.leaves_without_lease = false}}),
     kVariantName);
 
 }  // namespace

@@ -144,6 +144,32 @@ TEST_F(MinCopiesTest, ABackupWhoseRemovalIsUnknownIsNoCopy) {
   EXPECT_FALSE(Has("key", "value"));
 }
 
+// The register is the first to know that it has left, and the primary learns of it late.
+TEST_F(MinCopiesTest, ABackupLeavesOnceThePrimaryDoesNotCommitWithIt) {
+  Start();
+  ASSERT_FALSE(HasFatalFailure());
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  const auto in_sync = [this] { return shared().now().configuration.in_sync.size(); };
+  shared().SetWatchesLate();
+  FollowApart();
+  backup(0).member()->Leave();
+  backup(0).member()->Poll(lease_now());
+  ASSERT_EQ(in_sync(), 2u) << "the primary may commit";
+  EXPECT_EQ(peer.Put("key", "1"), ReplyStatus::kOk);
+  FollowAgain();
+  for (int i = 0; i < 2 && in_sync() > 1; ++i) SkipLeaseTime(kLeaseNs);
+  ASSERT_EQ(in_sync(), 1u);
+  ASSERT_TRUE(peer.Send(Write(peer, "key", "2"), "key", "2"));
+  for (int i = 0; i < 20; ++i) Step();
+  ASSERT_FALSE(peer.TryReceive().has_value()) << "nobody but the primary has it";
+  SkipLeaseTime(kRemovalNs);
+  const auto reply = Await(peer);
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status(), ReplyStatus::kOutcomeUnknown);
+  EXPECT_TRUE(Has("key", "2"));
+}
+
 // It would take the status for a bug of the server. Without its session it says the same by itself.
 TEST_F(MinCopiesTest, AnOlderClientsSessionIsEnded) {
   Start();

@@ -173,7 +173,7 @@ void SimulatedMember::JoinTurn() {
 void SimulatedMember::BackupTurn() {
   if (link_) log_->Apply(Apply());
   const bool hears = link_ && link_->welcomed && Clock() - heard_ < world_->times.silence_ns() / 2;
-  if (leaving_ && hears) takeover_->Leave();
+  if (leaving_ && hears) takeover_->Leave(world_->min_copies);
   switch (takeover_->Poll(Clock())) {
     case Takeover::Step::kFollow:
     case Takeover::Step::kWait:

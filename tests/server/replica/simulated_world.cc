@@ -4,7 +4,8 @@
 
 namespace gannet {
 
-SimulatedWorld::SimulatedWorld(uint64_t seed) : time(seed) {}
+SimulatedWorld::SimulatedWorld(uint64_t seed)
+    : time(seed), min_copies(1 + static_cast<uint32_t>(seed % 2)) {}
 SimulatedWorld::~SimulatedWorld() = default;
 
 void SimulatedWorld::OnCommitted(uint64_t number, const std::string& key) {

@@ -75,6 +75,7 @@ struct SimulatedWorld {
 
   SimulatedTime time;
   const GroupTimes times{.lease_ns = 600'000'000};
+  const uint32_t min_copies;  // of the group: 1 or 2
   SimulatedRegister shared;
   std::array<std::array<bool, kNodes>, kNodes> cut{};  // from, to
   std::array<int64_t, kNodes> rates{};                 // of the clocks: -1, 0, 1

@@ -14,6 +14,10 @@ const GroupMember kPrimary = {.node = "n1", .incarnation = 1};
 const GroupMember kSuccessor = {.node = "n2", .incarnation = 2};
 const GroupMember kOther = {.node = "n3", .incarnation = 3};
 
+// As many copies as the group wants.
+constexpr uint32_t kCopies = 1;
+constexpr uint32_t kAllCopies = 3;
+
 class TakeoverStepsTest : public testing::Test {
  protected:
   TakeoverStepsTest()
@@ -108,7 +112,7 @@ TEST_F(TakeoverStepsTest, ExecutesAgainOnlyIfItIsNotInSync) {
 }
 
 TEST_F(TakeoverStepsTest, LeavesByATransactionAndEndsOnceThatHasWon) {
-  takeover_.Leave();
+  takeover_.Leave(kCopies);
   ASSERT_TRUE(store_.sent().has_value());
   EXPECT_EQ(store_.sent()->configuration, Now().Without(kSuccessor));
   EXPECT_EQ(takeover_.Poll(1), Step::kFollow) << "until then it is in sync";
@@ -117,25 +121,76 @@ TEST_F(TakeoverStepsTest, LeavesByATransactionAndEndsOnceThatHasWon) {
   EXPECT_EQ(takeover_.Poll(2), Step::kEnd);
 }
 
+// The primary learns of it later than the register. Until then it would count as a copy what is in
+// sync no more.
+TEST_F(TakeoverStepsTest, LeavesTooFewCopiesOnlyOnceThePrimarysLeaseIsOver) {
+  takeover_.Leave(kAllCopies);
+  EXPECT_FALSE(takeover_.OnBeacon(kG - 1)) << "the lease must not go on";
+  takeover_.Leave(kAllCopies);
+  EXPECT_EQ(takeover_.Poll(kG - 1), Step::kFollow);
+  EXPECT_FALSE(store_.sent().has_value());
+  EXPECT_EQ(takeover_.Poll(kG), Step::kFence);
+  EXPECT_FALSE(store_.sent().has_value());
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration, Now().Without(kSuccessor));
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kEnd);
+}
+
+// This copy may be the only one.
+TEST_F(TakeoverStepsTest, TakesOverInsteadOfLeavingIfThePrimaryIsGoneMeanwhile) {
+  takeover_.Leave(kAllCopies);
+  EXPECT_FALSE(takeover_.OnBeacon(kG - kTimes.silence_ns()));
+  Stand();
+}
+
+TEST_F(TakeoverStepsTest, TakesOverIfItIsUnknownWhetherItHasLeft) {
+  takeover_.Leave(kAllCopies);
+  EXPECT_FALSE(takeover_.OnBeacon(kG - 1));
+  EXPECT_EQ(takeover_.Poll(kG), Step::kFence);
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  store_.Forget();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  ASSERT_TRUE(store_.sent().has_value());
+  EXPECT_EQ(store_.sent()->configuration, Now().Under(kSuccessor));
+}
+
+TEST_F(TakeoverStepsTest, SurvivesThoughItLeavesIfAnotherOneTookOver) {
+  takeover_.Leave(kAllCopies);
+  store_.Change(Now().Under(kOther));
+  store_.Show();
+  EXPECT_EQ(takeover_.Poll(2), Step::kFence);
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(3), Step::kConnect);
+  takeover_.OnHello();
+  EXPECT_EQ(takeover_.Poll(4), Step::kFollow);
+  EXPECT_TRUE(takeover_.OnBeacon(5));
+  EXPECT_EQ(takeover_.Poll(kG + 4), Step::kFollow);
+  EXPECT_FALSE(store_.sent().has_value());
+}
+
 // Both that are told to stop find the same register. Who loses looks again: it may be the last.
 TEST_F(TakeoverStepsTest, TheSecondThatLeavesSeesWhatTheFirstOneDid) {
-  takeover_.Leave();
+  takeover_.Leave(kCopies);
   store_.Change(Now().Without(kOther));
   store_.Execute();
   EXPECT_EQ(takeover_.Poll(1), Step::kFollow);
-  takeover_.Leave();
+  takeover_.Leave(kCopies);
   ASSERT_TRUE(store_.sent().has_value());
   EXPECT_EQ(store_.sent()->configuration.in_sync, std::vector<GroupMember>{kPrimary});
 }
 
 TEST_F(TakeoverStepsTest, DoesNotLeaveWhomAHandOverNames) {
-  takeover_.Leave();
+  takeover_.Leave(kCopies);
   store_.Change(Now().Under(kSuccessor));
   store_.Execute();
   EXPECT_EQ(takeover_.Poll(1), Step::kFence);
   takeover_.OnFenced();
   EXPECT_EQ(takeover_.Poll(1), Step::kLead) << "nobody else has the items now";
-  takeover_.Leave();
+  takeover_.Leave(kCopies);
   EXPECT_FALSE(store_.sent().has_value());
 }
 
@@ -143,7 +198,7 @@ TEST_F(TakeoverStepsTest, DoesNotLeaveAPrimaryThatItDoesNotFollow) {
   store_.Change(Now().Under(kOther));
   store_.Show();
   EXPECT_EQ(takeover_.Poll(1), Step::kFence);
-  takeover_.Leave();
+  takeover_.Leave(kCopies);
   EXPECT_FALSE(store_.sent().has_value()) << "the next primary may need its tail";
   takeover_.OnFenced();
   EXPECT_EQ(takeover_.Poll(kG + 1), Step::kWait) << "a takeover";
