@@ -78,6 +78,24 @@ TEST_F(LeaveTest, ABackupThatHasStoppedIsNotInSyncAnyMore) {
   EXPECT_EQ(group_.Primary(), primary);
 }
 
+// It waits until the primary's lease is over, and does not take over.
+TEST_F(LeaveTest, ABackupThatLeavesTooFewCopiesStopsToo) {
+  group_.shared.SetTerms([](GroupTerms* terms) { terms->lease_ms = 2000; });
+  ASSERT_NO_FATAL_FAILURE(Start(2));
+  group_.shared.SetTerms([](GroupTerms* terms) { terms->min_copies = 2; });
+  const size_t primary = *group_.Primary();
+  RequestStop(1 - primary);
+  AwaitStopped(1 - primary);
+  const GroupConfiguration now = group_.shared.now().configuration;
+  EXPECT_EQ(now.epoch, 1u);
+  ASSERT_EQ(now.in_sync.size(), 1u);
+  EXPECT_EQ(now.in_sync.front().node, ThreeServers::NameOf(primary));
+  auto client = Client::Connect({group_.nodes[primary].address});
+  ASSERT_TRUE(client.ok()) << client.status();
+  EXPECT_TRUE((*client)->Get("key").ok());
+  EXPECT_FALSE((*client)->Put("key", "one copy").ok());
+}
+
 TEST_F(LeaveTest, OfTwoThatStopAtOnceTheLastOneWaitsForAJoiner) { StopAllOf(2); }
 TEST_F(LeaveTest, OfThreeThatStopAtOnceTheLastOneWaitsForAJoiner) { StopAllOf(3); }
 
