@@ -89,7 +89,7 @@ void ConnectAttempts::EndRound() {
   unreachable_ = true;
 }
 
-void ConnectAttempts::OnConnected(bool group) {
+void ConnectAttempts::OnConnected(bool group, int64_t now_ns) {
   status_ = absl::OkStatus();
   group_ |= group;
   refused_with_ = {};
@@ -97,6 +97,7 @@ void ConnectAttempts::OnConnected(bool group) {
   in_vain_.clear();
   lost_ns_ = kNever;
   was_connected_ = true;
+  connected_ns_ = now_ns;
   unreachable_ = begun_ = answered_ = false;
   waits_for_primary_ = answered_not_primary_ = false;
   order_.Begin();
@@ -108,7 +109,7 @@ void ConnectAttempts::OnBroken(absl::Status why, int64_t lease_ns) {
   if (!group_) return;
   lease_ns_ = lease_ns;
   order_.BeginBehind();
-  at_once_ = true;
+  broken_ = true;
 }
 
 void ConnectAttempts::LookForNames() {
@@ -158,7 +159,10 @@ void ConnectAttempts::LearnAddresses() {
 void ConnectAttempts::ScheduleNext(int64_t now_ns) {
   if (lost_ns_ == kNever) lost_ns_ = now_ns;
   LookForNames();
-  const bool at_once = std::exchange(at_once_, false);
+  const bool broken = std::exchange(broken_, false);
+  const bool brief = broken && now_ns - connected_ns_ < kBriefNs;
+  if (broken && !brief) brief_.Reset();
+  const bool at_once = std::exchange(at_once_, false) || (broken && !brief);
   const bool round_over = std::exchange(round_over_, false);
   if (group_ && round_over && !waits_for_primary_) {
     unreachable_ |= !was_connected_ || LostNs(now_ns) >= kPatientLeases * lease_ns_;
@@ -169,6 +173,8 @@ void ConnectAttempts::ScheduleNext(int64_t now_ns) {
     next_ns_ = kNever;
   } else if (at_once || (!group_ && begun_)) {
     next_ns_ = now_ns;
+  } else if (brief) {
+    next_ns_ = now_ns + brief_.NextNs(random);
   } else if (group_) {
     const int64_t apart_ns = std::clamp(LostNs(now_ns) / 16, kApartNs, kApartNsMax);
     next_ns_ =

@@ -27,6 +27,9 @@ namespace gannet {
 //
 // A group has its members' addresses, and one of them is primary, or will be soon:
 //   - After a break the others are asked first, and the former primary last.
+//   - The first is asked at once, unless the connection was brief. Or a member that takes clients
+//     and drops them would be asked again and again without a pause. The pause doubles with each
+//     brief connection in a row.
 //   - Whom a member names as primary is tried next, whether or not it is in the list.
 //   - Members that the primary knows of are tried as well (LearnMembers).
 //   - Attempts are short, and a moment apart. Both grow with the time that the group is lost.
@@ -43,6 +46,8 @@ class ConnectAttempts {
   // Between two attempts to connect to a group, at first.
   static constexpr int64_t kApartNs = 20 * kNsPerMs;
   static constexpr int64_t kApartNsMax = kNsPerSecond;
+  // A connection to a group that is over so soon was brief.
+  static constexpr int64_t kBriefNs = kApartNs;
   // A group whose members are silent is unreachable after so many leases.
   static constexpr int64_t kPatientLeases = 4;
 
@@ -70,7 +75,7 @@ class ConnectAttempts {
 
   void OnFailed(Failure failure);
   // `group`: the server is the primary of one.
-  void OnConnected(bool group);
+  void OnConnected(bool group, int64_t now_ns);
   // A connection broke, or could not go on. `lease_ns`: how long its primary's leases were.
   void OnBroken(absl::Status why, int64_t lease_ns);
   // These are the members of the group now, "HOST:PORT" each. `only`: of those that the user
@@ -128,6 +133,7 @@ class ConnectAttempts {
   std::set<std::string> in_vain_;  // addresses that did not answer since the last connection
   int64_t next_ns_ = 0;
   bool at_once_ = false;     // the next attempt needs no pause
+  bool broken_ = false;      // a connection was, since the last ScheduleNext
   bool round_over_ = false;  // the last attempt was the last of its round
   bool begun_ = false;       // an attempt of this round failed
   bool answered_ = false;    // in this round the server answered, though it did not connect
@@ -138,7 +144,9 @@ class ConnectAttempts {
   RejectCode refused_with_{};  // at the last attempt; 0: the server did not refuse it
   uint32_t told_ = 0;          // codes of failures since the last connection
   int64_t lost_ns_ = kNever;   // when the connection was found to be gone, or first not made
+  int64_t connected_ns_ = 0;   // when the last connection was made
   Backoff backoff_;
+  Backoff brief_;  // after brief connections
 };
 
 }  // namespace gannet

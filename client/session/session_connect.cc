@@ -120,7 +120,7 @@ void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
                        memory_->device.caps.has_atomics() && options_.nic_locks;
   maker_.set_token(grant.session_token);
   if (unreachable()) options_.Log(false, absl::StrCat(endpoint(), ": connected"));
-  attempts_.OnConnected(grant.history != 0);
+  attempts_.OnConnected(grant.history != 0, now_ns);
   phase_.Set(Phase::kReady);
   next_control_ns_ = now_ns;
   lease_.Restart(grant, first.asked_ns, now_ns);

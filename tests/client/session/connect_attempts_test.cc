@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -60,7 +61,7 @@ TEST_F(ConnectAttemptsTest, IsUnreachableAfterARoundUntilConnected) {
   EXPECT_GT(two_.next_ns(), kNow);  // the next round after a back-off
   Fail(two_, NobodyListens());
   EXPECT_TRUE(two_.unreachable());
-  two_.OnConnected(/*group=*/false);
+  two_.OnConnected(/*group=*/false, kNow);
   EXPECT_FALSE(two_.unreachable());
   EXPECT_TRUE(two_.status().ok());
 }
@@ -82,13 +83,13 @@ TEST_F(ConnectAttemptsTest, NamesAllAddressesThatDoNotAnswer) {
                          Address(1).ToString()));
   Fail(three, Refused(RejectCode::kTooManyConnections, "full"));  // the first one lives
   EXPECT_EQ(three.status().message(), "full");
-  three.OnConnected(/*group=*/false);
+  three.OnConnected(/*group=*/false, kNow);
   Fail(three, NobodyListens());
   EXPECT_EQ(three.status().message(), "nobody listens");
 }
 
 TEST_F(ConnectAttemptsTest, AForgottenSessionIsAskedForAnewAtTheSameAddress) {
-  two_.OnConnected(/*group=*/false);
+  two_.OnConnected(/*group=*/false, kNow);
   ConnectAttempts::Failure failure = Refused(RejectCode::kSessionUnknown);
   failure.session_forgotten = true;
   Fail(two_, std::move(failure));
@@ -106,7 +107,7 @@ TEST_F(ConnectAttemptsTest, AStartingServerIsNotLookedForElsewhere) {
 
 TEST_F(ConnectAttemptsTest, WithoutReconnectABrokenConnectionIsTheEnd) {
   ConnectAttempts once = Of(1, /*reconnect=*/false);
-  once.OnConnected(/*group=*/false);
+  once.OnConnected(/*group=*/false, kNow);
   once.OnBroken(absl::UnavailableError("broken"), kLease);
   once.ScheduleNext(kNow);
   EXPECT_EQ(once.next_ns(), ConnectAttempts::kNever);
@@ -148,9 +149,13 @@ class GroupAttemptsTest : public ConnectAttemptsTest {
   // Was connected to the address of this number, and lost the connection now.
   void BreakAt(int address) {
     while (Next(group_) != address) FailAt(kNow, NotPrimary());
-    group_.OnConnected(/*group=*/true);
+    BreakAfter(kNow - kLease, kLease);
+  }
+  // Was connected at `connected_ns`, and for so long.
+  void BreakAfter(int64_t connected_ns, int64_t lasted_ns) {
+    group_.OnConnected(/*group=*/true, connected_ns);
     group_.OnBroken(absl::UnavailableError("broken"), kLease);
-    group_.ScheduleNext(kNow);
+    group_.ScheduleNext(connected_ns + lasted_ns);
   }
 
   ConnectAttempts group_ = Of(4, /*reconnect=*/true, /*group=*/true);
@@ -165,6 +170,26 @@ TEST_F(GroupAttemptsTest, AfterABreakTheOthersAreAskedFirstAndTheFormerPrimaryLa
     EXPECT_GE(group_.next_ns(), kNow + ConnectAttempts::kApartNs);
     EXPECT_LE(group_.next_ns(), kNow + 2 * ConnectAttempts::kApartNs);
   }
+}
+
+// A member takes the client and drops it at once, for as long as it likes.
+TEST_F(GroupAttemptsTest, BriefConnectionsComeFartherAndFartherApart) {
+  constexpr int64_t kLasts = 30 * kNsPerUs;
+  int64_t now_ns = kNow;
+  int64_t pause_ns = Backoff::kFirstNs;
+  int connections = 0;
+  for (; now_ns < kNow + 10 * kNsPerSecond; ++connections) {
+    BreakAfter(now_ns, kLasts);
+    EXPECT_GE(group_.next_ns() - now_ns - kLasts, pause_ns * 3 / 4);
+    pause_ns = std::min(2 * pause_ns, Backoff::kMaxNs);
+    now_ns = group_.next_ns();
+  }
+  EXPECT_LT(connections, 25);
+  BreakAfter(now_ns, ConnectAttempts::kBriefNs);
+  EXPECT_EQ(group_.next_ns(), now_ns + ConnectAttempts::kBriefNs) << "this one was not brief";
+  now_ns = group_.next_ns();
+  BreakAfter(now_ns, kLasts);
+  EXPECT_LE(group_.next_ns(), now_ns + kLasts + Backoff::kFirstNs) << "the pauses begin anew";
 }
 
 TEST_F(GroupAttemptsTest, WhomAMemberNamesIsTriedNextAtOnce) {
@@ -270,7 +295,7 @@ TEST_F(GroupAttemptsTest, EachReasonIsNewsOnce) {
   FailAt(kNow, NobodyListens());
   EXPECT_FALSE(group_.IsNews({}));
   EXPECT_FALSE(group_.IsNews(RejectCode::kNotPrimary));
-  group_.OnConnected(/*group=*/true);
+  group_.OnConnected(/*group=*/true, kNow);
   EXPECT_TRUE(group_.IsNews(RejectCode::kNotPrimary));
 }
 
