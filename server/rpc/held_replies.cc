@@ -1,7 +1,9 @@
 #include "server/rpc/held_replies.h"
 
+#include <algorithm>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "server/rpc/reply_of_update.h"
 
@@ -18,6 +20,25 @@ void HeldReplies::SendOrHold(ServerConnection* connection, const ReplyHeader& re
                 .session_token = connection->session->token(),
                 .connection = connection->id,
                 .reply = reply});
+}
+
+// The client says by the number that these requests are over. It may: it gave the operations up,
+// and then its connection broke, so it does not send them again. What they did stays, and nobody
+// can ask for the answer. To close the connection would be no end: the client would come back with
+// the same request, again and again, until the writes are published.
+bool HeldReplies::GiveUpInTheWayOf(const ServerConnection& connection, uint64_t sequence) {
+  Session* const session = connection.session;
+  const std::vector<uint64_t> in_the_way = session->InTheWayOf(sequence);
+  const bool all_left = std::ranges::all_of(in_the_way, [&](uint64_t number) {
+    const auto to = waiting_.ConnectionOf(session->token(), number);
+    return to && context_.connections.FindOpen(*to) == nullptr;
+  });
+  if (in_the_way.empty() || !all_left) return false;
+  for (const uint64_t number : in_the_way) {
+    waiting_.GiveUp(session->token(), number);
+    session->Forget(number);
+  }
+  return true;
 }
 
 // Tells the stream of an answer that no change has. If the refusal tells of a write that was undone

@@ -230,6 +230,9 @@ bool Requests::AdmitAgain(ServerConnection* connection, const RequestHeader& hea
     CloseExecutorOf(connection, header.sequence);
     if (RedirectHeld(connection, header.sequence)) return false;
     admission = connection->session->Admit(header.sequence, &recorded);
+  } else if (admission == Session::Admission::kOverrun &&
+             held_replies_.GiveUpInTheWayOf(*connection, header.sequence)) {
+    admission = connection->session->Admit(header.sequence, &recorded);
   }
   switch (admission) {
     case Session::Admission::kExecute:

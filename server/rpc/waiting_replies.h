@@ -15,7 +15,9 @@
 namespace gannet {
 
 // The replies of one worker that wait until the writes that they tell of are published, in order.
-// A session has at most as many as it has credits, which bounds their number. Owner thread only.
+// A session has at most as many as it has credits, which bounds their number. Beside them may be
+// some that nobody waits for any more (GiveUp): as many for each connection that the session lost.
+// Owner thread only.
 class WaitingReplies {
  public:
   // What a reply to a write has.
@@ -108,18 +110,35 @@ class WaitingReplies {
   // The client sent a request of a waiting reply again, on another connection. The reply goes
   // there. Returns the former connection, or nullopt if no reply to the request waits.
   std::optional<uint32_t> Redirect(uint64_t session_token, uint64_t sequence, uint32_t connection) {
-    for (size_t i = 0; i < replies_.size(); ++i) {
-      Waiting& waiting = replies_[i];
-      if (waiting.session_token == session_token && waiting.sequence == sequence) {
-        return std::exchange(waiting.connection, connection);
-      }
-    }
-    return std::nullopt;
+    Waiting* const waiting = Find(session_token, sequence);
+    if (waiting == nullptr) return std::nullopt;
+    return std::exchange(waiting->connection, connection);
+  }
+  // Returns the connection that a waiting reply goes to, or nullopt if none to the request waits.
+  std::optional<uint32_t> ConnectionOf(uint64_t session_token, uint64_t sequence) {
+    const Waiting* const waiting = Find(session_token, sequence);
+    if (waiting == nullptr) return std::nullopt;
+    return waiting->connection;
+  }
+  // Nobody is to hear of this reply, or to record it. It keeps its place, as its write may be
+  // undone. REQUIRES: ConnectionOf knows it.
+  void GiveUp(uint64_t session_token, uint64_t sequence) {
+    Find(session_token, sequence)->session_token = kNoSession;
   }
   size_t size() const { return replies_.size(); }
   bool empty() const { return replies_.empty(); }
 
  private:
+  static constexpr uint64_t kNoSession = 0;  // no session's token
+
+  Waiting* Find(uint64_t session_token, uint64_t sequence) {
+    for (size_t i = 0; i < replies_.size(); ++i) {
+      Waiting& waiting = replies_[i];
+      if (waiting.session_token == session_token && waiting.sequence == sequence) return &waiting;
+    }
+    return nullptr;
+  }
+
   StableQueue<Waiting> replies_;
 };
 

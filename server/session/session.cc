@@ -47,6 +47,18 @@ bool Session::AnyInProgressBelow(uint64_t floor) const {
   return false;
 }
 
+std::vector<uint64_t> Session::InTheWayOf(uint64_t sequence) const {
+  std::vector<uint64_t> in_the_way;
+  if (sequence <= highest_) return in_the_way;
+  if (sequence - highest_ > kSequenceJumpMax && !may_skip_any_) return in_the_way;
+  for (const Record& record : std::span(records_.get(), mask_ + size_t{1})) {
+    if (record.state == State::kInProgress && record.sequence < FloorAt(sequence)) {
+      in_the_way.push_back(record.sequence);
+    }
+  }
+  return in_the_way;
+}
+
 Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* recorded) {
   if (sequence < floor()) return Admission::kStale;
   const Record& record = At(sequence);

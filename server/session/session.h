@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "common/base/check.h"
 #include "common/protocol/message.h"
@@ -115,6 +116,9 @@ class Session {
   void Forget(uint64_t sequence) { Finish(sequence, State::kNone); }
 
   uint32_t in_progress() const { return in_progress_; }
+  // Returns the requests in progress because of which Admit says kOverrun of this number. None if
+  // it is for another reason.
+  std::vector<uint64_t> InTheWayOf(uint64_t sequence) const;
 
   // Returns true if the client may know of the session, and so may come back to it.
   bool IsKnown() const { return established || highest_ > 0; }

@@ -415,6 +415,59 @@ TEST_F(FailOverTest, ARefusalThatWaitsIsNotExecutedAgainAfterALaterPut) {
   EXPECT_EQ(Seen("k"), "2");
 }
 
+// A client gives its writes up while nothing is committed, and loses its connection. Then it has
+// all credits again, and the next number says that the writes are over.
+TEST_F(FailOverTest, WhatAClientGaveUpWithItsConnectionDoesNotHoldItUp) {
+  Start(0, {});
+  Client client;
+  ASSERT_TRUE(client.Connect(this));
+  const uint16_t credits = client.peer->grant().credits;
+  const auto put = [&](uint64_t sequence, std::string_view value) {
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kPut);
+    header.sequence = sequence;
+    header.key_bytes = header.value_bytes = 1;
+    return client.peer->Send(header, "k", value);
+  };
+  const auto puts = [this] {
+    return std::ranges::count_if(stream_.log(),
+                                 [](const auto& record) { return record.is_change; });
+  };
+  ASSERT_TRUE(put(1, "1") && put(2, "2"));
+  ASSERT_TRUE(StepUntil([&] { return puts() == 2; }));
+  ASSERT_TRUE(client.Connect(this));
+  ASSERT_TRUE(put(credits + 2, "3"));
+  ASSERT_TRUE(StepUntil([&] { return puts() == 3 || client.peer->broken(); }));
+  ASSERT_FALSE(client.peer->broken());
+  CommitAll();
+  const auto reply = client.peer->Receive();
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->header.sequence, credits + 2u);
+  EXPECT_EQ(reply->status(), ReplyStatus::kOk);
+  ASSERT_TRUE(put(2, "2"));
+  EXPECT_EQ(client.peer->Receive()->status(), ReplyStatus::kInvalidArgument) << "it is over";
+  EXPECT_EQ(Seen("k"), "3");
+  // No other reply came, or is to come.
+  ASSERT_TRUE(put(credits + 3, "4"));
+  ASSERT_TRUE(StepUntil([&] { return puts() == 4; }));
+  CommitAll();
+  EXPECT_EQ(client.peer->Receive()->header.sequence, credits + 3u);
+}
+
+TEST_F(FailOverTest, WhoHasMoreThanCreditsUnansweredOnOneConnectionIsDropped) {
+  Start(0, {});
+  Client client;
+  ASSERT_TRUE(client.Connect(this));
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kPut);
+  header.key_bytes = header.value_bytes = 1;
+  header.sequence = 1;
+  ASSERT_TRUE(client.peer->Send(header, "k", "1"));
+  header.sequence = client.peer->grant().credits + 1;
+  ASSERT_TRUE(client.peer->Send(header, "k", "2"));
+  EXPECT_TRUE(client.peer->WaitBroken());
+}
+
 TEST_F(FailOverTest, ASessionThatIsNotInTheStreamIsUnknown) {
   Start(0, {});
   Client client;

@@ -93,5 +93,16 @@ TEST_F(WaitingRepliesTest, OnlyAWaitingReplyOfTheSameSessionAndNumberIsRedirecte
   EXPECT_EQ(replies_.Redirect(kToken, 1, 21), std::nullopt) << "it has left";
 }
 
+TEST_F(WaitingRepliesTest, OneThatIsGivenUpIsOfNoSession) {
+  Write(kToken, 1, 11);
+  Write(kToken, 2, 12);
+  EXPECT_EQ(replies_.ConnectionOf(kToken, 1), 11u);
+  replies_.GiveUp(kToken, 1);
+  EXPECT_EQ(replies_.ConnectionOf(kToken, 1), std::nullopt);
+  writes_.Publish(recorder_.end);
+  EXPECT_EQ(replies_.First(&writes_, writes_.published())->session_token, 0u);
+  EXPECT_THAT(Take(), ElementsAre(11, 12));
+}
+
 }  // namespace
 }  // namespace gannet

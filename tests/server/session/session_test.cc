@@ -4,6 +4,7 @@
 #include <limits>
 #include <map>
 #include <random>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "softverbs/tests/support/test_seed.h"
@@ -145,6 +146,18 @@ TEST_F(SessionTest, RefusesMoreThanCreditsUnanswered) {
   session_.RecordAnswer(1, AnswerTo(1));
   EXPECT_EQ(Admit(5), Admission::kExecute);
   EXPECT_EQ(Admit(2), Admission::kReplay) << "the refused one moved no window";
+}
+
+TEST_F(SessionTest, SaysWhatKeepsANumberOut) {
+  for (uint64_t n = 1; n <= kCredits; ++n) Admit(n);
+  session_.RecordAnswer(2, AnswerTo(2));
+  using Numbers = std::vector<uint64_t>;
+  EXPECT_EQ(session_.InTheWayOf(4), Numbers{});
+  EXPECT_EQ(session_.InTheWayOf(5), Numbers{1});
+  EXPECT_EQ(session_.InTheWayOf(7), (Numbers{1, 3}));
+  EXPECT_EQ(session_.InTheWayOf(kCredits + Session::kSequenceJumpMax + 1), Numbers{});
+  session_.Forget(1);
+  EXPECT_EQ(Admit(5), Admission::kExecute);
 }
 
 TEST_F(SessionTest, ToleratesSkippedNumbersUpToABound) {
