@@ -437,7 +437,10 @@ TEST_F(FailOverTest, WhatAClientGaveUpWithItsConnectionDoesNotHoldItUp) {
   ASSERT_TRUE(StepUntil([&] { return puts() == 2; }));
   ASSERT_TRUE(client.Connect(this));
   ASSERT_TRUE(put(credits + 2, "3"));
-  ASSERT_TRUE(StepUntil([&] { return puts() == 3 || client.peer->broken(); }));
+  ASSERT_TRUE(StepUntil([&] {
+    client.peer->Poll();
+    return puts() == 3 || client.peer->broken();
+  }));
   ASSERT_FALSE(client.peer->broken());
   CommitAll();
   const auto reply = client.peer->Receive();
