@@ -49,8 +49,7 @@ bool Session::AnyInProgressBelow(uint64_t floor) const {
 
 std::vector<uint64_t> Session::InTheWayOf(uint64_t sequence) const {
   std::vector<uint64_t> in_the_way;
-  if (sequence <= highest_) return in_the_way;
-  if (sequence - highest_ > kSequenceJumpMax && !may_skip_any_) return in_the_way;
+  if (sequence <= highest_ || SkipsTooFar(sequence)) return in_the_way;
   for (const Record& record : std::span(records_.get(), mask_ + size_t{1})) {
     if (record.state == State::kInProgress && record.sequence < FloorAt(sequence)) {
       in_the_way.push_back(record.sequence);
@@ -74,8 +73,7 @@ Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* reco
     }
   }
   if (sequence > highest_) {
-    // Subtracts instead of adding, so that a hostile number near 2^64 does not wrap.
-    if (sequence - highest_ > kSequenceJumpMax && !may_skip_any_) return Admission::kOverrun;
+    if (SkipsTooFar(sequence)) return Admission::kOverrun;
     if (AnyInProgressBelow(FloorAt(sequence))) return Admission::kOverrun;
     may_skip_any_ = false;
     highest_ = sequence;

@@ -193,6 +193,11 @@ class Session {
     ++in_progress_;
     return Admission::kExecute;
   }
+  // REQUIRES: sequence > highest_. Subtracts instead of adding, so that a hostile number near 2^64
+  // does not wrap.
+  bool SkipsTooFar(uint64_t sequence) const {
+    return sequence - highest_ > kSequenceJumpMax && !may_skip_any_;
+  }
   // Returns true if a request with a number below `floor` is still being executed.
   bool AnyInProgressBelow(uint64_t floor) const;
   Record& Finish(uint64_t sequence, State state) {
