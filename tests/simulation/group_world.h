@@ -177,9 +177,7 @@ class GroupWorld {
   std::vector<std::unique_ptr<GroupServer>> servers_;
   std::vector<Guest> guests_;
   Pace pace_{run_,
-             // While nobody leads a group whose register is lost, clients try again and again.
-             (scenario_.kind == GroupScenario::Kind::kBadEtcd ? 4 : 1) * kTurnsMax +
-                 scenario_.steps* kTurnsOfStepMax,
+             kTurnsMax + scenario_.steps* kTurnsOfStepMax,
              {.over = [this] { return over(); },
               .turn = [this] { TakeTurn(); },
               .poll_everybody = [this] { PollEverybody(); },
