@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "server/rpc/connection_closer.h"
+
 namespace gannet {
 
 SendBatch::SendBatch(BufferPool* replies, ConnectionCloser& closer)

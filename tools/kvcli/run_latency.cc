@@ -1,5 +1,6 @@
 // latency: how long operations take, and where the time goes.
 
+#include <gannet/walker.h>
 #include <unistd.h>
 
 #include <algorithm>
