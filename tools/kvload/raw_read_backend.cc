@@ -10,6 +10,7 @@
 #include "common/auth/handshake.h"
 #include "common/base/align.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 #include "common/base/status_macros.h"
 #include "common/layout/bucket.h"
 #include "common/layout/key_hash.h"
@@ -76,9 +77,8 @@ absl::Status RawReadBackend::Establish() {
   GANNET_ASSIGN_OR_RETURN(const auto file, AuthFile::OpenIfNamed(options_.auth_file));
   std::optional<AuthKey> key;
   if (file != nullptr) key = file->keys().front();
-  ConnectRequest request = NewConnectRequest();
-  request.nonce = random_.Next();
-  request.time_ms = WallMs();
+  ConnectRequest request =
+      MakeConnectRequest(/*session_token=*/0, /*qp_index=*/0, random_.Next(), MachineWallTime());
   AuthenticateRequest(key, to.NetworkBytes(), &request);
   GANNET_RETURN_IF_ERROR(connector_->Connect(std::as_bytes(std::span(&request, 1))));
   GANNET_RETURN_IF_ERROR(WaitWhile(Connector::Step::kConnecting, deadline_ns));
