@@ -13,9 +13,11 @@ table has a dash. The load average is printed beside, before and after: on a qui
 
 import argparse
 import datetime
+import errno
 import json
 import os
 import platform
+import random
 import re
 import socket
 import subprocess
@@ -45,9 +47,18 @@ class Failed(Exception):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return str(probe.getsockname()[1])
+    """Returns a port that nobody listens at. It is below those that the system gives to connections, so that no connection
+    gets it before the server has it."""
+    while True:
+        port = random.randrange(10000, 32768)
+        with socket.socket() as probe:
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                continue
+        return str(port)
 
 
 def listens(port):

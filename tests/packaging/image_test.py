@@ -21,7 +21,6 @@ import re
 import select
 import shutil
 import signal
-import socket
 import stat
 import subprocess
 import sys
@@ -30,6 +29,9 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "tools", "cluster"))
+import local_cluster  # noqa: E402
 
 SKIPPED = 77
 BYTES_MAX = 24 << 20  # of the archive
@@ -140,12 +142,6 @@ def get(port, path):
         return error.code, error.read().decode()
 
 
-def free_port():
-    with socket.socket() as it:
-        it.bind(("127.0.0.1", 0))
-        return it.getsockname()[1]
-
-
 def inside(root):
     """Runs in mount and process namespaces of its own."""
     for kind, where in (("proc", "proc"), ("tmpfs", "dev")):
@@ -155,7 +151,7 @@ def inside(root):
     for name in ("null", "urandom", "random", "zero"):
         open(f"{root}/dev/{name}", "w", encoding="utf-8").close()
         subprocess.run(["mount", "--bind", f"/dev/{name}", f"{root}/dev/{name}"], check=True)
-    http = free_port()
+    http = local_cluster.free_ports(1)[0]
     server = start(root, "kvserver", "--listen=0.0.0.0:0", f"--http=0.0.0.0:{http}", "--memory=64M", "--device=soft",
                    stdout=subprocess.PIPE)
     check(select.select([server.stdout], [], [], WAIT_S)[0], "the server does not start")

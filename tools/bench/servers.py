@@ -4,8 +4,12 @@ import contextlib
 import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cluster"))
+import local_cluster  # noqa: E402
 
 STOP_SECONDS = 10
 START_SECONDS = 120
@@ -49,9 +53,7 @@ def gannet(build, *flags):
 
 
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    return local_cluster.free_ports(1)[0]
 
 
 def accepts(port):
