@@ -7,6 +7,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import classes
 import clocks
 import documents
 import files
@@ -113,9 +114,8 @@ class RulesTest(unittest.TestCase):
 
     def test_files_have_limits(self):
         self.lengths({"server/a.h": "\n" * 300, "server/a.cc": "\n" * 800, "tests/a.cc": "\n" * 500})
-        self.lengths({"server/a.h": "\n" * 301}, "server/a.h: 301 lines, a header has at most 300")
-        self.lengths({"server/a.cc": "\n" * 801}, "server/a.cc: 801 lines, a source has at most 800")
-        self.lengths({"tests/a.h": "\n" * 501}, "tests/a.h: 501 lines, a test has at most 500")
+        self.lengths({"server/a.h": "\n" * 801}, "server/a.h: 801 lines, a source has at most 800")
+        self.lengths({"tests/a.cc": "\n" * 801}, "tests/a.cc: 801 lines, a source has at most 800")
         self.lengths({"softverbs/tests/a.h": "\n" * 500})
 
     def test_functions_have_a_limit(self):
@@ -214,6 +214,47 @@ class RulesTest(unittest.TestCase):
         self.expect(names.check_header_names, {"server/heap/a.h": "", "server/store/a.cc": "", "tests/server/a.h": ""})
         self.expect(names.check_header_names, {"client/include/gannet/a.h": "", "client/include/gannet/c/a.h": ""})
         self.expect(names.check_header_names, {"server/heap/a.h": "", "server/store/a.h": ""}, "server/heap/a.h: server/store/a.h has the same name")
+
+    def limits(self, rule, contents, known, *wanted):
+        found = self.problems(rule, contents, known)
+        self.assertEqual(len(found), len(wanted), found)
+        for problem, part in zip(found, wanted):
+            self.assertIn(part, problem)
+
+    def test_a_class_has_few_methods(self):
+        methods = "".join(f"  void Do{i}();\n" for i in range(30))
+        head = "class A : public B {\n  A();\n  ~A();\n  bool operator<(const A&) const;\n  void None() = delete;\n  int x_ = Get();\n"
+        self.limits(classes.check_methods, {"server/a.h": f"{head}{methods}}};\n"}, {})
+        wide = {"server/a.h": f"{head}{methods}  int size() const {{ return 1; }}\n}};\n"}
+        self.limits(classes.check_methods, wide, {}, "server/a.h: A has 31 methods, at most 30 are allowed")
+        self.limits(classes.check_methods, {"tests/a.h": wide["server/a.h"]}, {})
+        self.limits(classes.check_methods, wide, {"A": 31})
+        self.limits(classes.check_methods, wide, {"A": 32}, "A has 31 methods now: put that in the place of 32")
+
+    def test_a_class_lies_in_one_source(self):
+        tree = {"server/a.h": "class A {\n  void F();\n  void G() {}\n};\n", "server/a.cc": "void A::F() {}\n"}
+        self.limits(classes.check_sources, tree, {})
+        other = tree | {"server/b.cc": "template <class T>\nvoid A::H() {}\n"}
+        self.limits(classes.check_sources, other, {}, "server/a.h: A has 2 sources, at most 1 are allowed")
+        self.limits(classes.check_sources, other, {"A": 2})
+        self.limits(classes.check_sources, tree, {"A": 2}, "A has 1 sources now: put that in the place of 2, or take it out")
+        self.limits(classes.check_sources, other | {"server/CMakeLists.txt": "gannet_hot_sources(b.cc)\n"}, {})
+        # A class of that name which only a source has.
+        self.limits(classes.check_sources, tree | {"server/b.cc": "class A {\n  void F() {}\n};\n"}, {})
+
+    def test_a_constructor_takes_few_things(self):
+        eight = "class A {\n  explicit A(int a, B<C, D> b, int c, int d, F (*e)(int, int), int f, int g = G{1, 2}.h, int i%s);\n};\n"
+        self.limits(classes.check_constructors, {"server/a.h": eight % ""}, {})
+        self.limits(classes.check_constructors, {"server/a.cc": eight % ", int j"}, {},
+                    "server/a.cc: A has 9 parameters of a constructor, at most 8 are allowed")
+        self.limits(classes.check_constructors, {"server/a.h": "class A {\n  A();\n};\n"}, {"A": 9}, "A has 0 parameters of a constructor now")
+
+    def test_a_folder_is_not_tiny(self):
+        tree = {f"server/heap/{name}": "" for name in ("a.cc", "a.h", "b.h")} | {"tests/server/a.cc": ""}
+        self.limits(classes.check_folders, tree, {})
+        self.limits(classes.check_folders, tree | {"server/store/a.h": ""}, {}, "server/store: has 1 sources, a folder has at least 3")
+        self.limits(classes.check_folders, tree | {"server/store/a.h": ""}, {"server/store"})
+        self.limits(classes.check_folders, tree, {"server/heap"}, "server/heap is no small folder")
 
     def test_the_machine_is_asked_for_the_time_in_few_places(self):
         ask = "int64_t Now() { return clock_gettime(CLOCK_REALTIME); }\n"

@@ -12,7 +12,8 @@
   6. Each mutant of the simulation applies to the sources, and docs/testing.md lists it.
   7. What a header declares is defined, and somebody calls it.
   8. No two types and no two headers have the same name.
-  9. Two files ask the system for the time, and who names the machine's clock is listed in clocks.py.
+  9. A class is not wide and lies in one source, a constructor takes few things, a folder is not tiny (classes.py).
+ 10. Two files ask the system for the time, and who names the machine's clock is listed in clocks.py.
 
 rules_can_fail_test.py shows of each rule that it can fail.
 """
@@ -22,6 +23,7 @@ from pathlib import Path
 
 sys.dont_write_bytecode = True  # the folder is a source folder
 
+import classes
 import clocks
 import documents
 import files
@@ -45,6 +47,10 @@ RULES = (
     functions.check_callers,
     names.check_types,
     names.check_header_names,
+    classes.check_methods,
+    classes.check_sources,
+    classes.check_constructors,
+    classes.check_folders,
     clocks.check_clocks,
 )
 
