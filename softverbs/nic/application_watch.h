@@ -40,8 +40,8 @@ class ApplicationWatch {
   // Returns whether it began or ended a wait since Mark.
   bool Came() const { return waits_ != marked_waits_; }
   // Returns what an application does that did not come. `waits`: it waits on its bell, and was
-  // rung.
-  Patience::Found Look(uint32_t polls, bool waits) const;
+  // rung. Call once for each Mark.
+  Patience::Found Look(uint32_t polls, bool waits);
   // Returns the time until the next look, or 0 to take over.
   int64_t Next(Patience::Found found, bool waits) { return patience_.Next(found, waits); }
 
@@ -50,6 +50,7 @@ class ApplicationWatch {
   Patience patience_;
   uint32_t waits_ = 0;  // begins and ends
   uint32_t waits_at_begin_ = 0;
+  uint32_t ran_without_polls_ = 0;  // looks in a row that found that
   // At the last Mark.
   uint32_t marked_polls_ = 0;
   uint32_t marked_waits_ = 0;

@@ -1,6 +1,7 @@
 #include "softverbs/nic/application_watch.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <atomic>
 #include <limits>
@@ -75,6 +76,43 @@ TEST(ApplicationWatchTest, OneThatComputesDoesNotPoll) {
   other.join();
   Mark(&application, 0);
   EXPECT_EQ(application.Look(0, /*waits=*/false), Found::kLeftAlone) << "it ended";
+}
+
+// The other thread gives its core up all the time, as one does that polls another device. On a core
+// that both share, it hardly runs, and waits for the core at each look.
+TEST(ApplicationWatchTest, OneThatRunsALittleAndNeverPollsIsNotTrustedForLong) {
+  constexpr int kLooks = 4;
+  constexpr int64_t kComputesNs = 200'000;
+  cpu_set_t before_set;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(before_set), &before_set), 0);
+  cpu_set_t one_core;
+  CPU_ZERO(&one_core);
+  CPU_SET(sched_getcpu(), &one_core);
+  ASSERT_EQ(sched_setaffinity(0, sizeof(one_core), &one_core), 0);  // the thread inherits it
+  ApplicationWatch application;
+  std::atomic<int> turns{0};
+  std::atomic<bool> ends{false};
+  std::thread other([&] {
+    application.Polls();
+    while (!ends) {
+      ++turns;
+      sched_yield();
+    }
+  });
+  while (turns == 0) sched_yield();
+  Found found = Found::kWantsCore;
+  for (int look = 0; look < kLooks && found == Found::kWantsCore; ++look) {
+    Mark(&application, 0);
+    const int before = turns;
+    while (turns == before) sched_yield();  // it runs
+    for (const int64_t begin = MonotonicNs(); MonotonicNs() - begin < kComputesNs;) {
+    }
+    found = application.Look(0, /*waits=*/false);
+  }
+  EXPECT_EQ(found, Found::kLeftAlone);
+  ends = true;
+  other.join();
+  sched_setaffinity(0, sizeof(before_set), &before_set);
 }
 
 }  // namespace
