@@ -4,6 +4,7 @@
 
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
+#include "softverbs/base/devices.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
 #include "softverbs/base/link_layer.h"
@@ -29,7 +30,7 @@ uint8_t GidIndex(const ibv_gid& gid) {
   if (!IsMulticastGid(gid)) {
     if (const auto index = FindGid(gid)) return static_cast<uint8_t>(*index);
   }
-  return IsMappedIpv4(gid) ? static_cast<uint8_t>(LoopbackGidIndex()) : 0;
+  return IsMappedIpv4(gid) ? static_cast<uint8_t>(LoopbackGidIndex(DeviceOf(gid))) : 0;
 }
 
 }  // namespace
@@ -40,7 +41,8 @@ using softverbs::Pd;
 
 SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   const auto route = softverbs::RouteOf(*attr);
-  const auto source = route ? softverbs::GidAt(route->sgid_index) : std::nullopt;
+  const auto source = route ? softverbs::GidAt(softverbs::DeviceIndex(pd->context), route->sgid_index)
+                            : std::nullopt;
   if (attr->port_num != 1 || !source) return softverbs::NullWithErrno<ibv_ah>(EINVAL);
   if (const int error = softverbs::CheckRoute(*route)) {
     return softverbs::NullWithErrno<ibv_ah>(error);

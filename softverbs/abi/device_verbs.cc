@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <string>
 
 #include "softverbs/abi/cq_verbs.h"
 #include "softverbs/abi/pd_verbs.h"
@@ -14,8 +16,8 @@
 #include "softverbs/abi/query_verbs.h"
 #include "softverbs/abi/srq_verbs.h"
 #include "softverbs/abi/window_verbs.h"
+#include "softverbs/base/devices.h"
 #include "softverbs/base/export.h"
-#include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
 #include "softverbs/base/verbs_limits.h"
 #include "softverbs/cq/cq.h"
@@ -29,23 +31,31 @@
 namespace softverbs {
 namespace {
 
-ibv_device MakeDevice() {
+ibv_device MakeDevice(int number) {
+  const std::string name = DeviceName(number);
   ibv_device device{};
   device.node_type = IBV_NODE_CA;
   device.transport_type = IBV_TRANSPORT_IB;
-  strcpy(device.name, "softverbs0");
-  strcpy(device.dev_name, "softverbs0");
-  strcpy(device.dev_path, "/sys/class/infiniband_verbs/softverbs0");
-  strcpy(device.ibdev_path, "/sys/class/infiniband/softverbs0");
+  strcpy(device.name, name.c_str());
+  strcpy(device.dev_name, name.c_str());
+  strcpy(device.dev_path, ("/sys/class/infiniband_verbs/" + name).c_str());
+  strcpy(device.ibdev_path, ("/sys/class/infiniband/" + name).c_str());
   return device;
 }
 
-// Returns the one device, which exists for ever: pointers to it stay valid after
-// ibv_free_device_list.
-ibv_device* Device() {
-  static ibv_device device = MakeDevice();
-  return &device;
+// Returns a device, which exists for ever: pointers to it stay valid after ibv_free_device_list.
+ibv_device* Device(int number) {
+  static std::array<ibv_device, kMaxDevices> devices = [] {
+    std::array<ibv_device, kMaxDevices> made{};
+    for (int each = 0; each < kMaxDevices; ++each) {
+      made[static_cast<size_t>(each)] = MakeDevice(each);
+    }
+    return made;
+  }();
+  return &devices[static_cast<size_t>(number)];
 }
+
+int NumberOf(const ibv_device* device) { return static_cast<int>(device - Device(0)); }
 
 void FillOperations(Context& context) {
   ibv_context_ops& ops = context.verbs.context.ops;
@@ -91,10 +101,11 @@ void ExplainNoDevice() {
 using softverbs::Context;
 
 SOFTVERBS_EXPORT ibv_device** ibv_get_device_list(int* num_devices) {
-  auto** list = static_cast<ibv_device**>(calloc(2, sizeof(ibv_device*)));
+  const int count = softverbs::DeviceCount();
+  auto** list = static_cast<ibv_device**>(calloc(size_t(count) + 1, sizeof(ibv_device*)));
   if (list == nullptr) return nullptr;
-  list[0] = softverbs::Device();
-  if (num_devices != nullptr) *num_devices = 1;
+  for (int each = 0; each < count; ++each) list[each] = softverbs::Device(each);
+  if (num_devices != nullptr) *num_devices = count;
   return list;
 }
 
@@ -104,7 +115,9 @@ SOFTVERBS_EXPORT const char* ibv_get_device_name(ibv_device* device) { return de
 
 SOFTVERBS_EXPORT int ibv_get_device_index(ibv_device*) { return -1; }
 
-SOFTVERBS_EXPORT __be64 ibv_get_device_guid(ibv_device*) { return htobe64(softverbs::HostGuid()); }
+SOFTVERBS_EXPORT __be64 ibv_get_device_guid(ibv_device* device) {
+  return htobe64(softverbs::DeviceGuid(softverbs::NumberOf(device)));
+}
 
 SOFTVERBS_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   softverbs::Nic* nic = softverbs::Nic::Get();
@@ -121,6 +134,7 @@ SOFTVERBS_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
     return nullptr;
   }
   context->nic = nic;
+  context->device = softverbs::NumberOf(device);
   context->verbs.sz = sizeof(verbs_context);
   ibv_context& ibv = context->verbs.context;
   ibv.device = device;

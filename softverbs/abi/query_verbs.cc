@@ -8,6 +8,7 @@
 #include <cstring>
 #include <vector>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/gid.h"
@@ -16,6 +17,7 @@
 #include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/verbs_limits.h"
 #include "softverbs/fault/strict.h"
+#include "softverbs/nic/context.h"
 #include "softverbs/nic/shared_tables.h"
 
 #undef ibv_query_port
@@ -28,10 +30,13 @@ constexpr uint16_t kDefaultPkey = 0xffff;
 // rest is "SV".
 constexpr uint32_t kVendorId = 0x025356;
 
-ibv_device_attr DeviceAttributes() {
+}  // namespace
+
+ibv_device_attr DeviceAttributes(int device) {
   ibv_device_attr attr{};
   snprintf(attr.fw_ver, sizeof(attr.fw_ver), "1.0.0");
-  attr.node_guid = attr.sys_image_guid = htobe64(HostGuid());
+  attr.node_guid = htobe64(DeviceGuid(device));
+  attr.sys_image_guid = htobe64(HostGuid());  // devices of one system share it
   attr.max_mr_size = UINT64_MAX;
   attr.page_size_cap = 0xfffff000;
   attr.vendor_id = kVendorId;
@@ -57,6 +62,8 @@ ibv_device_attr DeviceAttributes() {
   attr.phys_port_cnt = 1;
   return attr;
 }
+
+namespace {
 
 ibv_port_attr PortAttributes() {
   ibv_port_attr attr{};
@@ -95,10 +102,10 @@ int QueryPort(ibv_context*, uint8_t port, ibv_port_attr* attr, size_t attr_size)
   return 0;
 }
 
-int QueryDeviceEx(ibv_context*, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr,
+int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input*, ibv_device_attr_ex* attr,
                   size_t attr_size) {
   ibv_device_attr_ex full{};
-  full.orig_attr = DeviceAttributes();
+  full.orig_attr = DeviceAttributes(DeviceIndex(context));
   full.completion_timestamp_mask = UINT64_MAX;
   full.hca_core_clock = 1'000'000;  // kHz: CLOCK_MONOTONIC counts nanoseconds
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
@@ -118,8 +125,8 @@ int QueryRtValues(ibv_context*, ibv_values_ex* values) {
 
 }  // namespace softverbs
 
-SOFTVERBS_EXPORT int ibv_query_device(ibv_context*, ibv_device_attr* attr) {
-  *attr = softverbs::DeviceAttributes();
+SOFTVERBS_EXPORT int ibv_query_device(ibv_context* context, ibv_device_attr* attr) {
+  *attr = softverbs::DeviceAttributes(softverbs::DeviceIndex(context));
   return 0;
 }
 
@@ -131,32 +138,33 @@ SOFTVERBS_EXPORT int ibv_query_port(ibv_context* context, uint8_t port,
                               offsetof(ibv_port_attr, port_cap_flags2));
 }
 
-SOFTVERBS_EXPORT int ibv_query_gid(ibv_context*, uint8_t port, int index, ibv_gid* gid) {
+SOFTVERBS_EXPORT int ibv_query_gid(ibv_context* context, uint8_t port, int index, ibv_gid* gid) {
   if (port != 1 || index < 0 || index >= softverbs::kGidTableSize) {
     errno = EINVAL;
     return -1;
   }
-  const auto found = softverbs::GidAt(index);
+  const auto found = softverbs::GidAt(softverbs::DeviceIndex(context), index);
   *gid = found ? found->gid : ibv_gid{};  // as the kernel answers for a hole
   return 0;
 }
 
-SOFTVERBS_EXPORT int _ibv_query_gid_ex(ibv_context*, uint32_t port, uint32_t index,
+SOFTVERBS_EXPORT int _ibv_query_gid_ex(ibv_context* context, uint32_t port, uint32_t index,
                                        ibv_gid_entry* entry, uint32_t flags, size_t entry_size) {
   if (port != 1 || flags != 0 || entry_size < sizeof(*entry) || index >= softverbs::kGidTableSize) {
     return softverbs::WithErrno(EINVAL);
   }
-  const auto gid = softverbs::GidAt(static_cast<int>(index));
+  const int device = softverbs::DeviceIndex(context);
+  const auto gid = softverbs::GidAt(device, static_cast<int>(index));
   if (!gid) return softverbs::WithErrno(ENODATA);
   *entry = softverbs::ToEntry(*gid);
   return 0;
 }
 
-SOFTVERBS_EXPORT ssize_t _ibv_query_gid_table(ibv_context*, ibv_gid_entry* entries,
+SOFTVERBS_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entry* entries,
                                               size_t max_entries, uint32_t flags,
                                               size_t entry_size) {
   softverbs::RefreshGids();
-  const std::vector<softverbs::Gid> gids = softverbs::ValidGids();
+  const std::vector<softverbs::Gid> gids = softverbs::ValidGids(softverbs::DeviceIndex(context));
   if (flags != 0 || entry_size != sizeof(*entries) || gids.size() > max_entries) {
     return -softverbs::WithErrno(EINVAL);
   }

@@ -8,6 +8,9 @@
 
 namespace softverbs {
 
+// What ibv_query_device says of a device of this process.
+ibv_device_attr DeviceAttributes(int device);
+
 // Members of verbs_context.
 int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attr, size_t attr_size);
 int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input* input,

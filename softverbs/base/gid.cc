@@ -51,6 +51,11 @@ bool IsMappedIpv4(const ibv_gid& gid) {
   return memcmp(gid.raw, MappedIpv4(in_addr{}).raw, sizeof(gid.raw) - sizeof(in_addr)) == 0;
 }
 
+bool IsLoopback(const ibv_gid& gid) {
+  constexpr uint8_t kLoopbackNet = IN_LOOPBACKNET;
+  return IsMappedIpv4(gid) && gid.raw[12] == kLoopbackNet;
+}
+
 bool IsMulticastGid(const ibv_gid& gid) {
   return gid.raw[0] == 0xff || (IsMappedIpv4(gid) && IN_MULTICAST(gid.raw[12] << 24));
 }

@@ -18,6 +18,9 @@ ibv_gid MappedIpv4(in_addr address);
 // Returns whether it is a mapped IPv4 address, which RoCE v2 sends by IPv4.
 bool IsMappedIpv4(const ibv_gid& gid);
 
+// Returns whether it is of 127.0.0.0/8.
+bool IsLoopback(const ibv_gid& gid);
+
 // Returns whether it is an IPv6 multicast address or a mapped IPv4 one.
 bool IsMulticastGid(const ibv_gid& gid);
 

@@ -6,12 +6,14 @@
 #include <netpacket/packet.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <memory>
 #include <utility>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/fork.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/log.h"
@@ -56,11 +58,6 @@ std::optional<ibv_gid> LinkLocalOf(const sockaddr* address) {
 bool IsLinkLocal(const ibv_gid& gid) {
   if (IsMappedIpv4(gid)) return gid.raw[12] == 169 && gid.raw[13] == 254;
   return gid.raw[0] == 0xfe && (gid.raw[1] & 0xc0) == 0x80;
-}
-
-bool IsLoopback(const ibv_gid& gid) {
-  constexpr uint8_t kLoopbackNet = IN_LOOPBACKNET;
-  return IsMappedIpv4(gid) && gid.raw[12] == kLoopbackNet;
 }
 
 ibv_gid LoopbackGid() { return MappedIpv4({htonl(INADDR_LOOPBACK)}); }
@@ -111,6 +108,8 @@ LocalAddresses FindLocalAddresses() {
 
 class GidTable {
  public:
+  explicit GidTable(int device) : device_(device) {}
+
   std::optional<Gid> At(int index) {
     const LockGuard guard(mutex_);
     Fill();
@@ -165,8 +164,10 @@ class GidTable {
     if (const NetConfig* net = Net()) {
       EnterFixed({net->gid, InterfaceOf(net->gid, addresses)});
     }
-    for (const InterfaceAddress& address : addresses.all) Enter(address);
-    EnterFixed({LoopbackGid(), addresses.loopback});
+    for (const InterfaceAddress& address : addresses.all) {
+      if (DeviceOf(address.gid) == device_) Enter(address);
+    }
+    for (const ibv_gid& gid : LoopbackGidsOf(device_)) EnterFixed({gid, addresses.loopback});
   }
   static uint32_t InterfaceOf(const ibv_gid& gid, const LocalAddresses& addresses) {
     // All of 127.0.0.0/8 is of the loopback interface, which lists only the addresses given to it.
@@ -198,31 +199,38 @@ class GidTable {
     }
   }
 
+  const int device_;
   Mutex mutex_;
   std::vector<Entry> entries_ SV_GUARDED_BY(mutex_);
 };
 
-std::atomic<GidTable*> the_table{nullptr};
+std::array<std::atomic<GidTable*>, kMaxDevices> the_tables{};
 
 // Never destroyed. A forked child gets a new one, because the parent's mutex may be held there by a
 // thread that does not exist.
-GidTable& Table() {
+GidTable& Table(int device) {
   static const bool created = [] {
-    const auto renew = [] { the_table.store(new GidTable, std::memory_order_relaxed); };
+    const auto renew = [] {
+      for (int each = 0; each < DeviceCount(); ++each) {
+        the_tables[static_cast<size_t>(each)].store(new GidTable(each), std::memory_order_relaxed);
+      }
+    };
     OnForkChild(renew);
     renew();  // relaxed: the guard of this static orders it before every caller's load
     return true;
   }();
   (void)created;
-  return *the_table.load(std::memory_order_relaxed);
+  return *the_tables[static_cast<size_t>(device)].load(std::memory_order_relaxed);
 }
 
 }  // namespace
 
-std::optional<Gid> GidAt(int index) { return Table().At(index); }
-std::vector<Gid> ValidGids() { return Table().All(); }
-std::optional<int> FindGid(const ibv_gid& gid) { return Table().Find(gid); }
-void RefreshGids() { Table().Refresh(); }
+std::optional<Gid> GidAt(int device, int index) { return Table(device).At(index); }
+std::vector<Gid> ValidGids(int device) { return Table(device).All(); }
+std::optional<int> FindGid(const ibv_gid& gid) { return Table(DeviceOf(gid)).Find(gid); }
+void RefreshGids() {
+  for (int device = 0; device < DeviceCount(); ++device) Table(device).Refresh();
+}
 
 bool IsGidOfThisHost(const ibv_gid& gid) {
   const NetConfig* net = Net();
@@ -240,7 +248,7 @@ bool IsReachable(const ibv_gid& gid, int source) {
     Report("destination GID is of another host: same host only, unless SOFTVERBS_NET is set");
     return false;
   }
-  const auto from = GidAt(source);
+  const auto from = GidAt(DeviceOf(net->gid), source);
   if (!IsSocketAddress(gid) || IsMappedIpv4(gid) != IsMappedIpv4(net->gid)) {
     Report("destination GID is no address that SOFTVERBS_NET's address reaches");
     return false;
@@ -257,6 +265,9 @@ int CheckMulticast() {
   return EOPNOTSUPP;
 }
 
-int LoopbackGidIndex() { return FindGid(LoopbackGid()).value_or(0); }
+int LoopbackGidIndex(int device) {
+  const std::vector<ibv_gid> loopbacks = LoopbackGidsOf(device);
+  return loopbacks.empty() ? 0 : FindGid(loopbacks.back()).value_or(0);
+}
 
 }  // namespace softverbs

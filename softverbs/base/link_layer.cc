@@ -73,7 +73,7 @@ std::optional<ibv_global_route> RouteOf(const ibv_ah_attr& path) {
   if (!IsInfiniBand() || !host || (Net() == nullptr && path.dlid != OwnLid())) return {};
   ibv_global_route route{};
   route.dgid = GidOfLid(path.dlid);
-  route.sgid_index = static_cast<uint8_t>(Net() == nullptr ? LoopbackGidIndex() : 0);
+  route.sgid_index = static_cast<uint8_t>(Net() == nullptr ? LoopbackGidIndex(0) : 0);
   route.hop_limit = 1;
   return route;
 }

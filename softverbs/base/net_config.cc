@@ -58,13 +58,18 @@ bool IsOfOneHost(const ibv_gid& gid) {
 
 }  // namespace
 
+std::optional<ibv_gid> ParseHostAddress(const std::string& text) {
+  const auto gid = ParseAddress(text);
+  return gid && IsOfOneHost(*gid) ? gid : std::nullopt;
+}
+
 std::optional<NetConfig> ParseNet(std::string_view text) {
   std::string address;
   std::string_view port;
   if (!Split(text, &address, &port)) return std::nullopt;
   NetConfig config;
-  const auto gid = ParseAddress(address);
-  if (!gid || !IsOfOneHost(*gid)) return std::nullopt;
+  const auto gid = ParseHostAddress(address);
+  if (!gid) return std::nullopt;
   config.gid = *gid;
   if (port.empty()) return config;
   const auto number = ParsePort(port);

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace softverbs {
@@ -22,6 +23,10 @@ struct NetConfig {
 // Parses "10.0.0.1", "10.0.0.1:4791", "fd00::1" or "[fd00::1]:4791". Returns nothing if it is none
 // of these, or no address of one host (a wildcard, a group, a link-local address).
 std::optional<NetConfig> ParseNet(std::string_view text);
+
+// Parses an IPv4 or IPv6 address without a port. Returns nothing if it is none, or no address of one
+// host.
+std::optional<ibv_gid> ParseHostAddress(const std::string& text);
 
 // Returns what SOFTVERBS_NET says, or null if it is not set: then this process reaches only its own
 // host. A wrong value ends the process with status 2.

@@ -5,9 +5,11 @@
 #include <rdma/rdma_cma.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdlib>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/fork.h"
 #include "softverbs/base/mutex.h"
@@ -23,27 +25,29 @@ struct SharedDevice {
   DeviceLimits limits SV_GUARDED_BY(mutex) = {};
 };
 
-std::atomic<SharedDevice*> the_device{nullptr};
+std::array<std::atomic<SharedDevice*>, kMaxDevices> the_devices{};
 
-SharedDevice& GetDevice() {
+SharedDevice& GetDevice(int number) {
   static const bool created = [] {
-    const auto renew = [] { the_device.store(new SharedDevice, std::memory_order_relaxed); };
+    const auto renew = [] {
+      for (auto& each : the_devices) each.store(new SharedDevice, std::memory_order_relaxed);
+    };
     OnForkChild(renew);
     renew();  // relaxed: the guard of this static orders it before every caller's load
     return true;
   }();
   (void)created;
-  return *the_device.load(std::memory_order_relaxed);
+  return *the_devices[static_cast<size_t>(number)].load(std::memory_order_relaxed);
 }
 
 uint8_t ToLimit(int attribute) { return static_cast<uint8_t>(std::clamp(attribute, 0, 255)); }
 
 // Returns 0 or an errno.
-int Open(SharedDevice& device) SV_REQUIRES(device.mutex) {
+int Open(int number, SharedDevice& device) SV_REQUIRES(device.mutex) {
   if (device.context != nullptr) return 0;
   ibv_device** list = ibv_get_device_list(nullptr);
   if (list == nullptr) return ENODEV;
-  ibv_context* context = list[0] == nullptr ? nullptr : ibv_open_device(list[0]);
+  ibv_context* context = list[number] == nullptr ? nullptr : ibv_open_device(list[number]);
   ibv_free_device_list(list);
   if (context == nullptr) return errno;
   ibv_device_attr attributes = {};
@@ -59,10 +63,10 @@ int Open(SharedDevice& device) SV_REQUIRES(device.mutex) {
 
 }  // namespace
 
-int AcquireDevice(AcquiredDevice* acquired) {
-  SharedDevice& device = GetDevice();
+int AcquireDevice(int number, AcquiredDevice* acquired) {
+  SharedDevice& device = GetDevice(number);
   const LockGuard lock(device.mutex);
-  if (const int error = Open(device)) return error;
+  if (const int error = Open(number, device)) return error;
   if (device.pd == nullptr) device.pd = ibv_alloc_pd(device.context);
   if (device.pd == nullptr) return errno;
   device.users++;
@@ -70,8 +74,8 @@ int AcquireDevice(AcquiredDevice* acquired) {
   return 0;
 }
 
-void ReleaseDevice() {
-  SharedDevice& device = GetDevice();
+void ReleaseDevice(int number) {
+  SharedDevice& device = GetDevice(number);
   const LockGuard lock(device.mutex);
   if (--device.users > 0) return;
   // This fails while the application still has objects in the domain. Then the domain stays for the
@@ -82,17 +86,21 @@ void ReleaseDevice() {
 }  // namespace softverbs::cm
 
 SOFTVERBS_EXPORT ibv_context** rdma_get_devices(int* num_devices) {
-  softverbs::cm::SharedDevice& device = softverbs::cm::GetDevice();
-  const softverbs::LockGuard lock(device.mutex);
+  const int count = softverbs::DeviceCount();
   if (num_devices != nullptr) *num_devices = 0;
-  if (const int error = softverbs::cm::Open(device)) {
-    errno = error;
-    return nullptr;
-  }
-  auto** list = static_cast<ibv_context**>(calloc(2, sizeof(ibv_context*)));
+  auto** list = static_cast<ibv_context**>(calloc(size_t(count) + 1, sizeof(ibv_context*)));
   if (list == nullptr) return nullptr;
-  list[0] = device.context;
-  if (num_devices != nullptr) *num_devices = 1;
+  for (int number = 0; number < count; ++number) {
+    softverbs::cm::SharedDevice& device = softverbs::cm::GetDevice(number);
+    const softverbs::LockGuard lock(device.mutex);
+    if (const int error = softverbs::cm::Open(number, device)) {
+      free(list);
+      errno = error;
+      return nullptr;
+    }
+    list[number] = device.context;
+  }
+  if (num_devices != nullptr) *num_devices = count;
   return list;
 }
 

@@ -7,8 +7,8 @@
 
 namespace softverbs::cm {
 
-// The device that ids are bound to: opened once per process, with a default protection domain that
-// exists while an id is bound. Thread safe.
+// The devices that ids are bound to: each is opened once per process, with a default protection
+// domain that exists while an id is bound. Thread safe.
 // REQUIRES: State::mutex is not held: these call ibv_*.
 
 // The most that an id may ask for.
@@ -23,9 +23,10 @@ struct AcquiredDevice {
   DeviceLimits limits;
 };
 
-// Returns 0 or an errno. Each success must be followed by one ReleaseDevice.
-int AcquireDevice(AcquiredDevice* acquired);
-void ReleaseDevice();
+// Takes the device with this number. Returns 0 or an errno. Each success must be followed by one
+// ReleaseDevice.
+int AcquireDevice(int number, AcquiredDevice* acquired);
+void ReleaseDevice(int number);
 
 }  // namespace softverbs::cm
 

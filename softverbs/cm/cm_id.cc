@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/fork.h"
 #include "softverbs/base/log.h"
@@ -75,7 +76,7 @@ CmId::CmId(std::shared_ptr<EventChannel> channel, bool is_sync, void* user_conte
 }
 
 CmId::~CmId() {
-  if (holds_device) ReleaseDevice();
+  if (holds_device) ReleaseDevice(device_number);
   free(route.path_rec);
 }
 
@@ -110,8 +111,12 @@ void CmId::PushEvent(rdma_cm_event_type type, int status) { QueueEvent(NewEvent(
 
 int CmId::BindDevice() {
   if (holds_device) return 0;
+  {
+    const LockGuard lock(state_mutex);
+    device_number = DeviceOf(local.ToGid());
+  }
   AcquiredDevice device;
-  if (const int error = AcquireDevice(&device)) return error;
+  if (const int error = AcquireDevice(device_number, &device)) return error;
   holds_device = true;
   verbs = device.context;
   // A passive endpoint may already have its own domain.

@@ -126,7 +126,7 @@ class CmId : public rdma_cm_id {
   // by then. REQUIRES: mutex held.
   void RunLater(int64_t delay_ns, void (*fn)(CmId*)) SV_REQUIRES(state_mutex);
 
-  // Takes the device once: fills in verbs, pd, port_num, pkey and limits. Returns 0 or an errno.
+  // Takes the device of the id's own address once: fills in verbs, pd, port_num, pkey and limits. Returns 0 or an errno.
   // REQUIRES: mutex not held.
   int BindDevice();
 
@@ -179,6 +179,7 @@ class CmId : public rdma_cm_id {
   // Owned by the application's threads, like the public fields.
   bool sync;
   bool holds_device = false;  // since BindDevice
+  int device_number = 0;      // of that device
   DeviceLimits limits;
   std::optional<ibv_qp_init_attr> endpoint_qp;  // of a passive rdma_create_ep
   std::vector<uint8_t> endpoint_data;           // ai_connect of an active one

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <rdma/rdma_cma.h>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/log.h"
 #include "softverbs/base/net_config.h"
@@ -45,6 +46,13 @@ int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Add
   if (bound) *source = id->local;
   const uint16_t port = source->port();
   if (!source->IsWildcard()) return bound ? 0 : CheckLocal(*source);
+  // The kernel answers 127.0.0.1 for all of 127.0.0.0/8. Of several devices, the one is meant that
+  // has the address.
+  if (DeviceOf(destination.ToGid()) != 0 && destination.IsLoopback()) {
+    *source = destination;
+    source->set_port(port);
+    return 0;
+  }
   // An id bound to the IPv6 wildcard may connect to an IPv4 address, and then has one itself.
   *source = SourceFor(destination).value_or(Address::Loopback(destination.family()));
   source->set_port(port);

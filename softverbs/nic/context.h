@@ -19,6 +19,7 @@ namespace softverbs {
 struct Context {
   verbs_context verbs{};
   Nic* nic = nullptr;
+  int device = 0;
   uint32_t generation = ForkGeneration();
   std::atomic<int> objects{0};  // created in this context and not destroyed yet
   EventQueue<ibv_async_event> async_events;
@@ -28,6 +29,9 @@ struct Context {
                                       offsetof(verbs_context, context));
   }
 };
+
+// Returns the number of the device that a context is of.
+inline int DeviceIndex(ibv_context* context) { return Context::From(context)->device; }
 
 // Returns true in a forked child for objects that the parent made. The parent's locks and threads
 // do not exist in the child, so the object must not be used: control calls succeed without doing

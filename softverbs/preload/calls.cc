@@ -17,10 +17,12 @@
 #include <glob.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 
 #include <string_view>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/preload/next_call.h"
 #include "softverbs/preload/shown_path.h"
 
@@ -31,7 +33,7 @@ using softverbs::preload::MayShow;
 using softverbs::preload::Next;
 using softverbs::preload::ShownPath;
 
-constexpr std::string_view kDeviceNode = "/dev/infiniband/softverbs0";
+constexpr std::string_view kDeviceNodes = "/dev/infiniband/";
 constexpr const char* kStandIn = "/dev/null";
 
 // The functions for large files (stat64) take the same structs.
@@ -39,7 +41,8 @@ static_assert(sizeof(struct stat) == sizeof(struct stat64));
 static_assert(sizeof(dirent) == sizeof(dirent64) && sizeof(glob_t) == sizeof(glob64_t));
 
 const char* Node(const char* path) {
-  return path != nullptr && path == kDeviceNode ? kStandIn : path;
+  if (path == nullptr || strncmp(path, kDeviceNodes.data(), kDeviceNodes.size()) != 0) return path;
+  return softverbs::IsDeviceName(path + kDeviceNodes.size()) ? kStandIn : path;
 }
 
 // The kernel's files here are to be read.

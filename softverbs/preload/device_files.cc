@@ -43,9 +43,8 @@ std::string InterfaceName(uint32_t interface) {
   return interface != 0 && if_indextoname(interface, name) != nullptr ? name : "";
 }
 
-void AddDevice(std::vector<DeviceFile>* files) {
-  ibv_device_attr device;
-  ibv_query_device(nullptr, &device);
+void AddDevice(int number, std::vector<DeviceFile>* files) {
+  const ibv_device_attr device = DeviceAttributes(number);
   files->push_back({"node_type", "1: CA\n"});
   files->push_back({"node_guid", GuidLine(device.node_guid)});
   files->push_back({"sys_image_guid", GuidLine(device.sys_image_guid)});
@@ -75,9 +74,9 @@ void AddPort(std::vector<DeviceFile>* files) {
 
 }  // namespace
 
-std::vector<DeviceFile> DeviceFiles(const std::vector<Gid>& gids) {
+std::vector<DeviceFile> DeviceFiles(int number, const std::vector<Gid>& gids) {
   std::vector<DeviceFile> files;
-  AddDevice(&files);
+  AddDevice(number, &files);
   AddPort(&files);
   std::vector<ibv_gid> table(kGidTableSize);
   for (const Gid& gid : gids) {

@@ -8,7 +8,7 @@
 
 namespace softverbs::preload {
 
-// A file of the device's folder in sysfs.
+// A file of a device's folder in sysfs.
 struct DeviceFile {
   std::string path;     // relative to the folder
   std::string content;  // a line with its end
@@ -17,7 +17,7 @@ struct DeviceFile {
 // Returns the files that the kernel has for a device like this one with these GIDs. A GID that is
 // not valid is a line of zeros, as in the kernel, but has no files in gid_attrs, which the kernel
 // refuses to read.
-std::vector<DeviceFile> DeviceFiles(const std::vector<Gid>& gids);
+std::vector<DeviceFile> DeviceFiles(int number, const std::vector<Gid>& gids);
 
 // Returns the name of the network interface that the device stands for, as device/net has it: that
 // of the first GID. Returns an empty text if that has none.

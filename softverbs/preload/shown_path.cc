@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/preload/sysfs_tree.h"
 
 namespace softverbs::preload {
@@ -25,7 +26,7 @@ const char* BehindClass(const char* path) {
 // Programs begin with one of these, so there the addresses of the host are looked at again.
 bool IsBeginning(std::string_view rest) {
   while (rest.ends_with('/')) rest.remove_suffix(1);
-  return rest.empty() || rest == "." || rest == kSysfsDevice || rest.ends_with("/gids");
+  return rest.empty() || rest == "." || IsDeviceName(rest) || rest.ends_with("/gids");
 }
 
 }  // namespace
@@ -34,7 +35,7 @@ bool IsShown(const char* path) {
   const char* rest = BehindClass(path);
   if (rest == nullptr) return false;
   const std::string_view name(rest, strcspn(rest, "/"));
-  return name.empty() || name == "." || name == ".." || name == kSysfsDevice;
+  return name.empty() || name == "." || name == ".." || IsDeviceName(name);
 }
 
 bool MayShow(const char* pattern) { return BehindClass(pattern) != nullptr; }

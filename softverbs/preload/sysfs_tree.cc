@@ -16,6 +16,7 @@
 #include <map>
 #include <vector>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/fork.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
@@ -101,6 +102,16 @@ std::vector<std::string> KernelsDevices() {
   return names;
 }
 
+// By device.
+using Tables = std::vector<std::vector<Gid>>;
+
+Tables ReadTables() {
+  RefreshGids();
+  Tables tables;
+  for (int device = 0; device < DeviceCount(); ++device) tables.push_back(ValidGids(device));
+  return tables;
+}
+
 bool Same(const std::vector<Gid>& some, const std::vector<Gid>& others) {
   return std::ranges::equal(some, others, [](const Gid& one, const Gid& other) {
     return one.index == other.index && one.interface == other.interface &&
@@ -115,10 +126,9 @@ class Tree {
     const bool is_there = !root_.empty() && Next<"access", int(const char*, int)>()(
                                                 FolderLocked().c_str(), F_OK) == 0;
     if (is_there && look == Look::kAsBefore) return FolderLocked();
-    RefreshGids();
-    const std::vector<Gid> gids = ValidGids();
+    const Tables gids = ReadTables();
     const std::vector<std::string> devices = KernelsDevices();
-    if (!is_there || devices != devices_ || !Same(gids, gids_)) Make(gids, devices);
+    if (!is_there || devices != devices_ || !std::ranges::equal(gids, gids_, Same)) Make(gids, devices);
     return root_.empty() ? "" : FolderLocked();
   }
   void Remove() {
@@ -131,7 +141,7 @@ class Tree {
   std::string FolderLocked() SV_REQUIRES(mutex_) { return root_ + "/" + std::to_string(version_); }
 
   // What a thread is about to open in the version before this one stays there.
-  void Make(const std::vector<Gid>& gids, const std::vector<std::string>& devices)
+  void Make(const Tables& gids, const std::vector<std::string>& devices)
       SV_REQUIRES(mutex_) {
     if (root_.empty() || Next<"access", int(const char*, int)>()(root_.c_str(), F_OK) != 0) {
       root_ = MakeRoot();
@@ -140,10 +150,20 @@ class Tree {
     if (root_.empty()) return;
     if (version_ > 0) RemoveAll(root_ + "/" + std::to_string(version_ - 1));
     ++version_;
-    const std::string device = FolderLocked() + "/" + std::string(kSysfsDevice) + "/";
+    for (size_t number = 0; number < gids.size(); ++number) {
+      MakeDevice(static_cast<int>(number), gids[number]);
+    }
+    for (const std::string& name : devices) {
+      MakeLink(std::string(kSysfsClass) + "/" + name, FolderLocked() + "/" + name, root_.size());
+    }
+    gids_ = gids;
+    devices_ = devices;
+  }
+  void MakeDevice(int number, const std::vector<Gid>& gids) SV_REQUIRES(mutex_) {
+    const std::string device = FolderLocked() + "/" + DeviceName(number) + "/";
     // Files with the same content are one: most GIDs are zeros.
     std::map<std::string, std::string> made;
-    for (const DeviceFile& file : DeviceFiles(gids)) {
+    for (const DeviceFile& file : DeviceFiles(number, gids)) {
       const std::string path = device + file.path;
       MakeFolders(path, root_.size());
       const auto [same, is_new] = made.try_emplace(file.content, path);
@@ -152,18 +172,13 @@ class Tree {
     if (const std::string interface = NetworkInterface(gids); !interface.empty()) {
       MakeLink("/sys/class/net/" + interface, device + "device/net/" + interface, root_.size());
     }
-    for (const std::string& name : devices) {
-      MakeLink(std::string(kSysfsClass) + "/" + name, FolderLocked() + "/" + name, root_.size());
-    }
-    gids_ = gids;
-    devices_ = devices;
   }
 
   Mutex mutex_;
   std::string root_ SV_GUARDED_BY(mutex_);
   pid_t owner_ SV_GUARDED_BY(mutex_) = 0;
   unsigned version_ SV_GUARDED_BY(mutex_) = 0;
-  std::vector<Gid> gids_ SV_GUARDED_BY(mutex_);
+  Tables gids_ SV_GUARDED_BY(mutex_);
   std::vector<std::string> devices_ SV_GUARDED_BY(mutex_);
 };
 

@@ -17,7 +17,7 @@ namespace softverbs {
 namespace {
 
 // Checks that a path leads to a destination. Returns 0 or an errno value.
-int CheckPath(const ibv_ah_attr& path) {
+int CheckPath(int device, const ibv_ah_attr& path) {
   const auto found = RouteOf(path);
   if (!found) {
     Report(
@@ -28,15 +28,15 @@ int CheckPath(const ibv_ah_attr& path) {
     return EINVAL;
   }
   const ibv_global_route& route = *found;
-  if (!GidAt(route.sgid_index)) {
-    Report("there is no GID %u", route.sgid_index);
+  if (!GidAt(device, route.sgid_index)) {
+    Report("there is no GID %u of softverbs%d", route.sgid_index, device);
     return EINVAL;
   }
   if (IsGidOfThisHost(route.dgid)) return 0;
   return IsReachable(route.dgid, route.sgid_index) ? 0 : EHOSTUNREACH;
 }
 
-int CheckValues(const ibv_qp_attr& attr, int mask) {
+int CheckValues(int device, const ibv_qp_attr& attr, int mask) {
   const bool valid =
       (!(mask & IBV_QP_PORT) || attr.port_num == 1) &&
       (!(mask & IBV_QP_PKEY_INDEX) || attr.pkey_index == 0) &&
@@ -50,7 +50,7 @@ int CheckValues(const ibv_qp_attr& attr, int mask) {
       (!(mask & IBV_QP_RNR_RETRY) || attr.rnr_retry < 8) &&
       (!(mask & IBV_QP_AV) || attr.ah_attr.port_num == 1);
   if (!valid) return EINVAL;
-  return (mask & IBV_QP_AV) ? CheckPath(attr.ah_attr) : 0;
+  return (mask & IBV_QP_AV) ? CheckPath(device, attr.ah_attr) : 0;
 }
 
 void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
@@ -122,7 +122,7 @@ int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link
   const ibv_qp_state to = (mask & IBV_QP_STATE) ? attr.qp_state : from;
   if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != from) return EINVAL;
   if (!IsLegalTransition(qp.type(), from, to, mask)) return EINVAL;
-  if (const int error = CheckValues(attr, mask)) return error;
+  if (const int error = CheckValues(qp.context->device, attr, mask)) return error;
   if (to == IBV_QPS_RESET) {
     Reset(qp);
     qp.state = IBV_QPS_RESET;
@@ -159,7 +159,7 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
     // Looks the link up before taking any lock, because it may have to be made. An unknown number
     // gives a link that is down, and sends on it fail as to a host that does not answer.
     const auto route = RouteOf(attr.ah_attr);
-    if (route && CheckValues(attr, mask) == 0) {
+    if (route && CheckValues(qp.context->device, attr, mask) == 0) {
       link = LinkTo(*qp.nic, route->dgid, attr.dest_qp_num);
     }
   }

@@ -1,0 +1,138 @@
+#include "softverbs/base/devices.h"
+
+#include <netinet/in.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <utility>
+
+#include "softverbs/base/gid.h"
+#include "softverbs/base/link_layer.h"
+#include "softverbs/base/net_config.h"
+
+namespace softverbs {
+namespace {
+
+constexpr std::string_view kName = "softverbs";
+constexpr size_t kThirdByte = 14;  // of an IPv4 address in a GID
+
+bool IsIn(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
+  return std::ranges::any_of(gids, [&](const ibv_gid& each) { return Equal(each, gid); });
+}
+
+ibv_gid LoopbackOfDevice(int device) {
+  const uint32_t address = INADDR_LOOPBACK + (static_cast<uint32_t>(device) << 8);
+  return MappedIpv4({htonl(address)});
+}
+
+std::vector<std::string_view> Split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  for (size_t begin = 0;;) {
+    const size_t end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end == text.npos ? end : end - begin));
+    if (end == text.npos) return parts;
+    begin = end + 1;
+  }
+}
+
+bool ParseCount(std::string_view text, int* count) {
+  if (text.size() != 1 || text[0] < '1' || text[0] > '0' + kMaxDevices) return false;
+  *count = text[0] - '0';
+  return true;
+}
+
+bool ParseAddresses(std::string_view text, DeviceMap* map) {
+  const std::vector<std::string_view> devices = Split(text, ',');
+  if (devices.size() != static_cast<size_t>(map->count)) return false;
+  for (const std::string_view device : devices) {
+    std::vector<ibv_gid> gids;
+    for (const std::string_view address : Split(device, '+')) {
+      const auto gid = ParseHostAddress(std::string(address));
+      const auto has_it = [&](const std::vector<ibv_gid>& other) { return IsIn(other, *gid); };
+      if (!gid || has_it(gids) || std::ranges::any_of(map->named, has_it)) return false;
+      gids.push_back(*gid);
+    }
+    map->named.push_back(std::move(gids));
+  }
+  return true;
+}
+
+[[noreturn]] void Refuse(const std::string& why) {
+  fprintf(stderr, "softverbs[%d]: %s\n", getpid(), why.c_str());
+  _exit(2);
+}
+
+const DeviceMap& Devices() {
+  // Never destroyed: a program may use the device while it ends.
+  static const DeviceMap* const devices = [] {
+    auto* map = new DeviceMap;
+    std::string error;
+    if (!ParseDevices(getenv("SOFTVERBS_DEVICES"), getenv("SOFTVERBS_DEVICE_ADDRESSES"), map,
+                      &error)) {
+      Refuse(error);
+    }
+    if (map->count > 1 && Net() != nullptr) {
+      Refuse("SOFTVERBS_DEVICES: SOFTVERBS_NET is the address of one device");
+    }
+    if (map->count > 1 && IsInfiniBand()) {
+      Refuse("SOFTVERBS_DEVICES: SOFTVERBS_LINK_LAYER=infiniband has one LID, of one device");
+    }
+    return map;
+  }();
+  return *devices;
+}
+
+}  // namespace
+
+int DeviceMap::DeviceOf(const ibv_gid& gid) const {
+  for (size_t device = 0; device < named.size(); ++device) {
+    if (IsIn(named[device], gid)) return static_cast<int>(device);
+  }
+  if (!named.empty() || !IsLoopback(gid) || gid.raw[13] != 0) return 0;
+  const int device = gid.raw[kThirdByte];
+  return device < count ? device : 0;
+}
+
+bool ParseDevices(const char* count, const char* addresses, DeviceMap* map, std::string* error) {
+  if (count != nullptr && *count != '\0' && !ParseCount(count, &map->count)) {
+    *error = "SOFTVERBS_DEVICES is a number from 1 to 8";
+    return false;
+  }
+  if (addresses == nullptr || *addresses == '\0') return true;
+  if (!ParseAddresses(addresses, map)) {
+    *error =
+        "SOFTVERBS_DEVICE_ADDRESSES has an item for each of SOFTVERBS_DEVICES, of addresses joined "
+        "by \"+\", each of them once: 10.0.0.1,10.0.1.1+fd00::1";
+    return false;
+  }
+  return true;
+}
+
+int DeviceCount() { return Devices().count; }
+int DeviceOf(const ibv_gid& gid) { return DeviceCount() == 1 ? 0 : Devices().DeviceOf(gid); }
+
+std::vector<ibv_gid> LoopbackGidsOf(int device) {
+  const DeviceMap& devices = Devices();
+  std::vector<ibv_gid> gids;
+  if (!devices.named.empty()) {
+    std::ranges::copy_if(devices.named[static_cast<size_t>(device)], std::back_inserter(gids),
+                         IsLoopback);
+  }
+  const ibv_gid own = LoopbackOfDevice(device);
+  if (devices.DeviceOf(own) == device && !IsIn(gids, own)) gids.push_back(own);
+  return gids;
+}
+
+std::string DeviceName(int device) { return std::string(kName) + std::to_string(device); }
+
+bool IsDeviceName(std::string_view name) {
+  if (name.size() != kName.size() + 1 || !name.starts_with(kName)) return false;
+  return name.back() >= '0' && name.back() < '0' + DeviceCount();
+}
+
+uint64_t DeviceGuid(int device) { return HostGuid() ^ static_cast<uint64_t>(device); }
+
+}  // namespace softverbs

@@ -1,0 +1,132 @@
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <rdma/rdma_cma.h>
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "softverbs/tests/devices/two_devices.h"
+#include "softverbs/tests/support/verbs_fixture.h"
+
+namespace softverbs {
+namespace {
+
+std::vector<std::string> AddressesOf(ibv_context* context) {
+  std::vector<ibv_gid_entry> entries(256);
+  const ssize_t count = ibv_query_gid_table(context, entries.data(), entries.size(), 0);
+  std::vector<std::string> addresses;
+  for (ssize_t at = 0; at < count; ++at) {
+    char text[INET_ADDRSTRLEN] = "";
+    inet_ntop(AF_INET, entries[static_cast<size_t>(at)].gid.raw + 12, text, sizeof(text));
+    addresses.emplace_back(text);
+  }
+  return addresses;
+}
+
+using DevicesTest = TwoDevices;
+
+TEST_F(DevicesTest, EachHasItsNameAndGuid) {
+  EXPECT_STREQ(ibv_get_device_name(first_->device), "softverbs0");
+  EXPECT_STREQ(ibv_get_device_name(second_->device), "softverbs1");
+  EXPECT_NE(ibv_get_device_guid(first_->device), ibv_get_device_guid(second_->device));
+  ibv_device_attr first{}, second{};
+  ASSERT_EQ(ibv_query_device(first_.get(), &first), 0);
+  ASSERT_EQ(ibv_query_device(second_.get(), &second), 0);
+  EXPECT_EQ(first.node_guid, ibv_get_device_guid(first_->device));
+  EXPECT_EQ(second.node_guid, ibv_get_device_guid(second_->device));
+  EXPECT_EQ(first.sys_image_guid, second.sys_image_guid);
+}
+
+TEST_F(DevicesTest, AnAddressIsAGidOfOneDevice) {
+  EXPECT_EQ(AddressesOf(first_.get()).back(), "127.0.0.1");
+  EXPECT_EQ(AddressesOf(second_.get()), std::vector<std::string>{"127.0.1.1"});
+}
+
+TEST_F(DevicesTest, AnotherDevicesObjectsAreNotThere) {
+  const Owned<ibv_pd> pd(ibv_alloc_pd(first_.get()));
+  const Owned<ibv_cq> cq(ibv_create_cq(second_.get(), 8, nullptr, nullptr, 0));
+  ibv_qp_init_attr attr{};
+  attr.send_cq = attr.recv_cq = cq.get();
+  attr.cap = {4, 4, 1, 1, 0};
+  attr.qp_type = IBV_QPT_RC;
+  EXPECT_EQ(ibv_create_qp(pd.get(), &attr), nullptr);
+  EXPECT_EQ(errno, ENOENT);
+}
+
+TEST_F(DevicesTest, BothCarry) {
+  Side client(second_.get(), {}), server(second_.get(), {});
+  ConnectEach(client, server);
+  server.Fill(0, 4096, 7);
+  ASSERT_EQ(client.Read(1, 0, 4096, server.address(), 0), 0);
+  EXPECT_EQ(client.Next().status, IBV_WC_SUCCESS);
+  EXPECT_TRUE(client.Matches(0, 4096, 7));
+}
+
+// As on hardware, where each device has a table of its own.
+TEST_F(DevicesTest, AnotherDevicesKeyIsRefused) {
+  Side client(second_.get(), {}), server(second_.get(), {}), other(first_.get(), {});
+  ConnectEach(client, server);
+  Address wrong = other.address();
+  ASSERT_EQ(client.Read(1, 0, 8, wrong, 0), 0);
+  EXPECT_EQ(client.Next().status, IBV_WC_REM_ACCESS_ERR);
+}
+
+TEST_F(DevicesTest, AnotherDevicesLocalKeyIsRefused) {
+  Side client(second_.get(), {}), server(second_.get(), {}), other(first_.get(), {});
+  ConnectEach(client, server);
+  ibv_send_wr wr{};
+  wr.wr_id = 1;
+  wr.opcode = IBV_WR_RDMA_READ;
+  wr.send_flags = IBV_SEND_SIGNALED;
+  wr.wr.rdma = {server.address().memory, server.address().rkey};
+  ASSERT_EQ(client.Post(wr, other.Sge(0, 8)), 0);
+  EXPECT_EQ(client.Next().status, IBV_WC_LOC_PROT_ERR);
+}
+
+struct DestroyId {
+  void operator()(rdma_cm_id* id) const { EXPECT_EQ(rdma_destroy_id(id), 0); }
+};
+using Id = std::unique_ptr<rdma_cm_id, DestroyId>;
+
+Id MakeId() {
+  rdma_cm_id* id = nullptr;
+  EXPECT_EQ(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), 0);
+  return Id(id);
+}
+
+sockaddr_in At(const char* address) {
+  sockaddr_in at{};
+  at.sin_family = AF_INET;
+  inet_pton(AF_INET, address, &at.sin_addr);
+  return at;
+}
+
+TEST_F(DevicesTest, RdmaCmFindsTheDeviceByTheAddress) {
+  for (const auto& [address, name] : {std::pair<const char*, const char*>{"127.0.0.1", "softverbs0"},
+                                      {"127.0.0.7", "softverbs0"},
+                                      {"127.0.1.1", "softverbs1"},
+                                      {"127.0.1.7", "softverbs1"}}) {
+    sockaddr_in at = At(address);
+    const Id bound = MakeId();
+    ASSERT_EQ(rdma_bind_addr(bound.get(), reinterpret_cast<sockaddr*>(&at)), 0);
+    EXPECT_STREQ(ibv_get_device_name(bound->verbs->device), name) << address;
+    const Id active = MakeId();
+    ASSERT_EQ(rdma_resolve_addr(active.get(), nullptr, reinterpret_cast<sockaddr*>(&at), 1000), 0);
+    EXPECT_STREQ(ibv_get_device_name(active->verbs->device), name) << address;
+  }
+}
+
+TEST_F(DevicesTest, RdmaCmListsThem) {
+  int count = 0;
+  ibv_context** list = rdma_get_devices(&count);
+  ASSERT_NE(list, nullptr);
+  ASSERT_EQ(count, 2);
+  EXPECT_STREQ(ibv_get_device_name(list[1]->device), "softverbs1");
+  EXPECT_EQ(list[2], nullptr);
+  rdma_free_devices(list);
+}
+
+}  // namespace
+}  // namespace softverbs
