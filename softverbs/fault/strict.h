@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/log.h"
 #include "softverbs/fault/faults.h"
 
@@ -22,8 +23,10 @@ inline bool HasAtomics() {
 }
 inline ibv_atomic_cap AtomicCapability() {
   const Plan* plan = Active();
-  if (plan == nullptr || plan->atomics == Atomics::kGlobal) return IBV_ATOMIC_GLOB;
-  return plan->atomics == Atomics::kNic ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE;
+  if (!HasAtomics()) return IBV_ATOMIC_NONE;
+  // Atomics of several devices are not atomic with each other (nic/atomic_units.h).
+  const bool by_nic = DeviceCount() > 1 || (plan != nullptr && plan->atomics == Atomics::kNic);
+  return by_nic ? IBV_ATOMIC_HCA : IBV_ATOMIC_GLOB;
 }
 
 // Reports something that an application must not do, on stderr in strict mode or with

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "softverbs/nic/atomic_units.h"
 #include "softverbs/nic/bells.h"
 #include "softverbs/nic/exported_regions.h"
 #include "softverbs/nic/link_directory.h"
@@ -37,6 +38,7 @@ class Nic {
   QpTable& qps() { return qps_; }
   MemoryTable& memory() { return memory_; }
   WindowTable& windows() { return windows_; }
+  AtomicUnits& atomic_units() { return atomic_units_; }
   ExportedRegions& exported() { return exported_; }
   MulticastGroups& multicast() { return multicast_; }
   Bells& bells() { return bells_; }
@@ -75,6 +77,7 @@ class Nic {
   QpTable qps_;
   MemoryTable memory_;
   WindowTable windows_;
+  AtomicUnits atomic_units_{&memory_, &windows_};
   ExportedRegions exported_;
   MulticastGroups multicast_;
   Bells bells_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/packet.h"
@@ -14,9 +15,9 @@
 
 namespace softverbs {
 
-// Packets that arrived and are not executed yet. It is used with a fault plan and in a simulation.
+// Packets that arrived and are not executed yet. It is used with a fault plan, with several devices, and in a simulation.
 // Packets for one queue pair stay in order, and those for others may overtake them. A queue pair's
-// packets wait while its adapter is stalled (stall_peer), while a torn READ of it is in progress,
+// packets wait while its adapter is stalled (stall_peer), while a torn READ or a split atomic of it is in progress,
 // and in a simulation while the way from the sender's node is cut, and until the scheduler picks
 // them.
 //
@@ -24,7 +25,7 @@ namespace softverbs {
 class ParkedPackets {
  public:
   ParkedPackets(QpTable* qps, bool simulated)
-      : qps_(qps), simulated_(simulated), disturbed_(simulated) {}
+      : qps_(qps), simulated_(simulated), disturbed_(simulated || DeviceCount() > 1) {}
 
   struct Packet {
     Link* link;

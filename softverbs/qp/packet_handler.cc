@@ -5,6 +5,7 @@
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
+#include "softverbs/qp/split_atomic.h"
 #include "softverbs/qp/tear_answer.h"
 
 namespace softverbs {
@@ -39,7 +40,7 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
 
 bool MustWait(Qp& qp) {
   const LockGuard guard(qp.lock);
-  return IsTearing(qp);
+  return IsTearing(qp) || IsSplitting(qp);
 }
 
 uint32_t OrdinalOf(const Qp& qp) SV_REQUIRES(qp.lock) { return qp.faults.ordinal; }

@@ -2,6 +2,7 @@
 
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/responder.h"
+#include "softverbs/qp/split_atomic.h"
 
 namespace softverbs {
 
@@ -21,7 +22,9 @@ void PublishTarget(Qp& qp) {
     target = uint64_t{qp.pd_id} << 32 | kTargetOpen | qp.attr.dest_qp_num;
     if ((access & IBV_ACCESS_REMOTE_WRITE) != 0) target |= kTargetWrite;
     if ((access & IBV_ACCESS_REMOTE_READ) != 0 && fetches) target |= kTargetRead;
-    if ((access & IBV_ACCESS_REMOTE_ATOMIC) != 0 && fetches) target |= kTargetAtomic;
+    // Of several devices, each executes its atomics itself (nic/atomic_units.h).
+    const bool by_peers = (access & IBV_ACCESS_REMOTE_ATOMIC) != 0 && DeviceCount() == 1;
+    if (by_peers && fetches) target |= kTargetAtomic;
   }
   // Sequentially consistent with the initiator's in-flight word: see accelerator.h.
   qp.shared->target.exchange(target, std::memory_order_seq_cst);
@@ -92,6 +95,7 @@ void FlushQueues(Qp& qp) {
 void EnterError(Qp& qp) {
   if (qp.state == IBV_QPS_ERR) return;
   RevokeTarget(qp);
+  EndSplitAtomics(qp);
   qp.state = IBV_QPS_ERR;
   RefuseAnswers(qp);
   qp.requester.backing_off = qp.requester.held_back = false;

@@ -11,6 +11,7 @@
 #include "softverbs/base/spin_lock.h"
 #include "softverbs/cq/cq.h"
 #include "softverbs/fault/qp_faults.h"
+#include "softverbs/nic/atomic_units.h"
 #include "softverbs/nic/context.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/packet.h"
@@ -71,6 +72,8 @@ struct Answer {
   int64_t tear_ns;
   uint64_t tear_seed;
   std::shared_ptr<TornRead> torn;  // once it began
+  // For an atomic of one of several devices.
+  std::shared_ptr<AtomicUnits::Operation> atomic;
 };
 
 // The responder's half of a queue pair. See responder.h.

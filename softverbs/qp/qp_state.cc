@@ -11,6 +11,7 @@
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
+#include "softverbs/qp/split_atomic.h"
 #include "softverbs/qp/transitions.h"
 
 namespace softverbs {
@@ -81,6 +82,7 @@ void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
 
 void Reset(Qp& qp) SV_REQUIRES(qp.lock) {
   RevokeTarget(qp);
+  EndSplitAtomics(qp);
   HandRefusalToLink(qp);
   Purge(*qp.send_cq, qp.number);
   Purge(*qp.recv_cq, qp.number);

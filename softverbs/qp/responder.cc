@@ -10,6 +10,7 @@
 #include "softverbs/qp/explain_refusal.h"
 #include "softverbs/qp/remote_memory.h"
 #include "softverbs/qp/scatter_gather.h"
+#include "softverbs/qp/split_atomic.h"
 #include "softverbs/qp/tear_answer.h"
 
 namespace softverbs {
@@ -211,13 +212,16 @@ void HandleRead(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(qp.
   SendAnswers(qp);
 }
 
-// Executes the atomic and returns true, with the original value. Returns false if the key does not
-// allow it.
-bool ExecuteAtomic(Qp& qp, const PacketHeader& request, uint64_t* original) SV_REQUIRES(qp.lock) {
+// Executes the atomic and returns true, with the original value in the answer. Returns false if the
+// key does not allow it.
+bool ExecuteAtomic(Qp& qp, const PacketHeader& request, Answer* answer) SV_REQUIRES(qp.lock) {
+  if (DeviceCount() > 1) [[unlikely]]
+    return BeginSplitAtomic(qp, request, answer);
   const RemoteMemory where(qp, request.rkey, request.remote_addr, sizeof(uint64_t),
                            IBV_ACCESS_REMOTE_ATOMIC);
   if (where.at() == nullptr || reinterpret_cast<uintptr_t>(where.at()) % 8 != 0) return false;
   auto* word = reinterpret_cast<uint64_t*>(where.at());
+  uint64_t* const original = &answer->value;
   *original = request.operand;
   // Locked instructions: atomic also for the CPU's own accesses (IBV_ATOMIC_GLOB).
   const fault::Plan* plan = fault::Active();
@@ -237,13 +241,11 @@ void HandleAtomic(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(q
       request.remote_addr % 8 != 0) {
     return FailWithEvent(qp, link, request, NakCode::kInvalidRequest);
   }
-  uint64_t original = 0;
+  Answer answer = AnswerTo(request, PacketType::kAtomicResponse);
   const bool allowed = (qp.attr.qp_access_flags & IBV_ACCESS_REMOTE_ATOMIC) != 0;
-  if (!allowed || !ExecuteAtomic(qp, request, &original)) {
+  if (!allowed || !ExecuteAtomic(qp, request, &answer)) {
     return FailWithEvent(qp, link, request, NakCode::kRemoteAccess);
   }
-  Answer answer = AnswerTo(request, PacketType::kAtomicResponse);
-  answer.value = original;
   qp.responder.answers.push_back(answer);
   EndMessage(qp);
   SendAnswers(qp);
@@ -292,6 +294,8 @@ Step SendTornPacket(Qp& qp, Answer& answer) SV_REQUIRES(qp.lock) {
 }
 
 Step SendAnswer(Qp& qp, Answer& answer) SV_REQUIRES(qp.lock) {
+  if (answer.atomic && !answer.atomic->IsDone()) [[unlikely]]
+    return Step::kWait;
   const bool read = answer.type == PacketType::kReadResponse;
   const uint32_t payload = read ? std::min(kMaxPayload, answer.length - answer.sent) : 0;
   if (payload == 0) return SendPacket(qp, answer, 0, nullptr);
