@@ -144,6 +144,7 @@ SOFTVERBS_EXPORT ibv_context* ibv_open_device(ibv_device* device) {
   ibv.abi_compat = __VERBS_ABI_IS_EXTENDED;
   pthread_mutex_init(&ibv.mutex, nullptr);
   softverbs::FillOperations(*context);
+  nic->ports().Add(context);
   return &ibv;
 }
 
@@ -156,6 +157,7 @@ SOFTVERBS_EXPORT int ibv_close_device(ibv_context* ibv) {
                              context->objects.load(std::memory_order_relaxed));
     return 0;
   }
+  context->nic->ports().Remove(context);
   pthread_mutex_destroy(&ibv->mutex);
   delete context;
   return 0;

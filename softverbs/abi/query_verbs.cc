@@ -15,6 +15,7 @@
 #include "softverbs/base/gid_table.h"
 #include "softverbs/base/link_layer.h"
 #include "softverbs/base/monotonic_clock.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/base/verbs_limits.h"
 #include "softverbs/fault/strict.h"
 #include "softverbs/nic/context.h"
@@ -65,9 +66,9 @@ ibv_device_attr DeviceAttributes(int device) {
 
 namespace {
 
-ibv_port_attr PortAttributes() {
+ibv_port_attr PortAttributes(bool up) {
   ibv_port_attr attr{};
-  attr.state = IBV_PORT_ACTIVE;
+  attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.max_mtu = attr.active_mtu = IBV_MTU_4096;
   attr.gid_tbl_len = kGidTableSize;
   attr.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
@@ -76,7 +77,7 @@ ibv_port_attr PortAttributes() {
   attr.max_vl_num = 1;
   attr.active_width = 2;   // 4x
   attr.active_speed = 32;  // EDR
-  attr.phys_state = 5;     // link up
+  attr.phys_state = up ? 5 : 2;  // link up, polling
   attr.link_layer = IsInfiniBand() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
   attr.lid = attr.sm_lid = OwnLid();
   return attr;
@@ -94,9 +95,10 @@ ibv_gid_entry ToEntry(const Gid& gid) {
 
 }  // namespace
 
-int QueryPort(ibv_context*, uint8_t port, ibv_port_attr* attr, size_t attr_size) {
+int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attr, size_t attr_size) {
   if (port != 1) return WithErrno(EINVAL);
-  const ibv_port_attr full = PortAttributes();
+  const bool up = context == nullptr || !IsPortDown(DeviceIndex(context));
+  const ibv_port_attr full = PortAttributes(up);
   memset(attr, 0, attr_size);
   memcpy(attr, &full, std::min(attr_size, sizeof(full)));
   return 0;

@@ -4,9 +4,13 @@
 #include <rdma/rdma_cma.h>
 #include <sys/socket.h>
 
+#include <memory>
 #include <utility>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/export.h"
+#include "softverbs/base/monotonic_clock.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/cm/cm_id.h"
 #include "softverbs/cm/listening_socket.h"
 #include "softverbs/cm/param.h"
@@ -92,6 +96,7 @@ void DialListener(CmId* id, const ibv_gid& host) SV_REQUIRES(state_mutex) {
 // Sends the request. Everything that happens from here on is reported as an event. REQUIRES:
 // id->port_holder and id->request are there.
 void SendRequest(CmId* id) SV_REQUIRES(state_mutex) {
+  if (IsPortDown(DeviceOf(id->local.ToGid()))) return id->RunLater(kRetryHostNs, RetryRequest);
   // The port's holder stays with the id.
   if (SourceForHost(id->remote)) return DialListener(id, id->remote.Unmapped().ToGid());
   const int error = ConnectToListener(id, id->port_holder.get());
@@ -161,6 +166,39 @@ void Reject(const std::shared_ptr<PeerSocket>& peer, RejectReason reason) {
   peer->Close();  // called from the socket's own handler
 }
 
+// A request for a listener whose port is down. It does not arrive, and who sent it repeats it until
+// its patience ends. So it is kept here, and looked at again.
+class HeldRequest final : public PeerOwner, public std::enable_shared_from_this<HeldRequest> {
+ public:
+  HeldRequest(std::shared_ptr<PeerSocket> peer, const Message& request)
+      : peer_(std::move(peer)), request_(request) {}
+
+  void Hold(uint64_t listener) SV_REQUIRES(state_mutex) {
+    peer_->owner = this;
+    Loop::Get().RunAt(MonotonicNs() + kRetryHostNs, [held = shared_from_this(), listener] {
+      const LockGuard lock(state_mutex);
+      held->LookAgain(listener);
+    });
+  }
+  void OnMessage(std::shared_ptr<PeerSocket>, const Message&) SV_REQUIRES(state_mutex) override {}
+  void OnEnd(const std::shared_ptr<PeerSocket>& peer) SV_REQUIRES(state_mutex) override {
+    peer->owner = nullptr;
+    is_over_ = true;
+  }
+
+ private:
+  void LookAgain(uint64_t listener) SV_REQUIRES(state_mutex) {
+    if (is_over_) return;
+    peer_->owner = nullptr;
+    CmId* id = CmId::Lookup(listener);
+    if (id != nullptr && id->state == IdState::kListening) OnRequest(id, peer_, request_);
+  }
+
+  const std::shared_ptr<PeerSocket> peer_;
+  const Message request_;
+  bool is_over_ SV_GUARDED_BY(state_mutex) = false;
+};
+
 }  // namespace
 
 void OnRequest(CmId* listening, std::shared_ptr<PeerSocket> peer, const Message& request) {
@@ -168,6 +206,9 @@ void OnRequest(CmId* listening, std::shared_ptr<PeerSocket> peer, const Message&
   const auto remote = Address::From(request.source);
   if (!local || !remote || local->port() != listening->local.port()) {
     return Reject(peer, RejectReason::kNoListener);
+  }
+  if (IsPortDown(DeviceOf(local->ToGid()))) {
+    return std::make_shared<HeldRequest>(std::move(peer), request)->Hold(listening->handle);
   }
   if (!listening->listener->TakePlace()) return Reject(peer, RejectReason::kConsumer);
   auto* id =

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <string>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/export.h"
 #include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
@@ -42,14 +43,26 @@ int Simulate(uint64_t seed) {
 // registered, because only packets pass the faults.
 int SetFaults(const char* plan, std::string* error) {
   if (const int result = fault::Set(plan, error)) return result;
-  if (Nic* nic = Nic::Existing()) nic->memory().StopSharing();
+  if (Nic* nic = Nic::Existing()) {
+    nic->memory().StopSharing();
+    nic->ports().FollowPlan();
+  }
   return 0;
 }
 
 // Also delivers the completions that the plan delayed.
 void ClearFaults() {
   fault::Clear();
+  if (Nic* nic = Nic::Existing()) nic->ports().FollowPlan();
   HeldCompletions::Get().ReleaseAll();
+}
+
+int SetPort(int device, bool up) {
+  if (device < 0 || device >= DeviceCount()) return EINVAL;
+  Nic* nic = Nic::Get();
+  if (nic == nullptr) return errno;
+  nic->ports().Set(device, up);
+  return 0;
 }
 
 }  // namespace
@@ -63,6 +76,10 @@ SOFTVERBS_EXPORT int softverbs_set_faults(const char* plan, char* error, size_t 
 }
 
 SOFTVERBS_EXPORT void softverbs_clear_faults() { softverbs::ClearFaults(); }
+
+SOFTVERBS_EXPORT int softverbs_set_port(int device, int up) {
+  return softverbs::SetPort(device, up != 0);
+}
 
 SOFTVERBS_EXPORT uint64_t softverbs_fault_count(const char* name) {
   using softverbs::fault::FaultKind;

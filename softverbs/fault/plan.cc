@@ -4,6 +4,8 @@
 #include <iterator>
 #include <vector>
 
+#include "softverbs/base/devices.h"
+
 namespace softverbs::fault {
 namespace {
 
@@ -21,7 +23,8 @@ constexpr const char* kNames[kKinds] = {"tear_read",
                                         "lost_ack",
                                         "fail_reg_mr",
                                         "refuse_connect",
-                                        "slow_connect"};
+                                        "slow_connect",
+                                        "port_down"};
 
 struct OpcodeName {
   std::string_view name;
@@ -170,6 +173,18 @@ const char* ParseLostAck(std::string_view value, Plan* plan) {
   return nullptr;
 }
 
+const char* ParsePortDown(std::string_view value, Plan* plan) {
+  const std::vector<std::string_view> parts = Split(value, ':');
+  PortFault fault;
+  const bool valid = (parts.size() == 2 || parts.size() == 3) &&
+                     ParseNumber(parts[0], &fault.device) && fault.device >= 0 &&
+                     fault.device < kMaxDevices && ParseTime(parts[1], &fault.after_ns) &&
+                     (parts.size() == 2 || ParseTime(parts[2], &fault.for_ns));
+  if (!valid) return "DEVICE:AFTER[:FOR], like 1:2s:500ms: the number of a device, and times";
+  plan->port_down.push_back(fault);
+  return nullptr;
+}
+
 const char* ParseAtomics(std::string_view value, Plan* plan) {
   if (value != "glob" && value != "hca" && value != "none") return "glob, hca or none";
   plan->atomics = value == "none"  ? Atomics::kNone
@@ -201,6 +216,7 @@ constexpr Item kItems[] = {
     {"fail_reg_mr", ParsePlain<FaultKind::kFailRegMr>},
     {"refuse_connect", ParsePlain<FaultKind::kRefuseConnect>},
     {"slow_connect", ParseTimed<FaultKind::kSlowConnect, kSecond>},
+    {"port_down", ParsePortDown},
     {"atomics", ParseAtomics},
     {"strict", ParseStrict},
 };

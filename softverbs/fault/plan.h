@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace softverbs::fault {
 
@@ -23,8 +24,9 @@ enum class FaultKind : uint8_t {
   kFailRegMr,
   kRefuseConnect,
   kSlowConnect,
+  kPortDown,
 };
-constexpr size_t kKinds = 11;
+constexpr size_t kKinds = 12;
 // Returns null past the last kind.
 const char* Name(FaultKind kind);
 
@@ -35,6 +37,13 @@ struct Chance {
 };
 
 constexpr size_t kOpcodes = IBV_WR_ATOMIC_FETCH_AND_ADD + 1;
+
+// A port that goes down so long after the plan begins, and comes back so long after that (0: never).
+struct PortFault {
+  int device = 0;
+  int64_t after_ns = 0;
+  int64_t for_ns = 0;
+};
 
 enum class Atomics : uint8_t { kGlobal, kNic, kNone };
 
@@ -47,6 +56,7 @@ struct Plan {
   std::array<Chance, kOpcodes> error{};
   std::array<ibv_wc_status, kOpcodes> error_status{};
   std::array<Chance, kOpcodes> lost_ack{};
+  std::vector<PortFault> port_down;
   Atomics atomics = Atomics::kGlobal;
   bool strict = false;
 

@@ -9,6 +9,7 @@
 #include "softverbs/base/log.h"
 #include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/base/stats.h"
 #include "softverbs/nic/control_socket.h"
 
@@ -22,6 +23,7 @@ Mutex* create_mutex = new Mutex;  // replaced in a forked child, where it may be
 
 void ForgetNic() {
   the_nic.store(nullptr, std::memory_order_relaxed);
+  ports_down.store(0, std::memory_order_relaxed);
   create_mutex = new Mutex;
 }
 
@@ -75,6 +77,7 @@ Nic* Nic::Create() {
   }
   the_nic.store(nic, std::memory_order_release);
   nic->links_.Start();
+  nic->ports_.FollowPlan();
   Report("slot %u", slot);
   return nic;
 }

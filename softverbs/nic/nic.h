@@ -13,6 +13,7 @@
 #include "softverbs/nic/multicast_groups.h"
 #include "softverbs/nic/object_count.h"
 #include "softverbs/nic/packet_engine.h"
+#include "softverbs/nic/ports.h"
 #include "softverbs/nic/qp_table.h"
 #include "softverbs/nic/remote_links.h"
 #include "softverbs/nic/shared_memory.h"
@@ -38,6 +39,7 @@ class Nic {
   QpTable& qps() { return qps_; }
   MemoryTable& memory() { return memory_; }
   WindowTable& windows() { return windows_; }
+  Ports& ports() { return ports_; }
   AtomicUnits& atomic_units() { return atomic_units_; }
   ExportedRegions& exported() { return exported_; }
   MulticastGroups& multicast() { return multicast_; }
@@ -84,6 +86,7 @@ class Nic {
   PacketEngine engine_;
   LinkDirectory links_;
   RemoteLinks remote_links_{this};
+  Ports ports_{this};
 };
 
 // Waits until `in_flight` (SharedQp::in_flight of an initiator) shows that the operation that began

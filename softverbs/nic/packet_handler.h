@@ -35,6 +35,12 @@ void HandleLinkSpace(Qp& qp);
 // Called when a batch ends that had requests for `qp` (LateAcks).
 void HandleLateAck(Qp& qp);
 
+// Returns the number of the device that `qp` is of.
+int DeviceOf(const Qp& qp);
+
+// Called when the port of some device went down.
+void HandlePortDown(Qp& qp);
+
 // Called when `link` is down. If `qp` uses it, its peer is gone.
 void HandleLinkDown(Qp& qp, const Link& link);
 

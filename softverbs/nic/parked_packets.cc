@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "softverbs/base/monotonic_clock.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/fault/nodes.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/nic/packet_handler.h"
@@ -14,10 +15,12 @@ bool ParkedPackets::Park(Link& link, const PacketHeader& header, const uint8_t* 
   disturbed_ = true;
   Qp* qp = qps_->Find(header.to_qpn);
   if (qp == nullptr) return false;
-  Mailbox& mailbox = mailboxes_[OrdinalOf(*qp)];
   const bool request = header.type <= PacketType::kFetchAdd;
+  const bool port_down = IsPortDown(DeviceOf(*qp));
+  if (request && port_down) return false;  // is refused at once
+  Mailbox& mailbox = mailboxes_[KeyOf(*qp, header, port_down)];
   if (request && (header.flags & kPacketFirst) != 0) Stall(mailbox, *qp);
-  const bool waits = simulated_ || !mailbox.packets.empty() ||
+  const bool waits = simulated_ || port_down || !mailbox.packets.empty() ||
                      mailbox.stalled_until > MonotonicNs() || MustWait(*qp);
   if (!waits) return false;
   const Qp* const from = simulated_ ? qps_->Find(header.from_qpn) : nullptr;
@@ -27,6 +30,15 @@ bool ParkedPackets::Park(Link& link, const PacketHeader& header, const uint8_t* 
                              .from_node = from == nullptr ? 0 : NodeOf(*from)});
   bytes_ += Bytes(mailbox.packets.back());
   return true;
+}
+
+// Answers that wait for a port have a mailbox of their own, so that requests need not wait behind
+// them.
+uint32_t ParkedPackets::KeyOf(const Qp& qp, const PacketHeader& header, bool port_down) const {
+  constexpr uint32_t kOfAnswers = 1u << 31;
+  const uint32_t ordinal = OrdinalOf(qp);
+  if (header.type <= PacketType::kFetchAdd) return ordinal;
+  return port_down || mailboxes_.contains(ordinal | kOfAnswers) ? ordinal | kOfAnswers : ordinal;
 }
 
 void ParkedPackets::Stall(Mailbox& mailbox, Qp& qp) {
@@ -44,6 +56,7 @@ bool ParkedPackets::MayGo(const Mailbox& mailbox) const {
   const Packet& first = mailbox.packets.front();
   Qp* qp = qps_->Find(first.header.to_qpn);
   if (qp == nullptr) return true;
+  if (IsPortDown(DeviceOf(*qp)) && first.header.type > PacketType::kFetchAdd) return false;
   if (fault::nodes.any_cut && fault::nodes.cut[first.from_node][NodeOf(*qp)]) return false;
   return !MustWait(*qp);
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "softverbs/base/devices.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/nic/link.h"
 #include "softverbs/nic/packet.h"
@@ -17,7 +18,7 @@ namespace softverbs {
 
 // Packets that arrived and are not executed yet. It is used with a fault plan, with several devices, and in a simulation.
 // Packets for one queue pair stay in order, and those for others may overtake them. A queue pair's
-// packets wait while its adapter is stalled (stall_peer), while a torn READ or a split atomic of it is in progress,
+// packets wait while its adapter is stalled (stall_peer), answers while its port is down, while a torn READ or a split atomic of it is in progress,
 // and in a simulation while the way from the sender's node is cut, and until the scheduler picks
 // them.
 //
@@ -36,7 +37,7 @@ class ParkedPackets {
 
   // Returns true if Park must be called. Cheap, because it is called for every packet.
   bool Wants(const PacketHeader& header) const {
-    return disturbed_ || fault::Active() != nullptr || (header.flags & kPacketTear) != 0;
+    return disturbed_ || AnyPortDown() || fault::Active() != nullptr || (header.flags & kPacketTear) != 0;
   }
   // Takes the packet if it has to wait. Returns false if it must be executed now.
   bool Park(Link& link, const PacketHeader& header, const uint8_t* payload);
@@ -60,9 +61,10 @@ class ParkedPackets {
     std::deque<Packet> packets;
     int64_t stalled_until = 0;
   };
-  using Mailboxes = std::map<uint32_t, Mailbox>;  // by ordinal of the queue pair
+  using Mailboxes = std::map<uint32_t, Mailbox>;  // by KeyOf
 
   static size_t Bytes(const Packet& packet) { return sizeof(packet) + packet.payload.size(); }
+  uint32_t KeyOf(const Qp& qp, const PacketHeader& header, bool port_down) const;
   bool MayGo(const Mailbox& mailbox) const;
   void Stall(Mailbox& mailbox, Qp& qp);
   Packet Pop(Mailbox& mailbox, size_t at);

@@ -95,15 +95,6 @@ void HandleRnr(Qp& qp, uint32_t timer_code) SV_REQUIRES(qp.lock) {
   BackOff(qp, RnrTimerNs(timer_code));
 }
 
-// With a real adapter the packets would be dropped, and resent when the acknowledgement timer runs
-// out.
-void HandleNotConnected(Qp& qp) SV_REQUIRES(qp.lock) {
-  constexpr int64_t kWithoutTimeoutNs = 10'000'000;
-  if (qp.attr.timeout == 0) return BackOff(qp, kWithoutTimeoutNs);
-  if (qp.requester.retries_left-- == 0) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
-  BackOff(qp, AckTimeoutNs(qp.attr.timeout));
-}
-
 // Returns whether the peer gave up a later request, and with it the answer to the oldest one.
 bool LostItsAnswer(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock) {
   const SendQueue& queue = qp.requester.queue;
@@ -121,7 +112,7 @@ void HandleNak(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock) {
     case NakCode::kReceiverNotReady:
       return HandleRnr(qp, header.imm);
     case NakCode::kNotConnected:
-      return HandleNotConnected(qp);
+      return HandleNotReached(qp);
     case NakCode::kInvalidRequest:
       return FailOldest(qp, IBV_WC_REM_INV_REQ_ERR);
     case NakCode::kRemoteAccess:
@@ -136,6 +127,15 @@ void HandleNak(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock) {
 }
 
 }  // namespace
+
+// With a real adapter the packets would be dropped, and resent when the acknowledgement timer runs
+// out.
+void HandleNotReached(Qp& qp) {
+  constexpr int64_t kWithoutTimeoutNs = 10'000'000;
+  if (qp.attr.timeout == 0) return BackOff(qp, kWithoutTimeoutNs);
+  if (qp.requester.retries_left-- == 0) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  BackOff(qp, AckTimeoutNs(qp.attr.timeout));
+}
 
 void HandleAnswer(Qp& qp, const PacketHeader& header, const uint8_t* payload) {
   if (qp.state != IBV_QPS_RTS && qp.state != IBV_QPS_SQD) return;

@@ -1,12 +1,14 @@
 #include "softverbs/nic/packet_handler.h"
 
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/qp/datagram_receiver.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
 #include "softverbs/qp/split_atomic.h"
 #include "softverbs/qp/tear_answer.h"
+#include "softverbs/qp/timers.h"
 
 namespace softverbs {
 
@@ -30,7 +32,7 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
       }
       return;
     case PacketType::kDatagram:
-      if (qp.IsDatagram()) HandleDatagram(qp, header, payload);
+      if (qp.IsDatagram() && !IsPortDown(DeviceOf(qp))) HandleDatagram(qp, header, payload);
       return;
     case PacketType::kSkip:  // from a hostile peer: RingConsumer passes over real ones
     case PacketType::kTick:  // the same: the engine takes those of remote links
@@ -47,6 +49,14 @@ uint32_t OrdinalOf(const Qp& qp) SV_REQUIRES(qp.lock) { return qp.faults.ordinal
 
 // It never changes, so it needs no lock.
 uint32_t NodeOf(const Qp& qp) SV_ATTRIBUTE(no_thread_safety_analysis) { return qp.faults.node; }
+
+int DeviceOf(const Qp& qp) { return qp.context->device; }
+
+void HandlePortDown(Qp& qp) {
+  if (!IsPortDown(DeviceOf(qp))) return;
+  const LockGuard guard(qp.lock);
+  LimitWaitForPort(qp);
+}
 
 uint64_t NextArrival(Qp& qp) {
   const LockGuard guard(qp.lock);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softverbs/base/monotonic_clock.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/accelerator.h"
 #include "softverbs/qp/datagram_sender.h"
@@ -186,6 +187,15 @@ Sent ExecuteLocal(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   return Sent::kAll;
 }
 
+// The port is down: nothing is sent. What was sent before has a timer of its own.
+Sent TransmitWithoutPort(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
+  if (!qp.IsReliable()) return CompleteUnanswered(qp);
+  if (qp.requester.queue.next != qp.requester.queue.done) return Sent::kWait;
+  wqe.psn = qp.requester.next_psn;  // what to go back to
+  HandleNotReached(qp);
+  return Sent::kWait;
+}
+
 // Transmits the request at queue.next.
 Sent TransmitOne(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
   SendQueue& queue = qp.requester.queue;
@@ -206,6 +216,9 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
     if (oldest) HandlePeerGone(qp);
     return Sent::kWait;
   }
+  // What began is sent to its end, as the peer awaits the rest.
+  if (AnyPortDown() && IsPortDown(qp.context->device) && !qp.requester.began) [[unlikely]]
+    return TransmitWithoutPort(qp, wqe);
   switch (TryAccelerate(qp, wqe)) {
     case Accelerated::kWait:
       return Sent::kWait;

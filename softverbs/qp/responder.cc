@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "softverbs/base/port_state.h"
 #include "softverbs/base/shared_copy.h"
 #include "softverbs/base/stats.h"
 #include "softverbs/fault/faults.h"
@@ -65,6 +66,15 @@ void EmitNak(Link& link, const Qp& qp, const PacketHeader& request, NakCode code
   nak.type = PacketType::kNak;
   nak.nak = code;
   if (link.refusals().size() < kMaxAnswers) link.refusals().push_back(nak);
+}
+
+// The port is down, so the request does not arrive. Who sent it is told at once, and sends it again
+// when a real one would (HandleNotReached).
+void Miss(Qp& qp, Link& link, const PacketHeader& request) SV_REQUIRES(qp.lock) {
+  if (!qp.IsReliable()) return Drop(qp);
+  qp.responder.refused = true;
+  qp.responder.in_message = false;
+  EmitNak(link, qp, request, NakCode::kNotConnected);
 }
 
 // Refuses for good: this end goes to the error state too. EnterError drops the answers, but the
@@ -373,6 +383,8 @@ void HandRefusalToLink(Qp& qp) {
 }
 
 void HandleRequest(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
+  if (AnyPortDown() && IsPortDown(qp.context->device)) [[unlikely]]
+    return Miss(qp, link, request);
   if (!qp.IsReliable()) return HandleUnreliable(qp, link, request, payload);
   Responder& responder = qp.responder;
   if (qp.state == IBV_QPS_RESET || qp.state == IBV_QPS_INIT) {

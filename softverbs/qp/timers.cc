@@ -4,6 +4,7 @@
 
 #include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/nic/loop.h"
 #include "softverbs/qp/requester.h"
 
@@ -60,6 +61,24 @@ void HoldBack(Qp& qp, int64_t wait_ns) {
     requester.held_back = false;
     requester.queue.At(place).faults.delay_ns = 0;
     return true;
+  });
+}
+
+void LimitWaitForPort(Qp& qp) {
+  const SendQueue& queue = qp.requester.queue;
+  const bool waits = qp.state == IBV_QPS_RTS || qp.state == IBV_QPS_SQD;
+  // A timeout of 0 waits for ever.
+  if (!qp.IsReliable() || !waits || queue.Idle() || qp.attr.timeout == 0) return;
+  const int64_t wait_ns = (qp.attr.retry_cnt + 1) * AckTimeoutNs(qp.attr.timeout);
+  TransmitAfter(qp, wait_ns, [done = queue.done, epoch = qp.requester.epoch](Qp& later) {
+    later.lock.AssertHeld();
+    const Requester& requester = later.requester;
+    const bool same = requester.queue.done == done && requester.epoch == epoch;
+    const bool waits = later.state == IBV_QPS_RTS || later.state == IBV_QPS_SQD;
+    if (same && waits && !requester.queue.Idle() && IsPortDown(later.context->device)) {
+      FailOldest(later, IBV_WC_RETRY_EXC_ERR);
+    }
+    return false;
   });
 }
 

@@ -21,6 +21,10 @@ void ResumeAfter(Qp& qp, int64_t wait_ns) SV_REQUIRES(qp.lock);
 // REQUIRES: the queue pair's lock.
 void HoldBack(Qp& qp, int64_t wait_ns) SV_REQUIRES(qp.lock);
 
+// Fails what the queue pair has under way when its retries are over, unless its port is up or
+// something was answered by then. REQUIRES: the queue pair's lock, its port is down.
+void LimitWaitForPort(Qp& qp) SV_REQUIRES(qp.lock);
+
 // Between processes of one host nothing is lost, and a living peer may take its time. Between hosts
 // there may be no answer for ever. Then the requester waits `(retry_cnt + 1) * timeout` since the
 // last progress, but at least kSilenceNsMin, and calls HandleSilence. A timer looks for progress

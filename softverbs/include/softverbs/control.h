@@ -18,8 +18,11 @@ struct ibv_qp;
 // Activates a fault plan and replaces the present one. Returns 0, or EINVAL with an `error` (may be
 // null) that says which part is wrong and what is accepted. Counts start at zero. Thread safe.
 int softverbs_set_faults(const char* plan, char* error, size_t error_size);
-// Ends all faults. What the plan holds back comes now, or at its time.
+// Ends all faults, and brings all ports up. What the plan holds back comes now, or at its time.
 void softverbs_clear_faults(void);
+// Takes down the port of the device with this number in this process, or brings it up
+// (softverbs/DESIGN.md: port_down). Returns 0, or EINVAL if there is no such device.
+int softverbs_set_port(int device, int up);
 // Returns how often the fault with this name of the grammar struck in this process.
 uint64_t softverbs_fault_count(const char* name);
 

@@ -1,0 +1,52 @@
+#ifndef SOFTVERBS_NIC_PORTS_H_
+#define SOFTVERBS_NIC_PORTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <set>
+
+#include "softverbs/base/mutex.h"
+
+namespace softverbs {
+
+class Nic;
+struct Context;
+
+// The ports of this process's devices go down and come back, by a fault plan or by
+// softverbs_set_port. While a device's port is down:
+//
+// 1. Its queue pairs send no request. What they have sent and what is posted fails with
+//    RETRY_EXC_ERR after the queue pair's retries (retry_cnt + 1 times its timeout), if the port
+//    does not come back before. A request that was sent may have been executed.
+// 2. Requests that arrive are not executed: the peer's retries run out. What was executed before is
+//    answered. So nothing is executed after its requester was told that it failed.
+// 3. Datagrams and what is sent on unreliable connections are lost.
+// 4. rdma_connect from it or to it ends UNREACHABLE.
+//
+// The accelerator is off as long as any port is down. Each open context of the device gets the
+// event. Thread safe.
+class Ports {
+ public:
+  explicit Ports(Nic* nic) : nic_(nic) {}
+
+  // Contexts get the events of their device from Add to Remove.
+  void Add(Context* context);
+  void Remove(Context* context);
+
+  void Set(int device, bool up);
+  void AllUp();
+  // Does what the active fault plan says of a port, from now on. Forgets what an earlier one said.
+  void FollowPlan();
+
+ private:
+  void SetAt(int64_t time_ns, int device, bool up);
+
+  Nic* const nic_;
+  std::atomic<uint32_t> plan_number_{0};
+  Mutex mutex_;
+  std::set<Context*> contexts_ SV_GUARDED_BY(mutex_);
+};
+
+}  // namespace softverbs
+
+#endif  // SOFTVERBS_NIC_PORTS_H_
