@@ -2,9 +2,9 @@
 #include <cstring>
 #include <optional>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/errno.h"
 #include "softverbs/base/export.h"
-#include "softverbs/base/devices.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
 #include "softverbs/base/link_layer.h"
@@ -41,8 +41,9 @@ using softverbs::Pd;
 
 SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   const auto route = softverbs::RouteOf(*attr);
-  const auto source = route ? softverbs::GidAt(softverbs::DeviceIndex(pd->context), route->sgid_index)
-                            : std::nullopt;
+  const auto source = route
+                          ? softverbs::GidAt(softverbs::DeviceIndex(pd->context), route->sgid_index)
+                          : std::nullopt;
   if (attr->port_num != 1 || !source) return softverbs::NullWithErrno<ibv_ah>(EINVAL);
   if (const int error = softverbs::CheckRoute(*route)) {
     return softverbs::NullWithErrno<ibv_ah>(error);

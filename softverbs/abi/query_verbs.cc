@@ -75,8 +75,8 @@ ibv_port_attr PortAttributes(bool up) {
   attr.max_msg_sz = kMaxMessage;
   attr.pkey_tbl_len = 1;
   attr.max_vl_num = 1;
-  attr.active_width = 2;   // 4x
-  attr.active_speed = 32;  // EDR
+  attr.active_width = 2;         // 4x
+  attr.active_speed = 32;        // EDR
   attr.phys_state = up ? 5 : 2;  // link up, polling
   attr.link_layer = IsInfiniBand() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
   attr.lid = attr.sm_lid = OwnLid();

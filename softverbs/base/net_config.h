@@ -24,8 +24,8 @@ struct NetConfig {
 // of these, or no address of one host (a wildcard, a group, a link-local address).
 std::optional<NetConfig> ParseNet(std::string_view text);
 
-// Parses an IPv4 or IPv6 address without a port. Returns nothing if it is none, or no address of one
-// host.
+// Parses an IPv4 or IPv6 address without a port. Returns nothing if it is none, or no address of
+// one host.
 std::optional<ibv_gid> ParseHostAddress(const std::string& text);
 
 // Returns what SOFTVERBS_NET says, or null if it is not set: then this process reaches only its own

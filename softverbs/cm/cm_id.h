@@ -126,8 +126,8 @@ class CmId : public rdma_cm_id {
   // by then. REQUIRES: mutex held.
   void RunLater(int64_t delay_ns, void (*fn)(CmId*)) SV_REQUIRES(state_mutex);
 
-  // Takes the device of the id's own address once: fills in verbs, pd, port_num, pkey and limits. Returns 0 or an errno.
-  // REQUIRES: mutex not held.
+  // Takes the device of the id's own address once: fills in verbs, pd, port_num, pkey and limits.
+  // Returns 0 or an errno. REQUIRES: mutex not held.
   int BindDevice();
 
   // Returns whether there is or was a connection, or an attempt at one.

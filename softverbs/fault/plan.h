@@ -38,7 +38,8 @@ struct Chance {
 
 constexpr size_t kOpcodes = IBV_WR_ATOMIC_FETCH_AND_ADD + 1;
 
-// A port that goes down so long after the plan begins, and comes back so long after that (0: never).
+// A port that goes down so long after the plan begins, and comes back so long after that (0:
+// never).
 struct PortFault {
   int device = 0;
   int64_t after_ns = 0;

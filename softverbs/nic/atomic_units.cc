@@ -6,8 +6,8 @@ namespace softverbs {
 
 uint64_t* AtomicUnits::FindWord(const Operation& operation, WindowTable::Hold* hold) const {
   constexpr unsigned kAccess = IBV_ACCESS_REMOTE_ATOMIC;
-  uint8_t* at = memory_->Resolve(operation.rkey, operation.addr, sizeof(uint64_t), operation.pd,
-                                 kAccess);
+  uint8_t* at =
+      memory_->Resolve(operation.rkey, operation.addr, sizeof(uint64_t), operation.pd, kAccess);
   if (at == nullptr) {
     at = windows_->Resolve(operation.rkey, operation.addr, sizeof(uint64_t), operation.qpn,
                            operation.pd, kAccess, hold);

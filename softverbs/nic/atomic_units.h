@@ -18,7 +18,8 @@ namespace softverbs {
 // and writes it kNs later. So an atomic of another device, or a store of the CPU, in between is
 // lost. A unit executes one atomic at a time: atomics of one device lose nothing.
 //
-// Thread safe. Its mutex is taken behind a queue pair's lock, and no other behind it but a window's.
+// Thread safe. Its mutex is taken behind a queue pair's lock, and no other behind it but a
+// window's.
 class AtomicUnits {
  public:
   static constexpr int64_t kNs = 20'000;

@@ -16,11 +16,11 @@
 
 namespace softverbs {
 
-// Packets that arrived and are not executed yet. It is used with a fault plan, with several devices, and in a simulation.
-// Packets for one queue pair stay in order, and those for others may overtake them. A queue pair's
-// packets wait while its adapter is stalled (stall_peer), answers while its port is down, while a torn READ or a split atomic of it is in progress,
-// and in a simulation while the way from the sender's node is cut, and until the scheduler picks
-// them.
+// Packets that arrived and are not executed yet. It is used with a fault plan, with several
+// devices, and in a simulation. Packets for one queue pair stay in order, and those for others may
+// overtake them. A queue pair's packets wait while its adapter is stalled (stall_peer), answers
+// while its port is down, while a torn READ or a split atomic of it is in progress, and in a
+// simulation while the way from the sender's node is cut, and until the scheduler picks them.
 //
 // REQUIRES for all methods: the engine's progress lock.
 class ParkedPackets {
@@ -37,7 +37,8 @@ class ParkedPackets {
 
   // Returns true if Park must be called. Cheap, because it is called for every packet.
   bool Wants(const PacketHeader& header) const {
-    return disturbed_ || AnyPortDown() || fault::Active() != nullptr || (header.flags & kPacketTear) != 0;
+    return disturbed_ || AnyPortDown() || fault::Active() != nullptr ||
+           (header.flags & kPacketTear) != 0;
   }
   // Takes the packet if it has to wait. Returns false if it must be executed now.
   bool Park(Link& link, const PacketHeader& header, const uint8_t* payload);

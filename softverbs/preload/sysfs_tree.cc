@@ -128,7 +128,8 @@ class Tree {
     if (is_there && look == Look::kAsBefore) return FolderLocked();
     const Tables gids = ReadTables();
     const std::vector<std::string> devices = KernelsDevices();
-    if (!is_there || devices != devices_ || !std::ranges::equal(gids, gids_, Same)) Make(gids, devices);
+    if (!is_there || devices != devices_ || !std::ranges::equal(gids, gids_, Same))
+      Make(gids, devices);
     return root_.empty() ? "" : FolderLocked();
   }
   void Remove() {
@@ -141,8 +142,7 @@ class Tree {
   std::string FolderLocked() SV_REQUIRES(mutex_) { return root_ + "/" + std::to_string(version_); }
 
   // What a thread is about to open in the version before this one stays there.
-  void Make(const Tables& gids, const std::vector<std::string>& devices)
-      SV_REQUIRES(mutex_) {
+  void Make(const Tables& gids, const std::vector<std::string>& devices) SV_REQUIRES(mutex_) {
     if (root_.empty() || Next<"access", int(const char*, int)>()(root_.c_str(), F_OK) != 0) {
       root_ = MakeRoot();
       owner_ = getpid();

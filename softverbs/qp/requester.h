@@ -39,8 +39,8 @@ void CompleteOldest(Qp& qp, ibv_wc_status status) SV_REQUIRES(qp.lock);
 // Completes the oldest request with an error; then EnterSendError.
 void FailOldest(Qp& qp, ibv_wc_status status) SV_REQUIRES(qp.lock);
 
-// Sends the requests that are under way again after the queue pair's timeout, or fails the oldest if
-// its retries are over. REQUIRES: the same; the peer executed none of them.
+// Sends the requests that are under way again after the queue pair's timeout, or fails the oldest
+// if its retries are over. REQUIRES: the same; the peer executed none of them.
 void HandleNotReached(Qp& qp) SV_REQUIRES(qp.lock);
 
 // Raises IBV_EVENT_SQ_DRAINED if that was asked for and nothing is in progress any more.

@@ -36,10 +36,11 @@ bool BeginSplitAtomic(Qp& qp, const PacketHeader& request, Answer* answer) {
   if (!qp.nic->atomic_units().Begin(qp.context->device, operation)) return false;
   answer->value = operation->original;
   answer->atomic = operation;
-  Loop::Get().RunAt(MonotonicNs() + AtomicUnits::kNs, [nic = qp.nic, number = qp.number, operation] {
-    FinishAndSend(*nic, number, *operation);
-    nic->engine().HandleParked();
-  });
+  Loop::Get().RunAt(MonotonicNs() + AtomicUnits::kNs,
+                    [nic = qp.nic, number = qp.number, operation] {
+                      FinishAndSend(*nic, number, *operation);
+                      nic->engine().HandleParked();
+                    });
   return true;
 }
 

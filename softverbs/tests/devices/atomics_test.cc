@@ -82,7 +82,8 @@ TEST_F(AtomicsOfTwo, NoneWritesAfterItsQueuePairLeft) {
     Connection one(second_.get(), words_);
     ASSERT_EQ(one.client.FetchAdd(1, 0, one.at, 0, 1), 0);
     one.server.ToError();
-    const uint64_t left = __atomic_load_n(reinterpret_cast<uint64_t*>(words_.data()), __ATOMIC_RELAXED);
+    const uint64_t left =
+        __atomic_load_n(reinterpret_cast<uint64_t*>(words_.data()), __ATOMIC_RELAXED);
     one.client.Next();
     EXPECT_EQ(*reinterpret_cast<uint64_t*>(words_.data()), left);
   }

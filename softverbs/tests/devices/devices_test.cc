@@ -104,10 +104,11 @@ sockaddr_in At(const char* address) {
 }
 
 TEST_F(DevicesTest, RdmaCmFindsTheDeviceByTheAddress) {
-  for (const auto& [address, name] : {std::pair<const char*, const char*>{"127.0.0.1", "softverbs0"},
-                                      {"127.0.0.7", "softverbs0"},
-                                      {"127.0.1.1", "softverbs1"},
-                                      {"127.0.1.7", "softverbs1"}}) {
+  for (const auto& [address, name] :
+       {std::pair<const char*, const char*>{"127.0.0.1", "softverbs0"},
+        {"127.0.0.7", "softverbs0"},
+        {"127.0.1.1", "softverbs1"},
+        {"127.0.1.7", "softverbs1"}}) {
     sockaddr_in at = At(address);
     const Id bound = MakeId();
     ASSERT_EQ(rdma_bind_addr(bound.get(), reinterpret_cast<sockaddr*>(&at)), 0);
