@@ -23,6 +23,7 @@ constexpr char kUsage[] =
     "\n"
     "Runs PROGRAM with softverbs, a user-space RDMA device for the processes of one host, in the\n"
     "place of libibverbs and librdmacm. The device is called softverbs0.\n"
+    "SOFTVERBS_DEVICES=2 gives it two devices.\n"
     "SOFTVERBS_VERBOSE=1 in the environment makes it say what it refuses and why.\n";
 
 // Where the library is, relative to this program's own folder: in the build tree, and installed.

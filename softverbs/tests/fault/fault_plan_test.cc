@@ -34,6 +34,7 @@ TEST(FaultPlanTest, AcceptsWhatTheGrammarSays) {
            "lost_ack=cas:0.5,lost_ack=write:1",
            "atomics=hca,strict=1",
            "atomics=none",
+           "port_down=0:30s,port_down=7:2s:500ms",
        }) {
     EXPECT_EQ(WhyNot(plan), "") << plan;
   }
@@ -47,6 +48,9 @@ TEST(FaultPlanTest, NamesThePartThatIsWrong) {
       {"tear_read", "\"tear_read\": expected NAME=VALUE"},
       {"", "\"\": unknown fault"},
       {"rnr=1,", "\"\": unknown fault"},
+      {"port_down=8:1s", "\"port_down=8:1s\": expected DEVICE:AFTER[:FOR]"},
+      {"port_down=0", "\"port_down=0\""},
+      {"port_down=0:1s:0s", "\"port_down=0:1s:0s\""},
       {"rnr=2", "\"rnr=2\": expected CHANCE"},
       {"rnr=-1", "\"rnr=-1\""},
       {"rnr=nan", "\"rnr=nan\""},
