@@ -72,10 +72,9 @@ void LimitWaitForPort(Qp& qp) {
   const int64_t wait_ns = (qp.attr.retry_cnt + 1) * AckTimeoutNs(qp.attr.timeout);
   TransmitAfter(qp, wait_ns, [done = queue.done, epoch = qp.requester.epoch](Qp& later) {
     later.lock.AssertHeld();
-    const Requester& requester = later.requester;
-    const bool same = requester.queue.done == done && requester.epoch == epoch;
+    const bool same = later.requester.queue.done == done && later.requester.epoch == epoch;
     const bool waits = later.state == IBV_QPS_RTS || later.state == IBV_QPS_SQD;
-    if (same && waits && !requester.queue.Idle() && IsPortDown(later.context->device)) {
+    if (same && waits && !later.requester.queue.Idle() && IsPortDown(later.context->device)) {
       FailOldest(later, IBV_WC_RETRY_EXC_ERR);
     }
     return false;

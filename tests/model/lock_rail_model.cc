@@ -75,12 +75,11 @@ void LockRailModel::A(const State& state, const Emit& emit) const {
   if (state.rail == kServes && state.swap == kNoSwap && !state.holds[kA] && word.owner == kNobody &&
       state.given < kGivenMax) {
     next.swap = kPosted;
-    next.swap_count = word.count;
     emit("A posts a swap", next);
   }
   if (state.swap == kPosted && !state.obeyed) {
     next = state;
-    const bool hits = word.owner == kNobody && word.count == state.swap_count;
+    const bool hits = word.owner == kNobody;  // a free word is 0, whatever was before
     next.swap = hits ? kTaken : kMissed;
     if (hits) {
       next.words[0] = {kA, static_cast<uint8_t>(word.count + 1)};

@@ -41,7 +41,6 @@ class LockRailModel {
     uint8_t reused;             // the old memory
     std::array<Word, 2> words;  // in the old memory and in the new one
     Swap swap;                  // of A
-    uint8_t swap_count;         // which it compares
     uint8_t swap_fence;         // what it was given
     uint8_t swap_order;
     uint8_t b_read;  // B's request read the word, where that is not atomic

@@ -13,7 +13,7 @@ std::vector<State> RailMemoryModel::Initial() const {
   State state{};
   state.up = 1;
   state.calls_left = 2;
-  state.puts_left = 2;
+  state.values_left = 2;
   return {state};
 }
 
@@ -21,8 +21,8 @@ void RailMemoryModel::Next(const State& state, const Emit& emit) const {
   Rail(state, emit);
   Get(state, emit);
   LateAnswer(state, emit);
-  Put(state, emit);
-  Commits(state, emit);
+  Value(state, emit);
+  Notices(state, emit);
 }
 
 void RailMemoryModel::Rail(const State& state, const Emit& emit) {
@@ -36,11 +36,11 @@ void RailMemoryModel::Rail(const State& state, const Emit& emit) {
     next.answer = kNone;
     emit("the client reaps its end", next);
   }
-  if (!state.server_reaped) {
+  if (!state.owner_reaped) {
     next = state;
-    next.server_reaped = 1;
-    if (next.write == kOnItsWay) next.write = kNotPosted;
-    emit("the server reaps its end", next);
+    next.owner_reaped = 1;
+    if (next.bytes == kOnItsWay) next.bytes = kNotPosted;
+    emit("the owner of the place reaps its end", next);
   }
 }
 
@@ -95,67 +95,67 @@ void RailMemoryModel::LateAnswer(const State& state, const Emit& emit) {
   emit("the answer of the READ on the first rail lands", next);
 }
 
-void RailMemoryModel::Put(const State& state, const Emit& emit) const {
+void RailMemoryModel::Value(const State& state, const Emit& emit) const {
   State next = state;
-  if (state.place == kFree && state.puts_left > 0 && state.up) {
-    --next.puts_left;
+  if (state.place == kFree && state.values_left > 0 && state.up) {
+    --next.values_left;
     next.place = kReserved;
-    next.write = kOnItsWay;
-    next.write_known = 0;
-    next.commit = kNotSent;
-    emit("a PUT has a place, and its WRITE is posted on the first rail", next);
+    next.bytes = kOnItsWay;
+    next.bytes_known = 0;
+    next.notice = kNotSent;
+    emit("a value has a place, and its bytes are posted on the first rail", next);
   }
-  if (state.write == kOnItsWay) {
+  if (state.bytes == kOnItsWay) {
     next = state;
-    next.write = kThere;
+    next.bytes = kThere;
     if (state.place != kReserved) next.wrong = kStruck;
-    emit("the WRITE hits its place", next);
+    emit("the bytes hit their place", next);
   }
-  if (state.write == kThere && state.up && !state.write_known) {
+  if (state.bytes == kThere && state.up && !state.bytes_known) {
     next = state;
-    next.write_known = 1;
-    emit("the client sees that the WRITE is complete", next);
+    next.bytes_known = 1;
+    emit("the bytes are known to be there", next);
   }
-  const bool gives_up = state.place == kReserved && state.commit != kByOther && !state.up;
-  if (gives_up && (state.server_reaped || !rules_.server_reaps)) {
+  const bool gives_up = state.place == kReserved && state.notice != kByOther && !state.up;
+  if (gives_up && (state.owner_reaped || !rules_.owner_reaps)) {
     next = state;
     next.place = kFree;
-    next.commit = kNotSent;
-    emit("the PUT begins anew elsewhere, and its place is free", next);
+    next.notice = kNotSent;
+    emit("the call begins anew elsewhere, and the place is free", next);
   }
   if (state.place == kFree && !state.up) {
     next = state;
     next.place = kOthers;
-    emit("another item has the place", next);
+    emit("another value has the place", next);
   }
 }
 
-void RailMemoryModel::Commits(const State& state, const Emit& emit) const {
+void RailMemoryModel::Notices(const State& state, const Emit& emit) const {
   State next = state;
   if (state.place != kReserved) return;
-  if (state.commit == kNotSent) {
+  if (state.notice == kNotSent) {
     if (state.up) {
-      next.commit = kBehindWrite;
-      emit("the commit is sent behind its WRITE", next);
+      next.notice = kBehindBytes;
+      emit("the notice is sent behind the bytes", next);
     }
-    if (state.write_known || !rules_.commits_on_rail) {
+    if (state.bytes_known || !rules_.notice_on_rail) {
       next = state;
-      next.commit = kByOther;
-      emit("the commit is sent by the second rail", next);
+      next.notice = kByOther;
+      emit("the notice is sent by the second rail", next);
     }
     return;
   }
   // A rail keeps the order of what is posted on it.
-  if (state.commit == kBehindWrite && state.write != kThere) return;
-  if (state.write != kThere) next.wrong = kHollow;
-  next.place = kCommitted;
-  emit("the server commits the value", next);
+  if (state.notice == kBehindBytes && state.bytes != kThere) return;
+  if (state.bytes != kThere) next.wrong = kHollow;
+  next.place = kTaken;
+  emit("the value is taken", next);
 }
 
 const char* RailMemoryModel::Broken(const State& state) const {
   constexpr const char* kWhat[] = {nullptr, "a GET answers a value older than the call",
-                                   "a WRITE hits a place that has another owner",
-                                   "a value is committed without its bytes"};
+                                   "bytes hit a place that has another owner",
+                                   "a value is taken without its bytes"};
   return kWhat[state.wrong];
 }
 

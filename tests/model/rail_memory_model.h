@@ -8,32 +8,33 @@
 namespace gannet::model::rail_memory {
 
 // What a dead rail may still write (docs/decisions/2026-11-29-rails.md): the answer of a READ into
-// the client's buffer, and a WRITE of a long value into the server's region. The first rail dies at
-// any time, in any half: what was posted on it may be executed later, or never. The second one
-// lives. Whoever moves its end of a queue pair to the error state and reaps it knows that nothing
-// comes through that end any more.
+// the client's buffer, and the bytes of a long value into their place. That is what the server
+// READs for a PUT, into the region, or WRITEs for a GET, into the client's memory. A notice tells
+// that they are there: the reply. The first rail dies at any time. What was posted on it may be
+// executed later, or never. The second one lives. Whoever moves its end of a queue pair to the
+// error state and reaps it knows that nothing comes through that end any more.
 //
-// What is to hold: a GET answers a value no older than the call; no WRITE hits a place that has
-// another owner; and a value that is committed has its bytes.
+// What is to hold: a GET answers a value no older than the call; no bytes hit a place that has
+// another owner; and a value that is taken has its bytes.
 struct RailMemoryRules {
   bool client_reaps = true;  // before a READ is posted again into the same buffer
-  bool server_reaps = true;  // before the place of a PUT that it gives up is free
-  bool commits_on_rail =
-      true;  // a commit goes by the rail of its WRITE, behind it, or waits for it
+  bool owner_reaps = true;   // before a place that it gives up is free
+  bool notice_on_rail =
+      true;  // it goes behind the bytes, by their rail, or waits until they are there
 };
 
 class RailMemoryModel {
  public:
   enum Call : uint8_t { kIdle, kOnFirst, kOnSecond, kLanded };
   enum Answer : uint8_t { kNone, kUnderWay, kHasOld, kHasNew };  // of the READ on the first rail
-  enum Place : uint8_t { kFree, kReserved, kCommitted, kOthers };
-  enum Write : uint8_t { kNotPosted, kOnItsWay, kThere };
-  enum Commit : uint8_t { kNotSent, kBehindWrite, kByOther };
+  enum Place : uint8_t { kFree, kReserved, kTaken, kOthers };
+  enum Bytes : uint8_t { kNotPosted, kOnItsWay, kThere };
+  enum Notice : uint8_t { kNotSent, kBehindBytes, kByOther };
 
   struct State {
     uint8_t up;             // the first rail
     uint8_t client_reaped;  // its end there
-    uint8_t server_reaped;
+    uint8_t owner_reaped;
     uint8_t value;   // of the key that is read: it changes once
     uint8_t floor;   // what it was when the call began
     uint8_t buffer;  // of the client
@@ -41,10 +42,10 @@ class RailMemoryModel {
     Call call;
     Answer answer;
     Place place;  // in the region
-    Write write;
-    uint8_t write_known;  // the client has its completion
-    Commit commit;
-    uint8_t puts_left;
+    Bytes bytes;
+    uint8_t bytes_known;  // who posted them has their completion
+    Notice notice;
+    uint8_t values_left;
     uint8_t wrong;
   };
 
@@ -60,8 +61,8 @@ class RailMemoryModel {
   static void Rail(const State& state, const Emit& emit);
   void Get(const State& state, const Emit& emit) const;
   static void LateAnswer(const State& state, const Emit& emit);
-  void Put(const State& state, const Emit& emit) const;
-  void Commits(const State& state, const Emit& emit) const;
+  void Value(const State& state, const Emit& emit) const;
+  void Notices(const State& state, const Emit& emit) const;
 
   const RailMemoryRules rules_;
 };

@@ -23,8 +23,8 @@ TEST_P(WeakerRailMemory, HasACounterexample) {
 INSTANTIATE_TEST_SUITE_P(
     Rules, WeakerRailMemory,
     testing::Values(Variant{"a buffer is used again unreaped", {.client_reaps = false}},
-                    Variant{"a place is free unreaped", {.server_reaps = false}},
-                    Variant{"a commit by another rail", {.commits_on_rail = false}}),
+                    Variant{"a place is free unreaped", {.owner_reaps = false}},
+                    Variant{"a notice by another rail", {.notice_on_rail = false}}),
     kVariantName);
 
 }  // namespace

@@ -56,8 +56,8 @@ TEST(DeviceMapTest, RefusesWhatItDoesNotUnderstand) {
     EXPECT_NE(error.find("SOFTVERBS_DEVICES"), std::string::npos) << error;
   }
   for (const char* addresses :
-       {"10.0.0.1", "10.0.0.1,10.0.1.1,10.0.2.1", "10.0.0.1,", "10.0.0.1,10.0.0.1", "10.0.0.1+,fd00::1",
-        "10.0.0.1,10.0.1.1:80", "10.0.0.1,host", "0.0.0.0,10.0.1.1"}) {
+       {"10.0.0.1", "10.0.0.1,10.0.1.1,10.0.2.1", "10.0.0.1,", "10.0.0.1,10.0.0.1",
+        "10.0.0.1+,fd00::1", "10.0.0.1,10.0.1.1:80", "10.0.0.1,host", "0.0.0.0,10.0.1.1"}) {
     DeviceMap two;
     EXPECT_FALSE(ParseDevices("2", addresses, &two, &error)) << addresses;
     EXPECT_NE(error.find("SOFTVERBS_DEVICE_ADDRESSES"), std::string::npos) << error;
