@@ -16,7 +16,8 @@ namespace {
 
 Device the_device{};
 
-// This host's addresses, loopback last: rdma_cm takes any device for it.
+// This host's addresses, loopback last: rdma_cm takes any device for it. 127.0.1.1, which no
+// interface lists, is of softverbs1.
 std::vector<sockaddr_storage> LocalAddresses() {
   std::vector<sockaddr_storage> outer, loopback;
   ifaddrs* interfaces = nullptr;
@@ -31,6 +32,11 @@ std::vector<sockaddr_storage> LocalAddresses() {
   }
   freeifaddrs(interfaces);
   outer.insert(outer.end(), loopback.begin(), loopback.end());
+  sockaddr_storage second{};
+  auto& ipv4 = reinterpret_cast<sockaddr_in&>(second);
+  ipv4.sin_family = AF_INET;
+  ipv4.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 256);
+  outer.push_back(second);
   return outer;
 }
 
