@@ -91,6 +91,19 @@ TEST_F(TakeoverStepsTest, TriesAgainIfItLostInTheSameEpoch) {
   EXPECT_EQ(takeover_.Poll(kG), Step::kLead);
 }
 
+// This copy may be the only one.
+TEST_F(TakeoverStepsTest, TriesAgainIfItLostToWhatItHasSeenAlready) {
+  Stand();
+  store_.Change(Now().Without(kOther));
+  store_.Show();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kWait);
+  ASSERT_TRUE(store_.sent().has_value());
+  store_.Execute();
+  EXPECT_EQ(takeover_.Poll(kG), Step::kLead);
+}
+
 TEST_F(TakeoverStepsTest, SurvivesIfAnotherOneTookOverAndItIsInSync) {
   Stand();
   store_.Change(Now().Under(kOther));
