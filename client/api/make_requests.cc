@@ -7,6 +7,7 @@
 #include "client/engine/caller_memory.h"
 #include "client/engine/request_encoding.h"
 #include "client/session/memory_domains.h"
+#include "common/protocol/stats_reply.h"
 
 namespace gannet {
 namespace {
@@ -281,44 +282,9 @@ ServerStats ParseStats(std::string endpoint, const Op& op) {
   std::memcpy(&reply, op.value.data(), std::min(op.value.size(), sizeof(reply)));
   ServerStats stats;
   stats.endpoint = std::move(endpoint);
-  stats.rpcs = reply.rpcs;
-  stats.heartbeats = reply.heartbeats;
-  stats.cpu_us = reply.cpu_us;
-  stats.slots_used = reply.slots_used;
-  stats.slots_total = reply.slots_total;
-  stats.heap_bytes = reply.heap_bytes;
-  stats.heap_total = reply.heap_total;
-  stats.sessions = reply.sessions;
-  stats.connections = reply.connections;
-  stats.items = reply.items;
-  stats.displacements = reply.displacements;
-  stats.stash_used = reply.stash_used;
-  stats.locks_broken = reply.locks_broken;
-  stats.uptime_ms = reply.uptime_ms;
-  stats.session_bytes = reply.session_bytes;
-  stats.reply_posts = reply.reply_posts;
-  stats.receive_posts = reply.receive_posts;
-  stats.send_completions = reply.send_completions;
-  stats.refused_heap_full = reply.refused_heap_full;
-  stats.refused_index_full = reply.refused_index_full;
-  stats.items_expired = reply.items_expired;
-  stats.items_moved = reply.items_moved;
-  stats.locks_expired = reply.locks_expired;
-  stats.refused_connections = reply.refused_connections;
-  stats.refused_requests = reply.refused_requests;
-  stats.index_growths = reply.index_growths;
-  stats.items_deleted = reply.items_deleted;
-  stats.items_evicted = reply.items_evicted;
-  stats.evicted_by_writes = reply.evicted_by_writes;
-  stats.eviction_watermark = reply.eviction_watermark;
-  stats.evicted_age_ms = reply.evicted_age_ms;
-  stats.disk_sync = reply.disk_sync;
-  stats.disk_bytes = reply.disk_bytes;
-  stats.disk_behind_bytes = reply.disk_behind_bytes;
-  stats.disk_behind_ms = reply.disk_behind_ms;
-  stats.disk_refused = reply.disk_refused;
-  stats.disk_snapshots = reply.disk_snapshots;
-  stats.items_expiring = reply.items_expiring;
+#define GANNET_COPY(name) stats.name = reply.name;
+  GANNET_STATISTICS(GANNET_COPY)
+#undef GANNET_COPY
   return stats;
 }
 

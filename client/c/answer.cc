@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <iterator>
 #include <string>
 #include <utility>
 
 #include "client/c/report_status.h"
+#include "common/protocol/stats_reply.h"
 
 namespace gannet {
 namespace {
@@ -17,54 +17,13 @@ static_assert(offsetof(gannet_span, memory) == offsetof(RegisteredSpan, memory))
 static_assert(offsetof(gannet_span, offset) == offsetof(RegisteredSpan, offset));
 static_assert(offsetof(gannet_span, size) == offsetof(RegisteredSpan, bytes));
 
-// Every number of ServerStats, so that C lacks none.
-struct CounterField {
-  uint64_t ServerStats::*from;
-  uint64_t gannet_stats::*to;
-};
-constexpr CounterField kCounters[] = {
-    {&ServerStats::rpcs, &gannet_stats::rpcs},
-    {&ServerStats::heartbeats, &gannet_stats::heartbeats},
-    {&ServerStats::cpu_us, &gannet_stats::cpu_us},
-    {&ServerStats::slots_used, &gannet_stats::slots_used},
-    {&ServerStats::slots_total, &gannet_stats::slots_total},
-    {&ServerStats::heap_bytes, &gannet_stats::heap_bytes},
-    {&ServerStats::heap_total, &gannet_stats::heap_total},
-    {&ServerStats::sessions, &gannet_stats::sessions},
-    {&ServerStats::connections, &gannet_stats::connections},
-    {&ServerStats::items, &gannet_stats::items},
-    {&ServerStats::displacements, &gannet_stats::displacements},
-    {&ServerStats::stash_used, &gannet_stats::stash_used},
-    {&ServerStats::locks_broken, &gannet_stats::locks_broken},
-    {&ServerStats::uptime_ms, &gannet_stats::uptime_ms},
-    {&ServerStats::session_bytes, &gannet_stats::session_bytes},
-    {&ServerStats::reply_posts, &gannet_stats::reply_posts},
-    {&ServerStats::receive_posts, &gannet_stats::receive_posts},
-    {&ServerStats::send_completions, &gannet_stats::send_completions},
-    {&ServerStats::refused_heap_full, &gannet_stats::refused_heap_full},
-    {&ServerStats::refused_index_full, &gannet_stats::refused_index_full},
-    {&ServerStats::items_expired, &gannet_stats::items_expired},
-    {&ServerStats::items_moved, &gannet_stats::items_moved},
-    {&ServerStats::locks_expired, &gannet_stats::locks_expired},
-    {&ServerStats::refused_connections, &gannet_stats::refused_connections},
-    {&ServerStats::refused_requests, &gannet_stats::refused_requests},
-    {&ServerStats::index_growths, &gannet_stats::index_growths},
-    {&ServerStats::items_deleted, &gannet_stats::items_deleted},
-    {&ServerStats::items_evicted, &gannet_stats::items_evicted},
-    {&ServerStats::evicted_by_writes, &gannet_stats::evicted_by_writes},
-    {&ServerStats::eviction_watermark, &gannet_stats::eviction_watermark},
-    {&ServerStats::evicted_age_ms, &gannet_stats::evicted_age_ms},
-    {&ServerStats::disk_sync, &gannet_stats::disk_sync},
-    {&ServerStats::disk_bytes, &gannet_stats::disk_bytes},
-    {&ServerStats::disk_behind_bytes, &gannet_stats::disk_behind_bytes},
-    {&ServerStats::disk_behind_ms, &gannet_stats::disk_behind_ms},
-    {&ServerStats::disk_refused, &gannet_stats::disk_refused},
-    {&ServerStats::disk_snapshots, &gannet_stats::disk_snapshots},
-    {&ServerStats::items_expiring, &gannet_stats::items_expiring},
-};
-
-static_assert(sizeof(ServerStats) == sizeof(std::string) + sizeof(uint64_t) * std::size(kCounters),
-              "add the new number to gannet_stats and to kCounters");
+// C lacks no number of ServerStats, and both have those of the list.
+#define GANNET_COUNT(name) +1
+constexpr size_t kStatistics = GANNET_STATISTICS(GANNET_COUNT);
+#undef GANNET_COUNT
+static_assert(sizeof(ServerStats) == sizeof(std::string) + sizeof(uint64_t) * kStatistics);
+static_assert(sizeof(gannet_stats) ==
+              offsetof(gannet_stats, rpcs) + sizeof(uint64_t) * kStatistics);
 
 }  // namespace
 
@@ -96,7 +55,9 @@ absl::Status WriteStats(const absl::StatusOr<ServerStats>& stats, gannet_stats* 
   all.size = size;
   all.status = static_cast<gannet_status>(stats.status().code());
   if (stats.ok()) {
-    for (const CounterField& counter : kCounters) all.*counter.to = (*stats).*counter.from;
+#define GANNET_COPY(name) all.name = stats->name;
+    GANNET_STATISTICS(GANNET_COPY)
+#undef GANNET_COPY
   }
   std::memset(static_cast<void*>(out), 0, size);
   std::memcpy(static_cast<void*>(out), &all, std::min(size, sizeof(all)));

@@ -117,6 +117,9 @@ void AddMemory(const ServerView& it, MetricFamilies* to) {
   to->Gauge("gannet_index_slots_used", "Slots of the index in use.", it.stats.slots_used);
   to->Gauge("gannet_index_stash_used", "Items that did not fit into their window.",
             it.stats.stash_used);
+  to->Counter("gannet_index_displacements_total",
+              "Moves of items within the index that made room for another one.",
+              it.stats.displacements);
   to->Counter("gannet_index_growths_total", "How often a larger index replaced the index.",
               it.stats.index_growths);
   to->Begin(MetricType::Counter, "gannet_items_removed_total", "Items that left, by reason.");

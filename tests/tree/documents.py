@@ -58,6 +58,24 @@ def check_flags_of_members(tree):
             tree.found(f"docs/cluster.md: \"What members do alike\" does not say whose --{flag} is")
 
 
+STATISTICS = "common/protocol/stats_reply.h"
+
+
+def check_statistics(tree):
+    """Each statistic has a row in a table of the documents, and a metric."""
+    if STATISTICS not in {str(path) for path in tree.sources}:
+        return
+    rows = "\n".join(re.findall(r"^\|.*$", "\n".join(tree.text(path) for path in tree.tracked("docs/*.md")), re.MULTILINE))
+    metrics = "\n".join(tree.text(path) for path in tree.tracked("server/http/*.cc"))
+    _, _, listed = tree.text(STATISTICS).partition("#define GANNET_STATISTICS(X)")
+    for name in re.findall(r"\bX\((\w+)\)", listed):
+        if f"`{name}`" not in rows:
+            tree.found(f"{STATISTICS}: no table in docs has a row for `{name}`")
+        # Requests are told by opcode.
+        if name != "rpcs" and not re.search(rf"\bstats\.{name}\b", metrics):
+            tree.found(f"{STATISTICS}: server/http shows no {name}")
+
+
 def check_mutants(tree):
     mutants = tree.tracked("tests/simulation/mutants/*.patch")
     if not mutants:

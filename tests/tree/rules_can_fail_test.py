@@ -173,6 +173,17 @@ class RulesTest(unittest.TestCase):
                     "does not say whose --workers is")
         self.expect(documents.check_flags_of_members, {"a.cc": ""})
 
+    def test_each_statistic_has_a_row_and_a_metric(self):
+        listed = {"common/protocol/stats_reply.h": guarded("common/protocol/stats_reply.h",
+                                                           "#define GANNET_STATISTICS(X) \\\n  X(rpcs) \\\n  X(items)\n")}
+        rest = {"docs/operations.md": "| `rpcs`, `items` | told |\n", "server/http/metrics.cc": "int x = it.stats.items;\n"}
+        self.expect(documents.check_statistics, listed | rest)
+        self.expect(documents.check_statistics, listed | rest | {"docs/operations.md": "| `rpcs` | told |\n`items`\n"},
+                    "no table in docs has a row for `items`")
+        self.expect(documents.check_statistics, listed | rest | {"server/http/metrics.cc": "int x = it.items;\n"},
+                    "server/http shows no items")
+        self.expect(documents.check_statistics, {"a.cc": ""})
+
     def test_braces_have_partners(self):
         self.expect(functions.check_braces, {"a.cc": "#define X {\nvoid f() { g(\"{\", '{'); }  // {\n"})
         for text in ("void f() {\n", "void f() {}}\n", "#if A\nvoid f() {\n#else\nvoid f(int) {\n#endif\n}\n"):

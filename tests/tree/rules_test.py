@@ -8,7 +8,8 @@
   4. Links in documents lead to files, and their #fragments to headings. Paths, file:symbol pairs,
      and `CamelCase` names of types and functions in documents exist.
   5. tests/ mirrors the tree, and tests of softverbs use nothing of the store.
-     Each flag of kvserver is in docs/cluster.md's tables of what members do alike, or do not.
+     Each flag of kvserver is in docs/cluster.md's tables of what members do alike, or do not. Each
+     statistic has a row in a table, and a metric.
   6. Each mutant of the simulation applies to the sources, and docs/testing.md lists it.
   7. What a header declares is defined, and somebody calls it.
   8. No two types and no two headers have the same name.
@@ -41,6 +42,7 @@ RULES = (
     files.check_unfinished,
     documents.check_documents,
     documents.check_flags_of_members,
+    documents.check_statistics,
     documents.check_mutants,
     functions.check_braces,
     functions.check_definitions,

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
+#include "common/protocol/stats_reply.h"
 #include "tools/kvcli/run_verbs.h"
 
 namespace gannet::kvcli {
@@ -108,47 +109,11 @@ std::string AsText(const Json& object) {
 
 Json StatsJson(const ServerReport& report) {
   const ServerStats& s = *report.stats;
-  return {{"endpoint", s.endpoint},
-          {"name", report.name},
-          {"rpcs", s.rpcs},
-          {"heartbeats", s.heartbeats},
-          {"cpu_us", s.cpu_us},
-          {"slots_used", s.slots_used},
-          {"slots_total", s.slots_total},
-          {"heap_bytes", s.heap_bytes},
-          {"heap_total", s.heap_total},
-          {"sessions", s.sessions},
-          {"connections", s.connections},
-          {"items", s.items},
-          {"displacements", s.displacements},
-          {"stash_used", s.stash_used},
-          {"locks_broken", s.locks_broken},
-          {"uptime_ms", s.uptime_ms},
-          {"session_bytes", s.session_bytes},
-          {"reply_posts", s.reply_posts},
-          {"receive_posts", s.receive_posts},
-          {"send_completions", s.send_completions},
-          {"refused_heap_full", s.refused_heap_full},
-          {"refused_index_full", s.refused_index_full},
-          {"items_expired", s.items_expired},
-          {"items_moved", s.items_moved},
-          {"locks_expired", s.locks_expired},
-          {"refused_connections", s.refused_connections},
-          {"refused_requests", s.refused_requests},
-          {"index_growths", s.index_growths},
-
-          {"items_deleted", s.items_deleted},
-          {"items_evicted", s.items_evicted},
-          {"evicted_by_writes", s.evicted_by_writes},
-          {"eviction_watermark", s.eviction_watermark},
-          {"evicted_age_ms", s.evicted_age_ms},
-          {"disk_sync", s.disk_sync},
-          {"disk_bytes", s.disk_bytes},
-          {"disk_behind_bytes", s.disk_behind_bytes},
-          {"disk_behind_ms", s.disk_behind_ms},
-          {"disk_refused", s.disk_refused},
-          {"disk_snapshots", s.disk_snapshots},
-          {"items_expiring", s.items_expiring}};
+  Json json = {{"endpoint", s.endpoint}, {"name", report.name}};
+#define GANNET_ADD(name) json[#name] = s.name;
+  GANNET_STATISTICS(GANNET_ADD)
+#undef GANNET_ADD
+  return json;
 }
 
 Json InfoJson(const ServerInfo& s) {
