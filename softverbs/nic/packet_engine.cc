@@ -4,17 +4,14 @@
 
 #include <algorithm>
 
-#include "softverbs/base/log.h"
 #include "softverbs/base/monotonic_clock.h"
-#include "softverbs/nic/grh.h"
 #include "softverbs/nic/nic.h"
 #include "softverbs/nic/packet_handler.h"
 
 namespace softverbs {
 namespace {
 
-constexpr int kPacketsPerTurn = LateAcks::kMax;  // of one link before the next link's turn
-constexpr size_t kLinksPerPoll = 64;             // links that one poll of the application looks at
+constexpr size_t kLinksPerPoll = 64;   // links that one poll of the application looks at
 constexpr uint32_t kPollsToWake = 32;  // a program that waits for events polls once or twice
 constexpr int64_t kSpinNs = 20'000;    // a wake-up costs more than this on most machines
 // Spinning pays only if it finds packets. It may not, for example because the peer waits for the
@@ -23,7 +20,10 @@ constexpr int64_t kSpinNs = 20'000;    // a wake-up costs more than this on most
 constexpr int kSpinCredit = 8;
 constexpr uint32_t kSpinAnywayEvery = 64;
 constexpr int kTurnsToSleep = 16;
-constexpr size_t kMaxRefusals = 256;  // only a hostile peer causes more refusals at once
+// A thread that posts sends when so much waits. Some thirty READs share a system call then.
+constexpr uint64_t kLeftToPollMax = 2048;
+// Some 10 us. An answer that comes within this time finds the thread polling.
+constexpr uint32_t kPollsToYield = 16;
 
 }  // namespace
 
@@ -123,7 +123,7 @@ void PacketEngine::AddLink(std::shared_ptr<Link> link) {
 
 void PacketEngine::RemoveLink(const std::shared_ptr<Link>& link) {
   const Pause pause(*this);
-  if (link->state() == Link::State::kUp) FinishLink(*link);
+  if (link->state() == Link::State::kUp) executor_.Finish(*link, /*ask=*/asleep_);
   if (link->GoDown() == Link::State::kUp && link->remote()) link->pump()->Abort();
   links_.erase(std::remove(links_.begin(), links_.end(), link), links_.end());
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
@@ -131,54 +131,36 @@ void PacketEngine::RemoveLink(const std::shared_ptr<Link>& link) {
   }
 }
 
-// Executes all packets that the peer sent.
-void PacketEngine::FinishLink(Link& link) {
-  bool worked;
-  do {
-    worked = DriveLink(link);
-    while (const auto packet = parked_.TakeOf(link)) {
-      ExecuteParked(*packet);
-      worked = true;
-    }
-  } while (worked);
-}
-
 void PacketEngine::HandleParked() {
   if (simulated_) return;
   bool was_full;
   {
     const Pause pause(*this);
-    was_full = parked_.Full();
-    while (const auto packet = parked_.Take(0)) ExecuteParked(*packet);
+    was_full = executor_.parked().Full();
+    while (const auto packet = executor_.parked().Take(0)) executor_.ExecuteParked(*packet);
   }
   if (was_full) Nic::Get()->WakeLoop();
 }
 
 void PacketEngine::RestartSimulation() {
   const Pause pause(*this);
-  parked_.EndStalls();
+  executor_.parked().EndStalls();
   // Where a ring ends decides when it is full, so each run begins at the ring's start.
   for (const std::shared_ptr<Link>& link : links_) link->RestartRing();
 }
 
 size_t PacketEngine::SimulatedChoices() {
   const Pause pause(*this);
-  return parked_.Choices();
+  return executor_.parked().Choices();
 }
 
 bool PacketEngine::ExecuteSimulated(size_t choice, PacketHeader* executed) {
   const Pause pause(*this);
-  const auto packet = parked_.Take(choice);
+  const auto packet = executor_.parked().Take(choice);
   if (!packet) return false;
   *executed = packet->header;
-  ExecuteParked(*packet);
+  executor_.ExecuteParked(*packet);
   return true;
-}
-
-void PacketEngine::ExecuteParked(const ParkedPackets::Packet& packet) {
-  Link& link = *packet.link;
-  Execute(link, packet.header, packet.payload.data());
-  if (!link.refusals().empty()) SendRefusals(link);
 }
 
 void PacketEngine::LockForControl() {
@@ -193,7 +175,12 @@ bool PacketEngine::DriveLocked(bool all) {
   for (size_t i = 0; i < count; ++i) {
     if (next_link_ >= links_.size()) next_link_ = 0;
     Link& link = *links_[next_link_++];
-    if (link.state() == Link::State::kUp) worked |= DriveLink(link);
+    if (link.state() != Link::State::kUp || !executor_.Drive(link, /*ask=*/asleep_)) continue;
+    worked = true;
+    if (link.OwesRing()) {
+      acks_owe_rings_ = true;
+      quiet_polls_ = 0;
+    }
   }
   return worked;
 }
@@ -206,102 +193,32 @@ bool PacketEngine::DriveForApplicationLocked(bool all) {
   return worked;
 }
 
+bool PacketEngine::LeaveToPoll(Link& link) {
+  // Relaxed: only a hint that keeps others from the exchange below.
+  if (!link.remote() || !polled_steadily_.load(std::memory_order_relaxed)) return false;
+  if (link.UnsentBytes() >= kLeftToPollMax) return false;
+  // Sequentially consistent, as in PublishLocked: either it sees the debt, or we see that the
+  // application polls no more.
+  posts_owe_rings_.store(true, std::memory_order_seq_cst);
+  return polled_steadily_.load(std::memory_order_seq_cst);
+}
+
+void PacketEngine::RingForPostsLocked() {
+  // Sequentially consistent, as in LeaveToPoll.
+  if (!posts_owe_rings_.load(std::memory_order_seq_cst)) return;
+  // Before the links are looked at: a later debt sets it again.
+  posts_owe_rings_.store(false, std::memory_order_seq_cst);
+  for (const std::shared_ptr<Link>& link : links_) {
+    if (link->remote() && link->OwesRing()) link->RingDoorbell();
+  }
+}
+
 void PacketEngine::RingForAcksLocked() {
   if (!acks_owe_rings_) return;
   acks_owe_rings_ = false;
   for (const std::shared_ptr<Link>& link : links_) {
     if (link->OwesRing()) link->RingDoorbell();
   }
-}
-
-bool PacketEngine::DriveLink(Link& link) {
-  return link.remote() ? DriveRemoteLink(link) : ExecutePackets(link);
-}
-
-bool PacketEngine::ExecutePackets(Link& link) {
-  RingConsumer& ring = link.consumer();
-  PacketHeader header;
-  const uint8_t* payload;
-  int handled = 0;
-  for (; handled < kPacketsPerTurn && !parked_.Full(); ++handled) {
-    const RingConsumer::Result result = ring.Next(&header, &payload);
-    if (result == RingConsumer::Result::kEmpty) break;
-    if (result == RingConsumer::Result::kCorrupt) {
-      DropCorrupt(link);
-      break;
-    }
-    link.late_acks().SetMoreFollow(ring.HasMore(header));
-    Dispatch(link, header, payload);
-    ring.Release(header);
-  }
-  link.late_acks().End([this](uint32_t qpn) {
-    if (Qp* qp = qps_->Find(qpn)) HandleLateAck(*qp);
-  });
-  if (handled > 0 && ring.TakeStarving()) link.RingDoorbell();
-  bool resumed = !link.refusals().empty() && SendRefusals(link);
-  resumed |= link.HasWaiting() && ResumeWaiting(link);
-  if ((handled > 0 || resumed) && link.OwesRing()) {
-    acks_owe_rings_ = true;
-    quiet_polls_ = 0;
-  }
-  return handled > 0 || resumed;
-}
-
-void PacketEngine::Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) {
-  if (parked_.Wants(header) && parked_.Park(link, header, payload)) [[unlikely]]
-    return;
-  Execute(link, header, payload);
-}
-
-void PacketEngine::Execute(Link& link, const PacketHeader& header, const uint8_t* payload) {
-  if (link.remote() && !AdmitRemote(link, header)) return;
-  if (header.type == PacketType::kDatagram && header.to_qpn == kMulticastQpn) {
-    DispatchMulticast(link, header, payload);
-  } else if (Qp* qp = qps_->Find(header.to_qpn)) {
-    HandlePacket(*qp, link, header, payload);
-  } else if (header.type <= PacketType::kFetchAdd) {
-    Refuse(link, header);
-  }
-}
-
-void PacketEngine::DispatchMulticast(Link& link, const PacketHeader& header,
-                                     const uint8_t* payload) {
-  if (header.payload_bytes < kGrhBytes) return;
-  for (uint32_t qpn : Nic::Get()->multicast().Members(ParseGrh(payload).destination)) {
-    if (Qp* qp = qps_->Find(qpn)) HandlePacket(*qp, link, header, payload);
-  }
-}
-
-void PacketEngine::Refuse(Link& link, const PacketHeader& request) {
-  PacketHeader nak{};
-  nak.record_bytes = RecordBytes(0);
-  nak.to_qpn = request.from_qpn;
-  nak.from_qpn = request.to_qpn;
-  nak.psn = request.psn;
-  nak.epoch = request.epoch;
-  nak.type = PacketType::kNak;
-  nak.nak = NakCode::kNoQueuePair;
-  if (link.refusals().size() < kMaxRefusals) link.refusals().push_back(nak);
-  SendRefusals(link);
-}
-
-bool PacketEngine::SendRefusals(Link& link) {
-  std::vector<PacketHeader>& refusals = link.refusals();
-  bool noted = true;  // this is retried at every turn, so the link need not note a queue pair
-  size_t sent = 0;
-  while (sent < refusals.size() && link.Send(refusals[sent], &noted) == Link::SendResult::kSent) {
-    ++sent;
-  }
-  refusals.erase(refusals.begin(), refusals.begin() + sent);
-  return sent > 0;
-}
-
-bool PacketEngine::ResumeWaiting(Link& link) {
-  const std::vector<uint32_t> waiting = link.TakeWaiting(/*ask=*/asleep_);
-  for (uint32_t qpn : waiting) {
-    if (Qp* qp = qps_->Find(qpn)) HandleLinkSpace(*qp);
-  }
-  return !waiting.empty();
 }
 
 void PacketEngine::PublishLocked(bool asleep, uint32_t bell) {
@@ -316,6 +233,20 @@ void PacketEngine::PublishLocked(bool asleep, uint32_t bell) {
   // could see this store, the packet is in the rings that the caller looks at next.
   own_->sleep.store(Sleep::Next(own_->sleep.load(std::memory_order_relaxed), asleep, bell),
                     std::memory_order_seq_cst);
+}
+
+// While an application thread polls, it reads from the sockets of remote links. Otherwise the loop
+// thread watches them.
+void PacketEngine::WatchRemoteLocked(bool on) {
+  if (!has_remote_) return;
+  for (const std::shared_ptr<Link>& link : links_) {
+    if (link->remote() && link->state() == Link::State::kUp) link->pump()->WatchInput(on);
+  }
+}
+
+bool PacketEngine::IsIdleLocked(bool worked) {
+  idle_polls_ = worked ? 0 : idle_polls_ + 1;
+  return idle_polls_ > kPollsToYield;
 }
 
 void PacketEngine::WakeLocked() {
@@ -377,13 +308,6 @@ Patience::Found PacketEngine::LookAtApplicationLocked() {
   if (application_.Came()) return Patience::Found::kCame;
   if (asleep_ && !Nic::Get()->bells().Rung(bell_)) return Patience::Found::kNotRung;
   return application_.Look(polls_.load(std::memory_order_relaxed), asleep_);
-}
-
-void PacketEngine::DropCorrupt(Link& link) {
-  Report("process slot %u wrote a corrupt packet into its ring: connection dropped",
-         link.peer_slot());
-  if (link.remote()) return Nic::Get()->remote_links().Abort(link);
-  Nic::Get()->links().Drop(link.peer_slot());
 }
 
 }  // namespace softverbs

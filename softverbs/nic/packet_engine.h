@@ -9,14 +9,14 @@
 #include "softverbs/base/mutex.h"
 #include "softverbs/nic/application_watch.h"
 #include "softverbs/nic/link.h"
-#include "softverbs/nic/parked_packets.h"
+#include "softverbs/nic/packet_executor.h"
 #include "softverbs/nic/qp_table.h"
 
 namespace softverbs {
 
-// Executes the packets that arrive on the links. One thread at a time drives the engine: the one
-// that holds the progress lock. It is the loop thread after a peer rang the doorbell, or an
-// application thread that polls an empty CQ.
+// Decides when the packets that arrive on the links are executed, and by whom. One thread at a time
+// drives the engine: the one that holds the progress lock. It is the loop thread after a peer rang
+// the doorbell, or an application thread that polls an empty CQ.
 //
 // The engine is awake or asleep:
 //
@@ -75,7 +75,7 @@ namespace softverbs {
 class PacketEngine {
  public:
   PacketEngine(SharedTables* own, QpTable* qps)
-      : own_(own), qps_(qps), simulated_(Loop::Get().Simulated()), parked_(qps, simulated_) {
+      : own_(own), qps_(qps), simulated_(Loop::Get().Simulated()), executor_(qps, simulated_) {
     own_->sleep.store(Sleep::kFirst, std::memory_order_seq_cst);
   }
 
@@ -133,20 +133,6 @@ class PacketEngine {
   void RingForAcksLocked() SV_REQUIRES(mutex_);
   // Rings the doorbells that LeaveToPoll left.
   void RingForPostsLocked() SV_REQUIRES(mutex_);
-  bool DriveLink(Link& link) SV_REQUIRES(mutex_);
-  bool DriveRemoteLink(Link& link) SV_REQUIRES(mutex_);
-  bool ExecutePackets(Link& link) SV_REQUIRES(mutex_);
-  // Executes the packet, or parks it.
-  void Dispatch(Link& link, const PacketHeader& header, const uint8_t* payload) SV_REQUIRES(mutex_);
-  // Delivers the packet to every queue pair of this process that is attached to the group.
-  void DispatchMulticast(Link& link, const PacketHeader& header, const uint8_t* payload)
-      SV_REQUIRES(mutex_);
-  void Execute(Link& link, const PacketHeader& header, const uint8_t* payload) SV_REQUIRES(mutex_);
-  void ExecuteParked(const ParkedPackets::Packet& packet) SV_REQUIRES(mutex_);
-  void FinishLink(Link& link) SV_REQUIRES(mutex_);
-  void Refuse(Link& link, const PacketHeader& request) SV_REQUIRES(mutex_);
-  bool SendRefusals(Link& link) SV_REQUIRES(mutex_);
-  bool ResumeWaiting(Link& link) SV_REQUIRES(mutex_);
   // Publishes whether the engine sleeps, and which bell peers ring.
   void PublishLocked(bool asleep, uint32_t bell) SV_REQUIRES(mutex_);
   void WakeLocked() SV_REQUIRES(mutex_);
@@ -160,9 +146,6 @@ class PacketEngine {
   void Standby(uint32_t number);
   // REQUIRES: the engine is awake, or its bell is rung.
   Patience::Found LookAtApplicationLocked() SV_REQUIRES(mutex_);
-  void DropCorrupt(Link& link);
-  bool ReceiveRemote(Link& link) SV_REQUIRES(mutex_);
-  bool AdmitRemote(Link& link, const PacketHeader& header) SV_REQUIRES(mutex_);
   void WatchRemoteLocked(bool on) SV_REQUIRES(mutex_);
   // Counts the application's poll. Returns true if many in a row found nothing.
   bool IsIdleLocked(bool worked) SV_REQUIRES(mutex_);
@@ -178,7 +161,7 @@ class PacketEngine {
   std::atomic<bool> posts_owe_rings_{false};
 
   Mutex mutex_;  // the progress lock
-  ParkedPackets parked_ SV_GUARDED_BY(mutex_);
+  PacketExecutor executor_ SV_GUARDED_BY(mutex_);
   std::vector<std::shared_ptr<Link>> links_ SV_GUARDED_BY(mutex_);
   size_t next_link_ SV_GUARDED_BY(mutex_) = 0;
   bool has_remote_ SV_GUARDED_BY(mutex_) = false;  // there is or was a link to another host
