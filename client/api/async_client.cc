@@ -122,7 +122,7 @@ inline size_t AsyncClient::State::Poll(std::span<Completion> out) {
 size_t AsyncClient::State::GoOnWaiting(std::span<Completion> out, int64_t deadline_ns) {
   for (;;) {
     // READs that complete while they are posted need no wait.
-    const bool progressed = engine->servers().progressed();
+    const bool progressed = ServerEvents(engine->servers()).progressed();
     const int64_t now_ns = engine->clock().MonotonicNs();
     if (now_ns >= deadline_ns) return 0;
     if (!progressed) WaitALittle(now_ns, deadline_ns);

@@ -55,7 +55,7 @@ size_t Driver::BeginAndWait(std::span<const OpRequest> requests, int64_t called_
   // wait.
   do {
     PollAndDeliver(clock_.MonotonicNs());
-  } while (!waiter->batch.HasToTake(*engine_) && engine_->servers().progressed());
+  } while (!waiter->batch.HasToTake(*engine_) && ServerEvents(engine_->servers()).progressed());
   WakeSleeper();
   *ended = WaitForSome({begun, n}, waiter);
   return n;
@@ -230,7 +230,7 @@ void Driver::KeepAlive() {
   while (!stopping_) {
     const int64_t now_ns = clock_.MonotonicNs();
     if (driver_ == nullptr) PollAndDeliver(now_ns);
-    if (driver_ == nullptr && engine_->servers().in_motion()) {
+    if (driver_ == nullptr && ServerEvents(engine_->servers()).in_motion()) {
       SleepOnDevice();
       continue;
     }

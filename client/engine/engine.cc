@@ -410,7 +410,7 @@ void Engine::CheckDeadlines() {
 
 int64_t Engine::IdleNs(int64_t now_ns, bool somebody_waits) const {
   if (!ops_.fresh().empty() || ops_.has_released() || ops_.HasFinished()) return 0;
-  const int64_t idle_ns = servers_.IdleNs(now_ns, somebody_waits);
+  const int64_t idle_ns = ServerEvents(servers_).IdleNs(now_ns, somebody_waits);
   if (ops_.look_ns() == INT64_MAX) return idle_ns;
   return std::min(idle_ns, std::max<int64_t>(ops_.look_ns() - now_ns, 0));
 }

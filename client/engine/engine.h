@@ -23,6 +23,7 @@
 #include "client/engine/op_table.h"
 #include "client/engine/ordinary_gets.h"
 #include "client/engine/request_ops.h"
+#include "client/engine/server_events.h"
 #include "client/engine/server_set.h"
 #include "client/routing/endpoint.h"
 #include "client/session/client_session.h"
@@ -135,9 +136,11 @@ class Engine final : private OrdinaryGets {
   // is due. 0: Poll now. If nobody waits, a dead server may be noticed later.
   int64_t IdleNs(int64_t now_ns, bool somebody_waits = true) const;
   // Returns true if a completion may come. An idle client's connections tell of a broken one.
-  bool ExpectsCompletions() const { return ops_.not_free() > 0 || servers_.ExpectsCompletions(); }
+  bool ExpectsCompletions() const {
+    return ops_.not_free() > 0 || ServerEvents(servers_).ExpectsCompletions();
+  }
   // Something waits for a buffer that an operation gives back when it is released.
-  bool wants_buffer() const { return gets_.has_starved() || servers_.wants_buffer(); }
+  bool wants_buffer() const { return gets_.has_starved() || ServerEvents(servers_).wants_buffer(); }
   // For tests: slots, requests, queue entries and buffers that are not free. 0 unless something is
   // under way or leaks.
   uint32_t busy() const { return ops_.not_free() + servers_.busy(); }

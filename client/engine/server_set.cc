@@ -64,7 +64,7 @@ void ServerSet::OnKeysMoved(uint32_t server) {
 
 void ServerSet::OnSetChanged() {
   count_.store(size(), std::memory_order_relaxed);
-  ++fds_version_;
+  ++version_;
 }
 
 void ServerSet::Share(uint32_t share) {
@@ -79,7 +79,7 @@ void ServerSet::Share(uint32_t share) {
 }
 
 EngineServer ServerSet::Drop(uint32_t server) {
-  fds_version_ += session(server).fds_version();  // the sum must not come back
+  version_ += session(server).fds_version();  // the sum must not come back
   EngineServer dropped = std::move(servers_[server]);
   std::vector<EngineServer> left;
   for (uint32_t i = 0; i < size(); ++i) {
@@ -176,61 +176,6 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.reads_disbelieved = its.reads_disbelieved();
   }
   return infos;
-}
-
-void ServerSet::ForEachFd(const std::function<void(uint32_t, int, FdKind)>& use) const {
-  for (uint32_t i = 0; i < size(); ++i) {
-    session(i).ForEachFd([&](int fd, FdKind kind) { use(i, fd, kind); });
-  }
-}
-
-uint64_t ServerSet::fds_version() const {
-  uint64_t version = fds_version_;
-  for (const EngineServer& server : servers_) version += server.session->fds_version();
-  return version;
-}
-
-bool ServerSet::ExpectsCompletions() const {
-  return std::ranges::any_of(servers_, [](const EngineServer& it) {
-    return it.HasQueued() || it.session->ExpectsCompletions();
-  });
-}
-
-void ServerSet::Arm() {
-  for (const EngineServer& server : servers_) server.session->Arm();
-}
-
-void ServerSet::OnReadable(uint32_t server, FdKind kind) {
-  if (server >= size()) return;  // it was dropped
-  ClientSession& session = *servers_[server].session;
-  if (kind == FdKind::kCompletions) {
-    session.TakeEvents();
-  } else {
-    session.LookAtConnections();
-  }
-}
-
-int64_t ServerSet::IdleNs(int64_t now_ns, bool somebody_waits) const {
-  int64_t idle_ns = INT64_MAX;
-  for (const EngineServer& server : servers_) {
-    if (server.CanSendQueued()) return 0;
-    idle_ns = std::min(idle_ns, server.session->IdleNs(now_ns, somebody_waits));
-  }
-  return idle_ns;
-}
-
-bool ServerSet::in_motion() const {
-  return std::ranges::any_of(servers_,
-                             [](const EngineServer& it) { return it.session->in_motion(); });
-}
-
-bool ServerSet::progressed() const {
-  return std::ranges::any_of(servers_,
-                             [](const EngineServer& it) { return it.session->progressed(); });
-}
-
-bool ServerSet::wants_buffer() const {
-  return std::ranges::any_of(servers_, [](const EngineServer& it) { return it.wants_buffer; });
 }
 
 uint32_t ServerSet::busy() const {

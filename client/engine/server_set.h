@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,8 +24,8 @@ namespace gannet {
 
 struct Op;
 
-// The servers of an Engine as a whole: which server has which key, whether the client can start,
-// and what to wait for while it sleeps.
+// The servers of an Engine as a whole: which server has which key, and whether the client can
+// start. ServerEvents tells what to wait for while it sleeps.
 //
 // The servers of a cluster are its groups. They change at run time, and with them the addresses of
 // all EngineServers; a server's number changes if one before it is dropped (MapFollower does both).
@@ -119,23 +120,9 @@ class ServerSet {
   // Returns how an operation for this server ends if its time is over before it was sent.
   Outcome LateOutcome(uint32_t server) const { return servers_[server].LateOutcome(); }
 
-  // To sleep (wake_fd.h does it): Arm, Poll once more, wait until a descriptor is readable or
-  // Engine::IdleNs is over. Calls use(server, descriptor, kind) for each descriptor.
-  void ForEachFd(const std::function<void(uint32_t, int, FdKind)>& use) const;
-  // Changes whenever the set of descriptors changes.
-  uint64_t fds_version() const;
-  // Something is queued, or a session expects completions.
-  bool ExpectsCompletions() const;
-  void Arm();
-  void OnReadable(uint32_t server, FdKind kind);
-  // How long Poll may be put off, as far as the sessions are concerned.
-  int64_t IdleNs(int64_t now_ns, bool somebody_waits) const;
-  // A connection is being made or taken down; only the descriptors tell when to go on.
-  bool in_motion() const;
-  // The last Poll found completions. The next one may find those of the READs that it posted.
-  bool progressed() const;
-  // A request waits for a buffer that an operation gives back when it is released.
-  bool wants_buffer() const;
+  // All of them, and a number that changes whenever there are others.
+  std::span<const EngineServer> all() const { return servers_; }
+  uint64_t version() const { return version_; }
 
   // For tests: what is queued, unanswered or lent.
   uint32_t busy() const;
@@ -154,7 +141,7 @@ class ServerSet {
   const std::function<std::unique_ptr<EngineServer>()> make_waiting_;
   std::unique_ptr<EngineServer> waiting_;  // null as long as nothing had to wait
   std::atomic<uint32_t> count_ = 0;
-  uint64_t fds_version_ = 0;  // of the set itself
+  uint64_t version_ = 0;
 };
 
 }  // namespace gannet

@@ -45,13 +45,14 @@ WakeFd::~WakeFd() {
 
 bool WakeFd::Arm(Engine& engine, int64_t now_ns) {
   // Servers may have other numbers than those that are watched. Then all are watched anew, below.
-  if (inner_ >= 0 && engine.servers().fds_version() == fds_version_) TakeEvents(engine);
+  if (inner_ >= 0 && ServerEvents(engine.servers()).fds_version() == fds_version_)
+    TakeEvents(engine);
   // To arm costs system calls, and so does the event of an operation that need not be waited for.
   const bool expects = engine.ExpectsCompletions();
-  if (expects) engine.servers().Arm();
+  if (expects) ServerEvents(engine.servers()).Arm();
   engine.Poll(now_ns);
   if (engine.HasFinished() || (!expects && engine.ExpectsCompletions())) return true;
-  if (inner_ < 0 || engine.servers().fds_version() != fds_version_) {
+  if (inner_ < 0 || ServerEvents(engine.servers()).fds_version() != fds_version_) {
     // The new descriptors were not watched when they were armed.
     Watch(engine);
     return true;
@@ -63,7 +64,7 @@ bool WakeFd::Arm(Engine& engine, int64_t now_ns) {
 }
 
 bool WakeFd::Covers(const Engine& engine, int64_t now_ns) const {
-  return engine.servers().fds_version() == fds_version_ &&
+  return ServerEvents(engine.servers()).fds_version() == fds_version_ &&
          engine.IdleNs(now_ns) >= due_ns_ - now_ns;
 }
 
@@ -73,8 +74,9 @@ void WakeFd::TakeEvents(Engine& engine) {
   const int n = epoll_wait(inner_, events, std::size(events), 0);
   for (int i = 0; i < n; ++i) {
     const uint64_t data = events[i].data.u64;
-    engine.servers().OnReadable(static_cast<uint32_t>(data >> 1),
-                                data % 2 == 0 ? FdKind::kConnection : FdKind::kCompletions);
+    ServerEvents(engine.servers())
+        .OnReadable(static_cast<uint32_t>(data >> 1),
+                    data % 2 == 0 ? FdKind::kConnection : FdKind::kCompletions);
   }
 }
 
@@ -85,11 +87,11 @@ void WakeFd::Watch(const Engine& engine) {
   }
   inner_ = epoll_create1(EPOLL_CLOEXEC);
   if (inner_ < 0) return;  // then Arm returns true every time
-  engine.servers().ForEachFd([&](uint32_t server, int fd, FdKind kind) {
+  ServerEvents(engine.servers()).ForEachFd([&](uint32_t server, int fd, FdKind kind) {
     Add(inner_, fd, uint64_t{server} << 1 | (kind == FdKind::kCompletions ? 1 : 0));
   });
   Add(outer_, inner_, kInner);
-  fds_version_ = engine.servers().fds_version();
+  fds_version_ = ServerEvents(engine.servers()).fds_version();
 }
 
 // Leaves a timer that rings too early as it is. That costs one Poll in vain, but saves a system
