@@ -37,12 +37,6 @@ CoreDemand::Runnable RunnableThreadsOfKernel() {
   };
 }
 
-std::function<bool()> CoresAreScarce() {
-  return [demand = CoreDemand(CoresOfThread(), RunnableThreadsOfKernel())]() mutable {
-    return demand.Scarce(MonotonicNs());
-  };
-}
-
 uint32_t CoresOfThread() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;

@@ -90,9 +90,6 @@ class CoreDemand {
 
 // Returns the number for this machine.
 CoreDemand::Runnable RunnableThreadsOfKernel();
-// Returns a function that says whether more threads want cores of this machine than it has. One
-// thread calls it.
-std::function<bool()> CoresAreScarce();
 // Returns how many cores this thread may run on.
 uint32_t CoresOfThread();
 

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "common/base/status_macros.h"
-#include "server/control/core_demand.h"
 #include "server/rpc/adopt_sessions.h"
 
 namespace gannet {
@@ -30,15 +29,12 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.now_ms = [this] { return clock_->WallMs(); };
   to.idle = shared.idle;
   to.address = to.group.advertise.empty() ? address : to.group.advertise;
-  std::vector<MemberTask*> tasks;
   if (to.group.map_store != nullptr) {
     const bool simulated = static_cast<bool>(to.idle);  // so nobody waits for a core
-    GANNET_ASSIGN_OR_RETURN(
-        move_tasks_, MoveTasks::Create(to, &shared.writes, simulated ? nullptr : CoresAreScarce(),
-                                       [workers] { return workers->requests(); }));
-    tasks = move_tasks_->All();
+    if (!simulated) cores_.emplace(CoresOfThread(), RunnableThreadsOfKernel());
+    GANNET_ASSIGN_OR_RETURN(move_tasks_, MoveTasks::Create(to, &shared.writes));
   }
-  GANNET_ASSIGN_OR_RETURN(member_, Member::Create(to, &stream_, first_version, std::move(tasks)));
+  GANNET_ASSIGN_OR_RETURN(member_, Member::Create(to, &stream_, first_version, move_tasks_.get()));
   return absl::OkStatus();
 }
 

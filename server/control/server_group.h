@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "common/base/clocks.h"
 #include "common/base/wake_up.h"
 #include "server/changes/member_disk.h"
+#include "server/control/core_demand.h"
 #include "server/control/server_workers.h"
 #include "server/group/group_context.h"
 #include "server/group/group_stream.h"
@@ -48,6 +50,8 @@ class ServerGroup : private MemberServer {
   void Publish() override { server().writes.Publish(server().changes.safe()); }
   uint64_t published() const override { return server().writes.published_position(); }
   uint64_t workers_at() const override { return workers_->map_revision(); }
+  uint64_t requests() const override { return workers_->requests(); }
+  bool CoresAreScarce() override { return cores_ && cores_->Scarce(context_.clock()); }
   void Adopt(std::vector<SessionCopy> sessions) override;
   void BeginEpoch(uint64_t epoch) override;
   void FollowClock(uint64_t ms) override { clock_->Follow(ms); }
@@ -61,7 +65,8 @@ class ServerGroup : private MemberServer {
   WakeUp* wake_ = nullptr;
   GroupContext context_;
   ServerClock* clock_ = nullptr;
-  std::unique_ptr<MoveTasks> move_tasks_;
+  std::optional<CoreDemand> cores_;        // nullopt: nobody waits for a core
+  std::unique_ptr<MoveTasks> move_tasks_;  // nullptr: no partition moves
   std::unique_ptr<Member> member_;
 };
 

@@ -22,8 +22,8 @@ Member::~Member() = default;
 
 absl::StatusOr<std::unique_ptr<Member>> Member::Create(const GroupContext& context,
                                                        GroupStream* stream, uint64_t first_version,
-                                                       std::vector<MemberTask*> tasks) {
-  std::unique_ptr<Member> member(new Member(context, stream, first_version, std::move(tasks)));
+                                                       MemberTask* task) {
+  std::unique_ptr<Member> member(new Member(context, stream, first_version, task));
   const std::string& auth_file = context.group.auth_file;
   if (!auth_file.empty()) {
     GANNET_ASSIGN_OR_RETURN(member->keys_, AuthFile::Open(auth_file));
@@ -114,9 +114,9 @@ bool Member::Poll(int64_t now) {
   if (primary_ != nullptr) {
     published |= primary_->Turn(now);
     if (primary_->deposed()) End("another member is primary now");
-    if (HasTasks()) {
+    if (HasTask()) {
       const GroupRegister own = primary_->known();
-      for (MemberTask* const task : tasks_) task->Poll(now, own);
+      task_->Poll(now, own);
     }
   } else {
     const Backup::Outcome outcome = backup_->Poll(now);
@@ -400,7 +400,7 @@ void Member::TellObservers(const GroupConfiguration& configuration) {
     seen.open = primary_->open();
     seen.as_primary = primary_->Look();
     MoveProgress& moves = seen.moves.emplace();
-    for (const MemberTask* const task : tasks_) task->Tell(&moves);
+    if (task_ != nullptr) task_->Tell(&moves);
   }
   seen_epoch_ = configuration.epoch;
   seen_role_ = seen.role;
@@ -421,16 +421,12 @@ Member::Seen Member::Look() const {
 }
 
 absl::Status Member::Arm(int64_t now) {
-  if (HasTasks()) {
-    for (MemberTask* const task : tasks_) task->Arm(now);
-  }
+  if (HasTask()) task_->Arm(now);
   return primary_ != nullptr ? primary_->Arm() : backup_->Arm(now);
 }
 
 void Member::Woken() {
-  if (HasTasks()) {
-    for (MemberTask* const task : tasks_) task->Woken();
-  }
+  if (HasTask()) task_->Woken();
   if (primary_ != nullptr) return primary_->Woken();
   backup_->Woken();
 }
@@ -438,18 +434,13 @@ void Member::Woken() {
 std::vector<int> Member::fds() const {
   std::vector<int> fds = primary_ != nullptr ? primary_->fds() : backup_->fds();
   if (context_.group.config_store->fd() >= 0) fds.push_back(context_.group.config_store->fd());
-  if (HasTasks()) {
-    for (const MemberTask* const task : tasks_) task->AddFds(&fds);
-  }
+  if (HasTask()) task_->AddFds(&fds);
   return fds;
 }
 
 int64_t Member::next_ns() const {
-  int64_t next = primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
-  if (HasTasks()) {
-    for (const MemberTask* const task : tasks_) next = std::min(next, task->next_ns());
-  }
-  return next;
+  const int64_t next = primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
+  return HasTask() ? std::min(next, task_->next_ns()) : next;
 }
 
 }  // namespace gannet

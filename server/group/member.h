@@ -29,11 +29,11 @@ namespace gannet {
 // Thread safety: Poll and what it takes to sleep by one thread, the member's. Put from any thread.
 class Member : private PrimaryOpener {
  public:
-  // Announces the server. `first_version`: of its items, by the clock. `tasks`: of a primary. What
-  // is pointed to outlives the member. The errors are those of AuthFile::Open.
+  // Announces the server. `first_version`: of its items, by the clock. `task`: of a primary; null:
+  // none. What is pointed to outlives the member. The errors are those of AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<Member>> Create(const GroupContext& context,
                                                         GroupStream* stream, uint64_t first_version,
-                                                        std::vector<MemberTask*> tasks);
+                                                        MemberTask* task);
   ~Member() override;
 
   // Returns whether workers should look at what is published.
@@ -85,12 +85,8 @@ class Member : private PrimaryOpener {
   static bool MayStepDown(const Seen& seen);
 
  private:
-  Member(const GroupContext& context, GroupStream* stream, uint64_t first_version,
-         std::vector<MemberTask*> tasks)
-      : context_(context),
-        stream_(stream),
-        first_version_(first_version),
-        tasks_(std::move(tasks)) {}
+  Member(const GroupContext& context, GroupStream* stream, uint64_t first_version, MemberTask* task)
+      : context_(context), stream_(stream), first_version_(first_version), task_(task) {}
   void TakeInbox(int64_t now);
   void Refuse(ReplicaArrival arrival);
   // Takes the items of an earlier run, if an operator says that the group begins with them.
@@ -108,8 +104,10 @@ class Member : private PrimaryOpener {
   bool HasPartitions() const;
   // Steps of one that is to stop.
   void LeaveTurn(int64_t now);
-  // Whether it is a primary that takes clients.
-  bool HasTasks() const { return primary_ != nullptr && primary_->open() && !ended(); }
+  // Whether it has a task, as a primary that takes clients.
+  bool HasTask() const {
+    return task_ != nullptr && primary_ != nullptr && primary_->open() && !ended();
+  }
   void End(const std::string& why);
   void TellMap();
   void TellMembers();
@@ -125,7 +123,7 @@ class Member : private PrimaryOpener {
   const GroupContext& context_;
   GroupStream* const stream_;
   const uint64_t first_version_;
-  const std::vector<MemberTask*> tasks_;
+  MemberTask* const task_;
   std::optional<AuthFile> keys_;
   std::unique_ptr<Backup> backup_;    // before it leads
   std::unique_ptr<Primary> primary_;  // from then on

@@ -28,6 +28,11 @@ class MemberServer {
   // GroupPartitions::revision.
   virtual uint64_t workers_at() const = 0;
 
+  // Returns how many requests of clients came so far.
+  virtual uint64_t requests() const = 0;
+  // Returns whether others want the cores of this machine. What can wait pauses then.
+  virtual bool CoresAreScarce() = 0;
+
   // Gives the workers the sessions of the former primary.
   virtual void Adopt(std::vector<SessionCopy> sessions) = 0;
   // This server is primary of that epoch. It takes clients when this has returned.

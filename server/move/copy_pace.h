@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
-#include <utility>
 
 #include "common/base/clock.h"
 
@@ -16,7 +14,7 @@ namespace gannet {
 //   if (now >= pace.due_ns()) {
 //     const int64_t began = clock();
 //     ...                               // a step, of less than a millisecond
-//     pace.OnWorked(began, clock());
+//     pace.OnWorked(began, clock(), /*cores_are_scarce=*/...);
 //   }
 //
 // One thread.
@@ -27,21 +25,16 @@ class CopyPace {
   // A step that took long has probably waited for a core. Sessions need to be polled meanwhile.
   static constexpr int64_t kPauseNsMax = 10 * kNsPerMs;
 
-  // `cores_are_scarce` returns whether others want the cores. Empty: nobody does.
-  explicit CopyPace(std::function<bool()> cores_are_scarce)
-      : cores_are_scarce_(std::move(cores_are_scarce)) {}
-
   // When to do the next step.
   int64_t due_ns() const { return due_ns_; }
-  // A step began and ended at these times.
-  void OnWorked(int64_t began_ns, int64_t ended_ns) {
+  // A step began and ended at these times. `cores_are_scarce`: others want the cores.
+  void OnWorked(int64_t began_ns, int64_t ended_ns, bool cores_are_scarce) {
     due_ns_ = ended_ns;
-    if (!cores_are_scarce_ || !cores_are_scarce_()) return;
+    if (!cores_are_scarce) return;
     due_ns_ += std::min((ended_ns - began_ns) * (kShareWhenScarce - 1), kPauseNsMax);
   }
 
  private:
-  const std::function<bool()> cores_are_scarce_;
   int64_t due_ns_ = 0;
 };
 

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/nonzero_random.h"
 #include "common/protocol/replica.h"
 #include "common/protocol/versions.h"
 #include "server/changes/update_body.h"
+#include "server/replica/group_directory.h"
 #include "server/stream/update_batch.h"
 
 namespace gannet {
@@ -23,13 +25,18 @@ constexpr int64_t kPatienceNsMin = 2 * kNsPerSecond;
 
 }  // namespace
 
-GiverSource::GiverSource(Options options, int64_t now)
-    : options_(std::move(options)),
-      context_(*options_.context),
-      times_{.lease_ns = options_.lease_ns},
-      dialer_(context_, options_.keys),
-      pace_(options_.cores_are_scarce),
-      heard_(now) {}
+GiverSource::GiverSource(const GroupContext& context, AuthFile* keys, PartitionIntake* intake,
+                         const std::string& giver, const std::string& endpoint, int64_t now)
+    : context_(context),
+      intake_(intake),
+      call_{.endpoint = endpoint, .token = NonzeroRandom(context.random)},
+      dialer_(context, keys),
+      heard_(now) {
+  const GroupDirectory& directory = *context.group.directory;
+  const GroupTerms own = directory.terms();
+  times_.lease_ns = int64_t{own.lease_ms} * kNsPerMs;
+  call_.ring_bytes = directory.RingBytesOf(giver).value_or(own.ring_bytes);
+}
 
 GiverSource::~GiverSource() = default;
 
@@ -51,7 +58,7 @@ void GiverSource::Poll(int64_t now) {
   }
   if (link_->open() && !link_->said_hello()) SendHello();
   if (now - heard_ > PatienceNs()) {
-    return Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " is silent")));
+    return Fail(absl::UnavailableError(absl::StrCat(call_.endpoint, " is silent")));
   }
   if (!welcome_) return;
   TakeStream();
@@ -59,14 +66,12 @@ void GiverSource::Poll(int64_t now) {
 }
 
 void GiverSource::Connect(int64_t now) {
-  auto dialed = dialer_.Dial({.endpoint = options_.endpoint,
-                              .token = options_.token,
-                              .ring_bytes = options_.ring_bytes,
-                              .deadline_ns = now + PatienceNs()});
+  call_.deadline_ns = now + PatienceNs();
+  auto dialed = dialer_.Dial(call_);
   if (!dialed.ok()) return Fail(dialed.status());
   if (*dialed == nullptr) {
     if (now - heard_ > PatienceNs()) {
-      Fail(absl::UnavailableError(absl::StrCat("cannot look up ", options_.endpoint)));
+      Fail(absl::UnavailableError(absl::StrCat("cannot look up ", call_.endpoint)));
     }
     return;
   }
@@ -95,31 +100,29 @@ void GiverSource::OnMessage(const BackupLink::Message& message) {
   }
   const auto* refused = std::get_if<BackupLink::Refused>(&message);
   if (refused != nullptr && refused->why) {
-    return Fail(
-        absl::UnavailableError(absl::StrCat(options_.endpoint, " refuses: ", *refused->why)));
+    return Fail(absl::UnavailableError(absl::StrCat(call_.endpoint, " refuses: ", *refused->why)));
   }
   const auto* other = std::get_if<BackupLink::OutOfPlace>(&message);
   const ReplicaKind kind = told != nullptr      ? ReplicaKind::kLastBeacon
                            : refused != nullptr ? ReplicaKind::kRefusal
                                                 : other->kind.value_or(ReplicaKind{});
-  Fail(absl::UnavailableError(absl::StrCat(options_.endpoint, " sends a message of kind ",
+  Fail(absl::UnavailableError(absl::StrCat(call_.endpoint, " sends a message of kind ",
                                            static_cast<int>(kind), ", which is not expected")));
 }
 
 // The joiner hears of all that the stream brings, so it is there from the stream's begin on.
 void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
   if (!kStreamVersions.Has(welcome.stream_version)) {
-    return Fail(absl::FailedPreconditionError(absl::StrCat(
-        "the stream of ", options_.endpoint, " has version ", welcome.stream_version)));
+    return Fail(absl::FailedPreconditionError(
+        absl::StrCat("the stream of ", call_.endpoint, " has version ", welcome.stream_version)));
   }
   const int64_t now = context_.clock();
-  options_.intake->UseClock({asked_ms_, welcome.clock_ms});
-  auto joiner =
-      dialer_.BeginWalk(*link_, {.target = options_.intake,
-                                 .now_ms = [this] { return options_.intake->giver_now_ms(); },
-                                 .wall = context_.wall,
-                                 .now_ns = now,
-                                 .target_evicts = options_.intake->evicts()});
+  intake_->UseClock({asked_ms_, welcome.clock_ms});
+  auto joiner = dialer_.BeginWalk(*link_, {.target = intake_,
+                                           .now_ms = [this] { return intake_->giver_now_ms(); },
+                                           .wall = context_.wall,
+                                           .now_ns = now,
+                                           .target_evicts = intake_->evicts()});
   if (!joiner.ok()) return Fail(joiner.status());
   joiner_ = *std::move(joiner);
   welcome_ = welcome;
@@ -144,10 +147,10 @@ void GiverSource::TakeStream() {
     Late& late = late_.front();
     late.change.key = late.key;
     late.change.value = late.value;
-    if (options_.intake->Wants(late.key) && !Give(late.change)) return;
+    if (intake_->Wants(late.key) && !Give(late.change)) return;
   }
   reader_->Scan();
-  if (options_.intake->full()) return;
+  if (intake_->full()) return;
   const uint64_t told = std::max({committed_, reader_->committed(), ended_ ? ended_->lsn : 0});
   const uint64_t committed = std::min(told, stop_at_);
   reader_->Take(std::min(committed, reader_->taken() + kBytesPerPoll),
@@ -185,13 +188,13 @@ void GiverSource::OnRecord(const RingRecord& record) {
 }
 
 void GiverSource::OnChange(const Change& change) {
-  if (!options_.intake->Wants(change.key)) return;
+  if (!intake_->Wants(change.key)) return;
   if (late_.empty() && Give(change)) return;
   late_.push_back({change, std::string(change.key), std::string(change.value)});
 }
 
 bool GiverSource::Give(const Change& change) {
-  switch (options_.intake->Take(change)) {
+  switch (intake_->Take(change)) {
     case ReplyStatus::kTryAgain:
     case ReplyStatus::kIndexFull:
       return false;
@@ -217,7 +220,7 @@ void GiverSource::Walk(int64_t now) {
   if (published_) joiner_->BeginWalk();
   const int64_t began = context_.clock();
   const Joiner::Step step = joiner_->Poll(now);
-  pace_.OnWorked(began, context_.clock());
+  pace_.OnWorked(began, context_.clock(), context_.server->CoresAreScarce());
   switch (step) {
     case Joiner::Step::kGoesOn:
       next_ns_ = std::min(next_ns_, std::max(now, joiner_->deadline_ns()));

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,17 +34,10 @@ namespace gannet {
 // One thread.
 class GiverSource final : public MoveSource {
  public:
-  struct Options {
-    const GroupContext* context = nullptr;  // of the own group
-    AuthFile* keys = nullptr;               // as Backup's
-    std::string endpoint;                   // of the giver's primary
-    uint64_t ring_bytes = 0;
-    uint64_t token = 0;                      // random, not 0
-    int64_t lease_ns = 0;                    // of the own group, for how long to wait for an answer
-    std::function<bool()> cores_are_scarce;  // as that of CopyPace
-    PartitionIntake* intake = nullptr;       // outlives it
-  };
-  GiverSource(Options options, int64_t now);
+  // `endpoint`: of the primary of the group `giver`. `keys`: as Backup's. All that is pointed to
+  // outlives the source.
+  GiverSource(const GroupContext& context, AuthFile* keys, PartitionIntake* intake,
+              const std::string& giver, const std::string& endpoint, int64_t now);
   ~GiverSource() override;
 
   void Poll(int64_t now) override;
@@ -89,8 +81,9 @@ class GiverSource final : public MoveSource {
   bool Give(const Change& change);
   void Walk(int64_t now);
 
-  const Options options_;
-  const GroupContext& context_;
+  const GroupContext& context_;  // of the own group
+  PartitionIntake* const intake_;
+  LinkDialer::Call call_;
   GroupTimes times_;
   LinkDialer dialer_;
   std::unique_ptr<BackupLink> link_;

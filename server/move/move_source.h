@@ -2,7 +2,9 @@
 #define GANNET_SERVER_MOVE_MOVE_SOURCE_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -55,6 +57,18 @@ class MoveSource {
   virtual void Woken() = 0;
   virtual void AddFds(std::vector<int>* fds) const = 0;
   virtual int64_t next_ns() const = 0;
+};
+
+// Who makes a receiver's sources.
+class MoveSourceMaker {
+ public:
+  // `endpoint`: of the primary of the group. The source gives what it finds to the receiver's
+  // intake.
+  virtual std::unique_ptr<MoveSource> MakeSource(const std::string& group,
+                                                 const std::string& endpoint, int64_t now) = 0;
+
+ protected:
+  ~MoveSourceMaker() = default;
 };
 
 }  // namespace gannet

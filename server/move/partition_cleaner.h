@@ -2,15 +2,10 @@
 #define GANNET_SERVER_MOVE_PARTITION_CLEANER_H_
 
 #include <cstdint>
-#include <functional>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "common/base/clock.h"
-#include "server/group/member_task.h"
+#include "server/group/group_context.h"
 #include "server/move/partition_dropper.h"
-#include "server/replica/group_directory.h"
 #include "server/writes/writes.h"
 
 namespace gannet {
@@ -29,7 +24,7 @@ namespace gannet {
 // was not heard of yet with all that came with it (GroupDirectory::Moves).
 //
 // One thread, the member's.
-class PartitionCleaner final : public MemberTask {
+class PartitionCleaner {
  public:
   // It works for about this share of the time while clients ask for something, and otherwise.
   static constexpr int64_t kShareWhenBusy = 100;
@@ -43,35 +38,23 @@ class PartitionCleaner final : public MemberTask {
   // While there is nothing to do, it looks at the map so often.
   static constexpr int64_t kIdleNs = 100 * kNsPerMs;
 
-  struct Options {
-    std::string group;  // its own
-    const GroupDirectory* directory = nullptr;
-    Writes* writes = nullptr;
-    std::function<void()> publish;     // as Member's
-    std::function<uint64_t()> now_ms;  // the clock by which items expire
-    std::function<int64_t()> clock;    // that Poll's argument is read from
-    // Grows with each request of a client.
-    std::function<uint64_t()> requests;
-    // The partitions that come to the group now: others' still, and not to be dropped.
-    std::function<PartitionDropper::Partitions()> taking;
-  };
-  explicit PartitionCleaner(Options options)
-      : options_(std::move(options)), dropper_(options_.writes, options_.publish) {}
+  // Both outlive it.
+  PartitionCleaner(const GroupContext& context, Writes* writes)
+      : context_(context), dropper_(writes) {}
 
-  void Poll(int64_t now, const GroupRegister& own) override;
-  void Arm(int64_t) override {}
-  void Woken() override {}
-  void AddFds(std::vector<int>*) const override {}
-  int64_t next_ns() const override { return next_ns_; }
+  // `taking`: the partitions that come to the group now. They are others' still, and not to be
+  // dropped.
+  void Poll(int64_t now, const PartitionDropper::Partitions& taking);
+  int64_t next_ns() const { return next_ns_; }
 
  private:
   // Returns the partitions of other groups that do not come here.
-  PartitionDropper::Partitions Unwanted();
+  PartitionDropper::Partitions Unwanted(const PartitionDropper::Partitions& taking);
   // Begins to drop what is unwanted and may be there, if anything is and it is time to. Sets when
   // to look again.
   void Begin(int64_t now);
 
-  const Options options_;
+  const GroupContext& context_;
   PartitionDropper dropper_;
   int64_t map_revision_ = 0;             // SeenMap::mod_revision of the map that others_ is of
   PartitionDropper::Partitions others_;  // what other groups have

@@ -13,7 +13,6 @@ void PartitionDropper::Begin(const Partitions& partitions) {
 }
 
 bool PartitionDropper::Step(uint64_t now_ms) {
-  publish_();
   if (walked_) return done();
   if (writes_->published() < after_) return false;
   const auto chosen = [this](std::string_view key) { return partitions_[PartitionOf(key)]; };

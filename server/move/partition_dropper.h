@@ -3,8 +3,6 @@
 
 #include <bitset>
 #include <cstdint>
-#include <functional>
-#include <utility>
 
 #include "common/protocol/partition_map.h"
 #include "server/writes/writes.h"
@@ -18,6 +16,9 @@ namespace gannet {
 //   dropper.Begin(partitions);
 //   while (!dropper.Step(now_ms)) ...   // from time to time
 //
+// Before each step its owner lets the store have all changes that are safe: nobody else may look
+// for them if no client waits.
+//
 // It finds what is published when a step looks at its place, so it waits until all is that this
 // thread knew to be decided at Begin. REQUIRES: nobody puts items into these partitions later.
 //
@@ -28,10 +29,8 @@ class PartitionDropper {
   // Homes of the index that one step looks at. Each has up to a handful of items.
   static constexpr uint64_t kHomesPerStep = 128;
 
-  // `writes` outlives it. `publish` lets the store have all changes that are safe: nobody else may
-  // look for them if no client waits.
-  PartitionDropper(Writes* writes, std::function<void()> publish)
-      : writes_(writes), publish_(std::move(publish)) {}
+  // `writes` outlives it.
+  explicit PartitionDropper(Writes* writes) : writes_(writes) {}
 
   // Begins anew, whatever it did before.
   void Begin(const Partitions& partitions);
@@ -45,7 +44,6 @@ class PartitionDropper {
 
  private:
   Writes* const writes_;
-  const std::function<void()> publish_;
   Partitions partitions_;
   uint64_t after_ = 0;  // ticket: it looks at nothing before this is published
   bool walked_ = true;

@@ -13,7 +13,7 @@ void PartitionIntake::Begin(const Partitions& partitions) {
 
 ReplyStatus PartitionIntake::Take(const Change& change) {
   if (full()) return ReplyStatus::kTryAgain;
-  return Note(writes_->Bring(Translated(change), Writes::Brings::kChange, now_ms_()),
+  return Note(writes_->Bring(Translated(change), Writes::Brings::kChange, context_.now_ms()),
               change.key.size() + change.value.size());
 }
 
@@ -26,7 +26,7 @@ ReplyStatus PartitionIntake::Insert(const Change& put, uint64_t giver_ms) {
 
 ReplyStatus PartitionIntake::TakeVersion(uint64_t version) {
   if (full()) return ReplyStatus::kTryAgain;
-  return Note(writes_->RecordVersion(version, now_ms_()), 0);
+  return Note(writes_->RecordVersion(version, context_.now_ms()), 0);
 }
 
 Change PartitionIntake::Translated(const Change& change) const {

@@ -5,12 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <string_view>
-#include <utility>
 
 #include "common/protocol/partition_map.h"
 #include "server/changes/change.h"
+#include "server/group/group_context.h"
 #include "server/group/join_target.h"
 #include "server/move/clock_difference.h"
 #include "server/store/store.h"
@@ -31,9 +30,9 @@ class PartitionIntake final : public JoinTarget {
   static constexpr size_t kWaitingMax = 4096;
   static constexpr uint64_t kWaitingBytesMax = 1 << 20;  // or one value that is longer
 
-  // Both outlive it. `now_ms` returns the clock by which items expire.
-  PartitionIntake(Writes* writes, Store* store, std::function<uint64_t()> now_ms)
-      : writes_(writes), store_(store), now_ms_(std::move(now_ms)) {}
+  // Both outlive it.
+  PartitionIntake(const GroupContext& context, Writes* writes)
+      : context_(context), writes_(writes) {}
 
   // What it takes from now on. The giver's clock counts as equal until UseClock.
   void Begin(const Partitions& partitions);
@@ -41,7 +40,7 @@ class PartitionIntake final : public JoinTarget {
   void UseClock(const ClockDifference& clock) { clock_ = clock; }
   const ClockDifference& clock() const { return clock_; }
   // Returns the giver's clock. Perhaps it shows less.
-  uint64_t giver_now_ms() const { return clock_.ToGivers(now_ms_()); }
+  uint64_t giver_now_ms() const { return clock_.ToGivers(context_.now_ms()); }
   // It takes no others than these any more.
   void Keep(const Partitions& partitions) { partitions_ &= partitions; }
 
@@ -66,13 +65,13 @@ class PartitionIntake final : public JoinTarget {
     return waiting_.size() >= kWaitingMax || waiting_bytes_ >= kWaitingBytesMax ||
            writes_->crowded();
   }
-  bool evicts() const { return store_->evicts(); }
+  bool evicts() const { return context_.store->evicts(); }
 
   // JoinTarget, for what is found by the walk, by giver_now_ms().
   bool Wants(std::string_view key) const override { return partitions_[PartitionOf(key)]; }
-  KeyHash HashOf(std::string_view key) const override { return store_->HashOf(key); }
+  KeyHash HashOf(std::string_view key) const override { return context_.store->HashOf(key); }
   bool Has(std::string_view key, uint64_t giver_ms) override {
-    return store_->Get(key, {}, clock_.ToOwn(giver_ms)).status != ReplyStatus::kNotFound;
+    return context_.store->Get(key, {}, clock_.ToOwn(giver_ms)).status != ReplyStatus::kNotFound;
   }
   ReplyStatus Insert(const Change& put, uint64_t giver_ms) override;
 
@@ -89,9 +88,8 @@ class PartitionIntake final : public JoinTarget {
   Change Translated(const Change& change) const;
   ReplyStatus Note(const Writes::Decided& decided, uint64_t bytes);
 
+  const GroupContext& context_;  // of the receiver's group
   Writes* const writes_;
-  Store* const store_;
-  const std::function<uint64_t()> now_ms_;
   Partitions partitions_;
   ClockDifference clock_;
   std::deque<Waiting> waiting_;

@@ -30,10 +30,13 @@ constexpr int64_t kEndNsMax = 5 * kNsPerSecond;
 
 }  // namespace
 
-PartitionReceiver::PartitionReceiver(Options options)
-    : options_(std::move(options)),
-      intake_(options_.writes, options_.store, options_.now_ms),
-      dropper_(options_.writes, options_.publish) {}
+PartitionReceiver::PartitionReceiver(const GroupContext& context, Writes* writes,
+                                     MoveSourceMaker* sources)
+    : context_(context),
+      writes_(writes),
+      sources_(sources),
+      intake_(context, writes),
+      dropper_(writes) {}
 
 PartitionReceiver::~PartitionReceiver() = default;
 
@@ -48,15 +51,15 @@ void PartitionReceiver::Poll(int64_t now, const GroupRegister& own) {
   next_ns_ = now + kIdleNs;
   PollSources(now);
   PollTxn(now);
-  const SeenMap* const map = options_.map_store->Seen();
-  const PartitionMoveWishes* const wishes = options_.directory->Moves();
+  const SeenMap* const map = context_.group.map_store->Seen();
+  const PartitionMoveWishes* const wishes = context_.group.directory->Moves();
   if (map == nullptr || wishes == nullptr || txn_) return;
   // A copy takes many Polls, and to look at all wishes takes longer than some of these.
   if (batch_ && step_ == Step::kCopies && !source_->copied() && now < look_at_) {
     return Soon(look_at_);
   }
   look_at_ = now + kLookNs;
-  const MovesSeen seen = {.map = *map, .wishes = *wishes, .group = options_.group};
+  const MovesSeen seen = {.map = *map, .wishes = *wishes, .group = context_.group.name};
   wanted_ = CountWanted(seen);
   if (now < txn_at_) return Soon(txn_at_);
   if (batch_ && !Follow(seen, &*batch_)) EndBatch("the map or the wishes have changed", now);
@@ -79,7 +82,7 @@ void PartitionReceiver::PollSources(int64_t now) {
   std::erase_if(retired_, [](const auto& retired) { return retired->over(); });
   intake_.Settle();
   if (!source_) return;
-  options_.publish();
+  context_.server->Publish();
   source_->Poll(now);
   Soon(source_->next_ns());
 }
@@ -90,7 +93,7 @@ void PartitionReceiver::PollSources(int64_t now) {
 void PartitionReceiver::PollTxn(int64_t now) {
   if (!txn_) return;
   if (txn_under_way_) {
-    const auto result = options_.map_store->Poll();
+    const auto result = context_.group.map_store->Poll();
     if (!result) return Soon(now + kLookNs);
     txn_under_way_ = false;
     txn_at_ = *result == MapStore::Result::kWon || SawNewerMap() ? now : now + kTxnAgainNs;
@@ -98,19 +101,19 @@ void PartitionReceiver::PollTxn(int64_t now) {
   }
   if (SawNewerMap()) return txn_.reset();
   if (now < txn_at_) return Soon(txn_at_);
-  options_.map_store->Txn(*txn_);
+  context_.group.map_store->Txn(*txn_);
   txn_under_way_ = true;
 }
 
 bool PartitionReceiver::SawNewerMap() const {
-  const SeenMap* const map = options_.map_store->Seen();
+  const SeenMap* const map = context_.group.map_store->Seen();
   return map != nullptr && map->mod_revision > txn_->map_revision;
 }
 
 void PartitionReceiver::Send(MapTxn txn) {
   txn_ = std::move(txn);
   txn_under_way_ = true;
-  options_.map_store->Txn(*txn_);
+  context_.group.map_store->Txn(*txn_);
   Soon(0);
 }
 
@@ -202,25 +205,24 @@ void PartitionReceiver::Drop(int64_t now) {
   Soon(now);
   if (!dropping_) {
     dropping_ = true;
-    drop_after_ = options_.writes->given();
+    drop_after_ = writes_->given();
     dropper_.Begin({});
   }
+  context_.server->Publish();
   if (dropper_.partitions().none()) {
-    options_.publish();
     intake_.Settle();
-    if (options_.writes->published() < drop_after_ || !intake_.settled())
-      return Soon(now + kLookNs);
+    if (writes_->published() < drop_after_ || !intake_.settled()) return Soon(now + kLookNs);
     dropper_.Begin(taking());
   }
-  if (!dropper_.Step(options_.now_ms())) return;
-  const std::optional<std::string> giver = options_.directory->PrimaryOf(batch_->giver);
+  if (!dropper_.Step(context_.now_ms())) return;
+  const std::optional<std::string> giver = context_.group.directory->PrimaryOf(batch_->giver);
   if (!giver) {
     return BeginAgain(absl::UnavailableError(absl::StrCat("the address of the primary of group ",
                                                           batch_->giver, " is not known")),
                       now);
   }
   intake_.Begin(taking());
-  source_ = options_.make_source(batch_->giver, *giver, now);
+  source_ = sources_->MakeSource(batch_->giver, *giver, now);
   step_ = Step::kCopies;
   walk_at_ = 0;
   told_at_ = now - MoveSource::kShortNs;  // never
@@ -281,7 +283,7 @@ void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, in
   intake_.Settle();
   const bool committed = intake_.settled(taken_ticket_) && !intake_.failed();
   if (!committed) return;
-  if (options_.now_ms() >= give_ms_) return Send(GiveTxn(seen, *batch_, own.revision));
+  if (context_.now_ms() >= give_ms_) return Send(GiveTxn(seen, *batch_, own.revision));
   if (IsLate(now)) BeginAgain(absl::UnavailableError("the giver's clock is much faster"), now);
 }
 

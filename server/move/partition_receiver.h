@@ -2,7 +2,6 @@
 #define GANNET_SERVER_MOVE_PARTITION_RECEIVER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,14 +9,13 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/group/group_context.h"
 #include "server/group/member_task.h"
 #include "server/move/move_batch.h"
 #include "server/move/move_source.h"
 #include "server/move/partition_dropper.h"
 #include "server/move/partition_intake.h"
-#include "server/replica/group_directory.h"
 #include "server/replica/map_store.h"
-#include "server/store/store.h"
 #include "server/writes/writes.h"
 
 namespace gannet {
@@ -33,8 +31,7 @@ namespace gannet {
 //
 // 1. It begins with an empty partition, each time (rule 1).
 // 2. Nothing else is decided while a transaction's result is unknown: it is sent again until a
-// newer
-//    map is seen, or until it has certainly lost (rule 9).
+//    newer map is seen, or until it has certainly lost (rule 9).
 // 3. It asks to be the owner only once all that it took, and a version above all of the giver's, is
 //    committed in its own group (rules 5 and 7), and only if the giver has ended what is closed now
 //    (rule 4), and its own clock has reached what the giver's was then (rule 15). The transaction
@@ -44,34 +41,23 @@ namespace gannet {
 //    another primary of its group has left closed is opened, too.
 //
 // One thread, the member's.
-class PartitionReceiver final : public MemberTask {
+class PartitionReceiver {
  public:
-  using MakeSource = std::function<std::unique_ptr<MoveSource>(
-      const std::string& group, const std::string& endpoint, int64_t now)>;
-  struct Options {
-    std::string group;  // its own
-    GroupDirectory* directory = nullptr;
-    MapStore* map_store = nullptr;
-    Writes* writes = nullptr;
-    Store* store = nullptr;
-    std::function<void()> publish;     // as Member's
-    std::function<uint64_t()> now_ms;  // the clock by which items expire
-    // Makes a source, which gives to intake().
-    MakeSource make_source;
-  };
-  explicit PartitionReceiver(Options options);
-  ~PartitionReceiver() override;
+  // All outlive it. `sources` makes those that give to intake().
+  PartitionReceiver(const GroupContext& context, Writes* writes, MoveSourceMaker* sources);
+  ~PartitionReceiver();
 
   PartitionIntake* intake() { return &intake_; }
   // The partitions that are being brought, of which nobody else may drop anything.
   PartitionIntake::Partitions taking() const;
 
-  void Poll(int64_t now, const GroupRegister& own) override;
-  void Arm(int64_t now) override;
-  void Woken() override;
-  void AddFds(std::vector<int>* fds) const override;
-  int64_t next_ns() const override { return next_ns_; }
-  void Tell(MoveProgress* progress) const override;
+  // As MemberTask.
+  void Poll(int64_t now, const GroupRegister& own);
+  void Arm(int64_t now);
+  void Woken();
+  void AddFds(std::vector<int>* fds) const;
+  int64_t next_ns() const { return next_ns_; }
+  void Tell(MoveProgress* progress) const;
 
  private:
   enum class Step : uint8_t { kDrops, kCopies, kCloses, kEnds };
@@ -103,7 +89,9 @@ class PartitionReceiver final : public MemberTask {
   std::string TimesText(int64_t now) const;
   void Soon(int64_t at) { next_ns_ = std::min(next_ns_, at); }
 
-  const Options options_;
+  const GroupContext& context_;
+  Writes* const writes_;
+  MoveSourceMaker* const sources_;
   PartitionIntake intake_;
   PartitionDropper dropper_;
   std::optional<MoveBatch> batch_;

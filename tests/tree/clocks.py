@@ -12,7 +12,7 @@ MACHINE = re.compile(r"(?<![.>:])\b(?:MonotonicNs|WallNs|WallMs|BootNs|ServerNs|
 NAMES_MACHINE = {
     # The threads' own loops. A simulation has none of these, but polls the parts itself.
     "server/main.cc", "server/control/disk_thread.cc", "server/control/server_threads.cc", "server/control/startup_answers.cc",
-    "server/control/core_demand.cc", "client/api/driver.cc",
+    "client/api/driver.cc",
     # Where a process gets its clocks.
     "server/flags/server_flags.cc", "server/control/server_disk.cc",
     # How long something took, for a line of the log.

@@ -9,29 +9,24 @@ constexpr int64_t kBegan = 1'000'000;
 constexpr int64_t kStepNs = 300'000;
 
 TEST(CopyPaceTest, GoesOnAtOnceIfThereAreCoresToSpare) {
-  CopyPace pace([] { return false; });
+  CopyPace pace;
   EXPECT_LE(pace.due_ns(), 0) << "the first step";
-  pace.OnWorked(kBegan, kBegan + kStepNs);
+  pace.OnWorked(kBegan, kBegan + kStepNs, /*cores_are_scarce=*/false);
   EXPECT_EQ(pace.due_ns(), kBegan + kStepNs);
-  CopyPace nobody_knows({});
-  nobody_knows.OnWorked(kBegan, kBegan + kStepNs);
-  EXPECT_EQ(nobody_knows.due_ns(), kBegan + kStepNs);
 }
 
 TEST(CopyPaceTest, LeavesTheCoresToOthersWhoWantThem) {
-  bool scarce = true;
-  CopyPace pace([&] { return scarce; });
-  pace.OnWorked(kBegan, kBegan + kStepNs);
+  CopyPace pace;
+  pace.OnWorked(kBegan, kBegan + kStepNs, /*cores_are_scarce=*/true);
   EXPECT_EQ(pace.due_ns(), kBegan + CopyPace::kShareWhenScarce * kStepNs);
-  scarce = false;
-  pace.OnWorked(kBegan, kBegan + kStepNs);
+  pace.OnWorked(kBegan, kBegan + kStepNs, /*cores_are_scarce=*/false);
   EXPECT_EQ(pace.due_ns(), kBegan + kStepNs);
 }
 
 // Its session's heartbeats go on.
 TEST(CopyPaceTest, AStepThatWaitedForACoreMakesNoLongPause) {
-  CopyPace pace([] { return true; });
-  pace.OnWorked(kBegan, kBegan + kNsPerSecond);
+  CopyPace pace;
+  pace.OnWorked(kBegan, kBegan + kNsPerSecond, /*cores_are_scarce=*/true);
   EXPECT_EQ(pace.due_ns(), kBegan + kNsPerSecond + CopyPace::kPauseNsMax);
 }
 

@@ -6,6 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/clocks.h"
+#include "server/group/group_context.h"
+#include "tests/server/move/fake_member_server.h"
 #include "tests/server/move/many_keys.h"
 #include "tests/server/store/store_fixture.h"
 
@@ -29,7 +32,7 @@ class MapDirectory final : public GroupDirectory {
 };
 
 // A primary of g1, in a cluster with g2, on a clock that the test sets.
-class PartitionCleanerTest : public testing::Test {
+class PartitionCleanerTest : public testing::Test, public FakeMemberServer {
  protected:
   PartitionCleanerTest() : store_(64 << 20, 4 * kItems) {}
   void SetUp() override {
@@ -51,7 +54,7 @@ class PartitionCleanerTest : public testing::Test {
   int64_t Run(int steps = 100'000) {
     const int64_t began = now_;
     while (steps-- > 0) {
-      cleaner_.Poll(now_, {});
+      cleaner_.Poll(now_, taking_);
       if (cleaner_.next_ns() == now_ + PartitionCleaner::kIdleNs) break;
       EXPECT_GE(cleaner_.next_ns(), now_ + PartitionCleaner::kPauseNsMin);
       now_ = cleaner_.next_ns();
@@ -59,6 +62,7 @@ class PartitionCleanerTest : public testing::Test {
     }
     return now_ - began;
   }
+  uint64_t requests() const override { return requests_; }
   // Returns the first item that is in a partition of the group.
   int FirstOwn() const {
     int i = 0;
@@ -79,18 +83,16 @@ class PartitionCleanerTest : public testing::Test {
   uint64_t requests_ = 0;
   int64_t map_revision_ = 0;
   uint64_t requests_in_a_pause_ = 0;
-  PartitionCleaner cleaner_{{.group = "g1",
-                             .directory = &directory_,
-                             .writes = &store_.writes(),
-                             .publish = [] {},
-                             .now_ms =
-                                 [this] {
-                                   now_ += step_ns_;
-                                   return kNowMs;
-                                 },
-                             .clock = [this] { return now_; },
-                             .requests = [this] { return requests_; },
-                             .taking = [this] { return taking_; }}};
+  const GroupContext context_{.group = {.directory = &directory_, .name = "g1"},
+                              .server = this,
+                              .wall = MachineWallTime,
+                              .clock = [this] { return now_; },
+                              .now_ms =
+                                  [this] {
+                                    now_ += step_ns_;
+                                    return kNowMs;
+                                  }};
+  PartitionCleaner cleaner_{context_, &store_.writes()};
 };
 
 TEST_F(PartitionCleanerTest, DeletesWhatOtherGroupsOwn) {
@@ -170,9 +172,9 @@ TEST_F(PartitionCleanerTest, WaitsUntilNoneHasComeForAWhile) {
     while (!fewer[PartitionOf(KeyOf(i))]) ++i;
     fewer.reset(PartitionOf(KeyOf(i)));
     Own(fewer);
-    cleaner_.Poll(now_, {});
+    cleaner_.Poll(now_, taking_);
     now_ += PartitionCleaner::kQuietNs - PartitionCleaner::kPauseNsMin;
-    cleaner_.Poll(now_, {});
+    cleaner_.Poll(now_, taking_);
     ExpectOnly(own_);
   }
   EXPECT_GT(Run(), 0);
@@ -195,7 +197,7 @@ TEST_F(PartitionCleanerTest, DoesNotPauseForLongAfterItWasStoppedWithinAStep) {
   Run(3);
   step_ns_ = 2 * kNsPerSecond;
   const int64_t before = now_;
-  cleaner_.Poll(now_, {});
+  cleaner_.Poll(now_, taking_);
   ASSERT_EQ(now_, before + step_ns_);
   EXPECT_EQ(cleaner_.next_ns(), now_ + PartitionCleaner::kPauseNsMax);
 }

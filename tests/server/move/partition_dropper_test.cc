@@ -24,6 +24,10 @@ class PartitionDropperTest : public testing::Test {
     }
   }
   bool IsDropped(int i) const { return partitions_[PartitionOf(KeyOf(i))]; }
+  bool Step() {
+    store_.writes().Publish(safe_);
+    return dropper_.Step(kNowMs);
+  }
   void ExpectOnlyTheOthers() {
     uint64_t dropped = 0;
     for (int i = 0; i < kItems; ++i) {
@@ -37,7 +41,7 @@ class PartitionDropperTest : public testing::Test {
   TestStore store_;
   PartitionDropper::Partitions partitions_;
   uint64_t safe_ = 0;  // up to where the store may have what is recorded
-  PartitionDropper dropper_{&store_.writes(), [this] { store_.writes().Publish(safe_); }};
+  PartitionDropper dropper_{&store_.writes()};
 };
 
 TEST_F(PartitionDropperTest, DeletesTheItemsOfItsPartitionsAndNoOthersInBoundedSteps) {
@@ -48,7 +52,7 @@ TEST_F(PartitionDropperTest, DeletesTheItemsOfItsPartitionsAndNoOthersInBoundedS
   uint64_t before = 0;
   uint64_t steps = 0;
   for (bool done = false; !done; ++steps) {
-    done = dropper_.Step(kNowMs);
+    done = Step();
     ASSERT_LE(dropper_.removed() - before, 256u + 3 * kSlotsPerBucket);
     before = dropper_.removed();
   }
@@ -60,7 +64,7 @@ TEST_F(PartitionDropperTest, DeletesTheItemsOfItsPartitionsAndNoOthersInBoundedS
 TEST_F(PartitionDropperTest, LooksAtNoHomeIfThereAreNoPartitions) {
   Fill();
   dropper_.Begin({});
-  EXPECT_TRUE(dropper_.Step(kNowMs));
+  EXPECT_TRUE(Step());
   EXPECT_EQ(dropper_.removed(), 0u);
 }
 
@@ -73,13 +77,13 @@ TEST_F(PartitionDropperTest, ItsDeletionsAreRecordedAndWait) {
   store_.writes().Publish(sink.end);
   const uint64_t puts = sink.changes.size();
   dropper_.Begin(partitions_);
-  for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(dropper_.Step(kNowMs));
+  for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(Step());
   EXPECT_EQ(sink.changes.size() - puts, dropper_.removed());
   EXPECT_TRUE(sink.changes.back().starts_with("delete "));
   safe_ = sink.end - 1;
-  EXPECT_FALSE(dropper_.Step(kNowMs));
+  EXPECT_FALSE(Step());
   safe_ = sink.end;
-  EXPECT_TRUE(dropper_.Step(kNowMs));
+  EXPECT_TRUE(Step());
   ExpectOnlyTheOthers();
 }
 
@@ -90,10 +94,10 @@ TEST_F(PartitionDropperTest, FindsWhatWasDecidedBeforeAndIsPublishedLate) {
   store_.writes().WaitFor(&sink);
   Fill();
   dropper_.Begin(partitions_);
-  for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(dropper_.Step(kNowMs));
+  for (int i = 0; i < 10'000; ++i) ASSERT_FALSE(Step());
   for (int i = 0; i < 10'000 && !dropper_.done(); ++i) {
     safe_ = sink.end;
-    dropper_.Step(kNowMs);
+    Step();
   }
   EXPECT_TRUE(dropper_.done());
   ExpectOnlyTheOthers();
@@ -106,14 +110,14 @@ TEST_F(PartitionDropperTest, AStepWhoseDeletionsAreRefusedIsDoneAgain) {
   Fill();
   store_.writes().Publish(sink.end);
   dropper_.Begin(partitions_);
-  dropper_.Step(kNowMs);
+  Step();
   const uint64_t removed = dropper_.removed();
   sink.refuses = true;
-  for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(dropper_.Step(kNowMs));
+  for (int i = 0; i < 1'000; ++i) ASSERT_FALSE(Step());
   EXPECT_EQ(dropper_.removed(), removed);
   sink.refuses = false;
   for (int i = 0; i < 10'000 && !dropper_.done(); ++i) {
-    dropper_.Step(kNowMs);
+    Step();
     safe_ = sink.end;
   }
   EXPECT_TRUE(dropper_.done());
@@ -123,9 +127,9 @@ TEST_F(PartitionDropperTest, AStepWhoseDeletionsAreRefusedIsDoneAgain) {
 TEST_F(PartitionDropperTest, BeginsAnewWithOtherPartitions) {
   Fill();
   dropper_.Begin(partitions_);
-  dropper_.Step(kNowMs);
+  Step();
   dropper_.Begin(~partitions_);
-  while (!dropper_.Step(kNowMs)) {
+  while (!Step()) {
   }
   for (int i = 0; i < kItems; ++i) {
     if (!IsDropped(i)) {

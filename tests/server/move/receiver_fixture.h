@@ -11,8 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
+#include "server/group/group_context.h"
 #include "server/move/partition_receiver.h"
 #include "tests/server/move/fake_giver.h"
+#include "tests/server/move/fake_member_server.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gannet {
@@ -42,7 +45,9 @@ struct OwnStream : ChangeSink, ChangeRecorder {
 };
 
 // A receiver of partitions, between a giver and a register that the test sets.
-class PartitionReceiverTest : public testing::Test {
+class PartitionReceiverTest : public testing::Test,
+                              public FakeMemberServer,
+                              public MoveSourceMaker {
  protected:
   void SetUp() override {
     store_->UseSink(&stream_);
@@ -50,20 +55,12 @@ class PartitionReceiverTest : public testing::Test {
     Start();
   }
   // A process becomes primary.
-  void Start() {
-    receiver_.emplace(PartitionReceiver::Options{
-        .group = "g2",
-        .directory = &map_,
-        .map_store = &map_,
-        .writes = &store_.writes(),
-        .store = &*store_,
-        .publish = [this] { Publish(); },
-        .now_ms = [this] { return clock_ms_; },
-        .make_source = [this](const std::string&, const std::string&,
-                              int64_t) { return std::make_unique<FakeSource>(&giver_); }});
-  }
-  void Publish() {
+  void Start() { receiver_.emplace(context_, &store_.writes(), this); }
+  void Publish() override {
     if (commits_) store_.writes().Publish(stream_.end);
+  }
+  std::unique_ptr<MoveSource> MakeSource(const std::string&, const std::string&, int64_t) override {
+    return std::make_unique<FakeSource>(&giver_);
   }
   void Turn(int64_t ns = kNsPerMs) {
     now_ += ns;
@@ -105,6 +102,11 @@ class PartitionReceiverTest : public testing::Test {
   GiverState giver_;
   OwnStream stream_;
   TestStore store_{16 << 20, 1000, /*index_grows=*/true};
+  const GroupContext context_{.group = {.directory = &map_, .map_store = &map_, .name = "g2"},
+                              .server = this,
+                              .store = &*store_,
+                              .wall = MachineWallTime,
+                              .now_ms = [this] { return clock_ms_; }};
   bool commits_ = true;
   std::optional<PartitionReceiver> receiver_;
   int64_t now_ = kNsPerSecond;
