@@ -39,8 +39,8 @@ Follower* Followers::Find(uint32_t number) {
 
 bool Followers::HasLink(uint64_t incarnation, bool receives) const {
   return std::ranges::any_of(all_, [&](const auto& follower) {
-    return follower->member && follower->member->incarnation == incarnation &&
-           follower->receives == receives;
+    return follower->said_hello() && follower->member.incarnation == incarnation &&
+           follower->receives() == receives;
   });
 }
 
@@ -52,7 +52,7 @@ bool Followers::AllLinked() const {
 
 bool Followers::HasReceiver() const {
   return std::ranges::any_of(
-      all_, [](const auto& follower) { return follower->receives && follower->usable(); });
+      all_, [](const auto& follower) { return follower->receives() && follower->link->usable(); });
 }
 
 void Followers::Refuse(ReplicaArrival arrival, RejectCode code, std::string_view reason) {
@@ -85,7 +85,7 @@ void Followers::OnArrival(ReplicaArrival arrival, int64_t now) {
                              std::move(arrival.key), std::as_bytes(std::span(&grant, 1)));
   if (status.ok()) return;
   LOG(WARNING) << "cannot accept a connection of a replica: " << status.message();
-  follower->failed = true;
+  follower->link->Fail();
 }
 
 Follower* Followers::Add(ReplicaArrival* arrival, int64_t now) {
@@ -116,8 +116,7 @@ void Followers::Ship() {
     if (!follower->follows()) continue;
     const RingWriter::Shipment shipment = ring_.writer().Ship(follower->ring);
     if (shipment[0].bytes == 0) continue;
-    follower->failed = !follower->link->Write(shipment);
-    failed_ |= follower->failed;
+    failed_ |= !follower->link->Write(shipment);
   }
 }
 
@@ -131,11 +130,12 @@ void Followers::PollWrites() {
       if (static_cast<LinkWork>(id.kind) == LinkWork::kDrain) {
         follower->link->OnDrained(id.slot);
       } else if (completions[i].status != IBV_WC_SUCCESS) {
-        follower->failed = failed_ = true;
-      } else if (follower->member) {
+        follower->link->Fail();
+        failed_ = true;
+      } else if (follower->said_hello()) {
         ring_.writer().OnCompleted(follower->ring);
-        if (follower->receives) continue;
-        lead_.commit().OnCompleted(follower->member->incarnation,
+        if (follower->receives()) continue;
+        lead_.commit().OnCompleted(follower->member.incarnation,
                                    ring_.writer().completed_lsn(follower->ring));
       }
     }
@@ -155,12 +155,11 @@ Followers::Heard Followers::PollMessages(int64_t now) {
       if (kind == LinkWork::kDrain) {
         follower->link->OnDrained(id.slot);
       } else if (completion.status != IBV_WC_SUCCESS) {
-        follower->failed = true;
+        follower->link->Fail();
       } else if (kind == LinkWork::kSend) {
         follower->link->OnSent(id.slot);
       } else if (!follower->link->closing()) {
-        const std::vector<std::byte> message =
-            follower->link->Take(id.slot, completion.byte_len, &follower->failed);
+        const std::vector<std::byte> message = follower->link->Take(id.slot, completion.byte_len);
         OnMessage(follower, message, now, &heard);
       }
     }
@@ -174,10 +173,10 @@ void Followers::OnMessage(Follower* from, std::span<const std::byte> message, in
   bool in_place = false;
   if (kind == ReplicaKind::kHello) {
     in_place = OnHello(from, message, now);
-    heard->beacon_is_due |= in_place && from->member;
+    heard->beacon_is_due |= in_place && from->said_hello();
   } else if (kind == ReplicaKind::kReceiverHello) {
     in_place = OnReceiverHello(from, message, now);
-    heard->beacon_is_due |= in_place && from->member;
+    heard->beacon_is_due |= in_place && from->said_hello();
   } else if (kind == ReplicaKind::kBeaconAnswer) {
     in_place = OnAnswer(from, message, now);
   } else if (kind == ReplicaKind::kReady) {
@@ -189,49 +188,48 @@ void Followers::OnMessage(Follower* from, std::span<const std::byte> message, in
   }
   if (in_place) return;
   LOG(WARNING) << "a replica sent what is out of place";
-  from->failed = true;
+  from->link->Fail();
 }
 
 bool Followers::OnHello(Follower* from, std::span<const std::byte> message, int64_t now) {
   const auto hello = DecodeReplicaHello(message);
-  if (from->member || !hello.ok()) return false;
-  Answer(from, *hello, hello->history == 0, WhyNot(*hello), now);
+  if (from->said_hello() || !hello.ok()) return false;
+  Answer(from, *hello, FollowerState::kFollows, hello->history == 0, now);
   return true;
 }
 
 bool Followers::OnReceiverHello(Follower* from, std::span<const std::byte> message, int64_t now) {
   const auto hello = DecodeReceiverHello(message);
-  if (from->member || !hello.ok()) return false;
-  const std::string why_not = WhyNot(*hello);
-  from->receives = why_not.empty();
-  Answer(from, *hello, true, why_not, now);
+  if (from->said_hello() || !hello.ok()) return false;
+  Answer(from, *hello, FollowerState::kReceives, /*joins=*/true, now);
   return true;
 }
 
 // An older answer may come later, and then says nothing of the ring.
 bool Followers::OnAnswer(Follower* from, std::span<const std::byte> message, int64_t now) {
-  if (!from->member) return false;
+  if (!from->said_hello()) return false;
   const auto answer = DecodeBeaconAnswer(message);
   if (!answer.ok() || answer->epoch != lead_.epoch()) return false;
   ring_.writer().OnConsumed(from->ring, answer->consumed);
   from->applied = std::max(from->applied, answer->applied);
   from->beacons.OnAnswer(answer->sequence);
-  return from->receives || lead_.lease().OnAnswer(from->member->incarnation, answer->sequence, now);
+  return from->receives() ||
+         lead_.lease().OnAnswer(from->member.incarnation, answer->sequence, now);
 }
 
 bool Followers::OnReady(Follower* from, std::span<const std::byte> message, int64_t now) {
-  if (!from->member || from->receives) return false;
+  if (!from->is_backup()) return false;
   const auto ready = DecodeReplicaReady(message);
   if (!ready.ok() || ready->epoch != lead_.epoch()) return false;
-  LOG(INFO) << from->member->node << " has all items, and joins those in sync";
-  lead_.membership().Join(*from->member, ring_.writer().completed_lsn(from->ring), now);
-  from->counted = true;
+  LOG(INFO) << from->member.node << " has all items, and joins those in sync";
+  lead_.membership().Join(from->member, ring_.writer().completed_lsn(from->ring), now);
+  from->Count();
   return true;
 }
 
 bool Followers::IsClosing(const Follower& from, std::span<const std::byte> message) const {
   const auto closing = DecodeMoveClosing(message);
-  return from.receives && closing.ok() && closing->epoch == lead_.epoch();
+  return from.receives() && closing.ok() && closing->epoch == lead_.epoch();
 }
 
 std::string Followers::WhyNot(const ReplicaHello& hello) const {
@@ -274,15 +272,16 @@ std::string Followers::WhyNot(const ReceiverHello& hello) const {
 }
 
 template <class Hello>
-void Followers::Answer(Follower* to, const Hello& hello, bool joins, std::string_view why_not,
+void Followers::Answer(Follower* to, const Hello& hello, FollowerState as, bool joins,
                        int64_t now) {
-  if (!why_not.empty()) {
+  if (const std::string why_not = WhyNot(hello); !why_not.empty()) {
     LOG(WARNING) << "refuses " << NameOf(hello) << " as a replica: " << why_not;
     to->link->Send(NewReplicaRefusal(why_not));
     // The backup closes the link. If it does not, that is done when its time is up.
     to->since_ns = now;
     return;
   }
+  to->state.To(as);
   to->member = GroupMember{.node = std::string(NameOf(hello)), .incarnation = hello.incarnation};
   to->link->SetRing(hello.ring_address, hello.ring_rkey);
   Welcome(to, joins);
@@ -303,39 +302,38 @@ void Followers::Welcome(Follower* to, bool joins) {
   welcome.clock_ms = context_.now_ms();
   welcome.lease_ms = lead_.terms().lease_ms;
   welcome.stream_version = ring_.version();
-  const char* const does = to->receives ? " begins to receive partitions"
-                           : joins      ? " begins to join"
-                                        : " follows this primary";
-  LOG(INFO) << to->member->node << does;
-  if (!to->link->Send(welcome)) to->failed = true;
+  const char* const does = to->receives() ? " begins to receive partitions"
+                           : joins        ? " begins to join"
+                                          : " follows this primary";
+  LOG(INFO) << to->member.node << does;
+  to->link->Send(welcome);
   // A backup that follows has them. To a receiver they say nothing.
-  if (joins && !to->receives) ring_.AppendSessions();
+  if (joins && !to->receives()) ring_.AppendSessions();
 }
 
 // One that is in sync stays counted, and keeps its place in the ring, until its removal is known.
 void Followers::Break(Follower* follower, int64_t now, std::string_view why) {
   if (follower->link->closing()) return;
-  follower->failed = true;
   follower->link->BeginClose();
-  if (!follower->member) return;
-  LOG(WARNING) << "ends the link to " << follower->member->node << ": " << why;
-  if (follower->receives) return;
+  if (!follower->said_hello()) return;
+  LOG(WARNING) << "ends the link to " << follower->member.node << ": " << why;
+  if (follower->receives()) return;
   ++links_broken_;
-  lead_.membership().OnBroken(*follower->member, now);
+  lead_.membership().OnBroken(follower->member, now);
 }
 
 std::string_view Followers::WhyBreak(Follower* follower, int64_t waited, int64_t now) {
-  if (follower->failed) return "it broke";
-  if (!follower->member) {
+  if (follower->link->failed()) return "it broke";
+  if (!follower->said_hello()) {
     return now - follower->since_ns > kHelloNsMax ? "no hello came" : "";
   }
-  if (follower->receives) {
+  if (follower->receives()) {
     const bool slow = waited > kFullByReceiverNsMax && ring_.writer().IsLast(follower->ring);
     return slow ? "it is too slow to receive, and leaves no room in its ring" : "";
   }
-  const bool counts = lead_.membership().Counts(follower->member->incarnation);
-  follower->counted |= counts;
-  if (follower->counted && !counts) {
+  const bool counts = lead_.membership().Counts(follower->member.incarnation);
+  if (counts) follower->Count();
+  if (follower->state.now() == FollowerState::kCounted && !counts) {
     return "it was silent or taken out, and is not in sync any more";
   }
   const bool slow = waited > kFullNsMax && ring_.writer().IsLast(follower->ring);
@@ -347,10 +345,10 @@ void Followers::DropLinks(int64_t now) {
   const int64_t waited = ring_wait_.Look(ring_.waits(), ring_.writer().end().position, now);
   for (const auto& follower : all_) {
     if (follower->link->closing()) continue;
-    if (!follower->failed && follower->link->revoked()) {
+    if (follower->link->usable() && follower->link->revoked()) {
       Break(follower.get(), now, "its key is valid no longer");
       // Nobody else need be heard for that: it is not the network that fails.
-      if (follower->member && !follower->receives) lead_.membership().Expel(*follower->member);
+      if (follower->is_backup()) lead_.membership().Expel(follower->member);
       continue;
     }
     const std::string_view why = WhyBreak(follower.get(), waited, now);
@@ -358,11 +356,10 @@ void Followers::DropLinks(int64_t now) {
   }
   std::erase_if(all_, [this](const auto& follower) {
     if (!follower->link->closed()) return false;
-    if (follower->member && !follower->receives &&
-        lead_.membership().Counts(follower->member->incarnation)) {
+    if (follower->is_backup() && lead_.membership().Counts(follower->member.incarnation)) {
       return false;
     }
-    if (follower->member) ring_.writer().RemoveLink(follower->ring);
+    if (follower->said_hello()) ring_.writer().RemoveLink(follower->ring);
     for (const uint64_t name : follower->link->names()) {
       if (name != 0) context_.server->Forget(name);
     }
@@ -379,7 +376,7 @@ void Followers::RaiseStreamVersion() {
       if (member != context_.self && !Speaks(member, next)) return;
     }
     for (const auto& follower : all_) {
-      if (follower->member && !follower->link->closing() && !Speaks(*follower->member, next)) {
+      if (follower->said_hello() && !follower->link->closing() && !Speaks(follower->member, next)) {
         return;
       }
     }

@@ -5,14 +5,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "common/base/checked_state.h"
 #include "common/protocol/replica.h"
 #include "common/rdma/completion.h"
+#include "server/group/follower_state.h"
 #include "server/group/group_context.h"
 #include "server/group/leadership.h"
 #include "server/group/primary_link.h"
@@ -23,24 +24,27 @@
 
 namespace gannet {
 
-// A link to a primary, and whose it is once it said hello.
+// Whoever has a link to a primary.
 struct Follower {
   std::unique_ptr<PrimaryLink> link;
-  std::optional<GroupMember> member;
-  // It gets the stream for another group (docs/partitions.md), and counts for nothing here.
-  bool receives = false;
-  RingWriter::LinkId ring = 0;
-  bool counted = false;
-  bool failed = false;  // to be closed
+  CheckedState<FollowerState> state{FollowerState::kGreets};
+  GroupMember member;           // who it is. From its hello on, as is `ring`
+  RingWriter::LinkId ring = 0;  // its place
   uint64_t applied = 0;
   // Fewer than a backup's receives, of which it needs one for the welcome.
   UnansweredBeacons beacons{ControlMessages::kPlaces / 2};
   int64_t since_ns = 0;
   uint64_t ended_told = 0;  // to a receiver: the revision of the last map whose partitions ended
 
-  // Whether it said hello, and can be sent what comes.
-  bool follows() const { return member && usable(); }
-  bool usable() const { return !failed && !link->closing(); }
+  bool said_hello() const { return state.now() != FollowerState::kGreets; }
+  bool receives() const { return state.now() == FollowerState::kReceives; }
+  bool is_backup() const { return said_hello() && !receives(); }
+  // A backup is in sync, or asks to be.
+  void Count() {
+    if (state.now() == FollowerState::kFollows) state.To(FollowerState::kCounted);
+  }
+  // Whether it can be sent what comes.
+  bool follows() const { return said_hello() && link->usable(); }
 };
 
 // Who follows a primary's stream: the links of backups, of those that join, and of other groups'
@@ -102,8 +106,9 @@ class Followers {
   // Returns why a backup or a receiver cannot be taken, or "" if it can.
   std::string WhyNot(const ReplicaHello& hello) const;
   std::string WhyNot(const ReceiverHello& hello) const;
+  // Welcomes who said hello, or refuses it. `joins`: it has no items of the group.
   template <class Hello>
-  void Answer(Follower* to, const Hello& hello, bool joins, std::string_view why_not, int64_t now);
+  void Answer(Follower* to, const Hello& hello, FollowerState as, bool joins, int64_t now);
   void Welcome(Follower* to, bool joins);
   // Returns why to break a link, or "" if it may go on. `waited`: for room in the ring.
   std::string_view WhyBreak(Follower* follower, int64_t waited, int64_t now);

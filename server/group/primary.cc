@@ -153,14 +153,14 @@ void Primary::SendBeacons(int64_t now) {
   has_joiners_ = false;
   for (const auto& follower : stream_.followers().all()) {
     if (!follower->follows() || !follower->beacons.MaySend()) continue;
-    const bool in_sync = !follower->receives && lead.configuration().IsInSync(*follower->member);
+    const bool in_sync = !follower->receives() && lead.configuration().IsInSync(follower->member);
     has_joiners_ |= !in_sync;
     beacon.committed = published_.ToldTo(in_sync, ring.committed());
     follower->beacons.OnSend(beacon.sequence);
-    const bool last = lead.hand_over().ended() && !follower->receives &&
+    const bool last = lead.hand_over().ended() && !follower->receives() &&
                       ring.version() >= kStreamVersionOfLastBeacons;
     beacon.header = NewBeacon(last ? ReplicaKind::kLastBeacon : ReplicaKind::kBeacon).header;
-    if (!follower->link->Send(beacon)) follower->failed = true;
+    follower->link->Send(beacon);
   }
 }
 
@@ -194,8 +194,8 @@ Primary::Seen Primary::Look() const {
                .stream_version = ring.version(),
                .ended_map = moves_.ended_map()};
   for (const auto& follower : stream_.followers().all()) {
-    if (!follower->member) continue;
-    (follower->receives ? seen.receivers : seen.backups).push_back(LookAt(*follower, now));
+    if (!follower->said_hello()) continue;
+    (follower->receives() ? seen.receivers : seen.backups).push_back(LookAt(*follower, now));
   }
   return seen;
 }
@@ -203,11 +203,11 @@ Primary::Seen Primary::Look() const {
 Primary::Seen::Backup Primary::LookAt(const Follower& follower, int64_t now) const {
   const Leadership& lead = stream_.lead();
   const RingWriter& writer = stream_.ring().writer();
-  const bool receives = follower.receives;
-  return {.node = follower.member->node,
-          .in_sync = !receives && lead.configuration().IsInSync(*follower.member),
+  const bool receives = follower.receives();
+  return {.node = follower.member.node,
+          .in_sync = !receives && lead.configuration().IsInSync(follower.member),
           .linked = !follower.link->closing(),
-          .heard = !receives && lead.lease().IsHeard(follower.member->incarnation, now),
+          .heard = !receives && lead.lease().IsHeard(follower.member.incarnation, now),
           .completed = writer.completed_lsn(follower.ring),
           .applied = follower.applied,
           .behind_bytes = writer.unconsumed_bytes(follower.ring)};

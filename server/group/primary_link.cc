@@ -48,11 +48,14 @@ bool PrimaryLink::Write(const RingWriter::Shipment& shipment) {
     writes[i].wr.rdma = {ring_address_ + chunk.offset, ring_rkey_};
     if (!last) writes[i].next = &writes[i + 1];
   }
-  return stream.Post(writes.data()) == PostResult::kPosted;
+  const bool posted = stream.Post(writes.data()) == PostResult::kPosted;
+  if (!posted) Fail();
+  return posted;
 }
 
 void PrimaryLink::BeginClose() {
-  if (std::exchange(closing_, true)) return;
+  if (closing()) return;
+  state_.To(PrimaryLinkState::kCloses);
   for (uint32_t i = 0; i < 2; ++i) {
     const WrId id = {.kind = static_cast<uint8_t>(LinkWork::kDrain), .owner = number_, .slot = i};
     if (connections_[i] == nullptr) continue;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/checked_state.h"
 #include "common/protocol/group_member.h"
 #include "common/protocol/replica.h"
 #include "common/rdma/completion.h"
@@ -24,6 +25,18 @@
 #include "server/stream/ring_writer.h"
 
 namespace gannet {
+
+// What a primary's end of a link is. It never goes back.
+enum class PrimaryLinkState : uint8_t {
+  kUsable,
+  kFailed,  // something was not sent, or came out of place: it is to be closed
+  kCloses,  // its queue pairs are being flushed, or were
+};
+
+constexpr bool MayFollow(PrimaryLinkState from, PrimaryLinkState to) {
+  using enum PrimaryLinkState;
+  return to == kCloses ? from != kCloses : from == kUsable && to == kFailed;
+}
 
 // A primary's end of its link to one backup: the two connections that it accepted, and where the
 // backup's ring is.
@@ -76,23 +89,36 @@ class PrimaryLink {
     ring_rkey_ = rkey;
   }
   // WRITEs a shipment to the same places of the backup's ring, with one completion. Returns false
-  // if the link is to be broken. REQUIRES: the shipment is not empty.
+  // if the link has failed. REQUIRES: the shipment is not empty.
   bool Write(const RingWriter::Shipment& shipment);
+  // Fails the link if it cannot be sent.
   template <class T>
-  bool Send(const T& message) {
-    return messages_->Send(*At(LinkConnection::kControl), std::as_bytes(std::span(&message, 1)));
+  void Send(const T& message) {
+    const auto bytes = std::as_bytes(std::span(&message, 1));
+    if (!messages_->Send(*At(LinkConnection::kControl), bytes)) Fail();
   }
   void OnSent(uint32_t place) { messages_->OnSent(place); }
-  std::vector<std::byte> Take(uint32_t place, uint32_t bytes, bool* broken) {
-    return ControlMessages::Take(At(LinkConnection::kControl), place, bytes, broken);
+  // Takes a message. Fails the link if its place cannot be used again.
+  std::vector<std::byte> Take(uint32_t place, uint32_t bytes) {
+    bool broken = false;
+    std::vector<std::byte> message =
+        ControlMessages::Take(At(LinkConnection::kControl), place, bytes, &broken);
+    if (broken) Fail();
+    return message;
   }
 
+  // It is to be closed.
+  void Fail() {
+    if (usable()) state_.To(PrimaryLinkState::kFailed);
+  }
+  bool usable() const { return state_.now() == PrimaryLinkState::kUsable; }
+  bool failed() const { return state_.now() == PrimaryLinkState::kFailed; }
   // Moves both queue pairs to the error state. They are flushed when OnDrained was called for each.
   void BeginClose();
-  bool closing() const { return closing_; }
+  bool closing() const { return state_.now() == PrimaryLinkState::kCloses; }
   void OnDrained(uint32_t which);
   bool closed() const {
-    return closing_ && std::ranges::all_of(connections_, [](const auto& connection) {
+    return closing() && std::ranges::all_of(connections_, [](const auto& connection) {
              return connection == nullptr || connection->drained();
            });
   }
@@ -111,7 +137,7 @@ class PrimaryLink {
   std::array<std::unique_ptr<Connection>, 2> connections_;
   std::array<uint64_t, 2> names_{};
   std::array<std::shared_ptr<const SessionKey>, 2> keys_;
-  bool closing_ = false;
+  CheckedState<PrimaryLinkState> state_{PrimaryLinkState::kUsable};
   uint64_t ring_address_ = 0;
   uint32_t ring_rkey_ = 0;
 };

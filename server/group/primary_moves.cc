@@ -55,10 +55,10 @@ bool PrimaryMoves::TellEnded() {
   ended.version_next = version_at_end_;
   bool told = false;
   for (const auto& follower : stream_.followers().all()) {
-    if (!follower->receives || !follower->follows()) continue;
+    if (!follower->receives() || !follower->follows()) continue;
     if (follower->ended_told >= ended.revision || !follower->beacons.MaySend()) continue;
     follower->ended_told = ended.revision;
-    if (!follower->link->Send(ended)) follower->failed = true;
+    follower->link->Send(ended);
     told = true;
   }
   return told;
