@@ -70,9 +70,7 @@ class GroupStream : public ChangeConsumer {
   // so that nothing will be.
   int BeginWait() {
     PrimaryStream* const primary = At();
-    if (primary == nullptr) return -1;
-    primary->BeginWait();
-    return primary->fd_of_writes();
+    return primary == nullptr ? -1 : primary->BeginWait();
   }
   // REQUIRES: BeginWait returned a descriptor.
   void EndWait(bool slept) { At()->EndWait(slept); }

@@ -100,9 +100,10 @@ bool PrimaryStream::OthersWaitFor(uint64_t before) const {
   return context_.workers > 1 && workers_wait() && safe_.load(std::memory_order_relaxed) != before;
 }
 
-void PrimaryStream::BeginWait() {
+int PrimaryStream::BeginWait() {
   waiting_workers_.fetch_add(1, std::memory_order_relaxed);
   stream_cq().Arm().IgnoreError();  // a queue that is lost fails the next WRITE
+  return stream_cq().fd();
 }
 
 void PrimaryStream::EndWait(bool slept) {

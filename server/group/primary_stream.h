@@ -65,11 +65,11 @@ class PrimaryStream {
   bool has_copies() const { return has_copies_.load(std::memory_order_relaxed); }
   // WRITEs what was appended, and sees what is committed now.
   void Pump();
-  // A worker is going to sleep until more is committed: fd_of_writes() is readable when WRITEs have
-  // completed. It must Pump between BeginWait and its sleep, and end the wait when it is awake.
-  void BeginWait();
+  // A worker is going to sleep until more is committed. Returns a descriptor that is readable when
+  // WRITEs have completed. The worker must Pump between BeginWait and its sleep, and end the wait
+  // when it is awake.
+  int BeginWait();
   void EndWait(bool slept);
-  int fd_of_writes() const { return made_.stream_cq->fd(); }
   // What ends there or before is committed. Acquire: whoever publishes it has it in all rings.
   uint64_t safe() const { return safe_.load(std::memory_order_acquire); }
   // How often something was committed while fewer members than the terms want had it.
