@@ -36,8 +36,7 @@ void Backup::To(BackupState next) {
   state_.To(next);
   switch (next) {
     case BackupState::kCopied:
-      LOG(INFO) << "copied " << join_->joiner->items() << " items, " << join_->joiner->bytes()
-                << " bytes";
+      LOG(INFO) << "copied " << joiner_->items() << " items, " << joiner_->bytes() << " bytes";
       break;
     case BackupState::kInSync:
       if (takeover_) break;  // an operator forces it
@@ -56,7 +55,7 @@ void Backup::To(BackupState next) {
   }
   if (next != BackupState::kCopied && next != BackupState::kInSync) return;
   applier_.OnChange(nullptr);
-  join_.reset();
+  joiner_.reset();
 }
 
 void Backup::End(std::string why) {
@@ -133,14 +132,13 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
     link_->lost = true;
     return;
   }
-  if (!kStreamVersions.Has(welcome.stream_version)) {
+  if (const absl::Status accepted = link_->end->Accept(welcome); !accepted.ok()) {
     link_->lost = true;
-    return Tell(absl::StrCat("the primary's stream has version ", welcome.stream_version));
+    return Tell(std::string(accepted.message()));
   }
   versions_.OnStream(welcome.stream_version);
-  link_->end->Accept();
   heard_ = now;
-  times_.lease_ns = int64_t{welcome.lease_ms} * kNsPerMs;
+  times_ = TimesOf(welcome);
   if (takeover_) takeover_->OnWelcome(times_);
   clock_.OnPrimary(welcome.clock_ms, now);
   applier_.OnVersion(welcome.version_next);
@@ -156,13 +154,15 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
 // to wait for G before the beacon was sent, and take over while its answer keeps the lease valid.
 void Backup::OnBeacon(const BackupLink::ToldBeacon& told) {
   const Beacon& beacon = told.beacon;
-  if (beacon.epoch != link_epoch_) return;
   const int64_t now = context_.clock();
   if (takeover_ && !takeover_->OnBeacon(now)) return;
   heard_ = now;
   clock_.OnPrimary(beacon.clock_ms, now, told.last);
   log_->OnCommitted(beacon.committed);
-  if (state_.now() == BackupState::kFollows && beacon.committed >= join_->begins) {
+  // What was decided before the stream began, and was not published, is in neither.
+  if (state_.now() == BackupState::kFollows &&
+      beacon.committed >= link_->end->welcome().first_lsn) {
+    joiner_->BeginWalk();
     To(BackupState::kCopies);
   }
   told_clock_ms_ = beacon.clock_ms;
@@ -259,26 +259,23 @@ void Backup::BeginToFollow(const ReplicaWelcome& welcome, int64_t now) {
       *link_->end,
       {.target = &join_target_, .now_ms = context_.now_ms, .wall = context_.wall, .now_ns = now});
   if (!joiner.ok()) return End(std::string(joiner.status().message()));
-  join_.emplace(Join{.begins = welcome.first_lsn, .joiner = *std::move(joiner)});
-  applier_.OnChange([this](const Change& change) { join_->joiner->OnApplied(change); });
+  joiner_ = *std::move(joiner);
+  applier_.OnChange([this](const Change& change) { joiner_->OnApplied(change); });
   To(BackupState::kFollows);
 }
 
 void Backup::CopyItems(int64_t now) {
   if (state_.now() == BackupState::kReady) return;
   if (state_.now() == BackupState::kCopied) return TellThatItIsReady(now);
-  Joiner& joiner = *join_->joiner;
-  // What was decided and is not published yet is in neither.
-  if (state_.now() == BackupState::kCopies) joiner.BeginWalk();
-  switch (joiner.Poll(now)) {
+  switch (joiner_->Poll(now)) {
     case Joiner::Step::kGoesOn:
       return;
     case Joiner::Step::kFailed:
-      return End(std::string(joiner.status().message()));
+      return End(std::string(joiner_->status().message()));
     case Joiner::Step::kDone:
       break;
   }
-  applier_.OnVersion(joiner.version_next());
+  applier_.OnVersion(joiner_->version_next());
   To(BackupState::kCopied);
   TellThatItIsReady(now);
 }
@@ -490,8 +487,7 @@ uint8_t Backup::joined_percent() const {
   if (whole() || state_.now() == BackupState::kCopied || state_.now() == BackupState::kReady) {
     return 100;
   }
-  if (!join_) return 0;
-  return static_cast<uint8_t>(100 * std::clamp(join_->joiner->done(), 0.0, 1.0));
+  return joiner_ ? static_cast<uint8_t>(100 * std::clamp(joiner_->done(), 0.0, 1.0)) : 0;
 }
 
 RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
@@ -501,9 +497,8 @@ uint64_t Backup::ClockAtTakeover(int64_t now) const {
 }
 
 absl::Status Backup::Arm(int64_t now) {
-  if (join_) {
-    Joiner& joiner = *join_->joiner;
-    next_ns_ = joiner.PrepareToSleep(now) ? std::min(next_ns_, joiner.deadline_ns()) : now;
+  if (joiner_) {
+    next_ns_ = joiner_->PrepareToSleep(now) ? std::min(next_ns_, joiner_->deadline_ns()) : now;
   }
   return link_ ? link_->end->Arm() : absl::OkStatus();
 }
@@ -514,15 +509,8 @@ void Backup::Woken() {
 
 std::vector<int> Backup::fds() const {
   std::vector<int> fds;
-  if (link_) {
-    const auto of_link = link_->end->fds();
-    fds.assign(of_link.begin(), of_link.end());
-  }
-  if (join_) {
-    for (const int fd : join_->joiner->fds()) {
-      if (fd >= 0) fds.push_back(fd);
-    }
-  }
+  if (link_) link_->end->AddFds(&fds);
+  if (joiner_) joiner_->AddFds(&fds);
   return fds;
 }
 

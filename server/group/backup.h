@@ -87,11 +87,6 @@ class Backup {
     uint64_t primary = 0;             // its incarnation
     bool lost = false;                // it cannot be used any more
   };
-  // Of kFollows and kCopies.
-  struct Join {
-    uint64_t begins = 0;             // LSN of the stream
-    std::unique_ptr<Joiner> joiner;  // copies the primary's items; never null
-  };
   // What was asked of the register before the member is in sync. Who joins may have become one of
   // those in sync while it had a link, and an answer to what was asked before does not say so.
   enum class Asked : uint8_t { kNothing, kNow, kBeforeALink };
@@ -155,9 +150,9 @@ class Backup {
   SpokenVersions versions_;
   Asked asked_ = Asked::kNothing;
   Search search_;
-  std::optional<BackupLog> log_;  // from kFollows on
-  uint64_t history_ = 0;          // of the items that the stream brings
-  std::optional<Join> join_;
+  std::optional<BackupLog> log_;      // from kFollows on
+  uint64_t history_ = 0;              // of the items that the stream brings
+  std::unique_ptr<Joiner> joiner_;    // of kFollows and kCopies: copies the primary's items
   std::optional<Takeover> takeover_;  // from kInSync on
   uint64_t left_epoch_ = 0;           // the last one that was told of by TellWhyItLeaves
   int64_t heard_ = 0;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/auth/handshake.h"
 #include "common/base/status_macros.h"
+#include "common/protocol/versions.h"
 #include "common/rdma/queue_pair.h"
 #include "common/rdma/status.h"
 #include "server/group/replica_request.h"
@@ -124,34 +125,49 @@ void BackupLink::OnCompletion(const ibv_wc& completion) {
   if (broken) Fail(absl::UnavailableError("the device refuses receives"));
 }
 
-std::optional<std::vector<std::byte>> BackupLink::TakeMessage() {
-  if (received_.empty()) return std::nullopt;
-  std::vector<std::byte> message = std::move(received_.front());
-  received_.pop_front();
-  return message;
+std::optional<BackupLink::Message> BackupLink::Take() {
+  while (!received_.empty()) {
+    const Message message = Decode(received_.front());
+    received_.pop_front();
+    const auto* const told = std::get_if<ToldBeacon>(&message);
+    const auto* const ended = std::get_if<MoveEnded>(&message);
+    const uint64_t epoch = told != nullptr    ? told->beacon.epoch
+                           : ended != nullptr ? ended->epoch
+                                              : welcome_.epoch;
+    if (epoch == welcome_.epoch) return message;
+  }
+  return std::nullopt;
 }
 
-std::optional<BackupLink::Message> BackupLink::Take() {
-  const std::optional<std::vector<std::byte>> message = TakeMessage();
-  if (!message) return std::nullopt;
-  const std::optional<ReplicaKind> kind = KindOfReplicaMessage(*message);
+BackupLink::Message BackupLink::Decode(std::span<const std::byte> message) const {
+  const std::optional<ReplicaKind> kind = KindOfReplicaMessage(message);
   if (kind == ReplicaKind::kWelcome && said_ == Said::kHello) {
-    if (const auto welcome = DecodeReplicaWelcome(*message); welcome.ok()) return *welcome;
+    if (const auto welcome = DecodeReplicaWelcome(message); welcome.ok()) return *welcome;
   } else if (kind == ReplicaKind::kBeacon && welcomed()) {
-    if (const auto beacon = DecodeBeacon(*message); beacon.ok()) return ToldBeacon{*beacon, false};
+    if (const auto beacon = DecodeBeacon(message); beacon.ok()) return ToldBeacon{*beacon, false};
   } else if (kind == ReplicaKind::kLastBeacon && welcomed()) {
-    const auto beacon = DecodeLastBeacon(*message);
+    const auto beacon = DecodeLastBeacon(message);
     if (beacon.ok()) return ToldBeacon{*beacon, true};
   } else if (kind == ReplicaKind::kEnded && welcomed()) {
-    if (const auto ended = DecodeMoveEnded(*message); ended.ok()) return *ended;
+    if (const auto ended = DecodeMoveEnded(message); ended.ok()) return *ended;
   } else if (kind == ReplicaKind::kRefusal) {
     Refused refused;
-    if (const auto refusal = DecodeReplicaRefusal(*message); refusal.ok()) {
+    if (const auto refusal = DecodeReplicaRefusal(message); refusal.ok()) {
       refused.why = ReasonOf(*refusal);
     }
     return refused;
   }
   return OutOfPlace{kind};
+}
+
+absl::Status BackupLink::Accept(const ReplicaWelcome& welcome) {
+  if (!kStreamVersions.Has(welcome.stream_version)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the stream of ", options_.endpoint, " has version ", welcome.stream_version));
+  }
+  welcome_ = welcome;
+  said_ = Said::kWelcome;
+  return absl::OkStatus();
 }
 
 void BackupLink::Answer(const Beacon& beacon, uint64_t applied, uint64_t consumed) {

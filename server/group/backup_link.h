@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
 #include "common/auth/auth_key.h"
+#include "common/base/clock.h"
 #include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/group_member.h"
@@ -26,6 +27,7 @@
 #include "common/rdma/memory.h"
 #include "server/group/control_messages.h"
 #include "server/group/link_work.h"
+#include "server/replica/group_times.h"
 #include "server/stream/ring_reader.h"
 
 namespace gannet {
@@ -90,7 +92,8 @@ class BackupLink {
   };
   using Message = std::variant<ReplicaWelcome, ToldBeacon, MoveEnded, Refused, OutOfPlace>;
   // Returns the next message from the primary. A welcome comes behind the hello only, and beacons
-  // and the end of partitions once a welcome was accepted.
+  // and the end of partitions once a welcome was accepted. What is of another epoch than that says
+  // nothing.
   std::optional<Message> Take();
 
   // Fills in the ring and who this is, and sends it. REQUIRES: open(), and it was not said.
@@ -105,9 +108,11 @@ class BackupLink {
     Send(hello);
   }
   bool said_hello() const { return said_ != Said::kNothing; }
-  // Follows the stream of the welcome that came.
-  void Accept() { said_ = Said::kWelcome; }
+  // Follows the stream of the welcome that came. FailedPrecondition: this process does not know its
+  // version.
+  absl::Status Accept(const ReplicaWelcome& welcome);
   bool welcomed() const { return said_ == Said::kWelcome; }
+  const ReplicaWelcome& welcome() const { return welcome_; }  // REQUIRES: welcomed()
   // Says how far the stream was applied, and up to where its ring may be written again.
   void Answer(const Beacon& beacon, uint64_t applied, uint64_t consumed);
   template <class T>
@@ -126,7 +131,9 @@ class BackupLink {
   // To sleep: Arm, Poll once more, wait until one of fds() is readable, call Woken.
   absl::Status Arm() { return cq_->Arm(); }
   void Woken() { cq_->TakeEvent(); }
-  std::array<int, 3> fds() const { return {connectors_[0]->fd(), connectors_[1]->fd(), cq_->fd()}; }
+  void AddFds(std::vector<int>* fds) const {
+    fds->insert(fds->end(), {connectors_[0]->fd(), connectors_[1]->fd(), cq_->fd()});
+  }
 
  private:
   static constexpr uint32_t kConnections = 2;
@@ -137,7 +144,7 @@ class BackupLink {
   absl::Status Configure(LinkConnection which);
   void OnCompletion(const ibv_wc& completion);
   void Fail(absl::Status why);
-  std::optional<std::vector<std::byte>> TakeMessage();
+  Message Decode(std::span<const std::byte> message) const;
   void SendBytes(std::span<const std::byte> message);
   Connection* control() const { return connectors_[0]->connection(); }
   bool Both(Connection::State state) const {
@@ -155,6 +162,7 @@ class BackupLink {
   std::array<std::unique_ptr<Connector>, kConnections> connectors_;
   std::array<ConnectRequest, kConnections> requests_{};
   Said said_ = Said::kNothing;
+  ReplicaWelcome welcome_{};
   absl::Status status_;
   std::optional<Reject> refused_;
   std::deque<std::vector<std::byte>> received_;
@@ -163,6 +171,10 @@ class BackupLink {
 // Where the stream of a welcome begins.
 inline RingReader::Begin BeginOf(const ReplicaWelcome& welcome) {
   return {.stream_id = welcome.stream_id, .lsn = welcome.first_lsn, .position = welcome.position};
+}
+// The times of its group.
+inline GroupTimes TimesOf(const ReplicaWelcome& welcome) {
+  return {.lease_ns = int64_t{welcome.lease_ms} * kNsPerMs};
 }
 
 }  // namespace gannet

@@ -63,6 +63,12 @@ Joiner::Step Joiner::Poll(int64_t now_ns) {
   return step_;
 }
 
+void Joiner::AddFds(std::vector<int>* fds) const {
+  for (const int fd : session_->fds()) {
+    if (fd >= 0) fds->push_back(fd);
+  }
+}
+
 bool Joiner::PrepareToSleep(int64_t now_ns) {
   session_->Arm();
   return Poll(now_ns) == Step::kGoesOn && !session_->completed() && deadline_ns_ > now_ns;

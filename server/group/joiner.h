@@ -1,7 +1,6 @@
 #ifndef GANNET_SERVER_GROUP_JOINER_H_
 #define GANNET_SERVER_GROUP_JOINER_H_
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -92,10 +91,10 @@ class Joiner : private WalkReader {
   // meanwhile. Aborted: the primary's index changes too fast. And FetchSession::status.
   const absl::Status& status() const { return status_; }
 
-  // To sleep: Poll; PrepareToSleep; if that returns true, sleep until one of the fds() is readable
-  // (-1: none) or until deadline_ns().
+  // To sleep: Poll; PrepareToSleep; if that returns true, sleep until one of the descriptors of
+  // AddFds is readable or until deadline_ns().
   bool PrepareToSleep(int64_t now_ns);
-  std::array<int, 2> fds() const { return session_->fds(); }
+  void AddFds(std::vector<int>* fds) const;
   int64_t deadline_ns() const { return deadline_ns_; }
 
   // What was inserted: items, and the bytes of their keys and values.

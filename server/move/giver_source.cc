@@ -47,7 +47,7 @@ void GiverSource::Fail(absl::Status why) {
 }
 
 void GiverSource::Poll(int64_t now) {
-  next_ns_ = now + (welcome_ || ending_ ? kRingLookNs : times_.beacon_ns() / 4);
+  next_ns_ = now + (ending_ || (link_ && link_->welcomed()) ? kRingLookNs : times_.beacon_ns() / 4);
   if (!link_ && !ending_) Connect(now);
   if (!link_) return;
   link_->Poll(now);
@@ -60,7 +60,7 @@ void GiverSource::Poll(int64_t now) {
   if (now - heard_ > PatienceNs()) {
     return Fail(absl::UnavailableError(absl::StrCat(call_.endpoint, " is silent")));
   }
-  if (!welcome_) return;
+  if (!link_->welcomed()) return;
   TakeStream();
   if (status_.ok()) Walk(now);
 }
@@ -93,7 +93,6 @@ void GiverSource::OnMessage(const BackupLink::Message& message) {
   const auto* told = std::get_if<BackupLink::ToldBeacon>(&message);
   if (told != nullptr && !told->last) return OnBeacon(told->beacon);
   if (const auto* ended = std::get_if<MoveEnded>(&message)) {
-    if (ended->epoch != welcome_->epoch) return;
     ended_ = *ended;
     clock_behind_end_ms_ = 0;
     return;
@@ -112,11 +111,13 @@ void GiverSource::OnMessage(const BackupLink::Message& message) {
 
 // The joiner hears of all that the stream brings, so it is there from the stream's begin on.
 void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
-  if (!kStreamVersions.Has(welcome.stream_version)) {
-    return Fail(absl::FailedPreconditionError(
-        absl::StrCat("the stream of ", call_.endpoint, " has version ", welcome.stream_version)));
+  if (absl::Status accepted = link_->Accept(welcome); !accepted.ok()) {
+    return Fail(std::move(accepted));
   }
   const int64_t now = context_.clock();
+  heard_ = now;
+  times_ = TimesOf(welcome);
+  reader_.emplace(link_->ring(), BeginOf(welcome));
   intake_->UseClock({asked_ms_, welcome.clock_ms});
   auto joiner = dialer_.BeginWalk(*link_, {.target = intake_,
                                            .now_ms = [this] { return intake_->giver_now_ms(); },
@@ -125,19 +126,14 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
                                            .target_evicts = intake_->evicts()});
   if (!joiner.ok()) return Fail(joiner.status());
   joiner_ = *std::move(joiner);
-  welcome_ = welcome;
-  times_.lease_ns = int64_t{welcome.lease_ms} * kNsPerMs;
-  heard_ = now;
-  link_->Accept();
-  reader_.emplace(link_->ring(), BeginOf(welcome));
 }
 
 void GiverSource::OnBeacon(const Beacon& beacon) {
-  if (beacon.epoch != welcome_->epoch) return;
   heard_ = context_.clock();
   committed_ = std::max(committed_, beacon.committed);
   if (ended_) clock_behind_end_ms_ = beacon.clock_ms;
-  published_ = published_ || beacon.committed >= welcome_->first_lsn;
+  // What was decided before the stream began, and was not published, is in neither.
+  if (joiner_ && beacon.committed >= link_->welcome().first_lsn) joiner_->BeginWalk();
   link_->Answer(beacon, reader_->taken(), reader_->consumed());
 }
 
@@ -216,8 +212,6 @@ void GiverSource::Walk(int64_t now) {
     next_ns_ = std::min(next_ns_, pace_.due_ns());
     return;
   }
-  // What was decided and is not published yet is in neither.
-  if (published_) joiner_->BeginWalk();
   const int64_t began = context_.clock();
   const Joiner::Step step = joiner_->Poll(now);
   pace_.OnWorked(began, context_.clock(), context_.server->CoresAreScarce());
@@ -251,7 +245,7 @@ bool GiverSource::HasUpTo(uint64_t lsn) const {
 
 void GiverSource::TellClosing() {
   MoveClosing closing = NewMoveClosing();
-  closing.epoch = welcome_->epoch;
+  closing.epoch = link_->welcome().epoch;
   link_->Send(closing);
 }
 
@@ -273,14 +267,8 @@ void GiverSource::Woken() {
 }
 
 void GiverSource::AddFds(std::vector<int>* fds) const {
-  if (link_) {
-    const auto of_link = link_->fds();
-    fds->insert(fds->end(), of_link.begin(), of_link.end());
-  }
-  if (!joiner_ || pauses_) return;
-  for (const int fd : joiner_->fds()) {
-    if (fd >= 0) fds->push_back(fd);
-  }
+  if (link_) link_->AddFds(fds);
+  if (joiner_ && !pauses_) joiner_->AddFds(fds);
 }
 
 }  // namespace gannet

@@ -87,7 +87,6 @@ class GiverSource final : public MoveSource {
   GroupTimes times_;
   LinkDialer dialer_;
   std::unique_ptr<BackupLink> link_;
-  std::optional<ReplicaWelcome> welcome_;
   std::optional<RingReader> reader_;
   LongValueParts parts_;
   std::deque<Late> late_;
@@ -96,7 +95,6 @@ class GiverSource final : public MoveSource {
   bool pauses_ = false;     // the walk
   uint64_t committed_ = 0;  // LSN, that the giver told
   uint64_t stop_at_ = UINT64_MAX;
-  bool published_ = false;  // all before the stream's begin, at the giver
   bool copied_ = false;
   bool ending_ = false;
   uint64_t asked_ms_ = 0;  // the own clock, before the hello was sent

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -351,8 +352,11 @@ TEST_F(JoinerTest, SleepsUntilAHeartbeatIsDueOrAnswered) {
   auto joiner = Joiner::Begin(JoinOptions());
   ASSERT_TRUE(joiner.ok()) << joiner.status();
   const auto readable = [&](int timeout_ms) {
-    pollfd fds[] = {{(*joiner)->fds()[0], POLLIN, 0}, {(*joiner)->fds()[1], POLLIN, 0}};
-    return ::poll(fds, 2, timeout_ms) > 0;
+    std::vector<int> fds;
+    (*joiner)->AddFds(&fds);
+    std::vector<pollfd> waits;
+    for (const int fd : fds) waits.push_back({fd, POLLIN, 0});
+    return ::poll(waits.data(), waits.size(), timeout_ms) > 0;
   };
   EXPECT_TRUE(StepUntil([&] {
     EXPECT_EQ((*joiner)->Poll(now().monotonic_ns), Joiner::Step::kGoesOn);

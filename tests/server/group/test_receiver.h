@@ -72,7 +72,7 @@ class TestReceiver {
   void OnMessage(const BackupLink::Message& message, bool is_slow) {
     if (const auto* welcome = std::get_if<ReplicaWelcome>(&message)) {
       welcome_ = *welcome;
-      link_->Accept();
+      EXPECT_TRUE(link_->Accept(*welcome).ok());
       reader_.emplace(link_->ring(), BeginOf(*welcome));
     } else if (const auto* told = std::get_if<BackupLink::ToldBeacon>(&message)) {
       ++beacons_;
