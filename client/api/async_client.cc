@@ -11,6 +11,7 @@
 #include "client/engine/engine.h"
 #include "client/engine/wake_fd.h"
 #include "client/session/memory_domains.h"
+#include "common/base/client_clock.h"
 
 namespace gannet {
 namespace {
@@ -162,7 +163,8 @@ absl::StatusOr<std::unique_ptr<AsyncClient>> AsyncClient::Connect(
   auto engine = ConnectEngine({.endpoints = std::move(endpoints),
                                .options = options,
                                .connections_max = ClientSession::kConnectionsMax,
-                               .signal_every = kSignalEvery});
+                               .signal_every = kSignalEvery,
+                               .clock = ClientClock::Real()});
   if (!engine.ok()) return engine.status();
   auto wake = WakeFd::Create();
   if (!wake.ok()) return wake.status();

@@ -7,6 +7,7 @@
 
 #include "client/api/client_state.h"
 #include "client/api/connect_engine.h"
+#include "common/base/client_clock.h"
 
 namespace gannet {
 
@@ -14,7 +15,8 @@ using Milliseconds = Client::Milliseconds;
 
 absl::StatusOr<std::unique_ptr<Client>> Client::Connect(std::vector<std::string> endpoints,
                                                         Options options) {
-  auto engine = ConnectEngine({.endpoints = std::move(endpoints), .options = options});
+  auto engine = ConnectEngine(
+      {.endpoints = std::move(endpoints), .options = options, .clock = ClientClock::Real()});
   if (!engine.ok()) return engine.status();
   auto wake = WakeFd::Create();
   if (!wake.ok()) return wake.status();

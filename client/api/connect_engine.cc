@@ -67,7 +67,7 @@ class NewEngine {
 
 absl::StatusOr<std::unique_ptr<Engine>> ConnectEngine(Engine::Settings settings) {
   const int64_t deadline_ns =
-      settings.clock->MonotonicNs() + TimeoutNs(settings.options.connect_timeout);
+      settings.clock.get().MonotonicNs() + TimeoutNs(settings.options.connect_timeout);
   GANNET_ASSIGN_OR_RETURN(NewEngine made, NewEngine::Create(std::move(settings), deadline_ns));
   GANNET_RETURN_IF_ERROR(made.Start());
   GANNET_RETURN_IF_ERROR(made.WaitForMap());

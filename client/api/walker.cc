@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "client/walk/cluster_walk.h"
+#include "common/base/client_clock.h"
 
 namespace gannet {
 
@@ -15,7 +16,7 @@ class Walker::State {
 absl::StatusOr<std::unique_ptr<Walker>> Walker::Connect(std::string endpoint, Options options,
                                                         WalkOptions walk) {
   absl::StatusOr<std::unique_ptr<ClusterWalk>> made =
-      ClusterWalk::Connect(std::move(endpoint), options, walk);
+      ClusterWalk::Connect(std::move(endpoint), options, walk, ClientClock::Real());
   if (!made.ok()) return made.status();
   return std::unique_ptr<Walker>(new Walker(std::make_unique<State>(*std::move(made))));
 }

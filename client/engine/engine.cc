@@ -114,7 +114,7 @@ Engine::Engine(const Settings& settings, Listed listed, Router router,
       maker_(std::make_shared<ServerMaker>(settings, 2 * settings.options.depth,
                                            std::move(auth_file), static_cast<SessionOwner*>(this))),
       ops_(settings.options.depth),
-      gets_(ops_, hit_reports(), *clock_),
+      gets_(ops_, hit_reports(), clock_),
       locks_(ops_, gets_),
       requests_(ops_, gets_, locks_, rerouting_),
       rerouting_(ops_, servers_, locks_),
@@ -240,7 +240,7 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   if (gets_.has_starved()) gets_.FeedStarved();
   if (now_ns >= ops_.look_ns()) CheckDeadlines();
   if (sample_.running()) [[unlikely]]
-    sample_.EndIfOver(*clock_);
+    sample_.EndIfOver(clock_);
   return static_cast<size_t>(reports.end() - completions.data());
 }
 

@@ -4,6 +4,7 @@
 #include <gannet/types.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -78,7 +79,7 @@ class Engine final : private OrdinaryGets {
     // How many of the work requests that are posted together share a completion: all, for a caller
     // who waits for all of them; fewer, for a caller who goes on with each.
     uint32_t signal_every = SendChain::kMax;
-    const ClientClock* clock = ClientClock::Real();
+    std::reference_wrapper<const ClientClock> clock;  // outlives the engine
     std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();
   };
   // Resolves the names (may block on DNS) and begins to connect. FailedPrecondition: there is no
@@ -127,7 +128,7 @@ class Engine final : private OrdinaryGets {
   void WantMap(uint64_t revision) { rerouting_.Want(revision); }
   ServerSet& servers() { return servers_; }
   const ServerSet& servers() const { return servers_; }
-  const ClientClock& clock() const { return *clock_; }
+  const ClientClock& clock() const { return clock_; }
 
   // Where the callers' own memory is registered. Thread safe.
   MemoryDomains& domains() const { return *domains_; }
@@ -175,7 +176,7 @@ class Engine final : private OrdinaryGets {
   void StartReleased();
   void CheckDeadlines();
 
-  const ClientClock* const clock_;
+  const ClientClock& clock_;
   const std::shared_ptr<MemoryDomains> domains_;
   size_t inline_key_sizes_;  // see BeginsInline; 0 if there are several servers
   uint64_t hash_seed_ = 0;   // of the only server

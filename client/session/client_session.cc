@@ -57,14 +57,14 @@ ClientSession::~ClientSession() {
   reports_.End();
   TellLast();
   if (phase_.value() != Phase::kDown && phase_.value() != Phase::kDraining) BeginDrain();
-  while (phase_.value() == Phase::kDraining) PollDraining(options_.clock->MonotonicNs());
+  while (phase_.value() == Phase::kDraining) PollDraining(options_.clock.get().MonotonicNs());
 }
 
 // Sends the report that the next heartbeat would carry, and waits until the server's device has it:
 // closing drops what is not there yet. A dead server never has it, so this does not wait for long.
 void ClientSession::TellLast() {
   if (!BeginToTellLast()) return;
-  int64_t now_ns = options_.clock->MonotonicNs();
+  int64_t now_ns = options_.clock.get().MonotonicNs();
   const int64_t give_up_ns = now_ns + kLastReportNsMax;
   // A test's clock may stand still.
   for (uint32_t looks = 0; looks < kLooksAtStillClock && now_ns < give_up_ns;) {
@@ -72,7 +72,7 @@ void ClientSession::TellLast() {
     Poll(now_ns);
     if (!ready() || HasToldLast()) return;
     sched_yield();  // the server may want this core
-    const int64_t before_ns = std::exchange(now_ns, options_.clock->MonotonicNs());
+    const int64_t before_ns = std::exchange(now_ns, options_.clock.get().MonotonicNs());
     looks = now_ns == before_ns ? looks + 1 : 0;
   }
 }

@@ -136,7 +136,9 @@ class ClientSession {
   uint64_t reads_disbelieved() const { return lease_.disbelieved(); }
   // Returns whether what was READ is believed if its completion was taken before now: the server is
   // in no group, or has a lease for this client's map.
-  bool BelievesNow() const { return !lease_.on() || lease_.ValidAt(options_.clock->MonotonicNs()); }
+  bool BelievesNow() const {
+    return !lease_.on() || lease_.ValidAt(options_.clock.get().MonotonicNs());
+  }
   // For tests: whether what was READ is believed if its completion is taken at `now_ns`.
   bool Believes(int64_t now_ns) const { return ready() && lease_.ValidAt(now_ns); }
   // What to tell the server of the items that were READ. Heartbeats carry it.

@@ -73,11 +73,11 @@ absl::Status ConnectionMaker::Configure(ClientConnection& connection) {
   // One entry of the send queue stays free for the work request that BeginDrain posts.
   const uint32_t room = connector.connection()->limits().send_wrs - 1;
   connection.work = InFlightWork(std::bit_floor(std::max(room, 1u)));
-  connection.asked_ns = given_.options->clock->MonotonicNs();
+  connection.asked_ns = given_.options->clock.get().MonotonicNs();
   ConnectRequest& request = connection.request;
   request = MakeConnectRequest(token_, static_cast<uint16_t>(connection.index),
                                Mix64(static_cast<uint64_t>(connection.asked_ns) + connection.id),
-                               given_.options->clock->Wall());
+                               given_.options->clock.get().Wall());
   AuthenticateRequest(key_, connection.to.NetworkBytes(), &request);
   return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }

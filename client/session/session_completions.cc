@@ -56,7 +56,7 @@ void SessionCompletions::TakeInGroup(int64_t now_ns) { Take<true>(now_ns); }
 void SessionCompletions::TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns) {
   PrimaryLeaseWatch& lease = *given_.lease;
   if (completions.empty() && !lease.holds()) return;
-  const int64_t taken_ns = given_.options->clock->MonotonicNs();
+  const int64_t taken_ns = given_.options->clock.get().MonotonicNs();
   if (!lease.holds() && lease.ValidAt(taken_ns)) [[likely]] {
     for (const ibv_wc& completion : completions) OnCompletion(completion, now_ns);
     return;
@@ -112,8 +112,8 @@ size_t SessionCompletions::PollDraining(int64_t now_ns) {
   if (memory == nullptr) return 0;
   std::array<ibv_wc, 32> completions;
   const size_t n = memory->completions->Poll(completions);
-  const bool believed =
-      !given_.lease->on() || n == 0 || given_.lease->ValidAt(given_.options->clock->MonotonicNs());
+  const bool believed = !given_.lease->on() || n == 0 ||
+                        given_.lease->ValidAt(given_.options->clock.get().MonotonicNs());
   for (size_t i = 0; i < n; ++i) {
     if (believed || !HeldUntilBelieved(completions[i])) OnCompletion(completions[i], now_ns);
   }

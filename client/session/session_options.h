@@ -32,7 +32,7 @@ struct SessionOptions {
   bool nic_locks = true;                    // false: as if the local device had no atomics
   bool server_clock = true;                 // false: as if nothing were known of the server's clock
   uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
-  const ClientClock* clock = ClientClock::Real();
+  std::reference_wrapper<const ClientClock> clock;                   // outlives the session
   std::shared_ptr<MemoryDomains> domains = MemoryDomains::Create();  // shared with other sessions
   // Its first key is this client's; null: none. Shared with the owner's other sessions, and read
   // again with each first connection.

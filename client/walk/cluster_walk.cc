@@ -32,8 +32,9 @@ void Add(const WalkProgress& part, WalkProgress* sum) {
 
 absl::StatusOr<std::unique_ptr<ClusterWalk>> ClusterWalk::Connect(std::string endpoint,
                                                                   const Options& options,
-                                                                  const WalkOptions& walk) {
-  std::unique_ptr<ClusterWalk> made(new ClusterWalk(std::move(endpoint), options, walk));
+                                                                  const WalkOptions& walk,
+                                                                  const ClientClock& clock) {
+  std::unique_ptr<ClusterWalk> made(new ClusterWalk(std::move(endpoint), options, walk, clock));
   GANNET_RETURN_IF_ERROR(made->ConnectTo(made->endpoint_));
   return made;
 }
@@ -41,7 +42,7 @@ absl::StatusOr<std::unique_ptr<ClusterWalk>> ClusterWalk::Connect(std::string en
 absl::Status ClusterWalk::ConnectTo(const std::string& endpoint) {
   group_.clear();
   region_walks_ = false;
-  GANNET_ASSIGN_OR_RETURN(region_, RegionWalk::Connect(endpoint, options_, walk_));
+  GANNET_ASSIGN_OR_RETURN(region_, RegionWalk::Connect(endpoint, options_, walk_, clock_));
   return absl::OkStatus();
 }
 
@@ -57,8 +58,8 @@ absl::Status ClusterWalk::LookAtMap() {
 
 // A map may change between two pieces, which do not fit together then.
 absl::Status ClusterWalk::TakeMap() {
-  const int64_t until_ns = clock_->MonotonicNs() + options_.deadline.count() * kNsPerMs;
-  while (clock_->MonotonicNs() < until_ns) {
+  const int64_t until_ns = clock_.MonotonicNs() + options_.deadline.count() * kNsPerMs;
+  while (clock_.MonotonicNs() < until_ns) {
     std::string bytes;
     for (bool more = true; more; more = bytes.size() < BytesOfMap(bytes)) {
       GANNET_ASSIGN_OR_RETURN(const std::string piece, region_->AskForMap(bytes.size()));
@@ -87,11 +88,11 @@ absl::Status ClusterWalk::OnOldMap() {
 }
 
 absl::Status ClusterWalk::WaitForMap(const std::function<bool()>& done) {
-  const int64_t until_ns = clock_->MonotonicNs() + options_.deadline.count() * kNsPerMs;
+  const int64_t until_ns = clock_.MonotonicNs() + options_.deadline.count() * kNsPerMs;
   for (;;) {
     GANNET_RETURN_IF_ERROR(TakeMap());
     if (done()) return absl::OkStatus();
-    if (clock_->MonotonicNs() >= until_ns) {
+    if (clock_.MonotonicNs() >= until_ns) {
       return absl::UnavailableError(absl::StrCat(
           region_->endpoint(), ": partitions move, and nobody has served them for too long"));
     }

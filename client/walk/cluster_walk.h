@@ -26,9 +26,11 @@ namespace gannet {
 // One thread.
 class ClusterWalk {
  public:
+  // `clock` outlives it.
   static absl::StatusOr<std::unique_ptr<ClusterWalk>> Connect(std::string endpoint,
                                                               const Options& options,
-                                                              const WalkOptions& walk);
+                                                              const WalkOptions& walk,
+                                                              const ClientClock& clock);
 
   // As Walker's.
   absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
@@ -39,8 +41,9 @@ class ClusterWalk {
   RegionWalk& region() { return *region_; }
 
  private:
-  ClusterWalk(std::string endpoint, const Options& options, const WalkOptions& walk)
-      : endpoint_(std::move(endpoint)), options_(options), walk_(walk) {}
+  ClusterWalk(std::string endpoint, const Options& options, const WalkOptions& walk,
+              const ClientClock& clock)
+      : endpoint_(std::move(endpoint)), options_(options), walk_(walk), clock_(clock) {}
 
   absl::Status ConnectTo(const std::string& endpoint);
   // Looks whether there is a map, and a newer one.
@@ -59,7 +62,7 @@ class ClusterWalk {
   const std::string endpoint_;  // as the user wrote it
   const Options options_;
   const WalkOptions walk_;
-  const ClientClock* const clock_ = ClientClock::Real();
+  const ClientClock& clock_;
   std::unique_ptr<RegionWalk> region_;
   std::string group_;  // the name of its group; empty: not known
   // Null: the server is in no cluster, or the walk is of this server alone.

@@ -28,13 +28,14 @@ int64_t ToNs(std::chrono::milliseconds time) { return time.count() * kNsPerMs; }
 
 absl::StatusOr<std::unique_ptr<RegionWalk>> RegionWalk::Connect(const std::string& endpoint,
                                                                 const Options& options,
-                                                                const WalkOptions& walk) {
+                                                                const WalkOptions& walk,
+                                                                const ClientClock& clock) {
   if (ListDevices().empty()) return NoDeviceStatus();
   GANNET_ASSIGN_OR_RETURN(const Endpoint parsed, ParseEndpoint(endpoint));
   GANNET_ASSIGN_OR_RETURN(std::vector<SocketAddress> addresses, ResolveEndpoint(parsed));
   GANNET_ASSIGN_OR_RETURN(std::shared_ptr<AuthFile> auth_file,
                           AuthFile::OpenIfNamed(options.auth_file));
-  std::unique_ptr<RegionWalk> made(new RegionWalk(ToNs(options.deadline), walk));
+  std::unique_ptr<RegionWalk> made(new RegionWalk(ToNs(options.deadline), walk, clock));
   made->session_ = std::make_unique<ClientSession>(
       ClientSession::Options{.endpoint = endpoint,
                              .addresses = std::move(addresses),
@@ -44,6 +45,7 @@ absl::StatusOr<std::unique_ptr<RegionWalk>> RegionWalk::Connect(const std::strin
                              .reads_wanted = kReadsMax,
                              .connect_timeout_ns = ToNs(options.connect_timeout),
                              .reconnect = false,
+                             .clock = clock,
                              .auth_file = std::move(auth_file),
                              .log = nullptr},
       made.get());
@@ -60,12 +62,12 @@ RegionWalk::~RegionWalk() {
 }
 
 absl::Status RegionWalk::WaitUntilReady(int64_t connect_timeout_ns) {
-  const int64_t until_ns = clock_->MonotonicNs() + connect_timeout_ns;
+  const int64_t until_ns = clock_.MonotonicNs() + connect_timeout_ns;
   while (!session_->ready()) {
     if (session_->dead() || (session_->unreachable() && !session_->status().ok())) {
       return session_->status();
     }
-    if (clock_->MonotonicNs() >= until_ns) {
+    if (clock_.MonotonicNs() >= until_ns) {
       return absl::UnavailableError(absl::StrCat(session_->endpoint(), ": no connection in time"));
     }
     Poll();
@@ -128,7 +130,7 @@ absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
 absl::Status RegionWalk::GoOn(const ShowAt& show, const std::function<bool()>& between) {
   IndexWalk& walk = *walk_;
   WalkDriver& driver =
-      driver_.emplace(&walk, static_cast<WalkReader*>(this), kReadsMax, clock_->MonotonicNs());
+      driver_.emplace(&walk, static_cast<WalkReader*>(this), kReadsMax, clock_.MonotonicNs());
   show_ = &show;
   for (;;) {
     const bool may_end = driver.between() && walk.step() != IndexWalk::Step::kDone;
@@ -150,7 +152,7 @@ absl::Status RegionWalk::GoOn(const ShowAt& show, const std::function<bool()>& b
             absl::StrCat(session_->endpoint(),
                          " has items of a kind that only newer clients know: upgrade this client"));
     }
-    if (driver.between() && driver.StuckNs(clock_->MonotonicNs()) > deadline_ns_) {
+    if (driver.between() && driver.StuckNs(clock_.MonotonicNs()) > deadline_ns_) {
       return absl::DeadlineExceededError(absl::StrCat(
           session_->endpoint(), ": what the walk READs changes too fast; try a longer deadline"));
     }
@@ -193,8 +195,8 @@ WalkReader::Taken RegionWalk::OnItem(size_t i, const IndexWalk::Item& item) {
 absl::Status RegionWalk::Read(std::span<const PlacedRead> reads,
                               std::optional<Elsewhere> elsewhere) {
   const auto n = static_cast<uint32_t>(reads.size());
-  GANNET_RETURN_IF_ERROR(WaitFor(pace_.WaitNs(n, clock_->MonotonicNs())));
-  posted_ns_ = clock_->MonotonicNs();
+  GANNET_RETURN_IF_ERROR(WaitFor(pace_.WaitNs(n, clock_.MonotonicNs())));
+  posted_ns_ = clock_.MonotonicNs();
   for (const auto& [place, planned] : reads) {
     if (!session_->ready()) return session_->status();
     const LentBuffer& to = buffers_[place];
@@ -218,7 +220,7 @@ absl::Status RegionWalk::Read(std::span<const PlacedRead> reads,
     constexpr uint32_t kPollsBeforeSleep = 64;
     if (reading_ > 0 && polls > kPollsBeforeSleep) Sleep(kSleepNsMax);
   }
-  pace_.Took(n, clock_->MonotonicNs() - posted_ns_);
+  pace_.Took(n, clock_.MonotonicNs() - posted_ns_);
   return session_->ready() ? absl::OkStatus() : session_->status();
 }
 
@@ -228,17 +230,17 @@ absl::Status RegionWalk::ReadOnce(uint32_t bytes) {
 }
 
 int64_t RegionWalk::ServerClockAheadMs() const {
-  const int64_t now_ns = clock_->MonotonicNs();
+  const int64_t now_ns = clock_.MonotonicNs();
   const uint64_t lower_ms = session_->server_time().LowerMs(now_ns);
   const uint64_t upper_ms = session_->server_time().UpperMs(now_ns);
   return static_cast<int64_t>(std::midpoint(lower_ms, upper_ms)) -
-         static_cast<int64_t>(clock_->Wall().ms());
+         static_cast<int64_t>(clock_.Wall().ms());
 }
 
 absl::Status RegionWalk::WaitFor(int64_t ns) {
   if (ns <= 0) return absl::OkStatus();
-  const int64_t until_ns = clock_->MonotonicNs() + ns;
-  for (int64_t left_ns = ns; left_ns > 0; left_ns = until_ns - clock_->MonotonicNs()) {
+  const int64_t until_ns = clock_.MonotonicNs() + ns;
+  for (int64_t left_ns = ns; left_ns > 0; left_ns = until_ns - clock_.MonotonicNs()) {
     Sleep(std::min(left_ns, kSleepNsMax));
     Poll();
     if (!session_->ready()) return session_->status();
@@ -247,7 +249,7 @@ absl::Status RegionWalk::WaitFor(int64_t ns) {
 }
 
 void RegionWalk::Poll() {
-  if (session_->Poll(clock_->MonotonicNs())) session_->Flush(/*may_wait=*/false);
+  if (session_->Poll(clock_.MonotonicNs())) session_->Flush(/*may_wait=*/false);
 }
 
 // Sleeps until the session has something to do, at most for `ns_max`.
@@ -263,7 +265,7 @@ void RegionWalk::Sleep(int64_t ns_max) {
     completions |= kind == FdKind::kCompletions;
     if (n < fds.size()) fds[n++] = {fd, POLLIN, 0};
   });
-  const int64_t ns = std::min(session_->IdleNs(clock_->MonotonicNs(), true), ns_max);
+  const int64_t ns = std::min(session_->IdleNs(clock_.MonotonicNs(), true), ns_max);
   const timespec time = {ns / kNsPerSecond, ns % kNsPerSecond};
   if (ppoll(fds.data(), n, &time, nullptr) > 0) {
     if (completions) session_->TakeEvents();
@@ -275,13 +277,13 @@ void RegionWalk::Sleep(int64_t ns_max) {
 absl::StatusOr<std::string> RegionWalk::Ask(const RequestHeader& header) {
   if (!session_->ready()) return session_->status();
   if (!session_->CanSendRequest()) return absl::UnavailableError("no credit for a request");
-  const int64_t now_ns = clock_->MonotonicNs();
+  const int64_t now_ns = clock_.MonotonicNs();
   answer_.reset();
   session_->SendRequest({.header = header}, {.op = 0, .timeout_ns = deadline_ns_}, now_ns);
   while (!answer_) {
     Poll();
     if (!session_->ready()) return session_->status();
-    if (clock_->MonotonicNs() - now_ns > deadline_ns_) {
+    if (clock_.MonotonicNs() - now_ns > deadline_ns_) {
       return absl::DeadlineExceededError(absl::StrCat(session_->endpoint(), ": no answer in time"));
     }
     if (!answer_) Sleep(kSleepNsMax);

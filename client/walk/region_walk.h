@@ -32,10 +32,11 @@ namespace gannet {
 // One thread.
 class RegionWalk final : public SessionOwner, private WalkReader {
  public:
-  // Connects; waits at most for Options::connect_timeout.
+  // Connects; waits at most for Options::connect_timeout. `clock` outlives it.
   static absl::StatusOr<std::unique_ptr<RegionWalk>> Connect(const std::string& endpoint,
                                                              const Options& options,
-                                                             const WalkOptions& walk);
+                                                             const WalkOptions& walk,
+                                                             const ClientClock& clock);
   ~RegionWalk() override;
 
   // As Walker's.
@@ -93,8 +94,8 @@ class RegionWalk final : public SessionOwner, private WalkReader {
   static_assert(kBufferBytes >= kLargeHeadBytes);
   static constexpr int64_t kSleepNsMax = 5 * kNsPerMs;
 
-  RegionWalk(int64_t deadline_ns, const WalkOptions& walk)
-      : deadline_ns_(deadline_ns), pace_(walk.reads_per_second) {}
+  RegionWalk(int64_t deadline_ns, const WalkOptions& walk, const ClientClock& clock)
+      : clock_(clock), deadline_ns_(deadline_ns), pace_(walk.reads_per_second) {}
 
   absl::Status WaitUntilReady(int64_t connect_timeout_ns);
   absl::Status TakeBuffers();
@@ -117,7 +118,7 @@ class RegionWalk final : public SessionOwner, private WalkReader {
   // WalkReader. A place is a buffer.
   bool BeginReads(std::span<const PlacedRead> reads) override;
   int64_t PostedNs() const override { return posted_ns_; }
-  int64_t NowNs() const override { return clock_->MonotonicNs(); }
+  int64_t NowNs() const override { return clock_.MonotonicNs(); }
   const std::byte* CopyAt(uint32_t place) const override { return buffer(place); }
   Taken OnItem(size_t i, const IndexWalk::Item& item) override;
   bool WantIndex() override;
@@ -137,7 +138,7 @@ class RegionWalk final : public SessionOwner, private WalkReader {
   void OnReady(uint32_t, Comeback, std::span<const uint32_t>) override {}
   void OnLost(uint32_t) override { reading_ = 0; }
 
-  const ClientClock* const clock_ = ClientClock::Real();
+  const ClientClock& clock_;
   const int64_t deadline_ns_;  // the longest time without progress
   ReadPace pace_;
   std::unique_ptr<ClientSession> session_;

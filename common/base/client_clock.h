@@ -19,9 +19,9 @@ class ClientClock {
   virtual WallTime Wall() const { return MachineWallTime(); }
 
   // The machine's clock.
-  static const ClientClock* Real() {
+  static const ClientClock& Real() {
     static const ClientClock clock;
-    return &clock;
+    return clock;
   }
 };
 

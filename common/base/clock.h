@@ -27,8 +27,6 @@ inline int64_t WallNs() {
   clock_gettime(CLOCK_REALTIME, &t);
   return t.tv_sec * kNsPerSecond + t.tv_nsec;
 }
-// Milliseconds since the Unix epoch. For the expiry of items.
-inline uint64_t WallMs() { return static_cast<uint64_t>(WallNs() / kNsPerMs); }
 
 }  // namespace gannet
 

@@ -25,9 +25,6 @@ namespace gannet {
 class WallTime {
  public:
   constexpr WallTime() = default;
-  static constexpr WallTime FromMs(uint64_t ms) {
-    return FromNs(static_cast<int64_t>(ms) * kNsPerMs);
-  }
   static constexpr WallTime FromNs(int64_t ns) { return WallTime(ns); }
 
   // Since the Unix epoch: for bytes on the wire, for versions, and for text.

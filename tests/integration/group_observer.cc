@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/clock.h"
+#include "common/base/clocks.h"
 
 namespace gannet {
 
@@ -37,7 +38,7 @@ GroupObserver::GroupObserver(const std::string& endpoint, uint32_t number, Work 
   Options options;
   options.log = [this](LogLevel, std::string_view line) {
     MutexLock lock(mutex_);
-    log_.push_back(absl::StrCat(WallMs() % 1'000'000, " ", std::string(line)));
+    log_.push_back(absl::StrCat(MachineWallTime().ms() % 1'000'000, " ", std::string(line)));
     if (log_.size() > kLogLines) log_.pop_front();
   };
   auto client = Client::Connect({endpoint}, options);

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/check.h"
+#include "common/base/clocks.h"
 
 namespace gannet::simulation {
 namespace {
@@ -130,7 +131,11 @@ void GroupServer::Start() {
   clock_ahead_ms = options_.clock_ahead_ms;
   steps_down_ = false;
   clock_.reset(new ServerClock(ServerClock::Start(
-      {.wall = [] { return WallTime::FromMs(Run::Wall().ms() + clock_ahead_ms); },
+      {.wall =
+           [] {
+             return WallTime::FromNs(Run::Wall().ns() +
+                                     static_cast<int64_t>(clock_ahead_ms) * kNsPerMs);
+           },
        .boot = [run = run_] { return run->now_ns(); }})));
   // Lower than what others may have given already: a primary has to begin above that.
   options_.server.first_version = 1 + run_->Below(1'000);

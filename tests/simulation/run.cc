@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/clocks.h"
 #include "common/base/hash.h"
 #include "softverbs/control.h"
 
@@ -53,7 +54,9 @@ uint64_t Run::wall_ms() const {
   return wall_ms_at_start_ + static_cast<uint64_t>(now_ns() / kNsPerMs);
 }
 
-WallTime Run::Wall() { return WallTime::FromMs(the_run->wall_ms()); }
+WallTime Run::Wall() {
+  return WallTime::FromNs(static_cast<int64_t>(the_run->wall_ms()) * kNsPerMs);
+}
 
 int64_t Run::Tick() { return last_tick_ = std::max(last_tick_ + 1, TickOf(now_ns())); }
 

@@ -53,13 +53,14 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
   public_options.log = [this](LogLevel, std::string_view line) {
     run_->Note(absl::StrCat("client ", options_.number, " logs: ", WithoutPort(line)));
   };
-  auto engine = Engine::Create({.endpoints = {options.endpoint},
-                                .options = public_options,
-                                .connections_max = options.queue_pairs_max,
-                                .nic_locks = options.nic_locks,
-                                .server_clocks = options.server_clocks,
-                                .signal_every = options.signal_every,
-                                .clock = options.clock != nullptr ? options.clock : run->clock()});
+  auto engine =
+      Engine::Create({.endpoints = {options.endpoint},
+                      .options = public_options,
+                      .connections_max = options.queue_pairs_max,
+                      .nic_locks = options.nic_locks,
+                      .server_clocks = options.server_clocks,
+                      .signal_every = options.signal_every,
+                      .clock = options.clock != nullptr ? *options.clock : *run->clock()});
   GANNET_CHECK(engine.ok(), std::string(engine.status().message()).c_str());
   engine_ = *std::move(engine);
   for (Pending& p : pending_) p.out.resize(kOutBytes);

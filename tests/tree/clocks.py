@@ -7,23 +7,23 @@ ASKS_SYSTEM = {"common/base/clock.h", "common/base/clocks.h"}
 SYSTEM = re.compile(r"\b(?:clock_gettime|gettimeofday|timespec_get|absl::Now|absl::GetCurrentTimeNanos|std::time|(?:system|steady|high_resolution)_clock)\b")
 
 # What those declare, by name, or as the function of an object that the machine's clock is.
-MACHINE = re.compile(r"(?<![.>:])\b(?:MonotonicNs|WallNs|WallMs|BootNs|ServerNs|MachineWallTime|MachineClocks)\b|ClientClock::Real\(\)")
+MACHINE = re.compile(r"(?<![.>:])\b(?:MonotonicNs|WallNs|BootNs|ServerNs|MachineWallTime|MachineClocks)\b|ClientClock::Real\(\)")
 # In server/ and client/: who may say one of those names, and why.
 NAMES_MACHINE = {
     # The threads' own loops. A simulation has none of these, but polls the parts itself.
     "server/main.cc", "server/control/disk_thread.cc", "server/control/server_threads.cc", "server/control/startup_answers.cc",
     "client/api/driver.cc",
+    # Where a user's client gets its clock.
+    "client/api/async_client.cc", "client/api/client.cc", "client/api/walker.cc",
     # Where a process gets its clocks.
     "server/flags/server_flags.cc", "server/control/server_disk.cc",
     # How long something took, for a line of the log.
     "server/control/server_memory.cc", "server/control/server_workers.cc", "server/store/store_take_over.cc",
     # A name for CLOCK_BOOTTIME.
     "server/rpc/now.h",
-    # A client's settings; all else gets the clock from these.
-    "client/engine/engine.h", "client/session/session_options.h", "client/walk/cluster_walk.h", "client/walk/region_walk.h",
 }
 # `= MonotonicNs;` and the like.
-DEFAULT = re.compile(r"=\s*(?:&\s*)?(?:gannet::)?(?:MonotonicNs|WallNs|WallMs|BootNs|ServerNs|MachineWallTime|MachineClocks(?:\(\))?)\s*[;,)]")
+DEFAULT = re.compile(r"=\s*(?:&\s*)?(?:gannet::)?(?:MonotonicNs|WallNs|BootNs|ServerNs|MachineWallTime|MachineClocks(?:\(\))?)\s*[;,)]")
 
 
 def check_clocks(tree):

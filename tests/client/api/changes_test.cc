@@ -12,6 +12,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/api/change_requests.h"
+#include "common/base/client_clock.h"
 #include "tests/client/api/async_run.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/client/engine/engine_run.h"
@@ -138,7 +139,9 @@ TEST_F(ChangesTest, GetAndTouchReturnsTheValue) {
 
 // One doorbell for as many requests as there are credits.
 TEST_F(ChangesTest, ManyPutsShareOnePost) {
-  EngineRun run({.endpoints = {server_->endpoint()}, .options = PatientOptions()});
+  EngineRun run({.endpoints = {server_->endpoint()},
+                 .options = PatientOptions(),
+                 .clock = ClientClock::Real()});
   std::vector<std::string> keys;
   for (int i = 0; i < 16; ++i) keys.push_back(absl::StrCat("key", i));
   for (const std::string& key : keys) run.Begin(PutRequest(key, key, {}));
@@ -216,7 +219,9 @@ TEST_F(ChangesTest, AnAsyncClientHasThemAll) {
 
 // The connection breaks when the requests are sent and not answered. Each is applied once.
 TEST_F(ChangesTest, EachIsAppliedOnceAcrossReconnects) {
-  EngineRun run({.endpoints = {server_->endpoint()}, .options = PatientOptions()});
+  EngineRun run({.endpoints = {server_->endpoint()},
+                 .options = PatientOptions(),
+                 .clock = ClientClock::Real()});
   std::string text;
   for (int64_t round = 1; round <= 50; ++round) {
     run.Begin(IncrRequest("n", 1, {}));

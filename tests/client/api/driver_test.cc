@@ -38,7 +38,7 @@ class DriverTest : public ::testing::Test {
     const auto addresses = ResolveAll(TestListenAddress(), 0);
     ASSERT_TRUE(addresses.ok()) << addresses.status();
     listener_ = Listener::Create(addresses->front()).value();
-    Engine::Settings settings{.endpoints = {listener_->address().ToString()}, .clock = &clock_};
+    Engine::Settings settings{.endpoints = {listener_->address().ToString()}, .clock = clock_};
     settings.options.depth = depth;
     settings.options.connect_timeout = std::chrono::hours(24);
     auto engine = Engine::Create(std::move(settings));

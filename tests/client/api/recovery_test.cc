@@ -12,6 +12,7 @@
 #include <functional>
 #include <string>
 
+#include "common/base/client_clock.h"
 #include "tests/client/api/async_run.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/client/engine/engine_run.h"
@@ -140,8 +141,8 @@ class BrokenConnectionTest : public ::testing::Test {
   }
 
   ServerProcess server_;
-  EngineRun run_{{.endpoints = {server_.endpoint()}}};
-  EngineRun other_{{.endpoints = {server_.endpoint()}}};
+  EngineRun run_{{.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()}};
+  EngineRun other_{{.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()}};
 };
 
 TEST_F(BrokenConnectionTest, WritesAreAppliedExactlyOnceOverBreaks) {

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/client_clock.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/client/engine/engine_run.h"
 #include "tests/common/rdma/test_device.h"
@@ -247,7 +248,7 @@ TEST(ServersTest, TheAddressThatAnsweredSaysWhyItFailed) {
                            .connect_timeout_ns = 30 * kNsPerSecond},
                           &owner);
     ASSERT_TRUE(Eventually([&] {
-      session.Poll(ClientClock::Real()->MonotonicNs());
+      session.Poll(ClientClock::Real().MonotonicNs());
       return session.unreachable();
     }));
     EXPECT_EQ(TextOf(session.status()), "not this one");
@@ -331,7 +332,7 @@ constexpr int64_t kNever = int64_t{24} * 3600 * kNsPerSecond;
 
 TEST(ServersTest, WhatWaitsForAServerEndsWhenThatCannotBeReached) {
   ServerProcess server;
-  EngineRun run({.endpoints = {server.endpoint()}});
+  EngineRun run({.endpoints = {server.endpoint()}, .clock = ClientClock::Real()});
   server.process().Stop();
   const uint32_t put = run.Begin(PutRequest("put", "value", {}), kNever);
   run.Poll();  // sent
@@ -352,7 +353,7 @@ TEST(ServersTest, WhatWaitsForAServerEndsWhenThatCannotBeReached) {
 // not be executed there.
 TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
   ServerProcess first, second;
-  EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}});
+  EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}, .clock = ClientClock::Real()});
   std::vector<uint32_t> ops;
   std::vector<std::string> keys;
   for (int i = 0; i < kKeys; ++i) {
@@ -379,7 +380,7 @@ TEST(ServersTest, WhatWaitedForAServerIsNotDoneAtTheWrongOne) {
 // Operations that still wait for a credit.
 TEST(ServersTest, WhatIsQueuedForAServerIsNotSentToTheWrongOne) {
   ServerProcess first, second;
-  EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}});
+  EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}, .clock = ClientClock::Real()});
   first.process().Stop();
   std::vector<uint32_t> queued;
   std::vector<std::string> keys;
@@ -417,9 +418,11 @@ uint64_t ServerSetOf(const EngineRun& run, uint32_t server) {
 
 TEST(ServersTest, HeartbeatsTellTheListOfServers) {
   ServerProcess first({"--name=first"}), second;
-  const EngineRun run({.endpoints = {first.endpoint(), second.endpoint()}});
-  const EngineRun turned({.endpoints = {second.endpoint(), "first@" + first.endpoint()}});
-  const EngineRun alone({.endpoints = {first.endpoint()}});
+  const EngineRun run(
+      {.endpoints = {first.endpoint(), second.endpoint()}, .clock = ClientClock::Real()});
+  const EngineRun turned({.endpoints = {second.endpoint(), "first@" + first.endpoint()},
+                          .clock = ClientClock::Real()});
+  const EngineRun alone({.endpoints = {first.endpoint()}, .clock = ClientClock::Real()});
   const uint64_t set = ServerSetOf(run, 0);
   EXPECT_NE(set, 0u);
   EXPECT_EQ(ServerSetOf(run, 1), set);

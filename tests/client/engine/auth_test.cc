@@ -28,7 +28,7 @@ class AuthTest : public FakeRun {
   // on.
   void Start(std::function<void(const ConnectRequest&, Grant*)> alter) {
     server_->alter_grant = std::move(alter);
-    Engine::Settings settings{.endpoints = {server_->endpoint()}, .clock = &clock_};
+    Engine::Settings settings{.endpoints = {server_->endpoint()}, .clock = clock_};
     settings.options.depth = 8;
     settings.options.device = std::string(kSoftverbsDeviceName);
     settings.options.auth_file = file_.path();
@@ -158,7 +158,7 @@ TEST_F(AuthTest, AReaderAsksTheServerForLocksAndIsToldWhyNot) {
 }
 
 TEST_F(AuthTest, AWrongFileIsTheConnectsError) {
-  Engine::Settings settings{.endpoints = {server_->endpoint()}};
+  Engine::Settings settings{.endpoints = {server_->endpoint()}, .clock = clock_};
   settings.options.auth_file = "/no/such/keys";
   const auto engine = Engine::Create(std::move(settings));
   EXPECT_FALSE(engine.ok());

@@ -7,6 +7,7 @@
 
 #include "client/api/connect_engine.h"
 #include "client/api/driver.h"
+#include "common/base/client_clock.h"
 #include "tests/client/engine/engine_run.h"
 #include "tests/support/server_process.h"
 
@@ -16,7 +17,7 @@ namespace {
 class ByRpcTest : public ::testing::Test {
  protected:
   static Engine::Settings SettingsOf(const ServerProcess& server) {
-    return {.endpoints = {server.endpoint()}};
+    return {.endpoints = {server.endpoint()}, .clock = ClientClock::Real()};
   }
 
   ServerProcess server_;
@@ -159,7 +160,7 @@ TEST_F(ByRpcTest, TheAnswerToALateUnlockIsNotTakenForAnotherOperations) {
 // for a credit behind `puts` PUTs. Finish must not report anything else.
 void LockAndLetTheDeadlinePass(EngineRun& run, uint32_t puts, EngineRun& other) {
   Engine& engine = run.engine();
-  const int64_t now_ns = ClientClock::Real()->MonotonicNs();
+  const int64_t now_ns = ClientClock::Real().MonotonicNs();
   const Op& op = engine.op(run.Begin(KeyRequest(OpType::kLockAndGet, "key"), kNsPerSecond));
   ASSERT_TRUE(run.PollUntil([&] { return op.has_lock() || op.over(); }, now_ns));
   for (uint32_t i = 0; i < puts; ++i) {

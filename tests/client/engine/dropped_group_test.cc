@@ -39,7 +39,7 @@ TEST_F(DroppedGroupTest, WhoDropsAGroupDoesNotWaitForIt) {
   PutItem(1, KeyOfHalf(1), "value");
   Connect(8, [&](Engine::Settings& settings) {
     settings.endpoints = {absl::StrCat("cluster:", Of(0).endpoint())};
-    settings.clock = &clock;
+    settings.clock = clock;
   });
   Settle();
   const uint64_t get = BeginKey(OpType::kGet, KeyOfHalf(1));

@@ -13,6 +13,7 @@
 #include "client/api/connect_engine.h"
 #include "client/api/make_requests.h"
 #include "client/engine/engine.h"
+#include "common/base/client_clock.h"
 #include "common/base/clock.h"
 #include "tests/client/api/async_run.h"
 
@@ -40,7 +41,7 @@ class EngineRun {
 
   Engine& engine() { return *engine_; }
   const Engine& engine() const { return *engine_; }
-  void Poll() { engine_->Poll(ClientClock::Real()->MonotonicNs()); }
+  void Poll() { engine_->Poll(ClientClock::Real().MonotonicNs()); }
   void Break() { engine_->servers().Break(0, absl::UnavailableError("broken by the test")); }
 
   uint32_t Begin(absl::StatusOr<OpRequest> request, int64_t timeout_ns = 30 * kNsPerSecond) {

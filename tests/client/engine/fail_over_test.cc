@@ -66,7 +66,7 @@ class FailOverTest : public FakeRun {
 TEST_F(FailOverTest, ThePrimaryIsFoundByAskingAMember) {
   other_.not_primary = ReasonOf({server_->endpoint(), 3});
   Engine::Settings settings{.endpoints = {absl::StrCat("cluster:", other_.endpoint())},
-                            .clock = &clock_};
+                            .clock = clock_};
   settings.options.depth = 8;
   settings.options.device = std::string(kSoftverbsDeviceName);
   engine_ = Engine::Create(std::move(settings)).value();

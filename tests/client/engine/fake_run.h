@@ -37,7 +37,7 @@ class FakeRun : public ::testing::Test {
 
   // Connects to a running server. Returns when it is connected.
   void Connect(uint32_t depth, const std::function<void(Engine::Settings&)>& change = nullptr) {
-    Engine::Settings settings{.endpoints = {server_->endpoint()}, .clock = &clock_};
+    Engine::Settings settings{.endpoints = {server_->endpoint()}, .clock = clock_};
     settings.options.depth = depth;
     settings.options.device = std::string(kSoftverbsDeviceName);
     if (change) change(settings);

@@ -9,6 +9,7 @@
 
 #include "client/api/connect_engine.h"
 #include "client/api/driver.h"
+#include "common/base/client_clock.h"
 #include "common/layout/large_proof.h"
 #include "tests/client/engine/engine_run.h"
 #include "tests/support/server_process.h"
@@ -22,7 +23,9 @@ class HeadReadTest : public ::testing::Test {
  protected:
   HeadReadTest() : writer_(Settings()) {}
 
-  Engine::Settings Settings() const { return {.endpoints = {server_.endpoint()}}; }
+  Engine::Settings Settings() const {
+    return {.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()};
+  }
   std::vector<std::string> PutKeys(int count, size_t value_bytes) {
     std::vector<std::string> keys;
     for (int i = 0; i < count; ++i) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/client_clock.h"
 #include "tests/client/engine/engine_run.h"
 #include "tests/support/server_process.h"
 
@@ -43,7 +44,7 @@ class MultiGetCostTest : public ::testing::TestWithParam<int> {
 
 TEST_P(MultiGetCostTest, TwoRoundTripsColdAndOneWarm) {
   std::vector<std::string> keys;
-  EngineRun other({.endpoints = {server_.endpoint()}});
+  EngineRun other({.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()});
   for (int i = 0; i < GetParam(); ++i) {
     keys.push_back("key" + std::to_string(i));
     ASSERT_EQ(other.Put(keys.back(), "value").outcome, Outcome::kOk);
@@ -53,7 +54,7 @@ TEST_P(MultiGetCostTest, TwoRoundTripsColdAndOneWarm) {
   constexpr int kTries = 10;
   OpCost cold, warm;
   for (int i = 0; i < kTries; ++i) {
-    EngineRun run({.endpoints = {server_.endpoint()}});
+    EngineRun run({.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()});
     const OpCost first = Get(run, keys);
     const OpCost second = Get(run, keys);
     if (i == 0 || first.posts < cold.posts) cold = first;

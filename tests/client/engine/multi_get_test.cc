@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/client_clock.h"
 #include "tests/client/engine/engine_run.h"
 #include "tests/support/server_process.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 class MultiGetTest : public ::testing::Test {
  protected:
-  MultiGetTest() : run_({.endpoints = {server_.endpoint()}}) {}
+  MultiGetTest() : run_({.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()}) {}
 
   uint64_t HomeOf(const std::string& key) {
     const IndexView& view = run_.engine().servers().session(0).view();
@@ -49,7 +50,7 @@ class MultiGetTest : public ::testing::Test {
     return keys;
   }
   void Put(const std::vector<std::string>& keys) {
-    EngineRun other({.endpoints = {server_.endpoint()}});
+    EngineRun other({.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()});
     for (const std::string& key : keys) {
       ASSERT_EQ(other.Put(key, key).outcome, Outcome::kOk);
     }
@@ -135,7 +136,7 @@ TEST_F(MultiGetTest, AbsentKeysShareWindowsToo) {
 TEST_F(MultiGetTest, AllFirstReadsAreOnePostAndOneCompletion) {
   std::vector<std::string> keys;
   {
-    EngineRun other({.endpoints = {server_.endpoint()}});
+    EngineRun other({.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()});
     for (int i = 0; i < 100; ++i) {
       keys.push_back("key" + std::to_string(i));
       ASSERT_EQ(other.Put(keys.back(), "value").outcome, Outcome::kOk);
@@ -153,7 +154,9 @@ TEST_F(MultiGetTest, AllFirstReadsAreOnePostAndOneCompletion) {
 
 TEST_F(MultiGetTest, OneThatIsPastItsDeadlineDoesNotHoldUpTheOthers) {
   const std::vector<std::string> keys = KeysOfHomes({1});
-  ASSERT_EQ(EngineRun({.endpoints = {server_.endpoint()}}).Put(keys[1], "there").outcome,
+  ASSERT_EQ(EngineRun({.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()})
+                .Put(keys[1], "there")
+                .outcome,
             Outcome::kOk);
   for (const std::string& key : keys) {
     auto request = KeyRequest(OpType::kGet, key);

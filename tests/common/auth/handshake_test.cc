@@ -95,7 +95,7 @@ TEST(HandshakeTest, ARefusalWithoutWordsIsTheTransports) {
 }
 
 TEST(HandshakeTest, TheRequestCarriesTokenAndIndex) {
-  const ConnectRequest request = MakeConnectRequest(7, 3, 11, WallTime::FromMs(13));
+  const ConnectRequest request = MakeConnectRequest(7, 3, 11, WallTime::FromNs(13 * kNsPerMs));
   const auto decoded = DecodeConnectRequest(std::as_bytes(std::span(&request, 1)));
   ASSERT_TRUE(decoded.ok());
   EXPECT_EQ(decoded->session_token, 7u);

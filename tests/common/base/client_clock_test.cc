@@ -30,7 +30,7 @@ int WaitFor(pid_t child) {
 }
 
 Verdict CompareClocks() {
-  const int64_t ahead_ns = ClientClock::Real()->MonotonicNs() - MonotonicNs();
+  const int64_t ahead_ns = ClientClock::Real().MonotonicNs() - MonotonicNs();
   return ahead_ns > kSuspendedSeconds * kNsPerSecond / 2 ? kGoesOn : kStandsStill;
 }
 
@@ -55,9 +55,9 @@ TEST(ClientClockTest, GoesOnWhileTheMachineIsSuspended) {
 }
 
 TEST(ClientClockTest, NeverGoesBack) {
-  int64_t last_ns = ClientClock::Real()->MonotonicNs();
+  int64_t last_ns = ClientClock::Real().MonotonicNs();
   for (int i = 0; i < 10'000; ++i) {
-    const int64_t now_ns = ClientClock::Real()->MonotonicNs();
+    const int64_t now_ns = ClientClock::Real().MonotonicNs();
     ASSERT_GE(now_ns, last_ns);
     last_ns = now_ns;
   }

@@ -21,17 +21,18 @@ static_assert(!std::is_convertible_v<WallTime, uint64_t>);
 static_assert(!std::is_convertible_v<WallTime, int64_t>);
 
 TEST(WallTimeTest, IsCutToWholeMilliseconds) {
-  EXPECT_EQ(WallTime::FromMs(1'900'000'000'000).ns(), 1'900'000'000'000'000'000);
+  EXPECT_EQ(WallTime::FromNs(1'900'000'000'000 * kNsPerMs).ns(), 1'900'000'000'000'000'000);
   EXPECT_EQ(WallTime::FromNs(1'999'999).ms(), 1u);
-  EXPECT_LT(WallTime::FromNs(1'999'999), WallTime::FromMs(2));
+  EXPECT_LT(WallTime::FromNs(1'999'999), WallTime::FromNs(2 * kNsPerMs));
 }
 
 TEST(ClocksTest, AreThoseThatWereHandedDown) {
   int64_t now_ns = 5;
-  const Clocks clocks{.wall = [] { return WallTime::FromMs(7); }, .boot = [&] { return now_ns; }};
+  const Clocks clocks{.wall = [] { return WallTime::FromNs(7 * kNsPerMs); },
+                      .boot = [&] { return now_ns; }};
   const Clocks handed_down = clocks;
   now_ns = 6;
-  EXPECT_EQ(handed_down.wall.Now(), WallTime::FromMs(7));
+  EXPECT_EQ(handed_down.wall.Now(), WallTime::FromNs(7 * kNsPerMs));
   EXPECT_EQ(handed_down.boot(), 6);
 }
 
@@ -39,7 +40,7 @@ TEST(ClocksTest, OfTheMachineGoOn) {
   const Clocks clocks = MachineClocks();
   const WallTime wall = clocks.wall.Now();
   const int64_t boot_ns = clocks.boot();
-  EXPECT_GT(wall, WallTime::FromMs(1'600'000'000'000));
+  EXPECT_GT(wall, WallTime::FromNs(1'600'000'000'000 * kNsPerMs));
   EXPECT_GE(clocks.boot(), boot_ns);
   // CLOCK_BOOTTIME counts what CLOCK_MONOTONIC does, and the time that the machine was suspended.
   const int64_t awake_ns = MonotonicNs();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/auth/handshake_mac.h"
+#include "common/base/clocks.h"
 #include "softverbs/tests/support/key_file.h"
 
 namespace gannet {
@@ -16,7 +17,10 @@ using test_support::KeyFile;
 using ::testing::HasSubstr;
 
 constexpr uint64_t kNowMs = 1'800'000'000'000;  // 2027-01-15 08:00:00 UTC
-constexpr WallTime kNow = WallTime::FromMs(kNowMs);
+constexpr WallTime AtMs(uint64_t ms) {
+  return WallTime::FromNs(static_cast<int64_t>(ms) * kNsPerMs);
+}
+constexpr WallTime kNow = AtMs(kNowMs);
 constexpr char kSecret1[] = "000102030405060708090a0b0c0d0e0f";
 constexpr char kSecret2[] = "202122232425262728292a2b2c2d2e2f";
 
@@ -56,7 +60,7 @@ class AuthenticatorTest : public testing::Test {
 
   KeyFile file_{Line(1, kSecret1) + Line(2, kSecret2, "read")};
   Authenticator authenticator_ =
-      Authenticator::Create(file_.path(), WallTime::FromMs(kNowMs - 100'000)).value();
+      Authenticator::Create(file_.path(), AtMs(kNowMs - 100'000)).value();
 };
 
 TEST_F(AuthenticatorTest, AcceptsEachKeyOfTheFile) {
@@ -119,12 +123,11 @@ TEST_F(AuthenticatorTest, ARequestThatIsRefusedUsesUpNoNonce) {
 TEST_F(AuthenticatorTest, ARequestFromBeforeTheStartMayBeSentAnew) {
   Authenticator fresh = Authenticator::Create(file_.path(), kNow).value();
   const ConnectRequest early = RequestWith(KeyOf(file_), 1, kNowMs - 1);
-  const Authenticator::Answer answer =
-      fresh.Judge(early, OwnAddress(), WallTime::FromMs(kNowMs + 10));
+  const Authenticator::Answer answer = fresh.Judge(early, OwnAddress(), AtMs(kNowMs + 10));
   EXPECT_EQ(answer.refused, RejectCode::kStarting);
   EXPECT_LE(answer.reason.size(), sizeof(Reject::reason));
   const ConnectRequest anew = RequestWith(KeyOf(file_), 2, kNowMs + 10);
-  EXPECT_NE(fresh.Judge(anew, OwnAddress(), WallTime::FromMs(kNowMs + 10)).key, nullptr);
+  EXPECT_NE(fresh.Judge(anew, OwnAddress(), AtMs(kNowMs + 10)).key, nullptr);
 }
 
 TEST_F(AuthenticatorTest, WithoutAFileEverybodyWithoutAKeyMayConnect) {

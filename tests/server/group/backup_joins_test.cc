@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "common/base/clocks.h"
 #include "tests/server/group/group_fixture.h"
 
 namespace gannet {
@@ -78,7 +79,7 @@ TEST_F(BackupJoinsTest, ItsWalkHearsOfTheStreamFromTheWelcomeOn) {
   ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
   ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
   const auto has = [&](const char* key) {
-    return backup(0).store().Get(key, {}, WallMs()).status != ReplyStatus::kNotFound;
+    return backup(0).store().Get(key, {}, MachineWallTime().ms()).status != ReplyStatus::kNotFound;
   };
   EXPECT_TRUE(StepUntil([&] { return has("later"); }));
   EXPECT_TRUE(has("stays"));

@@ -96,7 +96,7 @@ class GroupPutTest : public PutTest {
   // Returns by how much a backup's clock, by which items expire, is ahead of the machine's.
   int64_t BackupAheadMs(size_t i) const {
     const auto own = static_cast<int64_t>(backups_[i].clock.WallMs());
-    return own - static_cast<int64_t>(WallMs());
+    return own - static_cast<int64_t>(MachineWallTime().ms());
   }
 
   // The process ends, and with it its copy.

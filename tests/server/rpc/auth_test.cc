@@ -8,6 +8,7 @@
 
 #include "common/auth/auth_file.h"
 #include "common/auth/handshake_mac.h"
+#include "common/base/clocks.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
 #include "common/protocol/storage.h"
@@ -40,7 +41,7 @@ class AuthTest : public ServerTest {
     ConnectRequest request = NewConnectRequest();
     request.session_token = token;
     request.qp_index = qp_index;
-    request.time_ms = WallMs();
+    request.time_ms = MachineWallTime().ms();
     request.nonce = UnpredictableNonce();
     SignRequest(key, address().NetworkBytes(), &request);
     return request;

@@ -1,5 +1,6 @@
 #include "server/rpc/now.h"
 
+#include "common/base/clocks.h"
 #include "gtest/gtest.h"
 
 namespace gannet {
@@ -12,7 +13,8 @@ ServerClock StartAt(uint64_t wall_ms, int64_t monotonic_ns) {
   g_wall_ms = wall_ms;
   g_monotonic_ns = monotonic_ns;
   return ServerClock::Start(
-      {.wall = [] { return WallTime::FromMs(g_wall_ms); }, .boot = [] { return g_monotonic_ns; }});
+      {.wall = [] { return WallTime::FromNs(static_cast<int64_t>(g_wall_ms) * kNsPerMs); },
+       .boot = [] { return g_monotonic_ns; }});
 }
 
 TEST(ServerClockTest, IsTheWallClockAtItsStartPlusMonotonicTime) {

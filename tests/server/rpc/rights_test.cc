@@ -12,6 +12,7 @@
 
 #include "common/auth/auth_file.h"
 #include "common/auth/handshake_mac.h"
+#include "common/base/clocks.h"
 #include "common/protocol/heats.h"
 #include "softverbs/tests/support/key_file.h"
 #include "tests/common/rdma/test_device.h"
@@ -94,7 +95,7 @@ class RightsTest : public ServerTest {
     ConnectRequest request = NewConnectRequest();
     if (session != Session::kWithoutKey) {
       const auto keys = AuthFile::Open(file_.path());
-      request.time_ms = WallMs();
+      request.time_ms = MachineWallTime().ms();
       request.nonce = UnpredictableNonce();
       SignRequest(keys->keys()[session == Session::kMayWrite ? 0 : 1], address().NetworkBytes(),
                   &request);

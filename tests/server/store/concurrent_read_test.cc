@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/client_clock.h"
 #include "common/base/words.h"
 #include "common/lookup/lookup.h"
 #include "tests/server/store/store_fixture.h"
@@ -177,8 +178,7 @@ class ConcurrentRead {
       if (plan.bytes > item.size()) item.resize(plan.bytes), to = item.data();
       const int64_t posted_ns = MonotonicNs();
       ReadWordsInAnyOrder(plan.offset, plan.bytes, to, random);
-      step =
-          lookup.OnRead({{windows[0], windows[1]}, item.data()}, posted_ns, *ClientClock::Real());
+      step = lookup.OnRead({{windows[0], windows[1]}, item.data()}, posted_ns, ClientClock::Real());
     }
     // The lookup ended before this, so it met one of the states first .. last.
     const uint32_t last = history.begun();
