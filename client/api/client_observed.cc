@@ -44,7 +44,7 @@ ConnectedClient ClientOf(const ClientEntry& entry) {
 }
 
 SlowRequest SlowRequestOf(const SlowEntry& entry) {
-  return {.answered = std::chrono::milliseconds(entry.wall_ms),
+  return {.answered = std::chrono::milliseconds(entry.time_ms),
           .took = std::chrono::microseconds(entry.us),
           .request = OpcodeName(entry.opcode),
           .session_id = entry.session_id,

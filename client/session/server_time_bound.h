@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "common/base/clock.h"
+#include "common/base/server_time.h"
 
 namespace gannet {
 
@@ -30,48 +31,50 @@ class ServerTimeBound {
 
   // Call it for a new connection: nothing is known of the clock of another server.
   void Forget() { *this = ServerTimeBound(); }
-  // Takes note that the server's clock was `time_ms` at some moment between `asked_ns` and
+  // Takes note that the server's clock was `time` at some moment between `asked_ns` and
   // `now_ns`. Keeps the better one of the old and the new value of each bound.
-  void OnTold(uint64_t time_ms, int64_t asked_ns, int64_t now_ns) {
+  void OnTold(ServerTime time, int64_t asked_ns, int64_t now_ns) {
     ServerTimeBound told;
-    told.time_ms_ = std::min(time_ms, kNever);
+    told.time_ms_ = std::min(time.ms(), kNever);
     told.asked_ns_ = asked_ns;
-    told.least_ms_ = time_ms < kNever ? time_ms : 0;
+    told.least_ms_ = time.ms() < kNever ? time.ms() : 0;
     told.heard_ns_ = now_ns;
-    if (told.UpperMs(now_ns) <= UpperMs(now_ns)) {
+    if (told.Upper(now_ns) <= Upper(now_ns)) {
       time_ms_ = told.time_ms_;
       asked_ns_ = told.asked_ns_;
     }
-    if (told.LowerMs(now_ns) >= LowerMs(now_ns)) {
+    if (told.Lower(now_ns) >= Lower(now_ns)) {
       least_ms_ = told.least_ms_;
       heard_ns_ = told.heard_ns_;
     }
   }
 
   // Returns a time that the server's clock has not passed.
-  uint64_t UpperMs(int64_t now_ns) const {
+  ServerTime Upper(int64_t now_ns) const {
     const int64_t passed_ns = std::clamp<int64_t>(now_ns - asked_ns_, 0, INT64_MAX / 2);
     const int64_t bound_ns = passed_ns + (passed_ns >> kDriftShift);
     // Both times were cut to whole milliseconds.
-    return time_ms_ + static_cast<uint64_t>(bound_ns / kNsPerMs) + 2;
+    return ServerTime::FromMs(time_ms_ + static_cast<uint64_t>(bound_ns / kNsPerMs) + 2);
   }
-  // Returns a time that the server's clock has reached. 0: nothing is known.
-  uint64_t LowerMs(int64_t now_ns) const {
-    if (least_ms_ == 0) return 0;
+  // Returns a time that the server's clock has reached.
+  ServerTime Lower(int64_t now_ns) const {
+    if (least_ms_ == 0) return {};
     const int64_t passed_ns = std::clamp(now_ns - heard_ns_, -kPassedNsMax, kPassedNsMax);
     const int64_t bound_ns = passed_ns - (std::abs(passed_ns) >> kDriftShift);
     // Rounded down, for times before the answer too.
     const int64_t bound_ms = bound_ns / kNsPerMs - (bound_ns < 0);
     const auto lower_ms = static_cast<int64_t>(least_ms_) + bound_ms;
-    return static_cast<uint64_t>(std::max<int64_t>(lower_ms, 0));
+    return ServerTime::FromMs(static_cast<uint64_t>(std::max<int64_t>(lower_ms, 0)));
   }
-  bool SurelyPast(uint64_t expiry_ms, int64_t now_ns) const { return LowerMs(now_ns) >= expiry_ms; }
+  bool SurelyPast(uint64_t expiry_ms, int64_t now_ns) const {
+    return Lower(now_ns).ms() >= expiry_ms;
+  }
   bool SurelyBefore(uint64_t expiry_ms, int64_t now_ns) const {
-    return UpperMs(now_ns) <= expiry_ms;
+    return Upper(now_ns).ms() <= expiry_ms;
   }
   // Returns how long it is at least until `expiry_ms`. 0: perhaps that has passed.
   uint64_t LeftMs(uint64_t expiry_ms, int64_t now_ns) const {
-    const uint64_t upper_ms = UpperMs(now_ns);
+    const uint64_t upper_ms = Upper(now_ns).ms();
     return expiry_ms > upper_ms ? expiry_ms - upper_ms : 0;
   }
 

@@ -14,7 +14,7 @@ void SessionHeartbeats::Restart(int64_t now_ns) {
   leases_from_ = 0;
   server_time_.Forget();
   if (given_.options->server_clock) {
-    server_time_.OnTold(terms.grant.time_ms, first.asked_ns, now_ns);
+    server_time_.OnTold(ServerTime::FromMs(terms.grant.time_ms), first.asked_ns, now_ns);
   }
   given_.news->Restart(terms.grant, now_ns, Liveness::HeartbeatNs(terms.silence_ns()));
 }
@@ -83,7 +83,7 @@ void SessionHeartbeats::OnReply(ClientConnection& connection, const ReplyView& r
   if (connection.index == 0) index_watch_.OnHeartbeatAnswered();
   if (!reply.value.empty()) AdoptIndex(reply.value);
   if (!asked_ns.has_value() || time_ms == 0 || !given_.options->server_clock) return;
-  server_time_.OnTold(time_ms, *asked_ns, now_ns);
+  server_time_.OnTold(ServerTime::FromMs(time_ms), *asked_ns, now_ns);
 }
 
 // If the server's group does not serve all that the owner's map says, there is no lease for it.

@@ -231,8 +231,8 @@ absl::Status RegionWalk::ReadOnce(uint32_t bytes) {
 
 int64_t RegionWalk::ServerClockAheadMs() const {
   const int64_t now_ns = clock_.MonotonicNs();
-  const uint64_t lower_ms = session_->server_time().LowerMs(now_ns);
-  const uint64_t upper_ms = session_->server_time().UpperMs(now_ns);
+  const uint64_t lower_ms = session_->server_time().Lower(now_ns).ms();
+  const uint64_t upper_ms = session_->server_time().Upper(now_ns).ms();
   return static_cast<int64_t>(std::midpoint(lower_ms, upper_ms)) -
          static_cast<int64_t>(clock_.Wall().ms());
 }

@@ -36,7 +36,7 @@ static_assert(offsetof(ClientEntry, session_id) == 40 && offsetof(ClientEntry, l
 
 // A request that took long in the server, in the value of a kSlowLog reply.
 struct SlowEntry {
-  uint64_t wall_ms;  // when it was answered, by the server's clock
+  uint64_t time_ms;  // when it was answered, by the server's clock
   uint32_t us;       // how long the server took
   uint8_t opcode;
   uint8_t reserved;      // zero

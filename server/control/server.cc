@@ -140,7 +140,7 @@ absl::Status Server::CreateStore() {
       .region_bytes = memory_->region().size(),
       .first_version = first_version_,
       .incarnation = incarnation_,
-      .clock_ms = std::max(ServerClock::BeginsAt(options_.clocks.wall.Now()), clock_begins_at_ms_),
+      .now = std::max(ServerClock::BeginsAt(options_.clocks.wall.Now()), clock_begins_at_),
       .wall = options_.clocks.wall,
       .random = random_};
   return options_.group ? JoinStream(run) : disk_->Restore(run);
@@ -149,9 +149,9 @@ absl::Status Server::CreateStore() {
 void Server::FindClock() {
   const uint64_t in_file = store_->taken_over() ? store_->taken_over()->clock_ms : 0;
   const uint64_t noted_ms = std::max(disk_->noted_clock_ms(), in_file);
-  const uint64_t machine_ms = ServerClock::BeginsAt(options_.clocks.wall.Now());
-  clock_begins_at_ms_ = ClockBeginsAt(noted_ms, machine_ms);
-  if (clock_begins_at_ms_ == 0) return;
+  const uint64_t machine_ms = ServerClock::BeginsAt(options_.clocks.wall.Now()).ms();
+  clock_begins_at_ = ServerTime::FromMs(ClockBeginsAt(noted_ms, machine_ms));
+  if (clock_begins_at_ == ServerTime()) return;
   LOG(WARNING)
       << "the machine's clock is " << (noted_ms - machine_ms) / 1000
       << " s behind what the last run saw. Items expire by that one's clock, which goes on";

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "common/base/wake_up.h"
 #include "server/control/admission_control.h"
 #include "server/control/server_disk.h"
@@ -137,7 +138,7 @@ class Server final : private ServerControl {
   bool serves() const { return admission_->serves(); }
   // Where the clock by which items expire has to begin; 0: where the machine's is. An earlier run
   // has seen what is later.
-  uint64_t clock_begins_at_ms() const { return clock_begins_at_ms_; }
+  ServerTime clock_begins_at() const { return clock_begins_at_; }
   // The clock by which items expire, which follows the primary's. Call it before the server serves.
   void UseClock(ServerClock* clock) {
     if (group_) group_->UseClock(clock);
@@ -184,7 +185,7 @@ class Server final : private ServerControl {
   uint64_t incarnation_;
   uint64_t hash_seed_;
   uint64_t first_version_;
-  uint64_t clock_begins_at_ms_ = 0;
+  ServerTime clock_begins_at_;
   std::unique_ptr<ServerMemory> memory_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;

@@ -102,7 +102,7 @@ absl::Status ServerDisk::Restore(const Run& run) {
                              .clock = MonotonicNs,
                              .wall = run.wall,
                              .random = run.random},
-                            run.clock_ms));
+                            run.now));
     LOG(INFO) << log_->restored() << "; sync " << SyncName(options_.sync);
   }
   return from_ == nullptr ? absl::OkStatus() : RestoreFrom(run);
@@ -148,10 +148,10 @@ absl::Status ServerDisk::RestoreFrom(const Run& run) {
     if (log_ != nullptr && log_->takes() == ChangeConsumer::Takes::kLater) {
       log_->Poll(MonotonicNs());
     }
-    ReplyStatus status = RestoreChange(run.store, change, run.clock_ms);
+    ReplyStatus status = RestoreChange(run.store, change, run.now);
     if (status == ReplyStatus::kDiskRefuses) {  // it is behind by now
       log_->Poll(MonotonicNs());
-      status = RestoreChange(run.store, change, run.clock_ms);
+      status = RestoreChange(run.store, change, run.now);
     }
     if (status == ReplyStatus::kOk) return absl::OkStatus();
     return absl::ResourceExhaustedError(

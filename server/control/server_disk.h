@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "server/disk/disk_log.h"
 #include "server/disk/member_log.h"
 #include "server/disk/run_directories.h"
@@ -56,7 +57,7 @@ class ServerDisk {
     uint64_t region_bytes = 0;
     uint64_t first_version = 1;
     uint64_t incarnation = 0;  // of a member's process
-    uint64_t clock_ms = 0;     // where the server's clock begins
+    ServerTime now;            // where the server's clock begins
     WallClock wall;            // the machine's
     std::function<uint64_t()> random;
   };

@@ -26,7 +26,7 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.workers = shared.workers;
   to.random = shared.random;
   to.clock = shared.boot.reader();
-  to.now_ms = [this] { return clock_->WallMs(); };
+  to.server_time = [this] { return clock_->Time(); };
   to.idle = shared.idle;
   to.address = to.group.advertise.empty() ? address : to.group.advertise;
   if (to.group.map_store != nullptr) {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "common/base/wake_up.h"
 #include "server/changes/member_disk.h"
 #include "server/control/core_demand.h"
@@ -54,8 +55,8 @@ class ServerGroup : private MemberServer {
   bool CoresAreScarce() override { return cores_ && cores_->Scarce(context_.clock()); }
   void Adopt(std::vector<SessionCopy> sessions) override;
   void BeginEpoch(uint64_t epoch) override;
-  void FollowClock(uint64_t ms) override { clock_->Follow(ms); }
-  void StartClock(uint64_t ms) override { clock_->GoOnFrom(ms); }
+  void FollowClock(ServerTime time) override { clock_->Follow(time); }
+  void StartClock(ServerTime time) override { clock_->GoOnFrom(time); }
 
   ServerContext& server() const { return workers_->context(); }
 

@@ -54,11 +54,11 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
   GANNET_ASSIGN_OR_RETURN(std::unique_ptr<WakeUp> stop, WakeUp::Create());
   std::unique_ptr<ServerThreads> threads(
       new ServerThreads(std::move(server), options, std::move(stop)));
-  if (const uint64_t begins_at_ms = threads->server_->clock_begins_at_ms();
-      begins_at_ms > threads->clock_.WallMs()) {
-    threads->clock_.GoOnFrom(begins_at_ms);
+  if (const ServerTime begins_at = threads->server_->clock_begins_at();
+      begins_at > threads->clock_.Time()) {
+    threads->clock_.GoOnFrom(begins_at);
   }
-  threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.WallMs(); });
+  threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.Time(); });
   if (DiskLog* const disk = threads->server_->disk()) {
     // In a group, the other one wakes the member's thread.
     WakeUp* const wanted = threads->server_->member() == nullptr

@@ -23,7 +23,7 @@ void StoreTidier::Poll(const Now& now) {
 void StoreTidier::Tidy(const Now& now) {
   Store& store = server_.store;
   TellOfIndex();
-  bool more = store.Tidy(now.wall_ms);
+  bool more = store.Tidy(now.server_time);
   more |= PublishEvictions();
   const int64_t again_ns = store.growing()  ? kGrowAgainNs
                            : store.evicts() ? kEvictAgainNs

@@ -60,10 +60,10 @@ uint64_t DiskLog::SegmentBytesFor(uint64_t region_bytes) {
   return std::clamp(region_bytes / 16, kSegmentBytesMin, kSegmentBytesMax);
 }
 
-absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, uint64_t wall_ms) {
+absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, ServerTime now) {
   std::unique_ptr<DiskLog> log(new DiskLog(options));
   GANNET_ASSIGN_OR_RETURN(log->journal_id_, NumberOfDirectory(options.files, options.random));
-  GANNET_RETURN_IF_ERROR(log->Restore(wall_ms));
+  GANNET_RETURN_IF_ERROR(log->Restore(now));
   GANNET_RETURN_IF_ERROR(log->RemoveOld());
   log->clock_note_.emplace(options.files, log->journal_id_, options.sync != Journal::Sync::kNone);
   ChangeStream* const changes = options.changes;
@@ -87,10 +87,10 @@ DiskLog::~DiskLog() {
   options_.changes->Remove(this);
 }
 
-absl::Status DiskLog::Restore(uint64_t wall_ms) {
+absl::Status DiskLog::Restore(ServerTime now) {
   const int64_t start_ns = options_.clock();
   Files* const files = options_.files;
-  Restorer restorer(options_.store, files->path(), wall_ms);
+  Restorer restorer(options_.store, files->path(), now);
   const auto apply = [&](const Change& change) { return restorer.Apply(change); };
   GANNET_ASSIGN_OR_RETURN(Contents contents, LookAt(files));
   newest_ = contents.newest;
@@ -224,7 +224,7 @@ void DiskLog::Poll(int64_t now_ns) {
 // A member of a group that has not all items yet has nothing to note.
 std::optional<uint64_t> DiskLog::ClockToNote() const {
   if (journal_->failed() || !MayBeginSnapshot()) return std::nullopt;
-  const uint64_t clock_ms = options_.store->NowMs(0);
+  const uint64_t clock_ms = options_.store->Now({}).ms();
   return clock_ms == 0 ? std::nullopt : std::optional(clock_ms);
 }
 

@@ -13,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "common/protocol/message.h"
 #include "server/changes/change_stream.h"
 #include "server/disk/clock_note.h"
@@ -92,9 +93,9 @@ class DiskLog : public ChangeConsumer {
   static uint64_t SegmentBytesFor(uint64_t region_bytes);
 
   // Restores the store from the directory and begins to record its changes there. Items that have
-  // expired at `wall_ms` are left out. Errors: those of NumberOfDirectory, ReadSnapshot and
+  // expired at `now` are left out. Errors: those of NumberOfDirectory, ReadSnapshot and
   // ReadJournal; ResourceExhausted, the items do not fit, or the disk is full.
-  static absl::StatusOr<std::unique_ptr<DiskLog>> Open(const Options& options, uint64_t wall_ms);
+  static absl::StatusOr<std::unique_ptr<DiskLog>> Open(const Options& options, ServerTime now);
   ~DiskLog() override;
 
   bool Take(const Change& change, ChangePlace* place) override;
@@ -153,7 +154,7 @@ class DiskLog : public ChangeConsumer {
   bool MayBeginSnapshot() const {
     return options_.owner == nullptr || options_.owner->SnapshotAt().has_value();
   }
-  absl::Status Restore(uint64_t wall_ms);
+  absl::Status Restore(ServerTime now);
   // Removes snapshots other than the newest, files that were never completed, and segments that
   // nobody needs.
   absl::Status RemoveOld();

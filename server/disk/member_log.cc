@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& option
                                          .unsynced_ns_max = log->always() ? kNeverNs : 0,
                                          .refuses_for_age = false,  // behind() sees to that
                                          .owner = log.get()},
-                                        /*wall_ms=*/0));
+                                        /*now=*/{}));
   return log;
 }
 

@@ -15,7 +15,7 @@ constexpr int kStepsMax = 1'000;
 
 }  // namespace
 
-ReplyStatus RestoreChange(Store* store, const Change& change, uint64_t wall_ms) {
+ReplyStatus RestoreChange(Store* store, const Change& change, ServerTime now) {
   // The store may record the change anew. The session that asked for it is over by now, so the new
   // record does not name it.
   Change again = change;
@@ -23,16 +23,16 @@ ReplyStatus RestoreChange(Store* store, const Change& change, uint64_t wall_ms) 
   again.number = 0;
   ReplyStatus status = ReplyStatus::kTryAgain;
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    status = store->Apply(again, wall_ms);
+    status = store->Apply(again, now);
     if (status != ReplyStatus::kTryAgain && status != ReplyStatus::kIndexFull) break;
-    store->Tidy(wall_ms);
-    for (int i = 0; i < kStepsMax && store->growing(); ++i) store->Tidy(wall_ms);
+    store->Tidy(now);
+    for (int i = 0; i < kStepsMax && store->growing(); ++i) store->Tidy(now);
   }
   return status;
 }
 
-Restorer::Restorer(Store* store, std::string path, uint64_t wall_ms)
-    : store_(store), path_(std::move(path)), wall_ms_(wall_ms) {
+Restorer::Restorer(Store* store, std::string path, ServerTime now)
+    : store_(store), path_(std::move(path)), now_(now) {
   if (store_->evicts()) store_->UseSink(this);
 }
 
@@ -40,7 +40,7 @@ Restorer::~Restorer() { store_->UseSink(nullptr); }
 
 absl::Status Restorer::Apply(const Change& change) {
   version_max_ = std::max(version_max_, change.version);
-  const ReplyStatus status = RestoreChange(store_, change, wall_ms_);
+  const ReplyStatus status = RestoreChange(store_, change, now_);
   if (change.kind == Change::Kind::kDelete) evicted_.erase(std::string(change.key));
   if (status == ReplyStatus::kOk) return absl::OkStatus();
   return absl::ResourceExhaustedError(

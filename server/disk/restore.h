@@ -7,20 +7,21 @@
 #include <unordered_set>
 
 #include "absl/status/status.h"
+#include "common/base/server_time.h"
 #include "server/changes/change_sink.h"
 #include "server/store/store.h"
 
 namespace gannet {
 
 // Makes a recorded change again in a store that nobody else uses, and lets its index grow.
-ReplyStatus RestoreChange(Store* store, const Change& change, uint64_t wall_ms);
+ReplyStatus RestoreChange(Store* store, const Change& change, ServerTime now);
 
 // Fills a store with recorded changes, before anybody else uses it. A store that evicts may evict
 // while it is filled. Those keys are gone for its clients, so they must be recorded as deleted.
 class Restorer : public ChangeSink {
  public:
   // `path` is for messages.
-  Restorer(Store* store, std::string path, uint64_t wall_ms);
+  Restorer(Store* store, std::string path, ServerTime now);
   ~Restorer() override;
 
   // ResourceExhausted: there is no room.
@@ -35,7 +36,7 @@ class Restorer : public ChangeSink {
  private:
   Store* const store_;
   const std::string path_;
-  const uint64_t wall_ms_;
+  const ServerTime now_;
   uint64_t version_max_ = 0;
   std::unordered_set<std::string> evicted_;
 };

@@ -113,7 +113,7 @@ absl::Status Applier::Restore(const Change& change) {
 }
 
 absl::Status Applier::MakeInStore(const Change& change) {
-  ReplyStatus status = store_->Apply(change, now_ms_());
+  ReplyStatus status = store_->Apply(change, server_time_());
   for (int tries = 0; status != ReplyStatus::kOk && tries < kTriesMax; ++tries) {
     if (status == ReplyStatus::kHeapFull) {
       store_->Compact(kHomesPerTry);
@@ -122,7 +122,7 @@ absl::Status Applier::MakeInStore(const Change& change) {
     } else {
       break;
     }
-    status = store_->Apply(change, now_ms_());
+    status = store_->Apply(change, server_time_());
   }
   if (status == ReplyStatus::kOk) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

@@ -8,6 +8,7 @@
 #include <functional>
 
 #include "absl/status/status.h"
+#include "common/base/server_time.h"
 #include "server/changes/change.h"
 #include "server/session/session_copies.h"
 #include "server/store/store.h"
@@ -23,9 +24,9 @@ namespace gannet {
 // Owner thread only.
 class Applier {
  public:
-  // `now_ms` returns the clock by which items expire. `store` outlives this.
-  Applier(Store* store, std::function<uint64_t()> now_ms)
-      : store_(store), now_ms_(std::move(now_ms)) {}
+  // `store` outlives this.
+  Applier(Store* store, std::function<ServerTime()> server_time)
+      : store_(store), server_time_(std::move(server_time)) {}
 
   void Apply(const RingRecord& record);
   // The same for updates, each step for many of them, so that the store's memory is prefetched.
@@ -56,7 +57,7 @@ class Applier {
 
   Store* const store_;
   SessionCopies sessions_;
-  const std::function<uint64_t()> now_ms_;
+  const std::function<ServerTime()> server_time_;
   std::function<void(const Change&)> tell_;
   absl::Status status_;
   uint64_t version_next_ = 1;

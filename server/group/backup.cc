@@ -27,7 +27,7 @@ Backup::Backup(const GroupContext& context, AuthFile* keys)
       kept_at_(context.disk != nullptr ? context.disk->former_path() : ""),
       times_{.lease_ns = int64_t{context.group.terms.lease_ms} * kNsPerMs},
       dialer_(context, keys),
-      applier_(context.store, context.now_ms),
+      applier_(context.store, context.server_time),
       join_target_(context.store) {}
 
 Backup::~Backup() = default;
@@ -99,8 +99,8 @@ void Backup::Apply() {
               [this](const ProvenUpdates& updates) { applier_.ApplyUpdates(updates); });
   if (log_->applied() != before) busy_until_ = next_ns_ - times_.beacon_ns() + kBusyNs;
   // A touch that lets an item live longer may be on its way until then.
-  if (told_clock_ms_ != 0 && log_->applied() >= told_committed_) {
-    context_.server->FollowClock(std::exchange(told_clock_ms_, 0));
+  if (told_clock_ != ServerTime() && log_->applied() >= told_committed_) {
+    context_.server->FollowClock(std::exchange(told_clock_, ServerTime()));
   }
 }
 
@@ -140,7 +140,7 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
   heard_ = now;
   times_ = TimesOf(welcome);
   if (takeover_) takeover_->OnWelcome(times_);
-  clock_.OnPrimary(welcome.clock_ms, now);
+  clock_.OnPrimary(ServerTime::FromMs(welcome.clock_ms), now);
   applier_.OnVersion(welcome.version_next);
   if (state_.now() == BackupState::kSeeks) BeginToFollow(welcome, now);
   if (state_.now() == BackupState::kEnds) return;
@@ -157,7 +157,8 @@ void Backup::OnBeacon(const BackupLink::ToldBeacon& told) {
   const int64_t now = context_.clock();
   if (takeover_ && !takeover_->OnBeacon(now)) return;
   heard_ = now;
-  clock_.OnPrimary(beacon.clock_ms, now, told.last);
+  const ServerTime clock = ServerTime::FromMs(beacon.clock_ms);
+  clock_.OnPrimary(clock, now, told.last);
   log_->OnCommitted(beacon.committed);
   // What was decided before the stream began, and was not published, is in neither.
   if (state_.now() == BackupState::kFollows &&
@@ -165,7 +166,7 @@ void Backup::OnBeacon(const BackupLink::ToldBeacon& told) {
     joiner_->BeginWalk();
     To(BackupState::kCopies);
   }
-  told_clock_ms_ = beacon.clock_ms;
+  told_clock_ = clock;
   told_committed_ = beacon.committed;
   Apply();
   link_->end->Answer(beacon, log_->applied(), log_->consumed());
@@ -254,10 +255,11 @@ void Backup::JoinTurn(int64_t now) {
 void Backup::BeginToFollow(const ReplicaWelcome& welcome, int64_t now) {
   log_.emplace(welcome.first_lsn);
   history_ = welcome.history;
-  context_.server->FollowClock(welcome.clock_ms);
-  auto joiner = dialer_.BeginWalk(
-      *link_->end,
-      {.target = &join_target_, .now_ms = context_.now_ms, .wall = context_.wall, .now_ns = now});
+  context_.server->FollowClock(ServerTime::FromMs(welcome.clock_ms));
+  auto joiner = dialer_.BeginWalk(*link_->end, {.target = &join_target_,
+                                                .server_time = context_.server_time,
+                                                .wall = context_.wall,
+                                                .now_ns = now});
   if (!joiner.ok()) return End(std::string(joiner.status().message()));
   joiner_ = *std::move(joiner);
   applier_.OnChange([this](const Change& change) { joiner_->OnApplied(change); });
@@ -492,8 +494,8 @@ uint8_t Backup::joined_percent() const {
 
 RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
 
-uint64_t Backup::ClockAtTakeover(int64_t now) const {
-  return log_ ? clock_.AtTakeover(times_, now) : 0;
+ServerTime Backup::ClockAtTakeover(int64_t now) const {
+  return log_ ? clock_.AtTakeover(times_, now) : ServerTime();
 }
 
 absl::Status Backup::Arm(int64_t now) {

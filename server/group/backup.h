@@ -11,6 +11,7 @@
 #include "common/auth/auth_file.h"
 #include "common/base/checked_state.h"
 #include "common/base/clock.h"
+#include "common/base/server_time.h"
 #include "common/protocol/replica.h"
 #include "server/group/applier.h"
 #include "server/group/backup_link.h"
@@ -49,8 +50,8 @@ class Backup {
   // REQUIRES: the last Poll said kLead.
   const GroupRegister& known() const { return known_; }
   RingTail TakeTail();
-  // What the clock begins with for the new primary. 0: it goes on as it is.
-  uint64_t ClockAtTakeover(int64_t now) const;
+  // What the clock begins with for the new primary. None: it goes on as it is.
+  ServerTime ClockAtTakeover(int64_t now) const;
   Applier& applier() { return applier_; }
   // Of the items that it has from a primary; 0: it has none.
   uint64_t history() const { return history_; }
@@ -159,7 +160,7 @@ class Backup {
   int64_t try_at_ = 0;  // not before this
   int64_t next_ns_ = 0;
   // The primary's clock, and what has to be applied before it holds here.
-  uint64_t told_clock_ms_ = 0;
+  ServerTime told_clock_;
   uint64_t told_committed_ = 0;
   int64_t busy_until_ = 0;  // the ring is looked at often until then
   std::string why_;

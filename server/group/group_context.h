@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/group_member.h"
 #include "common/rdma/device.h"
@@ -33,10 +34,10 @@ struct GroupContext {
   Grant grant{};  // of this process, without what differs between connections
   uint32_t workers = 0;
   std::function<uint64_t()> random;
-  WallClock wall;                    // the machine's, for handshakes
-  std::function<int64_t()> clock;    // CLOCK_BOOTTIME, in ns
-  std::function<uint64_t()> now_ms;  // the clock by which items expire
-  std::function<void()> idle;        // as that of Server::Options
+  WallClock wall;                  // the machine's, for handshakes
+  std::function<int64_t()> clock;  // CLOCK_BOOTTIME, in ns
+  std::function<ServerTime()> server_time;
+  std::function<void()> idle;  // as that of Server::Options
 };
 
 }  // namespace gannet

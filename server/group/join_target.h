@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/base/server_time.h"
 #include "common/layout/key_hash.h"
 #include "common/protocol/message.h"
 #include "server/changes/change.h"
@@ -21,10 +22,10 @@ class JoinTarget {
   // Returns a hash by which the joiner remembers the key. It is the same for as long as the target
   // lives.
   virtual KeyHash HashOf(std::string_view key) const = 0;
-  virtual bool Has(std::string_view key, uint64_t now_ms) = 0;
+  virtual bool Has(std::string_view key, ServerTime now) = 0;
   // kExists: the key has an item, and nothing was done. kTryAgain, kIndexFull: there is no room in
   // the index, or in what the change goes through, now. Anything else but kOk is for good.
-  virtual ReplyStatus Insert(const Change& put, uint64_t now_ms) = 0;
+  virtual ReplyStatus Insert(const Change& put, ServerTime now) = 0;
 };
 
 // A backup's store.
@@ -35,11 +36,11 @@ class StoreJoinTarget final : public JoinTarget {
 
   bool Wants(std::string_view) const override { return true; }
   KeyHash HashOf(std::string_view key) const override { return store_->HashOf(key); }
-  bool Has(std::string_view key, uint64_t now_ms) override {
-    return store_->Get(key, {}, now_ms).status != ReplyStatus::kNotFound;
+  bool Has(std::string_view key, ServerTime now) override {
+    return store_->Get(key, {}, now).status != ReplyStatus::kNotFound;
   }
-  ReplyStatus Insert(const Change& put, uint64_t now_ms) override {
-    return store_->ApplyIfAbsent(put, now_ms);
+  ReplyStatus Insert(const Change& put, ServerTime now) override {
+    return store_->ApplyIfAbsent(put, now);
   }
 
  private:

@@ -81,7 +81,7 @@ void Joiner::WalkOn(int64_t now_ns) {
     run_generation_ = session_->view().index.generation;
   }
   now_ns_ = now_ns;
-  now_ms_ = options_.now_ms();
+  now_ = options_.server_time();
   waits_for_slot_ = false;
   if (driver_->reads()) driver_->OnRead(session_->done());
   auto outcome = WalkDriver::Outcome::kGoesOn;
@@ -178,7 +178,7 @@ void Joiner::OnLongHead(uint32_t item, const IndexWalk::Item& head) {
   version_max_ = std::max(version_max_, head.header.version);
   JoinTarget& target = *options_.target;
   if (!target.Wants(head.key) || IsExpired(head.header)) return;
-  if (filter_.Has(target.HashOf(head.key)) || target.Has(head.key, now_ms_)) return;
+  if (filter_.Has(target.HashOf(head.key)) || target.Has(head.key, now_)) return;
   longs_.push_back({.item = item, .header = head.header, .key = std::string(head.key), .at = 0});
 }
 
@@ -266,7 +266,7 @@ bool Joiner::Insert(const ItemHeader& header, std::string_view key, std::string_
                    .flags = header.flags,
                    .key = key,
                    .value = value};
-  switch (target.Insert(put, now_ms_)) {
+  switch (target.Insert(put, now_)) {
     case ReplyStatus::kOk:
       ++items_;
       bytes_ += key.size() + value.size();

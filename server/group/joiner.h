@@ -13,6 +13,7 @@
 #include "common/auth/auth_file.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "common/layout/item.h"
 #include "common/layout/slot.h"
 #include "common/lookup/index_walk.h"
@@ -63,9 +64,9 @@ class Joiner : private WalkReader {
     Device device;
     ibv_pd* pd = nullptr;  // of the device, and outlives the joiner; nullptr: it makes its own
     SocketAddress primary;
-    AuthFile* keys = nullptr;           // outlives the joiner; nullptr: no key
-    JoinTarget* target = nullptr;       // outlives the joiner
-    std::function<uint64_t()> now_ms;   // the clock by which items expire
+    AuthFile* keys = nullptr;      // outlives the joiner; nullptr: no key
+    JoinTarget* target = nullptr;  // outlives the joiner
+    std::function<ServerTime()> server_time;
     WallClock wall;                     // of the session
     std::function<int64_t()> clock_ns;  // the clock that Poll's argument is read from
     int64_t now_ns = 0;
@@ -151,9 +152,7 @@ class Joiner : private WalkReader {
   bool TakeValues();
   void OnLongHead(uint32_t item, const IndexWalk::Item& head);
   bool Insert(const ItemHeader& header, std::string_view key, std::string_view value);
-  bool IsExpired(const ItemHeader& header) const {
-    return header.expiry_ms() != 0 && header.expiry_ms() <= now_ms_;
-  }
+  bool IsExpired(const ItemHeader& header) const { return now_.IsPast(header.expiry_ms()); }
   absl::Status MakeRoomForValue(uint64_t bytes);
 
   const Options options_;
@@ -162,7 +161,7 @@ class Joiner : private WalkReader {
   absl::Status status_;
   bool may_walk_ = false;
   int64_t deadline_ns_ = 0;
-  uint64_t now_ms_ = 0;
+  ServerTime now_;               // when the run began
   uint64_t run_generation_ = 0;  // of the index that lookups began at when the run began
   int64_t look_again_ns_ = 0;    // for an index that is wanted
   bool waits_for_slot_ = false;

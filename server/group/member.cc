@@ -322,8 +322,9 @@ void Member::Lead(int64_t now) {
   context_.standing->SetHistory(terms.history);
   const RingTail tail = backup_->TakeTail();
   // The old primary's clock goes on here, or the founder's own.
-  if (const uint64_t clock_ms = backup_->ClockAtTakeover(now))
-    context_.server->StartClock(clock_ms);
+  if (const ServerTime clock = backup_->ClockAtTakeover(now); clock != ServerTime()) {
+    context_.server->StartClock(clock);
+  }
   backup_->applier().OnVersion(first_version_);
   LOG(INFO) << "becomes primary of epoch " << epoch << ", with " << tail.end() - tail.begin()
             << " bytes of records that are still to be committed";

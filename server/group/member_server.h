@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/server_time.h"
 #include "server/session/session_copies.h"
 
 namespace gannet {
@@ -39,9 +40,9 @@ class MemberServer {
   virtual void BeginEpoch(uint64_t epoch) = 0;
 
   // Sets the clock by which items expire, as a primary's is.
-  virtual void FollowClock(uint64_t ms) = 0;
+  virtual void FollowClock(ServerTime time) = 0;
   // Lets it go on from this time.
-  virtual void StartClock(uint64_t ms) = 0;
+  virtual void StartClock(ServerTime time) = 0;
 };
 
 }  // namespace gannet

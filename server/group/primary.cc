@@ -149,7 +149,7 @@ void Primary::SendBeacons(int64_t now) {
   Beacon beacon = NewBeacon();
   beacon.epoch = lead.epoch();
   beacon.sequence = lead.lease().OnSend(now);
-  beacon.clock_ms = context_.now_ms();
+  beacon.clock_ms = context_.server_time().ms();
   has_joiners_ = false;
   for (const auto& follower : stream_.followers().all()) {
     if (!follower->follows() || !follower->beacons.MaySend()) continue;

@@ -23,7 +23,7 @@ std::string Text(const char (&padded)[n]) {
 Json ServerJson(const ServerView& it) {
   return {{"version", it.version},    {"name", it.name},       {"address", it.address},
           {"device", it.device},      {"kind", it.kind},       {"workers", it.workers},
-          {"evicts", it.evicts},      {"wall_ms", it.wall_ms}, {"uptime_ms", it.stats.uptime_ms},
+          {"evicts", it.evicts},      {"wall_ms", it.time_ms}, {"uptime_ms", it.stats.uptime_ms},
           {"cpu_us", it.stats.cpu_us}};
 }
 
@@ -126,7 +126,7 @@ Json LocksJson(const ServerView& it) {
 Json SlowJson(const ServerView& it, bool show_keys) {
   Json all = Json::array();
   for (const SlowEntry& entry : it.slow) {
-    Json json = {{"wall_ms", entry.wall_ms},
+    Json json = {{"wall_ms", entry.time_ms},
                  {"us", entry.us},
                  {"request", OpcodeName(entry.opcode)},
                  {"key_bytes", entry.key_bytes},

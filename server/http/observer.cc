@@ -85,7 +85,7 @@ ServerView Observer::Take(const Now& now) {
   view.kind = std::string(DeviceKindName(context.device.kind));
   view.workers = static_cast<uint32_t>(server.workers().size());
   view.evicts = context.store.evicts();
-  view.wall_ms = now.wall_ms;
+  view.time_ms = now.server_time.ms();
   view.stats = server.Stats(now);
   for (const auto& worker : server.workers()) AddWorker(worker->counters(), &view);
   const auto uses = context.store.heap().UseByClass();

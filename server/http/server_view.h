@@ -37,7 +37,7 @@ struct ServerView {
   std::string kind;  // of the device
   uint32_t workers = 0;
   bool evicts = false;
-  uint64_t wall_ms = 0;  // the server's clock
+  uint64_t time_ms = 0;  // the server's clock
 
   StatsReply stats{};
   std::array<uint64_t, WorkerCounters::kOpcodes> requests{};  // by opcode

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/server_time.h"
 
 namespace gannet {
 
@@ -42,17 +43,17 @@ class ExpiryFloors {
   // Records the earliest expiry of this home's items, after a look at all of them.
   void Set(uint64_t home, uint64_t expiry_ms) { home_floors_[home].Store(expiry_ms); }
   uint64_t Of(uint64_t home) const { return home_floors_[home].Load(); }
-  bool Due(uint64_t home, uint64_t now_ms) const { return home_floors_[home].Load() <= now_ms; }
+  bool Due(uint64_t home, ServerTime now) const { return home_floors_[home].Load() <= now.ms(); }
 
   // Returns the first home in [home, end) that is due, or `end` if there is none. REQUIRES: `end`
   // is the end of a range, and `home` is in that range or equals `end`.
-  uint64_t NextDue(uint64_t home, uint64_t end, uint64_t now_ms) const {
-    if (home == end || !RangeDue(home, now_ms)) return end;
-    while (home != end && !Due(home, now_ms)) ++home;
+  uint64_t NextDue(uint64_t home, uint64_t end, ServerTime now) const {
+    if (home == end || !RangeDue(home, now)) return end;
+    while (home != end && !Due(home, now)) ++home;
     return home;
   }
-  bool RangeDue(uint64_t home, uint64_t now_ms) const {
-    return range_floors_[RangeOf(home)].Load() <= now_ms;
+  bool RangeDue(uint64_t home, ServerTime now) const {
+    return range_floors_[RangeOf(home)].Load() <= now.ms();
   }
   // Sets the floor of this home's range from those of its homes.
   void RaiseRange(uint64_t home) {

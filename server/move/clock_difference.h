@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/base/server_time.h"
 #include "common/layout/item.h"
 
 namespace gannet {
@@ -15,20 +16,21 @@ namespace gannet {
 class ClockDifference {
  public:
   ClockDifference() = default;  // none
-  // The receiver read `own_ms` and then asked. The giver answered with its clock, `giver_ms`. Both
+  // The receiver read `own` and then asked. The giver answered with its clock, `giver`. Both
   // were cut to whole milliseconds, so it may be one less than it looks.
-  ClockDifference(uint64_t own_ms, uint64_t giver_ms)
-      : ms_(Bounded(own_ms) - Bounded(giver_ms) - 1) {}
+  ClockDifference(ServerTime own, ServerTime giver)
+      : ms_(Bounded(own.ms()) - Bounded(giver.ms()) - 1) {}
 
-  uint64_t ToOwn(uint64_t giver_ms) const { return Moved(giver_ms, ms_); }
-  uint64_t ToGivers(uint64_t own_ms) const { return Moved(own_ms, -ms_); }
+  ServerTime ToOwn(ServerTime giver) const { return Moved(giver, ms_); }
+  ServerTime ToGivers(ServerTime own) const { return Moved(own, -ms_); }
 
  private:
   // The giver may say anything.
   static int64_t Bounded(uint64_t ms) { return static_cast<int64_t>(std::min(ms, kExpiryMsMax)); }
-  static uint64_t Moved(uint64_t ms, int64_t by_ms) {
+  static ServerTime Moved(ServerTime time, int64_t by_ms) {
     constexpr auto kMax = static_cast<int64_t>(kExpiryMsMax);
-    return static_cast<uint64_t>(std::clamp<int64_t>(Bounded(ms) + by_ms, 1, kMax));
+    return ServerTime::FromMs(
+        static_cast<uint64_t>(std::clamp<int64_t>(Bounded(time.ms()) + by_ms, 1, kMax)));
   }
 
   int64_t ms_ = 0;

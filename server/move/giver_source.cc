@@ -84,7 +84,7 @@ void GiverSource::SendHello() {
   ReceiverHello hello = NewReceiverHello();
   hello.stream_version_min = kStreamVersions.min;
   hello.stream_version_max = kStreamVersions.max;
-  asked_ms_ = context_.now_ms();
+  asked_at_ = context_.server_time();
   link_->SayHello(hello, context_.self);
 }
 
@@ -94,7 +94,7 @@ void GiverSource::OnMessage(const BackupLink::Message& message) {
   if (told != nullptr && !told->last) return OnBeacon(told->beacon);
   if (const auto* ended = std::get_if<MoveEnded>(&message)) {
     ended_ = *ended;
-    clock_behind_end_ms_ = 0;
+    clock_behind_end_ = ServerTime();
     return;
   }
   const auto* refused = std::get_if<BackupLink::Refused>(&message);
@@ -118,9 +118,9 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
   heard_ = now;
   times_ = TimesOf(welcome);
   reader_.emplace(link_->ring(), BeginOf(welcome));
-  intake_->UseClock({asked_ms_, welcome.clock_ms});
+  intake_->UseClock({asked_at_, ServerTime::FromMs(welcome.clock_ms)});
   auto joiner = dialer_.BeginWalk(*link_, {.target = intake_,
-                                           .now_ms = [this] { return intake_->giver_now_ms(); },
+                                           .server_time = [this] { return intake_->giver_time(); },
                                            .wall = context_.wall,
                                            .now_ns = now,
                                            .target_evicts = intake_->evicts()});
@@ -131,7 +131,7 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
 void GiverSource::OnBeacon(const Beacon& beacon) {
   heard_ = context_.clock();
   committed_ = std::max(committed_, beacon.committed);
-  if (ended_) clock_behind_end_ms_ = beacon.clock_ms;
+  if (ended_) clock_behind_end_ = ServerTime::FromMs(beacon.clock_ms);
   // What was decided before the stream began, and was not published, is in neither.
   if (joiner_ && beacon.committed >= link_->welcome().first_lsn) joiner_->BeginWalk();
   link_->Answer(beacon, reader_->taken(), reader_->consumed());

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "common/auth/auth_file.h"
+#include "common/base/server_time.h"
 #include "server/group/backup_link.h"
 #include "server/group/group_context.h"
 #include "server/group/joiner.h"
@@ -50,7 +51,7 @@ class GiverSource final : public MoveSource {
   int64_t lease_ns() const override { return times_.lease_ns + times_.lease_ns / 64; }
   void StopAt(uint64_t lsn) override { stop_at_ = lsn; }
   const std::optional<MoveEnded>& ended() const override { return ended_; }
-  uint64_t clock_behind_end_ms() const override { return clock_behind_end_ms_; }
+  ServerTime clock_behind_end() const override { return clock_behind_end_; }
   void BeginEnd() override;
   bool over() const override { return ending_ && (link_ == nullptr || link_->fenced()); }
 
@@ -97,9 +98,9 @@ class GiverSource final : public MoveSource {
   uint64_t stop_at_ = UINT64_MAX;
   bool copied_ = false;
   bool ending_ = false;
-  uint64_t asked_ms_ = 0;  // the own clock, before the hello was sent
+  ServerTime asked_at_;  // the own clock, before the hello was sent
   std::optional<MoveEnded> ended_;
-  uint64_t clock_behind_end_ms_ = 0;
+  ServerTime clock_behind_end_;
   absl::Status status_;
   int64_t heard_ = 0;
   int64_t next_ns_ = 0;

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "common/base/clock.h"
+#include "common/base/server_time.h"
 #include "common/protocol/replica.h"
 
 namespace gannet {
@@ -45,8 +46,8 @@ class MoveSource {
   virtual void StopAt(uint64_t lsn) = 0;
   // The newest that the giver told.
   virtual const std::optional<MoveEnded>& ended() const = 0;
-  // The giver's clock, by which its items expire, as it told it behind ended(). 0: not yet.
-  virtual uint64_t clock_behind_end_ms() const = 0;
+  // The giver's clock, by which its items expire, as it told it behind ended(). None: not yet.
+  virtual ServerTime clock_behind_end() const = 0;
 
   // Begins to end. It is polled until it is over.
   virtual void BeginEnd() = 0;

@@ -43,7 +43,7 @@ void PartitionCleaner::Poll(int64_t now, const PartitionDropper::Partitions& tak
   if (!dropping_ || now < next_ns_) return;
   const int64_t began = context_.clock();
   context_.server->Publish();
-  if (dropper_.Step(context_.now_ms())) {
+  if (dropper_.Step(context_.server_time())) {
     dropping_ = false;
     clean_ |= dropper_.partitions();
     LOG_IF(INFO, dropper_.removed() > 0)

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "common/base/clock.h"
+#include "common/base/server_time.h"
 #include "server/group/group_context.h"
 #include "server/move/partition_dropper.h"
 #include "server/writes/writes.h"

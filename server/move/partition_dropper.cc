@@ -12,11 +12,11 @@ void PartitionDropper::Begin(const Partitions& partitions) {
   position_ = ticket_ = removed_ = 0;
 }
 
-bool PartitionDropper::Step(uint64_t now_ms) {
+bool PartitionDropper::Step(ServerTime now) {
   if (walked_) return done();
   if (writes_->published() < after_) return false;
   const auto chosen = [this](std::string_view key) { return partitions_[PartitionOf(key)]; };
-  const Writes::Flushed flushed = writes_->FlushSome(position_, kHomesPerStep, chosen, now_ms);
+  const Writes::Flushed flushed = writes_->FlushSome(position_, kHomesPerStep, chosen, now);
   removed_ += flushed.removed;
   ticket_ = std::max(ticket_, flushed.ticket);
   position_ = flushed.next;

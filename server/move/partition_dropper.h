@@ -4,6 +4,7 @@
 #include <bitset>
 #include <cstdint>
 
+#include "common/base/server_time.h"
 #include "common/protocol/partition_map.h"
 #include "server/writes/writes.h"
 
@@ -14,7 +15,7 @@ namespace gannet {
 // pause between two steps for as long as it likes.
 //
 //   dropper.Begin(partitions);
-//   while (!dropper.Step(now_ms)) ...   // from time to time
+//   while (!dropper.Step(now)) ...   // from time to time
 //
 // Before each step its owner lets the store have all changes that are safe: nobody else may look
 // for them if no client waits.
@@ -37,7 +38,7 @@ class PartitionDropper {
   // Returns whether all is done: nothing of the partitions is in the store any more. If the changes
   // are recorded, that is once the last deletion is published. A step that could not record its
   // deletions is done again by the next one.
-  bool Step(uint64_t now_ms);
+  bool Step(ServerTime now);
   bool done() const { return walked_ && writes_->published() >= ticket_; }
   const Partitions& partitions() const { return partitions_; }
   uint64_t removed() const { return removed_; }  // since Begin

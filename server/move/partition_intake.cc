@@ -13,25 +13,26 @@ void PartitionIntake::Begin(const Partitions& partitions) {
 
 ReplyStatus PartitionIntake::Take(const Change& change) {
   if (full()) return ReplyStatus::kTryAgain;
-  return Note(writes_->Bring(Translated(change), Writes::Brings::kChange, context_.now_ms()),
+  return Note(writes_->Bring(Translated(change), Writes::Brings::kChange, context_.server_time()),
               change.key.size() + change.value.size());
 }
 
-ReplyStatus PartitionIntake::Insert(const Change& put, uint64_t giver_ms) {
+ReplyStatus PartitionIntake::Insert(const Change& put, ServerTime giver) {
   if (full()) return ReplyStatus::kTryAgain;
-  const uint64_t own_ms = clock_.ToOwn(giver_ms);
-  return Note(writes_->Bring(Translated(put), Writes::Brings::kWalkedItem, own_ms),
+  return Note(writes_->Bring(Translated(put), Writes::Brings::kWalkedItem, clock_.ToOwn(giver)),
               put.key.size() + put.value.size());
 }
 
 ReplyStatus PartitionIntake::TakeVersion(uint64_t version) {
   if (full()) return ReplyStatus::kTryAgain;
-  return Note(writes_->RecordVersion(version, context_.now_ms()), 0);
+  return Note(writes_->RecordVersion(version, context_.server_time()), 0);
 }
 
 Change PartitionIntake::Translated(const Change& change) const {
   Change translated = change;
-  if (change.expiry_ms != 0) translated.expiry_ms = clock_.ToOwn(change.expiry_ms);
+  if (change.expiry_ms != 0) {
+    translated.expiry_ms = clock_.ToOwn(ServerTime::FromMs(change.expiry_ms)).ms();
+  }
   return translated;
 }
 

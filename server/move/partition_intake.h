@@ -7,6 +7,7 @@
 #include <deque>
 #include <string_view>
 
+#include "common/base/server_time.h"
 #include "common/protocol/partition_map.h"
 #include "server/changes/change.h"
 #include "server/group/group_context.h"
@@ -40,7 +41,7 @@ class PartitionIntake final : public JoinTarget {
   void UseClock(const ClockDifference& clock) { clock_ = clock; }
   const ClockDifference& clock() const { return clock_; }
   // Returns the giver's clock. Perhaps it shows less.
-  uint64_t giver_now_ms() const { return clock_.ToGivers(context_.now_ms()); }
+  ServerTime giver_time() const { return clock_.ToGivers(context_.server_time()); }
   // It takes no others than these any more.
   void Keep(const Partitions& partitions) { partitions_ &= partitions; }
 
@@ -67,13 +68,13 @@ class PartitionIntake final : public JoinTarget {
   }
   bool evicts() const { return context_.store->evicts(); }
 
-  // JoinTarget, for what is found by the walk, by giver_now_ms().
+  // JoinTarget, for what is found by the walk, by giver_time().
   bool Wants(std::string_view key) const override { return partitions_[PartitionOf(key)]; }
   KeyHash HashOf(std::string_view key) const override { return context_.store->HashOf(key); }
-  bool Has(std::string_view key, uint64_t giver_ms) override {
-    return context_.store->Get(key, {}, clock_.ToOwn(giver_ms)).status != ReplyStatus::kNotFound;
+  bool Has(std::string_view key, ServerTime giver) override {
+    return context_.store->Get(key, {}, clock_.ToOwn(giver)).status != ReplyStatus::kNotFound;
   }
-  ReplyStatus Insert(const Change& put, uint64_t giver_ms) override;
+  ReplyStatus Insert(const Change& put, ServerTime giver) override;
 
   // Since Begin: changes that were brought, and the bytes of their keys and values.
   uint64_t items() const { return items_; }

@@ -214,7 +214,7 @@ void PartitionReceiver::Drop(int64_t now) {
     if (writes_->published() < drop_after_ || !intake_.settled()) return Soon(now + kLookNs);
     dropper_.Begin(taking());
   }
-  if (!dropper_.Step(context_.now_ms())) return;
+  if (!dropper_.Step(context_.server_time())) return;
   const std::optional<std::string> giver = context_.group.directory->PrimaryOf(batch_->giver);
   if (!giver) {
     return BeginAgain(absl::UnavailableError(absl::StrCat("the address of the primary of group ",
@@ -283,7 +283,7 @@ void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, in
   intake_.Settle();
   const bool committed = intake_.settled(taken_ticket_) && !intake_.failed();
   if (!committed) return;
-  if (context_.now_ms() >= give_ms_) return Send(GiveTxn(seen, *batch_, own.revision));
+  if (context_.server_time() >= give_at_) return Send(GiveTxn(seen, *batch_, own.revision));
   if (IsLate(now)) BeginAgain(absl::UnavailableError("the giver's clock is much faster"), now);
 }
 
@@ -298,9 +298,9 @@ bool PartitionReceiver::TakeEnd() {
     ended_ = ended;
     source_->StopAt(ended->lsn);
   }
-  if (!source_->HasUpTo(ended_->lsn) || source_->clock_behind_end_ms() == 0) return false;
+  if (!source_->HasUpTo(ended_->lsn) || source_->clock_behind_end() == ServerTime()) return false;
   // Somebody may have seen an item expire at the giver by that clock.
-  give_ms_ = intake_.clock().ToOwn(source_->clock_behind_end_ms());
+  give_at_ = intake_.clock().ToOwn(source_->clock_behind_end());
   if (intake_.TakeVersion(ended_->version_next) != ReplyStatus::kOk) return false;
   taken_ticket_ = intake_.last_ticket();
   taken_ = true;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/server_time.h"
 #include "server/group/group_context.h"
 #include "server/group/member_task.h"
 #include "server/move/move_batch.h"
@@ -112,7 +113,7 @@ class PartitionReceiver {
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
   bool taken_ = false;              // all that is closed, and the giver's version
   uint64_t taken_ticket_ = 0;       // then it is committed when that is published
-  uint64_t give_ms_ = 0;            // and is given once the own clock has reached this
+  ServerTime give_at_;              // and is given once the own clock has reached this
   int64_t newest_wish_ = 0;         // its mod_revision
   int64_t wished_at_ = 0;           // when it was seen first
   int64_t begin_at_ = 0;

@@ -83,10 +83,10 @@ bool Takeover::OnBeacon(int64_t now) {
 // The former primary may have judged until its lease was over, which may have begun when it sent
 // that beacon. Who takes over by itself has waited for longer. Whom a hand-over names may not have,
 // and then has heard the last of the clock, unless the primary is of an older version.
-uint64_t ExpiryClock::AtTakeover(const GroupTimes& times, int64_t now) const {
+ServerTime ExpiryClock::AtTakeover(const GroupTimes& times, int64_t now) const {
   const int64_t least = last_ ? 0 : times.lease_ns + times.lease_ns / 64;
   const int64_t since = std::max(now - heard_, least);
-  return clock_ms_ + static_cast<uint64_t>((since + kNsPerMs - 1) / kNsPerMs);
+  return told_ + static_cast<uint64_t>((since + kNsPerMs - 1) / kNsPerMs);
 }
 
 }  // namespace gannet

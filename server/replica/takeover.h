@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/server_time.h"
 #include "server/replica/config_store.h"
 #include "server/replica/group_times.h"
 #include "server/replica/primary_watch.h"
@@ -99,18 +100,18 @@ class ExpiryClock {
   // A welcome, or a beacon that Takeover believes, said what the primary's clock was. One that
   // comes behind a newer one says nothing. `last`: the primary has stopped for a hand-over, and
   // judges by no later time.
-  void OnPrimary(uint64_t clock_ms, int64_t now, bool last = false) {
+  void OnPrimary(ServerTime clock, int64_t now, bool last = false) {
     last_ = last;
-    if (clock_ms < clock_ms_) return;
-    clock_ms_ = clock_ms;
+    if (clock < told_) return;
+    told_ = clock;
     heard_ = now;
   }
   // Returns what a new primary's clock begins with. `times` are the former one's.
-  uint64_t AtTakeover(const GroupTimes& times, int64_t now) const;
+  ServerTime AtTakeover(const GroupTimes& times, int64_t now) const;
 
  private:
   bool last_ = false;
-  uint64_t clock_ms_ = 0;
+  ServerTime told_;
   int64_t heard_ = 0;
 };
 

@@ -133,7 +133,7 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
   grant.credits = connection.session->credits();
   grant.resumed = resumed;
   grant.silence_ms = static_cast<uint16_t>(context_.options.silence_ns_max / kNsPerMs);
-  grant.time_ms = context_.server.store.NowMs(context_.now.wall_ms);
+  grant.time_ms = context_.server.store.Now(context_.now.server_time).ms();
   if (context_.server.standing != nullptr) {
     grant.history = context_.server.standing->history();
     grant.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.boot());

@@ -21,7 +21,7 @@ ReplyHeader Dispatcher::Read(const RequestView& request, std::span<std::byte> va
   switch (static_cast<Opcode>(header.opcode)) {
     case Opcode::kHeartbeat:
     case Opcode::kPing:
-      return ReplyWithTime(header, store_->NowMs(now.wall_ms));
+      return ReplyWithTime(header, store_->Now(now.server_time));
     case Opcode::kGet:
       return Get(request, value_out, now);
     default:
@@ -41,33 +41,33 @@ Dispatcher::Written Dispatcher::Write(const RequestView& request, const Now& now
 // DecodeRequest checked that an INCREMENT has operands.
 Writes::Decided Dispatcher::Decide(const RequestView& request, const Now& now,
                                    const ChangeOrigin* origin) {
-  const ItemAttributes made = AttributesOf(request.header, *store_, now.wall_ms);
+  const ItemAttributes made = AttributesOf(request.header, *store_, now.server_time);
   const WriteConditions conditions = ConditionsOf(request.header, origin);
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kPut:
-      return writes_->Put(request.key, request.value, made, conditions, now.wall_ms);
+      return writes_->Put(request.key, request.value, made, conditions, now.server_time);
     case Opcode::kDelete:
-      return writes_->Delete(request.key, conditions, now.wall_ms);
+      return writes_->Delete(request.key, conditions, now.server_time);
     case Opcode::kAppend:
       return writes_->Append(request.key, request.value, Writes::End::kBack, made, conditions,
-                             now.wall_ms);
+                             now.server_time);
     case Opcode::kPrepend:
       return writes_->Append(request.key, request.value, Writes::End::kFront, made, conditions,
-                             now.wall_ms);
+                             now.server_time);
     case Opcode::kIncrement: {
       CounterOperands operands;
       std::memcpy(&operands, request.value.data(), sizeof(operands));
-      return writes_->Increment(request.key, operands, made, conditions, now.wall_ms);
+      return writes_->Increment(request.key, operands, made, conditions, now.server_time);
     }
     case Opcode::kTouch:
-      return writes_->Touch(request.key, made.expiry_ms, conditions, now.wall_ms);
+      return writes_->Touch(request.key, made.expiry_ms, conditions, now.server_time);
     default:
       return {.outcome = {.status = ReplyStatus::kUnimplemented}};
   }
 }
 
 Dispatcher::Written Dispatcher::Flush(const RequestHeader& header, const Now& now) {
-  const Writes::Flushed flushed = writes_->FlushSome(header.flush.position, now.wall_ms);
+  const Writes::Flushed flushed = writes_->FlushSome(header.flush.position, now.server_time);
   // What was done so far is told. The next step is refused by itself.
   const bool refused = flushed.refused && flushed.next <= header.flush.position;
   ReplyHeader reply = ReplyTo(header, refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
@@ -77,7 +77,7 @@ Dispatcher::Written Dispatcher::Flush(const RequestHeader& header, const Now& no
 
 ReplyHeader Dispatcher::Get(const RequestView& request, std::span<std::byte> value_out,
                             const Now& now) {
-  return ReplyOfRead(request.header, store_->Get(request.key, value_out, now.wall_ms));
+  return ReplyOfRead(request.header, store_->Get(request.key, value_out, now.server_time));
 }
 
 }  // namespace gannet

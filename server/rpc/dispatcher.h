@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/base/server_time.h"
 #include "common/protocol/message.h"
 #include "server/rpc/now.h"
 #include "server/store/store.h"
@@ -53,11 +54,11 @@ inline ReplyHeader ReplyTo(const RequestHeader& request, ReplyStatus status) {
   return reply;
 }
 
-// The reply to heartbeats and PING. Clients learn the server's clock from it, so `time_ms` must
+// The reply to heartbeats and PING. Clients learn the server's clock from it, so `time` must
 // have been read after the request came.
-inline ReplyHeader ReplyWithTime(const RequestHeader& request, uint64_t time_ms) {
+inline ReplyHeader ReplyWithTime(const RequestHeader& request, ServerTime time) {
   ReplyHeader reply = ReplyTo(request, ReplyStatus::kOk);
-  reply.clock.time_ms = time_ms;
+  reply.clock.time_ms = time.ms();
   return reply;
 }
 
@@ -86,13 +87,13 @@ inline WriteConditions ConditionsOf(const RequestHeader& request, const ChangeOr
   return conditions;
 }
 
-// Only the store's clock decides when an item expires. `now_ms` may be older than the request, so
+// Only the store's clock decides when an item expires. `now` may be older than the request, so
 // the clock is read again: an item lives at least as long as its client asked for.
 inline ItemAttributes AttributesOf(const RequestHeader& request, const Store& store,
-                                   uint64_t now_ms) {
+                                   ServerTime now) {
   const uint64_t ttl_ms = request.write.ttl_ms;
   return {.flags = request.write.user_flags,
-          .expiry_ms = ttl_ms == 0 ? 0 : store.NowMs(now_ms) + ttl_ms};
+          .expiry_ms = ttl_ms == 0 ? 0 : (store.Now(now) + ttl_ms).ms()};
 }
 
 // Returns true if such a request is idempotent, so that its answer need not be kept.

@@ -13,7 +13,7 @@ namespace gannet {
 void IndexGrowth::OnHeartbeat(ServerConnection* connection, const RequestHeader& request) {
   const IndexKnown known{request.heartbeat.index_acknowledged, request.heartbeat.index_newest};
   Session* const session = connection->session;
-  ReplyHeader reply = ReplyWithTime(request, context_.server.store.NowMs(context_.now.wall_ms));
+  ReplyHeader reply = ReplyWithTime(request, context_.server.store.Now(context_.now.server_time));
   if (context_.server.standing != nullptr) {
     reply.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.boot());
     reply.clock.leases_from = context_.server.standing->partitions().leases_from();

@@ -114,9 +114,9 @@ LongValues::Sink LongValues::FindSink(ServerConnection* connection, LargePut* pu
     WaitForSink(*connection);
     return Sink::kWait;
   }
-  put->reservation = context_.server.store.Reserve(put->key, bytes, context_.now.wall_ms);
+  put->reservation = context_.server.store.Reserve(put->key, bytes, context_.now.server_time);
   if (put->reservation) return Sink::kFound;
-  if (!context_.server.writes.MayOverwrite(put->key, bytes, context_.now.wall_ms))
+  if (!context_.server.writes.MayOverwrite(put->key, bytes, context_.now.server_time))
     return Sink::kNone;
   // Each connection may have one buffer, so that none keeps the others waiting. This is called
   // again when its READ is done.
@@ -187,17 +187,17 @@ bool LongValues::RefuseElsewhere(ServerConnection* connection, const RequestHead
 
 Writes::Decided LongValues::Commit(const ServerConnection& connection, const LargePut& put) {
   const ItemAttributes attributes =
-      AttributesOf(put.header, context_.server.store, context_.now.wall_ms);
+      AttributesOf(put.header, context_.server.store, context_.now.server_time);
   const ChangeOrigin origin = OriginOf(*connection.session, put.header);
   const WriteConditions conditions = ConditionsOf(put.header, &origin);
   if (!put.buffer) {
     return context_.server.writes.CommitPut(*put.reservation, put.key, attributes, conditions,
-                                            context_.now.wall_ms);
+                                            context_.now.server_time);
   }
   const std::span<std::byte> value = replacing_.Bytes(*put.buffer).first(put.header.value_bytes);
   const Writes::Decided decided = context_.server.writes.Put(
       put.key, {reinterpret_cast<const char*>(value.data()), value.size()}, attributes, conditions,
-      context_.now.wall_ms);
+      context_.now.server_time);
   replacing_.Give(*put.buffer);
   return decided;
 }
@@ -246,7 +246,7 @@ bool LongValues::ServeGet(ServerConnection* connection, const LargeGet& get, uin
       std::min<size_t>(get.header.get.buffer_bytes, SizeClassBytes(kSealedClassMax)));
   // Look up again: the value may have changed or been deleted meanwhile.
   ReplyHeader reply =
-      ReplyOfRead(get.header, context_.server.store.Get(get.key, room, context_.now.wall_ms));
+      ReplyOfRead(get.header, context_.server.store.Get(get.key, room, context_.now.server_time));
   if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {
     replies_.AnswerLong(connection, reply);
     return false;

@@ -7,13 +7,14 @@
 
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 
 namespace gannet {
 
 // The time of one Poll. The main loop or a simulation provides it.
 struct Now {
   int64_t monotonic_ns = 0;
-  uint64_t wall_ms = 0;  // the server's clock
+  ServerTime server_time;
 };
 
 // Nanoseconds of CLOCK_BOOTTIME, which goes on while the machine is suspended. Clients rely on
@@ -38,26 +39,27 @@ class ServerClock {
   // Where the clock of a server begins that was started at this time and follows nobody. It is the
   // only way from a machine's wall clock to the clock by which items expire: from then on it goes
   // by CLOCK_BOOTTIME.
-  static uint64_t BeginsAt(WallTime started) { return started.ms(); }
+  static ServerTime BeginsAt(WallTime started) { return ServerTime::FromMs(started.ms()); }
 
-  // Call it only in main loops: everybody else gets a Now. The store reads WallMs again for an item
+  // Call it only in main loops: everybody else gets a Now. The store reads Time again for an item
   // that is about to expire.
   Now Read() const {
     const int64_t now_ns = boot_();
     // Acquire: whoever sees that the clock goes on sees from where.
     const uint64_t followed_ms = followed_ms_.load(std::memory_order_acquire);
-    if (followed_ms != 0) return {now_ns, followed_ms};
+    if (followed_ms != 0) return {now_ns, ServerTime::FromMs(followed_ms)};
     const uint64_t at_start_ms = at_start_ms_.load(std::memory_order_relaxed);
     const int64_t since_ns = now_ns - started_ns_ - SlewedNs(now_ns);
-    return {now_ns, at_start_ms + static_cast<uint64_t>(since_ns / kNsPerMs)};
+    return {now_ns, ServerTime::FromMs(at_start_ms) + static_cast<uint64_t>(since_ns / kNsPerMs)};
   }
 
-  uint64_t WallMs() const { return Read().wall_ms; }
+  ServerTime Time() const { return Read().server_time; }
 
   // From now on the clock stands still at this time.
-  void Follow(uint64_t ms) { followed_ms_.store(ms, std::memory_order_relaxed); }
+  void Follow(ServerTime time) { followed_ms_.store(time.ms(), std::memory_order_relaxed); }
   // From now on the clock goes on from this time. REQUIRES: it follows, or nobody reads it.
-  void GoOnFrom(uint64_t ms) {
+  void GoOnFrom(ServerTime time) {
+    const uint64_t ms = time.ms();
     const int64_t now_ns = boot_();
     const auto since_ms = static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs);
     const auto ahead_ms = static_cast<int64_t>(ms - (own_at_start_ms_ + since_ms));
@@ -74,7 +76,7 @@ class ServerClock {
   explicit ServerClock(const Clocks& clocks)
       : boot_(clocks.boot),
         started_ns_(boot_()),
-        own_at_start_ms_(BeginsAt(clocks.wall.Now())),
+        own_at_start_ms_(BeginsAt(clocks.wall.Now()).ms()),
         at_start_ms_(own_at_start_ms_) {}
 
   // Returns how much the clock has lost on purpose.

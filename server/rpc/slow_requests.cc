@@ -11,7 +11,7 @@ void SlowRequests::NoteIfSlow(const ServerConnection& connection, const RequestH
   std::string_view peer;
   if (holder) peer = {holder->peer.data(), strnlen(holder->peer.data(), holder->peer.size())};
   SlowEntry entry = MakeSlowEntry(header, key, peer, ns);
-  entry.wall_ms = now_.wall_ms;
+  entry.time_ms = now_.server_time.ms();
   entry.session_id = connection.session->id();
   log_->Add(entry);
 }

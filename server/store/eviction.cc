@@ -53,24 +53,24 @@ void EvictedKeys::Cool(uint64_t words) {
   }
 }
 
-void VersionAges::Mark(uint64_t now_ms, uint64_t next_version) {
+void VersionAges::Mark(ServerTime now, uint64_t next_version) {
   MutexLock lock(mutex_);
-  if (!marks_.empty() && now_ms < marks_.back().ms + interval_ms_) return;
+  if (!marks_.empty() && now.ms() < marks_.back().ms + interval_ms_) return;
   if (marks_.size() == kMarksMax) {
     for (size_t i = 0; i < kMarksMax / 2; ++i) marks_[i] = marks_[2 * i];
     marks_.resize(kMarksMax / 2);
     interval_ms_ *= 2;
   }
-  marks_.push_back({next_version, now_ms});
+  marks_.push_back({next_version, now.ms()});
 }
 
-uint64_t VersionAges::AgeMs(uint64_t now_ms, uint64_t version) const {
+uint64_t VersionAges::AgeMs(ServerTime now, uint64_t version) const {
   MutexLock lock(mutex_);
   const auto later =
       std::upper_bound(marks_.begin(), marks_.end(), version,
                        [](uint64_t v, const Point& mark) { return v < mark.version; });
-  if (later == marks_.begin()) return marks_.empty() ? 0 : now_ms - marks_.front().ms;
-  return now_ms - std::min(now_ms, (later - 1)->ms);
+  if (later == marks_.begin()) return marks_.empty() ? 0 : now.ms() - marks_.front().ms;
+  return now.ms() - std::min(now.ms(), (later - 1)->ms);
 }
 
 uint64_t Eviction::Random() {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/server_time.h"
 #include "common/layout/key_hash.h"
 #include "server/store/heat.h"
 
@@ -43,9 +44,9 @@ class EvictedKeys {
 // to about a hundredth of the time since the first mark.
 class VersionAges {
  public:
-  void Mark(uint64_t now_ms, uint64_t next_version);
+  void Mark(ServerTime now, uint64_t next_version);
   // Returns how long ago the version was given.
-  uint64_t AgeMs(uint64_t now_ms, uint64_t version) const;
+  uint64_t AgeMs(ServerTime now, uint64_t version) const;
 
  private:
   static constexpr size_t kMarksMax = 128;

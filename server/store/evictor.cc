@@ -343,10 +343,10 @@ void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
   if (found) ClearItem(lock, *found, span);
 }
 
-bool Evictor::EvictToWatermark(uint64_t now_ms) {
+bool Evictor::EvictToWatermark(ServerTime now) {
   if (paused()) return false;
   if (later_ != nullptr) LookAtWriteSpan();
-  state_.ages.Mark(now_ms, items_.next_version());
+  state_.ages.Mark(now, items_.next_version());
   const bool hot = state_.Cool();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
   state_.unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
@@ -358,7 +358,7 @@ bool Evictor::EvictToWatermark(uint64_t now_ms) {
   const uint64_t version = state_.last_evicted_version.exchange(0, std::memory_order_relaxed);
   if (version != 0) {
     const uint64_t before = state_.evicted_age_ms.load(std::memory_order_relaxed);
-    const uint64_t age = state_.ages.AgeMs(now_ms, version);
+    const uint64_t age = state_.ages.AgeMs(now, version);
     state_.evicted_age_ms.store(before == 0 ? age : before - before / 8 + age / 8,
                                 std::memory_order_relaxed);
   }

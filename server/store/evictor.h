@@ -8,6 +8,7 @@
 #include <span>
 
 #include "common/base/mutex.h"
+#include "common/base/server_time.h"
 #include "common/base/wake_up.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
@@ -53,7 +54,7 @@ class Evictor {
   bool EvictInWindow(const Index::Lock& held, KeyHash hash, uint32_t size_class);
   // A step in the background: keeps some memory free. Returns whether there is more to do.
   // REQUIRES: no lock is held.
-  bool EvictToWatermark(uint64_t now_ms);
+  bool EvictToWatermark(ServerTime now);
   // A step in the background: clears one piece of memory for a table of the index, if more than
   // that is free, but in pieces that are too short. Returns whether there is more to do.
   // `table_bytes` is 0 if no table lacks room. REQUIRES: no lock is held; one thread at a time

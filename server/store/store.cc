@@ -104,10 +104,10 @@ Store::~Store() {
   recovery_->SetState(RegionState::kStopped);
 }
 
-ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms) {
+ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, ServerTime now) {
   const KeyHash hash = KeyHash::Of(key, superblock_.hash_seed);
   const Index::Lock lock(index_, hash);
-  const Current current = FindCurrent(lock, hash, key, now_ms);
+  const Current current = FindCurrent(lock, hash, key, now);
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
   if (evicts()) eviction_->Used(current.slot.offset(), 1);
   const std::byte* block = Block(current.slot.offset());

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/server_time.h"
 #include "common/layout/superblock.h"
 #include "common/protocol/message.h"
 #include "server/changes/change_sink.h"
@@ -62,11 +63,11 @@ class Store : private Items {
   Store& operator=(const Store&) = delete;
 
   using Reservation = gannet::Reservation;
-  // In all methods with a key, `now_ms` is the wall clock. An item past its expiry counts as
+  // In all methods with a key, `now` is by the server's clock. An item past its expiry counts as
   // absent, and is removed.
   KeyHash HashOf(std::string_view key) const { return KeyHash::Of(key, superblock_.hash_seed); }
   // Copies the value to `value_out` if it fits.
-  ReadOutcome Get(std::string_view key, std::span<std::byte> value_out, uint64_t now_ms);
+  ReadOutcome Get(std::string_view key, std::span<std::byte> value_out, ServerTime now);
 
   // A key's item. If there is none, the slot is empty and the version is 0.
   struct Current {
@@ -99,9 +100,9 @@ class Store : private Items {
 
   // Makes a change that was recorded elsewhere, with its own version. An item that has expired is
   // not made. Otherwise as above. kTryAgain, kIndexFull: let the index grow.
-  ReplyStatus Apply(const Change& change, uint64_t now_ms);
+  ReplyStatus Apply(const Change& change, ServerTime now);
   // Does the same as Apply with a put. kExists: the key has an item, and nothing was done.
-  ReplyStatus ApplyIfAbsent(const Change& put, uint64_t now_ms);
+  ReplyStatus ApplyIfAbsent(const Change& put, ServerTime now);
 
   // Returns the item at a slot as the change that made it. REQUIRES: it stays as it is meanwhile.
   Change ItemAt(Slot slot) const;
@@ -154,20 +155,20 @@ class Store : private Items {
   }
   // Returns nullopt if the heap is full, or if key or value are longer than the layout allows. The
   // second one brings the value, too.
-  std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
-  std::optional<Reservation> Reserve(std::string_view key, std::string_view value, uint64_t now_ms);
+  std::optional<Reservation> Reserve(std::string_view key, uint32_t value_bytes, ServerTime now);
+  std::optional<Reservation> Reserve(std::string_view key, std::string_view value, ServerTime now);
   // Completes a reserved item, which takes long for a long value. May be done again, for another
   // version. REQUIRES: no lock is held, or that of the key; nobody writes into the reservation.
   Pending Prepare(const Reservation& reservation, KeyHash hash, const Change& put);
   // Makes a short item in a block of its own, or one of any length, for which room may be made: no
   // lock is held. Returns nullopt if no block is free.
   std::optional<Pending> Make(KeyHash hash, const Change& put);
-  std::optional<Pending> MakeLong(KeyHash hash, const Change& put, uint64_t now_ms);
+  std::optional<Pending> MakeLong(KeyHash hash, const Change& put, ServerTime now);
   // Give a block back. REQUIRES: nobody writes into the reservation any more.
   void Drop(const Pending& pending) { FreeBlock(pending.offset, pending.size_class); }
   void Abandon(const Reservation& reservation);
   // Returns true if a value of this length fits the block of the key's item.
-  bool FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
+  bool FitsOld(std::string_view key, uint32_t value_bytes, ServerTime now);
   // For a write that finds no slot and must not be overtaken. REQUIRES: no lock.
   void MakeSlots() { grower_.MakeSlots(); }
   // Count a write that is refused, or a deletion. If Reserve failed: NoRoom. It returns kTryAgain,
@@ -178,14 +179,14 @@ class Store : private Items {
 
   // The next four are steps for a thread that has time, or a write without room (store_tidy.cc).
   // Does a bounded piece of work. Returns whether more is left. REQUIRES: one thread at a time.
-  bool Tidy(uint64_t now_ms);
+  bool Tidy(ServerTime now);
   // Takes note that no client READs an index older than this generation any more. Their memory is
   // freed by the next Tidy. A store that was never told frees it at once.
   void Acknowledge(uint64_t generation) { grower_.Acknowledge(generation); }
   // Returns whether the index is being replaced now. Then Tidy should be called again very soon.
   bool growing() const { return grower_.growing(); }
   // Removes the expired items of the next `homes` homes that have some, in a circle over all homes.
-  Swept Sweep(uint64_t now_ms, size_t homes);
+  Swept Sweep(ServerTime now, size_t homes);
   // Moves items of the next `homes` homes together. Returns how many moved.
   size_t Compact(size_t homes) { return compactor_.Compact(homes); }
 
@@ -203,11 +204,11 @@ class Store : private Items {
   // group: its backups' memory is in other pieces, and must have room for all that it takes.
   void KeepRoom() { heap_->KeepFree(heap_->capacity_bytes() * 3 / 100); }
 
-  // Sets the clock that `now_ms` was read from, to read it again. Before others use the store.
-  void UseClock(std::function<uint64_t()> clock) { clock_ = std::move(clock); }
+  // Sets the clock that `now` was read from, to read it again. Before others use the store.
+  void UseClock(std::function<ServerTime()> clock) { clock_ = std::move(clock); }
   // Returns the time now. An operation that began after somebody saw this clock show a time must
   // not be decided by an earlier one.
-  uint64_t NowMs(uint64_t now_ms) const { return clock_ ? std::max(now_ms, clock_()) : now_ms; }
+  ServerTime Now(ServerTime now) const { return clock_ ? std::max(now, clock_()) : now; }
 
   // What Create found in a memory file.
   const std::optional<TakenOver>& taken_over() const { return taken_over_; }
@@ -245,10 +246,10 @@ class Store : private Items {
   // Makes a store of what a former process left (adopter.h).
   static absl::StatusOr<std::unique_ptr<Store>> TakeOver(const Options& options);
 
-  bool Expired(const std::byte* block, uint64_t now_ms) const;
+  bool Expired(const std::byte* block, ServerTime now) const;
   static bool IsKey(const std::byte* block, std::string_view key);
   // Returns the live item of the key whose lock is held. Removes it if it has expired.
-  Current FindCurrent(const Index::Lock& held, KeyHash hash, std::string_view key, uint64_t now_ms);
+  Current FindCurrent(const Index::Lock& held, KeyHash hash, std::string_view key, ServerTime now);
   // Writes an item over the key's. `slot` leads to it, at the same place.
   WriteOutcome PutInPlace(const Locked& key, const Change& put, Slot slot);
   void NoteExpiry(const Locked& key, const ItemHeader& header);
@@ -259,7 +260,7 @@ class Store : private Items {
   Change DeletionOf(Slot slot);
   // Removes a slot that Install inserted.
   void TakeBack(const Index::Lock& held, KeyHash hash, Slot slot);
-  ReplyStatus ApplyPut(const Change& put, uint64_t now_ms, bool over_item);
+  ReplyStatus ApplyPut(const Change& put, ServerTime now, bool over_item);
   // Writes an update over the item at a slot. REQUIRES: the key's lock.
   void WriteUpdate(KeyHash hash, Slot slot, const ItemUpdate& update);
   // Returns false if `table` is not the newest any more.
@@ -269,17 +270,17 @@ class Store : private Items {
   // waiting changes, or the sink refuses. `held` is the lock of the item's home.
   bool Evict(const Index::Lock& held, const Index::Found& found);
   // store_tidy.cc. Returns nullptr if bounded work makes no room. REQUIRES: no lock is held.
-  std::byte* AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms);
+  std::byte* AllocateOrMakeRoom(uint64_t item_bytes, ServerTime now);
   // `held` is the lock of this home, or of a home so near that its lock covers all that is touched.
-  size_t RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t home, uint64_t now_ms);
-  size_t RemoveExpiredNear(const Index::Lock& held, KeyHash hash, uint64_t now_ms);
+  size_t RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t home, ServerTime now);
+  size_t RemoveExpiredNear(const Index::Lock& held, KeyHash hash, ServerTime now);
   // Removes expired items near by, or evicts some, and inserts a slot. kTryAgain: one waits to go.
-  ReplyStatus InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot, uint64_t now_ms);
+  ReplyStatus InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot, ServerTime now);
   // Returns kTryAgain if the store evicts or its index grows. Otherwise counts a kIndexFull.
   ReplyStatus NoSlot();
   // Immutable after Create.
   const std::span<const uint64_t> lock_words_;
-  std::function<uint64_t()> clock_;
+  std::function<ServerTime()> clock_;
   ChangeSink* sink_ = nullptr;
   LaterEvictions* later_ = nullptr;
   std::optional<TakenOver> taken_over_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/same_bytes.h"
+#include "common/base/server_time.h"
 #include "common/base/words.h"
 #include "server/store/item_writer.h"
 #include "server/store/store.h"
@@ -56,24 +57,24 @@ inline bool Store::IsKey(const std::byte* block, std::string_view key) {
          SameBytes(KeyOfItem(block, key_bytes, ValueBytes(block)), key.data(), key.size());
 }
 
-// `now_ms` may be older than the request. So an item that is alive by it is looked at again by the
+// `now` may be older than the request. So an item that is alive by it is looked at again by the
 // clock: a client may have seen that the item's time was over, and told others.
-inline bool Store::Expired(const std::byte* block, uint64_t now_ms) const {
+inline bool Store::Expired(const std::byte* block, ServerTime now) const {
   const uint64_t expiry_ms = ExpiryMs(block);
   if (expiry_ms == 0) return false;
-  return expiry_ms <= now_ms || expiry_ms <= NowMs(now_ms);
+  return now.IsPast(expiry_ms) || Now(now).IsPast(expiry_ms);
 }
 
 [[gnu::always_inline]] inline Store::Current Store::FindCurrent(const Index::Lock& held,
                                                                 KeyHash hash, std::string_view key,
-                                                                uint64_t now_ms) {
+                                                                ServerTime now) {
   const std::byte* block = nullptr;
   const auto found = index_.Find(held, hash, [&](Slot slot) {
     block = Block(slot.offset());
     return IsKey(block, key);
   });
   if (!found) return {};
-  if (Expired(block, now_ms)) [[unlikely]] {
+  if (Expired(block, now)) [[unlikely]] {
     RemoveItem(held, found->place, found->slot);
     items_expired_.fetch_add(1, std::memory_order_relaxed);
     return {};
@@ -84,18 +85,18 @@ inline bool Store::Expired(const std::byte* block, uint64_t now_ms) const {
 class Store::Locked {
  public:
   [[gnu::always_inline]] Locked(Store& store, KeyHash key_hash, std::string_view key_bytes,
-                                uint64_t time_ms)
+                                ServerTime time)
       : hash(key_hash),
         key(key_bytes),
-        now_ms(time_ms),
+        now(time),
         lock(store.index_, key_hash),
-        item(store.FindCurrent(lock, key_hash, key_bytes, time_ms)) {}
+        item(store.FindCurrent(lock, key_hash, key_bytes, time)) {}
   Locked(const Locked&) = delete;
   Locked& operator=(const Locked&) = delete;
 
   const KeyHash hash;
   const std::string_view key;
-  const uint64_t now_ms;
+  const ServerTime now;
   const Index::Lock lock;
   const Current item;  // as it was found
 };

@@ -28,21 +28,21 @@ void Store::PauseEvictions(bool paused) {
   if (evicts()) evictor_->Pause(paused);
 }
 
-bool Store::Tidy(uint64_t now_ms) {
+bool Store::Tidy(ServerTime now) {
   if (recovery_ != nullptr) {
     recovery_->SetNextVersion(next_version_.load(std::memory_order_relaxed));
-    recovery_->SetClock(now_ms);
+    recovery_->SetClock(now.ms());
   }
   if (grower_.Step()) return true;
-  bool more = Sweep(now_ms, kSweepHomesPerStep).more;
+  bool more = Sweep(now, kSweepHomesPerStep).more;
   if (evicts()) {
-    more |= evictor_->EvictToWatermark(now_ms);
+    more |= evictor_->EvictToWatermark(now);
     more |= evictor_->ClearForTable(grower_.wanted_bytes());
   }
   return compactor_.Step() || more;
 }
 
-Swept Store::Sweep(uint64_t now_ms, size_t homes) {
+Swept Store::Sweep(ServerTime now, size_t homes) {
   Swept swept;
   size_t looked_at = 0;
   const std::shared_ptr<IndexTable> table = index_.Hold();
@@ -50,15 +50,15 @@ Swept Store::Sweep(uint64_t now_ms, size_t homes) {
   uint64_t home = sweep_home_.load(std::memory_order_relaxed) % floors.homes();
   for (uint64_t passed = 0; passed < floors.homes() && !swept.more;) {
     const uint64_t end = floors.RangeEnd(home);
-    uint64_t due = floors.NextDue(home, end, now_ms);
-    for (; due != end && looked_at < homes; due = floors.NextDue(due + 1, end, now_ms)) {
+    uint64_t due = floors.NextDue(home, end, now);
+    for (; due != end && looked_at < homes; due = floors.NextDue(due + 1, end, now)) {
       const Index::Lock lock(index_, *table, due);
       if (!index_.IsCurrent(*table)) return swept;
-      swept.removed += RemoveExpired(lock, *table, due, now_ms);
+      swept.removed += RemoveExpired(lock, *table, due, now);
       ++looked_at;
     }
     swept.more = due != end;
-    if (!swept.more && floors.RangeDue(home, now_ms)) {
+    if (!swept.more && floors.RangeDue(home, now)) {
       const Index::Lock lock(index_, *table, home);
       floors.RaiseRange(home);
     }
@@ -70,17 +70,17 @@ Swept Store::Sweep(uint64_t now_ms, size_t homes) {
 }
 
 size_t Store::RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t home,
-                            uint64_t now_ms) {
+                            ServerTime now) {
   for (size_t removed = 0;; ++removed) {
     // A removal may move another key of this home out of the stash, so this makes the list again.
     FoundOfHome found;
     const size_t n = table.List(home, found);
     // If some were left out, the next call looks at them.
-    uint64_t floor = n == found.size() ? now_ms : ExpiryFloors::kNever;
+    uint64_t floor = n == found.size() ? now.ms() : ExpiryFloors::kNever;
     const auto expired = std::find_if(found.begin(), found.begin() + n, [&](const auto& item) {
       const uint64_t expiry_ms = ExpiryMs(Block(item.slot.offset()));
       if (expiry_ms != 0) floor = std::min(floor, expiry_ms);
-      return expiry_ms != 0 && expiry_ms <= now_ms;
+      return now.IsPast(expiry_ms);
     });
     if (expired == found.begin() + n) {
       table.floors.Set(home, floor);
@@ -91,21 +91,21 @@ size_t Store::RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t
   }
 }
 
-size_t Store::RemoveExpiredNear(const Index::Lock& held, KeyHash hash, uint64_t now_ms) {
+size_t Store::RemoveExpiredNear(const Index::Lock& held, KeyHash hash, ServerTime now) {
   IndexTable& table = index_.TableOf(hash);
   const uint64_t home = table.Home(hash);
   const uint64_t first = home < kNearHomes ? 0 : home - kNearHomes;
   const uint64_t last = std::min(home + kNearHomes, table.floors.homes() - 1);
   size_t removed = 0;
   for (uint64_t near = first; near <= last; ++near) {
-    if (table.floors.Due(near, now_ms)) removed += RemoveExpired(held, table, near, now_ms);
+    if (table.floors.Due(near, now)) removed += RemoveExpired(held, table, near, now);
   }
   return removed;
 }
 
 ReplyStatus Store::InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slot slot,
-                                      uint64_t now_ms) {
-  if (RemoveExpiredNear(held, hash, now_ms) != 0 && index_.Insert(held, hash, slot)) {
+                                      ServerTime now) {
+  if (RemoveExpiredNear(held, hash, now) != 0 && index_.Insert(held, hash, slot)) {
     return ReplyStatus::kOk;
   }
   if (!evicts()) return ReplyStatus::kIndexFull;
@@ -118,10 +118,10 @@ ReplyStatus Store::InsertAfterRemoval(const Index::Lock& held, KeyHash hash, Slo
   return ReplyStatus::kIndexFull;
 }
 
-std::byte* Store::AllocateOrMakeRoom(uint64_t item_bytes, uint64_t now_ms) {
+std::byte* Store::AllocateOrMakeRoom(uint64_t item_bytes, ServerTime now) {
   std::byte* block = heap_->Allocate(item_bytes);
   for (int i = 0; block == nullptr && i < kSweepsPerWrite; ++i) {
-    const Swept swept = Sweep(now_ms, kSweepHomesPerSweep);
+    const Swept swept = Sweep(now, kSweepHomesPerSweep);
     if (swept.removed == 0 && !swept.more) break;
     block = heap_->Allocate(item_bytes);
   }

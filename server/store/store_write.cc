@@ -111,8 +111,8 @@ bool Store::MayOverwrite(const Current& current, uint64_t item_bytes) const {
   return Heap::BlockBytes(item_bytes) <= heap_->RoomAt(block);
 }
 
-bool Store::FitsOld(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {
-  const Locked locked(*this, HashOf(key), key, now_ms);
+bool Store::FitsOld(std::string_view key, uint32_t value_bytes, ServerTime now) {
+  const Locked locked(*this, HashOf(key), key, now);
   return MayOverwrite(locked.item, ItemBytes(key.size(), value_bytes));
 }
 
@@ -145,10 +145,10 @@ void Store::RemoveRecorded(const Locked& key, uint64_t version) {
 }
 
 std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t value_bytes,
-                                                 uint64_t now_ms) {
+                                                 ServerTime now) {
   if (!WithinLimits(key, value_bytes)) return std::nullopt;
   const uint64_t item_bytes = ItemBytes(key.size(), value_bytes);
-  std::byte* block = AllocateOrMakeRoom(item_bytes, now_ms);
+  std::byte* block = AllocateOrMakeRoom(item_bytes, now);
   if (block == nullptr) return std::nullopt;
   StoreDeadFirst(block);
   return Reservation{static_cast<uint64_t>(block - region_.data()),
@@ -157,14 +157,14 @@ std::optional<Store::Reservation> Store::Reserve(std::string_view key, uint32_t 
 }
 
 std::optional<Store::Reservation> Store::Reserve(std::string_view key, std::string_view value,
-                                                 uint64_t now_ms) {
-  auto reservation = Reserve(key, static_cast<uint32_t>(value.size()), now_ms);
+                                                 ServerTime now) {
+  auto reservation = Reserve(key, static_cast<uint32_t>(value.size()), now);
   if (reservation) StoreValueAt(reservation->value.data(), value);
   return reservation;
 }
 
-std::optional<Pending> Store::MakeLong(KeyHash hash, const Change& put, uint64_t now_ms) {
-  const auto reservation = Reserve(put.key, put.value, now_ms);
+std::optional<Pending> Store::MakeLong(KeyHash hash, const Change& put, ServerTime now) {
+  const auto reservation = Reserve(put.key, put.value, now);
   if (!reservation) return std::nullopt;
   return Prepare(*reservation, hash, put);
 }
@@ -199,7 +199,7 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
     // The slot leads to a dead item until the commit word is stored. So the key appears at the same
     // moment to those who look it up and to those who remember where it was.
     if (!index_.Insert(key.lock, key.hash, slot)) {
-      const ReplyStatus status = InsertAfterRemoval(key.lock, key.hash, slot, key.now_ms);
+      const ReplyStatus status = InsertAfterRemoval(key.lock, key.hash, slot, key.now);
       if (status != ReplyStatus::kOk) {
         if (put != nullptr) Drop(pending);
         return {.status = status == ReplyStatus::kTryAgain ? status : NoSlot()};

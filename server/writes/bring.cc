@@ -35,32 +35,32 @@ ReplyStatus Writes::MayBring(const Newest& newest, const Change& change, Brings 
 
 // The versions are raised before the change is made. So whoever changes the key later, or evicts
 // it, has a higher one.
-Writes::Decided Writes::Bring(const Change& given, Brings brings, uint64_t now_ms) {
+Writes::Decided Writes::Bring(const Change& given, Brings brings, ServerTime now) {
   if (!WithinLimits(given.key, given.value.size()))
     return NotBrought(ReplyStatus::kInvalidArgument);
   store_->RaiseVersions(given.version + 1);
   Change change = Unasked(given);
-  if (change.expiry_ms != 0 && change.expiry_ms <= now_ms) {
+  if (now.IsPast(change.expiry_ms)) {
     change.kind = Change::Kind::kDelete;
     change.expiry_ms = 0;
     change.value = {};
   }
   const bool is_put = change.kind == Change::Kind::kPut;
   if (!is_put || SealedItemBytes(change.key.size(), change.value.size()) <= kInPlaceBytesMax) {
-    const Locked locked(*store_, store_->HashOf(change.key), change.key, now_ms);
+    const Locked locked(*store_, store_->HashOf(change.key), change.key, now);
     const ReplyStatus status = MayBring(NewestOf(locked), change, brings);
     if (status != ReplyStatus::kOk) return NotBrought(status);
     const Decided decided = is_put ? MakeShort(locked, change, 0) : MakeDeletion(locked, change);
     if (decided.outcome.status != ReplyStatus::kHeapFull) return decided;
   }
-  return BringLong(change, brings, now_ms);
+  return BringLong(change, brings, now);
 }
 
-Writes::Decided Writes::RecordVersion(uint64_t version, uint64_t now_ms) {
+Writes::Decided Writes::RecordVersion(uint64_t version, ServerTime now) {
   store_->RaiseVersions(version + 1);
   for (uint64_t i = 0;; ++i) {
     const std::string key = absl::StrCat("gannet.version.", i);
-    const Locked locked(*store_, store_->HashOf(key), key, now_ms);
+    const Locked locked(*store_, store_->HashOf(key), key, now);
     const Newest newest = NewestOf(locked);
     if (newest.there() || newest.collides) continue;
     return MakeDeletion(locked, {.kind = Change::Kind::kDelete, .version = version, .key = key});
@@ -68,11 +68,11 @@ Writes::Decided Writes::RecordVersion(uint64_t version, uint64_t now_ms) {
 }
 
 // The value is long, or there is no room. Room can only be made without a lock.
-Writes::Decided Writes::BringLong(const Change& put, Brings brings, uint64_t now_ms) {
+Writes::Decided Writes::BringLong(const Change& put, Brings brings, ServerTime now) {
   const KeyHash hash = store_->HashOf(put.key);
-  const std::optional<Pending> pending = store_->MakeLong(hash, put, now_ms);
+  const std::optional<Pending> pending = store_->MakeLong(hash, put, now);
   if (!pending) return NotBrought(store_->NoRoom(put.key, put.value.size()));
-  const Locked locked(*store_, hash, put.key, now_ms);
+  const Locked locked(*store_, hash, put.key, now);
   const ReplyStatus status = MayBring(NewestOf(locked), put, brings);
   if (status != ReplyStatus::kOk) {
     store_->Drop(*pending);

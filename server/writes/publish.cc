@@ -69,13 +69,13 @@ bool Writes::PublishOne(const WaitingChanges::Entry& entry) {
 // The item does not expire, so the time does not matter.
 void Writes::PublishUpdate(const WaitingChanges::Entry& entry) {
   const ItemUpdate update = ItemUpdateOf(entry.update);
-  const Locked key(*store_, entry.hash, update.key, 0);
+  const Locked key(*store_, entry.hash, update.key, ServerTime());
   store_->MakeUpdate(key, update);
   waiting_->Made(entry);
 }
 
 void Writes::PublishDeletion(const WaitingChanges::Entry& entry) {
-  const Locked key(*store_, entry.hash, entry.key, store_->NowMs(0));
+  const Locked key(*store_, entry.hash, entry.key, store_->Now({}));
   store_->RemoveRecorded(key, entry.version);
   waiting_->Pop();
 }
@@ -88,9 +88,9 @@ void Writes::PublishDeletion(const WaitingChanges::Entry& entry) {
 bool Writes::PublishPut(const WaitingChanges::Entry& entry) {
   for (int tries = 0;; ++tries) {
     {
-      const uint64_t now_ms = store_->NowMs(0);
-      const Locked key(*store_, entry.hash, entry.key, now_ms);
-      if (entry.decided_until_ms != 0 && entry.decided_until_ms <= store_->NowMs(now_ms)) {
+      const ServerTime now = store_->Now({});
+      const Locked key(*store_, entry.hash, entry.key, now);
+      if (entry.decided_until_ms != 0 && store_->Now(now).IsPast(entry.decided_until_ms)) {
         return UndoAndPop(entry, ReplyStatus::kTryAgain);
       }
       const ReplyStatus status = store_->Install(key, entry.pending, nullptr).status;

@@ -30,10 +30,10 @@ std::string_view ValueOf(const Reservation& reservation) {
 }  // namespace
 
 Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAttributes attributes,
-                            const WriteConditions& conditions, uint64_t now_ms) {
+                            const WriteConditions& conditions, ServerTime now) {
   if (!WithinLimits(key, value.size())) return Refused(ReplyStatus::kInvalidArgument);
   if (IsShort(key, value.size())) {
-    const Locked locked(*store_, store_->HashOf(key), key, now_ms);
+    const Locked locked(*store_, store_->HashOf(key), key, now);
     const Newest newest = NewestOf(locked);
     const WriteOutcome checked = Check(locked, newest, conditions);
     if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest, conditions);
@@ -44,12 +44,12 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
       return decided;
   }
   // The value is long, or there is no room. Room can only be made without a lock.
-  Decided decided = PutLong(key, value, attributes, conditions, now_ms);
+  Decided decided = PutLong(key, value, attributes, conditions, now);
   // A store that evicts has its client send it again: what is in its way goes later.
   if (decided.outcome.status != ReplyStatus::kTryAgain || waits() || store_->evicts()) [[likely]]
     return decided;
   store_->MakeSlots();
-  decided = PutLong(key, value, attributes, conditions, now_ms);
+  decided = PutLong(key, value, attributes, conditions, now);
   if (decided.outcome.status == ReplyStatus::kTryAgain) {
     decided.outcome.status = store_->RefuseForSlot();
   }
@@ -59,20 +59,20 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
 // Works like a value that the NIC brings: everything that takes time is done before the lock.
 Writes::Decided Writes::PutLong(std::string_view key, std::string_view value,
                                 ItemAttributes attributes, const WriteConditions& conditions,
-                                uint64_t now_ms, uint64_t number) {
-  const std::optional<Reservation> reservation = store_->Reserve(key, value, now_ms);
-  if (!reservation) return PutOverOld(key, value, attributes, conditions, now_ms, number);
+                                ServerTime now, uint64_t number) {
+  const std::optional<Reservation> reservation = store_->Reserve(key, value, now);
+  if (!reservation) return PutOverOld(key, value, attributes, conditions, now, number);
   Change put = PutOf(key, ValueOf(*reservation), attributes, conditions.origin);
   put.number = number;
-  return Commit(*reservation, put, conditions, now_ms);
+  return Commit(*reservation, put, conditions, now);
 }
 
 // No block is free. A write that does not wait may go over the old item.
 Writes::Decided Writes::PutOverOld(std::string_view key, std::string_view value,
                                    ItemAttributes attributes, const WriteConditions& conditions,
-                                   uint64_t now_ms, uint64_t number) {
+                                   ServerTime now, uint64_t number) {
   if (waits()) return Refused(store_->NoRoom(key, value.size()));
-  const Locked locked(*store_, store_->HashOf(key), key, now_ms);
+  const Locked locked(*store_, store_->HashOf(key), key, now);
   const WriteOutcome checked = Check(locked, NewestOf(locked), conditions);
   if (checked.status != ReplyStatus::kOk) return {.outcome = checked};
   Change put = PutOf(key, value, attributes, conditions.origin);
@@ -82,24 +82,24 @@ Writes::Decided Writes::PutOverOld(std::string_view key, std::string_view value,
   return Refused(store_->NoRoom(key, value.size()));
 }
 
-bool Writes::MayOverwrite(std::string_view key, uint32_t value_bytes, uint64_t now_ms) {
-  return !waits() && store_->FitsOld(key, value_bytes, now_ms);
+bool Writes::MayOverwrite(std::string_view key, uint32_t value_bytes, ServerTime now) {
+  return !waits() && store_->FitsOld(key, value_bytes, now);
 }
 
 Writes::Decided Writes::CommitPut(const Reservation& reservation, std::string_view key,
                                   ItemAttributes attributes, const WriteConditions& conditions,
-                                  uint64_t now_ms) {
+                                  ServerTime now) {
   return Commit(reservation, PutOf(key, ValueOf(reservation), attributes, conditions.origin),
-                conditions, now_ms);
+                conditions, now);
 }
 
 // The version is taken before the lock, because a short item's checksum covers it. If another
 // change of the key came first, it is taken again, so that the versions of a key grow.
 Writes::Decided Writes::Commit(const Reservation& reservation, Change put,
-                               const WriteConditions& conditions, uint64_t now_ms) {
+                               const WriteConditions& conditions, ServerTime now) {
   const KeyHash hash = store_->HashOf(put.key);
   Pending pending = store_->Prepare(reservation, hash, put);
-  const Locked locked(*store_, hash, put.key, now_ms);
+  const Locked locked(*store_, hash, put.key, now);
   const Newest newest = NewestOf(locked);
   const WriteOutcome checked = Check(locked, newest, conditions);
   if (checked.status != ReplyStatus::kOk) {
@@ -115,15 +115,15 @@ Writes::Decided Writes::Commit(const Reservation& reservation, Change put,
 }
 
 Writes::Decided Writes::Delete(std::string_view key, const WriteConditions& conditions,
-                               uint64_t now_ms) {
-  const Decided decided = DeleteOne(key, conditions, now_ms);
+                               ServerTime now) {
+  const Decided decided = DeleteOne(key, conditions, now);
   if (decided.outcome.status == ReplyStatus::kOk) store_->CountDeleted();
   return decided;
 }
 
 Writes::Decided Writes::DeleteOne(std::string_view key, const WriteConditions& conditions,
-                                  uint64_t now_ms) {
-  const Locked locked(*store_, store_->HashOf(key), key, now_ms);
+                                  ServerTime now) {
+  const Locked locked(*store_, store_->HashOf(key), key, now);
   const Newest newest = NewestOf(locked);
   WriteOutcome checked = Check(locked, newest, conditions);
   if (checked.status == ReplyStatus::kOk && !newest.there()) {
@@ -137,14 +137,14 @@ Writes::Decided Writes::DeleteOne(std::string_view key, const WriteConditions& c
 
 template <class Make>
 Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
-                               const WriteConditions& conditions, uint64_t now_ms, Make make) {
+                               const WriteConditions& conditions, ServerTime now, Make make) {
   const KeyHash hash = store_->HashOf(key);
   for (int tries = 0; tries < kTriesMax; ++tries) {
     std::string value;
     Content content{.attributes = attributes};
     WriteConditions unchanged = conditions;
     {
-      const Locked locked(*store_, hash, key, now_ms);
+      const Locked locked(*store_, hash, key, now);
       const Newest newest = NewestOf(locked);
       WriteOutcome checked = Check(locked, newest, conditions);
       if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest, conditions);
@@ -173,8 +173,7 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
       unchanged.only_if_version = newest.version;
     }
     // The value is long, or there is no room. Room can only be made without a lock.
-    const Decided decided =
-        PutLong(key, value, content.attributes, unchanged, now_ms, content.number);
+    const Decided decided = PutLong(key, value, content.attributes, unchanged, now, content.number);
     if (decided.outcome.status != ReplyStatus::kVersionMismatch) return decided;
   }
   return Refused(ReplyStatus::kTryAgain);
@@ -182,16 +181,16 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
 
 Writes::Decided Writes::Append(std::string_view key, std::string_view piece, End end,
                                ItemAttributes made, const WriteConditions& conditions,
-                               uint64_t now_ms) {
+                               ServerTime now) {
   const auto make = [&](std::optional<std::string_view> old, Content* content) {
     return MakeAppended(old, piece, end == End::kFront, &content->value);
   };
-  return Modify(key, made, conditions, now_ms, make);
+  return Modify(key, made, conditions, now, make);
 }
 
 Writes::Decided Writes::Increment(std::string_view key, const CounterOperands& operands,
                                   ItemAttributes made, const WriteConditions& conditions,
-                                  uint64_t now_ms) {
+                                  ServerTime now) {
   std::array<char, kCounterBytesMax> text;
   int64_t number = 0;
   const auto make = [&](std::optional<std::string_view> old, Content* content) {
@@ -199,13 +198,13 @@ Writes::Decided Writes::Increment(std::string_view key, const CounterOperands& o
     content->number = static_cast<uint64_t>(number);
     return status;
   };
-  Decided decided = Modify(key, made, conditions, now_ms, make);
+  Decided decided = Modify(key, made, conditions, now, make);
   if (decided.outcome.status == ReplyStatus::kOk) decided.outcome.number = number;
   return decided;
 }
 
 Writes::Decided Writes::Touch(std::string_view key, uint64_t expiry_ms,
-                              const WriteConditions& conditions, uint64_t now_ms) {
+                              const WriteConditions& conditions, ServerTime now) {
   const auto make = [&](std::optional<std::string_view> old, Content* content) {
     if (!old) return ReplyStatus::kNotFound;
     content->attributes.expiry_ms = expiry_ms;
@@ -213,17 +212,17 @@ Writes::Decided Writes::Touch(std::string_view key, uint64_t expiry_ms,
     content->same_value = true;
     return ReplyStatus::kOk;
   };
-  return Modify(key, {}, conditions, now_ms, make);
+  return Modify(key, {}, conditions, now, make);
 }
 
-Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t now_ms) {
+Writes::Flushed Writes::FlushSome(uint64_t position, ServerTime now) {
   const auto all = [](std::string_view) { return true; };
-  return FlushSome(position, kFlushHomesPerStep, all, now_ms);
+  return FlushSome(position, kFlushHomesPerStep, all, now);
 }
 
 Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t homes,
                                   const std::function<bool(std::string_view)>& chosen,
-                                  uint64_t now_ms) {
+                                  ServerTime now) {
   Flushed flushed{.next = position};
   std::vector<std::string> keys;
   for (; homes > 0 && flushed.removed < kFlushItemsPerStep; --homes) {
@@ -231,7 +230,7 @@ Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t homes,
     const uint64_t next = store_->ListKeys(flushed.next, &keys);
     for (const std::string& key : keys) {
       if (!chosen(key)) continue;
-      const Decided decided = DeleteOne(key, {}, now_ms);
+      const Decided decided = DeleteOne(key, {}, now);
       flushed.ticket = std::max(flushed.ticket, decided.ticket);
       flushed.removed += decided.outcome.status == ReplyStatus::kOk;
       flushed.refused |= decided.outcome.status == ReplyStatus::kDiskRefuses;

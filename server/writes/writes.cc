@@ -37,7 +37,7 @@ Writes::Newest Writes::NewestOf(const Locked& key) const {
   }
   const Pending& pending = entry->pending;
   if (entry->kind != WaitingChanges::Kind::kPut) return newest;
-  if (pending.expiry_ms != 0 && pending.expiry_ms <= store_->NowMs(key.now_ms)) return newest;
+  if (pending.expiry_ms != 0 && store_->Now(key.now).IsPast(pending.expiry_ms)) return newest;
   newest.slot = Slot::Of(key.hash.Tag(), pending.size_class, pending.offset);
   newest.version = pending.version;
   newest.expiry_ms = pending.expiry_ms;

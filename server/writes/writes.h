@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "common/base/mutex.h"
+#include "common/base/server_time.h"
 #include "common/base/word_mutex.h"
 #include "common/protocol/message.h"
 #include "server/store/store.h"
@@ -66,12 +67,12 @@ class Writes {
     uint64_t ticket = 0;
   };
 
-  // The verbs (verbs.cc). `now_ms` is the wall clock. Conditions are checked in this order: the
+  // The verbs (verbs.cc). `now` is by the server's clock. Conditions are checked in this order: the
   // lock, kExists, the version. kDiskRefuses: the change could not be recorded.
   //
   // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
   Decided Put(std::string_view key, std::string_view value, ItemAttributes attributes,
-              const WriteConditions& conditions, uint64_t now_ms);
+              const WriteConditions& conditions, ServerTime now);
   // The fast path of puts that wait, for updates: puts without conditions and expiry of keys whose
   // items can be updated in place. Call BeginUpdates, UpdateInLane for each, and EndUpdates, with
   // no other call in between, and without a lock. BeginUpdates returns false if none is taken now:
@@ -100,11 +101,11 @@ class Writes {
   // Puts the item of Store::Reserve. The reservation is used up, whatever the outcome. REQUIRES:
   // `key` is that of Reserve, and nobody writes into the reservation any more.
   Decided CommitPut(const Reservation& reservation, std::string_view key, ItemAttributes attributes,
-                    const WriteConditions& conditions, uint64_t now_ms);
+                    const WriteConditions& conditions, ServerTime now);
   // Call it if Store::Reserve failed. Returns true if the value may overwrite that of the key: then
   // bring it elsewhere and Put it. Otherwise Store::NoRoom is the answer.
-  bool MayOverwrite(std::string_view key, uint32_t value_bytes, uint64_t now_ms);
-  Decided Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
+  bool MayOverwrite(std::string_view key, uint32_t value_bytes, ServerTime now);
+  Decided Delete(std::string_view key, const WriteConditions& conditions, ServerTime now);
 
   // The next three make new content from the old one. An item that is there keeps its flags and
   // expiry. If there is none, Append and Increment make one with the attributes `made`.
@@ -113,14 +114,14 @@ class Writes {
   // longer than kAppendedBytesMax. kTryAgain: a long value changed too often meanwhile.
   enum class End : uint8_t { kFront, kBack };
   Decided Append(std::string_view key, std::string_view piece, End end, ItemAttributes made,
-                 const WriteConditions& conditions, uint64_t now_ms);
+                 const WriteConditions& conditions, ServerTime now);
   // Adds `delta` to a value that is a decimal number of 64 bits, as ParseCounter takes it. If there
   // is no item, counts from `initial`. kNotANumber, kOutOfRange. The new number is in `number`.
   Decided Increment(std::string_view key, const CounterOperands& operands, ItemAttributes made,
-                    const WriteConditions& conditions, uint64_t now_ms);
+                    const WriteConditions& conditions, ServerTime now);
   // Gives the item another expiry (0 = never), and with it a new version.
   Decided Touch(std::string_view key, uint64_t expiry_ms, const WriteConditions& conditions,
-                uint64_t now_ms);
+                ServerTime now);
 
   // Makes a change that another group's primary decided, with its version, flags and expiry
   // (bring.cc; docs/partitions.md). A change that has expired deletes. All versions that are given
@@ -129,10 +130,10 @@ class Writes {
   //     found by a walk, any item. Nothing was done, as with kNotFound: nothing is to be deleted.
   //   kHeapFull, kTryAgain: there is no room, or no slot, now.
   enum class Brings : uint8_t { kChange, kWalkedItem };
-  Decided Bring(const Change& change, Brings brings, uint64_t now_ms);
+  Decided Bring(const Change& change, Brings brings, ServerTime now);
   // Gives only versions above this one from now on, and records that, so that whoever goes on with
   // the stream does, too. A deletion is the record, of some key that has no item.
-  Decided RecordVersion(uint64_t version, uint64_t now_ms);
+  Decided RecordVersion(uint64_t version, ServerTime now);
 
   // Deletes the items of some homes, in the order of their keys' hashes from `position` on. It is
   // no moment: other writes may come between its deletions.
@@ -142,10 +143,10 @@ class Writes {
     bool refused = false;  // by the disk; some homes were not looked at
     uint64_t ticket = 0;   // as that of Decided
   };
-  Flushed FlushSome(uint64_t position, uint64_t now_ms);
+  Flushed FlushSome(uint64_t position, ServerTime now);
   // The same of those keys only that `chosen` says, of at most `homes` homes.
   Flushed FlushSome(uint64_t position, uint64_t homes,
-                    const std::function<bool(std::string_view)>& chosen, uint64_t now_ms);
+                    const std::function<bool(std::string_view)>& chosen, ServerTime now);
 
   // Waiting writes (publish.cc). If writes do not wait, there are none.
   //
@@ -223,19 +224,19 @@ class Writes {
   // Returns kOk, or why a change is not brought.
   static ReplyStatus MayBring(const Newest& newest, const Change& change, Brings brings);
   // REQUIRES: no lock is held.
-  Decided BringLong(const Change& put, Brings brings, uint64_t now_ms);
+  Decided BringLong(const Change& put, Brings brings, ServerTime now);
   Decided PutLong(std::string_view key, std::string_view value, ItemAttributes attributes,
-                  const WriteConditions& conditions, uint64_t now_ms, uint64_t number = 0);
+                  const WriteConditions& conditions, ServerTime now, uint64_t number = 0);
   Decided PutOverOld(std::string_view key, std::string_view value, ItemAttributes attributes,
-                     const WriteConditions& conditions, uint64_t now_ms, uint64_t number);
+                     const WriteConditions& conditions, ServerTime now, uint64_t number);
   Decided Commit(const Reservation& reservation, Change put, const WriteConditions& conditions,
-                 uint64_t now_ms);
+                 ServerTime now);
   // Writes what make(old item or nullptr; Content*) says. `attributes` are for a key without an
   // item; an item that is there keeps its own, unless `make` changes them.
   template <class Make>
   Decided Modify(std::string_view key, ItemAttributes attributes, const WriteConditions& conditions,
-                 uint64_t now_ms, Make make);
-  Decided DeleteOne(std::string_view key, const WriteConditions& conditions, uint64_t now_ms);
+                 ServerTime now, Make make);
+  Decided DeleteOne(std::string_view key, const WriteConditions& conditions, ServerTime now);
 
   // Returns false if it must be tried again later.
   bool PublishOne(const WaitingChanges::Entry& entry) GANNET_REQUIRES(publish_mutex_);

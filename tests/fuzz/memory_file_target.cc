@@ -18,6 +18,7 @@
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 #include "tests/fuzz/fuzz_targets.h"
+#include "tests/server/store/at.h"
 
 namespace gannet::fuzz {
 namespace {
@@ -54,7 +55,7 @@ absl::StatusOr<std::unique_ptr<Store>> Open(std::span<std::byte> region, uint64_
 
 std::optional<std::string> ValueOf(Store& store, const std::string& key) {
   std::string value(1 << 16, '\0');
-  const ReadOutcome read = store.Get(key, std::as_writable_bytes(std::span(value)), kNowMs);
+  const ReadOutcome read = store.Get(key, std::as_writable_bytes(std::span(value)), At(kNowMs));
   if (read.status != ReplyStatus::kOk) return std::nullopt;
   return value.substr(0, read.value_bytes);
 }
@@ -69,11 +70,11 @@ struct Image {
     for (int i = 0; i < 12; ++i) {
       const std::string key = "key" + std::to_string(i);
       values[key] = std::string(i == 11 ? 6000 : 20 * i, static_cast<char>('a' + i));
-      if (i % 3 == 0) writes.Put(key, "before", {}, {}, kNowMs);
-      writes.Put(key, values[key], {.expiry_ms = i % 4 == 0 ? 9'000u : 0u}, {}, kNowMs);
-      if (i % 5 == 0) writes.Touch(key, 8'000, {}, kNowMs);
+      if (i % 3 == 0) writes.Put(key, "before", {}, {}, At(kNowMs));
+      writes.Put(key, values[key], {.expiry_ms = i % 4 == 0 ? 9'000u : 0u}, {}, At(kNowMs));
+      if (i % 5 == 0) writes.Touch(key, 8'000, {}, At(kNowMs));
     }
-    writes.Delete("key7", {}, kNowMs);
+    writes.Delete("key7", {}, At(kNowMs));
     values.erase("key7");
     std::memcpy(copy.data(), region.bytes().data(), kRegionBytes);
   }
@@ -130,7 +131,7 @@ void MemoryFileBytes(std::span<const std::byte> bytes) {
   // The store works: its heap knows what is free.
   Writes writes(store->get());
   for (const auto& [key, was] : image.values) {
-    if (writes.Put(key, "new", {}, {}, kNowMs).outcome.status != ReplyStatus::kOk) continue;
+    if (writes.Put(key, "new", {}, {}, At(kNowMs)).outcome.status != ReplyStatus::kOk) continue;
     Require(ValueOf(**store, key) == "new", "a value that was not put");
   }
 }

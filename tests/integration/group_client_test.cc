@@ -93,7 +93,7 @@ class MemberOfServer : private ChangeConsumer {
   }
   bool Take(const Change& change, ChangePlace*) override {
     if (Store* const backup = backup_.load()) {
-      EXPECT_EQ(backup->Apply(change, MachineWallTime().ms()), ReplyStatus::kOk);
+      EXPECT_EQ(backup->Apply(change, ServerClock::BeginsAt(MachineWallTime())), ReplyStatus::kOk);
     }
     return true;
   }

@@ -123,7 +123,7 @@ bool GroupWorld::Clean() const {
     const uint32_t owner = register_.OwnerOf(static_cast<uint16_t>(PartitionOf(key)));
     for (const auto& server : servers_) {
       if (server->group() == owner || !server->up()) continue;
-      const ReadOutcome read = server->store().Get(key, {}, LateMs());
+      const ReadOutcome read = server->store().Get(key, {}, Late());
       if (read.status != ReplyStatus::kNotFound) return false;
     }
   }

@@ -93,7 +93,7 @@ int64_t GroupServer::ReadClock() {
   return now_ns;
 }
 
-Now GroupServer::now() const { return {Clock(), clock_->WallMs()}; }
+Now GroupServer::now() const { return {Clock(), clock_->Time()}; }
 
 bool GroupServer::FindPlace() {
   GroupOptions& place = options_.server.group.emplace();
@@ -144,7 +144,7 @@ void GroupServer::Start() {
   GANNET_CHECK(server.ok(), std::string(server.status().message()).c_str());
   server_ = *std::move(server);
   server_->UseClock(&*clock_);
-  server_->store().UseClock([clock = clock_.get()] { return clock->WallMs(); });
+  server_->store().UseClock([clock = clock_.get()] { return clock->Time(); });
   options_.server.listen = server_->address();
   address_ = server_->address().ToString();
   run_->SetFaults(faults);

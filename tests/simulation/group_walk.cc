@@ -165,7 +165,7 @@ uint32_t GroupWorld::WriteThere(const std::string& key) {
   const uint32_t owner = register_.OwnerOf(static_cast<uint16_t>(PartitionOf(key)));
   const std::optional<uint32_t> primary = Primary(owner);
   const ReadOutcome read =
-      primary ? servers_[*primary]->store().Get(key, {}, run_->wall_ms()) : ReadOutcome{};
+      primary ? servers_[*primary]->store().Get(key, {}, run_->server_time()) : ReadOutcome{};
   return read.status == ReplyStatus::kNotFound ? 0 : read.attributes.flags;
 }
 
@@ -179,7 +179,7 @@ bool GroupWorld::DeleteTallies() {
     if (over()) return false;
     const uint32_t owner = register_.OwnerOf(static_cast<uint16_t>(PartitionOf(key)));
     const std::optional<uint32_t> primary = Primary(owner);
-    if (primary && servers_[*primary]->store().Get(key, {}, run_->wall_ms()).status ==
+    if (primary && servers_[*primary]->store().Get(key, {}, run_->server_time()).status ==
                        ReplyStatus::kNotFound) {
       continue;
     }

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/hash.h"
 #include "common/base/server_list.h"
+#include "common/base/server_time.h"
 
 namespace gannet::simulation {
 namespace {
@@ -359,15 +360,15 @@ void GroupWorld::CheckAtTheEnd() {
   if (scenario_.moves()) CheckPlaces();
 }
 
-uint64_t GroupWorld::LateMs() const {
+ServerTime GroupWorld::Late() const {
   constexpr uint64_t kDayMs = 86'400'000;
-  return run_->wall_ms() + kDayMs;
+  return run_->server_time() + kDayMs;
 }
 
 std::string GroupWorld::ItemAt(uint32_t node, const std::string& key) const {
   std::string value(kItemBytesMax, '\0');
   const ReadOutcome read =
-      servers_[node]->store().Get(key, std::as_writable_bytes(std::span(value)), LateMs());
+      servers_[node]->store().Get(key, std::as_writable_bytes(std::span(value)), Late());
   if (read.status == ReplyStatus::kNotFound) return "";
   value.resize(read.status == ReplyStatus::kOk ? read.value_bytes : 0);
   return absl::StrCat(static_cast<int>(read.status), " ", read.version, " ", value.size(), " ",

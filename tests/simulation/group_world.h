@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/server_time.h"
 #include "tests/simulation/group_register.h"
 #include "tests/simulation/group_scenario.h"
 #include "tests/simulation/group_server.h"
@@ -163,7 +164,7 @@ class GroupWorld {
   void CheckAtTheEnd();
   void CheckCopies();
   // By this clock all items have expired that will. A group deletes them sooner or later.
-  uint64_t LateMs() const;
+  ServerTime Late() const;
   // What a server has of a key, as a text; empty: nothing.
   std::string ItemAt(uint32_t node, const std::string& key) const;
   void CountWhatHappened();

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/server_time.h"
 
 namespace gannet::simulation {
 namespace {
@@ -21,17 +22,17 @@ constexpr int kStepsMax = 300;
 
 class Filler {
  public:
-  Filler(Run* run, Store* store, Writes* writes, uint64_t now_ms)
-      : run_(run), store_(store), writes_(writes), now_ms_(now_ms) {}
+  Filler(Run* run, Store* store, Writes* writes, ServerTime now)
+      : run_(run), store_(store), writes_(writes), now_(now) {}
 
   void CheckExpired() {
     const auto bytes = static_cast<uint32_t>(run_->LogUniform(100, 20'000));
-    Fill("expiring", {bytes}, now_ms_ + kTtlMs);
-    now_ms_ += 2 * kTtlMs;
+    Fill("expiring", {bytes}, (now_ + kTtlMs).ms());
+    now_ = now_ + 2 * kTtlMs;
     for (size_t i = 0; i < items_.size() / 3; ++i) {
       const std::string key = KeyOf("unending", i);
       if (!Put(key, bytes, 0)) return Fail("a store of expired items", i, bytes);
-      writes_->Delete(key, {}, now_ms_);
+      writes_->Delete(key, {}, now_);
     }
   }
 
@@ -43,7 +44,7 @@ class Filler {
       if (IsLarge(key.size(), bytes)) continue;
       if (!Put(key, bytes, 0)) return Fail("a full store, of as many bytes as before,", i, bytes);
     }
-    for (const Item& item : items_) writes_->Delete(item.key, {}, now_ms_);
+    for (const Item& item : items_) writes_->Delete(item.key, {}, now_);
   }
 
   void CheckHoles() {
@@ -51,7 +52,7 @@ class Filler {
     const bool full = items_.size() < kItemsMax;
     const uint64_t survivor = run_->Below(kSurvivorOf);
     for (size_t i = 0; i < items_.size(); ++i) {
-      if (i % kSurvivorOf != survivor) writes_->Delete(items_[i].key, {}, now_ms_);
+      if (i % kSurvivorOf != survivor) writes_->Delete(items_[i].key, {}, now_);
     }
     StatsReply stats{};
     store_->FillStats(&stats);
@@ -59,7 +60,7 @@ class Filler {
     int steps = 0;
     for (size_t i = 0; steps < kStepsMax; ++steps) {
       const bool put = Put(KeyOf("long", i), kLongValueBytes, 0);
-      if (!put) store_->Tidy(now_ms_);
+      if (!put) store_->Tidy(now_);
       i += put;
       long_bytes += put ? kLongValueBytes : 0;
     }
@@ -91,8 +92,8 @@ class Filler {
     value_.resize(bytes, 'x');
     status_ = ReplyStatus::kTryAgain;
     for (int i = 0; i < kStepsMax && status_ == ReplyStatus::kTryAgain; ++i) {
-      status_ = writes_->Put(key, value_, {.expiry_ms = expiry_ms}, {}, now_ms_).outcome.status;
-      if (status_ == ReplyStatus::kTryAgain) store_->Tidy(now_ms_);  // the index grows
+      status_ = writes_->Put(key, value_, {.expiry_ms = expiry_ms}, {}, now_).outcome.status;
+      if (status_ == ReplyStatus::kTryAgain) store_->Tidy(now_);  // the index grows
     }
     return status_ == ReplyStatus::kOk;
   }
@@ -118,7 +119,7 @@ class Filler {
   Run* const run_;
   Store* const store_;
   Writes* const writes_;
-  uint64_t now_ms_;
+  ServerTime now_;
   ReplyStatus status_ = ReplyStatus::kOk;
   std::string value_;
   std::vector<Item> items_;
@@ -126,9 +127,9 @@ class Filler {
 
 }  // namespace
 
-void CheckRoom(Run* run, Store* store, Writes* writes, uint64_t now_ms) {
+void CheckRoom(Run* run, Store* store, Writes* writes, ServerTime now) {
   store->Acknowledge(UINT64_MAX);  // no client READs any more
-  Filler filler(run, store, writes, now_ms);
+  Filler filler(run, store, writes, now);
   filler.CheckExpired();
   filler.CheckReplacing();
   if (store->superblock().index.slots() > kItemsMax / 4) filler.CheckHoles();

@@ -9,6 +9,7 @@
 
 #include "common/base/client_clock.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "tests/simulation/checks.h"
 
 namespace gannet::simulation {
@@ -42,6 +43,8 @@ class Run {
   // --- time
   int64_t now_ns() const;
   uint64_t wall_ms() const;
+  // That of a server whose clock began at the run's wall clock.
+  ServerTime server_time() const { return ServerTime::FromMs(wall_ms()); }
   // The clocks of a machine in this run. A process has one run at a time.
   static WallTime Wall();
   Clocks clocks() {

@@ -118,7 +118,8 @@ void SimulatedServer::Poll(size_t part) {
 void SimulatedServer::FillIndex() {
   if (!options_.index_grows || fillers_ == kFillersMax) return;
   const std::string key = absl::StrCat("filler ", fillers_);
-  fillers_ += writes().Put(key, "x", {}, {}, run_->wall_ms()).outcome.status == ReplyStatus::kOk;
+  fillers_ +=
+      writes().Put(key, "x", {}, {}, run_->server_time()).outcome.status == ReplyStatus::kOk;
 }
 
 void SimulatedServer::FillMemory() {
@@ -127,7 +128,7 @@ void SimulatedServer::FillMemory() {
   const std::string value(kLongFillerBytes, 'x');
   for (int i = 0; i < kLongFillersAtOnce; ++i) {
     const std::string key = absl::StrCat("filler ", fillers_++ % kLongFillers);
-    writes().Put(key, value, {}, {}, run_->wall_ms());
+    writes().Put(key, value, {}, {}, run_->server_time());
   }
 }
 

@@ -50,7 +50,7 @@ class SimulatedServer : private ChangeConsumer {
   uint64_t sessions() const { return server_->Stats(now()).sessions; }
   Store& store() { return server_->store(); }
   Writes& writes() { return server_->writes(); }
-  Now now() const { return {run_->now_ns(), run_->wall_ms()}; }
+  Now now() const { return {run_->now_ns(), run_->server_time()}; }
 
  private:
   struct Part {

@@ -266,7 +266,7 @@ void World::CheckAtTheEnd() {
   if (scenario_.crowded) CheckRefusals();
   if (scenario_.besieged) CheckSiege();
   if (!over() && scenario_.fills)
-    CheckRoom(run_, &server_.store(), &server_.writes(), server_.now().wall_ms);
+    CheckRoom(run_, &server_.store(), &server_.writes(), server_.now().server_time);
   if (!over() && !scenario_.crowded) CheckBatch();
 }
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/server_time.h"
 #include "tests/simulation/world.h"
 
 namespace gannet::simulation {
@@ -62,9 +63,9 @@ void World::CheckRefusals() {
 // disconnected.
 void World::CheckSiege() {
   run_->SetFaults("");
-  const uint64_t now_ms = server_.now().wall_ms;
+  const ServerTime time = server_.now().server_time;
   const auto puts = [&](std::string_view key, const std::string& value) {
-    return server_.writes().Put(key, value, {}, {}, now_ms).outcome.status == ReplyStatus::kOk;
+    return server_.writes().Put(key, value, {}, {}, time).outcome.status == ReplyStatus::kOk;
   };
   const bool put = puts(RudePeer::kShortKey, std::string(kShortBytes, 's')) &&
                    puts(RudePeer::kLongKey, std::string(kLongBytes, 'l'));
@@ -99,10 +100,10 @@ void World::CheckSiege() {
 void World::CheckBatch() {
   run_->SetFaults("");
   peers_.clear();
-  const uint64_t now_ms = server_.now().wall_ms;
-  const ItemAttributes attributes{.expiry_ms = now_ms + kBatchKeyLivesMs};
+  const ServerTime time = server_.now().server_time;
+  const ItemAttributes attributes{.expiry_ms = (time + kBatchKeyLivesMs).ms()};
   const WriteOutcome put =
-      server_.writes().Put(kBatchKey, std::string(kLongBytes, 'b'), attributes, {}, now_ms).outcome;
+      server_.writes().Put(kBatchKey, std::string(kLongBytes, 'b'), attributes, {}, time).outcome;
   if (put.status != ReplyStatus::kOk) return;  // the store is full
   SimulatedClient::Options options = NewClientOptions();
   options.depth = kBatchGets;

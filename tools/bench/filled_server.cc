@@ -8,6 +8,7 @@
 #include <string>
 
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "common/rdma/device_choice.h"
 #include "common/rdma/loopback.h"
 #include "glog/logging.h"
@@ -22,7 +23,7 @@ void Put(Writes& writes, uint64_t begin, uint64_t end) {
   std::string key;
   for (uint64_t i = begin; i < end; ++i) {
     kvload::WriteKey(i, 16, key);
-    const WriteOutcome outcome = writes.Put(key, value, {}, {}, /*now_ms=*/1).outcome;
+    const WriteOutcome outcome = writes.Put(key, value, {}, {}, ServerTime::FromMs(1)).outcome;
     CHECK(outcome.status == ReplyStatus::kOk) << "no room after " << i << " items";
   }
 }
@@ -31,7 +32,7 @@ void Delete(Writes& writes, uint64_t begin, uint64_t end) {
   std::string key;
   for (uint64_t i = begin; i < end; ++i) {
     kvload::WriteKey(i, 16, key);
-    CHECK(writes.Delete(key, {}, /*now_ms=*/1).outcome.status == ReplyStatus::kOk);
+    CHECK(writes.Delete(key, {}, ServerTime::FromMs(1)).outcome.status == ReplyStatus::kOk);
   }
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/server_time.h"
 #include "common/rdma/memory.h"
 #include "server/store/store.h"
 #include "server/writes/writes.h"
@@ -61,11 +62,13 @@ std::string KeyOf(uint64_t i) {
   Writes writes(store.get());
   const std::string value(run.value_bytes, 'v');
   for (uint64_t i = 0; i < run.items; ++i) {
-    CHECK(writes.Put(KeyOf(i), value, {}, {}, 1).outcome.status == ReplyStatus::kOk)
+    CHECK(writes.Put(KeyOf(i), value, {}, {}, ServerTime::FromMs(1)).outcome.status ==
+          ReplyStatus::kOk)
         << "no room after " << i << " items";
     if (i % 1024 != 0) continue;
-    store->Tidy(1);
-    for (int steps = 0; steps < 1000 && store->growing(); ++steps) store->Tidy(1);
+    store->Tidy(ServerTime::FromMs(1));
+    for (int steps = 0; steps < 1000 && store->growing(); ++steps)
+      store->Tidy(ServerTime::FromMs(1));
   }
   kill(getpid(), SIGKILL);
   std::abort();

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "common/base/clock.h"
+#include "common/base/server_time.h"
 #include "server/store/store.h"
 #include "server/writes/writes.h"
 
@@ -26,7 +27,7 @@ using Keys = std::vector<std::string>;
 
 void PutAll(Writes& writes, const Keys& keys, const std::string& value) {
   for (const std::string& key : keys) {
-    CHECK(writes.Put(key, value, {}, {}, 1).outcome.status == ReplyStatus::kOk);
+    CHECK(writes.Put(key, value, {}, {}, ServerTime::FromMs(1)).outcome.status == ReplyStatus::kOk);
   }
 }
 
@@ -44,13 +45,14 @@ __attribute__((noinline)) void PutElsewhere(Writes& writes, const Keys& keys,
 }
 __attribute__((noinline)) void Get(Store& store, const Keys& keys, std::string* value) {
   for (const std::string& key : keys) {
-    const auto read = store.Get(key, std::as_writable_bytes(std::span(*value)), 1);
+    const auto read =
+        store.Get(key, std::as_writable_bytes(std::span(*value)), ServerTime::FromMs(1));
     CHECK(read.status == ReplyStatus::kOk);
   }
 }
 __attribute__((noinline)) void Delete(Writes& writes, const Keys& keys) {
   for (const std::string& key : keys) {
-    CHECK(writes.Delete(key, {}, 1).outcome.status == ReplyStatus::kOk);
+    CHECK(writes.Delete(key, {}, ServerTime::FromMs(1)).outcome.status == ReplyStatus::kOk);
   }
 }
 

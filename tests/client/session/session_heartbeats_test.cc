@@ -27,7 +27,7 @@ class SessionHeartbeatsTest : public testing::Test {
     heartbeats_.OnReply(connection_, reply, kHeard);
   }
 
-  SessionOptions options_;
+  SessionOptions options_{.clock = ClientClock::Real()};
   SessionReports reports_{0, nullptr};
   PrimaryLeaseWatch lease_;
   ClientConnection connection_;

@@ -12,6 +12,7 @@
 #include "client/session/request_window.h"
 #include "client/session/server_time_bound.h"
 #include "client/session/watched_time.h"
+#include "common/base/server_time.h"
 #include "common/layout/item.h"
 
 namespace gannet {
@@ -206,10 +207,10 @@ class ServerClockTest : public ::testing::Test {
 TEST_F(ServerClockTest, NothingIsSurelyBeforeItsExpiryUntilTheServerToldItsTime) {
   EXPECT_FALSE(clock_.SurelyBefore(kExpiryMsMax, 0));
   EXPECT_EQ(clock_.LeftMs(kExpiryMsMax, 0), 0u);
-  clock_.OnTold(kTold, kAsked, kAsked);
+  clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked);
   EXPECT_TRUE(clock_.SurelyBefore(kTold + 1000, kAsked));
   clock_.Forget();
-  EXPECT_EQ(clock_.LowerMs(kAsked), 0u);
+  EXPECT_EQ(clock_.Lower(kAsked).ms(), 0u);
   EXPECT_FALSE(clock_.SurelyBefore(kTold + 1000, kAsked));
 }
 
@@ -224,40 +225,42 @@ TEST_F(ServerClockTest, TheServersClockIsBetweenTheBounds) {
         return static_cast<uint64_t>(server_at_asking + speed * static_cast<double>(ns) / 1e6);
       };
       ServerTimeBound clock;
-      clock.OnTold(server_ms(read_ns), kAsked, kAsked + kRoundTrip);
+      clock.OnTold(ServerTime::FromMs(server_ms(read_ns)), kAsked, kAsked + kRoundTrip);
       for (int64_t ns = kRoundTrip; ns < 3600 * kNsPerSecond; ns += 97 * kNsPerMs) {
-        ASSERT_GT(clock.UpperMs(kAsked + ns), server_ms(ns)) << speed << " " << read_ns;
-        ASSERT_LE(clock.LowerMs(kAsked + ns), server_ms(ns)) << speed << " " << read_ns;
+        ASSERT_GT(clock.Upper(kAsked + ns).ms(), server_ms(ns)) << speed << " " << read_ns;
+        ASSERT_LE(clock.Lower(kAsked + ns).ms(), server_ms(ns)) << speed << " " << read_ns;
       }
       // An operation that began before the answer came asks for an earlier time.
       for (int64_t ns = 0; ns <= kRoundTrip; ns += kNsPerMs / 8) {
-        ASSERT_LE(clock.LowerMs(kAsked + ns), server_ms(ns)) << speed << " " << read_ns;
+        ASSERT_LE(clock.Lower(kAsked + ns).ms(), server_ms(ns)) << speed << " " << read_ns;
       }
     }
   }
 }
 
 TEST_F(ServerClockTest, KeepsTheBestOfWhatItWasTold) {
-  clock_.OnTold(kTold, kAsked, kAsked + 300 * kNsPerMs);
+  clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked + 300 * kNsPerMs);
   const int64_t later_ns = kAsked + 1000 * kNsPerMs;
-  clock_.OnTold(kTold + 900, later_ns - 10 * kNsPerMs, later_ns);  // a quick answer
-  EXPECT_LE(clock_.UpperMs(later_ns), kTold + 900 + 10 + 3);
-  const uint64_t upper_ms = clock_.UpperMs(later_ns);
-  clock_.OnTold(kTold + 900, later_ns - 200 * kNsPerMs, later_ns);  // a slow one says less
-  EXPECT_EQ(clock_.UpperMs(later_ns), upper_ms);
+  clock_.OnTold(ServerTime::FromMs(kTold + 900), later_ns - 10 * kNsPerMs,
+                later_ns);  // a quick answer
+  EXPECT_LE(clock_.Upper(later_ns).ms(), kTold + 900 + 10 + 3);
+  const uint64_t upper_ms = clock_.Upper(later_ns).ms();
+  clock_.OnTold(ServerTime::FromMs(kTold + 900), later_ns - 200 * kNsPerMs,
+                later_ns);  // a slow one says less
+  EXPECT_EQ(clock_.Upper(later_ns).ms(), upper_ms);
 }
 
 TEST_F(ServerClockTest, BelievesANewAnswerWhenTheOldOneGotTooVague) {
-  clock_.OnTold(kTold, kAsked, kAsked);
+  clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked);
   const int64_t later_ns = kAsked + 1000 * kNsPerSecond;
-  EXPECT_GT(clock_.UpperMs(later_ns), kTold + 1'001'500);
-  clock_.OnTold(kTold + 1'000'000, later_ns - 5 * kNsPerMs, later_ns);
-  EXPECT_LE(clock_.UpperMs(later_ns), kTold + 1'000'000 + 5 + 3);
+  EXPECT_GT(clock_.Upper(later_ns).ms(), kTold + 1'001'500);
+  clock_.OnTold(ServerTime::FromMs(kTold + 1'000'000), later_ns - 5 * kNsPerMs, later_ns);
+  EXPECT_LE(clock_.Upper(later_ns).ms(), kTold + 1'000'000 + 5 + 3);
 }
 
 TEST_F(ServerClockTest, NothingIsSurelyPastItsExpiryUntilTheServerToldItsTime) {
   EXPECT_FALSE(clock_.SurelyPast(1, INT64_MAX));
-  clock_.OnTold(kTold, kAsked, kAsked + 5 * kNsPerMs);
+  clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked + 5 * kNsPerMs);
   EXPECT_TRUE(clock_.SurelyPast(kTold, kAsked + 5 * kNsPerMs));
   EXPECT_FALSE(clock_.SurelyPast(kTold + 1, kAsked + 5 * kNsPerMs));
   EXPECT_TRUE(clock_.SurelyPast(kTold + 998, kAsked + 1005 * kNsPerMs));
@@ -265,20 +268,21 @@ TEST_F(ServerClockTest, NothingIsSurelyPastItsExpiryUntilTheServerToldItsTime) {
 }
 
 TEST_F(ServerClockTest, KeepsTheBestLowerBoundToo) {
-  clock_.OnTold(kTold, kAsked, kAsked + 5 * kNsPerMs);
+  clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked + 5 * kNsPerMs);
   const int64_t later_ns = kAsked + 1000 * kNsPerMs;
-  const uint64_t lower_ms = clock_.LowerMs(later_ns);
-  clock_.OnTold(kTold + 700, later_ns - 300 * kNsPerMs, later_ns);  // came slowly
-  EXPECT_EQ(clock_.LowerMs(later_ns), lower_ms);
-  clock_.OnTold(kTold + 999, later_ns - 1, later_ns);
-  EXPECT_EQ(clock_.LowerMs(later_ns), kTold + 999);
+  const uint64_t lower_ms = clock_.Lower(later_ns).ms();
+  clock_.OnTold(ServerTime::FromMs(kTold + 700), later_ns - 300 * kNsPerMs,
+                later_ns);  // came slowly
+  EXPECT_EQ(clock_.Lower(later_ns).ms(), lower_ms);
+  clock_.OnTold(ServerTime::FromMs(kTold + 999), later_ns - 1, later_ns);
+  EXPECT_EQ(clock_.Lower(later_ns).ms(), kTold + 999);
 }
 
 TEST_F(ServerClockTest, AHostileTimeMakesNothingOverflow) {
-  clock_.OnTold(UINT64_MAX, INT64_MAX, INT64_MAX);
+  clock_.OnTold(ServerTime::FromMs(UINT64_MAX), INT64_MAX, INT64_MAX);
   EXPECT_FALSE(clock_.SurelyBefore(kExpiryMsMax, INT64_MAX));
   EXPECT_EQ(clock_.LeftMs(kExpiryMsMax, INT64_MAX), 0u);
-  EXPECT_EQ(clock_.LowerMs(0), 0u);
+  EXPECT_EQ(clock_.Lower(0).ms(), 0u);
 }
 
 }  // namespace

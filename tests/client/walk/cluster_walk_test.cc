@@ -43,7 +43,7 @@ class ClusterWalkTest : public MoveServersTest {
   void ExpectPublished(size_t group) {
     Put(group, "last", "put");
     ASSERT_TRUE(StepUntil([&] { return Has(group, "last", "put"); }));
-    groups_[group].server->writes().Delete("last", {}, NowMs(group));
+    groups_[group].server->writes().Delete("last", {}, Time(group));
     ASSERT_TRUE(StepUntil([&] { return ItemAt(group, "last").empty(); }));
   }
   // Gives partitions away, at once and without copying anything. REQUIRES: no client READs what
@@ -63,7 +63,7 @@ class ClusterWalkTest : public MoveServersTest {
     return groups_[group].server->context().standing->partitions().revision() == revision;
   }
   void Put(size_t group, const std::string& key, const std::string& value) {
-    const auto put = groups_[group].server->writes().Put(key, value, {}, {}, NowMs(group));
+    const auto put = groups_[group].server->writes().Put(key, value, {}, {}, Time(group));
     ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
     Step();
   }

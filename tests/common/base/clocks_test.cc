@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/base/clock.h"
+#include "common/base/server_time.h"
+
 namespace gannet {
 namespace {
 
@@ -19,11 +22,27 @@ static_assert(!std::is_constructible_v<WallClock, uint64_t (*)()>);
 static_assert(!std::is_constructible_v<WallTime, uint64_t>);
 static_assert(!std::is_convertible_v<WallTime, uint64_t>);
 static_assert(!std::is_convertible_v<WallTime, int64_t>);
+// Nothing becomes a time by which items expire, or is made of one, in silence.
+static_assert(!std::is_convertible_v<WallTime, ServerTime>);
+static_assert(!std::is_constructible_v<ServerTime, WallTime>);
+static_assert(!std::is_constructible_v<ServerTime, uint64_t>);
+static_assert(!std::is_constructible_v<ServerTime, int64_t>);
+static_assert(!std::is_convertible_v<ServerTime, uint64_t>);
+static_assert(!std::is_constructible_v<WallTime, ServerTime>);
 
 TEST(WallTimeTest, IsCutToWholeMilliseconds) {
   EXPECT_EQ(WallTime::FromNs(1'900'000'000'000 * kNsPerMs).ns(), 1'900'000'000'000'000'000);
   EXPECT_EQ(WallTime::FromNs(1'999'999).ms(), 1u);
   EXPECT_LT(WallTime::FromNs(1'999'999), WallTime::FromNs(2 * kNsPerMs));
+}
+
+TEST(ServerTimeTest, AnItemHasExpiredFromItsExpiryOn) {
+  const ServerTime now = ServerTime::FromMs(1'000);
+  EXPECT_TRUE(now.IsPast(1'000));
+  EXPECT_FALSE(now.IsPast(1'001));
+  EXPECT_TRUE((now + 1).IsPast(1'001));
+  EXPECT_FALSE(now.IsPast(0)) << "it never expires";
+  EXPECT_FALSE(ServerTime().IsPast(1));
 }
 
 TEST(ClocksTest, AreThoseThatWereHandedDown) {

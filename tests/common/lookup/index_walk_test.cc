@@ -159,7 +159,7 @@ TEST_F(IndexWalkTest, ItsPartsTogetherShowEveryKeyWhileTheIndexGrows) {
       const std::string other = Other(others++ % 10'000);
       ASSERT_EQ(store_->Put(other, ValueOf(other)).status, ReplyStatus::kOk);
     }
-    (*store_)->Tidy(1);
+    (*store_)->Tidy(At(1));
   });
   EXPECT_GT(parts_, 10u);
   EXPECT_GE(store_->Stats().index_growths, 1u);
@@ -249,7 +249,7 @@ TEST_F(IndexWalkTest, GoesOnWhileTheIndexGrows) {
       }
       const std::string key = Key(random_() % keys_);
       ASSERT_EQ(store_->Put(key, ValueOf(key, random_())).status, ReplyStatus::kOk);
-      (*store_)->Tidy(1);
+      (*store_)->Tidy(At(1));
       if (random_() % 64 == 0) Learn();
     });
     EXPECT_GE(store_->Stats().index_growths, 1u);
@@ -302,7 +302,7 @@ class MovedKeyTest : public IndexWalkTest {
     ASSERT_EQ(store_->Put(twin_, ValueOf(twin_)).status, ReplyStatus::kOk);
     ASSERT_EQ(SlotOf(twin_).offset(), from);
   }
-  Slot SlotOf(const std::string& key) { return Slot((*store_)->Get(key, {}, 1).slot); }
+  Slot SlotOf(const std::string& key) { return Slot((*store_)->Get(key, {}, At(1)).slot); }
 
   std::string key_;
   std::string twin_;

@@ -33,7 +33,7 @@ TEST(DiskThreadTest, WritesWhatIsRecordedWhileASyncHangs) {
                                   .clock = MonotonicNs,
                                   .wall = MachineWallTime,
                                   .random = [] { return 77; }},
-                                 /*wall_ms=*/1'000);
+                                 At(1'000));
   ASSERT_TRUE(log.ok()) << log.status();
   const auto wanted = WakeUp::Create();
   ASSERT_TRUE(wanted.ok()) << wanted.status();

@@ -30,7 +30,7 @@ namespace {
 using Fault = SimulatedFiles::Fault;
 
 constexpr int kLivesOfDisk = 3;
-constexpr uint64_t kWallMs = 1'000;
+constexpr uint64_t kNowMs = 1'000;
 constexpr size_t kRegionBytes = 1 << 20;
 constexpr size_t kKeys = 8;
 
@@ -97,7 +97,7 @@ class Machine {
                               .clock = [this] { return now_ns_; },
                               .wall = MachineWallTime,
                               .random = [] { return 77; }},
-                             kWallMs);
+                             At(kNowMs));
     if (!log.ok()) {
       error_ = std::string(log.status().message());
       return false;
@@ -140,7 +140,8 @@ class Machine {
 
   std::optional<Item> ReadItem(const std::string& key) {
     std::array<char, 4096> value;
-    const ReadOutcome read = (*store_)->Get(key, std::as_writable_bytes(std::span(value)), kWallMs);
+    const ReadOutcome read =
+        (*store_)->Get(key, std::as_writable_bytes(std::span(value)), At(kNowMs));
     if (read.status != ReplyStatus::kOk) return std::nullopt;
     return Item{{value.data(), read.value_bytes},
                 read.version,
@@ -216,36 +217,36 @@ class Machine {
     bool applies = true;
     switch (Below(7)) {
       case 0:
-        decided = writes.Delete(key, {}, kWallMs);
+        decided = writes.Delete(key, {}, At(kNowMs));
         applies = before.has_value();
         after = std::nullopt;
         break;
       case 1:
-        decided = writes.Append(key, "+", Writes::End::kBack, {}, {}, kWallMs);
+        decided = writes.Append(key, "+", Writes::End::kBack, {}, {}, At(kNowMs));
         after->value += "+";
         break;
       case 2:
-        after->expiry_ms = kWallMs + 100 + Below(100);
-        decided = writes.Touch(key, after->expiry_ms, {}, kWallMs);
+        after->expiry_ms = kNowMs + 100 + Below(100);
+        decided = writes.Touch(key, after->expiry_ms, {}, At(kNowMs));
         applies = before.has_value();
         break;
       case 3:
         after = Item{std::string(Below(100), 'a'), 0, 0, 0};
-        decided = writes.Put(key, after->value, {}, {.only_if_absent = true}, kWallMs);
+        decided = writes.Put(key, after->value, {}, {.only_if_absent = true}, At(kNowMs));
         applies = !before.has_value();
         break;
       case 4:
         after = Item{std::string(Below(100), 'v'), 0, 0, 0};
         decided = writes.Put(key, after->value, {},
-                             {.only_if_version = before ? before->version : 0}, kWallMs);
+                             {.only_if_version = before ? before->version : 0}, At(kNowMs));
         break;
       case 5:
         after = Item{std::string(500 + Below(1'500), 'l'), 0, static_cast<uint32_t>(Below(100)), 0};
-        decided = writes.Put(key, after->value, {after->flags, 0}, {}, kWallMs);
+        decided = writes.Put(key, after->value, {after->flags, 0}, {}, At(kNowMs));
         break;
       default:
         after = Item{std::string(Below(100), 's'), 0, 0, 0};
-        decided = writes.Put(key, after->value, {}, {}, kWallMs);
+        decided = writes.Put(key, after->value, {}, {}, At(kNowMs));
         break;
     }
     const ReplyStatus status = decided.outcome.status;
@@ -281,16 +282,16 @@ class Machine {
     TestStore& store = *store_;
     switch (Below(6)) {
       case 0:
-        return store.Delete(key, kWallMs);
+        return store.Delete(key, kNowMs);
       case 1:
-        return store.Append(key, "+", Writes::End::kBack, {}, {}, kWallMs);
+        return store.Append(key, "+", Writes::End::kBack, {}, {}, At(kNowMs));
       case 2:
-        return store.Touch(key, kWallMs + 100 + Below(100), {}, kWallMs);
+        return store.Touch(key, kNowMs + 100 + Below(100), {}, At(kNowMs));
       case 3:
         return store.Put(key, std::string(500 + Below(1'500), 'l'),
-                         {static_cast<uint32_t>(Below(100)), 0}, {}, kWallMs);
+                         {static_cast<uint32_t>(Below(100)), 0}, {}, At(kNowMs));
       default:
-        return store.Put(key, std::string(Below(100), 's'), {}, {}, kWallMs);
+        return store.Put(key, std::string(Below(100), 's'), {}, {}, At(kNowMs));
     }
   }
 

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr uint64_t kWallMs = 1'000;
+constexpr uint64_t kNowMs = 1'000;
 
 class DiskLogTest : public testing::Test {
  protected:
@@ -42,7 +42,7 @@ class DiskLogTest : public testing::Test {
                               .clock = [this] { return now_ns_; },
                               .wall = MachineWallTime,
                               .random = [] { return 77; }},
-                             kWallMs);
+                             At(kNowMs));
     if (!log.ok()) return log.status();
     log_ = *std::move(log);
     return absl::OkStatus();
@@ -77,7 +77,7 @@ class DiskLogTest : public testing::Test {
 TEST_F(DiskLogTest, NotesTheClockAlsoWhenNothingIsWritten) {
   ASSERT_EQ(Start(), absl::OkStatus());
   uint64_t clock_ms = 1'700'000'000'000;
-  (*store_)->UseClock([&] { return clock_ms; });
+  (*store_)->UseClock([&] { return At(clock_ms); });
   Poll();
   EXPECT_EQ(NotedClock(&files_), clock_ms);
   clock_ms += 1'000;
@@ -94,22 +94,23 @@ TEST_F(DiskLogTest, NotesTheClockAlsoWhenNothingIsWritten) {
 TEST_F(DiskLogTest, FindsItsItemsAgainFromTheJournal) {
   ASSERT_EQ(Start(), absl::OkStatus());
   const std::string huge(300'000, 'h');
-  store_->Put("a", "1", {5, 9'000}, {}, kWallMs);
-  store_->Put("b", huge, {}, {}, kWallMs);
-  store_->Put("c", "deleted", {}, {}, kWallMs);
-  store_->Delete("c", kWallMs);
-  const WriteOutcome last = store_->Put("d", "2", {}, {}, kWallMs);
+  store_->Put("a", "1", {5, 9'000}, {}, At(kNowMs));
+  store_->Put("b", huge, {}, {}, At(kNowMs));
+  store_->Put("c", "deleted", {}, {}, At(kNowMs));
+  store_->Delete("c", kNowMs);
+  const WriteOutcome last = store_->Put("d", "2", {}, {}, At(kNowMs));
   ASSERT_TRUE(log_->Close(now_ns_).ok());
   ASSERT_EQ(Start(), absl::OkStatus());
   EXPECT_THAT(log_->restored(), HasSubstr("restored 3 items"));
-  EXPECT_EQ(store_->Get("a", kWallMs), "1");
-  EXPECT_EQ(store_->Get("b", kWallMs), huge);
-  EXPECT_EQ(store_->Get("c", kWallMs), std::nullopt);
+  EXPECT_EQ(store_->Get("a", kNowMs), "1");
+  EXPECT_EQ(store_->Get("b", kNowMs), huge);
+  EXPECT_EQ(store_->Get("c", kNowMs), std::nullopt);
   std::array<std::byte, 8> value{};
-  const ReadOutcome read = (*store_)->Get("a", value, kWallMs);
+  const ReadOutcome read = (*store_)->Get("a", value, At(kNowMs));
   EXPECT_EQ(read.attributes.flags, 5u);
   EXPECT_EQ(read.attributes.expiry_ms, 9'000u);
-  EXPECT_GT(store_->Put("e", "3", {}, {}, kWallMs).version, last.version) << "a version came again";
+  EXPECT_GT(store_->Put("e", "3", {}, {}, At(kNowMs)).version, last.version)
+      << "a version came again";
 }
 
 // A write that waits for the disk is recorded, and the walk does not find it. So the journal is
@@ -127,10 +128,10 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
                             .clock = [this] { return now_ns_; },
                             .wall = MachineWallTime,
                             .random = [] { return 77; }},
-                           kWallMs);
+                           At(kNowMs));
   ASSERT_TRUE(log.ok()) << log.status();
   const auto put = [&](const std::string& key) {
-    return (*log)->waiting()->Put(key, "value", {}, {}, kWallMs).outcome.status;
+    return (*log)->waiting()->Put(key, "value", {}, {}, At(kNowMs)).outcome.status;
   };
   ASSERT_EQ(put("early"), ReplyStatus::kOk);
   const uint64_t early = (*log)->appended();
@@ -146,16 +147,16 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
   EXPECT_THAT(Names(), testing::Contains(SnapshotName(early)));
   log->reset();
   ASSERT_EQ(Start(Journal::Sync::kAlways), absl::OkStatus());
-  EXPECT_EQ(store_->Get("early", kWallMs), "value");
-  EXPECT_EQ(store_->Get("waits", kWallMs), "value");
-  EXPECT_EQ(store_->Get("late", kWallMs), "value");
+  EXPECT_EQ(store_->Get("early", kNowMs), "value");
+  EXPECT_EQ(store_->Get("waits", kNowMs), "value");
+  EXPECT_EQ(store_->Get("late", kNowMs), "value");
 }
 
 TEST_F(DiskLogTest, WaitingWritesDoNotHurryASnapshot) {
   ASSERT_EQ(Start(Journal::Sync::kAlways), absl::OkStatus());
   // More than three steps.
   for (int i = 0; i < 3'000; ++i) {
-    log_->waiting()->Put("key" + std::to_string(i), std::string(300, 'v'), {}, {}, kWallMs);
+    log_->waiting()->Put("key" + std::to_string(i), std::string(300, 'v'), {}, {}, At(kNowMs));
   }
   log_->Poll(now_ns_);
   store_->writes().Publish(store_->changes().safe());
@@ -192,7 +193,7 @@ TEST_F(DiskLogTest, SyncsAtTheIntervalAndSaysHowFarItIsBehind) {
   EXPECT_EQ(Stats().disk_behind_ms, 0u);
   files_.CutPower();
   ASSERT_EQ(Start(), absl::OkStatus());
-  EXPECT_EQ(store_->Get("a", kWallMs), "1");
+  EXPECT_EQ(store_->Get("a", kNowMs), "1");
 }
 
 // Nobody writes for more than 5 ms.
@@ -294,12 +295,12 @@ TEST_F(DiskLogTest, SnapshotsWhileItemsChangeAndTheIndexGrows) {
     if (i % 3 == 0) store_->Delete("key" + std::to_string(i / 3));
     if (i % 100 == 0) {
       Poll();
-      (*store_)->Tidy(kWallMs);
+      (*store_)->Tidy(At(kNowMs));
     }
   }
   for (int i = 0; i < 1'000 && log_->writes_snapshot(); ++i) {
     Poll();
-    (*store_)->Tidy(kWallMs);
+    (*store_)->Tidy(At(kNowMs));
   }
   ASSERT_FALSE(log_->writes_snapshot());
   ASSERT_TRUE(log_->Close(now_ns_).ok());
@@ -307,8 +308,8 @@ TEST_F(DiskLogTest, SnapshotsWhileItemsChangeAndTheIndexGrows) {
   files_.CutPower();
   ASSERT_EQ(Start(), absl::OkStatus());
   EXPECT_EQ(store_->Stats().items, items);
-  EXPECT_EQ(store_->Get("key0", kWallMs), std::nullopt);
-  EXPECT_EQ(store_->Get("key8000", kWallMs), "new");
+  EXPECT_EQ(store_->Get("key0", kNowMs), std::nullopt);
+  EXPECT_EQ(store_->Get("key8000", kNowMs), "new");
 }
 
 TEST_F(DiskLogTest, BringsBackNothingThatWasEvictedWhileItRestored) {

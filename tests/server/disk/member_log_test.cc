@@ -132,7 +132,7 @@ TEST_F(MemberLogTest, GivesWhatAFormerRunKept) {
   EXPECT_EQ(log_->FormerLsn(kHistory), 4096u);
   EXPECT_EQ(log_->FormerLsn(kHistory + 1), 0u);
   const auto make = [this](const Change& change) {
-    EXPECT_EQ((*store_)->Apply(change, 1), ReplyStatus::kOk);
+    EXPECT_EQ((*store_)->Apply(change, At(1)), ReplyStatus::kOk);
     return absl::OkStatus();
   };
   ASSERT_TRUE(log_->Restore(make).ok());
@@ -167,7 +167,7 @@ TEST_F(MemberLogTest, APrimarysSnapshotBeginsWhereAllIsPublished) {
   store_->Put("applied", "1");
   log_->Lead();
   store_->writes().WaitFor(&store_->changes());
-  const auto waiting = store_->writes().Put("waits", "1", {}, {}, 1);
+  const auto waiting = store_->writes().Put("waits", "1", {}, {}, At(1));
   ASSERT_EQ(waiting.outcome.status, ReplyStatus::kOk);
   whole_ = 0;
   log_->log()->RequestSnapshot();

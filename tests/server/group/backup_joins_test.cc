@@ -79,7 +79,8 @@ TEST_F(BackupJoinsTest, ItsWalkHearsOfTheStreamFromTheWelcomeOn) {
   ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
   ASSERT_EQ(peer.Receive()->status(), ReplyStatus::kOk);
   const auto has = [&](const char* key) {
-    return backup(0).store().Get(key, {}, MachineWallTime().ms()).status != ReplyStatus::kNotFound;
+    return backup(0).store().Get(key, {}, ServerClock::BeginsAt(MachineWallTime())).status !=
+           ReplyStatus::kNotFound;
   };
   EXPECT_TRUE(StepUntil([&] { return has("later"); }));
   EXPECT_TRUE(has("stays"));

@@ -95,7 +95,7 @@ class GroupPutTest : public PutTest {
   Server& backup(size_t i) { return *backups_[i].server; }
   // Returns by how much a backup's clock, by which items expire, is ahead of the machine's.
   int64_t BackupAheadMs(size_t i) const {
-    const auto own = static_cast<int64_t>(backups_[i].clock.WallMs());
+    const auto own = static_cast<int64_t>(backups_[i].clock.Time().ms());
     return own - static_cast<int64_t>(MachineWallTime().ms());
   }
 

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "tests/common/rdma/test_device.h"
 
 namespace gannet {
@@ -64,7 +65,7 @@ Joiner::Options JoinFixture::JoinOptions() {
   return {.device = TestDevice(),
           .primary = address(),
           .target = &*target_,
-          .now_ms = [this] { return now().wall_ms; },
+          .server_time = [this] { return now().server_time; },
           .wall = MachineWallTime,
           .clock_ns = [this] { return now().monotonic_ns; },
           .now_ns = now().monotonic_ns};
@@ -81,14 +82,16 @@ void JoinFixture::Join(Joiner::Options options) {
 void JoinFixture::Put(std::string_view key, std::string_view value, ItemAttributes attributes) {
   Writes::Decided put;
   for (int tries = 0; tries < kTriesMax; ++tries) {
-    put = server().writes().Put(key, value, attributes, {}, now().wall_ms);
+    put = server().writes().Put(key, value, attributes, {}, now().server_time);
     if (put.outcome.status == ReplyStatus::kOk) return;
-    server().store().Tidy(now().wall_ms);
+    server().store().Tidy(now().server_time);
   }
   ADD_FAILURE() << "a put is refused: " << static_cast<int>(put.outcome.status);
 }
 
-void JoinFixture::Delete(std::string_view key) { server().writes().Delete(key, {}, now().wall_ms); }
+void JoinFixture::Delete(std::string_view key) {
+  server().writes().Delete(key, {}, now().server_time);
+}
 
 std::string JoinFixture::RandomValue(std::mt19937_64& random) const {
   const uint64_t kind = random() % 20;
@@ -100,7 +103,7 @@ std::string JoinFixture::RandomValue(std::mt19937_64& random) const {
 
 void JoinFixture::ChangeSomething(uint32_t keys, std::mt19937_64& random) {
   const std::string key = Key(random() % keys);
-  const uint64_t wall_ms = now().wall_ms;
+  const ServerTime time = now().server_time;
   const auto flags = static_cast<uint32_t>(random() % 1000);
   switch (random() % 10) {
     case 0:
@@ -109,20 +112,20 @@ void JoinFixture::ChangeSomething(uint32_t keys, std::mt19937_64& random) {
     case 3:
       return Put(key, RandomValue(random), {.flags = flags});
     case 4:
-      return Put(key, RandomValue(random), {flags, wall_ms + 1 + random() % 30});
+      return Put(key, RandomValue(random), {flags, (time + 1 + random() % 30).ms()});
     case 5:
     case 6:
     case 7:
       return Delete(key);
     case 8:
-      server().writes().Touch(key, random() % 2 == 0 ? 0 : wall_ms + 1 + random() % 30, {},
-                              wall_ms);
+      server().writes().Touch(key, random() % 2 == 0 ? 0 : (time + 1 + random() % 30).ms(), {},
+                              time);
       return;
     case 9:
-      server().store().Tidy(wall_ms);
+      server().store().Tidy(time);
       server().store().Compact(16);
-      server().store().Sweep(wall_ms, 16);
-      (*backup_)->Sweep(wall_ms, 16);
+      server().store().Sweep(time, 16);
+      (*backup_)->Sweep(time, 16);
       return;
   }
 }
@@ -131,8 +134,8 @@ void JoinFixture::ApplySome(uint64_t n) {
   const auto apply = [this](const Change& change) {
     ReplyStatus status = ReplyStatus::kTryAgain;
     for (int tries = 0; tries < kTriesMax && status != ReplyStatus::kOk; ++tries) {
-      status = (*backup_)->Apply(change, now().wall_ms);
-      if (status != ReplyStatus::kOk) (*backup_)->Tidy(now().wall_ms);
+      status = (*backup_)->Apply(change, now().server_time);
+      if (status != ReplyStatus::kOk) (*backup_)->Tidy(now().server_time);
     }
     EXPECT_EQ(status, ReplyStatus::kOk);
     const bool deletes = change.kind == Change::Kind::kDelete;
@@ -151,7 +154,7 @@ Joiner::Step JoinFixture::Finish(const std::function<void()>& between) {
     const Joiner::Step step = joiner_->Poll(now().monotonic_ns);
     if (step != Joiner::Step::kGoesOn) return step;
     Step();
-    (*backup_)->Tidy(now().wall_ms);
+    (*backup_)->Tidy(now().server_time);
   }
   ADD_FAILURE() << "the joiner does not end";
   return Joiner::Step::kGoesOn;
@@ -175,7 +178,7 @@ JoinFixture::Items JoinFixture::ItemsOf(Store& store) {
   std::string value(1 << 20, '\0');
   for (const std::string& key : keys) {
     const ReadOutcome read =
-        store.Get(key, std::as_writable_bytes(std::span(value)), now().wall_ms);
+        store.Get(key, std::as_writable_bytes(std::span(value)), now().server_time);
     if (read.status == ReplyStatus::kNotFound) continue;
     EXPECT_EQ(read.status, ReplyStatus::kOk) << key;
     items[key] = absl::StrCat(read.version, " ", read.attributes.flags, " ",

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/server_time.h"
 #include "server/group/joiner.h"
 #include "tests/server/group/join_fixture.h"
 
@@ -20,11 +21,11 @@ class PickyTarget final : public JoinTarget {
   PickyTarget(Store* store, char digit) : all_(store), digit_(digit) {}
   bool Wants(std::string_view key) const override { return key.back() == digit_; }
   KeyHash HashOf(std::string_view key) const override { return all_.HashOf(key); }
-  bool Has(std::string_view key, uint64_t now_ms) override { return all_.Has(key, now_ms); }
-  ReplyStatus Insert(const Change& put, uint64_t now_ms) override {
+  bool Has(std::string_view key, ServerTime now) override { return all_.Has(key, now); }
+  ReplyStatus Insert(const Change& put, ServerTime now) override {
     EXPECT_TRUE(Wants(put.key)) << put.key;
     // Now and then there is no room for a while.
-    return ++asked_ % 3 == 0 ? ReplyStatus::kTryAgain : all_.Insert(put, now_ms);
+    return ++asked_ % 3 == 0 ? ReplyStatus::kTryAgain : all_.Insert(put, now);
   }
 
  private:
@@ -45,10 +46,10 @@ TEST_F(JoinTargetTest, TakesOnlyWhatItsTargetWants) {
   Join(std::move(options));
   EXPECT_EQ(Finish([this] { PassSome(kNsPerMs); }), Joiner::Step::kDone) << joiner().status();
   EXPECT_EQ(joiner().items(), 11u);
-  EXPECT_TRUE(backup().Get("key77", now().wall_ms));
-  EXPECT_TRUE(backup().Get("long7", now().wall_ms));
-  EXPECT_FALSE(backup().Get("key78", now().wall_ms));
-  EXPECT_FALSE(backup().Get("long8", now().wall_ms));
+  EXPECT_TRUE(backup().Get("key77", now().server_time));
+  EXPECT_TRUE(backup().Get("long7", now().server_time));
+  EXPECT_FALSE(backup().Get("key78", now().server_time));
+  EXPECT_FALSE(backup().Get("long8", now().server_time));
 }
 
 }  // namespace

@@ -20,6 +20,7 @@
 #include "softverbs/tests/support/test_seed.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/group/join_fixture.h"
+#include "tests/server/store/at.h"
 
 namespace gannet {
 namespace {
@@ -108,10 +109,10 @@ class MomentTest : public JoinerTest {
     return wrong;
   }
   void PutAndLetExpire() {
-    Put("key", "new", {.expiry_ms = now().wall_ms + 5});
+    Put("key", "new", {.expiry_ms = (now().server_time + 5).ms()});
     ApplySome(UINT64_MAX);
     Advance(10 * kNsPerMs);
-    backup()->Sweep(now().wall_ms, 100'000);
+    backup()->Sweep(now().server_time, 100'000);
   }
 
   int moments_ = 0;
@@ -154,7 +155,7 @@ TEST_F(MomentTest, OfALongValueThatMovesNothingElseIsBelieved) {
   const std::string other(value.size(), 'o');
   Put("third", other);
   const auto slot_of = [&](std::string_view key) {
-    return server().store().Get(key, {}, now().wall_ms).slot;
+    return server().store().Get(key, {}, now().server_time).slot;
   };
   const auto move = [&] {
     const uint64_t slot = slot_of("key");
@@ -168,7 +169,7 @@ TEST_F(MomentTest, OfALongValueThatMovesNothingElseIsBelieved) {
   int wrong = 0;
   for (moments_ = 0; wrong == 0 && JoinAndChangeAt(moments_, value, move); ++moments_) {
     std::string copied(value.size(), '\0');
-    backup()->Get("key", std::as_writable_bytes(std::span(copied)), 1);
+    backup()->Get("key", std::as_writable_bytes(std::span(copied)), At(1));
     wrong += copied == value ? 0 : 1;
     Delete("other");
     Put("third", other);
@@ -247,7 +248,7 @@ TEST_F(JoinerTest, CopiesLongValuesByREADsOfTheirPieces) {
   EXPECT_EQ(Finish(), Joiner::Step::kDone) << joiner().status();
   EXPECT_EQ(joiner().items(), 21u);
   std::string copied(value.size(), '\0');
-  EXPECT_EQ(backup()->Get("longest", std::as_writable_bytes(std::span(copied)), 1).status,
+  EXPECT_EQ(backup()->Get("longest", std::as_writable_bytes(std::span(copied)), At(1)).status,
             ReplyStatus::kOk);
   EXPECT_TRUE(copied == value);
 }
@@ -261,14 +262,14 @@ TEST_F(JoinerTest, HasAllThatThePrimaryHasAlthoughThreadsWriteMeanwhile) {
   Join();
   std::atomic<bool> stop = false;
   const uint64_t seed = random_();
-  std::thread writer([&, wall_ms = now().wall_ms] {
+  std::thread writer([&, time = now().server_time] {
     std::mt19937_64 random(seed);
     while (!stop) {
       const std::string key = Key(random() % 4 == 0 ? random() % 10 : random() % kKeys);
       if (random() % 3 == 0) {
-        server().writes().Delete(key, {}, wall_ms);
+        server().writes().Delete(key, {}, time);
       } else {
-        server().writes().Put(key, RandomValue(random), {}, {}, wall_ms);
+        server().writes().Put(key, RandomValue(random), {}, {}, time);
       }
     }
   });
@@ -284,8 +285,8 @@ TEST_F(JoinerTest, HasAllThatThePrimaryHasAlthoughThreadsWriteMeanwhile) {
 TEST_F(JoinerTest, InsertsNothingThatHasExpired) {
   StartPrimary();
   MakeBackup(32 * kMegabyte, 1000);
-  Put("gone", "value", {.expiry_ms = now().wall_ms + 10});
-  Put("lives", "value", {.expiry_ms = now().wall_ms + 10'000});
+  Put("gone", "value", {.expiry_ms = (now().server_time + 10).ms()});
+  Put("lives", "value", {.expiry_ms = (now().server_time + 10'000).ms()});
   Advance(20 * kNsPerMs);
   Join();
   EXPECT_EQ(Finish(), Joiner::Step::kDone);
@@ -467,7 +468,7 @@ class JoinSpeedTest : public JoinerTest {
       if (polls % 1024 == 0 || !joiner().session().ready()) {
         PassSome(kNsPerMs);
         Step();
-        backup()->Tidy(now().wall_ms);
+        backup()->Tidy(now().server_time);
       }
       ASSERT_LT(polls, 1'000'000'000u);
     }

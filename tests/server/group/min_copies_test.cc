@@ -24,7 +24,7 @@ class MinCopiesTest : public GroupPutTest {
 
   void Start() {
     StartGroup(1);
-    if (!HasFatalFailure()) server().store().UseClock([this] { return clock().WallMs(); });
+    if (!HasFatalFailure()) server().store().UseClock([this] { return clock().Time(); });
   }
   static RequestHeader Write(RawPeer& peer, const std::string& key, const std::string& value,
                              uint8_t flags = 0, uint64_t ttl_ms = 0) {
@@ -73,7 +73,7 @@ class MinCopiesTest : public GroupPutTest {
   bool Has(const std::string& key, const std::string& value) {
     std::string copy(value.size(), '\0');
     const ReadOutcome read =
-        server().store().Get(key, std::as_writable_bytes(std::span(copy)), now().wall_ms);
+        server().store().Get(key, std::as_writable_bytes(std::span(copy)), now().server_time);
     return read.status == ReplyStatus::kOk && copy == value;
   }
 };
@@ -89,7 +89,7 @@ TEST_F(MinCopiesTest, AWriteThatCountsOnWhatExpiredKeepsNobodyFromJoining) {
   SilenceBackup();
   ASSERT_TRUE(peer.Send(Write(peer, "brief", "2", kOnlyIfPresent), "brief", "2"));
   ASSERT_TRUE(StepUntil([&] { return server().workers()[0]->holds_replies(); }));
-  clock().GoOnFrom(clock().WallMs() + 2 * kTtlMs);
+  clock().GoOnFrom(clock().Time() + 2 * kTtlMs);
   RemoveBackup();
   const auto reply = Await(peer);
   ASSERT_TRUE(reply.has_value());
@@ -249,7 +249,7 @@ TEST_F(FullRingTest, AnUndoDoesNotWaitForRoom) {
   }
   constexpr uint64_t kCrowded = 4 << 20;
   ASSERT_TRUE(StepUntil([&] { return primary().waiting_bytes > kCrowded; }));
-  clock().GoOnFrom(clock().WallMs() + 2 * kTtlMs);
+  clock().GoOnFrom(clock().Time() + 2 * kTtlMs);
   RemoveBackup();
   EXPECT_TRUE(StepUntil([&] { return !server().workers()[0]->holds_replies(); }));
 }

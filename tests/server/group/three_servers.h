@@ -91,7 +91,7 @@ class ThreeServers {
     std::string copy(value.size(), '\0');
     Server& server = const_cast<Server&>(nodes[i].threads->server());
     const ReadOutcome read = server.store().Get(key, std::as_writable_bytes(std::span(copy)),
-                                                nodes[i].threads->now().wall_ms);
+                                                nodes[i].threads->now().server_time);
     return read.status == ReplyStatus::kOk && read.value_bytes == value.size() && copy == value;
   }
 
@@ -103,7 +103,7 @@ class ThreeServers {
 
   bool HasKey(size_t i, std::string_view key) {
     Server& server = const_cast<Server&>(nodes[i].threads->server());
-    return server.store().Get(key, {}, nodes[i].threads->now().wall_ms).status !=
+    return server.store().Get(key, {}, nodes[i].threads->now().server_time).status !=
            ReplyStatus::kNotFound;
   }
 

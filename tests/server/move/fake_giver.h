@@ -8,10 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/server_time.h"
 #include "common/cluster/map_changes.h"
 #include "server/move/move_source.h"
 #include "server/replica/group_directory.h"
 #include "server/replica/map_store.h"
+#include "tests/server/store/at.h"
 
 namespace gannet {
 
@@ -92,7 +94,7 @@ struct GiverState {
   uint64_t behind = 0;
   uint64_t taken = 0;
   std::optional<MoveEnded> ended;
-  uint64_t clock_behind_end_ms = 1;
+  ServerTime clock_behind_end = At(1);
   std::optional<uint64_t> stop_at;
   int told_closing = 0;
   int made = 0;
@@ -119,7 +121,7 @@ class FakeSource : public MoveSource {
   int64_t lease_ns() const override { return kLeaseNs; }
   void StopAt(uint64_t lsn) override { giver_->stop_at = lsn; }
   const std::optional<MoveEnded>& ended() const override { return giver_->ended; }
-  uint64_t clock_behind_end_ms() const override { return giver_->clock_behind_end_ms; }
+  ServerTime clock_behind_end() const override { return giver_->clock_behind_end; }
   void BeginEnd() override { ending_ = true; }
   bool over() const override { return ending_; }
   void Arm(int64_t) override {}

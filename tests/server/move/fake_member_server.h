@@ -20,8 +20,8 @@ class FakeMemberServer : public MemberServer {
   bool CoresAreScarce() override { return false; }
   void Adopt(std::vector<SessionCopy>) override {}
   void BeginEpoch(uint64_t) override {}
-  void FollowClock(uint64_t) override {}
-  void StartClock(uint64_t) override {}
+  void FollowClock(ServerTime) override {}
+  void StartClock(ServerTime) override {}
 };
 
 }  // namespace gannet

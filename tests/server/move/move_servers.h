@@ -19,6 +19,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/clocks.h"
+#include "common/base/server_time.h"
 #include "common/rdma/loopback.h"
 #include "server/control/server.h"
 #include "tests/common/rdma/test_device.h"
@@ -121,7 +122,7 @@ class MoveServersTest : public testing::Test {
     auto server = Server::Create(options);
     ASSERT_TRUE(server.ok()) << server.status();
     group.server = *std::move(server);
-    group.clock.GoOnFrom(group.clock.WallMs() + clock_ahead_ms_[i]);
+    group.clock.GoOnFrom(group.clock.Time() + clock_ahead_ms_[i]);
     group.server->UseClock(&group.clock);
     addresses_[i] = group.server->address().ToString();
   }
@@ -147,7 +148,7 @@ class MoveServersTest : public testing::Test {
   bool Serves(size_t i, std::string_view key) {
     return groups_[i].server->context().standing->partitions().Serves(key);
   }
-  uint64_t NowMs(size_t i) { return groups_[i].clock.WallMs(); }
+  ServerTime Time(size_t i) { return groups_[i].clock.Time(); }
   bool Moved() {
     for (const uint16_t partition : kMoves) {
       if (map_.owner(partition) != "g2" || map_.closed(partition)) return false;
@@ -161,15 +162,15 @@ class MoveServersTest : public testing::Test {
       if (!Serves(i, key)) continue;
       Writes& writes = groups_[i].server->writes();
       if (random() % 5 == 0) {
-        writes.Delete(key, {}, NowMs(i));
+        writes.Delete(key, {}, Time(i));
         wanted_[key] = "";
         return;
       }
       const size_t bytes = random() % 20 == 0 ? 300'000 : random() % 200;
       const std::string value(bytes, static_cast<char>('a' + random() % 26));
       const auto flags = static_cast<uint32_t>(random() % 100);
-      const uint64_t expiry_ms = random() % 4 == 0 ? NowMs(i) + kHourMs : 0;
-      const auto put = writes.Put(key, value, {flags, expiry_ms}, {}, NowMs(i));
+      const uint64_t expiry_ms = random() % 4 == 0 ? (Time(i) + kHourMs).ms() : 0;
+      const auto put = writes.Put(key, value, {flags, expiry_ms}, {}, Time(i));
       ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
       EXPECT_GT(put.outcome.version, versions_[key]) << key;
       versions_[key] = put.outcome.version;
@@ -184,7 +185,7 @@ class MoveServersTest : public testing::Test {
                         " ", value);
   }
   ReadOutcome Read(size_t i, std::string_view key, std::span<char> value = {}) {
-    return groups_[i].server->store().Get(key, std::as_writable_bytes(value), NowMs(i));
+    return groups_[i].server->store().Get(key, std::as_writable_bytes(value), Time(i));
   }
   // The item as `wanted_` has it; empty: there is none.
   std::string ItemAt(size_t i, const std::string& key) {

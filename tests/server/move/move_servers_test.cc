@@ -92,32 +92,32 @@ class MovedClocksTest : public MoveServersTest, public testing::WithParamInterfa
   }
   void PutAtGiver(const std::string& key, uint64_t expiry_ms) {
     const auto put =
-        groups_[0].server->writes().Put(key, "value", {.expiry_ms = expiry_ms}, {}, NowMs(0));
+        groups_[0].server->writes().Put(key, "value", {.expiry_ms = expiry_ms}, {}, Time(0));
     ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
   }
 };
 
 TEST_P(MovedClocksTest, AnItemExpiresByBothGroupsClocksAtTheSameTime) {
-  const uint64_t lives_until_ms = NowMs(0) + kHourMs / 2;
+  const uint64_t lives_until_ms = Time(0).ms() + kHourMs / 2;
   const std::string& walked = keys_[0];
   const std::string& streamed = keys_[1];
   const std::string& expired = keys_[2];
   const std::string& stays = keys_[3];
   PutAtGiver(walked, lives_until_ms);
   PutAtGiver(stays, 0);
-  PutAtGiver(expired, NowMs(0) + 1);
+  PutAtGiver(expired, Time(0).ms() + 1);
   ASSERT_TRUE(StepUntil([&] { return Read(0, expired).status == ReplyStatus::kNotFound; }));
-  const uint64_t began_ms = NowMs(0);
+  const uint64_t began_ms = Time(0).ms();
   for (const uint16_t partition : kMoves) map_.Wish(partition);
   ASSERT_TRUE(
       StepUntil([&] { return groups_[1].server->member()->Look().moves->step == "closes"; }));
   PutAtGiver(streamed, lives_until_ms);
   ASSERT_TRUE(StepUntil([&] { return Moved(); }));
   // Both clocks go on while they are read.
-  const auto givers_before = static_cast<int64_t>(NowMs(0));
-  const auto own = static_cast<int64_t>(NowMs(1));
-  const auto givers_behind = static_cast<int64_t>(NowMs(0));
-  const auto took_ms = static_cast<int64_t>(NowMs(0) - began_ms);
+  const auto givers_before = static_cast<int64_t>(Time(0).ms());
+  const auto own = static_cast<int64_t>(Time(1).ms());
+  const auto givers_behind = static_cast<int64_t>(Time(0).ms());
+  const auto took_ms = static_cast<int64_t>(Time(0).ms() - began_ms);
   for (const std::string* key : {&walked, &streamed}) {
     const ReadOutcome read = Read(1, *key);
     ASSERT_NE(read.status, ReplyStatus::kNotFound) << *key;

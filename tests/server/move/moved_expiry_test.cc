@@ -17,27 +17,27 @@ constexpr uint64_t kHourMs = 3'600'000;
 
 TEST(ClockDifferenceTest, IsALowerBound) {
   constexpr ClockDifference kNone;
-  EXPECT_EQ(kNone.ToOwn(5'000), 5'000u);
-  const ClockDifference ahead(kHourMs + 1'000, 1'000);
-  EXPECT_EQ(ahead.ToOwn(5'000), kHourMs + 4'999) << "both clocks were cut to milliseconds";
-  EXPECT_EQ(ahead.ToGivers(kHourMs + 4'999), 5'000u);
-  const ClockDifference behind(1'000, kHourMs + 1'000);
-  EXPECT_EQ(behind.ToOwn(kHourMs + 5'000), 4'999u);
-  EXPECT_EQ(behind.ToGivers(4'999), kHourMs + 5'000);
+  EXPECT_EQ(kNone.ToOwn(At(5'000)).ms(), 5'000u);
+  const ClockDifference ahead(At(kHourMs + 1'000), At(1'000));
+  EXPECT_EQ(ahead.ToOwn(At(5'000)).ms(), kHourMs + 4'999) << "both clocks were cut to milliseconds";
+  EXPECT_EQ(ahead.ToGivers(At(kHourMs + 4'999)).ms(), 5'000u);
+  const ClockDifference behind(At(1'000), At(kHourMs + 1'000));
+  EXPECT_EQ(behind.ToOwn(At(kHourMs + 5'000)).ms(), 4'999u);
+  EXPECT_EQ(behind.ToGivers(At(4'999)).ms(), kHourMs + 5'000);
 }
 
 TEST(ClockDifferenceTest, MakesNoTimeThatIsNone) {
-  const ClockDifference behind(1'000, kHourMs);
-  EXPECT_EQ(behind.ToOwn(2'000), 1u) << "0 is no expiry";
-  const ClockDifference ahead(kHourMs, 1'000);
-  EXPECT_EQ(ahead.ToOwn(kExpiryMsMax), kExpiryMsMax);
+  const ClockDifference behind(At(1'000), At(kHourMs));
+  EXPECT_EQ(behind.ToOwn(At(2'000)).ms(), 1u) << "0 is no expiry";
+  const ClockDifference ahead(At(kHourMs), At(1'000));
+  EXPECT_EQ(ahead.ToOwn(At(kExpiryMsMax)).ms(), kExpiryMsMax);
   for (const ClockDifference& hostile :
-       {ClockDifference(1'000, UINT64_MAX), ClockDifference(UINT64_MAX, 0)}) {
+       {ClockDifference(At(1'000), At(UINT64_MAX)), ClockDifference(At(UINT64_MAX), At(0))}) {
     for (const uint64_t ms : {uint64_t{0}, uint64_t{1'000}, UINT64_MAX}) {
-      EXPECT_GE(hostile.ToOwn(ms), 1u);
-      EXPECT_LE(hostile.ToOwn(ms), kExpiryMsMax);
-      EXPECT_GE(hostile.ToGivers(ms), 1u);
-      EXPECT_LE(hostile.ToGivers(ms), kExpiryMsMax);
+      EXPECT_GE(hostile.ToOwn(At(ms)).ms(), 1u);
+      EXPECT_LE(hostile.ToOwn(At(ms)).ms(), kExpiryMsMax);
+      EXPECT_GE(hostile.ToGivers(At(ms)).ms(), 1u);
+      EXPECT_LE(hostile.ToGivers(At(ms)).ms(), kExpiryMsMax);
     }
   }
 }
@@ -51,7 +51,7 @@ class MovedExpiryTest : public PartitionReceiverTest {
   PartitionIntake& intake() { return *receiver_->intake(); }
   // nullopt: there is no such item at that time of the receiver's clock.
   std::optional<uint64_t> ExpiryAt(uint64_t clock_ms, const std::string& key) {
-    const ReadOutcome read = store_->Get(key, {}, clock_ms);
+    const ReadOutcome read = store_->Get(key, {}, At(clock_ms));
     if (read.status == ReplyStatus::kNotFound) return std::nullopt;
     return read.attributes.expiry_ms;
   }
@@ -59,7 +59,7 @@ class MovedExpiryTest : public PartitionReceiverTest {
 
 TEST_F(MovedExpiryTest, WhatIsTakenExpiresByTheOwnClock) {
   ASSERT_NO_FATAL_FAILURE(BeginCopy());
-  intake().UseClock({clock_ms_, kHourMs + 1'000});
+  intake().UseClock({At(clock_ms_), At(kHourMs + 1'000)});
   const std::string streamed = Key(0);
   const std::string walked = Key(1);
   const std::string stays = Key(2);
@@ -67,7 +67,7 @@ TEST_F(MovedExpiryTest, WhatIsTakenExpiresByTheOwnClock) {
   EXPECT_EQ(intake().Take({.version = 20, .expiry_ms = expiry_ms, .key = streamed, .value = "v"}),
             ReplyStatus::kOk);
   EXPECT_EQ(intake().Insert({.version = 21, .expiry_ms = expiry_ms, .key = walked, .value = "v"},
-                            intake().giver_now_ms()),
+                            intake().giver_time()),
             ReplyStatus::kOk);
   EXPECT_EQ(intake().Take({.version = 22, .key = stays, .value = "v"}), ReplyStatus::kOk);
   Publish();
@@ -86,8 +86,8 @@ TEST_F(MovedExpiryTest, WhatIsTakenExpiresByTheOwnClock) {
 
 TEST_F(MovedExpiryTest, WhatHasExpiredAtTheGiverIsNotTaken) {
   ASSERT_NO_FATAL_FAILURE(BeginCopy());
-  intake().UseClock({clock_ms_, kHourMs + 1'000});
-  EXPECT_GE(intake().giver_now_ms(), kHourMs + 1'000);
+  intake().UseClock({At(clock_ms_), At(kHourMs + 1'000)});
+  EXPECT_GE(intake().giver_time(), At(kHourMs + 1'000));
   const std::string key = Key();
   EXPECT_EQ(
       intake().Take({.version = 20, .expiry_ms = kHourMs + 999, .key = key, .value = "value"}),
@@ -97,20 +97,20 @@ TEST_F(MovedExpiryTest, WhatHasExpiredAtTheGiverIsNotTaken) {
 
 TEST_F(MovedExpiryTest, TheNextGiverHasAnotherClock) {
   ASSERT_NO_FATAL_FAILURE(BeginCopy());
-  intake().UseClock({clock_ms_, kHourMs});
+  intake().UseClock({At(clock_ms_), At(kHourMs)});
   intake().Begin({});
-  EXPECT_EQ(intake().giver_now_ms(), clock_ms_);
+  EXPECT_EQ(intake().giver_time(), At(clock_ms_));
 }
 
 // Somebody may have seen an item expire at the giver until then.
 TEST_F(MovedExpiryTest, AsksOnceItsClockHasReachedTheGiversBehindTheEnd) {
   ASSERT_NO_FATAL_FAILURE(BeginCopy());
-  intake().UseClock({clock_ms_, kHourMs + 1'000});
+  intake().UseClock({At(clock_ms_), At(kHourMs + 1'000)});
   CloseAll();
-  giver_.clock_behind_end_ms = 0;
+  giver_.clock_behind_end = At(0);
   End();
   EXPECT_FALSE(Until([&] { return Has(); }, 1)) << "the giver has not told its clock yet";
-  giver_.clock_behind_end_ms = kHourMs + 9'000;
+  giver_.clock_behind_end = At(kHourMs + 9'000);
   EXPECT_FALSE(Until([&] { return Has(); }, 1));
   clock_ms_ = 8'998;
   EXPECT_FALSE(Until([&] { return Has(); }, 1));
@@ -121,7 +121,7 @@ TEST_F(MovedExpiryTest, AsksOnceItsClockHasReachedTheGiversBehindTheEnd) {
 TEST_F(MovedExpiryTest, OpensThePartitionAgainIfItsClockDoesNotGetThere) {
   ASSERT_NO_FATAL_FAILURE(BeginCopy());
   CloseAll();
-  giver_.clock_behind_end_ms = kHourMs;
+  giver_.clock_behind_end = At(kHourMs);
   End();
   ASSERT_TRUE(Until([&] { return !map_.closed(kPartition); }, 10));
   EXPECT_EQ(map_.owner(kPartition), "g1");

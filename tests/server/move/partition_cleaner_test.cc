@@ -10,6 +10,7 @@
 #include "server/group/group_context.h"
 #include "tests/server/move/fake_member_server.h"
 #include "tests/server/move/many_keys.h"
+#include "tests/server/store/at.h"
 #include "tests/server/store/store_fixture.h"
 
 namespace gannet {
@@ -87,10 +88,10 @@ class PartitionCleanerTest : public testing::Test, public FakeMemberServer {
                               .server = this,
                               .wall = MachineWallTime,
                               .clock = [this] { return now_; },
-                              .now_ms =
+                              .server_time =
                                   [this] {
                                     now_ += step_ns_;
-                                    return kNowMs;
+                                    return At(kNowMs);
                                   }};
   PartitionCleaner cleaner_{context_, &store_.writes()};
 };

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/server/move/many_keys.h"
+#include "tests/server/store/at.h"
 #include "tests/server/store/store_fixture.h"
 #include "tests/server/writes/recorded_changes.h"
 
@@ -20,13 +21,13 @@ class PartitionDropperTest : public testing::Test {
   }
   void Fill() {
     for (int i = 0; i < kItems; ++i) {
-      ASSERT_EQ(store_.GeneralPut(KeyOf(i), "v", {}, {}, kNowMs).status, ReplyStatus::kOk);
+      ASSERT_EQ(store_.GeneralPut(KeyOf(i), "v", {}, {}, At(kNowMs)).status, ReplyStatus::kOk);
     }
   }
   bool IsDropped(int i) const { return partitions_[PartitionOf(KeyOf(i))]; }
   bool Step() {
     store_.writes().Publish(safe_);
-    return dropper_.Step(kNowMs);
+    return dropper_.Step(At(kNowMs));
   }
   void ExpectOnlyTheOthers() {
     uint64_t dropped = 0;

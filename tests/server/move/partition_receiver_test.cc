@@ -15,7 +15,7 @@ namespace gannet {
 namespace {
 
 TEST_F(PartitionReceiverTest, BringsAPartition) {
-  store_.writes().Put(Key(), "of an earlier try", {}, {}, 1'000);
+  store_.writes().Put(Key(), "of an earlier try", {}, {}, At(1'000));
   Publish();
   map_.Wish(kPartition);
   map_.Wish(6, "g3");
@@ -148,8 +148,8 @@ TEST_F(PartitionReceiverTest, ATransactionOfUnknownResultIsSentAgain) {
   End();
   ASSERT_TRUE(Until([&] { return map_.txns_ == 3; }));
   const std::optional<MapTxn> give = map_.sent_;
-  // It may be executed yet. So nothing is dropped, and nothing else is asked for, whatever happens to
-  // the link and to the wish.
+  // It may be executed yet. So nothing is dropped, and nothing else is asked for, whatever happens
+  // to the link and to the wish.
   giver_.status = absl::UnavailableError("broken");
   map_.Forget(kPartition);
   ASSERT_TRUE(Until([&] { return Has(); }));

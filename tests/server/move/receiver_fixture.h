@@ -106,7 +106,7 @@ class PartitionReceiverTest : public testing::Test,
                               .server = this,
                               .store = &*store_,
                               .wall = MachineWallTime,
-                              .now_ms = [this] { return clock_ms_; }};
+                              .server_time = [this] { return At(clock_ms_); }};
   bool commits_ = true;
   std::optional<PartitionReceiver> receiver_;
   int64_t now_ = kNsPerSecond;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "common/layout/item.h"
+#include "tests/server/store/at.h"
 #include "tests/server/store/killed_run.h"
 
 namespace gannet {
@@ -44,7 +45,7 @@ TEST(ExaminationTest, AccountsForEverySlotAndByte) {
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ(found->counts.items, run.States(run.store()).size());
   }
-  while (run.store().growing()) run.store().Tidy(kKilledRunMs);
+  while (run.store().growing()) run.store().Tidy(At(kKilledRunMs));
   ExpectAllAccountedFor(run);
 }
 
@@ -58,7 +59,7 @@ TEST(ExaminationTest, SaysHowTheProcessEnded) {
 
 TEST(ExaminationTest, CountsWhatIsDamaged) {
   KilledRun run({.keys = 5});
-  const Slot slot(run.writes().Put("key", "value", {}, {}, kKilledRunMs).outcome.slot);
+  const Slot slot(run.writes().Put("key", "value", {}, {}, At(kKilledRunMs)).outcome.slot);
   ASSERT_EQ(ExamineCopy(run)->counts.items, 1u);
   run.region()[slot.offset() + sizeof(ItemHeader)] ^= std::byte{1};
   const auto found = ExamineCopy(run);

@@ -4,6 +4,8 @@
 #include <string>
 #include <utility>
 
+#include "common/base/server_time.h"
+
 namespace gannet {
 SimulatedMember::SimulatedMember(SimulatedWorld* world, size_t node)
     : world_(world),
@@ -112,7 +114,7 @@ void SimulatedMember::OnWelcome(const LinkPtr& link, const RingReader::Begin& be
     begins_ = begin.lsn;
     walked_at_ = world_->time.now() + world_->time.BelowMs(300);
   }
-  clock_.OnPrimary(clock_ms, Clock());
+  clock_.OnPrimary(ServerTime::FromMs(clock_ms), Clock());
   if (!log_->Follow(SimulatedWorld::BytesOf(&link->ring), begin, tail_end, Apply())) {
     world_->Wrong("the next primary's stream begins behind the end of a ring");
   }
@@ -124,7 +126,7 @@ void SimulatedMember::OnBeacon(const LinkPtr& link, uint64_t sequence, uint64_t 
   if (link != link_ || !link->welcomed || link->fenced) return;
   if (takeover_ && !takeover_->OnBeacon(Clock())) return;
   heard_ = Clock();
-  clock_.OnPrimary(clock_ms, Clock(), last);
+  clock_.OnPrimary(ServerTime::FromMs(clock_ms), Clock(), last);
   log_->OnCommitted(committed);
   published_ = published_ || committed >= begins_;
   if (world_->time.Fault(30)) return;
@@ -230,7 +232,7 @@ void SimulatedMember::Lead() {
   if (is_primary && SimulatedWorld::NumberOf(tail.end()) < world_->committed.size()) {
     world_->Wrong("what was committed is lost");
   }
-  const uint64_t clock_ms = clock_.AtTakeover(world_->times, Clock());
+  const uint64_t clock_ms = clock_.AtTakeover(world_->times, Clock()).ms();
   if (is_primary && static_cast<int64_t>(clock_ms) < world_->primary_clock_ms) {
     world_->Wrong("the new primary's clock is behind the former one's");
   }

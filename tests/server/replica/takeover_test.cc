@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/base/server_time.h"
 #include "tests/server/replica/group_times.h"
 #include "tests/server/replica/scripted_config_store.h"
 
@@ -273,27 +274,27 @@ TEST_F(TakeoverStepsTest, WaitsForAsLongAsTheLeaseThatThePrimaryWelcomedItWith) 
 
 TEST(ExpiryClockTest, GoesOnFromThePrimarysAndIsAtLeastALeaseBeyond) {
   ExpiryClock clock;
-  clock.OnPrimary(10'000, 1'000'000'000);
-  clock.OnPrimary(9'999, 5'000'000'000);
-  EXPECT_EQ(clock.AtTakeover(kTimes, 1'000'000'000), 10'610u) << "L + L/64, rounded up";
-  EXPECT_EQ(clock.AtTakeover(kTimes, 6'000'000'000), 15'000u);
+  clock.OnPrimary(ServerTime::FromMs(10'000), 1'000'000'000);
+  clock.OnPrimary(ServerTime::FromMs(9'999), 5'000'000'000);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 1'000'000'000).ms(), 10'610u) << "L + L/64, rounded up";
+  EXPECT_EQ(clock.AtTakeover(kTimes, 6'000'000'000).ms(), 15'000u);
 }
 
 TEST(ExpiryClockTest, GoesOnWithoutAJumpFromTheLastThatAHandOverTold) {
   ExpiryClock clock;
-  clock.OnPrimary(10'000, 1'000'000'000);
-  clock.OnPrimary(10'100, 1'100'000'000, /*last=*/true);
-  EXPECT_EQ(clock.AtTakeover(kTimes, 1'103'000'000), 10'103u);
+  clock.OnPrimary(ServerTime::FromMs(10'000), 1'000'000'000);
+  clock.OnPrimary(ServerTime::FromMs(10'100), 1'100'000'000, /*last=*/true);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 1'103'000'000).ms(), 10'103u);
   // In the same millisecond.
-  clock.OnPrimary(10'200, 1'200'000'000);
-  clock.OnPrimary(10'200, 1'200'500'000, /*last=*/true);
-  EXPECT_EQ(clock.AtTakeover(kTimes, 1'203'000'000), 10'203u);
+  clock.OnPrimary(ServerTime::FromMs(10'200), 1'200'000'000);
+  clock.OnPrimary(ServerTime::FromMs(10'200), 1'200'500'000, /*last=*/true);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 1'203'000'000).ms(), 10'203u);
   // This machine heard of it long after, though the primary's clock is where it was.
-  clock.OnPrimary(10'200, 7'200'000'000, /*last=*/true);
-  EXPECT_EQ(clock.AtTakeover(kTimes, 7'203'000'000), 10'203u);
+  clock.OnPrimary(ServerTime::FromMs(10'200), 7'200'000'000, /*last=*/true);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 7'203'000'000).ms(), 10'203u);
   // The hand-over failed, and the primary went on.
-  clock.OnPrimary(10'300, 7'300'000'000);
-  EXPECT_EQ(clock.AtTakeover(kTimes, 7'303'000'000), 10'910u);
+  clock.OnPrimary(ServerTime::FromMs(10'300), 7'300'000'000);
+  EXPECT_EQ(clock.AtTakeover(kTimes, 7'303'000'000).ms(), 10'910u);
 }
 
 }  // namespace

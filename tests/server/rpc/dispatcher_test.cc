@@ -9,7 +9,7 @@
 namespace gannet {
 namespace {
 
-constexpr Now kNow{.monotonic_ns = 1, .wall_ms = 1'000'000};
+constexpr Now kNow{.monotonic_ns = 1, .server_time = At(1'000'000)};
 
 class DispatcherTest : public testing::Test {
  protected:
@@ -57,7 +57,7 @@ TEST_F(DispatcherTest, PutGetDelete) {
   EXPECT_EQ(found.get.version, stored.write.version);
   EXPECT_EQ(found.get.slot, stored.write.slot);
   EXPECT_EQ(found.get.user_flags, 9u);
-  EXPECT_EQ(found.get.expiry_ms, kNow.wall_ms + 1);
+  EXPECT_EQ(found.get.expiry_ms, kNow.server_time.ms() + 1);
 
   EXPECT_EQ(StatusOf(Execute(Header(Opcode::kDelete), "key")), ReplyStatus::kOk);
   const ReplyHeader missing = Execute(Header(Opcode::kGet), "key");
@@ -67,8 +67,8 @@ TEST_F(DispatcherTest, PutGetDelete) {
 
 // The time of the Poll in which a request is served may be long before it came.
 TEST_F(DispatcherTest, TimesToLiveCountFromTheClockNotFromTheBeginOfThePoll) {
-  const uint64_t clock_ms = kNow.wall_ms + 46;
-  store_->UseClock([&] { return clock_ms; });
+  const uint64_t clock_ms = kNow.server_time.ms() + 46;
+  store_->UseClock([&] { return At(clock_ms); });
   const CounterOperands operands{.delta = 1, .initial = 5};
   const std::string_view number(reinterpret_cast<const char*>(&operands), sizeof(operands));
   for (const Opcode opcode : {Opcode::kPut, Opcode::kTouch, Opcode::kAppend, Opcode::kIncrement}) {
@@ -104,7 +104,7 @@ TEST_F(DispatcherTest, AnIncrementTellsTheNewNumber) {
   const ReplyHeader found = Execute(Header(Opcode::kGet), "n");
   EXPECT_EQ(ValueOf(found), "-2");
   EXPECT_EQ(found.get.user_flags, 3u);
-  EXPECT_EQ(found.get.expiry_ms, kNow.wall_ms + 10);
+  EXPECT_EQ(found.get.expiry_ms, kNow.server_time.ms() + 10);
   EXPECT_EQ(found.get.version, counted.increment.version);
 }
 
@@ -131,7 +131,7 @@ TEST_F(DispatcherTest, AppendPrependAndTouchReachTheStore) {
   const ReplyHeader found = Execute(Header(Opcode::kGet), "key");
   EXPECT_EQ(ValueOf(found), "abc");
   EXPECT_EQ(found.get.version, touched.write.version);
-  EXPECT_EQ(found.get.expiry_ms, kNow.wall_ms + 20);
+  EXPECT_EQ(found.get.expiry_ms, kNow.server_time.ms() + 20);
   EXPECT_EQ(StatusOf(Execute(touch, "absent")), ReplyStatus::kNotFound);
   EXPECT_EQ(StatusOf(Execute(Header(Opcode::kAppend, kOnlyIfPresent), "absent", "x")),
             ReplyStatus::kNotFound);

@@ -165,7 +165,7 @@ class FailOverTest : public ServerTest {
       const KeptStream::Record& record = stream_.log()[i];
       version = std::max({version, record.change.version, record.session.undone_by});
       if (!record.is_change) continue;
-      ASSERT_EQ(server().store().Apply(record.Own(), now().wall_ms), ReplyStatus::kOk);
+      ASSERT_EQ(server().store().Apply(record.Own(), now().server_time), ReplyStatus::kOk);
     }
     if (version > 0) server().store().BeginVersions(version + 1);
     if (index_slots != kDefaultIndex) FillIndex();
@@ -177,11 +177,11 @@ class FailOverTest : public ServerTest {
   void FillIndex() {
     const auto key = [](int i) { return "other" + std::to_string(i); };
     int items = 0;
-    while (server().writes().Put(key(items), "", {}, {}, now().wall_ms).outcome.status ==
+    while (server().writes().Put(key(items), "", {}, {}, now().server_time).outcome.status ==
            ReplyStatus::kOk) {
       ++items;
     }
-    for (int i = 0; i < 4; ++i) server().writes().Delete(key(i), {}, now().wall_ms);
+    for (int i = 0; i < 4; ++i) server().writes().Delete(key(i), {}, now().server_time);
   }
   // The primary dies, and a member that has the first `records` takes over.
   void FailOver(size_t records, bool joiner = false) {
@@ -194,7 +194,7 @@ class FailOverTest : public ServerTest {
   std::optional<std::string> Seen(const std::string& key) {
     std::string value(64, '\0');
     const ReadOutcome read =
-        server().store().Get(key, std::as_writable_bytes(std::span(value)), now().wall_ms);
+        server().store().Get(key, std::as_writable_bytes(std::span(value)), now().server_time);
     if (read.status != ReplyStatus::kOk) return std::nullopt;
     return value.substr(0, read.value_bytes);
   }

@@ -180,7 +180,7 @@ class FullHeapTest : public LargeValueTest, public testing::WithParamInterface<u
   // As it is in the store. Clients READ large items themselves.
   std::vector<std::byte> Value(std::string_view key) {
     std::vector<std::byte> value(GetParam());
-    EXPECT_EQ(server().store().Get(key, value, now().wall_ms).status, ReplyStatus::kOk) << key;
+    EXPECT_EQ(server().store().Get(key, value, now().server_time).status, ReplyStatus::kOk) << key;
     return value;
   }
 };

@@ -39,7 +39,7 @@ class NoRoomTest : public ServerTest {
 
   void TakeAllRoom() {
     for (const uint32_t bytes : {1'000'000, 40'000, 4'000, 1'000, 200, 64}) {
-      while (const auto value = server().store().Reserve("brought", bytes, now().wall_ms)) {
+      while (const auto value = server().store().Reserve("brought", bytes, now().server_time)) {
         brought_.push_back(*value);
       }
     }

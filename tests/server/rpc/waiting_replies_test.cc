@@ -27,7 +27,7 @@ class WaitingRepliesTest : public testing::Test {
   // A session's write is decided, and its reply waits.
   void Write(uint64_t token, uint64_t sequence, uint32_t connection) {
     const auto decided =
-        writes_.Put("key" + std::to_string(recorder_.end), "value", {}, {}, kNowMs);
+        writes_.Put("key" + std::to_string(recorder_.end), "value", {}, {}, At(kNowMs));
     ASSERT_GT(decided.ticket, 0u);
     ReplyHeader reply{};
     reply.sequence = sequence;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "softverbs/tests/support/test_seed.h"
+#include "tests/server/store/at.h"
 #include "tests/server/store/killed_run.h"
 
 namespace gannet {
@@ -77,7 +78,7 @@ TEST(AdopterTest, ThreadsNoteWhenItemsExpire) {
   for (const auto& [key, state] : states) for_ever += state.attributes.expiry_ms == 0;
   ASSERT_LT(for_ever, states.size());
   EXPECT_EQ(next.Stats().items_expiring, states.size() - for_ever);
-  while (next.store()->Tidy(kExpiredMs)) {
+  while (next.store()->Tidy(At(kExpiredMs))) {
   }
   EXPECT_EQ(next.Stats().items, for_ever);
   EXPECT_EQ(next.Stats().items_expiring, 0u);

@@ -108,9 +108,9 @@ class ConcurrentRead {
   // or by a sweep.
   void Tidy(std::mt19937_64& random) {
     store_.GeneralPut("doomed-" + std::to_string(random() % 16), std::string(random() % 100, 'd'),
-                      {.expiry_ms = 1}, {}, 0);
+                      {.expiry_ms = 1}, {}, At(0));
     store_->Compact(4);
-    if (random() % 16 == 0) store_->Sweep(1, 4);
+    if (random() % 16 == 0) store_->Sweep(At(1), 4);
   }
 
   void Write(int id) {

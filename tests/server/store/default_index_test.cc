@@ -45,7 +45,7 @@ TEST(DefaultIndexTest, ItemsOfAnySizeFillTheMemory) {
         EXPECT_EQ(status, ReplyStatus::kHeapFull) << value_bytes;
         break;
       }
-      if (again || items % kWritesPerTidy == 0) store->Tidy(1);
+      if (again || items % kWritesPerTidy == 0) store->Tidy(At(1));
       const Superblock superblock = store->superblock();
       const uint64_t next = superblock.next_index.homes == 0 ? 0 : superblock.next_index.bytes();
       most_index_bytes = std::max(most_index_bytes, superblock.index.bytes() + next);

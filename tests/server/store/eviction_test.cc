@@ -34,12 +34,12 @@ double HitRatioOf(TestStore& store, const std::vector<CacheRequest>& requests) {
   std::string value(8192, 'v');
   for (size_t i = 0; i < requests.size(); ++i) {
     if (i % 100 == 0) {
-      while (store->Tidy(i)) {
+      while (store->Tidy(At(i))) {
       }
     }
     const std::string key = Name(requests[i].key);
     const std::span<std::byte> out = std::as_writable_bytes(std::span(value));
-    if (store->Get(key, out, 1).status == ReplyStatus::kOk) {
+    if (store->Get(key, out, At(1)).status == ReplyStatus::kOk) {
       ++hits;
       continue;
     }
@@ -96,8 +96,8 @@ TEST(EvictionTest, AFullStoreTakesTheLongestValueThatFitsItAlone) {
 TEST(EvictionTest, AWriteThatFindsNoRoomBetweenValuesThatAreBroughtIsPutOff) {
   TestStore store(1 << 20, 1'000, false, kEvict);
   std::vector<Reservation> brought;
-  while (auto reservation = store->Reserve(Name(0), 40'000, 1)) brought.push_back(*reservation);
-  while (auto reservation = store->Reserve(Name(0), 1'000, 1)) brought.push_back(*reservation);
+  while (auto reservation = store->Reserve(Name(0), 40'000, At(1))) brought.push_back(*reservation);
+  while (auto reservation = store->Reserve(Name(0), 1'000, At(1))) brought.push_back(*reservation);
   const std::string value(1'000, 'v');
   EXPECT_EQ(store.Put(Name(1), value).status, ReplyStatus::kTryAgain);
   EXPECT_EQ(store.Put(Name(1), std::string(40'000, 'l')).status, ReplyStatus::kTryAgain);
@@ -136,7 +136,7 @@ TEST(EvictionTest, LongValuesOfManySizesFillTheHeap) {
   for (uint64_t i = 0; i < 8'000; ++i) {
     const std::string value(sizes[random() % 8], 'v');
     ASSERT_EQ(store.Put(Name(i), value).status, ReplyStatus::kOk) << i;
-    if (i % 10 == 0) store->Tidy(1);
+    if (i % 10 == 0) store->Tidy(At(1));
     if (i < 4'000) continue;
     filled += store.Stats().heap_bytes;
     ++rounds;
@@ -164,7 +164,7 @@ TEST(EvictionTest, KeepsWhatIsUsed) {
   for (uint64_t i = 0; i < 20'000; ++i) {
     ASSERT_EQ(store.Put(Name(1'000'000 + i), value).status, ReplyStatus::kOk);
     EXPECT_TRUE(store.Get(Name(i % 1'000))) << i;
-    if (i % 100 == 0) store->Tidy(i);
+    if (i % 100 == 0) store->Tidy(At(i));
   }
 }
 
@@ -180,7 +180,7 @@ TEST(EvictionTest, KeepsWhatClientsTellOf) {
     store.Put(Name(1'000'000 + i), value);
     if (i % 1'000 != 0) continue;
     store->NoteTouches({reinterpret_cast<const char*>(touches.data()), touches.size() * 8});
-    while (store->Tidy(i)) {
+    while (store->Tidy(At(i))) {
     }
   }
   size_t kept = 0;
@@ -199,7 +199,7 @@ TEST(EvictionTest, BearsAnyTouches) {
     store->NoteTouches(bytes);
     ASSERT_EQ(store.Put(Name(i), value).status, ReplyStatus::kOk);
     ASSERT_EQ(store.Get(Name(i)), value);
-    if (i % 100 == 0) store->Tidy(i);
+    if (i % 100 == 0) store->Tidy(At(i));
   }
 }
 
@@ -213,7 +213,7 @@ TEST(EvictionTest, LeavesItemsUnderAHeldLock) {
   store.LockWordOf(Name(7)) = 0;
   for (uint64_t i = 0; i < 60'000; ++i) {
     store.Put(Name(100'000 + i), value);
-    if (i % 100 == 0) store->Tidy(1);
+    if (i % 100 == 0) store->Tidy(At(1));
   }
   EXPECT_FALSE(store.Get(Name(7)));
 }
@@ -224,9 +224,9 @@ TEST(EvictionTest, KeepsAWatermarkFreeInTheBackground) {
   const std::string value(1000, 'v');
   for (uint64_t i = 0; i < 30'000; ++i) {
     store.Put(Name(i), value);
-    if (i % 50 == 0) store->Tidy(1);
+    if (i % 50 == 0) store->Tidy(At(1));
   }
-  while (store->Tidy(1)) {
+  while (store->Tidy(At(1))) {
   }
   StatsReply stats = store.Stats();
   EXPECT_GT(stats.eviction_watermark, stats.heap_total / 200);
@@ -234,7 +234,7 @@ TEST(EvictionTest, KeepsAWatermarkFreeInTheBackground) {
   const uint64_t by_writes = stats.evicted_by_writes;
   for (uint64_t i = 0; i < 20'000; ++i) {
     store.Put(Name(100'000 + i), value);
-    if (i % 50 == 0) store->Tidy(1);
+    if (i % 50 == 0) store->Tidy(At(1));
   }
   EXPECT_LE(store.Stats().evicted_by_writes, by_writes + 200);
 }
@@ -259,7 +259,7 @@ TEST(EvictionTest, TellsHowOldTheEvictedItemsAre) {
   const std::string value(1000, 'v');
   for (uint64_t i = 0; i < 20'000; ++i) {
     store.Put(Name(i), value);
-    if (i % 10 == 0) store->Tidy(1'000'000 + i);  // one item a millisecond
+    if (i % 10 == 0) store->Tidy(At(1'000'000 + i));  // one item a millisecond
   }
   const StatsReply stats = store.Stats();
   // The store holds some 3,500 items, and new ones go first.
@@ -270,9 +270,9 @@ TEST(EvictionTest, TellsHowOldTheEvictedItemsAre) {
 TEST(EvictionTest, CountsByReason) {
   TestStore store(4 << 20, 0, false, kEvict);
   store.Put(Name(1), "v");
-  store.Put(Name(2), "v", {.expiry_ms = 5}, {}, 1);
+  store.Put(Name(2), "v", {.expiry_ms = 5}, {}, At(1));
   store.Delete(Name(1));
-  store->Sweep(10, 100'000);
+  store->Sweep(At(10), 100'000);
   EXPECT_EQ(store.Stats().items_deleted, 1u);
   EXPECT_EQ(store.Stats().items_expired, 1u);
   EXPECT_EQ(store.Stats().items_evicted, 0u);
@@ -364,13 +364,13 @@ TEST(EvictionTest, TheIndexGrowsAfterAChangeToShorterItems) {
     const std::string value(value_bytes, 'v');
     for (uint64_t i = 0; i < n; ++i) {
       ASSERT_EQ(store.Put(Name(first + i), value).status, ReplyStatus::kOk);
-      if (i % 100 == 0) store->Tidy(1);
+      if (i % 100 == 0) store->Tidy(At(1));
     }
   };
   put(0, 120'000, 500);
   const uint64_t growths = store.Stats().index_growths;
   put(1'000'000, 240'000, 280);
-  while (store->Tidy(1)) {
+  while (store->Tidy(At(1))) {
   }
   const StatsReply stats = store.Stats();
   std::printf("%lu items, %lu slots, %.1f %% of the heap in items\n", stats.items,

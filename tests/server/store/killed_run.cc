@@ -1,5 +1,7 @@
 #include "tests/server/store/killed_run.h"
 
+#include "tests/server/store/at.h"
+
 namespace gannet {
 namespace {
 
@@ -38,7 +40,7 @@ KeyStates KilledRun::States(Store& store) const {
   std::string value(1 << 16, '\0');
   for (uint32_t i = 0; i < options_.keys; ++i) {
     const ReadOutcome read =
-        store.Get(Key(i), std::as_writable_bytes(std::span(value)), kKilledRunMs);
+        store.Get(Key(i), std::as_writable_bytes(std::span(value)), At(kKilledRunMs));
     if (read.status != ReplyStatus::kOk) continue;
     states[Key(i)] = {value.substr(0, read.value_bytes), read.version, read.attributes};
   }
@@ -51,7 +53,7 @@ void KilledRun::Put(const std::string& key) {
       large ? options_.large_bytes + Random(2000) : Random(options_.value_bytes_max);
   const std::string value(bytes, static_cast<char>('a' + Random(26)));
   const uint64_t expiry_ms = Random(4) == 0 ? kLongAfterMs + Random(1000) : 0;
-  writes_->Put(key, value, {.flags = Random(1000), .expiry_ms = expiry_ms}, {}, kKilledRunMs);
+  writes_->Put(key, value, {.flags = Random(1000), .expiry_ms = expiry_ms}, {}, At(kKilledRunMs));
 }
 
 void KilledRun::Operate() {
@@ -59,19 +61,19 @@ void KilledRun::Operate() {
   switch (Random(10)) {
     case 0:
     case 1:
-      writes_->Delete(key, {}, kKilledRunMs);
+      writes_->Delete(key, {}, At(kKilledRunMs));
       return;
     case 2:
-      writes_->Touch(key, kLongAfterMs + Random(1000), {}, kKilledRunMs);
+      writes_->Touch(key, kLongAfterMs + Random(1000), {}, At(kKilledRunMs));
       return;
     case 3:
-      writes_->Append(key, "more", Writes::End::kBack, {.flags = 5}, {}, kKilledRunMs);
+      writes_->Append(key, "more", Writes::End::kBack, {.flags = 5}, {}, At(kKilledRunMs));
       return;
     case 4:
       store_->Compact(8);
       return;
     case 5:
-      store_->Tidy(kKilledRunMs);
+      store_->Tidy(At(kKilledRunMs));
       return;
     default:
       Put(key);

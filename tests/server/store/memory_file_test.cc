@@ -9,6 +9,7 @@
 #include "common/base/words.h"
 #include "server/recovery/survey.h"
 #include "softverbs/tests/support/sanitizer.h"
+#include "tests/server/store/at.h"
 #include "tests/server/store/killed_run.h"
 #include "tests/server/store/store_trace.h"
 
@@ -64,10 +65,10 @@ void ExpectProven(std::span<const std::byte> region, size_t items) {
 void UseUp(KilledRun& run, Store& store) {
   Writes writes(&store);
   for (const auto& [key, state] : run.States(store)) {
-    ASSERT_EQ(writes.Put(key, "new", {}, {}, kKilledRunMs).outcome.status, ReplyStatus::kOk);
-    ASSERT_EQ(writes.Delete(key, {}, kKilledRunMs).outcome.status, ReplyStatus::kOk);
+    ASSERT_EQ(writes.Put(key, "new", {}, {}, At(kKilledRunMs)).outcome.status, ReplyStatus::kOk);
+    ASSERT_EQ(writes.Delete(key, {}, At(kKilledRunMs)).outcome.status, ReplyStatus::kOk);
   }
-  while (store.Tidy(kKilledRunMs)) {
+  while (store.Tidy(At(kKilledRunMs))) {
   }
   StatsReply stats{};
   store.FillStats(&stats);
@@ -244,14 +245,15 @@ TEST(MemoryFileTest, SaysWhatItFound) {
 // Also above those of items that are gone, whatever the clock says.
 TEST(MemoryFileTest, VersionsGoOnAboveAllThatWereGiven) {
   KilledRun run({.keys = 1});
-  const uint64_t given = run.writes().Put("gone", "value", {}, {}, kKilledRunMs).outcome.version;
-  ASSERT_EQ(run.writes().Delete("gone", {}, kKilledRunMs).outcome.status, ReplyStatus::kOk);
+  const uint64_t given =
+      run.writes().Put("gone", "value", {}, {}, At(kKilledRunMs)).outcome.version;
+  ASSERT_EQ(run.writes().Delete("gone", {}, At(kKilledRunMs)).outcome.status, ReplyStatus::kOk);
   TestRegion region(1 << 20);
   CopyRegion(run.region(), region.span());
   auto store = run.Open(region.span(), 0x5555);
   ASSERT_TRUE(store.ok()) << store.status();
   Writes writes(store->get());
-  EXPECT_GT(writes.Put("gone", "value", {}, {}, kKilledRunMs).outcome.version, given);
+  EXPECT_GT(writes.Put("gone", "value", {}, {}, At(kKilledRunMs)).outcome.version, given);
 }
 
 TEST(MemoryFileTest, ARegionThatIsNoneIsRefused) {
@@ -275,8 +277,8 @@ TEST(MemoryFileTest, ARegionThatIsNoneIsRefused) {
 // A write in place would leave neither item if the process were killed meanwhile.
 TEST(MemoryFileTest, NothingIsOverwritten) {
   KilledRun run({.keys = 1});
-  const uint64_t first = run.writes().Put("key", "value1", {}, {}, kKilledRunMs).outcome.slot;
-  EXPECT_NE(run.writes().Put("key", "value2", {}, {}, kKilledRunMs).outcome.slot, first);
+  const uint64_t first = run.writes().Put("key", "value1", {}, {}, At(kKilledRunMs)).outcome.slot;
+  EXPECT_NE(run.writes().Put("key", "value2", {}, {}, At(kKilledRunMs)).outcome.slot, first);
   Store::Guess guess;
   run.store().GuessBucket("key", &guess);
   run.store().GuessItem(&guess);

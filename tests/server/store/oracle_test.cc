@@ -51,10 +51,10 @@ class Oracle {
   void Tidy() {
     switch (random_() % 50) {
       case 0:
-        if (alone_) store_->Sweep(now_ms_, 20);
+        if (alone_) store_->Sweep(At(now_ms_), 20);
         return;
       case 1:
-        if (alone_) store_->Tidy(now_ms_);
+        if (alone_) store_->Tidy(At(now_ms_));
         return;
       case 2:
         store_->Compact(20);
@@ -88,7 +88,7 @@ class Oracle {
   void Get(const std::string& key) {
     const Expected* expected = Find(key);
     std::string value(8000, '\0');
-    const auto read = store_->Get(key, std::as_writable_bytes(std::span(value)), now_ms_);
+    const auto read = store_->Get(key, std::as_writable_bytes(std::span(value)), At(now_ms_));
     if (expected == nullptr) {
       ASSERT_EQ(read.status, ReplyStatus::kNotFound) << key;
       return;
@@ -141,7 +141,7 @@ class Oracle {
     for (char& c : value) c = static_cast<char>(random_());
 
     const WriteOutcome outcome = random_() % 2 == 0
-                                     ? store_.Put(key, value, attributes, conditions, now_ms_)
+                                     ? store_.Put(key, value, attributes, conditions, At(now_ms_))
                                      : PutReserved(key, value, attributes, conditions);
     if (outcome.status == ReplyStatus::kHeapFull || outcome.status == ReplyStatus::kIndexFull) {
       // The conditions of a reserved put were not checked.
@@ -161,17 +161,17 @@ class Oracle {
 
   WriteOutcome PutReserved(const std::string& key, const std::string& value,
                            ItemAttributes attributes, const WriteConditions& conditions) {
-    const auto reservation = store_->Reserve(key, value.size(), now_ms_);
+    const auto reservation = store_->Reserve(key, value.size(), At(now_ms_));
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValueAt(reservation->value.data(), value);
-    return store_.CommitPut(*reservation, key, attributes, conditions, now_ms_);
+    return store_.CommitPut(*reservation, key, attributes, conditions, At(now_ms_));
   }
 
   void Delete(const std::string& key) {
     const Expected* expected = Find(key);
     WriteConditions conditions;
     if (random_() % 4 == 0) conditions.only_if_version = 7;  // too old to be any version
-    const WriteOutcome outcome = store_.Delete(key, conditions, now_ms_);
+    const WriteOutcome outcome = store_.Delete(key, conditions, At(now_ms_));
     if (conditions.only_if_version && (expected == nullptr || expected->version != 7)) {
       ASSERT_EQ(outcome.status, ReplyStatus::kVersionMismatch);
     } else if (expected == nullptr) {
@@ -184,7 +184,8 @@ class Oracle {
   }
 
   void Abandon(const std::string& key) {
-    if (const auto reservation = store_->Reserve(key, 500, now_ms_)) store_->Abandon(*reservation);
+    if (const auto reservation = store_->Reserve(key, 500, At(now_ms_)))
+      store_->Abandon(*reservation);
     Get(key);
   }
 
@@ -258,13 +259,13 @@ TEST(OracleTest, CompareAndSetLosesNoUpdate) {
     threads.emplace_back([&store] {
       for (int done = 0; done < kIncrements;) {
         std::string value(100, '\0');
-        const auto read = store->Get("key", std::as_writable_bytes(std::span(value)), 1);
+        const auto read = store->Get("key", std::as_writable_bytes(std::span(value)), At(1));
         const int count = std::stoi(value.substr(0, read.value_bytes));
         // Sizes of two classes, so that it happens in place and out of place.
         std::string next = std::to_string(count + 1);
         if (count % 3 == 0) next.resize(50, ' ');
         const WriteConditions conditions{.only_if_version = read.version};
-        const auto put = store.GeneralPut("key", next, {}, conditions, 1);
+        const auto put = store.GeneralPut("key", next, {}, conditions, At(1));
         if (put.status == ReplyStatus::kOk) ++done;
       }
     });

@@ -46,7 +46,7 @@ constexpr ChangeOrigin kOrigin = {.session_token = 7, .sequence = 8, .opcode = 2
 TEST_F(RecordChangesTest, RecordsAPutWithAllThatMakesTheItem) {
   WriteConditions conditions;
   conditions.origin = &kOrigin;
-  const WriteOutcome put = store_.Put("key", "value", {3, 1'000}, conditions, 1);
+  const WriteOutcome put = store_.Put("key", "value", {3, 1'000}, conditions, At(1));
   ASSERT_EQ(put.status, ReplyStatus::kOk);
   ASSERT_EQ(sink_.kept.size(), 1u);
   EXPECT_EQ(Last().key, "key");
@@ -197,14 +197,14 @@ TEST_F(RecordChangesTest, RecordsEveryWayToWrite) {
   store_.PutReserved(keys[3], lengthy);
   EXPECT_EQ(Last().key, keys[3]);
   EXPECT_EQ(Last().value, lengthy);
-  store_.Append(keys[3], "!", Writes::End::kBack, {}, {}, 1);
+  store_.Append(keys[3], "!", Writes::End::kBack, {}, {}, At(1));
   EXPECT_EQ(Last().value, lengthy + "!");
-  store_.Append(keys[0], "<", Writes::End::kFront, {}, {}, 1);
+  store_.Append(keys[0], "<", Writes::End::kFront, {}, {}, At(1));
   EXPECT_EQ(Last().value, "<" + std::string(300, 'x'));
-  store_.Increment("n", {.delta = -5, .initial = 2}, {}, {}, 1);
+  store_.Increment("n", {.delta = -5, .initial = 2}, {}, {}, At(1));
   EXPECT_EQ(Last().value, "-3");
   EXPECT_EQ(static_cast<int64_t>(Last().change.number), -3);
-  store_.Touch(keys[2], 77, {}, 1);
+  store_.Touch(keys[2], 77, {}, At(1));
   EXPECT_EQ(Last().value, huge);
   EXPECT_EQ(Last().change.expiry_ms, 77u);
   const uint64_t version = Last().change.version;
@@ -223,7 +223,7 @@ TEST_F(RecordChangesTest, RecordsNothingThatIsRefusedOrChangesNothing) {
   store_.Put("a", "1");
   WriteConditions absent;
   absent.only_if_absent = true;
-  EXPECT_EQ(store_.Put("a", "2", {}, absent, 1).status, ReplyStatus::kExists);
+  EXPECT_EQ(store_.Put("a", "2", {}, absent, At(1)).status, ReplyStatus::kExists);
   EXPECT_EQ(store_.Delete("none").status, ReplyStatus::kNotFound);
   EXPECT_EQ(sink_.kept.size(), 1u);
 }
@@ -241,11 +241,11 @@ TEST_F(RecordChangesTest, ChangesNothingThatTheSinkRefuses) {
   EXPECT_EQ(store_.Put("new", lengthy).status, kRefused);
   EXPECT_EQ(store_.PutReserved("new", lengthy).status, kRefused);
   EXPECT_EQ(store_.PutReserved("long", lengthy).status, kRefused);
-  EXPECT_EQ(store_.Append("short", "!", Writes::End::kBack, {}, {}, 1).status, kRefused);
-  EXPECT_EQ(store_.Append("long", "!", Writes::End::kBack, {}, {}, 1).status, kRefused);
-  EXPECT_EQ(store_.Increment("short", {.delta = 1, .initial = 0}, {}, {}, 1).status, kRefused);
-  EXPECT_EQ(store_.Touch("short", 7, {}, 1).status, kRefused);
-  EXPECT_EQ(store_.Touch("long", 7, {}, 1).status, kRefused);
+  EXPECT_EQ(store_.Append("short", "!", Writes::End::kBack, {}, {}, At(1)).status, kRefused);
+  EXPECT_EQ(store_.Append("long", "!", Writes::End::kBack, {}, {}, At(1)).status, kRefused);
+  EXPECT_EQ(store_.Increment("short", {.delta = 1, .initial = 0}, {}, {}, At(1)).status, kRefused);
+  EXPECT_EQ(store_.Touch("short", 7, {}, At(1)).status, kRefused);
+  EXPECT_EQ(store_.Touch("long", 7, {}, At(1)).status, kRefused);
   EXPECT_EQ(store_.Delete("short").status, kRefused);
   Writes::Flushed flushed{.next = 0};
   do {
@@ -309,27 +309,27 @@ TEST(RestoreTest, MakesTheRecordedChangesAgain) {
   TestSink sink;
   first->UseSink(&sink);
   const std::string huge(200'000, 'h');
-  first.Put("a", "1", {9, 50'000}, {}, 1);
-  first.Put("b", huge, {}, {}, 1);
-  first.Put("c", "gone", {}, {}, 1);
-  first.Append("a", "2", Writes::End::kBack, {}, {}, 1);
+  first.Put("a", "1", {9, 50'000}, {}, At(1));
+  first.Put("b", huge, {}, {}, At(1));
+  first.Put("c", "gone", {}, {}, At(1));
+  first.Append("a", "2", Writes::End::kBack, {}, {}, At(1));
   first.Delete("c");
-  first.Put("d", "expires", {0, 20}, {}, 1);
+  first.Put("d", "expires", {0, 20}, {}, At(1));
   TestStore second(4 << 20);
   for (const TestSink::Kept& kept : sink.kept) {
     Change change = kept.change;
     change.key = kept.key;
     change.value = kept.value;
-    ASSERT_EQ(second->Apply(change, /*now_ms=*/30), ReplyStatus::kOk);
+    ASSERT_EQ(second->Apply(change, At(30)), ReplyStatus::kOk);
   }
   EXPECT_EQ(second.Stats().items, 2u);
   EXPECT_EQ(second.Get("b"), huge);
   std::string value(100, '\0');
-  const ReadOutcome a = second->Get("a", std::as_writable_bytes(std::span(value)), 30);
+  const ReadOutcome a = second->Get("a", std::as_writable_bytes(std::span(value)), At(30));
   EXPECT_EQ(value.substr(0, a.value_bytes), "12");
   EXPECT_EQ(a.attributes.flags, 9u);
   EXPECT_EQ(a.attributes.expiry_ms, 50'000u);
-  const ReadOutcome was = first->Get("a", std::as_writable_bytes(std::span(value)), 30);
+  const ReadOutcome was = first->Get("a", std::as_writable_bytes(std::span(value)), At(30));
   EXPECT_EQ(a.version, was.version);
 }
 

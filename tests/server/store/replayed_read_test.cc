@@ -132,12 +132,12 @@ class ReplayedRead {
   void Tidy() {
     const uint32_t begin = trace_->now();
     if (index_grows_ && (random_() % 2 == 0 || store_->growing())) {
-      store_->Tidy(kNowMs);
+      store_->Tidy(At(kNowMs));
       NoteIndexes();
     } else if (random_() % 2 == 0) {
       store_->Compact(1 + random_() % 8);
     } else {
-      store_->Sweep(kLaterMs, random_() % 3);
+      store_->Sweep(At(kLaterMs), random_() % 3);
     }
     Observe(begin);
   }
@@ -154,7 +154,7 @@ class ReplayedRead {
   void Observe(uint32_t begin, const Key* written = nullptr) {
     for (Key& key : keys_) {
       if (key.writes.empty() || &key == written) continue;
-      const ReadOutcome now = store_->Get(key.name, {}, kNowMs);
+      const ReadOutcome now = store_->Get(key.name, {}, At(kNowMs));
       const bool there = now.status != ReplyStatus::kNotFound;
       const Write& last = key.writes.back();
       if (there ? now.slot == last.slot.word() : last.version == 0) continue;
@@ -165,7 +165,7 @@ class ReplayedRead {
 
   void Change(Key& key) {
     const bool there = !key.writes.empty() && key.writes.back().version != 0;
-    const bool expires = there && store_->Get(key.name, {}, kNowMs).attributes.expiry_ms != 0;
+    const bool expires = there && store_->Get(key.name, {}, At(kNowMs)).attributes.expiry_ms != 0;
     const uint32_t begin = trace_->now();
     if (there && random_() % 8 == 0) {
       ASSERT_EQ(store_.Delete(key.name).status, ReplyStatus::kOk);
@@ -180,7 +180,7 @@ class ReplayedRead {
     const uint64_t now_ms = random_() % 4 == 0 ? kLaterMs : kNowMs;
     const ItemAttributes attributes{.expiry_ms = random_() % 4 == 0 ? kLaterMs : 0};
     const WriteOutcome outcome = random_() % 2 == 0
-                                     ? store_.Put(key.name, value, attributes, {}, now_ms)
+                                     ? store_.Put(key.name, value, attributes, {}, At(now_ms))
                                      : store_.PutReserved(key.name, value, {}, now_ms);
     if (outcome.status == ReplyStatus::kIndexFull || outcome.status == ReplyStatus::kTryAgain) {
       ASSERT_TRUE(!there || now_ms == kLaterMs);
@@ -393,13 +393,13 @@ TEST_F(ReplayedReadTest, ALargeItemIsDeadFromTheFirstWordThatIsWrittenOverItToTh
       ++items;
     }
     ASSERT_GT(items, 10);
-    const Slot slot(store->Get("key0", {}, kNowMs).slot);
+    const Slot slot(store->Get("key0", {}, At(kNowMs)).slot);
     StoreTrace trace(store.region());
     const ReplyStatus status = store.Put("key0", std::string(bytes, 'b')).status;
     trace.Stop();
     ASSERT_EQ(status, ReplyStatus::kOk);
     ASSERT_TRUE(trace.Complete());
-    ASSERT_EQ(Slot(store->Get("key0", {}, kNowMs).slot).offset(), slot.offset()) << "elsewhere";
+    ASSERT_EQ(Slot(store->Get("key0", {}, At(kNowMs)).slot).offset(), slot.offset()) << "elsewhere";
     const auto in_block = [&](uint32_t i) {
       return trace.OffsetOf(i) > slot.offset() && trace.OffsetOf(i) < slot.offset() + 6'100;
     };

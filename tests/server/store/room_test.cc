@@ -31,12 +31,12 @@ constexpr uint32_t kFirstClass = SizeClassFor(sizeof(ItemHeader) + 17);
 // Puts a value as a worker does that is too long for a message: into the heap, or elsewhere and
 // then over the old item.
 WriteOutcome PutAsWorker(TestStore& store, std::string_view key, std::string_view value) {
-  if (const auto reservation = store->Reserve(key, value.size(), 1)) {
+  if (const auto reservation = store->Reserve(key, value.size(), At(1))) {
     StoreValueAt(reservation->value.data(), value);
-    return store.CommitPut(*reservation, key, {}, {}, 1);
+    return store.CommitPut(*reservation, key, {}, {}, At(1));
   }
-  if (!store->FitsOld(key, value.size(), 1)) return {.status = ReplyStatus::kHeapFull};
-  return store.GeneralPut(key, value, {}, {}, 1);
+  if (!store->FitsOld(key, value.size(), At(1))) return {.status = ReplyStatus::kHeapFull};
+  return store.GeneralPut(key, value, {}, {}, At(1));
 }
 
 uint64_t Fill(TestStore& store, std::string_view value, uint64_t first = 0) {
@@ -83,7 +83,7 @@ TEST(RoomTest, AFullStoreReplacesWithReservationsOpen) {
   std::vector<Store::Reservation> open;
   ASSERT_EQ(store.Put(NumberedName(0), value).status, ReplyStatus::kOk);
   ASSERT_EQ(store.Put(NumberedName(1), value).status, ReplyStatus::kOk);
-  while (const auto reservation = store->Reserve(NumberedName(0), value.size(), 1)) {
+  while (const auto reservation = store->Reserve(NumberedName(0), value.size(), At(1))) {
     open.push_back(*reservation);
   }
   ASSERT_GT(open.size(), 5u);
@@ -94,7 +94,8 @@ TEST(RoomTest, AFullStoreReplacesWithReservationsOpen) {
   EXPECT_EQ(store.Get(NumberedName(1)), other);
   for (const Store::Reservation& reservation : open) {
     StoreValueAt(reservation.value.data(), value);
-    ASSERT_EQ(store.CommitPut(reservation, NumberedName(0), {}, {}, 1).status, ReplyStatus::kOk);
+    ASSERT_EQ(store.CommitPut(reservation, NumberedName(0), {}, {}, At(1)).status,
+              ReplyStatus::kOk);
     ASSERT_EQ(store.Get(NumberedName(0)), value);
   }
   EXPECT_EQ(store.Stats().heap_bytes, 2 * SizeClassBytes(kSealedClassMax));
@@ -104,20 +105,20 @@ TEST(RoomTest, ConditionsHoldForWhatIsWrittenOverTheOldItem) {
   TestStore store(8 << 20, 10'000);
   const std::string value(4'000, 'a'), other(4'000, 'b');
   const uint64_t n = Fill(store, value);
-  const uint64_t version = store->Get(NumberedName(0), {}, 1).version;
+  const uint64_t version = store->Get(NumberedName(0), {}, At(1)).version;
   EXPECT_EQ(
-      store.GeneralPut(NumberedName(0), other, {}, {.only_if_version = version + 1}, 1).status,
+      store.GeneralPut(NumberedName(0), other, {}, {.only_if_version = version + 1}, At(1)).status,
       ReplyStatus::kVersionMismatch);
-  EXPECT_EQ(store.GeneralPut(NumberedName(0), other, {}, {.only_if_absent = true}, 1).status,
+  EXPECT_EQ(store.GeneralPut(NumberedName(0), other, {}, {.only_if_absent = true}, At(1)).status,
             ReplyStatus::kExists);
-  EXPECT_EQ(store.GeneralPut(NumberedName(0), other, {}, {.under_lock = 77}, 1).status,
+  EXPECT_EQ(store.GeneralPut(NumberedName(0), other, {}, {.under_lock = 77}, At(1)).status,
             ReplyStatus::kLockLost);
   EXPECT_EQ(store.Get(NumberedName(0)), value);
   const WriteOutcome put =
-      store.GeneralPut(NumberedName(0), other, {.flags = 7}, {.only_if_version = version}, 1);
+      store.GeneralPut(NumberedName(0), other, {.flags = 7}, {.only_if_version = version}, At(1));
   EXPECT_EQ(put.status, ReplyStatus::kOk);
   EXPECT_GT(put.version, version);
-  EXPECT_EQ(store->Get(NumberedName(0), {}, 1).attributes.flags, 7u);
+  EXPECT_EQ(store->Get(NumberedName(0), {}, At(1)).attributes.flags, 7u);
   EXPECT_EQ(store.Stats().refused_heap_full, 1u) << "only the write that ended the filling";
   EXPECT_EQ(store.Stats().items, n);
 }
@@ -162,13 +163,13 @@ TEST(RoomTest, AnItemWrittenOverALargeOneHasACommitWordThatWasNeverThere) {
   std::set<uint64_t> words;
   std::set<uint64_t> places;
   for (const size_t bytes : {20'000, 20'000, 19'000, 19'000, 5'000, 100, 100}) {
-    const Slot slot(store->Get(NumberedName(0), {}, 1).slot);
+    const Slot slot(store->Get(NumberedName(0), {}, At(1)).slot);
     places.insert(slot.offset());
     words.insert(LoadItemHeader(store.region().data() + slot.offset()).commit);
     ASSERT_EQ(
-        store.GeneralPut(NumberedName(0), std::string(bytes, 'b'), {.flags = 7}, {}, 1).status,
+        store.GeneralPut(NumberedName(0), std::string(bytes, 'b'), {.flags = 7}, {}, At(1)).status,
         ReplyStatus::kOk);
-    ASSERT_EQ(store->Get(NumberedName(0), {}, 1).attributes.flags, 7u);
+    ASSERT_EQ(store->Get(NumberedName(0), {}, At(1)).attributes.flags, 7u);
     // What became free.
     FillLeftovers(store, 20'000);
   }
@@ -184,7 +185,7 @@ TEST(RoomTest, WhatLargeItemsLeaveIsFreeForOthers) {
   for (uint64_t i = 0; i < n; ++i) {
     ASSERT_EQ(store.Put(NumberedName(i), std::string(64, 'b')).status, ReplyStatus::kOk);
   }
-  while (store->Tidy(1)) {
+  while (store->Tidy(At(1))) {
   }
   EXPECT_GT(Fill(store, std::string(20'000, 'c'), 1'000'000), n * 95 / 100);
   for (uint64_t i = 0; i < n; ++i) ASSERT_EQ(store.Get(NumberedName(i)), std::string(64, 'b'));
@@ -198,13 +199,13 @@ TEST(RoomTest, AMovedLargeItemHasACommitWordThatWasNeverThere) {
   for (int i = 0; i < 40; ++i)
     ASSERT_EQ(store.Put(NumberedName(i), value).status, ReplyStatus::kOk);
   const auto placing = [&](int i) {
-    const Slot slot(store->Get(NumberedName(i), {}, 1).slot);
+    const Slot slot(store->Get(NumberedName(i), {}, At(1)).slot);
     return LoadLargeItemHeader(store.region().data() + slot.offset()).placing;
   };
   std::vector<uint64_t> before, versions;
   for (int i = 0; i < 40; ++i) {
     before.push_back(placing(i));
-    versions.push_back(store->Get(NumberedName(i), {}, 1).version);
+    versions.push_back(store->Get(NumberedName(i), {}, At(1)).version);
   }
   for (int i = 0; i < 40; i += 2) store.Delete(NumberedName(i));
   while (store->Compact(10'000) > 0) {
@@ -212,7 +213,7 @@ TEST(RoomTest, AMovedLargeItemHasACommitWordThatWasNeverThere) {
   ASSERT_GT(store.Stats().items_moved, 0u);
   size_t changed = 0;
   for (int i = 1; i < 40; i += 2) {
-    EXPECT_EQ(store->Get(NumberedName(i), {}, 1).version, versions[i]);
+    EXPECT_EQ(store->Get(NumberedName(i), {}, At(1)).version, versions[i]);
     EXPECT_EQ(store.Get(NumberedName(i)), value);
     changed += placing(i) != before[i];
   }
@@ -230,7 +231,7 @@ TEST(RoomTest, WhatIsLargerThanNeededIsFreeAgainAfterCompaction) {
     ASSERT_EQ(store.Put(NumberedName(i), "short").status, ReplyStatus::kOk);
   // So much must be free before a round of compaction begins. One page is all that it needs.
   for (uint64_t i = 0; i < n / 16; ++i) store.Delete(NumberedName(i));
-  while (store->Tidy(1)) {
+  while (store->Tidy(At(1))) {
   }
   EXPECT_GT(Fill(store, std::string(4'000, 'b'), 1'000'000), n * 9 / 10);
 }
@@ -242,7 +243,7 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
     TestStore store(8 << 20, 80'000);
     const std::string value(value_bytes, 'v');
     uint64_t n = 0;
-    while (store.GeneralPut(NumberedName(n), value, {.expiry_ms = 3000}, {}, 1000).status ==
+    while (store.GeneralPut(NumberedName(n), value, {.expiry_ms = 3000}, {}, At(1000)).status ==
            ReplyStatus::kOk)
       ++n;
     ASSERT_GT(n, 5'000u);
@@ -250,27 +251,27 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
     for (uint64_t i = 0; i < n; ++i) {
       const ItemAttributes attributes{.expiry_ms = 5000};
       refused +=
-          store.GeneralPut(NumberedName(1'000'000 + i), value, attributes, {}, 3000).status !=
+          store.GeneralPut(NumberedName(1'000'000 + i), value, attributes, {}, At(3000)).status !=
           ReplyStatus::kOk;
     }
     EXPECT_EQ(refused, 0u);
     EXPECT_GT(store.Stats().items_expired, n * 9 / 10);
-    EXPECT_NE(store.GeneralPut(NumberedName(1), value, {}, {}, 4999).status, ReplyStatus::kOk);
+    EXPECT_NE(store.GeneralPut(NumberedName(1), value, {}, {}, At(4999)).status, ReplyStatus::kOk);
   }
 }
 
 TEST(RoomTest, WritesTakeTheSlotsOfExpiredItems) {
   TestStore store(8 << 20, 1'000);
   uint64_t n = 0;
-  while (store.GeneralPut(NumberedName(n), "v", {.expiry_ms = 3000}, {}, 1000).status ==
+  while (store.GeneralPut(NumberedName(n), "v", {.expiry_ms = 3000}, {}, At(1000)).status ==
          ReplyStatus::kOk)
     ++n;
   EXPECT_EQ(store.Stats().refused_index_full, 1u);
   EXPECT_EQ(store.Stats().refused_heap_full, 0u);
   uint64_t refused = 0;
   for (uint64_t i = 0; i < n * 9 / 10; ++i) {
-    refused +=
-        store.GeneralPut(NumberedName(10'000 + i), "v", {}, {}, 3000).status != ReplyStatus::kOk;
+    refused += store.GeneralPut(NumberedName(10'000 + i), "v", {}, {}, At(3000)).status !=
+               ReplyStatus::kOk;
   }
   EXPECT_EQ(refused, 0u);
 }
@@ -285,12 +286,12 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
     for (uint64_t i = 0; i < kWritesPerMs; ++i) {
       ASSERT_EQ(store
                     .GeneralPut(NumberedName(key++), std::string(200, 'v'),
-                                {.expiry_ms = now_ms + kTtlMs}, {}, now_ms)
+                                {.expiry_ms = now_ms + kTtlMs}, {}, At(now_ms))
                     .status,
                 ReplyStatus::kOk);
     }
     if (now_ms >= tidy_ms) {
-      tidy_ms = now_ms + (store->Tidy(now_ms) ? 10 : 1000);
+      tidy_ms = now_ms + (store->Tidy(At(now_ms)) ? 10 : 1000);
       ++steps;
     }
     if (now_ms <= 2 * kTtlMs) continue;
@@ -306,11 +307,11 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
 TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 9'000; ++i) {
-    store.GeneralPut(NumberedName(i), "v", {.expiry_ms = i == 4321 ? 2000u : 5000u}, {}, 1000);
+    store.GeneralPut(NumberedName(i), "v", {.expiry_ms = i == 4321 ? 2000u : 5000u}, {}, At(1000));
   }
-  EXPECT_EQ(store->Sweep(1999, 0).more, false);
-  EXPECT_EQ(store->Sweep(2000, 0).more, true);
-  const Swept swept = store->Sweep(2000, 1);
+  EXPECT_EQ(store->Sweep(At(1999), 0).more, false);
+  EXPECT_EQ(store->Sweep(At(2000), 0).more, true);
+  const Swept swept = store->Sweep(At(2000), 1);
   EXPECT_EQ(swept.removed, 1u);
   EXPECT_FALSE(swept.more);
 }
@@ -319,16 +320,16 @@ TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 2'000; ++i) {
     store.GeneralPut(NumberedName(i), std::string(i, 'v'),
-                     {.flags = 1000u + i, .expiry_ms = 9'999'999}, {}, 1);
+                     {.flags = 1000u + i, .expiry_ms = 9'999'999}, {}, At(1));
   }
   for (int i = 0; i < 2'000; i += 2) store.Delete(NumberedName(i));
   std::vector<ReadOutcome> before;
-  for (int i = 1; i < 2'000; i += 2) before.push_back(store->Get(NumberedName(i), {}, 1));
+  for (int i = 1; i < 2'000; i += 2) before.push_back(store->Get(NumberedName(i), {}, At(1)));
   for (int round = 0; round < 3; ++round) store->Compact(10'000);
   EXPECT_GT(store.Stats().items_moved, 100u);
   uint64_t moved = 0;
   for (int i = 1; i < 2'000; i += 2) {
-    const ReadOutcome after = store->Get(NumberedName(i), {}, 1);
+    const ReadOutcome after = store->Get(NumberedName(i), {}, At(1));
     const ReadOutcome& was = before[i / 2];
     ASSERT_EQ(after.version, was.version);
     ASSERT_EQ(after.attributes.flags, was.attributes.flags);
@@ -337,7 +338,7 @@ TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
     ASSERT_EQ(store.Get(NumberedName(i)), std::string(i, 'v'));
     moved += after.slot != was.slot;
     const WriteConditions same{.only_if_version = was.version};
-    ASSERT_EQ(store.GeneralPut(NumberedName(i), std::string(i, 'w'), {}, same, 1).status,
+    ASSERT_EQ(store.GeneralPut(NumberedName(i), std::string(i, 'w'), {}, same, At(1)).status,
               ReplyStatus::kOk);
     ASSERT_EQ(store.Get(NumberedName(i)), std::string(i, 'w'));
   }
@@ -359,9 +360,9 @@ TEST(RoomTest, AHeapThatNobodyChangesComesToRest) {
   const uint64_t moved = store.Stats().items_moved;
   store->Compact(10'000);
   EXPECT_EQ(store.Stats().items_moved, moved);
-  for (int i = 0; i < 10 && store->Tidy(1); ++i) {
+  for (int i = 0; i < 10 && store->Tidy(At(1)); ++i) {
   }
-  EXPECT_FALSE(store->Tidy(1));
+  EXPECT_FALSE(store->Tidy(At(1)));
 }
 
 // Regression: a heap of small items, 99 % of them deleted at random.
@@ -395,7 +396,7 @@ TEST_P(SurvivorsTest, DoNotPinTheHeap) {
   const uint64_t all = FillWith(empty, GetParam(), 1);
   FillAndThin(idle);
   int steps = 1;
-  for (; idle->Tidy(1); ++steps) {
+  for (; idle->Tidy(At(1)); ++steps) {
   }
   const uint64_t after_idle = FillWith(idle, GetParam(), 1);
   // Without idle time, the refused writes do the work.

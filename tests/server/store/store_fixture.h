@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/server_time.h"
 #include "server/changes/change_stream.h"
 #include "server/store/item_writer.h"
 #include "server/store/store.h"
 #include "server/store/store_update.h"
 #include "server/writes/writes.h"
+#include "tests/server/store/at.h"
 
 namespace gannet {
 
@@ -41,6 +43,13 @@ class TestRegion {
 class TestStore {
  public:
   enum class OnFull { kReject, kEvict };
+  // By the server's clock. Tests count it in milliseconds.
+  struct Time {
+    constexpr Time(uint64_t ms) : it(At(ms)) {}           // NOLINT(google-explicit-constructor)
+    constexpr Time(ServerTime time) : it(time) {}         // NOLINT(google-explicit-constructor)
+    constexpr operator ServerTime() const { return it; }  // NOLINT(google-explicit-constructor)
+    ServerTime it;
+  };
   explicit TestStore(size_t region_bytes, uint64_t index_slots = 0, bool index_grows = false,
                      OnFull on_full = OnFull::kReject)
       : region_(region_bytes), lock_words_(1024) {
@@ -66,28 +75,27 @@ class TestStore {
     return lock_words_[hash.LockIndex(lock_words_.size())];
   }
 
-  WriteOutcome Put(std::string_view key, std::string_view value, uint64_t now_ms = 1) {
-    return Put(key, value, {}, {}, now_ms);
+  WriteOutcome Put(std::string_view key, std::string_view value, Time now = 1) {
+    return Put(key, value, {}, {}, now);
   }
   // Puts as a worker does: by the fast path in place if that is possible.
   WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
-                   const WriteConditions& conditions, uint64_t now_ms) {
+                   const WriteConditions& conditions, Time now) {
     Store::Update update;
     if (!store_->records() && !conditions.any() && attributes.expiry_ms == 0 &&
         UpdateInPlace(key, value, attributes.flags, &update)) {
       updates_in_place_.fetch_add(1, std::memory_order_relaxed);
       return {.version = update.version, .slot = update.slot};
     }
-    return GeneralPut(key, value, attributes, conditions, now_ms);
+    return GeneralPut(key, value, attributes, conditions, now);
   }
   WriteOutcome GeneralPut(std::string_view key, std::string_view value, ItemAttributes attributes,
-                          const WriteConditions& conditions, uint64_t now_ms) {
-    return writes_->Put(key, value, attributes, conditions, now_ms).outcome;
+                          const WriteConditions& conditions, Time now) {
+    return writes_->Put(key, value, attributes, conditions, now).outcome;
   }
   WriteOutcome CommitPut(const Reservation& reservation, std::string_view key,
-                         ItemAttributes attributes, const WriteConditions& conditions,
-                         uint64_t now_ms) {
-    return writes_->CommitPut(reservation, key, attributes, conditions, now_ms).outcome;
+                         ItemAttributes attributes, const WriteConditions& conditions, Time now) {
+    return writes_->CommitPut(reservation, key, attributes, conditions, now).outcome;
   }
   bool UpdateInPlace(std::string_view key, std::string_view value, uint32_t flags,
                      Store::Update* update) {
@@ -100,39 +108,39 @@ class TestStore {
   uint64_t updates_in_place() const { return updates_in_place_.load(std::memory_order_relaxed); }
   // Reserves, brings the value, and commits, as for a value that the NIC READs.
   WriteOutcome PutReserved(std::string_view key, std::string_view value,
-                           const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
-    auto reservation = store_->Reserve(key, value.size(), now_ms);
+                           const WriteConditions& conditions = {}, Time now = 1) {
+    auto reservation = store_->Reserve(key, value.size(), now);
     if (!reservation) return {.status = ReplyStatus::kHeapFull};
     StoreValueAt(reservation->value.data(), value);
-    return writes_->CommitPut(*reservation, key, {}, conditions, now_ms).outcome;
+    return writes_->CommitPut(*reservation, key, {}, conditions, now).outcome;
   }
-  std::optional<std::string> Get(std::string_view key, uint64_t now_ms = 1) {
+  std::optional<std::string> Get(std::string_view key, Time now = 1) {
     // Made once, because tests call this a million times.
     thread_local std::string value(1 << 20, '\0');
-    const ReadOutcome read = store_->Get(key, std::as_writable_bytes(std::span(value)), now_ms);
+    const ReadOutcome read = store_->Get(key, std::as_writable_bytes(std::span(value)), now);
     if (read.status != ReplyStatus::kOk) return std::nullopt;
     return value.substr(0, read.value_bytes);
   }
-  WriteOutcome Delete(std::string_view key, uint64_t now_ms = 1) { return Delete(key, {}, now_ms); }
-  WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, uint64_t now_ms) {
-    return writes_->Delete(key, conditions, now_ms).outcome;
+  WriteOutcome Delete(std::string_view key, Time now = 1) { return Delete(key, {}, now); }
+  WriteOutcome Delete(std::string_view key, const WriteConditions& conditions, Time now) {
+    return writes_->Delete(key, conditions, now).outcome;
   }
   WriteOutcome Append(std::string_view key, std::string_view piece, Writes::End end,
                       ItemAttributes made = {}, const WriteConditions& conditions = {},
-                      uint64_t now_ms = 1) {
-    return writes_->Append(key, piece, end, made, conditions, now_ms).outcome;
+                      Time now = 1) {
+    return writes_->Append(key, piece, end, made, conditions, now).outcome;
   }
   WriteOutcome Increment(std::string_view key, const CounterOperands& operands,
                          ItemAttributes made = {}, const WriteConditions& conditions = {},
-                         uint64_t now_ms = 1) {
-    return writes_->Increment(key, operands, made, conditions, now_ms).outcome;
+                         Time now = 1) {
+    return writes_->Increment(key, operands, made, conditions, now).outcome;
   }
   WriteOutcome Touch(std::string_view key, uint64_t expiry_ms,
-                     const WriteConditions& conditions = {}, uint64_t now_ms = 1) {
-    return writes_->Touch(key, expiry_ms, conditions, now_ms).outcome;
+                     const WriteConditions& conditions = {}, Time now = 1) {
+    return writes_->Touch(key, expiry_ms, conditions, now).outcome;
   }
-  Writes::Flushed FlushSome(uint64_t position, uint64_t now_ms = 1) {
-    return writes_->FlushSome(position, now_ms);
+  Writes::Flushed FlushSome(uint64_t position, Time now = 1) {
+    return writes_->FlushSome(position, now);
   }
   StatsReply Stats() const {
     StatsReply stats{};

@@ -18,9 +18,9 @@ class StoreGrowTest : public testing::Test {
   static std::string Key(uint64_t i) { return "key" + std::to_string(i); }
   // Puts as a server does that has time between two writes.
   void PutAndTidy(uint64_t i, ItemAttributes attributes = {}) {
-    ASSERT_EQ(store_.Put(Key(i), "value" + std::to_string(i), attributes, {}, 1).status,
+    ASSERT_EQ(store_.Put(Key(i), "value" + std::to_string(i), attributes, {}, At(1)).status,
               ReplyStatus::kOk);
-    store_->Tidy(1);
+    store_->Tidy(At(1));
   }
   // Puts until growth is under way.
   uint64_t FillUntilItGrows() {
@@ -29,7 +29,7 @@ class StoreGrowTest : public testing::Test {
     return n;
   }
   void FinishGrowth() {
-    while (store_->growing()) store_->Tidy(1);
+    while (store_->growing()) store_->Tidy(At(1));
   }
 
   TestStore store_{16 << 20, kSlots, /*index_grows=*/true};
@@ -48,7 +48,7 @@ TEST_F(StoreGrowTest, TheIndexDoublesAndKeepsEveryKey) {
 TEST_F(StoreGrowTest, TheSuperblockTellsWhereTheIndexesAre) {
   const IndexGeometry first = store_->superblock().index;
   FillUntilItGrows();
-  while (store_->superblock().next_index.homes == 0) store_->Tidy(1);
+  while (store_->superblock().next_index.homes == 0) store_->Tidy(At(1));
   Superblock superblock;
   std::memcpy(&superblock, store_.region().data(), sizeof(superblock));
   EXPECT_TRUE(SuperblockValid(superblock));
@@ -83,7 +83,7 @@ TEST_F(StoreGrowTest, TheOldIndexStaysAsItIsUntilItsReadersAcknowledge) {
   for (int i = 0; i < 3000; ++i) PutAndTidy(n++);
   EXPECT_TRUE(whole());
   store_->Acknowledge(2);
-  store_->Tidy(1);
+  store_->Tidy(At(1));
   while (whole()) PutAndTidy(n++);  // ends, as items come to lie there
 }
 
@@ -106,8 +106,8 @@ TEST_F(StoreGrowTest, ItemsExpireAlsoAfterTheyMovedToAnotherIndex) {
   for (uint64_t i = 0; i < 100; ++i) PutAndTidy(1'000'000 + i, {.expiry_ms = 1000});
   FillUntilItGrows();
   FinishGrowth();
-  EXPECT_EQ(store_->Sweep(999, 100'000).removed, 0u);
-  EXPECT_EQ(store_->Sweep(1000, 100'000).removed, 100u);
+  EXPECT_EQ(store_->Sweep(At(999), 100'000).removed, 0u);
+  EXPECT_EQ(store_->Sweep(At(1000), 100'000).removed, 100u);
 }
 
 // The writes themselves prepare the next index, bit by bit, if nobody else has time.
@@ -143,7 +143,7 @@ TEST_F(StoreGrowTest, AnIndexThatDoesNotGrowIsFull) {
   ReplyStatus status = ReplyStatus::kOk;
   while (status == ReplyStatus::kOk) {
     status = fixed.Put(Key(n++), "v").status;
-    fixed->Tidy(1);
+    fixed->Tidy(At(1));
   }
   EXPECT_EQ(status, ReplyStatus::kIndexFull);
   EXPECT_EQ(fixed.Stats().refused_index_full, 1u);

@@ -70,16 +70,18 @@ TEST(StoreTest, AnUpdateInPlaceIsAPut) {
     for (const size_t value_bytes : {0, 1, 8, 15, 64, 100, 105, 700}) {
       SCOPED_TRACE(testing::Message() << key_bytes << " " << value_bytes);
       const std::string key(key_bytes, 'k');
-      ASSERT_EQ(store.GeneralPut(key, std::string(value_bytes, 'a'), {.flags = 1}, {}, 1).status,
-                ReplyStatus::kOk);
-      const WriteOutcome before = store.GeneralPut(key, std::string(value_bytes, 'b'), {}, {}, 1);
+      ASSERT_EQ(
+          store.GeneralPut(key, std::string(value_bytes, 'a'), {.flags = 1}, {}, At(1)).status,
+          ReplyStatus::kOk);
+      const WriteOutcome before =
+          store.GeneralPut(key, std::string(value_bytes, 'b'), {}, {}, At(1));
       Store::Update update;
       const std::string value(value_bytes, 'c');
       ASSERT_TRUE(store.UpdateInPlace(key, value, 7, &update));
       EXPECT_EQ(update.slot, before.slot);
       EXPECT_GT(update.version, before.version);
       EXPECT_EQ(store.Get(key), value);
-      const ReadOutcome read = store->Get(key, {}, 1);
+      const ReadOutcome read = store->Get(key, {}, At(1));
       EXPECT_EQ(read.version, update.version);
       EXPECT_EQ(read.attributes.flags, 7u);
       EXPECT_EQ(read.attributes.expiry_ms, 0u);
@@ -92,7 +94,7 @@ TEST(StoreTest, WhatIsNotJustAnUpdateIsNotDoneAsOne) {
   const std::string long_value(kInPlaceBytesMax, 'v');
   ASSERT_EQ(store.Put("key", "value").status, ReplyStatus::kOk);
   ASSERT_EQ(store.Put("long", long_value).status, ReplyStatus::kOk);
-  ASSERT_EQ(store.GeneralPut("expires", "value", {.expiry_ms = 1000}, {}, 1).status,
+  ASSERT_EQ(store.GeneralPut("expires", "value", {.expiry_ms = 1000}, {}, At(1)).status,
             ReplyStatus::kOk);
   ASSERT_EQ(store.Put("gone", "value").status, ReplyStatus::kOk);
   ASSERT_EQ(store.Delete("gone").status, ReplyStatus::kOk);
@@ -133,9 +135,9 @@ TEST(StoreTest, VersionsAreNeverReused) {
 TEST(StoreTest, OnlyIfAbsent) {
   TestStore store(kRegionBytes);
   const WriteConditions absent{.only_if_absent = true};
-  const WriteOutcome put = store.GeneralPut("key", "a", {}, absent, 1);
+  const WriteOutcome put = store.GeneralPut("key", "a", {}, absent, At(1));
   EXPECT_EQ(put.status, ReplyStatus::kOk);
-  const WriteOutcome again = store.GeneralPut("key", "b", {}, absent, 1);
+  const WriteOutcome again = store.GeneralPut("key", "b", {}, absent, At(1));
   EXPECT_EQ(again.status, ReplyStatus::kExists);
   EXPECT_EQ(again.version, put.version);
   EXPECT_EQ(again.slot, put.slot);
@@ -145,45 +147,46 @@ TEST(StoreTest, OnlyIfAbsent) {
 
 TEST(StoreTest, OnlyIfVersion) {
   TestStore store(kRegionBytes);
-  EXPECT_EQ(store.GeneralPut("key", "a", {}, {.only_if_version = 7}, 1).status,
+  EXPECT_EQ(store.GeneralPut("key", "a", {}, {.only_if_version = 7}, At(1)).status,
             ReplyStatus::kVersionMismatch);
-  const WriteOutcome put = store.GeneralPut("key", "a", {}, {.only_if_version = 0}, 1);
+  const WriteOutcome put = store.GeneralPut("key", "a", {}, {.only_if_version = 0}, At(1));
   ASSERT_EQ(put.status, ReplyStatus::kOk);
-  const WriteOutcome stale = store.GeneralPut("key", "b", {}, {.only_if_version = 0}, 1);
+  const WriteOutcome stale = store.GeneralPut("key", "b", {}, {.only_if_version = 0}, At(1));
   EXPECT_EQ(stale.status, ReplyStatus::kVersionMismatch);
   EXPECT_EQ(stale.version, put.version);
-  EXPECT_EQ(store.Delete("key", {.only_if_version = put.version + 1}, 1).status,
+  EXPECT_EQ(store.Delete("key", {.only_if_version = put.version + 1}, At(1)).status,
             ReplyStatus::kVersionMismatch);
   EXPECT_EQ(store.Get("key"), "a");
-  EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_version = put.version}, 1).status,
+  EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_version = put.version}, At(1)).status,
             ReplyStatus::kOk);
-  EXPECT_EQ(store.Delete("none", {.only_if_version = 0}, 1).status, ReplyStatus::kNotFound);
+  EXPECT_EQ(store.Delete("none", {.only_if_version = 0}, At(1)).status, ReplyStatus::kNotFound);
 }
 
 TEST(StoreTest, UnderLockTheExactWordMustBeThere) {
   TestStore store(kRegionBytes);
   store.LockWordOf("key") = 77;
-  EXPECT_EQ(store.GeneralPut("key", "a", {}, {.only_if_version = 0, .under_lock = 77}, 1).status,
-            ReplyStatus::kOk);
+  EXPECT_EQ(
+      store.GeneralPut("key", "a", {}, {.only_if_version = 0, .under_lock = 77}, At(1)).status,
+      ReplyStatus::kOk);
   store.LockWordOf("key") = 78;
-  const WriteOutcome late = store.GeneralPut("key", "b", {}, {.under_lock = 77}, 1);
+  const WriteOutcome late = store.GeneralPut("key", "b", {}, {.under_lock = 77}, At(1));
   EXPECT_EQ(late.status, ReplyStatus::kLockLost);
   EXPECT_EQ(late.lock_word, 78u);
-  EXPECT_EQ(store.Delete("key", {.under_lock = 77}, 1).status, ReplyStatus::kLockLost);
+  EXPECT_EQ(store.Delete("key", {.under_lock = 77}, At(1)).status, ReplyStatus::kLockLost);
   EXPECT_EQ(store.Get("key"), "a");
 }
 
 TEST(StoreTest, ExpiredItemsAreDeadToEveryone) {
   TestStore store(kRegionBytes);
-  store.GeneralPut("key", "a", {.flags = 5, .expiry_ms = 1000}, {}, 1);
+  store.GeneralPut("key", "a", {.flags = 5, .expiry_ms = 1000}, {}, At(1));
   EXPECT_EQ(store.Get("key", 999), "a");
   EXPECT_EQ(store.Get("key", 1000), std::nullopt);
   EXPECT_EQ(store.Stats().items, 0u);
 
-  store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, 1);
-  EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_absent = true}, 1000).status,
+  store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, At(1));
+  EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_absent = true}, At(1000)).status,
             ReplyStatus::kOk);
-  store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, 1);
+  store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, At(1));
   EXPECT_EQ(store.Delete("key", 1000).status, ReplyStatus::kNotFound);
   EXPECT_EQ(store.Stats().heap_bytes, 0u);
 }
@@ -191,27 +194,28 @@ TEST(StoreTest, ExpiredItemsAreDeadToEveryone) {
 TEST(StoreTest, SweepRemovesWhatExpired) {
   TestStore store(kRegionBytes, 1000);
   for (int i = 0; i < 900; ++i) {
-    store.GeneralPut("key" + std::to_string(i), "a", {.expiry_ms = i % 3 == 0 ? 1000u : 0u}, {}, 1);
+    store.GeneralPut("key" + std::to_string(i), "a", {.expiry_ms = i % 3 == 0 ? 1000u : 0u}, {},
+                     At(1));
   }
   const uint64_t buckets = store->superblock().index.main_buckets();
-  EXPECT_EQ(store->Sweep(999, buckets).removed, 0u);
+  EXPECT_EQ(store->Sweep(At(999), buckets).removed, 0u);
   size_t removed = 0;
   for (bool more = true; more;) {
-    const Swept swept = store->Sweep(1000, 1);
+    const Swept swept = store->Sweep(At(1000), 1);
     removed += swept.removed;
     more = swept.more;
   }
   EXPECT_EQ(removed, 300u);
-  EXPECT_EQ(store->Sweep(1000, 2 * buckets).removed, 0u);
+  EXPECT_EQ(store->Sweep(At(1000), 2 * buckets).removed, 0u);
   EXPECT_EQ(store.Stats().items_expired, 300u);
   EXPECT_EQ(store.Stats().items, 600u);
 }
 
 TEST(StoreTest, AttributesComeBack) {
   TestStore store(kRegionBytes);
-  store.GeneralPut("key", "value", {.flags = 0xdeadbeef, .expiry_ms = 5000}, {}, 1);
+  store.GeneralPut("key", "value", {.flags = 0xdeadbeef, .expiry_ms = 5000}, {}, At(1));
   std::byte value[16];
-  const ReadOutcome read = store->Get("key", value, 1);
+  const ReadOutcome read = store->Get("key", value, At(1));
   EXPECT_EQ(read.status, ReplyStatus::kOk);
   EXPECT_EQ(read.attributes.flags, 0xdeadbeefu);
   EXPECT_EQ(read.attributes.expiry_ms, 5000u);
@@ -222,7 +226,7 @@ TEST(StoreTest, ABufferTooSmallSaysWhatIsNeeded) {
   TestStore store(kRegionBytes);
   store.Put("key", "value");
   std::byte value[4];
-  const ReadOutcome read = store->Get("key", value, 1);
+  const ReadOutcome read = store->Get("key", value, At(1));
   EXPECT_EQ(read.status, ReplyStatus::kBufferTooSmall);
   EXPECT_EQ(read.value_bytes, 5u);
 }
@@ -235,10 +239,10 @@ TEST(StoreTest, UpdatesInPlaceAndReadsAllocateNothing) {
   size_t size = sizeof(before);
   ASSERT_EQ(mallctl("thread.allocated", &before, &size, nullptr, 0), 0);
   for (int i = 0; i < 1000; ++i) {
-    ASSERT_EQ(store.GeneralPut("key", "other", {}, {.only_if_version = 1 + i}, 1).status,
+    ASSERT_EQ(store.GeneralPut("key", "other", {}, {.only_if_version = 1 + i}, At(1)).status,
               ReplyStatus::kOk);
-    ASSERT_EQ(store->Get("key", value, 1).status, ReplyStatus::kOk);
-    ASSERT_EQ(store->Get("none", value, 1).status, ReplyStatus::kNotFound);
+    ASSERT_EQ(store->Get("key", value, At(1)).status, ReplyStatus::kOk);
+    ASSERT_EQ(store->Get("none", value, At(1)).status, ReplyStatus::kNotFound);
   }
   ASSERT_EQ(mallctl("thread.allocated", &after, &size, nullptr, 0), 0);
   EXPECT_EQ(after, before);
@@ -246,15 +250,15 @@ TEST(StoreTest, UpdatesInPlaceAndReadsAllocateNothing) {
 
 TEST(StoreTest, AReservationOutsideTheLayoutIsRefused) {
   TestStore store(kRegionBytes);
-  EXPECT_FALSE(store->Reserve("", 10, 1));
-  EXPECT_FALSE(store->Reserve(std::string(251, 'k'), 10, 1));
-  EXPECT_FALSE(store->Reserve("key", (64 << 20) + 1, 1));
-  EXPECT_FALSE(store->Reserve("key", UINT32_MAX, 1));
+  EXPECT_FALSE(store->Reserve("", 10, At(1)));
+  EXPECT_FALSE(store->Reserve(std::string(251, 'k'), 10, At(1)));
+  EXPECT_FALSE(store->Reserve("key", (64 << 20) + 1, At(1)));
+  EXPECT_FALSE(store->Reserve("key", UINT32_MAX, At(1)));
 }
 
 TEST(StoreTest, AnAbandonedReservationLeavesNothing) {
   TestStore store(kRegionBytes);
-  auto reservation = store->Reserve("key", 1000, 1);
+  auto reservation = store->Reserve("key", 1000, At(1));
   ASSERT_TRUE(reservation);
   EXPECT_EQ(store.Get("key"), std::nullopt);
   store->Abandon(*reservation);
@@ -268,7 +272,7 @@ TEST(StoreTest, AFullHeapHarmsNothing) {
   while (store.Put("key" + std::to_string(n), value).status == ReplyStatus::kOk) ++n;
   ASSERT_GT(n, 20);
   EXPECT_EQ(store.Put("another", value).status, ReplyStatus::kHeapFull);
-  EXPECT_EQ(store->Reserve("key0", value.size(), 1), std::nullopt);
+  EXPECT_EQ(store->Reserve("key0", value.size(), At(1)), std::nullopt);
   for (int i = 0; i < n; ++i) ASSERT_EQ(store.Get("key" + std::to_string(i)), value);
   EXPECT_EQ(store.Stats().items, static_cast<uint64_t>(n));
   store.Delete("key0");
@@ -319,7 +323,7 @@ TEST(StoreTest, TheHeapIsAlignedToThePagesOfTheSystem) {
       ASSERT_TRUE(store.ok()) << store.status();
       EXPECT_EQ((*store)->superblock().heap_offset % page_bytes, 0u);
       EXPECT_EQ((*store)->superblock().region_bytes % page_bytes, 0u);
-      EXPECT_EQ(Writes(store->get()).Put("key", "value", {}, {}, 1).outcome.status,
+      EXPECT_EQ(Writes(store->get()).Put("key", "value", {}, {}, At(1)).outcome.status,
                 ReplyStatus::kOk);
     }
   }

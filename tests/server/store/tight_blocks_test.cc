@@ -83,7 +83,7 @@ TEST(TightBlocksTest, AStoreThatEvictsServesItemsOfAllLengths) {
     ASSERT_EQ(store.Put(LongKey(i), value).status, ReplyStatus::kOk) << i;
     const std::optional<std::string> read = store.Get(LongKey(i));
     ASSERT_EQ(read, value);
-    if (i % 100 == 0) store->Tidy(1);
+    if (i % 100 == 0) store->Tidy(At(1));
   }
   EXPECT_GT(store.Stats().items_evicted, 10'000u);
 }

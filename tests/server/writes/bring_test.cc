@@ -75,7 +75,7 @@ class Receiver {
   }
   ReplyStatus Bring(const Change& change, Writes::Brings brings = Writes::Brings::kChange,
                     uint64_t now_ms = kBringMs) {
-    decided_ = store_.writes().Bring(change, brings, now_ms);
+    decided_ = store_.writes().Bring(change, brings, At(now_ms));
     return decided_.outcome.status;
   }
   ReplyStatus BringWalked(const Change& put) { return Bring(put, Writes::Brings::kWalkedItem); }
@@ -124,7 +124,7 @@ TEST(BringTest, VersionsThatAreGivenLaterAreHigher) {
 TEST(BringTest, AVersionIsRecordedWithoutAnItem) {
   Receiver receiver(kBringMegabyte);
   receiver.store_.Put("gannet.version.0", "a user's");
-  ASSERT_EQ(receiver.store_.writes().RecordVersion(5'000, kBringMs).outcome.status,
+  ASSERT_EQ(receiver.store_.writes().RecordVersion(5'000, At(kBringMs)).outcome.status,
             ReplyStatus::kOk);
   EXPECT_EQ(receiver.store_->NextVersion(), 5'001u);
   receiver.Publish();
@@ -174,7 +174,7 @@ TEST(BringTest, LongValuesMayHave64MiB) {
   receiver.Publish();
   std::string read(kValueBytesMax, '\0');
   const auto room = std::as_writable_bytes(std::span(read));
-  EXPECT_EQ(receiver.store_->Get("key", room, kBringMs).status, ReplyStatus::kOk);
+  EXPECT_EQ(receiver.store_->Get("key", room, At(kBringMs)).status, ReplyStatus::kOk);
   EXPECT_TRUE(read == value);
 }
 
@@ -233,12 +233,12 @@ TEST(BringTest, ABackupHasTheSameAlthoughVersionsOfTheStreamFall) {
     const std::string value(random() % 50 == 0 ? 5'000 + random() % 5'000 : random() % 100,
                             'a' + i % 26);
     if (random() % 4 == 0) {
-      giver.writes().Delete(key, {}, kBringMs);
+      giver.writes().Delete(key, {}, At(kBringMs));
     } else {
       giver.Put(key, value, kBringMs);
     }
     // Its version is far lower until something is brought, and then higher than what comes next.
-    receiver.store_.writes().Put(absl::StrCat("own", i), "value", {}, {}, kBringMs);
+    receiver.store_.writes().Put(absl::StrCat("own", i), "value", {}, {}, At(kBringMs));
     for (uint64_t n = i < 10 ? 0 : random() % 3; n > 0 && brought < given.kept.size(); --n) {
       receiver.Bring(given.kept[brought++].Get());
     }
@@ -252,7 +252,7 @@ TEST(BringTest, ABackupHasTheSameAlthoughVersionsOfTheStreamFall) {
   for (const OwnChange& it : receiver.stream_.kept) {
     fell |= it.change.version < highest;
     highest = std::max(highest, it.change.version);
-    ASSERT_EQ(backup->Apply(it.Get(), kBringMs), ReplyStatus::kOk);
+    ASSERT_EQ(backup->Apply(it.Get(), At(kBringMs)), ReplyStatus::kOk);
   }
   EXPECT_TRUE(fell) << "the test has nothing to show";
   for (int i = 0; i < 5'000; ++i) {

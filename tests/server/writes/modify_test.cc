@@ -20,22 +20,22 @@ class ModifyTest : public testing::Test {
  protected:
   WriteOutcome Append(std::string_view key, std::string_view piece,
                       const WriteConditions& conditions = {}) {
-    return store_.Append(key, piece, Writes::End::kBack, {.flags = 7}, conditions, kNowMs);
+    return store_.Append(key, piece, Writes::End::kBack, {.flags = 7}, conditions, At(kNowMs));
   }
   WriteOutcome Prepend(std::string_view key, std::string_view piece) {
-    return store_.Append(key, piece, Writes::End::kFront, {.flags = 7}, {}, kNowMs);
+    return store_.Append(key, piece, Writes::End::kFront, {.flags = 7}, {}, At(kNowMs));
   }
   WriteOutcome Increment(std::string_view key, int64_t delta, int64_t initial = 0,
                          const WriteConditions& conditions = {}) {
-    return store_.Increment(key, {delta, initial}, {.flags = 7}, conditions, kNowMs);
+    return store_.Increment(key, {delta, initial}, {.flags = 7}, conditions, At(kNowMs));
   }
   WriteOutcome Touch(std::string_view key, uint64_t expiry_ms,
                      const WriteConditions& conditions = {}, uint64_t now_ms = kNowMs) {
-    return store_.Touch(key, expiry_ms, conditions, now_ms);
+    return store_.Touch(key, expiry_ms, conditions, At(now_ms));
   }
   ReadOutcome Look(std::string_view key, uint64_t now_ms = kNowMs) {
     thread_local std::string value(kValueBytesMax, '\0');  // made once
-    return store_->Get(key, std::as_writable_bytes(std::span(value)), now_ms);
+    return store_->Get(key, std::as_writable_bytes(std::span(value)), At(now_ms));
   }
   std::optional<std::string> Get(std::string_view key, uint64_t now_ms = kNowMs) {
     return store_.Get(key, now_ms);
@@ -51,7 +51,8 @@ TEST_F(ModifyTest, PiecesAreAddedAtBothEndsOfValuesOfAllLengths) {
       const std::string old(bytes, 'o');
       const std::string added(piece, 'a');
       ASSERT_EQ(
-          store_.GeneralPut("key", old, {.flags = 3, .expiry_ms = kNowMs + 50}, {}, kNowMs).status,
+          store_.GeneralPut("key", old, {.flags = 3, .expiry_ms = kNowMs + 50}, {}, At(kNowMs))
+              .status,
           ReplyStatus::kOk);
       const uint64_t version = Look("key").version;
       ASSERT_EQ(Append("key", added).status, ReplyStatus::kOk);
@@ -74,13 +75,13 @@ TEST_F(ModifyTest, PiecesAreAddedAtBothEndsOfValuesOfAllLengths) {
 TEST_F(ModifyTest, AnAbsentKeyGetsTheAttributesOfTheRequestUnlessItMustBePresent) {
   EXPECT_EQ(Append("key", "v", {.only_if_present = true}).status, ReplyStatus::kNotFound);
   EXPECT_EQ(Increment("n", 1, 0, {.only_if_present = true}).status, ReplyStatus::kNotFound);
-  EXPECT_EQ(store_.GeneralPut("key", "v", {}, {.only_if_present = true}, kNowMs).status,
+  EXPECT_EQ(store_.GeneralPut("key", "v", {}, {.only_if_present = true}, At(kNowMs)).status,
             ReplyStatus::kNotFound);
   EXPECT_EQ(store_.Stats().items, 0u);
   EXPECT_EQ(Append("key", "v").status, ReplyStatus::kOk);
   EXPECT_EQ(Get("key"), "v");
   EXPECT_EQ(Look("key").attributes.flags, 7u);
-  EXPECT_EQ(store_.GeneralPut("key", "w", {}, {.only_if_present = true}, kNowMs).status,
+  EXPECT_EQ(store_.GeneralPut("key", "w", {}, {.only_if_present = true}, At(kNowMs)).status,
             ReplyStatus::kOk);
 }
 
@@ -136,7 +137,8 @@ TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
   for (const size_t bytes : {0, 64, 1000, 5000, 1 << 20}) {
     const std::string value(bytes, 'v');
     ASSERT_EQ(
-        store_.GeneralPut("key", value, {.flags = 9, .expiry_ms = kNowMs + 10}, {}, kNowMs).status,
+        store_.GeneralPut("key", value, {.flags = 9, .expiry_ms = kNowMs + 10}, {}, At(kNowMs))
+            .status,
         ReplyStatus::kOk);
     const ReadOutcome before = Look("key");
     const WriteOutcome touched = Touch("key", kNowMs + 100);
@@ -151,7 +153,7 @@ TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
     EXPECT_EQ(Get("key", kNowMs + 100), std::nullopt);
     EXPECT_EQ(Touch("key", 0, {}, kNowMs + 100).status, ReplyStatus::kNotFound);
   }
-  ASSERT_EQ(store_.GeneralPut("key", "v", {.expiry_ms = kNowMs + 10}, {}, kNowMs).status,
+  ASSERT_EQ(store_.GeneralPut("key", "v", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs)).status,
             ReplyStatus::kOk);
   EXPECT_EQ(store_.Stats().items_expiring, 1u);
   EXPECT_EQ(Touch("key", 0).status, ReplyStatus::kOk);
@@ -161,11 +163,11 @@ TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
 
 // The sweep finds an item by its new expiry.
 TEST_F(ModifyTest, ATouchedItemIsSweptWhenItsNewTimeIsOver) {
-  ASSERT_EQ(store_.GeneralPut("key", "v", {}, {}, kNowMs).status, ReplyStatus::kOk);
+  ASSERT_EQ(store_.GeneralPut("key", "v", {}, {}, At(kNowMs)).status, ReplyStatus::kOk);
   ASSERT_EQ(Touch("key", kNowMs + 100).status, ReplyStatus::kOk);
   EXPECT_EQ(store_.Stats().items_expiring, 1u);
-  EXPECT_EQ(store_->Sweep(kNowMs + 99, 1'000'000).removed, 0u);
-  EXPECT_EQ(store_->Sweep(kNowMs + 100, 1'000'000).removed, 1u);
+  EXPECT_EQ(store_->Sweep(At(kNowMs + 99), 1'000'000).removed, 0u);
+  EXPECT_EQ(store_->Sweep(At(kNowMs + 100), 1'000'000).removed, 1u);
 }
 
 TEST_F(ModifyTest, ConditionsAreThoseOfAPut) {
@@ -191,7 +193,7 @@ TEST_F(ModifyTest, ConditionsAreThoseOfAPut) {
 TEST_F(ModifyTest, AnExpiredItemIsAbsentForAll) {
   const auto expired = [&](std::string_view key) {
     ASSERT_EQ(
-        store_.GeneralPut(key, "12", {.flags = 1, .expiry_ms = kNowMs}, {}, kNowMs - 1).status,
+        store_.GeneralPut(key, "12", {.flags = 1, .expiry_ms = kNowMs}, {}, At(kNowMs - 1)).status,
         ReplyStatus::kOk);
   };
   expired("a");
@@ -203,7 +205,7 @@ TEST_F(ModifyTest, AnExpiredItemIsAbsentForAll) {
   expired("c");
   EXPECT_EQ(Touch("c", kNowMs + 5).status, ReplyStatus::kNotFound);
   expired("d");
-  EXPECT_EQ(store_.GeneralPut("d", "v", {}, {.only_if_present = true}, kNowMs).status,
+  EXPECT_EQ(store_.GeneralPut("d", "v", {}, {.only_if_present = true}, At(kNowMs)).status,
             ReplyStatus::kNotFound);
 }
 
@@ -212,7 +214,7 @@ TEST_F(ModifyTest, AFullHeapStillCounts) {
   TestStore store(1 << 20, 1000);
   const std::string key(16, 'n');  // "99999" and "100000" have different classes of 16 bytes
   const auto count = [&](int64_t delta) {
-    return store.Increment(key, {delta, 0}, {}, {}, kNowMs).status;
+    return store.Increment(key, {delta, 0}, {}, {}, At(kNowMs)).status;
   };
   ASSERT_EQ(count(10'000'000'000'000'000), ReplyStatus::kOk);
   for (int i = 0;
@@ -230,10 +232,10 @@ TEST_F(ModifyTest, AFullHeapStillCounts) {
 // A client that saw that an item's time was over may tell others. Their requests must not find it,
 // though the worker read the time before they came.
 TEST_F(ModifyTest, TheClockDecidesNotATimeReadBefore) {
-  ASSERT_EQ(store_.GeneralPut("key", "1", {.expiry_ms = kNowMs + 10}, {}, kNowMs).status,
+  ASSERT_EQ(store_.GeneralPut("key", "1", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs)).status,
             ReplyStatus::kOk);
   uint64_t clock_ms = kNowMs + 9;
-  store_->UseClock([&] { return clock_ms; });
+  store_->UseClock([&] { return At(clock_ms); });
   EXPECT_EQ(Get("key"), "1");
   clock_ms = kNowMs + 10;
   EXPECT_EQ(Touch("key", 0).status, ReplyStatus::kNotFound);
@@ -271,15 +273,16 @@ TEST_F(ModifyTest, ManyItemsThatExpireAtOnceAreRemovedInBoundedSteps) {
   constexpr int kItems = 500'000;
   TestStore store(256 << 20, 600'000);
   for (int i = 0; i < kItems; ++i) {
-    ASSERT_EQ(
-        store.GeneralPut(absl::StrCat("key", i), "v", {.expiry_ms = kNowMs + i % 1000}, {}, kNowMs)
-            .status,
-        ReplyStatus::kOk);
+    ASSERT_EQ(store
+                  .GeneralPut(absl::StrCat("key", i), "v", {.expiry_ms = kNowMs + i % 1000}, {},
+                              At(kNowMs))
+                  .status,
+              ReplyStatus::kOk);
   }
   size_t removed = 0;
   size_t steps = 0;
   for (bool more = true; more; ++steps) {
-    const Swept swept = store->Sweep(kNowMs + 1000, 256);
+    const Swept swept = store->Sweep(At(kNowMs + 1000), 256);
     ASSERT_LE(swept.removed, 256u * 3 * kSlotsPerBucket);
     removed += swept.removed;
     more = swept.more;

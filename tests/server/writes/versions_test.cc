@@ -89,9 +89,9 @@ TEST(ApplyTest, MakesEachKindOfItemWithItsOwnVersion) {
   TestStore store(8 << 20);
   const auto put = [&](const std::string& value, uint64_t version) {
     const Change change{.version = version, .flags = 3, .key = "key", .value = value};
-    ASSERT_EQ(store->Apply(change, 1), ReplyStatus::kOk);
+    ASSERT_EQ(store->Apply(change, At(1)), ReplyStatus::kOk);
     std::string read(value.size(), '\0');
-    const ReadOutcome found = store->Get("key", std::as_writable_bytes(std::span(read)), 1);
+    const ReadOutcome found = store->Get("key", std::as_writable_bytes(std::span(read)), At(1));
     EXPECT_EQ(found.version, version);
     EXPECT_EQ(found.attributes.flags, 3u);
     EXPECT_EQ(read, value);
@@ -103,11 +103,11 @@ TEST(ApplyTest, MakesEachKindOfItemWithItsOwnVersion) {
   put(std::string(500'000, 'h'), 1'000'021);
   put("short", 1'000'030);
   const Change deletion{.kind = Change::Kind::kDelete, .version = 1'000'040, .key = "key"};
-  EXPECT_EQ(store->Apply(deletion, 1), ReplyStatus::kOk);
-  EXPECT_EQ(store->Apply(deletion, 1), ReplyStatus::kOk) << "it is gone";
+  EXPECT_EQ(store->Apply(deletion, At(1)), ReplyStatus::kOk);
+  EXPECT_EQ(store->Apply(deletion, At(1)), ReplyStatus::kOk) << "it is gone";
   EXPECT_EQ(store.Stats().items, 0u);
   const Change expired{.version = 1'000'041, .expiry_ms = 5, .key = "key", .value = "old"};
-  EXPECT_EQ(store->Apply(expired, 5), ReplyStatus::kOk);
+  EXPECT_EQ(store->Apply(expired, At(5)), ReplyStatus::kOk);
   EXPECT_EQ(store.Stats().items, 0u);
 }
 

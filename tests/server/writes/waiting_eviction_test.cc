@@ -31,7 +31,7 @@ class WaitingEvictionTest : public testing::Test {
   void SetUp() override { Make(1 << 20); }
 
   Decided Put(std::string_view key, std::string_view value) {
-    return writes_->Put(key, value, {}, {}, kNowMs);
+    return writes_->Put(key, value, {}, {}, At(kNowMs));
   }
   std::optional<std::string> Seen(std::string_view key) { return store_->Get(key, kNowMs); }
   void PublishAll() { writes_->Publish(sink_.end); }
@@ -88,12 +88,12 @@ TEST_F(WaitingEvictionTest, AnAnswerThatTellsOfItWaits) {
   const std::string value(1'000, 'v');
   Fill(value);
   const std::string going = Deleted().front();
-  const Decided deleted = writes_->Delete(going, {}, kNowMs);
+  const Decided deleted = writes_->Delete(going, {}, At(kNowMs));
   EXPECT_EQ(StatusOf(deleted), ReplyStatus::kNotFound);
   EXPECT_GT(deleted.ticket, writes_->published());
   PublishAll();
   EXPECT_GE(writes_->published(), deleted.ticket);
-  EXPECT_EQ(writes_->Delete(going, {}, kNowMs).ticket, 0u);
+  EXPECT_EQ(writes_->Delete(going, {}, At(kNowMs)).ticket, 0u);
 }
 
 // A write behind it is one of a key without an item. It gets the block of a short item, whose
@@ -103,14 +103,14 @@ TEST_F(WaitingEvictionTest, WritesAreDecidedAgainstIt) {
   Put("short", "x");
   Put("other", "x");
   Fill(value);
-  writes_->Delete("short", {}, kNowMs);
+  writes_->Delete("short", {}, At(kNowMs));
   PublishAll();
   while (StatusOf(Put("more" + std::to_string(sink_.end), value)) == ReplyStatus::kOk) {
   }
   ASSERT_TRUE(writes_->evictions_wait());
   const std::string going = sink_.changes.back().substr(7);
-  EXPECT_EQ(StatusOf(writes_->Touch(going, 0, {}, kNowMs)), ReplyStatus::kNotFound);
-  const Decided put = writes_->Put(going, "y", {}, {.only_if_absent = true}, kNowMs);
+  EXPECT_EQ(StatusOf(writes_->Touch(going, 0, {}, At(kNowMs))), ReplyStatus::kNotFound);
+  const Decided put = writes_->Put(going, "y", {}, {.only_if_absent = true}, At(kNowMs));
   EXPECT_EQ(StatusOf(put), ReplyStatus::kOk);
   EXPECT_EQ(Seen(going), value);
   PublishAll();
@@ -174,7 +174,7 @@ TEST_F(WaitingEvictionTest, ASpanThatNobodyAsksForIsGivenUp) {
   PublishAll();
   EXPECT_EQ(StatusOf(Put("longer", std::string(400'000, 'l'))), ReplyStatus::kTryAgain);
   for (int i = 0; i < 200; ++i) {
-    (*store_)->Tidy(kNowMs);
+    (*store_)->Tidy(At(kNowMs));
     PublishAll();
   }
   const uint64_t evicted = store_->Stats().items_evicted;
@@ -194,7 +194,7 @@ TEST_F(WaitingEvictionTest, AValueThatNeverFitsIsRefused) {
 TEST_F(WaitingEvictionTest, AWriteThatFindsNoRoomBetweenValuesThatAreBroughtIsPutOff) {
   std::vector<Reservation> brought;
   for (const uint32_t bytes : {40'000, 1'000}) {
-    while (auto reservation = (*store_)->Reserve("key", bytes, kNowMs)) {
+    while (auto reservation = (*store_)->Reserve("key", bytes, At(kNowMs))) {
       brought.push_back(*reservation);
     }
   }
@@ -203,7 +203,7 @@ TEST_F(WaitingEvictionTest, AWriteThatFindsNoRoomBetweenValuesThatAreBroughtIsPu
   EXPECT_EQ(StatusOf(Put("key", value)), ReplyStatus::kTryAgain);
   EXPECT_EQ(StatusOf(Put("key", std::string(40'000, 'l'))), ReplyStatus::kTryAgain);
   const Change change{.kind = Change::Kind::kPut, .version = 5, .key = "key", .value = value};
-  EXPECT_EQ(StatusOf(writes_->Bring(change, Writes::Brings::kChange, kNowMs)),
+  EXPECT_EQ(StatusOf(writes_->Bring(change, Writes::Brings::kChange, At(kNowMs))),
             ReplyStatus::kTryAgain);
   EXPECT_EQ(store_->Stats().refused_heap_full, 0u);
   for (const Reservation& reservation : brought) (*store_)->Abandon(reservation);
@@ -256,7 +256,7 @@ TEST_F(WaitingEvictionTest, TheBackgroundEvictsAheadAndNotMore) {
   Fill(value);
   PublishAll();
   const uint64_t before = store_->Stats().items_evicted;
-  for (int i = 0; i < 50; ++i) (*store_)->Tidy(kNowMs);
+  for (int i = 0; i < 50; ++i) (*store_)->Tidy(At(kNowMs));
   const uint64_t evicted = store_->Stats().items_evicted - before;
   EXPECT_LT(evicted, 60u) << "each step evicted anew what did not go";
   PublishAll();
@@ -273,7 +273,7 @@ TEST_F(WaitingEvictionTest, TheBackgroundEvictsAheadOfWhatIsKeptFree) {
   const uint64_t by_writes = store_->Stats().evicted_by_writes;
   const auto tidy = [&] {
     for (int i = 0; i < 3; ++i) {
-      (*store_)->Tidy(kNowMs);
+      (*store_)->Tidy(At(kNowMs));
       PublishAll();
     }
   };
@@ -315,7 +315,7 @@ TEST_F(WaitingEvictionTest, WritersAndTheBackgroundEvictBesideEachOther) {
         const std::string value(i % 100 == 0 ? 40'000 : 50 + i % 1'000, 'v');
         ReplyStatus status = ReplyStatus::kTryAgain;
         while (true) {
-          status = writes.Put(key, value, {}, {}, kNowMs).outcome.status;
+          status = writes.Put(key, value, {}, {}, At(kNowMs)).outcome.status;
           if (status != ReplyStatus::kTryAgain) break;
           std::this_thread::yield();
         }
@@ -325,7 +325,7 @@ TEST_F(WaitingEvictionTest, WritersAndTheBackgroundEvictBesideEachOther) {
     });
   }
   threads.emplace_back([&] {
-    for (; running > 0; std::this_thread::yield()) store->Tidy(kNowMs);
+    for (; running > 0; std::this_thread::yield()) store->Tidy(At(kNowMs));
   });
   for (; running > 0; std::this_thread::yield()) {
     writes.Publish(changes.safe.load(std::memory_order_acquire));

@@ -32,7 +32,7 @@ class WaitingHistory {
  public:
   explicit WaitingHistory(uint64_t seed) : random_(seed) {
     store_->UseSink(&changes_);
-    store_->UseClock([this] { return clock_ms_; });
+    store_->UseClock([this] { return At(clock_ms_); });
     writes_->WaitFor(&changes_);
   }
 
@@ -119,7 +119,7 @@ class WaitingHistory {
 
   void Decide(UnderWay* it) {
     if (it->operation.kind == Kind::kDelete) {
-      it->decided = writes_->Delete(kKey, it->conditions, clock_ms_);
+      it->decided = writes_->Delete(kKey, it->conditions, At(clock_ms_));
       return;
     }
     it->expiry_ms = it->ttl_ms == 0 ? 0 : clock_ms_ + it->ttl_ms;
@@ -131,7 +131,7 @@ class WaitingHistory {
       }
     }
     it->decided = writes_->Put(kKey, std::to_string(it->operation.value),
-                               {.expiry_ms = it->expiry_ms}, it->conditions, clock_ms_);
+                               {.expiry_ms = it->expiry_ms}, it->conditions, At(clock_ms_));
   }
 
   // Answers what is published, in any order that workers could answer in.

@@ -32,9 +32,9 @@ class WaitingTest : public testing::Test {
 
   Decided Put(std::string_view key, std::string_view value,
               const WriteConditions& conditions = {}) {
-    return writes_->Put(key, value, {}, conditions, kNowMs);
+    return writes_->Put(key, value, {}, conditions, At(kNowMs));
   }
-  Decided Delete(std::string_view key) { return writes_->Delete(key, {}, kNowMs); }
+  Decided Delete(std::string_view key) { return writes_->Delete(key, {}, At(kNowMs)); }
   std::optional<std::string> Seen(std::string_view key) { return store_->Get(key, kNowMs); }
   void PublishAll() { writes_->Publish(sink_.end); }
   static ReplyStatus StatusOf(const Decided& decided) { return decided.outcome.status; }
@@ -108,13 +108,13 @@ TEST_F(WaitingTest, DecidesAgainstTheKeysWaitingWrite) {
   EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_absent = true})), ReplyStatus::kExists);
   EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_version = 0})), ReplyStatus::kVersionMismatch);
   EXPECT_EQ(StatusOf(Put("key", "6", {.only_if_version = put.outcome.version})), ReplyStatus::kOk);
-  const Decided sum = writes_->Increment("key", {.delta = 4, .initial = 0}, {}, {}, kNowMs);
+  const Decided sum = writes_->Increment("key", {.delta = 4, .initial = 0}, {}, {}, At(kNowMs));
   EXPECT_EQ(sum.outcome.number, 10);
-  EXPECT_EQ(StatusOf(writes_->Append("key", "0", Writes::End::kBack, {}, {}, kNowMs)),
+  EXPECT_EQ(StatusOf(writes_->Append("key", "0", Writes::End::kBack, {}, {}, At(kNowMs))),
             ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kNotFound);
-  EXPECT_EQ(StatusOf(writes_->Touch("key", 0, {}, kNowMs)), ReplyStatus::kNotFound);
+  EXPECT_EQ(StatusOf(writes_->Touch("key", 0, {}, At(kNowMs))), ReplyStatus::kNotFound);
   EXPECT_EQ(StatusOf(Put("key", "7", {.only_if_absent = true})), ReplyStatus::kOk);
   EXPECT_EQ(Seen("key"), std::nullopt);
   PublishAll();
@@ -134,11 +134,11 @@ TEST_F(WaitingTest, ARefusalWaitsForTheWriteThatItTellsOf) {
 }
 
 TEST_F(WaitingTest, AWaitingItemExpires) {
-  EXPECT_EQ(StatusOf(writes_->Put("key", "a", {.expiry_ms = kNowMs + 10}, {}, kNowMs)),
+  EXPECT_EQ(StatusOf(writes_->Put("key", "a", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs))),
             ReplyStatus::kOk);
-  EXPECT_EQ(StatusOf(writes_->Put("key", "b", {}, {.only_if_absent = true}, kNowMs + 9)),
+  EXPECT_EQ(StatusOf(writes_->Put("key", "b", {}, {.only_if_absent = true}, At(kNowMs + 9))),
             ReplyStatus::kExists);
-  EXPECT_EQ(StatusOf(writes_->Put("key", "b", {}, {.only_if_absent = true}, kNowMs + 10)),
+  EXPECT_EQ(StatusOf(writes_->Put("key", "b", {}, {.only_if_absent = true}, At(kNowMs + 10))),
             ReplyStatus::kOk);
   PublishAll();
   EXPECT_EQ(Seen("key"), "b");
@@ -162,7 +162,7 @@ TEST_F(WaitingTest, AFlushRemovesWhatIsThereOnceItIsSafe) {
   uint64_t removed = 0;
   uint64_t ticket = 0;
   for (uint64_t position = 0;;) {
-    const auto flushed = writes_->FlushSome(position, kNowMs);
+    const auto flushed = writes_->FlushSome(position, At(kNowMs));
     removed += flushed.removed;
     ticket = std::max(ticket, flushed.ticket);
     position = flushed.next;
@@ -180,12 +180,13 @@ TEST_F(WaitingTest, ChangesALargeValue) {
   Make(8 << 20);
   const std::string value(1 << 20, 'v');
   Put("key", value);
-  EXPECT_EQ(StatusOf(writes_->Touch("key", kNowMs + 5, {}, kNowMs)), ReplyStatus::kOk);
-  EXPECT_EQ(StatusOf(writes_->Append("key", "+", Writes::End::kFront, {}, {}, kNowMs)),
+  EXPECT_EQ(StatusOf(writes_->Touch("key", kNowMs + 5, {}, At(kNowMs))), ReplyStatus::kOk);
+  EXPECT_EQ(StatusOf(writes_->Append("key", "+", Writes::End::kFront, {}, {}, At(kNowMs))),
             ReplyStatus::kTooLong);
   PublishAll();
   std::string seen(value.size(), '\0');
-  const ReadOutcome read = (*store_)->Get("key", std::as_writable_bytes(std::span(seen)), kNowMs);
+  const ReadOutcome read =
+      (*store_)->Get("key", std::as_writable_bytes(std::span(seen)), At(kNowMs));
   EXPECT_EQ(read.attributes.expiry_ms, kNowMs + 5);
   EXPECT_EQ(seen, value);
 }
@@ -205,7 +206,7 @@ TEST_F(WaitingTest, ARefusedWriteLeavesNothing) {
   {
     Writes others(&**store_);
     others.WaitFor(&sink_);
-    EXPECT_EQ(StatusOf(others.Put("key", "waits", {}, {}, kNowMs)), ReplyStatus::kOk);
+    EXPECT_EQ(StatusOf(others.Put("key", "waits", {}, {}, At(kNowMs))), ReplyStatus::kOk);
     EXPECT_GT(store_->Stats().heap_bytes, bytes);
   }
   EXPECT_EQ(store_->Stats().heap_bytes, bytes);
@@ -272,11 +273,11 @@ TEST_F(WaitingTest, RecordsWhichRequestsAnUndoUndoes) {
 TEST_F(WaitingTest, AnUndoThatIsRefusedRecordsNothing) {
   const ChangeOrigin origin = {
       .session_token = 7, .sequence = 1, .opcode = static_cast<uint8_t>(Opcode::kPut)};
-  writes_->Put("key", "1", {.expiry_ms = kNowMs + 10}, {}, kNowMs);
+  writes_->Put("key", "1", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs));
   PublishAll();
   const Decided undone = Put("key", "2", {.only_if_present = true, .origin = &origin});
   ASSERT_EQ(StatusOf(undone), ReplyStatus::kOk);
-  (*store_)->UseClock([] { return kNowMs + 10; });
+  (*store_)->UseClock([] { return At(kNowMs + 10); });
   sink_.changes.clear();
   sink_.refuses = true;
   PublishAll();
@@ -333,11 +334,11 @@ class ExpiryOfWaitingTest : public WaitingTest {
 
   void SetUp() override {
     WaitingTest::SetUp();
-    (*store_)->UseClock([this] { return clock_ms_; });
+    (*store_)->UseClock([this] { return At(clock_ms_); });
   }
   // Returns its version. It is published.
   uint64_t PutExpiring(std::string_view key, std::string_view value) {
-    const Decided put = writes_->Put(key, value, {.expiry_ms = kExpiryMs}, {}, clock_ms_);
+    const Decided put = writes_->Put(key, value, {.expiry_ms = kExpiryMs}, {}, At(clock_ms_));
     PublishAll();
     return put.outcome.version;
   }
@@ -365,9 +366,11 @@ TEST_F(ExpiryOfWaitingTest, WhatCountsOnAnItemThatExpiredIsDecidedAgain) {
       [&](uint64_t version) { return Put("key", "new", {.only_if_version = version}); },
       [&](uint64_t) { return Put("key", "new", {.only_if_present = true}); },
       [&](uint64_t) { return Put("key", std::string(5'000, 'n'), {.only_if_present = true}); },
-      [&](uint64_t) { return writes_->Touch("key", 0, {}, clock_ms_); },
-      [&](uint64_t) { return writes_->Append("key", "1", Writes::End::kBack, {}, {}, clock_ms_); },
-      [&](uint64_t) { return writes_->Increment("key", {.delta = 1}, {}, {}, clock_ms_); }};
+      [&](uint64_t) { return writes_->Touch("key", 0, {}, At(clock_ms_)); },
+      [&](uint64_t) {
+        return writes_->Append("key", "1", Writes::End::kBack, {}, {}, At(clock_ms_));
+      },
+      [&](uint64_t) { return writes_->Increment("key", {.delta = 1}, {}, {}, At(clock_ms_)); }};
   for (size_t i = 0; i < writes.size(); ++i) {
     SCOPED_TRACE(i);
     clock_ms_ = kNowMs;
@@ -389,8 +392,8 @@ TEST_F(ExpiryOfWaitingTest, WhatCountsOnAnItemThatExpiredIsDecidedAgain) {
 
 // A write is decided by one that waits, and that one's item expires before either is published.
 TEST_F(ExpiryOfWaitingTest, WhatWasDecidedBehindIsDecidedAgain) {
-  const Decided first = writes_->Put("key", "5", {.expiry_ms = kExpiryMs}, {}, clock_ms_);
-  const Decided sum = writes_->Increment("key", {.delta = 1}, {}, {}, clock_ms_);
+  const Decided first = writes_->Put("key", "5", {.expiry_ms = kExpiryMs}, {}, At(clock_ms_));
+  const Decided sum = writes_->Increment("key", {.delta = 1}, {}, {}, At(clock_ms_));
   const Decided next = Put("key", "7", {.only_if_version = sum.outcome.version});
   const Decided refused = Put("key", "8", {.only_if_absent = true});
   EXPECT_EQ(StatusOf(refused), ReplyStatus::kExists);

@@ -32,7 +32,7 @@ class WaitingUpdateTest : public testing::Test {
   }
   Decided Put(std::string_view key, std::string_view value,
               const WriteConditions& conditions = {}) {
-    return writes_.Put(key, value, {}, conditions, kNowMs);
+    return writes_.Put(key, value, {}, conditions, At(kNowMs));
   }
   std::optional<Decided> Update(std::string_view key, std::string_view value, uint32_t flags = 0) {
     return TryUpdate(*store_, writes_, key, value, flags);
@@ -72,7 +72,8 @@ TEST_P(UpdateEitherWayTest, NobodySeesItBeforeItsRecordIsSafe) {
   EXPECT_THAT(sink_.changes,
               testing::ElementsAre("put key", "put other", "update key", "update other"));
   std::string value(2, '\0');
-  const ReadOutcome read = (*store_).Get("key", std::as_writable_bytes(std::span(value)), kNowMs);
+  const ReadOutcome read =
+      (*store_).Get("key", std::as_writable_bytes(std::span(value)), At(kNowMs));
   EXPECT_EQ(read.version, first->outcome.version);
   EXPECT_EQ(read.attributes.flags, 7u);
 }
@@ -98,8 +99,9 @@ TEST(MovedUpdateTest, IsPublishedWhereverTheItemWent) {
   const uint64_t safe = sink.end;
   for (uint64_t i = 0; store->index_generation() < 2 || store->growing(); ++i) {
     const std::string key = "filler" + std::to_string(i);
-    ASSERT_EQ(store->Apply({.version = 1000 + i, .key = key, .value = "v"}, 1), ReplyStatus::kOk);
-    store->Tidy(1);
+    ASSERT_EQ(store->Apply({.version = 1000 + i, .key = key, .value = "v"}, At(1)),
+              ReplyStatus::kOk);
+    store->Tidy(At(1));
   }
   EXPECT_EQ(store.Get("key"), "10");
   writes.Publish(safe);
@@ -120,17 +122,18 @@ TEST_P(UpdateEitherWayTest, OtherWritesAreDecidedAgainstIt) {
   ASSERT_TRUE(update);
   EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_absent = true})), ReplyStatus::kExists);
   EXPECT_EQ(StatusOf(Put("key", "x", {.only_if_version = 0})), ReplyStatus::kVersionMismatch);
-  const Decided sum = writes_.Increment("key", {.delta = 1, .initial = 0}, {}, {}, kNowMs);
+  const Decided sum = writes_.Increment("key", {.delta = 1, .initial = 0}, {}, {}, At(kNowMs));
   EXPECT_EQ(sum.outcome.number, 42);
   EXPECT_GT(sum.outcome.version, update->outcome.version);
-  EXPECT_EQ(StatusOf(writes_.Append("key", "0", Writes::End::kBack, {}, {}, kNowMs)),
+  EXPECT_EQ(StatusOf(writes_.Append("key", "0", Writes::End::kBack, {}, {}, At(kNowMs))),
             ReplyStatus::kOk);
   EXPECT_EQ(Seen("key"), "10");
   PublishAll();
   EXPECT_EQ(Seen("key"), "420");
   std::string value(3, '\0');
-  EXPECT_EQ((*store_).Get("key", std::as_writable_bytes(std::span(value)), kNowMs).attributes.flags,
-            9u);
+  EXPECT_EQ(
+      (*store_).Get("key", std::as_writable_bytes(std::span(value)), At(kNowMs)).attributes.flags,
+      9u);
 }
 
 TEST_P(UpdateEitherWayTest, ARefusalThatTellsOfItWaitsForIt) {
@@ -145,7 +148,7 @@ TEST_P(UpdateEitherWayTest, ARefusalThatTellsOfItWaitsForIt) {
 }
 
 TEST_P(UpdateEitherWayTest, ComesBehindNoOtherKindOfWrite) {
-  ASSERT_GT(writes_.Delete("key", {}, kNowMs).ticket, 0u);
+  ASSERT_GT(writes_.Delete("key", {}, At(kNowMs)).ticket, 0u);
   EXPECT_FALSE(Update("key", "11")) << "there is no item then";
   ASSERT_GT(Put("other", "longer").ticket, 0u);
   EXPECT_FALSE(Update("other", "cd")) << "the item has another length then";
@@ -159,7 +162,7 @@ TEST_P(UpdateEitherWayTest, ComesBehindNoOtherKindOfWrite) {
 TEST_P(UpdateEitherWayTest, IsOnlyForItemsThatItCannotFailFor) {
   EXPECT_FALSE(Update("nobody", "11"));
   EXPECT_FALSE(Update("key", "111"));
-  EXPECT_EQ(StatusOf(writes_.Put("key", "12", {.expiry_ms = kNowMs + 10}, {}, kNowMs)),
+  EXPECT_EQ(StatusOf(writes_.Put("key", "12", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs))),
             ReplyStatus::kOk);
   PublishAll();
   EXPECT_FALSE(Update("key", "13")) << "it may expire meanwhile";
@@ -185,7 +188,7 @@ TEST_P(UpdateEitherWayTest, FindsEachKeysLastUpdateAmongMany) {
   EXPECT_GT(updated, 2 * kKeys) << "most items lie where they are guessed";
   for (int i = 0; i < kKeys; ++i) {
     const Decided sum =
-        writes_.Increment("k" + std::to_string(i), {.delta = 1, .initial = 0}, {}, {}, kNowMs);
+        writes_.Increment("k" + std::to_string(i), {.delta = 1, .initial = 0}, {}, {}, At(kNowMs));
     ASSERT_THAT(sum.outcome.number, testing::AnyOf(5, 2)) << i;
   }
   PublishAll();
@@ -206,7 +209,7 @@ TEST_F(WaitingUpdateTest, RoomIsFoundAgainBesideUpdatesThatNeedNone) {
 
 TEST_F(WaitingUpdateTest, DoesNotWaitForAKeyInALane) {
   {
-    const Store::Locked key(*store_, (*store_).HashOf("key"), "key", kNowMs);
+    const Store::Locked key(*store_, (*store_).HashOf("key"), "key", At(kNowMs));
     EXPECT_FALSE(TryUpdateInLane(*store_, writes_, "key", "11"));
   }
   EXPECT_TRUE(TryUpdateInLane(*store_, writes_, "key", "11"));
