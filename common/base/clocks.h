@@ -8,8 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <type_traits>
 #include <utility>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 
 namespace gannet {
@@ -55,20 +57,18 @@ class WallClock {
   Reader read_;
 };
 
-// Reads CLOCK_BOOTTIME, in nanoseconds. It never goes back, and goes on while the machine is
-// suspended. Leases and what clients are told of a server's clock are measured by it. Thread safe
-// if the function is, as the machine's is.
+// Reads CLOCK_BOOTTIME. Leases and what clients are told of a server's clock are measured by it.
+// Thread safe if the function is, as the machine's is.
 class BootClock {
  public:
   template <std::invocable T>
-  BootClock(T reader) : read_(std::move(reader)) {}  // NOLINT(google-explicit-constructor)
+  requires std::same_as<std::invoke_result_t<T>, BootTime> BootClock(T reader)
+      : read_(std::move(reader)) {}  // NOLINT(google-explicit-constructor)
 
-  int64_t operator()() const { return read_(); }
-  // For those who still take it as a function.
-  const std::function<int64_t()>& reader() const { return read_; }
+  BootTime Now() const { return read_(); }
 
  private:
-  std::function<int64_t()> read_;
+  std::function<BootTime()> read_;
 };
 
 struct Clocks {
@@ -84,7 +84,8 @@ inline int64_t BootNs() {
 
 // The machine's clocks, for programs and tests. Whoever they make is handed these.
 inline WallTime MachineWallTime() { return WallTime::FromNs(WallNs()); }
-inline Clocks MachineClocks() { return {.wall = MachineWallTime, .boot = BootNs}; }
+inline BootTime MachineBootTime() { return BootTime::FromNs(BootNs()); }
+inline Clocks MachineClocks() { return {.wall = MachineWallTime, .boot = MachineBootTime}; }
 
 }  // namespace gannet
 

@@ -151,7 +151,7 @@ void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest requ
 }
 
 bool AdmissionControl::AwaitsPrimary() const {
-  return server_.standing->AwaitsPrimary(server_.boot());
+  return server_.standing->AwaitsPrimary(server_.boot.Now());
 }
 
 void AdmissionControl::AnswerWaiting() {
@@ -177,14 +177,15 @@ void AdmissionControl::TellStanding(IncomingRequest request) {
   const Member::Seen seen = member_->Look();
   const bool primary = seen.role == MemberRole::kPrimary;
   const int64_t up_s = (now_.monotonic_ns - begun_ns_) / kNsPerSecond;
-  const std::string reason = ReasonOf(
-      {.role = seen.role,
-       .epoch = seen.epoch,
-       .incarnation = seen.incarnation,
-       .applied = primary ? seen.as_primary.committed : seen.applied,
-       .uptime_s = static_cast<uint32_t>(std::clamp<int64_t>(up_s, 0, UINT32_MAX)),
-       .joined_percent = seen.joined_percent,
-       .lease_left_ms = serves() ? server_.standing->LeaseLeftMs(server_.boot()) : uint16_t{0}});
+  const std::string reason =
+      ReasonOf({.role = seen.role,
+                .epoch = seen.epoch,
+                .incarnation = seen.incarnation,
+                .applied = primary ? seen.as_primary.committed : seen.applied,
+                .uptime_s = static_cast<uint32_t>(std::clamp<int64_t>(up_s, 0, UINT32_MAX)),
+                .joined_percent = seen.joined_percent,
+                .lease_left_ms =
+                    serves() ? server_.standing->LeaseLeftMs(server_.boot.Now()) : uint16_t{0}});
   const struct Reject reject = NewReject(RejectCode::kStanding, reason);
   server_.listener.Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
 }

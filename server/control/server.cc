@@ -47,7 +47,7 @@ int64_t WaitForPrimaryNs(const std::optional<GroupOptions>& group) {
 Server::Server(const Options& options)
     : options_(options),
       random_(options.random ? options.random : KernelRandom),
-      started_ns_(options.clocks.boot()),
+      started_ns_(options.clocks.boot.Now().ns()),
       incarnation_(NonzeroRandom(random_)),
       hash_seed_(random_()),
       first_version_(options.first_version) {}

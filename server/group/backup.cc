@@ -476,13 +476,14 @@ bool Backup::Hears(int64_t now) const {
          link_epoch_ == known_.configuration.epoch && now - heard_ < times_.silence_ns() / 2;
 }
 
-int64_t Backup::SilentFrom() const {
-  if (!takeover_) return GroupStanding::kNever;
+BootTime Backup::SilentFrom() const {
+  if (!takeover_) return BootTime::Never();
   const GroupConfiguration& configuration = known_.configuration;
-  if (configuration.primary == context_.self) return 0;  // it opens soon
+  if (configuration.primary == context_.self) return {};  // it opens soon
   // Whoever is named in the register may serve already.
-  if (configuration.epoch != link_epoch_ || takeover_->out()) return GroupStanding::kNever;
-  return link_ && link_->lost ? 0 : heard_ + times_.silence_ns() / 2;
+  if (configuration.epoch != link_epoch_ || takeover_->out()) return BootTime::Never();
+  if (link_ && link_->lost) return {};
+  return BootTime::FromNs(heard_) + times_.silence_ns() / 2;
 }
 
 uint8_t Backup::joined_percent() const {

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "common/auth/auth_file.h"
+#include "common/base/boot_time.h"
 #include "common/base/checked_state.h"
 #include "common/base/clock.h"
 #include "common/base/server_time.h"
@@ -65,8 +66,8 @@ class Backup {
   bool may_count() const { return whole() || state_.now() == BackupState::kReady; }
   // Whether it follows a primary that it has heard of late.
   bool Hears(int64_t now) const;
-  // When the primary counts as gone, if it stays silent; GroupStanding::kNever: never.
-  int64_t SilentFrom() const;
+  // When the primary counts as gone, if it stays silent.
+  BootTime SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
   // How much of the primary's items it has copied.
   uint8_t joined_percent() const;

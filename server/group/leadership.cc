@@ -86,7 +86,7 @@ void Leadership::TellStanding(int64_t lease_ns_max, int64_t now) {
   context_.standing->SetServes(grants);
   const int64_t left = grants ? lease_.LeftNs(now) : 0;
   context_.standing->SetLeaseMax(std::min(hand_over_.LeaseNsMax(), lease_ns_max));
-  context_.standing->SetLeaseEnd(left > 0 ? now + left : 0);
+  context_.standing->SetLeaseEnd(left > 0 ? BootTime::FromNs(now + left) : BootTime());
 }
 
 }  // namespace gannet

@@ -180,17 +180,17 @@ bool Member::TellPartitions() {
   return true;
 }
 
-int64_t Member::AwaitsPrimaryFrom() const {
-  if (ended()) return GroupStanding::kNever;
-  if (primary_ != nullptr) return primary_->open() ? GroupStanding::kNever : 0;
+BootTime Member::AwaitsPrimaryFrom() const {
+  if (ended()) return BootTime::Never();
+  if (primary_ != nullptr) return primary_->open() ? BootTime::Never() : BootTime();
   return backup_->SilentFrom();
 }
 
 void Member::End(const std::string& why) {
   replaced_ = context_.group.directory->Replaced();
   context_.standing->SetServes(false);
-  context_.standing->SetAwaitsFrom(GroupStanding::kNever);
-  context_.standing->SetLeaseEnd(0);
+  context_.standing->SetAwaitsFrom(BootTime::Never());
+  context_.standing->SetLeaseEnd(BootTime());
   why_ = why;
   const char* const role =
       primary_ != nullptr ? "primary" : (backup_->whole() ? "a backup" : "a joining member");

@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
+#include "common/base/boot_time.h"
 #include "common/base/mutex.h"
 #include "common/protocol/member_standing.h"
 #include "server/group/backup.h"
@@ -115,7 +116,7 @@ class Member : private PrimaryOpener {
   void TellOfPolicy();
   // Returns whether there was something new to tell.
   bool TellPartitions();
-  int64_t AwaitsPrimaryFrom() const;
+  BootTime AwaitsPrimaryFrom() const;
   void TellOthers(const GroupConfiguration& configuration);
   void TellElsewhere(const GroupConfiguration& configuration);
   void TellObservers(const GroupConfiguration& configuration);

@@ -136,7 +136,7 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
   grant.time_ms = context_.server.store.Now(context_.now.server_time).ms();
   if (context_.server.standing != nullptr) {
     grant.history = context_.server.standing->history();
-    grant.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.boot());
+    grant.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.boot.Now());
     // A grant has no room to say for which maps its lease holds. A heartbeat's reply has.
     if (context_.server.standing->partitions().leases_from() != 0) grant.primary_lease_ms = 0;
   }

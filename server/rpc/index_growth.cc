@@ -15,7 +15,7 @@ void IndexGrowth::OnHeartbeat(ServerConnection* connection, const RequestHeader&
   Session* const session = connection->session;
   ReplyHeader reply = ReplyWithTime(request, context_.server.store.Now(context_.now.server_time));
   if (context_.server.standing != nullptr) {
-    reply.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.boot());
+    reply.primary_lease_ms = context_.server.standing->LeaseLeftMs(context_.server.boot.Now());
     reply.clock.leases_from = context_.server.standing->partitions().leases_from();
   }
   const Superblock superblock = context_.server.store.superblock();

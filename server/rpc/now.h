@@ -44,7 +44,7 @@ class ServerClock {
   // Call it only in main loops: everybody else gets a Now. The store reads Time again for an item
   // that is about to expire.
   Now Read() const {
-    const int64_t now_ns = boot_();
+    const int64_t now_ns = boot_.Now().ns();
     // Acquire: whoever sees that the clock goes on sees from where.
     const uint64_t followed_ms = followed_ms_.load(std::memory_order_acquire);
     if (followed_ms != 0) return {now_ns, ServerTime::FromMs(followed_ms)};
@@ -60,7 +60,7 @@ class ServerClock {
   // From now on the clock goes on from this time. REQUIRES: it follows, or nobody reads it.
   void GoOnFrom(ServerTime time) {
     const uint64_t ms = time.ms();
-    const int64_t now_ns = boot_();
+    const int64_t now_ns = boot_.Now().ns();
     const auto since_ms = static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs);
     const auto ahead_ms = static_cast<int64_t>(ms - (own_at_start_ms_ + since_ms));
     at_start_ms_.store(ms - since_ms, std::memory_order_relaxed);
@@ -75,7 +75,7 @@ class ServerClock {
 
   explicit ServerClock(const Clocks& clocks)
       : boot_(clocks.boot),
-        started_ns_(boot_()),
+        started_ns_(boot_.Now().ns()),
         own_at_start_ms_(BeginsAt(clocks.wall.Now()).ms()),
         at_start_ms_(own_at_start_ms_) {}
 

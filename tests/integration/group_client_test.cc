@@ -54,8 +54,8 @@ class MemberOfServer : private ChangeConsumer {
   // Copies its changes to `backup` from now on. Call it before anybody writes.
   void CopyTo(MemberOfServer* backup) { backup_ = &backup->server_->store(); }
 
-  void Serve(int64_t lease_end_ns) {
-    standing_.SetLeaseEnd(lease_end_ns);
+  void Serve(BootTime lease_end) {
+    standing_.SetLeaseEnd(lease_end);
     standing_.SetServes(true);
   }
   // Its thread does nothing any more, as that of a stopped process. Clients can READ its memory.
@@ -114,15 +114,15 @@ class GroupClientTest : public ::testing::Test {
   }
   std::string Both() const { return absl::StrCat("cluster:", a_.address(), ",", b_.address()); }
   // Waits until a lease is over for certain, as a new primary does.
-  static void WaitOut(int64_t lease_end_ns) {
-    while (ServerNs() <= lease_end_ns) std::this_thread::yield();
+  static void WaitOut(BootTime lease_end) {
+    while (MachineBootTime() <= lease_end) std::this_thread::yield();
   }
 
   MemberOfServer a_, b_;
 };
 
 TEST_F(GroupClientTest, ABackupSendsItToThePrimary) {
-  a_.Serve(ServerNs() + kLongNs);
+  a_.Serve(MachineBootTime() + kLongNs);
   b_.standing().SetElsewhere(ReasonOf({a_.address(), 1}));
   const auto client = Connect(absl::StrCat("cluster:", b_.address()));
   ASSERT_NE(client, nullptr);
@@ -132,20 +132,20 @@ TEST_F(GroupClientTest, ABackupSendsItToThePrimary) {
 }
 
 TEST_F(GroupClientTest, OneMemberIsEnoughToFindTheOthers) {
-  a_.Serve(ServerNs() + kLongNs);
+  a_.Serve(MachineBootTime() + kLongNs);
   a_.standing().SetMap(std::make_shared<const std::string>(
       EncodePartitionMap({.groups = {{"g1", {a_.address(), b_.address()}}},
                           .partitions = std::vector<uint16_t>(kPartitions)})));
   const auto client = Connect(absl::StrCat("cluster:", a_.address()));
   ASSERT_NE(client, nullptr);
   a_.Die();
-  b_.Serve(ServerNs() + kLongNs);
+  b_.Serve(MachineBootTime() + kLongNs);
   EXPECT_TRUE(client->Put("key", "value").ok());
 }
 
 // The memory of a group that gave a partition away still has it, and the client's NIC READs it.
 TEST_F(GroupClientTest, ALeaseForLaterMapsIsNone) {
-  const int64_t end = ServerNs() + PrimaryLeaseWatch::kLengthNsMin;
+  const BootTime end = MachineBootTime() + PrimaryLeaseWatch::kLengthNsMin;
   a_.Serve(end);
   const auto client = Connect(Both());
   ASSERT_NE(client, nullptr);
@@ -153,7 +153,7 @@ TEST_F(GroupClientTest, ALeaseForLaterMapsIsNone) {
   partitions.served.set();
   a_.standing().SetPartitions(partitions);
   WaitOut(end);
-  a_.Serve(ServerNs() + kLongNs);
+  a_.Serve(MachineBootTime() + kLongNs);
   EXPECT_FALSE(client->Get("key", milliseconds(50)).ok()) << "the client's map has revision 0";
 }
 
@@ -167,7 +167,7 @@ TEST_F(GroupClientTest, AClientWithThatMapHasTheLease) {
   GroupPartitions partitions = {.revision = 1, .lost = 1, .alone = true};
   partitions.served.set();
   a_.standing().SetPartitions(partitions);
-  a_.Serve(ServerNs() + kLongNs);
+  a_.Serve(MachineBootTime() + kLongNs);
   const auto client = Connect(Both());
   ASSERT_NE(client, nullptr) << "the map is told without a lease";
   EXPECT_TRUE(client->Put("key", "value").ok());
@@ -186,7 +186,7 @@ TEST_F(GroupClientTest, WhatMovedIsAskedForAtItsNewGroup) {
       if (member == &a_) its.lost = map.revision;
       member->standing().SetPartitions(its);
       member->standing().SetMap(std::make_shared<const std::string>(EncodePartitionMap(map)));
-      member->Serve(ServerNs() + kLongNs);
+      member->Serve(MachineBootTime() + kLongNs);
     }
   };
   tell();
@@ -206,14 +206,14 @@ TEST_F(GroupClientTest, WhatMovedIsAskedForAtItsNewGroup) {
 }
 
 TEST_F(GroupClientTest, WithoutAPrimaryACallEndsAtItsDeadline) {
-  a_.Serve(ServerNs() + kLongNs);
+  a_.Serve(MachineBootTime() + kLongNs);
   const auto client = Connect(Both());
   ASSERT_NE(client, nullptr);
   a_.Die();
   EXPECT_TRUE(absl::IsUnavailable(client->Get("key", milliseconds(100)).status()));
   EXPECT_TRUE(absl::IsUnavailable(client->Put("key", "value", {}, milliseconds(100)).status()));
   EXPECT_FALSE(client->Info()[0].unreachable);
-  b_.Serve(ServerNs() + kLongNs);
+  b_.Serve(MachineBootTime() + kLongNs);
   EXPECT_TRUE(client->Put("key", "value").ok());
 }
 
@@ -221,7 +221,7 @@ TEST_F(GroupClientTest, WithoutAPrimaryACallEndsAtItsDeadline) {
 TEST_F(GroupClientTest, AFailOverInTheMiddleOfGetsAndPuts) {
   constexpr int kKeys = 16, kRounds = 100;  // before the fail-over, and after it
   a_.CopyTo(&b_);
-  a_.Serve(ServerNs() + kLongNs);
+  a_.Serve(MachineBootTime() + kLongNs);
   const auto client = Connect(Both());
   ASSERT_NE(client, nullptr);
   std::atomic<int> round = 0;
@@ -246,7 +246,7 @@ TEST_F(GroupClientTest, AFailOverInTheMiddleOfGetsAndPuts) {
   while (round < kRounds) std::this_thread::yield();
   const uint64_t before = client->Info()[0].incarnation;
   a_.Die();
-  b_.Serve(ServerNs() + kLongNs);
+  b_.Serve(MachineBootTime() + kLongNs);
   for (const int until = round + kRounds; round < until;) std::this_thread::yield();
   done = true;
   user.join();
@@ -260,15 +260,15 @@ class DeposedTest : public GroupClientTest {
  protected:
   void FindNothingStaleAfter(const std::function<void()>& leave) {
     a_.CopyTo(&b_);
-    a_.Serve(ServerNs() + kLongNs);
+    a_.Serve(MachineBootTime() + kLongNs);
     const auto client = Connect(Both());
     ASSERT_NE(client, nullptr);
     ASSERT_TRUE(client->Put("key", "old").ok());
     // From here on its lease is short, and nobody extends it.
-    const int64_t end_ns = ServerNs() + 400 * kNsPerMs;
+    const BootTime end = MachineBootTime() + 400 * kNsPerMs;
     std::atomic<bool> written = false, done = false;
     std::atomic<int> reads = 0;
-    a_.standing().SetLeaseEnd(end_ns);
+    a_.standing().SetLeaseEnd(end);
     const auto reader = Connect(Both());  // its grant tells the short lease
     ASSERT_NE(reader, nullptr);
     std::thread user([&] {
@@ -284,10 +284,10 @@ class DeposedTest : public GroupClientTest {
         done = (*got)->data == "new";
       }
     });
-    while (reads < 10 && ServerNs() < end_ns) std::this_thread::yield();
+    while (reads < 10 && MachineBootTime() < end) std::this_thread::yield();
     leave();
-    WaitOut(end_ns);
-    b_.Serve(ServerNs() + kLongNs);
+    WaitOut(end);
+    b_.Serve(MachineBootTime() + kLongNs);
     const auto writer = Connect(absl::StrCat("cluster:", b_.address()));
     EXPECT_NE(writer, nullptr);
     if (writer != nullptr) {

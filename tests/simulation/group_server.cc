@@ -69,7 +69,7 @@ GroupServer::GroupServer(Options options, Run* run, GroupRegisterService* servic
   server.idle = [run] { run->Idle(); };
   // The region's pages come when they are used: most never are, and a run has many servers.
   server.touch = [](std::span<std::byte>) { return 0; };
-  server.clocks.boot = [this] { return ReadClock(); };
+  server.clocks.boot = [this] { return BootTime::FromNs(ReadClock()); };
   if (options_.starts) Start();
 }
 
@@ -136,7 +136,7 @@ void GroupServer::Start() {
              return WallTime::FromNs(Run::Wall().ns() +
                                      static_cast<int64_t>(clock_ahead_ms) * kNsPerMs);
            },
-       .boot = [run = run_] { return run->now_ns(); }})));
+       .boot = [run = run_] { return BootTime::FromNs(run->now_ns()); }})));
   // Lower than what others may have given already: a primary has to begin above that.
   options_.server.first_version = 1 + run_->Below(1'000);
   GiveBack(address_);
@@ -201,7 +201,7 @@ void GroupServer::Poll(size_t part) {
 
 bool GroupServer::HasLease() const {
   const GroupStanding& standing = *server_->context().standing;
-  return standing.serves() && standing.LeaseLeftMs(Clock()) > 0;
+  return standing.serves() && standing.LeaseLeftMs(BootTime::FromNs(Clock())) > 0;
 }
 
 size_t GroupServer::busy() const {

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/boot_time.h"
 #include "common/base/client_clock.h"
 #include "common/base/clocks.h"
 #include "common/base/server_time.h"
@@ -48,7 +49,7 @@ class Run {
   // The clocks of a machine in this run. A process has one run at a time.
   static WallTime Wall();
   Clocks clocks() {
-    return {.wall = Wall, .boot = [this] { return now_ns(); }};
+    return {.wall = Wall, .boot = [this] { return BootTime::FromNs(now_ns()); }};
   }
   // Returns a larger number with every call, in step with time. It orders events of the same time.
   int64_t Tick();

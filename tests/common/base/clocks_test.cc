@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/server_time.h"
 
@@ -29,6 +30,13 @@ static_assert(!std::is_constructible_v<ServerTime, uint64_t>);
 static_assert(!std::is_constructible_v<ServerTime, int64_t>);
 static_assert(!std::is_convertible_v<ServerTime, uint64_t>);
 static_assert(!std::is_constructible_v<WallTime, ServerTime>);
+// The same goes for CLOCK_BOOTTIME.
+static_assert(!std::is_constructible_v<BootTime, int64_t>);
+static_assert(!std::is_constructible_v<BootTime, WallTime>);
+static_assert(!std::is_constructible_v<ServerTime, BootTime>);
+static_assert(!std::is_convertible_v<BootTime, int64_t>);
+static_assert(!std::is_constructible_v<BootClock, int64_t (*)()>);
+static_assert(std::is_constructible_v<BootClock, BootTime (*)()>);
 
 TEST(WallTimeTest, IsCutToWholeMilliseconds) {
   EXPECT_EQ(WallTime::FromNs(1'900'000'000'000 * kNsPerMs).ns(), 1'900'000'000'000'000'000);
@@ -48,22 +56,22 @@ TEST(ServerTimeTest, AnItemHasExpiredFromItsExpiryOn) {
 TEST(ClocksTest, AreThoseThatWereHandedDown) {
   int64_t now_ns = 5;
   const Clocks clocks{.wall = [] { return WallTime::FromNs(7 * kNsPerMs); },
-                      .boot = [&] { return now_ns; }};
+                      .boot = [&] { return BootTime::FromNs(now_ns); }};
   const Clocks handed_down = clocks;
   now_ns = 6;
   EXPECT_EQ(handed_down.wall.Now(), WallTime::FromNs(7 * kNsPerMs));
-  EXPECT_EQ(handed_down.boot(), 6);
+  EXPECT_EQ(handed_down.boot.Now().ns(), 6);
 }
 
 TEST(ClocksTest, OfTheMachineGoOn) {
   const Clocks clocks = MachineClocks();
   const WallTime wall = clocks.wall.Now();
-  const int64_t boot_ns = clocks.boot();
+  const BootTime boot = clocks.boot.Now();
   EXPECT_GT(wall, WallTime::FromNs(1'600'000'000'000 * kNsPerMs));
-  EXPECT_GE(clocks.boot(), boot_ns);
+  EXPECT_GE(clocks.boot.Now(), boot);
   // CLOCK_BOOTTIME counts what CLOCK_MONOTONIC does, and the time that the machine was suspended.
   const int64_t awake_ns = MonotonicNs();
-  EXPECT_GE(clocks.boot(), awake_ns);
+  EXPECT_GE(clocks.boot.Now().ns(), awake_ns);
 }
 
 }  // namespace

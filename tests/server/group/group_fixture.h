@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/boot_time.h"
 #include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
 #include "tests/common/rdma/test_device.h"
@@ -139,7 +140,7 @@ class GroupPutTest : public PutTest {
                                   .node = std::move(node),
                                   .auth_file = auth_file_};
     options->auth_file = auth_file_;
-    options->clocks.boot = [this] { return lease_now(); };
+    options->clocks.boot = [this] { return BootTime::FromNs(lease_now()); };
   }
 
   static GroupTerms WithMembers(GroupTerms terms) {

@@ -15,7 +15,7 @@ ServerClock StartAt(uint64_t wall_ms, int64_t monotonic_ns) {
   g_monotonic_ns = monotonic_ns;
   return ServerClock::Start(
       {.wall = [] { return WallTime::FromNs(static_cast<int64_t>(g_wall_ms) * kNsPerMs); },
-       .boot = [] { return g_monotonic_ns; }});
+       .boot = [] { return BootTime::FromNs(g_monotonic_ns); }});
 }
 
 TEST(ServerClockTest, IsTheWallClockAtItsStartPlusMonotonicTime) {

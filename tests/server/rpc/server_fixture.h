@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "common/base/boot_time.h"
 #include "common/base/clocks.h"
 #include "server/control/server.h"
 
@@ -17,7 +18,8 @@ namespace gannet {
 inline constexpr int64_t kStepNsMax = 20'000'000'000;
 // Of servers in a group.
 inline constexpr uint64_t kHistory = 0x1112131415161718;
-inline constexpr int64_t kLeaseNow = 5'000'000'000'000;  // not the time of any Poll
+inline constexpr BootTime kLeaseNow =
+    BootTime::FromNs(5'000'000'000'000);  // not the time of any Poll
 
 // How a test waits while its server works.
 class SteppedServer {

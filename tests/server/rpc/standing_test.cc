@@ -144,7 +144,7 @@ TEST_F(WaitForPrimaryTest, AClientIsTakenOnceThisServerIsPrimary) {
 TEST_F(WaitForPrimaryTest, AClientIsToldOfAnotherPrimaryOnceThatIsKnown) {
   while_waiting_ = [&] {
     standing_.SetElsewhere(ReasonOf({"10.0.0.3:7471", 8}));
-    standing_.SetAwaitsFrom(GroupStanding::kNever);
+    standing_.SetAwaitsFrom(BootTime::Never());
   };
   EXPECT_EQ(Refused(), "primary=10.0.0.3:7471 epoch=8");
 }
