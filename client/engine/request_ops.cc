@@ -195,6 +195,7 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
       return OnReplyForPeople(op, reply);
     case Opcode::kStats:
     case Opcode::kHeats:
+    case Opcode::kItemLeases:
       return OnReplyForPeople(op, reply);
     case Opcode::kPing:
     case Opcode::kHeartbeat:

@@ -30,7 +30,7 @@ struct RequestRule {
 };
 
 constexpr auto kRules = [] {
-  std::array<RequestRule, static_cast<size_t>(Opcode::kMap) + 1> rules{};
+  std::array<RequestRule, static_cast<size_t>(Opcode::kItemLeases) + 1> rules{};
   const auto set = [&rules](std::initializer_list<Opcode> opcodes, RequestRule rule) {
     rule.known = true;
     for (const Opcode opcode : opcodes) rules[static_cast<size_t>(opcode)] = rule;
@@ -67,7 +67,7 @@ constexpr auto kRules = [] {
       {.own = up_to(offsetof(RequestHeader, list.reserved))});
   set({Opcode::kFlush}, {.own = up_to(offsetof(RequestHeader, flush.reserved))});
   set({Opcode::kStorage}, {.own = up_to(offsetof(RequestHeader, storage.reserved))});
-  set({Opcode::kStats, Opcode::kPing, Opcode::kHeats}, {});
+  set({Opcode::kStats, Opcode::kPing, Opcode::kHeats, Opcode::kItemLeases}, {});
   return rules;
 }();
 
@@ -169,6 +169,7 @@ std::optional<RequestError> CheckOwn(const RequestHeader& h) {
     case Opcode::kSlowLog:
     case Opcode::kHeats:
     case Opcode::kMap:
+    case Opcode::kItemLeases:
       break;
   }
   return std::nullopt;

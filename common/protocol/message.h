@@ -46,6 +46,7 @@ enum class Opcode : uint8_t {
   kHeats = 25,        // the reply's value is a HeatsReply (heats.h)
   kMap = 26,          // the reply's value is a piece of the cluster's map (partition_map.h);
                       // kNotFound if the server is in no cluster
+  kItemLeases = 27,   // the reply's value is an ItemLeasesReply (item_leases_reply.h)
 };
 
 enum RequestFlag : uint8_t {
@@ -92,6 +93,9 @@ enum class ReplyStatus : uint8_t {
 // The version in a kTryAgain answer to a write, the second own word of a kElsewhere one: the server
 // puts off all later writes of the key in this session, until one comes with kSentAgain.
 inline constexpr uint64_t kPutOffInOrder = 1;
+// Which own word of a kTryAgain answer to a write says how many ms to wait before it is sent again;
+// 0: that is not known. In no reserved word, so older clients take the answer, too.
+inline constexpr size_t kPutOffMsWord = 2;
 
 // Returns the longest value that fits into a request or reply with a key of `key_bytes` (0 in a
 // reply).

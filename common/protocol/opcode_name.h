@@ -50,6 +50,8 @@ inline const char* OpcodeName(uint8_t opcode) {
       return "heats";
     case Opcode::kMap:
       return "map";
+    case Opcode::kItemLeases:
+      return "item_leases";
   }
   return "other";
 }

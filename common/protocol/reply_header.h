@@ -26,13 +26,13 @@ struct ReplyHeader {
   struct Write {
     uint64_t version;    // of the item as it is now, also if the write was refused; 0 = absent
     uint64_t slot;       // Slot word where the item is now; 0 = unknown or gone
-    uint64_t lock_word;  // kLockLost: what the word is
+    uint64_t lock_word;  // kLockLost: what the word is. kTryAgain: kPutOffMsWord
     uint64_t reserved[3];
   };
   struct Increment {
     uint64_t version;  // these two as of a Write
     uint64_t slot;
-    int64_t number;  // kOk: the new one
+    int64_t number;  // kOk: the new one. kTryAgain: kPutOffMsWord
     uint64_t reserved[3];
   };
   // LOCK, UNLOCK, EXTEND LOCK.
@@ -74,7 +74,8 @@ struct ReplyHeader {
   uint32_t value_bytes;  // of the value, wherever it is; kBufferTooSmall: nowhere
   uint64_t sequence;     // of the request; 0 for a heartbeat
   union {
-    std::array<uint64_t, 6> words;  // of any kind. STATS, HEATS, unknown opcodes: all zero
+    std::array<uint64_t, 6>
+        words;  // of any kind. STATS, HEATS, ITEM LEASES, unknown opcodes: all zero
     Get get;
     Write write;
     Increment increment;

@@ -68,7 +68,8 @@ struct RequestHeader {
   uint32_t value_bytes;  // of the value, wherever it is
   uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
   union {
-    std::array<uint64_t, 6> words;  // of a kind that is not known yet. STATS, PING, HEATS: all zero
+    std::array<uint64_t, 6>
+        words;  // of a kind that is not known yet. STATS, PING, HEATS, ITEM LEASES: all zero
     Heartbeat heartbeat;
     Get get;
     Write write;

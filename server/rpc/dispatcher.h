@@ -109,6 +109,7 @@ inline bool IsRepeatable(Opcode opcode) {
     case Opcode::kSlowLog:
     case Opcode::kHeats:
     case Opcode::kMap:
+    case Opcode::kItemLeases:
       return true;
     case Opcode::kPut:
     case Opcode::kDelete:

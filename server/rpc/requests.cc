@@ -207,6 +207,7 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     case Opcode::kSlowLog:
     case Opcode::kHeats:
     case Opcode::kMap:
+    case Opcode::kItemLeases:
     case Opcode::kPing:
       return ExecuteWithValue(connection, request);
     default:

@@ -9,6 +9,7 @@
 #include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/heats.h"
+#include "common/protocol/item_leases_reply.h"
 #include "common/rdma/device.h"
 #include "common/rdma/listener.h"
 #include "server/changes/change_stream.h"
@@ -45,9 +46,10 @@ struct ServerContext {
 
   // What it is, and what clients are told of it.
   uint32_t workers = 1;
-  Grant grant{};             // without the fields that differ between connections
-  HeatsReply heats{};        // all 0: there are none to READ
-  uint32_t region_lkey = 0;  // for READs of values straight into the region
+  Grant grant{};                  // without the fields that differ between connections
+  HeatsReply heats{};             // all 0: there are none to READ
+  ItemLeasesReply item_leases{};  // all 0: no item is leased
+  uint32_t region_lkey = 0;       // for READs of values straight into the region
   std::span<uint64_t> lock_words{};
   // The clock of the primary's lease. It is read after a client asked what is left of that. A Now
   // is from before: the client would count too much.

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <vector>
 
+#include "common/layout/item_lease_header.h"
 #include "common/layout/item_proof.h"
 #include "common/layout/large_proof.h"
 #include "common/layout/lock_word.h"
@@ -146,6 +147,31 @@ TEST(GoldenBytesTest, Slot) {
   EXPECT_EQ(last.word(), ~0ull);
   EXPECT_EQ(last.offset(), kRegionBytesMax - 16);
   EXPECT_EQ(last.read_bytes(), 0u);  // a class that does not exist
+}
+
+TEST(GoldenBytesTest, ItemLeaseHeader) {
+  constexpr uint64_t kIncarnation = 0x1122334455667788;
+  ItemLeaseHeader header{};
+  header.generation = 0x0102030405060708;
+  header.end_ms = 0x18bcfe56814;
+  header.checksum = ItemLeaseChecksum(header, kIncarnation);
+  const Bytes golden = {
+      0xa6, 0x02, 0x58, 0x75, 0xf6, 0x68, 0xe4, 0x18,  // checksum
+      8,    7,    6,    5,    4,    3,    2,    1,     // generation
+      0x14, 0x68, 0xe5, 0xcf, 0x8b, 0x01, 0,    0,     // end
+      0,    0,    0,    0,    0,    0,    0,    0,     // reserved
+      0,    0,    0,    0,    0,    0,    0,    0,     //
+      0,    0,    0,    0,    0,    0,    0,    0,     //
+      0,    0,    0,    0,    0,    0,    0,    0,     //
+      0,    0,    0,    0,    0,    0,    0,    0,     //
+  };
+  EXPECT_EQ(BytesOf(header), golden);
+  EXPECT_TRUE(ItemLeaseValid(header, kIncarnation));
+  EXPECT_FALSE(ItemLeaseValid(header, kIncarnation + 1)) << "of another run";
+  ++header.end_ms;
+  EXPECT_FALSE(ItemLeaseValid(header, kIncarnation)) << "one that was torn";
+  EXPECT_FALSE(ItemLeaseValid(ItemLeaseHeader{}, kIncarnation)) << "memory that nobody wrote";
+  EXPECT_EQ(ItemLeaseBytes(1024), 64u + 8192u);
 }
 
 // A server that starts at 2026-06-01T12:00:00.123456789Z.

@@ -13,6 +13,7 @@
 #include "common/protocol/message.h"
 #include "tests/common/protocol/example_handshake.h"
 #include "tests/common/protocol/example_heats.h"
+#include "tests/common/protocol/example_item_leases.h"
 #include "tests/common/protocol/example_replica.h"
 #include "tests/common/protocol/golden_bytes.h"
 
@@ -41,8 +42,8 @@ ReplyHeader ExampleReply() {
   return reply;
 }
 
-std::string Document() {
-  std::ifstream file(GANNET_PROTOCOL_DOCUMENT);
+std::string Document(const char* path = GANNET_PROTOCOL_DOCUMENT) {
+  std::ifstream file(path);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
@@ -63,6 +64,12 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
   EXPECT_TRUE(shows(HexOf(ExampleBeaconAnswer()))) << HexOf(ExampleBeaconAnswer());
   EXPECT_TRUE(shows(HexOf(ExampleReceiverHello()))) << HexOf(ExampleReceiverHello());
   EXPECT_TRUE(shows(HexOf(ExampleEnded()))) << HexOf(ExampleEnded());
+}
+
+TEST(ProtocolDocumentTest, ThePageOfItemLeasesShowsTheBytesThatTheCodeProduces) {
+  const std::string document = Document(GANNET_ITEM_LEASES_DOCUMENT);
+  const std::string hex = HexOf(kExampleItemLeases);
+  EXPECT_NE(document.find("```\n" + hex + "\n```"), std::string::npos) << hex;
 }
 
 TEST(ProtocolDocumentTest, ExampleLeadsToTheItem) {

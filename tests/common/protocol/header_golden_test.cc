@@ -161,6 +161,10 @@ TEST(GoldenRequestTest, ListsFlushAndStorage) {
   EXPECT_EQ(hex_of(Opcode::kListClients), expected("17"));
   EXPECT_EQ(hex_of(Opcode::kSlowLog), expected("18"));
   EXPECT_EQ(hex_of(Opcode::kMap), expected("1a"));
+  RequestHeader item_leases = Request(Opcode::kItemLeases);
+  item_leases.key_bytes = 0;
+  EXPECT_EQ(HexOf(item_leases),
+            Lines({"1b 00 00 00 00 00 00 00 08 07 06 05 04 03 02 01", kZeroes, kZeroes, kZeroes}));
   RequestHeader storage = Request(Opcode::kStorage);
   storage.key_bytes = 0;
   storage.storage.ask = static_cast<uint64_t>(StorageAsk::kSnapshot);

@@ -10,6 +10,7 @@
 #include "common/protocol/plain_put.h"
 #include "tests/common/protocol/encoded.h"
 #include "tests/common/protocol/example_heats.h"
+#include "tests/common/protocol/example_item_leases.h"
 #include "tests/common/protocol/golden_bytes.h"
 
 namespace gannet {
@@ -121,7 +122,8 @@ TEST(MessageTest, AcceptsEveryOpcode) {
   }
   for (const Opcode opcode :
        {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks, Opcode::kFlush,
-        Opcode::kStorage, Opcode::kListClients, Opcode::kSlowLog, Opcode::kHeats, Opcode::kMap}) {
+        Opcode::kStorage, Opcode::kListClients, Opcode::kSlowLog, Opcode::kHeats, Opcode::kMap,
+        Opcode::kItemLeases}) {
     RequestHeader header = ARequest(opcode);
     header.key_bytes = 0;
     header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
@@ -185,8 +187,9 @@ TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
   EXPECT_EQ(static_cast<int>(Opcode::kSlowLog), 24);
   EXPECT_EQ(static_cast<int>(Opcode::kMap), 26);
   EXPECT_EQ(static_cast<int>(Opcode::kHeats), 25);
+  EXPECT_EQ(static_cast<int>(Opcode::kItemLeases), 27);
   for (int opcode = static_cast<int>(Opcode::kFlush) + 1; opcode <= 255; ++opcode) {
-    if (opcode == 20 || (opcode >= 23 && opcode <= 26)) continue;
+    if (opcode == 20 || (opcode >= 23 && opcode <= 27)) continue;
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
@@ -196,6 +199,12 @@ TEST(MessageTest, GoldenBytesOfHeats) {
   EXPECT_EQ(HexOf(kExampleHeats),
             "00 00 00 90 5a 7f 00 00 08 00 00 01 00 00 00 00\n"
             "03 10 00 00 40 00 60 08 88 00 00 00 00 00 00 00");
+}
+
+TEST(MessageTest, GoldenBytesOfItemLeases) {
+  EXPECT_EQ(HexOf(kExampleItemLeases),
+            "00 00 00 a0 5a 7f 00 00 04 10 00 00 00 04 00 00\n"
+            "14 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
 }
 
 TEST(MessageTest, RefusesFlagsOfOtherOpcodes) {
@@ -366,7 +375,7 @@ TEST(MessageTest, OnlyARepliedHeartbeatTellsALease) {
   ReplyView view;
   ASSERT_TRUE(DecodeReply(Encode(header, ""), &view));
   EXPECT_EQ(view.header.primary_lease_ms, 600u);
-  for (uint8_t opcode = 1; opcode <= static_cast<uint8_t>(Opcode::kMap); ++opcode) {
+  for (uint8_t opcode = 1; opcode <= static_cast<uint8_t>(Opcode::kItemLeases); ++opcode) {
     header.opcode = opcode;
     EXPECT_FALSE(IsReply(Encode(header, ""))) << int{opcode};
   }

@@ -17,7 +17,7 @@ namespace {
 // Returns the right request of each opcode that has no flags.
 std::vector<RequestHeader> OneOfEach() {
   std::vector<RequestHeader> headers;
-  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kMap); ++opcode) {
+  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kItemLeases); ++opcode) {
     const auto of = static_cast<Opcode>(opcode);
     if (OpcodeName(static_cast<uint8_t>(of)) == std::string("other")) continue;
     RequestHeader header = ARequest(of);
@@ -74,12 +74,13 @@ TEST(ReservedBytesTest, ARequestsReservedBytesMustBeZero) {
       case Opcode::kStats:
       case Opcode::kPing:
       case Opcode::kHeats:
+      case Opcode::kItemLeases:
         return {};
     }
     return {};
   };
   const std::vector<RequestHeader> all = OneOfEach();
-  EXPECT_EQ(all.size(), 20u);
+  EXPECT_EQ(all.size(), 21u);
   for (const RequestHeader& right : all) {
     ASSERT_EQ(RefusalOf(right), std::nullopt) << int{right.opcode};
     const std::vector<Range> ranges = used(static_cast<Opcode>(right.opcode));
@@ -145,7 +146,7 @@ TEST(ReservedBytesTest, AReplysReservedBytesMustBeZero) {
       case Opcode::kGet:
         return 45;
       default:
-        return 16;  // of stats, heats, and what is not known
+        return 16;  // of stats, heats, item leases, and what is not known
     }
   };
   for (int opcode = 0; opcode < 256; ++opcode) {
