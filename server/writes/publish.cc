@@ -108,8 +108,9 @@ bool Writes::PublishPut(const WaitingChanges::Entry& entry) {
 }
 
 bool Writes::UndoAndPop(const WaitingChanges::Entry& entry, ReplyStatus status) {
-  const auto drop = [this](const Pending& pending) { store_->Drop(pending); };
-  if (!waiting_->Undo(entry, store_->NextVersion(), status, drop)) return false;
+  const auto blocks = waiting_->Undo(entry, store_->NextVersion(), status);
+  if (!blocks) return false;
+  for (const Pending& block : *blocks) store_->Drop(block);
   waiting_->Pop();
   return true;
 }

@@ -147,21 +147,22 @@ void WaitingChanges::Pop() {
   queue_.PopFront();
 }
 
-bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus status,
-                          const std::function<void(const Pending&)>& drop) {
+std::optional<std::vector<Pending>> WaitingChanges::Undo(const Entry& failed, uint64_t version,
+                                                         ReplyStatus status) {
   const KeyHash hash = failed.hash;
   const std::string key = failed.key;
   WordMutexLock lock(mutex_);
   // It has no value, and its key is short. So it is filled under the mutex.
   const Change deletion{.kind = Change::Kind::kDelete, .version = version, .key = key};
   const std::optional<ChangePlace> place = ReserveUndo(deletion, status);
-  if (!place) return false;
+  if (!place) return std::nullopt;
   recorder_->Fill(deletion, *place);
+  std::vector<Pending> blocks;
   std::vector<uint64_t> undone;
   for (size_t i = 0; i < queue_.size(); ++i) {
     Entry& entry = queue_[i];
     if (entry.key != key) continue;
-    if (entry.kind == Kind::kPut) drop(entry.pending);
+    if (entry.kind == Kind::kPut) blocks.push_back(entry.pending);
     entry.kind = Kind::kNothing;
     undone.push_back(entry.ticket);
   }
@@ -173,7 +174,7 @@ bool WaitingChanges::Undo(const Entry& failed, uint64_t version, ReplyStatus sta
                                 .version = version});
   for (const uint64_t it : undone) undone_[it] = {ticket, status};
   any_undone_.store(true, std::memory_order_relaxed);
-  return true;
+  return blocks;
 }
 
 // Their answers are recorded already, with the changes. These count instead if the deletion is
@@ -217,11 +218,13 @@ std::optional<WaitingChanges::Undone> WaitingChanges::FindUndone(uint64_t ticket
   return undone;
 }
 
-void WaitingChanges::DropAll(const std::function<void(const Pending&)>& drop) {
+std::vector<Pending> WaitingChanges::TakeAll() {
   WordMutexLock lock(mutex_);
+  std::vector<Pending> blocks;
   for (; !queue_.empty(); queue_.PopFront()) {
-    if (queue_.front().kind == Kind::kPut) drop(queue_.front().pending);
+    if (queue_.front().kind == Kind::kPut) blocks.push_back(queue_.front().pending);
   }
+  return blocks;
 }
 
 }  // namespace gannet

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <map>
 #include <optional>
 #include <span>
@@ -127,11 +126,11 @@ class WaitingChanges : public LaterEvictions {
   // Makes it known that all tickets up to this one are published.
   void SetPublished(uint64_t ticket) { published_.store(ticket, std::memory_order_release); }
   // `failed` cannot be published. So all that waits of this key is undone: a deletion is recorded,
-  // `drop` is given the blocks, and the answers become `status`. Returns false if that is refused
-  // now; then nothing is recorded. With the deletion it is recorded which requests it undoes.
-  // REQUIRES: the store has no item of the key that is alive.
-  bool Undo(const Entry& failed, uint64_t version, ReplyStatus status,
-            const std::function<void(const Pending&)>& drop);
+  // and the answers become `status`. Returns the blocks, which nobody uses any more, or nullopt if
+  // that is refused now; then nothing is recorded. With the deletion it is recorded which requests
+  // it undoes. REQUIRES: the store has no item of the key that is alive.
+  std::optional<std::vector<Pending>> Undo(const Entry& failed, uint64_t version,
+                                           ReplyStatus status);
 
   // From now on there are no more tickets.
   void Fail();
@@ -153,8 +152,8 @@ class WaitingChanges : public LaterEvictions {
   // Whether so much is recorded and not published that long values should wait. A hint.
   bool crowded() const { return crowded_.load(std::memory_order_relaxed); }
 
-  // Gives the blocks of all that still waits to `drop`. For the end.
-  void DropAll(const std::function<void(const Pending&)>& drop);
+  // Returns the blocks of all that still waits. For the end.
+  std::vector<Pending> TakeAll();
 
  private:
   // Of one lane in the room, so that several workers have room at once.

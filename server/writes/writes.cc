@@ -12,7 +12,7 @@ Writes::Writes(Store* store) : store_(store) {}
 Writes::~Writes() {
   if (!waits()) return;
   store_->EvictLater(nullptr);
-  waiting_->DropAll([this](const Pending& pending) { store_->Drop(pending); });
+  for (const Pending& block : waiting_->TakeAll()) store_->Drop(block);
 }
 
 void Writes::WaitFor(ChangeRecorder* recorder) {
