@@ -1,4 +1,4 @@
-// Checks the authenticated example in docs/protocol.md against the bytes that the code produces.
+// Checks the authenticated example in docs/protocol-handshake.md against the bytes that the code produces.
 
 #include <gtest/gtest.h>
 

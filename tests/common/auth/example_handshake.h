@@ -11,7 +11,7 @@
 
 namespace gannet {
 
-// The authenticated handshake of docs/protocol.md.
+// The authenticated handshake of docs/protocol-handshake.md.
 
 inline AuthKey ExampleKey() {
   AuthKey key{.id = 7};

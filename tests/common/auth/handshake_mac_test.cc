@@ -29,7 +29,7 @@ TEST(HandshakeMacTest, IsTheBeginningOfHmacSha256) {
   ASSERT_EQ(bytes, 32u);
   EXPECT_EQ(mac[0], 0x5b);
   EXPECT_EQ(mac[31], 0x43);
-  // The bytes that docs/protocol.md says are covered.
+  // The bytes that docs/protocol-handshake.md says are covered.
   const ConnectRequest request = ExampleRequest();
   Bytes covered = CopyOf(BytesOf(request).first(40));
   const auto server = ExampleServer().NetworkBytes();

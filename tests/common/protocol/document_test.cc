@@ -1,4 +1,4 @@
-// Checks the worked example in docs/protocol.md against the bytes that the code produces.
+// Checks the examples in the pages docs/protocol-*.md against the bytes that the code produces.
 
 #include <gtest/gtest.h>
 
@@ -42,28 +42,22 @@ ReplyHeader ExampleReply() {
   return reply;
 }
 
-std::string Document(const char* path = GANNET_PROTOCOL_DOCUMENT) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
+void ExpectShown(const std::string& page, const std::vector<std::string>& examples) {
+  std::ifstream file(GANNET_DOCUMENTS "/" + page);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  for (const std::string& hex : examples) {
+    EXPECT_NE(text.find("```\n" + hex + "\n```"), std::string::npos) << page << " lacks\n" << hex;
+  }
 }
 
 TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
-  const std::string document = Document();
-  ASSERT_FALSE(document.empty()) << GANNET_PROTOCOL_DOCUMENT;
-  const auto shows = [&document](const std::string& hex) {
-    return document.find("```\n" + hex + "\n```") != std::string::npos;
-  };
-  EXPECT_TRUE(shows(HexOf(PlainExampleRequest()))) << HexOf(PlainExampleRequest());
-  EXPECT_TRUE(shows(HexOf(PlainExampleGrant()))) << HexOf(PlainExampleGrant());
-  EXPECT_TRUE(shows(Hex(ExamplePut()))) << Hex(ExamplePut());
-  EXPECT_TRUE(shows(HexOf(ExampleReply()))) << HexOf(ExampleReply());
-  EXPECT_TRUE(shows(HexOf(kExampleHeats))) << HexOf(kExampleHeats);
-  EXPECT_TRUE(shows(HexOf(ExampleHello()))) << HexOf(ExampleHello());
-  EXPECT_TRUE(shows(HexOf(ExampleWelcome()))) << HexOf(ExampleWelcome());
-  EXPECT_TRUE(shows(HexOf(ExampleBeacon()))) << HexOf(ExampleBeacon());
-  EXPECT_TRUE(shows(HexOf(ExampleBeaconAnswer()))) << HexOf(ExampleBeaconAnswer());
-  EXPECT_TRUE(shows(HexOf(ExampleReceiverHello()))) << HexOf(ExampleReceiverHello());
-  EXPECT_TRUE(shows(HexOf(ExampleEnded()))) << HexOf(ExampleEnded());
+  ExpectShown("protocol-handshake.md",
+              {HexOf(PlainExampleRequest()), HexOf(PlainExampleGrant())});
+  ExpectShown("protocol-messages.md", {Hex(ExamplePut()), HexOf(ExampleReply())});
+  ExpectShown("protocol-values.md", {HexOf(kExampleHeats)});
+  ExpectShown("protocol-replica.md",
+              {HexOf(ExampleHello()), HexOf(ExampleWelcome()), HexOf(ExampleBeacon()),
+               HexOf(ExampleBeaconAnswer()), HexOf(ExampleReceiverHello()), HexOf(ExampleEnded())});
 }
 
 TEST(ProtocolDocumentTest, ThePageOfItemLeasesShowsTheBytesThatTheCodeProduces) {

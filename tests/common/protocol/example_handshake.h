@@ -6,7 +6,7 @@
 
 namespace gannet {
 
-// The handshake of the worked example in docs/protocol.md, without macs.
+// The handshake of the worked example in docs/protocol-handshake.md, without macs.
 
 inline ConnectRequest PlainExampleRequest() {
   ConnectRequest request = NewConnectRequest();

@@ -5,7 +5,7 @@
 
 namespace gannet {
 
-// The example of docs/protocol.md.
+// The example of docs/protocol-values.md.
 inline constexpr HeatsReply kExampleHeats = {.address = 0x7f5a90000000,
                                              .bytes = 0x1000008,
                                              .rkey = 0x1003,

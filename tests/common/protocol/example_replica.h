@@ -5,7 +5,7 @@
 
 namespace gannet {
 
-// The messages that docs/protocol.md shows.
+// The messages that docs/protocol-replica.md shows.
 
 inline ReplicaHello ExampleHello() {
   ReplicaHello hello = NewReplicaHello();

@@ -9,7 +9,7 @@
 
 namespace gannet {
 
-// "01 02 ..." in lines of 16, as docs/protocol.md prints them.
+// "01 02 ..." in lines of 16, as docs/ prints them.
 inline std::string Hex(std::span<const std::byte> bytes) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;
