@@ -81,7 +81,7 @@ def check_mutants(tree):
     if not mutants:
         tree.found("tests/simulation/mutants: no patches found")
         return
-    listed = (tree.root / "docs/testing.md").read_text()
+    listed = (tree.root / "docs/mutants.md").read_text()
     for path in mutants:
         # Compares context exactly, as tests/simulation/mutants/run does.
         command = ["git", "-C", str(tree.root), "apply", "--check", str(tree.root / path)]
@@ -90,4 +90,4 @@ def check_mutants(tree):
             tree.found(f"{path}: does not apply: {result.stderr.splitlines()[0]}")
         title = tree.text(path).partition("\n")[0]
         if f"| {title} |" not in listed:
-            tree.found(f"{path}: docs/testing.md has no line for \"{title}\"")
+            tree.found(f"{path}: docs/mutants.md has no line for \"{title}\"")

@@ -159,10 +159,10 @@ class RulesTest(unittest.TestCase):
 
     def test_mutants_apply_and_are_listed(self):
         patch = "Frees twice\n--- a/a.cc\n+++ b/a.cc\n@@ -1 +1 @@\n-Free();\n+Free(), Free();\n"
-        tree = {"tests/simulation/mutants/1.patch": patch, "docs/testing.md": "| Frees twice |\n", "a.cc": "Free();\n"}
+        tree = {"tests/simulation/mutants/1.patch": patch, "docs/mutants.md": "| Frees twice |\n", "a.cc": "Free();\n"}
         self.expect(documents.check_mutants, tree)
         self.expect(documents.check_mutants, tree | {"a.cc": "Free(1);\n"}, "does not apply")
-        self.expect(documents.check_mutants, tree | {"docs/testing.md": ""}, 'docs/testing.md has no line for "Frees twice"')
+        self.expect(documents.check_mutants, tree | {"docs/mutants.md": ""}, 'docs/mutants.md has no line for "Frees twice"')
         self.expect(documents.check_mutants, {"a.cc": ""}, "no patches found")
 
     def test_each_flag_of_kvserver_is_the_groups_or_a_members_own(self):

@@ -8,9 +8,8 @@
   4. Links in documents lead to files, and their #fragments to headings. Paths, file:symbol pairs,
      and `CamelCase` names of types and functions in documents exist.
   5. tests/ mirrors the tree, and tests of softverbs use nothing of the store.
-     Each flag of kvserver is in docs/cluster.md's tables of what members do alike, or do not. Each
-     statistic has a row in a table, and a metric.
-  6. Each mutant of the simulation applies to the sources, and docs/testing.md lists it.
+     Each flag of kvserver is in docs/cluster.md's tables of what members do alike, or do not.
+  6. Each mutant of the simulation applies to the sources, and docs/mutants.md lists it.
   7. What a header declares is defined, and somebody calls it.
   8. No two types and no two headers have the same name.
   9. A class is not wide and lies in one source, a constructor takes few things, a folder is not tiny (classes.py).

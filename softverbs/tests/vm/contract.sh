@@ -1,6 +1,6 @@
 # In a guest: the verbs contract suite on a software NIC of the kernel.
 #   contract.sh rxe|siw VERBS_CONTRACT_TEST
-# Left out is only what is a fault of that NIC in this kernel; docs/testing.md has the evidence.
+# Left out is only what is a fault of that NIC in this kernel; docs/testing-devices.md has the evidence.
 kind=$1 suite=$2
 case $kind in
   rxe) faults='DrainTest.WorkThatWasKeptBack*:*WindowTest.RefusesOneByte*:SecondTypeTest.IsBoundAgainAfterALocalInvalidation:SecondTypeTest.IsInvalidatedByItsPeersSend:SecondTypeTest.SendThatInvalidatesAnotherKey*' ;;
