@@ -13,7 +13,7 @@
 namespace gannet {
 namespace {
 
-// What a server needs beside the region at least (docs/operations.md, "Memory").
+// What a server needs beside the region at least (docs/kvserver.md, "Memory").
 constexpr uint64_t kRestBytes = 64 << 20;
 constexpr uint64_t kRestShare = 16;  // of the region
 constexpr uint64_t kHugePageBytes = 2 << 20;

@@ -12,7 +12,7 @@ namespace gannet::simulation {
 namespace {
 
 constexpr int kStepsToStop = 1'000'000;
-// Each accept keeps the connected clients waiting (docs/operations.md).
+// Each accept keeps the connected clients waiting (docs/kvserver.md).
 constexpr uint64_t kAcceptsPerPollMax = 4;
 // An index that begins with 64 slots grows four times with them.
 constexpr uint64_t kFillersMax = 1500;

@@ -161,7 +161,7 @@ typedef struct gannet_span {
   uint64_t size;
 } gannet_span;
 
-/* What a server counts; docs/operations.md explains it. The caller sets `size`. */
+/* What a server counts; docs/kvserver.md explains it. The caller sets `size`. */
 typedef struct gannet_stats {
   size_t size;
   gannet_status status; /* of this server's answer; the numbers are 0 if it is not GANNET_OK */
