@@ -13,7 +13,8 @@
 
 namespace gannet {
 
-// What lies in etcd of a cluster, as JSON (cluster_keys.h says where; docs/group.md has examples).
+// What lies in etcd of a cluster, as JSON (cluster_keys.h says where; docs/group-recovery.md has
+// examples).
 //
 // The decoders take whatever bytes are there, and are strict: a field that is missing, unknown, or
 // of a wrong type is an error, because a process that misreads who is primary loses data. An older
@@ -80,7 +81,7 @@ struct NodeVersion {
 };
 
 // What an earlier process of a node left on its disk of its group's items, as the node's process
-// says when it starts (docs/group.md, "A whole group that restarts").
+// says when it starts (docs/group-recovery.md, "A whole group that restarts").
 struct NodeDisk {
   uint64_t incarnation = 0;  // of the process that says so
   uint64_t run = 0;          // incarnation of the process that kept them

@@ -13,8 +13,8 @@ namespace gannet {
 
 // What a process that has its group's items says of itself while etcd has lost the group: etcd has
 // no register of it, or one that cannot have become of the one that the process knows
-// (docs/group.md, "A register that is lost"). Without it, nobody could tell that the items are
-// still there. While it lies in etcd, nobody founds an empty group in their place.
+// (docs/group-recovery.md, "A register that is lost"). Without it, nobody could tell that the items
+// are still there. While it lies in etcd, nobody founds an empty group in their place.
 //
 // It is written only then, and deleted when the register is there again. Encoded as the other keys
 // are (cluster_config.h), with a format of its own.

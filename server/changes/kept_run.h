@@ -5,8 +5,8 @@
 
 namespace gannet {
 
-// Which items an earlier process of a group's member left on its disk (docs/group.md, "A whole
-// group that restarts").
+// Which items an earlier process of a group's member left on its disk (docs/group-recovery.md, "A
+// whole group that restarts").
 struct KeptRun {
   uint64_t process = 0;  // incarnation of the process that was in sync with them
   uint64_t history = 0;

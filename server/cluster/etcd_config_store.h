@@ -20,7 +20,7 @@
 
 namespace gannet {
 
-// A member's way to its group in etcd (docs/group.md, "The register in etcd").
+// A member's way to its group in etcd (docs/group-recovery.md, "The register in etcd").
 //
 // 1. GroupRegister::revision is the mod_revision of groups/G.
 // 2. A transaction compares it, and that nodes/N is this process's: what a process sent is not

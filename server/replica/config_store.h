@@ -36,8 +36,8 @@ class ConfigStore {
     GroupRegister now;
   };
 
-  // How the register that this member knows stands in etcd (docs/group.md, "A register that is
-  // lost").
+  // How the register that this member knows stands in etcd (docs/group-recovery.md, "A register
+  // that is lost").
   enum class Standing : uint8_t {
     kThere,  // etcd has it, or what became of it, as far as is known
     // A member in sync cannot tell the register from one that was restored, since it has heard

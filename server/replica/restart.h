@@ -28,8 +28,8 @@ using FindNodeSeen = std::function<std::optional<NodeSeen>(std::string_view node
 std::string BestDisk(const std::vector<std::string>& members, uint64_t history,
                      const FindNodeSeen& find);
 
-// Whether a process begins its group again with what a disk has (docs/group.md, "A whole group that
-// restarts"). Pure.
+// Whether a process begins its group again with what a disk has (docs/group-recovery.md, "A whole
+// group that restarts"). Pure.
 struct RestartPlan {
   // Who begins; nullopt: nobody, because of `awaits`.
   std::optional<GroupMember> leader;

@@ -9,7 +9,8 @@
 namespace gannet::model {
 
 // A group whose register is lost once while its members live: etcd has lost its data, or an
-// operator has restored the register as it was at first (docs/group.md, "A register that is lost").
+// operator has restored the register as it was at first (docs/group-recovery.md, "A register that
+// is lost").
 //
 // What is to hold: whoever takes clients has all that was acknowledged, no two can acknowledge
 // anything at a time, nobody throws the last copy away, and no empty group is founded as long as

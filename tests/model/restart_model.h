@@ -10,9 +10,9 @@
 namespace gannet::model::restart {
 
 // A group whose members keep what they have on disks, with --sync=always, and that begins again by
-// itself when all in sync are gone (docs/group.md, "A whole group that restarts"). Each process has
-// a run of its own on its node's disk. The former run goes when the new one is whole. A primary
-// acknowledges a write when all in sync have it in memory and its own disk has it.
+// itself when all in sync are gone (docs/group-recovery.md, "A whole group that restarts"). Each
+// process has a run of its own on its node's disk. The former run goes when the new one is whole. A
+// primary acknowledges a write when all in sync have it in memory and its own disk has it.
 //
 // What is to hold: whoever begins the group again has all that was acknowledged, and all that was
 // read. No process that is in sync lives then. If it was begun again and its primary died, it can

@@ -2,8 +2,9 @@
 """Renders the results of tools/bench/bench as Markdown.
 
     render.py BENCH.json              # prints the tables
-    render.py BENCH.json PAGE.md      # replaces the text between the markers of each measured group;
-                                      # in a page with markers of the summary, replaces the summary
+    render.py BENCH.json PAGE.md...   # replaces the text between the markers of each measured group, in
+                                      # the page that has them; in a page with markers of the summary,
+                                      # replaces the summary
 """
 
 import json
@@ -455,18 +456,20 @@ def tables(result):
 
 
 def main():
-    if len(sys.argv) not in (2, 3):
+    if len(sys.argv) < 2:
         sys.exit(__doc__.strip())
+    pages = sys.argv[2:]
     with open(sys.argv[1], encoding="utf-8") as file:
         result = json.load(file)
-    if len(sys.argv) == 2:
+    if not pages:
         print(tables(result))
-    elif has_markers(sys.argv[2], SUMMARY):
+    elif has_markers(pages[0], SUMMARY):
         if "ycsb" in result:
-            insert(sys.argv[2], SUMMARY, side_by_side(result))
+            insert(pages[0], SUMMARY, side_by_side(result))
     else:
         for name, text in groups(result).items():
-            insert(sys.argv[2], f"./dev bench, {name}", text)
+            measured = f"./dev bench, {name}"
+            insert(next((page for page in pages if has_markers(page, measured)), pages[0]), measured, text)
 
 
 if __name__ == "__main__":
