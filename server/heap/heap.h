@@ -46,7 +46,7 @@ class HeapExtents;
 //
 // Ownership: `memory` outlives the Heap. Thread safety: all methods may be called from any thread.
 // When one thread frees a block and another allocates it, the locks of jemalloc and RunAllocator
-// make the first happen before the second. docs/memory-layout.md has the measured fragmentation and
+// make the first happen before the second. docs/memory.md has the measured fragmentation and
 // the rejected alternatives.
 class Heap {
  public:

@@ -8,7 +8,7 @@
 
 namespace gannet {
 
-// The most moves per chain. docs/memory-layout.md shows the effect of other bounds.
+// The most moves per chain. docs/memory.md shows the effect of other bounds.
 inline constexpr uint32_t kChainMovesMax = 16;
 
 // How many homes to both sides of its own a key's lock covers. Removing a key of such a home

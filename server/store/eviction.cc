@@ -12,7 +12,7 @@ namespace {
 
 // One call of Cool looks at so many words of heats. That takes some 0.2 ms.
 constexpr uint64_t kCoolWordsMax = 1 << 16;
-// A long item that comes back has its former heat one time in so many (docs/memory-layout.md).
+// A long item that comes back has its former heat one time in so many (docs/memory.md).
 constexpr uint64_t kLongRememberedOnceIn = 8;
 
 uint8_t* ByteAt(std::vector<uint64_t>& words, uint64_t i) {

@@ -1,4 +1,4 @@
-// docs/memory-layout.md says which item goes, and why.
+// docs/memory.md says which item goes, and why.
 
 #include "server/store/evictor.h"
 

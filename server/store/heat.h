@@ -81,7 +81,7 @@ class Heat {
 uint64_t Cooled(uint64_t heats, uint8_t least);
 
 // How much an item is worth to keep: evict the one with the lowest worth. It is the logarithm of
-// uses / bytes of the block ^ 0.75 (docs/memory-layout.md).
+// uses / bytes of the block ^ 0.75 (docs/memory.md).
 int32_t WorthOf(uint8_t heat, uint32_t size_class);
 
 }  // namespace gannet

@@ -16,7 +16,7 @@ constexpr uint64_t kMigratedHomesPerStep = 512;
 // it before 90 % of the slots are in use.
 constexpr uint64_t kBucketsPerWrite = 4;
 // The index is replaced when this share of its slots is in use. Above it more and more keys go into
-// the stash (docs/memory-layout.md).
+// the stash (docs/memory.md).
 constexpr double kFillToGrow = 0.85;
 // The last index, the one that the memory is full with, may be fuller.
 constexpr double kFillAtTheEnd = 0.94;

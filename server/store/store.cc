@@ -21,7 +21,7 @@ constexpr uint64_t kRegionBytesPerSlotAtFirst = 4096;
 constexpr uint64_t kSlotsAtFirstMin = 64;
 // One that does not grow is enough for items of 96 bytes (a 16-byte key and a 48-byte
 // value) when the heap is full and the index at 90 % of its slots: per slot, 96 * 0.9 bytes of heap
-// and 9.1 bytes of index. docs/memory-layout.md says what that means for smaller and larger items.
+// and 9.1 bytes of index. docs/memory.md says what that means for smaller and larger items.
 constexpr uint64_t kRegionBytesPerSlot = 96;
 
 absl::Status TooSmall(uint64_t region_bytes, const Superblock& superblock) {

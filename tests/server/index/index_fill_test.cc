@@ -1,5 +1,5 @@
 // How many keys do not fit their window, and how many moves that costs, by share of all slots in
-// use: the figures of docs/memory-layout.md. READs of the index per GET = 1 + stash share; 1.000
+// use: the figures of docs/memory.md. READs of the index per GET = 1 + stash share; 1.000
 // means at most 1.0005.
 
 #include <gtest/gtest.h>

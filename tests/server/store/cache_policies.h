@@ -10,7 +10,7 @@
 namespace gannet {
 
 // Exact simulations of caches: the oracle for what the store's eviction should achieve, and the
-// policies that it was chosen from (docs/memory-layout.md).
+// policies that it was chosen from (docs/memory.md).
 
 struct CacheRequest {
   uint64_t key;

@@ -67,7 +67,7 @@ void ExpectChosenAhead(const std::vector<std::vector<double>>& table) {
   }
 }
 
-// GANNET_ALL_POLICIES=1 prints the whole table of docs/memory-layout.md.
+// GANNET_ALL_POLICIES=1 prints the whole table of docs/memory.md.
 size_t PoliciesShown() {
   return std::getenv("GANNET_ALL_POLICIES") == nullptr ? kOthersEnd : Policies().size();
 }

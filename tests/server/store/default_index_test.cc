@@ -1,5 +1,5 @@
 // Which part of the memory items of one size fill before the first write is refused, by an index
-// that grows with them: the figures of docs/memory-layout.md.
+// that grows with them: the figures of docs/memory.md.
 
 #include <gtest/gtest.h>
 
