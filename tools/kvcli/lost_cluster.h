@@ -16,7 +16,7 @@
 namespace gannet::kvcli {
 
 // What etcd is to become if it has lost a cluster, and members say that they have its items
-// (lives/N; docs/cluster.md, "etcd's data is lost"). Pure: no I/O.
+// (lives/N; docs/cluster-lost.md, "etcd's data is lost"). Pure: no I/O.
 
 // A process that lives writes its note again if it names another process. So this asks for a sign
 // of life, and founders see the note meanwhile. Returns the note that asks.

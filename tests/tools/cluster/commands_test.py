@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs every command of docs/cluster.md, in the page's order, on this machine.
+"""Runs every command of docs/cluster.md and docs/cluster-lost.md, in the pages' order, on this machine.
 
     commands_test.py BUILD
 
@@ -26,15 +26,17 @@ sys.path.insert(0, os.path.join(SOURCE, "tools", "cluster"))
 import local_cluster  # noqa: E402
 
 BUILD = os.path.abspath(sys.argv.pop(1))
-PAGE = os.path.join(SOURCE, "docs", "cluster.md")
+PAGES = [os.path.join(SOURCE, "docs", page) for page in ("cluster.md", "cluster-lost.md")]
 OWN_GROUP = f"239.78.{os.getpid() // 250 % 250}.{os.getpid() % 250}"  # other tests may run at the same time
 STEP_S = 60  # no step takes so long, however slow the machine is. Only a hang does
 
 
 def commands():
-    """Returns the page's commands, in order."""
-    with open(PAGE, encoding="utf-8") as page:
-        text = page.read()
+    """Returns the pages' commands, in order."""
+    text = ""
+    for name in PAGES:
+        with open(name, encoding="utf-8") as page:
+            text += page.read()
     found = re.findall(r"^    (?:\$ )?((?:kvcli|kvserver|\./dev) [^#\n]*)|`(kvcli --server=[^`]*)`", text, re.MULTILINE)
     return [(block or inline).strip() for block, inline in found]
 
@@ -53,7 +55,7 @@ class CommandsTest(unittest.TestCase):
     def next(self, begins):
         """Returns the page's next command, which has to begin so, for this machine."""
         command = next(self.page)
-        self.assertTrue(command.startswith(begins), f"{PAGE} has {command!r}; this test expects {begins!r}")
+        self.assertTrue(command.startswith(begins), f"{PAGES} have {command!r}; this test expects {begins!r}")
         command = command.replace("...", "--etcd=http://10.0.0.9:2379 --cluster=c")
         command = command.replace("http://10.0.0.9:2379", self.cluster.urls[0]).replace("64G", "64M")
         command = command.replace("239.71.71.71", OWN_GROUP)
@@ -135,7 +137,7 @@ class CommandsTest(unittest.TestCase):
         self.await_text([f"{BUILD}/bin/{status[0]}", *status[1:]], r"etcd has lost cluster c .*n4 \(primary in epoch")
         init = shlex.split(self.next("kvcli cluster init").replace("n1,n2,n3", "n2,n3,n4"))
         self.await_text([f"{BUILD}/bin/{init[0]}", *init[1:]], "n4 leads group g1 as before")
-        self.assertEqual(list(self.page), [], f"commands of {PAGE} that this test does not run")
+        self.assertEqual(list(self.page), [], f"commands of {PAGES} that this test does not run")
 
     def lose_what_etcd_has(self):
         whole = {"key": base64.b64encode(b"\0").decode(), "range_end": base64.b64encode(b"\0").decode()}
