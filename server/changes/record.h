@@ -13,7 +13,7 @@
 namespace gannet {
 
 // The bytes of a record: this header, the key, the value, and zeros up to a multiple of eight. All
-// integers are little-endian. docs/durability.md has the same table.
+// integers are little-endian. docs/durability-formats.md has the same table.
 struct RecordHeader {
   // XXH3-64 of all bytes of the record behind this field. Its seed mixes the journal's number and
   // the record's position, so a record proves that it belongs where it is.

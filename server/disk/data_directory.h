@@ -11,7 +11,7 @@
 namespace gannet {
 
 // The file that tells a server's directory from any other, with the random number that all its
-// other files carry too. docs/durability.md has the same table.
+// other files carry too. docs/durability-formats.md has the same table.
 struct DataHeader {
   uint64_t magic;
   uint32_t version;

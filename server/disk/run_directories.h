@@ -10,11 +10,11 @@
 
 namespace gannet {
 
-// The directory of a group's member (docs/durability.md, "The directory of a member"). Each run of
-// its process is a member of its own, which begins empty. So each has a directory of its own there:
-// run-000001, run-000002 and so on, which is like that of a server alone. A run that has a snapshot
-// is whole: all items of the group were in it once. The newest whole one is kept until the next run
-// is whole, too.
+// The directory of a group's member (docs/durability-formats.md, "The directory of a member"). Each
+// run of its process is a member of its own, which begins empty. So each has a directory of its own
+// there: run-000001, run-000002 and so on, which is like that of a server alone. A run that has a
+// snapshot is whole: all items of the group were in it once. The newest whole one is kept until the
+// next run is whole, too.
 //
 // Thread safety: one thread at a time.
 class RunDirectories {

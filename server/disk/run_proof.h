@@ -11,8 +11,8 @@
 namespace gannet {
 
 // What a run of a group's member proves, beside its items (docs/group-recovery.md, "A whole group
-// that restarts"). A file of its own, which is replaced as a whole. docs/durability.md has its
-// form.
+// that restarts"). A file of its own, which is replaced as a whole. docs/durability-formats.md has
+// its form.
 struct RunProof {
   KeptRun kept;  // its lsn is 0 here: it changes all the time
   // The process that wants to begin the group again with this run, the history that it made, and

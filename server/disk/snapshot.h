@@ -23,8 +23,7 @@ namespace gannet {
 // or not at all. But it names the journal's position at which it was begun, and it gets its name
 // only after everything that was appended until its end is on disk. So whoever loads it and then
 // makes the changes of the journal from there on again has the items as the journal's end says.
-//
-// docs/durability.md has the same tables.
+// docs/durability-formats.md has the same tables.
 struct SnapshotHeader {
   uint64_t magic;
   uint32_t version;

@@ -16,7 +16,7 @@
 namespace gannet {
 
 // What a region in a memory file has between its superblock and its heap. The next process needs it
-// to take the items over (docs/durability.md).
+// to take the items over (docs/memory-file.md).
 //
 //   0        4096             8192                        kRecoveryEnd
 //   | superblock | header, superblock | intents, 64 bytes each | heap

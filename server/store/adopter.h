@@ -11,7 +11,7 @@
 
 namespace gannet {
 
-// Takes over the items that a former process left in a memory file (docs/durability.md): all are
+// Takes over the items that a former process left in a memory file (docs/memory-file.md): all are
 // sealed for the new incarnation. No item is copied or moved.
 class Adopter {
  public:

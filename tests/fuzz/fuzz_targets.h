@@ -32,7 +32,7 @@ void SuperblockBytes(std::span<const std::byte> bytes);
 // An item as READ at offset 4096 of incarnation 1 for the key "key". If the first byte is odd, its
 // commit word is made right, so that the fuzzer gets past the checksum.
 void ItemBytesRead(std::span<const std::byte> bytes);
-// A record of the example in docs/durability.md: its journal and position.
+// A record of the example in docs/durability-formats.md: its journal and position.
 void JournalRecordBytes(std::span<const std::byte> bytes);
 // A record in a ring: stream 0x1122334455667788, LSN 0x4000. If the first byte is odd, its checksum
 // is made right.

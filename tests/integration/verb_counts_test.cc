@@ -21,7 +21,7 @@ void PrintTo(const VerbCounts& counts, std::ostream* out) {
 
 namespace {
 
-// Tests the table in docs/testing-devices.md: the counts are the same on every device, whoever counts. The
+// Tests the table in docs/testing-devices.md: the counts are the same on every device. The
 // client counts everywhere. With GANNET_TEST_WIRE=INTERFACE, which must lead to a server on another
 // host, the test also counts the packets on it, and the SENDs that Soft-RoCE's own counters report.
 

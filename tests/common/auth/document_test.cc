@@ -1,4 +1,4 @@
-// Checks the authenticated example in docs/protocol-handshake.md against the bytes that the code produces.
+// Checks the example with keys in docs/protocol-handshake.md against what the code produces.
 
 #include <gtest/gtest.h>
 

@@ -51,7 +51,7 @@ TEST(RecordTest, ComesBackAsItWasRecorded) {
   }
 }
 
-// docs/durability.md has the same bytes.
+// docs/durability-formats.md has the same bytes.
 TEST(RecordTest, HasTheseBytes) {
   const std::string hex = test_support::Hex(Encoded(SomeChange()));
   EXPECT_EQ(hex.substr(16),

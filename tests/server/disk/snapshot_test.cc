@@ -55,7 +55,7 @@ TEST_F(SnapshotTest, GivesBackWhatWasAdded) {
   EXPECT_EQ(read->items, 3u);
 }
 
-// docs/durability.md has the same bytes.
+// docs/durability-formats.md has the same bytes.
 TEST_F(SnapshotTest, HasGoldenBytes) {
   const std::string name = Write({});
   const std::vector<std::byte>& bytes = *files_.BytesOf(name);

@@ -11,7 +11,7 @@
 namespace gannet {
 namespace {
 
-// docs/durability.md has the same fields.
+// docs/durability-formats.md has the same fields.
 TEST(SegmentTest, HeaderHasGoldenBytes) {
   const std::string hex =
       test_support::Hex(EncodeSegmentHeader(0x1122334455667788, 0x4000, 0x100040));

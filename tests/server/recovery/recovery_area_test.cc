@@ -1,4 +1,4 @@
-// The bytes of the recovery area, as docs/durability.md has them.
+// The bytes of the recovery area, as docs/memory-file.md has them.
 
 #include "server/recovery/recovery_area.h"
 
