@@ -75,7 +75,7 @@ struct NodeVersion {
   uint64_t incarnation = 0;  // of the process; other processes of the node may be of other versions
   std::string version;       // "0.2.0", for people
   bool moves = false;        // it can move partitions, and serves while others do
-  uint32_t stream = 0;       // the newest version of the stream that it speaks (docs/packages.md)
+  uint32_t stream = 0;       // the newest version of the stream that it speaks (docs/versions.md)
 
   bool operator==(const NodeVersion&) const = default;
 };

@@ -26,7 +26,7 @@ inline constexpr VersionRange kProtocolVersions = {4, 5};
 // The first whose clients know ReplyStatus::kOutcomeUnknown.
 inline constexpr uint16_t kProtocolVersionOfOutcomeUnknown = 5;
 // The versions of what a primary tells its backups: records, beacons, and answers
-// (docs/packages.md).
+// (docs/versions.md).
 inline constexpr VersionRange kStreamVersions = {0, 3};
 inline constexpr uint16_t kStreamVersionOfUpdates = 1;  // the first that has records of updates
 inline constexpr uint16_t kStreamVersionOfBatches = 2;  // the first that has many in one record

@@ -32,7 +32,7 @@ inline const char* KeyOfItem(const std::byte* block, uint32_t key_bytes, uint32_
 // reader finds neither and looks again. Then the slot. The old block may be used again only after
 // the bucket's checksum is published.
 // In a memory file the old commit word keeps its checksum, so that the next process can take it
-//back if it finds no new item (docs/memory-file.md).
+// back if it finds no new item (docs/memory-file.md).
 [[gnu::always_inline]] inline void Items::ReplaceItem(const Index::Lock& held, KeyHash hash,
                                                       const Index::Place& place, Slot old, Slot by,
                                                       uint64_t live_commit) {

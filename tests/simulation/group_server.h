@@ -27,7 +27,7 @@ class GroupServer {
     uint32_t group = 0;
     std::string group_name;  // empty: the group is alone
     bool starts = true;      // false: its group is to come later
-    // The newest version of the stream that its processes speak (docs/packages.md).
+    // The newest version of the stream that its processes speak (docs/versions.md).
     uint16_t stream_version = kStreamVersions.max;
     uint64_t clock_ahead_ms = 0;  // of its wall clock
     int64_t drift = 0;            // its clock is faster by this many parts of 2^20

@@ -4,13 +4,18 @@ import re
 import subprocess
 
 
+PAGE_LINES_MAX = 300
+PROSE_COLUMNS_MAX = 120
 PLACES = "client|common|docs|packaging|proxy|server|softverbs|tests|tools"
+
+
+def headings_of(text):
+    return re.findall(r"^#+ (.+)$", text, re.MULTILINE)
 
 
 def anchors_of(text):
     """The fragments that GitHub gives to a page's headings."""
-    headings = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings_of(text)}
 
 
 def check_links(tree, document, text):
@@ -45,6 +50,45 @@ def check_documents(tree):
             last = symbol.split("::")[-1]
             if not any(re.search(rf"\b{re.escape(last)}\b", tree.text(sources[path])) for path in files):
                 tree.found(f"{document}: no {symbol} in {name}")
+
+
+def prose_of(text):
+    """(number, line) of all lines but those of tables, code, and what a program measured and wrote into the page."""
+    fenced = measured = False
+    for number, line in enumerate(text.split("\n"), 1):
+        fence = line.lstrip().startswith("```")
+        mark = re.match(r"<!-- measured by .*: (begin|end) -->", line)
+        if mark:
+            measured = mark.group(1) == "begin"
+        fenced ^= fence
+        if not (fence or fenced or measured or line.startswith(("|", "    "))):
+            yield number, line
+
+
+def check_pages(tree):
+    """A page has few lines, and its prose fits a window. The change log only grows, so it is no page."""
+    for document in tree.tracked("*.md"):
+        if document.name == "CHANGELOG.md":
+            continue
+        text = tree.text(document)
+        lines = text.count("\n")
+        if lines > PAGE_LINES_MAX:
+            tree.found(f"{document}: {lines} lines, a page has at most {PAGE_LINES_MAX}")
+        for number, line in prose_of(text):
+            columns = len(re.sub(r"\]\([^)]*\)", "]", line))  # where a link leads to does not count
+            if columns > PROSE_COLUMNS_MAX:
+                tree.found(f"{document}:{number}: {columns} columns, prose has at most {PROSE_COLUMNS_MAX}")
+
+
+def check_citations(tree):
+    """The pages that sources cite exist, and so do the headings: docs/group.md, "Sessions"."""
+    for path in tree.sources + tree.tracked("*.txt", "*.cmake", "*.yaml", "*.sh", "dev"):
+        text = re.sub(r"\n\s*(?://|#)\s*", " ", tree.text(path))  # a comment may break a line within a citation
+        for page, heading in re.findall(r"\b(docs/[\w./-]+\.md)(?:, \"([^\"]+)\")?", text):
+            if not (tree.root / page).is_file():
+                tree.found(f"{path}: there is no {page}")
+            elif heading and heading not in (found.replace("`", "") for found in headings_of(tree.text(page))):
+                tree.found(f"{path}: no heading \"{heading}\" in {page}")
 
 
 def check_flags_of_members(tree):

@@ -157,6 +157,22 @@ class RulesTest(unittest.TestCase):
         self.expect(documents.check_documents, tree)
         self.expect(documents.check_documents, tree | {"softverbs/README.md": "`server/a.h`\n", "server/a.h": ""}, "no file server/a.h")
 
+    def test_a_page_is_short_and_its_prose_fits_a_window(self):
+        long = "a" * 121
+        fits = f"{long[1:]}\n| {long} |\n\n    {long}\n\n```\n{long}\n```\n[a](../{long}.md)\n"
+        measured = f"<!-- measured by x: begin -->\n{long}\n<!-- measured by x: end -->\n"
+        self.expect(documents.check_pages, {"docs/a.md": fits + measured, "docs/b.md": "\n" * 300, "CHANGELOG.md": "\n" * 301 + long})
+        self.expect(documents.check_pages, {"docs/a.md": "\n" * 301}, "docs/a.md: 301 lines, a page has at most 300")
+        for text in (long, f"- {long}", f"```\n```\n{long}", measured + long):
+            self.expect(documents.check_pages, {"docs/a.md": text}, " columns, prose has at most 120")
+
+    def test_what_sources_cite_exists(self):
+        page = {"docs/a.md": "# A\n\n## With `--sync`, or not\n"}
+        cites = '// See docs/a.md, rule 3, and (docs/a.md, "With --sync,\n  // or not").\n'
+        self.expect(documents.check_citations, page | {"server/a.h": cites})
+        self.expect(documents.check_citations, page | {"server/a.h": "// docs/gone.md\n"}, "server/a.h: there is no docs/gone.md")
+        self.expect(documents.check_citations, page | {"server/a.h": '// docs/a.md, "Gone"\n'}, 'server/a.h: no heading "Gone" in docs/a.md')
+
     def test_mutants_apply_and_are_listed(self):
         patch = "Frees twice\n--- a/a.cc\n+++ b/a.cc\n@@ -1 +1 @@\n-Free();\n+Free(), Free();\n"
         tree = {"tests/simulation/mutants/1.patch": patch, "docs/mutants.md": "| Frees twice |\n", "a.cc": "Free();\n"}

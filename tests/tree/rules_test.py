@@ -6,7 +6,8 @@
      header compiles alone (alone.py compiles them). Files and functions keep to the limits of files.py.
   3. No file has marks of unfinished work.
   4. Links in documents lead to files, and their #fragments to headings. Paths, file:symbol pairs,
-     and `CamelCase` names of types and functions in documents exist.
+     and `CamelCase` names of types and functions in documents exist. Pages and headings that sources
+     cite exist. A page has at most 300 lines, and prose at most 120 columns.
   5. tests/ mirrors the tree, and tests of softverbs use nothing of the store.
      Each flag of kvserver is in docs/cluster.md's tables of what members do alike, or do not.
   6. Each mutant of the simulation applies to the sources, and docs/mutants.md lists it.
@@ -40,6 +41,8 @@ RULES = (
     files.check_function_lengths,
     files.check_unfinished,
     documents.check_documents,
+    documents.check_pages,
+    documents.check_citations,
     documents.check_flags_of_members,
     documents.check_statistics,
     documents.check_mutants,

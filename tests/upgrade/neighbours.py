@@ -106,7 +106,7 @@ def test_clients(options):
 
 
 def upgrade_check(options, path):
-    """kvcli upgrade-check, as docs/packages.md has it. Returns its exit code and its answer."""
+    """kvcli upgrade-check, as docs/versions.md has it. Returns its exit code and its answer."""
     done = subprocess.run([f"{options.build}/bin/kvcli", "--json", "upgrade-check", path, f"--kvserver={options.build}/bin/kvserver"],
                           check=False, capture_output=True, text=True)
     check(done.returncode in (0, 1) and done.stdout, f"upgrade-check {path}: {done}")

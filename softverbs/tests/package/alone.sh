@@ -32,7 +32,7 @@ if command -v scdoc >/dev/null; then
 fi
 quiet build cmake --build "$work/build" --target "${targets[@]}"
 [ -s "$work/softverbs/LICENSE" ] || fail "the folder has no licence"
-for page in README.md DESIGN.md SPEED.md CHANGELOG.md; do
+for page in README.md DECISIONS.md DESIGN.md NETWORK.md PROGRAMS.md SPEED.md CHANGELOG.md; do
   for target in $(grep -oE '\]\([^)#:]+' "$work/softverbs/$page" | cut -c3-); do
     [ -e "$work/softverbs/$target" ] || fail "$page leads out of the folder, to $target"
   done
@@ -62,7 +62,7 @@ preload=$(find "$prefix" -name libsoftverbs.so)
 dropin=$(dirname "$(find "$prefix" -name libibverbs.so.1)")
 [ "$dropin" = "${preload%/*}/softverbs" ] || fail "the places of the libraries: $preload, $dropin"
 [ -s "$dropin/libsoftverbs-names.so" ] || fail "no libsoftverbs-names.so for dlmopen"
-expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md share/doc/softverbs/CHANGELOG.md share/doc/softverbs/DESIGN.md share/doc/softverbs/SPEED.md)
+expected=(bin/softverbs-run include/softverbs/control.h share/doc/softverbs/LICENSE share/doc/softverbs/README.md share/doc/softverbs/CHANGELOG.md share/doc/softverbs/DECISIONS.md share/doc/softverbs/DESIGN.md share/doc/softverbs/NETWORK.md share/doc/softverbs/PROGRAMS.md share/doc/softverbs/SPEED.md)
 for name in "${expected[@]}"; do
   [ -s "$prefix/$name" ] || fail "no $name"
 done

@@ -51,8 +51,7 @@ void ExpectShown(const std::string& page, const std::vector<std::string>& exampl
 }
 
 TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
-  ExpectShown("protocol-handshake.md",
-              {HexOf(PlainExampleRequest()), HexOf(PlainExampleGrant())});
+  ExpectShown("protocol-handshake.md", {HexOf(PlainExampleRequest()), HexOf(PlainExampleGrant())});
   ExpectShown("protocol-messages.md", {Hex(ExamplePut()), HexOf(ExampleReply())});
   ExpectShown("protocol-values.md", {HexOf(kExampleHeats)});
   ExpectShown("protocol-replica.md",
