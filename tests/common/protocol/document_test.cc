@@ -54,15 +54,10 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
   ExpectShown("protocol-handshake.md", {HexOf(PlainExampleRequest()), HexOf(PlainExampleGrant())});
   ExpectShown("protocol-messages.md", {Hex(ExamplePut()), HexOf(ExampleReply())});
   ExpectShown("protocol-values.md", {HexOf(kExampleHeats)});
+  ExpectShown("item-leases.md", {HexOf(kExampleItemLeases)});
   ExpectShown("protocol-replica.md",
               {HexOf(ExampleHello()), HexOf(ExampleWelcome()), HexOf(ExampleBeacon()),
                HexOf(ExampleBeaconAnswer()), HexOf(ExampleReceiverHello()), HexOf(ExampleEnded())});
-}
-
-TEST(ProtocolDocumentTest, ThePageOfItemLeasesShowsTheBytesThatTheCodeProduces) {
-  const std::string document = Document(GANNET_ITEM_LEASES_DOCUMENT);
-  const std::string hex = HexOf(kExampleItemLeases);
-  EXPECT_NE(document.find("```\n" + hex + "\n```"), std::string::npos) << hex;
 }
 
 TEST(ProtocolDocumentTest, ExampleLeadsToTheItem) {
