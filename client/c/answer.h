@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/check.h"
 
 namespace gannet {
 
@@ -49,6 +50,7 @@ class StructureWithTexts {
   T* Release() { return memory_.release(); }
   // Returns the text's copy. REQUIRES: get() is not nullptr.
   const char* Add(const std::string& text) {
+    GANNET_CHECK(get() != nullptr, "there is no answer to add to");
     char* const begin = at_;
     std::memcpy(at_, text.c_str(), text.size() + 1);
     at_ += text.size() + 1;

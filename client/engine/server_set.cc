@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "client/engine/op.h"
 #include "common/auth/handshake.h"
+#include "common/base/check.h"
 #include "common/protocol/connection_epoch.h"
 #include "common/rdma/device.h"
 
@@ -79,6 +80,7 @@ void ServerSet::Share(uint32_t share) {
 }
 
 EngineServer ServerSet::Drop(uint32_t server) {
+  GANNET_CHECK(size() > 1 && server < size(), "no server would be left");
   version_ += session(server).fds_version();  // the sum must not come back
   EngineServer dropped = std::move(servers_[server]);
   std::vector<EngineServer> left;

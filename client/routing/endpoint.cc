@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/check.h"
 #include "common/base/server_list.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/limits.h"
@@ -88,6 +89,7 @@ std::shared_ptr<NameLookup> NamesOf(const Endpoint& endpoint) {
 }
 
 std::string CanonicalAddress(std::span<const SocketAddress> addresses) {
+  GANNET_CHECK(!addresses.empty(), "a server has no address");
   return std::min_element(addresses.begin(), addresses.end(), IsLower)->ToString();
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/hash.h"
 #include "common/protocol/partition_map.h"
 
@@ -45,6 +46,7 @@ Router::Router(std::vector<Server> servers)
 }
 
 void Router::SetRoutes(std::vector<Server> servers, std::vector<Route> routes) {
+  GANNET_CHECK(routes.size() == kPartitions, "there is a route for each partition");
   servers_ = std::move(servers);
   routes_ = std::move(routes);
   told_.assign(servers_.size(), std::nullopt);

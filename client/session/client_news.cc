@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/protocol/client_report.h"
 #include "common/protocol/message.h"
 #include "common/protocol/touch.h"
@@ -31,6 +32,7 @@ bool ClientNews::CanSend(const ClientConnection& first, int64_t now_ns) const {
 // Touches that do not fit beside a report are dropped, as any that find no room.
 uint32_t ClientNews::Take(int64_t now_ns, std::span<ClientConnection> connections,
                           RequestHeader heartbeat, std::span<std::byte> message) {
+  GANNET_CHECK(message.size() >= kMessageBytesMax, "no room for a message");
   const std::span payload = message.subspan(sizeof(RequestHeader));
   // Work requests are counted anyway, so READs cost nothing more.
   for (ClientConnection& it : connections) {

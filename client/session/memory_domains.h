@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/data_path_checks.h"
 #include "common/base/mutex.h"
 #include "common/rdma/handle.h"
 #include "common/rdma/memory.h"
@@ -36,8 +37,8 @@ class MemoryRange {
   // nullptr if the CPU cannot address it.
   std::byte* data() const { return data_; }
   // REQUIRES: the domain is open.
-  uint32_t lkey(uint32_t domain) const { return mrs_[domain]->lkey; }
-  uint32_t rkey(uint32_t domain) const { return mrs_[domain]->rkey; }
+  uint32_t lkey(uint32_t domain) const { return mr(domain).lkey; }
+  uint32_t rkey(uint32_t domain) const { return mr(domain).rkey; }
 
  private:
   friend class MemoryDomains;
@@ -47,6 +48,11 @@ class MemoryRange {
   };
 
   MemoryRange() = default;
+  const ibv_mr& mr(uint32_t domain) const {
+    GANNET_CHECK_DATA_PATH(domain < kDomainsMax && mrs_[domain] != nullptr,
+                           "the domain is not open");
+    return *mrs_[domain];
+  }
   absl::Status RegisterWith(ibv_pd* pd, uint32_t domain);
 
   uint64_t address_ = 0;

@@ -46,6 +46,7 @@ class RequestWindow {
   // Begins a new session: no requests, sequence numbers from 1. REQUIRES: 0 < credits <=
   // kCreditsMax.
   void Restart(uint16_t credits) {
+    GANNET_CHECK(credits > 0 && credits <= kCreditsMax, "so many credits are not granted");
     entries_.assign(credits, Entry{});
     next_ = oldest_ = 1;
   }

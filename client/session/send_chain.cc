@@ -1,8 +1,12 @@
 #include "client/session/send_chain.h"
 
+#include "common/base/check.h"
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 void SendChain::SetRegion(uint64_t address, uint32_t rkey, uint32_t lkey) {
+  GANNET_CHECK(empty(), "a chain is built for another region");
   region_address_ = address;
   region_rkey_ = rkey;
   own_lkey_ = lkey;
@@ -20,6 +24,8 @@ void SendChain::MakeReads(uint32_t n) {
 }
 
 void SendChain::AddReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
+  GANNET_CHECK_DATA_PATH(TakesPieces(static_cast<uint32_t>(pieces.size())),
+                         "a READ into too many pieces");
   Entry& entry = *next_;
   AddRead({reinterpret_cast<std::byte*>(pieces[0].address), offset, op, pieces[0].bytes,
            pieces[0].lkey});

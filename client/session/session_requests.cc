@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace gannet {
 
 // The server answers from its record what it did before. A request that nobody waits for any more
@@ -40,6 +42,7 @@ uint64_t SessionRequests::Send(RequestView request, RequestWindow::Entry entry, 
 }
 
 void SessionRequests::SendMapQuestion(int64_t now_ns) {
+  GANNET_CHECK(asks_for_map() && CanSend(), "the map is not asked for, or there is no credit");
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(Opcode::kMap);
   header.list.position = *std::exchange(map_position_, std::nullopt);

@@ -8,6 +8,7 @@
 #include <limits>
 #include <span>
 
+#include "common/base/check.h"
 #include "common/protocol/client_report.h"
 
 namespace gannet {
@@ -54,6 +55,7 @@ class UsageLog {
   // Writes the report, and begins the next one. Returns its bytes. REQUIRES: `out` has room for
   // kClientReportBytesMax.
   size_t Take(int64_t now_ns, std::span<std::byte> out) {
+    GANNET_CHECK(out.size() >= kClientReportBytesMax, "no room for a report");
     due_ns_ = now_ns + period_ns_;
     counts_.hits += hit_bytes_ / kBytesOfHit;
     hit_bytes_ = 0;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "common/base/check.h"
 #include "common/protocol/heats.h"
 
 namespace gannet {
@@ -22,7 +23,9 @@ class HotPlaces {
   static bool IsSane(const HeatsReply& heats, uint64_t region_bytes);
 
   // REQUIRES: IsSane; max is not 0.
-  HotPlaces(const HeatsReply& heats, size_t max) : heats_(heats), max_(max) {}
+  HotPlaces(const HeatsReply& heats, size_t max) : heats_(heats), max_(max) {
+    GANNET_CHECK(max > 0, "no place is wanted");
+  }
 
   // Takes the next heats, from number `first` on.
   void Take(uint64_t first, std::span<const std::byte> heats);

@@ -1,6 +1,8 @@
 #ifndef GANNET_COMMON_BASE_DATA_PATH_CHECKS_H_
 #define GANNET_COMMON_BASE_DATA_PATH_CHECKS_H_
 
+#include "common/base/check.h"
+
 namespace gannet {
 
 // Whether checks on data paths are compiled in: in builds for debugging and with sanitizers. In a
@@ -10,6 +12,15 @@ inline constexpr bool kChecksDataPaths = true;
 #else
 inline constexpr bool kChecksDataPaths = false;
 #endif
+
+// As GANNET_CHECK, for a condition on a data path. In a release it costs nothing, and the condition
+// is not evaluated.
+#define GANNET_CHECK_DATA_PATH(condition, what) \
+  do {                                          \
+    if constexpr (::gannet::kChecksDataPaths) { \
+      GANNET_CHECK(condition, what);            \
+    }                                           \
+  } while (0)
 
 }  // namespace gannet
 
