@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "common/base/align.h"
+#include "common/base/check.h"
 #include "common/base/hash.h"
 #include "common/layout/item.h"
 
@@ -74,6 +75,7 @@ void EncodeRecord(const Change& change, uint64_t journal_id, uint64_t position, 
 }
 
 std::optional<size_t> LengthOfRecord(std::span<const std::byte> bytes) {
+  GANNET_CHECK(bytes.size() >= sizeof(RecordHeader), "no whole header");
   RecordHeader header;
   std::memcpy(&header, bytes.data(), sizeof(header));
   if (!Plausible(header)) return std::nullopt;

@@ -10,6 +10,7 @@
 #include <type_traits>
 
 #include "common/base/align.h"
+#include "common/base/data_path_checks.h"
 #include "common/layout/item.h"
 #include "common/protocol/message.h"
 #include "server/changes/change.h"
@@ -154,6 +155,7 @@ class UpdateBodies {
 // Returns whether the lengths are those of exactly so many bytes, and the padding is zero, as far
 // as can be without the checksums. REQUIRES: bytes >= sizeof(UpdateBody).
 [[gnu::always_inline]] inline bool IsUpdateBody(const std::byte* body, size_t bytes) {
+  GANNET_CHECK_DATA_PATH(bytes >= sizeof(UpdateBody), "no whole body");
   const size_t value_bytes = UpdateValueBytes(body);
   const size_t key_bytes = UpdateKeyBytes(body);
   const size_t used = sizeof(UpdateBody) + value_bytes + key_bytes;

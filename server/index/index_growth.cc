@@ -39,6 +39,7 @@ bool Index::PrepareSome(uint64_t buckets) {
 // A writer that holds its Lock meanwhile may have seen the old table as the only one, and go on
 // there. Nobody migrates a home of its range before it releases the Lock.
 void Index::BeginMigration() {
+  CHECK(next_table_ != nullptr && old_table_ == nullptr);
   old_table_ = Hold();
   homes_left_.store(old_table_->geometry().homes, std::memory_order_relaxed);
   migrate_next_ = 0;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/data_path_checks.h"
 #include "common/layout/bucket.h"
 
 namespace gannet {
@@ -29,7 +30,10 @@ class Occupancy {
   void Set(uint64_t bucket, BucketSlots slots) { entries_[bucket] = slots; }
   bool HasRoom(uint64_t bucket) const { return entries_[bucket].used != kAllSlots; }
   // REQUIRES: HasRoom(bucket).
-  uint32_t FreeSlot(uint64_t bucket) const { return std::countr_one(entries_[bucket].used); }
+  uint32_t FreeSlot(uint64_t bucket) const {
+    GANNET_CHECK_DATA_PATH(HasRoom(bucket), "the bucket is full");
+    return std::countr_one(entries_[bucket].used);
+  }
   bool FromPrevious(uint64_t bucket, uint32_t slot) const {
     return entries_[bucket].from_previous >> slot & 1;
   }

@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "absl/status/statusor.h"
+#include "common/base/check.h"
 #include "common/layout/item.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
@@ -79,7 +80,9 @@ inline constexpr uint64_t kRecoveryEnd = kIntentsOffset + kIntents * sizeof(Inte
 class RecoveryArea {
  public:
   // REQUIRES: the region is longer than kRecoveryEnd, and outlives this.
-  explicit RecoveryArea(std::span<std::byte> region) : region_(region.data()) {}
+  explicit RecoveryArea(std::span<std::byte> region) : region_(region.data()) {
+    GANNET_CHECK(region.size() > kRecoveryEnd, "the region is too short");
+  }
 
   // Returns whether a former process left items. InvalidArgument: the region was made with another
   // size, by another version, or is something else. DataLoss: it is damaged.

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <deque>
 
+#include "common/base/check.h"
+
 namespace gannet {
 
 // The beacons that one backup was sent and has not answered. A backup that is busy gets no more
@@ -21,7 +23,10 @@ class UnansweredBeacons {
 
   bool MaySend() const { return sent_.size() < max_; }
   // REQUIRES: sequences grow.
-  void OnSend(uint64_t sequence) { sent_.push_back(sequence); }
+  void OnSend(uint64_t sequence) {
+    GANNET_CHECK(sent_.empty() || sent_.back() < sequence, "sequences grow");
+    sent_.push_back(sequence);
+  }
   // An answer comes behind those to all earlier beacons, so it counts for these, too.
   void OnAnswer(uint64_t sequence) {
     while (!sent_.empty() && sent_.front() <= sequence) sent_.pop_front();

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "absl/status/statusor.h"
+#include "common/base/data_path_checks.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/queue_pair.h"
 #include "common/rdma/receives.h"
@@ -36,6 +37,7 @@ class ReceiveBuffers {
 
   // REQUIRES: the slot was received and not yet posted again; bytes <= kMessageBytesMax.
   std::span<const std::byte> Message(uint32_t slot, uint32_t bytes) const {
+    GANNET_CHECK_DATA_PATH(bytes <= kMessageBytesMax, "a message is longer than its buffer");
     return {buffers_.At(slot), bytes};
   }
   // The bytes of a recycled slot stay until Repost.

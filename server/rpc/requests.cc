@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "common/base/data_path_checks.h"
 #include "glog/logging.h"
 #include "server/rpc/put_off.h"
 #include "server/rpc/serve_update.h"
@@ -36,6 +37,7 @@ bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
 // store's memory for the next one. If the store is larger than the caches, these cache misses are
 // most of a request's time.
 size_t Requests::Poll(size_t most) {
+  GANNET_CHECK_DATA_PATH(most <= kPollMax, "more completions than there is room for");
   std::array<ibv_wc, kPollMax> completions;
   std::array<Received, kPollMax> received;
   const size_t n = context_.cq->Poll(std::span(completions).first(most));

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
 #include "server/rpc/buffer_pool.h"
 #include "server/rpc/server_connection.h"
@@ -105,6 +106,7 @@ class SendBatch {
 
 [[gnu::always_inline]] inline ReplyHeader* SendBatch::AddInlineHeader(
     ServerConnection* connection) {
+  GANNET_CHECK_DATA_PATH(TakesHeader(*connection), "the connection takes no header now");
   return InlineHeader(Take(connection, IBV_WR_SEND, connection->header_flags, {}, false));
 }
 

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 // The resource that a work request keeps busy until it completed.
@@ -49,7 +51,10 @@ class SendQueueUse {
     return static_cast<int32_t>(signal_at_ - signal_every_ - done_) > 0;
   }
   // Makes the next work request signaled. REQUIRES: !AwaitsSignaled().
-  void SignalNext() { signal_at_ = last_ + 1; }
+  void SignalNext() {
+    GANNET_CHECK_DATA_PATH(!AwaitsSignaled(), "a signaled work request is under way");
+    signal_at_ = last_ + 1;
+  }
 
   size_t MemoryBytes() const { return ring_.capacity() * sizeof(Resource); }
 
@@ -59,6 +64,7 @@ class SendQueueUse {
   };
   // Takes a place. REQUIRES: HasRoom().
   Place Add(Resource resource, bool signaled) {
+    GANNET_CHECK_DATA_PATH(HasRoom(), "send queue overrun");
     ++last_;
     if (resource.kind != Resource::Kind::kNothing) {
       ring_[last_ & mask_] = resource;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
 #include "server/rpc/now.h"
 #include "server/rpc/server_connection.h"
@@ -25,9 +26,13 @@ class SlowRequests {
   // Forgets the last look at the clock, because time passed since.
   void BeginBatch() { until_ns_ = 0; }
   // Returns when the request begins. REQUIRES: timed().
-  int64_t Begin() const { return until_ns_ != 0 ? until_ns_ : log_->NowNs(); }
+  int64_t Begin() const {
+    GANNET_CHECK_DATA_PATH(timed(), "requests are not timed");
+    return until_ns_ != 0 ? until_ns_ : log_->NowNs();
+  }
   // REQUIRES: timed().
   void End(const ServerConnection& connection, const RequestView& request, int64_t began_ns) {
+    GANNET_CHECK_DATA_PATH(timed(), "requests are not timed");
     until_ns_ = log_->NowNs();
     NoteIfSlow(connection, request.header, request.key, until_ns_ - began_ns);
   }

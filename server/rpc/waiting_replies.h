@@ -8,6 +8,7 @@
 #include <span>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/protocol/message.h"
 #include "server/writes/stable_queue.h"
 #include "server/writes/writes.h"
@@ -123,7 +124,9 @@ class WaitingReplies {
   // Nobody is to hear of this reply, or to record it. It keeps its place, as its write may be
   // undone. REQUIRES: ConnectionOf knows it.
   void GiveUp(uint64_t session_token, uint64_t sequence) {
-    Find(session_token, sequence)->session_token = kNoSession;
+    Waiting* const waiting = Find(session_token, sequence);
+    GANNET_CHECK(waiting != nullptr, "no such reply waits");
+    waiting->session_token = kNoSession;
   }
   size_t size() const { return replies_.size(); }
   bool empty() const { return replies_.empty(); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
 #include "server/session/put_off_keys.h"
 #include "server/session/session_copies.h"
@@ -83,6 +84,7 @@ class Session {
   // Does Admit and RecordAnswer in one for the next request, which was executed and succeeded.
   // Returns its number. REQUIRES: IsNext of that number.
   uint64_t AnswerNext(Opcode opcode, uint64_t version, uint64_t slot) {
+    GANNET_CHECK_DATA_PATH(IsNext(highest_ + 1), "requests are in progress");
     const uint64_t sequence = ++highest_;
     At(sequence) = {.sequence = sequence,
                     .words = {version, slot, 0},
@@ -196,6 +198,7 @@ class Session {
   // REQUIRES: sequence > highest_. Subtracts instead of adding, so that a hostile number near 2^64
   // does not wrap.
   bool SkipsTooFar(uint64_t sequence) const {
+    GANNET_CHECK_DATA_PATH(sequence > highest_, "the number is no later one");
     return sequence - highest_ > kSequenceJumpMax && !may_skip_any_;
   }
   // Returns true if a request with a number below `floor` is still being executed.

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/data_path_checks.h"
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
 #include "server/recovery/survey.h"
@@ -149,6 +150,7 @@ void Store::FillStats(StatsReply* stats) const {
 }
 
 void Store::NoteUpdate(const Guess& guess, std::string_view key) {
+  GANNET_CHECK_DATA_PATH(evicts(), "the store does not evict");
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
   const Slot slot = index_.LoadGuessed(lock, guess.place);
   if (!slot.empty() && IsKey(Block(slot.offset()), key)) eviction_->Used(slot.offset(), 1);

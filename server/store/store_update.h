@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_STORE_STORE_UPDATE_H_
 #define GANNET_SERVER_STORE_STORE_UPDATE_H_
 
+#include "common/base/data_path_checks.h"
 #include "common/base/same_bytes.h"
 #include "common/base/words.h"
 #include "common/base/xxh3_inline.h"
@@ -47,6 +48,7 @@ template <class Flags>
 [[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
                                                         Update* update) {
+  GANNET_CHECK_DATA_PATH(!records(), "the change would not be recorded");
   if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
@@ -88,6 +90,7 @@ template <class Decide>
 
 [[gnu::always_inline]] inline bool Store::ApplyUpdate(const Guess& guess, const ItemUpdate& update,
                                                       const Change* change) {
+  GANNET_CHECK_DATA_PATH(change != nullptr || !Hears(), "somebody would not hear of the change");
   if (SealedItemBytes(update.key.size(), update.value.size()) > kInPlaceBytesMax ||
       recovery_ != nullptr) [[unlikely]] {
     return false;

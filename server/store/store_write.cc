@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 #include "common/layout/key_hash_inline.h"
 #include "server/store/item_writer.h"
 #include "server/store/large_writer.h"
@@ -71,6 +72,7 @@ std::optional<Pending> Store::Make(KeyHash hash, const Change& put) {
 
 WriteOutcome Store::PutShort(const Locked& key, const Change& put) {
   const uint64_t item_bytes = ItemBytes(put.key.size(), put.value.size());
+  GANNET_CHECK_DATA_PATH(item_bytes <= kInPlaceBytesMax, "the item is long");
   if (key.item.slot.size_class() == SizeClassFor(item_bytes) && recovery_ == nullptr &&
       FitsBlock(*heap_, Block(key.item.slot.offset()), item_bytes)) {
     return PutInPlace(key, put, key.item.slot);
@@ -120,6 +122,7 @@ bool Store::FitsOld(std::string_view key, uint32_t value_bytes, ServerTime now) 
 // of the new header it fails the check. A large item gets a new placing too, so that a reader who
 // READ the value under the old header looks again. The value itself does not change.
 WriteOutcome Store::Touch(const Locked& key, const Change& put) {
+  GANNET_CHECK_DATA_PATH(key.item.there(), "there is no item");
   const uint64_t offset = key.item.slot.offset();
   std::byte* const block = Block(offset);
   if (!Record(put)) return {.status = ReplyStatus::kDiskRefuses};
@@ -134,6 +137,7 @@ WriteOutcome Store::Touch(const Locked& key, const Change& put) {
 }
 
 WriteOutcome Store::Remove(const Locked& key, const Change& deletion) {
+  GANNET_CHECK_DATA_PATH(key.item.there(), "there is no item");
   if (!Record(deletion)) return {.status = ReplyStatus::kDiskRefuses};
   RemoveRecorded(key, deletion.version);
   return {};

@@ -9,6 +9,8 @@
 #include <span>
 #include <utility>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 // Copies of records that were proven to be whole, in their order, until somebody takes them. So a
@@ -48,6 +50,7 @@ class ProvenRecords {
     }
     // The room has a record now. REQUIRES: Room(bytes) was called just before; a multiple of 8.
     void Add(uint64_t position, size_t bytes) {
+      GANNET_CHECK_DATA_PATH(bytes % 8 == 0, "records are of whole words");
       const Head head = {.position = position, .bytes = bytes};
       std::memcpy(at_, &head, sizeof(head));
       at_ += sizeof(head) + bytes;
@@ -100,6 +103,7 @@ class ProvenRecords {
   }
   // The same with the oldest record. REQUIRES: it is not empty.
   Record First() const {
+    GANNET_CHECK_DATA_PATH(!empty(), "there is no record");
     const Head head = HeadOf(At(begin_));
     return {.position = head.position, .bytes = {At(begin_) + sizeof(head), head.bytes}};
   }

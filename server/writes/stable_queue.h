@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 // A queue whose elements do not move, and which allocates nothing while it is short: unlike
@@ -29,6 +31,7 @@ class StableQueue {
   void PopFront() { PopFront(1); }
   // REQUIRES: it has so many elements.
   void PopFront(size_t count) {
+    GANNET_CHECK_DATA_PATH(count <= size_, "fewer elements are there");
     size_ -= count;
     first_ += count;
     if (size_ == 0) {

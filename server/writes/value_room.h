@@ -7,6 +7,8 @@
 #include <memory>
 #include <span>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 // Memory for updates that wait for a moment, in pieces that are given back in the order in which
@@ -24,6 +26,7 @@ class ValueRoom {
   // Returns memory for the next piece, at least `least` bytes side by side, or none if not so much
   // is free. REQUIRES: at most kBytes / 2.
   std::span<std::byte> Open(size_t least) {
+    GANNET_CHECK_DATA_PATH(least <= kBytes / 2, "a longer piece may never find room");
     const size_t offset = end_ % kBytes;
     // A piece does not cross the end of the memory.
     opened_ = offset + least <= kBytes ? end_ : end_ + (kBytes - offset);

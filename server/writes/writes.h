@@ -8,6 +8,7 @@
 #include <optional>
 #include <string_view>
 
+#include "common/base/data_path_checks.h"
 #include "common/base/mutex.h"
 #include "common/base/server_time.h"
 #include "common/base/word_mutex.h"
@@ -165,6 +166,7 @@ class Writes {
   // Records the answer to a request that was refused with this ticket, unless TakeUndone will say
   // something else. Call it before the session's next request is decided. REQUIRES: waits().
   void RecordAnswer(uint64_t ticket, const SessionRecord& answer) {
+    GANNET_CHECK_DATA_PATH(waits(), "writes do not wait");
     waiting_->RecordAnswer(ticket, answer);
   }
   uint64_t given() const { return waits() ? waiting_->given() : 0; }

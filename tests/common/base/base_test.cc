@@ -11,6 +11,7 @@
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
 #include "common/base/copy_bytes.h"
+#include "common/base/data_path_checks.h"
 #include "common/base/hash.h"
 #include "common/base/mutex.h"
 #include "common/base/same_bytes.h"
@@ -120,6 +121,15 @@ TEST(ClockTest, MonotonicGoesForwardAndWallIsThisCentury) {
   const int64_t a = MonotonicNs();
   EXPECT_GE(MonotonicNs(), a);
   EXPECT_GT(MachineWallTime().ms(), 1'600'000'000'000u);
+}
+
+TEST(DataPathChecksDeathTest, AreEvaluatedInBuildsForThatOnly) {
+  int looks = 0;
+  GANNET_CHECK_DATA_PATH(++looks == 1, "the first look");
+  EXPECT_EQ(looks, kChecksDataPaths ? 1 : 0);
+  if (kChecksDataPaths) {
+    EXPECT_DEATH(GANNET_CHECK_DATA_PATH(looks == 0, "two looks"), "two looks");
+  }
 }
 
 TEST(MutexTest, Excludes) {
