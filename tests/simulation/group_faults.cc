@@ -255,10 +255,12 @@ bool GroupWorld::Whole(uint32_t group) const {
   if (!register_.Has(group)) return true;
   const std::optional<uint32_t> primary = Primary(group);
   if (!primary || !servers_[*primary]->HasLease()) return false;
-  return std::all_of(servers_.begin(), servers_.end(), [&](const auto& server) {
+  const bool all_stay = std::ranges::all_of(servers_, [&](const auto& server) {
     return server->group() != group ||
            (server->up() && !server->steps_down() && register_.now(group).IsInSync(server->self()));
   });
+  // A hand-over takes longer than a lease, in which the primary serves.
+  return all_stay && !register_.WantsSuccessor(group) && !servers_[*primary]->HandsOver();
 }
 
 // From now on nothing goes wrong.

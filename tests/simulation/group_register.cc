@@ -126,6 +126,11 @@ void GroupRegisterService::WantSuccessor(uint32_t group, const std::string& node
   log_->Put(WishKey(kCluster, groups_[group].name), Encode(GroupWish{.handover = node}));
 }
 
+bool GroupRegisterService::WantsSuccessor(uint32_t group) const {
+  if (!real_stores_) return groups_[group].successor.has_value();
+  return log_->Find(WishKey(kCluster, groups_[group].name)) != nullptr;
+}
+
 void GroupRegisterService::WishMove(uint16_t partition, uint32_t to) {
   const std::string& owner = map_.config.groups[map_.config.partitions[partition]];
   if (wishes_.contains(partition) || owner == groups_[to].name) return;

@@ -55,6 +55,8 @@ class GroupRegisterService {
   // What this process has sent and was not executed yet never is, as if its connection had died.
   void DropRequestsOf(const GroupMember& sender) { silenced_.insert(sender.incarnation); }
   void WantSuccessor(uint32_t group, const std::string& node);
+  // Whether a hand-over is wanted that the primary does not know of yet.
+  bool WantsSuccessor(uint32_t group) const;
 
   // --- of a cluster ---
   bool has_map() const { return log_.has_value(); }

@@ -64,9 +64,9 @@ class GroupServer {
     steps_down_ = true;
     member().Leave();
   }
-  // Whether it is going to end by itself. One that would be missed by nobody, or that is the only
-  // one of its group, would end at once: here it goes on.
-  bool steps_down() { return steps_down_ && member().Leave() != Member::Leaving::kDone; }
+  // Whether it is going to end by itself: at once, or when another member has what it has. The only
+  // member of a group would end at once; here it goes on.
+  bool steps_down() const { return steps_down_ && options_.terms.members.size() > 1; }
   size_t parts() const { return 2 + server_->workers().size(); }
   void Poll(size_t part);
 
@@ -77,6 +77,8 @@ class GroupServer {
   Member& member() { return *server_->member(); }
   // Whether clients would believe it now.
   bool HasLease() const;
+  // Whether it is about to give its place to a backup.
+  bool HandsOver() { return member().Look().as_primary.hands_over; }
   const ServedPartitions& partitions() const { return server_->context().standing->partitions(); }
   bool serves() const { return server_->serves(); }
   Store& store() { return server_->store(); }

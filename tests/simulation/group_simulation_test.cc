@@ -20,6 +20,11 @@ TEST(GroupSimulationTest, OneSeedGivesOneRun) {
   ExpectOneSeedGivesOneRun(RunGroups<kKind>, kSeedsTwice);
 }
 
+// A hand-over begins with the last fault, and ends more than a lease later.
+TEST(GroupSimulationTest, AGroupIsNotWholeWhileItHandsOver) {
+  EXPECT_EQ(RunSeed(RunGroups<kKind>, 4'000).failure, "");
+}
+
 }  // namespace
 }  // namespace gannet::simulation
 

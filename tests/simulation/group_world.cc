@@ -343,7 +343,11 @@ void GroupWorld::CheckAtTheEnd() {
     if (!guest.client->CheckIsBack()) return;
   }
   for (const auto& server : servers_) {
-    if (register_.Has(server->group()) && server->busy() > 0) {
+    if (!register_.Has(server->group())) continue;
+    if (!server->up()) {
+      return run_->Fail(Check::kWhole, absl::StrCat("node ", server->node(), " has no process"));
+    }
+    if (server->busy() > 0) {
       run_->Fail(Check::kEverythingBack,
                  absl::StrCat("node ", server->node(), ": ", server->busy()));
     }

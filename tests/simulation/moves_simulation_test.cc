@@ -28,5 +28,11 @@ TEST(MovesSimulationTest, WhoWaitsForTheDeviceWithinAPollSeesTimePass) {
   EXPECT_EQ(RunSeed(RunGroups<kMovesKind>, 300'002).failure, "");
 }
 
+// A primary that was told to stop hands over once another member has joined, though its group has
+// no partition, so that nobody would miss it.
+TEST(MovesSimulationTest, AGroupIsNotWholeWhileAMemberIsToStop) {
+  EXPECT_EQ(RunSeed(RunGroups<kMovesKind>, 1'258).failure, "");
+}
+
 }  // namespace
 }  // namespace gannet::simulation
