@@ -126,13 +126,13 @@ void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
   op.rpc.refused_at = reply.header.words[0];
   const bool in_order = reply.header.words[1] == kPutOffInOrder;
   op.misplaced = true;
-  ops_.LookAt(0);  // to ask for the map
   if (op.in_order && op.IsWholeWrite() && !ops_.Refuse(op, in_order)) return;
   const bool elsewhere = servers_.ServerOf(op.key()) != op.request.server;
   if (elsewhere || op.rpc.refused_at > known_.revision) return Queue(op);
   // The server does not know the newest map yet, or it is about to. It is asked again after the
   // next look at the map.
   servers_.AimAtWaiting(op);
+  ops_.LookAt(0);
   if (op.IsWholeWrite()) return op.QueueRequest();
   op.phase.GoTo(Op::Phase::kWaiting);
 }
@@ -147,7 +147,8 @@ void OpRerouting::Aim(Op& op) {
     op.rpc.version_alive = 0;
     servers_.Aim(op);
   }
-  if (op.request.server != told_by) op.rpc.put_off = false;  // this one told nothing
+  if (op.server == servers_.waiting_or_null()) ops_.LookAt(0);  // to ask for the map
+  if (op.request.server != told_by) op.rpc.put_off = false;     // this one told nothing
 }
 
 void OpRerouting::BeginAnew(Op& op) {

@@ -18,6 +18,11 @@ constexpr auto kEtcdKind = GroupScenario::Kind::kBadEtcd;
 
 TEST(EtcdSimulationTest, EverythingHolds) { ExpectGroupsHold(RunGroups<kEtcdKind>, kSeedsOfEtcd); }
 
+// A GET's READ is believed only by a map that closes its partition.
+TEST(EtcdSimulationTest, AnOperationThatBeginsAnewHasTheMapAskedFor) {
+  EXPECT_EQ(RunSeed(RunGroups<kEtcdKind>, 2959).failure, "");
+}
+
 TEST(EtcdSimulationTest, OneSeedGivesOneRun) {
   ExpectOneSeedGivesOneRun(RunGroups<kEtcdKind>, kSeedsOfEtcdTwice);
 }

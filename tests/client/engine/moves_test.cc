@@ -115,6 +115,29 @@ TEST_F(MovesTest, WhatWasReadOfAPartitionThatMovedIsReadAgain) {
   EXPECT_EQ(ended_[other].cost.reads, 2u) << "what did not move is not READ again";
 }
 
+// Its READs are done only once the client knows the map that closes the partition. Nobody else asks
+// for the next map.
+TEST_F(MovesTest, AnOperationThatBeginsAnewWhileItsPartitionIsClosedHasTheMapAskedFor) {
+  const std::string key = KeyOfHalf(0);
+  PutItem(0, key, "old");
+  PutItem(1, key, "new");
+  ConnectToCluster();
+  PassMs(1500);
+  Close(key);
+  Tell();
+  has_lease_ = false;
+  PassMs(kLeaseMs);
+  const uint64_t get = BeginHeldGet(key);
+  has_lease_ = true;
+  PassMs(100);
+  EXPECT_FALSE(HasEnded(get));
+  Give(key, 1);
+  Tell();
+  PassMs(200);
+  ASSERT_TRUE(HasEnded(get));
+  EXPECT_EQ(ended_[get].value, "new");
+}
+
 // It was away meanwhile, and the owner's name does not tell.
 TEST_F(MovesTest, WhatWasReadOfAPartitionThatCameBackIsReadAgain) {
   const std::string key = KeyOfHalf(0);
