@@ -57,7 +57,7 @@ void Applier::ApplyOne(const std::byte* update) {
 }
 
 void Applier::ApplyUpdates(const ProvenUpdates& updates) {
-  if (tell_ || !status_.ok()) {
+  if (joiner_ != nullptr || !status_.ok()) {
     for (const std::byte* const update : updates) ApplyOne(update);
     return;
   }
@@ -102,7 +102,7 @@ void Applier::MakeUpdates(ProvenUpdates::Iterator from, ProvenUpdates::Iterator 
 }
 
 void Applier::Make(const Change& change) {
-  if (tell_) tell_(change);
+  if (joiner_ != nullptr) joiner_->OnApplied(change);
   sessions_.Take(change);
   status_ = MakeInStore(change);
 }
@@ -113,7 +113,7 @@ absl::Status Applier::Restore(const Change& change) {
 }
 
 absl::Status Applier::MakeInStore(const Change& change) {
-  ReplyStatus status = store_->Apply(change, server_time_());
+  ReplyStatus status = store_->Apply(change, context_.server_time());
   for (int tries = 0; status != ReplyStatus::kOk && tries < kTriesMax; ++tries) {
     if (status == ReplyStatus::kHeapFull) {
       store_->Compact(kHomesPerTry);
@@ -122,7 +122,7 @@ absl::Status Applier::MakeInStore(const Change& change) {
     } else {
       break;
     }
-    status = store_->Apply(change, server_time_());
+    status = store_->Apply(change, context_.server_time());
   }
   if (status == ReplyStatus::kOk) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

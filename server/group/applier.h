@@ -5,11 +5,11 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 
 #include "absl/status/status.h"
-#include "common/base/server_time.h"
 #include "server/changes/change.h"
+#include "server/group/group_context.h"
+#include "server/group/joiner.h"
 #include "server/session/session_copies.h"
 #include "server/store/store.h"
 #include "server/stream/long_value_parts.h"
@@ -24,17 +24,16 @@ namespace gannet {
 // Owner thread only.
 class Applier {
  public:
-  // `store` outlives this.
-  Applier(Store* store, std::function<ServerTime()> server_time)
-      : store_(store), server_time_(std::move(server_time)) {}
+  // `context` outlives this.
+  explicit Applier(const GroupContext& context) : context_(context), store_(context.store) {}
 
   void Apply(const RingRecord& record);
   // The same for updates, each step for many of them, so that the store's memory is prefetched.
   void ApplyUpdates(const ProvenUpdates& updates);
   // Makes a change that an earlier run kept on its disk. ResourceExhausted: there is no room.
   absl::Status Restore(const Change& change);
-  // Is told of each change before it is made; nullptr: nobody is.
-  void OnChange(std::function<void(const Change&)> tell) { tell_ = std::move(tell); }
+  // Tells the joiner of each change before it is made; nullptr: nobody.
+  void TellJoiner(Joiner* joiner) { joiner_ = joiner; }
 
   // The group's sessions, as far as records were applied.
   SessionCopies& sessions() { return sessions_; }
@@ -55,10 +54,10 @@ class Applier {
                    const Guesses& guesses);
   absl::Status MakeInStore(const Change& change);
 
+  const GroupContext& context_;
   Store* const store_;
   SessionCopies sessions_;
-  const std::function<ServerTime()> server_time_;
-  std::function<void(const Change&)> tell_;
+  Joiner* joiner_ = nullptr;
   absl::Status status_;
   uint64_t version_next_ = 1;
   LongValueParts parts_;

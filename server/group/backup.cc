@@ -27,7 +27,7 @@ Backup::Backup(const GroupContext& context, AuthFile* keys)
       kept_at_(context.disk != nullptr ? context.disk->former_path() : ""),
       times_{.lease_ns = int64_t{context.group.terms.lease_ms} * kNsPerMs},
       dialer_(context, keys),
-      applier_(context.store, context.server_time),
+      applier_(context),
       join_target_(context.store) {}
 
 Backup::~Backup() = default;
@@ -54,7 +54,7 @@ void Backup::To(BackupState next) {
       break;
   }
   if (next != BackupState::kCopied && next != BackupState::kInSync) return;
-  applier_.OnChange(nullptr);
+  applier_.TellJoiner(nullptr);
   joiner_.reset();
 }
 
@@ -262,7 +262,7 @@ void Backup::BeginToFollow(const ReplicaWelcome& welcome, int64_t now) {
                                                 .now_ns = now});
   if (!joiner.ok()) return End(std::string(joiner.status().message()));
   joiner_ = *std::move(joiner);
-  applier_.OnChange([this](const Change& change) { joiner_->OnApplied(change); });
+  applier_.TellJoiner(joiner_.get());
   To(BackupState::kFollows);
 }
 
