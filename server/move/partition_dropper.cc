@@ -1,7 +1,6 @@
 #include "server/move/partition_dropper.h"
 
 #include <algorithm>
-#include <string_view>
 
 namespace gannet {
 
@@ -15,8 +14,7 @@ void PartitionDropper::Begin(const Partitions& partitions) {
 bool PartitionDropper::Step(ServerTime now) {
   if (walked_) return done();
   if (writes_->published() < after_) return false;
-  const auto chosen = [this](std::string_view key) { return partitions_[PartitionOf(key)]; };
-  const Writes::Flushed flushed = writes_->FlushSome(position_, kHomesPerStep, chosen, now);
+  const Writes::Flushed flushed = writes_->FlushSome(position_, kHomesPerStep, &partitions_, now);
   removed_ += flushed.removed;
   ticket_ = std::max(ticket_, flushed.ticket);
   position_ = flushed.next;

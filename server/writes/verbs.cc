@@ -216,20 +216,18 @@ Writes::Decided Writes::Touch(std::string_view key, uint64_t expiry_ms,
 }
 
 Writes::Flushed Writes::FlushSome(uint64_t position, ServerTime now) {
-  const auto all = [](std::string_view) { return true; };
-  return FlushSome(position, kFlushHomesPerStep, all, now);
+  return FlushSome(position, kFlushHomesPerStep, nullptr, now);
 }
 
 Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t homes,
-                                  const std::function<bool(std::string_view)>& chosen,
-                                  ServerTime now) {
+                                  const std::bitset<kPartitions>* partitions, ServerTime now) {
   Flushed flushed{.next = position};
   std::vector<std::string> keys;
   for (; homes > 0 && flushed.removed < kFlushItemsPerStep; --homes) {
     keys.clear();
     const uint64_t next = store_->ListKeys(flushed.next, &keys);
     for (const std::string& key : keys) {
-      if (!chosen(key)) continue;
+      if (partitions != nullptr && !(*partitions)[PartitionOf(key)]) continue;
       const Decided decided = DeleteOne(key, {}, now);
       flushed.ticket = std::max(flushed.ticket, decided.ticket);
       flushed.removed += decided.outcome.status == ReplyStatus::kOk;

@@ -2,8 +2,8 @@
 #define GANNET_SERVER_WRITES_WRITES_H_
 
 #include <array>
+#include <bitset>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -13,6 +13,7 @@
 #include "common/base/server_time.h"
 #include "common/base/word_mutex.h"
 #include "common/protocol/message.h"
+#include "common/protocol/partition_map.h"
 #include "server/store/store.h"
 #include "server/store/store_find.h"
 #include "server/store/write_outcome.h"
@@ -145,9 +146,9 @@ class Writes {
     uint64_t ticket = 0;   // as that of Decided
   };
   Flushed FlushSome(uint64_t position, ServerTime now);
-  // The same of those keys only that `chosen` says, of at most `homes` homes.
-  Flushed FlushSome(uint64_t position, uint64_t homes,
-                    const std::function<bool(std::string_view)>& chosen, ServerTime now);
+  // The same of at most `homes` homes, and of keys of these partitions only; nullptr: of all.
+  Flushed FlushSome(uint64_t position, uint64_t homes, const std::bitset<kPartitions>* partitions,
+                    ServerTime now);
 
   // Waiting writes (publish.cc). If writes do not wait, there are none.
   //
