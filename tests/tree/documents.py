@@ -2,11 +2,18 @@
 
 import re
 import subprocess
+from pathlib import Path
+
+from tree import folder_of
 
 
 PAGE_LINES_MAX = 300
 PROSE_COLUMNS_MAX = 120
 PLACES = "client|common|docs|packaging|proxy|server|softverbs|tests|tools"
+
+
+def place_of(path):
+    return "/".join(path.parts[:2]) if path.parts[0] == "tests" else folder_of(path)
 
 
 def headings_of(text):
@@ -89,6 +96,38 @@ def check_citations(tree):
                 tree.found(f"{path}: there is no {page}")
             elif heading and heading not in (found.replace("`", "") for found in headings_of(tree.text(page))):
                 tree.found(f"{path}: no heading \"{heading}\" in {page}")
+
+
+def check_index(tree):
+    """Each row of the index of decisions names a place in the code and a page."""
+    index = Path("docs/where-to-look.md")
+    rows = [line for line in tree.text(index).split("\n") if line.startswith("| ")] if index in tree.tracked("*.md") else []
+    rows = [row for row in rows if not row.startswith("| question |")]
+    if not rows:
+        tree.found(f"{index}: no rows found")
+    for row in rows:
+        question = row.split("|")[1].strip()
+        places = re.findall(r"`([\w/.]+):([\w:~]+)`", row)
+        if not places or not re.search(r"\]\([\w/-]+\.md(?:#[^)]*)?\)", row):
+            tree.found(f"{index}: \"{question}\" has no place `file:Function`, or no page")
+        for name, symbol in places:
+            path, last = Path(name), symbol.split("::")[-1]
+            if path not in tree.sources or not re.search(rf"\b{re.escape(last)}\b", tree.code(path)):
+                tree.found(f"{index}: \"{question}\": no {symbol} in {name}")
+
+
+def check_folders(tree):
+    """Each folder with sources has a paragraph that begins with its name, and no other has one."""
+    page = Path("docs/folders.md")
+    text = tree.text(page) if page in tree.tracked("*.md") else ""
+    told = set()
+    for begin in re.findall(r"^\*\*`.*(?:\n.+)*", text, re.MULTILINE):
+        told.update(re.findall(r"\*\*`([\w/]+)`\*\*", begin))
+    folders = {place_of(path) for path in tree.sources + tree.tracked("*.py", "*.sh") if len(path.parts) > 1}
+    for folder in sorted(folders - told):
+        tree.found(f"{page}: no paragraph for {folder}")
+    for folder in sorted(told - folders):
+        tree.found(f"{page}: a paragraph for {folder}, which has no sources")
 
 
 def check_flags_of_members(tree):

@@ -173,6 +173,29 @@ class RulesTest(unittest.TestCase):
         self.expect(documents.check_citations, page | {"server/a.h": "// docs/gone.md\n"}, "server/a.h: there is no docs/gone.md")
         self.expect(documents.check_citations, page | {"server/a.h": '// docs/a.md, "Gone"\n'}, 'server/a.h: no heading "Gone" in docs/a.md')
 
+    def test_each_row_of_the_index_names_a_function_and_a_page(self):
+        def index(row):
+            head = "# Where\n\n| question | in short | code | page |\n|---|---|---|---|\n"
+            return {"docs/where-to-look.md": head + row, "server/heap/heap.cc": "void Heap::Free() {}  // Gone\n"}
+
+        self.expect(documents.check_index, index("| Who? | I | `server/heap/heap.cc:Heap::Free` | [a](memory.md#heap) |\n"))
+        for row in ("| Who? | I | `server/heap/heap.cc` | [a](a.md) |\n", "| Who? | I | `server/heap/heap.cc:Free` | |\n"):
+            self.expect(documents.check_index, index(row), '"Who?" has no place `file:Function`, or no page')
+        for place in ("server/heap/heap.cc:Gone", "heap/heap.cc:Free", "server/gone.cc:Free"):
+            self.expect(documents.check_index, index(f"| Who? | I | `{place}` | [a](a.md) |\n"), '"Who?": no ')
+        self.expect(documents.check_index, {"docs/where-to-look.md": "# Where\n"}, "no rows found")
+        self.expect(documents.check_index, {"docs/a.md": ""}, "no rows found")
+
+    def test_each_folder_with_sources_has_a_paragraph(self):
+        tree = {"server/heap/heap.cc": "", "server/main.cc": "", "tests/model/a.h": "", "python/a/b.py": "", "server/heap/CMakeLists.txt": ""}
+        page = "# Folders\n\n**`server/heap`** hands out.\n\n**`server`** and\n**`tests/model`** are.\n\n**`python`** is.\n"
+        self.expect(documents.check_folders, tree | {"docs/folders.md": page})
+        self.expect(documents.check_folders, tree | {"docs/folders.md": page.replace("**`server/heap`**", "See **`server/heap`**")},
+                    "docs/folders.md: no paragraph for server/heap")
+        self.expect(documents.check_folders, tree | {"docs/folders.md": page, "server/disk/a.h": ""}, "no paragraph for server/disk")
+        self.expect(documents.check_folders, tree | {"docs/folders.md": page + "\n**`server/gone`** was.\n"},
+                    "a paragraph for server/gone, which has no sources")
+
     def test_mutants_apply_and_are_listed(self):
         patch = "Frees twice\n--- a/a.cc\n+++ b/a.cc\n@@ -1 +1 @@\n-Free();\n+Free(), Free();\n"
         tree = {"tests/simulation/mutants/1.patch": patch, "docs/mutants.md": "| Frees twice |\n", "a.cc": "Free();\n"}

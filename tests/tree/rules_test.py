@@ -7,7 +7,8 @@
   3. No file has marks of unfinished work.
   4. Links in documents lead to files, and their #fragments to headings. Paths, file:symbol pairs,
      and `CamelCase` names of types and functions in documents exist. Pages and headings that sources
-     cite exist. A page has at most 300 lines, and prose at most 120 columns.
+     cite exist. A page has at most 300 lines, and prose at most 120 columns. Each row of
+     docs/where-to-look.md names a function that is there, and a page. docs/folders.md has each folder.
   5. tests/ mirrors the tree, and tests of softverbs use nothing of the store.
      Each flag of kvserver is in docs/cluster.md's tables of what members do alike, or do not.
   6. Each mutant of the simulation applies to the sources, and docs/mutants.md lists it.
@@ -43,6 +44,8 @@ RULES = (
     documents.check_documents,
     documents.check_pages,
     documents.check_citations,
+    documents.check_index,
+    documents.check_folders,
     documents.check_flags_of_members,
     documents.check_statistics,
     documents.check_mutants,
