@@ -1,3 +1,8 @@
+// How threads share one engine. At most one of them drives: it polls and sleeps for all, and when
+// it has its own answers it chooses the next one. The others sleep on a condition variable each.
+// The keep-alive thread polls while nobody drives. All state is under one mutex, which a driver
+// that polls gives away as soon as somebody wants in (entering_).
+
 #include "client/api/driver.h"
 
 #include <algorithm>

@@ -1,3 +1,9 @@
+// Begins operations, starts them at the next Poll, and gives what sessions report to the class that
+// waits for it. The order within a Poll is that of its lines: what was released, what was begun,
+// each server's session, its queue, its chain, and deadlines last. Ordinary GETs stay within this
+// source (ordinary_gets_inline.h); all that others need lies in functions of their own, so that it
+// costs those nothing.
+
 #include "client/engine/engine.h"
 
 #include <algorithm>

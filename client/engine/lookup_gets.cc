@@ -1,3 +1,8 @@
+// GETs that are not ordinary, as a Lookup asks: it says what to READ, this posts it, tells the
+// Lookup of it, and acts on the next step. A hit counts only if the item is not past its expiry by
+// the client's bounds; in between the server is asked. Who finds no buffer for a long item waits
+// (Starve) until one is given back.
+
 #include "client/engine/lookup_gets.h"
 
 #include "client/engine/caller_memory.h"

@@ -1,3 +1,8 @@
+// Asks for the map of a cluster, and makes servers and routes of it. A newer map is taken in a
+// fixed order: groups get sessions, operations whose partition changed are told, and only then may
+// sessions count leases for that map. A group that is gone is dropped when no operation is alive,
+// because operations know servers by their numbers.
+
 #include "client/engine/map_follower.h"
 
 #include <algorithm>

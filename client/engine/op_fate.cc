@@ -1,3 +1,7 @@
+// What becomes of an operation that loses its connection, session, store, place or time: one
+// function for each group of phases, and a switch over all phases. These functions only decide;
+// OpRecovery and OpRerouting act. op_fate.h has the table that this source writes out.
+
 #include "client/engine/op_fate.h"
 
 namespace gannet {

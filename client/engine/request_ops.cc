@@ -1,3 +1,8 @@
+// Requests: encodes and sends them as the session has credits and buffers, and acts on their
+// replies. A reply to an operation that is over still counts for its costs, and for a lock that
+// nobody else would give back. Whether a reply means "again", "elsewhere" or an end is decided in
+// OnAnswer, before any opcode looks at it.
+
 #include "client/engine/request_ops.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// The servers of an engine and the way from a key to one of them. Operations know servers by their
+// numbers and by pointers, so whoever adds, drops or shares servers anew has to point all
+// operations at them again (MapFollower::PointAtServers). fds_version only grows, also when a
+// server goes, so that a wait never misses a change.
+
 #include "client/engine/server_set.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// One server for a client, as a state machine: down, connecting, ready, draining, and down again.
+// Its parts do the work (client_session.h); here is what goes on in each phase, and in which order.
+// Whatever goes wrong ends in GiveUp, which drains all connections: nothing is posted any more, and
+// the session is down only when every queue pair is flushed, or was given up.
+
 #include "client/session/client_session.h"
 
 #include <sched.h>

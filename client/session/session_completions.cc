@@ -1,3 +1,8 @@
+// Takes completions from the device. In a group they are believed only under the primary's lease,
+// by a clock that is read behind them; until then they are held, but for heartbeats' answers, which
+// may bring a lease, for the map, and for failures. Delivering one may break the session, so each
+// step looks at the phase anew.
+
 #include "client/session/session_completions.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A walk over one server, for a thread that may block. It has a session of its own, posts the READs
+// that a WalkDriver plans at the pace of ReadPace, waits for all of them, and goes on. It asks for
+// the map and for heats over the same session, one request at a time. An item that has expired by
+// the server's clock is not shown.
+
 #include "client/walk/region_walk.h"
 
 #include <poll.h>

@@ -1,3 +1,8 @@
+// The threads of a server: one for each worker, kv-control for connections and idle work, kv-group
+// for a member, and the disk's. A worker that has nothing to do arms its queues and polls once more
+// before it sleeps, since what came before wakes nobody. Stopping has an order: leave the group,
+// close all connections, join the workers, then the member, then the disk.
+
 #include "server/control/server_threads.h"
 
 #include <poll.h>

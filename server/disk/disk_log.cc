@@ -1,3 +1,8 @@
+// A directory of --data: restores it, hands changes on to the journal, and writes snapshots in
+// small steps between the journal's syncs. A snapshot gets its name only when all that its walk may
+// have seen is synced in the journal. A failed snapshot is tried again after a minute; a failed
+// journal is over, and what waits for it fails.
+
 #include "server/disk/disk_log.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A member that is not primary: it joins, follows its primary, survives another one, takes over, or
+// keeps its items until there is a primary. JoinTurn works until it is in sync, BackupTurn
+// afterwards, by what Takeover decides. A link that is over is fenced before anything of its ring
+// is read for the last time, and before another one begins.
+
 #include "server/group/backup.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Hands out blocks of the region from three places: runs of units for what is longer than 4 KiB and
+// for tables of the index, slabs of our own for lengths that have finer steps (IsFine), and
+// jemalloc for the rest. Who frees a block must find the same place by its class alone. The
+// exception are "singles": runs that an item of a short class has got, which are kept in a set.
+
 #include "server/heap/heap.h"
 
 #include <glog/logging.h>

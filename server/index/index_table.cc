@@ -1,3 +1,9 @@
+// One table of the index. A key goes into its home bucket, the next one, or the stash; displacement
+// moves others along the line of buckets to make room. Each move publishes its destination before
+// its source, and bumps the pair's counter in both, so that a reader who sees neither copy sees two
+// counters (docs/consistency.md, W1). Which slots belong to the bucket before is kept beside the
+// region, so no item is read here.
+
 #include "server/index/index_table.h"
 
 #include <bit>

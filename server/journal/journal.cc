@@ -1,3 +1,8 @@
+// Two locks: mutex_ guards what is appended and not written yet, write_mutex_ the files. Who needs
+// both takes write_mutex_ first. A change takes its place under mutex_ and is copied outside of it,
+// so a chunk is written only when all of its bytes are filled. Any failure of a write or a sync but
+// a lack of space is final: Note keeps the first one, and nothing is tried again.
+
 #include "server/journal/journal.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Reads a journal from its segments, and decides where it ends. In the last segment the first bad
+// record is the end, unless a record behind it says that it was on disk: each record tells how much
+// was synced when it was made. Everything else that is bad is DataLoss. With `cut` the last segment
+// is then written again from there, synced, and made shorter.
+
 #include "server/journal/read_journal.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// Looks at each slot of a former process's index, and decides whether it stays: its item must prove
+// itself, belong into the bucket, and share no byte with another one. An intent tells what a killed
+// write had begun, so an item that was superseded comes back if its successor is not whole. Nothing
+// in the file is changed here. Threads share only heap_.
+
 #include "server/recovery/survey.h"
 
 #include <algorithm>

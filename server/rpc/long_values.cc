@@ -1,3 +1,8 @@
+// Values that do not fit a message. A PUT waits in its connection until there is memory for the
+// value, READs it in pieces, and is decided when the last one has arrived. READs of a connection
+// complete in their order, so the oldest PUT is always the one that a completion is of. A GET waits
+// for a staging buffer, looks the key up again, and WRITEs the value in front of its reply.
+
 #include "server/rpc/long_values.h"
 
 #include <algorithm>

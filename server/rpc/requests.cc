@@ -1,3 +1,9 @@
+// The datapath of a worker: takes completions, and executes the requests among them. A request
+// comes through OnCompletion, then the lane or ServeUpdate if it is an ordinary PUT, otherwise
+// OnMessage, IsRefused, OnRequest, Admit, and ExecuteWrite or ExecuteWithValue. What is refused for
+// any reason is counted and admitted first, so that an answer that the session remembers is given
+// again.
+
 #include "server/rpc/requests.h"
 
 #include <array>

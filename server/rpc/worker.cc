@@ -1,3 +1,8 @@
+// One look of a worker at everything: its inbox, requests, locks, long values, held replies,
+// closing, timers and the janitor. Receives are posted again only at its end, which bounds what one
+// look serves (ServeAllThatWaits). A peer is judged only after all that waits was served
+// (RunTimers): its message may be among that.
+
 #include "server/rpc/worker.h"
 
 #include <algorithm>

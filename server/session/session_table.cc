@@ -1,3 +1,8 @@
+// The sessions of one worker, by their tokens. A session whose last connection went stays for the
+// grace period, unless it never had a request or has ended. A table that is full forgets the
+// session that is gone longest. Each beginning and end is told to the group's stream, if there is
+// one, so that backups have the same sessions.
+
 #include "server/session/session_table.h"
 
 #include <algorithm>

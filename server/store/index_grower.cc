@@ -1,3 +1,9 @@
+// The steps by which a larger index replaces a full one: it gets a block, its buckets are written
+// (kPreparing), homes are copied one by one (kMigrating), and the old one is retired until all
+// clients have acknowledged the new one. The superblock is published whenever a reader must know of
+// a change. The thread that tidies makes the steps; writes help if they would otherwise find the
+// index full, and must not wait for mutex_ while they hold a lock of the index.
+
 #include "server/store/index_grower.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// A store's layout, its beginning and end, GETs by request, figures, and eviction of one item.
+// store_write.cc has writes, store_tidy.cc what happens in the background and for want of room,
+// store_take_over.cc what a former process left, store_apply.cc changes of a disk or a stream.
+// Whoever looks at an item holds the lock of its key.
+
 #include "server/store/store.h"
 
 #include <glog/logging.h>

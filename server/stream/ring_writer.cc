@@ -1,3 +1,8 @@
+// The primary's end of the ring: one copy of the records here, of which each link ships what it has
+// not shipped yet. A record never crosses the ring's end, so a wrap record, or nothing, fills the
+// rest. Room is what every link has completed and its backup has consumed, and what the store has
+// published (KeepFrom); CountRoom keeps its end, so that an append compares one number.
+
 #include "server/stream/ring_writer.h"
 
 #include <algorithm>

@@ -1,3 +1,8 @@
+// The queue of changes that are recorded and not published yet. An entry is pushed under the same
+// lock under which it gets its place in the stream, so the queue has the order of the stream. An
+// undo does not take entries out: it turns those of the key into kNothing, and pushes a deletion
+// behind them.
+
 #include "server/writes/waiting_changes.h"
 
 #include <algorithm>
