@@ -114,9 +114,9 @@ void History::AddRestart(int64_t from_tick, int64_t to_tick) {
   }
 }
 
-size_t History::AddAcquired(uint32_t key, uint32_t client, uint64_t word, bool leased,
-                            int64_t tick) {
-  acquisitions_.push_back({key, client, word, tick, tick, !leased});
+size_t History::AddAcquired(uint32_t key, uint32_t client, uint64_t word, int64_t asked,
+                            int64_t told) {
+  acquisitions_.push_back({key, client, word, asked, told, told, false});
   return acquisitions_.size() - 1;
 }
 
@@ -217,17 +217,21 @@ void History::CheckLocks() {
             [](const Acquisition& a, const Acquisition& b) { return a.from < b.from; });
   std::map<uint32_t, Acquisition> last;  // by key: the acquisition held longest so far
   for (const Acquisition& acquired : acquisitions) {
-    if (!acquired.held) continue;
-    const auto [before, first] = last.try_emplace(acquired.key, acquired);
-    if (first) continue;
-    if (before->second.until > acquired.from) {
+    const auto before = last.find(acquired.key);
+    // One that was not held later was acquired while another was held if all of its time is there.
+    const bool excluded = before != last.end() && before->second.until > acquired.from &&
+                          (acquired.held || before->second.from < acquired.asked);
+    if (excluded) {
       run_->Fail(
           Check::kLocksExclude,
           absl::StrCat("key ", acquired.key, " was locked by client ", acquired.client, " at ",
                        acquired.from, " while client ", before->second.client, " held it, from ",
                        before->second.from, " to ", before->second.until));
     }
-    if (acquired.until >= before->second.until) before->second = acquired;
+    if (!acquired.held) continue;
+    if (before == last.end() || acquired.until >= before->second.until) {
+      last[acquired.key] = acquired;
+    }
   }
 }
 

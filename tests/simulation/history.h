@@ -72,15 +72,16 @@ class History {
   void AddRestart(int64_t from_tick, int64_t to_tick);
 
   // --- locks
-  // Records an acquisition and returns its number. Its client hears of it at this tick. The lock's
-  // lease, if it has one, may be over by then.
-  size_t AddAcquired(uint32_t key, uint32_t client, uint64_t word, bool leased, int64_t tick);
+  // Records an acquisition and returns its number. Its client asked for the lock at `asked`, and
+  // hears at `told` that it got it. It got it at some moment between, and may have lost it by
+  // `told`: by its lease, or by a fail-over while the client was stopped.
+  size_t AddAcquired(uint32_t key, uint32_t client, uint64_t word, int64_t asked, int64_t told);
   // Returns key and lock word of the last acquisition, or zeros if there was none.
   std::pair<uint32_t, uint64_t> LastAcquired() const {
     if (acquisitions_.empty()) return {};
     return {acquisitions_.back().key, acquisitions_.back().word};
   }
-  // Records that the lock was certainly held until this tick.
+  // Records that the lock was certainly held from when the client heard of it until this tick.
   void AddHeldUntil(size_t acquisition, int64_t tick);
 
   // Checks everything.
@@ -107,9 +108,10 @@ class History {
     uint32_t key;
     uint32_t client;
     uint64_t word;
-    int64_t from;
+    int64_t asked;  // the lock was acquired behind this
+    int64_t from;   // and before this
     int64_t until;
-    bool held;  // certainly held from `from` until `until`
+    bool held;  // certainly from `from` until `until`
   };
   // Returns the operations of a key as the search needs them.
   std::vector<Operation> Prepared(uint32_t key) const;

@@ -34,5 +34,11 @@ TEST(MovesSimulationTest, AGroupIsNotWholeWhileAMemberIsToStop) {
   EXPECT_EQ(RunSeed(RunGroups<kMovesKind>, 1'258).failure, "");
 }
 
+// A client is stopped between the answer to its compare-and-swap and its own return, for longer
+// than the server lives that gave it the lock.
+TEST(MovesSimulationTest, WhoIsToldLateOfALockMayHaveLostIt) {
+  EXPECT_EQ(RunSeed(RunGroups<kMovesKind>, 3'388).failure, "");
+}
+
 }  // namespace
 }  // namespace gannet::simulation

@@ -393,8 +393,8 @@ void SimulatedClient::OnWrite(Pending& p, const Result& result) {
 
 void SimulatedClient::OnLock(Pending& p, const Result& result) {
   if (result.outcome != Outcome::kOk || !result.found) return;
-  const size_t acquisition = history_->AddAcquired(p.key, number(), result.lock_word, p.ttl_ms > 0,
-                                                   p.operation.respond_ns);
+  const size_t acquisition = history_->AddAcquired(p.key, number(), result.lock_word,
+                                                   p.operation.invoke_ns, p.operation.respond_ns);
   const std::string server = ServerName(result.server);
   if (LockWord(result.lock_word).connection_id() == connections_[server].id) {
     Held held{.word = result.lock_word, .acquisition = acquisition, .server = server};

@@ -1,7 +1,10 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <string>
 
+#include "tests/simulation/history.h"
 #include "tests/simulation/mute_world.h"
 #include "tests/simulation/run.h"
 #include "tests/simulation/seed_runs.h"
@@ -38,6 +41,30 @@ TEST(SimulationTest, EverythingHolds) {
 }
 
 TEST(SimulationTest, OneSeedGivesOneRun) { ExpectOneSeedGivesOneRun(RunOnce, kSeedsTwice); }
+
+// Of a lock that client 2 was told of at tick 200 and held until 400, and that client 4 asked for
+// and was told of at these ticks. `held_until`: 0 if it proved nothing later.
+std::string FailureOfTwoLocks(int64_t asked, int64_t told, int64_t held_until) {
+  Run run({.seed = 1});
+  History history(&run, 1, 1);
+  const size_t first = history.AddAcquired(0, 2, 0x22, 180, 200);
+  history.AddHeldUntil(first, 400);
+  const size_t second = history.AddAcquired(0, 4, 0x44, asked, told);
+  if (held_until > 0) history.AddHeldUntil(second, held_until);
+  history.Check();
+  return run.failure();
+}
+
+TEST(HistoryTest, NobodyIsGivenALockThatAnotherOneHolds) {
+  EXPECT_THAT(FailureOfTwoLocks(210, 300, 0), testing::HasSubstr("LocksExclude"));
+  EXPECT_THAT(FailureOfTwoLocks(100, 300, 350), testing::HasSubstr("LocksExclude"));
+}
+
+// It may have got it before 200, and lost it by a fail-over before it was told.
+TEST(HistoryTest, WhoIsToldLateOfALockMayHaveLostIt) {
+  EXPECT_EQ(FailureOfTwoLocks(100, 300, 0), "");
+  EXPECT_EQ(FailureOfTwoLocks(210, 450, 0), "");
+}
 
 }  // namespace
 }  // namespace gannet::simulation
