@@ -3,6 +3,7 @@
 #include "common/layout/key_hash.h"
 #include "common/protocol/partition_map.h"
 #include "server/rpc/dispatcher.h"
+#include "server/rpc/elsewhere.h"
 
 namespace gannet {
 
@@ -33,9 +34,16 @@ void LockRequests::Begin(ServerConnection* connection, const RequestView& reques
     return replies_.AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
   }
   Waiting& added = waiting_.emplace_back(Waiting{connection->id, header, index});
-  if (context_.server.standing == nullptr) return;
-  added.partition = PartitionOf(request.key);
-  added.changed = context_.server.standing->partitions().ChangedAt(added.partition);
+  if (context_.server.standing != nullptr) added.partition = PartitionOf(request.key);
+}
+
+bool LockRequests::MayWriteUnder(const ServerConnection& connection,
+                                 const RequestView& request) const {
+  const LockWord word(request.header.write.lock_word);
+  if (!Owns(connection, word)) return false;
+  if (context_.server.standing == nullptr) return true;
+  return !words_.HasMoved(PartitionOf(request.key), words_.IndexOf(words_.HashOf(request.key)),
+                          word.word());
 }
 
 bool LockRequests::Owns(const ServerConnection& connection, LockWord word) const {
@@ -59,9 +67,8 @@ void LockRequests::StartWaiting() {
 bool LockRequests::Start(const Waiting& request) {
   const RequestHeader& header = request.header;
   if ((header.flags & kForce) != 0) return StartForcedUnlock(request);
-  const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
-  const uint64_t expected = taking ? 0 : header.lock.lock_word;
-  const uint64_t desired = taking ? header.lock.lock_word : 0;
+  const uint64_t expected = request.takes() ? 0 : header.lock.lock_word;
+  const uint64_t desired = request.takes() ? header.lock.lock_word : 0;
   const auto done = [this, request](bool ok, uint64_t old) { OnDone(request, ok, old); };
   if (words_.cas().Start(request.index, expected, desired, done)) return true;
   if (words_.in_flight() > 0) return false;
@@ -71,17 +78,16 @@ bool LockRequests::Start(const Waiting& request) {
 }
 
 void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
+  if (request.gives_back) return RefuseElsewhere(request);
   const RequestHeader& header = request.header;
-  const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
+  const bool taking = request.takes();
   // The lock was free, or the client's own word was already there.
   const bool success =
       taking ? old == 0 || old == header.lock.lock_word : old == header.lock.lock_word;
-  if (ok && success && taking) NoteTaken(request);
-  const bool moved = ok && success && !taking && HasMoved(request);
-  if (ok && success && !taking) {
-    words_.DropLease({request.index, header.lock.lock_word});
-    taken_.erase(request.index);
-  }
+  if (ok && success && taking && !IsServed(request)) return GiveBack(request);
+  const bool moved = ok && success && !taking &&
+                     words_.HasMoved(request.partition, request.index, header.lock.lock_word);
+  if (ok && success && !taking) words_.DropLease({request.index, header.lock.lock_word});
   ServerConnection* connection = context_.connections.FindOpen(request.connection);
   // The connection is gone. If it took the lock, the janitor will find it.
   if (connection == nullptr) return;
@@ -100,25 +106,24 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
   replies_.AnswerLong(connection, reply);
 }
 
-// A partition that never changed needs no entry.
-void LockRequests::NoteTaken(const Waiting& request) {
-  if (request.changed == 0) {
-    taken_.erase(request.index);
-  } else {
-    taken_[request.index] = {request.header.lock.lock_word, request.changed};
-  }
+bool LockRequests::IsServed(const Waiting& request) const {
+  const GroupStanding* const standing = context_.server.standing;
+  return standing == nullptr || standing->partitions().ServesPartition(request.partition);
 }
 
-// Another group may have given the lock to somebody else meanwhile. The client may not know that
-// the partition has moved (docs/partitions.md, "Locks").
-bool LockRequests::HasMoved(const Waiting& request) const {
-  if (context_.server.standing == nullptr) return false;
-  const ServedPartitions& partitions = context_.server.standing->partitions();
-  const auto taken = taken_.find(request.index);
-  const bool known = taken != taken_.end() && taken->second.word == request.header.lock.lock_word;
-  const uint64_t changed = known ? taken->second.changed : 0;
-  return !partitions.ServesPartition(request.partition) ||
-         partitions.ChangedAt(request.partition) != changed;
+// The partition was closed while the compare-and-swap was under way. Another client may have the
+// lock elsewhere by now.
+void LockRequests::GiveBack(Waiting request) {
+  request.gives_back = true;
+  waiting_.push_front(request);
+}
+
+void LockRequests::RefuseElsewhere(const Waiting& request) {
+  ServerConnection* const connection = context_.connections.FindOpen(request.connection);
+  if (connection == nullptr) return;
+  connection->RemoveInProgress(request.header.sequence);
+  RefuseAsElsewhere(*context_.server.standing, request.header, /*in_order=*/0, connection,
+                    &replies_);
 }
 
 bool LockRequests::StartForcedUnlock(const Waiting& request) {

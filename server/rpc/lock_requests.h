@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <deque>
 #include <string_view>
-#include <unordered_map>
 
 #include "common/layout/lock_word.h"
 #include "common/protocol/message.h"
@@ -27,8 +26,9 @@ class LockRequests {
   void Begin(ServerConnection* connection, const RequestView& request);
   // Returns the lock word of a key.
   uint64_t WordOf(std::string_view key) const { return words_.WordOf(key); }
-  // Returns whether the word names a connection of the same session.
-  bool Owns(const ServerConnection& connection, LockWord word) const;
+  // Returns whether the request's lock word names a lock of its session, which was not lost with
+  // its key's partition.
+  bool MayWriteUnder(const ServerConnection& connection, const RequestView& request) const;
   // Starts the requests that wait, as long as there is room.
   void Serve() {
     if (!waiting_.empty()) [[unlikely]]
@@ -44,32 +44,32 @@ class LockRequests {
     RequestHeader header;
     size_t index;                      // of the lock word
     uint32_t partition = 0;            // of the key
-    uint64_t changed = 0;              // when it came: ServedPartitions::ChangedAt
     uint32_t tries = kForcedTriesMax;  // left, for a forced unlock
+    bool gives_back = false;           // it got a lock whose partition is not served any more
+
+    // Whether the word is to become the request's.
+    bool takes() const {
+      return header.opcode == static_cast<uint8_t>(Opcode::kLock) && !gives_back;
+    }
   };
 
+  // Returns whether the word names a connection of the same session.
+  bool Owns(const ServerConnection& connection, LockWord word) const;
   void StartWaiting();
   // These return false if no compare-and-swap can start now.
   bool Start(const Waiting& request);
   bool StartForcedUnlock(const Waiting& request);
   void OnDone(const Waiting& request, bool ok, uint64_t old);
   void OnForcedUnlockDone(Waiting request, uint64_t word, bool ok, uint64_t old);
-  void NoteTaken(const Waiting& request);
-  // Returns whether the key's partition was elsewhere since the lock was taken.
-  bool HasMoved(const Waiting& request) const;
+  bool IsServed(const Waiting& request) const;
+  void GiveBack(Waiting request);
+  void RefuseElsewhere(const Waiting& request);
   void AnswerForcedUnlock(const Waiting& request, ReplyStatus status, uint64_t word);
 
   WorkerContext& context_;
   LockWords& words_;
   Replies& replies_;
   std::deque<Waiting> waiting_;  // wait for a compare-and-swap
-  // By lock word's index: locks that were taken by RPC, of partitions that had changed. At most one
-  // for each lock word.
-  struct Taken {
-    uint64_t word;
-    uint64_t changed;
-  };
-  std::unordered_map<size_t, Taken> taken_;
 };
 
 }  // namespace gannet

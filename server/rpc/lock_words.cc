@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "common/layout/lock_word.h"
 #include "glog/logging.h"
@@ -33,6 +34,31 @@ uint32_t LeaseMsLeft(int64_t deadline_ns, int64_t now_ns) {
 bool LockWords::HasRoomForLease(const RequestHeader& header, size_t index) const {
   return header.lock.lease_ms == 0 ||
          context_.server.leases.HasRoom({index, header.lock.lock_word}, context_.now.monotonic_ns);
+}
+
+// A NIC takes locks without the server, so it is only known by which map a lock was taken at the
+// latest.
+void LockWords::NoteMap(uint64_t revision) {
+  std::unordered_map<size_t, Held> held;
+  for (size_t index = 0; index < context_.server.lock_words.size(); ++index) {
+    const uint64_t word = WordAt(index);
+    if (word == 0) continue;
+    const auto known = held_.find(index);
+    const bool stayed = known != held_.end() && known->second.word == word;
+    held[index] = stayed ? known->second : Held{word, map_revision_};
+  }
+  held_ = std::move(held);
+  map_revision_ = revision;
+}
+
+// The partitions may be of a newer map than this worker has noted. Then the lock may be older.
+bool LockWords::HasMoved(uint32_t partition, size_t index, uint64_t word) const {
+  if (context_.server.standing == nullptr) return false;
+  const ServedPartitions& partitions = context_.server.standing->partitions();
+  const auto held = held_.find(index);
+  const bool noted = held != held_.end() && held->second.word == word;
+  const uint64_t taken_by = noted ? held->second.map_revision : map_revision_;
+  return !partitions.ServesPartition(partition) || partitions.ChangedAt(partition) > taken_by;
 }
 
 // The lease counts from now, and at the client from when it sent the request. So the client never

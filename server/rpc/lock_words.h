@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <unordered_map>
 
 #include "common/base/words.h"
 #include "common/layout/key_hash.h"
@@ -40,6 +41,14 @@ class LockWords {
 
   // Returns true if there is room for the lease that the request asks for, or it asks for none.
   bool HasRoomForLease(const RequestHeader& header, size_t index) const;
+  // This worker decides by the map of this revision from now on. Remembers which locks are held
+  // already.
+  void NoteMap(uint64_t revision);
+  uint64_t map_revision() const { return map_revision_; }
+  // Returns whether the partition of a lock's key may have been another group's since the lock was
+  // taken by `word`. Another client may have had the lock there, although the word is still here.
+  bool HasMoved(uint32_t partition, size_t index, uint64_t word) const;
+
   // Gives the lock the lease that the request asks for. Returns false if the lock is being broken.
   bool SetLease(const RequestHeader& header, size_t index);
   ReplyHeader Extend(const RequestHeader& header, size_t index);
@@ -67,10 +76,18 @@ class LockWords {
  private:
   LockEntry EntryOf(size_t index, uint64_t word) const;
 
+  // A lock that was held when this worker learned of a map.
+  struct Held {
+    uint64_t word;
+    uint64_t map_revision;  // of the map before that one. It was taken by that map or an older one
+  };
+
   WorkerContext& context_;
   LockJanitor janitor_;
-  uint64_t broken_told_ = 0;   // locks_broken as last logged
-  uint64_t expired_told_ = 0;  // locks_expired as last logged
+  uint64_t map_revision_ = 0;
+  std::unordered_map<size_t, Held> held_;  // by the word's index
+  uint64_t broken_told_ = 0;               // locks_broken as last logged
+  uint64_t expired_told_ = 0;              // locks_expired as last logged
 };
 
 }  // namespace gannet

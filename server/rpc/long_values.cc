@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/protocol/partition_map.h"
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/elsewhere.h"
 #include "server/rpc/put_off.h"
@@ -172,7 +173,10 @@ void LongValues::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   if (oldest.arrived < (given_up ? oldest.posted : oldest.value_bytes())) return;
   const LargePut put = std::move(oldest);
   connection->puts_reading.pop_front();
-  if (given_up || RefuseElsewhere(connection, put.header, put.key)) return GiveSink(put);
+  if (given_up || RefuseElsewhere(connection, put.header, put.key) ||
+      RefuseMovedLock(connection, put)) {
+    return GiveSink(put);
+  }
   const Writes::Decided decided = Commit(*connection, put);
   connection->RemoveInProgress(put.header.sequence);
   ReplyHeader reply = ReplyOfWrite(put.header, decided.outcome);
@@ -187,6 +191,17 @@ bool LongValues::RefuseElsewhere(ServerConnection* connection, const RequestHead
   if (!IsElsewhere(context_.server.standing, key)) return false;
   connection->RemoveInProgress(header.sequence);
   RefuseAsElsewhere(*context_.server.standing, header, /*in_order=*/0, connection, &replies_);
+  return true;
+}
+
+// The key's partition may have been away while the value was READ.
+bool LongValues::RefuseMovedLock(ServerConnection* connection, const LargePut& put) {
+  if ((put.header.flags & kUnderLock) == 0 || context_.server.standing == nullptr) return false;
+  const size_t index = lock_words_.IndexOf(lock_words_.HashOf(put.key));
+  if (!lock_words_.HasMoved(PartitionOf(put.key), index, put.header.write.lock_word)) return false;
+  ReplyHeader reply = ReplyTo(put.header, ReplyStatus::kLockLost);
+  reply.write.lock_word = lock_words_.WordAt(index);
+  replies_.AnswerLong(connection, reply);
   return true;
 }
 

@@ -8,6 +8,7 @@
 
 #include "common/protocol/message.h"
 #include "server/rpc/held_replies.h"
+#include "server/rpc/lock_words.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/worker_context.h"
 #include "server/writes/writes.h"
@@ -20,8 +21,12 @@ class LongValues {
  public:
   // All outlive this. GETs wait for a buffer of the context's `staging`, and PUTs that overwrite an
   // item in a full heap for one of `replacing`. So these bound how many run at once.
-  LongValues(WorkerContext& context, Replies& replies, HeldReplies& held_replies)
-      : context_(context), replies_(replies), held_replies_(held_replies) {}
+  LongValues(WorkerContext& context, Replies& replies, HeldReplies& held_replies,
+             const LockWords& lock_words)
+      : context_(context),
+        replies_(replies),
+        held_replies_(held_replies),
+        lock_words_(lock_words) {}
 
   void BeginPut(ServerConnection* connection, const RequestView& request);
   void BeginGet(ServerConnection* connection, const RequestView& request);
@@ -72,6 +77,7 @@ class LongValues {
   // and was not refused then. Returns false if it is to be decided.
   bool RefuseElsewhere(ServerConnection* connection, const RequestHeader& header,
                        std::string_view key);
+  bool RefuseMovedLock(ServerConnection* connection, const LargePut& put);
   Writes::Decided Commit(const ServerConnection& connection, const LargePut& put);
   void ServeGets();
   void ServeNextGet(ServerConnection* connection);
@@ -81,6 +87,7 @@ class LongValues {
   WorkerContext& context_;
   Replies& replies_;
   HeldReplies& held_replies_;
+  const LockWords& lock_words_;
   BufferPool& staging_ = context_.staging;
   ReplacingBuffers& replacing_ = context_.replacing;
   std::deque<uint32_t> get_turns_;        // ids of connections with GETs that wait

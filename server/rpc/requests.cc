@@ -195,8 +195,7 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     return index_growth_.OnHeartbeat(connection, request.header);
   }
   if (!Admit(connection, request.header)) return;
-  if ((request.header.flags & kUnderLock) &&
-      !lock_requests_.Owns(*connection, LockWord(request.header.write.lock_word))) {
+  if ((request.header.flags & kUnderLock) && !lock_requests_.MayWriteUnder(*connection, request)) {
     return RefuseLock(connection, request);
   }
   switch (static_cast<Opcode>(request.header.opcode)) {

@@ -120,7 +120,9 @@ class Worker {
     if (standing == nullptr) return;
     // What is read of the partitions behind this load is of this map or a later one. The store is a
     // release, as what this worker did by an older map is before it.
-    map_revision_.store(standing->partitions().revision(), std::memory_order_release);
+    const uint64_t revision = standing->partitions().revision();
+    if (lock_words_.map_revision() != revision) lock_words_.NoteMap(revision);
+    map_revision_.store(revision, std::memory_order_release);
   }
 
   WorkerContext context_;
@@ -131,7 +133,7 @@ class Worker {
   HeldReplies held_replies_{context_, requests_.replies()};
   LockWords lock_words_{context_};
   LockRequests lock_requests_{context_, lock_words_, requests_.replies()};
-  LongValues long_values_{context_, requests_.replies(), held_replies_};
+  LongValues long_values_{context_, requests_.replies(), held_replies_, lock_words_};
   ConnectionCloser closer_{context_, requests_.replies(), long_values_, lock_words_};
   Silence silence_{context_, closer_};
   Acceptor acceptor_{context_, closer_, silence_};

@@ -157,12 +157,26 @@ TEST_F(ElsewhereTest, ALockIsReleasedWhereItWasTaken) {
 // Somebody else may have had the lock meanwhile, at another group.
 class MovedLockTest : public ElsewhereTest {
  protected:
-  RawPeer::Reply Call(RawPeer* peer, Opcode opcode, uint32_t count) {
+  static uint64_t Word(RawPeer* peer, uint32_t count) {
     const KeyHash hash = KeyHash::Of(kGone, peer->grant().hash_seed);
+    return LockWord::Of(peer->grant().connection_id, count, hash.LockTag()).word();
+  }
+  static RequestHeader Header(RawPeer* peer, Opcode opcode, uint32_t count) {
     RequestHeader header = peer->Header(opcode);
     header.key_bytes = static_cast<uint16_t>(kGone.size());
-    header.lock.lock_word = LockWord::Of(peer->grant().connection_id, count, hash.LockTag()).word();
-    const auto reply = peer->Call(header, kGone);
+    header.lock.lock_word = Word(peer, count);
+    return header;
+  }
+  // A PUT of an absent key under its lock.
+  static RequestHeader PutHeader(RawPeer* peer, uint32_t count, uint8_t more = 0) {
+    RequestHeader header =
+        peer->Header(Opcode::kPut, static_cast<uint8_t>(kUnderLock | kOnlyIfVersion | more));
+    header.key_bytes = static_cast<uint16_t>(kGone.size());
+    header.write.lock_word = Word(peer, count);
+    return header;
+  }
+  RawPeer::Reply Call(RawPeer* peer, Opcode opcode, uint32_t count) {
+    const auto reply = peer->Call(Header(peer, opcode, count), kGone);
     EXPECT_TRUE(reply.has_value());
     return reply.value_or(RawPeer::Reply{});
   }
@@ -204,6 +218,71 @@ TEST_F(MovedLockTest, IsKeptWhileThePartitionIsHere) {
   EXPECT_EQ(Call(&peer, Opcode::kUnlock, 1).status(), ReplyStatus::kOk);
   ASSERT_EQ(Call(&peer, Opcode::kLock, 2).status(), ReplyStatus::kOk);
   EXPECT_EQ(Call(&peer, Opcode::kUnlock, 2).status(), ReplyStatus::kOk);
+}
+
+// Nobody wrote the key meanwhile, so its version says nothing.
+TEST_F(MovedLockTest, GuardsNoWriteIfThePartitionWasElsewhere) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  for (uint32_t i = 1; i <= 3; ++i) {
+    ASSERT_EQ(Call(&peer, Opcode::kLock, i).status(), ReplyStatus::kOk);
+    ComesBack(i);
+    const auto put = peer.Call(PutHeader(&peer, i), kGone);
+    ASSERT_TRUE(put.has_value());
+    EXPECT_EQ(put->status(), ReplyStatus::kLockLost);
+    EXPECT_EQ(Call(&peer, Opcode::kUnlock, i).status(), ReplyStatus::kLockLost);
+  }
+  EXPECT_EQ(stats().items, 0u);
+}
+
+TEST_F(MovedLockTest, GuardsWritesWhileThePartitionIsHere) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ComesBack(1);
+  ASSERT_EQ(Call(&peer, Opcode::kLock, 1).status(), ReplyStatus::kOk);
+  standing_.SetPartitions([] {  // another partition has changed
+    GroupPartitions partitions = WithGone(2);
+    partitions.changed.resize(kPartitions);
+    partitions.changed[PartitionOf(kGone)] = 1;
+    partitions.changed[PartitionOf(kHere)] = 2;
+    return partitions;
+  }());
+  const auto put = peer.Call(PutHeader(&peer, 1), kGone);
+  ASSERT_TRUE(put.has_value());
+  EXPECT_EQ(put->status(), ReplyStatus::kOk);
+}
+
+TEST_F(MovedLockTest, GuardsNoLongValueIfThePartitionWasElsewhereWhileItWasRead) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ASSERT_EQ(Call(&peer, Opcode::kLock, 1).status(), ReplyStatus::kOk);
+  RequestHeader header = PutHeader(&peer, 1, kValueInBuffer);
+  header.value_bytes = 1 << 20;
+  header.write.buffer_address = peer.lent().address();
+  header.write.buffer_rkey = peer.lent().rkey();
+  ASSERT_TRUE(peer.Send(header, kGone));
+  ASSERT_TRUE(peer.WaitSent());
+  server().workers()[0]->Poll(now());  // begins to READ
+  ComesBack(1);
+  const auto reply = peer.Receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status(), ReplyStatus::kLockLost);
+  EXPECT_EQ(stats().items, 0u);
+}
+
+// Its compare-and-swap was under way when the partition was closed.
+TEST_F(MovedLockTest, IsNotTakenIfThePartitionIsElsewhereBeforeTheAnswer) {
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  ASSERT_TRUE(peer.Send(Header(&peer, Opcode::kLock, 1), kGone));
+  ASSERT_TRUE(peer.WaitSent());
+  server().workers()[0]->Poll(now());  // begins the compare-and-swap
+  standing_.SetPartitions(WithoutGone(1));
+  const auto reply = peer.Receive();
+  ASSERT_TRUE(reply.has_value());
+  EXPECT_EQ(reply->status(), ReplyStatus::kElsewhere);
+  ComesBack(2);
+  EXPECT_EQ(Call(&peer, Opcode::kLock, 2).status(), ReplyStatus::kOk) << "it was given back";
 }
 
 // It was not refused when it came, and is decided once its value is here.
