@@ -304,9 +304,7 @@ void EtcdConfigStore::KeepLifeTold() {
                            .policy = view_.policy(),
                            .leads = leads_,
                            .applied = applied_};
-  const bool same = own && there->info.leads == leads_ && there->info.known == wanted.known &&
-                    there->info.map == wanted.map && there->info.policy == wanted.policy;
-  if (view_.lost() && same) return;
+  if (view_.lost() && own && there->info == wanted) return;
   const int64_t now = client_->NowNs();
   if (life_told_at_ && now - *life_told_at_ < kLifePauseNs) return;
   auto standing = announcement_.Standing();

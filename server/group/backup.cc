@@ -153,6 +153,14 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
       link_->end->ring(), BeginOf(welcome), welcome.tail_end,
       [this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); });
   if (!follows) link_->lost = true;
+  if (follows) stream_epoch_ = link_epoch_;
+}
+
+// What a former primary's stream brought behind what is applied may be in another order in this
+// epoch.
+uint64_t Backup::Received() {
+  if (!log_) return 0;
+  return stream_epoch_ == known_.configuration.epoch ? log_->Received() : log_->applied();
 }
 
 // The clock is read after the beacon was taken. A process that was stopped in between would begin

@@ -69,6 +69,9 @@ class Backup {
   // When the primary counts as gone, if it stays silent.
   BootTime SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
+  // Returns up to which LSN it has all that its epoch's primary may have committed. All of that is
+  // here if it leads, though it is not applied yet.
+  uint64_t Received();
   // How much of the primary's items it has copied.
   uint8_t joined_percent() const;
 
@@ -149,6 +152,7 @@ class Backup {
   std::optional<Link> link_;
   std::unique_ptr<BackupLink> retired_;  // is being flushed
   uint64_t link_epoch_ = 0;              // of the primary that was sent the last hello
+  uint64_t stream_epoch_ = 0;            // of the stream that it followed last
   SpokenVersions versions_;
   Asked asked_ = Asked::kNothing;
   Search search_;

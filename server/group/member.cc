@@ -204,17 +204,20 @@ void Member::Announce(int64_t now) {
   announce_at_ = now + kAnnounceNs;
   const uint64_t history = context_.group.directory->terms().history;
   const bool whole = primary_ != nullptr || backup_->whole();
-  // Of one that joins, its former run counts: an operator may begin with that.
-  uint64_t applied = 0;
+  // Of a backup, all counts that it has in memory: it may be all that is left of what was
+  // acknowledged. Of one that joins, its former run counts: an operator may begin with that.
+  uint64_t has = 0;
   if (primary_ != nullptr) {
-    applied = primary_->Look().committed;
+    has = primary_->Look().committed;
   } else if (backup_->whole()) {
-    applied = backup_->applied();
+    has = backup_->Received();
   } else if (context_.disk != nullptr) {
-    applied = context_.disk->FormerLsn(history);
+    has = context_.disk->FormerLsn(history);
   }
   if (whole) context_.group.directory->AnnounceItems(primary_ != nullptr && primary_->MayAdopt());
-  if (context_.disk != nullptr && whole) context_.disk->Note(history, applied);
+  if (context_.disk != nullptr && whole) {
+    context_.disk->Note(history, primary_ != nullptr ? has : backup_->applied());
+  }
   if (context_.disk != nullptr && !context_.disk->begun()) {
     // Of a group that nobody has founded, no run can be. Operators compare those of other
     // histories.
@@ -230,7 +233,7 @@ void Member::Announce(int64_t now) {
   if (std::exchange(announced_as_, {role, epoch}) != std::pair(role, epoch)) {
     context_.group.directory->AnnounceSoon();
   }
-  context_.group.directory->Announce(context_.self, context_.address, applied);
+  context_.group.directory->Announce(context_.self, context_.address, has);
   NoteWhyNotAnnounced();
 }
 

@@ -14,7 +14,7 @@ bool BackupLog::Follow(std::span<std::byte> ring, const RingReader::Begin& begin
   applied_ = std::max(applied_, rest_.begin());
   if (applied_ < begin.lsn) return false;
   tail_end_ = tail_end;
-  committed_ = begin.lsn;
+  received_ = committed_ = begin.lsn;
   reader_.emplace(ring, begin);
   ShortenRest();
   return true;
@@ -52,6 +52,7 @@ void BackupLog::Apply(const Use& apply, const UseUpdates& apply_updates) {
 bool BackupLog::Seal() {
   if (!reader_) return true;
   RingTail newer = reader_->Seal();
+  received_ = reader_->end();
   ShortenRest();
   reader_.reset();
   newer.Drop(applied_);
@@ -59,6 +60,14 @@ bool BackupLog::Seal() {
   if (rest_.begin() < rest_.end()) return rest_.LayOver(std::move(newer));
   rest_ = std::move(newer);
   return true;
+}
+
+uint64_t BackupLog::Received() {
+  if (reader_) {
+    reader_->Scan();
+    received_ = reader_->end();
+  }
+  return std::max(applied_, received_);
 }
 
 RingTail BackupLog::TakeTail() {

@@ -55,6 +55,10 @@ class BackupLog {
   RingTail TakeTail();
 
   uint64_t applied() const { return applied_; }
+  // Looks for what has arrived. Returns where all ends that the stream that it followed last has
+  // brought, applied or not. Of two backups of one primary, who has more has all that the other
+  // one has. The rest does not count: what is behind the new stream may never have been committed.
+  uint64_t Received();
   // What the ring's primary may write again; 0 without a link.
   uint64_t consumed() const { return reader_ ? reader_->consumed() : 0; }
 
@@ -63,6 +67,7 @@ class BackupLog {
   void ShortenRest();
 
   uint64_t applied_;
+  uint64_t received_ = 0;  // by the last stream, as far as anybody has looked
   uint64_t committed_ = 0;
   RingTail rest_;
   uint64_t tail_end_ = 0;             // of the primary that is followed

@@ -27,5 +27,11 @@ TEST(EtcdSimulationTest, OneSeedGivesOneRun) {
   ExpectOneSeedGivesOneRun(RunGroups<kEtcdKind>, kSeedsOfEtcdTwice);
 }
 
+// Of two backups of a dead primary, the one that was taken out before does not know it. The other
+// one has a write that was acknowledged in its ring, and has applied no more than the first one.
+TEST(EtcdSimulationTest, TheBestHasWhatItsRingHas) {
+  EXPECT_EQ(RunSeed(RunGroups<kEtcdKind>, 2'624).failure, "");
+}
+
 }  // namespace
 }  // namespace gannet::simulation

@@ -18,8 +18,10 @@ namespace {
 
 constexpr uint64_t kNoticedNsMax = 2 * kNsPerSecond;  // until an operator looks
 constexpr int64_t kLookAgainNs = 200 * kNsPerMs;
-// For what a primary that lives has to hear until it may lead again, and for it to do so.
-constexpr int64_t kToldNs = 1 * kNsPerSecond;
+// For what a primary that lives has to hear until it may lead again, and for it to do so. For a
+// backup to say all that its primary, which is dead, has brought: it says once a second what it
+// has.
+constexpr int64_t kToldNs = 2 * kNsPerSecond;
 constexpr int64_t kAdoptedNs = 3 * kNsPerSecond;
 
 kvcli::Lives LivesIn(const std::vector<EtcdKeyValue>& items) {
@@ -118,10 +120,12 @@ void GroupWorld::AskWhoLives() {
   }
 }
 
-// Then primaries get a moment more, until they know that they lead.
+// Then all get a moment more, until primaries know that they lead, or the others have said all that
+// they have.
 bool GroupWorld::AllSaidThatTheyLive() {
   const kvcli::Lives lives = LivesIn(register_.Items());
-  bool all_lead = true;
+  size_t led = 0;
+  for (uint32_t group = 0; group < scenario_.groups.size(); ++group) led += IsThereAgain(group);
   for (const auto& server : servers_) {
     if (IsThereAgain(server->group()) || !server->up() || server->member().ended()) continue;
     if (!server->HasItems() || !register_.now(server->group()).IsInSync(server->self())) continue;
@@ -129,12 +133,10 @@ bool GroupWorld::AllSaidThatTheyLive() {
     if (life == lives.end() || life->second.info.incarnation != server->self().incarnation) {
       return false;
     }
-    if (server->member().Look().role == Member::Role::kPrimary) {
-      all_lead = all_lead && life->second.info.leads;
-    }
+    led += life->second.info.leads;
   }
   if (told_until_ns_ == 0) told_until_ns_ = run_->now_ns() + kToldNs;
-  return all_lead || run_->now_ns() >= told_until_ns_;
+  return led == scenario_.groups.size() || run_->now_ns() >= told_until_ns_;
 }
 
 // Returns false if that is to be tried again.

@@ -27,16 +27,28 @@ bool IsPrimary(const std::string& node, const NodeLife& life) {
   return life.known.primary == GroupMember{.node = node, .incarnation = life.incarnation};
 }
 
-// Returns the nodes whose notes are of the group, the best first: the highest epoch, then who
-// leads, then who has most.
+// Whether the process is in sync, as far as it knows.
+bool SaysItIsInSync(const std::string& node, const NodeLife& life) {
+  const GroupMember self = {.node = node, .incarnation = life.incarnation};
+  return std::ranges::find(life.known.in_sync, self) != life.known.in_sync.end();
+}
+
+// Orders processes by what they have (docs/group.md, "A register that is lost"): those in sync,
+// then the highest epoch, then who leads, then who has most. A backup may have been taken out of
+// those in sync, and not know it. Then another one has more.
+std::tuple<bool, uint64_t, bool, uint64_t> RankOf(const std::string& node, const NodeLife& life) {
+  const bool leads = life.leads || IsPrimary(node, life);
+  return {SaysItIsInSync(node, life), life.known.epoch, leads, leads ? 0 : life.applied};
+}
+
+// Returns the nodes whose notes are of the group, the best first.
 std::vector<std::string> NodesOf(const std::string& group, const Lives& lives) {
   std::vector<std::string> nodes;
   for (const auto& [node, life] : lives) {
     if (life.info.group == group) nodes.push_back(node);
   }
   std::ranges::stable_sort(nodes, std::ranges::greater{}, [&](const std::string& node) {
-    const NodeLife& life = lives.at(node).info;
-    return std::tuple(life.known.epoch, life.leads || IsPrimary(node, life), life.applied);
+    return RankOf(node, lives.at(node).info);
   });
   return nodes;
 }
@@ -213,13 +225,7 @@ std::string WhatIsBetter(const ClusterState& state, const std::string& group,
   if (!alive.empty()) {
     const NodeLife& best = state.lives.at(alive.front()).info;
     const NodeLife& own = own_life->second.info;
-    // A backup may have been taken out of those in sync, and not know it. Then another one has
-    // more.
-    const auto rank = [](const std::string& of, const NodeLife& life) {
-      const bool leads = IsPrimary(of, life);
-      return std::tuple(life.known.epoch, leads, leads ? 0 : life.applied);
-    };
-    if (rank(alive.front(), best) <= rank(node, own)) return "";
+    if (RankOf(alive.front(), best) <= RankOf(node, own)) return "";
     return absl::StrCat("better is ", WhatItHas(alive.front(), best));
   }
   const GroupConfig& config = state.groups.at(group).config;

@@ -432,6 +432,9 @@ TEST_F(EtcdConfigStoreTest, AGroupThatEtcdHasLostIsAdoptedAndNotFounded) {
   EXPECT_EQ(life_of("n1").known.in_sync, both.in_sync);
   EXPECT_EQ(life_of("n1").policy, policy);
   PollUntil(backup.get(), [&] { return life_of("n2").incarnation == kN2.incarnation; });
+  // Its primary goes on, and may die.
+  backup->Announce(kN2, "h:2", 9);
+  PollUntil(backup.get(), [&] { return life_of("n2").applied == 9; });
   EXPECT_EQ(Do(primary.get(), known.revision, first_).result, Result::kUnknown);
 
   // An operator makes the cluster anew. A process that starts must not found an empty group.

@@ -83,6 +83,30 @@ TEST_F(BackupLogTest, AppliesWhatIsCommittedAndTakesTheRestOver) {
   EXPECT_THAT(Tail(), IsEmpty());
 }
 
+// If it is the last one that has them, they may have been acknowledged.
+TEST_F(BackupLogTest, SaysWhatHasComeThoughItIsNotApplied) {
+  for (const char* key : {"a", "b", "c"}) first_.Append(key);
+  ASSERT_TRUE(log_.Follow(first_.ring(), first_.begin, 0, Apply()));
+  first_.Land(2 * kBytes);
+  EXPECT_EQ(log_.Received(), 2 * kBytes);
+  first_.Land(3 * kBytes);
+  ASSERT_TRUE(log_.Seal());
+  EXPECT_EQ(log_.Received(), 3 * kBytes);
+  EXPECT_EQ(log_.applied(), 0u);
+}
+
+// The next primary may have committed other records there, without this member.
+TEST_F(BackupLogTest, ARestIsNothingThatTheNextStreamHasBrought) {
+  FollowFirst({"a", "b", "c", "d"}, 1);
+  Stream next(6, kBytes);
+  next.Append("b");
+  next.Land(kBytes);
+  ASSERT_TRUE(log_.Follow(next.ring(), next.begin, 4 * kBytes, Apply()));
+  EXPECT_EQ(log_.Received(), 2 * kBytes);
+  ASSERT_TRUE(log_.Seal());
+  EXPECT_EQ(log_.Received(), 2 * kBytes);
+}
+
 TEST_F(BackupLogTest, ATailThatIsEmptyBeginsBehindWhatIsApplied) {
   FollowFirst({"a"}, 1);
   EXPECT_EQ(log_.TakeTail().begin(), kBytes);

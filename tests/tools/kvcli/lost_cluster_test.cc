@@ -255,7 +255,28 @@ TEST_F(BetterCopyTest, WhoLivesIsBetterThanADisk) {
   state_.lives["n1"] = {life, 9};
   EXPECT_THAT(Better("n2"), HasSubstr("better is n1 (primary in epoch 3"));
   state_.lives["n2"].info.known.epoch = 4;
+  state_.lives["n2"].info.known.in_sync = {{"n2", 2}};
   EXPECT_THAT(Better("n1"), HasSubstr("better is n2 (backup in epoch 4"));
+}
+
+// Nobody has to ask one that was taken out, so others have more.
+TEST_F(BetterCopyTest, WhoKnowsThatItIsOutIsWorse) {
+  NodeLife life = {.incarnation = 2,
+                   .group = "g1",
+                   .known = state_.groups["g1"].config,
+                   .map = FillPartitions({"g1"}),
+                   .applied = 50};
+  life.known.in_sync.push_back({"n2", 2});
+  state_.lives["n2"] = {life, 9};
+  life.known = {.history = 0x11,
+                .epoch = 4,
+                .primary = {"n1", 0xb2},
+                .in_sync = {{"n1", 0xb2}, {"n2", 2}},
+                .members = {"n1", "n2", "n3"}};
+  life.applied = 60;
+  state_.lives["n3"] = {life, 9};
+  EXPECT_EQ(Better("n2"), "");
+  EXPECT_THAT(Better("n3"), HasSubstr("better is n2 (backup in epoch 3, applied 50)"));
 }
 
 // A backup that was taken out before etcd lost its data may not know it.
