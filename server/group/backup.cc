@@ -25,6 +25,14 @@ constexpr int64_t kBusyNs = 20 * kNsPerMs;
 // A member that joins finds a primary sooner, if there is one. Then it tells what it waits for.
 constexpr int64_t kAloneNs = 2 * kNsPerSecond;
 
+// Returns whether the disk has all that the primary is going to count on. The store has it.
+bool IsKept(const GroupContext& context) {
+  MemberDisk* const disk = context.disk;
+  if (disk == nullptr || !disk->always()) return true;
+  if (!disk->begun()) disk->Begin(context.group.directory->terms().history, 0);
+  return disk->whole();
+}
+
 }  // namespace
 
 Backup::Backup(const GroupContext& context, AuthFile* keys)
@@ -297,18 +305,11 @@ void Backup::CopyItems(int64_t now) {
 
 void Backup::TellThatItIsReady(int64_t now) {
   next_ns_ = std::min(next_ns_, now + kLookNs);
-  if (!IsKept()) return;
+  if (!IsKept(context_)) return;
   To(BackupState::kReady);
   ReplicaReady ready = NewReplicaReady();
   ready.epoch = link_epoch_;
   link_->end->Send(ready);
-}
-
-bool Backup::IsKept() {
-  MemberDisk* const disk = context_.disk;
-  if (disk == nullptr || !disk->always()) return true;
-  if (!disk->begun()) disk->Begin(context_.group.directory->terms().history, 0);
-  return disk->whole();
 }
 
 // It was read after the link was gone, so it is known whether this member is in sync.

@@ -121,8 +121,6 @@ class Backup {
   // Copies the primary's items. Tells the primary when that is done.
   void CopyItems(int64_t now);
   void TellThatItIsReady(int64_t now);
-  // Whether the disk has all that the primary is going to count on. The store has it.
-  bool IsKept();
   // Steps of one that is in sync, or was.
   void BackupTurn(int64_t now);
   void ConnectAsSurvivor(int64_t now);

@@ -8,8 +8,8 @@
 
 namespace gannet::model::forced {
 
-// Whom an operator forces if etcd has lost a group and its primary is dead (docs/group.md, "A
-// register that is lost", 6): the best of those that say that they live.
+// Whom an operator forces if etcd has lost a group and its primary is dead (docs/group-recovery.md,
+// "A register that is lost", 7): the best of those that say that they live.
 //
 // A primary, two backups, a third member that may take over and dies before it takes clients, and a
 // write. Of the primary's removals, the backups hear late or never.
