@@ -1,6 +1,5 @@
 #include "server/rpc/held_replies.h"
 
-#include <algorithm>
 #include <span>
 #include <utility>
 #include <vector>
@@ -26,19 +25,18 @@ void HeldReplies::SendOrHold(ServerConnection* connection, const ReplyHeader& re
 // and then its connection broke, so it does not send them again. What they did stays, and nobody
 // can ask for the answer. To close the connection would be no end: the client would come back with
 // the same request, again and again, until the writes are published.
-bool HeldReplies::GiveUpInTheWayOf(const ServerConnection& connection, uint64_t sequence) {
+WaitingReplies::GivingUp HeldReplies::GiveUpInTheWayOf(const ServerConnection& connection,
+                                                       uint64_t sequence) {
+  using GivingUp = WaitingReplies::GivingUp;
   Session* const session = connection.session;
   const std::vector<uint64_t> in_the_way = session->InTheWayOf(sequence);
-  const bool all_left = std::ranges::all_of(in_the_way, [&](uint64_t number) {
-    const auto to = waiting_.ConnectionOf(session->token(), number);
-    return to && context_.connections.FindOpen(*to) == nullptr;
-  });
-  if (in_the_way.empty() || !all_left) return false;
-  for (const uint64_t number : in_the_way) {
-    waiting_.GiveUp(session->token(), number);
-    session->Forget(number);
+  if (in_the_way.empty()) return GivingUp::kNotHeld;
+  const auto is_open = [this](uint32_t id) { return context_.connections.FindOpen(id) != nullptr; };
+  const GivingUp done = waiting_.GiveUp(session->token(), in_the_way, session->credits(), is_open);
+  if (done == GivingUp::kDone) {
+    for (const uint64_t number : in_the_way) session->Forget(number);
   }
-  return true;
+  return done;
 }
 
 // Tells the stream of an answer that no change has. If the refusal tells of a write that was undone
@@ -74,7 +72,7 @@ void HeldReplies::Tell(uint64_t token, const ReplyHeader& reply, uint64_t ticket
 }
 
 void HeldReplies::Send(const WaitingReplies::Waiting& waiting, Receiver* to) {
-  if (!FindSession(waiting, to)) return;
+  if (waiting.sequence == 0 || !FindSession(waiting, to)) return;
   const ReplyHeader reply = waiting.reply();
   Replies::Record(to->session, reply);
   if (FindConnection(waiting, to) && !to->connection->closing) {

@@ -43,8 +43,8 @@ class HeldReplies {
     return waiting_.Redirect(connection.session->token(), sequence, connection.id);
   }
   // Gives up the held replies that keep this request of the connection out of its session's window,
-  // if nothing else does, and no connection is left to send them to. Returns false otherwise.
-  bool GiveUpInTheWayOf(const ServerConnection& connection, uint64_t sequence);
+  // if nothing else does, and no connection is left to send them to.
+  WaitingReplies::GivingUp GiveUpInTheWayOf(const ServerConnection& connection, uint64_t sequence);
 
   size_t size() const { return waiting_.size(); }
   bool empty() const { return waiting_.empty(); }

@@ -165,17 +165,17 @@ bool Requests::IsRefused(ServerConnection* connection, const RequestView& reques
 // Refuses a request of a session that may only read, unless it changes nothing.
 bool Requests::RefuseWrite(ServerConnection* connection, const RequestView& request) {
   if (ChangesNothing(request.header)) return false;
-  if (AdmitRefused(connection, request.header)) {
+  if (AdmitRefused(connection, request)) {
     replies_.Answer(connection, ReplyTo(request.header, ReplyStatus::kPermissionDenied));
   }
   return true;
 }
 
-bool Requests::AdmitRefused(ServerConnection* connection, const RequestHeader& header) {
+bool Requests::AdmitRefused(ServerConnection* connection, const RequestView& request) {
   ++connection->unanswered;
   context_.counters.rpcs.Add(1);
   served_ = true;
-  return Admit(connection, header);
+  return Admit(connection, request);
 }
 
 // Updates in place (ServeUpdate) are not timed: they do not wait for anything.
@@ -194,7 +194,7 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     }
     return index_growth_.OnHeartbeat(connection, request.header);
   }
-  if (!Admit(connection, request.header)) return;
+  if (!Admit(connection, request)) return;
   if ((request.header.flags & kUnderLock) && !lock_requests_.MayWriteUnder(*connection, request)) {
     return RefuseLock(connection, request);
   }
@@ -222,25 +222,32 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
   }
 }
 
-bool Requests::Admit(ServerConnection* connection, const RequestHeader& header) {
+bool Requests::Admit(ServerConnection* connection, const RequestView& request) {
   ReplyHeader recorded;
-  const Session::Admission admission = connection->session->Admit(header.sequence, &recorded);
+  const Session::Admission admission =
+      connection->session->Admit(request.header.sequence, &recorded);
   if (admission == Session::Admission::kExecute) [[likely]]
     return true;
-  return AdmitAgain(connection, header, admission, recorded);
+  return AdmitAgain(connection, request, admission, recorded);
 }
 
-bool Requests::AdmitAgain(ServerConnection* connection, const RequestHeader& header,
+bool Requests::AdmitAgain(ServerConnection* connection, const RequestView& request,
                           Session::Admission admission, ReplyHeader recorded) {
+  const RequestHeader& header = request.header;
   if (admission == Session::Admission::kInProgress) {
     // The client believes that another of its connections is broken, and may be right. Gives up the
     // copy on that connection, and executes this one.
     CloseExecutorOf(connection, header.sequence);
     if (RedirectHeld(connection, header.sequence)) return false;
     admission = connection->session->Admit(header.sequence, &recorded);
-  } else if (admission == Session::Admission::kOverrun &&
-             held_replies_.GiveUpInTheWayOf(*connection, header.sequence)) {
-    admission = connection->session->Admit(header.sequence, &recorded);
+  } else if (admission == Session::Admission::kOverrun) {
+    const auto given_up = held_replies_.GiveUpInTheWayOf(*connection, header.sequence);
+    if (given_up == WaitingReplies::GivingUp::kTooMany) {
+      replies_.Send(connection, PutOff(connection, request));
+      return false;
+    }
+    if (given_up == WaitingReplies::GivingUp::kDone)
+      admission = connection->session->Admit(header.sequence, &recorded);
   }
   switch (admission) {
     case Session::Admission::kExecute:

@@ -97,12 +97,12 @@ class Requests {
   void OnRequest(ServerConnection* connection, const RequestView& request);
   void OnTimedRequest(ServerConnection* connection, const RequestView& request);
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
-  bool Admit(ServerConnection* connection, const RequestHeader& header);
+  bool Admit(ServerConnection* connection, const RequestView& request);
   // Counts a request that is not executed, and admits it. Returns whether it is to be answered.
-  bool AdmitRefused(ServerConnection* connection, const RequestHeader& header);
+  bool AdmitRefused(ServerConnection* connection, const RequestView& request);
   // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
   // true if it must be executed after all.
-  bool AdmitAgain(ServerConnection* connection, const RequestHeader& header,
+  bool AdmitAgain(ServerConnection* connection, const RequestView& request,
                   Session::Admission admission, ReplyHeader recorded);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
   // Returns false if no reply to this request is held.

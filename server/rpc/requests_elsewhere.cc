@@ -18,7 +18,7 @@ bool Requests::RefuseElsewhere(ServerConnection* connection, const RequestView& 
     return false;
   }
   context_.counters.by_opcode[request.header.opcode].Add(1);
-  if (!AdmitRefused(connection, request.header)) return true;
+  if (!AdmitRefused(connection, request)) return true;
   const uint64_t in_order = PutOffLater(connection, request) ? kPutOffInOrder : 0;
   RefuseAsElsewhere(*standing_, request.header, in_order, connection, &replies_);
   return true;

@@ -49,7 +49,7 @@ bool Requests::PutOffBehind(ServerConnection* connection, const RequestView& req
     keys.Remove(key);
     return false;
   }
-  if (AdmitRefused(connection, request.header)) {
+  if (AdmitRefused(connection, request)) {
     replies_.Answer(connection, PutOffReply(request.header));
   }
   return true;

@@ -7,8 +7,8 @@
 #include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
-#include "common/base/check.h"
 #include "common/protocol/message.h"
 #include "server/writes/stable_queue.h"
 #include "server/writes/writes.h"
@@ -16,16 +16,18 @@
 namespace gannet {
 
 // The replies of one worker that wait until the writes that they tell of are published, in order.
-// A session has at most as many as it has credits, which bounds their number. Beside them may be
-// some that nobody waits for any more (GiveUp): as many for each connection that the session lost.
-// Owner thread only.
+// A session has at most as many as it has credits. Beside them may be some that nobody waits for
+// any more, because the session lost a connection: at most kGivenUpPerCredit times as many. Owner
+// thread only.
 class WaitingReplies {
  public:
+  static constexpr size_t kGivenUpPerCredit = 3;
+
   // What a reply to a write has.
   struct Waiting {
     uint64_t ticket;
     uint64_t session_token;
-    uint64_t sequence;
+    uint64_t sequence;  // 0: it was given up
     ReplyHeader::AnswerWords words;
     uint32_t connection;
     uint8_t opcode;
@@ -115,25 +117,38 @@ class WaitingReplies {
     if (waiting == nullptr) return std::nullopt;
     return std::exchange(waiting->connection, connection);
   }
-  // Returns the connection that a waiting reply goes to, or nullopt if none to the request waits.
-  std::optional<uint32_t> ConnectionOf(uint64_t session_token, uint64_t sequence) {
-    const Waiting* const waiting = Find(session_token, sequence);
-    if (waiting == nullptr) return std::nullopt;
-    return waiting->connection;
-  }
-  // Nobody is to hear of this reply, or to record it. It keeps its place, as its write may be
-  // undone. REQUIRES: ConnectionOf knows it.
-  void GiveUp(uint64_t session_token, uint64_t sequence) {
-    Waiting* const waiting = Find(session_token, sequence);
-    GANNET_CHECK(waiting != nullptr, "no such reply waits");
-    waiting->session_token = kNoSession;
+  enum class GivingUp : uint8_t {
+    kDone,
+    kNotHeld,  // not all of them wait here, or somebody may still hear of one
+    kTooMany,  // the session gave up too many that still wait
+  };
+  // Gives up the replies to these requests of a session, if all of their connections are gone:
+  // nobody is to hear of them, or to record them. They keep their places, as their writes may be
+  // undone. Does all of it or nothing. `is_open(connection)` says whether a connection is there.
+  template <class IsOpen>
+  GivingUp GiveUp(uint64_t session_token, std::span<const uint64_t> sequences, uint16_t credits,
+                  IsOpen is_open) {
+    std::vector<Waiting*> found;
+    size_t given_up = sequences.size();
+    for (size_t i = 0; i < replies_.size(); ++i) {
+      Waiting& waiting = replies_[i];
+      if (waiting.session_token != session_token) continue;
+      given_up += waiting.sequence == 0;
+      const bool is_one = std::ranges::find(sequences, waiting.sequence) != sequences.end();
+      if (is_one && !is_open(waiting.connection)) found.push_back(&waiting);
+    }
+    if (found.size() < sequences.size()) return GivingUp::kNotHeld;
+    if (given_up > kGivenUpPerCredit * credits) return GivingUp::kTooMany;
+    for (Waiting* const waiting : found) {
+      waiting->sequence = 0;
+      waiting->update = false;  // which would be sent without a look at the number
+    }
+    return GivingUp::kDone;
   }
   size_t size() const { return replies_.size(); }
   bool empty() const { return replies_.empty(); }
 
  private:
-  static constexpr uint64_t kNoSession = 0;  // no session's token
-
   Waiting* Find(uint64_t session_token, uint64_t sequence) {
     for (size_t i = 0; i < replies_.size(); ++i) {
       Waiting& waiting = replies_[i];

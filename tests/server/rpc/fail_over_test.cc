@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "server/rpc/adopt_sessions.h"
+#include "server/rpc/waiting_replies.h"
 #include "server/session/session_copies.h"
 #include "softverbs/tests/support/test_seed.h"
 #include "tests/server/rpc/kept_stream.h"
@@ -455,6 +456,50 @@ TEST_F(FailOverTest, WhatAClientGaveUpWithItsConnectionDoesNotHoldItUp) {
   ASSERT_TRUE(StepUntil([&] { return puts() == 4; }));
   CommitAll();
   EXPECT_EQ(client.peer->Receive()->header.sequence, credits + 3u);
+}
+
+// A client does that again and again. What waits for it here has a bound. Beyond that its requests
+// are put off, and it keeps its connection.
+TEST_F(FailOverTest, WhoGivesUpOnOneConnectionAfterTheOtherIsPutOff) {
+  Start(0, {});
+  Client client;
+  ASSERT_TRUE(client.Connect(this));
+  const uint16_t credits = client.peer->grant().credits;
+  uint64_t sequence = 0;
+  const auto put = [&](uint8_t flags = 0) {
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kPut);
+    header.flags = flags;
+    header.sequence = ++sequence;
+    header.key_bytes = header.value_bytes = 1;
+    ASSERT_TRUE(client.peer->Send(header, "k", "v"));
+  };
+  const auto held = [this] {
+    return server().workers()[0]->busy() + server().workers()[1]->busy();
+  };
+  const size_t most = size_t{credits} * (1 + WaitingReplies::kGivenUpPerCredit);
+  for (size_t sent = credits; sent <= most; sent += credits) {
+    for (uint16_t n = 0; n < credits; ++n) put();
+    ASSERT_TRUE(StepUntil([&] { return held() == sent; }));
+    ASSERT_TRUE(client.Connect(this));
+  }
+  for (int n = 0; n < 2; ++n) {
+    put(n == 0 ? 0 : kSentAgain);
+    const auto reply = client.peer->Receive();
+    ASSERT_TRUE(reply) << "the connection broke";
+    EXPECT_EQ(reply->header.sequence, sequence);
+    EXPECT_EQ(reply->status(), ReplyStatus::kTryAgain);
+    EXPECT_EQ(reply->header.write.version, kPutOffInOrder) << "what follows must not overtake it";
+  }
+  ASSERT_TRUE(StepUntil([&] { return held() == most; }));
+  CommitAll();
+  ASSERT_TRUE(StepUntil([&] { return held() == 0; }));
+  put();
+  EXPECT_EQ(client.peer->Receive()->status(), ReplyStatus::kTryAgain) << "it is behind the others";
+  put(kSentAgain);
+  ASSERT_TRUE(StepUntil([&] { return held() == 1; }));
+  CommitAll();
+  EXPECT_EQ(client.peer->Receive()->status(), ReplyStatus::kOk);
 }
 
 TEST_F(FailOverTest, WhoHasMoreThanCreditsUnansweredOnOneConnectionIsDropped) {

@@ -16,10 +16,13 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using GivingUp = WaitingReplies::GivingUp;
 
 constexpr uint64_t kToken = 7;
 constexpr uint64_t kOther = 8;
 constexpr uint64_t kNowMs = 1'000;
+constexpr uint32_t kOpen = 99;
+constexpr uint16_t kCredits = 2;
 
 class WaitingRepliesTest : public testing::Test {
  protected:
@@ -35,6 +38,10 @@ class WaitingRepliesTest : public testing::Test {
                   .session_token = token,
                   .connection = connection,
                   .reply = reply});
+  }
+  // All connections but kOpen are gone.
+  GivingUp GiveUp(uint64_t token, std::vector<uint64_t> sequences) {
+    return replies_.GiveUp(token, sequences, kCredits, [](uint32_t id) { return id == kOpen; });
   }
   // Takes all replies that may leave. Returns their connections.
   std::vector<uint32_t> Take() {
@@ -93,15 +100,40 @@ TEST_F(WaitingRepliesTest, OnlyAWaitingReplyOfTheSameSessionAndNumberIsRedirecte
   EXPECT_EQ(replies_.Redirect(kToken, 1, 21), std::nullopt) << "it has left";
 }
 
-TEST_F(WaitingRepliesTest, OneThatIsGivenUpIsOfNoSession) {
+TEST_F(WaitingRepliesTest, OneThatIsGivenUpKeepsItsPlace) {
   Write(kToken, 1, 11);
   Write(kToken, 2, 12);
-  EXPECT_EQ(replies_.ConnectionOf(kToken, 1), 11u);
-  replies_.GiveUp(kToken, 1);
-  EXPECT_EQ(replies_.ConnectionOf(kToken, 1), std::nullopt);
+  EXPECT_EQ(GiveUp(kToken, {1}), GivingUp::kDone);
+  EXPECT_EQ(GiveUp(kToken, {1}), GivingUp::kNotHeld) << "it is over";
+  EXPECT_EQ(replies_.Redirect(kToken, 1, 21), std::nullopt);
   writes_.Publish(recorder_.end);
-  EXPECT_EQ(replies_.First(&writes_, writes_.published())->session_token, 0u);
+  EXPECT_EQ(replies_.First(&writes_, writes_.published())->sequence, 0u);
   EXPECT_THAT(Take(), ElementsAre(11, 12));
+}
+
+TEST_F(WaitingRepliesTest, WhatSomebodyMayHearOfIsNotGivenUp) {
+  Write(kToken, 1, 11);
+  Write(kToken, 2, kOpen);
+  EXPECT_EQ(GiveUp(kToken, {1, 2}), GivingUp::kNotHeld) << "one connection is open";
+  EXPECT_EQ(GiveUp(kToken, {1, 3}), GivingUp::kNotHeld) << "the reply to one does not wait";
+  EXPECT_EQ(GiveUp(kOther, {1}), GivingUp::kNotHeld) << "it is another session's";
+  EXPECT_EQ(replies_.Redirect(kToken, 1, 21), 11u) << "nothing was given up";
+}
+
+// Whoever loses one connection after the other, and gives up what was sent on each.
+TEST_F(WaitingRepliesTest, ASessionHasABoundOfWhatItGaveUp) {
+  uint64_t sequence = 0;
+  for (size_t n = 0; n < WaitingReplies::kGivenUpPerCredit * kCredits; ++n) {
+    Write(kToken, ++sequence, 11);
+    Write(kOther, sequence, 12);
+    ASSERT_EQ(GiveUp(kToken, {sequence}), GivingUp::kDone);
+  }
+  Write(kToken, ++sequence, 11);
+  EXPECT_EQ(GiveUp(kToken, {sequence}), GivingUp::kTooMany);
+  EXPECT_EQ(GiveUp(kOther, {1}), GivingUp::kDone) << "other sessions have their own";
+  writes_.Publish(2);
+  Take();
+  EXPECT_EQ(GiveUp(kToken, {sequence}), GivingUp::kDone) << "one of them has left";
 }
 
 }  // namespace
