@@ -23,7 +23,8 @@ struct ItemLeaseHeader {
   uint64_t reserved[5];
 };
 static_assert(sizeof(ItemLeaseHeader) == 64 && std::is_trivially_copyable_v<ItemLeaseHeader>);
-static_assert(offsetof(ItemLeaseHeader, generation) == 8 && offsetof(ItemLeaseHeader, end_ms) == 16);
+static_assert(offsetof(ItemLeaseHeader, generation) == 8 &&
+              offsetof(ItemLeaseHeader, end_ms) == 16);
 
 inline constexpr uint32_t kLeasedItemsMax = 65536;
 // The longest lease. A server that begins waits so long before it takes clients, as there may be

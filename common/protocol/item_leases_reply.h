@@ -10,9 +10,9 @@ namespace gannet {
 // A bit of Grant::features: the server leases items, and answers kItemLeases.
 inline constexpr uint16_t kGrantItemLeases = 1 << 3;
 
-// Where a server has its leases (common/layout/item_lease_header.h): the value of a kItemLeases reply.
-// Clients may READ them, and nobody else writes them. All fields are 0 if there are none. New
-// fields are appended, and a reader takes as many as it knows.
+// Where a server has its leases (common/layout/item_lease_header.h): the value of a kItemLeases
+// reply. Clients may READ them, and nobody else writes them. All fields are 0 if there are none.
+// New fields are appended, and a reader takes as many as it knows.
 struct ItemLeasesReply {
   uint64_t address;   // of the header; the words follow it
   uint32_t rkey;      // READ only

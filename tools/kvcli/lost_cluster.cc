@@ -33,9 +33,9 @@ bool SaysItIsInSync(const std::string& node, const NodeLife& life) {
   return std::ranges::find(life.known.in_sync, self) != life.known.in_sync.end();
 }
 
-// Orders processes by what they have (docs/group-recovery.md, "A register that is lost"): those in sync,
-// then the highest epoch, then who leads, then who has most. A backup may have been taken out of
-// those in sync, and not know it. Then another one has more.
+// Orders processes by what they have (docs/group-recovery.md, "A register that is lost"): those in
+// sync, then the highest epoch, then who leads, then who has most. A backup may have been taken out
+// of those in sync, and not know it. Then another one has more.
 std::tuple<bool, uint64_t, bool, uint64_t> RankOf(const std::string& node, const NodeLife& life) {
   const bool leads = life.leads || IsPrimary(node, life);
   return {SaysItIsInSync(node, life), life.known.epoch, leads, leads ? 0 : life.applied};
