@@ -33,6 +33,15 @@ bool IsKept(const GroupContext& context) {
   return disk->whole();
 }
 
+// Of those that have items of the same history as this process.
+std::string BestFormerDisk(const GroupContext& context) {
+  const std::optional<NodeSeen> own = context.group.directory->NodeOf(context.self.node);
+  if (!own || !own->kept) return context.self.node;
+  return BestDisk(
+      context.group.directory->terms().members, own->kept->history,
+      [&context](std::string_view node) { return context.group.directory->NodeOf(node); });
+}
+
 }  // namespace
 
 Backup::Backup(const GroupContext& context, AuthFile* keys)
@@ -364,14 +373,6 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
   return true;
 }
 
-// Of those that have items of the same history as this process.
-std::string Backup::BestFormerDisk() const {
-  const std::optional<NodeSeen> own = context_.group.directory->NodeOf(context_.self.node);
-  if (!own || !own->kept) return context_.self.node;
-  return BestDisk(context_.group.directory->terms().members, own->kept->history,
-                  [this](std::string_view node) { return context_.group.directory->NodeOf(node); });
-}
-
 // A group that nobody has founded is empty. So the items of an earlier run do not belong to it,
 // unless an operator says so.
 void Backup::Found(const GroupRegister& known) {
@@ -380,7 +381,8 @@ void Backup::Found(const GroupRegister& known) {
         "does not found the group, because ", kept_at_,
         " has items of an earlier run. To begin with the best disk that is known when all members "
         "have come back: kvcli cluster force GROUP --from=",
-        BestFormerDisk(), " --lose-data. To begin empty: remove that directory, and start again"));
+        BestFormerDisk(context_),
+        " --lose-data. To begin empty: remove that directory, and start again"));
   }
   if (const auto nodes = context_.group.directory->WithItems(); !nodes.empty()) {
     return Tell(absl::StrCat(

@@ -113,7 +113,6 @@ class Backup {
   bool TakeAnswer();
   void OnRegister(const GroupRegister& known, int64_t now);
   void Found(const GroupRegister& known);
-  std::string BestFormerDisk() const;
   // Asks to be primary with the items of an earlier run, if all who were in sync are gone, and that
   // run is the one to begin with. Returns whether it asks.
   bool TryToBeginAgain(const GroupRegister& known, int64_t now);

@@ -27,9 +27,9 @@ TEST(EtcdSimulationTest, OneSeedGivesOneRun) {
   ExpectOneSeedGivesOneRun(RunGroups<kEtcdKind>, kSeedsOfEtcdTwice);
 }
 
-// Of two backups of a dead primary, the one that was taken out before does not know it. The other
-// one has a write that was acknowledged in its ring, and has applied no more than the first one.
-TEST(EtcdSimulationTest, TheBestHasWhatItsRingHas) {
+// Of two backups of a dead primary, one was taken out before the last write, and does not know it.
+// Both said first what they had before that, which was as much.
+TEST(EtcdSimulationTest, TheBestIsWhoHasMostNow) {
   EXPECT_EQ(RunSeed(RunGroups<kEtcdKind>, 2'624).failure, "");
 }
 

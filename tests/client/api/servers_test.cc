@@ -245,7 +245,8 @@ TEST(ServersTest, TheAddressThatAnsweredSaysWhyItFailed) {
                            .addresses = addresses,
                            .device = "auto",
                            .ops = 4,
-                           .connect_timeout_ns = 30 * kNsPerSecond},
+                           .connect_timeout_ns = 30 * kNsPerSecond,
+                           .clock = ClientClock::Real()},
                           &owner);
     ASSERT_TRUE(Eventually([&] {
       session.Poll(ClientClock::Real().MonotonicNs());
