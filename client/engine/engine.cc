@@ -15,7 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "client/engine/ordinary_gets_inline.h"
 #include "client/routing/endpoint.h"
-#include "common/base/data_path_checks.h"
 #include "common/base/server_list.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/device.h"
@@ -168,7 +167,6 @@ uint32_t Engine::Begin(const OpRequest& request) {
 
 bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                       uint64_t user_data) {
-  GANNET_CHECK_DATA_PATH(!key.empty() && key.size() <= kKeyBytesMax, "no key is so long");
   if (!ops_.HasRoom()) return false;
   Op& op = TakeGetSlot(out, timeout_ns, user_data);
   if (!servers_.routing_status().ok()) {

@@ -5,8 +5,6 @@
 #include <memory>
 #include <span>
 
-#include "common/base/data_path_checks.h"
-
 namespace gannet {
 
 // A last-in-first-out stack with a bound. Allocates only when it is made. One owner thread.
@@ -20,10 +18,7 @@ class FixedStack {
   // REQUIRES: not full.
   void Push(const T& value) { slots_[size_++] = value; }
   // REQUIRES: not empty.
-  T Pop() {
-    GANNET_CHECK_DATA_PATH(!empty(), "nothing is in the stack");
-    return slots_[--size_];
-  }
+  T Pop() { return slots_[--size_]; }
   // Returns everything in it, oldest first. Valid until the next Push or Clear.
   std::span<const T> all() const { return {slots_.get(), size_}; }
   void Clear() { size_ = 0; }

@@ -4,7 +4,6 @@
 #include <array>
 
 #include "client/engine/caller_memory.h"
-#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -89,7 +88,6 @@ void ValueReads::Confirm(Op& op, Op::Phase next) {
 }
 
 void ValueReads::Resume(Op& op) {
-  GANNET_CHECK_DATA_PATH(op.lookup.reads_value(), "the operation READs no value");
   if (op.value_read.posted == 0) return Read(op);
   op.phase.FastGoTo(Op::Phase::kReadingValue);
   Post(op);

@@ -10,7 +10,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/routing/rendezvous.h"
-#include "common/base/data_path_checks.h"
 #include "common/protocol/partition_map.h"
 
 namespace gannet {
@@ -51,10 +50,7 @@ class Router {
   void SetRoutes(std::vector<Server> servers, std::vector<Route> routes);
   bool has_routes() const { return !routes_.empty(); }
   // Returns the route of a partition. REQUIRES: has_routes().
-  const Route& RouteOf(uint32_t partition) const {
-    GANNET_CHECK_DATA_PATH(partition < routes_.size(), "there is no such route");
-    return routes_[partition];
-  }
+  const Route& RouteOf(uint32_t partition) const { return routes_[partition]; }
   // There is one server, which has all keys.
   bool one() const { return one_; }
 

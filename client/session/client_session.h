@@ -31,7 +31,6 @@
 #include "client/session/session_terms.h"
 #include "client/session/watched_time.h"
 #include "common/base/check.h"
-#include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
 
@@ -150,15 +149,11 @@ class ClientSession {
 
   // Adds a READ to the chain that is being built, or queues it if the chain has no room.
   // REQUIRES: ready.
-  void QueueRead(const QueuedRead& read) {
-    GANNET_CHECK_DATA_PATH(ready(), "the session is not ready");
-    sends_.QueueRead(read);
-  }
+  void QueueRead(const QueuedRead& read) { sends_.QueueRead(read); }
   // Adds a READ of consecutive bytes, from `offset` on, that go into several pieces of memory, to
   // the chain that is being built. Returns false if there is no room now. REQUIRES: ready; at most
   // memory().pieces_max() pieces.
   bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
-    GANNET_CHECK_DATA_PATH(ready(), "the session is not ready");
     return sends_.TryReadInto(op, offset, pieces);
   }
 
@@ -167,20 +162,15 @@ class ClientSession {
   // Returns whether there is room and a credit for SendRequest.
   bool CanSendRequest() const { return CanSend() && requests_.CanSend(); }
   // REQUIRES: CanSend().
-  void SendOrdered(const OrderedWork& work) {
-    GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
-    sends_.SendOrdered(work);
-  }
+  void SendOrdered(const OrderedWork& work) { sends_.SendOrdered(work); }
   // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. REQUIRES:
   // CanSend().
   void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
-    GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
     sends_.SendReadOf(address, rkey, read);
   }
   // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
   // answer, and what is lent to the server. REQUIRES: CanSendRequest().
   uint64_t SendRequest(RequestView request, RequestWindow::Entry entry, int64_t now_ns) {
-    GANNET_CHECK_DATA_PATH(CanSendRequest(), "there is no room or no credit for a request");
     return requests_.Send(request, entry, now_ns);
   }
   // Posts what is in the chain. If `may_wait`, a chain of few READs may wait for the READs of

@@ -9,7 +9,6 @@
 
 #include "client/tables/huge_page_array.h"
 #include "common/base/align.h"
-#include "common/base/data_path_checks.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
 
@@ -174,7 +173,6 @@ class LocationCache {
   }
   // REQUIRES: uses is 1 to 128.
   static bool AnyUsedLessThan(const Set& set, uint32_t uses) {
-    GANNET_CHECK_DATA_PATH(uses >= 1 && uses <= 128, "uses are compared in seven bits");
     uint64_t counts;
     std::memcpy(&counts, set.uses, sizeof(counts));
     return ((counts - kOnes * uses) & ~counts & kTops) != 0;
