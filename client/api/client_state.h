@@ -18,8 +18,8 @@
 
 namespace gannet {
 
-// What the methods of Client share. They are in client.cc, client_batches.cc, client_changes.cc and
-// client_storage.cc.
+// What the methods of Client share. They are in client.cc, client.cc, client.cc and
+// client.cc.
 
 // How long to wait between two tries for a lock that another holds.
 inline constexpr int64_t kLockPauseFirstNs = 5 * kNsPerUs;

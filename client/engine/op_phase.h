@@ -44,12 +44,12 @@ enum class OpPhase : uint8_t {
   kReadingCached,   // the item whose location is cached
   kReadingWindows,  // its home window, together with those of others (ordinary_gets_shared.cc)
   kLookingUp,       // READs what `lookup` wants
-  // A GET of a large item into the caller's memory (lookup_gets_known.cc) READs:
+  // A GET of a large item into the caller's memory (lookup_gets_heads.cc) READs:
   kReadingKnown,     // the value, whose head is remembered
   kConfirmingKnown,  // the commit word
   kReadingValue,     // READs the value of the large item that `lookup` found
   kConfirming,       // READs the commit word of that item again
-  kReadingHead,      // READs what `lookup` wants, and no value (lookup_gets_head.cc)
+  kReadingHead,      // READs what `lookup` wants, and no value (lookup_gets_heads.cc)
   kOutOfDate,        // its READs are of an older map: it begins anew when they are done
   kLocking,          // compares and swaps; behind that, a LockAndGet READs
   kUnlocking,        // compares and swaps

@@ -31,7 +31,7 @@ inline bool IsWrite(OpType type) {
 inline bool TellsFound(OpType type) {
   return type == OpType::kDelete || type == OpType::kTouch || type == OpType::kGetAndTouch;
 }
-// Reads that need no value, or perhaps none (lookup_gets_head.cc).
+// Reads that need no value, or perhaps none (lookup_gets_heads.cc).
 inline bool ReadsHead(OpType type) {
   return type == OpType::kExists || type == OpType::kGetIfChanged;
 }

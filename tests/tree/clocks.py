@@ -18,7 +18,7 @@ NAMES_MACHINE = {
     # Where a process gets its clocks.
     "server/flags/server_flags.cc", "server/control/server_disk.cc",
     # How long something took, for a line of the log.
-    "server/control/server_memory.cc", "server/control/server_workers.cc", "server/store/store_take_over.cc",
+    "server/control/server_memory.cc", "server/control/server_workers.cc", "server/store/store.cc",
     # A name for CLOCK_BOOTTIME.
     "server/rpc/now.h",
 }
