@@ -63,7 +63,7 @@ struct ReplyHeader {
     uint64_t reserved[4];
   };
   // Answers to requests that change something use no more than these first words of their own, and
-  // have no value. So they can be remembered (server/session/session.h).
+  // have no value. So they can be remembered (server/sessions/session/session.h).
   static constexpr size_t kAnswerWords = 3;
   using AnswerWords = std::array<uint64_t, kAnswerWords>;
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "server/rpc/worker.h"
-#include "server/session/session_table.h"
+#include "server/sessions/session/session_table.h"
 
 namespace gannet {
 

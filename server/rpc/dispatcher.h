@@ -7,8 +7,8 @@
 
 #include "common/base/server_time.h"
 #include "common/protocol/message.h"
+#include "server/memory/store/store.h"
 #include "server/rpc/now.h"
-#include "server/store/store.h"
 #include "server/writes/writes.h"
 
 namespace gannet {

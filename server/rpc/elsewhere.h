@@ -5,11 +5,11 @@
 #include <string_view>
 
 #include "common/protocol/message.h"
-#include "server/replica/group_standing.h"
+#include "server/group/replica/group_standing.h"
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/server_connection.h"
-#include "server/session/session.h"
+#include "server/sessions/session/session.h"
 
 namespace gannet {
 

@@ -13,8 +13,8 @@
 #include "common/base/wake_up.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/listener.h"
-#include "server/session/session_copies.h"
-#include "server/session/session_key.h"
+#include "server/sessions/session/session_copies.h"
+#include "server/sessions/session/session_key.h"
 
 namespace gannet {
 

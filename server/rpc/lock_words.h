@@ -11,10 +11,10 @@
 #include "common/layout/key_hash.h"
 #include "common/protocol/list_entries.h"
 #include "common/protocol/message.h"
-#include "server/locks/lock_cas.h"
-#include "server/locks/lock_janitor.h"
-#include "server/locks/lock_leases.h"
 #include "server/rpc/worker_context.h"
+#include "server/sessions/locks/lock_cas.h"
+#include "server/sessions/locks/lock_janitor.h"
+#include "server/sessions/locks/lock_leases.h"
 
 namespace gannet {
 

@@ -2,8 +2,8 @@
 #define GANNET_SERVER_RPC_PUT_OFF_H_
 
 #include "common/protocol/message.h"
-#include "server/changes/change_stream.h"
-#include "server/store/store.h"
+#include "server/log/changes/change_stream.h"
+#include "server/memory/store/store.h"
 
 namespace gannet {
 

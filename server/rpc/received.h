@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <span>
 
+#include "server/memory/store/store.h"
 #include "server/rpc/server_connection.h"
-#include "server/store/store.h"
 
 namespace gannet {
 

@@ -9,7 +9,7 @@
 #include "server/rpc/send_batch.h"
 #include "server/rpc/server_connection.h"
 #include "server/rpc/worker_context.h"
-#include "server/session/session.h"
+#include "server/sessions/session/session.h"
 
 namespace gannet {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "common/protocol/message.h"
-#include "server/store/store.h"
+#include "server/memory/store/store.h"
 
 namespace gannet {
 

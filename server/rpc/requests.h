@@ -10,7 +10,9 @@
 #include "common/protocol/message.h"
 #include "common/protocol/plain_put.h"
 #include "common/rdma/completion.h"
-#include "server/replica/group_standing.h"
+#include "server/group/replica/group_standing.h"
+#include "server/memory/store/recorded_updates.h"
+#include "server/memory/store/store.h"
 #include "server/rpc/connection_closer.h"
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/held_replies.h"
@@ -23,9 +25,7 @@
 #include "server/rpc/replies.h"
 #include "server/rpc/send_batch.h"
 #include "server/rpc/worker_context.h"
-#include "server/session/session.h"
-#include "server/store/recorded_updates.h"
-#include "server/store/store.h"
+#include "server/sessions/session/session.h"
 #include "server/writes/writes.h"
 
 namespace gannet {

@@ -2,10 +2,10 @@
 #define GANNET_SERVER_RPC_SERVE_UPDATE_H_
 
 #include "common/protocol/plain_put.h"
+#include "server/memory/store/store_update.h"
 #include "server/rpc/elsewhere.h"
 #include "server/rpc/reply_of_update.h"
 #include "server/rpc/requests.h"
-#include "server/store/store_update.h"
 
 // The steps of Requests that every small request passes through. They are inlined, because the
 // calls would cost more than the steps. Each source that includes this makes one copy of the fast

@@ -11,10 +11,10 @@
 
 #include "common/protocol/message.h"
 #include "common/rdma/connection.h"
+#include "server/memory/store/store.h"
 #include "server/rpc/send_queue_use.h"
 #include "server/rpc/work_kind.h"
-#include "server/session/session.h"
-#include "server/store/store.h"
+#include "server/sessions/session/session.h"
 
 namespace gannet {
 

@@ -9,7 +9,7 @@
 
 namespace gannet {
 
-// The server that a worker is in, as the worker sees it (server/control/server.h).
+// The server that a worker is in, as the worker sees it (server/main/control/server.h).
 //
 // Thread safety: any thread.
 class ServerControl {

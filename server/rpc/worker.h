@@ -26,7 +26,7 @@
 #include "server/rpc/silence.h"
 #include "server/rpc/worker_context.h"
 #include "server/rpc/worker_counters.h"
-#include "server/session/session_copies.h"
+#include "server/sessions/session/session_copies.h"
 
 namespace gannet {
 

@@ -5,8 +5,8 @@
 
 #include "common/base/status_macros.h"
 #include "common/protocol/heartbeats.h"
-#include "server/locks/cpu_lock_cas.h"
-#include "server/locks/loopback_lock_cas.h"
+#include "server/sessions/locks/cpu_lock_cas.h"
+#include "server/sessions/locks/loopback_lock_cas.h"
 
 namespace gannet {
 namespace {

@@ -9,7 +9,6 @@
 #include "common/protocol/connect.h"
 #include "common/protocol/limits.h"
 #include "common/rdma/completion.h"
-#include "server/locks/lock_cas.h"
 #include "server/rpc/buffer_pool.h"
 #include "server/rpc/connection_table.h"
 #include "server/rpc/inbox.h"
@@ -20,7 +19,8 @@
 #include "server/rpc/slow_requests.h"
 #include "server/rpc/worker_counters.h"
 #include "server/rpc/worker_timers.h"
-#include "server/session/session_table.h"
+#include "server/sessions/locks/lock_cas.h"
+#include "server/sessions/session/session_table.h"
 
 namespace gannet {
 

@@ -3,7 +3,7 @@
 #include <span>
 
 #include "common/base/check.h"
-#include "server/store/store_update.h"
+#include "server/memory/store/store_update.h"
 #include "server/writes/writes.h"
 
 namespace gannet {

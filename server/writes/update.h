@@ -1,8 +1,8 @@
 #ifndef GANNET_SERVER_WRITES_UPDATE_H_
 #define GANNET_SERVER_WRITES_UPDATE_H_
 
-#include "server/changes/update_lane_inline.h"
-#include "server/store/store_update.h"
+#include "server/log/changes/update_lane_inline.h"
+#include "server/memory/store/store_update.h"
 #include "server/writes/writes.h"
 
 namespace gannet {

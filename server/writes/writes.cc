@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/layout/key_hash_inline.h"
-#include "server/store/item_writer.h"
-#include "server/store/write_limits.h"
+#include "server/memory/store/item_writer.h"
+#include "server/memory/store/write_limits.h"
 
 namespace gannet {
 

@@ -14,9 +14,9 @@
 #include "common/base/word_mutex.h"
 #include "common/protocol/message.h"
 #include "common/protocol/partition_map.h"
-#include "server/store/store.h"
-#include "server/store/store_find.h"
-#include "server/store/write_outcome.h"
+#include "server/memory/store/store.h"
+#include "server/memory/store/store_find.h"
+#include "server/memory/store/write_outcome.h"
 #include "server/writes/new_value.h"
 #include "server/writes/waiting_changes.h"
 
@@ -69,8 +69,8 @@ class Writes {
     uint64_t ticket = 0;
   };
 
-  // The verbs (writes.cc). `now` is by the server's clock. Conditions are checked in this order: the
-  // lock, kExists, the version. kDiskRefuses: the change could not be recorded.
+  // The verbs (writes.cc). `now` is by the server's clock. Conditions are checked in this order:
+  // the lock, kExists, the version. kDiskRefuses: the change could not be recorded.
   //
   // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
   Decided Put(std::string_view key, std::string_view value, ItemAttributes attributes,

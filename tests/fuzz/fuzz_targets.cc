@@ -21,10 +21,10 @@
 #include "proxy/protocol/memcached_binary.h"
 #include "proxy/protocol/memcached_parser.h"
 #include "proxy/protocol/resp_parser.h"
-#include "server/changes/record.h"
-#include "server/stream/ring_record.h"
+#include "server/log/changes/record.h"
+#include "server/log/stream/ring_record.h"
 #include "tests/common/protocol/encode_reply.h"
-#include "tests/server/stream/seal_update.h"
+#include "tests/server/log/stream/seal_update.h"
 
 namespace gannet::fuzz {
 void ConnectRequestBytes(std::span<const std::byte> bytes) {

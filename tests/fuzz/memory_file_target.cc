@@ -14,11 +14,11 @@
 
 #include "common/base/hash.h"
 #include "common/base/words.h"
-#include "server/recovery/recovery_area.h"
-#include "server/store/store.h"
+#include "server/memory/recovery/recovery_area.h"
+#include "server/memory/store/store.h"
 #include "server/writes/writes.h"
 #include "tests/fuzz/fuzz_targets.h"
-#include "tests/server/store/at.h"
+#include "tests/server/memory/store/at.h"
 
 namespace gannet::fuzz {
 namespace {

@@ -18,9 +18,9 @@
 #include "common/protocol/not_primary.h"
 #include "common/protocol/partition_map.h"
 #include "common/rdma/loopback.h"
-#include "server/changes/change_stream.h"
-#include "server/control/server.h"
-#include "server/replica/group_standing.h"
+#include "server/group/replica/group_standing.h"
+#include "server/log/changes/change_stream.h"
+#include "server/main/control/server.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/common/rdma/test_device.h"
 

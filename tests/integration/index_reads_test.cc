@@ -1,5 +1,6 @@
 // READs per GET through a real server after churn, by share of all index slots in use.
-// tests/server/index/index_fill_test shows it for the index alone; here clients must pay the same.
+// tests/server/memory/index/index_fill_test shows it for the index alone; here clients must pay the
+// same.
 
 #include <gannet/async_client.h>
 #include <gtest/gtest.h>

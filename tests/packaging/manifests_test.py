@@ -57,8 +57,8 @@ def number_in(path, pattern):
 def stop_s(source, wait_s=None):
     """How long a server may take to stop: --stop_wait_s, a hand-over, and its end."""
     if wait_s is None:
-        wait_s = number_in(f"{source}/server/flags/server_flags.cc", r"stop_wait_s, (\d+),")
-    threads = f"{source}/server/control/server_threads.cc"
+        wait_s = number_in(f"{source}/server/main/flags/server_flags.cc", r"stop_wait_s, (\d+),")
+    threads = f"{source}/server/main/control/server_threads.cc"
     return wait_s + sum(number_in(threads, rf"{name} = (\d+) \* kNsPerSecond") for name in ("kHandOverNsMax", "kStopNsMax"))
 
 

@@ -14,10 +14,10 @@
 #include <vector>
 
 #include "common/etcd/etcd.h"
-#include "server/cluster/group_view.h"
-#include "server/replica/config_store.h"
-#include "server/replica/group_directory.h"
-#include "server/replica/map_store.h"
+#include "server/group/cluster/group_view.h"
+#include "server/group/replica/config_store.h"
+#include "server/group/replica/group_directory.h"
+#include "server/group/replica/map_store.h"
 #include "tests/simulation/cluster_keys_log.h"
 #include "tests/simulation/run.h"
 

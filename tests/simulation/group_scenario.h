@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "common/cluster/cluster_config.h"
-#include "server/control/server.h"
-#include "server/replica/register.h"
+#include "server/group/replica/register.h"
+#include "server/main/control/server.h"
 #include "softverbs/tests/support/key_file.h"
 #include "tests/simulation/run.h"
 

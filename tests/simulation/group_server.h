@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "common/protocol/versions.h"
-#include "server/control/server.h"
+#include "server/main/control/server.h"
 #include "tests/simulation/group_register.h"
 #include "tests/simulation/run.h"
 #include "tests/simulation/simulated_etcd.h"

@@ -2,7 +2,7 @@
 #define GANNET_TESTS_SIMULATION_ROOM_H_
 
 #include "common/base/server_time.h"
-#include "server/store/store.h"
+#include "server/memory/store/store.h"
 #include "server/writes/writes.h"
 #include "tests/simulation/run.h"
 

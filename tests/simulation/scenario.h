@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "server/control/server.h"
+#include "server/main/control/server.h"
 #include "tests/simulation/run.h"
 
 namespace gannet::simulation {

@@ -12,7 +12,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/etcd/etcd.h"
-#include "server/cluster/etcd_config_store.h"
+#include "server/group/cluster/etcd_config_store.h"
 #include "tests/simulation/group_register.h"
 
 namespace gannet::simulation {

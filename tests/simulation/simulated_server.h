@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "server/changes/change_stream.h"
-#include "server/control/server.h"
+#include "server/log/changes/change_stream.h"
+#include "server/main/control/server.h"
 #include "tests/simulation/health.h"
 #include "tests/simulation/history.h"
 #include "tests/simulation/run.h"

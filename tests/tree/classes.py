@@ -22,7 +22,7 @@ SCATTERED = {"State": 2}
 # Class -> what its constructor takes.
 MUCH_TAKEN = {}
 # Folders with fewer sources.
-SMALL = {"proxy", "proxy/http", "proxy/walk", "server", "server/flags", "softverbs/control", "softverbs/include/softverbs",
+SMALL = {"proxy", "proxy/http", "proxy/walk", "server", "server/main/flags", "softverbs/control", "softverbs/include/softverbs",
          "softverbs/simulation", "tools/build_stamp"}
 
 

@@ -11,14 +11,14 @@ MACHINE = re.compile(r"(?<![.>:])\b(?:MonotonicNs|WallNs|BootNs|ServerNs|Machine
 # In server/ and client/: who may say one of those names, and why.
 NAMES_MACHINE = {
     # The threads' own loops. A simulation has none of these, but polls the parts itself.
-    "server/main.cc", "server/control/disk_thread.cc", "server/control/server_threads.cc", "server/control/startup_answers.cc",
+    "server/main.cc", "server/main/control/disk_thread.cc", "server/main/control/server_threads.cc", "server/main/control/startup_answers.cc",
     "client/api/driver.cc",
     # Where a user's client gets its clock.
     "client/api/async_client.cc", "client/api/client.cc", "client/api/walker.cc",
     # Where a process gets its clocks.
-    "server/flags/server_flags.cc", "server/control/server_disk.cc",
+    "server/main/flags/server_flags.cc", "server/main/control/server_disk.cc",
     # How long something took, for a line of the log.
-    "server/control/server_memory.cc", "server/control/server_workers.cc", "server/store/store.cc",
+    "server/main/control/server_memory.cc", "server/main/control/server_workers.cc", "server/memory/store/store.cc",
     # A name for CLOCK_BOOTTIME.
     "server/rpc/now.h",
 }

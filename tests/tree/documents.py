@@ -132,11 +132,11 @@ def check_folders(tree):
 
 def check_flags_of_members(tree):
     """Each flag of kvserver is the group's or a member's own. docs/cluster.md says which, and why."""
-    if "server/flags/server_flags.cc" not in {str(path) for path in tree.sources}:
+    if "server/main/flags/server_flags.cc" not in {str(path) for path in tree.sources}:
         return
     _, _, rest = tree.text("docs/cluster.md").partition("\n## What members do alike\n")
     section = rest.partition("\n## ")[0]
-    for flag in re.findall(r"^DEFINE_\w+\(\s*(\w+)", tree.text("server/flags/server_flags.cc"), re.MULTILINE):
+    for flag in re.findall(r"^DEFINE_\w+\(\s*(\w+)", tree.text("server/main/flags/server_flags.cc"), re.MULTILINE):
         if f"`--{flag}`" not in section:
             tree.found(f"docs/cluster.md: \"What members do alike\" does not say whose --{flag} is")
 
@@ -149,14 +149,14 @@ def check_statistics(tree):
     if STATISTICS not in {str(path) for path in tree.sources}:
         return
     rows = "\n".join(re.findall(r"^\|.*$", "\n".join(tree.text(path) for path in tree.tracked("docs/*.md")), re.MULTILINE))
-    metrics = "\n".join(tree.text(path) for path in tree.tracked("server/http/*.cc"))
+    metrics = "\n".join(tree.text(path) for path in tree.tracked("server/main/http/*.cc"))
     _, _, listed = tree.text(STATISTICS).partition("#define GANNET_STATISTICS(X)")
     for name in re.findall(r"\bX\((\w+)\)", listed):
         if f"`{name}`" not in rows:
             tree.found(f"{STATISTICS}: no table in docs has a row for `{name}`")
         # Requests are told by opcode.
         if name != "rpcs" and not re.search(rf"\bstats\.{name}\b", metrics):
-            tree.found(f"{STATISTICS}: server/http shows no {name}")
+            tree.found(f"{STATISTICS}: server/main/http shows no {name}")
 
 
 def check_mutants(tree):

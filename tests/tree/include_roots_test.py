@@ -20,7 +20,7 @@ def include_options():
     options = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
-        # The object of server/heap is server/heap/CMakeFiles/server_heap.dir/... CMake 3.25 has no "output" for it.
+        # The object of server/memory/heap is server/memory/heap/CMakeFiles/server_heap.dir/... CMake 3.25 has no "output" for it.
         output = Path(entry["directory"], words[words.index("-o") + 1]).relative_to(BUILD)
         folder, _, target = str(output).partition("/CMakeFiles/")
         paths = [word for word in words if word.startswith("-I")]
@@ -51,10 +51,10 @@ class IncludeRootsTest(unittest.TestCase):
                     self.assertNotIn(Path(path.removeprefix("-I")), [ROOT, *ROOT.parents], f"{folder}: {target}")
 
     def test_a_folder_sees_what_its_row_allows_and_no_more(self):
-        self.assertTrue(self.includes("server/heap", "common/layout/item.h"))
-        self.assertTrue(self.includes("server/heap", "server/heap/heap.h"))
-        self.assertFalse(self.includes("server/heap", "server/store/store.h"))
-        self.assertFalse(self.includes("server/heap", "client/api/driver.h"))
+        self.assertTrue(self.includes("server/memory/heap", "common/layout/item.h"))
+        self.assertTrue(self.includes("server/memory/heap", "server/memory/heap/heap.h"))
+        self.assertFalse(self.includes("server/memory/heap", "server/memory/store/store.h"))
+        self.assertFalse(self.includes("server/memory/heap", "client/api/driver.h"))
         self.assertFalse(self.includes("client/example", "client/api/driver.h"))
 
     def test_a_folder_of_softverbs_sees_those_below_it(self):

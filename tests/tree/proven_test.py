@@ -22,7 +22,7 @@ class ProvenTest(unittest.TestCase):
         self.root = Path(folder.name)
         self.places = [self.root / place if (proven.ROOT / place).is_file() else self.root / place / "some" / "file.cc"
                        for place in proven.DEPENDS_ON]
-        for place in [*self.places, self.root / "server/store/store.cc", self.root / proven.RECORD]:
+        for place in [*self.places, self.root / "server/memory/store/store.cc", self.root / proven.RECORD]:
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text("before")
         (self.root / ".gitignore").write_text("build/\n")
@@ -37,7 +37,7 @@ class ProvenTest(unittest.TestCase):
         self.assertTrue(proven.proven(self.root))
 
     def test_holds_when_only_the_store_changes(self):
-        (self.root / "server/store/store.cc").write_text("after")
+        (self.root / "server/memory/store/store.cc").write_text("after")
         (self.root / "build").mkdir()
         (self.root / "build/file").write_text("made")
         self.assertTrue(proven.proven(self.root))

@@ -18,7 +18,7 @@ import alone
 
 BUILD = Path(sys.argv.pop(1)).resolve()
 # By file: a source of the build, with whose flags it is compiled.
-FILES = {"tests/server/index/refused_uses.cc": "tests/server/index/index_test.cc"}
+FILES = {"tests/server/memory/index/refused_uses.cc": "tests/server/memory/index/index_test.cc"}
 
 
 def complaints(source, flags):

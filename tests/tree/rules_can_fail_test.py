@@ -205,7 +205,7 @@ class RulesTest(unittest.TestCase):
         self.expect(documents.check_mutants, {"a.cc": ""}, "no patches found")
 
     def test_each_flag_of_kvserver_is_the_groups_or_a_members_own(self):
-        flags = {"server/flags/server_flags.cc": 'DEFINE_string(sync, "", "");\nDEFINE_uint32(\n    workers, 1, "");\n'}
+        flags = {"server/main/flags/server_flags.cc": 'DEFINE_string(sync, "", "");\nDEFINE_uint32(\n    workers, 1, "");\n'}
         head = "# A cluster\n\n## What members do alike\n"
         self.expect(documents.check_flags_of_members, flags | {"docs/cluster.md": head + "`--sync`, `--workers`\n"})
         self.expect(documents.check_flags_of_members, flags | {"docs/cluster.md": head + "`--sync`\n\n## Next\n`--workers`\n"},
@@ -215,12 +215,12 @@ class RulesTest(unittest.TestCase):
     def test_each_statistic_has_a_row_and_a_metric(self):
         listed = {"common/protocol/stats_reply.h": guarded("common/protocol/stats_reply.h",
                                                            "#define GANNET_STATISTICS(X) \\\n  X(rpcs) \\\n  X(items)\n")}
-        rest = {"docs/operations.md": "| `rpcs`, `items` | told |\n", "server/http/metrics.cc": "int x = it.stats.items;\n"}
+        rest = {"docs/operations.md": "| `rpcs`, `items` | told |\n", "server/main/http/metrics.cc": "int x = it.stats.items;\n"}
         self.expect(documents.check_statistics, listed | rest)
         self.expect(documents.check_statistics, listed | rest | {"docs/operations.md": "| `rpcs` | told |\n`items`\n"},
                     "no table in docs has a row for `items`")
-        self.expect(documents.check_statistics, listed | rest | {"server/http/metrics.cc": "int x = it.items;\n"},
-                    "server/http shows no items")
+        self.expect(documents.check_statistics, listed | rest | {"server/main/http/metrics.cc": "int x = it.items;\n"},
+                    "server/main/http shows no items")
         self.expect(documents.check_statistics, {"a.cc": ""})
 
     def test_braces_have_partners(self):

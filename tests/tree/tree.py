@@ -17,8 +17,10 @@ def is_test(path):
 
 
 def folder_of(path):
-    parts = Path(path).parts
-    return "/".join(parts[:2]) if parts[0] in LAYERED and len(parts) > 2 else parts[0]
+    """Returns the folder whose includes are looked at. The server's are in rooms."""
+    parts = Path(path).parts[:-1]
+    depth = 3 if parts[:1] == ("server",) else 2
+    return "/".join(parts[:depth]) if parts and parts[0] in LAYERED else "/".join(parts[:1]) or str(path)
 
 
 class Tree:

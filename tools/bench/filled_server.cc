@@ -12,7 +12,7 @@
 #include "common/rdma/device_choice.h"
 #include "common/rdma/loopback.h"
 #include "glog/logging.h"
-#include "server/control/server_threads.h"
+#include "server/main/control/server_threads.h"
 #include "tools/kvload/operation.h"
 
 namespace gannet {

@@ -19,7 +19,7 @@
 #include "common/base/clock.h"
 #include "common/base/server_time.h"
 #include "common/rdma/memory.h"
-#include "server/store/store.h"
+#include "server/memory/store/store.h"
 #include "server/writes/writes.h"
 
 namespace gannet {

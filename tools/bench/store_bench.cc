@@ -18,7 +18,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/server_time.h"
-#include "server/store/store.h"
+#include "server/memory/store/store.h"
 #include "server/writes/writes.h"
 
 namespace gannet::bench {

@@ -14,7 +14,7 @@
 
 #include "common/base/clocks.h"
 #include "common/rdma/loopback.h"
-#include "server/control/server_threads.h"
+#include "server/main/control/server_threads.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/common/rdma/test_device.h"
 

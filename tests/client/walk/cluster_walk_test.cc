@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/cluster/map_changes.h"
 #include "tests/client/api/patient_options.h"
-#include "tests/server/move/move_servers.h"
+#include "tests/server/group/move/move_servers.h"
 
 namespace gannet {
 namespace {

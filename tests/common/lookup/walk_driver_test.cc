@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "softverbs/tests/support/test_seed.h"
-#include "tests/server/store/store_fixture.h"
+#include "tests/server/memory/store/store_fixture.h"
 
 namespace gannet {
 namespace {

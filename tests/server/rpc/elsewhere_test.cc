@@ -7,7 +7,7 @@
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
 #include "common/protocol/partition_map.h"
-#include "server/replica/group_standing.h"
+#include "server/group/replica/group_standing.h"
 #include "tests/server/rpc/kept_stream.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"

@@ -18,7 +18,7 @@
 
 #include "server/rpc/adopt_sessions.h"
 #include "server/rpc/waiting_replies.h"
-#include "server/session/session_copies.h"
+#include "server/sessions/session/session_copies.h"
 #include "softverbs/tests/support/test_seed.h"
 #include "tests/server/rpc/kept_stream.h"
 #include "tests/server/rpc/raw_peer.h"

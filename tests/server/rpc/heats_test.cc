@@ -7,7 +7,7 @@
 #include "common/layout/slot.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "server/store/heat.h"
+#include "server/memory/store/heat.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
 

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "server/changes/change_stream.h"
-#include "server/session/session_copies.h"
+#include "server/log/changes/change_stream.h"
+#include "server/sessions/session/session_copies.h"
 
 namespace gannet {
 

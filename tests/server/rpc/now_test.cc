@@ -2,7 +2,7 @@
 
 #include "common/base/clocks.h"
 #include "gtest/gtest.h"
-#include "tests/server/store/at.h"
+#include "tests/server/memory/store/at.h"
 
 namespace gannet {
 namespace {

@@ -4,10 +4,10 @@
 
 #include "common/base/clock.h"
 #include "gtest/gtest.h"
-#include "server/changes/record.h"
-#include "server/changes/update_lane_inline.h"
-#include "server/journal/journal.h"
-#include "tests/server/journal/simulated_files.h"
+#include "server/log/changes/record.h"
+#include "server/log/changes/update_lane_inline.h"
+#include "server/log/journal/journal.h"
+#include "tests/server/log/journal/simulated_files.h"
 #include "tests/server/rpc/put_fixture.h"
 
 namespace gannet {

@@ -10,7 +10,7 @@
 
 #include "common/base/boot_time.h"
 #include "common/base/clocks.h"
-#include "server/control/server.h"
+#include "server/main/control/server.h"
 
 namespace gannet {
 

@@ -5,8 +5,8 @@
 #include <functional>
 
 #include "common/protocol/not_primary.h"
-#include "server/control/admission_control.h"
-#include "server/replica/group_standing.h"
+#include "server/group/replica/group_standing.h"
+#include "server/main/control/admission_control.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
 

@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/writes/writes.h"
 #include "softverbs/tests/support/test_seed.h"
-#include "tests/server/store/store_fixture.h"
+#include "tests/server/memory/store/store_fixture.h"
 
 namespace gannet {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/writes/counter.h"
-#include "tests/server/store/store_fixture.h"
+#include "tests/server/memory/store/store_fixture.h"
 
 namespace gannet {
 namespace {

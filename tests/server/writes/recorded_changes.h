@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "server/changes/change_sink.h"
-#include "server/changes/update_lane_inline.h"
+#include "server/log/changes/change_sink.h"
+#include "server/log/changes/update_lane_inline.h"
 
 namespace gannet {
 

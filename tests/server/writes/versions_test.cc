@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "tests/server/store/store_fixture.h"
+#include "tests/server/memory/store/store_fixture.h"
 
 namespace gannet {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "server/writes/writes.h"
 #include "tests/linearizability/linearizability.h"
-#include "tests/server/store/store_fixture.h"
+#include "tests/server/memory/store/store_fixture.h"
 #include "tests/server/writes/recorded_changes.h"
 #include "tests/server/writes/some_update.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "server/writes/writes.h"
-#include "tests/server/store/store_fixture.h"
+#include "tests/server/memory/store/store_fixture.h"
 #include "tests/server/writes/recorded_changes.h"
 
 namespace gannet {

@@ -12,7 +12,7 @@
 
 #include "server/writes/stable_queue.h"
 #include "server/writes/value_room.h"
-#include "tests/server/store/store_fixture.h"
+#include "tests/server/memory/store/store_fixture.h"
 #include "tests/server/writes/recorded_changes.h"
 #include "tests/server/writes/some_update.h"
 

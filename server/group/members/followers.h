@@ -1,0 +1,131 @@
+#ifndef GANNET_SERVER_GROUP_MEMBERS_FOLLOWERS_H_
+#define GANNET_SERVER_GROUP_MEMBERS_FOLLOWERS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "common/base/checked_state.h"
+#include "common/protocol/replica.h"
+#include "common/rdma/completion.h"
+#include "server/group/members/follower_state.h"
+#include "server/group/members/group_context.h"
+#include "server/group/members/leadership.h"
+#include "server/group/members/primary_link.h"
+#include "server/group/members/primary_ring.h"
+#include "server/group/members/replica_arrival.h"
+#include "server/group/members/ring_wait.h"
+#include "server/group/replica/unanswered_beacons.h"
+
+namespace gannet {
+
+// Whoever has a link to a primary.
+struct Follower {
+  std::unique_ptr<PrimaryLink> link;
+  CheckedState<FollowerState> state{FollowerState::kGreets};
+  GroupMember member;           // who it is. From its hello on, as is `ring`
+  RingWriter::LinkId ring = 0;  // its place
+  uint64_t applied = 0;
+  // Fewer than a backup's receives, of which it needs one for the welcome.
+  UnansweredBeacons beacons{ControlMessages::kPlaces / 2};
+  int64_t since_ns = 0;
+  uint64_t ended_told = 0;  // to a receiver: the revision of the last map whose partitions ended
+
+  bool said_hello() const { return state.now() != FollowerState::kGreets; }
+  bool receives() const { return state.now() == FollowerState::kReceives; }
+  bool is_backup() const { return said_hello() && !receives(); }
+  // A backup is in sync, or asks to be.
+  void Count() {
+    if (state.now() == FollowerState::kFollows) state.To(FollowerState::kCounted);
+  }
+  // Whether it can be sent what comes.
+  bool follows() const { return said_hello() && link->usable(); }
+};
+
+// Who follows a primary's stream: the links of backups, of those that join, and of other groups'
+// receivers, from a request to connect to their end.
+//
+// 1. A link that broke is closed, and destroyed once it is flushed.
+// 2. One that is in sync stays here, with its place in the ring, until its removal is known.
+// 3. A receiver counts neither for the lease nor for commits, nor as a member.
+//
+// Ship and PollWrites by any thread, the rest by the member's. One thread at a time: whoever holds
+// the mutex of PrimaryStream.
+class Followers {
+ public:
+  // `environment`: of all links; its ring is that of `ring`. All of it outlives the followers.
+  Followers(const GroupContext& context, const PrimaryLink::Environment& environment,
+            PrimaryRing* ring, Leadership* lead)
+      : context_(context), environment_(environment), ring_(*ring), lead_(*lead) {}
+
+  void OnArrival(ReplicaArrival arrival, int64_t now);
+  // A connection of this name is gone.
+  void OnGone(uint64_t name, int64_t now);
+  // Takes the messages that came.
+  struct Heard {
+    bool beacon_is_due = false;  // somebody waits for one
+    bool closes = false;         // a receiver is going to close partitions
+  };
+  Heard PollMessages(int64_t now);
+  // WRITEs what was appended, to all who follow.
+  void Ship();
+  // Sees which WRITEs have completed.
+  void PollWrites();
+  // Whether some link failed since the last DropLinks.
+  bool failed() const { return failed_; }
+  // Breaks what failed, is silent or too slow, and destroys what is closed.
+  void DropLinks(int64_t now);
+  // Goes to the newest version of the stream that all speak.
+  void RaiseStreamVersion();
+
+  // Whether all who are in sync have a link.
+  bool AllLinked() const;
+  bool HasReceiver() const;
+  const std::vector<std::unique_ptr<Follower>>& all() const { return all_; }
+  uint64_t links_broken() const { return links_broken_; }  // of this group's
+
+ private:
+  // Whose link this is, if it is still there.
+  Follower* Find(uint32_t number);
+  bool HasLink(uint64_t incarnation, bool receives) const;
+  void Refuse(ReplicaArrival arrival, RejectCode code, std::string_view reason);
+  // Returns nullptr if there may be no more links; `arrival` is refused then.
+  Follower* Add(ReplicaArrival* arrival, int64_t now);
+  void OnMessage(Follower* from, std::span<const std::byte> message, int64_t now, Heard* heard);
+  // Each of these returns false if the message is out of place.
+  bool OnHello(Follower* from, std::span<const std::byte> message, int64_t now);
+  bool OnReceiverHello(Follower* from, std::span<const std::byte> message, int64_t now);
+  bool OnAnswer(Follower* from, std::span<const std::byte> message, int64_t now);
+  bool OnReady(Follower* from, std::span<const std::byte> message, int64_t now);
+  bool IsClosing(const Follower& from, std::span<const std::byte> message) const;
+  // Returns why a backup or a receiver cannot be taken, or "" if it can.
+  std::string WhyNot(const ReplicaHello& hello) const;
+  std::string WhyNot(const ReceiverHello& hello) const;
+  // Welcomes who said hello, or refuses it. `joins`: it has no items of the group.
+  template <class Hello>
+  void Answer(Follower* to, const Hello& hello, FollowerState as, bool joins, int64_t now);
+  void Welcome(Follower* to, bool joins);
+  // Returns why to break a link, or "" if it may go on. `waited`: for room in the ring.
+  std::string_view WhyBreak(Follower* follower, int64_t waited, int64_t now);
+  void Break(Follower* follower, int64_t now, std::string_view why);
+  bool Speaks(const GroupMember& member, uint16_t version) const;
+
+  const GroupContext& context_;
+  const PrimaryLink::Environment environment_;
+  PrimaryRing& ring_;
+  Leadership& lead_;
+  uint32_t next_link_ = 1;
+  std::vector<std::unique_ptr<Follower>> all_;
+  RingWait ring_wait_;
+  bool failed_ = false;
+  uint64_t links_broken_ = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_MEMBERS_FOLLOWERS_H_

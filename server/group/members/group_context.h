@@ -1,0 +1,45 @@
+#ifndef GANNET_SERVER_GROUP_MEMBERS_GROUP_CONTEXT_H_
+#define GANNET_SERVER_GROUP_MEMBERS_GROUP_CONTEXT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "common/base/clocks.h"
+#include "common/base/server_time.h"
+#include "common/protocol/connect.h"
+#include "common/protocol/group_member.h"
+#include "common/rdma/device.h"
+#include "common/rdma/listener.h"
+#include "server/group/members/group_options.h"
+#include "server/group/members/member_server.h"
+#include "server/group/replica/group_standing.h"
+#include "server/log/changes/member_disk.h"
+#include "server/memory/store/store.h"
+
+namespace gannet {
+
+// What all parts of a group's member work in. It outlives them, and so does what it points to.
+struct GroupContext {
+  GroupOptions group;
+  GroupMember self;                   // this process
+  std::string address;                // where others reach it
+  GroupStanding* standing = nullptr;  // what this server may do
+  MemberServer* server = nullptr;
+  Store* store = nullptr;
+  MemberDisk* disk = nullptr;  // nullptr: it keeps nothing
+  Device device;
+  ibv_pd* pd = nullptr;  // for the primary's side of links
+  Listener* listener = nullptr;
+  Grant grant{};  // of this process, without what differs between connections
+  uint32_t workers = 0;
+  std::function<uint64_t()> random;
+  WallClock wall;                  // the machine's, for handshakes
+  std::function<int64_t()> clock;  // CLOCK_BOOTTIME, in ns
+  std::function<ServerTime()> server_time;
+  std::function<void()> idle;  // as that of Server::Options
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_GROUP_MEMBERS_GROUP_CONTEXT_H_

@@ -1,0 +1,286 @@
+#include "server/group/members/joiner.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
+#include "common/layout/large_proof.h"
+#include "common/rdma/status.h"
+
+namespace gannet {
+
+absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
+  std::unique_ptr<Joiner> made(new Joiner(std::move(options)));
+  const Options& given = made->options_;
+  if (given.pd == nullptr) {
+    made->own_pd_.reset(ibv_alloc_pd(given.device.verbs));
+    if (made->own_pd_ == nullptr) return LastErrnoStatus("ibv_alloc_pd");
+  }
+  GANNET_ASSIGN_OR_RETURN(made->buffers_,
+                          RegisteredBuffer::Create(made->pd(), uint64_t{kBuffers} * kBufferBytes));
+  GANNET_ASSIGN_OR_RETURN(made->session_, FetchSession::Begin({.device = given.device,
+                                                               .pd = made->pd(),
+                                                               .server = given.primary,
+                                                               .keys = given.keys,
+                                                               .wall = given.wall,
+                                                               .idle = given.idle},
+                                                              given.now_ns));
+  made->deadline_ns_ = given.now_ns;
+  return made;
+}
+
+void Joiner::OnApplied(const Change& change) {
+  version_max_ = std::max(version_max_, change.version);
+  filter_.OnApplied(change, options_.target->HashOf(change.key));
+}
+
+Joiner::Step Joiner::Fail(absl::Status status) {
+  if (step_ == Step::kFailed) return step_;
+  status_ = std::move(status);
+  return step_ = Step::kFailed;
+}
+
+Joiner::Step Joiner::Poll(int64_t now_ns) {
+  if (step_ != Step::kGoesOn) return step_;
+  if (filter_.full()) {
+    return Fail(
+        absl::ResourceExhaustedError(absl::StrCat("more than ", options_.filter_hashes_max,
+                                                  " keys were deleted, or put with a time to live, "
+                                                  "while the items were copied: join again")));
+  }
+  session_->Poll(now_ns);
+  deadline_ns_ = session_->deadline_ns();
+  if (session_->ready() && may_walk_) {
+    WalkOn(now_ns);
+  } else if (session_->ready()) {
+    session_->Acknowledge(session_->view().index.generation);
+  }
+  if (!session_->status().ok()) return Fail(session_->status());
+  return step_;
+}
+
+void Joiner::AddFds(std::vector<int>* fds) const {
+  for (const int fd : session_->fds()) {
+    if (fd >= 0) fds->push_back(fd);
+  }
+}
+
+bool Joiner::PrepareToSleep(int64_t now_ns) {
+  session_->Arm();
+  return Poll(now_ns) == Step::kGoesOn && !session_->completed() && deadline_ns_ > now_ns;
+}
+
+void Joiner::WalkOn(int64_t now_ns) {
+  if (!walk_) {
+    walk_.emplace(&session_->view(), nullptr, 0, IndexWalk::Windows::kReadAgain);
+    driver_.emplace(&*walk_, static_cast<WalkReader*>(this), kBuffers, now_ns);
+    run_generation_ = session_->view().index.generation;
+  }
+  now_ns_ = now_ns;
+  now_ = options_.server_time();
+  waits_for_slot_ = false;
+  if (driver_->reads()) driver_->OnRead(session_->done());
+  auto outcome = WalkDriver::Outcome::kGoesOn;
+  while (outcome == WalkDriver::Outcome::kGoesOn && session_->ready()) outcome = driver_->Step();
+  switch (outcome) {
+    case WalkDriver::Outcome::kGoesOn:
+    case WalkDriver::Outcome::kWaits:
+    case WalkDriver::Outcome::kStopped:  // it has failed
+    case WalkDriver::Outcome::kFailed:   // the same
+      break;
+    case WalkDriver::Outcome::kDone:
+      step_ = Step::kDone;
+      break;
+    case WalkDriver::Outcome::kChangesTooFast:
+      Fail(absl::AbortedError("the primary's index changes too fast for a walk"));
+      break;
+    case WalkDriver::Outcome::kUnknownSlot:
+      Fail(absl::UnimplementedError(
+          "the primary has items of a kind that only newer versions know: upgrade this member"));
+      break;
+  }
+  if (waits_for_slot_) deadline_ns_ = std::min(deadline_ns_, now_ns + kTryAgainNs);
+  CheckAdvance(now_ns);
+}
+
+void Joiner::CheckAdvance(int64_t now_ns) {
+  const int64_t stuck_ns = driver_->StuckNs(now_ns);
+  if (step_ != Step::kGoesOn || stuck_ns <= options_.stuck_ns_max) return;
+  if (waits_for_slot_) {
+    Fail(absl::ResourceExhaustedError("the index has no slot for an item of the primary"));
+  } else {
+    Fail(absl::AbortedError("what is READ of the primary changes too fast, or takes too long"));
+  }
+}
+
+bool Joiner::WantIndex() {
+  if (now_ns_ >= look_again_ns_) {
+    session_->WantIndex();
+    look_again_ns_ = now_ns_ + kTryAgainNs;
+    deadline_ns_ = now_ns_;  // the next Poll asks
+  }
+  deadline_ns_ = std::min(deadline_ns_, look_again_ns_);
+  return true;
+}
+
+// The READs of the run before are done. All that follow are of the index that the view had when
+// that began, or of a later one.
+void Joiner::OnRunBegins() {
+  session_->Acknowledge(run_generation_);
+  run_generation_ = session_->view().index.generation;
+}
+
+bool Joiner::BeginReads(std::span<const PlacedRead> reads) {
+  posted_ns_ = now_ns_;
+  for (const auto& [place, read] : reads) {
+    session_->AddRead(place, read.offset, read.bytes, buffer(place), buffers_.lkey());
+  }
+  session_->Post();
+  return true;
+}
+
+WalkReader::Taken Joiner::OnItem(size_t i, const IndexWalk::Item& item) {
+  if (IsLargeClass(walk_->items()[i].size_class())) {
+    OnLongHead(static_cast<uint32_t>(i), item);
+    return Taken::kYes;
+  }
+  if (Insert(item.header, item.key, item.value)) return Taken::kYes;
+  return step_ == Step::kFailed ? Taken::kStop : Taken::kLater;
+}
+
+// The run's long values are READ, and then their commit words again, in batches.
+bool Joiner::FinishItems() {
+  while (session_->ready()) {
+    switch (long_reads_) {
+      case LongReads::kNothing:
+        if (BeginBatch()) break;
+        return step_ == Step::kGoesOn;
+      case LongReads::kValues:
+        ReadValues();
+        return false;
+      case LongReads::kCommits:
+        if (session_->in_flight() > 0 || !TakeValues()) return false;
+        long_reads_ = LongReads::kNothing;
+        break;
+    }
+  }
+  return false;
+}
+
+// The value of a key that the stream brought something for, or that is here already, is not READ.
+void Joiner::OnLongHead(uint32_t item, const IndexWalk::Item& head) {
+  const uint64_t end = LargeValueOffset(head.key.size()) + head.header.value_bytes;
+  if (end > walk_->items()[item].read_bytes()) return walk_->OnItemLost(item);
+  version_max_ = std::max(version_max_, head.header.version);
+  JoinTarget& target = *options_.target;
+  if (!target.Wants(head.key) || IsExpired(head.header)) return;
+  if (filter_.Has(target.HashOf(head.key)) || target.Has(head.key, now_)) return;
+  longs_.push_back({.item = item, .header = head.header, .key = std::string(head.key), .at = 0});
+}
+
+bool Joiner::BeginBatch() {
+  batch_begin_ = next_long_ = next_taken_ = batch_end_;
+  next_piece_ = 0;
+  if (batch_begin_ == longs_.size()) {
+    longs_.clear();
+    batch_end_ = 0;
+    return false;
+  }
+  absl::Status status = MakeRoomForValue(longs_[batch_begin_].header.value_bytes);
+  if (!status.ok()) {
+    Fail(std::move(status));
+    return false;
+  }
+  uint64_t at = 0;
+  for (; batch_end_ < longs_.size() && batch_end_ - batch_begin_ < kBuffers; ++batch_end_) {
+    Long& it = longs_[batch_end_];
+    if (at + it.header.value_bytes > values_.size()) break;
+    it.at = at;
+    at += it.header.value_bytes;
+  }
+  long_reads_ = LongReads::kValues;
+  return true;
+}
+
+absl::Status Joiner::MakeRoomForValue(uint64_t bytes) {
+  if (values_.mr != nullptr && values_.size() >= bytes) return absl::OkStatus();
+  values_.mr.reset();  // before its memory
+  GANNET_ASSIGN_OR_RETURN(
+      values_, RegisteredBuffer::Create(pd(), std::max(std::bit_ceil(bytes), kValuesBytesMin)));
+  return absl::OkStatus();
+}
+
+void Joiner::ReadValues() {
+  uint64_t bytes = 0;
+  while (next_long_ < batch_end_ && session_->room() > 0 && bytes < kValueBytesPerPoll) {
+    const Long& it = longs_[next_long_];
+    const uint64_t offset =
+        walk_->items()[it.item].offset() + LargeValueOffset(it.key.size()) + next_piece_;
+    const uint64_t left = it.header.value_bytes - next_piece_;
+    const auto piece = static_cast<uint32_t>(std::min<uint64_t>(left, kPieceBytes));
+    session_->AddRead(0, offset, piece, values_.data() + it.at + next_piece_, values_.lkey());
+    bytes += piece;
+    next_piece_ += piece;
+    if (piece < left) continue;
+    next_piece_ = 0;
+    ++next_long_;
+  }
+  session_->Post();
+  if (bytes > 0 || session_->in_flight() > 0) return;
+  // All values are here: READ their commit words again.
+  for (size_t i = batch_begin_; i < batch_end_; ++i) {
+    const auto to = static_cast<uint32_t>(i - batch_begin_);
+    session_->AddRead(0, walk_->items()[longs_[i].item].offset(), sizeof(ItemHeader::commit),
+                      buffer(to), buffers_.lkey());
+  }
+  session_->Post();
+  long_reads_ = LongReads::kCommits;
+}
+
+bool Joiner::TakeValues() {
+  for (; next_taken_ < batch_end_; ++next_taken_) {
+    const Long& it = longs_[next_taken_];
+    uint64_t commit = 0;
+    std::memcpy(&commit, buffer(static_cast<uint32_t>(next_taken_ - batch_begin_)), sizeof(commit));
+    if (commit != it.header.commit) {
+      walk_->OnItemLost(it.item);
+      continue;
+    }
+    const char* value = reinterpret_cast<const char*>(values_.data() + it.at);
+    if (!Insert(it.header, it.key, {value, it.header.value_bytes})) return false;
+  }
+  return true;
+}
+
+bool Joiner::Insert(const ItemHeader& header, std::string_view key, std::string_view value) {
+  version_max_ = std::max(version_max_, header.version);
+  JoinTarget& target = *options_.target;
+  if (!target.Wants(key) || IsExpired(header) || filter_.Has(target.HashOf(key))) return true;
+  const Change put{.kind = Change::Kind::kPut,
+                   .version = header.version,
+                   .expiry_ms = header.expiry_ms(),
+                   .flags = header.flags,
+                   .key = key,
+                   .value = value};
+  switch (target.Insert(put, now_)) {
+    case ReplyStatus::kOk:
+      ++items_;
+      bytes_ += key.size() + value.size();
+      return true;
+    case ReplyStatus::kExists:
+      return true;
+    case ReplyStatus::kTryAgain:
+    case ReplyStatus::kIndexFull:
+      waits_for_slot_ = true;
+      return false;
+    default:
+      Fail(absl::ResourceExhaustedError("the memory has no room for an item of the primary"));
+      return false;
+  }
+}
+
+}  // namespace gannet

@@ -1,0 +1,137 @@
+#include "server/group/members/primary_stream.h"
+
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/rdma/queue_pair.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint32_t kMessageCompletions = 8192;
+constexpr uint32_t kStreamCompletions = 8192;
+
+}  // namespace
+
+PrimaryStream::PrimaryStream(const GroupContext& context, const GroupTerms& terms,
+                             uint64_t stream_id, const GroupRegister& known, const RingTail& tail,
+                             Made made)
+    : context_(context),
+      made_(std::move(made)),
+      lead_(context, terms, known, tail),
+      ring_(made_.ring.bytes(), stream_id, lead_.opening().first_lsn(),
+            known.configuration.epoch << 32),
+      followers_(context,
+                 {.device = &context.device,
+                  .pd = context.pd,
+                  .listener = context.listener,
+                  .messages_cq = made_.messages_cq.get(),
+                  .stream_cq = made_.stream_cq.get(),
+                  .ring = made_.ring.bytes(),
+                  .ring_lkey = made_.ring_mr->lkey},
+                 &ring_, &lead_) {}
+
+absl::StatusOr<PrimaryStream::Made> PrimaryStream::Make(const GroupContext& context,
+                                                        uint64_t ring_bytes) {
+  Made made;
+  ibv_context* const verbs = context.device.verbs;
+  GANNET_ASSIGN_OR_RETURN(made.ring, PrivateMemory::Create(ring_bytes));
+  GANNET_ASSIGN_OR_RETURN(made.ring_mr,
+                          RegisterMemory(context.pd, made.ring.bytes(), RemoteAccess::kNone));
+  GANNET_ASSIGN_OR_RETURN(made.messages_cq,
+                          CompletionQueue::Create(verbs, kMessageCompletions, true));
+  GANNET_ASSIGN_OR_RETURN(made.stream_cq, CompletionQueue::Create(verbs, kStreamCompletions, true));
+  return made;
+}
+
+bool PrimaryStream::Append(const Change& change, uint64_t position) {
+  WordMutexLock lock(mutex_);
+  if (!TakesChanges()) {
+    takes_.store(false, std::memory_order_relaxed);
+    return false;
+  }
+  ring_.Append(change, position);
+  return true;
+}
+
+// It is small, and there are no more of them than writes that wait. So it is taken though the ring
+// is full: the ring may be full because what waits behind the undone write keeps it so.
+bool PrimaryStream::AppendUndo(const Change& deletion, std::span<const SessionRecord> answers,
+                               uint64_t end) {
+  WordMutexLock lock(mutex_);
+  if (!lead_.records()) return false;
+  for (const SessionRecord& answer : answers) ring_.AppendSession(answer);
+  ring_.Append(deletion, end);
+  return true;
+}
+
+void PrimaryStream::AppendSession(const SessionRecord& record) {
+  WordMutexLock lock(mutex_);
+  ring_.AppendSession(record);
+}
+
+bool PrimaryStream::BeginUpdates(UpdateLane* lane) {
+  mutex_.Lock();
+  if (!TakesChanges()) {
+    takes_.store(false, std::memory_order_relaxed);
+    mutex_.Unlock();
+    return false;
+  }
+  ring_.BeginUpdates(lane);
+  return true;
+}
+
+void PrimaryStream::EndUpdates(UpdateLane* lane) {
+  ring_.EndUpdates(lane);
+  mutex_.Unlock();
+}
+
+void PrimaryStream::Pump() {
+  WordMutexLock lock(mutex_);
+  const uint64_t before = safe_.load(std::memory_order_relaxed);
+  PumpLocked();
+  if (!ring_.WantsRoom() && !followers_.failed() && !OthersWaitFor(before)) return;
+  if (!nudged_.exchange(true, std::memory_order_relaxed)) context_.server->WakeMember();
+}
+
+// The member's thread wakes workers that sleep until more is committed, if another worker took the
+// completions.
+bool PrimaryStream::OthersWaitFor(uint64_t before) const {
+  return context_.workers > 1 && workers_wait() && safe_.load(std::memory_order_relaxed) != before;
+}
+
+int PrimaryStream::BeginWait() {
+  waiting_workers_.fetch_add(1, std::memory_order_relaxed);
+  stream_cq().Arm().IgnoreError();  // a queue that is lost fails the next WRITE
+  return stream_cq().fd();
+}
+
+void PrimaryStream::EndWait(bool slept) {
+  waiting_workers_.fetch_sub(1, std::memory_order_relaxed);
+  if (slept) stream_cq().TakeEvent();
+}
+
+void PrimaryStream::PumpLocked() {
+  if (ring_.keeps()) ring_.LetPublishedGo(context_.server->published());
+  ring_.Fill();
+  followers_.Ship();
+  followers_.PollWrites();
+  AdvanceCommit();
+}
+
+// The clock is read after the completions were polled (Commit::Advance says why).
+void PrimaryStream::AdvanceCommit() {
+  if (!lead_.membership().MayCommit()) return;
+  const uint64_t safe = ring_.OnCommitted(
+      lead_.commit().Advance(ring_.writer().end().lsn, lead_.lease(), context_.clock()));
+  if (safe != safe_.load(std::memory_order_relaxed) && !lead_.HasCopies()) [[unlikely]]
+    short_commits_.fetch_add(1, std::memory_order_relaxed);
+  safe_.store(safe, std::memory_order_release);
+}
+
+void PrimaryStream::TellWhetherItTakes() {
+  has_copies_.store(lead_.HasCopies(), std::memory_order_relaxed);
+  takes_.store(lead_.open() && TakesChanges(), std::memory_order_relaxed);
+}
+
+}  // namespace gannet

@@ -1,0 +1,273 @@
+#include "server/main/control/server.h"
+
+#include <sys/random.h>
+#include <sys/resource.h>
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/nonzero_random.h"
+#include "common/base/status_macros.h"
+#include "common/protocol/client_report.h"
+#include "common/protocol/touch.h"
+#include "glog/logging.h"
+#include "server/main/control/first_version.h"
+#include "server/main/control/store_in_file.h"
+
+namespace gannet {
+namespace {
+
+constexpr int64_t kLookPeriodNs = kNsPerSecond;
+// A request to connect waits for this share of a lease. Clients' attempts take more: a lease, or
+// a quarter of one.
+constexpr int64_t kWaitForPrimaryShare = 6;
+
+uint64_t KernelRandom() {
+  uint64_t value = 0;
+  // With at most 256 bytes asked for, it neither fails nor is cut short once the kernel has booted.
+  CHECK_EQ(getrandom(&value, sizeof(value), 0), static_cast<ssize_t>(sizeof(value)));
+  return value;
+}
+
+int64_t ProcessCpuUs() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto us = [](const timeval& t) { return t.tv_sec * int64_t{1'000'000} + t.tv_usec; };
+  return us(usage.ru_utime) + us(usage.ru_stime);
+}
+
+int64_t WaitForPrimaryNs(const std::optional<GroupOptions>& group) {
+  const GroupTerms usual;
+  const uint32_t lease_ms = group ? group->terms.lease_ms : usual.lease_ms;
+  return lease_ms * kNsPerMs / kWaitForPrimaryShare;
+}
+
+}  // namespace
+
+Server::Server(const Options& options)
+    : options_(options),
+      random_(options.random ? options.random : KernelRandom),
+      started_ns_(options.clocks.boot.Now().ns()),
+      incarnation_(NonzeroRandom(random_)),
+      hash_seed_(random_()),
+      first_version_(options.first_version) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
+  if (!options.name.empty() && !IsServerName(options.name)) {
+    return absl::InvalidArgumentError(absl::StrCat("a server's name has 1 to ", kServerNameBytesMax,
+                                                   " letters, digits or ._:-[], unlike \"",
+                                                   options.name, "\""));
+  }
+  GANNET_ASSIGN_OR_RETURN(Authenticator authenticator,
+                          Authenticator::Create(options.auth_file, options.clocks.wall.Now()));
+  std::unique_ptr<Server> server(new Server(options));
+  if (server->first_version_ == 0) {
+    GANNET_ASSIGN_OR_RETURN(server->first_version_, FirstVersionByClock(options.clocks.wall.Now()));
+  }
+  // Before the memory, which takes long: a port in use is the likelier mistake.
+  GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
+  GANNET_ASSIGN_OR_RETURN(server->disk_,
+                          ServerDisk::Open(options.disk, /*of_member=*/options.group.has_value()));
+  if (options.answer_while_starting) {
+    GANNET_ASSIGN_OR_RETURN(server->startup_answers_,
+                            StartupAnswers::Start(server->listener_.get(), options.memory_bytes));
+  }
+  const absl::Status status = server->CreateAll(std::move(authenticator));
+  server->startup_answers_.reset();
+  if (!status.ok()) return status;
+  return server;
+}
+
+absl::Status Server::CreateAll(Authenticator authenticator) {
+  GANNET_RETURN_IF_ERROR(CreateMemory());
+  GANNET_RETURN_IF_ERROR(CreateStore());
+  GANNET_RETURN_IF_ERROR(CreateWorkers());
+  if (group_) GANNET_RETURN_IF_ERROR(CreateMember());
+  admission_.emplace(*workers_, member(), std::move(authenticator),
+                     WaitForPrimaryNs(options_.group), options_.clocks.wall);
+  tidier_.emplace(*workers_, tidy_wanted_.get());
+  return absl::OkStatus();
+}
+
+// The workers use what the member made, and the member uses what the workers share.
+Server::~Server() {
+  if (workers_ != nullptr) workers_->Destroy();
+}
+
+absl::Status Server::CreateMemory() {
+  GANNET_ASSIGN_OR_RETURN(memory_, ServerMemory::Create({.device = options_.device,
+                                                         .region_bytes = options_.memory_bytes,
+                                                         .lock_words = options_.lock_words,
+                                                         .heats = options_.evict,
+                                                         .huge_pages = options_.huge_pages,
+                                                         .file = options_.memory_file,
+                                                         .lock_mode = options_.lock_mode,
+                                                         .touch = options_.touch},
+                                                        startup_answers_.get()));
+  return absl::OkStatus();
+}
+
+absl::Status Server::CreateStore() {
+  Store::Options options;
+  options.region = memory_->region();
+  options.lock_words = memory_->lock_words();
+  options.index_slots = options_.index_slots;
+  options.index_slots_min = disk_->slots_min();
+  options.evict = options_.evict;
+  options.heats = memory_->heats();
+  options.index_grows = options_.index_grows;
+  GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
+  GANNET_ASSIGN_OR_RETURN(sync_wanted_, WakeUp::Create());
+  GANNET_ASSIGN_OR_RETURN(disk_sync_wanted_, WakeUp::Create());
+  options.tidy_wanted = tidy_wanted_.get();
+  options.incarnation = incarnation_;
+  options.hash_seed = hash_seed_;
+  options.first_version = first_version_;
+  options.memory_file = !options_.memory_file.empty();
+  GANNET_ASSIGN_OR_RETURN(store_, CreateStoreIn(options_.memory_file, options));
+  // A memory file keeps its own values, which may not be those that were asked for.
+  incarnation_ = store_->superblock().incarnation;
+  hash_seed_ = store_->superblock().hash_seed;
+  const IndexGeometry index = store_->superblock().index;
+  LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
+            << (options_.index_grows ? "at first" : "that does not grow");
+  writes_ = std::make_unique<Writes>(store_.get());
+  FindClock();
+  const ServerDisk::Run run = {
+      .store = store_.get(),
+      .writes = writes_.get(),
+      .changes = &changes_,
+      .region_bytes = memory_->region().size(),
+      .first_version = first_version_,
+      .incarnation = incarnation_,
+      .now = std::max(ServerClock::BeginsAt(options_.clocks.wall.Now()), clock_begins_at_),
+      .wall = options_.clocks.wall,
+      .random = random_};
+  return options_.group ? JoinStream(run) : disk_->Restore(run);
+}
+
+void Server::FindClock() {
+  const uint64_t in_file = store_->taken_over() ? store_->taken_over()->clock_ms : 0;
+  const uint64_t noted_ms = std::max(disk_->noted_clock_ms(), in_file);
+  const uint64_t machine_ms = ServerClock::BeginsAt(options_.clocks.wall.Now()).ms();
+  clock_begins_at_ = ServerTime::FromMs(ClockBeginsAt(noted_ms, machine_ms));
+  if (clock_begins_at_ == ServerTime()) return;
+  LOG(WARNING)
+      << "the machine's clock is " << (noted_ms - machine_ms) / 1000
+      << " s behind what the last run saw. Items expire by that one's clock, which goes on";
+}
+
+// The group's stream, and the disk, hear of each change.
+absl::Status Server::JoinStream(const ServerDisk::Run& run) {
+  group_.emplace(*options_.group, options_.clocks.wall);
+  GANNET_RETURN_IF_ERROR(disk_->OpenMember(run));
+  group_->stream().UseDisk(disk_->member());
+  changes_.Add(&group_->stream(), ChangeStream::Need::kRequired);
+  if (MemberLog* const disk = disk_->member()) {
+    changes_.Add(disk, disk->always() ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
+  }
+  if (disk_->unkept() != nullptr) changes_.Add(disk_->unkept(), ChangeStream::Need::kHears);
+  store_->UseSink(&changes_);
+  writes_->WaitFor(&changes_);
+  return absl::OkStatus();
+}
+
+Grant Server::GrantTemplate() const {
+  Grant grant = NewGrant();
+  SetName(&grant, options_.name);
+  grant.incarnation = incarnation_;
+  memory_->Describe(&grant);
+  grant.hash_seed = hash_seed_;
+  grant.index = store_->superblock().index;
+  grant.message_bytes_max = kMessageBytesMax;
+  grant.value_bytes_max = kValueBytesMax;
+  if (options_.evict) grant.features |= kGrantEvicts;
+  grant.features |= kGrantTakesReports;
+  return grant;
+}
+
+std::unique_ptr<ServerContext> Server::MakeContext() {
+  std::unique_ptr<ServerContext> context(
+      new ServerContext{.control = *this,
+                        .device = options_.device,
+                        .pd = memory_->pd(),
+                        .listener = *listener_,
+                        .store = *store_,
+                        .writes = *writes_,
+                        .changes = changes_,
+                        .group = group_ ? &group_->stream() : nullptr,
+                        .standing = group_ ? &group_->standing() : options_.standing,
+                        .workers = options_.workers,
+                        .grant = GrantTemplate(),
+                        .heats = memory_->DescribeHeats(),
+                        .region_lkey = memory_->region_lkey(),
+                        .lock_words = memory_->lock_words(),
+                        .boot = options_.clocks.boot,
+                        .random = random_,
+                        .idle = options_.idle});
+  if (group_ || options_.streams_sessions) context->session_stream.emplace(&changes_);
+  if (options_.slow_ns > 0) context->slow_log.emplace(options_.slow_ns, options_.clocks.boot);
+  return context;
+}
+
+absl::Status Server::CreateWorkers() {
+  GANNET_ASSIGN_OR_RETURN(
+      workers_,
+      ServerWorkers::Create(MakeContext(), {.credits = options_.credits,
+                                            .connections_max = options_.connections_max,
+                                            .receives = options_.receives,
+                                            .reply_buffers = options_.reply_buffers,
+                                            .lock_requests_max = options_.lock_requests_max,
+                                            .session_grace_ns = options_.session_grace_ns,
+                                            .silence_ns_max = options_.silence_ms * kNsPerMs}));
+  return absl::OkStatus();
+}
+
+absl::Status Server::CreateMember() {
+  return group_->CreateMember(workers_.get(), address().ToString(), disk_->member(), first_version_,
+                              sync_wanted_.get());
+}
+
+void Server::AskForSync() {
+  sync_wanted_->Ask();
+  if (group_ && group_->stream().waits_for_disk()) disk_sync_wanted_->Ask();
+}
+
+uint64_t Server::Storage(bool snapshot, StorageReply* reply) {
+  return disk_->Storage(snapshot, options_.memory_file, reply);
+}
+
+void Server::AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need) {
+  changes_.Add(consumer, need);
+  store_->UseSink(&changes_);
+  if (need == ChangeStream::Need::kRequired) writes_->WaitFor(&changes_);
+}
+
+bool Server::Poll(const Now& now) {
+  const bool active = admission_->Poll(now);
+  tidier_->Poll(now);
+  if (now.monotonic_ns >= next_look_ns_) {
+    next_look_ns_ = now.monotonic_ns + kLookPeriodNs;
+    workers_->TellLog(now.monotonic_ns);
+    admission_->LookAtAuthFile();
+  }
+  return active;
+}
+
+void Server::BeginStop() {
+  admission_->BeginStop();
+  workers_->BeginClosing();
+}
+
+StatsReply Server::Stats(const Now& now) const {
+  StatsReply stats{};
+  store_->FillStats(&stats);
+  disk_->FillStats(&stats);
+  workers_->AddTo(&stats);
+  stats.refused_connections += admission_->refused();
+  stats.cpu_us = static_cast<uint64_t>(ProcessCpuUs());
+  stats.uptime_ms = static_cast<uint64_t>((now.monotonic_ns - started_ns_) / kNsPerMs);
+  return stats;
+}
+
+}  // namespace gannet

@@ -1,0 +1,134 @@
+#include "server/main/http/observer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "common/base/words.h"
+#include "common/layout/lock_word.h"
+#include "common/rdma/device.h"
+
+namespace gannet {
+namespace {
+
+void AddWorker(const WorkerCounters& counters, ServerView* to) {
+  for (size_t i = 0; i < to->requests.size(); ++i) to->requests[i] += counters.by_opcode[i].value();
+  to->clients.hits += counters.client_hits.value();
+  to->clients.misses += counters.client_misses.value();
+  to->clients.reads += counters.client_reads.value();
+  to->clients.by_rpc += counters.client_gets_by_rpc.value();
+  for (size_t kind = 0; kind < kLatencyKinds; ++kind) {
+    for (size_t bucket = 0; bucket < LatencyBucket::kCount; ++bucket) {
+      to->latencies[kind][bucket] += counters.client_latencies[kind][bucket].value();
+    }
+  }
+}
+
+}  // namespace
+
+Observer::Observer(const ServerThreads* threads, Options options)
+    : threads_(*threads), options_(std::move(options)), watcher_([this] { WatchLocks(); }) {}
+
+Observer::~Observer() {
+  {
+    const std::lock_guard lock(stop_mutex_);
+    stopping_ = true;
+  }
+  stop_wanted_.notify_one();
+  watcher_.join();
+}
+
+void Observer::WatchLocks() {
+  std::unique_lock waiting(stop_mutex_);
+  while (!stop_wanted_.wait_for(waiting, kLocksEvery, [this] { return stopping_; })) {
+    ServerView unused;
+    MutexLock lock(mutex_);
+    LookAtLocks(threads_.now().monotonic_ns, &unused);
+  }
+}
+
+ServerView Observer::Look() {
+  const Now now = threads_.now();
+  MutexLock lock(mutex_);
+  if (taken_ns_ == 0 || now.monotonic_ns - taken_ns_ > kAgeNsMax) {
+    last_ = Take(now);
+    taken_ns_ = now.monotonic_ns;
+  }
+  return last_;
+}
+
+bool Observer::Healthy() const {
+  return !threads_.server().context().board.AnyOlderThan(threads_.now().monotonic_ns -
+                                                         options_.hangs_ns);
+}
+
+std::string Observer::WhyNotReady() const {
+  if (const Member* const member = threads_.server().member()) {
+    return WhyMemberIsNotReady(member->Look());  // a member serves even if its disk fails
+  }
+  const DiskLog* disk = threads_.server().disk();
+  const absl::Status taking = disk == nullptr ? absl::OkStatus() : disk->Taking();
+  if (taking.ok()) return "";
+  const bool later = disk->takes() == ChangeConsumer::Takes::kLater;
+  return (later ? "writes wait: " : "writes are refused: ") + std::string(taking.message());
+}
+
+ServerView Observer::Take(const Now& now) {
+  const Server& server = threads_.server();
+  const ServerContext& context = server.context();
+  ServerView view;
+  view.version = options_.version;
+  view.name = std::string(NameOf(context.grant));
+  view.address = options_.address;
+  view.cluster = options_.cluster;
+  view.group_name = options_.group;
+  view.device = context.device.name;
+  view.kind = std::string(DeviceKindName(context.device.kind));
+  view.workers = static_cast<uint32_t>(server.workers().size());
+  view.evicts = context.store.evicts();
+  view.time_ms = now.server_time.ms();
+  view.stats = server.Stats(now);
+  for (const auto& worker : server.workers()) AddWorker(worker->counters(), &view);
+  const auto uses = context.store.heap().UseByClass();
+  for (size_t i = 0; i < uses.size(); ++i) view.blocks[i] = {uses[i].blocks, uses[i].bytes};
+  view.connections = context.board.All();
+  if (context.slow_log) {
+    view.slow = context.slow_log->Entries();
+    view.slow_requests = context.slow_log->count();
+  }
+  if (const Member* const member = server.member()) view.group = member->Look();
+  LookAtLocks(now.monotonic_ns, &view);
+  return view;
+}
+
+// The NIC changes the words. So each is loaded once, and that value says all that is known of its
+// lock.
+void Observer::LookAtLocks(int64_t now_ns, ServerView* view) {
+  const ServerContext& context = threads_.server().context();
+  absl::flat_hash_map<uint32_t, Seen> seen;
+  for (uint32_t index = 0; index < context.lock_words.size(); ++index) {
+    const uint64_t word = LoadWord(&context.lock_words[index]);
+    if (word == 0) continue;
+    ++view->locks_held;
+    const auto before = locks_seen_.find(index);
+    const bool same = before != locks_seen_.end() && before->second.word == word;
+    const int64_t since_ns = same ? before->second.since_ns : now_ns;
+    seen[index] = {word, since_ns};
+    const uint64_t held_ms = static_cast<uint64_t>((now_ns - since_ns) / kNsPerMs);
+    view->longest_lock_ms = std::max(view->longest_lock_ms, held_ms);
+    if (view->locks.size() == ServerView::kLocksMax) continue;
+    SeenLock lock{.entry = {.lock_word = word, .index = index}, .held_ms = held_ms};
+    if (const auto holder = context.connection_ids.HolderOf(LockWord(word).connection_id())) {
+      lock.entry.session_id = holder->session_id;
+      std::ranges::copy(holder->peer, lock.entry.peer);
+    }
+    const int64_t end_ns = context.leases.DeadlineNs({index, word});
+    if (end_ns != LockLeases::kNever) {
+      const int64_t left_ms = std::max<int64_t>((end_ns - now_ns) / kNsPerMs, 1);
+      lock.entry.lease_ms = static_cast<uint32_t>(std::min<int64_t>(left_ms, UINT32_MAX));
+    }
+    view->locks.push_back(lock);
+  }
+  locks_seen_ = std::move(seen);
+}
+
+}  // namespace gannet

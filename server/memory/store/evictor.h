@@ -1,0 +1,175 @@
+#ifndef GANNET_SERVER_MEMORY_STORE_EVICTOR_H_
+#define GANNET_SERVER_MEMORY_STORE_EVICTOR_H_
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "common/base/mutex.h"
+#include "common/base/server_time.h"
+#include "common/base/wake_up.h"
+#include "common/layout/key_hash.h"
+#include "common/layout/slot.h"
+#include "server/memory/heap/heap.h"
+#include "server/memory/index/index.h"
+#include "server/memory/store/compactor.h"
+#include "server/memory/store/eviction.h"
+#include "server/memory/store/items.h"
+#include "server/memory/store/later_evictions.h"
+
+namespace gannet {
+
+class Store;
+
+// Chooses items of a store that go, so that writes find room. `eviction.h` says which items are
+// used, and this class finds some of the others, and has them deleted.
+//
+// Thread safety: as the store's.
+class Evictor {
+ public:
+  // The items, which have an Eviction, and the compactor are the store's. `tidy_wanted`, which may
+  // be null, is asked by a write that waits for evictions. All outlive the evictor.
+  Evictor(Store& store, Items& items, Compactor& compactor, WakeUp* tidy_wanted)
+      : store_(store),
+        items_(items),
+        compactor_(compactor),
+        state_(*items.eviction()),
+        tidy_wanted_(tidy_wanted) {}
+
+  // While it is paused, nothing is evicted, and all others do nothing. Relaxed: whoever unpauses it
+  // does not mind a thread that sees it later.
+  void Pause(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
+
+  // Evictions wait, from now on. nullptr: they do not. While nobody else uses the evictor.
+  void EvictLater(const LaterEvictions* later) { later_ = later; }
+
+  // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help: what
+  // may not go now may lie everywhere. If evictions wait, a block comes later (evictor.cc).
+  // REQUIRES: no lock is held.
+  std::byte* EvictFor(uint64_t item_bytes);
+  // Evicts an item that lies in one of the two buckets of the key whose lock is held. Returns false
+  // if none may go.
+  bool EvictInWindow(const Index::Lock& held, KeyHash hash, uint32_t size_class);
+  // A step in the background: keeps some memory free. Returns whether there is more to do.
+  // REQUIRES: no lock is held.
+  bool EvictToWatermark(ServerTime now);
+  // A step in the background: clears one piece of memory for a table of the index, if more than
+  // that is free, but in pieces that are too short. Returns whether there is more to do.
+  // `table_bytes` is 0 if no table lacks room. REQUIRES: no lock is held; one thread at a time
+  // calls it.
+  bool ClearForTable(uint64_t table_bytes);
+  // The heap counts as full if so much is occupied.
+  uint64_t FullBytes() const;
+  // Notes that a key got the item at `slot` in place of that at `old`, which may be empty.
+  void Installed(KeyHash hash, Slot old, Slot slot);
+
+ private:
+  bool paused() const { return paused_.load(std::memory_order_relaxed); }
+
+  // How items are chosen that lie near a home.
+  struct Choice {
+    uint32_t size_class;  // this class is preferred; kSizeClassNone: none is
+    uint64_t reach;       // homes to both sides
+    bool window_only;     // only items in the two buckets of the home's window
+  };
+  struct Candidate {
+    Index::Found found;
+    int32_t worth;
+  };
+  // Blocks of the span that were free, and are kept from others until it is clear.
+  struct ClearedSpan {
+    static constexpr size_t kKeptMax = 256;
+    const std::byte* begin;
+    const std::byte* end;
+    uint32_t kept = 0;
+    std::array<std::byte*, kKeptMax> blocks{};
+    std::array<uint8_t, kKeptMax> classes{};
+  };
+
+  // What is being cleared for a long item, or for any if free memory is scattered, while evictions
+  // wait. What becomes free in it is claimed, so that no other write takes it.
+  struct WriteSpan {
+    std::span<std::byte> memory;
+    Heap::Claims claims;
+    uint64_t evicted_to = 0;  // LaterEvictions::begun_bytes, when it was last looked through
+    uint32_t passes = 0;
+    uint32_t steps = 0;  // in the background, since a write asked for it
+  };
+  // What ClearForTable is clearing. What is free in it is claimed, so that writes take other
+  // memory.
+  struct TableSpan {
+    std::span<std::byte> memory;
+    uint64_t cleared = 0;  // bytes, in this pass
+    uint32_t passes = 0;
+    Heap::Claims claims;
+    uint64_t claimed = 0;  // bytes
+    uint64_t tries = 0;
+    uint32_t failures = 0;    // one after the other
+    uint64_t freed_next = 0;  // the next try is when the heap has freed so much
+  };
+
+  // `held` is the lock of this home, or of the items' homes.
+  size_t ListNear(const Index::Lock& held, IndexTable& table, uint64_t home, const Choice& choice,
+                  std::span<Candidate> candidates) const;
+  // Returns false if none may go.
+  bool EvictColdest(const Index::Lock& held, std::span<Candidate> candidates);
+
+  // Evicts the coldest of some items. REQUIRES: no lock is held.
+  bool EvictSomewhere(uint32_t size_class);
+  // These: REQUIRES: no lock is held. The first two return a block, or nullptr if what they do
+  // does not help.
+  std::byte* EvictSingly(uint64_t item_bytes);
+  std::byte* ClearSpansFor(uint64_t item_bytes);
+  // A write found no block.
+  void NoteUnusable();
+  // Returns whether enough memory is free for a block, but in pieces that are too short.
+  bool IsScattered(uint32_t size_class) const;
+  // Bytes that are occupied, without those of items that wait to go.
+  uint64_t BytesThatStay() const;
+  // Clears a span that is long enough for a block, the coldest of some.
+  void ClearSpanFor(uint64_t item_bytes);
+  // Returns the coldest of some. If there is nothing in any of them that may go, or all are too
+  // short, returns one where the block fits if all goes; an empty one if there is none.
+  std::span<std::byte> ColdestSpan(uint64_t item_bytes) const;
+  void ClearSpan(std::span<std::byte> memory);
+  // Clears what begins in [from, to), which is a part of the span.
+  void ClearPart(uint64_t from, uint64_t to, ClearedSpan* span);
+  // Returns false if it does not pay to clear any.
+  bool ChooseTableSpan(uint64_t table_bytes);
+  // Claims what is free in these whole runs of the span.
+  void Claim(std::span<std::byte> runs);
+  // Ends a try: what was claimed is free again.
+  void ReleaseTableSpan();
+  void ClearItemAt(uint64_t offset, ClearedSpan* span);
+  // While evictions wait (evictor.cc). REQUIRES: no lock is held.
+  std::byte* EvictForLater(uint64_t item_bytes);
+  void EvictAhead(uint64_t item_bytes);
+  std::byte* ClearSpanLater(uint64_t item_bytes);
+  // Has what is in it evicted or moved, and notes when that has happened.
+  void LookThrough(WriteSpan* span);
+  // Claims what is free in it. Returns whether that is all.
+  bool Claim(WriteSpan* span);
+  void GiveUp(WriteSpan* span);
+  // Gives up a span that no write has asked for of late.
+  void LookAtWriteSpan();
+  // `held` is the lock of the item's home.
+  void ClearItem(const Index::Lock& held, const Index::Found& found, ClearedSpan* span);
+
+  Store& store_;  // deletes what is chosen: Store::Evict
+  Items& items_;
+  Compactor& compactor_;
+  Eviction& state_;
+  WakeUp* const tidy_wanted_;
+  const LaterEvictions* later_ = nullptr;
+  TableSpan table_span_;    // only for the thread that calls ClearForTable
+  Mutex write_span_mutex_;  // taken before a key's lock
+  WriteSpan write_span_ GANNET_GUARDED_BY(write_span_mutex_);
+  std::atomic<uint32_t> turns_{0};  // of EvictForLater; relaxed
+  std::atomic<bool> paused_{false};
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MEMORY_STORE_EVICTOR_H_

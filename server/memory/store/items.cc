@@ -1,0 +1,79 @@
+#include "server/memory/store/items.h"
+
+#include <utility>
+
+#include "server/memory/store/item_writer.h"
+#include "server/memory/store/store_find.h"
+
+namespace gannet {
+namespace {
+
+Index::Options IndexOptions(const StoreOptions& options, const Superblock& superblock,
+                            const Survey* survey, std::function<KeyHash(Slot)> hash_of) {
+  Index::Options index{.region = options.region,
+                       .geometry = superblock.index,
+                       .incarnation = superblock.incarnation,
+                       .hash_of = std::move(hash_of),
+                       .guesses = !options.memory_file};
+  if (survey == nullptr) return index;
+  index.adopted = survey->tables().front().slots;
+  if (survey->tables().size() == 1) return index;
+  index.next = survey->tables().back().geometry;
+  index.adopted_next = survey->tables().back().slots;
+  return index;
+}
+
+}  // namespace
+
+Items::Items(const StoreOptions& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
+             const Survey* survey)
+    : region_(options.region),
+      superblock_(superblock),
+      heap_(std::move(heap)),
+      recovery_(options.memory_file ? std::make_unique<RecoveryArea>(options.region) : nullptr),
+      eviction_(options.evict ? std::make_unique<Eviction>(superblock.region_bytes,
+                                                           heap_->capacity_bytes(), options.heats)
+                              : nullptr),
+      index_(
+          IndexOptions(options, superblock, survey, [this](Slot slot) { return KeyHashAt(slot); })),
+      next_version_(options.first_version) {}
+
+ItemHeader Items::LoadHeader(Slot slot) const {
+  ItemHeader header;
+  LoadWords(&header, Block(slot.offset()), sizeof(header));
+  return header;
+}
+
+KeyHash Items::KeyHashAt(Slot slot) const {
+  const ItemHeader header = LoadHeader(slot);
+  const char* key = KeyOfItem(Block(slot.offset()), header.key_bytes(), header.value_bytes);
+  return KeyHash::Of({key, header.key_bytes()}, superblock_.hash_seed);
+}
+
+// First marks the item dead, which is the moment when the key is gone. Then publishes slot and
+// checksum, and then frees the block.
+void Items::RemoveItem(const Index::Lock& held, const Index::Place& place, Slot slot) {
+  std::byte* const block = Block(slot.offset());
+  NoteRemoved(LoadWord(block + offsetof(ItemHeader, version)));
+  CountExpiring(ExpiryMs(block), 0);
+  StoreDead(block);
+  index_.Remove(held, place);
+  FreeBlock(slot.offset(), slot.size_class());
+}
+
+void Items::NoteRemoved(uint64_t version) {
+  uint64_t highest = removed_version_.load(std::memory_order_relaxed);
+  while (highest < version &&
+         !removed_version_.compare_exchange_weak(highest, version, std::memory_order_relaxed)) {
+  }
+}
+
+void Items::FreeBlock(uint64_t offset, uint32_t size_class) {
+  // A smaller block may share the byte with its neighbour.
+  if (eviction_ != nullptr && SizeClassBytes(size_class) >= Heat::kGranuleBytes) {
+    eviction_->heat.Set(offset, Heat::kNone);
+  }
+  heap_->Free(Block(offset), size_class);
+}
+
+}  // namespace gannet

@@ -1,0 +1,19 @@
+#ifndef GANNET_SERVER_MEMORY_STORE_PENDING_H_
+#define GANNET_SERVER_MEMORY_STORE_PENDING_H_
+
+#include <cstdint>
+
+namespace gannet {
+
+// New content in a new block, not live yet.
+struct Pending {
+  uint64_t offset = 0;
+  uint32_t size_class = 0;
+  uint64_t version = 0;
+  uint64_t live_commit = 0;
+  uint64_t expiry_ms = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MEMORY_STORE_PENDING_H_

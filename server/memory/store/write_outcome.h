@@ -1,0 +1,60 @@
+#ifndef GANNET_SERVER_MEMORY_STORE_WRITE_OUTCOME_H_
+#define GANNET_SERVER_MEMORY_STORE_WRITE_OUTCOME_H_
+
+#include <cstdint>
+#include <optional>
+
+#include "common/protocol/message.h"
+#include "server/log/changes/change.h"
+
+namespace gannet {
+
+// What writes and the store are asked, and what they answer.
+
+// The conditions of a write.
+struct WriteConditions {
+  bool only_if_absent = false;
+  bool only_if_present = false;
+  // The version that the writer read; 0 if the key must be absent.
+  std::optional<uint64_t> only_if_version;
+  // The exact lock word that the writer holds. Compared under the key's mutex.
+  std::optional<uint64_t> under_lock;
+  // No condition, but needed in the same places: who asks. nullptr: nobody, or changes are not
+  // recorded.
+  const ChangeOrigin* origin = nullptr;
+
+  bool any() const { return only_if_absent || only_if_present || only_if_version || under_lock; }
+};
+
+struct ItemAttributes {
+  uint32_t flags = 0;
+  uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
+};
+
+struct WriteOutcome {
+  ReplyStatus status = ReplyStatus::kOk;
+  uint64_t version = 0;  // of the item as it is now, also if the write was refused
+  uint64_t slot = 0;     // Slot word of the item now; 0 = none
+  union {
+    uint64_t lock_word = 0;  // kLockLost: its present value
+    int64_t number;          // of an Increment that was done: the new number
+  };
+};
+
+struct ReadOutcome {
+  ReplyStatus status = ReplyStatus::kOk;  // kOk, kNotFound, kBufferTooSmall
+  uint64_t version = 0;
+  uint64_t slot = 0;
+  uint32_t value_bytes = 0;
+  ItemAttributes attributes;
+};
+
+// What a step of Store::Sweep did.
+struct Swept {
+  size_t removed = 0;
+  bool more = false;  // homes with expired items
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MEMORY_STORE_WRITE_OUTCOME_H_

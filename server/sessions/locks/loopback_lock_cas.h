@@ -1,0 +1,50 @@
+#ifndef GANNET_SERVER_SESSIONS_LOCKS_LOOPBACK_LOCK_CAS_H_
+#define GANNET_SERVER_SESSIONS_LOCKS_LOOPBACK_LOCK_CAS_H_
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "common/rdma/loopback.h"
+#include "server/sessions/locks/lock_cas.h"
+
+namespace gannet {
+
+// Changes lock words through a queue pair that connects the device to itself, so that clients'
+// compare-and-swaps and the server's are atomic with each other.
+//
+// If the queue pair breaks (it should not), everything in flight is reported as failed, and every
+// Start is refused. The device has then lost more than this.
+class LoopbackLockCas final : public LockCas {
+ public:
+  static constexpr uint32_t kDepth = 32;
+
+  struct Options {
+    ibv_pd* pd = nullptr;  // of the lock words' MR
+    uint64_t address = 0;  // of word 0
+    uint32_t rkey = 0;
+    std::function<void()> idle;  // as Loopback::Options::idle
+  };
+  // Blocks until connected, at most a few seconds.
+  static absl::StatusOr<std::unique_ptr<LoopbackLockCas>> Create(const Device& device,
+                                                                 const Options& options);
+
+  bool Start(size_t index, uint64_t expected, uint64_t desired, Done done) override;
+  bool Poll() override;
+  size_t in_flight() const override { return kDepth - free_tags_.size(); }
+  size_t depth() const override { return kDepth; }
+
+ private:
+  LoopbackLockCas(const Options& options, std::unique_ptr<Loopback> loopback);
+  void FailAll();
+
+  const Options options_;
+  const std::unique_ptr<Loopback> loopback_;
+  std::vector<Done> done_;  // by tag
+  std::vector<uint32_t> free_tags_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_SESSIONS_LOCKS_LOOPBACK_LOCK_CAS_H_

@@ -1,0 +1,57 @@
+#include "server/main/control/worker_turns.h"
+
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace gannet {
+namespace {
+
+using testing::ElementsAre;
+
+// The turns that the worker under test asked for.
+std::vector<int64_t> asked;
+
+class WorkerTurnsTest : public testing::Test {
+ protected:
+  WorkerTurnsTest() : turns_((asked.clear(), [](int64_t ns) { asked.push_back(ns); })) {}
+
+  // Polls every microsecond.
+  void AwakeFor(int64_t ns, uint64_t clients = WorkerTurns::kVeryMany) {
+    for (const int64_t end_ns = now_ns_ + ns; now_ns_ < end_ns; now_ns_ += kNsPerUs) {
+      turns_.Awake(now_ns_, clients);
+    }
+  }
+
+  int64_t now_ns_ = kNsPerSecond;
+  WorkerTurns turns_;
+};
+
+TEST_F(WorkerTurnsTest, AreShortForAWorkerThatSleepsBetweenRequests) {
+  for (int i = 0; i < 10; ++i) {
+    AwakeFor(WorkerTurns::kBusyNs / 2);
+    turns_.Sleeps();
+    now_ns_ += kNsPerMs;
+  }
+  EXPECT_THAT(asked, ElementsAre(kShortestTurnNs));
+}
+
+TEST_F(WorkerTurnsTest, AreLongFromWhenItHasHadNoSleepForAWhile) {
+  AwakeFor(10 * WorkerTurns::kBusyNs);
+  EXPECT_THAT(asked, ElementsAre(kShortestTurnNs, WorkerTurns::kLongTurnNs));
+}
+
+TEST_F(WorkerTurnsTest, AreShortForAWorkerWithFewClients) {
+  AwakeFor(10 * WorkerTurns::kBusyNs, WorkerTurns::kVeryMany - 1);
+  EXPECT_THAT(asked, ElementsAre(kShortestTurnNs));
+}
+
+TEST_F(WorkerTurnsTest, AreShortAgainWhenItSleeps) {
+  AwakeFor(2 * WorkerTurns::kBusyNs);
+  turns_.Sleeps();
+  EXPECT_THAT(asked, ElementsAre(kShortestTurnNs, WorkerTurns::kLongTurnNs, kShortestTurnNs));
+}
+
+}  // namespace
+}  // namespace gannet

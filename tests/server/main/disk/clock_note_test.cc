@@ -1,0 +1,84 @@
+#include "server/main/disk/clock_note.h"
+
+#include <cstddef>
+
+#include "gtest/gtest.h"
+#include "server/main/disk/data_directory.h"
+#include "tests/server/log/journal/simulated_files.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint64_t kClockMs = 1'700'000'000'000;
+
+class ClockNoteTest : public testing::Test {
+ protected:
+  ClockNoteTest() : number_(*NumberOfDirectory(&files_, [] { return 77; })) {}
+
+  // As a process that begins.
+  ClockNote Begin() { return ClockNote(&files_, number_, /*syncs=*/true); }
+
+  SimulatedFiles files_{1};
+  const uint64_t number_;
+};
+
+TEST_F(ClockNoteTest, TheLastTimeIsFoundAgain) {
+  EXPECT_EQ(NotedClock(&files_), 0);
+  for (uint64_t run = 0; run < 3; ++run) {
+    ClockNote note = Begin();
+    for (uint64_t i = 0; i < 3; ++i) {
+      const uint64_t ms = kClockMs + 10 * run + i;
+      note.Write(ms);
+      EXPECT_EQ(NotedClock(&files_), ms);
+    }
+  }
+}
+
+TEST_F(ClockNoteTest, IsWrittenOnceASecond) {
+  ClockNote note = Begin();
+  note.Poll(kClockMs, 0);
+  note.Poll(kClockMs + 999, 999 * kNsPerMs);
+  EXPECT_EQ(NotedClock(&files_), kClockMs);
+  note.Poll(kClockMs + 1'000, 1'000 * kNsPerMs);
+  EXPECT_EQ(NotedClock(&files_), kClockMs + 1'000);
+}
+
+// Whatever a power cut leaves of a write, the one before it counts.
+TEST_F(ClockNoteTest, APowerCutLeavesTheOneBeforeAtLeast) {
+  for (uint64_t seed = 0; seed < 50; ++seed) {
+    SimulatedFiles files{seed};
+    const uint64_t number = *NumberOfDirectory(&files, [] { return 77; });
+    ClockNote note(&files, number, /*syncs=*/true);
+    note.Write(kClockMs);
+    note.Write(kClockMs + 1);
+    const uint64_t write = files.operations() + 1;
+    files.SetFault(SimulatedFiles::Fault::kPowerCut, write + seed % 2);  // the write, or its sync
+    note.Write(kClockMs + 2);
+    files.CutPower();
+    EXPECT_GE(NotedClock(&files), kClockMs + 1) << seed;
+  }
+}
+
+TEST_F(ClockNoteTest, WhatIsDamagedOrOfAnotherDirectoryDoesNotCount) {
+  ClockNote note = Begin();
+  note.Write(kClockMs);
+  note.Write(kClockMs + 1);
+  (*files_.BytesOf(kClockFileName))[kClockEntryStride + offsetof(ClockEntry, clock_ms)] ^=
+      std::byte{1};
+  EXPECT_EQ(NotedClock(&files_), kClockMs);
+  ClockNote other(&files_, number_ + 1, /*syncs=*/true);
+  other.Write(kClockMs + 2);
+  other.Write(kClockMs + 3);
+  EXPECT_EQ(NotedClock(&files_), 0);
+}
+
+TEST(ClockBeginsAtTest, IsTheMachinesUnlessThatWasSetBack) {
+  EXPECT_EQ(ClockBeginsAt(0, kClockMs), 0);
+  EXPECT_EQ(ClockBeginsAt(kClockMs, kClockMs), 0);
+  EXPECT_EQ(ClockBeginsAt(kClockMs, kClockMs + 1), 0);
+  // What was seen until the next note counts, too.
+  EXPECT_EQ(ClockBeginsAt(kClockMs, kClockMs - 1), kClockMs + 1'000);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,15 @@
+#ifndef GANNET_TESTS_SERVER_MEMORY_STORE_AT_H_
+#define GANNET_TESTS_SERVER_MEMORY_STORE_AT_H_
+
+#include <cstdint>
+
+#include "common/base/server_time.h"
+
+namespace gannet {
+
+// A time by the clock of the server that is tested.
+constexpr ServerTime At(uint64_t ms) { return ServerTime::FromMs(ms); }
+
+}  // namespace gannet
+
+#endif  // GANNET_TESTS_SERVER_MEMORY_STORE_AT_H_
