@@ -18,8 +18,7 @@
 
 namespace gannet {
 
-// What the methods of Client share. They are in client.cc, client.cc, client.cc and
-// client.cc.
+// What the methods of Client share.
 
 // How long to wait between two tries for a lock that another holds.
 inline constexpr int64_t kLockPauseFirstNs = 5 * kNsPerUs;

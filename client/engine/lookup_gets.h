@@ -49,10 +49,9 @@ class LookupGets {
   void Advance(Op& op, Lookup::Step step);
   void FinishLargeHit(Op& op);
   void EndWithHit(Op& op, const ItemInfo& info, std::string_view value);
-  // lookup_gets_heads.cc
+  // These four: lookup_gets_heads.cc
   void PlanHeadRead(Op& op);
   void OnHeadRead(Op& op);
-  // lookup_gets_heads.cc
   void OnKnownConfirmed(Op& op);
   void ReportKnown(Op& op);
 

@@ -240,7 +240,7 @@ class ClientSession {
   static constexpr uint32_t kLooksAtStillClock = 10'000;
   static constexpr int64_t kDrainLookNs = 10 * kNsPerMs;  // how often draining is looked at
 
-  // client_session.cc: from down to ready.
+  // From down to ready.
   void BeginConnect(int64_t now_ns);
   void PollConnecting(int64_t now_ns);
   void OnConnectFailed(const Connector& connector);

@@ -69,7 +69,7 @@ class Writes {
     uint64_t ticket = 0;
   };
 
-  // The verbs (writes.cc). `now` is by the server's clock. Conditions are checked in this order:
+  // The verbs. `now` is by the server's clock. Conditions are checked in this order:
   // the lock, kExists, the version. kDiskRefuses: the change could not be recorded.
   //
   // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
@@ -126,7 +126,7 @@ class Writes {
                 ServerTime now);
 
   // Makes a change that another group's primary decided, with its version, flags and expiry
-  // (writes.cc; docs/partitions.md). A change that has expired deletes. All versions that are given
+  // (docs/partitions.md). A change that has expired deletes. All versions that are given
   // afterwards are higher.
   //   kExists: the key has an item of this version or of a higher one, or, for an item that was
   //     found by a walk, any item. Nothing was done, as with kNotFound: nothing is to be deleted.

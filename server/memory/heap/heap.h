@@ -60,7 +60,7 @@ class Heap {
   // REQUIRES: memory starts on a page. InvalidArgument: it is less than one page.
   // ResourceExhausted: jemalloc has no more arenas (4,095 per process).
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory);
-  // Begins with the blocks in use that `map` says (heap.cc), and has no finer blocks than
+  // Begins with the blocks in use that `map` says, and has no finer blocks than
   // size classes. Does not touch the memory.
   // Internal: jemalloc does not give exactly these blocks.
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory,

@@ -46,7 +46,7 @@ class Evictor {
   void EvictLater(const LaterEvictions* later) { later_ = later; }
 
   // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help: what
-  // may not go now may lie everywhere. If evictions wait, a block comes later (evictor.cc).
+  // may not go now may lie everywhere. If evictions wait, a block comes later.
   // REQUIRES: no lock is held.
   std::byte* EvictFor(uint64_t item_bytes);
   // Evicts an item that lies in one of the two buckets of the key whose lock is held. Returns false
@@ -143,7 +143,7 @@ class Evictor {
   // Ends a try: what was claimed is free again.
   void ReleaseTableSpan();
   void ClearItemAt(uint64_t offset, ClearedSpan* span);
-  // While evictions wait (evictor.cc). REQUIRES: no lock is held.
+  // While evictions wait. REQUIRES: no lock is held.
   std::byte* EvictForLater(uint64_t item_bytes);
   void EvictAhead(uint64_t item_bytes);
   std::byte* ClearSpanLater(uint64_t item_bytes);

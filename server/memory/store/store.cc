@@ -1,7 +1,7 @@
-// A store's layout, its beginning and end, GETs by request, figures, and eviction of one item.
-// store.cc has writes, store.cc what happens in the background and for want of room,
-// store.cc what a former process left, store.cc changes of a disk or a stream.
-// Whoever looks at an item holds the lock of its key.
+// A store, part by part: its layout, its beginning and end, GETs by request, figures, and the
+// eviction of one item; what a former process left; writes; changes of a disk or a stream; what
+// happens in the background and for want of room; walks. Whoever looks at an item holds the lock
+// of its key.
 
 #include "server/memory/store/store.h"
 

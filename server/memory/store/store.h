@@ -80,7 +80,7 @@ class Store : private Items {
   // the methods below. A thread holds at most one (store_find.h).
   class Locked;
 
-  // Make a change, whose version is the item's (store.cc, store.cc). The sink, if there
+  // Make a change, whose version is the item's. The sink, if there
   // is one, hears of it before anybody can see it. kDiskRefuses: the sink refused it, so nothing
   // happened. The outcome's version and slot are those of the new item.
   // Puts a short value, where the old one is or into a block that is free. kHeapFull: none is free.
@@ -177,7 +177,7 @@ class Store : private Items {
   ReplyStatus RefuseForSlot();
   void CountDeleted() { items_deleted_.fetch_add(1, std::memory_order_relaxed); }
 
-  // The next four are steps for a thread that has time, or a write without room (store.cc).
+  // The next four are steps for a thread that has time, or a write without room.
   // Does a bounded piece of work. Returns whether more is left. REQUIRES: one thread at a time.
   bool Tidy(ServerTime now);
   // Takes note that no client READs an index older than this generation any more. Their memory is
@@ -220,7 +220,7 @@ class Store : private Items {
   // Gives no version below this any more. Call it after the last Apply.
   void BeginVersions(uint64_t first) { next_version_.store(first, std::memory_order_relaxed); }
 
-  // Walks over all items, home by home, in the order of their keys' hashes (store.cc). Begin
+  // Walks over all items, home by home, in the order of their keys' hashes. Begin
   // at position 0. Both return the position to go on from, which is 0 behind the last home.
   // Gives the items of one home to `visit`, under their lock. Returns nullopt if the index grows
   // now, and this must be tried again later.
@@ -269,7 +269,7 @@ class Store : private Items {
   // Deletes an item that the evictor chose, now or later. Returns false if its key is locked or has
   // waiting changes, or the sink refuses. `held` is the lock of the item's home.
   bool Evict(const Index::Lock& held, const Index::Found& found);
-  // store.cc. Returns nullptr if bounded work makes no room. REQUIRES: no lock is held.
+  // Returns nullptr if bounded work makes no room. REQUIRES: no lock is held.
   std::byte* AllocateOrMakeRoom(uint64_t item_bytes, ServerTime now);
   // `held` is the lock of this home, or of a home so near that its lock covers all that is touched.
   size_t RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t home, ServerTime now);
