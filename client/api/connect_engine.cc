@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "client/engine/wake_fd.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace gannet {
@@ -52,6 +53,7 @@ class NewEngine {
       const int64_t now_ns = engine_->clock().MonotonicNs();
       engine_->Poll(now_ns);
       if (done(now_ns >= deadline_ns_)) return;
+      GANNET_CHECK(now_ns < deadline_ns_, "who waits goes on beyond the deadline");
       // Arm polls once more. That Poll may bring what this waits for.
       if (wake_->Arm(*engine_, now_ns) || done(false)) continue;
       WakeFd::Sleep(wake_->fd(), deadline_ns_ - now_ns);

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "client/api/make_requests.h"
+#include "client/engine/op_fate.h"
 
 namespace gannet {
 namespace {
@@ -95,8 +96,10 @@ Op Driver::MakeLateOp(const OpRequest& request) {
   MutexLock lock(mutex_);
   Op op;
   op.request = request;
-  if (!request.key.empty()) op.request.server = engine_->servers().ServerOf(request.key);
-  op.outcome = engine_->servers().LateOutcome(op.request.server);
+  const ServerSet& servers = engine_->servers();
+  if (!request.key.empty() && servers.routing_status().ok())
+    op.request.server = servers.ServerOf(request.key);
+  op.outcome = LateOutcome(ReachOf(servers.session(op.request.server)));
   return op;
 }
 

@@ -7,6 +7,7 @@
 #include "client/engine/caller_memory.h"
 #include "client/engine/request_encoding.h"
 #include "client/session/memory_domains.h"
+#include "common/base/check.h"
 #include "common/protocol/stats_reply.h"
 
 namespace gannet {
@@ -27,6 +28,7 @@ const char* TryAgainText(OpType type) {
 
 // REQUIRES: the outcome is not kOk.
 std::string Reason(const ClientSession& session, const Op& op) {
+  GANNET_CHECK(op.outcome != Outcome::kOk, "nothing is wrong with the operation");
   switch (op.outcome) {
     case Outcome::kOk:
       break;

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "client/session/memory_domains.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -15,6 +16,7 @@ uint64_t BytesOf(std::span<const RegisteredSpan> spans) {
 
 size_t PiecesOf(std::span<const RegisteredSpan> spans, uint32_t domain, uint64_t from, uint64_t end,
                 std::span<LocalPiece> pieces) {
+  GANNET_CHECK_DATA_PATH(from < end && end <= BytesOf(spans), "the spans have no such bytes");
   size_t n = 0;
   uint64_t begin = 0;  // of the span, among the bytes of all
   for (const RegisteredSpan& span : spans) {
@@ -33,6 +35,7 @@ size_t PiecesOf(std::span<const RegisteredSpan> spans, uint32_t domain, uint64_t
 
 std::span<const ValueSegment> SegmentsOf(std::span<const RegisteredSpan> spans, uint32_t domain,
                                          std::span<ValueSegment> out) {
+  GANNET_CHECK_DATA_PATH(out.size() >= spans.size(), "no room for the segments");
   for (size_t i = 0; i < spans.size(); ++i) {
     const MemoryRange& range = *spans[i].memory->range();
     out[i] = {range.address() + spans[i].offset, range.rkey(domain),

@@ -15,6 +15,8 @@
 #include "absl/strings/str_join.h"
 #include "client/engine/ordinary_gets_inline.h"
 #include "client/routing/endpoint.h"
+#include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 #include "common/base/server_list.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/device.h"
@@ -167,6 +169,7 @@ uint32_t Engine::Begin(const OpRequest& request) {
 
 bool Engine::BeginGet(std::string_view key, std::span<std::byte> out, int64_t timeout_ns,
                       uint64_t user_data) {
+  GANNET_CHECK_DATA_PATH(!key.empty() && key.size() <= kKeyBytesMax, "no key is so long");
   if (!ops_.HasRoom()) return false;
   Op& op = TakeGetSlot(out, timeout_ns, user_data);
   if (!servers_.routing_status().ok()) {
@@ -215,6 +218,7 @@ void Engine::TakeServer(Op& op, uint32_t server) {
 // Ends an operation that was just begun: nobody knows which server has its key. REQUIRES: it was
 // taken last.
 void Engine::FinishUnrouted(Op& op) {
+  GANNET_CHECK(ops_.fresh().back() == &op, "another operation was taken last");
   ops_.DropLastFresh();
   op.server = &servers_[0];
   op.request.server = 0;

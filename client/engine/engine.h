@@ -30,6 +30,7 @@
 #include "client/session/client_session.h"
 #include "common/base/client_clock.h"
 #include "common/base/copy_bytes.h"
+#include "common/base/data_path_checks.h"
 #include "common/layout/key_hash_inline.h"
 
 namespace gannet {
@@ -202,6 +203,7 @@ inline Op& Engine::TakeGetSlot(std::span<std::byte> out, int64_t timeout_ns, uin
 
 inline bool Engine::BeginGetInline(std::string_view key, std::span<std::byte> out,
                                    int64_t timeout_ns, uint64_t user_data) {
+  GANNET_CHECK_DATA_PATH(BeginsInline(key), "the key is not of a length for this");
   if (!ops_.HasRoom()) [[unlikely]]
     return false;
   Op& op = TakeGetSlot(out, timeout_ns, user_data);

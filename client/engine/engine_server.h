@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "client/engine/large_items.h"
-#include "client/engine/outcome.h"
 #include "client/engine/request_queue.h"
 #include "client/session/client_session.h"
 #include "client/session/fixed_ring.h"
@@ -77,11 +76,6 @@ struct alignas(64) EngineServer {
     ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
     if (info.expiry_ms != 0) info.ttl_left = TtlLeft(info.expiry_ms, now_ns);
     return info;
-  }
-
-  // Returns how an operation ends if its time is over before it was sent.
-  Outcome LateOutcome() const {
-    return session->ready() ? Outcome::kDeadlineExceeded : Outcome::kUnavailable;
   }
 };
 

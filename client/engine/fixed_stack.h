@@ -5,6 +5,8 @@
 #include <memory>
 #include <span>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 // A last-in-first-out stack with a bound. Allocates only when it is made. One owner thread.
@@ -18,7 +20,10 @@ class FixedStack {
   // REQUIRES: not full.
   void Push(const T& value) { slots_[size_++] = value; }
   // REQUIRES: not empty.
-  T Pop() { return slots_[--size_]; }
+  T Pop() {
+    GANNET_CHECK_DATA_PATH(!empty(), "nothing is in the stack");
+    return slots_[--size_];
+  }
   // Returns everything in it, oldest first. Valid until the next Push or Clear.
   std::span<const T> all() const { return {slots_.get(), size_}; }
   void Clear() { size_ = 0; }

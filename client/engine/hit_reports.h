@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <span>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 // Where the caller of Engine::Poll wants to be told at once of GETs that found their item. One
@@ -19,7 +21,10 @@ class HitReports {
   }
   bool full() const { return next_ == limit_; }
   // Returns the next one, which the caller fills in. REQUIRES: not full.
-  Completion& Next() { return *next_++; }
+  Completion& Next() {
+    GANNET_CHECK_DATA_PATH(!full(), "more hits than the caller has room for");
+    return *next_++;
+  }
   // Where the next one will be.
   const Completion* end() const { return next_; }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "client/session/request_window.h"
+#include "common/base/check.h"
 
 namespace gannet {
 
@@ -71,6 +72,7 @@ class KeyOrder {
   void Leave(uint32_t op, F start) {
     const Node node = nodes_[op];
     const uint32_t place = FindPlace(node.key);
+    GANNET_CHECK(places_[place] != kInvalidOp, "the operation is in no chain");
     const bool was_first = places_[place] == op;
     const bool was_slow = node.kind == Kind::kSlowWrite;
     uint32_t first = places_[place];

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "common/base/data_path_checks.h"
 #include "common/layout/item.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
@@ -40,6 +41,7 @@ class LargeItems {
   // Takes the place of what was known of the hash, or else of the four in turn. REQUIRES: the slot
   // is not empty.
   void Remember(KeyHash hash, Slot slot, const LargeItemHeader& head) {
+    GANNET_CHECK_DATA_PATH(!slot.empty(), "no item is at an empty slot");
     if (sets_.empty()) sets_.resize(set_count_);
     Set& set = sets_[hash.value() & (set_count_ - 1)];
     const size_t way = WayFor(set, hash);

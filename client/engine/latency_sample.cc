@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 namespace {
 
@@ -23,6 +25,7 @@ void LatencySample::Begin(const Op& op, int64_t now_ns) {
 }
 
 void LatencySample::EndIfOver(const ClientClock& clock) {
+  GANNET_CHECK_DATA_PATH(running(), "no operation was taken");
   if (op_->phase != Op::Phase::kFree && !op_->over()) return;
   const int64_t now_ns = clock.MonotonicNs();
   server_->session->usage().Took(kind_, std::max<int64_t>(now_ns - began_ns_, 0));

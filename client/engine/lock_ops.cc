@@ -1,6 +1,8 @@
 #include "client/engine/lock_ops.h"
 
 #include "client/engine/request_encoding.h"
+#include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 namespace {
@@ -22,6 +24,7 @@ void QueueCompareAndSwap(Op& op, uint64_t expected, uint64_t desired) {
 }  // namespace
 
 void LockOps::StartLock(Op& op) {
+  GANNET_CHECK_DATA_PATH(op.session().ready(), "no lock can be taken now");
   LockTable& locks = op.server->locks;
   if (locks.HoldsForAnotherKey(op.hash)) return ops_.Finish(op, Outcome::kKeysShareWord);
   if (locks.full()) return ops_.Finish(op, Outcome::kTooManyLocks);
@@ -38,6 +41,7 @@ void LockOps::StartLock(Op& op) {
 }
 
 void LockOps::StartUnlock(Op& op) {
+  GANNET_CHECK_DATA_PATH(op.session().ready(), "no lock can be released now");
   if (!op.server->locks.HasToRelease(op.hash, op.lock.word)) {
     return ops_.Finish(op, Outcome::kLockLost);
   }

@@ -6,6 +6,7 @@
 #include "client/engine/lookup_gets.h"
 
 #include "client/engine/caller_memory.h"
+#include "client/engine/op_fate.h"
 
 namespace gannet {
 namespace {
@@ -102,7 +103,7 @@ void LookupGets::OnRead(Op& op) {
 
 // All READs are done that the operation had posted before its key's partition moved.
 void LookupGets::OnOutOfDate(Op& op) {
-  if (op.late) return ops_.Finish(op, op.server->LateOutcome());
+  if (op.late) return ops_.Finish(op, LateOutcome(ReachOf(op.session())));
   op.ReturnItem();
   ops_.BeginAnew(op);
 }

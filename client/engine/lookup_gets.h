@@ -21,7 +21,7 @@ class LookupGets {
 
   // lookup_gets.cc
   // These three begin. `cached`: where the item may be; empty if this is not known. REQUIRES: the
-  // session is ready.
+  // session takes READs (ClientSession::QueueRead).
   void Start(Op& op, Slot cached);
   void StartHeadRead(Op& op, Slot cached);  // Exists, and GetIfChanged
   void StartInto(Op& op);  // into the caller's memory. REQUIRES: no write is under way

@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "client/routing/endpoint.h"
+#include "common/base/check.h"
 #include "common/protocol/limits.h"
 
 namespace gannet {
@@ -232,6 +233,7 @@ void MapFollower::SetRoutes(PartitionMap map) {
 
 // REQUIRES: no operation is alive, so nobody knows servers by their numbers.
 void MapFollower::DropGroups() {
+  GANNET_CHECK(given_.ops->alive() == 0, "operations know servers by their numbers");
   for (uint32_t i = given_.servers->size(); i-- > 0;) {
     const auto is_it = [&](const PartitionMap::Group& group) { return group.name == names_[i]; };
     if (std::ranges::any_of(map_->groups, is_it) || given_.servers->size() == 1) continue;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace gannet {
 
 void MapReader::OnConnected(int64_t now_ns) {
@@ -44,6 +46,7 @@ int64_t MapReader::due_ns() const {
 }
 
 uint64_t MapReader::Ask(uint32_t server, int64_t now_ns) {
+  GANNET_CHECK(now_ns >= due_ns(), "the map is asked for too early");
   if (asked_ != kInvalidOp || server != teller_) position_ = 0;
   asked_ = server;
   asked_ns_ = now_ns;

@@ -25,10 +25,6 @@ OpVerdict EndsUndone(const Op& op) {
   return Ends(op.PartlyDone() ? Outcome::kUnknown : Outcome::kUnavailable);
 }
 
-Outcome LateOutcome(ServerReach reach) {
-  return reach == ServerReach::kReady ? Outcome::kDeadlineExceeded : Outcome::kUnavailable;
-}
-
 // An operation whose request was sent ends, as the answer will not come.
 OpVerdict EndsUnanswered(const Op& op) {
   if (IsWrite(op.request.type)) return Ends(Outcome::kUnknown);

@@ -29,6 +29,11 @@ inline ServerReach ReachOf(const ClientSession& session) {
   return session.down() ? ServerReach::kDown : ServerReach::kAway;
 }
 
+// Returns how an operation ends whose time is over, if nothing can have changed by it.
+inline Outcome LateOutcome(ServerReach reach) {
+  return reach == ServerReach::kReady ? Outcome::kDeadlineExceeded : Outcome::kUnavailable;
+}
+
 // What becomes of an operation.
 enum class Fate : uint8_t {
   kGoesOn,       // as it is. It may be over

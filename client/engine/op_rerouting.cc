@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
+
 namespace gannet {
 namespace {
 
@@ -138,6 +140,7 @@ void OpRerouting::OnRefused(Op& op, const ReplyView& reply) {
 }
 
 void OpRerouting::Aim(Op& op) {
+  GANNET_CHECK(op.misplaced && op.busy.in_flight == 0, "an operation that is where it belongs");
   const uint32_t told_by = op.request.server;
   op.misplaced = false;
   if (op.rpc.refused_at > known_.revision) {

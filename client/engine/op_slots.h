@@ -7,6 +7,7 @@
 
 #include "client/engine/fixed_stack.h"
 #include "client/engine/op.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -34,7 +35,10 @@ class OpSlots {
   // Less than `depth` operations are alive, and a slot is free.
   bool HasRoom() const { return free_.size() > reserve_; }
   // REQUIRES: HasRoom().
-  Op& Take() { return *free_.Pop(); }
+  Op& Take() {
+    GANNET_CHECK_DATA_PATH(HasRoom(), "more operations than there is room for");
+    return *free_.Pop();
+  }
   // Gives back a slot that nothing is busy with, and that is like a new one.
   void Free(Op& op) {
     op.phase.FastGoTo(Op::Phase::kFree);

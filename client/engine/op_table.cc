@@ -1,5 +1,7 @@
 #include "client/engine/op_table.h"
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 namespace {
 
@@ -86,6 +88,7 @@ bool OpTable::HoldBackBehindPutOff(Op& op) {
 }
 
 void OpTable::EndPause(Op& op) {
+  GANNET_CHECK_DATA_PATH(op.pauses(), "the operation does not pause");
   if (now_ns_ < op.rpc.again_ns) return LookAt(op.rpc.again_ns);
   if (!op.over()) return op.QueueRequest();
   op.busy.debt = Op::LockDebt::kReleasing;

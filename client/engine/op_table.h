@@ -10,6 +10,7 @@
 #include "client/engine/op.h"
 #include "client/engine/op_slots.h"
 #include "client/session/fixed_ring.h"
+#include "common/base/check.h"
 
 namespace gannet {
 
@@ -77,6 +78,8 @@ class OpTable {
   // Has an operation with a key begin anew, with the next operations whose turn comes. REQUIRES: it
   // is in no queue, and nothing of it is in flight.
   void BeginAnew(Op& op) {
+    GANNET_CHECK(!op.busy.queued_request && op.busy.in_flight == 0,
+                 "an operation begins anew while it is under way");
     op.phase.GoTo(Op::Phase::kHeldBack);
     released_.Push(op.number);
   }

@@ -22,6 +22,7 @@
 
 #include "client/engine/ordinary_gets.h"
 #include "common/base/copy_bytes.h"
+#include "common/base/data_path_checks.h"
 #include "common/base/xxh3_inline.h"
 #include "common/layout/item_proof.h"
 
@@ -33,6 +34,7 @@ inline ItemInfo MakeInfoWithoutExpiry(const ItemHeader& header) {
 
 [[gnu::always_inline]] inline void OrdinaryGets::StartGet(OpTable& ops, EngineServer& server,
                                                           Op& op) {
+  GANNET_CHECK_DATA_PATH(server.session->ready() && op.busy.quiet(), "it cannot be READ now");
   const Slot cached = server.cache.Find(op.hash, op.place);
   if (cached.empty()) {
     if (op.request.share_window) [[unlikely]]

@@ -6,6 +6,7 @@
 
 #include "client/session/request_window.h"
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -25,7 +26,10 @@ class RequestQueue {
   uint32_t size() const { return size_; }
   bool Contains(uint32_t op) const { return entries_[op].next != kInvalidOp; }
   // REQUIRES: not empty.
-  uint32_t front() const { return entries_[end_].next; }
+  uint32_t front() const {
+    GANNET_CHECK_DATA_PATH(!empty(), "no request is queued");
+    return entries_[end_].next;
+  }
 
   void Push(uint32_t op) {
     GANNET_CHECK(!Contains(op), "a request is queued twice");

@@ -17,7 +17,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/engine/engine_server.h"
-#include "client/engine/outcome.h"
 #include "client/routing/router.h"
 
 namespace gannet {
@@ -117,8 +116,6 @@ class ServerSet {
   void OnKeysMoved(uint32_t server);
 
   std::vector<ServerInfo> Info() const;
-  // Returns how an operation for this server ends if its time is over before it was sent.
-  Outcome LateOutcome(uint32_t server) const { return servers_[server].LateOutcome(); }
 
   // All of them, and a number that changes whenever there are others.
   std::span<const EngineServer> all() const { return servers_; }

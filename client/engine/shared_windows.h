@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/session/session_memory.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -28,7 +29,11 @@ class SharedWindows {
 
   bool empty() const { return wanted_.empty(); }
   // REQUIRES: less than `capacity` are in it. The callers' own limits see to that.
-  void Add(const Wanted& wanted) { wanted_.push_back(wanted); }
+  void Add(const Wanted& wanted) {
+    GANNET_CHECK_DATA_PATH(wanted_.size() < wanted_.capacity(),
+                           "more windows than there is room for");
+    wanted_.push_back(wanted);
+  }
   // Calls read(span of Wanted, bytes) for each READ. The READ begins where its first window does
   // and has so many bytes. The set is empty afterwards.
   template <class F>

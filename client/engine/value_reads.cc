@@ -4,6 +4,8 @@
 #include <array>
 
 #include "client/engine/caller_memory.h"
+#include "client/engine/op_fate.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -63,14 +65,14 @@ void ValueReads::Post(Op& op) {
 void ValueReads::OnRead(Op& op) {
   if (!op.late && op.value_read.posted < op.value_read.wanted) Post(op);
   if (op.busy.in_flight > 0) return;
-  if (op.late) return ops_.Finish(op, op.server->LateOutcome());
+  if (op.late) return ops_.Finish(op, LateOutcome(ReachOf(op.session())));
   if (op.value_read.posted == op.value_read.wanted && op.phase == Op::Phase::kReadingValue) {
     Confirm(op, Op::Phase::kConfirming);
   }
 }
 
 void ValueReads::OnKnownRead(Op& op) {
-  if (op.late) return ops_.Finish(op, op.server->LateOutcome());
+  if (op.late) return ops_.Finish(op, LateOutcome(ReachOf(op.session())));
   Confirm(op, Op::Phase::kConfirmingKnown);
 }
 
@@ -88,6 +90,7 @@ void ValueReads::Confirm(Op& op, Op::Phase next) {
 }
 
 void ValueReads::Resume(Op& op) {
+  GANNET_CHECK_DATA_PATH(op.lookup.reads_value(), "the operation READs no value");
   if (op.value_read.posted == 0) return Read(op);
   op.phase.FastGoTo(Op::Phase::kReadingValue);
   Post(op);

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 // Decides which of several servers owns a key, by rendezvous hashing ("highest random weight",
@@ -23,6 +25,7 @@ class Rendezvous {
 
   // Returns the index of the server that owns `key`. REQUIRES: there is at least one server.
   uint32_t ServerOf(std::string_view key) const {
+    GANNET_CHECK_DATA_PATH(!name_hashes_.empty(), "there is no server");
     return name_hashes_.size() == 1 ? 0 : HighestWeight(key);
   }
 

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/routing/rendezvous.h"
+#include "common/base/data_path_checks.h"
 #include "common/protocol/partition_map.h"
 
 namespace gannet {
@@ -50,7 +51,10 @@ class Router {
   void SetRoutes(std::vector<Server> servers, std::vector<Route> routes);
   bool has_routes() const { return !routes_.empty(); }
   // Returns the route of a partition. REQUIRES: has_routes().
-  const Route& RouteOf(uint32_t partition) const { return routes_[partition]; }
+  const Route& RouteOf(uint32_t partition) const {
+    GANNET_CHECK_DATA_PATH(partition < routes_.size(), "there is no such route");
+    return routes_[partition];
+  }
   // There is one server, which has all keys.
   bool one() const { return one_; }
 
@@ -62,7 +66,10 @@ class Router {
   // OK, or Unavailable if a server's name is unknown; the message says what to do.
   const absl::Status& status() const { return status_; }
   // Returns the number of the server that has `key`. REQUIRES: status() is OK.
-  uint32_t ServerOf(std::string_view key) const { return one_ ? 0 : ServerOfSeveral(key); }
+  uint32_t ServerOf(std::string_view key) const {
+    GANNET_CHECK_DATA_PATH(status_.ok(), "it is not known who has the key");
+    return one_ ? 0 : ServerOfSeveral(key);
+  }
   // Returns the server's name, or the assumed one.
   const std::string& NameOf(uint32_t server) const { return names_[server]; }
   // A hash of the names of all servers, independent of their order. It is 0 as long as one of the

@@ -17,6 +17,7 @@ AddressOrder::AddressOrder(std::vector<SocketAddress> listed)
 }
 
 void AddressOrder::Replace(std::vector<SocketAddress> listed) {
+  GANNET_CHECK(!listed.empty(), "no address");
   const auto is_new = [this](const SocketAddress& it) { return Find(it) == addresses_.size(); };
   const auto first_new = std::ranges::find_if(listed, is_new);
   if (first_new == listed.end()) return;
@@ -44,6 +45,7 @@ void AddressOrder::Learn(const std::vector<SocketAddress>& members) {
 
 // REQUIRES: it is neither the current nor the last one.
 void AddressOrder::Forget(size_t index) {
+  GANNET_CHECK(index != current_ && index != last_, "the address is in use");
   addresses_.erase(addresses_.begin() + static_cast<ptrdiff_t>(index));
   tried_.erase(tried_.begin() + static_cast<ptrdiff_t>(index));
   current_ -= current_ > index;

@@ -31,6 +31,7 @@
 #include "client/session/session_terms.h"
 #include "client/session/watched_time.h"
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
 
@@ -101,7 +102,7 @@ class ClientSession {
   }
   const SocketAddress& address() const { return attempts_.address(); }
   bool unreachable() const { return attempts_.unreachable(); }
-  // Operations should not wait for it. REQUIRES: not ready.
+  // Operations should not wait for it. Never so while it is ready.
   bool down() const { return unreachable() || dead(); }
   // Its descriptors tell when to go on: it connects, drains, or makes one connection more.
   bool in_motion() const { return ready() ? joining_.BeingMade() : phase_.value() != Phase::kDown; }
@@ -118,10 +119,15 @@ class ClientSession {
   // there was no connection yet, but OnNamed comes with each connection.
   void SetServerSet(uint64_t hash);
 
-  // These four: REQUIRES was_ready().
+  // What the server granted. Before was_ready() it is nothing: no value is short enough to be
+  // eager, and hashes have no seed, so keys are hashed again when the session is ready.
   const SessionTerms& terms() const { return terms_; }
-  const Grant& grant() const { return terms_.grant; }
   const IndexView& view() const { return terms_.view; }
+  // These two: REQUIRES was_ready().
+  const Grant& grant() const {
+    GANNET_CHECK_DATA_PATH(was_ready(), "nothing was granted yet");
+    return terms_.grant;
+  }
   // Returns the number of slots of the newest index that the session knows of.
   uint64_t index_slots() const {
     return (view().next.homes != 0 ? view().next : view().index).slots();
@@ -147,13 +153,20 @@ class ClientSession {
   // What to tell the server of this client's operations. Heartbeats carry it, too.
   UsageLog& usage() { return news_.usage(); }
 
-  // Adds a READ to the chain that is being built, or queues it if the chain has no room.
-  // REQUIRES: ready.
-  void QueueRead(const QueuedRead& read) { sends_.QueueRead(read); }
+  // Adds a READ to the chain that is being built, or queues it if the chain has no room. REQUIRES:
+  // ready, or it was until a moment ago. In the latter case the READ is not posted, and OnLost
+  // tells so when the connections are drained: answers that came before the loss are reported
+  // meanwhile, and READs may follow from them.
+  void QueueRead(const QueuedRead& read) {
+    GANNET_CHECK_DATA_PATH(ready() || report_lost_, "nobody would tell that the READ is lost");
+    sends_.QueueRead(read);
+  }
   // Adds a READ of consecutive bytes, from `offset` on, that go into several pieces of memory, to
-  // the chain that is being built. Returns false if there is no room now. REQUIRES: ready; at most
-  // memory().pieces_max() pieces.
+  // the chain that is being built. Returns false if there is no room now. REQUIRES:
+  // as QueueRead; at most memory().pieces_max() pieces.
   bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
+    GANNET_CHECK_DATA_PATH((ready() || report_lost_) && pieces.size() <= memory_->pieces_max(),
+                           "nobody would tell that the READ is lost, or it has too many pieces");
     return sends_.TryReadInto(op, offset, pieces);
   }
 
@@ -162,15 +175,20 @@ class ClientSession {
   // Returns whether there is room and a credit for SendRequest.
   bool CanSendRequest() const { return CanSend() && requests_.CanSend(); }
   // REQUIRES: CanSend().
-  void SendOrdered(const OrderedWork& work) { sends_.SendOrdered(work); }
+  void SendOrdered(const OrderedWork& work) {
+    GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
+    sends_.SendOrdered(work);
+  }
   // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. REQUIRES:
   // CanSend().
   void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
+    GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
     sends_.SendReadOf(address, rkey, read);
   }
   // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
   // answer, and what is lent to the server. REQUIRES: CanSendRequest().
   uint64_t SendRequest(RequestView request, RequestWindow::Entry entry, int64_t now_ns) {
+    GANNET_CHECK_DATA_PATH(CanSendRequest(), "there is no room or no credit for a request");
     return requests_.Send(request, entry, now_ns);
   }
   // Posts what is in the chain. If `may_wait`, a chain of few READs may wait for the READs of

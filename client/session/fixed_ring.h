@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -19,8 +20,14 @@ class FixedRing {
   bool empty() const { return head_ == tail_; }
   uint32_t size() const { return tail_ - head_; }
   // REQUIRES, for front and Pop: not empty.
-  const T& front() const { return slots_[head_ & mask_]; }
-  void Pop() { ++head_; }
+  const T& front() const {
+    GANNET_CHECK_DATA_PATH(!empty(), "nothing is in the queue");
+    return slots_[head_ & mask_];
+  }
+  void Pop() {
+    GANNET_CHECK_DATA_PATH(!empty(), "nothing is in the queue");
+    ++head_;
+  }
   // REQUIRES: not full. The callers' own limits see to that.
   void Push(const T& value) {
     GANNET_CHECK(size() <= mask_, "queue overrun");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -26,7 +27,9 @@ class InFlightWork {
    public:
     Work() = default;
     // REQUIRES: op is below 2^30.
-    Work(uint32_t op, Kind kind) : word_(op | static_cast<uint32_t>(kind) << kKindShift) {}
+    Work(uint32_t op, Kind kind) : word_(op | static_cast<uint32_t>(kind) << kKindShift) {
+      GANNET_CHECK_DATA_PATH(op >> kKindShift == 0, "the number of an operation is too high");
+    }
     Kind kind() const { return static_cast<Kind>(word_ >> kKindShift); }
     bool is_read() const { return word_ >> kKindShift == 0; }
     uint32_t op() const { return word_ << (32 - kKindShift) >> (32 - kKindShift); }
@@ -76,6 +79,7 @@ class InFlightWork {
 
   // Adds the next work request and returns its position, for the completion. REQUIRES: room() > 0.
   uint32_t Push(Work work) {
+    GANNET_CHECK_DATA_PATH(room() > 0, "send queue overrun");
     works_[tail_ & mask_] = work;
     return tail_++;
   }

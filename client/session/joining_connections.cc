@@ -4,10 +4,12 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 
 namespace gannet {
 
 void JoiningConnections::Poll(int64_t now_ns) {
+  GANNET_CHECK(given_.connections->first().ready(), "there is nothing to join");
   if (BeingMade()) return PollLast(now_ns);
   if (!Wanted()) return;
   const absl::Status status =

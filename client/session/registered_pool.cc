@@ -2,9 +2,12 @@
 
 #include <utility>
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 LentBuffer RegisteredPool::Take(uint32_t bytes) {
+  GANNET_CHECK_DATA_PATH(bytes <= kValueBytesMax, "no value is so long");
   for (uint8_t t = 0; t < kTiers.size(); ++t) {
     if (bytes > kTiers[t].bytes || (!tiers_[t].made && !MakeTier(t))) continue;
     Tier& tier = tiers_[t];

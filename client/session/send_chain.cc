@@ -1,6 +1,7 @@
 #include "client/session/send_chain.h"
 
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -23,6 +24,8 @@ void SendChain::MakeReads(uint32_t n) {
 }
 
 void SendChain::AddReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
+  GANNET_CHECK_DATA_PATH(TakesPieces(static_cast<uint32_t>(pieces.size())),
+                         "a READ into too many pieces");
   Entry& entry = *next_;
   AddRead({reinterpret_cast<std::byte*>(pieces[0].address), offset, op, pieces[0].bytes,
            pieces[0].lkey});

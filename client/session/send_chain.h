@@ -10,6 +10,7 @@
 
 #include "client/session/client_connection.h"
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 #include "common/rdma/queue_pair.h"
 
 namespace gannet {
@@ -62,6 +63,8 @@ class SendChain {
   void SetRegion(uint64_t address, uint32_t rkey, uint32_t lkey);
   // REQUIRES: the chain is empty, or is for this connection already.
   void Open(ClientConnection* connection) {
+    GANNET_CHECK_DATA_PATH(empty() || connection == connection_,
+                           "the chain is for another connection");
     connection_ = connection;
     first_id_ = connection->SendId(0);
     reads_end_ = next_;
@@ -83,6 +86,7 @@ class SendChain {
   bool TakesRead() const { return next_ != reads_end_; }
   // REQUIRES: TakesRead().
   void AddRead(const QueuedRead& read) {
+    GANNET_CHECK_DATA_PATH(TakesRead(), "the chain takes no READ");
     Entry& entry = *next_++;
     entry.sge.addr = reinterpret_cast<uint64_t>(read.local);
     entry.sge.length = read.bytes;
@@ -111,6 +115,7 @@ class SendChain {
 
   // Signals and posts. The chain is empty afterwards. REQUIRES: not empty.
   PostResult Post() {
+    GANNET_CHECK_DATA_PATH(!empty(), "there is nothing to post");
     Signal();
     ibv_send_wr& last = next_[-1].request;
     last.next = nullptr;
@@ -122,6 +127,7 @@ class SendChain {
 
   // For Post, and tests. REQUIRES: not empty.
   void Signal() {
+    GANNET_CHECK_DATA_PATH(!empty(), "there is nothing to signal");
     ForSignaled([](ibv_send_wr* request) { request->send_flags |= kSignaled; });
   }
   const ibv_send_wr& request(uint32_t i) const { return entries_[i].request; }

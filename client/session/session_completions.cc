@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
 #include "common/rdma/status.h"
 
@@ -43,6 +44,7 @@ template <bool kUnderLease>
 }
 
 void SessionCompletions::Poll(int64_t now_ns) {
+  GANNET_CHECK_DATA_PATH(given_.phase->ready(), "the session is not ready");
   if (given_.lease->on()) [[unlikely]] {
     TakeInGroup(now_ns);
   } else {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/data_path_checks.h"
 #include "common/rdma/queue_pair.h"
 
 namespace gannet {
@@ -73,6 +74,7 @@ inline bool SessionSends::OpenReadsOn(ClientConnection& connection, uint32_t sha
 // connection's, posts it first. Returns false if that failed. REQUIRES: the connection's send queue
 // has room.
 bool SessionSends::OpenChain(ClientConnection& connection) {
+  GANNET_CHECK_DATA_PATH(connection.work.room() > 0, "send queue overrun");
   if (!chain_.empty() && (chain_.connection() != &connection || chain_.size() == SendChain::kMax)) {
     Post();
   }
@@ -119,6 +121,7 @@ void SessionSends::AddRequest(RequestWindow::Entry& entry, std::byte* message, i
 
 void SessionSends::AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes,
                               int64_t now_ns) {
+  GANNET_CHECK_DATA_PATH(connection.work.room() > 0, "send queue overrun");
   if (!OpenChain(connection)) return;
   const unsigned inline_flag = bytes <= connection.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
   chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply

@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "common/base/data_path_checks.h"
 #include "common/base/hash.h"
 #include "common/layout/slot.h"
 #include "common/protocol/touch.h"
@@ -46,6 +47,7 @@ class TouchLog {
 
   // The client READ the item at this slot. REQUIRES: on().
   void Used(Slot slot) {
+    GANNET_CHECK_DATA_PATH(on(), "the server does not evict");
     AddCredit();
     if (++uses_ == kUsesPerEpoch) NextEpoch();
     const uint64_t block = slot.offset() / kItemAlignment;

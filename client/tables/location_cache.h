@@ -9,6 +9,7 @@
 
 #include "client/tables/huge_page_array.h"
 #include "common/base/align.h"
+#include "common/base/data_path_checks.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
 
@@ -92,6 +93,7 @@ class LocationCache {
   // Remembers that the key was found at `slot`, if the key is popular enough. REQUIRES: the slot
   // has the key's tag, and `place` belongs to `hash`.
   void Remember(KeyHash hash, Place place, Slot slot) {
+    GANNET_CHECK_DATA_PATH(slot.tag() == hash.Tag(), "the slot is another key's");
     const uint32_t uses = Estimate(*place.set, hash);
     // Mostly false when the cache is full, because then all eight are used as much as this key.
     if (AnyUsedLessThan(*place.set, std::max(uses, 1u))) EnterFound(hash, place, slot, uses);
@@ -173,6 +175,7 @@ class LocationCache {
   }
   // REQUIRES: uses is 1 to 128.
   static bool AnyUsedLessThan(const Set& set, uint32_t uses) {
+    GANNET_CHECK_DATA_PATH(uses >= 1 && uses <= 128, "uses are compared in seven bits");
     uint64_t counts;
     std::memcpy(&counts, set.uses, sizeof(counts));
     return ((counts - kOnes * uses) & ~counts & kTops) != 0;

@@ -137,6 +137,7 @@ class SendChainTest : public ::testing::Test {
     chain_.SetRegion(1000, 7, 3);
   }
   void AddReads(uint32_t n) {
+    chain_.AllowReads(n);
     for (uint32_t op = 0; op < n; ++op) chain_.AddRead({nullptr, 16 * op, op, 64, {}});
   }
   std::vector<uint32_t> Signaled() {
@@ -161,6 +162,7 @@ TEST_F(SendChainTest, SignalsOftenEnoughToFreeTheQueueAndItsLast) {
 TEST_F(SendChainTest, SignalsItsLastOnlyIfThatIsAskedFor) {
   SendChain chain(SendChain::kMax);
   chain.Open(&connection_);
+  chain.AllowReads(100);
   for (uint32_t op = 0; op < 100; ++op) {
     EXPECT_FALSE(chain.NextIsSignaled());
     chain.AddRead({nullptr, 0, op, 64, {}});
@@ -200,6 +202,7 @@ TEST_F(SendChainTest, AReadAfterAnotherWorkRequestIsWhole) {
 
 TEST_F(SendChainTest, AReadAfterOneIntoOtherMemoryGoesIntoOwnBuffers) {
   AddReads(1);
+  chain_.AllowReads(1);
   chain_.AddRead({nullptr, 16, 1, 64, 9});
   EXPECT_EQ(chain_.request(1).sg_list->lkey, 9u);
   AddReads(1);
@@ -210,6 +213,7 @@ TEST_F(SendChainTest, AReadAfterOneIntoOtherMemoryGoesIntoOwnBuffers) {
 
 TEST_F(SendChainTest, AReadAfterOneIntoPiecesHasOnePiece) {
   const LocalPiece pieces[] = {{100, 16, 9}, {200, 48, 9}};
+  chain_.AllowReads(1);
   chain_.AddReadInto(1, 16, pieces);
   EXPECT_EQ(chain_.request(0).num_sge, 2);
   chain_.Clear();
