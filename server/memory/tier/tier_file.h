@@ -1,0 +1,90 @@
+#ifndef GANNET_SERVER_MEMORY_TIER_TIER_FILE_H_
+#define GANNET_SERVER_MEMORY_TIER_TIER_FILE_H_
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "server/log/journal/files.h"
+#include "server/memory/tier/tier_format.h"
+
+namespace gannet {
+
+struct TierFileOptions {
+  std::string directory;
+  uint64_t bytes = 0;  // of all segments; what is left over is not used
+  uint64_t segment_bytes = kTierSegmentBytes;
+  // The file has a name, and its records stay for the next process: for a server with a memory
+  // file. Otherwise it has none, and is gone with this process, however that ends.
+  bool keeps = false;
+  // What writes. Tests have file systems that refuse.
+  ssize_t (*pwrite)(int fd, const void* bytes, size_t n, off_t offset) = ::pwrite;
+};
+
+// The file of a tier, opened, locked, and as long as it will ever be. Its lock lies on the
+// descriptor that does the I/O: while a process that was killed still has reads or writes under
+// way, no other one can open the file.
+//
+// Thread safety: any thread may read and write. Memory and offsets are of whole blocks.
+class TierFile : public File {
+ public:
+  // Opens the tier, or makes one if there is none, or one of another size.
+  //
+  // InvalidArgument: fewer than kTierSegmentsMin segments. NotFound: there is no such directory.
+  // FailedPrecondition: the directory is in memory, or others may write to it; another process uses
+  // the tier; the file is no tier's, or of another layout. ResourceExhausted: the file system has
+  // less space. Any other error: the disk does not do what was tried.
+  static absl::StatusOr<std::unique_ptr<TierFile>> Open(const TierFileOptions& options);
+  ~TierFile() override { close(fd_); }
+  TierFile(const TierFile&) = delete;
+  TierFile& operator=(const TierFile&) = delete;
+
+  uint64_t tier() const { return header_.tier; }
+  uint64_t segments() const { return header_.segments; }
+  uint64_t segment_bytes() const { return header_.segment_bytes; }
+  // Returns whether a former process made this tier, so that stubs may lead there.
+  bool kept() const { return kept_; }
+  // Returns whether reads and writes pass the system's page cache.
+  bool direct() const { return direct_; }
+
+  absl::Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override;
+  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> bytes) override;
+  absl::Status Reserve(uint64_t bytes) override;
+  absl::Status Truncate(uint64_t bytes) override;
+  absl::StatusOr<uint64_t> Size() override;
+  // Does nothing: a power cut takes all that leads here.
+  absl::Status Sync() override { return absl::OkStatus(); }
+
+ private:
+  TierFile(const TierFileOptions& options, int fd, bool direct, std::string path)
+      : pwrite_(options.pwrite), fd_(fd), path_(std::move(path)), direct_(direct) {}
+
+  static absl::StatusOr<std::unique_ptr<TierFile>> OpenIn(int directory,
+                                                          const TierFileOptions& options);
+  // Uses what is there, or makes a new tier.
+  absl::Status Begin(const TierFileOptions& options);
+  absl::Status Make(const TierFileOptions& options, const TierHeader& wanted);
+  // Writes and reads the header. So it shows whether the disk takes O_DIRECT, which some file
+  // systems accept when a file is opened, and refuse at the first write.
+  absl::Status WriteHeader(std::span<std::byte, kTierBlockBytes> block);
+  absl::Status UseCache();
+  absl::Status Failure(const char* what) const;
+
+  ssize_t (*const pwrite_)(int, const void*, size_t, off_t);
+  const int fd_;
+  const std::string path_;  // for messages
+  TierHeader header_{};
+  bool direct_;
+  bool kept_ = false;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MEMORY_TIER_TIER_FILE_H_
