@@ -34,9 +34,9 @@ constexpr uint64_t StubBytes(size_t key_bytes) {
   return SealedItemBytes(key_bytes, sizeof(StubValue));
 }
 
-// The place by which a stub at `place` is sealed and proved, with what seals and proves items. It is
-// another one, so that a client that remembers the place of an item never takes a stub for it, and
-// nobody takes an item for a stub.
+// The place by which a stub at `place` is sealed and proved, with what seals and proves items. It
+// is another one, so that a client that remembers the place of an item never takes a stub for it,
+// and nobody takes an item for a stub.
 constexpr ItemPlace StubPlace(ItemPlace place) {
   constexpr uint64_t kSalt = 0x5d0f3c8be1a24796;
   place.incarnation ^= kSalt;
