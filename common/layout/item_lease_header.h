@@ -26,11 +26,6 @@ static_assert(sizeof(ItemLeaseHeader) == 64 && std::is_trivially_copyable_v<Item
 static_assert(offsetof(ItemLeaseHeader, generation) == 8 &&
               offsetof(ItemLeaseHeader, end_ms) == 16);
 
-inline constexpr uint32_t kLeasedItemsMax = 65536;
-// The longest lease. A server that begins waits so long before it takes clients, as there may be
-// clients with leases of the one before.
-inline constexpr uint32_t kItemLeaseMsMax = 100;
-
 constexpr uint64_t ItemLeaseBytes(uint32_t words) {
   return sizeof(ItemLeaseHeader) + words * sizeof(uint64_t);
 }

@@ -26,6 +26,11 @@ inline constexpr uint16_t kSilenceMsMin = 30;
 inline constexpr uint8_t kRetryCount = 6;  // 7 means for ever on Soft-RoCE
 inline constexpr uint8_t kRnrRetryCount = 6;
 
+// Leases on items: how many there may be, and how long they last at most. A server that begins
+// takes no client for so long, as there may be clients with leases of the one before.
+inline constexpr uint32_t kLeasedItemsMax = 65536;
+inline constexpr uint32_t kItemLeaseMsMax = 100;
+
 // The longest value that an append or a prepend makes. Making it copies the whole value.
 inline constexpr uint32_t kAppendedBytesMax = 1 << 20;
 

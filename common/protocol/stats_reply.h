@@ -47,7 +47,10 @@ namespace gannet {
   X(disk_behind_ms)     /* how old the oldest of those is */                                \
   X(disk_refused)       /* writes that the disk did not take */                             \
   X(disk_snapshots)     /* written since start */                                           \
-  X(items_expiring)     /* of `items`: those that have an expiry */
+  X(items_expiring)     /* of `items`: those that have an expiry */                         \
+  X(items_leased)       /* of `items`: those of which clients may answer from copies */     \
+  X(lease_waits)        /* writes that ended a lease, and had to wait for its end */        \
+  X(lease_waited_ms)    /* what these had to wait, all together */
 
 // The value of a kStats reply. A reader takes as many words as it knows.
 struct StatsReply {
@@ -55,7 +58,7 @@ struct StatsReply {
   GANNET_STATISTICS(GANNET_STATISTIC)
 #undef GANNET_STATISTIC
 };
-static_assert(sizeof(StatsReply) == 304 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 328 && std::is_trivially_copyable_v<StatsReply>);
 
 }  // namespace gannet
 

@@ -68,8 +68,12 @@ Writes::Decided Dispatcher::Decide(const RequestView& request, const Now& now,
 
 Dispatcher::Written Dispatcher::Flush(const RequestHeader& header, const Now& now) {
   const Writes::Flushed flushed = writes_->FlushSome(header.flush.position, now.server_time);
-  // What was done so far is told. The next step is refused by itself.
-  const bool refused = flushed.refused && flushed.next <= header.flush.position;
+  // What was done so far is told. The next step is refused or put off by itself.
+  const bool stuck = flushed.next <= header.flush.position;
+  if (flushed.wait_ms != 0 && stuck) {
+    return {ReplyTo(header, ReplyStatus::kTryAgain), flushed.ticket};
+  }
+  const bool refused = flushed.refused && stuck;
   ReplyHeader reply = ReplyTo(header, refused ? ReplyStatus::kDiskRefuses : ReplyStatus::kOk);
   reply.flush = {.next = flushed.next, .removed = flushed.removed};
   return {reply, flushed.ticket};

@@ -72,6 +72,8 @@ inline ReplyHeader ReplyOfWrite(const RequestHeader& request, const WriteOutcome
     reply.write = {
         .version = outcome.version, .slot = outcome.slot, .lock_word = outcome.lock_word};
   }
+  if (outcome.wait_ms != 0) [[unlikely]]
+    reply.words[kPutOffMsWord] = outcome.wait_ms;
   return reply;
 }
 

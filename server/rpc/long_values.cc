@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/protocol/partition_map.h"
+#include "server/memory/store/store_find.h"
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/elsewhere.h"
 #include "server/rpc/put_off.h"
@@ -47,11 +48,26 @@ void LongValues::BeginPut(ServerConnection* connection, const RequestView& reque
     // It would be READ for nothing.
     return replies_.AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
+  if (const uint64_t wait_ms = LeaseLeftMs(request)) {
+    ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kTryAgain);
+    reply.words[kPutOffMsWord] = wait_ms;
+    return replies_.AnswerLong(connection, reply);
+  }
   connection->puts_waiting.push_back({.header = request.header,
                                       .key = std::string(request.key),
                                       .segments = SegmentsOf(request),
                                       .began_ns = context_.now.monotonic_ns});
   PostReads(connection);
+}
+
+// A write with conditions may be refused by them, and would have ended the lease for nothing. It is
+// put off when its value is there.
+uint64_t LongValues::LeaseLeftMs(const RequestView& request) const {
+  Store& store = context_.server.store;
+  if (store.leases() == nullptr || ConditionsOf(request.header, nullptr).any()) return 0;
+  const ServerTime now = store.Now(context_.now.server_time);
+  const Store::Locked locked(store, store.HashOf(request.key), request.key, now);
+  return store.EndLease(locked.lock, locked.hash, now);
 }
 
 void LongValues::PostReads(ServerConnection* connection) {

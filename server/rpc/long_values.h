@@ -62,6 +62,9 @@ class LongValues {
   }
 
  private:
+  // Returns how long a PUT without conditions has to wait, as its item is leased to clients. Ends
+  // the lease.
+  uint64_t LeaseLeftMs(const RequestView& request) const;
   static constexpr size_t kGetsMax = 1024;  // that wait
 
   // Returns the PUT that is to be READ next, or nullptr if there is none now.

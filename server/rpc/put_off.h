@@ -22,7 +22,7 @@ inline ReplyHeader PutOffIfBehind(const Store& store, const ChangeStream& change
                                   const ReplyHeader& reply) {
   using Takes = ChangeConsumer::Takes;
   const bool refused = reply.status == static_cast<uint8_t>(ReplyStatus::kDiskRefuses);
-  const bool found_no_room = IsPutOff(reply) && store.evicts();
+  const bool found_no_room = IsPutOff(reply) && store.evicts() && reply.words[kPutOffMsWord] == 0;
   if ((!refused && !found_no_room) || !store.records()) return reply;
   const auto with = [&reply](ReplyStatus status) {
     return ReplyHeader{

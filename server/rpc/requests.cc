@@ -38,6 +38,16 @@ bool FitsBuffer(const RequestHeader& header, const ReplyHeader& reply) {
          !IsLargeClass(Slot(reply.get.slot).size_class());
 }
 
+// Refuses a write under a lock that the session does not hold.
+ReplyHeader LockLost(const RequestView& request, const LockRequests& locks) {
+  ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kLockLost);
+  // The reply to an increment has no place for it.
+  if (reply.opcode != static_cast<uint8_t>(Opcode::kIncrement)) {
+    reply.write.lock_word = locks.WordOf(request.key);
+  }
+  return reply;
+}
+
 }  // namespace
 
 // Works in three steps, each for all requests that arrived, so that each step prefetches the
@@ -58,12 +68,13 @@ size_t Requests::Poll(size_t most) {
     request->connection->heard_ns = now_ns;
   }
   context_.slow_requests.BeginBatch();
-  if (store_.records()) [[unlikely]] {
+  if (!store_.updates_at_once()) [[unlikely]] {
     ServeRecorded({received.data(), end});
     return n;
   }
   for (Received* request = received.data(); request != end; ++request) {
-    if (!ServeUpdate<false>(*request)) OnMessage(request->connection, request->message());
+    if (!ServeUpdate<Updates::kAtOnce>(*request))
+      OnMessage(request->connection, request->message());
   }
   if (store_.evicts()) [[unlikely]]
     NoteUpdates({received.data(), end});
@@ -197,7 +208,7 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
   }
   if (!Admit(connection, request)) return;
   if ((request.header.flags & kUnderLock) && !lock_requests_.MayWriteUnder(*connection, request)) {
-    return RefuseLock(connection, request);
+    return replies_.Answer(connection, LockLost(request, lock_requests_));
   }
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kPut:
@@ -244,7 +255,7 @@ bool Requests::AdmitAgain(ServerConnection* connection, const RequestView& reque
   } else if (admission == Session::Admission::kOverrun) {
     const auto given_up = held_replies_.GiveUpInTheWayOf(*connection, header.sequence);
     if (given_up == WaitingReplies::GivingUp::kTooMany) {
-      replies_.Send(connection, PutOff(connection, request));
+      replies_.Send(connection, PutOff(connection, request, 0));
       return false;
     }
     if (given_up == WaitingReplies::GivingUp::kDone)
@@ -292,13 +303,13 @@ void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& req
     const Dispatcher::Written written = dispatcher_.Write(request, context_.now, &origin);
     ReplyHeader reply = PutOffIfBehind(store_, context_.server.changes, written.reply);
     if (IsPutOff(reply)) [[unlikely]]
-      reply = PutOff(connection, request);
+      reply = PutOff(connection, request, reply.words[kPutOffMsWord]);
     return held_replies_.SendOrHold(connection, reply, written.ticket);
   }
   const ChangeOrigin none;
   Dispatcher::Written written = dispatcher_.Write(request, context_.now, &none);
   if (IsPutOff(written.reply)) [[unlikely]]
-    written.reply = PutOff(connection, request);
+    written.reply = PutOff(connection, request, written.reply.words[kPutOffMsWord]);
   held_replies_.SendOrHold(connection, written.reply, written.ticket);
 }
 
@@ -349,15 +360,6 @@ void Requests::OnServerSet(ServerConnection* connection, uint64_t server_set) {
                                    std::string(peer, strnlen(peer, holder->peer.size())));
 }
 
-void Requests::RefuseLock(ServerConnection* connection, const RequestView& request) {
-  ReplyHeader reply = ReplyTo(request.header, ReplyStatus::kLockLost);
-  // The reply to an increment has no place for it.
-  if (reply.opcode != static_cast<uint8_t>(Opcode::kIncrement)) {
-    reply.write.lock_word = lock_requests_.WordOf(request.key);
-  }
-  replies_.Answer(connection, reply);
-}
-
 // Requests for keys that another group of the cluster has.
 
 // Refuses a request for a key whose partition this group does not serve.
@@ -391,9 +393,10 @@ bool WritesKey(const RequestHeader& header) {
          !IsRepeatable(static_cast<Opcode>(header.opcode));
 }
 
-ReplyHeader PutOffReply(const RequestHeader& header) {
+ReplyHeader PutOffReply(const RequestHeader& header, uint64_t wait_ms = 0) {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kTryAgain);
   reply.write.version = kPutOffInOrder;
+  reply.words[kPutOffMsWord] = wait_ms;
   return reply;
 }
 
@@ -411,8 +414,9 @@ bool Requests::PutOffLater(ServerConnection* connection, const RequestView& requ
   return true;
 }
 
-ReplyHeader Requests::PutOff(ServerConnection* connection, const RequestView& request) {
-  if (PutOffLater(connection, request)) return PutOffReply(request.header);
+ReplyHeader Requests::PutOff(ServerConnection* connection, const RequestView& request,
+                             uint64_t wait_ms) {
+  if (PutOffLater(connection, request)) return PutOffReply(request.header, wait_ms);
   return ReplyTo(request.header, ReplyStatus::kTryAgain);
 }
 

@@ -69,6 +69,7 @@ class Requests {
   void OnOtherCompletion(const ibv_wc& completion);
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void ServeRecorded(std::span<const Received> received);
+  void ServeLeased(std::span<const Received> received);
   template <bool kAllKeys>
   void ServeWaiting(std::span<const Received> received);
   template <bool kAllKeys>
@@ -83,8 +84,10 @@ class Requests {
   bool DecideUpdate(const Received& request, const Session& session, const PlainPut& put,
                     Writes::UpdateDecided* decided);
   void NoteUpdates(std::span<const Received> received);
-  // Of a store that does not record. Or, kRecorded: adds it to recorded_updates_.
-  template <bool kRecorded>
+  // Of a store that neither records nor leases items; one that records, where it is added to
+  // recorded_updates_; or one that leases items.
+  enum class Updates : uint8_t { kAtOnce, kRecorded, kLeased };
+  template <Updates kUpdates>
   bool ServeUpdate(const Received& request);
   void ServeAtOnce(std::span<const Received> received);
   // Returns true if one more request would exceed the connection's credits.
@@ -107,13 +110,12 @@ class Requests {
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
   // Returns false if no reply to this request is held.
   bool RedirectHeld(ServerConnection* connection, uint64_t sequence);
-  // Refuses a write under a lock that the session does not hold.
-  void RefuseLock(ServerConnection* connection, const RequestView& request);
 
   // Puts off all later writes of the request's key in the session. Returns false if it writes none.
   bool PutOffLater(ServerConnection* connection, const RequestView& request);
-  // Puts off a write, and all later ones of its key in the session. Returns the answer.
-  ReplyHeader PutOff(ServerConnection* connection, const RequestView& request);
+  // Puts off a write, and all later ones of its key in the session. Returns the answer, which tells
+  // how many ms to wait; 0: that is not known.
+  ReplyHeader PutOff(ServerConnection* connection, const RequestView& request, uint64_t wait_ms);
   // Puts off a write of a key of which an earlier one is put off. Returns false if OnMessage is to
   // treat the message as any other.
   bool PutOffBehind(ServerConnection* connection, const RequestView& request);

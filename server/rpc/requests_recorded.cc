@@ -85,7 +85,7 @@ void Requests::ServeWaiting(std::span<const Received> received) {
 void Requests::ServeAtOnce(std::span<const Received> received) {
   while (!received.empty()) {
     size_t served = 0;
-    while (served < received.size() && ServeUpdate<true>(received[served])) ++served;
+    while (served < received.size() && ServeUpdate<Updates::kRecorded>(received[served])) ++served;
     recorded_updates_.Make();
     if (served == 0) {
       OnMessage(received[0].connection, received[0].message());
@@ -95,7 +95,10 @@ void Requests::ServeAtOnce(std::span<const Received> received) {
   }
 }
 
+// Only a server in no group leases items.
 void Requests::ServeRecorded(std::span<const Received> received) {
+  if (standing_ == nullptr && store_.leases() != nullptr) [[unlikely]]
+    return ServeLeased(received);
   const bool all = standing_ == nullptr || standing_->partitions().all();
   if (!writes_.waits()) return ServeAtOnce(received);
   all ? ServeWaiting<true>(received) : ServeWaiting<false>(received);

@@ -19,9 +19,10 @@ namespace gannet {
 }
 
 // Fast path: serves an update in place, which most requests are, from the message to the reply.
-// Returns false, without a side effect, if the request has to take the general path. kRecorded: the
-// update is recorded and written by RecordedUpdates::Make, which comes before the reply is posted.
-template <bool kRecorded>
+// Returns false, without a side effect, if the request has to take the general path.
+// Updates::kRecorded: the update is recorded and written by RecordedUpdates::Make, which comes
+// before the reply is posted.
+template <Requests::Updates kUpdates>
 [[gnu::always_inline]] inline bool Requests::ServeUpdate(const Received& request) {
   ServerConnection* const connection = request.connection;
   PlainPut put;
@@ -31,13 +32,14 @@ template <bool kRecorded>
   }
   Store::Update update;
   const auto flags = [&put] { return put.TakeUserFlags(); };
-  if constexpr (kRecorded) {
+  if constexpr (kUpdates == Updates::kRecorded) {
     if (IsElsewhere(standing_, put.key()) ||
         !recorded_updates_.Add(request.guess, put.key(), put.value(), flags,
                                connection->session->token(), put.sequence(), &update)) {
       return false;
     }
-  } else if (!store_.UpdateInPlace(request.guess, put.key(), put.value(), flags, &update)) {
+  } else if (!store_.UpdateInPlace<kUpdates == Updates::kLeased>(request.guess, put.key(),
+                                                                 put.value(), flags, &update)) {
     return false;
   }
   ++connection->unanswered;

@@ -74,6 +74,8 @@ WriteOutcome Writes::Check(const Locked& key, const Newest& newest,
     outcome.status = ReplyStatus::kNotFound;
   } else if (conditions.only_if_version && *conditions.only_if_version != outcome.version) {
     outcome.status = ReplyStatus::kVersionMismatch;
+  } else if (const uint64_t wait_ms = store_->EndLease(key.lock, key.hash, key.now)) {
+    return {.status = ReplyStatus::kTryAgain, .wait_ms = static_cast<uint32_t>(wait_ms)};
   }
   return outcome;
 }
@@ -169,8 +171,10 @@ Writes::Decided Writes::Put(std::string_view key, std::string_view value, ItemAt
   // The value is long, or there is no room. Room can only be made without a lock.
   Decided decided = PutLong(key, value, attributes, conditions, now);
   // A store that evicts has its client send it again: what is in its way goes later.
-  if (decided.outcome.status != ReplyStatus::kTryAgain || waits() || store_->evicts()) [[likely]]
+  if (decided.outcome.status != ReplyStatus::kTryAgain || decided.outcome.wait_ms != 0 || waits() ||
+      store_->evicts()) [[likely]] {
     return decided;
+  }
   store_->MakeSlots();
   decided = PutLong(key, value, attributes, conditions, now);
   if (decided.outcome.status == ReplyStatus::kTryAgain) {
@@ -338,7 +342,9 @@ Writes::Decided Writes::Touch(std::string_view key, uint64_t expiry_ms,
   return Modify(key, {}, conditions, now, make);
 }
 
+// All leases end at once, so that it waits once for all of them.
 Writes::Flushed Writes::FlushSome(uint64_t position, ServerTime now) {
+  if (store_->leases() != nullptr) store_->leases()->EndAll();
   return FlushSome(position, kFlushHomesPerStep, nullptr, now);
 }
 
@@ -355,8 +361,9 @@ Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t homes,
       flushed.ticket = std::max(flushed.ticket, decided.ticket);
       flushed.removed += decided.outcome.status == ReplyStatus::kOk;
       flushed.refused |= decided.outcome.status == ReplyStatus::kDiskRefuses;
+      flushed.wait_ms = std::max(flushed.wait_ms, decided.outcome.wait_ms);
     }
-    if (flushed.refused) break;
+    if (flushed.refused || flushed.wait_ms != 0) break;
     flushed.next = next;
     if (next == 0) break;
   }

@@ -71,6 +71,7 @@ class Writes {
 
   // The verbs. `now` is by the server's clock. Conditions are checked in this order:
   // the lock, kExists, the version. kDiskRefuses: the change could not be recorded.
+  // kTryAgain with wait_ms: the item is leased to clients, and the write ends the lease.
   //
   // kInvalidArgument: the key is empty, or key or value are longer than the layout allows.
   Decided Put(std::string_view key, std::string_view value, ItemAttributes attributes,
@@ -143,6 +144,7 @@ class Writes {
     uint64_t next = 0;  // the position to go on from; 0 = all homes were looked at
     uint64_t removed = 0;
     bool refused = false;  // by the disk; some homes were not looked at
+    uint32_t wait_ms = 0;  // an item is leased to clients; some homes were not looked at
     uint64_t ticket = 0;   // as that of Decided
   };
   Flushed FlushSome(uint64_t position, ServerTime now);

@@ -211,6 +211,10 @@ struct ServerStats {
   uint64_t disk_refused = 0;    // writes that the disk refused
   uint64_t disk_snapshots = 0;  // since start
   uint64_t items_expiring = 0;  // the part of `items` that has a time to live
+  // Of items of which clients may answer from copies.
+  uint64_t items_leased = 0;     // now
+  uint64_t lease_waits = 0;      // writes that ended a lease, and had to wait for its end
+  uint64_t lease_waited_ms = 0;  // what these had to wait, all together
 };
 
 // Where a server keeps its items besides memory, and its last snapshot.

@@ -125,6 +125,17 @@ void AdmissionControl::OnRequest(IncomingRequest request) {
 // it waits for a moment, so it neither comes too late nor keeps asking.
 void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest request,
                              std::shared_ptr<const SessionKey> key, bool may_wait) {
+  if (AwaitsFormerLeases()) {
+    if (waiting_.size() >= kWaitForPrimaryMax) {
+      return Reject(std::move(request), RejectCode::kStarting,
+                    "the server waits for the end of leases that a former process may have given");
+    }
+    waiting_.push_back({.decoded = decoded,
+                        .request = std::move(request),
+                        .key = std::move(key),
+                        .until_ns = begun_ns_ + former_leases_ns_});
+    return;
+  }
   if (!serves()) {
     if (may_wait && waiting_.size() < kWaitForPrimaryMax && AwaitsPrimary()) {
       waiting_.push_back({.decoded = decoded,
@@ -156,9 +167,9 @@ bool AdmissionControl::AwaitsPrimary() const {
 
 void AdmissionControl::AnswerWaiting() {
   while (!waiting_.empty()) {
-    const bool waits =
-        !stopping_ && !serves() && now_.monotonic_ns < waiting_.front().until_ns && AwaitsPrimary();
-    if (waits) return;
+    const bool waits = now_.monotonic_ns < waiting_.front().until_ns &&
+                       (AwaitsFormerLeases() || (!serves() && AwaitsPrimary()));
+    if (waits && !stopping_) return;
     Waiting next = std::move(waiting_.front());
     waiting_.pop_front();
     if (stopping_) {

@@ -36,15 +36,18 @@ class AdmissionControl {
   static constexpr int64_t kLookForPrimaryNs = 2 * kNsPerMs;
   static constexpr size_t kWaitForPrimaryMax = 1024;
 
-  // A request waits for a primary for `wait_ns` at most. `wall` is the clock by which requests
-  // must be fresh. A null member: the server is in no group. Both outlive it.
+  // A request waits for a primary for `wait_ns` at most. No client is taken for
+  // `former_leases_ns` after the first Poll (docs/item-leases.md): its request waits. `wall` is the
+  // clock by which requests must be fresh. A null member: the server is in no group. Both outlive
+  // it.
   AdmissionControl(const ServerWorkers& workers, Member* member, Authenticator authenticator,
-                   int64_t wait_ns, WallClock wall)
+                   int64_t wait_ns, int64_t former_leases_ns, WallClock wall)
       : workers_(workers),
         server_(workers.context()),
         member_(member),
         authenticator_(std::move(authenticator)),
         wait_ns_(wait_ns),
+        former_leases_ns_(former_leases_ns),
         wall_(wall) {}
 
   // Takes events and answers requests. Returns true if there was an event.
@@ -83,9 +86,11 @@ class AdmissionControl {
   // `may_wait`: whether it may wait for a primary.
   void Admit(const ConnectRequest& decoded, IncomingRequest request,
              std::shared_ptr<const SessionKey> key, bool may_wait);
+  // Whether clients of a former process may still answer from copies of its items.
+  bool AwaitsFormerLeases() const { return now_.monotonic_ns - begun_ns_ < former_leases_ns_; }
   // Whether there is no primary, but will be one soon.
   bool AwaitsPrimary() const;
-  // Answers those who wait for a primary, if there is one now, or their time is over.
+  // Answers those who wait, if there is a primary now, and no former lease, or their time is over.
   void AnswerWaiting();
   // Gives the request a connection id and a name, and returns the name. Otherwise rejects it.
   std::optional<uint64_t> Name(IncomingRequest* request);
@@ -96,6 +101,7 @@ class AdmissionControl {
   Member* const member_;
   Authenticator authenticator_;
   const int64_t wait_ns_;
+  const int64_t former_leases_ns_;
   const WallClock wall_;
   // Relaxed: it tells nothing but itself. A signal handler may set it.
   std::atomic<bool> reload_asked_{false};
@@ -105,7 +111,7 @@ class AdmissionControl {
   Now now_;                      // of this Poll
   int64_t begun_ns_ = 0;         // when it was first called
   uint32_t requests_ = 0;        // so far
-  std::deque<Waiting> waiting_;  // for a primary, in the order of their times
+  std::deque<Waiting> waiting_;  // in the order of their times
   Counter refused_;
 };
 

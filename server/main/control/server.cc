@@ -58,6 +58,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
                                                    " letters, digits or ._:-[], unlike \"",
                                                    options.name, "\""));
   }
+  if (options.item_lease_ms != 0 && (options.group || options.standing != nullptr)) {
+    return absl::InvalidArgumentError("a member of a group cannot lease items");
+  }
   GANNET_ASSIGN_OR_RETURN(Authenticator authenticator,
                           Authenticator::Create(options.auth_file, options.clocks.wall.Now()));
   std::unique_ptr<Server> server(new Server(options));
@@ -84,8 +87,10 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
   GANNET_RETURN_IF_ERROR(CreateWorkers());
   if (group_) GANNET_RETURN_IF_ERROR(CreateMember());
   admission_.emplace(*workers_, member(), std::move(authenticator),
-                     WaitForPrimaryNs(options_.group), options_.clocks.wall);
+                     WaitForPrimaryNs(options_.group), options_.former_leases_ms * kNsPerMs,
+                     options_.clocks.wall);
   tidier_.emplace(*workers_, tidy_wanted_.get());
+  if (leases_) lease_keeper_.emplace(*store_);
   return absl::OkStatus();
 }
 
@@ -95,15 +100,18 @@ Server::~Server() {
 }
 
 absl::Status Server::CreateMemory() {
-  GANNET_ASSIGN_OR_RETURN(memory_, ServerMemory::Create({.device = options_.device,
-                                                         .region_bytes = options_.memory_bytes,
-                                                         .lock_words = options_.lock_words,
-                                                         .heats = options_.evict,
-                                                         .huge_pages = options_.huge_pages,
-                                                         .file = options_.memory_file,
-                                                         .lock_mode = options_.lock_mode,
-                                                         .touch = options_.touch},
-                                                        startup_answers_.get()));
+  GANNET_ASSIGN_OR_RETURN(
+      memory_,
+      ServerMemory::Create({.device = options_.device,
+                            .region_bytes = options_.memory_bytes,
+                            .lock_words = options_.lock_words,
+                            .heats = options_.evict,
+                            .leased_items = options_.item_lease_ms != 0 ? options_.leased_items : 0,
+                            .huge_pages = options_.huge_pages,
+                            .file = options_.memory_file,
+                            .lock_mode = options_.lock_mode,
+                            .touch = options_.touch},
+                           startup_answers_.get()));
   return absl::OkStatus();
 }
 
@@ -116,6 +124,11 @@ absl::Status Server::CreateStore() {
   options.evict = options_.evict;
   options.heats = memory_->heats();
   options.index_grows = options_.index_grows;
+  if (options_.item_lease_ms != 0) {
+    leases_.emplace(
+        ItemLeases::Options{.memory = memory_->item_leases(), .lease_ms = options_.item_lease_ms});
+    options.leases = &*leases_;
+  }
   GANNET_ASSIGN_OR_RETURN(tidy_wanted_, WakeUp::Create());
   GANNET_ASSIGN_OR_RETURN(sync_wanted_, WakeUp::Create());
   GANNET_ASSIGN_OR_RETURN(disk_sync_wanted_, WakeUp::Create());
@@ -128,6 +141,7 @@ absl::Status Server::CreateStore() {
   // A memory file keeps its own values, which may not be those that were asked for.
   incarnation_ = store_->superblock().incarnation;
   hash_seed_ = store_->superblock().hash_seed;
+  if (leases_) leases_->Start(incarnation_);
   const IndexGeometry index = store_->superblock().index;
   LOG(INFO) << "index of " << index.slots() << " slots (" << index.bytes() << " bytes) "
             << (options_.index_grows ? "at first" : "that does not grow");
@@ -181,7 +195,9 @@ Grant Server::GrantTemplate() const {
   grant.index = store_->superblock().index;
   grant.message_bytes_max = kMessageBytesMax;
   grant.value_bytes_max = kValueBytesMax;
-  if (options_.evict) grant.features |= kGrantEvicts;
+  // Leases are of what clients READ most, so they want to know that, too.
+  if (options_.evict || leases_) grant.features |= kGrantEvicts;
+  if (leases_) grant.features |= kGrantItemLeases;
   grant.features |= kGrantTakesReports;
   return grant;
 }
@@ -200,6 +216,7 @@ std::unique_ptr<ServerContext> Server::MakeContext() {
                         .workers = options_.workers,
                         .grant = GrantTemplate(),
                         .heats = memory_->DescribeHeats(),
+                        .item_leases = memory_->DescribeItemLeases(options_.item_lease_ms),
                         .region_lkey = memory_->region_lkey(),
                         .lock_words = memory_->lock_words(),
                         .boot = options_.clocks.boot,
@@ -246,6 +263,7 @@ void Server::AddConsumer(ChangeConsumer* consumer, ChangeStream::Need need) {
 bool Server::Poll(const Now& now) {
   const bool active = admission_->Poll(now);
   tidier_->Poll(now);
+  if (lease_keeper_) lease_keeper_->Poll(now);
   if (now.monotonic_ns >= next_look_ns_) {
     next_look_ns_ = now.monotonic_ns + kLookPeriodNs;
     workers_->TellLog(now.monotonic_ns);
@@ -255,6 +273,7 @@ bool Server::Poll(const Now& now) {
 }
 
 void Server::BeginStop() {
+  if (lease_keeper_) lease_keeper_->BeginStop();
   admission_->BeginStop();
   workers_->BeginClosing();
 }

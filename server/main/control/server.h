@@ -16,6 +16,7 @@
 #include "common/base/server_time.h"
 #include "common/base/wake_up.h"
 #include "server/main/control/admission_control.h"
+#include "server/main/control/item_lease_keeper.h"
 #include "server/main/control/server_disk.h"
 #include "server/main/control/server_group.h"
 #include "server/main/control/server_memory.h"
@@ -33,6 +34,7 @@ namespace gannet {
 //   ServerGroup       its place in a group, if it has one
 //   AdmissionControl  who may connect, and to which worker
 //   StoreTidier       the store's idle work
+//   ItemLeaseKeeper   the leases on its most popular items, if it leases any
 //
 // It starts no thread: the workers are to be polled too, by one thread or by many (ServerThreads).
 //
@@ -57,6 +59,12 @@ class Server final : private ServerControl {
     uint64_t index_slots = 0;            // at the start; 0 = by memory
     bool index_grows = true;
     bool evict = false;  // whether to evict when the memory is full, instead of refusing writes
+    // Leases of popular items, of which clients may keep copies so long (docs/item-leases.md); 0:
+    // none. At most kItemLeaseMsMax. Only for a server that is alone.
+    uint32_t item_lease_ms = 0;
+    uint32_t leased_items = 1024;  // at most, at once
+    // No client is taken for so long: those of a process before may still answer from such copies.
+    uint32_t former_leases_ms = 0;
     DiskOptions disk;
     std::optional<GroupOptions> group;  // nullopt: the server is alone
     uint64_t lock_words = 65536;
@@ -96,7 +104,8 @@ class Server final : private ServerControl {
   };
 
   // Logs what was touched and registered, and how long it took. The errors' texts say what to do.
-  // InvalidArgument: the name is not valid, or there is too little memory for the index.
+  // InvalidArgument: the name is not valid, there is too little memory for the index, or items are
+  // to be leased in a group.
   // ResourceExhausted: there is no such memory, or it may not be locked. FailedPrecondition: the
   // port is in use, the device does not work, or the clock is not set. And the errors of
   // AuthFile::Open.
@@ -115,8 +124,11 @@ class Server final : private ServerControl {
   // What to sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
   int64_t deadline_ns() const {
-    return std::min({tidier_->due_ns(), next_look_ns_, admission_->due_ns()});
+    const int64_t leases_ns = lease_keeper_ ? lease_keeper_->due_ns() : INT64_MAX;
+    return std::min({tidier_->due_ns(), next_look_ns_, admission_->due_ns(), leases_ns});
   }
+  // Whether clients may still answer from copies of items.
+  bool HasLeases(ServerTime now) const { return leases_ && now < leases_->end(); }
   // Sleep on this as well: it is readable when a write wants the store to be tidied.
   int tidy_fd() const { return tidy_wanted_->fd(); }
 
@@ -191,6 +203,7 @@ class Server final : private ServerControl {
   std::unique_ptr<WakeUp> sync_wanted_;
   std::unique_ptr<WakeUp> disk_sync_wanted_;
   ChangeStream changes_;
+  std::optional<ItemLeases> leases_;
   std::unique_ptr<Store> store_;
   std::unique_ptr<Writes> writes_;
   std::unique_ptr<ServerDisk> disk_;
@@ -202,6 +215,7 @@ class Server final : private ServerControl {
   // Owner thread only.
   std::optional<AdmissionControl> admission_;
   std::optional<StoreTidier> tidier_;
+  std::optional<ItemLeaseKeeper> lease_keeper_;
   int64_t next_look_ns_ = 0;
 };
 

@@ -8,6 +8,7 @@
 
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/layout/item_lease_header.h"
 #include "common/rdma/status.h"
 #include "glog/logging.h"
 #include "server/main/control/cgroup_limit.h"
@@ -40,6 +41,7 @@ absl::StatusOr<std::unique_ptr<ServerMemory>> ServerMemory::Create(const Options
   std::unique_ptr<ServerMemory> memory(new ServerMemory(options));
   GANNET_RETURN_IF_ERROR(memory->CreateRegionAndLocks(answers));
   if (options.heats) GANNET_RETURN_IF_ERROR(memory->CreateHeats());
+  if (options.leased_items != 0) GANNET_RETURN_IF_ERROR(memory->CreateItemLeases());
   return memory;
 }
 
@@ -95,6 +97,21 @@ absl::Status ServerMemory::CreateHeats() {
   return absl::OkStatus();
 }
 
+absl::Status ServerMemory::CreateItemLeases() {
+  GANNET_ASSIGN_OR_RETURN(item_leases_,
+                          SharedMemory::Create({.name = "gannet-item-leases",
+                                                .bytes = ItemLeaseBytes(options_.leased_items),
+                                                .huge_pages = HugePages::kOff}));
+  GANNET_ASSIGN_OR_RETURN(item_leases_mr_,
+                          RegisterMemory(pd_.get(), item_leases_->bytes(), RemoteAccess::kRead));
+  return absl::OkStatus();
+}
+
+std::span<std::byte> ServerMemory::item_leases() const {
+  if (!item_leases_) return {};
+  return item_leases_->bytes().first(ItemLeaseBytes(options_.leased_items));
+}
+
 std::span<uint64_t> ServerMemory::lock_words() const {
   return {reinterpret_cast<uint64_t*>(locks_->bytes().data()), options_.lock_words};
 }
@@ -118,6 +135,15 @@ HeatsReply ServerMemory::DescribeHeats() const {
           .used_once = Heat::kUsedOnce,
           .units_per_doubling = uint8_t{Heat::kUnitsPerDoubling},
           .most = Heat::kMost};
+}
+
+ItemLeasesReply ServerMemory::DescribeItemLeases(uint32_t lease_ms) const {
+  if (item_leases_mr_ == nullptr) return {};
+  return {.address = reinterpret_cast<uint64_t>(item_leases_->bytes().data()),
+          .rkey = item_leases_mr_->rkey,
+          .words = options_.leased_items,
+          .lease_ms = lease_ms,
+          .reserved = {}};
 }
 
 }  // namespace gannet

@@ -275,8 +275,9 @@ void ServerThreads::RunControl() {
   bool stopping = false;
   int64_t give_up_ns = std::numeric_limits<int64_t>::max();
   // The connection manager is polled to the end: workers that destroy connections wait for events
-  // to be acknowledged.
-  while (running_.load(std::memory_order_acquire) > 0) {
+  // to be acknowledged. A process that ends leaves no lease behind.
+  while (running_.load(std::memory_order_acquire) > 0 ||
+         (stopping && server_->HasLeases(clock_.Time()))) {
     const Now now = clock_.Read();
     while (server_->Poll(now)) {
     }

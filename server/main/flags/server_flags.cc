@@ -72,6 +72,12 @@ DEFINE_bool(log_json, false, "whether the log's lines are JSON: time, level, sou
 DEFINE_string(on_full, "reject",
               "what a write without room does: reject (it fails) or evict (other items go). With "
               "--cluster, the group has it: kvcli cluster set");
+DEFINE_uint32(
+    item_lease_ms, 0,
+    "clients may keep copies of the most popular items, and answer GETs from them, for so "
+    "long after the server said so; a write of such an item waits for as long. At most "
+    "100; 0: no copies. Not with --cluster");
+DEFINE_uint32(leased_items, 1024, "with --item_lease_ms: how many items at most, 1 to 65536");
 DEFINE_string(data, "",
               "directory for the items, which the next run finds again; without it they are in "
               "memory only");
@@ -121,6 +127,23 @@ constexpr uint32_t kWorkersMax = 64;
 constexpr uint32_t kBusyPollUsMax = 1'000'000;
 constexpr uint32_t kStopWaitSMost = 3600;
 
+absl::Status CheckLeases() {
+  if (FLAGS_item_lease_ms > kItemLeaseMsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--item_lease_ms must be at most ", kItemLeaseMsMax));
+  }
+  if (FLAGS_leased_items < 1 || FLAGS_leased_items > kLeasedItemsMax) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--leased_items must be 1 to ", kLeasedItemsMax));
+  }
+  if (FLAGS_item_lease_ms != 0 && !FLAGS_cluster.empty()) {
+    return absl::InvalidArgumentError(
+        "--item_lease_ms cannot be used together with --cluster: the members of a group do not "
+        "know of each other's leases on items yet");
+  }
+  return absl::OkStatus();
+}
+
 // Checks everything about the flags that needs nothing else.
 absl::Status CheckFlags() {
   if (FLAGS_workers < 1 || FLAGS_workers > kWorkersMax) {
@@ -149,6 +172,7 @@ absl::Status CheckFlags() {
     return absl::InvalidArgumentError(
         absl::StrCat("--stop_wait_s must be at most ", kStopWaitSMost));
   }
+  GANNET_RETURN_IF_ERROR(CheckLeases());
   GANNET_RETURN_IF_ERROR(Check(FlagsOfCluster()));
   if (FLAGS_sync == "always" && FLAGS_data.empty()) {
     return absl::InvalidArgumentError(
@@ -179,6 +203,10 @@ absl::Status Fill(Server::Options* options) {
   options->index_slots = FLAGS_index_slots;
   options->evict = FLAGS_on_full == "evict";
   options->index_grows = FLAGS_index_grows;
+  options->item_lease_ms = FLAGS_item_lease_ms;
+  options->leased_items = FLAGS_leased_items;
+  // Whatever this process does, the one before may have leased items.
+  options->former_leases_ms = kItemLeaseMsMax;
   options->disk = {.data = FLAGS_data,
                    .sync = *SyncNamed(FLAGS_sync),
                    .sync_interval_ns = int64_t{FLAGS_sync_interval_ms} * kNsPerMs,
@@ -232,7 +260,9 @@ GroupPolicy PolicyOfFlags() {
 std::vector<FlagGroup> FlagGroups() {
   return {{"Where it serves, and whom",
            "listen name device advertise announce auth_file session_grace_ms silence_ms"},
-          {"Memory", "memory memory_file on_full index_slots index_grows lock_words hugepages"},
+          {"Memory",
+           "memory memory_file on_full index_slots index_grows lock_words hugepages item_lease_ms "
+           "leased_items"},
           {"Threads and cores", "workers busy_poll_us numa"},
           {"Items on disk", "data sync sync_interval_ms restore_from"},
           {"What operators see", "log_file log_json http http_show_keys slowlog_us"},

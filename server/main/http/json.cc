@@ -63,6 +63,9 @@ Json StoreJson(const ServerView& it) {
   const StatsReply& stats = it.stats;
   return {{"items", stats.items},
           {"items_expiring", stats.items_expiring},
+          {"items_leased", stats.items_leased},
+          {"lease_waits", stats.lease_waits},
+          {"lease_waited_ms", stats.lease_waited_ms},
           {"heap_bytes", stats.heap_bytes},
           {"heap_total", stats.heap_total},
           {"slots_used", stats.slots_used},

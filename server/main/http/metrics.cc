@@ -101,6 +101,12 @@ void AddMemory(const ServerView& it, MetricFamilies* to) {
   to->Gauge("gannet_items", "Items stored.", static_cast<double>(it.stats.items));
   to->Gauge("gannet_items_expiring", "Items stored that have a time to live.",
             static_cast<double>(it.stats.items_expiring));
+  to->Gauge("gannet_items_leased", "Items of which clients may answer from copies.",
+            static_cast<double>(it.stats.items_leased));
+  to->Counter("gannet_lease_waits_total", "Writes that waited for the end of an item's lease.",
+              it.stats.lease_waits);
+  to->Counter("gannet_lease_waited_seconds_total", "What these waited, all together.",
+              static_cast<double>(it.stats.lease_waited_ms) / 1e3);
   to->Gauge("gannet_heap_bytes", "Bytes in blocks of items.",
             static_cast<double>(it.stats.heap_bytes));
   to->Gauge("gannet_heap_capacity_bytes", "Bytes that blocks of items may take.",

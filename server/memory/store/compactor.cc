@@ -170,6 +170,9 @@ void Compactor::Move(const Index::Lock& held, const Index::Found& found, std::by
   const uint64_t new_offset = to - items_.region().data();
   const uint64_t live_commit = CopyItem(found.slot, to);
   const Slot moved = Slot::Of(found.slot.tag(), size_class, new_offset);
+  if (ItemLeases* const leases = items_.leases()) {
+    leases->Moved(items_.LoadHeader(found.slot).commit, live_commit);
+  }
   // Only the record of what is under way needs it.
   const KeyHash hash = items_.recovery() != nullptr ? items_.KeyHashAt(found.slot) : KeyHash(0);
   items_.ReplaceItem(held, hash, found.place, found.slot, moved, live_commit);

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
 
 #include "server/memory/store/store_find.h"
 
@@ -325,18 +326,10 @@ void Evictor::ClearItem(const Index::Lock& held, const Index::Found& found, Clea
 
 // Finds the item by what its bytes say, without a lock, and then proves it by the index.
 void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
-  ItemHeader header;
-  if (offset + sizeof(header) > items_.first_superblock().region_bytes) return;
-  LoadWords(&header, items_.Block(offset), sizeof(header));
-  const uint32_t key_bytes = header.key_bytes();
-  if ((header.commit & kCommitLive) == 0 || key_bytes == 0 || key_bytes > kKeyBytesMax) return;
-  const uint64_t key_at = offset + KeyOffset(key_bytes, header.value_bytes);
-  const uint64_t first_word = key_at / sizeof(uint64_t) * sizeof(uint64_t);
-  if (key_at + key_bytes > items_.first_superblock().region_bytes) return;
-  std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)> copy;
-  LoadWords(copy.data(), items_.Block(first_word), key_at - first_word + key_bytes);
-  const KeyHash hash = KeyHash::Of({copy.data() + (key_at - first_word), key_bytes},
-                                   items_.first_superblock().hash_seed);
+  Items::KeyCopy copy;
+  const std::string_view key = items_.GuessKeyAt(offset, &copy);
+  if (key.empty()) return;
+  const KeyHash hash = KeyHash::Of(key, items_.first_superblock().hash_seed);
   const Index::Lock lock(items_.index(), hash);
   const auto found =
       items_.index().Find(lock, hash, [&](Slot slot) { return slot.offset() == offset; });

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 
 #include "common/base/check.h"
 #include "common/base/words.h"
+#include "common/protocol/limits.h"
 
 namespace gannet {
 namespace {
@@ -15,6 +17,8 @@ constexpr uint64_t kBarLeases = 10;
 constexpr uint64_t kBarMsMax = 10'000;
 // Bars that are over are forgotten when there are so many for each word.
 constexpr uint64_t kBarsPerWord = 4;
+// So few keys without marks share a count with one that has one.
+constexpr uint64_t kCountsPerWord = 32;
 
 }  // namespace
 
@@ -22,7 +26,9 @@ ItemLeases::ItemLeases(const Options& options)
     : options_(options),
       words_(static_cast<uint32_t>((options.memory.size() - sizeof(ItemLeaseHeader)) /
                                    sizeof(uint64_t))),
-      popular_(words_) {
+      popular_(words_),
+      marks_shift_(64 - std::bit_width(kCountsPerWord * uint64_t{words_})),
+      marks_of_(uint64_t{1} << (64 - marks_shift_)) {
   GANNET_CHECK(options.lease_ms > 0 && options.lease_ms <= kItemLeaseMsMax,
                "a lease of an item has 1 to 100 ms");
   WordMutexLock lock(mutex_);
@@ -54,6 +60,7 @@ bool ItemLeases::Begin(KeyHash hash, uint64_t word, uint64_t item_bytes, ServerT
   if (bar != bars_.end() && now.ms() < bar->second.until_ms) return false;
   const auto [it, made] = marks_.try_emplace(hash.value());
   if (!made) return false;
+  marks_of_[hash.value() >> marks_shift_].fetch_add(1, std::memory_order_relaxed);
   it->second = {.word = word, .place = free_.back(), .item_bytes = item_bytes};
   free_.pop_back();
   leased_.emplace(word, hash.value());
@@ -73,18 +80,26 @@ void ItemLeases::TakeOut(Mark* mark) {
   *mark = {.end_ms = header_.end_ms};
 }
 
-std::optional<uint64_t> ItemLeases::Change(KeyHash hash, ServerTime now) {
+void ItemLeases::Erase(Marks::iterator mark) {
+  marks_of_[mark->first >> marks_shift_].fetch_sub(1, std::memory_order_relaxed);
+  marks_.erase(mark);
+}
+
+uint64_t ItemLeases::Change(KeyHash hash, ServerTime now) {
   WordMutexLock lock(mutex_);
   const auto it = marks_.find(hash.value());
-  if (it == marks_.end()) return std::nullopt;
+  if (it == marks_.end()) return 0;
   Mark& mark = it->second;
   if (mark.word != 0) {
     TakeOut(&mark);
     SetBar(hash, std::max(now.ms(), mark.end_ms));
-    changes_ += now.ms() < mark.end_ms;
+    if (now.ms() < mark.end_ms) {
+      ++changes_;
+      waited_ms_ += mark.end_ms - now.ms();
+    }
   }
   if (now.ms() < mark.end_ms) return mark.end_ms - now.ms();
-  marks_.erase(it);
+  Erase(it);
   return 0;
 }
 
@@ -104,13 +119,18 @@ void ItemLeases::SetBar(KeyHash hash, uint64_t from_ms) {
   bar.until_ms = from_ms + bar.length_ms;
 }
 
-bool ItemLeases::Drop(KeyHash hash) {
+bool ItemLeases::IsMarked(KeyHash hash) const {
+  WordMutexLock lock(mutex_);
+  return marks_.contains(hash.value());
+}
+
+void ItemLeases::Drop(KeyHash hash) {
+  if (!MayHave(hash)) return;
   WordMutexLock lock(mutex_);
   const auto it = marks_.find(hash.value());
-  if (it == marks_.end()) return false;
+  if (it == marks_.end()) return;
   if (it->second.word != 0) TakeOut(&it->second);
-  marks_.erase(it);
-  return true;
+  Erase(it);
 }
 
 // Clients that have the old word still answer from their copies, whose content is the same, until
@@ -160,14 +180,30 @@ bool ItemLeases::Renew(ServerTime now) {
   return true;
 }
 
+ServerTime ItemLeases::end() const {
+  WordMutexLock lock(mutex_);
+  return ServerTime::FromMs(header_.end_ms);
+}
+
 bool ItemLeases::IsLeased(uint64_t word) const {
   WordMutexLock lock(mutex_);
   return leased_.contains(word);
 }
 
+std::vector<uint64_t> ItemLeases::LeasedWords() const {
+  std::vector<uint64_t> words;
+  WordMutexLock lock(mutex_);
+  words.reserve(leased_.size());
+  for (const auto& [word, hash] : leased_) words.push_back(word);
+  return words;
+}
+
 ItemLeases::Counts ItemLeases::counts() const {
   WordMutexLock lock(mutex_);
-  return {.leased = leased_.size(), .leased_bytes = leased_bytes_, .changes = changes_};
+  return {.leased = leased_.size(),
+          .leased_bytes = leased_bytes_,
+          .changes = changes_,
+          .waited_ms = waited_ms_};
 }
 
 }  // namespace gannet

@@ -1,9 +1,9 @@
 #ifndef GANNET_SERVER_MEMORY_STORE_ITEM_LEASES_H_
 #define GANNET_SERVER_MEMORY_STORE_ITEM_LEASES_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -48,12 +48,17 @@ class ItemLeases {
   // the key has a mark, or was written a moment ago. REQUIRES: the key's lock, until the next
   // change of the key can find the mark.
   bool Begin(KeyHash hash, uint64_t word, uint64_t item_bytes, ServerTime now);
-  // Ends the lease of a key that is to be changed. Returns how many ms that has to wait, at least
-  // 1; 0: the key has no mark any more; nullopt: it had none. REQUIRES: the key's lock.
-  std::optional<uint64_t> Change(KeyHash hash, ServerTime now);
-  // The key's item has expired. Returns whether the key had a mark; it has none any more. REQUIRES:
-  // the key's lock.
-  bool Drop(KeyHash hash);
+  // Returns false if the key surely has no mark, as most keys. Costs a load. REQUIRES: the key's
+  // lock, or the answer may be out of date.
+  bool MayHave(KeyHash hash) const {
+    return marks_of_[hash.value() >> marks_shift_].load(std::memory_order_relaxed) != 0;
+  }
+  bool IsMarked(KeyHash hash) const;
+  // Ends the lease of a key that is to be changed. Returns how many ms that has to wait; 0: the key
+  // has no mark any more. REQUIRES: the key's lock.
+  uint64_t Change(KeyHash hash, ServerTime now);
+  // Forgets the mark of a key whose item has expired. REQUIRES: the key's lock.
+  void Drop(KeyHash hash);
   // An item has another commit word, as it lies elsewhere now. REQUIRES: its key's lock.
   void Moved(uint64_t from, uint64_t to);
 
@@ -67,17 +72,22 @@ class ItemLeases {
   // Makes the leases last for lease_ms from now on. Returns false if nothing is leased.
   bool Renew(ServerTime now);
 
+  // Returns when all leases end that were given so far, if none is renewed.
+  ServerTime end() const;
+
   // What is worth a lease.
   PopularItems& popular() { return popular_; }
 
   uint32_t lease_ms() const { return options_.lease_ms; }
   uint32_t words() const { return words_; }
   bool IsLeased(uint64_t word) const;
+  std::vector<uint64_t> LeasedWords() const;
   // For those who watch.
   struct Counts {
     uint64_t leased = 0;        // items, now
     uint64_t leased_bytes = 0;  // of these
     uint64_t changes = 0;       // that ended a lease, and had to wait for its end
+    uint64_t waited_ms = 0;     // what these had to wait, all together
   };
   Counts counts() const;
 
@@ -94,25 +104,33 @@ class ItemLeases {
     uint64_t length_ms;
   };
 
+  using Marks = absl::flat_hash_map<uint64_t, Mark>;  // by key hash
+
   std::byte* WordAt(uint32_t place) const;
   void StoreHeader() GANNET_REQUIRES(mutex_);
   void TakeOut(Mark* mark) GANNET_REQUIRES(mutex_);
+  void Erase(Marks::iterator mark) GANNET_REQUIRES(mutex_);
   void SetBar(KeyHash hash, uint64_t from_ms) GANNET_REQUIRES(mutex_);
 
   const Options options_;
   const uint32_t words_;
   uint64_t incarnation_ = 0;
   PopularItems popular_;
+  // How many keys have marks, by the first bits of their hashes. Relaxed: a key's mark comes and
+  // goes under the key's lock.
+  const int marks_shift_;
+  std::vector<std::atomic<uint32_t>> marks_of_;
 
   mutable WordMutex mutex_;
   ItemLeaseHeader header_ GANNET_GUARDED_BY(mutex_){};
   bool grows_ GANNET_GUARDED_BY(mutex_) = false;  // the generation, when the header is stored next
-  absl::flat_hash_map<uint64_t, Mark> marks_ GANNET_GUARDED_BY(mutex_);       // by key hash
+  Marks marks_ GANNET_GUARDED_BY(mutex_);
   absl::flat_hash_map<uint64_t, uint64_t> leased_ GANNET_GUARDED_BY(mutex_);  // word -> key hash
   absl::flat_hash_map<uint64_t, Bar> bars_ GANNET_GUARDED_BY(mutex_);         // by key hash
   std::vector<uint32_t> free_ GANNET_GUARDED_BY(mutex_);                      // places
   uint64_t leased_bytes_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t changes_ GANNET_GUARDED_BY(mutex_) = 0;
+  uint64_t waited_ms_ GANNET_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace gannet

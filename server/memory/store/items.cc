@@ -34,6 +34,7 @@ Items::Items(const StoreOptions& options, const Superblock& superblock, std::uni
       eviction_(options.evict ? std::make_unique<Eviction>(superblock.region_bytes,
                                                            heap_->capacity_bytes(), options.heats)
                               : nullptr),
+      leases_(options.leases),
       index_(
           IndexOptions(options, superblock, survey, [this](Slot slot) { return KeyHashAt(slot); })),
       next_version_(options.first_version) {}
@@ -50,10 +51,25 @@ KeyHash Items::KeyHashAt(Slot slot) const {
   return KeyHash::Of({key, header.key_bytes()}, superblock_.hash_seed);
 }
 
+std::string_view Items::GuessKeyAt(uint64_t offset, KeyCopy* copy) const {
+  ItemHeader header;
+  if (offset + sizeof(header) > superblock_.region_bytes) return {};
+  LoadWords(&header, Block(offset), sizeof(header));
+  const uint32_t key_bytes = header.key_bytes();
+  if ((header.commit & kCommitLive) == 0 || key_bytes == 0 || key_bytes > kKeyBytesMax) return {};
+  const uint64_t key_at = offset + KeyOffset(key_bytes, header.value_bytes);
+  const uint64_t first_word = key_at / sizeof(uint64_t) * sizeof(uint64_t);
+  if (key_at + key_bytes > superblock_.region_bytes) return {};
+  LoadWords(copy->data(), Block(first_word), key_at - first_word + key_bytes);
+  return {copy->data() + (key_at - first_word), key_bytes};
+}
+
 // First marks the item dead, which is the moment when the key is gone. Then publishes slot and
 // checksum, and then frees the block.
 void Items::RemoveItem(const Index::Lock& held, const Index::Place& place, Slot slot) {
   std::byte* const block = Block(slot.offset());
+  // Whoever removes it because somebody asked for that has ended its lease before.
+  if (leases_ != nullptr) leases_->Drop(KeyHashAt(slot));
   NoteRemoved(LoadWord(block + offsetof(ItemHeader, version)));
   CountExpiring(ExpiryMs(block), 0);
   StoreDead(block);

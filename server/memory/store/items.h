@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string_view>
 
 #include "common/base/words.h"
 #include "common/layout/item_proof.h"
@@ -17,6 +18,7 @@
 #include "server/memory/recovery/recovery_area.h"
 #include "server/memory/recovery/survey.h"
 #include "server/memory/store/eviction.h"
+#include "server/memory/store/item_leases.h"
 #include "server/memory/store/store_options.h"
 
 namespace gannet {
@@ -46,6 +48,8 @@ class Items {
   RecoveryArea* recovery() const { return recovery_.get(); }
   // Which items are used. nullptr: the store does not evict.
   Eviction* eviction() const { return eviction_.get(); }
+  // Which items are leased to clients. nullptr: none.
+  ItemLeases* leases() const { return leases_; }
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
   ItemPlace PlaceAt(uint64_t offset) const {
@@ -53,6 +57,10 @@ class Items {
   }
   ItemHeader LoadHeader(Slot slot) const;
   KeyHash KeyHashAt(Slot slot) const;
+  // Returns the key of the item that lies at an offset, whatever that is, as far as its bytes say.
+  // Empty: there is none. Look it up, under its lock, before you believe it.
+  using KeyCopy = std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)>;
+  std::string_view GuessKeyAt(uint64_t offset, KeyCopy* copy) const;
 
   // Makes an item live that is in another block, in place of one of the same key. Then free the old
   // block. Inline in store_find.h.
@@ -60,6 +68,17 @@ class Items {
                    Slot by, uint64_t live_commit);
   void RemoveItem(const Index::Lock& held, const Index::Place& place, Slot slot);
   void FreeBlock(uint64_t offset, uint32_t size_class);
+
+  // Whoever changes an item asks this first. Returns how many ms a change of the key has to wait
+  // for the end of a lease, which it ends; 0: it may be made now. `now` may be a little early.
+  uint64_t EndLease(const Index::Lock& /*held*/, KeyHash hash, ServerTime now) {
+    if (leases_ == nullptr || !leases_->MayHave(hash)) [[likely]]
+      return 0;
+    return leases_->Change(hash, now);
+  }
+  // Returns whether a put may go over an item with no other look: nobody hears of changes, and no
+  // item is leased.
+  bool updates_at_once() const { return updates_at_once_; }
 
   // Returns a version that no item had. Relaxed: versions must only be unique, and grow with each
   // change of a key. Whoever changes a key takes one under the key's lock, or compares there.
@@ -98,6 +117,8 @@ class Items {
   const std::unique_ptr<Heap> heap_;
   const std::unique_ptr<RecoveryArea> recovery_;
   const std::unique_ptr<Eviction> eviction_;
+  ItemLeases* const leases_;
+  bool updates_at_once_ = leases_ == nullptr;
 
   Index index_;
   std::atomic<uint64_t> next_version_;

@@ -19,6 +19,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
 #include "common/layout/key_hash_inline.h"
+#include "common/protocol/touch.h"
 #include "server/memory/recovery/survey.h"
 #include "server/memory/store/adopter.h"
 #include "server/memory/store/hash_of_home.h"
@@ -156,6 +157,12 @@ void Store::FillStats(StatsReply* stats) const {
   stats->index_growths = grower_.growths();
   stats->refused_index_full = refused_index_full_.load(std::memory_order_relaxed);
   stats->items_deleted = items_deleted_.load(std::memory_order_relaxed);
+  if (leases_ != nullptr) {
+    const ItemLeases::Counts leases = leases_->counts();
+    stats->items_leased = leases.leased;
+    stats->lease_waits = leases.changes;
+    stats->lease_waited_ms = leases.waited_ms;
+  }
   if (!evicts()) return;
   const Eviction& eviction = *eviction_;
   stats->items_evicted = eviction.items_evicted.load(std::memory_order_relaxed);
@@ -180,6 +187,7 @@ void Store::EvictLater(LaterEvictions* later) {
 bool Store::Evict(const Index::Lock& held, const Index::Found& found) {
   const KeyHash hash = KeyHashAt(found.slot);
   if (later_ != nullptr && later_->MayWait(hash)) return false;
+  if (leases_ != nullptr && EndLease(held, hash, Now({})) != 0) return false;
   // A lock that is taken after this load finds no item.
   if (LockWord(hash) != 0) return false;
   const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
@@ -541,6 +549,15 @@ constexpr uint32_t kEvictionsForSlotMax = 8;
 
 void Store::NoteTouches(std::string_view touches) {
   if (evicts()) eviction_->TouchAll(touches, region_.size());
+  if (leases_ == nullptr) return;
+  uint64_t word;
+  for (size_t at = 0; at + sizeof(word) <= touches.size(); at += sizeof(word)) {
+    std::memcpy(&word, touches.data() + at, sizeof(word));
+    const gannet::Touch touch(word);
+    if (touch.offset() + sizeof(ItemHeader) > region_.size()) continue;
+    const uint64_t version = LoadWord(Block(touch.offset()) + offsetof(ItemHeader, version));
+    leases_->popular().Note(touch.offset(), version, touch.uses());
+  }
 }
 
 void Store::PauseEvictions(bool paused) {

@@ -111,6 +111,9 @@ class Store : private Items {
   uint64_t LockWord(KeyHash hash) const {
     return __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
   }
+  // UpdateInPlace and evictions ask EndLease. Whoever makes another change does so before he
+  // decides.
+  using Items::EndLease, Items::leases, Items::updates_at_once;
   using Items::NextVersion, Items::RaiseVersions, Items::removed_version;
 
   // The fast path of a PUT, for the most frequent kind: it has no conditions and no expiry, and
@@ -130,8 +133,9 @@ class Store : private Items {
     uint64_t slot = 0;
   };
   // Returns false if nothing was done; then put it otherwise. `flags()` returns the item's flags,
-  // and is called once. REQUIRES: both steps of the guess were made for this key; not records().
-  template <class Flags>
+  // and is called once. REQUIRES: both steps of the guess were made for this key; not records();
+  // kLeases, if the store leases items.
+  template <bool kLeases = false, class Flags>
   bool UpdateInPlace(const Guess& guess, std::string_view key, std::string_view value,
                      Flags&& flags, Update* update);
   // The same for many, of a store that records() (recorded_updates.h).
@@ -213,7 +217,10 @@ class Store : private Items {
   // What Create found in a memory file.
   const std::optional<TakenOver>& taken_over() const { return taken_over_; }
   // `sink` hears of every change before anybody can see it; not of expiries. Before others use it.
-  void UseSink(ChangeSink* sink) { sink_ = sink; }
+  void UseSink(ChangeSink* sink) {
+    sink_ = sink;
+    updates_at_once_ = sink == nullptr && leases_ == nullptr;
+  }
   bool records() const { return sink_ != nullptr; }
   // Lets evictions wait; nullptr: they happen at once. While nobody uses the store.
   void EvictLater(LaterEvictions* later);
@@ -265,7 +272,8 @@ class Store : private Items {
   void WriteUpdate(KeyHash hash, Slot slot, const ItemUpdate& update);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
-  friend class Evictor;  // calls Evict
+  friend class Evictor;     // calls Evict
+  friend class ItemLeaser;  // begins leases
   // Deletes an item that the evictor chose, now or later. Returns false if its key is locked or has
   // waiting changes, or the sink refuses. `held` is the lock of the item's home.
   bool Evict(const Index::Lock& held, const Index::Found& found);

@@ -7,6 +7,7 @@
 
 #include "common/base/wake_up.h"
 #include "server/memory/heap/heap.h"
+#include "server/memory/store/item_leases.h"
 
 namespace gannet {
 
@@ -29,6 +30,9 @@ struct StoreOptions {
   // Where a store that evicts keeps its heats (heat.h); zero filled, outlives the Store. Empty: in
   // memory of its own.
   std::span<std::byte> heats;
+  // The items that are leased to clients, which outlives the Store; null: none are. Then the Store
+  // needs a clock (UseClock).
+  ItemLeases* leases = nullptr;
   // The region outlives the process. If a former one left items there, Create takes them over.
   bool memory_file = false;
   uint32_t take_over_threads = 0;  // 0 = by the cores and the size of the index

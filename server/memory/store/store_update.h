@@ -44,14 +44,17 @@ template <class Lock>
 
 // Changes only version, flags and value of the item's content. The old commit word stays until the
 // new one is stored; with any of the new content it fails the check.
-template <class Flags>
+template <bool kLeases, class Flags>
 [[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
                                                         Update* update) {
   GANNET_CHECK_DATA_PATH(!records(), "the change would not be recorded");
+  GANNET_CHECK_DATA_PATH(kLeases || leases_ == nullptr, "the item may be leased");
   if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
+  if (kLeases && leases_->MayHave(KeyHash(guess.hash))) [[unlikely]]
+    return false;
   const uint32_t value_bytes = static_cast<uint32_t>(value.size());
   Slot slot;
   if (!FindToUpdate(lock, guess, key, value_bytes, &slot)) return false;
@@ -69,6 +72,7 @@ template <class Decide>
 [[gnu::always_inline]] inline bool Store::DecideUpdate(const Guess& guess, std::string_view key,
                                                        size_t value_bytes, Index::KeyTry::May may,
                                                        Decide&& decide) {
+  GANNET_CHECK_DATA_PATH(leases_ == nullptr, "the item may be leased");
   if (SealedItemBytes(key.size(), value_bytes) > kInPlaceBytesMax || recovery_ != nullptr)
       [[unlikely]] {
     return false;

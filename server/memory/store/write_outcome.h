@@ -33,6 +33,8 @@ struct ItemAttributes {
 
 struct WriteOutcome {
   ReplyStatus status = ReplyStatus::kOk;
+  // kTryAgain: the item is leased to clients, and may be written after so long. 0: another reason.
+  uint32_t wait_ms = 0;
   uint64_t version = 0;  // of the item as it is now, also if the write was refused
   uint64_t slot = 0;     // Slot word of the item now; 0 = none
   union {

@@ -76,7 +76,10 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.disk_behind_ms,
                              stats.disk_refused,
                              stats.disk_snapshots,
-                             stats.items_expiring};
+                             stats.items_expiring,
+                             stats.items_leased,
+                             stats.lease_waits,
+                             stats.lease_waited_ms};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 

@@ -104,5 +104,13 @@ TEST_F(PutCostTest, OneAtATime) { Run(1); }
 TEST_F(PutCostTest, ThirtyTwoAtOnce) { Run(32); }
 TEST_F(PutCostTest, FromThirtyTwoSessions) { RunSessions(32); }
 
+// Of items that are not leased, at a server that leases others.
+class LeasingPutCostTest : public PutCostTest {
+ protected:
+  void SetUp() override { Start(/*connections_max=*/128, /*item_lease_ms=*/20); }
+};
+
+TEST_F(LeasingPutCostTest, ThirtyTwoAtOnce) { Run(32); }
+
 }  // namespace
 }  // namespace gannet

@@ -19,10 +19,11 @@ __attribute__((noinline)) inline void ServePuts(Worker& worker, const Now& now) 
 // A server whose worker the test polls, and PUTs of 64 B under keys of 16.
 class PutTest : public ServerTest {
  protected:
-  void Start(uint32_t connections_max) {
-    StartServer([connections_max](auto* options) {
+  void Start(uint32_t connections_max, uint32_t item_lease_ms = 0) {
+    StartServer([=](auto* options) {
       options->memory_bytes = 64 << 20;
       options->connections_max = connections_max;
+      options->item_lease_ms = item_lease_ms;
     });
   }
   void Send(RawPeer& peer, const std::string& key) {

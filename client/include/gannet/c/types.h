@@ -174,7 +174,8 @@ typedef struct gannet_stats {
   uint64_t evicted_age_ms;
   /* Figures of --data; 0 without it. disk_sync: as ServerStats::disk_sync in gannet/types.h. */
   uint64_t disk_sync, disk_bytes, disk_behind_bytes, disk_behind_ms, disk_refused, disk_snapshots;
-  uint64_t items_expiring;
+  /* The leases: as those of ServerStats in gannet/types.h. */
+  uint64_t items_expiring, items_leased, lease_waits, lease_waited_ms;
 } gannet_stats;
 
 /* The connection to one server. Strings are never NULL, and live as long as the structure. */

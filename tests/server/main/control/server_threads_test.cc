@@ -20,6 +20,9 @@
 #include <vector>
 
 #include "common/base/clocks.h"
+#include "common/layout/slot.h"
+#include "common/protocol/limits.h"
+#include "common/protocol/touch.h"
 #include "common/rdma/loopback.h"
 #include "gtest/gtest.h"
 #include "softverbs/tests/support/temporary_directory.h"
@@ -58,7 +61,7 @@ const auto* const kTimeZone = testing::AddGlobalTestEnvironment(new TimeZone);
 std::unique_ptr<ServerThreads> Start(uint32_t workers, int64_t busy_poll_ns,
                                      const Supervisor* supervisor = nullptr,
                                      std::function<uint64_t()> random = {},
-                                     const DiskOptions& disk = {}) {
+                                     const DiskOptions& disk = {}, uint32_t item_lease_ms = 0) {
   Server::Options options{.clocks = MachineClocks()};
   options.device = TestDevice();
   options.listen = OwnAddress(TestDevice()).value();
@@ -67,6 +70,7 @@ std::unique_ptr<ServerThreads> Start(uint32_t workers, int64_t busy_poll_ns,
   options.workers = workers;
   options.random = std::move(random);
   options.disk = disk;
+  options.item_lease_ms = item_lease_ms;
   auto server = Server::Create(options);
   EXPECT_TRUE(server.ok()) << server.status();
   auto threads = ServerThreads::Start(*std::move(server),
@@ -103,6 +107,30 @@ TEST(ServerThreadsTest, ServesFromSeveralWorkers) {
   threads->RequestStop();
   EXPECT_TRUE(threads->Wait().ok());
   EXPECT_EQ(threads->server().Stats(threads->now()).connections, 0u);
+}
+
+// Clients answer from copies of a dead server's items, until the leases are over.
+TEST(ServerThreadsTest, EndsAfterItsLeases) {
+  auto threads = Start(1, 0, nullptr, {}, {}, kItemLeaseMsMax);
+  const Server& server = threads->server();
+  ThreadsDriver driver(server.address());
+  RawPeer peer(&driver);
+  ASSERT_TRUE(peer.Connect());
+  RequestHeader put = peer.Header(Opcode::kPut);
+  put.key_bytes = 3;
+  put.value_bytes = 5;
+  const ReplyHeader reply = peer.Call(put, "key", "value").value().header;
+  const Touch touch = Touch::Of(Slot(reply.write.slot).offset(), 250);
+  for (int i = 0; i < 4; ++i) {
+    RequestHeader heartbeat{};
+    heartbeat.value_bytes = sizeof(touch);
+    peer.Call(heartbeat, "", {reinterpret_cast<const char*>(&touch), sizeof(touch)}).value();
+  }
+  const auto leased = [&] { return server.HasLeases(threads->now().server_time); };
+  ASSERT_TRUE(driver.StepUntil(leased));
+  threads->RequestStop();
+  EXPECT_TRUE(threads->Wait().ok());
+  EXPECT_FALSE(leased());
 }
 
 TEST(ServerThreadsTest, WakesFromSleepForEachRequest) {

@@ -71,6 +71,26 @@ TEST_F(ServerFlagsTest, SyncAlwaysNeedsADisk) {
   EXPECT_TRUE(OptionsFromFlags().ok()) << Wrong();
 }
 
+TEST_F(ServerFlagsTest, OnlyAServerThatIsAloneLeasesItems) {
+  EXPECT_EQ(OptionsFromFlags().value().item_lease_ms, 0u);
+  Give("item_lease_ms", "20");
+  EXPECT_EQ(OptionsFromFlags().value().item_lease_ms, 20u);
+  EXPECT_EQ(OptionsFromFlags().value().leased_items, 1024u);
+  Give("cluster", "c");
+  EXPECT_THAT(Wrong(), HasSubstr("--item_lease_ms cannot be used together with --cluster"));
+  Give("cluster", "");
+  Give("item_lease_ms", "101");
+  EXPECT_THAT(Wrong(), HasSubstr("--item_lease_ms must be at most 100"));
+  Give("item_lease_ms", "20");
+  Give("leased_items", "65537");
+  EXPECT_THAT(Wrong(), HasSubstr("--leased_items must be 1 to 65536"));
+}
+
+// Its clients may have copies that it knows nothing of.
+TEST_F(ServerFlagsTest, AServerWaitsForTheLeasesOfTheOneBefore) {
+  EXPECT_EQ(OptionsFromFlags().value().former_leases_ms, 100u);
+}
+
 TEST_F(ServerFlagsTest, EachSettingOfAGroupIsAFlagWhoseDefaultItTakes) {
   for (const PolicySetting& setting : PolicySettings()) {
     EXPECT_TRUE(setting.Check(Default(setting)).ok()) << setting.name;

@@ -51,7 +51,7 @@ class TestStore {
     ServerTime it;
   };
   explicit TestStore(size_t region_bytes, uint64_t index_slots = 0, bool index_grows = false,
-                     OnFull on_full = OnFull::kReject)
+                     OnFull on_full = OnFull::kReject, ItemLeases* leases = nullptr)
       : region_(region_bytes), lock_words_(1024) {
     auto store = Store::Create({.region = region_.span(),
                                 .lock_words = lock_words_,
@@ -59,7 +59,8 @@ class TestStore {
                                 .index_grows = index_grows,
                                 .incarnation = 0x1234567890abcdef,
                                 .hash_seed = 42,
-                                .evict = on_full == OnFull::kEvict});
+                                .evict = on_full == OnFull::kEvict,
+                                .leases = leases});
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = std::move(store).value();
     writes_ = std::make_unique<Writes>(store_.get());
@@ -102,8 +103,10 @@ class TestStore {
     Store::Guess guess;
     store_->GuessBucket(key, &guess);
     store_->GuessItem(&guess);
-    return store_->UpdateInPlace(
-        guess, key, value, [flags] { return flags; }, update);
+    const auto take_flags = [flags] { return flags; };
+    return store_->leases() == nullptr
+               ? store_->UpdateInPlace(guess, key, value, take_flags, update)
+               : store_->UpdateInPlace<true>(guess, key, value, take_flags, update);
   }
   uint64_t updates_in_place() const { return updates_in_place_.load(std::memory_order_relaxed); }
   // Reserves, brings the value, and commits, as for a value that the NIC READs.

@@ -1,0 +1,58 @@
+#include "server/memory/store/item_leaser.h"
+
+#include <string_view>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "server/memory/store/store_find.h"
+
+namespace gannet {
+namespace {
+
+// What is leased is not evicted, so at most this share of the heap is.
+constexpr uint64_t kLeasedShare = 16;
+
+}  // namespace
+
+uint64_t ItemLeaser::CommitWordAt(uint64_t offset) const { return LoadWord(store_.Block(offset)); }
+
+void ItemLeaser::Choose(ServerTime now) {
+  const std::vector<uint64_t> chosen = leases_.popular().Choose();
+  if (leases_.counts().leased + chosen.size() > leases_.words()) {
+    absl::flat_hash_set<uint64_t> words;
+    for (const uint64_t offset : chosen) words.insert(CommitWordAt(offset));
+    for (const uint64_t word : leases_.LeasedWords()) {
+      if (!words.contains(word)) leases_.End(word);
+    }
+  }
+  for (const uint64_t offset : chosen) {
+    if (!leases_.IsLeased(CommitWordAt(offset))) Lease(offset, now);
+  }
+}
+
+// A change that waits is of the item that clients would take for what it is now. A key whose lock
+// is held will be written soon, and its holder should not wait then.
+bool ItemLeaser::Lease(uint64_t offset, ServerTime now) {
+  Items::KeyCopy copy;
+  const std::string_view key = store_.GuessKeyAt(offset, &copy);
+  if (key.empty()) return false;
+  const KeyHash hash = store_.HashOf(key);
+  const Store::Locked locked(store_, hash, key, now);
+  if (!locked.item.there() || locked.item.slot.offset() != offset) return false;
+  if (store_.later_ != nullptr && store_.later_->MayWait(hash)) return false;
+  if (store_.LockWord(hash) != 0) return false;
+  const uint64_t bytes = SizeClassBytes(locked.item.slot.size_class());
+  if (leases_.counts().leased_bytes + bytes > store_.heap_->capacity_bytes() / kLeasedShare) {
+    return false;
+  }
+  return leases_.Begin(hash, CommitWordAt(offset), bytes, store_.Now(now));
+}
+
+void ItemLeaser::Forget(ServerTime now) {
+  for (const KeyHash hash : leases_.Over(store_.Now(now))) {
+    const Index::Lock lock(store_.index_, hash);
+    store_.EndLease(lock, hash, store_.Now(now));
+  }
+}
+
+}  // namespace gannet

@@ -1,0 +1,196 @@
+// A server that leases its most popular items: what clients are told and READ, and what becomes of
+// writes.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "common/layout/item_lease_header.h"
+#include "common/protocol/item_leases_reply.h"
+#include "common/protocol/touch.h"
+#include "tests/server/rpc/raw_peer.h"
+#include "tests/server/rpc/server_fixture.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint32_t kItemLeaseMs = 20;
+
+class LeasedServerTest : public ServerTest {
+ protected:
+  void Start(uint32_t lease_ms = kItemLeaseMs) {
+    StartServer([lease_ms](Server::Options* options) {
+      options->item_lease_ms = lease_ms;
+      options->leased_items = 16;
+    });
+    server().store().UseClock([this] { return now().server_time; });
+    ASSERT_TRUE(peer_.emplace(this).Connect());
+  }
+  void TearDown() override {
+    peer_.reset();
+    ServerTest::TearDown();
+  }
+  void Step() override {
+    ServerTest::Step();
+    if (server().waiting() > 0 && while_waiting_) while_waiting_();
+  }
+  ItemLeasesReply Ask() {
+    const auto reply = peer_->Call(peer_->Header(Opcode::kItemLeases));
+    EXPECT_EQ(reply.value().status(), ReplyStatus::kOk);
+    EXPECT_EQ(reply.value().value.size(), sizeof(ItemLeasesReply));
+    ItemLeasesReply leases{};
+    std::memcpy(&leases, reply.value().value.data(), sizeof(leases));
+    return leases;
+  }
+  ItemLeaseHeader ReadHeader(const ItemLeasesReply& leases) {
+    ItemLeaseHeader header{};
+    uint64_t* const words = &header.checksum;
+    for (size_t i = 0; i < sizeof(header) / sizeof(uint64_t); ++i) {
+      words[i] = peer_->ReadAt(leases.address + i * sizeof(uint64_t), leases.rkey).value();
+    }
+    return header;
+  }
+  uint64_t FirstWord(const ItemLeasesReply& leases) {
+    return peer_->ReadAt(leases.address + sizeof(ItemLeaseHeader), leases.rkey).value();
+  }
+  ReplyHeader Write(Opcode opcode, std::string_view key, std::string_view value = "",
+                    uint8_t flags = 0) {
+    RequestHeader header = peer_->Header(opcode, flags);
+    header.key_bytes = static_cast<uint16_t>(key.size());
+    header.value_bytes = static_cast<uint32_t>(value.size());
+    return peer_->Call(header, key, value).value().header;
+  }
+  // Steps take a little time.
+  static void ExpectNearlyWhole(uint64_t left_ms) {
+    EXPECT_LE(left_ms, kItemLeaseMs);
+    EXPECT_GE(left_ms, kItemLeaseMs - 3);
+  }
+  // Puts an item, and tells that it was READ often enough.
+  void MakePopular(std::string_view key, std::string_view value) {
+    const ReplyHeader put = Write(Opcode::kPut, key, value);
+    ASSERT_EQ(put.status, 0);
+    const Touch touch = Touch::Of(Slot(put.write.slot).offset(), 250);
+    const std::string touches(reinterpret_cast<const char*>(&touch), sizeof(touch));
+    for (int i = 0; i < 4; ++i) {
+      RequestHeader heartbeat{};
+      heartbeat.value_bytes = sizeof(touch);
+      ASSERT_EQ(peer_->Call(heartbeat, "", touches).value().status(), ReplyStatus::kOk);
+    }
+    Pass(kNsPerSecond / 2);
+    Advance(kNsPerMs);
+    Step();
+  }
+
+  std::function<void()> while_waiting_;
+  std::optional<RawPeer> peer_;
+};
+
+TEST_F(LeasedServerTest, WithoutLeasesThereIsNothingToRead) {
+  Start(0);
+  EXPECT_EQ(peer_->grant().features & kGrantItemLeases, 0);
+  const ItemLeasesReply leases = Ask();
+  EXPECT_EQ(leases.address, 0u);
+  EXPECT_EQ(leases.words, 0u);
+}
+
+TEST_F(LeasedServerTest, WhatIsReadMostIsLeased) {
+  Start();
+  EXPECT_NE(peer_->grant().features & kGrantItemLeases, 0);
+  EXPECT_NE(peer_->grant().features & kGrantEvicts, 0) << "it wants touches";
+  const ItemLeasesReply leases = Ask();
+  EXPECT_EQ(leases.words, 16u);
+  EXPECT_EQ(leases.lease_ms, kItemLeaseMs);
+  EXPECT_TRUE(ItemLeaseValid(ReadHeader(leases), peer_->grant().incarnation));
+  EXPECT_EQ(FirstWord(leases), 0u);
+  MakePopular("key", "value");
+  const ItemLeaseHeader header = ReadHeader(leases);
+  EXPECT_TRUE(ItemLeaseValid(header, peer_->grant().incarnation));
+  ExpectNearlyWhole(header.end_ms - now().server_time.ms());
+  EXPECT_NE(FirstWord(leases), 0u);
+  // Renewed, as long as the server runs.
+  Advance(kItemLeaseMs / 4 * kNsPerMs);
+  Step();
+  ExpectNearlyWhole(ReadHeader(leases).end_ms - now().server_time.ms());
+}
+
+TEST_F(LeasedServerTest, NobodyElseWritesThem) {
+  Start();
+  const ItemLeasesReply leases = Ask();
+  EXPECT_FALSE(peer_->WriteAt(leases.address, leases.rkey, UINT64_MAX));
+  EXPECT_TRUE(peer_->WaitBroken());
+}
+
+TEST_F(LeasedServerTest, AWriteIsToldHowLongItWaits) {
+  Start();
+  MakePopular("key", "value");
+  ReplyHeader put = Write(Opcode::kPut, "key", "other");
+  EXPECT_EQ(put.status, static_cast<uint8_t>(ReplyStatus::kTryAgain));
+  EXPECT_EQ(put.write.version, kPutOffInOrder);
+  ExpectNearlyWhole(put.words[kPutOffMsWord]);
+  EXPECT_EQ(peer_->Get("key"), "value");
+  EXPECT_EQ(FirstWord(Ask()), 0u);
+  // Later writes of the key keep their order.
+  Advance(kItemLeaseMs * kNsPerMs);
+  put = Write(Opcode::kPut, "key", "later");
+  EXPECT_EQ(put.status, static_cast<uint8_t>(ReplyStatus::kTryAgain));
+  EXPECT_EQ(Write(Opcode::kPut, "key", "other", kSentAgain).status, 0);
+  EXPECT_EQ(Write(Opcode::kPut, "key", "later").status, 0);
+  EXPECT_EQ(peer_->Get("key"), "later");
+}
+
+TEST_F(LeasedServerTest, AValueThatTheServerFetchesWaitsBeforeThat) {
+  Start();
+  MakePopular("key", "value");
+  RequestHeader header = peer_->Header(Opcode::kPut, kValueInBuffer);
+  header.key_bytes = 3;
+  header.value_bytes = 10'000;
+  header.write.buffer_address = 16;  // not its memory: a READ would break the connection
+  const ReplyHeader put = peer_->Call(header, "key").value().header;
+  EXPECT_EQ(put.status, static_cast<uint8_t>(ReplyStatus::kTryAgain));
+  ExpectNearlyWhole(put.words[kPutOffMsWord]);
+  EXPECT_FALSE(peer_->broken());
+}
+
+TEST_F(LeasedServerTest, AFlushComesAgain) {
+  Start();
+  MakePopular("key", "value");
+  const auto flush = [this](uint64_t position) {
+    RequestHeader header = peer_->Header(Opcode::kFlush);
+    header.flush.position = position;
+    return peer_->Call(header).value().header;
+  };
+  uint64_t position = 0;
+  ReplyHeader step = flush(position);
+  for (; step.status == 0 && step.flush.next != 0; step = flush(position)) {
+    position = step.flush.next;
+  }
+  EXPECT_EQ(step.status, static_cast<uint8_t>(ReplyStatus::kTryAgain));
+  EXPECT_EQ(peer_->Get("key"), "value");
+  Advance(kItemLeaseMs * kNsPerMs);
+  for (step = flush(position); step.status == 0 && step.flush.next != 0; step = flush(position)) {
+    position = step.flush.next;
+  }
+  EXPECT_EQ(step.status, 0);
+  EXPECT_EQ(peer_->Get("key"), std::nullopt);
+}
+
+// Their process may have ended a moment ago, with leases.
+TEST_F(LeasedServerTest, NobodyConnectsBeforeTheLeasesOfAFormerProcessAreOver) {
+  StartServer([](Server::Options* options) { options->former_leases_ms = 100; });
+  server().Poll(now());
+  const Now began = now();
+  while_waiting_ = [this] { Advance(30 * kNsPerMs); };
+  EXPECT_TRUE(peer_.emplace(this).Connect());
+  EXPECT_EQ(now().monotonic_ns - began.monotonic_ns, 120 * kNsPerMs);
+  while_waiting_ = [] { ADD_FAILURE() << "it waits once"; };
+  RawPeer other(this);
+  EXPECT_TRUE(other.Connect());
+}
+
+}  // namespace
+}  // namespace gannet
