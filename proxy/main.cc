@@ -75,6 +75,9 @@ DEFINE_string(
     "empty: nowhere. Whoever reaches it sees addresses of servers, and no keys or values");
 DEFINE_uint64(location_cache, 16 << 20,
               "bytes for remembered locations of items, 16 for each, of all threads together");
+DEFINE_uint64(near_cache, 0,
+              "bytes for copies of items, of all threads together: items that the server leases "
+              "(its --item_lease_ms) are read from them; 0: off");
 
 namespace gannet::proxy {
 namespace {
@@ -157,6 +160,7 @@ gannet::Options ClientOptions() {
   options.auth_file = FLAGS_auth_file;
   options.depth = kDepth;
   options.location_cache_bytes = FLAGS_location_cache / FLAGS_threads;
+  options.near_cache_bytes = FLAGS_near_cache / FLAGS_threads;
   options.log = [](LogLevel level, std::string_view line) {
     if (level == LogLevel::kInfo) return;
     level == LogLevel::kError ? LOG(ERROR) << line : LOG(WARNING) << line;
@@ -329,7 +333,7 @@ int main(int argc, char** argv) {
       .groups = {{"Applications",
                   "listen allow_remote socket_mode password_file protocol databases "
                   "connections_max buffers"},
-                 {"The store", "server device auth_file threads location_cache"},
+                 {"The store", "server device auth_file threads location_cache near_cache"},
                  {"What operators see", "http log_file log_json"}},
       .examples = {"gannet-proxy --server=10.0.0.1:7471",
                    "gannet-proxy --listen=127.0.0.1:6379,unix:/run/gannet/proxy.sock --threads=4",

@@ -94,7 +94,10 @@ gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t ser
                  .reads_disbelieved = info.reads_disbelieved,
                  .history = info.history,
                  .address = made.Add(info.address),
-                 .epoch = info.epoch};
+                 .epoch = info.epoch,
+                 .near_cache_answers = info.near_cache_answers,
+                 .near_cache_items = info.near_cache_items,
+                 .near_cache_reads = info.near_cache_reads};
   *out = made.Release();
   return GANNET_OK;
 }

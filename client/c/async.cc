@@ -86,6 +86,7 @@ void WriteCompletion(const Completion& done, gannet_completion* out) {
                    .reads = cost.reads,
                    .sends = cost.sends,
                    .cas = cost.cas,
+                   .from_near_cache = cost.from_near_cache,
                    .posts = cost.posts,
                    .completions = cost.completions,
                    .from_cached_location = cost.from_cached_location,

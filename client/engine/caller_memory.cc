@@ -44,6 +44,11 @@ std::span<const ValueSegment> SegmentsOf(std::span<const RegisteredSpan> spans, 
   return out.first(spans.size());
 }
 
+bool HasCpuAddresses(std::span<const RegisteredSpan> spans) {
+  return std::ranges::all_of(
+      spans, [](const RegisteredSpan& span) { return span.memory->range()->data() != nullptr; });
+}
+
 bool CopyTo(std::span<const RegisteredSpan> spans, std::string_view value) {
   for (const RegisteredSpan& span : spans) {
     const size_t n = std::min<size_t>(span.bytes, value.size());

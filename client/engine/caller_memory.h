@@ -26,6 +26,9 @@ size_t PiecesOf(std::span<const RegisteredSpan> spans, uint32_t domain, uint64_t
 std::span<const ValueSegment> SegmentsOf(std::span<const RegisteredSpan> spans, uint32_t domain,
                                          std::span<ValueSegment> out);
 
+// Returns whether the CPU can write to all of them.
+bool HasCpuAddresses(std::span<const RegisteredSpan> spans);
+
 // Copies as much of the value as the spans have room for. Returns false if the CPU cannot.
 bool CopyTo(std::span<const RegisteredSpan> spans, std::string_view value);
 

@@ -39,6 +39,15 @@ absl::Status CheckDeviceOption(const std::string& device) {
   return OpenDevice(device).status();
 }
 
+absl::Status CheckNearCacheBytes(uint64_t bytes) {
+  if (bytes == 0 || (bytes >= NearCache::kBytesMin && bytes <= NearCache::kBytesMax)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat("near_cache_bytes must be 0, or ",
+                                                 NearCache::kBytesMin, " to ", NearCache::kBytesMax,
+                                                 ", and not ", bytes));
+}
+
 std::function<void(bool, const std::string&)> MakeSessionLog(const Options& options) {
   if (!options.log) return nullptr;
   return [log = options.log](bool error, const std::string& line) {
@@ -58,9 +67,14 @@ class ServerMaker {
   // The server is one of `share`, and gets that part of the location cache.
   EngineServer Make(uint32_t number, std::string endpoint, ServerAddresses addresses,
                     uint32_t share) const {
-    return EngineServer(settings_.options.location_cache_bytes / share, slots_,
+    EngineServer server(settings_.options.location_cache_bytes / share, slots_,
                         std::make_unique<ClientSession>(
                             OptionsOf(number, std::move(endpoint), std::move(addresses)), owner_));
+    if (const uint64_t bytes = settings_.options.near_cache_bytes; bytes > 0) {
+      server.near_cache = std::make_unique<NearCache>(bytes);
+      server.near_cache->Share(share);
+    }
+    return server;
   }
 
  private:
@@ -80,6 +94,7 @@ class ServerMaker {
             .reconnect = options.reconnect,
             .nic_locks = settings_.nic_locks,
             .server_clock = settings_.server_clocks,
+            .item_leases = options.near_cache_bytes > 0,
             .signal_every = settings_.signal_every,
             .clock = settings_.clock,
             .domains = settings_.domains,
@@ -98,6 +113,7 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
   if (settings.options.depth == 0 || settings.options.depth > kDepthMax) {
     return absl::InvalidArgumentError(absl::StrCat("depth must be 1 to ", kDepthMax));
   }
+  GANNET_RETURN_IF_ERROR(CheckNearCacheBytes(settings.options.near_cache_bytes));
   GANNET_RETURN_IF_ERROR(CheckDeviceOption(settings.options.device));
   Listed listed;
   for (const std::string& text : settings.endpoints) {
@@ -121,8 +137,9 @@ Engine::Engine(const Settings& settings, Listed listed, Router router,
       inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : kInlineKeySizes),
       maker_(std::make_shared<ServerMaker>(settings, 2 * settings.options.depth,
                                            std::move(auth_file), static_cast<SessionOwner*>(this))),
-      ops_(settings.options.depth),
+      ops_(settings.options.depth, /*all_enter=*/settings.options.near_cache_bytes > 0),
       gets_(ops_, hit_reports(), clock_),
+      near_gets_(ops_, hit_reports(), gets_),
       locks_(ops_, gets_),
       requests_(ops_, gets_, locks_, rerouting_),
       rerouting_(ops_, servers_, locks_),
@@ -275,13 +292,17 @@ void Engine::StartFresh() {
   ReadSharedWindows();
 }
 
-// Starts what is no ordinary GET, or may not start at once. Not part of StartFresh, so that it
-// costs ordinary GETs nothing.
+// Starts what is no ordinary GET, may not start at once, or may have a copy. Not part of
+// StartFresh, so that it costs ordinary GETs nothing.
 [[gnu::noinline]] void Engine::StartOther(EngineServer& server, Op& op) {
-  if (op.request.type == OpType::kGetInto && server.session->ready() && ops_.no_writes()) {
-    return gets_.StartInto(op);
+  const bool into = op.request.type == OpType::kGetInto;
+  if ((!into && op.request.type != OpType::kGet) || !server.session->ready()) {
+    return StartInOrder(op);
   }
-  StartInOrder(op);
+  if (!ops_.no_writes() && !ops_.Enter(op)) return;
+  if (server.near_cache != nullptr && !op.misplaced && near_gets_.Start(server, op)) return;
+  if (into && !op.misplaced) return gets_.StartInto(op);
+  Start(op);
 }
 
 void Engine::StartInOrder(Op& op) {
@@ -353,7 +374,7 @@ void Engine::OnWorksDone(uint32_t number, std::span<const InFlightWork::Work> wo
                          bool signaled) {
   EngineServer& server = servers_[number];
   const InFlightWork::Work last = works.back();
-  if (signaled && last.kind() != InFlightWork::Kind::kMessage) {
+  if (signaled && last.kind() < InFlightWork::Kind::kMessage) {
     ++ops_[last.op()].done.cost.completions;
   }
   for (const InFlightWork::Work work : works) {
@@ -361,6 +382,8 @@ void Engine::OnWorksDone(uint32_t number, std::span<const InFlightWork::Work> wo
       OnRead(ops_, server, ops_[work.op()]);
     } else if (work.kind() == InFlightWork::Kind::kCompareAndSwap) {
       locks_.OnCompareAndSwapDone(ops_[work.op()]);
+    } else if (work.kind() == InFlightWork::Kind::kOwnRead) {
+      server.near_cache->OnRead(*server.session, ops_.now_ns());
     }
   }
 }
@@ -384,12 +407,15 @@ absl::Status Engine::OnNamed(uint32_t server, std::string_view name) {
 void Engine::OnReady(uint32_t number, Comeback comeback, std::span<const uint32_t> abandoned) {
   EngineServer& server = servers_[number];
   hash_seed_ = server.session->grant().hash_seed;
+  if (server.near_cache != nullptr) server.near_cache->OnReady(server.session->grant().incarnation);
   recovery_.OnReady(server, comeback, abandoned, [this](Op& op) { Start(op); });
   ReadSharedWindows();
   follower_.OnReady(number, comeback);
 }
 
 void Engine::OnLost(uint32_t server) {
+  NearCache* const near_cache = servers_[server].near_cache.get();
+  if (near_cache != nullptr) near_cache->OnLost(*servers_[server].session);
   recovery_.OnLost(servers_[server]);
   follower_.OnLost(server);
 }

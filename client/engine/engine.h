@@ -18,6 +18,7 @@
 #include "client/engine/lock_ops.h"
 #include "client/engine/lookup_gets.h"
 #include "client/engine/map_follower.h"
+#include "client/engine/near_gets.h"
 #include "client/engine/op.h"
 #include "client/engine/op_recovery.h"
 #include "client/engine/op_rerouting.h"
@@ -49,6 +50,7 @@ class ServerMaker;
 //
 //   OpTable       the operations: slots, order of a key, which have ended, what is due
 //   OrdinaryGets  GETs of ordinary items
+//   NearGets      GETs that are answered from copies (NearCache)
 //   LookupGets    all other GETs, and reads without a value; ValueReads READs large values for it
 //   LockOps       locks
 //   RequestOps    what goes by RPC
@@ -185,6 +187,7 @@ class Engine final : private OrdinaryGets {
   const std::shared_ptr<const ServerMaker> maker_;
   OpTable ops_;
   LookupGets gets_;
+  NearGets near_gets_;
   LockOps locks_;
   RequestOps requests_;
   OpRerouting rerouting_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/engine/large_items.h"
+#include "client/engine/near_cache.h"
 #include "client/engine/request_queue.h"
 #include "client/session/client_session.h"
 #include "client/session/fixed_ring.h"
@@ -39,7 +40,8 @@ struct alignas(64) EngineServer {
   // Heads of items that are not large, as Exists and GetIfChanged found them. Apart from `large`,
   // because a GET takes whatever it finds there for a large item's.
   LargeItems short_heads;
-  TouchLog* touches = nullptr;  // the session's, if the server wants to know what is READ
+  TouchLog* touches = nullptr;            // the session's, if the server wants to know what is READ
+  std::unique_ptr<NearCache> near_cache;  // if Options::near_cache_bytes is not 0
   LockTable locks;
   std::unique_ptr<ClientSession> session;
   // What waits to be sent to it, except READs.

@@ -37,9 +37,14 @@ class KeyOrder {
  public:
   enum class Kind : uint8_t { kRead, kWrite, kSlowWrite };
 
-  // Operations are numbered from 0 to `ops` - 1.
-  explicit KeyOrder(uint32_t ops)
-      : nodes_(ops), places_(std::bit_ceil(2 * ops), kInvalidOp), mask_(Size(places_) - 1) {}
+  // Operations are numbered from 0 to `ops` - 1. `never_empty`: empty() always returns false, so
+  // that nothing starts without being asked about.
+  explicit KeyOrder(uint32_t ops, bool never_empty = false)
+      : nodes_(ops),
+        places_(std::bit_ceil(2 * ops), kInvalidOp),
+        mask_(Size(places_) - 1),
+        chains_min_(never_empty ? 1 : 0),
+        chains_(chains_min_) {}
 
   // No write is under way.
   bool empty() const { return chains_ == 0; }
@@ -151,7 +156,7 @@ class KeyOrder {
     for (uint32_t& place : places_) {
       if (place != kInvalidOp) firsts.push_back(std::exchange(place, kInvalidOp));
     }
-    chains_ = 0;
+    chains_ = chains_min_;
     for (const uint32_t first : firsts) AddChain(first, key(first));
   }
 
@@ -269,7 +274,8 @@ class KeyOrder {
   std::vector<Node> nodes_;
   std::vector<uint32_t> places_;  // by hash: the first operation of a chain
   uint32_t mask_;
-  uint32_t chains_ = 0;
+  uint32_t chains_min_;
+  uint32_t chains_;
 };
 
 }  // namespace gannet

@@ -152,6 +152,8 @@ void LookupGets::Advance(Op& op, Lookup::Step step) {
       op.done.cost.from_cached_location = lookup.from_cached();
       if (!lookup.from_cached()) server.cache.Remember(op.hash, op.place, lookup.slot());
       if (IsLargeClass(lookup.slot().size_class())) return FinishLargeHit(op);
+      if (server.near_cache != nullptr) [[unlikely]]
+        NoteItem(op, lookup.item().value);
       return EndWithHit(op, server.MakeItemInfo(header, ops_.now_ns()), lookup.item().value);
     }
     case Lookup::Step::kMiss:
@@ -180,8 +182,15 @@ void LookupGets::FinishLargeHit(Op& op) {
   std::string_view value;
   if (!op.uses_caller_memory()) {
     value = {reinterpret_cast<const char*>(op.item.lent.data), op.value_read.wanted};
+    if (op.server->near_cache != nullptr && op.value_read.wanted > 0) NoteItem(op, value);
   }
   FinishHit(op, op.server->MakeItemInfo(op.lookup.item().header, ops_.now_ns()), value);
+}
+
+// Tells the near cache of an item that was READ, and has proven itself.
+void LookupGets::NoteItem(const Op& op, std::string_view value) {
+  op.server->near_cache->Note(op.session(), op.hash, op.key(), value, op.lookup.item().header,
+                              op.lookup.slot(), ops_.now_ns());
 }
 
 void LookupGets::CopyToCallerMemory(Op& op) {

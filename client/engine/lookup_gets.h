@@ -24,7 +24,7 @@ class LookupGets {
   // session takes READs (ClientSession::QueueRead).
   void Start(Op& op, Slot cached);
   void StartHeadRead(Op& op, Slot cached);  // Exists, and GetIfChanged
-  void StartInto(Op& op);  // into the caller's memory. REQUIRES: no write is under way
+  void StartInto(Op& op);  // into the caller's memory. REQUIRES: no write of its key is under way
   // Begins behind a compare-and-swap: the first READ is queued behind it. Queues nothing if there
   // is no buffer for it.
   void StartBehindLock(Op& op);
@@ -48,6 +48,7 @@ class LookupGets {
   void Feed(Op& op);
   void Advance(Op& op, Lookup::Step step);
   void FinishLargeHit(Op& op);
+  void NoteItem(const Op& op, std::string_view value);
   void EndWithHit(Op& op, const ItemInfo& info, std::string_view value);
   // These four: lookup_gets_heads.cc
   void PlanHeadRead(Op& op);

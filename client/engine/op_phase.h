@@ -97,7 +97,7 @@ class OpTransitions {
         stops_reading | OpPhaseSet{kStarved, kReadingValue, kRequestQueued, kPausing};
 
     From(kFree) = {kFresh};
-    From(kFresh) = starts | OpPhaseSet{kHeldBack, kReadingKnown};
+    From(kFresh) = starts | OpPhaseSet{kHeldBack, kReadingKnown, kFree};
     From(kHeldBack) = starts;
     From(kWaiting) = starts | OpPhaseSet{kHeldBack};
     From(kStarved) = {kLookingUp, kReadingHead, kWaiting, kHeldBack, kFinished};

@@ -1,6 +1,7 @@
 #include "client/engine/op_table.h"
 
 #include "common/base/data_path_checks.h"
+#include "common/layout/item_lease_header.h"
 
 namespace gannet {
 namespace {
@@ -35,9 +36,13 @@ void OpTable::LeaveOrder(Op& op) {
 
 // Without a pause, the clients that are told to try again would keep the server from everything
 // else. The longer an operation has waited, the longer is the pause, so pauses grow exponentially.
-void OpTable::Postpone(Op& op) {
+// A server that says how long it takes, because the item is leased, is believed.
+void OpTable::Postpone(Op& op, uint64_t wait_ms) {
   const int64_t waited_ns = now_ns_ - (op.deadline_ns - op.request.timeout_ns);
-  op.rpc.again_ns = now_ns_ + std::clamp(waited_ns / 2, kPauseNsMin, kPauseNsMax);
+  const int64_t pause_ns = std::clamp(waited_ns / 2, kPauseNsMin, kPauseNsMax);
+  const int64_t told_ns =
+      static_cast<int64_t>(std::min<uint64_t>(wait_ms, kItemLeaseMsMax)) * kNsPerMs;
+  op.rpc.again_ns = now_ns_ + (told_ns > 0 ? told_ns : pause_ns);
   if (op.over()) {
     op.busy.debt = Op::LockDebt::kPausing;
   } else {
@@ -75,8 +80,8 @@ bool OpTable::Refuse(Op& op, bool in_order) {
   return leads;
 }
 
-void OpTable::PutOff(Op& op, bool in_order) {
-  if (Lead(op, in_order)) return Postpone(op);
+void OpTable::PutOff(Op& op, bool in_order, uint64_t wait_ms) {
+  if (Lead(op, in_order)) return Postpone(op, wait_ms);
   op.phase.GoTo(Op::Phase::kHeldBack);
 }
 

@@ -23,8 +23,13 @@ namespace gannet {
 // Allocates only when it is made, and in Rehash. One owner thread.
 class OpTable {
  public:
-  explicit OpTable(uint32_t depth)
-      : slots_(depth), fresh_(size()), finished_(size()), order_(size()), released_(size()) {}
+  // `all_enter`: no_writes() always returns false.
+  explicit OpTable(uint32_t depth, bool all_enter = false)
+      : slots_(depth),
+        fresh_(size()),
+        finished_(size()),
+        order_(size(), all_enter),
+        released_(size()) {}
 
   uint32_t size() const { return slots_.size(); }
   Op& operator[](uint32_t number) { return slots_[number]; }
@@ -111,10 +116,12 @@ class OpTable {
   void LookNever() { look_ns_ = INT64_MAX; }
   // The server has no room for the operation's request now, so it is queued again after a pause:
   // the operation's own (Phase::kPausing), or the one that releases its lock (LockDebt::kPausing).
-  void Postpone(Op& op);
+  // `wait_ms`: how long the server says that it takes; 0: it does not say.
+  void Postpone(Op& op, uint64_t wait_ms = 0);
   // The server puts off a write that was sent. It is sent again later, before any other write of
   // its key that is behind it. `in_order`: the server executes nothing that was sent behind it.
-  void PutOff(Op& op, bool in_order);
+  // `wait_ms` as for Postpone.
+  void PutOff(Op& op, bool in_order, uint64_t wait_ms);
   // A write was sent before its key's partition moved. What is behind it of its key, and was not
   // sent, is held back until it is over.
   void HoldBehind(Op& op);

@@ -165,7 +165,8 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
   if (LockOps::MustAskAgain(op, reply.header)) return ops_.Postpone(op);
   if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
     if (op.in_order && !op.rpc.second_step) {
-      return ops_.PutOff(op, reply.header.write.version == kPutOffInOrder);
+      return ops_.PutOff(op, reply.header.write.version == kPutOffInOrder,
+                         reply.header.words[kPutOffMsWord]);
     }
     return ops_.Postpone(op);
   }

@@ -79,6 +79,8 @@ void ServerSet::Share(uint32_t share) {
     same.push_back(EngineServer(server.cache_bytes / share, server.requests.capacity(),
                                 std::move(server.session)));
     same.back().touches = server.touches;
+    same.back().near_cache = std::move(server.near_cache);
+    if (same.back().near_cache != nullptr) same.back().near_cache->Share(share);
     same.back().locks = std::move(server.locks);
   }
   servers_ = std::move(same);
@@ -181,6 +183,11 @@ std::vector<ServerInfo> ServerSet::Info() const {
     if (info.history != 0) info.epoch = EpochOfConnection(grant.connection_id);
     info.address = its.address().ToString();
     info.reads_disbelieved = its.reads_disbelieved();
+    if (const NearCache* near_cache = servers_[i].near_cache.get()) {
+      info.near_cache_answers = near_cache->answers();
+      info.near_cache_items = near_cache->items();
+      info.near_cache_reads = near_cache->reads();
+    }
   }
   return infos;
 }

@@ -76,8 +76,12 @@ class ServerSet {
   void AskForMap(uint32_t server, uint64_t position) {
     servers_[server].session->AskForMap(position);
   }
+  // What was READ of leases on items goes before a session may have a lease for the new map.
   void SetMapRevision(uint64_t revision) {
-    for (const EngineServer& server : servers_) server.session->SetMapRevision(revision);
+    for (const EngineServer& server : servers_) {
+      if (server.near_cache != nullptr) server.near_cache->DropLeases();
+      server.session->SetMapRevision(revision);
+    }
   }
 
   // Returns the number of the server that has `key`. REQUIRES: routing_status() is OK.

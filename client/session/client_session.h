@@ -32,6 +32,7 @@
 #include "client/session/watched_time.h"
 #include "common/base/check.h"
 #include "common/base/data_path_checks.h"
+#include "common/protocol/item_leases_reply.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
 
@@ -146,6 +147,13 @@ class ClientSession {
   bool BelievesNow() const {
     return !lease_.on() || lease_.ValidAt(options_.clock.get().MonotonicNs());
   }
+  // Returns whether the server owned what it has at `now_ns`: it is in no group, or had a lease for
+  // this client's map then.
+  bool OwnsAt(int64_t now_ns) const { return !lease_.on() || lease_.ValidAt(now_ns); }
+  // Where the server's leases on items are. No words: it has none, or this is not known yet.
+  const ItemLeasesReply& item_leases() const { return requests_.item_leases(); }
+  // The owner answered an operation without the server, at `now_ns`. So the session is busy.
+  void OnAnsweredAlone(int64_t now_ns) { answered_ns_ = now_ns; }
   // For tests: whether what was READ is believed if its completion is taken at `now_ns`.
   bool Believes(int64_t now_ns) const { return ready() && lease_.ValidAt(now_ns); }
   // What to tell the server of the items that were READ. Heartbeats carry it.
@@ -184,6 +192,10 @@ class ClientSession {
   void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
     GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
     sends_.SendReadOf(address, rkey, read);
+  }
+  // The same for no operation: Kind::kOwnRead. If the session breaks, that is not reported.
+  void SendOwnRead(uint64_t address, uint32_t rkey, const QueuedRead& read) {
+    sends_.SendOwnRead(address, rkey, read);
   }
   // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
   // answer, and what is lent to the server. REQUIRES: CanSendRequest().
@@ -256,6 +268,7 @@ class ClientSession {
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
   static constexpr int64_t kLastReportNsMax = 200 * kNsPerMs;
   static constexpr uint32_t kLooksAtStillClock = 10'000;
+  static constexpr int64_t kAnswersNs = 10 * kNsPerMs;    // an owner that answers alone is busy
   static constexpr int64_t kDrainLookNs = 10 * kNsPerMs;  // how often draining is looked at
 
   // From down to ready.
@@ -270,7 +283,7 @@ class ClientSession {
   void PollReady(int64_t now_ns);
   void PollControl(int64_t now_ns);
   void CheckSilence(int64_t now_ns);
-  bool HasWork() const;
+  bool HasWork(int64_t now_ns) const;
   int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
   // Returns whether the server is still to be told something.
   bool BeginToTellLast();
@@ -284,6 +297,7 @@ class ClientSession {
   SessionPhase phase_{[this](absl::Status why) { GiveUp(std::move(why)); }};
   SessionReports reports_;
   int64_t next_control_ns_ = 0;
+  int64_t answered_ns_ = INT64_MIN / 2;  // OnAnsweredAlone
   int64_t drain_until_ns_ = 0;
   int64_t tell_until_ns_ = 0;  // the last counts, from BeginEnd on
   bool report_lost_ = false;   // was ready on the connections that are being drained

@@ -20,7 +20,8 @@ namespace gannet {
 // One owner thread.
 class InFlightWork {
  public:
-  enum class Kind : uint8_t { kRead, kCompareAndSwap, kMessage };
+  // kOwnRead: a READ that no operation made (ClientSession::SendOwnRead).
+  enum class Kind : uint8_t { kRead, kCompareAndSwap, kMessage, kOwnRead };
   // A work request's kind and operation in one word. For a READ, which most are, it is just the
   // number of the operation.
   class Work {

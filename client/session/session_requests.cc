@@ -1,18 +1,34 @@
 #include "client/session/session_requests.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/layout/item_lease_header.h"
 
 namespace gannet {
+namespace {
+
+// Returns where the leases are, by the server's answer; no words if it has none. Fields that an
+// older server does not send stay 0.
+ItemLeasesReply ItemLeasesIn(const ReplyView& reply) {
+  ItemLeasesReply told{};
+  if (reply.header.status != static_cast<uint8_t>(ReplyStatus::kOk)) return told;
+  std::memcpy(&told, reply.value.data(), std::min(reply.value.size(), sizeof(told)));
+  const bool sane = told.words <= kLeasedItemsMax && told.lease_ms > 0 &&
+                    told.lease_ms <= kItemLeaseMsMax && told.address != 0;
+  return sane ? told : ItemLeasesReply{};
+}
+
+}  // namespace
 
 // The server answers from its record what it did before. A request that nobody waits for any more
 // is not sent again. So a request that the server cannot answer holds up only one connection.
-// The owner asks for the map anew.
+// The map and the leases are asked for anew.
 void SessionRequests::Resend(int64_t now_ns) {
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op >= kMapOp) {
+    if (entry.op >= kItemLeasesOp) {
       (*given_.memory)->ReturnLent(entry);
       window_.End(entry);
       return;
@@ -24,7 +40,7 @@ void SessionRequests::Resend(int64_t now_ns) {
 
 void SessionRequests::BeginAnew(uint16_t credits, std::vector<uint32_t>* abandoned) {
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op < kMapOp) abandoned->push_back(entry.op);
+    if (entry.op < kItemLeasesOp) abandoned->push_back(entry.op);
     (*given_.memory)->ReturnLent(entry);
     window_.End(entry);
   });
@@ -50,6 +66,15 @@ void SessionRequests::SendMapQuestion(int64_t now_ns) {
   given_.sends->Post();
 }
 
+void SessionRequests::SendItemLeasesQuestion(int64_t now_ns) {
+  GANNET_CHECK(asks_for_item_leases() && CanSend(), "leases are not asked for, or no credit");
+  asks_for_item_leases_ = false;
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kItemLeases);
+  Send({.header = header, .key = {}, .value = {}}, {.op = kItemLeasesOp}, now_ns);
+  given_.sends->Post();
+}
+
 void SessionRequests::Add(RequestWindow::Entry& entry, int64_t now_ns) {
   given_.sends->AddRequest(entry, (*given_.memory)->request(window_.IndexOf(entry.sequence)),
                            now_ns);
@@ -68,10 +93,12 @@ bool SessionRequests::TakeAnswer(const ReplyView& reply) {
   watch_.OnAnswer(*given_.watched);
   RequestWindow::Entry answered = *entry;
   window_.End(*entry);
-  if (answered.op < kMapOp) [[likely]] {
+  if (answered.op < kItemLeasesOp) [[likely]] {
     given_.reports->OnReply(&answered, reply);
   } else if (answered.op == kMapOp) {
     given_.reports->OnMapReply(reply);
+  } else if (answered.op == kItemLeasesOp) {
+    item_leases_ = ItemLeasesIn(reply);
   }
   (*given_.memory)->ReturnLent(answered);
   return true;

@@ -12,6 +12,7 @@
 #include "client/session/session_reports.h"
 #include "client/session/session_sends.h"
 #include "client/session/watched_time.h"
+#include "common/protocol/item_leases_reply.h"
 #include "common/protocol/message.h"
 
 namespace gannet {
@@ -33,6 +34,8 @@ class SessionRequests {
   void Restart() {
     watch_.Restart(*given_.watched);
     map_position_.reset();
+    asks_for_item_leases_ = false;
+    item_leases_ = {};
   }
   // The server knows the session: sends the unanswered requests again.
   void Resend(int64_t now_ns);
@@ -49,6 +52,12 @@ class SessionRequests {
   void AskForMap(uint64_t position) { map_position_ = position; }
   bool asks_for_map() const { return map_position_.has_value(); }
   void SendMapQuestion(int64_t now_ns);
+  // The same for where the server's leases on items are.
+  void AskForItemLeases() { asks_for_item_leases_ = true; }
+  bool asks_for_item_leases() const { return asks_for_item_leases_; }
+  void SendItemLeasesQuestion(int64_t now_ns);
+  // What the server answered on this connection. No words: it has none, or has not answered.
+  const ItemLeasesReply& item_leases() const { return item_leases_; }
   const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op);
 
   // Takes the answer to a request. Returns false if it is none: it is a heartbeat's, or the second
@@ -69,6 +78,8 @@ class SessionRequests {
   RequestWindow window_;
   RequestWatch watch_;
   std::optional<uint64_t> map_position_;  // to be asked for
+  bool asks_for_item_leases_ = false;     // the same
+  ItemLeasesReply item_leases_{};
 };
 
 }  // namespace gannet

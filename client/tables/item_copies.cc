@@ -14,6 +14,12 @@ void ItemCopies::Restart(uint64_t incarnation) {
   seen_ = {};
 }
 
+void ItemCopies::DropLeases() {
+  header_ = {};
+  words_count_ = false;
+  words_.clear();
+}
+
 void ItemCopies::OnHeader(const ItemLeaseHeader& header) {
   if (!ItemLeaseValid(header, incarnation_)) return;
   words_count_ = words_count_ && header.generation == header_.generation;
@@ -48,10 +54,10 @@ bool ItemCopies::Note(KeyHash hash, std::string_view key, std::string_view value
   }
   Copy copy{.key = std::string(key), .value = std::string(value), .header = header, .slot = slot};
   if (bytes_ + BytesOf(copy) > bytes_max_) MakeRoom();
-  if (bytes_ + BytesOf(copy) > bytes_max_) return true;
+  if (bytes_ + BytesOf(copy) > bytes_max_) return false;
   bytes_ += BytesOf(copy);
   copies_.emplace(hash.value(), std::move(copy));
-  return true;
+  return false;
 }
 
 // Drops what was not used since the last time.

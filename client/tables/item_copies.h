@@ -43,6 +43,10 @@ class ItemCopies {
   // Forgets everything: another session, or another run of the server.
   void Restart(uint64_t incarnation);
 
+  // Forgets header and words. The copies stay, as they prove themselves by words.
+  void DropLeases();
+  void set_bytes_max(uint64_t bytes_max) { bytes_max_ = bytes_max; }
+
   // Takes a header that was READ. Does nothing if it is torn.
   void OnHeader(const ItemLeaseHeader& header);
   // Returns whether words are to be READ now, or else none of the copies counts.
@@ -66,7 +70,7 @@ class ItemCopies {
   }
 
   // An item was READ, and has proven itself. Copies it if it is leased. Otherwise returns whether
-  // the same content was READ before, so that a copy of it would have answered.
+  // the same content was READ before, so that a copy of it would have answered if it were leased.
   bool Note(KeyHash hash, std::string_view key, std::string_view value, const ItemHeader& header,
             Slot slot);
 
@@ -83,7 +87,7 @@ class ItemCopies {
   }
   void MakeRoom();
 
-  const uint64_t bytes_max_;
+  uint64_t bytes_max_;
   uint64_t incarnation_ = 0;
   ItemLeaseHeader header_{};  // the newest
   bool words_count_ = false;  // under it

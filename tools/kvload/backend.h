@@ -70,6 +70,8 @@ class Backend {
   virtual bool away() const { return false; }
   // Returns how often the store failed over to another server that has all data.
   virtual uint64_t fail_overs() const { return 0; }
+  // Returns how many READs told whether copies may be used (ServerInfo::near_cache_reads).
+  virtual uint64_t near_cache_reads() const { return 0; }
 };
 
 // The servers' costs that are charged to the run, summed over all servers.

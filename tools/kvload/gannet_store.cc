@@ -82,6 +82,11 @@ class GannetBackend : public Backend {
   std::string_view lost() const override { return watch_->lost(); }
   bool away() const override { return watch_->away(); }
   uint64_t fail_overs() const override { return watch_->fail_overs(); }
+  uint64_t near_cache_reads() const override {
+    uint64_t reads = 0;
+    for (const ServerInfo& info : client_->Info()) reads += info.near_cache_reads;
+    return reads;
+  }
 
  private:
   // Returns how many of `done` answers count: none if the server is lost, unless the run waits for
@@ -166,6 +171,7 @@ class GannetStore : public StoreUnderLoad {
     gannet::Options client = ClientOptions(options_);
     client.depth = options_.depth;
     client.location_cache_bytes = LocationCacheBytesOfThread(options_);
+    client.near_cache_bytes = options_.near_cache_bytes / options_.threads;
     auto watch = std::make_shared<LossWatch>(options_.waits_for_server);
     client.log = [watch](LogLevel level, std::string_view line) {
       watch->Log(level, line, MonotonicNs());

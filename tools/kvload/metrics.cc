@@ -41,6 +41,7 @@ void Metrics::Merge(const Metrics& other) {
     ops[i].errors += other.ops[i].errors;
     ops[i].verbs.Merge(other.ops[i].verbs);
   }
+  get_near.Merge(other.get_near);
   get_warm.Merge(other.get_warm);
   get_cold.Merge(other.get_cold);
   get_miss.Merge(other.get_miss);
@@ -54,6 +55,7 @@ void Metrics::Merge(const Metrics& other) {
   longest_stall_ns = std::max(longest_stall_ns, other.longest_stall_ns);
   dead_ns = std::max(dead_ns, other.dead_ns);
   fail_overs = std::max(fail_overs, other.fail_overs);
+  near_cache_reads += other.near_cache_reads;
 }
 
 std::optional<double> Metrics::HitRatio() const {

@@ -48,7 +48,8 @@ struct OpSums {
 // which another thread may look at meanwhile (ProgressMeter).
 struct Metrics {
   std::array<OpSums, kOpKinds> ops;
-  // The GETs again, by kind: location known, location not known, and miss.
+  // The GETs again, by kind: from a copy, location known, location not known, and miss.
+  VerbSums get_near;
   VerbSums get_warm;
   VerbSums get_cold;
   VerbSums get_miss;
@@ -62,6 +63,8 @@ struct Metrics {
   int64_t longest_stall_ns = 0;
   int64_t dead_ns = 0;      // the longest time that a thread was without a server
   uint64_t fail_overs = 0;  // that a thread saw, the most of all threads
+  // READs that told whether copies may be used. They are no operation's.
+  uint64_t near_cache_reads = 0;
 
   static constexpr size_t kWrongDescribedMax = 5;
 

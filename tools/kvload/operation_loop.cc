@@ -101,6 +101,7 @@ bool OperationLoop::GoesOnWithoutServer() {
 
 int64_t OperationLoop::End() {
   metrics_.fail_overs = backend_.fail_overs();
+  metrics_.near_cache_reads = backend_.near_cache_reads();
   if (!metrics_.lost.empty()) return lost_since_ns_;
   const int64_t now = clock_();
   if (lost_since_ns_ != 0) metrics_.dead_ns += now - lost_since_ns_;
@@ -275,6 +276,7 @@ bool OperationLoop::CheckRead(const Slot& slot, const Completion& completion) {
 
 void OperationLoop::CountGet(const Completion& completion) {
   VerbSums& sums = !completion.found                      ? metrics_.get_miss
+                   : completion.cost.from_near_cache      ? metrics_.get_near
                    : completion.cost.from_cached_location ? metrics_.get_warm
                                                           : metrics_.get_cold;
   ++sums.operations;

@@ -50,6 +50,7 @@ Json VerbsOfAll(const LoadOptions& options, const Metrics& metrics) {
     if (sums.operations > 0) verbs[std::string(name)] = VerbsJson(sums);
   };
   for (size_t i = 0; i < kOpKinds; ++i) add(kOpNames[i], metrics.ops[i].verbs);
+  add("get_near", metrics.get_near);
   add("get_warm", metrics.get_warm);
   add("get_cold", metrics.get_cold);
   add("get_miss", metrics.get_miss);
@@ -101,6 +102,8 @@ Json OptionsJson(const Report& report) {
           {"location_cache", options.backend == BackendKind::kGannet
                                  ? Json(options.location_cache_bytes)
                                  : Json(nullptr)},
+          {"near_cache", options.backend == BackendKind::kGannet ? Json(options.near_cache_bytes)
+                                                                 : Json(nullptr)},
           {"stride", options.stride},
           {"ttl_ms", options.ttl.count()},
           {"warm_up", options.warm_up},
@@ -142,6 +145,7 @@ std::string ToJson(const Report& report) {
   json["wrong_values"] = WrongValues(report);
   json["errors"] = ErrorsJson(measured.metrics);
   json["fail_overs"] = measured.metrics.fail_overs;
+  json["near_cache_reads"] = measured.metrics.near_cache_reads;
   json["ops"] = OpsJson(measured.metrics);
   json["verbs"] = VerbsOfAll(report.options, measured.metrics);
   if (measured.spread.pages > 0) {

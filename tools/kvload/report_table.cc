@@ -64,6 +64,7 @@ void AppendVerbsOfAll(const Metrics& metrics, std::string& out) {
   absl::StrAppendFormat(&out, "\n%-14s %10s %7s %10s %7s %7s %7s %12s\n", "verbs per op", "count",
                         "READs", "READ bytes", "SENDs", "CAS", "posts", "completions");
   for (size_t i = 0; i < kOpKinds; ++i) AppendVerbs(kOpNames[i], metrics.ops[i].verbs, out);
+  AppendVerbs("get_near", metrics.get_near, out);
   AppendVerbs("get_warm", metrics.get_warm, out);
   AppendVerbs("get_cold", metrics.get_cold, out);
   AppendVerbs("get_miss", metrics.get_miss, out);

@@ -38,6 +38,11 @@ struct Options {
   std::chrono::milliseconds deadline{1000};
   // Memory for remembered item locations (16 bytes each); 0 = off.
   uint64_t location_cache_bytes = 1 << 20;
+  // Memory for copies of the items that are read most, from which GETs are answered without asking
+  // the server. 0 = off; otherwise 4 KiB to 64 GiB. Copies are used only while the server promises
+  // that their items do not change (its --item_lease_ms), so answers are as right as READs. Leave
+  // it off in a virtual machine whose CLOCK_BOOTTIME stands still while it is paused.
+  uint64_t near_cache_bytes = 0;
   // The most operations in flight, over all servers; 1 to 16,384.
   uint32_t depth = 128;
   Wait wait = Wait::kAdaptive;
@@ -64,7 +69,8 @@ struct OpCost {
   uint32_t read_bytes = 0;
   uint16_t reads = 0;
   uint16_t sends = 0;
-  uint16_t cas = 0;
+  uint8_t cas = 0;
+  bool from_near_cache = false;  // a GET that was answered from a copy (Options::near_cache_bytes)
   uint16_t posts = 0;        // doorbells: calls into the device, shared by chained work requests
   uint16_t completions = 0;  // polled
   bool from_cached_location = false;
@@ -273,6 +279,11 @@ struct ServerInfo {
   // READs that were done again, because they came when the lease of a group's primary was over. It
   // may have been deposed meanwhile.
   uint64_t reads_disbelieved = 0;
+  // GETs that were answered from copies (Options::near_cache_bytes), how many copies there are, and
+  // the READs that told whether they may be used. No operation's cost has these READs.
+  uint64_t near_cache_answers = 0;
+  uint64_t near_cache_items = 0;
+  uint64_t near_cache_reads = 0;
 };
 
 // Options of Register and RegisterDmabuf.

@@ -8,6 +8,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "common/base/words.h"
+#include "common/layout/item_lease_header.h"
 #include "common/rdma/device.h"
 #include "common/rdma/queue_pair.h"
 #include "tests/common/protocol/encode_reply.h"
@@ -191,13 +193,38 @@ void FakeServer::OnRequest(Peer& peer, std::span<const std::byte> message) {
     reply.clock.leases_from = leases_from;
     return Send(peer, reply, {});
   }
-  if (request.opcode() == Opcode::kMap) {
-    return TellMap(peer, request);
-  }
+  if (request.opcode() == Opcode::kMap) return TellMap(peer, request);
+  if (request.opcode() == Opcode::kItemLeases) return TellItemLeases(peer, request);
   requests_.push_back(request);
   if (!answer) return;
   const std::optional<ReplyHeader> reply = answer(request);
   if (reply.has_value()) Send(peer, *reply, value_);
+}
+
+void FakeServer::LeaseItems(uint32_t words, uint32_t lease_ms) {
+  leases_ = Must(RegisteredBuffer::Create(pd_.get(), ItemLeaseBytes(words), RemoteAccess::kRead));
+  item_leases_ = {.address = leases_.address(),
+                  .rkey = leases_.rkey(),
+                  .words = words,
+                  .lease_ms = lease_ms,
+                  .reserved = {}};
+  grant_.features |= kGrantItemLeases;
+}
+
+void FakeServer::SetLeaseHeader(uint64_t generation, uint64_t end_ms) {
+  ItemLeaseHeader header{.checksum = 0, .generation = generation, .end_ms = end_ms, .reserved = {}};
+  header.checksum = ItemLeaseChecksum(header, grant_.incarnation);
+  StoreWords(leases_.data(), &header, sizeof(header));
+}
+
+void FakeServer::SetLeaseWord(uint32_t place, uint64_t word) {
+  StoreWord(leases_.data() + ItemLeaseBytes(place), word);
+}
+
+void FakeServer::TellItemLeases(Peer& peer, const Request& request) {
+  ++asked_for_leases_;
+  Send(peer, ReplyTo(request),
+       {reinterpret_cast<const char*>(&item_leases_), sizeof(item_leases_)});
 }
 
 void FakeServer::TellMap(Peer& peer, const Request& request) {

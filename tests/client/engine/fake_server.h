@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "common/protocol/connect.h"
+#include "common/protocol/item_leases_reply.h"
 #include "common/protocol/message.h"
 #include "common/rdma/completion.h"
 #include "common/rdma/device.h"
@@ -66,6 +67,14 @@ class FakeServer {
   // Refuses clients with code 8, for this reason.
   std::optional<std::string> not_primary;
 
+  // Leases items from now on, to clients that connect later: memory for so many words, and a
+  // header. The test writes both, as a server's ItemLeases does.
+  void LeaseItems(uint32_t words, uint32_t lease_ms);
+  void SetLeaseHeader(uint64_t generation, uint64_t end_ms);
+  void SetLeaseWord(uint32_t place, uint64_t word);
+  // How often it was asked where that is.
+  uint32_t asked_for_leases() const { return asked_for_leases_; }
+
   HandMadeRegion& region() { return region_; }
   // Publishes what was written into the region by hand.
   void PublishRegion();
@@ -90,6 +99,7 @@ class FakeServer {
   void OnRequest(Peer& peer, std::span<const std::byte> message);
   void TellMap(Peer& peer, const Request& request);
   void Send(Peer& peer, const ReplyHeader& reply, std::string_view value);
+  void TellItemLeases(Peer& peer, const Request& request);
   void PostReceive(Peer& peer, uint32_t slot);
 
   const Device device_;
@@ -106,6 +116,9 @@ class FakeServer {
   std::string value_;
   uint32_t heartbeats_ = 0;
   uint32_t asked_for_map_ = 0;
+  RegisteredBuffer leases_;
+  ItemLeasesReply item_leases_{};
+  uint32_t asked_for_leases_ = 0;
   uint32_t accepted_ = 0;
   uint32_t refused_ = 0;
   uint64_t next_connection_ = 1;

@@ -63,8 +63,8 @@ TEST(OpPhaseTest, EachOperationThatBeganCanEnd) {
 }
 
 TEST(OpPhaseTest, OnlyGetsThatReportAtOnceFreeTheirSlotWithoutEnding) {
-  EXPECT_THAT(Before(kFree), UnorderedElementsAre(kReadingItem, kReadingCached, kConfirmingKnown,
-                                                  kFinished, kReleased));
+  EXPECT_THAT(Before(kFree), UnorderedElementsAre(kFresh, kReadingItem, kReadingCached,
+                                                  kConfirmingKnown, kFinished, kReleased));
 }
 
 TEST(OpPhaseTest, StepsOfAReadFollowEachOther) {

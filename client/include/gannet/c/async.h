@@ -51,7 +51,8 @@ typedef struct gannet_cost {
   uint32_t read_bytes;
   uint16_t reads;
   uint16_t sends;
-  uint16_t cas;
+  uint8_t cas;
+  uint8_t from_near_cache; /* a GET that was answered from a copy */
   uint16_t posts;
   uint16_t completions;
   uint8_t from_cached_location;

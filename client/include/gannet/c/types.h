@@ -79,9 +79,12 @@ typedef struct gannet_options {
    * client. */
   void (*log)(int level, const char* line, size_t size, void* log_context);
   void* log_context;
+  /* Memory for copies of the items that are read most, from which GETs are answered while the
+   * server promises that they do not change. 0: off; otherwise 4 KiB to 64 GiB. */
+  uint64_t near_cache_bytes;
 } gannet_options;
 #define GANNET_OPTIONS_INIT \
-  { sizeof(gannet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0 }
+  { sizeof(gannet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0, 0 }
 
 /* A held lock. It may be copied. It is lost when its connection breaks or the holder is taken for
  * dead, and nothing tells the holder. A write that carries it is then refused (GANNET_ABORTED),
@@ -202,6 +205,11 @@ typedef struct gannet_server_info {
   uint64_t history;           /* names the items of the server's group; 0: it is in no group */
   const char* address;        /* where it is: of a group, the member that is primary */
   uint32_t epoch; /* which primary of its group it is, modulo 4,096; 0: it is in no group */
+  /* Gets that were answered from copies, how many copies there are, and the READs that told whether
+   * they may be used. */
+  uint64_t near_cache_answers;
+  uint64_t near_cache_items;
+  uint64_t near_cache_reads;
 } gannet_server_info;
 
 #ifdef __cplusplus

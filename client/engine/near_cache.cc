@@ -1,0 +1,133 @@
+// When a client READs a server's leases, and what becomes of what it READ. All READs follow from
+// GETs (Find, Note), so a client that asks for nothing READs nothing.
+
+#include "client/engine/near_cache.h"
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "common/layout/item_lease_header.h"
+
+namespace gannet {
+
+void NearCache::OnReady(uint64_t incarnation) {
+  Reset();
+  copies_.Restart(incarnation);
+}
+
+void NearCache::OnLost(ClientSession& session) {
+  if (buffer_.data != nullptr) session.memory().items.Return(std::exchange(buffer_, {}));
+  Reset();
+  copies_.DropLeases();
+}
+
+void NearCache::Reset() {
+  reading_ = Reading::kNothing;
+  stale_ = wants_words_ = false;
+  looked_ns_ = next_ask_ns_ = next_words_ns_ = worth_from_ns_ = kNever;
+  pause_ns_ = kPauseNsMin;
+}
+
+void NearCache::DropLeases() {
+  stale_ = reading_ != Reading::kNothing;
+  looked_ns_ = kNever;
+  copies_.DropLeases();
+}
+
+// The header is READ again when so much of the lease is over that it was surely renewed meanwhile.
+void NearCache::Look(const ClientSession& session, int64_t now_ns) {
+  constexpr uint64_t kRoundingMs = 2;  // of ServerTimeBound
+  looked_ns_ = now_ns;
+  upper_ms_ = session.server_time().Upper(now_ns).ms();
+  const uint64_t left_ms = copies_.LeftMs(upper_ms_);
+  holds_ = left_ms > 0 && session.OwnsAt(now_ns);
+  ends_soon_ = left_ms <= session.item_leases().lease_ms / 4 + kRoundingMs;
+}
+
+// Copies would have answered so many GETs. Returns whether they would answer enough of them in the
+// time of a lease.
+bool NearCache::IsWorthIt(uint32_t answers, int64_t now_ns) {
+  if (now_ns >= worth_from_ns_ + lease_ns_) {
+    worth_from_ns_ = now_ns;
+    worth_ = 0;
+  }
+  worth_ += answers;
+  return worth_ >= kWorthReads;
+}
+
+void NearCache::Note(ClientSession& session, KeyHash hash, std::string_view key,
+                     std::string_view value, const ItemHeader& header, Slot slot, int64_t now_ns) {
+  const ItemLeasesReply& leases = session.item_leases();
+  if (leases.words == 0 || value.size() != header.value_bytes) return;
+  if (value.size() > kValueBytesMax) return;
+  lease_ns_ = leases.lease_ms * kNsPerMs;
+  if (!copies_.Note(hash, key, value, header, slot)) return;
+  // Half of what the sample stands for, so that one GET that is repeated once is not enough.
+  if (!IsWorthIt(kSampleEvery / 2, now_ns) || now_ns < next_words_ns_) return;
+  wants_words_ = true;
+  Ask(session, now_ns);
+}
+
+// READs the header, if none of that is under way. The server renews it four times in a lease, so it
+// is of no use to READ it much more often.
+void NearCache::Ask(ClientSession& session, int64_t now_ns) {
+  ends_soon_ = false;
+  if (reading_ != Reading::kNothing || now_ns < next_ask_ns_) return;
+  if (!Read(session, Reading::kHeader, 0, sizeof(ItemLeaseHeader))) return;
+  next_ask_ns_ = now_ns + lease_ns_ / 8;
+}
+
+// Returns false if there is no room now: the next GET tries again.
+bool NearCache::Read(ClientSession& session, Reading what, uint64_t offset, uint64_t bytes) {
+  const ItemLeasesReply& leases = session.item_leases();
+  if (leases.words == 0 || !session.CanSend()) return false;
+  buffer_ = session.memory().items.Take(static_cast<uint32_t>(bytes));
+  if (buffer_.data == nullptr) return false;
+  reading_ = what;
+  ++reads_;
+  session.SendOwnRead(leases.address, leases.rkey,
+                      {.local = buffer_.data,
+                       .offset = offset,
+                       .op = 0,
+                       .bytes = static_cast<uint32_t>(bytes),
+                       .lkey = buffer_.lkey});
+  return true;
+}
+
+void NearCache::OnRead(ClientSession& session, int64_t now_ns) {
+  const Reading read = std::exchange(reading_, Reading::kNothing);
+  const LentBuffer buffer = std::exchange(buffer_, {});
+  looked_ns_ = kNever;
+  if (!std::exchange(stale_, false)) {
+    if (read == Reading::kHeader) OnHeader(session, buffer.data, now_ns);
+    if (read == Reading::kWords) OnWords(buffer.data, session.item_leases().words, now_ns);
+  }
+  session.memory().items.Return(buffer);
+}
+
+// If the end is over, or the server leases nothing, words would answer nothing.
+void NearCache::OnHeader(ClientSession& session, const std::byte* read, int64_t now_ns) {
+  ItemLeaseHeader header;
+  std::memcpy(&header, read, sizeof(header));
+  copies_.OnHeader(header);
+  if (header.end_ms <= session.server_time().Upper(now_ns).ms()) return Pause(now_ns);
+  if (!copies_.WantsWords() && !wants_words_) return;
+  const uint32_t words = session.item_leases().words;
+  Read(session, Reading::kWords, ItemLeaseBytes(0), words * sizeof(uint64_t));
+}
+
+void NearCache::OnWords(const std::byte* read, uint32_t words, int64_t now_ns) {
+  copies_.OnWords({reinterpret_cast<const uint64_t*>(read), words});
+  Pause(now_ns);
+}
+
+void NearCache::Pause(int64_t now_ns) {
+  const bool answered = answers_ != std::exchange(answers_before_words_, answers_);
+  pause_ns_ = answered ? kPauseNsMin : std::min(2 * pause_ns_, kPauseNsMax);
+  next_words_ns_ = now_ns + pause_ns_;
+  wants_words_ = false;
+}
+
+}  // namespace gannet

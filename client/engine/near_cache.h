@@ -1,0 +1,127 @@
+#ifndef GANNET_CLIENT_ENGINE_NEAR_CACHE_H_
+#define GANNET_CLIENT_ENGINE_NEAR_CACHE_H_
+
+#include <cstdint>
+#include <string_view>
+
+#include "client/session/client_session.h"
+#include "client/tables/item_copies.h"
+#include "common/base/clock.h"
+
+namespace gannet {
+
+// What a client answers GETs from without the server: copies of items that the server leases, and
+// the READs by which it learns whether they may be used (docs/item-leases.md).
+//
+//   item READ again and again -> READ header -> READ words -> item READ, leased: copied
+//   GET of a copy, in time -> answered; near the end -> READ header (-> READ words)
+//
+// 1. One READ of header or words is in flight at most, so words count under the header of the READ
+//    that completed before theirs was posted.
+// 2. A copy answers at `now_ns` if its words count, the server's clock has surely not come to the
+//    end of the leases, nor to the copy's expiry, and the server owned the item by then
+//    (ClientSession::OwnsAt). `now_ns` must be read after the GET was begun.
+// 3. Header and words go with the connection, and with each newer map.
+// 4. It READs header and words for GETs that come so densely that copies would answer kWorthReads
+//    of them in the time of a lease. If the last words answered nothing, it waits longer and longer
+//    before it READs them again.
+//
+// One owner thread.
+class NearCache {
+ public:
+  static constexpr uint64_t kBytesMin = 4 << 10;
+  static constexpr uint64_t kBytesMax = uint64_t{64} << 30;
+  static constexpr uint32_t kValueBytesMax = 64 << 10;  // of a value that is copied
+  // One of so many GETs that are READ is looked at.
+  static constexpr uint32_t kSampleEvery = 8;
+  // A READ of header or words is worth it for so many answers.
+  static constexpr uint32_t kWorthReads = 8;
+
+  explicit NearCache(uint64_t bytes_max) : bytes_max_(bytes_max), copies_(bytes_max) {}
+
+  // Each of so many caches has its part of the memory from now on.
+  void Share(uint32_t share) { copies_.set_bytes_max(bytes_max_ / share); }
+  // A connection was made to this run of the server.
+  void OnReady(uint64_t incarnation);
+  // The connection is gone, with what was in flight.
+  void OnLost(ClientSession& session);
+  // The client has a newer map.
+  void DropLeases();
+
+  // Returns the copy that answers a GET now, or nullptr.
+  const ItemCopies::Copy* Find(ClientSession& session, KeyHash hash, std::string_view key,
+                               int64_t now_ns) {
+    const ItemCopies::Copy* copy = copies_.Find(hash, key);
+    if (copy == nullptr) return nullptr;
+    if (now_ns != looked_ns_) Look(session, now_ns);
+    if (!holds_) [[unlikely]] {
+      if (IsWorthIt(1, now_ns)) Ask(session, now_ns);
+      return nullptr;
+    }
+    const uint64_t expiry_ms = copy->header.expiry_ms();
+    if (expiry_ms != 0 && upper_ms_ > expiry_ms) [[unlikely]]
+      return nullptr;
+    if (ends_soon_) [[unlikely]]
+      Ask(session, now_ns);
+    ++answers_;
+    return copy;
+  }
+  // Returns whether the GET that is to be READ now should be looked at (Note).
+  bool Samples() { return ++gets_ % kSampleEvery == 0; }
+  // An item was READ, and has proven itself.
+  void Note(ClientSession& session, KeyHash hash, std::string_view key, std::string_view value,
+            const ItemHeader& header, Slot slot, int64_t now_ns);
+  // The READ of header or words is done.
+  void OnRead(ClientSession& session, int64_t now_ns);
+
+  uint64_t answers() const { return answers_; }
+  uint64_t reads() const { return reads_; }
+  uint64_t items() const { return copies_.size(); }
+
+ private:
+  enum class Reading : uint8_t { kNothing, kHeader, kWords };
+
+  // How long it waits before it READs words again for items that were not leased.
+  static constexpr int64_t kPauseNsMin = 100 * kNsPerMs;
+  static constexpr int64_t kPauseNsMax = 2 * kNsPerSecond;
+
+  void Look(const ClientSession& session, int64_t now_ns);
+  bool IsWorthIt(uint32_t answers, int64_t now_ns);
+  void Ask(ClientSession& session, int64_t now_ns);
+  bool Read(ClientSession& session, Reading what, uint64_t offset, uint64_t bytes);
+  void OnHeader(ClientSession& session, const std::byte* read, int64_t now_ns);
+  void OnWords(const std::byte* read, uint32_t words, int64_t now_ns);
+  void Pause(int64_t now_ns);
+  void Reset();
+
+  const uint64_t bytes_max_;
+  ItemCopies copies_;
+  // As of the last look, which is made once for each time.
+  int64_t looked_ns_ = kNever;
+  uint64_t upper_ms_ = 0;   // the server's clock has not passed it
+  bool holds_ = false;      // copies answer
+  bool ends_soon_ = false;  // READ the header now
+  // The READ in flight.
+  Reading reading_ = Reading::kNothing;
+  bool stale_ = false;  // what it brings is of an older map
+  LentBuffer buffer_;
+  bool wants_words_ = false;  // behind the next header, whatever its generation is
+  // When to READ.
+  int64_t lease_ns_ = 0;
+  int64_t next_ask_ns_ = kNever;    // not before this
+  int64_t next_words_ns_ = kNever;  // no words before this, if the generation is the same
+  int64_t pause_ns_ = kPauseNsMin;
+  int64_t worth_from_ns_ = kNever;
+  uint32_t worth_ = 0;  // answers that copies would have given since then
+  uint32_t gets_ = 0;
+  // Counts.
+  uint64_t answers_ = 0;
+  uint64_t answers_before_words_ = 0;
+  uint64_t reads_ = 0;
+
+  static constexpr int64_t kNever = INT64_MIN / 2;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_ENGINE_NEAR_CACHE_H_
