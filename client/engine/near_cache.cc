@@ -42,7 +42,7 @@ void NearCache::Look(const ClientSession& session, int64_t now_ns) {
   looked_ns_ = now_ns;
   upper_ms_ = session.server_time().Upper(now_ns).ms();
   const uint64_t left_ms = copies_.LeftMs(upper_ms_);
-  holds_ = left_ms > 0 && session.OwnsAt(now_ns);
+  holds_ = left_ms > 0 && session.lease().OwnsAt(now_ns);
   ends_soon_ = left_ms <= session.item_leases().lease_ms / 4 + kRoundingMs;
 }
 
@@ -87,12 +87,13 @@ bool NearCache::Read(ClientSession& session, Reading what, uint64_t offset, uint
   if (buffer_.data == nullptr) return false;
   reading_ = what;
   ++reads_;
-  session.SendOwnRead(leases.address, leases.rkey,
-                      {.local = buffer_.data,
-                       .offset = offset,
-                       .op = 0,
-                       .bytes = static_cast<uint32_t>(bytes),
-                       .lkey = buffer_.lkey});
+  session.SendReadOf(leases.address, leases.rkey,
+                     {.local = buffer_.data,
+                      .offset = offset,
+                      .op = 0,
+                      .bytes = static_cast<uint32_t>(bytes),
+                      .lkey = buffer_.lkey},
+                     InFlightWork::Kind::kOwnRead);
   return true;
 }
 

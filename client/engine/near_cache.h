@@ -20,7 +20,7 @@ namespace gannet {
 //    that completed before theirs was posted.
 // 2. A copy answers at `now_ns` if its words count, the server's clock has surely not come to the
 //    end of the leases, nor to the copy's expiry, and the server owned the item by then
-//    (ClientSession::OwnsAt). `now_ns` must be read after the GET was begun.
+//    (PrimaryLeaseWatch::OwnsAt). `now_ns` must be read after the GET was begun.
 // 3. Header and words go with the connection, and with each newer map.
 // 4. It READs header and words for GETs that come so densely that copies would answer kWorthReads
 //    of them in the time of a lease. If the last words answered nothing, it waits longer and longer

@@ -28,7 +28,7 @@ bool NearGets::Answer(EngineServer& server, Op& op, const ItemCopies::Copy& copy
   if (into && !HasCpuAddresses(op.request.memory)) return false;
   std::string_view value = copy.value;
   if (reports_.full() && !into && !Keep(op, copy, &value)) return false;
-  server.session->OnAnsweredAlone(ops_.now_ns());
+  server.session->lease().OnAnsweredAlone(ops_.now_ns());
   if (server.touches != nullptr) server.touches->Used(copy.slot);
   const ItemInfo info = server.MakeItemInfo(copy.header, ops_.now_ns());
   if (reports_.full()) {

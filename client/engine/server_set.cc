@@ -182,7 +182,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.history = grant.history;
     if (info.history != 0) info.epoch = EpochOfConnection(grant.connection_id);
     info.address = its.address().ToString();
-    info.reads_disbelieved = its.reads_disbelieved();
+    info.reads_disbelieved = its.lease().disbelieved();
     if (const NearCache* near_cache = servers_[i].near_cache.get()) {
       info.near_cache_answers = near_cache->answers();
       info.near_cache_items = near_cache->items();

@@ -142,7 +142,7 @@ inline void ClientSession::PollReady(int64_t now_ns) {
   const bool control = now_ns >= next_control_ns_;
   if (control) {  // before anything is heard
     watched_.Look(now_ns);
-    if (lease_.on()) heartbeats_.AskForLease(now_ns, HasWork(now_ns));
+    if (lease_.on()) heartbeats_.AskForLease(now_ns, HasWork());
     sends_.LookForMixing(!requests_.empty());
   }
   // Posts READs that were begun just now. If they are quick, they complete in this Poll.
@@ -183,15 +183,15 @@ void ClientSession::CheckSilence(int64_t now_ns) {
     return Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the server answers heartbeats, but no requests")));
   }
-  if (lease_.on() && completions_.all_taken() && lease_.GivesUp(now_ns, HasWork(now_ns))) {
+  if (lease_.on() && completions_.all_taken() && lease_.GivesUp(now_ns, HasWork())) {
     Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the primary's lease is over, and it has no other")));
   }
 }
 
 // Returns whether operations are under way.
-bool ClientSession::HasWork(int64_t now_ns) const {
-  return now_ns < answered_ns_ + kAnswersNs || lease_.holds() || completions_.completed() > 0 ||
+bool ClientSession::HasWork() const {
+  return lease_.holds() || completions_.completed() > 0 ||
          !sends_.empty() || !requests_.empty() || connections_.HaveOtherThanMessages();
 }
 
@@ -243,7 +243,7 @@ int64_t ClientSession::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
   if (!sends_.chain_empty() || !completions_.all_taken()) return 0;
   if (joining_.Wanted() || requests_.asks_for_map() || requests_.asks_for_item_leases())
     return std::max<int64_t>(next_control_ns_ - now_ns, 0);
-  int64_t idle_ns = lease_.on() && HasWork(now_ns) ? lease_.IdleNs(now_ns) : INT64_MAX;
+  int64_t idle_ns = lease_.on() && HasWork() ? lease_.IdleNs(now_ns) : INT64_MAX;
   for (const ClientConnection& connection : connections_) {
     if (connection.ready()) {
       idle_ns = std::min(idle_ns, connection.liveness.IdleNs(now_ns, somebody_waits));

@@ -140,22 +140,16 @@ class ClientSession {
   }
   SessionMemory& memory() const { return *memory_; }
   const ServerTimeBound& server_time() const { return heartbeats_.server_time(); }
-  // READs that were done anew because they came after the primary's lease.
-  uint64_t reads_disbelieved() const { return lease_.disbelieved(); }
+  // What is known of the primary's lease.
+  PrimaryLeaseWatch& lease() { return lease_; }
+  const PrimaryLeaseWatch& lease() const { return lease_; }
   // Returns whether what was READ is believed if its completion was taken before now: the server is
   // in no group, or has a lease for this client's map.
   bool BelievesNow() const {
     return !lease_.on() || lease_.ValidAt(options_.clock.get().MonotonicNs());
   }
-  // Returns whether the server owned what it has at `now_ns`: it is in no group, or had a lease for
-  // this client's map then.
-  bool OwnsAt(int64_t now_ns) const { return !lease_.on() || lease_.ValidAt(now_ns); }
   // Where the server's leases on items are. No words: it has none, or this is not known yet.
   const ItemLeasesReply& item_leases() const { return requests_.item_leases(); }
-  // The owner answered an operation without the server, at `now_ns`. So the session is busy.
-  void OnAnsweredAlone(int64_t now_ns) { answered_ns_ = now_ns; }
-  // For tests: whether what was READ is believed if its completion is taken at `now_ns`.
-  bool Believes(int64_t now_ns) const { return ready() && lease_.ValidAt(now_ns); }
   // What to tell the server of the items that were READ. Heartbeats carry it.
   TouchLog& touches() { return news_.touches(); }
   // What to tell the server of this client's operations. Heartbeats carry it, too.
@@ -187,15 +181,12 @@ class ClientSession {
     GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
     sends_.SendOrdered(work);
   }
-  // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. REQUIRES:
-  // CanSend().
-  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
+  // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. `kind`:
+  // kRead, or kOwnRead for one that no operation made. REQUIRES: CanSend().
+  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read,
+                  InFlightWork::Kind kind = InFlightWork::Kind::kRead) {
     GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
-    sends_.SendReadOf(address, rkey, read);
-  }
-  // The same for no operation: Kind::kOwnRead. If the session breaks, that is not reported.
-  void SendOwnRead(uint64_t address, uint32_t rkey, const QueuedRead& read) {
-    sends_.SendOwnRead(address, rkey, read);
+    sends_.SendReadOf(address, rkey, read, kind);
   }
   // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
   // answer, and what is lent to the server. REQUIRES: CanSendRequest().
@@ -283,7 +274,7 @@ class ClientSession {
   void PollReady(int64_t now_ns);
   void PollControl(int64_t now_ns);
   void CheckSilence(int64_t now_ns);
-  bool HasWork(int64_t now_ns) const;
+  bool HasWork() const;
   int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
   // Returns whether the server is still to be told something.
   bool BeginToTellLast();
@@ -297,7 +288,6 @@ class ClientSession {
   SessionPhase phase_{[this](absl::Status why) { GiveUp(std::move(why)); }};
   SessionReports reports_;
   int64_t next_control_ns_ = 0;
-  int64_t answered_ns_ = INT64_MIN / 2;  // OnAnsweredAlone
   int64_t drain_until_ns_ = 0;
   int64_t tell_until_ns_ = 0;  // the last counts, from BeginEnd on
   bool report_lost_ = false;   // was ready on the connections that are being drained

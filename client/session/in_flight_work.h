@@ -20,7 +20,7 @@ namespace gannet {
 // One owner thread.
 class InFlightWork {
  public:
-  // kOwnRead: a READ that no operation made (ClientSession::SendOwnRead).
+  // kOwnRead: a READ that no operation made.
   enum class Kind : uint8_t { kRead, kCompareAndSwap, kMessage, kOwnRead };
   // A work request's kind and operation in one word. For a READ, which most are, it is just the
   // number of the operation.

@@ -24,7 +24,7 @@ void PrimaryLeaseWatch::OnTold(uint16_t left_ms, int64_t asked_ns, int64_t now_n
 }
 
 bool PrimaryLeaseWatch::GivesUp(int64_t now_ns, bool busy) {
-  if (!busy) asked_first_ns_ = kNever;  // an idle session does not ask
+  if (!busy && !AnswersAlone(now_ns)) asked_first_ns_ = kNever;  // an idle session does not ask
   return on_ && !ValidAt(now_ns) && asked_first_ns_ != kNever &&
          now_ns - asked_first_ns_ >= length_ns_;
 }

@@ -60,7 +60,14 @@ class PrimaryLeaseWatch {
   int64_t length_ns() const { return length_ns_; }
 
   // Returns whether to ask the server now, by a heartbeat. An idle session does not ask.
-  bool AskDue(int64_t now_ns, bool busy) const { return on_ && busy && now_ns >= AskNs(); }
+  bool AskDue(int64_t now_ns, bool busy) const {
+    return on_ && (busy || AnswersAlone(now_ns)) && now_ns >= AskNs();
+  }
+  // Returns whether the server owned what it has at `now_ns`: it is in no group, or had a lease for
+  // this client's map then.
+  bool OwnsAt(int64_t now_ns) const { return !on_ || ValidAt(now_ns); }
+  // An operation was answered without the server. So the session is busy, for a while.
+  void OnAnsweredAlone(int64_t now_ns) { answered_ns_ = now_ns; }
   void OnAsked(int64_t now_ns) {
     asked_ns_ = now_ns;
     if (asked_first_ns_ == kNever) asked_first_ns_ = now_ns;
@@ -94,6 +101,9 @@ class PrimaryLeaseWatch {
   static constexpr int64_t kNever = INT64_MAX;
 
   static constexpr int64_t kShortNsMin = 40 * kNsPerMs;
+  static constexpr int64_t kAnswersNs = 10 * kNsPerMs;
+
+  bool AnswersAlone(int64_t now_ns) const { return now_ns < answered_ns_ + kAnswersNs; }
 
   // When to ask: half a lease before the end, and again if no answer extends the lease. Before a
   // hand-over, the primary tells of far shorter leases.
@@ -116,6 +126,7 @@ class PrimaryLeaseWatch {
   int64_t left_ns_ = kLengthNsUsual;  // as told last, if anything was left
   int64_t asked_ns_ = kNever;         // the last time
   int64_t asked_first_ns_ = kNever;   // the first time since an answer brought a valid lease
+  int64_t answered_ns_ = INT64_MIN / 2;
   bool seen_ = false;                 // a lease, so length_ns_ is no assumption
   std::vector<ibv_wc> held_;          // no more than the completion queue has room for
   uint64_t disbelieved_ = 0;

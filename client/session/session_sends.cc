@@ -100,21 +100,12 @@ void SessionSends::SendOrdered(const OrderedWork& work) {
   chain_.Add({work.op, work.kind}, request, sge);
 }
 
-void SessionSends::SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read) {
+void SessionSends::SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read,
+                              InFlightWork::Kind kind) {
   if (!OpenChain(given_.connections->first())) return;
-  if (chain_.empty()) given_.reports->OnDoorbell(read.op);
-  AddReadOf({read.op, InFlightWork::Kind::kRead}, address, rkey, read);
-}
-
-void SessionSends::SendOwnRead(uint64_t address, uint32_t rkey, const QueuedRead& read) {
-  if (!OpenChain(given_.connections->first())) return;
-  AddReadOf({0, InFlightWork::Kind::kOwnRead}, address, rkey, read);
-}
-
-void SessionSends::AddReadOf(InFlightWork::Work work, uint64_t address, uint32_t rkey,
-                             const QueuedRead& read) {
+  if (chain_.empty() && kind == InFlightWork::Kind::kRead) given_.reports->OnDoorbell(read.op);
   const ibv_sge sge = {reinterpret_cast<uint64_t>(read.local), read.bytes, read.lkey.value_or(0)};
-  chain_.Add(work, ReadRequest(0, nullptr, address + read.offset, rkey, 0), sge);
+  chain_.Add({read.op, kind}, ReadRequest(0, nullptr, address + read.offset, rkey, 0), sge);
 }
 
 void SessionSends::AddRequest(RequestWindow::Entry& entry, std::byte* message, int64_t now_ns) {

@@ -61,8 +61,7 @@ class SessionSends {
   }
   bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces);
   void SendOrdered(const OrderedWork& work);
-  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read);
-  void SendOwnRead(uint64_t address, uint32_t rkey, const QueuedRead& read);
+  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read, InFlightWork::Kind kind);
 
   // Adds a request that is in the window, for the first time or again.
   void AddRequest(RequestWindow::Entry& entry, std::byte* message, int64_t now_ns);
@@ -95,7 +94,6 @@ class SessionSends {
   bool OpenReadsOn(ClientConnection& connection, uint32_t share, uint32_t op);
   bool OthersWillJoin(size_t completed) const;
   bool OpenChain(ClientConnection& connection);
-  void AddReadOf(InFlightWork::Work work, uint64_t address, uint32_t rkey, const QueuedRead& read);
 
   const Dependencies given_;
   FixedRing<QueuedRead> reads_;                        // found no room in the chain

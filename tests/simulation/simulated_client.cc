@@ -186,14 +186,16 @@ std::optional<uint64_t> SimulatedClient::Believes(uint16_t partition) const {
   const ServerSet& servers = engine_->servers();
   if (!servers.router().has_routes()) return std::nullopt;
   const Router::Route& route = servers.router().RouteOf(partition);
-  if (!route.served || !servers.session(route.server).Believes(run_->now_ns())) return std::nullopt;
+  if (!route.served) return std::nullopt;
+  const ClientSession& session = servers.session(route.server);
+  if (!session.ready() || !session.lease().ValidAt(run_->now_ns())) return std::nullopt;
   return servers.session(route.server).grant().incarnation;
 }
 
 uint64_t SimulatedClient::disbelieved() const {
   uint64_t reads = 0;
   for (uint32_t i = 0; i < engine_->servers().size(); ++i) {
-    reads += engine_->servers().session(i).reads_disbelieved();
+    reads += engine_->servers().session(i).lease().disbelieved();
   }
   return reads;
 }

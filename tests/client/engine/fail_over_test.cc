@@ -219,7 +219,7 @@ TEST_F(FailOverTest, AStoppedPrimaryIsLeftWhenItsLeaseIsOver) {
   PassMs(2 * kLeaseMs);
   ASSERT_TRUE(HasEnded(get));
   EXPECT_EQ(ended_[get].value, "new");
-  EXPECT_GE(session().reads_disbelieved(), 1u);
+  EXPECT_GE(session().lease().disbelieved(), 1u);
   ASSERT_TRUE(HasEnded(put));
   EXPECT_EQ(ended_[put].outcome, Outcome::kUnknown);
 }

@@ -47,7 +47,7 @@ TEST_F(PrimaryLeaseTest, WhatIsTakenUnderTheLeaseIsBelieved) {
   for (int i = 0; i < 4 && !HasEnded(get); ++i) PostAndComplete();
   ASSERT_TRUE(HasEnded(get));
   EXPECT_EQ(ended_[get].value, "value");
-  EXPECT_EQ(session().reads_disbelieved(), 0u);
+  EXPECT_EQ(session().lease().disbelieved(), 0u);
 }
 
 TEST_F(PrimaryLeaseTest, WhatIsTakenAfterItIsHeldUntilTheServerSaysThatItIsPrimaryStill) {
@@ -66,7 +66,7 @@ TEST_F(PrimaryLeaseTest, WhatIsTakenAfterItIsHeldUntilTheServerSaysThatItIsPrima
   EXPECT_EQ(ended_[get].outcome, Outcome::kOk);
   EXPECT_EQ(ended_[get].value, "value");
   EXPECT_EQ(server_->connections(), 1u);
-  EXPECT_EQ(session().reads_disbelieved(), 0u);
+  EXPECT_EQ(session().lease().disbelieved(), 0u);
 }
 
 TEST_F(PrimaryLeaseTest, WhatIsNeverConfirmedIsReadAgainFromTheNextPrimary) {
@@ -78,7 +78,7 @@ TEST_F(PrimaryLeaseTest, WhatIsNeverConfirmedIsReadAgainFromTheNextPrimary) {
   EXPECT_FALSE(HasEnded(get));
   EXPECT_EQ(server_->connections(), 1u);
   PassMs(40);
-  EXPECT_GE(session().reads_disbelieved(), 1u);
+  EXPECT_GE(session().lease().disbelieved(), 1u);
   EXPECT_FALSE(HasEnded(get)) << "a value of a primary without a lease";
   Extend();
   PassMs(2000);
