@@ -1,6 +1,6 @@
-# A folder sees only what its row of the table in docs/architecture.md allows, and what those folders
-# may include in turn, because their headers do. For each folder, its include root has a link to each of
-# these. So the compiler refuses any other #include.
+# A room sees only what the rows of its folders in the table in docs/architecture.md allow, and what those folders
+# may include in turn, because their headers do. For each room, its include root has a link to each of these. So the
+# compiler refuses any other #include. Within a room, tests/tree/rules_test.py holds each folder to its row.
 
 cmake_path(GET CMAKE_CURRENT_LIST_DIR PARENT_PATH GANNET_SOURCE_DIR)
 set(GANNET_INCLUDE_ROOTS ${CMAKE_BINARY_DIR}/include-roots)
@@ -54,10 +54,20 @@ function(gannet_sees target)
   target_compile_options(${target} PRIVATE "SHELL:-iquote ${root}" -ffile-prefix-map=${root}=${GANNET_SOURCE_DIR})
 endfunction()
 
-# For a target of the current folder. tests/ sees everything: tests/CMakeLists.txt says so.
-function(gannet_sees_its_row target)
-  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${GANNET_SOURCE_DIR} OUTPUT_VARIABLE folder)
-  if(NOT folder MATCHES "^tests/")
-    gannet_sees(${target} ${folder})
+# gannet_sees_its_rows(TARGET SOURCE...): what the folders of these sources may include. tests/ sees everything:
+# tests/CMakeLists.txt says so.
+function(gannet_sees_its_rows target)
+  set(folders)
+  foreach(source IN LISTS ARGN)
+    if(NOT IS_ABSOLUTE ${source})  # not what the build makes
+      cmake_path(ABSOLUTE_PATH source)
+      cmake_path(GET source PARENT_PATH folder)
+      cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${GANNET_SOURCE_DIR})
+      list(APPEND folders ${folder})
+    endif()
+  endforeach()
+  list(REMOVE_DUPLICATES folders)
+  if(NOT "${folders}" MATCHES "tests/")
+    gannet_sees(${target} ${folders})
   endif()
 endfunction()

@@ -24,7 +24,7 @@ constexpr size_t kReadBytes = 64 << 10;
 // Limits of one connection.
 constexpr size_t kJobsMax = 512;
 constexpr size_t kShortInputMax = 256 << 10;
-constexpr size_t kKeptBytesMax = 16 << 10;
+constexpr size_t kKeptInputBytesMax = 16 << 10;
 // What a job takes beyond its command, and beyond each word of it.
 constexpr size_t kJobBytes = 1 << 10;
 constexpr size_t kWordBytes = 96;
@@ -33,7 +33,7 @@ uint64_t HashOf(std::string_view key) { return absl::Hash<std::string_view>()(ke
 
 void Reuse(std::string* text) {
   text->clear();
-  if (text->capacity() > kKeptBytesMax) std::string().swap(*text);
+  if (text->capacity() > kKeptInputBytesMax) std::string().swap(*text);
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ def include_options():
     options = {}
     for entry in json.loads((BUILD / "compile_commands.json").read_text()):
         words = shlex.split(entry["command"])
-        # The object of server/memory/heap is server/memory/heap/CMakeFiles/server_heap.dir/... CMake 3.25 has no "output" for it.
+        # The objects of server/memory are server/memory/CMakeFiles/server_memory.dir/... CMake 3.25 has no "output" for them.
         output = Path(entry["directory"], words[words.index("-o") + 1]).relative_to(BUILD)
         folder, _, target = str(output).partition("/CMakeFiles/")
         paths = [word for word in words if word.startswith("-I")]
@@ -50,11 +50,11 @@ class IncludeRootsTest(unittest.TestCase):
                 for path in paths:
                     self.assertNotIn(Path(path.removeprefix("-I")), [ROOT, *ROOT.parents], f"{folder}: {target}")
 
-    def test_a_folder_sees_what_its_row_allows_and_no_more(self):
-        self.assertTrue(self.includes("server/memory/heap", "common/layout/item.h"))
-        self.assertTrue(self.includes("server/memory/heap", "server/memory/heap/heap.h"))
-        self.assertFalse(self.includes("server/memory/heap", "server/memory/store/store.h"))
-        self.assertFalse(self.includes("server/memory/heap", "client/api/driver.h"))
+    def test_a_room_sees_what_the_rows_of_its_folders_allow_and_no_more(self):
+        self.assertTrue(self.includes("server/memory", "common/layout/item.h"))
+        self.assertTrue(self.includes("server/memory", "server/memory/heap/heap.h"))
+        self.assertFalse(self.includes("server/memory", "server/writes/writes.h"))
+        self.assertFalse(self.includes("server/memory", "client/api/driver.h"))
         self.assertFalse(self.includes("client/example", "client/api/driver.h"))
 
     def test_a_folder_of_softverbs_sees_those_below_it(self):

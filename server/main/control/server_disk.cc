@@ -14,14 +14,14 @@
 namespace gannet {
 namespace {
 
-absl::Status Named(const char* flag, const absl::Status& status) {
+absl::Status OfFlag(const char* flag, const absl::Status& status) {
   const char* const hint = absl::IsNotFound(status) ? ": is the path right?" : "";
   return {status.code(), absl::StrCat(flag, ": ", status.message(), hint)};
 }
 
-absl::StatusOr<std::unique_ptr<Files>> Named(const char* flag,
+absl::StatusOr<std::unique_ptr<Files>> OfFlag(const char* flag,
                                              absl::StatusOr<std::unique_ptr<Files>> files) {
-  return files.ok() ? std::move(files) : Named(flag, files.status());
+  return files.ok() ? std::move(files) : OfFlag(flag, files.status());
 }
 
 }  // namespace
@@ -56,13 +56,13 @@ absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& 
     return disk;
   }
   if (!options.data.empty()) {
-    GANNET_ASSIGN_OR_RETURN(disk->files_, Named("--data", OpenDirectory(options.data)));
+    GANNET_ASSIGN_OR_RETURN(disk->files_, OfFlag("--data", OpenDirectory(options.data)));
     GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->files_.get()));
     disk->noted_clock_ms_ = NotedClock(disk->files_.get());
   }
   if (!options.restore_from.empty()) {
     GANNET_ASSIGN_OR_RETURN(disk->from_,
-                            Named("--restore_from", OpenDirectoryToRead(options.restore_from)));
+                            OfFlag("--restore_from", OpenDirectoryToRead(options.restore_from)));
     GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->from_.get()));
   }
   return disk;
@@ -70,7 +70,7 @@ absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& 
 
 absl::Status ServerDisk::OpenRuns() {
   auto runs = RunDirectories::Open(options_.data);
-  if (!runs.ok()) return Named("--data", runs.status());
+  if (!runs.ok()) return OfFlag("--data", runs.status());
   runs_ = *std::move(runs);
   if (runs_->former() == nullptr) return absl::OkStatus();
   GANNET_ASSIGN_OR_RETURN(slots_min_, SlotsForSnapshot(runs_->former()));
@@ -184,7 +184,7 @@ uint64_t ServerDisk::Storage(bool snapshot, const std::string& memory_file, Stor
 
 absl::Status CheckDirectory(const std::string& path, bool json) {
   GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<Files> files,
-                          Named("--check", OpenDirectoryToRead(NewestRunIn(path))));
+                          OfFlag("--check", OpenDirectoryToRead(NewestRunIn(path))));
   uint64_t puts = 0;
   uint64_t deletes = 0;
   uint64_t bytes = 0;

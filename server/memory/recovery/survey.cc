@@ -18,8 +18,8 @@ namespace {
 
 // Buckets and items are fetched into the cache this many buckets ahead. A bucket has some ten
 // items, and each takes a few lines.
-constexpr uint64_t kBucketsAhead = 10;
-constexpr uint64_t kItemsAhead = 2;
+constexpr uint64_t kBucketsSurveyedAhead = 10;
+constexpr uint64_t kItemsSurveyedAhead = 2;
 constexpr uint64_t kLineBytes = 64;
 // So much of an item is prefetched. The processor fetches the rest of a longer one by itself.
 constexpr uint64_t kItemBytesAhead = 256;
@@ -117,12 +117,12 @@ absl::Status Survey::AddTable(const IndexGeometry& geometry) {
 
 void Survey::Prefetch(const Table& table, uint64_t bucket) const {
   const auto at = [&](uint64_t i) { return place_.region.data() + table.geometry.BucketOffset(i); };
-  if (bucket + kBucketsAhead < table.slots.size()) {
-    __builtin_prefetch(at(bucket + kBucketsAhead));
-    __builtin_prefetch(at(bucket + kBucketsAhead) + kLineBytes);
+  if (bucket + kBucketsSurveyedAhead < table.slots.size()) {
+    __builtin_prefetch(at(bucket + kBucketsSurveyedAhead));
+    __builtin_prefetch(at(bucket + kBucketsSurveyedAhead) + kLineBytes);
   }
-  if (bucket + kItemsAhead >= table.slots.size()) return;
-  const std::byte* const slots = at(bucket + kItemsAhead) + offsetof(Bucket, slots);
+  if (bucket + kItemsSurveyedAhead >= table.slots.size()) return;
+  const std::byte* const slots = at(bucket + kItemsSurveyedAhead) + offsetof(Bucket, slots);
   for (uint32_t i = 0; i < kSlotsPerBucket; ++i) {
     const Slot slot(LoadWord(slots + i * sizeof(Slot)));
     if (slot.empty() || slot.offset() < place_.heap_offset ||

@@ -88,5 +88,5 @@ for package in absl gflags nlohmann_json GTest; do
 done
 PKG_CONFIG_LIBDIR=$work/pkgconfig cmake -S "$work/parent" -B "$work/parent/build" -G Ninja \
   -DCMAKE_CXX_COMPILER="$cxx" "${hidden[@]}" >/dev/null
-cmake --build "$work/parent/build" --target client_routing -- --quiet
+cmake --build "$work/parent/build" --target common -- --quiet
 echo "another abseil is refused, and one of the build is taken"
