@@ -19,7 +19,7 @@
 #include "client/api/make_requests.h"
 #include "common/base/client_clock.h"
 #include "common/protocol/list_entries.h"
-#include "common/protocol/opcode_name.h"
+#include "common/protocol/opcode.h"
 #include "common/protocol/storage.h"
 
 namespace gannet {

@@ -67,36 +67,28 @@ RequestHeader MakeRequestHeader(const Op& op) {
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(opcode);
   header.key_bytes = op.key_bytes;
-  switch (opcode) {
-    case Opcode::kLock:
-    case Opcode::kExtendLock:
-      header.lock = {.lock_word = op.lock.word.word(), .lease_ms = request.ttl_ms};
-      return header;
-    case Opcode::kUnlock:
-      header.lock = {.lock_word = op.lock.word.word()};
+  switch (KindOf(opcode)) {
+    case RequestKind::kLock:
+      header.lock = {.lock_word = op.lock.word.word(),
+                     .lease_ms = opcode == Opcode::kUnlock ? 0 : request.ttl_ms};
       header.flags = request.type == OpType::kBreakLock ? kForce : 0;
       return header;
-    case Opcode::kListLocks:
-    case Opcode::kListClients:
-    case Opcode::kSlowLog:
-    case Opcode::kMap:
+    case RequestKind::kList:
       header.list = {.position = request.position};
       return header;
-    case Opcode::kStorage:
+    case RequestKind::kStorage:
       header.storage = {.ask = static_cast<uint64_t>(request.begin_snapshot ? StorageAsk::kSnapshot
                                                                             : StorageAsk::kTell)};
       return header;
-    case Opcode::kFlush:
+    case RequestKind::kFlush:
       header.flush = {.position = request.position};
       return header;
-    case Opcode::kPut:
-    case Opcode::kDelete:
-    case Opcode::kAppend:
-    case Opcode::kPrepend:
-    case Opcode::kIncrement:
-    case Opcode::kTouch:
+    case RequestKind::kWrite:
       break;
-    default:
+    case RequestKind::kHeartbeat:
+    case RequestKind::kGet:
+    case RequestKind::kBare:
+    case RequestKind::kUnknown:
       return header;
   }
   header.value_bytes =

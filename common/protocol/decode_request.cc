@@ -30,10 +30,15 @@ struct RequestRule {
 };
 
 constexpr auto kRules = [] {
-  std::array<RequestRule, static_cast<size_t>(Opcode::kItemLeases) + 1> rules{};
+  std::array<RequestRule, kOpcodesEnd> rules{};
   const auto set = [&rules](std::initializer_list<Opcode> opcodes, RequestRule rule) {
     rule.known = true;
     for (const Opcode opcode : opcodes) rules[static_cast<size_t>(opcode)] = rule;
+  };
+  const auto set_all = [&set](RequestKind kind, const RequestRule& rule) {
+    for (const Opcode opcode : kAllOpcodes) {
+      if (KindOf(opcode) == kind) set({opcode}, rule);
+    }
   };
   const auto up_to = [](size_t end) { return OwnFields::UpTo(end); };
   const OwnFields ttl = up_to(offsetof(RequestHeader, write.user_flags));
@@ -63,13 +68,20 @@ constexpr auto kRules = [] {
       {.has_key = true, .own = up_to(offsetof(RequestHeader, lock.reserved))});
   set({Opcode::kUnlock},
       {.flags = kForce, .has_key = true, .own = up_to(offsetof(RequestHeader, lock.lease_ms))});
-  set({Opcode::kListLocks, Opcode::kListClients, Opcode::kSlowLog, Opcode::kMap},
-      {.own = up_to(offsetof(RequestHeader, list.reserved))});
-  set({Opcode::kFlush}, {.own = up_to(offsetof(RequestHeader, flush.reserved))});
-  set({Opcode::kStorage}, {.own = up_to(offsetof(RequestHeader, storage.reserved))});
-  set({Opcode::kStats, Opcode::kPing, Opcode::kHeats, Opcode::kItemLeases}, {});
+  set_all(RequestKind::kList, {.own = up_to(offsetof(RequestHeader, list.reserved))});
+  set_all(RequestKind::kFlush, {.own = up_to(offsetof(RequestHeader, flush.reserved))});
+  set_all(RequestKind::kStorage, {.own = up_to(offsetof(RequestHeader, storage.reserved))});
+  set_all(RequestKind::kBare, {});
   return rules;
 }();
+
+constexpr bool HasRules() {
+  for (const Opcode opcode : kAllOpcodes) {
+    if (!kRules[static_cast<size_t>(opcode)].known) return false;
+  }
+  return true;
+}
+static_assert(HasRules(), "an opcode of GANNET_REQUESTS has no rule: each would be refused");
 
 // Returns nullptr for an unknown opcode.
 const RequestRule* RuleOf(uint8_t opcode) {
@@ -145,34 +157,16 @@ std::optional<RequestError> CheckCommon(const RequestHeader& h, const RequestRul
 
 // Checks what is the kind's own.
 std::optional<RequestError> CheckOwn(const RequestHeader& h) {
-  switch (static_cast<Opcode>(h.opcode)) {
-    case Opcode::kHeartbeat:
+  switch (KindOf(static_cast<Opcode>(h.opcode))) {
+    case RequestKind::kHeartbeat:
       return CheckHeartbeat(h);
-    case Opcode::kPut:
-    case Opcode::kDelete:
-    case Opcode::kAppend:
-    case Opcode::kPrepend:
-    case Opcode::kIncrement:
-    case Opcode::kTouch:
+    case RequestKind::kWrite:
       return CheckWrite(h);
-    case Opcode::kLock:
-    case Opcode::kUnlock:
-    case Opcode::kExtendLock:
+    case RequestKind::kLock:
       return CheckLock(h);
-    case Opcode::kGet:
-    case Opcode::kStats:
-    case Opcode::kPing:
-    case Opcode::kListLocks:
-    case Opcode::kFlush:
-    case Opcode::kStorage:
-    case Opcode::kListClients:
-    case Opcode::kSlowLog:
-    case Opcode::kHeats:
-    case Opcode::kMap:
-    case Opcode::kItemLeases:
-      break;
+    default:
+      return std::nullopt;
   }
-  return std::nullopt;
 }
 
 // Returns whether the segments hold a value of so many bytes.

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cstring>
-#include <initializer_list>
 
 #include "common/protocol/own_fields.h"
 
@@ -10,22 +9,36 @@ namespace gannet {
 
 namespace {
 
+// Which fields of a reply belong to its opcode.
+constexpr OwnFields OwnFieldsOf(Opcode opcode) {
+  const auto up_to = [](size_t end) { return OwnFields::UpTo(end); };
+  if (opcode == Opcode::kPing) return up_to(offsetof(ReplyHeader, clock.leases_from));
+  if (opcode == Opcode::kIncrement) return up_to(offsetof(ReplyHeader, increment.reserved));
+  switch (KindOf(opcode)) {
+    case RequestKind::kHeartbeat:
+      return up_to(offsetof(ReplyHeader, clock.reserved));
+    case RequestKind::kGet:
+      return up_to(offsetof(ReplyHeader, get.reserved0));
+    case RequestKind::kWrite:
+      return up_to(offsetof(ReplyHeader, write.reserved));
+    case RequestKind::kLock:
+      return up_to(offsetof(ReplyHeader, lock.reserved));
+    case RequestKind::kList:
+      return up_to(offsetof(ReplyHeader, list.reserved));
+    case RequestKind::kFlush:
+      return up_to(offsetof(ReplyHeader, flush.reserved));
+    case RequestKind::kStorage:
+      return up_to(offsetof(ReplyHeader, storage.reserved));
+    case RequestKind::kBare:
+    case RequestKind::kUnknown:
+      break;
+  }
+  return {};
+}
+
 constexpr auto kOwnFields = [] {
-  std::array<OwnFields, static_cast<size_t>(Opcode::kMap) + 1> own{};
-  const auto set = [&own](size_t end, std::initializer_list<Opcode> opcodes) {
-    for (const Opcode opcode : opcodes) own[static_cast<size_t>(opcode)] = OwnFields::UpTo(end);
-  };
-  set(offsetof(ReplyHeader, clock.reserved), {Opcode::kHeartbeat});
-  set(offsetof(ReplyHeader, clock.leases_from), {Opcode::kPing});
-  set(offsetof(ReplyHeader, get.reserved0), {Opcode::kGet});
-  set(offsetof(ReplyHeader, write.reserved),
-      {Opcode::kPut, Opcode::kDelete, Opcode::kAppend, Opcode::kPrepend, Opcode::kTouch});
-  set(offsetof(ReplyHeader, increment.reserved), {Opcode::kIncrement});
-  set(offsetof(ReplyHeader, lock.reserved), {Opcode::kLock, Opcode::kUnlock, Opcode::kExtendLock});
-  set(offsetof(ReplyHeader, flush.reserved), {Opcode::kFlush});
-  set(offsetof(ReplyHeader, list.reserved),
-      {Opcode::kListLocks, Opcode::kListClients, Opcode::kSlowLog, Opcode::kMap});
-  set(offsetof(ReplyHeader, storage.reserved), {Opcode::kStorage});
+  std::array<OwnFields, kOpcodesEnd> own{};
+  for (const Opcode opcode : kAllOpcodes) own[static_cast<size_t>(opcode)] = OwnFieldsOf(opcode);
   return own;
 }();
 

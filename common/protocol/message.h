@@ -10,6 +10,7 @@
 
 #include "common/layout/item.h"
 #include "common/protocol/limits.h"
+#include "common/protocol/opcode.h"
 #include "common/protocol/reply_header.h"
 #include "common/protocol/request_header.h"
 #include "common/protocol/stats_reply.h"
@@ -19,35 +20,6 @@ namespace gannet {
 // The bytes in SENDs. A request is a header, the key, and the value if it is eager. A reply is a
 // header and a value. docs/protocol.md has the layouts byte by byte. Unknown opcodes are answered
 // kUnimplemented.
-
-enum class Opcode : uint8_t {
-  kHeartbeat = 0,  // has no sequence number and no credit; answered with an empty reply,
-                   // or with IndexNews
-  kGet = 1,        // the fallback for one-sided lookups
-  kPut = 2,
-  kDelete = 3,
-  kLock = 4,  // for LockMode kRpc*
-  kUnlock = 5,
-  kStats = 6,  // the reply's value is a StatsReply
-  kPing = 7,
-  kExtendLock = 8,  // gives a lock a lease, counted from now
-  kListLocks = 9,   // the reply's value is an array of LockEntry
-  // These make an item's new content from the old one. If there is no item, they make one, with
-  // the request's user_flags and ttl_ms; an item that is there keeps its own.
-  kAppend = 10,
-  kPrepend = 11,
-  kIncrement = 12,  // the value is CounterOperands
-  kTouch = 13,      // gives the item a new time to live, and with it a new version
-  kFlush = 14,      // one step: removes the items of some homes
-  kStorage = 20,    // the reply's value is a StorageReply (storage.h)
-  // What the server knows of its clients, for people.
-  kListClients = 23,  // the reply's value is an array of ClientEntry (observation.h)
-  kSlowLog = 24,      // the reply's value is an array of SlowEntry, the newest first
-  kHeats = 25,        // the reply's value is a HeatsReply (heats.h)
-  kMap = 26,          // the reply's value is a piece of the cluster's map (partition_map.h);
-                      // kNotFound if the server is in no cluster
-  kItemLeases = 27,   // the reply's value is an ItemLeasesReply (item_leases_reply.h)
-};
 
 enum RequestFlag : uint8_t {
   kOnlyIfAbsent = 1 << 0,

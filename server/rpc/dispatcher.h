@@ -100,29 +100,17 @@ inline ItemAttributes AttributesOf(const RequestHeader& request, const Store& st
 
 // Returns true if such a request is idempotent, so that its answer need not be kept.
 inline bool IsRepeatable(Opcode opcode) {
-  switch (opcode) {
-    case Opcode::kHeartbeat:
-    case Opcode::kGet:
-    case Opcode::kStats:
-    case Opcode::kPing:
-    case Opcode::kListLocks:
-    case Opcode::kStorage:
-    case Opcode::kListClients:
-    case Opcode::kSlowLog:
-    case Opcode::kHeats:
-    case Opcode::kMap:
-    case Opcode::kItemLeases:
+  switch (KindOf(opcode)) {
+    case RequestKind::kHeartbeat:
+    case RequestKind::kGet:
+    case RequestKind::kList:
+    case RequestKind::kStorage:
+    case RequestKind::kBare:
       return true;
-    case Opcode::kPut:
-    case Opcode::kDelete:
-    case Opcode::kLock:
-    case Opcode::kUnlock:
-    case Opcode::kExtendLock:
-    case Opcode::kAppend:
-    case Opcode::kPrepend:
-    case Opcode::kIncrement:
-    case Opcode::kTouch:
-    case Opcode::kFlush:
+    case RequestKind::kWrite:
+    case RequestKind::kLock:
+    case RequestKind::kFlush:
+    case RequestKind::kUnknown:
       return false;
   }
   return false;

@@ -28,6 +28,7 @@ struct WorkerCounters {
   Counter rpcs;  // without heartbeats
   // The same requests by opcode. All opcodes are below kOpcodes.
   static constexpr size_t kOpcodes = 32;
+  static_assert(kOpcodesEnd <= kOpcodes);
   std::array<Counter, kOpcodes> by_opcode;
   Counter heartbeats;
   Counter sessions;

@@ -159,6 +159,22 @@ def check_statistics(tree):
             tree.found(f"{STATISTICS}: server/main/http shows no {name}")
 
 
+REQUESTS = "common/protocol/opcode.h"
+
+
+def check_requests(tree):
+    """The document of the bytes has each request's number and name."""
+    if REQUESTS not in {str(path) for path in tree.sources}:
+        return
+    row = next((line for line in tree.text("docs/protocol-messages.md").split("\n") if line.startswith("| 0 | 1 | opcode |")), "")
+    told = re.findall(r"(\d+) ([a-z ]*[a-z])", row)
+    listed = re.findall(r"\bX\(\w+, (\d+), (\w+), k\w+\)", tree.text(REQUESTS))
+    differ = {(number, called.replace("_", " ")) for number, called in listed} ^ set(told)
+    if differ:
+        names = ", ".join(f"{number} {called}" for number, called in sorted(differ))
+        tree.found(f"docs/protocol-messages.md: the row of opcodes and {REQUESTS} differ in {names}")
+
+
 def check_mutants(tree):
     mutants = tree.tracked("tests/simulation/mutants/*.patch")
     if not mutants:

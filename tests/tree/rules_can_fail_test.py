@@ -223,6 +223,15 @@ class RulesTest(unittest.TestCase):
                     "server/main/http shows no items")
         self.expect(documents.check_statistics, {"a.cc": ""})
 
+    def test_the_document_has_each_request(self):
+        path = "common/protocol/opcode.h"
+        listed = {path: guarded(path, "#define GANNET_REQUESTS(X) \\\n  X(Get, 1, get, kGet) \\\n  X(SlowLog, 24, slow_log, kList)\n")}
+        row = "| 0 | 1 | opcode | 1 get, 24 slow log |\n"
+        self.expect(documents.check_requests, listed | {"docs/protocol-messages.md": row})
+        for wrong in (row.replace(", 24 slow log", ""), row.replace("24", "25"), row.replace("get", "put"), ""):
+            self.expect(documents.check_requests, listed | {"docs/protocol-messages.md": wrong}, "the row of opcodes")
+        self.expect(documents.check_requests, {"a.cc": ""})
+
     def test_braces_have_partners(self):
         self.expect(functions.check_braces, {"a.cc": "#define X {\nvoid f() { g(\"{\", '{'); }  // {\n"})
         for text in ("void f() {\n", "void f() {}}\n", "#if A\nvoid f() {\n#else\nvoid f(int) {\n#endif\n}\n"):

@@ -48,6 +48,7 @@ RULES = (
     documents.check_folders,
     documents.check_flags_of_members,
     documents.check_statistics,
+    documents.check_requests,
     documents.check_mutants,
     functions.check_braces,
     functions.check_definitions,

@@ -70,18 +70,8 @@ struct SessionRecord {
 // Returns true if the answers to such requests are in the stream. Those to others are not: reads
 // may be executed again, and locks are lost with the primary.
 constexpr bool IsAnswerStreamed(uint8_t opcode) {
-  switch (static_cast<Opcode>(opcode)) {
-    case Opcode::kPut:
-    case Opcode::kDelete:
-    case Opcode::kAppend:
-    case Opcode::kPrepend:
-    case Opcode::kIncrement:
-    case Opcode::kTouch:
-    case Opcode::kFlush:
-      return true;
-    default:
-      return false;
-  }
+  const RequestKind kind = KindOf(static_cast<Opcode>(opcode));
+  return kind == RequestKind::kWrite || kind == RequestKind::kFlush;
 }
 
 }  // namespace gannet

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "common/protocol/opcode_name.h"
+#include "common/protocol/opcode.h"
 #include "server/main/http/server_view.h"
 
 namespace gannet {

@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/http/metric_families.h"
-#include "common/protocol/opcode_name.h"
+#include "common/protocol/opcode.h"
 #include "server/main/http/group_metrics.h"
 #include "server/main/http/server_view.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "common/protocol/message.h"
-#include "common/protocol/opcode_name.h"
+#include "common/protocol/opcode.h"
 #include "tests/common/protocol/encoded.h"
 
 namespace gannet {
@@ -17,14 +17,11 @@ namespace {
 // Returns the right request of each opcode that has no flags.
 std::vector<RequestHeader> OneOfEach() {
   std::vector<RequestHeader> headers;
-  for (int opcode = 0; opcode <= static_cast<int>(Opcode::kItemLeases); ++opcode) {
-    const auto of = static_cast<Opcode>(opcode);
-    if (OpcodeName(static_cast<uint8_t>(of)) == std::string("other")) continue;
+  for (const Opcode of : kAllOpcodes) {
     RequestHeader header = ARequest(of);
-    const bool locks = of == Opcode::kLock || of == Opcode::kUnlock || of == Opcode::kExtendLock;
-    const bool writes = of == Opcode::kPut || of == Opcode::kDelete ||
-                        (of >= Opcode::kAppend && of <= Opcode::kTouch);
-    if (!locks && !writes && of != Opcode::kGet) header.key_bytes = 0;
+    const RequestKind kind = KindOf(of);
+    const bool locks = kind == RequestKind::kLock;
+    if (!locks && kind != RequestKind::kWrite && kind != RequestKind::kGet) header.key_bytes = 0;
     if (of == Opcode::kHeartbeat) header.sequence = 0;
     if (of == Opcode::kIncrement) header.value_bytes = sizeof(CounterOperands);
     if (locks) header.lock.lock_word = 1;
