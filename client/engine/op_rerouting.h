@@ -20,14 +20,12 @@ namespace gannet {
 //   - What was not sent goes to the server that has the key now. While nobody serves the key, it
 //     waits at ServerSet::waiting(), and nothing is sent or READ for it.
 //   - A request that was sent stays with its server until that answers (rule 11). A server that
-//   does
-//     not serve the key (status 18) has not executed it, so it is sent again as a new request.
+//     does not serve the key (status 18) has not executed it, so it is sent again as a new request.
 //   - Writes of one key keep their order: what is behind a request that was sent waits for it. A
 //     server that refuses a write puts off those behind it, until it hears that this client was
 //     told (rule 14).
 //   - A lock that was about to be taken is not; who asked for it is told to try again. Unlocks go
-//   to
-//     where the lock is.
+//     to where the lock is.
 //
 // One owner thread.
 class OpRerouting {

@@ -28,9 +28,8 @@ namespace gannet {
 //    what etcd has, some time later.
 // 4. An endpoint that fails is not asked first next time.
 // 5. If there is a user, all waits until etcd has given a token for its password. When etcd does
-// not
-//    know the token any more, a new one is asked for, and the request is sent again: etcd has not
-//    executed it.
+//    not know the token any more, a new one is asked for, and the request is sent again: etcd has
+//    not executed it.
 // 6. All revisions that it tells grow, and none is told for two things. If etcd has lost its data,
 //    or was restored from a backup, its own begin anew below those that it told before. Then what
 //    this client tells is etcd's revision and what it had told by then. A transaction that compares

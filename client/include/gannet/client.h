@@ -63,8 +63,8 @@ struct PutSource {
 //   - DeadlineExceeded: the server is alive but was too slow. A write may have been applied.
 //   - ResourceExhausted: the server's memory or index is full. Nothing was changed.
 //   - FailedPrecondition: only_if_version does not match; or Incr found a value that is no number;
-//   or the caller holds the lock word for
-//     another key; or the call cannot work here (after fork(), no device).
+//     or the caller holds the lock word for another key; or the call cannot work here (after
+//     fork(), no device).
 //   - AlreadyExists: only_if_absent was set, and the key exists.
 //   - NotFound: only_if_present was set, and the key does not exist.
 //   - OutOfRange: Incr, the number would not fit 64 bits; Append, the value would be longer than

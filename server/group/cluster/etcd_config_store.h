@@ -38,9 +38,8 @@ namespace gannet {
 // 5. A request is answered within Options::call_ms for each endpoint.
 //
 // 6. While etcd has lost the group or the map (GroupView), requests are answered kUnknown, and
-// lives/N
-//    says that this process has items, if it does. It is deleted when both are there again. Who
-//    founds the group compares that no member's lives/N is there, and writes policies/G.
+//    lives/N says that this process has items, if it does. It is deleted when both are there again.
+//    Who founds the group compares that no member's lives/N is there, and writes policies/G.
 //
 // If etcd is away, requests are answered kUnknown, and what was seen stays as it was.
 //

@@ -30,8 +30,7 @@ namespace gannet {
 //   2. A transaction of unknown result may win until the revision has changed. If nothing else is
 //      to be changed, a transaction that changes nothing does that.
 //   3. If the register is lost, nothing is changed. It is adopted as this primary knows it, once
-//   all
-//      who are counted have answered a beacon that was sent after the loss was seen, and no
+//      all who are counted have answered a beacon that was sent after the loss was seen, and no
 //      successor may have been named: then nobody had taken over, and nobody can any more.
 //
 // Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.

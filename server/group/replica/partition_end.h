@@ -17,8 +17,7 @@ namespace gannet {
 //
 //   1. all workers have begun a Poll since they were told the map: nobody decides by an older one;
 //   2. what was decided before is published. A write that finds no slot is undone only then, and
-//   its
-//      deletion is recorded behind it;
+//      its deletion is recorded behind it;
 //   3. all that is recorded by then is committed. Where that ends is the LSN that receivers are
 //      told;
 //   4. the primary's own lease was valid after it saw the map. So no takeover had won before the

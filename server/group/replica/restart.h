@@ -48,11 +48,10 @@ struct RestartPlan {
 // 1. Each process in sync has been replaced by one that has found its run on the disk. A run is
 //    locked by the process that writes it. So none of them lives.
 // 2. If the primary's run was kept with sync always, the run leads that has opened the highest
-// epoch
-//    of all: it has what was acknowledged then, and nobody took clients later. Its process may have
-//    been taken out of those in sync since. It must be sure that no other run has opened a later
-//    epoch: it has opened this epoch, or the one before, whose only successor is the primary; or
-//    each member of the group has come back with its run.
+//    epoch of all: it has what was acknowledged then, and nobody took clients later. Its process
+//    may have been taken out of those in sync since. It must be sure that no other run has opened a
+//    later epoch: it has opened this epoch, or the one before, whose only successor is the primary;
+//    or each member of the group has come back with its run.
 // 3. If not, the run with the highest LSN leads. No other member may have announced more: it may
 //    have it in memory.
 RestartPlan PlanRestart(const GroupConfiguration& now, const GroupTerms& terms,

@@ -29,9 +29,8 @@ namespace gannet {
 // 3. Numbers may be skipped, by at most kSequenceJumpMax, for requests that a client gave up before
 //    they arrived.
 // 4. Adopted from a copy, it has the answers to writes and to no other requests. The numbers
-// without
-//    an answer are executed if they come. So nothing is executed twice, and nothing too late:
-//    docs/group.md, "Sessions".
+//    without an answer are executed if they come. So nothing is executed twice, and nothing too
+//    late: docs/group.md, "Sessions".
 //
 // Owner: the SessionTable of one worker. Thread safety: that worker's thread only.
 class Session {
