@@ -1,3 +1,7 @@
+// kvserver's main: flags, log, device and NUMA node, the server, its place in a cluster, what it
+// shows over HTTP, and its end. The order matters: the process goes to its node before anything
+// starts a thread or touches memory.
+
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>

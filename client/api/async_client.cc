@@ -1,3 +1,8 @@
+// The AsyncClient: one Engine that its caller polls. Each call begins an operation; what has ended
+// comes out of Poll and Wait, first what found no room in an earlier `out`. Wait polls as long as
+// that pays, and then sleeps on the engine's descriptor. Get makes no OpRequest, as it is the hot
+// way.
+
 #include <gannet/async_client.h>
 #include <sched.h>
 

@@ -1,3 +1,7 @@
+// The calls that block. Each makes a request, has it done by whoever drives the engine (driver.h),
+// and makes its answer of the operation that has ended. GetView calls the application only after
+// it has given back the operation and its buffer, so the application may call this client again.
+
 #include <gannet/client.h>
 
 #include <algorithm>

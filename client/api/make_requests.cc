@@ -1,3 +1,7 @@
+// From an application's arguments to an OpRequest, and from an operation that has ended to a
+// Status, for both clients. What an application must not ask is refused here, before anything is
+// sent, and the words of errors are written here.
+
 #include "client/api/make_requests.h"
 
 #include <cstring>

@@ -1,3 +1,7 @@
+// From answers of the C++ API to structures of C. Values and lists are allocated by malloc for the
+// caller to free, and a failed allocation is an error of the call. gannet_stats says how long the
+// caller's structure is, so one of an older header is filled as far as it goes.
+
 #include "client/c/answer.h"
 
 #include <algorithm>

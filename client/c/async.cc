@@ -1,3 +1,7 @@
+// gannet_async: an AsyncClient for C. It keeps nothing but questions for statistics, whose answer
+// in C++ has another form than the caller's. The types of operations have the same numbers in both
+// languages, as the assertions say.
+
 #include <gannet/async_client.h>
 #include <gannet/gannet.h>
 

@@ -1,3 +1,6 @@
+// Reads a gannet_call: which fields are set, and whether this call has them. A field that the call
+// does not know is refused, because to ignore it would betray what the caller asked for.
+
 #include "client/c/call.h"
 
 #include <algorithm>

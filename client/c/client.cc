@@ -1,3 +1,6 @@
+// gannet_client: connecting, reads, memory and servers, each over one call of the C++ client.
+// client_writes.cc and client_locks.cc have the other calls.
+
 #include <algorithm>
 #include <span>
 #include <string>

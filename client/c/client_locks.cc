@@ -1,3 +1,6 @@
+// The calls of a gannet_client about locks, each over one call of the C++ client. A lock in C is a
+// structure of the caller's.
+
 #include <optional>
 #include <utility>
 #include <vector>

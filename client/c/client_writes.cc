@@ -1,3 +1,7 @@
+// The calls of a gannet_client that write, each over one call of the C++ client: what the
+// gannet_call says is read, the call is made, and the version or number is written to an output
+// that may be missing.
+
 #include <utility>
 
 #include "client/c/answer.h"

@@ -1,3 +1,7 @@
+// Takes and gives back locks, by compare-and-swap of the NIC or by requests. An unlock whose
+// deadline has come is reported, and still goes on until the lock is surely released: its caller
+// relies on it. A lock that was taken for a caller who has gone is given back.
+
 #include "client/engine/lock_ops.h"
 
 #include "client/engine/request_encoding.h"

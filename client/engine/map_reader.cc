@@ -1,3 +1,7 @@
+// When to ask for the map, and how its pieces make one. Pieces come from one server: if another
+// one is asked, the reading begins anew. What was read is decoded by Take, once all of it is
+// there.
+
 #include "client/engine/map_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Does what op_fate.h decides of operations when a map changes or a server refuses a request:
+// Apply has one case a fate. Writes that wait for a credit at one server keep their order at the
+// next one. Unlocks follow the lock, and not the key.
+
 #include "client/engine/op_rerouting.h"
 
 #include <algorithm>

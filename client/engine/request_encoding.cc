@@ -1,3 +1,7 @@
+// What an operation asks a server: its opcode, the fields of the request, and what the reply's
+// status means to the operation. Which fields a request has follows from the kind of its opcode
+// (common/protocol/opcode.h).
+
 #include "client/engine/request_encoding.h"
 
 #include "client/engine/caller_memory.h"

@@ -1,3 +1,7 @@
+// READs long values, as many pieces at once as there is room for, and then the commit word again.
+// That lands in the operation's own buffer, so the last step never waits for room. Whoever finds
+// no room waits in one queue, in which Resume goes on.
+
 #include "client/engine/value_reads.h"
 
 #include <algorithm>

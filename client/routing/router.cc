@@ -1,3 +1,6 @@
+// Names of servers, and which of them has a key. All that depends on names is computed in Update
+// when a server told one, so a key is routed without looking at them.
+
 #include "client/routing/router.h"
 
 #include <algorithm>

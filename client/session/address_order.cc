@@ -1,3 +1,6 @@
+// Addresses that the user listed stay. Those that are learned have a bounded number of places of
+// their own, where a newer one takes the place of the oldest, but never of the current one.
+
 #include "client/session/address_order.h"
 
 #include <algorithm>

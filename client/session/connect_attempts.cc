@@ -1,3 +1,6 @@
+// Rounds, pauses, members that were named, and names that are looked up again. When the next
+// attempt is due is computed in one place, ScheduleNext.
+
 #include "client/session/connect_attempts.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The steps of a connection: Start begins it, Configure makes the queue pair and asks the server,
+// TakeGrant checks what that answered. A device other than the one that the user wanted is
+// refused.
+
 #include "client/session/connection_maker.h"
 
 #include <algorithm>

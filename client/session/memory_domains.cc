@@ -1,3 +1,6 @@
+// Registers memory with each device, those that are opened later too: Open and Register work under
+// one mutex, so no range is left out of a domain. Deregistering takes the same mutex.
+
 #include "client/session/memory_domains.h"
 
 #include <utility>

@@ -1,3 +1,7 @@
+// Sends heartbeats that are due, with what the client has to tell, and takes the answers: the
+// server's time, the lease, and news of the index. An index is adopted here only; lookups that are
+// under way notice it by their checksums.
+
 #include "client/session/session_heartbeats.h"
 
 #include <cstring>

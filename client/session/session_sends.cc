@@ -1,3 +1,7 @@
+// Chains of work requests. A chain is one connection's: READs take the connections in turn,
+// requests and compare-and-swaps the first. A chain is posted as a whole, and may be left for the
+// next Poll if operations that this one ended will be followed by others (OthersWillJoin).
+
 #include "client/session/session_sends.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Goes from group to group by one map. A position cannot tell which partitions are left, so the
+// walk begins anew with each newer map, and waits for one by which all partitions are served.
+
 #include "client/walk/cluster_walk.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Accepts what the connection thread hands over. A request that is refused leaves nothing behind:
+// it makes no session, so nobody else's has to make room for it. Atomics are allowed only to the
+// queue pairs of clients that swap lock words themselves.
+
 #include "server/rpc/acceptor.h"
 
 #include <span>

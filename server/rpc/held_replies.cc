@@ -1,3 +1,6 @@
+// Which replies wait, and how they leave: only after their writes were published. What waits while
+// a group lacks copies is doubted, as nobody can say which of it was committed.
+
 #include "server/rpc/held_replies.h"
 
 #include <span>

@@ -1,3 +1,7 @@
+// A lock by request is a compare-and-swap that takes a while, so its request waits until OnDone.
+// If the partition was closed meanwhile, the lock is given back, and the client is told to look
+// elsewhere.
+
 #include "server/rpc/lock_requests.h"
 
 #include "common/layout/key_hash.h"

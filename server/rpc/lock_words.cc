@@ -1,3 +1,6 @@
+// Reads lock words and notes leases. A lease counts from when the request is executed, and at the
+// client from when it was sent, so a client never believes longer than the server.
+
 #include "server/rpc/lock_words.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Takes what clients report with heartbeats, publishes the list of this worker's clients, and
+// answers the requests that only ask. Lists come in pieces, from a position on.
+
 #include "server/rpc/observation.h"
 
 #include <algorithm>

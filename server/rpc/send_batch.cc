@@ -1,3 +1,6 @@
+// Chains of a Poll, one a connection. A reply is sent inline if it is short, else from a buffer of
+// the pool, which is free again when the SEND has completed.
+
 #include "server/rpc/send_batch.h"
 
 #include <new>

@@ -1,10 +1,14 @@
-"""Guards, first includes, lengths, and marks of unfinished work."""
+"""Guards, first includes, opening comments, lists in comments, lengths, and marks of unfinished work."""
 
 import ast
 import re
 
 LINES_MAX = 800  # a file may be long if it is one thing: classes.py has the limits that matter
 FUNCTION_LINES_MAX = 70
+UNOPENED_LINES_MAX = 100
+COLUMNS_MAX = 100  # of C++; .clang-format has the same
+COMMENT = re.compile(r"^\s*//( *)(\S.*)")
+ITEM = re.compile(r"(\d+\.|-) ")
 # Split up, so that this file does not have them.
 UNFINISHED = re.compile(r"\b(" + "|".join(("TO" + "DO", "FIX" + "ME", "XX" + "X")) + r")\b")
 
@@ -37,6 +41,34 @@ def check_headers(tree):
             check_guard(tree, path)
         else:
             check_first_include(tree, path)
+
+
+def check_openings(tree):
+    """A source that is not short says at its beginning what it is for."""
+    for path in tree.sources:
+        if path.suffix != ".cc" or path.parts[0] not in ("server", "client"):
+            continue
+        text = tree.text(path)
+        if text.count("\n") > UNOPENED_LINES_MAX and not text.startswith("//"):
+            tree.found(f"{path}: more than {UNOPENED_LINES_MAX} lines, and no opening comment")
+
+
+def check_lists(tree):
+    """clang-format leaves lists in comments as they are. So their lines are not too long, and none is torn: the lines of
+    an item are indented more than its mark."""
+    for path in tree.sources:
+        item = None  # how far the mark is indented of the item in which this line is
+        lines = [COMMENT.match(line) for line in tree.text(path).split("\n")]
+        for number, (match, behind) in enumerate(zip(lines, lines[1:] + [None]), 1):
+            indent = len(match.group(1)) if match else None
+            if match and ITEM.match(match.group(2)):
+                item = indent
+            elif match and indent == item and behind and len(behind.group(1)) > item and not ITEM.match(behind.group(2)):
+                tree.found(f"{path}:{number}: an item of a list in a comment is torn")
+            elif not match or item is None or indent <= item:
+                item = None
+            if match and (item is not None or indent > 2) and len(match.group()) > COLUMNS_MAX:
+                tree.found(f"{path}:{number}: a line of a comment has more than {COLUMNS_MAX} columns")
 
 
 def check_lengths(tree):

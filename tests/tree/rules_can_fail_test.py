@@ -103,6 +103,21 @@ class RulesTest(unittest.TestCase):
         self.expect(files.check_headers, {"client/include/gannet/a.h": guarded("gannet/a.h")})
         self.expect(files.check_headers, {"server/heap/a.h": guarded("gannet/server/a.h")}, "the guard is not GANNET_SERVER_HEAP_A_H_")
 
+    def test_a_source_that_is_not_short_has_an_opening_comment(self):
+        long = "int x;\n" * 101
+        self.expect(files.check_openings, {"server/a.cc": "// What it is for.\n\n" + long, "client/b.cc": "int x;\n" * 100,
+                                           "server/c.h": long, "tools/d.cc": long})
+        for name in ("server/a.cc", "client/walk/b.cc"):
+            self.expect(files.check_openings, {name: long}, f"{name}: more than 100 lines, and no opening comment")
+
+    def test_lists_in_comments_are_whole(self):
+        good = "// 1. One that goes on\n//    here.\n// 2. Two.\n//   - Of two.\n//\n// All.\n//   A drawing.\n"
+        self.expect(files.check_lists, {"a.h": good})
+        for mark in ("1.", "-"):
+            torn = f"  // {mark} One that goes\n  // on\n  //    here.\n"
+            self.expect(files.check_lists, {"a.h": torn}, "a.h:2: an item of a list in a comment is torn")
+            self.expect(files.check_lists, {"a.h": f"// {mark} " + 20 * "long " + "\n"}, "a.h:1: a line of a comment has more than 100")
+
     def test_a_source_includes_its_header_first(self):
         header = {"server/heap/a.h": guarded("server/heap/a.h")}
         self.expect(files.check_headers, header | {"server/heap/a.cc": '#include "server/heap/a.h"\n'})

@@ -38,6 +38,8 @@ RULES = (
     folders.check_includes,
     folders.check_tests,
     files.check_headers,
+    files.check_openings,
+    files.check_lists,
     files.check_lengths,
     files.check_function_lengths,
     files.check_unfinished,

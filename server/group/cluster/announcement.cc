@@ -1,3 +1,7 @@
+// When nodes/N is written, and by whom: Judge says whether this process has the name, Due whether
+// anything has changed, Pause how long a change that is only for people may wait. A write compares
+// the revision, so a late one changes nothing.
+
 #include "server/group/cluster/announcement.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Checks the flags of a member, with each other and with what the disk has, and makes of them what
+// its server is told. What would make a member's items differ from its group's is refused.
+
 #include "server/group/cluster/cluster_place.h"
 
 #include <utility>

@@ -1,3 +1,7 @@
+// Requests to etcd and their answers. A request begins in Read or Txn, goes on in OnRange or
+// OnTxn, and ends in one of the Answer functions. A register is answered only with the map as it
+// was then or later, so AskForMap follows it.
+
 #include "server/group/cluster/etcd_config_store.h"
 
 #include <poll.h>

@@ -1,3 +1,7 @@
+// Takes what the watch tells, key by key, and decides what is believed. TakeConfig and MayFollow
+// hold the rules for the register, TakeMap those for the map; what they refuse leaves the view as
+// it was.
+
 #include "server/group/cluster/group_view.h"
 
 #include <algorithm>

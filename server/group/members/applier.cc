@@ -1,3 +1,6 @@
+// From records to the store: updates in a loop of their own, everything else one by one, all in
+// the order of the stream.
+
 #include "server/group/members/applier.h"
 
 #include <array>

@@ -1,3 +1,7 @@
+// Connects twice, for messages and for the stream, takes the primary's messages, and fences. After
+// BeginFence both queue pairs are in the error state; the link is over once they are flushed, and
+// until then the primary could still WRITE.
+
 #include "server/group/members/backup_link.h"
 
 #include <algorithm>

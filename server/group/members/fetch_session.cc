@@ -1,3 +1,7 @@
+// A client's session without requests: it connects, READs, and sends heartbeats. Whatever fails
+// ends it; its owner begins another one. The end waits, for a bounded time, until the device has
+// flushed what is in flight.
+
 #include "server/group/members/fetch_session.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Links come by OnArrival, say hello, become ready, and end by Break. A backup that is in sync
+// stays counted after its link has broken, until the register says that it is removed.
+
 #include "server/group/members/followers.h"
 
 #include <algorithm>

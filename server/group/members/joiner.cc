@@ -1,3 +1,7 @@
+// The walk inserts an item only if the stream brought nothing for its key. Short items come by the
+// run they are READ in; long values are READ behind it, in batches, and then their commit words
+// again.
+
 #include "server/group/members/joiner.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// One Poll of a member: takes what other threads put into the inbox, follows the register, and
+// does what its role asks: join, back up, lead, or end. What it tells the workers, of the map, of
+// members, of policies, it tells from here.
+
 #include "server/group/members/member.h"
 
 #include <algorithm>

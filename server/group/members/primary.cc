@@ -1,3 +1,6 @@
+// The order of a Turn: hear the followers, go from phase to phase, follow operators and the
+// register, send beacons. All of it is the member's thread; what workers use is in PrimaryStream.
+
 #include "server/group/members/primary.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// What workers do to the stream, under its mutex: append, write to the followers, and advance what
+// is committed. The clock is read after completions were polled, so a lease that was valid then
+// covers them.
+
 #include "server/group/members/primary_stream.h"
 
 #include <utility>

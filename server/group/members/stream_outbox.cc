@@ -1,3 +1,7 @@
+// A change goes into the ring at once if nothing waits and there is room, else behind what waits.
+// A long value goes in parts. Marks say which record ends which position, so that a commit, which
+// is of records, is told as a position.
+
 #include "server/group/members/stream_outbox.h"
 
 #include <algorithm>

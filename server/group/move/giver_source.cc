@@ -1,3 +1,7 @@
+// Connects to the giver's primary, follows its stream, and walks its region. A record goes to the
+// intake and to the walk's filter at the same moment, so that the walk inserts nothing older than
+// what the stream brought.
+
 #include "server/group/move/giver_source.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Decides by what was seen of the map and the wishes: which partitions come next, what has become
+// of those that were begun, which are to be opened again, and which wishes are over. It keeps
+// nothing, so each decision can be made again.
+
 #include "server/group/move/move_batch.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The steps of a batch, as the header draws them. No step goes on while the result of a
+// transaction is unknown (PollTxn). A step that fails opens what was closed, and the batch begins
+// again.
+
 #include "server/group/move/partition_receiver.h"
 
 #include <algorithm>

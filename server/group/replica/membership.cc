@@ -1,3 +1,7 @@
+// Builds the next configuration: without who is silent, with who joins, with a successor. While a
+// result is unknown both configurations count, so the lease and the commits rest on everybody who
+// may be in sync.
+
 #include "server/group/replica/membership.h"
 
 #include <algorithm>

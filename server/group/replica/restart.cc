@@ -1,3 +1,7 @@
+// Compares the runs that the nodes' newest processes have found: the best one has opened the
+// highest epoch, and then has the highest LSN. Every reason why it may not lead yet is a sentence
+// for people (WhyNotBack, WhyNotBest).
+
 #include "server/group/replica/restart.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Positions are given under one mutex, so all consumers get the changes in one order. What is safe
+// is the least of what the required consumers have.
+
 #include "server/log/changes/change_stream.h"
 
 #include <algorithm>

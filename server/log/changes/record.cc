@@ -1,3 +1,6 @@
+// The bytes of a record, written and read. A record is believed by its checksum, whose seed is its
+// position and its journal, so bytes of another place or run are none.
+
 #include "server/log/changes/record.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Files as the journal wants them, over open, pwrite and fdatasync. A name counts only once its
+// directory was synced. What fails says what was tried with which file. The lock is held until the
+// process is gone.
+
 #include "server/log/journal/posix_files.h"
 
 #include <dirent.h>

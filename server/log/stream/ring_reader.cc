@@ -1,3 +1,7 @@
+// Scan finds what has arrived, and copies and proves each record once; Take gives these copies.
+// Many short updates behind each other are found in one loop (ScanUpdates). Hot: it is compiled
+// apart.
+
 #include "server/log/stream/ring_reader.h"
 
 #include <algorithm>

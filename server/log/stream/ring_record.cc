@@ -1,3 +1,7 @@
+// Bytes of the records that are no short update: changes, parts of long values, sessions and their
+// answers, wraps. A long put is encoded as a put of the transfer, and then gets its own kind and
+// length.
+
 #include "server/log/stream/ring_record.h"
 
 #include <algorithm>

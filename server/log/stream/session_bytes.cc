@@ -1,3 +1,6 @@
+// Each kind of record has a decoder that refuses what no encoder writes: another length, fields
+// that cannot be, bytes that are not zero. So a record that decodes encodes to the same bytes.
+
 #include "server/log/stream/session_bytes.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// From a request to connect to a worker or to the member, or to a refusal with its reason. A
+// client that looks for the primary of a group that has lost one waits here for a moment, so it
+// neither comes too late nor keeps asking.
+
 #include "server/main/control/admission_control.h"
 
 #include <algorithm>

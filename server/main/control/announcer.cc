@@ -1,3 +1,6 @@
+// The thread that sends a datagram a second. Errors are logged once, and it goes on: nothing else
+// depends on being found by multicast.
+
 #include "server/main/control/announcer.h"
 
 #include <netinet/in.h>

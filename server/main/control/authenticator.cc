@@ -1,3 +1,6 @@
+// Judges requests to connect by the keys of the file. A key that the file no longer has is marked
+// as revoked, and its connections are closed.
+
 #include "server/main/control/authenticator.h"
 
 #include <algorithm>

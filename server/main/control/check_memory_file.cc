@@ -1,3 +1,6 @@
+// kvserver --check: maps the file, locked against a server, and prints what Examine
+// (server/memory/recovery/examination.h) finds in it. It changes nothing.
+
 #include "server/main/control/check_memory_file.h"
 
 #include <fcntl.h>

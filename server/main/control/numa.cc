@@ -1,3 +1,6 @@
+// Which node a device is near, and moving the process there. A wish that cannot be fulfilled has a
+// reason in words (WhyNot).
+
 #include "server/main/control/numa.h"
 
 #include <numa.h>

@@ -1,3 +1,6 @@
+// Makes the parts in the order of their dependency, and polls those of the connection thread. The
+// group's stream and the disk hear of each change (JoinStream).
+
 #include "server/main/control/server.h"
 
 #include <sys/random.h>

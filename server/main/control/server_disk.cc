@@ -1,3 +1,6 @@
+// Opens a server's directory, restores its items, and then begins the log there. What was restored
+// from elsewhere is recorded here before the server serves.
+
 #include "server/main/control/server_disk.h"
 
 #include <algorithm>

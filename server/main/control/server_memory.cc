@@ -1,3 +1,6 @@
+// Allocates, touches and registers the region, the lock words and the heats, in this order. Heats
+// are shared memory; if that may not be locked, clients do without them.
+
 #include "server/main/control/server_memory.h"
 
 #include <linux/magic.h>

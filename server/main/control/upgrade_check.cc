@@ -1,3 +1,6 @@
+// Finds by their magics which parts a memory file or a directory has, and of which versions. Of a
+// memory file only the headers are read, as it may have terabytes.
+
 #include "server/main/control/upgrade_check.h"
 
 #include <fcntl.h>

@@ -1,3 +1,7 @@
+// Journal and snapshot of a member, and when a run is whole. With no items yet, an empty snapshot
+// says so. The proof notes the epoch last: once it is there, this run may be the one to begin
+// with.
+
 #include "server/main/disk/member_log.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Makes, finds and removes the directories of runs. One that cannot be a member's is refused, and
+// nothing is removed before a newer run is whole.
+
 #include "server/main/disk/run_directories.h"
 
 #include <sys/stat.h>

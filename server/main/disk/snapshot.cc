@@ -1,3 +1,6 @@
+// Writes and reads a snapshot's file. It gets its name only once all of it, and all of the journal
+// up to its end, is on disk, so a file with a name is whole.
+
 #include "server/main/disk/snapshot.h"
 
 #include <algorithm>

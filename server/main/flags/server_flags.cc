@@ -1,3 +1,6 @@
+// The flags of kvserver, and the options that they make. CheckFlags checks what needs nothing
+// else, so flags that are wrong are refused before a server is made.
+
 #include "server/main/flags/server_flags.h"
 
 #include <optional>

@@ -1,3 +1,6 @@
+// Reads what workers publish, whenever somebody asks, and the lock words once a second. Each word
+// is loaded once, and that value says all that is known of its lock.
+
 #include "server/main/http/observer.h"
 
 #include <algorithm>

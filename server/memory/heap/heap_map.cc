@@ -1,3 +1,7 @@
+// Bits of what a former process had allocated: a bit for each 16 bytes, and one for each unit.
+// Take marks a block, and refuses one that another block excludes: another kind of slab in the
+// same page, or bytes that are taken.
+
 #include "server/memory/heap/heap_map.h"
 
 #include <glog/logging.h>

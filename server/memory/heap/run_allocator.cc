@@ -1,3 +1,6 @@
+// A bitmap, and a tree above it that knows the longest free run of each part. Taking and freeing
+// change the bits, and then the nodes above them (UpdateTree).
+
 #include "server/memory/heap/run_allocator.h"
 
 #include <glog/logging.h>

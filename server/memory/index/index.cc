@@ -1,3 +1,7 @@
+// Locks by ranges of hashes, and the migration from one table to the next, home by home. A home's
+// copies are published before its flag, and both under a Lock that covers its windows in both
+// tables.
+
 #include "server/memory/index/index.h"
 
 #include <glog/logging.h>

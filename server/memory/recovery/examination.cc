@@ -1,3 +1,6 @@
+// --check of a memory file: lists which piece of memory holds what, and counts slots and bytes, to
+// the last. It reads only.
+
 #include "server/memory/recovery/examination.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// The header and the intents of a memory file, stored word by word and in order, so that a process
+// that is killed leaves a prefix of its stores. An intent counts only once its check is stored,
+// which comes last.
+
 #include "server/memory/recovery/recovery_area.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// What is counted of uses, of ages, and of keys that were evicted. All of it is an estimate: what
+// a race loses costs a worse choice, and nothing else.
+
 #include "server/memory/store/eviction.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Logarithms of uses, a byte each: UsesOf and HeatOf convert, After says what a use makes of a
+// heat, and Cool takes a unit off the heats of a piece of the memory.
+
 #include "server/memory/store/heat.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// Leases begin, end, and are renewed under one mutex; clients READ the header and the words
+// without it. TakeOut has the order that makes a change safe: the word goes, the generation grows,
+// the end is read.
+
 #include "server/memory/store/item_leases.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// Takes the records of sessions and of changes, and remembers the answers that follow from them.
+// It takes a session that it has already, so records for a joiner may be in the stream of all.
+
 #include "server/sessions/session/session_copies.h"
 
 #include <algorithm>
