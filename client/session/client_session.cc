@@ -191,8 +191,8 @@ void ClientSession::CheckSilence(int64_t now_ns) {
 
 // Returns whether operations are under way.
 bool ClientSession::HasWork() const {
-  return lease_.holds() || completions_.completed() > 0 ||
-         !sends_.empty() || !requests_.empty() || connections_.HaveOtherThanMessages();
+  return lease_.holds() || completions_.completed() > 0 || !sends_.empty() || !requests_.empty() ||
+         connections_.HaveOtherThanMessages();
 }
 
 void ClientSession::GiveUp(absl::Status why) {

@@ -127,8 +127,8 @@ class PrimaryLeaseWatch {
   int64_t asked_ns_ = kNever;         // the last time
   int64_t asked_first_ns_ = kNever;   // the first time since an answer brought a valid lease
   int64_t answered_ns_ = INT64_MIN / 2;
-  bool seen_ = false;                 // a lease, so length_ns_ is no assumption
-  std::vector<ibv_wc> held_;          // no more than the completion queue has room for
+  bool seen_ = false;         // a lease, so length_ns_ is no assumption
+  std::vector<ibv_wc> held_;  // no more than the completion queue has room for
   uint64_t disbelieved_ = 0;
 };
 

@@ -8,14 +8,14 @@
 
 namespace gannet::model::given_up {
 
-// What a client gives up with its connection (docs/protocol.md, "Sessions and sequence numbers"). One client sends
-// writes of one key, as many at a time as it has credits. The primary decides them in their order,
-// and holds the replies until they are committed, which may take long. A client that loses its
-// connection may give up what it waits for, and has the credits for it again. So the next request
-// may push a number out of the session's window that still waits here. The primary then gives up
-// that number's reply, as long as few wait so, and puts off the request when they are many. A
-// server that notices the loss of a connection later than the client is not in this model: it
-// closes the new one, and the client comes back.
+// What a client gives up with its connection (docs/protocol.md, "Sessions and sequence numbers").
+// One client sends writes of one key, as many at a time as it has credits. The primary decides them
+// in their order, and holds the replies until they are committed, which may take long. A client
+// that loses its connection may give up what it waits for, and has the credits for it again. So the
+// next request may push a number out of the session's window that still waits here. The primary
+// then gives up that number's reply, as long as few wait so, and puts off the request when they are
+// many. A server that notices the loss of a connection later than the client is not in this model:
+// it closes the new one, and the client comes back.
 //
 // What is to hold: no request takes effect twice, or after a later one; an answer is the request's
 // own; what waits has a bound; no client that keeps to its credits is dropped, or waits for ever.

@@ -23,7 +23,7 @@ absl::Status OfFlag(const char* flag, const absl::Status& status) {
 }
 
 absl::StatusOr<std::unique_ptr<Files>> OfFlag(const char* flag,
-                                             absl::StatusOr<std::unique_ptr<Files>> files) {
+                                              absl::StatusOr<std::unique_ptr<Files>> files) {
   return files.ok() ? std::move(files) : OfFlag(flag, files.status());
 }
 
