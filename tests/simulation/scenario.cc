@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "common/protocol/limits.h"
 
 namespace gannet::simulation {
 namespace {
@@ -11,6 +12,8 @@ namespace {
 // have sent its last heartbeat long before.
 constexpr int64_t kLongStallNs[] = {1'000 * kNsPerMs, 1'280 * kNsPerMs};
 constexpr uint32_t kCrowdMax = 40;
+// One of so many seeds has a server that leases items.
+constexpr uint64_t kLeasesOf = 3;
 
 // Faults that only change the timing and make nothing fail.
 constexpr const char* kHarmless[] = {
@@ -36,6 +39,13 @@ constexpr const char* kBreaking[] = {
 template <class T, size_t N>
 T Choose(Run* run, const T (&choices)[N]) {
   return choices[run->Below(N)];
+}
+
+// Draws nothing, so that other seeds are as they were before there were leases.
+void LeaseItems(uint64_t seed, Server::Options* server) {
+  if (seed % kLeasesOf != 0) return;
+  server->item_lease_ms = 1 + static_cast<uint32_t>(seed / kLeasesOf % kItemLeaseMsMax);
+  server->former_leases_ms = kItemLeaseMsMax;
 }
 
 }  // namespace
@@ -106,6 +116,7 @@ Scenario::Scenario(Run* run) : server{.clocks = run->clocks()} {
     value_bytes_max = std::min<uint32_t>(value_bytes_max, 20'000);
     fills = besieged = false;
   }
+  LeaseItems(run->seed(), &server);
   std::sort(events.begin(), events.end(),
             [](const Event& a, const Event& b) { return a.at_ns < b.at_ns; });
 }
@@ -119,8 +130,8 @@ std::string Scenario::ToString() const {
   absl::StrAppend(&text, ", besiegers ", besiegers, ", credits ", server.credits, ", receives ",
                   server.receives, ", reply buffers ", server.reply_buffers, ", lock requests ",
                   server.lock_requests_max, ", hasty ", hasty_percent, ", locks ", locks_percent,
-                  ", leases ", leases_percent, ", ttl ", ttl_percent, ", values ", value_bytes_max,
-                  ", faults ", faults);
+                  ", leases ", leases_percent, ", items leased for ", server.item_lease_ms,
+                  ", ttl ", ttl_percent, ", values ", value_bytes_max, ", faults ", faults);
   for (const Event& event : events) {
     absl::StrAppend(&text, ", event ", static_cast<int>(event.type), "@", event.at_ns / kNsPerMs,
                     "+", event.duration_ns / kNsPerMs);

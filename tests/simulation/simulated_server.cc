@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
+#include "server/memory/store/item_leaser.h"
+#include "tests/simulation/simulated_client.h"
 
 namespace gannet::simulation {
 namespace {
@@ -21,11 +23,16 @@ constexpr uint64_t kLongFillers = 1000;
 constexpr size_t kLongFillerBytes = 8'000;
 constexpr int kLongFillersAtOnce = 16;
 constexpr int64_t kFillEveryNs = 10 * kNsPerMs;
+constexpr int64_t kLeaseEveryNs = 10 * kNsPerMs;
 
 }  // namespace
 
 SimulatedServer::SimulatedServer(Server::Options options, Run* run, History* history)
-    : options_(std::move(options)), run_(run), history_(history), parts_(1 + options_.workers) {
+    : options_(std::move(options)),
+      run_(run),
+      history_(history),
+      parts_(1 + options_.workers),
+      leases_(options_.item_lease_ms != 0) {
   const auto device = OpenDevice(kSoftverbsDeviceName);
   GANNET_CHECK(device.ok(), "softverbs is not there");
   options_.device = *device;
@@ -52,6 +59,9 @@ void SimulatedServer::Start() {
   auto server = Server::Create(options_);
   GANNET_CHECK(server.ok(), std::string(server.status().message()).c_str());
   server_ = *std::move(server);
+  if (options_.item_lease_ms != 0) {
+    store().UseClock([run = run_] { return run->server_time(); });
+  }
   run_->SetFaults(faults);
   for (Part& part : parts_) part = {.last_poll_ns = run_->now_ns()};
   fillers_ = 0;
@@ -109,6 +119,7 @@ void SimulatedServer::Poll(size_t part) {
   parts_[part].last_poll_ns = run_->now_ns();
   if (part == 0) {
     options_.evict ? FillMemory() : FillIndex();
+    if (leases_) LeaseItems();
     server_->Poll(now());
   } else {
     PollWorker(*server_->workers()[part - 1]);
@@ -130,6 +141,21 @@ void SimulatedServer::FillMemory() {
     const std::string key = absl::StrCat("filler ", fillers_++ % kLongFillers);
     writes().Put(key, value, {}, {}, run_->server_time());
   }
+}
+
+void SimulatedServer::LeaseItems() {
+  if (run_->now_ns() < lease_ns_) return;
+  lease_ns_ = run_->now_ns() + kLeaseEveryNs;
+  ItemLeaser leaser(store());
+  for (uint32_t key = 0; key < kKeysMax; ++key) {
+    const ReadOutcome item = store().Get(KeyName(key), {}, run_->server_time());
+    if (item.slot != 0) leaser.Lease(Slot(item.slot).offset(), run_->server_time());
+  }
+}
+
+void SimulatedServer::EndLeases() {
+  if (leases_ && up()) store().leases()->EndAll();
+  leases_ = false;
 }
 
 // A deletion that no client asked for is an eviction. It happens in this Poll, so nobody READs

@@ -44,6 +44,9 @@ class SimulatedServer : private ChangeConsumer {
   void WatchGaps();
   Health& health() { return health_; }
 
+  // Ends all leases of items, and leases none any more.
+  void EndLeases();
+
   // Returns how many resources are taken and requests wait: 0 if nothing is under way.
   size_t busy() const;
   // REQUIRES for this and the following: up().
@@ -65,6 +68,8 @@ class SimulatedServer : private ChangeConsumer {
   void FillIndex();
   // Writes other long values, so that there is never room for all.
   void FillMemory();
+  // Leases clients' items, as if these had been READ often.
+  void LeaseItems();
 
   Server::Options options_;
   Run* const run_;
@@ -75,6 +80,8 @@ class SimulatedServer : private ChangeConsumer {
   Health health_;
   uint64_t fillers_ = 0;  // keys of FillIndex or FillMemory in this server
   int64_t fill_ns_ = 0;   // when FillMemory writes the next ones
+  bool leases_ = false;   // whether LeaseItems leases any
+  int64_t lease_ns_ = 0;  // when it looks for the next ones
   struct Written {
     uint32_t id = 0;
     bool expires = false;

@@ -82,6 +82,7 @@ void World::Execute() {
   patient_ = true;
   pace_.StepUntil(run_->now_ns() + scenario_.calm_ns, [] { return false; });
   acting_ = false;
+  server_.EndLeases();
   pace_.StepUntil(run_->now_ns() + kDrainNsMax, [this] { return AllIdle(); });
   if (!over() && !AllIdle()) run_->Fail(Check::kEnds, "operations go on for ever");
   peers_.clear();

@@ -146,6 +146,21 @@ TEST_F(LeasedItemsTest, AFlushStopsAtALeasedItem) {
   EXPECT_FALSE(store_->Get("key", Now()) || store_->Get("other", Now()));
 }
 
+TEST_F(LeasedItemsTest, AFlushComesToALeasedItemAgain) {
+  Start();
+  Lease("key");
+  uint64_t position = 0;
+  uint64_t from;
+  Writes::Flushed flushed;
+  do {
+    from = position;
+    flushed = store_->writes().FlushSome(from, /*homes=*/1, nullptr, Now());
+    position = flushed.next;
+  } while (flushed.wait_ms == 0 && position != 0);
+  EXPECT_EQ(flushed.wait_ms, kLeaseMs);
+  EXPECT_EQ(flushed.next, from);
+}
+
 TEST_F(LeasedItemsTest, AnEvictionPassesALeasedItemBy) {
   Start(TestStore::OnFull::kEvict);
   Lease("key", std::string(100, 'v'));
