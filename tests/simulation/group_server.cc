@@ -69,7 +69,7 @@ GroupServer::GroupServer(Options options, Run* run, GroupRegisterService* servic
   server.idle = [run] { run->Idle(); };
   // The region's pages come when they are used: most never are, and a run has many servers.
   server.touch = [](std::span<std::byte>) { return 0; };
-  server.clocks.boot = [this] { return BootTime::FromNs(ReadClock()); };
+  server.clocks.boot = [this] { return ReadClock(); };
   if (options_.starts) Start();
 }
 
@@ -84,13 +84,13 @@ int64_t GroupServer::Clock() const {
 }
 
 // The node may be stopped before its clock is read, or behind.
-int64_t GroupServer::ReadClock() {
-  if (stopping_ || !up()) return Clock();
+BootTime GroupServer::ReadClock() {
+  if (stopping_ || !up()) return BootTime::FromNs(Clock());
   const bool before = run_->OneIn(2);
   if (before) options_.on_clock(node());
-  const int64_t now_ns = Clock();
+  const BootTime now = BootTime::FromNs(Clock());
   if (!before) options_.on_clock(node());
-  return now_ns;
+  return now;
 }
 
 Now GroupServer::now() const { return {Clock(), clock_->Time()}; }

@@ -96,7 +96,7 @@ class GroupServer {
   // Sets Server::Options::group. Returns false if etcd has no place for the node now.
   bool FindPlace();
   void Stop();
-  int64_t ReadClock();
+  BootTime ReadClock();
   Now now() const;
 
   Options options_;

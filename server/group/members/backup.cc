@@ -89,28 +89,28 @@ void Backup::Tell(const std::string& line) {
   if (std::exchange(told_, line) != line) LOG(INFO) << line;
 }
 
-Backup::Outcome Backup::Poll(int64_t now) {
-  next_ns_ = now + times_.beacon_ns();
+Backup::Outcome Backup::Poll(BootTime now) {
+  next_at_ = now + times_.beacon_ns();
   if (retired_) {
-    retired_->Poll(now);
+    retired_->Poll(now.ns());
     if (retired_->fenced()) retired_.reset();
-    next_ns_ = std::min(next_ns_, now + kLookNs);
+    next_at_ = std::min(next_at_, now + kLookNs);
   }
   PollLink(now);
   Apply();
-  if (now < busy_until_) next_ns_ = std::min(next_ns_, now + kLookNs);
+  if (now < busy_until_) next_at_ = std::min(next_at_, now + kLookNs);
   if (state_.now() != BackupState::kEnds) Turn(now);
   if (state_.now() == BackupState::kLeads) return Outcome::kLead;
   return state_.now() == BackupState::kEnds ? Outcome::kEnd : Outcome::kGoesOn;
 }
 
-void Backup::Turn(int64_t now) {
+void Backup::Turn(BootTime now) {
   if (!applier_.status().ok()) return End(std::string(applier_.status().message()));
   if (takeover_) return BackupTurn(now);
   JoinTurn(now);
 }
 
-void Backup::Leave(int64_t now) {
+void Backup::Leave(BootTime now) {
   if (Hears(now)) takeover_->Leave(context_.group.directory->terms().min_copies);
 }
 
@@ -119,17 +119,17 @@ void Backup::Apply() {
   const uint64_t before = log_->applied();
   log_->Apply([this](const RingRecord& record, uint64_t, uint64_t) { applier_.Apply(record); },
               [this](const ProvenUpdates& updates) { applier_.ApplyUpdates(updates); });
-  if (log_->applied() != before) busy_until_ = next_ns_ - times_.beacon_ns() + kBusyNs;
+  if (log_->applied() != before) busy_until_ = next_at_ - times_.beacon_ns() + kBusyNs;
   // A touch that lets an item live longer may be on its way until then.
   if (told_clock_ != ServerTime() && log_->applied() >= told_committed_) {
     context_.server->FollowClock(std::exchange(told_clock_, ServerTime()));
   }
 }
 
-void Backup::PollLink(int64_t now) {
+void Backup::PollLink(BootTime now) {
   if (!link_) return;
   BackupLink& end = *link_->end;
-  end.Poll(now);
+  end.Poll(now.ns());
   while (const auto message = end.Take()) OnMessage(*message, now);
   if (end.status().ok() || link_->lost) return;
   link_->lost = true;
@@ -137,7 +137,7 @@ void Backup::PollLink(int64_t now) {
   Tell(absl::StrCat("no link to the primary: ", end.why()));
 }
 
-void Backup::OnMessage(const BackupLink::Message& message, int64_t now) {
+void Backup::OnMessage(const BackupLink::Message& message, BootTime now) {
   if (const auto* welcome = std::get_if<ReplicaWelcome>(&message)) return OnWelcome(*welcome, now);
   if (const auto* told = std::get_if<BackupLink::ToldBeacon>(&message)) return OnBeacon(*told);
   if (const auto* refused = std::get_if<BackupLink::Refused>(&message)) {
@@ -149,7 +149,7 @@ void Backup::OnMessage(const BackupLink::Message& message, int64_t now) {
   link_->lost = link_->lost || !is_beacon;
 }
 
-void Backup::OnWelcome(const ReplicaWelcome& welcome, int64_t now) {
+void Backup::OnWelcome(const ReplicaWelcome& welcome, BootTime now) {
   if (welcome.epoch != link_epoch_ || welcome.incarnation != link_->primary) {
     link_->lost = true;
     return;
@@ -184,7 +184,7 @@ uint64_t Backup::Received() {
 // to wait for G before the beacon was sent, and take over while its answer keeps the lease valid.
 void Backup::OnBeacon(const BackupLink::ToldBeacon& told) {
   const Beacon& beacon = told.beacon;
-  const int64_t now = context_.clock();
+  const BootTime now = context_.clocks.boot.Now();
   if (takeover_ && !takeover_->OnBeacon(now)) return;
   heard_ = now;
   const ServerTime clock = ServerTime::FromMs(beacon.clock_ms);
@@ -208,7 +208,7 @@ void Backup::Retire() {
   link_.reset();
 }
 
-void Backup::Connect(const GroupMember& primary, int64_t now) {
+void Backup::Connect(const GroupMember& primary, BootTime now) {
   const std::optional<std::string> address = context_.group.directory->AddressOf(primary);
   if (!address) {
     try_at_ = now + kRetryNs;
@@ -217,7 +217,7 @@ void Backup::Connect(const GroupMember& primary, int64_t now) {
   auto dialed = dialer_.Dial({.endpoint = *address,
                               .token = NonzeroRandom(context_.random),
                               .ring_bytes = context_.group.terms.ring_bytes,
-                              .deadline_ns = now + times_.lease_ns});
+                              .deadline = now + times_.lease_ns});
   if (!dialed.ok()) {
     try_at_ = now + kRetryNs;
     return Tell(std::string(dialed.status().message()));
@@ -253,7 +253,7 @@ bool Backup::TakeAnswer() {
   return was_alone;
 }
 
-void Backup::JoinTurn(int64_t now) {
+void Backup::JoinTurn(BootTime now) {
   const bool was_read = TakeAnswer();
   if (const auto seen = context_.group.config_store->Seen();
       seen && seen->revision > known_.revision) {
@@ -282,21 +282,21 @@ void Backup::JoinTurn(int64_t now) {
 }
 
 // The walk's filter hears of all that the stream brings, so the joiner is there when that begins.
-void Backup::BeginToFollow(const ReplicaWelcome& welcome, int64_t now) {
+void Backup::BeginToFollow(const ReplicaWelcome& welcome, BootTime now) {
   log_.emplace(welcome.first_lsn);
   history_ = welcome.history;
   context_.server->FollowClock(ServerTime::FromMs(welcome.clock_ms));
   auto joiner = dialer_.BeginWalk(*link_->end, {.target = &join_target_,
                                                 .server_time = context_.server_time,
-                                                .wall = context_.wall,
-                                                .now_ns = now});
+                                                .clocks = context_.clocks,
+                                                .now = now});
   if (!joiner.ok()) return End(std::string(joiner.status().message()));
   joiner_ = *std::move(joiner);
   applier_.TellJoiner(joiner_.get());
   To(BackupState::kFollows);
 }
 
-void Backup::CopyItems(int64_t now) {
+void Backup::CopyItems(BootTime now) {
   if (state_.now() == BackupState::kReady) return;
   if (state_.now() == BackupState::kCopied) return TellThatItIsReady(now);
   switch (joiner_->Poll(now)) {
@@ -312,8 +312,8 @@ void Backup::CopyItems(int64_t now) {
   TellThatItIsReady(now);
 }
 
-void Backup::TellThatItIsReady(int64_t now) {
-  next_ns_ = std::min(next_ns_, now + kLookNs);
+void Backup::TellThatItIsReady(BootTime now) {
+  next_at_ = std::min(next_at_, now + kLookNs);
   if (!IsKept(context_)) return;
   To(BackupState::kReady);
   ReplicaReady ready = NewReplicaReady();
@@ -322,7 +322,7 @@ void Backup::TellThatItIsReady(int64_t now) {
 }
 
 // It was read after the link was gone, so it is known whether this member is in sync.
-void Backup::OnRegister(const GroupRegister& known, int64_t now) {
+void Backup::OnRegister(const GroupRegister& known, BootTime now) {
   try_at_ = now + kRetryNs;
   if (state_.now() != BackupState::kSeeks) {
     return End("the link to the primary was lost before all items were there");
@@ -333,8 +333,8 @@ void Backup::OnRegister(const GroupRegister& known, int64_t now) {
   if (!retired_) Connect(known.configuration.primary, now);
 }
 
-bool Backup::TryToBeginAgain(const GroupRegister& known, int64_t now) {
-  if (search_.alone_since == 0) search_.alone_since = now;
+bool Backup::TryToBeginAgain(const GroupRegister& known, BootTime now) {
+  if (search_.alone_since == BootTime()) search_.alone_since = now;
   if (kept_at_.empty() || search_.claim_failed) return false;
   const GroupTerms terms = context_.group.directory->terms();
   const RestartPlan plan = PlanRestart(known.configuration, terms, [this](std::string_view node) {
@@ -395,7 +395,7 @@ void Backup::Found(const GroupRegister& known) {
       known.revision, {.epoch = 1, .primary = context_.self, .in_sync = {context_.self}});
 }
 
-void Backup::BackupTurn(int64_t now) {
+void Backup::BackupTurn(BootTime now) {
   const Takeover::Step step = takeover_->Poll(now);
   // The revision says whether it is the same. A copy costs a lot.
   if (known_.revision != takeover_->known().revision) known_ = takeover_->known();
@@ -403,7 +403,7 @@ void Backup::BackupTurn(int64_t now) {
   if (was_in_sync && takeover_->out()) To(BackupState::kOut);
   if (!was_in_sync && !takeover_->out()) To(BackupState::kInSync);
   // Nobody reads from the primary from when its lease is over until this member is out.
-  if (takeover_->leaves_silently()) next_ns_ = std::min(next_ns_, now + kLookNs);
+  if (takeover_->leaves_silently()) next_at_ = std::min(next_at_, now + kLookNs);
   switch (step) {
     case Takeover::Step::kFollow:
     case Takeover::Step::kWait:
@@ -411,11 +411,11 @@ void Backup::BackupTurn(int64_t now) {
     case Takeover::Step::kFence:
       TellWhyItLeaves(now);
       Fence();
-      next_ns_ = std::min(next_ns_, now + kLookNs);
+      next_at_ = std::min(next_at_, now + kLookNs);
       return;
     case Takeover::Step::kConnect:
       ConnectAsSurvivor(now);
-      next_ns_ = std::min(next_ns_, now + kLookNs);
+      next_at_ = std::min(next_at_, now + kLookNs);
       return;
     case Takeover::Step::kLead:
       return To(BackupState::kLeads);
@@ -427,14 +427,14 @@ void Backup::BackupTurn(int64_t now) {
 // The register may name a primary that is dead: a transaction may be executed after its sender's
 // death. Then an operator may force this member, which is to have its items still. They are thrown
 // away only once there is a primary to copy them from.
-void Backup::KeepUntilAPrimaryLives(int64_t now) {
+void Backup::KeepUntilAPrimaryLives(BootTime now) {
   if (state_.now() == BackupState::kOut) {
-    next_ns_ = std::min(next_ns_, now + kLookNs);
+    next_at_ = std::min(next_at_, now + kLookNs);
     Fence();
     if (!link_ && state_.now() == BackupState::kOut) To(BackupState::kKeeps);
     return;
   }
-  next_ns_ = std::min(next_ns_, now + kRetryNs);
+  next_at_ = std::min(next_at_, now + kRetryNs);
   const GroupMember& primary = known_.configuration.primary;
   if (link_ && (link_->lost || link_->primary != primary.incarnation)) {
     if (!retired_) Retire();
@@ -447,7 +447,7 @@ void Backup::KeepUntilAPrimaryLives(int64_t now) {
 }
 
 // From when the hello is sent, the primary may write.
-void Backup::ConnectAsSurvivor(int64_t now) {
+void Backup::ConnectAsSurvivor(BootTime now) {
   const GroupConfiguration& configuration = known_.configuration;
   if (link_ && (link_->lost || link_->primary != configuration.primary.incarnation)) {
     if (!retired_) Retire();
@@ -464,7 +464,7 @@ void Backup::ConnectAsSurvivor(int64_t now) {
 }
 
 // Once for each link.
-void Backup::TellWhyItLeaves(int64_t now) {
+void Backup::TellWhyItLeaves(BootTime now) {
   if (!link_ || std::exchange(left_epoch_, link_epoch_) == link_epoch_) return;
   const uint64_t epoch = known_.configuration.epoch;
   LOG(WARNING) << "leaves the primary of epoch " << link_epoch_ << ": "
@@ -487,7 +487,7 @@ void Backup::Fence() {
   takeover_->OnFenced();
 }
 
-bool Backup::Hears(int64_t now) const {
+bool Backup::Hears(BootTime now) const {
   return in_sync() && link_ && link_->end->welcomed() && !link_->lost &&
          link_epoch_ == known_.configuration.epoch && now - heard_ < times_.silence_ns() / 2;
 }
@@ -499,7 +499,7 @@ BootTime Backup::SilentFrom() const {
   // Whoever is named in the register may serve already.
   if (configuration.epoch != link_epoch_ || takeover_->out()) return BootTime::Never();
   if (link_ && link_->lost) return {};
-  return BootTime::FromNs(heard_) + times_.silence_ns() / 2;
+  return heard_ + times_.silence_ns() / 2;
 }
 
 uint8_t Backup::joined_percent() const {
@@ -511,13 +511,13 @@ uint8_t Backup::joined_percent() const {
 
 RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
 
-ServerTime Backup::ClockAtTakeover(int64_t now) const {
+ServerTime Backup::ClockAtTakeover(BootTime now) const {
   return log_ ? clock_.AtTakeover(times_, now) : ServerTime();
 }
 
-absl::Status Backup::Arm(int64_t now) {
+absl::Status Backup::Arm(BootTime now) {
   if (joiner_) {
-    next_ns_ = joiner_->PrepareToSleep(now) ? std::min(next_ns_, joiner_->deadline_ns()) : now;
+    next_at_ = joiner_->PrepareToSleep(now) ? std::min(next_at_, joiner_->deadline()) : now;
   }
   return link_ ? link_->end->Arm() : absl::OkStatus();
 }

@@ -43,16 +43,16 @@ class Backup {
     kLead,  // be primary, of known(), with TakeTail()
     kEnd,   // execute this process again; why() says why
   };
-  Outcome Poll(int64_t now);
+  Outcome Poll(BootTime now);
   // This server is to stop: leaves those in sync, so that nobody counts on it. Call it between
   // Polls, which say kEnd once there is a primary that has the items.
-  void Leave(int64_t now);
+  void Leave(BootTime now);
 
   // REQUIRES: the last Poll said kLead.
   const GroupRegister& known() const { return known_; }
   RingTail TakeTail();
   // What the clock begins with for the new primary. None: it goes on as it is.
-  ServerTime ClockAtTakeover(int64_t now) const;
+  ServerTime ClockAtTakeover(BootTime now) const;
   Applier& applier() { return applier_; }
   // Of the items that it has from a primary; 0: it has none.
   uint64_t history() const { return history_; }
@@ -65,7 +65,7 @@ class Backup {
   // Whether others may count on what it has: it may be in sync, and not know it yet.
   bool may_count() const { return whole() || state_.now() == BackupState::kReady; }
   // Whether it follows a primary that it has heard of late.
-  bool Hears(int64_t now) const;
+  bool Hears(BootTime now) const;
   // When the primary counts as gone, if it stays silent.
   BootTime SilentFrom() const;
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
@@ -76,10 +76,10 @@ class Backup {
   uint8_t joined_percent() const;
 
   // To sleep: as BackupLink.
-  absl::Status Arm(int64_t now);
+  absl::Status Arm(BootTime now);
   void Woken();
   std::vector<int> fds() const;
-  int64_t next_ns() const { return next_ns_; }
+  BootTime next_at() const { return next_at_; }
 
  private:
   static constexpr int64_t kRetryNs = 50 * kNsPerMs;
@@ -97,7 +97,7 @@ class Backup {
   enum class Asked : uint8_t { kNothing, kNow, kBeforeALink };
   // Of kSeeks: what it takes to begin the group again with the items of an earlier run.
   struct Search {
-    int64_t alone_since = 0;     // no primary answers since; 0: it was not asked yet
+    BootTime alone_since;        // no primary answers since; none: it was not asked yet
     uint64_t history = 0;        // the same in all tries, as each of them may still win
     uint64_t claimed_epoch = 0;  // for which the earlier run was claimed
     bool claim_failed = false;
@@ -106,32 +106,32 @@ class Backup {
   // The only way from one state to the next. Ends the process if there is none.
   void To(BackupState next);
   void End(std::string why);
-  void Turn(int64_t now);
+  void Turn(BootTime now);
   // Steps before it is in sync.
-  void JoinTurn(int64_t now);
+  void JoinTurn(BootTime now);
   // Returns whether the register was read while there was no link.
   bool TakeAnswer();
-  void OnRegister(const GroupRegister& known, int64_t now);
+  void OnRegister(const GroupRegister& known, BootTime now);
   void Found(const GroupRegister& known);
   // Asks to be primary with the items of an earlier run, if all who were in sync are gone, and that
   // run is the one to begin with. Returns whether it asks.
-  bool TryToBeginAgain(const GroupRegister& known, int64_t now);
-  void BeginToFollow(const ReplicaWelcome& welcome, int64_t now);
+  bool TryToBeginAgain(const GroupRegister& known, BootTime now);
+  void BeginToFollow(const ReplicaWelcome& welcome, BootTime now);
   // Copies the primary's items. Tells the primary when that is done.
-  void CopyItems(int64_t now);
-  void TellThatItIsReady(int64_t now);
+  void CopyItems(BootTime now);
+  void TellThatItIsReady(BootTime now);
   // Steps of one that is in sync, or was.
-  void BackupTurn(int64_t now);
-  void ConnectAsSurvivor(int64_t now);
-  void KeepUntilAPrimaryLives(int64_t now);
-  void TellWhyItLeaves(int64_t now);
+  void BackupTurn(BootTime now);
+  void ConnectAsSurvivor(BootTime now);
+  void KeepUntilAPrimaryLives(BootTime now);
+  void TellWhyItLeaves(BootTime now);
   void Fence();
 
-  void Connect(const GroupMember& primary, int64_t now);
+  void Connect(const GroupMember& primary, BootTime now);
   void SendHello(uint64_t epoch);
-  void PollLink(int64_t now);
-  void OnMessage(const BackupLink::Message& message, int64_t now);
-  void OnWelcome(const ReplicaWelcome& welcome, int64_t now);
+  void PollLink(BootTime now);
+  void OnMessage(const BackupLink::Message& message, BootTime now);
+  void OnWelcome(const ReplicaWelcome& welcome, BootTime now);
   void OnBeacon(const BackupLink::ToldBeacon& told);
   void Apply();
   void Retire();
@@ -158,13 +158,13 @@ class Backup {
   std::unique_ptr<Joiner> joiner_;    // of kFollows and kCopies: copies the primary's items
   std::optional<Takeover> takeover_;  // from kInSync on
   uint64_t left_epoch_ = 0;           // the last one that was told of by TellWhyItLeaves
-  int64_t heard_ = 0;
-  int64_t try_at_ = 0;  // not before this
-  int64_t next_ns_ = 0;
+  BootTime heard_;
+  BootTime try_at_;  // not before this
+  BootTime next_at_;
   // The primary's clock, and what has to be applied before it holds here.
   ServerTime told_clock_;
   uint64_t told_committed_ = 0;
-  int64_t busy_until_ = 0;  // the ring is looked at often until then
+  BootTime busy_until_;  // the ring is looked at often until then
   std::string why_;
   std::string told_;  // the last line
 };

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
 #include "common/auth/auth_key.h"
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
 #include "common/protocol/connect.h"
@@ -99,6 +100,7 @@ class BackupLink {
   // Fills in the ring and who this is, and sends it. REQUIRES: open(), and it was not said.
   template <class Hello>
   void SayHello(Hello hello, const GroupMember& self) {
+    GANNET_CHECK(open() && !said_hello(), "no hello may be said now");
     hello.incarnation = self.incarnation;
     hello.ring_address = reinterpret_cast<uint64_t>(ring().data());
     hello.ring_bytes = ring().size();
@@ -112,7 +114,11 @@ class BackupLink {
   // version.
   absl::Status Accept(const ReplicaWelcome& welcome);
   bool welcomed() const { return said_ == Said::kWelcome; }
-  const ReplicaWelcome& welcome() const { return welcome_; }  // REQUIRES: welcomed()
+  // REQUIRES: welcomed().
+  const ReplicaWelcome& welcome() const {
+    GANNET_CHECK(welcomed(), "no primary has welcomed it");
+    return welcome_;
+  }
   // Says how far the stream was applied, and up to where its ring may be written again.
   void Answer(const Beacon& beacon, uint64_t applied, uint64_t consumed);
   template <class T>

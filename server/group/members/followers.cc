@@ -63,7 +63,7 @@ void Followers::Refuse(ReplicaArrival arrival, RejectCode code, std::string_view
   context_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
 }
 
-void Followers::OnArrival(ReplicaArrival arrival, int64_t now) {
+void Followers::OnArrival(ReplicaArrival arrival, BootTime now) {
   const std::optional<LinkConnection> which = LinkConnectionOf(arrival.request);
   if (!which) {
     return Refuse(std::move(arrival), RejectCode::kMalformed,
@@ -91,7 +91,7 @@ void Followers::OnArrival(ReplicaArrival arrival, int64_t now) {
   follower->link->Fail();
 }
 
-Follower* Followers::Add(ReplicaArrival* arrival, int64_t now) {
+Follower* Followers::Add(ReplicaArrival* arrival, BootTime now) {
   if (all_.size() >= kLinksMax) {
     Refuse(std::move(*arrival), RejectCode::kTooManyConnections, "the primary has too many links");
     return nullptr;
@@ -104,11 +104,11 @@ Follower* Followers::Add(ReplicaArrival* arrival, int64_t now) {
   }
   Follower* const added = all_.emplace_back(std::make_unique<Follower>()).get();
   added->link = *std::move(link);
-  added->since_ns = now;
+  added->since = now;
   return added;
 }
 
-void Followers::OnGone(uint64_t name, int64_t now) {
+void Followers::OnGone(uint64_t name, BootTime now) {
   for (const auto& follower : all_) {
     if (follower->link->HasName(name)) Break(follower.get(), now, "the other side closed it");
   }
@@ -145,7 +145,7 @@ void Followers::PollWrites() {
   }
 }
 
-Followers::Heard Followers::PollMessages(int64_t now) {
+Followers::Heard Followers::PollMessages(BootTime now) {
   Heard heard;
   std::array<ibv_wc, kPollMax> completions;
   while (const size_t n = environment_.messages_cq->Poll(completions)) {
@@ -170,7 +170,7 @@ Followers::Heard Followers::PollMessages(int64_t now) {
   return heard;
 }
 
-void Followers::OnMessage(Follower* from, std::span<const std::byte> message, int64_t now,
+void Followers::OnMessage(Follower* from, std::span<const std::byte> message, BootTime now,
                           Heard* heard) {
   const std::optional<ReplicaKind> kind = KindOfReplicaMessage(message);
   bool in_place = false;
@@ -194,14 +194,14 @@ void Followers::OnMessage(Follower* from, std::span<const std::byte> message, in
   from->link->Fail();
 }
 
-bool Followers::OnHello(Follower* from, std::span<const std::byte> message, int64_t now) {
+bool Followers::OnHello(Follower* from, std::span<const std::byte> message, BootTime now) {
   const auto hello = DecodeReplicaHello(message);
   if (from->said_hello() || !hello.ok()) return false;
   Answer(from, *hello, FollowerState::kFollows, hello->history == 0, now);
   return true;
 }
 
-bool Followers::OnReceiverHello(Follower* from, std::span<const std::byte> message, int64_t now) {
+bool Followers::OnReceiverHello(Follower* from, std::span<const std::byte> message, BootTime now) {
   const auto hello = DecodeReceiverHello(message);
   if (from->said_hello() || !hello.ok()) return false;
   Answer(from, *hello, FollowerState::kReceives, /*joins=*/true, now);
@@ -209,7 +209,7 @@ bool Followers::OnReceiverHello(Follower* from, std::span<const std::byte> messa
 }
 
 // An older answer may come later, and then says nothing of the ring.
-bool Followers::OnAnswer(Follower* from, std::span<const std::byte> message, int64_t now) {
+bool Followers::OnAnswer(Follower* from, std::span<const std::byte> message, BootTime now) {
   if (!from->said_hello()) return false;
   const auto answer = DecodeBeaconAnswer(message);
   if (!answer.ok() || answer->epoch != lead_.epoch()) return false;
@@ -220,7 +220,7 @@ bool Followers::OnAnswer(Follower* from, std::span<const std::byte> message, int
          lead_.lease().OnAnswer(from->member.incarnation, answer->sequence, now);
 }
 
-bool Followers::OnReady(Follower* from, std::span<const std::byte> message, int64_t now) {
+bool Followers::OnReady(Follower* from, std::span<const std::byte> message, BootTime now) {
   if (!from->is_backup()) return false;
   const auto ready = DecodeReplicaReady(message);
   if (!ready.ok() || ready->epoch != lead_.epoch()) return false;
@@ -276,12 +276,12 @@ std::string Followers::WhyNot(const ReceiverHello& hello) const {
 
 template <class Hello>
 void Followers::Answer(Follower* to, const Hello& hello, FollowerState as, bool joins,
-                       int64_t now) {
+                       BootTime now) {
   if (const std::string why_not = WhyNot(hello); !why_not.empty()) {
     LOG(WARNING) << "refuses " << NameOf(hello) << " as a replica: " << why_not;
     to->link->Send(NewReplicaRefusal(why_not));
     // The backup closes the link. If it does not, that is done when its time is up.
-    to->since_ns = now;
+    to->since = now;
     return;
   }
   to->state.To(as);
@@ -315,7 +315,7 @@ void Followers::Welcome(Follower* to, bool joins) {
 }
 
 // One that is in sync stays counted, and keeps its place in the ring, until its removal is known.
-void Followers::Break(Follower* follower, int64_t now, std::string_view why) {
+void Followers::Break(Follower* follower, BootTime now, std::string_view why) {
   if (follower->link->closing()) return;
   follower->link->BeginClose();
   if (!follower->said_hello()) return;
@@ -325,10 +325,10 @@ void Followers::Break(Follower* follower, int64_t now, std::string_view why) {
   lead_.membership().OnBroken(follower->member, now);
 }
 
-std::string_view Followers::WhyBreak(Follower* follower, int64_t waited, int64_t now) {
+std::string_view Followers::WhyBreak(Follower* follower, int64_t waited, BootTime now) {
   if (follower->link->failed()) return "it broke";
   if (!follower->said_hello()) {
-    return now - follower->since_ns > kHelloNsMax ? "no hello came" : "";
+    return now - follower->since > kHelloNsMax ? "no hello came" : "";
   }
   if (follower->receives()) {
     const bool slow = waited > kFullByReceiverNsMax && ring_.writer().IsLast(follower->ring);
@@ -343,7 +343,7 @@ std::string_view Followers::WhyBreak(Follower* follower, int64_t waited, int64_t
   return slow ? "it is too slow, and leaves no room in its ring" : "";
 }
 
-void Followers::DropLinks(int64_t now) {
+void Followers::DropLinks(BootTime now) {
   failed_ = false;
   const int64_t waited = ring_wait_.Look(ring_.waits(), ring_.writer().end().position, now);
   for (const auto& follower : all_) {

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "common/base/checked_state.h"
 #include "common/protocol/replica.h"
 #include "common/rdma/completion.h"
@@ -33,7 +34,7 @@ struct Follower {
   uint64_t applied = 0;
   // Fewer than a backup's receives, of which it needs one for the welcome.
   UnansweredBeacons beacons{ControlMessages::kPlaces / 2};
-  int64_t since_ns = 0;
+  BootTime since;
   uint64_t ended_told = 0;  // to a receiver: the revision of the last map whose partitions ended
 
   bool said_hello() const { return state.now() != FollowerState::kGreets; }
@@ -63,15 +64,15 @@ class Followers {
             PrimaryRing* ring, Leadership* lead)
       : context_(context), environment_(environment), ring_(*ring), lead_(*lead) {}
 
-  void OnArrival(ReplicaArrival arrival, int64_t now);
+  void OnArrival(ReplicaArrival arrival, BootTime now);
   // A connection of this name is gone.
-  void OnGone(uint64_t name, int64_t now);
+  void OnGone(uint64_t name, BootTime now);
   // Takes the messages that came.
   struct Heard {
     bool beacon_is_due = false;  // somebody waits for one
     bool closes = false;         // a receiver is going to close partitions
   };
-  Heard PollMessages(int64_t now);
+  Heard PollMessages(BootTime now);
   // WRITEs what was appended, to all who follow.
   void Ship();
   // Sees which WRITEs have completed.
@@ -79,7 +80,7 @@ class Followers {
   // Whether some link failed since the last DropLinks.
   bool failed() const { return failed_; }
   // Breaks what failed, is silent or too slow, and destroys what is closed.
-  void DropLinks(int64_t now);
+  void DropLinks(BootTime now);
   // Goes to the newest version of the stream that all speak.
   void RaiseStreamVersion();
 
@@ -95,24 +96,24 @@ class Followers {
   bool HasLink(uint64_t incarnation, bool receives) const;
   void Refuse(ReplicaArrival arrival, RejectCode code, std::string_view reason);
   // Returns nullptr if there may be no more links; `arrival` is refused then.
-  Follower* Add(ReplicaArrival* arrival, int64_t now);
-  void OnMessage(Follower* from, std::span<const std::byte> message, int64_t now, Heard* heard);
+  Follower* Add(ReplicaArrival* arrival, BootTime now);
+  void OnMessage(Follower* from, std::span<const std::byte> message, BootTime now, Heard* heard);
   // Each of these returns false if the message is out of place.
-  bool OnHello(Follower* from, std::span<const std::byte> message, int64_t now);
-  bool OnReceiverHello(Follower* from, std::span<const std::byte> message, int64_t now);
-  bool OnAnswer(Follower* from, std::span<const std::byte> message, int64_t now);
-  bool OnReady(Follower* from, std::span<const std::byte> message, int64_t now);
+  bool OnHello(Follower* from, std::span<const std::byte> message, BootTime now);
+  bool OnReceiverHello(Follower* from, std::span<const std::byte> message, BootTime now);
+  bool OnAnswer(Follower* from, std::span<const std::byte> message, BootTime now);
+  bool OnReady(Follower* from, std::span<const std::byte> message, BootTime now);
   bool IsClosing(const Follower& from, std::span<const std::byte> message) const;
   // Returns why a backup or a receiver cannot be taken, or "" if it can.
   std::string WhyNot(const ReplicaHello& hello) const;
   std::string WhyNot(const ReceiverHello& hello) const;
   // Welcomes who said hello, or refuses it. `joins`: it has no items of the group.
   template <class Hello>
-  void Answer(Follower* to, const Hello& hello, FollowerState as, bool joins, int64_t now);
+  void Answer(Follower* to, const Hello& hello, FollowerState as, bool joins, BootTime now);
   void Welcome(Follower* to, bool joins);
   // Returns why to break a link, or "" if it may go on. `waited`: for room in the ring.
-  std::string_view WhyBreak(Follower* follower, int64_t waited, int64_t now);
-  void Break(Follower* follower, int64_t now, std::string_view why);
+  std::string_view WhyBreak(Follower* follower, int64_t waited, BootTime now);
+  void Break(Follower* follower, BootTime now, std::string_view why);
   bool Speaks(const GroupMember& member, uint16_t version) const;
 
   const GroupContext& context_;

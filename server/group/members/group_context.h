@@ -34,8 +34,7 @@ struct GroupContext {
   Grant grant{};  // of this process, without what differs between connections
   uint32_t workers = 0;
   std::function<uint64_t()> random;
-  WallClock wall;                  // the machine's, for handshakes
-  std::function<int64_t()> clock;  // CLOCK_BOOTTIME, in ns
+  Clocks clocks;  // the wall clock is for handshakes
   std::function<ServerTime()> server_time;
   std::function<void()> idle;  // as that of Server::Options
 };

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/base/check.h"
 #include "server/group/members/primary_stream.h"
 #include "server/log/changes/change_stream.h"
 #include "server/log/changes/member_disk.h"
@@ -73,7 +74,11 @@ class GroupStream : public ChangeConsumer {
     return primary == nullptr ? -1 : primary->BeginWait();
   }
   // REQUIRES: BeginWait returned a descriptor.
-  void EndWait(bool slept) { At()->EndWait(slept); }
+  void EndWait(bool slept) {
+    PrimaryStream* const primary = At();
+    GANNET_CHECK(primary != nullptr, "no worker waits");
+    primary->EndWait(slept);
+  }
 
  private:
   // Acquire: whoever finds the primary finds it whole.

@@ -30,10 +30,10 @@ absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
                                                                .pd = made->pd(),
                                                                .server = given.primary,
                                                                .keys = given.keys,
-                                                               .wall = given.wall,
+                                                               .wall = given.clocks.wall,
                                                                .idle = given.idle},
-                                                              given.now_ns));
-  made->deadline_ns_ = given.now_ns;
+                                                              given.now.ns()));
+  made->deadline_ns_ = given.now.ns();
   return made;
 }
 
@@ -48,7 +48,8 @@ Joiner::Step Joiner::Fail(absl::Status status) {
   return step_ = Step::kFailed;
 }
 
-Joiner::Step Joiner::Poll(int64_t now_ns) {
+Joiner::Step Joiner::Poll(BootTime now) {
+  const int64_t now_ns = now.ns();
   if (step_ != Step::kGoesOn) return step_;
   if (filter_.full()) {
     return Fail(
@@ -73,9 +74,9 @@ void Joiner::AddFds(std::vector<int>* fds) const {
   }
 }
 
-bool Joiner::PrepareToSleep(int64_t now_ns) {
+bool Joiner::PrepareToSleep(BootTime now) {
   session_->Arm();
-  return Poll(now_ns) == Step::kGoesOn && !session_->completed() && deadline_ns_ > now_ns;
+  return Poll(now) == Step::kGoesOn && !session_->completed() && deadline() > now;
 }
 
 void Joiner::WalkOn(int64_t now_ns) {

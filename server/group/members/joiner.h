@@ -37,7 +37,7 @@ namespace gannet {
 //   auto joiner = Joiner::Begin(options);
 //   for each record that is applied to the store, from S on: joiner->OnApplied(change)
 //   once the primary has published all up to S: joiner->BeginWalk()
-//   until kDone or kFailed: joiner->Poll(now_ns)
+//   until kDone or kFailed: joiner->Poll(now)
 //
 // After kDone the target has every item that it wants, that the primary had at S, and that did not
 // change since; what changed since comes by the stream. So the target has what the primary has once
@@ -67,9 +67,8 @@ class Joiner : private WalkReader {
     AuthFile* keys = nullptr;      // outlives the joiner; nullptr: no key
     JoinTarget* target = nullptr;  // outlives the joiner
     std::function<ServerTime()> server_time;
-    WallClock wall;                     // of the session
-    std::function<int64_t()> clock_ns;  // the clock that Poll's argument is read from
-    int64_t now_ns = 0;
+    Clocks clocks;  // the wall clock is the session's; Poll's argument is read from the other one
+    BootTime now;
     std::function<void()> idle;  // of the session
     size_t filter_hashes_max = kFilterHashesMax;
     // Whether the target may lose what the stream brought, as a store does that evicts.
@@ -87,16 +86,16 @@ class Joiner : private WalkReader {
   // REQUIRES: the primary has published all that is not in the stream.
   void BeginWalk() { may_walk_ = true; }
 
-  Step Poll(int64_t now_ns);
+  Step Poll(BootTime now);
   // Why it failed. ResourceExhausted: the store has no room, or too many keys were deleted
   // meanwhile. Aborted: the primary's index changes too fast. And FetchSession::status.
   const absl::Status& status() const { return status_; }
 
   // To sleep: Poll; PrepareToSleep; if that returns true, sleep until one of the descriptors of
   // AddFds is readable or until deadline_ns().
-  bool PrepareToSleep(int64_t now_ns);
+  bool PrepareToSleep(BootTime now);
   void AddFds(std::vector<int>* fds) const;
-  int64_t deadline_ns() const { return deadline_ns_; }
+  BootTime deadline() const { return BootTime::FromNs(deadline_ns_); }
 
   // What was inserted: items, and the bytes of their keys and values.
   uint64_t items() const { return items_; }
@@ -137,7 +136,7 @@ class Joiner : private WalkReader {
   // WalkReader. A place is a buffer.
   bool BeginReads(std::span<const PlacedRead> reads) override;
   int64_t PostedNs() const override { return posted_ns_; }
-  int64_t NowNs() const override { return options_.clock_ns(); }
+  int64_t NowNs() const override { return options_.clocks.boot.Now().ns(); }
   const std::byte* CopyAt(uint32_t place) const override { return buffer(place); }
   Taken OnItem(size_t i, const IndexWalk::Item& item) override;
   bool FinishItems() override;

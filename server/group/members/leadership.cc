@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/check.h"
 #include "glog/logging.h"
 
 namespace gannet {
@@ -17,11 +18,12 @@ Leadership::Leadership(const GroupContext& context, const GroupTerms& terms,
       lease_(TimesOf(terms)),
       commit_(opening_.first_lsn()),
       membership_(context.group.config_store, &lease_, &commit_, context.self, known,
-                  context.clock()),
+                  context.clocks.boot.Now()),
       hand_over_(TimesOf(terms), &membership_),
       min_copies_(terms.min_copies) {}
 
-bool Leadership::TryToOpen(PrimaryRing* ring, bool all_linked, int64_t now) {
+bool Leadership::TryToOpen(PrimaryRing* ring, bool all_linked, BootTime now) {
+  GANNET_CHECK(phase() == PrimaryPhase::kOpening, "the primary is open");
   if (all_linked) ring->SendTail(&opening_);
   if (!opening_.IsOver(ring->committed(), lease_, now)) return false;
   phase_.To(PrimaryPhase::kApplies);
@@ -33,7 +35,7 @@ void Leadership::Open() {
   LOG(INFO) << "takes clients, as primary of epoch " << epoch();
 }
 
-void Leadership::FollowOperator(int64_t now) {
+void Leadership::FollowOperator(BootTime now) {
   const GroupTerms terms = context_.group.directory->terms();
   const std::vector<std::string>& members = terms.members;
   min_copies_ = terms.min_copies;
@@ -53,7 +55,7 @@ void Leadership::FollowOperator(int64_t now) {
                << ", which is primary already, or not in sync";
 }
 
-void Leadership::StepDown(int64_t now, std::string_view why) {
+void Leadership::StepDown(BootTime now, std::string_view why) {
   if (phase() != PrimaryPhase::kOpen) return;
   for (const GroupMember& member : configuration().in_sync) {
     if (member == context_.self || !lease_.IsHeard(member.incarnation, now)) continue;
@@ -62,12 +64,12 @@ void Leadership::StepDown(int64_t now, std::string_view why) {
   }
 }
 
-void Leadership::BeginHandOver(const GroupMember& successor, int64_t now) {
+void Leadership::BeginHandOver(const GroupMember& successor, BootTime now) {
   hand_over_.Begin(successor, now);
   phase_.To(PrimaryPhase::kHandsOver);
 }
 
-bool Leadership::FollowHandOver(int64_t now) {
+bool Leadership::FollowHandOver(BootTime now) {
   const bool told_last = hand_over_.Poll(now);
   if (phase() == PrimaryPhase::kHandsOver && hand_over_.stopped()) {
     phase_.To(PrimaryPhase::kStepsDown);
@@ -81,12 +83,12 @@ void Leadership::FollowRegister() {
   if (membership_.deposed()) phase_.To(PrimaryPhase::kDeposed);
 }
 
-void Leadership::TellStanding(int64_t lease_ns_max, int64_t now) {
+void Leadership::TellStanding(int64_t lease_ns_max, BootTime now) {
   const bool grants = phase() != PrimaryPhase::kStepsDown && membership_.MayCommit();
   context_.standing->SetServes(grants);
   const int64_t left = grants ? lease_.LeftNs(now) : 0;
   context_.standing->SetLeaseMax(std::min(hand_over_.LeaseNsMax(), lease_ns_max));
-  context_.standing->SetLeaseEnd(left > 0 ? BootTime::FromNs(now + left) : BootTime());
+  context_.standing->SetLeaseEnd(left > 0 ? now + left : BootTime());
 }
 
 }  // namespace gannet

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/base/boot_time.h"
 #include "common/base/checked_state.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/primary_phase.h"
@@ -24,7 +25,7 @@ namespace gannet {
 // 3. Clients are told of no lease while it steps down, nor while a successor may have been named.
 //
 // Only the member's thread changes it. One thread at a time: whoever holds the mutex of
-// PrimaryStream. Times are those of CLOCK_BOOTTIME, in ns.
+// PrimaryStream. Times are those of CLOCK_BOOTTIME.
 class Leadership {
  public:
   // As Primary::Create has them.
@@ -38,25 +39,25 @@ class Leadership {
   // Whether as many members are in sync as operators want now.
   bool HasCopies() const { return membership_.copies() >= min_copies_; }
   // Whether this primary may say of what happened before `now` that it was primary then.
-  bool LeaseIsValid(int64_t now) const { return membership_.MayCommit() && lease_.Valid(now); }
+  bool LeaseIsValid(BootTime now) const { return membership_.MayCommit() && lease_.Valid(now); }
 
   // Sends the tail. Returns whether it is committed, and is to be applied now. REQUIRES: opening.
-  bool TryToOpen(PrimaryRing* ring, bool all_linked, int64_t now);
+  bool TryToOpen(PrimaryRing* ring, bool all_linked, BootTime now);
   // Takes clients from now on.
   void Open();
   // An operator may have taken a node out of the group, want another primary, or more copies.
-  void FollowOperator(int64_t now);
+  void FollowOperator(BootTime now);
   // Begins to hand over to the first backup that is in sync and heard, unless that is under way.
   // `why` is for people.
-  void StepDown(int64_t now, std::string_view why);
+  void StepDown(BootTime now, std::string_view why);
   // Returns whether backups are to be told the last of this primary's clock soon. Before Poll, as
   // HandOver wants.
-  bool FollowHandOver(int64_t now);
-  void Poll(int64_t now) { membership_.Poll(now); }
+  bool FollowHandOver(BootTime now);
+  void Poll(BootTime now) { membership_.Poll(now); }
   // Ends if somebody else is primary.
   void FollowRegister();
   // Says what this server may do. Clients are told of leases of at most `lease_ns_max`.
-  void TellStanding(int64_t lease_ns_max, int64_t now);
+  void TellStanding(int64_t lease_ns_max, BootTime now);
 
   const GroupTerms& terms() const { return terms_; }  // when it became primary
   const Opening& opening() const { return opening_; }
@@ -70,7 +71,7 @@ class Leadership {
   const Membership& membership() const { return membership_; }
 
  private:
-  void BeginHandOver(const GroupMember& successor, int64_t now);
+  void BeginHandOver(const GroupMember& successor, BootTime now);
 
   const GroupContext& context_;
   const GroupTerms terms_;

@@ -19,8 +19,8 @@ absl::StatusOr<std::unique_ptr<BackupLink>> LinkDialer::Dial(const Call& call) {
                             .key = ReplicaKeyOf(keys_),
                             .token = call.token,
                             .ring_bytes = call.ring_bytes,
-                            .wall = context_.wall,
-                            .deadline_ns = call.deadline_ns});
+                            .wall = context_.clocks.wall,
+                            .deadline_ns = call.deadline.ns()});
 }
 
 absl::StatusOr<std::unique_ptr<Joiner>> LinkDialer::BeginWalk(const BackupLink& link,
@@ -28,7 +28,6 @@ absl::StatusOr<std::unique_ptr<Joiner>> LinkDialer::BeginWalk(const BackupLink& 
   options.device = context_.device;
   options.primary = link.to();
   options.keys = keys_;
-  options.clock_ns = context_.clock;
   options.idle = context_.idle;
   return Joiner::Begin(std::move(options));
 }

@@ -29,7 +29,7 @@ class LinkDialer {
     std::string endpoint;     // of the primary: "HOST:PORT"
     uint64_t token = 0;       // random, not 0
     uint64_t ring_bytes = 0;  // as the primary's
-    int64_t deadline_ns = 0;  // until the link is open
+    BootTime deadline;        // until the link is open
   };
   // Begins a link, or returns nullptr while its name is looked up: then call it again. The errors
   // are those of BackupLink::Start.

@@ -66,7 +66,7 @@ void Member::Refuse(ReplicaArrival arrival) {
   context_.server->Forget(arrival.name);
 }
 
-void Member::TakeInbox(int64_t now) {
+void Member::TakeInbox(BootTime now) {
   if (!has_mail_.load(std::memory_order_relaxed)) return;
   std::vector<ReplicaArrival> arrivals;
   std::vector<uint64_t> gone;
@@ -96,7 +96,7 @@ bool Member::MayBeCountedOn() const {
          std::ranges::find(in_sync, context_.group.node, &GroupMember::node) == in_sync.end();
 }
 
-bool Member::Poll(int64_t now) {
+bool Member::Poll(BootTime now) {
   TakeInbox(now);
   if (ended()) return false;
   if (!MayBeCountedOn() && context_.group.directory->Replaced()) {
@@ -202,7 +202,7 @@ void Member::End(const std::string& why) {
   ended_.store(true, std::memory_order_release);
 }
 
-void Member::Announce(int64_t now) {
+void Member::Announce(BootTime now) {
   if (context_.disk != nullptr) context_.disk->behind();  // gives up one that hangs
   if (now < announce_at_) return;
   announce_at_ = now + kAnnounceNs;
@@ -260,7 +260,7 @@ Member::Role Member::RoleNow() const {
 }
 
 // A backup throws its copy away, so it leaves only while it hears the primary.
-void Member::LeaveIfTheDiskFailed(int64_t now) {
+void Member::LeaveIfTheDiskFailed(BootTime now) {
   if (context_.disk == nullptr || !context_.disk->refuses() || ended()) return;
   if (primary_ != nullptr) {
     primary_->StepDown(now, "its disk has failed");
@@ -296,7 +296,7 @@ bool Member::HasPartitions() const {
 // One that has told the primary that it has all items waits until it knows whether it is in sync:
 // the primary may stop, too, and hand over to it. One that joins has nothing yet. If the group has
 // no other node, nobody else will ever have the items.
-void Member::LeaveTurn(int64_t now) {
+void Member::LeaveTurn(BootTime now) {
   if (primary_ != nullptr) {
     primary_->StepDown(now, "this server stops");
   } else {
@@ -318,7 +318,7 @@ absl::Status Member::Restore(uint64_t history, uint64_t epoch) {
   return absl::OkStatus();
 }
 
-void Member::Lead(int64_t now) {
+void Member::Lead(BootTime now) {
   const GroupRegister known = backup_->known();
   const uint64_t epoch = known.configuration.epoch;
   // An operator may have changed them since this server joined.
@@ -428,7 +428,7 @@ Member::Seen Member::Look() const {
   return seen;
 }
 
-absl::Status Member::Arm(int64_t now) {
+absl::Status Member::Arm(BootTime now) {
   if (HasTask()) task_->Arm(now);
   return primary_ != nullptr ? primary_->Arm() : backup_->Arm(now);
 }
@@ -446,9 +446,9 @@ std::vector<int> Member::fds() const {
   return fds;
 }
 
-int64_t Member::next_ns() const {
-  const int64_t next = primary_ != nullptr ? primary_->next_ns() : backup_->next_ns();
-  return HasTask() ? std::min(next, task_->next_ns()) : next;
+BootTime Member::next_at() const {
+  const BootTime next = primary_ != nullptr ? primary_->next_at() : backup_->next_at();
+  return HasTask() ? std::min(next, task_->next_at()) : next;
 }
 
 }  // namespace gannet

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
 #include "common/base/boot_time.h"
+#include "common/base/check.h"
 #include "common/base/mutex.h"
 #include "common/protocol/member_standing.h"
 #include "server/group/members/backup.h"
@@ -38,7 +39,7 @@ class Member : private PrimaryOpener {
   ~Member() override;
 
   // Returns whether workers should look at what is published.
-  bool Poll(int64_t now);
+  bool Poll(BootTime now);
   // Somebody asks to connect as a replica, or is gone. From the listener's thread.
   void Put(ReplicaArrival arrival);
   void PutGone(uint64_t name);
@@ -57,13 +58,16 @@ class Member : private PrimaryOpener {
   bool ended() const { return ended_.load(std::memory_order_acquire); }
   const std::string& why() const { return why_; }
   // REQUIRES: ended(). Whether another process has its name, so that it must not start again.
-  bool replaced() const { return replaced_; }
+  bool replaced() const {
+    GANNET_CHECK(ended(), "its end is not known yet");
+    return replaced_;
+  }
 
-  // To sleep: Arm, Poll once more, wait until one of fds() is readable or for next_ns(); Woken.
-  absl::Status Arm(int64_t now);
+  // To sleep: Arm, Poll once more, wait until one of fds() is readable or for next_at(); Woken.
+  absl::Status Arm(BootTime now);
   void Woken();
   std::vector<int> fds() const;
-  int64_t next_ns() const;
+  BootTime next_at() const;
 
   // For observers.
   using Role = MemberRole;
@@ -88,23 +92,23 @@ class Member : private PrimaryOpener {
  private:
   Member(const GroupContext& context, GroupStream* stream, uint64_t first_version, MemberTask* task)
       : context_(context), stream_(stream), first_version_(first_version), task_(task) {}
-  void TakeInbox(int64_t now);
+  void TakeInbox(BootTime now);
   void Refuse(ReplicaArrival arrival);
   // Takes the items of an earlier run, if an operator says that the group begins with them.
   absl::Status Restore(uint64_t history, uint64_t epoch);
   // With --sync=always, nobody is a member whose disk has failed.
-  void LeaveIfTheDiskFailed(int64_t now);
+  void LeaveIfTheDiskFailed(BootTime now);
   // Whether others may count on what it has.
   bool MayBeCountedOn() const;
-  void Announce(int64_t now);
+  void Announce(BootTime now);
   void NoteWhyNotAnnounced();
   Role RoleNow() const;
-  void Lead(int64_t now);
+  void Lead(BootTime now);
   void Open(const RingTail& tail) override;
   bool MayOpen() override;
   bool HasPartitions() const;
   // Steps of one that is to stop.
-  void LeaveTurn(int64_t now);
+  void LeaveTurn(BootTime now);
   // Whether it has a task, as a primary that takes clients.
   bool HasTask() const {
     return task_ != nullptr && primary_ != nullptr && primary_->open() && !ended();
@@ -132,10 +136,10 @@ class Member : private PrimaryOpener {
   std::string elsewhere_;
   std::optional<GroupMember> told_of_;  // whom elsewhere_ names; nullopt: that may change soon
   uint64_t told_epoch_ = 0;
-  int64_t announce_at_ = 0;
+  BootTime announce_at_;
   std::pair<Role, uint64_t> announced_as_ = {Role::kEnded, 0};  // and in which epoch
   std::string not_announced_;
-  int64_t map_at_ = 0;                       // when the map is made anew
+  BootTime map_at_;                          // when the map is made anew
   std::optional<uint64_t> partitions_told_;  // of this revision
   std::optional<uint64_t> seen_epoch_;       // that seen_ has
   Role seen_role_ = Role::kJoining;          // that seen_ has

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "server/group/replica/register.h"
 
 namespace gannet {
@@ -32,12 +33,12 @@ class MemberTask {
 
   // While the primary is open and nobody has deposed it. `own` is the newest register of its group
   // that it knows.
-  virtual void Poll(int64_t now, const GroupRegister& own) = 0;
-  // To sleep: Arm, Poll once more, wait until one of fds() is readable or for next_ns(); Woken.
-  virtual void Arm(int64_t now) = 0;
+  virtual void Poll(BootTime now, const GroupRegister& own) = 0;
+  // To sleep: Arm, Poll once more, wait until one of fds() is readable or for next_at(); Woken.
+  virtual void Arm(BootTime now) = 0;
   virtual void Woken() = 0;
   virtual void AddFds(std::vector<int>* fds) const = 0;
-  virtual int64_t next_ns() const = 0;
+  virtual BootTime next_at() const = 0;
   // Fills in what it does.
   virtual void Tell(MoveProgress*) const {}
 };

@@ -45,17 +45,17 @@ bool Primary::MayAdopt() const {
   return stream_.lead().membership().MayAdopt();
 }
 
-void Primary::OnArrival(ReplicaArrival arrival, int64_t now) {
+void Primary::OnArrival(ReplicaArrival arrival, BootTime now) {
   WordMutexLock lock(stream_.mutex());
   stream_.followers().OnArrival(std::move(arrival), now);
 }
 
-void Primary::OnGone(uint64_t name, int64_t now) {
+void Primary::OnGone(uint64_t name, BootTime now) {
   WordMutexLock lock(stream_.mutex());
   stream_.followers().OnGone(name, now);
 }
 
-void Primary::StepDown(int64_t now, std::string_view why) {
+void Primary::StepDown(BootTime now, std::string_view why) {
   WordMutexLock lock(stream_.mutex());
   stream_.lead().StepDown(now, why);
 }
@@ -80,7 +80,7 @@ void Primary::PublishForJoiners() {
   });
 }
 
-bool Primary::Turn(int64_t now) {
+bool Primary::Turn(BootTime now) {
   PublishForJoiners();
   bool applies = false;
   bool was_open = false;
@@ -97,40 +97,41 @@ bool Primary::Turn(int64_t now) {
     if (was_open) lead.TellStanding(moves_.LeaseNsMax(), now);
     lead.FollowRegister();
     phase = lead.phase();
-    next_ns_ = std::min(beacon_at_, lead.hand_over().next_ns());
+    next_at_ = std::min(beacon_at_, lead.hand_over().next_at());
     stream_.TellWhetherItTakes();
   }
   // Also if it was deposed just now: the lease says what it may end.
   if (was_open) {
-    if (moves_.Poll()) beacon_at_ = 0;
-    next_ns_ = std::min({next_ns_, beacon_at_, moves_.next_ns()});
+    if (moves_.Poll()) beacon_at_ = BootTime();
+    next_at_ = std::min({next_at_, beacon_at_, moves_.next_at()});
   }
   if (phase == PrimaryPhase::kApplies) Open(applies, now);
   const uint64_t safe_now = stream_.safe();
   return std::exchange(told_safe_, safe_now) != safe_now;
 }
 
-void Primary::Hear(int64_t now) {
+void Primary::Hear(BootTime now) {
   stream_.OnTurn();
   const Followers::Heard heard = stream_.followers().PollMessages(now);
   if (heard.closes) moves_.OnClosing(now);
-  if (heard.beacon_is_due) beacon_at_ = 0;
+  if (heard.beacon_is_due) beacon_at_ = BootTime();
   stream_.PumpLocked();
 }
 
 // An operator, a successor, and the register.
-void Primary::FollowOthers(int64_t now) {
+void Primary::FollowOthers(BootTime now) {
   Leadership& lead = stream_.lead();
   lead.FollowOperator(now);
-  if (lead.FollowHandOver(now)) beacon_at_ = 0;  // the last one, which the successor is to answer
+  if (lead.FollowHandOver(now))
+    beacon_at_ = BootTime();  // the last one, which the successor is to answer
   lead.Poll(now);
   stream_.followers().DropLinks(now);
 }
 
-void Primary::Open(bool applies, int64_t now) {
+void Primary::Open(bool applies, BootTime now) {
   if (applies) opener_->Open(tail_);
   if (!opener_->MayOpen()) {
-    next_ns_ = std::min(next_ns_, now + kNsPerMs);
+    next_at_ = std::min(next_at_, now + kNsPerMs);
     return;
   }
   WordMutexLock lock(stream_.mutex());
@@ -141,7 +142,7 @@ void Primary::Open(bool applies, int64_t now) {
   stream_.lead().TellStanding(moves_.LeaseNsMax(), now);
 }
 
-void Primary::SendBeacons(int64_t now) {
+void Primary::SendBeacons(BootTime now) {
   const PrimaryRing& ring = stream_.ring();
   Leadership& lead = stream_.lead();
   const int64_t early_ns = ring.WantsRoom() ? times_.beacon_ns() - kNsPerMs : 0;
@@ -182,7 +183,7 @@ void Primary::Woken() {
 }
 
 Primary::Seen Primary::Look() const {
-  const int64_t now = context_.clock();
+  const BootTime now = context_.clocks.boot.Now();
   WordMutexLock lock(stream_.mutex());
   const Leadership& lead = stream_.lead();
   const PrimaryRing& ring = stream_.ring();
@@ -203,7 +204,7 @@ Primary::Seen Primary::Look() const {
   return seen;
 }
 
-Primary::Seen::Backup Primary::LookAt(const Follower& follower, int64_t now) const {
+Primary::Seen::Backup Primary::LookAt(const Follower& follower, BootTime now) const {
   const Leadership& lead = stream_.lead();
   const RingWriter& writer = stream_.ring().writer();
   const bool receives = follower.receives();

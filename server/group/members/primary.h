@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/boot_time.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/primary_moves.h"
 #include "server/group/members/primary_phase.h"
@@ -53,15 +54,15 @@ class Primary {
       uint64_t stream_id, const GroupRegister& known, const RingTail& tail);
   ~Primary();
 
-  // Does what is due, when something came or next_ns() is over. Returns whether more was committed
+  // Does what is due, when something came or next_at() is over. Returns whether more was committed
   // than at the last Turn.
-  bool Turn(int64_t now);
-  void OnArrival(ReplicaArrival arrival, int64_t now);
+  bool Turn(BootTime now);
+  void OnArrival(ReplicaArrival arrival, BootTime now);
   // A connection of this name is gone.
-  void OnGone(uint64_t name, int64_t now);
+  void OnGone(uint64_t name, BootTime now);
   // Begins to hand over to the first backup that is in sync and heard, unless that is under way.
   // `why` is for people.
-  void StepDown(int64_t now, std::string_view why);
+  void StepDown(BootTime now, std::string_view why);
   // All sessions of the group, when it opens.
   void BeginSessions(SessionCopies sessions);
   PrimaryPhase phase() const;
@@ -73,11 +74,11 @@ class Primary {
   bool MayAdopt() const;
   PrimaryStream* stream() { return &stream_; }
 
-  // To sleep: Arm, Turn once more, wait until one of fds() is readable, or for next_ns(); Woken.
+  // To sleep: Arm, Turn once more, wait until one of fds() is readable, or for next_at(); Woken.
   absl::Status Arm();
   void Woken();
   std::vector<int> fds() const { return {stream_.messages_cq().fd(), stream_.stream_cq().fd()}; }
-  int64_t next_ns() const { return next_ns_; }
+  BootTime next_at() const { return next_at_; }
 
   struct Seen {
     uint64_t epoch = 0;
@@ -112,13 +113,14 @@ class Primary {
           PrimaryStream::Made made);
   void PublishForJoiners();
   // Hears the followers, and sees what is committed.
-  void Hear(int64_t now) GANNET_REQUIRES(stream_.mutex());
+  void Hear(BootTime now) GANNET_REQUIRES(stream_.mutex());
   // Sends beacons if they are due.
-  void SendBeacons(int64_t now) GANNET_REQUIRES(stream_.mutex());
-  void FollowOthers(int64_t now) GANNET_REQUIRES(stream_.mutex());
+  void SendBeacons(BootTime now) GANNET_REQUIRES(stream_.mutex());
+  void FollowOthers(BootTime now) GANNET_REQUIRES(stream_.mutex());
   // Applies the tail, if that is to be done now, and then takes clients.
-  void Open(bool applies, int64_t now);
-  Seen::Backup LookAt(const Follower& follower, int64_t now) const GANNET_REQUIRES(stream_.mutex());
+  void Open(bool applies, BootTime now);
+  Seen::Backup LookAt(const Follower& follower, BootTime now) const
+      GANNET_REQUIRES(stream_.mutex());
 
   const GroupContext& context_;
   PrimaryOpener* const opener_;
@@ -128,8 +130,8 @@ class Primary {
   PrimaryMoves moves_;
   PublishedLsn published_;
   bool has_joiners_ = false;
-  int64_t beacon_at_ = 0;
-  int64_t next_ns_ = 0;
+  BootTime beacon_at_;
+  BootTime next_at_;
   uint64_t told_safe_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/queue_pair.h"
 
@@ -33,6 +34,7 @@ absl::Status PrimaryLink::Accept(LinkConnection which, IncomingRequest request, 
 
 // On the same queue pair WRITEs complete in their order, so one completion tells of both.
 bool PrimaryLink::Write(const RingWriter::Shipment& shipment) {
+  GANNET_CHECK(shipment[0].bytes > 0, "nothing is shipped");
   const Connection& stream = *At(LinkConnection::kStream);
   std::array<ibv_sge, 2> sges{};
   std::array<ibv_send_wr, 2> writes{};

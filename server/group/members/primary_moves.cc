@@ -5,7 +5,7 @@
 namespace gannet {
 
 bool PrimaryMoves::Poll() {
-  next_ns_ = INT64_MAX;
+  next_at_ = BootTime::Never();
   const ServedPartitions& partitions = context_.standing->partitions();
   const uint64_t revision = partitions.revision();
   bool told = false;
@@ -18,7 +18,7 @@ bool PrimaryMoves::Poll() {
   if (!end_.busy()) return told;
   const uint64_t before = ended_map();
   End();
-  next_ns_ = end_.next_ns();
+  next_at_ = end_.next_at();
   if (ended_map() == before) return told;
   WordMutexLock lock(stream_.mutex());
   return TellEnded() || told;
@@ -36,7 +36,7 @@ void PrimaryMoves::End() {
     facts.recorded = stream_.ring().recorded();
     facts.safe = stream_.safe();
     facts.committed = stream_.ring().committed();
-    facts.now = context_.clock();
+    facts.now = context_.clocks.boot.Now();
     facts.lease_is_valid = stream_.lead().LeaseIsValid(facts.now);
   }
   end_.Poll(facts);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/primary_stream.h"
 #include "server/group/replica/partition_end.h"
@@ -24,13 +25,13 @@ class PrimaryMoves {
   // PartitionEnd wants; the stream's mutex is not held.
   bool Poll();
   // A receiver will close soon.
-  void OnClosing(int64_t now) { end_.OnClosing(now); }
+  void OnClosing(BootTime now) { end_.OnClosing(now); }
   // Returns the longest lease that clients may be told of.
   int64_t LeaseNsMax() const { return end_.LeaseNsMax(); }
   // What the map of this revision has closed has ended.
   uint64_t ended_map() const { return end_.ended() ? end_.ended()->revision : 0; }
   // Returns when to Poll at the latest.
-  int64_t next_ns() const { return next_ns_; }
+  BootTime next_at() const { return next_at_; }
 
  private:
   void End();
@@ -40,7 +41,7 @@ class PrimaryMoves {
   PrimaryStream& stream_;
   PartitionEnd end_;
   uint64_t version_at_end_ = 0;  // of the store, then
-  int64_t next_ns_ = INT64_MAX;
+  BootTime next_at_ = BootTime::Never();
 };
 
 }  // namespace gannet

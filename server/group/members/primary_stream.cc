@@ -127,7 +127,7 @@ void PrimaryStream::PumpLocked() {
 void PrimaryStream::AdvanceCommit() {
   if (!lead_.membership().MayCommit()) return;
   const uint64_t safe = ring_.OnCommitted(
-      lead_.commit().Advance(ring_.writer().end().lsn, lead_.lease(), context_.clock()));
+      lead_.commit().Advance(ring_.writer().end().lsn, lead_.lease(), context_.clocks.boot.Now()));
   if (safe != safe_.load(std::memory_order_relaxed) && !lead_.HasCopies()) [[unlikely]]
     short_commits_.fetch_add(1, std::memory_order_relaxed);
   safe_.store(safe, std::memory_order_release);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
+
 namespace gannet {
 
 // For how long changes have waited for room in a full ring, while next to nothing got in. A value
@@ -17,7 +19,7 @@ class RingWait {
 
   // Call it often. `waits`: whether changes wait. `end`: the position of the ring's end. Returns
   // ns; 0 if nothing waits.
-  int64_t Look(bool waits, uint64_t end, int64_t now) {
+  int64_t Look(bool waits, uint64_t end, BootTime now) {
     if (!waits_ || end - from_ >= kProgressBytes) {
       since_ = now;
       from_ = end;
@@ -28,7 +30,7 @@ class RingWait {
 
  private:
   bool waits_ = false;
-  int64_t since_ = 0;
+  BootTime since_;
   uint64_t from_ = 0;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 
 namespace gannet {
@@ -11,10 +12,10 @@ namespace gannet {
 // Says when a copy goes on, so that it leaves the most of the cores to those who serve clients. A
 // copy can wait; a client's call cannot. If the machine has cores to spare, it does not pause.
 //
-//   if (now >= pace.due_ns()) {
-//     const int64_t began = clock();
+//   if (now >= pace.due()) {
+//     const BootTime began = clock.Now();
 //     ...                               // a step, of less than a millisecond
-//     pace.OnWorked(began, clock(), /*cores_are_scarce=*/...);
+//     pace.OnWorked(began, clock.Now(), /*cores_are_scarce=*/...);
 //   }
 //
 // One thread.
@@ -26,16 +27,16 @@ class CopyPace {
   static constexpr int64_t kPauseNsMax = 10 * kNsPerMs;
 
   // When to do the next step.
-  int64_t due_ns() const { return due_ns_; }
+  BootTime due() const { return due_; }
   // A step began and ended at these times. `cores_are_scarce`: others want the cores.
-  void OnWorked(int64_t began_ns, int64_t ended_ns, bool cores_are_scarce) {
-    due_ns_ = ended_ns;
+  void OnWorked(BootTime began, BootTime ended, bool cores_are_scarce) {
+    due_ = ended;
     if (!cores_are_scarce) return;
-    due_ns_ += std::min((ended_ns - began_ns) * (kShareWhenScarce - 1), kPauseNsMax);
+    due_ = due_ + std::min((ended - began) * (kShareWhenScarce - 1), kPauseNsMax);
   }
 
  private:
-  int64_t due_ns_ = 0;
+  BootTime due_;
 };
 
 }  // namespace gannet

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/nonzero_random.h"
 #include "common/protocol/replica.h"
 #include "common/protocol/versions.h"
@@ -30,7 +31,7 @@ constexpr int64_t kPatienceNsMin = 2 * kNsPerSecond;
 }  // namespace
 
 GiverSource::GiverSource(const GroupContext& context, AuthFile* keys, PartitionIntake* intake,
-                         const std::string& giver, const std::string& endpoint, int64_t now)
+                         const std::string& giver, const std::string& endpoint, BootTime now)
     : context_(context),
       intake_(intake),
       call_{.endpoint = endpoint, .token = NonzeroRandom(context.random)},
@@ -50,11 +51,11 @@ void GiverSource::Fail(absl::Status why) {
   if (status_.ok()) status_ = std::move(why);
 }
 
-void GiverSource::Poll(int64_t now) {
-  next_ns_ = now + (ending_ || (link_ && link_->welcomed()) ? kRingLookNs : times_.beacon_ns() / 4);
+void GiverSource::Poll(BootTime now) {
+  next_at_ = now + (ending_ || (link_ && link_->welcomed()) ? kRingLookNs : times_.beacon_ns() / 4);
   if (!link_ && !ending_) Connect(now);
   if (!link_) return;
-  link_->Poll(now);
+  link_->Poll(now.ns());
   if (ending_ || !status_.ok()) return;
   while (const auto message = link_->Take()) OnMessage(*message);
   if (!link_->status().ok()) {
@@ -69,8 +70,8 @@ void GiverSource::Poll(int64_t now) {
   if (status_.ok()) Walk(now);
 }
 
-void GiverSource::Connect(int64_t now) {
-  call_.deadline_ns = now + PatienceNs();
+void GiverSource::Connect(BootTime now) {
+  call_.deadline = now + PatienceNs();
   auto dialed = dialer_.Dial(call_);
   if (!dialed.ok()) return Fail(dialed.status());
   if (*dialed == nullptr) {
@@ -118,22 +119,22 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
   if (absl::Status accepted = link_->Accept(welcome); !accepted.ok()) {
     return Fail(std::move(accepted));
   }
-  const int64_t now = context_.clock();
+  const BootTime now = context_.clocks.boot.Now();
   heard_ = now;
   times_ = TimesOf(welcome);
   reader_.emplace(link_->ring(), BeginOf(welcome));
   intake_->UseClock({asked_at_, ServerTime::FromMs(welcome.clock_ms)});
   auto joiner = dialer_.BeginWalk(*link_, {.target = intake_,
                                            .server_time = [this] { return intake_->giver_time(); },
-                                           .wall = context_.wall,
-                                           .now_ns = now,
+                                           .clocks = context_.clocks,
+                                           .now = now,
                                            .target_evicts = intake_->evicts()});
   if (!joiner.ok()) return Fail(joiner.status());
   joiner_ = *std::move(joiner);
 }
 
 void GiverSource::OnBeacon(const Beacon& beacon) {
-  heard_ = context_.clock();
+  heard_ = context_.clocks.boot.Now();
   committed_ = std::max(committed_, beacon.committed);
   if (ended_) clock_behind_end_ = ServerTime::FromMs(beacon.clock_ms);
   // What was decided before the stream began, and was not published, is in neither.
@@ -209,19 +210,19 @@ bool GiverSource::Give(const Change& change) {
   }
 }
 
-void GiverSource::Walk(int64_t now) {
+void GiverSource::Walk(BootTime now) {
   if (copied_) return;
-  pauses_ = now < pace_.due_ns();
+  pauses_ = now < pace_.due();
   if (pauses_) {
-    next_ns_ = std::min(next_ns_, pace_.due_ns());
+    next_at_ = std::min(next_at_, pace_.due());
     return;
   }
-  const int64_t began = context_.clock();
+  const BootTime began = context_.clocks.boot.Now();
   const Joiner::Step step = joiner_->Poll(now);
-  pace_.OnWorked(began, context_.clock(), context_.server->CoresAreScarce());
+  pace_.OnWorked(began, context_.clocks.boot.Now(), context_.server->CoresAreScarce());
   switch (step) {
     case Joiner::Step::kGoesOn:
-      next_ns_ = std::min(next_ns_, std::max(now, joiner_->deadline_ns()));
+      next_at_ = std::min(next_at_, std::max(now, joiner_->deadline()));
       return;
     case Joiner::Step::kFailed:
       return Fail(joiner_->status());
@@ -247,7 +248,13 @@ bool GiverSource::HasUpTo(uint64_t lsn) const {
   return reader_ && late_.empty() && reader_->taken() >= lsn;
 }
 
+int64_t GiverSource::lease_ns() const {
+  GANNET_CHECK(walked() > 0, "the giver did not tell yet");
+  return times_.lease_ns + times_.lease_ns / 64;
+}
+
 void GiverSource::TellClosing() {
+  GANNET_CHECK(walked() > 0, "nothing was copied yet");
   MoveClosing closing = NewMoveClosing();
   closing.epoch = link_->welcome().epoch;
   link_->Send(closing);
@@ -259,9 +266,9 @@ void GiverSource::BeginEnd() {
   if (link_) link_->BeginFence();
 }
 
-void GiverSource::Arm(int64_t now) {
+void GiverSource::Arm(BootTime now) {
   if (joiner_ && !pauses_ && !ending_ && status_.ok()) {
-    next_ns_ = joiner_->PrepareToSleep(now) ? std::min(next_ns_, joiner_->deadline_ns()) : now;
+    next_at_ = joiner_->PrepareToSleep(now) ? std::min(next_at_, joiner_->deadline()) : now;
   }
   if (link_ && !link_->Arm().ok()) Fail(absl::UnavailableError("the device lost a queue"));
 }

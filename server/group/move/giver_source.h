@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "common/auth/auth_file.h"
+#include "common/base/boot_time.h"
 #include "common/base/server_time.h"
 #include "server/group/members/backup_link.h"
 #include "server/group/members/group_context.h"
@@ -38,27 +39,27 @@ class GiverSource final : public MoveSource {
   // `endpoint`: of the primary of the group `giver`. `keys`: as Backup's. All that is pointed to
   // outlives the source.
   GiverSource(const GroupContext& context, AuthFile* keys, PartitionIntake* intake,
-              const std::string& giver, const std::string& endpoint, int64_t now);
+              const std::string& giver, const std::string& endpoint, BootTime now);
   ~GiverSource() override;
 
-  void Poll(int64_t now) override;
+  void Poll(BootTime now) override;
   const absl::Status& status() const override { return status_; }
   bool copied() const override { return copied_; }
   double walked() const override;
   uint64_t behind() const override;
   bool HasUpTo(uint64_t lsn) const override;
   void TellClosing() override;
-  int64_t lease_ns() const override { return times_.lease_ns + times_.lease_ns / 64; }
+  int64_t lease_ns() const override;
   void StopAt(uint64_t lsn) override { stop_at_ = lsn; }
   const std::optional<MoveEnded>& ended() const override { return ended_; }
   ServerTime clock_behind_end() const override { return clock_behind_end_; }
   void BeginEnd() override;
   bool over() const override { return ending_ && (link_ == nullptr || link_->fenced()); }
 
-  void Arm(int64_t now) override;
+  void Arm(BootTime now) override;
   void Woken() override;
   void AddFds(std::vector<int>* fds) const override;
-  int64_t next_ns() const override { return next_ns_; }
+  BootTime next_at() const override { return next_at_; }
 
  private:
   // A change that the intake could not take yet.
@@ -70,7 +71,7 @@ class GiverSource final : public MoveSource {
 
   int64_t PatienceNs() const;
   void Fail(absl::Status why);
-  void Connect(int64_t now);
+  void Connect(BootTime now);
   void SendHello();
   void OnMessage(const BackupLink::Message& message);
   void OnWelcome(const ReplicaWelcome& welcome);
@@ -80,7 +81,7 @@ class GiverSource final : public MoveSource {
   void OnChange(const Change& change);
   // Returns false if it must be tried again later.
   bool Give(const Change& change);
-  void Walk(int64_t now);
+  void Walk(BootTime now);
 
   const GroupContext& context_;  // of the own group
   PartitionIntake* const intake_;
@@ -102,8 +103,8 @@ class GiverSource final : public MoveSource {
   std::optional<MoveEnded> ended_;
   ServerTime clock_behind_end_;
   absl::Status status_;
-  int64_t heard_ = 0;
-  int64_t next_ns_ = 0;
+  BootTime heard_;
+  BootTime next_at_;
 };
 
 }  // namespace gannet

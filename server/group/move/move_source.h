@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/server_time.h"
 #include "common/protocol/replica.h"
@@ -25,7 +26,7 @@ class MoveSource {
   // REQUIRES: over(), or the process ends.
   virtual ~MoveSource() = default;
 
-  virtual void Poll(int64_t now) = 0;
+  virtual void Poll(BootTime now) = 0;
   // Why it cannot be used any more. OK: it can.
   virtual const absl::Status& status() const = 0;
   // Whether the walk is over.
@@ -54,10 +55,10 @@ class MoveSource {
   virtual bool over() const = 0;
 
   // To sleep: as MemberTask.
-  virtual void Arm(int64_t now) = 0;
+  virtual void Arm(BootTime now) = 0;
   virtual void Woken() = 0;
   virtual void AddFds(std::vector<int>* fds) const = 0;
-  virtual int64_t next_ns() const = 0;
+  virtual BootTime next_at() const = 0;
 };
 
 // Who makes a receiver's sources.
@@ -66,7 +67,7 @@ class MoveSourceMaker {
   // `endpoint`: of the primary of the group. The source gives what it finds to the receiver's
   // intake.
   virtual std::unique_ptr<MoveSource> MakeSource(const std::string& group,
-                                                 const std::string& endpoint, int64_t now) = 0;
+                                                 const std::string& endpoint, BootTime now) = 0;
 
  protected:
   ~MoveSourceMaker() = default;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "server/group/move/giver_source.h"
 
@@ -9,6 +10,8 @@ namespace gannet {
 
 absl::StatusOr<std::unique_ptr<MoveTasks>> MoveTasks::Create(const GroupContext& context,
                                                              Writes* writes) {
+  GANNET_CHECK(context.group.directory != nullptr && context.group.map_store != nullptr,
+               "the group is in no cluster");
   std::unique_ptr<MoveTasks> tasks(new MoveTasks(context, writes));
   const std::string& auth_file = context.group.auth_file;
   if (!auth_file.empty()) {
@@ -17,15 +20,15 @@ absl::StatusOr<std::unique_ptr<MoveTasks>> MoveTasks::Create(const GroupContext&
   return tasks;
 }
 
-void MoveTasks::Poll(int64_t now, const GroupRegister& own) {
+void MoveTasks::Poll(BootTime now, const GroupRegister& own) {
   receiver_.Poll(now, own);
   cleaner_.Poll(now, receiver_.taking());
 }
 
-int64_t MoveTasks::next_ns() const { return std::min(receiver_.next_ns(), cleaner_.next_ns()); }
+BootTime MoveTasks::next_at() const { return std::min(receiver_.next_at(), cleaner_.next_at()); }
 
 std::unique_ptr<MoveSource> MoveTasks::MakeSource(const std::string& giver,
-                                                  const std::string& endpoint, int64_t now) {
+                                                  const std::string& endpoint, BootTime now) {
   return std::make_unique<GiverSource>(context_, keys_ ? &*keys_ : nullptr, receiver_.intake(),
                                        giver, endpoint, now);
 }

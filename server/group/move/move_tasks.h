@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
+#include "common/base/boot_time.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/member_task.h"
 #include "server/group/move/move_source.h"
@@ -28,18 +29,18 @@ class MoveTasks final : public MemberTask, private MoveSourceMaker {
   static absl::StatusOr<std::unique_ptr<MoveTasks>> Create(const GroupContext& context,
                                                            Writes* writes);
 
-  void Poll(int64_t now, const GroupRegister& own) override;
-  void Arm(int64_t now) override { receiver_.Arm(now); }
+  void Poll(BootTime now, const GroupRegister& own) override;
+  void Arm(BootTime now) override { receiver_.Arm(now); }
   void Woken() override { receiver_.Woken(); }
   void AddFds(std::vector<int>* fds) const override { receiver_.AddFds(fds); }
-  int64_t next_ns() const override;
+  BootTime next_at() const override;
   void Tell(MoveProgress* progress) const override { receiver_.Tell(progress); }
 
  private:
   MoveTasks(const GroupContext& context, Writes* writes)
       : context_(context), receiver_(context, writes, this), cleaner_(context, writes) {}
   std::unique_ptr<MoveSource> MakeSource(const std::string& giver, const std::string& endpoint,
-                                         int64_t now) override;
+                                         BootTime now) override;
 
   const GroupContext& context_;
   std::optional<AuthFile> keys_;

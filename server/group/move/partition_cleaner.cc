@@ -20,19 +20,19 @@ PartitionDropper::Partitions PartitionCleaner::Unwanted(
   return others_ & ~taking;
 }
 
-void PartitionCleaner::Begin(int64_t now) {
+void PartitionCleaner::Begin(BootTime now) {
   const PartitionDropper::Partitions left = unwanted_ & ~clean_;
   dropping_ = left.any() && now - changed_at_ >= kQuietNs;
-  next_ns_ = left.any() ? std::max(now, changed_at_ + kQuietNs) : now + kIdleNs;
+  next_at_ = left.any() ? std::max(now, changed_at_ + kQuietNs) : now + kIdleNs;
   if (!dropping_) return;
   LOG(INFO) << "deletes what it has of " << left.count()
             << " partitions that other groups have by the map";
   dropper_.Begin(left);
 }
 
-void PartitionCleaner::Poll(int64_t now, const PartitionDropper::Partitions& taking) {
+void PartitionCleaner::Poll(BootTime now, const PartitionDropper::Partitions& taking) {
   if (context_.group.directory->Moves() == nullptr) {
-    next_ns_ = now + kIdleNs;
+    next_at_ = now + kIdleNs;
     return;
   }
   const PartitionDropper::Partitions unwanted = Unwanted(taking);
@@ -40,8 +40,8 @@ void PartitionCleaner::Poll(int64_t now, const PartitionDropper::Partitions& tak
   clean_ &= unwanted;  // what is the group's, or comes to it, gets items
   const bool some_are_wanted = dropping_ && (dropper_.partitions() & ~unwanted).any();
   if (!dropping_ || some_are_wanted) Begin(now);
-  if (!dropping_ || now < next_ns_) return;
-  const int64_t began = context_.clock();
+  if (!dropping_ || now < next_at_) return;
+  const BootTime began = context_.clocks.boot.Now();
   context_.server->Publish();
   if (dropper_.Step(context_.server_time())) {
     dropping_ = false;
@@ -52,8 +52,8 @@ void PartitionCleaner::Poll(int64_t now, const PartitionDropper::Partitions& tak
   const uint64_t requests = context_.server->requests();
   const int64_t share = requests != requests_ ? kShareWhenBusy : kShareWhenIdle;
   requests_ = requests;
-  const int64_t ended = context_.clock();
-  next_ns_ = ended + std::clamp((ended - began) * (share - 1), kPauseNsMin, kPauseNsMax);
+  const BootTime ended = context_.clocks.boot.Now();
+  next_at_ = ended + std::clamp((ended - began) * (share - 1), kPauseNsMin, kPauseNsMax);
 }
 
 }  // namespace gannet

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/server_time.h"
 #include "server/group/members/group_context.h"
@@ -45,15 +46,15 @@ class PartitionCleaner {
 
   // `taking`: the partitions that come to the group now. They are others' still, and not to be
   // dropped.
-  void Poll(int64_t now, const PartitionDropper::Partitions& taking);
-  int64_t next_ns() const { return next_ns_; }
+  void Poll(BootTime now, const PartitionDropper::Partitions& taking);
+  BootTime next_at() const { return next_at_; }
 
  private:
   // Returns the partitions of other groups that do not come here.
   PartitionDropper::Partitions Unwanted(const PartitionDropper::Partitions& taking);
   // Begins to drop what is unwanted and may be there, if anything is and it is time to. Sets when
   // to look again.
-  void Begin(int64_t now);
+  void Begin(BootTime now);
 
   const GroupContext& context_;
   PartitionDropper dropper_;
@@ -61,10 +62,10 @@ class PartitionCleaner {
   PartitionDropper::Partitions others_;  // what other groups have
   bool dropping_ = false;
   PartitionDropper::Partitions unwanted_;
-  int64_t changed_at_ = 0;              // since then these are unwanted
+  BootTime changed_at_;                 // since then these are unwanted
   PartitionDropper::Partitions clean_;  // unwanted, and nothing of it is there
   uint64_t requests_ = 0;
-  int64_t next_ns_ = 0;
+  BootTime next_at_;
 };
 
 }  // namespace gannet

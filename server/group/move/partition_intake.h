@@ -7,6 +7,7 @@
 #include <deque>
 #include <string_view>
 
+#include "common/base/check.h"
 #include "common/base/server_time.h"
 #include "common/protocol/partition_map.h"
 #include "server/group/members/group_context.h"
@@ -38,7 +39,10 @@ class PartitionIntake final : public JoinTarget {
   // What it takes from now on. The giver's clock counts as equal until UseClock.
   void Begin(const Partitions& partitions);
   // Says how the giver's clock differs. REQUIRES: nothing was taken since Begin.
-  void UseClock(const ClockDifference& clock) { clock_ = clock; }
+  void UseClock(const ClockDifference& clock) {
+    GANNET_CHECK(items_ == 0 && waiting_.empty(), "what was taken expires by another clock");
+    clock_ = clock;
+  }
   const ClockDifference& clock() const { return clock_; }
   // Returns the giver's clock. Perhaps it shows less.
   ServerTime giver_time() const { return clock_.ToGivers(context_.server_time()); }

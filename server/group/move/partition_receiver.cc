@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "glog/logging.h"
 
@@ -51,8 +52,8 @@ PartitionIntake::Partitions PartitionReceiver::taking() const {
   return taking;
 }
 
-void PartitionReceiver::Poll(int64_t now, const GroupRegister& own) {
-  next_ns_ = now + kIdleNs;
+void PartitionReceiver::Poll(BootTime now, const GroupRegister& own) {
+  next_at_ = now + kIdleNs;
   PollSources(now);
   PollTxn(now);
   const SeenMap* const map = context_.group.map_store->Seen();
@@ -78,7 +79,7 @@ void PartitionReceiver::Poll(int64_t now, const GroupRegister& own) {
   if (batch_) Work(seen, own, now);
 }
 
-void PartitionReceiver::PollSources(int64_t now) {
+void PartitionReceiver::PollSources(BootTime now) {
   for (const auto& retired : retired_) {
     retired->Poll(now);
     Soon(now + kLookNs);
@@ -88,13 +89,13 @@ void PartitionReceiver::PollSources(int64_t now) {
   if (!source_) return;
   context_.server->Publish();
   source_->Poll(now);
-  Soon(source_->next_ns());
+  Soon(source_->next_at());
 }
 
 // A lost one has changed nothing, and none of its copies will: what made it lose does not come
 // back. If it lost to its own copy, the map that was seen has that. If it lost to a newer map that
 // was not seen yet, or to another register of the group, that is waited for.
-void PartitionReceiver::PollTxn(int64_t now) {
+void PartitionReceiver::PollTxn(BootTime now) {
   if (!txn_) return;
   if (txn_under_way_) {
     const auto result = context_.group.map_store->Poll();
@@ -110,6 +111,7 @@ void PartitionReceiver::PollTxn(int64_t now) {
 }
 
 bool PartitionReceiver::SawNewerMap() const {
+  GANNET_CHECK(txn_.has_value(), "no transaction is compared with the map");
   const SeenMap* const map = context_.group.map_store->Seen();
   return map != nullptr && map->mod_revision > txn_->map_revision;
 }
@@ -118,7 +120,7 @@ void PartitionReceiver::Send(MapTxn txn) {
   txn_ = std::move(txn);
   txn_under_way_ = true;
   context_.group.map_store->Txn(*txn_);
-  Soon(0);
+  Soon(BootTime());
 }
 
 void PartitionReceiver::Send(absl::StatusOr<MapTxn> txn) {
@@ -126,7 +128,7 @@ void PartitionReceiver::Send(absl::StatusOr<MapTxn> txn) {
   LOG(DFATAL) << "a map that was looked at cannot be changed: " << txn.status();
 }
 
-void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
+void PartitionReceiver::BeginBatch(const MovesSeen& seen, BootTime now) {
   std::optional<MoveBatch> next = NextBatch(seen);
   if (!next) return;
   // Wishes come and go. Those that came with an earlier batch are not waited for again.
@@ -134,7 +136,7 @@ void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
     newest_wish_ = newest;
     wished_at_ = now;
   }
-  const int64_t at = std::max(begin_at_, wished_at_ + kWishedNs);
+  const BootTime at = std::max(begin_at_, wished_at_ + kWishedNs);
   if (now < at) return Soon(at);
   batch_ = std::move(next);
   LOG(INFO) << "takes " << batch_->partitions.size() << " partitions, from "
@@ -144,7 +146,7 @@ void PartitionReceiver::BeginBatch(const MovesSeen& seen, int64_t now) {
   begun_at_ = now;
 }
 
-void PartitionReceiver::EndBatch(std::string_view why, int64_t now) {
+void PartitionReceiver::EndBatch(std::string_view why, BootTime now) {
   if (batch_->moved > 0) {
     LOG(INFO) << "has " << batch_->moved << " partitions more, of group " << batch_->giver << ": "
               << intake_.items() << " changes, " << intake_.bytes() << " bytes" << TimesText(now);
@@ -156,8 +158,8 @@ void PartitionReceiver::EndBatch(std::string_view why, int64_t now) {
   LeaveBatch();
 }
 
-std::string PartitionReceiver::TimesText(int64_t now) const {
-  const int64_t closed_ns = closed_at_ == 0 ? 0 : now - closed_at_;
+std::string PartitionReceiver::TimesText(BootTime now) const {
+  const int64_t closed_ns = closed_at_ == BootTime() ? 0 : now - closed_at_;
   return absl::StrCat(" in ", (now - begun_at_) / kNsPerMs, " ms; copied after ",
                       (copied_at_ - begun_at_) / kNsPerMs, " ms, closed for ", closed_ns / kNsPerMs,
                       " ms");
@@ -171,7 +173,7 @@ void PartitionReceiver::LeaveBatch() {
   retired_.push_back(std::move(source_));
 }
 
-void PartitionReceiver::BeginAgain(const absl::Status& why, int64_t now) {
+void PartitionReceiver::BeginAgain(const absl::Status& why, BootTime now) {
   const std::string trouble(why.message());
   if (std::exchange(trouble_, trouble) != trouble) {
     LOG(WARNING) << "begins again to take partitions of group " << batch_->giver << ": " << trouble;
@@ -185,7 +187,7 @@ void PartitionReceiver::BeginAgain(const absl::Status& why, int64_t now) {
 }
 
 // Of what is taken nothing more is needed from the giver.
-void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
+void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, BootTime now) {
   const bool needs_source = step_ != Step::kDrops && !(step_ == Step::kEnds && taken_);
   if (needs_source && !source_->status().ok()) return BeginAgain(source_->status(), now);
   if (step_ != Step::kDrops && intake_.failed()) {
@@ -204,7 +206,7 @@ void PartitionReceiver::Work(const MovesSeen& seen, const GroupRegister& own, in
 }
 
 // What was decided before, of these partitions, has to be where the dropper finds it.
-void PartitionReceiver::Drop(int64_t now) {
+void PartitionReceiver::Drop(BootTime now) {
   if (now < begin_at_) return Soon(begin_at_);
   Soon(now);
   if (!dropping_) {
@@ -228,15 +230,15 @@ void PartitionReceiver::Drop(int64_t now) {
   intake_.Begin(taking());
   source_ = sources_->MakeSource(batch_->giver, *giver, now);
   step_ = Step::kCopies;
-  walk_at_ = 0;
+  walk_at_ = BootTime();
   told_at_ = now - MoveSource::kShortNs;  // never
   close_at_ = now;
-  closed_at_ = 0;
+  closed_at_ = BootTime();
 }
 
 // The giver's leases become short while the walk ends, so that nobody waits for that afterwards.
-void PartitionReceiver::Copy(int64_t now) {
-  if (walk_at_ == 0 && source_->walked() > 0) walk_at_ = now;
+void PartitionReceiver::Copy(BootTime now) {
+  if (walk_at_ == BootTime() && source_->walked() > 0) walk_at_ = now;
   if (IsSoonCopied(now)) TellClosing(now);
   if (!source_->copied() || source_->behind() > kBehindMax) return;
   copied_at_ = now;
@@ -247,7 +249,7 @@ void PartitionReceiver::Copy(int64_t now) {
 }
 
 // Whether the walk will be over within a lease if it goes on as it did.
-bool PartitionReceiver::IsSoonCopied(int64_t now) const {
+bool PartitionReceiver::IsSoonCopied(BootTime now) const {
   const double walked = source_->walked();
   if (walked < kWalkedMin) return false;
   const double left_ns = static_cast<double>(now - walk_at_) * (1 - walked) / walked;
@@ -255,7 +257,7 @@ bool PartitionReceiver::IsSoonCopied(int64_t now) const {
 }
 
 // If it could not tell for long, leases may be long again.
-void PartitionReceiver::TellClosing(int64_t now) {
+void PartitionReceiver::TellClosing(BootTime now) {
   Soon(now + kTellAgainNs);
   if (now - told_at_ < kTellAgainNs) return;
   source_->TellClosing();
@@ -263,7 +265,7 @@ void PartitionReceiver::TellClosing(int64_t now) {
   told_at_ = now;
 }
 
-void PartitionReceiver::Close(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
+void PartitionReceiver::Close(const MovesSeen& seen, const GroupRegister& own, BootTime now) {
   TellClosing(now);
   if (batch_->closed_at != 0) {
     closed_at_ = now;
@@ -277,7 +279,7 @@ void PartitionReceiver::Close(const MovesSeen& seen, const GroupRegister& own, i
 }
 
 // The giver may have ended what was closed before, and is open or closed again.
-void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, int64_t now) {
+void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, BootTime now) {
   Soon(now + kLookNs);
   if (!taken_ && !TakeEnd()) {
     TellClosing(now);
@@ -291,7 +293,7 @@ void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, in
   if (IsLate(now)) BeginAgain(absl::UnavailableError("the giver's clock is much faster"), now);
 }
 
-bool PartitionReceiver::IsLate(int64_t now) const {
+bool PartitionReceiver::IsLate(BootTime now) const {
   return now - closed_at_ >= source_->lease_ns() + kEndNsMax;
 }
 
@@ -311,10 +313,10 @@ bool PartitionReceiver::TakeEnd() {
   return true;
 }
 
-void PartitionReceiver::Arm(int64_t now) {
+void PartitionReceiver::Arm(BootTime now) {
   if (source_) {
     source_->Arm(now);
-    Soon(source_->next_ns());
+    Soon(source_->next_at());
   }
   for (const auto& retired : retired_) retired->Arm(now);
 }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/boot_time.h"
 #include "common/base/server_time.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/member_task.h"
@@ -53,42 +54,42 @@ class PartitionReceiver {
   PartitionIntake::Partitions taking() const;
 
   // As MemberTask.
-  void Poll(int64_t now, const GroupRegister& own);
-  void Arm(int64_t now);
+  void Poll(BootTime now, const GroupRegister& own);
+  void Arm(BootTime now);
   void Woken();
   void AddFds(std::vector<int>* fds) const;
-  int64_t next_ns() const { return next_ns_; }
+  BootTime next_at() const { return next_at_; }
   void Tell(MoveProgress* progress) const;
 
  private:
   enum class Step : uint8_t { kDrops, kCopies, kCloses, kEnds };
 
-  void PollTxn(int64_t now);
+  void PollTxn(BootTime now);
   // REQUIRES: txn_.
   bool SawNewerMap() const;
   void Send(MapTxn txn);
   // Sends what a function of move_batch.h returned, unless that is an error.
   void Send(absl::StatusOr<MapTxn> txn);
-  void PollSources(int64_t now);
-  void Work(const MovesSeen& seen, const GroupRegister& own, int64_t now);
-  void BeginBatch(const MovesSeen& seen, int64_t now);
-  void EndBatch(std::string_view why, int64_t now);
+  void PollSources(BootTime now);
+  void Work(const MovesSeen& seen, const GroupRegister& own, BootTime now);
+  void BeginBatch(const MovesSeen& seen, BootTime now);
+  void EndBatch(std::string_view why, BootTime now);
   // Lets go of the batch. What is left of it begins again later.
-  void BeginAgain(const absl::Status& why, int64_t now);
+  void BeginAgain(const absl::Status& why, BootTime now);
   void LeaveBatch();
 
   // Each is a step.
-  void Drop(int64_t now);
-  void Copy(int64_t now);
-  bool IsSoonCopied(int64_t now) const;
-  void Close(const MovesSeen& seen, const GroupRegister& own, int64_t now);
-  void Give(const MovesSeen& seen, const GroupRegister& own, int64_t now);
+  void Drop(BootTime now);
+  void Copy(BootTime now);
+  bool IsSoonCopied(BootTime now) const;
+  void Close(const MovesSeen& seen, const GroupRegister& own, BootTime now);
+  void Give(const MovesSeen& seen, const GroupRegister& own, BootTime now);
   // Takes the end of what is closed. Returns whether all of it is taken.
   bool TakeEnd();
-  bool IsLate(int64_t now) const;
-  void TellClosing(int64_t now);
-  std::string TimesText(int64_t now) const;
-  void Soon(int64_t at) { next_ns_ = std::min(next_ns_, at); }
+  bool IsLate(BootTime now) const;
+  void TellClosing(BootTime now);
+  std::string TimesText(BootTime now) const;
+  void Soon(BootTime at) { next_at_ = std::min(next_at_, at); }
 
   const GroupContext& context_;
   Writes* const writes_;
@@ -102,30 +103,30 @@ class PartitionReceiver {
   // A transaction whose result is not known.
   std::optional<MapTxn> txn_;
   bool txn_under_way_ = false;
-  int64_t txn_at_ = 0;  // none is sent before this
+  BootTime txn_at_;  // none is sent before this
   bool dropping_ = false;
   uint64_t drop_after_ = 0;         // ticket: nothing is dropped before that is published
-  int64_t look_at_ = 0;             // while it copies: at the register
-  int64_t walk_at_ = 0;             // when the walk had begun
-  int64_t told_at_ = 0;             // when it told the giver that it will close
-  int64_t close_at_ = 0;            // nothing is closed before this
-  int64_t closed_at_ = 0;           // when they were closed, as far as it knows
+  BootTime look_at_;                // while it copies: at the register
+  BootTime walk_at_;                // when the walk had begun
+  BootTime told_at_;                // when it told the giver that it will close
+  BootTime close_at_;               // nothing is closed before this
+  BootTime closed_at_;              // when they were closed, as far as it knows
   std::optional<MoveEnded> ended_;  // what counts of what the giver told
   bool taken_ = false;              // all that is closed, and the giver's version
   uint64_t taken_ticket_ = 0;       // then it is committed when that is published
   ServerTime give_at_;              // and is given once the own clock has reached this
   int64_t newest_wish_ = 0;         // its mod_revision
-  int64_t wished_at_ = 0;           // when it was seen first
-  int64_t begin_at_ = 0;
+  BootTime wished_at_;              // when it was seen first
+  BootTime begin_at_;
   int64_t again_ns_ = 0;  // how long it waited before it began again
-  int64_t next_ns_ = 0;
+  BootTime next_at_;
   size_t wanted_ = 0;
   uint64_t moved_ = 0;
   std::string trouble_;
 
   // Of the batch, for people.
-  int64_t begun_at_ = 0;
-  int64_t copied_at_ = 0;
+  BootTime begun_at_;
+  BootTime copied_at_;
 };
 
 }  // namespace gannet

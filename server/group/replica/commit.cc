@@ -14,7 +14,7 @@ bool Commit::HasAllCommitted(uint64_t backup) const {
   return it != completed_.end() && it->second >= committed_;
 }
 
-uint64_t Commit::Advance(uint64_t end, const PrimaryLease& lease, int64_t now) {
+uint64_t Commit::Advance(uint64_t end, const PrimaryLease& lease, BootTime now) {
   if (!lease.Valid(now)) return committed_;
   uint64_t least = end;
   for (const auto& [backup, completed] : completed_) least = std::min(least, completed);

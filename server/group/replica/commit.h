@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 
+#include "common/base/boot_time.h"
 #include "server/group/replica/primary_lease.h"
 
 namespace gannet {
@@ -34,7 +35,7 @@ class Commit {
   // Returns the committed LSN. `end` is the stream's. REQUIRES: `now` was read after the
   // completions were polled. A stopped primary's copy into the ring of a backup that has fenced it
   // completes, too; only the lease tells that it came too late.
-  uint64_t Advance(uint64_t end, const PrimaryLease& lease, int64_t now);
+  uint64_t Advance(uint64_t end, const PrimaryLease& lease, BootTime now);
 
  private:
   uint64_t committed_;

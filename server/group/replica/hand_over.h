@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/boot_time.h"
 #include "common/base/checked_state.h"
 #include "common/base/clock.h"
 #include "server/group/replica/group_times.h"
@@ -59,7 +60,7 @@ constexpr bool MayFollow(HandOverPhase from, HandOverPhase to) {
 // What clients are told may be a Poll behind. So the wait begins with the Poll behind the one that
 // stopped: REQUIRES: between two Polls clients are told anew, and `now` was read after that.
 //
-// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME.
 class HandOver {
  public:
   static constexpr int64_t kShortNs = 50 * kNsPerMs;
@@ -69,13 +70,13 @@ class HandOver {
       : times_(times), membership_(membership) {}
 
   // Does nothing if one is under way.
-  void Begin(const GroupMember& successor, int64_t now) {
+  void Begin(const GroupMember& successor, BootTime now) {
     if (begun()) return;
     successor_ = successor;
     To(HandOverPhase::kShortLeases, now);
   }
   // Returns true when it has just come to `ended`: tell backups the clock soon.
-  bool Poll(int64_t now) {
+  bool Poll(BootTime now) {
     using enum HandOverPhase;
     switch (phase_.now()) {
       case kNone:
@@ -108,7 +109,7 @@ class HandOver {
     return !begun() ? times_.lease_ns : stopped() ? 0 : std::min(times_.lease_ns, kShortNs);
   }
   // Returns when to Poll at the latest.
-  int64_t next_ns() const {
+  BootTime next_at() const {
     using enum HandOverPhase;
     switch (phase_.now()) {
       case kShortLeases:
@@ -119,13 +120,13 @@ class HandOver {
         return since_ + kShortNs;
       case kNone:
       case kNamed:
-        return INT64_MAX;
+        return BootTime::Never();
     }
-    return INT64_MAX;
+    return BootTime::Never();
   }
 
  private:
-  void To(HandOverPhase next, int64_t now) {
+  void To(HandOverPhase next, BootTime now) {
     phase_.To(next);
     since_ = now;
   }
@@ -133,7 +134,7 @@ class HandOver {
   const GroupTimes times_;
   Membership* const membership_;
   CheckedState<HandOverPhase> phase_{HandOverPhase::kNone};
-  int64_t since_ = 0;                     // in this phase
+  BootTime since_;                        // in this phase
   std::optional<GroupMember> successor_;  // of the last one
 };
 

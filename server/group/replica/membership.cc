@@ -11,13 +11,13 @@
 namespace gannet {
 
 Membership::Membership(ConfigStore* config_store, PrimaryLease* lease, Commit* commit,
-                       const GroupMember& self, const GroupRegister& known, int64_t now)
+                       const GroupMember& self, const GroupRegister& known, BootTime now)
     : config_store_(config_store), lease_(lease), commit_(commit), self_(self), known_(known) {
   GANNET_CHECK(known.configuration.primary == self, "somebody else is primary");
   Recount(now);
 }
 
-void Membership::Recount(int64_t now) {
+void Membership::Recount(BootTime now) {
   std::set<uint64_t> wanted;
   const auto add = [&](const GroupConfiguration& configuration) {
     for (const GroupMember& member : configuration.in_sync) {
@@ -40,13 +40,13 @@ void Membership::Recount(int64_t now) {
   });
 }
 
-void Membership::Join(const GroupMember& joiner, uint64_t completed, int64_t now) {
+void Membership::Join(const GroupMember& joiner, uint64_t completed, BootTime now) {
   joiners_[joiner.incarnation] = joiner;
   Recount(now);
   commit_->OnCompleted(joiner.incarnation, completed);
 }
 
-void Membership::OnBroken(const GroupMember& member, int64_t now) {
+void Membership::OnBroken(const GroupMember& member, BootTime now) {
   lease_->OnBroken(member.incarnation);
   // A transaction that is under way may still add it. Then it stays counted.
   if (joiners_.erase(member.incarnation) > 0) Recount(now);
@@ -66,7 +66,7 @@ size_t Membership::copies() const {
   return least;
 }
 
-void Membership::Poll(int64_t now) {
+void Membership::Poll(BootTime now) {
   if (deposed_) return;
   if (const auto answer = config_store_->Poll()) OnAnswer(*answer, now);
   if (config_store_->SeesNewer(known_.revision)) Adopt(*config_store_->Seen(), now);
@@ -93,7 +93,7 @@ bool Membership::MayAdopt() const {
 // have won before the loss. Whoever was added or removed by it is counted still. A member that
 // fenced this primary before the loss, as it does before it takes over, has answered no beacon
 // since.
-void Membership::FollowLoss(bool unfounded, int64_t now) {
+void Membership::FollowLoss(bool unfounded, BootTime now) {
   if (!lost_since_) lost_since_ = now;
   if (MayCommit()) successor_.reset();  // it can be named no more
   if (!unfounded || !MayAdopt()) return;
@@ -101,13 +101,13 @@ void Membership::FollowLoss(bool unfounded, int64_t now) {
   config_store_->Adopt(known_.configuration);
 }
 
-void Membership::OnAnswer(const ConfigStore::Answer& answer, int64_t now) {
+void Membership::OnAnswer(const ConfigStore::Answer& answer, BootTime now) {
   busy_ = false;
   // Until the revision has changed, it may still win: it stays in may_win_.
   if (answer.result != ConfigStore::Result::kUnknown) Adopt(answer.now, now);
 }
 
-void Membership::Adopt(const GroupRegister& now_known, int64_t now) {
+void Membership::Adopt(const GroupRegister& now_known, BootTime now) {
   if (now_known.revision <= known_.revision) return;
   if (now_known.configuration.primary == self_) {
     removed_ += static_cast<uint64_t>(std::ranges::count_if(
@@ -133,7 +133,7 @@ void Membership::Adopt(const GroupRegister& now_known, int64_t now) {
 // The lease counts joiners. So while it is valid, the joiner has answered a beacon that is younger
 // than L, and this primary's clock has not yet been L ahead of what that beacon said. A joiner that
 // was stopped knows an older clock only. If it took over, items that have expired would come back.
-std::optional<GroupConfiguration> Membership::WithJoiner(int64_t now) const {
+std::optional<GroupConfiguration> Membership::WithJoiner(BootTime now) const {
   if (!lease_->Valid(now)) return std::nullopt;
   for (const auto& [incarnation, joiner] : joiners_) {
     const auto is_former = [&now = joiner](const GroupMember& it) { return it.node == now.node; };
@@ -143,7 +143,7 @@ std::optional<GroupConfiguration> Membership::WithJoiner(int64_t now) const {
   return std::nullopt;
 }
 
-std::optional<GroupConfiguration> Membership::Wanted(int64_t now) {
+std::optional<GroupConfiguration> Membership::Wanted(BootTime now) {
   const GroupConfiguration& configuration = known_.configuration;
   // One that is not in sync is just not counted any more.
   const size_t left =

@@ -8,6 +8,7 @@
 #include <set>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "server/group/replica/commit.h"
 #include "server/group/replica/config_store.h"
 #include "server/group/replica/primary_lease.h"
@@ -33,32 +34,32 @@ namespace gannet {
 //      all who are counted have answered a beacon that was sent after the loss was seen, and no
 //      successor may have been named: then nobody had taken over, and nobody can any more.
 //
-// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME.
 class Membership {
  public:
   // `known` names `self` as primary. Counts all who are in sync. The other three outlive this, and
   // `config_store` is used by nobody else meanwhile.
   Membership(ConfigStore* config_store, PrimaryLease* lease, Commit* commit,
-             const GroupMember& self, const GroupRegister& known, int64_t now);
+             const GroupMember& self, const GroupRegister& known, BootTime now);
 
   // The joiner has all items but those that its stream still brings, and has all of the stream that
   // ends at `completed` or before. Counts it, and adds it once it has all that is committed and the
   // lease, with its answers, is valid.
-  void Join(const GroupMember& joiner, uint64_t completed, int64_t now);
+  void Join(const GroupMember& joiner, uint64_t completed, BootTime now);
   // The link of a joiner or of a backup has broken.
-  void OnBroken(const GroupMember& member, int64_t now);
+  void OnBroken(const GroupMember& member, BootTime now);
   // Removes a backup, whether or not another one is heard. It stays counted until that is known.
   void Expel(const GroupMember& member) { lease_->Expel(member.incarnation); }
   // Names the successor, if it is in sync and heard, once it has answered a beacon that was sent
   // after `now`: such a beacon tells it the last of this primary's clock. From when the transaction
   // is sent, nothing may be committed until its result is known. REQUIRES: no client believes this
   // primary any more.
-  void Name(const GroupMember& successor, int64_t now) {
+  void Name(const GroupMember& successor, BootTime now) {
     successor_ = successor;
     named_at_ = now;
   }
 
-  void Poll(int64_t now);
+  void Poll(BootTime now);
 
   // Whether the register is lost, and may be adopted as this primary knows it.
   bool MayAdopt() const;
@@ -77,16 +78,16 @@ class Membership {
   uint64_t removed() const { return removed_; }
 
  private:
-  void OnAnswer(const ConfigStore::Answer& answer, int64_t now);
+  void OnAnswer(const ConfigStore::Answer& answer, BootTime now);
   // The register has changed.
-  void Adopt(const GroupRegister& now_known, int64_t now);
+  void Adopt(const GroupRegister& now_known, BootTime now);
   // Steps while the register is lost.
-  void FollowLoss(bool unfounded, int64_t now);
+  void FollowLoss(bool unfounded, BootTime now);
   // Counts whom invariant 1 demands.
-  void Recount(int64_t now);
+  void Recount(BootTime now);
   // Returns what to change, if anything.
-  std::optional<GroupConfiguration> Wanted(int64_t now);
-  std::optional<GroupConfiguration> WithJoiner(int64_t now) const;
+  std::optional<GroupConfiguration> Wanted(BootTime now);
+  std::optional<GroupConfiguration> WithJoiner(BootTime now) const;
 
   ConfigStore* const config_store_;
   PrimaryLease* const lease_;
@@ -99,9 +100,9 @@ class Membership {
   std::map<uint64_t, GroupMember> joiners_;  // that are counted
   std::set<uint64_t> counted_;
   std::optional<GroupMember> successor_;
-  int64_t named_at_ = 0;
-  std::optional<int64_t> lost_since_;  // when the register was seen to be lost
-  bool busy_ = false;                  // a request is under way
+  BootTime named_at_;
+  std::optional<BootTime> lost_since_;  // when the register was seen to be lost
+  bool busy_ = false;                   // a request is under way
   bool deposed_ = false;
   uint64_t removed_ = 0;
 };

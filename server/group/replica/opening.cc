@@ -17,7 +17,7 @@ void Opening::Send(RingWriter* writer, uint64_t committed) {
   }
 }
 
-bool Opening::IsOver(uint64_t committed, const PrimaryLease& lease, int64_t now) {
+bool Opening::IsOver(uint64_t committed, const PrimaryLease& lease, BootTime now) {
   over_ = over_ || (committed >= tail_end_ && lease.Valid(now));
   return over_;
 }

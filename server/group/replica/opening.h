@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "server/group/replica/primary_lease.h"
 #include "server/log/stream/ring_tail.h"
 #include "server/log/stream/ring_writer.h"
@@ -27,7 +28,7 @@ class Opening {
   // Whether clients may be taken: all of the tail is committed, and the lease was valid, so that
   // all who are in sync are connected. A client sends again what was not answered, and that may get
   // another LSN. So nobody may still keep a rest of a former stream.
-  bool IsOver(uint64_t committed, const PrimaryLease& lease, int64_t now);
+  bool IsOver(uint64_t committed, const PrimaryLease& lease, BootTime now);
 
   uint64_t first_lsn() const { return first_lsn_; }
   uint64_t tail_end() const { return tail_end_; }

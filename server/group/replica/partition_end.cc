@@ -3,7 +3,7 @@
 namespace gannet {
 
 // What clients are told may be a Poll behind (HandOver has the same rule).
-void PartitionEnd::FollowClosing(int64_t now) {
+void PartitionEnd::FollowClosing(BootTime now) {
   if (!closing_at_) return;
   if (!short_since_) short_since_ = now;
   if (now - *closing_at_ < ShortForNs(times_.lease_ns)) return;
@@ -12,7 +12,7 @@ void PartitionEnd::FollowClosing(int64_t now) {
 }
 
 void PartitionEnd::Advance(Run* run, const Facts& facts) const {
-  const int64_t now = facts.now;
+  const BootTime now = facts.now;
   run->lease_was_valid = run->lease_was_valid || facts.lease_is_valid;
   if (run->phase == Phase::kWorkers && facts.workers_at >= run->revision) {
     // Whoever told a lease by an older map did so before now, which was read after the workers were
@@ -38,18 +38,18 @@ void PartitionEnd::Advance(Run* run, const Facts& facts) const {
 }
 
 void PartitionEnd::Poll(const Facts& facts) {
-  const int64_t now = facts.now;
+  const BootTime now = facts.now;
   FollowClosing(now);
   for (Run& run : runs_) Advance(&run, facts);
   for (; !runs_.empty() && runs_.front().phase == Phase::kOver; runs_.pop_front()) {
     ended_ = {.revision = runs_.front().revision, .lsn = runs_.front().lsn};
   }
-  next_ns_ = INT64_MAX;
+  next_at_ = BootTime::Never();
   for (const Run& run : runs_) {
     const bool waits_for_leases = run.phase == Phase::kLeases && run.lease_was_valid;
-    next_ns_ = std::min(next_ns_, waits_for_leases ? run.leases_over : now + kLookNs);
+    next_at_ = std::min(next_at_, waits_for_leases ? run.leases_over : now + kLookNs);
   }
-  if (closing_at_) next_ns_ = std::min(next_ns_, *closing_at_ + ShortForNs(times_.lease_ns));
+  if (closing_at_) next_at_ = std::min(next_at_, *closing_at_ + ShortForNs(times_.lease_ns));
 }
 
 }  // namespace gannet

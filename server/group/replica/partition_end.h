@@ -7,6 +7,7 @@
 #include <deque>
 #include <optional>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "server/group/replica/group_times.h"
 
@@ -35,7 +36,7 @@ namespace gannet {
 // It ends all that is closed by one map together. What a later map closes meanwhile is ended beside
 // it, so two receivers of one giver do not wait for each other.
 //
-// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME.
 class PartitionEnd {
  public:
   static constexpr int64_t kShortNs = 50 * kNsPerMs;  // short leases
@@ -55,7 +56,7 @@ class PartitionEnd {
   };
   // What a Poll has to know. REQUIRES: all of it was read after the last OnMap.
   struct Facts {
-    int64_t now = 0;              // read last of all
+    BootTime now;                 // read last of all
     uint64_t workers_at = 0;      // all workers have begun a Poll by this map or a later one
     uint64_t recorded = 0;        // position of the last change that the stream has
     uint64_t published = 0;       // all changes up to this position are published, or undone
@@ -74,7 +75,7 @@ class PartitionEnd {
     runs_.push_back({.revision = revision});
   }
   // A receiver will close soon.
-  void OnClosing(int64_t now) {
+  void OnClosing(BootTime now) {
     if (!closing_at_) short_since_.reset();
     closing_at_ = now;
   }
@@ -95,7 +96,7 @@ class PartitionEnd {
   // Whether to Poll at all.
   bool busy() const { return !runs_.empty() || closing_at_.has_value(); }
   // Returns when to Poll at the latest.
-  int64_t next_ns() const { return next_ns_; }
+  BootTime next_at() const { return next_at_; }
 
  private:
   enum class Phase : uint8_t { kWorkers, kPublishes, kCommits, kLeases, kOver };
@@ -104,22 +105,22 @@ class PartitionEnd {
     uint64_t revision = 0;  // the map's
     Phase phase = Phase::kWorkers;
     bool lease_was_valid = false;
-    uint64_t position = 0;    // that is waited for
-    uint64_t lsn = 0;         // where all is that was recorded by older maps
-    int64_t leases_over = 0;  // when those told by older maps are
+    uint64_t position = 0;  // that is waited for
+    uint64_t lsn = 0;       // where all is that was recorded by older maps
+    BootTime leases_over;   // when those told by older maps are
   };
 
-  void FollowClosing(int64_t now);
+  void FollowClosing(BootTime now);
   void Advance(Run* run, const Facts& facts) const;
 
   const GroupTimes times_;
   // By revision. None is over before those in front of it: all that it waits for comes later.
   std::deque<Run> runs_;
-  uint64_t covered_ = 0;                // what was closed up to here has ended, or is being ended
-  std::optional<int64_t> closing_at_;   // of the last announcement; leases are short
-  std::optional<int64_t> short_since_;  // clients had been told of short ones by then
+  uint64_t covered_ = 0;                 // what was closed up to here has ended, or is being ended
+  std::optional<BootTime> closing_at_;   // of the last announcement; leases are short
+  std::optional<BootTime> short_since_;  // clients had been told of short ones by then
   std::optional<Ended> ended_;
-  int64_t next_ns_ = INT64_MAX;
+  BootTime next_at_ = BootTime::Never();
 };
 
 }  // namespace gannet

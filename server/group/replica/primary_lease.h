@@ -7,6 +7,7 @@
 #include <map>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "server/group/replica/group_times.h"
 
 namespace gannet {
@@ -22,7 +23,7 @@ namespace gannet {
 // answered. A counted backup that has not connected yet has answered none, so without it there is
 // no lease. A primary that counts nobody has a lease at any time.
 //
-// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME.
 class PrimaryLease {
  public:
   // The newest beacons, and all whose lease is not over yet. Answers to older ones say nothing.
@@ -32,51 +33,51 @@ class PrimaryLease {
   explicit PrimaryLease(const GroupTimes& times) : times_(times) {}
 
   // From now on the lease needs its answers. REQUIRES: before the transaction that adds it is sent.
-  void Count(uint64_t backup, int64_t now);
+  void Count(uint64_t backup, BootTime now);
   // REQUIRES: its removal is known to have won.
   void Uncount(uint64_t backup) { counted_.erase(backup); }
 
   // Returns the number of a beacon that is sent now.
-  uint64_t OnSend(int64_t now);
+  uint64_t OnSend(BootTime now);
   // Returns false if no such beacon was sent: then the link is to be broken.
-  bool OnAnswer(uint64_t backup, uint64_t sequence, int64_t now);
+  bool OnAnswer(uint64_t backup, uint64_t sequence, BootTime now);
   // Its link has broken, so it is silent from now on.
   void OnBroken(uint64_t backup);
   // It is to be removed, whoever else is heard.
   void Expel(uint64_t backup);
 
-  bool Valid(int64_t now) const { return LeftNs(now) > 0; }
+  bool Valid(BootTime now) const { return LeftNs(now) > 0; }
   // Whether all counted backups have answered a beacon that was sent after that time. So none of
   // them had fenced this primary by then.
-  bool AnsweredSince(int64_t time) const;
+  bool AnsweredSince(BootTime time) const;
   // How long the lease still lasts; 0: it is over. This is what clients are told.
-  int64_t LeftNs(int64_t now) const;
+  int64_t LeftNs(BootTime now) const;
   // Whether a beacon may be sent. Not once nobody has answered for G, so that backups notice that
   // only one direction works.
-  bool MaySend(int64_t now) const;
+  bool MaySend(BootTime now) const;
   // Whether a counted backup answers, or had no time yet to do so.
-  bool IsHeard(uint64_t backup, int64_t now) const;
+  bool IsHeard(uint64_t backup, BootTime now) const;
   // Whether a counted backup has answered a beacon that was sent after `sent`.
-  bool HasAnsweredSince(uint64_t backup, int64_t sent) const;
+  bool HasAnsweredSince(uint64_t backup, BootTime sent) const;
   // Returns whom to remove. A primary that hears nobody may be the one that is ill, so it waits
   // until its backups had time to take over.
-  std::vector<uint64_t> Silent(int64_t now) const;
+  std::vector<uint64_t> Silent(BootTime now) const;
 
  private:
   struct Backup {
     bool answered = false;
     bool broken = false;
     bool expelled = false;
-    int64_t sent = 0;   // when the newest beacon was sent that it answered
-    int64_t heard = 0;  // when its last answer came, or it was counted
+    BootTime sent;   // when the newest beacon was sent that it answered
+    BootTime heard;  // when its last answer came, or it was counted
   };
 
-  bool Hears(const Backup& backup, int64_t now) const;
+  bool Hears(const Backup& backup, BootTime now) const;
 
   const GroupTimes times_;
   std::map<uint64_t, Backup> counted_;
-  uint64_t newest_ = 0;       // beacon
-  std::deque<int64_t> sent_;  // the newest beacons' times
+  uint64_t newest_ = 0;        // beacon
+  std::deque<BootTime> sent_;  // the newest beacons' times
 };
 
 }  // namespace gannet

@@ -9,7 +9,7 @@
 namespace gannet {
 
 Takeover::Takeover(const GroupTimes& times, ConfigStore* config_store, const GroupMember& self,
-                   const GroupRegister& known, uint64_t link_epoch, int64_t answered, int64_t now)
+                   const GroupRegister& known, uint64_t link_epoch, BootTime answered, BootTime now)
     : times_(times),
       config_store_(config_store),
       self_(self),
@@ -19,7 +19,7 @@ Takeover::Takeover(const GroupTimes& times, ConfigStore* config_store, const Gro
   watch_.emplace(std::max(answered, now));
 }
 
-void Takeover::Learn(const GroupRegister& now_known, int64_t now) {
+void Takeover::Learn(const GroupRegister& now_known, BootTime now) {
   if (now_known.revision <= known_.revision) return;
   const bool next_epoch = now_known.configuration.epoch > known_.configuration.epoch;
   known_ = now_known;
@@ -31,7 +31,7 @@ void Takeover::Learn(const GroupRegister& now_known, int64_t now) {
   watch_.emplace(now);
 }
 
-Takeover::Step Takeover::Poll(int64_t now) {
+Takeover::Step Takeover::Poll(BootTime now) {
   if (const auto answer = config_store_->Poll()) {
     busy_ = false;
     // After an unknown result it tries again, and finds out by losing if the first try has won.
@@ -74,7 +74,7 @@ void Takeover::Leave(uint32_t min_copies) {
   busy_ = true;
 }
 
-bool Takeover::OnBeacon(int64_t now) {
+bool Takeover::OnBeacon(BootTime now) {
   if (leads() || link_epoch_ != known_.configuration.epoch) return false;
   told_ = now;
   return watch_->OnBeacon(now);
@@ -83,7 +83,7 @@ bool Takeover::OnBeacon(int64_t now) {
 // The former primary may have judged until its lease was over, which may have begun when it sent
 // that beacon. Who takes over by itself has waited for longer. Whom a hand-over names may not have,
 // and then has heard the last of the clock, unless the primary is of an older version.
-ServerTime ExpiryClock::AtTakeover(const GroupTimes& times, int64_t now) const {
+ServerTime ExpiryClock::AtTakeover(const GroupTimes& times, BootTime now) const {
   const int64_t least = last_ ? 0 : times.lease_ns + times.lease_ns / 64;
   const int64_t since = std::max(now - heard_, least);
   return told_ + static_cast<uint64_t>((since + kNsPerMs - 1) / kNsPerMs);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/boot_time.h"
 #include "common/base/server_time.h"
 #include "server/group/replica/config_store.h"
 #include "server/group/replica/group_times.h"
@@ -36,7 +37,7 @@ namespace gannet {
 //   3. It ends only if the register names a configuration without it. A lost transaction alone says
 //      nothing: this copy may be the only one. So it also stays what it is while it leaves.
 //
-// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME.
 class Takeover {
  public:
   enum class Step : uint8_t { kFollow, kFence, kWait, kConnect, kLead, kEnd };
@@ -47,12 +48,12 @@ class Takeover {
   // no sooner, also if the caller's Poll began before it and was stopped in between. `config_store`
   // outlives this, and is used by nobody else meanwhile.
   Takeover(const GroupTimes& times, ConfigStore* config_store, const GroupMember& self,
-           const GroupRegister& known, uint64_t link_epoch, int64_t answered, int64_t now);
+           const GroupRegister& known, uint64_t link_epoch, BootTime answered, BootTime now);
 
-  Step Poll(int64_t now);
+  Step Poll(BootTime now);
 
   // A beacon came on the link. Returns whether to answer it, and to believe what it says.
-  bool OnBeacon(int64_t now);
+  bool OnBeacon(BootTime now);
   // Asks the register to take this member out of those in sync, if it follows the primary that the
   // register names, and no other transaction is under way. `min_copies` is the group's.
   void Leave(uint32_t min_copies);
@@ -74,7 +75,7 @@ class Takeover {
   bool leaves_silently() const { return leaves_silently_; }
 
  private:
-  void Learn(const GroupRegister& now_known, int64_t now);
+  void Learn(const GroupRegister& now_known, BootTime now);
   bool leads() const { return known_.configuration.primary == self_; }
 
   GroupTimes times_;
@@ -83,7 +84,7 @@ class Takeover {
   GroupRegister known_;
   std::optional<PrimaryWatch> watch_;
   uint64_t link_epoch_;
-  int64_t told_ = 0;        // when a beacon came last, answered or not
+  BootTime told_;           // when a beacon came last, answered or not
   bool candidate_ = false;  // of the epoch that is known
   bool leaves_silently_ = false;
   bool busy_ = false;  // a transaction is under way
@@ -94,25 +95,25 @@ class Takeover {
 // which the former primary judged, so nothing that had expired comes back. It does not depend on
 // this machine's wall clock.
 //
-// Thread safety: one thread. Times are those of CLOCK_BOOTTIME, in ns.
+// Thread safety: one thread. Times are those of CLOCK_BOOTTIME.
 class ExpiryClock {
  public:
   // A welcome, or a beacon that Takeover believes, said what the primary's clock was. One that
   // comes behind a newer one says nothing. `last`: the primary has stopped for a hand-over, and
   // judges by no later time.
-  void OnPrimary(ServerTime clock, int64_t now, bool last = false) {
+  void OnPrimary(ServerTime clock, BootTime now, bool last = false) {
     last_ = last;
     if (clock < told_) return;
     told_ = clock;
     heard_ = now;
   }
   // Returns what a new primary's clock begins with. `times` are the former one's.
-  ServerTime AtTakeover(const GroupTimes& times, int64_t now) const;
+  ServerTime AtTakeover(const GroupTimes& times, BootTime now) const;
 
  private:
   bool last_ = false;
   ServerTime told_;
-  int64_t heard_ = 0;
+  BootTime heard_;
 };
 
 }  // namespace gannet

@@ -176,7 +176,7 @@ void Server::FindClock() {
 
 // The group's stream, and the disk, hear of each change.
 absl::Status Server::JoinStream(const ServerDisk::Run& run) {
-  group_.emplace(*options_.group, options_.clocks.wall);
+  group_.emplace(*options_.group, options_.clocks);
   GANNET_RETURN_IF_ERROR(disk_->OpenMember(run));
   group_->stream().UseDisk(disk_->member());
   changes_.Add(&group_->stream(), ChangeStream::Need::kRequired);

@@ -28,8 +28,8 @@ namespace gannet {
 // Member, and the partitions that move to and from it.
 class ServerGroup : private MemberServer {
  public:
-  ServerGroup(const GroupOptions& options, WallClock wall)
-      : standing_(options.terms.history), context_{.group = options, .wall = wall} {}
+  ServerGroup(const GroupOptions& options, const Clocks& clocks)
+      : standing_(options.terms.history), context_{.group = options, .clocks = clocks} {}
   ServerGroup(const ServerGroup&) = delete;
   ServerGroup& operator=(const ServerGroup&) = delete;
 
@@ -52,7 +52,9 @@ class ServerGroup : private MemberServer {
   uint64_t published() const override { return server().writes.published_position(); }
   uint64_t workers_at() const override { return workers_->map_revision(); }
   uint64_t requests() const override { return workers_->requests(); }
-  bool CoresAreScarce() override { return cores_ && cores_->Scarce(context_.clock()); }
+  bool CoresAreScarce() override {
+    return cores_ && cores_->Scarce(context_.clocks.boot.Now().ns());
+  }
   void Adopt(std::vector<SessionCopy> sessions) override;
   void BeginEpoch(uint64_t epoch) override;
   void FollowClock(ServerTime time) override { clock_->Follow(time); }

@@ -200,17 +200,17 @@ void ServerThreads::RunMember() {
   Member* const member = server_->member();
   std::vector<pollfd> fds;
   const auto poll_member = [&] {
-    if (member->Poll(ServerNs())) server_->all_workers().Wake();
+    if (member->Poll(MachineBootTime())) server_->all_workers().Wake();
   };
   while (!member_stops_.load(std::memory_order_relaxed)) {
     poll_member();
     if (member->ended()) stop_->Ask();
-    if (!member->Arm(ServerNs()).ok()) worker_failed_.store(true, std::memory_order_relaxed);
+    if (!member->Arm(MachineBootTime()).ok()) worker_failed_.store(true, std::memory_order_relaxed);
     server_->sync_wanted()->Take();
     poll_member();
     fds.assign(1, {server_->sync_wanted()->fd(), POLLIN, 0});
     for (const int fd : member->fds()) fds.push_back({fd, POLLIN, 0});
-    WaitUntil(fds, member->ended() ? ServerNs() + kStopPollNs : member->next_ns());
+    WaitUntil(fds, member->ended() ? ServerNs() + kStopPollNs : member->next_at().ns());
     member->Woken();
   }
 }

@@ -40,9 +40,9 @@ TEST_F(BeaconsTest, ABackupThatWasBusyForLongIsSentBeaconsAgain) {
     fill();
     ASSERT_FALSE(HasFatalFailure());
     // The backup is busy, and the primary asks more often than it may.
-    for (int i = 0; i < 100; ++i) server().member()->Poll(ServerNs() + i * kNsPerMs);
+    for (int i = 0; i < 100; ++i) server().member()->Poll(MachineBootTime() + i * kNsPerMs);
     ASSERT_TRUE(StepUntil([&] {
-      backup(0).member()->Poll(ServerNs());
+      backup(0).member()->Poll(MachineBootTime());
       return primary().backups[0].behind_bytes == 0;
     })) << "round "
         << round;

@@ -39,7 +39,7 @@ class GiverTest : public GroupPutTest {
     GroupPutTest::TearDown();
   }
   // The leases' clock stands still but for what the test skips, so a slow machine changes nothing.
-  int64_t lease_now() const override { return began_ + skipped_ns_; }
+  BootTime lease_now() const override { return began_ + skipped_ns_; }
   void StartGroup(size_t backups) {
     step_ns_ = kNsPerMs / 10;  // a backup that joins tries again from time to time
     GroupPutTest::StartGroup(backups);
@@ -74,7 +74,7 @@ class GiverTest : public GroupPutTest {
   uint16_t LeaseMs(RawPeer& peer) { return peer.Call(RequestHeader{})->header.primary_lease_ms; }
 
   std::vector<std::unique_ptr<TestReceiver>> receivers_;
-  const int64_t began_ = ServerNs();
+  const BootTime began_ = MachineBootTime();
   int64_t step_ns_ = 0;         // that pass with each Step
   bool slow_ = false;           // no receiver answers beacons
   std::optional<AuthKey> key_;  // that receivers show

@@ -12,7 +12,7 @@ namespace {
 constexpr int kPuts = 1024;
 
 // The measured part of a backup, as ServePuts is that of the primary.
-__attribute__((noinline)) void FollowPuts(Member& member, int64_t now) { member.Poll(now); }
+__attribute__((noinline)) void FollowPuts(Member& member, BootTime now) { member.Poll(now); }
 
 class GroupCostTest : public GroupPutTest {
  protected:
@@ -28,7 +28,7 @@ class GroupCostTest : public GroupPutTest {
     FollowApart();
     for (int i = 0; i < kPuts; i += depth) {
       // The backup applies what was committed, and the lease goes on.
-      FollowPuts(*backup(0).member(), ServerNs());
+      FollowPuts(*backup(0).member(), MachineBootTime());
       Step();
       for (int j = 0; j < depth; ++j) Send(peer, Key(i + j));
       ASSERT_TRUE(peer.WaitSent());

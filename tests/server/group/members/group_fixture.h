@@ -72,7 +72,7 @@ class GroupPutTest : public PutTest {
       if (!follow_apart_) backup.server->member()->Poll(lease_now());
     }
   }
-  virtual int64_t lease_now() const { return ServerNs() + skipped_ns_; }
+  virtual BootTime lease_now() const { return MachineBootTime() + skipped_ns_; }
   // Lets leases pass, in so short steps that no lease is lost.
   void SkipLeaseTime(int64_t ns) {
     for (int64_t left = ns; left > 0; left -= kNsPerSecond) {
@@ -140,7 +140,7 @@ class GroupPutTest : public PutTest {
                                   .node = std::move(node),
                                   .auth_file = auth_file_};
     options->auth_file = auth_file_;
-    options->clocks.boot = [this] { return BootTime::FromNs(lease_now()); };
+    options->clocks.boot = [this] { return lease_now(); };
   }
 
   static GroupTerms WithMembers(GroupTerms terms) {

@@ -66,9 +66,8 @@ Joiner::Options JoinFixture::JoinOptions() {
           .primary = address(),
           .target = &*target_,
           .server_time = [this] { return now().server_time; },
-          .wall = MachineWallTime,
-          .clock_ns = [this] { return now().monotonic_ns; },
-          .now_ns = now().monotonic_ns};
+          .clocks = {.wall = MachineWallTime, .boot = [this] { return boot_now(); }},
+          .now = boot_now()};
 }
 
 void JoinFixture::Join(Joiner::Options options) {
@@ -151,7 +150,7 @@ Joiner::Step JoinFixture::Finish(const std::function<void()>& between) {
   const int64_t give_up_ns = MonotonicNs() + 10 * kStepNsMax;
   for (uint64_t polls = 0; polls < kPollsMax && MonotonicNs() < give_up_ns; ++polls) {
     between();
-    const Joiner::Step step = joiner_->Poll(now().monotonic_ns);
+    const Joiner::Step step = joiner_->Poll(boot_now());
     if (step != Joiner::Step::kGoesOn) return step;
     Step();
     (*backup_)->Tidy(now().server_time);

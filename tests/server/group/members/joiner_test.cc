@@ -216,7 +216,7 @@ TEST_F(JoinerTest, SaysThatItREADsAnOldIndexNoMore) {
     const auto poll = [&] {
       // Ten of them are a heartbeat, by which it hears of the new index while it walks.
       if ((*joiner)->session().ready()) Advance(20 * kNsPerMs);
-      return (*joiner)->Poll(now().monotonic_ns) != Joiner::Step::kGoesOn;
+      return (*joiner)->Poll(boot_now()) != Joiner::Step::kGoesOn;
     };
     EXPECT_TRUE(StepUntil([&] { return poll() || (*joiner)->session().ready(); }));
     if (walks) (*joiner)->BeginWalk();
@@ -313,16 +313,15 @@ TEST_F(JoinerTest, READsNothingBeforeItMayBeginTheWalk) {
   auto joiner = Joiner::Begin(JoinOptions());
   ASSERT_TRUE(joiner.ok()) << joiner.status();
   EXPECT_TRUE(StepUntil([&] {
-    EXPECT_EQ((*joiner)->Poll(now().monotonic_ns), Joiner::Step::kGoesOn);
+    EXPECT_EQ((*joiner)->Poll(boot_now()), Joiner::Step::kGoesOn);
     return (*joiner)->session().ready();
   }));
   for (int i = 0; i < 100; ++i) {
-    EXPECT_EQ((*joiner)->Poll(now().monotonic_ns), Joiner::Step::kGoesOn);
+    EXPECT_EQ((*joiner)->Poll(boot_now()), Joiner::Step::kGoesOn);
     EXPECT_EQ((*joiner)->session().in_flight(), 0u);
   }
   (*joiner)->BeginWalk();
-  EXPECT_TRUE(
-      StepUntil([&] { return (*joiner)->Poll(now().monotonic_ns) == Joiner::Step::kDone; }));
+  EXPECT_TRUE(StepUntil([&] { return (*joiner)->Poll(boot_now()) == Joiner::Step::kDone; }));
   EXPECT_EQ((*joiner)->items(), 10u);
 }
 
@@ -335,10 +334,10 @@ TEST_F(JoinerTest, HeartbeatsKeepItsSession) {
   for (int i = 0; i < 200; ++i) {
     // Time passes by steps here, so this waits until the device has delivered what was sent.
     EXPECT_TRUE(StepUntil([&] {
-      return (*joiner)->Poll(now().monotonic_ns) != Joiner::Step::kGoesOn ||
+      return (*joiner)->Poll(boot_now()) != Joiner::Step::kGoesOn ||
              ((*joiner)->session().ready() && (i % 5 != 4 || stats().heartbeats > heard));
     }));
-    EXPECT_EQ((*joiner)->Poll(now().monotonic_ns), Joiner::Step::kGoesOn) << (*joiner)->status();
+    EXPECT_EQ((*joiner)->Poll(boot_now()), Joiner::Step::kGoesOn) << (*joiner)->status();
     if (i % 5 == 4) heard = stats().heartbeats;
     Pass(50 * kNsPerMs);
   }
@@ -360,14 +359,14 @@ TEST_F(JoinerTest, SleepsUntilAHeartbeatIsDueOrAnswered) {
     return ::poll(waits.data(), waits.size(), timeout_ms) > 0;
   };
   EXPECT_TRUE(StepUntil([&] {
-    EXPECT_EQ((*joiner)->Poll(now().monotonic_ns), Joiner::Step::kGoesOn);
+    EXPECT_EQ((*joiner)->Poll(boot_now()), Joiner::Step::kGoesOn);
     return (*joiner)->session().ready();
   }));
   for (int i = 0; i < 10; ++i) {
-    EXPECT_TRUE(StepUntil([&] { return (*joiner)->PrepareToSleep(now().monotonic_ns); }));
-    EXPECT_EQ((*joiner)->deadline_ns(), now().monotonic_ns + 100 * kNsPerMs);
+    EXPECT_TRUE(StepUntil([&] { return (*joiner)->PrepareToSleep(boot_now()); }));
+    EXPECT_EQ((*joiner)->deadline(), boot_now() + 100 * kNsPerMs);
     Advance(100 * kNsPerMs);
-    (*joiner)->Poll(now().monotonic_ns);
+    (*joiner)->Poll(boot_now());
     EXPECT_TRUE(StepUntil([&] { return stats().heartbeats > static_cast<uint64_t>(i); }));
     EXPECT_TRUE(readable(20'000)) << "the answer wakes nobody";
   }
@@ -380,11 +379,11 @@ TEST_F(JoinerTest, FailsIfThePrimaryFallsSilent) {
   auto joiner = Joiner::Begin(JoinOptions());
   ASSERT_TRUE(joiner.ok()) << joiner.status();
   EXPECT_TRUE(StepUntil([&] {
-    (*joiner)->Poll(now().monotonic_ns);
+    (*joiner)->Poll(boot_now());
     return (*joiner)->session().ready();
   }));
   int steps = 0;
-  while ((*joiner)->Poll(now().monotonic_ns) == Joiner::Step::kGoesOn && ++steps < 100) {
+  while ((*joiner)->Poll(boot_now()) == Joiner::Step::kGoesOn && ++steps < 100) {
     Advance(50 * kNsPerMs);
   }
   EXPECT_THAT((*joiner)->status().message(), HasSubstr("silent for 1000 ms"));
@@ -464,7 +463,7 @@ class JoinSpeedTest : public JoinerTest {
     Join();
     const int64_t began_ns = MonotonicNs();
     // The primary answers heartbeats, and nobody else has anything to do.
-    for (uint64_t polls = 0; joiner().Poll(now().monotonic_ns) == Joiner::Step::kGoesOn; ++polls) {
+    for (uint64_t polls = 0; joiner().Poll(boot_now()) == Joiner::Step::kGoesOn; ++polls) {
       if (polls % 1024 == 0 || !joiner().session().ready()) {
         PassSome(kNsPerMs);
         Step();

@@ -111,7 +111,7 @@ class FakeSource : public MoveSource {
   }
   ~FakeSource() override { --giver_->alive; }
 
-  void Poll(int64_t now) override { next_ns_ = now; }
+  void Poll(BootTime now) override { next_at_ = now; }
   const absl::Status& status() const override { return giver_->status; }
   bool copied() const override { return giver_->copied; }
   double walked() const override { return giver_->copied ? 1 : giver_->walked; }
@@ -124,15 +124,15 @@ class FakeSource : public MoveSource {
   ServerTime clock_behind_end() const override { return giver_->clock_behind_end; }
   void BeginEnd() override { ending_ = true; }
   bool over() const override { return ending_; }
-  void Arm(int64_t) override {}
+  void Arm(BootTime) override {}
   void Woken() override {}
   void AddFds(std::vector<int>*) const override {}
-  int64_t next_ns() const override { return next_ns_; }
+  BootTime next_at() const override { return next_at_; }
 
  private:
   GiverState* const giver_;
   bool ending_ = false;
-  int64_t next_ns_ = 0;
+  BootTime next_at_;
 };
 
 }  // namespace gannet

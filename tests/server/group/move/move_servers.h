@@ -132,7 +132,7 @@ class MoveServersTest : public testing::Test {
       const Now now = group.clock.Read();
       group.server->Poll(now);
       for (const auto& worker : group.server->workers()) worker->Poll(now);
-      group.server->member()->Poll(ServerNs());
+      group.server->member()->Poll(MachineBootTime());
       // A worker does so before it answers. Here no client waits for an answer.
       const ServerContext& context = group.server->context();
       context.writes.Publish(context.changes.safe());

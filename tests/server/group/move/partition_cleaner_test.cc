@@ -53,12 +53,12 @@ class PartitionCleanerTest : public testing::Test, public FakeMemberServer {
   // Polls when it wants to be, until it has looked at everything or `steps` are over. Returns how
   // long that took.
   int64_t Run(int steps = 100'000) {
-    const int64_t began = now_;
+    const BootTime began = now_;
     while (steps-- > 0) {
       cleaner_.Poll(now_, taking_);
-      if (cleaner_.next_ns() == now_ + PartitionCleaner::kIdleNs) break;
-      EXPECT_GE(cleaner_.next_ns(), now_ + PartitionCleaner::kPauseNsMin);
-      now_ = cleaner_.next_ns();
+      if (cleaner_.next_at() == now_ + PartitionCleaner::kIdleNs) break;
+      EXPECT_GE(cleaner_.next_at(), now_ + PartitionCleaner::kPauseNsMin);
+      now_ = cleaner_.next_at();
       requests_ += requests_in_a_pause_;
     }
     return now_ - began;
@@ -79,20 +79,18 @@ class PartitionCleanerTest : public testing::Test, public FakeMemberServer {
   MapDirectory directory_;
   PartitionDropper::Partitions own_;
   PartitionDropper::Partitions taking_;
-  int64_t now_ = 1'000'000'000;
+  BootTime now_ = BootTime::FromNs(kNsPerSecond);
   int64_t step_ns_ = 0;  // how long a step takes
   uint64_t requests_ = 0;
   int64_t map_revision_ = 0;
   uint64_t requests_in_a_pause_ = 0;
   const GroupContext context_{.group = {.directory = &directory_, .name = "g1"},
                               .server = this,
-                              .wall = MachineWallTime,
-                              .clock = [this] { return now_; },
-                              .server_time =
-                                  [this] {
-                                    now_ += step_ns_;
-                                    return At(kNowMs);
-                                  }};
+                              .clocks = {.wall = MachineWallTime, .boot = [this] { return now_; }},
+                              .server_time = [this] {
+                                now_ = now_ + step_ns_;
+                                return At(kNowMs);
+                              }};
   PartitionCleaner cleaner_{context_, &store_.writes()};
 };
 
@@ -119,7 +117,7 @@ TEST_F(PartitionCleanerTest, DeletesNothingWhileTheMapIsInDoubt) {
   Run();
   EXPECT_EQ(store_.Stats().items, items);
   directory_.sure = true;
-  now_ += PartitionCleaner::kIdleNs;
+  now_ = now_ + PartitionCleaner::kIdleNs;
   Run();
   ExpectOnly(own_);
 }
@@ -174,7 +172,7 @@ TEST_F(PartitionCleanerTest, WaitsUntilNoneHasComeForAWhile) {
     fewer.reset(PartitionOf(KeyOf(i)));
     Own(fewer);
     cleaner_.Poll(now_, taking_);
-    now_ += PartitionCleaner::kQuietNs - PartitionCleaner::kPauseNsMin;
+    now_ = now_ + (PartitionCleaner::kQuietNs - PartitionCleaner::kPauseNsMin);
     cleaner_.Poll(now_, taking_);
     ExpectOnly(own_);
   }
@@ -197,10 +195,10 @@ TEST_F(PartitionCleanerTest, DoesNotPauseForLongAfterItWasStoppedWithinAStep) {
   requests_in_a_pause_ = 1;
   Run(3);
   step_ns_ = 2 * kNsPerSecond;
-  const int64_t before = now_;
+  const BootTime before = now_;
   cleaner_.Poll(now_, taking_);
   ASSERT_EQ(now_, before + step_ns_);
-  EXPECT_EQ(cleaner_.next_ns(), now_ + PartitionCleaner::kPauseNsMax);
+  EXPECT_EQ(cleaner_.next_at(), now_ + PartitionCleaner::kPauseNsMax);
 }
 
 }  // namespace

@@ -29,7 +29,7 @@ TEST_F(PartitionReceiverTest, BringsAPartition) {
   giver_.copied = true;
   giver_.behind = 1 << 20;
   ASSERT_TRUE(Until([&] { return giver_.told_closing > 0; }));
-  const int64_t told = now_;
+  const BootTime told = now_;
   EXPECT_FALSE(Until([&] { return map_.closed(kPartition); }, 1)) << "much is to be taken";
   giver_.behind = 1 << 10;
   ASSERT_TRUE(Until([&] { return map_.closed(kPartition); }));
@@ -75,7 +75,7 @@ TEST_F(PartitionReceiverTest, ClosesOnceLeasesAreShort) {
   giver_.walked = 0.5;
   Turn();
   ASSERT_EQ(giver_.told_closing, 1);
-  const int64_t told = now_;
+  const BootTime told = now_;
   giver_.copied = true;
   ASSERT_TRUE(Until([&] { return map_.closed(kPartition); }));
   EXPECT_GE(now_ - told, FakeSource::kLeaseNs);
@@ -179,7 +179,7 @@ TEST_F(PartitionReceiverTest, AsksAgainIfItsGroupsRegisterHasChanged) {
   // Somebody else may be primary now: it knows an older register.
   const uint64_t known = map_.group_++;
   for (int i = 0; i < 100; ++i) {
-    now_ += kNsPerMs;
+    now_ = now_ + kNsPerMs;
     receiver_->Poll(now_, {.revision = known, .configuration = {}});
   }
   EXPECT_FALSE(Has());

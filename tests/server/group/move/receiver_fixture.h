@@ -59,11 +59,12 @@ class PartitionReceiverTest : public testing::Test,
   void Publish() override {
     if (commits_) store_.writes().Publish(stream_.end);
   }
-  std::unique_ptr<MoveSource> MakeSource(const std::string&, const std::string&, int64_t) override {
+  std::unique_ptr<MoveSource> MakeSource(const std::string&, const std::string&,
+                                         BootTime) override {
     return std::make_unique<FakeSource>(&giver_);
   }
   void Turn(int64_t ns = kNsPerMs) {
-    now_ += ns;
+    now_ = now_ + ns;
     receiver_->Poll(now_, {.revision = map_.group_, .configuration = {}});
   }
   // Polls until it is so, for at most `seconds`.
@@ -105,11 +106,11 @@ class PartitionReceiverTest : public testing::Test,
   const GroupContext context_{.group = {.directory = &map_, .map_store = &map_, .name = "g2"},
                               .server = this,
                               .store = &*store_,
-                              .wall = MachineWallTime,
+                              .clocks = {.wall = MachineWallTime, .boot = [this] { return now_; }},
                               .server_time = [this] { return At(clock_ms_); }};
   bool commits_ = true;
   std::optional<PartitionReceiver> receiver_;
-  int64_t now_ = kNsPerSecond;
+  BootTime now_ = BootTime::FromNs(kNsPerSecond);
   uint64_t clock_ms_ = 1'000;  // by which items expire
 };
 

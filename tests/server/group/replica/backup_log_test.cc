@@ -179,12 +179,12 @@ TEST_F(BackupLogTest, AnOpeningSendsTheTailAgainAndWaitsForItAndForTheLease) {
   opening.Send(&next.writer, opening.first_lsn());
   EXPECT_EQ(next.writer.end().lsn, 3 * kBytes);
   PrimaryLease lease(kTimes);
-  EXPECT_FALSE(opening.IsOver(2 * kBytes, lease, 0));
-  lease.Count(1, 0);
-  EXPECT_FALSE(opening.IsOver(3 * kBytes, lease, 0)) << "somebody is not connected";
-  lease.OnAnswer(1, lease.OnSend(0), 0);
-  EXPECT_TRUE(opening.IsOver(3 * kBytes, lease, 0));
-  EXPECT_TRUE(opening.IsOver(3 * kBytes, lease, kTimes.lease_ns)) << "for good";
+  EXPECT_FALSE(opening.IsOver(2 * kBytes, lease, Boot(0)));
+  lease.Count(1, Boot(0));
+  EXPECT_FALSE(opening.IsOver(3 * kBytes, lease, Boot(0))) << "somebody is not connected";
+  lease.OnAnswer(1, lease.OnSend(Boot(0)), Boot(0));
+  EXPECT_TRUE(opening.IsOver(3 * kBytes, lease, Boot(0)));
+  EXPECT_TRUE(opening.IsOver(3 * kBytes, lease, Boot(kTimes.lease_ns))) << "for good";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "server/group/replica/group_times.h"
 
 namespace gannet {
@@ -11,6 +12,9 @@ namespace gannet {
 inline constexpr GroupTimes kTimes = {.lease_ns = 600'000'000};
 inline constexpr int64_t kL = kTimes.lease_ns;
 inline constexpr int64_t kG = kTimes.grace_ns();
+
+// A time by CLOCK_BOOTTIME.
+constexpr BootTime Boot(int64_t ns) { return BootTime::FromNs(ns); }
 
 }  // namespace gannet
 

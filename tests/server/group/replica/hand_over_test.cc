@@ -21,18 +21,18 @@ class HandOverTest : public testing::Test {
   HandOverTest()
       : store_({.revision = 7,
                 .configuration = {.epoch = 3, .primary = kSelf, .in_sync = {kSelf, kBackup}}}),
-        membership_(&store_, &lease_, &commit_, kSelf, store_.now(), 0),
+        membership_(&store_, &lease_, &commit_, kSelf, store_.now(), Boot(0)),
         hand_over_(kTimes, &membership_) {}
 
   // Begins, and polls once when no long lease is left.
   void Stop(const GroupMember& successor = kBackup) {
-    hand_over_.Begin(successor, 0);
+    hand_over_.Begin(successor, Boot(0));
     Poll(kL);
   }
   void Poll(int64_t now) {
-    lease_.OnAnswer(kBackup.incarnation, lease_.OnSend(now), now);
-    hand_over_.Poll(now);
-    membership_.Poll(now);
+    lease_.OnAnswer(kBackup.incarnation, lease_.OnSend(Boot(now)), Boot(now));
+    hand_over_.Poll(Boot(now));
+    membership_.Poll(Boot(now));
   }
 
   PrimaryLease lease_{kTimes};
@@ -60,11 +60,11 @@ TEST(HandOverPhaseTest, TakesNoStepButThoseOfThePicture) {
 TEST_F(HandOverTest, GrantsShortLeasesForALeaseAndStopsUntilTheseAreOver) {
   Poll(0);
   EXPECT_EQ(hand_over_.LeaseNsMax(), kL);
-  hand_over_.Begin(kBackup, 5);
+  hand_over_.Begin(kBackup, Boot(5));
   Poll(5 + kL - 1);
   EXPECT_FALSE(hand_over_.stopped());
   EXPECT_EQ(hand_over_.LeaseNsMax(), kShort);
-  EXPECT_EQ(hand_over_.next_ns(), 5 + kL);
+  EXPECT_EQ(hand_over_.next_at(), Boot(5 + kL));
   Poll(5 + kL);
   EXPECT_TRUE(hand_over_.stopped());
   EXPECT_EQ(hand_over_.LeaseNsMax(), 0);
@@ -78,7 +78,7 @@ TEST_F(HandOverTest, WaitsFromTheFirstPollAfterClientsWereToldOfNoLease) {
   Poll(late);
   Poll(late + kShort - 1);
   EXPECT_FALSE(store_.sent().has_value());
-  EXPECT_EQ(hand_over_.next_ns(), late + kShort);
+  EXPECT_EQ(hand_over_.next_at(), Boot(late + kShort));
   EXPECT_FALSE(hand_over_.ended()) << "a client may believe it still";
   Poll(late + kShort);
   EXPECT_TRUE(hand_over_.ended()) << "backups may be told the last of its clock";
@@ -101,18 +101,18 @@ TEST_F(HandOverTest, StaysStoppedWhileTheResultIsUnknownAndGoesOnOnceItCannotWin
   ASSERT_TRUE(store_.sent().has_value());
   store_.Forget();
   store_.Show();
-  membership_.OnBroken(kBackup, kEnd);
+  membership_.OnBroken(kBackup, Boot(kEnd));
   // It hears nobody, so it does not remove the backup yet. It sends one that changes nothing.
-  hand_over_.Poll(kEnd + 1);
-  membership_.Poll(kEnd + 1);
+  hand_over_.Poll(Boot(kEnd + 1));
+  membership_.Poll(Boot(kEnd + 1));
   EXPECT_TRUE(hand_over_.stopped());
   ASSERT_TRUE(store_.sent().has_value());
   EXPECT_EQ(store_.sent()->configuration, store_.now().configuration);
-  hand_over_.Poll(kEnd + 2);
+  hand_over_.Poll(Boot(kEnd + 2));
   EXPECT_TRUE(hand_over_.stopped());
   store_.Execute();
-  membership_.Poll(kEnd + 3);
-  hand_over_.Poll(kEnd + 3);
+  membership_.Poll(Boot(kEnd + 3));
+  hand_over_.Poll(Boot(kEnd + 3));
   EXPECT_FALSE(hand_over_.stopped());
   EXPECT_TRUE(membership_.MayCommit());
 }
@@ -121,18 +121,18 @@ TEST_F(HandOverTest, StaysStoppedWhileTheResultIsUnknownAndGoesOnOnceItCannotWin
 TEST_F(HandOverTest, NamesNobodyWhoHasNotAnsweredABeaconFromBehindTheEnd) {
   Stop();
   Poll(kL);
-  const uint64_t before = lease_.OnSend(kEnd);
-  hand_over_.Poll(kEnd);
-  membership_.Poll(kEnd);
-  const uint64_t behind = lease_.OnSend(kEnd + 1);
-  lease_.OnAnswer(kBackup.incarnation, before, kEnd + 5);
-  hand_over_.Poll(kEnd + 5);
-  membership_.Poll(kEnd + 5);
+  const uint64_t before = lease_.OnSend(Boot(kEnd));
+  hand_over_.Poll(Boot(kEnd));
+  membership_.Poll(Boot(kEnd));
+  const uint64_t behind = lease_.OnSend(Boot(kEnd + 1));
+  lease_.OnAnswer(kBackup.incarnation, before, Boot(kEnd + 5));
+  hand_over_.Poll(Boot(kEnd + 5));
+  membership_.Poll(Boot(kEnd + 5));
   EXPECT_FALSE(store_.sent().has_value());
   EXPECT_TRUE(hand_over_.stopped());
   EXPECT_TRUE(membership_.MayCommit());
-  lease_.OnAnswer(kBackup.incarnation, behind, kEnd + 6);
-  membership_.Poll(kEnd + 6);
+  lease_.OnAnswer(kBackup.incarnation, behind, Boot(kEnd + 6));
+  membership_.Poll(Boot(kEnd + 6));
   ASSERT_TRUE(store_.sent().has_value());
   EXPECT_EQ(store_.sent()->configuration.primary, kBackup);
 }

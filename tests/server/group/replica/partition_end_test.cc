@@ -13,7 +13,7 @@ constexpr uint64_t kMap = 7;
 class PartitionEndTest : public testing::Test {
  protected:
   // Everything is as it should be, until a test changes it.
-  PartitionEnd::Facts facts_{.now = 1'000'000'000'000,
+  PartitionEnd::Facts facts_{.now = Boot(1'000'000'000'000),
                              .workers_at = kMap,
                              .recorded = 80,
                              .published = 80,
@@ -23,7 +23,7 @@ class PartitionEndTest : public testing::Test {
   PartitionEnd end_{kTimes};
 
   void Pass(int64_t ns) {
-    facts_.now += ns;
+    facts_.now = facts_.now + ns;
     end_.Poll(facts_);
   }
   uint64_t ended() const { return end_.ended() ? end_.ended()->revision : 0; }
@@ -34,14 +34,14 @@ TEST_F(PartitionEndTest, NothingEndsIfNothingIsClosed) {
   EXPECT_FALSE(end_.busy());
   Pass(2 * kL);
   EXPECT_FALSE(end_.ended());
-  EXPECT_EQ(end_.next_ns(), INT64_MAX);
+  EXPECT_EQ(end_.next_at(), BootTime::Never());
 }
 
 TEST_F(PartitionEndTest, EndsWhereTheStreamIsOnceTheLeasesOfOlderMapsAreOver) {
   end_.OnMap(kMap, kMap);
   EXPECT_TRUE(end_.busy());
   Pass(0);
-  EXPECT_EQ(end_.next_ns(), facts_.now + kL);
+  EXPECT_EQ(end_.next_at(), facts_.now + kL);
   // What is written later, to other partitions, is not waited for.
   facts_.recorded = facts_.committed = 1'000'000;
   Pass(kL - 1);
@@ -57,7 +57,7 @@ TEST_F(PartitionEndTest, WaitsUntilAllWorkersHaveBegunAPollByTheMap) {
   facts_.workers_at = kMap - 1;
   end_.OnMap(kMap, kMap);
   Pass(10 * kL);
-  EXPECT_EQ(end_.next_ns(), facts_.now + PartitionEnd::kLookNs);
+  EXPECT_EQ(end_.next_at(), facts_.now + PartitionEnd::kLookNs);
   facts_.recorded = facts_.published = facts_.safe = 88;  // what it did
   facts_.committed = 8'800;
   facts_.workers_at = kMap + 1;
@@ -174,12 +174,12 @@ TEST_F(PartitionEndTest, WhatIsClosedMeanwhileDoesNotWaitForWhatWasClosedBefore)
   Pass(0);
   const int64_t between = kL / 4;
   facts_.workers_at = kMap + 1;
-  facts_.now += between;
+  facts_.now = facts_.now + between;
   end_.OnMap(kMap + 1, kMap + 1);
   facts_.recorded = facts_.published = facts_.safe = 88;
   facts_.committed = 8'800;
   Pass(0);
-  EXPECT_EQ(end_.next_ns(), facts_.now - between + kL);
+  EXPECT_EQ(end_.next_at(), facts_.now - between + kL);
   Pass(kL - between);
   ASSERT_EQ(ended(), kMap);
   EXPECT_EQ(end_.ended()->lsn, 8'000u) << "what the others wrote is behind it";
@@ -290,11 +290,11 @@ TEST_F(PartitionEndTest, ShortLeasesCountFromTheNextPoll) {
 TEST_F(PartitionEndTest, LeasesAreShortForTwoSecondsBehindTheLastAnnouncement) {
   end_.OnClosing(facts_.now);
   Pass(0);
-  const int64_t begin = facts_.now + kNsPerSecond;
+  const BootTime begin = facts_.now + kNsPerSecond;
   end_.OnClosing(begin);
   Pass(kNsPerSecond + PartitionEnd::ShortForNs(kL) - 1);
   EXPECT_EQ(end_.LeaseNsMax(), kShortLease);
-  EXPECT_EQ(end_.next_ns(), begin + PartitionEnd::ShortForNs(kL));
+  EXPECT_EQ(end_.next_at(), begin + PartitionEnd::ShortForNs(kL));
   Pass(1);
   EXPECT_EQ(end_.LeaseNsMax(), kL);
   EXPECT_FALSE(end_.busy());

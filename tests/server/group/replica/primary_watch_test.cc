@@ -15,30 +15,31 @@ TEST(GroupTimesTest, TheGraceCoversALeaseOnASlowClockMeasuredByAFastOne) {
 }
 
 TEST(PrimaryWatchTest, ThePrimaryIsOverWhenNothingWasHeardForTheGrace) {
-  PrimaryWatch watch(1'000);
-  EXPECT_FALSE(watch.IsOver(kTimes, 1'000 + kG - 1, 0));
-  EXPECT_TRUE(watch.IsOver(kTimes, 1'000 + kG, 0));
-  EXPECT_TRUE(watch.OnBeacon(5'000));
-  EXPECT_FALSE(watch.IsOver(kTimes, 5'000 + kG - 1, 0));
-  EXPECT_TRUE(watch.IsOver(kTimes, 5'000 + kG, 0));
-  EXPECT_FALSE(watch.IsOver(kTimes, 5'000 + kG, 1)) << "the second one waits for a beacon more";
-  EXPECT_TRUE(watch.IsOver(kTimes, 5'000 + kG + kTimes.beacon_ns(), 1));
+  PrimaryWatch watch(Boot(1'000));
+  EXPECT_FALSE(watch.IsOver(kTimes, Boot(1'000 + kG - 1), 0));
+  EXPECT_TRUE(watch.IsOver(kTimes, Boot(1'000 + kG), 0));
+  EXPECT_TRUE(watch.OnBeacon(Boot(5'000)));
+  EXPECT_FALSE(watch.IsOver(kTimes, Boot(5'000 + kG - 1), 0));
+  EXPECT_TRUE(watch.IsOver(kTimes, Boot(5'000 + kG), 0));
+  EXPECT_FALSE(watch.IsOver(kTimes, Boot(5'000 + kG), 1))
+      << "the second one waits for a beacon more";
+  EXPECT_TRUE(watch.IsOver(kTimes, Boot(5'000 + kG + kTimes.beacon_ns()), 1));
 }
 
 TEST(PrimaryWatchTest, OneThatHasFencedAnswersNothingAndHearsNothing) {
-  PrimaryWatch watch(0);
+  PrimaryWatch watch(Boot(0));
   watch.Fence();
-  EXPECT_FALSE(watch.OnBeacon(kG));
-  EXPECT_TRUE(watch.IsOver(kTimes, kG, 0));
+  EXPECT_FALSE(watch.OnBeacon(Boot(kG)));
+  EXPECT_TRUE(watch.IsOver(kTimes, Boot(kG), 0));
 }
 
 // The next primary's lease may have another length.
 TEST(PrimaryWatchTest, TheGraceIsThatOfThePrimarysLease) {
   constexpr GroupTimes kLonger = {.lease_ns = 2 * kL};
-  const PrimaryWatch watch(0);
-  EXPECT_TRUE(watch.IsOver(kTimes, kG, 0));
-  EXPECT_FALSE(watch.IsOver(kLonger, kG, 0));
-  EXPECT_TRUE(watch.IsOver(kLonger, kLonger.grace_ns(), 0));
+  const PrimaryWatch watch(Boot(0));
+  EXPECT_TRUE(watch.IsOver(kTimes, Boot(kG), 0));
+  EXPECT_FALSE(watch.IsOver(kLonger, Boot(kG), 0));
+  EXPECT_TRUE(watch.IsOver(kLonger, Boot(kLonger.grace_ns()), 0));
 }
 
 }  // namespace

@@ -13,10 +13,10 @@ SimulatedMember::SimulatedMember(SimulatedWorld* world, size_t node)
       self_{.node = "n" + std::to_string(node), .incarnation = ++world->incarnations},
       store_(&world->time, &world->shared, self_) {}
 
-int64_t SimulatedMember::Clock() const {
+BootTime SimulatedMember::Clock() const {
   const int64_t now = world_->time.now();
-  return 1'000'000'000'000LL * static_cast<int64_t>(node_ + 1) + now +
-         now / 512 * world_->rates[node_];
+  return BootTime::FromNs(1'000'000'000'000LL * static_cast<int64_t>(node_ + 1) + now +
+                          now / 512 * world_->rates[node_]);
 }
 
 void SimulatedMember::Found(const GroupRegister& known) {

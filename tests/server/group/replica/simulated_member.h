@@ -48,7 +48,7 @@ class SimulatedMember {
   SimulatedPrimary* primary() { return primary_.get(); }
   SimulatedConfig* store() { return &store_; }
   // CLOCK_BOOTTIME here.
-  int64_t Clock() const;
+  BootTime Clock() const;
   // A backup in sync that follows nobody.
   bool HasFenced() const { return takeover_.has_value() && link_ == nullptr; }
   void Deliver(std::function<void()> what) { inbox_.push_back(std::move(what)); }
@@ -79,7 +79,7 @@ class SimulatedMember {
   LinkPtr link_;
   uint64_t link_epoch_ = 0;
   uint64_t begins_ = 0;  // the joiner's stream
-  int64_t heard_ = 0;
+  BootTime heard_;
   int64_t walked_at_ = 0;
   bool published_ = false;  // what is before the stream
   bool ready_ = false;

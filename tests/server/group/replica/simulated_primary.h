@@ -70,7 +70,7 @@ class SimulatedPrimary {
   Membership membership_;
   HandOver hand_over_;
   const uint64_t clock_ms_;  // at the beginning
-  const int64_t began_;
+  const BootTime began_;
   uint64_t committed_;
   std::deque<std::string> uncommitted_;
   std::set<std::string> uncommitted_keys_;
