@@ -1,3 +1,6 @@
+// The order of operations on one key, and what holds a write back: one of its key ahead of it, or a
+// pause that its server asked for.
+
 #include "client/engine/op_table.h"
 
 #include "common/base/data_path_checks.h"

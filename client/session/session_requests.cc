@@ -1,3 +1,7 @@
+// Requests under their numbers: sent, sent again on the next connection, answered, or given up.
+// Two of them are the session's own, the questions for the map and for leases on items: nobody
+// waits for these, so a lost connection ends them, and they are asked anew.
+
 #include "client/session/session_requests.h"
 
 #include <algorithm>

@@ -1,3 +1,7 @@
+// A segment is written from its begin on, batch by batch, and ends with the list of its records.
+// What a batch that failed would have brought is forgotten: nobody was told of it as written. The
+// list has room from the first record on, so that sealing a segment never fails for want of it.
+
 #include "server/memory/tier/tier_circle.h"
 
 #include <algorithm>

@@ -1,3 +1,6 @@
+// How a tier's file is opened. What is found on the disk is judged before it is changed: a file
+// that is no tier, is another server's, or has another layout is refused and stays as it is.
+
 #include "server/memory/tier/tier_file.h"
 
 #include <fcntl.h>

@@ -1,3 +1,6 @@
+// Encoding and proving the bytes of a tier. A disk may give anything: whatever is read is copied,
+// and believed only if its checksum and all that its reader knows of it are right.
+
 #include "server/memory/tier/tier_format.h"
 
 #include <algorithm>

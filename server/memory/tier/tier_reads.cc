@@ -1,3 +1,6 @@
+// Threads that read the disk for workers, and the memory that they read into. A read is found by
+// the position of its record, so GETs of one record share it, and waits in the order of its begin.
+
 #include "server/memory/tier/tier_reads.h"
 
 #include <pthread.h>
