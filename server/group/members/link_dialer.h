@@ -7,6 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
+#include "common/base/boot_time.h"
 #include "server/group/members/backup_link.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/joiner.h"

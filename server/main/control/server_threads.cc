@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clocks.h"
 #include "common/base/short_turns.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
