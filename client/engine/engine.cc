@@ -295,14 +295,12 @@ void Engine::StartFresh() {
 // Starts what is no ordinary GET, may not start at once, or may have a copy. Not part of
 // StartFresh, so that it costs ordinary GETs nothing.
 [[gnu::noinline]] void Engine::StartOther(EngineServer& server, Op& op) {
-  const bool into = op.request.type == OpType::kGetInto;
-  if ((!into && op.request.type != OpType::kGet) || !server.session->ready()) {
-    return StartInOrder(op);
+  if (op.request.type == OpType::kGetInto && server.session->ready() && ops_.no_writes()) {
+    return gets_.StartInto(op);
   }
-  if (!ops_.no_writes() && !ops_.Enter(op)) return;
-  if (server.near_cache != nullptr && !op.misplaced && near_gets_.Start(server, op)) return;
-  if (into && !op.misplaced) return gets_.StartInto(op);
-  Start(op);
+  if (server.near_cache == nullptr || !NearGets::AreFor(op)) [[likely]]
+    return StartInOrder(op);
+  if (ops_.Enter(op) && !near_gets_.Start(server, op)) Start(op);
 }
 
 void Engine::StartInOrder(Op& op) {

@@ -108,10 +108,12 @@ void NearCache::OnRead(ClientSession& session, int64_t now_ns) {
   session.memory().items.Return(buffer);
 }
 
-// If the end is over, or the server leases nothing, words would answer nothing.
+// A torn header tells nothing: the next GET READs it again. If the end is over, or the server
+// leases nothing, words would answer nothing.
 void NearCache::OnHeader(ClientSession& session, const std::byte* read, int64_t now_ns) {
   ItemLeaseHeader header;
   std::memcpy(&header, read, sizeof(header));
+  if (!ItemLeaseValid(header, session.grant().incarnation)) return;
   copies_.OnHeader(header);
   if (header.end_ms <= session.server_time().Upper(now_ns).ms()) return Pause(now_ns);
   if (!copies_.WantsWords() && !wants_words_) return;

@@ -16,7 +16,11 @@ bool NearGets::Start(EngineServer& server, Op& op) {
   const ItemCopies::Copy* const copy =
       near_cache.Find(*server.session, op.hash, op.key(), ops_.now_ns());
   if (copy != nullptr && Answer(server, op, *copy)) return true;
-  if (op.request.type != OpType::kGet || !near_cache.Samples()) return false;
+  if (op.request.type == OpType::kGetInto) {
+    lookups_.StartInto(op);
+    return true;
+  }
+  if (!near_cache.Samples()) return false;
   lookups_.Start(op, server.cache.Find(op.hash, op.place));
   return true;
 }

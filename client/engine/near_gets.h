@@ -14,9 +14,14 @@ class NearGets {
   NearGets(OpTable& ops, HitReports& reports, LookupGets& lookups)
       : ops_(ops), reports_(reports), lookups_(lookups) {}
 
-  // Answers a GET from a copy, or begins to READ it if the near cache wants to look at the item.
-  // Returns false if neither: then it is to be READ as any other. REQUIRES: the operation is fresh,
-  // the session is ready, no write of its key is under way, and `server` has a near cache.
+  // Returns whether a fresh operation is one of them, if its server has a near cache.
+  static bool AreFor(const Op& op) {
+    const bool gets = op.request.type == OpType::kGet || op.request.type == OpType::kGetInto;
+    return gets && op.session().ready() && !op.misplaced;
+  }
+  // Answers a GET from a copy, or begins to READ it. Returns false if it is to be READ as any other
+  // GET. REQUIRES: the operation is fresh, AreFor(op), no write of its key is under way, and
+  // `server` has a near cache.
   bool Start(EngineServer& server, Op& op);
 
  private:

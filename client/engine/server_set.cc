@@ -173,7 +173,8 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.read_only = its.terms().read_only();
     info.incarnation = grant.incarnation;
     info.region_bytes = grant.region_bytes;
-    info.index_slots = its.index_slots();
+    const IndexView& view = its.view();
+    info.index_slots = (view.next.homes != 0 ? view.next : view.index).slots();  // the newest
     info.lock_words = grant.lock_words;
     info.protocol_version = grant.version;
     info.session_id = grant.session_id;

@@ -129,10 +129,6 @@ class ClientSession {
     GANNET_CHECK_DATA_PATH(was_ready(), "nothing was granted yet");
     return terms_.grant;
   }
-  // Returns the number of slots of the newest index that the session knows of.
-  uint64_t index_slots() const {
-    return (view().next.homes != 0 ? view().next : view().index).slots();
-  }
   // A lookup found a home that was migrated to an index that the view does not have. Asks for it.
   void WantIndex() {
     heartbeats_.WantIndex();

@@ -123,12 +123,12 @@ class PrimaryLeaseWatch {
   int64_t end_ns_ = 0;
   int64_t replies_end_ns_ = 0;
   int64_t length_ns_ = kLengthNsUsual;
-  int64_t left_ns_ = kLengthNsUsual;  // as told last, if anything was left
-  int64_t asked_ns_ = kNever;         // the last time
-  int64_t asked_first_ns_ = kNever;   // the first time since an answer brought a valid lease
-  int64_t answered_ns_ = INT64_MIN / 2;
-  bool seen_ = false;         // a lease, so length_ns_ is no assumption
-  std::vector<ibv_wc> held_;  // no more than the completion queue has room for
+  int64_t left_ns_ = kLengthNsUsual;     // as told last, if anything was left
+  int64_t asked_ns_ = kNever;            // the last time
+  int64_t asked_first_ns_ = kNever;      // the first time since an answer brought a valid lease
+  int64_t answered_ns_ = INT64_MIN / 2;  // OnAnsweredAlone
+  bool seen_ = false;                    // a lease, so length_ns_ is no assumption
+  std::vector<ibv_wc> held_;             // no more than the completion queue has room for
   uint64_t disbelieved_ = 0;
 };
 
