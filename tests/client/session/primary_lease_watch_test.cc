@@ -57,6 +57,14 @@ TEST_F(PrimaryLeaseWatchTest, WhatIsHeldIsTakenOutInItsOrder) {
   EXPECT_EQ(watch_.held()[1].wr_id, 2u);
 }
 
+TEST_F(PrimaryLeaseWatchTest, ASessionThatAnswersAloneAsksForTheLease) {
+  watch_.Restart(GrantOf(7, 640), kAsked, kHeard);
+  EXPECT_FALSE(watch_.AskDue(kEnd - 1, false)) << "it is idle";
+  watch_.OnAnsweredAlone(kEnd - 1);
+  EXPECT_TRUE(watch_.AskDue(kEnd - 1, false));
+  EXPECT_FALSE(watch_.AskDue(kEnd + 20 * kNsPerMs, false)) << "it is idle again";
+}
+
 TEST_F(PrimaryLeaseWatchTest, AServerInNoGroupNeedsNone) {
   watch_.Restart(GrantOf(0, 0), kAsked, kHeard);
   EXPECT_FALSE(watch_.on());
