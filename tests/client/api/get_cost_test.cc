@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -234,6 +235,42 @@ class GetCostTest : public ::testing::Test {
   GetBuffers out_;
 };
 ServerProcess* GetCostTest::server_ = nullptr;
+
+// GETs of a key that is leased, and that the client has a copy of.
+class NearGetCostTest : public ::testing::Test {
+ protected:
+  void Run(uint32_t depth) {
+    Options options = PatientOptions();
+    options.deadline = kHang;
+    options.near_cache_bytes = 1 << 20;
+    auto connected = AsyncClient::Connect({server_.endpoint()}, options);
+    ASSERT_TRUE(connected.ok()) << connected.status();
+    AsyncClient& client = **connected;
+    const std::vector<std::string> keys(depth, Keys("near", 1)[0]);
+    ASSERT_EQ(RunPut(client, keys[0], std::string(64, 'v')).code, absl::StatusCode::kOk);
+    const auto give_up = std::chrono::steady_clock::now() + kHang;
+    const auto is_near = [&] {
+      return RunOne(client, [&] { return client.Get(keys[0], out_[0], 1); }).cost.from_near_cache;
+    };
+    while (!is_near() && std::chrono::steady_clock::now() < give_up) {
+    }
+    uint32_t near_gets = 0;
+    for (uint32_t begun = 0; begun < kGets; begun += depth) {
+      std::array<Completion, kDepthMax> done;
+      const auto room = std::span(done).first(depth);
+      size_t n = GetAll(client, keys, out_, 2, room);
+      while (n < depth) n += client.Poll(room.subspan(n));
+      for (const Completion& get : room) near_gets += get.cost.from_near_cache;
+    }
+    EXPECT_GE(near_gets, kGets * 9 / 10);
+  }
+
+  ServerProcess server_{{"--item_lease_ms=100"}};
+  GetBuffers out_;
+};
+
+TEST_F(NearGetCostTest, OneAtATime) { Run(1); }
+TEST_F(NearGetCostTest, ThirtyTwoAtOnce) { Run(32); }
 
 TEST_F(GetCostTest, WarmOneAtATime) { RunWarm(1); }
 TEST_F(GetCostTest, WarmThirtyTwoAtOnce) { RunWarm(32); }
