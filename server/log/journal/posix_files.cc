@@ -13,111 +13,17 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <filesystem>
-#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file_rights.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
+#include "server/log/journal/posix_file.h"
 
 namespace gannet {
 namespace {
-
-// Takes errno. Says what was tried with which file.
-absl::Status Failed(const char* what, const std::string& path) {
-  const int error = errno;
-  const std::string text = absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error));
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-      return absl::ResourceExhaustedError(text);
-    case ENOENT:
-      return absl::NotFoundError(text);
-    case EEXIST:
-      return absl::AlreadyExistsError(text);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(text);
-    default:
-      return absl::InternalError(text);
-  }
-}
-
-class PosixFile : public File {
- public:
-  explicit PosixFile(int fd) : fd_(fd) {}
-  ~PosixFile() override { close(fd_); }
-  PosixFile(const PosixFile&) = delete;
-  PosixFile& operator=(const PosixFile&) = delete;
-
-  absl::Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override {
-    while (!bytes.empty()) {
-      const ssize_t n = pwrite(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Failure("write to");
-      bytes = bytes.subspan(n);
-      offset += n;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> bytes) override {
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t n =
-          pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-      if (n < 0 && errno == EINTR) continue;
-      if (n < 0) return Failure("read");
-      if (n == 0) break;
-      done += n;
-    }
-    return done;
-  }
-
-  absl::Status Reserve(uint64_t bytes) override {
-    // Returns the error number instead of setting errno.
-    while (const int error = posix_fallocate(fd_, 0, static_cast<off_t>(bytes))) {
-      if (error == EINTR) continue;
-      errno = error;
-      return Failure("take space for");
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status Truncate(uint64_t bytes) override {
-    if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return Failure("truncate");
-    return absl::OkStatus();
-  }
-
-  absl::StatusOr<uint64_t> Size() override {
-    struct stat status {};
-    if (fstat(fd_, &status) != 0) return Failure("look at");
-    return static_cast<uint64_t>(status.st_size);
-  }
-
-  absl::Status Sync() override {
-    if (fdatasync(fd_) != 0) return Failure("sync");
-    return absl::OkStatus();
-  }
-
- private:
-  // Takes errno. Asks the kernel for the file's name, because files are renamed while they are
-  // open.
-  absl::Status Failure(const char* what) const {
-    const int failed = errno;
-    std::error_code error;
-    const std::string link = absl::StrCat("/proc/self/fd/", fd_);
-    const std::string path = std::filesystem::read_symlink(link, error).string();
-    errno = failed;
-    return Failed(what, error ? "an open file" : path);
-  }
-
-  const int fd_;
-};
 
 class PosixFiles : public Files {
  public:
@@ -135,11 +41,11 @@ class PosixFiles : public Files {
     return OpenWith(access_, "open", name);
   }
   absl::Status Remove(const std::string& name) override {
-    if (unlinkat(fd_, name.c_str(), 0) != 0) return Failed("remove", PathOf(name));
+    if (unlinkat(fd_, name.c_str(), 0) != 0) return FileError("remove", PathOf(name));
     return absl::OkStatus();
   }
   absl::Status Rename(const std::string& from, const std::string& to) override {
-    if (renameat(fd_, from.c_str(), fd_, to.c_str()) != 0) return Failed("rename", PathOf(from));
+    if (renameat(fd_, from.c_str(), fd_, to.c_str()) != 0) return FileError("rename", PathOf(from));
     return absl::OkStatus();
   }
 
@@ -147,7 +53,7 @@ class PosixFiles : public Files {
     // fdopendir owns the descriptor that it gets, and moves its position.
     const int fd = openat(fd_, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR* const folder = fd < 0 ? nullptr : fdopendir(fd);
-    if (folder == nullptr) return Failed("list", path_);
+    if (folder == nullptr) return FileError("list", path_);
     std::vector<std::string> names;
     errno = 0;
     while (const dirent* entry = readdir(folder)) {
@@ -156,7 +62,7 @@ class PosixFiles : public Files {
     const int error = errno;
     closedir(folder);
     errno = error;
-    if (error != 0) return Failed("list", path_);
+    if (error != 0) return FileError("list", path_);
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -166,14 +72,14 @@ class PosixFiles : public Files {
     struct stat by_path {};
     if (fstatat(fd_, name.c_str(), &here, AT_SYMLINK_NOFOLLOW) != 0 ||
         stat(PathOf(name).c_str(), &by_path) != 0) {
-      return Failed("find", PathOf(name));
+      return FileError("find", PathOf(name));
     }
     if (here.st_dev == by_path.st_dev && here.st_ino == by_path.st_ino) return absl::OkStatus();
     return absl::NotFoundError(absl::StrCat(path_, " is another directory now"));
   }
 
   absl::Status SyncDirectory() override {
-    if (fsync(fd_) != 0) return Failed("sync", path_);
+    if (fsync(fd_) != 0) return FileError("sync", path_);
     return absl::OkStatus();
   }
 
@@ -184,7 +90,7 @@ class PosixFiles : public Files {
   absl::StatusOr<std::unique_ptr<File>> OpenWith(int flags, const char* what,
                                                  const std::string& name) {
     const int fd = openat(fd_, name.c_str(), flags | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR);
-    if (fd < 0) return Failed(what, PathOf(name));
+    if (fd < 0) return FileError(what, PathOf(name));
     return std::make_unique<PosixFile>(fd);
   }
 
@@ -198,15 +104,15 @@ constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 // Returns when it is there for good.
 absl::Status MakeDirectory(const std::string& path) {
   namespace fs = std::filesystem;
-  if (mkdir(path.c_str(), S_IRWXU) != 0) return Failed("make the directory", path);
+  if (mkdir(path.c_str(), S_IRWXU) != 0) return FileError("make the directory", path);
   LOG(INFO) << "made the directory " << path;
   fs::path whole = fs::absolute(path).lexically_normal();
   if (!whole.has_filename()) whole = whole.parent_path();  // "a/"
   const std::string parent = whole.parent_path().string();
   const int fd = open(parent.c_str(), kDirectory);
-  if (fd < 0) return Failed("open the directory", parent);
+  if (fd < 0) return FileError("open the directory", parent);
   const bool synced = fsync(fd) == 0;
-  const absl::Status status = synced ? absl::OkStatus() : Failed("sync", parent);
+  const absl::Status status = synced ? absl::OkStatus() : FileError("sync", parent);
   close(fd);
   return status;
 }
@@ -226,10 +132,10 @@ absl::StatusOr<std::unique_ptr<Files>> OpenDirectory(const std::string& path) {
     GANNET_RETURN_IF_ERROR(MakeDirectory(path));
     fd = open(path.c_str(), kDirectory);
   }
-  if (fd < 0) return Failed("open the directory", path);
+  if (fd < 0) return FileError("open the directory", path);
   auto files = std::make_unique<PosixFiles>(fd, path, O_RDWR);
   struct stat status {};
-  if (fstat(fd, &status) != 0) return Failed("look at", path);
+  if (fstat(fd, &status) != 0) return FileError("look at", path);
   GANNET_RETURN_IF_ERROR(CheckDataDirectory(path, status, ProcessIds::Own()));
   GANNET_RETURN_IF_ERROR(Lock(fd, LOCK_EX, path));
   return files;
@@ -237,7 +143,7 @@ absl::StatusOr<std::unique_ptr<Files>> OpenDirectory(const std::string& path) {
 
 absl::StatusOr<std::unique_ptr<Files>> OpenDirectoryToRead(const std::string& path) {
   const int fd = open(path.c_str(), kDirectory);
-  if (fd < 0) return Failed("open the directory", path);
+  if (fd < 0) return FileError("open the directory", path);
   auto files = std::make_unique<PosixFiles>(fd, path, O_RDONLY);
   GANNET_RETURN_IF_ERROR(Lock(fd, LOCK_SH, path));
   return files;

@@ -30,25 +30,14 @@ constexpr char kName[] = "tier";
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr int kFile = O_RDWR | O_CLOEXEC;
 
-// Takes errno. Says what was tried with which file.
+// FileError, which also knows what a path without a directory and a file that may not be so long
+// are here.
 absl::Status Failed(const char* what, const std::string& path) {
   const int error = errno;
-  const std::string text = absl::StrCat("cannot ", what, " ", path, ": ", std::strerror(error));
-  switch (error) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-      return absl::ResourceExhaustedError(text);
-    case ENOENT:
-    case ENOTDIR:
-      return absl::NotFoundError(text);
-    case EACCES:
-    case EPERM:
-    case EROFS:
-      return absl::PermissionDeniedError(text);
-    default:
-      return absl::InternalError(text);
-  }
+  const absl::Status status = FileError(what, path);
+  if (error == EFBIG) return absl::ResourceExhaustedError(status.message());
+  if (error == ENOTDIR) return absl::NotFoundError(status.message());
+  return status;
 }
 
 absl::Status CheckDirectory(int fd, const std::string& path) {
@@ -180,61 +169,25 @@ absl::Status TierFile::WriteHeader(std::span<std::byte, kTierBlockBytes> block) 
 }
 
 absl::Status TierFile::UseCache() {
-  const int flags = fcntl(fd_, F_GETFL);
-  if (flags < 0 || fcntl(fd_, F_SETFL, flags & ~O_DIRECT) != 0) return Failure("use the cache for");
+  const int flags = fcntl(fd(), F_GETFL);
+  if (flags < 0 || fcntl(fd(), F_SETFL, flags & ~O_DIRECT) != 0)
+    return Failure("use the cache for");
   direct_ = false;
   return absl::OkStatus();
 }
 
 absl::Status TierFile::Failure(const char* what) const { return Failed(what, path_); }
 
-absl::Status TierFile::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
-  while (!bytes.empty()) {
-    const ssize_t n = pwrite_(fd_, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Failure("write to");
-    bytes = bytes.subspan(n);
-    offset += n;
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<size_t> TierFile::ReadAt(uint64_t offset, std::span<std::byte> bytes) {
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t n =
-        pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
-    if (n < 0 && errno == EINTR) continue;
-    if (n < 0) return Failure("read");
-    if (n == 0) break;
-    done += n;
-  }
-  return done;
-}
-
-// A file system that cannot reserve space gives it when it is written. Then it is only looked at
-// whether there is so much.
 absl::Status TierFile::Reserve(uint64_t bytes) {
-  if (fallocate(fd_, 0, 0, static_cast<off_t>(bytes)) == 0) return absl::OkStatus();
+  if (fallocate(fd(), 0, 0, static_cast<off_t>(bytes)) == 0) return absl::OkStatus();
   const bool cannot = errno == EOPNOTSUPP;
   if (!cannot && errno != ENOSPC && errno != EFBIG) return Failure("take space for");
   struct statvfs system {};
-  if (fstatvfs(fd_, &system) != 0) return Failure("look at");
+  if (fstatvfs(fd(), &system) != 0) return Failure("look at");
   const uint64_t free = uint64_t{system.f_bavail} * system.f_frsize;
   if (cannot && free >= bytes) return Truncate(bytes);
   return absl::ResourceExhaustedError(
       absl::StrCat(path_, " needs ", bytes, " bytes, and its disk has ", free, " free"));
-}
-
-absl::Status TierFile::Truncate(uint64_t bytes) {
-  if (ftruncate(fd_, static_cast<off_t>(bytes)) != 0) return Failure("truncate");
-  return absl::OkStatus();
-}
-
-absl::StatusOr<uint64_t> TierFile::Size() {
-  struct stat about {};
-  if (fstat(fd_, &about) != 0) return Failure("look at");
-  return static_cast<uint64_t>(about.st_size);
 }
 
 }  // namespace gannet

@@ -1,7 +1,6 @@
 #ifndef GANNET_SERVER_MEMORY_TIER_TIER_FILE_H_
 #define GANNET_SERVER_MEMORY_TIER_TIER_FILE_H_
 
-#include <sys/types.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -13,7 +12,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "server/log/journal/files.h"
+#include "server/log/journal/posix_file.h"
 #include "server/memory/tier/tier_format.h"
 
 namespace gannet {
@@ -26,7 +25,7 @@ struct TierFileOptions {
   // file. Otherwise it has none, and is gone with this process, however that ends.
   bool keeps = false;
   // What writes. Tests have file systems that refuse.
-  ssize_t (*pwrite)(int fd, const void* bytes, size_t n, off_t offset) = ::pwrite;
+  PosixFile::Pwrite pwrite = ::pwrite;
 };
 
 // The file of a tier, opened, locked, and as long as it will ever be. Its lock lies on the
@@ -34,7 +33,7 @@ struct TierFileOptions {
 // way, no other one can open the file.
 //
 // Thread safety: any thread may read and write. Memory and offsets are of whole blocks.
-class TierFile : public File {
+class TierFile : public PosixFile {
  public:
   // Opens the tier, or makes one if there is none, or one of another size.
   //
@@ -43,9 +42,6 @@ class TierFile : public File {
   // the tier; the file is no tier's, or of another layout. ResourceExhausted: the file system has
   // less space. Any other error: the disk does not do what was tried.
   static absl::StatusOr<std::unique_ptr<TierFile>> Open(const TierFileOptions& options);
-  ~TierFile() override { close(fd_); }
-  TierFile(const TierFile&) = delete;
-  TierFile& operator=(const TierFile&) = delete;
 
   uint64_t tier() const { return header_.tier; }
   uint64_t segments() const { return header_.segments; }
@@ -55,17 +51,15 @@ class TierFile : public File {
   // Returns whether reads and writes pass the system's page cache.
   bool direct() const { return direct_; }
 
-  absl::Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override;
-  absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> bytes) override;
+  // A file system that cannot reserve space gives it when it is written. Then it is only looked at
+  // whether there is so much.
   absl::Status Reserve(uint64_t bytes) override;
-  absl::Status Truncate(uint64_t bytes) override;
-  absl::StatusOr<uint64_t> Size() override;
   // Does nothing: a power cut takes all that leads here.
   absl::Status Sync() override { return absl::OkStatus(); }
 
  private:
   TierFile(const TierFileOptions& options, int fd, bool direct, std::string path)
-      : pwrite_(options.pwrite), fd_(fd), path_(std::move(path)), direct_(direct) {}
+      : PosixFile(fd, options.pwrite), path_(std::move(path)), direct_(direct) {}
 
   static absl::StatusOr<std::unique_ptr<TierFile>> OpenIn(int directory,
                                                           const TierFileOptions& options);
@@ -76,10 +70,8 @@ class TierFile : public File {
   // systems accept when a file is opened, and refuse at the first write.
   absl::Status WriteHeader(std::span<std::byte, kTierBlockBytes> block);
   absl::Status UseCache();
-  absl::Status Failure(const char* what) const;
+  absl::Status Failure(const char* what) const override;
 
-  ssize_t (*const pwrite_)(int, const void*, size_t, off_t);
-  const int fd_;
   const std::string path_;  // for messages
   TierHeader header_{};
   bool direct_;
