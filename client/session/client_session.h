@@ -255,7 +255,6 @@ class ClientSession {
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
   static constexpr int64_t kLastReportNsMax = 200 * kNsPerMs;
   static constexpr uint32_t kLooksAtStillClock = 10'000;
-  static constexpr int64_t kAnswersNs = 10 * kNsPerMs;    // an owner that answers alone is busy
   static constexpr int64_t kDrainLookNs = 10 * kNsPerMs;  // how often draining is looked at
 
   // From down to ready.
