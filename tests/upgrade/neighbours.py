@@ -185,10 +185,6 @@ class MixedCluster(local_cluster.LocalCluster):
         self.start_again(name)
         self.await_in_sync(MEMBERS)
 
-    def hand_over(self, name):
-        done = self.kvcli("handover", local_cluster.GROUP, name, f"--wait={STOP_S}s")
-        check(done.returncode == 0, done.stderr)
-
 
 @contextlib.contextmanager
 def group(options):
@@ -230,11 +226,11 @@ def test_mixed(options):
     with group(options) as (cluster, step):
         new = next(it for it in MEMBERS if it != cluster.primary())
         step(f"upgrades {new}, a backup", lambda: cluster.upgrade(new))
-        step(f"{new} leads two old ones", lambda: cluster.hand_over(new))
+        step(f"{new} leads two old ones", lambda: cluster.hand_over(local_cluster.GROUP, new, STOP_S))
 
         def die():
             if cluster.primary() != new:  # as above
-                cluster.hand_over(new)
+                cluster.hand_over(local_cluster.GROUP, new, STOP_S)
             cluster.processes[new].kill()
             cluster.processes[new].wait()
             cluster.start_again(new)

@@ -104,9 +104,7 @@ class Rounds:
 
     def handover(self, node):
         successor = next(it for it in NODES if it != node)
-        done = self.cluster.kvcli("handover", local_cluster.GROUP, successor, f"--wait={STEP_S}s")
-        if done.returncode != 0:
-            raise local_cluster.Failed(done.stderr)
+        self.cluster.hand_over(local_cluster.GROUP, successor, STEP_S)
         self.client.await_answers()
         return self.client.gaps()
 

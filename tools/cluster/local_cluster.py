@@ -121,6 +121,18 @@ class LocalCluster:
             [f"{self.options.build}/bin/kvcli", "cluster", *words, "--etcd=" + ",".join(self.urls),
              "--cluster=" + CLUSTER], check=False, capture_output=True, text=True)
 
+    def hand_over(self, group, node, wait_s):
+        """Has the group's primary hand over to this node. The primary drops the wish if the node is silent for a
+        moment, so this asks again. Raises Failed after wait_s seconds."""
+        end = time.monotonic() + wait_s
+        while True:
+            done = self.kvcli("handover", group, node, f"--wait={wait_s}s")
+            if done.returncode == 0:
+                return
+            if time.monotonic() > end:
+                raise Failed(done.stderr)
+            time.sleep(0.1)
+
     def start_etcd(self):
         count = self.options.etcd
         host = self.etcd_host()

@@ -74,6 +74,8 @@ bool Leadership::FollowHandOver(BootTime now) {
   if (phase() == PrimaryPhase::kHandsOver && hand_over_.stopped()) {
     phase_.To(PrimaryPhase::kStepsDown);
   } else if (phase() == PrimaryPhase::kStepsDown && !hand_over_.begun()) {
+    LOG(WARNING)
+        << "goes on as primary: the successor was not named, as it is silent or not in sync";
     phase_.To(PrimaryPhase::kOpen);
   }
   return told_last;

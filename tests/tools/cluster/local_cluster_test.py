@@ -162,8 +162,7 @@ class LocalClusterTest(ClusterTest):
         other = next(n for n in NODES if n != before["primary"])
         # As an upgrade does, or who builds anew.
         os.unlink(os.path.join(self.cluster.build_of(before["primary"]), "bin", "kvserver"))
-        done = self.cluster.kvcli("handover", "g1", other, "--wait=60s")
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.cluster.hand_over("g1", other, STEP_S)
         self.assertEqual(self.group()["primary"], other)
         self.assertEqual(self.kvcli("get", "key"), "value")
         # The former primary executes itself again, and joins.

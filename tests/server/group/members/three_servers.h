@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <functional>
@@ -13,8 +14,10 @@
 #include <thread>
 
 #include "common/base/clocks.h"
+#include "common/protocol/replica.h"
 #include "common/rdma/loopback.h"
 #include "server/main/control/server_threads.h"
+#include "softverbs/tests/support/sanitizer.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/group/members/shared_register.h"
 
@@ -25,7 +28,9 @@ class ThreeServers {
  public:
   static constexpr size_t kServers = 3;
 
-  explicit ThreeServers(GroupTerms terms) : shared(std::move(terms)) {}
+  // Under a sanitizer, which makes all of this slow, the group's lease is longer: who is only busy
+  // is not to count as silent.
+  explicit ThreeServers(GroupTerms terms) : shared(Patient(std::move(terms))) {}
 
   static std::string NameOf(size_t i) { return "n" + std::to_string(i + 1); }
 
@@ -69,12 +74,23 @@ class ThreeServers {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::yield();
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // servers need the core
     }
     return true;
   }
+  // Waits until so many are in sync, with a primary that serves.
   bool AwaitInSync(size_t n) {
-    return Await([&] { return shared.now().configuration.in_sync.size() == n; });
+    return Await(
+        [&] { return shared.now().configuration.in_sync.size() == n && Primary().has_value(); });
+  }
+  // Has the primary hand over to this one. A primary drops the wish if the successor is silent for
+  // a moment, so an operator asks again.
+  bool HandOverTo(size_t i) {
+    return Await([&] {
+      if (Primary() == i) return true;
+      if (Primary().has_value() && !shared.successor()) shared.WantSuccessor(NameOf(i));
+      return false;
+    });
   }
   // Returns who is primary by the register, if it serves.
   std::optional<size_t> Primary() const {
@@ -105,6 +121,13 @@ class ThreeServers {
     Server& server = const_cast<Server&>(nodes[i].threads->server());
     return server.store().Get(key, {}, nodes[i].threads->now().server_time).status !=
            ReplyStatus::kNotFound;
+  }
+
+  static GroupTerms Patient(GroupTerms terms) {
+    if (test_support::kSanitizer) {
+      terms.lease_ms = std::min(2 * terms.lease_ms, kPrimaryLeaseMsMax);
+    }
+    return terms;
   }
 
   struct Node {
