@@ -27,6 +27,7 @@
 #include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/support/environment_variable.h"
+#include "tests/support/rest.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
@@ -118,7 +119,7 @@ TEST_F(DiskTest, FindsABeginningOfWhatWasWrittenAfterKill9) {
         }
       }
     });
-    while (!enough) std::this_thread::yield();
+    while (!enough) test_support::Rest();
     const int certain = synced + 500;
     server.Kill();
     writer.join();
@@ -229,10 +230,10 @@ TEST_F(DiskTest, WritesWaitWhileTheDiskHangsAndNoneIsRefused) {
   std::thread shorts(put_on, 100);
   std::thread longs(put_on, 1 << 20);
   // A second after the interval the server takes no more.
-  while (StatsOf(watcher.get()).disk_behind_ms < 1'500) std::this_thread::yield();
+  while (StatsOf(watcher.get()).disk_behind_ms < 1'500) test_support::Rest();
   const uint64_t before = put;
   std::filesystem::remove(hangs);
-  while (put < before + 100 && refused == 0) std::this_thread::yield();
+  while (put < before + 100 && refused == 0) test_support::Rest();
   enough = true;
   shorts.join();
   longs.join();
@@ -312,7 +313,7 @@ TEST_F(DiskTest, LosesNothingThatItAcknowledgedAfterKill9WithSyncAlways) {
         }
       });
     }
-    while (writes < 200) std::this_thread::yield();
+    while (writes < 200) test_support::Rest();
     server.Kill();
     for (std::thread& writer : writers) writer.join();
     server.Restart();

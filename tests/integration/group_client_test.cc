@@ -23,6 +23,7 @@
 #include "server/main/control/server.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/common/rdma/test_device.h"
+#include "tests/support/rest.h"
 
 namespace gannet {
 namespace {
@@ -61,7 +62,7 @@ class MemberOfServer : private ChangeConsumer {
   // Its thread does nothing any more, as that of a stopped process. Clients can READ its memory.
   void Stop() {
     stopped_.store(true);
-    while (running_.load()) std::this_thread::yield();
+    while (running_.load()) test_support::Rest();
   }
   void Continue() { stopped_.store(false); }
   // Ends the server with all its connections.
@@ -115,7 +116,7 @@ class GroupClientTest : public ::testing::Test {
   std::string Both() const { return absl::StrCat("cluster:", a_.address(), ",", b_.address()); }
   // Waits until a lease is over for certain, as a new primary does.
   static void WaitOut(BootTime lease_end) {
-    while (MachineBootTime() <= lease_end) std::this_thread::yield();
+    while (MachineBootTime() <= lease_end) test_support::Rest();
   }
 
   MemberOfServer a_, b_;
@@ -243,11 +244,11 @@ TEST_F(GroupClientTest, AFailOverInTheMiddleOfGetsAndPuts) {
       }
     }
   });
-  while (round < kRounds) std::this_thread::yield();
+  while (round < kRounds) test_support::Rest();
   const uint64_t before = client->Info()[0].incarnation;
   a_.Die();
   b_.Serve(MachineBootTime() + kLongNs);
-  for (const int until = round + kRounds; round < until;) std::this_thread::yield();
+  for (const int until = round + kRounds; round < until;) test_support::Rest();
   done = true;
   user.join();
   EXPECT_LE(unknown, 1);
@@ -284,7 +285,7 @@ class DeposedTest : public GroupClientTest {
         done = (*got)->data == "new";
       }
     });
-    while (reads < 10 && MachineBootTime() < end) std::this_thread::yield();
+    while (reads < 10 && MachineBootTime() < end) test_support::Rest();
     leave();
     WaitOut(end);
     b_.Serve(MachineBootTime() + kLongNs);

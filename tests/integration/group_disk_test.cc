@@ -19,6 +19,7 @@
 #include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/integration/group_of_processes.h"
+#include "tests/support/rest.h"
 #include "tests/support/run_program.h"
 
 namespace gannet {
@@ -106,7 +107,7 @@ class GroupDiskTest : public testing::Test {
       const uint64_t wanted = load->calls() + 20;
       while (load->calls() < wanted) {
         ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "a client gets no answers";
-        std::this_thread::yield();
+        test_support::Rest();
       }
     }
   }
@@ -125,7 +126,7 @@ class GroupDiskTest : public testing::Test {
       ASSERT_TRUE(reports.at(0).stats.ok()) << reports.at(0).stats.status();
       ASSERT_EQ(reports[0].stats->disk_refused, 0u);
       if (reports[0].stats->disk_behind_bytes == 0) return;
-      std::this_thread::yield();
+      test_support::Rest();
     }
     FAIL() << "the disk does not catch up";
   }

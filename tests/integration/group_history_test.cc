@@ -12,7 +12,6 @@
 #include <memory>
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,6 +21,7 @@
 #include "tests/integration/group_of_processes.h"
 #include "tests/linearizability/history_file.h"
 #include "tests/linearizability/linearizability.h"
+#include "tests/support/rest.h"
 
 namespace gannet {
 namespace {
@@ -126,7 +126,7 @@ class GroupHistoryTest : public testing::Test {
       const uint64_t wanted = one->answers() + 20;
       while (one->answers() < wanted) {
         ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "a client gets no answers";
-        std::this_thread::yield();
+        test_support::Rest();
       }
     }
   }

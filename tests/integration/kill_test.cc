@@ -27,6 +27,7 @@
 #include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/support/environment_variable.h"
+#include "tests/support/rest.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
@@ -111,7 +112,7 @@ TEST_F(KillTest, TakesTheLastWritesOnlyOfEachSize) {
         }
       });
     }
-    while (!enough) std::this_thread::yield();
+    while (!enough) test_support::Rest();
     server.Kill();
     for (std::thread& writer : writers) writer.join();
     server.Restart();

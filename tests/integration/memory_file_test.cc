@@ -20,6 +20,7 @@
 #include "absl/strings/str_cat.h"
 #include "softverbs/tests/support/child_process.h"
 #include "tests/client/api/patient_options.h"
+#include "tests/support/rest.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
@@ -174,7 +175,7 @@ TEST(MemoryFileTest, WhatWasAcknowledgedOutlivesKills) {
       threads.emplace_back([&] { writer->WriteUntilKilled(killed, &acknowledged); });
     }
     const uint64_t enough = 100 + random() % 1000;
-    while (acknowledged.load(std::memory_order_relaxed) < enough) std::this_thread::yield();
+    while (acknowledged.load(std::memory_order_relaxed) < enough) test_support::Rest();
     server.Kill();
     killed.store(true, std::memory_order_relaxed);
     for (std::thread& thread : threads) thread.join();

@@ -26,6 +26,7 @@
 #include "softverbs/tests/support/test_seed.h"
 #include "tests/client/api/patient_options.h"
 #include "tests/linearizability/linearizability.h"
+#include "tests/support/rest.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
@@ -163,7 +164,7 @@ class Observers {
       return steps.load(std::memory_order_relaxed) >= steps_wanted ||
              std::ranges::all_of(all_, [](const auto& one) { return one->ended(); });
     };
-    while (!over()) std::this_thread::yield();
+    while (!over()) test_support::Rest();
     server.Kill();
     const int64_t dead_ns = MonotonicNs();
     killed.store(true, std::memory_order_relaxed);

@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 
 #include "common/base/clocks.h"
 #include "common/protocol/replica.h"
@@ -20,6 +19,7 @@
 #include "softverbs/tests/support/sanitizer.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/group/members/shared_register.h"
+#include "tests/support/rest.h"
 
 namespace gannet {
 
@@ -74,7 +74,7 @@ class ThreeServers {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
     while (!so()) {
       if (std::chrono::steady_clock::now() > deadline) return false;
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));  // servers need the core
+      test_support::Rest();
     }
     return true;
   }

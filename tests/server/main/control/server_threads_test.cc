@@ -28,6 +28,7 @@
 #include "softverbs/tests/support/temporary_directory.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
+#include "tests/support/rest.h"
 
 namespace gannet {
 namespace {
@@ -41,7 +42,7 @@ class ThreadsDriver : public SteppedServer {
     const int64_t deadline_ns = MonotonicNs() + kStepNsMax;
     while (!done()) {
       if (MonotonicNs() > deadline_ns) return false;
-      std::this_thread::yield();
+      test_support::Rest();
     }
     return true;
   }
