@@ -72,6 +72,7 @@ gannet_hot_key InC(const gannet::HotKey& key) {
   c.block_size = key.block_bytes;
   c.key_size = static_cast<uint32_t>(std::min(key.key.size(), sizeof(c.key)));
   c.at_least = key.at_least;
+  c.leased = key.leased.value_or(false);
   std::memcpy(c.key, key.key.data(), c.key_size);
   return c;
 }

@@ -5,24 +5,17 @@
 #include "client/session/session_requests.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
-#include "common/layout/item_lease_header.h"
 
 namespace gannet {
 namespace {
 
-// Returns where the leases are, by the server's answer; no words if it has none. Fields that an
-// older server does not send stay 0.
+// Returns where the leases are, by the server's answer; no words if it has none.
 ItemLeasesReply ItemLeasesIn(const ReplyView& reply) {
-  ItemLeasesReply told{};
-  if (reply.header.status != static_cast<uint8_t>(ReplyStatus::kOk)) return told;
-  std::memcpy(&told, reply.value.data(), std::min(reply.value.size(), sizeof(told)));
-  const bool sane = told.words <= kLeasedItemsMax && told.lease_ms > 0 &&
-                    told.lease_ms <= kItemLeaseMsMax && told.address != 0;
-  return sane ? told : ItemLeasesReply{};
+  if (reply.header.status != static_cast<uint8_t>(ReplyStatus::kOk)) return {};
+  return DecodeItemLeases(reply.value);
 }
 
 }  // namespace

@@ -25,6 +25,8 @@
 #include "common/auth/auth_file.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
+#include "common/layout/item_lease_header.h"
+#include "common/protocol/item_leases_reply.h"
 #include "common/protocol/limits.h"
 #include "common/protocol/message.h"
 #include "common/rdma/address.h"
@@ -104,7 +106,7 @@ absl::Status RegionWalk::TakeBuffers() {
 absl::Status RegionWalk::Walk(const std::function<bool(const WalkedItem&)>& show) {
   progress_ = {};
   return WalkSome(
-      nullptr, [&show](const WalkedItem& item, uint64_t) { return show(item); }, nullptr);
+      nullptr, [&show](const WalkedItem& item, uint64_t, uint64_t) { return show(item); }, nullptr);
 }
 
 absl::Status RegionWalk::WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
@@ -131,7 +133,7 @@ absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
     }
     return true;
   };
-  const auto show_all = [&show](const WalkedItem& item, uint64_t) {
+  const auto show_all = [&show](const WalkedItem& item, uint64_t, uint64_t) {
     show(item);
     return true;
   };
@@ -199,7 +201,7 @@ WalkReader::Taken RegionWalk::OnItem(size_t i, const IndexWalk::Item& item) {
                                  .value = item.value,
                                  .info = info,
                                  .block_bytes = static_cast<uint32_t>(slot.read_bytes())},
-                                slot.offset());
+                                slot.offset(), header.commit);
   return goes_on ? Taken::kYes : Taken::kStop;
 }
 
@@ -349,12 +351,17 @@ absl::StatusOr<std::vector<HotKey>> RegionWalk::HotKeys(size_t count,
   progress_ = {};
   GANNET_ASSIGN_OR_RETURN(const HeatsReply heats, AskForHeats());
   HotPlaces places(heats, std::max(kPlacesMin, count * kPlacesPerKey));
-  GANNET_RETURN_IF_ERROR(ReadHeats(heats, goes_on, &places));
+  const auto take_heats = [&](uint64_t first, std::span<const std::byte> piece) {
+    places.Take(first, piece);
+  };
+  GANNET_RETURN_IF_ERROR(ReadPieces({heats.address, heats.rkey}, heats.bytes, goes_on, take_heats));
+  places.Finish();
   if (places.empty()) return std::vector<HotKey>();
+  GANNET_ASSIGN_OR_RETURN(const auto leases, ReadLeases());
   // The index says which items begin at these places now. The items prove themselves.
   std::map<std::string, HotKey, std::less<>> found;
   bool interrupted = false;
-  const auto take = [&](const WalkedItem& item, uint64_t offset) {
+  const auto take = [&](const WalkedItem& item, uint64_t offset, uint64_t commit) {
     const std::optional<uint8_t> heat = places.HeatAt(offset);
     if (!heat) return true;
     HotKey& key = found[std::string(item.key)];
@@ -363,6 +370,7 @@ absl::StatusOr<std::vector<HotKey>> RegionWalk::HotKeys(size_t count,
            .at_least = key.at_least || places.IsMost(*heat),
            .info = item.info,
            .block_bytes = item.block_bytes};
+    if (leases) key.leased = leases->contains(commit);
     return true;
   };
   const auto wanted = [&](uint64_t offset) { return places.HeatAt(offset).has_value(); };
@@ -397,25 +405,43 @@ absl::StatusOr<HeatsReply> RegionWalk::AskForHeats() {
   return heats;
 }
 
-absl::Status RegionWalk::ReadHeats(const HeatsReply& heats, const std::function<bool()>& goes_on,
-                                   HotPlaces* places) {
-  for (uint64_t at = 0; at < heats.bytes;) {
+absl::StatusOr<std::optional<std::unordered_set<uint64_t>>> RegionWalk::ReadLeases() {
+  if ((session_->grant().features & kGrantItemLeases) == 0) return std::nullopt;
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kItemLeases);
+  GANNET_ASSIGN_OR_RETURN(const std::string answer, Ask(header));
+  const ItemLeasesReply leases = DecodeItemLeases(answer);
+  if (leases.words == 0) return std::nullopt;
+  std::unordered_set<uint64_t> words;
+  const auto take = [&](uint64_t, std::span<const std::byte> piece) {
+    for (size_t at = 0; at < piece.size(); at += sizeof(uint64_t)) {
+      uint64_t word = 0;
+      std::memcpy(&word, &piece[at], sizeof(word));
+      if (word != 0) words.insert(word);
+    }
+  };
+  const Elsewhere from = {leases.address + ItemLeaseBytes(0), leases.rkey};
+  GANNET_RETURN_IF_ERROR(ReadPieces(from, leases.words * sizeof(uint64_t), nullptr, take));
+  return words;
+}
+
+absl::Status RegionWalk::ReadPieces(const Elsewhere& from, uint64_t bytes,
+                                    const std::function<bool()>& goes_on, TakePiece take) {
+  for (uint64_t at = 0; at < bytes;) {
     if (goes_on && !goes_on()) return Interrupted();
     std::array<PlacedRead, kReadsMax> reads;
     uint32_t n = 0;
     const uint64_t first = at;
-    for (; n < kReadsMax && at < heats.bytes; ++n) {
-      const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(heats.bytes - at, kBufferBytes));
-      reads[n] = {.place = n, .read = {.offset = at, .bytes = bytes}};
-      at += bytes;
+    for (; n < kReadsMax && at < bytes; ++n) {
+      const auto piece = static_cast<uint32_t>(std::min<uint64_t>(bytes - at, kBufferBytes));
+      reads[n] = {.place = n, .read = {.offset = at, .bytes = piece}};
+      at += piece;
     }
-    const Elsewhere where{heats.address, heats.rkey};
-    GANNET_RETURN_IF_ERROR(Read({reads.data(), n}, where));
+    GANNET_RETURN_IF_ERROR(Read({reads.data(), n}, from));
     for (uint32_t i = 0; i < n; ++i) {
-      places->Take(first + uint64_t{i} * kBufferBytes, {buffer(i), reads[i].read.bytes});
+      take(first + uint64_t{i} * kBufferBytes, {buffer(i), reads[i].read.bytes});
     }
   }
-  places->Finish();
   return absl::OkStatus();
 }
 

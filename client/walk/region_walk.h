@@ -11,9 +11,11 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/session/client_session.h"
@@ -86,7 +88,9 @@ class RegionWalk final : public SessionOwner, private WalkReader {
     ReplyStatus status;
     std::string value;
   };
-  using ShowAt = std::function<bool(const WalkedItem&, uint64_t offset)>;
+  // With the item's offset and its commit word.
+  using ShowAt = std::function<bool(const WalkedItem&, uint64_t offset, uint64_t commit)>;
+  using TakePiece = absl::FunctionRef<void(uint64_t first, std::span<const std::byte> piece)>;
 
   // Buffers of the session that READs go to. One takes a run of buckets or a sealed item's block.
   static constexpr uint32_t kReadsMax = 32;
@@ -109,8 +113,11 @@ class RegionWalk final : public SessionOwner, private WalkReader {
                     std::optional<Elsewhere> elsewhere = std::nullopt);
   absl::StatusOr<std::string> Ask(const RequestHeader& header);
   absl::StatusOr<HeatsReply> AskForHeats();
-  absl::Status ReadHeats(const HeatsReply& heats, const std::function<bool()>& goes_on,
-                         HotPlaces* places);
+  // READs so many bytes from elsewhere, and hands them to `take` in pieces, in order.
+  absl::Status ReadPieces(const Elsewhere& from, uint64_t bytes,
+                          const std::function<bool()>& goes_on, TakePiece take);
+  // Returns the words of all items that are leased; nullopt: the server leases none.
+  absl::StatusOr<std::optional<std::unordered_set<uint64_t>>> ReadLeases();
   void Poll();
   void Sleep(int64_t ns_max);
   const std::byte* buffer(size_t i) const { return buffers_[i].data; }

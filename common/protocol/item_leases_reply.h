@@ -1,9 +1,14 @@
 #ifndef GANNET_COMMON_PROTOCOL_ITEM_LEASES_REPLY_H_
 #define GANNET_COMMON_PROTOCOL_ITEM_LEASES_REPLY_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 #include <type_traits>
+
+#include "common/protocol/limits.h"
 
 namespace gannet {
 
@@ -23,6 +28,16 @@ struct ItemLeasesReply {
 static_assert(sizeof(ItemLeasesReply) == 32 && std::is_trivially_copyable_v<ItemLeasesReply>);
 static_assert(offsetof(ItemLeasesReply, rkey) == 8 && offsetof(ItemLeasesReply, words) == 12 &&
               offsetof(ItemLeasesReply, lease_ms) == 16);
+
+// Returns what the value of a kItemLeases reply says; no words if it cannot be right. Fields that
+// an older server does not send stay 0.
+inline ItemLeasesReply DecodeItemLeases(std::string_view value) {
+  ItemLeasesReply told{};
+  std::memcpy(&told, value.data(), std::min(value.size(), sizeof(told)));
+  const bool sane = told.words <= kLeasedItemsMax && told.lease_ms > 0 &&
+                    told.lease_ms <= kItemLeaseMsMax && told.address != 0;
+  return sane ? told : ItemLeasesReply{};
+}
 
 }  // namespace gannet
 

@@ -74,6 +74,7 @@ class HotKey(NamedTuple):
     at_least: bool  # it was used at least so often: the server counts no further
     info: ItemInfo
     block_size: int
+    leased: bool = False  # clients may answer from copies of it now
 
 
 def hot_keys(server: str = "127.0.0.1:7471", count: int = 10, *, reads_per_second: Optional[int] = None, device: str = "auto",
@@ -83,7 +84,7 @@ def hot_keys(server: str = "127.0.0.1:7471", count: int = 10, *, reads_per_secon
     names, options, _owned = connection(servers=server, device=device, deadline=deadline,
                                         connect_timeout=connect_timeout, location_cache_bytes=0, depth=0,
                                         wait="adaptive", reconnect=True, auth_file=auth_file)
-    return [HotKey(ffi.buffer(c.key, c.key_size)[:], c.uses, bool(c.at_least), info_of(c.info), c.block_size)
+    return [HotKey(ffi.buffer(c.key, c.key_size)[:], c.uses, bool(c.at_least), info_of(c.info), c.block_size, bool(c.leased))
             for c in list_of("gannet_hot_key", lib.gannet_hot_keys, names[0], options, _pace_of(reads_per_second), count)]
 
 

@@ -221,9 +221,9 @@ int RunHotKeys(Shell& shell, const Command& command) {
       json.update(HotKeyJson(it));
       shell.ShowJson(json);
     } else {
-      std::printf("%s\n",
-                  absl::StrFormat("%8s %10d %s", UsesText(it), it.info.value_bytes, Escaped(it.key))
-                      .c_str());
+      std::printf("%s\n", absl::StrFormat("%8s %10d %s%s", UsesText(it), it.info.value_bytes,
+                                          Escaped(it.key), LeaseText(it))
+                              .c_str());
     }
   }
   return kExitDone;

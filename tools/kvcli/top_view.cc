@@ -74,8 +74,8 @@ void AppendHotKeys(const HotKeysLook& look, std::vector<ViewLine>* lines) {
   }
   lines->push_back({absl::StrFormat("  %8s %10s  hot key", "uses", "bytes"), true});
   for (const HotKey& it : look.keys) {
-    lines->push_back(
-        {absl::StrFormat("  %8s %10d  %s", UsesText(it), it.info.value_bytes, Escaped(it.key))});
+    lines->push_back({absl::StrFormat("  %8s %10d  %s%s", UsesText(it), it.info.value_bytes,
+                                      Escaped(it.key), LeaseText(it))});
   }
 }
 
@@ -248,7 +248,12 @@ Json HotKeyJson(const HotKey& key) {
   json["at_least"] = key.at_least;
   json["value_bytes"] = key.info.value_bytes;
   json["block_bytes"] = key.block_bytes;
+  if (key.leased) json["leased"] = *key.leased;
   return json;
+}
+
+std::string_view LeaseText(const HotKey& key) {
+  return key.leased.value_or(false) ? "  leased" : "";
 }
 
 std::string UsesText(const HotKey& key) {

@@ -36,6 +36,8 @@ Json TopJson(std::span<const ServerChange> servers);
 // An item as `kvcli hotkeys --json` has it, and about how often it was used: "12", "32+".
 Json HotKeyJson(const HotKey& key);
 std::string UsesText(const HotKey& key);
+// What stands behind the key: "  leased" or nothing.
+std::string_view LeaseText(const HotKey& key);
 
 // "0", "12.3", "41.2k", "3.07M".
 std::string Amount(double number);

@@ -174,8 +174,9 @@ control characters, are shown in quotes, as the prompt reads them.
      {.details = R"(
 READs, by load or at most --rate times a second (0: no limit), what the server recorded of uses,
 then its index, and then the hot items; the server's CPU takes no part. --count: how many (10).
-Prints about how often a key was used of late (32+: so often or more), the value's length, and
-the key. Needs kvserver --on_full=evict.
+Prints about how often a key was used of late (32+: so often or more), the value's length, the
+key, and whether clients may answer from copies of it now (leased: kvserver --item_lease_ms).
+Needs kvserver --on_full=evict.
 )",
       .examples = "  hotkeys --count=20"}},
     {{Verb::kMemory, "memory", "[--prefix=P] [--match=GLOB] [--rate=N]",

@@ -51,6 +51,8 @@ struct HotKey {
   bool at_least = false;  // there were at least so many uses: the server counts no further
   ItemInfo info;
   uint32_t block_bytes = 0;  // bytes that it takes of the server's memory
+  // Whether clients may answer from copies of it now; nullopt: the server leases no items.
+  std::optional<bool> leased;
 };
 
 // What a walk has done so far.

@@ -3,10 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
 #include <string>
+#include <vector>
 
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
@@ -19,7 +21,10 @@ using Json = nlohmann::json;
 using test_support::ChildProcess;
 using test_support::Finished;
 using test_support::RunProgram;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 // Two items that are shorter might share a heat.
 constexpr size_t kValueBytes = 40;
@@ -76,6 +81,36 @@ TEST(KvcliHotKeysTest, FindsTheKeysThatAreReadMuchAmongManyThatAreNot) {
   EXPECT_EQ(found, hot);
   EXPECT_THAT(RunProgram(KvcliCommand(server, {"hotkeys"})).out, HasSubstr(" 40 key:17\n"));
   EXPECT_EQ(HotKeysOfTop(server, "hot_keys").size(), 3u);
+}
+
+TEST(KvcliHotKeysTest, SaysWhichKeysAreLeased) {
+  ServerProcess server({"--memory=64M", "--on_full=evict", "--item_lease_ms=20"});
+  const std::string value(kValueBytes, 'v');
+  ASSERT_EQ(RunProgram(KvcliCommand(server, {}), "put idle " + value + "\nput read " + value + "\n")
+                .exit_code,
+            0);
+  std::string gets;
+  for (int i = 0; i < 300; ++i) gets += "get read\n";
+  ChildProcess reader({.argv = KvcliCommand(server, {"--json"})});
+  const std::vector<std::string> hot_keys = {"--json", "hotkeys"};
+  std::map<std::string, bool> leased;
+  // A server leases what it was told often enough that it is READ.
+  for (int tries = 0; tries < 1'000 && !leased["read"]; ++tries) {
+    for (int i = 0; i < 60; ++i) {
+      ASSERT_TRUE(reader.Write(gets + "ping\n"));
+      ASSERT_TRUE(reader.ReadUntil("round_trip_us"));
+    }
+    const Finished keys = RunProgram(KvcliCommand(server, hot_keys));
+    ASSERT_EQ(keys.exit_code, 0) << keys.err;
+    std::istringstream in(keys.out);
+    for (std::string line; std::getline(in, line);) {
+      const Json json = Json::parse(line, nullptr, false);
+      leased[json["key"]] = json["leased"];
+    }
+  }
+  EXPECT_THAT(leased, ElementsAre(Pair("idle", false), Pair("read", true)));
+  EXPECT_THAT(RunProgram(KvcliCommand(server, {"hotkeys"})).out,
+              AllOf(HasSubstr(" 40 read  leased\n"), HasSubstr(" 40 idle\n")));
 }
 
 TEST(KvcliHotKeysTest, TopSaysWhyItHasNone) {

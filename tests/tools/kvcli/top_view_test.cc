@@ -189,9 +189,11 @@ TEST(TopViewTest, ShowsHotKeysAboveTheClients) {
   key.uses = 32;
   key.at_least = true;
   key.info.value_bytes = 100;
-  look.keys = {key};
+  HotKey leased = {.key = "b", .uses = 16, .at_least = false, .info = {}, .leased = true};
+  look.keys = {key, leased};
   const std::string text = Text(TopView(servers, kNoLimit));
   EXPECT_THAT(text, HasSubstr("     32+        100  \"a\\x1b[2J\"\n"));
+  EXPECT_THAT(text, HasSubstr("      16          0  b  leased\n"));
   EXPECT_LT(text.find("32+"), text.find("10.0.0.1:4000"));
   const Json json = TopJson(servers)["servers"][0];
   EXPECT_EQ(json["hot_keys"][0]["uses"], 32);

@@ -117,7 +117,8 @@ typedef struct gannet_hot_key {
   uint32_t key_size;
   uint8_t at_least; /* 1: it was used at least so often, and the server counts no further */
   uint8_t key[251];
-  uint8_t reserved[32]; /* 0 */
+  uint8_t leased;       /* 1: clients may answer from copies of it now */
+  uint8_t reserved[31]; /* 0 */
 } gannet_hot_key;
 
 /* Returns an array of the keys of one server that are used most, at most `hot_keys_max` (1 to
