@@ -31,6 +31,15 @@ class ServerTime {
 };
 static_assert(sizeof(ServerTime) == sizeof(uint64_t));
 
+// Tells the time by a server's clock. Thread safe.
+class ServerTimeSource {
+ public:
+  virtual ServerTime Time() const = 0;
+
+ protected:
+  ~ServerTimeSource() = default;
+};
+
 }  // namespace gannet
 
 #endif  // GANNET_COMMON_BASE_SERVER_TIME_H_

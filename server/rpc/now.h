@@ -28,7 +28,7 @@ inline int64_t ServerNs() { return BootNs(); }
 // server's own clock would be, as a takeover may put it ahead, it goes slower until it is not.
 //
 // Thread safe.
-class ServerClock {
+class ServerClock final : public ServerTimeSource {
  public:
   // It goes slower by 1/8192. Clients allow 1/512 between the server's clock and theirs
   // (ServerTimeBound), and bad crystals that are slewed may take 15/16 of that.
@@ -53,7 +53,7 @@ class ServerClock {
     return {now_ns, ServerTime::FromMs(at_start_ms) + static_cast<uint64_t>(since_ns / kNsPerMs)};
   }
 
-  ServerTime Time() const { return Read().server_time; }
+  ServerTime Time() const override { return Read().server_time; }
 
   // From now on the clock stands still at this time.
   void Follow(ServerTime time) { followed_ms_.store(time.ms(), std::memory_order_relaxed); }

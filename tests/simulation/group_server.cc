@@ -144,7 +144,7 @@ void GroupServer::Start() {
   GANNET_CHECK(server.ok(), std::string(server.status().message()).c_str());
   server_ = *std::move(server);
   server_->UseClock(&*clock_);
-  server_->store().UseClock([clock = clock_.get()] { return clock->Time(); });
+  server_->store().UseClock(&*clock_);
   options_.server.listen = server_->address();
   address_ = server_->address().ToString();
   run_->SetFaults(faults);

@@ -165,7 +165,7 @@ uint32_t GroupWorld::WriteThere(const std::string& key) {
   const uint32_t owner = register_.OwnerOf(static_cast<uint16_t>(PartitionOf(key)));
   const std::optional<uint32_t> primary = Primary(owner);
   const ReadOutcome read =
-      primary ? servers_[*primary]->store().Get(key, {}, run_->server_time()) : ReadOutcome{};
+      primary ? servers_[*primary]->store().Get(key, {}, run_->Time()) : ReadOutcome{};
   return read.status == ReplyStatus::kNotFound ? 0 : read.attributes.flags;
 }
 
@@ -179,8 +179,8 @@ bool GroupWorld::DeleteTallies() {
     if (over()) return false;
     const uint32_t owner = register_.OwnerOf(static_cast<uint16_t>(PartitionOf(key)));
     const std::optional<uint32_t> primary = Primary(owner);
-    if (primary && servers_[*primary]->store().Get(key, {}, run_->server_time()).status ==
-                       ReplyStatus::kNotFound) {
+    if (primary &&
+        servers_[*primary]->store().Get(key, {}, run_->Time()).status == ReplyStatus::kNotFound) {
       continue;
     }
     run_->Fail(Check::kPatience, absl::StrCat("'", std::string(key), "' cannot be deleted"));

@@ -366,7 +366,7 @@ void GroupWorld::CheckAtTheEnd() {
 
 ServerTime GroupWorld::Late() const {
   constexpr uint64_t kDayMs = 86'400'000;
-  return run_->server_time() + kDayMs;
+  return run_->Time() + kDayMs;
 }
 
 std::string GroupWorld::ItemAt(uint32_t node, const std::string& key) const {

@@ -19,7 +19,7 @@ namespace gannet::simulation {
 // source of random choices, the trace of events, and the first check that failed.
 //
 // The process has one Run at a time. One thread.
-class Run {
+class Run final : public ServerTimeSource {
  public:
   struct Options {
     uint64_t seed = 0;
@@ -45,7 +45,7 @@ class Run {
   int64_t now_ns() const;
   uint64_t wall_ms() const;
   // That of a server whose clock began at the run's wall clock.
-  ServerTime server_time() const { return ServerTime::FromMs(wall_ms()); }
+  ServerTime Time() const override { return ServerTime::FromMs(wall_ms()); }
   // The clocks of a machine in this run. A process has one run at a time.
   static WallTime Wall();
   Clocks clocks() {

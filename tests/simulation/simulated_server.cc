@@ -59,9 +59,7 @@ void SimulatedServer::Start() {
   auto server = Server::Create(options_);
   GANNET_CHECK(server.ok(), std::string(server.status().message()).c_str());
   server_ = *std::move(server);
-  if (options_.item_lease_ms != 0) {
-    store().UseClock([run = run_] { return run->server_time(); });
-  }
+  if (options_.item_lease_ms != 0) store().UseClock(run_);
   run_->SetFaults(faults);
   for (Part& part : parts_) part = {.last_poll_ns = run_->now_ns()};
   fillers_ = 0;
@@ -129,8 +127,7 @@ void SimulatedServer::Poll(size_t part) {
 void SimulatedServer::FillIndex() {
   if (!options_.index_grows || fillers_ == kFillersMax) return;
   const std::string key = absl::StrCat("filler ", fillers_);
-  fillers_ +=
-      writes().Put(key, "x", {}, {}, run_->server_time()).outcome.status == ReplyStatus::kOk;
+  fillers_ += writes().Put(key, "x", {}, {}, run_->Time()).outcome.status == ReplyStatus::kOk;
 }
 
 void SimulatedServer::FillMemory() {
@@ -139,7 +136,7 @@ void SimulatedServer::FillMemory() {
   const std::string value(kLongFillerBytes, 'x');
   for (int i = 0; i < kLongFillersAtOnce; ++i) {
     const std::string key = absl::StrCat("filler ", fillers_++ % kLongFillers);
-    writes().Put(key, value, {}, {}, run_->server_time());
+    writes().Put(key, value, {}, {}, run_->Time());
   }
 }
 
@@ -148,8 +145,8 @@ void SimulatedServer::LeaseItems() {
   lease_ns_ = run_->now_ns() + kLeaseEveryNs;
   ItemLeaser leaser(store());
   for (uint32_t key = 0; key < kKeysMax; ++key) {
-    const ReadOutcome item = store().Get(KeyName(key), {}, run_->server_time());
-    if (item.slot != 0) leaser.Lease(Slot(item.slot).offset(), run_->server_time());
+    const ReadOutcome item = store().Get(KeyName(key), {}, run_->Time());
+    if (item.slot != 0) leaser.Lease(Slot(item.slot).offset(), run_->Time());
   }
 }
 

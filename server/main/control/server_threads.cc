@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<ServerThreads>> ServerThreads::Start(std::unique_
       begins_at > threads->clock_.Time()) {
     threads->clock_.GoOnFrom(begins_at);
   }
-  threads->server_->store().UseClock([raw = threads.get()] { return raw->clock_.Time(); });
+  threads->server_->store().UseClock(&threads->clock_);
   if (DiskLog* const disk = threads->server_->disk()) {
     // In a group, the other one wakes the member's thread.
     WakeUp* const wanted = threads->server_->member() == nullptr

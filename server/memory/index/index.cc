@@ -61,7 +61,7 @@ std::shared_ptr<IndexTable> Index::MakeTable(const IndexGeometry& geometry) {
                                                                 .geometry = geometry,
                                                                 .incarnation = options_.incarnation,
                                                                 .ranges = ranges_.size(),
-                                                                .hash_of = options_.hash_of},
+                                                                .items = options_.items},
                                             counters_);
   all_guessed_.push_back({table->first_bucket(), geometry.homes,
                           options_.guesses ? geometry.main_buckets() * kBucketBytes : 0});
@@ -186,7 +186,7 @@ bool Index::MigrateHome(const Lock& /*held*/, IndexTable& from, IndexTable& to, 
   const uint64_t floor = from.floors.Of(home);
   size_t copied = 0;
   while (copied < slots.size()) {
-    const KeyHash hash = options_.hash_of(slots[copied]);
+    const KeyHash hash = options_.items->KeyHashAt(slots[copied]);
     if (!to.Insert(hash, slots[copied])) break;
     if (floor != ExpiryFloors::kNever) to.floors.Lower(to.Home(hash), floor);
     ++copied;
@@ -195,7 +195,8 @@ bool Index::MigrateHome(const Lock& /*held*/, IndexTable& from, IndexTable& to, 
   if (!all) {  // takes the copies back, because a key may be in one table only
     for (size_t i = 0; i < copied; ++i) {
       const Slot slot = slots[i];
-      const auto found = to.Find(options_.hash_of(slot), [slot](Slot it) { return it == slot; });
+      const auto found =
+          to.Find(options_.items->KeyHashAt(slot), [slot](Slot it) { return it == slot; });
       to.Remove(found->place);
     }
     return false;

@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -45,8 +44,7 @@ class Index {
     std::span<std::byte> region;
     IndexGeometry geometry;
     uint64_t incarnation = 0;
-    // Returns the hash of the key whose item a slot leads to.
-    std::function<KeyHash(Slot)> hash_of;
+    const IndexedItems* items = nullptr;  // outlive the index
     // Whether LoadGuessed finds slots, so that items may be changed in place.
     bool guesses = true;
     // The slots of each bucket that stay, to go on with the index of a former run

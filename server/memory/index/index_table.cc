@@ -13,7 +13,7 @@ namespace gannet {
 IndexTable::IndexTable(const Options& options, IndexCounters& counters)
     : floors(options.geometry.homes, options.ranges),
       table_(options.region, options.geometry, options.incarnation),
-      hash_of_(options.hash_of),
+      items_(*options.items),
       counters_(counters),
       occupancy_(options.geometry.main_buckets()),
       stash_(options.geometry.main_buckets(), options.geometry.stash_homes) {}
@@ -30,7 +30,7 @@ void IndexTable::Adopt(std::span<const BucketSlots> slots) {
   for (uint64_t bucket = main_buckets; bucket < slots.size(); ++bucket) {
     for (uint32_t rest = slots[bucket].used; rest != 0; rest &= rest - 1, ++in_stash) {
       const uint32_t slot = std::countr_zero(rest);
-      const KeyHash hash = hash_of_(table_.LoadSlot(bucket, slot));
+      const KeyHash hash = items_.KeyHashAt(table_.LoadSlot(bucket, slot));
       stash_.Add(Home(hash), {hash, bucket, slot});
     }
     table_.Adopt(bucket, slots[bucket].used, 0);
@@ -229,7 +229,7 @@ std::optional<uint64_t> IndexTable::MoveToStash(uint64_t home) {
   MutexLock lock(stash_mutex_);
   for (uint64_t bucket = home; bucket <= home + 1; ++bucket) {
     for (uint32_t slot = 0; slot < kSlotsPerBucket; ++slot) {
-      const auto room = stash_.FindRoom(hash_of_(table_.LoadSlot(bucket, slot)));
+      const auto room = stash_.FindRoom(items_.KeyHashAt(table_.LoadSlot(bucket, slot)));
       if (!room) continue;
       MoveSlotToStash(bucket, slot, *room);
       return bucket;

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -26,6 +25,16 @@ struct IndexCounters {
   std::atomic<uint64_t> displacements{0};
 };
 
+// Whose index it is: the store's items. The index itself never looks at an item.
+class IndexedItems {
+ public:
+  // Returns the hash of the key whose item a slot leads to.
+  virtual KeyHash KeyHashAt(Slot slot) const = 0;
+
+ protected:
+  ~IndexedItems() = default;
+};
+
 // One table of the index, of a fixed size: the buckets that clients READ, and the server's ways to
 // change them. It maps a key's hash to a slot. It never looks at keys or items itself. Index holds
 // the locks, and replaces a table by a larger one.
@@ -45,9 +54,8 @@ class IndexTable {
     std::span<std::byte> region;
     IndexGeometry geometry;
     uint64_t incarnation = 0;
-    uint64_t ranges = 1;  // the number of ranges of the floors, as Index has them
-    // Returns the hash of the key whose item a slot leads to.
-    std::function<KeyHash(Slot)> hash_of;
+    uint64_t ranges = 1;                  // the number of ranges of the floors, as Index has them
+    const IndexedItems* items = nullptr;  // outlive the table
   };
 
   // Initialise must follow for all buckets. REQUIRES: geometry.ValidWithin(region.size()).
@@ -133,7 +141,7 @@ class IndexTable {
   void SetStashTags(uint64_t home, uint32_t tags);
 
   BucketTable table_;
-  const std::function<KeyHash(Slot)> hash_of_;
+  const IndexedItems& items_;
   IndexCounters& counters_;
   Occupancy occupancy_;  // guarded by the ranges of Index
   // Also guards the stash's buckets in the region.

@@ -9,11 +9,11 @@ namespace gannet {
 namespace {
 
 Index::Options IndexOptions(const StoreOptions& options, const Superblock& superblock,
-                            const Survey* survey, std::function<KeyHash(Slot)> hash_of) {
+                            const Survey* survey, const IndexedItems* items) {
   Index::Options index{.region = options.region,
                        .geometry = superblock.index,
                        .incarnation = superblock.incarnation,
-                       .hash_of = std::move(hash_of),
+                       .items = items,
                        .guesses = !options.memory_file};
   if (survey == nullptr) return index;
   index.adopted = survey->tables().front().slots;
@@ -35,8 +35,7 @@ Items::Items(const StoreOptions& options, const Superblock& superblock, std::uni
                                                            heap_->capacity_bytes(), options.heats)
                               : nullptr),
       leases_(options.leases),
-      index_(
-          IndexOptions(options, superblock, survey, [this](Slot slot) { return KeyHashAt(slot); })),
+      index_(IndexOptions(options, superblock, survey, this)),
       next_version_(options.first_version) {}
 
 ItemHeader Items::LoadHeader(Slot slot) const {

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -28,7 +27,7 @@ namespace gannet {
 // them, Evictor chooses some to remove, and Adopter takes over those of a former process.
 //
 // Thread safety: as the index's: hold a lock of an item's key to look at it or change it.
-class Items {
+class Items : public IndexedItems {
  public:
   // Large enough for nearly all homes.
   using FoundOfHome = std::array<Index::Found, 3 * kSlotsPerBucket>;
@@ -56,7 +55,7 @@ class Items {
     return {superblock_.incarnation, superblock_.hash_seed, offset};
   }
   ItemHeader LoadHeader(Slot slot) const;
-  KeyHash KeyHashAt(Slot slot) const;
+  KeyHash KeyHashAt(Slot slot) const final;
   // Returns the key of the item that lies at an offset, whatever that is, as far as its bytes say.
   // Empty: there is none. Look it up, under its lock, before you believe it.
   using KeyCopy = std::array<char, kKeyBytesMax + 2 * sizeof(uint64_t)>;

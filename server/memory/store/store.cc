@@ -695,7 +695,7 @@ Change Store::DeletionOf(Slot slot) {
 }
 
 std::optional<uint64_t> Store::VisitHome(uint64_t position,
-                                         const std::function<void(const Change&)>& visit) {
+                                         absl::FunctionRef<void(const Change&)> visit) {
   const std::shared_ptr<IndexTable> table = index_.Hold();
   const uint64_t homes = table->geometry().homes;
   const uint64_t home = MapToRange(position, homes);

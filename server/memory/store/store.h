@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/base/server_time.h"
 #include "common/layout/superblock.h"
@@ -52,7 +52,7 @@ namespace gannet {
 //      key's lock word is held is not evicted.
 // Thread safety: all methods, from any thread. A change holds the lock of its key's range of
 // buckets, from the load of its lock word to its end. Readers (clients' READs) hold no lock.
-class Store : private Items {
+class Store final : private Items {
  public:
   using Options = StoreOptions;
   // InvalidArgument: the region is too small for the index; the text says which size would do. And
@@ -208,11 +208,14 @@ class Store : private Items {
   // group: its backups' memory is in other pieces, and must have room for all that it takes.
   void KeepRoom() { heap_->KeepFree(heap_->capacity_bytes() * 3 / 100); }
 
-  // Sets the clock that `now` was read from, to read it again. Before others use the store.
-  void UseClock(std::function<ServerTime()> clock) { clock_ = std::move(clock); }
+  // Sets the clock that `now` was read from, to read it again. Before others use the store, which
+  // it outlives.
+  void UseClock(const ServerTimeSource* clock) { clock_ = clock; }
   // Returns the time now. An operation that began after somebody saw this clock show a time must
   // not be decided by an earlier one.
-  ServerTime Now(ServerTime now) const { return clock_ ? std::max(now, clock_()) : now; }
+  ServerTime Now(ServerTime now) const {
+    return clock_ == nullptr ? now : std::max(now, clock_->Time());
+  }
 
   // What Create found in a memory file.
   const std::optional<TakenOver>& taken_over() const { return taken_over_; }
@@ -232,7 +235,7 @@ class Store : private Items {
   // Gives the items of one home to `visit`, under their lock. Returns nullopt if the index grows
   // now, and this must be tried again later.
   std::optional<uint64_t> VisitHome(uint64_t position,
-                                    const std::function<void(const Change&)>& visit);
+                                    absl::FunctionRef<void(const Change&)> visit);
   // Appends the keys of one home. Moves its keys into the new index, if the index grows.
   uint64_t ListKeys(uint64_t position, std::vector<std::string>* keys);
 
@@ -288,7 +291,7 @@ class Store : private Items {
   ReplyStatus NoSlot();
   // Immutable after Create.
   const std::span<const uint64_t> lock_words_;
-  std::function<ServerTime()> clock_;
+  const ServerTimeSource* clock_ = nullptr;
   ChangeSink* sink_ = nullptr;
   LaterEvictions* later_ = nullptr;
   std::optional<TakenOver> taken_over_;

@@ -68,7 +68,8 @@ TEST_F(DispatcherTest, PutGetDelete) {
 // The time of the Poll in which a request is served may be long before it came.
 TEST_F(DispatcherTest, TimesToLiveCountFromTheClockNotFromTheBeginOfThePoll) {
   const uint64_t clock_ms = kNow.server_time.ms() + 46;
-  store_->UseClock([&] { return At(clock_ms); });
+  const SetClock clock(clock_ms);
+  store_->UseClock(&clock);
   const CounterOperands operands{.delta = 1, .initial = 5};
   const std::string_view number(reinterpret_cast<const char*>(&operands), sizeof(operands));
   for (const Opcode opcode : {Opcode::kPut, Opcode::kTouch, Opcode::kAppend, Opcode::kIncrement}) {

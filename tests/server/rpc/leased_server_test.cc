@@ -21,14 +21,14 @@ namespace {
 
 constexpr uint32_t kItemLeaseMs = 20;
 
-class LeasedServerTest : public ServerTest {
+class LeasedServerTest : public ServerTest, private ServerTimeSource {
  protected:
   void Start(uint32_t lease_ms = kItemLeaseMs) {
     StartServer([lease_ms](Server::Options* options) {
       options->item_lease_ms = lease_ms;
       options->leased_items = 16;
     });
-    server().store().UseClock([this] { return now().server_time; });
+    server().store().UseClock(this);
     ASSERT_TRUE(peer_.emplace(this).Connect());
   }
   void TearDown() override {
@@ -85,6 +85,8 @@ class LeasedServerTest : public ServerTest {
     Advance(kNsPerMs);
     Step();
   }
+
+  ServerTime Time() const override { return now().server_time; }
 
   std::function<void()> while_waiting_;
   std::optional<RawPeer> peer_;

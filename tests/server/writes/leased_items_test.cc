@@ -20,12 +20,12 @@ namespace {
 constexpr uint32_t kLeaseMs = 20;
 constexpr uint64_t kMemory = 1 << 20;
 
-class LeasedItemsTest : public testing::Test {
+class LeasedItemsTest : public testing::Test, private ServerTimeSource {
  protected:
   void Start(TestStore::OnFull on_full = TestStore::OnFull::kReject, bool index_grows = false) {
     store_.emplace(kMemory, 0, index_grows, on_full, &leases_);
     leases_.Start(1);
-    (*store_)->UseClock([this] { return Now(); });
+    (*store_)->UseClock(this);
   }
   // Puts an item, and leases it.
   void Lease(const std::string& key, const std::string& value = "value",
@@ -50,6 +50,7 @@ class LeasedItemsTest : public testing::Test {
   }
 
   ServerTime Now() const { return At(now_ms_); }
+  ServerTime Time() const override { return Now(); }
 
   uint64_t now_ms_ = 1'000'000;
   std::vector<uint64_t> memory_ = std::vector<uint64_t>(ItemLeaseBytes(64) / 8);

@@ -234,10 +234,10 @@ TEST_F(ModifyTest, AFullHeapStillCounts) {
 TEST_F(ModifyTest, TheClockDecidesNotATimeReadBefore) {
   ASSERT_EQ(store_.GeneralPut("key", "1", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs)).status,
             ReplyStatus::kOk);
-  uint64_t clock_ms = kNowMs + 9;
-  store_->UseClock([&] { return At(clock_ms); });
+  SetClock clock(kNowMs + 9);
+  store_->UseClock(&clock);
   EXPECT_EQ(Get("key"), "1");
-  clock_ms = kNowMs + 10;
+  clock.ms = kNowMs + 10;
   EXPECT_EQ(Touch("key", 0).status, ReplyStatus::kNotFound);
   EXPECT_EQ(Get("key"), std::nullopt);
   EXPECT_EQ(store_.Stats().items_expired, 1u);

@@ -28,11 +28,11 @@ constexpr char kKey[] = "key";
 constexpr size_t kUnderWayMax = 4;
 
 // One thread, and a clock that stands still unless it is set.
-class WaitingHistory {
+class WaitingHistory : private ServerTimeSource {
  public:
   explicit WaitingHistory(uint64_t seed) : random_(seed) {
     store_->UseSink(&changes_);
-    store_->UseClock([this] { return At(clock_ms_); });
+    store_->UseClock(this);
     writes_->WaitFor(&changes_);
   }
 
@@ -58,6 +58,7 @@ class WaitingHistory {
     bool undone = false;
   };
 
+  ServerTime Time() const override { return At(clock_ms_); }
   uint64_t Below(uint64_t bound) { return random_() % bound; }
   // Different for each step, and in order with the clock.
   int64_t Now() { return static_cast<int64_t>(clock_ms_) * 1'000'000 + ++now_; }

@@ -277,7 +277,8 @@ TEST_F(WaitingTest, AnUndoThatIsRefusedRecordsNothing) {
   PublishAll();
   const Decided undone = Put("key", "2", {.only_if_present = true, .origin = &origin});
   ASSERT_EQ(StatusOf(undone), ReplyStatus::kOk);
-  (*store_)->UseClock([] { return At(kNowMs + 10); });
+  const SetClock later(kNowMs + 10);
+  (*store_)->UseClock(&later);
   sink_.changes.clear();
   sink_.refuses = true;
   PublishAll();
@@ -328,13 +329,13 @@ TEST_F(WaitingTest, RecordsNoAnswerThatWasUndoneAlready) {
   EXPECT_TRUE(writes_->TakeUndone(refusals[199].ticket).has_value());
 }
 
-class ExpiryOfWaitingTest : public WaitingTest {
+class ExpiryOfWaitingTest : public WaitingTest, private ServerTimeSource {
  protected:
   static constexpr uint64_t kExpiryMs = kNowMs + 100;
 
   void SetUp() override {
     WaitingTest::SetUp();
-    (*store_)->UseClock([this] { return At(clock_ms_); });
+    (*store_)->UseClock(this);
   }
   // Returns its version. It is published.
   uint64_t PutExpiring(std::string_view key, std::string_view value) {
@@ -356,6 +357,8 @@ class ExpiryOfWaitingTest : public WaitingTest {
     PublishAll();
     EXPECT_LE(undone->ticket, writes_->published());
   }
+
+  ServerTime Time() const override { return At(clock_ms_); }
 
   uint64_t clock_ms_ = kNowMs;
 };

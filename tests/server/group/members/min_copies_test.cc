@@ -24,7 +24,7 @@ class MinCopiesTest : public GroupPutTest {
 
   void Start() {
     StartGroup(1);
-    if (!HasFatalFailure()) server().store().UseClock([this] { return clock().Time(); });
+    if (!HasFatalFailure()) server().store().UseClock(&clock());
   }
   static RequestHeader Write(RawPeer& peer, const std::string& key, const std::string& value,
                              uint8_t flags = 0, uint64_t ttl_ms = 0) {

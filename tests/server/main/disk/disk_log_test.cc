@@ -76,17 +76,17 @@ class DiskLogTest : public testing::Test {
 
 TEST_F(DiskLogTest, NotesTheClockAlsoWhenNothingIsWritten) {
   ASSERT_EQ(Start(), absl::OkStatus());
-  uint64_t clock_ms = 1'700'000'000'000;
-  (*store_)->UseClock([&] { return At(clock_ms); });
+  SetClock clock(1'700'000'000'000);
+  (*store_)->UseClock(&clock);
   Poll();
-  EXPECT_EQ(NotedClock(&files_), clock_ms);
-  clock_ms += 1'000;
+  EXPECT_EQ(NotedClock(&files_), clock.ms);
+  clock.ms += 1'000;
   now_ns_ += kNsPerSecond;
   Poll();
-  EXPECT_EQ(NotedClock(&files_), clock_ms);
-  clock_ms += 10;
+  EXPECT_EQ(NotedClock(&files_), clock.ms);
+  clock.ms += 10;
   EXPECT_EQ(log_->Close(now_ns_), absl::OkStatus());
-  EXPECT_EQ(NotedClock(&files_), clock_ms);
+  EXPECT_EQ(NotedClock(&files_), clock.ms);
   // What is beside the journal is nothing to it.
   ASSERT_EQ(Start(), absl::OkStatus());
 }

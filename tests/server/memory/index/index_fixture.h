@@ -17,7 +17,7 @@ namespace gannet {
 
 // An index in its own memory, with made-up keys. Key number i has a random hash, and its slot has i
 // in place of an item's offset.
-class TestIndex {
+class TestIndex : public IndexedItems {
  public:
   static constexpr uint64_t kIncarnation = 99;
 
@@ -29,7 +29,7 @@ class TestIndex {
     index_.emplace(Index::Options{.region = std::as_writable_bytes(std::span(memory_)),
                                   .geometry = geometry,
                                   .incarnation = kIncarnation,
-                                  .hash_of = [this](Slot slot) { return HashOf(slot); }});
+                                  .items = this});
   }
 
   Index& operator*() { return *index_; }
@@ -44,7 +44,7 @@ class TestIndex {
   Slot SlotOf(uint64_t key) const {
     return Slot::Of(Hash(key).Tag(), 1, (key + 1) * kItemAlignment);
   }
-  KeyHash HashOf(Slot slot) const { return Hash(slot.offset() / kItemAlignment - 1); }
+  KeyHash KeyHashAt(Slot slot) const final { return Hash(slot.offset() / kItemAlignment - 1); }
 
   std::optional<Index::Found> Find(const Index::Lock& held, uint64_t key) {
     return index_->Find(held, Hash(key), [&](Slot slot) { return slot == SlotOf(key); });
@@ -100,7 +100,7 @@ class TestIndex {
       for (uint64_t word : bucket.slots) {
         if (word == 0) continue;
         ++found;
-        const KeyHash hash = HashOf(Slot(word));
+        const KeyHash hash = KeyHashAt(Slot(word));
         const uint64_t home = hash.Home(geometry.homes);
         if (b < geometry.main_buckets()) {
           ASSERT_TRUE(home == b || home + 1 == b) << "bucket " << b << ", home " << home;

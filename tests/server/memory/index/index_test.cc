@@ -107,7 +107,7 @@ TEST(IndexTest, ListNamesTheKeysOfAHomeWhereverTheyAre) {
     listed += size;
     for (size_t i = 0; i < size; ++i) {
       EXPECT_EQ(found[i].place.home, home);
-      EXPECT_EQ(index.HashOf(found[i].slot).Home(index->geometry().homes), home);
+      EXPECT_EQ(index.KeyHashAt(found[i].slot).Home(index->geometry().homes), home);
     }
   }
   EXPECT_EQ(listed, n);

@@ -10,6 +10,15 @@ namespace gannet {
 // A time by the clock of the server that is tested.
 constexpr ServerTime At(uint64_t ms) { return ServerTime::FromMs(ms); }
 
+// A clock that stands still unless it is set.
+class SetClock final : public ServerTimeSource {
+ public:
+  explicit SetClock(uint64_t now_ms) : ms(now_ms) {}
+  ServerTime Time() const override { return At(ms); }
+
+  uint64_t ms;
+};
+
 }  // namespace gannet
 
 #endif  // GANNET_TESTS_SERVER_MEMORY_STORE_AT_H_
