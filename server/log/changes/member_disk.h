@@ -2,10 +2,10 @@
 #define GANNET_SERVER_LOG_CHANGES_MEMBER_DISK_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "server/log/changes/change.h"
 #include "server/log/changes/kept_run.h"
@@ -38,7 +38,7 @@ class MemberDisk {
   // Returns what the former run has of this history; nullopt: nothing, or it is not known.
   virtual std::optional<KeptRun> Former(uint64_t /*history*/) const { return std::nullopt; }
   // Gives `make` the items and changes of the former run. REQUIRES: there is one, and not begun.
-  virtual absl::Status Restore(const std::function<absl::Status(const Change&)>& make) const = 0;
+  virtual absl::Status Restore(absl::FunctionRef<absl::Status(const Change&)> make) const = 0;
   // The former run, which has items of `history`, counts as one of this process, too, if the
   // register says that this process has begun the group again, with the next history and this
   // epoch. Reads all of the run before, and blocks. DataLoss and others: what is there cannot be

@@ -32,7 +32,7 @@ struct Segment {
 class JournalReader {
  public:
   JournalReader(const ReadJournalOptions& options,
-                const std::function<absl::Status(const Change&)>& apply)
+                absl::FunctionRef<absl::Status(const Change&)> apply)
       : options_(options), apply_(apply) {}
 
   absl::StatusOr<JournalEnd> Read() {
@@ -202,7 +202,7 @@ class JournalReader {
   }
 
   const ReadJournalOptions& options_;
-  const std::function<absl::Status(const Change&)>& apply_;
+  absl::FunctionRef<absl::Status(const Change&)> apply_;
   JournalEnd end_;
   uint64_t whole_until_ = 0;  // everything below was on disk
 };
@@ -210,7 +210,7 @@ class JournalReader {
 }  // namespace
 
 absl::StatusOr<JournalEnd> ReadJournal(const ReadJournalOptions& options,
-                                       const std::function<absl::Status(const Change&)>& apply) {
+                                       absl::FunctionRef<absl::Status(const Change&)> apply) {
   return JournalReader(options, apply).Read();
 }
 

@@ -2,9 +2,9 @@
 #define GANNET_SERVER_LOG_JOURNAL_READ_JOURNAL_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/log/changes/record.h"
@@ -38,7 +38,7 @@ struct JournalEnd {
 // the end of the last segment's file. FailedPrecondition: a file is of another server, or of
 // another version of the format.
 absl::StatusOr<JournalEnd> ReadJournal(const ReadJournalOptions& options,
-                                       const std::function<absl::Status(const Change&)>& apply);
+                                       absl::FunctionRef<absl::Status(const Change&)> apply);
 
 }  // namespace gannet
 

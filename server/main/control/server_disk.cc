@@ -104,7 +104,7 @@ absl::Status ServerDisk::Restore(const Run& run) {
                              .first_version = run.first_version,
                              .clock = MonotonicNs,
                              .wall = run.wall,
-                             .random = run.random},
+                             .new_number = run.random()},
                             run.now));
     LOG(INFO) << log_->restored() << "; sync " << SyncName(options_.sync);
   }
@@ -113,14 +113,9 @@ absl::Status ServerDisk::Restore(const Run& run) {
 
 absl::Status ServerDisk::OpenMember(const Run& run) {
   if (runs_ == nullptr) return absl::OkStatus();
-  const auto on_whole = [runs = runs_.get()] {
-    if (const absl::Status status = runs->RemoveFormer(); !status.ok()) {
-      LOG(ERROR) << status.message() << "; the next start tries again";
-    }
-  };
   auto member = MemberLog::Open({.own = runs_->own(),
                                  .former = runs_->former(),
-                                 .on_whole = on_whole,
+                                 .owner = this,
                                  .store = run.store,
                                  .writes = run.writes,
                                  .changes = run.changes,
@@ -130,10 +125,16 @@ absl::Status ServerDisk::OpenMember(const Run& run) {
                                  .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
                                  .clock = MonotonicNs,
                                  .wall = run.wall,
-                                 .random = run.random});
+                                 .new_number = run.random()});
   if (!member.ok()) return GiveUp(member.status());
   member_ = *std::move(member);
   return absl::OkStatus();
+}
+
+void ServerDisk::OnWhole() {
+  if (const absl::Status status = runs_->RemoveFormer(); !status.ok()) {
+    LOG(ERROR) << status.message() << "; the next start tries again";
+  }
 }
 
 // If the server has a directory of its own, it records every item there before it serves.

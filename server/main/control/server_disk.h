@@ -38,7 +38,7 @@ const char* SyncName(Journal::Sync sync);
 std::optional<Journal::Sync> SyncNamed(std::string_view name);
 
 // A server's directory, locked, and the log in it.
-class ServerDisk {
+class ServerDisk final : private MemberLogOwner {
  public:
   // Locks the directory. `of_member`: it is that of a group's member, who does not restore it by
   // itself (MemberLog). The errors are those of OpenDirectory.
@@ -86,6 +86,7 @@ class ServerDisk {
   explicit ServerDisk(const DiskOptions& options) : options_(options) {}
   absl::Status RestoreFrom(const Run& run);
   absl::Status OpenRuns();
+  void OnWhole() override;
   // Returns the error, unless the member goes on without its disk.
   absl::Status GiveUp(const absl::Status& why);
 

@@ -20,11 +20,11 @@ uint64_t Checksum(const DataHeader& header) {
   return Xxh3(&header, offsetof(DataHeader, checksum), /*seed=*/0);
 }
 
-absl::StatusOr<uint64_t> MakeNumber(Files* files, const std::function<uint64_t()>& random) {
+absl::StatusOr<uint64_t> MakeNumber(Files* files, uint64_t number) {
   DataHeader header{.magic = kDataMagic,
                     .version = kDataVersion,
                     .header_bytes = sizeof(DataHeader),
-                    .journal_id = random(),
+                    .journal_id = number,
                     .checksum = 0};
   header.checksum = Checksum(header);
   // An earlier try may have left it.
@@ -61,7 +61,7 @@ absl::StatusOr<uint64_t> ReadNumberOfDirectory(Files* files) {
   return header.journal_id;
 }
 
-absl::StatusOr<uint64_t> NumberOfDirectory(Files* files, const std::function<uint64_t()>& random) {
+absl::StatusOr<uint64_t> NumberOfDirectory(Files* files, uint64_t of_new) {
   const absl::StatusOr<uint64_t> number = ReadNumberOfDirectory(files);
   if (!absl::IsNotFound(number.status())) return number;
   GANNET_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List());
@@ -71,7 +71,7 @@ absl::StatusOr<uint64_t> NumberOfDirectory(Files* files, const std::function<uin
         absl::StrCat(files->path(), " has files (", name, ") but no ", kDataFileName,
                      ", so it is no directory of kvserver: give an empty one"));
   }
-  return MakeNumber(files, random);
+  return MakeNumber(files, of_new);
 }
 
 }  // namespace gannet

@@ -2,7 +2,6 @@
 #define GANNET_SERVER_MAIN_DISK_DATA_DIRECTORY_H_
 
 #include <cstdint>
-#include <functional>
 #include <type_traits>
 
 #include "absl/status/statusor.h"
@@ -25,10 +24,10 @@ inline constexpr char kDataFileName[] = "gannet-data";
 inline constexpr uint64_t kDataMagic = 0x4154414454454e47;  // "GNETDATA"
 inline constexpr uint32_t kDataVersion = 1;
 
-// Returns the number of a server's directory. Makes an empty directory one, with a number from
-// `random`. FailedPrecondition: it has files, but is no server's; or it is of another version.
+// Returns the number of a server's directory. Makes an empty directory one, with the number
+// `of_new`. FailedPrecondition: it has files, but is no server's; or it is of another version.
 // DataLoss: its header is damaged. The texts say what to do.
-absl::StatusOr<uint64_t> NumberOfDirectory(Files* files, const std::function<uint64_t()>& random);
+absl::StatusOr<uint64_t> NumberOfDirectory(Files* files, uint64_t of_new);
 // The same for a directory that is only read. NotFound: it is no server's.
 absl::StatusOr<uint64_t> ReadNumberOfDirectory(Files* files);
 

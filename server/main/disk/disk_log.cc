@@ -67,7 +67,7 @@ uint64_t DiskLog::SegmentBytesFor(uint64_t region_bytes) {
 
 absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, ServerTime now) {
   std::unique_ptr<DiskLog> log(new DiskLog(options));
-  GANNET_ASSIGN_OR_RETURN(log->journal_id_, NumberOfDirectory(options.files, options.random));
+  GANNET_ASSIGN_OR_RETURN(log->journal_id_, NumberOfDirectory(options.files, options.new_number));
   GANNET_RETURN_IF_ERROR(log->Restore(now));
   GANNET_RETURN_IF_ERROR(log->RemoveOld());
   log->clock_note_.emplace(options.files, log->journal_id_, options.sync != Journal::Sync::kNone);
@@ -379,8 +379,8 @@ void DiskLog::FillStorage(StorageReply* reply) const {
   tries_.Fill(reply);
 }
 
-absl::StatusOr<DirectoryRead> ReadDirectory(
-    Files* files, const std::function<absl::Status(const Change&)>& apply) {
+absl::StatusOr<DirectoryRead> ReadDirectory(Files* files,
+                                            absl::FunctionRef<absl::Status(const Change&)> apply) {
   GANNET_ASSIGN_OR_RETURN(const Contents contents, LookAt(files));
   if (!contents.newest && !contents.journal) {
     return absl::NotFoundError(

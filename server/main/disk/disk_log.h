@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
@@ -79,8 +80,8 @@ class DiskLog : public ChangeConsumer {
     uint64_t first_version = 1;
     // The clock by which changes are too old to be taken. Poll is given the same one.
     std::function<int64_t()> clock;
-    WallClock wall;  // says when a snapshot was complete
-    std::function<uint64_t()> random;
+    WallClock wall;           // says when a snapshot was complete
+    uint64_t new_number = 0;  // random; that of a directory that is empty
     // For a member of a group:
     size_t waiting_bytes_max = 64 << 20;  // as Journal::Options
     int64_t unsynced_ns_max = 0;          // as Journal::Options; 0: by the sync interval
@@ -207,8 +208,8 @@ struct DirectoryRead {
 };
 // Gives the newest snapshot of a directory, or of a copy of one, to `apply`, and then the changes
 // of the journal behind it, if there is one. Changes nothing there.
-absl::StatusOr<DirectoryRead> ReadDirectory(
-    Files* files, const std::function<absl::Status(const Change&)>& apply);
+absl::StatusOr<DirectoryRead> ReadDirectory(Files* files,
+                                            absl::FunctionRef<absl::Status(const Change&)> apply);
 
 }  // namespace gannet
 

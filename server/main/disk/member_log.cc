@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<MemberLog>> MemberLog::Open(const Options& option
                                          .segment_bytes = options.segment_bytes,
                                          .clock = options.clock,
                                          .wall = options.wall,
-                                         .random = options.random,
+                                         .new_number = options.new_number,
                                          .waiting_bytes_max = kBytesMax,
                                          .unsynced_ns_max = log->always() ? kNeverNs : 0,
                                          .refuses_for_age = false,  // behind() sees to that
@@ -177,7 +177,7 @@ absl::Status MemberLog::Claim(uint64_t history, uint64_t next_history, uint64_t 
   return absl::OkStatus();
 }
 
-absl::Status MemberLog::Restore(const std::function<absl::Status(const Change&)>& make) const {
+absl::Status MemberLog::Restore(absl::FunctionRef<absl::Status(const Change&)> make) const {
   GANNET_ASSIGN_OR_RETURN(const DirectoryRead read, ReadDirectory(options_.former, make));
   LOG(INFO) << "restored from " << options_.former->path() << ": " << read.snapshot_items
             << " items of a snapshot, then " << read.journal_changes << " changes of the journal";
@@ -246,7 +246,7 @@ bool MemberLog::MayOpen(uint64_t epoch) {
 void MemberLog::OnSnapshot() {
   if (given_up() || !WriteProof()) return;
   named_.store(true, std::memory_order_release);
-  options_.on_whole();
+  options_.owner->OnWhole();
 }
 
 void MemberLog::OnPoll() {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clocks.h"
@@ -21,6 +22,16 @@
 #include "server/writes/writes.h"
 
 namespace gannet {
+
+// Whose log it is: that of a server's disk (ServerDisk).
+class MemberLogOwner {
+ public:
+  // This run is whole: the former one may go. Called by the disk's thread.
+  virtual void OnWhole() = 0;
+
+ protected:
+  ~MemberLogOwner() = default;
+};
 
 // What a member of a group keeps on its disk: a journal and snapshots, as a server alone has them.
 // They are for the case that all members are gone at once. Unless the mode is always, nothing of
@@ -52,8 +63,7 @@ class MemberLog final : public ChangeConsumer, public MemberDisk, private DiskLo
   struct Options {
     Files* own = nullptr;     // an empty directory, for this run
     Files* former = nullptr;  // with a whole run; nullptr: there is none
-    // Called by the disk's thread when this run is whole: the former one may go.
-    std::function<void()> on_whole;
+    MemberLogOwner* owner = nullptr;
     Store* store = nullptr;  // empty, without a sink yet
     const Writes* writes = nullptr;
     const ChangeStream* changes = nullptr;
@@ -61,11 +71,11 @@ class MemberLog final : public ChangeConsumer, public MemberDisk, private DiskLo
     Journal::Sync sync = Journal::Sync::kInterval;
     int64_t sync_interval_ns = kNsPerSecond;
     uint64_t segment_bytes = DiskLog::kSegmentBytesMax;
-    std::function<int64_t()> clock;  // as DiskLog::Options, as is `wall`
+    std::function<int64_t()> clock;  // as DiskLog::Options, as are the next two
     WallClock wall;
-    std::function<uint64_t()> random;
+    uint64_t new_number = 0;
   };
-  // All outlive the log, but that `former` is not used after on_whole. Errors as DiskLog::Open.
+  // All outlive the log, but that `former` is not used after OnWhole. Errors as DiskLog::Open.
   static absl::StatusOr<std::unique_ptr<MemberLog>> Open(const Options& options);
 
   bool Take(const Change& change, ChangePlace* place) override;
@@ -90,7 +100,7 @@ class MemberLog final : public ChangeConsumer, public MemberDisk, private DiskLo
     return former_proof_ ? former_proof_->kept.history : 0;
   }
   std::optional<KeptRun> Former(uint64_t history) const override;
-  absl::Status Restore(const std::function<absl::Status(const Change&)>& make) const override;
+  absl::Status Restore(absl::FunctionRef<absl::Status(const Change&)> make) const override;
   absl::Status Claim(uint64_t history, uint64_t next_history, uint64_t epoch) override;
   bool begun() const override { return begun_.load(std::memory_order_relaxed); }
   void Begin(uint64_t history, uint64_t restored) override;

@@ -154,7 +154,7 @@ absl::StatusOr<uint64_t> SlotsForSnapshot(Files* files) {
 
 absl::StatusOr<SnapshotRead> ReadSnapshot(Files* files, const std::string& name,
                                           std::optional<uint64_t> journal_id,
-                                          const std::function<absl::Status(const Change&)>& apply) {
+                                          absl::FunctionRef<absl::Status(const Change&)> apply) {
   const std::string path = absl::StrCat(files->path(), "/", name);
   GANNET_ASSIGN_OR_RETURN(const std::unique_ptr<File> file, files->Open(name));
   GANNET_ASSIGN_OR_RETURN(const SnapshotHeader header, ReadHeader(file.get(), path, journal_id));

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "server/log/changes/record.h"
@@ -103,7 +103,7 @@ absl::StatusOr<uint64_t> SlotsForSnapshot(Files* files);
 // `journal_id` (nullopt: of any).
 absl::StatusOr<SnapshotRead> ReadSnapshot(Files* files, const std::string& name,
                                           std::optional<uint64_t> journal_id,
-                                          const std::function<absl::Status(const Change&)>& apply);
+                                          absl::FunctionRef<absl::Status(const Change&)> apply);
 
 }  // namespace gannet
 

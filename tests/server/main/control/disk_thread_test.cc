@@ -32,7 +32,7 @@ TEST(DiskThreadTest, WritesWhatIsRecordedWhileASyncHangs) {
                                   .writes = &store.writes(),
                                   .clock = MonotonicNs,
                                   .wall = MachineWallTime,
-                                  .random = [] { return 77; }},
+                                  .new_number = 77},
                                  At(1'000));
   ASSERT_TRUE(log.ok()) << log.status();
   const auto wanted = WakeUp::Create();

@@ -13,7 +13,7 @@ constexpr uint64_t kClockMs = 1'700'000'000'000;
 
 class ClockNoteTest : public testing::Test {
  protected:
-  ClockNoteTest() : number_(*NumberOfDirectory(&files_, [] { return 77; })) {}
+  ClockNoteTest() : number_(*NumberOfDirectory(&files_, 77)) {}
 
   // As a process that begins.
   ClockNote Begin() { return ClockNote(&files_, number_, /*syncs=*/true); }
@@ -47,7 +47,7 @@ TEST_F(ClockNoteTest, IsWrittenOnceASecond) {
 TEST_F(ClockNoteTest, APowerCutLeavesTheOneBeforeAtLeast) {
   for (uint64_t seed = 0; seed < 50; ++seed) {
     SimulatedFiles files{seed};
-    const uint64_t number = *NumberOfDirectory(&files, [] { return 77; });
+    const uint64_t number = *NumberOfDirectory(&files, 77);
     ClockNote note(&files, number, /*syncs=*/true);
     note.Write(kClockMs);
     note.Write(kClockMs + 1);

@@ -96,7 +96,7 @@ class Machine {
                               .segment_bytes = 2000,
                               .clock = [this] { return now_ns_; },
                               .wall = MachineWallTime,
-                              .random = [] { return 77; }},
+                              .new_number = 77},
                              At(kNowMs));
     if (!log.ok()) {
       error_ = std::string(log.status().message());

@@ -41,7 +41,7 @@ class DiskLogTest : public testing::Test {
                               .first_version = first_version,
                               .clock = [this] { return now_ns_; },
                               .wall = MachineWallTime,
-                              .random = [] { return 77; }},
+                              .new_number = 77},
                              At(kNowMs));
     if (!log.ok()) return log.status();
     log_ = *std::move(log);
@@ -127,7 +127,7 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
                             .segment_bytes = 64 << 10,
                             .clock = [this] { return now_ns_; },
                             .wall = MachineWallTime,
-                            .random = [] { return 77; }},
+                            .new_number = 77},
                            At(kNowMs));
   ASSERT_TRUE(log.ok()) << log.status();
   const auto put = [&](const std::string& key) {

@@ -29,7 +29,7 @@ using Items = std::map<std::string, std::string>;
 constexpr uint64_t kHistory = 0xab;
 
 // A member's store and log.
-class MemberLogTest : public testing::Test {
+class MemberLogTest : public testing::Test, private MemberLogOwner {
  protected:
   // Starts a run in its own directory, beside that of a former one.
   void Start(SimulatedFiles* own, SimulatedFiles* former = nullptr,
@@ -40,7 +40,7 @@ class MemberLogTest : public testing::Test {
     store_ = std::make_unique<TestStore>(8 << 20);
     auto log = MemberLog::Open({.own = own,
                                 .former = former,
-                                .on_whole = [this] { ++whole_; },
+                                .owner = this,
                                 .store = &**store_,
                                 .writes = &store_->writes(),
                                 .changes = &store_->changes(),
@@ -49,7 +49,7 @@ class MemberLogTest : public testing::Test {
                                 .segment_bytes = 64 << 10,
                                 .clock = [this] { return now_ns_; },
                                 .wall = MachineWallTime,
-                                .random = [] { return 77; }});
+                                .new_number = 77});
     ASSERT_TRUE(log.ok()) << log.status();
     log_ = *std::move(log);
     store_->changes().Add(&first_, ChangeStream::Need::kHears);
@@ -57,6 +57,7 @@ class MemberLogTest : public testing::Test {
         log_.get(), log_->always() ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
     (*store_)->UseSink(&store_->changes());
   }
+  void OnWhole() override { ++whole_; }
   void Poll(int times = 1) {
     for (int i = 0; i < times; ++i) log_->log()->Poll(now_ns_ += kNsPerMs);
   }
@@ -409,8 +410,7 @@ TEST_F(RunDirectoriesTest, AServerAloneRefusesAMembersDirectory) {
   ASSERT_TRUE(RunDirectories::Open(path()).ok());
   const auto files = OpenDirectory(path());
   ASSERT_TRUE(files.ok());
-  EXPECT_TRUE(
-      absl::IsFailedPrecondition(NumberOfDirectory(files->get(), [] { return 1; }).status()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(NumberOfDirectory(files->get(), 1).status()));
 }
 
 }  // namespace

@@ -106,9 +106,7 @@ TEST_F(SnapshotTest, KnowsItsNames) {
 
 class DataDirectoryTest : public testing::Test {
  protected:
-  absl::StatusOr<uint64_t> Number() {
-    return NumberOfDirectory(&files_, [this] { return ++random_; });
-  }
+  absl::StatusOr<uint64_t> Number() { return NumberOfDirectory(&files_, ++random_); }
   SimulatedFiles files_{1};
   uint64_t random_ = 41;
 };
