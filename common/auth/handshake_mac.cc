@@ -3,7 +3,6 @@
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/base/random_source.h"
 
 namespace gannet {
 namespace {
@@ -89,12 +89,6 @@ bool VerifyGrant(const AuthKey& key, const ConnectRequest& request,
   return Same(GrantMac(key, request, private_data.first(grant.length)), grant.mac);
 }
 
-uint64_t UnpredictableNonce() {
-  uint64_t nonce = 0;
-  // With at most 256 bytes asked for, it neither fails nor is cut short once the kernel has booted.
-  const bool whole = getrandom(&nonce, sizeof(nonce), 0) == static_cast<ssize_t>(sizeof(nonce));
-  GANNET_CHECK(whole, "the kernel has no random numbers");
-  return nonce;
-}
+uint64_t UnpredictableNonce() { return KernelRandom().Next(); }
 
 }  // namespace gannet

@@ -40,7 +40,7 @@ absl::Status CheckNames(const NewCluster& cluster) {
 }  // namespace
 
 absl::StatusOr<EtcdTxn> CreateClusterTxn(const NewCluster& cluster,
-                                         const std::function<uint64_t()>& random) {
+                                         absl::FunctionRef<uint64_t()> random) {
   GANNET_RETURN_IF_ERROR(CheckNames(cluster));
   EtcdTxn txn;
   txn.compares.push_back({.key = ClusterPrefix(cluster.name), .mod_revision = 0, .prefix = true});

@@ -2,10 +2,10 @@
 #define GANNET_COMMON_CLUSTER_CREATE_CLUSTER_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "common/cluster/cluster_config.h"
 #include "common/cluster/group_policy.h"
@@ -31,7 +31,7 @@ struct NewCluster {
 // `random` gives the groups' histories. InvalidArgument says what the cluster may not be: an odd
 // name, two groups of one name, a node in two groups.
 absl::StatusOr<EtcdTxn> CreateClusterTxn(const NewCluster& cluster,
-                                         const std::function<uint64_t()>& random);
+                                         absl::FunctionRef<uint64_t()> random);
 
 }  // namespace gannet
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "common/base/clocks.h"
+#include "common/base/random_source.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/heats.h"
 #include "common/protocol/item_leases_reply.h"
@@ -54,8 +55,8 @@ struct ServerContext {
   // The clock of the primary's lease. It is read after a client asked what is left of that. A Now
   // is from before: the client would count too much.
   BootClock boot;
-  std::function<uint64_t()> random{};  // returns 64 unpredictable bits, for secrets
-  std::function<void()> idle{};        // from Server::Options
+  RandomSource& random;          // for secrets
+  std::function<void()> idle{};  // from Server::Options
 
   // What only workers have.
   ConnectionIds connection_ids{};

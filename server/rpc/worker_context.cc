@@ -34,7 +34,7 @@ SessionTable::Options SessionOptions(const WorkerContext& context) {
           .grace_ns = context.options.session_grace_ns,
           .worker = context.index,
           .workers = context.server.workers,
-          .random = context.server.random,
+          .random = &context.server.random,
           .stream = context.session_stream};
 }
 

@@ -150,7 +150,7 @@ bool GroupWorld::MakeClusterAgain() {
   for (size_t group = 0; group < scenario_.groups.size(); ++group) {
     cluster.groups.push_back({scenario_.names[group], scenario_.groups[group].members});
   }
-  const auto create = CreateClusterTxn(cluster, [this] { return run_->Draw(); });
+  const auto create = CreateClusterTxn(cluster, [this] { return run_->Next(); });
   GANNET_CHECK(create.ok(), std::string(create.status().message()).c_str());
   const auto plan = kvcli::PlanInit(cluster, *create, register_.Items(), lives, living);
   if (!plan.ok()) {
@@ -178,7 +178,7 @@ void GroupWorld::ForceTheBest(uint32_t group, const std::set<std::string>& livin
   std::erase_if(of_living.lives, [&](const auto& it) { return !living.contains(it.first); });
   for (const std::string& node : scenario_.groups[group].members) {
     if (!living.contains(node) || !kvcli::WhatIsBetter(of_living, name, node).empty()) continue;
-    const auto config = kvcli::Forced(*state, name, node, run_->Draw() | 1);
+    const auto config = kvcli::Forced(*state, name, node, run_->Next() | 1);
     if (!config.ok()) continue;
     EtcdTxn txn = {.compares = {{GroupKey(kCluster, name), state->groups.at(name).mod_revision}},
                    .puts = {{GroupKey(kCluster, name), Encode(*config)}}};
@@ -210,7 +210,7 @@ void GroupWorld::PutGarbage(int64_t until_ns) {
       break;
     case 1:
       key = NodeKey(kCluster, node);
-      value = Encode(NodeInfo{.incarnation = run_->Draw() | 1, .address = "127.0.0.1:1"});
+      value = Encode(NodeInfo{.incarnation = run_->Next() | 1, .address = "127.0.0.1:1"});
       break;
     case 2:
       key = ConfigKey(kCluster);
@@ -226,7 +226,7 @@ void GroupWorld::PutGarbage(int64_t until_ns) {
       key = GroupKey(kCluster, group);
       value =
           Encode(UnderAnother(scenario_.groups[server.group()], register_.now(server.group()).epoch,
-                              {.node = node, .incarnation = run_->Draw() | 1}));
+                              {.node = node, .incarnation = run_->Next() | 1}));
       break;
     default: {
       const std::string keys[] = {VersionKey(kCluster, node), DiskKey(kCluster, node),

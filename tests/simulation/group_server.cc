@@ -65,7 +65,7 @@ GroupServer::GroupServer(Options options, Run* run, GroupRegisterService* servic
   Server::Options& server = options_.server;
   server.device = *device;
   server.listen = any->front();
-  server.random = [run] { return run->Draw(); };
+  server.random = run;
   server.idle = [run] { run->Idle(); };
   // The region's pages come when they are used: most never are, and a run has many servers.
   server.touch = [](std::span<std::byte>) { return 0; };

@@ -118,7 +118,7 @@ void RudePeer::PostOneReceive(uint32_t slot) {
 void RudePeer::Connect() {
   if (over_) return;
   ConnectRequest request = NewConnectRequest();
-  request.nonce = run_->Draw();
+  request.nonce = run_->Next();
   if (kind_ == Kind::kAsksForNonsense) {
     for (auto& byte : std::as_writable_bytes(std::span(&request, 1))) {
       if (run_->OneIn(4)) byte = static_cast<std::byte>(run_->Below(256));

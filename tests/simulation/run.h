@@ -10,6 +10,7 @@
 #include "common/base/boot_time.h"
 #include "common/base/client_clock.h"
 #include "common/base/clocks.h"
+#include "common/base/random_source.h"
 #include "common/base/server_time.h"
 #include "tests/simulation/checks.h"
 
@@ -19,7 +20,7 @@ namespace gannet::simulation {
 // source of random choices, the trace of events, and the first check that failed.
 //
 // The process has one Run at a time. One thread.
-class Run final : public ServerTimeSource {
+class Run final : public RandomSource, public ServerTimeSource {
  public:
   struct Options {
     uint64_t seed = 0;
@@ -39,7 +40,7 @@ class Run final : public ServerTimeSource {
   // Returns a value in [low, high] whose logarithm is uniform, so small values are as likely as
   // large ones.
   int64_t LogUniform(int64_t low, int64_t high);
-  uint64_t Draw() { return random_(); }
+  uint64_t Next() override { return random_(); }
 
   // --- time
   int64_t now_ns() const;

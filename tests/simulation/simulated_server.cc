@@ -39,7 +39,7 @@ SimulatedServer::SimulatedServer(Server::Options options, Run* run, History* his
   const auto any = ResolveAll("127.0.0.1:0", 0);
   GANNET_CHECK(any.ok(), "no loopback address");
   options_.listen = any->front();
-  options_.random = [run] { return run->Draw(); };
+  options_.random = run;
   options_.idle = [run] { run->Idle(); };
   // The region's pages come when they are used: most never are.
   options_.touch = [](std::span<std::byte>) { return 0; };

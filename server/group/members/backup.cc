@@ -12,7 +12,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
-#include "common/base/nonzero_random.h"
 #include "glog/logging.h"
 #include "server/group/replica/group_standing.h"
 #include "server/group/replica/restart.h"
@@ -215,7 +214,7 @@ void Backup::Connect(const GroupMember& primary, BootTime now) {
     return Tell(absl::StrCat("the address of the primary, ", primary.node, ", is not known yet"));
   }
   auto dialed = dialer_.Dial({.endpoint = *address,
-                              .token = NonzeroRandom(context_.random),
+                              .token = context_.random->NextNonzero(),
                               .ring_bytes = context_.group.terms.ring_bytes,
                               .deadline = now + times_.lease_ns});
   if (!dialed.ok()) {
@@ -352,7 +351,7 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, BootTime now) {
     }
     return false;
   }
-  if (search_.history == 0) search_.history = NonzeroRandom(context_.random);
+  if (search_.history == 0) search_.history = context_.random->NextNonzero();
   const uint64_t epoch = known.configuration.epoch + 1;
   if (search_.claimed_epoch != epoch) {
     LOG(WARNING) << "all who were in sync in epoch " << known.configuration.epoch

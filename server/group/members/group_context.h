@@ -6,6 +6,7 @@
 #include <string>
 
 #include "common/base/clocks.h"
+#include "common/base/random_source.h"
 #include "common/base/server_time.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/group_member.h"
@@ -33,7 +34,7 @@ struct GroupContext {
   Listener* listener = nullptr;
   Grant grant{};  // of this process, without what differs between connections
   uint32_t workers = 0;
-  std::function<uint64_t()> random;
+  RandomSource* random = nullptr;
   Clocks clocks;  // the wall clock is for handshakes
   std::function<ServerTime()> server_time;
   std::function<void()> idle;  // as that of Server::Options

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/nonzero_random.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/not_primary.h"
 #include "glog/logging.h"
@@ -337,7 +336,7 @@ void Member::Lead(BootTime now) {
             << " bytes of records that are still to be committed";
   led_epoch_ = epoch;
   auto primary =
-      Primary::Create(context_, this, terms, NonzeroRandom(context_.random), known, tail);
+      Primary::Create(context_, this, terms, context_.random->NextNonzero(), known, tail);
   if (!primary.ok()) {
     // It is primary by the register, and cannot be. Whoever is in sync takes over.
     return End(std::string(primary.status().message()));

@@ -10,7 +10,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/check.h"
-#include "common/base/nonzero_random.h"
 #include "common/protocol/replica.h"
 #include "common/protocol/versions.h"
 #include "server/group/replica/group_directory.h"
@@ -34,7 +33,7 @@ GiverSource::GiverSource(const GroupContext& context, AuthFile* keys, PartitionI
                          const std::string& giver, const std::string& endpoint, BootTime now)
     : context_(context),
       intake_(intake),
-      call_{.endpoint = endpoint, .token = NonzeroRandom(context.random)},
+      call_{.endpoint = endpoint, .token = context.random->NextNonzero()},
       dialer_(context, keys),
       heard_(now) {
   const GroupDirectory& directory = *context.group.directory;

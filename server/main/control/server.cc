@@ -3,13 +3,11 @@
 
 #include "server/main/control/server.h"
 
-#include <sys/random.h>
 #include <sys/resource.h>
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/nonzero_random.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/client_report.h"
 #include "common/protocol/touch.h"
@@ -24,13 +22,6 @@ constexpr int64_t kLookPeriodNs = kNsPerSecond;
 // A request to connect waits for this share of a lease. Clients' attempts take more: a lease, or
 // a quarter of one.
 constexpr int64_t kWaitForPrimaryShare = 6;
-
-uint64_t KernelRandom() {
-  uint64_t value = 0;
-  // With at most 256 bytes asked for, it neither fails nor is cut short once the kernel has booted.
-  CHECK_EQ(getrandom(&value, sizeof(value), 0), static_cast<ssize_t>(sizeof(value)));
-  return value;
-}
 
 int64_t ProcessCpuUs() {
   rusage usage{};
@@ -49,10 +40,10 @@ int64_t WaitForPrimaryNs(const std::optional<GroupOptions>& group) {
 
 Server::Server(const Options& options)
     : options_(options),
-      random_(options.random ? options.random : KernelRandom),
+      random_(options.random != nullptr ? *options.random : kernel_random_),
       started_ns_(options.clocks.boot.Now().ns()),
-      incarnation_(NonzeroRandom(random_)),
-      hash_seed_(random_()),
+      incarnation_(random_.NextNonzero()),
+      hash_seed_(random_.Next()),
       first_version_(options.first_version) {}
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
@@ -159,7 +150,7 @@ absl::Status Server::CreateStore() {
       .incarnation = incarnation_,
       .now = std::max(ServerClock::BeginsAt(options_.clocks.wall.Now()), clock_begins_at_),
       .wall = options_.clocks.wall,
-      .random = random_};
+      .random = &random_};
   return options_.group ? JoinStream(run) : disk_->Restore(run);
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/clocks.h"
+#include "common/base/random_source.h"
 #include "common/base/server_time.h"
 #include "common/base/wake_up.h"
 #include "server/main/control/admission_control.h"
@@ -93,9 +94,8 @@ class Server final : private ServerControl {
     // The first version of the items that this run writes; 0 = by the wall clock, as
     // common/layout/version.h says.
     uint64_t first_version = 0;
-    // Returns 64 unpredictable bits, for incarnation, hash seed and session tokens. By default they
-    // are the kernel's.
-    std::function<uint64_t()> random;
+    // For incarnation, hash seed and session tokens. Outlives the server; null: the kernel's.
+    RandomSource* random = nullptr;
     // The server's place in its group, which outlives the server; null: it is in none.
     const GroupStanding* standing = nullptr;
     // Called instead of sleeping while Create or the destructor wait for the device. For
@@ -192,7 +192,8 @@ class Server final : private ServerControl {
 
   // Immutable after Create, in the order of dependency.
   const Options options_;
-  const std::function<uint64_t()> random_;
+  KernelRandom kernel_random_;
+  RandomSource& random_;
   const int64_t started_ns_;
   uint64_t incarnation_;
   uint64_t hash_seed_;

@@ -104,7 +104,7 @@ absl::Status ServerDisk::Restore(const Run& run) {
                              .first_version = run.first_version,
                              .clock = MonotonicNs,
                              .wall = run.wall,
-                             .new_number = run.random()},
+                             .new_number = run.random->Next()},
                             run.now));
     LOG(INFO) << log_->restored() << "; sync " << SyncName(options_.sync);
   }
@@ -125,7 +125,7 @@ absl::Status ServerDisk::OpenMember(const Run& run) {
                                  .segment_bytes = DiskLog::SegmentBytesFor(run.region_bytes),
                                  .clock = MonotonicNs,
                                  .wall = run.wall,
-                                 .new_number = run.random()});
+                                 .new_number = run.random->Next()});
   if (!member.ok()) return GiveUp(member.status());
   member_ = *std::move(member);
   return absl::OkStatus();

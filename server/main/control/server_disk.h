@@ -2,7 +2,6 @@
 #define GANNET_SERVER_MAIN_CONTROL_SERVER_DISK_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/clocks.h"
+#include "common/base/random_source.h"
 #include "common/base/server_time.h"
 #include "server/log/journal/files.h"
 #include "server/main/disk/disk_log.h"
@@ -59,7 +59,7 @@ class ServerDisk final : private MemberLogOwner {
     uint64_t incarnation = 0;  // of a member's process
     ServerTime now;            // where the server's clock begins
     WallClock wall;            // the machine's
-    std::function<uint64_t()> random;
+    RandomSource* random = nullptr;
   };
   // Restores the store. From then on its changes are recorded, if there is a directory to record
   // them in. FailedPrecondition: there are items in both directories.

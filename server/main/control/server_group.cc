@@ -24,7 +24,7 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.listener = &shared.listener;
   to.grant = shared.grant;
   to.workers = shared.workers;
-  to.random = shared.random;
+  to.random = &shared.random;
   to.server_time = [this] { return clock_->Time(); };
   to.idle = shared.idle;
   to.address = to.group.advertise.empty() ? address : to.group.advertise;

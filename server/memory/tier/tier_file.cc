@@ -13,12 +13,11 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "common/base/file_rights.h"
-#include "common/base/nonzero_random.h"
+#include "common/base/random_source.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 #include "server/memory/tier/tier_buffer.h"
@@ -55,11 +54,6 @@ absl::Status CheckDirectory(int fd, const std::string& path) {
 int OpenFile(int directory, bool keeps, int direct) {
   if (!keeps) return openat(directory, ".", kFile | O_TMPFILE | direct, S_IRUSR | S_IWUSR);
   return openat(directory, kName, kFile | O_CREAT | O_NOFOLLOW | direct, S_IRUSR | S_IWUSR);
-}
-
-uint64_t RandomTier() {
-  std::random_device device;
-  return NonzeroRandom([&device] { return uint64_t{device()} << 32 | device(); });
 }
 
 }  // namespace
@@ -140,7 +134,7 @@ absl::Status TierFile::Make(const TierFileOptions& options, const TierHeader& wa
   GANNET_RETURN_IF_ERROR(Truncate(0));
   GANNET_RETURN_IF_ERROR(Reserve(kTierBlockBytes + wanted.segments * wanted.segment_bytes));
   header_ = wanted;
-  header_.tier = RandomTier();
+  header_.tier = KernelRandom().NextNonzero();
   const TierBuffer buffer(kTierBlockBytes);
   const std::span<std::byte, kTierBlockBytes> block(buffer.bytes());
   EncodeTierHeader(header_.tier, header_.segment_bytes, header_.segments, block);

@@ -14,7 +14,7 @@ namespace gannet {
 
 uint64_t SessionTable::NewToken() {
   for (;;) {
-    uint64_t token = options_.random();
+    uint64_t token = options_.random->Next();
     token = token - token % options_.workers + options_.worker;
     // 0 means "a new session", so it is not a token. And the arithmetic above may have overflowed
     // at the very top.

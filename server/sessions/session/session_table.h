@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/random_source.h"
 #include "server/sessions/session/session.h"
 #include "server/sessions/session/session_copies.h"
 #include "server/sessions/session/session_stream.h"
@@ -30,8 +30,7 @@ class SessionTable {
     // If there are more sessions than this, new ones replace those without a connection, the
     // longest gone first.
     size_t sessions_max = 4096;
-    // A source of secrets. Each call gives 64 unpredictable bits.
-    std::function<uint64_t()> random;
+    RandomSource* random = nullptr;   // of secrets; outlives the table
     SessionStream* stream = nullptr;  // is told of all sessions; null: there is no group
   };
 

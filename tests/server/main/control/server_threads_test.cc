@@ -61,15 +61,15 @@ const auto* const kTimeZone = testing::AddGlobalTestEnvironment(new TimeZone);
 
 std::unique_ptr<ServerThreads> Start(uint32_t workers, int64_t busy_poll_ns,
                                      const Supervisor* supervisor = nullptr,
-                                     std::function<uint64_t()> random = {},
-                                     const DiskOptions& disk = {}, uint32_t item_lease_ms = 0) {
+                                     RandomSource* random = nullptr, const DiskOptions& disk = {},
+                                     uint32_t item_lease_ms = 0) {
   Server::Options options{.clocks = MachineClocks()};
   options.device = TestDevice();
   options.listen = OwnAddress(TestDevice()).value();
   options.memory_bytes = 32 << 20;
   options.lock_words = 256;
   options.workers = workers;
-  options.random = std::move(random);
+  options.random = random;
   options.disk = disk;
   options.item_lease_ms = item_lease_ms;
   auto server = Server::Create(options);
@@ -112,7 +112,7 @@ TEST(ServerThreadsTest, ServesFromSeveralWorkers) {
 
 // Clients answer from copies of a dead server's items, until the leases are over.
 TEST(ServerThreadsTest, EndsAfterItsLeases) {
-  auto threads = Start(1, 0, nullptr, {}, {}, kItemLeaseMsMax);
+  auto threads = Start(1, 0, nullptr, nullptr, {}, kItemLeaseMsMax);
   const Server& server = threads->server();
   ThreadsDriver driver(server.address());
   RawPeer peer(&driver);
@@ -179,7 +179,7 @@ void SendPut(RawPeer* peer, std::string_view key, std::string_view value) {
 TEST(ServerThreadsTest, AnswersNoWriteThatAFailingDiskDoesNotHave) {
   const test_support::TemporaryDirectory directory;
   auto threads =
-      Start(2, 0, nullptr, {}, {.data = directory.path(), .sync = Journal::Sync::kAlways});
+      Start(2, 0, nullptr, nullptr, {.data = directory.path(), .sync = Journal::Sync::kAlways});
   ThreadsDriver driver(threads->server().address());
   RawPeer writer(&driver);
   RawPeer other(&driver);
@@ -202,7 +202,7 @@ TEST(ServerThreadsTest, KeepsTheItemsOfARunThatWasStopped) {
   const test_support::TemporaryDirectory directory;
   const DiskOptions disk = {.data = directory.path(), .sync = Journal::Sync::kAlways};
   for (int run = 0; run < 2; ++run) {
-    auto threads = Start(2, 50'000, nullptr, {}, disk);
+    auto threads = Start(2, 50'000, nullptr, nullptr, disk);
     if (run > 0) {
       ThreadsDriver driver(threads->server().address());
       RawPeer peer(&driver);
@@ -269,9 +269,9 @@ class Watcher {
 };
 
 // Holds up a worker in the midst of its turn: where it draws the token of a new session.
-class HoldUpWorker {
+class HoldUpWorker final : public RandomSource {
  public:
-  uint64_t Random() {
+  uint64_t Next() override {
     char name[16];
     pthread_getname_np(pthread_self(), name, sizeof(name));
     std::unique_lock lock(mutex_);
@@ -304,7 +304,7 @@ TEST(ServerThreadsTest, IsNotCalledAliveWhileAWorkerHangs) {
   Watcher watcher;
   const Supervisor supervisor = Supervisor::FromEnvironment();
   HoldUpWorker hold_up;
-  auto threads = Start(2, 0, &supervisor, [&hold_up] { return hold_up.Random(); });
+  auto threads = Start(2, 0, &supervisor, &hold_up);
   EXPECT_TRUE(watcher.Hears("WATCHDOG=1"));
   std::thread client([&threads] {
     ThreadsDriver driver(threads->server().address());

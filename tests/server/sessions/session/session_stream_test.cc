@@ -39,7 +39,7 @@ class Backup : public ChangeConsumer {
   std::vector<std::string> heard;
 };
 
-class SessionStreamTest : public testing::Test {
+class SessionStreamTest : public testing::Test, private RandomSource {
  protected:
   void SetUp() override { changes_.Add(&backup_, ChangeStream::Need::kHears); }
 
@@ -49,9 +49,10 @@ class SessionStreamTest : public testing::Test {
             .worker = 1,
             .workers = 3,
             .sessions_max = 2,
-            .random = [this] { return Mix64(++random_); },
+            .random = this,
             .stream = primary ? &stream_ : nullptr};
   }
+  uint64_t Next() override { return Mix64(++random_); }
   SessionCopy Copy() { return backup_.copies.All().at(0); }
 
   uint64_t random_ = 0;

@@ -9,11 +9,30 @@ namespace {
 
 constexpr int64_t kGrace = 30'000;
 
+class MixedNumbers final : public RandomSource {
+ public:
+  uint64_t Next() override { return Mix64(++n_); }
+
+ private:
+  uint64_t n_ = 0;
+} random_numbers;
+
+class AwkwardNumbers final : public RandomSource {
+ public:
+  uint64_t Next() override {
+    constexpr uint64_t kAwkward[] = {0, ~0ull, ~0ull - 1, 5, 5, 8};
+    return kAwkward[n_++ % 6];
+  }
+
+ private:
+  size_t n_ = 0;
+};
+
 SessionTable::Options TestOptions() {
   SessionTable::Options options;
   options.credits = 4;
   options.grace_ns = kGrace;
-  options.random = [n = uint64_t{0}]() mutable { return Mix64(++n); };
+  options.random = &random_numbers;
   return options;
 }
 
@@ -132,10 +151,8 @@ TEST(SessionTableTest, AwkwardRandomNumbersStillMakeGoodTokens) {
   SessionTable::Options options = TestOptions();
   options.workers = 3;
   options.worker = 2;
-  options.random = [n = 0]() mutable {
-    constexpr uint64_t kAwkward[] = {0, ~0ull, ~0ull - 1, 5, 5, 8};
-    return kAwkward[n++ % 6];
-  };
+  AwkwardNumbers awkward;
+  options.random = &awkward;
   SessionTable table(options);
   for (int i = 0; i < 2; ++i) {
     const uint64_t token = table.Create(0)->token();
