@@ -91,7 +91,7 @@ bool Connection::LookDrained(bool nothing_more, bool late) {
 }
 
 void DrainAll(CompletionQueue* queue, std::span<Connection* const> connections, int64_t limit_ns,
-              const std::function<void()>& idle) {
+              Idler* idle) {
   constexpr uint64_t kDrain = ~uint64_t{0};
   std::vector<Connection*> left(connections.begin(), connections.end());
   for (Connection* connection : left) connection->BeginDrain(kDrain);
@@ -107,8 +107,8 @@ void DrainAll(CompletionQueue* queue, std::span<Connection* const> connections, 
       return connection->LookDrained(!came, late);
     });
     if (came) continue;
-    if (idle) {
-      idle();
+    if (idle != nullptr) {
+      idle->Idle();
     } else {
       sched_yield();
     }

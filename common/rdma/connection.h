@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 
@@ -16,6 +15,7 @@
 #include "common/rdma/completion.h"
 #include "common/rdma/device.h"
 #include "common/rdma/handle.h"
+#include "common/rdma/idler.h"
 #include "common/rdma/queue_pair.h"
 #include "common/rdma/receives.h"
 
@@ -184,11 +184,10 @@ class Connection {
 };
 
 // Drains connections that share `queue`, and blocks until all are drained, or for `limit_ns`. What
-// completes meanwhile is dropped, so nobody else's completions may come to the queue. `idle` is
-// called instead of yielding the core; for simulations, where the device moves only when it is
-// stepped. REQUIRES: none of them was begun to drain in another way.
+// completes meanwhile is dropped, so nobody else's completions may come to the queue. `idle`:
+// instead of yielding the core. REQUIRES: none of them was begun to drain in another way.
 void DrainAll(CompletionQueue* queue, std::span<Connection* const> connections,
-              int64_t limit_ns = kDrainNsMax, const std::function<void()>& idle = {});
+              int64_t limit_ns = kDrainNsMax, Idler* idle = nullptr);
 
 // Sets how long the device waits for an acknowledgement before it sends again, if the device
 // supports it. Call it before rdma_connect or rdma_accept. The connection manager's default is bad.

@@ -115,7 +115,7 @@ bool Loopback::IsOwn(const IncomingRequest& request) const {
 }
 
 void Loopback::WaitForEvents(int64_t deadline_ns) const {
-  if (options_.idle) return options_.idle();
+  if (options_.idle != nullptr) return options_.idle->Idle();
   const int64_t left_ms = (deadline_ns - MonotonicNs()) / kNsPerMs;
   pollfd fds[] = {{listener_->fd(), POLLIN, 0}, {active_->fd(), POLLIN, 0}};
   poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "common/rdma/completion.h"
 #include "common/rdma/connector.h"
 #include "common/rdma/device.h"
+#include "common/rdma/idler.h"
 #include "common/rdma/listener.h"
 #include "common/rdma/memory.h"
 
@@ -31,9 +31,7 @@ class Loopback {
     ibv_pd* pd = nullptr;
     uint32_t depth = 16;  // compare-and-swaps in flight at most
     int64_t timeout_ns = 2'000'000'000;
-    // Called instead of sleeping while this object blocks. For simulations, where the device moves
-    // only when it is stepped.
-    std::function<void()> idle;
+    Idler* idle = nullptr;  // while this object blocks; nullptr: it sleeps
   };
   // Blocks until connected, at most for the timeout (DeadlineExceeded). FailedPrecondition: this
   // host has no address on the device.

@@ -2,7 +2,6 @@
 #define GANNET_SERVER_RPC_SERVER_CONTEXT_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 
@@ -12,6 +11,7 @@
 #include "common/protocol/heats.h"
 #include "common/protocol/item_leases_reply.h"
 #include "common/rdma/device.h"
+#include "common/rdma/idler.h"
 #include "common/rdma/listener.h"
 #include "server/group/members/group_stream.h"
 #include "server/group/replica/group_standing.h"
@@ -55,8 +55,8 @@ struct ServerContext {
   // The clock of the primary's lease. It is read after a client asked what is left of that. A Now
   // is from before: the client would count too much.
   BootClock boot;
-  RandomSource& random;          // for secrets
-  std::function<void()> idle{};  // from Server::Options
+  RandomSource& random;   // for secrets
+  Idler* idle = nullptr;  // from Server::Options
 
   // What only workers have.
   ConnectionIds connection_ids{};

@@ -66,7 +66,7 @@ GroupServer::GroupServer(Options options, Run* run, GroupRegisterService* servic
   server.device = *device;
   server.listen = any->front();
   server.random = run;
-  server.idle = [run] { run->Idle(); };
+  server.idle = run;
   // The region's pages come when they are used: most never are, and a run has many servers.
   server.touch = [](std::span<std::byte>) { return 0; };
   server.clocks.boot = [this] { return ReadClock(); };

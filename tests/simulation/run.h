@@ -12,6 +12,7 @@
 #include "common/base/clocks.h"
 #include "common/base/random_source.h"
 #include "common/base/server_time.h"
+#include "common/rdma/idler.h"
 #include "tests/simulation/checks.h"
 
 namespace gannet::simulation {
@@ -20,7 +21,7 @@ namespace gannet::simulation {
 // source of random choices, the trace of events, and the first check that failed.
 //
 // The process has one Run at a time. One thread.
-class Run final : public RandomSource, public ServerTimeSource {
+class Run final : public RandomSource, public ServerTimeSource, public Idler {
  public:
   struct Options {
     uint64_t seed = 0;
@@ -64,7 +65,7 @@ class Run final : public RandomSource, public ServerTimeSource {
   // has advanced to it.
   bool StepDevice(int64_t until_ns);
   // For code that waits for the device in its own loop, as destructors do.
-  void Idle();
+  void Idle() override;
   // While a Waiting exists, reading this clock also steps the device.
   const ClientClock* clock() const { return &clock_; }
   class Waiting {

@@ -40,7 +40,7 @@ SimulatedServer::SimulatedServer(Server::Options options, Run* run, History* his
   GANNET_CHECK(any.ok(), "no loopback address");
   options_.listen = any->front();
   options_.random = run;
-  options_.idle = [run] { run->Idle(); };
+  options_.idle = run;
   // The region's pages come when they are used: most never are.
   options_.touch = [](std::span<std::byte>) { return 0; };
   Start();

@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -23,6 +22,7 @@
 #include "common/rdma/completion.h"
 #include "common/rdma/connector.h"
 #include "common/rdma/device.h"
+#include "common/rdma/idler.h"
 #include "common/rdma/memory.h"
 #include "common/rdma/queue_pair.h"
 
@@ -50,8 +50,7 @@ class FetchSession {
     AuthFile* keys = nullptr;  // outlives the session; nullptr: no key
     WallClock wall;            // by which a connection request must be fresh
     int64_t connect_timeout_ns = 10 * kNsPerSecond;
-    // Called instead of yielding while the destructor waits for the device. For simulations.
-    std::function<void()> idle;
+    Idler* idle = nullptr;  // while the destructor waits for the device
   };
 
   // The errors of Connector::Start, and ResourceExhausted.

@@ -11,6 +11,7 @@
 #include "common/protocol/connect.h"
 #include "common/protocol/group_member.h"
 #include "common/rdma/device.h"
+#include "common/rdma/idler.h"
 #include "common/rdma/listener.h"
 #include "server/group/members/group_options.h"
 #include "server/group/members/member_server.h"
@@ -37,7 +38,7 @@ struct GroupContext {
   RandomSource* random = nullptr;
   Clocks clocks;  // the wall clock is for handshakes
   std::function<ServerTime()> server_time;
-  std::function<void()> idle;  // as that of Server::Options
+  Idler* idle = nullptr;  // as that of Server::Options
 };
 
 }  // namespace gannet

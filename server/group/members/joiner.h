@@ -21,6 +21,7 @@
 #include "common/rdma/address.h"
 #include "common/rdma/device.h"
 #include "common/rdma/handle.h"
+#include "common/rdma/idler.h"
 #include "common/rdma/memory.h"
 #include "server/group/members/fetch_session.h"
 #include "server/group/members/join_filter.h"
@@ -69,7 +70,7 @@ class Joiner : private WalkReader {
     std::function<ServerTime()> server_time;
     Clocks clocks;  // the wall clock is the session's; Poll's argument is read from the other one
     BootTime now;
-    std::function<void()> idle;  // of the session
+    Idler* idle = nullptr;  // of the session
     size_t filter_hashes_max = kFilterHashesMax;
     // Whether the target may lose what the stream brought, as a store does that evicts.
     bool target_evicts = false;

@@ -16,6 +16,7 @@
 #include "common/base/random_source.h"
 #include "common/base/server_time.h"
 #include "common/base/wake_up.h"
+#include "common/rdma/idler.h"
 #include "server/main/control/admission_control.h"
 #include "server/main/control/item_lease_keeper.h"
 #include "server/main/control/server_disk.h"
@@ -98,9 +99,8 @@ class Server final : private ServerControl {
     RandomSource* random = nullptr;
     // The server's place in its group, which outlives the server; null: it is in none.
     const GroupStanding* standing = nullptr;
-    // Called instead of sleeping while Create or the destructor wait for the device. For
-    // simulations, whose device moves only when it is stepped.
-    std::function<void()> idle;
+    // While Create or the destructor wait for the device. Outlives the server; null: they sleep.
+    Idler* idle = nullptr;
   };
 
   // Logs what was touched and registered, and how long it took. The errors' texts say what to do.

@@ -29,7 +29,7 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.idle = shared.idle;
   to.address = to.group.advertise.empty() ? address : to.group.advertise;
   if (to.group.map_store != nullptr) {
-    const bool simulated = static_cast<bool>(to.idle);  // so nobody waits for a core
+    const bool simulated = to.idle != nullptr;  // so nobody waits for a core
     if (!simulated) cores_.emplace(CoresOfThread(), RunnableThreadsOfKernel());
     GANNET_ASSIGN_OR_RETURN(move_tasks_, MoveTasks::Create(to, &shared.writes));
   }

@@ -24,7 +24,7 @@ class LoopbackLockCas final : public LockCas {
     ibv_pd* pd = nullptr;  // of the lock words' MR
     uint64_t address = 0;  // of word 0
     uint32_t rkey = 0;
-    std::function<void()> idle;  // as Loopback::Options::idle
+    Idler* idle = nullptr;  // as Loopback::Options::idle
   };
   // Blocks until connected, at most a few seconds.
   static absl::StatusOr<std::unique_ptr<LoopbackLockCas>> Create(const Device& device,

@@ -198,11 +198,14 @@ TEST_F(DrainTest, WhoeverWaitsNoLongerTakesItForDrained) {
 TEST_F(DrainTest, WhoeverBlocksDoesNotWaitForEver) {
   ASSERT_NO_FATAL_FAILURE(ConnectBoth());
   Connection* const own = &client();
-  int idle = 0;
+  struct : Idler {
+    void Idle() override { ++times; }
+    int times = 0;
+  } idle;
   // The server's queue never brings what the client waits for.
-  DrainAll(server_.completions.get(), {&own, 1}, kShortNs, [&idle] { ++idle; });
+  DrainAll(server_.completions.get(), {&own, 1}, kShortNs, &idle);
   EXPECT_TRUE(client().drained());
-  EXPECT_GT(idle, 0);
+  EXPECT_GT(idle.times, 0);
 }
 
 TEST_F(DrainTest, DrainsAllThatShareAQueue) {
