@@ -36,9 +36,8 @@ bool IsKept(const GroupContext& context) {
 std::string BestFormerDisk(const GroupContext& context) {
   const std::optional<NodeSeen> own = context.group.directory->NodeOf(context.self.node);
   if (!own || !own->kept) return context.self.node;
-  return BestDisk(
-      context.group.directory->terms().members, own->kept->history,
-      [&context](std::string_view node) { return context.group.directory->NodeOf(node); });
+  return BestDisk(context.group.directory->terms().members, own->kept->history,
+                  *context.group.directory);
 }
 
 }  // namespace
@@ -336,9 +335,7 @@ bool Backup::TryToBeginAgain(const GroupRegister& known, BootTime now) {
   if (search_.alone_since == BootTime()) search_.alone_since = now;
   if (kept_at_.empty() || search_.claim_failed) return false;
   const GroupTerms terms = context_.group.directory->terms();
-  const RestartPlan plan = PlanRestart(known.configuration, terms, [this](std::string_view node) {
-    return context_.group.directory->NodeOf(node);
-  });
+  const RestartPlan plan = PlanRestart(known.configuration, terms, *context_.group.directory);
   if (plan.leader != context_.self) {
     if (!plan.awaits.empty() && now - search_.alone_since > kAloneNs) {
       Tell(absl::StrCat("does not begin the group again with what disks have: ", plan.awaits,

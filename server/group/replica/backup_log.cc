@@ -8,7 +8,7 @@
 namespace gannet {
 
 bool BackupLog::Follow(std::span<std::byte> ring, const RingReader::Begin& begin, uint64_t tail_end,
-                       const Use& apply) {
+                       Use apply) {
   GANNET_CHECK(!reader_.has_value(), "the former link is not sealed");
   rest_.Take(begin.lsn, apply);
   applied_ = std::max(applied_, rest_.begin());
@@ -29,7 +29,7 @@ void BackupLog::ShortenRest() {
 void BackupLog::OnCommitted(uint64_t committed) { committed_ = std::max(committed_, committed); }
 
 // What was applied while a former stream was followed is not applied again.
-void BackupLog::Apply(const Use& apply, const UseUpdates& apply_updates) {
+void BackupLog::Apply(Use apply, std::optional<UseUpdates> apply_updates) {
   if (!reader_) return;
   reader_->Scan();
   OnCommitted(reader_->committed());
@@ -41,11 +41,11 @@ void BackupLog::Apply(const Use& apply, const UseUpdates& apply_updates) {
   const auto use_updates = [&](ProvenUpdates updates) {
     updates.DropTo(applied_);
     if (updates.empty()) return;
-    apply_updates(updates);
+    (*apply_updates)(updates);
     applied_ = updates.lsn_end();
   };
   reader_->Take(committed_, use,
-                apply_updates ? RingReader::UseUpdates(use_updates) : RingReader::UseUpdates());
+                apply_updates ? std::optional<UseUpdates>(use_updates) : std::nullopt);
   ShortenRest();
 }
 

@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 
@@ -41,12 +40,12 @@ class BackupLog {
   // rest does not have that: then the stream cannot be followed. REQUIRES: no link, or a sealed
   // one; the ring is zero and outlives the link.
   bool Follow(std::span<std::byte> ring, const RingReader::Begin& begin, uint64_t tail_end,
-              const Use& apply);
+              Use apply);
   // All that ends there or before is committed in the stream that is followed.
   void OnCommitted(uint64_t committed);
   // Looks for what has arrived, and applies what is committed: updates by `apply_updates`, many at
   // once, if there is one.
-  void Apply(const Use& apply, const UseUpdates& apply_updates = nullptr);
+  void Apply(Use apply, std::optional<UseUpdates> apply_updates = std::nullopt);
   // Reads the ring to its end, and keeps that. Returns false if the stream and the rest do not fit
   // together. Without a link it changes nothing. REQUIRES: the link is fenced.
   bool Seal();

@@ -44,7 +44,7 @@ class GroupDirectory {
   // Returns the nodes of the group whose processes have said so. As long as there are any, nobody
   // founds the group.
   virtual std::vector<std::string> WithItems() const { return {}; }
-  // Returns what is known of a node's newest process.
+  // Returns what is known of a node's newest process; nullopt: nothing, or it has not run yet.
   virtual std::optional<NodeSeen> NodeOf(std::string_view /*node*/) const { return std::nullopt; }
   // Returns the address of a process, or nullopt if it is not known, or if another process of the
   // node has come since.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/group/replica/group_directory.h"
 
 namespace gannet {
 namespace {
@@ -18,8 +19,9 @@ struct Back {
 };
 
 // Returns the run of this history that the node's newest process has found, if any.
-std::optional<Back> BackOf(const std::string& node, uint64_t history, const FindNodeSeen& find) {
-  const std::optional<NodeSeen> seen = find(node);
+std::optional<Back> BackOf(const std::string& node, uint64_t history,
+                           const GroupDirectory& directory) {
+  const std::optional<NodeSeen> seen = directory.NodeOf(node);
   if (!seen || !seen->kept || seen->kept->history != history) return std::nullopt;
   return Back{.process = {.node = node, .incarnation = seen->incarnation}, .kept = *seen->kept};
 }
@@ -49,9 +51,9 @@ const Back* BestOf(const std::vector<Back>& all) {
 
 // Returns who has announced more than this LSN, or nullopt.
 std::optional<std::string> WhoHasMore(uint64_t lsn, const std::vector<std::string>& members,
-                                      const FindNodeSeen& find) {
+                                      const GroupDirectory& directory) {
   for (const std::string& node : members) {
-    const std::optional<NodeSeen> seen = find(node);
+    const std::optional<NodeSeen> seen = directory.NodeOf(node);
     if (seen && seen->applied > lsn) return node;
   }
   return std::nullopt;
@@ -79,10 +81,10 @@ std::string WhyNotBest(const Back& best, const GroupMember& primary, uint64_t ep
 }
 
 std::vector<Back> BackOf(const std::vector<std::string>& members, uint64_t history,
-                         const FindNodeSeen& find) {
+                         const GroupDirectory& directory) {
   std::vector<Back> known;
   for (const std::string& node : members) {
-    if (auto back = BackOf(node, history, find)) known.push_back(*std::move(back));
+    if (auto back = BackOf(node, history, directory)) known.push_back(*std::move(back));
   }
   return known;
 }
@@ -90,22 +92,22 @@ std::vector<Back> BackOf(const std::vector<std::string>& members, uint64_t histo
 }  // namespace
 
 std::string BestDisk(const std::vector<std::string>& members, uint64_t history,
-                     const FindNodeSeen& find) {
-  const std::vector<Back> known = BackOf(members, history, find);
+                     const GroupDirectory& directory) {
+  const std::vector<Back> known = BackOf(members, history, directory);
   const Back* const best = BestOf(known);
   return best == nullptr ? "" : best->process.node;
 }
 
 RestartPlan PlanRestart(const GroupConfiguration& now, const GroupTerms& terms,
-                        const FindNodeSeen& find) {
+                        const GroupDirectory& directory) {
   RestartPlan plan;
-  const std::vector<Back> known = BackOf(terms.members, terms.history, find);
+  const std::vector<Back> known = BackOf(terms.members, terms.history, directory);
   const Back* const best = BestOf(known);
   if (best != nullptr) plan.best = best->process.node;
   std::vector<Back> all;  // who were in sync
   std::optional<Back> primary;
   for (const GroupMember& member : now.in_sync) {
-    const std::optional<NodeSeen> seen = find(member.node);
+    const std::optional<NodeSeen> seen = directory.NodeOf(member.node);
     if (const std::string why = WhyNotBack(member, terms.history, seen); !why.empty()) {
       absl::StrAppend(&plan.awaits, plan.awaits.empty() ? "" : ", ", member.node, why);
       continue;
@@ -122,7 +124,7 @@ RestartPlan PlanRestart(const GroupConfiguration& now, const GroupTerms& terms,
     plan.awaits = WhyNotBest(*best, now.primary, now.epoch, terms.members, known);
   } else {
     if (const Back* most = MostOf(all); most->kept.lsn > primary->kept.lsn) leader = most;
-    if (const auto node = WhoHasMore(leader->kept.lsn, terms.members, find)) {
+    if (const auto node = WhoHasMore(leader->kept.lsn, terms.members, directory)) {
       plan.awaits = absl::StrCat(*node, " has announced more than all of these disks have");
     }
   }

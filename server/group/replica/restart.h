@@ -2,10 +2,8 @@
 #define GANNET_SERVER_GROUP_REPLICA_RESTART_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "server/group/replica/register.h"
@@ -20,13 +18,12 @@ struct NodeSeen {
   std::optional<KeptRun> kept;  // what an earlier process left on its disk; nullopt: not known
   uint16_t stream_version = 0;  // the newest that it speaks
 };
-// Returns nullopt if the node has not run yet.
-using FindNodeSeen = std::function<std::optional<NodeSeen>(std::string_view node)>;
+class GroupDirectory;
 
 // Returns whose disk, of those that are known, is the one to begin with: the one that has opened
 // the highest epoch, or else has most. Empty: no disk has items of this history.
 std::string BestDisk(const std::vector<std::string>& members, uint64_t history,
-                     const FindNodeSeen& find);
+                     const GroupDirectory& directory);
 
 // Whether a process begins its group again with what a disk has (docs/group-recovery.md, "A whole
 // group that restarts"). Pure.
@@ -55,7 +52,7 @@ struct RestartPlan {
 // 3. If not, the run with the highest LSN leads. No other member may have announced more: it may
 //    have it in memory.
 RestartPlan PlanRestart(const GroupConfiguration& now, const GroupTerms& terms,
-                        const FindNodeSeen& find);
+                        const GroupDirectory& directory);
 
 }  // namespace gannet
 

@@ -162,7 +162,7 @@ void RingReader::Zero(uint64_t from, size_t bytes) {
   ZeroWords(ring_.data(), bytes - first);
 }
 
-bool RingReader::TakeUpdates(uint64_t limit, const UseUpdates& use) {
+bool RingReader::TakeUpdates(uint64_t limit, UseUpdates use) {
   Place behind = taken_;
   const std::byte* const begin = proven_.At(proven_.begin());
   const std::byte* const end = proven_.At(proven_.end());
@@ -185,14 +185,14 @@ bool RingReader::TakeUpdates(uint64_t limit, const UseUpdates& use) {
   return true;
 }
 
-void RingReader::Take(uint64_t limit, const Use& use, const UseUpdates& use_updates) {
+void RingReader::Take(uint64_t limit, Use use, std::optional<UseUpdates> use_updates) {
   while (!proven_.empty()) {
-    if (use_updates && TakeUpdates(limit, use_updates)) continue;
+    if (use_updates && TakeUpdates(limit, *use_updates)) continue;
     const ProvenRecords::Record proven = proven_.First();
     const size_t bytes = proven.bytes.size();
     if (taken_.lsn + bytes > limit) return;
     if (use_updates && KindOf(proven.bytes.data()) == RingRecordKind::kUpdateBatch) {
-      use_updates(ProvenUpdates::OfBatch(BodiesOf(proven.bytes), taken_.lsn + bytes));
+      (*use_updates)(ProvenUpdates::OfBatch(BodiesOf(proven.bytes), taken_.lsn + bytes));
     } else {
       use(DecodeProvenRingRecord(proven.bytes), taken_.lsn, taken_.lsn + bytes);
     }

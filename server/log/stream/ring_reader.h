@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "server/log/stream/proven_records.h"
 #include "server/log/stream/proven_updates.h"
 #include "server/log/stream/ring_record.h"
@@ -42,7 +42,7 @@ class RingReader {
   // `lsn` and `end` are the record's, as in RingTail.
   using Use = RingTail::Use;
   // Of updates that follow each other.
-  using UseUpdates = std::function<void(const ProvenUpdates&)>;
+  using UseUpdates = absl::FunctionRef<void(const ProvenUpdates&)>;
 
   // REQUIRES: an aligned ring that is zero, and outlives the reader.
   RingReader(std::span<std::byte> ring, const Begin& begin);
@@ -51,7 +51,7 @@ class RingReader {
   bool Scan();
   // Calls `use` for each record that Scan found and that ends at `limit` or before, and zeroes it
   // in the ring. Updates are given to `use_updates` instead, many at once, if there is one.
-  void Take(uint64_t limit, const Use& use, const UseUpdates& use_updates = nullptr);
+  void Take(uint64_t limit, Use use, std::optional<UseUpdates> use_updates = std::nullopt);
   // Reads to the end of what has arrived, and returns what was not taken. From then on there is
   // nothing more. REQUIRES: the primary's queue pairs are in the error state and flushed.
   RingTail Seal();
@@ -83,7 +83,7 @@ class RingReader {
   // ring's start.
   void ScanUpdates();
   // Takes the records of an update each with which the rest begins. Returns whether there are any.
-  bool TakeUpdates(uint64_t limit, const UseUpdates& use);
+  bool TakeUpdates(uint64_t limit, UseUpdates use);
   // How many bytes at a place may be a record that has arrived.
   size_t RoomAt(const Place& place) const;
   void Zero(uint64_t from, size_t bytes);

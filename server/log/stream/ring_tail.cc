@@ -24,7 +24,7 @@ void RingTail::Add(std::span<const std::byte> bytes, const RingRecordPlace& plac
   end_ += bytes.size();
 }
 
-void RingTail::TakeFirst(const Use& use) {
+void RingTail::TakeFirst(Use use) {
   GANNET_CHECK(!entries_.empty(), "there is no record");
   const Entry entry = std::move(entries_.front());
   entries_.pop_front();
@@ -32,7 +32,7 @@ void RingTail::TakeFirst(const Use& use) {
   use(Decoded(entry.bytes, entry.place), entry.place.lsn, begin_);
 }
 
-void RingTail::Take(uint64_t limit, const Use& use) {
+void RingTail::Take(uint64_t limit, Use use) {
   while (!entries_.empty() && begin_ + entries_.front().bytes.size() <= limit) TakeFirst(use);
 }
 
@@ -43,7 +43,7 @@ void RingTail::Drop(uint64_t limit) {
   }
 }
 
-void RingTail::ForEach(const Use& use) const {
+void RingTail::ForEach(Use use) const {
   for (const Entry& entry : entries_) {
     use(Decoded(entry.bytes, entry.place), entry.place.lsn, entry.place.lsn + entry.bytes.size());
   }

@@ -4,10 +4,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "server/log/stream/ring_record.h"
 
 namespace gannet {
@@ -19,7 +19,7 @@ namespace gannet {
 class RingTail {
  public:
   // The record of a tail, and its LSN and the LSN behind it.
-  using Use = std::function<void(const RingRecord& record, uint64_t lsn, uint64_t end)>;
+  using Use = absl::FunctionRef<void(const RingRecord& record, uint64_t lsn, uint64_t end)>;
 
   explicit RingTail(uint64_t lsn) : begin_(lsn), end_(lsn) {}
 
@@ -32,13 +32,13 @@ class RingTail {
   // Adds the record at end(). REQUIRES: it was proven to be whole.
   void Add(std::span<const std::byte> bytes, const RingRecordPlace& place);
   // Calls `use` for the first record, and drops it. REQUIRES: begin() < end().
-  void TakeFirst(const Use& use);
+  void TakeFirst(Use use);
   // Calls `use` for each record that ends at `limit` or before, and drops it.
-  void Take(uint64_t limit, const Use& use);
+  void Take(uint64_t limit, Use use);
   // Drops each record that ends at `limit` or before.
   void Drop(uint64_t limit);
   // Calls `use` for each record.
-  void ForEach(const Use& use) const;
+  void ForEach(Use use) const;
   // Lays a newer stream's records over these, LSN by LSN. What lies before or behind them is kept.
   // Returns false if a record of `this` crosses the begin or the end of `newer`: then the two
   // streams disagree, and `this` did not change. REQUIRES: newer.begin() <= end().

@@ -111,23 +111,23 @@ std::vector<uint64_t> SessionCopies::Tokens() const {
   return tokens;
 }
 
-void SessionCopies::ForEachRecord(const Use& use) const {
+void SessionCopies::ForEachRecord(Use use) const {
   RecordsOfUndone(use);
   for (const auto& [token, copy] : copies_) RecordsOf(token, copy, use);
 }
 
-void SessionCopies::RecordsOfUndone(const Use& use) const {
+void SessionCopies::RecordsOfUndone(Use use) const {
   for (const Undone& undone : undone_) {
     use(SessionRecord::Answers(undone.token, std::span(&undone.answer, 1), undone.version));
   }
 }
 
-void SessionCopies::RecordsOf(uint64_t token, const Use& use) const {
+void SessionCopies::RecordsOf(uint64_t token, Use use) const {
   const auto copy = copies_.find(token);
   if (copy != copies_.end()) RecordsOf(token, copy->second, use);
 }
 
-void SessionCopies::RecordsOf(uint64_t token, const Copy& copy, const Use& use) {
+void SessionCopies::RecordsOf(uint64_t token, const Copy& copy, Use use) {
   use({.kind = SessionRecord::Kind::kBegun,
        .token = token,
        .id = copy.id,

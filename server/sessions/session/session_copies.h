@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
 #include "server/log/changes/change.h"
 #include "server/log/changes/session_record.h"
 
@@ -48,13 +48,13 @@ class SessionCopies {
   class Updates;
   void Take(const SessionRecord& record);
 
-  using Use = std::function<void(const SessionRecord&)>;
+  using Use = absl::FunctionRef<void(const SessionRecord&)>;
   // Calls `use` with records that tell of all sessions. A record is good during the call.
-  void ForEachRecord(const Use& use) const;
+  void ForEachRecord(Use use) const;
   // The same in pieces: first RecordsOfUndone, then RecordsOf each token that there was then.
   std::vector<uint64_t> Tokens() const;
-  void RecordsOf(uint64_t token, const Use& use) const;
-  void RecordsOfUndone(const Use& use) const;
+  void RecordsOf(uint64_t token, Use use) const;
+  void RecordsOfUndone(Use use) const;
 
   // Returns all sessions, for a primary that begins.
   std::vector<SessionCopy> All() const;
@@ -116,7 +116,7 @@ class SessionCopies {
   void TakeAnswerOf(const Change& change);
   void Begin(const SessionRecord& record);
   void CountUndone(uint64_t version);
-  static void RecordsOf(uint64_t token, const Copy& copy, const Use& use);
+  static void RecordsOf(uint64_t token, const Copy& copy, Use use);
 
   absl::flat_hash_map<uint64_t, Copy> copies_;  // by token
   Recent recent_;

@@ -48,7 +48,7 @@ struct Stream {
 
 class BackupLogTest : public testing::Test {
  protected:
-  BackupLog::Use Apply() {
+  auto Apply() {
     return [this](const RingRecord& record, uint64_t, uint64_t) {
       applied_.emplace_back(record.change.key);
     };

@@ -6,6 +6,8 @@
 #include <map>
 #include <string>
 
+#include "server/group/replica/group_directory.h"
+
 namespace gannet {
 namespace {
 
@@ -17,7 +19,7 @@ constexpr uint64_t kEpoch = 4;
 
 // A group whose members' processes are gone: n1 was primary, n2 its backup; n3 was out. Processes 1
 // were in sync, and processes 2 have come back.
-class RestartTest : public testing::Test {
+class RestartTest : public testing::Test, private GroupDirectory {
  protected:
   RestartTest() {
     for (const char* const node : {"n1", "n2", "n3"}) {
@@ -30,12 +32,7 @@ class RestartTest : public testing::Test {
   RestartPlan Plan() const {
     const GroupConfiguration now = {
         .epoch = kEpoch, .primary = {"n1", 1}, .in_sync = {{"n1", 1}, {"n2", 1}}};
-    const GroupTerms terms = {.history = kHistory, .members = {"n1", "n2", "n3"}};
-    return PlanRestart(now, terms, [this](std::string_view node) -> std::optional<NodeSeen> {
-      const auto it = seen_.find(std::string(node));
-      if (it == seen_.end()) return std::nullopt;
-      return it->second;
-    });
+    return PlanRestart(now, terms(), *this);
   }
   void ExpectAwaits(const std::string& what) const {
     EXPECT_FALSE(Plan().leader);
@@ -44,6 +41,17 @@ class RestartTest : public testing::Test {
   KeptRun* Kept(const std::string& node) { return &*seen_[node].kept; }
 
   std::map<std::string, NodeSeen> seen_;
+
+ private:
+  GroupTerms terms() const override { return {.history = kHistory, .members = {"n1", "n2", "n3"}}; }
+  std::optional<NodeSeen> NodeOf(std::string_view node) const override {
+    const auto it = seen_.find(std::string(node));
+    return it == seen_.end() ? std::nullopt : std::optional(it->second);
+  }
+  void Announce(const GroupMember&, std::string_view, uint64_t) override {}
+  std::optional<std::string> AddressOf(const GroupMember&) const override { return std::nullopt; }
+  std::optional<std::string> WantedSuccessor() const override { return std::nullopt; }
+  void ForgetWantedSuccessor() override {}
 };
 
 TEST_F(RestartTest, TheFormerPrimaryLeadsIfNobodyHasMore) {

@@ -85,7 +85,7 @@ void SimulatedMember::End() {
   });
 }
 
-BackupLog::Use SimulatedMember::Apply() {
+std::function<void(const RingRecord&, uint64_t, uint64_t)> SimulatedMember::Apply() {
   return [this](const RingRecord& record, uint64_t lsn, uint64_t) {
     world_->OnApplied(std::string(record.change.key), lsn);
   };

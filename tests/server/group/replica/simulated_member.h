@@ -61,7 +61,7 @@ class SimulatedMember {
   void Out();
   void Connect(const GroupMember& primary, bool joins);
   void Lead();
-  BackupLog::Use Apply();
+  std::function<void(const RingRecord&, uint64_t, uint64_t)> Apply();
 
   SimulatedWorld* const world_;
   const size_t node_;

@@ -21,7 +21,7 @@ namespace gannet {
 namespace {
 
 constexpr uint64_t kAll = UINT64_MAX;
-const RingReader::Use kIgnore = [](const RingRecord&, uint64_t, uint64_t) {};
+constexpr auto kIgnore = [](const RingRecord&, uint64_t, uint64_t) {};
 
 // What was appended and has not been taken.
 struct Appended {
@@ -30,7 +30,7 @@ struct Appended {
 };
 
 // Returns how many updates there are.
-size_t UseEach(const ProvenUpdates& updates, bool of_batch, const RingReader::Use& use) {
+size_t UseEach(const ProvenUpdates& updates, bool of_batch, RingReader::Use use) {
   uint64_t lsn = updates.lsn();
   size_t count = 0;
   std::string bodies;
@@ -77,8 +77,8 @@ void RunAtRandom(uint64_t seed) {
       const RingRecordKind kind = appended.front().record.record().kind;
       at_once = std::max(at_once, UseEach(updates, kind == RingRecordKind::kUpdateBatch, use));
     };
-    rings.reader.Take(
-        limit, use, below(4) == 0 ? RingReader::UseUpdates() : RingReader::UseUpdates(use_updates));
+    using Updates = std::optional<RingReader::UseUpdates>;
+    rings.reader.Take(limit, use, below(4) == 0 ? Updates() : Updates(use_updates));
     ASSERT_TRUE(rings.writer.OnConsumed(rings.link, rings.reader.consumed()));
   };
   for (int step = 0; step < 600; ++step) {
