@@ -116,7 +116,7 @@ absl::Status Applier::Restore(const Change& change) {
 }
 
 absl::Status Applier::MakeInStore(const Change& change) {
-  ReplyStatus status = store_->Apply(change, context_.server_time());
+  ReplyStatus status = store_->Apply(change, context_.server->Time());
   for (int tries = 0; status != ReplyStatus::kOk && tries < kTriesMax; ++tries) {
     if (status == ReplyStatus::kHeapFull) {
       store_->Compact(kHomesPerTry);
@@ -125,7 +125,7 @@ absl::Status Applier::MakeInStore(const Change& change) {
     } else {
       break;
     }
-    status = store_->Apply(change, context_.server_time());
+    status = store_->Apply(change, context_.server->Time());
   }
   if (status == ReplyStatus::kOk) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(

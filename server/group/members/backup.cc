@@ -285,7 +285,7 @@ void Backup::BeginToFollow(const ReplicaWelcome& welcome, BootTime now) {
   history_ = welcome.history;
   context_.server->FollowClock(ServerTime::FromMs(welcome.clock_ms));
   auto joiner = dialer_.BeginWalk(*link_->end, {.target = &join_target_,
-                                                .server_time = context_.server_time,
+                                                .server_time = context_.server,
                                                 .clocks = context_.clocks,
                                                 .now = now});
   if (!joiner.ok()) return End(std::string(joiner.status().message()));

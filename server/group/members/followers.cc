@@ -302,7 +302,7 @@ void Followers::Welcome(Follower* to, bool joins) {
   welcome.tail_end = joins ? welcome.first_lsn : lead_.opening().tail_end();
   welcome.position = end.position;
   welcome.version_next = context_.store->NextVersion();
-  welcome.clock_ms = context_.server_time().ms();
+  welcome.clock_ms = context_.server->Time().ms();
   welcome.lease_ms = lead_.terms().lease_ms;
   welcome.stream_version = ring_.version();
   const char* const does = to->receives() ? " begins to receive partitions"

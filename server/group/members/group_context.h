@@ -2,12 +2,10 @@
 #define GANNET_SERVER_GROUP_MEMBERS_GROUP_CONTEXT_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
 #include "common/base/clocks.h"
 #include "common/base/random_source.h"
-#include "common/base/server_time.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/group_member.h"
 #include "common/rdma/device.h"
@@ -36,8 +34,7 @@ struct GroupContext {
   Grant grant{};  // of this process, without what differs between connections
   uint32_t workers = 0;
   RandomSource* random = nullptr;
-  Clocks clocks;  // the wall clock is for handshakes
-  std::function<ServerTime()> server_time;
+  Clocks clocks;          // the wall clock is for handshakes
   Idler* idle = nullptr;  // as that of Server::Options
 };
 

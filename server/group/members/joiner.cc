@@ -86,7 +86,7 @@ void Joiner::WalkOn(int64_t now_ns) {
     run_generation_ = session_->view().index.generation;
   }
   now_ns_ = now_ns;
-  now_ = options_.server_time();
+  now_ = options_.server_time->Time();
   waits_for_slot_ = false;
   if (driver_->reads()) driver_->OnRead(session_->done());
   auto outcome = WalkDriver::Outcome::kGoesOn;

@@ -2,7 +2,6 @@
 #define GANNET_SERVER_GROUP_MEMBERS_JOINER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,7 +66,7 @@ class Joiner : private WalkReader {
     SocketAddress primary;
     AuthFile* keys = nullptr;      // outlives the joiner; nullptr: no key
     JoinTarget* target = nullptr;  // outlives the joiner
-    std::function<ServerTime()> server_time;
+    const ServerTimeSource* server_time = nullptr;
     Clocks clocks;  // the wall clock is the session's; Poll's argument is read from the other one
     BootTime now;
     Idler* idle = nullptr;  // of the session

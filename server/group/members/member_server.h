@@ -9,10 +9,11 @@
 
 namespace gannet {
 
-// The server that a group's member is in, as the member sees it.
+// The server that a group's member is in, as the member sees it. It tells the time by which items
+// expire.
 //
 // Thread safety: WakeMember and published from any thread, the rest from the member's.
-class MemberServer {
+class MemberServer : public ServerTimeSource {
  public:
   virtual ~MemberServer() = default;
 

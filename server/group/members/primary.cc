@@ -153,7 +153,7 @@ void Primary::SendBeacons(BootTime now) {
   Beacon beacon = NewBeacon();
   beacon.epoch = lead.epoch();
   beacon.sequence = lead.lease().OnSend(now);
-  beacon.clock_ms = context_.server_time().ms();
+  beacon.clock_ms = context_.server->Time().ms();
   has_joiners_ = false;
   for (const auto& follower : stream_.followers().all()) {
     if (!follower->follows() || !follower->beacons.MaySend()) continue;

@@ -88,7 +88,7 @@ void GiverSource::SendHello() {
   ReceiverHello hello = NewReceiverHello();
   hello.stream_version_min = kStreamVersions.min;
   hello.stream_version_max = kStreamVersions.max;
-  asked_at_ = context_.server_time();
+  asked_at_ = context_.server->Time();
   link_->SayHello(hello, context_.self);
 }
 
@@ -124,7 +124,7 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
   reader_.emplace(link_->ring(), BeginOf(welcome));
   intake_->UseClock({asked_at_, ServerTime::FromMs(welcome.clock_ms)});
   auto joiner = dialer_.BeginWalk(*link_, {.target = intake_,
-                                           .server_time = [this] { return intake_->giver_time(); },
+                                           .server_time = intake_,
                                            .clocks = context_.clocks,
                                            .now = now,
                                            .target_evicts = intake_->evicts()});

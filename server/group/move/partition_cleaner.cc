@@ -43,7 +43,7 @@ void PartitionCleaner::Poll(BootTime now, const PartitionDropper::Partitions& ta
   if (!dropping_ || now < next_at_) return;
   const BootTime began = context_.clocks.boot.Now();
   context_.server->Publish();
-  if (dropper_.Step(context_.server_time())) {
+  if (dropper_.Step(context_.server->Time())) {
     dropping_ = false;
     clean_ |= dropper_.partitions();
     LOG_IF(INFO, dropper_.removed() > 0)

@@ -13,7 +13,7 @@ void PartitionIntake::Begin(const Partitions& partitions) {
 
 ReplyStatus PartitionIntake::Take(const Change& change) {
   if (full()) return ReplyStatus::kTryAgain;
-  return Note(writes_->Bring(Translated(change), Writes::Brings::kChange, context_.server_time()),
+  return Note(writes_->Bring(Translated(change), Writes::Brings::kChange, context_.server->Time()),
               change.key.size() + change.value.size());
 }
 
@@ -25,7 +25,7 @@ ReplyStatus PartitionIntake::Insert(const Change& put, ServerTime giver) {
 
 ReplyStatus PartitionIntake::TakeVersion(uint64_t version) {
   if (full()) return ReplyStatus::kTryAgain;
-  return Note(writes_->RecordVersion(version, context_.server_time()), 0);
+  return Note(writes_->RecordVersion(version, context_.server->Time()), 0);
 }
 
 Change PartitionIntake::Translated(const Change& change) const {

@@ -26,7 +26,7 @@ namespace gannet {
 // What it takes expires by the giver's clock. It translates that to its own group's.
 //
 // One thread.
-class PartitionIntake final : public JoinTarget {
+class PartitionIntake final : public JoinTarget, public ServerTimeSource {
  public:
   using Partitions = std::bitset<kPartitions>;
   static constexpr size_t kWaitingMax = 4096;
@@ -45,7 +45,7 @@ class PartitionIntake final : public JoinTarget {
   }
   const ClockDifference& clock() const { return clock_; }
   // Returns the giver's clock. Perhaps it shows less.
-  ServerTime giver_time() const { return clock_.ToGivers(context_.server_time()); }
+  ServerTime Time() const override { return clock_.ToGivers(context_.server->Time()); }
   // It takes no others than these any more.
   void Keep(const Partitions& partitions) { partitions_ &= partitions; }
 
@@ -72,7 +72,7 @@ class PartitionIntake final : public JoinTarget {
   }
   bool evicts() const { return context_.store->evicts(); }
 
-  // JoinTarget, for what is found by the walk, by giver_time().
+  // JoinTarget, for what is found by the walk, by Time().
   bool Wants(std::string_view key) const override { return partitions_[PartitionOf(key)]; }
   KeyHash HashOf(std::string_view key) const override { return context_.store->HashOf(key); }
   bool Has(std::string_view key, ServerTime giver) override {

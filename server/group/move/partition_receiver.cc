@@ -220,7 +220,7 @@ void PartitionReceiver::Drop(BootTime now) {
     if (writes_->published() < drop_after_ || !intake_.settled()) return Soon(now + kLookNs);
     dropper_.Begin(taking());
   }
-  if (!dropper_.Step(context_.server_time())) return;
+  if (!dropper_.Step(context_.server->Time())) return;
   const std::optional<std::string> giver = context_.group.directory->PrimaryOf(batch_->giver);
   if (!giver) {
     return BeginAgain(absl::UnavailableError(absl::StrCat("the address of the primary of group ",
@@ -289,7 +289,7 @@ void PartitionReceiver::Give(const MovesSeen& seen, const GroupRegister& own, Bo
   intake_.Settle();
   const bool committed = intake_.settled(taken_ticket_) && !intake_.failed();
   if (!committed) return;
-  if (context_.server_time() >= give_at_) return Send(GiveTxn(seen, *batch_, own.revision));
+  if (context_.server->Time() >= give_at_) return Send(GiveTxn(seen, *batch_, own.revision));
   if (IsLate(now)) BeginAgain(absl::UnavailableError("the giver's clock is much faster"), now);
 }
 

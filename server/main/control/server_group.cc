@@ -25,7 +25,6 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.grant = shared.grant;
   to.workers = shared.workers;
   to.random = &shared.random;
-  to.server_time = [this] { return clock_->Time(); };
   to.idle = shared.idle;
   to.address = to.group.advertise.empty() ? address : to.group.advertise;
   if (to.group.map_store != nullptr) {

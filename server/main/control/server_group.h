@@ -57,6 +57,7 @@ class ServerGroup : private MemberServer {
   }
   void Adopt(std::vector<SessionCopy> sessions) override;
   void BeginEpoch(uint64_t epoch) override;
+  ServerTime Time() const override { return clock_->Time(); }
   void FollowClock(ServerTime time) override { clock_->Follow(time); }
   void StartClock(ServerTime time) override { clock_->GoOnFrom(time); }
 

@@ -65,7 +65,7 @@ Joiner::Options JoinFixture::JoinOptions() {
   return {.device = TestDevice(),
           .primary = address(),
           .target = &*target_,
-          .server_time = [this] { return now().server_time; },
+          .server_time = this,
           .clocks = {.wall = MachineWallTime, .boot = [this] { return boot_now(); }},
           .now = boot_now()};
 }

@@ -41,7 +41,7 @@ class RelayedChanges : public ChangeConsumer {
 
 // A primary that is a whole server, and a backup's store that joins it. One thread steps both, on a
 // clock that the test sets.
-class JoinFixture : public ServerTest {
+class JoinFixture : public ServerTest, private ServerTimeSource {
  protected:
   // What the joiner is told of what was applied. The weaker ones are wrong.
   enum class Told : uint8_t { kAll, kNoDeletions, kNoExpiring };
@@ -87,6 +87,8 @@ class JoinFixture : public ServerTest {
   uint64_t long_bytes_max_ = 100'000;
 
  private:
+  ServerTime Time() const override { return now().server_time; }
+
   int64_t may_pass_ns_ = kNsPerSecond;
   int64_t looked_ns_ = MonotonicNs();
   std::unique_ptr<TestStore> backup_;

@@ -20,6 +20,7 @@ class FakeMemberServer : public MemberServer {
   bool CoresAreScarce() override { return false; }
   void Adopt(std::vector<SessionCopy>) override {}
   void BeginEpoch(uint64_t) override {}
+  ServerTime Time() const override { return {}; }
   void FollowClock(ServerTime) override {}
   void StartClock(ServerTime) override {}
 };

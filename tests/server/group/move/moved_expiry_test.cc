@@ -67,7 +67,7 @@ TEST_F(MovedExpiryTest, WhatIsTakenExpiresByTheOwnClock) {
   EXPECT_EQ(intake().Take({.version = 20, .expiry_ms = expiry_ms, .key = streamed, .value = "v"}),
             ReplyStatus::kOk);
   EXPECT_EQ(intake().Insert({.version = 21, .expiry_ms = expiry_ms, .key = walked, .value = "v"},
-                            intake().giver_time()),
+                            intake().Time()),
             ReplyStatus::kOk);
   EXPECT_EQ(intake().Take({.version = 22, .key = stays, .value = "v"}), ReplyStatus::kOk);
   Publish();
@@ -87,7 +87,7 @@ TEST_F(MovedExpiryTest, WhatIsTakenExpiresByTheOwnClock) {
 TEST_F(MovedExpiryTest, WhatHasExpiredAtTheGiverIsNotTaken) {
   ASSERT_NO_FATAL_FAILURE(BeginCopy());
   intake().UseClock({At(clock_ms_), At(kHourMs + 1'000)});
-  EXPECT_GE(intake().giver_time(), At(kHourMs + 1'000));
+  EXPECT_GE(intake().Time(), At(kHourMs + 1'000));
   const std::string key = Key();
   EXPECT_EQ(
       intake().Take({.version = 20, .expiry_ms = kHourMs + 999, .key = key, .value = "value"}),
@@ -99,7 +99,7 @@ TEST_F(MovedExpiryTest, TheNextGiverHasAnotherClock) {
   ASSERT_NO_FATAL_FAILURE(BeginCopy());
   intake().UseClock({At(clock_ms_), At(kHourMs)});
   intake().Begin({});
-  EXPECT_EQ(intake().giver_time(), At(clock_ms_));
+  EXPECT_EQ(intake().Time(), At(clock_ms_));
 }
 
 // Somebody may have seen an item expire at the giver until then.

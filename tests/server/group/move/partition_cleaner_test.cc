@@ -50,6 +50,10 @@ class PartitionCleanerTest : public testing::Test, public FakeMemberServer {
     for (uint32_t i = 0; i < kPartitions; ++i) map.config.partitions.push_back(!partitions[i]);
     directory_.map = map;
   }
+  ServerTime Time() const override {
+    now_ = now_ + step_ns_;
+    return At(kNowMs);
+  }
   // Polls when it wants to be, until it has looked at everything or `steps` are over. Returns how
   // long that took.
   int64_t Run(int steps = 100'000) {
@@ -79,18 +83,14 @@ class PartitionCleanerTest : public testing::Test, public FakeMemberServer {
   MapDirectory directory_;
   PartitionDropper::Partitions own_;
   PartitionDropper::Partitions taking_;
-  BootTime now_ = BootTime::FromNs(kNsPerSecond);
+  mutable BootTime now_ = BootTime::FromNs(kNsPerSecond);
   int64_t step_ns_ = 0;  // how long a step takes
   uint64_t requests_ = 0;
   int64_t map_revision_ = 0;
   uint64_t requests_in_a_pause_ = 0;
   const GroupContext context_{.group = {.directory = &directory_, .name = "g1"},
                               .server = this,
-                              .clocks = {.wall = MachineWallTime, .boot = [this] { return now_; }},
-                              .server_time = [this] {
-                                now_ = now_ + step_ns_;
-                                return At(kNowMs);
-                              }};
+                              .clocks = {.wall = MachineWallTime, .boot = [this] { return now_; }}};
   PartitionCleaner cleaner_{context_, &store_.writes()};
 };
 

@@ -56,6 +56,7 @@ class PartitionReceiverTest : public testing::Test,
   }
   // A process becomes primary.
   void Start() { receiver_.emplace(context_, &store_.writes(), this); }
+  ServerTime Time() const override { return At(clock_ms_); }
   void Publish() override {
     if (commits_) store_.writes().Publish(stream_.end);
   }
@@ -106,8 +107,7 @@ class PartitionReceiverTest : public testing::Test,
   const GroupContext context_{.group = {.directory = &map_, .map_store = &map_, .name = "g2"},
                               .server = this,
                               .store = &*store_,
-                              .clocks = {.wall = MachineWallTime, .boot = [this] { return now_; }},
-                              .server_time = [this] { return At(clock_ms_); }};
+                              .clocks = {.wall = MachineWallTime, .boot = [this] { return now_; }}};
   bool commits_ = true;
   std::optional<PartitionReceiver> receiver_;
   BootTime now_ = BootTime::FromNs(kNsPerSecond);
