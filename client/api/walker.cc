@@ -41,7 +41,7 @@ std::chrono::milliseconds Walker::ServerClockAhead() const {
 
 absl::StatusOr<std::vector<HotKey>> Walker::HotKeys(size_t count,
                                                     const std::function<bool()>& goes_on) {
-  return state_->walk->region().HotKeys(count, goes_on);
+  return state_->walk->region().HotKeys(count, [&] { return !goes_on || goes_on(); });
 }
 
 WalkProgress Walker::progress() const { return state_->walk->progress(); }

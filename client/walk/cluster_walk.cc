@@ -90,7 +90,7 @@ absl::Status ClusterWalk::OnOldMap() {
   });
 }
 
-absl::Status ClusterWalk::WaitForMap(const std::function<bool()>& done) {
+absl::Status ClusterWalk::WaitForMap(absl::FunctionRef<bool()> done) {
   const int64_t until_ns = clock_.MonotonicNs() + options_.deadline.count() * kNsPerMs;
   for (;;) {
     GANNET_RETURN_IF_ERROR(TakeMap());
@@ -118,9 +118,7 @@ absl::Status ClusterWalk::GoTo(size_t group) {
   }
   group_ = groups[group].name;
   region_walks_ = true;
-  region_->GoByMap(left_->map().revision,
-                   {.shows = [this](std::string_view key) { return left_->Shows(key); },
-                    .on_old_map = [this] { return OnOldMap(); }});
+  region_->GoByMap(left_->map().revision, this);
   return absl::OkStatus();
 }
 
@@ -130,7 +128,7 @@ void ClusterWalk::EndGroup() {
   left_->End();
 }
 
-absl::Status ClusterWalk::Walk(const std::function<bool(const WalkedItem&)>& show) {
+absl::Status ClusterWalk::Walk(absl::FunctionRef<bool(const WalkedItem&)> show) {
   before_ = {};
   GANNET_RETURN_IF_ERROR(LookAtMap());
   if (!left_) return region_->Walk(show);
@@ -153,7 +151,7 @@ absl::Status ClusterWalk::Walk(const std::function<bool(const WalkedItem&)>& sho
 // A position cannot tell which partitions are left. So the walk begins anew with each map, and by a
 // map by which all partitions are served.
 absl::StatusOr<uint64_t> ClusterWalk::WalkPart(const WalkPartOptions& part,
-                                               const std::function<void(const WalkedItem&)>& show) {
+                                               absl::FunctionRef<void(const WalkedItem&)> show) {
   before_ = {};
   GANNET_RETURN_IF_ERROR(LookAtMap());
   if (!left_) {

@@ -4,12 +4,12 @@
 #include <gannet/walker.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "client/walk/partitions_to_walk.h"
@@ -24,7 +24,7 @@ namespace gannet {
 // has closed a partition since gives none, and then the walk asks it for the newer map.
 //
 // One thread.
-class ClusterWalk {
+class ClusterWalk final : private MapOfWalk {
  public:
   // `clock` outlives it.
   static absl::StatusOr<std::unique_ptr<ClusterWalk>> Connect(std::string endpoint,
@@ -33,9 +33,9 @@ class ClusterWalk {
                                                               const ClientClock& clock);
 
   // As Walker's.
-  absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  absl::Status Walk(absl::FunctionRef<bool(const WalkedItem&)> show);
   absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
-                                    const std::function<void(const WalkedItem&)>& show);
+                                    absl::FunctionRef<void(const WalkedItem&)> show);
   WalkProgress progress() const;
   // The server, or the group that was walked through last.
   RegionWalk& region() { return *region_; }
@@ -50,10 +50,12 @@ class ClusterWalk {
   absl::Status LookAtMap();
   // Asks for the map, and takes it if it is newer. NotFound, Unimplemented: there is none.
   absl::Status TakeMap();
-  // The group that is walked through has closed a partition. Waits until it tells the map by which.
-  absl::Status OnOldMap();
+  // MapOfWalk. The group that is walked through has closed a partition: waits until it tells the
+  // map by which.
+  bool Shows(std::string_view key) const override { return left_->Shows(key); }
+  absl::Status OnOldMap() override;
   // Asks for the map until done() returns true.
-  absl::Status WaitForMap(const std::function<bool()>& done);
+  absl::Status WaitForMap(absl::FunctionRef<bool()> done);
   // Makes region_ that of a group, by its place in the map.
   absl::Status GoTo(size_t group);
   // The walk through region_ is over.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/base/check.h"
+#include "common/lookup/index_walk.h"
 #include "common/protocol/heats.h"
 
 namespace gannet {
@@ -17,7 +18,7 @@ namespace gannet {
 // It keeps a fixed number of places, so its memory does not grow with the region.
 //
 // One thread.
-class HotPlaces {
+class HotPlaces final : public WantedItems {
  public:
   // Returns whether a reply may be right for a region of so many bytes, and has heats.
   static bool IsSane(const HeatsReply& heats, uint64_t region_bytes);
@@ -36,6 +37,7 @@ class HotPlaces {
   // Returns the heat of the item that begins at this offset of the region, if it is among the
   // hottest. REQUIRES: Finish was called.
   std::optional<uint8_t> HeatAt(uint64_t offset) const;
+  bool IsWanted(uint64_t offset) const override { return HeatAt(offset).has_value(); }
   // Returns how often an item of this heat was used. Older uses count less.
   double UsesOf(uint8_t heat) const;
   bool IsMost(uint8_t heat) const { return heat >= heats_.most; }

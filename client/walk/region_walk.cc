@@ -11,7 +11,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -103,20 +102,15 @@ absl::Status RegionWalk::TakeBuffers() {
   return absl::OkStatus();
 }
 
-absl::Status RegionWalk::Walk(const std::function<bool(const WalkedItem&)>& show) {
+absl::Status RegionWalk::Walk(absl::FunctionRef<bool(const WalkedItem&)> show) {
   progress_ = {};
-  return WalkSome(
-      nullptr, [&show](const WalkedItem& item, uint64_t, uint64_t) { return show(item); }, nullptr);
-}
-
-absl::Status RegionWalk::WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
-                                  const std::function<bool()>& still) {
-  walk_.emplace(&session_->view(), std::move(wanted));
-  return GoOn(show, still);
+  walk_.emplace(&session_->view());
+  return GoOn([show](const WalkedItem& item, uint64_t, uint64_t) { return show(item); },
+              [] { return true; });
 }
 
 absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
-                                              const std::function<void(const WalkedItem&)>& show,
+                                              absl::FunctionRef<void(const WalkedItem&)> show,
                                               int bits_max) {
   progress_ = {};
   // Some bits more than there are homes, so that few keys are shown by two parts.
@@ -133,7 +127,7 @@ absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
     }
     return true;
   };
-  const auto show_all = [&show](const WalkedItem& item, uint64_t, uint64_t) {
+  const auto show_all = [show](const WalkedItem& item, uint64_t, uint64_t) {
     show(item);
     return true;
   };
@@ -141,14 +135,14 @@ absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
   return next & ~(step - 1);
 }
 
-absl::Status RegionWalk::GoOn(const ShowAt& show, const std::function<bool()>& between) {
+absl::Status RegionWalk::GoOn(ShowAt show, absl::FunctionRef<bool()> between) {
   IndexWalk& walk = *walk_;
   WalkDriver& driver =
       driver_.emplace(&walk, static_cast<WalkReader*>(this), kReadsMax, clock_.MonotonicNs());
   show_ = &show;
   for (;;) {
     const bool may_end = driver.between() && walk.step() != IndexWalk::Step::kDone;
-    if (may_end && between && !between()) return absl::OkStatus();
+    if (may_end && !between()) return absl::OkStatus();
     switch (driver.Step()) {
       case WalkDriver::Outcome::kGoesOn:
       case WalkDriver::Outcome::kWaits:
@@ -187,7 +181,7 @@ bool RegionWalk::WantIndex() {
 }
 
 WalkReader::Taken RegionWalk::OnItem(size_t i, const IndexWalk::Item& item) {
-  if (map_use_.shows && !map_use_.shows(item.key)) return Taken::kYes;
+  if (map_ != nullptr && !map_->Shows(item.key)) return Taken::kYes;
   const ItemHeader& header = item.header;
   ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
   if (info.expiry_ms != 0) {
@@ -228,9 +222,7 @@ absl::Status RegionWalk::Read(std::span<const PlacedRead> reads,
   for (uint32_t polls = 0; reading_ > 0; ++polls) {
     Poll();
     if (!session_->ready()) return session_->status();
-    if (session_->map_is_old() && map_use_.on_old_map) {
-      GANNET_RETURN_IF_ERROR(map_use_.on_old_map());
-    }
+    if (session_->map_is_old() && map_ != nullptr) GANNET_RETURN_IF_ERROR(map_->OnOldMap());
     constexpr uint32_t kPollsBeforeSleep = 64;
     if (reading_ > 0 && polls > kPollsBeforeSleep) Sleep(kSleepNsMax);
   }
@@ -344,7 +336,7 @@ absl::Status Interrupted() { return absl::CancelledError("the walk was interrupt
 }  // namespace
 
 absl::StatusOr<std::vector<HotKey>> RegionWalk::HotKeys(size_t count,
-                                                        const std::function<bool()>& goes_on) {
+                                                        absl::FunctionRef<bool()> goes_on) {
   if (count == 0 || count > Walker::kHotKeysMax) {
     return absl::InvalidArgumentError(absl::StrCat("from 1 to ", Walker::kHotKeysMax, " hot keys"));
   }
@@ -373,12 +365,12 @@ absl::StatusOr<std::vector<HotKey>> RegionWalk::HotKeys(size_t count,
     if (leases) key.leased = leases->contains(commit);
     return true;
   };
-  const auto wanted = [&](uint64_t offset) { return places.HeatAt(offset).has_value(); };
   const auto still = [&] {
-    interrupted = goes_on && !goes_on();
+    interrupted = !goes_on();
     return !interrupted;
   };
-  GANNET_RETURN_IF_ERROR(WalkSome(wanted, take, still));
+  walk_.emplace(&session_->view(), &places);
+  GANNET_RETURN_IF_ERROR(GoOn(take, still));
   if (interrupted) return Interrupted();
   std::vector<HotKey> keys;
   for (auto& [name, key] : found) keys.push_back(std::move(key));
@@ -421,14 +413,15 @@ absl::StatusOr<std::optional<std::unordered_set<uint64_t>>> RegionWalk::ReadLeas
     }
   };
   const Elsewhere from = {leases.address + ItemLeaseBytes(0), leases.rkey};
-  GANNET_RETURN_IF_ERROR(ReadPieces(from, leases.words * sizeof(uint64_t), nullptr, take));
+  GANNET_RETURN_IF_ERROR(ReadPieces(
+      from, leases.words * sizeof(uint64_t), [] { return true; }, take));
   return words;
 }
 
 absl::Status RegionWalk::ReadPieces(const Elsewhere& from, uint64_t bytes,
-                                    const std::function<bool()>& goes_on, TakePiece take) {
+                                    absl::FunctionRef<bool()> goes_on, TakePiece take) {
   for (uint64_t at = 0; at < bytes;) {
-    if (goes_on && !goes_on()) return Interrupted();
+    if (!goes_on()) return Interrupted();
     std::array<PlacedRead, kReadsMax> reads;
     uint32_t n = 0;
     const uint64_t first = at;

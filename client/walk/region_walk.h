@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -28,6 +27,19 @@
 
 namespace gannet {
 
+// What a walk asks the map of a cluster that it goes by. ClusterWalk is one.
+class MapOfWalk {
+ public:
+  // Returns whether a key is shown.
+  virtual bool Shows(std::string_view key) const = 0;
+  // Called whenever the server gives leases only to those who have a later map. Nothing that is
+  // READ counts until it has called SetMapRevision.
+  virtual absl::Status OnOldMap() = 0;
+
+ protected:
+  ~MapOfWalk() = default;
+};
+
 // A walk over one server's region. It has a session of its own, posts the READs that a WalkDriver
 // plans, waits for them, and keeps the pace. Blocks.
 //
@@ -42,28 +54,19 @@ class RegionWalk final : public SessionOwner, private WalkReader {
   ~RegionWalk() override;
 
   // As Walker's.
-  absl::Status Walk(const std::function<bool(const WalkedItem&)>& show);
+  absl::Status Walk(absl::FunctionRef<bool(const WalkedItem&)> show);
   // As Walker's, but positions are hashes, of which at most the upper `bits_max` bits are set.
   absl::StatusOr<uint64_t> WalkPart(const WalkPartOptions& part,
-                                    const std::function<void(const WalkedItem&)>& show,
-                                    int bits_max);
-  absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count, const std::function<bool()>& goes_on);
+                                    absl::FunctionRef<void(const WalkedItem&)> show, int bits_max);
+  absl::StatusOr<std::vector<HotKey>> HotKeys(size_t count, absl::FunctionRef<bool()> goes_on);
   WalkProgress progress() const;
   absl::Status ReadOnce(uint32_t bytes);
   int64_t ServerClockAheadMs() const;
 
-  // How a walk goes by a map of the cluster.
-  struct MapUse {
-    // Only these keys are shown.
-    std::function<bool(std::string_view key)> shows;
-    // Called whenever the server gives leases only to those who have a later map. Nothing that is
-    // READ counts until it has called SetMapRevision.
-    std::function<absl::Status()> on_old_map;
-  };
   // Until it is called, the walk shows all that the server has, whichever partitions are its
-  // group's.
-  void GoByMap(uint64_t revision, MapUse use) {
-    map_use_ = std::move(use);
+  // group's. `map` outlives the walk.
+  void GoByMap(uint64_t revision, MapOfWalk* map) {
+    map_ = map;
     SetMapRevision(revision);
   }
   void SetMapRevision(uint64_t revision) { session_->SetMapRevision(revision); }
@@ -89,7 +92,7 @@ class RegionWalk final : public SessionOwner, private WalkReader {
     std::string value;
   };
   // With the item's offset and its commit word.
-  using ShowAt = std::function<bool(const WalkedItem&, uint64_t offset, uint64_t commit)>;
+  using ShowAt = absl::FunctionRef<bool(const WalkedItem&, uint64_t offset, uint64_t commit)>;
   using TakePiece = absl::FunctionRef<void(uint64_t first, std::span<const std::byte> piece)>;
 
   // Buffers of the session that READs go to. One takes a run of buckets or a sealed item's block.
@@ -103,19 +106,16 @@ class RegionWalk final : public SessionOwner, private WalkReader {
 
   absl::Status WaitUntilReady(int64_t connect_timeout_ns);
   absl::Status TakeBuffers();
-  // Walks through the items that begin at wanted offsets (null: all), as long as still() returns
-  // true (null: to the end).
-  absl::Status WalkSome(std::function<bool(uint64_t offset)> wanted, const ShowAt& show,
-                        const std::function<bool()>& still);
-  // Continues walk_ until it is done. Calls between() before each step of the walk.
-  absl::Status GoOn(const ShowAt& show, const std::function<bool()>& between);
+  // Continues walk_ until it is done, or between() returns false. That is called before each step
+  // of the walk.
+  absl::Status GoOn(ShowAt show, absl::FunctionRef<bool()> between);
   absl::Status Read(std::span<const PlacedRead> reads,
                     std::optional<Elsewhere> elsewhere = std::nullopt);
   absl::StatusOr<std::string> Ask(const RequestHeader& header);
   absl::StatusOr<HeatsReply> AskForHeats();
   // READs so many bytes from elsewhere, and hands them to `take` in pieces, in order.
-  absl::Status ReadPieces(const Elsewhere& from, uint64_t bytes,
-                          const std::function<bool()>& goes_on, TakePiece take);
+  absl::Status ReadPieces(const Elsewhere& from, uint64_t bytes, absl::FunctionRef<bool()> goes_on,
+                          TakePiece take);
   // Returns the words of all items that are leased; nullopt: the server leases none.
   absl::StatusOr<std::optional<std::unordered_set<uint64_t>>> ReadLeases();
   void Poll();
@@ -150,7 +150,7 @@ class RegionWalk final : public SessionOwner, private WalkReader {
   ReadPace pace_;
   std::unique_ptr<ClientSession> session_;
   std::vector<LentBuffer> buffers_;  // of the session
-  MapUse map_use_;                   // empty: it goes by no map
+  MapOfWalk* map_ = nullptr;         // nullptr: it goes by no map
   std::optional<IndexWalk> walk_;
   std::optional<WalkDriver> driver_;  // of `walk_`
   const ShowAt* show_ = nullptr;      // of the walk that goes on

@@ -12,12 +12,9 @@
 
 namespace gannet {
 
-IndexWalk::IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted,
-                     uint64_t begin, Windows windows)
-    : view_(view),
-      begin_(begin),
-      wanted_(std::move(wanted)),
-      reads_again_(windows == Windows::kReadAgain) {
+IndexWalk::IndexWalk(const IndexView* view, const WantedItems* wanted, uint64_t begin,
+                     Windows windows)
+    : view_(view), begin_(begin), wanted_(wanted), reads_again_(windows == Windows::kReadAgain) {
   ranges_.push_back({begin, kEnd, 0});
   Plan();
 }
@@ -154,7 +151,7 @@ void IndexWalk::TakeSlots(uint32_t buckets) {
         step_ = Step::kUnknownSlot;
         return;
       }
-      if (wanted_ && !wanted_(slot.offset())) continue;
+      if (wanted_ != nullptr && !wanted_->IsWanted(slot.offset())) continue;
       bytes += slot.read_bytes();
       items_.push_back(slot);
       item_buckets_.push_back(i);

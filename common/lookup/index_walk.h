@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 #include <unordered_set>
@@ -18,6 +17,15 @@
 #include "common/lookup/lookup.h"
 
 namespace gannet {
+
+// Which items a walk looks at, by where in the region they begin.
+class WantedItems {
+ public:
+  virtual bool IsWanted(uint64_t offset) const = 0;
+
+ protected:
+  ~WantedItems() = default;
+};
 
 // A walk through an index as a state machine over copied bytes. It says what to READ next, and is
 // given what was READ. It knows nothing of verbs.
@@ -78,11 +86,11 @@ class IndexWalk {
     std::string_view value;
   };
 
-  // `view` may change at any time, and must outlive the walk. `wanted` says whether an item that
-  // begins at an offset is looked at; null: all are. The invariants hold for these items. The walk
+  // `view` may change at any time, and must outlive the walk. `wanted` says which items are
+  // looked at, and outlives it, too; null: all are. The invariants hold for these items. The walk
   // covers keys whose hash is `begin` or higher.
-  explicit IndexWalk(const IndexView* view, std::function<bool(uint64_t offset)> wanted = nullptr,
-                     uint64_t begin = 0, Windows windows = Windows::kReadOnce);
+  explicit IndexWalk(const IndexView* view, const WantedItems* wanted = nullptr, uint64_t begin = 0,
+                     Windows windows = Windows::kReadOnce);
 
   Step step() const { return step_; }
   Read buckets() const { return read_; }
@@ -158,7 +166,7 @@ class IndexWalk {
 
   const IndexView* const view_;
   const uint64_t begin_;
-  const std::function<bool(uint64_t offset)> wanted_;
+  const WantedItems* const wanted_;
   const bool reads_again_;
   Step step_ = Step::kDone;
   Phase phase_ = Phase::kHomes;

@@ -72,9 +72,9 @@ class IndexWalkTest : public testing::Test {
   }
   // Walks, and calls between() before each READ. Fills in shown_.
   void Walk(
-      const Between& between = [] {}, std::function<bool(uint64_t offset)> wanted = nullptr) {
+      const Between& between = [] {}, const WantedItems* wanted = nullptr) {
     Learn();
-    IndexWalk walk(&view_, std::move(wanted));
+    IndexWalk walk(&view_, wanted);
     Finish(walk, between);
     retries_ = walk.retries();
     EXPECT_EQ(walk.done(), 1.0);
@@ -168,14 +168,16 @@ TEST_F(IndexWalkTest, ItsPartsTogetherShowEveryKeyWhileTheIndexGrows) {
 
 TEST_F(IndexWalkTest, LooksOnlyAtItemsThatAreWanted) {
   PutKeys(1000);
-  std::set<uint64_t> offsets;
-  Walk([] {},
-       [&offsets](uint64_t offset) {
-         if (offset % 5 == 0) offsets.insert(offset);
-         return offset % 5 == 0;
-       });
-  EXPECT_FALSE(offsets.empty());
-  EXPECT_EQ(shown_.size(), offsets.size());
+  struct : WantedItems {
+    bool IsWanted(uint64_t offset) const override {
+      if (offset % 5 == 0) offsets.insert(offset);
+      return offset % 5 == 0;
+    }
+    mutable std::set<uint64_t> offsets;
+  } wanted;
+  Walk([] {}, &wanted);
+  EXPECT_FALSE(wanted.offsets.empty());
+  EXPECT_EQ(shown_.size(), wanted.offsets.size());
   EXPECT_LT(items_read_, 600u);  // some are READ twice, at the edges of runs
 }
 
