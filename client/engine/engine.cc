@@ -8,12 +8,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <functional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "client/engine/ordinary_gets_inline.h"
+#include "client/engine/server_maker.h"
 #include "client/routing/endpoint.h"
 #include "common/base/check.h"
 #include "common/base/data_path_checks.h"
@@ -27,11 +26,6 @@ namespace gannet {
 namespace {
 
 constexpr size_t kInlineKeySizes = 8;  // from 9 bytes on
-
-// Returns the endpoint of a group with these members, "HOST:PORT" each.
-std::string GroupEndpoint(const std::vector<std::string>& members) {
-  return absl::StrCat(std::string(kGroupPrefix), absl::StrJoin(members, ","));
-}
 
 absl::Status CheckDeviceOption(const std::string& device) {
   if (device == "soft") return RunningOnSoftverbs() ? absl::OkStatus() : NoDeviceStatus();
@@ -48,65 +42,7 @@ absl::Status CheckNearCacheBytes(uint64_t bytes) {
                                                  ", and not ", bytes));
 }
 
-std::function<void(bool, const std::string&)> MakeSessionLog(const Options& options) {
-  if (!options.log) return nullptr;
-  return [log = options.log](bool error, const std::string& line) {
-    log(error ? LogLevel::kWarning : LogLevel::kInfo, line);
-  };
-}
-
 }  // namespace
-
-// Makes an EngineServer for each server, with what all of them share. Lives as long as the engine.
-class ServerMaker {
- public:
-  ServerMaker(const Engine::Settings& settings, uint32_t slots, std::shared_ptr<AuthFile> auth_file,
-              SessionOwner* owner)
-      : settings_(settings), slots_(slots), auth_file_(std::move(auth_file)), owner_(owner) {}
-
-  // The server is one of `share`, and gets that part of the location cache.
-  EngineServer Make(uint32_t number, std::string endpoint, ServerAddresses addresses,
-                    uint32_t share) const {
-    EngineServer server(settings_.options.location_cache_bytes / share, slots_,
-                        std::make_unique<ClientSession>(
-                            OptionsOf(number, std::move(endpoint), std::move(addresses)), owner_));
-    if (const uint64_t bytes = settings_.options.near_cache_bytes; bytes > 0) {
-      server.near_cache = std::make_unique<NearCache>(bytes);
-      server.near_cache->Share(share);
-    }
-    return server;
-  }
-
- private:
-  ClientSession::Options OptionsOf(uint32_t number, std::string endpoint,
-                                   ServerAddresses addresses) const {
-    const Options& options = settings_.options;
-    return {.number = number,
-            .endpoint = std::move(endpoint),
-            .addresses = std::move(addresses.all),
-            .group = addresses.group,
-            .names = std::move(addresses.names),
-            .device = options.device,
-            .ops = 2 * options.depth,
-            .connections_max = settings_.connections_max,
-            .reads_wanted = options.depth,
-            .connect_timeout_ns = TimeoutNs(options.connect_timeout),
-            .reconnect = options.reconnect,
-            .nic_locks = settings_.nic_locks,
-            .server_clock = settings_.server_clocks,
-            .item_leases = options.near_cache_bytes > 0,
-            .signal_every = settings_.signal_every,
-            .clock = settings_.clock,
-            .domains = settings_.domains,
-            .auth_file = auth_file_,
-            .log = MakeSessionLog(options)};
-  }
-
-  const Engine::Settings settings_;
-  const uint32_t slots_;
-  const std::shared_ptr<AuthFile> auth_file_;
-  SessionOwner* const owner_;
-};
 
 absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
   if (settings.endpoints.empty()) return absl::InvalidArgumentError("no endpoint");
@@ -135,8 +71,9 @@ Engine::Engine(const Settings& settings, Listed listed, Router router,
       clock_(settings.clock),
       domains_(settings.domains),
       inline_key_sizes_(settings.endpoints.size() > 1 ? 0 : kInlineKeySizes),
-      maker_(std::make_shared<ServerMaker>(settings, 2 * settings.options.depth,
-                                           std::move(auth_file), static_cast<SessionOwner*>(this))),
+      maker_(std::make_shared<ServerMaker>(settings, listed.addresses[0],
+                                           2 * settings.options.depth, std::move(auth_file),
+                                           static_cast<SessionOwner*>(this))),
       ops_(settings.options.depth, /*all_enter=*/settings.options.near_cache_bytes > 0),
       gets_(ops_, hit_reports(), clock_),
       near_gets_(ops_, hit_reports(), gets_),
@@ -144,20 +81,10 @@ Engine::Engine(const Settings& settings, Listed listed, Router router,
       requests_(ops_, gets_, locks_, rerouting_),
       rerouting_(ops_, servers_, locks_),
       recovery_(ops_, servers_, rerouting_),
-      follower_({.ops = &ops_,
-                 .servers = &servers_,
-                 .rerouting = &rerouting_,
-                 .make_server =
-                     [this](uint32_t number, std::vector<std::string> members,
-                            std::vector<SocketAddress> addresses, uint32_t share) {
-                       return maker_->Make(number, GroupEndpoint(members),
-                                           {std::move(addresses), true, nullptr}, share);
-                     },
-                 .log = MakeSessionLog(settings.options)},
-                listed.servers),
-      servers_(std::move(router), settings.options.log, [this, addresses = listed.addresses[0]] {
-        return std::make_unique<EngineServer>(maker_->Make(UINT32_MAX, "", addresses, UINT32_MAX));
-      }) {
+      follower_(
+          {.ops = &ops_, .servers = &servers_, .rerouting = &rerouting_, .maker = maker_.get()},
+          listed.servers),
+      servers_(std::move(router), maker_.get()) {
   const uint32_t servers = static_cast<uint32_t>(listed.servers.size());
   for (uint32_t s = 0; s < servers; ++s) {
     servers_.Add(maker_->Make(s, settings.endpoints[s], listed.addresses[s], servers));

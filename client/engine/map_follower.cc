@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/engine/server_maker.h"
 #include "client/routing/endpoint.h"
 #include "common/base/check.h"
 #include "common/protocol/limits.h"
@@ -127,10 +128,10 @@ void MapFollower::Take(uint32_t number, PartitionMap map) {
 // The user listed several servers, of which this is one.
 void MapFollower::TakeOfOneGroup(uint32_t server, const PartitionMap& map) {
   const bool alone = map.groups.size() == 1 && map.revision == 0;
-  if (!alone && !several_[server] && given_.log) {
-    given_.log(true, absl::StrCat(listed_[server].endpoint,
-                                  ": its cluster has changed, so this client cannot use it beside "
-                                  "other servers; list one of its members alone"));
+  if (!alone && !several_[server]) {
+    given_.maker->Warn(absl::StrCat(listed_[server].endpoint,
+                                    ": its cluster has changed, so this client cannot use it "
+                                    "beside other servers; list one of its members alone"));
   }
   several_[server] = !alone;
   if (map.groups.size() == 1) {
@@ -164,9 +165,9 @@ bool MapFollower::AddGroups(const PartitionMap& map) {
     if (ServerOfGroup(group.name) != kInvalidOp) continue;
     std::vector<SocketAddress> addresses = AddressesOf(group);
     if (addresses.empty()) continue;
-    given_.servers->Add(given_.make_server(given_.servers->size(), group.addresses,
-                                           std::move(addresses),
-                                           static_cast<uint32_t>(map.groups.size())));
+    given_.servers->Add(given_.maker->MakeGroup(given_.servers->size(), group.addresses,
+                                                std::move(addresses),
+                                                static_cast<uint32_t>(map.groups.size())));
     names_.push_back(group.name);
   }
   if (given_.servers->size() == before) return false;

@@ -2,7 +2,6 @@
 #define GANNET_CLIENT_ENGINE_MAP_FOLLOWER_H_
 
 #include <cstdint>
-#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -20,6 +19,8 @@
 #include "common/rdma/name_lookup.h"
 
 namespace gannet {
+
+class ServerMaker;
 
 // Keeps an Engine at the newest map of its cluster: which groups there are, where their members can
 // be reached, and which group has which keys.
@@ -40,12 +41,7 @@ class MapFollower {
     OpTable* ops;
     ServerSet* servers;
     OpRerouting* rerouting;
-    // Makes server number `number` for a group with these members and addresses. It is one of
-    // `share` servers.
-    std::function<EngineServer(uint32_t number, std::vector<std::string> members,
-                               std::vector<SocketAddress> addresses, uint32_t share)>
-        make_server;
-    std::function<void(bool error, const std::string& line)> log;  // may be empty
+    const ServerMaker* maker;
   };
 
   // `listed`: the servers of the user's list.

@@ -41,8 +41,7 @@ void OpRecovery::AbandonOp(Op& op) {
 }
 
 void OpRecovery::OnReady(EngineServer& server, Comeback comeback,
-                         std::span<const uint32_t> abandoned,
-                         const std::function<void(Op&)>& start) {
+                         std::span<const uint32_t> abandoned, absl::FunctionRef<void(Op&)> start) {
   const Grant& grant = server.session->grant();
   for (const uint32_t op : abandoned) AbandonOp(ops_[op]);
   server.locks.Restart(grant.connection_id, grant.lock_words);

@@ -2,9 +2,9 @@
 #define GANNET_CLIENT_ENGINE_OP_RECOVERY_H_
 
 #include <cstdint>
-#include <functional>
 #include <span>
 
+#include "absl/functional/function_ref.h"
 #include "client/engine/op_fate.h"
 #include "client/engine/op_rerouting.h"
 #include "client/engine/op_table.h"
@@ -28,7 +28,7 @@ class OpRecovery {
   // A server is connected (SessionOwner::OnReady). Calls start(Op&) for the operations that waited
   // for that.
   void OnReady(EngineServer& server, Comeback comeback, std::span<const uint32_t> abandoned,
-               const std::function<void(Op&)>& start);
+               absl::FunctionRef<void(Op&)> start);
   // A server has another name than was assumed, so keys changed their servers. Ends the unsent
   // operations whose key is not their server's any more.
   void OnKeysMoved();

@@ -4,7 +4,7 @@
 
 namespace gannet {
 
-void ServerEvents::ForEachFd(const std::function<void(uint32_t, int, FdKind)>& use) const {
+void ServerEvents::ForEachFd(absl::FunctionRef<void(uint32_t, int, FdKind)> use) const {
   uint32_t number = 0;
   for (const EngineServer& server : servers_.all()) {
     server.session->ForEachFd([&](int fd, FdKind kind) { use(number, fd, kind); });

@@ -2,8 +2,8 @@
 #define GANNET_CLIENT_ENGINE_SERVER_EVENTS_H_
 
 #include <cstdint>
-#include <functional>
 
+#include "absl/functional/function_ref.h"
 #include "client/engine/server_set.h"
 
 namespace gannet {
@@ -17,7 +17,7 @@ class ServerEvents {
   explicit ServerEvents(const ServerSet& servers) : servers_(servers) {}
 
   // Calls use(server, descriptor, kind) for each descriptor.
-  void ForEachFd(const std::function<void(uint32_t, int, FdKind)>& use) const;
+  void ForEachFd(absl::FunctionRef<void(uint32_t, int, FdKind)> use) const;
   // Changes whenever the set of descriptors changes.
   uint64_t fds_version() const;
   void Arm() const;

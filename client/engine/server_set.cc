@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/engine/op.h"
+#include "client/engine/server_maker.h"
 #include "common/auth/handshake.h"
 #include "common/base/check.h"
 #include "common/protocol/connection_epoch.h"
@@ -64,7 +65,7 @@ void ServerSet::OnKeysMoved(uint32_t server) {
   const std::string why =
       absl::StrCat("the server at ", session(server).endpoint(), " is called ",
                    router_.NameOf(server), ", not as assumed: keys changed their servers");
-  if (log_) log_(LogLevel::kWarning, why);
+  maker_->Warn(why);
   for (const EngineServer& each : servers_) each.session->Break(absl::UnavailableError(why));
 }
 
@@ -123,6 +124,11 @@ void ServerSet::AimAt(Op& op, const Router::Route& route, EngineServer* server) 
   op.server = server;
   op.FindBuffers();
   op.HashKeyOf(route.changes);
+}
+
+EngineServer& ServerSet::waiting() {
+  if (waiting_ == nullptr) waiting_ = maker_->MakeWaiting();
+  return *waiting_;
 }
 
 void ServerSet::Aim(Op& op) {

@@ -5,7 +5,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -23,6 +22,8 @@ namespace gannet {
 
 struct Op;
 
+class ServerMaker;
+
 // The servers of an Engine as a whole: which server has which key, and whether the client can
 // start. ServerEvents tells what to wait for while it sleeps.
 //
@@ -32,11 +33,8 @@ struct Op;
 // One owner thread, but for count().
 class ServerSet {
  public:
-  using Log = std::function<void(LogLevel, std::string_view)>;
-
-  // `make_waiting` makes waiting(), when it is needed.
-  ServerSet(Router router, Log log, std::function<std::unique_ptr<EngineServer>()> make_waiting)
-      : router_(std::move(router)), log_(std::move(log)), make_waiting_(std::move(make_waiting)) {}
+  // `maker` makes waiting(), when it is needed, and outlives this.
+  ServerSet(Router router, const ServerMaker* maker) : router_(std::move(router)), maker_(maker) {}
 
   // Adds the router's next server. If it has routes, SetRoutes follows.
   void Add(EngineServer server) {
@@ -55,10 +53,7 @@ class ServerSet {
   const Router& router() const { return router_; }
   // Returns what takes the place of the server of an operation whose key nobody serves now, or that
   // was refused: its session is never ready, so all waits.
-  EngineServer& waiting() {
-    if (waiting_ == nullptr) waiting_ = make_waiting_();
-    return *waiting_;
-  }
+  EngineServer& waiting();
   const EngineServer* waiting_or_null() const { return waiting_.get(); }
 
   uint32_t size() const { return static_cast<uint32_t>(servers_.size()); }
@@ -136,10 +131,9 @@ class ServerSet {
   static void AimAt(Op& op, const Router::Route& route, EngineServer* server);
 
   Router router_;
-  const Log log_;
   bool started_ = false;  // StartStatus was OK
   std::vector<EngineServer> servers_;
-  const std::function<std::unique_ptr<EngineServer>()> make_waiting_;
+  const ServerMaker* const maker_;
   std::unique_ptr<EngineServer> waiting_;  // null as long as nothing had to wait
   std::atomic<uint32_t> count_ = 0;
   uint64_t version_ = 0;

@@ -73,7 +73,7 @@ enum class FdKind : uint8_t { kConnection, kCompletions };
 //   QueueRead ... -> Poll -> (it may send) -> SendOrdered ... -> SendRequest ... -> Flush
 //
 // One owner thread.
-class ClientSession {
+class ClientSession final : private ConnectionsOwner {
  public:
   using Options = SessionOptions;
   static constexpr uint32_t kConnectionsMax = SessionMemory::kConnectionsMax;
@@ -275,12 +275,12 @@ class ClientSession {
   bool BeginToTellLast();
   bool HasToldLast() const;
   void TellLast();
-  void GiveUp(absl::Status why);
+  void GiveUp(absl::Status why) override;
   void BeginDrain();
   void PollDraining(int64_t now_ns);
 
   const Options options_;
-  SessionPhase phase_{[this](absl::Status why) { GiveUp(std::move(why)); }};
+  SessionPhase phase_{this};
   SessionReports reports_;
   int64_t next_control_ns_ = 0;
   int64_t drain_until_ns_ = 0;

@@ -2,12 +2,21 @@
 #define GANNET_CLIENT_SESSION_SESSION_PHASE_H_
 
 #include <cstdint>
-#include <functional>
 #include <utility>
 
 #include "absl/status/status.h"
 
 namespace gannet {
+
+// Whose connections they are: a session's.
+class ConnectionsOwner {
+ public:
+  // Sets another phase, and tells all parts that nothing may be posted any more.
+  virtual void GiveUp(absl::Status why) = 0;
+
+ protected:
+  ~ConnectionsOwner() = default;
+};
 
 // Whether a session's connections may be used. The session sets it, its parts ask it, and any part
 // can give the connections up. One owner thread.
@@ -15,9 +24,7 @@ class SessionPhase {
  public:
   enum class Value : uint8_t { kDown, kConnecting, kReady, kDraining };
 
-  // `give_up` sets another phase, and tells all parts that nothing may be posted any more.
-  explicit SessionPhase(std::function<void(absl::Status why)> give_up)
-      : give_up_(std::move(give_up)) {}
+  explicit SessionPhase(ConnectionsOwner* owner) : owner_(owner) {}
 
   Value value() const { return value_; }
   void Set(Value value) { value_ = value; }
@@ -25,12 +32,12 @@ class SessionPhase {
   // Gives the connections up before it returns, unless that was done before. So whoever calls
   // something that may break them asks ready() afterwards.
   void Break(absl::Status why) {
-    if (ready()) give_up_(std::move(why));
+    if (ready()) owner_->GiveUp(std::move(why));
   }
 
  private:
   Value value_ = Value::kDown;
-  const std::function<void(absl::Status)> give_up_;
+  ConnectionsOwner* const owner_;
 };
 
 }  // namespace gannet
