@@ -90,7 +90,8 @@ absl::Status AsyncClient::State::Begin(absl::StatusOr<OpRequest> request, uint64
   return absl::OkStatus();
 }
 
-size_t AsyncClient::State::TakeFinished(std::span<Completion> completions) {
+// Not part of Poll, as most operations are reported there.
+[[gnu::noinline]] size_t AsyncClient::State::TakeFinished(std::span<Completion> completions) {
   size_t n = 0;
   while (n < completions.size()) {
     const uint32_t i = engine->NextFinished();

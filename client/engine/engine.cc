@@ -76,7 +76,7 @@ Engine::Engine(const Settings& settings, Listed listed, Router router,
                                            static_cast<SessionOwner*>(this))),
       ops_(settings.options.depth, /*all_enter=*/settings.options.near_cache_bytes > 0),
       gets_(ops_, hit_reports(), clock_),
-      near_gets_(ops_, hit_reports(), gets_),
+      near_gets_(ops_, hit_reports(), gets_, settings.options.near_cache_bytes > 0),
       locks_(ops_, gets_),
       requests_(ops_, gets_, locks_, rerouting_),
       rerouting_(ops_, servers_, locks_),
@@ -162,8 +162,8 @@ void Engine::TakeServer(Op& op, uint32_t server) {
 // Ends an operation that was just begun: nobody knows which server has its key. REQUIRES: it was
 // taken last.
 void Engine::FinishUnrouted(Op& op) {
-  GANNET_CHECK(ops_.fresh().back() == &op, "another operation was taken last");
-  ops_.DropLastFresh();
+  GANNET_CHECK(ops_.fresh().all().back() == &op, "another operation was taken last");
+  ops_.fresh().Pop();
   op.server = &servers_[0];
   op.request.server = 0;
   ops_.Finish(op, Outcome::kUnrouted);
@@ -175,8 +175,10 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   reports.Begin(completions);
   if (ops_.has_released()) [[unlikely]]
     StartReleased();
+  if (near_gets_.on() && near_gets_.AnswerFresh()) [[unlikely]]
+    return static_cast<size_t>(reports.end() - completions.data());
   if (sample_.Due(now_ns) && !ops_.fresh().empty()) [[unlikely]]
-    sample_.Begin(*ops_.fresh().front(), now_ns);
+    sample_.Begin(*ops_.fresh().all().front(), now_ns);
   StartFresh();
   for (EngineServer& server : servers_) {
     const Completion* const first = reports.end();
@@ -202,12 +204,13 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
 void Engine::StartFresh() {
   const int64_t now_ns = ops_.now_ns();
   int64_t earliest_ns = ops_.look_ns();
-  for (Op* const fresh : ops_.fresh()) {
+  for (Op* const fresh : ops_.fresh().all()) {
     Op& op = *fresh;
     op.deadline_ns = now_ns + op.request.timeout_ns;
     earliest_ns = std::min(earliest_ns, op.deadline_ns);
     EngineServer& server = *op.server;
-    if (op.request.type == OpType::kGet && server.session->ready() && ops_.no_writes()) [[likely]] {
+    if (op.request.type == OpType::kGet && server.session->ready() && ops_.order().empty())
+        [[likely]] {
       StartGet(ops_, server, op);
     } else {
       StartOther(server, op);
@@ -215,14 +218,14 @@ void Engine::StartFresh() {
   }
   ops_.LookNever();
   ops_.LookAt(earliest_ns);
-  ops_.ClearFresh();
+  ops_.fresh().Clear();
   ReadSharedWindows();
 }
 
 // Starts what is no ordinary GET, may not start at once, or may have a copy. Not part of
 // StartFresh, so that it costs ordinary GETs nothing.
 [[gnu::noinline]] void Engine::StartOther(EngineServer& server, Op& op) {
-  if (op.request.type == OpType::kGetInto && server.session->ready() && ops_.no_writes()) {
+  if (op.request.type == OpType::kGetInto && server.session->ready() && ops_.order().empty()) {
     return gets_.StartInto(op);
   }
   if (server.near_cache == nullptr || !NearGets::AreFor(op)) [[likely]]
@@ -370,7 +373,7 @@ void Engine::CheckDeadlines() {
 }
 
 int64_t Engine::IdleNs(int64_t now_ns, bool somebody_waits) const {
-  if (!ops_.fresh().empty() || ops_.has_released() || ops_.HasFinished()) return 0;
+  if (!ops_.fresh().empty() || ops_.has_released() || HasFinished()) return 0;
   const int64_t idle_ns = ServerEvents(servers_).IdleNs(now_ns, somebody_waits);
   if (ops_.look_ns() == INT64_MAX) return idle_ns;
   return std::min(idle_ns, std::max<int64_t>(ops_.look_ns() - now_ns, 0));

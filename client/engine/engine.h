@@ -116,7 +116,7 @@ class Engine final : private OrdinaryGets {
   size_t Poll(int64_t now_ns, std::span<Completion> completions = {});
   // Returns an operation that finished and was not returned before; kInvalidOp if there is none.
   uint32_t NextFinished() { return ops_.NextFinished(); }
-  bool HasFinished() const { return ops_.HasFinished(); }
+  bool HasFinished() const { return !ops_.finished().empty(); }
   const Op& op(uint32_t number) const { return ops_[number]; }
   void Release(uint32_t number) { ops_.Release(number); }
 

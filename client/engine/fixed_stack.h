@@ -27,6 +27,16 @@ class FixedStack {
   // Returns everything in it, oldest first. Valid until the next Push or Clear.
   std::span<const T> all() const { return {slots_.get(), size_}; }
   void Clear() { size_ = 0; }
+  // Calls goes(value) for each, oldest first, and takes out those for which it returns true.
+  template <class F>
+  void TakeOut(F goes) {
+    uint32_t left = 0;
+    for (uint32_t i = 0; i < size_; ++i) {
+      const T value = slots_[i];
+      if (!goes(value)) slots_[left++] = value;
+    }
+    size_ = left;
+  }
 
  private:
   std::unique_ptr<T[]> slots_;

@@ -48,6 +48,9 @@ class KeyOrder {
 
   // No write is under way.
   bool empty() const { return chains_ == 0; }
+  // A write of any key is under way, or one of this key.
+  bool HasWrites() const { return chains_ > chains_min_; }
+  bool HasWrite(uint64_t key) const { return places_[FindPlace(key)] != kInvalidOp; }
 
   // Asks whether `op` may start. Returns true if it may; a write is then in its key's chain. If it
   // returns false, the operation waits in the chain. REQUIRES: it is in none.

@@ -26,24 +26,25 @@ void NearCache::OnLost(ClientSession& session) {
 void NearCache::Reset() {
   reading_ = Reading::kNothing;
   stale_ = wants_words_ = false;
-  looked_ns_ = next_ask_ns_ = next_words_ns_ = worth_from_ns_ = kNever;
+  until_ns_ = next_ask_ns_ = next_words_ns_ = worth_from_ns_ = kNever;
   pause_ns_ = kPauseNsMin;
 }
 
 void NearCache::DropLeases() {
   stale_ = reading_ != Reading::kNothing;
-  looked_ns_ = kNever;
+  until_ns_ = kNever;
   copies_.DropLeases();
 }
 
-// The header is READ again when so much of the lease is over that it was surely renewed meanwhile.
-void NearCache::Look(const ClientSession& session, int64_t now_ns) {
-  constexpr uint64_t kRoundingMs = 2;  // of ServerTimeBound
-  looked_ns_ = now_ns;
-  upper_ms_ = session.server_time().Upper(now_ns).ms();
-  const uint64_t left_ms = copies_.LeftMs(upper_ms_);
-  holds_ = left_ms > 0 && session.lease().OwnsAt(now_ns);
-  ends_soon_ = left_ms <= session.item_leases().lease_ms / 4 + kRoundingMs;
+// What is known of the server's clock and of its primary's lease only becomes better while a
+// connection lasts. So what was sure once stays so, until header or words are READ again. The
+// header is READ again when so much of the lease is over that it was surely renewed meanwhile.
+bool NearCache::HoldsStill(const ClientSession& session, int64_t now_ns) {
+  constexpr int64_t kRoundingNs = 2 * kNsPerMs;  // of ServerTimeBound
+  const int64_t end_ns = session.server_time().SurelyBeforeUntilNs(copies_.end_ms());
+  soon_ns_ = end_ns - session.item_leases().lease_ms * kNsPerMs / 4 - kRoundingNs;
+  until_ns_ = std::min(end_ns, session.lease().OwnedUntilNs());
+  return now_ns < until_ns_;
 }
 
 // Copies would have answered so many GETs. Returns whether they would answer enough of them in the
@@ -73,7 +74,6 @@ void NearCache::Note(ClientSession& session, KeyHash hash, std::string_view key,
 // READs the header, if none of that is under way. The server renews it four times in a lease, so it
 // is of no use to READ it much more often.
 void NearCache::Ask(ClientSession& session, int64_t now_ns) {
-  ends_soon_ = false;
   if (reading_ != Reading::kNothing || now_ns < next_ask_ns_) return;
   if (!Read(session, Reading::kHeader, 0, sizeof(ItemLeaseHeader))) return;
   next_ask_ns_ = now_ns + lease_ns_ / 8;
@@ -100,7 +100,7 @@ bool NearCache::Read(ClientSession& session, Reading what, uint64_t offset, uint
 void NearCache::OnRead(ClientSession& session, int64_t now_ns) {
   const Reading read = std::exchange(reading_, Reading::kNothing);
   const LentBuffer buffer = std::exchange(buffer_, {});
-  looked_ns_ = kNever;
+  until_ns_ = kNever;
   if (!std::exchange(stale_, false)) {
     if (read == Reading::kHeader) OnHeader(session, buffer.data, now_ns);
     if (read == Reading::kWords) OnWords(buffer.data, session.item_leases().words, now_ns);

@@ -20,7 +20,7 @@ namespace gannet {
 //    that completed before theirs was posted.
 // 2. A copy answers at `now_ns` if its words count, the server's clock has surely not come to the
 //    end of the leases, nor to the copy's expiry, and the server owned the item by then
-//    (PrimaryLeaseWatch::OwnsAt). `now_ns` must be read after the GET was begun.
+//    (PrimaryLeaseWatch::OwnedUntilNs). `now_ns` must be read after the GET was begun.
 // 3. Header and words go with the connection, and with each newer map.
 // 4. It READs header and words for GETs that come so densely that copies would answer kWorthReads
 //    of them in the time of a lease. If the last words answered nothing, it waits longer and longer
@@ -48,23 +48,32 @@ class NearCache {
   // The client has a newer map.
   void DropLeases();
 
-  // Returns the copy that answers a GET now, or nullptr.
-  const ItemCopies::Copy* Find(ClientSession& session, KeyHash hash, std::string_view key,
-                               int64_t now_ns) {
-    const ItemCopies::Copy* copy = copies_.Find(hash, key);
+  // Returns whether copies answer now. REQUIRES: the session is ready.
+  bool Holds(ClientSession& session, int64_t now_ns) {
+    return now_ns < until_ns_ || HoldsStill(session, now_ns);
+  }
+  // Returns the copy that answers a GET now, or nullptr. REQUIRES: Holds.
+  ItemCopies::Copy* Find(const ClientSession& session, KeyHash hash, std::string_view key,
+                         int64_t now_ns) {
+    ItemCopies::Copy* const copy = copies_.Find(hash, key);
     if (copy == nullptr) return nullptr;
-    if (now_ns != looked_ns_) Look(session, now_ns);
-    if (!holds_) [[unlikely]] {
-      if (IsWorthIt(1, now_ns)) Ask(session, now_ns);
-      return nullptr;
-    }
     const uint64_t expiry_ms = copy->header.expiry_ms();
-    if (expiry_ms != 0 && upper_ms_ > expiry_ms) [[unlikely]]
+    if (expiry_ms != 0 && !session.server_time().SurelyBefore(expiry_ms, now_ns)) [[unlikely]]
       return nullptr;
-    if (ends_soon_) [[unlikely]]
-      Ask(session, now_ns);
-    ++answers_;
     return copy;
+  }
+  // Copies answered so many GETs. Returns true if the lease ends soon, and READs the header then.
+  bool OnAnswers(ClientSession& session, uint64_t answers, int64_t now_ns) {
+    answers_ += answers;
+    if (answers == 0 || now_ns < soon_ns_) [[likely]]
+      return false;
+    Ask(session, now_ns);
+    return true;
+  }
+  // No copy answers a GET. READs the header if one would with a newer header.
+  void OnGetInVain(ClientSession& session, KeyHash hash, std::string_view key, int64_t now_ns) {
+    if (now_ns < until_ns_ || copies_.Find(hash, key) == nullptr) return;
+    if (IsWorthIt(1, now_ns)) Ask(session, now_ns);
   }
   // Returns whether the GET that is to be READ now should be looked at (Note).
   bool Samples() { return ++gets_ % kSampleEvery == 0; }
@@ -85,7 +94,7 @@ class NearCache {
   static constexpr int64_t kPauseNsMin = 100 * kNsPerMs;
   static constexpr int64_t kPauseNsMax = 2 * kNsPerSecond;
 
-  void Look(const ClientSession& session, int64_t now_ns);
+  bool HoldsStill(const ClientSession& session, int64_t now_ns);
   bool IsWorthIt(uint32_t answers, int64_t now_ns);
   void Ask(ClientSession& session, int64_t now_ns);
   bool Read(ClientSession& session, Reading what, uint64_t offset, uint64_t bytes);
@@ -96,11 +105,8 @@ class NearCache {
 
   const uint64_t bytes_max_;
   ItemCopies copies_;
-  // As of the last look, which is made once for each time.
-  int64_t looked_ns_ = kNever;
-  uint64_t upper_ms_ = 0;   // the server's clock has not passed it
-  bool holds_ = false;      // copies answer
-  bool ends_soon_ = false;  // READ the header now
+  int64_t until_ns_ = kNever;  // copies surely answer before this
+  int64_t soon_ns_ = kNever;   // the end of the leases is near from then on
   // The READ in flight.
   Reading reading_ = Reading::kNothing;
   bool stale_ = false;  // what it brings is of an older map

@@ -1,59 +1,144 @@
 // GETs that are answered from copies. The time of this Poll was read after all of them were begun,
-// and after all writes of their keys were over, so a copy that is right by then is a right answer.
+// and after all writes of their keys were over that were begun before, so a copy that is right by
+// then is a right answer.
 
 #include "client/engine/near_gets.h"
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "client/engine/caller_memory.h"
 #include "common/base/copy_bytes.h"
 
 namespace gannet {
+namespace {
 
-bool NearGets::Start(EngineServer& server, Op& op) {
-  NearCache& near_cache = *server.near_cache;
-  const ItemCopies::Copy* const copy =
-      near_cache.Find(*server.session, op.hash, op.key(), ops_.now_ns());
-  if (copy != nullptr && Answer(server, op, *copy)) return true;
-  if (op.request.type == OpType::kGetInto) {
-    lookups_.StartInto(op);
-    return true;
+// The writes that a fresh GET must not overtake: those that are under way, and fresh ones that were
+// begun before it. Fresh ones are known by six bits of their hashes, so one of another key may be
+// taken for one of the GET's. That GET is READ.
+class FreshWrites {
+ public:
+  explicit FreshWrites(const OpTable& ops) : ops_(ops), any_(ops.order().HasWrites()) {}
+
+  // A fresh operation comes that is no GET.
+  void Note(const Op& op) {
+    if (!IsWrite(op.request.type)) return;
+    bits_ |= BitOf(op);
+    any_ = true;
   }
-  if (!near_cache.Samples()) return false;
-  lookups_.Start(op, server.cache.Find(op.hash, op.place));
+  // Returns whether one of them may be of this operation's key.
+  bool MayBeOf(const Op& op) const { return any_ && MayBeOfKey(op); }
+
+ private:
+  static uint64_t BitOf(const Op& op) { return uint64_t{1} << (op.hash.value() % 64); }
+  [[gnu::noinline]] bool MayBeOfKey(const Op& op) const {
+    return (bits_ & BitOf(op)) != 0 || ops_.order().HasWrite(op.hash.value());
+  }
+
+  const OpTable& ops_;
+  bool any_;
+  uint64_t bits_ = 0;
+};
+
+}  // namespace
+
+// Local copies of what the loop changes stay in registers.
+bool NearGets::AnswerFresh() {
+  if (ops_.fresh().empty()) return false;
+  HitReports reports = reports_;
+  FreshWrites writes(ops_);
+  EngineServer* server = nullptr;
+  bool holds = false;
+  const Completion* first = reports.end();
+  ops_.fresh().TakeOut([&](Op* const fresh) {
+    Op& op = *fresh;
+    const OpType type = op.request.type;
+    if (type != OpType::kGet && type != OpType::kGetInto) [[unlikely]] {
+      writes.Note(op);
+      return false;
+    }
+    if (op.server != server) {
+      if (server != nullptr)
+        CountAnswers(*server, reports.end() - std::exchange(first, reports.end()));
+      server = op.server;
+      holds = Holds(*server);
+    }
+    if (!holds) return false;
+    ItemCopies::Copy* const copy =
+        server->near_cache->Find(*server->session, op.hash, op.key(), ops_.now_ns());
+    if (copy == nullptr || writes.MayBeOf(op)) [[unlikely]]
+      return false;
+    if (reports.full() || type != OpType::kGet) [[unlikely]]
+      return Finish(*server, op, *copy);
+    Report(reports, op, *copy);
+    return true;
+  });
+  if (server != nullptr) CountAnswers(*server, reports.end() - first);
+  reports_ = reports;
+  const bool all_over = ops_.not_free() == ops_.finished().size();
+  return all_over && MayPause();
+}
+
+// A Poll of the sessions costs some times what an answer costs.
+inline bool NearGets::MayPause() {
+  if (ops_.now_ns() < pause_end_ns_) return true;
+  pause_end_ns_ = ops_.now_ns() + kPauseNsMax;
+  return false;
+}
+
+// The session is busy for a while, though its server hears nothing.
+inline bool NearGets::Holds(EngineServer& server) {
+  ClientSession& session = *server.session;
+  if (!session.ready() || !server.near_cache->Holds(session, ops_.now_ns())) return false;
+  session.lease().OnAnsweredAlone(ops_.now_ns());
   return true;
 }
 
-// Tells the caller of Poll at once if there is room, and frees the slot, as OrdinaryGets::Report
-// does. Returns false if the value cannot go where it should.
-bool NearGets::Answer(EngineServer& server, Op& op, const ItemCopies::Copy& copy) {
-  const bool into = op.request.type == OpType::kGetInto;
-  if (into && !HasCpuAddresses(op.request.memory)) return false;
-  std::string_view value = copy.value;
-  if (reports_.full() && !into && !Keep(op, copy, &value)) return false;
-  server.session->lease().OnAnsweredAlone(ops_.now_ns());
-  if (server.touches != nullptr) server.touches->Used(copy.slot);
-  const ItemInfo info = server.MakeItemInfo(copy.header, ops_.now_ns());
-  if (reports_.full()) {
-    op.done.cost.from_near_cache = true;
-    lookups_.FinishHit(op, info, value);
-    return true;
-  }
-  server.session->usage().Hit();
-  Completion& done = reports_.Next();
+// Tells the caller of Poll at once, as OrdinaryGets::Report does.
+inline void NearGets::Report(HitReports& reports, Op& op, ItemCopies::Copy& copy) {
+  ItemInfo info{copy.header.version, copy.header.flags, copy.header.expiry_ms(),
+                copy.header.value_bytes};
+  if (info.expiry_ms != 0) [[unlikely]]
+    info.ttl_left = op.server->TtlLeft(info.expiry_ms, ops_.now_ns());
+  Completion& done = reports.Next();
   done = {.user_data = op.request.user_data, .found = true, .info = info};
   done.cost.from_near_cache = true;
-  if (into) [[unlikely]] {
-    done.type = OpType::kGetInto;
-    CopyTo(op.request.memory, value);
-    op.request.type = OpType::kGet;
-    op.request.memory = {};
-  } else {
-    CopyValueBytes(op.request.out.data(), value.data(),
-                   std::min<size_t>(op.request.out.size(), value.size()));
-  }
+  CopyValueBytes(op.request.out.data(), copy.value.data(),
+                 std::min<size_t>(op.request.out.size(), copy.value.size()));
+  CountUse(*op.server, copy);
   ops_.Free(op);
+}
+
+inline void NearGets::CountUse(EngineServer& server, ItemCopies::Copy& copy) {
+  if (++copy.uses == ItemCopies::kUsesPerTouch) [[unlikely]]
+    TellUses(server, copy);
+}
+
+inline void NearGets::CountAnswers(EngineServer& server, ptrdiff_t answers) {
+  const auto count = static_cast<uint64_t>(answers);
+  if (server.near_cache->OnAnswers(*server.session, count, ops_.now_ns())) [[unlikely]]
+    pause_end_ns_ = kNow;
+  server.session->usage().HitsIn(answers * static_cast<ptrdiff_t>(sizeof(Completion)));
+}
+
+[[gnu::noinline]] void NearGets::TellUses(EngineServer& server, ItemCopies::Copy& copy) {
+  if (server.touches != nullptr) server.touches->Used(copy.slot, copy.uses);
+  copy.uses = 0;
+}
+
+// Tells of it by NextFinished. Returns false if the value cannot go where it should.
+bool NearGets::Finish(EngineServer& server, Op& op, ItemCopies::Copy& copy) {
+  std::string_view value = copy.value;
+  if (op.request.type == OpType::kGetInto) {
+    if (!HasCpuAddresses(op.request.memory)) return false;
+  } else if (!Keep(op, copy, &value)) {
+    return false;
+  }
+  CountUse(server, copy);
+  if (server.near_cache->OnAnswers(*server.session, 1, ops_.now_ns())) pause_end_ns_ = kNow;
+  op.done.cost.from_near_cache = true;
+  lookups_.FinishHit(op, server.MakeItemInfo(copy.header, ops_.now_ns()), value);
   return true;
 }
 
@@ -66,6 +151,18 @@ bool NearGets::Keep(Op& op, const ItemCopies::Copy& copy, std::string_view* valu
   if (kept == nullptr) return false;
   std::memcpy(kept, copy.value.data(), bytes);
   *value = {reinterpret_cast<const char*>(kept), bytes};
+  return true;
+}
+
+bool NearGets::Start(EngineServer& server, Op& op) {
+  NearCache& near_cache = *server.near_cache;
+  near_cache.OnGetInVain(*server.session, op.hash, op.key(), ops_.now_ns());
+  if (op.request.type == OpType::kGetInto) {
+    lookups_.StartInto(op);
+    return true;
+  }
+  if (!near_cache.Samples()) return false;
+  lookups_.Start(op, server.cache.Find(op.hash, op.place));
   return true;
 }
 

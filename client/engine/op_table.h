@@ -23,7 +23,7 @@ namespace gannet {
 // Allocates only when it is made, and in Rehash. One owner thread.
 class OpTable {
  public:
-  // `all_enter`: no_writes() always returns false.
+  // `all_enter`: order() is never empty.
   explicit OpTable(uint32_t depth, bool all_enter = false)
       : slots_(depth),
         fresh_(size()),
@@ -52,14 +52,13 @@ class OpTable {
     fresh_.Push(&op);
     return op;
   }
-  // What was taken since the last ClearFresh, oldest first.
-  std::span<Op* const> fresh() const { return fresh_.all(); }
-  void ClearFresh() { fresh_.Clear(); }
-  // Drops from these the one that was taken last, because it ends at once.
-  void DropLastFresh() { fresh_.Pop(); }
+  // What was taken and is not started yet. Who starts or ends one takes it out.
+  FixedStack<Op*>& fresh() { return fresh_; }
+  const FixedStack<Op*>& fresh() const { return fresh_; }
 
-  // No write is under way, so that no operation has to Enter.
-  bool no_writes() const { return order_.empty(); }
+  // The writes that are under way. Fresh ones are not yet. If it is empty, no operation has to
+  // Enter.
+  const KeyOrder& order() const { return order_; }
   // Returns whether an operation with a key may start now. Otherwise it is held back until its turn
   // comes, and is then `released`.
   bool Enter(Op& op);
@@ -97,7 +96,8 @@ class OpTable {
       LeaveOrder(op);
     finished_.Push(op.number);
   }
-  bool HasFinished() const { return !finished_.empty(); }
+  // Those that finished and were not returned by NextFinished.
+  const FixedRing<uint32_t>& finished() const { return finished_; }
   // Returns an operation that finished and was not returned before; kInvalidOp if there is none.
   uint32_t NextFinished() {
     if (finished_.empty()) return kInvalidOp;

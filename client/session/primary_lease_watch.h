@@ -63,9 +63,9 @@ class PrimaryLeaseWatch {
   bool AskDue(int64_t now_ns, bool busy) const {
     return on_ && (busy || AnswersAlone(now_ns)) && now_ns >= AskNs();
   }
-  // Returns whether the server owned what it has at `now_ns`: it is in no group, or had a lease for
-  // this client's map then.
-  bool OwnsAt(int64_t now_ns) const { return !on_ || ValidAt(now_ns); }
+  // Returns a time before which the server surely owns what it has: it is in no group, or has a
+  // lease for this client's map.
+  int64_t OwnedUntilNs() const { return on_ ? end_ns_ : INT64_MAX; }
   // An operation was answered without the server. So the session is busy, for a while.
   void OnAnsweredAlone(int64_t now_ns) { answered_ns_ = now_ns; }
   void OnAsked(int64_t now_ns) {

@@ -45,31 +45,31 @@ class TouchLog {
   }
   bool on() const { return on_; }
 
-  // The client READ the item at this slot. REQUIRES: on().
-  void Used(Slot slot) {
+  // The client READ the item at this slot, or used a copy of it so many times. REQUIRES: on().
+  [[gnu::noinline]] void Used(Slot slot, uint32_t uses = 1) {
     GANNET_CHECK_DATA_PATH(on(), "the server does not evict");
-    AddCredit();
-    if (++uses_ == kUsesPerEpoch) NextEpoch();
+    AddCredit(uses);
+    if ((uses_ += uses) >= kUsesPerEpoch) NextEpoch();
     const uint64_t block = slot.offset() / kItemAlignment;
     Entry& entry = entries_[Mix64(block) % kEntries];
     if (entry.block == block && entry.epoch == epoch_) {
-      entry.uses += entry.uses < Touch::kUsesMax;
+      entry.uses = AddedTo(entry, uses);
       return;
     }
     const bool same = entry.block == block;
     // An item that was used again in this epoch keeps its entry.
     if (!same && entry.epoch == epoch_ && entry.uses > 1) {
       --entry.uses;
-      Tell(block, 1);
+      Tell(block, uses);
       return;
     }
     if (!same && entry.uses > 0) Tell(entry.block, entry.uses);
-    const uint32_t uses = same ? std::min<uint32_t>(entry.uses + 1u, Touch::kUsesMax) : 1;
+    if (same) uses = AddedTo(entry, uses);
     const bool told = Tell(block, uses);
     entry = {block, static_cast<uint16_t>(told ? 0 : uses), epoch_};
   }
   // A GET found nothing. It pays for telling of others.
-  void Missed() { AddCredit(); }
+  void Missed() { AddCredit(1); }
 
   // Returns what is to be told. They are forgotten by Clear.
   std::span<const uint64_t> touches() const { return std::span(words_).first(touches_); }
@@ -88,7 +88,11 @@ class TouchLog {
   };
   static_assert(sizeof(Entry) == 8);
 
-  void AddCredit() { credit_ += credit_ < kCreditMax; }
+  // Returns the uses of an entry, and so many more.
+  static uint16_t AddedTo(const Entry& entry, uint32_t uses) {
+    return static_cast<uint16_t>(std::min<uint32_t>(entry.uses + uses, Touch::kUsesMax));
+  }
+  void AddCredit(uint32_t gets) { credit_ = std::min(credit_ + gets, kCreditMax); }
   void NextEpoch() {
     uses_ = 0;
     epoch_ = static_cast<uint16_t>((epoch_ + 1) & 0xfff);

@@ -1,5 +1,7 @@
 #include "client/tables/item_copies.h"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
 
 namespace gannet {
@@ -9,8 +11,7 @@ void ItemCopies::Restart(uint64_t incarnation) {
   header_ = {};
   words_count_ = false;
   words_.clear();
-  copies_.clear();
-  bytes_ = 0;
+  DropUnless([](const Copy&) { return false; });
   seen_ = {};
 }
 
@@ -32,11 +33,23 @@ void ItemCopies::OnWords(std::span<const uint64_t> words) {
     if (word != 0) words_.insert(word);
   }
   words_count_ = true;
-  absl::erase_if(copies_, [this](const auto& it) {
-    const bool gone = !words_.contains(it.second.header.commit);
-    if (gone) bytes_ -= BytesOf(it.second);
-    return gone;
-  });
+  DropUnless([this](const Copy& copy) { return words_.contains(copy.header.commit); });
+}
+
+// Puts the copies for which stays(Copy&) returns true into a table of their own.
+template <class F>
+void ItemCopies::DropUnless(F stays) {
+  std::vector<std::unique_ptr<Copy>> before = std::exchange(places_, {});
+  std::erase_if(before, [&](const auto& copy) { return copy == nullptr || !stays(*copy); });
+  size_ = before.size();
+  bytes_ = 0;
+  places_.resize(std::max(kPlacesMin, std::bit_ceil(2 * size_)));
+  mask_ = places_.size() - 1;
+  for (std::unique_ptr<Copy>& copy : before) {
+    bytes_ += BytesOf(*copy);
+    const size_t place = PlaceOf(copy->hash);
+    places_[place] = std::move(copy);
+  }
 }
 
 bool ItemCopies::Note(KeyHash hash, std::string_view key, std::string_view value,
@@ -47,26 +60,34 @@ bool ItemCopies::Note(KeyHash hash, std::string_view key, std::string_view value
     seen = header.commit;
     return again;
   }
-  if (const auto it = copies_.find(hash.value()); it != copies_.end()) {
-    // It moved, or its words are READ again and again.
-    bytes_ -= BytesOf(it->second);
-    copies_.erase(it);
-  }
-  Copy copy{.key = std::string(key), .value = std::string(value), .header = header, .slot = slot};
-  if (bytes_ + BytesOf(copy) > bytes_max_) MakeRoom();
-  if (bytes_ + BytesOf(copy) > bytes_max_) return false;
-  bytes_ += BytesOf(copy);
-  copies_.emplace(hash.value(), std::move(copy));
+  auto copy = std::make_unique<Copy>(Copy{.hash = hash,
+                                          .key = std::string(key),
+                                          .value = std::string(value),
+                                          .header = header,
+                                          .slot = slot});
+  if (bytes_ + BytesOf(*copy) > bytes_max_) MakeRoom();
+  if (bytes_ + BytesOf(*copy) > bytes_max_) return false;
+  Insert(std::move(copy));
   return false;
+}
+
+// In the place of an older copy of its hash, if there is one: the item moved, or its words are READ
+// again and again.
+void ItemCopies::Insert(std::unique_ptr<Copy> copy) {
+  bytes_ += BytesOf(*copy);
+  std::unique_ptr<Copy>& place = places_[PlaceOf(copy->hash)];
+  if (place != nullptr) {
+    bytes_ -= BytesOf(*place);
+  } else {
+    ++size_;
+  }
+  place = std::move(copy);
+  if (2 * size_ > places_.size()) DropUnless([](const Copy&) { return true; });
 }
 
 // Drops what was not used since the last time.
 void ItemCopies::MakeRoom() {
-  absl::erase_if(copies_, [this](auto& it) {
-    const bool used = std::exchange(it.second.used, false);
-    if (!used) bytes_ -= BytesOf(it.second);
-    return !used;
-  });
+  DropUnless([](Copy& copy) { return std::exchange(copy.used, false); });
 }
 
 }  // namespace gannet

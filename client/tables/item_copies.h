@@ -4,12 +4,14 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "common/base/same_bytes.h"
 #include "common/layout/item.h"
 #include "common/layout/item_lease_header.h"
 #include "common/layout/key_hash.h"
@@ -21,7 +23,7 @@ namespace gannet {
 // (docs/item-leases.md). A copy is right as long as its commit word is among the words that were
 // READ, these count, and the server's clock has surely not come to the end of the leases.
 //
-//   OnHeader -> (words READ behind that header) -> OnWords -> Note: copies -> Find, if Holds
+//   OnHeader -> (words READ behind that header) -> OnWords -> Note: copies -> Find, before end_ms
 //
 // Words that were READ count as long as headers have the generation of the header before them. So a
 // header of another generation ends all copies, until the words are READ again.
@@ -29,12 +31,17 @@ namespace gannet {
 // One owner thread.
 class ItemCopies {
  public:
+  // A copy's uses are told together, this many at a time.
+  static constexpr uint32_t kUsesPerTouch = 64;
+
   struct Copy {
+    KeyHash hash;
     std::string key;
     std::string value;
     ItemHeader header;
     Slot slot;
-    bool used = true;  // since the last time that room was made
+    bool used = true;   // since the last time that room was made
+    uint32_t uses = 0;  // not told yet
   };
 
   // Keeps at most so many bytes of copies.
@@ -55,18 +62,18 @@ class ItemCopies {
   // there any more go.
   void OnWords(std::span<const uint64_t> words);
 
-  // Returns whether copies are right now. `upper_ms`: the server's clock has not passed it.
-  bool Holds(uint64_t upper_ms) const { return words_count_ && upper_ms < header_.end_ms; }
-  // Returns how long they still are. 0: they are not.
-  uint64_t LeftMs(uint64_t upper_ms) const {
-    return Holds(upper_ms) ? header_.end_ms - upper_ms : 0;
-  }
-  // Returns nullptr if there is no copy of the key.
-  const Copy* Find(KeyHash hash, std::string_view key) {
-    const auto it = copies_.find(hash.value());
-    if (it == copies_.end() || it->second.key != key) return nullptr;
-    it->second.used = true;
-    return &it->second;
+  // Copies are right until the server's clock comes to this time. 0: they are not.
+  uint64_t end_ms() const { return words_count_ ? header_.end_ms : 0; }
+  // Returns nullptr if there is no copy of the key. A copy stays where it is until the next OnWords
+  // or Note.
+  Copy* Find(KeyHash hash, std::string_view key) {
+    Copy* const copy = places_[PlaceOf(hash)].get();
+    if (copy == nullptr || copy->key.size() != key.size() ||
+        !SameBytes(copy->key.data(), key.data(), key.size())) {
+      return nullptr;
+    }
+    copy->used = true;
+    return copy;
   }
 
   // An item was READ, and has proven itself. Copies it if it is leased. Otherwise returns whether
@@ -74,17 +81,29 @@ class ItemCopies {
   bool Note(KeyHash hash, std::string_view key, std::string_view value, const ItemHeader& header,
             Slot slot);
 
-  size_t size() const { return copies_.size(); }
+  size_t size() const { return size_; }
   uint64_t bytes() const { return bytes_; }
 
  private:
   // What a copy takes beside key and value.
   static constexpr uint64_t kBytesOfCopy = sizeof(Copy) + 32;
+  static constexpr size_t kPlacesMin = 16;
   static constexpr size_t kSeen = 1024;
 
   static uint64_t BytesOf(const Copy& copy) {
     return kBytesOfCopy + copy.key.size() + copy.value.size();
   }
+  // Returns where the copy of a key of this hash is, or would be.
+  size_t PlaceOf(KeyHash hash) const {
+    size_t place = hash.value() & mask_;
+    while (places_[place] != nullptr && places_[place]->hash.value() != hash.value()) {
+      place = (place + 1) & mask_;
+    }
+    return place;
+  }
+  template <class F>
+  void DropUnless(F stays);
+  void Insert(std::unique_ptr<Copy> copy);
   void MakeRoom();
 
   uint64_t bytes_max_;
@@ -92,7 +111,11 @@ class ItemCopies {
   ItemLeaseHeader header_{};  // the newest
   bool words_count_ = false;  // under it
   absl::flat_hash_set<uint64_t> words_;
-  absl::flat_hash_map<uint64_t, Copy> copies_;  // by key hash
+  // By hash, at most half of them used. A copy lies anywhere from its home on, up to the next place
+  // that is empty.
+  std::vector<std::unique_ptr<Copy>> places_{kPlacesMin};
+  size_t mask_ = kPlacesMin - 1;
+  size_t size_ = 0;
   uint64_t bytes_ = 0;
   std::array<uint64_t, kSeen> seen_{};  // commit words of items that were READ lately
 };

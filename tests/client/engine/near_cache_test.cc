@@ -105,6 +105,100 @@ TEST_F(NearCacheTest, AnAnswerIsReportedAtOnce) {
   EXPECT_EQ(engine_->alive(), 0u);
 }
 
+// GETs that are reported at once do not overtake writes of their keys.
+class ReportedAtOnceTest : public NearCacheTest {
+ protected:
+  // Polls once. Returns whether the GET with this `user_data` was answered from a copy.
+  bool IsLocalIn(uint64_t user_data) {
+    std::array<Completion, 8> done;
+    const size_t n = engine_->Poll(clock_.now_ns, done);
+    return std::any_of(done.begin(), done.begin() + n, [&](const Completion& it) {
+      return it.user_data == user_data && it.cost.from_near_cache;
+    });
+  }
+  bool IsLocalAtOnce(const std::string& key) {
+    EXPECT_TRUE(engine_->BeginGet(key, out_, kNsPerSecond, ++begun_));
+    return IsLocalIn(begun_);
+  }
+
+  std::array<std::byte, 64> out_;
+};
+
+TEST_F(ReportedAtOnceTest, NoGetBehindAWriteThatIsUnderWay) {
+  ConnectAndWarm();
+  server_->answer = nullptr;
+  const uint64_t put = BeginPut("hot", "new");
+  EXPECT_FALSE(IsLocalAtOnce("hot")) << "both begin in the same Poll";
+  EXPECT_FALSE(IsLocalAtOnce("hot")) << "it was begun in an earlier one";
+  AnswerEverything();
+  PassMs(2'000);
+  ASSERT_TRUE(HasEnded(put));
+  Renew();
+  Warm("hot");
+  EXPECT_TRUE(IsLocalAtOnce("hot"));
+}
+
+TEST_F(ReportedAtOnceTest, AGetBesideAWriteOfAnotherKeyOrBeforeOneOfItsKey) {
+  ConnectAndWarm();
+  server_->answer = nullptr;
+  BeginPut("other", "new");
+  EXPECT_TRUE(IsLocalAtOnce("hot")) << "both begin in the same Poll";
+  EXPECT_TRUE(IsLocalAtOnce("hot")) << "the write is under way";
+  ASSERT_TRUE(engine_->BeginGet("hot", out_, kNsPerSecond, ++begun_));
+  const uint64_t get = begun_;
+  BeginPut("hot", "new");
+  EXPECT_TRUE(IsLocalIn(get)) << "the write was begun behind it";
+}
+
+TEST_F(ReportedAtOnceTest, WhatFindsNoRoomIsAnsweredAllTheSame) {
+  ConnectAndWarm();
+  for (uint64_t i = 0; i < 3; ++i) {
+    ASSERT_TRUE(engine_->BeginGet("hot", out_, kNsPerSecond, ++begun_));
+  }
+  std::array<Completion, 1> done;
+  ASSERT_EQ(engine_->Poll(clock_.now_ns, done), 1u);
+  EXPECT_TRUE(done[0].cost.from_near_cache);
+  Settle();
+  EXPECT_TRUE(ended_.at(begun_ - 1).cost.from_near_cache);
+  EXPECT_EQ(ended_.at(begun_).value, "hot value");
+}
+
+TEST_F(ReportedAtOnceTest, OfAnItemThatHasExpiredNothing) {
+  const uint64_t expiry_ms = ServerMs() + 100;
+  AddItem("short", "lived", expiry_ms);
+  Connect(8, UseNearCache);
+  Lease(0, "short");
+  Renew();
+  Warm("short");
+  int64_t answered = 0;
+  for (int ms = 0; ms < 120; ++ms) {
+    clock_.now_ns += kNsPerMs;
+    Renew();
+    const bool local = IsLocalAtOnce("short");
+    EXPECT_FALSE(local && ServerMs() >= expiry_ms);
+    answered += local;
+    Settle();
+  }
+  EXPECT_GE(answered, 80);
+}
+
+// Polls that have nothing else to do leave out the sessions, but not for long.
+TEST_F(ReportedAtOnceTest, LeasesAreRenewedByPollsThatOnlyAnswer) {
+  ConnectAndWarm();
+  constexpr int kStepsOfMs = 20, kMs = 500;
+  int others = 0;
+  for (int i = 0; i < kMs * kStepsOfMs; ++i) {
+    clock_.now_ns += kNsPerMs / kStepsOfMs;
+    if (i % (5 * kStepsOfMs) == 0) Renew();
+    others += !IsLocalAtOnce("hot");
+    while (softverbs_step() > 0) {
+    }
+    server_->Step();
+  }
+  EXPECT_LE(others, kMs / 20);
+  EXPECT_GT(ReadsOfLeases(), static_cast<uint64_t>(kMs) / 20);
+}
+
 TEST_F(NearCacheTest, TheServerIsAskedOnceASessionAndNotWithoutNearCache) {
   Connect(8);
   PassMs(20);

@@ -42,6 +42,21 @@ TEST(TouchLogTest, TellsOfAnItemOnceInAnEpochWithAllItsUses) {
   EXPECT_EQ(Told(log), (std::map<uint64_t, uint64_t>{{SlotAt(7).offset(), 101}}));
 }
 
+// A near cache tells of many uses of a copy at once.
+TEST(TouchLogTest, SomeUsesAtOnceCountAsSoMany) {
+  TouchLog log;
+  log.Restart(true);
+  constexpr uint32_t kUses = 64;
+  log.Used(SlotAt(7), kUses);
+  EXPECT_EQ(Told(log), (std::map<uint64_t, uint64_t>{{SlotAt(7).offset(), kUses}}));
+  log.Used(SlotAt(7), kUses);
+  EXPECT_TRUE(log.touches().empty()) << "it was told of in this epoch";
+  for (uint32_t uses = 0; uses < TouchLog::kUsesPerEpoch; uses += kUses) log.Used(SlotAt(8), kUses);
+  Told(log);
+  log.Used(SlotAt(7));
+  EXPECT_EQ(Told(log), (std::map<uint64_t, uint64_t>{{SlotAt(7).offset(), kUses + 1}}));
+}
+
 TEST(TouchLogTest, TellsOfAtMostOneItemForSomeGets) {
   TouchLog log;
   log.Restart(true);

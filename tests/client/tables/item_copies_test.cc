@@ -41,16 +41,13 @@ class ItemCopiesTest : public testing::Test {
 };
 
 TEST_F(ItemCopiesTest, ACopyOfALeasedItemIsRightUntilTheEnd) {
-  EXPECT_FALSE(copies_.Holds(0));
+  EXPECT_EQ(copies_.end_ms(), 0u);
   Read(1, {0, 0xa, 0});
   EXPECT_FALSE(Note("key", 0xa)) << "it was copied";
   ASSERT_NE(Find("key"), nullptr);
   EXPECT_EQ(Find("key")->value, "value");
   EXPECT_EQ(Find("other"), nullptr);
-  EXPECT_TRUE(copies_.Holds(kEnd - 1));
-  EXPECT_FALSE(copies_.Holds(kEnd)) << "the item may change then";
-  EXPECT_EQ(copies_.LeftMs(kEnd - 5), 5u);
-  EXPECT_EQ(copies_.LeftMs(kEnd + 5), 0u);
+  EXPECT_EQ(copies_.end_ms(), kEnd) << "the item may change then";
 }
 
 TEST_F(ItemCopiesTest, WhatIsNotLeasedIsNotCopied) {
@@ -68,9 +65,9 @@ TEST_F(ItemCopiesTest, AnotherGenerationEndsAllCopiesUntilTheWordsAreRead) {
   EXPECT_FALSE(copies_.WantsWords());
   copies_.OnHeader(Header(2));
   EXPECT_TRUE(copies_.WantsWords());
-  EXPECT_FALSE(copies_.Holds(0)) << "the words were READ behind an older header";
+  EXPECT_EQ(copies_.end_ms(), 0u) << "the words were READ behind an older header";
   copies_.OnWords(std::vector<uint64_t>{0xb});
-  EXPECT_TRUE(copies_.Holds(0));
+  EXPECT_EQ(copies_.end_ms(), kEnd);
   EXPECT_EQ(Find("key"), nullptr) << "its word went";
   EXPECT_NE(Find("other"), nullptr);
 }
@@ -78,7 +75,7 @@ TEST_F(ItemCopiesTest, AnotherGenerationEndsAllCopiesUntilTheWordsAreRead) {
 TEST_F(ItemCopiesTest, WordsCountUnderLaterHeadersOfTheirGeneration) {
   Read(1, {0xa});
   copies_.OnHeader(Header(1, kEnd + 20));
-  EXPECT_TRUE(copies_.Holds(kEnd + 19));
+  EXPECT_EQ(copies_.end_ms(), kEnd + 20);
 }
 
 TEST_F(ItemCopiesTest, ATornHeaderTellsNothing) {
@@ -86,8 +83,7 @@ TEST_F(ItemCopiesTest, ATornHeaderTellsNothing) {
   ItemLeaseHeader torn = Header(1);
   torn.end_ms = kEnd + 100;
   copies_.OnHeader(torn);
-  EXPECT_FALSE(copies_.Holds(kEnd));
-  EXPECT_TRUE(copies_.Holds(kEnd - 1));
+  EXPECT_EQ(copies_.end_ms(), kEnd);
 }
 
 TEST_F(ItemCopiesTest, NothingIsKeptForAnotherRunOfTheServer) {
@@ -98,7 +94,7 @@ TEST_F(ItemCopiesTest, NothingIsKeptForAnotherRunOfTheServer) {
   EXPECT_EQ(copies_.bytes(), 0u);
   copies_.OnHeader(Header(1));
   copies_.OnWords(std::vector<uint64_t>{0xa});
-  EXPECT_FALSE(copies_.Holds(0)) << "the header is the former run's";
+  EXPECT_EQ(copies_.end_ms(), 0u) << "the header is the former run's";
 }
 
 TEST_F(ItemCopiesTest, WhatIsUsedStaysWhenTheMemoryIsFull) {
