@@ -262,7 +262,8 @@ class NearGetCostTest : public ::testing::Test {
       while (n < depth) n += client.Poll(room.subspan(n));
       for (const Completion& get : room) near_gets += get.cost.from_near_cache;
     }
-    EXPECT_GE(near_gets, kGets * 9 / 10);
+    // Who holds up the server for longer than a lease has others READ.
+    EXPECT_GE(near_gets, kGets / 2);
   }
 
   ServerProcess server_{{"--item_lease_ms=100"}};

@@ -47,6 +47,21 @@ TEST_F(KeyOrderTest, WhatMeetsNoWriteStarts) {
   EXPECT_TRUE(order_.empty());
 }
 
+TEST_F(KeyOrderTest, TellsWhichKeysHaveWritesUnderWay) {
+  KeyOrder order(16, /*never_empty=*/true);
+  EXPECT_FALSE(order.empty());
+  EXPECT_FALSE(order.HasWrites());
+  EXPECT_TRUE(order.Enter(0, 7, kRead));
+  EXPECT_FALSE(order.HasWrites());
+  EXPECT_TRUE(order.Enter(1, 7, kWrite));
+  EXPECT_TRUE(order.HasWrites());
+  EXPECT_TRUE(order.HasWrite(7));
+  EXPECT_FALSE(order.HasWrite(8));
+  order.Leave(1, [](uint32_t, bool) {});
+  EXPECT_FALSE(order.HasWrites());
+  EXPECT_FALSE(order.HasWrite(7));
+}
+
 TEST_F(KeyOrderTest, WritesDoNotWaitForEachOther) {
   for (const uint32_t op : {5u, 3u, 4u}) EXPECT_TRUE(order_.Enter(op, 7, kWrite));
   EXPECT_THAT(Leave(3), IsEmpty());

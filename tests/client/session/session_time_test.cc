@@ -238,6 +238,18 @@ TEST_F(ServerClockTest, TheServersClockIsBetweenTheBounds) {
   }
 }
 
+TEST_F(ServerClockTest, UntilATimeTheUpperBoundIsBeforeItAndNoLonger) {
+  EXPECT_LT(clock_.SurelyBeforeUntilNs(kTold + 1000), 0) << "nothing was told";
+  clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked + 5 * kNsPerMs);
+  for (const uint64_t ms : {3, 4, 20, 100, 3'600'000}) {
+    const int64_t until_ns = clock_.SurelyBeforeUntilNs(kTold + ms);
+    EXPECT_LT(clock_.Upper(until_ns - 1).ms(), kTold + ms);
+    EXPECT_GE(clock_.Upper(until_ns + kNsPerUs).ms(), kTold + ms);
+  }
+  EXPECT_LT(clock_.SurelyBeforeUntilNs(kTold + 2), kAsked) << "the bound has reached it";
+  EXPECT_LT(clock_.SurelyBeforeUntilNs(0), 0);
+}
+
 TEST_F(ServerClockTest, KeepsTheBestOfWhatItWasTold) {
   clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked + 300 * kNsPerMs);
   const int64_t later_ns = kAsked + 1000 * kNsPerMs;
