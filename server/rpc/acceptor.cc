@@ -33,7 +33,7 @@ std::string KeyText(const SessionKey* key) {
 
 void Acceptor::Reject(Arrival arrival, RejectCode code, std::string_view reason) {
   context_.counters.refused_connections.Add(1);
-  LogRefusal(&context_.server.log.refused_connections, context_.now.monotonic_ns,
+  LogRefusal(&context_.server.log.refused_connections, context_.now.boot,
              arrival.incoming.peer().ToString(), reason);
   const struct Reject reject = NewReject(code, reason);
   context_.server.listener.Reject(std::move(arrival.incoming), BytesOf(reject));
@@ -182,7 +182,7 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
                                                    OptionsForConnection(), arrival.name);
   if (!rdma.ok()) {
     context_.counters.refused_connections.Add(1);
-    LogRefusal(&context_.server.log.refused_connections, context_.now.monotonic_ns, peer,
+    LogRefusal(&context_.server.log.refused_connections, context_.now.boot, peer,
                std::string(rdma.status().message()));
     context_.cq->Release(context_.send_places);
     return context_.server.connection_ids.GiveBack(arrival.connection);
@@ -200,7 +200,7 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
     return closer_.Close(connection, why);
   }
   context_.server.log.connections.Came(
-      context_.now.monotonic_ns,
+      context_.now.boot,
       absl::StrCat("session ", connection->session->id(), resumed ? " resumed" : "",
                    ": connection ", connection->id, " from ", peer, ", queue pair ",
                    connection->qp_index, KeyText(arrival.key.get())));
@@ -209,18 +209,18 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
 ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,
                                 std::unique_ptr<Connection> rdma) {
   if (session == nullptr) {
-    session = context_.sessions.Create(context_.now.monotonic_ns, arrival.key);
+    session = context_.sessions.Create(context_.now.boot, arrival.key);
   }
   const uint32_t id = arrival.connection;
   auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
                                                        context_.send_places, std::move(rdma));
   connection->name = arrival.name;
   connection->version = ChosenVersion(arrival.request).value_or(kProtocolVersionMax);
-  connection->since_ns = context_.now.monotonic_ns;
-  connection->heard_ns = connection->untaken_since_ns = context_.now.monotonic_ns;
+  connection->since = context_.now.boot;
+  connection->heard = connection->untaken_since = context_.now.boot;
   ServerConnection* raw = context_.connections.Add(std::move(connection));
   context_.sessions.Attach(session);
-  context_.timers.TickBy(silence_.NextNs());
+  context_.timers.TickBy(silence_.Next());
   return raw;
 }
 
@@ -234,7 +234,7 @@ void Acceptor::OnNotice(const Notice& notice) {
   }
   switch (notice.type) {
     case Notice::Type::kEstablished:
-      connection->heard_ns = context_.now.monotonic_ns;
+      connection->heard = context_.now.boot;
       connection->session->established = true;
       break;
     case Notice::Type::kGone:

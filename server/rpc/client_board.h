@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "common/base/mutex.h"
 #include "common/protocol/list_entries.h"
 
@@ -18,9 +19,9 @@ class ClientBoard {
  public:
   explicit ClientBoard(size_t workers) : sheets_(workers) {}
 
-  void Publish(uint32_t worker, std::vector<ClientEntry> entries, int64_t now_ns) {
+  void Publish(uint32_t worker, std::vector<ClientEntry> entries, BootTime now) {
     MutexLock lock(mutex_);
-    sheets_[worker] = {std::move(entries), now_ns};
+    sheets_[worker] = {std::move(entries), now};
   }
   // Returns the entries of all workers.
   std::vector<ClientEntry> All() const {
@@ -31,11 +32,11 @@ class ClientBoard {
     }
     return all;
   }
-  // Returns whether a worker that has connections published nothing since `ns`: it hangs.
-  bool AnyOlderThan(int64_t ns) const {
+  // Returns whether a worker that has connections published nothing since `then`: it hangs.
+  bool AnyOlderThan(BootTime then) const {
     MutexLock lock(mutex_);
     for (const Sheet& sheet : sheets_) {
-      if (!sheet.entries.empty() && sheet.published_ns < ns) return true;
+      if (!sheet.entries.empty() && sheet.published_at < then) return true;
     }
     return false;
   }
@@ -43,7 +44,7 @@ class ClientBoard {
  private:
   struct Sheet {
     std::vector<ClientEntry> entries;
-    int64_t published_ns = 0;
+    BootTime published_at;
   };
 
   mutable Mutex mutex_;

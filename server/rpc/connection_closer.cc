@@ -10,11 +10,11 @@ namespace gannet {
 void ConnectionCloser::Close(ServerConnection* connection, std::string_view why) {
   if (connection->closing) return;
   context_.server.log.connections.Went(
-      context_.now.monotonic_ns, absl::StrCat("closing connection ", connection->id, " of session ",
-                                              connection->session->id(), ": ", std::string(why)));
+      context_.now.boot, absl::StrCat("closing connection ", connection->id, " of session ",
+                                      connection->session->id(), ": ", std::string(why)));
   connection->closing = true;
   connection->ordinary = connection->direct = false;
-  connection->closing_since_ns = context_.now.monotonic_ns;
+  connection->closing_since = context_.now.boot;
   // These requests are neither applied nor answered. They are executed if the client sends them
   // again on another connection. A READ under way keeps its reservation until its flush.
   for (uint64_t sequence : connection->in_progress) connection->session->Forget(sequence);
@@ -49,8 +49,8 @@ void ConnectionCloser::Destroy(ServerConnection* connection) {
     context_.server.server_sets.Forget(session->id());
     session->server_set = 0;
   }
-  context_.sessions.Detach(session, context_.now.monotonic_ns);
-  context_.timers.TickBy(context_.now.monotonic_ns);  // the next Tick includes the session's expiry
+  context_.sessions.Detach(session, context_.now.boot);
+  context_.timers.TickBy(context_.now.boot);  // the next Tick includes the session's expiry
   context_.connections.Remove(connection);
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
@@ -25,17 +26,17 @@ class ConnectionLog {
   explicit ConnectionLog(Write write) : write_(std::move(write)) {}
 
   // `what` names the connection, and where it came from or why it went.
-  void Came(int64_t now_ns, std::string_view what);
-  void Went(int64_t now_ns, std::string_view what);
+  void Came(BootTime now, std::string_view what);
+  void Went(BootTime now, std::string_view what);
   // Writes the next line if it is due. Call it about once a second.
-  void Poll(int64_t now_ns);
+  void Poll(BootTime now);
 
  private:
-  void WriteIfDue(int64_t now_ns) GANNET_REQUIRES(mutex_);
+  void WriteIfDue(BootTime now) GANNET_REQUIRES(mutex_);
 
   const Write write_;
   Mutex mutex_;
-  int64_t last_line_ns_ GANNET_GUARDED_BY(mutex_) = -kPeriodNs;
+  BootTime last_line_ GANNET_GUARDED_BY(mutex_) = BootTime::FromNs(-kPeriodNs);
   // Events since the last line.
   uint64_t came_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t went_ GANNET_GUARDED_BY(mutex_) = 0;

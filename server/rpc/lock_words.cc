@@ -20,15 +20,15 @@ constexpr size_t kWordsPerPage = 65536;
 // About 70 years, so that a deadline in nanoseconds does not overflow.
 constexpr uint64_t kLeaseMsMost = 1ull << 41;
 
-int64_t LeaseEndNs(uint64_t lease_ms, int64_t now_ns) {
-  if (lease_ms == 0) return LockLeases::kNever;
-  return now_ns + static_cast<int64_t>(std::min(lease_ms, kLeaseMsMost)) * kNsPerMs;
+BootTime LeaseEnd(uint64_t lease_ms, BootTime now) {
+  if (lease_ms == 0) return BootTime::Never();
+  return now + static_cast<int64_t>(std::min(lease_ms, kLeaseMsMost)) * kNsPerMs;
 }
 
-uint32_t LeaseMsLeft(int64_t deadline_ns, int64_t now_ns) {
-  if (deadline_ns == LockLeases::kNever) return 0;
+uint32_t LeaseMsLeft(BootTime deadline, BootTime now) {
+  if (deadline == BootTime::Never()) return 0;
   // At least 1, because 0 means that there is no lease.
-  const int64_t left_ms = std::max<int64_t>((deadline_ns - now_ns) / kNsPerMs, 1);
+  const int64_t left_ms = std::max<int64_t>((deadline - now) / kNsPerMs, 1);
   return static_cast<uint32_t>(std::min<int64_t>(left_ms, std::numeric_limits<uint32_t>::max()));
 }
 
@@ -36,7 +36,7 @@ uint32_t LeaseMsLeft(int64_t deadline_ns, int64_t now_ns) {
 
 bool LockWords::HasRoomForLease(const RequestHeader& header, size_t index) const {
   return header.lock.lease_ms == 0 ||
-         context_.server.leases.HasRoom({index, header.lock.lock_word}, context_.now.monotonic_ns);
+         context_.server.leases.HasRoom({index, header.lock.lock_word}, context_.now.boot);
 }
 
 // A NIC takes locks without the server, so it is only known by which map a lock was taken at the
@@ -67,10 +67,10 @@ bool LockWords::HasMoved(uint32_t partition, size_t index, uint64_t word) const 
 // The lease counts from now, and at the client from when it sent the request. So the client never
 // believes that it holds the lock longer than the server does.
 bool LockWords::SetLease(const RequestHeader& header, size_t index) {
-  const int64_t end_ns = LeaseEndNs(header.lock.lease_ms, context_.now.monotonic_ns);
-  if (!context_.server.leases.Set(context_.index, {index, header.lock.lock_word}, end_ns))
+  const BootTime end = LeaseEnd(header.lock.lease_ms, context_.now.boot);
+  if (!context_.server.leases.Set(context_.index, {index, header.lock.lock_word}, end))
     return false;
-  context_.timers.RunBy(end_ns);
+  context_.timers.RunBy(end);
   return true;
 }
 
@@ -79,8 +79,7 @@ ReplyHeader LockWords::Extend(const RequestHeader& header, size_t index) {
   reply.lock.lock_word = WordAt(index);
   if (reply.lock.lock_word != header.lock.lock_word) {
     reply.status = static_cast<uint8_t>(ReplyStatus::kLockLost);
-  } else if (!context_.server.leases.HasRoom({index, header.lock.lock_word},
-                                             context_.now.monotonic_ns) ||
+  } else if (!context_.server.leases.HasRoom({index, header.lock.lock_word}, context_.now.boot) ||
              !SetLease(header, index)) {
     // There is no room, or the lock is being broken right now. In that case a retry finds it lost.
     reply.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
@@ -89,8 +88,7 @@ ReplyHeader LockWords::Extend(const RequestHeader& header, size_t index) {
 }
 
 void LockWords::BreakExpired() {
-  while (const auto lease =
-             context_.server.leases.TakeDue(context_.index, context_.now.monotonic_ns)) {
+  while (const auto lease = context_.server.leases.TakeDue(context_.index, context_.now.boot)) {
     const auto done = [this, lease = *lease](bool ok, uint64_t old) {
       context_.server.leases.Drop(lease);
       if (ok && old == lease.word) context_.counters.locks_expired.Add(1);
@@ -125,8 +123,7 @@ LockEntry LockWords::EntryOf(size_t index, uint64_t word) const {
   LockEntry entry{};
   entry.lock_word = word;
   entry.index = static_cast<uint32_t>(index);
-  entry.lease_ms =
-      LeaseMsLeft(context_.server.leases.DeadlineNs({index, word}), context_.now.monotonic_ns);
+  entry.lease_ms = LeaseMsLeft(context_.server.leases.Deadline({index, word}), context_.now.boot);
   if (const auto holder = context_.server.connection_ids.HolderOf(LockWord(word).connection_id())) {
     entry.session_id = holder->session_id;
     std::copy(holder->peer.begin(), holder->peer.end(), entry.peer);
@@ -138,7 +135,7 @@ void LockWords::TellBroken() {
   const uint64_t broken = janitor_.locks_broken();
   const uint64_t expired = context_.counters.locks_expired.value();
   if (broken == broken_told_ && expired == expired_told_) return;
-  if (!context_.server.log.broken_locks.Allow(context_.now.monotonic_ns)) return;
+  if (!context_.server.log.broken_locks.Allow(context_.now.boot)) return;
   LOG(INFO) << "since the last such line, " << broken - broken_told_
             << " locks were broken since their holders' connections are gone or by force, "
             << expired - expired_told_ << " since their leases were over";

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "common/base/boot_time.h"
 #include "common/base/words.h"
 #include "common/layout/key_hash.h"
 #include "common/protocol/list_entries.h"
@@ -57,13 +58,13 @@ class LockWords {
   // Breaks locks whose lease is over.
   void BreakExpired();
   // When BreakExpired has work.
-  int64_t next_expiry_ns() const { return context_.server.leases.NextNs(context_.index); }
+  BootTime next_expiry() const { return context_.server.leases.Next(context_.index); }
 
   // A connection is gone: break its locks.
-  void OnConnectionGone() { janitor_.Hasten(context_.now.monotonic_ns); }
+  void OnConnectionGone() { janitor_.Hasten(context_.now.boot); }
   // Looks for locks of dead connections. Returns true if a pass is under way.
-  bool PollJanitor() { return janitor_.Poll(context_.now.monotonic_ns); }
-  int64_t next_pass_ns() const { return janitor_.next_pass_ns(); }
+  bool PollJanitor() { return janitor_.Poll(context_.now.boot); }
+  BootTime next_pass() const { return janitor_.next_pass(); }
   // Counts a lock that was broken by force.
   void CountBroken() { janitor_.CountBroken(); }
   uint64_t locks_broken() const { return janitor_.locks_broken(); }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
@@ -15,14 +16,14 @@ class LogLimit {
  public:
   // Allows at most `lines` in each period of `period_ns`.
   LogLimit(uint32_t lines, int64_t period_ns)
-      : lines_max_(lines), period_ns_(period_ns), period_began_ns_(-period_ns) {}
+      : lines_max_(lines), period_ns_(period_ns), period_began_(BootTime() - period_ns) {}
 
   // Returns nullopt if this line must be left out. Otherwise returns how many were left out before
   // it.
-  std::optional<uint64_t> Allow(int64_t now_ns) {
+  std::optional<uint64_t> Allow(BootTime now) {
     MutexLock lock(mutex_);
-    if (now_ns - period_began_ns_ >= period_ns_) {
-      period_began_ns_ = now_ns;
+    if (now - period_began_ >= period_ns_) {
+      period_began_ = now;
       lines_ = 0;
     }
     if (lines_ == lines_max_) {
@@ -39,7 +40,7 @@ class LogLimit {
   const uint32_t lines_max_;
   const int64_t period_ns_;
   Mutex mutex_;
-  int64_t period_began_ns_ GANNET_GUARDED_BY(mutex_);
+  BootTime period_began_ GANNET_GUARDED_BY(mutex_);
   uint32_t lines_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t left_out_ GANNET_GUARDED_BY(mutex_) = 0;
 };

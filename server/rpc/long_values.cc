@@ -56,7 +56,7 @@ void LongValues::BeginPut(ServerConnection* connection, const RequestView& reque
   connection->puts_waiting.push_back({.header = request.header,
                                       .key = std::string(request.key),
                                       .segments = SegmentsOf(request),
-                                      .began_ns = context_.now.monotonic_ns});
+                                      .began = context_.now.boot});
   PostReads(connection);
 }
 
@@ -199,7 +199,7 @@ void LongValues::OnRead(ServerConnection* connection, uint32_t bytes, bool ok) {
   reply = PutOffIfBehind(context_.server.store, context_.server.changes, reply);
   held_replies_.SendOrHold(connection, reply, decided.ticket);
   context_.slow_requests.NoteIfSlow(*connection, put.header, put.key,
-                                    context_.now.monotonic_ns - put.began_ns);
+                                    context_.now.boot - put.began);
 }
 
 bool LongValues::RefuseElsewhere(ServerConnection* connection, const RequestHeader& header,
@@ -250,8 +250,7 @@ void LongValues::BeginGet(ServerConnection* connection, const RequestView& reque
     return replies_.AnswerLong(connection, ReplyTo(request.header, ReplyStatus::kTryAgain));
   }
   if (connection->gets_waiting.empty()) get_turns_.push_back(connection->id);
-  connection->gets_waiting.push_back(
-      {request.header, std::string(request.key), context_.now.monotonic_ns});
+  connection->gets_waiting.push_back({request.header, std::string(request.key), context_.now.boot});
   ++gets_waiting_;
 }
 
@@ -274,7 +273,7 @@ void LongValues::ServeNextGet(ServerConnection* connection) {
   const uint32_t staging = *staging_.Take();
   if (!ServeGet(connection, get, staging)) staging_.Give(staging);
   context_.slow_requests.NoteIfSlow(*connection, get.header, get.key,
-                                    context_.now.monotonic_ns - get.began_ns);
+                                    context_.now.boot - get.began);
 }
 
 bool LongValues::ServeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
 #include "common/base/server_time.h"
@@ -13,13 +14,9 @@ namespace gannet {
 
 // The time of one Poll. The main loop or a simulation provides it.
 struct Now {
-  int64_t monotonic_ns = 0;
+  BootTime boot;
   ServerTime server_time;
 };
-
-// Nanoseconds of CLOCK_BOOTTIME, which goes on while the machine is suspended. Clients rely on
-// that: their clocks go on too (common/base/clock.h has the clock for everything else).
-inline int64_t ServerNs() { return BootNs(); }
 
 // The server's clock, by which items expire: the wall clock when it was started, plus the time
 // since. It does not jump if somebody steps the wall clock (ntpd, an operator, a migrated
@@ -44,13 +41,13 @@ class ServerClock final : public ServerTimeSource {
   // Call it only in main loops: everybody else gets a Now. The store reads Time again for an item
   // that is about to expire.
   Now Read() const {
-    const int64_t now_ns = boot_.Now().ns();
+    const BootTime now = boot_.Now();
     // Acquire: whoever sees that the clock goes on sees from where.
     const uint64_t followed_ms = followed_ms_.load(std::memory_order_acquire);
-    if (followed_ms != 0) return {now_ns, ServerTime::FromMs(followed_ms)};
+    if (followed_ms != 0) return {now, ServerTime::FromMs(followed_ms)};
     const uint64_t at_start_ms = at_start_ms_.load(std::memory_order_relaxed);
-    const int64_t since_ns = now_ns - started_ns_ - SlewedNs(now_ns);
-    return {now_ns, ServerTime::FromMs(at_start_ms) + static_cast<uint64_t>(since_ns / kNsPerMs)};
+    const int64_t since_ns = now - started_at_ - SlewedNs(now);
+    return {now, ServerTime::FromMs(at_start_ms) + static_cast<uint64_t>(since_ns / kNsPerMs)};
   }
 
   ServerTime Time() const override { return Read().server_time; }
@@ -60,11 +57,11 @@ class ServerClock final : public ServerTimeSource {
   // From now on the clock goes on from this time. REQUIRES: it follows, or nobody reads it.
   void GoOnFrom(ServerTime time) {
     const uint64_t ms = time.ms();
-    const int64_t now_ns = boot_.Now().ns();
-    const auto since_ms = static_cast<uint64_t>((now_ns - started_ns_) / kNsPerMs);
+    const BootTime now = boot_.Now();
+    const auto since_ms = static_cast<uint64_t>((now - started_at_) / kNsPerMs);
     const auto ahead_ms = static_cast<int64_t>(ms - (own_at_start_ms_ + since_ms));
     at_start_ms_.store(ms - since_ms, std::memory_order_relaxed);
-    slewed_from_ns_.store(now_ns, std::memory_order_relaxed);
+    slewed_from_.store(now, std::memory_order_relaxed);
     ahead_ns_.store(std::clamp<int64_t>(ahead_ms, 0, kAheadMsMax) * kNsPerMs,
                     std::memory_order_relaxed);
     followed_ms_.store(0, std::memory_order_release);
@@ -75,24 +72,24 @@ class ServerClock final : public ServerTimeSource {
 
   explicit ServerClock(const Clocks& clocks)
       : boot_(clocks.boot),
-        started_ns_(boot_.Now().ns()),
+        started_at_(boot_.Now()),
         own_at_start_ms_(BeginsAt(clocks.wall.Now()).ms()),
         at_start_ms_(own_at_start_ms_) {}
 
   // Returns how much the clock has lost on purpose.
-  int64_t SlewedNs(int64_t now_ns) const {
+  int64_t SlewedNs(BootTime now) const {
     const int64_t ahead_ns = ahead_ns_.load(std::memory_order_relaxed);
     if (ahead_ns == 0) [[likely]]
       return 0;
-    const int64_t since_ns = now_ns - slewed_from_ns_.load(std::memory_order_relaxed);
+    const int64_t since_ns = now - slewed_from_.load(std::memory_order_relaxed);
     return std::clamp<int64_t>(since_ns >> kSlewShift, 0, ahead_ns);
   }
 
   const BootClock boot_;
-  const int64_t started_ns_;
+  const BootTime started_at_;
   const uint64_t own_at_start_ms_;     // the wall clock when it was started
   std::atomic<uint64_t> at_start_ms_;  // this clock then
-  std::atomic<int64_t> slewed_from_ns_{0};
+  std::atomic<BootTime> slewed_from_{};
   std::atomic<int64_t> ahead_ns_{0};      // that it loses from then on
   std::atomic<uint64_t> followed_ms_{0};  // 0: it goes on by itself
 };

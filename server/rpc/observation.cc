@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "server/rpc/dispatcher.h"
 
 namespace gannet {
@@ -22,8 +23,8 @@ uint32_t Clip(uint64_t value) {
   return static_cast<uint32_t>(std::min<uint64_t>(value, std::numeric_limits<uint32_t>::max()));
 }
 
-uint32_t MsBetween(int64_t from_ns, int64_t to_ns) {
-  return Clip(static_cast<uint64_t>(std::max<int64_t>(to_ns - from_ns, 0) / kNsPerMs));
+uint32_t MsBetween(BootTime from, BootTime to) {
+  return Clip(static_cast<uint64_t>(std::max<int64_t>(to - from, 0) / kNsPerMs));
 }
 
 // Copies entries from `position` on, as many as there is room for. Returns the position to go on
@@ -87,7 +88,7 @@ void Observation::PublishClients() const {
     if (!connection->closing) entries.push_back(EntryOf(*connection));
   }
   std::ranges::sort(entries, {}, &ClientEntry::connection_id);
-  context_.server.board.Publish(context_.index, std::move(entries), context_.now.monotonic_ns);
+  context_.server.board.Publish(context_.index, std::move(entries), context_.now.boot);
 }
 
 ClientEntry Observation::EntryOf(const ServerConnection& connection) const {
@@ -103,8 +104,8 @@ ClientEntry Observation::EntryOf(const ServerConnection& connection) const {
   entry.read_only = session.read_only();
   entry.unanswered = static_cast<uint16_t>(connection.unanswered);
   entry.key_id = session.key == nullptr ? 0 : session.key->key.id;
-  entry.silent_ms = MsBetween(connection.heard_ns, context_.now.monotonic_ns);
-  entry.connected_ms = MsBetween(connection.since_ns, context_.now.monotonic_ns);
+  entry.silent_ms = MsBetween(connection.heard, context_.now.boot);
+  entry.connected_ms = MsBetween(connection.since, context_.now.boot);
   if (connection.qp_index != 0) return entry;
   entry.last_opcode = session.last_opcode();
   entry.requests = session.highest();

@@ -38,7 +38,7 @@ void Replies::Send(ServerConnection* connection, const ReplyHeader& reply) {
 void Replies::Refuse(ServerConnection* connection, const RequestHeader& header,
                      RequestError error) {
   context_.counters.refused_requests.Add(1);
-  LogRefusal(&context_.server.log.refused_requests, context_.now.monotonic_ns,
+  LogRefusal(&context_.server.log.refused_requests, context_.now.boot,
              absl::StrCat("request ", header.sequence, " of connection ", connection->id),
              error.reason);
   Send(connection, ReplyTo(header, error.status));

@@ -62,10 +62,10 @@ size_t Requests::Poll(size_t most) {
   for (const ibv_wc& completion : std::span(completions).first(n)) {
     end += OnCompletion(completion, end);
   }
-  const int64_t now_ns = context_.now.monotonic_ns;
+  const BootTime now = context_.now.boot;
   for (Received* request = received.data(); request != end; ++request) {
     store_.GuessItem(&request->guess);
-    request->connection->heard_ns = now_ns;
+    request->connection->heard = now;
   }
   context_.slow_requests.BeginBatch();
   if (!store_.updates_at_once()) [[unlikely]] {
@@ -192,9 +192,9 @@ bool Requests::AdmitRefused(ServerConnection* connection, const RequestView& req
 
 // Updates in place (ServeUpdate) are not timed: they do not wait for anything.
 void Requests::OnTimedRequest(ServerConnection* connection, const RequestView& request) {
-  const int64_t began_ns = context_.slow_requests.Begin();
+  const BootTime began = context_.slow_requests.Begin();
   OnRequest(connection, request);
-  context_.slow_requests.End(*connection, request, began_ns);
+  context_.slow_requests.End(*connection, request, began);
 }
 
 void Requests::OnRequest(ServerConnection* connection, const RequestView& request) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "common/protocol/message.h"
 #include "common/rdma/connection.h"
 #include "server/memory/store/store.h"
@@ -27,7 +28,7 @@ struct LargePut {
   std::vector<ValueSegment> segments;  // where the value is
   size_t segment = 0;                  // the one that the next piece is in
   uint32_t segment_posted = 0;         // bytes of that one
-  int64_t began_ns = 0;
+  BootTime began;
   uint32_t posted = 0;   // bytes of the value whose READs are posted
   uint32_t arrived = 0;  // bytes whose READs completed, or were flushed
   // The value's destination, once its first READ is posted: one of these two.
@@ -44,7 +45,7 @@ inline ChangeOrigin OriginOf(const Session& session, const RequestHeader& header
 struct LargeGet {
   RequestHeader header;
   std::string key;
-  int64_t began_ns = 0;
+  BootTime began;
 };
 
 // One queue pair of a session, as its worker sees it.
@@ -102,9 +103,9 @@ struct ServerConnection {
   bool closing = false;
   bool ordinary;  // open, and its session may write, and has no writes that are put off
   bool direct;    // ordinary, and the device sends a reply's header inline
-  int64_t closing_since_ns = 0;
-  int64_t since_ns = 0;  // when it was made
-  int64_t heard_ns = 0;  // when the peer was last heard of
+  BootTime closing_since;
+  BootTime since;  // when it was made
+  BootTime heard;  // when the peer was last heard of
 
   // The account of the queue pair's send queue, and the chain that is not posted yet.
   SendQueueUse send_queue;
@@ -114,7 +115,7 @@ struct ServerConnection {
   // For the check that the peer takes its replies: the position of the send queue while it awaits a
   // completion, and since when it has been there.
   uint32_t done_seen = 0;
-  int64_t untaken_since_ns = 0;
+  BootTime untaken_since;
   // Buffers of the worker's pools that its sends keep busy.
   uint32_t reply_buffers = 0;
   uint32_t staging_buffers = 0;

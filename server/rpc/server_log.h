@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/boot_time.h"
 #include "glog/logging.h"
 #include "server/rpc/connection_log.h"
 #include "server/rpc/log_limit.h"
@@ -25,9 +26,9 @@ struct ServerLog {
 };
 
 // Logs what was refused and why, if `limit` allows another line.
-inline void LogRefusal(LogLimit* limit, int64_t now_ns, const std::string& what,
+inline void LogRefusal(LogLimit* limit, BootTime now, const std::string& what,
                        std::string_view reason) {
-  const std::optional<uint64_t> left_out = limit->Allow(now_ns);
+  const std::optional<uint64_t> left_out = limit->Allow(now);
   if (!left_out) return;
   LOG(WARNING) << "refused " << what << ": " << reason
                << (*left_out > 0 ? absl::StrCat(" (and ", *left_out, " before it)") : "");

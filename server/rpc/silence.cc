@@ -1,7 +1,6 @@
 #include "server/rpc/silence.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "common/protocol/limits.h"
 #include "glog/logging.h"
@@ -17,37 +16,34 @@ constexpr int64_t kTicksPerSilence = kMessagesPerSilence;
 
 }  // namespace
 
-int64_t Silence::NextNs() const {
-  int64_t next = context_.sessions.size() > 0 ? context_.sessions.next_expiry_ns()
-                                              : std::numeric_limits<int64_t>::max();
+BootTime Silence::Next() const {
+  BootTime next =
+      context_.sessions.size() > 0 ? context_.sessions.next_expiry() : BootTime::Never();
   for (const auto& [id, connection] : context_.connections) {
-    next = std::min(next, connection->closing
-                              ? connection->closing_since_ns + kFlushNsMax
-                              : connection->heard_ns + context_.options.silence_ns_max);
+    next =
+        std::min(next, connection->closing ? connection->closing_since + kFlushNsMax
+                                           : connection->heard + context_.options.silence_ns_max);
   }
   if (context_.connections.empty()) return next;
-  return std::min(next,
-                  context_.now.monotonic_ns + context_.options.silence_ns_max / kTicksPerSilence);
+  return std::min(next, context_.now.boot + context_.options.silence_ns_max / kTicksPerSilence);
 }
 
 void Silence::Forgive(int64_t gap_ns) {
   for (const auto& [id, connection] : context_.connections) {
-    connection->heard_ns = std::min(connection->heard_ns + gap_ns, context_.now.monotonic_ns);
-    connection->untaken_since_ns =
-        std::min(connection->untaken_since_ns + gap_ns, context_.now.monotonic_ns);
+    connection->heard = std::min(connection->heard + gap_ns, context_.now.boot);
+    connection->untaken_since = std::min(connection->untaken_since + gap_ns, context_.now.boot);
   }
 }
 
 void Silence::Check() {
   for (const auto& [id, connection] : context_.connections) {
     if (connection->closing) {
-      if (context_.now.monotonic_ns - connection->closing_since_ns < kFlushNsMax) continue;
+      if (context_.now.boot - connection->closing_since < kFlushNsMax) continue;
       LOG(ERROR) << "connection " << id << " was not flushed in time; destroying it";
       closer_.OnDrained(id);
     } else if (connection->session->revoked()) {
       closer_.Close(connection.get(), "its key is valid no longer");
-    } else if (context_.now.monotonic_ns - connection->heard_ns >=
-               context_.options.silence_ns_max) {
+    } else if (context_.now.boot - connection->heard >= context_.options.silence_ns_max) {
       closer_.Close(connection.get(), "the peer is silent");
     } else {
       CheckTaking(connection.get());
@@ -59,12 +55,11 @@ void Silence::CheckTaking(ServerConnection* connection) {
   SendQueueUse& queue = connection->send_queue;
   const bool awaits = queue.AwaitsSignaled();
   if (awaits && queue.done() == connection->done_seen) {
-    if (context_.now.monotonic_ns - connection->untaken_since_ns < context_.options.silence_ns_max)
-      return;
+    if (context_.now.boot - connection->untaken_since < context_.options.silence_ns_max) return;
     return closer_.Close(connection, "the peer takes no replies");
   }
   connection->done_seen = queue.done();
-  connection->untaken_since_ns = context_.now.monotonic_ns;
+  connection->untaken_since = context_.now.boot;
   // Only a signaled send will tell whether the peer took the sends in the queue. So the next reply
   // is signaled, which at the latest is the reply to a heartbeat.
   if (!awaits && queue.in_queue() > 0) queue.SignalNext();

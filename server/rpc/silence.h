@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "server/rpc/connection_closer.h"
 #include "server/rpc/worker_context.h"
 
@@ -19,7 +20,7 @@ class Silence {
   void Forgive(int64_t gap_ns);
   void Check();
   // When Check, or a session's end, is due.
-  int64_t NextNs() const;
+  BootTime Next() const;
 
  private:
   // Closes a connection whose peer is alive, but takes no replies.

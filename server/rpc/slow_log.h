@@ -24,7 +24,7 @@ class SlowLog {
   SlowLog(int64_t threshold_ns, BootClock clock)
       : threshold_ns_(threshold_ns), clock_(std::move(clock)) {}
 
-  int64_t NowNs() const { return clock_.Now().ns(); }
+  BootTime Now() const { return clock_.Now(); }
   bool IsSlow(int64_t ns) const { return ns >= threshold_ns_; }
   void Add(const SlowEntry& entry);
   // Returns what is remembered, the newest first.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/base/boot_time.h"
 #include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
 #include "server/rpc/now.h"
@@ -24,17 +25,17 @@ class SlowRequests {
 
   bool timed() const { return log_ != nullptr; }
   // Forgets the last look at the clock, because time passed since.
-  void BeginBatch() { until_ns_ = 0; }
+  void BeginBatch() { until_ = BootTime(); }
   // Returns when the request begins. REQUIRES: timed().
-  int64_t Begin() const {
+  BootTime Begin() const {
     GANNET_CHECK_DATA_PATH(timed(), "requests are not timed");
-    return until_ns_ != 0 ? until_ns_ : log_->NowNs();
+    return until_ != BootTime() ? until_ : log_->Now();
   }
   // REQUIRES: timed().
-  void End(const ServerConnection& connection, const RequestView& request, int64_t began_ns) {
+  void End(const ServerConnection& connection, const RequestView& request, BootTime began) {
     GANNET_CHECK_DATA_PATH(timed(), "requests are not timed");
-    until_ns_ = log_->NowNs();
-    NoteIfSlow(connection, request.header, request.key, until_ns_ - began_ns);
+    until_ = log_->Now();
+    NoteIfSlow(connection, request.header, request.key, until_ - began);
   }
   // A request took so long.
   void NoteIfSlow(const ServerConnection& connection, const RequestHeader& header,
@@ -44,7 +45,7 @@ class SlowRequests {
   SlowLog* const log_;  // null: nothing is timed
   const ConnectionIds& connection_ids_;
   const Now& now_;
-  int64_t until_ns_ = 0;  // the last look at the clock in this batch; 0 = none
+  BootTime until_;  // the last look at the clock in this batch; BootTime(): none
 };
 
 }  // namespace gannet

@@ -34,7 +34,7 @@ Worker::Activity Worker::Poll(const Now& now) {
   const bool published = !held_replies_.empty() && held_replies_.SendPublished(more_wait_);
   requests_.replies().batch().Flush();
   if (closer_.any_drained()) FinishClosing();
-  if (now.monotonic_ns >= context_.timers.due_ns()) RunTimers();
+  if (now.boot >= context_.timers.due()) RunTimers();
   if (!context_.receives->Repost()) failed_ = true;
   if (lock_words_.PollJanitor()) {
     active = true;
@@ -86,8 +86,8 @@ void Worker::AdoptSessions(std::span<const SessionCopy> copies) {
   if (copies.empty()) return;
   size_t adopted = 0;
   for (const SessionCopy& copy : copies)
-    adopted += context_.sessions.Adopt(copy, context_.now.monotonic_ns);
-  context_.timers.TickBy(silence_.NextNs());
+    adopted += context_.sessions.Adopt(copy, context_.now.boot);
+  context_.timers.TickBy(silence_.Next());
   LOG(INFO) << "worker " << context_.index << " took " << adopted << " of " << copies.size()
             << " sessions over";
 }
@@ -110,9 +110,9 @@ void Worker::RunTimers() {
   // First serve what waits: a peer whose message waits to be read is not silent, and its lease may
   // have been extended.
   ServeAllThatWaits();
-  if (context_.now.monotonic_ns >= context_.timers.tick_due_ns()) Tick();
+  if (context_.now.boot >= context_.timers.tick_due()) Tick();
   lock_words_.BreakExpired();
-  context_.timers.Rearm(lock_words_.next_expiry_ns());
+  context_.timers.Rearm(lock_words_.next_expiry());
 }
 
 // Ends soon, however fast requests come, because receives are posted again only afterwards.
@@ -129,14 +129,14 @@ void Worker::ServeAllThatWaits() {
 
 void Worker::Tick() {
   // A sleeping worker wakes in time for its Tick. So if a Tick comes late, the worker did not run.
-  const int64_t due_ns = context_.timers.tick_due_ns();
-  if (due_ns > 0) silence_.Forgive(context_.now.monotonic_ns - due_ns);
+  const BootTime due = context_.timers.tick_due();
+  if (due > BootTime()) silence_.Forgive(context_.now.boot - due);
   silence_.Check();
   index_growth_.TellGeneration();
   lock_words_.TellBroken();
-  context_.sessions.Expire(context_.now.monotonic_ns);
+  context_.sessions.Expire(context_.now.boot);
   observation_.PublishClients();
-  context_.timers.SetTick(silence_.NextNs());
+  context_.timers.SetTick(silence_.Next());
 }
 
 void Worker::PublishCounters() {
@@ -172,8 +172,8 @@ void Worker::EndWait(bool slept) {
   writes_fd_ = -1;
 }
 
-int64_t Worker::deadline_ns() const {
-  return std::min(context_.timers.due_ns(), lock_words_.next_pass_ns());
+BootTime Worker::deadline() const {
+  return std::min(context_.timers.due(), lock_words_.next_pass());
 }
 
 void Worker::Woken() {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
+#include "common/base/boot_time.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/connection_closer.h"
 #include "server/rpc/held_replies.h"
@@ -68,8 +69,8 @@ class Worker {
   // wait for one of fds() (-1: none) or the deadline, and call Woken; otherwise call StayAwake.
   absl::Status Arm();
   std::array<int, 3> fds() const { return {context_.cq->fd(), context_.inbox->fd(), writes_fd_}; }
-  // The latest monotonic time at which Poll must be called.
-  int64_t deadline_ns() const;
+  // The latest time at which Poll must be called.
+  BootTime deadline() const;
   void Woken();
   void StayAwake() { EndWait(/*slept=*/false); }
 

@@ -4,29 +4,31 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "common/base/boot_time.h"
+
 namespace gannet {
 
 // When a worker runs its timers: its Tick, and what ends leases. Owner thread only.
 class WorkerTimers {
  public:
-  int64_t due_ns() const { return due_ns_; }
-  int64_t tick_due_ns() const { return tick_due_ns_; }
+  BootTime due() const { return due_; }
+  BootTime tick_due() const { return tick_due_; }
 
   // The timers run then at the latest.
-  void RunBy(int64_t due_ns) { due_ns_ = std::min(due_ns_, due_ns); }
+  void RunBy(BootTime due) { due_ = std::min(due_, due); }
   // The Tick runs then at the latest.
-  void TickBy(int64_t due_ns) {
-    tick_due_ns_ = std::min(tick_due_ns_, due_ns);
-    RunBy(tick_due_ns_);
+  void TickBy(BootTime due) {
+    tick_due_ = std::min(tick_due_, due);
+    RunBy(tick_due_);
   }
   // The Tick has run. The next one is then.
-  void SetTick(int64_t due_ns) { tick_due_ns_ = due_ns; }
+  void SetTick(BootTime due) { tick_due_ = due; }
   // The timers have run. Besides the Tick, a lease ends then.
-  void Rearm(int64_t lease_end_ns) { due_ns_ = std::min(tick_due_ns_, lease_end_ns); }
+  void Rearm(BootTime lease_end) { due_ = std::min(tick_due_, lease_end); }
 
  private:
-  int64_t due_ns_ = 0;  // at most tick_due_ns_ unless a Tick just ran
-  int64_t tick_due_ns_ = 0;
+  BootTime due_;  // at most tick_due_ unless a Tick just ran
+  BootTime tick_due_;
 };
 
 }  // namespace gannet

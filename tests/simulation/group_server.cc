@@ -93,7 +93,7 @@ BootTime GroupServer::ReadClock() {
   return now;
 }
 
-Now GroupServer::now() const { return {Clock(), clock_->Time()}; }
+Now GroupServer::now() const { return {BootTime::FromNs(Clock()), clock_->Time()}; }
 
 bool GroupServer::FindPlace() {
   GroupOptions& place = options_.server.group.emplace();

@@ -53,7 +53,7 @@ class SimulatedServer : private ChangeConsumer {
   uint64_t sessions() const { return server_->Stats(now()).sessions; }
   Store& store() { return server_->store(); }
   Writes& writes() { return server_->writes(); }
-  Now now() const { return {run_->now_ns(), run_->Time()}; }
+  Now now() const { return {BootTime::FromNs(run_->now_ns()), run_->Time()}; }
 
  private:
   struct Part {

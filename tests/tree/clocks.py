@@ -7,7 +7,7 @@ ASKS_SYSTEM = {"common/base/clock.h", "common/base/clocks.h"}
 SYSTEM = re.compile(r"\b(?:clock_gettime|gettimeofday|timespec_get|absl::Now|absl::GetCurrentTimeNanos|std::time|(?:system|steady|high_resolution)_clock)\b")
 
 # What those declare, by name, or as the function of an object that the machine's clock is.
-MACHINE = re.compile(r"(?<![.>:])\b(?:MonotonicNs|WallNs|BootNs|ServerNs|MachineWallTime|MachineBootTime|MachineClocks)\b|ClientClock::Real\(\)")
+MACHINE = re.compile(r"(?<![.>:])\b(?:MonotonicNs|WallNs|BootNs|MachineWallTime|MachineBootTime|MachineClocks)\b|ClientClock::Real\(\)")
 # In server/ and client/: who may say one of those names, and why.
 NAMES_MACHINE = {
     # The threads' own loops. A simulation has none of these, but polls the parts itself.
@@ -20,11 +20,9 @@ NAMES_MACHINE = {
     "server/main/flags/server_flags.cc", "server/main/control/server_disk.cc",
     # How long something took, for a line of the log.
     "server/main/control/server_memory.cc", "server/main/control/server_workers.cc", "server/memory/store/store.cc",
-    # A name for CLOCK_BOOTTIME.
-    "server/rpc/now.h",
 }
 # `= MonotonicNs;` and the like.
-DEFAULT = re.compile(r"=\s*(?:&\s*)?(?:gannet::)?(?:MonotonicNs|WallNs|BootNs|ServerNs|MachineWallTime|MachineBootTime|MachineClocks(?:\(\))?)\s*[;,)]")
+DEFAULT = re.compile(r"=\s*(?:&\s*)?(?:gannet::)?(?:MonotonicNs|WallNs|BootNs|MachineWallTime|MachineBootTime|MachineClocks(?:\(\))?)\s*[;,)]")
 
 
 def check_clocks(tree):

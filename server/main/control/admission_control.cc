@@ -23,7 +23,7 @@ constexpr const char* kNoGroup = "this server is in no group: it was started wit
 
 bool AdmissionControl::Poll(const Now& now) {
   now_ = now;
-  if (begun_ns_ == 0) begun_ns_ = now.monotonic_ns;
+  if (begun_at_ == BootTime()) begun_at_ = now.boot;
   int events = 0;
   for (; events < kEventsPerPollMax; ++events) {
     std::optional<ListenerEvent> event = server_.listener.Poll();
@@ -73,8 +73,7 @@ void AdmissionControl::Reject(IncomingRequest request, RejectCode code, std::str
   refused_.Add(1);
   // Clients of a group ask one member after the other who is primary. That is no fault.
   if (code != RejectCode::kNotPrimary) {
-    LogRefusal(&server_.log.refused_connections, now_.monotonic_ns, request.peer().ToString(),
-               reason);
+    LogRefusal(&server_.log.refused_connections, now_.boot, request.peer().ToString(), reason);
   }
   const struct Reject reject = NewReject(code, reason);
   server_.listener.Reject(std::move(request), std::as_bytes(std::span(&reject, 1)));
@@ -137,7 +136,7 @@ void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest requ
     waiting_.push_back({.decoded = decoded,
                         .request = std::move(request),
                         .key = std::move(key),
-                        .until_ns = begun_ns_ + former_leases_ns_});
+                        .until = begun_at_ + former_leases_ns_});
     return;
   }
   if (!serves()) {
@@ -145,7 +144,7 @@ void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest requ
       waiting_.push_back({.decoded = decoded,
                           .request = std::move(request),
                           .key = std::move(key),
-                          .until_ns = now_.monotonic_ns + wait_ns_});
+                          .until = now_.boot + wait_ns_});
       return;
     }
     return Reject(std::move(request), RejectCode::kNotPrimary, server_.standing->elsewhere());
@@ -171,7 +170,7 @@ bool AdmissionControl::AwaitsPrimary() const {
 
 void AdmissionControl::AnswerWaiting() {
   while (!waiting_.empty()) {
-    const bool waits = now_.monotonic_ns < waiting_.front().until_ns &&
+    const bool waits = now_.boot < waiting_.front().until &&
                        (AwaitsFormerLeases() || (!serves() && AwaitsPrimary()));
     if (waits && !stopping_) return;
     Waiting next = std::move(waiting_.front());
@@ -191,7 +190,7 @@ void AdmissionControl::TellStanding(IncomingRequest request) {
   }
   const Member::Seen seen = member_->Look();
   const bool primary = seen.role == MemberRole::kPrimary;
-  const int64_t up_s = (now_.monotonic_ns - begun_ns_) / kNsPerSecond;
+  const int64_t up_s = (now_.boot - begun_at_) / kNsPerSecond;
   const std::string reason =
       ReasonOf({.role = seen.role,
                 .epoch = seen.epoch,

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
 #include "common/protocol/connect.h"
@@ -53,8 +54,8 @@ class AdmissionControl {
   // Takes events and answers requests. Returns true if there was an event.
   bool Poll(const Now& now);
   // When Poll must be called at the latest.
-  int64_t due_ns() const {
-    return waiting_.empty() ? INT64_MAX : now_.monotonic_ns + kLookForPrimaryNs;
+  BootTime due() const {
+    return waiting_.empty() ? BootTime::Never() : now_.boot + kLookForPrimaryNs;
   }
   // Reads the auth file again if it changed, or RequestReload was called.
   void LookAtAuthFile();
@@ -75,7 +76,7 @@ class AdmissionControl {
     ConnectRequest decoded;
     IncomingRequest request;
     std::shared_ptr<const SessionKey> key;
-    int64_t until_ns;
+    BootTime until;
   };
 
   void Notify(uint64_t connection, Notice::Type type);
@@ -87,7 +88,7 @@ class AdmissionControl {
   void Admit(const ConnectRequest& decoded, IncomingRequest request,
              std::shared_ptr<const SessionKey> key, bool may_wait);
   // Whether clients of a former process may still answer from copies of its items.
-  bool AwaitsFormerLeases() const { return now_.monotonic_ns - begun_ns_ < former_leases_ns_; }
+  bool AwaitsFormerLeases() const { return now_.boot - begun_at_ < former_leases_ns_; }
   // Whether there is no primary, but will be one soon.
   bool AwaitsPrimary() const;
   // Answers those who wait, if there is a primary now, and no former lease, or their time is over.
@@ -109,7 +110,7 @@ class AdmissionControl {
   bool stopping_ = false;
   absl::Status status_;
   Now now_;                      // of this Poll
-  int64_t begun_ns_ = 0;         // when it was first called
+  BootTime begun_at_;            // when it was first called
   uint32_t requests_ = 0;        // so far
   std::deque<Waiting> waiting_;  // in the order of their times
   Counter refused_;

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 
 namespace gannet {
@@ -44,45 +45,45 @@ class CoreDemand {
 
   CoreDemand(uint32_t cores, Runnable runnable) : cores_(cores), runnable_(std::move(runnable)) {}
 
-  bool Scarce(int64_t now_ns) {
-    if (now_ns >= look_ns_) Look(now_ns);
-    return looks_scarce_ || now_ns < preempted_until_ns_;
+  bool Scarce(BootTime now) {
+    if (now >= look_at_) Look(now);
+    return looks_scarce_ || now < preempted_until_;
   }
 
   // Notes the time between two Polls, the first of which found nothing.
-  void NotePause(int64_t pause_ns, int64_t now_ns) {
+  void NotePause(int64_t pause_ns, BootTime now) {
     if (pause_ns < kPreemptedNs) [[likely]] {
       polled_ns_ += pause_ns;
       return;
     }
     lost_ns_ += pause_ns;
-    if (lost_ns_ > polled_ns_ / kLostShare) return NotePreemption(now_ns);
+    if (lost_ns_ > polled_ns_ / kLostShare) return NotePreemption(now);
     if (polled_ns_ > kRememberedNs) polled_ns_ /= 2, lost_ns_ /= 2;
   }
 
  private:
-  void Look(int64_t now_ns) {
-    look_ns_ = now_ns + kLookNs;
+  void Look(BootTime now) {
+    look_at_ = now + kLookNs;
     const std::optional<uint32_t> runnable = runnable_();
     const bool more = runnable.has_value() && *runnable > cores_;
     looks_scarce_ = more == last_look_ ? more : looks_scarce_;
     last_look_ = more;
   }
 
-  void NotePreemption(int64_t now_ns) {
-    const bool again = now_ns - preempted_until_ns_ < preemption_counts_ns_;
+  void NotePreemption(BootTime now) {
+    const bool again = now - preempted_until_ < preemption_counts_ns_;
     preemption_counts_ns_ =
         again ? std::min(2 * preemption_counts_ns_, kPreemptionCountsNsMax) : kPreemptionCountsNs;
-    preempted_until_ns_ = now_ns + preemption_counts_ns_;
+    preempted_until_ = now + preemption_counts_ns_;
     polled_ns_ = lost_ns_ = 0;
   }
 
   uint32_t cores_;
   Runnable runnable_;
-  int64_t look_ns_ = 0;
+  BootTime look_at_;
   bool last_look_ = false;
   bool looks_scarce_ = false;
-  int64_t preempted_until_ns_ = 0;
+  BootTime preempted_until_;
   int64_t preemption_counts_ns_ = 0;
   int64_t polled_ns_ = 0;  // by turns that were not interrupted
   int64_t lost_ns_ = 0;    // to preemptions meanwhile

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "common/base/boot_time.h"
 #include "common/protocol/message.h"
 
 namespace gannet {
@@ -17,15 +18,15 @@ class FullLog {
     std::optional<std::string> heap;
     std::optional<std::string> index;
   };
-  Lines Report(const StatsReply& stats, int64_t now_ns);
+  Lines Report(const StatsReply& stats, BootTime now);
 
  private:
   struct Counter {
     // Returns how many are new. 0: there is nothing to say yet.
-    uint64_t TakeNew(uint64_t refused, int64_t now_ns);
+    uint64_t TakeNew(uint64_t refused, BootTime now);
 
     uint64_t said = 0;
-    int64_t quiet_until_ns = 0;
+    BootTime quiet_until;
   };
   Counter heap_;
   Counter index_;

@@ -15,19 +15,19 @@ constexpr int64_t kCoolPeriodNs = 10 * kNsPerSecond;
 }  // namespace
 
 void ItemLeaseKeeper::Poll(const Now& now) {
-  if (now.monotonic_ns < due_ns_) return;
+  if (now.boot < due_) return;
   leaser_.Forget(now.server_time);
-  if (now.monotonic_ns >= cool_ns_) {
-    cool_ns_ = now.monotonic_ns + kCoolPeriodNs;
+  if (now.boot >= cool_at_) {
+    cool_at_ = now.boot + kCoolPeriodNs;
     leases_.popular().Cool();
   }
-  if (now.monotonic_ns >= choose_ns_) {
-    choose_ns_ = now.monotonic_ns + kChoosePeriodNs;
+  if (now.boot >= choose_at_) {
+    choose_at_ = now.boot + kChoosePeriodNs;
     if (!stopping_) leaser_.Choose(now.server_time);
   }
   const bool renewed = leases_.Renew(store_.Now(now.server_time));
-  const int64_t renew_ns = now.monotonic_ns + leases_.lease_ms() * kNsPerMs / kRenewals;
-  due_ns_ = renewed ? std::min(renew_ns, choose_ns_) : choose_ns_;
+  const BootTime renew_at = now.boot + leases_.lease_ms() * kNsPerMs / kRenewals;
+  due_ = renewed ? std::min(renew_at, choose_at_) : choose_at_;
 }
 
 void ItemLeaseKeeper::BeginStop() {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "server/memory/store/item_leaser.h"
 #include "server/memory/store/item_leases.h"
 #include "server/memory/store/store.h"
@@ -20,7 +21,7 @@ class ItemLeaseKeeper {
 
   // Does what is due.
   void Poll(const Now& now);
-  int64_t due_ns() const { return due_ns_; }
+  BootTime due() const { return due_; }
   // Ends all leases, and begins none any more.
   void BeginStop();
 
@@ -29,9 +30,9 @@ class ItemLeaseKeeper {
   ItemLeases& leases_;
   ItemLeaser leaser_;
   bool stopping_ = false;
-  int64_t due_ns_ = 0;
-  int64_t choose_ns_ = 0;
-  int64_t cool_ns_ = 0;
+  BootTime due_;
+  BootTime choose_at_;
+  BootTime cool_at_;
 };
 
 }  // namespace gannet

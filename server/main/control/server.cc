@@ -41,7 +41,7 @@ int64_t WaitForPrimaryNs(const std::optional<GroupOptions>& group) {
 Server::Server(const Options& options)
     : options_(options),
       random_(options.random != nullptr ? *options.random : kernel_random_),
-      started_ns_(options.clocks.boot.Now().ns()),
+      started_at_(options.clocks.boot.Now()),
       incarnation_(random_.NextNonzero()),
       hash_seed_(random_.Next()),
       first_version_(options.first_version) {}
@@ -258,9 +258,9 @@ bool Server::Poll(const Now& now) {
   const bool active = admission_->Poll(now);
   tidier_->Poll(now);
   if (lease_keeper_) lease_keeper_->Poll(now);
-  if (now.monotonic_ns >= next_look_ns_) {
-    next_look_ns_ = now.monotonic_ns + kLookPeriodNs;
-    workers_->TellLog(now.monotonic_ns);
+  if (now.boot >= next_look_) {
+    next_look_ = now.boot + kLookPeriodNs;
+    workers_->TellLog(now.boot);
     admission_->LookAtAuthFile();
   }
   return active;
@@ -279,7 +279,7 @@ StatsReply Server::Stats(const Now& now) const {
   workers_->AddTo(&stats);
   stats.refused_connections += admission_->refused();
   stats.cpu_us = static_cast<uint64_t>(ProcessCpuUs());
-  stats.uptime_ms = static_cast<uint64_t>((now.monotonic_ns - started_ns_) / kNsPerMs);
+  stats.uptime_ms = static_cast<uint64_t>((now.boot - started_at_) / kNsPerMs);
   return stats;
 }
 

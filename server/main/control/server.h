@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/boot_time.h"
 #include "common/base/clocks.h"
 #include "common/base/random_source.h"
 #include "common/base/server_time.h"
@@ -123,9 +124,9 @@ class Server final : private ServerControl {
   bool Poll(const Now& now);
   // What to sleep on, and when Poll must be called at the latest.
   int fd() const { return listener_->fd(); }
-  int64_t deadline_ns() const {
-    const int64_t leases_ns = lease_keeper_ ? lease_keeper_->due_ns() : INT64_MAX;
-    return std::min({tidier_->due_ns(), next_look_ns_, admission_->due_ns(), leases_ns});
+  BootTime deadline() const {
+    const BootTime leases_due = lease_keeper_ ? lease_keeper_->due() : BootTime::Never();
+    return std::min({tidier_->due(), next_look_, admission_->due(), leases_due});
   }
   // Whether clients may still answer from copies of items.
   bool HasLeases(ServerTime now) const { return leases_ && now < leases_->end(); }
@@ -148,8 +149,8 @@ class Server final : private ServerControl {
   Member* member() const { return group_ ? group_->member() : nullptr; }
   // Whether clients are taken: always, if the server is alone.
   bool serves() const { return admission_->serves(); }
-  // Where the clock by which items expire has to begin; 0: where the machine's is. An earlier run
-  // has seen what is later.
+  // Where the clock by which items expire has to begin; ServerTime(): where the machine's is. An
+  // earlier run has seen what is later.
   ServerTime clock_begins_at() const { return clock_begins_at_; }
   // The clock by which items expire, which follows the primary's. Call it before the server serves.
   void UseClock(ServerClock* clock) {
@@ -194,7 +195,7 @@ class Server final : private ServerControl {
   const Options options_;
   KernelRandom kernel_random_;
   RandomSource& random_;
-  const int64_t started_ns_;
+  const BootTime started_at_;
   uint64_t incarnation_;
   uint64_t hash_seed_;
   uint64_t first_version_;
@@ -217,7 +218,7 @@ class Server final : private ServerControl {
   std::optional<AdmissionControl> admission_;
   std::optional<StoreTidier> tidier_;
   std::optional<ItemLeaseKeeper> lease_keeper_;
-  int64_t next_look_ns_ = 0;
+  BootTime next_look_;
 };
 
 }  // namespace gannet

@@ -52,9 +52,7 @@ class ServerGroup : private MemberServer {
   uint64_t published() const override { return server().writes.published_position(); }
   uint64_t workers_at() const override { return workers_->map_revision(); }
   uint64_t requests() const override { return workers_->requests(); }
-  bool CoresAreScarce() override {
-    return cores_ && cores_->Scarce(context_.clocks.boot.Now().ns());
-  }
+  bool CoresAreScarce() override { return cores_ && cores_->Scarce(context_.clocks.boot.Now()); }
   void Adopt(std::vector<SessionCopy> sessions) override;
   void BeginEpoch(uint64_t epoch) override;
   ServerTime Time() const override { return clock_->Time(); }

@@ -11,7 +11,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <span>
 #include <string>
@@ -42,11 +41,11 @@ constexpr int64_t kMoreTimeNs = 20 * kNsPerSecond;
 constexpr int64_t kStopNsMax = 15 * kNsPerSecond;
 
 // Waits until one of `fds` is readable or the time has come.
-void WaitUntil(std::span<pollfd> fds, int64_t deadline_ns) {
+void WaitUntil(std::span<pollfd> fds, BootTime deadline) {
   timespec timeout{};
   timespec* forever = nullptr;
-  if (deadline_ns != std::numeric_limits<int64_t>::max()) {
-    const int64_t left_ns = std::max<int64_t>(deadline_ns - ServerNs(), 0);
+  if (deadline != BootTime::Never()) {
+    const int64_t left_ns = std::max<int64_t>(deadline - MachineBootTime(), 0);
     timeout = {left_ns / kNsPerSecond, left_ns % kNsPerSecond};
     forever = &timeout;
   }
@@ -93,7 +92,7 @@ ServerThreads::~ServerThreads() {
 
 bool ServerThreads::AwaitStop(int64_t ns_max) const {
   pollfd fds[] = {{stop_->fd(), POLLIN, 0}};
-  WaitUntil(fds, ServerNs() + ns_max);
+  WaitUntil(fds, MachineBootTime() + ns_max);
   return fds[0].revents != 0;
 }
 
@@ -128,21 +127,21 @@ void ServerThreads::RunWorker(Worker* worker) {
   pthread_setname_np(pthread_self(), "kv-worker");
   WorkerTurns turns(AskForTurns);
   WorkerWait wait(options_.busy_poll_ns, CoreDemand(CoresOfThread(), RunnableThreadsOfKernel()));
-  int64_t poll_began_ns = 0;  // when the last Poll began, if this one follows at once
+  BootTime poll_began;  // when the last Poll began, if this one follows at once
   while (!worker->closed() && !worker->failed()) {
     const Now now = clock_.Read();
-    if (poll_began_ns != 0) NoteSlowPoll(worker, poll_began_ns, now.monotonic_ns);
-    poll_began_ns = 0;
-    turns.Awake(now.monotonic_ns, worker->counters().sessions.value());
-    if (beat_ns_ != 0) pulses_.Turn(worker->index(), now.monotonic_ns);
+    if (poll_began != BootTime()) NoteSlowPoll(worker, poll_began, now.boot);
+    poll_began = BootTime();
+    turns.Awake(now.boot, worker->counters().sessions.value());
+    if (beat_ns_ != 0) pulses_.Turn(worker->index(), now.boot);
     const Worker::Activity activity = worker->Poll(now);
     if (activity == Worker::Activity::kRequests) wait.Came();
     if (activity != Worker::Activity::kNone) {
-      poll_began_ns = now.monotonic_ns;
+      poll_began = now.boot;
       continue;
     }
     // While clients wait for the disk, its thread wakes the worker. It may need this core.
-    if (!worker->waits_for_disk() && wait.Polls(now.monotonic_ns)) continue;
+    if (!worker->waits_for_disk() && wait.Polls(now.boot)) continue;
     turns.Sleeps();
     if (!SleepWorker(worker, &wait)) break;
   }
@@ -163,35 +162,35 @@ bool ServerThreads::SleepWorker(Worker* worker, WorkerWait* wait) {
   const auto [requests, inbox, writes] = worker->fds();
   pollfd fds[] = {{requests, POLLIN, 0}, {inbox, POLLIN, 0}, {writes, POLLIN, 0}};
   pulses_.Rest(worker->index());
-  WaitUntil(fds, worker->deadline_ns());
+  WaitUntil(fds, worker->deadline());
   worker->Woken();
   return true;
 }
 
-void ServerThreads::NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns) {
-  if (ended_ns - began_ns < kSlowPollNs) return;
-  const std::optional<uint64_t> left_out = slow_polls_.Allow(ended_ns);
+void ServerThreads::NoteSlowPoll(const Worker* worker, BootTime began, BootTime ended) {
+  if (ended - began < kSlowPollNs) return;
+  const std::optional<uint64_t> left_out = slow_polls_.Allow(ended);
   if (!left_out) return;
-  LOG(WARNING) << "worker " << worker->index() << " took " << (ended_ns - began_ns) / kNsPerMs
+  LOG(WARNING) << "worker " << worker->index() << " took " << (ended - began) / kNsPerMs
                << " ms for what should take less than one (" << *left_out
                << " times more since the last such line): it had to wait for a CPU, or its memory "
                   "is swapped out";
 }
 
 bool ServerThreads::SleepControl(bool stopping) {
-  int64_t deadline_ns = stopping ? ServerNs() + kStopPollNs : server_->deadline_ns();
-  if (beat_ns_ != 0) deadline_ns = std::min(deadline_ns, next_beat_ns_);
+  BootTime deadline = stopping ? MachineBootTime() + kStopPollNs : server_->deadline();
+  if (beat_ns_ != 0) deadline = std::min(deadline, next_beat_);
   pollfd fds[] = {{server_->fd(), POLLIN, 0},
                   {stopping ? -1 : stop_->fd(), POLLIN, 0},
                   {server_->tidy_fd(), POLLIN, 0}};
-  WaitUntil(fds, deadline_ns);
+  WaitUntil(fds, deadline);
   return fds[1].revents != 0;
 }
 
-void ServerThreads::Beat(int64_t now_ns) {
-  if (beat_ns_ == 0 || now_ns < next_beat_ns_) return;
-  next_beat_ns_ = now_ns + beat_ns_;
-  if (pulses_.AllBeat(now_ns, beat_ns_)) options_.supervisor->Alive();
+void ServerThreads::Beat(BootTime now) {
+  if (beat_ns_ == 0 || now < next_beat_) return;
+  next_beat_ = now + beat_ns_;
+  if (pulses_.AllBeat(now, beat_ns_)) options_.supervisor->Alive();
 }
 
 // Sleeps until something comes, or the member's time has come. Workers that wait for what the
@@ -211,7 +210,7 @@ void ServerThreads::RunMember() {
     poll_member();
     fds.assign(1, {server_->sync_wanted()->fd(), POLLIN, 0});
     for (const int fd : member->fds()) fds.push_back({fd, POLLIN, 0});
-    WaitUntil(fds, member->ended() ? ServerNs() + kStopPollNs : member->next_at().ns());
+    WaitUntil(fds, member->ended() ? MachineBootTime() + kStopPollNs : member->next_at());
     member->Woken();
   }
 }
@@ -223,27 +222,27 @@ void ServerThreads::LeaveGroup() {
   if (member == nullptr) return;
   const bool asked = asked_to_stop_.load(std::memory_order_relaxed);
   const int64_t wait_ns = asked ? options_.stop_wait_ns : 0;
-  const int64_t begun_ns = ServerNs();
-  int64_t tell_at_ns = begun_ns;
+  const BootTime begun_at = MachineBootTime();
+  BootTime tell_at = begun_at;
   bool said = false;
   while (true) {
     const Member::Leaving leaving = member->Leave();
     if (leaving == Member::Leaving::kDone) return;
     const bool hands_over = leaving == Member::Leaving::kHandsOver;
     const Now now = clock_.Read();
-    const int64_t waited_ns = ServerNs() - begun_ns;
+    const int64_t waited_ns = MachineBootTime() - begun_at;
     if (waited_ns >= wait_ns + (hands_over ? kHandOverNsMax : 0)) break;
     if (!hands_over && waited_ns > kNsPerSecond && !std::exchange(said, true)) {
       LOG(WARNING) << "is to stop, and waits up to " << wait_ns / kNsPerSecond
                    << " s (--stop_wait_s) for another member that has the group's items. A second "
                       "SIGTERM ends it at once";
     }
-    if (options_.supervisor != nullptr && ServerNs() >= tell_at_ns) {
-      tell_at_ns = ServerNs() + kTellNs;
+    if (options_.supervisor != nullptr && MachineBootTime() >= tell_at) {
+      tell_at = MachineBootTime() + kTellNs;
       options_.supervisor->NeedsTime("stops: waits for another member that has the group's items",
                                      kMoreTimeNs);
     }
-    Beat(now.monotonic_ns);
+    Beat(now.boot);
     server_->Poll(now);
     SleepControl(true);
   }
@@ -274,7 +273,7 @@ std::string ServerThreads::LastWords(bool has_waited) const {
 void ServerThreads::RunControl() {
   pthread_setname_np(pthread_self(), "kv-control");
   bool stopping = false;
-  int64_t give_up_ns = std::numeric_limits<int64_t>::max();
+  BootTime give_up_at = BootTime::Never();
   // The connection manager is polled to the end: workers that destroy connections wait for events
   // to be acknowledged. A process that ends leaves no lease behind.
   while (running_.load(std::memory_order_acquire) > 0 ||
@@ -282,19 +281,19 @@ void ServerThreads::RunControl() {
     const Now now = clock_.Read();
     while (server_->Poll(now)) {
     }
-    Beat(now.monotonic_ns);
+    Beat(now.boot);
     const bool failed = !server_->status().ok() || worker_failed_.load(std::memory_order_relaxed) ||
                         (server_->member() != nullptr && server_->member()->ended());
     if (!stopping && (SleepControl(false) || failed)) {
       stopping = true;
       stop_->Ask();  // also if nobody asked for it: see AwaitStop
       LeaveGroup();
-      give_up_ns = ServerNs() + kStopNsMax;
+      give_up_at = MachineBootTime() + kStopNsMax;
       if (options_.supervisor != nullptr) options_.supervisor->Stopping();
       server_->BeginStop();
     } else if (stopping) {
       SleepControl(true);
-      if (now.monotonic_ns > give_up_ns) LOG(FATAL) << "the workers do not stop";
+      if (now.boot > give_up_at) LOG(FATAL) << "the workers do not stop";
     }
   }
   status_ = server_->status();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/boot_time.h"
 #include "common/base/wake_up.h"
 #include "common/program/supervisor.h"
 #include "server/main/control/disk_thread.h"
@@ -67,7 +68,7 @@ class ServerThreads {
   // Returns false if the device lost the queue.
   bool SleepWorker(Worker* worker, WorkerWait* wait);
   // Logs a Poll that took longer than others should have to wait.
-  void NoteSlowPoll(const Worker* worker, int64_t began_ns, int64_t ended_ns);
+  void NoteSlowPoll(const Worker* worker, BootTime began, BootTime ended);
   // Returns true if a stop was requested.
   bool SleepControl(bool stopping);
   // Lets a primary hand over, and a backup leave those in sync, before the server stops.
@@ -75,7 +76,7 @@ class ServerThreads {
   // Returns what ends with this process, as others have not taken over what it has; "": nothing.
   std::string LastWords(bool has_waited) const;
   // Tells the supervisor that the server is alive, if that is due and no worker hangs.
-  void Beat(int64_t now_ns);
+  void Beat(BootTime now);
 
   const std::unique_ptr<Server> server_;
   const Options options_;
@@ -84,7 +85,7 @@ class ServerThreads {
   // Wakes the control thread, which then begins to stop. Nobody takes it.
   const std::unique_ptr<WakeUp> stop_;
   WorkerPulses pulses_;
-  int64_t next_beat_ns_ = 0;  // the control thread's
+  BootTime next_beat_;  // the control thread's
   // The number of workers that still run. A worker decrements it last, with release. The control
   // thread loads it with acquire before it takes the worker's state for final.
   std::atomic<size_t> running_{0};

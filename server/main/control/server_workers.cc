@@ -39,11 +39,11 @@ void ServerWorkers::BeginClosing() const {
   for (const auto& worker : workers_) worker->inbox().PutClose();
 }
 
-void ServerWorkers::TellLog(int64_t now_ns) {
+void ServerWorkers::TellLog(BootTime now) {
   ServerLog& log = context_->log;
-  log.connections.Poll(now_ns);
+  log.connections.Poll(now);
   const auto different = context_->server_sets.Different();
-  if (!different || !log.different_sets.Allow(now_ns)) return;
+  if (!different || !log.different_sets.Allow(now)) return;
   LOG(WARNING) << "clients have different lists of servers, " << different->first << " and "
                << different->second
                << " for example: what one of them stores the other may look for at another server, "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/base/boot_time.h"
 #include "common/protocol/connect.h"
 #include "common/protocol/message.h"
 #include "server/rpc/inbox.h"
@@ -41,7 +42,7 @@ class ServerWorkers {
   // Tells all to close their connections.
   void BeginClosing() const;
   // Logs what they noted of clients, a line for many.
-  void TellLog(int64_t now_ns);
+  void TellLog(BootTime now);
 
   // Requests of clients so far.
   uint64_t requests() const;

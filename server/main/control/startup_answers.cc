@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clocks.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/connect.h"
 #include "glog/logging.h"
@@ -48,7 +49,7 @@ void StartupAnswers::Refuse(IncomingRequest request) {
     code = version ? RejectCode::kVersion : RejectCode::kMalformed;
     reason = std::string(decoded.status().message());
   }
-  if (const auto left_out = refusals_.Allow(MonotonicNs())) {
+  if (const auto left_out = refusals_.Allow(MachineBootTime())) {
     LOG(WARNING) << "refused " << request.peer().ToString() << ": " << reason
                  << (*left_out > 0 ? absl::StrCat(" (and ", *left_out, " before it)") : "");
   }

@@ -17,7 +17,7 @@ constexpr int64_t kEvictAgainNs = kNsPerMs;
 }  // namespace
 
 void StoreTidier::Poll(const Now& now) {
-  if (wanted_->Take() || now.monotonic_ns >= due_ns_) Tidy(now);
+  if (wanted_->Take() || now.boot >= due_) Tidy(now);
 }
 
 void StoreTidier::Tidy(const Now& now) {
@@ -29,10 +29,10 @@ void StoreTidier::Tidy(const Now& now) {
                            : store.evicts() ? kEvictAgainNs
                                             : kTidyAgainNs;
   const int64_t rest_ns = store.NearlyFull() ? kTidyAgainNs : kTidyPeriodNs;
-  due_ns_ = now.monotonic_ns + (more ? again_ns : rest_ns);
+  due_ = now.boot + (more ? again_ns : rest_ns);
   StatsReply stats{};
   store.FillStats(&stats);
-  const FullLog::Lines lines = full_log_.Report(stats, now.monotonic_ns);
+  const FullLog::Lines lines = full_log_.Report(stats, now.boot);
   if (lines.heap) LOG(WARNING) << *lines.heap;
   if (lines.index) LOG(WARNING) << *lines.index;
 }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "common/base/wake_up.h"
 #include "server/log/changes/change_stream.h"
 #include "server/main/control/full_log.h"
@@ -26,7 +27,7 @@ class StoreTidier {
 
   // Does a step, if it is due or wanted.
   void Poll(const Now& now);
-  int64_t due_ns() const { return due_ns_; }
+  BootTime due() const { return due_; }
 
  private:
   void Tidy(const Now& now);
@@ -38,7 +39,7 @@ class StoreTidier {
   ServerContext& server_;
   WakeUp* const wanted_;
   uint64_t index_generation_;  // that the workers know
-  int64_t due_ns_ = 0;
+  BootTime due_;
   FullLog full_log_;
 };
 

@@ -4,8 +4,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <vector>
+
+#include "common/base/boot_time.h"
 
 namespace gannet {
 
@@ -18,27 +19,27 @@ class WorkerPulses {
  public:
   explicit WorkerPulses(size_t workers) : pulses_(workers) {}
 
-  void Turn(size_t worker, int64_t now_ns) {
-    pulses_[worker].at_ns.store(now_ns, std::memory_order_relaxed);
+  void Turn(size_t worker, BootTime now) {
+    pulses_[worker].at.store(now, std::memory_order_relaxed);
   }
   // The worker sleeps until something comes, or has ended. Nothing is expected of it until its next
   // turn. This is also the state before its first turn.
-  void Rest(size_t worker) { pulses_[worker].at_ns.store(kResting, std::memory_order_relaxed); }
+  void Rest(size_t worker) { pulses_[worker].at.store(kResting, std::memory_order_relaxed); }
 
   // Returns true if each worker rests, or had a turn within the last `within_ns`.
-  bool AllBeat(int64_t now_ns, int64_t within_ns) const {
+  bool AllBeat(BootTime now, int64_t within_ns) const {
     for (const Pulse& pulse : pulses_) {
-      if (pulse.at_ns.load(std::memory_order_relaxed) < now_ns - within_ns) return false;
+      if (pulse.at.load(std::memory_order_relaxed) < now - within_ns) return false;
     }
     return true;
   }
 
  private:
-  static constexpr int64_t kResting = std::numeric_limits<int64_t>::max();
+  static constexpr BootTime kResting = BootTime::Never();
 
   // A cache line each, because every worker writes its own at each of its turns.
   struct alignas(64) Pulse {
-    std::atomic<int64_t> at_ns{kResting};
+    std::atomic<BootTime> at{kResting};
   };
   std::vector<Pulse> pulses_;
 };

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/short_turns.h"
 
@@ -32,15 +33,15 @@ class WorkerTurns {
   explicit WorkerTurns(Ask ask) : ask_(ask) { ask_(kShortestTurnNs); }
 
   // Call it before each Poll. `clients`: how many the worker has.
-  void Awake(int64_t now_ns, uint64_t clients) {
-    if (awake_ns_ == 0) awake_ns_ = now_ns;
-    if (long_ || clients < kVeryMany || now_ns - awake_ns_ < kBusyNs) return;
+  void Awake(BootTime now, uint64_t clients) {
+    if (awake_since_ == BootTime()) awake_since_ = now;
+    if (long_ || clients < kVeryMany || now - awake_since_ < kBusyNs) return;
     long_ = true;
     ask_(kLongTurnNs);
   }
   // Call it before the worker sleeps.
   void Sleeps() {
-    awake_ns_ = 0;
+    awake_since_ = BootTime();
     if (!long_) return;
     long_ = false;
     ask_(kShortestTurnNs);
@@ -48,7 +49,7 @@ class WorkerTurns {
 
  private:
   const Ask ask_;
-  int64_t awake_ns_ = 0;  // since then; 0: not yet
+  BootTime awake_since_;  // as given at the last Awake since it slept; BootTime(): not yet
   bool long_ = false;
 };
 

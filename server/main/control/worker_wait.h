@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "common/base/boot_time.h"
 #include "server/main/control/core_demand.h"
 
 namespace gannet {
@@ -27,44 +28,45 @@ class WorkerWait {
 
   // Call it after a Poll that served requests.
   void Came() {
-    if (until_ns_ > 0) in_vain_ = 0;
-    until_ns_ = 0;
-    last_empty_ns_ = 0;
+    if (until_ > BootTime()) in_vain_ = 0;
+    until_ = BootTime();
+    last_empty_ = BootTime();
     waiting_ = false;
   }
   // Call it after a Poll that found nothing. Returns true if the worker should poll again at once,
   // and false if it should sleep.
-  bool Polls(int64_t now_ns) {
-    if (last_empty_ns_ > 0) cores_.NotePause(now_ns - last_empty_ns_, now_ns);
-    last_empty_ns_ = 0;
-    if (!waiting_) Begin(now_ns);
-    if (until_ns_ == 0) return false;
-    if (cores_.Scarce(now_ns)) return Sleeps();
-    if (now_ns >= until_ns_) {
+  bool Polls(BootTime now) {
+    if (last_empty_ > BootTime()) cores_.NotePause(now - last_empty_, now);
+    last_empty_ = BootTime();
+    if (!waiting_) Begin(now);
+    if (until_ == BootTime()) return false;
+    if (cores_.Scarce(now)) return Sleeps();
+    if (now >= until_) {
       if (in_vain_ < kInVain) ++in_vain_;
       return Sleeps();
     }
-    last_empty_ns_ = now_ns;
+    last_empty_ = now;
     return true;
   }
 
  private:
-  void Begin(int64_t now_ns) {
+  void Begin(BootTime now) {
     waiting_ = true;
     const bool tries = in_vain_ < kInVain || ++waits_ % kTryEvery == 0;
-    until_ns_ = tries ? now_ns + poll_ns_ : 0;
+    until_ = tries ? now + poll_ns_ : BootTime();
   }
   bool Sleeps() {
-    until_ns_ = 0;
+    until_ = BootTime();
     return false;
   }
 
   const int64_t poll_ns_;
   CoreDemand cores_;
   bool waiting_ = false;
-  int64_t until_ns_ = 0;  // the end of this wait's polling; 0: it does not poll, or no longer does
-  int64_t last_empty_ns_ =
-      0;  // the time of the last Poll, if it found nothing and this one follows at once
+  BootTime
+      until_;  // the end of this wait's polling; BootTime(): it does not poll, or no longer does
+  // The time of the last Poll, if it found nothing and this one follows at once.
+  BootTime last_empty_;
   uint32_t in_vain_ = 0;
   uint32_t waits_ = 0;
 };

@@ -45,23 +45,22 @@ void Observer::WatchLocks() {
   while (!stop_wanted_.wait_for(waiting, kLocksEvery, [this] { return stopping_; })) {
     ServerView unused;
     MutexLock lock(mutex_);
-    LookAtLocks(threads_.now().monotonic_ns, &unused);
+    LookAtLocks(threads_.now().boot, &unused);
   }
 }
 
 ServerView Observer::Look() {
   const Now now = threads_.now();
   MutexLock lock(mutex_);
-  if (taken_ns_ == 0 || now.monotonic_ns - taken_ns_ > kAgeNsMax) {
+  if (taken_at_ == BootTime() || now.boot - taken_at_ > kAgeNsMax) {
     last_ = Take(now);
-    taken_ns_ = now.monotonic_ns;
+    taken_at_ = now.boot;
   }
   return last_;
 }
 
 bool Observer::Healthy() const {
-  return !threads_.server().context().board.AnyOlderThan(threads_.now().monotonic_ns -
-                                                         options_.hangs_ns);
+  return !threads_.server().context().board.AnyOlderThan(threads_.now().boot - options_.hangs_ns);
 }
 
 std::string Observer::WhyNotReady() const {
@@ -99,13 +98,13 @@ ServerView Observer::Take(const Now& now) {
     view.slow_requests = context.slow_log->count();
   }
   if (const Member* const member = server.member()) view.group = member->Look();
-  LookAtLocks(now.monotonic_ns, &view);
+  LookAtLocks(now.boot, &view);
   return view;
 }
 
 // The NIC changes the words. So each is loaded once, and that value says all that is known of its
 // lock.
-void Observer::LookAtLocks(int64_t now_ns, ServerView* view) {
+void Observer::LookAtLocks(BootTime now, ServerView* view) {
   const ServerContext& context = threads_.server().context();
   absl::flat_hash_map<uint32_t, Seen> seen;
   for (uint32_t index = 0; index < context.lock_words.size(); ++index) {
@@ -114,9 +113,9 @@ void Observer::LookAtLocks(int64_t now_ns, ServerView* view) {
     ++view->locks_held;
     const auto before = locks_seen_.find(index);
     const bool same = before != locks_seen_.end() && before->second.word == word;
-    const int64_t since_ns = same ? before->second.since_ns : now_ns;
-    seen[index] = {word, since_ns};
-    const uint64_t held_ms = static_cast<uint64_t>((now_ns - since_ns) / kNsPerMs);
+    const BootTime since = same ? before->second.since : now;
+    seen[index] = {word, since};
+    const uint64_t held_ms = static_cast<uint64_t>((now - since) / kNsPerMs);
     view->longest_lock_ms = std::max(view->longest_lock_ms, held_ms);
     if (view->locks.size() == ServerView::kLocksMax) continue;
     SeenLock lock{.entry = {.lock_word = word, .index = index}, .held_ms = held_ms};
@@ -124,9 +123,9 @@ void Observer::LookAtLocks(int64_t now_ns, ServerView* view) {
       lock.entry.session_id = holder->session_id;
       std::ranges::copy(holder->peer, lock.entry.peer);
     }
-    const int64_t end_ns = context.leases.DeadlineNs({index, word});
-    if (end_ns != LockLeases::kNever) {
-      const int64_t left_ms = std::max<int64_t>((end_ns - now_ns) / kNsPerMs, 1);
+    const BootTime end = context.leases.Deadline({index, word});
+    if (end != BootTime::Never()) {
+      const int64_t left_ms = std::max<int64_t>((end - now) / kNsPerMs, 1);
       lock.entry.lease_ms = static_cast<uint32_t>(std::min<int64_t>(left_ms, UINT32_MAX));
     }
     view->locks.push_back(lock);

@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/boot_time.h"
 #include "common/base/mutex.h"
 #include "server/main/control/server_threads.h"
 #include "server/main/http/server_view.h"
@@ -50,18 +51,18 @@ class Observer {
  private:
   struct Seen {
     uint64_t word = 0;
-    int64_t since_ns = 0;
+    BootTime since;
   };
 
   void WatchLocks();
   ServerView Take(const Now& now) GANNET_REQUIRES(mutex_);
-  void LookAtLocks(int64_t now_ns, ServerView* view) GANNET_REQUIRES(mutex_);
+  void LookAtLocks(BootTime now, ServerView* view) GANNET_REQUIRES(mutex_);
 
   const ServerThreads& threads_;
   const Options options_;
   Mutex mutex_;
   ServerView last_ GANNET_GUARDED_BY(mutex_);
-  int64_t taken_ns_ GANNET_GUARDED_BY(mutex_) = 0;                            // 0: none yet
+  BootTime taken_at_ GANNET_GUARDED_BY(mutex_);  // BootTime(): none yet
   absl::flat_hash_map<uint32_t, Seen> locks_seen_ GANNET_GUARDED_BY(mutex_);  // by index
   std::mutex stop_mutex_;
   std::condition_variable stop_wanted_;

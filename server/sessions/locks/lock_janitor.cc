@@ -7,24 +7,24 @@
 
 namespace gannet {
 
-int64_t LockJanitor::Period(int64_t now_ns) const {
+int64_t LockJanitor::Period(BootTime now) const {
   const int64_t words = static_cast<int64_t>(words_.size());
-  if (now_ns < quick_until_ns_) return std::max(kQuickPassNsMin, words * kQuickNsPerWord);
+  if (now < quick_until_) return std::max(kQuickPassNsMin, words * kQuickNsPerWord);
   return std::max(kLeisurePassNsMin, words * kLeisureNsPerWord);
 }
 
-void LockJanitor::Hasten(int64_t now_ns) {
-  quick_until_ns_ = now_ns + kQuickNs;
+void LockJanitor::Hasten(BootTime now) {
+  quick_until_ = now + kQuickNs;
   // A pass under way may already have passed words of the newly dead connection, so the next pass
   // follows at once.
-  next_pass_ns_ = now_ns;
+  next_pass_ = now;
 }
 
-bool LockJanitor::Poll(int64_t now_ns) {
+bool LockJanitor::Poll(BootTime now) {
   if (!in_pass()) {
-    if (now_ns < next_pass_ns_) return false;
+    if (now < next_pass_) return false;
     position_ = 0;
-    next_pass_ns_ = now_ns + Period(now_ns);
+    next_pass_ = now + Period(now);
   }
   const size_t end = std::min(position_ + kWordsPerPoll, words_.size());
   while (position_ < end && Examine(position_)) ++position_;

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 
+#include "common/base/boot_time.h"
 #include "server/sessions/locks/lock_cas.h"
 #include "server/sessions/session/connection_ids.h"
 
@@ -18,7 +19,7 @@ namespace gannet {
 // and again for kQuickNs, and from then on at leisure for ever. A look costs one load per word.
 // Free words and words of living connections cost nothing more.
 //
-// A state machine: Poll does a bounded piece of work, and next_pass_ns says when to call it next.
+// A state machine: Poll does a bounded piece of work, and next_pass says when to call it next.
 // Thread safety: the owner's thread only (ConnectionIds is shared by all workers).
 class LockJanitor {
  public:
@@ -37,11 +38,11 @@ class LockJanitor {
       : words_(words), alive_(alive), cas_(cas) {}
 
   // Starts a pass at once, because a connection was retired.
-  void Hasten(int64_t now_ns);
+  void Hasten(BootTime now);
   // Returns true if a pass is under way; then call again without sleeping.
-  bool Poll(int64_t now_ns);
+  bool Poll(BootTime now);
   // When Poll has work again, if no pass is under way.
-  int64_t next_pass_ns() const { return next_pass_ns_; }
+  BootTime next_pass() const { return next_pass_; }
   bool in_pass() const { return position_ < words_.size(); }
 
   // Counts a lock that somebody else broke.
@@ -49,7 +50,7 @@ class LockJanitor {
   uint64_t locks_broken() const { return locks_broken_; }
 
  private:
-  int64_t Period(int64_t now_ns) const;
+  int64_t Period(BootTime now) const;
   // Returns false if the queue of swaps is full; then the same word must be looked at again.
   bool Examine(size_t index);
 
@@ -57,8 +58,8 @@ class LockJanitor {
   const ConnectionIds* const alive_;
   LockCas* const cas_;
   size_t position_ = SIZE_MAX;  // of the pass under way; at or past the end if there is none
-  int64_t next_pass_ns_ = 0;
-  int64_t quick_until_ns_ = INT64_MIN;
+  BootTime next_pass_;
+  BootTime quick_until_;
   uint64_t locks_broken_ = 0;
 };
 

@@ -4,25 +4,25 @@
 
 namespace gannet {
 
-bool LockLeases::HasRoom(const Lease& lease, int64_t now_ns) {
+bool LockLeases::HasRoom(const Lease& lease, BootTime now) {
   MutexLock lock(mutex_);
   if (entries_.size() < kLeasesMax || entries_.contains(lease.index)) return true;
-  if (now_ns < next_sweep_ns_) return false;
-  next_sweep_ns_ = now_ns + kSweepNs;
+  if (now < next_sweep_) return false;
+  next_sweep_ = now + kSweepNs;
   Sweep();
   return entries_.size() < kLeasesMax;
 }
 
-bool LockLeases::Set(uint32_t worker, const Lease& lease, int64_t deadline_ns) {
+bool LockLeases::Set(uint32_t worker, const Lease& lease, BootTime deadline) {
   MutexLock lock(mutex_);
   const auto it = entries_.find(lease.index);
   if (it != entries_.end()) {
     if (it->second.breaking && it->second.word == lease.word) return false;
     Erase(it);
   }
-  if (deadline_ns == kNever) return true;
-  entries_[lease.index] = {lease.word, deadline_ns, worker, /*breaking=*/false};
-  by_deadline_[worker].emplace(deadline_ns, lease.index);
+  if (deadline == BootTime::Never()) return true;
+  entries_[lease.index] = {lease.word, deadline, worker, /*breaking=*/false};
+  by_deadline_[worker].emplace(deadline, lease.index);
   return true;
 }
 
@@ -32,10 +32,10 @@ void LockLeases::Drop(const Lease& lease) {
   if (it != entries_.end() && it->second.word == lease.word) Erase(it);
 }
 
-std::optional<LockLeases::Lease> LockLeases::TakeDue(uint32_t worker, int64_t now_ns) {
+std::optional<LockLeases::Lease> LockLeases::TakeDue(uint32_t worker, BootTime now) {
   MutexLock lock(mutex_);
   auto& due = by_deadline_[worker];
-  if (due.empty() || due.begin()->first > now_ns) return std::nullopt;
+  if (due.empty() || due.begin()->first > now) return std::nullopt;
   const size_t index = due.begin()->second;
   due.erase(due.begin());
   Entry& entry = entries_.at(index);
@@ -48,19 +48,20 @@ void LockLeases::PutBack(const Lease& lease) {
   const auto it = entries_.find(lease.index);
   if (it == entries_.end() || it->second.word != lease.word) return;
   it->second.breaking = false;
-  by_deadline_[it->second.worker].emplace(it->second.deadline_ns, lease.index);
+  by_deadline_[it->second.worker].emplace(it->second.deadline, lease.index);
 }
 
-int64_t LockLeases::NextNs(uint32_t worker) const {
+BootTime LockLeases::Next(uint32_t worker) const {
   MutexLock lock(mutex_);
   const auto& due = by_deadline_[worker];
-  return due.empty() ? kNever : due.begin()->first;
+  return due.empty() ? BootTime::Never() : due.begin()->first;
 }
 
-int64_t LockLeases::DeadlineNs(const Lease& lease) const {
+BootTime LockLeases::Deadline(const Lease& lease) const {
   MutexLock lock(mutex_);
   const auto it = entries_.find(lease.index);
-  return it != entries_.end() && it->second.word == lease.word ? it->second.deadline_ns : kNever;
+  return it != entries_.end() && it->second.word == lease.word ? it->second.deadline
+                                                               : BootTime::Never();
 }
 
 size_t LockLeases::size() const {
@@ -69,7 +70,7 @@ size_t LockLeases::size() const {
 }
 
 void LockLeases::Erase(Entries::iterator it) {
-  by_deadline_[it->second.worker].erase({it->second.deadline_ns, it->first});
+  by_deadline_[it->second.worker].erase({it->second.deadline, it->first});
   entries_.erase(it);
 }
 

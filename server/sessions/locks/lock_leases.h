@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <optional>
 #include <set>
 #include <span>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
 
@@ -30,7 +30,6 @@ namespace gannet {
 class LockLeases {
  public:
   static constexpr size_t kLeasesMax = 16384;
-  static constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 
   struct Lease {
     size_t index;   // of the lock word
@@ -42,21 +41,21 @@ class LockLeases {
 
   // Returns false if kLeasesMax leases of held locks exist. A lease that exists can always be
   // renewed.
-  bool HasRoom(const Lease& lease, int64_t now_ns);
-  // Sets the lease: `worker` breaks the lock at `deadline_ns`. kNever removes the lease. Returns
-  // false if the lock is being broken already.
-  bool Set(uint32_t worker, const Lease& lease, int64_t deadline_ns);
+  bool HasRoom(const Lease& lease, BootTime now);
+  // Sets the lease: `worker` breaks the lock at `deadline`. BootTime::Never() removes the lease.
+  // Returns false if the lock is being broken already.
+  bool Set(uint32_t worker, const Lease& lease, BootTime deadline);
   // Drops the lease of a lock that was released or broken.
   void Drop(const Lease& lease);
 
   // Returns a lease of this worker that is over. It counts as being broken until Drop or PutBack.
-  std::optional<Lease> TakeDue(uint32_t worker, int64_t now_ns);
+  std::optional<Lease> TakeDue(uint32_t worker, BootTime now);
   // Puts back a lease whose lock could not be broken now.
   void PutBack(const Lease& lease);
   // When TakeDue will have a lease.
-  int64_t NextNs(uint32_t worker) const;
-  // Returns kNever if the lock has no lease.
-  int64_t DeadlineNs(const Lease& lease) const;
+  BootTime Next(uint32_t worker) const;
+  // Returns BootTime::Never() if the lock has no lease.
+  BootTime Deadline(const Lease& lease) const;
   size_t size() const;
 
  private:
@@ -66,7 +65,7 @@ class LockLeases {
 
   struct Entry {
     uint64_t word;
-    int64_t deadline_ns;
+    BootTime deadline;
     uint32_t worker;
     bool breaking;
   };
@@ -79,8 +78,8 @@ class LockLeases {
   mutable Mutex mutex_;
   Entries entries_ GANNET_GUARDED_BY(mutex_);
   // For each worker: deadline and index of the leases that are not being broken.
-  std::vector<std::set<std::pair<int64_t, size_t>>> by_deadline_ GANNET_GUARDED_BY(mutex_);
-  int64_t next_sweep_ns_ GANNET_GUARDED_BY(mutex_) = 0;
+  std::vector<std::set<std::pair<BootTime, size_t>>> by_deadline_ GANNET_GUARDED_BY(mutex_);
+  BootTime next_sweep_ GANNET_GUARDED_BY(mutex_);
 };
 
 }  // namespace gannet

@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "common/base/check.h"
 #include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
@@ -152,8 +153,8 @@ class Session {
 
   // How many connections the session has now. Kept by SessionTable.
   uint32_t connections = 0;
-  // When the last connection went (monotonic ns). Meaningful while connections == 0.
-  int64_t detached_ns = 0;
+  // When the last connection went. Meaningful while connections == 0.
+  BootTime detached_at;
 
   // The key under which the session was made; null: the server has no keys. Connections with
   // another key may not join the session, so it keeps its rights.

@@ -6,7 +6,6 @@
 #include "server/sessions/session/session_table.h"
 
 #include <algorithm>
-#include <limits>
 
 #include "glog/logging.h"
 
@@ -25,30 +24,30 @@ uint64_t SessionTable::NewToken() {
   }
 }
 
-Session* SessionTable::Create(int64_t now_ns, std::shared_ptr<const SessionKey> key) {
+Session* SessionTable::Create(BootTime now, std::shared_ptr<const SessionKey> key) {
   if (sessions_.size() >= options_.sessions_max && !EvictOne()) return nullptr;
   const uint64_t token = NewToken();
   const uint32_t id = created_++ * options_.workers + options_.worker + 1;
   auto session = std::make_unique<Session>(id, token, options_.credits);
   session->key = std::move(key);
   if (options_.stream != nullptr) options_.stream->Began(*session);
-  return Add(std::move(session), now_ns);
+  return Add(std::move(session), now);
 }
 
 // The ids go on behind those that were given, so that no two sessions have the same one.
-bool SessionTable::Adopt(const SessionCopy& copy, int64_t now_ns) {
+bool SessionTable::Adopt(const SessionCopy& copy, BootTime now) {
   if (copy.token == 0 || WorkerOf(copy.token, options_.workers) != options_.worker ||
       copy.credits != options_.credits || sessions_.size() >= options_.sessions_max ||
       sessions_.contains(copy.token)) {
     return false;
   }
   created_ = std::max(created_, copy.id / options_.workers + 1);
-  Add(std::make_unique<Session>(copy), now_ns);
+  Add(std::make_unique<Session>(copy), now);
   return true;
 }
 
-Session* SessionTable::Add(std::unique_ptr<Session> session, int64_t now_ns) {
-  session->detached_ns = now_ns;
+Session* SessionTable::Add(std::unique_ptr<Session> session, BootTime now) {
+  session->detached_at = now;
   session_bytes_ += session->MemoryBytes();
   const uint64_t token = session->token();
   return sessions_.emplace(token, std::move(session)).first->second.get();
@@ -70,10 +69,10 @@ Session* SessionTable::Find(uint64_t token) {
   return it == sessions_.end() || it->second->ended ? nullptr : it->second.get();
 }
 
-void SessionTable::Detach(Session* session, int64_t now_ns) {
+void SessionTable::Detach(Session* session, BootTime now) {
   CHECK_GT(session->connections, 0u);
   if (--session->connections > 0) return;
-  session->detached_ns = now_ns;
+  session->detached_at = now;
   // A request in progress is a write that waits for the disk. It is decided, so its answer will be
   // recorded here.
   if (session->IsKnown() && !session->ended) return;
@@ -81,19 +80,19 @@ void SessionTable::Detach(Session* session, int64_t now_ns) {
   sessions_.erase(session->token());
 }
 
-void SessionTable::Expire(int64_t now_ns) {
+void SessionTable::Expire(BootTime now) {
   absl::erase_if(sessions_, [&](const auto& entry) {
     const Session& session = *entry.second;
-    if (session.connections > 0 || now_ns - session.detached_ns < options_.grace_ns) return false;
+    if (session.connections > 0 || now - session.detached_at < options_.grace_ns) return false;
     OnEnd(session);
     return true;
   });
 }
 
-int64_t SessionTable::next_expiry_ns() const {
-  int64_t next = std::numeric_limits<int64_t>::max();
+BootTime SessionTable::next_expiry() const {
+  BootTime next = BootTime::Never();
   for (const auto& [token, session] : sessions_) {
-    if (session->connections == 0) next = std::min(next, session->detached_ns + options_.grace_ns);
+    if (session->connections == 0) next = std::min(next, session->detached_at + options_.grace_ns);
   }
   return next;
 }
@@ -102,7 +101,7 @@ bool SessionTable::EvictOne() {
   auto oldest = sessions_.end();
   for (auto it = sessions_.begin(); it != sessions_.end(); ++it) {
     if (it->second->connections > 0) continue;
-    if (oldest == sessions_.end() || it->second->detached_ns < oldest->second->detached_ns) {
+    if (oldest == sessions_.end() || it->second->detached_at < oldest->second->detached_at) {
       oldest = it;
     }
   }

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "absl/container/flat_hash_map.h"
+#include "common/base/boot_time.h"
 #include "common/base/random_source.h"
 #include "server/sessions/session/session.h"
 #include "server/sessions/session/session_copies.h"
@@ -36,13 +37,13 @@ class SessionTable {
 
   explicit SessionTable(Options options) : options_(std::move(options)) {}
 
-  // Makes a session that has no connection yet and counts as gone since `now_ns`. Returns null if
+  // Makes a session that has no connection yet and counts as gone since `now`. Returns null if
   // sessions_max sessions are connected.
-  Session* Create(int64_t now_ns, std::shared_ptr<const SessionKey> key = nullptr);
+  Session* Create(BootTime now, std::shared_ptr<const SessionKey> key = nullptr);
   // Takes a session of the former primary over. It has no connection, and counts as gone since
-  // `now_ns`. Returns false if it cannot be served here: another worker's, one with other credits,
+  // `now`. Returns false if it cannot be served here: another worker's, one with other credits,
   // or one too many. Then its client begins anew.
-  bool Adopt(const SessionCopy& copy, int64_t now_ns);
+  bool Adopt(const SessionCopy& copy, BootTime now);
   // Returns true if Create has room or can make room.
   bool HasRoom() const;
   // Returns null if the session is unknown, expired, ended, or of an earlier incarnation.
@@ -50,13 +51,13 @@ class SessionTable {
 
   void Attach(Session* session) { ++session->connections; }
   // Drops the session with its last connection if it ended, or its client cannot know it.
-  void Detach(Session* session, int64_t now_ns);
+  void Detach(Session* session, BootTime now);
 
   // Drops sessions whose grace period is over. None of them has a request in progress.
-  void Expire(int64_t now_ns);
+  void Expire(BootTime now);
 
-  // Returns when the next grace period is over, or the far future if all sessions are connected.
-  int64_t next_expiry_ns() const;
+  // Returns when the next grace period is over, or BootTime::Never() if all sessions are connected.
+  BootTime next_expiry() const;
 
   size_t size() const { return sessions_.size(); }
   // Bytes of the sessions and of the table.
@@ -70,7 +71,7 @@ class SessionTable {
 
  private:
   bool EvictOne();
-  Session* Add(std::unique_ptr<Session> session, int64_t now_ns);
+  Session* Add(std::unique_ptr<Session> session, BootTime now);
   // The session is about to be erased.
   void OnEnd(const Session& session);
   uint64_t NewToken();

@@ -3,7 +3,9 @@
 #include <string>
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "gtest/gtest.h"
+#include "tests/common/base/boot_at.h"
 
 namespace gannet {
 namespace {
@@ -15,24 +17,24 @@ class ConnectionLogTest : public testing::Test {
 };
 
 TEST_F(ConnectionLogTest, TellsASingleEventAtOnce) {
-  log_.Came(0, "one came");
-  log_.Went(ConnectionLog::kPeriodNs, "one went");
+  log_.Came(BootAt(0), "one came");
+  log_.Went(BootAt(ConnectionLog::kPeriodNs), "one went");
   EXPECT_EQ(lines_, (std::vector<std::string>{"one came", "one went"}));
-  log_.Poll(10 * ConnectionLog::kPeriodNs);
+  log_.Poll(BootAt(10 * ConnectionLog::kPeriodNs));
   EXPECT_EQ(lines_.size(), 2u) << "nothing more happened";
 }
 
 TEST_F(ConnectionLogTest, AStormIsOneLineASecond) {
-  log_.Came(0, "first");
+  log_.Came(BootAt(0), "first");
   for (int i = 0; i < 10'000; ++i) {
-    const int64_t now_ns = ConnectionLog::kPeriodNs * i / 10'000;
-    log_.Came(now_ns, "second");
-    log_.Went(now_ns, "second went");
+    const BootTime now = BootAt(ConnectionLog::kPeriodNs * i / 10'000);
+    log_.Came(now, "second");
+    log_.Went(now, "second went");
   }
   EXPECT_EQ(lines_.size(), 1u);
-  log_.Poll(ConnectionLog::kPeriodNs - 1);
+  log_.Poll(BootAt(ConnectionLog::kPeriodNs - 1));
   EXPECT_EQ(lines_.size(), 1u);
-  log_.Poll(ConnectionLog::kPeriodNs);
+  log_.Poll(BootAt(ConnectionLog::kPeriodNs));
   ASSERT_EQ(lines_.size(), 2u);
   EXPECT_EQ(lines_[1], "second (and 19999 more; in all 10000 came and 10000 went)");
 }

@@ -9,7 +9,7 @@
 namespace gannet {
 namespace {
 
-constexpr Now kNow{.monotonic_ns = 1, .server_time = At(1'000'000)};
+constexpr Now kNow{.boot = BootTime::FromNs(1), .server_time = At(1'000'000)};
 
 class DispatcherTest : public testing::Test {
  protected:

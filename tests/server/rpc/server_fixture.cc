@@ -35,7 +35,7 @@ void ServerTest::StopServer() {
 
 Now ServerTest::now() const {
   Now now = started_;
-  now.monotonic_ns += offset_ns_;
+  now.boot = now.boot + offset_ns_;
   now.server_time = now.server_time + static_cast<uint64_t>(offset_ns_ / kNsPerMs);
   return now;
 }

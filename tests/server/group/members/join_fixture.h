@@ -51,7 +51,7 @@ class JoinFixture : public ServerTest, private ServerTimeSource {
   void StartPrimary(const std::function<void(Server::Options*)>& change = nullptr);
   void MakeBackup(uint64_t bytes, uint64_t slots, bool grows = true);
   Joiner::Options JoinOptions();
-  BootTime boot_now() const { return BootTime::FromNs(now().monotonic_ns); }
+  BootTime boot_now() const { return now().boot; }
   // Opens the stream, and begins to join.
   void Join(Joiner::Options options);
   void Join() { Join(JoinOptions()); }

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 
 namespace gannet {
@@ -14,7 +15,7 @@ using ::testing::Not;
 TEST(FullLogTest, SaysNothingWhileNothingIsRefused) {
   FullLog log;
   for (int64_t second = 0; second < 1000; ++second) {
-    const FullLog::Lines lines = log.Report({}, second * kNsPerSecond);
+    const FullLog::Lines lines = log.Report({}, BootTime::FromNs(second * kNsPerSecond));
     EXPECT_FALSE(lines.heap || lines.index);
   }
 }
@@ -27,7 +28,7 @@ TEST(FullLogTest, SaysWhichIsFullAndWhichFlagHelps) {
                          .heap_total = 1001,
                          .refused_heap_full = 3,
                          .refused_index_full = 4};
-  const FullLog::Lines lines = log.Report(stats, 1);
+  const FullLog::Lines lines = log.Report(stats, BootTime::FromNs(1));
   ASSERT_TRUE(lines.heap && lines.index);
   EXPECT_THAT(*lines.heap, HasSubstr("refused 3 writes: the memory is full (1000 of 1001 bytes"));
   EXPECT_THAT(*lines.heap, HasSubstr("--memory, or with --on_full=evict"));
@@ -38,7 +39,8 @@ TEST(FullLogTest, SaysWhichIsFullAndWhichFlagHelps) {
 TEST(FullLogTest, DoesNotAdviseToEvictWhoEvictsAlready) {
   FullLog log;
   const StatsReply stats{.refused_heap_full = 1, .eviction_watermark = 10};
-  EXPECT_THAT(log.Report(stats, 1).heap.value_or(""), Not(HasSubstr("--on_full")));
+  EXPECT_THAT(log.Report(stats, BootTime::FromNs(1)).heap.value_or(""),
+              Not(HasSubstr("--on_full")));
 }
 
 TEST(FullLogTest, SaysItOnceAMinuteWithAllThatWereRefusedSince) {
@@ -47,7 +49,7 @@ TEST(FullLogTest, SaysItOnceAMinuteWithAllThatWereRefusedSince) {
   int lines = 0;
   for (int64_t second = 0; second < 180; ++second) {
     stats.refused_index_full += 10;
-    const FullLog::Lines said = log.Report(stats, second * kNsPerSecond);
+    const FullLog::Lines said = log.Report(stats, BootTime::FromNs(second * kNsPerSecond));
     EXPECT_FALSE(said.heap);
     if (!said.index) continue;
     EXPECT_EQ(second % 60, 0);

@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -19,12 +20,12 @@ class WorkerTurnsTest : public testing::Test {
 
   // Polls every microsecond.
   void AwakeFor(int64_t ns, uint64_t clients = WorkerTurns::kVeryMany) {
-    for (const int64_t end_ns = now_ns_ + ns; now_ns_ < end_ns; now_ns_ += kNsPerUs) {
-      turns_.Awake(now_ns_, clients);
+    for (const BootTime end = now_ + ns; now_ < end; now_ = now_ + kNsPerUs) {
+      turns_.Awake(now_, clients);
     }
   }
 
-  int64_t now_ns_ = kNsPerSecond;
+  BootTime now_ = BootTime::FromNs(kNsPerSecond);
   WorkerTurns turns_;
 };
 
@@ -32,7 +33,7 @@ TEST_F(WorkerTurnsTest, AreShortForAWorkerThatSleepsBetweenRequests) {
   for (int i = 0; i < 10; ++i) {
     AwakeFor(WorkerTurns::kBusyNs / 2);
     turns_.Sleeps();
-    now_ns_ += kNsPerMs;
+    now_ = now_ + kNsPerMs;
   }
   EXPECT_THAT(asked, ElementsAre(kShortestTurnNs));
 }

@@ -1,5 +1,6 @@
 #include "server/main/control/worker_wait.h"
 
+#include "common/base/boot_time.h"
 #include "gtest/gtest.h"
 
 namespace gannet {
@@ -11,19 +12,19 @@ class WorkerWaitTest : public testing::Test {
  protected:
   // Polls in turns of a microsecond; how long it does, up to a millisecond.
   int64_t PollsFor() {
-    const int64_t began_ns = now_ns_;
-    while (wait_.Polls(now_ns_) && now_ns_ - began_ns < kNsPerMs) now_ns_ += kNsPerUs;
-    return now_ns_ - began_ns;
+    const BootTime began = now_;
+    while (wait_.Polls(now_) && now_ - began < kNsPerMs) now_ = now_ + kNsPerUs;
+    return now_ - began;
   }
   // Sleeps until a request comes.
   void Serve() {
-    now_ns_ += kNsPerMs;
+    now_ = now_ + kNsPerMs;
     wait_.Came();
   }
 
   uint32_t runnable_ = 1;
   uint32_t looks_ = 0;
-  int64_t now_ns_ = kNsPerSecond;
+  BootTime now_ = BootTime::FromNs(kNsPerSecond);
   WorkerWait wait_{kPollNs, CoreDemand(2, [this] {
                      ++looks_;
                      return std::optional<uint32_t>(runnable_);
@@ -54,25 +55,25 @@ TEST_F(WorkerWaitTest, ThreadsThatRunForAMomentDoNotMakeCoresScarce) {
     runnable_ = i % 2 == 0 ? 2 : 3;
     const uint32_t looks = looks_;
     while (looks_ == looks) {
-      EXPECT_TRUE(wait_.Polls(now_ns_));
+      EXPECT_TRUE(wait_.Polls(now_));
       wait_.Came();
-      now_ns_ += 10 * kNsPerUs;
+      now_ = now_ + 10 * kNsPerUs;
     }
   }
 }
 
 TEST_F(WorkerWaitTest, SleepsAtOnceForAWhileAfterItWasPreempted) {
-  ASSERT_TRUE(wait_.Polls(now_ns_));
-  now_ns_ += 3 * kNsPerMs;
-  EXPECT_FALSE(wait_.Polls(now_ns_));
+  ASSERT_TRUE(wait_.Polls(now_));
+  now_ = now_ + 3 * kNsPerMs;
+  EXPECT_FALSE(wait_.Polls(now_));
   Serve();
   EXPECT_EQ(PollsFor(), 0);
-  now_ns_ += CoreDemand::kPreemptionCountsNs;
+  now_ = now_ + CoreDemand::kPreemptionCountsNs;
   Serve();
-  ASSERT_TRUE(wait_.Polls(now_ns_));
-  now_ns_ += 3 * kNsPerMs;  // again, soon after
-  EXPECT_FALSE(wait_.Polls(now_ns_));
-  now_ns_ += CoreDemand::kPreemptionCountsNs;
+  ASSERT_TRUE(wait_.Polls(now_));
+  now_ = now_ + 3 * kNsPerMs;  // again, soon after
+  EXPECT_FALSE(wait_.Polls(now_));
+  now_ = now_ + CoreDemand::kPreemptionCountsNs;
   Serve();
   EXPECT_EQ(PollsFor(), 0);
 }
@@ -84,14 +85,14 @@ TEST_F(WorkerWaitTest, PollsOnWhereItLosesOnlyASmallPartOfItsTime) {
       2 * CoreDemand::kLostShare * 2 * CoreDemand::kPreemptedNs / kPollNs;
   for (int pauses = 0; pauses < 1000; ++pauses) {
     for (int i = 0; i < kWaitsPerPause; ++i) {
-      for (int polls = 0; polls < 90; ++polls, now_ns_ += kNsPerUs) {
-        ASSERT_TRUE(wait_.Polls(now_ns_));
+      for (int polls = 0; polls < 90; ++polls, now_ = now_ + kNsPerUs) {
+        ASSERT_TRUE(wait_.Polls(now_));
       }
       wait_.Came();
     }
-    ASSERT_TRUE(wait_.Polls(now_ns_));
-    now_ns_ += pause_ns;
-    wait_.Polls(now_ns_);  // its time to poll may be over
+    ASSERT_TRUE(wait_.Polls(now_));
+    now_ = now_ + pause_ns;
+    wait_.Polls(now_);  // its time to poll may be over
     wait_.Came();
   }
   EXPECT_EQ(PollsFor(), kPollNs);
@@ -112,7 +113,7 @@ TEST_F(WorkerWaitTest, PollsSeldomWhereRequestsComeTooLateForIt) {
 
 TEST_F(WorkerWaitTest, PollsAgainOnceARequestCameInTime) {
   for (uint32_t i = 0; i < WorkerWait::kInVain; ++i) PollsFor(), Serve();
-  while (!wait_.Polls(now_ns_)) Serve();
+  while (!wait_.Polls(now_)) Serve();
   wait_.Came();
   EXPECT_EQ(PollsFor(), kPollNs);
 }

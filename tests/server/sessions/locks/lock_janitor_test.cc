@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "common/base/boot_time.h"
 #include "common/layout/lock_word.h"
 #include "gtest/gtest.h"
 #include "server/sessions/locks/cpu_lock_cas.h"
@@ -20,7 +21,7 @@ class LockJanitorTest : public testing::Test {
     bool in_pass = true;
     for (int i = 0; in_pass; ++i) {
       ASSERT_LT(i, 100'000);
-      in_pass = janitor_.Poll(now_ns_);
+      in_pass = janitor_.Poll(now_);
       cas_.Poll();
     }
     cas_.Poll();
@@ -30,7 +31,7 @@ class LockJanitorTest : public testing::Test {
   ConnectionIds ids_;
   CpuLockCas cas_{words_};
   LockJanitor janitor_{words_, &ids_, &cas_};
-  int64_t now_ns_ = 1'000'000'000;
+  BootTime now_ = BootTime::FromNs(1'000'000'000);
 };
 
 TEST_F(LockJanitorTest, BreaksLocksOfTheDeadOnly) {
@@ -40,7 +41,7 @@ TEST_F(LockJanitorTest, BreaksLocksOfTheDeadOnly) {
   const uint64_t held = LockWord::Of(living, 1, 1).word();
   words_[1] = words_[kWords - 1] = held;
   ids_.Retire(dead);
-  janitor_.Hasten(now_ns_);
+  janitor_.Hasten(now_);
   RunPass();
   for (size_t i = 0; i < kWords; ++i) {
     ASSERT_EQ(words_[i], i == 1 || i == kWords - 1 ? held : 0) << i;
@@ -51,10 +52,10 @@ TEST_F(LockJanitorTest, BreaksLocksOfTheDeadOnly) {
 TEST_F(LockJanitorTest, BreaksALockThatTheDeadTookLate) {
   const uint32_t dead = *ids_.Take();
   ids_.Retire(dead);
-  janitor_.Hasten(now_ns_);
+  janitor_.Hasten(now_);
   RunPass();
   words_[17] = LockWord::Of(dead, 2, 1).word();  // its CAS was still on the way
-  now_ns_ += 100'000'000;
+  now_ = now_ + 100'000'000;
   RunPass();
   EXPECT_EQ(words_[17], 0u);
   EXPECT_EQ(janitor_.locks_broken(), 1u);
@@ -63,13 +64,13 @@ TEST_F(LockJanitorTest, BreaksALockThatTheDeadTookLate) {
 TEST_F(LockJanitorTest, FindsALateLockEvenLongAfterTheDeath) {
   const uint32_t dead = *ids_.Take();
   ids_.Retire(dead);
-  janitor_.Hasten(now_ns_);
+  janitor_.Hasten(now_);
   RunPass();
-  now_ns_ += 10 * LockJanitor::kQuickNs;
+  now_ = now_ + 10 * LockJanitor::kQuickNs;
   RunPass();
   words_[17] = LockWord::Of(dead, 2, 1).word();
-  ASSERT_FALSE(janitor_.Poll(now_ns_)) << "no pass is due";
-  now_ns_ = janitor_.next_pass_ns();
+  ASSERT_FALSE(janitor_.Poll(now_)) << "no pass is due";
+  now_ = janitor_.next_pass();
   RunPass();
   EXPECT_EQ(words_[17], 0u);
 }
@@ -77,19 +78,19 @@ TEST_F(LockJanitorTest, FindsALateLockEvenLongAfterTheDeath) {
 TEST_F(LockJanitorTest, DeathDuringAPassStartsAnother) {
   const uint32_t dead = *ids_.Take();
   words_[0] = LockWord::Of(dead, 1, 1).word();
-  ASSERT_TRUE(janitor_.Poll(now_ns_)) << "the first piece, past word 0, while the holder lived";
+  ASSERT_TRUE(janitor_.Poll(now_)) << "the first piece, past word 0, while the holder lived";
   ids_.Retire(dead);
-  janitor_.Hasten(now_ns_);
+  janitor_.Hasten(now_);
   RunPass();
   RunPass();
   EXPECT_EQ(words_[0], 0u);
 }
 
 TEST_F(LockJanitorTest, DoesABoundedPieceAtATime) {
-  EXPECT_TRUE(janitor_.Poll(now_ns_));
-  EXPECT_TRUE(janitor_.Poll(now_ns_));
-  EXPECT_FALSE(janitor_.Poll(now_ns_));
-  EXPECT_GT(janitor_.next_pass_ns(), now_ns_);
+  EXPECT_TRUE(janitor_.Poll(now_));
+  EXPECT_TRUE(janitor_.Poll(now_));
+  EXPECT_FALSE(janitor_.Poll(now_));
+  EXPECT_GT(janitor_.next_pass(), now_);
 }
 
 TEST_F(LockJanitorTest, DoesNotBreakALockThatChangedHandsMeanwhile) {

@@ -13,6 +13,7 @@
 #include "server/log/changes/change_stream.h"
 #include "server/sessions/session/session_copies.h"
 #include "server/sessions/session/session_table.h"
+#include "tests/common/base/boot_at.h"
 
 namespace gannet {
 namespace {
@@ -73,7 +74,7 @@ ReplyHeader ReplyOf(Opcode opcode, ReplyStatus status, uint64_t sequence) {
 TEST_F(SessionStreamTest, HearsOfEachBeginningAndEnd) {
   SessionTable table(Options());
   const auto key = std::make_shared<SessionKey>(AuthKey{.id = 9, .read_only = true});
-  Session* const first = table.Create(0, key);
+  Session* const first = table.Create(BootAt(0), key);
   EXPECT_THAT(backup_.heard, ElementsAre("begun"));
   EXPECT_EQ(Copy().token, first->token());
   EXPECT_EQ(Copy().id, first->id());
@@ -81,20 +82,20 @@ TEST_F(SessionStreamTest, HearsOfEachBeginningAndEnd) {
   EXPECT_TRUE(Copy().read_only);
   EXPECT_EQ(Copy().credits, 4u);
   table.Attach(first);
-  table.Detach(first, 0);  // no client can know of it
+  table.Detach(first, BootAt(0));  // no client can know of it
   EXPECT_EQ(table.size(), 0u);
   EXPECT_THAT(backup_.heard, ElementsAre("begun", "ended"));
-  table.Create(0);
-  table.Create(1);
-  table.Create(2);  // takes the place of the oldest
+  table.Create(BootAt(0));
+  table.Create(BootAt(1));
+  table.Create(BootAt(2));  // takes the place of the oldest
   EXPECT_EQ(backup_.copies.size(), 2u);
-  table.Expire(2 + kGraceNs);
+  table.Expire(BootAt(2 + kGraceNs));
   EXPECT_EQ(backup_.copies.size(), 0u);
 }
 
 TEST_F(SessionStreamTest, HearsOfAnswersThatAnotherServerCanGive) {
   SessionTable table(Options());
-  const uint64_t token = table.Create(0)->token();
+  const uint64_t token = table.Create(BootAt(0))->token();
   stream_.Answered(token, ReplyOf(Opcode::kGet, ReplyStatus::kNotFound, 1));
   stream_.Answered(token, ReplyOf(Opcode::kLock, ReplyStatus::kOk, 1));
   stream_.Answered(token, ReplyOf(Opcode::kUnlock, ReplyStatus::kOk, 1));
@@ -115,7 +116,7 @@ TEST_F(SessionStreamTest, HearsOfAnswersThatAnotherServerCanGive) {
 
 TEST_F(SessionStreamTest, TheNextPrimaryGivesTheSameAnswers) {
   SessionTable old_table(Options());
-  const Session* const old = old_table.Create(0);
+  const Session* const old = old_table.Create(BootAt(0));
   changes_.Record({.version = 50,
                    .key = "key",
                    .value = "value",
@@ -125,7 +126,7 @@ TEST_F(SessionStreamTest, TheNextPrimaryGivesTheSameAnswers) {
   stream_.Answered(old->token(), ReplyOf(Opcode::kDelete, ReplyStatus::kNotFound, 3));
 
   SessionTable table(Options());
-  ASSERT_TRUE(table.Adopt(Copy(), 5'000));
+  ASSERT_TRUE(table.Adopt(Copy(), BootAt(5'000)));
   EXPECT_THAT(backup_.heard, ElementsAre("begun", "answers")) << "it began before";
   Session* const session = table.Find(old->token());
   ASSERT_NE(session, nullptr);
@@ -145,16 +146,16 @@ TEST_F(SessionStreamTest, TheNextPrimaryGivesTheSameAnswers) {
 
 TEST_F(SessionStreamTest, AnAdoptedSessionHasItsGracePeriod) {
   SessionTable old_table(Options());
-  const uint64_t token = old_table.Create(0)->token();
+  const uint64_t token = old_table.Create(BootAt(0))->token();
   SessionTable table(Options());
-  ASSERT_TRUE(table.Adopt(Copy(), 5'000));
-  EXPECT_EQ(table.next_expiry_ns(), 5'000 + kGraceNs);
+  ASSERT_TRUE(table.Adopt(Copy(), BootAt(5'000)));
+  EXPECT_EQ(table.next_expiry(), BootAt(5'000 + kGraceNs));
   Session* const session = table.Find(token);
   table.Attach(session);
-  table.Detach(session, 6'000);
+  table.Detach(session, BootAt(6'000));
   EXPECT_EQ(table.Find(token), session) << "its client knows of it";
   const size_t bytes = table.MemoryBytes();
-  table.Expire(6'000 + kGraceNs);
+  table.Expire(BootAt(6'000 + kGraceNs));
   EXPECT_EQ(table.size(), 0u);
   EXPECT_LT(table.MemoryBytes(), bytes);
   EXPECT_EQ(backup_.heard.back(), "ended");
@@ -163,9 +164,9 @@ TEST_F(SessionStreamTest, AnAdoptedSessionHasItsGracePeriod) {
 // The former primary answered any number of reads, of which the stream knows nothing.
 TEST_F(SessionStreamTest, TheFirstNumberAfterAnAdoptionMaySkipAnyNumberOfReads) {
   SessionTable old_table(Options());
-  const uint64_t token = old_table.Create(0)->token();
+  const uint64_t token = old_table.Create(BootAt(0))->token();
   SessionTable table(Options());
-  ASSERT_TRUE(table.Adopt(Copy(), 0));
+  ASSERT_TRUE(table.Adopt(Copy(), BootAt(0)));
   Session* const session = table.Find(token);
   ReplyHeader reply{};
   const uint64_t far = 10 * Session::kSequenceJumpMax;
@@ -183,9 +184,9 @@ TEST_F(SessionStreamTest, AnAdoptedSessionTakesItsKeyByTheId) {
     return std::make_shared<const SessionKey>(AuthKey{.id = id, .read_only = read_only});
   };
   SessionTable old_table(Options());
-  const uint64_t token = old_table.Create(0, key(9, true))->token();
+  const uint64_t token = old_table.Create(BootAt(0), key(9, true))->token();
   SessionTable table(Options());
-  ASSERT_TRUE(table.Adopt(Copy(), 0));
+  ASSERT_TRUE(table.Adopt(Copy(), BootAt(0)));
   Session* const session = table.Find(token);
   EXPECT_FALSE(session->TakesKey(nullptr));
   EXPECT_FALSE(session->TakesKey(key(8, true)));
@@ -199,9 +200,9 @@ TEST_F(SessionStreamTest, AnAdoptedSessionTakesItsKeyByTheId) {
 
 TEST_F(SessionStreamTest, AnAdoptedSessionWithoutAKeyTakesNone) {
   SessionTable old_table(Options());
-  const uint64_t token = old_table.Create(0)->token();
+  const uint64_t token = old_table.Create(BootAt(0))->token();
   SessionTable table(Options());
-  ASSERT_TRUE(table.Adopt(Copy(), 0));
+  ASSERT_TRUE(table.Adopt(Copy(), BootAt(0)));
   Session* const session = table.Find(token);
   EXPECT_FALSE(session->TakesKey(std::make_shared<const SessionKey>(AuthKey{.id = 9})));
   EXPECT_TRUE(session->TakesKey(nullptr));
@@ -209,29 +210,29 @@ TEST_F(SessionStreamTest, AnAdoptedSessionWithoutAKeyTakesNone) {
 
 TEST_F(SessionStreamTest, OnlyWhatCanBeServedIsAdopted) {
   SessionTable old_table(Options());
-  old_table.Create(0);
+  old_table.Create(BootAt(0));
   const SessionCopy good = Copy();
   SessionTable table(Options());
   SessionCopy bad = good;
   bad.token = good.token + 1;
-  EXPECT_FALSE(table.Adopt(bad, 0)) << "another worker's";
+  EXPECT_FALSE(table.Adopt(bad, BootAt(0))) << "another worker's";
   bad = good;
   bad.credits = 5;
-  EXPECT_FALSE(table.Adopt(bad, 0));
+  EXPECT_FALSE(table.Adopt(bad, BootAt(0)));
   bad = good;
   bad.token = 0;
-  EXPECT_FALSE(table.Adopt(bad, 0));
-  EXPECT_TRUE(table.Adopt(good, 0));
-  EXPECT_FALSE(table.Adopt(good, 0)) << "it is there";
+  EXPECT_FALSE(table.Adopt(bad, BootAt(0)));
+  EXPECT_TRUE(table.Adopt(good, BootAt(0)));
+  EXPECT_FALSE(table.Adopt(good, BootAt(0))) << "it is there";
   SessionCopy next = good;
   next.token += 3;
   next.id = 1 + 1 + 3 * 41;  // the 41st after the first
-  EXPECT_TRUE(table.Adopt(next, 0));
+  EXPECT_TRUE(table.Adopt(next, BootAt(0)));
   next.token += 3;
-  EXPECT_FALSE(table.Adopt(next, 0)) << "there are two already";
+  EXPECT_FALSE(table.Adopt(next, BootAt(0))) << "there are two already";
   EXPECT_EQ(table.size(), 2u);
   // The ids go on behind all that were given.
-  EXPECT_EQ(table.Create(1)->id(), next.id + 3);
+  EXPECT_EQ(table.Create(BootAt(1))->id(), next.id + 3);
 }
 
 }  // namespace

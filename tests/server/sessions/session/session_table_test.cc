@@ -3,6 +3,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "common/base/hash.h"
 #include "gtest/gtest.h"
+#include "tests/common/base/boot_at.h"
 
 namespace gannet {
 namespace {
@@ -38,7 +39,7 @@ SessionTable::Options TestOptions() {
 
 TEST(SessionTableTest, FindsASessionByItsTokenOnly) {
   SessionTable table(TestOptions());
-  Session* session = table.Create(0);
+  Session* session = table.Create(BootAt(0));
   ASSERT_NE(session, nullptr);
   EXPECT_NE(session->token(), 0u);
   EXPECT_EQ(table.Find(session->token()), session);
@@ -48,41 +49,41 @@ TEST(SessionTableTest, FindsASessionByItsTokenOnly) {
 
 TEST(SessionTableTest, SessionOutlivesItsConnectionsForTheGracePeriod) {
   SessionTable table(TestOptions());
-  Session* session = table.Create(0);
+  Session* session = table.Create(BootAt(0));
   const uint64_t token = session->token();
   table.Attach(session);
   table.Attach(session);
   session->established = true;
-  table.Detach(session, 1000);
-  table.Expire(1000 + kGrace);
+  table.Detach(session, BootAt(1000));
+  table.Expire(BootAt(1000 + kGrace));
   EXPECT_EQ(table.Find(token), session) << "it still has a connection";
-  table.Detach(session, 2000);
-  table.Expire(2000 + kGrace - 1);
+  table.Detach(session, BootAt(2000));
+  table.Expire(BootAt(2000 + kGrace - 1));
   EXPECT_EQ(table.Find(token), session);
-  table.Expire(2000 + kGrace);
+  table.Expire(BootAt(2000 + kGrace));
   EXPECT_EQ(table.Find(token), nullptr);
   EXPECT_EQ(table.size(), 0u);
 }
 
 TEST(SessionTableTest, SessionThatNoClientKnowsGoesWithItsConnection) {
   SessionTable table(TestOptions());
-  Session* session = table.Create(0);
+  Session* session = table.Create(BootAt(0));
   table.Attach(session);
-  table.Detach(session, 0);
+  table.Detach(session, BootAt(0));
   EXPECT_EQ(table.size(), 0u);
 }
 
 TEST(SessionTableTest, ResumedSessionRemembersItsAnswers) {
   SessionTable table(TestOptions());
-  Session* session = table.Create(0);
+  Session* session = table.Create(BootAt(0));
   const uint64_t token = session->token();
   table.Attach(session);
   ReplyHeader reply{};
   ASSERT_EQ(session->Admit(1, &reply), Session::Admission::kExecute);
   reply.write.version = 42;
   session->RecordAnswer(1, reply);
-  table.Detach(session, 10);
-  table.Expire(11);
+  table.Detach(session, BootAt(10));
+  table.Expire(BootAt(11));
 
   session = table.Find(token);
   ASSERT_NE(session, nullptr);
@@ -95,12 +96,12 @@ TEST(SessionTableTest, ResumedSessionRemembersItsAnswers) {
 // As that of a write that waits for the disk when its client dies.
 TEST(SessionTableTest, AnAnswerMayComeWhenTheLastConnectionIsGone) {
   SessionTable table(TestOptions());
-  Session* session = table.Create(0);
+  Session* session = table.Create(BootAt(0));
   const uint64_t token = session->token();
   table.Attach(session);
   ReplyHeader answer{};
   ASSERT_EQ(session->Admit(1, &answer), Session::Admission::kExecute);
-  table.Detach(session, 0);
+  table.Detach(session, BootAt(0));
   ASSERT_EQ(table.Find(token), session);
   EXPECT_EQ(session->Admit(1, &answer), Session::Admission::kInProgress);
   session->RecordAnswer(1, {.opcode = static_cast<uint8_t>(Opcode::kPut), .sequence = 1});
@@ -113,11 +114,11 @@ TEST(SessionTableTest, FullTableDropsTheSessionThatIsGoneLongest) {
   SessionTable::Options options = TestOptions();
   options.sessions_max = 3;
   SessionTable table(options);
-  const uint64_t connected = table.Create(0)->token();
+  const uint64_t connected = table.Create(BootAt(0))->token();
   table.Attach(table.Find(connected));
-  const uint64_t oldest = table.Create(1)->token();
-  const uint64_t younger = table.Create(2)->token();
-  ASSERT_NE(table.Create(3), nullptr);
+  const uint64_t oldest = table.Create(BootAt(1))->token();
+  const uint64_t younger = table.Create(BootAt(2))->token();
+  ASSERT_NE(table.Create(BootAt(3)), nullptr);
   EXPECT_NE(table.Find(connected), nullptr);
   EXPECT_EQ(table.Find(oldest), nullptr);
   EXPECT_NE(table.Find(younger), nullptr);
@@ -127,9 +128,9 @@ TEST(SessionTableTest, FullTableOfConnectedSessionsTakesNoMore) {
   SessionTable::Options options = TestOptions();
   options.sessions_max = 2;
   SessionTable table(options);
-  table.Attach(table.Create(0));
-  table.Attach(table.Create(0));
-  EXPECT_EQ(table.Create(0), nullptr);
+  table.Attach(table.Create(BootAt(0)));
+  table.Attach(table.Create(BootAt(0)));
+  EXPECT_EQ(table.Create(BootAt(0)), nullptr);
 }
 
 TEST(SessionTableTest, TokensRouteToTheirWorkerAndIdsAreUnique) {
@@ -140,7 +141,7 @@ TEST(SessionTableTest, TokensRouteToTheirWorkerAndIdsAreUnique) {
     options.worker = worker;
     SessionTable table(options);
     for (int i = 0; i < 100; ++i) {
-      Session* session = table.Create(0);
+      Session* session = table.Create(BootAt(0));
       EXPECT_EQ(SessionTable::WorkerOf(session->token(), 3), worker);
       EXPECT_TRUE(ids.emplace(session->id(), session->token()).second);
     }
@@ -155,7 +156,7 @@ TEST(SessionTableTest, AwkwardRandomNumbersStillMakeGoodTokens) {
   options.random = &awkward;
   SessionTable table(options);
   for (int i = 0; i < 2; ++i) {
-    const uint64_t token = table.Create(0)->token();
+    const uint64_t token = table.Create(BootAt(0))->token();
     EXPECT_NE(token, 0u);
     EXPECT_EQ(SessionTable::WorkerOf(token, 3), 2u);
   }
