@@ -90,7 +90,7 @@ void Backup::Tell(const std::string& line) {
 Backup::Outcome Backup::Poll(BootTime now) {
   next_at_ = now + times_.beacon_ns();
   if (retired_) {
-    retired_->Poll(now.ns());
+    retired_->Poll(now);
     if (retired_->fenced()) retired_.reset();
     next_at_ = std::min(next_at_, now + kLookNs);
   }
@@ -127,7 +127,7 @@ void Backup::Apply() {
 void Backup::PollLink(BootTime now) {
   if (!link_) return;
   BackupLink& end = *link_->end;
-  end.Poll(now.ns());
+  end.Poll(now);
   while (const auto message = end.Take()) OnMessage(*message, now);
   if (end.status().ok() || link_->lost) return;
   link_->lost = true;

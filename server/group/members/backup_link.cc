@@ -47,7 +47,7 @@ absl::StatusOr<std::unique_ptr<BackupLink>> BackupLink::Start(const Options& opt
   for (std::unique_ptr<Connector>& connector : link->connectors_) {
     GANNET_ASSIGN_OR_RETURN(connector, Connector::Start({.to = options.to,
                                                          .device = options.device.verbs,
-                                                         .deadline_ns = options.deadline_ns}));
+                                                         .deadline_ns = options.deadline.ns()}));
   }
   return link;
 }
@@ -56,9 +56,9 @@ void BackupLink::Fail(absl::Status why) {
   if (status_.ok()) status_ = std::move(why);
 }
 
-void BackupLink::Poll(int64_t now_ns) {
-  PollConnector(LinkConnection::kControl, now_ns);
-  PollConnector(LinkConnection::kStream, now_ns);
+void BackupLink::Poll(BootTime now) {
+  PollConnector(LinkConnection::kControl, now);
+  PollConnector(LinkConnection::kStream, now);
   std::array<ibv_wc, 16> completions;
   while (const size_t n = cq_->Poll(completions)) {
     for (size_t i = 0; i < n; ++i) OnCompletion(completions[i]);
@@ -69,10 +69,10 @@ void BackupLink::Poll(int64_t now_ns) {
   if (cq_->broken()) Fail(absl::UnavailableError("the device lost a completion queue"));
 }
 
-void BackupLink::PollConnector(LinkConnection which, int64_t now_ns) {
+void BackupLink::PollConnector(LinkConnection which, BootTime now) {
   const auto i = static_cast<size_t>(which);
   Connector& connector = *connectors_[i];
-  switch (connector.Poll(now_ns)) {
+  switch (connector.Poll(now.ns())) {
     case Connector::Step::kResolving:
     case Connector::Step::kConnecting:
       return;

@@ -16,6 +16,7 @@
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
 #include "common/auth/auth_key.h"
+#include "common/base/boot_time.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
@@ -61,15 +62,15 @@ class BackupLink {
     std::optional<AuthKey> key;  // that proves who this is; nullopt: none
     uint64_t token = 0;          // the same in both connections, and in no other
     uint64_t ring_bytes = 0;
-    WallClock wall;           // by which its requests must be fresh
-    int64_t deadline_ns = 0;  // until it is open
+    WallClock wall;     // by which its requests must be fresh
+    BootTime deadline;  // until it is open
   };
   // Begins to connect. ResourceExhausted: no memory for the ring. Unavailable: cannot reach it.
   static absl::StatusOr<std::unique_ptr<BackupLink>> Start(const Options& options);
   // REQUIRES: fenced(), or the process ends.
   ~BackupLink() = default;
 
-  void Poll(int64_t now_ns);
+  void Poll(BootTime now);
   // Whether both connections are accepted, so that messages may be sent.
   bool open() const { return Both(Connection::State::kConnected); }
   // Why it cannot be used any more. OK: nothing is known against it.
@@ -146,7 +147,7 @@ class BackupLink {
   enum class Said : uint8_t { kNothing, kHello, kWelcome };
 
   explicit BackupLink(const Options& options) : options_(options) {}
-  void PollConnector(LinkConnection which, int64_t now_ns);
+  void PollConnector(LinkConnection which, BootTime now);
   absl::Status Configure(LinkConnection which);
   void OnCompletion(const ibv_wc& completion);
   void Fail(absl::Status why);

@@ -26,17 +26,17 @@ constexpr int64_t kLooksPerSilence = 6;
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FetchSession>> FetchSession::Begin(const Options& options,
-                                                                  int64_t now_ns) {
+                                                                  BootTime now) {
   std::unique_ptr<FetchSession> made(new FetchSession(options));
   if (options.keys != nullptr) {
     // A file that is wrong now leaves the keys as they were.
     if (options.keys->Changed()) options.keys->Reload().IgnoreError();
     made->key_ = options.keys->keys().front();
   }
-  GANNET_ASSIGN_OR_RETURN(made->connector_,
-                          Connector::Start({.to = options.server,
-                                            .device = options.device.verbs,
-                                            .deadline_ns = now_ns + options.connect_timeout_ns}));
+  GANNET_ASSIGN_OR_RETURN(
+      made->connector_, Connector::Start({.to = options.server,
+                                          .device = options.device.verbs,
+                                          .deadline_ns = (now + options.connect_timeout_ns).ns()}));
   return made;
 }
 
@@ -50,17 +50,17 @@ void FetchSession::Fail(absl::Status status) {
   if (status_.ok()) status_ = std::move(status);
 }
 
-void FetchSession::Poll(int64_t now_ns) {
+void FetchSession::Poll(BootTime now) {
   done_.clear();
   completed_ = false;
   if (!status_.ok()) return;
-  if (!connection().connected()) return PollConnecting(now_ns);
-  PollCompletions(now_ns);
-  if (status_.ok()) PollControl(now_ns);
+  if (!connection().connected()) return PollConnecting(now);
+  PollCompletions(now);
+  if (status_.ok()) PollControl(now);
 }
 
-void FetchSession::PollConnecting(int64_t now_ns) {
-  switch (connector_->Poll(now_ns)) {
+void FetchSession::PollConnecting(BootTime now) {
+  switch (connector_->Poll(now.ns())) {
     case Connector::Step::kResolving:
     case Connector::Step::kConnecting:
       return;
@@ -68,7 +68,7 @@ void FetchSession::PollConnecting(int64_t now_ns) {
       if (absl::Status status = Configure(); !status.ok()) Fail(std::move(status));
       return;
     case Connector::Step::kEstablished:
-      return OnEstablished(now_ns);
+      return OnEstablished(now);
     case Connector::Step::kClosed:
     case Connector::Step::kFailed:
       return OnConnectFailed();
@@ -108,7 +108,7 @@ void FetchSession::OnConnectFailed() {
   Fail(std::move(status));
 }
 
-void FetchSession::OnEstablished(int64_t now_ns) {
+void FetchSession::OnEstablished(BootTime now) {
   absl::StatusOr<Grant> grant = TakeGrant(connector_->private_data(), server(), key_, request_);
   if (!grant.ok()) return Fail(grant.status());
   if (connection().depth().issued == 0) {
@@ -118,21 +118,21 @@ void FetchSession::OnEstablished(int64_t now_ns) {
   grant_ = *grant;
   view_ = IndexView::Of(grant_);
   acknowledged_ = newest_ = static_cast<uint32_t>(grant_.index.generation);
-  sent_ns_ = looked_ns_ = next_control_ns_ = now_ns;
+  sent_at_ = looked_at_ = next_control_ = now;
   connection().Open();
 }
 
-void FetchSession::PollCompletions(int64_t now_ns) {
+void FetchSession::PollCompletions(BootTime now) {
   std::array<ibv_wc, kReadsMax> completions;
   const size_t n = completions_->Poll(completions);
   completed_ = n > 0;
-  for (size_t i = 0; i < n && status_.ok(); ++i) OnCompletion(completions[i], now_ns);
+  for (size_t i = 0; i < n && status_.ok(); ++i) OnCompletion(completions[i], now);
   if (completions_->broken()) {
     Fail(absl::UnavailableError(absl::StrCat(server(), ": the device lost its completions")));
   }
 }
 
-void FetchSession::OnCompletion(const ibv_wc& completion, int64_t now_ns) {
+void FetchSession::OnCompletion(const ibv_wc& completion, BootTime now) {
   if (completion.status != IBV_WC_SUCCESS) {
     return Fail(CompletionStatus(completion, absl::StrCat(server(), ": connection broken")));
   }
@@ -147,7 +147,7 @@ void FetchSession::OnCompletion(const ibv_wc& completion, int64_t now_ns) {
       return;
     case Work::kReceive:
       silent_ns_ = 0;
-      looked_ns_ = now_ns;
+      looked_at_ = now;
       OnMessage(connection().Message(id.slot, completion.byte_len));
       connection().Recycle(id.slot);
       if (!connection().PostReceives()) {
@@ -172,26 +172,26 @@ void FetchSession::OnMessage(std::span<const std::byte> message) {
   newest_ = static_cast<uint32_t>(news->newest_generation());
 }
 
-void FetchSession::PollControl(int64_t now_ns) {
+void FetchSession::PollControl(BootTime now) {
   const bool asks = (index_wanted_ || unsaid_) && sent_ == answered_;
-  if (now_ns < next_control_ns_ && !asks) return;
-  next_control_ns_ = now_ns + kControlNs;
-  if (connector_->Poll(now_ns) >= Connector::Step::kClosed) {
+  if (now < next_control_ && !asks) return;
+  next_control_ = now + kControlNs;
+  if (connector_->Poll(now.ns()) >= Connector::Step::kClosed) {
     return Fail(absl::UnavailableError(
         absl::StrCat(server(), ": the server closed the connection, or died")));
   }
   if (sent_ != answered_) {
-    silent_ns_ += std::clamp<int64_t>(now_ns - looked_ns_, 0, silence_ns() / kLooksPerSilence);
+    silent_ns_ += std::clamp<int64_t>(now - looked_at_, 0, silence_ns() / kLooksPerSilence);
     if (silent_ns_ > silence_ns()) {
       return Fail(absl::UnavailableError(
           absl::StrCat(server(), ": the server is silent for ", grant_.silence_ms, " ms")));
     }
   }
-  looked_ns_ = now_ns;
-  if ((asks || now_ns >= HeartbeatDueNs()) && MayAsk()) SendHeartbeat(now_ns);
+  looked_at_ = now;
+  if ((asks || now >= HeartbeatDue()) && MayAsk()) SendHeartbeat(now);
 }
 
-void FetchSession::SendHeartbeat(int64_t now_ns) {
+void FetchSession::SendHeartbeat(BootTime now) {
   RequestHeader heartbeat{};
   heartbeat.opcode = static_cast<uint8_t>(Opcode::kHeartbeat);
   heartbeat.heartbeat.index_acknowledged = acknowledged_;
@@ -208,7 +208,7 @@ void FetchSession::SendHeartbeat(int64_t now_ns) {
   unsaid_ = false;
   ++sent_;
   ++sends_in_flight_;
-  sent_ns_ = now_ns;
+  sent_at_ = now;
 }
 
 void FetchSession::AddRead(uint32_t tag, uint64_t offset, uint32_t bytes, std::byte* to,
@@ -236,14 +236,14 @@ void FetchSession::Arm() {
   if (absl::Status status = completions_->Arm(); !status.ok()) Fail(std::move(status));
 }
 
-int64_t FetchSession::deadline_ns() const {
-  if (!connection().connected()) return connector_->deadline_ns();
-  int64_t deadline_ns = INT64_MAX;
-  if (MayAsk()) deadline_ns = HeartbeatDueNs();
+BootTime FetchSession::deadline() const {
+  if (!connection().connected()) return BootTime::FromNs(connector_->deadline_ns());
+  BootTime deadline = BootTime::Never();
+  if (MayAsk()) deadline = HeartbeatDue();
   if (sent_ != answered_) {
-    deadline_ns = std::min(deadline_ns, looked_ns_ + silence_ns() / kLooksPerSilence);
+    deadline = std::min(deadline, looked_at_ + silence_ns() / kLooksPerSilence);
   }
-  return deadline_ns;
+  return deadline;
 }
 
 }  // namespace gannet

@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
 #include "common/lookup/index_view.h"
@@ -32,10 +33,10 @@ namespace gannet {
 // client's session. It has one connection, sends heartbeats, and learns by their answers of an
 // index that grows. It does not connect again.
 //
-//   auto session = FetchSession::Begin(options, now_ns);
-//   session->Poll(now_ns);              // until ready()
+//   auto session = FetchSession::Begin(options, now);
+//   session->Poll(now);              // until ready()
 //   session->AddRead(...); session->Post();
-//   session->Poll(now_ns);              // then done() has the tags of the READs that are done
+//   session->Poll(now);              // then done() has the tags of the READs that are done
 //
 // Owner thread only. The destructor waits, for a bounded time, until the device has flushed what is
 // in flight.
@@ -54,14 +55,13 @@ class FetchSession {
   };
 
   // The errors of Connector::Start, and ResourceExhausted.
-  static absl::StatusOr<std::unique_ptr<FetchSession>> Begin(const Options& options,
-                                                             int64_t now_ns);
+  static absl::StatusOr<std::unique_ptr<FetchSession>> Begin(const Options& options, BootTime now);
   ~FetchSession();
   FetchSession(const FetchSession&) = delete;
   FetchSession& operator=(const FetchSession&) = delete;
 
   // Goes on with connecting, takes completions, and sends heartbeats.
-  void Poll(int64_t now_ns);
+  void Poll(BootTime now);
   bool ready() const { return connection().connected() && status_.ok(); }
   // Why it is over, if it is. Unavailable: the server refused, is silent, or closed the connection.
   const absl::Status& status() const { return status_; }
@@ -90,13 +90,13 @@ class FetchSession {
   const std::vector<uint32_t>& done() const { return done_; }
 
   // For sleeping, in any state: Arm; Poll; if that completed() nothing, sleep until one of the
-  // fds() is readable (-1: none) or until deadline_ns().
+  // fds() is readable (-1: none) or until deadline().
   void Arm();
   bool completed() const { return completed_; }
   std::array<int, 2> fds() const {
     return {connector_->fd(), completions_ != nullptr ? completions_->fd() : -1};
   }
-  int64_t deadline_ns() const;
+  BootTime deadline() const;
 
  private:
   enum class Work : uint8_t { kRead = 1, kSend, kReceive };
@@ -106,20 +106,20 @@ class FetchSession {
   static constexpr int64_t kControlNs = 10 * kNsPerMs;
 
   explicit FetchSession(const Options& options) : options_(options) {}
-  void PollConnecting(int64_t now_ns);
+  void PollConnecting(BootTime now);
   absl::Status Configure();
-  void OnEstablished(int64_t now_ns);
+  void OnEstablished(BootTime now);
   void OnConnectFailed();
-  void PollCompletions(int64_t now_ns);
-  void OnCompletion(const ibv_wc& completion, int64_t now_ns);
+  void PollCompletions(BootTime now);
+  void OnCompletion(const ibv_wc& completion, BootTime now);
   void OnMessage(std::span<const std::byte> message);
-  void PollControl(int64_t now_ns);
-  void SendHeartbeat(int64_t now_ns);
+  void PollControl(BootTime now);
+  void SendHeartbeat(BootTime now);
   void Fail(absl::Status status);
   Connection& connection() const { return *connector_->connection(); }
   std::string server() const { return options_.server.ToString(); }
   int64_t silence_ns() const { return int64_t{grant_.silence_ms} * kNsPerMs; }
-  int64_t HeartbeatDueNs() const { return sent_ns_ + silence_ns() / kMessagesPerSilence; }
+  BootTime HeartbeatDue() const { return sent_at_ + silence_ns() / kMessagesPerSilence; }
   bool MayAsk() const { return sent_ - answered_ < kHeartbeats && sends_in_flight_ < kHeartbeats; }
 
   const Options options_;
@@ -149,12 +149,12 @@ class FetchSession {
   bool unsaid_ = false;  // what was acknowledged
   uint64_t sent_ = 0;
   uint64_t answered_ = 0;
-  int64_t sent_ns_ = 0;
-  int64_t next_control_ns_ = 0;
+  BootTime sent_at_;
+  BootTime next_control_;
   // For how long the server was silent while this process looked: a process that stood still heard
   // nobody.
   int64_t silent_ns_ = 0;
-  int64_t looked_ns_ = 0;
+  BootTime looked_at_;
 };
 
 }  // namespace gannet

@@ -32,8 +32,8 @@ absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
                                                                .keys = given.keys,
                                                                .wall = given.clocks.wall,
                                                                .idle = given.idle},
-                                                              given.now.ns()));
-  made->deadline_ns_ = given.now.ns();
+                                                              given.now));
+  made->deadline_ = given.now;
   return made;
 }
 
@@ -49,7 +49,6 @@ Joiner::Step Joiner::Fail(absl::Status status) {
 }
 
 Joiner::Step Joiner::Poll(BootTime now) {
-  const int64_t now_ns = now.ns();
   if (step_ != Step::kGoesOn) return step_;
   if (filter_.full()) {
     return Fail(
@@ -57,10 +56,10 @@ Joiner::Step Joiner::Poll(BootTime now) {
                                                   " keys were deleted, or put with a time to live, "
                                                   "while the items were copied: join again")));
   }
-  session_->Poll(now_ns);
-  deadline_ns_ = session_->deadline_ns();
+  session_->Poll(now);
+  deadline_ = session_->deadline();
   if (session_->ready() && may_walk_) {
-    WalkOn(now_ns);
+    WalkOn(now);
   } else if (session_->ready()) {
     session_->Acknowledge(session_->view().index.generation);
   }
@@ -79,14 +78,14 @@ bool Joiner::PrepareToSleep(BootTime now) {
   return Poll(now) == Step::kGoesOn && !session_->completed() && deadline() > now;
 }
 
-void Joiner::WalkOn(int64_t now_ns) {
+void Joiner::WalkOn(BootTime now) {
   if (!walk_) {
     walk_.emplace(&session_->view(), nullptr, 0, IndexWalk::Windows::kReadAgain);
-    driver_.emplace(&*walk_, static_cast<WalkReader*>(this), kBuffers, now_ns);
+    driver_.emplace(&*walk_, static_cast<WalkReader*>(this), kBuffers, now.ns());
     run_generation_ = session_->view().index.generation;
   }
-  now_ns_ = now_ns;
-  now_ = options_.server_time->Time();
+  now_ = now;
+  run_began_ = options_.server_time->Time();
   waits_for_slot_ = false;
   if (driver_->reads()) driver_->OnRead(session_->done());
   auto outcome = WalkDriver::Outcome::kGoesOn;
@@ -108,12 +107,12 @@ void Joiner::WalkOn(int64_t now_ns) {
           "the primary has items of a kind that only newer versions know: upgrade this member"));
       break;
   }
-  if (waits_for_slot_) deadline_ns_ = std::min(deadline_ns_, now_ns + kTryAgainNs);
-  CheckAdvance(now_ns);
+  if (waits_for_slot_) deadline_ = std::min(deadline_, now + kTryAgainNs);
+  CheckAdvance(now);
 }
 
-void Joiner::CheckAdvance(int64_t now_ns) {
-  const int64_t stuck_ns = driver_->StuckNs(now_ns);
+void Joiner::CheckAdvance(BootTime now) {
+  const int64_t stuck_ns = driver_->StuckNs(now.ns());
   if (step_ != Step::kGoesOn || stuck_ns <= options_.stuck_ns_max) return;
   if (waits_for_slot_) {
     Fail(absl::ResourceExhaustedError("the index has no slot for an item of the primary"));
@@ -123,12 +122,12 @@ void Joiner::CheckAdvance(int64_t now_ns) {
 }
 
 bool Joiner::WantIndex() {
-  if (now_ns_ >= look_again_ns_) {
+  if (now_ >= look_again_) {
     session_->WantIndex();
-    look_again_ns_ = now_ns_ + kTryAgainNs;
-    deadline_ns_ = now_ns_;  // the next Poll asks
+    look_again_ = now_ + kTryAgainNs;
+    deadline_ = now_;  // the next Poll asks
   }
-  deadline_ns_ = std::min(deadline_ns_, look_again_ns_);
+  deadline_ = std::min(deadline_, look_again_);
   return true;
 }
 
@@ -140,7 +139,7 @@ void Joiner::OnRunBegins() {
 }
 
 bool Joiner::BeginReads(std::span<const PlacedRead> reads) {
-  posted_ns_ = now_ns_;
+  posted_at_ = now_;
   for (const auto& [place, read] : reads) {
     session_->AddRead(place, read.offset, read.bytes, buffer(place), buffers_.lkey());
   }
@@ -183,7 +182,7 @@ void Joiner::OnLongHead(uint32_t item, const IndexWalk::Item& head) {
   version_max_ = std::max(version_max_, head.header.version);
   JoinTarget& target = *options_.target;
   if (!target.Wants(head.key) || IsExpired(head.header)) return;
-  if (filter_.Has(target.HashOf(head.key)) || target.Has(head.key, now_)) return;
+  if (filter_.Has(target.HashOf(head.key)) || target.Has(head.key, run_began_)) return;
   longs_.push_back({.item = item, .header = head.header, .key = std::string(head.key), .at = 0});
 }
 
@@ -271,7 +270,7 @@ bool Joiner::Insert(const ItemHeader& header, std::string_view key, std::string_
                    .flags = header.flags,
                    .key = key,
                    .value = value};
-  switch (target.Insert(put, now_)) {
+  switch (target.Insert(put, run_began_)) {
     case ReplyStatus::kOk:
       ++items_;
       bytes_ += key.size() + value.size();

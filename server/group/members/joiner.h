@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
+#include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
 #include "common/base/server_time.h"
@@ -92,10 +93,10 @@ class Joiner : private WalkReader {
   const absl::Status& status() const { return status_; }
 
   // To sleep: Poll; PrepareToSleep; if that returns true, sleep until one of the descriptors of
-  // AddFds is readable or until deadline_ns().
+  // AddFds is readable or until deadline().
   bool PrepareToSleep(BootTime now);
   void AddFds(std::vector<int>* fds) const;
-  BootTime deadline() const { return BootTime::FromNs(deadline_ns_); }
+  BootTime deadline() const { return deadline_; }
 
   // What was inserted: items, and the bytes of their keys and values.
   uint64_t items() const { return items_; }
@@ -130,12 +131,12 @@ class Joiner : private WalkReader {
   std::byte* buffer(uint32_t i) const { return buffers_.data() + uint64_t{i} * kBufferBytes; }
   ibv_pd* pd() const { return options_.pd != nullptr ? options_.pd : own_pd_.get(); }
   Step Fail(absl::Status status);
-  void WalkOn(int64_t now_ns);
-  void CheckAdvance(int64_t now_ns);
+  void WalkOn(BootTime now);
+  void CheckAdvance(BootTime now);
 
   // WalkReader. A place is a buffer.
   bool BeginReads(std::span<const PlacedRead> reads) override;
-  int64_t PostedNs() const override { return posted_ns_; }
+  int64_t PostedNs() const override { return posted_at_.ns(); }
   int64_t NowNs() const override { return options_.clocks.boot.Now().ns(); }
   const std::byte* CopyAt(uint32_t place) const override { return buffer(place); }
   Taken OnItem(size_t i, const IndexWalk::Item& item) override;
@@ -151,7 +152,7 @@ class Joiner : private WalkReader {
   bool TakeValues();
   void OnLongHead(uint32_t item, const IndexWalk::Item& head);
   bool Insert(const ItemHeader& header, std::string_view key, std::string_view value);
-  bool IsExpired(const ItemHeader& header) const { return now_.IsPast(header.expiry_ms()); }
+  bool IsExpired(const ItemHeader& header) const { return run_began_.IsPast(header.expiry_ms()); }
   absl::Status MakeRoomForValue(uint64_t bytes);
 
   const Options options_;
@@ -159,10 +160,10 @@ class Joiner : private WalkReader {
   Step step_ = Step::kGoesOn;
   absl::Status status_;
   bool may_walk_ = false;
-  int64_t deadline_ns_ = 0;
-  ServerTime now_;               // when the run began
+  BootTime deadline_;
+  ServerTime run_began_;
   uint64_t run_generation_ = 0;  // of the index that lookups began at when the run began
-  int64_t look_again_ns_ = 0;    // for an index that is wanted
+  BootTime look_again_;          // for an index that is wanted
   bool waits_for_slot_ = false;
 
   Handle<ibv_pd> own_pd_;
@@ -172,8 +173,8 @@ class Joiner : private WalkReader {
   std::optional<IndexWalk> walk_;
   std::optional<WalkDriver> driver_;  // of `walk_`
 
-  int64_t now_ns_ = 0;     // of this Poll
-  int64_t posted_ns_ = 0;  // READs of the walk
+  BootTime now_;        // of this Poll
+  BootTime posted_at_;  // READs of the walk
   LongReads long_reads_ = LongReads::kNothing;
   std::vector<Long> longs_;  // of the run
   // The values of longs_ from batch_begin_ to batch_end_ are READ together.

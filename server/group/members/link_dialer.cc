@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<BackupLink>> LinkDialer::Dial(const Call& call) {
                             .token = call.token,
                             .ring_bytes = call.ring_bytes,
                             .wall = context_.clocks.wall,
-                            .deadline_ns = call.deadline.ns()});
+                            .deadline = call.deadline});
 }
 
 absl::StatusOr<std::unique_ptr<Joiner>> LinkDialer::BeginWalk(const BackupLink& link,

@@ -54,7 +54,7 @@ void GiverSource::Poll(BootTime now) {
   next_at_ = now + (ending_ || (link_ && link_->welcomed()) ? kRingLookNs : times_.beacon_ns() / 4);
   if (!link_ && !ending_) Connect(now);
   if (!link_) return;
-  link_->Poll(now.ns());
+  link_->Poll(now);
   if (ending_ || !status_.ok()) return;
   while (const auto message = link_->Take()) OnMessage(*message);
   if (!link_->status().ok()) {

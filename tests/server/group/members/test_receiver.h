@@ -33,7 +33,7 @@ class TestReceiver {
                                    .token = token,
                                    .ring_bytes = ring_bytes,
                                    .wall = MachineWallTime,
-                                   .deadline_ns = (MachineBootTime() + 20 * kNsPerSecond).ns()});
+                                   .deadline = MachineBootTime() + 20 * kNsPerSecond});
     EXPECT_TRUE(link.ok()) << link.status();
     link_ = *std::move(link);
   }
@@ -42,7 +42,7 @@ class TestReceiver {
 
   // Takes what came, and answers beacons unless it `is_slow`.
   void Poll(bool is_slow = false) {
-    link_->Poll(MachineBootTime().ns());
+    link_->Poll(MachineBootTime());
     if (link_->open() && !link_->said_hello()) {
       link_->SayHello(hello_, {.node = "other", .incarnation = token_});
     }
@@ -55,7 +55,7 @@ class TestReceiver {
   // Ends the link. Returns whether it is over.
   bool Close() {
     link_->BeginFence();
-    link_->Poll(MachineBootTime().ns());
+    link_->Poll(MachineBootTime());
     return link_->fenced();
   }
   bool broken() const { return !link_->status().ok(); }
