@@ -155,13 +155,13 @@ absl::Status Server::CreateStore() {
 }
 
 void Server::FindClock() {
-  const uint64_t in_file = store_->taken_over() ? store_->taken_over()->clock_ms : 0;
-  const uint64_t noted_ms = std::max(disk_->noted_clock_ms(), in_file);
-  const uint64_t machine_ms = ServerClock::BeginsAt(options_.clocks.wall.Now()).ms();
-  clock_begins_at_ = ServerTime::FromMs(ClockBeginsAt(noted_ms, machine_ms));
+  const ServerTime in_file = store_->taken_over() ? store_->taken_over()->clock : ServerTime();
+  const ServerTime noted = std::max(disk_->noted_clock(), in_file);
+  const ServerTime machine = ServerClock::BeginsAt(options_.clocks.wall.Now());
+  clock_begins_at_ = ClockBeginsAt(noted, machine);
   if (clock_begins_at_ == ServerTime()) return;
   LOG(WARNING)
-      << "the machine's clock is " << (noted_ms - machine_ms) / 1000
+      << "the machine's clock is " << (noted.ms() - machine.ms()) / 1000
       << " s behind what the last run saw. Items expire by that one's clock, which goes on";
 }
 

@@ -61,7 +61,7 @@ absl::StatusOr<std::unique_ptr<ServerDisk>> ServerDisk::Open(const DiskOptions& 
   if (!options.data.empty()) {
     GANNET_ASSIGN_OR_RETURN(disk->files_, OfFlag("--data", OpenDirectory(options.data)));
     GANNET_ASSIGN_OR_RETURN(disk->slots_min_, SlotsForSnapshot(disk->files_.get()));
-    disk->noted_clock_ms_ = NotedClock(disk->files_.get());
+    disk->noted_clock_ = NotedClock(disk->files_.get());
   }
   if (!options.restore_from.empty()) {
     GANNET_ASSIGN_OR_RETURN(disk->from_,
@@ -77,7 +77,7 @@ absl::Status ServerDisk::OpenRuns() {
   runs_ = *std::move(runs);
   if (runs_->former() == nullptr) return absl::OkStatus();
   GANNET_ASSIGN_OR_RETURN(slots_min_, SlotsForSnapshot(runs_->former()));
-  noted_clock_ms_ = NotedClock(runs_->former());
+  noted_clock_ = NotedClock(runs_->former());
   return absl::OkStatus();
 }
 

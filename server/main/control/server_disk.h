@@ -47,8 +47,8 @@ class ServerDisk final : private MemberLogOwner {
 
   // How many slots the store's index should have at least.
   uint64_t slots_min() const { return slots_min_; }
-  // Where the clock of the last run was at least; 0: unknown.
-  uint64_t noted_clock_ms() const { return noted_clock_ms_; }
+  // Where the clock of the last run was at least; ServerTime(): unknown.
+  ServerTime noted_clock() const { return noted_clock_; }
 
   struct Run {
     Store* store = nullptr;
@@ -93,7 +93,7 @@ class ServerDisk final : private MemberLogOwner {
   const DiskOptions options_;
   std::unique_ptr<Files> from_;
   uint64_t slots_min_ = 0;
-  uint64_t noted_clock_ms_ = 0;
+  ServerTime noted_clock_;
   std::unique_ptr<Files> files_;
   std::unique_ptr<DiskLog> log_;
   std::unique_ptr<RunDirectories> runs_;  // of a member

@@ -17,33 +17,33 @@ uint64_t Checksum(const ClockEntry& entry) {
   return Xxh3(&entry, offsetof(ClockEntry, checksum), /*seed=*/0);
 }
 
-// Returns 0 if there is no entry.
-uint64_t ReadClockEntry(File* file, uint64_t i, uint64_t journal_id) {
+// Returns ServerTime() if there is no entry.
+ServerTime ReadClockEntry(File* file, uint64_t i, uint64_t journal_id) {
   ClockEntry entry{};
   const auto bytes =
       file->ReadAt(i * kClockEntryStride, std::as_writable_bytes(std::span(&entry, 1)));
   if (!bytes.ok() || *bytes != sizeof(entry) || entry.magic != kClockMagic ||
       entry.journal_id != journal_id || entry.checksum != Checksum(entry)) {
-    return 0;
+    return {};
   }
-  return entry.clock_ms;
+  return ServerTime::FromMs(entry.clock_ms);
 }
 
 }  // namespace
 
-void ClockNote::Poll(uint64_t clock_ms, int64_t now_ns) {
+void ClockNote::Poll(ServerTime clock, int64_t now_ns) {
   if (now_ns < next_ns_) return;
   next_ns_ = now_ns + kEveryNs;
-  Write(clock_ms);
+  Write(clock);
 }
 
-void ClockNote::Write(uint64_t clock_ms) {
-  const absl::Status status = TryWrite(clock_ms);
+void ClockNote::Write(ServerTime clock) {
+  const absl::Status status = TryWrite(clock);
   if (!status.ok() && !told_) LOG(WARNING) << "cannot note the time: " << status.message();
   told_ = !status.ok();
 }
 
-absl::Status ClockNote::TryWrite(uint64_t clock_ms) {
+absl::Status ClockNote::TryWrite(ServerTime clock) {
   if (file_ == nullptr) {
     // Begins with the older one of an earlier run's entries.
     auto opened = files_->Open(kClockFileName);
@@ -58,7 +58,7 @@ absl::Status ClockNote::TryWrite(uint64_t clock_ms) {
     if (syncs_) GANNET_RETURN_IF_ERROR(files_->SyncDirectory());
   }
   ClockEntry entry{
-      .magic = kClockMagic, .journal_id = journal_id_, .clock_ms = clock_ms, .checksum = 0};
+      .magic = kClockMagic, .journal_id = journal_id_, .clock_ms = clock.ms(), .checksum = 0};
   entry.checksum = Checksum(entry);
   GANNET_RETURN_IF_ERROR(
       file_->WriteAt(noted_ % kEntries * kClockEntryStride, std::as_bytes(std::span(&entry, 1))));
@@ -66,10 +66,10 @@ absl::Status ClockNote::TryWrite(uint64_t clock_ms) {
   return syncs_ ? file_->Sync() : absl::OkStatus();
 }
 
-uint64_t NotedClock(Files* files) {
+ServerTime NotedClock(Files* files) {
   const auto journal_id = ReadNumberOfDirectory(files);
   const auto file = files->Open(kClockFileName);
-  if (!journal_id.ok() || !file.ok()) return 0;
+  if (!journal_id.ok() || !file.ok()) return {};
   return std::max(ReadClockEntry(file->get(), 0, *journal_id),
                   ReadClockEntry(file->get(), 1, *journal_id));
 }

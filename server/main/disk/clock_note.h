@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "common/base/clock.h"
+#include "common/base/server_time.h"
 #include "server/log/journal/files.h"
 
 namespace gannet {
@@ -40,11 +41,11 @@ class ClockNote {
       : files_(files), journal_id_(journal_id), syncs_(syncs) {}
 
   // Notes the clock if that is due. A note that cannot be written is left out.
-  void Poll(uint64_t clock_ms, int64_t now_ns);
-  void Write(uint64_t clock_ms);
+  void Poll(ServerTime clock, int64_t now_ns);
+  void Write(ServerTime clock);
 
  private:
-  absl::Status TryWrite(uint64_t clock_ms);
+  absl::Status TryWrite(ServerTime clock);
 
   Files* const files_;
   const uint64_t journal_id_;
@@ -55,14 +56,14 @@ class ClockNote {
   bool told_ = false;
 };
 
-// Returns the last time that was noted in a server's directory; 0: none was.
-uint64_t NotedClock(Files* files);
+// Returns the last time that was noted in a server's directory; ServerTime(): none was.
+ServerTime NotedClock(Files* files);
 
-// Returns where the clock of a run has to begin that finds this note; 0: at the machine's clock.
-// If that is behind the note, it was set back. Nobody knows then how much of the time to the next
-// note had passed, so all of it counts.
-constexpr uint64_t ClockBeginsAt(uint64_t noted_ms, uint64_t machine_ms) {
-  return machine_ms >= noted_ms ? 0 : noted_ms + ClockNote::kEveryNs / kNsPerMs;
+// Returns where the clock of a run has to begin that finds this note; ServerTime(): at the
+// machine's clock. If that is behind the note, it was set back. Nobody knows then how much of the
+// time to the next note had passed, so all of it counts.
+constexpr ServerTime ClockBeginsAt(ServerTime noted, ServerTime machine) {
+  return machine >= noted ? ServerTime() : noted + ClockNote::kEveryNs / kNsPerMs;
 }
 
 }  // namespace gannet

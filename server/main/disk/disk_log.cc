@@ -216,7 +216,7 @@ void DiskLog::Poll(int64_t now_ns) {
     status = BeginSnapshot();
   }
   if (!status.ok()) GiveUpSnapshot(status, now_ns);
-  if (const auto clock_ms = ClockToNote()) clock_note_->Poll(*clock_ms, now_ns);
+  if (const auto clock = ClockToNote()) clock_note_->Poll(*clock, now_ns);
   FailWaiting();
   Tell(now_ns);
   due_ns_ = now_ns + (snapshot_ != nullptr ? kStepPeriodNs
@@ -227,10 +227,10 @@ void DiskLog::Poll(int64_t now_ns) {
 }
 
 // A member of a group that has not all items yet has nothing to note.
-std::optional<uint64_t> DiskLog::ClockToNote() const {
+std::optional<ServerTime> DiskLog::ClockToNote() const {
   if (journal_->failed() || !MayBeginSnapshot()) return std::nullopt;
-  const uint64_t clock_ms = options_.store->Now({}).ms();
-  return clock_ms == 0 ? std::nullopt : std::optional(clock_ms);
+  const ServerTime clock = options_.store->Now({});
+  return clock == ServerTime() ? std::nullopt : std::optional(clock);
 }
 
 void DiskLog::FailWaiting() {
@@ -343,7 +343,7 @@ void DiskLog::Tell(int64_t now_ns) {
 
 absl::Status DiskLog::Close(int64_t now_ns) {
   const absl::Status status = journal_->SyncAll(now_ns);
-  if (const auto clock_ms = ClockToNote()) clock_note_->Write(*clock_ms);
+  if (const auto clock = ClockToNote()) clock_note_->Write(*clock);
   FailWaiting();
   if (options_.owner != nullptr) options_.owner->OnPoll();
   return status;

@@ -169,7 +169,7 @@ class DiskLog : public ChangeConsumer {
   void GiveUpSnapshot(const absl::Status& why, int64_t now_ns);
   void Tell(int64_t now_ns);
   // Returns where the store's clock is, if that is to be noted now.
-  std::optional<uint64_t> ClockToNote() const;
+  std::optional<ServerTime> ClockToNote() const;
 
   const Options options_;
   uint64_t journal_id_ = 0;

@@ -136,15 +136,15 @@ void RecoveryArea::SetVersionsEnd(uint64_t version) {
   StoreWordRelease(header + offsetof(RecoveryHeader, not_versions_end), ~version);
 }
 
-void RecoveryArea::SetClock(uint64_t clock_ms) {
+void RecoveryArea::SetClock(ServerTime clock) {
   std::byte* const header = region_ + kRecoveryOffset;
-  StoreWordRelease(header + offsetof(RecoveryHeader, clock_ms), clock_ms);
-  StoreWordRelease(header + offsetof(RecoveryHeader, not_clock_ms), ~clock_ms);
+  StoreWordRelease(header + offsetof(RecoveryHeader, clock_ms), clock.ms());
+  StoreWordRelease(header + offsetof(RecoveryHeader, not_clock_ms), ~clock.ms());
 }
 
 // A process that was killed between the two stores leaves an older time in the second.
-uint64_t NotedClock(const RecoveryHeader& header) {
-  return std::min(header.clock_ms, ~header.not_clock_ms);
+ServerTime NotedClock(const RecoveryHeader& header) {
+  return ServerTime::FromMs(std::min(header.clock_ms, ~header.not_clock_ms));
 }
 
 void RecoveryArea::CopySuperblock(const Superblock& superblock) {

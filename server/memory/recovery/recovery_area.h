@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/check.h"
+#include "common/base/server_time.h"
 #include "common/layout/item.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
@@ -97,7 +98,7 @@ class RecoveryArea {
   // Notes that versions from `version` on are being given. Call it every second or so.
   void SetNextVersion(uint64_t version) { SetVersionsEnd(version + kVersionsAhead); }
   // Notes where the server's clock is. Call it every second or so.
-  void SetClock(uint64_t clock_ms);
+  void SetClock(ServerTime clock);
   // Must be called before the superblock itself is stored.
   void CopySuperblock(const Superblock& superblock);
   void ClearIntents();
@@ -122,8 +123,8 @@ class RecoveryArea {
 };
 static_assert(kIntents == 1 << (64 - 52));
 
-// Returns the last time that a former process noted; 0: none did.
-uint64_t NotedClock(const RecoveryHeader& header);
+// Returns the last time that a former process noted; ServerTime(): none did.
+ServerTime NotedClock(const RecoveryHeader& header);
 
 RecoveryHeader LoadRecoveryHeader(std::span<const std::byte> region);
 // Returns intent number `i`, or nullopt if none is under way.

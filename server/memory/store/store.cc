@@ -567,7 +567,7 @@ void Store::PauseEvictions(bool paused) {
 bool Store::Tidy(ServerTime now) {
   if (recovery_ != nullptr) {
     recovery_->SetNextVersion(next_version_.load(std::memory_order_relaxed));
-    recovery_->SetClock(now.ms());
+    recovery_->SetClock(now);
   }
   if (grower_.Step()) return true;
   bool more = Sweep(now, kSweepHomesPerStep).more;

@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_MEMORY_STORE_TAKEN_OVER_H_
 #define GANNET_SERVER_MEMORY_STORE_TAKEN_OVER_H_
 
+#include "common/base/server_time.h"
 #include "server/memory/recovery/survey.h"
 
 namespace gannet {
@@ -10,7 +11,7 @@ struct TakenOver {
   bool stopped_in_order = false;  // otherwise that process was killed
   SurveyCounts counts;
   double seconds = 0;
-  uint64_t clock_ms = 0;  // where the server's clock was at least; 0: unknown
+  ServerTime clock;  // where the server's clock was at least; ServerTime(): unknown
 };
 
 }  // namespace gannet

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 
+#include "common/base/server_time.h"
 #include "gtest/gtest.h"
 #include "server/main/disk/data_directory.h"
 #include "tests/server/log/journal/simulated_files.h"
@@ -9,7 +10,7 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kClockMs = 1'700'000'000'000;
+constexpr ServerTime kClock = ServerTime::FromMs(1'700'000'000'000);
 
 class ClockNoteTest : public testing::Test {
  protected:
@@ -23,24 +24,24 @@ class ClockNoteTest : public testing::Test {
 };
 
 TEST_F(ClockNoteTest, TheLastTimeIsFoundAgain) {
-  EXPECT_EQ(NotedClock(&files_), 0);
+  EXPECT_EQ(NotedClock(&files_), ServerTime());
   for (uint64_t run = 0; run < 3; ++run) {
     ClockNote note = Begin();
     for (uint64_t i = 0; i < 3; ++i) {
-      const uint64_t ms = kClockMs + 10 * run + i;
-      note.Write(ms);
-      EXPECT_EQ(NotedClock(&files_), ms);
+      const ServerTime time = kClock + (10 * run + i);
+      note.Write(time);
+      EXPECT_EQ(NotedClock(&files_), time);
     }
   }
 }
 
 TEST_F(ClockNoteTest, IsWrittenOnceASecond) {
   ClockNote note = Begin();
-  note.Poll(kClockMs, 0);
-  note.Poll(kClockMs + 999, 999 * kNsPerMs);
-  EXPECT_EQ(NotedClock(&files_), kClockMs);
-  note.Poll(kClockMs + 1'000, 1'000 * kNsPerMs);
-  EXPECT_EQ(NotedClock(&files_), kClockMs + 1'000);
+  note.Poll(kClock, 0);
+  note.Poll(kClock + 999, 999 * kNsPerMs);
+  EXPECT_EQ(NotedClock(&files_), kClock);
+  note.Poll(kClock + 1'000, 1'000 * kNsPerMs);
+  EXPECT_EQ(NotedClock(&files_), kClock + 1'000);
 }
 
 // Whatever a power cut leaves of a write, the one before it counts.
@@ -49,35 +50,35 @@ TEST_F(ClockNoteTest, APowerCutLeavesTheOneBeforeAtLeast) {
     SimulatedFiles files{seed};
     const uint64_t number = *NumberOfDirectory(&files, 77);
     ClockNote note(&files, number, /*syncs=*/true);
-    note.Write(kClockMs);
-    note.Write(kClockMs + 1);
+    note.Write(kClock);
+    note.Write(kClock + 1);
     const uint64_t write = files.operations() + 1;
     files.SetFault(SimulatedFiles::Fault::kPowerCut, write + seed % 2);  // the write, or its sync
-    note.Write(kClockMs + 2);
+    note.Write(kClock + 2);
     files.CutPower();
-    EXPECT_GE(NotedClock(&files), kClockMs + 1) << seed;
+    EXPECT_GE(NotedClock(&files), kClock + 1) << seed;
   }
 }
 
 TEST_F(ClockNoteTest, WhatIsDamagedOrOfAnotherDirectoryDoesNotCount) {
   ClockNote note = Begin();
-  note.Write(kClockMs);
-  note.Write(kClockMs + 1);
+  note.Write(kClock);
+  note.Write(kClock + 1);
   (*files_.BytesOf(kClockFileName))[kClockEntryStride + offsetof(ClockEntry, clock_ms)] ^=
       std::byte{1};
-  EXPECT_EQ(NotedClock(&files_), kClockMs);
+  EXPECT_EQ(NotedClock(&files_), kClock);
   ClockNote other(&files_, number_ + 1, /*syncs=*/true);
-  other.Write(kClockMs + 2);
-  other.Write(kClockMs + 3);
-  EXPECT_EQ(NotedClock(&files_), 0);
+  other.Write(kClock + 2);
+  other.Write(kClock + 3);
+  EXPECT_EQ(NotedClock(&files_), ServerTime());
 }
 
 TEST(ClockBeginsAtTest, IsTheMachinesUnlessThatWasSetBack) {
-  EXPECT_EQ(ClockBeginsAt(0, kClockMs), 0);
-  EXPECT_EQ(ClockBeginsAt(kClockMs, kClockMs), 0);
-  EXPECT_EQ(ClockBeginsAt(kClockMs, kClockMs + 1), 0);
+  EXPECT_EQ(ClockBeginsAt(ServerTime(), kClock), ServerTime());
+  EXPECT_EQ(ClockBeginsAt(kClock, kClock), ServerTime());
+  EXPECT_EQ(ClockBeginsAt(kClock, kClock + 1), ServerTime());
   // What was seen until the next note counts, too.
-  EXPECT_EQ(ClockBeginsAt(kClockMs, kClockMs - 1), kClockMs + 1'000);
+  EXPECT_EQ(ClockBeginsAt(kClock + 1, kClock), kClock + 1'001);
 }
 
 }  // namespace

@@ -79,14 +79,14 @@ TEST_F(DiskLogTest, NotesTheClockAlsoWhenNothingIsWritten) {
   SetClock clock(1'700'000'000'000);
   (*store_)->UseClock(&clock);
   Poll();
-  EXPECT_EQ(NotedClock(&files_), clock.ms);
+  EXPECT_EQ(NotedClock(&files_), clock.Time());
   clock.ms += 1'000;
   now_ns_ += kNsPerSecond;
   Poll();
-  EXPECT_EQ(NotedClock(&files_), clock.ms);
+  EXPECT_EQ(NotedClock(&files_), clock.Time());
   clock.ms += 10;
   EXPECT_EQ(log_->Close(now_ns_), absl::OkStatus());
-  EXPECT_EQ(NotedClock(&files_), clock.ms);
+  EXPECT_EQ(NotedClock(&files_), clock.Time());
   // What is beside the journal is nothing to it.
   ASSERT_EQ(Start(), absl::OkStatus());
 }

@@ -39,7 +39,7 @@ TEST_F(RecoveryAreaTest, HeaderHasGoldenBytes) {
             "8877665544332211"
             "0807060504030201"
             "f7f8f9fafbfcfdfe");
-  area_.SetClock(0x0000018bcfe56800);
+  area_.SetClock(ServerTime::FromMs(0x0000018bcfe56800));
   EXPECT_EQ(Hex(At(4168, 16)),
             "0068e5cf8b010000"
             "ff971a3074feffff");
@@ -49,14 +49,14 @@ TEST_F(RecoveryAreaTest, HeaderHasGoldenBytes) {
 
 TEST_F(RecoveryAreaTest, TheClockIsTheLastOneThatWasNotedAsAWhole) {
   const auto noted = [&] { return NotedClock(LoadRecoveryHeader(At(0, kRecoveryEnd))); };
-  EXPECT_EQ(noted(), 0) << "as an earlier version leaves it";
+  EXPECT_EQ(noted(), ServerTime()) << "as an earlier version leaves it";
   area_.Format(0x40000000);
-  EXPECT_EQ(noted(), 0);
-  area_.SetClock(1'000);
-  EXPECT_EQ(noted(), 1'000);
+  EXPECT_EQ(noted(), ServerTime());
+  area_.SetClock(ServerTime::FromMs(1'000));
+  EXPECT_EQ(noted(), ServerTime::FromMs(1'000));
   // A process was killed between the two stores.
   region_[(kRecoveryOffset + offsetof(RecoveryHeader, clock_ms)) / sizeof(uint64_t)] = 2'000;
-  EXPECT_EQ(noted(), 1'000);
+  EXPECT_EQ(noted(), ServerTime::FromMs(1'000));
 }
 
 TEST_F(RecoveryAreaTest, IntentHasGoldenBytes) {
