@@ -60,23 +60,24 @@ struct alignas(64) EngineServer {
   // Returns whether the item may be past its expiry. `now_ns` may be when the operation began: an
   // item that was alive then is a right answer.
   bool PastExpiry(const ItemHeader& header, int64_t now_ns) const {
-    return header.expiry_ms() != 0 &&
-           !session->server_time().SurelyBefore(header.expiry_ms(), now_ns);
+    const Expiry expiry = header.expiry();
+    return !expiry.never() && !session->server_time().SurelyBefore(expiry.time(), now_ns);
   }
   // Returns whether the item was surely past its expiry at `read_ns`, a time at which it was still
   // to be READ. Then the READ found the key absent.
   bool SurelyPastExpiry(const ItemHeader& header, int64_t read_ns) const {
-    return header.expiry_ms() != 0 &&
-           session->server_time().SurelyPast(header.expiry_ms(), read_ns);
+    const Expiry expiry = header.expiry();
+    return !expiry.never() && session->server_time().SurelyPast(expiry.time(), read_ns);
   }
-  // Returns how long an item lives at least. 0: perhaps its expiry has passed.
-  std::chrono::milliseconds TtlLeft(uint64_t expiry_ms, int64_t now_ns) const {
-    return std::chrono::milliseconds(session->server_time().LeftMs(expiry_ms, now_ns));
+  // Returns how long an item lives at least that expires then. 0: perhaps that time has come.
+  std::chrono::milliseconds TtlLeft(ServerTime expires, int64_t now_ns) const {
+    return std::chrono::milliseconds(session->server_time().LeftMs(expires, now_ns));
   }
   // Returns what a caller is told of an item.
   ItemInfo MakeItemInfo(const ItemHeader& header, int64_t now_ns) const {
-    ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
-    if (info.expiry_ms != 0) info.ttl_left = TtlLeft(info.expiry_ms, now_ns);
+    const Expiry expiry = header.expiry();
+    ItemInfo info{header.version, header.flags, expiry.ms(), header.value_bytes};
+    if (!expiry.never()) info.ttl_left = TtlLeft(expiry.time(), now_ns);
     return info;
   }
 };

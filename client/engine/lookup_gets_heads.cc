@@ -105,7 +105,7 @@ void LookupGets::OnKnownConfirmed(Op& op) {
   const LargeItemHeader& head = op.lookup.large();
   const auto commit = ItemField<uint64_t>(op.buffers->item, offsetof(ItemHeader, commit));
   // Report frees the slot, so nothing else may be busy with it.
-  const bool reports = commit == head.item.commit && head.item.expiry_ms() == 0 &&
+  const bool reports = commit == head.item.commit && head.item.expiry().never() &&
                        !reports_.full() && op.busy.quiet();
   if (reports) [[likely]]
     return ReportKnown(op);

@@ -41,7 +41,7 @@ void NearCache::DropLeases() {
 // header is READ again when so much of the lease is over that it was surely renewed meanwhile.
 bool NearCache::HoldsStill(const ClientSession& session, int64_t now_ns) {
   constexpr int64_t kRoundingNs = 2 * kNsPerMs;  // of ServerTimeBound
-  const int64_t end_ns = session.server_time().SurelyBeforeUntilNs(copies_.end_ms());
+  const int64_t end_ns = session.server_time().SurelyBeforeUntilNs(copies_.end());
   soon_ns_ = end_ns - session.item_leases().lease_ms * kNsPerMs / 4 - kRoundingNs;
   until_ns_ = std::min(end_ns, session.lease().OwnedUntilNs());
   return now_ns < until_ns_;
@@ -115,7 +115,8 @@ void NearCache::OnHeader(ClientSession& session, const std::byte* read, int64_t 
   std::memcpy(&header, read, sizeof(header));
   if (!ItemLeaseValid(header, session.grant().incarnation)) return;
   copies_.OnHeader(header);
-  if (header.end_ms <= session.server_time().Upper(now_ns).ms()) return Pause(now_ns);
+  const ServerTime end = ServerTime::FromMs(header.end_ms);
+  if (end <= session.server_time().Upper(now_ns)) return Pause(now_ns);
   if (!copies_.WantsWords() && !wants_words_) return;
   const uint32_t words = session.item_leases().words;
   Read(session, Reading::kWords, ItemLeaseBytes(0), words * sizeof(uint64_t));

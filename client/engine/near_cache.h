@@ -7,6 +7,7 @@
 #include "client/session/client_session.h"
 #include "client/tables/item_copies.h"
 #include "common/base/clock.h"
+#include "common/base/server_time.h"
 
 namespace gannet {
 
@@ -57,8 +58,8 @@ class NearCache {
                          int64_t now_ns) {
     ItemCopies::Copy* const copy = copies_.Find(hash, key);
     if (copy == nullptr) return nullptr;
-    const uint64_t expiry_ms = copy->header.expiry_ms();
-    if (expiry_ms != 0 && !session.server_time().SurelyBefore(expiry_ms, now_ns)) [[unlikely]]
+    const Expiry expiry = copy->header.expiry();
+    if (!expiry.never() && !session.server_time().SurelyBefore(expiry.time(), now_ns)) [[unlikely]]
       return nullptr;
     return copy;
   }

@@ -97,10 +97,10 @@ inline bool NearGets::Holds(EngineServer& server) {
 
 // Tells the caller of Poll at once, as OrdinaryGets::Report does.
 inline void NearGets::Report(HitReports& reports, Op& op, ItemCopies::Copy& copy) {
-  ItemInfo info{copy.header.version, copy.header.flags, copy.header.expiry_ms(),
-                copy.header.value_bytes};
-  if (info.expiry_ms != 0) [[unlikely]]
-    info.ttl_left = op.server->TtlLeft(info.expiry_ms, ops_.now_ns());
+  const Expiry expiry = copy.header.expiry();
+  ItemInfo info{copy.header.version, copy.header.flags, expiry.ms(), copy.header.value_bytes};
+  if (!expiry.never()) [[unlikely]]
+    info.ttl_left = op.server->TtlLeft(expiry.time(), ops_.now_ns());
   Completion& done = reports.Next();
   done = {.user_data = op.request.user_data, .found = true, .info = info};
   done.cost.from_near_cache = true;

@@ -107,7 +107,7 @@ inline void OrdinaryGets::OnWindow(EngineServer& server, Op& op) {
   if (!IsItemOf<Xxh3UnseededInline>({item, bytes}, op.ordinary.seal, op.key())) [[unlikely]]
     return lookups_.GoOn(op);
   const ItemHeader header = LoadItemHeader(item);
-  if (header.expiry_ms() != 0) [[unlikely]]
+  if (!header.expiry().never()) [[unlikely]]
     return OnExpiringItem(op, cached);
   if (op.server->touches != nullptr) [[unlikely]]
     op.server->touches->Used(op.ordinary.slot);

@@ -244,8 +244,8 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
   op.value = {reinterpret_cast<const char*>(op.item.lent.data), header.value_bytes};
   const ReplyHeader::Get& item = header.get;
   op.done.info = {item.version, item.user_flags, item.expiry_ms, header.value_bytes};
-  if (item.expiry_ms != 0)
-    op.done.info.ttl_left = op.server->TtlLeft(item.expiry_ms, ops_.now_ns());
+  const Expiry expiry = Expiry::FromMs(item.expiry_ms);
+  if (!expiry.never()) op.done.info.ttl_left = op.server->TtlLeft(expiry.time(), ops_.now_ns());
   cache.RememberTold(op.hash, op.place, Slot(item.slot));
   ops_.Finish(op, Outcome::kOk);
   if (op.uses_caller_memory()) gets_.CopyToCallerMemory(op);

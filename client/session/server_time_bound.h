@@ -66,25 +66,22 @@ class ServerTimeBound {
     const auto lower_ms = static_cast<int64_t>(least_ms_) + bound_ms;
     return ServerTime::FromMs(static_cast<uint64_t>(std::max<int64_t>(lower_ms, 0)));
   }
-  bool SurelyPast(uint64_t expiry_ms, int64_t now_ns) const {
-    return Lower(now_ns).ms() >= expiry_ms;
-  }
-  bool SurelyBefore(uint64_t expiry_ms, int64_t now_ns) const {
-    return Upper(now_ns).ms() <= expiry_ms;
-  }
-  // Returns a local time: at each time before it, the server's clock has surely not come to
-  // `time_ms`, that is, Upper is before that. 0 for `time_ms`: there is none.
-  int64_t SurelyBeforeUntilNs(uint64_t time_ms) const {
+  bool SurelyPast(ServerTime time, int64_t now_ns) const { return Lower(now_ns) >= time; }
+  bool SurelyBefore(ServerTime time, int64_t now_ns) const { return Upper(now_ns) <= time; }
+  // Returns a local time: at each time before it, the server's clock has surely not come to `time`,
+  // that is, Upper is before that. ServerTime(): there is none.
+  int64_t SurelyBeforeUntilNs(ServerTime time) const {
     constexpr uint64_t kMsMax = uint64_t{1} << 40;  // no overflow
-    if (time_ms <= time_ms_ + 2) return INT64_MIN / 2;
-    const auto bound_ns = static_cast<int64_t>(std::min(time_ms - 2 - time_ms_, kMsMax)) * kNsPerMs;
+    if (time.ms() <= time_ms_ + 2) return INT64_MIN / 2;
+    const uint64_t bound_ms = std::min(time.ms() - 2 - time_ms_, kMsMax);
+    const auto bound_ns = static_cast<int64_t>(bound_ms) * kNsPerMs;
     // If passed < bound - bound / 513 - 1, then passed + passed / 512 < bound.
     return asked_ns_ + bound_ns - bound_ns / ((1 << kDriftShift) + 1) - 1;
   }
-  // Returns how long it is at least until `expiry_ms`. 0: perhaps that has passed.
-  uint64_t LeftMs(uint64_t expiry_ms, int64_t now_ns) const {
-    const uint64_t upper_ms = Upper(now_ns).ms();
-    return expiry_ms > upper_ms ? expiry_ms - upper_ms : 0;
+  // Returns how long it is at least until `time`. 0: perhaps that has passed.
+  uint64_t LeftMs(ServerTime time, int64_t now_ns) const {
+    const ServerTime upper = Upper(now_ns);
+    return time > upper ? time - upper : 0;
   }
 
  private:

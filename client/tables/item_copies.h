@@ -12,6 +12,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "common/base/same_bytes.h"
+#include "common/base/server_time.h"
 #include "common/layout/item.h"
 #include "common/layout/item_lease_header.h"
 #include "common/layout/key_hash.h"
@@ -23,7 +24,7 @@ namespace gannet {
 // (docs/item-leases.md). A copy is right as long as its commit word is among the words that were
 // READ, these count, and the server's clock has surely not come to the end of the leases.
 //
-//   OnHeader -> (words READ behind that header) -> OnWords -> Note: copies -> Find, before end_ms
+//   OnHeader -> (words READ behind that header) -> OnWords -> Note: copies -> Find, before end
 //
 // Words that were READ count as long as headers have the generation of the header before them. So a
 // header of another generation ends all copies, until the words are READ again.
@@ -62,8 +63,10 @@ class ItemCopies {
   // there any more go.
   void OnWords(std::span<const uint64_t> words);
 
-  // Copies are right until the server's clock comes to this time. 0: they are not.
-  uint64_t end_ms() const { return words_count_ ? header_.end_ms : 0; }
+  // Copies are right until the server's clock comes to this time. ServerTime(): they are not.
+  ServerTime end() const {
+    return words_count_ ? ServerTime::FromMs(header_.end_ms) : ServerTime();
+  }
   // Returns nullptr if there is no copy of the key. A copy stays where it is until the next OnWords
   // or Note.
   Copy* Find(KeyHash hash, std::string_view key) {

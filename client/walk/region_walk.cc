@@ -183,11 +183,12 @@ bool RegionWalk::WantIndex() {
 WalkReader::Taken RegionWalk::OnItem(size_t i, const IndexWalk::Item& item) {
   if (map_ != nullptr && !map_->Shows(item.key)) return Taken::kYes;
   const ItemHeader& header = item.header;
-  ItemInfo info{header.version, header.flags, header.expiry_ms(), header.value_bytes};
-  if (info.expiry_ms != 0) {
+  const Expiry expiry = header.expiry();
+  ItemInfo info{header.version, header.flags, expiry.ms(), header.value_bytes};
+  if (!expiry.never()) {
     const ServerTimeBound& time = session_->server_time();
-    if (time.SurelyPast(info.expiry_ms, posted_ns_)) return Taken::kYes;
-    info.ttl_left = std::chrono::milliseconds(time.LeftMs(info.expiry_ms, posted_ns_));
+    if (time.SurelyPast(expiry.time(), posted_ns_)) return Taken::kYes;
+    info.ttl_left = std::chrono::milliseconds(time.LeftMs(expiry.time(), posted_ns_));
   }
   ++progress_.items;
   const Slot slot = walk_->items()[i];

@@ -1,12 +1,14 @@
 #ifndef GANNET_COMMON_LAYOUT_ITEM_H_
 #define GANNET_COMMON_LAYOUT_ITEM_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <type_traits>
 
 #include "common/base/align.h"
+#include "common/base/server_time.h"
 #include "common/layout/size_class.h"
 
 namespace gannet {
@@ -30,10 +32,10 @@ struct ItemHeader {
   uint32_t flags;           // the user's, opaque
   uint64_t expiry_and_key;  // expiry, ms since the Unix epoch (0 = never) << 16 | key bytes
 
-  uint64_t expiry_ms() const { return expiry_and_key >> 16; }
+  Expiry expiry() const { return Expiry::FromMs(expiry_and_key >> 16); }
   uint32_t key_bytes() const { return expiry_and_key & 0xffff; }
-  void SetExpiryAndKeyBytes(uint64_t expiry_ms, size_t key_bytes) {
-    expiry_and_key = expiry_ms << 16 | key_bytes;
+  void SetExpiryAndKeyBytes(Expiry expiry, size_t key_bytes) {
+    expiry_and_key = expiry.ms() << 16 | key_bytes;
   }
 };
 static_assert(sizeof(ItemHeader) == 32 && std::is_trivially_copyable_v<ItemHeader>);
@@ -41,6 +43,10 @@ static_assert(offsetof(ItemHeader, version) == 8 && offsetof(ItemHeader, value_b
 static_assert(offsetof(ItemHeader, flags) == 20 && offsetof(ItemHeader, expiry_and_key) == 24);
 
 inline constexpr uint64_t kExpiryMsMax = (1ull << 48) - 1;
+// Returns the expiry that an item gets which should have this one.
+constexpr Expiry AsStored(Expiry expiry) {
+  return Expiry::FromMs(std::min(expiry.ms(), kExpiryMsMax));
+}
 
 // Returns the bytes of an item that is sealed whole: header, value, key. Only such items are as
 // short as a block of kSealedClassMax.

@@ -10,7 +10,7 @@ ReplyHeader ReplyOfRead(const RequestHeader& request, const ReadOutcome& outcome
   reply.value_bytes = outcome.value_bytes;
   reply.get = {.version = outcome.version,
                .slot = outcome.slot,
-               .expiry_ms = outcome.attributes.expiry_ms,
+               .expiry_ms = outcome.attributes.expiry.ms(),
                .user_flags = outcome.attributes.flags};
   return reply;
 }
@@ -60,7 +60,7 @@ Writes::Decided Dispatcher::Decide(const RequestView& request, const Now& now,
       return writes_->Increment(request.key, operands, made, conditions, now.server_time);
     }
     case Opcode::kTouch:
-      return writes_->Touch(request.key, made.expiry_ms, conditions, now.server_time);
+      return writes_->Touch(request.key, made.expiry, conditions, now.server_time);
     default:
       return {.outcome = {.status = ReplyStatus::kUnimplemented}};
   }

@@ -95,7 +95,7 @@ inline ItemAttributes AttributesOf(const RequestHeader& request, const Store& st
                                    ServerTime now) {
   const uint64_t ttl_ms = request.write.ttl_ms;
   return {.flags = request.write.user_flags,
-          .expiry_ms = ttl_ms == 0 ? 0 : (store.Now(now) + ttl_ms).ms()};
+          .expiry = ttl_ms == 0 ? Expiry() : Expiry::At(store.Now(now) + ttl_ms)};
 }
 
 // Returns true if such a request is idempotent, so that its answer need not be kept.

@@ -90,7 +90,7 @@ bool Writes::PublishPut(const WaitingChanges::Entry& entry) {
     {
       const ServerTime now = store_->Now({});
       const Locked key(*store_, entry.hash, entry.key, now);
-      if (entry.decided_until_ms != 0 && store_->Now(now).IsPast(entry.decided_until_ms)) {
+      if (!entry.decided_until.never() && store_->Now(now).IsPast(entry.decided_until)) {
         return UndoAndPop(entry, ReplyStatus::kTryAgain);
       }
       const ReplyStatus status = store_->Install(key, entry.pending, nullptr).status;

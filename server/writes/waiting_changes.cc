@@ -40,14 +40,14 @@ void WaitingChanges::LookWhetherCrowded() {
 }
 
 std::optional<uint64_t> WaitingChanges::Add(KeyHash hash, const Change& change,
-                                            const Pending& pending, uint64_t decided_until_ms) {
+                                            const Pending& pending, Expiry decided_until) {
   const Kind kind = change.kind == Change::Kind::kPut ? Kind::kPut : Kind::kDelete;
   Entry entry{.hash = hash,
               .key = std::string(change.key),
               .kind = kind,
               .version = change.version,
               .pending = pending,
-              .decided_until_ms = decided_until_ms,
+              .decided_until = decided_until,
               .origin = {.session_token = change.session_token,
                          .sequence = change.sequence,
                          .opcode = change.opcode}};

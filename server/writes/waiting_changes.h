@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/server_time.h"
 #include "common/base/word_mutex.h"
 #include "common/layout/key_hash.h"
 #include "server/log/changes/change_sink.h"
@@ -49,9 +50,8 @@ class WaitingChanges : public LaterEvictions {
     Kind kind = Kind::kNothing;
     uint64_t version = 0;  // not of an update
     Pending pending{};     // of a put
-    // When the item expires that the put was decided by, in milliseconds since the Unix epoch. 0:
-    // never, or it does not matter.
-    uint64_t decided_until_ms = 0;
+    // When the item expires that the put was decided by. Never: also if it does not matter.
+    Expiry decided_until;
     ChangeOrigin origin{};  // the request that it answers
     // Of an update: its UpdateBody, in the memory that its lane used, which keeps it until the
     // update is published.
@@ -73,10 +73,10 @@ class WaitingChanges : public LaterEvictions {
 
   // Returns the last waiting change of a key with this hash, or nullptr.
   const Entry* LastOf(KeyHash hash) const;
-  // Records a change and adds it. `pending` is the item of a put, `decided_until_ms` as in Entry.
+  // Records a change and adds it. `pending` is the item of a put, `decided_until` as in Entry.
   // Returns its ticket, or nullopt if it was not recorded.
   std::optional<uint64_t> Add(KeyHash hash, const Change& change, const Pending& pending,
-                              uint64_t decided_until_ms);
+                              Expiry decided_until);
   // Begins to add updates. Returns false if none is taken now: the recorder refuses them, or there
   // is no memory. Otherwise nothing else is added until EndUpdates, so call that soon. REQUIRES: no
   // lock is held, or the lock of the key of the only update.

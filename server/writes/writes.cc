@@ -33,7 +33,7 @@ Writes::Newest Writes::NewestOf(const Locked& key) const {
   const WaitingChanges::Entry* const entry = waits() ? waiting_->LastOf(key.hash) : nullptr;
   if (entry == nullptr) {
     Newest newest{.slot = key.item.slot, .version = key.item.version};
-    if (waits() && newest.there()) newest.expiry_ms = store_->ItemAt(newest.slot).expiry_ms;
+    if (waits() && newest.there()) newest.expiry = store_->ItemAt(newest.slot).expiry;
     return newest;
   }
   Newest newest{.slot = Slot(), .waiting = entry, .collides = waiting_->KeyOf(*entry) != key.key};
@@ -45,10 +45,10 @@ Writes::Newest Writes::NewestOf(const Locked& key) const {
   }
   const Pending& pending = entry->pending;
   if (entry->kind != WaitingChanges::Kind::kPut) return newest;
-  if (pending.expiry_ms != 0 && store_->Now(key.now).IsPast(pending.expiry_ms)) return newest;
+  if (!pending.expiry.never() && store_->Now(key.now).IsPast(pending.expiry)) return newest;
   newest.slot = Slot::Of(key.hash.Tag(), pending.size_class, pending.offset);
   newest.version = pending.version;
-  newest.expiry_ms = pending.expiry_ms;
+  newest.expiry = pending.expiry;
   return newest;
 }
 
@@ -93,7 +93,7 @@ Change Writes::PutOf(std::string_view key, std::string_view value, ItemAttribute
                      const ChangeOrigin* origin) {
   Change put{.kind = Change::Kind::kPut,
              .version = store_->NextVersion(),
-             .expiry_ms = std::min(attributes.expiry_ms, kExpiryMsMax),
+             .expiry = AsStored(attributes.expiry),
              .flags = attributes.flags,
              .key = key,
              .value = value};
@@ -101,28 +101,28 @@ Change Writes::PutOf(std::string_view key, std::string_view value, ItemAttribute
   return put;
 }
 
-Writes::Decided Writes::MakeShort(const Locked& key, const Change& put, uint64_t decided_until_ms) {
+Writes::Decided Writes::MakeShort(const Locked& key, const Change& put, Expiry decided_until) {
   if (!waits()) [[likely]]
     return {.outcome = store_->PutShort(key, put)};
   const std::optional<Pending> pending = store_->Make(key.hash, put);
   if (!pending) return {.outcome = {.status = ReplyStatus::kHeapFull}};
-  return Wait(key, put, *pending, decided_until_ms);
+  return Wait(key, put, *pending, decided_until);
 }
 
 Writes::Decided Writes::MakePending(const Locked& key, const Change& put, const Pending& pending,
-                                    uint64_t decided_until_ms) {
+                                    Expiry decided_until) {
   if (!waits()) return {.outcome = store_->Install(key, pending, &put)};
-  return Wait(key, put, pending, decided_until_ms);
+  return Wait(key, put, pending, decided_until);
 }
 
 Writes::Decided Writes::MakeDeletion(const Locked& key, const Change& deletion) {
   if (!waits()) return {.outcome = store_->Remove(key, deletion)};
-  return Wait(key, deletion, {}, 0);
+  return Wait(key, deletion, {}, Expiry());
 }
 
 Writes::Decided Writes::Wait(const Locked& key, const Change& change, const Pending& pending,
-                             uint64_t decided_until_ms) {
-  const std::optional<uint64_t> ticket = waiting_->Add(key.hash, change, pending, decided_until_ms);
+                             Expiry decided_until) {
+  const std::optional<uint64_t> ticket = waiting_->Add(key.hash, change, pending, decided_until);
   const bool put = change.kind == Change::Kind::kPut;
   if (!ticket) {
     if (put) store_->Drop(pending);
@@ -278,7 +278,7 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
       std::optional<std::string_view> old;
       if (newest.there()) {
         const Change item = ItemOf(newest);
-        content.attributes = {item.flags, item.expiry_ms};
+        content.attributes = {item.flags, item.expiry};
         old = item.value;
       }
       checked.status = make(old, &content);
@@ -292,7 +292,7 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
         Change put =
             PutOf(key, content.value.CopyTo(buffer.data()), content.attributes, conditions.origin);
         put.number = content.number;
-        const Decided decided = MakeShort(locked, put, newest.expiry_ms);
+        const Decided decided = MakeShort(locked, put, newest.expiry);
         if (decided.outcome.status != ReplyStatus::kHeapFull) return decided;
       }
       value.resize(content.value.size());
@@ -330,11 +330,11 @@ Writes::Decided Writes::Increment(std::string_view key, const CounterOperands& o
   return decided;
 }
 
-Writes::Decided Writes::Touch(std::string_view key, uint64_t expiry_ms,
+Writes::Decided Writes::Touch(std::string_view key, Expiry expiry,
                               const WriteConditions& conditions, ServerTime now) {
   const auto make = [&](std::optional<std::string_view> old, Content* content) {
     if (!old) return ReplyStatus::kNotFound;
-    content->attributes.expiry_ms = expiry_ms;
+    content->attributes.expiry = expiry;
     content->value = {*old, {}};
     content->same_value = true;
     return ReplyStatus::kOk;
@@ -380,7 +380,7 @@ Writes::Decided NotBrought(ReplyStatus status) { return {.outcome = {.status = s
 Change Unasked(const Change& change) {
   return {.kind = change.kind,
           .version = change.version,
-          .expiry_ms = change.expiry_ms,
+          .expiry = change.expiry,
           .flags = change.flags,
           .key = change.key,
           .value = change.value};
@@ -404,9 +404,9 @@ Writes::Decided Writes::Bring(const Change& given, Brings brings, ServerTime now
     return NotBrought(ReplyStatus::kInvalidArgument);
   store_->RaiseVersions(given.version + 1);
   Change change = Unasked(given);
-  if (now.IsPast(change.expiry_ms)) {
+  if (now.IsPast(change.expiry)) {
     change.kind = Change::Kind::kDelete;
-    change.expiry_ms = 0;
+    change.expiry = Expiry();
     change.value = {};
   }
   const bool is_put = change.kind == Change::Kind::kPut;
@@ -414,7 +414,8 @@ Writes::Decided Writes::Bring(const Change& given, Brings brings, ServerTime now
     const Locked locked(*store_, store_->HashOf(change.key), change.key, now);
     const ReplyStatus status = MayBring(NewestOf(locked), change, brings);
     if (status != ReplyStatus::kOk) return NotBrought(status);
-    const Decided decided = is_put ? MakeShort(locked, change, 0) : MakeDeletion(locked, change);
+    const Decided decided =
+        is_put ? MakeShort(locked, change, Expiry()) : MakeDeletion(locked, change);
     if (decided.outcome.status != ReplyStatus::kHeapFull) return decided;
   }
   return BringLong(change, brings, now);
@@ -442,7 +443,7 @@ Writes::Decided Writes::BringLong(const Change& put, Brings brings, ServerTime n
     store_->Drop(*pending);
     return NotBrought(status);
   }
-  return MakePending(locked, put, *pending, 0);
+  return MakePending(locked, put, *pending, Expiry());
 }
 
 }  // namespace gannet

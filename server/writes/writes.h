@@ -122,8 +122,8 @@ class Writes {
   // is no item, counts from `initial`. kNotANumber, kOutOfRange. The new number is in `number`.
   Decided Increment(std::string_view key, const CounterOperands& operands, ItemAttributes made,
                     const WriteConditions& conditions, ServerTime now);
-  // Gives the item another expiry (0 = never), and with it a new version.
-  Decided Touch(std::string_view key, uint64_t expiry_ms, const WriteConditions& conditions,
+  // Gives the item another expiry, and with it a new version.
+  Decided Touch(std::string_view key, Expiry expiry, const WriteConditions& conditions,
                 ServerTime now);
 
   // Makes a change that another group's primary decided, with its version, flags and expiry
@@ -185,7 +185,7 @@ class Writes {
     bool there() const { return !slot.empty(); }
     Slot slot;
     uint64_t version = 0;                            // 0 if there is no item
-    uint64_t expiry_ms = 0;                          // 0 if there is no item, or it never expires
+    Expiry expiry;                                   // never, if there is no item
     const WaitingChanges::Entry* waiting = nullptr;  // the change that it is from
     bool collides = false;                           // another key with this hash waits
   };
@@ -213,18 +213,18 @@ class Writes {
                const ChangeOrigin* origin);
 
   // Returns how long a put of these conditions may count on what it was decided by, as
-  // WaitingChanges::Entry::decided_until_ms. A deletion may do so for ever: from the expiry on it
+  // WaitingChanges::Entry::decided_until. A deletion may do so for ever: from the expiry on it
   // is as if the key had been deleted just before.
-  static uint64_t DecidedUntil(const Newest& newest, const WriteConditions& conditions) {
-    return conditions.only_if_present || conditions.only_if_version ? newest.expiry_ms : 0;
+  static Expiry DecidedUntil(const Newest& newest, const WriteConditions& conditions) {
+    return conditions.only_if_present || conditions.only_if_version ? newest.expiry : Expiry();
   }
   // Publishes a change that is decided, or records it, so that it waits.
-  Decided MakeShort(const Locked& key, const Change& put, uint64_t decided_until_ms);
+  Decided MakeShort(const Locked& key, const Change& put, Expiry decided_until);
   Decided MakePending(const Locked& key, const Change& put, const Pending& pending,
-                      uint64_t decided_until_ms);
+                      Expiry decided_until);
   Decided MakeDeletion(const Locked& key, const Change& deletion);
   Decided Wait(const Locked& key, const Change& change, const Pending& pending,
-               uint64_t decided_until_ms);
+               Expiry decided_until);
 
   // Returns kOk, or why a change is not brought.
   static ReplyStatus MayBring(const Newest& newest, const Change& change, Brings brings);

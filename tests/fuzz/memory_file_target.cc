@@ -71,8 +71,8 @@ struct Image {
       const std::string key = "key" + std::to_string(i);
       values[key] = std::string(i == 11 ? 6000 : 20 * i, static_cast<char>('a' + i));
       if (i % 3 == 0) writes.Put(key, "before", {}, {}, At(kNowMs));
-      writes.Put(key, values[key], {.expiry_ms = i % 4 == 0 ? 9'000u : 0u}, {}, At(kNowMs));
-      if (i % 5 == 0) writes.Touch(key, 8'000, {}, At(kNowMs));
+      writes.Put(key, values[key], {.expiry = ExpiresAt(i % 4 == 0 ? 9'000u : 0u)}, {}, At(kNowMs));
+      if (i % 5 == 0) writes.Touch(key, ExpiresAt(8'000), {}, At(kNowMs));
     }
     writes.Delete("key7", {}, At(kNowMs));
     values.erase("key7");

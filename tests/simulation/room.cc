@@ -92,7 +92,8 @@ class Filler {
     value_.resize(bytes, 'x');
     status_ = ReplyStatus::kTryAgain;
     for (int i = 0; i < kStepsMax && status_ == ReplyStatus::kTryAgain; ++i) {
-      status_ = writes_->Put(key, value_, {.expiry_ms = expiry_ms}, {}, now_).outcome.status;
+      status_ =
+          writes_->Put(key, value_, {.expiry = Expiry::FromMs(expiry_ms)}, {}, now_).outcome.status;
       if (status_ == ReplyStatus::kTryAgain) store_->Tidy(now_);  // the index grows
     }
     return status_ == ReplyStatus::kOk;

@@ -160,7 +160,7 @@ void SimulatedServer::EndLeases() {
 bool SimulatedServer::Take(const Change& change, ChangePlace* /*place*/) {
   if (change.kind == Change::Kind::kPut) {
     written_.insert_or_assign(std::string(change.key),
-                              Written{change.flags, change.expiry_ms != 0});
+                              Written{change.flags, !change.expiry.never()});
   } else if (const auto item = written_.find(change.key); item != written_.end()) {
     const auto [id, expires] = item->second;
     if (change.session_token == 0) history_->AddEviction(change.key, id, expires);

@@ -101,7 +101,7 @@ void World::CheckBatch() {
   run_->SetFaults("");
   peers_.clear();
   const ServerTime time = server_.now().server_time;
-  const ItemAttributes attributes{.expiry_ms = (time + kBatchKeyLivesMs).ms()};
+  const ItemAttributes attributes{.expiry = Expiry::At(time + kBatchKeyLivesMs)};
   const WriteOutcome put =
       server_.writes().Put(kBatchKey, std::string(kLongBytes, 'b'), attributes, {}, time).outcome;
   if (put.status != ReplyStatus::kOk) return;  // the store is full

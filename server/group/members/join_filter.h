@@ -26,7 +26,7 @@ class JoinFilter {
   explicit JoinFilter(size_t max, bool notes_all = false) : max_(max), notes_all_(notes_all) {}
 
   void OnApplied(const Change& change, KeyHash hash) {
-    const bool stays = change.kind == Change::Kind::kPut && change.expiry_ms == 0;
+    const bool stays = change.kind == Change::Kind::kPut && change.expiry.never();
     if (stays && !notes_all_) return;
     if (hashes_.size() >= max_) {
       full_ |= !Has(hash);

@@ -266,7 +266,7 @@ bool Joiner::Insert(const ItemHeader& header, std::string_view key, std::string_
   if (!target.Wants(key) || IsExpired(header) || filter_.Has(target.HashOf(key))) return true;
   const Change put{.kind = Change::Kind::kPut,
                    .version = header.version,
-                   .expiry_ms = header.expiry_ms(),
+                   .expiry = header.expiry(),
                    .flags = header.flags,
                    .key = key,
                    .value = value};

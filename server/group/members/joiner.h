@@ -152,7 +152,7 @@ class Joiner : private WalkReader {
   bool TakeValues();
   void OnLongHead(uint32_t item, const IndexWalk::Item& head);
   bool Insert(const ItemHeader& header, std::string_view key, std::string_view value);
-  bool IsExpired(const ItemHeader& header) const { return run_began_.IsPast(header.expiry_ms()); }
+  bool IsExpired(const ItemHeader& header) const { return run_began_.IsPast(header.expiry()); }
   absl::Status MakeRoomForValue(uint64_t bytes);
 
   const Options options_;

@@ -30,8 +30,8 @@ ReplyStatus PartitionIntake::TakeVersion(uint64_t version) {
 
 Change PartitionIntake::Translated(const Change& change) const {
   Change translated = change;
-  if (change.expiry_ms != 0) {
-    translated.expiry_ms = clock_.ToOwn(ServerTime::FromMs(change.expiry_ms)).ms();
+  if (!change.expiry.never()) {
+    translated.expiry = Expiry::At(clock_.ToOwn(change.expiry.time()));
   }
   return translated;
 }

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "common/base/server_time.h"
+
 namespace gannet {
 
 // Which request asked for a change. A change keeps it, so that the answer can be given again.
@@ -20,8 +22,8 @@ struct Change {
   Kind kind = Kind::kPut;
   // The item's new version. A deletion has a number that is higher than the deleted item's version.
   uint64_t version = 0;
-  uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
-  uint32_t flags = 0;      // the user's
+  Expiry expiry;
+  uint32_t flags = 0;  // the user's
   std::string_view key;
   std::string_view value;  // empty for a deletion
   // The fields of ChangeOrigin.

@@ -74,7 +74,7 @@ std::optional<RingRecordView> DecodeLongPut(std::span<const std::byte> bytes) {
   const char* const key = reinterpret_cast<const char*>(bytes.data()) + sizeof(header);
   const Change change = {.kind = Change::Kind::kPut,
                          .version = header.version,
-                         .expiry_ms = header.expiry_ms,
+                         .expiry = Expiry::FromMs(header.expiry_ms),
                          .flags = header.flags,
                          .key = {key, header.key_bytes},
                          .session_token = header.session_token,

@@ -161,7 +161,7 @@ void Server::FindClock() {
   clock_begins_at_ = ClockBeginsAt(noted, machine);
   if (clock_begins_at_ == ServerTime()) return;
   LOG(WARNING)
-      << "the machine's clock is " << (noted.ms() - machine.ms()) / 1000
+      << "the machine's clock is " << (noted - machine) / 1000
       << " s behind what the last run saw. Items expire by that one's clock, which goes on";
 }
 

@@ -24,7 +24,7 @@ namespace gannet {
 // it.
 class ExpiryFloors {
  public:
-  static constexpr uint64_t kNever = UINT64_MAX;
+  static constexpr ServerTime kNever = ServerTime::FromMs(UINT64_MAX);
 
   // Each range has the same number of homes, give or take one. If there are few homes, it may have
   // none.
@@ -35,15 +35,15 @@ class ExpiryFloors {
     GANNET_CHECK(home_floors_ != nullptr, "no memory for when items expire");
   }
 
-  // Records that an item of this home expires at `expiry_ms`.
-  void Lower(uint64_t home, uint64_t expiry_ms) {
-    LowerTo(home_floors_[home], expiry_ms);
-    LowerTo(range_floors_[RangeOf(home)], expiry_ms);
+  // Records that an item of this home expires at this time.
+  void Lower(uint64_t home, ServerTime time) {
+    LowerTo(home_floors_[home], time);
+    LowerTo(range_floors_[RangeOf(home)], time);
   }
-  // Records the earliest expiry of this home's items, after a look at all of them.
-  void Set(uint64_t home, uint64_t expiry_ms) { home_floors_[home].Store(expiry_ms); }
-  uint64_t Of(uint64_t home) const { return home_floors_[home].Load(); }
-  bool Due(uint64_t home, ServerTime now) const { return home_floors_[home].Load() <= now.ms(); }
+  // Records when the first of this home's items expires, after a look at all of them.
+  void Set(uint64_t home, ServerTime time) { home_floors_[home].Store(time); }
+  ServerTime Of(uint64_t home) const { return home_floors_[home].Load(); }
+  bool Due(uint64_t home, ServerTime now) const { return home_floors_[home].Load() <= now; }
 
   // Returns the first home in [home, end) that is due, or `end` if there is none. REQUIRES: `end`
   // is the end of a range, and `home` is in that range or equals `end`.
@@ -53,11 +53,11 @@ class ExpiryFloors {
     return home;
   }
   bool RangeDue(uint64_t home, ServerTime now) const {
-    return range_floors_[RangeOf(home)].Load() <= now.ms();
+    return range_floors_[RangeOf(home)].Load() <= now;
   }
   // Sets the floor of this home's range from those of its homes.
   void RaiseRange(uint64_t home) {
-    uint64_t floor = kNever;
+    ServerTime floor = kNever;
     const uint64_t end = RangeEnd(home);
     for (uint64_t i = RangeBegin(home); i != end; ++i) {
       floor = std::min(floor, home_floors_[i].Load());
@@ -72,19 +72,21 @@ class ExpiryFloors {
   // Relaxed: the lock orders the changes, and a reader that misses one looks again later.
   class Floor {
    public:
-    uint64_t Load() const { return ~inverted_.load(std::memory_order_relaxed); }
-    void Store(uint64_t expiry_ms) { inverted_.store(~expiry_ms, std::memory_order_relaxed); }
+    ServerTime Load() const {
+      return ServerTime::FromMs(~inverted_.load(std::memory_order_relaxed));
+    }
+    void Store(ServerTime time) { inverted_.store(~time.ms(), std::memory_order_relaxed); }
 
    private:
-    std::atomic<uint64_t> inverted_{~kNever};
+    std::atomic<uint64_t> inverted_{~kNever.ms()};
   };
-  static_assert(sizeof(Floor) == sizeof(uint64_t) && ~kNever == 0);
+  static_assert(sizeof(Floor) == sizeof(uint64_t) && ~kNever.ms() == 0);
   struct FreeFloors {
     void operator()(Floor* floors) const { std::free(floors); }
   };
 
-  static void LowerTo(Floor& floor, uint64_t expiry_ms) {
-    if (expiry_ms < floor.Load()) floor.Store(expiry_ms);
+  static void LowerTo(Floor& floor, ServerTime time) {
+    if (time < floor.Load()) floor.Store(time);
   }
 
   // Both products fit: a region has less than 2^34 buckets.

@@ -183,7 +183,7 @@ bool Index::MigrateHome(const Lock& /*held*/, IndexTable& from, IndexTable& to, 
     __builtin_prefetch(item);
     __builtin_prefetch(item + 64);
   }
-  const uint64_t floor = from.floors.Of(home);
+  const ServerTime floor = from.floors.Of(home);
   size_t copied = 0;
   while (copied < slots.size()) {
     const KeyHash hash = options_.items->KeyHashAt(slots[copied]);

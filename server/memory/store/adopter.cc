@@ -65,7 +65,7 @@ void Adopter::Adopt(const Survey& survey, uint32_t threads) {
 
 void Adopter::AdoptItems(const Survey& survey, const Survey::Table& table, uint64_t first,
                          uint64_t end) {
-  std::vector<Expiry> expiries;
+  std::vector<Expiring> expiries;
   VisitSlots(items_.region().data(), table, first, end, [&](Slot slot) {
     AdoptItem(slot, survey.place());
     AppendExpiry(slot, &expiries);
@@ -89,17 +89,17 @@ uint64_t Adopter::SealedNow(uint64_t commit, const SurveyPlace& from) const {
   return (commit ^ from.incarnation ^ items_.first_superblock().incarnation) | kCommitLive;
 }
 
-void Adopter::AppendExpiry(Slot slot, std::vector<Expiry>* expiries) const {
-  const uint64_t expiry_ms = ExpiryMs(items_.Block(slot.offset()));
-  if (expiry_ms != 0) expiries->push_back({items_.KeyHashAt(slot), expiry_ms});
+void Adopter::AppendExpiry(Slot slot, std::vector<Expiring>* expiries) const {
+  const Expiry expiry = ExpiryOf(items_.Block(slot.offset()));
+  if (!expiry.never()) expiries->push_back({items_.KeyHashAt(slot), expiry});
 }
 
-void Adopter::NoteExpiries(std::span<const Expiry> expiries) {
+void Adopter::NoteExpiries(std::span<const Expiring> expiries) {
   items_.CountExpiring(expiries.size());
   MutexLock lock(expiries_mutex_);
-  for (const Expiry& expiry : expiries) {
-    IndexTable& table = items_.index().TableOf(expiry.hash);
-    table.floors.Lower(table.Home(expiry.hash), expiry.ms);
+  for (const Expiring& item : expiries) {
+    IndexTable& table = items_.index().TableOf(item.hash);
+    table.floors.Lower(table.Home(item.hash), item.expiry.time());
   }
 }
 
@@ -110,7 +110,7 @@ void Adopter::Restore(const Survey::Restored& item, const SurveyPlace& from) {
     StoreWord(block + offsetof(LargeItemHeader, placing), item.header.placing);
   }
   StoreLive(block, SealedNow(item.header.item.commit, from));
-  std::vector<Expiry> expiries;
+  std::vector<Expiring> expiries;
   AppendExpiry(item.slot, &expiries);
   NoteExpiries(expiries);
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/base/mutex.h"
+#include "common/base/server_time.h"
 #include "server/memory/recovery/survey.h"
 #include "server/memory/store/items.h"
 
@@ -21,10 +22,10 @@ class Adopter {
   void Adopt(const Survey& survey, uint32_t threads);
 
  private:
-  // When an item expires.
-  struct Expiry {
+  // An item that expires.
+  struct Expiring {
     KeyHash hash;
-    uint64_t ms;
+    Expiry expiry;
   };
 
   // Adopts the items of the buckets [first, end). Several threads adopt different ones.
@@ -34,8 +35,8 @@ class Adopter {
   // Returns the live commit word of this incarnation.
   uint64_t SealedNow(uint64_t commit, const SurveyPlace& from) const;
   // Appends when the item expires, if it does.
-  void AppendExpiry(Slot slot, std::vector<Expiry>* expiries) const;
-  void NoteExpiries(std::span<const Expiry> expiries);
+  void AppendExpiry(Slot slot, std::vector<Expiring>* expiries) const;
+  void NoteExpiries(std::span<const Expiring> expiries);
 
   Items& items_;
   Mutex expiries_mutex_;  // for the floors of expiries, which one thread at a time may lower

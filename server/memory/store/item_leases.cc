@@ -61,7 +61,7 @@ bool ItemLeases::Begin(KeyHash hash, uint64_t word, uint64_t item_bytes, ServerT
   WordMutexLock lock(mutex_);
   if (free_.empty()) return false;
   const auto bar = bars_.find(hash.value());
-  if (bar != bars_.end() && now.ms() < bar->second.until_ms) return false;
+  if (bar != bars_.end() && now < bar->second.until) return false;
   const auto [it, made] = marks_.try_emplace(hash.value());
   if (!made) return false;
   marks_of_[hash.value() >> marks_shift_].fetch_add(1, std::memory_order_relaxed);
@@ -81,7 +81,7 @@ void ItemLeases::TakeOut(Mark* mark) {
   free_.push_back(mark->place);
   leased_.erase(mark->word);
   leased_bytes_ -= mark->item_bytes;
-  *mark = {.end_ms = header_.end_ms};
+  *mark = {.end = ServerTime::FromMs(header_.end_ms)};
 }
 
 void ItemLeases::Erase(Marks::iterator mark) {
@@ -96,31 +96,30 @@ uint64_t ItemLeases::Change(KeyHash hash, ServerTime now) {
   Mark& mark = it->second;
   if (mark.word != 0) {
     TakeOut(&mark);
-    SetBar(hash, std::max(now.ms(), mark.end_ms));
-    if (now.ms() < mark.end_ms) {
+    SetBar(hash, std::max(now, mark.end));
+    if (now < mark.end) {
       ++changes_;
-      waited_ms_ += mark.end_ms - now.ms();
+      waited_ms_ += mark.end - now;
     }
   }
-  if (now.ms() < mark.end_ms) return mark.end_ms - now.ms();
+  if (now < mark.end) return mark.end - now;
   Erase(it);
   return 0;
 }
 
 // Whoever changes a key again and again would otherwise wait again and again.
-void ItemLeases::SetBar(KeyHash hash, uint64_t from_ms) {
+void ItemLeases::SetBar(KeyHash hash, ServerTime from) {
   if (bars_.size() >= kBarsPerWord * words_) {
-    absl::erase_if(bars_, [from_ms](const auto& it) {
-      return it.second.until_ms + it.second.length_ms <= from_ms;
-    });
+    absl::erase_if(
+        bars_, [from](const auto& it) { return it.second.until + it.second.length_ms <= from; });
   }
   const uint64_t first_ms = std::min<uint64_t>(kBarLeases * options_.lease_ms, kBarMsMax);
-  const auto [it, made] = bars_.try_emplace(hash.value(), Bar{from_ms + first_ms, first_ms});
+  const auto [it, made] = bars_.try_emplace(hash.value(), Bar{from + first_ms, first_ms});
   if (made) return;
   Bar& bar = it->second;
-  const bool soon = from_ms < bar.until_ms + bar.length_ms;
+  const bool soon = from < bar.until + bar.length_ms;
   bar.length_ms = soon ? std::min(2 * bar.length_ms, kBarMsMax) : first_ms;
-  bar.until_ms = from_ms + bar.length_ms;
+  bar.until = from + bar.length_ms;
 }
 
 bool ItemLeases::IsMarked(KeyHash hash) const {
@@ -169,7 +168,7 @@ std::vector<KeyHash> ItemLeases::Over(ServerTime now) const {
   WordMutexLock lock(mutex_);
   if (marks_.size() == leased_.size()) return over;
   for (const auto& [hash, mark] : marks_) {
-    if (mark.word == 0 && mark.end_ms <= now.ms()) over.emplace_back(hash);
+    if (mark.word == 0 && mark.end <= now) over.emplace_back(hash);
   }
   return over;
 }
@@ -179,7 +178,7 @@ bool ItemLeases::Renew(ServerTime now) {
   if (leased_.empty()) return false;
   header_.generation += grows_;
   grows_ = false;
-  header_.end_ms = std::max(header_.end_ms, now.ms() + options_.lease_ms);
+  header_.end_ms = std::max(header_.end_ms, (now + options_.lease_ms).ms());
   StoreHeader();
   return true;
 }

@@ -96,11 +96,11 @@ class ItemLeases {
     uint64_t word = 0;        // 0: the lease has ended
     uint32_t place = 0;       // among the words
     uint64_t item_bytes = 0;  // 0: the lease has ended
-    uint64_t end_ms = 0;      // 0: it has not
+    ServerTime end;           // ServerTime(): it has not
   };
   // A key that was changed is not leased again before this.
   struct Bar {
-    uint64_t until_ms;
+    ServerTime until;
     uint64_t length_ms;
   };
 
@@ -110,7 +110,7 @@ class ItemLeases {
   void StoreHeader() GANNET_REQUIRES(mutex_);
   void TakeOut(Mark* mark) GANNET_REQUIRES(mutex_);
   void Erase(Marks::iterator mark) GANNET_REQUIRES(mutex_);
-  void SetBar(KeyHash hash, uint64_t from_ms) GANNET_REQUIRES(mutex_);
+  void SetBar(KeyHash hash, ServerTime from) GANNET_REQUIRES(mutex_);
 
   const Options options_;
   const uint32_t words_;

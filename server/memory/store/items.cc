@@ -70,7 +70,7 @@ void Items::RemoveItem(const Index::Lock& held, const Index::Place& place, Slot 
   // Whoever removes it because somebody asked for that has ended its lease before.
   if (leases_ != nullptr) leases_->Drop(KeyHashAt(slot));
   NoteRemoved(LoadWord(block + offsetof(ItemHeader, version)));
-  CountExpiring(ExpiryMs(block), 0);
+  CountExpiring(ExpiryOf(block), Expiry());
   StoreDead(block);
   index_.Remove(held, place);
   FreeBlock(slot.offset(), slot.size_class());

@@ -95,10 +95,10 @@ class Items : public IndexedItems {
   uint64_t removed_version() const { return removed_version_.load(std::memory_order_relaxed); }
   void NoteRemoved(uint64_t version);
 
-  // Counts items with an expiry: one's expiry changes (0: none; also if there is no item).
-  void CountExpiring(uint64_t old_expiry_ms, uint64_t new_expiry_ms) {
-    const bool was = old_expiry_ms != 0;
-    const bool is = new_expiry_ms != 0;
+  // Counts items that expire: one's expiry changes. An item that is not there never expires.
+  void CountExpiring(Expiry before, Expiry after) {
+    const bool was = !before.never();
+    const bool is = !after.never();
     if (was == is) return;
     if (is) {
       expiring_.fetch_add(1, std::memory_order_relaxed);

@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "common/base/server_time.h"
+
 namespace gannet {
 
 // New content in a new block, not live yet.
@@ -11,7 +13,7 @@ struct Pending {
   uint32_t size_class = 0;
   uint64_t version = 0;
   uint64_t live_commit = 0;
-  uint64_t expiry_ms = 0;
+  Expiry expiry;
 };
 
 }  // namespace gannet

@@ -132,7 +132,7 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, Ser
   ReadOutcome outcome{.version = header.version,
                       .slot = current.slot.word(),
                       .value_bytes = header.value_bytes,
-                      .attributes = {header.flags, header.expiry_ms()}};
+                      .attributes = {header.flags, header.expiry()}};
   if (header.value_bytes > value_out.size()) {
     outcome.status = ReplyStatus::kBufferTooSmall;
   } else {
@@ -294,7 +294,7 @@ bool FitsBlock(const Heap& heap, const std::byte* block, uint64_t item_bytes) {
   std::byte* const block = Block(old.offset());
   const ItemHeader header = HeaderOf(put);
   const ItemSeal seal(key.hash, PlaceAt(old.offset()));
-  CountExpiring(ExpiryMs(block), put.expiry_ms);
+  CountExpiring(ExpiryOf(block), put.expiry);
   if (IsLargeClass(old.size_class())) StoreDeadFirst(block);
   StoreLive(block, StoreContent(block, slot.size_class(), header, put.key, put.value, seal));
   if (slot != old) index_.Replace(key.lock, key.item.place, slot);
@@ -304,8 +304,9 @@ bool FitsBlock(const Heap& heap, const std::byte* block, uint64_t item_bytes) {
 }
 
 void Store::NoteExpiry(const Locked& key, const ItemHeader& header) {
-  const uint64_t expiry_ms = header.expiry_ms();
-  if (expiry_ms != 0) key.item.place.table->floors.Lower(key.item.place.home, expiry_ms);
+  const Expiry expiry = header.expiry();
+  if (expiry.never()) return;
+  key.item.place.table->floors.Lower(key.item.place.home, expiry.time());
 }
 
 void Store::MakeUpdate(const Locked& key, const ItemUpdate& update) {
@@ -323,7 +324,7 @@ std::optional<Pending> Store::Make(KeyHash hash, const Change& put) {
   const uint32_t size_class = SizeClassFor(item_bytes);
   const uint64_t live = StoreContent(block, size_class, HeaderOf(put), put.key, put.value,
                                      ItemSeal(hash, PlaceAt(offset)));
-  return Pending{offset, size_class, put.version, live, put.expiry_ms};
+  return Pending{offset, size_class, put.version, live, put.expiry};
 }
 
 WriteOutcome Store::PutShort(const Locked& key, const Change& put) {
@@ -384,7 +385,7 @@ WriteOutcome Store::Touch(const Locked& key, const Change& put) {
   if (!Record(put)) return {.status = ReplyStatus::kDiskRefuses};
   const ItemHeader header = HeaderOf(put);
   const ItemSeal seal(key.hash, PlaceAt(offset));
-  CountExpiring(ExpiryMs(block), put.expiry_ms);
+  CountExpiring(ExpiryOf(block), put.expiry);
   if (recovery_ != nullptr) recovery_->BeginTouch(key.hash, key.item.slot);
   StoreLive(block, StoreAroundValue(block, key.item.slot.size_class(), header, key.key, seal));
   if (recovery_ != nullptr) recovery_->End(key.hash);
@@ -440,7 +441,7 @@ Pending Store::Prepare(const Reservation& reservation, KeyHash hash, const Chang
   const ItemSeal seal(hash, PlaceAt(reservation.offset));
   const uint64_t live =
       StoreAroundValue(Block(reservation.offset), reservation.size_class, header, put.key, seal);
-  return {reservation.offset, reservation.size_class, header.version, live, header.expiry_ms()};
+  return {reservation.offset, reservation.size_class, header.version, live, header.expiry()};
 }
 
 WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Change* put) {
@@ -451,7 +452,7 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
       Drop(pending);
       return {.status = ReplyStatus::kDiskRefuses};
     }
-    CountExpiring(ExpiryMs(Block(old.offset())), pending.expiry_ms);
+    CountExpiring(ExpiryOf(Block(old.offset())), pending.expiry);
     ReplaceItem(key.lock, key.hash, key.item.place, old, slot, pending.live_commit);
     if (evicts()) evictor_->Installed(key.hash, old, slot);
     FreeBlock(old.offset(), old.size_class());
@@ -465,7 +466,7 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
         return {.status = status == ReplyStatus::kTryAgain ? status : NoSlot()};
       }
     }
-    CountExpiring(0, pending.expiry_ms);
+    CountExpiring(Expiry(), pending.expiry);
     // Only now is it certain that there is room. Nobody takes the item for live yet.
     if (put != nullptr && !Record(*put)) {
       TakeBack(key.lock, key.hash, slot);
@@ -476,9 +477,9 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
     if (grower_.WantsHelp()) [[unlikely]]
       grower_.Help();
   }
-  if (pending.expiry_ms != 0) {
+  if (!pending.expiry.never()) {
     IndexTable& table = index_.TableOf(key.hash);
-    table.floors.Lower(table.Home(key.hash), pending.expiry_ms);
+    table.floors.Lower(table.Home(key.hash), pending.expiry.time());
   }
   return {.version = pending.version, .slot = slot.word()};
 }
@@ -492,7 +493,7 @@ void Store::TakeBack(const Index::Lock& held, KeyHash hash, Slot slot) {
 // Makes changes again that were recorded elsewhere.
 
 ReplyStatus Store::Apply(const Change& change, ServerTime now) {
-  const bool expired = now.IsPast(change.expiry_ms);
+  const bool expired = now.IsPast(change.expiry);
   if (change.kind == Change::Kind::kPut && !expired) {
     return ApplyPut(change, now, /*over_item=*/true);
   }
@@ -505,7 +506,7 @@ ReplyStatus Store::Apply(const Change& change, ServerTime now) {
 }
 
 ReplyStatus Store::ApplyIfAbsent(const Change& put, ServerTime now) {
-  if (now.IsPast(put.expiry_ms)) return ReplyStatus::kOk;
+  if (now.IsPast(put.expiry)) return ReplyStatus::kOk;
   return ApplyPut(put, now, /*over_item=*/false);
 }
 
@@ -612,11 +613,11 @@ size_t Store::RemoveExpired(const Index::Lock& held, IndexTable& table, uint64_t
     FoundOfHome found;
     const size_t n = table.List(home, found);
     // If some were left out, the next call looks at them.
-    uint64_t floor = n == found.size() ? now.ms() : ExpiryFloors::kNever;
+    ServerTime floor = n == found.size() ? now : ExpiryFloors::kNever;
     const auto expired = std::find_if(found.begin(), found.begin() + n, [&](const auto& item) {
-      const uint64_t expiry_ms = ExpiryMs(Block(item.slot.offset()));
-      if (expiry_ms != 0) floor = std::min(floor, expiry_ms);
-      return now.IsPast(expiry_ms);
+      const Expiry expiry = ExpiryOf(Block(item.slot.offset()));
+      if (!expiry.never()) floor = std::min(floor, expiry.time());
+      return now.IsPast(expiry);
     });
     if (expired == found.begin() + n) {
       table.floors.Set(home, floor);
@@ -683,7 +684,7 @@ Change Store::ItemAt(Slot slot) const {
   return {
       .kind = Change::Kind::kPut,
       .version = header.version,
-      .expiry_ms = header.expiry_ms(),
+      .expiry = header.expiry(),
       .flags = header.flags,
       .key = {KeyOfItem(block, key_bytes, header.value_bytes), key_bytes},
       .value = {reinterpret_cast<const char*>(block) + ValueOffset(key_bytes, header.value_bytes),

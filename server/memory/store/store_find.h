@@ -16,8 +16,8 @@ namespace gannet {
 inline uint32_t ValueBytes(const std::byte* block) {
   return static_cast<uint32_t>(LoadWord(block + offsetof(ItemHeader, value_bytes)));
 }
-inline uint64_t ExpiryMs(const std::byte* block) {
-  return LoadWord(block + offsetof(ItemHeader, expiry_and_key)) >> 16;
+inline Expiry ExpiryOf(const std::byte* block) {
+  return Expiry::FromMs(LoadWord(block + offsetof(ItemHeader, expiry_and_key)) >> 16);
 }
 inline const char* KeyAt(const std::byte* block, uint32_t value_bytes) {
   return reinterpret_cast<const char*>(block) + sizeof(ItemHeader) + value_bytes;
@@ -59,9 +59,9 @@ inline bool Store::IsKey(const std::byte* block, std::string_view key) {
 // `now` may be older than the request. So an item that is alive by it is looked at again by the
 // clock: a client may have seen that the item's time was over, and told others.
 inline bool Store::Expired(const std::byte* block, ServerTime now) const {
-  const uint64_t expiry_ms = ExpiryMs(block);
-  if (expiry_ms == 0) return false;
-  return now.IsPast(expiry_ms) || Now(now).IsPast(expiry_ms);
+  const Expiry expiry = ExpiryOf(block);
+  if (expiry.never()) return false;
+  return now.IsPast(expiry) || Now(now).IsPast(expiry);
 }
 
 [[gnu::always_inline]] inline Store::Current Store::FindCurrent(const Index::Lock& held,
@@ -106,7 +106,7 @@ inline ItemHeader HeaderOf(const Change& put) {
   header.version = put.version;
   header.value_bytes = static_cast<uint32_t>(put.value.size());
   header.flags = put.flags;
-  header.SetExpiryAndKeyBytes(std::min(put.expiry_ms, kExpiryMsMax), put.key.size());
+  header.SetExpiryAndKeyBytes(AsStored(put.expiry), put.key.size());
   return header;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "common/base/server_time.h"
 #include "common/protocol/message.h"
 #include "server/log/changes/change.h"
 
@@ -28,7 +29,7 @@ struct WriteConditions {
 
 struct ItemAttributes {
   uint32_t flags = 0;
-  uint64_t expiry_ms = 0;  // since the Unix epoch; 0 = never
+  Expiry expiry;
 };
 
 struct WriteOutcome {

@@ -77,7 +77,7 @@ void EncodeTierRecord(uint64_t tier, const TierPlace& place, const TierRecord& r
                           .flags = record.flags,
                           .key_bytes = static_cast<uint16_t>(record.key.size()),
                           .reserved = 0,
-                          .expiry_ms = record.expiry_ms};
+                          .expiry_ms = record.expiry.ms()};
   std::byte* const bytes = room.data();
   std::memset(bytes, 0, value_offset);
   std::memcpy(bytes, &header, sizeof(header));

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/base/align.h"
+#include "common/base/server_time.h"
 #include "common/layout/item.h"
 
 namespace gannet {
@@ -78,7 +79,7 @@ struct TierRecord {
   uint64_t hash = 0;  // of the key
   uint64_t version = 0;
   uint32_t flags = 0;
-  uint64_t expiry_ms = 0;
+  Expiry expiry;
 };
 
 // Where a record is, and what tells it from all others. A stub says this.

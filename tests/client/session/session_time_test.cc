@@ -205,13 +205,13 @@ class ServerClockTest : public ::testing::Test {
 };
 
 TEST_F(ServerClockTest, NothingIsSurelyBeforeItsExpiryUntilTheServerToldItsTime) {
-  EXPECT_FALSE(clock_.SurelyBefore(kExpiryMsMax, 0));
-  EXPECT_EQ(clock_.LeftMs(kExpiryMsMax, 0), 0u);
+  EXPECT_FALSE(clock_.SurelyBefore(ServerTime::FromMs(kExpiryMsMax), 0));
+  EXPECT_EQ(clock_.LeftMs(ServerTime::FromMs(kExpiryMsMax), 0), 0u);
   clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked);
-  EXPECT_TRUE(clock_.SurelyBefore(kTold + 1000, kAsked));
+  EXPECT_TRUE(clock_.SurelyBefore(ServerTime::FromMs(kTold + 1000), kAsked));
   clock_.Forget();
   EXPECT_EQ(clock_.Lower(kAsked).ms(), 0u);
-  EXPECT_FALSE(clock_.SurelyBefore(kTold + 1000, kAsked));
+  EXPECT_FALSE(clock_.SurelyBefore(ServerTime::FromMs(kTold + 1000), kAsked));
 }
 
 // Holds whatever the server's clock does within the allowed drift, and whenever it was read between
@@ -239,15 +239,16 @@ TEST_F(ServerClockTest, TheServersClockIsBetweenTheBounds) {
 }
 
 TEST_F(ServerClockTest, UntilATimeTheUpperBoundIsBeforeItAndNoLonger) {
-  EXPECT_LT(clock_.SurelyBeforeUntilNs(kTold + 1000), 0) << "nothing was told";
+  EXPECT_LT(clock_.SurelyBeforeUntilNs(ServerTime::FromMs(kTold + 1000)), 0) << "nothing was told";
   clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked + 5 * kNsPerMs);
   for (const uint64_t ms : {3, 4, 20, 100, 3'600'000}) {
-    const int64_t until_ns = clock_.SurelyBeforeUntilNs(kTold + ms);
+    const int64_t until_ns = clock_.SurelyBeforeUntilNs(ServerTime::FromMs(kTold + ms));
     EXPECT_LT(clock_.Upper(until_ns - 1).ms(), kTold + ms);
     EXPECT_GE(clock_.Upper(until_ns + kNsPerUs).ms(), kTold + ms);
   }
-  EXPECT_LT(clock_.SurelyBeforeUntilNs(kTold + 2), kAsked) << "the bound has reached it";
-  EXPECT_LT(clock_.SurelyBeforeUntilNs(0), 0);
+  EXPECT_LT(clock_.SurelyBeforeUntilNs(ServerTime::FromMs(kTold + 2)), kAsked)
+      << "the bound has reached it";
+  EXPECT_LT(clock_.SurelyBeforeUntilNs(ServerTime()), 0);
 }
 
 TEST_F(ServerClockTest, KeepsTheBestOfWhatItWasTold) {
@@ -271,12 +272,12 @@ TEST_F(ServerClockTest, BelievesANewAnswerWhenTheOldOneGotTooVague) {
 }
 
 TEST_F(ServerClockTest, NothingIsSurelyPastItsExpiryUntilTheServerToldItsTime) {
-  EXPECT_FALSE(clock_.SurelyPast(1, INT64_MAX));
+  EXPECT_FALSE(clock_.SurelyPast(ServerTime::FromMs(1), INT64_MAX));
   clock_.OnTold(ServerTime::FromMs(kTold), kAsked, kAsked + 5 * kNsPerMs);
-  EXPECT_TRUE(clock_.SurelyPast(kTold, kAsked + 5 * kNsPerMs));
-  EXPECT_FALSE(clock_.SurelyPast(kTold + 1, kAsked + 5 * kNsPerMs));
-  EXPECT_TRUE(clock_.SurelyPast(kTold + 998, kAsked + 1005 * kNsPerMs));
-  EXPECT_FALSE(clock_.SurelyPast(kTold, kAsked)) << "the answer came later";
+  EXPECT_TRUE(clock_.SurelyPast(ServerTime::FromMs(kTold), kAsked + 5 * kNsPerMs));
+  EXPECT_FALSE(clock_.SurelyPast(ServerTime::FromMs(kTold + 1), kAsked + 5 * kNsPerMs));
+  EXPECT_TRUE(clock_.SurelyPast(ServerTime::FromMs(kTold + 998), kAsked + 1005 * kNsPerMs));
+  EXPECT_FALSE(clock_.SurelyPast(ServerTime::FromMs(kTold), kAsked)) << "the answer came later";
 }
 
 TEST_F(ServerClockTest, KeepsTheBestLowerBoundToo) {
@@ -292,8 +293,8 @@ TEST_F(ServerClockTest, KeepsTheBestLowerBoundToo) {
 
 TEST_F(ServerClockTest, AHostileTimeMakesNothingOverflow) {
   clock_.OnTold(ServerTime::FromMs(UINT64_MAX), INT64_MAX, INT64_MAX);
-  EXPECT_FALSE(clock_.SurelyBefore(kExpiryMsMax, INT64_MAX));
-  EXPECT_EQ(clock_.LeftMs(kExpiryMsMax, INT64_MAX), 0u);
+  EXPECT_FALSE(clock_.SurelyBefore(ServerTime::FromMs(kExpiryMsMax), INT64_MAX));
+  EXPECT_EQ(clock_.LeftMs(ServerTime::FromMs(kExpiryMsMax), INT64_MAX), 0u);
   EXPECT_EQ(clock_.Lower(0).ms(), 0u);
 }
 

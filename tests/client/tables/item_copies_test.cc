@@ -5,26 +5,28 @@
 #include <string>
 #include <vector>
 
+#include "common/base/server_time.h"
+
 namespace gannet {
 namespace {
 
 constexpr uint64_t kIncarnation = 7;
-constexpr uint64_t kEnd = 1'000'000;
+constexpr ServerTime kEnd = ServerTime::FromMs(1'000'000);
 
 class ItemCopiesTest : public testing::Test {
  protected:
   ItemCopiesTest() { copies_.Restart(kIncarnation); }
 
-  static ItemLeaseHeader Header(uint64_t generation, uint64_t end_ms = kEnd) {
+  static ItemLeaseHeader Header(uint64_t generation, ServerTime end = kEnd) {
     ItemLeaseHeader header{};
     header.generation = generation;
-    header.end_ms = end_ms;
+    header.end_ms = end.ms();
     header.checksum = ItemLeaseChecksum(header, kIncarnation);
     return header;
   }
   // READs header and words.
-  void Read(uint64_t generation, const std::vector<uint64_t>& words, uint64_t end_ms = kEnd) {
-    copies_.OnHeader(Header(generation, end_ms));
+  void Read(uint64_t generation, const std::vector<uint64_t>& words, ServerTime end = kEnd) {
+    copies_.OnHeader(Header(generation, end));
     copies_.OnWords(words);
   }
   bool Note(const std::string& key, uint64_t word, const std::string& value = "value") {
@@ -41,13 +43,13 @@ class ItemCopiesTest : public testing::Test {
 };
 
 TEST_F(ItemCopiesTest, ACopyOfALeasedItemIsRightUntilTheEnd) {
-  EXPECT_EQ(copies_.end_ms(), 0u);
+  EXPECT_EQ(copies_.end(), ServerTime());
   Read(1, {0, 0xa, 0});
   EXPECT_FALSE(Note("key", 0xa)) << "it was copied";
   ASSERT_NE(Find("key"), nullptr);
   EXPECT_EQ(Find("key")->value, "value");
   EXPECT_EQ(Find("other"), nullptr);
-  EXPECT_EQ(copies_.end_ms(), kEnd) << "the item may change then";
+  EXPECT_EQ(copies_.end(), kEnd) << "the item may change then";
 }
 
 TEST_F(ItemCopiesTest, WhatIsNotLeasedIsNotCopied) {
@@ -65,9 +67,9 @@ TEST_F(ItemCopiesTest, AnotherGenerationEndsAllCopiesUntilTheWordsAreRead) {
   EXPECT_FALSE(copies_.WantsWords());
   copies_.OnHeader(Header(2));
   EXPECT_TRUE(copies_.WantsWords());
-  EXPECT_EQ(copies_.end_ms(), 0u) << "the words were READ behind an older header";
+  EXPECT_EQ(copies_.end(), ServerTime()) << "the words were READ behind an older header";
   copies_.OnWords(std::vector<uint64_t>{0xb});
-  EXPECT_EQ(copies_.end_ms(), kEnd);
+  EXPECT_EQ(copies_.end(), kEnd);
   EXPECT_EQ(Find("key"), nullptr) << "its word went";
   EXPECT_NE(Find("other"), nullptr);
 }
@@ -75,15 +77,15 @@ TEST_F(ItemCopiesTest, AnotherGenerationEndsAllCopiesUntilTheWordsAreRead) {
 TEST_F(ItemCopiesTest, WordsCountUnderLaterHeadersOfTheirGeneration) {
   Read(1, {0xa});
   copies_.OnHeader(Header(1, kEnd + 20));
-  EXPECT_EQ(copies_.end_ms(), kEnd + 20);
+  EXPECT_EQ(copies_.end(), kEnd + 20);
 }
 
 TEST_F(ItemCopiesTest, ATornHeaderTellsNothing) {
   Read(1, {0xa});
   ItemLeaseHeader torn = Header(1);
-  torn.end_ms = kEnd + 100;
+  torn.end_ms = (kEnd + 100).ms();
   copies_.OnHeader(torn);
-  EXPECT_EQ(copies_.end_ms(), kEnd);
+  EXPECT_EQ(copies_.end(), kEnd);
 }
 
 TEST_F(ItemCopiesTest, NothingIsKeptForAnotherRunOfTheServer) {
@@ -94,7 +96,7 @@ TEST_F(ItemCopiesTest, NothingIsKeptForAnotherRunOfTheServer) {
   EXPECT_EQ(copies_.bytes(), 0u);
   copies_.OnHeader(Header(1));
   copies_.OnWords(std::vector<uint64_t>{0xa});
-  EXPECT_EQ(copies_.end_ms(), 0u) << "the header is the former run's";
+  EXPECT_EQ(copies_.end(), ServerTime()) << "the header is the former run's";
 }
 
 TEST_F(ItemCopiesTest, WhatIsUsedStaysWhenTheMemoryIsFull) {

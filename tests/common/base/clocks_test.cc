@@ -46,11 +46,22 @@ TEST(WallTimeTest, IsCutToWholeMilliseconds) {
 
 TEST(ServerTimeTest, AnItemHasExpiredFromItsExpiryOn) {
   const ServerTime now = ServerTime::FromMs(1'000);
-  EXPECT_TRUE(now.IsPast(1'000));
-  EXPECT_FALSE(now.IsPast(1'001));
-  EXPECT_TRUE((now + 1).IsPast(1'001));
-  EXPECT_FALSE(now.IsPast(0)) << "it never expires";
-  EXPECT_FALSE(ServerTime().IsPast(1));
+  EXPECT_TRUE(now.IsPast(Expiry::FromMs(1'000)));
+  EXPECT_FALSE(now.IsPast(Expiry::FromMs(1'001)));
+  EXPECT_TRUE((now + 1).IsPast(Expiry::FromMs(1'001)));
+  EXPECT_FALSE(now.IsPast(Expiry())) << "it never expires";
+  EXPECT_FALSE(ServerTime().IsPast(Expiry::FromMs(1)));
+}
+
+// As 0 in bytes, "never" would be earlier than all times.
+TEST(ExpiryTest, IsATimeOrNever) {
+  EXPECT_TRUE(Expiry().never());
+  EXPECT_EQ(Expiry().ms(), 0u);
+  EXPECT_EQ(Expiry::FromMs(0), Expiry());
+  const Expiry expiry = Expiry::At(ServerTime::FromMs(5));
+  EXPECT_FALSE(expiry.never());
+  EXPECT_EQ(expiry.time(), ServerTime::FromMs(5));
+  EXPECT_EQ(expiry, Expiry::FromMs(5));
 }
 
 TEST(ClocksTest, AreThoseThatWereHandedDown) {

@@ -92,7 +92,7 @@ TEST(GoldenBytesTest, Item) {
   header.version = 0x0102030405060708;
   header.value_bytes = 5;
   header.flags = 0xa1b2c3d4;
-  header.SetExpiryAndKeyBytes(0x18bcfe56800, 3);
+  header.SetExpiryAndKeyBytes(Expiry::FromMs(0x18bcfe56800), 3);
   std::memcpy(item.data(), &header, sizeof(header));
   std::memcpy(item.data() + 32, "valuekey", 8);
   constexpr ItemPlace kPlace = {
@@ -115,7 +115,7 @@ TEST(GoldenBytesTest, LargeItemHeader) {
   header.item.version = 0x0102030405060708;
   header.item.value_bytes = 1 << 20;
   header.item.flags = 0xa1b2c3d4;
-  header.item.SetExpiryAndKeyBytes(0x18bcfe56800, 3);
+  header.item.SetExpiryAndKeyBytes(Expiry::FromMs(0x18bcfe56800), 3);
   header.placing = 0x1112131415161718;
   constexpr ItemPlace kPlace = {
       .incarnation = 0x1122334455667788, .hash_seed = 42, .offset = 0x400010};

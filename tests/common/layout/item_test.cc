@@ -33,7 +33,7 @@ Copy Live(const Content& content, size_t block_bytes) {
   header.version = content.version;
   header.value_bytes = content.value.size();
   header.flags = content.flags;
-  header.SetExpiryAndKeyBytes(content.expiry_ms, content.key.size());
+  header.SetExpiryAndKeyBytes(Expiry::FromMs(content.expiry_ms), content.key.size());
   std::memcpy(copy.data(), &header, sizeof(header));
   const std::string body = content.value + content.key;
   std::memcpy(copy.data() + sizeof(header), body.data(), body.size());
@@ -56,7 +56,7 @@ TEST(ItemTest, ALiveItemProvesItself) {
   EXPECT_EQ(view.value, "value");
   EXPECT_EQ(view.header.version, 1u);
   EXPECT_EQ(view.header.flags, 3u);
-  EXPECT_EQ(view.header.expiry_ms(), 9u);
+  EXPECT_EQ(view.header.expiry().ms(), 9u);
 }
 
 TEST(ItemTest, EmptyAndLongestKeysAndValues) {

@@ -33,7 +33,7 @@ std::vector<std::byte> Sealed(std::string_view value, const ItemPlace& place) {
   ItemHeader header{};
   header.version = 9;
   header.value_bytes = value.size();
-  header.SetExpiryAndKeyBytes(0, kKey.size());
+  header.SetExpiryAndKeyBytes(Expiry(), kKey.size());
   std::memcpy(bytes.data(), &header, sizeof(header));
   std::memcpy(bytes.data() + sizeof(header), value.data(), value.size());
   std::memcpy(bytes.data() + sizeof(header) + value.size(), kKey.data(), kKey.size());

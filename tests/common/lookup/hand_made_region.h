@@ -87,7 +87,7 @@ class HandMadeRegion {
     header.version = 1 + offset;
     header.value_bytes = static_cast<uint32_t>(value.size());
     header.flags = 7;
-    header.SetExpiryAndKeyBytes(expiry_ms, key.size());
+    header.SetExpiryAndKeyBytes(Expiry::FromMs(expiry_ms), key.size());
     std::memcpy(at(offset), &header, sizeof(header));
     std::memcpy(at(offset) + sizeof(header), value.data(), value.size());
     std::memcpy(at(offset) + sizeof(header) + value.size(), key.data(), key.size());
@@ -101,7 +101,7 @@ class HandMadeRegion {
     LargeItemHeader header{};
     header.item.version = 1 + offset;
     header.item.value_bytes = static_cast<uint32_t>(value.size());
-    header.item.SetExpiryAndKeyBytes(0, key.size());
+    header.item.SetExpiryAndKeyBytes(Expiry(), key.size());
     header.placing = ++placings_;
     header.item.commit = LiveCommitWordOf(header, ItemSeal(HashOf(key), view_.incarnation, offset));
     std::memcpy(at(offset), &header, sizeof(header));

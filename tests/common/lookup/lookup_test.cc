@@ -264,7 +264,7 @@ TEST_F(LookupTest, AHitBehindADeadItemIsAHit) {
 TEST_F(LookupTest, FindsAnItemWhateverItsExpiry) {
   region_.SetSlot(home(), 0, region_.AddItem(kKey, "v", kKey, 1));
   ASSERT_EQ(run_.Run(), Step::kHit);
-  EXPECT_EQ(run_.lookup().item().header.expiry_ms(), 1u);
+  EXPECT_EQ(run_.lookup().item().header.expiry().ms(), 1u);
 }
 
 // Hostile slots.

@@ -93,7 +93,7 @@ TEST(BringTest, AnItemKeepsItsVersionFlagsAndExpiry) {
   Receiver receiver(kBringMegabyte);
   Change put = BroughtPut("key", "value", 5'000);
   put.flags = 7;
-  put.expiry_ms = kBringMs + 10;
+  put.expiry = ExpiresAt(kBringMs + 10);
   put.session_token = 3;
   put.sequence = 4;
   put.opcode = 1;
@@ -155,7 +155,7 @@ TEST(BringTest, TheHigherVersionWins) {
 TEST(BringTest, WhatHasExpiredDeletes) {
   Receiver receiver(kBringMegabyte);
   Change put = BroughtPut("key", "value", 5);
-  put.expiry_ms = kBringMs;
+  put.expiry = ExpiresAt(kBringMs);
   EXPECT_EQ(receiver.Bring(put), ReplyStatus::kNotFound);
   ASSERT_EQ(receiver.Bring(BroughtPut("key", "value", 4)), ReplyStatus::kOk);
   ASSERT_EQ(receiver.Bring(put), ReplyStatus::kOk);

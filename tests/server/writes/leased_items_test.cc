@@ -69,7 +69,9 @@ TEST_F(LeasedItemsTest, EachKindOfWriteWaits) {
       [this] {
         return store_->writes().Append("key", "x", Writes::End::kBack, {}, {}, Now()).outcome;
       },
-      [this] { return store_->writes().Touch("key", now_ms_ + 5000, {}, Now()).outcome; },
+      [this] {
+        return store_->writes().Touch("key", ExpiresAt(now_ms_ + 5000), {}, Now()).outcome;
+      },
       [this] {
         return store_->writes().Increment("key", {1, 0}, {}, {}, Now()).outcome;
       },
@@ -110,7 +112,7 @@ TEST_F(LeasedItemsTest, AWriteThatIsRefusedEndsNothing) {
 
 TEST_F(LeasedItemsTest, AnItemThatExpiresWaitsForNothing) {
   Start();
-  Lease("key", "value", {.expiry_ms = now_ms_ + 5});
+  Lease("key", "value", {.expiry = ExpiresAt(now_ms_ + 5)});
   now_ms_ += 5;
   EXPECT_THAT(Put("key", "other"), Is(ReplyStatus::kOk)) << "copies end with the item";
   EXPECT_EQ(leases_.counts().leased, 0u);

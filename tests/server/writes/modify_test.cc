@@ -50,10 +50,11 @@ TEST_F(ModifyTest, PiecesAreAddedAtBothEndsOfValuesOfAllLengths) {
       SCOPED_TRACE(testing::Message() << bytes << " " << piece);
       const std::string old(bytes, 'o');
       const std::string added(piece, 'a');
-      ASSERT_EQ(
-          store_.GeneralPut("key", old, {.flags = 3, .expiry_ms = kNowMs + 50}, {}, At(kNowMs))
-              .status,
-          ReplyStatus::kOk);
+      ASSERT_EQ(store_
+                    .GeneralPut("key", old, {.flags = 3, .expiry = ExpiresAt(kNowMs + 50)}, {},
+                                At(kNowMs))
+                    .status,
+                ReplyStatus::kOk);
       const uint64_t version = Look("key").version;
       ASSERT_EQ(Append("key", added).status, ReplyStatus::kOk);
       ASSERT_EQ(Get("key"), old + added);
@@ -65,7 +66,7 @@ TEST_F(ModifyTest, PiecesAreAddedAtBothEndsOfValuesOfAllLengths) {
       EXPECT_EQ(read.slot, prepended.slot);
       EXPECT_GT(read.version, version);
       EXPECT_EQ(read.attributes.flags, 3u);
-      EXPECT_EQ(read.attributes.expiry_ms, kNowMs + 50);
+      EXPECT_EQ(read.attributes.expiry.ms(), kNowMs + 50);
     }
   }
   ASSERT_EQ(store_.Delete("key", kNowMs).status, ReplyStatus::kOk);
@@ -136,10 +137,11 @@ TEST_F(ModifyTest, WhatIsNoCounterOrDoesNotFitIsRefused) {
 TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
   for (const size_t bytes : {0, 64, 1000, 5000, 1 << 20}) {
     const std::string value(bytes, 'v');
-    ASSERT_EQ(
-        store_.GeneralPut("key", value, {.flags = 9, .expiry_ms = kNowMs + 10}, {}, At(kNowMs))
-            .status,
-        ReplyStatus::kOk);
+    ASSERT_EQ(store_
+                  .GeneralPut("key", value, {.flags = 9, .expiry = ExpiresAt(kNowMs + 10)}, {},
+                              At(kNowMs))
+                  .status,
+              ReplyStatus::kOk);
     const ReadOutcome before = Look("key");
     const WriteOutcome touched = Touch("key", kNowMs + 100);
     EXPECT_EQ(touched.status, ReplyStatus::kOk);
@@ -149,12 +151,13 @@ TEST_F(ModifyTest, ATouchChangesTheExpiryAndTheVersionAndNothingElse) {
     const ReadOutcome after = Look("key", kNowMs + 99);
     EXPECT_EQ(after.version, touched.version);
     EXPECT_EQ(after.attributes.flags, 9u);
-    EXPECT_EQ(after.attributes.expiry_ms, kNowMs + 100);
+    EXPECT_EQ(after.attributes.expiry.ms(), kNowMs + 100);
     EXPECT_EQ(Get("key", kNowMs + 100), std::nullopt);
     EXPECT_EQ(Touch("key", 0, {}, kNowMs + 100).status, ReplyStatus::kNotFound);
   }
-  ASSERT_EQ(store_.GeneralPut("key", "v", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs)).status,
-            ReplyStatus::kOk);
+  ASSERT_EQ(
+      store_.GeneralPut("key", "v", {.expiry = ExpiresAt(kNowMs + 10)}, {}, At(kNowMs)).status,
+      ReplyStatus::kOk);
   EXPECT_EQ(store_.Stats().items_expiring, 1u);
   EXPECT_EQ(Touch("key", 0).status, ReplyStatus::kOk);
   EXPECT_EQ(store_.Stats().items_expiring, 0u);
@@ -193,13 +196,14 @@ TEST_F(ModifyTest, ConditionsAreThoseOfAPut) {
 TEST_F(ModifyTest, AnExpiredItemIsAbsentForAll) {
   const auto expired = [&](std::string_view key) {
     ASSERT_EQ(
-        store_.GeneralPut(key, "12", {.flags = 1, .expiry_ms = kNowMs}, {}, At(kNowMs - 1)).status,
+        store_.GeneralPut(key, "12", {.flags = 1, .expiry = ExpiresAt(kNowMs)}, {}, At(kNowMs - 1))
+            .status,
         ReplyStatus::kOk);
   };
   expired("a");
   EXPECT_EQ(Append("a", "3").status, ReplyStatus::kOk);
   EXPECT_EQ(Get("a"), "3");
-  EXPECT_EQ(Look("a").attributes.expiry_ms, 0u);
+  EXPECT_EQ(Look("a").attributes.expiry.ms(), 0u);
   expired("b");
   EXPECT_EQ(Increment("b", 1, 100).number, 101);
   expired("c");
@@ -232,8 +236,9 @@ TEST_F(ModifyTest, AFullHeapStillCounts) {
 // A client that saw that an item's time was over may tell others. Their requests must not find it,
 // though the worker read the time before they came.
 TEST_F(ModifyTest, TheClockDecidesNotATimeReadBefore) {
-  ASSERT_EQ(store_.GeneralPut("key", "1", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs)).status,
-            ReplyStatus::kOk);
+  ASSERT_EQ(
+      store_.GeneralPut("key", "1", {.expiry = ExpiresAt(kNowMs + 10)}, {}, At(kNowMs)).status,
+      ReplyStatus::kOk);
   SetClock clock(kNowMs + 9);
   store_->UseClock(&clock);
   EXPECT_EQ(Get("key"), "1");
@@ -274,8 +279,8 @@ TEST_F(ModifyTest, ManyItemsThatExpireAtOnceAreRemovedInBoundedSteps) {
   TestStore store(256 << 20, 600'000);
   for (int i = 0; i < kItems; ++i) {
     ASSERT_EQ(store
-                  .GeneralPut(absl::StrCat("key", i), "v", {.expiry_ms = kNowMs + i % 1000}, {},
-                              At(kNowMs))
+                  .GeneralPut(absl::StrCat("key", i), "v", {.expiry = ExpiresAt(kNowMs + i % 1000)},
+                              {}, At(kNowMs))
                   .status,
               ReplyStatus::kOk);
   }

@@ -106,7 +106,7 @@ TEST(ApplyTest, MakesEachKindOfItemWithItsOwnVersion) {
   EXPECT_EQ(store->Apply(deletion, At(1)), ReplyStatus::kOk);
   EXPECT_EQ(store->Apply(deletion, At(1)), ReplyStatus::kOk) << "it is gone";
   EXPECT_EQ(store.Stats().items, 0u);
-  const Change expired{.version = 1'000'041, .expiry_ms = 5, .key = "key", .value = "old"};
+  const Change expired{.version = 1'000'041, .expiry = ExpiresAt(5), .key = "key", .value = "old"};
   EXPECT_EQ(store->Apply(expired, At(5)), ReplyStatus::kOk);
   EXPECT_EQ(store.Stats().items, 0u);
 }

@@ -109,7 +109,7 @@ TEST_F(WaitingEvictionTest, WritesAreDecidedAgainstIt) {
   }
   ASSERT_TRUE(writes_->evictions_wait());
   const std::string going = sink_.changes.back().substr(7);
-  EXPECT_EQ(StatusOf(writes_->Touch(going, 0, {}, At(kNowMs))), ReplyStatus::kNotFound);
+  EXPECT_EQ(StatusOf(writes_->Touch(going, Expiry(), {}, At(kNowMs))), ReplyStatus::kNotFound);
   const Decided put = writes_->Put(going, "y", {}, {.only_if_absent = true}, At(kNowMs));
   EXPECT_EQ(StatusOf(put), ReplyStatus::kOk);
   EXPECT_EQ(Seen(going), value);

@@ -132,7 +132,7 @@ class WaitingHistory : private ServerTimeSource {
       }
     }
     it->decided = writes_->Put(kKey, std::to_string(it->operation.value),
-                               {.expiry_ms = it->expiry_ms}, it->conditions, At(clock_ms_));
+                               {.expiry = ExpiresAt(it->expiry_ms)}, it->conditions, At(clock_ms_));
   }
 
   // Answers what is published, in any order that workers could answer in.

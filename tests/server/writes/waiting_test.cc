@@ -114,7 +114,7 @@ TEST_F(WaitingTest, DecidesAgainstTheKeysWaitingWrite) {
             ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(Delete("key")), ReplyStatus::kNotFound);
-  EXPECT_EQ(StatusOf(writes_->Touch("key", 0, {}, At(kNowMs))), ReplyStatus::kNotFound);
+  EXPECT_EQ(StatusOf(writes_->Touch("key", Expiry(), {}, At(kNowMs))), ReplyStatus::kNotFound);
   EXPECT_EQ(StatusOf(Put("key", "7", {.only_if_absent = true})), ReplyStatus::kOk);
   EXPECT_EQ(Seen("key"), std::nullopt);
   PublishAll();
@@ -134,7 +134,7 @@ TEST_F(WaitingTest, ARefusalWaitsForTheWriteThatItTellsOf) {
 }
 
 TEST_F(WaitingTest, AWaitingItemExpires) {
-  EXPECT_EQ(StatusOf(writes_->Put("key", "a", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs))),
+  EXPECT_EQ(StatusOf(writes_->Put("key", "a", {.expiry = ExpiresAt(kNowMs + 10)}, {}, At(kNowMs))),
             ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(writes_->Put("key", "b", {}, {.only_if_absent = true}, At(kNowMs + 9))),
             ReplyStatus::kExists);
@@ -180,14 +180,15 @@ TEST_F(WaitingTest, ChangesALargeValue) {
   Make(8 << 20);
   const std::string value(1 << 20, 'v');
   Put("key", value);
-  EXPECT_EQ(StatusOf(writes_->Touch("key", kNowMs + 5, {}, At(kNowMs))), ReplyStatus::kOk);
+  EXPECT_EQ(StatusOf(writes_->Touch("key", ExpiresAt(kNowMs + 5), {}, At(kNowMs))),
+            ReplyStatus::kOk);
   EXPECT_EQ(StatusOf(writes_->Append("key", "+", Writes::End::kFront, {}, {}, At(kNowMs))),
             ReplyStatus::kTooLong);
   PublishAll();
   std::string seen(value.size(), '\0');
   const ReadOutcome read =
       (*store_)->Get("key", std::as_writable_bytes(std::span(seen)), At(kNowMs));
-  EXPECT_EQ(read.attributes.expiry_ms, kNowMs + 5);
+  EXPECT_EQ(read.attributes.expiry.ms(), kNowMs + 5);
   EXPECT_EQ(seen, value);
 }
 
@@ -273,7 +274,7 @@ TEST_F(WaitingTest, RecordsWhichRequestsAnUndoUndoes) {
 TEST_F(WaitingTest, AnUndoThatIsRefusedRecordsNothing) {
   const ChangeOrigin origin = {
       .session_token = 7, .sequence = 1, .opcode = static_cast<uint8_t>(Opcode::kPut)};
-  writes_->Put("key", "1", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs));
+  writes_->Put("key", "1", {.expiry = ExpiresAt(kNowMs + 10)}, {}, At(kNowMs));
   PublishAll();
   const Decided undone = Put("key", "2", {.only_if_present = true, .origin = &origin});
   ASSERT_EQ(StatusOf(undone), ReplyStatus::kOk);
@@ -339,7 +340,8 @@ class ExpiryOfWaitingTest : public WaitingTest, private ServerTimeSource {
   }
   // Returns its version. It is published.
   uint64_t PutExpiring(std::string_view key, std::string_view value) {
-    const Decided put = writes_->Put(key, value, {.expiry_ms = kExpiryMs}, {}, At(clock_ms_));
+    const Decided put =
+        writes_->Put(key, value, {.expiry = ExpiresAt(kExpiryMs)}, {}, At(clock_ms_));
     PublishAll();
     return put.outcome.version;
   }
@@ -369,7 +371,7 @@ TEST_F(ExpiryOfWaitingTest, WhatCountsOnAnItemThatExpiredIsDecidedAgain) {
       [&](uint64_t version) { return Put("key", "new", {.only_if_version = version}); },
       [&](uint64_t) { return Put("key", "new", {.only_if_present = true}); },
       [&](uint64_t) { return Put("key", std::string(5'000, 'n'), {.only_if_present = true}); },
-      [&](uint64_t) { return writes_->Touch("key", 0, {}, At(clock_ms_)); },
+      [&](uint64_t) { return writes_->Touch("key", Expiry(), {}, At(clock_ms_)); },
       [&](uint64_t) {
         return writes_->Append("key", "1", Writes::End::kBack, {}, {}, At(clock_ms_));
       },
@@ -395,7 +397,8 @@ TEST_F(ExpiryOfWaitingTest, WhatCountsOnAnItemThatExpiredIsDecidedAgain) {
 
 // A write is decided by one that waits, and that one's item expires before either is published.
 TEST_F(ExpiryOfWaitingTest, WhatWasDecidedBehindIsDecidedAgain) {
-  const Decided first = writes_->Put("key", "5", {.expiry_ms = kExpiryMs}, {}, At(clock_ms_));
+  const Decided first =
+      writes_->Put("key", "5", {.expiry = ExpiresAt(kExpiryMs)}, {}, At(clock_ms_));
   const Decided sum = writes_->Increment("key", {.delta = 1}, {}, {}, At(clock_ms_));
   const Decided next = Put("key", "7", {.only_if_version = sum.outcome.version});
   const Decided refused = Put("key", "8", {.only_if_absent = true});

@@ -162,7 +162,7 @@ TEST_P(UpdateEitherWayTest, ComesBehindNoOtherKindOfWrite) {
 TEST_P(UpdateEitherWayTest, IsOnlyForItemsThatItCannotFailFor) {
   EXPECT_FALSE(Update("nobody", "11"));
   EXPECT_FALSE(Update("key", "111"));
-  EXPECT_EQ(StatusOf(writes_.Put("key", "12", {.expiry_ms = kNowMs + 10}, {}, At(kNowMs))),
+  EXPECT_EQ(StatusOf(writes_.Put("key", "12", {.expiry = ExpiresAt(kNowMs + 10)}, {}, At(kNowMs))),
             ReplyStatus::kOk);
   PublishAll();
   EXPECT_FALSE(Update("key", "13")) << "it may expire meanwhile";

@@ -10,7 +10,7 @@ constexpr Change kDeletion = {.kind = Change::Kind::kDelete};
 TEST(JoinFilterTest, KnowsKeysThatTheStoreMayHaveNoItemOfAlthoughTheStreamBroughtThem) {
   JoinFilter filter(10);
   filter.OnApplied(kDeletion, KeyHash(1));
-  filter.OnApplied({.kind = Change::Kind::kPut, .expiry_ms = 5}, KeyHash(2));
+  filter.OnApplied({.kind = Change::Kind::kPut, .expiry = Expiry::FromMs(5)}, KeyHash(2));
   filter.OnApplied({.kind = Change::Kind::kPut}, KeyHash(3));
   EXPECT_TRUE(filter.Has(KeyHash(1)));
   EXPECT_TRUE(filter.Has(KeyHash(2)));

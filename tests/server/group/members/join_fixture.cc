@@ -111,14 +111,14 @@ void JoinFixture::ChangeSomething(uint32_t keys, std::mt19937_64& random) {
     case 3:
       return Put(key, RandomValue(random), {.flags = flags});
     case 4:
-      return Put(key, RandomValue(random), {flags, (time + 1 + random() % 30).ms()});
+      return Put(key, RandomValue(random), {flags, Expiry::At(time + 1 + random() % 30)});
     case 5:
     case 6:
     case 7:
       return Delete(key);
     case 8:
-      server().writes().Touch(key, random() % 2 == 0 ? 0 : (time + 1 + random() % 30).ms(), {},
-                              time);
+      server().writes().Touch(
+          key, random() % 2 == 0 ? Expiry() : Expiry::At(time + 1 + random() % 30), {}, time);
       return;
     case 9:
       server().store().Tidy(time);
@@ -139,7 +139,7 @@ void JoinFixture::ApplySome(uint64_t n) {
     EXPECT_EQ(status, ReplyStatus::kOk);
     const bool deletes = change.kind == Change::Kind::kDelete;
     if (told_ == Told::kNoDeletions && deletes) return;
-    if (told_ == Told::kNoExpiring && change.expiry_ms != 0) return;
+    if (told_ == Told::kNoExpiring && !change.expiry.never()) return;
     joiner_->OnApplied(change);
   };
   while (n-- > 0 && relay_.Pop(apply)) {
@@ -181,7 +181,7 @@ JoinFixture::Items JoinFixture::ItemsOf(Store& store) {
     if (read.status == ReplyStatus::kNotFound) continue;
     EXPECT_EQ(read.status, ReplyStatus::kOk) << key;
     items[key] = absl::StrCat(read.version, " ", read.attributes.flags, " ",
-                              read.attributes.expiry_ms, " ", value.substr(0, read.value_bytes));
+                              read.attributes.expiry.ms(), " ", value.substr(0, read.value_bytes));
   }
   return items;
 }

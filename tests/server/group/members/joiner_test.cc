@@ -109,7 +109,7 @@ class MomentTest : public JoinerTest {
     return wrong;
   }
   void PutAndLetExpire() {
-    Put("key", "new", {.expiry_ms = (now().server_time + 5).ms()});
+    Put("key", "new", {.expiry = Expiry::At(now().server_time + 5)});
     ApplySome(UINT64_MAX);
     Advance(10 * kNsPerMs);
     backup()->Sweep(now().server_time, 100'000);
@@ -285,8 +285,8 @@ TEST_F(JoinerTest, HasAllThatThePrimaryHasAlthoughThreadsWriteMeanwhile) {
 TEST_F(JoinerTest, InsertsNothingThatHasExpired) {
   StartPrimary();
   MakeBackup(32 * kMegabyte, 1000);
-  Put("gone", "value", {.expiry_ms = (now().server_time + 10).ms()});
-  Put("lives", "value", {.expiry_ms = (now().server_time + 10'000).ms()});
+  Put("gone", "value", {.expiry = Expiry::At(now().server_time + 10)});
+  Put("lives", "value", {.expiry = Expiry::At(now().server_time + 10'000)});
   Advance(20 * kNsPerMs);
   Join();
   EXPECT_EQ(Finish(), Joiner::Step::kDone);

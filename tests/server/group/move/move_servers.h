@@ -170,18 +170,18 @@ class MoveServersTest : public testing::Test {
       const std::string value(bytes, static_cast<char>('a' + random() % 26));
       const auto flags = static_cast<uint32_t>(random() % 100);
       const uint64_t expiry_ms = random() % 4 == 0 ? (Time(i) + kHourMs).ms() : 0;
-      const auto put = writes.Put(key, value, {flags, expiry_ms}, {}, Time(i));
+      const auto put = writes.Put(key, value, {flags, Expiry::FromMs(expiry_ms)}, {}, Time(i));
       ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
       EXPECT_GT(put.outcome.version, versions_[key]) << key;
       versions_[key] = put.outcome.version;
-      wanted_[key] = ItemText(put.outcome.version, {flags, expiry_ms}, value);
+      wanted_[key] = ItemText(put.outcome.version, {flags, Expiry::FromMs(expiry_ms)}, value);
       return;
     }
   }
   // An expiry changes when the item moves.
   static std::string ItemText(uint64_t version, const ItemAttributes& attributes,
                               const std::string& value) {
-    return absl::StrCat(version, " ", attributes.flags, attributes.expiry_ms == 0 ? "" : " expires",
+    return absl::StrCat(version, " ", attributes.flags, attributes.expiry.never() ? "" : " expires",
                         " ", value);
   }
   ReadOutcome Read(size_t i, std::string_view key, std::span<char> value = {}) {

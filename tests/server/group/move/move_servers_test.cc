@@ -91,8 +91,8 @@ class MovedClocksTest : public MoveServersTest, public testing::WithParamInterfa
     std::erase_if(keys_, [](const std::string& key) { return PartitionOf(key) == 7; });
   }
   void PutAtGiver(const std::string& key, uint64_t expiry_ms) {
-    const auto put =
-        groups_[0].server->writes().Put(key, "value", {.expiry_ms = expiry_ms}, {}, Time(0));
+    const auto put = groups_[0].server->writes().Put(
+        key, "value", {.expiry = Expiry::FromMs(expiry_ms)}, {}, Time(0));
     ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
   }
 };
@@ -121,7 +121,7 @@ TEST_P(MovedClocksTest, AnItemExpiresByBothGroupsClocksAtTheSameTime) {
   for (const std::string* key : {&walked, &streamed}) {
     const ReadOutcome read = Read(1, *key);
     ASSERT_NE(read.status, ReplyStatus::kNotFound) << *key;
-    const auto expiry_ms = static_cast<int64_t>(read.attributes.expiry_ms);
+    const auto expiry_ms = static_cast<int64_t>(read.attributes.expiry.ms());
     const int64_t moved_ms = expiry_ms - static_cast<int64_t>(lives_until_ms);
     // Both clocks go on by the same one, and are cut to milliseconds.
     EXPECT_LE(moved_ms, own - givers_before + 1) << *key << " lives longer";
@@ -129,7 +129,7 @@ TEST_P(MovedClocksTest, AnItemExpiresByBothGroupsClocksAtTheSameTime) {
         << *key << " lives shorter than by the copy";
   }
   EXPECT_EQ(Read(1, expired).status, ReplyStatus::kNotFound) << "it was seen to expire";
-  EXPECT_EQ(Read(1, stays).attributes.expiry_ms, 0u);
+  EXPECT_EQ(Read(1, stays).attributes.expiry.ms(), 0u);
   EXPECT_NE(Read(1, stays).status, ReplyStatus::kNotFound);
 }
 

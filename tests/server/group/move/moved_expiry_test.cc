@@ -53,7 +53,7 @@ class MovedExpiryTest : public PartitionReceiverTest {
   std::optional<uint64_t> ExpiryAt(uint64_t clock_ms, const std::string& key) {
     const ReadOutcome read = store_->Get(key, {}, At(clock_ms));
     if (read.status == ReplyStatus::kNotFound) return std::nullopt;
-    return read.attributes.expiry_ms;
+    return read.attributes.expiry.ms();
   }
 };
 
@@ -64,11 +64,13 @@ TEST_F(MovedExpiryTest, WhatIsTakenExpiresByTheOwnClock) {
   const std::string walked = Key(1);
   const std::string stays = Key(2);
   const uint64_t expiry_ms = kHourMs + 6'000;
-  EXPECT_EQ(intake().Take({.version = 20, .expiry_ms = expiry_ms, .key = streamed, .value = "v"}),
-            ReplyStatus::kOk);
-  EXPECT_EQ(intake().Insert({.version = 21, .expiry_ms = expiry_ms, .key = walked, .value = "v"},
-                            intake().Time()),
-            ReplyStatus::kOk);
+  EXPECT_EQ(
+      intake().Take({.version = 20, .expiry = ExpiresAt(expiry_ms), .key = streamed, .value = "v"}),
+      ReplyStatus::kOk);
+  EXPECT_EQ(
+      intake().Insert({.version = 21, .expiry = ExpiresAt(expiry_ms), .key = walked, .value = "v"},
+                      intake().Time()),
+      ReplyStatus::kOk);
   EXPECT_EQ(intake().Take({.version = 22, .key = stays, .value = "v"}), ReplyStatus::kOk);
   Publish();
   for (const std::string& key : {streamed, walked}) {
@@ -78,7 +80,8 @@ TEST_F(MovedExpiryTest, WhatIsTakenExpiresByTheOwnClock) {
   EXPECT_EQ(ExpiryAt(1ull << 40, stays), 0u);
   // It is touched at the giver.
   EXPECT_EQ(
-      intake().Take({.version = 23, .expiry_ms = expiry_ms + 50, .key = streamed, .value = "v"}),
+      intake().Take(
+          {.version = 23, .expiry = ExpiresAt(expiry_ms + 50), .key = streamed, .value = "v"}),
       ReplyStatus::kOk);
   Publish();
   EXPECT_EQ(ExpiryAt(6'000, streamed), 6'049u);
@@ -89,9 +92,9 @@ TEST_F(MovedExpiryTest, WhatHasExpiredAtTheGiverIsNotTaken) {
   intake().UseClock({At(clock_ms_), At(kHourMs + 1'000)});
   EXPECT_GE(intake().Time(), At(kHourMs + 1'000));
   const std::string key = Key();
-  EXPECT_EQ(
-      intake().Take({.version = 20, .expiry_ms = kHourMs + 999, .key = key, .value = "value"}),
-      ReplyStatus::kNotFound);
+  EXPECT_EQ(intake().Take(
+                {.version = 20, .expiry = ExpiresAt(kHourMs + 999), .key = key, .value = "value"}),
+            ReplyStatus::kNotFound);
   EXPECT_EQ(ExpiryAt(1'000, key), std::nullopt);
 }
 

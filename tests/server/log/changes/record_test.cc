@@ -18,7 +18,7 @@ constexpr uint64_t kSynced = 0x3f80;
 Change SomeChange() {
   return {.kind = Change::Kind::kPut,
           .version = 0x0102030405060708,
-          .expiry_ms = 0x018bcfe56800,
+          .expiry = Expiry::FromMs(0x018bcfe56800),
           .flags = 0xa1b2c3d4,
           .key = "key",
           .value = "value",

@@ -39,7 +39,7 @@ struct OwnRecord {
 
 inline RingRecord PutOf(std::string_view key, std::string_view value) {
   return RingRecord::Of({.version = 7,
-                         .expiry_ms = 8,
+                         .expiry = Expiry::FromMs(8),
                          .flags = 9,
                          .key = key,
                          .value = value,

@@ -146,7 +146,7 @@ class Machine {
     return Item{{value.data(), read.value_bytes},
                 read.version,
                 read.attributes.flags,
-                read.attributes.expiry_ms};
+                read.attributes.expiry.ms()};
   }
   Items ReadItems() {
     Items items;
@@ -227,7 +227,7 @@ class Machine {
         break;
       case 2:
         after->expiry_ms = kNowMs + 100 + Below(100);
-        decided = writes.Touch(key, after->expiry_ms, {}, At(kNowMs));
+        decided = writes.Touch(key, ExpiresAt(after->expiry_ms), {}, At(kNowMs));
         applies = before.has_value();
         break;
       case 3:
@@ -242,7 +242,7 @@ class Machine {
         break;
       case 5:
         after = Item{std::string(500 + Below(1'500), 'l'), 0, static_cast<uint32_t>(Below(100)), 0};
-        decided = writes.Put(key, after->value, {after->flags, 0}, {}, At(kNowMs));
+        decided = writes.Put(key, after->value, {after->flags, Expiry()}, {}, At(kNowMs));
         break;
       default:
         after = Item{std::string(Below(100), 's'), 0, 0, 0};
@@ -289,7 +289,7 @@ class Machine {
         return store.Touch(key, kNowMs + 100 + Below(100), {}, At(kNowMs));
       case 3:
         return store.Put(key, std::string(500 + Below(1'500), 'l'),
-                         {static_cast<uint32_t>(Below(100)), 0}, {}, At(kNowMs));
+                         {static_cast<uint32_t>(Below(100)), Expiry()}, {}, At(kNowMs));
       default:
         return store.Put(key, std::string(Below(100), 's'), {}, {}, At(kNowMs));
     }

@@ -94,7 +94,7 @@ TEST_F(DiskLogTest, NotesTheClockAlsoWhenNothingIsWritten) {
 TEST_F(DiskLogTest, FindsItsItemsAgainFromTheJournal) {
   ASSERT_EQ(Start(), absl::OkStatus());
   const std::string huge(300'000, 'h');
-  store_->Put("a", "1", {5, 9'000}, {}, At(kNowMs));
+  store_->Put("a", "1", {5, ExpiresAt(9'000)}, {}, At(kNowMs));
   store_->Put("b", huge, {}, {}, At(kNowMs));
   store_->Put("c", "deleted", {}, {}, At(kNowMs));
   store_->Delete("c", kNowMs);
@@ -108,7 +108,7 @@ TEST_F(DiskLogTest, FindsItsItemsAgainFromTheJournal) {
   std::array<std::byte, 8> value{};
   const ReadOutcome read = (*store_)->Get("a", value, At(kNowMs));
   EXPECT_EQ(read.attributes.flags, 5u);
-  EXPECT_EQ(read.attributes.expiry_ms, 9'000u);
+  EXPECT_EQ(read.attributes.expiry.ms(), 9'000u);
   EXPECT_GT(store_->Put("e", "3", {}, {}, At(kNowMs)).version, last.version)
       << "a version came again";
 }

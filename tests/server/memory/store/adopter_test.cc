@@ -75,7 +75,7 @@ TEST(AdopterTest, ThreadsNoteWhenItemsExpire) {
   ASSERT_NE(next.store(), nullptr);
   uint64_t for_ever = 0;
   const KeyStates states = run.States(*next.store());
-  for (const auto& [key, state] : states) for_ever += state.attributes.expiry_ms == 0;
+  for (const auto& [key, state] : states) for_ever += state.attributes.expiry.never();
   ASSERT_LT(for_ever, states.size());
   EXPECT_EQ(next.Stats().items_expiring, states.size() - for_ever);
   while (next.store()->Tidy(At(kExpiredMs))) {

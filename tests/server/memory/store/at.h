@@ -9,6 +9,8 @@ namespace gannet {
 
 // A time by the clock of the server that is tested.
 constexpr ServerTime At(uint64_t ms) { return ServerTime::FromMs(ms); }
+// The expiry of an item that expires then; 0: never.
+constexpr Expiry ExpiresAt(uint64_t ms) { return Expiry::FromMs(ms); }
 
 // A clock that stands still unless it is set.
 class SetClock final : public ServerTimeSource {

@@ -108,7 +108,7 @@ class ConcurrentRead {
   // or by a sweep.
   void Tidy(std::mt19937_64& random) {
     store_.GeneralPut("doomed-" + std::to_string(random() % 16), std::string(random() % 100, 'd'),
-                      {.expiry_ms = 1}, {}, At(0));
+                      {.expiry = ExpiresAt(1)}, {}, At(0));
     store_->Compact(4);
     if (random() % 16 == 0) store_->Sweep(At(1), 4);
   }

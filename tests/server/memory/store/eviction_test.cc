@@ -270,7 +270,7 @@ TEST(EvictionTest, TellsHowOldTheEvictedItemsAre) {
 TEST(EvictionTest, CountsByReason) {
   TestStore store(4 << 20, 0, false, kEvict);
   store.Put(Name(1), "v");
-  store.Put(Name(2), "v", {.expiry_ms = 5}, {}, At(1));
+  store.Put(Name(2), "v", {.expiry = ExpiresAt(5)}, {}, At(1));
   store.Delete(Name(1));
   store->Sweep(At(10), 100'000);
   EXPECT_EQ(store.Stats().items_deleted, 1u);

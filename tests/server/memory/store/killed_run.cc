@@ -53,7 +53,8 @@ void KilledRun::Put(const std::string& key) {
       large ? options_.large_bytes + Random(2000) : Random(options_.value_bytes_max);
   const std::string value(bytes, static_cast<char>('a' + Random(26)));
   const uint64_t expiry_ms = Random(4) == 0 ? kLongAfterMs + Random(1000) : 0;
-  writes_->Put(key, value, {.flags = Random(1000), .expiry_ms = expiry_ms}, {}, At(kKilledRunMs));
+  writes_->Put(key, value, {.flags = Random(1000), .expiry = ExpiresAt(expiry_ms)}, {},
+               At(kKilledRunMs));
 }
 
 void KilledRun::Operate() {
@@ -64,7 +65,7 @@ void KilledRun::Operate() {
       writes_->Delete(key, {}, At(kKilledRunMs));
       return;
     case 2:
-      writes_->Touch(key, kLongAfterMs + Random(1000), {}, At(kKilledRunMs));
+      writes_->Touch(key, ExpiresAt(kLongAfterMs + Random(1000)), {}, At(kKilledRunMs));
       return;
     case 3:
       writes_->Append(key, "more", Writes::End::kBack, {.flags = 5}, {}, At(kKilledRunMs));

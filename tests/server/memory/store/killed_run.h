@@ -25,8 +25,7 @@ struct KeyState {
 
   friend bool operator==(const KeyState& a, const KeyState& b) {
     return a.value == b.value && a.version == b.version &&
-           a.attributes.flags == b.attributes.flags &&
-           a.attributes.expiry_ms == b.attributes.expiry_ms;
+           a.attributes.flags == b.attributes.flags && a.attributes.expiry == b.attributes.expiry;
   }
 };
 using KeyStates = std::map<std::string, KeyState, std::less<>>;

@@ -68,7 +68,7 @@ class Oracle {
   uint64_t items_at_most() const { return items_.size(); }
   uint64_t expiring_at_most() const {
     return static_cast<uint64_t>(std::ranges::count_if(
-        items_, [](const auto& item) { return item.second.attributes.expiry_ms != 0; }));
+        items_, [](const auto& item) { return !item.second.attributes.expiry.never(); }));
   }
   int refused() const { return refused_; }
   uint64_t now_ms() const { return now_ms_; }
@@ -77,7 +77,7 @@ class Oracle {
   const Expected* Find(const std::string& key) {
     const auto item = items_.find(key);
     if (item == items_.end()) return nullptr;
-    const uint64_t expiry_ms = item->second.attributes.expiry_ms;
+    const uint64_t expiry_ms = item->second.attributes.expiry.ms();
     if (expiry_ms != 0 && expiry_ms <= now_ms_) {
       items_.erase(item);
       return nullptr;
@@ -97,7 +97,7 @@ class Oracle {
     ASSERT_EQ(value.substr(0, read.value_bytes), expected->value);
     ASSERT_EQ(read.version, expected->version);
     ASSERT_EQ(read.attributes.flags, expected->attributes.flags);
-    ASSERT_EQ(read.attributes.expiry_ms, expected->attributes.expiry_ms);
+    ASSERT_EQ(read.attributes.expiry.ms(), expected->attributes.expiry.ms());
   }
 
   // Picks conditions that hold or not. Returns what the store must answer.
@@ -133,7 +133,7 @@ class Oracle {
     const ReplyStatus want = PickConditions(key, expected, &conditions);
     const ItemAttributes attributes{
         static_cast<uint32_t>(random_()),
-        alone_ && random_() % 3 == 0 ? now_ms_ + 1 + random_() % 3000 : 0};
+        ExpiresAt(alone_ && random_() % 3 == 0 ? now_ms_ + 1 + random_() % 3000 : 0)};
     static constexpr size_t kLengths[] = {0, 20, 60, 64, 200, 900, 1100, 7000};
     const bool same_length = expected != nullptr && random_() % 4 == 0;
     const size_t other_length = kLengths[random_() % std::size(kLengths)] + random_() % 30;

@@ -46,7 +46,7 @@ constexpr ChangeOrigin kOrigin = {.session_token = 7, .sequence = 8, .opcode = 2
 TEST_F(RecordChangesTest, RecordsAPutWithAllThatMakesTheItem) {
   WriteConditions conditions;
   conditions.origin = &kOrigin;
-  const WriteOutcome put = store_.Put("key", "value", {3, 1'000}, conditions, At(1));
+  const WriteOutcome put = store_.Put("key", "value", {3, ExpiresAt(1'000)}, conditions, At(1));
   ASSERT_EQ(put.status, ReplyStatus::kOk);
   ASSERT_EQ(sink_.kept.size(), 1u);
   EXPECT_EQ(Last().key, "key");
@@ -55,7 +55,7 @@ TEST_F(RecordChangesTest, RecordsAPutWithAllThatMakesTheItem) {
   EXPECT_EQ(change.kind, Change::Kind::kPut);
   EXPECT_EQ(change.version, put.version);
   EXPECT_EQ(change.flags, 3u);
-  EXPECT_EQ(change.expiry_ms, 1'000u);
+  EXPECT_EQ(change.expiry.ms(), 1'000u);
   EXPECT_EQ(change.session_token, 7u);
   EXPECT_EQ(change.sequence, 8u);
   EXPECT_EQ(change.opcode, 2u);
@@ -100,7 +100,7 @@ TEST_F(RecordedUpdatesTest, RecordsAnUpdateOrLeavesItUndone) {
   EXPECT_EQ(Last().value, "other");
   EXPECT_EQ(Last().change.version, done.version);
   EXPECT_EQ(Last().change.flags, 9u);
-  EXPECT_EQ(Last().change.expiry_ms, 0u);
+  EXPECT_EQ(Last().change.expiry.ms(), 0u);
   EXPECT_EQ(Last().change.session_token, 7u);
   EXPECT_EQ(Last().change.sequence, 8u);
   EXPECT_EQ(Last().change.opcode, static_cast<uint8_t>(Opcode::kPut));
@@ -206,7 +206,7 @@ TEST_F(RecordChangesTest, RecordsEveryWayToWrite) {
   EXPECT_EQ(static_cast<int64_t>(Last().change.number), -3);
   store_.Touch(keys[2], 77, {}, At(1));
   EXPECT_EQ(Last().value, huge);
-  EXPECT_EQ(Last().change.expiry_ms, 77u);
+  EXPECT_EQ(Last().change.expiry.ms(), 77u);
   const uint64_t version = Last().change.version;
   store_.Delete(keys[2]);
   EXPECT_EQ(Last().key, keys[2]);
@@ -309,12 +309,12 @@ TEST(RestoreTest, MakesTheRecordedChangesAgain) {
   TestSink sink;
   first->UseSink(&sink);
   const std::string huge(200'000, 'h');
-  first.Put("a", "1", {9, 50'000}, {}, At(1));
+  first.Put("a", "1", {9, ExpiresAt(50'000)}, {}, At(1));
   first.Put("b", huge, {}, {}, At(1));
   first.Put("c", "gone", {}, {}, At(1));
   first.Append("a", "2", Writes::End::kBack, {}, {}, At(1));
   first.Delete("c");
-  first.Put("d", "expires", {0, 20}, {}, At(1));
+  first.Put("d", "expires", {0, ExpiresAt(20)}, {}, At(1));
   TestStore second(4 << 20);
   for (const TestSink::Kept& kept : sink.kept) {
     Change change = kept.change;
@@ -328,7 +328,7 @@ TEST(RestoreTest, MakesTheRecordedChangesAgain) {
   const ReadOutcome a = second->Get("a", std::as_writable_bytes(std::span(value)), At(30));
   EXPECT_EQ(value.substr(0, a.value_bytes), "12");
   EXPECT_EQ(a.attributes.flags, 9u);
-  EXPECT_EQ(a.attributes.expiry_ms, 50'000u);
+  EXPECT_EQ(a.attributes.expiry.ms(), 50'000u);
   const ReadOutcome was = first->Get("a", std::as_writable_bytes(std::span(value)), At(30));
   EXPECT_EQ(a.version, was.version);
 }

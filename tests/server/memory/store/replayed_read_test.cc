@@ -165,7 +165,7 @@ class ReplayedRead {
 
   void Change(Key& key) {
     const bool there = !key.writes.empty() && key.writes.back().version != 0;
-    const bool expires = there && store_->Get(key.name, {}, At(kNowMs)).attributes.expiry_ms != 0;
+    const bool expires = there && !store_->Get(key.name, {}, At(kNowMs)).attributes.expiry.never();
     const uint32_t begin = trace_->now();
     if (there && random_() % 8 == 0) {
       ASSERT_EQ(store_.Delete(key.name).status, ReplyStatus::kOk);
@@ -178,7 +178,7 @@ class ReplayedRead {
     // Readers' clocks stand still before any expiry. For some writes, items with an expiry have
     // expired, and the writes remove them if they need their slots.
     const uint64_t now_ms = random_() % 4 == 0 ? kLaterMs : kNowMs;
-    const ItemAttributes attributes{.expiry_ms = random_() % 4 == 0 ? kLaterMs : 0};
+    const ItemAttributes attributes{.expiry = ExpiresAt(random_() % 4 == 0 ? kLaterMs : 0)};
     const WriteOutcome outcome = random_() % 2 == 0
                                      ? store_.Put(key.name, value, attributes, {}, At(now_ms))
                                      : store_.PutReserved(key.name, value, {}, now_ms);

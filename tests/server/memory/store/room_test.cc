@@ -243,13 +243,13 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
     TestStore store(8 << 20, 80'000);
     const std::string value(value_bytes, 'v');
     uint64_t n = 0;
-    while (store.GeneralPut(NumberedName(n), value, {.expiry_ms = 3000}, {}, At(1000)).status ==
-           ReplyStatus::kOk)
+    while (store.GeneralPut(NumberedName(n), value, {.expiry = ExpiresAt(3000)}, {}, At(1000))
+               .status == ReplyStatus::kOk)
       ++n;
     ASSERT_GT(n, 5'000u);
     uint64_t refused = 0;
     for (uint64_t i = 0; i < n; ++i) {
-      const ItemAttributes attributes{.expiry_ms = 5000};
+      const ItemAttributes attributes{.expiry = ExpiresAt(5000)};
       refused +=
           store.GeneralPut(NumberedName(1'000'000 + i), value, attributes, {}, At(3000)).status !=
           ReplyStatus::kOk;
@@ -263,7 +263,7 @@ TEST(RoomTest, WritesTakeTheRoomOfExpiredItems) {
 TEST(RoomTest, WritesTakeTheSlotsOfExpiredItems) {
   TestStore store(8 << 20, 1'000);
   uint64_t n = 0;
-  while (store.GeneralPut(NumberedName(n), "v", {.expiry_ms = 3000}, {}, At(1000)).status ==
+  while (store.GeneralPut(NumberedName(n), "v", {.expiry = ExpiresAt(3000)}, {}, At(1000)).status ==
          ReplyStatus::kOk)
     ++n;
   EXPECT_EQ(store.Stats().refused_index_full, 1u);
@@ -286,7 +286,7 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
     for (uint64_t i = 0; i < kWritesPerMs; ++i) {
       ASSERT_EQ(store
                     .GeneralPut(NumberedName(key++), std::string(200, 'v'),
-                                {.expiry_ms = now_ms + kTtlMs}, {}, At(now_ms))
+                                {.expiry = ExpiresAt(now_ms + kTtlMs)}, {}, At(now_ms))
                     .status,
                 ReplyStatus::kOk);
     }
@@ -307,7 +307,8 @@ TEST(RoomTest, ACacheWithATimeToLiveNeedsLittleMoreThanItsLiveBytes) {
 TEST(RoomTest, AHomeIsLookedAtOnlyWhenSomethingInItExpired) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 9'000; ++i) {
-    store.GeneralPut(NumberedName(i), "v", {.expiry_ms = i == 4321 ? 2000u : 5000u}, {}, At(1000));
+    store.GeneralPut(NumberedName(i), "v", {.expiry = ExpiresAt(i == 4321 ? 2000u : 5000u)}, {},
+                     At(1000));
   }
   EXPECT_EQ(store->Sweep(At(1999), 0).more, false);
   EXPECT_EQ(store->Sweep(At(2000), 0).more, true);
@@ -320,7 +321,7 @@ TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
   TestStore store(8 << 20, 10'000);
   for (int i = 0; i < 2'000; ++i) {
     store.GeneralPut(NumberedName(i), std::string(i, 'v'),
-                     {.flags = 1000u + i, .expiry_ms = 9'999'999}, {}, At(1));
+                     {.flags = 1000u + i, .expiry = ExpiresAt(9'999'999)}, {}, At(1));
   }
   for (int i = 0; i < 2'000; i += 2) store.Delete(NumberedName(i));
   std::vector<ReadOutcome> before;
@@ -333,7 +334,7 @@ TEST(RoomTest, AMovedItemKeepsAllButItsPlace) {
     const ReadOutcome& was = before[i / 2];
     ASSERT_EQ(after.version, was.version);
     ASSERT_EQ(after.attributes.flags, was.attributes.flags);
-    ASSERT_EQ(after.attributes.expiry_ms, was.attributes.expiry_ms);
+    ASSERT_EQ(after.attributes.expiry.ms(), was.attributes.expiry.ms());
     ASSERT_LE(Slot(after.slot).offset(), Slot(was.slot).offset());
     ASSERT_EQ(store.Get(NumberedName(i)), std::string(i, 'v'));
     moved += after.slot != was.slot;

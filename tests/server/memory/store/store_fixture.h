@@ -83,7 +83,7 @@ class TestStore {
   WriteOutcome Put(std::string_view key, std::string_view value, ItemAttributes attributes,
                    const WriteConditions& conditions, Time now) {
     Store::Update update;
-    if (!store_->records() && !conditions.any() && attributes.expiry_ms == 0 &&
+    if (!store_->records() && !conditions.any() && attributes.expiry.never() &&
         UpdateInPlace(key, value, attributes.flags, &update)) {
       updates_in_place_.fetch_add(1, std::memory_order_relaxed);
       return {.version = update.version, .slot = update.slot};
@@ -140,7 +140,7 @@ class TestStore {
   }
   WriteOutcome Touch(std::string_view key, uint64_t expiry_ms,
                      const WriteConditions& conditions = {}, Time now = 1) {
-    return writes_->Touch(key, expiry_ms, conditions, now).outcome;
+    return writes_->Touch(key, ExpiresAt(expiry_ms), conditions, now).outcome;
   }
   Writes::Flushed FlushSome(uint64_t position, Time now = 1) {
     return writes_->FlushSome(position, now);

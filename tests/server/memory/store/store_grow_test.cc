@@ -103,7 +103,7 @@ TEST_F(StoreGrowTest, AGuessInAFormerIndexIsNoPlaceForAnUpdate) {
 }
 
 TEST_F(StoreGrowTest, ItemsExpireAlsoAfterTheyMovedToAnotherIndex) {
-  for (uint64_t i = 0; i < 100; ++i) PutAndTidy(1'000'000 + i, {.expiry_ms = 1000});
+  for (uint64_t i = 0; i < 100; ++i) PutAndTidy(1'000'000 + i, {.expiry = ExpiresAt(1000)});
   FillUntilItGrows();
   FinishGrowth();
   EXPECT_EQ(store_->Sweep(At(999), 100'000).removed, 0u);

@@ -84,7 +84,7 @@ TEST(StoreTest, AnUpdateInPlaceIsAPut) {
       const ReadOutcome read = store->Get(key, {}, At(1));
       EXPECT_EQ(read.version, update.version);
       EXPECT_EQ(read.attributes.flags, 7u);
-      EXPECT_EQ(read.attributes.expiry_ms, 0u);
+      EXPECT_EQ(read.attributes.expiry.ms(), 0u);
     }
   }
 }
@@ -94,7 +94,7 @@ TEST(StoreTest, WhatIsNotJustAnUpdateIsNotDoneAsOne) {
   const std::string long_value(kInPlaceBytesMax, 'v');
   ASSERT_EQ(store.Put("key", "value").status, ReplyStatus::kOk);
   ASSERT_EQ(store.Put("long", long_value).status, ReplyStatus::kOk);
-  ASSERT_EQ(store.GeneralPut("expires", "value", {.expiry_ms = 1000}, {}, At(1)).status,
+  ASSERT_EQ(store.GeneralPut("expires", "value", {.expiry = ExpiresAt(1000)}, {}, At(1)).status,
             ReplyStatus::kOk);
   ASSERT_EQ(store.Put("gone", "value").status, ReplyStatus::kOk);
   ASSERT_EQ(store.Delete("gone").status, ReplyStatus::kOk);
@@ -178,15 +178,15 @@ TEST(StoreTest, UnderLockTheExactWordMustBeThere) {
 
 TEST(StoreTest, ExpiredItemsAreDeadToEveryone) {
   TestStore store(kRegionBytes);
-  store.GeneralPut("key", "a", {.flags = 5, .expiry_ms = 1000}, {}, At(1));
+  store.GeneralPut("key", "a", {.flags = 5, .expiry = ExpiresAt(1000)}, {}, At(1));
   EXPECT_EQ(store.Get("key", 999), "a");
   EXPECT_EQ(store.Get("key", 1000), std::nullopt);
   EXPECT_EQ(store.Stats().items, 0u);
 
-  store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, At(1));
+  store.GeneralPut("key", "a", {.expiry = ExpiresAt(1000)}, {}, At(1));
   EXPECT_EQ(store.GeneralPut("key", "b", {}, {.only_if_absent = true}, At(1000)).status,
             ReplyStatus::kOk);
-  store.GeneralPut("key", "a", {.expiry_ms = 1000}, {}, At(1));
+  store.GeneralPut("key", "a", {.expiry = ExpiresAt(1000)}, {}, At(1));
   EXPECT_EQ(store.Delete("key", 1000).status, ReplyStatus::kNotFound);
   EXPECT_EQ(store.Stats().heap_bytes, 0u);
 }
@@ -194,8 +194,8 @@ TEST(StoreTest, ExpiredItemsAreDeadToEveryone) {
 TEST(StoreTest, SweepRemovesWhatExpired) {
   TestStore store(kRegionBytes, 1000);
   for (int i = 0; i < 900; ++i) {
-    store.GeneralPut("key" + std::to_string(i), "a", {.expiry_ms = i % 3 == 0 ? 1000u : 0u}, {},
-                     At(1));
+    store.GeneralPut("key" + std::to_string(i), "a", {.expiry = ExpiresAt(i % 3 == 0 ? 1000u : 0u)},
+                     {}, At(1));
   }
   const uint64_t buckets = store->superblock().index.main_buckets();
   EXPECT_EQ(store->Sweep(At(999), buckets).removed, 0u);
@@ -213,12 +213,12 @@ TEST(StoreTest, SweepRemovesWhatExpired) {
 
 TEST(StoreTest, AttributesComeBack) {
   TestStore store(kRegionBytes);
-  store.GeneralPut("key", "value", {.flags = 0xdeadbeef, .expiry_ms = 5000}, {}, At(1));
+  store.GeneralPut("key", "value", {.flags = 0xdeadbeef, .expiry = ExpiresAt(5000)}, {}, At(1));
   std::byte value[16];
   const ReadOutcome read = store->Get("key", value, At(1));
   EXPECT_EQ(read.status, ReplyStatus::kOk);
   EXPECT_EQ(read.attributes.flags, 0xdeadbeefu);
-  EXPECT_EQ(read.attributes.expiry_ms, 5000u);
+  EXPECT_EQ(read.attributes.expiry.ms(), 5000u);
   EXPECT_EQ(read.value_bytes, 5u);
 }
 

@@ -21,7 +21,7 @@ TierRecord SomeRecord() {
           .hash = 42,
           .version = kPlace.version,
           .flags = 0xa1b2c3d4,
-          .expiry_ms = 0x018bcfe56800};
+          .expiry = Expiry::FromMs(0x018bcfe56800)};
 }
 
 std::vector<std::byte> Encoded() {
