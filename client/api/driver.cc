@@ -48,28 +48,30 @@ size_t Driver::BeginAndWait(std::span<const OpRequest> requests, int64_t called_
   MutexLock lock(mutex_);
   entering_.fetch_sub(1, std::memory_order_relaxed);
   const int64_t deadline_ns = called_ns + requests[0].timeout_ns;
-  size_t n = BeginSome(requests, called_ns, begun, waiter);
+  int64_t now_ns = clock_.MonotonicNs();
+  size_t n = BeginSome(requests, now_ns - called_ns, begun, waiter);
   while (n == 0) {
-    const int64_t now_ns = clock_.MonotonicNs();
     if (now_ns >= deadline_ns) return 0;
     PollAndDeliver(now_ns);
     WakeSleeper();
     WaitFor(&waiter->wake, kNoRoomNs);
-    n = BeginSome(requests, called_ns, begun, waiter);
+    now_ns = clock_.MonotonicNs();
+    n = BeginSome(requests, now_ns - called_ns, begun, waiter);
   }
-  // Posts them, even if another thread drives. READs that complete while they are posted need no
+  // Posts them, even if another thread drives. The time was read within the call and under the
+  // mutex, so it will do for answers from copies. READs that complete while they are posted need no
   // wait.
-  do {
+  PollAndDeliver(now_ns);
+  while (!waiter->batch.HasToTake(*engine_) && ServerEvents(engine_->servers()).progressed()) {
     PollAndDeliver(clock_.MonotonicNs());
-  } while (!waiter->batch.HasToTake(*engine_) && ServerEvents(engine_->servers()).progressed());
+  }
   WakeSleeper();
   *ended = WaitForSome({begun, n}, waiter);
   return n;
 }
 
-size_t Driver::BeginSome(std::span<const OpRequest> requests, int64_t called_ns, Begun* begun,
+size_t Driver::BeginSome(std::span<const OpRequest> requests, int64_t passed_ns, Begun* begun,
                          Waiter* waiter) {
-  const int64_t passed_ns = clock_.MonotonicNs() - called_ns;
   uint32_t n = 0;
   for (; n < requests.size(); ++n) {
     OpRequest request = requests[n];

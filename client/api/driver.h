@@ -110,7 +110,8 @@ class Driver {
   // for the first one until its deadline.
   size_t BeginAndWait(std::span<const OpRequest> requests, int64_t called_ns, Begun* begun,
                       Waiter* waiter, size_t* ended);
-  size_t BeginSome(std::span<const OpRequest> requests, int64_t called_ns, Begun* begun,
+  // `passed_ns`: since the call. The requests' timeouts count from there.
+  size_t BeginSome(std::span<const OpRequest> requests, int64_t passed_ns, Begun* begun,
                    Waiter* waiter) GANNET_REQUIRES(mutex_);
   // Releases the operations that were taken. If any are left, waits until some of these are to be
   // taken, moves them to the front, and returns their number.
