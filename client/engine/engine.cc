@@ -222,7 +222,7 @@ void Engine::StartFresh() {
   ReadSharedWindows();
 }
 
-// Starts what is no ordinary GET, may not start at once, or may have a copy. Not part of
+// Starts what is no ordinary GET, may not start at once, or may be copied. Not part of
 // StartFresh, so that it costs ordinary GETs nothing.
 [[gnu::noinline]] void Engine::StartOther(EngineServer& server, Op& op) {
   if (op.request.type == OpType::kGetInto && server.session->ready() && ops_.order().empty()) {
