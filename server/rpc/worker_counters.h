@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "common/protocol/client_report.h"
+#include "common/protocol/opcode.h"
 
 namespace gannet {
 
