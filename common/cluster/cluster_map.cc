@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/hash.h"
 
 namespace gannet {
 
 ClusterConfig FillPartitions(std::vector<std::string> groups) {
   std::ranges::sort(groups);
+  GANNET_CHECK(!groups.empty() && groups.size() <= kGroupsMax &&
+                   std::ranges::adjacent_find(groups) == groups.end(),
+               "no groups of a cluster");
   ClusterConfig config = {.groups = std::move(groups), .partitions = {}};
   for (uint32_t partition = 0; partition < kPartitions; ++partition) {
     // Of equal hashes the first one, which is the same for each order of `groups`.

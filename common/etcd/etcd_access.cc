@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/file_rights.h"
 #include "common/base/status_macros.h"
 
@@ -39,6 +40,7 @@ absl::Status Check(const EtcdAccess& access) {
 }
 
 absl::StatusOr<EtcdClient::Options> ClientOptions(const EtcdAccess& access) {
+  GANNET_CHECK(Check(access).ok(), "flags of etcd that do not go together");
   EtcdClient::Options options = {.ca_file = access.ca_file,
                                  .cert_file = access.cert_file,
                                  .key_file = access.key_file,

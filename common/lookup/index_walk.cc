@@ -20,6 +20,7 @@ IndexWalk::IndexWalk(const IndexView* view, const WantedItems* wanted, uint64_t 
 }
 
 uint64_t IndexWalk::CutOff(uint64_t hashes_min) {
+  GANNET_CHECK(step() == Step::kReadBuckets, "a walk is cut off between its runs");
   if (phase_ != Phase::kHomes || rounds_ > 0 || ranges_.empty() || again_) return 0;
   const auto position = static_cast<uint64_t>(ranges_.back().begin);
   if (position - begin_ < hashes_min) return 0;

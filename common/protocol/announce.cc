@@ -5,6 +5,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 
 namespace gannet {
 namespace {
@@ -47,6 +48,7 @@ bool CanAnnounce(const ServerAnnouncement& it) {
 }
 
 AnnounceBytes EncodeAnnouncement(const ServerAnnouncement& it) {
+  GANNET_CHECK(CanAnnounce(it), "an announcement that nobody can make");
   AnnounceBytes bytes{};
   bytes.magic = kAnnounceMagic;
   bytes.version = kAnnounceVersion;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstring>
 
+#include "common/base/check.h"
 #include "common/base/hash.h"
 
 namespace gannet {
@@ -82,6 +83,11 @@ uint32_t PartitionOf(std::string_view key) {
 }
 
 std::string EncodePartitionMap(const PartitionMap& map) {
+  const bool has_all_changes =
+      map.changed.size() == kPartitions && map.closed.size() == kPartitions;
+  GANNET_CHECK(map.partitions.size() == kPartitions &&
+                   (has_all_changes || (map.changed.empty() && map.closed.empty())),
+               "another number of partitions");
   const bool has_changes = !map.changed.empty();
   std::vector<uint16_t> partitions = map.partitions;
   for (size_t i = 0; i < map.closed.size(); ++i) {

@@ -94,7 +94,10 @@ void DrainAll(CompletionQueue* queue, std::span<Connection* const> connections, 
               Idler* idle) {
   constexpr uint64_t kDrain = ~uint64_t{0};
   std::vector<Connection*> left(connections.begin(), connections.end());
-  for (Connection* connection : left) connection->BeginDrain(kDrain);
+  for (Connection* connection : left) {
+    GANNET_CHECK(!connection->closing(), "its drain would complete as something else");
+    connection->BeginDrain(kDrain);
+  }
   std::erase_if(left, [](Connection* connection) { return connection->drained(); });
   const int64_t deadline_ns = MonotonicNs() + limit_ns;
   while (!left.empty()) {

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/status.h"
@@ -133,6 +134,7 @@ absl::Status MulticastMember::PostReceive(uint32_t slot) {
 }
 
 absl::Status MulticastMember::Send(std::span<const std::byte> datagram) {
+  GANNET_CHECK(datagram.size() <= kDatagramBytesMax, "too long a datagram");
   const uint64_t at = kReceives * kSlotBytes;
   std::memcpy(buffer_.data() + at, datagram.data(), datagram.size());
   ibv_sge sge = buffer_.Sge(at, static_cast<uint32_t>(datagram.size()));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "common/base/boot_time.h"
+#include "common/base/check.h"
 #include "server/rpc/dispatcher.h"
 
 namespace gannet {
@@ -133,6 +134,7 @@ ReplyHeader Observation::Map(const RequestHeader& header, std::span<std::byte> v
 }
 
 ReplyHeader Observation::List(const RequestHeader& header, std::span<std::byte> value_out) const {
+  GANNET_CHECK(value_out.size() >= sizeof(StatsReply), "no room for a list");
   if (header.opcode == static_cast<uint8_t>(Opcode::kMap)) return Map(header, value_out);
   if (header.opcode == static_cast<uint8_t>(Opcode::kListLocks)) {
     return lock_words_.List(header, value_out);

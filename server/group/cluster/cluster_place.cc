@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/rdma/address.h"
@@ -88,6 +89,7 @@ absl::Status Check(const ClusterFlags& flags) {
 }
 
 absl::StatusOr<ClusterPlace> FindClusterPlace(const ClusterFlags& flags) {
+  GANNET_CHECK(flags.asks_for_member() && Check(flags).ok(), "flags of no member");
   EtcdConfigStore::Options options = {.cluster = flags.cluster,
                                       .node = flags.name,
                                       .version = flags.version,

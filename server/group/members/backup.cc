@@ -505,7 +505,10 @@ uint8_t Backup::joined_percent() const {
   return joiner_ ? static_cast<uint8_t>(100 * std::clamp(joiner_->done(), 0.0, 1.0)) : 0;
 }
 
-RingTail Backup::TakeTail() { return log_ ? log_->TakeTail() : RingTail(0); }
+RingTail Backup::TakeTail() {
+  GANNET_CHECK(state_.now() == BackupState::kLeads, "it is not to be primary");
+  return log_ ? log_->TakeTail() : RingTail(0);
+}
 
 ServerTime Backup::ClockAtTakeover(BootTime now) const {
   return log_ ? clock_.AtTakeover(times_, now) : ServerTime();

@@ -48,8 +48,9 @@ class Backup {
   // Polls, which say kEnd once there is a primary that has the items.
   void Leave(BootTime now);
 
-  // REQUIRES: the last Poll said kLead.
+  // What the register said last.
   const GroupRegister& known() const { return known_; }
+  // Returns what was received and not applied. REQUIRES: the last Poll said kLead.
   RingTail TakeTail();
   // What the clock begins with for the new primary. None: it goes on as it is.
   ServerTime ClockAtTakeover(BootTime now) const;

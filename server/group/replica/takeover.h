@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "common/base/boot_time.h"
+#include "common/base/check.h"
 #include "common/base/server_time.h"
 #include "server/group/replica/config_store.h"
 #include "server/group/replica/group_times.h"
@@ -61,7 +62,10 @@ class Takeover {
   void OnFenced() { link_epoch_ = 0; }
   // A hello is sent now. From now on the primary may write, so this has to be fenced, too.
   // REQUIRES: the last Poll said kConnect.
-  void OnHello() { link_epoch_ = known_.configuration.epoch; }
+  void OnHello() {
+    GANNET_CHECK(link_epoch_ == 0, "the former link is not fenced");
+    link_epoch_ = known_.configuration.epoch;
+  }
 
   // The primary that it has connected to has a lease that lasts so long. G is of that one, whatever
   // the register says now: a primary keeps its lease's length. REQUIRES: comes before the first

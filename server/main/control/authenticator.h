@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
+#include "common/base/check.h"
 #include "common/base/clocks.h"
 #include "common/protocol/connect.h"
 #include "server/main/control/replay_guard.h"
@@ -46,7 +47,10 @@ class Authenticator {
   std::optional<absl::StatusOr<size_t>> Look(bool asked);
 
   // The file. REQUIRES: Look returned something.
-  const std::string& path() const { return file_->path(); }
+  const std::string& path() const {
+    GANNET_CHECK(file_.has_value(), "there is no auth file");
+    return file_->path();
+  }
   // 0: the server has no auth file.
   size_t keys() const { return keys_.size(); }
 

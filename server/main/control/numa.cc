@@ -15,6 +15,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 
 namespace gannet {
@@ -118,6 +119,7 @@ absl::Status CheckNumaFlag(std::string_view flag) {
 }
 
 absl::StatusOr<std::string> ChooseNumaNode(const NumaWish& wish, NumaMachine& machine) {
+  GANNET_CHECK(CheckNumaFlag(wish.flag).ok(), "no value of --numa");
   constexpr char kAnywhere[] = "; threads and memory are wherever the system puts them";
   if (wish.flag == "off") return "NUMA is left to the system (--numa=off)";
   const std::optional<int> named = NodeNamed(wish.flag);

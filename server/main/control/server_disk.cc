@@ -92,6 +92,7 @@ absl::Status ServerDisk::GiveUp(const absl::Status& why) {
 }
 
 absl::Status ServerDisk::Restore(const Run& run) {
+  CHECK(runs_ == nullptr) << "a member restores its runs itself";
   if (files_ != nullptr) {
     GANNET_ASSIGN_OR_RETURN(
         log_, DiskLog::Open({.files = files_.get(),
@@ -112,6 +113,7 @@ absl::Status ServerDisk::Restore(const Run& run) {
 }
 
 absl::Status ServerDisk::OpenMember(const Run& run) {
+  CHECK(!run.store->records()) << "the store has a sink already";
   if (runs_ == nullptr) return absl::OkStatus();
   auto member = MemberLog::Open({.own = runs_->own(),
                                  .former = runs_->former(),

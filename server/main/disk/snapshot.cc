@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/hash.h"
 #include "common/base/status_macros.h"
 #include "server/log/journal/piece_reader.h"
@@ -126,10 +127,12 @@ absl::Status SnapshotWriter::Complete() {
   end.checksum = Checksum(end, header_);
   GANNET_RETURN_IF_ERROR(file_->WriteAt(written_, std::as_bytes(std::span(&end, 1))));
   written_ += sizeof(end);
+  complete_ = true;
   return file_->Sync();
 }
 
 absl::Status SnapshotWriter::Name() {
+  GANNET_CHECK(complete_, "the snapshot has no end");
   GANNET_RETURN_IF_ERROR(files_->Rename(kNewSnapshotName, SnapshotName(header_.position)));
   return files_->SyncDirectory();
 }

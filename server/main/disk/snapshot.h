@@ -85,6 +85,7 @@ class SnapshotWriter {
   uint64_t items_ = 0;
   uint64_t written_ = 0;
   uint64_t synced_ = 0;
+  bool complete_ = false;
 };
 
 struct SnapshotRead {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "server/main/http/group_metrics.h"
 #include "server/main/http/server_view.h"
 
@@ -135,6 +136,7 @@ MetricFamilies::Labels GroupLabels(const ServerView& view) {
 }
 
 void AddGroup(const ServerView& view, MetricFamilies* families) {
+  GANNET_CHECK(view.group.has_value(), "the server is in no group");
   const Member::Seen& it = *view.group;
   GroupFamilies to(GroupLabels(view), families);
   to.Begin(MetricType::Gauge, "gannet_group_role", "1 for the role of this member in its group.");

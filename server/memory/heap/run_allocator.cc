@@ -74,6 +74,7 @@ RunAllocator::RunAllocator(uint64_t units)
 
 std::optional<uint64_t> RunAllocator::Take(uint64_t units, uint64_t alignment, uint64_t end,
                                            bool also_kept) {
+  CHECK(units > 0 && std::has_single_bit(alignment)) << "no run of units";
   MutexLock lock(mutex_);
   if (!also_kept && free_units_ < units + kept_units_) return std::nullopt;
   const auto first = alignment == 1 ? Find(units, 0) : FindAligned(units, alignment);

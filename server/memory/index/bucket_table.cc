@@ -2,11 +2,15 @@
 
 #include <bit>
 
+#include "common/base/check.h"
+
 namespace gannet {
 
 BucketTable::BucketTable(std::span<std::byte> region, const IndexGeometry& geometry,
                          uint64_t incarnation)
-    : first_(region.data() + geometry.offset), geometry_(geometry), incarnation_(incarnation) {}
+    : first_(region.data() + geometry.offset), geometry_(geometry), incarnation_(incarnation) {
+  GANNET_CHECK(geometry.ValidWithin(region.size()), "the index does not fit the region");
+}
 
 // Relaxed: clients learn of the table by a message, or by a superblock or a migrated flag that is
 // stored with release. A client may READ here by an old location of an item. Then it finds bytes

@@ -1,8 +1,11 @@
 #include "server/sessions/locks/cpu_lock_cas.h"
 
+#include "common/base/data_path_checks.h"
+
 namespace gannet {
 
 bool CpuLockCas::Start(size_t index, uint64_t expected, uint64_t desired, Done done) {
+  GANNET_CHECK_DATA_PATH(index < words_.size(), "there is no such lock word");
   if (reports_.size() >= kDepth) return false;
   uint64_t old = expected;
   // Acquire and release: a client that takes the lock sees all writes that its last holder had

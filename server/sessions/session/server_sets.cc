@@ -1,8 +1,11 @@
 #include "server/sessions/session/server_sets.h"
 
+#include "common/base/check.h"
+
 namespace gannet {
 
 void ServerSets::Tell(uint32_t session_id, uint64_t set, std::string peer) {
+  GANNET_CHECK(set != 0, "0 is no hash of a list");
   MutexLock lock(mutex_);
   told_[session_id] = {set, std::move(peer)};
 }

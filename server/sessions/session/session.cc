@@ -4,6 +4,8 @@
 #include <bit>
 #include <span>
 
+#include "common/base/check.h"
+
 namespace gannet {
 
 Session::Session(uint32_t id, uint64_t token, uint16_t credits)
@@ -21,6 +23,8 @@ Session::Session(const SessionCopy& copy) : Session(copy.id, copy.token, copy.cr
   adopted_key_ = {.id = copy.key_id, .read_only = copy.read_only};
   highest_ = copy.highest;
   for (const SessionAnswer& answer : copy.answers) {
+    GANNET_CHECK(answer.sequence <= copy.highest && copy.highest - answer.sequence < copy.credits,
+                 "an answer that the session would have forgotten");
     At(answer.sequence) = {.sequence = answer.sequence,
                            .words = answer.words,
                            .opcode = answer.opcode,

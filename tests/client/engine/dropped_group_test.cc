@@ -81,6 +81,7 @@ TEST_F(DroppedGroupTest, WhatWokeTheClientBeforeIsNotTakenForAnotherServers) {
   std::swap(map_.groups[0], map_.groups[1]);
   map_.partitions.assign(kPartitions, 0);
   map_.changed.assign(kPartitions, ++map_.revision);
+  map_.closed.assign(kPartitions, false);
   Tell();
   engine_->WantMap(map_.revision);
   for (int i = 0; i < 1000 && engine_->servers().Info()[0].name != "g2"; ++i) {

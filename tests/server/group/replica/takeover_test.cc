@@ -118,6 +118,15 @@ TEST_F(TakeoverStepsTest, SurvivesIfAnotherOneTookOverAndItIsInSync) {
   EXPECT_EQ(takeover_.Poll(Boot(2 * kG + 5)), Step::kFence) << "that one is over, too";
 }
 
+TEST_F(TakeoverStepsTest, ALinkThatMayBeWrittenToIsNotReplacedByAnother) {
+  Stand();
+  store_.Change(Now().Under(kOther));
+  store_.Execute();
+  ASSERT_EQ(takeover_.Poll(Boot(kG)), Step::kConnect);
+  takeover_.OnHello();
+  EXPECT_DEATH(takeover_.OnHello(), "the former link is not fenced");
+}
+
 TEST_F(TakeoverStepsTest, ExecutesAgainOnlyIfItIsNotInSync) {
   Stand();
   store_.Change(Now().Without(kSuccessor));
