@@ -97,10 +97,7 @@ inline bool NearGets::Holds(EngineServer& server) {
 
 // Tells the caller of Poll at once, as OrdinaryGets::Report does.
 inline void NearGets::Report(HitReports& reports, Op& op, ItemCopies::Copy& copy) {
-  const Expiry expiry = copy.header.expiry();
-  ItemInfo info{copy.header.version, copy.header.flags, expiry.ms(), copy.header.value_bytes};
-  if (!expiry.never()) [[unlikely]]
-    info.ttl_left = op.server->TtlLeft(expiry.time(), ops_.now_ns());
+  const ItemInfo info = op.server->MakeItemInfo(copy.header, ops_.now_ns());
   Completion& done = reports.Next();
   done = {.user_data = op.request.user_data, .found = true, .info = info};
   done.cost.from_near_cache = true;
