@@ -65,6 +65,29 @@ class NearCacheTest : public FakeRun {
     Renew();
     Warm("hot");
   }
+  // "short" is leased, too, and expires in 100 ms.
+  void ConnectAndWarmOneThatExpires() {
+    expiry_ms_ = ServerMs() + 100;
+    AddItem("short", "lived", expiry_ms_);
+    Connect(8, UseNearCache);
+    Lease(0, "short");
+    Renew();
+    Warm("short");
+  }
+  // is_local() GETs it, and returns whether a copy answered.
+  template <class IsLocal>
+  void ExpectAnswersUntilItExpires(IsLocal is_local) {
+    int64_t answered = 0;
+    for (int ms = 0; ms < 120; ++ms) {
+      clock_.now_ns += kNsPerMs;
+      Renew();
+      const bool over = ServerMs() >= expiry_ms_;
+      const bool local = is_local();
+      EXPECT_FALSE(local && over);
+      answered += local;
+    }
+    EXPECT_GE(answered, 80);
+  }
   uint64_t ReadsOfLeases() { return engine_->servers().Info()[0].near_cache_reads; }
 
   const int64_t started_ns_ = clock_.now_ns;
@@ -73,6 +96,7 @@ class NearCacheTest : public FakeRun {
   uint32_t next_slot_ = 0;
   uint64_t generation_ = 1;
   uint64_t end_ms_ = 0;
+  uint64_t expiry_ms_ = 0;
 };
 
 TEST_F(NearCacheTest, ALeasedItemIsAnsweredWithoutVerbs) {
@@ -164,22 +188,12 @@ TEST_F(ReportedAtOnceTest, WhatFindsNoRoomIsAnsweredAllTheSame) {
 }
 
 TEST_F(ReportedAtOnceTest, OfAnItemThatHasExpiredNothing) {
-  const uint64_t expiry_ms = ServerMs() + 100;
-  AddItem("short", "lived", expiry_ms);
-  Connect(8, UseNearCache);
-  Lease(0, "short");
-  Renew();
-  Warm("short");
-  int64_t answered = 0;
-  for (int ms = 0; ms < 120; ++ms) {
-    clock_.now_ns += kNsPerMs;
-    Renew();
+  ConnectAndWarmOneThatExpires();
+  ExpectAnswersUntilItExpires([&] {
     const bool local = IsLocalAtOnce("short");
-    EXPECT_FALSE(local && ServerMs() >= expiry_ms);
-    answered += local;
     Settle();
-  }
-  EXPECT_GE(answered, 80);
+    return local;
+  });
 }
 
 // Polls that have nothing else to do leave out the sessions, but not for long.
@@ -287,22 +301,9 @@ TEST_F(NearCacheTest, WordsAreReadBehindTheirHeader) {
 }
 
 TEST_F(NearCacheTest, AnItemThatHasExpiredIsNotAnsweredThoughItIsLeased) {
-  const uint64_t expiry_ms = ServerMs() + 100;
-  AddItem("short", "lived", expiry_ms);
-  Connect(8, UseNearCache);
-  Lease(0, "short");
-  Renew();
-  Warm("short");
-  EXPECT_EQ(Get("short").info.expiry_ms, expiry_ms);
-  int64_t answered = 0;
-  for (int ms = 0; ms < 120; ++ms) {
-    clock_.now_ns += kNsPerMs;
-    Renew();
-    const bool local = IsLocal("short");
-    EXPECT_FALSE(local && ServerMs() >= expiry_ms);
-    answered += local;
-  }
-  EXPECT_GE(answered, 80);
+  ConnectAndWarmOneThatExpires();
+  EXPECT_EQ(Get("short").info.expiry_ms, expiry_ms_);
+  ExpectAnswersUntilItExpires([&] { return IsLocal("short"); });
 }
 
 TEST_F(NearCacheTest, AGetBehindAWriteOfItsKeyIsRead) {
