@@ -1,5 +1,5 @@
-// Requests to etcd and their answers. A request begins in Read or Txn, goes on in OnRange or
-// OnTxn, and ends in one of the Answer functions. A register is answered only with the map as it
+// Requests to etcd and their answers. A request begins in Read or Txn, goes on in Ask or OnTxn, and
+// ends in AnswerWith or AnswerUnknown. A register is answered only with the map as it
 // was then or later, so AskForMap follows it.
 
 #include "server/group/cluster/etcd_config_store.h"
@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/check.h"
@@ -22,10 +21,31 @@
 namespace gannet {
 namespace {
 
-constexpr int64_t kWishPauseNs = kNsPerSecond;       // between two tries to delete it
 constexpr int64_t kLostPauseNs = 100 * kNsPerMs;     // before an answer that there is no register
-constexpr int64_t kLifePauseNs = kNsPerSecond / 4;   // between two tries to tell it
 constexpr int64_t kTellPauseNs = 10 * kNsPerSecond;  // between two lines of the log
+
+// Says what an operator can do. `found_cluster`: etcd has such a cluster.
+absl::Status Advise(const EtcdConfigStore::Options& options, bool found_cluster,
+                    const absl::Status& status) {
+  const std::string urls = absl::StrJoin(options.etcd.endpoints, ",");
+  const std::string flags = absl::StrCat(" --etcd=", urls, " --cluster=", options.cluster);
+  std::string advice;
+  if (absl::IsUnavailable(status)) {
+    advice = ". Does etcd run at the URLs of --etcd?";
+  } else if (absl::IsNotFound(status) && !found_cluster) {
+    advice = absl::StrCat(" in the etcd at ", urls, ". Create it: kvcli cluster init", flags,
+                          " --group=g1:", options.node, ",...");
+  } else if (absl::IsNotFound(status)) {
+    advice = absl::StrCat(". Add it: kvcli cluster add GROUP ", options.node, flags);
+  }
+  return {status.code(), absl::StrCat(status.message(), advice)};
+}
+
+// Returns what etcd has to find: no later process of the member's node has announced itself.
+EtcdTxn::Compare Runs(const std::string& cluster, const GroupMember& member) {
+  return {.key = NodeKey(cluster, member.node),
+          .value_begins = BeginningOf(NodeInfo{.incarnation = member.incarnation})};
+}
 
 }  // namespace
 
@@ -36,7 +56,7 @@ absl::StatusOr<std::unique_ptr<EtcdConfigStore>> EtcdConfigStore::Open(Options o
   std::unique_ptr<EtcdConfigStore> store(
       new EtcdConfigStore(std::move(options), std::move(client)));
   if (const absl::Status opened = store->AwaitFirstList(); !opened.ok()) {
-    return store->Advise(opened);
+    return Advise(store->options_, store->view_.found_cluster(), opened);
   }
   return store;
 }
@@ -49,7 +69,10 @@ EtcdConfigStore::EtcdConfigStore(Options options, std::unique_ptr<Etcd> client)
                      .version_key = VersionKey(options_.cluster, options_.node),
                      .disk_key = DiskKey(options_.cluster, options_.node),
                      .version = options_.version}),
-      map_store_(options_.cluster, client_.get(), &view_, &announcement_) {}
+      map_store_(options_.cluster, client_.get(), &view_, &announcement_),
+      wish_(options_.cluster, *client_, view_),
+      life_(options_.cluster, options_.node, *client_, view_, announcement_),
+      compaction_(options_.compact_ms, *client_, view_) {}
 
 EtcdConfigStore::~EtcdConfigStore() = default;
 
@@ -64,28 +87,14 @@ absl::Status EtcdConfigStore::AwaitFirstList() {
     const int64_t left_ms = (end - client_->NowNs()) / kNsPerMs;
     if (left_ms <= 0) {
       if (!options_.patient) return lost_;
-      LOG(WARNING) << "waits for etcd: " << Advise(lost_).message();
+      LOG(WARNING) << "waits for etcd: "
+                   << Advise(options_, view_.found_cluster(), lost_).message();
       end = client_->NowNs() + options_.open_ms * kNsPerMs;
       continue;
     }
     pollfd waiting = {.fd = client_->fd(), .events = POLLIN, .revents = 0};
     poll(&waiting, 1, static_cast<int>(left_ms));
   }
-}
-
-absl::Status EtcdConfigStore::Advise(const absl::Status& status) const {
-  const std::string urls = absl::StrJoin(options_.etcd.endpoints, ",");
-  const std::string flags = absl::StrCat(" --etcd=", urls, " --cluster=", options_.cluster);
-  std::string advice;
-  if (absl::IsUnavailable(status)) {
-    advice = ". Does etcd run at the URLs of --etcd?";
-  } else if (absl::IsNotFound(status) && !view_.found_cluster()) {
-    advice = absl::StrCat(" in the etcd at ", urls, ". Create it: kvcli cluster init", flags,
-                          " --group=g1:", options_.node, ",...");
-  } else if (absl::IsNotFound(status)) {
-    advice = absl::StrCat(". Add it: kvcli cluster add GROUP ", options_.node, flags);
-  }
-  return {status.code(), absl::StrCat(status.message(), advice)};
 }
 
 void EtcdConfigStore::OnNews(const EtcdNews& news) {
@@ -106,13 +115,9 @@ void EtcdConfigStore::Read() { Ask(Result::kRead); }
 void EtcdConfigStore::Ask(Result result) {
   answer_.reset();
   client_->Range(GroupKey(options_.cluster, group()), [this, result, id = ++request_](auto answer) {
-    if (id == request_) OnRange(result, answer);
+    if (id != request_) return;
+    answer.ok() ? AskForMap(result, *answer) : AnswerUnknown(answer.status());
   });
-}
-
-void EtcdConfigStore::OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer) {
-  if (!answer.ok()) return AnswerUnknown(answer.status());
-  AskForMap(result, *answer);
 }
 
 // After the register: if that says that this process leads, no older map may do.
@@ -158,7 +163,7 @@ void EtcdConfigStore::Change(uint64_t revision, const GroupConfig& config,
                  .puts = {{key, Encode(config)}},
                  .reads = {ConfigKey(options_.cluster)}};
   if (auto standing = announcement_.Standing()) txn.compares.push_back(*std::move(standing));
-  for (const GroupMember& other : others) txn.compares.push_back(Runs(other));
+  for (const GroupMember& other : others) txn.compares.push_back(Runs(options_.cluster, other));
   // Whoever becomes one of those in sync takes the map that is there for the right one.
   const GroupConfiguration& known = view_.state().now.configuration;
   const auto is_known = [&](const GroupMember& it) {
@@ -185,11 +190,6 @@ void EtcdConfigStore::AddFounding(const GroupConfig& config, EtcdTxn* txn) const
   txn->puts.push_back({key, Encode(policy)});
 }
 
-EtcdTxn::Compare EtcdConfigStore::Runs(const GroupMember& member) const {
-  return {.key = NodeKey(options_.cluster, member.node),
-          .value_begins = BeginningOf(NodeInfo{.incarnation = member.incarnation})};
-}
-
 void EtcdConfigStore::OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result) {
   using enum EtcdTxnResult::Outcome;
   switch (result.outcome) {
@@ -211,32 +211,29 @@ void EtcdConfigStore::OnTxn(const GroupConfig& wanted, const EtcdTxnResult& resu
 }
 
 void EtcdConfigStore::AnswerWith(Result result, const std::vector<EtcdKeyValue>& items) {
+  const auto is_lost = [this](const absl::Status& why) { AnswerUnknown(why, kLostPauseNs); };
   const std::string key = GroupKey(options_.cluster, group());
   const auto item = std::ranges::find(items, key, &EtcdKeyValue::key);
   if (item == items.end()) {
-    return AnswerThatItIsLost(absl::NotFoundError("the group's key is gone from etcd"));
+    return is_lost(absl::NotFoundError("the group's key is gone from etcd"));
   }
   const auto config = DecodeGroupConfig(item->value);
-  if (!config.ok()) return AnswerThatItIsLost(config.status());
+  if (!config.ok()) return is_lost(config.status());
   // The map is not older than the register, and maybe younger.
   view_.SetHasItemsIfInSync(incarnation_, *config);
-  if (!view_.TakeMap(items))
-    return AnswerThatItIsLost(
-        absl::NotFoundError("no map of the cluster came that can be believed"));
+  if (!view_.TakeMap(items)) {
+    return is_lost(absl::NotFoundError("no map of the cluster came that can be believed"));
+  }
   if (!view_.TakeGroup(*config, item->mod_revision)) {
-    return AnswerThatItIsLost(absl::NotFoundError("etcd has lost the group"));
+    return is_lost(absl::NotFoundError("etcd has lost the group"));
   }
   answer_ = {.result = result, .now = StateOf(*config, item->mod_revision).now};
 }
 
-void EtcdConfigStore::AnswerThatItIsLost(const absl::Status& why) {
-  AnswerUnknown(why);
-  answer_from_ = client_->NowNs() + kLostPauseNs;
-}
-
-void EtcdConfigStore::AnswerUnknown(const absl::Status& why) {
+void EtcdConfigStore::AnswerUnknown(const absl::Status& why, int64_t pause_ns) {
   answer_ = Answer{.result = Result::kUnknown, .now = {}};
   const int64_t now = client_->NowNs();
+  answer_from_ = now + pause_ns;
   if (told_unknown_at_ && now - *told_unknown_at_ < kTellPauseNs) return;
   told_unknown_at_ = now;
   LOG(WARNING) << "the group's configuration can be neither read nor changed: " << why.message();
@@ -245,9 +242,9 @@ void EtcdConfigStore::AnswerUnknown(const absl::Status& why) {
 std::optional<ConfigStore::Answer> EtcdConfigStore::Poll() {
   client_->Poll();
   KeepAnnounced();
-  KeepLifeTold();
-  DeleteForgottenWish();
-  Compact();
+  life_.Poll({.incarnation = incarnation_, .applied = applied_, .leads = leads_});
+  wish_.Poll();
+  compaction_.Poll(view_.state().now.configuration.primary.node == options_.node);
   if (answer_ && client_->NowNs() < answer_from_) return std::nullopt;
   return std::exchange(answer_, std::nullopt);
 }
@@ -295,38 +292,6 @@ void EtcdConfigStore::AnnounceItems(bool leads) {
   view_.SetHasItems();
 }
 
-// One of a former process of this node stays as long as nobody has founded the group.
-void EtcdConfigStore::KeepLifeTold() {
-  const GroupView::Life* const there = view_.FindLife(options_.node);
-  const bool own = there != nullptr && there->info.incarnation == incarnation_;
-  const bool founded = view_.state().now.configuration.epoch > 0;
-  if (!view_.lost() && (there == nullptr || !founded)) return;
-  const NodeLife wanted = {.incarnation = incarnation_,
-                           .group = group(),
-                           .known = ConfigOf(view_.state().terms, view_.state().now.configuration),
-                           .map = view_.map().config,
-                           .policy = view_.policy(),
-                           .leads = leads_,
-                           .applied = applied_};
-  if (view_.lost() && own && there->info == wanted) return;
-  const int64_t now = client_->NowNs();
-  if (life_told_at_ && now - *life_told_at_ < kLifePauseNs) return;
-  auto standing = announcement_.Standing();
-  if (!standing || (view_.lost() && !Check(wanted).ok())) return;
-  life_told_at_ = now;
-  const std::string key = LifeKey(options_.cluster, options_.node);
-  EtcdTxn txn = {
-      .compares = {*std::move(standing),
-                   {.key = key, .mod_revision = there == nullptr ? 0 : there->mod_revision}}};
-  if (view_.lost()) {
-    txn.puts = {{key, Encode(wanted)}};
-  } else {
-    txn.deletes = {key};
-  }
-  // The watch tells what became of it.
-  client_->Txn(txn, [](const EtcdTxnResult&) {});
-}
-
 std::string EtcdConfigStore::WhyNotAnnounced() const {
   return announcement_.WhyNotWritten(client_->NowNs());
 }
@@ -335,48 +300,6 @@ std::optional<std::string> EtcdConfigStore::AddressOf(const GroupMember& member)
   const GroupView::Node* node = view_.FindNode(member.node);
   if (node == nullptr || node->info.incarnation != member.incarnation) return std::nullopt;
   return node->info.address;
-}
-
-std::optional<std::string> EtcdConfigStore::WantedSuccessor() const {
-  const std::optional<GroupView::Wish>& wish = view_.wish();
-  if (!wish || wish->mod_revision == forgotten_wish_) return std::nullopt;
-  return wish->handover;
-}
-
-void EtcdConfigStore::ForgetWantedSuccessor() {
-  if (!WantedSuccessor()) return;
-  forgotten_wish_ = view_.wish()->mod_revision;
-  wish_deleted_at_.reset();
-  DeleteForgottenWish();
-}
-
-void EtcdConfigStore::DeleteForgottenWish() {
-  if (!view_.wish() || view_.wish()->mod_revision != forgotten_wish_) return;
-  const int64_t now = client_->NowNs();
-  if (wish_deleted_at_ && now - *wish_deleted_at_ < kWishPauseNs) return;
-  wish_deleted_at_ = now;
-  const std::string key = WishKey(options_.cluster, group());
-  // Not a later wish. The watch tells when it is gone; until then this is tried again.
-  client_->Txn({.compares = {{.key = key, .mod_revision = forgotten_wish_}}, .deletes = {key}},
-               [](const EtcdTxnResult&) {});
-}
-
-// Whoever has not heard of that yet lists all again (EtcdClient::Watch). Other groups' primaries
-// compact, too, and were here first: then etcd refuses.
-void EtcdConfigStore::Compact() {
-  const int64_t now = client_->NowNs();
-  const bool leads = view_.state().now.configuration.primary.node == options_.node;
-  if (options_.compact_ms == 0 || !leads || now < compact_at_) return;
-  compact_at_ = now + options_.compact_ms * kNsPerMs;
-  const int64_t revision = std::exchange(compact_to_, view_.watched());
-  if (revision <= compacted_) return;
-  client_->Compact(revision, [this, revision](const absl::Status& status) {
-    if (status.ok()) {
-      compacted_ = revision;
-    } else if (!absl::StrContains(status.message(), "compacted")) {
-      LOG(WARNING) << "cannot compact etcd (--etcd_compact): " << status.message();
-    }
-  });
 }
 
 }  // namespace gannet

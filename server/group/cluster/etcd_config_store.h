@@ -14,6 +14,7 @@
 #include "common/etcd/etcd_client.h"
 #include "server/group/cluster/announcement.h"
 #include "server/group/cluster/etcd_map_store.h"
+#include "server/group/cluster/etcd_upkeep.h"
 #include "server/group/cluster/group_view.h"
 #include "server/group/replica/config_store.h"
 #include "server/group/replica/group_directory.h"
@@ -92,8 +93,8 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
     return view_.SeenOf(node);
   }
   std::optional<std::string> AddressOf(const GroupMember& member) const override;
-  std::optional<std::string> WantedSuccessor() const override;
-  void ForgetWantedSuccessor() override;
+  std::optional<std::string> WantedSuccessor() const override { return wish_.Wanted(); }
+  void ForgetWantedSuccessor() override { wish_.Forget(); }
   std::optional<PartitionMap> Map() const override { return view_.Map(); }
   const GroupPartitions* Partitions() const override { return &view_.partitions(); }
   bool Replaced() const override { return announcement_.replaced(); }
@@ -113,7 +114,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   MapStore* map_store() { return &map_store_; }
   const std::string& group() const { return view_.group(); }
   // The revision that etcd was last made to compact to; 0: none.
-  int64_t compacted() const { return compacted_; }
+  int64_t compacted() const { return compaction_.done(); }
 
  protected:
   // For simulations, which have another way to etcd than Options::etcd says. AwaitFirstList is
@@ -123,54 +124,43 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   absl::Status AwaitFirstList();
 
  private:
-  absl::Status Advise(const absl::Status& status) const;
   void OnNews(const EtcdNews& news);
   // Changes the register if it has this revision, and as long as these are their nodes' newest
   // processes.
   void Change(uint64_t revision, const GroupConfig& wanted, const std::vector<GroupMember>& others);
   // Reads the register, and answers with this result.
   void Ask(Result result);
-  void OnRange(Result result, const absl::StatusOr<EtcdRangeAnswer>& answer);
   // Reads the map, and then answers with the register that was read before.
   void AskForMap(Result result, const EtcdRangeAnswer& read);
   // Adds what is to hold if this founds the group.
   void AddFounding(const GroupConfig& config, EtcdTxn* txn) const;
-  // What etcd has to find: no later process of the member's node has announced itself.
-  EtcdTxn::Compare Runs(const GroupMember& member) const;
   void OnTxn(const GroupConfig& wanted, const EtcdTxnResult& result);
   // `items` are the register and the map.
   void AnswerWith(Result result, const std::vector<EtcdKeyValue>& items);
-  void AnswerUnknown(const absl::Status& why);
-  // The same, a while later: whoever asks tries again at once.
-  void AnswerThatItIsLost(const absl::Status& why);
+  // `pause_ns`: it is told that much later. Whoever asks tries again at once.
+  void AnswerUnknown(const absl::Status& why, int64_t pause_ns = 0);
   void KeepAnnounced();
-  void KeepLifeTold();
-  void DeleteForgottenWish();
-  void Compact();
 
   const Options options_;
   const std::unique_ptr<Etcd> client_;
   GroupView view_;
   Announcement announcement_;
   EtcdMapStore map_store_;
+  SuccessorWish wish_;
+  LifeNote life_;
+  EtcdCompaction compaction_;
   GroupPolicy own_policy_;
   std::optional<KeptRun> kept_;  // on this node's disk
   uint64_t incarnation_ = 0;     // of this process, once it is announced
   uint64_t applied_ = 0;
   bool leads_ = false;
-  std::optional<int64_t> life_told_at_;
   bool listed_ = false;  // the watch's first list came
   absl::Status begun_;   // what the view made of it
   absl::Status lost_ = absl::UnavailableError("etcd gives no answer");  // why nothing is heard
   uint64_t request_ = 0;  // the newest; answers to others are dropped
   std::optional<Answer> answer_;
-  int64_t answer_from_ = 0;     // not before
-  int64_t forgotten_wish_ = 0;  // its mod_revision
-  std::optional<int64_t> wish_deleted_at_;
+  int64_t answer_from_ = 0;  // not before
   std::optional<int64_t> told_unknown_at_;
-  int64_t compact_at_ = 0;  // when etcd is compacted next
-  int64_t compact_to_ = 0;  // to this revision; 0: none is old enough
-  int64_t compacted_ = 0;
 };
 
 }  // namespace gannet
