@@ -34,7 +34,9 @@ struct GroupContext {
   Grant grant{};  // of this process, without what differs between connections
   uint32_t workers = 0;
   RandomSource* random = nullptr;
-  Clocks clocks;          // the wall clock is for handshakes
+  Clocks clocks;  // the wall clock is for handshakes
+  // For so long clients of a former primary may answer from copies of its items.
+  int64_t former_leases_ns = 0;
   Idler* idle = nullptr;  // as that of Server::Options
 };
 

@@ -326,6 +326,12 @@ void Member::Lead(BootTime now) {
     return End(absl::StrCat("cannot restore the items: ", status.message()));
   }
   context_.standing->SetHistory(terms.history);
+  // Who takes over, or is handed over to, goes on with the history that its items are of. Then the
+  // former primary has no lease any more, without which nobody answers from a copy. The clock is
+  // read now: this process may have been stopped since `now`, and the former one have lived.
+  if (backup_->history() != terms.history) {
+    former_leases_end_ = context_.clocks.boot.Now() + context_.former_leases_ns;
+  }
   const RingTail tail = backup_->TakeTail();
   // The old primary's clock goes on here, or the founder's own.
   if (const ServerTime clock = backup_->ClockAtTakeover(now); clock != ServerTime()) {
@@ -363,7 +369,10 @@ void Member::Open(const RingTail& tail) {
   context_.server->BeginEpoch(led_epoch_);
 }
 
-bool Member::MayOpen() { return context_.disk == nullptr || context_.disk->MayOpen(led_epoch_); }
+bool Member::MayOpen(BootTime now) {
+  if (now < former_leases_end_) return false;
+  return context_.disk == nullptr || context_.disk->MayOpen(led_epoch_);
+}
 
 void Member::TellOthers(const GroupConfiguration& configuration) {
   TellElsewhere(configuration);

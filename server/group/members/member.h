@@ -105,7 +105,7 @@ class Member : private PrimaryOpener {
   Role RoleNow() const;
   void Lead(BootTime now);
   void Open(const RingTail& tail) override;
-  bool MayOpen() override;
+  bool MayOpen(BootTime now) override;
   bool HasPartitions() const;
   // Steps of one that is to stop.
   void LeaveTurn(BootTime now);
@@ -133,6 +133,8 @@ class Member : private PrimaryOpener {
   std::unique_ptr<Backup> backup_;    // before it leads
   std::unique_ptr<Primary> primary_;  // from then on
   uint64_t led_epoch_ = 0;            // in which it became primary
+  // Until then clients of a former primary may answer from copies of its items.
+  BootTime former_leases_end_;
   std::string elsewhere_;
   std::optional<GroupMember> told_of_;  // whom elsewhere_ names; nullopt: that may change soon
   uint64_t told_epoch_ = 0;

@@ -130,7 +130,7 @@ void Primary::FollowOthers(BootTime now) {
 
 void Primary::Open(bool applies, BootTime now) {
   if (applies) opener_->Open(tail_);
-  if (!opener_->MayOpen()) {
+  if (!opener_->MayOpen(now)) {
     next_at_ = std::min(next_at_, now + kNsPerMs);
     return;
   }

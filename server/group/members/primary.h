@@ -27,7 +27,7 @@ class PrimaryOpener {
   // The tail is committed: applies it, and lets the workers begin.
   virtual void Open(const RingTail& tail) = 0;
   // Then, whether clients may be taken. Called until it returns true.
-  virtual bool MayOpen() = 0;
+  virtual bool MayOpen(BootTime now) = 0;
 };
 
 // What a server does as primary of its group (docs/group.md). Its parts:

@@ -7,7 +7,7 @@ namespace gannet {
 
 // What a server is while it is primary of its group (docs/group.md):
 //
-//   opening --tail is committed--> applies --its disk has all--> open <-----+
+//   opening --tail is committed--> applies --it may open-------> open <-----+
 //                                                                 |         | the register does not
 //                                        an operator, or a stop   v         | name the successor
 //                                                             hands over    |
@@ -17,9 +17,9 @@ namespace gannet {
 //
 // It is deposed from each of them, and that is the end.
 enum class PrimaryPhase : uint8_t {
-  kOpening,    // sends its tail to all who are in sync
-  kApplies,    // applies the tail, and waits for its disk
-  kOpen,       // takes clients
+  kOpening,  // sends its tail to all who are in sync
+  kApplies,  // applies the tail, and waits for its disk and for leases on items of a former primary
+  kOpen,     // takes clients
   kHandsOver,  // takes clients, and tells them of short leases only
   kStepsDown,  // grants no lease and records nothing, as its successor is to be named
   kDeposed,    // somebody else is primary

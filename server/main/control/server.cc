@@ -167,7 +167,7 @@ void Server::FindClock() {
 
 // The group's stream, and the disk, hear of each change.
 absl::Status Server::JoinStream(const ServerDisk::Run& run) {
-  group_.emplace(*options_.group, options_.clocks);
+  group_.emplace(*options_.group, options_.clocks, options_.former_leases_ms * kNsPerMs);
   GANNET_RETURN_IF_ERROR(disk_->OpenMember(run));
   group_->stream().UseDisk(disk_->member());
   changes_.Add(&group_->stream(), ChangeStream::Need::kRequired);

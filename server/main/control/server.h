@@ -67,6 +67,7 @@ class Server final : private ServerControl {
     uint32_t item_lease_ms = 0;
     uint32_t leased_items = 1024;  // at most, at once
     // No client is taken for so long: those of a process before may still answer from such copies.
+    // Nor by the primary of a group that neither took over nor was handed over to.
     uint32_t former_leases_ms = 0;
     DiskOptions disk;
     std::optional<GroupOptions> group;  // nullopt: the server is alone

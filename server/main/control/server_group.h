@@ -28,8 +28,10 @@ namespace gannet {
 // Member, and the partitions that move to and from it.
 class ServerGroup : private MemberServer {
  public:
-  ServerGroup(const GroupOptions& options, const Clocks& clocks)
-      : standing_(options.terms.history), context_{.group = options, .clocks = clocks} {}
+  // A primary that does not take over takes no client for `former_leases_ns`.
+  ServerGroup(const GroupOptions& options, const Clocks& clocks, int64_t former_leases_ns)
+      : standing_(options.terms.history),
+        context_{.group = options, .clocks = clocks, .former_leases_ns = former_leases_ns} {}
   ServerGroup(const ServerGroup&) = delete;
   ServerGroup& operator=(const ServerGroup&) = delete;
 

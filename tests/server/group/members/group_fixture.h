@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -45,6 +46,12 @@ class GroupPutTest : public PutTest {
   // The primary's; for StartGroup.
   void UseDisk(DiskOptions disk) { disk_ = std::move(disk); }
   void StartGroup(size_t backups) {
+    StartPrimary();
+    ASSERT_TRUE(StepUntil([this] { return server().serves(); }));
+    StartBackups(backups);
+  }
+  // The server that is going to found the group.
+  void StartPrimary() {
     own_ = std::make_unique<SharedConfigStore>(&shared_);
     StartServer([this](auto* options) {
       options->memory_bytes = 64 << 20;
@@ -52,7 +59,8 @@ class GroupPutTest : public PutTest {
       SetGroup(options, own_.get(), "n1");
     });
     server().UseClock(&clock_);
-    ASSERT_TRUE(StepUntil([this] { return server().serves(); }));
+  }
+  void StartBackups(size_t backups) {
     for (size_t i = 0; i < backups; ++i) {
       StartBackup(i);
       if (HasFatalFailure()) return;
@@ -141,6 +149,7 @@ class GroupPutTest : public PutTest {
                                   .auth_file = auth_file_};
     options->auth_file = auth_file_;
     options->clocks.boot = [this] { return lease_now(); };
+    set_options_(options);
   }
 
   static GroupTerms WithMembers(GroupTerms terms) {
@@ -159,6 +168,7 @@ class GroupPutTest : public PutTest {
  protected:
   int64_t skipped_ns_ = 0;
   std::string auth_file_;  // of all; empty: nobody is authenticated
+  std::function<void(Server::Options*)> set_options_ = [](Server::Options*) {};  // of all
 };
 
 }  // namespace gannet
