@@ -16,6 +16,10 @@ constexpr uint64_t kLeasedShare = 16;
 
 uint64_t ItemLeaser::CommitWordAt(uint64_t offset) const { return LoadWord(store_.Block(offset)); }
 
+uint64_t ItemLeaser::VersionAt(uint64_t offset) const {
+  return LoadWord(store_.Block(offset) + offsetof(ItemHeader, version));
+}
+
 void ItemLeaser::Choose(ServerTime now) {
   const std::vector<uint64_t> chosen = leases_.popular().Choose();
   if (leases_.counts().leased + chosen.size() > leases_.words()) {
@@ -26,7 +30,8 @@ void ItemLeaser::Choose(ServerTime now) {
     }
   }
   for (const uint64_t offset : chosen) {
-    if (!leases_.IsLeased(CommitWordAt(offset))) Lease(offset, now);
+    if (leases_.IsLeased(CommitWordAt(offset))) continue;
+    if (leases_.popular().AreOf(offset, VersionAt(offset))) Lease(offset, now);
   }
 }
 

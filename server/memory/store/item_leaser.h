@@ -27,6 +27,8 @@ class ItemLeaser {
  private:
   // Returns what lies where the commit word of an item would be.
   uint64_t CommitWordAt(uint64_t offset) const;
+  // The same of its version.
+  uint64_t VersionAt(uint64_t offset) const;
 
   Store& store_;
   ItemLeases& leases_;

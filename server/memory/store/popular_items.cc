@@ -40,6 +40,12 @@ std::vector<uint64_t> PopularItems::Choose() const {
   return offsets;
 }
 
+bool PopularItems::AreOf(uint64_t offset, uint64_t version) const {
+  MutexLock lock(mutex_);
+  const auto it = uses_.find(offset);
+  return it != uses_.end() && it->second.version == version;
+}
+
 void PopularItems::Cool() {
   MutexLock lock(mutex_);
   for (auto& [offset, item] : uses_) item.recent /= 2;

@@ -27,6 +27,8 @@ class PopularItems {
   // Returns the places of the most popular items, the most popular first, and at most `chosen_max`.
   // They may have changed or gone meanwhile.
   std::vector<uint64_t> Choose() const;
+  // Returns whether the uses at `offset` are of this version, so that nothing else lies there now.
+  bool AreOf(uint64_t offset, uint64_t version) const;
   // Lets recent uses count more than earlier ones. Call it every few seconds.
   void Cool();
 

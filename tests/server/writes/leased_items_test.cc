@@ -244,6 +244,21 @@ TEST_F(LeasedItemsTest, TouchesTellWhatIsPopular) {
 }
 
 // What is recorded and waits is what the key is for whoever writes it next.
+// Another item may lie there now, which nobody READs.
+TEST_F(LeasedItemsTest, WhatLiesWhereAPopularItemWasIsNotLeased) {
+  Start();
+  const WriteOutcome put = Put("key", "value");
+  const uint64_t offset = Slot(put.slot).offset();
+  leases_.popular().Note(offset, put.version, PopularItems::kUsesMin);
+  ASSERT_EQ(Slot(Put("key", "other").slot).offset(), offset);
+  ItemLeaser leaser(**store_);
+  leaser.Choose(Now());
+  EXPECT_EQ(leases_.counts().leased, 0u);
+  leases_.popular().Note(offset, put.version + 1, PopularItems::kUsesMin);
+  leaser.Choose(Now());
+  EXPECT_EQ(leases_.counts().leased, 1u);
+}
+
 TEST_F(LeasedItemsTest, AKeyWithAWaitingChangeIsNotLeased) {
   Start();
   const uint64_t offset = Slot(Put("key", "value").slot).offset();
