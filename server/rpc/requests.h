@@ -70,17 +70,17 @@ class Requests {
   void OnSendDone(const ibv_wc& completion, uint32_t position);
   void ServeRecorded(std::span<const Received> received);
   void ServeLeased(std::span<const Received> received);
-  template <bool kAllKeys>
+  template <bool kAllKeys, bool kLeases>
   void ServeWaiting(std::span<const Received> received);
-  template <bool kAllKeys>
+  template <bool kAllKeys, bool kLeases>
   bool ServeUpdatesInLane(std::span<const Received>* received);
-  template <bool kAllKeys>
+  template <bool kAllKeys, bool kLeases>
   bool ServeUpdateAlone(const Received& request);
   // How an update comes by its key's lock: it tries, in a lane of many, or waits for it.
   enum class Behind : uint8_t { kTriedLock, kLock };
-  template <bool kAllKeys, Behind kBehind>
+  template <bool kAllKeys, bool kLeases, Behind kBehind>
   bool HoldUpdate(const Received& request);
-  template <Behind kBehind>
+  template <bool kLeases, Behind kBehind>
   bool DecideUpdate(const Received& request, const Session& session, const PlainPut& put,
                     Writes::UpdateDecided* decided);
   void NoteUpdates(std::span<const Received> received);

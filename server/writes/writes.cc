@@ -243,14 +243,16 @@ Writes::Decided Writes::Commit(const Reservation& reservation, Change put,
 
 Writes::Decided Writes::Delete(std::string_view key, const WriteConditions& conditions,
                                ServerTime now) {
-  const Decided decided = DeleteOne(key, conditions, now);
+  const Decided decided = DeleteOne(key, conditions, now, Lease::kIsAwaited);
   if (decided.outcome.status == ReplyStatus::kOk) store_->CountDeleted();
   return decided;
 }
 
 Writes::Decided Writes::DeleteOne(std::string_view key, const WriteConditions& conditions,
-                                  ServerTime now) {
+                                  ServerTime now, Lease lease) {
   const Locked locked(*store_, store_->HashOf(key), key, now);
+  if (lease == Lease::kIsForgotten && store_->leases() != nullptr)
+    store_->leases()->Drop(locked.hash);
   const Newest newest = NewestOf(locked);
   WriteOutcome checked = Check(locked, newest, conditions);
   if (checked.status == ReplyStatus::kOk && !newest.there()) {
@@ -350,6 +352,7 @@ Writes::Flushed Writes::FlushSome(uint64_t position, ServerTime now) {
 
 Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t homes,
                                   const std::bitset<kPartitions>* partitions, ServerTime now) {
+  const Lease lease = partitions == nullptr ? Lease::kIsAwaited : Lease::kIsForgotten;
   Flushed flushed{.next = position};
   std::vector<std::string> keys;
   for (; homes > 0 && flushed.removed < kFlushItemsPerStep; --homes) {
@@ -357,7 +360,7 @@ Writes::Flushed Writes::FlushSome(uint64_t position, uint64_t homes,
     const uint64_t next = store_->ListKeys(flushed.next, &keys);
     for (const std::string& key : keys) {
       if (partitions != nullptr && !(*partitions)[PartitionOf(key)]) continue;
-      const Decided decided = DeleteOne(key, {}, now);
+      const Decided decided = DeleteOne(key, {}, now, lease);
       flushed.ticket = std::max(flushed.ticket, decided.ticket);
       flushed.removed += decided.outcome.status == ReplyStatus::kOk;
       flushed.refused |= decided.outcome.status == ReplyStatus::kDiskRefuses;

@@ -146,7 +146,8 @@ void SimulatedServer::LeaseItems() {
   ItemLeaser leaser(store());
   for (uint32_t key = 0; key < kKeysMax; ++key) {
     const ReadOutcome item = store().Get(KeyName(key), {}, run_->Time());
-    if (item.slot != 0) leaser.Lease(Slot(item.slot).offset(), run_->Time());
+    if (item.slot == 0) continue;
+    leaser.Lease(Slot(item.slot).offset(), run_->Time(), [](std::string_view) { return true; });
   }
 }
 

@@ -1,8 +1,10 @@
 #include "server/main/control/item_lease_keeper.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "common/base/clock.h"
+#include "server/rpc/elsewhere.h"
 
 namespace gannet {
 namespace {
@@ -23,9 +25,10 @@ void ItemLeaseKeeper::Poll(const Now& now) {
   }
   if (now.boot >= choose_at_) {
     choose_at_ = now.boot + kChoosePeriodNs;
-    if (!stopping_) leaser_.Choose(now.server_time);
+    const auto is_served = [this](std::string_view key) { return !IsElsewhere(standing_, key); };
+    if (!stopping_ && serves()) leaser_.Choose(now.server_time, is_served);
   }
-  const bool renewed = leases_.Renew(store_.Now(now.server_time));
+  const bool renewed = serves() && leases_.Renew(store_.Now(now.server_time));
   const BootTime renew_at = now.boot + leases_.lease_ms() * kNsPerMs / kRenewals;
   due_ = renewed ? std::min(renew_at, choose_at_) : choose_at_;
 }

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "common/base/boot_time.h"
+#include "server/group/replica/group_standing.h"
 #include "server/memory/store/item_leaser.h"
 #include "server/memory/store/item_leases.h"
 #include "server/memory/store/store.h"
@@ -11,13 +12,16 @@
 
 namespace gannet {
 
-// Keeps the leases of a server's items: renews them, and has popular items leased. One owner
-// thread.
+// Keeps the leases of a server's items: renews them, and has popular items leased. In a group only
+// the primary does so, while it takes clients, and only of the partitions that it serves. What it
+// has leased may stay when it ceases to: clients answer from copies only under its lease as primary
+// (docs/item-leases.md). One owner thread.
 class ItemLeaseKeeper {
  public:
-  // The store outlives it, and leases items.
-  explicit ItemLeaseKeeper(Store& store)
-      : store_(store), leases_(*store.leases()), leaser_(store) {}
+  // The store leases items. `standing`: the server's place in its group, or nullptr. Both outlive
+  // it.
+  ItemLeaseKeeper(Store& store, const GroupStanding* standing)
+      : store_(store), leases_(*store.leases()), leaser_(store), standing_(standing) {}
 
   // Does what is due.
   void Poll(const Now& now);
@@ -26,9 +30,13 @@ class ItemLeaseKeeper {
   void BeginStop();
 
  private:
+  // Whether clients are taken.
+  bool serves() const { return standing_ == nullptr || standing_->serves(); }
+
   Store& store_;
   ItemLeases& leases_;
   ItemLeaser leaser_;
+  const GroupStanding* const standing_;
   bool stopping_ = false;
   BootTime due_;
   BootTime choose_at_;

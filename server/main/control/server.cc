@@ -52,9 +52,6 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
                                                    " letters, digits or ._:-[], unlike \"",
                                                    options.name, "\""));
   }
-  if (options.item_lease_ms != 0 && (options.group || options.standing != nullptr)) {
-    return absl::InvalidArgumentError("a member of a group cannot lease items");
-  }
   GANNET_ASSIGN_OR_RETURN(Authenticator authenticator,
                           Authenticator::Create(options.auth_file, options.clocks.wall.Now()));
   std::unique_ptr<Server> server(new Server(options));
@@ -84,7 +81,7 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
                      WaitForPrimaryNs(options_.group), options_.former_leases_ms * kNsPerMs,
                      options_.clocks.wall);
   tidier_.emplace(*workers_, tidy_wanted_.get());
-  if (leases_) lease_keeper_.emplace(*store_);
+  if (leases_) lease_keeper_.emplace(*store_, workers_->context().standing);
   return absl::OkStatus();
 }
 

@@ -63,7 +63,7 @@ class Server final : private ServerControl {
     bool index_grows = true;
     bool evict = false;  // whether to evict when the memory is full, instead of refusing writes
     // Leases of popular items, of which clients may keep copies so long (docs/item-leases.md); 0:
-    // none. At most kItemLeaseMsMax. Only for a server that is alone.
+    // none. At most kItemLeaseMsMax.
     uint32_t item_lease_ms = 0;
     uint32_t leased_items = 1024;  // at most, at once
     // No client is taken for so long: those of a process before may still answer from such copies.
@@ -106,8 +106,7 @@ class Server final : private ServerControl {
   };
 
   // Logs what was touched and registered, and how long it took. The errors' texts say what to do.
-  // InvalidArgument: the name is not valid, there is too little memory for the index, or items are
-  // to be leased in a group.
+  // InvalidArgument: the name is not valid, or there is too little memory for the index.
   // ResourceExhausted: there is no such memory, or it may not be locked. FailedPrecondition: the
   // port is in use, the device does not work, or the clock is not set. And the errors of
   // AuthFile::Open.

@@ -139,11 +139,6 @@ absl::Status CheckLeases() {
     return absl::InvalidArgumentError(
         absl::StrCat("--leased_items must be 1 to ", kLeasedItemsMax));
   }
-  if (FLAGS_item_lease_ms != 0 && !FLAGS_cluster.empty()) {
-    return absl::InvalidArgumentError(
-        "--item_lease_ms cannot be used together with --cluster: the members of a group do not "
-        "know of each other's leases on items yet");
-  }
   return absl::OkStatus();
 }
 

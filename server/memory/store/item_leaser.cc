@@ -20,7 +20,7 @@ uint64_t ItemLeaser::VersionAt(uint64_t offset) const {
   return LoadWord(store_.Block(offset) + offsetof(ItemHeader, version));
 }
 
-void ItemLeaser::Choose(ServerTime now) {
+void ItemLeaser::Choose(ServerTime now, Serves serves) {
   const std::vector<uint64_t> chosen = leases_.popular().Choose();
   if (leases_.counts().leased + chosen.size() > leases_.words()) {
     absl::flat_hash_set<uint64_t> words;
@@ -31,13 +31,15 @@ void ItemLeaser::Choose(ServerTime now) {
   }
   for (const uint64_t offset : chosen) {
     if (leases_.IsLeased(CommitWordAt(offset))) continue;
-    if (leases_.popular().AreOf(offset, VersionAt(offset))) Lease(offset, now);
+    if (leases_.popular().AreOf(offset, VersionAt(offset))) Lease(offset, now, serves);
   }
 }
 
 // A change that waits is of the item that clients would take for what it is now. A key whose lock
-// is held will be written soon, and its holder should not wait then.
-bool ItemLeaser::Lease(uint64_t offset, ServerTime now) {
+// is held will be written soon, and its holder should not wait then. What this server has of
+// others' partitions is brought and deleted without a look at marks, under the same lock, once it
+// does not serve them any more.
+bool ItemLeaser::Lease(uint64_t offset, ServerTime now, Serves serves) {
   Items::KeyCopy copy;
   const std::string_view key = store_.GuessKeyAt(offset, &copy);
   if (key.empty()) return false;
@@ -45,7 +47,7 @@ bool ItemLeaser::Lease(uint64_t offset, ServerTime now) {
   const Store::Locked locked(store_, hash, key, now);
   if (!locked.item.there() || locked.item.slot.offset() != offset) return false;
   if (store_.later_ != nullptr && store_.later_->MayWait(hash)) return false;
-  if (store_.LockWord(hash) != 0) return false;
+  if (store_.LockWord(hash) != 0 || !serves(key)) return false;
   const uint64_t bytes = SizeClassBytes(locked.item.slot.size_class());
   if (leases_.counts().leased_bytes + bytes > store_.heap_->capacity_bytes() / kLeasedShare) {
     return false;

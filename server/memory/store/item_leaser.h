@@ -2,7 +2,9 @@
 #define GANNET_SERVER_MEMORY_STORE_ITEM_LEASER_H_
 
 #include <cstdint>
+#include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "common/base/server_time.h"
 #include "server/memory/store/store.h"
 
@@ -16,11 +18,14 @@ class ItemLeaser {
   // REQUIRES: the store leases items. It outlives this.
   explicit ItemLeaser(Store& store) : store_(store), leases_(*store.leases()) {}
 
+  // Whether clients may be served a key here. Called under the key's lock.
+  using Serves = absl::FunctionRef<bool(std::string_view key)>;
+
   // Leases the items that clients READ most. If all words are taken, ends the leases of others.
-  void Choose(ServerTime now);
+  void Choose(ServerTime now, Serves serves);
   // Leases the item at an offset of the region. Returns false if none lies there, or it may not be
   // leased now.
-  bool Lease(uint64_t offset, ServerTime now);
+  bool Lease(uint64_t offset, ServerTime now, Serves serves);
   // Forgets leases that ended without a change, and are over.
   void Forget(ServerTime now);
 

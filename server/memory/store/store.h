@@ -142,7 +142,7 @@ class Store final : private Items {
   class RecordedUpdates;
   // The same for one that waits: returns decide(slot), called under the key's lock, or false.
   // False, too, if the lock is not free, and it may not wait for that.
-  template <class Decide>
+  template <bool kLeases = false, class Decide>
   bool DecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes,
                     Index::KeyTry::May may, Decide&& decide);
   // Makes it, when its record is safe. REQUIRES: nothing changed the key since.

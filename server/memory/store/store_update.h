@@ -68,16 +68,18 @@ template <bool kLeases, class Flags>
 }
 
 // Items of a memory file are never overwritten.
-template <class Decide>
+template <bool kLeases, class Decide>
 [[gnu::always_inline]] inline bool Store::DecideUpdate(const Guess& guess, std::string_view key,
                                                        size_t value_bytes, Index::KeyTry::May may,
                                                        Decide&& decide) {
-  GANNET_CHECK_DATA_PATH(leases_ == nullptr, "the item may be leased");
+  GANNET_CHECK_DATA_PATH(kLeases || leases_ == nullptr, "the item may be leased");
   if (SealedItemBytes(key.size(), value_bytes) > kInPlaceBytesMax || recovery_ != nullptr)
       [[unlikely]] {
     return false;
   }
   const Index::KeyTry lock(index_, KeyHash(guess.hash), may);
+  if (kLeases && lock.held() && leases_->MayHave(KeyHash(guess.hash))) [[unlikely]]
+    return false;
   Slot slot;
   return lock.held() && FindToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes), &slot) &&
          decide(slot);

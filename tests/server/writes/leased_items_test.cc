@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bitset>
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "common/protocol/partition_map.h"
 #include "common/protocol/touch.h"
 #include "server/memory/store/item_leaser.h"
 #include "tests/server/memory/store/at.h"
@@ -35,7 +38,10 @@ class LeasedItemsTest : public testing::Test, private ServerTimeSource {
     ASSERT_TRUE(LeaseAt(Slot(put.slot).offset()));
     ASSERT_TRUE(leases_.Renew(Now()));
   }
-  bool LeaseAt(uint64_t offset) { return ItemLeaser(**store_).Lease(offset, Now()); }
+  bool LeaseAt(uint64_t offset) {
+    const auto serves = [](std::string_view) { return true; };
+    return ItemLeaser(**store_).Lease(offset, Now(), serves);
+  }
   static testing::Matcher<const WriteOutcome&> Waits(uint32_t ms) {
     return testing::AllOf(testing::Field("status", &WriteOutcome::status, ReplyStatus::kTryAgain),
                           testing::Field("wait_ms", &WriteOutcome::wait_ms, ms),
@@ -164,6 +170,36 @@ TEST_F(LeasedItemsTest, AFlushComesToALeasedItemAgain) {
   EXPECT_EQ(flushed.next, from);
 }
 
+// No client goes by leases on what other groups have.
+TEST_F(LeasedItemsTest, WhoDropsPartitionsForgetsTheirLeases) {
+  Start();
+  Lease("key");
+  Lease("other");
+  std::bitset<kPartitions> partitions;
+  partitions.set(PartitionOf("key"));
+  ASSERT_FALSE(partitions[PartitionOf("other")]);
+  uint64_t position = 0;
+  do {
+    const Writes::Flushed dropped =
+        store_->writes().FlushSome(position, /*homes=*/1, &partitions, Now());
+    ASSERT_EQ(dropped.wait_ms, 0u);
+    position = dropped.next;
+  } while (position != 0);
+  EXPECT_FALSE(store_->Get("key", Now()));
+  EXPECT_TRUE(store_->Get("other", Now()));
+  EXPECT_EQ(leases_.counts().leased, 1u);
+  EXPECT_THAT(Put("key", "again"), Is(ReplyStatus::kOk));
+}
+
+TEST_F(LeasedItemsTest, WhatIsNotServedIsNotLeased) {
+  Start();
+  const WriteOutcome put = Put("key", "value");
+  const uint64_t offset = Slot(put.slot).offset();
+  const auto no_key = [](std::string_view key) { return key != "key"; };
+  EXPECT_FALSE(ItemLeaser(**store_).Lease(offset, Now(), no_key));
+  EXPECT_EQ(leases_.counts().leased, 0u);
+}
+
 TEST_F(LeasedItemsTest, AnEvictionPassesALeasedItemBy) {
   Start(TestStore::OnFull::kEvict);
   Lease("key", std::string(100, 'v'));
@@ -251,11 +287,12 @@ TEST_F(LeasedItemsTest, WhatLiesWhereAPopularItemWasIsNotLeased) {
   const uint64_t offset = Slot(put.slot).offset();
   leases_.popular().Note(offset, put.version, PopularItems::kUsesMin);
   ASSERT_EQ(Slot(Put("key", "other").slot).offset(), offset);
+  const auto serves = [](std::string_view) { return true; };
   ItemLeaser leaser(**store_);
-  leaser.Choose(Now());
+  leaser.Choose(Now(), serves);
   EXPECT_EQ(leases_.counts().leased, 0u);
   leases_.popular().Note(offset, put.version + 1, PopularItems::kUsesMin);
-  leaser.Choose(Now());
+  leaser.Choose(Now(), serves);
   EXPECT_EQ(leases_.counts().leased, 1u);
 }
 

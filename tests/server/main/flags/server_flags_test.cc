@@ -71,14 +71,11 @@ TEST_F(ServerFlagsTest, SyncAlwaysNeedsADisk) {
   EXPECT_TRUE(OptionsFromFlags().ok()) << Wrong();
 }
 
-TEST_F(ServerFlagsTest, OnlyAServerThatIsAloneLeasesItems) {
+TEST_F(ServerFlagsTest, AServerLeasesItemsIfItIsTold) {
   EXPECT_EQ(OptionsFromFlags().value().item_lease_ms, 0u);
   Give("item_lease_ms", "20");
   EXPECT_EQ(OptionsFromFlags().value().item_lease_ms, 20u);
   EXPECT_EQ(OptionsFromFlags().value().leased_items, 1024u);
-  Give("cluster", "c");
-  EXPECT_THAT(Wrong(), HasSubstr("--item_lease_ms cannot be used together with --cluster"));
-  Give("cluster", "");
   Give("item_lease_ms", "101");
   EXPECT_THAT(Wrong(), HasSubstr("--item_lease_ms must be at most 100"));
   Give("item_lease_ms", "20");
