@@ -15,14 +15,34 @@ using linearizability::Kind;
 
 // Values up to this length always fit a message.
 constexpr int64_t kSmallBytes = 1000;
+// A client that has a near cache asks for one key up to so often, some times at once.
+constexpr int64_t kHotGetsMax = 400;
+constexpr uint64_t kHotGetsAtOnce = 8;
 
 }  // namespace
 
 void SimulatedClient::Act(bool patient) {
   if (!HasStarted()) return;
+  if (options_.near_cache_bytes > 0 && ActOnHotKey(patient)) return;
   for (uint64_t n = 1 + run_->Below(options_.depth); n > 0; --n) {
     if (!BeginOne(patient)) return;
   }
+}
+
+// Now and then it does something else in between.
+bool SimulatedClient::ActOnHotKey(bool patient) {
+  if (hot_gets_left_ == 0) {
+    if (!run_->OneIn(2)) return false;
+    hot_gets_left_ = static_cast<uint64_t>(run_->LogUniform(kHotGetsAtOnce, kHotGetsMax));
+    hot_key_ = static_cast<uint32_t>(run_->Below(run_->OneIn(2) ? kKeysMax : options_.keys));
+  }
+  if (run_->OneIn(16)) return false;
+  timeout_ns_ = Timeout(patient);
+  const uint64_t at_once = std::min<uint64_t>(options_.depth, kHotGetsAtOnce);
+  for (uint64_t n = std::min(at_once, hot_gets_left_); n > 0; --n, --hot_gets_left_) {
+    if (!BeginGet(hot_key_, false)) break;
+  }
+  return true;
 }
 
 bool SimulatedClient::BeginOne(bool patient) {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "common/protocol/limits.h"
 #include "common/protocol/versions.h"
 #include "tests/simulation/group_server.h"
 #include "tests/simulation/scenario.h"
@@ -96,6 +97,7 @@ GroupScenario::GroupScenario(Run* run, Kind k, uint32_t n)
     AddLossOfCopies(run->seed());
     if (kind == Kind::kBadEtcd) DrawTroublesOfEtcd(run);
   }
+  LeaseItems(run->seed());
   std::sort(events.begin(), events.end(),
             [](const GroupEvent& a, const GroupEvent& b) { return a.at_ns < b.at_ns; });
 }
@@ -157,6 +159,19 @@ void GroupScenario::AddLossOfCopies(uint64_t seed) {
   constexpr int64_t kParts = 8;
   const auto part = static_cast<int64_t>(seed % kParts);
   events.push_back({.type = GroupEvent::Type::kKillBackups, .at_ns = active_ns * part / kParts});
+}
+
+// Not drawn either. Of such seeds some have keys, time to live, and clocks that are ahead. Leases
+// that are shorter are too short for clients, as clocks are rounded.
+void GroupScenario::LeaseItems(uint64_t seed) {
+  constexpr uint64_t kLeasesOf = 3;
+  constexpr uint32_t kLeaseMsMin = 20;
+  constexpr uint64_t kStep = 7;
+  if (seed / 3 % kLeasesOf != 0) return;
+  server.item_lease_ms =
+      kLeaseMsMin + static_cast<uint32_t>(seed * kStep % (kItemLeaseMsMax + 1 - kLeaseMsMin));
+  server.leased_items = 16;
+  server.former_leases_ms = kItemLeaseMsMax;
 }
 
 void GroupScenario::DrawEvents(Run* run) {
@@ -236,7 +251,8 @@ std::string GroupScenario::ToString() const {
                   absl::StrJoin(versions, " "), ", steps ", steps);
   absl::StrAppend(&text, ", hasty ", hasty_percent, ", locks ", locks_percent, ", ttl ",
                   ttl_percent, ", clocks ahead ", absl::StrJoin(clocks_ahead_ms, " "), ", values ",
-                  value_bytes_max, ", faults ", faults);
+                  value_bytes_max, ", items leased for ", server.item_lease_ms, ", faults ",
+                  faults);
   for (const GroupEvent& event : events) {
     absl::StrAppend(&text, ", event ", static_cast<int>(event.type), "@", event.at_ns / kNsPerMs,
                     "+", event.duration_ns / kNsPerMs, event.while_closed ? " while closed" : "");

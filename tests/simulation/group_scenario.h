@@ -61,6 +61,8 @@ struct GroupScenario {
   bool with_keys() const { return !server.auth_file.empty(); }
   uint32_t servers() const { return static_cast<uint32_t>(group_of.size()); }
   bool moves() const { return groups.size() > 1; }
+  // Whether servers lease items, and clients have near caches.
+  bool leases() const { return server.item_lease_ms != 0; }
 
   const Kind kind;
   const uint32_t steps;
@@ -93,6 +95,7 @@ struct GroupScenario {
  private:
   void ChooseClocks(uint64_t seed);
   void AddLossOfCopies(uint64_t seed);
+  void LeaseItems(uint64_t seed);
   void DrawGroups(Run* run, Kind kind);
   void DrawEvents(Run* run);
   void DrawTroublesOfEtcd(Run* run);

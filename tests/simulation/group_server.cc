@@ -9,12 +9,16 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "common/base/check.h"
 #include "common/base/clocks.h"
+#include "server/memory/store/item_leaser.h"
+#include "server/rpc/elsewhere.h"
+#include "tests/simulation/simulated_client.h"
 
 namespace gannet::simulation {
 namespace {
@@ -24,6 +28,7 @@ constexpr int kDriftShift = 20;
 // Clocks of different machines differ.
 constexpr int64_t kClockApartNs = 1'000 * kNsPerSecond;
 constexpr int64_t kAgainNsMax = 300 * kNsPerMs;
+constexpr int64_t kLeaseEveryNs = 10 * kNsPerMs;
 
 // Addresses of nodes that are down, and what keeps them: the other processes of this machine, which
 // choose ports from the same range, must not take them meanwhile. softverbs/cm/port_name.h has the
@@ -191,11 +196,25 @@ void GroupServer::Continue() {
 void GroupServer::Poll(size_t part) {
   run_->OnNode(node());
   if (part == 0) {
+    if (options_.server.item_lease_ms != 0) LeaseItems();
     server_->Poll(now());
   } else if (part == 1) {
     member().Poll(ReadClock());
   } else {
     server_->workers()[part - 2]->Poll(now());
+  }
+}
+
+// Sooner than the server would: it would have to hear of a thousand READs.
+void GroupServer::LeaseItems() {
+  if (!serves() || run_->now_ns() < lease_ns_) return;
+  lease_ns_ = run_->now_ns() + kLeaseEveryNs;
+  ItemLeaser leaser(store());
+  const GroupStanding* const standing = server_->context().standing;
+  const auto is_served = [&](std::string_view key) { return !IsElsewhere(standing, key); };
+  for (uint32_t key = 0; key < kKeysMax; ++key) {
+    const ReadOutcome item = store().Get(KeyName(key), {}, clock_->Time());
+    if (item.slot != 0) leaser.Lease(Slot(item.slot).offset(), clock_->Time(), is_served);
   }
 }
 

@@ -98,6 +98,7 @@ class GroupServer {
   void Stop();
   BootTime ReadClock();
   Now now() const;
+  void LeaseItems();
 
   Options options_;
   Run* const run_;
@@ -110,6 +111,7 @@ class GroupServer {
   bool stopping_ = false;
   bool steps_down_ = false;
   int64_t start_ns_ = 0;  // when the next process starts
+  int64_t lease_ns_ = 0;  // when items are leased next
 };
 
 }  // namespace gannet::simulation

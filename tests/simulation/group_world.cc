@@ -22,6 +22,7 @@ constexpr int64_t kMendedByOperatorNsMax = 30 * kNsPerSecond;
 // Longer than a run.
 constexpr int64_t kLateNs = 1'000 * kNsPerSecond;
 constexpr size_t kItemBytesMax = 1 << 20;
+constexpr uint64_t kNearCacheBytes = 128 << 10;
 
 GroupRegisterService RegisterOfCluster(Run* run, const GroupScenario& scenario) {
   std::vector<GroupRegisterService::Group> groups;
@@ -147,6 +148,7 @@ void GroupWorld::MakeGuest(Guest* guest) {
   options.completions = run_->OneIn(2) ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
   options.nic_locks = !run_->OneIn(3);
   options.location_cache_bytes = run_->OneIn(2) ? 4096 : 0;
+  options.near_cache_bytes = scenario_.leases() ? kNearCacheBytes : 0;
   guest->client = std::make_unique<SimulatedClient>(options, run_, &history_, &health_);
 }
 
@@ -283,7 +285,9 @@ void GroupWorld::Act() {
   run_->OnNode(guest.node);
   guest.client->Act(patient_);
   const int64_t span_ns = patient_ ? scenario_.calm_ns : scenario_.active_ns;
-  guest.next_act_ns = now_ns + GapNs(run_, span_ns, scenario_.acts_per_client);
+  guest.next_act_ns =
+      now_ns + (guest.client->hurries() ? ShortGapNs(run_)
+                                        : GapNs(run_, span_ns, scenario_.acts_per_client));
 }
 
 int64_t GroupWorld::NextTime() const {
@@ -329,7 +333,11 @@ void GroupWorld::CountWhatHappened() {
   }
   if (register_.has_map()) happened_.maps = register_.map().revision;
   happened_.lost = lost_;
-  for (const Guest& guest : guests_) happened_.disbelieved += guest.client->disbelieved();
+  happened_.leasing = scenario_.leases();
+  for (const Guest& guest : guests_) {
+    happened_.disbelieved += guest.client->disbelieved();
+    happened_.near_answers += guest.client->near_answers();
+  }
 }
 
 void GroupWorld::CheckAtTheEnd() {

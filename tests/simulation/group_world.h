@@ -53,13 +53,15 @@ class GroupWorld {
     uint64_t kills = 0;
     uint64_t stops = 0;  // within a call
     uint64_t disbelieved = 0;
-    uint64_t lost = 0;     // groups: nobody in sync lived
-    uint64_t maps = 0;     // changes of the map
-    int64_t whole_ns = 0;  // how long it took until all were in sync, once nothing went wrong
-    uint64_t closed = 0;   // events that came while a partition was closed
-    uint64_t losses = 0;   // of etcd's data
-    uint64_t forced = 0;   // groups, by an operator
-    uint64_t garbage = 0;  // that etcd had
+    uint64_t lost = 0;          // groups: nobody in sync lived
+    uint64_t maps = 0;          // changes of the map
+    int64_t whole_ns = 0;       // how long it took until all were in sync, once nothing went wrong
+    uint64_t closed = 0;        // events that came while a partition was closed
+    uint64_t losses = 0;        // of etcd's data
+    uint64_t forced = 0;        // groups, by an operator
+    uint64_t garbage = 0;       // that etcd had
+    uint64_t leasing = 0;       // worlds whose servers lease items
+    uint64_t near_answers = 0;  // from copies, of clients that stayed
     // Of a walk.
     uint64_t steps = 0;
     uint64_t pieces = 0;

@@ -41,4 +41,6 @@ int64_t GapNs(Run* run, int64_t span_ns, uint32_t acts) {
   return run->LogUniform(100, 4 * usual_ns + 1000);
 }
 
+int64_t ShortGapNs(Run* run) { return run->LogUniform(10 * kNsPerUs, 10 * kNsPerMs); }
+
 }  // namespace gannet::simulation

@@ -40,6 +40,8 @@ class Pace {
 // Returns how long a client waits before it acts again, if it is to act so often in `span_ns`.
 // Clients act in bursts: most gaps are short, few are long.
 int64_t GapNs(Run* run, int64_t span_ns, uint32_t acts);
+// Returns the same for one that hurries (SimulatedClient).
+int64_t ShortGapNs(Run* run);
 
 }  // namespace gannet::simulation
 

@@ -48,6 +48,7 @@ SimulatedClient::SimulatedClient(const Options& options, Run* run, History* hist
   public_options.device = "soft";
   public_options.connect_timeout = std::chrono::milliseconds(3000);
   public_options.location_cache_bytes = options.location_cache_bytes;
+  public_options.near_cache_bytes = options.near_cache_bytes;
   public_options.depth = options.depth;
   public_options.auth_file = options.auth_file;
   public_options.log = [this](LogLevel, std::string_view line) {
@@ -125,7 +126,7 @@ void SimulatedClient::Poll() {
   for (size_t k = 0; k < n; ++k) {
     const Completion& done = completions[k];
     const Pending& p = pending_[done.user_data];
-    if (p.type == OpType::kGet) CountGet(done.cost.reads);
+    if (p.type == OpType::kGet) CountGet(done.cost);
     Finish(done.user_data, {.outcome = OutcomeOfCode(done.code),
                             .found = done.found,
                             .info = done.info,
@@ -146,7 +147,7 @@ void SimulatedClient::Poll() {
 
 void SimulatedClient::TakeFinished(uint32_t i) {
   const Op& op = engine_->op(i);
-  if (op.request.type == OpType::kGet) CountGet(op.done.cost.reads);
+  if (op.request.type == OpType::kGet) CountGet(op.done.cost);
   Finish(op.request.user_data, {.outcome = op.outcome,
                                 .found = op.done.found,
                                 .info = op.done.info,

@@ -33,6 +33,9 @@ class SimulatedClient {
     bool nic_locks = true;
     bool server_clocks = true;  // false: GETs of items that expire go by RPC
     uint64_t location_cache_bytes = 0;
+    // 0: it has no near cache. With one it often asks for the same key again and again, as only
+    // then an item is copied.
+    uint64_t near_cache_bytes = 0;
     uint32_t value_bytes_max = 0;
     uint32_t hasty_percent = 0;   // of the operations have short deadlines
     uint32_t locks_percent = 0;   // of the operations lock or unlock
@@ -79,6 +82,8 @@ class SimulatedClient {
   void Suspend(int64_t ns) { last_poll_ns_ += ns; }
 
   bool idle() const { return pending_count_ == 0; }
+  // Whether it asks for a key again and again, and is to act again soon.
+  bool hurries() const { return hot_gets_left_ > 0; }
   // Returns true if it is connected to every group.
   bool ready() const;
   // Returns true if its first attempt to connect failed. It will not try again.
@@ -92,6 +97,8 @@ class SimulatedClient {
   // READs of the GETs that ended, and their number.
   uint64_t reads() const { return reads_; }
   uint64_t gets() const { return gets_; }
+  // GETs that were answered from copies.
+  uint64_t near_answers() const { return near_answers_; }
   bool remembers_places() const { return options_.location_cache_bytes > 0; }
   uint32_t credits() const { return ready() ? grant().credits : 0; }
   const Grant& grant() const { return engine_->servers().session(0).grant(); }
@@ -161,9 +168,10 @@ class SimulatedClient {
   void WatchDeadlines();
   void WatchRoom(bool began);
   void TakeFinished(uint32_t op);
-  void CountGet(uint64_t reads) {
+  void CountGet(const OpCost& cost) {
     ++gets_;
-    reads_ += reads;
+    reads_ += cost.reads;
+    near_answers_ += cost.from_near_cache;
   }
   void TakeBatch();
   void Finish(size_t i, const Result& result);
@@ -178,6 +186,7 @@ class SimulatedClient {
   int64_t calm_ns() const;
 
   // client_acts.cc
+  bool ActOnHotKey(bool patient);
   bool BeginOne(bool patient);
   bool BeginGet(uint32_t key, bool share);
   bool BeginMultiGet();
@@ -224,6 +233,9 @@ class SimulatedClient {
   uint64_t connects_ = 0;  // grows with each connection that is made or lost
   uint64_t reads_ = 0;
   uint64_t gets_ = 0;
+  uint64_t near_answers_ = 0;
+  uint64_t hot_gets_left_ = 0;  // of hot_key_
+  uint32_t hot_key_ = 0;
   int64_t no_room_since_ns_ = 0;  // 0: there is room
 };
 

@@ -16,6 +16,7 @@ constexpr int64_t kDrainNsMax = 8 * kNsPerSecond;
 constexpr int64_t kQuietNs = 5 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
 constexpr int64_t kSilenceNs = int64_t{kSilenceMs} * kNsPerMs;
+constexpr uint64_t kNearCacheBytes = 64 << 10;
 // The buffers for long values of each worker.
 constexpr size_t kStagingBuffers = 4;
 
@@ -66,6 +67,7 @@ SimulatedClient::Options World::NewClientOptions() {
   options.completions = async ? 1 + static_cast<uint32_t>(run_->Below(16)) : 0;
   options.nic_locks = !run_->OneIn(3);
   options.location_cache_bytes = run_->OneIn(2) ? 4096 : 0;
+  options.near_cache_bytes = scenario_.server.item_lease_ms != 0 ? kNearCacheBytes : 0;
   return options;
 }
 
@@ -137,7 +139,15 @@ void World::Act() {
   if (now_ns < guest.next_act_ns || now_ns < guest.stalled_until_ns) return;
   guest.client->Act(patient_);
   const int64_t span_ns = patient_ ? scenario_.calm_ns : scenario_.active_ns;
-  guest.next_act_ns = now_ns + GapNs(run_, span_ns, scenario_.acts_per_client);
+  guest.next_act_ns =
+      now_ns + (guest.client->hurries() ? ShortGapNs(run_)
+                                        : GapNs(run_, span_ns, scenario_.acts_per_client));
+}
+
+uint64_t World::near_answers() const {
+  uint64_t answers = 0;
+  for (const Guest& guest : guests_) answers += guest.client->near_answers();
+  return answers;
 }
 
 // Returns the next time at which somebody begins something.

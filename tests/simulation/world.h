@@ -30,6 +30,8 @@ class World {
   // Runs the seed. Returns early if a check fails.
   void Execute();
   const Scenario& scenario() const { return scenario_; }
+  // How many GETs were answered from copies, by those clients that stayed.
+  uint64_t near_answers() const;
 
  private:
   static constexpr uint64_t kTurnsMax = 400'000;
