@@ -241,6 +241,7 @@ void Acceptor::OnNotice(const Notice& notice) {
       closer_.Close(connection, "disconnected");
       break;
     case Notice::Type::kIndexChanged:
+    case Notice::Type::kKeysAnnounced:
       break;  // of no connection
   }
 }

@@ -39,8 +39,9 @@ inline uint32_t ConnectionOfName(uint64_t name) { return static_cast<uint32_t>(n
 struct Notice {
   enum class Type : uint8_t {
     kEstablished,
-    kGone,          // disconnected, or never established
-    kIndexChanged,  // of no connection: look which generations the clients acknowledge
+    kGone,           // disconnected, or never established
+    kIndexChanged,   // of no connection: look which generations the clients acknowledge
+    kKeysAnnounced,  // of no connection: keys are to be leased, of the announcement `name`
   };
   Type type;
   uint64_t name;  // of the connection, from NameOf

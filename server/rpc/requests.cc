@@ -48,6 +48,22 @@ ReplyHeader LockLost(const RequestView& request, const LockRequests& locks) {
   return reply;
 }
 
+// Hardly a request is of a leased key, so all are looked at together.
+inline void GuessUnleasedItems(const Store& store, BootTime now, std::span<Received> received) {
+  const ItemLeases& leases = *store.leases();
+  const MarkedKeys::Counts counts = leases.counts_of_marks();
+  uint32_t any = 0;
+  for (Received& request : received) {
+    any |= counts.Of(KeyHash(request.guess.hash));
+    store.GuessItem(&request.guess);
+    request.connection->heard = now;
+  }
+  if (any == 0) return;
+  for (Received& request : received) {
+    if (leases.MayHave(KeyHash(request.guess.hash))) request.guess.Drop();
+  }
+}
+
 }  // namespace
 
 // Works in three steps, each for all requests that arrived, so that each step prefetches the
@@ -62,16 +78,16 @@ size_t Requests::Poll(size_t most) {
   for (const ibv_wc& completion : std::span(completions).first(n)) {
     end += OnCompletion(completion, end);
   }
-  const BootTime now = context_.now.boot;
-  for (Received* request = received.data(); request != end; ++request) {
-    store_.GuessItem(&request->guess);
-    request->connection->heard = now;
-  }
-  context_.slow_requests.BeginBatch();
-  if (!store_.updates_at_once()) [[unlikely]] {
-    ServeRecorded({received.data(), end});
+  if (store_.updates_at_once()) [[likely]] {
+    const BootTime now = context_.now.boot;
+    for (Received* request = received.data(); request != end; ++request) {
+      store_.GuessItem(&request->guess);
+      request->connection->heard = now;
+    }
+  } else if (BeginOthers({received.data(), end})) {
     return n;
   }
+  context_.slow_requests.BeginBatch();
   for (Received* request = received.data(); request != end; ++request) {
     if (!ServeUpdate<Updates::kAtOnce>(*request))
       OnMessage(request->connection, request->message());
@@ -79,6 +95,23 @@ size_t Requests::Poll(size_t most) {
   if (store_.evicts()) [[unlikely]]
     NoteUpdates({received.data(), end});
   return n;
+}
+
+bool Requests::BeginOthers(std::span<Received> received) {
+  if (received.empty()) return false;
+  const BootTime now = context_.now.boot;
+  if (store_.leases() != nullptr) {
+    GuessUnleasedItems(store_, now, received);
+  } else {
+    for (Received& request : received) {
+      store_.GuessItem(&request.guess);
+      request.connection->heard = now;
+    }
+  }
+  if (!store_.records()) return false;
+  context_.slow_requests.BeginBatch();
+  ServeRecorded(received);
+  return true;
 }
 
 // Returns true and fills in `received` if the completion is a request. Handles any other completion

@@ -68,25 +68,26 @@ class Requests {
   bool OnCompletion(const ibv_wc& completion, Received* received);
   void OnOtherCompletion(const ibv_wc& completion);
   void OnSendDone(const ibv_wc& completion, uint32_t position);
+  // For a store that records changes or leases items: guesses where items are, and serves the
+  // requests if it records. Returns whether it did.
+  bool BeginOthers(std::span<Received> received);
   void ServeRecorded(std::span<const Received> received);
-  void ServeLeased(std::span<const Received> received);
-  template <bool kAllKeys, bool kLeases>
+  template <bool kAllKeys>
   void ServeWaiting(std::span<const Received> received);
-  template <bool kAllKeys, bool kLeases>
+  template <bool kAllKeys>
   bool ServeUpdatesInLane(std::span<const Received>* received);
-  template <bool kAllKeys, bool kLeases>
+  template <bool kAllKeys>
   bool ServeUpdateAlone(const Received& request);
   // How an update comes by its key's lock: it tries, in a lane of many, or waits for it.
   enum class Behind : uint8_t { kTriedLock, kLock };
-  template <bool kAllKeys, bool kLeases, Behind kBehind>
+  template <bool kAllKeys, Behind kBehind>
   bool HoldUpdate(const Received& request);
-  template <bool kLeases, Behind kBehind>
+  template <Behind kBehind>
   bool DecideUpdate(const Received& request, const Session& session, const PlainPut& put,
                     Writes::UpdateDecided* decided);
   void NoteUpdates(std::span<const Received> received);
-  // Of a store that neither records nor leases items; one that records, where it is added to
-  // recorded_updates_; or one that leases items.
-  enum class Updates : uint8_t { kAtOnce, kRecorded, kLeased };
+  // Of a store that does not record, or of one that does, where it is added to recorded_updates_.
+  enum class Updates : uint8_t { kAtOnce, kRecorded };
   template <Updates kUpdates>
   bool ServeUpdate(const Received& request);
   void ServeAtOnce(std::span<const Received> received);

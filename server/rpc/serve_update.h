@@ -38,8 +38,7 @@ template <Requests::Updates kUpdates>
                                connection->session->token(), put.sequence(), &update)) {
       return false;
     }
-  } else if (!store_.UpdateInPlace<kUpdates == Updates::kLeased>(request.guess, put.key(),
-                                                                 put.value(), flags, &update)) {
+  } else if (!store_.UpdateInPlace(request.guess, put.key(), put.value(), flags, &update)) {
     return false;
   }
   ++connection->unanswered;

@@ -74,6 +74,8 @@ bool Worker::TakeInbox() {
   for (const Notice& notice : contents.notices) {
     if (notice.type == Notice::Type::kIndexChanged) {
       index_growth_.TellGeneration();
+    } else if (notice.type == Notice::Type::kKeysAnnounced) {
+      announcement_.store(notice.name, std::memory_order_release);
     } else {
       acceptor_.OnNotice(notice);
     }

@@ -98,6 +98,9 @@ class Worker {
   // one any more: GroupPartitions::revision. Any thread. Acquire: whoever sees it sees what the
   // worker decided before, and recorded.
   uint64_t map_revision() const { return map_revision_.load(std::memory_order_acquire); }
+  // It knows of this announcement of keys that are to be leased: none of its fast paths is under
+  // way that began before. Any thread. Acquire: whoever sees it sees what they wrote.
+  uint64_t announcement() const { return announcement_.load(std::memory_order_acquire); }
 
  private:
   Worker(ServerContext& server, const Options& options, uint32_t index, WorkerQueues made)
@@ -142,6 +145,7 @@ class Worker {
   Observation observation_{context_, lock_words_};
   bool failed_ = false;
   std::atomic<uint64_t> map_revision_{0};
+  std::atomic<uint64_t> announcement_{0};
   bool loaded_ = false;     // the last Poll with completions had more than kFew
   bool more_wait_ = false;  // this Poll left completions in the queue, perhaps
   int writes_fd_ = -1;      // of the writes that it waits for, between Arm and Woken or StayAwake

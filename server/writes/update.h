@@ -23,29 +23,28 @@ template <class Flags>
   return decided->ticket != 0;
 }
 
-template <bool kLeases, class Flags>
+template <class Flags>
 [[gnu::always_inline]] inline bool Writes::UpdateInLane(const Store::Guess& guess,
                                                         std::string_view key,
                                                         std::string_view value, Flags&& flags,
                                                         const UpdateOrigin& origin,
                                                         UpdateDecided* decided) {
-  return store_->DecideUpdate<kLeases>(
+  return store_->DecideUpdate(
       guess, key, value.size(),
       Index::KeyTry::May::kTry, [&](Slot slot) __attribute__((always_inline)) {
         return AddUpdate(guess, slot, key, value, flags, origin, decided);
       });
 }
 
-template <bool kLeases, class Flags>
+template <class Flags>
 inline bool Writes::Update(const Store::Guess& guess, std::string_view key, std::string_view value,
                            Flags&& flags, const UpdateOrigin& origin, UpdateDecided* decided) {
-  return store_->DecideUpdate<kLeases>(
-      guess, key, value.size(), Index::KeyTry::May::kWait, [&](Slot slot) {
-        if (!waiting_->BeginUpdates()) return false;
-        const bool added = AddUpdate(guess, slot, key, value, flags, origin, decided);
-        waiting_->EndUpdates();
-        return added;
-      });
+  return store_->DecideUpdate(guess, key, value.size(), Index::KeyTry::May::kWait, [&](Slot slot) {
+    if (!waiting_->BeginUpdates()) return false;
+    const bool added = AddUpdate(guess, slot, key, value, flags, origin, decided);
+    waiting_->EndUpdates();
+    return added;
+  });
 }
 
 // Nobody looks at the entry before the key's lock is released. EndUpdates does once for all what

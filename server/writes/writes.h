@@ -81,9 +81,9 @@ class Writes {
   // no other call in between, and without a lock. BeginUpdates returns false if none is taken now:
   // then Put them. UpdateInLane returns false, without a side effect, if it would have to wait for
   // a lock, or it finds no more memory, or the put is no update. Then EndUpdates, and Update it,
-  // which takes the lock before it begins. If that returns false, Put it. An update of a key that
-  // may be leased is none. `flags()` returns the item's flags, and is called once. REQUIRES:
-  // waits(); as for Store::UpdateInPlace. Defined in update.h.
+  // which takes the lock before it begins. If that returns false, Put it. `flags()` returns the
+  // item's flags, and is called once. REQUIRES: waits(); as for Store::UpdateInPlace. Defined in
+  // update.h.
   struct UpdateOrigin {
     uint64_t session_token;
     uint64_t sequence;
@@ -95,10 +95,10 @@ class Writes {
   };
   bool BeginUpdates() { return waiting_->BeginUpdates(); }
   void EndUpdates() { waiting_->EndUpdates(); }
-  template <bool kLeases = false, class Flags>
+  template <class Flags>
   bool UpdateInLane(const Store::Guess& guess, std::string_view key, std::string_view value,
                     Flags&& flags, const UpdateOrigin& origin, UpdateDecided* decided);
-  template <bool kLeases = false, class Flags>
+  template <class Flags>
   bool Update(const Store::Guess& guess, std::string_view key, std::string_view value,
               Flags&& flags, const UpdateOrigin& origin, UpdateDecided* decided);
   // Puts the item of Store::Reserve. The reservation is used up, whatever the outcome. REQUIRES:

@@ -12,6 +12,7 @@ namespace {
 // A lease is renewed so many times while it lasts.
 constexpr int64_t kRenewals = 4;
 constexpr int64_t kChoosePeriodNs = kNsPerSecond / 4;
+constexpr int64_t kTellPeriodNs = kNsPerMs;  // while workers are told
 constexpr int64_t kCoolPeriodNs = 10 * kNsPerSecond;
 
 }  // namespace
@@ -23,14 +24,27 @@ void ItemLeaseKeeper::Poll(const Now& now) {
     cool_at_ = now.boot + kCoolPeriodNs;
     leases_.popular().Cool();
   }
-  if (now.boot >= choose_at_) {
-    choose_at_ = now.boot + kChoosePeriodNs;
-    const auto is_served = [this](std::string_view key) { return !IsElsewhere(standing_, key); };
-    if (!stopping_ && serves()) leaser_.Choose(now.server_time, is_served);
-  }
+  Choose(now);
   const bool renewed = serves() && leases_.Renew(store_.Now(now.server_time));
   const BootTime renew_at = now.boot + leases_.lease_ms() * kNsPerMs / kRenewals;
   due_ = renewed ? std::min(renew_at, choose_at_) : choose_at_;
+}
+
+// Workers look at what is leased before they lock a key, so each of them is told before.
+void ItemLeaseKeeper::Choose(const Now& now) {
+  if (now.boot < choose_at_) return;
+  choose_at_ = now.boot + kChoosePeriodNs;
+  if (stopping_) return;
+  if (!leaser_.announced()) {
+    if (!serves() || !leaser_.Choose()) return;
+    workers_.Notify({Notice::Type::kKeysAnnounced, ++announcements_});
+  } else if (workers_.announcement() == announcements_) {
+    const auto is_served = [this](std::string_view key) {
+      return serves() && !IsElsewhere(standing_, key);
+    };
+    return leaser_.LeaseAnnounced(now.server_time, is_served);
+  }
+  choose_at_ = now.boot + kTellPeriodNs;
 }
 
 void ItemLeaseKeeper::BeginStop() {

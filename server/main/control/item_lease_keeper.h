@@ -5,6 +5,7 @@
 
 #include "common/base/boot_time.h"
 #include "server/group/replica/group_standing.h"
+#include "server/main/control/server_workers.h"
 #include "server/memory/store/item_leaser.h"
 #include "server/memory/store/item_leases.h"
 #include "server/memory/store/store.h"
@@ -18,10 +19,13 @@ namespace gannet {
 // (docs/item-leases.md). One owner thread.
 class ItemLeaseKeeper {
  public:
-  // The store leases items. `standing`: the server's place in its group, or nullptr. Both outlive
-  // it.
-  ItemLeaseKeeper(Store& store, const GroupStanding* standing)
-      : store_(store), leases_(*store.leases()), leaser_(store), standing_(standing) {}
+  // The workers outlive it, and their store leases items.
+  explicit ItemLeaseKeeper(const ServerWorkers& workers)
+      : workers_(workers),
+        standing_(workers.context().standing),
+        store_(workers.context().store),
+        leases_(*store_.leases()),
+        leaser_(store_) {}
 
   // Does what is due.
   void Poll(const Now& now);
@@ -32,12 +36,15 @@ class ItemLeaseKeeper {
  private:
   // Whether clients are taken.
   bool serves() const { return standing_ == nullptr || standing_->serves(); }
+  void Choose(const Now& now);
 
+  const ServerWorkers& workers_;
+  const GroupStanding* const standing_;
   Store& store_;
   ItemLeases& leases_;
   ItemLeaser leaser_;
-  const GroupStanding* const standing_;
   bool stopping_ = false;
+  uint64_t announcements_ = 0;
   BootTime due_;
   BootTime choose_at_;
   BootTime cool_at_;

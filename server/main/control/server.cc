@@ -81,7 +81,7 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
                      WaitForPrimaryNs(options_.group), options_.former_leases_ms * kNsPerMs,
                      options_.clocks.wall);
   tidier_.emplace(*workers_, tidy_wanted_.get());
-  if (leases_) lease_keeper_.emplace(*store_, workers_->context().standing);
+  if (leases_) lease_keeper_.emplace(*workers_);
   return absl::OkStatus();
 }
 

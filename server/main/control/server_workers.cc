@@ -70,6 +70,12 @@ uint64_t ServerWorkers::index_generation() const {
   return generation;
 }
 
+uint64_t ServerWorkers::announcement() const {
+  uint64_t announcement = UINT64_MAX;
+  for (const auto& worker : workers_) announcement = std::min(announcement, worker->announcement());
+  return announcement;
+}
+
 void ServerWorkers::AddTo(StatsReply* stats) const {
   for (const auto& worker : workers_) {
     const WorkerCounters& counters = worker->counters();

@@ -50,6 +50,8 @@ class ServerWorkers {
   uint64_t map_revision() const;
   // The oldest index that a client of theirs may still READ.
   uint64_t index_generation() const;
+  // The last announcement of keys that are to be leased of which all of them know.
+  uint64_t announcement() const;
   void AddTo(StatsReply* stats) const;
 
  private:

@@ -153,7 +153,8 @@ class Index {
   // the bucket's last slot. Neither needs a lock. They look at the newest table only.
   const std::byte* PrefetchBucket(KeyHash hash) const;
   static const std::byte* GuessSlot(const std::byte* bucket, uint32_t tag);
-  // Returns an empty slot if the guess was made in a table that is not the newest any more.
+  // Returns an empty slot if the guess was made in a table that is not the newest any more, or is
+  // nullptr.
   [[gnu::always_inline]] Slot LoadGuessed(const KeyLock& /*held*/, const std::byte* slot) const {
     return LoadGuessed(slot);
   }
@@ -270,7 +271,7 @@ class Index {
   return slot;
 }
 
-// Slots of a former table may lead to blocks that were freed.
+// Slots of a former table may lead to blocks that were freed. nullptr is in no table.
 [[gnu::always_inline]] inline Slot Index::LoadGuessed(const std::byte* slot) const {
   const Guessed& table = *guessed_.load(std::memory_order_relaxed);
   if (static_cast<uint64_t>(slot - table.first) >= table.bytes) [[unlikely]]

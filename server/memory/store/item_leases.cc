@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 
 #include "common/base/check.h"
 #include "common/base/words.h"
@@ -21,8 +20,6 @@ constexpr uint64_t kBarLeases = 10;
 constexpr uint64_t kBarMsMax = 10'000;
 // Bars that are over are forgotten when there are so many for each word.
 constexpr uint64_t kBarsPerWord = 4;
-// So few keys without marks share a count with one that has one.
-constexpr uint64_t kCountsPerWord = 32;
 
 }  // namespace
 
@@ -30,9 +27,7 @@ ItemLeases::ItemLeases(const Options& options)
     : options_(options),
       words_(static_cast<uint32_t>((options.memory.size() - sizeof(ItemLeaseHeader)) /
                                    sizeof(uint64_t))),
-      popular_(words_),
-      marks_shift_(64 - std::bit_width(kCountsPerWord * uint64_t{words_})),
-      marks_of_(uint64_t{1} << (64 - marks_shift_)) {
+      popular_(words_) {
   GANNET_CHECK(options.lease_ms > 0 && options.lease_ms <= kItemLeaseMsMax,
                "a lease of an item has 1 to 100 ms");
   WordMutexLock lock(mutex_);
@@ -62,15 +57,24 @@ bool ItemLeases::Begin(KeyHash hash, uint64_t word, uint64_t item_bytes, ServerT
   if (free_.empty()) return false;
   const auto bar = bars_.find(hash.value());
   if (bar != bars_.end() && now < bar->second.until) return false;
-  const auto [it, made] = marks_.try_emplace(hash.value());
-  if (!made) return false;
-  marks_of_[hash.value() >> marks_shift_].fetch_add(1, std::memory_order_relaxed);
-  it->second = {.word = word, .place = free_.back(), .item_bytes = item_bytes};
+  if (marks_.contains(hash.value()) || !marked_.Add(hash)) return false;
+  const Mark& mark =
+      marks_[hash.value()] = {.word = word, .place = free_.back(), .item_bytes = item_bytes};
   free_.pop_back();
   leased_.emplace(word, hash.value());
   leased_bytes_ += item_bytes;
-  StoreWord(WordAt(it->second.place), word);
+  StoreWord(WordAt(mark.place), word);
   return true;
+}
+
+bool ItemLeases::Announce(KeyHash hash) {
+  WordMutexLock lock(mutex_);
+  return marked_.Add(hash);
+}
+
+void ItemLeases::Retract(KeyHash hash) {
+  WordMutexLock lock(mutex_);
+  marked_.Remove(hash);
 }
 
 // The word goes, then the generation grows, and then the end is read. A READ of the words that has
@@ -85,7 +89,7 @@ void ItemLeases::TakeOut(Mark* mark) {
 }
 
 void ItemLeases::Erase(Marks::iterator mark) {
-  marks_of_[mark->first >> marks_shift_].fetch_sub(1, std::memory_order_relaxed);
+  marked_.Remove(KeyHash(mark->first));
   marks_.erase(mark);
 }
 

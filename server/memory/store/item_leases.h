@@ -1,7 +1,6 @@
 #ifndef GANNET_SERVER_MEMORY_STORE_ITEM_LEASES_H_
 #define GANNET_SERVER_MEMORY_STORE_ITEM_LEASES_H_
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -13,6 +12,7 @@
 #include "common/base/word_mutex.h"
 #include "common/layout/item_lease_header.h"
 #include "common/layout/key_hash.h"
+#include "server/memory/store/marked_keys.h"
 #include "server/memory/store/popular_items.h"
 
 namespace gannet {
@@ -44,15 +44,20 @@ class ItemLeases {
   ItemLeases(const ItemLeases&) = delete;
   ItemLeases& operator=(const ItemLeases&) = delete;
 
+  // A key is to be leased. From now on MayHave finds it. Returns false if it cannot be now.
+  bool Announce(KeyHash hash);
+  // That is over, whether it was leased or not.
+  void Retract(KeyHash hash);
   // Leases the item of a key, whose commit word this is. Returns false if there is no free word, or
   // the key has a mark, or was written a moment ago. REQUIRES: the key's lock, until the next
-  // change of the key can find the mark.
+  // change of the key can find the mark; whoever asks MayHave without it knows that the key was
+  // announced.
   bool Begin(KeyHash hash, uint64_t word, uint64_t item_bytes, ServerTime now);
-  // Returns false if the key surely has no mark, as most keys. Costs a load. REQUIRES: the key's
-  // lock, or the answer may be out of date.
-  bool MayHave(KeyHash hash) const {
-    return marks_of_[hash.value() >> marks_shift_].load(std::memory_order_relaxed) != 0;
-  }
+  // Returns false if the key surely has no mark and is not announced, as most keys. Costs two
+  // loads. REQUIRES: the key's lock, or the answer may be out of date.
+  bool MayHave(KeyHash hash) const { return marked_.MayHave(hash); }
+  // For many keys: none of them has if the counts of all are 0.
+  MarkedKeys::Counts counts_of_marks() const { return marked_.counts(); }
   bool IsMarked(KeyHash hash) const;
   // Ends the lease of a key that is to be changed. Returns how many ms that has to wait; 0: the key
   // has no mark any more. REQUIRES: the key's lock.
@@ -116,10 +121,7 @@ class ItemLeases {
   const uint32_t words_;
   uint64_t incarnation_ = 0;
   PopularItems popular_;
-  // How many keys have marks, by the first bits of their hashes. Relaxed: a key's mark comes and
-  // goes under the key's lock.
-  const int marks_shift_;
-  std::vector<std::atomic<uint32_t>> marks_of_;
+  MarkedKeys marked_;  // and those that are announced; changed under the mutex
 
   mutable WordMutex mutex_;
   ItemLeaseHeader header_ GANNET_GUARDED_BY(mutex_){};

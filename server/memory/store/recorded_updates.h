@@ -71,7 +71,6 @@ template <class Flags>
 [[gnu::always_inline]] inline bool Store::RecordedUpdates::Add(
     const Guess& guess, std::string_view key, std::string_view value, Flags&& flags,
     uint64_t session_token, uint64_t sequence, Update* update) {
-  GANNET_CHECK_DATA_PATH(store_->leases_ == nullptr, "the item may be leased");
   if (count_ == kMax || SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) return false;
   if (count_ == 0 && !Begin()) return false;
   Held& held = held_[count_];

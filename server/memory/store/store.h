@@ -111,8 +111,8 @@ class Store final : private Items {
   uint64_t LockWord(KeyHash hash) const {
     return __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
   }
-  // UpdateInPlace and evictions ask EndLease. Whoever makes another change does so before he
-  // decides.
+  // Evictions ask EndLease. Whoever makes another change does so before he decides, but for the
+  // fast path of PUTs, below.
   using Items::EndLease, Items::leases, Items::updates_at_once;
   using Items::NextVersion, Items::RaiseVersions, Items::removed_version;
 
@@ -121,8 +121,14 @@ class Store final : private Items {
   // lies in its home bucket. It has three steps, inlined into the caller from store_update.h:
   // GuessBucket, GuessItem, UpdateInPlace. With many updates, do each step for all of them, so that
   // the memory for the next step is prefetched meanwhile.
+  //
+  // If the store leases items, drop the guess (Drop) behind GuessItem if the key may be leased or
+  // announced (ItemLeases::MayHave): nobody looks again under the key's lock. So before a key that
+  // was announced is leased, all fast paths are over that looked before.
   // A guess at the place of the key's item.
   struct Guess {
+    // The fast path does nothing.
+    void Drop() { place = nullptr; }
     uint64_t hash;
     const std::byte* place;  // of the home bucket, then of the slot in it
   };
@@ -133,16 +139,15 @@ class Store final : private Items {
     uint64_t slot = 0;
   };
   // Returns false if nothing was done; then put it otherwise. `flags()` returns the item's flags,
-  // and is called once. REQUIRES: both steps of the guess were made for this key; not records();
-  // kLeases, if the store leases items.
-  template <bool kLeases = false, class Flags>
+  // and is called once. REQUIRES: both steps of the guess were made for this key; not records().
+  template <class Flags>
   bool UpdateInPlace(const Guess& guess, std::string_view key, std::string_view value,
                      Flags&& flags, Update* update);
   // The same for many, of a store that records() (recorded_updates.h).
   class RecordedUpdates;
   // The same for one that waits: returns decide(slot), called under the key's lock, or false.
   // False, too, if the lock is not free, and it may not wait for that.
-  template <bool kLeases = false, class Decide>
+  template <class Decide>
   bool DecideUpdate(const Guess& guess, std::string_view key, size_t value_bytes,
                     Index::KeyTry::May may, Decide&& decide);
   // Makes it, when its record is safe. REQUIRES: nothing changed the key since.

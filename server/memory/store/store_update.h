@@ -44,17 +44,14 @@ template <class Lock>
 
 // Changes only version, flags and value of the item's content. The old commit word stays until the
 // new one is stored; with any of the new content it fails the check.
-template <bool kLeases, class Flags>
+template <class Flags>
 [[gnu::always_inline]] inline bool Store::UpdateInPlace(const Guess& guess, std::string_view key,
                                                         std::string_view value, Flags&& flags,
                                                         Update* update) {
   GANNET_CHECK_DATA_PATH(!records(), "the change would not be recorded");
-  GANNET_CHECK_DATA_PATH(kLeases || leases_ == nullptr, "the item may be leased");
   if (SealedItemBytes(key.size(), value.size()) > kInPlaceBytesMax) [[unlikely]]
     return false;
   const Index::KeyLock lock(index_, KeyHash(guess.hash));
-  if (kLeases && leases_->MayHave(KeyHash(guess.hash))) [[unlikely]]
-    return false;
   const uint32_t value_bytes = static_cast<uint32_t>(value.size());
   Slot slot;
   if (!FindToUpdate(lock, guess, key, value_bytes, &slot)) return false;
@@ -68,18 +65,15 @@ template <bool kLeases, class Flags>
 }
 
 // Items of a memory file are never overwritten.
-template <bool kLeases, class Decide>
+template <class Decide>
 [[gnu::always_inline]] inline bool Store::DecideUpdate(const Guess& guess, std::string_view key,
                                                        size_t value_bytes, Index::KeyTry::May may,
                                                        Decide&& decide) {
-  GANNET_CHECK_DATA_PATH(kLeases || leases_ == nullptr, "the item may be leased");
   if (SealedItemBytes(key.size(), value_bytes) > kInPlaceBytesMax || recovery_ != nullptr)
       [[unlikely]] {
     return false;
   }
   const Index::KeyTry lock(index_, KeyHash(guess.hash), may);
-  if (kLeases && lock.held() && leases_->MayHave(KeyHash(guess.hash))) [[unlikely]]
-    return false;
   Slot slot;
   return lock.held() && FindToUpdate(lock, guess, key, static_cast<uint32_t>(value_bytes), &slot) &&
          decide(slot);

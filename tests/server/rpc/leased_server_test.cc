@@ -21,6 +21,19 @@ namespace {
 
 constexpr uint32_t kItemLeaseMs = 20;
 
+// Whatever it takes is safe at once.
+class Published : public ChangeConsumer {
+ public:
+  bool Take(const Change& /*change*/, ChangePlace* place) override {
+    end_ = place->end;
+    return true;
+  }
+  uint64_t safe() const override { return end_; }
+
+ private:
+  uint64_t end_ = 0;
+};
+
 class LeasedServerTest : public ServerTest, private ServerTimeSource {
  protected:
   void Start(uint32_t lease_ms = kItemLeaseMs) {
@@ -71,7 +84,7 @@ class LeasedServerTest : public ServerTest, private ServerTimeSource {
     EXPECT_GE(left_ms, kItemLeaseMs - 3);
   }
   // Puts an item, and tells that it was READ often enough.
-  void MakePopular(std::string_view key, std::string_view value) {
+  void BePopular(std::string_view key, std::string_view value) {
     const ReplyHeader put = Write(Opcode::kPut, key, value);
     ASSERT_EQ(put.status, 0);
     const Touch touch = Touch::Of(Slot(put.write.slot).offset(), 250);
@@ -81,6 +94,10 @@ class LeasedServerTest : public ServerTest, private ServerTimeSource {
       heartbeat.value_bytes = sizeof(touch);
       ASSERT_EQ(peer_->Call(heartbeat, "", touches).value().status(), ReplyStatus::kOk);
     }
+  }
+  // And has it leased.
+  void MakePopular(std::string_view key, std::string_view value) {
+    BePopular(key, value);
     Pass(kNsPerSecond / 2);
     Advance(kNsPerMs);
     Step();
@@ -120,6 +137,20 @@ TEST_F(LeasedServerTest, WhatIsReadMostIsLeased) {
   ExpectNearlyWhole(ReadHeader(leases).end_ms - now().server_time.ms());
 }
 
+// A worker may have looked at the key before, and write it without another look.
+TEST_F(LeasedServerTest, NothingIsLeasedBeforeEachWorkerKnows) {
+  Start();
+  BePopular("key", "value");
+  const auto leased = [this] { return server().store().leases()->counts().leased; };
+  for (int i = 0; i < 10 && leased() == 0; ++i) {
+    Advance(kNsPerSecond / 2);
+    server().Poll(now());
+  }
+  EXPECT_EQ(leased(), 0u);
+  Pass(kNsPerSecond / 2);
+  EXPECT_EQ(leased(), 1u);
+}
+
 TEST_F(LeasedServerTest, NobodyElseWritesThem) {
   Start();
   const ItemLeasesReply leases = Ask();
@@ -143,6 +174,24 @@ TEST_F(LeasedServerTest, AWriteIsToldHowLongItWaits) {
   EXPECT_EQ(Write(Opcode::kPut, "key", "other", kSentAgain).status, 0);
   EXPECT_EQ(Write(Opcode::kPut, "key", "later").status, 0);
   EXPECT_EQ(peer_->Get("key"), "later");
+}
+
+// A server that records its changes has fast paths of its own.
+TEST_F(LeasedServerTest, ARecordedWriteWaitsToo) {
+  for (const auto need : {ChangeStream::Need::kHears, ChangeStream::Need::kRequired}) {
+    Start();
+    Published journal;
+    server().AddConsumer(&journal, need);
+    MakePopular("key", "value");
+    EXPECT_EQ(Write(Opcode::kPut, "key", "other").status,
+              static_cast<uint8_t>(ReplyStatus::kTryAgain));
+    EXPECT_EQ(peer_->Get("key"), "value");
+    Advance(kItemLeaseMs * kNsPerMs);
+    EXPECT_EQ(Write(Opcode::kPut, "key", "other", kSentAgain).status, 0);
+    EXPECT_EQ(peer_->Get("key"), "other");
+    peer_.reset();
+    StopServer();
+  }
 }
 
 TEST_F(LeasedServerTest, AValueThatTheServerFetchesWaitsBeforeThat) {

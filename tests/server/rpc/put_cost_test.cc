@@ -1,4 +1,5 @@
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -111,6 +112,18 @@ class LeasingPutCostTest : public PutCostTest {
 };
 
 TEST_F(LeasingPutCostTest, ThirtyTwoAtOnce) { Run(32); }
+
+// Each key shares its count of marks with one other key that is marked.
+TEST_F(LeasingPutCostTest, NeighboursOfMarks) {
+  const Store& store = server().store();
+  std::set<uint64_t> counts;
+  for (int i = 0; i < kPuts; ++i) {
+    const uint64_t hash = store.HashOf(Key(i)).value();
+    if (!counts.insert(hash >> 48).second) continue;
+    ASSERT_TRUE(server().store().leases()->Announce(KeyHash(hash ^ 1)));
+  }
+  Run(32);
+}
 
 }  // namespace
 }  // namespace gannet

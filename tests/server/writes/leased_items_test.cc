@@ -279,7 +279,6 @@ TEST_F(LeasedItemsTest, TouchesTellWhatIsPopular) {
   EXPECT_THAT(leases_.popular().Choose(), testing::ElementsAre(offset));
 }
 
-// What is recorded and waits is what the key is for whoever writes it next.
 // Another item may lie there now, which nobody READs.
 TEST_F(LeasedItemsTest, WhatLiesWhereAPopularItemWasIsNotLeased) {
   Start();
@@ -289,13 +288,20 @@ TEST_F(LeasedItemsTest, WhatLiesWhereAPopularItemWasIsNotLeased) {
   ASSERT_EQ(Slot(Put("key", "other").slot).offset(), offset);
   const auto serves = [](std::string_view) { return true; };
   ItemLeaser leaser(**store_);
-  leaser.Choose(Now(), serves);
-  EXPECT_EQ(leases_.counts().leased, 0u);
+  EXPECT_FALSE(leaser.Choose());
   leases_.popular().Note(offset, put.version + 1, PopularItems::kUsesMin);
-  leaser.Choose(Now(), serves);
+  ASSERT_TRUE(leaser.Choose());
+  const WriteOutcome meanwhile = Put("key", "third");
+  ASSERT_EQ(Slot(meanwhile.slot).offset(), offset);
+  leaser.LeaseAnnounced(Now(), serves);
+  EXPECT_EQ(leases_.counts().leased, 0u) << "it was written since it was announced";
+  leases_.popular().Note(offset, meanwhile.version, PopularItems::kUsesMin);
+  ASSERT_TRUE(leaser.Choose());
+  leaser.LeaseAnnounced(Now(), serves);
   EXPECT_EQ(leases_.counts().leased, 1u);
 }
 
+// What is recorded and waits is what the key is for whoever writes it next.
 TEST_F(LeasedItemsTest, AKeyWithAWaitingChangeIsNotLeased) {
   Start();
   const uint64_t offset = Slot(Put("key", "value").slot).offset();

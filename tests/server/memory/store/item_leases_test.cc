@@ -143,6 +143,48 @@ TEST_F(ItemLeasesTest, AnItemThatMovesKeepsItsLease) {
   EXPECT_THAT(Words(), IsEmpty());
 }
 
+TEST_F(ItemLeasesTest, AnAnnouncedKeyIsFoundAndHasNoMark) {
+  ASSERT_TRUE(leases_.Announce(KeyHash(1)));
+  EXPECT_TRUE(leases_.MayHave(KeyHash(1)));
+  EXPECT_EQ(Change(1), std::nullopt);
+  ASSERT_TRUE(Begin(1, 0xa));
+  leases_.Retract(KeyHash(1));
+  EXPECT_TRUE(leases_.MayHave(KeyHash(1))) << "it is leased";
+  EXPECT_EQ(Change(1), 0u);
+  EXPECT_FALSE(leases_.MayHave(KeyHash(1)));
+}
+
+TEST(MarkedKeysTest, ItKnowsAKeyThatIsTheOnlyOneOfItsBits) {
+  constexpr uint64_t kBits = uint64_t{7} << 48;
+  const KeyHash first(kBits + 1), second(kBits + 2), third(kBits + 3);
+  MarkedKeys keys;
+  EXPECT_FALSE(keys.MayHave(first));
+  ASSERT_TRUE(keys.Add(first));
+  ASSERT_TRUE(keys.Add(first));
+  EXPECT_TRUE(keys.MayHave(first));
+  EXPECT_FALSE(keys.MayHave(second));
+  EXPECT_NE(keys.counts().Of(second), 0);
+  EXPECT_EQ(keys.counts().Of(KeyHash(1)), 0);
+  ASSERT_TRUE(keys.Add(second));
+  EXPECT_TRUE(keys.MayHave(second));
+  EXPECT_TRUE(keys.MayHave(third)) << "who they are is not known any more";
+  keys.Remove(first);
+  keys.Remove(first);
+  EXPECT_TRUE(keys.MayHave(second));
+  keys.Remove(second);
+  EXPECT_FALSE(keys.MayHave(second));
+  ASSERT_TRUE(keys.Add(third));
+  EXPECT_TRUE(keys.MayHave(third));
+  EXPECT_FALSE(keys.MayHave(second));
+}
+
+TEST(MarkedKeysTest, ItCountsNoMoreThanItCan) {
+  MarkedKeys keys;
+  for (int i = 0; i < 255; ++i) ASSERT_TRUE(keys.Add(KeyHash(1)));
+  EXPECT_FALSE(keys.Add(KeyHash(1)));
+  EXPECT_TRUE(keys.MayHave(KeyHash(1)));
+}
+
 TEST_F(ItemLeasesTest, ItLeasesNoMoreThanThereAreWords) {
   for (uint64_t key = 1; key <= kWords; ++key) EXPECT_TRUE(Begin(key, key));
   EXPECT_FALSE(Begin(9, 9));

@@ -103,10 +103,10 @@ class TestStore {
     Store::Guess guess;
     store_->GuessBucket(key, &guess);
     store_->GuessItem(&guess);
-    const auto take_flags = [flags] { return flags; };
-    return store_->leases() == nullptr
-               ? store_->UpdateInPlace(guess, key, value, take_flags, update)
-               : store_->UpdateInPlace<true>(guess, key, value, take_flags, update);
+    const ItemLeases* const leases = store_->leases();
+    if (leases != nullptr && leases->MayHave(KeyHash(guess.hash))) guess.Drop();
+    return store_->UpdateInPlace(
+        guess, key, value, [flags] { return flags; }, update);
   }
   uint64_t updates_in_place() const { return updates_in_place_.load(std::memory_order_relaxed); }
   // Reserves, brings the value, and commits, as for a value that the NIC READs.
