@@ -62,7 +62,7 @@ void NearCache::Note(ClientSession& session, KeyHash hash, std::string_view key,
                      std::string_view value, const ItemHeader& header, Slot slot, int64_t now_ns) {
   const ItemLeasesReply& leases = session.item_leases();
   if (leases.words == 0 || value.size() != header.value_bytes) return;
-  if (value.size() > kValueBytesMax) return;
+  if (value.size() > kLeasedValueBytesMax) return;
   lease_ns_ = leases.lease_ms * kNsPerMs;
   if (!copies_.Note(hash, key, value, header, slot)) return;
   // Half of what the sample stands for, so that one GET that is repeated once is not enough.

@@ -32,7 +32,6 @@ class NearCache {
  public:
   static constexpr uint64_t kBytesMin = 4 << 10;
   static constexpr uint64_t kBytesMax = uint64_t{64} << 30;
-  static constexpr uint32_t kValueBytesMax = 64 << 10;  // of a value that is copied
   // One of so many GETs that are READ is looked at.
   static constexpr uint32_t kSampleEvery = 8;
   // A READ of header or words is worth it for so many answers.

@@ -26,6 +26,9 @@ static_assert(sizeof(ItemLeaseHeader) == 64 && std::is_trivially_copyable_v<Item
 static_assert(offsetof(ItemLeaseHeader, generation) == 8 &&
               offsetof(ItemLeaseHeader, end_ms) == 16);
 
+// Items with longer values are not leased, as no client copies them.
+inline constexpr uint32_t kLeasedValueBytesMax = 64 << 10;
+
 constexpr uint64_t ItemLeaseBytes(uint32_t words) {
   return sizeof(ItemLeaseHeader) + words * sizeof(uint64_t);
 }

@@ -556,7 +556,9 @@ void Store::NoteTouches(std::string_view touches) {
     std::memcpy(&word, touches.data() + at, sizeof(word));
     const gannet::Touch touch(word);
     if (touch.offset() + sizeof(ItemHeader) > region_.size()) continue;
-    const uint64_t version = LoadWord(Block(touch.offset()) + offsetof(ItemHeader, version));
+    const std::byte* const block = Block(touch.offset());
+    if (ValueBytes(block) > kLeasedValueBytesMax) continue;  // or it took the place of others
+    const uint64_t version = LoadWord(block + offsetof(ItemHeader, version));
     leases_->popular().Note(touch.offset(), version, touch.uses());
   }
 }

@@ -266,6 +266,24 @@ TEST_F(LeasedItemsTest, AtMostASixteenthOfTheMemoryIsLeased) {
   EXPECT_LT(leased, 64u);
 }
 
+TEST_F(LeasedItemsTest, NoValueIsLeasedThatNoClientCopies) {
+  store_.emplace(4 << 20, 0, false, TestStore::OnFull::kReject, &leases_);
+  leases_.Start(1);
+  const auto put = [this](const std::string& key, size_t bytes) {
+    return Slot(Put(key, std::string(bytes, 'v')).slot).offset();
+  };
+  const uint64_t longest = put("longest", kLeasedValueBytesMax);
+  const uint64_t longer = put("longer", kLeasedValueBytesMax + 1);
+  for (const uint64_t offset : {longest, longer}) {
+    const Touch touch = Touch::Of(offset, 250);
+    const std::string_view bytes(reinterpret_cast<const char*>(&touch), sizeof(touch));
+    for (int i = 0; i < 4; ++i) (*store_)->NoteTouches(bytes);
+  }
+  EXPECT_THAT(leases_.popular().Choose(), testing::ElementsAre(longest));
+  EXPECT_TRUE(LeaseAt(longest));
+  EXPECT_FALSE(LeaseAt(longer));
+}
+
 TEST_F(LeasedItemsTest, TouchesTellWhatIsPopular) {
   Start();
   const uint64_t offset = Slot(Put("key", "value").slot).offset();
