@@ -73,6 +73,7 @@ class NearCache {
   // No copy answers a GET. READs the header if one would with a newer header.
   void OnGetInVain(ClientSession& session, KeyHash hash, std::string_view key, int64_t now_ns) {
     if (now_ns < until_ns_ || copies_.Find(hash, key) == nullptr) return;
+    ++over_;
     if (IsWorthIt(1, now_ns)) Ask(session, now_ns);
   }
   // Returns whether the GET that is to be READ now should be looked at (Note).
@@ -85,6 +86,7 @@ class NearCache {
 
   uint64_t answers() const { return answers_; }
   uint64_t reads() const { return reads_; }
+  uint64_t over() const { return over_; }
   uint64_t items() const { return copies_.size(); }
 
  private:
@@ -124,6 +126,7 @@ class NearCache {
   uint64_t answers_ = 0;
   uint64_t answers_before_words_ = 0;
   uint64_t reads_ = 0;
+  uint64_t over_ = 0;  // GETs that had a copy whose lease was perhaps over
 
   static constexpr int64_t kNever = INT64_MIN / 2;
 };

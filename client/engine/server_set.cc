@@ -194,6 +194,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
       info.near_cache_answers = near_cache->answers();
       info.near_cache_items = near_cache->items();
       info.near_cache_reads = near_cache->reads();
+      info.near_cache_over = near_cache->over();
     }
   }
   return infos;

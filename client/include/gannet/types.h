@@ -284,6 +284,8 @@ struct ServerInfo {
   uint64_t near_cache_answers = 0;
   uint64_t near_cache_items = 0;
   uint64_t near_cache_reads = 0;
+  // GETs that had a copy, but it was not sure that the lease goes on.
+  uint64_t near_cache_over = 0;
 };
 
 // Options of Register and RegisterDmabuf.
