@@ -28,6 +28,7 @@ void NearCache::Reset() {
   stale_ = wants_words_ = false;
   until_ns_ = next_ask_ns_ = next_words_ns_ = worth_from_ns_ = kNever;
   pause_ns_ = kPauseNsMin;
+  often_ = kOftenMin;
 }
 
 void NearCache::DropLeases() {
@@ -64,9 +65,11 @@ void NearCache::Note(ClientSession& session, KeyHash hash, std::string_view key,
   if (leases.words == 0 || value.size() != header.value_bytes) return;
   if (value.size() > kLeasedValueBytesMax) return;
   lease_ns_ = leases.lease_ms * kNsPerMs;
-  if (!copies_.Note(hash, key, value, header, slot)) return;
+  const uint32_t times = copies_.Note(hash, key, value, header, slot);
+  if (times == 0) return;
   // Half of what the sample stands for, so that one GET that is repeated once is not enough.
-  if (!IsWorthIt(kSampleEvery / 2, now_ns) || now_ns < next_words_ns_) return;
+  if (!IsWorthIt(kSampleEvery / 2, now_ns)) return;
+  if (now_ns < next_words_ns_ && times < often_) return;
   wants_words_ = true;
   Ask(session, now_ns);
 }
@@ -130,6 +133,7 @@ void NearCache::OnWords(const std::byte* read, uint32_t words, int64_t now_ns) {
 void NearCache::Pause(int64_t now_ns) {
   const bool answered = answers_ != std::exchange(answers_before_words_, answers_);
   pause_ns_ = answered ? kPauseNsMin : std::min(2 * pause_ns_, kPauseNsMax);
+  often_ = answered ? kOftenMin : std::min(2 * often_, kOftenMax);
   next_words_ns_ = now_ns + pause_ns_;
   wants_words_ = false;
 }

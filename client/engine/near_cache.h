@@ -25,7 +25,8 @@ namespace gannet {
 // 3. Header and words go with the connection, and with each newer map.
 // 4. It READs header and words for GETs that come so densely that copies would answer kWorthReads
 //    of them in the time of a lease. If the last words answered nothing, it waits longer and longer
-//    before it READs them again.
+//    before it READs them again, but not if one content was READ twice as often as whichever made
+//    it READ them the last time.
 //
 // One owner thread.
 class NearCache {
@@ -94,7 +95,10 @@ class NearCache {
 
   // How long it waits before it READs words again for items that were not leased.
   static constexpr int64_t kPauseNsMin = 100 * kNsPerMs;
-  static constexpr int64_t kPauseNsMax = 2 * kNsPerSecond;
+  static constexpr int64_t kPauseNsMax = 64 * kNsPerSecond;
+  // Or until so many samples were of one content. The server leases what was READ 1,000 times.
+  static constexpr uint32_t kOftenMin = 1024 / kSampleEvery;
+  static constexpr uint32_t kOftenMax = uint32_t{1} << 30;
 
   bool HoldsStill(const ClientSession& session, int64_t now_ns);
   bool IsWorthIt(uint32_t answers, int64_t now_ns);
@@ -119,6 +123,7 @@ class NearCache {
   int64_t next_ask_ns_ = kNever;    // not before this
   int64_t next_words_ns_ = kNever;  // no words before this, if the generation is the same
   int64_t pause_ns_ = kPauseNsMin;
+  uint32_t often_ = kOftenMin;
   int64_t worth_from_ns_ = kNever;
   uint32_t worth_ = 0;  // answers that copies would have given since then
   uint32_t gets_ = 0;

@@ -52,23 +52,29 @@ void ItemCopies::DropUnless(F stays) {
   }
 }
 
-bool ItemCopies::Note(KeyHash hash, std::string_view key, std::string_view value,
-                      const ItemHeader& header, Slot slot) {
-  if (!words_.contains(header.commit)) {
-    uint64_t& seen = seen_[header.commit % kSeen];
-    const bool again = seen == header.commit;
-    seen = header.commit;
-    return again;
+// One that is READ often keeps its place from those that are not.
+uint32_t ItemCopies::See(uint64_t word) {
+  Seen& seen = seen_[word % kSeen];
+  if (seen.word == word) return ++seen.times;
+  if (seen.times > 0) {
+    --seen.times;
+  } else {
+    seen.word = word;
   }
+  return 0;
+}
+
+uint32_t ItemCopies::Note(KeyHash hash, std::string_view key, std::string_view value,
+                          const ItemHeader& header, Slot slot) {
+  if (!words_.contains(header.commit)) return See(header.commit);
   auto copy = std::make_unique<Copy>(Copy{.hash = hash,
                                           .key = std::string(key),
                                           .value = std::string(value),
                                           .header = header,
                                           .slot = slot});
   if (bytes_ + BytesOf(*copy) > bytes_max_) MakeRoom();
-  if (bytes_ + BytesOf(*copy) > bytes_max_) return false;
-  Insert(std::move(copy));
-  return false;
+  if (bytes_ + BytesOf(*copy) <= bytes_max_) Insert(std::move(copy));
+  return 0;
 }
 
 // In the place of an older copy of its hash, if there is one: the item moved, or its words are READ

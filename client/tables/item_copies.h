@@ -79,10 +79,11 @@ class ItemCopies {
     return copy;
   }
 
-  // An item was READ, and has proven itself. Copies it if it is leased. Otherwise returns whether
-  // the same content was READ before, so that a copy of it would have answered if it were leased.
-  bool Note(KeyHash hash, std::string_view key, std::string_view value, const ItemHeader& header,
-            Slot slot);
+  // An item was READ, and has proven itself. Copies it if it is leased. Otherwise returns how often
+  // the same content was noted before: so many times a copy of it would have answered if it were
+  // leased. It may be more often.
+  uint32_t Note(KeyHash hash, std::string_view key, std::string_view value,
+                const ItemHeader& header, Slot slot);
 
   size_t size() const { return size_; }
   uint64_t bytes() const { return bytes_; }
@@ -92,6 +93,12 @@ class ItemCopies {
   static constexpr uint64_t kBytesOfCopy = sizeof(Copy) + 32;
   static constexpr size_t kPlacesMin = 16;
   static constexpr size_t kSeen = 1024;
+
+  // A content that was READ lately, by its commit word.
+  struct Seen {
+    uint64_t word = 0;
+    uint32_t times = 0;
+  };
 
   static uint64_t BytesOf(const Copy& copy) {
     return kBytesOfCopy + copy.key.size() + copy.value.size();
@@ -107,6 +114,7 @@ class ItemCopies {
   template <class F>
   void DropUnless(F stays);
   void Insert(std::unique_ptr<Copy> copy);
+  uint32_t See(uint64_t word);
   void MakeRoom();
 
   uint64_t bytes_max_;
@@ -120,7 +128,7 @@ class ItemCopies {
   size_t mask_ = kPlacesMin - 1;
   size_t size_ = 0;
   uint64_t bytes_ = 0;
-  std::array<uint64_t, kSeen> seen_{};  // commit words of items that were READ lately
+  std::array<Seen, kSeen> seen_{};  // each at a place that many contents share
 };
 
 }  // namespace gannet

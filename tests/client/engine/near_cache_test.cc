@@ -353,6 +353,44 @@ TEST_F(NearCacheTest, WordsThatAnswerNothingAreReadSeldom) {
   EXPECT_GE(ReadsOfLeases(), 2u);
 }
 
+// The longer they answered nothing, the more seldom.
+TEST_F(NearCacheTest, WordsThatAnswerNothingAreHardlyReadAnyMore) {
+  Connect(8, UseNearCache);
+  Lease(0, "other");
+  const auto reads_in_s = [this](int seconds) {
+    const uint64_t before = ReadsOfLeases();
+    for (int ms = 0; ms < seconds * 1000; ms += 5) {
+      clock_.now_ns += 5 * kNsPerMs;
+      Renew();
+      for (int i = 0; i < 8; ++i) Get("hot");
+    }
+    return ReadsOfLeases() - before;
+  };
+  reads_in_s(20);
+  EXPECT_LE(reads_in_s(40), 8u) << "header and words: in a pause that is over, or twice as often";
+}
+
+// It is leased in the pause.
+TEST_F(NearCacheTest, WhatIsReadOftenIsLookedForBeforeThePauseIsOver) {
+  Connect(8, UseNearCache);
+  Lease(0, "other");
+  Renew();
+  for (int i = 0; i < 64; ++i) EXPECT_FALSE(IsLocal("hot"));
+  const uint64_t reads = ReadsOfLeases();
+  EXPECT_GE(reads, 2u);
+  Lease(1, "hot");
+  const int64_t from_ns = clock_.now_ns;
+  int gets = 0;
+  for (; gets < 10'000 && !IsLocal("hot"); ++gets) {
+    clock_.now_ns += kNsPerMs / 100;
+    Renew();
+  }
+  EXPECT_GE(gets, 1000);
+  EXPECT_LE(gets, 4096);
+  EXPECT_LT(clock_.now_ns - from_ns, 200 * kNsPerMs);
+  EXPECT_LE(ReadsOfLeases(), reads + 2);
+}
+
 TEST_F(NearCacheTest, ForGetsThatComeSeldomTheHeaderIsNotRead) {
   ConnectAndWarm();
   const uint64_t reads = ReadsOfLeases();
