@@ -13,6 +13,7 @@
 #include "common/base/wake_up.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/listener.h"
+#include "server/memory/tier/tier_reads.h"
 #include "server/sessions/session/session_copies.h"
 #include "server/sessions/session/session_key.h"
 
@@ -49,7 +50,7 @@ struct Notice {
 
 // The queue from the Listener's thread to a worker, with a file descriptor that is readable while
 // the queue may not be empty. Thread safe.
-class Inbox {
+class Inbox final : public TierReadsDone {
  public:
   struct Contents {
     std::deque<Arrival> arrivals;
@@ -74,6 +75,7 @@ class Inbox {
   void PutClose();
   // Wakes the worker and puts nothing.
   void Wake();
+  void OnTierReadsDone() override { Wake(); }
 
   // Returns true if Take may find something.
   bool filled() const {

@@ -17,6 +17,7 @@
 #include "server/group/replica/group_standing.h"
 #include "server/log/changes/change_stream.h"
 #include "server/memory/store/store.h"
+#include "server/memory/tier/tier_reads.h"
 #include "server/rpc/client_board.h"
 #include "server/rpc/now.h"
 #include "server/rpc/server_control.h"
@@ -57,6 +58,9 @@ struct ServerContext {
   BootClock boot;
   RandomSource& random;   // for secrets
   Idler* idle = nullptr;  // from Server::Options
+  // Of values on a disk. Set behind the workers, before one is polled; null: there is no tier.
+  TierReads* tier_reads = nullptr;
+  uint32_t tier_lkey = 0;  // of the memory that they are read into
 
   // What only workers have.
   ConnectionIds connection_ids{};

@@ -73,9 +73,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
 }
 
 absl::Status Server::CreateAll(Authenticator authenticator) {
+  if (!options_.tier.directory.empty()) {
+    // Before the memory file is changed: reads and writes of its former process have ended when
+    // the tier can be locked.
+    GANNET_ASSIGN_OR_RETURN(tier_, ServerTier::Open(options_.tier, !options_.memory_file.empty()));
+  }
   GANNET_RETURN_IF_ERROR(CreateMemory());
   GANNET_RETURN_IF_ERROR(CreateStore());
   GANNET_RETURN_IF_ERROR(CreateWorkers());
+  if (tier_ != nullptr) GANNET_RETURN_IF_ERROR(StartTier());
   if (group_) GANNET_RETURN_IF_ERROR(CreateMember());
   admission_.emplace(*workers_, member(), std::move(authenticator),
                      WaitForPrimaryNs(options_.group), options_.former_leases_ms * kNsPerMs,
@@ -85,8 +91,9 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
   return absl::OkStatus();
 }
 
-// The workers use what the member made, and the member uses what the workers share.
+// The tier wakes the workers. They use what the member made, and the member uses what they share.
 Server::~Server() {
+  if (tier_ != nullptr) tier_->Stop();
   if (workers_ != nullptr) workers_->Destroy();
 }
 
@@ -228,6 +235,16 @@ absl::Status Server::CreateWorkers() {
                                             .lock_requests_max = options_.lock_requests_max,
                                             .session_grace_ns = options_.session_grace_ns,
                                             .silence_ns_max = options_.silence_ms * kNsPerMs}));
+  return absl::OkStatus();
+}
+
+absl::Status Server::StartTier() {
+  std::vector<TierReadsDone*> inboxes;
+  for (const auto& worker : workers_->all()) inboxes.push_back(&worker->inbox());
+  GANNET_RETURN_IF_ERROR(tier_->MakeReads(memory_->pd(), {}, std::move(inboxes)));
+  ServerContext& context = workers_->context();
+  context.tier_reads = &tier_->reads();
+  context.tier_lkey = tier_->lkey();
   return absl::OkStatus();
 }
 

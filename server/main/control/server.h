@@ -23,6 +23,7 @@
 #include "server/main/control/server_disk.h"
 #include "server/main/control/server_group.h"
 #include "server/main/control/server_memory.h"
+#include "server/main/control/server_tier.h"
 #include "server/main/control/server_workers.h"
 #include "server/main/control/startup_answers.h"
 #include "server/main/control/store_tidier.h"
@@ -33,13 +34,15 @@ namespace gannet {
 //
 //   ServerMemory      the memory that the NIC reaches
 //   ServerDisk        the directory where the items are kept
+//   ServerTier        the disk behind the memory, if there is one
 //   ServerWorkers     the workers, and what they share
 //   ServerGroup       its place in a group, if it has one
 //   AdmissionControl  who may connect, and to which worker
 //   StoreTidier       the store's idle work
 //   ItemLeaseKeeper   the leases on its most popular items, if it leases any
 //
-// It starts no thread: the workers are to be polled too, by one thread or by many (ServerThreads).
+// It starts no thread but a tier's: the workers are to be polled too, by one thread or by many
+// (ServerThreads).
 //
 // Stopping: BeginStop; Poll and the workers go on until each worker is closed(); destroy.
 //
@@ -70,6 +73,7 @@ class Server final : private ServerControl {
     // Nor by the primary of a group that neither took over nor was handed over to.
     uint32_t former_leases_ms = 0;
     DiskOptions disk;
+    TierOptions tier;  // only with `evict`, for a server that is alone and without disk.data
     std::optional<GroupOptions> group;  // nullopt: the server is alone
     uint64_t lock_words = 65536;
     uint32_t workers = 1;
@@ -187,6 +191,7 @@ class Server final : private ServerControl {
   void FindClock();
   absl::Status JoinStream(const ServerDisk::Run& run);
   absl::Status CreateWorkers();
+  absl::Status StartTier();
   absl::Status CreateMember();
   std::unique_ptr<ServerContext> MakeContext();
   Grant GrantTemplate() const;
@@ -209,6 +214,7 @@ class Server final : private ServerControl {
   std::unique_ptr<Store> store_;
   std::unique_ptr<Writes> writes_;
   std::unique_ptr<ServerDisk> disk_;
+  std::unique_ptr<ServerTier> tier_;  // nullptr: there is none
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<StartupAnswers> startup_answers_;  // while Create works
   std::unique_ptr<ServerWorkers> workers_;

@@ -81,6 +81,10 @@ DEFINE_uint32(
     "long after the server said so; a write of such an item waits for as long. At most "
     "100; 0: no copies. Not with --cluster");
 DEFINE_uint32(leased_items, 1024, "with --item_lease_ms: how many items at most, 1 to 65536");
+DEFINE_string(tier, "",
+              "directory on a disk for the values that memory has no room for, with "
+              "--on_full=evict: a GET of one reads the disk. Not with --cluster or --data");
+DEFINE_string(tier_bytes, "", "with --tier: bytes of that disk, as --memory has them; at least 1G");
 DEFINE_string(data, "",
               "directory for the items, which the next run finds again; without it they are in "
               "memory only");
@@ -142,6 +146,29 @@ absl::Status CheckLeases() {
   return absl::OkStatus();
 }
 
+absl::Status CheckTier() {
+  if (FLAGS_tier.empty()) {
+    if (FLAGS_tier_bytes.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError("--tier_bytes needs --tier=DIR");
+  }
+  const auto without = [](const char* flag, const char* why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--tier cannot be used together with ", flag, ": ", why));
+  };
+  if (!FLAGS_cluster.empty()) {
+    return without("--cluster", "the members of a group do not know of each other's disks yet");
+  }
+  if (!FLAGS_data.empty()) return without("--data", "a tier keeps nothing for the next run");
+  if (FLAGS_on_full != "evict") {
+    return absl::InvalidArgumentError(
+        "--tier needs --on_full=evict: what is evicted goes to the tier");
+  }
+  if (FLAGS_tier_bytes.empty()) {
+    return absl::InvalidArgumentError("--tier needs --tier_bytes: how much of the disk it may use");
+  }
+  return absl::OkStatus();
+}
+
 // Checks everything about the flags that needs nothing else.
 absl::Status CheckFlags() {
   if (FLAGS_workers < 1 || FLAGS_workers > kWorkersMax) {
@@ -171,6 +198,7 @@ absl::Status CheckFlags() {
         absl::StrCat("--stop_wait_s must be at most ", kStopWaitSMost));
   }
   GANNET_RETURN_IF_ERROR(CheckLeases());
+  GANNET_RETURN_IF_ERROR(CheckTier());
   GANNET_RETURN_IF_ERROR(Check(FlagsOfCluster()));
   if (FLAGS_sync == "always" && FLAGS_data.empty()) {
     return absl::InvalidArgumentError(
@@ -209,6 +237,15 @@ absl::Status Fill(Server::Options* options) {
                    .sync = *SyncNamed(FLAGS_sync),
                    .sync_interval_ns = int64_t{FLAGS_sync_interval_ms} * kNsPerMs,
                    .restore_from = FLAGS_restore_from};
+  if (!FLAGS_tier.empty()) {
+    const absl::StatusOr<uint64_t> tier_bytes = ParseByteSize(FLAGS_tier_bytes);
+    GANNET_RETURN_IF_ERROR(Named("tier_bytes", FLAGS_tier_bytes, tier_bytes.status()));
+    if (*tier_bytes < kTierBytesMin) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--tier_bytes must be at least ", kTierBytesMin >> 30, "G"));
+    }
+    options->tier = {.directory = FLAGS_tier, .bytes = *tier_bytes};
+  }
   options->lock_words = FLAGS_lock_words;
   options->workers = FLAGS_workers;
   options->huge_pages = FLAGS_hugepages == "off" ? HugePages::kOff : HugePages::kAuto;
@@ -262,7 +299,7 @@ std::vector<FlagGroup> FlagGroups() {
            "memory memory_file on_full index_slots index_grows lock_words hugepages item_lease_ms "
            "leased_items"},
           {"Threads and cores", "workers busy_poll_us numa"},
-          {"Items on disk", "data sync sync_interval_ms restore_from"},
+          {"Items on disk", "data sync sync_interval_ms restore_from tier tier_bytes"},
           {"What operators see", "log_file log_json http http_show_keys slowlog_us"},
           {"Instead of serving", "check upgrade_check json ask_ready"},
           {"In a cluster",

@@ -46,6 +46,7 @@ TierReads::Begun TierReads::Begin(const TierPlace& place, std::string_view key,
   MutexLock lock(mutex_);
   if (const std::optional<uint64_t> joined = Find(place, key)) {
     reads_.at(*joined).waiters.push_back(waiter);
+    ++counts_.joined;
     return Begun::kYes;
   }
   const uint64_t bytes = TierRecordBytes(key.size(), place.value_bytes);
@@ -56,6 +57,7 @@ TierReads::Begun TierReads::Begin(const TierPlace& place, std::string_view key,
     units_.Free(*first, units);
     return Begun::kTaken;
   }
+  ++counts_.reads;
   const uint64_t id = ++last_id_;
   Read& read = reads_[id];
   read = {.place = place,
@@ -98,10 +100,11 @@ absl::StatusOr<std::string_view> TierReads::ReadInto(const Read& read) const {
 void TierReads::Complete(uint64_t id, const absl::StatusOr<std::string_view>& value) {
   Read& read = reads_.at(id);
   by_position_.erase(read.place.position);
+  counts_.failed += !value.ok();
   read.holders = read.waiters.size();
   for (const Waiter& waiter : read.waiters) {
     done_[waiter.worker].push_back({.tag = waiter.tag, .read = id, .value = value});
-    options_.workers[waiter.worker]->Ask();
+    options_.workers[waiter.worker]->OnTierReadsDone();
   }
 }
 
@@ -123,6 +126,11 @@ void TierReads::Give(uint64_t id) {
 size_t TierReads::under_way() const {
   MutexLock lock(mutex_);
   return by_position_.size();
+}
+
+TierReads::Counts TierReads::counts() const {
+  MutexLock lock(mutex_);
+  return counts_;
 }
 
 }  // namespace gannet

@@ -16,11 +16,18 @@
 
 #include "absl/status/statusor.h"
 #include "common/base/mutex.h"
-#include "common/base/wake_up.h"
 #include "server/memory/heap/run_allocator.h"
 #include "server/memory/tier/tier_circle.h"
 
 namespace gannet {
+
+// A worker that a tier reads for.
+class TierReadsDone {
+ public:
+  virtual ~TierReadsDone() = default;
+  // Called when reads of it are done, under a lock: it only wakes the worker.
+  virtual void OnTierReadsDone() = 0;
+};
 
 // Reads records of a tier for workers, by threads of its own, into memory of its own. Who asks for
 // a record that is being read joins that read.
@@ -43,8 +50,8 @@ class TierReads {
     // Where values come to: whole blocks. NICs may WRITE out of it.
     std::span<std::byte> memory;
     uint32_t threads = 8;  // reads under way at once
-    // Asked when a worker's reads are done; a worker's number is its place here.
-    std::vector<WakeUp*> workers;
+    // A worker's number is its place here.
+    std::vector<TierReadsDone*> workers;
   };
   // What the options name outlives this.
   explicit TierReads(const Options& options);
@@ -77,6 +84,13 @@ class TierReads {
 
   // For those who watch: reads that wait or are under way.
   size_t under_way() const;
+  // Since the start.
+  struct Counts {
+    uint64_t reads = 0;
+    uint64_t joined = 0;  // GETs that joined a read, and began none
+    uint64_t failed = 0;  // of the reads
+  };
+  Counts counts() const;
 
  private:
   struct Read {
@@ -106,6 +120,7 @@ class TierReads {
   std::deque<uint64_t> waiting_ GANNET_GUARDED_BY(mutex_);
   std::unordered_map<uint64_t, uint64_t> by_position_ GANNET_GUARDED_BY(mutex_);
   std::vector<std::vector<Done>> done_ GANNET_GUARDED_BY(mutex_);  // of each worker
+  Counts counts_ GANNET_GUARDED_BY(mutex_);
   bool stopping_ GANNET_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

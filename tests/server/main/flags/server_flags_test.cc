@@ -83,6 +83,36 @@ TEST_F(ServerFlagsTest, AServerLeasesItemsIfItIsTold) {
   EXPECT_THAT(Wrong(), HasSubstr("--leased_items must be 1 to 65536"));
 }
 
+TEST_F(ServerFlagsTest, ATierIsOfAServerThatIsAloneAndEvicts) {
+  EXPECT_EQ(OptionsFromFlags().value().tier.directory, "");
+  Give("tier_bytes", "2G");
+  EXPECT_THAT(Wrong(), HasSubstr("--tier_bytes needs --tier=DIR"));
+  Give("tier", "/disk");
+  EXPECT_THAT(Wrong(), HasSubstr("--tier needs --on_full=evict"));
+  Give("on_full", "evict");
+  ASSERT_TRUE(OptionsFromFlags().ok()) << Wrong();
+  EXPECT_EQ(OptionsFromFlags()->tier.directory, "/disk");
+  EXPECT_EQ(OptionsFromFlags()->tier.bytes, 2ull << 30);
+  Give("data", "/var/lib/gannet");
+  EXPECT_THAT(Wrong(), HasSubstr("--tier cannot be used together with --data"));
+  Give("data", "");
+  Give("cluster", "c");
+  EXPECT_THAT(Wrong(), HasSubstr("--tier cannot be used together with --cluster"));
+}
+
+TEST_F(ServerFlagsTest, ATierHasBytes) {
+  Give("tier", "/disk");
+  Give("on_full", "evict");
+  EXPECT_THAT(Wrong(), HasSubstr("--tier needs --tier_bytes"));
+  Give("tier_bytes", "many");
+  EXPECT_THAT(Wrong(), HasSubstr("--tier_bytes=many: "));
+  Give("tier_bytes", "1023M");
+  EXPECT_THAT(Wrong(), HasSubstr("--tier_bytes must be at least 1G"));
+  EXPECT_TRUE(absl::IsInvalidArgument(OptionsFromFlags().status()));
+  Give("tier_bytes", "1G");
+  EXPECT_TRUE(OptionsFromFlags().ok()) << Wrong();
+}
+
 // Its clients may have copies that it knows nothing of.
 TEST_F(ServerFlagsTest, AServerWaitsForTheLeasesOfTheOneBefore) {
   EXPECT_EQ(OptionsFromFlags().value().former_leases_ms, 100u);

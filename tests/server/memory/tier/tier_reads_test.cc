@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "common/base/wake_up.h"
 #include "gtest/gtest.h"
 #include "softverbs/tests/support/test_seed.h"
 #include "tests/server/memory/tier/bad_disk.h"
@@ -25,10 +26,22 @@ using Done = TierReads::Done;
 // Blocks that a record of SomeValue lies in, at most.
 constexpr uint64_t kBlocksOfRead = 5;
 
+class SomeWorker : public TierReadsDone {
+ public:
+  void OnTierReadsDone() override { wake_up_->Ask(); }
+  void Sleep() {
+    pollfd fd{wake_up_->fd(), POLLIN, 0};
+    poll(&fd, 1, /*timeout=*/-1);
+    wake_up_->Take();
+  }
+
+ private:
+  const std::unique_ptr<WakeUp> wake_up_ = WakeUp::Create().value();
+};
+
 class TierReadsTest : public testing::Test {
  protected:
   void SetUp() override {
-    for (std::unique_ptr<WakeUp>& wake_up : wake_ups_) wake_up = WakeUp::Create().value();
     ASSERT_TRUE(circle_.TakeOldest().value());
     for (uint64_t version = 1; version <= 3; ++version) {
       const std::string key = SomeKey(version);
@@ -40,11 +53,11 @@ class TierReadsTest : public testing::Test {
   // Memory for so many reads.
   void Start(uint64_t reads, uint32_t threads = 4) {
     memory_.emplace(reads * kBlocksOfRead * kTierBlockBytes);
-    reads_ = std::make_unique<TierReads>(
-        TierReads::Options{.circle = &circle_,
-                           .memory = memory_->bytes(),
-                           .threads = threads,
-                           .workers = {wake_ups_[0].get(), wake_ups_[1].get()}});
+    reads_ =
+        std::make_unique<TierReads>(TierReads::Options{.circle = &circle_,
+                                                       .memory = memory_->bytes(),
+                                                       .threads = threads,
+                                                       .workers = {&workers_[0], &workers_[1]}});
   }
   Begun Begin(uint64_t version, uint32_t worker, uint64_t tag) {
     return reads_->Begin(places_[version - 1], SomeKey(version), {worker, tag});
@@ -54,9 +67,7 @@ class TierReadsTest : public testing::Test {
     for (;;) {
       std::vector<Done> done = reads_->TakeDone(worker);
       if (!done.empty()) return done;
-      pollfd fd{wake_ups_[worker]->fd(), POLLIN, 0};
-      poll(&fd, 1, /*timeout=*/-1);
-      wake_ups_[worker]->Take();
+      workers_[worker].Sleep();
     }
   }
   std::string AwaitValue(uint32_t worker) {
@@ -69,7 +80,7 @@ class TierReadsTest : public testing::Test {
   BadDisk disk_{kSomeTierBytes};
   TierCircle circle_{SomeOptions(&disk_)};
   std::vector<TierPlace> places_;
-  std::array<std::unique_ptr<WakeUp>, 2> wake_ups_;
+  std::array<SomeWorker, 2> workers_;
   std::optional<TierBuffer> memory_;
   std::unique_ptr<TierReads> reads_;
 };
@@ -93,6 +104,8 @@ TEST_F(TierReadsTest, OfOneRecordAreOneRead) {
   ASSERT_EQ(Begin(1, 0, 2), Begun::kYes);
   ASSERT_EQ(Begin(1, 1, 3), Begun::kYes);
   EXPECT_EQ(reads_->under_way(), 1u);
+  EXPECT_EQ(reads_->counts().reads, 1u);
+  EXPECT_EQ(reads_->counts().joined, 2u);
   disk_.HoldReads(false);
   const std::vector<Done> first = Await(0);
   const std::vector<Done> second = Await(1);
@@ -163,6 +176,7 @@ TEST_F(TierReadsTest, TellOfADiskThatFailsOrLies) {
   done = Await(0).front();
   EXPECT_EQ(done.value.status().code(), absl::StatusCode::kDataLoss);
   reads_->Give(done.read);
+  EXPECT_EQ(reads_->counts().failed, 2u);
 }
 
 TEST_F(TierReadsTest, EndWithReadsThatNeverBegan) {

@@ -1,0 +1,68 @@
+// A tier's parts, made in the order in which a server starts. What goes wrong with its file is told
+// together with the flag that named it.
+
+#include "server/main/control/server_tier.h"
+
+#include <span>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
+#include "common/base/status_macros.h"
+#include "glog/logging.h"
+
+namespace gannet {
+namespace {
+
+// Values that are being read, or on their way to clients: for the longest, several at once.
+constexpr uint64_t kReadMemoryBytes = 32 << 20;
+static_assert(kReadMemoryBytes >= 4 * kTierReadBytesMax);
+
+// Says which flag an error is about. That a tier is too small, or its disk, is said by its bytes.
+absl::Status WithFlag(const absl::Status& status, const TierOptions& options) {
+  const bool of_bytes = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
+  const std::string flag = of_bytes ? absl::StrCat("--tier_bytes=", options.bytes)
+                                    : absl::StrCat("--tier=", options.directory);
+  return {status.code(), absl::StrCat(flag, ": ", status.message())};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<ServerTier>> ServerTier::Open(const TierOptions& options,
+                                                             bool keeps) {
+  absl::StatusOr<std::unique_ptr<TierFile>> file =
+      TierFile::Open({.directory = options.directory,
+                      .bytes = options.bytes,
+                      .segment_bytes = options.segment_bytes,
+                      .keeps = keeps});
+  if (!file.ok()) return WithFlag(file.status(), options);
+  LOG(INFO) << "a tier of " << (*file)->segments() * (*file)->segment_bytes() << " bytes in "
+            << options.directory
+            << ((*file)->direct() ? "" : ", through the system's page cache");
+  return std::unique_ptr<ServerTier>(new ServerTier(*std::move(file)));
+}
+
+absl::Status ServerTier::MakeReads(ibv_pd* pd, std::vector<uint32_t> laps,
+                                   std::vector<TierReadsDone*> workers) {
+  GANNET_ASSIGN_OR_RETURN(memory_, RegisteredBuffer::Create(pd, kReadMemoryBytes));
+  circle_.emplace(TierCircle::Options{.file = file_.get(),
+                                      .tier = file_->tier(),
+                                      .segment_bytes = file_->segment_bytes(),
+                                      .segments = file_->segments(),
+                                      .laps = std::move(laps)});
+  reads_ = std::make_unique<TierReads>(TierReads::Options{
+      .circle = &*circle_, .memory = memory_.bytes, .workers = std::move(workers)});
+  return absl::OkStatus();
+}
+
+absl::Status ServerTier::Start(TierItems* items, WakeUp* wanted) {
+  writer_.emplace(&*circle_, items);
+  GANNET_ASSIGN_OR_RETURN(thread_, TierThread::Start(&*writer_, wanted));
+  return absl::OkStatus();
+}
+
+void ServerTier::Stop() {
+  thread_.reset();
+  reads_.reset();
+}
+
+}  // namespace gannet

@@ -1,0 +1,84 @@
+#ifndef GANNET_SERVER_MAIN_CONTROL_SERVER_TIER_H_
+#define GANNET_SERVER_MAIN_CONTROL_SERVER_TIER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "common/base/wake_up.h"
+#include "common/rdma/memory.h"
+#include "server/memory/tier/tier_circle.h"
+#include "server/memory/tier/tier_file.h"
+#include "server/memory/tier/tier_items.h"
+#include "server/memory/tier/tier_reads.h"
+#include "server/memory/tier/tier_thread.h"
+#include "server/memory/tier/tier_writer.h"
+
+namespace gannet {
+
+// Of the disk, at least.
+inline constexpr uint64_t kTierBytesMin = kTierSegmentsMin * kTierSegmentBytes;
+
+// What --tier says (docs/decisions/2026-11-29-tier.md).
+struct TierOptions {
+  std::string directory;  // empty: there is no tier
+  uint64_t bytes = 0;
+  uint64_t segment_bytes = kTierSegmentBytes;
+};
+
+// A disk behind a server's memory: its file, the memory that values are read into, and the threads
+// that write and read.
+//
+//   auto tier = ServerTier::Open(options, keeps);  // before a memory file is changed
+//   tier->MakeReads(pd, workers);                  // before the workers run
+//   tier->Start(items, wanted);                    // it writes
+//   tier->Stop();                                  // when no worker runs any more
+//
+// Thread safety: reads() is; the others are called by the one thread that has the server.
+class ServerTier {
+ public:
+  // Opens and locks the file. `keeps`: the server has a memory file, which may have stubs. The
+  // errors are those of TierFile::Open, and say which flag they are about.
+  static absl::StatusOr<std::unique_ptr<ServerTier>> Open(const TierOptions& options, bool keeps);
+  ~ServerTier() { Stop(); }
+  ServerTier(const ServerTier&) = delete;
+  ServerTier& operator=(const ServerTier&) = delete;
+
+  // Of the file.
+  uint64_t tier() const { return file_->tier(); }
+  uint64_t segment_bytes() const { return file_->segment_bytes(); }
+  uint64_t segments() const { return file_->segments(); }
+  bool kept() const { return file_->kept(); }
+
+  // Makes the circle, and starts the threads that read. `laps` is that of TierCircle's options.
+  // `workers` outlive Stop. ResourceExhausted: so much memory may not be locked.
+  absl::Status MakeReads(ibv_pd* pd, std::vector<uint32_t> laps, std::vector<TierReadsDone*> workers);
+  TierReads& reads() { return *reads_; }
+  uint32_t lkey() const { return memory_.lkey(); }  // of the memory that values are read into
+
+  // Starts the thread that writes what `items` have. `wanted` asks it to look. Both outlive Stop.
+  // ResourceExhausted: no file descriptor. REQUIRES: MakeReads.
+  absl::Status Start(TierItems* items, WakeUp* wanted);
+  // Ends the threads, behind what they are doing. REQUIRES: no worker runs.
+  void Stop();
+
+ private:
+  explicit ServerTier(std::unique_ptr<TierFile> file) : file_(std::move(file)) {}
+
+  // In the order of dependency.
+  const std::unique_ptr<TierFile> file_;
+  std::optional<TierCircle> circle_;
+  RegisteredBuffer memory_;
+  std::unique_ptr<TierReads> reads_;
+  std::optional<TierWriter> writer_;
+  std::unique_ptr<TierThread> thread_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MAIN_CONTROL_SERVER_TIER_H_
