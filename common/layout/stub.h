@@ -10,6 +10,7 @@
 
 #include "common/layout/item.h"
 #include "common/layout/item_proof.h"
+#include "common/layout/slot.h"
 
 namespace gannet {
 
@@ -32,6 +33,15 @@ static_assert(offsetof(StubValue, tier) == 8 && offsetof(StubValue, position) ==
 
 constexpr uint64_t StubBytes(size_t key_bytes) {
   return SealedItemBytes(key_bytes, sizeof(StubValue));
+}
+
+constexpr bool IsStub(Slot slot) { return slot.size_class() == kSizeClassMarker; }
+
+// Returns the class of the block that a slot leads to, whose item has a key of so many bytes. That
+// is the slot's class, but a stub's slot does not say how long its block is. Whoever asks for a
+// block's length or class asks this.
+constexpr uint32_t BlockClass(Slot slot, size_t key_bytes) {
+  return IsStub(slot) ? SizeClassFor(StubBytes(key_bytes)) : slot.size_class();
 }
 
 // The place by which a stub at `place` is sealed and proved, with what seals and proves items. It

@@ -82,7 +82,12 @@ WriteOutcome Writes::Check(const Locked& key, const Newest& newest,
 
 Writes::Decided Writes::Refuse(const WriteOutcome& outcome, const Newest& newest,
                                const WriteConditions& conditions) {
-  if (newest.waiting == nullptr) return {.outcome = outcome};
+  if (newest.waiting == nullptr) {
+    Decided decided{.outcome = outcome};
+    // Nobody can READ anything at a stub's place.
+    if (IsStub(newest.slot)) decided.outcome.slot = 0;
+    return decided;
+  }
   const ChangeOrigin origin = conditions.origin == nullptr ? ChangeOrigin{} : *conditions.origin;
   const std::optional<uint64_t> ticket = waiting_->AddRefusal(*newest.waiting, origin);
   if (!ticket) return {.outcome = {.status = ReplyStatus::kDiskRefuses}};
@@ -266,7 +271,8 @@ Writes::Decided Writes::DeleteOne(std::string_view key, const WriteConditions& c
 
 template <class Make>
 Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
-                               const WriteConditions& conditions, ServerTime now, Make make) {
+                               const WriteConditions& conditions, ServerTime now, Needs needs,
+                               Make make) {
   const KeyHash hash = store_->HashOf(key);
   for (int tries = 0; tries < kTriesMax; ++tries) {
     std::string value;
@@ -278,6 +284,10 @@ Writes::Decided Writes::Modify(std::string_view key, ItemAttributes attributes,
       WriteOutcome checked = Check(locked, newest, conditions);
       if (checked.status != ReplyStatus::kOk) return Refuse(checked, newest, conditions);
       std::optional<std::string_view> old;
+      if (IsStub(newest.slot) && needs == Needs::kValue) {
+        checked = {.status = ReplyStatus::kUnimplemented, .needs_value = true};
+        return Refuse(checked, newest, conditions);
+      }
       if (newest.there()) {
         const Change item = ItemOf(newest);
         content.attributes = {item.flags, item.expiry};
@@ -314,7 +324,7 @@ Writes::Decided Writes::Append(std::string_view key, std::string_view piece, End
   const auto make = [&](std::optional<std::string_view> old, Content* content) {
     return MakeAppended(old, piece, end == End::kFront, &content->value);
   };
-  return Modify(key, made, conditions, now, make);
+  return Modify(key, made, conditions, now, Needs::kValue, make);
 }
 
 Writes::Decided Writes::Increment(std::string_view key, const CounterOperands& operands,
@@ -327,7 +337,7 @@ Writes::Decided Writes::Increment(std::string_view key, const CounterOperands& o
     content->number = static_cast<uint64_t>(number);
     return status;
   };
-  Decided decided = Modify(key, made, conditions, now, make);
+  Decided decided = Modify(key, made, conditions, now, Needs::kValue, make);
   if (decided.outcome.status == ReplyStatus::kOk) decided.outcome.number = number;
   return decided;
 }
@@ -341,7 +351,7 @@ Writes::Decided Writes::Touch(std::string_view key, Expiry expiry,
     content->same_value = true;
     return ReplyStatus::kOk;
   };
-  return Modify(key, {}, conditions, now, make);
+  return Modify(key, {}, conditions, now, Needs::kAttributes, make);
 }
 
 // All leases end at once, so that it waits once for all of them.

@@ -111,7 +111,8 @@ class Writes {
   Decided Delete(std::string_view key, const WriteConditions& conditions, ServerTime now);
 
   // The next three make new content from the old one. An item that is there keeps its flags and
-  // expiry. If there is none, Append and Increment make one with the attributes `made`.
+  // expiry. If there is none, Append and Increment make one with the attributes `made`. These two
+  // need the old value: if that is on the disk, they answer kUnimplemented with needs_value.
   //
   // Adds a piece to the end of the value, or to its beginning. kTooLong: the new value would be
   // longer than kAppendedBytesMax. kTryAgain: a long value changed too often meanwhile.
@@ -198,6 +199,8 @@ class Writes {
     bool same_value = false;
     uint64_t number = 0;  // of an Increment
   };
+  // What a write that makes new content must know of the old one.
+  enum class Needs : uint8_t { kValue, kAttributes };
 
   // Adds an update of the key whose lock is held, between BeginUpdates and EndUpdates.
   template <class Flags>
@@ -239,10 +242,11 @@ class Writes {
   Decided Commit(const Reservation& reservation, Change put, const WriteConditions& conditions,
                  ServerTime now);
   // Writes what make(old item or nullptr; Content*) says. `attributes` are for a key without an
-  // item; an item that is there keeps its own, unless `make` changes them.
+  // item; an item that is there keeps its own, unless `make` changes them. If that needs a value
+  // which is on the disk, says so (WriteOutcome::needs_value), and does nothing.
   template <class Make>
   Decided Modify(std::string_view key, ItemAttributes attributes, const WriteConditions& conditions,
-                 ServerTime now, Make make);
+                 ServerTime now, Needs needs, Make make);
   // What becomes of a lease on the item.
   enum class Lease : uint8_t { kIsAwaited, kIsForgotten };
   Decided DeleteOne(std::string_view key, const WriteConditions& conditions, ServerTime now,

@@ -1,9 +1,13 @@
+// Items are looked at and removed here. What an item is of, and how long its block is, its header
+// says, and for all but stubs its slot, too.
+
 #include "server/memory/store/items.h"
 
 #include <utility>
 
 #include "server/memory/store/item_writer.h"
 #include "server/memory/store/store_find.h"
+#include "server/memory/store/stubs.h"
 
 namespace gannet {
 namespace {
@@ -35,8 +39,11 @@ Items::Items(const StoreOptions& options, const Superblock& superblock, std::uni
                                                            heap_->capacity_bytes(), options.heats)
                               : nullptr),
       leases_(options.leases),
+      stubs_(options.tier ? std::make_unique<Stubs>(*this, options) : nullptr),
       index_(IndexOptions(options, superblock, survey, this)),
       next_version_(options.first_version) {}
+
+Items::~Items() = default;
 
 ItemHeader Items::LoadHeader(Slot slot) const {
   ItemHeader header;
@@ -73,7 +80,7 @@ void Items::RemoveItem(const Index::Lock& held, const Index::Place& place, Slot 
   CountExpiring(ExpiryOf(block), Expiry());
   StoreDead(block);
   index_.Remove(held, place);
-  FreeBlock(slot.offset(), slot.size_class());
+  FreeItem(slot);
 }
 
 void Items::NoteRemoved(uint64_t version) {
@@ -81,6 +88,12 @@ void Items::NoteRemoved(uint64_t version) {
   while (highest < version &&
          !removed_version_.compare_exchange_weak(highest, version, std::memory_order_relaxed)) {
   }
+}
+
+void Items::FreeItem(Slot slot) {
+  if (IsStub(slot) && stubs_ != nullptr) [[unlikely]]
+    stubs_->NoteGone(BlockClassOf(slot));
+  FreeBlock(slot.offset(), BlockClassOf(slot));
 }
 
 void Items::FreeBlock(uint64_t offset, uint32_t size_class) {

@@ -11,6 +11,7 @@
 
 #include "common/base/words.h"
 #include "common/layout/item_proof.h"
+#include "common/layout/stub.h"
 #include "common/layout/superblock.h"
 #include "server/memory/heap/heap.h"
 #include "server/memory/index/index.h"
@@ -21,6 +22,8 @@
 #include "server/memory/store/store_options.h"
 
 namespace gannet {
+
+class Stubs;
 
 // What a store is made of: the items in the blocks of a heap, the index that leads to them, and the
 // steps by which an item goes. Store makes and removes items as clients ask for; Compactor moves
@@ -35,6 +38,7 @@ class Items : public IndexedItems {
   // `survey`: what a former process left in the region; nullptr: it is empty.
   Items(const StoreOptions& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
         const Survey* survey);
+  ~Items();
   Items(const Items&) = delete;
   Items& operator=(const Items&) = delete;
 
@@ -49,6 +53,9 @@ class Items : public IndexedItems {
   Eviction* eviction() const { return eviction_.get(); }
   // Which items are leased to clients. nullptr: none.
   ItemLeases* leases() const { return leases_; }
+
+  // The items whose values are on a disk. nullptr: the store has no tier.
+  Stubs* stubs() const { return stubs_.get(); }
 
   std::byte* Block(uint64_t offset) const { return region_.data() + offset; }
   ItemPlace PlaceAt(uint64_t offset) const {
@@ -66,7 +73,14 @@ class Items : public IndexedItems {
   void ReplaceItem(const Index::Lock& held, KeyHash hash, const Index::Place& place, Slot old,
                    Slot by, uint64_t live_commit);
   void RemoveItem(const Index::Lock& held, const Index::Place& place, Slot slot);
+  // `size_class` is that of the block.
   void FreeBlock(uint64_t offset, uint32_t size_class);
+  // Frees the block of an item that has gone. REQUIRES: its bytes are still there.
+  void FreeItem(Slot slot);
+  // The class of the block that a slot leads to.
+  uint32_t BlockClassOf(Slot slot) const {
+    return IsStub(slot) ? BlockClass(slot, LoadHeader(slot).key_bytes()) : slot.size_class();
+  }
 
   // Whoever changes an item asks this first. Returns how many ms a change of the key has to wait
   // for the end of a lease, which it ends; 0: it may be made now. `now` may be a little early.
@@ -117,6 +131,7 @@ class Items : public IndexedItems {
   const std::unique_ptr<RecoveryArea> recovery_;
   const std::unique_ptr<Eviction> eviction_;
   ItemLeases* const leases_;
+  const std::unique_ptr<Stubs> stubs_;
   bool updates_at_once_ = leases_ == nullptr;
 
   Index index_;

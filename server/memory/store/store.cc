@@ -27,6 +27,7 @@
 #include "server/memory/store/large_writer.h"
 #include "server/memory/store/store_find.h"
 #include "server/memory/store/store_update.h"
+#include "server/memory/store/stubs.h"
 #include "server/memory/store/write_limits.h"
 
 namespace gannet {
@@ -126,6 +127,8 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, Ser
   const Index::Lock lock(index_, hash);
   const Current current = FindCurrent(lock, hash, key, now);
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
+  if (IsStub(current.slot)) [[unlikely]]
+    return stubs_->Outcome(current.slot);
   if (evicts()) eviction_->Used(current.slot.offset(), 1);
   const std::byte* block = Block(current.slot.offset());
   const ItemHeader header = LoadHeader(current.slot);
@@ -362,8 +365,9 @@ WriteOutcome Store::Overwrite(const Locked& key, const Change& put) {
 
 // What outlives the process is never overwritten: a process that is killed meanwhile would leave
 // neither item.
+// A stub's block is as short as its slot may not say.
 bool Store::MayOverwrite(const Current& current, uint64_t item_bytes) const {
-  if (recovery_ != nullptr || !current.there()) return false;
+  if (recovery_ != nullptr || !current.there() || IsStub(current.slot)) return false;
   const uint32_t old_class = current.slot.size_class();
   const std::byte* const block = Block(current.slot.offset());
   if (!IsLargeClass(old_class)) return item_bytes <= heap_->SealedRoomAt(block, old_class);
@@ -384,13 +388,15 @@ WriteOutcome Store::Touch(const Locked& key, const Change& put) {
   std::byte* const block = Block(offset);
   if (!Record(put)) return {.status = ReplyStatus::kDiskRefuses};
   const ItemHeader header = HeaderOf(put);
-  const ItemSeal seal(key.hash, PlaceAt(offset));
+  const bool stub = IsStub(key.item.slot);
+  const ItemSeal seal(key.hash, stub ? StubPlace(PlaceAt(offset)) : PlaceAt(offset));
   CountExpiring(ExpiryOf(block), put.expiry);
   if (recovery_ != nullptr) recovery_->BeginTouch(key.hash, key.item.slot);
-  StoreLive(block, StoreAroundValue(block, key.item.slot.size_class(), header, key.key, seal));
+  const uint32_t block_class = BlockClass(key.item.slot, key.key.size());
+  StoreLive(block, StoreAroundValue(block, block_class, header, key.key, seal));
   if (recovery_ != nullptr) recovery_->End(key.hash);
   NoteExpiry(key, header);
-  return {.version = header.version, .slot = key.item.slot.word()};
+  return {.version = header.version, .slot = stub ? 0 : key.item.slot.word()};
 }
 
 WriteOutcome Store::Remove(const Locked& key, const Change& deletion) {
@@ -455,7 +461,7 @@ WriteOutcome Store::Install(const Locked& key, const Pending& pending, const Cha
     CountExpiring(ExpiryOf(Block(old.offset())), pending.expiry);
     ReplaceItem(key.lock, key.hash, key.item.place, old, slot, pending.live_commit);
     if (evicts()) evictor_->Installed(key.hash, old, slot);
-    FreeBlock(old.offset(), old.size_class());
+    FreeItem(old);
   } else {
     // The slot leads to a dead item until the commit word is stored. So the key appears at the same
     // moment to those who look it up and to those who remember where it was.

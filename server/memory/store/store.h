@@ -45,7 +45,8 @@ namespace gannet {
 //   2. A block is freed only after its slot has changed and the bucket's checksum is published.
 //   3. A refused write changes nothing, even if heap or index are full.
 //   4. A write that replaces an item by one that is not longer is never refused for lack of room,
-//      unless the region is a file. If there is no other block, it overwrites the old item.
+//      unless the region is a file, or the item's value is on a disk. If there is no other block,
+//      it overwrites the old item.
 //   5. A large item's block holds nothing but its value, from the moment when it is live until its
 //      commit word is dead.
 //   6. To evict an item is to delete it, by the same steps and under the same lock. An item whose
@@ -66,7 +67,7 @@ class Store final : private Items {
   // In all methods with a key, `now` is by the server's clock. An item past its expiry counts as
   // absent, and is removed.
   KeyHash HashOf(std::string_view key) const { return KeyHash::Of(key, superblock_.hash_seed); }
-  // Copies the value to `value_out` if it fits.
+  // Copies the value to `value_out` if it fits. If it is on the disk, says where.
   ReadOutcome Get(std::string_view key, std::span<std::byte> value_out, ServerTime now);
 
   // A key's item. If there is none, the slot is empty and the version is 0.
@@ -104,7 +105,8 @@ class Store final : private Items {
   // Does the same as Apply with a put. kExists: the key has an item, and nothing was done.
   ReplyStatus ApplyIfAbsent(const Change& put, ServerTime now);
 
-  // Returns the item at a slot as the change that made it. REQUIRES: it stays as it is meanwhile.
+  // Returns the item at a slot as the change that made it. The value of a stub is what the stub
+  // says. REQUIRES: it stays as it is meanwhile.
   Change ItemAt(Slot slot) const;
   // The present value of the key's lock word. Acquire: nobody sees a change that follows before
   // this load.
@@ -113,7 +115,7 @@ class Store final : private Items {
   }
   // Evictions ask EndLease. Whoever makes another change does so before he decides, but for the
   // fast path of PUTs, below.
-  using Items::EndLease, Items::leases, Items::updates_at_once;
+  using Items::EndLease, Items::leases, Items::stubs, Items::updates_at_once;
   using Items::NextVersion, Items::RaiseVersions, Items::removed_version;
 
   // The fast path of a PUT, for the most frequent kind: it has no conditions and no expiry, and

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 
 #include "common/base/wake_up.h"
@@ -10,6 +11,15 @@
 #include "server/memory/store/item_leases.h"
 
 namespace gannet {
+
+// The tier of a store, as the store knows it: where records may be.
+struct TierOfStore {
+  uint64_t number = 0;  // random; not 0
+  uint64_t segment_bytes = 0;
+  uint64_t segments = 0;
+  // Asked when there is a value to write; null: nobody is. Outlives the store.
+  WakeUp* wanted = nullptr;
+};
 
 // What a Store is made with.
 struct StoreOptions {
@@ -33,6 +43,9 @@ struct StoreOptions {
   // The items that are leased to clients, which outlives the Store; null: none are. Then the Store
   // needs a clock (UseClock).
   ItemLeases* leases = nullptr;
+  // Values that would be evicted may go to this tier (stubs.h). REQUIRES: evict, and that no change
+  // is recorded: neither sink nor later evictions.
+  std::optional<TierOfStore> tier;
   // The region outlives the process. If a former one left items there, Create takes them over.
   bool memory_file = false;
   uint32_t take_over_threads = 0;  // 0 = by the cores and the size of the index

@@ -6,6 +6,7 @@
 #include "common/base/words.h"
 #include "common/base/xxh3_inline.h"
 #include "common/layout/key_hash_inline.h"
+#include "common/layout/stub.h"
 #include "server/memory/store/item_writer.h"
 #include "server/memory/store/store.h"
 #include "server/memory/store/store_find.h"
@@ -39,6 +40,9 @@ template <class Lock>
       !SameBytes(KeyAt(block, value_bytes), key.data(), key.size())) [[unlikely]] {
     return false;
   }
+  // A stub's value is as long as this.
+  if (value_bytes == sizeof(StubValue) && IsStub(*slot)) [[unlikely]]
+    return false;
   return true;
 }
 

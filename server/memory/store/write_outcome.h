@@ -7,6 +7,7 @@
 #include "common/base/server_time.h"
 #include "common/protocol/message.h"
 #include "server/log/changes/change.h"
+#include "server/memory/tier/tier_format.h"
 
 namespace gannet {
 
@@ -34,6 +35,9 @@ struct ItemAttributes {
 
 struct WriteOutcome {
   ReplyStatus status = ReplyStatus::kOk;
+  // kUnimplemented: nothing was done, as the write needs a value that is on the disk. Look where
+  // it is (Store::Get), bring it, and ask again.
+  bool needs_value = false;
   // kTryAgain: the item is leased to clients, and may be written after so long. 0: another reason.
   uint32_t wait_ms = 0;
   uint64_t version = 0;  // of the item as it is now, also if the write was refused
@@ -50,6 +54,10 @@ struct ReadOutcome {
   uint64_t slot = 0;
   uint32_t value_bytes = 0;
   ItemAttributes attributes;
+  // The value is on the disk, and this is the place of its record. The status is kBufferTooSmall,
+  // and `slot` is 0. The other fields are the stub's, and `value_bytes` is the value's length. If
+  // the record cannot be read, delete the stub by this place (Stubs::Delete), and look again.
+  std::optional<TierPlace> on_disk;
 };
 
 // What a step of Store::Sweep did.

@@ -51,7 +51,8 @@ class TestStore {
     ServerTime it;
   };
   explicit TestStore(size_t region_bytes, uint64_t index_slots = 0, bool index_grows = false,
-                     OnFull on_full = OnFull::kReject, ItemLeases* leases = nullptr)
+                     OnFull on_full = OnFull::kReject, ItemLeases* leases = nullptr,
+                     std::optional<TierOfStore> tier = std::nullopt)
       : region_(region_bytes), lock_words_(1024) {
     auto store = Store::Create({.region = region_.span(),
                                 .lock_words = lock_words_,
@@ -60,7 +61,8 @@ class TestStore {
                                 .incarnation = 0x1234567890abcdef,
                                 .hash_seed = 42,
                                 .evict = on_full == OnFull::kEvict,
-                                .leases = leases});
+                                .leases = leases,
+                                .tier = tier});
     EXPECT_TRUE(store.ok()) << store.status();
     store_ = std::move(store).value();
     writes_ = std::make_unique<Writes>(store_.get());

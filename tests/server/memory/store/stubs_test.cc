@@ -1,0 +1,141 @@
+#include "server/memory/store/stubs.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/server/memory/store/store_fixture.h"
+
+namespace gannet {
+namespace {
+
+constexpr TierOfStore kTier{.number = 0x1122334455667788, .segment_bytes = 1 << 20, .segments = 16};
+
+// A record that could be the one of an item.
+TierPlace PlaceOf(const WriteOutcome& item, size_t value_bytes, uint64_t position = 4096) {
+  return {.position = position,
+          .lap = 3,
+          .value_bytes = static_cast<uint32_t>(value_bytes),
+          .version = item.version};
+}
+
+class StubsTest : public testing::Test {
+ protected:
+  ReadOutcome Read(std::string_view key) { return store_->Get(key, {}, At(1)); }
+  // Puts a value and makes it a stub. Returns where its record is said to be.
+  TierPlace PutStub(std::string_view key, const std::string& value, ItemAttributes attributes = {}) {
+    const TierPlace place = PlaceOf(store_.Put(key, value, attributes, {}, 1), value.size());
+    EXPECT_TRUE(store_->stubs()->Make(store_->HashOf(key), place, At(1)));
+    return place;
+  }
+
+  TestStore store_{8 << 20, 1024, false, TestStore::OnFull::kEvict, nullptr, kTier};
+  const std::string value_ = std::string(5000, 'v');
+};
+
+TEST_F(StubsTest, SayWhereTheValueIs) {
+  const TierPlace place = PutStub("key", value_, {.flags = 7, .expiry = ExpiresAt(5000)});
+  const ReadOutcome read = Read("key");
+  EXPECT_EQ(read.status, ReplyStatus::kBufferTooSmall);
+  EXPECT_EQ(read.on_disk, place);
+  EXPECT_EQ(read.version, place.version);
+  EXPECT_EQ(read.slot, 0u);
+  EXPECT_EQ(read.value_bytes, value_.size());
+  EXPECT_EQ(read.attributes.flags, 7u);
+  EXPECT_EQ(read.attributes.expiry, ExpiresAt(5000));
+  EXPECT_EQ(store_->stubs()->count(), 1u);
+}
+
+TEST_F(StubsTest, AreMadeOfTheRecordsVersionOnly) {
+  const WriteOutcome old = store_.Put("key", value_);
+  store_.Put("key", value_);
+  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), PlaceOf(old, 5000), At(1)));
+  EXPECT_EQ(store_.Get("key"), value_);
+}
+
+TEST_F(StubsTest, AreNotMadeOfLockedItems) {
+  const WriteOutcome item = store_.Put("key", value_);
+  store_.LockWordOf("key") = 1;
+  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), PlaceOf(item, 5000), At(1)));
+  EXPECT_EQ(store_.Get("key"), value_);
+}
+
+TEST_F(StubsTest, AreDeletedByTheirPlaceOnly) {
+  const TierPlace place = PutStub("key", value_);
+  TierPlace other = place;
+  ++other.lap;
+  EXPECT_FALSE(store_->stubs()->Delete(store_->HashOf("key"), other));
+  EXPECT_EQ(Read("key").on_disk, place);
+  EXPECT_TRUE(store_->stubs()->Delete(store_->HashOf("key"), place));
+  EXPECT_EQ(Read("key").status, ReplyStatus::kNotFound);
+  EXPECT_FALSE(store_->stubs()->Delete(store_->HashOf("key"), place));
+  EXPECT_EQ(store_->stubs()->count(), 0u);
+  EXPECT_EQ(store_->stubs()->bytes(), 0u);
+}
+
+TEST_F(StubsTest, AreTouchedAndKeepTheirRecord) {
+  const TierPlace place = PutStub("key", value_);
+  const WriteOutcome touched = store_.Touch("key", 5000);
+  EXPECT_EQ(touched.status, ReplyStatus::kOk);
+  EXPECT_GT(touched.version, place.version);
+  EXPECT_EQ(touched.slot, 0u);
+  const ReadOutcome read = Read("key");
+  EXPECT_EQ(read.on_disk, place);
+  EXPECT_EQ(read.version, touched.version);
+  EXPECT_EQ(read.attributes.expiry, ExpiresAt(5000));
+  EXPECT_EQ(store_->Get("key", {}, At(5000)).status, ReplyStatus::kNotFound);
+}
+
+TEST_F(StubsTest, WhatNeedsTheValueSaysSo) {
+  const TierPlace place = PutStub("key", value_);
+  for (const WriteOutcome& outcome : {store_.Append("key", "+", Writes::End::kBack),
+                                      store_.Append("key", "+", Writes::End::kFront),
+                                      store_.Increment("key", {.delta = 1})}) {
+    EXPECT_EQ(outcome.status, ReplyStatus::kUnimplemented);
+    EXPECT_TRUE(outcome.needs_value);
+  }
+  EXPECT_EQ(Read("key").on_disk, place);
+}
+
+// A value of this length is as long as what a stub says.
+TEST_F(StubsTest, AreReplacedAndNeverUpdatedInPlace) {
+  for (const size_t bytes : {sizeof(StubValue), size_t{0}, size_t{100}, size_t{6000}}) {
+    PutStub("key", value_);
+    const std::string value(bytes, 'w');
+    const WriteOutcome put = store_.Put("key", value);
+    EXPECT_EQ(put.status, ReplyStatus::kOk);
+    EXPECT_NE(Slot(put.slot).size_class(), kSizeClassMarker);
+    EXPECT_EQ(store_.Get("key"), value);
+    EXPECT_EQ(store_->stubs()->count(), 0u);
+  }
+  EXPECT_EQ(store_.updates_in_place(), 0u);
+}
+
+TEST_F(StubsTest, TakePartInConditions) {
+  const TierPlace place = PutStub("key", value_);
+  const WriteOutcome there = store_.Put("key", "x", {}, {.only_if_absent = true}, 1);
+  EXPECT_EQ(there.status, ReplyStatus::kExists);
+  EXPECT_EQ(there.version, place.version);
+  EXPECT_EQ(there.slot, 0u);
+  const WriteOutcome other =
+      store_.Put("key", "x", {}, {.only_if_version = place.version + 1}, 1);
+  EXPECT_EQ(other.status, ReplyStatus::kVersionMismatch);
+  EXPECT_EQ(other.version, place.version);
+  EXPECT_EQ(store_.Put("key", "x", {}, {.only_if_version = place.version}, 1).status,
+            ReplyStatus::kOk);
+  EXPECT_EQ(store_.Get("key"), "x");
+}
+
+TEST_F(StubsTest, AreDeletedFlushedAndSweptAway) {
+  PutStub("deleted", value_);
+  EXPECT_EQ(store_.Delete("deleted").status, ReplyStatus::kOk);
+  PutStub("swept", value_, {.expiry = ExpiresAt(100)});
+  EXPECT_EQ(store_->Sweep(At(101), 1 << 20).removed, 1u);
+  PutStub("flushed", value_);
+  EXPECT_EQ(store_.FlushSome(0).removed, 1u);
+  EXPECT_EQ(store_->stubs()->count(), 0u);
+  EXPECT_EQ(store_->heap().allocated_bytes(), 0u);
+}
+
+}  // namespace
+}  // namespace gannet
