@@ -25,6 +25,7 @@
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "common/layout/item_lease_header.h"
+#include "common/layout/stub.h"
 #include "common/protocol/item_leases_reply.h"
 #include "common/protocol/limits.h"
 #include "common/protocol/message.h"
@@ -192,11 +193,12 @@ WalkReader::Taken RegionWalk::OnItem(size_t i, const IndexWalk::Item& item) {
   }
   ++progress_.items;
   const Slot slot = walk_->items()[i];
-  const bool goes_on = (*show_)({.key = item.key,
-                                 .value = item.value,
-                                 .info = info,
-                                 .block_bytes = static_cast<uint32_t>(slot.read_bytes())},
-                                slot.offset(), header.commit);
+  const bool goes_on = (*show_)(
+      {.key = item.key,
+       .value = item.value,
+       .info = info,
+       .block_bytes = static_cast<uint32_t>(SizeClassBytes(BlockClass(slot, item.key.size())))},
+      slot.offset(), header.commit);
   return goes_on ? Taken::kYes : Taken::kStop;
 }
 

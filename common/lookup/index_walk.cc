@@ -8,6 +8,7 @@
 #include "common/layout/item_proof.h"
 #include "common/layout/key_hash.h"
 #include "common/layout/large_proof.h"
+#include "common/layout/stub.h"
 #include "common/lookup/window.h"
 
 namespace gannet {
@@ -29,7 +30,13 @@ uint64_t IndexWalk::CutOff(uint64_t hashes_min) {
   return position;
 }
 
-uint32_t IndexWalk::ReadBytesOf(Slot slot) {
+// A stub's slot does not say how long its block is. The longest one may reach over the region's
+// end.
+uint32_t IndexWalk::ReadBytesOf(Slot slot) const {
+  if (IsStub(slot)) {
+    const uint64_t longest = SizeClassBytes(BlockClass(slot, kKeyBytesMax));
+    return static_cast<uint32_t>(std::min(longest, view_->region_bytes - slot.offset()));
+  }
   return IsLargeClass(slot.size_class()) ? kLargeHeadBytes
                                          : static_cast<uint32_t>(slot.read_bytes());
 }
@@ -147,7 +154,7 @@ void IndexWalk::TakeSlots(uint32_t buckets) {
     for (const uint64_t word : copy_[i].slots) {
       const Slot slot(word);
       if (slot.empty() || proven_.contains(word)) continue;
-      if (!view_->Contains(slot.offset(), slot.read_bytes())) {
+      if (!view_->Contains(slot.offset(), SizeClassBytes(BlockClass(slot, /*key_bytes=*/1)))) {
         // The checksum is right, so it will not change if it is READ again.
         step_ = Step::kUnknownSlot;
         return;
@@ -190,8 +197,15 @@ std::optional<IndexWalk::Item> IndexWalk::OnItem(size_t i, std::span<const std::
     }
   } else {
     ItemView view;
-    whole = ProveOtherItem(copy, place, &view) == ItemProof::kOtherKey;
+    const ItemPlace sealed_at = IsStub(slot) ? StubPlace(place) : place;
+    whole = ProveOtherItem(copy, sealed_at, &view) == ItemProof::kOtherKey;
     if (whole) item = {view.header, view.key, view.value};
+  }
+  if (whole && IsStub(slot)) {
+    const std::optional<StubValue> stub = DecodeStub(item.value);
+    unknown_ |= !stub;
+    item.header.value_bytes = stub ? stub->value_bytes : 0;
+    item.value = {};
   }
   const KeyHash hash = KeyHash::Of(whole ? item.key : "", view_->hash_seed);
   if (!whole || !Fits(item_buckets_[i], slot, hash)) {
@@ -214,6 +228,10 @@ std::optional<IndexWalk::Item> IndexWalk::OnItem(size_t i, std::span<const std::
 }
 
 void IndexWalk::OnItemsDone() {
+  if (unknown_) {
+    step_ = Step::kUnknownSlot;
+    return;
+  }
   if (!reads_again_) return doubtful_ != kNoBucket ? Retry() : Advance();
   CutRun(doubtful_);
   if (run_ == 0) return Retry();

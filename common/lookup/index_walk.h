@@ -79,7 +79,8 @@ class IndexWalk {
     uint64_t offset;
     uint32_t bytes;
   };
-  // An item that proved itself. Key and value point into the copy; a large item's value is empty.
+  // An item that proved itself. Key and value point into the copy. The value of a large item is
+  // empty, and so is that of a stub, whose header says how long the value on the disk is.
   struct Item {
     ItemHeader header;
     std::string_view key;
@@ -98,7 +99,7 @@ class IndexWalk {
   void OnBuckets(std::span<const std::byte> copy, int64_t posted_ns, int64_t now_ns);
   // The slots whose items are to be READ. Each leads to a block within the region.
   const std::vector<Slot>& items() const { return items_; }
-  static uint32_t ReadBytesOf(Slot slot);
+  uint32_t ReadBytesOf(Slot slot) const;
   // Returns the item if it is to be shown. `i` is its place in items().
   std::optional<Item> OnItem(size_t i, std::span<const std::byte> copy);
   // Takes note that a large item which OnItem returned has changed since. `i` as there.
@@ -188,6 +189,7 @@ class IndexWalk {
   bool again_ = false;                  // the second READ of the run is planned
   bool changes_ = false;  // the run's first home changed meanwhile: the next run has no other one
   int64_t run_posted_ns_ = 0;
+  bool unknown_ = false;                 // the run has a stub of a kind that is not known
   std::unordered_set<uint64_t> proven_;  // slots of the run that need not be looked at again
   uint64_t retries_ = 0;
   uint64_t advances_ = 0;

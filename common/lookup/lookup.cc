@@ -1,6 +1,9 @@
 #include "common/lookup/lookup.h"
 
+#include <algorithm>
 #include <bit>
+
+#include "common/layout/stub.h"
 
 namespace gannet {
 namespace {
@@ -40,7 +43,7 @@ Lookup::Step Lookup::OnHomeWindow(const Buffers& buffers, int64_t posted_ns,
                                   const ClientClock& clock) {
   home_posted_ns_ = posted_ns;
   tag_matched_ = false;
-  doubt_ = false;
+  doubt_ = Doubt::kNone;
   const Bucket* const window = AsWindow(buffers.window[home_buffer_]);
   if (BucketMeta(window[0].meta).migrated()) [[unlikely]]
     return OnMigrated(window);
@@ -77,7 +80,7 @@ Lookup::Step Lookup::OnItem(const Buffers& buffers, const ClientClock& clock) {
       break;
     case ItemProof::kDead:
     case ItemProof::kTorn:
-      doubt_ = true;
+      doubt_ = std::max(doubt_, Doubt::kLooksAgain);
       break;
   }
   return NextCandidate(buffers, clock);
@@ -92,9 +95,10 @@ Lookup::Step Lookup::NextCandidate(const Buffers& buffers, const ClientClock& cl
     candidates_ &= candidates_ - 1;
     const Slot slot = SlotOfWindow(window, i);
     if (view_->Contains(slot.offset(), slot.read_bytes())) return PlanItem(slot, state_);
-    doubt_ = true;  // this client does not know the class or the place: only the server can tell
+    // This client does not know the class or the place: only the server can tell.
+    doubt_ = IsStub(slot) ? Doubt::kAsksServer : std::max(doubt_, Doubt::kLooksAgain);
   }
-  if (doubt_) return Retry();
+  if (doubt_ != Doubt::kNone) return doubt_ == Doubt::kAsksServer ? Step::kAskServer : Retry();
   return in_stash ? StashExhausted(window) : HomeExhausted(window, clock);
 }
 

@@ -34,7 +34,8 @@ namespace gannet {
 //      commit word, and before that was READ again and found the same.
 //   2. If an item is dead, torn or unreadable, or anything is wrong with a window, that is never a
 //      miss: the home window is READ again, at most kRetriesMax times, and then the server is
-//      asked.
+//      asked. It is asked at once if the window has a stub with the key's tag and no item of the
+//      key: only the server can read what the stub says.
 //   3. A miss needs rule W1: both checksums are right, the pair counters are equal, and the READ
 //      took less than kMissReadNsMax. If a tag matched, or the stash was looked into, it also needs
 //      rule W3: a second READ of the home window is identical to the first, versions included. If a
@@ -220,7 +221,9 @@ class Lookup {
   bool stash_tag_matched_ = false;  // in this round
   bool large_cached_ = false;       // the large item was at the cached location
   bool next_index_unknown_ = false;
-  bool doubt_ = false;  // an item was dead, torn or unreadable in this round
+  // Whether an item was dead, torn or unreadable in this round, or a stub that may be the key's.
+  enum class Doubt : uint8_t { kNone, kLooksAgain, kAsksServer };
+  Doubt doubt_ = Doubt::kNone;
 };
 
 }  // namespace gannet

@@ -79,7 +79,7 @@ WalkDriver::Outcome WalkDriver::OnItems() {
     const Slot slot = slots[next_item_];
     const uint32_t place = TakePlace();
     item_of_place_[place] = next_item_;
-    planned_.push_back({place, {slot.offset(), IndexWalk::ReadBytesOf(slot)}});
+    planned_.push_back({place, {slot.offset(), walk_.ReadBytesOf(slot)}});
   }
   if (!planned_.empty()) return Begin(planned_);
   if (free_.size() < places_ || !reader_.FinishItems()) return Outcome::kWaits;
@@ -92,7 +92,7 @@ WalkDriver::Outcome WalkDriver::ShowCopied() {
   for (; shown_ < copied_.size(); ++shown_) {
     const uint32_t place = copied_[shown_];
     const size_t i = item_of_place_[place];
-    const uint32_t bytes = IndexWalk::ReadBytesOf(walk_.items()[i]);
+    const uint32_t bytes = walk_.ReadBytesOf(walk_.items()[i]);
     const auto item = walk_.OnItem(i, {reader_.CopyAt(place), bytes});
     const auto taken = item ? reader_.OnItem(i, *item) : WalkReader::Taken::kYes;
     if (taken == WalkReader::Taken::kLater) return Outcome::kWaits;

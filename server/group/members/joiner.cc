@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/layout/large_proof.h"
+#include "common/layout/stub.h"
 #include "common/rdma/status.h"
 
 namespace gannet {
@@ -147,7 +148,12 @@ bool Joiner::BeginReads(std::span<const PlacedRead> reads) {
   return true;
 }
 
+// No server of a group has a tier, so its items are never stubs.
 WalkReader::Taken Joiner::OnItem(size_t i, const IndexWalk::Item& item) {
+  if (IsStub(walk_->items()[i])) {
+    Fail(absl::UnimplementedError("the primary has values on a disk, and a group has no tier"));
+    return Taken::kStop;
+  }
   if (IsLargeClass(walk_->items()[i].size_class())) {
     OnLongHead(static_cast<uint32_t>(i), item);
     return Taken::kYes;

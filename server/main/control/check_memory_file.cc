@@ -91,6 +91,7 @@ absl::Status CheckMemoryFile(const std::string& path, bool json) {
                               {"slots_empty", found->slots_empty},
                               {"items", counts.items},
                               {"large_items", counts.large_items},
+                              {"stubs", counts.stubs},
                               {"stopped_in_order", found->stopped_in_order ? 1u : 0u},
                               {"writes_under_way", found->intents},
                               {"rolled_back", counts.rolled_back},

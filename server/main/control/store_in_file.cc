@@ -28,11 +28,12 @@ absl::StatusOr<std::unique_ptr<Store>> CreateStoreIn(const std::string& path,
 std::string Describe(const TakenOver& taken_over) {
   const SurveyCounts& counts = taken_over.counts;
   return absl::StrFormat(
-      "took over %d items (%d large, %d bytes) of a process that %s in %.3f s; %d were set back to "
+      "took over %d items (%d large, %d on a disk, %d bytes) of a process that %s in %.3f s; %d "
+      "were set back to "
       "before a write that was under way, %d writes or deletions had not begun or were complete "
       "but for their slot, %d slots were second ones; dropped %d: %d torn, %d misplaced, %d "
       "overlapping",
-      counts.items, counts.large_items, counts.item_bytes,
+      counts.items, counts.large_items, counts.stubs, counts.item_bytes,
       taken_over.stopped_in_order ? "stopped" : "was killed", taken_over.seconds,
       counts.rolled_back, counts.unfinished, counts.leftovers, counts.dropped(), counts.torn,
       counts.misplaced, counts.overlapping);

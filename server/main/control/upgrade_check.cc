@@ -113,7 +113,9 @@ absl::Status LookAtMemoryFile(const std::string& path, std::vector<Part>* parts)
   if (superblock->magic != kSuperblockMagic) {  // a server was killed while it wrote the first one
     superblock = StartOf(std::span(start).subspan(kSuperblockCopyOffset));
   }
-  parts->push_back({"memory file", header.format, kRecoveryFormat});
+  const bool stubs = header.format == kRecoveryFormatWithStubs;
+  parts->push_back(
+      {"memory file", header.format, stubs ? kRecoveryFormatWithStubs : kRecoveryFormat});
   if (superblock->magic == kSuperblockMagic) {
     parts->push_back({"layout", superblock->version, kLayoutVersion});
   }

@@ -36,6 +36,19 @@ bool AllZero(std::span<const std::byte> bytes) {
   return std::ranges::all_of(bytes, [](std::byte b) { return b == std::byte{0}; });
 }
 
+constexpr bool IsKnownFormat(uint32_t format) {
+  return format == kRecoveryFormat || format == kRecoveryFormatWithStubs;
+}
+
+// Returns whether the checksum is right, or would be if SetFormat had stored its second word.
+bool IsWhole(RecoveryHeader header) {
+  if (header.magic != kRecoveryMagic) return false;
+  if (header.checksum == ChecksumOf(header)) return true;
+  if (!IsKnownFormat(header.format)) return false;
+  header.format = kRecoveryFormat + kRecoveryFormatWithStubs - header.format;
+  return header.checksum == ChecksumOf(header);
+}
+
 Superblock SuperblockAt(std::span<const std::byte> region, uint64_t offset) {
   Superblock superblock;
   LoadWords(&superblock, region.data() + offset, sizeof(superblock));
@@ -43,10 +56,11 @@ Superblock SuperblockAt(std::span<const std::byte> region, uint64_t offset) {
 }
 
 absl::Status CheckHeader(const RecoveryHeader& header, uint64_t region_bytes) {
-  if (header.format != kRecoveryFormat) {
+  if (!IsKnownFormat(header.format)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("it has format ", header.format, ", and this program writes format ",
-                     kRecoveryFormat, ": start the version that wrote it, or remove the file"));
+        absl::StrCat("it has format ", header.format, ", and this program knows formats ",
+                     kRecoveryFormat, " and ", kRecoveryFormatWithStubs,
+                     ": start the version that wrote it, or remove the file"));
   }
   if (header.region_bytes != region_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("it was made with ", header.region_bytes,
@@ -87,7 +101,7 @@ std::optional<Superblock> LoadSuperblock(std::span<const std::byte> region) {
 // is no superblock, which is written last.
 absl::StatusOr<bool> RecoveryArea::HasItems(std::span<const std::byte> region) {
   const RecoveryHeader header = LoadRecoveryHeader(region);
-  if (header.magic == kRecoveryMagic && header.checksum == ChecksumOf(header)) {
+  if (IsWhole(header)) {
     const absl::Status status = CheckHeader(header, region.size());
     if (!status.ok()) return status;
     if (header.state != static_cast<uint64_t>(RegionState::kNew)) return true;
@@ -104,9 +118,9 @@ absl::StatusOr<bool> RecoveryArea::HasItems(std::span<const std::byte> region) {
   return absl::InvalidArgumentError("it is no memory file; name another one");
 }
 
-void RecoveryArea::Format(uint64_t region_bytes) {
+void RecoveryArea::Format(uint64_t region_bytes, uint32_t format) {
   RecoveryHeader header{.magic = kRecoveryMagic,
-                        .format = kRecoveryFormat,
+                        .format = format,
                         .struct_bytes = sizeof(RecoveryHeader),
                         .region_bytes = region_bytes,
                         .allocator = Heap::AllocatorVersion(),
@@ -119,6 +133,18 @@ void RecoveryArea::Format(uint64_t region_bytes) {
                         .not_clock_ms = ~uint64_t{0}};
   header.checksum = ChecksumOf(header);
   StoreInOrder(region_ + kRecoveryOffset, &header, sizeof(header));
+}
+
+void RecoveryArea::SetFormat(uint32_t format) {
+  std::byte* const at = region_ + kRecoveryOffset;
+  RecoveryHeader header;
+  LoadWords(&header, at, sizeof(header));
+  header.format = format;
+  header.checksum = ChecksumOf(header);
+  constexpr size_t kFormatAt = offsetof(RecoveryHeader, format);
+  static_assert(kFormatAt % sizeof(uint64_t) == 0);
+  StoreInOrder(at + kFormatAt, &header.format, sizeof(uint64_t));
+  StoreWordRelease(at + offsetof(RecoveryHeader, checksum), header.checksum);
 }
 
 void RecoveryArea::SetState(RegionState state) {

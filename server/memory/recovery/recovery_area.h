@@ -25,6 +25,9 @@ namespace gannet {
 
 inline constexpr uint64_t kRecoveryMagic = 0x314d454d54454e47;  // "GNETMEM1", little-endian
 inline constexpr uint32_t kRecoveryFormat = 2;
+// The same, and some items may be stubs (common/layout/stub.h). Who does not know them must not
+// take over the region.
+inline constexpr uint32_t kRecoveryFormatWithStubs = 3;
 inline constexpr uint64_t kRecoveryOffset = 4096;
 inline constexpr uint64_t kSuperblockCopyOffset = kRecoveryOffset + 512;
 inline constexpr uint64_t kIntentsOffset = 2 * 4096;
@@ -90,7 +93,10 @@ class RecoveryArea {
   static absl::StatusOr<bool> HasItems(std::span<const std::byte> region);
 
   // Writes the header of a new region.
-  void Format(uint64_t region_bytes);
+  void Format(uint64_t region_bytes, uint32_t format);
+  // Notes whether there may be stubs from now on. A process that is killed meanwhile leaves either
+  // format, or something in between, which HasItems takes, too.
+  void SetFormat(uint32_t format);
   void SetState(RegionState state);
   void SetTakingOver(uint64_t incarnation);
   // Notes that all versions that were given are below `version`.

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/words.h"
+#include "common/layout/stub.h"
 #include "server/memory/heap/heap.h"
 
 namespace gannet {
@@ -61,6 +62,7 @@ void SurveyCounts::Add(const SurveyCounts& other) {
   items += other.items;
   item_bytes += other.item_bytes;
   large_items += other.large_items;
+  stubs += other.stubs;
   unfinished += other.unfinished;
   leftovers += other.leftovers;
   rolled_back += other.rolled_back;
@@ -193,6 +195,7 @@ bool Survey::Stays(const Table& table, uint64_t bucket, uint64_t slot_offset, bo
   ++counts.items;
   counts.item_bytes += Heap::BlockBytes(item.bytes);
   counts.large_items += IsLargeClass(slot.size_class());
+  counts.stubs += IsStub(slot);
   found->versions_end = std::max(found->versions_end, item.versions_end);
   return true;
 }

@@ -23,6 +23,7 @@ struct SurveyCounts {
   uint64_t items = 0;       // whole, and kept
   uint64_t item_bytes = 0;  // of their blocks
   uint64_t large_items = 0;
+  uint64_t stubs = 0;  // items whose values are on a disk
   // What a process leaves if it is killed while it works.
   uint64_t unfinished = 0;   // slots of writes or deletions that were under way
   uint64_t leftovers = 0;    // second slots of items that were being moved in the index

@@ -4,6 +4,8 @@
 #include <array>
 #include <cstring>
 
+#include "common/layout/stub.h"
+
 namespace gannet {
 namespace {
 
@@ -13,12 +15,14 @@ constexpr size_t kCommitBytes = sizeof(ItemHeader::commit);
 bool Plausible(Slot slot, const ItemHeader& header) {
   const uint32_t key_bytes = header.key_bytes();
   return key_bytes != 0 && key_bytes <= kKeyBytesMax && header.value_bytes <= kValueBytesMax &&
-         SizeClassFor(ItemBytes(key_bytes, header.value_bytes)) == slot.size_class() &&
+         (!IsStub(slot) || header.value_bytes == sizeof(StubValue)) &&
+         SizeClassFor(ItemBytes(key_bytes, header.value_bytes)) == BlockClass(slot, key_bytes) &&
          header.version != 0;
 }
 
-bool WithinHeap(const SurveyPlace& place, Slot slot) {
-  const uint64_t bytes = slot.read_bytes();
+// `key_bytes` may be less than that of the item, if that is not known yet.
+bool WithinHeap(const SurveyPlace& place, Slot slot, uint32_t key_bytes) {
+  const uint64_t bytes = SizeClassBytes(BlockClass(slot, key_bytes));
   return bytes > sizeof(LargeItemHeader) && slot.offset() >= place.heap_offset &&
          bytes <= place.region.size() && slot.offset() <= place.region.size() - bytes;
 }
@@ -50,7 +54,7 @@ KeyHash HashOf(const SurveyPlace& place, const std::byte* item, const ItemHeader
 }  // namespace
 
 SurveyedItem SurveyItem(const SurveyPlace& place, Slot slot, const LargeItemHeader* header) {
-  if (!WithinHeap(place, slot)) return {};
+  if (!WithinHeap(place, slot, /*key_bytes=*/1)) return {};
   const std::byte* const item = place.region.data() + slot.offset();
   // The shortest block is longer than this header.
   const LargeItemHeader own = header != nullptr ? *header : LoadLargeItemHeader(item);
@@ -58,13 +62,16 @@ SurveyedItem SurveyItem(const SurveyPlace& place, Slot slot, const LargeItemHead
   if (commit == 0) return {.state = ItemState::kDead};
   const ItemState by_bit = (commit & kCommitLive) != 0 ? ItemState::kLive : ItemState::kSuperseded;
   const ItemState not_whole = by_bit == ItemState::kLive ? ItemState::kTorn : ItemState::kDead;
-  if (!Plausible(slot, own.item)) return {.state = not_whole};
+  if (!Plausible(slot, own.item) || !WithinHeap(place, slot, own.item.key_bytes())) {
+    return {.state = not_whole};
+  }
   const KeyHash hash = HashOf(place, item, own.item);
   const bool large = IsLargeClass(slot.size_class());
   const uint64_t checksum = ChecksumOf(item, own, large);
   const auto proves = [&](uint64_t incarnation) {
-    return incarnation != 0 && ItemSeal(hash, incarnation, slot.offset()).CommitWordOf(checksum) ==
-                                   (commit | kCommitLive);
+    const ItemPlace at = {incarnation, place.hash_seed, slot.offset()};
+    const ItemSeal seal(hash, IsStub(slot) ? StubPlace(at) : at);
+    return incarnation != 0 && seal.CommitWordOf(checksum) == (commit | kCommitLive);
   };
   if (!proves(place.incarnation) && !proves(place.taking_over)) return {.state = not_whole};
   const uint64_t last = large ? std::max(own.item.version, own.placing) : own.item.version;

@@ -82,7 +82,10 @@ void Adopter::AdoptItem(Slot slot, const SurveyPlace& from) {
   if (from.taking_over == 0 || !SealedFor(from, slot, from.taking_over)) {
     StoreWordRelease(block, SealedNow(LoadWord(block), from));
   }
-  if (items_.eviction() != nullptr) items_.eviction()->heat.Set(slot.offset(), Heat::kUsedOnce);
+  if (IsStub(slot)) [[unlikely]]
+    items_.NoteStub(slot);
+  else if (items_.eviction() != nullptr)
+    items_.eviction()->heat.Set(slot.offset(), Heat::kUsedOnce);
 }
 
 uint64_t Adopter::SealedNow(uint64_t commit, const SurveyPlace& from) const {

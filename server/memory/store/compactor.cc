@@ -102,7 +102,7 @@ size_t Compactor::CompactHome(IndexTable& table, uint64_t home, Holes* holes, bo
 }
 
 uint64_t Compactor::MoveDown(const Index::Lock& held, const Index::Found& found, Holes* holes) {
-  const uint32_t old_class = found.slot.size_class();
+  const uint32_t old_class = items_.BlockClassOf(found.slot);
   if (IsLargeClass(old_class)) return MoveLargeDown(held, found);
   if (items_.heap().IsSingle(items_.Block(found.slot.offset())))
     return MoveSingle(held, found, holes);
@@ -125,7 +125,7 @@ Compactor::Target Compactor::BestFit(const Index::Found& found) const {
 // Into a slab, wherever that is. While there is no room for one, such blocks go down, so that room
 // comes together.
 uint64_t Compactor::MoveSingle(const Index::Lock& held, const Index::Found& found, Holes* holes) {
-  const uint32_t size_class = found.slot.size_class();
+  const uint32_t size_class = items_.BlockClassOf(found.slot);
   const uint64_t bytes = SizeClassBytes(size_class);
   const Target fit = BestFit(found);
   if (MoveBelow(held, found, fit, holes)) return fit.block_bytes;
@@ -165,11 +165,12 @@ bool Compactor::MoveBelow(const Index::Lock& held, const Index::Found& found, co
 
 // Works as a replacement out of place (docs/consistency.md), with the present content and version.
 void Compactor::Move(const Index::Lock& held, const Index::Found& found, std::byte* to,
-                     uint32_t size_class) {
+                     uint32_t block_class) {
   const uint64_t old_offset = found.slot.offset();
   const uint64_t new_offset = to - items_.region().data();
   const uint64_t live_commit = CopyItem(found.slot, to);
-  const Slot moved = Slot::Of(found.slot.tag(), size_class, new_offset);
+  const uint32_t slot_class = IsStub(found.slot) ? kSizeClassMarker : block_class;
+  const Slot moved = Slot::Of(found.slot.tag(), slot_class, new_offset);
   if (ItemLeases* const leases = items_.leases()) {
     leases->Moved(items_.LoadHeader(found.slot).commit, live_commit);
   }
@@ -179,7 +180,7 @@ void Compactor::Move(const Index::Lock& held, const Index::Found& found, std::by
   if (Eviction* const eviction = items_.eviction()) {
     eviction->heat.Set(new_offset, eviction->heat.Get(old_offset));
   }
-  items_.FreeBlock(old_offset, found.slot.size_class());
+  items_.FreeBlock(old_offset, items_.BlockClassOf(found.slot));
   items_moved_.fetch_add(1, std::memory_order_relaxed);
 }
 

@@ -30,7 +30,8 @@ class Compactor {
   // Looks at the next `homes` homes. Returns how many items moved.
   size_t Compact(size_t homes);
   // Moves an item to a block that the caller allocated. `held`: the lock of the item's home.
-  void Move(const Index::Lock& held, const Index::Found& found, std::byte* to, uint32_t size_class);
+  void Move(const Index::Lock& held, const Index::Found& found, std::byte* to,
+            uint32_t block_class);
   // Takes note that a block has so many bytes to spare, because a shorter item was written into it.
   void NoteOversized(uint64_t bytes) {
     oversized_bytes_.fetch_add(bytes, std::memory_order_relaxed);

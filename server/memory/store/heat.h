@@ -28,6 +28,7 @@ class Heat {
   static constexpr uint64_t kGranuleBytes = 64;
   static constexpr uint32_t kUnitsPerDoubling = 8;
   static constexpr uint8_t kNone = 0;
+  static constexpr uint8_t kLeast = 1;      // of an item that nobody uses
   static constexpr uint8_t kUsedOnce = 96;  // of an item with one use, just now
   // No more counts: of 32 uses. So an item that was used much, and is not any more, goes in time.
   static constexpr uint8_t kMost = kUsedOnce + 5 * kUnitsPerDoubling;

@@ -74,6 +74,7 @@ bool ItemLeaser::LeaseOf(KeyHash hash, uint64_t offset, ServerTime now, Serves s
   if (key.empty() || store_.HashOf(key).value() != hash.value()) return false;
   const Store::Locked locked(store_, hash, key, now);
   if (!locked.item.there() || locked.item.slot.offset() != offset) return false;
+  if (IsStub(locked.item.slot)) return false;
   if (ValueBytes(store_.Block(offset)) > kLeasedValueBytesMax) return false;
   if (store_.later_ != nullptr && store_.later_->MayWait(hash)) return false;
   if (store_.LockWord(hash) != 0 || !serves(key)) return false;

@@ -90,6 +90,11 @@ void Items::NoteRemoved(uint64_t version) {
   }
 }
 
+void Items::NoteStub(Slot slot) {
+  if (stubs_ != nullptr) stubs_->NoteMade(BlockClassOf(slot));
+  if (eviction_ != nullptr) eviction_->heat.Set(slot.offset(), Heat::kLeast);
+}
+
 void Items::FreeItem(Slot slot) {
   if (IsStub(slot) && stubs_ != nullptr) [[unlikely]]
     stubs_->NoteGone(BlockClassOf(slot));

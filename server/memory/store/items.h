@@ -77,6 +77,8 @@ class Items : public IndexedItems {
   void FreeBlock(uint64_t offset, uint32_t size_class);
   // Frees the block of an item that has gone. REQUIRES: its bytes are still there.
   void FreeItem(Slot slot);
+  // Counts a stub that has come to this slot. Nobody uses it, but it is there.
+  void NoteStub(Slot slot);
   // The class of the block that a slot leads to.
   uint32_t BlockClassOf(Slot slot) const {
     return IsStub(slot) ? BlockClass(slot, LoadHeader(slot).key_bytes()) : slot.size_class();

@@ -109,7 +109,10 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
                                                          compactor_, options.tidy_wanted)
                              : nullptr) {
   if (survey != nullptr) return;
-  if (recovery_ != nullptr) recovery_->Format(superblock.region_bytes);
+  if (recovery_ != nullptr) {
+    recovery_->Format(superblock.region_bytes,
+                      options.tier ? kRecoveryFormatWithStubs : kRecoveryFormat);
+  }
   grower_.Begin(superblock.index, IndexGeometry{});
   if (recovery_ == nullptr) return;
   recovery_->SetNextVersion(options.first_version);
@@ -128,7 +131,7 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, Ser
   const Current current = FindCurrent(lock, hash, key, now);
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
   if (IsStub(current.slot)) [[unlikely]]
-    return stubs_->Outcome(current.slot);
+    return Stubs::Outcome(*this, current.slot);
   if (evicts()) eviction_->Used(current.slot.offset(), 1);
   const std::byte* block = Block(current.slot.offset());
   const ItemHeader header = LoadHeader(current.slot);
@@ -261,6 +264,8 @@ absl::StatusOr<std::unique_ptr<Store>> Store::TakeOver(const Options& options) {
   std::unique_ptr<Store> store(new Store(adopted, superblock, std::move(heap), &survey));
   Adopter(*store).Adopt(survey, options.take_over_threads);
   store->grower_.Begin(survey.superblock().index, survey.superblock().next_index);
+  if (survey.counts().stubs != 0) Stubs::DropLost(*store, options.tier);
+  store->recovery_->SetFormat(options.tier ? kRecoveryFormatWithStubs : kRecoveryFormat);
   store->recovery_->SetTakingOver(0);
   store->recovery_->SetNextVersion(store->next_version());
   store->recovery_->SetState(RegionState::kServing);

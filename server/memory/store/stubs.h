@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "common/layout/key_hash.h"
 #include "common/layout/slot.h"
@@ -41,9 +42,17 @@ class Stubs {
   // nothing: look again. REQUIRES: no lock is held.
   bool Delete(KeyHash hash, const TierPlace& place);
 
+  // Returns, for each segment of the tier, the lap of the stubs that lead there, or 0: what a
+  // circle goes on with (TierCircle::Options::laps). REQUIRES: no lock is held.
+  std::vector<uint32_t> Laps();
+  // Deletes what a former process left, and leads to nothing in this tier, or leads anywhere if
+  // there is none. REQUIRES: no lock is held.
+  static void DropLost(Items& items, const std::optional<TierOfStore>& tier);
+
   // What a read of the stub at a slot finds. REQUIRES: the key's lock.
-  ReadOutcome Outcome(Slot slot) const;
-  // Takes note that a stub has gone, whose block is of this class.
+  static ReadOutcome Outcome(const Items& items, Slot slot);
+  // Take note that there is another stub, or one fewer, whose block is of this class.
+  void NoteMade(uint32_t block_class);
   void NoteGone(uint32_t block_class);
 
   // Relaxed: for those who watch, and the budget.
@@ -51,14 +60,12 @@ class Stubs {
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // Returns what the stub at a slot says. REQUIRES: the key's lock.
-  StubValue Load(Slot slot) const;
   std::optional<Index::Found> Find(const Index::Lock& held, KeyHash hash,
                                    const TierPlace& place) const;
 
   Items& items_;
   const std::span<const uint64_t> lock_words_;
-  const uint32_t tier_;  // the lower half of its number
+  const TierOfStore tier_;
   std::atomic<uint64_t> count_{0};
   std::atomic<uint64_t> bytes_{0};  // of their blocks
 };

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/memory/store/stubs.h"
 #include "softverbs/tests/support/test_seed.h"
 #include "tests/server/memory/store/store_fixture.h"
 
@@ -27,6 +28,7 @@ class IndexWalkTest : public testing::Test {
   using Between = std::function<void()>;
 
   static std::string Key(uint64_t i) { return "key" + std::to_string(i); }
+  static std::string Stub(uint64_t i) { return "stub" + std::to_string(i); }
   static std::string Other(uint64_t i) { return "other" + std::to_string(i); }
   // A value that names its key.
   static std::string ValueOf(const std::string& key, uint64_t i = 0) {
@@ -38,6 +40,18 @@ class IndexWalkTest : public testing::Test {
       ASSERT_EQ(store_->Put(Key(i), ValueOf(Key(i), i)).status, ReplyStatus::kOk);
     }
     keys_ = n;
+  }
+  // Puts values that are then said to be on a disk.
+  void PutStubs(uint64_t n) {
+    for (uint64_t i = 0; i < n; ++i) {
+      const std::string value(5000 + i, 'v');
+      const uint64_t version = store_->Put(Stub(i), value).version;
+      const TierPlace place{.position = 4096 * (i + 1),
+                            .lap = 1,
+                            .value_bytes = static_cast<uint32_t>(value.size()),
+                            .version = version};
+      ASSERT_TRUE((*store_)->stubs()->Make((*store_)->HashOf(Stub(i)), place, At(1)));
+    }
   }
   // What a client learns of the index.
   void Learn() {
@@ -68,6 +82,10 @@ class IndexWalkTest : public testing::Test {
   void Take(const IndexWalk::Item& item) {
     const std::string key(item.key);
     ++shown_[key];
+    if (key.starts_with("stub")) {
+      EXPECT_EQ(item.header.value_bytes, 5000 + std::stoul(key.substr(4)));
+      EXPECT_TRUE(item.value.empty());
+    }
     EXPECT_TRUE(item.value.empty() || item.value.starts_with(key + "=")) << key;
   }
   // Walks, and calls between() before each READ. Fills in shown_.
@@ -113,7 +131,7 @@ class IndexWalkTest : public testing::Test {
           if (i % 8 == 0) between();
           const Slot slot = walk.items()[i];
           ++items_read_;
-          const auto copy = Read(slot.offset(), IndexWalk::ReadBytesOf(slot));
+          const auto copy = Read(slot.offset(), walk.ReadBytesOf(slot));
           if (const auto item = walk.OnItem(i, copy)) Take(*item);
         }
         walk.OnItemsDone();
@@ -126,7 +144,10 @@ class IndexWalkTest : public testing::Test {
 
   std::mt19937_64 random_{test_support::TestSeed()};
   bool tears_reads_ = true;
-  std::unique_ptr<TestStore> store_ = std::make_unique<TestStore>(16 << 20, kSlots);
+  // Some of its values may be said to be on a disk.
+  std::unique_ptr<TestStore> store_ = std::make_unique<TestStore>(
+      16 << 20, kSlots, /*index_grows=*/false, TestStore::OnFull::kEvict, nullptr,
+      TierOfStore{.number = 1, .segment_bytes = 64 << 20, .segments = 16});
   IndexView view_;
   uint64_t keys_ = 0;
   std::map<std::string, int> shown_;
@@ -228,7 +249,7 @@ TEST_F(IndexWalkTest, FindsKeysThatLeaveTheStashBeforeItIsRead) {
     } else {
       for (size_t i = 0; i < walk.items().size(); ++i) {
         const Slot slot = walk.items()[i];
-        const auto copy = Read(slot.offset(), IndexWalk::ReadBytesOf(slot));
+        const auto copy = Read(slot.offset(), walk.ReadBytesOf(slot));
         if (const auto item = walk.OnItem(i, copy)) Take(*item);
       }
       walk.OnItemsDone();
@@ -355,7 +376,7 @@ TEST_F(IndexWalkTest, ReadAgainASlowReadIsBelieved) {
   EXPECT_EQ(walk.retries(), 0u);
   while (walk.step() == IndexWalk::Step::kReadItems) {
     for (size_t i = 0; i < walk.items().size(); ++i) {
-      walk.OnItem(i, Read(walk.items()[i].offset(), IndexWalk::ReadBytesOf(walk.items()[i])));
+      walk.OnItem(i, Read(walk.items()[i].offset(), walk.ReadBytesOf(walk.items()[i])));
     }
     walk.OnItemsDone();
   }
@@ -374,7 +395,7 @@ TEST_F(IndexWalkTest, ReadAgainHomesBeforeAChangedOneAreDone) {
   const IndexWalk::Read first = walk.buckets();
   walk.OnBuckets(Read(first.offset, first.bytes), 0, 0);
   for (size_t i = 0; i < walk.items().size(); ++i) {
-    walk.OnItem(i, Read(walk.items()[i].offset(), IndexWalk::ReadBytesOf(walk.items()[i])));
+    walk.OnItem(i, Read(walk.items()[i].offset(), walk.ReadBytesOf(walk.items()[i])));
   }
   walk.OnItemsDone();
   ASSERT_EQ(walk.buckets().bytes, first.bytes);
@@ -397,7 +418,7 @@ TEST_F(IndexWalkTest, ReadsATornItemAgain) {
       continue;
     }
     ASSERT_EQ(walk.items().size(), 1u);
-    auto copy = Read(walk.items()[0].offset(), IndexWalk::ReadBytesOf(walk.items()[0]));
+    auto copy = Read(walk.items()[0].offset(), walk.ReadBytesOf(walk.items()[0]));
     if (!torn) copy[sizeof(ItemHeader)] ^= std::byte{1};
     const auto item = walk.OnItem(0, copy);
     EXPECT_EQ(item.has_value(), torn);
@@ -430,7 +451,7 @@ TEST_F(IndexWalkTest, EndsAtASlotOfAKindThatItDoesNotKnow) {
       Bucket bucket;
       std::memcpy(&bucket, copy.data() + at, kBucketBytes);
       for (uint64_t& word : bucket.slots) {
-        if (word != 0) word = Slot::Of(Slot(word).tag(), kSizeClassMarker, 4096).word();
+        if (word != 0) word = Slot::Of(Slot(word).tag(), kSizeClassMarker - 1, 4096).word();
       }
       const uint64_t number = (read.offset + at - view_.index.BucketOffset(0)) / kBucketBytes;
       bucket.checksum =
@@ -441,6 +462,50 @@ TEST_F(IndexWalkTest, EndsAtASlotOfAKindThatItDoesNotKnow) {
   }
   EXPECT_EQ(walk.step(), IndexWalk::Step::kUnknownSlot);
   EXPECT_EQ(walk.retries(), 0u);
+}
+
+// The same of a stub, which proves itself.
+TEST_F(IndexWalkTest, EndsAtAStubOfAKindThatItDoesNotKnow) {
+  PutKeys(1);
+  PutStubs(1);
+  Learn();
+  IndexWalk walk(&view_);
+  while (walk.step() == IndexWalk::Step::kReadBuckets) {
+    walk.OnBuckets(Read(walk.buckets().offset, walk.buckets().bytes), 0, 0);
+    for (size_t i = 0; i < walk.items().size(); ++i) {
+      const Slot slot = walk.items()[i];
+      std::vector<std::byte> copy = Read(slot.offset(), walk.ReadBytesOf(slot));
+      if (IsStub(slot)) {
+        copy[sizeof(ItemHeader)] = std::byte{2};
+        const ItemPlace place = {view_.incarnation, view_.hash_seed, slot.offset()};
+        const ItemSeal seal((*store_)->HashOf(Stub(0)), StubPlace(place));
+        const uint64_t commit = LiveCommitWord(copy.data(), sizeof(StubValue), seal);
+        std::memcpy(copy.data(), &commit, sizeof(commit));
+      }
+      walk.OnItem(i, copy);
+    }
+    if (walk.step() == IndexWalk::Step::kReadItems) walk.OnItemsDone();
+  }
+  EXPECT_EQ(walk.step(), IndexWalk::Step::kUnknownSlot);
+}
+
+TEST_F(IndexWalkTest, ShowsStubsAsItemsWithoutValue) {
+  PutKeys(50);
+  PutStubs(50);
+  Walk();
+  EXPECT_EQ(shown_.size(), 100u);
+  for (uint64_t i = 0; i < 50; ++i) EXPECT_EQ(shown_[Stub(i)], 1) << i;
+}
+
+// The longest stub is shorter than what would be READ.
+TEST_F(IndexWalkTest, ReadsAStubAtTheEndOfTheRegion) {
+  Learn();
+  const IndexWalk walk(&view_);
+  const auto bytes_of = [&](uint64_t from_end) {
+    return walk.ReadBytesOf(Slot::Of(1, kSizeClassMarker, view_.region_bytes - from_end));
+  };
+  EXPECT_EQ(bytes_of(80), 80u);
+  EXPECT_EQ(bytes_of(4096), 320u);
 }
 
 TEST_F(IndexWalkTest, BelievesNoBucketWithAWrongChecksum) {

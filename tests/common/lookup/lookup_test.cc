@@ -270,12 +270,43 @@ TEST_F(LookupTest, FindsAnItemWhateverItsExpiry) {
 // Hostile slots.
 TEST_F(LookupTest, ReadsNothingForAClassThatDoesNotExist) {
   const uint32_t tag = region_.HashOf(kKey).Tag();
-  for (uint32_t size_class : {0u, kSizeClassMax + 1, kSizeClassMarker}) {
+  for (uint32_t size_class : {0u, kSizeClassMax + 1, kSizeClassMarker - 1}) {
     region_.SetSlot(home(), 0, Slot::Of(tag, size_class, HandMadeRegion::kHeap));
     LookupRun run(region_, kKey);
     EXPECT_EQ(run.Run(), Step::kAskServer);
     for (const auto& read : run.reads) EXPECT_EQ(read.target == Lookup::Target::kItem, false);
   }
+}
+
+// Nothing is READ at a stub's place, and the window not again.
+TEST_F(LookupTest, AsksTheServerAtOnceForAStubWithTheTag) {
+  const uint32_t tag = region_.HashOf(kKey).Tag();
+  region_.SetSlot(home(), 0, Slot::Of(tag, kSizeClassMarker, HandMadeRegion::kHeap));
+  EXPECT_EQ(run_.Run(), Step::kAskServer);
+  EXPECT_EQ(run_.reads.size(), 1u);
+}
+
+TEST_F(LookupTest, AsksTheServerAtOnceForAStubInTheStash) {
+  const uint32_t tag = region_.HashOf(kKey).Tag();
+  SetStashTag();
+  region_.SetSlot(stash(), 0, Slot::Of(tag, kSizeClassMarker, HandMadeRegion::kHeap));
+  EXPECT_EQ(run_.Run(), Step::kAskServer);
+  EXPECT_EQ(run_.reads.size(), 2u);
+}
+
+// It may be another key's.
+TEST_F(LookupTest, FindsAnItemBesideAStubWithItsTag) {
+  const uint32_t tag = region_.HashOf(kKey).Tag();
+  region_.SetSlot(home(), 0, Slot::Of(tag, kSizeClassMarker, HandMadeRegion::kHeap));
+  region_.SetSlot(home() + 1, 0, AddHere());
+  EXPECT_EQ(run_.Run(), Step::kHit);
+  EXPECT_EQ(run_.reads.size(), 2u);
+}
+
+// The first reply of a stub's key has no slot, but another server's may have one.
+TEST_F(LookupTest, ReadsNothingAtACachedStub) {
+  EXPECT_EQ(run_.Run(Slot::Of(1, kSizeClassMarker, HandMadeRegion::kHeap)), Step::kMiss);
+  EXPECT_EQ(run_.reads.size(), 1u);
 }
 
 // An index that grows: the key's home was migrated to the next one.

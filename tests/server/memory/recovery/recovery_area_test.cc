@@ -26,7 +26,7 @@ class RecoveryAreaTest : public testing::Test {
 };
 
 TEST_F(RecoveryAreaTest, HeaderHasGoldenBytes) {
-  area_.Format(0x40000000);
+  area_.Format(0x40000000, kRecoveryFormat);
   area_.SetState(RegionState::kServing);
   area_.SetTakingOver(0x1122334455667788);
   area_.SetVersionsEnd(0x0102030405060708);
@@ -47,10 +47,36 @@ TEST_F(RecoveryAreaTest, HeaderHasGoldenBytes) {
   EXPECT_EQ(Hex(At(4136, 8)), "026d6d6d6d6d6d2c");
 }
 
+// A process is killed behind each of the stores.
+TEST_F(RecoveryAreaTest, TheFormatChangesWithoutDamage) {
+  const std::span<std::byte> region = std::as_writable_bytes(std::span(region_));
+  constexpr size_t kFirst = kRecoveryOffset / sizeof(uint64_t);
+  region_[0] = 1;  // without any of a superblock, the region would count as new
+  for (const uint32_t from : {kRecoveryFormat, kRecoveryFormatWithStubs}) {
+    const uint32_t to = kRecoveryFormat + kRecoveryFormatWithStubs - from;
+    area_.Format(region.size(), from);
+    const std::vector<uint64_t> before = region_;
+    area_.SetFormat(to);
+    EXPECT_EQ(LoadRecoveryHeader(region).format, to);
+    EXPECT_TRUE(RecoveryArea::HasItems(region).ok());
+    // The second store is that of the checksum.
+    region_[kFirst + 4] = before[kFirst + 4];
+    EXPECT_TRUE(RecoveryArea::HasItems(region).ok());
+    region_[kFirst + 4] ^= 1;
+    EXPECT_TRUE(absl::IsDataLoss(RecoveryArea::HasItems(region).status()));
+  }
+}
+
+TEST_F(RecoveryAreaTest, RefusesAFormatThatItDoesNotKnow) {
+  const std::span<std::byte> region = std::as_writable_bytes(std::span(region_));
+  area_.Format(region.size(), 4);
+  EXPECT_TRUE(absl::IsInvalidArgument(RecoveryArea::HasItems(region).status()));
+}
+
 TEST_F(RecoveryAreaTest, TheClockIsTheLastOneThatWasNotedAsAWhole) {
   const auto noted = [&] { return NotedClock(LoadRecoveryHeader(At(0, kRecoveryEnd))); };
   EXPECT_EQ(noted(), ServerTime()) << "as an earlier version leaves it";
-  area_.Format(0x40000000);
+  area_.Format(0x40000000, kRecoveryFormat);
   EXPECT_EQ(noted(), ServerTime());
   area_.SetClock(ServerTime::FromMs(1'000));
   EXPECT_EQ(noted(), ServerTime::FromMs(1'000));

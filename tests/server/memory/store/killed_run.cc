@@ -1,5 +1,7 @@
 #include "tests/server/memory/store/killed_run.h"
 
+#include "absl/strings/str_cat.h"
+#include "server/memory/store/stubs.h"
 #include "tests/server/memory/store/at.h"
 
 namespace gannet {
@@ -18,7 +20,8 @@ KilledRun::KilledRun(const Options& options)
 }
 
 absl::StatusOr<std::unique_ptr<Store>> KilledRun::Open(std::span<std::byte> region,
-                                                       uint64_t incarnation) {
+                                                       uint64_t incarnation,
+                                                       const std::optional<TierOfStore>& tier) {
   return Store::Create({.region = region,
                         .lock_words = lock_words_,
                         .index_slots = options_.index_slots,
@@ -27,6 +30,7 @@ absl::StatusOr<std::unique_ptr<Store>> KilledRun::Open(std::span<std::byte> regi
                         .hash_seed = 42,
                         .first_version = 1000,
                         .evict = options_.evict,
+                        .tier = tier,
                         .memory_file = true,
                         .take_over_threads = options_.take_over_threads});
 }
@@ -41,6 +45,11 @@ KeyStates KilledRun::States(Store& store) const {
   for (uint32_t i = 0; i < options_.keys; ++i) {
     const ReadOutcome read =
         store.Get(Key(i), std::as_writable_bytes(std::span(value)), At(kKilledRunMs));
+    if (read.on_disk) {
+      states[Key(i)] = {absl::StrCat("on disk ", read.on_disk->position, " ", read.on_disk->lap,
+                                     " ", read.on_disk->version, " ", read.value_bytes),
+                        read.version, read.attributes};
+    }
     if (read.status != ReplyStatus::kOk) continue;
     states[Key(i)] = {value.substr(0, read.value_bytes), read.version, read.attributes};
   }
@@ -57,8 +66,24 @@ void KilledRun::Put(const std::string& key) {
                At(kKilledRunMs));
 }
 
+void KilledRun::MakeStub(const std::string& key) {
+  const ReadOutcome read = store_->Get(key, {}, At(kKilledRunMs));
+  const KeyHash hash = store_->HashOf(key);
+  if (read.status == ReplyStatus::kNotFound) return;
+  if (read.on_disk) {
+    store_->stubs()->Delete(hash, *read.on_disk);
+    return;
+  }
+  const TierPlace place{.position = kTierBlockBytes * (1 + Random(100)),
+                        .lap = 1 + Random(3),
+                        .value_bytes = read.value_bytes,
+                        .version = read.version};
+  store_->stubs()->Make(hash, place, At(kKilledRunMs));
+}
+
 void KilledRun::Operate() {
   const std::string key = Key(Random(options_.keys));
+  if (options_.tier && Random(3) == 0) return MakeStub(key);
   switch (Random(10)) {
     case 0:
     case 1:

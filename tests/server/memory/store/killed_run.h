@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <string>
@@ -19,7 +20,7 @@ inline constexpr uint64_t kKilledRunMs = 1'000;  // when its operations are done
 
 // What a store has under a key.
 struct KeyState {
-  std::string value;
+  std::string value;  // of a stub: where it is
   uint64_t version = 0;
   ItemAttributes attributes;
 
@@ -38,6 +39,8 @@ class KilledRun {
     uint64_t index_slots = 64;
     bool index_grows = true;
     bool evict = false;
+    // Values become stubs, as if they had been written to it.
+    std::optional<TierOfStore> tier;
     uint32_t keys = 60;
     uint32_t value_bytes_max = 300;
     uint32_t large_bytes = 6000;  // of one value in eight; 0: none
@@ -75,7 +78,11 @@ class KilledRun {
   // All keys, as a Get finds them.
   KeyStates States(Store& store) const;
   // Opens a store on a region that a process left.
-  absl::StatusOr<std::unique_ptr<Store>> Open(std::span<std::byte> region, uint64_t incarnation);
+  absl::StatusOr<std::unique_ptr<Store>> Open(std::span<std::byte> region, uint64_t incarnation) {
+    return Open(region, incarnation, options_.tier);
+  }
+  absl::StatusOr<std::unique_ptr<Store>> Open(std::span<std::byte> region, uint64_t incarnation,
+                                              const std::optional<TierOfStore>& tier);
 
   Writes& writes() { return *writes_; }
 
@@ -90,6 +97,8 @@ class KilledRun {
   uint32_t Random(uint32_t below) { return static_cast<uint32_t>(random_() % below); }
   void Operate();
   void Put(const std::string& key);
+  // Makes a stub of the key's item, or deletes its stub.
+  void MakeStub(const std::string& key);
 
   const Options options_;
   std::mt19937_64 random_;

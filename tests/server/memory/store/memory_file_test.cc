@@ -4,10 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "common/base/words.h"
 #include "server/memory/recovery/survey.h"
+#include "server/memory/store/stubs.h"
 #include "softverbs/tests/support/sanitizer.h"
 #include "tests/server/memory/store/at.h"
 #include "tests/server/memory/store/killed_run.h"
@@ -139,6 +141,84 @@ TEST(MemoryFileTest, KilledWhileItEvicts) {
                     .value_bytes_max = 3000,
                     .large_bytes = 12000},
                    200, 30);
+}
+
+constexpr TierOfStore kFileTier{.number = 7, .segment_bytes = 64 << 20, .segments = 16};
+
+TEST(MemoryFileTest, KilledWhileItMakesStubs) {
+  for (const uint64_t seed : {1, 2}) {
+    KillAtEveryStore({.evict = true, .tier = kFileTier, .keys = 40, .seed = seed}, 150, 60);
+  }
+}
+
+TEST(MemoryFileTest, KilledWhileTheIndexGrowsWithStubs) {
+  KillAtEveryStore({.index_slots = 56,
+                    .evict = true,
+                    .tier = kFileTier,
+                    .keys = 160,
+                    .value_bytes_max = 20,
+                    .large_bytes = 0},
+                   20, 130);
+}
+
+// Those that lead nowhere are deleted, and what is not on a disk stays.
+TEST(MemoryFileTest, StubsGoWithTheirTier) {
+  KilledRun run({.evict = true, .tier = kFileTier, .keys = 60});
+  run.Prepare(400);
+  const KeyStates states = run.States(run.store());
+  const uint64_t stubs = run.store().stubs()->count();
+  ASSERT_GT(stubs, 0u);
+  TierOfStore other = kFileTier;
+  ++other.number;
+  TierOfStore shorter = kFileTier;
+  shorter.segment_bytes = kTierBlockBytes;
+  TestRegion region(1 << 20);
+  for (const std::optional<TierOfStore>& tier :
+       {std::optional(kFileTier), std::optional(other), std::optional(shorter),
+        std::optional<TierOfStore>()}) {
+    CopyRegion(run.region(), region.span());
+    EXPECT_EQ(LoadRecoveryHeader(region.span()).format, kRecoveryFormatWithStubs);
+    auto store = run.Open(region.span(), 0x5555, tier);
+    ASSERT_TRUE(store.ok()) << store.status();
+    EXPECT_EQ((*store)->taken_over()->counts.stubs, stubs);
+    EXPECT_EQ(LoadRecoveryHeader(region.span()).format,
+              tier ? kRecoveryFormatWithStubs : kRecoveryFormat);
+    const KeyStates found = run.States(**store);
+    ASSERT_TRUE(OneOf(found, states, {}, Absent::kMayBe));
+    const size_t on_disk = static_cast<size_t>(std::ranges::count_if(
+        found, [](const auto& it) { return it.second.value.starts_with("on disk"); }));
+    EXPECT_EQ(found.size() - on_disk, states.size() - stubs);
+    if (!tier || tier->number == other.number) {
+      EXPECT_EQ(on_disk, 0u);
+    } else if (tier->segment_bytes == shorter.segment_bytes) {
+      EXPECT_LT(on_disk, stubs);
+    } else {
+      EXPECT_EQ(on_disk, stubs);
+    }
+    UseUp(run, **store);
+  }
+}
+
+TEST(MemoryFileTest, ACircleGoesOnBehindTheStubsThatWereTakenOver) {
+  KilledRun run({.evict = true, .tier = kFileTier, .keys = 1});
+  const auto put = [&](std::string_view key, uint64_t position, uint32_t lap) {
+    const uint64_t version =
+        run.writes().Put(key, std::string(5000, 'v'), {}, {}, At(kKilledRunMs)).outcome.version;
+    const TierPlace place{
+        .position = position, .lap = lap, .value_bytes = 5000, .version = version};
+    ASSERT_TRUE(run.store().stubs()->Make(run.store().HashOf(key), place, At(kKilledRunMs)));
+  };
+  put("a", kTierBlockBytes, 4);
+  put("b", kTierBlockBytes + 2 * kFileTier.segment_bytes - kTierBlockBytes, 4);
+  put("c", kTierBlockBytes + 15 * kFileTier.segment_bytes, 3);
+  run.Stop();
+  auto store = run.Open(run.region(), 0x5555);
+  ASSERT_TRUE(store.ok()) << store.status();
+  std::vector<uint32_t> laps(16);
+  laps[0] = laps[1] = 4;
+  laps[15] = 3;
+  EXPECT_EQ((*store)->stubs()->Laps(), laps);
+  EXPECT_EQ((*store)->stubs()->count(), 3u);
 }
 
 // The process that takes over is killed too, after each of its stores.

@@ -2,8 +2,14 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <map>
+#include <optional>
 #include <string>
+#include <vector>
 
+#include "server/memory/store/item_leaser.h"
+#include "server/memory/store/item_leases.h"
 #include "tests/server/memory/store/store_fixture.h"
 
 namespace gannet {
@@ -23,7 +29,8 @@ class StubsTest : public testing::Test {
  protected:
   ReadOutcome Read(std::string_view key) { return store_->Get(key, {}, At(1)); }
   // Puts a value and makes it a stub. Returns where its record is said to be.
-  TierPlace PutStub(std::string_view key, const std::string& value, ItemAttributes attributes = {}) {
+  TierPlace PutStub(std::string_view key, const std::string& value,
+                    ItemAttributes attributes = {}) {
     const TierPlace place = PlaceOf(store_.Put(key, value, attributes, {}, 1), value.size());
     EXPECT_TRUE(store_->stubs()->Make(store_->HashOf(key), place, At(1)));
     return place;
@@ -88,9 +95,9 @@ TEST_F(StubsTest, AreTouchedAndKeepTheirRecord) {
 
 TEST_F(StubsTest, WhatNeedsTheValueSaysSo) {
   const TierPlace place = PutStub("key", value_);
-  for (const WriteOutcome& outcome : {store_.Append("key", "+", Writes::End::kBack),
-                                      store_.Append("key", "+", Writes::End::kFront),
-                                      store_.Increment("key", {.delta = 1})}) {
+  for (const WriteOutcome& outcome :
+       {store_.Append("key", "+", Writes::End::kBack),
+        store_.Append("key", "+", Writes::End::kFront), store_.Increment("key", {.delta = 1})}) {
     EXPECT_EQ(outcome.status, ReplyStatus::kUnimplemented);
     EXPECT_TRUE(outcome.needs_value);
   }
@@ -117,8 +124,7 @@ TEST_F(StubsTest, TakePartInConditions) {
   EXPECT_EQ(there.status, ReplyStatus::kExists);
   EXPECT_EQ(there.version, place.version);
   EXPECT_EQ(there.slot, 0u);
-  const WriteOutcome other =
-      store_.Put("key", "x", {}, {.only_if_version = place.version + 1}, 1);
+  const WriteOutcome other = store_.Put("key", "x", {}, {.only_if_version = place.version + 1}, 1);
   EXPECT_EQ(other.status, ReplyStatus::kVersionMismatch);
   EXPECT_EQ(other.version, place.version);
   EXPECT_EQ(store_.Put("key", "x", {}, {.only_if_version = place.version}, 1).status,
@@ -135,6 +141,109 @@ TEST_F(StubsTest, AreDeletedFlushedAndSweptAway) {
   EXPECT_EQ(store_.FlushSome(0).removed, 1u);
   EXPECT_EQ(store_->stubs()->count(), 0u);
   EXPECT_EQ(store_->heap().allocated_bytes(), 0u);
+}
+
+// Keys of all lengths, so that blocks of all classes move.
+std::string KeyOf(int i) {
+  return std::to_string(i) + std::string(static_cast<size_t>(1 + i * 7 % 240), 'k');
+}
+
+TEST_F(StubsTest, AreMovedTogether) {
+  constexpr int kKeys = 800;
+  std::map<int, TierPlace> places;
+  for (int i = 0; i < kKeys; ++i) places[i] = PutStub(KeyOf(i), value_);
+  for (int i = 0; i < kKeys; ++i) {
+    if (i % 5 == 0) continue;
+    ASSERT_EQ(store_.Delete(KeyOf(i)).status, ReplyStatus::kOk);
+    places.erase(i);
+  }
+  store_->Compact(4096);
+  EXPECT_GT(store_.Stats().items_moved, 10u);
+  for (const auto& [i, place] : places) EXPECT_EQ(Read(KeyOf(i)).on_disk, place) << i;
+  for (const auto& [i, place] : places) {
+    EXPECT_TRUE(store_->stubs()->Delete(store_->HashOf(KeyOf(i)), place));
+  }
+  EXPECT_EQ(store_->heap().allocated_bytes(), 0u);
+  EXPECT_EQ(store_->stubs()->bytes(), 0u);
+}
+
+TEST_F(StubsTest, StayWhenTheIndexGrows) {
+  TestStore store(8 << 20, 100, /*index_grows=*/true, TestStore::OnFull::kEvict, nullptr, kTier);
+  std::map<int, TierPlace> places;
+  for (int i = 0; i < 2000; ++i) {
+    const TierPlace place = PlaceOf(store.Put(KeyOf(i), value_), value_.size());
+    ASSERT_TRUE(store->stubs()->Make(store->HashOf(KeyOf(i)), place, At(1)));
+    places[i] = place;
+    // A key that found no slot would evict another one.
+    store->Tidy(At(1));
+  }
+  while (store->Tidy(At(1))) {
+  }
+  EXPECT_GT(store.Stats().index_growths, 2u);
+  for (const auto& [i, place] : places) {
+    ASSERT_EQ(store->Get(KeyOf(i), {}, At(1)).on_disk, place) << i;
+  }
+}
+
+// Returns the slot of the only stub.
+Slot OnlyStub(TestStore& store) {
+  const IndexGeometry index = store->superblock().index;
+  for (uint64_t bucket = 0; bucket < index.buckets(); ++bucket) {
+    Bucket copy;
+    std::memcpy(&copy, store.region().data() + index.BucketOffset(bucket), sizeof(copy));
+    for (const uint64_t word : copy.slots) {
+      if (IsStub(Slot(word))) return Slot(word);
+    }
+  }
+  return Slot();
+}
+
+// What its block holds proves itself for who knows that it is a stub, and for nobody else.
+TEST_F(StubsTest, ProveThemselvesAsStubsOnly) {
+  const TierPlace place = PutStub("key", value_, {.flags = 7});
+  store_.Touch("key", 5000);
+  const Slot slot = OnlyStub(store_);
+  const ItemPlace at = {store_->superblock().incarnation, 42, slot.offset()};
+  const auto copy = store_.region().subspan(slot.offset(), StubBytes(3));
+  ItemView view;
+  EXPECT_EQ(ProveItem(copy, at, "key", store_->HashOf("key"), &view), ItemProof::kTorn);
+  EXPECT_EQ(ProveItem(copy, StubPlace(at), "key", store_->HashOf("key"), &view),
+            ItemProof::kThisKey);
+  const std::optional<StubValue> stub = DecodeStub(view.value);
+  ASSERT_TRUE(stub.has_value());
+  EXPECT_EQ(stub->position, place.position);
+  EXPECT_EQ(stub->tier, 0x55667788u);
+  EXPECT_EQ(view.header.flags, 7u);
+}
+
+class StubLeasesTest : public testing::Test {
+ protected:
+  StubLeasesTest() { leases_.Start(7); }
+  bool Lease(Slot slot) {
+    return ItemLeaser(*store_).Lease(slot.offset(), At(100'000),
+                                     [](std::string_view) { return true; });
+  }
+
+  std::vector<uint64_t> memory_ = std::vector<uint64_t>(ItemLeaseBytes(16) / 8);
+  ItemLeases leases_{{.memory = std::as_writable_bytes(std::span(memory_)), .lease_ms = 100}};
+  TestStore store_{8 << 20, 1024, false, TestStore::OnFull::kEvict, &leases_, kTier};
+  const std::string value_ = std::string(5000, 'v');
+};
+
+TEST_F(StubLeasesTest, NoClientCopiesAStub) {
+  const TierPlace place = PlaceOf(store_.Put("key", value_), value_.size());
+  ASSERT_TRUE(store_->stubs()->Make(store_->HashOf("key"), place, At(100'000)));
+  EXPECT_FALSE(Lease(OnlyStub(store_)));
+}
+
+// While a client may have a copy of an item, it stays where that client may look.
+TEST_F(StubLeasesTest, ALeasedItemStaysInMemory) {
+  const WriteOutcome item = store_.Put("key", value_);
+  ASSERT_TRUE(Lease(Slot(item.slot)));
+  ASSERT_TRUE(leases_.Renew(At(100'000)));
+  const TierPlace place = PlaceOf(item, value_.size());
+  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), place, At(100'001)));
+  EXPECT_EQ(store_.Get("key"), value_);
 }
 
 }  // namespace
