@@ -82,6 +82,14 @@ class Eviction {
         heat(region_bytes, heats),
         keys(region_bytes / kRegionBytesPerKey + 64) {}
 
+  // The heap counts as full if so much of it is occupied. `kept_bytes` are kept free for others.
+  uint64_t FullBytes(uint64_t kept_bytes) const {
+    return heap_bytes_ - WatermarkBytes() - kept_bytes -
+           unusable_bytes.load(std::memory_order_relaxed);
+  }
+  // So much is kept free.
+  uint64_t WatermarkBytes() const { return heap_bytes_ / kWatermarkShare; }
+
   // Counts uses of the item at this offset.
   void Used(uint64_t offset, uint32_t uses) {
     heat.Add(offset, uses, static_cast<uint32_t>(Random()));
@@ -112,6 +120,7 @@ class Eviction {
   std::atomic<uint64_t> unusable_bytes{0};
 
  private:
+  static constexpr uint64_t kWatermarkShare = 100;
   static constexpr uint64_t kRegionBytesPerKey = 512;
 
   static constexpr uint64_t kMeanOf = 1024;  // items, about

@@ -14,15 +14,8 @@
 namespace gannet {
 namespace {
 
-// About so many items are compared, of which one is evicted. There may be twice as many.
-constexpr uint64_t kCompared = 32;
-// A place in the index is looked at only as often as it has items (see EvictSomewhere). So many
-// places are tried.
-constexpr int kPlacesTried = 16;
 // If the coldest item is locked, so many others are tried.
 constexpr int kLockedMax = 4;
-// An item that is not the coldest is evicted for its size class, if it is at most this much warmer.
-constexpr int32_t kWarmerMax = Heat::kUnitsPerDoubling / 2;
 // What a write without room does at most: it evicts so many items one by one, and then clears so
 // many spans. If that does not help, because values that other writes are bringing lie in the midst
 // of these spans, it is put off (Store::NoRoom).
@@ -46,8 +39,6 @@ constexpr uint64_t kScatteredShare = 16;
 constexpr uint64_t kScatteredShareForLarge = 48;
 // At most this share of the heap counts as unusable.
 constexpr uint64_t kUnusableShareMax = 40;
-// This share of the heap is kept free.
-constexpr uint64_t kWatermarkShare = 100;
 // Memory for a table is cleared in steps of some 1 ms, if so many times the table is free.
 constexpr uint64_t kTableBytesPerStep = 512 << 10;
 constexpr uint64_t kFreeTablesMin = 2;
@@ -60,32 +51,6 @@ constexpr uint32_t kTableFailuresMax = 3;
 constexpr uint32_t kTablePassesMax = 4;
 
 }  // namespace
-
-uint64_t Evictor::FullBytes() const {
-  const uint64_t capacity = items_.heap().capacity_bytes();
-  return capacity - capacity / kWatermarkShare - items_.heap().kept_bytes() -
-         state_.unusable_bytes.load(std::memory_order_relaxed);
-}
-
-size_t Evictor::ListNear(const Index::Lock& /*held*/, IndexTable& table, uint64_t home,
-                         const Choice& choice, std::span<Candidate> candidates) const {
-  size_t n = 0;
-  const uint64_t first = home < choice.reach ? 0 : home - choice.reach;
-  const uint64_t last = std::min(home + choice.reach, table.geometry().homes - 1);
-  for (uint64_t near = first; near <= last && n < candidates.size(); ++near) {
-    Items::FoundOfHome found;
-    const size_t listed = table.List(near, found);
-    for (size_t i = 0; i < listed && n < candidates.size(); ++i) {
-      const uint64_t bucket = found[i].place.bucket;
-      if (choice.window_only && bucket != home && bucket != home + 1) continue;
-      const Slot slot = found[i].slot;
-      int32_t worth = WorthOf(state_.heat.Get(slot.offset()), slot.size_class());
-      if (slot.size_class() == choice.size_class) worth -= kWarmerMax;
-      candidates[n++] = {found[i], worth};
-    }
-  }
-  return n;
-}
 
 bool Evictor::EvictColdest(const Index::Lock& held, std::span<Candidate> candidates) {
   for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
@@ -101,39 +66,24 @@ bool Evictor::EvictInWindow(const Index::Lock& held, KeyHash hash, uint32_t size
   if (paused()) return false;
   IndexTable& table = items_.index().TableOf(hash);
   std::array<Candidate, 4 * kSlotsPerBucket> candidates;
-  const Choice choice{.size_class = size_class, .reach = 1, .window_only = true};
-  const size_t n = ListNear(held, table, table.Home(hash), choice, candidates);
+  const ItemSampler::Choice choice{
+      .size_class = size_class, .reach = 1, .window_only = true, .kind = ItemSampler::Kind::kAll};
+  const size_t n = sampler_.ListNear(held, table, table.Home(hash), choice, candidates);
   return EvictColdest(held, std::span(candidates).first(n));
 }
 
-// Looks at places in the index with as many homes as have kCompared items on average. A place with
-// half as many items is taken half as often, so that each item is as likely to be compared as any
-// other. (If every place were taken as often, items in thin places would be evicted more often than
-// others come there, and those places would become empty.)
 bool Evictor::EvictSomewhere(uint32_t size_class) {
-  const std::shared_ptr<IndexTable> table = items_.index().Hold();
-  const uint64_t homes = table->geometry().homes;
-  const uint64_t items = std::max<uint64_t>(items_.index().slots_used(), 1);
-  const uint64_t reach = std::min(kCompared * homes / items / 2, kNearHomes);
-  const uint64_t expected = std::clamp<uint64_t>((2 * reach + 1) * items / homes, 1, kCompared);
-  std::array<Candidate, 2 * kCompared> candidates;
-  for (int i = 0; i < kPlacesTried; ++i) {
-    const uint64_t random = state_.Random();
-    const uint64_t home = MapToRange(random, homes);
-    const Index::Lock lock(items_.index(), *table, home);
-    if (!items_.index().IsCurrent(*table)) return false;
-    const size_t n = ListNear(lock, *table, home, {size_class, reach, false}, candidates);
-    if (Mix64(random) % (2 * expected) >= n) continue;
-    if (EvictColdest(lock, std::span(candidates).first(n))) return true;
-  }
-  return false;
+  return sampler_.Sample(ItemSampler::Kind::kValues, size_class,
+                         [this](const Index::Lock& held, std::span<Candidate> candidates) {
+                           return EvictColdest(held, candidates);
+                         });
 }
 
 // The background step then keeps a little more free, so that the next write need not evict.
 void Evictor::NoteUnusable() {
   const uint64_t capacity = items_.heap().capacity_bytes();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
-  const bool full = items_.heap().occupied_bytes() >= FullBytes() + capacity / kWatermarkShare;
+  const bool full = items_.heap().occupied_bytes() >= FullBytes() + state_.WatermarkBytes();
   if (full || unusable > capacity / kUnusableShareMax) return;
   state_.unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
 }
@@ -142,8 +92,9 @@ std::byte* Evictor::EvictFor(uint64_t item_bytes) {
   if (paused()) return nullptr;
   if (later_ != nullptr) return EvictForLater(item_bytes);
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
+  std::byte* block = tier_ == nullptr ? nullptr : EvictWritten(item_bytes);
   // What single evictions free is seldom as long as a long item, so it would stay free.
-  std::byte* block = Eviction::IsLong(item_bytes) ? nullptr : EvictSingly(item_bytes);
+  if (block == nullptr && !Eviction::IsLong(item_bytes)) block = EvictSingly(item_bytes);
   if (block == nullptr) block = ClearSpansFor(item_bytes);
   // Counts what other threads evicted meanwhile, too.
   state_.evicted_by_writes.fetch_add(state_.items_evicted.load(std::memory_order_relaxed) - evicted,
@@ -155,6 +106,14 @@ bool Evictor::IsScattered(uint32_t size_class) const {
   const uint64_t scattered = items_.heap().capacity_bytes() /
                              (IsLargeClass(size_class) ? kScatteredShareForLarge : kScatteredShare);
   return items_.heap().occupied_bytes() < FullBytes() - scattered;
+}
+
+std::byte* Evictor::EvictWritten(uint64_t item_bytes) {
+  std::byte* block = nullptr;
+  for (int i = 0; block == nullptr && i < kEvictionsPerWrite && tier_->EvictWritten(); ++i) {
+    block = items_.heap().Allocate(item_bytes);
+  }
+  return block;
 }
 
 std::byte* Evictor::EvictSingly(uint64_t item_bytes) {
@@ -341,11 +300,12 @@ bool Evictor::EvictToWatermark(ServerTime now) {
   if (later_ != nullptr) LookAtWriteSpan();
   state_.ages.Mark(now, items_.next_version());
   const bool hot = state_.Cool();
+  const bool more_of_tier = tier_ != nullptr && StepOfTier();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
   state_.unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
   int evictions = 0;
   while (evictions < kEvictionsPerStep && BytesThatStay() > FullBytes() &&
-         EvictSomewhere(kSizeClassNone)) {
+         ((tier_ != nullptr && tier_->EvictWritten()) || EvictSomewhere(kSizeClassNone))) {
     ++evictions;
   }
   const uint64_t version = state_.last_evicted_version.exchange(0, std::memory_order_relaxed);
@@ -355,11 +315,20 @@ bool Evictor::EvictToWatermark(ServerTime now) {
     state_.evicted_age_ms.store(before == 0 ? age : before - before / 8 + age / 8,
                                 std::memory_order_relaxed);
   }
-  return hot || evictions == kEvictionsPerStep;
+  return hot || more_of_tier || evictions == kEvictionsPerStep;
+}
+
+// If there is too little memory for stubs, what is free lies in pieces that are too short.
+bool Evictor::StepOfTier() {
+  const bool more = tier_->Step(FullBytes());
+  if (!items_.stubs()->FillReserve()) ClearSpanFor(StubBytes(kKeyBytesMax));
+  return more;
 }
 
 void Evictor::Installed(KeyHash hash, Slot old, Slot slot) {
-  const uint8_t heat = old.empty() ? uint8_t{Heat::kNone} : state_.heat.Get(old.offset());
+  // The key of a stub has its heat where those of keys are that were evicted.
+  const bool is_new = old.empty() || IsStub(old);
+  const uint8_t heat = is_new ? uint8_t{Heat::kNone} : state_.heat.Get(old.offset());
   state_.Installed(hash, slot.offset(), slot.size_class(), heat);
 }
 

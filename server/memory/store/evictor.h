@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 
 #include "common/base/mutex.h"
@@ -16,8 +17,10 @@
 #include "server/memory/index/index.h"
 #include "server/memory/store/compactor.h"
 #include "server/memory/store/eviction.h"
+#include "server/memory/store/item_sampler.h"
 #include "server/memory/store/items.h"
 #include "server/memory/store/later_evictions.h"
+#include "server/memory/store/tier_evictor.h"
 
 namespace gannet {
 
@@ -36,7 +39,10 @@ class Evictor {
         items_(items),
         compactor_(compactor),
         state_(*items.eviction()),
-        tidy_wanted_(tidy_wanted) {}
+        tidy_wanted_(tidy_wanted),
+        sampler_(items),
+        tier_(items.stubs() == nullptr ? nullptr
+                                       : std::make_unique<TierEvictor>(store, items, sampler_)) {}
 
   // While it is paused, nothing is evicted, and all others do nothing. Relaxed: whoever unpauses it
   // does not mind a thread that sees it later.
@@ -61,23 +67,14 @@ class Evictor {
   // calls it.
   bool ClearForTable(uint64_t table_bytes);
   // The heap counts as full if so much is occupied.
-  uint64_t FullBytes() const;
+  uint64_t FullBytes() const { return state_.FullBytes(items_.heap().kept_bytes()); }
   // Notes that a key got the item at `slot` in place of that at `old`, which may be empty.
   void Installed(KeyHash hash, Slot old, Slot slot);
 
  private:
   bool paused() const { return paused_.load(std::memory_order_relaxed); }
 
-  // How items are chosen that lie near a home.
-  struct Choice {
-    uint32_t size_class;  // this class is preferred; kSizeClassNone: none is
-    uint64_t reach;       // homes to both sides
-    bool window_only;     // only items in the two buckets of the home's window
-  };
-  struct Candidate {
-    Index::Found found;
-    int32_t worth;
-  };
+  using Candidate = ItemSampler::Candidate;
   // Blocks of the span that were free, and are kept from others until it is clear.
   struct ClearedSpan {
     static constexpr size_t kKeptMax = 256;
@@ -110,16 +107,16 @@ class Evictor {
     uint64_t freed_next = 0;  // the next try is when the heap has freed so much
   };
 
-  // `held` is the lock of this home, or of the items' homes.
-  size_t ListNear(const Index::Lock& held, IndexTable& table, uint64_t home, const Choice& choice,
-                  std::span<Candidate> candidates) const;
   // Returns false if none may go.
   bool EvictColdest(const Index::Lock& held, std::span<Candidate> candidates);
 
+  // A step in the background, of a store with a tier. REQUIRES: no lock is held.
+  bool StepOfTier();
   // Evicts the coldest of some items. REQUIRES: no lock is held.
   bool EvictSomewhere(uint32_t size_class);
-  // These: REQUIRES: no lock is held. The first two return a block, or nullptr if what they do
+  // These: REQUIRES: no lock is held. The first three return a block, or nullptr if what they do
   // does not help.
+  std::byte* EvictWritten(uint64_t item_bytes);
   std::byte* EvictSingly(uint64_t item_bytes);
   std::byte* ClearSpansFor(uint64_t item_bytes);
   // A write found no block.
@@ -162,6 +159,8 @@ class Evictor {
   Compactor& compactor_;
   Eviction& state_;
   WakeUp* const tidy_wanted_;
+  const ItemSampler sampler_;
+  const std::unique_ptr<TierEvictor> tier_;  // nullptr: there is no tier
   const LaterEvictions* later_ = nullptr;
   TableSpan table_span_;    // only for the thread that calls ClearForTable
   Mutex write_span_mutex_;  // taken before a key's lock

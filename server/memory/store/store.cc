@@ -131,7 +131,7 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, Ser
   const Current current = FindCurrent(lock, hash, key, now);
   if (!current.there()) return {.status = ReplyStatus::kNotFound};
   if (IsStub(current.slot)) [[unlikely]]
-    return Stubs::Outcome(*this, current.slot);
+    return Stubs::Read(*this, lock, {current.place, current.slot});
   if (evicts()) eviction_->Used(current.slot.offset(), 1);
   const std::byte* block = Block(current.slot.offset());
   const ItemHeader header = LoadHeader(current.slot);
@@ -189,13 +189,15 @@ void Store::EvictLater(LaterEvictions* later) {
   if (evicts()) evictor_->EvictLater(later);
 }
 
-// To evict an item is to delete it: the same steps, under the same lock.
+// To evict an item is to delete it, or to replace it by a stub: the same steps, under the same
+// lock.
 bool Store::Evict(const Index::Lock& held, const Index::Found& found) {
   const KeyHash hash = KeyHashAt(found.slot);
   if (later_ != nullptr && later_->MayWait(hash)) return false;
   if (leases_ != nullptr && EndLease(held, hash, Now({})) != 0) return false;
   // A lock that is taken after this load finds no item.
   if (LockWord(hash) != 0) return false;
+  if (stubs_ != nullptr && stubs_->Replace(held, hash, found)) return true;
   const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
   if (later_ != nullptr) {
     const uint32_t size_class = found.slot.size_class();
@@ -206,7 +208,11 @@ bool Store::Evict(const Index::Lock& held, const Index::Found& found) {
   } else if (records() && !Record(DeletionOf(found.slot))) {
     return false;
   }
-  eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
+  if (IsStub(found.slot)) {
+    stubs_->NoteEvicted();
+  } else {
+    eviction_->Evicted(hash, eviction_->heat.Get(found.slot.offset()), version);
+  }
   if (later_ == nullptr) RemoveItem(held, found.place, found.slot);
   return true;
 }

@@ -49,8 +49,9 @@ namespace gannet {
 //      it overwrites the old item.
 //   5. A large item's block holds nothing but its value, from the moment when it is live until its
 //      commit word is dead.
-//   6. To evict an item is to delete it, by the same steps and under the same lock. An item whose
-//      key's lock word is held is not evicted.
+//   6. To evict an item is to delete it, by the same steps and under the same lock, or to replace
+//      it by a stub, if its value is on a disk. An item whose key's lock word is held is not
+//      evicted.
 // Thread safety: all methods, from any thread. A change holds the lock of its key's range of
 // buckets, from the load of its lock word to its end. Readers (clients' READs) hold no lock.
 class Store final : private Items {
@@ -282,8 +283,9 @@ class Store final : private Items {
   void WriteUpdate(KeyHash hash, Slot slot, const ItemUpdate& update);
   // Returns false if `table` is not the newest any more.
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
-  friend class Evictor;     // calls Evict
-  friend class ItemLeaser;  // begins leases
+  friend class Evictor;      // calls Evict
+  friend class TierEvictor;  // the same
+  friend class ItemLeaser;   // begins leases
   // Deletes an item that the evictor chose, now or later. Returns false if its key is locked or has
   // waiting changes, or the sink refuses. `held` is the lock of the item's home.
   bool Evict(const Index::Lock& held, const Index::Found& found);

@@ -27,13 +27,14 @@ namespace gannet {
 }
 
 // An item with this key is the key's item, whichever slot led here. Without an expiry, the whole
-// word is the key's length. An empty key never matches.
+// word is the key's length. An empty key never matches. An empty slot leads to the superblock,
+// where the word is the length of the region, which no key has.
 template <class Lock>
 [[gnu::always_inline]] inline bool Store::FindToUpdate(const Lock& lock, const Guess& guess,
                                                        std::string_view key, uint32_t value_bytes,
                                                        Slot* slot) const {
+  static_assert(offsetof(Superblock, region_bytes) == offsetof(ItemHeader, expiry_and_key));
   *slot = index_.LoadGuessed(lock, guess.place);
-  if (slot->empty()) return false;
   const std::byte* const block = Block(slot->offset());
   if (LoadWord(block + offsetof(ItemHeader, expiry_and_key)) != key.size() ||
       ValueBytes(block) != value_bytes ||

@@ -1,5 +1,6 @@
 // Makes stubs by the stores of any replacement, so that readers see the item, or look again and
-// find the stub.
+// find the stub. Gives values to who writes them to the disk. Deletes stubs: one, those that lead
+// to a segment, and those that lead nowhere.
 
 #include "server/memory/store/stubs.h"
 
@@ -19,6 +20,19 @@
 
 namespace gannet {
 namespace {
+
+// This share of the heap may be stubs.
+constexpr uint64_t kShareOfHeap = 4;
+
+StubValue StubOf(const TierPlace& place, uint64_t tier) {
+  return {.kind = StubValue::kOnDisk,
+          .reserved = {},
+          .value_bytes = place.value_bytes,
+          .tier = static_cast<uint32_t>(tier),
+          .lap = place.lap,
+          .position = place.position,
+          .version = place.version};
+}
 
 TierPlace PlaceOf(const StubValue& stub) {
   return {.position = stub.position,
@@ -78,63 +92,71 @@ uint64_t RemoveIf(Items& items, absl::FunctionRef<bool(const StubValue&)> goes) 
 }  // namespace
 
 Stubs::Stubs(Items& items, const StoreOptions& options)
-    : items_(items), lock_words_(options.lock_words), tier_(*options.tier) {
+    : items_(items),
+      lock_words_(options.lock_words),
+      tier_(*options.tier),
+      budget_(items.heap().capacity_bytes() / kShareOfHeap),
+      reserve_(items.heap()) {
   GANNET_CHECK(options.evict, "a tier gets what is evicted");
+  GANNET_CHECK(tier_.number != 0 && tier_.segments != 0, "a tier has a number and segments");
 }
 
-bool Stubs::Make(KeyHash hash, const TierPlace& place, ServerTime now) {
+bool Stubs::Make(KeyHash hash, const TierPlace& place) {
   const Index::Lock lock(items_.index(), hash);
-  const auto found = items_.index().Find(lock, hash, [&](Slot slot) {
-    return !IsStub(slot) && items_.LoadHeader(slot).version == place.version;
-  });
-  if (!found || items_.EndLease(lock, hash, now) != 0) return false;
+  const std::optional<Index::Found> found = FindItem(lock, hash, place.version);
+  if (!found) return false;
+  // What clients have copies of is used much.
+  if (items_.leases() != nullptr && items_.leases()->MayHave(hash)) return false;
   // A lock that is taken after this load finds the stub.
   if (__atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE) != 0) {
     return false;
   }
-  ItemHeader header = items_.LoadHeader(found->slot);
+  return MakeOf(lock, hash, *found, place);
+}
+
+bool Stubs::Replace(const Index::Lock& held, KeyHash hash, const Index::Found& found) {
+  if (IsStub(found.slot)) return false;
+  const uint64_t version = items_.LoadHeader(found.slot).version;
+  const std::optional<TierPlace> place = ahead_.PlaceOf(version);
+  if (!place || !MakeOf(held, hash, found, *place)) return false;
+  ahead_.Drop(version);
+  return true;
+}
+
+bool Stubs::MakeOf(const Index::Lock& held, KeyHash hash, const Index::Found& found,
+                   const TierPlace& place) {
+  ItemHeader header = items_.LoadHeader(found.slot);
   GANNET_CHECK(header.value_bytes == place.value_bytes, "a record of another value");
-  const char* const key_at =
-      KeyOfItem(items_.Block(found->slot.offset()), header.key_bytes(), header.value_bytes);
-  const std::string_view key(key_at, header.key_bytes());
-  std::byte* const block = items_.heap().Allocate(StubBytes(key.size()));
+  const std::byte* const item = items_.Block(found.slot.offset());
+  const std::string_view key(KeyOfItem(item, header.key_bytes(), header.value_bytes),
+                             header.key_bytes());
+  const uint32_t block_class = SizeClassFor(StubBytes(key.size()));
+  if (bytes() + SizeClassBytes(block_class) > budget_) return false;
+  std::byte* const block = reserve_.Take(block_class);
   if (block == nullptr) return false;
   const uint64_t offset = static_cast<uint64_t>(block - items_.Block(0));
-  const StubValue stub{.kind = StubValue::kOnDisk,
-                       .reserved = {},
-                       .value_bytes = place.value_bytes,
-                       .tier = static_cast<uint32_t>(tier_.number),
-                       .lap = place.lap,
-                       .position = place.position,
-                       .version = place.version};
+  const StubValue stub = StubOf(place, tier_.number);
   header.value_bytes = sizeof(stub);
   StoreDead(block);
   const ItemSeal seal(hash, StubPlace(items_.PlaceAt(offset)));
-  const Slot slot = Slot::Of(hash.Tag(), kSizeClassMarker, offset);
-  const uint64_t live = StoreContent(block, BlockClass(slot, key.size()), header, key,
+  const uint64_t live = StoreContent(block, block_class, header, key,
                                      {reinterpret_cast<const char*>(&stub), sizeof(stub)}, seal);
-  items_.ReplaceItem(lock, hash, found->place, found->slot, slot, live);
+  const Slot slot = Slot::Of(hash.Tag(), kSizeClassMarker, offset);
+  items_.eviction()->keys.Remember(hash, items_.eviction()->heat.Get(found.slot.offset()));
+  items_.ReplaceItem(held, hash, found.place, found.slot, slot, live);
   items_.NoteStub(slot);
-  items_.FreeItem(found->slot);
+  items_.FreeItem(found.slot);
+  reserve_.Fill();
+  made_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
 bool Stubs::Delete(KeyHash hash, const TierPlace& place) {
   const Index::Lock lock(items_.index(), hash);
-  const std::optional<Index::Found> found = Find(lock, hash, place);
-  if (!found) return false;
-  items_.RemoveItem(lock, found->place, found->slot);
-  return true;
-}
-
-ReadOutcome Stubs::Outcome(const Items& items, Slot slot) {
-  const ItemHeader header = items.LoadHeader(slot);
-  const TierPlace place = PlaceOf(LoadStub(items, slot));
-  return {.status = ReplyStatus::kBufferTooSmall,
-          .version = header.version,
-          .value_bytes = place.value_bytes,
-          .attributes = {header.flags, header.expiry()},
-          .on_disk = place};
+  const std::optional<Index::Found> found = items_.index().Find(
+      lock, hash, [&](Slot slot) { return IsStub(slot) && PlaceAt(slot) == place; });
+  if (found) items_.RemoveItem(lock, found->place, found->slot);
+  return found.has_value();
 }
 
 std::vector<uint32_t> Stubs::Laps() {
@@ -156,6 +178,27 @@ void Stubs::DropLost(Items& items, const std::optional<TierOfStore>& tier) {
                         : "this server does not have, as it has no --tier");
 }
 
+ReadOutcome Stubs::Read(Items& items, const Index::Lock& held, const Index::Found& stub) {
+  const StubValue value = LoadStub(items, stub.slot);
+  if (items.stubs() == nullptr || !LeadsInto(items.stubs()->tier_, value)) {
+    items.RemoveItem(held, stub.place, stub.slot);
+    return {.status = ReplyStatus::kNotFound};
+  }
+  const ItemHeader header = items.LoadHeader(stub.slot);
+  return {.status = ReplyStatus::kBufferTooSmall,
+          .version = header.version,
+          .value_bytes = value.value_bytes,
+          .attributes = {header.flags, header.expiry()},
+          .on_disk = PlaceOf(value)};
+}
+
+std::optional<Index::Found> Stubs::FindItem(const Index::Lock& held, KeyHash hash,
+                                            uint64_t version) const {
+  return items_.index().Find(held, hash, [&](Slot slot) {
+    return !IsStub(slot) && items_.LoadHeader(slot).version == version;
+  });
+}
+
 void Stubs::NoteMade(uint32_t block_class) {
   count_.fetch_add(1, std::memory_order_relaxed);
   bytes_.fetch_add(SizeClassBytes(block_class), std::memory_order_relaxed);
@@ -166,11 +209,101 @@ void Stubs::NoteGone(uint32_t block_class) {
   bytes_.fetch_sub(SizeClassBytes(block_class), std::memory_order_relaxed);
 }
 
-std::optional<Index::Found> Stubs::Find(const Index::Lock& held, KeyHash hash,
-                                        const TierPlace& place) const {
-  return items_.index().Find(held, hash, [&](Slot slot) {
-    return IsStub(slot) && PlaceOf(LoadStub(items_, slot)) == place;
-  });
+// Writing ahead.
+
+bool Stubs::MayBeWritten(Slot slot) const {
+  // All values that a tier takes are those of large items.
+  if (!IsLargeClass(slot.size_class())) return false;
+  const ItemHeader header = items_.LoadHeader(slot);
+  return header.value_bytes >= kTierValueBytesMin && header.value_bytes <= kTierValueBytesMax &&
+         !ahead_.Has(header.version);
+}
+
+bool Stubs::Choose(Slot slot) {
+  reserve_.Want(SizeClassFor(StubBytes(items_.LoadHeader(slot).key_bytes())));
+  return ahead_.Add({.hash = items_.KeyHashAt(slot),
+                     .version = items_.LoadHeader(slot).version,
+                     .bytes = items_.heap().RoomAt(items_.Block(slot.offset()))});
+}
+
+void Stubs::AskWriter() const {
+  if (tier_.wanted != nullptr) tier_.wanted->Ask();
+}
+
+TierPlace Stubs::PlaceAt(Slot stub) const { return PlaceOf(LoadStub(items_, stub)); }
+
+std::optional<TierRecord> Stubs::NextToWrite() {
+  while (const std::optional<AheadOfEviction::Item> item = ahead_.Take()) {
+    if (const std::optional<TierRecord> record = Copy(*item)) return record;
+    ahead_.Drop(item->version);
+  }
+  return std::nullopt;
+}
+
+// The value is long, so it is copied without the lock, while others may write there. It is that of
+// the item if the commit word is the same afterwards: each is live only once.
+std::optional<TierRecord> Stubs::Copy(const AheadOfEviction::Item& item) {
+  Slot slot;
+  ItemHeader header;
+  {
+    const Index::Lock lock(items_.index(), item.hash);
+    const std::optional<Index::Found> found = FindItem(lock, item.hash, item.version);
+    if (!found) return std::nullopt;
+    slot = found->slot;
+    header = items_.LoadHeader(slot);
+    const std::byte* const block = items_.Block(slot.offset());
+    key_.assign(KeyOfItem(block, header.key_bytes(), header.value_bytes), header.key_bytes());
+  }
+  if (value_ == nullptr) value_ = std::make_unique_for_overwrite<std::byte[]>(kTierValueBytesMax);
+  LoadWords(value_.get(), items_.Block(slot.offset() + LargeValueOffset(key_.size())),
+            header.value_bytes);
+  const Index::Lock lock(items_.index(), item.hash);
+  const std::optional<Index::Found> found = FindItem(lock, item.hash, item.version);
+  if (!found || found->slot != slot || items_.LoadHeader(slot).commit != header.commit) {
+    return std::nullopt;
+  }
+  return TierRecord{.key = key_,
+                    .value = {reinterpret_cast<const char*>(value_.get()), header.value_bytes},
+                    .hash = item.hash.value(),
+                    .version = header.version,
+                    .flags = header.flags,
+                    .expiry = header.expiry()};
+}
+
+void Stubs::Written(uint64_t hash, const TierPlace& place) {
+  ahead_.Written(place);
+  const Heap& heap = items_.heap();
+  if (heap.occupied_bytes() <= items_.eviction()->FullBytes(heap.kept_bytes())) return;
+  if (Make(KeyHash(hash), place)) ahead_.Drop(place.version);
+}
+
+void Stubs::NotWritten(const TierPlace& place) { ahead_.Drop(place.version); }
+
+// What is evicted meanwhile becomes no stub that leads there: its place is asked for under the
+// key's lock.
+void Stubs::Forget(const TierCircle::Segment& segment) {
+  ahead_.DropWrittenIn(segment.begin, segment.end);
+  if (segment.lap == 0) return;
+  uint64_t forgotten = 0;
+  if (segment.list) {
+    for (const TierListEntry& entry : *segment.list) {
+      const KeyHash hash(entry.hash);
+      const Index::Lock lock(items_.index(), hash);
+      const auto found = items_.index().Find(lock, hash, [&](Slot slot) {
+        if (!IsStub(slot)) return false;
+        const TierPlace place = PlaceAt(slot);
+        return place.position == entry.position && place.lap == segment.lap;
+      });
+      if (!found) continue;
+      items_.RemoveItem(lock, found->place, found->slot);
+      ++forgotten;
+    }
+  } else {
+    forgotten = RemoveIf(items_, [&](const StubValue& stub) {
+      return stub.position >= segment.begin && stub.position < segment.end;
+    });
+  }
+  forgotten_.fetch_add(forgotten, std::memory_order_relaxed);
 }
 
 }  // namespace gannet

@@ -19,6 +19,8 @@ class TierItems {
   // The record of the key with this hash is on the disk. So its item may become a stub, if its
   // version is still place.version.
   virtual void Written(uint64_t hash, const TierPlace& place) = 0;
+  // The record of this place is not there, as the disk did not take it.
+  virtual void NotWritten(const TierPlace& place) = 0;
   // Deletes all stubs that lead to the segment, which will be written to.
   virtual void Forget(const TierCircle::Segment& segment) = 0;
 };

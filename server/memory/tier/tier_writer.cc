@@ -37,8 +37,12 @@ TierWriter::Did TierWriter::WriteBatch(int64_t now_ns) {
   Note(status, now_ns);
   std::atomic<uint64_t>& count = status.ok() ? records_written_ : records_dropped_;
   count.fetch_add(batch_.size(), std::memory_order_relaxed);
-  if (status.ok()) {
-    for (const auto& [hash, place] : batch_) items_.Written(hash, place);
+  for (const auto& [hash, place] : batch_) {
+    if (status.ok()) {
+      items_.Written(hash, place);
+    } else {
+      items_.NotWritten(place);
+    }
   }
   batch_.clear();
   return status.ok() ? Did::kWorked : Did::kNothing;

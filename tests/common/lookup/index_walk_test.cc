@@ -50,7 +50,7 @@ class IndexWalkTest : public testing::Test {
                             .lap = 1,
                             .value_bytes = static_cast<uint32_t>(value.size()),
                             .version = version};
-      ASSERT_TRUE((*store_)->stubs()->Make((*store_)->HashOf(Stub(i)), place, At(1)));
+      ASSERT_TRUE((*store_)->stubs()->Make((*store_)->HashOf(Stub(i)), place));
     }
   }
   // What a client learns of the index.

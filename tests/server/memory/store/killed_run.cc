@@ -78,7 +78,7 @@ void KilledRun::MakeStub(const std::string& key) {
                         .lap = 1 + Random(3),
                         .value_bytes = read.value_bytes,
                         .version = read.version};
-  store_->stubs()->Make(hash, place, At(kKilledRunMs));
+  store_->stubs()->Make(hash, place);
 }
 
 void KilledRun::Operate() {

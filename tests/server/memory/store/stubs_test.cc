@@ -32,7 +32,7 @@ class StubsTest : public testing::Test {
   TierPlace PutStub(std::string_view key, const std::string& value,
                     ItemAttributes attributes = {}) {
     const TierPlace place = PlaceOf(store_.Put(key, value, attributes, {}, 1), value.size());
-    EXPECT_TRUE(store_->stubs()->Make(store_->HashOf(key), place, At(1)));
+    EXPECT_TRUE(store_->stubs()->Make(store_->HashOf(key), place));
     return place;
   }
 
@@ -56,14 +56,14 @@ TEST_F(StubsTest, SayWhereTheValueIs) {
 TEST_F(StubsTest, AreMadeOfTheRecordsVersionOnly) {
   const WriteOutcome old = store_.Put("key", value_);
   store_.Put("key", value_);
-  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), PlaceOf(old, 5000), At(1)));
+  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), PlaceOf(old, 5000)));
   EXPECT_EQ(store_.Get("key"), value_);
 }
 
 TEST_F(StubsTest, AreNotMadeOfLockedItems) {
   const WriteOutcome item = store_.Put("key", value_);
   store_.LockWordOf("key") = 1;
-  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), PlaceOf(item, 5000), At(1)));
+  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), PlaceOf(item, 5000)));
   EXPECT_EQ(store_.Get("key"), value_);
 }
 
@@ -172,7 +172,7 @@ TEST_F(StubsTest, StayWhenTheIndexGrows) {
   std::map<int, TierPlace> places;
   for (int i = 0; i < 2000; ++i) {
     const TierPlace place = PlaceOf(store.Put(KeyOf(i), value_), value_.size());
-    ASSERT_TRUE(store->stubs()->Make(store->HashOf(KeyOf(i)), place, At(1)));
+    ASSERT_TRUE(store->stubs()->Make(store->HashOf(KeyOf(i)), place));
     places[i] = place;
     // A key that found no slot would evict another one.
     store->Tidy(At(1));
@@ -232,7 +232,7 @@ class StubLeasesTest : public testing::Test {
 
 TEST_F(StubLeasesTest, NoClientCopiesAStub) {
   const TierPlace place = PlaceOf(store_.Put("key", value_), value_.size());
-  ASSERT_TRUE(store_->stubs()->Make(store_->HashOf("key"), place, At(100'000)));
+  ASSERT_TRUE(store_->stubs()->Make(store_->HashOf("key"), place));
   EXPECT_FALSE(Lease(OnlyStub(store_)));
 }
 
@@ -242,7 +242,7 @@ TEST_F(StubLeasesTest, ALeasedItemStaysInMemory) {
   ASSERT_TRUE(Lease(Slot(item.slot)));
   ASSERT_TRUE(leases_.Renew(At(100'000)));
   const TierPlace place = PlaceOf(item, value_.size());
-  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), place, At(100'001)));
+  EXPECT_FALSE(store_->stubs()->Make(store_->HashOf("key"), place));
   EXPECT_EQ(store_.Get("key"), value_);
 }
 

@@ -52,6 +52,7 @@ class KilledItems : public TierItems {
     stubs_.places[hash] = place;
     stubs_.versions[hash] = place.version;
   }
+  void NotWritten(const TierPlace&) override {}
   void Forget(const TierCircle::Segment& segment) override {
     for (uint64_t i = 0; i < kStubs; ++i) {
       const uint64_t position = stubs_.places[i].position;

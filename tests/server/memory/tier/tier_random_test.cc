@@ -60,6 +60,8 @@ class TierRandom : public TierItems {
     ++stubs_made_;
   }
 
+  void NotWritten(const TierPlace& place) override { EXPECT_NE(place.version, 0u); }
+
   void Forget(const TierCircle::Segment& segment) override {
     if (segment.list) {
       for (const TierListEntry& entry : *segment.list) {

@@ -36,6 +36,10 @@ class SomeItems : public TierItems {
     EXPECT_EQ(hash, place.version);
     stubs_[hash] = place;
   }
+  void NotWritten(const TierPlace& place) override {
+    MutexLock lock(mutex_);
+    not_written_.push_back(place.version);
+  }
   void Forget(const TierCircle::Segment& segment) override {
     MutexLock lock(mutex_);
     ++forgets_;
@@ -52,6 +56,10 @@ class SomeItems : public TierItems {
     MutexLock lock(mutex_);
     return stubs_;
   }
+  std::vector<uint64_t> not_written() {
+    MutexLock lock(mutex_);
+    return not_written_;
+  }
   int forgets() {
     MutexLock lock(mutex_);
     return forgets_;
@@ -62,6 +70,7 @@ class SomeItems : public TierItems {
   int wanted_ = 0;
   uint64_t version_ = 0;
   int forgets_ = 0;
+  std::vector<uint64_t> not_written_;
   std::string key_;
   std::string value_;
   std::map<uint64_t, TierPlace> stubs_;
@@ -157,6 +166,17 @@ TEST_F(TierWriterTest, GoesOnWhenThereIsSpaceAgain) {
   EXPECT_EQ(items_.stubs().size(), 2u);
   EXPECT_EQ(writer_.disk(kNow), Disk::kWorks);
   EXPECT_TRUE(writer_.status().ok());
+}
+
+TEST_F(TierWriterTest, SaysWhatWasNotWritten) {
+  items_.Want(1);
+  EXPECT_EQ(PollAll(), Did::kNothing);
+  EXPECT_TRUE(items_.not_written().empty());
+  disk_.SetWrites(BadDisk::Write::kNoSpace);
+  items_.Want(1);
+  EXPECT_EQ(PollAll(), Did::kNothing);
+  EXPECT_EQ(items_.stubs().size(), 1u);
+  EXPECT_EQ(items_.not_written(), std::vector<uint64_t>{2});
 }
 
 TEST_F(TierWriterTest, SaysThatAWriteIsSlow) {

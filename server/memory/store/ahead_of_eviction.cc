@@ -1,0 +1,83 @@
+#include "server/memory/store/ahead_of_eviction.h"
+
+namespace gannet {
+
+bool AheadOfEviction::Add(const Item& item) {
+  MutexLock lock(mutex_);
+  if (chosen_.size() >= kChosenMax) return false;
+  if (!entries_.try_emplace(item.version, Entry{item, std::nullopt}).second) return false;
+  chosen_.push_back(item.version);
+  bytes_ += item.bytes;
+  return true;
+}
+
+bool AheadOfEviction::full() const {
+  MutexLock lock(mutex_);
+  return chosen_.size() >= kChosenMax;
+}
+
+bool AheadOfEviction::Has(uint64_t version) const {
+  MutexLock lock(mutex_);
+  return entries_.contains(version);
+}
+
+std::optional<AheadOfEviction::Item> AheadOfEviction::Take() {
+  MutexLock lock(mutex_);
+  while (!chosen_.empty()) {
+    const auto entry = entries_.find(chosen_.front());
+    chosen_.pop_front();
+    if (entry != entries_.end()) return entry->second.item;
+  }
+  return std::nullopt;
+}
+
+void AheadOfEviction::Written(const TierPlace& place) {
+  MutexLock lock(mutex_);
+  const auto entry = entries_.find(place.version);
+  if (entry == entries_.end()) return;
+  entry->second.place = place;
+  written_.push_back(place.version);
+}
+
+std::optional<AheadOfEviction::Item> AheadOfEviction::TakeWritten() {
+  MutexLock lock(mutex_);
+  while (!written_.empty()) {
+    const auto entry = entries_.find(written_.front());
+    written_.pop_front();
+    if (entry != entries_.end()) return entry->second.item;
+  }
+  return std::nullopt;
+}
+
+std::optional<TierPlace> AheadOfEviction::PlaceOf(uint64_t version) const {
+  MutexLock lock(mutex_);
+  const auto entry = entries_.find(version);
+  return entry == entries_.end() ? std::nullopt : entry->second.place;
+}
+
+void AheadOfEviction::Drop(uint64_t version) {
+  MutexLock lock(mutex_);
+  const auto entry = entries_.find(version);
+  if (entry == entries_.end()) return;
+  bytes_ -= entry->second.item.bytes;
+  entries_.erase(entry);
+}
+
+void AheadOfEviction::DropWrittenIn(uint64_t begin, uint64_t end) {
+  MutexLock lock(mutex_);
+  uint64_t dropped = 0;
+  absl::erase_if(entries_, [&](const auto& it) {
+    const Entry& entry = it.second;
+    const bool goes = entry.place && entry.place->position >= begin && entry.place->position < end;
+    if (goes) dropped += entry.item.bytes;
+    return goes;
+  });
+  bytes_ -= dropped;
+}
+
+uint64_t AheadOfEviction::bytes() const {
+  MutexLock lock(mutex_);
+  return bytes_;
+}
+
+}  // namespace gannet

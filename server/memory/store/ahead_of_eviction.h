@@ -1,0 +1,68 @@
+#ifndef GANNET_SERVER_MEMORY_STORE_AHEAD_OF_EVICTION_H_
+#define GANNET_SERVER_MEMORY_STORE_AHEAD_OF_EVICTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+
+#include "absl/container/flat_hash_map.h"
+#include "common/base/mutex.h"
+#include "common/layout/key_hash.h"
+#include "server/memory/tier/tier_format.h"
+
+namespace gannet {
+
+// The items that were chosen to be evicted, and whose values are written to a tier before. An item
+// is named by its version, which no other one ever had. Nobody tells of items that change or go
+// meanwhile: whoever takes one looks whether it is still there.
+//
+//   Add --Take--> being written --Written--> written --TakeWritten--> evicted
+//
+// Thread safety: all methods, from any thread.
+class AheadOfEviction {
+ public:
+  static constexpr size_t kChosenMax = 64;
+
+  struct Item {
+    KeyHash hash{0};
+    uint64_t version = 0;
+    uint64_t bytes = 0;  // of its block
+  };
+
+  // Adds an item that was chosen. Returns false if it is here, or so many wait to be written.
+  bool Add(const Item& item);
+  // Whether so many wait that no other one may be added.
+  bool full() const;
+  bool Has(uint64_t version) const;
+  // Returns the item that was chosen first and is not being written.
+  std::optional<Item> Take();
+  // The value is on the disk.
+  void Written(const TierPlace& place);
+  // Returns the item that was written first, once. Its place stays here until it is dropped.
+  std::optional<Item> TakeWritten();
+  // Returns where the value is; nullopt: it is not on the disk.
+  std::optional<TierPlace> PlaceOf(uint64_t version) const;
+  void Drop(uint64_t version);
+  // Drops those whose values lie in [begin, end) on the disk.
+  void DropWrittenIn(uint64_t begin, uint64_t end);
+  // Of the blocks of all.
+  uint64_t bytes() const;
+
+ private:
+  struct Entry {
+    Item item;
+    std::optional<TierPlace> place;
+  };
+
+  mutable Mutex mutex_;
+  absl::flat_hash_map<uint64_t, Entry> entries_ GANNET_GUARDED_BY(mutex_);  // by version
+  // Versions, the first one first; also of some that were dropped.
+  std::deque<uint64_t> chosen_ GANNET_GUARDED_BY(mutex_);
+  std::deque<uint64_t> written_ GANNET_GUARDED_BY(mutex_);
+  uint64_t bytes_ GANNET_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_MEMORY_STORE_AHEAD_OF_EVICTION_H_

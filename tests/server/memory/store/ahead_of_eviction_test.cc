@@ -1,0 +1,70 @@
+#include "server/memory/store/ahead_of_eviction.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+
+namespace gannet {
+namespace {
+
+AheadOfEviction::Item ItemOf(uint64_t version) {
+  return {.hash = KeyHash(version * 7), .version = version, .bytes = 100 * version};
+}
+
+TierPlace PlaceOf(uint64_t version, uint64_t position) {
+  return {.position = position, .lap = 1, .value_bytes = 5000, .version = version};
+}
+
+TEST(AheadOfEvictionTest, ItemsPassInTheirOrder) {
+  AheadOfEviction ahead;
+  ASSERT_TRUE(ahead.Add(ItemOf(1)));
+  ASSERT_TRUE(ahead.Add(ItemOf(2)));
+  EXPECT_FALSE(ahead.Add(ItemOf(1))) << "it is here";
+  EXPECT_EQ(ahead.bytes(), 300u);
+  EXPECT_EQ(ahead.Take()->version, 1u);
+  EXPECT_EQ(ahead.Take()->version, 2u);
+  EXPECT_FALSE(ahead.Take().has_value());
+  EXPECT_FALSE(ahead.Add(ItemOf(1))) << "it is being written";
+  EXPECT_FALSE(ahead.PlaceOf(1).has_value());
+  ahead.Written(PlaceOf(2, 8192));
+  ahead.Written(PlaceOf(1, 4096));
+  EXPECT_EQ(ahead.PlaceOf(1), PlaceOf(1, 4096));
+  EXPECT_EQ(ahead.TakeWritten()->version, 2u);
+  EXPECT_EQ(ahead.PlaceOf(2), PlaceOf(2, 8192)) << "it was taken, and not dropped";
+  ahead.Drop(2);
+  EXPECT_FALSE(ahead.PlaceOf(2).has_value());
+  EXPECT_EQ(ahead.TakeWritten()->version, 1u);
+  EXPECT_EQ(ahead.bytes(), 100u);
+}
+
+TEST(AheadOfEvictionTest, WhatIsDroppedIsPassedOver) {
+  AheadOfEviction ahead;
+  for (uint64_t version = 1; version <= 4; ++version) ASSERT_TRUE(ahead.Add(ItemOf(version)));
+  ahead.Drop(1);
+  EXPECT_EQ(ahead.Take()->version, 2u);
+  EXPECT_EQ(ahead.Take()->version, 3u);
+  ahead.Written(PlaceOf(1, 4096));
+  EXPECT_FALSE(ahead.PlaceOf(1).has_value());
+  ahead.Written(PlaceOf(2, 4096));
+  ahead.Written(PlaceOf(3, 8192));
+  ahead.DropWrittenIn(4096, 8192);
+  EXPECT_EQ(ahead.TakeWritten()->version, 3u);
+  EXPECT_TRUE(ahead.Has(4));
+  EXPECT_FALSE(ahead.Has(2));
+  EXPECT_EQ(ahead.bytes(), 700u);
+}
+
+TEST(AheadOfEvictionTest, SoManyWaitAtMost) {
+  AheadOfEviction ahead;
+  for (uint64_t version = 1; version <= AheadOfEviction::kChosenMax; ++version) {
+    EXPECT_FALSE(ahead.full());
+    ASSERT_TRUE(ahead.Add(ItemOf(version)));
+  }
+  EXPECT_TRUE(ahead.full());
+  EXPECT_FALSE(ahead.Add(ItemOf(1000)));
+  ahead.Take();
+  EXPECT_TRUE(ahead.Add(ItemOf(1000)));
+}
+
+}  // namespace
+}  // namespace gannet
