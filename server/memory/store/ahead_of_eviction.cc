@@ -16,9 +16,11 @@ bool AheadOfEviction::full() const {
   return chosen_.size() >= kChosenMax;
 }
 
-bool AheadOfEviction::Has(uint64_t version) const {
+AheadOfEviction::State AheadOfEviction::StateOf(uint64_t version) const {
   MutexLock lock(mutex_);
-  return entries_.contains(version);
+  const auto entry = entries_.find(version);
+  if (entry == entries_.end()) return State::kNotHere;
+  return entry->second.place ? State::kWritten : State::kOnTheWay;
 }
 
 std::optional<AheadOfEviction::Item> AheadOfEviction::Take() {

@@ -34,7 +34,8 @@ class AheadOfEviction {
   bool Add(const Item& item);
   // Whether so many wait that no other one may be added.
   bool full() const;
-  bool Has(uint64_t version) const;
+  enum class State : uint8_t { kNotHere, kOnTheWay, kWritten };
+  State StateOf(uint64_t version) const;
   // Returns the item that was chosen first and is not being written.
   std::optional<Item> Take();
   // The value is on the disk.

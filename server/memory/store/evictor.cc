@@ -53,6 +53,7 @@ constexpr uint32_t kTablePassesMax = 4;
 }  // namespace
 
 bool Evictor::EvictColdest(const Index::Lock& held, std::span<Candidate> candidates) {
+  if (tier_ != nullptr) tier_->Prefer(candidates);
   for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
     const auto coldest = std::ranges::min_element(candidates, {}, &Candidate::worth);
     if (store_.Evict(held, coldest->found)) return true;
@@ -113,6 +114,7 @@ std::byte* Evictor::EvictWritten(uint64_t item_bytes) {
   for (int i = 0; block == nullptr && i < kEvictionsPerWrite && tier_->EvictWritten(); ++i) {
     block = items_.heap().Allocate(item_bytes);
   }
+  if (block == nullptr) tier_->ChooseForWrite();
   return block;
 }
 
@@ -318,10 +320,13 @@ bool Evictor::EvictToWatermark(ServerTime now) {
   return hot || more_of_tier || evictions == kEvictionsPerStep;
 }
 
-// If there is too little memory for stubs, what is free lies in pieces that are too short.
+// If items were deleted for want of a stub's block, what is free lies in pieces that are too short.
 bool Evictor::StepOfTier() {
   const bool more = tier_->Step(FullBytes());
-  if (!items_.stubs()->FillReserve()) ClearSpanFor(StubBytes(kKeyBytesMax));
+  if (!items_.stubs()->FillReserve() && items_.stubs()->TakeShortages() > 0) {
+    ClearSpanFor(StubBytes(kKeyBytesMax));
+    items_.stubs()->FillReserve();
+  }
   return more;
 }
 

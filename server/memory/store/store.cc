@@ -108,6 +108,7 @@ Store::Store(const Options& options, const Superblock& superblock, std::unique_p
       evictor_(options.evict ? std::make_unique<Evictor>(*this, static_cast<Items&>(*this),
                                                          compactor_, options.tidy_wanted)
                              : nullptr) {
+  if (stubs_ != nullptr) stubs_->UseEvictor(evictor_.get());
   if (survey != nullptr) return;
   if (recovery_ != nullptr) {
     recovery_->Format(superblock.region_bytes,
@@ -185,6 +186,7 @@ void Store::NoteUpdate(const Guess& guess, std::string_view key) {
 }
 
 void Store::EvictLater(LaterEvictions* later) {
+  GANNET_CHECK(later == nullptr || stubs_ == nullptr, "no tier gets what is evicted later");
   later_ = later;
   if (evicts()) evictor_->EvictLater(later);
 }
@@ -456,8 +458,12 @@ void Store::Abandon(const Reservation& reservation) {
 Pending Store::Prepare(const Reservation& reservation, KeyHash hash, const Change& put) {
   const ItemHeader header = HeaderOf(put);
   const ItemSeal seal(hash, PlaceAt(reservation.offset));
+  std::byte* const block = Block(reservation.offset);
+  // A value that was on a disk comes back with the version that it had, perhaps to the same block.
+  const bool may_be_back = stubs_ != nullptr && IsLargeClass(reservation.size_class);
   const uint64_t live =
-      StoreAroundValue(Block(reservation.offset), reservation.size_class, header, put.key, seal);
+      may_be_back ? StoreLargeHead(block, {header, NextVersion()}, put.key, seal)
+                  : StoreAroundValue(block, reservation.size_class, header, put.key, seal);
   return {reservation.offset, reservation.size_class, header.version, live, header.expiry()};
 }
 

@@ -229,6 +229,7 @@ class Store final : private Items {
   const std::optional<TakenOver>& taken_over() const { return taken_over_; }
   // `sink` hears of every change before anybody can see it; not of expiries. Before others use it.
   void UseSink(ChangeSink* sink) {
+    GANNET_CHECK(sink == nullptr || stubs_ == nullptr, "no sink hears of values on a disk");
     sink_ = sink;
     updates_at_once_ = sink == nullptr && leases_ == nullptr;
   }

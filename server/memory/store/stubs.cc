@@ -13,10 +13,12 @@
 #include "absl/functional/function_ref.h"
 #include "common/base/check.h"
 #include "common/base/words.h"
+#include "server/memory/store/evictor.h"
 #include "server/memory/store/hash_of_home.h"
 #include "server/memory/store/items.h"
 #include "server/memory/store/large_writer.h"
 #include "server/memory/store/store_find.h"
+#include "server/memory/tier/tier_buffer.h"
 
 namespace gannet {
 namespace {
@@ -57,7 +59,7 @@ bool LeadsInto(const TierOfStore& tier, const StubValue& stub) {
 // Removes stubs of a home, and returns how many, or nullopt if the table is not the newest any
 // more. While the index grows, to lock a key moves its former home into the newest table.
 std::optional<uint64_t> RemoveOfHome(Items& items, IndexTable& table, uint64_t home,
-                                     absl::FunctionRef<bool(const StubValue&)> goes) {
+                                     absl::FunctionRef<bool(Slot, const StubValue&)> goes) {
   const uint64_t homes = table.geometry().homes;
   { const Index::Lock migrates(items.index(), KeyHash(gannet::FirstHashOf(home, homes))); }
   { const Index::Lock migrates(items.index(), KeyHash(gannet::FirstHashOf(home + 1, homes) - 1)); }
@@ -68,7 +70,7 @@ std::optional<uint64_t> RemoveOfHome(Items& items, IndexTable& table, uint64_t h
     Items::FoundOfHome found;
     const auto listed = std::span(found).first(table.List(home, found));
     const auto one = std::ranges::find_if(listed, [&](const Index::Found& it) {
-      return IsStub(it.slot) && goes(LoadStub(items, it.slot));
+      return IsStub(it.slot) && goes(it.slot, LoadStub(items, it.slot));
     });
     if (one == listed.end()) return removed;
     items.RemoveItem(lock, one->place, one->slot);
@@ -77,7 +79,7 @@ std::optional<uint64_t> RemoveOfHome(Items& items, IndexTable& table, uint64_t h
 
 // Shows all stubs, some of them perhaps twice, and removes those for which goes() returns true.
 // Returns how many.
-uint64_t RemoveIf(Items& items, absl::FunctionRef<bool(const StubValue&)> goes) {
+uint64_t RemoveIf(Items& items, absl::FunctionRef<bool(Slot, const StubValue&)> goes) {
   uint64_t removed = 0;
   std::shared_ptr<IndexTable> table = items.index().Hold();
   for (uint64_t home = 0; home < table->geometry().homes;) {
@@ -91,6 +93,15 @@ uint64_t RemoveIf(Items& items, absl::FunctionRef<bool(const StubValue&)> goes) 
 
 }  // namespace
 
+std::optional<Index::Found> FindVersion(Items& items, const Index::Lock& held, KeyHash hash,
+                                        uint64_t version) {
+  return items.index().Find(held, hash, [&](Slot slot) {
+    return !IsStub(slot) && items.LoadHeader(slot).version == version;
+  });
+}
+
+TierPlace PlaceOfStub(const Items& items, Slot stub) { return PlaceOf(LoadStub(items, stub)); }
+
 Stubs::Stubs(Items& items, const StoreOptions& options)
     : items_(items),
       lock_words_(options.lock_words),
@@ -103,14 +114,12 @@ Stubs::Stubs(Items& items, const StoreOptions& options)
 
 bool Stubs::Make(KeyHash hash, const TierPlace& place) {
   const Index::Lock lock(items_.index(), hash);
-  const std::optional<Index::Found> found = FindItem(lock, hash, place.version);
+  const std::optional<Index::Found> found = FindVersion(items_, lock, hash, place.version);
   if (!found) return false;
   // What clients have copies of is used much.
   if (items_.leases() != nullptr && items_.leases()->MayHave(hash)) return false;
   // A lock that is taken after this load finds the stub.
-  if (__atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE) != 0) {
-    return false;
-  }
+  if (IsLocked(hash)) return false;
   return MakeOf(lock, hash, *found, place);
 }
 
@@ -123,45 +132,64 @@ bool Stubs::Replace(const Index::Lock& held, KeyHash hash, const Index::Found& f
   return true;
 }
 
+// If there is no block for it, a stub is written over its item, as any write in a full heap. Then
+// it has a unit of the heap for itself, until it is moved. In a memory file nothing is written
+// over.
 bool Stubs::MakeOf(const Index::Lock& held, KeyHash hash, const Index::Found& found,
                    const TierPlace& place) {
   ItemHeader header = items_.LoadHeader(found.slot);
   GANNET_CHECK(header.value_bytes == place.value_bytes, "a record of another value");
-  const std::byte* const item = items_.Block(found.slot.offset());
-  const std::string_view key(KeyOfItem(item, header.key_bytes(), header.value_bytes),
-                             header.key_bytes());
+  const uint64_t old_offset = found.slot.offset();
+  std::byte* const item = items_.Block(old_offset);
+  const std::string key(KeyOfItem(item, header.key_bytes(), header.value_bytes),
+                        header.key_bytes());
   const uint32_t block_class = SizeClassFor(StubBytes(key.size()));
   if (bytes() + SizeClassBytes(block_class) > budget_) return false;
-  std::byte* const block = reserve_.Take(block_class);
-  if (block == nullptr) return false;
+  std::byte* const other = reserve_.Take(block_class);
+  if (other == nullptr && items_.recovery() != nullptr) {
+    shortages_.fetch_add(1, std::memory_order_relaxed);
+    return false;
+  }
+  std::byte* const block = other == nullptr ? item : other;
   const uint64_t offset = static_cast<uint64_t>(block - items_.Block(0));
   const StubValue stub = StubOf(place, tier_.number);
   header.value_bytes = sizeof(stub);
-  StoreDead(block);
   const ItemSeal seal(hash, StubPlace(items_.PlaceAt(offset)));
+  const Slot slot = Slot::Of(hash.Tag(), kSizeClassMarker, offset);
+  items_.eviction()->keys.Remember(hash, items_.eviction()->heat.Get(old_offset));
+  StoreDeadFirst(block);
   const uint64_t live = StoreContent(block, block_class, header, key,
                                      {reinterpret_cast<const char*>(&stub), sizeof(stub)}, seal);
-  const Slot slot = Slot::Of(hash.Tag(), kSizeClassMarker, offset);
-  items_.eviction()->keys.Remember(hash, items_.eviction()->heat.Get(found.slot.offset()));
-  items_.ReplaceItem(held, hash, found.place, found.slot, slot, live);
+  if (other != nullptr) {
+    items_.ReplaceItem(held, hash, found.place, found.slot, slot, live);
+    items_.FreeItem(found.slot);
+  } else {
+    StoreLive(block, live);
+    Index::Replace(held, found.place, slot);
+    items_.heap().Shrink(block, found.slot.size_class(), StubBytes(key.size()));
+  }
   items_.NoteStub(slot);
-  items_.FreeItem(found.slot);
   reserve_.Fill();
   made_.fetch_add(1, std::memory_order_relaxed);
   return true;
 }
 
+std::optional<Index::Found> Stubs::Find(const Index::Lock& held, const Name& stub) const {
+  return items_.index().Find(held, stub.hash, [&](Slot slot) {
+    return IsStub(slot) && PlaceOfStub(items_, slot) == stub.place;
+  });
+}
+
 bool Stubs::Delete(KeyHash hash, const TierPlace& place) {
   const Index::Lock lock(items_.index(), hash);
-  const std::optional<Index::Found> found = items_.index().Find(
-      lock, hash, [&](Slot slot) { return IsStub(slot) && PlaceAt(slot) == place; });
+  const std::optional<Index::Found> found = Find(lock, {hash, place});
   if (found) items_.RemoveItem(lock, found->place, found->slot);
   return found.has_value();
 }
 
 std::vector<uint32_t> Stubs::Laps() {
   std::vector<uint32_t> laps(tier_.segments);
-  RemoveIf(items_, [&](const StubValue& stub) {
+  RemoveIf(items_, [&](Slot /*slot*/, const StubValue& stub) {
     uint32_t& lap = laps[(stub.position - kTierBlockBytes) / tier_.segment_bytes];
     lap = std::max(lap, stub.lap);
     return false;
@@ -170,8 +198,9 @@ std::vector<uint32_t> Stubs::Laps() {
 }
 
 void Stubs::DropLost(Items& items, const std::optional<TierOfStore>& tier) {
-  const uint64_t dropped =
-      RemoveIf(items, [&](const StubValue& stub) { return !tier || !LeadsInto(*tier, stub); });
+  const uint64_t dropped = RemoveIf(items, [&](Slot /*slot*/, const StubValue& stub) {
+    return !tier || !LeadsInto(*tier, stub);
+  });
   if (dropped == 0) return;
   LOG(WARNING) << dropped << " keys are gone: their values are on a disk that "
                << (tier ? "--tier does not name"
@@ -192,13 +221,6 @@ ReadOutcome Stubs::Read(Items& items, const Index::Lock& held, const Index::Foun
           .on_disk = PlaceOf(value)};
 }
 
-std::optional<Index::Found> Stubs::FindItem(const Index::Lock& held, KeyHash hash,
-                                            uint64_t version) const {
-  return items_.index().Find(held, hash, [&](Slot slot) {
-    return !IsStub(slot) && items_.LoadHeader(slot).version == version;
-  });
-}
-
 void Stubs::NoteMade(uint32_t block_class) {
   count_.fetch_add(1, std::memory_order_relaxed);
   bytes_.fetch_add(SizeClassBytes(block_class), std::memory_order_relaxed);
@@ -216,7 +238,7 @@ bool Stubs::MayBeWritten(Slot slot) const {
   if (!IsLargeClass(slot.size_class())) return false;
   const ItemHeader header = items_.LoadHeader(slot);
   return header.value_bytes >= kTierValueBytesMin && header.value_bytes <= kTierValueBytesMax &&
-         !ahead_.Has(header.version);
+         ahead_.StateOf(header.version) == AheadOfEviction::State::kNotHere;
 }
 
 bool Stubs::Choose(Slot slot) {
@@ -229,8 +251,6 @@ bool Stubs::Choose(Slot slot) {
 void Stubs::AskWriter() const {
   if (tier_.wanted != nullptr) tier_.wanted->Ask();
 }
-
-TierPlace Stubs::PlaceAt(Slot stub) const { return PlaceOf(LoadStub(items_, stub)); }
 
 std::optional<TierRecord> Stubs::NextToWrite() {
   while (const std::optional<AheadOfEviction::Item> item = ahead_.Take()) {
@@ -247,7 +267,7 @@ std::optional<TierRecord> Stubs::Copy(const AheadOfEviction::Item& item) {
   ItemHeader header;
   {
     const Index::Lock lock(items_.index(), item.hash);
-    const std::optional<Index::Found> found = FindItem(lock, item.hash, item.version);
+    const std::optional<Index::Found> found = FindVersion(items_, lock, item.hash, item.version);
     if (!found) return std::nullopt;
     slot = found->slot;
     header = items_.LoadHeader(slot);
@@ -258,7 +278,7 @@ std::optional<TierRecord> Stubs::Copy(const AheadOfEviction::Item& item) {
   LoadWords(value_.get(), items_.Block(slot.offset() + LargeValueOffset(key_.size())),
             header.value_bytes);
   const Index::Lock lock(items_.index(), item.hash);
-  const std::optional<Index::Found> found = FindItem(lock, item.hash, item.version);
+  const std::optional<Index::Found> found = FindVersion(items_, lock, item.hash, item.version);
   if (!found || found->slot != slot || items_.LoadHeader(slot).commit != header.commit) {
     return std::nullopt;
   }
@@ -279,31 +299,85 @@ void Stubs::Written(uint64_t hash, const TierPlace& place) {
 
 void Stubs::NotWritten(const TierPlace& place) { ahead_.Drop(place.version); }
 
+bool Stubs::IsLocked(KeyHash hash) const {
+  const uint64_t* const word = &lock_words_[hash.LockIndex(lock_words_.size())];
+  return __atomic_load_n(word, __ATOMIC_ACQUIRE) != 0;
+}
+
 // What is evicted meanwhile becomes no stub that leads there: its place is asked for under the
 // key's lock.
-void Stubs::Forget(const TierCircle::Segment& segment) {
+void Stubs::Forget(const TierCircle::Segment& segment, TierCircle* circle) {
   ahead_.DropWrittenIn(segment.begin, segment.end);
   if (segment.lap == 0) return;
-  uint64_t forgotten = 0;
+  for (const Name& stub : ListLeaving(segment)) {
+    if (IsLocked(stub.hash) && BringBack(stub, circle)) {
+      brought_back_.fetch_add(1, std::memory_order_relaxed);
+    } else if (Delete(stub.hash, stub.place)) {
+      forgotten_.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+}
+
+std::vector<Stubs::Name> Stubs::ListLeaving(const TierCircle::Segment& segment) {
+  std::vector<Name> leaving;
   if (segment.list) {
+    leaving.reserve(segment.list->size());
     for (const TierListEntry& entry : *segment.list) {
       const KeyHash hash(entry.hash);
       const Index::Lock lock(items_.index(), hash);
       const auto found = items_.index().Find(lock, hash, [&](Slot slot) {
-        if (!IsStub(slot)) return false;
-        const TierPlace place = PlaceAt(slot);
-        return place.position == entry.position && place.lap == segment.lap;
+        return IsStub(slot) && PlaceOfStub(items_, slot).position == entry.position;
       });
-      if (!found) continue;
-      items_.RemoveItem(lock, found->place, found->slot);
-      ++forgotten;
+      if (found) leaving.push_back({hash, PlaceOfStub(items_, found->slot)});
     }
-  } else {
-    forgotten = RemoveIf(items_, [&](const StubValue& stub) {
-      return stub.position >= segment.begin && stub.position < segment.end;
-    });
+    return leaving;
   }
-  forgotten_.fetch_add(forgotten, std::memory_order_relaxed);
+  RemoveIf(items_, [&](Slot slot, const StubValue& stub) {
+    if (stub.position >= segment.begin && stub.position < segment.end) {
+      leaving.push_back({items_.KeyHashAt(slot), PlaceOf(stub)});
+    }
+    return false;
+  });
+  return leaving;
+}
+
+// By the stores of any replacement. The item has the version, flags and expiry of the stub.
+bool Stubs::BringBack(const Name& stub, TierCircle* circle) {
+  std::string key;
+  {
+    const Index::Lock lock(items_.index(), stub.hash);
+    const std::optional<Index::Found> found = Find(lock, stub);
+    if (!found) return false;
+    const ItemHeader header = items_.LoadHeader(found->slot);
+    key.assign(KeyAt(items_.Block(found->slot.offset()), header.value_bytes), header.key_bytes());
+  }
+  const TierBuffer buffer(kTierReadBytesMax);
+  if (!circle->Pin(stub.place)) return false;
+  const absl::StatusOr<std::string_view> value = circle->Read(stub.place, key, buffer.bytes());
+  circle->Unpin(stub.place);
+  if (!value.ok()) return false;
+  const uint64_t bytes = ItemBytes(key.size(), value->size());
+  std::byte* block = items_.heap().Allocate(bytes);
+  if (block == nullptr) block = evictor_->EvictFor(bytes);
+  if (block == nullptr) return false;
+  const uint64_t offset = static_cast<uint64_t>(block - items_.Block(0));
+  StoreDeadFirst(block);
+  StoreValueAt(block + LargeValueOffset(key.size()), *value);
+  const Index::Lock lock(items_.index(), stub.hash);
+  const std::optional<Index::Found> found = Find(lock, stub);
+  if (!found) {
+    items_.FreeBlock(offset, SizeClassFor(bytes));
+    return false;
+  }
+  ItemHeader header = items_.LoadHeader(found->slot);
+  header.value_bytes = stub.place.value_bytes;
+  const ItemSeal seal(stub.hash, items_.PlaceAt(offset));
+  const uint64_t live = StoreLargeHead(block, {header, items_.NextVersion()}, key, seal);
+  const Slot slot = Slot::Of(stub.hash.Tag(), SizeClassFor(bytes), offset);
+  items_.ReplaceItem(lock, stub.hash, found->place, found->slot, slot, live);
+  items_.eviction()->Installed(stub.hash, offset, slot.size_class(), Heat::kNone);
+  items_.FreeItem(found->slot);
+  return true;
 }
 
 }  // namespace gannet

@@ -23,7 +23,14 @@
 
 namespace gannet {
 
+class Evictor;
 class Items;
+
+// Return the key's item of this version, and where the stub at a slot leads. REQUIRES: the key's
+// lock.
+std::optional<Index::Found> FindVersion(Items& items, const Index::Lock& held, KeyHash hash,
+                                        uint64_t version);
+TierPlace PlaceOfStub(const Items& items, Slot stub);
 
 // The stubs of a store: items whose values are on a disk (docs/decisions/2026-11-29-tier.md). And
 // the values that are written there, before they are evicted: this is what a TierWriter asks.
@@ -61,20 +68,24 @@ class Stubs : public TierItems {
   std::optional<TierRecord> NextToWrite() override;
   void Written(uint64_t hash, const TierPlace& place) override;
   void NotWritten(const TierPlace& place) override;
-  void Forget(const TierCircle::Segment& segment) override;
+  // The values of locked keys are brought back into memory, as far as there is room.
+  void Forget(const TierCircle::Segment& segment, TierCircle* circle) override;
 
   // Relaxed: for those who watch.
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of their blocks
   // Stubs that were ever made; that went as there were too many, or for want of a slot or of
-  // memory in one piece; and that went with their records.
+  // memory in one piece; that went with their records; and whose values were brought back then.
   uint64_t made() const { return made_.load(std::memory_order_relaxed); }
   uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
   uint64_t forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
+  uint64_t brought_back() const { return brought_back_.load(std::memory_order_relaxed); }
   uint64_t reserve_bytes() const { return reserve_.bytes(); }
 
   // For the store.
   //
+  // Makes room for values that come back by this, which outlives it. Before others use it.
+  void UseEvictor(Evictor* evictor) { evictor_ = evictor; }
   // Deletes what a former process left, and leads to nothing in this tier, or leads anywhere if
   // there is none. REQUIRES: no lock is held.
   static void DropLost(Items& items, const std::optional<TierOfStore>& tier);
@@ -83,9 +94,6 @@ class Stubs : public TierItems {
   // Replaces an item that is to be evicted by a stub. Returns false, and changes nothing, if its
   // value is not on the disk, or there is no room for a stub. REQUIRES: it may be evicted.
   bool Replace(const Index::Lock& held, KeyHash hash, const Index::Found& found);
-  // Returns the key's item of this version.
-  std::optional<Index::Found> FindItem(const Index::Lock& held, KeyHash hash,
-                                       uint64_t version) const;
   // Take note that there is another stub, or one fewer, whose block is of this class; and that one
   // is evicted.
   void NoteMade(uint32_t block_class);
@@ -100,17 +108,34 @@ class Stubs : public TierItems {
   bool Choose(Slot slot);
   // Asks the thread that writes.
   void AskWriter() const;
-  TierPlace PlaceAt(Slot stub) const;
   bool too_many() const { return bytes() > budget_ - budget_ / kSpareShare; }
-  // Returns false if there is no memory for it.
+  // Returns false if there is too little memory for it.
   bool FillReserve() { return reserve_.Fill(); }
+  // Returns how many stubs found no block since the last call, if they are so many that it pays to
+  // make room for others.
+  uint64_t TakeShortages() {
+    if (shortages_.load(std::memory_order_relaxed) < kShortagesMin) return 0;
+    return shortages_.exchange(0, std::memory_order_relaxed);
+  }
 
  private:
   // The background keeps so much of the stubs' share free.
   static constexpr uint64_t kSpareShare = 64;
+  static constexpr uint64_t kShortagesMin = 16;
 
   bool MakeOf(const Index::Lock& held, KeyHash hash, const Index::Found& found,
               const TierPlace& place);
+  bool IsLocked(KeyHash hash) const;
+  // A stub's name.
+  struct Name {
+    KeyHash hash{0};
+    TierPlace place;
+  };
+  std::optional<Index::Found> Find(const Index::Lock& held, const Name& stub) const;
+  // Returns those that lead to the segment.
+  std::vector<Name> ListLeaving(const TierCircle::Segment& segment);
+  // Replaces a stub by its item. Returns false if nothing can be read, or there is no room.
+  bool BringBack(const Name& stub, TierCircle* circle);
   // Copies key and value of an item that was chosen. Returns nullopt if it changed.
   std::optional<TierRecord> Copy(const AheadOfEviction::Item& item);
 
@@ -118,17 +143,20 @@ class Stubs : public TierItems {
   const std::span<const uint64_t> lock_words_;
   const TierOfStore tier_;
   const uint64_t budget_;  // bytes of stubs
+  Evictor* evictor_ = nullptr;
   AheadOfEviction ahead_;
   StubReserve reserve_;
   // What NextToWrite returned last.
   std::string key_;
   std::unique_ptr<std::byte[]> value_;
 
+  std::atomic<uint64_t> shortages_{0};
   std::atomic<uint64_t> count_{0};
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> made_{0};
   std::atomic<uint64_t> evicted_{0};
   std::atomic<uint64_t> forgotten_{0};
+  std::atomic<uint64_t> brought_back_{0};
 };
 
 }  // namespace gannet

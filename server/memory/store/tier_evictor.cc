@@ -1,3 +1,6 @@
+// Which values are written next, and which items and stubs go. How much is written ahead decides
+// what a PUT without room finds: items that become stubs, or others that are deleted.
+
 #include "server/memory/store/tier_evictor.h"
 
 #include <algorithm>
@@ -11,15 +14,20 @@ namespace {
 
 // So many that were written and are not there any more are passed over at once.
 constexpr int kGoneMax = 64;
+// A write chooses so many values.
+constexpr size_t kChosenPerWrite = 16;
 // So many stubs go in one step, if there are too many.
 constexpr int kStubsPerStep = 256;
+// Two worths differ by less than this.
+constexpr int32_t kMoreThanAnyWorth = 1000;
 // So much is written ahead.
 constexpr uint64_t kAheadShare = 32;
 constexpr uint64_t kAheadBytesMin = 1 << 20;
 constexpr uint64_t kAheadBytesMax = 256 << 20;
 constexpr uint64_t kAheadShareMax = 8;
 
-uint64_t AheadBytes(uint64_t capacity) {
+uint64_t AheadBytes(const Heap& heap) {
+  const uint64_t capacity = heap.capacity_bytes();
   const uint64_t least = std::min(kAheadBytesMin, capacity / kAheadShareMax);
   return std::clamp(capacity / kAheadShare, least, std::max(least, kAheadBytesMax));
 }
@@ -33,7 +41,7 @@ bool TierEvictor::EvictWritten() {
     const std::optional<AheadOfEviction::Item> item = stubs_.ahead().TakeWritten();
     if (!item) return false;
     const Index::Lock lock(items_.index(), item->hash);
-    const std::optional<Index::Found> found = stubs_.FindItem(lock, item->hash, item->version);
+    const std::optional<Index::Found> found = FindVersion(items_, lock, item->hash, item->version);
     const bool gone = found && store_.Evict(lock, *found);
     stubs_.ahead().Drop(item->version);
     if (gone) return true;
@@ -41,27 +49,43 @@ bool TierEvictor::EvictWritten() {
   return false;
 }
 
+void TierEvictor::Prefer(std::span<ItemSampler::Candidate> candidates) const {
+  for (ItemSampler::Candidate& candidate : candidates) {
+    const ItemHeader header = items_.LoadHeader(candidate.found.slot);
+    switch (stubs_.ahead().StateOf(header.version)) {
+      case AheadOfEviction::State::kNotHere:
+        break;
+      case AheadOfEviction::State::kOnTheWay:
+        candidate.worth += kMoreThanAnyWorth;
+        break;
+      case AheadOfEviction::State::kWritten:
+        candidate.worth -= kMoreThanAnyWorth;
+    }
+  }
+}
+
+// As much is written ahead as would have to go now if the heap were full a little earlier.
 bool TierEvictor::Step(uint64_t full_bytes) {
-  ChooseVictims(full_bytes);
+  const uint64_t begin = full_bytes - std::min(full_bytes, AheadBytes(items_.heap()));
+  const uint64_t occupied = items_.heap().occupied_bytes();
+  if (occupied > begin) ChooseVictims(occupied - begin, AheadOfEviction::kChosenMax);
   int evicted = 0;
   while (evicted < kStubsPerStep && stubs_.too_many() && EvictStub()) ++evicted;
   return evicted == kStubsPerStep;
 }
 
-void TierEvictor::ChooseVictims(uint64_t full_bytes) {
-  const Heap& heap = items_.heap();
-  const uint64_t ahead = AheadBytes(heap.capacity_bytes());
-  const uint64_t begin = full_bytes - std::min(full_bytes, ahead);
-  bool chosen = false;
-  for (size_t i = 0; i < AheadOfEviction::kChosenMax; ++i) {
-    const uint64_t occupied = heap.occupied_bytes();
-    if (occupied <= begin || stubs_.ahead().bytes() >= occupied - begin) break;
-    if (stubs_.ahead().full()) break;
-    chosen |= sampler_.Sample(
-        ItemSampler::Kind::kValues, kSizeClassNone,
-        [this](const Index::Lock& /*held*/, auto candidates) { return ChooseColdest(candidates); });
+void TierEvictor::ChooseForWrite() { ChooseVictims(AheadBytes(items_.heap()), kChosenPerWrite); }
+
+void TierEvictor::ChooseVictims(uint64_t bytes, size_t most) {
+  const auto choose = [this](const Index::Lock& /*held*/, auto candidates) {
+    return ChooseColdest(candidates);
+  };
+  size_t chosen = 0;
+  while (chosen < most && stubs_.ahead().bytes() < bytes && !stubs_.ahead().full() &&
+         sampler_.Sample(ItemSampler::Kind::kValues, kSizeClassNone, choose)) {
+    ++chosen;
   }
-  if (chosen) stubs_.AskWriter();
+  if (chosen > 0) stubs_.AskWriter();
 }
 
 bool TierEvictor::ChooseColdest(std::span<ItemSampler::Candidate> candidates) {
@@ -78,7 +102,7 @@ bool TierEvictor::EvictStub() {
   return sampler_.Sample(
       ItemSampler::Kind::kStubs, kSizeClassNone, [this](const Index::Lock& held, auto candidates) {
         const auto first = std::ranges::min_element(candidates, {}, [this](const auto& candidate) {
-          const TierPlace place = stubs_.PlaceAt(candidate.found.slot);
+          const TierPlace place = PlaceOfStub(items_, candidate.found.slot);
           return std::tuple(place.lap, place.position);
         });
         return first != candidates.end() && store_.Evict(held, first->found);

@@ -21,8 +21,9 @@ class TierItems {
   virtual void Written(uint64_t hash, const TierPlace& place) = 0;
   // The record of this place is not there, as the disk did not take it.
   virtual void NotWritten(const TierPlace& place) = 0;
-  // Deletes all stubs that lead to the segment, which will be written to.
-  virtual void Forget(const TierCircle::Segment& segment) = 0;
+  // Deletes all stubs that lead to the segment, which will be written to. What must not go can be
+  // read from the circle before.
+  virtual void Forget(const TierCircle::Segment& segment, TierCircle* circle) = 0;
 };
 
 }  // namespace gannet

@@ -55,7 +55,7 @@ TierWriter::Did TierWriter::MakeRoom(int64_t now_ns) {
     if (const absl::Status sealed = circle_.Seal(); !sealed.ok()) {
       LOG(WARNING) << "a segment of the tier has no list: " << sealed.message();
     }
-    items_.Forget(circle_.ListOldest());
+    items_.Forget(circle_.ListOldest(), &circle_);
     forgotten_ = true;
   }
   const absl::StatusOr<bool> taken = circle_.TakeOldest();

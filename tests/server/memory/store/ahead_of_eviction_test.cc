@@ -49,8 +49,9 @@ TEST(AheadOfEvictionTest, WhatIsDroppedIsPassedOver) {
   ahead.Written(PlaceOf(3, 8192));
   ahead.DropWrittenIn(4096, 8192);
   EXPECT_EQ(ahead.TakeWritten()->version, 3u);
-  EXPECT_TRUE(ahead.Has(4));
-  EXPECT_FALSE(ahead.Has(2));
+  EXPECT_EQ(ahead.StateOf(4), AheadOfEviction::State::kOnTheWay);
+  EXPECT_EQ(ahead.StateOf(2), AheadOfEviction::State::kNotHere);
+  EXPECT_EQ(ahead.StateOf(3), AheadOfEviction::State::kWritten);
   EXPECT_EQ(ahead.bytes(), 700u);
 }
 

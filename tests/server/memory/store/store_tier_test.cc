@@ -67,6 +67,7 @@ class StoreWithTier {
     ASSERT_EQ(store_.Put(KeyOfTier(i), std::string(bytes, 'v')).status, ReplyStatus::kOk);
     Work();
   }
+  void Forget(const TierCircle::Segment& segment) { stubs().Forget(segment, &circle_); }
   absl::StatusOr<std::string> Read(const TierPlace& place, std::string_view key) {
     if (!circle_.Pin(place)) return absl::NotFoundError("the segment was taken again");
     const TierBuffer buffer(kTierReadBytesMax);
@@ -363,6 +364,46 @@ TEST(StoreTierTest, ADiskThatIsFullHasItemsEvictedAsWithout) {
   EXPECT_GT(tier.stubs().made(), made_until_full + 100) << "what was not written is chosen again";
 }
 
+// Also if its segment has no list.
+TEST(StoreTierTest, TheValueOfALockedKeyComesBackBeforeItsSegmentGoes) {
+  for (const bool lists : {true, false}) {
+    StoreWithTier tier;
+    std::map<uint64_t, TierPlace> locked;
+    uint64_t i = 0;
+    while (locked.size() < 3) {
+      tier.PutAndWork(i++, 8000);
+      for (uint64_t n = 0; n < i && locked.size() < 3; ++n) {
+        const ReadOutcome read = tier.store()->Get(KeyOfTier(n), {}, At(1));
+        if (!read.on_disk) continue;
+        tier.store().LockWordOf(KeyOfTier(n)) = 1;
+        locked[n] = *read.on_disk;
+      }
+    }
+    const uint64_t touched = locked.begin()->first;
+    tier.store().Touch(KeyOfTier(touched), 1'000'000);
+    // Others lead to the first segment, too.
+    while (tier.stubs().count() < 20) tier.PutAndWork(i++, 8000);
+    if (lists) {
+      while (tier.writer().segments_taken() <= kSegments && !testing::Test::HasFailure()) {
+        tier.PutAndWork(i++, 8000);
+      }
+    } else {
+      tier.Forget({.begin = kTierBlockBytes,
+                   .end = kTierBlockBytes + kSegmentBytes,
+                   .lap = 1,
+                   .list = std::nullopt});
+    }
+    EXPECT_EQ(tier.stubs().brought_back(), 3u);
+    EXPECT_GT(tier.stubs().forgotten(), 0u);
+    for (const auto& [n, place] : locked) {
+      EXPECT_TRUE(tier.store().Get(KeyOfTier(n)) == std::string(8000, 'v')) << n;
+      const ReadOutcome read = tier.store()->Get(KeyOfTier(n), {}, At(1));
+      EXPECT_EQ(read.version != place.version, n == touched);
+      EXPECT_EQ(read.attributes.expiry, ExpiresAt(n == touched ? 1'000'000 : 0));
+    }
+  }
+}
+
 // A quarter of the memory, and then the stubs go whose records are the oldest.
 TEST(StoreTierTest, StubsTakeNoMoreThanTheirShare) {
   TestStore store(1 << 20, 0, /*index_grows=*/true, TestStore::OnFull::kEvict, nullptr,
@@ -426,6 +467,9 @@ TEST(StoreTierTest, Threads) {
   stop = true;
   for (size_t i = 0; i < 2; ++i) threads[i].join();
   EXPECT_GE(on_disk, 100u);
+  std::cout << on_disk << " values from the disk, " << tier.stubs().made() << " stubs, "
+            << tier.stubs().forgotten() << " forgotten, " << tier.store().Stats().items_evicted
+            << " items evicted" << std::endl;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "common/base/words.h"
 #include "server/memory/store/item_leaser.h"
 #include "server/memory/store/item_leases.h"
 #include "tests/server/memory/store/store_fixture.h"
@@ -146,6 +147,23 @@ TEST_F(StubsTest, AreDeletedFlushedAndSweptAway) {
 // Keys of all lengths, so that blocks of all classes move.
 std::string KeyOf(int i) {
   return std::to_string(i) + std::string(static_cast<size_t>(1 + i * 7 % 240), 'k');
+}
+
+// A client that READ the item's head before, and its value meanwhile, must look again.
+TEST_F(StubsTest, AValueThatComesBackHasACommitWordThatWasNeverThere) {
+  const WriteOutcome item = store_.PutReserved("key", value_);
+  const uint64_t offset = Slot(item.slot).offset();
+  const uint64_t commit = LoadWord(store_.region().data() + offset);
+  const KeyHash hash = store_->HashOf("key");
+  ASSERT_TRUE(store_->stubs()->Make(hash, PlaceOf(item, value_.size())));
+  const Change put{.version = item.version, .key = "key", .value = value_};
+  const std::optional<Pending> pending = store_->MakeLong(hash, put, At(1));
+  ASSERT_TRUE(pending.has_value());
+  ASSERT_EQ(pending->offset, offset) << "the block is another one";
+  store_->Install(Store::Locked(*store_, hash, "key", At(1)), *pending, nullptr);
+  EXPECT_EQ(store_.Get("key"), value_);
+  EXPECT_EQ(store_->Get("key", {}, At(1)).version, item.version);
+  EXPECT_NE(LoadWord(store_.region().data() + offset), commit);
 }
 
 TEST_F(StubsTest, AreMovedTogether) {

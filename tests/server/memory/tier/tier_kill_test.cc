@@ -53,7 +53,7 @@ class KilledItems : public TierItems {
     stubs_.versions[hash] = place.version;
   }
   void NotWritten(const TierPlace&) override {}
-  void Forget(const TierCircle::Segment& segment) override {
+  void Forget(const TierCircle::Segment& segment, TierCircle* /*circle*/) override {
     for (uint64_t i = 0; i < kStubs; ++i) {
       const uint64_t position = stubs_.places[i].position;
       if (position >= segment.begin && position < segment.end) stubs_.versions[i] = 0;

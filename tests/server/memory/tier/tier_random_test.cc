@@ -62,7 +62,7 @@ class TierRandom : public TierItems {
 
   void NotWritten(const TierPlace& place) override { EXPECT_NE(place.version, 0u); }
 
-  void Forget(const TierCircle::Segment& segment) override {
+  void Forget(const TierCircle::Segment& segment, TierCircle* /*circle*/) override {
     if (segment.list) {
       for (const TierListEntry& entry : *segment.list) {
         const auto found = items_.find(entry.hash);

@@ -40,7 +40,7 @@ class SomeItems : public TierItems {
     MutexLock lock(mutex_);
     not_written_.push_back(place.version);
   }
-  void Forget(const TierCircle::Segment& segment) override {
+  void Forget(const TierCircle::Segment& segment, TierCircle* /*circle*/) override {
     MutexLock lock(mutex_);
     ++forgets_;
     std::erase_if(stubs_, [&segment](const auto& stub) {
