@@ -27,14 +27,6 @@
 #include "common/layout/item_proof.h"
 
 namespace gannet {
-namespace {
-
-// Returns whether the caller wants no value of an item with this header.
-bool NeedsNoValue(const Op& op, const ItemHeader& header) {
-  return op.request.type == OpType::kExists || header.version == op.request.expected_version;
-}
-
-}  // namespace
 
 void LookupGets::StartHeadRead(Op& op, Slot cached) {
   const EngineServer& server = *op.server;
@@ -43,7 +35,7 @@ void LookupGets::StartHeadRead(Op& op, Slot cached) {
   op.value_read.wanted = 0;
   const LargeItemHeader* head = server.large.Find(op.HeadHash(), cached);
   if (head == nullptr) head = server.short_heads.Find(op.HeadHash(), cached);
-  if (head != nullptr && NeedsNoValue(op, head->item)) {
+  if (head != nullptr && WantsNoValue(op.request, head->item.version)) {
     op.lookup.StartKnown(&view, op.key(), op.hash, cached, *head);
     op.lookup.OnValue();  // of which nothing is wanted
   } else {
@@ -66,7 +58,8 @@ void LookupGets::OnHeadRead(Op& op) {
     case Lookup::Step::kRead:
       return PlanHeadRead(op);
     case Lookup::Step::kReadValue:
-      if (NeedsNoValue(op, lookup.large().item)) return Advance(op, Lookup::Step::kHit);
+      if (WantsNoValue(op.request, lookup.large().item.version))
+        return Advance(op, Lookup::Step::kHit);
       op.phase.FastGoTo(Op::Phase::kLookingUp);
       return Advance(op, step);
     case Lookup::Step::kHit:

@@ -68,6 +68,11 @@ struct OpRequest {
   uint32_t flags = 0;
 };
 
+// Returns whether an operation that ReadsHead wants no value of the item with this version.
+inline bool WantsNoValue(const OpRequest& request, uint64_t version) {
+  return request.type == OpType::kExists || version == request.expected_version;
+}
+
 }  // namespace gannet
 
 #endif  // GANNET_CLIENT_ENGINE_OP_REQUEST_H_

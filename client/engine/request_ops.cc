@@ -36,6 +36,10 @@ std::string_view NameCallerMemory(Op& op, RequestHeader* header) {
   return {reinterpret_cast<const char*>(op.buffers->item), segments.size_bytes()};
 }
 
+// Returns whether the server is to send no value that would need a buffer, or a disk's read. It
+// says then how long the value is.
+bool AsksForHead(const Op& op) { return ReadsHead(op.request.type) && op.rpc.value_needed == 0; }
+
 // Lends the server the buffer that the request needs: one that a GET's value is written to, or one
 // that a long PUT's value is read from. The request's value is left empty if it does not travel in
 // the message. Returns the pool that has no buffer left, or nullptr.
@@ -47,9 +51,10 @@ const RegisteredPool* LendBuffer(Op& op, RequestView* request, RequestWindow::En
     lent = memory.replies.Take(std::max(op.rpc.value_needed, kReplyRoom));
     if (lent.data == nullptr) return &memory.replies;
     header->flags |= kValueInBuffer;
-    header->get = {.buffer_address = lent.address(),
-                   .buffer_rkey = lent.rkey,
-                   .buffer_bytes = std::min<uint32_t>(lent.bytes, kValueBytesMax)};
+    header->get = {
+        .buffer_address = lent.address(),
+        .buffer_rkey = lent.rkey,
+        .buffer_bytes = AsksForHead(op) ? 0 : std::min<uint32_t>(lent.bytes, kValueBytesMax)};
   } else if (op.uses_caller_memory()) {
     request->value = NameCallerMemory(op, header);
   } else if (!op.IsEager()) {
@@ -214,6 +219,21 @@ void RequestOps::OnReplyForPeople(Op& op, const ReplyView& reply) {
   ops_.Finish(op, ToOutcome(static_cast<ReplyStatus>(reply.header.status)));
 }
 
+// Keeps the value, which is in the buffer that was lent, or goes there. Returns false if it has no
+// room there.
+bool RequestOps::TakeValue(Op& op, RequestWindow::Entry* answered, const ReplyView& reply) {
+  const ReplyHeader& header = reply.header;
+  if (header.value_bytes > answered->reply.bytes) return false;
+  if (!header.get.value_in_buffer) {
+    std::memcpy(answered->reply.data, reply.value.data(), reply.value.size());
+  }
+  op.ReturnItem();
+  op.item.lent = std::exchange(answered->reply, {});  // Release returns it
+  op.item.is_reply = true;
+  op.value = {reinterpret_cast<const char*>(op.item.lent.data), header.value_bytes};
+  return true;
+}
+
 void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply) {
   const ReplyHeader& header = reply.header;
   LocationCache& cache = op.server->cache;
@@ -222,7 +242,9 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
   if (status == ReplyStatus::kBufferTooSmall && IsLargeClass(Slot(header.get.slot).size_class())) {
     return ReadWhereTold(op, header);
   }
-  if (status == ReplyStatus::kBufferTooSmall && header.value_bytes > op.rpc.value_needed) {
+  const bool head = status == ReplyStatus::kBufferTooSmall && AsksForHead(op) &&
+                    WantsNoValue(op.request, header.get.version);
+  if (!head && status == ReplyStatus::kBufferTooSmall && header.value_bytes > op.rpc.value_needed) {
     op.rpc.value_needed = header.value_bytes;
     return op.QueueRequest();
   }
@@ -231,17 +253,10 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
     cache.Forget(op.hash, op.place);
     op.session().usage().Missed();
   }
-  if (status != ReplyStatus::kOk) return ops_.Finish(op, ToOutcome(status));
+  if (status != ReplyStatus::kOk && !head) return ops_.Finish(op, ToOutcome(status));
   op.session().usage().Hit();
-  if (header.value_bytes > answered->reply.bytes) return ops_.Finish(op, Outcome::kServerBug);
-  if (!header.get.value_in_buffer) {
-    std::memcpy(answered->reply.data, reply.value.data(), reply.value.size());
-  }
-  op.ReturnItem();
-  op.item.lent = std::exchange(answered->reply, {});  // Release returns it
-  op.item.is_reply = true;
+  if (!head && !TakeValue(op, answered, reply)) return ops_.Finish(op, Outcome::kServerBug);
   op.done.found = true;
-  op.value = {reinterpret_cast<const char*>(op.item.lent.data), header.value_bytes};
   const ReplyHeader::Get& item = header.get;
   op.done.info = {item.version, item.user_flags, item.expiry_ms, header.value_bytes};
   const Expiry expiry = Expiry::FromMs(item.expiry_ms);

@@ -30,6 +30,7 @@ class RequestOps {
   void OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
   void OnReplyForPeople(Op& op, const ReplyView& reply);
   void OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
+  static bool TakeValue(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);
   void ReadWhereTold(Op& op, const ReplyHeader& reply);
   void OnWriteReply(Op& op, const ReplyView& reply);
   void OnTouchReply(Op& op, const ReplyView& reply);

@@ -44,6 +44,29 @@ TEST_F(ByRpcTest, TheServerDecidesWhatIsExpired) {
   }
 }
 
+// Not even one that would need a buffer.
+TEST_F(ByRpcTest, WhoWantsNoValueGetsNone) {
+  EngineRun writer(SettingsOf(server_));
+  Engine::Settings settings = SettingsOf(server_);
+  settings.server_clocks = false;
+  EngineRun reader(settings);
+  const std::string value(4050, 'v');
+  const OpResult put = writer.Put("key", value, {.ttl = std::chrono::minutes(10)});
+  const OpResult there = reader.Run(KeyRequest(OpType::kExists, "key"));
+  EXPECT_TRUE(there.found);
+  EXPECT_EQ(there.info.version, put.info.version);
+  EXPECT_EQ(there.info.value_bytes, value.size());
+  EXPECT_TRUE(there.value.empty());
+  EXPECT_EQ(there.cost.sends, 1u);
+  const OpResult same = reader.Run(IfChangedRequest("key", put.info.version));
+  EXPECT_EQ(same.info.version, put.info.version);
+  EXPECT_TRUE(same.value.empty());
+  EXPECT_EQ(same.cost.sends, 1u);
+  const OpResult changed = reader.Run(IfChangedRequest("key", put.info.version + 1));
+  EXPECT_EQ(changed.value, value);
+  EXPECT_EQ(changed.cost.sends, 2u);
+}
+
 TEST_F(ByRpcTest, ABatchOfMoreGetsThanThereAreReplyBuffersEnds) {
   EngineRun writer(SettingsOf(server_));
   Engine::Settings settings = SettingsOf(server_);
