@@ -50,7 +50,15 @@ namespace gannet {
   X(items_expiring)     /* of `items`: those that have an expiry */                         \
   X(items_leased)       /* of `items`: those of which clients may answer from copies */     \
   X(lease_waits)        /* writes that ended a lease, and had to wait for its end */        \
-  X(lease_waited_ms)    /* what these had to wait, all together */
+  X(lease_waited_ms)    /* what these had to wait, all together */                          \
+  X(items_on_disk)      /* of `items`: those whose values are in the tier */                \
+  X(tier_disk)          /* 0 no tier, 1 works, 2 slow, 3 full, 4 failed */                  \
+  X(tier_bytes)         /* of the tier's file */                                            \
+  X(tier_written)       /* values, since start */                                           \
+  X(tier_evicted)       /* values that were there, and went for want of room */             \
+  X(tier_reads)         /* of the disk, by GETs */                                          \
+  X(tier_reads_joined)  /* GETs that joined a read of another one */                        \
+  X(tier_reads_failed)  /* of tier_reads */
 
 // The value of a kStats reply. A reader takes as many words as it knows.
 struct StatsReply {
@@ -58,7 +66,7 @@ struct StatsReply {
   GANNET_STATISTICS(GANNET_STATISTIC)
 #undef GANNET_STATISTIC
 };
-static_assert(sizeof(StatsReply) == 328 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 392 && std::is_trivially_copyable_v<StatsReply>);
 
 }  // namespace gannet
 

@@ -20,6 +20,7 @@ void ConnectionCloser::Close(ServerConnection* connection, std::string_view why)
   for (uint64_t sequence : connection->in_progress) connection->session->Forget(sequence);
   connection->in_progress.clear();
   long_values_.DropWaiting(connection);
+  connection->tier_gets = 0;  // TierGets drops each when its read is done
   const uint64_t drain = PackWorkId(WorkKind::kDrain, connection->id, 0);
   if (!connection->rdma->BeginDrain(drain)) OnDrained(connection->id);
 }
@@ -63,6 +64,9 @@ void ConnectionCloser::Release(ServerConnection* connection, Resource resource, 
       break;
     case Resource::Kind::kStaging:
       long_values_.GiveStaging(connection, resource.index);
+      break;
+    case Resource::Kind::kTierGet:
+      tier_gets_.Give(resource.index);
       break;
     case Resource::Kind::kRead:
       long_values_.OnRead(connection, resource.index, ok);

@@ -9,6 +9,7 @@
 #include "server/rpc/lock_words.h"
 #include "server/rpc/long_values.h"
 #include "server/rpc/replies.h"
+#include "server/rpc/tier_gets.h"
 #include "server/rpc/worker_context.h"
 
 namespace gannet {
@@ -19,8 +20,12 @@ class ConnectionCloser {
  public:
   // All outlive this.
   ConnectionCloser(WorkerContext& context, Replies& replies, LongValues& long_values,
-                   LockWords& lock_words)
-      : context_(context), replies_(replies), long_values_(long_values), lock_words_(lock_words) {}
+                   TierGets& tier_gets, LockWords& lock_words)
+      : context_(context),
+        replies_(replies),
+        long_values_(long_values),
+        tier_gets_(tier_gets),
+        lock_words_(lock_words) {}
 
   // Does nothing if the connection is closing already.
   void Close(ServerConnection* connection, std::string_view why);
@@ -42,6 +47,7 @@ class ConnectionCloser {
   WorkerContext& context_;
   Replies& replies_;
   LongValues& long_values_;
+  TierGets& tier_gets_;
   LockWords& lock_words_;
   std::vector<uint32_t> drained_;
 };

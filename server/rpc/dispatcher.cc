@@ -34,7 +34,13 @@ Dispatcher::Written Dispatcher::Write(const RequestView& request, const Now& now
   if (request.header.opcode == static_cast<uint8_t>(Opcode::kFlush)) {
     return Flush(request.header, now);
   }
-  const Writes::Decided decided = Decide(request, now, origin);
+  Writes::Decided decided = Decide(request, now, origin);
+  if (decided.outcome.needs_value) [[unlikely]] {
+    // No number is as long as a value that goes to the disk.
+    const bool increments = request.header.opcode == static_cast<uint8_t>(Opcode::kIncrement);
+    if (!increments) return {.reply = {}, .needs_value = true};
+    decided.outcome = {.status = ReplyStatus::kNotANumber};
+  }
   return {ReplyOfWrite(request.header, decided.outcome), decided.ticket};
 }
 

@@ -31,6 +31,8 @@ class Dispatcher {
   struct Written {
     ReplyHeader reply;
     uint64_t ticket = 0;  // when the reply may be given (Writes::Decided)
+    // Nothing was done, and `reply` is none: the key's value is on the disk, and must be brought.
+    bool needs_value = false;
   };
   // Executes an eager PUT (its value is in the message), DELETE, APPEND, PREPEND, INCREMENT, TOUCH
   // or a step of a FLUSH. `origin` goes into the record of a change.

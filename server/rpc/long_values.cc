@@ -16,6 +16,7 @@
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/elsewhere.h"
 #include "server/rpc/put_off.h"
+#include "server/rpc/tier_gets.h"
 
 namespace gannet {
 namespace {
@@ -279,9 +280,14 @@ void LongValues::ServeNextGet(ServerConnection* connection) {
 bool LongValues::ServeGet(ServerConnection* connection, const LargeGet& get, uint32_t staging) {
   const std::span<std::byte> room = staging_.Bytes(staging).first(
       std::min<size_t>(get.header.get.buffer_bytes, SizeClassBytes(kSealedClassMax)));
-  // Look up again: the value may have changed or been deleted meanwhile.
-  ReplyHeader reply =
-      ReplyOfRead(get.header, context_.server.store.Get(get.key, room, context_.now.server_time));
+  // Look up again: the value may have changed, or been deleted or evicted to the disk meanwhile.
+  const ReadOutcome found = context_.server.store.Get(get.key, room, context_.now.server_time);
+  if (found.on_disk) {
+    connection->RemoveInProgress(get.header.sequence);
+    tier_gets_.Begin(connection, get.header, get.key);
+    return false;
+  }
+  ReplyHeader reply = ReplyOfRead(get.header, found);
   if (reply.status != static_cast<uint8_t>(ReplyStatus::kOk)) {
     replies_.AnswerLong(connection, reply);
     return false;
@@ -295,9 +301,10 @@ bool LongValues::ServeGet(ServerConnection* connection, const LargeGet& get, uin
   // The reply follows the value in the same send queue, so it arrives after the value.
   if (!replies_.batch().AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
                                  get.header.get.buffer_address, get.header.get.buffer_rkey,
-                                 staging)) {
+                                 {Resource::Kind::kStaging, staging})) {
     return false;
   }
+  ++connection->staging_buffers;
   replies_.AnswerLong(connection, reply);
   return true;
 }

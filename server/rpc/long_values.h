@@ -15,6 +15,8 @@
 
 namespace gannet {
 
+class TierGets;
+
 // Values too long for a message. READs those of PUTs out of the clients' memory, and WRITEs those
 // of GETs into it. Owner thread only.
 class LongValues {
@@ -22,11 +24,12 @@ class LongValues {
   // All outlive this. GETs wait for a buffer of the context's `staging`, and PUTs that overwrite an
   // item in a full heap for one of `replacing`. So these bound how many run at once.
   LongValues(WorkerContext& context, Replies& replies, HeldReplies& held_replies,
-             const LockWords& lock_words)
+             const LockWords& lock_words, TierGets& tier_gets)
       : context_(context),
         replies_(replies),
         held_replies_(held_replies),
-        lock_words_(lock_words) {}
+        lock_words_(lock_words),
+        tier_gets_(tier_gets) {}
 
   void BeginPut(ServerConnection* connection, const RequestView& request);
   void BeginGet(ServerConnection* connection, const RequestView& request);
@@ -91,6 +94,7 @@ class LongValues {
   Replies& replies_;
   HeldReplies& held_replies_;
   const LockWords& lock_words_;
+  TierGets& tier_gets_;
   BufferPool& staging_ = context_.staging;
   ReplacingBuffers& replacing_ = context_.replacing;
   std::deque<uint32_t> get_turns_;        // ids of connections with GETs that wait

@@ -22,6 +22,9 @@
 namespace gannet {
 namespace {
 
+// What it takes to bring a value from the disk, about.
+constexpr uint64_t kBringMs = 1;
+
 bool IsHeartbeat(const RequestHeader& header) {
   return header.opcode == static_cast<uint8_t>(Opcode::kHeartbeat);
 }
@@ -341,6 +344,11 @@ void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& req
   }
   const ChangeOrigin none;
   Dispatcher::Written written = dispatcher_.Write(request, context_.now, &none);
+  if (written.needs_value) [[unlikely]] {
+    // The client sends it again, and all writes of the key that it sent behind it.
+    tier_gets_.Bring(request.key);
+    return replies_.Answer(connection, PutOff(connection, request, kBringMs));
+  }
   if (IsPutOff(written.reply)) [[unlikely]]
     written.reply = PutOff(connection, request, written.reply.words[kPutOffMsWord]);
   held_replies_.SendOrHold(connection, written.reply, written.ticket);
@@ -351,8 +359,11 @@ void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& req
 void Requests::ExecuteWithValue(ServerConnection* connection, const RequestView& request) {
   const ReplyHeader reply = ExecuteInto(value_, request);
   const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
-  if (too_long && FitsBuffer(request.header, reply))
+  if (too_long && FitsBuffer(request.header, reply)) {
+    // Only what is on the disk has no slot.
+    if (reply.get.slot == 0) return tier_gets_.Begin(connection, request.header, request.key);
     return long_values_.BeginGet(connection, request);
+  }
   if (!too_long && reply.value_bytes > 0) return ReplyWithValue(connection, reply);
   replies_.Answer(connection, reply);
 }

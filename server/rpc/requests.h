@@ -24,6 +24,7 @@
 #include "server/rpc/received.h"
 #include "server/rpc/replies.h"
 #include "server/rpc/send_batch.h"
+#include "server/rpc/tier_gets.h"
 #include "server/rpc/worker_context.h"
 #include "server/sessions/session/session.h"
 #include "server/writes/writes.h"
@@ -31,17 +32,18 @@
 namespace gannet {
 
 // The datapath of one worker: from a completion to a reply in the batch. Requests that take several
-// completions go on elsewhere: LongValues, LockRequests, HeldReplies. Owner thread only.
+// completions go on elsewhere: LongValues, TierGets, LockRequests, HeldReplies. Owner thread only.
 class Requests {
  public:
   // All outlive this. The parts may not exist yet.
   Requests(WorkerContext& context, ConnectionCloser& closer, HeldReplies& held_replies,
-           LongValues& long_values, LockRequests& lock_requests, IndexGrowth& index_growth,
-           Observation& observation)
+           LongValues& long_values, TierGets& tier_gets, LockRequests& lock_requests,
+           IndexGrowth& index_growth, Observation& observation)
       : context_(context),
         closer_(closer),
         held_replies_(held_replies),
         long_values_(long_values),
+        tier_gets_(tier_gets),
         lock_requests_(lock_requests),
         index_growth_(index_growth),
         observation_(observation) {}
@@ -132,6 +134,7 @@ class Requests {
   ConnectionCloser& closer_;
   HeldReplies& held_replies_;
   LongValues& long_values_;
+  TierGets& tier_gets_;
   LockRequests& lock_requests_;
   IndexGrowth& index_growth_;
   Observation& observation_;

@@ -81,11 +81,10 @@ bool SendBatch::AddRead(ServerConnection* connection, const ibv_sge& sge, uint64
 }
 
 bool SendBatch::AddWrite(ServerConnection* connection, const ibv_sge& sge, uint64_t address,
-                         uint32_t rkey, uint32_t staging) {
-  Entry* entry = Add(connection, IBV_WR_RDMA_WRITE, connection->send_flags,
-                     {Resource::Kind::kStaging, staging}, /*signaled=*/true);
+                         uint32_t rkey, Resource resource) {
+  Entry* entry =
+      Add(connection, IBV_WR_RDMA_WRITE, connection->send_flags, resource, /*signaled=*/true);
   if (entry == nullptr) return false;
-  ++connection->staging_buffers;
   entry->sge = sge;
   entry->request.wr.rdma = {address, rkey};
   return true;

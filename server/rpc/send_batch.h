@@ -42,9 +42,9 @@ class SendBatch {
   static constexpr uint32_t kDirectMax = 64;
   // Adds a READ from the peer into `sge`.
   bool AddRead(ServerConnection* connection, const ibv_sge& sge, uint64_t address, uint32_t rkey);
-  // Adds a WRITE to the peer from `sge`. `staging` is busy until the WRITE completed.
+  // Adds a WRITE to the peer from `sge`. `resource` is busy until the WRITE completed.
   bool AddWrite(ServerConnection* connection, const ibv_sge& sge, uint64_t address, uint32_t rkey,
-                uint32_t staging);
+                Resource resource);
 
   // Posts all chains.
   void Flush();

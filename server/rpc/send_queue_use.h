@@ -13,9 +13,9 @@ namespace gannet {
 
 // The resource that a work request keeps busy until it completed.
 struct Resource {
-  enum class Kind : uint8_t { kNothing, kReplyBuffer, kStaging, kRead };
+  enum class Kind : uint8_t { kNothing, kReplyBuffer, kStaging, kRead, kTierGet };
   Kind kind = Kind::kNothing;
-  uint32_t index = 0;  // of the buffer in its pool; of a READ, its bytes
+  uint32_t index = 0;  // of the buffer in its pool; of a READ, its bytes; of a GET, its number
 };
 
 // Keeps account of one queue pair's send queue: how many of its places are taken, and which

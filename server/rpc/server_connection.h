@@ -119,6 +119,7 @@ struct ServerConnection {
   // Buffers of the worker's pools that its sends keep busy.
   uint32_t reply_buffers = 0;
   uint32_t staging_buffers = 0;
+  uint32_t tier_gets = 0;  // that wait for the disk
 
   // Requests received and not answered. A request is answered when its reply is posted.
   uint32_t unanswered = 0;

@@ -81,6 +81,7 @@ bool Worker::TakeInbox() {
     }
   }
   acceptor_.Poll();
+  if (context_.server.tier_reads != nullptr) tier_gets_.TakeDone();
   return true;
 }
 
@@ -153,7 +154,7 @@ void Worker::PublishCounters() {
 
 size_t Worker::busy() const {
   size_t busy = context_.options.reply_buffers - requests_.replies().available();
-  busy += long_values_.busy();
+  busy += long_values_.busy() + tier_gets_.busy();
   busy += lock_requests_.waiting() + context_.cas->in_flight();
   busy += held_replies_.size() + acceptor_.waiting();
   for (const auto& [id, connection] : context_.connections) {

@@ -25,6 +25,7 @@
 #include "server/rpc/requests.h"
 #include "server/rpc/server_context.h"
 #include "server/rpc/silence.h"
+#include "server/rpc/tier_gets.h"
 #include "server/rpc/worker_context.h"
 #include "server/rpc/worker_counters.h"
 #include "server/sessions/session/session_copies.h"
@@ -132,13 +133,14 @@ class Worker {
   WorkerContext context_;
 
   // The parts. They call each other only once all are made.
-  Requests requests_{context_,       closer_,       held_replies_, long_values_,
-                     lock_requests_, index_growth_, observation_};
+  Requests requests_{context_,   closer_,        held_replies_, long_values_,
+                     tier_gets_, lock_requests_, index_growth_, observation_};
   HeldReplies held_replies_{context_, requests_.replies()};
   LockWords lock_words_{context_};
   LockRequests lock_requests_{context_, lock_words_, requests_.replies()};
-  LongValues long_values_{context_, requests_.replies(), held_replies_, lock_words_};
-  ConnectionCloser closer_{context_, requests_.replies(), long_values_, lock_words_};
+  LongValues long_values_{context_, requests_.replies(), held_replies_, lock_words_, tier_gets_};
+  TierGets tier_gets_{context_, requests_.replies(), long_values_};
+  ConnectionCloser closer_{context_, requests_.replies(), long_values_, tier_gets_, lock_words_};
   Silence silence_{context_, closer_};
   Acceptor acceptor_{context_, closer_, silence_};
   IndexGrowth index_growth_{context_, requests_.replies()};

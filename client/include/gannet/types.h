@@ -221,6 +221,15 @@ struct ServerStats {
   uint64_t items_leased = 0;     // now
   uint64_t lease_waits = 0;      // writes that ended a lease, and had to wait for its end
   uint64_t lease_waited_ms = 0;  // what these had to wait, all together
+  // Figures of --tier; all 0 without it. tier_disk: 1 works, 2 slow, 3 full, 4 failed.
+  uint64_t items_on_disk = 0;  // the part of `items` whose values are on the disk
+  uint64_t tier_disk = 0;
+  uint64_t tier_bytes = 0;         // of the disk
+  uint64_t tier_written = 0;       // values, since start
+  uint64_t tier_evicted = 0;       // values that went from the disk, for want of room
+  uint64_t tier_reads = 0;         // of the disk
+  uint64_t tier_reads_joined = 0;  // GETs that shared the read of another one
+  uint64_t tier_reads_failed = 0;  // the part of tier_reads that found nothing; their GETs missed
 };
 
 // Where a server keeps its items besides memory, and its last snapshot.

@@ -14,6 +14,7 @@
 #include "glog/logging.h"
 #include "server/main/control/first_version.h"
 #include "server/main/control/store_in_file.h"
+#include "server/memory/store/stubs.h"
 
 namespace gannet {
 namespace {
@@ -135,6 +136,13 @@ absl::Status Server::CreateStore() {
   options.hash_seed = hash_seed_;
   options.first_version = first_version_;
   options.memory_file = !options_.memory_file.empty();
+  if (tier_ != nullptr) {
+    GANNET_ASSIGN_OR_RETURN(tier_wanted_, WakeUp::Create());
+    options.tier = {.number = tier_->tier(),
+                    .segment_bytes = tier_->segment_bytes(),
+                    .segments = tier_->segments(),
+                    .wanted = tier_wanted_.get()};
+  }
   GANNET_ASSIGN_OR_RETURN(store_, CreateStoreIn(options_.memory_file, options));
   // A memory file keeps its own values, which may not be those that were asked for.
   incarnation_ = store_->superblock().incarnation;
@@ -241,11 +249,13 @@ absl::Status Server::CreateWorkers() {
 absl::Status Server::StartTier() {
   std::vector<TierReadsDone*> inboxes;
   for (const auto& worker : workers_->all()) inboxes.push_back(&worker->inbox());
-  GANNET_RETURN_IF_ERROR(tier_->MakeReads(memory_->pd(), {}, std::move(inboxes)));
+  std::vector<uint32_t> laps;  // of the stubs that a former process left
+  if (tier_->kept()) laps = store_->stubs()->Laps();
+  GANNET_RETURN_IF_ERROR(tier_->MakeReads(memory_->pd(), std::move(laps), std::move(inboxes)));
   ServerContext& context = workers_->context();
   context.tier_reads = &tier_->reads();
   context.tier_lkey = tier_->lkey();
-  return absl::OkStatus();
+  return tier_->Start(store_->stubs(), tier_wanted_.get());
 }
 
 absl::Status Server::CreateMember() {
@@ -276,6 +286,7 @@ bool Server::Poll(const Now& now) {
     next_look_ = now.boot + kLookPeriodNs;
     workers_->TellLog(now.boot);
     admission_->LookAtAuthFile();
+    if (tier_ != nullptr) tier_->TellLog();
   }
   return active;
 }
@@ -290,6 +301,11 @@ StatsReply Server::Stats(const Now& now) const {
   StatsReply stats{};
   store_->FillStats(&stats);
   disk_->FillStats(&stats);
+  if (tier_ != nullptr) {
+    tier_->FillStats(&stats);
+    stats.items_on_disk = store_->stubs()->count();
+    stats.tier_evicted = store_->stubs()->evicted() + store_->stubs()->forgotten();
+  }
   workers_->AddTo(&stats);
   stats.refused_connections += admission_->refused();
   stats.cpu_us = static_cast<uint64_t>(ProcessCpuUs());

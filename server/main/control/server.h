@@ -209,6 +209,7 @@ class Server final : private ServerControl {
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;
   std::unique_ptr<WakeUp> disk_sync_wanted_;
+  std::unique_ptr<WakeUp> tier_wanted_;  // nullptr: there is no tier
   ChangeStream changes_;
   std::optional<ItemLeases> leases_;
   std::unique_ptr<Store> store_;

@@ -3,10 +3,10 @@
 
 #include "server/main/control/server_tier.h"
 
-#include <span>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 
@@ -33,12 +33,12 @@ absl::StatusOr<std::unique_ptr<ServerTier>> ServerTier::Open(const TierOptions& 
       TierFile::Open({.directory = options.directory,
                       .bytes = options.bytes,
                       .segment_bytes = options.segment_bytes,
-                      .keeps = keeps});
+                      .keeps = keeps,
+                      .pwrite = options.pwrite});
   if (!file.ok()) return WithFlag(file.status(), options);
   LOG(INFO) << "a tier of " << (*file)->segments() * (*file)->segment_bytes() << " bytes in "
-            << options.directory
-            << ((*file)->direct() ? "" : ", through the system's page cache");
-  return std::unique_ptr<ServerTier>(new ServerTier(*std::move(file)));
+            << options.directory << ((*file)->direct() ? "" : ", through the system's page cache");
+  return std::unique_ptr<ServerTier>(new ServerTier(*std::move(file), options.read_threads));
 }
 
 absl::Status ServerTier::MakeReads(ibv_pd* pd, std::vector<uint32_t> laps,
@@ -49,8 +49,10 @@ absl::Status ServerTier::MakeReads(ibv_pd* pd, std::vector<uint32_t> laps,
                                       .segment_bytes = file_->segment_bytes(),
                                       .segments = file_->segments(),
                                       .laps = std::move(laps)});
-  reads_ = std::make_unique<TierReads>(TierReads::Options{
-      .circle = &*circle_, .memory = memory_.bytes, .workers = std::move(workers)});
+  reads_ = std::make_unique<TierReads>(TierReads::Options{.circle = &*circle_,
+                                                          .memory = memory_.bytes,
+                                                          .threads = read_threads_,
+                                                          .workers = std::move(workers)});
   return absl::OkStatus();
 }
 
@@ -58,6 +60,39 @@ absl::Status ServerTier::Start(TierItems* items, WakeUp* wanted) {
   writer_.emplace(&*circle_, items);
   GANNET_ASSIGN_OR_RETURN(thread_, TierThread::Start(&*writer_, wanted));
   return absl::OkStatus();
+}
+
+void ServerTier::TellLog() {
+  const TierWriter::Disk disk = thread_->disk();
+  if (std::exchange(told_, disk) == disk) return;
+  const std::string why(writer_->status().message());
+  switch (disk) {
+    case TierWriter::Disk::kWorks:
+      LOG(INFO) << "the tier's disk works again";
+      return;
+    case TierWriter::Disk::kSlow:
+      LOG(WARNING) << "the tier's disk is slow: a write takes more than a second. What should go "
+                      "there is evicted meanwhile";
+      return;
+    case TierWriter::Disk::kFull:
+      LOG(WARNING) << "the tier's disk is full: " << why << ". What should go there is evicted";
+      return;
+    case TierWriter::Disk::kFailed:
+      LOG(ERROR) << "the tier's disk fails: " << why
+                 << ". Nothing is written there any more, and what should go there is evicted";
+      return;
+  }
+}
+
+void ServerTier::FillStats(StatsReply* stats) const {
+  static_assert(static_cast<int>(TierWriter::Disk::kFailed) == 3, "as the list of statistics says");
+  stats->tier_disk = 1 + static_cast<uint64_t>(thread_->disk());
+  stats->tier_bytes = file_->segments() * file_->segment_bytes();
+  stats->tier_written = writer_->records_written();
+  const TierReads::Counts counts = reads_->counts();
+  stats->tier_reads = counts.reads;
+  stats->tier_reads_joined = counts.joined;
+  stats->tier_reads_failed = counts.failed;
 }
 
 void ServerTier::Stop() {

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/base/wake_up.h"
+#include "common/protocol/stats_reply.h"
 #include "common/rdma/memory.h"
 #include "server/memory/tier/tier_circle.h"
 #include "server/memory/tier/tier_file.h"
@@ -29,6 +30,8 @@ struct TierOptions {
   std::string directory;  // empty: there is no tier
   uint64_t bytes = 0;
   uint64_t segment_bytes = kTierSegmentBytes;
+  uint32_t read_threads = 8;            // reads under way at once
+  PosixFile::Pwrite pwrite = ::pwrite;  // tests have disks that fail
 };
 
 // A disk behind a server's memory: its file, the memory that values are read into, and the threads
@@ -39,7 +42,8 @@ struct TierOptions {
 //   tier->Start(items, wanted);                    // it writes
 //   tier->Stop();                                  // when no worker runs any more
 //
-// Thread safety: reads() is; the others are called by the one thread that has the server.
+// Thread safety: FillStats and what reads() gives from any thread, the others from the one that has
+// the server.
 class ServerTier {
  public:
   // Opens and locks the file. `keeps`: the server has a memory file, which may have stubs. The
@@ -57,25 +61,34 @@ class ServerTier {
 
   // Makes the circle, and starts the threads that read. `laps` is that of TierCircle's options.
   // `workers` outlive Stop. ResourceExhausted: so much memory may not be locked.
-  absl::Status MakeReads(ibv_pd* pd, std::vector<uint32_t> laps, std::vector<TierReadsDone*> workers);
+  absl::Status MakeReads(ibv_pd* pd, std::vector<uint32_t> laps,
+                         std::vector<TierReadsDone*> workers);
   TierReads& reads() { return *reads_; }
   uint32_t lkey() const { return memory_.lkey(); }  // of the memory that values are read into
 
   // Starts the thread that writes what `items` have. `wanted` asks it to look. Both outlive Stop.
   // ResourceExhausted: no file descriptor. REQUIRES: MakeReads.
   absl::Status Start(TierItems* items, WakeUp* wanted);
+  // Logs what changed of the disk since the last call. REQUIRES: Start.
+  void TellLog();
+  // Fills in the figures of the disk. From any thread.
+  void FillStats(StatsReply* stats) const;
+
   // Ends the threads, behind what they are doing. REQUIRES: no worker runs.
   void Stop();
 
  private:
-  explicit ServerTier(std::unique_ptr<TierFile> file) : file_(std::move(file)) {}
+  ServerTier(std::unique_ptr<TierFile> file, uint32_t read_threads)
+      : file_(std::move(file)), read_threads_(read_threads) {}
 
   // In the order of dependency.
   const std::unique_ptr<TierFile> file_;
+  const uint32_t read_threads_;
   std::optional<TierCircle> circle_;
   RegisteredBuffer memory_;
   std::unique_ptr<TierReads> reads_;
   std::optional<TierWriter> writer_;
+  TierWriter::Disk told_ = TierWriter::Disk::kWorks;  // by TellLog
   std::unique_ptr<TierThread> thread_;
 };
 

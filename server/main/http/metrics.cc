@@ -107,6 +107,19 @@ void AddMemory(const ServerView& it, MetricFamilies* to) {
               it.stats.lease_waits);
   to->Counter("gannet_lease_waited_seconds_total", "What these waited, all together.",
               static_cast<double>(it.stats.lease_waited_ms) / 1e3);
+  to->Gauge("gannet_items_on_disk", "Items whose values are in the tier.",
+            static_cast<double>(it.stats.items_on_disk));
+  to->Gauge("gannet_tier_disk", "The tier: 0 none, 1 works, 2 slow, 3 full, 4 failed.",
+            static_cast<double>(it.stats.tier_disk));
+  to->Gauge("gannet_tier_bytes", "Bytes of the tier.", static_cast<double>(it.stats.tier_bytes));
+  to->Counter("gannet_tier_written_total", "Values written to the tier.", it.stats.tier_written);
+  to->Counter("gannet_tier_evicted_total", "Values that went from the tier, for want of room.",
+              it.stats.tier_evicted);
+  to->Counter("gannet_tier_reads_total", "Reads of the tier.", it.stats.tier_reads);
+  to->Counter("gannet_tier_reads_joined_total", "GETs that shared the read of another one.",
+              it.stats.tier_reads_joined);
+  to->Counter("gannet_tier_reads_failed_total", "Of the reads: those that found nothing.",
+              it.stats.tier_reads_failed);
   to->Gauge("gannet_heap_bytes", "Bytes in blocks of items.",
             static_cast<double>(it.stats.heap_bytes));
   to->Gauge("gannet_heap_capacity_bytes", "Bytes that blocks of items may take.",

@@ -30,6 +30,8 @@ TierThread::~TierThread() {
   if (thread_.joinable()) thread_.join();
 }
 
+TierWriter::Disk TierThread::disk() const { return writer_->disk(MonotonicNs()); }
+
 void TierThread::Run() {
   pthread_setname_np(pthread_self(), "kv-tier");
   pollfd fds[] = {{stop_->fd(), POLLIN, 0}, {wanted_->fd(), POLLIN, 0}};

@@ -19,6 +19,8 @@ class TierThread {
   static absl::StatusOr<std::unique_ptr<TierThread>> Start(TierWriter* writer, WakeUp* wanted);
   // Ends the thread behind the write that is under way.
   ~TierThread();
+  // TierWriter's, by the thread's clock.
+  TierWriter::Disk disk() const;
   TierThread(const TierThread&) = delete;
   TierThread& operator=(const TierThread&) = delete;
 

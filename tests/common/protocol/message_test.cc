@@ -79,7 +79,15 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.items_expiring,
                              stats.items_leased,
                              stats.lease_waits,
-                             stats.lease_waited_ms};
+                             stats.lease_waited_ms,
+                             stats.items_on_disk,
+                             stats.tier_disk,
+                             stats.tier_bytes,
+                             stats.tier_written,
+                             stats.tier_evicted,
+                             stats.tier_reads,
+                             stats.tier_reads_joined,
+                             stats.tier_reads_failed};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 

@@ -179,6 +179,9 @@ typedef struct gannet_stats {
   uint64_t disk_sync, disk_bytes, disk_behind_bytes, disk_behind_ms, disk_refused, disk_snapshots;
   /* The leases: as those of ServerStats in gannet/types.h. */
   uint64_t items_expiring, items_leased, lease_waits, lease_waited_ms;
+  /* Figures of --tier, as those of ServerStats in gannet/types.h; 0 without it. */
+  uint64_t items_on_disk, tier_disk, tier_bytes, tier_written, tier_evicted;
+  uint64_t tier_reads, tier_reads_joined, tier_reads_failed;
 } gannet_stats;
 
 /* The connection to one server. Strings are never NULL, and live as long as the structure. */

@@ -1,13 +1,13 @@
-#include "server/main/control/server_tier.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "server/main/control/server_tier.h"
 #include "softverbs/tests/support/temporary_directory.h"
 #include "tests/server/rpc/server_fixture.h"
 
@@ -91,6 +91,38 @@ TEST_F(ServerTierTest, EndsWithItsServer) {
   ASSERT_NE(server().context().tier_reads, nullptr);
   StopServer();
   EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+}
+
+ssize_t WriteTheHeaderOnly(int fd, const void* bytes, size_t n, off_t offset) {
+  if (offset < off_t{kTierBlockBytes}) return pwrite(fd, bytes, n, offset);
+  errno = EIO;
+  return -1;
+}
+
+// The memory goes on.
+TEST_F(ServerTierTest, SaysThatItsDiskFails) {
+  StartServer([&](Server::Options* options) {
+    options->memory_bytes = 8 << 20;
+    options->evict = true;
+    options->tier = Options();
+    options->tier.segment_bytes = 1 << 20;
+    options->tier.bytes = kTierSegmentsMin << 20;
+    options->tier.pwrite = WriteTheHeaderOnly;
+  });
+  EXPECT_EQ(stats().tier_disk, 1u);
+  const std::string value(20'000, 'v');
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 5000 && stats().tier_disk != 4; ++i) {
+    const auto put = server().writes().Put(std::to_string(i), value, {}, {}, now().server_time);
+    ASSERT_EQ(put.outcome.status, ReplyStatus::kOk);
+    Pass(kNsPerMs);
+  }
+  EXPECT_EQ(stats().tier_disk, 4u);
+  Pass(2 * kNsPerSecond);
+  EXPECT_THAT(testing::internal::GetCapturedStderr(), HasSubstr("the tier's disk fails: "));
+  EXPECT_EQ(stats().items_on_disk, 0u);
+  EXPECT_EQ(server().writes().Put("key", value, {}, {}, now().server_time).outcome.status,
+            ReplyStatus::kOk);
 }
 
 TEST_F(ServerTierTest, IsNotThereUnlessItIsAskedFor) {
