@@ -34,6 +34,8 @@ struct HotKeyOptions {
   // The server evicts, and its memory is too small for the hot keys and for those of others. There
   // are many hot keys, and only some of them are hot at a time. Nobody counts.
   bool evicts = false;
+  // With `evicts`: a directory for what is evicted; empty: that is gone.
+  std::string tier = {};
 };
 
 std::vector<std::string> HotKeys(const HotKeyOptions& options);

@@ -67,7 +67,7 @@ class Churn {
       for (int i = 0; i < kPutsBetweenLooks; ++i) PutOfSomeSize();
       const auto stats = client_->Stats().front().stats;
       ASSERT_TRUE(stats.ok()) << stats.status();
-      if (stats->items_evicted > 0) return;
+      if (stats->items_evicted + stats->items_on_disk > 0) return;
     }
   }
 
@@ -149,7 +149,10 @@ std::vector<Operation> HistoryOf(const std::vector<Seen>& seen) {
 class HotKeyRun::State {
  public:
   explicit State(HotKeyClient::Options options)
-      : grows_(options.index_grows), evicts_(options.evicts), server_(ServerFlags(options)) {
+      : grows_(options.index_grows),
+        evicts_(options.evicts),
+        tier_(!options.tier.empty()),
+        server_(ServerFlags(options)) {
     options.endpoint = server_.endpoint();
     options.seed = test_support::TestSeed();
     options.steps = &steps_;
@@ -178,7 +181,7 @@ class HotKeyRun::State {
     for (const std::string& key : HotKeys(clients_.front()->options())) {
       evicted += CheckHistory(key);
     }
-    if (!evicts_) return;
+    if (!evicts_ || tier_) return;
     std::cout << evicted << " hot keys were certainly evicted" << std::endl;
     // Where operations are slow, there are too few of them for that.
     if (TestSlowness() > 1) return;
@@ -191,7 +194,13 @@ class HotKeyRun::State {
 
  private:
   static std::vector<std::string> ServerFlags(const HotKeyOptions& options) {
-    if (options.evicts) return {absl::StrCat("--memory=", kEvictingMemory), "--on_full=evict"};
+    if (options.evicts) {
+      std::vector<std::string> flags = {absl::StrCat("--memory=", kEvictingMemory),
+                                        "--on_full=evict"};
+      if (options.tier.empty()) return flags;
+      flags.insert(flags.end(), {absl::StrCat("--tier=", options.tier), "--tier_bytes=1G"});
+      return flags;
+    }
     if (options.index_grows) return {"--memory=256M", absl::StrCat("--index_slots=", kFirstSlots)};
     return {"--memory=256M", "--index_slots=512", "--index_grows=false"};
   }
@@ -225,7 +234,14 @@ class HotKeyRun::State {
     ASSERT_TRUE(stats.ok()) << stats.status();
     std::cout << stats->items_evicted << " items were evicted, " << stats->evicted_by_writes
               << " of them by writes" << std::endl;
-    EXPECT_GT(stats->items_evicted, 0u);
+    if (tier_) {
+      std::cout << stats->tier_written << " values were written to the disk, which was read "
+                << stats->tier_reads << " times" << std::endl;
+      EXPECT_GT(stats->tier_reads, 0u) << "nobody asked for what is there: the test shows less";
+      EXPECT_EQ(stats->tier_reads_failed, 0u);
+    } else {
+      EXPECT_GT(stats->items_evicted, 0u);
+    }
     EXPECT_EQ(stats->refused_heap_full, 0u);
     EXPECT_EQ(stats->refused_index_full, 0u);
   }
@@ -268,6 +284,7 @@ class HotKeyRun::State {
 
   const bool grows_;
   const bool evicts_;
+  const bool tier_;
   ServerProcess server_;
   std::atomic<uint64_t> steps_{0};
   std::atomic<uint64_t> lines_{0};

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <thread>
 
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/integration/hot_key_run.h"
 
@@ -32,6 +33,13 @@ TEST(LinearizabilityTest, HoldsWhileKeysAreEvicted) {
 
 TEST(LinearizabilityTest, HoldsWhileKeysAreEvictedAndOutcomesAreUnknown) {
   HotKeyRun({.operations = 1000, .value_bytes_min = kIdBytes, .hasty = true, .evicts = true}).Run();
+}
+
+// What is evicted goes to a disk, and comes back from there.
+TEST(LinearizabilityTest, HoldsWhileKeysGoToADiskAndComeBack) {
+  const test_support::TemporaryDirectory directory;
+  HotKeyRun({.operations = 1000, .value_bytes_min = 0, .evicts = true, .tier = directory.path()})
+      .Run();
 }
 
 // The server stands still for so long that clients take it for dead. They come back with the same

@@ -1,0 +1,164 @@
+// kvserver --tier: a working set several times as large as the memory, most of it on the disk.
+
+#include <gannet/client.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "softverbs/tests/support/temporary_directory.h"
+#include "tests/client/api/patient_options.h"
+#include "tests/support/server_process.h"
+
+namespace gannet {
+namespace {
+
+constexpr int kKeys = 1500;
+
+std::string KeyOf(int i) { return absl::StrCat("key", i); }
+
+// 4 to 64 KiB, of which every byte says whose it is.
+std::string ValueOf(int i) {
+  const std::string word = absl::StrCat(KeyOf(i), ".");
+  const size_t bytes = (4 << 10) + i * 7919 % (60 << 10);
+  std::string value;
+  while (value.size() < bytes) value += word;
+  value.resize(bytes);
+  return value;
+}
+
+class TierTest : public ::testing::Test {
+ protected:
+  std::vector<std::string> Flags(std::vector<std::string> more = {}) const {
+    std::vector<std::string> flags = {"--memory=16M", "--on_full=evict", "--workers=2",
+                                      "--tier=" + directory_.path(), "--tier_bytes=1G"};
+    flags.insert(flags.end(), more.begin(), more.end());
+    return flags;
+  }
+  static std::unique_ptr<Client> Connect(const ServerProcess& server) {
+    auto client = Client::Connect({server.endpoint()}, PatientOptions());
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+  static ServerStats StatsOf(Client& client) {
+    const auto stats = client.Stats().at(0).stats;
+    EXPECT_TRUE(stats.ok()) << stats.status();
+    return stats.ok() ? *stats : ServerStats{};
+  }
+  static void PutAll(Client& client) {
+    for (int i = 0; i < kKeys; ++i) ASSERT_TRUE(client.Put(KeyOf(i), ValueOf(i)).ok());
+  }
+  // Returns how many keys are there. Whatever is there is right.
+  static int GetAll(Client& client) {
+    int hits = 0;
+    for (int i = 0; i < kKeys; ++i) {
+      const auto got = client.Get(KeyOf(i));
+      EXPECT_TRUE(got.ok()) << got.status();
+      if (!got.ok() || !got->has_value()) continue;
+      EXPECT_TRUE((*got)->data == ValueOf(i)) << i;
+      ++hits;
+    }
+    return hits;
+  }
+
+  const test_support::TemporaryDirectory directory_;
+};
+
+TEST_F(TierTest, HasWhatMemoryHasNoRoomFor) {
+  ServerProcess server(Flags());
+  const auto client = Connect(server);
+  PutAll(*client);
+  const ServerStats before = StatsOf(*client);
+  EXPECT_EQ(before.tier_disk, 1u) << "the disk works";
+  EXPECT_GT(before.items_on_disk, 0u);
+  // Whether a key is there needs no disk.
+  int there = 0;
+  for (int i = 0; i < kKeys; ++i) there += client->Exists(KeyOf(i)).value_or(false);
+  EXPECT_EQ(StatsOf(*client).tier_reads, 0u);
+  const int hits = GetAll(*client);
+  const ServerStats stats = StatsOf(*client);
+  std::cout << hits << " of " << kKeys << " keys are there, " << stats.tier_reads
+            << " of them on the disk; " << stats.items_evicted
+            << " were evicted before they were written" << std::endl;
+  EXPECT_LE(hits, there);
+  EXPECT_GE(stats.tier_reads, before.items_on_disk);
+  EXPECT_EQ(stats.tier_reads_failed, 0u);
+  // A third of the set has room in memory.
+  EXPECT_GT(hits, kKeys / 2);
+}
+
+TEST_F(TierTest, ChangesOfWhatIsOnTheDiskNeedNoDisk) {
+  ServerProcess server(Flags());
+  const auto client = Connect(server);
+  PutAll(*client);
+  ASSERT_GT(StatsOf(*client).items_on_disk, 0u);
+  for (int i = 0; i < kKeys; i += 3) EXPECT_TRUE(client->Delete(KeyOf(i)).ok());
+  for (int i = 1; i < kKeys; i += 3) EXPECT_TRUE(client->Put(KeyOf(i), ValueOf(i + 1)).ok());
+  EXPECT_EQ(StatsOf(*client).tier_reads, 0u);
+  for (int i = 0; i < kKeys; ++i) {
+    const auto got = client->Get(KeyOf(i));
+    ASSERT_TRUE(got.ok()) << got.status();
+    if (!got->has_value()) continue;
+    EXPECT_NE(i % 3, 0) << "a deleted value came back";
+    EXPECT_TRUE((*got)->data == ValueOf(i % 3 == 1 ? i + 1 : i)) << i;
+  }
+}
+
+// A killed server leaves stubs in its memory file. The next one finds their values.
+TEST_F(TierTest, OutlivesAKillWithAMemoryFile) {
+  const std::string memory = absl::StrCat("/dev/shm/gannet-tier-test-", getpid());
+  {
+    ServerProcess server(Flags({"--memory_file=" + memory}));
+    auto client = Connect(server);
+    PutAll(*client);
+    const uint64_t on_disk = StatsOf(*client).items_on_disk;
+    ASSERT_GT(on_disk, 0u);
+    server.Kill();
+    server.Restart();
+    client = Connect(server);
+    EXPECT_GE(StatsOf(*client).items_on_disk, on_disk);
+    EXPECT_GT(GetAll(*client), 0);
+    const ServerStats stats = StatsOf(*client);
+    EXPECT_GE(stats.tier_reads, on_disk);
+    EXPECT_EQ(stats.tier_reads_failed, 0u);
+  }
+  std::filesystem::remove(memory);
+}
+
+TEST_F(TierTest, AppendsToWhatIsOnTheDisk) {
+  ServerProcess server(Flags());
+  const auto client = Connect(server);
+  PutAll(*client);
+  ASSERT_GT(StatsOf(*client).items_on_disk, 0u);
+  // The first ones were put first, so they went first.
+  int there = 0;
+  for (int i = 0; i < 100; ++i) {
+    if (!client->Exists(KeyOf(i)).value_or(false)) continue;
+    ASSERT_TRUE(client->Append(KeyOf(i), "+").ok()) << i;
+    const auto got = client->Get(KeyOf(i));
+    ASSERT_TRUE(got.ok() && got->has_value()) << i;
+    // A value that was not written in time may go at any moment, and then this made a new item.
+    const bool whole = (*got)->data == ValueOf(i) + "+";
+    EXPECT_TRUE(whole || (*got)->data == "+") << i;
+    there += whole;
+  }
+  EXPECT_GT(there, 0);
+  EXPECT_GT(StatsOf(*client).tier_reads, 0u);
+}
+
+TEST_F(TierTest, EndsInOrder) {
+  ServerProcess server(Flags());
+  const auto client = Connect(server);
+  PutAll(*client);
+  server.process().Signal(SIGTERM);
+  EXPECT_EQ(server.process().Wait(), 0);
+}
+
+}  // namespace
+}  // namespace gannet
