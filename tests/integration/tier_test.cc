@@ -85,7 +85,8 @@ TEST_F(TierTest, HasWhatMemoryHasNoRoomFor) {
   const ServerStats stats = StatsOf(*client);
   std::cout << hits << " of " << kKeys << " keys are there, " << stats.tier_reads
             << " of them on the disk; " << stats.items_evicted
-            << " were evicted before they were written" << std::endl;
+            << " were evicted before they were written, " << stats.tier_evicted
+            << " went from the disk" << std::endl;
   EXPECT_LE(hits, there);
   EXPECT_GE(stats.tier_reads, before.items_on_disk);
   EXPECT_EQ(stats.tier_reads_failed, 0u);
