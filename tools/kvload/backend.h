@@ -82,6 +82,7 @@ struct ServerTotals {
   uint64_t reply_posts = 0;
   uint64_t receive_posts = 0;
   uint64_t send_completions = 0;
+  uint64_t disk_answers = 0;  // GETs whose values came from the server's tier
   uint64_t slots_used = 0;
   uint64_t slots_total = 0;  // 0: the store has no such index
 };

@@ -143,6 +143,7 @@ absl::StatusOr<ServerTotals> AskForTotals(Client& client) {
     totals.reply_posts += server.reply_posts;
     totals.receive_posts += server.receive_posts;
     totals.send_completions += server.send_completions;
+    totals.disk_answers += server.tier_reads + server.tier_reads_joined - server.tier_reads_failed;
     totals.slots_used += server.slots_used;
     totals.slots_total += server.slots_total;
   }

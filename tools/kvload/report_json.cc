@@ -133,6 +133,7 @@ std::string ToJson(const Report& report) {
       static_cast<double>(measured.metrics.longest_stall_ns) / static_cast<double>(kNsPerMs);
   json["index_fill"] = IndexFill(measured.after);
   json["server_rpcs"] = measured.after.rpcs - measured.before.rpcs;
+  json["server_disk_answers"] = measured.after.disk_answers - measured.before.disk_answers;
   json["server_cpu_us"] = measured.after.cpu_us - measured.before.cpu_us;
   if (report.options.backend == BackendKind::kGannet) {
     json["server_verbs"] = {

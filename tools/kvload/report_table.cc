@@ -41,6 +41,10 @@ void AppendCosts(const PhaseResult& result, std::string& out) {
   absl::StrAppendFormat(&out, "server    %d RPCs, %d us of CPU",
                         result.after.rpcs - result.before.rpcs,
                         result.after.cpu_us - result.before.cpu_us);
+  if (result.after.disk_answers > result.before.disk_answers) {
+    absl::StrAppendFormat(&out, ", %d values from disk",
+                          result.after.disk_answers - result.before.disk_answers);
+  }
   if (result.after.slots_total > 0) {
     absl::StrAppendFormat(&out, ", index %.1f %% full",
                           100.0 * static_cast<double>(result.after.slots_used) /

@@ -164,7 +164,8 @@ class ReportTest : public PhaseTest {
     auto run = RunPhase(plan_, environment_);
     EXPECT_TRUE(run.ok()) << run.status();
     report.measured = *std::move(run);
-    report.measured.after = {.rpcs = 7, .cpu_us = 130, .slots_used = 50, .slots_total = 200};
+    report.measured.after = {
+        .rpcs = 7, .cpu_us = 130, .disk_answers = 5, .slots_used = 50, .slots_total = 200};
     return report;
   }
   AcknowledgedCounter records_{100};
@@ -187,6 +188,7 @@ TEST_F(ReportTest, JsonHasEveryField) {
   EXPECT_EQ(json.at("operations"), 3000);
   EXPECT_EQ(json.at("index_fill"), 0.25);
   EXPECT_EQ(json.at("server_rpcs"), 0);
+  EXPECT_EQ(json.at("server_disk_answers"), 5);
   EXPECT_EQ(json.at("server_cpu_us_per_get"), 30.0 / 3000);
   EXPECT_EQ(json.at("wrong_values"), 0);
   EXPECT_EQ(json.at("load").at("operations"), 300);
@@ -247,6 +249,7 @@ TEST_F(ReportTest, TableNamesDeviceAndWrongValues) {
   report.measured.metrics.AddWrong("some key", "torn");
   EXPECT_EQ(WrongValues(report), 1u);
   const std::string table = ToTable(report);
+  EXPECT_NE(table.find(", 5 values from disk"), std::string::npos);
   EXPECT_NE(table.find("softverbs0 (softverbs)"), std::string::npos);
   EXPECT_NE(table.find("WRONG VALUE: key 'some key': torn"), std::string::npos);
   EXPECT_NE(table.find("get_cold"), std::string::npos);
