@@ -432,6 +432,23 @@ def gets_beside_snapshots(rows, items):
 
 # The groups of measurements, the parts of tools/bench/bench that each group has, and its tables. Each
 # group has its own markers in the page, so that it can be measured again without the others.
+def tier(result):
+    measured = result["tier"]
+    rows = []
+    for row in measured["rows"]:
+        of_all = next(other["hit_ratio"] for other in measured["rows"]
+                      if (other["value_bytes"], other["store"]) == (row["value_bytes"], "all in memory"))
+        rows.append([f"{row['value_bytes']:,}", row["store"], f"{row['hit_ratio']:.2%}", number(row["hit_ratio"] / of_all, 3),
+                     f"{row['gets_per_second']:,.0f}", number(row["p50_us"], 0), number(row["p99_us"], 0),
+                     number(row["disk_reads_per_get"], 3), number(row["written"] / row["keys"], 2)])
+    limited = all(row["limited"] for row in measured["rows"])
+    return (f"**A disk behind the memory**: Zipf 0.99 over {measured['set_bytes'] / (1 << 30):g} GiB, {measured['memory_share']:.0%} "
+            f"of that as memory, depth {measured['depth']}, a miss is followed by a PUT, second run; "
+            f"{'each process in a cgroup of the same size' if limited else 'no cgroup: pages of files count for nobody'}\n\n" +
+            table(["value, B", "store", "hits", "of all in memory", "GETs/s", "p50, µs", "p99, µs", "disk reads per GET",
+                   "written per key"], rows))
+
+
 GROUPS = {
     "the device": (["floor", "perftest", "instructions", "spans"], [device, instructions, spans]),
     "the stores": (["ycsb", "own_generators"], [ycsb, verbs]),
@@ -442,6 +459,7 @@ GROUPS = {
     "eviction": (["memory"], [memory]),
     "filling the memory": (["many_items", "full_puts"], [many_items, full_puts]),
     "durability": (["durability"], [durability]),
+    "a disk behind the memory": (["tier"], [tier]),
 }
 
 
