@@ -174,7 +174,7 @@ class StoreTierRandom {
       return;
     }
     if (what < 97) {
-      uint64_t& word = store().LockWordOf(KeyOfTier(i));
+      uint64_t& word = store().LockWordOf(KeyOfTier(i % 20));
       word = word == 0 ? 1 : 0;
       return;
     }
