@@ -80,6 +80,14 @@ std::map<std::string, Flag> FlagsOf(const Program& program) {
   return flags;
 }
 
+// Returns false if there is no such flag, or gflags' own parser, which this one replaces, does what
+// it says.
+bool FindFlag(const std::string& name, Flag* flag) {
+  if (!gflags::GetCommandLineFlagInfo(name.c_str(), flag)) return false;
+  const std::string_view file = flag->filename;
+  return !file.substr(file.rfind('/') + 1).starts_with("gflags");
+}
+
 class Parser {
  public:
   Parser(const Program& program, int argc, char** argv)
@@ -125,16 +133,15 @@ class Parser {
 
   std::optional<int> TakeFlag(const std::string& given, std::string name,
                               std::optional<std::string> value) {
-    const bool only_on_command_line = name == kFlagFile || name == "help" || name == "version";
     if (name == kFlagFile && where_.empty()) {
       if (!value && next_ < words_.size()) value = words_[next_++];
       return value ? TakeFile(*value) : Refuse("--flagfile needs a file");
     }
     Flag flag;
-    if (only_on_command_line || !gflags::GetCommandLineFlagInfo(name.c_str(), &flag)) {
+    if (!FindFlag(name, &flag)) {
       const bool negated = name.starts_with("no") && !value;
       if (negated) name = name.substr(2);
-      if (!negated || !gflags::GetCommandLineFlagInfo(name.c_str(), &flag) || !IsSwitch(flag)) {
+      if (!negated || !FindFlag(name, &flag) || !IsSwitch(flag)) {
         return Refuse(absl::StrCat("there is no flag ", given));
       }
       value = "false";

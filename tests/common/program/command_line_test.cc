@@ -72,6 +72,10 @@ TEST_F(CommandLineTest, WrongUsageIsNamedAndExitsWithTwo) {
   } cases[] = {
       {{"--test_nane=x"}, "there is no flag --test_nane=x"},
       {{"--notest_name"}, "there is no flag --notest_name"},
+      // gflags has these, and its parser would follow them.
+      {{"--helpfull"}, "there is no flag --helpfull"},
+      {{"--nohelp"}, "there is no flag --nohelp"},
+      {{"--fromenv=test_name"}, "there is no flag --fromenv=test_name"},
       {{"--test_count=many"}, "--test_count=many: that is no uint32"},
       {{"--test_count=-1"}, "--test_count=-1: that is no uint32"},
       {{"--test_name"}, "--test_name needs a value"},
