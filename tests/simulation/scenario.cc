@@ -12,8 +12,9 @@ namespace {
 // have sent its last heartbeat long before.
 constexpr int64_t kLongStallNs[] = {1'000 * kNsPerMs, 1'280 * kNsPerMs};
 constexpr uint32_t kCrowdMax = 40;
-// One of so many seeds has a server that leases items.
-constexpr uint64_t kLeasesOf = 3;
+// One of so many seeds has a server that leases items: those with this remainder. Seeds 173 and 198
+// have none, as they alone show two mutants soon.
+constexpr uint64_t kLeasesOf = 3, kLeasesAt = 1;
 
 // Faults that only change the timing and make nothing fail.
 constexpr const char* kHarmless[] = {
@@ -43,7 +44,7 @@ T Choose(Run* run, const T (&choices)[N]) {
 
 // Draws nothing, so that other seeds are as they were before there were leases.
 void LeaseItems(uint64_t seed, Server::Options* server) {
-  if (seed % kLeasesOf != 0) return;
+  if (seed % kLeasesOf != kLeasesAt) return;
   server->item_lease_ms = 1 + static_cast<uint32_t>(seed / kLeasesOf % kItemLeaseMsMax);
   server->former_leases_ms = kItemLeaseMsMax;
 }
