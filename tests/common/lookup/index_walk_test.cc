@@ -41,7 +41,13 @@ class IndexWalkTest : public testing::Test {
     }
     keys_ = n;
   }
-  // Puts values that are then said to be on a disk.
+  // A store that evicts: it may evict a key for which another one finds no slot.
+  void UseStoreWithTier() {
+    store_ = std::make_unique<TestStore>(
+        16 << 20, kSlots, /*index_grows=*/false, TestStore::OnFull::kEvict, nullptr,
+        TierOfStore{.number = 1, .segment_bytes = 64 << 20, .segments = 16});
+  }
+  // Puts values that are then said to be on a disk. REQUIRES: UseStoreWithTier.
   void PutStubs(uint64_t n) {
     for (uint64_t i = 0; i < n; ++i) {
       const std::string value(5000 + i, 'v');
@@ -144,10 +150,7 @@ class IndexWalkTest : public testing::Test {
 
   std::mt19937_64 random_{test_support::TestSeed()};
   bool tears_reads_ = true;
-  // Some of its values may be said to be on a disk.
-  std::unique_ptr<TestStore> store_ = std::make_unique<TestStore>(
-      16 << 20, kSlots, /*index_grows=*/false, TestStore::OnFull::kEvict, nullptr,
-      TierOfStore{.number = 1, .segment_bytes = 64 << 20, .segments = 16});
+  std::unique_ptr<TestStore> store_ = std::make_unique<TestStore>(16 << 20, kSlots);
   IndexView view_;
   uint64_t keys_ = 0;
   std::map<std::string, int> shown_;
@@ -466,6 +469,7 @@ TEST_F(IndexWalkTest, EndsAtASlotOfAKindThatItDoesNotKnow) {
 
 // The same of a stub, which proves itself.
 TEST_F(IndexWalkTest, EndsAtAStubOfAKindThatItDoesNotKnow) {
+  UseStoreWithTier();
   PutKeys(1);
   PutStubs(1);
   Learn();
@@ -490,6 +494,7 @@ TEST_F(IndexWalkTest, EndsAtAStubOfAKindThatItDoesNotKnow) {
 }
 
 TEST_F(IndexWalkTest, ShowsStubsAsItemsWithoutValue) {
+  UseStoreWithTier();
   PutKeys(50);
   PutStubs(50);
   Walk();
