@@ -23,14 +23,18 @@ AheadOfEviction::State AheadOfEviction::StateOf(uint64_t version) const {
   return entry->second.place ? State::kWritten : State::kOnTheWay;
 }
 
-std::optional<AheadOfEviction::Item> AheadOfEviction::Take() {
-  MutexLock lock(mutex_);
-  while (!chosen_.empty()) {
-    const auto entry = entries_.find(chosen_.front());
-    chosen_.pop_front();
+std::optional<AheadOfEviction::Item> AheadOfEviction::TakeFirst(std::deque<uint64_t>* versions) {
+  while (!versions->empty()) {
+    const auto entry = entries_.find(versions->front());
+    versions->pop_front();
     if (entry != entries_.end()) return entry->second.item;
   }
   return std::nullopt;
+}
+
+std::optional<AheadOfEviction::Item> AheadOfEviction::Take() {
+  MutexLock lock(mutex_);
+  return TakeFirst(&chosen_);
 }
 
 void AheadOfEviction::Written(const TierPlace& place) {
@@ -43,12 +47,7 @@ void AheadOfEviction::Written(const TierPlace& place) {
 
 std::optional<AheadOfEviction::Item> AheadOfEviction::TakeWritten() {
   MutexLock lock(mutex_);
-  while (!written_.empty()) {
-    const auto entry = entries_.find(written_.front());
-    written_.pop_front();
-    if (entry != entries_.end()) return entry->second.item;
-  }
-  return std::nullopt;
+  return TakeFirst(&written_);
 }
 
 std::optional<TierPlace> AheadOfEviction::PlaceOf(uint64_t version) const {

@@ -56,6 +56,9 @@ class AheadOfEviction {
     std::optional<TierPlace> place;
   };
 
+  // Returns the first item of a queue that was not dropped, and takes it and those before out.
+  std::optional<Item> TakeFirst(std::deque<uint64_t>* versions) GANNET_REQUIRES(mutex_);
+
   mutable Mutex mutex_;
   absl::flat_hash_map<uint64_t, Entry> entries_ GANNET_GUARDED_BY(mutex_);  // by version
   // Versions, the first one first; also of some that were dropped.
