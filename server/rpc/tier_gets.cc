@@ -9,7 +9,6 @@
 #include "server/memory/store/stubs.h"
 #include "server/rpc/dispatcher.h"
 #include "server/rpc/long_values.h"
-#include "server/writes/bring_back.h"
 
 namespace gannet {
 
@@ -62,6 +61,14 @@ void TierGets::Bring(std::string_view key) {
   Remove(number);
 }
 
+void TierGets::BringBack(const Get& get, std::string_view value) const {
+  Store& store = context_.server.store;
+  const auto room = store.Reserve(get.key, value, context_.now.server_time);
+  if (room) {
+    store.stubs()->ReplaceByItem(store.HashOf(get.key), *get.found.on_disk, get.key, room->offset);
+  }
+}
+
 void TierGets::Remove(uint32_t number) {
   gets_[number] = {};
   free_.push_back(number);
@@ -111,7 +118,7 @@ void TierGets::OnDone(const TierReads::Done& done) {
   get.read = done.read;
   if (get.brings) {
     if (done.value.ok()) {
-      BringBack(&context_.server.store, get.key, get.found, *done.value, context_.now.server_time);
+      BringBack(get, *done.value);
     } else {
       DeleteStub(get);
     }

@@ -70,6 +70,8 @@ class TierGets {
   void Remove(uint32_t number);
   // Looks for the key, and begins to read its value. Answers if there is nothing to read.
   void Look(ServerConnection* connection, uint32_t number);
+  // Puts a value that was read into memory, if there is room, and its stub is still there.
+  void BringBack(const Get& get, std::string_view value) const;
   // Deletes the stub that led nowhere. Returns false if it is something else now: look again.
   bool DeleteStub(const Get& get) const;
   void OnDone(const TierReads::Done& done);

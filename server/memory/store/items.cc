@@ -33,6 +33,7 @@ Items::Items(const StoreOptions& options, const Superblock& superblock, std::uni
              const Survey* survey)
     : region_(options.region),
       superblock_(superblock),
+      lock_words_(options.lock_words),
       heap_(std::move(heap)),
       recovery_(options.memory_file ? std::make_unique<RecoveryArea>(options.region) : nullptr),
       eviction_(options.evict ? std::make_unique<Eviction>(superblock.region_bytes,

@@ -84,6 +84,12 @@ class Items : public IndexedItems {
     return IsStub(slot) ? BlockClass(slot, LoadHeader(slot).key_bytes()) : slot.size_class();
   }
 
+  // The present value of the key's lock word. Acquire: nobody sees a change that follows before
+  // this load.
+  uint64_t LockWord(KeyHash hash) const {
+    return __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
+  }
+
   // Whoever changes an item asks this first. Returns how many ms a change of the key has to wait
   // for the end of a lease, which it ends; 0: it may be made now. `now` may be a little early.
   uint64_t EndLease(const Index::Lock& /*held*/, KeyHash hash, ServerTime now) {
@@ -129,6 +135,7 @@ class Items : public IndexedItems {
   // Immutable after the constructor.
   const std::span<std::byte> region_;
   const Superblock superblock_;
+  const std::span<const uint64_t> lock_words_;
   const std::unique_ptr<Heap> heap_;
   const std::unique_ptr<RecoveryArea> recovery_;
   const std::unique_ptr<Eviction> eviction_;

@@ -8,8 +8,9 @@
 namespace gannet {
 
 // A block of the heap into which the NIC or the CPU brings a value, before any client takes it for
-// an item. Must be passed to Store::CommitPut or Store::Abandon. Clients may still READ its bytes
-// through a stale location, so the CPU must write the value by StoreValueAt (item_writer.h).
+// an item. Must be passed to Store::CommitPut, Store::Abandon or Stubs::ReplaceByItem. Clients may
+// still READ its bytes through a stale location, so the CPU must write the value by StoreValueAt
+// (item_writer.h).
 struct Reservation {
   uint64_t offset = 0;         // of the item from the region's base
   std::span<std::byte> value;  // where the value goes

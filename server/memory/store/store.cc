@@ -103,7 +103,6 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
 Store::Store(const Options& options, const Superblock& superblock, std::unique_ptr<Heap> heap,
              const Survey* survey)
     : Items(options, superblock, std::move(heap), survey),
-      lock_words_(options.lock_words),
       grower_(*this, compactor_, options.index_grows, options.tidy_wanted),
       evictor_(options.evict ? std::make_unique<Evictor>(*this, static_cast<Items&>(*this),
                                                          compactor_, options.tidy_wanted)
@@ -458,12 +457,8 @@ void Store::Abandon(const Reservation& reservation) {
 Pending Store::Prepare(const Reservation& reservation, KeyHash hash, const Change& put) {
   const ItemHeader header = HeaderOf(put);
   const ItemSeal seal(hash, PlaceAt(reservation.offset));
-  std::byte* const block = Block(reservation.offset);
-  // A value that was on a disk comes back with the version that it had, perhaps to the same block.
-  const bool may_be_back = stubs_ != nullptr && IsLargeClass(reservation.size_class);
   const uint64_t live =
-      may_be_back ? StoreLargeHead(block, {header, NextVersion()}, put.key, seal)
-                  : StoreAroundValue(block, reservation.size_class, header, put.key, seal);
+      StoreAroundValue(Block(reservation.offset), reservation.size_class, header, put.key, seal);
   return {reservation.offset, reservation.size_class, header.version, live, header.expiry()};
 }
 

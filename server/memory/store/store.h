@@ -109,11 +109,7 @@ class Store final : private Items {
   // Returns the item at a slot as the change that made it. The value of a stub is what the stub
   // says. REQUIRES: it stays as it is meanwhile.
   Change ItemAt(Slot slot) const;
-  // The present value of the key's lock word. Acquire: nobody sees a change that follows before
-  // this load.
-  uint64_t LockWord(KeyHash hash) const {
-    return __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
-  }
+  using Items::LockWord;
   // Evictions ask EndLease. Whoever makes another change does so before he decides, but for the
   // fast path of PUTs, below.
   using Items::EndLease, Items::leases, Items::stubs, Items::updates_at_once;
@@ -300,7 +296,6 @@ class Store final : private Items {
   // Returns kTryAgain if the store evicts or its index grows. Otherwise counts a kIndexFull.
   ReplyStatus NoSlot();
   // Immutable after Create.
-  const std::span<const uint64_t> lock_words_;
   const ServerTimeSource* clock_ = nullptr;
   ChangeSink* sink_ = nullptr;
   LaterEvictions* later_ = nullptr;

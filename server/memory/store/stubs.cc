@@ -106,7 +106,6 @@ TierPlace PlaceOfStub(const Items& items, Slot stub) { return PlaceOf(LoadStub(i
 
 Stubs::Stubs(Items& items, const StoreOptions& options)
     : items_(items),
-      lock_words_(options.lock_words),
       tier_(*options.tier),
       budget_(items.heap().capacity_bytes() / kShareOfHeap),
       reserve_(items.heap()) {
@@ -121,7 +120,7 @@ bool Stubs::Make(KeyHash hash, const TierPlace& place) {
   // What clients have copies of is used much.
   if (items_.leases() != nullptr && items_.leases()->MayHave(hash)) return false;
   // A lock that is taken after this load finds the stub.
-  if (IsLocked(hash)) return false;
+  if (items_.LockWord(hash) != 0) return false;
   return MakeOf(lock, hash, *found, place);
 }
 
@@ -307,18 +306,13 @@ void Stubs::Written(uint64_t hash, const TierPlace& place) {
 
 void Stubs::NotWritten(const TierPlace& place) { ahead_.Drop(place.version); }
 
-bool Stubs::IsLocked(KeyHash hash) const {
-  const uint64_t* const word = &lock_words_[hash.LockIndex(lock_words_.size())];
-  return __atomic_load_n(word, __ATOMIC_ACQUIRE) != 0;
-}
-
 // What is evicted meanwhile becomes no stub that leads there: its place is asked for under the
 // key's lock.
 void Stubs::Forget(const TierCircle::Segment& segment, TierCircle* circle) {
   ahead_.DropWrittenIn(segment.begin, segment.end);
   if (segment.lap == 0) return;
   for (const Name& stub : ListLeaving(segment)) {
-    if (IsLocked(stub.hash) && BringBack(stub, circle)) {
+    if (items_.LockWord(stub.hash) != 0 && BringBack(stub, circle)) {
       brought_back_.fetch_add(1, std::memory_order_relaxed);
     } else if (Delete(stub.hash, stub.place)) {
       forgotten_.fetch_add(1, std::memory_order_relaxed);
@@ -349,7 +343,6 @@ std::vector<Stubs::Name> Stubs::ListLeaving(const TierCircle::Segment& segment) 
   return leaving;
 }
 
-// By the stores of any replacement. The item has the version, flags and expiry of the stub.
 bool Stubs::BringBack(const Name& stub, TierCircle* circle) {
   std::string key;
   {
@@ -368,22 +361,30 @@ bool Stubs::BringBack(const Name& stub, TierCircle* circle) {
   std::byte* block = items_.heap().Allocate(bytes);
   if (block == nullptr) block = evictor_->EvictFor(bytes);
   if (block == nullptr) return false;
-  const uint64_t offset = static_cast<uint64_t>(block - items_.Block(0));
   StoreDeadFirst(block);
   StoreValueAt(block + LargeValueOffset(key.size()), *value);
-  const Index::Lock lock(items_.index(), stub.hash);
-  const std::optional<Index::Found> found = Find(lock, stub);
+  return ReplaceByItem(stub.hash, stub.place, key, static_cast<uint64_t>(block - items_.Block(0)));
+}
+
+// By the stores of any replacement. The item has the version that it had, perhaps in the same
+// block, and a placing of its own: so its commit word was never there.
+bool Stubs::ReplaceByItem(KeyHash hash, const TierPlace& place, std::string_view key,
+                          uint64_t offset) {
+  const uint32_t size_class = SizeClassFor(ItemBytes(key.size(), place.value_bytes));
+  const Index::Lock lock(items_.index(), hash);
+  const std::optional<Index::Found> found = Find(lock, {hash, place});
   if (!found) {
-    items_.FreeBlock(offset, SizeClassFor(bytes));
+    items_.FreeBlock(offset, size_class);
     return false;
   }
   ItemHeader header = items_.LoadHeader(found->slot);
-  header.value_bytes = stub.place.value_bytes;
-  const ItemSeal seal(stub.hash, items_.PlaceAt(offset));
-  const uint64_t live = StoreLargeHead(block, {header, items_.NextVersion()}, key, seal);
-  const Slot slot = Slot::Of(stub.hash.Tag(), SizeClassFor(bytes), offset);
-  items_.ReplaceItem(lock, stub.hash, found->place, found->slot, slot, live);
-  items_.eviction()->Installed(stub.hash, offset, slot.size_class(), Heat::kNone);
+  header.value_bytes = place.value_bytes;
+  const ItemSeal seal(hash, items_.PlaceAt(offset));
+  const uint64_t live =
+      StoreLargeHead(items_.Block(offset), {header, items_.NextVersion()}, key, seal);
+  const Slot slot = Slot::Of(hash.Tag(), size_class, offset);
+  items_.ReplaceItem(lock, hash, found->place, found->slot, slot, live);
+  items_.eviction()->Installed(hash, offset, size_class, Heat::kNone);
   items_.FreeItem(found->slot);
   return true;
 }

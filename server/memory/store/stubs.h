@@ -59,6 +59,11 @@ class Stubs : public TierItems {
   // there does so before he answers with a miss. Returns false if it is something else now, or
   // nothing: look again. REQUIRES: no lock is held.
   bool Delete(KeyHash hash, const TierPlace& place);
+  // Replaces the key's stub by its item, if it still leads to `place`. The item has the stub's
+  // version, flags and expiry. Its value, which was read from there, lies in the block at `offset`
+  // (Store::Reserve). Returns false, and frees the block, if the stub is something else now.
+  // REQUIRES: no lock is held.
+  bool ReplaceByItem(KeyHash hash, const TierPlace& place, std::string_view key, uint64_t offset);
   // Returns, for each segment of the tier, the lap of the stubs that lead there, or 0: what a
   // circle goes on with (TierCircle::Options::laps). REQUIRES: no lock is held.
   std::vector<uint32_t> Laps();
@@ -125,7 +130,6 @@ class Stubs : public TierItems {
 
   bool MakeOf(const Index::Lock& held, KeyHash hash, const Index::Found& found,
               const TierPlace& place);
-  bool IsLocked(KeyHash hash) const;
   // A stub's name.
   struct Name {
     KeyHash hash{0};
@@ -134,13 +138,13 @@ class Stubs : public TierItems {
   std::optional<Index::Found> Find(const Index::Lock& held, const Name& stub) const;
   // Returns those that lead to the segment.
   std::vector<Name> ListLeaving(const TierCircle::Segment& segment);
-  // Replaces a stub by its item. Returns false if nothing can be read, or there is no room.
+  // Reads a stub's value, and replaces the stub by its item. Returns false if nothing can be read,
+  // or there is no room.
   bool BringBack(const Name& stub, TierCircle* circle);
   // Copies key and value of an item that was chosen. Returns nullopt if it changed.
   std::optional<TierRecord> Copy(const AheadOfEviction::Item& item);
 
   Items& items_;
-  const std::span<const uint64_t> lock_words_;
   const TierOfStore tier_;
   const uint64_t budget_;  // bytes of stubs
   Evictor* evictor_ = nullptr;

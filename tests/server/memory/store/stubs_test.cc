@@ -155,12 +155,12 @@ TEST_F(StubsTest, AValueThatComesBackHasACommitWordThatWasNeverThere) {
   const uint64_t offset = Slot(item.slot).offset();
   const uint64_t commit = LoadWord(store_.region().data() + offset);
   const KeyHash hash = store_->HashOf("key");
-  ASSERT_TRUE(store_->stubs()->Make(hash, PlaceOf(item, value_.size())));
-  const Change put{.version = item.version, .key = "key", .value = value_};
-  const std::optional<Pending> pending = store_->MakeLong(hash, put, At(1));
-  ASSERT_TRUE(pending.has_value());
-  ASSERT_EQ(pending->offset, offset) << "the block is another one";
-  store_->Install(Store::Locked(*store_, hash, "key", At(1)), *pending, nullptr);
+  const TierPlace place = PlaceOf(item, value_.size());
+  ASSERT_TRUE(store_->stubs()->Make(hash, place));
+  const std::optional<Reservation> room = store_->Reserve("key", value_, At(1));
+  ASSERT_TRUE(room.has_value());
+  ASSERT_EQ(room->offset, offset) << "the block is another one";
+  EXPECT_TRUE(store_->stubs()->ReplaceByItem(hash, place, "key", room->offset));
   EXPECT_EQ(store_.Get("key"), value_);
   EXPECT_EQ(store_->Get("key", {}, At(1)).version, item.version);
   EXPECT_NE(LoadWord(store_.region().data() + offset), commit);
