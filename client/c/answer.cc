@@ -101,7 +101,8 @@ gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t ser
                  .epoch = info.epoch,
                  .near_cache_answers = info.near_cache_answers,
                  .near_cache_items = info.near_cache_items,
-                 .near_cache_reads = info.near_cache_reads};
+                 .near_cache_reads = info.near_cache_reads,
+                 .near_cache_over = info.near_cache_over};
   *out = made.Release();
   return GANNET_OK;
 }

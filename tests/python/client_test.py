@@ -4,6 +4,7 @@ import array
 import gc
 import os
 import threading
+import time
 import unittest
 from unittest import mock
 
@@ -205,6 +206,29 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(stats["items"], 1)
         (server,) = self.client.servers()
         self.assertEqual((server["endpoint"], server["connected"]), (self.server.address, True))
+
+    def test_answers_from_copies_of_leased_items(self):
+        server = Server("--item_lease_ms=100")
+        self.addCleanup(server.kill)
+        keys = [f"popular{i}" for i in range(8)]
+        with gannet.Client(server.address, near_cache_bytes=1 << 20) as client:
+            for key in keys:
+                client.put(key, f"value of {key}")
+            end = time.monotonic() + 150  # some seconds, if the machine does nothing else
+            while client.servers()[0]["near_cache_answers"] < 1000 and time.monotonic() < end:
+                self.assertEqual(client.mget(keys * 50), [f"value of {key}".encode() for key in keys * 50])
+            (info,) = client.servers()
+            self.assertGreaterEqual(info["near_cache_answers"], 1000)
+            self.assertEqual(info["near_cache_items"], len(keys))
+            self.assertGreater(info["near_cache_reads"], 0)
+            # A client that pauses finds its copies there, and their leases over.
+            for _ in range(100):
+                time.sleep(0.2)
+                client.get(keys[0])
+                if client.servers()[0]["near_cache_over"] > 0:
+                    break
+            else:
+                self.fail("no get met a copy whose lease was over")
 
     def test_threads_share_a_client(self):
         wrong = []

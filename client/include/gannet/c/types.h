@@ -213,6 +213,7 @@ typedef struct gannet_server_info {
   uint64_t near_cache_answers;
   uint64_t near_cache_items;
   uint64_t near_cache_reads;
+  uint64_t near_cache_over; /* gets that had a copy, but it was not sure that the lease goes on */
 } gannet_server_info;
 
 #ifdef __cplusplus
