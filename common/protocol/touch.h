@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <string_view>
 
 #include "common/layout/slot.h"
 #include "common/protocol/limits.h"
@@ -31,6 +33,16 @@ struct Touch {
   uint64_t word;
 };
 static_assert(sizeof(Touch) == 8);
+
+// Calls use(Touch) for each touch of a heartbeat's payload.
+template <class F>
+void ForEachTouch(std::string_view touches, F use) {
+  uint64_t word;
+  for (; touches.size() >= sizeof(word); touches.remove_prefix(sizeof(word))) {
+    std::memcpy(&word, touches.data(), sizeof(word));
+    use(Touch(word));
+  }
+}
 
 // The most that one message may carry.
 inline constexpr size_t kTouchesMax = (kMessageBytesMax - sizeof(RequestHeader)) / sizeof(Touch);

@@ -13,6 +13,7 @@
 
 #include "common/base/boot_time.h"
 #include "common/base/check.h"
+#include "common/protocol/touch.h"
 #include "server/rpc/dispatcher.h"
 
 namespace gannet {
@@ -50,7 +51,12 @@ bool Observation::TakeNews(Session* session, const RequestView& heartbeat) {
     TakeReport(session, *report);
   }
   const std::string_view touches = heartbeat.value.substr(report_bytes);
-  if (!touches.empty()) context_.server.store.NoteTouches(touches);
+  if (!touches.empty()) {
+    uint64_t uses = 0;
+    ForEachTouch(touches, [&uses](Touch touch) { uses += touch.uses(); });
+    session->told_uses.OnTold(uses);
+    context_.server.store.NoteTouches(touches, session->told_uses.each());
+  }
   return true;
 }
 
@@ -68,6 +74,7 @@ void Observation::TakeReport(Session* session, const ClientReportView& report) {
   context_.counters.client_reads.Add(counts.reads);
   context_.counters.client_gets_by_rpc.Add(counts.by_rpc);
   session->reported.hits += counts.hits;
+  session->told_uses.OnHits(counts.hits);
   session->reported.misses += counts.misses;
   session->reported.reads += counts.reads;
   std::array<uint32_t, LatencyBucket::kCount> gets{};

@@ -84,15 +84,12 @@ uint64_t Eviction::Random() {
 void Eviction::TouchAll(std::string_view touches, uint64_t region_bytes) {
   uint64_t random = Random();
   uint64_t uses = 0;
-  for (size_t i = 0; i + sizeof(uint64_t) <= touches.size(); i += sizeof(uint64_t)) {
-    uint64_t word;
-    std::memcpy(&word, touches.data() + i, sizeof(word));
-    const Touch touch(word);
-    if (touch.offset() >= region_bytes) continue;
+  ForEachTouch(touches, [&](Touch touch) {
+    if (touch.offset() >= region_bytes) return;
     random = random * 6364136223846793005 + 1442695040888963407;
     heat.Add(touch.offset(), touch.uses(), static_cast<uint32_t>(random >> 32));
     uses += touch.uses();
-  }
+  });
   uses_.fetch_add(uses, std::memory_order_relaxed);
 }
 

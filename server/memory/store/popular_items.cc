@@ -3,9 +3,26 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/hash.h"
+
 namespace gannet {
 
-void PopularItems::Note(uint64_t offset, uint64_t version, uint32_t uses) {
+bool PopularItems::WasTold(uint64_t offset) {
+  const uint64_t place = Mix64(offset) % kFilterBits;
+  std::atomic<uint64_t>& word = filter_[place / 64];
+  const uint64_t bit = uint64_t{1} << place % 64;
+  const uint64_t bits = word.load(std::memory_order_relaxed);
+  if ((bits & bit) != 0) return true;
+  word.store(bits | bit, std::memory_order_relaxed);
+  const size_t set = filter_set_.load(std::memory_order_relaxed) + 1;
+  filter_set_.store(set % (kFilterBits / 2), std::memory_order_relaxed);
+  if (set == kFilterBits / 2) {
+    for (std::atomic<uint64_t>& it : filter_) it.store(0, std::memory_order_relaxed);
+  }
+  return false;
+}
+
+void PopularItems::Note(uint64_t offset, uint64_t version, uint64_t uses) {
   MutexLock lock(mutex_);
   if (uses_.size() >= kKeptPerChosen * chosen_max_ && !uses_.contains(offset)) ForgetSome();
   Uses& item = uses_[offset];

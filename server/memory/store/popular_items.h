@@ -1,6 +1,8 @@
 #ifndef GANNET_SERVER_MEMORY_STORE_POPULAR_ITEMS_H_
 #define GANNET_SERVER_MEMORY_STORE_POPULAR_ITEMS_H_
 
+#include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -22,8 +24,11 @@ class PopularItems {
 
   explicit PopularItems(size_t chosen_max) : chosen_max_(chosen_max) {}
 
+  // Returns whether a use of the item at `offset` was told a while ago, and notes that one was
+  // told. Now and then it forgets all of them.
+  bool WasTold(uint64_t offset);
   // Takes note of uses of the item at `offset`, whose version this is.
-  void Note(uint64_t offset, uint64_t version, uint32_t uses);
+  void Note(uint64_t offset, uint64_t version, uint64_t uses);
   // Returns the places of the most popular items, the most popular first, and at most `chosen_max`.
   // They may have changed or gone meanwhile.
   std::vector<uint64_t> Choose() const;
@@ -40,9 +45,15 @@ class PopularItems {
   };
   static constexpr size_t kKeptPerChosen = 8;
 
+  // A filter with a bit for each place, by a hash. It is forgotten when half of its bits are set.
+  static constexpr size_t kFilterBits = size_t{1} << 18;
+
   void ForgetSome() GANNET_REQUIRES(mutex_);
 
   const size_t chosen_max_;
+  // Relaxed: two threads at once may lose a bit, and then an item is told of once more in vain.
+  std::array<std::atomic<uint64_t>, kFilterBits / 64> filter_{};
+  std::atomic<size_t> filter_set_ = 0;
   mutable Mutex mutex_;
   absl::flat_hash_map<uint64_t, Uses> uses_ GANNET_GUARDED_BY(mutex_);  // by offset
 };

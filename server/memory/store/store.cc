@@ -566,19 +566,18 @@ constexpr uint32_t kEvictionsForSlotMax = 8;
 
 }  // namespace
 
-void Store::NoteTouches(std::string_view touches) {
+void Store::NoteTouches(std::string_view touches, uint32_t each) {
   if (evicts()) eviction_->TouchAll(touches, region_.size());
   if (leases_ == nullptr) return;
-  uint64_t word;
-  for (size_t at = 0; at + sizeof(word) <= touches.size(); at += sizeof(word)) {
-    std::memcpy(&word, touches.data() + at, sizeof(word));
-    const gannet::Touch touch(word);
-    if (touch.offset() + sizeof(ItemHeader) > region_.size()) continue;
+  ForEachTouch(touches, [this, each](gannet::Touch touch) {
+    if (touch.offset() + sizeof(ItemHeader) > region_.size()) return;
+    // Most items are told of once in a long time. The header of such an item is not looked at.
+    if (!leases_->popular().WasTold(touch.offset()) && touch.uses() == 1) return;
     const std::byte* const block = Block(touch.offset());
-    if (ValueBytes(block) > kLeasedValueBytesMax) continue;  // or it took the place of others
+    if (ValueBytes(block) > kLeasedValueBytesMax) return;  // or it took the place of others
     const uint64_t version = LoadWord(block + offsetof(ItemHeader, version));
-    leases_->popular().Note(touch.offset(), version, touch.uses());
-  }
+    leases_->popular().Note(touch.offset(), version, uint64_t{touch.uses()} * each);
+  });
 }
 
 void Store::PauseEvictions(bool paused) {

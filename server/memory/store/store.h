@@ -202,8 +202,9 @@ class Store final : private Items {
   bool evicts() const { return eviction_ != nullptr; }
   // Lets nothing be evicted, or again. A backup evicts only what its primary does.
   void PauseEvictions(bool paused);
-  // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h).
-  void NoteTouches(std::string_view touches);
+  // Notes what a client READ. `touches` are its bytes, unchecked (common/protocol/touch.h). Each
+  // use in it stands for `each` READs.
+  void NoteTouches(std::string_view touches, uint32_t each);
   // Counts an UpdateInPlace of the key as a use. REQUIRES: the store evicts.
   void NoteUpdate(const Guess& guess, std::string_view key);
   // Returns whether the store evicts and is nearly full, so that Tidy should be called often.

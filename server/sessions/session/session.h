@@ -15,6 +15,7 @@
 #include "server/sessions/session/put_off_keys.h"
 #include "server/sessions/session/session_copies.h"
 #include "server/sessions/session/session_key.h"
+#include "server/sessions/session/told_uses.h"
 
 namespace gannet {
 
@@ -141,6 +142,7 @@ class Session {
     uint32_t get_p99_ns = 0;
   };
   Reported reported;
+  ToldUses told_uses;
   // The highest number of a request, and its opcode if the answer is remembered; 0 if not.
   uint64_t highest() const { return highest_; }
   uint8_t last_opcode() const {

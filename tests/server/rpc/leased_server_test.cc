@@ -11,6 +11,7 @@
 #include <string_view>
 
 #include "common/layout/item_lease_header.h"
+#include "common/protocol/client_report.h"
 #include "common/protocol/item_leases_reply.h"
 #include "common/protocol/touch.h"
 #include "tests/server/rpc/raw_peer.h"
@@ -87,13 +88,17 @@ class LeasedServerTest : public ServerTest, private ServerTimeSource {
   void BePopular(std::string_view key, std::string_view value) {
     const ReplyHeader put = Write(Opcode::kPut, key, value);
     ASSERT_EQ(put.status, 0);
-    const Touch touch = Touch::Of(Slot(put.write.slot).offset(), 250);
-    const std::string touches(reinterpret_cast<const char*>(&touch), sizeof(touch));
-    for (int i = 0; i < 4; ++i) {
-      RequestHeader heartbeat{};
-      heartbeat.value_bytes = sizeof(touch);
-      ASSERT_EQ(peer_->Call(heartbeat, "", touches).value().status(), ReplyStatus::kOk);
-    }
+    for (int i = 0; i < 4; ++i) Tell(0, Touch::Of(Slot(put.write.slot).offset(), 250));
+  }
+  // Reports so many hits, and tells of one item.
+  void Tell(uint64_t hits, Touch touch) {
+    const ClientCounts counts = {.hits = hits, .misses = 0, .reads = hits, .by_rpc = 0};
+    std::string news(reinterpret_cast<const char*>(&counts), sizeof(counts));
+    news.append(reinterpret_cast<const char*>(&touch), sizeof(touch));
+    RequestHeader heartbeat{};
+    heartbeat.value_bytes = static_cast<uint32_t>(news.size());
+    heartbeat.heartbeat.report_bytes = sizeof(counts);
+    ASSERT_EQ(peer_->Call(heartbeat, "", news).value().status(), ReplyStatus::kOk);
   }
   // And has it leased.
   void MakePopular(std::string_view key, std::string_view value) {
@@ -135,6 +140,21 @@ TEST_F(LeasedServerTest, WhatIsReadMostIsLeased) {
   Advance(kItemLeaseMs / 4 * kNsPerMs);
   Step();
   ExpectNearlyWhole(ReadHeader(leases).end_ms - now().server_time.ms());
+}
+
+// A client that READs a lot tells of a part of it.
+TEST_F(LeasedServerTest, AUseThatIsToldStandsForThoseThatAreNot) {
+  Start();
+  BePopular("often", "value");
+  const uint64_t offset = Slot(Write(Opcode::kPut, "key", "value").write.slot).offset();
+  const auto leased = [this] {
+    Pass(kNsPerSecond);
+    return server().store().leases()->counts().leased;
+  };
+  Tell(0, Touch::Of(offset, 200));
+  EXPECT_EQ(leased(), 1u) << "they count as 200";
+  Tell(9 * 1'200, Touch::Of(offset, 100));  // 1,200 were told
+  EXPECT_EQ(leased(), 2u) << "these count as 900";
 }
 
 // A worker may have looked at the key before, and write it without another look.

@@ -277,7 +277,7 @@ TEST_F(LeasedItemsTest, NoValueIsLeasedThatNoClientCopies) {
   for (const uint64_t offset : {longest, longer}) {
     const Touch touch = Touch::Of(offset, 250);
     const std::string_view bytes(reinterpret_cast<const char*>(&touch), sizeof(touch));
-    for (int i = 0; i < 4; ++i) (*store_)->NoteTouches(bytes);
+    for (int i = 0; i < 4; ++i) (*store_)->NoteTouches(bytes, /*each=*/1);
   }
   EXPECT_THAT(leases_.popular().Choose(), testing::ElementsAre(longest));
   EXPECT_TRUE(LeaseAt(longest));
@@ -289,11 +289,11 @@ TEST_F(LeasedItemsTest, TouchesTellWhatIsPopular) {
   const uint64_t offset = Slot(Put("key", "value").slot).offset();
   const Touch touch = Touch::Of(offset, 250);
   const std::string_view bytes(reinterpret_cast<const char*>(&touch), sizeof(touch));
-  for (int i = 0; i < 3; ++i) (*store_)->NoteTouches(bytes);
+  for (int i = 0; i < 3; ++i) (*store_)->NoteTouches(bytes, /*each=*/1);
   Put("key", "other");
-  for (int i = 0; i < 3; ++i) (*store_)->NoteTouches(bytes);
+  for (int i = 0; i < 3; ++i) (*store_)->NoteTouches(bytes, /*each=*/1);
   EXPECT_THAT(leases_.popular().Choose(), testing::IsEmpty()) << "it was written meanwhile";
-  (*store_)->NoteTouches(bytes);
+  (*store_)->NoteTouches(bytes, /*each=*/1);
   EXPECT_THAT(leases_.popular().Choose(), testing::ElementsAre(offset));
 }
 

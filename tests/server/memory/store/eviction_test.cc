@@ -179,7 +179,8 @@ TEST(EvictionTest, KeepsWhatClientsTellOf) {
   for (uint64_t i = 0; i < 50'000; ++i) {
     store.Put(Name(1'000'000 + i), value);
     if (i % 1'000 != 0) continue;
-    store->NoteTouches({reinterpret_cast<const char*>(touches.data()), touches.size() * 8});
+    store->NoteTouches({reinterpret_cast<const char*>(touches.data()), touches.size() * 8},
+                       /*each=*/1);
     while (store->Tidy(At(i))) {
     }
   }
@@ -196,7 +197,7 @@ TEST(EvictionTest, BearsAnyTouches) {
     const uint64_t word = random() >> (random() % 64);
     std::string bytes(reinterpret_cast<const char*>(&word), sizeof(word));
     if (i % 7 == 0) bytes += "odd";
-    store->NoteTouches(bytes);
+    store->NoteTouches(bytes, /*each=*/1);
     ASSERT_EQ(store.Put(Name(i), value).status, ReplyStatus::kOk);
     ASSERT_EQ(store.Get(Name(i)), value);
     if (i % 100 == 0) store->Tidy(At(i));

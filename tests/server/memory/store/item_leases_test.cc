@@ -222,6 +222,16 @@ TEST(PopularItemsTest, RecentUsesCountMore) {
   EXPECT_THAT(popular.Choose(), ElementsAre(200));
 }
 
+TEST(PopularItemsTest, ItRemembersForAWhileWhatWasTold) {
+  PopularItems popular(4);
+  EXPECT_FALSE(popular.WasTold(16));
+  EXPECT_TRUE(popular.WasTold(16));
+  uint64_t others = 0;
+  while (others < 1'000'000 && popular.WasTold(16)) popular.WasTold(++others * 112);
+  EXPECT_GT(others, 100'000u);
+  EXPECT_LT(others, 1'000'000u) << "it never forgets";
+}
+
 TEST(PopularItemsTest, ItForgetsWhatIsSeldomRead) {
   PopularItems popular(4);
   for (int i = 0; i < 4; ++i) popular.Note(16, 1, 255);
