@@ -27,6 +27,7 @@
 #include "server/group/cluster/cluster_place.h"
 #include "server/main/control/announcer.h"
 #include "server/main/control/check_memory_file.h"
+#include "server/main/control/check_tier.h"
 #include "server/main/control/file_limit.h"
 #include "server/main/control/numa.h"
 #include "server/main/control/server_threads.h"
@@ -231,11 +232,19 @@ bool AwaitReady(const ServerThreads& threads, const Supervisor& supervisor) {
   }
 }
 
+bool IsTier(const std::string& path, const std::string& tier) {
+  std::error_code ignored;  // one of them is not there
+  return !tier.empty() && (path == tier || std::filesystem::equivalent(path, tier, ignored));
+}
+
 // Looks at what a server keeps, or asks one, if the flags want that instead of a server.
-std::optional<absl::Status> CheckIfAsked() {
+std::optional<absl::Status> CheckIfAsked(const Server::Options& options) {
   if (!FLAGS_ask_ready.empty()) return AskReady(FLAGS_ask_ready);
   if (!FLAGS_upgrade_check.empty()) return UpgradeCheck(FLAGS_upgrade_check, FLAGS_json);
   if (FLAGS_check.empty()) return std::nullopt;
+  if (IsTier(FLAGS_check, options.tier.directory)) {
+    return CheckTier(options.tier, !options.memory_file.empty(), FLAGS_json);
+  }
   return std::filesystem::is_regular_file(FLAGS_check) ? CheckMemoryFile(FLAGS_check, FLAGS_json)
                                                        : CheckDirectory(FLAGS_check, FLAGS_json);
 }
@@ -259,7 +268,7 @@ int Main(char** argv) {
     Fail(options.status());
     return absl::IsInvalidArgument(options.status()) ? kExitWrongUsage : kExitFailed;
   }
-  if (const std::optional<absl::Status> checked = CheckIfAsked())
+  if (const std::optional<absl::Status> checked = CheckIfAsked(*options))
     return checked->ok() ? 0 : Fail(*checked);
   absl::StatusOr<Device> device = UseDevice(FLAGS_device, argv);
   if (!device.ok()) return Fail(Named("device", FLAGS_device, device.status()));

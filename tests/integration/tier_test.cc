@@ -1,6 +1,7 @@
 // kvserver --tier: a working set several times as large as the memory, most of it on the disk.
 
 #include <gannet/client.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <unistd.h>
@@ -14,10 +15,14 @@
 #include "absl/strings/str_cat.h"
 #include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
+#include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
 
 namespace gannet {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 constexpr int kKeys = 1500;
 
@@ -151,6 +156,27 @@ TEST_F(TierTest, AppendsToWhatIsOnTheDisk) {
   }
   EXPECT_GT(there, 0);
   EXPECT_GT(StatsOf(*client).tier_reads, 0u);
+}
+
+// kvserver --check=DIR --tier=DIR says what a start would say, and starts nothing.
+TEST_F(TierTest, IsCheckedBeforeAStart) {
+  const auto check = [this](const std::vector<std::string>& more) {
+    std::vector<std::string> argv = {test_support::ProgramPath("kvserver"), "--device=soft",
+                                     "--check=" + directory_.path()};
+    argv.insert(argv.end(), more.begin(), more.end());
+    return test_support::RunProgram(argv);
+  };
+  const test_support::Finished fine = check(Flags({"--json"}));
+  EXPECT_EQ(fine.exit_code, 0) << fine.err;
+  EXPECT_THAT(fine.out, AllOf(HasSubstr("\"tier_bytes\":1073741824,"), HasSubstr("\"o_direct\":"),
+                              HasSubstr("\"found_again\":0")));
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  const test_support::Finished large = check(Flags({"--tier_bytes=1000T"}));
+  EXPECT_EQ(large.exit_code, 1);
+  EXPECT_THAT(large.err, AllOf(HasSubstr("--tier_bytes="), HasSubstr("free")));
+  const test_support::Finished unfit = check(Flags({"--on_full=reject"}));
+  EXPECT_EQ(unfit.exit_code, 2);
+  EXPECT_THAT(unfit.err, HasSubstr("--tier needs --on_full=evict"));
 }
 
 TEST_F(TierTest, EndsInOrder) {

@@ -17,6 +17,14 @@ namespace {
 constexpr uint64_t kReadMemoryBytes = 32 << 20;
 static_assert(kReadMemoryBytes >= 4 * kTierReadBytesMax);
 
+TierFileOptions OfFile(const TierOptions& options, bool keeps) {
+  return {.directory = options.directory,
+          .bytes = options.bytes,
+          .segment_bytes = options.segment_bytes,
+          .keeps = keeps,
+          .pwrite = options.pwrite};
+}
+
 // Says which flag an error is about. That a tier is too small, or its disk, is said by its bytes.
 absl::Status WithFlag(const absl::Status& status, const TierOptions& options) {
   const bool of_bytes = absl::IsInvalidArgument(status) || absl::IsResourceExhausted(status);
@@ -29,16 +37,17 @@ absl::Status WithFlag(const absl::Status& status, const TierOptions& options) {
 
 absl::StatusOr<std::unique_ptr<ServerTier>> ServerTier::Open(const TierOptions& options,
                                                              bool keeps) {
-  absl::StatusOr<std::unique_ptr<TierFile>> file =
-      TierFile::Open({.directory = options.directory,
-                      .bytes = options.bytes,
-                      .segment_bytes = options.segment_bytes,
-                      .keeps = keeps,
-                      .pwrite = options.pwrite});
+  absl::StatusOr<std::unique_ptr<TierFile>> file = TierFile::Open(OfFile(options, keeps));
   if (!file.ok()) return WithFlag(file.status(), options);
   LOG(INFO) << "a tier of " << (*file)->segments() * (*file)->segment_bytes() << " bytes in "
             << options.directory << ((*file)->direct() ? "" : ", through the system's page cache");
   return std::unique_ptr<ServerTier>(new ServerTier(*std::move(file), options.read_threads));
+}
+
+absl::StatusOr<TierExamination> ServerTier::Examine(const TierOptions& options, bool keeps) {
+  absl::StatusOr<TierExamination> found = TierFile::Examine(OfFile(options, keeps));
+  if (!found.ok()) return WithFlag(found.status(), options);
+  return found;
 }
 
 absl::Status ServerTier::MakeReads(ibv_pd* pd, std::vector<uint32_t> laps,

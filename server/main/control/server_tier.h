@@ -49,6 +49,8 @@ class ServerTier {
   // Opens and locks the file. `keeps`: the server has a memory file, which may have stubs. The
   // errors are those of TierFile::Open, and say which flag they are about.
   static absl::StatusOr<std::unique_ptr<ServerTier>> Open(const TierOptions& options, bool keeps);
+  // Looks at what Open would find, and changes nothing. Returns Open's errors.
+  static absl::StatusOr<TierExamination> Examine(const TierOptions& options, bool keeps);
   ~ServerTier() { Stop(); }
   ServerTier(const ServerTier&) = delete;
   ServerTier& operator=(const ServerTier&) = delete;

@@ -97,7 +97,7 @@ DEFINE_string(restore_from, "",
               "directory with a copy of a snapshot, or of a whole --data: what to begin with");
 DEFINE_string(check, "",
               "reads this directory of --data, or this --memory_file, says what is in it, and "
-              "serves nothing");
+              "serves nothing. The directory of --tier: says whether a start would take it");
 DEFINE_string(upgrade_check, "",
               "says whether this version of kvserver takes over this --memory_file or directory of "
               "--data, which another version may be using, and serves nothing");

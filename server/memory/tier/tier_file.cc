@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/check.h"
 #include "common/base/file_rights.h"
 #include "common/base/random_source.h"
 #include "common/base/status_macros.h"
@@ -51,24 +52,65 @@ absl::Status CheckDirectory(int fd, const std::string& path) {
 }
 
 // Returns the descriptor, or -1 with errno.
+int OpenUnnamed(int directory, int direct) {
+  return openat(directory, ".", kFile | O_TMPFILE | direct, S_IRUSR | S_IWUSR);
+}
 int OpenFile(int directory, bool keeps, int direct) {
-  if (!keeps) return openat(directory, ".", kFile | O_TMPFILE | direct, S_IRUSR | S_IWUSR);
+  if (!keeps) return OpenUnnamed(directory, direct);
   return openat(directory, kName, kFile | O_CREAT | O_NOFOLLOW | direct, S_IRUSR | S_IWUSR);
+}
+
+// Tells what to do where errno says that a file system has no files without a name.
+absl::Status NotOpened(const std::string& directory, const std::string& path) {
+  const bool none_unnamed = errno == EOPNOTSUPP || errno == EISDIR;
+  if (!none_unnamed) return Failed("open", path);
+  return absl::FailedPreconditionError(
+      absl::StrCat("the file system of ", directory, " has no files without a name (O_TMPFILE): ",
+                   "give a directory on ext4 or XFS, or a --memory_file, with which it has one"));
+}
+
+uint64_t SegmentsOf(const TierFileOptions& options) {
+  return options.bytes / options.segment_bytes;
+}
+
+uint64_t FileBytes(const TierFileOptions& options) {
+  return kTierBlockBytes + SegmentsOf(options) * options.segment_bytes;
+}
+
+absl::Status CheckBytes(const TierFileOptions& options) {
+  if (SegmentsOf(options) >= kTierSegmentsMin) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("a tier has at least ",
+                                                 kTierSegmentsMin * options.segment_bytes,
+                                                 " bytes, and not ", options.bytes));
+}
+
+uint64_t FreeBytes(const struct statvfs& system) {
+  return uint64_t{system.f_bavail} * system.f_frsize;
+}
+
+absl::Status TooLittle(const std::string& path, uint64_t bytes, uint64_t free) {
+  return absl::ResourceExhaustedError(
+      absl::StrCat(path, " needs ", bytes, " bytes, and its disk has ", free, " free"));
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TierFile>> TierFile::Open(const TierFileOptions& options) {
-  if (options.bytes / options.segment_bytes < kTierSegmentsMin) {
-    return absl::InvalidArgumentError(absl::StrCat("a tier has at least ",
-                                                   kTierSegmentsMin * options.segment_bytes,
-                                                   " bytes, and not ", options.bytes));
-  }
+  GANNET_RETURN_IF_ERROR(CheckBytes(options));
   const int directory = open(options.directory.c_str(), kDirectory);
   if (directory < 0) return Failed("open the directory", options.directory);
   absl::StatusOr<std::unique_ptr<TierFile>> file = OpenIn(directory, options);
   close(directory);
   return file;
+}
+
+absl::StatusOr<TierExamination> TierFile::Examine(const TierFileOptions& options) {
+  GANNET_RETURN_IF_ERROR(CheckBytes(options));
+  const int directory = open(options.directory.c_str(), kDirectory);
+  if (directory < 0) return Failed("open the directory", options.directory);
+  absl::StatusOr<TierExamination> found = ExamineIn(directory, options);
+  close(directory);
+  return found;
 }
 
 absl::StatusOr<std::unique_ptr<TierFile>> TierFile::OpenIn(int directory,
@@ -81,19 +123,60 @@ absl::StatusOr<std::unique_ptr<TierFile>> TierFile::OpenIn(int directory,
     direct = false;
     fd = OpenFile(directory, options.keeps, 0);
   }
-  if (fd < 0) return Failed("open", path);
+  if (fd < 0) return NotOpened(options.directory, path);
   std::unique_ptr<TierFile> file(new TierFile(options, fd, direct, path));
-  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("another process uses the tier ", path, ": stop it first"));
-  }
+  GANNET_RETURN_IF_ERROR(file->Lock());
   GANNET_RETURN_IF_ERROR(file->Begin(options));
   return file;
 }
 
-absl::Status TierFile::Begin(const TierFileOptions& options) {
+absl::StatusOr<TierExamination> TierFile::ExamineIn(int directory, const TierFileOptions& options) {
+  GANNET_RETURN_IF_ERROR(CheckDirectory(directory, options.directory));
+  const std::string path = absl::StrCat(options.directory, "/", kName);
   const TierBuffer buffer(kTierBlockBytes);
   const std::span<std::byte, kTierBlockBytes> block(buffer.bytes());
+  TierExamination found;
+  struct statvfs system {};
+  if (fstatvfs(directory, &system) != 0) return Failed("look at", options.directory);
+  found.free_bytes = FreeBytes(system);
+  const int there = options.keeps ? openat(directory, kName, kFile | O_NOFOLLOW) : -1;
+  if (options.keeps && there < 0 && errno != ENOENT) return Failed("open", path);
+  if (there >= 0) {
+    TierFile file(options, there, /*direct=*/false, path);
+    GANNET_RETURN_IF_ERROR(file.Lock());
+    const absl::Status header = file.ReadHeader(block);
+    if (!header.ok() && !absl::IsNotFound(header)) return header;
+    found.kept = header.ok() && file.SizedAs(options);
+    struct stat about {};
+    if (fstat(there, &about) != 0) return Failed("look at", path);
+    found.free_bytes += static_cast<uint64_t>(about.st_blocks) * 512;  // as stat(2) counts
+  }
+  if (!found.kept && found.free_bytes < FileBytes(options)) {
+    return TooLittle(path, FileBytes(options), found.free_bytes);
+  }
+  bool direct = true;
+  int tried = OpenUnnamed(directory, O_DIRECT);
+  if (tried < 0 && errno == EINVAL) {
+    direct = false;
+    tried = OpenUnnamed(directory, 0);
+  }
+  const bool none_unnamed = tried < 0 && (errno == EOPNOTSUPP || errno == EISDIR);
+  if (none_unnamed && options.keeps) return found;
+  if (tried < 0) return NotOpened(options.directory, path);
+  TierFile file(options, tried, direct, path);
+  std::memset(block.data(), 0, block.size());
+  GANNET_RETURN_IF_ERROR(file.WriteHeader(block));
+  found.direct = file.direct();
+  return found;
+}
+
+absl::Status TierFile::Lock() {
+  if (flock(fd(), LOCK_EX | LOCK_NB) == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("another process uses the tier ", path_, ": stop it first"));
+}
+
+absl::Status TierFile::ReadHeader(std::span<std::byte, kTierBlockBytes> block) {
   std::memset(block.data(), 0, block.size());
   absl::StatusOr<size_t> n = ReadAt(0, block);
   if (!n.ok() && direct_) {
@@ -101,16 +184,9 @@ absl::Status TierFile::Begin(const TierFileOptions& options) {
     n = ReadAt(0, block);
   }
   GANNET_RETURN_IF_ERROR(n.status());
-  const TierHeader wanted{.magic = 0,
-                          .layout = 0,
-                          .header_bytes = 0,
-                          .tier = 0,
-                          .segment_bytes = options.segment_bytes,
-                          .segments = options.bytes / options.segment_bytes,
-                          .checksum = 0};
   switch (ProveTierHeader(block, &header_)) {
     case TierHeaderProof::kEmpty:
-      return Make(options, wanted);
+      return absl::NotFoundError(absl::StrCat(path_, " is empty"));
     case TierHeaderProof::kOtherLayout:
       return absl::FailedPreconditionError(
           absl::StrCat(path_, " is a tier of layout ", header_.layout, ", and this program has ",
@@ -121,23 +197,35 @@ absl::Status TierFile::Begin(const TierFileOptions& options) {
     case TierHeaderProof::kOk:
       break;
   }
-  if (header_.segment_bytes != wanted.segment_bytes || header_.segments != wanted.segments) {
+  return absl::OkStatus();
+}
+
+bool TierFile::SizedAs(const TierFileOptions& options) const {
+  return header_.segment_bytes == options.segment_bytes && header_.segments == SegmentsOf(options);
+}
+
+absl::Status TierFile::Begin(const TierFileOptions& options) {
+  const TierBuffer buffer(kTierBlockBytes);
+  const std::span<std::byte, kTierBlockBytes> block(buffer.bytes());
+  const absl::Status header = ReadHeader(block);
+  if (absl::IsNotFound(header)) return Make(options);
+  GANNET_RETURN_IF_ERROR(header);
+  if (!SizedAs(options)) {
     LOG(INFO) << path_ << " had another size: its values are dropped";
-    return Make(options, wanted);
+    return Make(options);
   }
   kept_ = true;
   return WriteHeader(block);
 }
 
-absl::Status TierFile::Make(const TierFileOptions& options, const TierHeader& wanted) {
+absl::Status TierFile::Make(const TierFileOptions& options) {
   // The header goes first, so that a half-made tier has none.
   GANNET_RETURN_IF_ERROR(Truncate(0));
-  GANNET_RETURN_IF_ERROR(Reserve(kTierBlockBytes + wanted.segments * wanted.segment_bytes));
-  header_ = wanted;
-  header_.tier = KernelRandom().NextNonzero();
+  GANNET_RETURN_IF_ERROR(Reserve(FileBytes(options)));
   const TierBuffer buffer(kTierBlockBytes);
   const std::span<std::byte, kTierBlockBytes> block(buffer.bytes());
-  EncodeTierHeader(header_.tier, header_.segment_bytes, header_.segments, block);
+  EncodeTierHeader(KernelRandom().NextNonzero(), options.segment_bytes, SegmentsOf(options), block);
+  GANNET_CHECK(ProveTierHeader(block, &header_) == TierHeaderProof::kOk, "it was made");
   GANNET_RETURN_IF_ERROR(WriteHeader(block));
   LOG(INFO) << "made a tier of " << header_.segments << " segments in " << options.directory;
   return absl::OkStatus();
@@ -178,10 +266,9 @@ absl::Status TierFile::Reserve(uint64_t bytes) {
   if (!cannot && errno != ENOSPC && errno != EFBIG) return Failure("take space for");
   struct statvfs system {};
   if (fstatvfs(fd(), &system) != 0) return Failure("look at");
-  const uint64_t free = uint64_t{system.f_bavail} * system.f_frsize;
+  const uint64_t free = FreeBytes(system);
   if (cannot && free >= bytes) return Truncate(bytes);
-  return absl::ResourceExhaustedError(
-      absl::StrCat(path_, " needs ", bytes, " bytes, and its disk has ", free, " free"));
+  return TooLittle(path_, bytes, free);
 }
 
 }  // namespace gannet

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -28,6 +29,14 @@ struct TierFileOptions {
   PosixFile::Pwrite pwrite = ::pwrite;
 };
 
+// What a start would find. See TierFile::Examine.
+struct TierExamination {
+  bool kept = false;        // a tier is there, whose values would be used
+  uint64_t free_bytes = 0;  // of the file system, with those of a tier that would be made anew
+  // Reads and writes pass the system's page cache. nullopt: this cannot be tried here.
+  std::optional<bool> direct;
+};
+
 // The file of a tier, opened, locked, and as long as it will ever be. Its lock lies on the
 // descriptor that does the I/O: while a process that was killed still has reads or writes under
 // way, no other one can open the file.
@@ -42,6 +51,10 @@ class TierFile : public PosixFile {
   // the tier; the file is no tier's, or of another layout. ResourceExhausted: the file system has
   // less space. Any other error: the disk does not do what was tried.
   static absl::StatusOr<std::unique_ptr<TierFile>> Open(const TierFileOptions& options);
+
+  // Looks at what Open would find, and changes nothing: what it writes to try the disk goes to a
+  // file without a name. Returns Open's errors.
+  static absl::StatusOr<TierExamination> Examine(const TierFileOptions& options);
 
   uint64_t tier() const { return header_.tier; }
   uint64_t segments() const { return header_.segments; }
@@ -63,9 +76,16 @@ class TierFile : public PosixFile {
 
   static absl::StatusOr<std::unique_ptr<TierFile>> OpenIn(int directory,
                                                           const TierFileOptions& options);
+  static absl::StatusOr<TierExamination> ExamineIn(int directory, const TierFileOptions& options);
+  // Refuses a tier that another process uses.
+  absl::Status Lock();
+  // Reads the header. NotFound: there is none yet. FailedPrecondition: it is no tier's, or of
+  // another layout.
+  absl::Status ReadHeader(std::span<std::byte, kTierBlockBytes> block);
+  bool SizedAs(const TierFileOptions& options) const;
   // Uses what is there, or makes a new tier.
   absl::Status Begin(const TierFileOptions& options);
-  absl::Status Make(const TierFileOptions& options, const TierHeader& wanted);
+  absl::Status Make(const TierFileOptions& options);
   // Writes and reads the header. So it shows whether the disk takes O_DIRECT, which some file
   // systems accept when a file is opened, and refuse at the first write.
   absl::Status WriteHeader(std::span<std::byte, kTierBlockBytes> block);

@@ -141,6 +141,60 @@ TEST_F(TierFileTest, RefusesTooFewSegments) {
   EXPECT_EQ(TierFile::Open(few).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(TierFileTest, IsExaminedWithoutAChange) {
+  const auto found = TierFile::Examine(Kept());
+  ASSERT_TRUE(found.ok()) << found.status();
+  EXPECT_FALSE(found->kept);
+  EXPECT_GT(found->free_bytes, kTierSegmentsMin * kSegment);
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  bool direct = false;
+  {
+    const auto file = TierFile::Open(Kept());
+    ASSERT_TRUE(file.ok()) << file.status();
+    direct = (*file)->direct();
+    EXPECT_THAT(std::string(TierFile::Examine(Kept()).status().message()),
+                HasSubstr("another process uses the tier"));
+  }
+  EXPECT_EQ(found->direct, direct);
+  EXPECT_TRUE(TierFile::Examine(Kept())->kept);
+  TierFileOptions longer = Kept();
+  longer.bytes += kSegment;
+  const auto of_longer = TierFile::Examine(longer);
+  ASSERT_TRUE(of_longer.ok()) << of_longer.status();
+  EXPECT_FALSE(of_longer->kept);
+  EXPECT_TRUE((*TierFile::Open(Kept()))->kept()) << "the other size was not made";
+}
+
+// What is written over gives its space.
+TEST_F(TierFileTest, AnExaminationCountsTheSpaceOfATierThatIsMadeAnew) {
+  TierFileOptions large = Kept();
+  large.segment_bytes = kTierSegmentBytes;
+  large.bytes = kTierSegmentsMin * kTierSegmentBytes;
+  { ASSERT_TRUE(TierFile::Open(large).ok()); }
+  const auto with = TierFile::Examine(Kept());
+  ASSERT_TRUE(with.ok()) << with.status();
+  const auto free = std::filesystem::space(directory_.path()).available;
+  EXPECT_GT(with->free_bytes, free + large.bytes / 2);
+}
+
+TEST_F(TierFileTest, AnExaminationRefusesWhatAStartRefuses) {
+  TierFileOptions huge = Options();
+  huge.bytes = uint64_t{1} << 60;
+  huge.segment_bytes = kTierSegmentBytes;
+  EXPECT_THAT(std::string(TierFile::Examine(huge).status().message()), HasSubstr("its disk has"));
+  TierFileOptions few = Options();
+  few.bytes = kSegment;
+  EXPECT_TRUE(absl::IsInvalidArgument(TierFile::Examine(few).status()));
+  TierFileOptions nowhere = Options();
+  nowhere.directory += "/none";
+  EXPECT_TRUE(absl::IsNotFound(TierFile::Examine(nowhere).status()));
+  { std::ofstream(path()) << "somebody's diary"; }
+  EXPECT_THAT(std::string(TierFile::Examine(Kept()).status().message()), HasSubstr("is no tier"));
+  EXPECT_EQ(std::filesystem::file_size(path()), 16u);
+  ASSERT_EQ(chmod(directory_.path().c_str(), 0777), 0);
+  EXPECT_TRUE(absl::IsFailedPrecondition(TierFile::Examine(Options()).status()));
+}
+
 TEST_F(TierFileTest, RefusesADirectoryThatIsNotThere) {
   TierFileOptions nowhere = Options();
   nowhere.directory += "/none";
