@@ -58,7 +58,11 @@ namespace gannet {
   X(tier_evicted)       /* values that were there, and went for want of room */             \
   X(tier_reads)         /* of the disk, by GETs */                                          \
   X(tier_reads_joined)  /* GETs that joined a read of another one */                        \
-  X(tier_reads_failed)  /* of tier_reads */
+  X(tier_reads_failed)  /* of tier_reads */                                                 \
+  X(tier_read_us)       /* what tier_reads took, all together */                            \
+  X(tier_page_cache)    /* 1: the tier goes through the system's page cache */              \
+  X(tier_stub_bytes)    /* of the heap: blocks of stubs */                                  \
+  X(tier_stub_budget)   /* bytes that those may take */
 
 // The value of a kStats reply. A reader takes as many words as it knows.
 struct StatsReply {
@@ -66,7 +70,7 @@ struct StatsReply {
   GANNET_STATISTICS(GANNET_STATISTIC)
 #undef GANNET_STATISTIC
 };
-static_assert(sizeof(StatsReply) == 392 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 424 && std::is_trivially_copyable_v<StatsReply>);
 
 }  // namespace gannet
 

@@ -12,7 +12,7 @@ MACHINE = re.compile(r"(?<![.>:])\b(?:MonotonicNs|WallNs|BootNs|MachineWallTime|
 NAMES_MACHINE = {
     # The threads' own loops. A simulation has none of these, but polls the parts itself.
     "server/main.cc", "server/main/control/disk_thread.cc", "server/main/control/server_threads.cc", "server/main/control/startup_answers.cc",
-    "server/memory/tier/tier_thread.cc",
+    "server/memory/tier/tier_reads.cc", "server/memory/tier/tier_thread.cc",
     "client/api/driver.cc",
     # Where a user's client gets its clock.
     "client/api/async_client.cc", "client/api/client.cc", "client/api/walker.cc",

@@ -230,6 +230,10 @@ struct ServerStats {
   uint64_t tier_reads = 0;         // of the disk
   uint64_t tier_reads_joined = 0;  // GETs that shared the read of another one
   uint64_t tier_reads_failed = 0;  // the part of tier_reads that found nothing; their GETs missed
+  uint64_t tier_read_us = 0;       // what tier_reads took, all together
+  uint64_t tier_page_cache = 0;    // 1: the disk is used through the system's page cache
+  uint64_t tier_stub_bytes = 0;    // of the memory, that items_on_disk take
+  uint64_t tier_stub_budget = 0;   // bytes that they may take
 };
 
 // Where a server keeps its items besides memory, and its last snapshot.

@@ -304,6 +304,8 @@ StatsReply Server::Stats(const Now& now) const {
   if (tier_ != nullptr) {
     tier_->FillStats(&stats);
     stats.items_on_disk = store_->stubs()->count();
+    stats.tier_stub_bytes = store_->stubs()->bytes();
+    stats.tier_stub_budget = store_->stubs()->budget();
     stats.tier_evicted = store_->stubs()->evicted() + store_->stubs()->forgotten();
   }
   workers_->AddTo(&stats);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/clock.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 
@@ -97,11 +98,13 @@ void ServerTier::FillStats(StatsReply* stats) const {
   static_assert(static_cast<int>(TierWriter::Disk::kFailed) == 3, "as the list of statistics says");
   stats->tier_disk = 1 + static_cast<uint64_t>(thread_->disk());
   stats->tier_bytes = file_->segments() * file_->segment_bytes();
+  stats->tier_page_cache = file_->direct() ? 0 : 1;
   stats->tier_written = writer_->records_written();
   const TierReads::Counts counts = reads_->counts();
   stats->tier_reads = counts.reads;
   stats->tier_reads_joined = counts.joined;
   stats->tier_reads_failed = counts.failed;
+  stats->tier_read_us = static_cast<uint64_t>(counts.took_ns / kNsPerUs);
 }
 
 void ServerTier::Stop() {

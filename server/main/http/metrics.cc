@@ -120,6 +120,14 @@ void AddMemory(const ServerView& it, MetricFamilies* to) {
               it.stats.tier_reads_joined);
   to->Counter("gannet_tier_reads_failed_total", "Of the reads: those that found nothing.",
               it.stats.tier_reads_failed);
+  to->Counter("gannet_tier_read_seconds_total", "What the reads took, all together.",
+              static_cast<double>(it.stats.tier_read_us) / 1e6);
+  to->Gauge("gannet_tier_page_cache", "1: the tier goes through the system's page cache.",
+            static_cast<double>(it.stats.tier_page_cache));
+  to->Gauge("gannet_tier_stub_bytes", "Bytes of memory for items on disk.",
+            static_cast<double>(it.stats.tier_stub_bytes));
+  to->Gauge("gannet_tier_stub_budget_bytes", "Bytes of memory that items on disk may take.",
+            static_cast<double>(it.stats.tier_stub_budget));
   to->Gauge("gannet_heap_bytes", "Bytes in blocks of items.",
             static_cast<double>(it.stats.heap_bytes));
   to->Gauge("gannet_heap_capacity_bytes", "Bytes that blocks of items may take.",

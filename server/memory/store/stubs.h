@@ -85,6 +85,7 @@ class Stubs : public TierItems {
   uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
   uint64_t forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
   uint64_t brought_back() const { return brought_back_.load(std::memory_order_relaxed); }
+  uint64_t budget() const { return budget_; }  // for bytes()
   uint64_t reserve_bytes() const { return reserve_.bytes(); }
 
   // For the store.

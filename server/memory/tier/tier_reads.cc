@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/clock.h"
 
 namespace gannet {
 
@@ -84,9 +85,12 @@ void TierReads::Run() {
     // are.
     const Read& read = reads_.at(id);
     lock.unlock();
+    const int64_t began_ns = MonotonicNs();
     const absl::StatusOr<std::string_view> value = ReadInto(read);
+    const int64_t took_ns = MonotonicNs() - began_ns;
     options_.circle->Unpin(read.place);
     lock.lock();
+    counts_.took_ns += took_ns;
     Complete(id, value);
   }
 }

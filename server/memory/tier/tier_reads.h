@@ -89,6 +89,7 @@ class TierReads {
     uint64_t reads = 0;
     uint64_t joined = 0;  // GETs that joined a read, and began none
     uint64_t failed = 0;  // of the reads
+    int64_t took_ns = 0;  // the reads, all together
   };
   Counts counts() const;
 

@@ -87,7 +87,11 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.tier_evicted,
                              stats.tier_reads,
                              stats.tier_reads_joined,
-                             stats.tier_reads_failed};
+                             stats.tier_reads_failed,
+                             stats.tier_read_us,
+                             stats.tier_page_cache,
+                             stats.tier_stub_bytes,
+                             stats.tier_stub_budget};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 

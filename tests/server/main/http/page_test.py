@@ -98,6 +98,7 @@ function look(frame) {
            state: page.getElementById("state").textContent,
            axis: (page.getElementById("plot_top")?.textContent ?? "") && page.getElementById("plot_from").textContent,
            store: page.getElementById("store").textContent,
+           tier: page.getElementById("tier").hidden ? "" : page.getElementById("tier").textContent,
            group: page.getElementById("group").hidden ? "" : page.getElementById("group").textContent,
            scroll: [...page.querySelectorAll(".scroll")].filter(wide).map(title),
            outside: [...page.querySelectorAll("td, th, b, span, h2")].filter(e => !e.closest(".scroll") && e.closest("section, .number, header") && out(e)).map(title) };
@@ -117,7 +118,9 @@ def with_large_figures(status):
     status["server"]["name"] = "session-cache-frankfurt-17"
     status["store"].update(items=1234567890, heap_bytes=1234567890123, heap_total=1334567890123, slots_used=1234567890,
                            slots_total=4234567890, items_evicted=1234567890, evicted_age_ms=3456789012, disk_bytes=1534567890123,
-                           disk_behind_bytes=67108864, disk_behind_ms=123456, disk_refused=1234567890)
+                           disk_behind_bytes=67108864, disk_behind_ms=123456, disk_refused=1234567890,
+                           tier_disk=4, tier_bytes=1534567890123, tier_page_cache=1, items_on_disk=1234567890, tier_stub_bytes=123456789012,
+                           tier_stub_budget=334567890123, tier_reads=10**12, tier_reads_failed=1234567, tier_written=1234567890)
     status["clients"].update({name: status["clients"][name] + 10**12 for name in ("hits", "misses", "reads")})
     status["group"] = {"node": "session-cache-frankfurt-17-a", "role": "primary", "epoch": 1234567, "primary": "session-cache-frankfurt-17-a",
                        "applied": 0, "end": 10**12, "committed": 10**12, "lease_ms": 9999, "waiting_bytes": 4194304, "links_broken": 1234567,
@@ -195,9 +198,11 @@ def check_fit(build, home, folder):
         wide, phone, plain = json.loads(html.unescape(found.group(1)))
         assert "evicts; nothing had to go yet" in plain["store"], plain
         assert plain["group"] == "", "a server in no group shows one"
+        assert plain["tier"] == "", "a server without a disk behind the memory shows one"
         for frame in (wide, phone):
             assert "1,234,567" in frame["group"] and "session-cache-frankfurt-17-b" in frame["group"], frame
             assert frame["state"] == "live", frame
+            assert "failed: values are evicted instead" in frame["tier"] and "1,234,567 found nothing" in frame["tier"], frame
             assert not frame["wider"] and not frame["outside"], frame
             assert "a power cut would take" in frame["store"] and "what goes was written" in frame["store"], frame
         assert not wide["scroll"], wide

@@ -28,6 +28,7 @@ ServerView Example() {
   it.stats.items = 10;
   it.stats.uptime_ms = 2500;
   it.stats.disk_behind_ms = 750;
+  it.stats.tier_read_us = 1'250'000;
   it.locks_held = 1;
   it.longest_lock_ms = 1500;
   SlowEntry slow{};
@@ -49,6 +50,7 @@ TEST(ServerViewTest, MetricsSayWhatTheViewSays) {
   EXPECT_THAT(text, HasSubstr("gannet_uptime_seconds 2.5\n"));
   EXPECT_THAT(text, HasSubstr("gannet_lock_held_max_seconds 1.5\n"));
   EXPECT_THAT(text, HasSubstr("gannet_disk_behind_seconds 0.75\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_tier_read_seconds_total 1.25\n"));
   EXPECT_THAT(text, HasSubstr("device=\"soft\\\"0\""));
 }
 
