@@ -111,7 +111,8 @@ void Show(HttpServer* http, Observer* observer) {
   http->Ready({.metrics = [observer] { return RenderMetrics(observer->Look()); },
                .json = [observer] { return RenderJson(observer->Look(), FLAGS_http_show_keys); },
                .hangs = [observer] { return observer->Healthy() ? "" : "a worker hangs"; },
-               .not_ready = [observer] { return observer->WhyNotReady(); }});
+               .not_ready = [observer] { return observer->WhyNotReady(); },
+               .fails = [observer] { return observer->WhatFails(); }});
   LOG(INFO) << "shows itself at http://" << http->address();
   if (!http->local()) LOG(WARNING) << http->Warning("clients' addresses and what they do");
 }

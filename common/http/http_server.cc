@@ -209,7 +209,8 @@ HttpServer::Answer HttpServer::Readiness() const {
   if (!ready_.load(std::memory_order_acquire)) return NotNow("starting");
   const std::string why = sources_.not_ready();
   if (!why.empty()) return {.status = 503, .body = why + "\n"};
-  return {.body = "ready\n"};
+  const std::string fails = sources_.fails();
+  return {.body = fails.empty() ? "ready\n" : "ready, but " + fails + "\n"};
 }
 
 }  // namespace gannet

@@ -34,6 +34,8 @@ class HttpServer {
     std::function<std::string()> json;   // only with a page
     std::function<std::string()> hangs;  // what hangs, so that a restart would help; empty: nothing
     std::function<std::string()> not_ready;  // why nobody should come now; empty: all may
+    // What does not work although all may come, for /readyz; empty: everything does.
+    std::function<std::string()> fails = [] { return ""; };
   };
 
   // Begins to answer. Until Ready, only /healthz says OK.

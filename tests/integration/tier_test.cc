@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -177,6 +178,41 @@ TEST_F(TierTest, IsCheckedBeforeAStart) {
   const test_support::Finished unfit = check(Flags({"--on_full=reject"}));
   EXPECT_EQ(unfit.exit_code, 2);
   EXPECT_THAT(unfit.err, HasSubstr("--tier needs --on_full=evict"));
+}
+
+// What servers say at /readyz. REQUIRES: --http.
+std::string Readyz(ServerProcess& server) {
+  constexpr std::string_view kBefore = "shows itself at ";
+  EXPECT_TRUE(server.process().AwaitStderr(kBefore));
+  const std::string log = server.process().Stderr();
+  const size_t begin = log.find(kBefore) + kBefore.size();
+  const std::string url = log.substr(begin, log.find('\n', begin) - begin);
+  return test_support::RunProgram({"curl", "--silent", "--fail", url + "/readyz"}).out;
+}
+
+// For the file system as for a quota or a limit of the process: there is no space, and then there
+// is. The memory serves meanwhile.
+TEST_F(TierTest, TellsOfADiskThatIsFullUntilItHasRoom) {
+  ServerProcess server(Flags({"--http=127.0.0.1:0"}));
+  const auto client = Connect(server);
+  EXPECT_EQ(Readyz(server), "ready\n");
+  const auto allow = [&server](rlim_t bytes) {
+    const rlimit limit{.rlim_cur = bytes, .rlim_max = RLIM_INFINITY};
+    ASSERT_EQ(prlimit(server.process().pid(), RLIMIT_FSIZE, &limit, nullptr), 0);
+  };
+  allow(4096);
+  PutAll(*client);
+  ASSERT_EQ(StatsOf(*client).tier_disk, 3u);
+  EXPECT_EQ(Readyz(server),
+            "ready, but the tier's disk is full: what should go there is evicted\n");
+  EXPECT_GT(StatsOf(*client).items_evicted, 0u);
+  EXPECT_GT(GetAll(*client), 0);
+  allow(RLIM_INFINITY);
+  for (int i = 0; i < 100 && StatsOf(*client).tier_disk != 1; ++i) PutAll(*client);
+  EXPECT_EQ(StatsOf(*client).tier_disk, 1u);
+  EXPECT_EQ(Readyz(server), "ready\n");
+  EXPECT_TRUE(server.process().AwaitStderr("the tier's disk is full: "));
+  EXPECT_TRUE(server.process().AwaitStderr("the tier's disk works again"));
 }
 
 TEST_F(TierTest, EndsInOrder) {

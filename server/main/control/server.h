@@ -149,6 +149,7 @@ class Server final : private ServerControl {
   // Returns nullptr if the items are in memory only. One thread polls it, from when the server
   // serves until every worker is closed().
   DiskLog* disk() const { return disk_->log(); }
+  const ServerTier* tier() const { return tier_.get(); }  // nullptr: there is none
   // Returns nullptr if the server is alone. One thread polls it, from when the server serves.
   Member* member() const { return group_ ? group_->member() : nullptr; }
   // Whether clients are taken: always, if the server is alone.

@@ -73,6 +73,8 @@ class ServerTier {
   absl::Status Start(TierItems* items, WakeUp* wanted);
   // Logs what changed of the disk since the last call. REQUIRES: Start.
   void TellLog();
+  // From any thread. REQUIRES: Start.
+  TierWriter::Disk disk() const { return thread_->disk(); }
   // Fills in the figures of the disk. From any thread.
   void FillStats(StatsReply* stats) const;
 

@@ -74,6 +74,21 @@ std::string Observer::WhyNotReady() const {
   return (later ? "writes wait: " : "writes are refused: ") + std::string(taking.message());
 }
 
+std::string Observer::WhatFails() const {
+  const ServerTier* const tier = threads_.server().tier();
+  if (tier == nullptr) return "";
+  switch (tier->disk()) {
+    case TierWriter::Disk::kWorks:
+    case TierWriter::Disk::kSlow:
+      return "";
+    case TierWriter::Disk::kFull:
+      return "the tier's disk is full: what should go there is evicted";
+    case TierWriter::Disk::kFailed:
+      return "the tier's disk has failed: what should go there is evicted";
+  }
+  return "";
+}
+
 ServerView Observer::Take(const Now& now) {
   const Server& server = threads_.server();
   const ServerContext& context = server.context();

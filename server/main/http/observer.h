@@ -43,6 +43,9 @@ class Observer {
   // Returns why the disk takes no write now, or why this member of a group neither serves nor may
   // take over. Empty: it is ready.
   std::string WhyNotReady() const;
+  // Returns what fails of a server that serves all the same: the disk behind the memory. Empty:
+  // nothing does.
+  std::string WhatFails() const;
 
   static constexpr int64_t kAgeNsMax = 250 * kNsPerMs;
   // The time within which a lock is seen after it was taken, if the machine lets the thread run.

@@ -73,12 +73,14 @@ class HttpServerTest : public testing::Test {
     http_->Ready({.metrics = [] { return "the_metrics 1\n"; },
                   .json = [] { return "{}"; },
                   .hangs = [this] { return hangs_; },
-                  .not_ready = [this] { return not_ready_; }});
+                  .not_ready = [this] { return not_ready_; },
+                  .fails = [this] { return fails_; }});
   }
 
   static constexpr std::string_view kPage = "<html>a page</html>";
   std::string hangs_;
   std::string not_ready_;
+  std::string fails_;
   std::unique_ptr<HttpServer> http_;
 };
 
@@ -113,6 +115,15 @@ TEST_F(HttpServerTest, WhoIsNotReadySaysWhyAndIsHealthy) {
   EXPECT_THAT(Get("/healthz"), StartsWith("HTTP/1.1 200 ")) << "a restart would not help";
   not_ready_.clear();
   EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200 "));
+}
+
+// An orchestrator takes away who is not ready. What serves, if less well, stays.
+TEST_F(HttpServerTest, WhoServesThoughSomethingFailsIsReadyAndSaysSo) {
+  Ready();
+  EXPECT_THAT(Get("/readyz"), HasSubstr("\r\n\r\nready\n"));
+  fails_ = "the disk has failed";
+  EXPECT_THAT(Get("/readyz"), StartsWith("HTTP/1.1 200 "));
+  EXPECT_THAT(Get("/readyz"), HasSubstr("\r\n\r\nready, but the disk has failed\n"));
 }
 
 // Each of them once held a thread for five seconds: these for minutes.
