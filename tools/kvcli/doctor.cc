@@ -10,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "tools/kvcli/text.h"
+#include "tools/kvcli/tier_figures.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -22,6 +23,14 @@ constexpr uint64_t kMemlockBytesEnough = 64u << 20;
 constexpr uint32_t kMtuBytesGood = 4096;
 // Below this, nobody notices; and the way of the server's answer is part of it.
 constexpr std::chrono::seconds kClockApartMax{2};
+
+// A hard disk reads within some 10 ms, if it is not kept busy.
+constexpr double kTierReadUsMax = 20'000;
+// Stubs that leave less than this part of their budget leave none: the server keeps so much free.
+constexpr uint64_t kNearlyShare = 32;
+// So many of the values written, and so many more, may go unwritten without a word.
+constexpr uint64_t kUnwrittenShare = 10;
+constexpr uint64_t kUnwrittenMin = 1000;
 
 constexpr char kMemlockMend[] =
     "echo '* - memlock unlimited' | sudo tee /etc/security/limits.d/rdma.conf, then log in again; "
@@ -268,6 +277,72 @@ Finding JudgeMember(const WayFacts::MemberFacts& member) {
           "its log says why"};
 }
 
+// What the server says of its disk itself.
+Finding JudgeTierState(const ServerStats& stats) {
+  constexpr char kMeanwhile[] = ": what should go there is evicted";
+  const std::string state(TierState(stats));
+  if (state == "works") {
+    return Fine("tier", absl::StrFormat("it works: %d values on %d bytes of disk",
+                                        stats.items_on_disk, stats.tier_bytes));
+  }
+  if (state == "slow") {
+    return {Severity::kWarning, "tier",
+            absl::StrCat("a write to the disk takes more than a second", kMeanwhile),
+            "there: iostat -x 1 shows who else uses the disk; give --tier one of its own"};
+  }
+  if (state == "full") {
+    return {Severity::kWarning, "tier", absl::StrCat("the disk is full", kMeanwhile),
+            "there: df; make room, and the server writes again within a second"};
+  }
+  return {
+      Severity::kError, "tier", absl::StrCat("the disk has failed", kMeanwhile),
+      "there: the server's log and dmesg say why; mend the disk, or give --tier another one, and "
+      "restart the server"};
+}
+
+std::vector<Finding> JudgeTier(const ServerStats& stats) {
+  if (!HasTier(stats)) return {};
+  std::vector<Finding> findings = {JudgeTierState(stats)};
+  if (stats.tier_page_cache != 0) {
+    findings.push_back({Severity::kHint, "tier",
+                        "its file system does not take O_DIRECT, so what is read takes memory of "
+                        "the system, too",
+                        "give --tier a directory on ext4 or XFS"});
+  }
+  const TierCounts done = TierCounts::Of(stats);
+  if (done.ReadUs() > kTierReadUsMax) {
+    findings.push_back({Severity::kWarning, "tier",
+                        absl::StrFormat("a read of the disk takes %.1f ms", done.ReadUs() / 1000),
+                        "there: iostat -x 1 shows whether others use the disk; an SSD takes less "
+                        "than a millisecond"});
+  } else if (done.reads > 0) {
+    findings.push_back(Fine(
+        "tier", absl::StrFormat("%d reads of the disk, of %.0f us", done.reads, done.ReadUs())));
+  }
+  if (stats.tier_reads_failed > 0) {
+    findings.push_back({Severity::kWarning, "tier",
+                        absl::StrFormat("%d of %d reads of the disk found nothing, so their GETs "
+                                        "missed",
+                                        stats.tier_reads_failed, done.reads),
+                        "there: dmesg says whether the disk fails"});
+  }
+  if (stats.tier_stub_bytes > stats.tier_stub_budget - stats.tier_stub_budget / kNearlyShare) {
+    findings.push_back({Severity::kHint, "tier",
+                        "stubs take the whole quarter of the memory that they may have, so values "
+                        "go from a disk that has room",
+                        "more --memory, or less --tier_bytes"});
+  }
+  if (done.unwritten > done.written / kUnwrittenShare + kUnwrittenMin) {
+    findings.push_back({Severity::kHint, "tier",
+                        absl::StrFormat("%d values were evicted and not written to the disk, %d "
+                                        "were written",
+                                        done.unwritten, done.written),
+                        "it takes values of 4 KiB to 4 MiB (kvcli memory shows yours); if yours "
+                        "are, PUTs are faster than the disk"});
+  }
+  return findings;
+}
+
 std::vector<Finding> JudgeGroup(const WayFacts& way) {
   std::vector<Finding> findings;
   for (const WayFacts::MemberFacts& member : way.members) {
@@ -322,6 +397,7 @@ std::vector<Finding> JudgeWay(const WayFacts& way) {
     findings.push_back({Severity::kError, "answer", std::string(way.answered.message()),
                         "top -H -p $(pidof kvserver): a worker that gets no core answers late"});
   }
+  std::ranges::move(JudgeTier(way.stats), std::back_inserter(findings));
   if (way.clock_ahead) findings.push_back(JudgeClock(way));
   return findings;
 }

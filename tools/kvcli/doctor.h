@@ -1,6 +1,8 @@
 #ifndef GANNET_TOOLS_KVCLI_DOCTOR_H_
 #define GANNET_TOOLS_KVCLI_DOCTOR_H_
 
+#include <gannet/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
@@ -60,6 +62,8 @@ struct WayFacts {
   uint32_t epoch = 0;
   bool read_only = false;
   absl::Status answered;  // a ping
+  // What it told. All zero if it did not.
+  ServerStats stats;
   // How far the server's clock is ahead of this machine's. nullopt: not known.
   std::optional<std::chrono::milliseconds> clock_ahead;
 };
@@ -86,6 +90,9 @@ Finding JudgePath(const WayFacts& way);
 std::string ConnectionMend(const WayFacts& way);
 // REQUIRES: clock_ahead.
 Finding JudgeClock(const WayFacts& way);
+// Judges the disk behind a server's memory by what the server tells of it, so from any machine.
+// Nothing if there is none.
+std::vector<Finding> JudgeTier(const ServerStats& stats);
 Finding JudgeMember(const WayFacts::MemberFacts& member);
 // Judges a group's members and its primary.
 std::vector<Finding> JudgeGroup(const WayFacts& way);

@@ -134,6 +134,7 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   way.read_only = info.read_only;
   way.protocol_version = info.protocol_version;
   way.answered = (*client)->Ping();
+  if (const auto stats = (*client)->Stats().front().stats; stats.ok()) way.stats = *stats;
   const auto walker = Walker::Connect(endpoint, options);
   if (walker.ok()) way.clock_ahead = (*walker)->ServerClockAhead();
   return way;

@@ -13,6 +13,7 @@
 #include "common/base/clock.h"
 #include "common/protocol/stats_reply.h"
 #include "tools/kvcli/run_verbs.h"
+#include "tools/kvcli/tier_figures.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -30,6 +31,13 @@ void AddStorage(const ServerStorage& storage, Json& json) {
   json["snapshot_items"] = storage.snapshot->items;
   json["snapshot_bytes"] = storage.snapshot->bytes;
   json["snapshot_completed_ms"] = storage.snapshot->completed.count();
+}
+
+// Adds the disk behind its memory, if there is one.
+void AddTier(const ServerStats& stats, Json& json) {
+  if (!HasTier(stats)) return;
+  const Json tier = TierJson(stats);
+  for (const auto& [name, value] : tier.items()) json[absl::StrCat("tier_", name)] = value;
 }
 
 double ToUs(std::chrono::nanoseconds time) { return static_cast<double>(time.count()) / 1000; }
@@ -189,12 +197,14 @@ int RunStats(Shell& shell, const Command&) {
 int RunInfo(Shell& shell, const Command&) {
   int code = kExitDone;
   const std::vector<ServerInfo> servers = shell.client().Info();
+  const std::vector<ServerReport> tiers = shell.client().Stats();
   for (uint32_t i = 0; i < servers.size(); ++i) {
     const ServerInfo& server = servers[i];
     Json json = InfoJson(server);
     if (server.connected) {
       // An older server cannot say where it keeps its items.
       if (const auto storage = shell.client().Storage(i); storage.ok()) AddStorage(*storage, json);
+      if (tiers[i].stats.ok()) AddTier(*tiers[i].stats, json);
     } else {
       code = kExitError;
       std::fprintf(stderr, "kvcli: not connected: %s\n", server.why_not.c_str());

@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "tools/kvcli/answers.h"
 #include "tools/kvcli/run_verbs.h"
+#include "tools/kvcli/tier_figures.h"
 #include "tools/kvcli/top_view.h"
 
 namespace gannet::kvcli {
@@ -108,6 +110,30 @@ Json UseJson(const BlockUse& use, uint64_t block_bytes) {
           {"key_bytes", use.key_bytes},
           {"value_bytes", use.value_bytes},
           {"memory_bytes", block_bytes}};
+}
+
+// Calls `use` with the figures of each server that has a disk behind its memory.
+void ForEachTier(Client& client, absl::FunctionRef<void(const ServerStats&)> use) {
+  for (const ServerReport& report : client.Stats()) {
+    if (report.stats.ok() && HasTier(*report.stats)) use(*report.stats);
+  }
+}
+
+// Items whose values are on a disk are among the others, with blocks of their stubs.
+void ShowTiers(Client& client) {
+  ForEachTier(client, [](const ServerStats& stats) {
+    Say(absl::StrFormat("%s: %d of the items are on disk, and take %d of at most %d bytes\n",
+                        stats.endpoint, stats.items_on_disk, stats.tier_stub_bytes,
+                        stats.tier_stub_budget));
+  });
+}
+
+void AddTiers(Client& client, Json& json) {
+  ForEachTier(client, [&json](const ServerStats& stats) {
+    Json tier = TierJson(stats);
+    tier["endpoint"] = stats.endpoint;
+    json["tiers"].push_back(std::move(tier));
+  });
 }
 
 constexpr uint64_t kHotKeysDefault = 10;
@@ -232,7 +258,9 @@ int RunHotKeys(Shell& shell, const Command& command) {
 int RunMemory(Shell& shell, const Command& command) {
   std::map<uint32_t, BlockUse> by_block;
   const int code = WalkItems(shell, command, [&](const WalkedItem& item) {
-    by_block[item.block_bytes].Add({1, item.key.size(), item.info.value_bytes});
+    // A value that is longer than its block is on the disk.
+    const bool on_disk = item.info.value_bytes > item.block_bytes;
+    by_block[item.block_bytes].Add({1, item.key.size(), on_disk ? 0 : item.info.value_bytes});
     return true;
   });
   if (code != kExitDone) return code;
@@ -255,9 +283,11 @@ int RunMemory(Shell& shell, const Command& command) {
   if (shell.options().json) {
     Json json = UseJson(all, all_bytes);
     json["blocks"] = std::move(blocks);
+    AddTiers(shell.client(), json);
     shell.ShowJson(json);
   } else {
     ShowUse("all", all, all_bytes);
+    ShowTiers(shell.client());
   }
   return kExitDone;
 }

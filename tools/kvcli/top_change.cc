@@ -134,6 +134,7 @@ ServerChange TopHistory::Compare(const Past& before, const Past& now, const Serv
   change.requests = Since(before.stats.rpcs, now.stats.rpcs);
   change.evicted = Since(before.stats.items_evicted, now.stats.items_evicted);
   change.expired = Since(before.stats.items_expired, now.stats.items_expired);
+  change.tier = TierCounts::Of(now.stats).Since(TierCounts::Of(before.stats));
   change.clients = ClientsSince(before.clients, before.away, look);
   for (const ClientChange& client : change.clients) {
     change.done += client.done;

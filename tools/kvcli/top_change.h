@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "tools/kvcli/tier_figures.h"
+
 namespace gannet::kvcli {
 
 // What `kvcli top` shows: what a server's clients did between two looks at the server.
@@ -70,6 +72,7 @@ struct ServerChange {
   uint64_t requests = 0;
   uint64_t evicted = 0;
   uint64_t expired = 0;
+  TierCounts tier;
   Counts done;  // by the clients
   uint32_t arrived = 0;
   uint32_t went = 0;

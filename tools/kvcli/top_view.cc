@@ -88,6 +88,20 @@ std::string GroupText(const ServerChange& server) {
                          server.fail_overs == 1 ? "" : "s");
 }
 
+void AppendTier(const ServerChange& server, std::vector<ViewLine>* lines) {
+  const ServerStats& stats = server.now.stats;
+  const TierCounts& tier = server.tier;
+  lines->push_back({absl::StrFormat(
+      "  disk %s, %s  items %d  stubs %s of %s (%s %%)", std::string(TierState(stats)),
+      Bytes(stats.tier_bytes), stats.items_on_disk, Bytes(stats.tier_stub_bytes),
+      Bytes(stats.tier_stub_budget), Percent(stats.tier_stub_bytes, stats.tier_stub_budget))});
+  lines->push_back({absl::StrFormat(
+      "       hits %s/s  reads %s/s of %s us  written %s/s  evicted %s/s, unwritten %s/s",
+      Rate(server, tier.hits), Rate(server, tier.reads),
+      tier.reads > 0 ? absl::StrFormat("%.0f", tier.ReadUs()) : "-", Rate(server, tier.written),
+      Rate(server, tier.evicted), Rate(server, tier.unwritten))});
+}
+
 void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
   if (!server.now.problem.empty()) {
     lines->push_back({absl::StrCat(NameOf(server), "  does not answer; trying again")});
@@ -112,6 +126,7 @@ void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
       "  memory %s of %s (%s %%)  items %d  evicted %s/s  expired %s/s", Bytes(stats.heap_bytes),
       Bytes(stats.heap_total), Percent(stats.heap_bytes, stats.heap_total), stats.items,
       Rate(server, server.evicted), Rate(server, server.expired))});
+  if (HasTier(stats)) AppendTier(server, lines);
   lines->push_back(
       {absl::StrFormat("  sessions %d (%d new, %d gone)  connections %d", stats.sessions,
                        server.arrived, server.went, stats.connections)});
@@ -201,6 +216,18 @@ Json ClientJson(const ServerChange& server, const ClientChange& client) {
   return json;
 }
 
+Json TierChangeJson(const ServerChange& server) {
+  const TierCounts& tier = server.tier;
+  Json json = TierJson(server.now.stats);
+  json["hits_per_s"] = RateJson(server, tier.hits);
+  json["reads_per_s"] = RateJson(server, tier.reads);
+  json["read_us"] = RatioJson(tier.read_us, tier.reads);
+  json["written_per_s"] = RateJson(server, tier.written);
+  json["evicted_per_s"] = RateJson(server, tier.evicted);
+  json["unwritten_per_s"] = RateJson(server, tier.unwritten);
+  return json;
+}
+
 Json ServerJson(const ServerChange& server) {
   Json json = {{"endpoint", server.now.endpoint}, {"name", server.now.name}};
   if (!server.now.problem.empty()) {
@@ -224,6 +251,7 @@ Json ServerJson(const ServerChange& server) {
   json["items"] = stats.items;
   json["evicted_per_s"] = RateJson(server, server.evicted);
   json["expired_per_s"] = RateJson(server, server.expired);
+  if (HasTier(stats)) json["tier"] = TierChangeJson(server);
   json["sessions"] = stats.sessions;
   json["connections"] = stats.connections;
   json["arrived"] = server.arrived;

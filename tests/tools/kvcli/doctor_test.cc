@@ -272,6 +272,62 @@ TEST(DoctorTest, SaysWhatMendsAConnectionThatFails) {
   EXPECT_THAT(mend(absl::ResourceExhaustedError("why")), HasSubstr("memlock"));
 }
 
+TEST(DoctorTest, SaysNothingOfADiskBehindTheMemoryThatIsNotThere) {
+  EXPECT_THAT(JudgeTier({}), IsEmpty());
+}
+
+ServerStats Tier() {
+  ServerStats stats;
+  stats.tier_disk = 1;
+  stats.tier_bytes = uint64_t{1} << 40;
+  stats.items_on_disk = 5000;
+  stats.tier_written = 100'000;
+  stats.items_evicted = 9000;
+  stats.tier_reads = 2000;
+  stats.tier_read_us = 2000 * 250;
+  stats.tier_stub_bytes = 960;
+  stats.tier_stub_budget = 1024;
+  return stats;
+}
+
+TEST(DoctorTest, FindsNothingWrongWithAGoodDiskBehindTheMemory) {
+  EXPECT_THAT(JudgeTier(Tier()),
+              ElementsAre(Field(&Finding::text, HasSubstr("it works: 5000 values on 109951162")),
+                          Field(&Finding::text, "2000 reads of the disk, of 250 us")));
+  EXPECT_THAT(JudgeTier(Tier()), Each(Field(&Finding::severity, Severity::kFine)));
+  WayFacts way = Way();
+  way.stats = Tier();
+  EXPECT_THAT(JudgeWay(way), Contains(Field(&Finding::check, "tier")));
+}
+
+TEST(DoctorTest, TellsOfADiskBehindTheMemoryThatIsSlowFullOrFailed) {
+  ServerStats stats = Tier();
+  stats.tier_disk = 2;
+  EXPECT_THAT(JudgeTier(stats)[0], Fault(Severity::kWarning, "tier", "more than a second"));
+  stats.tier_disk = 3;
+  EXPECT_THAT(JudgeTier(stats)[0], Fault(Severity::kWarning, "tier", "is full"));
+  stats.tier_disk = 4;
+  EXPECT_THAT(JudgeTier(stats)[0], Fault(Severity::kError, "tier", "has failed"));
+}
+
+TEST(DoctorTest, HintsAtADiskBehindTheMemoryThatDoesNotFit) {
+  const auto of = [](auto change) {
+    ServerStats stats = Tier();
+    change(stats);
+    return JudgeTier(stats);
+  };
+  EXPECT_THAT(of([](ServerStats& it) { it.tier_page_cache = 1; }),
+              Contains(Fault(Severity::kHint, "tier", "O_DIRECT")));
+  EXPECT_THAT(of([](ServerStats& it) { it.tier_read_us = it.tier_reads * 30'500; }),
+              Contains(Fault(Severity::kWarning, "tier", "takes 30.5 ms")));
+  EXPECT_THAT(of([](ServerStats& it) { it.tier_reads_failed = 3; }),
+              Contains(Fault(Severity::kWarning, "tier", "3 of 2000 reads")));
+  EXPECT_THAT(of([](ServerStats& it) { it.tier_stub_bytes = 1000; }),
+              Contains(Fault(Severity::kHint, "tier", "a disk that has room")));
+  EXPECT_THAT(of([](ServerStats& it) { it.items_evicted = 12'000; }),
+              Contains(Fault(Severity::kHint, "tier", "12000 values were evicted")));
+}
+
 TEST(DoctorTest, FindsAServerThatDoesNotAnswer) {
   WayFacts way = Way();
   way.answered = absl::DeadlineExceededError("too slow");

@@ -62,6 +62,28 @@ TEST(TopViewTest, ShowsTheServerAndItsClients) {
             "  get");
 }
 
+TEST(TopViewTest, ShowsADiskBehindTheMemoryOnlyIfThereIsOne) {
+  ServerChange server = Server({});
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), Not(HasSubstr("disk")));
+  EXPECT_FALSE(TopJson({&server, 1})["servers"][0].contains("tier"));
+  server.now.stats.tier_disk = 3;
+  server.now.stats.tier_bytes = uint64_t{1} << 40;
+  server.now.stats.items_on_disk = 77;
+  server.now.stats.tier_stub_bytes = 512;
+  server.now.stats.tier_stub_budget = 1024;
+  server.tier = {
+      .hits = 30, .reads = 20, .read_us = 5000, .written = 8, .evicted = 4, .unwritten = 2};
+  EXPECT_THAT(
+      Text(TopView({&server, 1}, kNoLimit)),
+      AllOf(HasSubstr("  disk full, 1 TiB  items 77  stubs 512 B of 1 KiB (50.0 %)\n"),
+            HasSubstr("hits 15/s  reads 10/s of 250 us  written 4/s  evicted 2/s, unwritten 1/s")));
+  const Json json = TopJson({&server, 1})["servers"][0]["tier"];
+  EXPECT_EQ(json["state"], "full");
+  EXPECT_EQ(json["hits_per_s"], 15);
+  EXPECT_EQ(json["read_us"], 250);
+  EXPECT_EQ(json["stub_budget"], 1024);
+}
+
 TEST(TopViewTest, FitsTheWindow) {
   std::vector<ClientChange> clients;
   for (uint32_t i = 0; i < 100; ++i) clients.push_back(Busy(i, 1000 - i, 0));
