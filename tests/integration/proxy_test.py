@@ -6,6 +6,7 @@ program on hiredis (CPP_TEST) do their work.
 """
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -24,6 +25,7 @@ import proxy_binary
 import proxy_http
 import proxy_memory
 import proxy_redis
+import proxy_tier
 
 BIN, HIREDIS = sys.argv[1], sys.argv[2]
 LIMIT_S = 60
@@ -407,6 +409,26 @@ class Memory(proxy_memory.Memory):
         self.addCleanup(lambda: self.assertEqual(stop(self.small), 0))
         self.port, self.pid = int(words[1].split(",")[0].rsplit(":", 1)[1]), self.small.pid
         super().setUp()
+
+
+class Tier(proxy_tier.Tier):
+    def setUp(self):
+        disk = os.path.join(folder.name, self.id())
+        os.mkdir(disk, 0o700)
+        if run("stat", "--file-system", "--format=%T", disk).stdout.strip() == "tmpfs":
+            self.skipTest("no tier may be in the directory for tests, which is on tmpfs")
+        cached, words = start("kvserver", "--listen=127.0.0.1:0", f"--memory={proxy_tier.MEMORY >> 20}M", "--device=soft",
+                              "--busy_poll_us=0", "--on_full=evict", f"--tier={disk}", "--tier_bytes=1G")
+        self.addCleanup(stop, cached)
+        self.address = words[1]
+        before, words = start("gannet-proxy", f"--server={self.address}", "--device=soft", "--listen=127.0.0.1:0")
+        self.addCleanup(lambda: self.assertEqual(stop(before), 0))
+        self.port = int(words[1].rsplit(":", 1)[1])
+        super().setUp()
+
+    def statistic(self, name):
+        said = run(os.path.join(BIN, "kvcli"), f"--server={self.address}", "--device=soft", "--json", "stats").stdout
+        return json.loads(said)[name]
 
 
 class Store(unittest.TestCase):

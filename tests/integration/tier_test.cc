@@ -7,9 +7,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -98,6 +100,61 @@ TEST_F(TierTest, HasWhatMemoryHasNoRoomFor) {
   EXPECT_EQ(stats.tier_reads_failed, 0u);
   // A third of the set has room in memory.
   EXPECT_GT(hits, kKeys / 2);
+}
+
+// 128 at once are more than may wait for the disk.
+TEST_F(TierTest, ManyKeysAtOnceAreFoundAsOneByOne) {
+  ServerProcess server(Flags());
+  const auto client = Connect(server);
+  PutAll(*client);
+  const uint64_t on_disk = StatsOf(*client).items_on_disk;
+  ASSERT_GT(on_disk, 0u);
+  std::vector<std::string> keys;
+  for (int i = 0; i < kKeys; ++i) keys.push_back(KeyOf(i));
+  int there = 0;
+  for (const auto& exists : client->MultiExists(keys)) {
+    ASSERT_TRUE(exists.ok()) << exists.status();
+    there += *exists;
+  }
+  EXPECT_EQ(StatsOf(*client).tier_reads, 0u);
+  int hits = 0;
+  for (int first = 0; first < kKeys; first += 128) {
+    const std::span some = std::span(keys).subspan(first, std::min(128, kKeys - first));
+    const auto values = client->MultiGet(some);
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_TRUE(values[i].ok()) << values[i].status();
+      if (!values[i]->has_value()) continue;
+      EXPECT_TRUE((*values[i])->data == ValueOf(first + static_cast<int>(i)));
+      ++hits;
+    }
+  }
+  EXPECT_LE(hits, there);
+  EXPECT_GE(StatsOf(*client).tier_reads, on_disk);
+}
+
+TEST_F(TierTest, IsShownByKvcli) {
+  ServerProcess server(Flags());
+  const auto client = Connect(server);
+  PutAll(*client);
+  ASSERT_GT(StatsOf(*client).items_on_disk, 0u);
+  const auto kvcli = [&server](std::vector<std::string> words) {
+    std::vector<std::string> argv = {test_support::ProgramPath("kvcli"),
+                                     "--server=" + server.endpoint(), "--device=soft", "--json"};
+    argv.insert(argv.end(), words.begin(), words.end());
+    const test_support::Finished done = test_support::RunProgram(argv);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return done.out;
+  };
+  EXPECT_THAT(kvcli({"info"}), AllOf(HasSubstr("\"tier_state\":\"works\""),
+                                     HasSubstr("\"tier_bytes\":1073741824,")));
+  EXPECT_THAT(kvcli({"top", "--count=1"}), HasSubstr("\"tier\":{\"state\":\"works\""));
+  EXPECT_THAT(kvcli({"memory"}), HasSubstr("\"tiers\":[{\"state\":\"works\""));
+  const std::vector<std::string> doctor = {test_support::ProgramPath("kvcli"),
+                                           "--server=" + server.endpoint(), "--device=soft",
+                                           "--json", "doctor"};
+  EXPECT_THAT(test_support::RunProgram(doctor).out,
+              AllOf(HasSubstr("\"check\":\"tier\""), HasSubstr("it works: ")));
+  EXPECT_EQ(StatsOf(*client).tier_reads, 0u);
 }
 
 TEST_F(TierTest, ChangesOfWhatIsOnTheDiskNeedNoDisk) {
