@@ -30,13 +30,16 @@ constexpr char kName[] = "tier";
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr int kFile = O_RDWR | O_CLOEXEC;
 
-// FileError, which also knows what a path without a directory and a file that may not be so long
-// are here.
+// FileError, which also knows what a path without a directory, a link and a file that may not be so
+// long are here.
 absl::Status Failed(const char* what, const std::string& path) {
   const int error = errno;
   const absl::Status status = FileError(what, path);
   if (error == EFBIG) return absl::ResourceExhaustedError(status.message());
   if (error == ENOTDIR) return absl::NotFoundError(status.message());
+  if (error == ELOOP) {
+    return absl::FailedPreconditionError(absl::StrCat(path, " is a symbolic link: remove it"));
+  }
   return status;
 }
 
@@ -60,13 +63,15 @@ int OpenFile(int directory, bool keeps, int direct) {
   return openat(directory, kName, kFile | O_CREAT | O_NOFOLLOW | direct, S_IRUSR | S_IWUSR);
 }
 
-// Tells what to do where errno says that a file system has no files without a name.
-absl::Status NotOpened(const std::string& directory, const std::string& path) {
-  const bool none_unnamed = errno == EOPNOTSUPP || errno == EISDIR;
-  if (!none_unnamed) return Failed("open", path);
-  return absl::FailedPreconditionError(
-      absl::StrCat("the file system of ", directory, " has no files without a name (O_TMPFILE): ",
-                   "give a directory on ext4 or XFS, or a --memory_file, with which it has one"));
+// What errno is of OpenUnnamed where a file system has no such files (open(2)).
+bool NoneUnnamed() { return errno == EOPNOTSUPP || errno == EISDIR; }
+
+// Takes errno.
+absl::Status NotOpened(const TierFileOptions& options, const std::string& path) {
+  if (options.keeps || !NoneUnnamed()) return Failed("open", path);
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the file system of ", options.directory, " has no files without a name (O_TMPFILE): ",
+      "give a directory on ext4 or XFS, or a --memory_file, with which it has one"));
 }
 
 uint64_t SegmentsOf(const TierFileOptions& options) {
@@ -123,7 +128,7 @@ absl::StatusOr<std::unique_ptr<TierFile>> TierFile::OpenIn(int directory,
     direct = false;
     fd = OpenFile(directory, options.keeps, 0);
   }
-  if (fd < 0) return NotOpened(options.directory, path);
+  if (fd < 0) return NotOpened(options, path);
   std::unique_ptr<TierFile> file(new TierFile(options, fd, direct, path));
   GANNET_RETURN_IF_ERROR(file->Lock());
   GANNET_RETURN_IF_ERROR(file->Begin(options));
@@ -160,9 +165,8 @@ absl::StatusOr<TierExamination> TierFile::ExamineIn(int directory, const TierFil
     direct = false;
     tried = OpenUnnamed(directory, 0);
   }
-  const bool none_unnamed = tried < 0 && (errno == EOPNOTSUPP || errno == EISDIR);
-  if (none_unnamed && options.keeps) return found;
-  if (tried < 0) return NotOpened(options.directory, path);
+  if (tried < 0 && options.keeps && NoneUnnamed()) return found;
+  if (tried < 0) return NotOpened(options, path);
   TierFile file(options, tried, direct, path);
   std::memset(block.data(), 0, block.size());
   GANNET_RETURN_IF_ERROR(file.WriteHeader(block));
@@ -261,14 +265,16 @@ absl::Status TierFile::UseCache() {
 absl::Status TierFile::Failure(const char* what) const { return Failed(what, path_); }
 
 absl::Status TierFile::Reserve(uint64_t bytes) {
-  if (fallocate(fd(), 0, 0, static_cast<off_t>(bytes)) == 0) return absl::OkStatus();
-  const bool cannot = errno == EOPNOTSUPP;
-  if (!cannot && errno != ENOSPC && errno != EFBIG) return Failure("take space for");
   struct statvfs system {};
   if (fstatvfs(fd(), &system) != 0) return Failure("look at");
+  // Looked at first, as a disk would take all that it has before it finds that this is too little.
   const uint64_t free = FreeBytes(system);
-  if (cannot && free >= bytes) return Truncate(bytes);
-  return TooLittle(path_, bytes, free);
+  if (free < bytes) return TooLittle(path_, bytes, free);
+  if (fallocate(fd(), 0, 0, static_cast<off_t>(bytes)) == 0) return absl::OkStatus();
+  if (errno == EOPNOTSUPP) return Truncate(bytes);
+  const absl::Status status = Failure("take space for");
+  GANNET_RETURN_IF_ERROR(Truncate(0));
+  return status;
 }
 
 }  // namespace gannet

@@ -65,7 +65,7 @@ class TierFile : public PosixFile {
   bool direct() const { return direct_; }
 
   // A file system that cannot reserve space gives it when it is written. Then it is only looked at
-  // whether there is so much.
+  // whether there is so much. A file for which there is too little space becomes empty.
   absl::Status Reserve(uint64_t bytes) override;
   // Does nothing: a power cut takes all that leads here.
   absl::Status Sync() override { return absl::OkStatus(); }

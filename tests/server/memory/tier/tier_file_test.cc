@@ -135,6 +135,16 @@ TEST_F(TierFileTest, RefusesMoreThanTheDiskHas) {
   EXPECT_THAT(std::string(file.status().message()), HasSubstr("and its disk has"));
 }
 
+TEST_F(TierFileTest, RefusesWhatIsNoFile) {
+  std::filesystem::create_symlink("/etc/hostname", path());
+  EXPECT_THAT(std::string(TierFile::Open(Kept()).status().message()),
+              HasSubstr("is a symbolic link: remove it"));
+  std::filesystem::remove(path());
+  std::filesystem::create_directory(path());
+  EXPECT_THAT(std::string(TierFile::Open(Kept()).status().message()),
+              HasSubstr(path() + ": Is a directory"));
+}
+
 TEST_F(TierFileTest, RefusesTooFewSegments) {
   TierFileOptions few = Options();
   few.bytes = (kTierSegmentsMin - 1) * kSegment;
