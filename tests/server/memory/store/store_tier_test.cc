@@ -1,10 +1,9 @@
-// A store with a tier on a disk that fails and lies as a test says: random operations against a
-// model of what each key has, while values are written, and their items become stubs.
+// A store with a tier: what is written ahead, what becomes a stub, what goes, and threads that do
+// all of it at once.
 
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -17,25 +16,17 @@
 #include "server/memory/store/stubs.h"
 #include "server/memory/tier/tier_buffer.h"
 #include "server/memory/tier/tier_writer.h"
-#include "softverbs/tests/support/test_seed.h"
 #include "tests/server/memory/store/store_fixture.h"
 #include "tests/server/memory/tier/bad_disk.h"
 
 namespace gannet {
 namespace {
 
-constexpr uint64_t kOperations = 60'000;
-constexpr uint64_t kKeys = 1200;
 constexpr uint64_t kStoreBytes = 4 << 20;
 constexpr uint64_t kSegmentBytes = 512 << 10;
 constexpr uint64_t kSegments = 16;
 constexpr TierOfStore kSomeTierOfStore{
     .number = 0x1122334455667788, .segment_bytes = kSegmentBytes, .segments = kSegments};
-
-uint64_t Operations() {
-  const char* const given = std::getenv("GANNET_TIER_OPERATIONS");
-  return given == nullptr ? kOperations : std::strtoull(given, nullptr, 10);
-}
 
 std::string KeyOfTier(uint64_t i) {
   return "key" + std::to_string(i) + std::string(i * 13 % 200, '-');
@@ -99,230 +90,6 @@ class StoreWithTier {
   TierWriter writer_{&circle_, &stubs()};
   int64_t now_ns_ = 0;
 };
-
-class StoreTierRandom {
- public:
-  StoreTierRandom(uint64_t seed, bool lies) : random_(seed), lies_(lies) {}
-
-  void Run(uint64_t operations) {
-    for (uint64_t i = 0; i < operations && !testing::Test::HasFailure(); ++i) Step();
-  }
-  // What is left can be deleted, and then nothing is left.
-  void DeleteAll() {
-    for (uint64_t i = 0; i < kKeys; ++i) store().Delete(KeyOfTier(i), Now());
-    while (store()->Tidy(Now())) {
-    }
-    EXPECT_EQ(tier_.stubs().count(), 0u);
-    EXPECT_EQ(tier_.stubs().bytes(), 0u);
-    EXPECT_EQ(store().Stats().items, 0u);
-    EXPECT_EQ(store()->heap().allocated_bytes(), tier_.stubs().reserve_bytes());
-  }
-  void ExpectMuchHappened(uint64_t operations) {
-    const Stubs& stubs = tier_.stubs();
-    std::cout << on_disk_ << " values from the disk, " << failed_ << " reads failed, "
-              << stubs.made() << " stubs, " << stubs.evicted() << " evicted, " << stubs.forgotten()
-              << " forgotten, " << brought_ << " brought in, " << store().Stats().items_moved
-              << " moved, " << store().Stats().items_evicted << " items evicted" << std::endl;
-    EXPECT_GT(on_disk_, operations / 500);
-    EXPECT_GT(failed_, operations / 10'000);
-    EXPECT_GT(stubs.made(), operations / 100);
-    EXPECT_GT(stubs.forgotten(), operations / 2'000);
-    EXPECT_GT(brought_, operations / 5'000);
-    EXPECT_GT(store().Stats().items_moved, 0u);
-  }
-
- private:
-  struct Item {
-    std::string value;
-    uint64_t version = 0;
-    uint32_t flags = 0;
-    uint64_t expiry_ms = 0;
-  };
-
-  TestStore& store() { return tier_.store(); }
-  uint64_t Below(uint64_t n) { return random_() % n; }
-  ServerTime Now() const { return At(now_ms_); }
-  std::string SomeValue() {
-    const uint64_t bytes = Below(3) == 0 ? Below(300) : 4000 + Below(12'000);
-    return std::string(bytes, static_cast<char>('a' + Below(26))) + std::to_string(++values_);
-  }
-  // What the model has, unless it has expired.
-  Item* Known(uint64_t i) {
-    const auto found = items_.find(i);
-    if (found == items_.end()) return nullptr;
-    const uint64_t expiry_ms = found->second.expiry_ms;
-    if (expiry_ms != 0 && expiry_ms <= now_ms_) return nullptr;
-    return &found->second;
-  }
-
-  void Step() {
-    const uint64_t what = Below(100);
-    const uint64_t i = Below(kKeys);
-    if (what < 25) return Put(i);
-    if (what < 50) return Get(i);
-    if (what < 55) return Touch(i);
-    if (what < 60) return Append(i);
-    if (what < 63) return Delete(i);
-    if (what < 66) return PutIf(i);
-    if (what < 81) return tier_.Poll();
-    if (what < 94) {
-      store()->Tidy(Now());
-      return;
-    }
-    if (what < 96) {
-      store()->Compact(64);
-      return;
-    }
-    if (what < 97) {
-      uint64_t& word = store().LockWordOf(KeyOfTier(i % 20));
-      word = word == 0 ? 1 : 0;
-      return;
-    }
-    if (what < 98) {
-      ++now_ms_;
-      return;
-    }
-    SetFaults();
-  }
-
-  void Put(uint64_t i) {
-    Item item{.value = SomeValue(),
-              .flags = static_cast<uint32_t>(Below(100)),
-              .expiry_ms = Below(8) == 0 ? now_ms_ + 1 + Below(100) : 0};
-    const ItemAttributes attributes = {item.flags, ExpiresAt(item.expiry_ms)};
-    const WriteOutcome put = store().Put(KeyOfTier(i), item.value, attributes, {}, Now());
-    if (put.status != ReplyStatus::kOk) return;
-    EXPECT_FALSE(IsStub(Slot(put.slot)));
-    item.version = put.version;
-    items_[i] = item;
-  }
-
-  // Evictions may take any key at any time, but what is there is what it should be.
-  void Get(uint64_t i) {
-    const std::string key = KeyOfTier(i);
-    const ReadOutcome read = store()->Get(key, {}, Now());
-    const std::optional<std::string> value = tier_.Get(key, now_ms_);
-    if (read.on_disk) {
-      ++(value ? on_disk_ : failed_);
-      EXPECT_TRUE(value || lies_ || reads_fail_) << "a stub's record is not there";
-    }
-    if (read.status == ReplyStatus::kNotFound || !value) {
-      items_.erase(i);
-      return;
-    }
-    const Item* const item = Known(i);
-    ASSERT_NE(item, nullptr) << key << " came back";
-    EXPECT_EQ(*value, item->value);
-    EXPECT_EQ(read.value_bytes, item->value.size());
-    EXPECT_EQ(read.version, item->version);
-    EXPECT_EQ(read.attributes.flags, item->flags);
-    EXPECT_EQ(read.attributes.expiry, ExpiresAt(item->expiry_ms));
-  }
-
-  void Touch(uint64_t i) {
-    const uint64_t expiry_ms = now_ms_ + 1 + Below(200);
-    const WriteOutcome touched = store().Touch(KeyOfTier(i), expiry_ms, {}, Now());
-    if (touched.status != ReplyStatus::kOk) {
-      if (touched.status == ReplyStatus::kNotFound) items_.erase(i);
-      return;
-    }
-    Item* const item = Known(i);
-    ASSERT_NE(item, nullptr);
-    item->version = touched.version;
-    item->expiry_ms = expiry_ms;
-  }
-
-  // Brings in first what is on the disk, as a server does.
-  void Append(uint64_t i) {
-    const std::string key = KeyOfTier(i);
-    const auto append = [&] {
-      return store().Append(key, "+", Writes::End::kBack, {}, {.only_if_present = true}, Now());
-    };
-    WriteOutcome appended = append();
-    if (appended.needs_value) {
-      EXPECT_EQ(appended.status, ReplyStatus::kUnimplemented);
-      const ReadOutcome read = store()->Get(key, {}, Now());
-      const std::optional<std::string> value = tier_.Get(key, now_ms_);
-      if (!value) {
-        items_.erase(i);
-        return;
-      }
-      const WriteOutcome put =
-          store().Put(key, *value, read.attributes, {.only_if_version = read.version}, Now());
-      if (put.status != ReplyStatus::kOk) return;
-      Item* const item = Known(i);
-      ASSERT_NE(item, nullptr);
-      item->version = put.version;
-      ++brought_;
-      appended = append();
-    }
-    if (appended.status == ReplyStatus::kNotFound) items_.erase(i);
-    if (appended.status != ReplyStatus::kOk) return;
-    Item* const item = Known(i);
-    ASSERT_NE(item, nullptr);
-    item->value += "+";
-    item->version = appended.version;
-  }
-
-  void Delete(uint64_t i) {
-    store().Delete(KeyOfTier(i), Now());
-    items_.erase(i);
-  }
-
-  void PutIf(uint64_t i) {
-    Item* const item = Known(i);
-    const uint64_t version = item == nullptr ? 1 : item->version - Below(2);
-    const std::string value = SomeValue();
-    const WriteOutcome put =
-        store().Put(KeyOfTier(i), value, {}, {.only_if_version = version}, Now());
-    if (put.status != ReplyStatus::kOk) return;
-    ASSERT_NE(item, nullptr);
-    ASSERT_EQ(version, item->version);
-    *item = {.value = value, .version = put.version};
-  }
-
-  void SetFaults() {
-    using Write = BadDisk::Write;
-    using Read = BadDisk::Read;
-    const uint64_t what = Below(8);
-    Write write = Write::kDone;
-    Read read = Read::kDone;
-    if (what == 0) write = Write::kNoSpace;
-    if (what == 1) read = Read::kFails;
-    if (lies_ && what == 2) write = Write::kLost;
-    if (lies_ && what == 3) write = Write::kTorn;
-    if (lies_ && what == 4) read = Read::kElsewhere;
-    if (lies_ && what == 5) read = Read::kBits;
-    tier_.disk().SetWrites(write);
-    tier_.disk().SetReads(read);
-    reads_fail_ = read == Read::kFails;
-  }
-
-  std::mt19937_64 random_;
-  const bool lies_;
-  StoreWithTier tier_;
-  std::map<uint64_t, Item> items_;
-  uint64_t now_ms_ = 1;
-  uint64_t values_ = 0;
-  bool reads_fail_ = false;
-  uint64_t on_disk_ = 0;
-  uint64_t failed_ = 0;
-  uint64_t brought_ = 0;
-};
-
-TEST(StoreTierTest, RandomOperationsOnADiskThatFails) {
-  StoreTierRandom random(test_support::TestSeed(), /*lies=*/false);
-  random.Run(Operations());
-  random.ExpectMuchHappened(Operations());
-  random.DeleteAll();
-}
-
-TEST(StoreTierTest, RandomOperationsOnADiskThatLies) {
-  StoreTierRandom random(test_support::TestSeed(), /*lies=*/true);
-  random.Run(Operations());
-  random.ExpectMuchHappened(Operations());
-  random.DeleteAll();
-}
 
 // The set is longer than the memory, and the tier has room for all of it. Some items are evicted to
 // make room for stubs in one piece.

@@ -34,6 +34,16 @@ void BadDisk::WaitWhile(const bool& held) {
   --held_;
 }
 
+std::vector<std::byte> BadDisk::Copy() {
+  const std::lock_guard lock(mutex_);
+  return bytes_;
+}
+
+void BadDisk::Restore(const std::vector<std::byte>& bytes) {
+  const std::lock_guard lock(mutex_);
+  bytes_ = bytes;
+}
+
 absl::Status BadDisk::WriteAt(uint64_t offset, std::span<const std::byte> bytes) {
   WaitWhile(writes_held_);
   if (!IsWhole(offset, bytes)) return absl::InvalidArgumentError("not of whole blocks");

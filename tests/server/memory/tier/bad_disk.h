@@ -44,6 +44,9 @@ class BadDisk : public File {
   // Returns when so many wait.
   void AwaitHeld(int n);
   uint64_t bytes_written() const { return bytes_written_; }
+  // What is on the disk, and a disk that has this again.
+  std::vector<std::byte> Copy();
+  void Restore(const std::vector<std::byte>& bytes);
 
   absl::Status WriteAt(uint64_t offset, std::span<const std::byte> bytes) override;
   absl::StatusOr<size_t> ReadAt(uint64_t offset, std::span<std::byte> bytes) override;
