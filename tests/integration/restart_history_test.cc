@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -14,9 +13,11 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -38,15 +39,26 @@ using linearizability::Outcome;
 
 constexpr std::chrono::milliseconds kDeadline{500};
 constexpr int kClients = 3;
-constexpr int kKeys = 2;
+constexpr size_t kFillerBytes = 8000;
+
+// What is written, and where it may go.
+struct Load {
+  int keys = 2;
+  uint64_t steps = 400;        // until a kill, at most
+  size_t value_bytes_min = 0;  // of most values
+  bool evicts = false;
+};
+// More than the memory has room for, and long enough for a disk. Some keys are used much more than
+// others.
+constexpr Load kEvicted{.keys = 1500, .steps = 30'000, .value_bytes_min = 4096, .evicts = true};
 
 std::string Key(int i) { return absl::StrCat("key", i); }
 
 // One client. It keeps what it saw of each key.
 class Observer {
  public:
-  Observer(const std::string& endpoint, uint32_t number, uint64_t seed)
-      : number_(number), random_(seed + number) {
+  Observer(const std::string& endpoint, uint32_t number, uint64_t seed, const Load& load)
+      : number_(number), load_(load), random_(seed + number), seen_(load.keys) {
     auto client = Client::Connect({endpoint}, PatientOptions());
     EXPECT_TRUE(client.ok()) << client.status();
     if (client.ok()) client_ = *std::move(client);
@@ -87,7 +99,8 @@ class Observer {
  private:
   // Returns false if there was no answer.
   bool Step() {
-    const int key = static_cast<int>(random_() % kKeys);
+    const uint64_t keys = load_.evicts ? 1 + random_() % load_.keys : load_.keys;
+    const int key = static_cast<int>(random_() % keys);
     const uint64_t what = random_() % 8;
     Operation op{.client = number_, .invoke_ns = MonotonicNs()};
     absl::Status status;
@@ -122,7 +135,7 @@ class Observer {
   absl::Status Put(int key, Operation* op) {
     op->kind = Kind::kPut;
     op->value = uint64_t{number_ + 1} << 40 | ++values_;
-    const size_t more = random_() % 8 == 0 ? 8000 : random_() % 200;
+    const size_t more = load_.value_bytes_min + (random_() % 8 == 0 ? 8000 : random_() % 200);
     const auto version =
         client_->Put(Key(key), absl::StrCat(op->value, " ", std::string(more, 'x')), {}, kDeadline);
     if (version.ok()) {
@@ -132,21 +145,59 @@ class Observer {
   }
 
   const uint32_t number_;
+  const Load load_;
   std::mt19937_64 random_;
   std::unique_ptr<Client> client_;
-  std::array<std::vector<Operation>, kKeys> seen_;
+  std::vector<std::vector<Operation>> seen_;  // by key
   std::map<uint64_t, uint64_t> versions_;
   uint64_t values_ = 0;
   uint64_t unknown_ = 0;
   std::atomic<bool> ended_{false};
 };
 
+// Puts other keys, so that those that are observed have to go, and counts what came from a disk.
+class Filler {
+ public:
+  explicit Filler(const std::string& endpoint) {
+    auto client = Client::Connect({endpoint}, PatientOptions());
+    EXPECT_TRUE(client.ok()) << client.status();
+    if (client.ok()) client_ = *std::move(client);
+  }
+
+  // Until `killed`, or until it gets no answer.
+  void Run(const std::atomic<bool>& killed) {
+    constexpr uint64_t kPutsBetweenLooks = 16;
+    const std::string value(kFillerBytes, 'f');
+    while (!killed.load(std::memory_order_relaxed)) {
+      if (!client_->Put(absl::StrCat("filler", ++fillers_), value, {}, kDeadline).ok()) return;
+      if (fillers_ % kPutsBetweenLooks == 0) Look();
+    }
+  }
+  // Of all servers.
+  uint64_t reads() const { return reads_ + reads_of_this_; }
+  void EndOfServer() { reads_ += std::exchange(reads_of_this_, 0); }
+
+ private:
+  void Look() {
+    const auto stats = client_->Stats().front().stats;
+    if (!stats.ok()) return;
+    reads_of_this_ = stats->tier_reads;
+    EXPECT_EQ(stats->tier_reads_failed, 0u) << "a stub whose value is not on the disk";
+  }
+
+  std::unique_ptr<Client> client_;
+  uint64_t fillers_ = 0;
+  uint64_t reads_ = 0;
+  uint64_t reads_of_this_ = 0;
+};
+
 class Observers {
  public:
-  Observers(const std::string& endpoint, uint64_t seed) {
+  Observers(const std::string& endpoint, uint64_t seed, const Load& load) : load_(load) {
     for (uint32_t i = 0; i < kClients; ++i) {
-      all_.push_back(std::make_unique<Observer>(endpoint, i, seed));
+      all_.push_back(std::make_unique<Observer>(endpoint, i, seed, load));
     }
+    if (load.evicts) filler_.emplace(endpoint);
   }
 
   // Lets the clients operate until they made so many steps, or none of them gets an answer. Then
@@ -160,6 +211,7 @@ class Observers {
     std::vector<std::thread> threads;
     for (const auto& one : all_) ASSERT_NO_FATAL_FAILURE(one->AwaitServer());
     for (const auto& one : all_) threads.emplace_back([&] { one->Run(killed, &steps); });
+    if (filler_) threads.emplace_back([&] { filler_->Run(killed); });
     const auto over = [&] {
       return steps.load(std::memory_order_relaxed) >= steps_wanted ||
              std::ranges::all_of(all_, [](const auto& one) { return one->ended(); });
@@ -170,6 +222,7 @@ class Observers {
     killed.store(true, std::memory_order_relaxed);
     for (std::thread& thread : threads) thread.join();
     for (const auto& one : all_) one->EndUnknown(dead_ns);
+    if (filler_) filler_->EndOfServer();
   }
 
   void Check() const {
@@ -182,42 +235,62 @@ class Observers {
             << "version " << version << " is of two values";
       }
     }
-    for (int key = 0; key < kKeys; ++key) {
+    uint64_t operations = 0;
+    for (int key = 0; key < load_.keys; ++key) {
       std::vector<Operation> history;
       for (const auto& one : all_) {
         history.insert(history.end(), one->seen(key).begin(), one->seen(key).end());
       }
-      std::cout << history.size() << " operations" << std::endl;
+      operations += history.size();
+      const auto evictions =
+          load_.evicts ? linearizability::Evictions::kAnyTime : linearizability::Evictions::kNone;
       std::string why;
-      EXPECT_TRUE(linearizability::Check(history, &why)) << Key(key) << ": " << why;
+      EXPECT_TRUE(linearizability::Check(history, evictions, &why)) << Key(key) << ": " << why;
     }
-    std::cout << unknown << " writes without an answer" << std::endl;
+    std::cout << operations << " operations, " << unknown << " writes without an answer"
+              << std::endl;
+    if (!filler_) return;
+    std::cout << filler_->reads() << " reads of the disk" << std::endl;
+    EXPECT_GT(filler_->reads(), 0u) << "nobody asked for what is on the disk: the test shows less";
   }
 
  private:
+  const Load load_;
   std::vector<std::unique_ptr<Observer>> all_;
+  std::optional<Filler> filler_;
 };
 
 // GANNET_KILLS says how often the server is killed.
-void RunAcrossKills(const std::vector<std::string>& flags) {
+void RunAcrossKills(const std::vector<std::string>& flags, const Load& load = {}) {
   const char* given = std::getenv("GANNET_KILLS");
   const int kills = given != nullptr ? std::atoi(given) : 4;
   const uint64_t seed = test_support::TestSeed();
   std::mt19937_64 random(seed);
   ServerProcess server(flags);
-  Observers observers(server.endpoint(), seed);
+  Observers observers(server.endpoint(), seed, load);
   for (int i = 0; i < kills; ++i) {
-    observers.RunAndKill(server, 50 + random() % 400);
+    observers.RunAndKill(server, load.steps / 8 + random() % load.steps);
     server.Restart();
     if (::testing::Test::HasFailure()) return;
   }
-  observers.RunAndKill(server, 100);
+  observers.RunAndKill(server, load.steps / 4);
   observers.Check();
 }
 
 TEST(RestartHistoryTest, EachKeyHasOneHistoryInAMemoryFile) {
   const std::string file = absl::StrCat("/dev/shm/gannet-restart-history-test-", getpid());
   RunAcrossKills({"--memory=32M", absl::StrCat("--memory_file=", file)});
+  std::filesystem::remove(file);
+}
+
+// What is evicted goes to a disk, and outlives the server there, as its stub is in the file. A
+// value may be missed at any time, but no older one comes back.
+TEST(RestartHistoryTest, EachKeyHasOneHistoryInAMemoryFileWithADiskBehindIt) {
+  const std::string file = absl::StrCat("/dev/shm/gannet-restart-history-test-", getpid());
+  const test_support::TemporaryDirectory directory;
+  RunAcrossKills({"--memory=8M", absl::StrCat("--memory_file=", file), "--on_full=evict",
+                  "--tier=" + directory.path(), "--tier_bytes=1G"},
+                 kEvicted);
   std::filesystem::remove(file);
 }
 
