@@ -30,7 +30,7 @@ struct TierOptions {
   std::string directory;  // empty: there is no tier
   uint64_t bytes = 0;
   uint64_t segment_bytes = kTierSegmentBytes;
-  uint32_t read_threads = 8;            // reads under way at once
+  uint32_t read_threads = TierReads::Options().threads;
   PosixFile::Pwrite pwrite = ::pwrite;  // tests have disks that fail
 };
 

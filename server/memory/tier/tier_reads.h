@@ -49,7 +49,9 @@ class TierReads {
     TierCircle* circle = nullptr;
     // Where values come to: whole blocks. NICs may WRITE out of it.
     std::span<std::byte> memory;
-    uint32_t threads = 8;  // reads under way at once
+    // Reads under way at once: half of the credits of a session that asks for 128 values. Those
+    // that have nothing to read sleep.
+    uint32_t threads = 64;
     // A worker's number is its place here.
     std::vector<TierReadsDone*> workers;
   };

@@ -140,6 +140,32 @@ TEST_F(TierReadsTest, AreUnderWayTogether) {
   for (const auto& [version, value] : values) EXPECT_EQ(value, SomeValue(version));
 }
 
+// Half of the credits of a client that asks for 128 values at once. The disk answers when all are
+// there.
+TEST_F(TierReadsTest, AreSixtyFourUnderWay) {
+  constexpr uint64_t kReads = 64;
+  for (uint64_t version = 4; version <= kReads; ++version) {
+    const std::string key = SomeKey(version);
+    places_.push_back(*circle_.Add({.key = key, .value = "v", .version = version}));
+  }
+  ASSERT_TRUE(circle_.Write().ok());
+  Start(kReads, TierReads::Options().threads);
+  disk_.HoldReads(true);
+  for (uint64_t version = 1; version <= kReads; ++version) {
+    ASSERT_EQ(Begin(version, 0, version), Begun::kYes);
+  }
+  disk_.AwaitHeld(kReads);
+  disk_.HoldReads(false);
+  uint64_t read = 0;
+  while (read < kReads) {
+    for (const Done& done : Await(0)) {
+      EXPECT_EQ(*done.value, done.tag <= 3 ? SomeValue(done.tag) : "v");
+      reads_->Give(done.read);
+      ++read;
+    }
+  }
+}
+
 TEST_F(TierReadsTest, KeepTheirMemoryUntilItIsGivenBack) {
   Start(1);
   ASSERT_EQ(Begin(1, 0, 1), Begun::kYes);
