@@ -1,3 +1,6 @@
+// One mutex for all: it is taken for each value that is written or evicted, which is seldom beside
+// what these cost.
+
 #include "server/memory/store/ahead_of_eviction.h"
 
 namespace gannet {
@@ -8,6 +11,7 @@ bool AheadOfEviction::Add(const Item& item) {
   if (!entries_.try_emplace(item.version, Entry{item, std::nullopt}).second) return false;
   chosen_.push_back(item.version);
   bytes_ += item.bytes;
+  ++on_the_way_;
   return true;
 }
 
@@ -39,8 +43,10 @@ std::optional<AheadOfEviction::Item> AheadOfEviction::Take() {
 
 void AheadOfEviction::Written(const TierPlace& place) {
   MutexLock lock(mutex_);
+  steps_left_ = kStepsMax;
   const auto entry = entries_.find(place.version);
   if (entry == entries_.end()) return;
+  on_the_way_ -= !entry->second.place;
   entry->second.place = place;
   written_.push_back(place.version);
 }
@@ -58,9 +64,20 @@ std::optional<TierPlace> AheadOfEviction::PlaceOf(uint64_t version) const {
 
 void AheadOfEviction::Drop(uint64_t version) {
   MutexLock lock(mutex_);
+  Remove(version);
+}
+
+void AheadOfEviction::NotWritten(uint64_t version) {
+  MutexLock lock(mutex_);
+  Remove(version);
+  steps_left_ = 0;
+}
+
+void AheadOfEviction::Remove(uint64_t version) {
   const auto entry = entries_.find(version);
   if (entry == entries_.end()) return;
   bytes_ -= entry->second.item.bytes;
+  on_the_way_ -= !entry->second.place;
   entries_.erase(entry);
 }
 
@@ -79,6 +96,16 @@ void AheadOfEviction::DropWrittenIn(uint64_t begin, uint64_t end) {
 uint64_t AheadOfEviction::bytes() const {
   MutexLock lock(mutex_);
   return bytes_;
+}
+
+bool AheadOfEviction::Waits() const {
+  MutexLock lock(mutex_);
+  return steps_left_ > 0 && on_the_way_ > 0;
+}
+
+void AheadOfEviction::StepPassed() {
+  MutexLock lock(mutex_);
+  if (steps_left_ > 0 && on_the_way_ > 0) --steps_left_;
 }
 
 }  // namespace gannet

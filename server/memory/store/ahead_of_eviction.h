@@ -23,6 +23,7 @@ namespace gannet {
 class AheadOfEviction {
  public:
   static constexpr size_t kChosenMax = 64;
+  static constexpr uint32_t kStepsMax = 100;
 
   struct Item {
     KeyHash hash{0};
@@ -38,8 +39,9 @@ class AheadOfEviction {
   State StateOf(uint64_t version) const;
   // Returns the item that was chosen first and is not being written.
   std::optional<Item> Take();
-  // The value is on the disk.
+  // The value is on the disk, or the disk did not take it.
   void Written(const TierPlace& place);
+  void NotWritten(uint64_t version);
   // Returns the item that was written first, once. Its place stays here until it is dropped.
   std::optional<Item> TakeWritten();
   // Returns where the value is; nullopt: it is not on the disk.
@@ -49,6 +51,11 @@ class AheadOfEviction {
   void DropWrittenIn(uint64_t begin, uint64_t end);
   // Of the blocks of all.
   uint64_t bytes() const;
+  // Whether some are on the way to a disk that works: it took the last ones, and that not many
+  // steps ago.
+  bool Waits() const;
+  // A step in the background passed: a millisecond, or ten.
+  void StepPassed();
 
  private:
   struct Entry {
@@ -58,6 +65,7 @@ class AheadOfEviction {
 
   // Returns the first item of a queue that was not dropped, and takes it and those before out.
   std::optional<Item> TakeFirst(std::deque<uint64_t>* versions) GANNET_REQUIRES(mutex_);
+  void Remove(uint64_t version) GANNET_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   absl::flat_hash_map<uint64_t, Entry> entries_ GANNET_GUARDED_BY(mutex_);  // by version
@@ -65,6 +73,8 @@ class AheadOfEviction {
   std::deque<uint64_t> chosen_ GANNET_GUARDED_BY(mutex_);
   std::deque<uint64_t> written_ GANNET_GUARDED_BY(mutex_);
   uint64_t bytes_ GANNET_GUARDED_BY(mutex_) = 0;
+  size_t on_the_way_ GANNET_GUARDED_BY(mutex_) = 0;
+  uint32_t steps_left_ GANNET_GUARDED_BY(mutex_) = 0;  // until nobody waits any more
 };
 
 }  // namespace gannet

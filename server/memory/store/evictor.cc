@@ -89,14 +89,18 @@ void Evictor::NoteUnusable() {
   state_.unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
 }
 
-std::byte* Evictor::EvictFor(uint64_t item_bytes) {
+std::byte* Evictor::EvictFor(uint64_t item_bytes, Unwritten unwritten) {
   if (paused()) return nullptr;
   if (later_ != nullptr) return EvictForLater(item_bytes);
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
-  std::byte* block = tier_ == nullptr ? nullptr : EvictWritten(item_bytes);
-  // What single evictions free is seldom as long as a long item, so it would stay free.
-  if (block == nullptr && !Eviction::IsLong(item_bytes)) block = EvictSingly(item_bytes);
-  if (block == nullptr) block = ClearSpansFor(item_bytes);
+  std::byte* block = tier_ == nullptr ? nullptr : EvictWritten(item_bytes, unwritten);
+  if (block == nullptr && Waits(item_bytes, unwritten)) {
+    if (IsScattered(SizeClassFor(item_bytes))) block = ClearSpanWhenWritten(item_bytes);
+  } else {
+    // What single evictions free is seldom as long as a long item, so it would stay free.
+    if (block == nullptr && !Eviction::IsLong(item_bytes)) block = EvictSingly(item_bytes);
+    if (block == nullptr) block = ClearSpansFor(item_bytes);
+  }
   // Counts what other threads evicted meanwhile, too.
   state_.evicted_by_writes.fetch_add(state_.items_evicted.load(std::memory_order_relaxed) - evicted,
                                      std::memory_order_relaxed);
@@ -109,12 +113,18 @@ bool Evictor::IsScattered(uint32_t size_class) const {
   return items_.heap().occupied_bytes() < FullBytes() - scattered;
 }
 
-std::byte* Evictor::EvictWritten(uint64_t item_bytes) {
+std::byte* Evictor::EvictWritten(uint64_t item_bytes, Unwritten unwritten) {
   std::byte* block = nullptr;
-  for (int i = 0; block == nullptr && i < kEvictionsPerWrite && tier_->EvictWritten(); ++i) {
+  for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
+    if (Waits(item_bytes, unwritten) && IsScattered(SizeClassFor(item_bytes))) break;
+    if (!tier_->EvictWritten()) break;
     block = items_.heap().Allocate(item_bytes);
   }
-  if (block == nullptr) tier_->ChooseForWrite();
+  if (block == nullptr) {
+    tier_->ChooseForWrite();
+  } else {
+    tier_->AskIfShort(FullBytes());
+  }
   return block;
 }
 
@@ -179,10 +189,12 @@ void Evictor::ClearSpanFor(uint64_t item_bytes) {
   if (!coldest.empty()) ClearSpan(coldest);
 }
 
-void Evictor::ClearSpan(std::span<std::byte> memory) {
+uint32_t Evictor::ClearSpan(std::span<std::byte> memory, Unwritten unwritten) {
   const uint64_t begin = static_cast<uint64_t>(memory.data() - items_.Block(0));
-  ClearedSpan span{.begin = memory.data(), .end = memory.data() + memory.size()};
+  ClearedSpan span{
+      .begin = memory.data(), .end = memory.data() + memory.size(), .unwritten = unwritten};
   ClearPart(begin, begin + memory.size(), &span);
+  return span.stay;
 }
 
 void Evictor::ClearPart(uint64_t from, uint64_t to, ClearedSpan* span) {
@@ -282,6 +294,10 @@ void Evictor::ClearItem(const Index::Lock& held, const Index::Found& found, Clea
     span->blocks[span->kept] = block;
     span->classes[span->kept++] = static_cast<uint8_t>(size_class);
   }
+  if (span->unwritten == Unwritten::kStays && tier_->IsOnTheWay(found.slot)) {
+    ++span->stay;
+    return;
+  }
   store_.Evict(held, found);
 }
 
@@ -299,17 +315,14 @@ void Evictor::ClearItemAt(uint64_t offset, ClearedSpan* span) {
 
 bool Evictor::EvictToWatermark(ServerTime now) {
   if (paused()) return false;
-  if (later_ != nullptr) LookAtWriteSpan();
+  LookAtWriteSpan();
   state_.ages.Mark(now, items_.next_version());
   const bool hot = state_.Cool();
   const bool more_of_tier = tier_ != nullptr && StepOfTier();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
   state_.unusable_bytes.store(unusable - unusable / 1024, std::memory_order_relaxed);
   int evictions = 0;
-  while (evictions < kEvictionsPerStep && BytesThatStay() > FullBytes() &&
-         ((tier_ != nullptr && tier_->EvictWritten()) || EvictSomewhere(kSizeClassNone))) {
-    ++evictions;
-  }
+  while (evictions < kEvictionsPerStep && BytesThatStay() > FullBytes() && EvictOne()) ++evictions;
   const uint64_t version = state_.last_evicted_version.exchange(0, std::memory_order_relaxed);
   if (version != 0) {
     const uint64_t before = state_.evicted_age_ms.load(std::memory_order_relaxed);
@@ -318,6 +331,19 @@ bool Evictor::EvictToWatermark(ServerTime now) {
                                 std::memory_order_relaxed);
   }
   return hot || more_of_tier || evictions == kEvictionsPerStep;
+}
+
+// What is on the way to the disk becomes a stub soon. Until then a write that needs room makes
+// some.
+bool Evictor::EvictOne() {
+  if (tier_ == nullptr) return EvictSomewhere(kSizeClassNone);
+  return tier_->EvictWritten() || (!tier_->WaitsForDisk() && EvictSomewhere(kSizeClassNone));
+}
+
+// So long items come at the pace of the disk. Else others would be evicted, missed, and put again.
+bool Evictor::Waits(uint64_t item_bytes, Unwritten unwritten) const {
+  return tier_ != nullptr && unwritten == Unwritten::kStays && Eviction::IsLong(item_bytes) &&
+         tier_->WaitsForDisk();
 }
 
 // If items were deleted for want of a stub's block, what is free lies in pieces that are too short.
@@ -408,6 +434,24 @@ std::byte* Evictor::ClearSpanLater(uint64_t item_bytes) {
       LookThrough(&span);
       continue;
     }
+    GiveUp(&span);
+    if (std::byte* const block = items_.heap().Allocate(item_bytes)) return block;
+  }
+  return nullptr;
+}
+
+// What is not written stays in the span until it is. The write is put off meanwhile.
+std::byte* Evictor::ClearSpanWhenWritten(uint64_t item_bytes) {
+  MutexLock lock(write_span_mutex_);
+  WriteSpan& span = write_span_;
+  span.steps = 0;
+  for (int i = 0; i < kStepsPerWrite; ++i) {
+    if (span.memory.empty()) span.memory = ColdestSpan(item_bytes);
+    if (span.memory.empty()) continue;
+    const uint32_t stay = ClearSpan(span.memory, Unwritten::kStays);
+    const bool whole = Claim(&span);
+    if (!whole && stay > 0) return nullptr;
+    if (!whole && ++span.passes < kPassesMax) continue;
     GiveUp(&span);
     if (std::byte* const block = items_.heap().Allocate(item_bytes)) return block;
   }

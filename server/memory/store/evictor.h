@@ -51,13 +51,18 @@ class Evictor {
   // Evictions wait, from now on. nullptr: they do not. While nobody else uses the evictor.
   void EvictLater(const LaterEvictions* later) { later_ = later; }
 
+  // What becomes of values that are on the way to a tier's disk, if that works.
+  enum class Unwritten : uint8_t { kStays, kGoes };
   // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help: what
-  // may not go now may lie everywhere. If evictions wait, a block comes later.
-  // REQUIRES: no lock is held.
-  std::byte* EvictFor(uint64_t item_bytes);
+  // may not go now may lie everywhere. If evictions wait, or values for a disk stay, a block comes
+  // later. REQUIRES: no lock is held.
+  std::byte* EvictFor(uint64_t item_bytes, Unwritten unwritten);
   // Evicts an item that lies in one of the two buckets of the key whose lock is held. Returns false
   // if none may go.
   bool EvictInWindow(const Index::Lock& held, KeyHash hash, uint32_t size_class);
+  // Chooses values that a tier is to get now. Returns whether there are any. REQUIRES: there is a
+  // tier; no lock is held.
+  bool ChooseAhead() { return !paused() && tier_->ChooseAhead(FullBytes()); }
   // A step in the background: keeps some memory free. Returns whether there is more to do.
   // REQUIRES: no lock is held.
   bool EvictToWatermark(ServerTime now);
@@ -83,10 +88,13 @@ class Evictor {
     uint32_t kept = 0;
     std::array<std::byte*, kKeptMax> blocks{};
     std::array<uint8_t, kKeptMax> classes{};
+    Unwritten unwritten = Unwritten::kGoes;
+    uint32_t stay = 0;  // items, as they are unwritten
   };
 
   // What is being cleared for a long item, or for any if free memory is scattered, while evictions
-  // wait. What becomes free in it is claimed, so that no other write takes it.
+  // or values wait for the disk. What becomes free in it is claimed, so that no other write takes
+  // it.
   struct WriteSpan {
     std::span<std::byte> memory;
     Heap::Claims claims;
@@ -114,11 +122,16 @@ class Evictor {
   bool StepOfTier();
   // Evicts the coldest of some items. REQUIRES: no lock is held.
   bool EvictSomewhere(uint32_t size_class);
+  // Evicts one in the background. Returns false if none may go now. REQUIRES: no lock is held.
+  bool EvictOne();
   // These: REQUIRES: no lock is held. The first three return a block, or nullptr if what they do
   // does not help.
-  std::byte* EvictWritten(uint64_t item_bytes);
+  std::byte* EvictWritten(uint64_t item_bytes, Unwritten unwritten);
   std::byte* EvictSingly(uint64_t item_bytes);
   std::byte* ClearSpansFor(uint64_t item_bytes);
+  std::byte* ClearSpanWhenWritten(uint64_t item_bytes);
+  // Returns whether an item of such a length waits until others are written.
+  bool Waits(uint64_t item_bytes, Unwritten unwritten) const;
   // A write found no block.
   void NoteUnusable();
   // Returns whether enough memory is free for a block, but in pieces that are too short.
@@ -130,7 +143,8 @@ class Evictor {
   // Returns the coldest of some. If there is nothing in any of them that may go, or all are too
   // short, returns one where the block fits if all goes; an empty one if there is none.
   std::span<std::byte> ColdestSpan(uint64_t item_bytes) const;
-  void ClearSpan(std::span<std::byte> memory);
+  // Returns how many items stay as they are unwritten.
+  uint32_t ClearSpan(std::span<std::byte> memory, Unwritten unwritten = Unwritten::kGoes);
   // Clears what begins in [from, to), which is a part of the span.
   void ClearPart(uint64_t from, uint64_t to, ClearedSpan* span);
   // Returns false if it does not pay to clear any.

@@ -254,6 +254,11 @@ void Stubs::AskWriter() const {
 }
 
 std::optional<TierRecord> Stubs::NextToWrite() {
+  if (const std::optional<TierRecord> record = NextChosen()) return record;
+  return evictor_->ChooseAhead() ? NextChosen() : std::nullopt;
+}
+
+std::optional<TierRecord> Stubs::NextChosen() {
   while (const std::optional<AheadOfEviction::Item> item = ahead_.Take()) {
     if (const std::optional<TierRecord> record = Copy(*item)) return record;
     ahead_.Drop(item->version);
@@ -304,7 +309,7 @@ void Stubs::Written(uint64_t hash, const TierPlace& place) {
   if (Make(KeyHash(hash), place)) ahead_.Drop(place.version);
 }
 
-void Stubs::NotWritten(const TierPlace& place) { ahead_.Drop(place.version); }
+void Stubs::NotWritten(const TierPlace& place) { ahead_.NotWritten(place.version); }
 
 // What is evicted meanwhile becomes no stub that leads there: its place is asked for under the
 // key's lock.
@@ -359,7 +364,7 @@ bool Stubs::BringBack(const Name& stub, TierCircle* circle) {
   if (!value.ok()) return false;
   const uint64_t bytes = ItemBytes(key.size(), value->size());
   std::byte* block = items_.heap().Allocate(bytes);
-  if (block == nullptr) block = evictor_->EvictFor(bytes);
+  if (block == nullptr) block = evictor_->EvictFor(bytes, Evictor::Unwritten::kGoes);
   if (block == nullptr) return false;
   StoreDeadFirst(block);
   StoreValueAt(block + LargeValueOffset(key.size()), *value);

@@ -68,8 +68,9 @@ class Stubs : public TierItems {
   // circle goes on with (TierCircle::Options::laps). REQUIRES: no lock is held.
   std::vector<uint32_t> Laps();
 
-  // The values that are chosen to be evicted, and not changed since, one by one. If memory is short
-  // when a value is on the disk, its item becomes a stub at once, otherwise when it is evicted.
+  // The values that are chosen to be evicted, and not changed since, one by one. If none is,
+  // chooses some. If memory is short when a value is on the disk, its item becomes a stub at once,
+  // otherwise when it is evicted.
   std::optional<TierRecord> NextToWrite() override;
   void Written(uint64_t hash, const TierPlace& place) override;
   void NotWritten(const TierPlace& place) override;
@@ -142,6 +143,8 @@ class Stubs : public TierItems {
   // Reads a stub's value, and replaces the stub by its item. Returns false if nothing can be read,
   // or there is no room.
   bool BringBack(const Name& stub, TierCircle* circle);
+  // Copies the next item that was chosen.
+  std::optional<TierRecord> NextChosen();
   // Copies key and value of an item that was chosen. Returns nullopt if it changed.
   std::optional<TierRecord> Copy(const AheadOfEviction::Item& item);
 

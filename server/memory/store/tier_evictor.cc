@@ -14,15 +14,15 @@ namespace {
 
 // So many that were written and are not there any more are passed over at once.
 constexpr int kGoneMax = 64;
-// A write chooses so many values.
-constexpr size_t kChosenPerWrite = 16;
+// So many values are chosen at once.
+constexpr size_t kChosenAtOnce = 16;
 // So many stubs go in one step, if there are too many.
 constexpr int kStubsPerStep = 256;
 // Two worths differ by less than this.
 constexpr int32_t kMoreThanAnyWorth = 1000;
-// So much is written ahead.
+// So much is written ahead: at least what some clients put at once, if values are long.
 constexpr uint64_t kAheadShare = 32;
-constexpr uint64_t kAheadBytesMin = 1 << 20;
+constexpr uint64_t kAheadBytesMin = 32 << 20;
 constexpr uint64_t kAheadBytesMax = 256 << 20;
 constexpr uint64_t kAheadShareMax = 8;
 
@@ -65,27 +65,53 @@ void TierEvictor::Prefer(std::span<ItemSampler::Candidate> candidates) const {
 }
 
 // As much is written ahead as would have to go now if the heap were full a little earlier.
-bool TierEvictor::Step(uint64_t full_bytes) {
+uint64_t TierEvictor::BytesAhead(uint64_t full_bytes) const {
   const uint64_t begin = full_bytes - std::min(full_bytes, AheadBytes(items_.heap()));
   const uint64_t occupied = items_.heap().occupied_bytes();
-  if (occupied > begin) ChooseVictims(occupied - begin, AheadOfEviction::kChosenMax);
+  return occupied - std::min(occupied, begin);
+}
+
+bool TierEvictor::ChooseAhead(uint64_t full_bytes) {
+  return ChooseVictims(BytesAhead(full_bytes)) > 0;
+}
+
+// So the thread is not woken for each value.
+void TierEvictor::AskIfShort(uint64_t full_bytes) const {
+  if (stubs_.ahead().bytes() < BytesAhead(full_bytes) / 2) stubs_.AskWriter();
+}
+
+bool TierEvictor::Step(uint64_t full_bytes) {
+  AskIfShort(full_bytes);
+  stubs_.ahead().StepPassed();
   int evicted = 0;
   while (evicted < kStubsPerStep && stubs_.too_many() && EvictStub()) ++evicted;
   return evicted == kStubsPerStep;
 }
 
-void TierEvictor::ChooseForWrite() { ChooseVictims(AheadBytes(items_.heap()), kChosenPerWrite); }
+bool TierEvictor::IsOnTheWay(Slot slot) {
+  if (IsStub(slot)) return false;
+  if (stubs_.MayBeWritten(slot) && stubs_.Choose(slot)) {
+    stubs_.AskWriter();
+    return true;
+  }
+  const uint64_t version = items_.LoadHeader(slot).version;
+  return stubs_.ahead().StateOf(version) == AheadOfEviction::State::kOnTheWay;
+}
 
-void TierEvictor::ChooseVictims(uint64_t bytes, size_t most) {
+void TierEvictor::ChooseForWrite() {
+  if (ChooseVictims(AheadBytes(items_.heap())) > 0) stubs_.AskWriter();
+}
+
+size_t TierEvictor::ChooseVictims(uint64_t bytes) {
   const auto choose = [this](const Index::Lock& /*held*/, auto candidates) {
     return ChooseColdest(candidates);
   };
   size_t chosen = 0;
-  while (chosen < most && stubs_.ahead().bytes() < bytes && !stubs_.ahead().full() &&
+  while (chosen < kChosenAtOnce && stubs_.ahead().bytes() < bytes && !stubs_.ahead().full() &&
          sampler_.Sample(ItemSampler::Kind::kValues, kSizeClassNone, choose)) {
     ++chosen;
   }
-  if (chosen > 0) stubs_.AskWriter();
+  return chosen;
 }
 
 bool TierEvictor::ChooseColdest(std::span<ItemSampler::Candidate> candidates) {

@@ -26,6 +26,15 @@ class TierEvictor {
   // Evicts the item that was written first. Returns false if none could go. REQUIRES: no lock is
   // held.
   bool EvictWritten();
+  // Chooses values that are to be written now. The heap counts as full if `full_bytes` are
+  // occupied. Returns whether there are any. For the thread that writes. REQUIRES: no lock is held.
+  bool ChooseAhead(uint64_t full_bytes);
+  // Asks the thread that writes, if much less is written than ChooseAhead would choose.
+  void AskIfShort(uint64_t full_bytes) const;
+  // Whether values are on the way to a disk that takes them. What is evicted before is lost.
+  bool WaitsForDisk() const { return stubs_.ahead().Waits(); }
+  // Returns whether an item is on the way to the disk, perhaps from now on. REQUIRES: its lock.
+  bool IsOnTheWay(Slot slot);
   // Has some values written for a write that found no block, and no item that could become a stub.
   // It may do so long before the heap is full, if free memory lies in pieces that are too short.
   // REQUIRES: no lock is held.
@@ -33,13 +42,15 @@ class TierEvictor {
   // Has those go first whose values are on the disk, as they become stubs, and those last that are
   // on the way there. REQUIRES: a lock of the candidates.
   void Prefer(std::span<ItemSampler::Candidate> candidates) const;
-  // A step in the background. The heap counts as full if `full_bytes` are occupied. Returns whether
-  // there is more to do. REQUIRES: no lock is held.
+  // A step in the background. `full_bytes` as for ChooseAhead. Returns whether there is more to do.
+  // REQUIRES: no lock is held.
   bool Step(uint64_t full_bytes);
 
  private:
-  // Has values written until so much is written, or will be; at most `most` more.
-  void ChooseVictims(uint64_t bytes, size_t most);
+  // So much is to be written, or on the way.
+  uint64_t BytesAhead(uint64_t full_bytes) const;
+  // Chooses values until so much is written, or will be. Returns how many.
+  size_t ChooseVictims(uint64_t bytes);
   bool ChooseColdest(std::span<ItemSampler::Candidate> candidates);
   // Deletes the stub of some whose record will be written over first.
   bool EvictStub();

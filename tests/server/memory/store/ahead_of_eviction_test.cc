@@ -55,6 +55,28 @@ TEST(AheadOfEvictionTest, WhatIsDroppedIsPassedOver) {
   EXPECT_EQ(ahead.bytes(), 700u);
 }
 
+TEST(AheadOfEvictionTest, WaitsForADiskThatWrites) {
+  AheadOfEviction ahead;
+  for (uint64_t version = 1; version <= 3; ++version) ASSERT_TRUE(ahead.Add(ItemOf(version)));
+  EXPECT_FALSE(ahead.Waits()) << "nothing was written yet";
+  ahead.Written(PlaceOf(1, 4096));
+  EXPECT_TRUE(ahead.Waits());
+  for (uint32_t i = 1; i < AheadOfEviction::kStepsMax; ++i) ahead.StepPassed();
+  EXPECT_TRUE(ahead.Waits());
+  ahead.StepPassed();
+  EXPECT_FALSE(ahead.Waits());
+  ahead.Written(PlaceOf(2, 8192));
+  EXPECT_TRUE(ahead.Waits());
+  ahead.Drop(3);
+  EXPECT_FALSE(ahead.Waits()) << "nothing is on the way";
+  for (uint32_t i = 0; i < AheadOfEviction::kStepsMax; ++i) ahead.StepPassed();
+  ASSERT_TRUE(ahead.Add(ItemOf(4)));
+  EXPECT_TRUE(ahead.Waits());
+  ahead.NotWritten(4);
+  ASSERT_TRUE(ahead.Add(ItemOf(5)));
+  EXPECT_FALSE(ahead.Waits()) << "the disk does not take any";
+}
+
 TEST(AheadOfEvictionTest, SoManyWaitAtMost) {
   AheadOfEviction ahead;
   for (uint64_t version = 1; version <= AheadOfEviction::kChosenMax; ++version) {

@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,9 +37,13 @@ std::string KeyOfTier(uint64_t i) {
 // A store, its tier, and who writes there.
 class StoreWithTier {
  public:
-  explicit StoreWithTier(uint64_t region_bytes = kStoreBytes)
-      : store_(region_bytes, 1024, /*index_grows=*/true, TestStore::OnFull::kEvict, nullptr,
-               kSomeTierOfStore) {}
+  explicit StoreWithTier(uint64_t region_bytes = kStoreBytes,
+                         uint64_t segment_bytes = kSegmentBytes)
+      : tier_{.number = kSomeTierOfStore.number,
+              .segment_bytes = segment_bytes,
+              .segments = kSegments},
+        store_(region_bytes, 1024, /*index_grows=*/true, TestStore::OnFull::kEvict, nullptr,
+               tier_) {}
 
   TestStore& store() { return store_; }
   Stubs& stubs() { return *store_->stubs(); }
@@ -50,6 +56,10 @@ class StoreWithTier {
   // A step in the background, and what is to be written then.
   void Work() {
     store_->Tidy(At(1));
+    WriteAll();
+  }
+  // What is to be written now.
+  void WriteAll() {
     now_ns_ += kNsPerSecond / 4;
     while (writer_.Poll(now_ns_) == TierWriter::Did::kWorked) {
     }
@@ -57,6 +67,10 @@ class StoreWithTier {
   void PutAndWork(uint64_t i, size_t bytes) {
     ASSERT_EQ(store_.Put(KeyOfTier(i), std::string(bytes, 'v')).status, ReplyStatus::kOk);
     Work();
+  }
+  // As if the NIC READ the value. Returns false if it is put off.
+  bool PutLong(uint64_t i, const std::string& value) {
+    return store_.PutReserved(KeyOfTier(i), value).status == ReplyStatus::kOk;
   }
   void Forget(const TierCircle::Segment& segment) { stubs().Forget(segment, &circle_); }
   absl::StatusOr<std::string> Read(const TierPlace& place, std::string_view key) {
@@ -80,11 +94,12 @@ class StoreWithTier {
   }
 
  private:
-  BadDisk disk_{kTierBlockBytes + kSegments * kSegmentBytes};
+  const TierOfStore tier_;
+  BadDisk disk_{kTierBlockBytes + kSegments * tier_.segment_bytes};
   TestStore store_;
   TierCircle circle_{{.file = &disk_,
-                      .tier = kSomeTierOfStore.number,
-                      .segment_bytes = kSegmentBytes,
+                      .tier = tier_.number,
+                      .segment_bytes = tier_.segment_bytes,
                       .segments = kSegments,
                       .laps = {}}};
   TierWriter writer_{&circle_, &stubs()};
@@ -106,6 +121,70 @@ TEST(StoreTierTest, WhatIsEvictedIsOnTheDisk) {
   EXPECT_GT(found, kItems * 95 / 100);
   EXPECT_LT(tier.writer().records_written(), tier.stubs().made() + 80)
       << "no more is written ahead than will soon be evicted";
+}
+
+// A store of 24 MiB.
+StoreWithTier LongValues() { return StoreWithTier(24 << 20, 8 << 20); }
+
+// Puts more than the memory has room for, eight at once, on a disk that is fast. The background
+// steps seldom. Returns which share is still there.
+double ShareKept(std::span<const size_t> lengths) {
+  StoreWithTier tier = LongValues();
+  constexpr uint64_t kItems = 240;
+  constexpr uint64_t kAtOnce = 8;
+  constexpr uint64_t kTidiedOnceIn = 64;
+  constexpr uint64_t kTriesMax = 100;
+  for (uint64_t i = 0; i < kItems; ++i) {
+    const std::string value(lengths[i % lengths.size()], 'v');
+    uint64_t tries = 1;
+    while (tries < kTriesMax && !tier.PutLong(i, value)) {
+      tier.WriteAll();
+      ++tries;
+    }
+    EXPECT_LT(tries, kTriesMax) << "the disk is fast";
+    if (i % kAtOnce == kAtOnce - 1) tier.WriteAll();
+    if (i % kTidiedOnceIn == kTidiedOnceIn - 1) tier.store()->Tidy(At(1));
+  }
+  EXPECT_GT(tier.stubs().count(), kItems / 4);
+  uint64_t kept = 0;
+  for (uint64_t i = 0; i < kItems; ++i) {
+    kept += tier.store()->Get(KeyOfTier(i), {}, At(1)).status != ReplyStatus::kNotFound;
+  }
+  return static_cast<double>(kept) / kItems;
+}
+
+TEST(StoreTierTest, LongValuesAreWrittenBeforeTheyGo) {
+  EXPECT_GT(ShareKept(std::array<size_t, 1>{300 << 10}), 0.99);
+}
+
+TEST(StoreTierTest, LongValuesOfManyLengthsAreWrittenBeforeTheyGo) {
+  EXPECT_GT(ShareKept(std::array<size_t, 5>{300 << 10, 64 << 10, 1 << 20, 520 << 10, 20 << 10}),
+            0.97);
+}
+
+TEST(StoreTierTest, LongValuesWaitForADiskOnlyAsLongAsItWrites) {
+  StoreWithTier tier = LongValues();
+  const std::string value(300 << 10, 'v');
+  uint64_t i = 0;
+  for (; tier.stubs().made() < 10; ++i) {
+    tier.PutLong(i, value);
+    tier.WriteAll();
+  }
+  // It hangs.
+  while (tier.PutLong(i, value)) ++i;
+  const uint64_t made = tier.stubs().made();
+  uint64_t steps = 0;
+  for (; steps < 1000 && !tier.PutLong(i, value); ++steps) tier.store()->Tidy(At(1));
+  EXPECT_GT(steps, 10u);
+  EXPECT_LT(steps, 200u);
+  EXPECT_TRUE(tier.PutLong(++i, value)) << "nobody waits any more";
+  EXPECT_EQ(tier.stubs().made(), made);
+  // It works again, and then it fails.
+  tier.WriteAll();
+  while (tier.PutLong(i, value)) ++i;
+  tier.disk().SetWrites(BadDisk::Write::kFails);
+  tier.WriteAll();
+  for (uint64_t n = 0; n < 100; ++n) EXPECT_TRUE(tier.PutLong(i + n, value)) << n;
 }
 
 TEST(StoreTierTest, OnlyValuesThatATierTakesAreWritten) {
