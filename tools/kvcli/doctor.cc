@@ -332,7 +332,9 @@ std::vector<Finding> JudgeTier(const ServerStats& stats) {
                         "go from a disk that has room",
                         "more --memory, or less --tier_bytes"});
   }
-  if (done.unwritten > done.written / kUnwrittenShare + kUnwrittenMin) {
+  // A disk that takes nothing now says why by its state.
+  const bool takes = findings.front().severity == Severity::kFine;
+  if (takes && done.unwritten > done.written / kUnwrittenShare + kUnwrittenMin) {
     findings.push_back({Severity::kHint, "tier",
                         absl::StrFormat("%d values were evicted and not written to the disk, %d "
                                         "were written",

@@ -326,6 +326,11 @@ TEST(DoctorTest, HintsAtADiskBehindTheMemoryThatDoesNotFit) {
               Contains(Fault(Severity::kHint, "tier", "a disk that has room")));
   EXPECT_THAT(of([](ServerStats& it) { it.items_evicted = 12'000; }),
               Contains(Fault(Severity::kHint, "tier", "12000 values were evicted")));
+  EXPECT_THAT(of([](ServerStats& it) {
+                it.items_evicted = 12'000;
+                it.tier_disk = 4;
+              }),
+              Not(Contains(Field(&Finding::text, HasSubstr("12000")))));
 }
 
 TEST(DoctorTest, FindsAServerThatDoesNotAnswer) {
