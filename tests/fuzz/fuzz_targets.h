@@ -32,6 +32,14 @@ void SuperblockBytes(std::span<const std::byte> bytes);
 // An item as READ at offset 4096 of incarnation 1 for the key "key". If the first byte is odd, its
 // commit word is made right, so that the fuzzer gets past the checksum.
 void ItemBytesRead(std::span<const std::byte> bytes);
+// A stub there; its commit word is made right as above.
+void StubBytesRead(std::span<const std::byte> bytes);
+// The disk behind the memory: tier 0x1122334455667788. Checksums are made right as above. A header;
+// a record of version 0x1234567 and lap 3 at position 8192, of the key "key" and 20 bytes; a list
+// of lap 3: entries, and the end in the last bytes.
+void TierHeaderBytes(std::span<const std::byte> bytes);
+void TierRecordBytesRead(std::span<const std::byte> bytes);
+void TierListBytesRead(std::span<const std::byte> bytes);
 // A record of the example in docs/durability-formats.md: its journal and position.
 void JournalRecordBytes(std::span<const std::byte> bytes);
 // A record in a ring: stream 0x1122334455667788, LSN 0x4000. If the first byte is odd, its checksum
@@ -41,6 +49,8 @@ void RingRecordBytes(std::span<const std::byte> bytes);
 // Edits of a memory file: the first byte says whether the checksums of its headers are made right.
 // Then 12 bytes for each: the number of a word, and what it is xored with.
 void MemoryFileBytes(std::span<const std::byte> bytes);
+// The same of a file with stubs.
+void MemoryFileWithStubsBytes(std::span<const std::byte> bytes);
 
 // The text of an auth file.
 void AuthFileBytes(std::span<const std::byte> bytes);
@@ -70,9 +80,14 @@ inline constexpr Target kTargets[] = {
     {"client_report", ClientReportBytes},
     {"superblock", SuperblockBytes},
     {"item", ItemBytesRead},
+    {"stub", StubBytesRead},
+    {"tier_header", TierHeaderBytes},
+    {"tier_record", TierRecordBytesRead},
+    {"tier_list", TierListBytesRead},
     {"journal_record", JournalRecordBytes},
     {"ring_record", RingRecordBytes},
     {"memory_file", MemoryFileBytes},
+    {"memory_file_with_stubs", MemoryFileWithStubsBytes},
     {"auth_file", AuthFileBytes},
     {"memcached_text", MemcachedTextBytes},
     {"memcached_binary", MemcachedBinaryBytes},
