@@ -151,7 +151,8 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, Ser
 void Store::FillStats(StatsReply* stats) const {
   stats->slots_used = index_.slots_used();
   stats->slots_total = index_.geometry().slots();
-  stats->heap_bytes = heap_->allocated_bytes();
+  const uint64_t reserved = stubs_ == nullptr ? 0 : stubs_->reserve_bytes();
+  stats->heap_bytes = heap_->allocated_bytes() - reserved;
   stats->heap_total = heap_->capacity_bytes() - heap_->table_bytes();
   stats->items = index_.slots_used();
   stats->displacements = index_.displacements();
