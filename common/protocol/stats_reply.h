@@ -62,7 +62,8 @@ namespace gannet {
   X(tier_read_us)       /* what tier_reads took, all together */                            \
   X(tier_page_cache)    /* 1: the tier goes through the system's page cache */              \
   X(tier_stub_bytes)    /* of the heap: blocks of stubs */                                  \
-  X(tier_stub_budget)   /* bytes that those may take */
+  X(tier_stub_budget)   /* bytes that those may take */                                     \
+  X(tier_promoted)      /* values that were read there, and are in memory since */
 
 // The value of a kStats reply. A reader takes as many words as it knows.
 struct StatsReply {
@@ -70,7 +71,7 @@ struct StatsReply {
   GANNET_STATISTICS(GANNET_STATISTIC)
 #undef GANNET_STATISTIC
 };
-static_assert(sizeof(StatsReply) == 424 && std::is_trivially_copyable_v<StatsReply>);
+static_assert(sizeof(StatsReply) == 432 && std::is_trivially_copyable_v<StatsReply>);
 
 }  // namespace gannet
 

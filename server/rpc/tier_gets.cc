@@ -127,7 +127,8 @@ void TierGets::OnDone(const TierReads::Done& done) {
   ServerConnection* const connection = context_.connections.FindOpen(get.connection);
   if (connection == nullptr) return Give(number);
   if (done.value.ok()) {
-    if (!SendValue(connection, number, *done.value)) Give(number);
+    get.value = *done.value;
+    if (!SendValue(connection, number)) Give(number);
     return;
   }
   context_.server.tier_reads->Give(done.read);
@@ -135,8 +136,9 @@ void TierGets::OnDone(const TierReads::Done& done) {
   End(connection, number, ReplyTo(get.header, ReplyStatus::kNotFound));
 }
 
-bool TierGets::SendValue(ServerConnection* connection, uint32_t number, std::string_view value) {
+bool TierGets::SendValue(ServerConnection* connection, uint32_t number) {
   const Get& get = gets_[number];
+  const std::string_view value = get.value;
   const ibv_sge sge{reinterpret_cast<uint64_t>(value.data()), static_cast<uint32_t>(value.size()),
                     context_.server.tier_lkey};
   if (!replies_.batch().AddWrite(connection, sge, get.header.get.buffer_address,
@@ -164,8 +166,14 @@ void TierGets::End(ServerConnection* connection, uint32_t number, const ReplyHea
   Remove(number);
 }
 
+// A value is promoted when its client has it.
 void TierGets::Give(uint32_t number) {
-  context_.server.tier_reads->Give(gets_[number].read);
+  const Get& get = gets_[number];
+  if (!get.value.empty()) {
+    Store& store = context_.server.store;
+    store.stubs()->Promote(store.HashOf(get.key), *get.found.on_disk, get.key, get.value);
+  }
+  context_.server.tier_reads->Give(get.read);
   Remove(number);
 }
 

@@ -23,7 +23,7 @@ class LongValues;
 // record, and is answered when that is done: by a WRITE out of the tier's memory into the client's
 // buffer, in front of the reply.
 //
-//   Begin --> Look --> the read --> OnDone --> WRITE, reply --> Give
+//   Begin --> Look --> the read --> OnDone --> WRITE, reply --> Give: the value may be promoted
 //              ^____________________| nothing can be read there, and the stub is another one now
 //
 // A GET that waits holds a place here and a credit of its session; no receive, buffer or lock.
@@ -60,8 +60,9 @@ class TierGets {
     std::string key;
     BootTime began;
     uint32_t looks = 0;
-    ReadOutcome found;  // last: a stub
-    uint64_t read = 0;  // whose value is on its way to the client
+    ReadOutcome found;       // last: a stub
+    uint64_t read = 0;       // whose value is on its way to the client
+    std::string_view value;  // that one, in the tier's memory
   };
 
   // Returns how many GETs of the connection's session wait.
@@ -76,7 +77,7 @@ class TierGets {
   bool DeleteStub(const Get& get) const;
   void OnDone(const TierReads::Done& done);
   // Posts the WRITE of a value and the reply behind it. Returns false if the connection cannot.
-  bool SendValue(ServerConnection* connection, uint32_t number, std::string_view value);
+  bool SendValue(ServerConnection* connection, uint32_t number);
   // Ends the wait, and the request with it.
   void Answer(ServerConnection* connection, const Get& get, const ReplyHeader& reply);
   void End(ServerConnection* connection, uint32_t number, const ReplyHeader& reply);

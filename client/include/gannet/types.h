@@ -234,6 +234,7 @@ struct ServerStats {
   uint64_t tier_page_cache = 0;    // 1: the disk is used through the system's page cache
   uint64_t tier_stub_bytes = 0;    // of the memory, that items_on_disk take
   uint64_t tier_stub_budget = 0;   // bytes that they may take
+  uint64_t tier_promoted = 0;      // values that were read there, and are in memory since
 };
 
 // Where a server keeps its items besides memory, and its last snapshot.

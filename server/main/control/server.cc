@@ -306,7 +306,9 @@ StatsReply Server::Stats(const Now& now) const {
     stats.items_on_disk = store_->stubs()->count();
     stats.tier_stub_bytes = store_->stubs()->bytes();
     stats.tier_stub_budget = store_->stubs()->budget();
-    stats.tier_evicted = store_->stubs()->evicted() + store_->stubs()->forgotten();
+    const Stubs::Counts counts = store_->stubs()->counts();
+    stats.tier_promoted = counts.promoted;
+    stats.tier_evicted = counts.evicted + counts.forgotten;
   }
   workers_->AddTo(&stats);
   stats.refused_connections += admission_->refused();

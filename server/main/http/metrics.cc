@@ -128,6 +128,8 @@ void AddMemory(const ServerView& it, MetricFamilies* to) {
             static_cast<double>(it.stats.tier_stub_bytes));
   to->Gauge("gannet_tier_stub_budget_bytes", "Bytes of memory that items on disk may take.",
             static_cast<double>(it.stats.tier_stub_budget));
+  to->Counter("gannet_tier_promoted_total", "Values that came back into memory, as they are read.",
+              it.stats.tier_promoted);
   to->Gauge("gannet_heap_bytes", "Bytes in blocks of items.",
             static_cast<double>(it.stats.heap_bytes));
   to->Gauge("gannet_heap_capacity_bytes", "Bytes that blocks of items may take.",

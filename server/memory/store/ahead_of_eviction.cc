@@ -1,5 +1,8 @@
 // One mutex for all: it is taken for each value that is written or evicted, which is seldom beside
 // what these cost.
+//
+// Each item is in entries_ once, and those with a place are in places_, too. The queues may have
+// versions that were dropped or spared since: who takes one passes these over.
 
 #include "server/memory/store/ahead_of_eviction.h"
 
@@ -7,8 +10,17 @@ namespace gannet {
 
 bool AheadOfEviction::Add(const Item& item) {
   MutexLock lock(mutex_);
+  const auto known = entries_.find(item.version);
+  if (known != entries_.end()) {
+    if (!known->second.kept) return false;
+    known->second.kept = false;
+    written_.push_back(item.version);
+    written_bytes_ += known->second.item.bytes;
+    bytes_ += known->second.item.bytes;
+    return true;
+  }
   if (chosen_.size() >= kChosenMax) return false;
-  if (!entries_.try_emplace(item.version, Entry{item, std::nullopt}).second) return false;
+  entries_.try_emplace(item.version, Entry{.item = item});
   chosen_.push_back(item.version);
   bytes_ += item.bytes;
   ++on_the_way_;
@@ -24,6 +36,7 @@ AheadOfEviction::State AheadOfEviction::StateOf(uint64_t version) const {
   MutexLock lock(mutex_);
   const auto entry = entries_.find(version);
   if (entry == entries_.end()) return State::kNotHere;
+  if (entry->second.kept) return State::kKept;
   return entry->second.place ? State::kWritten : State::kOnTheWay;
 }
 
@@ -31,7 +44,7 @@ std::optional<AheadOfEviction::Item> AheadOfEviction::TakeFirst(std::deque<uint6
   while (!versions->empty()) {
     const auto entry = entries_.find(versions->front());
     versions->pop_front();
-    if (entry != entries_.end()) return entry->second.item;
+    if (entry != entries_.end() && !entry->second.kept) return entry->second.item;
   }
   return std::nullopt;
 }
@@ -47,8 +60,36 @@ void AheadOfEviction::Written(const TierPlace& place) {
   const auto entry = entries_.find(place.version);
   if (entry == entries_.end()) return;
   on_the_way_ -= !entry->second.place;
-  entry->second.place = place;
   written_.push_back(place.version);
+  written_bytes_ += entry->second.item.bytes;
+  SetPlace(&entry->second, place);
+}
+
+void AheadOfEviction::SetPlace(Entry* entry, const TierPlace& place) {
+  entry->place = place;
+  places_[place.position] = entry->item.version;
+  if (places_.size() <= places_max_) return;
+  const auto next = places_.lower_bound(leaving_.end);
+  Erase(next == places_.end() ? places_.begin()->second : next->second);
+}
+
+void AheadOfEviction::Keep(const Item& item, const TierPlace& place) {
+  MutexLock lock(mutex_);
+  const bool leaves = place.position >= leaving_.begin && place.position < leaving_.end &&
+                      place.lap <= leaving_.lap;
+  if (leaves) return;
+  const auto [entry, is_new] =
+      entries_.try_emplace(item.version, Entry{.item = item, .kept = true});
+  if (is_new) SetPlace(&entry->second, place);
+}
+
+void AheadOfEviction::Spare(uint64_t version) {
+  MutexLock lock(mutex_);
+  const auto entry = entries_.find(version);
+  if (entry == entries_.end() || entry->second.kept) return;
+  entry->second.kept = true;
+  bytes_ -= entry->second.item.bytes;
+  written_bytes_ -= entry->second.item.bytes;
 }
 
 std::optional<AheadOfEviction::Item> AheadOfEviction::TakeWritten() {
@@ -64,33 +105,40 @@ std::optional<TierPlace> AheadOfEviction::PlaceOf(uint64_t version) const {
 
 void AheadOfEviction::Drop(uint64_t version) {
   MutexLock lock(mutex_);
-  Remove(version);
+  Erase(version);
 }
 
 void AheadOfEviction::NotWritten(uint64_t version) {
   MutexLock lock(mutex_);
-  Remove(version);
+  Erase(version);
   steps_left_ = 0;
 }
 
-void AheadOfEviction::Remove(uint64_t version) {
+void AheadOfEviction::Erase(uint64_t version) {
   const auto entry = entries_.find(version);
   if (entry == entries_.end()) return;
-  bytes_ -= entry->second.item.bytes;
-  on_the_way_ -= !entry->second.place;
+  const Entry& known = entry->second;
+  on_the_way_ -= !known.place;
+  if (!known.kept) {
+    bytes_ -= known.item.bytes;
+    if (known.place) written_bytes_ -= known.item.bytes;
+  }
+  if (known.place) places_.erase(known.place->position);
   entries_.erase(entry);
 }
 
-void AheadOfEviction::DropWrittenIn(uint64_t begin, uint64_t end) {
+void AheadOfEviction::DropWrittenIn(uint64_t begin, uint64_t end, uint32_t lap) {
   MutexLock lock(mutex_);
-  uint64_t dropped = 0;
-  absl::erase_if(entries_, [&](const auto& it) {
-    const Entry& entry = it.second;
-    const bool goes = entry.place && entry.place->position >= begin && entry.place->position < end;
-    if (goes) dropped += entry.item.bytes;
-    return goes;
-  });
-  bytes_ -= dropped;
+  leaving_ = {begin, end, lap};
+  for (auto place = places_.lower_bound(begin); place != places_.end() && place->first < end;
+       place = places_.lower_bound(begin)) {
+    Erase(place->second);
+  }
+}
+
+uint64_t AheadOfEviction::written_bytes() const {
+  MutexLock lock(mutex_);
+  return written_bytes_;
 }
 
 uint64_t AheadOfEviction::bytes() const {

@@ -128,6 +128,10 @@ std::byte* Evictor::EvictWritten(uint64_t item_bytes, Unwritten unwritten) {
   return block;
 }
 
+std::byte* Evictor::RoomForPromoted(uint64_t item_bytes, uint8_t heat) {
+  return tier_->RoomForPromoted(item_bytes, heat, FullBytes());
+}
+
 std::byte* Evictor::EvictSingly(uint64_t item_bytes) {
   std::byte* block = nullptr;
   NoteUnusable();

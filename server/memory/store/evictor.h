@@ -57,6 +57,9 @@ class Evictor {
   // may not go now may lie everywhere. If evictions wait, or values for a disk stay, a block comes
   // later. REQUIRES: no lock is held.
   std::byte* EvictFor(uint64_t item_bytes, Unwritten unwritten);
+  // Returns a block for a value that comes back from the tier's disk, where its heat was `heat`, or
+  // nullptr. No value is lost for it. REQUIRES: no lock is held.
+  std::byte* RoomForPromoted(uint64_t item_bytes, uint8_t heat);
   // Evicts an item that lies in one of the two buckets of the key whose lock is held. Returns false
   // if none may go.
   bool EvictInWindow(const Index::Lock& held, KeyHash hash, uint32_t size_class);

@@ -27,6 +27,11 @@ namespace {
 
 // This share of the heap may be stubs.
 constexpr uint64_t kShareOfHeap = 4;
+// For so many bytes of the heap, one place is known of an item whose value is on the disk. It takes
+// some 130 bytes.
+constexpr uint64_t kHeapBytesPerPlace = 8 << 10;
+// A value is promoted that has more uses than two.
+constexpr uint8_t kUsedTwice = Heat::kUsedOnce + Heat::kUnitsPerDoubling;
 
 StubValue StubOf(const TierPlace& place, uint64_t tier) {
   return {.kind = StubValue::kOnDisk,
@@ -93,6 +98,25 @@ uint64_t RemoveIf(Items& items, absl::FunctionRef<bool(Slot, const StubValue&)> 
   return removed;
 }
 
+// Stores the value of an item that comes back from the disk. Returns the block's offset.
+uint64_t StoreComingValue(Items& items, std::byte* block, std::string_view key,
+                          std::string_view value) {
+  StoreDeadFirst(block);
+  StoreValueAt(block + LargeValueOffset(key.size()), value);
+  return static_cast<uint64_t>(block - items.Block(0));
+}
+
+// Counts a use of a stub, which has its key's heat where those of keys are that were evicted.
+// Returns the heat.
+uint8_t CountUse(Eviction& eviction, KeyHash hash) {
+  const uint8_t before = eviction.keys.Take(hash);
+  const auto random = static_cast<uint32_t>(eviction.Random());
+  const uint8_t heat =
+      before == Heat::kNone ? Heat::kUsedOnce : eviction.heat.After(before, 1, random);
+  eviction.keys.Remember(hash, heat);
+  return heat;
+}
+
 }  // namespace
 
 std::optional<Index::Found> FindVersion(Items& items, const Index::Lock& held, KeyHash hash,
@@ -108,6 +132,7 @@ Stubs::Stubs(Items& items, const StoreOptions& options)
     : items_(items),
       tier_(*options.tier),
       budget_(items.heap().capacity_bytes() / kShareOfHeap),
+      ahead_(items.heap().capacity_bytes() / kHeapBytesPerPlace + AheadOfEviction::kChosenMax),
       reserve_(items.heap()) {
   GANNET_CHECK(options.evict, "a tier gets what is evicted");
   GANNET_CHECK(tier_.number != 0 && tier_.segments != 0, "a tier has a number and segments");
@@ -222,6 +247,14 @@ ReadOutcome Stubs::Read(Items& items, const Index::Lock& held, const Index::Foun
           .on_disk = PlaceOf(value)};
 }
 
+Stubs::Counts Stubs::counts() const {
+  return {.made = made_.load(std::memory_order_relaxed),
+          .evicted = evicted_.load(std::memory_order_relaxed),
+          .forgotten = forgotten_.load(std::memory_order_relaxed),
+          .brought_back = brought_back_.load(std::memory_order_relaxed),
+          .promoted = promoted_.load(std::memory_order_relaxed)};
+}
+
 void Stubs::NoteMade(uint32_t block_class) {
   count_.fetch_add(1, std::memory_order_relaxed);
   bytes_.fetch_add(SizeClassBytes(block_class), std::memory_order_relaxed);
@@ -234,12 +267,14 @@ void Stubs::NoteGone(uint32_t block_class) {
 
 // Writing ahead.
 
-bool Stubs::MayBeWritten(Slot slot) const {
+bool Stubs::MayBeChosen(Slot slot) const {
   // All values that a tier takes are those of large items.
   if (!IsLargeClass(slot.size_class())) return false;
   const ItemHeader header = items_.LoadHeader(slot);
-  return header.value_bytes >= kTierValueBytesMin && header.value_bytes <= kTierValueBytesMax &&
-         ahead_.StateOf(header.version) == AheadOfEviction::State::kNotHere;
+  if (header.value_bytes < kTierValueBytesMin || header.value_bytes > kTierValueBytesMax)
+    return false;
+  const AheadOfEviction::State state = ahead_.StateOf(header.version);
+  return state == AheadOfEviction::State::kNotHere || state == AheadOfEviction::State::kKept;
 }
 
 bool Stubs::Choose(Slot slot) {
@@ -254,14 +289,12 @@ void Stubs::AskWriter() const {
 }
 
 std::optional<TierRecord> Stubs::NextToWrite() {
-  if (const std::optional<TierRecord> record = NextChosen()) return record;
-  return evictor_->ChooseAhead() ? NextChosen() : std::nullopt;
-}
-
-std::optional<TierRecord> Stubs::NextChosen() {
-  while (const std::optional<AheadOfEviction::Item> item = ahead_.Take()) {
-    if (const std::optional<TierRecord> record = Copy(*item)) return record;
-    ahead_.Drop(item->version);
+  for (int looks = 0; looks < 2; ++looks) {
+    while (const std::optional<AheadOfEviction::Item> item = ahead_.Take()) {
+      if (const std::optional<TierRecord> record = Copy(*item)) return record;
+      ahead_.Drop(item->version);
+    }
+    if (!evictor_->ChooseAhead()) break;
   }
   return std::nullopt;
 }
@@ -314,7 +347,7 @@ void Stubs::NotWritten(const TierPlace& place) { ahead_.NotWritten(place.version
 // What is evicted meanwhile becomes no stub that leads there: its place is asked for under the
 // key's lock.
 void Stubs::Forget(const TierCircle::Segment& segment, TierCircle* circle) {
-  ahead_.DropWrittenIn(segment.begin, segment.end);
+  ahead_.DropWrittenIn(segment.begin, segment.end, segment.lap);
   if (segment.lap == 0) return;
   for (const Name& stub : ListLeaving(segment)) {
     if (items_.LockWord(stub.hash) != 0 && BringBack(stub, circle)) {
@@ -365,10 +398,24 @@ bool Stubs::BringBack(const Name& stub, TierCircle* circle) {
   const uint64_t bytes = ItemBytes(key.size(), value->size());
   std::byte* block = items_.heap().Allocate(bytes);
   if (block == nullptr) block = evictor_->EvictFor(bytes, Evictor::Unwritten::kGoes);
-  if (block == nullptr) return false;
-  StoreDeadFirst(block);
-  StoreValueAt(block + LargeValueOffset(key.size()), *value);
-  return ReplaceByItem(stub.hash, stub.place, key, static_cast<uint64_t>(block - items_.Block(0)));
+  return block != nullptr &&
+         ReplaceByItem(stub.hash, stub.place, key, StoreComingValue(items_, block, key, *value));
+}
+
+void Stubs::Promote(KeyHash hash, const TierPlace& place, std::string_view key,
+                    std::string_view value) {
+  uint8_t heat;
+  {
+    const Index::Lock lock(items_.index(), hash);
+    if (!Find(lock, {hash, place})) return;
+    heat = CountUse(*items_.eviction(), hash);
+  }
+  if (heat <= kUsedTwice) return;
+  std::byte* const block = evictor_->RoomForPromoted(ItemBytes(key.size(), value.size()), heat);
+  if (block != nullptr &&
+      ReplaceByItem(hash, place, key, StoreComingValue(items_, block, key, value))) {
+    promoted_.fetch_add(1, std::memory_order_relaxed);
+  }
 }
 
 // By the stores of any replacement. The item has the version that it had, perhaps in the same
@@ -389,7 +436,8 @@ bool Stubs::ReplaceByItem(KeyHash hash, const TierPlace& place, std::string_view
       StoreLargeHead(items_.Block(offset), {header, items_.NextVersion()}, key, seal);
   const Slot slot = Slot::Of(hash.Tag(), size_class, offset);
   items_.ReplaceItem(lock, hash, found->place, found->slot, slot, live);
-  items_.eviction()->Installed(hash, offset, size_class, Heat::kNone);
+  items_.eviction()->Installed(hash, offset, size_class, items_.eviction()->keys.Take(hash));
+  ahead_.Keep({hash, header.version, items_.heap().RoomAt(items_.Block(offset))}, place);
   items_.FreeItem(found->slot);
   return true;
 }

@@ -45,6 +45,15 @@ TierPlace PlaceOfStub(const Items& items, Slot stub);
 // the one that writes.
 class Stubs : public TierItems {
  public:
+  // Of stubs, since the start.
+  struct Counts {
+    uint64_t made = 0;
+    uint64_t evicted = 0;       // as there were too many, or for want of a slot or a long block
+    uint64_t forgotten = 0;     // that went with their records
+    uint64_t brought_back = 0;  // whose values came back then, as their keys were locked
+    uint64_t promoted = 0;
+  };
+
   // The items are those of a store with a tier, and outlive this.
   Stubs(Items& items, const StoreOptions& options);
   Stubs(const Stubs&) = delete;
@@ -61,9 +70,14 @@ class Stubs : public TierItems {
   bool Delete(KeyHash hash, const TierPlace& place);
   // Replaces the key's stub by its item, if it still leads to `place`. The item has the stub's
   // version, flags and expiry. Its value, which was read from there, lies in the block at `offset`
-  // (Store::Reserve). Returns false, and frees the block, if the stub is something else now.
+  // (Store::Reserve). Returns false, and frees the block, if the stub is something else now. If the
+  // item is evicted before it changes or its record is written over, it is not written again.
   // REQUIRES: no lock is held.
   bool ReplaceByItem(KeyHash hash, const TierPlace& place, std::string_view key, uint64_t offset);
+  // Counts a GET of a value that was read from there. If that was used twice before, of late, its
+  // item replaces the stub, and others go for it that are used less and are on the disk, too.
+  // REQUIRES: no lock is held.
+  void Promote(KeyHash hash, const TierPlace& place, std::string_view key, std::string_view value);
   // Returns, for each segment of the tier, the lap of the stubs that lead there, or 0: what a
   // circle goes on with (TierCircle::Options::laps). REQUIRES: no lock is held.
   std::vector<uint32_t> Laps();
@@ -80,13 +94,8 @@ class Stubs : public TierItems {
   // Relaxed: for those who watch.
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of their blocks
-  // Stubs that were ever made; that went as there were too many, or for want of a slot or of
-  // memory in one piece; that went with their records; and whose values were brought back then.
-  uint64_t made() const { return made_.load(std::memory_order_relaxed); }
-  uint64_t evicted() const { return evicted_.load(std::memory_order_relaxed); }
-  uint64_t forgotten() const { return forgotten_.load(std::memory_order_relaxed); }
-  uint64_t brought_back() const { return brought_back_.load(std::memory_order_relaxed); }
   uint64_t budget() const { return budget_; }  // for bytes()
+  Counts counts() const;
   uint64_t reserve_bytes() const { return reserve_.bytes(); }
 
   // For the store.
@@ -109,8 +118,8 @@ class Stubs : public TierItems {
 
   // For TierEvictor. Those with a slot: REQUIRES: the key's lock.
   AheadOfEviction& ahead() { return ahead_; }
-  // Whether a tier takes the item's value, and it is not on the way there.
-  bool MayBeWritten(Slot slot) const;
+  // Whether a tier takes the item's value, and it was not chosen already.
+  bool MayBeChosen(Slot slot) const;
   // Returns false if it cannot be written now.
   bool Choose(Slot slot);
   // Asks the thread that writes.
@@ -143,8 +152,6 @@ class Stubs : public TierItems {
   // Reads a stub's value, and replaces the stub by its item. Returns false if nothing can be read,
   // or there is no room.
   bool BringBack(const Name& stub, TierCircle* circle);
-  // Copies the next item that was chosen.
-  std::optional<TierRecord> NextChosen();
   // Copies key and value of an item that was chosen. Returns nullopt if it changed.
   std::optional<TierRecord> Copy(const AheadOfEviction::Item& item);
 
@@ -165,6 +172,7 @@ class Stubs : public TierItems {
   std::atomic<uint64_t> evicted_{0};
   std::atomic<uint64_t> forgotten_{0};
   std::atomic<uint64_t> brought_back_{0};
+  std::atomic<uint64_t> promoted_{0};
 };
 
 }  // namespace gannet

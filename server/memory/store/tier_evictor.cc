@@ -25,6 +25,12 @@ constexpr uint64_t kAheadShare = 32;
 constexpr uint64_t kAheadBytesMin = 32 << 20;
 constexpr uint64_t kAheadBytesMax = 256 << 20;
 constexpr uint64_t kAheadShareMax = 8;
+// So many items go at most for one that is promoted. It is used half as much again as they are, so
+// that two of them do not take turns.
+constexpr int kEvictionsPerPromotion = 4;
+// This share of what is written ahead may go for promotions.
+constexpr uint64_t kAheadShareOfPromotions = 4;
+constexpr int32_t kPromotedWorthMore = Heat::kUnitsPerDoubling / 2;
 
 uint64_t AheadBytes(const Heap& heap) {
   const uint64_t capacity = heap.capacity_bytes();
@@ -34,19 +40,47 @@ uint64_t AheadBytes(const Heap& heap) {
 
 }  // namespace
 
-// An item that was changed since has another version. One that is locked, or leased to clients,
-// stays, and is chosen again if it stays cold.
-bool TierEvictor::EvictWritten() {
+// An item that was changed since has another version. One that is locked, or leased to clients, or
+// worth too much, stays, and is chosen again if it is cold.
+bool TierEvictor::EvictWritten(int32_t worth_max) {
   for (int i = 0; i < kGoneMax; ++i) {
     const std::optional<AheadOfEviction::Item> item = stubs_.ahead().TakeWritten();
     if (!item) return false;
     const Index::Lock lock(items_.index(), item->hash);
     const std::optional<Index::Found> found = FindVersion(items_, lock, item->hash, item->version);
-    const bool gone = found && store_.Evict(lock, *found);
-    stubs_.ahead().Drop(item->version);
-    if (gone) return true;
+    if (!found) {
+      stubs_.ahead().Drop(item->version);
+      continue;
+    }
+    const Slot slot = found->slot;
+    const uint8_t heat = items_.eviction()->heat.Get(slot.offset());
+    const bool worth_too_much = WorthOf(heat, slot.size_class()) > worth_max;
+    if (!worth_too_much && store_.Evict(lock, *found)) {
+      stubs_.ahead().Drop(item->version);
+      return true;
+    }
+    stubs_.ahead().Spare(item->version);
+    if (worth_too_much) return false;
   }
   return false;
+}
+
+// Writes need what is free and what can go: without it, they would evict what is not on the disk.
+// A promotion leaves them the most of it.
+std::byte* TierEvictor::RoomForPromoted(uint64_t item_bytes, uint8_t heat, uint64_t full_bytes) {
+  Heap& heap = items_.heap();
+  const uint64_t bytes = Heap::BlockBytes(item_bytes);
+  const uint64_t ahead = AheadBytes(heap);
+  const uint64_t left = ahead - ahead / kAheadShareOfPromotions;
+  const int32_t worth_max = WorthOf(heat, SizeClassFor(item_bytes)) - kPromotedWorthMore;
+  for (int evictions = 0;; ++evictions) {
+    const uint64_t occupied = heap.occupied_bytes() + bytes;
+    if (occupied + left > full_bytes + stubs_.ahead().written_bytes()) return nullptr;
+    if (occupied <= full_bytes) {
+      if (std::byte* const block = heap.Allocate(item_bytes)) return block;
+    }
+    if (evictions == kEvictionsPerPromotion || !EvictWritten(worth_max)) return nullptr;
+  }
 }
 
 void TierEvictor::Prefer(std::span<ItemSampler::Candidate> candidates) const {
@@ -54,6 +88,7 @@ void TierEvictor::Prefer(std::span<ItemSampler::Candidate> candidates) const {
     const ItemHeader header = items_.LoadHeader(candidate.found.slot);
     switch (stubs_.ahead().StateOf(header.version)) {
       case AheadOfEviction::State::kNotHere:
+      case AheadOfEviction::State::kKept:
         break;
       case AheadOfEviction::State::kOnTheWay:
         candidate.worth += kMoreThanAnyWorth;
@@ -90,10 +125,7 @@ bool TierEvictor::Step(uint64_t full_bytes) {
 
 bool TierEvictor::IsOnTheWay(Slot slot) {
   if (IsStub(slot)) return false;
-  if (stubs_.MayBeWritten(slot) && stubs_.Choose(slot)) {
-    stubs_.AskWriter();
-    return true;
-  }
+  if (stubs_.MayBeChosen(slot) && stubs_.Choose(slot)) stubs_.AskWriter();
   const uint64_t version = items_.LoadHeader(slot).version;
   return stubs_.ahead().StateOf(version) == AheadOfEviction::State::kOnTheWay;
 }
@@ -117,7 +149,7 @@ size_t TierEvictor::ChooseVictims(uint64_t bytes) {
 bool TierEvictor::ChooseColdest(std::span<ItemSampler::Candidate> candidates) {
   const auto last = std::partition(
       candidates.begin(), candidates.end(),
-      [this](const auto& candidate) { return stubs_.MayBeWritten(candidate.found.slot); });
+      [this](const auto& candidate) { return stubs_.MayBeChosen(candidate.found.slot); });
   if (last == candidates.begin()) return false;
   const auto coldest = std::min_element(
       candidates.begin(), last, [](const auto& a, const auto& b) { return a.worth < b.worth; });

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "server/memory/store/item_sampler.h"
@@ -23,9 +24,12 @@ class TierEvictor {
   TierEvictor(Store& store, Items& items, const ItemSampler& sampler)
       : store_(store), items_(items), sampler_(sampler), stubs_(*items.stubs()) {}
 
-  // Evicts the item that was written first. Returns false if none could go. REQUIRES: no lock is
-  // held.
-  bool EvictWritten();
+  // Evicts the item that was written first. Returns false if none could go, or that one is worth
+  // more than `worth_max` by now. REQUIRES: no lock is held.
+  bool EvictWritten(int32_t worth_max = std::numeric_limits<int32_t>::max());
+  // Returns a block for a value that is promoted and has this heat, or nullptr. Nothing goes for it
+  // but what is on the disk and worth less. REQUIRES: no lock is held.
+  std::byte* RoomForPromoted(uint64_t item_bytes, uint8_t heat, uint64_t full_bytes);
   // Chooses values that are to be written now. The heap counts as full if `full_bytes` are
   // occupied. Returns whether there are any. For the thread that writes. REQUIRES: no lock is held.
   bool ChooseAhead(uint64_t full_bytes);

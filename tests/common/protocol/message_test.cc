@@ -91,7 +91,8 @@ TEST(MessageTest, GoldenBytesOfTheStats) {
                              stats.tier_read_us,
                              stats.tier_page_cache,
                              stats.tier_stub_bytes,
-                             stats.tier_stub_budget};
+                             stats.tier_stub_budget,
+                             stats.tier_promoted};
   for (uint64_t i = 0; i < std::size(words); ++i) EXPECT_EQ(fields[i], i + 1);
 }
 

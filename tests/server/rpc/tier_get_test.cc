@@ -85,13 +85,16 @@ class TierGetTest : public ServerTest {
     ADD_FAILURE() << "nothing went to the disk";
     return "";
   }
-  RequestHeader GetHeader(std::string_view key, uint32_t room = kRoom) {
-    RequestHeader header = peer_->Header(Opcode::kGet, kValueInBuffer);
+  static RequestHeader GetHeaderOf(RawPeer& peer, std::string_view key, uint32_t room = kRoom) {
+    RequestHeader header = peer.Header(Opcode::kGet, kValueInBuffer);
     header.key_bytes = static_cast<uint16_t>(key.size());
-    header.get = {.buffer_address = peer_->lent().address(),
-                  .buffer_rkey = peer_->lent().rkey(),
+    header.get = {.buffer_address = peer.lent().address(),
+                  .buffer_rkey = peer.lent().rkey(),
                   .buffer_bytes = room};
     return header;
+  }
+  RequestHeader GetHeader(std::string_view key, uint32_t room = kRoom) {
+    return GetHeaderOf(*peer_, key, room);
   }
   RawPeer::Reply Get(std::string_view key, uint32_t room = kRoom) {
     return *peer_->Call(GetHeader(key, room), key);
@@ -125,6 +128,42 @@ TEST_F(TierGetTest, ComeIntoTheClientsBuffer) {
   EXPECT_EQ(stats().tier_reads_failed, 0u);
   EXPECT_GT(stats().items_on_disk, 0u);
   EXPECT_TRUE(StepUntil([this] { return busy() == 0; })) << "the WRITE gives the memory back";
+}
+
+// Clients READ what is in memory. Two of them ask at the same time.
+TEST_F(TierGetTest, OfWhatIsReadAgainBringItIntoMemory) {
+  Start();
+  const std::string key = PutOntoDisk();
+  const auto in_memory = [&] { return !Look(key).on_disk.has_value(); };
+  // Now there is room.
+  for (int i = 0; i < 5000; ++i) {
+    const std::string more = absl::StrCat("key", i);
+    if (more == key || i % 4 == 0) continue;
+    server().writes().Delete(more, {}, now().server_time);
+  }
+  RawPeer other(this);
+  ASSERT_TRUE(other.Connect());
+  int gets = 0;
+  for (; gets < 64 && !in_memory(); ++gets) {
+    for (RawPeer* const peer : {&*peer_, &other}) {
+      ASSERT_TRUE(peer->Send(GetHeaderOf(*peer, key), key));
+    }
+    for (RawPeer* const peer : {&*peer_, &other}) {
+      const auto get = peer->Receive();
+      ASSERT_TRUE(get.has_value());
+      EXPECT_TRUE(get->status() == ReplyStatus::kOk || in_memory());
+    }
+    Advance(kNsPerMs);
+  }
+  EXPECT_GT(gets, 0);
+  EXPECT_TRUE(in_memory());
+  EXPECT_TRUE(StepUntil([this] { return busy() == 0; }));
+  EXPECT_EQ(stats().tier_promoted, 1u) << "one of the two did it";
+  std::string value(kRoom, '\0');
+  const ReadOutcome read =
+      store().Get(key, std::as_writable_bytes(std::span(value)), now().server_time);
+  EXPECT_EQ(read.version, version_);
+  EXPECT_TRUE(value.substr(0, read.value_bytes) == ValueOf(key));
 }
 
 TEST_F(TierGetTest, TellsOfABufferThatIsTooShort) {

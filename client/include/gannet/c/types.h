@@ -182,7 +182,7 @@ typedef struct gannet_stats {
   /* Figures of --tier, as those of ServerStats in gannet/types.h; 0 without it. */
   uint64_t items_on_disk, tier_disk, tier_bytes, tier_written, tier_evicted;
   uint64_t tier_reads, tier_reads_joined, tier_reads_failed;
-  uint64_t tier_read_us, tier_page_cache, tier_stub_bytes, tier_stub_budget;
+  uint64_t tier_read_us, tier_page_cache, tier_stub_bytes, tier_stub_budget, tier_promoted;
 } gannet_stats;
 
 /* The connection to one server. Strings are never NULL, and live as long as the structure. */

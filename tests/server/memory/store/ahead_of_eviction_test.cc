@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <optional>
 
 namespace gannet {
 namespace {
+
+constexpr size_t kPlacesMax = 1000;
 
 AheadOfEviction::Item ItemOf(uint64_t version) {
   return {.hash = KeyHash(version * 7), .version = version, .bytes = 100 * version};
@@ -16,7 +19,7 @@ TierPlace PlaceOf(uint64_t version, uint64_t position) {
 }
 
 TEST(AheadOfEvictionTest, ItemsPassInTheirOrder) {
-  AheadOfEviction ahead;
+  AheadOfEviction ahead(kPlacesMax);
   ASSERT_TRUE(ahead.Add(ItemOf(1)));
   ASSERT_TRUE(ahead.Add(ItemOf(2)));
   EXPECT_FALSE(ahead.Add(ItemOf(1))) << "it is here";
@@ -38,7 +41,7 @@ TEST(AheadOfEvictionTest, ItemsPassInTheirOrder) {
 }
 
 TEST(AheadOfEvictionTest, WhatIsDroppedIsPassedOver) {
-  AheadOfEviction ahead;
+  AheadOfEviction ahead(kPlacesMax);
   for (uint64_t version = 1; version <= 4; ++version) ASSERT_TRUE(ahead.Add(ItemOf(version)));
   ahead.Drop(1);
   EXPECT_EQ(ahead.Take()->version, 2u);
@@ -47,7 +50,7 @@ TEST(AheadOfEvictionTest, WhatIsDroppedIsPassedOver) {
   EXPECT_FALSE(ahead.PlaceOf(1).has_value());
   ahead.Written(PlaceOf(2, 4096));
   ahead.Written(PlaceOf(3, 8192));
-  ahead.DropWrittenIn(4096, 8192);
+  ahead.DropWrittenIn(4096, 8192, 1);
   EXPECT_EQ(ahead.TakeWritten()->version, 3u);
   EXPECT_EQ(ahead.StateOf(4), AheadOfEviction::State::kOnTheWay);
   EXPECT_EQ(ahead.StateOf(2), AheadOfEviction::State::kNotHere);
@@ -56,7 +59,7 @@ TEST(AheadOfEvictionTest, WhatIsDroppedIsPassedOver) {
 }
 
 TEST(AheadOfEvictionTest, WaitsForADiskThatWrites) {
-  AheadOfEviction ahead;
+  AheadOfEviction ahead(kPlacesMax);
   for (uint64_t version = 1; version <= 3; ++version) ASSERT_TRUE(ahead.Add(ItemOf(version)));
   EXPECT_FALSE(ahead.Waits()) << "nothing was written yet";
   ahead.Written(PlaceOf(1, 4096));
@@ -78,7 +81,7 @@ TEST(AheadOfEvictionTest, WaitsForADiskThatWrites) {
 }
 
 TEST(AheadOfEvictionTest, SoManyWaitAtMost) {
-  AheadOfEviction ahead;
+  AheadOfEviction ahead(kPlacesMax);
   for (uint64_t version = 1; version <= AheadOfEviction::kChosenMax; ++version) {
     EXPECT_FALSE(ahead.full());
     ASSERT_TRUE(ahead.Add(ItemOf(version)));
@@ -87,6 +90,54 @@ TEST(AheadOfEvictionTest, SoManyWaitAtMost) {
   EXPECT_FALSE(ahead.Add(ItemOf(1000)));
   ahead.Take();
   EXPECT_TRUE(ahead.Add(ItemOf(1000)));
+}
+
+// Items that came back are chosen without another write, and kept if they stay.
+TEST(AheadOfEvictionTest, WhatIsKeptIsWritten) {
+  AheadOfEviction ahead(kPlacesMax);
+  ahead.Keep(ItemOf(1), PlaceOf(1, 4096));
+  EXPECT_EQ(ahead.StateOf(1), AheadOfEviction::State::kKept);
+  EXPECT_EQ(ahead.bytes(), 0u);
+  EXPECT_FALSE(ahead.TakeWritten().has_value()) << "nobody chose it";
+  ASSERT_TRUE(ahead.Add(ItemOf(1)));
+  EXPECT_FALSE(ahead.Add(ItemOf(1)));
+  EXPECT_EQ(ahead.bytes(), 100u);
+  EXPECT_FALSE(ahead.Take().has_value()) << "it is on the disk";
+  EXPECT_EQ(ahead.TakeWritten()->version, 1u);
+  ahead.Spare(1);
+  ahead.Spare(1);
+  EXPECT_EQ(ahead.bytes(), 0u);
+  EXPECT_FALSE(ahead.TakeWritten().has_value());
+  EXPECT_EQ(ahead.PlaceOf(1), PlaceOf(1, 4096));
+  ahead.DropWrittenIn(4096, 8192, 1);
+  EXPECT_EQ(ahead.StateOf(1), AheadOfEviction::State::kNotHere);
+  EXPECT_EQ(ahead.bytes(), 0u);
+}
+
+// While the segment is taken again, and also afterwards: only the next lap's records are new.
+TEST(AheadOfEvictionTest, NothingIsKeptThatIsWrittenOver) {
+  AheadOfEviction ahead(kPlacesMax);
+  TierPlace place = PlaceOf(1, 4096);
+  ahead.DropWrittenIn(4096, 8192, place.lap);
+  ahead.Keep(ItemOf(1), place);
+  EXPECT_EQ(ahead.StateOf(1), AheadOfEviction::State::kNotHere);
+  ahead.Keep(ItemOf(2), PlaceOf(2, 8192));
+  EXPECT_EQ(ahead.StateOf(2), AheadOfEviction::State::kKept);
+  ++place.lap;
+  ahead.Keep(ItemOf(1), place);
+  EXPECT_EQ(ahead.StateOf(1), AheadOfEviction::State::kKept);
+}
+
+TEST(AheadOfEvictionTest, ThePlacesThatAreWrittenOverFirstAreForgotten) {
+  AheadOfEviction ahead(/*places_max=*/3);
+  ahead.DropWrittenIn(4096, 8192, 1);
+  ahead.Keep(ItemOf(1), {.position = 4096, .lap = 2, .value_bytes = 5000, .version = 1});
+  for (uint64_t version = 2; version <= 5; ++version) {
+    ahead.Keep(ItemOf(version), PlaceOf(version, version * 8192));
+  }
+  EXPECT_FALSE(ahead.PlaceOf(2).has_value());
+  EXPECT_FALSE(ahead.PlaceOf(3).has_value());
+  for (const uint64_t version : {1, 4, 5}) EXPECT_TRUE(ahead.PlaceOf(version).has_value());
 }
 
 }  // namespace

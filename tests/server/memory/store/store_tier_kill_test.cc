@@ -266,11 +266,11 @@ TEST_F(StoreTierKillTest, LosesNothingBetweenTwoSteps) {
   }
   const Stubs& stubs = *process_.store().stubs();
   std::cout << kills_ << " kills, between " << stores_ << " stores and " << writes_ << " writes; "
-            << stubs.made() << " stubs, " << stubs.forgotten() << " forgotten, "
-            << stubs.brought_back() << " brought back, " << process_.writer().segments_taken()
+            << stubs.counts().made << " stubs, " << stubs.counts().forgotten << " forgotten, "
+            << stubs.counts().brought_back << " brought back, " << process_.writer().segments_taken()
             << " segments taken, " << lost_ << " values lost with them" << std::endl;
-  EXPECT_GT(stubs.made(), 20u);
-  EXPECT_GT(stubs.forgotten(), 0u);
+  EXPECT_GT(stubs.counts().made, 20u);
+  EXPECT_GT(stubs.counts().forgotten, 0u);
   EXPECT_GT(process_.writer().segments_taken(), kSegments);
 }
 

@@ -71,7 +71,7 @@ struct Model {
 
 struct Counts {
   uint64_t on_disk = 0, failed = 0, joined = 0, brought_in = 0, made = 0, evicted = 0;
-  uint64_t forgotten = 0, brought_back = 0, moved = 0, items_evicted = 0, growths = 0;
+  uint64_t forgotten = 0, brought_back = 0, promoted = 0, moved = 0, items_evicted = 0, growths = 0;
   uint64_t kills = 0, kills_in_writes = 0, stops = 0, flushes = 0, walks = 0, lives = 0;
 };
 
@@ -167,11 +167,12 @@ class Life {
     process_->done.Await(reading_.size());
     reading_.clear();
     disk_.LetReadsGo(false);
-    counts_.made += stubs().made();
-    counts_.evicted += stubs().evicted();
-    evicted_ += stubs().evicted();
-    counts_.forgotten += stubs().forgotten();
-    counts_.brought_back += stubs().brought_back();
+    counts_.made += stubs().counts().made;
+    counts_.evicted += stubs().counts().evicted;
+    evicted_ += stubs().counts().evicted;
+    counts_.forgotten += stubs().counts().forgotten;
+    counts_.brought_back += stubs().counts().brought_back;
+    counts_.promoted += stubs().counts().promoted;
     counts_.joined += process_->reads->counts().joined;
     const StatsReply stats = Stats();
     counts_.moved += stats.items_moved;
@@ -482,6 +483,8 @@ class Life {
     if (done.value.ok()) {
       ++counts_.on_disk;
       EXPECT_TRUE(*done.value == read.value) << "another value of " << KeyOf(read.key);
+      const std::string key = KeyOf(read.key);
+      stubs().Promote(store().HashOf(key), read.place, key, *done.value);
     } else {
       ++counts_.failed;
       EXPECT_TRUE(lies_ || reads_fail_) << done.value.status();
@@ -605,7 +608,7 @@ class Life {
       EXPECT_TRUE(lies_ || begin >= end) << "two records share bytes";
       end = record_end;
     }
-    EXPECT_LE(gone_from_disk_, evicted_ + stubs().evicted()) << "stubs are lost";
+    EXPECT_LE(gone_from_disk_, evicted_ + stubs().counts().evicted) << "stubs are lost";
   }
 
   std::mt19937_64 random_;
@@ -645,10 +648,11 @@ void Live(Disk disk, Region region) {
   std::cout << it.on_disk << " values from the disk, " << it.joined << " of them joined, "
             << it.failed << " reads failed, " << it.made << " stubs, " << it.evicted << " evicted, "
             << it.forgotten << " forgotten, " << it.brought_back << " brought back, "
-            << it.brought_in << " brought in, " << it.moved << " moved, " << it.items_evicted
-            << " items evicted, " << it.growths << " growths, " << it.stops << " stops, "
-            << it.kills << " kills, " << it.kills_in_writes << " kills in writes, " << it.flushes
-            << " flushes, " << it.walks << " walks" << std::endl;
+            << it.brought_in << " brought in, " << it.promoted << " promoted, " << it.moved
+            << " moved, " << it.items_evicted << " items evicted, " << it.growths << " growths, "
+            << it.stops << " stops, " << it.kills << " kills, " << it.kills_in_writes
+            << " kills in writes, " << it.flushes << " flushes, " << it.walks << " walks"
+            << std::endl;
   EXPECT_GT(it.on_disk, Operations() / 1'000);
   EXPECT_GT(it.joined, 0u);
   EXPECT_GT(it.failed, Operations() / 10'000);
@@ -656,6 +660,7 @@ void Live(Disk disk, Region region) {
   EXPECT_GT(it.forgotten, Operations() / 2'000);
   EXPECT_TRUE(disk == Disk::kLies || it.brought_back > 0);
   EXPECT_GT(it.brought_in, Operations() / 10'000);
+  EXPECT_GT(it.promoted, 0u);
   EXPECT_GT(it.moved, 0u);
   EXPECT_GE(it.growths, it.lives);
   if (region == Region::kMemoryFile) {

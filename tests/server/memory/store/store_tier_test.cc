@@ -88,7 +88,10 @@ class StoreWithTier {
     if (read.status == ReplyStatus::kOk) return value.substr(0, read.value_bytes);
     if (!read.on_disk) return std::nullopt;
     auto on_disk = Read(*read.on_disk, key);
-    if (on_disk.ok()) return *std::move(on_disk);
+    if (on_disk.ok()) {
+      stubs().Promote(store_->HashOf(key), *read.on_disk, key, *on_disk);
+      return *std::move(on_disk);
+    }
     stubs().Delete(store_->HashOf(key), *read.on_disk);
     return std::nullopt;
   }
@@ -119,7 +122,7 @@ TEST(StoreTierTest, WhatIsEvictedIsOnTheDisk) {
   }
   EXPECT_EQ(found, tier.store().Stats().items);
   EXPECT_GT(found, kItems * 95 / 100);
-  EXPECT_LT(tier.writer().records_written(), tier.stubs().made() + 80)
+  EXPECT_LT(tier.writer().records_written(), tier.stubs().counts().made + 80)
       << "no more is written ahead than will soon be evicted";
 }
 
@@ -166,19 +169,19 @@ TEST(StoreTierTest, LongValuesWaitForADiskOnlyAsLongAsItWrites) {
   StoreWithTier tier = LongValues();
   const std::string value(300 << 10, 'v');
   uint64_t i = 0;
-  for (; tier.stubs().made() < 10; ++i) {
+  for (; tier.stubs().counts().made < 10; ++i) {
     tier.PutLong(i, value);
     tier.WriteAll();
   }
   // It hangs.
   while (tier.PutLong(i, value)) ++i;
-  const uint64_t made = tier.stubs().made();
+  const uint64_t made = tier.stubs().counts().made;
   uint64_t steps = 0;
   for (; steps < 1000 && !tier.PutLong(i, value); ++steps) tier.store()->Tidy(At(1));
   EXPECT_GT(steps, 10u);
   EXPECT_LT(steps, 200u);
   EXPECT_TRUE(tier.PutLong(++i, value)) << "nobody waits any more";
-  EXPECT_EQ(tier.stubs().made(), made);
+  EXPECT_EQ(tier.stubs().counts().made, made);
   // It works again, and then it fails.
   tier.WriteAll();
   while (tier.PutLong(i, value)) ++i;
@@ -197,17 +200,17 @@ TEST(StoreTierTest, OnlyValuesThatATierTakesAreWritten) {
 TEST(StoreTierTest, ADiskThatIsFullHasItemsEvictedAsWithout) {
   StoreWithTier tier;
   for (uint64_t i = 0; i < 600; ++i) tier.PutAndWork(i, 8000);
-  const uint64_t made = tier.stubs().made();
+  const uint64_t made = tier.stubs().counts().made;
   EXPECT_GT(made, 0u);
   tier.disk().SetWrites(BadDisk::Write::kNoSpace);
   for (uint64_t i = 0; i < 400; ++i) tier.PutAndWork(1000 + i, 8000);
-  EXPECT_LT(tier.stubs().made(), made + 100);
+  EXPECT_LT(tier.stubs().counts().made, made + 100);
   EXPECT_GT(tier.store().Stats().items_evicted, 200u);
   EXPECT_GT(tier.writer().records_dropped(), 0u);
-  const uint64_t made_until_full = tier.stubs().made();
+  const uint64_t made_until_full = tier.stubs().counts().made;
   tier.disk().SetWrites(BadDisk::Write::kDone);
   for (uint64_t i = 0; i < 200; ++i) tier.PutAndWork(2000 + i, 8000);
-  EXPECT_GT(tier.stubs().made(), made_until_full + 100) << "what was not written is chosen again";
+  EXPECT_GT(tier.stubs().counts().made, made_until_full + 100) << "what was not written is chosen again";
 }
 
 // Also if its segment has no list.
@@ -239,8 +242,8 @@ TEST(StoreTierTest, TheValueOfALockedKeyComesBackBeforeItsSegmentGoes) {
                    .lap = 1,
                    .list = std::nullopt});
     }
-    EXPECT_EQ(tier.stubs().brought_back(), 3u);
-    EXPECT_GT(tier.stubs().forgotten(), 0u);
+    EXPECT_EQ(tier.stubs().counts().brought_back, 3u);
+    EXPECT_GT(tier.stubs().counts().forgotten, 0u);
     for (const auto& [n, place] : locked) {
       EXPECT_TRUE(tier.store().Get(KeyOfTier(n)) == std::string(8000, 'v')) << n;
       const ReadOutcome read = tier.store()->Get(KeyOfTier(n), {}, At(1));
@@ -269,7 +272,7 @@ TEST(StoreTierTest, StubsTakeNoMoreThanTheirShare) {
   }
   EXPECT_LE(highest, store->heap().capacity_bytes() / 4);
   EXPECT_GT(highest, store->heap().capacity_bytes() / 5);
-  EXPECT_GT(store->stubs()->evicted(), 1000u);
+  EXPECT_GT(store->stubs()->counts().evicted, 1000u);
   uint64_t old = 0, young = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
     old += store->Get(KeyOfTier(i), {}, At(1)).on_disk.has_value();
@@ -313,8 +316,8 @@ TEST(StoreTierTest, Threads) {
   stop = true;
   for (size_t i = 0; i < 2; ++i) threads[i].join();
   EXPECT_GE(on_disk, 100u);
-  std::cout << on_disk << " values from the disk, " << tier.stubs().made() << " stubs, "
-            << tier.stubs().forgotten() << " forgotten, " << tier.store().Stats().items_evicted
+  std::cout << on_disk << " values from the disk, " << tier.stubs().counts().made << " stubs, "
+            << tier.stubs().counts().forgotten << " forgotten, " << tier.store().Stats().items_evicted
             << " items evicted" << std::endl;
 }
 
