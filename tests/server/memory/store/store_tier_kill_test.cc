@@ -34,7 +34,7 @@ constexpr uint64_t kSegmentBytes = 32 << 10;
 constexpr uint64_t kSegments = 6;
 constexpr uint64_t kDiskBytes = kTierBlockBytes + kSegments * kSegmentBytes;
 constexpr TierOfStore kTier{.number = 77, .segment_bytes = kSegmentBytes, .segments = kSegments};
-constexpr uint32_t kKeys = 150;
+constexpr uint32_t kKeys = 300;
 constexpr ServerTime kNow = At(1'000);
 
 std::string KeyOf(uint64_t i) { return "key" + std::string(i % 7, '-') + std::to_string(i); }
@@ -256,7 +256,19 @@ class StoreTierKillTest : public ::testing::Test {
 
 TEST_F(StoreTierKillTest, LosesNothingBetweenTwoSteps) {
   if (!StoreTrace::Supported()) GTEST_SKIP() << "x86-64 only";
-  for (int i = 0; i < test_support::Part(100) && !HasFatalFailure(); ++i) {
+  const Stubs& stubs = *process_.store().stubs();
+  // While there is room, blocks for stubs are put by.
+  for (int i = 0; i < 100; ++i) {
+    Operate();
+    process_.Tidy();
+  }
+  // Stubs led to a segment that was taken again: they go, or their values come back.
+  const auto enough = [&] {
+    const Stubs::Counts counts = stubs.counts();
+    return counts.made > 20 && counts.forgotten + counts.brought_back > 0;
+  };
+  for (int i = 0; (i < test_support::Part(100) || (!enough() && i < 500)) && !HasFatalFailure();
+       ++i) {
     for (int n = 0; n < 6; ++n) Operate();
     KillIn([this] {
       process_.Tidy();
@@ -264,13 +276,12 @@ TEST_F(StoreTierKillTest, LosesNothingBetweenTwoSteps) {
       }
     });
   }
-  const Stubs& stubs = *process_.store().stubs();
   std::cout << kills_ << " kills, between " << stores_ << " stores and " << writes_ << " writes; "
             << stubs.counts().made << " stubs, " << stubs.counts().forgotten << " forgotten, "
-            << stubs.counts().brought_back << " brought back, " << process_.writer().segments_taken()
-            << " segments taken, " << lost_ << " values lost with them" << std::endl;
-  EXPECT_GT(stubs.counts().made, 20u);
-  EXPECT_GT(stubs.counts().forgotten, 0u);
+            << stubs.counts().brought_back << " brought back, "
+            << process_.writer().segments_taken() << " segments taken, " << lost_
+            << " values lost with them" << std::endl;
+  EXPECT_TRUE(enough()) << "the test shows less";
   EXPECT_GT(process_.writer().segments_taken(), kSegments);
 }
 
