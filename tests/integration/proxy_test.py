@@ -411,6 +411,7 @@ class Memory(proxy_memory.Memory):
         super().setUp()
 
 
+@unittest.skipUnless(os.path.exists(os.path.join(BIN, "kvcli")), "tsan leaves out kvcli, which asks for the server's statistics")
 class Tier(proxy_tier.Tier):
     def setUp(self):
         disk = os.path.join(folder.name, self.id())
