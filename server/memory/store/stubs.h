@@ -94,7 +94,7 @@ class Stubs : public TierItems {
   // Relaxed: for those who watch.
   uint64_t count() const { return count_.load(std::memory_order_relaxed); }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of their blocks
-  uint64_t budget() const { return budget_; }  // for bytes()
+  uint64_t budget() const { return budget_; }                                // for bytes()
   Counts counts() const;
   uint64_t reserve_bytes() const { return reserve_.bytes(); }
 

@@ -446,6 +446,10 @@ class Life {
       begun = BeginRead(i, *place);
     }
     EXPECT_NE(begun, TierReads::Begun::kNoMemory) << "memory of reads was not given back";
+    // Another GET of the key joins.
+    if (begun == TierReads::Begun::kYes && reading_.size() < kReadsAtOnce && Below(8) == 0) {
+      BeginRead(i, *place);
+    }
   }
   struct Reading {
     uint64_t key;
@@ -483,14 +487,22 @@ class Life {
     if (done.value.ok()) {
       ++counts_.on_disk;
       EXPECT_TRUE(*done.value == read.value) << "another value of " << KeyOf(read.key);
-      const std::string key = KeyOf(read.key);
-      stubs().Promote(store().HashOf(key), read.place, key, *done.value);
+      Promote(read.key, read.place, *done.value);
     } else {
       ++counts_.failed;
       EXPECT_TRUE(lies_ || reads_fail_) << done.value.status();
       if (stubs().Delete(store().HashOf(KeyOf(read.key)), read.place)) model_.items.erase(read.key);
     }
     process_->reads->Give(done.read);
+  }
+
+  // A value that comes into memory has no stub any more.
+  void Promote(uint64_t i, const TierPlace& place, std::string_view value) {
+    const std::string key = KeyOf(i);
+    const uint64_t before = stubs().counts().promoted;
+    stubs().Promote(store().HashOf(key), place, key, value);
+    Item* const item = Known(i);
+    if (item != nullptr && stubs().counts().promoted != before) item->stub.reset();
   }
 
   // Brings in first what is on the disk, as a server does.

@@ -210,7 +210,8 @@ TEST(StoreTierTest, ADiskThatIsFullHasItemsEvictedAsWithout) {
   const uint64_t made_until_full = tier.stubs().counts().made;
   tier.disk().SetWrites(BadDisk::Write::kDone);
   for (uint64_t i = 0; i < 200; ++i) tier.PutAndWork(2000 + i, 8000);
-  EXPECT_GT(tier.stubs().counts().made, made_until_full + 100) << "what was not written is chosen again";
+  EXPECT_GT(tier.stubs().counts().made, made_until_full + 100)
+      << "what was not written is chosen again";
 }
 
 // Also if its segment has no list.
@@ -317,8 +318,8 @@ TEST(StoreTierTest, Threads) {
   for (size_t i = 0; i < 2; ++i) threads[i].join();
   EXPECT_GE(on_disk, 100u);
   std::cout << on_disk << " values from the disk, " << tier.stubs().counts().made << " stubs, "
-            << tier.stubs().counts().forgotten << " forgotten, " << tier.store().Stats().items_evicted
-            << " items evicted" << std::endl;
+            << tier.stubs().counts().forgotten << " forgotten, "
+            << tier.store().Stats().items_evicted << " items evicted" << std::endl;
 }
 
 }  // namespace
