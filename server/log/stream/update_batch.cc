@@ -9,9 +9,11 @@ std::optional<uint32_t> CountUpdates(std::span<const std::byte> bodies) {
   const std::byte* at = bodies.data();
   for (size_t left = bodies.size(); left != 0; ++count) {
     if (left < sizeof(UpdateBody)) return std::nullopt;
-    // The length of the key is looked at by IsUpdateBody. It may be so large that this overflows.
+    // The length of the key is looked at by IsUpdateBody. It may be so large that this overflows,
+    // and comes to less than a body.
     const size_t bytes = UpdateBodyBytesOf(at);
-    if (bytes - 1 >= left || UpdateValueBytes(at) > kPartBytes || !IsUpdateBody(at, bytes)) {
+    const bool fits = bytes - sizeof(UpdateBody) <= left - sizeof(UpdateBody);
+    if (!fits || UpdateValueBytes(at) > kPartBytes || !IsUpdateBody(at, bytes)) {
       return std::nullopt;
     }
     at += bytes;
