@@ -23,7 +23,6 @@ bool AheadOfEviction::Add(const Item& item) {
   entries_.try_emplace(item.version, Entry{.item = item});
   chosen_.push_back(item.version);
   bytes_ += item.bytes;
-  ++on_the_way_;
   return true;
 }
 
@@ -59,15 +58,21 @@ void AheadOfEviction::Written(const TierPlace& place) {
   steps_left_ = kStepsMax;
   const auto entry = entries_.find(place.version);
   if (entry == entries_.end()) return;
-  on_the_way_ -= !entry->second.place;
   written_.push_back(place.version);
   written_bytes_ += entry->second.item.bytes;
   SetPlace(&entry->second, place);
 }
 
+// A record is one item's: if another version is known to lie there, that one became a stub, was
+// touched, and came back.
 void AheadOfEviction::SetPlace(Entry* entry, const TierPlace& place) {
+  const uint64_t version = entry->item.version;
   entry->place = place;
-  places_[place.position] = entry->item.version;
+  const auto [known, is_new] = places_.try_emplace(place.position, version);
+  if (!is_new) {
+    Erase(known->second);
+    places_[place.position] = version;
+  }
   if (places_.size() <= places_max_) return;
   const auto next = places_.lower_bound(leaving_.end);
   Erase(next == places_.end() ? places_.begin()->second : next->second);
@@ -118,7 +123,6 @@ void AheadOfEviction::Erase(uint64_t version) {
   const auto entry = entries_.find(version);
   if (entry == entries_.end()) return;
   const Entry& known = entry->second;
-  on_the_way_ -= !known.place;
   if (!known.kept) {
     bytes_ -= known.item.bytes;
     if (known.place) written_bytes_ -= known.item.bytes;
@@ -148,12 +152,12 @@ uint64_t AheadOfEviction::bytes() const {
 
 bool AheadOfEviction::Waits() const {
   MutexLock lock(mutex_);
-  return steps_left_ > 0 && on_the_way_ > 0;
+  return WaitsNow();
 }
 
 void AheadOfEviction::StepPassed() {
   MutexLock lock(mutex_);
-  if (steps_left_ > 0 && on_the_way_ > 0) --steps_left_;
+  if (WaitsNow()) --steps_left_;
 }
 
 }  // namespace gannet

@@ -93,6 +93,9 @@ class AheadOfEviction {
   void SetPlace(Entry* entry, const TierPlace& place) GANNET_REQUIRES(mutex_);
   // Returns the first item of a queue that was not dropped, and takes it and those before out.
   std::optional<Item> TakeFirst(std::deque<uint64_t>* versions) GANNET_REQUIRES(mutex_);
+  bool WaitsNow() const GANNET_REQUIRES(mutex_) {
+    return steps_left_ > 0 && entries_.size() > places_.size();
+  }
 
   const size_t places_max_;
   mutable Mutex mutex_;
@@ -100,12 +103,11 @@ class AheadOfEviction {
   // Versions, the first one first; also of some that were dropped.
   std::deque<uint64_t> chosen_ GANNET_GUARDED_BY(mutex_);
   std::deque<uint64_t> written_ GANNET_GUARDED_BY(mutex_);
-  // The versions of those that have a place, by its position.
+  // The versions of those that have a place, by its position. All others are on the way.
   absl::btree_map<uint64_t, uint64_t> places_ GANNET_GUARDED_BY(mutex_);
   Leaving leaving_ GANNET_GUARDED_BY(mutex_);
   uint64_t bytes_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t written_bytes_ GANNET_GUARDED_BY(mutex_) = 0;
-  size_t on_the_way_ GANNET_GUARDED_BY(mutex_) = 0;    // items that were chosen and have no place
   uint32_t steps_left_ GANNET_GUARDED_BY(mutex_) = 0;  // until nobody waits any more
 };
 

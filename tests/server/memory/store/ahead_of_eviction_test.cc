@@ -128,6 +128,21 @@ TEST(AheadOfEvictionTest, NothingIsKeptThatIsWrittenOver) {
   EXPECT_EQ(ahead.StateOf(1), AheadOfEviction::State::kKept);
 }
 
+// The stub of an item was touched, and came back with another version.
+TEST(AheadOfEvictionTest, ARecordIsOneItems) {
+  AheadOfEviction ahead(kPlacesMax);
+  ASSERT_TRUE(ahead.Add(ItemOf(1)));
+  ASSERT_TRUE(ahead.Take().has_value());
+  ahead.Written(PlaceOf(1, 4096));
+  ahead.Keep(ItemOf(2), PlaceOf(1, 4096));
+  EXPECT_EQ(ahead.StateOf(1), AheadOfEviction::State::kNotHere);
+  EXPECT_EQ(ahead.bytes(), 0u);
+  ahead.Drop(1);
+  EXPECT_EQ(ahead.StateOf(2), AheadOfEviction::State::kKept);
+  ahead.DropWrittenIn(4096, 8192, 1);
+  EXPECT_EQ(ahead.StateOf(2), AheadOfEviction::State::kNotHere) << "its record was written over";
+}
+
 TEST(AheadOfEvictionTest, ThePlacesThatAreWrittenOverFirstAreForgotten) {
   AheadOfEviction ahead(/*places_max=*/3);
   ahead.DropWrittenIn(4096, 8192, 1);
