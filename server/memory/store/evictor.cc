@@ -95,7 +95,7 @@ std::byte* Evictor::EvictFor(uint64_t item_bytes, Unwritten unwritten) {
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
   std::byte* block = tier_ == nullptr ? nullptr : EvictWritten(item_bytes, unwritten);
   if (block == nullptr && Waits(item_bytes, unwritten)) {
-    if (IsScattered(SizeClassFor(item_bytes))) block = ClearSpanWhenWritten(item_bytes);
+    if (IsScattered(SizeClassFor(item_bytes))) block = ClearWriteSpan(item_bytes);
   } else {
     // What single evictions free is seldom as long as a long item, so it would stay free.
     if (block == nullptr && !Eviction::IsLong(item_bytes)) block = EvictSingly(item_bytes);
@@ -403,7 +403,7 @@ std::byte* Evictor::EvictForLater(uint64_t item_bytes) {
   const bool clears = Eviction::IsLong(item_bytes) || IsScattered(SizeClassFor(item_bytes)) ||
                       turn % kTurnsForSpan == kTurnsForSpan - 1;
   if (clears) {
-    block = ClearSpanLater(item_bytes);
+    block = ClearWriteSpan(item_bytes);
   } else {
     EvictAhead(item_bytes);
   }
@@ -421,11 +421,13 @@ void Evictor::EvictAhead(uint64_t item_bytes) {
 }
 
 // Others may have written into the span since it was looked through, so that is done again when
-// what was found has gone. Returns nullptr early if evictions wait.
-std::byte* Evictor::ClearSpanLater(uint64_t item_bytes) {
+// what was found has gone. Returns nullptr early if something stays until a record is safe.
+std::byte* Evictor::ClearWriteSpan(uint64_t item_bytes) {
   MutexLock lock(write_span_mutex_);
   WriteSpan& span = write_span_;
   span.steps = 0;
+  // What stayed for a disk may be written by now.
+  if (!span.memory.empty() && later_ == nullptr) LookThrough(&span);
   for (int i = 0; i < kStepsPerWrite; ++i) {
     if (span.memory.empty()) {
       span.memory = ColdestSpan(item_bytes);
@@ -433,8 +435,10 @@ std::byte* Evictor::ClearSpanLater(uint64_t item_bytes) {
       LookThrough(&span);
     }
     const bool whole = Claim(&span);
-    if (!whole && later_->gone_bytes() < span.evicted_to) return nullptr;
-    if (!whole && span.passes < kPassesMax) {
+    const bool some_stay =
+        later_ == nullptr ? span.stay > 0 : later_->gone_bytes() < span.evicted_to;
+    if (!whole && some_stay) return nullptr;
+    if (!whole && ++span.passes < kPassesMax) {
       LookThrough(&span);
       continue;
     }
@@ -444,28 +448,9 @@ std::byte* Evictor::ClearSpanLater(uint64_t item_bytes) {
   return nullptr;
 }
 
-// What is not written stays in the span until it is. The write is put off meanwhile.
-std::byte* Evictor::ClearSpanWhenWritten(uint64_t item_bytes) {
-  MutexLock lock(write_span_mutex_);
-  WriteSpan& span = write_span_;
-  span.steps = 0;
-  for (int i = 0; i < kStepsPerWrite; ++i) {
-    if (span.memory.empty()) span.memory = ColdestSpan(item_bytes);
-    if (span.memory.empty()) continue;
-    const uint32_t stay = ClearSpan(span.memory, Unwritten::kStays);
-    const bool whole = Claim(&span);
-    if (!whole && stay > 0) return nullptr;
-    if (!whole && ++span.passes < kPassesMax) continue;
-    GiveUp(&span);
-    if (std::byte* const block = items_.heap().Allocate(item_bytes)) return block;
-  }
-  return nullptr;
-}
-
 void Evictor::LookThrough(WriteSpan* span) {
-  ClearSpan(span->memory);
-  span->evicted_to = later_->begun_bytes();
-  ++span->passes;
+  span->stay = ClearSpan(span->memory, later_ == nullptr ? Unwritten::kStays : Unwritten::kGoes);
+  if (later_ != nullptr) span->evicted_to = later_->begun_bytes();
 }
 
 bool Evictor::Claim(WriteSpan* span) {

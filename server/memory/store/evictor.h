@@ -101,7 +101,9 @@ class Evictor {
   struct WriteSpan {
     std::span<std::byte> memory;
     Heap::Claims claims;
-    uint64_t evicted_to = 0;  // LaterEvictions::begun_bytes, when it was last looked through
+    // When it was last looked through: LaterEvictions::begun_bytes, and what stayed for a disk.
+    uint64_t evicted_to = 0;
+    uint32_t stay = 0;
     uint32_t passes = 0;
     uint32_t steps = 0;  // in the background, since a write asked for it
   };
@@ -132,7 +134,7 @@ class Evictor {
   std::byte* EvictWritten(uint64_t item_bytes, Unwritten unwritten);
   std::byte* EvictSingly(uint64_t item_bytes);
   std::byte* ClearSpansFor(uint64_t item_bytes);
-  std::byte* ClearSpanWhenWritten(uint64_t item_bytes);
+  std::byte* ClearWriteSpan(uint64_t item_bytes);
   // Returns whether an item of such a length waits until others are written.
   bool Waits(uint64_t item_bytes, Unwritten unwritten) const;
   // A write found no block.
@@ -160,7 +162,6 @@ class Evictor {
   // While evictions wait. REQUIRES: no lock is held.
   std::byte* EvictForLater(uint64_t item_bytes);
   void EvictAhead(uint64_t item_bytes);
-  std::byte* ClearSpanLater(uint64_t item_bytes);
   // Has what is in it evicted or moved, and notes when that has happened.
   void LookThrough(WriteSpan* span);
   // Claims what is free in it. Returns whether that is all.
