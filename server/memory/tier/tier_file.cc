@@ -55,15 +55,22 @@ absl::Status CheckDirectory(int fd, const std::string& path) {
 }
 
 // Returns the descriptor, or -1 with errno.
-int OpenUnnamed(int directory, int direct) {
-  return openat(directory, ".", kFile | O_TMPFILE | direct, S_IRUSR | S_IWUSR);
-}
-int OpenFile(int directory, bool keeps, int direct) {
-  if (!keeps) return OpenUnnamed(directory, direct);
+int OpenFile(int directory, bool named, int direct) {
+  if (!named) return openat(directory, ".", kFile | O_TMPFILE | direct, S_IRUSR | S_IWUSR);
   return openat(directory, kName, kFile | O_CREAT | O_NOFOLLOW | direct, S_IRUSR | S_IWUSR);
 }
+// Past the system's page cache, if the file system offers that.
+struct Opened {
+  int fd;
+  bool direct;
+};
+Opened OpenFile(int directory, bool named) {
+  const int fd = OpenFile(directory, named, O_DIRECT);
+  if (fd >= 0 || errno != EINVAL) return {fd, true};
+  return {OpenFile(directory, named, 0), false};
+}
 
-// What errno is of OpenUnnamed where a file system has no such files (open(2)).
+// What errno is where a file system has no files without a name (open(2)).
 bool NoneUnnamed() { return errno == EOPNOTSUPP || errno == EISDIR; }
 
 // Takes errno.
@@ -82,11 +89,16 @@ uint64_t FileBytes(const TierFileOptions& options) {
   return kTierBlockBytes + SegmentsOf(options) * options.segment_bytes;
 }
 
-absl::Status CheckBytes(const TierFileOptions& options) {
-  if (SegmentsOf(options) >= kTierSegmentsMin) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat("a tier has at least ",
-                                                 kTierSegmentsMin * options.segment_bytes,
-                                                 " bytes, and not ", options.bytes));
+// Returns its descriptor.
+absl::StatusOr<int> OpenDirectory(const TierFileOptions& options) {
+  if (SegmentsOf(options) < kTierSegmentsMin) {
+    return absl::InvalidArgumentError(absl::StrCat("a tier has at least ",
+                                                   kTierSegmentsMin * options.segment_bytes,
+                                                   " bytes, and not ", options.bytes));
+  }
+  const int directory = open(options.directory.c_str(), kDirectory);
+  if (directory < 0) return Failed("open the directory", options.directory);
+  return directory;
 }
 
 uint64_t FreeBytes(const struct statvfs& system) {
@@ -101,18 +113,14 @@ absl::Status TooLittle(const std::string& path, uint64_t bytes, uint64_t free) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TierFile>> TierFile::Open(const TierFileOptions& options) {
-  GANNET_RETURN_IF_ERROR(CheckBytes(options));
-  const int directory = open(options.directory.c_str(), kDirectory);
-  if (directory < 0) return Failed("open the directory", options.directory);
+  GANNET_ASSIGN_OR_RETURN(const int directory, OpenDirectory(options));
   absl::StatusOr<std::unique_ptr<TierFile>> file = OpenIn(directory, options);
   close(directory);
   return file;
 }
 
 absl::StatusOr<TierExamination> TierFile::Examine(const TierFileOptions& options) {
-  GANNET_RETURN_IF_ERROR(CheckBytes(options));
-  const int directory = open(options.directory.c_str(), kDirectory);
-  if (directory < 0) return Failed("open the directory", options.directory);
+  GANNET_ASSIGN_OR_RETURN(const int directory, OpenDirectory(options));
   absl::StatusOr<TierExamination> found = ExamineIn(directory, options);
   close(directory);
   return found;
@@ -122,14 +130,9 @@ absl::StatusOr<std::unique_ptr<TierFile>> TierFile::OpenIn(int directory,
                                                            const TierFileOptions& options) {
   GANNET_RETURN_IF_ERROR(CheckDirectory(directory, options.directory));
   const std::string path = absl::StrCat(options.directory, "/", kName);
-  bool direct = true;
-  int fd = OpenFile(directory, options.keeps, O_DIRECT);
-  if (fd < 0 && errno == EINVAL) {
-    direct = false;
-    fd = OpenFile(directory, options.keeps, 0);
-  }
-  if (fd < 0) return NotOpened(options, path);
-  std::unique_ptr<TierFile> file(new TierFile(options, fd, direct, path));
+  const Opened opened = OpenFile(directory, options.keeps);
+  if (opened.fd < 0) return NotOpened(options, path);
+  std::unique_ptr<TierFile> file(new TierFile(options, opened.fd, opened.direct, path));
   GANNET_RETURN_IF_ERROR(file->Lock());
   GANNET_RETURN_IF_ERROR(file->Begin(options));
   return file;
@@ -159,15 +162,10 @@ absl::StatusOr<TierExamination> TierFile::ExamineIn(int directory, const TierFil
   if (!found.kept && found.free_bytes < FileBytes(options)) {
     return TooLittle(path, FileBytes(options), found.free_bytes);
   }
-  bool direct = true;
-  int tried = OpenUnnamed(directory, O_DIRECT);
-  if (tried < 0 && errno == EINVAL) {
-    direct = false;
-    tried = OpenUnnamed(directory, 0);
-  }
-  if (tried < 0 && options.keeps && NoneUnnamed()) return found;
-  if (tried < 0) return NotOpened(options, path);
-  TierFile file(options, tried, direct, path);
+  const Opened tried = OpenFile(directory, /*named=*/false);
+  if (tried.fd < 0 && options.keeps && NoneUnnamed()) return found;
+  if (tried.fd < 0) return NotOpened(options, path);
+  TierFile file(options, tried.fd, tried.direct, path);
   std::memset(block.data(), 0, block.size());
   GANNET_RETURN_IF_ERROR(file.WriteHeader(block));
   found.direct = file.direct();
