@@ -40,13 +40,10 @@ class GroupDiskFullTest : public testing::Test {
   }
   // Returns how many writes the member says that its disk did not take.
   uint64_t Refused(int member) {
-    constexpr std::string_view kBefore = "shows itself at ";
     constexpr std::string_view kMetric = "\ngannet_disk_refused_writes_total";
-    const std::string log = group_->Log(member);
-    const size_t begin = log.rfind(kBefore) + kBefore.size();  // of its newest program
-    const std::string url = log.substr(begin, log.find('\n', begin) - begin);
     const std::string metrics =
-        test_support::RunProgram({"curl", "--silent", url + "/metrics"}).out;
+        test_support::RunProgram({"curl", "--silent", ShownAt(group_->Log(member)) + "/metrics"})
+            .out;
     const size_t line = metrics.find(kMetric);
     if (line == std::string::npos) return 0;
     return std::strtoull(metrics.c_str() + metrics.find(' ', line), nullptr, 10);

@@ -78,11 +78,8 @@ TEST(StartupTest, KeepsDescriptorsForWhatIsNoClient) {
   ASSERT_FALSE(clients.empty());
   EXPECT_TRUE(clients.front()->Put("key", "value").ok());
   EXPECT_TRUE(server.AwaitStderr("no file descriptors left for clients"));
-  const std::string log = server.Stderr();
-  constexpr std::string_view kBefore = "shows itself at ";
-  const size_t url = log.find(kBefore) + kBefore.size();
-  const auto healthy = test_support::RunProgram(
-      {"curl", "--silent", log.substr(url, log.find('\n', url) - url) + "/healthz"});
+  const auto healthy =
+      test_support::RunProgram({"curl", "--silent", ShownAt(server.Stderr()) + "/healthz"});
   EXPECT_EQ(healthy.out, "ok\n");
 }
 

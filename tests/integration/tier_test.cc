@@ -247,11 +247,8 @@ TEST_F(TierTest, IsCheckedBeforeAStart) {
 
 // What servers say at /readyz. REQUIRES: --http.
 std::string Readyz(ServerProcess& server) {
-  constexpr std::string_view kBefore = "shows itself at ";
-  EXPECT_TRUE(server.process().AwaitStderr(kBefore));
-  const std::string log = server.process().Stderr();
-  const size_t begin = log.find(kBefore) + kBefore.size();
-  const std::string url = log.substr(begin, log.find('\n', begin) - begin);
+  EXPECT_TRUE(server.process().AwaitStderr("shows itself at "));
+  const std::string url = ShownAt(server.process().Stderr());
   return test_support::RunProgram({"curl", "--silent", "--fail", url + "/readyz"}).out;
 }
 

@@ -64,4 +64,12 @@ void ServerProcess::StartAgain() {
   Start(endpoint_);
 }
 
+std::string ShownAt(const std::string& log) {
+  constexpr std::string_view kBefore = "shows itself at ";
+  const size_t before = log.rfind(kBefore);
+  GANNET_CHECK(before != std::string::npos, "the server does not show itself, or not yet");
+  const size_t begin = before + kBefore.size();
+  return log.substr(begin, log.find('\n', begin) - begin);
+}
+
 }  // namespace gannet

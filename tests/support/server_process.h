@@ -61,6 +61,10 @@ struct ReadyLine {
 // Parses such a line. Returns an empty endpoint for any other line.
 ReadyLine ParseReadyLine(const std::string& line);
 
+// Returns the URL at which a kvserver with --http shows itself, by its log, which has that already:
+// of the newest process, if several wrote there.
+std::string ShownAt(const std::string& log);
+
 }  // namespace gannet
 
 #endif  // GANNET_TESTS_SUPPORT_SERVER_PROCESS_H_
