@@ -78,6 +78,7 @@ Json StoreJson(const ServerView& it) {
           {"tier_page_cache", stats.tier_page_cache},
           {"tier_stub_bytes", stats.tier_stub_bytes},
           {"tier_stub_budget", stats.tier_stub_budget},
+          {"tier_promoted", stats.tier_promoted},
           {"heap_bytes", stats.heap_bytes},
           {"heap_total", stats.heap_total},
           {"slots_used", stats.slots_used},
