@@ -51,12 +51,14 @@ bool Observation::TakeNews(Session* session, const RequestView& heartbeat) {
     TakeReport(session, *report);
   }
   const std::string_view touches = heartbeat.value.substr(report_bytes);
-  if (!touches.empty()) {
+  if (touches.empty()) return true;
+  Store& store = context_.server.store;
+  if (store.leases() != nullptr) {
     uint64_t uses = 0;
     ForEachTouch(touches, [&uses](Touch touch) { uses += touch.uses(); });
     session->told_uses.OnTold(uses);
-    context_.server.store.NoteTouches(touches, session->told_uses.each());
   }
+  store.NoteTouches(touches, session->told_uses.each());
   return true;
 }
 
