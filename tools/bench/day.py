@@ -58,7 +58,7 @@ SCALES = {
     "quick": {"memory": 64 * MIB, "records": 150_000, "rate": 8_000, "seconds": 2, "samples": 4,
               "warmup_seconds": 0, "ttl_ms": 1000, "rest_seconds": 1,
               "tier": {"records": 30_000, "rate": 1_000},
-             "stores": {"memory": 64 * MIB, "records": 20_000, "rate": 4000, "seconds": 0.5, "warmup_seconds": 0,
+              "stores": {"memory": 64 * MIB, "records": 20_000, "rate": 4000, "seconds": 0.5, "warmup_seconds": 0,
                          "runs": 1}},
 }
 # After this time at rest the server must have removed everything that expired.
