@@ -16,8 +16,11 @@
 namespace gannet {
 namespace {
 
-// Room for the value that a GET by RPC asks for at first. The server says if it is too small.
+// Room for the value that a GET by RPC asks for at first, and what it is at most because others
+// were longer (SessionMemory::reply_room): there are few buffers that are longer still. The server
+// says if it is too small.
 constexpr uint32_t kReplyRoom = 16 << 10;
+constexpr uint32_t kReplyRoomMax = 128 << 10;
 
 // Names the caller's memory, where the server READs the value from. Returns what follows the key.
 std::string_view NameCallerMemory(Op& op, RequestHeader* header) {
@@ -48,7 +51,7 @@ const RegisteredPool* LendBuffer(Op& op, RequestView* request, RequestWindow::En
   RequestHeader* const header = &request->header;
   if (header->opcode == static_cast<uint8_t>(Opcode::kGet)) {
     LentBuffer& lent = entry->reply;
-    lent = memory.replies.Take(std::max(op.rpc.value_needed, kReplyRoom));
+    lent = memory.replies.Take(std::max({op.rpc.value_needed, memory.reply_room, kReplyRoom}));
     if (lent.data == nullptr) return &memory.replies;
     header->flags |= kValueInBuffer;
     header->get = {
@@ -68,6 +71,14 @@ const RegisteredPool* LendBuffer(Op& op, RequestView* request, RequestWindow::En
     header->write.buffer_rkey = lent.rkey;
   }
   return nullptr;
+}
+
+// Takes note of how long a value was that came by RPC. Most that come so lie on a server's disk,
+// and are about as long as others there. Of values of different lengths, the room is that of the
+// longer ones.
+void NoteLength(SessionMemory& memory, uint32_t value_bytes) {
+  const uint32_t room = memory.reply_room - memory.reply_room / 8;
+  memory.reply_room = std::min(std::max(value_bytes, room), kReplyRoomMax);
 }
 
 // Keeps the reply's bytes, which outlive the receive buffer in the operation's own buffer or in a
@@ -256,6 +267,7 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
   if (status != ReplyStatus::kOk && !head) return ops_.Finish(op, ToOutcome(status));
   op.session().usage().Hit();
   if (!head && !TakeValue(op, answered, reply)) return ops_.Finish(op, Outcome::kServerBug);
+  if (!head) NoteLength(op.session().memory(), header.value_bytes);
   op.done.found = true;
   const ReplyHeader::Get& item = header.get;
   op.done.info = {item.version, item.user_flags, item.expiry_ms, header.value_bytes};

@@ -95,6 +95,7 @@ struct SessionMemory {
   RegisteredPool items{nullptr, RemoteAccess::kNone};         // long items are READ into these
   RegisteredPool values{nullptr, RemoteAccess::kRead};        // for long PUTs
   RegisteredPool replies{nullptr, RemoteAccess::kReadWrite};  // for GETs by RPC
+  uint32_t reply_room = 0;  // about as long as values were that came by RPC
 };
 
 }  // namespace gannet
