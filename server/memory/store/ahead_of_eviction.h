@@ -70,8 +70,8 @@ class AheadOfEviction {
   // Of the blocks of all that were chosen, and of those that are written.
   uint64_t bytes() const;
   uint64_t written_bytes() const;
-  // Whether some are on the way to a disk that works: it took the last ones, and that not many
-  // steps ago.
+  // Whether some are on the way to a disk that works: it took the last ones, or was never asked,
+  // and that is not many steps ago.
   bool Waits() const;
   // A step in the background passed: a millisecond, or ten.
   void StepPassed();
@@ -108,7 +108,8 @@ class AheadOfEviction {
   Leaving leaving_ GANNET_GUARDED_BY(mutex_);
   uint64_t bytes_ GANNET_GUARDED_BY(mutex_) = 0;
   uint64_t written_bytes_ GANNET_GUARDED_BY(mutex_) = 0;
-  uint32_t steps_left_ GANNET_GUARDED_BY(mutex_) = 0;  // until nobody waits any more
+  // Until nobody waits any more.
+  uint32_t steps_left_ GANNET_GUARDED_BY(mutex_) = kStepsMax;
 };
 
 }  // namespace gannet

@@ -60,14 +60,18 @@ TEST(AheadOfEvictionTest, WhatIsDroppedIsPassedOver) {
 
 TEST(AheadOfEvictionTest, WaitsForADiskThatWrites) {
   AheadOfEviction ahead(kPlacesMax);
+  EXPECT_FALSE(ahead.Waits()) << "nothing is on the way";
   for (uint64_t version = 1; version <= 3; ++version) ASSERT_TRUE(ahead.Add(ItemOf(version)));
-  EXPECT_FALSE(ahead.Waits()) << "nothing was written yet";
+  const auto waits_for_so_many_steps = [&ahead] {
+    for (uint32_t i = 0; i < AheadOfEviction::kStepsMax; ++i) {
+      ASSERT_TRUE(ahead.Waits());
+      ahead.StepPassed();
+    }
+    EXPECT_FALSE(ahead.Waits());
+  };
+  waits_for_so_many_steps();  // for the first value
   ahead.Written(PlaceOf(1, 4096));
-  EXPECT_TRUE(ahead.Waits());
-  for (uint32_t i = 1; i < AheadOfEviction::kStepsMax; ++i) ahead.StepPassed();
-  EXPECT_TRUE(ahead.Waits());
-  ahead.StepPassed();
-  EXPECT_FALSE(ahead.Waits());
+  waits_for_so_many_steps();
   ahead.Written(PlaceOf(2, 8192));
   EXPECT_TRUE(ahead.Waits());
   ahead.Drop(3);
