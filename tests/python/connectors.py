@@ -3,14 +3,16 @@
 
 Installs LMCache, SGLang and vLLM into FOLDER, with PyTorch for the CPU, unless they are there. Then runs
 `lmcache bench l2` with gannet.lmcache against a kvserver of the build, which fails unless every key was stored,
-found and loaded; and the tests of gannet.sglang and gannet.vllm with SGLang's and vLLM's own classes, loaded by
-their own factories, the latter also under vLLM's own manager of tiers. Ends with 77 if the programs do not install.
+found and loaded; against one with a third of the memory that this takes, and a disk behind it, too; and the tests of
+gannet.sglang and gannet.vllm with SGLang's and vLLM's own classes, loaded by their own factories, the latter also
+under vLLM's own manager of tiers. Ends with 77 if the programs do not install.
 """
 
 import json
 import os
 import subprocess
 import sys
+import tempfile
 
 from server import Server
 
@@ -60,7 +62,9 @@ def main(build, folder, python="python3"):
     os.environ["GANNET_KVSERVER"] = os.path.join(build, "bin", "kvserver")
     os.environ["PYTHONPATH"] = os.path.join(build, "python")
     with_their_classes(build, programs)
-    bench_lmcache(build, programs)
+    bench_lmcache(build, programs, "--memory=1G")
+    with tempfile.TemporaryDirectory() as tier:
+        bench_lmcache(build, programs, "--memory=8M", f"--tier={tier}", "--tier_bytes=2G")
 
 
 def with_their_classes(build, programs):
@@ -71,8 +75,14 @@ def with_their_classes(build, programs):
             sys.exit(f"{test} with their classes: exit code {ran.returncode}")
 
 
-def bench_lmcache(build, programs):
-    server = Server("--on_full=evict", "--memory=1G")
+def items_on_disk(build, server):
+    kvcli = [os.path.join(build, "bin", "kvcli"), f"--server={server.address}", "--device=soft", "--json", "memory"]
+    tiers = json.loads(subprocess.run(kvcli, check=True, stdout=subprocess.PIPE, timeout=60).stdout).get("tiers", [])
+    return sum(tier["items"] for tier in tiers)
+
+
+def bench_lmcache(build, programs, *flags):
+    server = Server("--on_full=evict", *flags)
     adapter = {"type": "native_plugin", "module_path": "gannet.lmcache", "class_name": "Connector",
                "adapter_params": {"server": server.address}}
     try:
@@ -81,6 +91,7 @@ def bench_lmcache(build, programs):
              json.dumps(adapter), "--num-keys", str(KEYS), "--in-flight", str(IN_FLIGHT), "--lookup-max-hit-rate", str(HIT_RATE)],
             env={**os.environ, "LMCACHE_TRACK_USAGE": "false"}, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, timeout=240)
+        on_disk = items_on_disk(build, server)
     finally:
         server.kill()
     print(ran.stdout)
@@ -89,6 +100,9 @@ def bench_lmcache(build, programs):
     missing = [text for text in wanted if text not in ran.stdout]
     if ran.returncode or missing:
         sys.exit(f"lmcache bench l2: exit code {ran.returncode}, not printed: {missing}")
+    has_tier = any(flag.startswith("--tier=") for flag in flags)
+    if has_tier != (on_disk > 0):
+        sys.exit(f"{on_disk} values are on the disk of a server with {flags}")
 
 
 if __name__ == "__main__":
