@@ -4,6 +4,7 @@
 
 #include "server/rpc/tier_gets.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "server/memory/store/stubs.h"
@@ -22,6 +23,7 @@ void TierGets::Begin(ServerConnection* connection, const RequestHeader& header,
     return replies_.AnswerLong(connection, ReplyTo(header, ReplyStatus::kTryAgain));
   }
   ++connection->tier_gets;
+  context_.timers.RunBy(context_.now.boot + kLongWaitNs);
   Look(connection, Add({.connection = connection->id,
                         .header = header,
                         .key = std::string(key),
@@ -164,6 +166,31 @@ void TierGets::Answer(ServerConnection* connection, const Get& get, const ReplyH
 void TierGets::End(ServerConnection* connection, uint32_t number, const ReplyHeader& reply) {
   Answer(connection, gets_[number], reply);
   Remove(number);
+}
+
+bool TierGets::IsInTheWay(const ServerConnection& connection, const Get& get) {
+  const Session& session = *connection.session;
+  return session.highest() >= get.header.sequence + session.credits() / 2;
+}
+
+// Whose wait ends here has its place until the read is done, as if its connection were gone.
+BootTime TierGets::EndLongWaits() {
+  bool ended = false;
+  BootTime next = BootTime::Never();
+  for (Get& get : gets_) {
+    ServerConnection* const connection =
+        get.value.empty() ? context_.connections.FindOpen(get.connection) : nullptr;
+    if (connection == nullptr) continue;
+    if (context_.now.boot - get.began < kLongWaitNs || !IsInTheWay(*connection, get)) {
+      next = context_.now.boot + kLongWaitNs;
+      continue;
+    }
+    Answer(connection, get, ReplyTo(get.header, ReplyStatus::kTryAgain));
+    get.connection = 0;
+    ended = true;
+  }
+  if (ended) replies_.batch().Flush();
+  return next;
 }
 
 // A value is promoted when its client has it.

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "common/base/boot_time.h"
+#include "common/base/clock.h"
 #include "common/protocol/message.h"
 #include "server/memory/store/write_outcome.h"
 #include "server/memory/tier/tier_reads.h"
@@ -26,8 +27,9 @@ class LongValues;
 //   Begin --> Look --> the read --> OnDone --> WRITE, reply --> Give: the value may be promoted
 //              ^____________________| nothing can be read there, and the stub is another one now
 //
-// A GET that waits holds a place here and a credit of its session; no receive, buffer or lock.
-// Owner thread only.
+// A GET that waits holds a place here and a credit of its session; no receive, buffer or lock. It
+// also holds its number, and so the numbers that its session may use: if these are needed, and the
+// disk takes long, its client is to ask again. Owner thread only.
 class TierGets {
  public:
   // All outlive this. `long_values` may not exist yet.
@@ -44,6 +46,9 @@ class TierGets {
   void TakeDone();
   // The WRITE of this GET's value completed, or never will.
   void Give(uint32_t number);
+  // Ends the waits that are long and keep their sessions from using numbers. Call it by the
+  // worker's timers. Returns when to call it again.
+  BootTime EndLongWaits();
 
   // How many wait, or have a value on its way.
   size_t busy() const { return gets_.size() - free_.size(); }
@@ -52,10 +57,13 @@ class TierGets {
   static constexpr size_t kGetsMax = 4096;  // that wait, or have a value on its way
   // So often a GET looks for its key, and then the client is to ask again.
   static constexpr uint32_t kLooksMax = 8;
+  // So long a read takes only if the disk hangs, or far too many wait for it. Who asks again joins
+  // the read, which is rarely done just between.
+  static constexpr int64_t kLongWaitNs = 50 * kNsPerMs;
 
   struct Get {
-    bool brings = false;  // there is no request: the value goes into memory
-    uint32_t connection = 0;
+    bool brings = false;      // there is no request: the value goes into memory
+    uint32_t connection = 0;  // that waits; 0: none does
     RequestHeader header{};
     std::string key;
     BootTime began;
@@ -65,6 +73,8 @@ class TierGets {
     std::string_view value;  // that one, in the tier's memory
   };
 
+  // Returns whether this GET's session will soon have no numbers because of it.
+  static bool IsInTheWay(const ServerConnection& connection, const Get& get);
   // Returns how many GETs of the connection's session wait.
   uint32_t WaitingOf(const ServerConnection& connection) const;
   uint32_t Add(Get get);

@@ -115,7 +115,7 @@ void Worker::RunTimers() {
   ServeAllThatWaits();
   if (context_.now.boot >= context_.timers.tick_due()) Tick();
   lock_words_.BreakExpired();
-  context_.timers.Rearm(lock_words_.next_expiry());
+  context_.timers.Rearm(std::min(lock_words_.next_expiry(), tier_gets_.EndLongWaits()));
 }
 
 // Ends soon, however fast requests come, because receives are posted again only afterwards.

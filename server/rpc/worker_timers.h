@@ -8,7 +8,8 @@
 
 namespace gannet {
 
-// When a worker runs its timers: its Tick, and what ends leases. Owner thread only.
+// When a worker runs its timers: its Tick, what ends leases, and what ends long waits. Owner thread
+// only.
 class WorkerTimers {
  public:
   BootTime due() const { return due_; }
@@ -23,8 +24,8 @@ class WorkerTimers {
   }
   // The Tick has run. The next one is then.
   void SetTick(BootTime due) { tick_due_ = due; }
-  // The timers have run. Besides the Tick, a lease ends then.
-  void Rearm(BootTime lease_end) { due_ = std::min(tick_due_, lease_end); }
+  // The timers have run. Besides the Tick, a lease or a wait ends then.
+  void Rearm(BootTime due) { due_ = std::min(tick_due_, due); }
 
  private:
   BootTime due_;  // at most tick_due_ unless a Tick just ran

@@ -8,16 +8,22 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 #include <memory>
 #include <span>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "softverbs/tests/support/sanitizer.h"
 #include "softverbs/tests/support/temporary_directory.h"
 #include "tests/client/api/patient_options.h"
+#include "tests/support/environment_variable.h"
+#include "tests/support/rest.h"
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
 
@@ -284,6 +290,120 @@ TEST_F(TierTest, TellsOfADiskThatIsFullUntilItHasRoom) {
   EXPECT_EQ(Readyz(server), "ready\n");
   EXPECT_TRUE(server.process().AwaitStderr("the tier's disk is full: "));
   EXPECT_TRUE(server.process().AwaitStderr("the tier's disk works again"));
+}
+
+// A disk that does not answer while the test likes.
+class TierHeldTest : public TierTest {
+ protected:
+  static constexpr int kBlocks = 600;  // three times what the memory has room for
+  static constexpr size_t kBlockBytes = 64 << 10;
+  // What a session of 32 credits may have waiting for the disk.
+  static constexpr uintmax_t kWaiting = 16;
+  // Shorter than what makes a client try another connection, which gives numbers back, too.
+  static constexpr std::chrono::milliseconds kDeadline{4000};
+
+  void SetUp() override {
+    if (test_support::kThreadSanitizer || test_support::kAddressSanitizer) {
+      GTEST_SKIP() << "the preloaded library is not instrumented";
+    }
+  }
+  // However the test ends, the server's threads go on.
+  void TearDown() override { Release(); }
+
+  static std::string Block(int i) {
+    const std::string word = absl::StrCat(KeyOf(i), ".");
+    std::string value;
+    while (value.size() < kBlockBytes) value += word;
+    value.resize(kBlockBytes);
+    return value;
+  }
+  static void PutBlocks(Client& client) {
+    for (int i = 0; i < kBlocks; ++i) ASSERT_TRUE(client.Put(KeyOf(i), Block(i)).ok());
+  }
+  // Returns so many of them that are on the disk: their GETs read it.
+  static std::vector<int> OnDisk(Client& client, size_t n) {
+    std::vector<int> found;
+    uint64_t reads = StatsOf(client).tier_reads;
+    for (int i = 0; i < kBlocks && found.size() < n; ++i) {
+      const auto got = client.Get(KeyOf(i));
+      EXPECT_TRUE(got.ok()) << got.status();
+      const uint64_t now = StatsOf(client).tier_reads;
+      if (now > reads && got.ok() && got->has_value()) found.push_back(i);
+      reads = now;
+    }
+    EXPECT_EQ(found.size(), n) << "too little is on the disk";
+    return found;
+  }
+
+  void Hold() { std::ofstream{held_}; }
+  void Release() { std::filesystem::remove(held_); }
+  uintmax_t Waiting() const { return std::filesystem::file_size(held_); }
+
+  const test_support::TemporaryDirectory other_;
+  const std::string held_ = other_.path() + "/held";
+  const test_support::EnvironmentVariable preload_{
+      "LD_PRELOAD", test_support::TestProgramPath("hanging_sync.so")};
+  const test_support::EnvironmentVariable when_{"GANNET_HANGING_READ", held_};
+};
+
+// They leave the other half of the session's credits to what needs no disk.
+TEST_F(TierHeldTest, ManyKeysAtOnceLeaveTheirSessionRoom) {
+  ServerProcess server(Flags());
+  Options options = PatientOptions();
+  options.depth = 256;
+  auto connected = Client::Connect({server.endpoint()}, options);
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  Client& client = **connected;
+  PutBlocks(client);
+  const std::vector<int> numbers = OnDisk(client, 128);
+  std::vector<std::string> keys;
+  for (const int i : numbers) keys.push_back(KeyOf(i));
+  ASSERT_TRUE(client.Put("short", "value").ok());
+  Hold();
+  std::thread many([&] {
+    const auto values = client.MultiGet(keys);
+    for (size_t i = 0; i < values.size(); ++i) {
+      ASSERT_TRUE(values[i].ok() && values[i]->has_value()) << values[i].status();
+      EXPECT_TRUE((*values[i])->data == Block(numbers[i])) << keys[i];
+    }
+  });
+  while (Waiting() < kWaiting) test_support::Rest();
+  // The keys that were refused ask again all the time, and use up the session's numbers.
+  for (int i = 0; i < 5; ++i) {
+    const auto put = client.Put("short", absl::StrCat(i), {}, kDeadline);
+    EXPECT_TRUE(put.ok()) << put.status();
+    const auto got = client.Get("short");
+    EXPECT_TRUE(got.ok() && got->has_value() && (*got)->data == absl::StrCat(i)) << got.status();
+  }
+  Release();
+  many.join();
+}
+
+// Clients see a disk that hangs only where they need it.
+TEST_F(TierHeldTest, ADiskThatHangsDelaysNothingElse) {
+  ServerProcess server(Flags());
+  const auto client = Connect(server);
+  PutBlocks(*client);
+  const std::vector<int> numbers = OnDisk(*client, 4);
+  ASSERT_TRUE(client->Put("short", "value").ok());
+  Hold();
+  for (const int i : numbers) {
+    const auto got = client->Get(KeyOf(i), std::chrono::milliseconds(300));
+    EXPECT_TRUE(absl::IsDeadlineExceeded(got.status())) << got.status();
+    EXPECT_TRUE(client->Exists(KeyOf(i)).value_or(false));
+    for (int n = 0; n < 10; ++n) {
+      ASSERT_TRUE(client->Put("short", absl::StrCat(n), {}, kDeadline).ok());
+      const auto other = client->Get("short", kDeadline);
+      ASSERT_TRUE(other.ok() && other->has_value()) << other.status();
+    }
+  }
+  EXPECT_GE(Waiting(), 1u);
+  Release();
+  for (const int i : numbers) {
+    const auto got = client->Get(KeyOf(i));
+    ASSERT_TRUE(got.ok() && got->has_value()) << got.status();
+    EXPECT_TRUE((*got)->data == Block(i)) << i;
+  }
 }
 
 TEST_F(TierTest, EndsInOrder) {

@@ -47,7 +47,7 @@ absl::StatusOr<size_t> PosixFile::ReadAt(uint64_t offset, std::span<std::byte> b
   size_t done = 0;
   while (done < bytes.size()) {
     const ssize_t n =
-        pread(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
+        pread_(fd_, bytes.data() + done, bytes.size() - done, static_cast<off_t>(offset + done));
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return Failure("read");
     if (n == 0) break;

@@ -22,9 +22,11 @@ absl::Status FileError(const char* what, const std::string& path);
 // write.
 class PosixFile : public File {
  public:
-  // pwrite(2), or what stands for it in a test.
+  // pwrite(2) and pread(2), or what stands for them in a test.
   using Pwrite = ssize_t (*)(int fd, const void* bytes, size_t n, off_t offset);
-  explicit PosixFile(int fd, Pwrite pwrite = ::pwrite) : fd_(fd), pwrite_(pwrite) {}
+  using Pread = ssize_t (*)(int fd, void* bytes, size_t n, off_t offset);
+  explicit PosixFile(int fd, Pwrite pwrite = ::pwrite, Pread pread = ::pread)
+      : fd_(fd), pwrite_(pwrite), pread_(pread) {}
   ~PosixFile() override { close(fd_); }
   PosixFile(const PosixFile&) = delete;
   PosixFile& operator=(const PosixFile&) = delete;
@@ -44,6 +46,7 @@ class PosixFile : public File {
  private:
   const int fd_;
   const Pwrite pwrite_;
+  const Pread pread_;
 };
 
 }  // namespace gannet

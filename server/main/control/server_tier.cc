@@ -23,7 +23,8 @@ TierFileOptions OfFile(const TierOptions& options, bool keeps) {
           .bytes = options.bytes,
           .segment_bytes = options.segment_bytes,
           .keeps = keeps,
-          .pwrite = options.pwrite};
+          .pwrite = options.pwrite,
+          .pread = options.pread};
 }
 
 // Says which flag an error is about. That a tier is too small, or its disk, is said by its bytes.

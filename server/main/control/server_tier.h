@@ -31,7 +31,9 @@ struct TierOptions {
   uint64_t bytes = 0;
   uint64_t segment_bytes = kTierSegmentBytes;
   uint32_t read_threads = TierReads::Options().threads;
-  PosixFile::Pwrite pwrite = ::pwrite;  // tests have disks that fail
+  // Tests have disks that fail, and disks that hang.
+  PosixFile::Pwrite pwrite = ::pwrite;
+  PosixFile::Pread pread = ::pread;
 };
 
 // A disk behind a server's memory: its file, the memory that values are read into, and the threads

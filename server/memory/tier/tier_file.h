@@ -25,8 +25,9 @@ struct TierFileOptions {
   // The file has a name, and its records stay for the next process: for a server with a memory
   // file. Otherwise it has none, and is gone with this process, however that ends.
   bool keeps = false;
-  // What writes. Tests have file systems that refuse.
+  // What writes and reads. Tests have file systems that refuse, and disks that hang.
   PosixFile::Pwrite pwrite = ::pwrite;
+  PosixFile::Pread pread = ::pread;
 };
 
 // What a start would find. See TierFile::Examine.
@@ -72,7 +73,7 @@ class TierFile : public PosixFile {
 
  private:
   TierFile(const TierFileOptions& options, int fd, bool direct, std::string path)
-      : PosixFile(fd, options.pwrite), path_(std::move(path)), direct_(direct) {}
+      : PosixFile(fd, options.pwrite, options.pread), path_(std::move(path)), direct_(direct) {}
 
   static absl::StatusOr<std::unique_ptr<TierFile>> OpenIn(int directory,
                                                           const TierFileOptions& options);

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -24,6 +26,17 @@ std::string ValueOf(std::string_view key) {
   return value.substr(0, kValueBytes);
 }
 
+// A disk whose reads hang while the test likes.
+std::atomic<bool> g_held = false;
+std::atomic<uint32_t> g_hanging = 0;
+
+ssize_t HangingPread(int fd, void* bytes, size_t n, off_t offset) {
+  ++g_hanging;
+  g_held.wait(true);
+  --g_hanging;
+  return pread(fd, bytes, n, offset);
+}
+
 // GETs by RPC of values that are on the disk.
 class TierGetTest : public ServerTest {
  protected:
@@ -33,21 +46,28 @@ class TierGetTest : public ServerTest {
                                        .segment_bytes = kSegment});
     if (!probe.ok()) GTEST_SKIP() << "no tier where the tests are: " << probe.status();
   }
-  void Start(uint32_t read_threads = 2) {
+  void Start(uint32_t read_threads = 2, uint16_t credits = kCreditsDefault) {
     StartServer([&](Server::Options* options) {
+      options->credits = credits;
       options->memory_bytes = 8 << 20;
       options->evict = true;
       options->tier = {.directory = directory_.path(),
                        .bytes = kTierSegmentsMin * kSegment,
                        .segment_bytes = kSegment,
-                       .read_threads = read_threads};
+                       .read_threads = read_threads,
+                       .pread = HangingPread};
     });
     peer_.emplace(this);
     ASSERT_TRUE(peer_->Connect());
   }
   void TearDown() override {
+    HoldReads(false);
     peer_.reset();
     ServerTest::TearDown();
+  }
+  static void HoldReads(bool hold) {
+    g_held = hold;
+    g_held.notify_all();
   }
   Store& store() { return server().store(); }
   size_t busy() const { return const_cast<TierGetTest*>(this)->server().workers()[0]->busy(); }
@@ -66,25 +86,28 @@ class TierGetTest : public ServerTest {
     EXPECT_EQ(put->status(), ReplyStatus::kOk);
     return put->header.write.version;
   }
-  // Puts values until one of them is on the disk, and returns its key. To look at a key is to use
-  // it, so the keys are looked at only then.
-  std::string PutOntoDisk() {
+  // Puts values until so many of them are on the disk, and returns their keys. To look at a key is
+  // to use it, so the keys are looked at only then.
+  std::vector<std::string> PutOntoDisk(size_t n) {
     std::vector<uint64_t> versions;
+    std::vector<std::string> found;
     const auto key_of = [](size_t i) { return absl::StrCat("key", i); };
-    while (stats().items_on_disk == 0 && versions.size() < 5000) {
+    while (stats().items_on_disk < n && versions.size() < 5000) {
       versions.push_back(Put(key_of(versions.size())));
       Advance(kNsPerMs);  // the victims are chosen in the background
     }
-    for (size_t i = 0; i < versions.size(); ++i) {
-      const ReadOutcome found = Look(key_of(i));
-      if (!found.on_disk) continue;
-      place_ = *found.on_disk;
+    for (size_t i = 0; i < versions.size() && found.size() < n; ++i) {
+      const ReadOutcome look = Look(key_of(i));
+      if (!look.on_disk) continue;
+      place_ = *look.on_disk;
       version_ = versions[i];
-      return key_of(i);
+      found.push_back(key_of(i));
     }
-    ADD_FAILURE() << "nothing went to the disk";
-    return "";
+    EXPECT_EQ(found.size(), n) << "too little went to the disk";
+    found.resize(n);
+    return found;
   }
+  std::string PutOntoDisk() { return PutOntoDisk(1)[0]; }
   static RequestHeader GetHeaderOf(RawPeer& peer, std::string_view key, uint32_t room = kRoom) {
     RequestHeader header = peer.Header(Opcode::kGet, kValueInBuffer);
     header.key_bytes = static_cast<uint16_t>(key.size());
@@ -107,7 +130,7 @@ class TierGetTest : public ServerTest {
 
   test_support::TemporaryDirectory directory_;
   std::optional<RawPeer> peer_;
-  // Of what PutOntoDisk found.
+  // Of what PutOntoDisk found last.
   TierPlace place_;
   uint64_t version_ = 0;
 };
@@ -245,6 +268,63 @@ TEST_F(TierGetTest, WaitWithHalfOfTheCreditsAtMost) {
   EXPECT_EQ(peer_->Get("short"), "value");
   EXPECT_FALSE(peer_->TryReceive().has_value());
   EXPECT_EQ(stats().tier_reads, 1u) << "of one record";
+}
+
+// As many as there are threads are under way, of different records.
+TEST_F(TierGetTest, OfManyKeysReadWithHalfOfTheCreditsAtOnce) {
+  constexpr uint32_t kReads = 64;
+  constexpr uint16_t kCredits = 2 * kReads;
+  Start(TierOptions().read_threads, kCredits);
+  const std::vector<std::string> keys = PutOntoDisk(kCredits - 2);  // numbers for two are left
+  HoldReads(true);
+  for (const std::string& key : keys) ASSERT_TRUE(peer_->Send(GetHeader(key), key));
+  for (size_t i = 0; i < keys.size() - kReads; ++i) {
+    const auto refused = peer_->Receive();
+    ASSERT_TRUE(refused.has_value());
+    EXPECT_EQ(refused->status(), ReplyStatus::kTryAgain);
+  }
+  EXPECT_TRUE(StepUntil([] { return g_hanging == kReads; })) << g_hanging;
+  EXPECT_EQ(peer_->Put("short", "value"), ReplyStatus::kOk);
+  EXPECT_EQ(peer_->Get("short"), "value");
+  EXPECT_FALSE(peer_->TryReceive().has_value());
+  HoldReads(false);
+  for (uint32_t i = 0; i < kReads; ++i) {
+    const auto get = peer_->Receive();
+    ASSERT_TRUE(get.has_value());
+    EXPECT_EQ(get->status(), ReplyStatus::kOk);
+    EXPECT_EQ(get->header.value_bytes, kValueBytes);
+  }
+  EXPECT_EQ(stats().tier_reads, kReads);
+}
+
+// A request that is not answered bounds the numbers of those that may follow it. So a read that
+// hangs must not keep it, or nothing else of its session would be answered.
+TEST_F(TierGetTest, ThatHangGiveTheirNumbersBack) {
+  Start();
+  const std::string key = PutOntoDisk();
+  HoldReads(true);
+  ASSERT_TRUE(peer_->Send(GetHeader(key), key));
+  ASSERT_TRUE(StepUntil([] { return g_hanging == 1; }));
+  const uint32_t credits = peer_->grant().credits;
+  for (uint32_t i = 1; i < credits / 2; ++i) EXPECT_EQ(peer_->Put("a", "b"), ReplyStatus::kOk);
+  Pass(kNsPerSecond);
+  EXPECT_FALSE(peer_->TryReceive().has_value()) << "there are numbers for others";
+  EXPECT_EQ(peer_->Put("a", "b"), ReplyStatus::kOk);
+  EXPECT_FALSE(peer_->TryReceive().has_value()) << "it may be done any moment";
+  Pass(kNsPerSecond);
+  const auto ended = peer_->TryReceive();
+  ASSERT_TRUE(ended.has_value());
+  EXPECT_EQ(ended->status(), ReplyStatus::kTryAgain);
+  for (uint32_t i = 0; i < 2 * credits; ++i) EXPECT_EQ(peer_->Put("a", "b"), ReplyStatus::kOk);
+  // It asks again, and joins the read.
+  ASSERT_TRUE(peer_->Send(GetHeader(key), key));
+  ASSERT_TRUE(StepUntil([this] { return stats().tier_reads_joined == 1; }));
+  HoldReads(false);
+  const auto get = peer_->Receive();
+  ASSERT_TRUE(get.has_value());
+  EXPECT_EQ(get->status(), ReplyStatus::kOk);
+  EXPECT_EQ(stats().tier_reads, 1u);
+  EXPECT_TRUE(StepUntil([this] { return busy() == 0; })) << "nobody has the read's memory";
 }
 
 // APPEND and PREPEND need the value. Their client sends them again when it is in memory.
