@@ -1,8 +1,11 @@
 """What gannet-proxy's applications see of values that lie on a server's disk: nothing but time. A part of proxy_test.py,
 which starts the programs."""
 
+import socket
+import struct
 import unittest
 
+import proxy_binary
 import pymemcache.client.base
 import redis
 
@@ -127,3 +130,59 @@ class Tier(unittest.TestCase):
                 self.assertEqual(self.memcached.get(key), b"new")
                 changed += 1
         self.assertGreater(changed, 50)
+
+    def ask_meta(self, line):
+        """Returns the words of the answer to mg, and the value that came with it."""
+        self.meta.sendall(line + b"\r\n")
+        words = self.meta_file.readline().split()
+        value = self.meta_file.read(int(words[1]) + 2)[:-2] if words[0] == b"VA" else None
+        return words, value
+
+    def test_memcached_meta(self):
+        there = self.there()
+        self.meta = socket.create_connection(("127.0.0.1", self.port))
+        self.addCleanup(self.meta.close)
+        self.meta.settimeout(proxy_binary.LIMIT_S)
+        self.meta_file = self.meta.makefile("rb")
+        self.addCleanup(self.meta_file.close)
+        told = 0
+        for key in there[:100]:  # what wants no value
+            words, _ = self.ask_meta(f"mg {key} s f t k".encode())
+            if words == [b"EN"]:
+                continue
+            self.assertEqual(words, [b"HD", b"s%d" % len(value_of(key)), b"f0", b"t-1", b"k" + key.encode()])
+            told += 1
+        self.assertGreater(told, 50)
+        self.assertEqual(self.reads(), self.before)
+        whole = 0
+        for key in there[:100]:
+            words, value = self.ask_meta(f"mg {key} v f c T1000 t".encode())
+            if words == [b"EN"]:
+                continue
+            self.assertEqual((words[2], words[3][:1]), (b"f0", b"c"), key)
+            self.assertIn(int(words[4][1:]), range(900, 1001))
+            self.assertTrue(value == value_of(key), key)
+            self.assertIn(self.redis.ttl(key), [-2, *range(900, 1001)])
+            whole += 1
+        self.assertGreater(whole, 50)
+        self.assertGreater(self.reads(), self.before)
+
+    def test_memcached_binary(self):
+        peer = proxy_binary.Binary()
+        peer.port = self.port
+        peer.connect()
+        self.addCleanup(peer.doCleanups)
+        missing, whole = 1, 0
+        for key in (key.encode() for key in self.there()[:100]):
+            status = peer.ask(0x1C, key, struct.pack(">I", 1000))[0]  # touch
+            self.assertIn(status, (0, missing))
+            status, extras, name, value, cas, _ = peer.ask(0x0C, key)  # getk
+            if status == missing:
+                continue
+            self.assertEqual((status, extras, name), (0, bytes(4), key))
+            self.assertTrue(value == value_of(key.decode()), key)
+            if peer.ask(0x0E, key, value=b"+", cas=cas)[0] == 0:  # append
+                self.assertTrue(peer.ask(0x00, key)[3] in (value + b"+", b"Not found"), key)
+            whole += 1
+        self.assertGreater(whole, 50)
+        self.assertGreater(self.reads(), self.before)
