@@ -204,6 +204,15 @@ TEST_F(TierTest, OutlivesAKillWithAMemoryFile) {
     const uint64_t on_disk = StatsOf(*client).items_on_disk;
     ASSERT_GT(on_disk, 0u);
     server.Kill();
+    // Also before an upgrade, by the flags of the server.
+    std::vector<std::string> argv =
+        Flags({"--memory_file=" + memory, "--device=soft", "--json", "--upgrade_check=" + memory});
+    argv.insert(argv.begin(), test_support::ProgramPath("kvserver"));
+    const test_support::Finished check = test_support::RunProgram(argv);
+    EXPECT_EQ(check.exit_code, 0) << check.err;
+    EXPECT_THAT(check.out,
+                AllOf(HasSubstr("\"takes_over\":true"),
+                      HasSubstr("{\"name\":\"memory file\",\"version\":3,\"takes\":3}")));
     server.Restart();
     client = Connect(server);
     EXPECT_GE(StatsOf(*client).items_on_disk, on_disk);
