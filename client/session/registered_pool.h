@@ -48,7 +48,7 @@ class RegisteredPool {
     uint32_t count;
   };
   static constexpr std::array<TierSize, 5> kTiers = {
-      {{16 << 10, 64}, {128 << 10, 64}, {1 << 20, 8}, {8 << 20, 2}, {kValueBytesMax, 1}}};
+      {{16 << 10, 64}, {128 << 10, 32}, {1 << 20, 8}, {8 << 20, 2}, {kValueBytesMax, 1}}};
 
   struct Tier {
     RegisteredBuffer memory;

@@ -73,7 +73,7 @@ void GetManyLongValues(int threads, int count, size_t bytes) {
   EXPECT_EQ(wrong, 0);
 }
 
-// A client has 64 buffers of 16 KiB, 64 of 128 KiB, 8 of 1 MiB and 2 of 8 MiB. An operation keeps
+// A client has 64 buffers of 16 KiB, 32 of 128 KiB, 8 of 1 MiB and 2 of 8 MiB. An operation keeps
 // its buffer until its value is taken.
 TEST(ThreadsTest, BatchesMayNeedMoreBuffersThanThereAre) {
   GetManyLongValues(1, 120, 2'000);
