@@ -267,8 +267,8 @@ absl::Status MakeStatus(const Engine& engine, const Op& op) {
   }
   const ClientSession& session = engine.servers().session(op.request.server);
   std::string message = absl::StrCat(session.endpoint(), ": ", Reason(session, op));
-  if (!session.status().ok()) {
-    absl::StrAppend(&message, " (", std::string(session.status().message()), ")");
+  if (!session.attempts().status().ok()) {
+    absl::StrAppend(&message, " (", std::string(session.attempts().status().message()), ")");
   }
   return absl::Status(ToStatusCode(op.outcome), message);
 }

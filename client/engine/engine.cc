@@ -185,8 +185,8 @@ size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
     const bool may_send = server.session->Poll(now_ns);
     // Counted here, all hits of ordinary GETs cost one addition.
     static_assert(sizeof(Completion) == UsageLog::kBytesOfHit);
-    server.session->usage().HitsIn(reinterpret_cast<const char*>(reports.end()) -
-                                   reinterpret_cast<const char*>(first));
+    server.session->news().usage().HitsIn(reinterpret_cast<const char*>(reports.end()) -
+                                          reinterpret_cast<const char*>(first));
     if (!may_send) continue;
     const bool has_queued = server.HasQueued();
     if (has_queued) [[unlikely]]

@@ -53,25 +53,27 @@ struct alignas(64) EngineServer {
   bool HasQueued() const { return !ordered.empty() || !requests.empty(); }
   // Returns whether anything of that can be sent now.
   bool CanSendQueued() const {
-    return session->CanSend() &&
-           (!ordered.empty() || (!requests.empty() && !wants_buffer && session->CanSendRequest()));
+    return session->sends().CanSend() && (!ordered.empty() || (!requests.empty() && !wants_buffer &&
+                                                               session->requests().CanSend()));
   }
 
   // Returns whether the item may be past its expiry. `now_ns` may be when the operation began: an
   // item that was alive then is a right answer.
   bool PastExpiry(const ItemHeader& header, int64_t now_ns) const {
     const Expiry expiry = header.expiry();
-    return !expiry.never() && !session->server_time().SurelyBefore(expiry.time(), now_ns);
+    return !expiry.never() &&
+           !session->heartbeats().server_time().SurelyBefore(expiry.time(), now_ns);
   }
   // Returns whether the item was surely past its expiry at `read_ns`, a time at which it was still
   // to be READ. Then the READ found the key absent.
   bool SurelyPastExpiry(const ItemHeader& header, int64_t read_ns) const {
     const Expiry expiry = header.expiry();
-    return !expiry.never() && session->server_time().SurelyPast(expiry.time(), read_ns);
+    return !expiry.never() &&
+           session->heartbeats().server_time().SurelyPast(expiry.time(), read_ns);
   }
   // Returns how long an item lives at least that expires then. 0: perhaps that time has come.
   std::chrono::milliseconds TtlLeft(ServerTime expires, int64_t now_ns) const {
-    return std::chrono::milliseconds(session->server_time().LeftMs(expires, now_ns));
+    return std::chrono::milliseconds(session->heartbeats().server_time().LeftMs(expires, now_ns));
   }
   // Returns what a caller is told of an item.
   ItemInfo MakeItemInfo(const ItemHeader& header, int64_t now_ns) const {

@@ -28,7 +28,7 @@ void LatencySample::EndIfOver(const ClientClock& clock) {
   GANNET_CHECK_DATA_PATH(running(), "no operation was taken");
   if (op_->phase != Op::Phase::kFree && !op_->over()) return;
   const int64_t now_ns = clock.MonotonicNs();
-  server_->session->usage().Took(kind_, std::max<int64_t>(now_ns - began_ns_, 0));
+  server_->session->news().usage().Took(kind_, std::max<int64_t>(now_ns - began_ns_, 0));
   op_ = nullptr;
   next_ns_ = now_ns + kPeriodNs;
 }

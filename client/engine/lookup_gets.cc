@@ -46,12 +46,12 @@ void LookupGets::PlanRead(Op& op) {
   if (local == nullptr) [[unlikely]]
     return values_.Starve(op);
   const Lookup::ReadPlan& plan = op.lookup.plan();
-  op.session().QueueRead({local, plan.offset, op.number, plan.bytes, lkey});
+  op.session().sends().QueueRead({local, plan.offset, op.number, plan.bytes, lkey});
 }
 
 void LookupGets::StartBehindLock(Op& op) {
   const Slot cached = op.server->cache.Find(op.hash, op.place);
-  op.lookup.Start(&op.session().view(), op.key(), op.hash, cached);
+  op.lookup.Start(&op.session().terms().view, op.key(), op.hash, cached);
   std::optional<uint32_t> lkey;
   std::byte* local = PrepareRead(op, ops_.now_ns(), &lkey);
   if (local == nullptr) return;
@@ -66,10 +66,10 @@ void LookupGets::StartBehindLock(Op& op) {
 void LookupGets::Start(Op& op, Slot cached) {
   op.phase.FastGoTo(Op::Phase::kLookingUp);
   if (const LargeItemHeader* head = op.server->large.Find(op.HeadHash(), cached)) [[unlikely]] {
-    op.lookup.StartKnown(&op.session().view(), op.key(), op.hash, cached, *head);
+    op.lookup.StartKnown(&op.session().terms().view, op.key(), op.hash, cached, *head);
     return values_.Read(op);
   }
-  op.lookup.Start(&op.session().view(), op.key(), op.hash, cached);
+  op.lookup.Start(&op.session().terms().view, op.key(), op.hash, cached);
   PlanRead(op);
 }
 
@@ -79,7 +79,7 @@ void LookupGets::GoOn(Op& op) {
   const Op::Phase was = op.phase;
   op.phase.FastGoTo(Op::Phase::kLookingUp);
   const Slot cached = was == Op::Phase::kReadingCached ? op.ordinary.slot : Slot();
-  op.lookup.Start(&op.session().view(), op.key(), op.hash, cached);
+  op.lookup.Start(&op.session().terms().view, op.key(), op.hash, cached);
   if (was == Op::Phase::kReadingItem) op.lookup.OnRead(LookupBuffers(op), op.posted_ns, clock_);
   Feed(op);
 }
@@ -123,7 +123,7 @@ void LookupGets::Feed(Op& op) { Advance(op, Step(op)); }
 // Inlined into the path of a lookup, so that the item's description is not copied on the way.
 [[gnu::always_inline]] inline void LookupGets::EndWithHit(Op& op, const ItemInfo& info,
                                                           std::string_view value) {
-  op.session().usage().Hit();
+  op.session().news().usage().Hit();
   op.done.found = true;
   op.done.info = info;
   op.value = value;
@@ -172,7 +172,7 @@ void LookupGets::FinishHit(Op& op, ItemInfo info, std::string_view value) {
 }
 
 void LookupGets::FinishMiss(Op& op) {
-  op.session().usage().Missed();
+  op.session().news().usage().Missed();
   ops_.Finish(op, Outcome::kOk);
 }
 

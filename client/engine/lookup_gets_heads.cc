@@ -30,7 +30,7 @@ namespace gannet {
 
 void LookupGets::StartHeadRead(Op& op, Slot cached) {
   const EngineServer& server = *op.server;
-  const IndexView& view = op.session().view();
+  const IndexView& view = op.session().terms().view;
   op.phase.FastGoTo(Op::Phase::kReadingHead);
   op.value_read.wanted = 0;
   const LargeItemHeader* head = server.large.Find(op.HeadHash(), cached);
@@ -88,7 +88,7 @@ void LookupGets::StartInto(Op& op) {
   if (head == nullptr || op.request.memory.size() != 1 || head->item.value_bytes == 0)
     return Start(op, cached);
   const RegisteredSpan& span = op.request.memory[0];
-  op.lookup.StartKnown(&server.session->view(), op.key(), op.hash, cached, *head);
+  op.lookup.StartKnown(&server.session->terms().view, op.key(), op.hash, cached, *head);
   const auto bytes = static_cast<uint32_t>(std::min<uint64_t>(head->item.value_bytes, span.bytes));
   values_.ReadKnown(op, *span.memory->range(), span.offset, bytes);
 }

@@ -96,7 +96,7 @@ uint32_t MapFollower::WhomToAsk(uint32_t number) const {
 bool MapFollower::NeedsMap() const {
   if (homeless_ > 0 || given_.rerouting->AnyWaits()) return true;
   for (const EngineServer& server : *given_.servers) {
-    if (server.session->map_is_old()) return true;
+    if (server.session->heartbeats().map_is_old()) return true;
   }
   return false;
 }
@@ -142,7 +142,7 @@ void MapFollower::TakeOfOneGroup(uint32_t server, const PartitionMap& map) {
 // Finds the group that the user listed: the one that the client knew by its name, the only one, or
 // the one with the address of the connection. If it is none of them, it will be dropped.
 void MapFollower::NameFirst(const PartitionMap& map) {
-  const std::string connected = given_.servers->session(0).address().ToString();
+  const std::string connected = given_.servers->session(0).attempts().address().ToString();
   const auto is_mine = [&](const PartitionMap::Group& group) {
     if (!names_[0].empty()) return group.name == names_[0];
     return map.groups.size() == 1 ||
@@ -208,7 +208,7 @@ void MapFollower::SetRoutes(PartitionMap map) {
   for (uint32_t i = 0; i < given_.servers->size(); ++i) {
     const ClientSession& session = given_.servers->session(i);
     const std::string name = names_[i].empty() ? session.endpoint() : names_[i];
-    servers.push_back({session.endpoint(), name, session.address().ToString()});
+    servers.push_back({session.endpoint(), name, session.attempts().address().ToString()});
   }
   moved_ = true;
   OpRerouting::Changed changed;

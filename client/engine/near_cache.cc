@@ -40,10 +40,10 @@ void NearCache::DropLeases() {
 // What is known of the server's clock and of its primary's lease only becomes better while a
 // connection lasts. So what was sure once stays so, until header or words are READ again. The
 // header is READ again when so much of the lease is over that it was surely renewed meanwhile.
-bool NearCache::HoldsStill(const ClientSession& session, int64_t now_ns) {
+bool NearCache::HoldsStill(ClientSession& session, int64_t now_ns) {
   constexpr int64_t kRoundingNs = 2 * kNsPerMs;  // of ServerTimeBound
-  const int64_t end_ns = session.server_time().SurelyBeforeUntilNs(copies_.end());
-  soon_ns_ = end_ns - session.item_leases().lease_ms * kNsPerMs / 4 - kRoundingNs;
+  const int64_t end_ns = session.heartbeats().server_time().SurelyBeforeUntilNs(copies_.end());
+  soon_ns_ = end_ns - session.requests().item_leases().lease_ms * kNsPerMs / 4 - kRoundingNs;
   until_ns_ = std::min(end_ns, session.lease().OwnedUntilNs());
   return now_ns < until_ns_;
 }
@@ -61,7 +61,7 @@ bool NearCache::IsWorthIt(uint32_t answers, int64_t now_ns) {
 
 void NearCache::Note(ClientSession& session, KeyHash hash, std::string_view key,
                      std::string_view value, const ItemHeader& header, Slot slot, int64_t now_ns) {
-  const ItemLeasesReply& leases = session.item_leases();
+  const ItemLeasesReply& leases = session.requests().item_leases();
   if (leases.words == 0 || value.size() != header.value_bytes) return;
   if (value.size() > kLeasedValueBytesMax) return;
   lease_ns_ = leases.lease_ms * kNsPerMs;
@@ -84,19 +84,19 @@ void NearCache::Ask(ClientSession& session, int64_t now_ns) {
 
 // Returns false if there is no room now: the next GET tries again.
 bool NearCache::Read(ClientSession& session, Reading what, uint64_t offset, uint64_t bytes) {
-  const ItemLeasesReply& leases = session.item_leases();
-  if (leases.words == 0 || !session.CanSend()) return false;
+  const ItemLeasesReply& leases = session.requests().item_leases();
+  if (leases.words == 0 || !session.sends().CanSend()) return false;
   buffer_ = session.memory().items.Take(static_cast<uint32_t>(bytes));
   if (buffer_.data == nullptr) return false;
   reading_ = what;
   ++reads_;
-  session.SendReadOf(leases.address, leases.rkey,
-                     {.local = buffer_.data,
-                      .offset = offset,
-                      .op = 0,
-                      .bytes = static_cast<uint32_t>(bytes),
-                      .lkey = buffer_.lkey},
-                     InFlightWork::Kind::kOwnRead);
+  session.sends().SendReadOf(leases.address, leases.rkey,
+                             {.local = buffer_.data,
+                              .offset = offset,
+                              .op = 0,
+                              .bytes = static_cast<uint32_t>(bytes),
+                              .lkey = buffer_.lkey},
+                             InFlightWork::Kind::kOwnRead);
   return true;
 }
 
@@ -106,7 +106,8 @@ void NearCache::OnRead(ClientSession& session, int64_t now_ns) {
   until_ns_ = kNever;
   if (!std::exchange(stale_, false)) {
     if (read == Reading::kHeader) OnHeader(session, buffer.data, now_ns);
-    if (read == Reading::kWords) OnWords(buffer.data, session.item_leases().words, now_ns);
+    if (read == Reading::kWords)
+      OnWords(buffer.data, session.requests().item_leases().words, now_ns);
   }
   session.memory().items.Return(buffer);
 }
@@ -119,9 +120,9 @@ void NearCache::OnHeader(ClientSession& session, const std::byte* read, int64_t 
   if (!ItemLeaseValid(header, session.grant().incarnation)) return;
   copies_.OnHeader(header);
   const ServerTime end = ServerTime::FromMs(header.end_ms);
-  if (end <= session.server_time().Upper(now_ns)) return Pause(now_ns);
+  if (end <= session.heartbeats().server_time().Upper(now_ns)) return Pause(now_ns);
   if (!copies_.WantsWords() && !wants_words_) return;
-  const uint32_t words = session.item_leases().words;
+  const uint32_t words = session.requests().item_leases().words;
   Read(session, Reading::kWords, ItemLeaseBytes(0), words * sizeof(uint64_t));
 }
 

@@ -59,7 +59,8 @@ class NearCache {
     ItemCopies::Copy* const copy = copies_.Find(hash, key);
     if (copy == nullptr) return nullptr;
     const Expiry expiry = copy->header.expiry();
-    if (!expiry.never() && !session.server_time().SurelyBefore(expiry.time(), now_ns)) [[unlikely]]
+    if (!expiry.never() && !session.heartbeats().server_time().SurelyBefore(expiry.time(), now_ns))
+        [[unlikely]]
       return nullptr;
     return copy;
   }
@@ -100,7 +101,7 @@ class NearCache {
   static constexpr uint32_t kOftenMin = 1024 / kSampleEvery;
   static constexpr uint32_t kOftenMax = uint32_t{1} << 30;
 
-  bool HoldsStill(const ClientSession& session, int64_t now_ns);
+  bool HoldsStill(ClientSession& session, int64_t now_ns);
   bool IsWorthIt(uint32_t answers, int64_t now_ns);
   void Ask(ClientSession& session, int64_t now_ns);
   bool Read(ClientSession& session, Reading what, uint64_t offset, uint64_t bytes);

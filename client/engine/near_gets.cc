@@ -116,7 +116,7 @@ inline void NearGets::CountAnswers(EngineServer& server, ptrdiff_t answers) {
   const auto count = static_cast<uint64_t>(answers);
   if (server.near_cache->OnAnswers(*server.session, count, ops_.now_ns())) [[unlikely]]
     pause_end_ns_ = kNow;
-  server.session->usage().HitsIn(answers * static_cast<ptrdiff_t>(sizeof(Completion)));
+  server.session->news().usage().HitsIn(answers * static_cast<ptrdiff_t>(sizeof(Completion)));
 }
 
 [[gnu::noinline]] void NearGets::TellUses(EngineServer& server, ItemCopies::Copy& copy) {

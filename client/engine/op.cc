@@ -5,12 +5,12 @@
 namespace gannet {
 
 void Op::HashKey() {
-  hash = KeyHash::Of(key(), session().view().hash_seed);
+  hash = KeyHash::Of(key(), session().terms().view.hash_seed);
   place = server->cache.Prefetch(hash);
 }
 
 void Op::HashKeyOf(uint32_t changes) {
-  hash = KeyHash::Of(key(), session().view().hash_seed);
+  hash = KeyHash::Of(key(), session().terms().view.hash_seed);
   place = server->cache.Prefetch(hash, changes);
   place_changes = changes;
 }
@@ -40,7 +40,8 @@ void Op::CancelRequest() {
 }
 
 void Op::IgnoreAnswer() {
-  if (const auto* request = session().IgnoreAnswer(rpc.sequence, number)) Charge(*request);
+  if (const auto* request = session().requests().IgnoreAnswer(rpc.sequence, number))
+    Charge(*request);
 }
 
 void Op::Charge(const RequestWindow::Entry& request) {

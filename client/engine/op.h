@@ -175,7 +175,9 @@ struct alignas(64) Op {
   int64_t begun_ns() const { return late ? 0 : deadline_ns - request.timeout_ns; }
 
   // Finds its buffers, which its session has once it was ready.
-  void FindBuffers() { buffers = session().was_ready() ? session().memory().op(number) : nullptr; }
+  void FindBuffers() {
+    buffers = session().attempts().was_connected() ? session().memory().op(number) : nullptr;
+  }
   // Finds what depends on the key's hash. Hashes are seeded by the server, so call it again for
   // every connection.
   void HashKey();

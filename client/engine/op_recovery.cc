@@ -45,7 +45,8 @@ void OpRecovery::OnReady(EngineServer& server, Comeback comeback,
   const Grant& grant = server.session->grant();
   for (const uint32_t op : abandoned) AbandonOp(ops_[op]);
   server.locks.Restart(grant.connection_id, grant.lock_words);
-  server.touches = server.session->touches().on() ? &server.session->touches() : nullptr;
+  server.touches =
+      server.session->news().touches().on() ? &server.session->news().touches() : nullptr;
   if (comeback == Comeback::kNewIncarnation || comeback == Comeback::kFailedOver) {
     server.cache.Clear();
     server.large.Clear();

@@ -51,7 +51,7 @@ inline bool OrdinaryGets::ReadItem(EngineServer& server, Op& op, Slot slot, Op::
   const uint32_t bytes = static_cast<uint32_t>(slot.read_bytes());
   constexpr uint32_t kHeaderBytes = sizeof(ItemHeader);
   if (bytes - kHeaderBytes > OpBuffers::kSmallItemBytes - kHeaderBytes) return false;
-  const IndexView& view = server.session->view();
+  const IndexView& view = server.session->terms().view;
   const uint64_t offset = slot.offset();
   if (offset + bytes > view.region_bytes) return false;
   op.ordinary.slot = slot;
@@ -61,7 +61,7 @@ inline bool OrdinaryGets::ReadItem(EngineServer& server, Op& op, Slot slot, Op::
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += bytes;
-  server.session->QueueRead({op.buffers->item, offset, op.number, bytes, {}});
+  server.session->sends().QueueRead({op.buffers->item, offset, op.number, bytes, {}});
   return true;
 }
 
@@ -71,12 +71,12 @@ inline void OrdinaryGets::ReadWindow(OpTable& ops, EngineServer& server, Op& op)
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += kWindowBytes;
-  const IndexGeometry& index = server.session->view().index;
-  server.session->QueueRead({op.buffers->window[0],
-                             index.BucketOffset(op.hash.Home(index.homes)),
-                             op.number,
-                             kWindowBytes,
-                             {}});
+  const IndexGeometry& index = server.session->terms().view.index;
+  server.session->sends().QueueRead({op.buffers->window[0],
+                                     index.BucketOffset(op.hash.Home(index.homes)),
+                                     op.number,
+                                     kWindowBytes,
+                                     {}});
 }
 
 inline void OrdinaryGets::OnRead(OpTable& ops, EngineServer& server, Op& op) {

@@ -23,7 +23,7 @@ void OrdinaryGets::ShareWindow(Op& op) {
   op.phase.FastGoTo(Op::Phase::kReadingWindow);
   op.posted_ns = ops_table_.now_ns();
   ++op.busy.in_flight;
-  shared_windows_.Add({op.request.server, op.number, WindowOffset(op.session().view(), op)});
+  shared_windows_.Add({op.request.server, op.number, WindowOffset(op.session().terms().view, op)});
 }
 
 void OrdinaryGets::PostSharedWindows() {
@@ -37,7 +37,7 @@ void OrdinaryGets::PostSharedWindows() {
     }
     ++reader.done.cost.reads;
     reader.done.cost.read_bytes += bytes;
-    reader.session().QueueRead(
+    reader.session().sends().QueueRead(
         {reader.buffers->window[0], wanted[0].offset, reader.number, bytes, {}});
   });
 }

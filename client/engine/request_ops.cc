@@ -95,14 +95,14 @@ bool KeepReplyBytes(Op& op, const ReplyView& reply) {
 }  // namespace
 
 void RequestOps::SendQueued(EngineServer& server) {
-  while (!server.ordered.empty() && server.session->CanSend()) {
+  while (!server.ordered.empty() && server.session->sends().CanSend()) {
     const OrderedWork work = server.ordered.front();
     server.ordered.Pop();
-    if (!DropUnwanted(work)) server.session->SendOrdered(work);
+    if (!DropUnwanted(work)) server.session->sends().SendOrdered(work);
   }
   if (server.requests.empty()) return;
   server.wants_buffer = false;
-  while (!server.requests.empty() && server.session->CanSendRequest()) {
+  while (!server.requests.empty() && server.session->requests().CanSend()) {
     if (!Send(server, ops_[server.requests.front()])) {
       server.wants_buffer = true;
       return;
@@ -158,7 +158,7 @@ bool RequestOps::Send(EngineServer& server, Op& op) {
   }
   dequeue();
   if (!op.over()) op.phase.FastGoTo(Op::Phase::kRequestSent);
-  op.rpc.sequence = session.SendRequest(request, entry, ops_.now_ns());
+  op.rpc.sequence = session.requests().Send(request, entry, ops_.now_ns());
   return true;
 }
 
@@ -259,13 +259,13 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
     op.rpc.value_needed = header.value_bytes;
     return op.QueueRequest();
   }
-  op.session().usage().Asked();
+  op.session().news().usage().Asked();
   if (status == ReplyStatus::kNotFound) {
     cache.Forget(op.hash, op.place);
-    op.session().usage().Missed();
+    op.session().news().usage().Missed();
   }
   if (status != ReplyStatus::kOk && !head) return ops_.Finish(op, ToOutcome(status));
-  op.session().usage().Hit();
+  op.session().news().usage().Hit();
   if (!head && !TakeValue(op, answered, reply)) return ops_.Finish(op, Outcome::kServerBug);
   if (!head) NoteLength(op.session().memory(), header.value_bytes);
   op.done.found = true;
@@ -281,7 +281,7 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
 // The item is large. The server said where it is, and that this version is not expired.
 void RequestOps::ReadWhereTold(Op& op, const ReplyHeader& reply) {
   const Slot slot(reply.get.slot);
-  if (op.session().view().Contains(slot.offset(), slot.read_bytes())) {
+  if (op.session().terms().view.Contains(slot.offset(), slot.read_bytes())) {
     if (op.misplaced) return rerouting_.BeginAnew(op);
     op.rpc.version_alive = reply.get.version;
     if (ReadsHead(op.request.type)) return gets_.StartHeadRead(op, slot);

@@ -26,7 +26,7 @@ void ServerEvents::OnReadable(uint32_t server, FdKind kind) const {
   if (server >= servers_.size()) return;  // it was dropped
   ClientSession& session = *servers_.all()[server].session;
   if (kind == FdKind::kCompletions) {
-    session.TakeEvents();
+    session.memory().completions->TakeEvent();
   } else {
     session.LookAtConnections();
   }

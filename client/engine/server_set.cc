@@ -26,8 +26,9 @@ bool MayPass(const absl::Status& status) {
 }
 
 std::string WhyNotConnected(const ClientSession& session) {
-  const std::string cause = session.status().ok() ? "no answer within the connect timeout"
-                                                  : std::string(session.status().message());
+  const std::string cause = session.attempts().status().ok()
+                                ? "no answer within the connect timeout"
+                                : std::string(session.attempts().status().message());
   if (cause.find(session.endpoint()) != std::string::npos) return cause;
   return absl::StrCat(session.endpoint(), ": ", cause);
 }
@@ -44,8 +45,8 @@ std::optional<absl::Status> ServerSet::StartStatus(bool last_call) {
       ++ready;
       continue;
     }
-    if (session.down() && !MayPass(session.status())) return session.status();
-    if (!session.down() || session.starting()) ++pending;
+    if (session.down() && !MayPass(session.attempts().status())) return session.attempts().status();
+    if (!session.down() || session.attempts().starting()) ++pending;
     causes.push_back(WhyNotConnected(session));
   }
   if (pending > 0 && !last_call) return std::nullopt;
@@ -142,7 +143,7 @@ void ServerSet::AimAtWaiting(Op& op) { AimAt(op, RouteOf(op), &waiting()); }
 void ServerSet::AimAtLock(Op& op) {
   Router::Route route = RouteOf(op);
   for (uint32_t i = 0; i < size(); ++i) {
-    const KeyHash hash = KeyHash::Of(op.key(), session(i).view().hash_seed);
+    const KeyHash hash = KeyHash::Of(op.key(), session(i).terms().view.hash_seed);
     if (servers_[i].locks.HasToRelease(hash, op.lock.word)) route.server = static_cast<uint16_t>(i);
   }
   AimAt(op, route, &servers_[route.server]);
@@ -156,7 +157,7 @@ void ServerSet::HashKey(Op& op) const {
 uint64_t ServerSet::OrderHash(const Op& op) {
   const Router::Route route = RouteOf(op);
   const EngineServer& server = route.served ? servers_[route.server] : waiting();
-  return KeyHash::Of(op.key(), server.session->view().hash_seed).value();
+  return KeyHash::Of(op.key(), server.session->terms().view.hash_seed).value();
 }
 
 std::vector<ServerInfo> ServerSet::Info() const {
@@ -169,7 +170,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.connected = its.ready();
     if (!info.connected) info.why_not = WhyNotConnected(its);
     info.unreachable = its.down();
-    if (!its.was_ready()) continue;
+    if (!its.attempts().was_connected()) continue;
     const Grant& grant = its.grant();
     info.device = its.memory().device.name;
     info.kind = DeviceKindName(its.memory().device.kind);
@@ -179,7 +180,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.read_only = its.terms().read_only();
     info.incarnation = grant.incarnation;
     info.region_bytes = grant.region_bytes;
-    const IndexView& view = its.view();
+    const IndexView& view = its.terms().view;
     info.index_slots = (view.next.homes != 0 ? view.next : view.index).slots();  // the newest
     info.lock_words = grant.lock_words;
     info.protocol_version = grant.version;
@@ -188,7 +189,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.silence_ms = grant.silence_ms;
     info.history = grant.history;
     if (info.history != 0) info.epoch = EpochOfConnection(grant.connection_id);
-    info.address = its.address().ToString();
+    info.address = its.attempts().address().ToString();
     info.reads_disbelieved = its.lease().disbelieved();
     if (const NearCache* near_cache = servers_[i].near_cache.get()) {
       info.near_cache_answers = near_cache->answers();

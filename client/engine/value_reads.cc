@@ -35,8 +35,9 @@ void ValueReads::ReadKnown(Op& op, const MemoryRange& range, uint64_t at, uint32
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += bytes;
-  session.QueueRead({reinterpret_cast<std::byte*>(range.address() + at), op.lookup.value_offset(),
-                     op.number, bytes, range.lkey(session.memory().domain)});
+  session.sends().QueueRead({reinterpret_cast<std::byte*>(range.address() + at),
+                             op.lookup.value_offset(), op.number, bytes,
+                             range.lkey(session.memory().domain)});
 }
 
 // Adds as many READs of the value as there is room for. The completion of each calls OnRead.
@@ -53,7 +54,8 @@ void ValueReads::Post(Op& op) {
       pieces[0] = {op.item.lent.address(), op.value_read.wanted, op.item.lent.lkey};
     }
     const std::span<const LocalPiece> read(pieces.data(), n);
-    if (!session.TryReadInto(op.number, op.lookup.value_offset() + op.value_read.posted, read)) {
+    if (!session.sends().TryReadInto(op.number, op.lookup.value_offset() + op.value_read.posted,
+                                     read)) {
       if (op.busy.in_flight == 0) Starve(op);
       return;
     }
@@ -90,7 +92,7 @@ void ValueReads::Confirm(Op& op, Op::Phase next) {
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += plan.bytes;
-  op.session().QueueRead({op.buffers->item, plan.offset, op.number, plan.bytes, {}});
+  op.session().sends().QueueRead({op.buffers->item, plan.offset, op.number, plan.bytes, {}});
 }
 
 void ValueReads::Resume(Op& op) {

@@ -8,27 +8,24 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "common/auth/handshake.h"
-#include "common/protocol/not_primary.h"
-#include "common/rdma/status.h"
+#include "client/session/liveness.h"
+#include "common/rdma/connector.h"
 
 namespace gannet {
 
 ClientSession::ClientSession(Options options, SessionOwner* owner)
     : options_(std::move(options)),
       reports_(options_.number, owner),
-      attempts_({.addresses = options_.addresses,
-                 .reconnect = options_.reconnect,
-                 .group = options_.group,
-                 .lease_ns = PrimaryLeaseWatch::kLengthNsUsual,
-                 .names = options_.names}),
-      maker_({.options = &options_, .memory = &memory_, .connections = &connections_}),
+      first_({.options = &options_,
+              .reports = &reports_,
+              .terms = &terms_,
+              .memory = &memory_,
+              .connections = &connections_}),
       sends_({.options = &options_,
               .phase = &phase_,
               .reports = &reports_,
@@ -58,59 +55,42 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
                     .watched = &watched_}),
       joining_({.options = &options_,
                 .terms = &terms_,
-                .attempts = &attempts_,
+                .attempts = &first_.attempts(),
                 .connections = &connections_,
-                .maker = &maker_,
+                .maker = &first_.maker(),
                 .sends = &sends_,
                 .watched = &watched_}) {}
 
 ClientSession::~ClientSession() {
-  reports_.End();
-  TellLast();
-  if (phase_.value() != Phase::kDown && phase_.value() != Phase::kDraining) BeginDrain();
-  while (phase_.value() == Phase::kDraining) PollDraining(options_.clock.get().MonotonicNs());
-}
-
-// Sends the report that the next heartbeat would carry, and waits until the server's device has it:
-// closing drops what is not there yet. A dead server never has it, so this does not wait for long.
-void ClientSession::TellLast() {
-  if (!BeginToTellLast()) return;
   int64_t now_ns = options_.clock.get().MonotonicNs();
-  const int64_t give_up_ns = now_ns + kLastReportNsMax;
-  // A test's clock may stand still.
-  for (uint32_t looks = 0; looks < kLooksAtStillClock && now_ns < give_up_ns;) {
-    LookAtConnections();
-    Poll(now_ns);
-    if (!ready() || HasToldLast()) return;
-    sched_yield();  // the server may want this core
+  BeginEnd(now_ns);
+  uint32_t looks = 0;
+  while (!PollEnd(now_ns)) {
+    if (ready()) sched_yield();  // the server may want this core
     const int64_t before_ns = std::exchange(now_ns, options_.clock.get().MonotonicNs());
     looks = now_ns == before_ns ? looks + 1 : 0;
+    if (looks == kLooksAtStillClock) tell_until_ns_ = now_ns;  // a test's clock may stand still
   }
-}
-
-bool ClientSession::BeginToTellLast() {
-  if (!ready() || !news_.usage().HasNews()) return false;
-  joining_.Stop();
-  news_.usage().Hasten();
-  return true;
-}
-
-bool ClientSession::HasToldLast() const {
-  return !news_.usage().HasNews() && connections_.first().work.in_flight() == 0;
 }
 
 void ClientSession::BeginEnd(int64_t now_ns) {
   reports_.End();
+  tell_until_ns_ = now_ns;
+  if (!ready() || !news_.usage().HasNews()) return;
+  joining_.Stop();
+  news_.usage().Hasten();
   tell_until_ns_ = now_ns + kLastReportNsMax;
-  if (!BeginToTellLast()) tell_until_ns_ = now_ns;
 }
 
+// Sends the report that the next heartbeat would carry, and waits until the server's device has it:
+// closing drops what is not there yet. A dead server never has it, so this does not wait for long.
 bool ClientSession::PollEnd(int64_t now_ns) {
   if (ready() && now_ns < tell_until_ns_) {
     LookAtConnections();
     Poll(now_ns);
   }
-  const bool told = !ready() || now_ns >= tell_until_ns_ || HasToldLast();
+  const bool told = !ready() || now_ns >= tell_until_ns_ ||
+                    (!news_.usage().HasNews() && connections_.first().work.in_flight() == 0);
   const bool open = ready() || phase_.value() == Phase::kConnecting;
   if (open && told) BeginDrain();
   if (phase_.value() == Phase::kDraining) PollDraining(now_ns);
@@ -126,7 +106,10 @@ bool ClientSession::Poll(int64_t now_ns) {
     case Phase::kReady:
       break;  // see above
     case Phase::kDown:
-      if (now_ns >= attempts_.next_ns()) BeginConnect(now_ns);
+      if (now_ns >= attempts().next_ns()) {
+        phase_.Set(Phase::kConnecting);
+        if (first_.Begin(now_ns) == FirstConnection::Step::kFailed) BeginDrain();
+      }
       return false;
     case Phase::kConnecting:
       PollConnecting(now_ns);
@@ -136,6 +119,39 @@ bool ClientSession::Poll(int64_t now_ns) {
       return false;
   }
   return false;
+}
+
+void ClientSession::PollConnecting(int64_t now_ns) {
+  switch (first_.Poll(now_ns)) {
+    case FirstConnection::Step::kUnderWay:
+      return;
+    case FirstConnection::Step::kFailed:
+      return BeginDrain();
+    case FirstConnection::Step::kMade:
+      return BecomeReady(now_ns);
+  }
+}
+
+void ClientSession::BecomeReady(int64_t now_ns) {
+  ClientConnection& first = connections_.first();
+  const Grant& grant = terms_.grant;
+  phase_.Set(Phase::kReady);
+  next_control_ns_ = now_ns;
+  lease_.Restart(grant, first.asked_ns, now_ns);
+  watched_.Restart(now_ns, Liveness::WatchStepNs(terms_.silence_ns()));
+  first.liveness.Restart(now_ns, watched_, terms_.silence_ns());
+  sends_.Restart();
+  heartbeats_.Restart(now_ns);
+  requests_.Restart();
+  if (options_.item_leases && (grant.features & kGrantItemLeases) != 0)
+    requests_.AskForItemLeases();
+  std::vector<uint32_t> abandoned;
+  if (first_.resumed()) {
+    requests_.Resend(now_ns);
+  } else {
+    requests_.BeginAnew(grant.credits, &abandoned);
+  }
+  if (ready()) reports_.OnReady(first_.comeback(), abandoned);
 }
 
 inline void ClientSession::PollReady(int64_t now_ns) {
@@ -164,8 +180,8 @@ void ClientSession::PollControl(int64_t now_ns) {
   }
   joining_.Poll(now_ns);
   // Here, because the owner's requests take all credits that are left after a Poll.
-  if (requests_.asks_for_map() && CanSendRequest()) requests_.SendMapQuestion(now_ns);
-  if (requests_.asks_for_item_leases() && CanSendRequest())
+  if (requests_.asks_for_map() && requests_.CanSend()) requests_.SendMapQuestion(now_ns);
+  if (requests_.asks_for_item_leases() && requests_.CanSend())
     requests_.SendItemLeasesQuestion(now_ns);
   CheckSilence(now_ns);
   if (ready()) heartbeats_.SendDue(now_ns);
@@ -197,8 +213,7 @@ bool ClientSession::HasWork() const {
 
 void ClientSession::GiveUp(absl::Status why) {
   options_.Log(true, std::string(why.message()));
-  attempts_.OnBroken(std::move(why), lease_.length_ns());
-  report_lost_ = true;
+  first_.attempts().OnBroken(std::move(why), lease_.length_ns());
   BeginDrain();
 }
 
@@ -218,10 +233,9 @@ void ClientSession::PollDraining(int64_t now_ns) {
   if (!connections_.LookDrained(nothing_new, now_ns > drain_until_ns_)) return;
   connections_.Clear();
   phase_.Set(Phase::kDown);
-  attempts_.ScheduleNext(now_ns);
+  first_.attempts().ScheduleNext(now_ns);
   sends_.ForgetQueued();
-  const bool lost = std::exchange(report_lost_, false);
-  if (lost || down()) reports_.OnLost();
+  if (phase_.TakeLoss() || down()) reports_.OnLost();
 }
 
 int64_t ClientSession::IdleNs(int64_t now_ns, bool somebody_waits) const {
@@ -230,7 +244,7 @@ int64_t ClientSession::IdleNs(int64_t now_ns, bool somebody_waits) const {
     case Phase::kReady:
       return ReadyIdleNs(now_ns, somebody_waits);
     case Phase::kDown:
-      return dead() ? INT64_MAX : until(attempts_.next_ns());
+      return dead() ? INT64_MAX : until(attempts().next_ns());
     case Phase::kConnecting:
       return until(connections_.first().connector->deadline_ns());
     case Phase::kDraining:
@@ -272,145 +286,6 @@ bool ClientSession::ExpectsCompletions() const {
 void ClientSession::Arm() {
   if (memory_ == nullptr) return;
   if (absl::Status status = memory_->completions->Arm(); !status.ok()) Break(std::move(status));
-}
-
-// From an address to a grant, and again after a break.
-
-namespace {
-
-// Returns the name by which keys find the server. A group's members have names of their own, but
-// the same items: the history names these.
-std::string NameToUse(const Grant& grant) {
-  if (grant.history == 0) return std::string(NameOf(grant));
-  return absl::StrCat("group-", absl::Hex(grant.history, absl::kZeroPad16));
-}
-
-// Returns the address of the primary that a reject names, if it can be used without asking DNS,
-// which may block. A name is left to the list of addresses.
-std::optional<SocketAddress> NamedPrimary(std::span<const std::byte> private_data) {
-  const absl::StatusOr<Reject> reject = DecodeReject(private_data);
-  if (!reject.ok()) return std::nullopt;
-  const std::optional<NotPrimary> elsewhere = ParseNotPrimary(RejectReason(*reject));
-  if (!elsewhere.has_value()) return std::nullopt;
-  return NumericAddress(elsewhere->primary, kDefaultPort);
-}
-
-}  // namespace
-
-void ClientSession::BeginConnect(int64_t now_ns) {
-  phase_.Set(Phase::kConnecting);
-  maker_.TakeKey();
-  const int64_t timeout_ns = attempts_.AttemptNs(now_ns, options_.connect_timeout_ns);
-  if (absl::Status status = maker_.Start(attempts_.address(), now_ns + timeout_ns); !status.ok()) {
-    FailAttempt({.why = std::move(status)});
-  }
-}
-
-void ClientSession::PollConnecting(int64_t now_ns) {
-  Connector& connector = *connections_.first().connector;
-  switch (connector.Poll(now_ns)) {
-    case Connector::Step::kResolving:
-    case Connector::Step::kConnecting:
-      return;
-    case Connector::Step::kResolved:
-      if (absl::Status status = maker_.Configure(connections_.first()); !status.ok()) {
-        FailAttempt({.why = std::move(status)});
-      }
-      return;
-    case Connector::Step::kEstablished:
-      return OnEstablished(now_ns);
-    case Connector::Step::kClosed:
-    case Connector::Step::kFailed:
-      return OnConnectFailed(connector);
-  }
-}
-
-void ClientSession::OnConnectFailed(const Connector& connector) {
-  ConnectAttempts::Failure failure{.why = connector.status()};
-  if (failure.why.ok()) {
-    failure.why = absl::UnavailableError(absl::StrCat(endpoint(), ": closed by the server"));
-  }
-  if (connector.refused()) {
-    failure.why = RefusalStatus(connector.private_data(), endpoint(), failure.why, &failure.code);
-    if (failure.code == RejectCode::kNotPrimary) {
-      failure.primary = NamedPrimary(connector.private_data());
-    }
-  }
-  FailAttempt(std::move(failure));
-}
-
-// Gives up this attempt to connect. Fills in what the caller does not know.
-void ClientSession::FailAttempt(ConnectAttempts::Failure failure) {
-  if (attempts_.IsNews(failure.code))
-    options_.Log(!was_ready(), std::string(failure.why.message()));
-  failure.answered = !connections_.empty() && connections_.first().connector->answered();
-  // The server forgot the session, or it is another run of the server: ask for a new session.
-  failure.session_forgotten = failure.code == RejectCode::kSessionUnknown && maker_.token() != 0;
-  if (failure.session_forgotten) maker_.set_token(0);
-  attempts_.OnFailed(std::move(failure));
-  BeginDrain();
-}
-
-void ClientSession::OnEstablished(int64_t now_ns) {
-  ClientConnection& first = connections_.first();
-  const absl::StatusOr<Grant> grant = maker_.TakeGrant(first);
-  if (!grant.ok()) return FailAttempt({.why = grant.status()});
-  terms_.read_depth = first.rdma().depth().issued;
-  if (terms_.read_depth == 0) {
-    return FailAttempt(
-        {.why = absl::FailedPreconditionError(
-             absl::StrCat(endpoint(), ": no RDMA READs on this connection (negotiated depth 0)"))});
-  }
-  if (absl::Status status = reports_.OnNamed(NameToUse(*grant)); !status.ok()) {
-    return FailAttempt({.why = std::move(status)});
-  }
-  first.Open();
-  AdoptGrant(*grant, now_ns);
-}
-
-void ClientSession::AdoptGrant(const Grant& grant, int64_t now_ns) {
-  ClientConnection& first = connections_.first();
-  const Comeback comeback = HowItCameBack(grant);
-  // A member that took over knows the sessions of the former primary.
-  const bool resumed = comeback == Comeback::kResumed ||
-                       (comeback == Comeback::kFailedOver && grant.resumed && maker_.token() != 0);
-  terms_.grant = grant;
-  terms_.view = IndexView::Of(grant);
-  terms_.eager_bytes_max = std::min<uint32_t>(grant.message_bytes_max, kMessageBytesMax);
-  terms_.authenticated = maker_.has_key();
-  terms_.lock_by_nic = !terms_.read_only() &&
-                       static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
-                       memory_->device.caps.has_atomics() && options_.nic_locks;
-  maker_.set_token(grant.session_token);
-  if (unreachable()) options_.Log(false, absl::StrCat(endpoint(), ": connected"));
-  attempts_.OnConnected(grant.history != 0, now_ns);
-  phase_.Set(Phase::kReady);
-  next_control_ns_ = now_ns;
-  lease_.Restart(grant, first.asked_ns, now_ns);
-  watched_.Restart(now_ns, Liveness::WatchStepNs(terms_.silence_ns()));
-  first.liveness.Restart(now_ns, watched_, terms_.silence_ns());
-  sends_.Restart();
-  heartbeats_.Restart(now_ns);
-  requests_.Restart();
-  if (options_.item_leases && (grant.features & kGrantItemLeases) != 0)
-    requests_.AskForItemLeases();
-  std::vector<uint32_t> abandoned;
-  if (resumed) {
-    requests_.Resend(now_ns);
-  } else {
-    requests_.BeginAnew(grant.credits, &abandoned);
-  }
-  if (ready()) reports_.OnReady(comeback, abandoned);
-}
-
-// REQUIRES: terms_.grant is still the last connection's.
-Comeback ClientSession::HowItCameBack(const Grant& grant) const {
-  if (!was_ready()) return Comeback::kFirst;
-  if (grant.incarnation != terms_.grant.incarnation) {
-    const bool same_items = grant.history != 0 && grant.history == terms_.grant.history;
-    return same_items ? Comeback::kFailedOver : Comeback::kNewIncarnation;
-  }
-  return grant.resumed && maker_.token() != 0 ? Comeback::kResumed : Comeback::kNewSession;
 }
 
 }  // namespace gannet

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,12 +12,9 @@
 #include "client/session/client_connections.h"
 #include "client/session/client_news.h"
 #include "client/session/connect_attempts.h"
-#include "client/session/connection_maker.h"
+#include "client/session/first_connection.h"
 #include "client/session/joining_connections.h"
-#include "client/session/ordered_work.h"
 #include "client/session/primary_lease_watch.h"
-#include "client/session/request_window.h"
-#include "client/session/server_time_bound.h"
 #include "client/session/session_completions.h"
 #include "client/session/session_heartbeats.h"
 #include "client/session/session_memory.h"
@@ -32,9 +28,7 @@
 #include "client/session/watched_time.h"
 #include "common/base/check.h"
 #include "common/base/data_path_checks.h"
-#include "common/protocol/item_leases_reply.h"
-#include "common/protocol/message.h"
-#include "common/rdma/address.h"
+#include "common/protocol/connect.h"
 
 namespace gannet {
 
@@ -46,15 +40,17 @@ enum class FdKind : uint8_t { kConnection, kCompletions };
 //
 //   down --back-off--> connecting --grant--> ready --break or silence--> draining --flushed--> down
 //
-// The session decides in which of these phases it is. What is done meanwhile is done by its parts:
+// The session decides in which of these phases it is. What is done meanwhile is done by its parts,
+// and whoever wants something of a part asks the session for it:
 //
-//   ConnectAttempts     when to connect, and to which address
-//   ConnectionMaker     makes the queue pairs, and asks for grants
+//   FirstConnection     connects: one attempt after the other, until there is a grant
+//   ConnectAttempts     when to connect, to which address, and why there is no connection
 //   JoiningConnections  the connections beside the first one
 //   SessionSends        what is posted
 //   SessionCompletions  what has completed
 //   SessionRequests     requests, their credits and answers
 //   SessionHeartbeats   heartbeats, and what they tell both sides
+//   ClientNews          what heartbeats tell the server of READs
 //
 // A server is silent if nothing is heard from it (liveness.h), or if it answers heartbeats but no
 // requests (request_watch.h). The session is unreachable() after all addresses of its server were
@@ -70,7 +66,9 @@ enum class FdKind : uint8_t { kConnection, kCompletions };
 //
 // The owner calls it in this order:
 //
-//   QueueRead ... -> Poll -> (it may send) -> SendOrdered ... -> SendRequest ... -> Flush
+//   QueueRead ... -> Poll -> (it may send) -> SendOrdered ... -> requests().Send ... -> Flush
+//
+// where QueueRead and SendOrdered are those of sends().
 //
 // One owner thread.
 class ClientSession final : private ConnectionsOwner {
@@ -80,11 +78,10 @@ class ClientSession final : private ConnectionsOwner {
 
   // `owner` outlives the session.
   ClientSession(Options options, SessionOwner* owner);
-  // Tells the server the last counts, which takes at most kLastReportNsMax. Then closes and drains;
-  // waits at most kDrainNsMax. Reports nothing to the owner.
+  // Ends as BeginEnd and PollEnd do, and waits for it: at most kLastReportNsMax and kDrainNsMax.
   ~ClientSession();
-  // Begins to end as the destructor does, without waiting. From now on call nothing but PollEnd.
-  // REQUIRES: nobody waits for anything.
+  // Begins to end: tells the server the last counts, then closes and drains. Reports nothing to the
+  // owner. From now on call nothing but PollEnd. REQUIRES: nobody waits for anything.
   void BeginEnd(int64_t now_ns);
   // Returns whether it has ended, so that the destructor does not wait. REQUIRES: BeginEnd.
   bool PollEnd(int64_t now_ns);
@@ -96,21 +93,16 @@ class ClientSession final : private ConnectionsOwner {
   bool Poll(int64_t now_ns);
 
   bool ready() const { return phase_.ready(); }
-  bool was_ready() const { return attempts_.was_connected(); }
   // The session is not ready and will never be again, since reconnect is off.
   bool dead() const {
-    return phase_.value() == Phase::kDown && attempts_.next_ns() == ConnectAttempts::kNever;
+    return phase_.value() == Phase::kDown && attempts().next_ns() == ConnectAttempts::kNever;
   }
-  const SocketAddress& address() const { return attempts_.address(); }
-  bool unreachable() const { return attempts_.unreachable(); }
   // Operations should not wait for it. Never so while it is ready.
-  bool down() const { return unreachable() || dead(); }
+  bool down() const { return attempts().unreachable() || dead(); }
   // Its descriptors tell when to go on: it connects, drains, or makes one connection more.
   bool in_motion() const { return ready() ? joining_.BeingMade() : phase_.value() != Phase::kDown; }
-  // The server said that it is still preparing its memory, or the group has no primary yet.
-  bool starting() const { return !ready() && attempts_.starting(); }
-  // Why it is not ready. OK: it is ready, or was not tried yet.
-  const absl::Status& status() const { return attempts_.status(); }
+  // Whether it was ready, at which address, and why it is not ready.
+  const ConnectAttempts& attempts() const { return first_.attempts(); }
   const std::string& endpoint() const { return options_.endpoint; }
   // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something
   // is due. 0: there is something to post or to read now. If nobody waits, a dead server may be
@@ -120,22 +112,22 @@ class ClientSession final : private ConnectionsOwner {
   // there was no connection yet, but OnNamed comes with each connection.
   void SetServerSet(uint64_t hash);
 
-  // What the server granted. Before was_ready() it is nothing: no value is short enough to be
+  // What the server granted. Before it was ready it is nothing: no value is short enough to be
   // eager, and hashes have no seed, so keys are hashed again when the session is ready.
   const SessionTerms& terms() const { return terms_; }
-  const IndexView& view() const { return terms_.view; }
-  // These two: REQUIRES was_ready().
+  // These two: REQUIRES attempts().was_connected().
   const Grant& grant() const {
-    GANNET_CHECK_DATA_PATH(was_ready(), "nothing was granted yet");
+    GANNET_CHECK_DATA_PATH(attempts().was_connected(), "nothing was granted yet");
     return terms_.grant;
   }
+  SessionMemory& memory() const { return *memory_; }
+  // What the server tells in answers to heartbeats.
+  const SessionHeartbeats& heartbeats() const { return heartbeats_; }
   // A lookup found a home that was migrated to an index that the view does not have. Asks for it.
   void WantIndex() {
     heartbeats_.WantIndex();
     LookAtConnections();
   }
-  SessionMemory& memory() const { return *memory_; }
-  const ServerTimeBound& server_time() const { return heartbeats_.server_time(); }
   // What is known of the primary's lease.
   PrimaryLeaseWatch& lease() { return lease_; }
   const PrimaryLeaseWatch& lease() const { return lease_; }
@@ -144,60 +136,16 @@ class ClientSession final : private ConnectionsOwner {
   bool BelievesNow() const {
     return !lease_.on() || lease_.ValidAt(options_.clock.get().MonotonicNs());
   }
-  // Where the server's leases on items are. No words: it has none, or this is not known yet.
-  const ItemLeasesReply& item_leases() const { return requests_.item_leases(); }
-  // What to tell the server of the items that were READ. Heartbeats carry it.
-  TouchLog& touches() { return news_.touches(); }
-  // What to tell the server of this client's operations. Heartbeats carry it, too.
-  UsageLog& usage() { return news_.usage(); }
+  // What to tell the server of the items that were READ and of this client's operations. Heartbeats
+  // carry it.
+  ClientNews& news() { return news_; }
 
-  // Adds a READ to the chain that is being built, or queues it if the chain has no room. REQUIRES:
-  // ready, or it was until a moment ago. In the latter case the READ is not posted, and OnLost
-  // tells so when the connections are drained: answers that came before the loss are reported
-  // meanwhile, and READs may follow from them.
-  void QueueRead(const QueuedRead& read) {
-    GANNET_CHECK_DATA_PATH(ready() || report_lost_, "nobody would tell that the READ is lost");
-    sends_.QueueRead(read);
-  }
-  // Adds a READ of consecutive bytes, from `offset` on, that go into several pieces of memory, to
-  // the chain that is being built. Returns false if there is no room now. REQUIRES:
-  // as QueueRead; at most memory().pieces_max() pieces.
-  bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
-    GANNET_CHECK_DATA_PATH((ready() || report_lost_) && pieces.size() <= memory_->pieces_max(),
-                           "nobody would tell that the READ is lost, or it has too many pieces");
-    return sends_.TryReadInto(op, offset, pieces);
-  }
-
-  // Returns whether there is room for SendOrdered.
-  bool CanSend() const { return ready() && connections_.first().work.room() > 0; }
-  // Returns whether there is room and a credit for SendRequest.
-  bool CanSendRequest() const { return CanSend() && requests_.CanSend(); }
-  // REQUIRES: CanSend().
-  void SendOrdered(const OrderedWork& work) {
-    GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
-    sends_.SendOrdered(work);
-  }
-  // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. `kind`:
-  // kRead, or kOwnRead for one that no operation made. REQUIRES: CanSend().
-  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read,
-                  InFlightWork::Kind kind = InFlightWork::Kind::kRead) {
-    GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
-    sends_.SendReadOf(address, rkey, read, kind);
-  }
-  // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
-  // answer, and what is lent to the server. REQUIRES: CanSendRequest().
-  uint64_t SendRequest(RequestView request, RequestWindow::Entry entry, int64_t now_ns) {
-    GANNET_CHECK_DATA_PATH(CanSendRequest(), "there is no room or no credit for a request");
-    return requests_.Send(request, entry, now_ns);
-  }
+  // READs, compare-and-swaps and requests for the server.
+  SessionSends& sends() { return sends_; }
+  SessionRequests& requests() { return requests_; }
   // Posts what is in the chain. If `may_wait`, a chain of few READs may wait for the READs of
   // operations that begin before the next Poll.
   void Flush(bool may_wait) { sends_.Flush(may_wait, completions_.completed()); }
-  // From now on nobody waits for the answer to this request of `op`. Returns the request, or
-  // nullptr if it was answered.
-  const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op) {
-    return requests_.IgnoreAnswer(sequence, op);
-  }
 
   // For tests: what is queued, unanswered or lent. 0 unless something is under way or leaks.
   uint32_t busy() const;
@@ -205,7 +153,8 @@ class ClientSession final : private ConnectionsOwner {
   // To sleep: Arm, Poll once more, wait until a descriptor is readable or IdleNs is over. Calls
   // use(descriptor, kind) for each:
   //   kConnection: one for each connection, readable while the connection manager has an event;
-  //   kCompletions: readable from an event of the armed completion queue until TakeEvents.
+  //   kCompletions: readable from an event of the armed completion queue until
+  //     memory().completions->TakeEvent.
   template <class F>
   void ForEachFd(F use) const {
     for (const ClientConnection& it : connections_) use(it.connector->fd(), FdKind::kConnection);
@@ -217,7 +166,6 @@ class ClientSession final : private ConnectionsOwner {
   // or closed.
   bool ExpectsCompletions() const;
   void Arm();
-  void TakeEvents() { memory_->completions->TakeEvent(); }
   // Returns whether the server is in a group, and can be asked for its cluster's map now.
   bool CanAskForMap() const { return ready() && grant().history != 0; }
   // Asks for the piece of the map (partition_map.h) that begins at `position`, in the next Poll in
@@ -234,13 +182,11 @@ class ClientSession final : private ConnectionsOwner {
     heartbeats_.SetMapRevision(revision);
     LookAtConnections();
   }
-  // The server's leases are for those who have a later map.
-  bool map_is_old() const { return heartbeats_.map_is_old(); }
   // The session has another number among its owner's from now on.
   void SetNumber(uint32_t number) { reports_.SetNumber(number); }
   // Tells it of its group's members, "HOST:PORT" each.
   void LearnMembers(const std::vector<std::string>& members, bool only) {
-    attempts_.LearnMembers(members, only);
+    first_.attempts().LearnMembers(members, only);
   }
   // Makes the next Poll look at the connections, even if the last one did so a moment ago.
   void LookAtConnections() { next_control_ns_ = 0; }
@@ -257,24 +203,14 @@ class ClientSession final : private ConnectionsOwner {
   static constexpr uint32_t kLooksAtStillClock = 10'000;
   static constexpr int64_t kDrainLookNs = 10 * kNsPerMs;  // how often draining is looked at
 
-  // From down to ready.
-  void BeginConnect(int64_t now_ns);
+  // A phase each, and what begins the next one.
   void PollConnecting(int64_t now_ns);
-  void OnConnectFailed(const Connector& connector);
-  void FailAttempt(ConnectAttempts::Failure failure);
-  void OnEstablished(int64_t now_ns);
-  void AdoptGrant(const Grant& grant, int64_t now_ns);
-  Comeback HowItCameBack(const Grant& grant) const;
-  // While it is ready, and from there to down.
+  void BecomeReady(int64_t now_ns);
   void PollReady(int64_t now_ns);
   void PollControl(int64_t now_ns);
   void CheckSilence(int64_t now_ns);
   bool HasWork() const;
   int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
-  // Returns whether the server is still to be told something.
-  bool BeginToTellLast();
-  bool HasToldLast() const;
-  void TellLast();
   void GiveUp(absl::Status why) override;
   void BeginDrain();
   void PollDraining(int64_t now_ns);
@@ -285,7 +221,6 @@ class ClientSession final : private ConnectionsOwner {
   int64_t next_control_ns_ = 0;
   int64_t drain_until_ns_ = 0;
   int64_t tell_until_ns_ = 0;  // the last counts, from BeginEnd on
-  bool report_lost_ = false;   // was ready on the connections that are being drained
 
   // What several parts know.
   SessionTerms terms_;
@@ -295,8 +230,7 @@ class ClientSession final : private ConnectionsOwner {
   std::unique_ptr<SessionMemory> memory_;  // before connections_, whose queue pairs use it
   ClientConnections connections_;
 
-  ConnectAttempts attempts_;
-  ConnectionMaker maker_;
+  FirstConnection first_;
   SessionSends sends_;
   SessionRequests requests_;
   SessionHeartbeats heartbeats_;

@@ -55,6 +55,7 @@ class SessionHeartbeats {
   const ServerTimeBound& server_time() const { return server_time_; }
   // See ClientSession.
   void SetMapRevision(uint64_t revision);
+  // The server's leases are for those who have a later map.
   bool map_is_old() const { return leases_from_ > map_revision_; }
 
  private:

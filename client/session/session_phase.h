@@ -32,11 +32,18 @@ class SessionPhase {
   // Gives the connections up before it returns, unless that was done before. So whoever calls
   // something that may break them asks ready() afterwards.
   void Break(absl::Status why) {
-    if (ready()) owner_->GiveUp(std::move(why));
+    if (!ready()) return;
+    loss_ = true;
+    owner_->GiveUp(std::move(why));
   }
+  // The connections that are drained were ready, and the owner waits to hear of their loss.
+  bool loss() const { return loss_; }
+  // Returns loss(), which is told now.
+  bool TakeLoss() { return std::exchange(loss_, false); }
 
  private:
   Value value_ = Value::kDown;
+  bool loss_ = false;
   ConnectionsOwner* const owner_;
 };
 

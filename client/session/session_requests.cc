@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "common/base/check.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 namespace {
@@ -45,6 +46,7 @@ void SessionRequests::BeginAnew(uint16_t credits, std::vector<uint32_t>* abandon
 }
 
 uint64_t SessionRequests::Send(RequestView request, RequestWindow::Entry entry, int64_t now_ns) {
+  GANNET_CHECK_DATA_PATH(CanSend(), "there is no room or no credit for a request");
   request.header.sequence = entry.sequence = window_.next();
   std::byte* const message = (*given_.memory)->request(window_.IndexOf(entry.sequence));
   entry.bytes = static_cast<uint32_t>(

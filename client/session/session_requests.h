@@ -43,12 +43,13 @@ class SessionRequests {
   // `abandoned`, and begins a session with so many credits.
   void BeginAnew(uint16_t credits, std::vector<uint32_t>* abandoned);
 
-  // Returns whether there is a credit.
-  bool CanSend() const { return window_.CanSend(); }
-  // These are of ClientSession.
+  // Returns whether the session is ready, and there is room and a credit for Send.
+  bool CanSend() const { return given_.sends->CanSend() && window_.CanSend(); }
+  // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
+  // answer, and what is lent to the server. REQUIRES: CanSend().
   uint64_t Send(RequestView request, RequestWindow::Entry entry, int64_t now_ns);
   // See ClientSession. SendMapQuestion sends what AskForMap left. REQUIRES: asks_for_map(),
-  // CanSend(), and the first connection's send queue has room.
+  // CanSend().
   void AskForMap(uint64_t position) { map_position_ = position; }
   bool asks_for_map() const { return map_position_.has_value(); }
   void SendMapQuestion(int64_t now_ns);
@@ -56,8 +57,11 @@ class SessionRequests {
   void AskForItemLeases() { asks_for_item_leases_ = true; }
   bool asks_for_item_leases() const { return asks_for_item_leases_; }
   void SendItemLeasesQuestion(int64_t now_ns);
-  // What the server answered on this connection. No words: it has none, or has not answered.
+  // Where the server's leases on items are, as it answered on this connection. No words: it has
+  // none, or has not answered.
   const ItemLeasesReply& item_leases() const { return item_leases_; }
+  // From now on nobody waits for the answer to this request of `op`. Returns the request, or
+  // nullptr if it was answered.
   const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op);
 
   // Takes the answer to a request. Returns false if it is none: it is a heartbeat's, or the second

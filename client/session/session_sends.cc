@@ -29,6 +29,8 @@ void SessionSends::FlushQueued(bool may_wait, size_t completed) {
 }
 
 bool SessionSends::TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces) {
+  GANNET_CHECK_DATA_PATH(TellsOfReads() && pieces.size() <= (*given_.memory)->pieces_max(),
+                         "nobody would tell that the READ is lost, or it has too many pieces");
   if (!chain_.empty() && !chain_.TakesPieces(static_cast<uint32_t>(pieces.size()))) Post();
   if (!given_.phase->ready() || (!chain_.TakesRead() && !OpenReads(op))) return false;
   chain_.AddReadInto(op, offset, pieces);
@@ -89,6 +91,7 @@ bool SessionSends::OpenChain(ClientConnection& connection) {
 }
 
 void SessionSends::SendOrdered(const OrderedWork& work) {
+  GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
   if (!OpenChain(given_.connections->first())) return;
   if (chain_.empty()) given_.reports->OnDoorbell(work.op);
   const Grant& grant = given_.terms->grant;
@@ -106,6 +109,7 @@ void SessionSends::SendOrdered(const OrderedWork& work) {
 
 void SessionSends::SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read,
                               InFlightWork::Kind kind) {
+  GANNET_CHECK_DATA_PATH(CanSend(), "there is no room to send");
   if (!OpenChain(given_.connections->first())) return;
   if (chain_.empty() && kind == InFlightWork::Kind::kRead) given_.reports->OnDoorbell(read.op);
   const ibv_sge sge = {reinterpret_cast<uint64_t>(read.local), read.bytes, read.lkey.value_or(0)};

@@ -18,6 +18,7 @@
 #include "client/session/session_terms.h"
 #include "client/session/usage_log.h"
 #include "client/session/watched_time.h"
+#include "common/base/data_path_checks.h"
 
 namespace gannet {
 
@@ -52,16 +53,32 @@ class SessionSends {
   void Stop() { chain_.Clear(); }
   void ForgetQueued() { reads_.Clear(); }
 
-  // These are of ClientSession, which says what they do.
+  // Adds a READ to the chain that is being built, or queues it if the chain has no room. REQUIRES:
+  // the session is ready, or it was until a moment ago. In the latter case the READ is not posted,
+  // and OnLost tells so when the connections are drained: answers that came before the loss are
+  // reported meanwhile, and READs may follow from them.
   void QueueRead(const QueuedRead& read) {
+    GANNET_CHECK_DATA_PATH(TellsOfReads(), "nobody would tell that the READ is lost");
     if (!chain_.TakesRead()) [[unlikely]] {
       if (!reads_.empty() || !OpenReads(read.op)) return reads_.Push(read);
     }
     chain_.AddRead(read);
   }
+  // Adds a READ of consecutive bytes, from `offset` on, that go into several pieces of memory, to
+  // the chain that is being built. Returns false if there is no room now. REQUIRES:
+  // as QueueRead; at most SessionMemory::pieces_max() pieces.
   bool TryReadInto(uint32_t op, uint64_t offset, std::span<const LocalPiece> pieces);
+
+  // Returns whether the session is ready, and there is room for SendOrdered.
+  bool CanSend() const {
+    return given_.phase->ready() && given_.connections->first().work.room() > 0;
+  }
+  // REQUIRES: CanSend().
   void SendOrdered(const OrderedWork& work);
-  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read, InFlightWork::Kind kind);
+  // Posts a READ of memory other than the region: `read.offset` bytes behind `address`. `kind`:
+  // kRead, or kOwnRead for one that no operation made. REQUIRES: CanSend().
+  void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read,
+                  InFlightWork::Kind kind = InFlightWork::Kind::kRead);
 
   // Adds a request that is in the window, for the first time or again.
   void AddRequest(RequestWindow::Entry& entry, std::byte* message, int64_t now_ns);
@@ -89,6 +106,7 @@ class SessionSends {
  private:
   static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
 
+  bool TellsOfReads() const { return given_.phase->ready() || given_.phase->loss(); }
   void FlushQueued(bool may_wait, size_t completed);
   bool OpenReads(uint32_t op);
   bool OpenReadsOn(ClientConnection& connection, uint32_t share, uint32_t op);

@@ -71,15 +71,16 @@ absl::StatusOr<std::unique_ptr<RegionWalk>> RegionWalk::Connect(const std::strin
 }
 
 RegionWalk::~RegionWalk() {
-  if (session_ == nullptr || !session_->was_ready()) return;
+  if (session_ == nullptr || !session_->attempts().was_connected()) return;
   for (const LentBuffer& buffer : buffers_) session_->memory().items.Return(buffer);
 }
 
 absl::Status RegionWalk::WaitUntilReady(int64_t connect_timeout_ns) {
   const int64_t until_ns = clock_.MonotonicNs() + connect_timeout_ns;
   while (!session_->ready()) {
-    if (session_->dead() || (session_->unreachable() && !session_->status().ok())) {
-      return session_->status();
+    if (session_->dead() ||
+        (session_->attempts().unreachable() && !session_->attempts().status().ok())) {
+      return session_->attempts().status();
     }
     if (clock_.MonotonicNs() >= until_ns) {
       return absl::UnavailableError(absl::StrCat(session_->endpoint(), ": no connection in time"));
@@ -105,7 +106,7 @@ absl::Status RegionWalk::TakeBuffers() {
 
 absl::Status RegionWalk::Walk(absl::FunctionRef<bool(const WalkedItem&)> show) {
   progress_ = {};
-  walk_.emplace(&session_->view());
+  walk_.emplace(&session_->terms().view);
   return GoOn([show](const WalkedItem& item, uint64_t, uint64_t) { return show(item); },
               [] { return true; });
 }
@@ -116,10 +117,11 @@ absl::StatusOr<uint64_t> RegionWalk::WalkPart(const WalkPartOptions& part,
   progress_ = {};
   // Some bits more than there are homes, so that few keys are shown by two parts.
   constexpr int kBitsWithinHome = 6;
-  const uint64_t homes = std::max(session_->view().index.homes, session_->view().next.homes);
+  const uint64_t homes =
+      std::max(session_->terms().view.index.homes, session_->terms().view.next.homes);
   const int bits = std::min(static_cast<int>(std::bit_width(homes)) + kBitsWithinHome, bits_max);
   const uint64_t step = uint64_t{1} << (64 - bits);
-  IndexWalk& walk = walk_.emplace(&session_->view(), nullptr, part.position);
+  IndexWalk& walk = walk_.emplace(&session_->terms().view, nullptr, part.position);
   uint64_t next = 0;
   const auto cut = [&] {
     const bool enough = progress_.items >= part.items_min || progress_.reads >= part.reads_max;
@@ -187,7 +189,7 @@ WalkReader::Taken RegionWalk::OnItem(size_t i, const IndexWalk::Item& item) {
   const Expiry expiry = header.expiry();
   ItemInfo info{header.version, header.flags, expiry.ms(), header.value_bytes};
   if (!expiry.never()) {
-    const ServerTimeBound& time = session_->server_time();
+    const ServerTimeBound& time = session_->heartbeats().server_time();
     if (time.SurelyPast(expiry.time(), posted_ns_)) return Taken::kYes;
     info.ttl_left = std::chrono::milliseconds(time.LeftMs(expiry.time(), posted_ns_));
   }
@@ -209,14 +211,14 @@ absl::Status RegionWalk::Read(std::span<const PlacedRead> reads,
   GANNET_RETURN_IF_ERROR(WaitFor(pace_.WaitNs(n, clock_.MonotonicNs())));
   posted_ns_ = clock_.MonotonicNs();
   for (const auto& [place, planned] : reads) {
-    if (!session_->ready()) return session_->status();
+    if (!session_->ready()) return session_->attempts().status();
     const LentBuffer& to = buffers_[place];
     const QueuedRead read{to.data, planned.offset, place, planned.bytes, to.lkey};
     if (elsewhere) {
-      if (!session_->CanSend()) return absl::InternalError("no room for a READ");
-      session_->SendReadOf(elsewhere->address, elsewhere->rkey, read);
+      if (!session_->sends().CanSend()) return absl::InternalError("no room for a READ");
+      session_->sends().SendReadOf(elsewhere->address, elsewhere->rkey, read);
     } else {
-      session_->QueueRead(read);
+      session_->sends().QueueRead(read);
     }
     ++reading_;
     progress_.read_bytes += planned.bytes;
@@ -224,13 +226,14 @@ absl::Status RegionWalk::Read(std::span<const PlacedRead> reads,
   progress_.reads += n;
   for (uint32_t polls = 0; reading_ > 0; ++polls) {
     Poll();
-    if (!session_->ready()) return session_->status();
-    if (session_->map_is_old() && map_ != nullptr) GANNET_RETURN_IF_ERROR(map_->OnOldMap());
+    if (!session_->ready()) return session_->attempts().status();
+    if (session_->heartbeats().map_is_old() && map_ != nullptr)
+      GANNET_RETURN_IF_ERROR(map_->OnOldMap());
     constexpr uint32_t kPollsBeforeSleep = 64;
     if (reading_ > 0 && polls > kPollsBeforeSleep) Sleep(kSleepNsMax);
   }
   pace_.Took(n, clock_.MonotonicNs() - posted_ns_);
-  return session_->ready() ? absl::OkStatus() : session_->status();
+  return session_->ready() ? absl::OkStatus() : session_->attempts().status();
 }
 
 absl::Status RegionWalk::ReadOnce(uint32_t bytes) {
@@ -240,8 +243,8 @@ absl::Status RegionWalk::ReadOnce(uint32_t bytes) {
 
 int64_t RegionWalk::ServerClockAheadMs() const {
   const int64_t now_ns = clock_.MonotonicNs();
-  const uint64_t lower_ms = session_->server_time().Lower(now_ns).ms();
-  const uint64_t upper_ms = session_->server_time().Upper(now_ns).ms();
+  const uint64_t lower_ms = session_->heartbeats().server_time().Lower(now_ns).ms();
+  const uint64_t upper_ms = session_->heartbeats().server_time().Upper(now_ns).ms();
   return static_cast<int64_t>(std::midpoint(lower_ms, upper_ms)) -
          static_cast<int64_t>(clock_.Wall().ms());
 }
@@ -252,7 +255,7 @@ absl::Status RegionWalk::WaitFor(int64_t ns) {
   for (int64_t left_ns = ns; left_ns > 0; left_ns = until_ns - clock_.MonotonicNs()) {
     Sleep(std::min(left_ns, kSleepNsMax));
     Poll();
-    if (!session_->ready()) return session_->status();
+    if (!session_->ready()) return session_->attempts().status();
   }
   return absl::OkStatus();
 }
@@ -277,21 +280,21 @@ void RegionWalk::Sleep(int64_t ns_max) {
   const int64_t ns = std::min(session_->IdleNs(clock_.MonotonicNs(), true), ns_max);
   const timespec time = {ns / kNsPerSecond, ns % kNsPerSecond};
   if (ppoll(fds.data(), n, &time, nullptr) > 0) {
-    if (completions) session_->TakeEvents();
+    if (completions) session_->memory().completions->TakeEvent();
     session_->LookAtConnections();
   }
 }
 
 // Sends a request without key and value, and returns the value of the answer.
 absl::StatusOr<std::string> RegionWalk::Ask(const RequestHeader& header) {
-  if (!session_->ready()) return session_->status();
-  if (!session_->CanSendRequest()) return absl::UnavailableError("no credit for a request");
+  if (!session_->ready()) return session_->attempts().status();
+  if (!session_->requests().CanSend()) return absl::UnavailableError("no credit for a request");
   const int64_t now_ns = clock_.MonotonicNs();
   answer_.reset();
-  session_->SendRequest({.header = header}, {.op = 0, .timeout_ns = deadline_ns_}, now_ns);
+  session_->requests().Send({.header = header}, {.op = 0, .timeout_ns = deadline_ns_}, now_ns);
   while (!answer_) {
     Poll();
-    if (!session_->ready()) return session_->status();
+    if (!session_->ready()) return session_->attempts().status();
     if (clock_.MonotonicNs() - now_ns > deadline_ns_) {
       return absl::DeadlineExceededError(absl::StrCat(session_->endpoint(), ": no answer in time"));
     }
@@ -372,7 +375,7 @@ absl::StatusOr<std::vector<HotKey>> RegionWalk::HotKeys(size_t count,
     interrupted = !goes_on();
     return !interrupted;
   };
-  walk_.emplace(&session_->view(), &places);
+  walk_.emplace(&session_->terms().view, &places);
   GANNET_RETURN_IF_ERROR(GoOn(take, still));
   if (interrupted) return Interrupted();
   std::vector<HotKey> keys;

@@ -71,12 +71,12 @@ class RegionWalk final : public SessionOwner, private WalkReader {
   }
   void SetMapRevision(uint64_t revision) { session_->SetMapRevision(revision); }
   // Whether the server's group gives leases only to those who have a later map.
-  bool map_is_old() const { return session_->map_is_old(); }
+  bool map_is_old() const { return session_->heartbeats().map_is_old(); }
   // Asks for a piece of the map (partition_map.h). NotFound, Unimplemented: the server has none.
   absl::StatusOr<std::string> AskForMap(uint64_t position);
   bool in_group() const { return session_->ready() && session_->grant().history != 0; }
   bool ready() const { return session_->ready(); }
-  std::string address() const { return session_->address().ToString(); }
+  std::string address() const { return session_->attempts().address().ToString(); }
   const std::string& endpoint() const { return session_->endpoint(); }
   // Lets time pass, while the session stays alive.
   absl::Status WaitFor(int64_t ns);

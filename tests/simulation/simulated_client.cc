@@ -223,8 +223,8 @@ void SimulatedClient::WatchConnection(uint32_t server) {
     const int64_t excused_ns = std::max(server_->excused_ns(now_ns), health_.excused_ns(now_ns));
     if (known.since_ns > excused_ns) {
       run_->Fail(Check::kHealthyConnection,
-                 absl::StrCat("client ", number(),
-                              " lost its connection: ", WithoutPort(session.status().ToString())));
+                 absl::StrCat("client ", number(), " lost its connection: ",
+                              WithoutPort(session.attempts().status().ToString())));
     }
     health_.Disturb(now_ns);
   }

@@ -250,9 +250,9 @@ TEST(ServersTest, TheAddressThatAnsweredSaysWhyItFailed) {
                           &owner);
     ASSERT_TRUE(Eventually([&] {
       session.Poll(ClientClock::Real().MonotonicNs());
-      return session.unreachable();
+      return session.attempts().unreachable();
     }));
-    EXPECT_EQ(TextOf(session.status()), "not this one");
+    EXPECT_EQ(TextOf(session.attempts().status()), "not this one");
   }
 }
 

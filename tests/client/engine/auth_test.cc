@@ -39,9 +39,9 @@ class AuthTest : public FakeRun {
   }
   void ExpectNotBelieved() {
     EXPECT_FALSE(session().ready());
-    EXPECT_FALSE(session().was_ready());
-    EXPECT_EQ(session().status().code(), absl::StatusCode::kPermissionDenied);
-    EXPECT_THAT(std::string(session().status().message()),
+    EXPECT_FALSE(session().attempts().was_connected());
+    EXPECT_EQ(session().attempts().status().code(), absl::StatusCode::kPermissionDenied);
+    EXPECT_THAT(std::string(session().attempts().status().message()),
                 HasSubstr("did not prove that it has the key 5"));
     const uint64_t get = BeginKey(OpType::kGet, "key");
     const uint64_t put = BeginPut("key", "value");
@@ -60,7 +60,7 @@ TEST_F(AuthTest, BelievesAServerThatHasTheKey) {
     EXPECT_TRUE(VerifyRequest(Key(), Resolve(server_->endpoint(), 0)->NetworkBytes(), request));
     SignGrant(Key(), request, grant);
   });
-  EXPECT_TRUE(session().ready()) << session().status();
+  EXPECT_TRUE(session().ready()) << session().attempts().status();
   EXPECT_TRUE(engine_->servers().Info().at(0).authenticated);
   EXPECT_FALSE(engine_->servers().Info().at(0).read_only);
 }
@@ -103,7 +103,7 @@ TEST_F(AuthTest, GoesOnTryingUntilTheServerProvesItself) {
     SignGrant(Key(), request, grant);
   };
   PassMs(2'000);
-  EXPECT_TRUE(session().ready()) << session().status();
+  EXPECT_TRUE(session().ready()) << session().attempts().status();
 }
 
 TEST_F(AuthTest, TakesTheNewKeyWithTheNextConnection) {
@@ -116,7 +116,7 @@ TEST_F(AuthTest, TakesTheNewKeyWithTheNextConnection) {
   file_.Write(std::string(kOtherKey) + kOneKey);
   engine_->servers().Break(0, absl::UnavailableError("the test breaks it"));
   PassMs(2'000);
-  EXPECT_TRUE(session().ready()) << session().status();
+  EXPECT_TRUE(session().ready()) << session().attempts().status();
   EXPECT_EQ(key_id, 6u);
 }
 
@@ -131,7 +131,7 @@ TEST_F(AuthTest, KeepsItsKeyWhileTheFileIsWrong) {
   key_id = 0;
   engine_->servers().Break(0, absl::UnavailableError("the test breaks it"));
   PassMs(2'000);
-  EXPECT_TRUE(session().ready()) << session().status();
+  EXPECT_TRUE(session().ready()) << session().attempts().status();
   EXPECT_EQ(key_id, 5u);
 }
 
@@ -142,7 +142,7 @@ TEST_F(AuthTest, AReaderAsksTheServerForLocksAndIsToldWhyNot) {
     grant->lock_address = 0;
     SignGrant(Key(), request, grant);
   });
-  ASSERT_TRUE(session().ready()) << session().status();
+  ASSERT_TRUE(session().ready()) << session().attempts().status();
   EXPECT_TRUE(engine_->servers().Info().at(0).read_only);
   EXPECT_EQ(engine_->servers().Info().at(0).lock_mode, "none");
   server_->answer = [](const FakeServer::Request& request) {

@@ -71,7 +71,7 @@ TEST_F(FailOverTest, ThePrimaryIsFoundByAskingAMember) {
   settings.options.device = std::string(kSoftverbsDeviceName);
   engine_ = Engine::Create(std::move(settings)).value();
   for (int i = 0; i < 4; ++i) Settle();
-  EXPECT_TRUE(session().ready()) << "it waits before it follows: " << session().status();
+  EXPECT_TRUE(session().ready()) << "it waits before it follows: " << session().attempts().status();
   EXPECT_EQ(server_->connections(), 1u);
   EXPECT_EQ(other_.refused(), 1u);
 }
@@ -86,7 +86,7 @@ TEST_F(FailOverTest, AMemberThatWasNotListedIsFoundByTheMap) {
   EXPECT_EQ(server_->asked_for_map(), 1u);
   Die();
   TakeOver();
-  EXPECT_TRUE(session().ready()) << session().status();
+  EXPECT_TRUE(session().ready()) << session().attempts().status();
   EXPECT_EQ(other_.connections(), 1u);
 }
 
@@ -106,7 +106,7 @@ TEST_F(FailOverTest, AMemberThatIsAddedLaterIsFoundByTheMap) {
   EXPECT_LE(server_->asked_for_map(), 8u) << "it is not asked all the time";
   Die();
   TakeOver();
-  EXPECT_TRUE(session().ready()) << session().status();
+  EXPECT_TRUE(session().ready()) << session().attempts().status();
 }
 
 TEST_F(FailOverTest, AServerThatIsInNoGroupIsNotAskedForAMap) {
@@ -126,7 +126,7 @@ TEST_F(FailOverTest, ReadsGoOnAtTheNewPrimaryAndFindNothingOfTheOldOne) {
   const uint64_t get = BeginKey(OpType::kGet, "there", 5'000);
   PassMs(1'000);
   EXPECT_FALSE(HasEnded(get)) << "there is no primary: it waits for its deadline";
-  EXPECT_TRUE(session().starting());
+  EXPECT_TRUE(session().attempts().starting());
   EXPECT_FALSE(session().down());
   TakeOver();
   ASSERT_TRUE(HasEnded(get));

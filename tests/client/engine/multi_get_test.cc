@@ -19,7 +19,7 @@ class MultiGetTest : public ::testing::Test {
   MultiGetTest() : run_({.endpoints = {server_.endpoint()}, .clock = ClientClock::Real()}) {}
 
   uint64_t HomeOf(const std::string& key) {
-    const IndexView& view = run_.engine().servers().session(0).view();
+    const IndexView& view = run_.engine().servers().session(0).terms().view;
     return KeyHash::Of(key, view.hash_seed).Home(view.index.homes);
   }
   std::vector<OpResult> Get(const std::vector<std::string>& keys) {
@@ -41,7 +41,7 @@ class MultiGetTest : public ::testing::Test {
       } while (!wanted(HomeOf(key)));
       return key;
     };
-    const uint64_t homes = run_.engine().servers().session(0).view().index.homes;
+    const uint64_t homes = run_.engine().servers().session(0).terms().view.index.homes;
     std::vector<std::string> keys = {key_of_home([&](uint64_t home) { return home < homes / 2; })};
     const uint64_t first = HomeOf(keys[0]);
     for (const uint64_t distance : behind) {
