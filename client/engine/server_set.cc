@@ -90,7 +90,7 @@ void ServerSet::Share(uint32_t share) {
 
 EngineServer ServerSet::Drop(uint32_t server) {
   GANNET_CHECK(size() > 1 && server < size(), "no server would be left");
-  version_ += session(server).fds_version();  // the sum must not come back
+  version_ += servers_[server].session->waits().fds_version();  // the sum must not come back
   EngineServer dropped = std::move(servers_[server]);
   std::vector<EngineServer> left;
   for (uint32_t i = 0; i < size(); ++i) {
@@ -204,7 +204,7 @@ std::vector<ServerInfo> ServerSet::Info() const {
 uint32_t ServerSet::busy() const {
   uint32_t busy = waiting_ == nullptr ? 0 : waiting_->requests.size();
   for (const EngineServer& server : servers_) {
-    busy += server.session->busy() + server.ordered.size() + server.requests.size();
+    busy += server.session->waits().busy() + server.ordered.size() + server.requests.size();
   }
   return busy;
 }

@@ -7,7 +7,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,7 +58,16 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
                 .connections = &connections_,
                 .maker = &first_.maker(),
                 .sends = &sends_,
-                .watched = &watched_}) {}
+                .watched = &watched_}),
+      waits_({.phase = &phase_,
+              .attempts = &first_.attempts(),
+              .memory = &memory_,
+              .connections = &connections_,
+              .lease = &lease_,
+              .sends = &sends_,
+              .requests = &requests_,
+              .completions = &completions_,
+              .joining = &joining_}) {}
 
 ClientSession::~ClientSession() {
   int64_t now_ns = options_.clock.get().MonotonicNs();
@@ -86,7 +94,7 @@ void ClientSession::BeginEnd(int64_t now_ns) {
 // closing drops what is not there yet. A dead server never has it, so this does not wait for long.
 bool ClientSession::PollEnd(int64_t now_ns) {
   if (ready() && now_ns < tell_until_ns_) {
-    LookAtConnections();
+    waits_.LookAtConnections();
     Poll(now_ns);
   }
   const bool told = !ready() || now_ns >= tell_until_ns_ ||
@@ -136,7 +144,7 @@ void ClientSession::BecomeReady(int64_t now_ns) {
   ClientConnection& first = connections_.first();
   const Grant& grant = terms_.grant;
   phase_.Set(Phase::kReady);
-  next_control_ns_ = now_ns;
+  waits_.LookAtConnections();
   lease_.Restart(grant, first.asked_ns, now_ns);
   watched_.Restart(now_ns, Liveness::WatchStepNs(terms_.silence_ns()));
   first.liveness.Restart(now_ns, watched_, terms_.silence_ns());
@@ -155,22 +163,22 @@ void ClientSession::BecomeReady(int64_t now_ns) {
 }
 
 inline void ClientSession::PollReady(int64_t now_ns) {
-  const bool control = now_ns >= next_control_ns_;
+  const bool control = waits_.ControlDue(now_ns);
   if (control) {  // before anything is heard
     watched_.Look(now_ns);
-    if (lease_.on()) heartbeats_.AskForLease(now_ns, HasWork());
+    if (lease_.on()) heartbeats_.AskForLease(now_ns, waits_.HasWork());
     sends_.LookForMixing(!requests_.empty());
   }
   // Posts READs that were begun just now. If they are quick, they complete in this Poll.
   sends_.Post();
   if (ready()) completions_.Poll(now_ns);
-  if (lease_.holds()) LookAtConnections();  // the next Poll asks for the lease
+  if (lease_.holds()) waits_.LookAtConnections();  // the next Poll asks for the lease
   if (control && ready()) PollControl(now_ns);
 }
 
 // Does what costs a system call each, and so is not done in every Poll.
 void ClientSession::PollControl(int64_t now_ns) {
-  next_control_ns_ = now_ns + kControlNs;
+  waits_.OnControl(now_ns);
   for (ClientConnection& connection : connections_) {
     const Connector::Step step = connection.connector->Poll(now_ns);
     if (connection.ready() && step >= Connector::Step::kClosed) {
@@ -199,16 +207,10 @@ void ClientSession::CheckSilence(int64_t now_ns) {
     return Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the server answers heartbeats, but no requests")));
   }
-  if (lease_.on() && completions_.all_taken() && lease_.GivesUp(now_ns, HasWork())) {
+  if (lease_.on() && completions_.all_taken() && lease_.GivesUp(now_ns, waits_.HasWork())) {
     Break(absl::UnavailableError(
         absl::StrCat(endpoint(), ": the primary's lease is over, and it has no other")));
   }
-}
-
-// Returns whether operations are under way.
-bool ClientSession::HasWork() const {
-  return lease_.holds() || completions_.completed() > 0 || !sends_.empty() || !requests_.empty() ||
-         connections_.HaveOtherThanMessages();
 }
 
 void ClientSession::GiveUp(absl::Status why) {
@@ -238,54 +240,8 @@ void ClientSession::PollDraining(int64_t now_ns) {
   if (phase_.TakeLoss() || down()) reports_.OnLost();
 }
 
-int64_t ClientSession::IdleNs(int64_t now_ns, bool somebody_waits) const {
-  const auto until = [now_ns](int64_t ns) { return std::max<int64_t>(ns - now_ns, 0); };
-  switch (phase_.value()) {
-    case Phase::kReady:
-      return ReadyIdleNs(now_ns, somebody_waits);
-    case Phase::kDown:
-      return dead() ? INT64_MAX : until(attempts().next_ns());
-    case Phase::kConnecting:
-      return until(connections_.first().connector->deadline_ns());
-    case Phase::kDraining:
-      return connections_.DrainsTell() ? kDrainLookNs : 0;
-  }
-  return 0;
-}
-
-int64_t ClientSession::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
-  if (!sends_.chain_empty() || !completions_.all_taken()) return 0;
-  if (joining_.Wanted() || requests_.asks_for_map() || requests_.asks_for_item_leases())
-    return std::max<int64_t>(next_control_ns_ - now_ns, 0);
-  int64_t idle_ns = lease_.on() && HasWork() ? lease_.IdleNs(now_ns) : INT64_MAX;
-  for (const ClientConnection& connection : connections_) {
-    if (connection.ready()) {
-      idle_ns = std::min(idle_ns, connection.liveness.IdleNs(now_ns, somebody_waits));
-    } else if (connection.phase == ClientConnection::Phase::kConnecting) {
-      idle_ns =
-          std::min(idle_ns, std::max<int64_t>(connection.connector->deadline_ns() - now_ns, 0));
-    }
-  }
-  return idle_ns;
-}
-
 void ClientSession::SetServerSet(uint64_t hash) {
   if (memory_ != nullptr) memory_->SetServerSet(hash);
-}
-
-uint32_t ClientSession::busy() const {
-  if (memory_ == nullptr) return sends_.queued();
-  return sends_.queued() + requests_.unanswered() + memory_->items.lent() + memory_->values.lent() +
-         memory_->replies.lent();
-}
-
-bool ClientSession::ExpectsCompletions() const {
-  return !ready() || busy() > 0 || connections_.ExpectAnswers();
-}
-
-void ClientSession::Arm() {
-  if (memory_ == nullptr) return;
-  if (absl::Status status = memory_->completions->Arm(); !status.ok()) Break(std::move(status));
 }
 
 }  // namespace gannet

@@ -25,15 +25,13 @@
 #include "client/session/session_requests.h"
 #include "client/session/session_sends.h"
 #include "client/session/session_terms.h"
+#include "client/session/session_waits.h"
 #include "client/session/watched_time.h"
 #include "common/base/check.h"
 #include "common/base/data_path_checks.h"
 #include "common/protocol/connect.h"
 
 namespace gannet {
-
-// What a descriptor of a session tells.
-enum class FdKind : uint8_t { kConnection, kCompletions };
 
 // A session with one server: its connections, credits and heartbeats, and how it comes back after a
 // break. A state machine: Poll does everything, nothing blocks, no thread is started.
@@ -50,6 +48,7 @@ enum class FdKind : uint8_t { kConnection, kCompletions };
 //   SessionCompletions  what has completed
 //   SessionRequests     requests, their credits and answers
 //   SessionHeartbeats   heartbeats, and what they tell both sides
+//   SessionWaits        what the session waits for, and how its owner sleeps meanwhile
 //   ClientNews          what heartbeats tell the server of READs
 //
 // A server is silent if nothing is heard from it (liveness.h), or if it answers heartbeats but no
@@ -99,15 +98,9 @@ class ClientSession final : private ConnectionsOwner {
   }
   // Operations should not wait for it. Never so while it is ready.
   bool down() const { return attempts().unreachable() || dead(); }
-  // Its descriptors tell when to go on: it connects, drains, or makes one connection more.
-  bool in_motion() const { return ready() ? joining_.BeingMade() : phase_.value() != Phase::kDown; }
   // Whether it was ready, at which address, and why it is not ready.
   const ConnectAttempts& attempts() const { return first_.attempts(); }
   const std::string& endpoint() const { return options_.endpoint; }
-  // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something
-  // is due. 0: there is something to post or to read now. If nobody waits, a dead server may be
-  // noticed later.
-  int64_t IdleNs(int64_t now_ns, bool somebody_waits) const;
   // Sets what heartbeats tell of the client's list of servers (Router::set_hash()). Forgotten if
   // there was no connection yet, but OnNamed comes with each connection.
   void SetServerSet(uint64_t hash);
@@ -126,7 +119,7 @@ class ClientSession final : private ConnectionsOwner {
   // A lookup found a home that was migrated to an index that the view does not have. Asks for it.
   void WantIndex() {
     heartbeats_.WantIndex();
-    LookAtConnections();
+    waits_.LookAtConnections();
   }
   // What is known of the primary's lease.
   PrimaryLeaseWatch& lease() { return lease_; }
@@ -147,25 +140,8 @@ class ClientSession final : private ConnectionsOwner {
   // operations that begin before the next Poll.
   void Flush(bool may_wait) { sends_.Flush(may_wait, completions_.completed()); }
 
-  // For tests: what is queued, unanswered or lent. 0 unless something is under way or leaks.
-  uint32_t busy() const;
-
-  // To sleep: Arm, Poll once more, wait until a descriptor is readable or IdleNs is over. Calls
-  // use(descriptor, kind) for each:
-  //   kConnection: one for each connection, readable while the connection manager has an event;
-  //   kCompletions: readable from an event of the armed completion queue until
-  //     memory().completions->TakeEvent.
-  template <class F>
-  void ForEachFd(F use) const {
-    for (const ClientConnection& it : connections_) use(it.connector->fd(), FdKind::kConnection);
-    if (memory_ != nullptr) use(memory_->completions->fd(), FdKind::kCompletions);
-  }
-  // Changes whenever the set of descriptors changes.
-  uint64_t fds_version() const { return connections_.version() + (memory_ != nullptr ? 1 : 0); }
-  // Returns true if a request, a heartbeat or a READ is unanswered, or a connection is being made
-  // or closed.
-  bool ExpectsCompletions() const;
-  void Arm();
+  // What it waits for, and how to sleep meanwhile.
+  SessionWaits& waits() { return waits_; }
   // Returns whether the server is in a group, and can be asked for its cluster's map now.
   bool CanAskForMap() const { return ready() && grant().history != 0; }
   // Asks for the piece of the map (partition_map.h) that begins at `position`, in the next Poll in
@@ -174,13 +150,13 @@ class ClientSession final : private ConnectionsOwner {
   void AskForMap(uint64_t position) {
     GANNET_CHECK(CanAskForMap(), "the server cannot be asked for the map");
     requests_.AskForMap(position);
-    LookAtConnections();
+    waits_.LookAtConnections();
   }
   // The owner goes by the map of this revision from now on. 0: it has none, or one that was never
   // changed. Leases for later maps are none.
   void SetMapRevision(uint64_t revision) {
     heartbeats_.SetMapRevision(revision);
-    LookAtConnections();
+    waits_.LookAtConnections();
   }
   // The session has another number among its owner's from now on.
   void SetNumber(uint32_t number) { reports_.SetNumber(number); }
@@ -188,8 +164,6 @@ class ClientSession final : private ConnectionsOwner {
   void LearnMembers(const std::vector<std::string>& members, bool only) {
     first_.attempts().LearnMembers(members, only);
   }
-  // Makes the next Poll look at the connections, even if the last one did so a moment ago.
-  void LookAtConnections() { next_control_ns_ = 0; }
   // Whether the last Poll found completions of READs, compare-and-swaps or requests.
   bool progressed() const { return ready() && completions_.completed() > 0; }
   // Breaks the connections, as a failure would.
@@ -197,11 +171,9 @@ class ClientSession final : private ConnectionsOwner {
 
  private:
   using Phase = SessionPhase::Value;
-  static constexpr int64_t kControlNs = 2 * kNsPerMs;  // how often the control path is looked at
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
   static constexpr int64_t kLastReportNsMax = 200 * kNsPerMs;
   static constexpr uint32_t kLooksAtStillClock = 10'000;
-  static constexpr int64_t kDrainLookNs = 10 * kNsPerMs;  // how often draining is looked at
 
   // A phase each, and what begins the next one.
   void PollConnecting(int64_t now_ns);
@@ -209,8 +181,6 @@ class ClientSession final : private ConnectionsOwner {
   void PollReady(int64_t now_ns);
   void PollControl(int64_t now_ns);
   void CheckSilence(int64_t now_ns);
-  bool HasWork() const;
-  int64_t ReadyIdleNs(int64_t now_ns, bool somebody_waits) const;
   void GiveUp(absl::Status why) override;
   void BeginDrain();
   void PollDraining(int64_t now_ns);
@@ -218,7 +188,6 @@ class ClientSession final : private ConnectionsOwner {
   const Options options_;
   SessionPhase phase_{this};
   SessionReports reports_;
-  int64_t next_control_ns_ = 0;
   int64_t drain_until_ns_ = 0;
   int64_t tell_until_ns_ = 0;  // the last counts, from BeginEnd on
 
@@ -236,6 +205,7 @@ class ClientSession final : private ConnectionsOwner {
   SessionHeartbeats heartbeats_;
   SessionCompletions completions_;
   JoiningConnections joining_;
+  SessionWaits waits_;
 };
 
 }  // namespace gannet

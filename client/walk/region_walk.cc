@@ -266,22 +266,22 @@ void RegionWalk::Poll() {
 
 // Sleeps until the session has something to do, at most for `ns_max`.
 void RegionWalk::Sleep(int64_t ns_max) {
-  if (session_->ready() && session_->ExpectsCompletions()) session_->Arm();
+  if (session_->ready() && session_->waits().ExpectsCompletions()) session_->waits().Arm();
   const uint32_t reading = reading_;
   Poll();
   if (reading_ != reading) return;
   std::array<pollfd, 2 * ClientSession::kConnectionsMax + 1> fds;
   nfds_t n = 0;
   bool completions = false;
-  session_->ForEachFd([&](int fd, FdKind kind) {
+  session_->waits().ForEachFd([&](int fd, FdKind kind) {
     completions |= kind == FdKind::kCompletions;
     if (n < fds.size()) fds[n++] = {fd, POLLIN, 0};
   });
-  const int64_t ns = std::min(session_->IdleNs(clock_.MonotonicNs(), true), ns_max);
+  const int64_t ns = std::min(session_->waits().IdleNs(clock_.MonotonicNs(), true), ns_max);
   const timespec time = {ns / kNsPerSecond, ns % kNsPerSecond};
   if (ppoll(fds.data(), n, &time, nullptr) > 0) {
-    if (completions) session_->memory().completions->TakeEvent();
-    session_->LookAtConnections();
+    if (completions) session_->waits().TakeEvents();
+    session_->waits().LookAtConnections();
   }
 }
 
