@@ -205,14 +205,24 @@ TEST_F(TierTest, OutlivesAKillWithAMemoryFile) {
     ASSERT_GT(on_disk, 0u);
     server.Kill();
     // Also before an upgrade, by the flags of the server.
-    std::vector<std::string> argv =
-        Flags({"--memory_file=" + memory, "--device=soft", "--json", "--upgrade_check=" + memory});
-    argv.insert(argv.begin(), test_support::ProgramPath("kvserver"));
-    const test_support::Finished check = test_support::RunProgram(argv);
-    EXPECT_EQ(check.exit_code, 0) << check.err;
-    EXPECT_THAT(check.out,
+    const auto upgrade_check = [&](const std::string& path, int exit_code) {
+      std::vector<std::string> argv =
+          Flags({"--memory_file=" + memory, "--device=soft", "--json", "--upgrade_check=" + path});
+      argv.insert(argv.begin(), test_support::ProgramPath("kvserver"));
+      const test_support::Finished check = test_support::RunProgram(argv);
+      EXPECT_EQ(check.exit_code, exit_code) << check.err;
+      return check.out;
+    };
+    EXPECT_THAT(upgrade_check(memory, 0),
                 AllOf(HasSubstr("\"takes_over\":true"),
                       HasSubstr("{\"name\":\"memory file\",\"version\":3,\"takes\":3}")));
+    EXPECT_THAT(upgrade_check(directory_.path(), 0),
+                AllOf(HasSubstr("\"takes_over\":true"),
+                      HasSubstr("{\"name\":\"tier\",\"version\":1,\"takes\":1}")));
+    const test_support::TemporaryDirectory of_another_version;
+    std::ofstream(of_another_version.path() + "/tier") << std::string("GNETTIER\x02\0\0\0", 12);
+    EXPECT_THAT(upgrade_check(of_another_version.path(), 1),
+                HasSubstr("tier has version 2, and this kvserver takes version 1"));
     server.Restart();
     client = Connect(server);
     EXPECT_GE(StatsOf(*client).items_on_disk, on_disk);

@@ -26,6 +26,8 @@
 #include "server/main/disk/data_directory.h"
 #include "server/main/disk/snapshot.h"
 #include "server/memory/recovery/recovery_area.h"
+#include "server/memory/tier/tier_file.h"
+#include "server/memory/tier/tier_format.h"
 
 namespace gannet {
 namespace {
@@ -81,10 +83,15 @@ absl::Status AddFile(const std::filesystem::path& path, uint64_t magic, uint32_t
   return absl::OkStatus();
 }
 
+// The directory of --data, or of --tier.
 absl::Status LookAtDirectory(const std::string& path, std::vector<Part>* parts) {
   const std::filesystem::path folder(path);
+  if (std::filesystem::exists(folder / kTierFileName)) {
+    return AddFile(folder / kTierFileName, kTierMagic, kTierLayout, parts);
+  }
   if (!std::filesystem::exists(folder / kDataFileName)) {
-    return Not(absl::StrCat(path, " is no directory of kvserver: it has no ", kDataFileName));
+    return Not(absl::StrCat(path, " is no directory of kvserver: it has no ", kDataFileName,
+                            ", and no ", kTierFileName));
   }
   GANNET_RETURN_IF_ERROR(AddFile(folder / kDataFileName, kDataMagic, kDataVersion, parts));
   std::error_code error;

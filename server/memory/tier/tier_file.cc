@@ -26,7 +26,6 @@
 namespace gannet {
 namespace {
 
-constexpr char kName[] = "tier";
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr int kFile = O_RDWR | O_CLOEXEC;
 
@@ -57,7 +56,7 @@ absl::Status CheckDirectory(int fd, const std::string& path) {
 // Returns the descriptor, or -1 with errno.
 int OpenFile(int directory, bool named, int direct) {
   if (!named) return openat(directory, ".", kFile | O_TMPFILE | direct, S_IRUSR | S_IWUSR);
-  return openat(directory, kName, kFile | O_CREAT | O_NOFOLLOW | direct, S_IRUSR | S_IWUSR);
+  return openat(directory, kTierFileName, kFile | O_CREAT | O_NOFOLLOW | direct, S_IRUSR | S_IWUSR);
 }
 // Past the system's page cache, if the file system offers that.
 struct Opened {
@@ -129,7 +128,7 @@ absl::StatusOr<TierExamination> TierFile::Examine(const TierFileOptions& options
 absl::StatusOr<std::unique_ptr<TierFile>> TierFile::OpenIn(int directory,
                                                            const TierFileOptions& options) {
   GANNET_RETURN_IF_ERROR(CheckDirectory(directory, options.directory));
-  const std::string path = absl::StrCat(options.directory, "/", kName);
+  const std::string path = absl::StrCat(options.directory, "/", kTierFileName);
   const Opened opened = OpenFile(directory, options.keeps);
   if (opened.fd < 0) return NotOpened(options, path);
   std::unique_ptr<TierFile> file(new TierFile(options, opened.fd, opened.direct, path));
@@ -140,14 +139,14 @@ absl::StatusOr<std::unique_ptr<TierFile>> TierFile::OpenIn(int directory,
 
 absl::StatusOr<TierExamination> TierFile::ExamineIn(int directory, const TierFileOptions& options) {
   GANNET_RETURN_IF_ERROR(CheckDirectory(directory, options.directory));
-  const std::string path = absl::StrCat(options.directory, "/", kName);
+  const std::string path = absl::StrCat(options.directory, "/", kTierFileName);
   const TierBuffer buffer(kTierBlockBytes);
   const std::span<std::byte, kTierBlockBytes> block(buffer.bytes());
   TierExamination found;
   struct statvfs system {};
   if (fstatvfs(directory, &system) != 0) return Failed("look at", options.directory);
   found.free_bytes = FreeBytes(system);
-  const int there = options.keeps ? openat(directory, kName, kFile | O_NOFOLLOW) : -1;
+  const int there = options.keeps ? openat(directory, kTierFileName, kFile | O_NOFOLLOW) : -1;
   if (options.keeps && there < 0 && errno != ENOENT) return Failed("open", path);
   if (there >= 0) {
     TierFile file(options, there, /*direct=*/false, path);

@@ -18,6 +18,9 @@
 
 namespace gannet {
 
+// Its name in the directory, if it has one.
+inline constexpr char kTierFileName[] = "tier";
+
 struct TierFileOptions {
   std::string directory;
   uint64_t bytes = 0;  // of all segments; what is left over is not used

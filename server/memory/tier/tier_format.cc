@@ -12,7 +12,6 @@
 namespace gannet {
 namespace {
 
-constexpr uint64_t kTierMagic = 0x5245495454454e47;  // "GNETTIER"
 constexpr uint64_t kListMagic = 0x5453494c54454e47;  // "GNETLIST"
 
 uint64_t Checksum(const TierHeader& header) {

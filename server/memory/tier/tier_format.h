@@ -28,6 +28,7 @@ inline constexpr uint32_t kTierSegmentsMin = 16;
 inline constexpr uint64_t kTierRecordAlignment = 64;
 inline constexpr size_t kTierValueBytesMin = 4 << 10;
 inline constexpr size_t kTierValueBytesMax = 4 << 20;
+inline constexpr uint64_t kTierMagic = 0x5245495454454e47;  // "GNETTIER"
 inline constexpr uint32_t kTierLayout = 1;
 
 struct TierHeader {
