@@ -4,7 +4,6 @@
 
 #include "server/rpc/tier_gets.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "server/memory/store/stubs.h"

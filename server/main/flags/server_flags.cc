@@ -98,10 +98,9 @@ DEFINE_string(restore_from, "",
 DEFINE_string(check, "",
               "reads this directory of --data, or this --memory_file, says what is in it, and "
               "serves nothing. The directory of --tier: says whether a start would take it");
-DEFINE_string(
-    upgrade_check, "",
-    "says whether this version of kvserver takes over this --memory_file, or directory of "
-    "--data or --tier, which another version may be using, and serves nothing");
+DEFINE_string(upgrade_check, "",
+              "says whether this version of kvserver takes over this --memory_file, or directory "
+              "of --data or --tier, which another version may be using, and serves nothing");
 DEFINE_string(ask_ready, "",
               "asks the kvserver that shows itself at this ADDR:PORT (--http) whether it is ready, "
               "and serves nothing: the exit code is 0 if it is. For health checks of containers");
