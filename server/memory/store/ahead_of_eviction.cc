@@ -150,14 +150,19 @@ uint64_t AheadOfEviction::bytes() const {
   return bytes_;
 }
 
-bool AheadOfEviction::Waits() const {
+bool AheadOfEviction::DiskWorks() const {
   MutexLock lock(mutex_);
-  return WaitsNow();
+  return steps_left_ > 0;
+}
+
+bool AheadOfEviction::SomeAreOnTheWay() const {
+  MutexLock lock(mutex_);
+  return SomeAreOnTheWayNow();
 }
 
 void AheadOfEviction::StepPassed() {
   MutexLock lock(mutex_);
-  if (WaitsNow()) --steps_left_;
+  if (SomeAreOnTheWayNow() && steps_left_ > 0) --steps_left_;
 }
 
 }  // namespace gannet

@@ -70,9 +70,10 @@ class AheadOfEviction {
   // Of the blocks of all that were chosen, and of those that are written.
   uint64_t bytes() const;
   uint64_t written_bytes() const;
-  // Whether some are on the way to a disk that works: it took the last ones, or was never asked,
-  // and that is not many steps ago.
-  bool Waits() const;
+  // Whether the disk works: it took the last ones, or was never asked, and nothing is on the way
+  // for many steps.
+  bool DiskWorks() const;
+  bool SomeAreOnTheWay() const;
   // A step in the background passed: a millisecond, or ten.
   void StepPassed();
 
@@ -93,8 +94,8 @@ class AheadOfEviction {
   void SetPlace(Entry* entry, const TierPlace& place) GANNET_REQUIRES(mutex_);
   // Returns the first item of a queue that was not dropped, and takes it and those before out.
   std::optional<Item> TakeFirst(std::deque<uint64_t>* versions) GANNET_REQUIRES(mutex_);
-  bool WaitsNow() const GANNET_REQUIRES(mutex_) {
-    return steps_left_ > 0 && entries_.size() > places_.size();
+  bool SomeAreOnTheWayNow() const GANNET_REQUIRES(mutex_) {
+    return entries_.size() > places_.size();
   }
 
   const size_t places_max_;

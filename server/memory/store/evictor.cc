@@ -52,10 +52,12 @@ constexpr uint32_t kTablePassesMax = 4;
 
 }  // namespace
 
-bool Evictor::EvictColdest(const Index::Lock& held, std::span<Candidate> candidates) {
+bool Evictor::EvictColdest(const Index::Lock& held, std::span<Candidate> candidates,
+                           Unwritten unwritten) {
   if (tier_ != nullptr) tier_->Prefer(candidates);
   for (int tries = 0; tries < kLockedMax && !candidates.empty(); ++tries) {
     const auto coldest = std::ranges::min_element(candidates, {}, &Candidate::worth);
+    if (unwritten == Unwritten::kStays && tier_->StaysForDisk(coldest->found.slot)) return false;
     if (store_.Evict(held, coldest->found)) return true;
     *coldest = candidates.back();
     candidates = candidates.first(candidates.size() - 1);
@@ -73,10 +75,10 @@ bool Evictor::EvictInWindow(const Index::Lock& held, KeyHash hash, uint32_t size
   return EvictColdest(held, std::span(candidates).first(n));
 }
 
-bool Evictor::EvictSomewhere(uint32_t size_class) {
+bool Evictor::EvictSomewhere(uint32_t size_class, Unwritten unwritten) {
   return sampler_.Sample(ItemSampler::Kind::kValues, size_class,
-                         [this](const Index::Lock& held, std::span<Candidate> candidates) {
-                           return EvictColdest(held, candidates);
+                         [&](const Index::Lock& held, std::span<Candidate> candidates) {
+                           return EvictColdest(held, candidates, unwritten);
                          });
 }
 
@@ -95,7 +97,8 @@ std::byte* Evictor::EvictFor(uint64_t item_bytes, Unwritten unwritten) {
   const uint64_t evicted = state_.items_evicted.load(std::memory_order_relaxed);
   std::byte* block = tier_ == nullptr ? nullptr : EvictWritten(item_bytes, unwritten);
   if (block == nullptr && Waits(item_bytes, unwritten)) {
-    if (IsScattered(SizeClassFor(item_bytes))) block = ClearWriteSpan(item_bytes);
+    const bool some_come = tier_->SomeAreOnTheWay();
+    if (!some_come || IsScattered(SizeClassFor(item_bytes))) block = ClearWriteSpan(item_bytes);
   } else {
     // What single evictions free is seldom as long as a long item, so it would stay free.
     if (block == nullptr && !Eviction::IsLong(item_bytes)) block = EvictSingly(item_bytes);
@@ -116,7 +119,9 @@ bool Evictor::IsScattered(uint32_t size_class) const {
 std::byte* Evictor::EvictWritten(uint64_t item_bytes, Unwritten unwritten) {
   std::byte* block = nullptr;
   for (int i = 0; block == nullptr && i < kEvictionsPerWrite; ++i) {
-    if (Waits(item_bytes, unwritten) && IsScattered(SizeClassFor(item_bytes))) break;
+    if (Waits(item_bytes, unwritten) && tier_->SomeAreOnTheWay() &&
+        IsScattered(SizeClassFor(item_bytes)))
+      break;
     if (!tier_->EvictWritten()) break;
     block = items_.heap().Allocate(item_bytes);
   }
@@ -190,7 +195,11 @@ std::span<std::byte> Evictor::ColdestSpan(uint64_t item_bytes) const {
 
 void Evictor::ClearSpanFor(uint64_t item_bytes) {
   const std::span<std::byte> coldest = ColdestSpan(item_bytes);
-  if (!coldest.empty()) ClearSpan(coldest);
+  if (coldest.empty()) return;
+  Heap::Claims claims;
+  items_.heap().ClaimFree(coldest, &claims);
+  ClearSpan(coldest);
+  items_.heap().GiveBack(&claims);
 }
 
 uint32_t Evictor::ClearSpan(std::span<std::byte> memory, Unwritten unwritten) {
@@ -282,7 +291,8 @@ bool Evictor::ClearForTable(uint64_t table_bytes) {
   return true;
 }
 
-// Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it.
+// Moves the item out of the span if there is a block for it elsewhere. Otherwise evicts it, but for
+// a stub, which stays: it is short, and its value may be long.
 void Evictor::ClearItem(const Index::Lock& held, const Index::Found& found, ClearedSpan* span) {
   const ItemHeader header = items_.LoadHeader(found.slot);
   const uint64_t bytes = ItemBytes(header.key_bytes(), header.value_bytes);
@@ -298,7 +308,8 @@ void Evictor::ClearItem(const Index::Lock& held, const Index::Found& found, Clea
     span->blocks[span->kept] = block;
     span->classes[span->kept++] = static_cast<uint8_t>(size_class);
   }
-  if (span->unwritten == Unwritten::kStays && tier_->IsOnTheWay(found.slot)) {
+  if (IsStub(found.slot)) return;
+  if (span->unwritten == Unwritten::kStays && tier_->StaysForDisk(found.slot)) {
     ++span->stay;
     return;
   }
@@ -341,13 +352,15 @@ bool Evictor::EvictToWatermark(ServerTime now) {
 // some.
 bool Evictor::EvictOne() {
   if (tier_ == nullptr) return EvictSomewhere(kSizeClassNone);
-  return tier_->EvictWritten() || (!tier_->WaitsForDisk() && EvictSomewhere(kSizeClassNone));
+  if (tier_->EvictWritten()) return true;
+  if (!tier_->DiskWorks()) return EvictSomewhere(kSizeClassNone);
+  return !tier_->SomeAreOnTheWay() && EvictSomewhere(kSizeClassNone, Unwritten::kStays);
 }
 
 // So long items come at the pace of the disk. Else others would be evicted, missed, and put again.
 bool Evictor::Waits(uint64_t item_bytes, Unwritten unwritten) const {
   return tier_ != nullptr && unwritten == Unwritten::kStays && Eviction::IsLong(item_bytes) &&
-         tier_->WaitsForDisk();
+         tier_->DiskWorks();
 }
 
 // If items were deleted for want of a stub's block, what is free lies in pieces that are too short.
@@ -449,6 +462,7 @@ std::byte* Evictor::ClearWriteSpan(uint64_t item_bytes) {
 }
 
 void Evictor::LookThrough(WriteSpan* span) {
+  Claim(span);
   span->stay = ClearSpan(span->memory, later_ == nullptr ? Unwritten::kStays : Unwritten::kGoes);
   if (later_ != nullptr) span->evicted_to = later_->begun_bytes();
 }

@@ -121,12 +121,13 @@ class Evictor {
   };
 
   // Returns false if none may go.
-  bool EvictColdest(const Index::Lock& held, std::span<Candidate> candidates);
+  bool EvictColdest(const Index::Lock& held, std::span<Candidate> candidates,
+                    Unwritten unwritten = Unwritten::kGoes);
 
   // A step in the background, of a store with a tier. REQUIRES: no lock is held.
   bool StepOfTier();
   // Evicts the coldest of some items. REQUIRES: no lock is held.
-  bool EvictSomewhere(uint32_t size_class);
+  bool EvictSomewhere(uint32_t size_class, Unwritten unwritten = Unwritten::kGoes);
   // Evicts one in the background. Returns false if none may go now. REQUIRES: no lock is held.
   bool EvictOne();
   // These: REQUIRES: no lock is held. The first three return a block, or nullptr if what they do
@@ -135,7 +136,8 @@ class Evictor {
   std::byte* EvictSingly(uint64_t item_bytes);
   std::byte* ClearSpansFor(uint64_t item_bytes);
   std::byte* ClearWriteSpan(uint64_t item_bytes);
-  // Returns whether an item of such a length waits until others are written.
+  // Returns whether an item of such a length waits until others are written: nothing is evicted for
+  // it that the disk takes.
   bool Waits(uint64_t item_bytes, Unwritten unwritten) const;
   // A write found no block.
   void NoteUnusable();
@@ -148,7 +150,8 @@ class Evictor {
   // Returns the coldest of some. If there is nothing in any of them that may go, or all are too
   // short, returns one where the block fits if all goes; an empty one if there is none.
   std::span<std::byte> ColdestSpan(uint64_t item_bytes) const;
-  // Returns how many items stay as they are unwritten.
+  // Returns how many items stay as they are unwritten. REQUIRES: what is free in it is claimed, so
+  // that nothing is moved there.
   uint32_t ClearSpan(std::span<std::byte> memory, Unwritten unwritten = Unwritten::kGoes);
   // Clears what begins in [from, to), which is a part of the span.
   void ClearPart(uint64_t from, uint64_t to, ClearedSpan* span);

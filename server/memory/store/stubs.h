@@ -48,7 +48,7 @@ class Stubs : public TierItems {
   // Of stubs, since the start.
   struct Counts {
     uint64_t made = 0;
-    uint64_t evicted = 0;       // as there were too many, or for want of a slot or a long block
+    uint64_t evicted = 0;       // as there were too many, or for want of a slot
     uint64_t forgotten = 0;     // that went with their records
     uint64_t brought_back = 0;  // whose values came back then, as their keys were locked
     uint64_t promoted = 0;

@@ -123,9 +123,11 @@ bool TierEvictor::Step(uint64_t full_bytes) {
   return evicted == kStubsPerStep;
 }
 
-bool TierEvictor::IsOnTheWay(Slot slot) {
-  if (IsStub(slot)) return false;
-  if (stubs_.MayBeChosen(slot) && stubs_.Choose(slot)) stubs_.AskWriter();
+bool TierEvictor::StaysForDisk(Slot slot) {
+  if (stubs_.MayBeChosen(slot)) {
+    if (!stubs_.Choose(slot)) return true;
+    stubs_.AskWriter();
+  }
   const uint64_t version = items_.LoadHeader(slot).version;
   return stubs_.ahead().StateOf(version) == AheadOfEviction::State::kOnTheWay;
 }

@@ -35,10 +35,13 @@ class TierEvictor {
   bool ChooseAhead(uint64_t full_bytes);
   // Asks the thread that writes, if much less is written than ChooseAhead would choose.
   void AskIfShort(uint64_t full_bytes) const;
-  // Whether values are on the way to a disk that takes them. What is evicted before is lost.
-  bool WaitsForDisk() const { return stubs_.ahead().Waits(); }
-  // Returns whether an item is on the way to the disk, perhaps from now on. REQUIRES: its lock.
-  bool IsOnTheWay(Slot slot);
+  // Whether the disk takes values, and whether some are on the way there: what is evicted before is
+  // lost.
+  bool DiskWorks() const { return stubs_.ahead().DiskWorks(); }
+  bool SomeAreOnTheWay() const { return stubs_.ahead().SomeAreOnTheWay(); }
+  // Returns whether an item is on the way to the disk, perhaps from now on, or as soon as the queue
+  // there has room. REQUIRES: its lock.
+  bool StaysForDisk(Slot slot);
   // Has some values written for a write that found no block, and no item that could become a stub.
   // It may do so long before the heap is full, if free memory lies in pieces that are too short.
   // REQUIRES: no lock is held.

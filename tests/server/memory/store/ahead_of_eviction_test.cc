@@ -58,30 +58,32 @@ TEST(AheadOfEvictionTest, WhatIsDroppedIsPassedOver) {
   EXPECT_EQ(ahead.bytes(), 700u);
 }
 
-TEST(AheadOfEvictionTest, WaitsForADiskThatWrites) {
+TEST(AheadOfEvictionTest, ADiskWorksAsLongAsItWrites) {
   AheadOfEviction ahead(kPlacesMax);
-  EXPECT_FALSE(ahead.Waits()) << "nothing is on the way";
+  EXPECT_FALSE(ahead.SomeAreOnTheWay());
   for (uint64_t version = 1; version <= 3; ++version) ASSERT_TRUE(ahead.Add(ItemOf(version)));
-  const auto waits_for_so_many_steps = [&ahead] {
+  EXPECT_TRUE(ahead.SomeAreOnTheWay());
+  const auto works_for_so_many_steps = [&ahead] {
     for (uint32_t i = 0; i < AheadOfEviction::kStepsMax; ++i) {
-      ASSERT_TRUE(ahead.Waits());
+      ASSERT_TRUE(ahead.DiskWorks());
       ahead.StepPassed();
     }
-    EXPECT_FALSE(ahead.Waits());
+    EXPECT_FALSE(ahead.DiskWorks());
+    ahead.StepPassed();
+    EXPECT_FALSE(ahead.DiskWorks());
   };
-  waits_for_so_many_steps();  // for the first value
+  works_for_so_many_steps();  // for the first value
   ahead.Written(PlaceOf(1, 4096));
-  waits_for_so_many_steps();
+  works_for_so_many_steps();
   ahead.Written(PlaceOf(2, 8192));
-  EXPECT_TRUE(ahead.Waits());
+  EXPECT_TRUE(ahead.SomeAreOnTheWay());
   ahead.Drop(3);
-  EXPECT_FALSE(ahead.Waits()) << "nothing is on the way";
-  for (uint32_t i = 0; i < AheadOfEviction::kStepsMax; ++i) ahead.StepPassed();
+  EXPECT_FALSE(ahead.SomeAreOnTheWay());
+  for (uint32_t i = 0; i <= AheadOfEviction::kStepsMax; ++i) ahead.StepPassed();
+  EXPECT_TRUE(ahead.DiskWorks()) << "nothing is on the way";
   ASSERT_TRUE(ahead.Add(ItemOf(4)));
-  EXPECT_TRUE(ahead.Waits());
   ahead.NotWritten(4);
-  ASSERT_TRUE(ahead.Add(ItemOf(5)));
-  EXPECT_FALSE(ahead.Waits()) << "the disk does not take any";
+  EXPECT_FALSE(ahead.DiskWorks()) << "it does not take any";
 }
 
 TEST(AheadOfEvictionTest, SoManyWaitAtMost) {

@@ -119,6 +119,9 @@ class TestStore {
     StoreValueAt(reservation->value.data(), value);
     return writes_->CommitPut(*reservation, key, {}, conditions, now).outcome;
   }
+  ReplyStatus CommitPut(const Store::Reservation& reservation, std::string_view key) {
+    return writes_->CommitPut(reservation, key, {}, {}, At(1)).outcome.status;
+  }
   std::optional<std::string> Get(std::string_view key, Time now = 1) {
     // Made once, because tests call this a million times.
     thread_local std::string value(1 << 20, '\0');

@@ -174,7 +174,7 @@ class StoreTierKillTest : public ::testing::Test {
       case 1:
         return process_.Touch(i);
       case 2:
-        process_.LockWordOf(i) = Below(2);
+        process_.LockWordOf(i) = Below(4) == 0 ? 1 : 0;
         return;
       default:
         return process_.Put(i, ++number_);
