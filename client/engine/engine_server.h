@@ -48,13 +48,16 @@ struct alignas(64) EngineServer {
   FixedRing<OrderedWork> ordered;
   RequestQueue requests;
   bool wants_buffer = false;  // the first request waits for a buffer to lend
+  bool gets_wait = false;     // the first GET waits until others are answered
   uint64_t cache_bytes;       // of the location cache
 
   bool HasQueued() const { return !ordered.empty() || !requests.empty(); }
   // Returns whether anything of that can be sent now.
   bool CanSendQueued() const {
-    return session->sends().CanSend() && (!ordered.empty() || (!requests.empty() && !wants_buffer &&
-                                                               session->requests().CanSend()));
+    using enum RequestQueue::Line;
+    const bool some_go = !requests.empty(kOthers) || (!requests.empty(kGets) && !gets_wait);
+    return session->sends().CanSend() &&
+           (!ordered.empty() || (some_go && !wants_buffer && session->requests().CanSend()));
   }
 
   // Returns whether the item may be past its expiry. `now_ns` may be when the operation began: an

@@ -146,7 +146,7 @@ void LookupGets::Advance(Op& op, Lookup::Step step) {
       if (header.version != op.rpc.version_alive && server.PastExpiry(header, ops_.now_ns()))
           [[unlikely]] {
         if (server.SurelyPastExpiry(header, op.begun_ns())) return FinishMiss(op);
-        return op.QueueRequest();
+        return op.QueueGet();
       }
       if (server.touches != nullptr) server.touches->Used(lookup.slot());
       op.done.cost.from_cached_location = lookup.from_cached();
@@ -161,7 +161,7 @@ void LookupGets::Advance(Op& op, Lookup::Step step) {
       return FinishMiss(op);
     case Lookup::Step::kAskServer:
       if (op.lookup.next_index_unknown()) op.session().WantIndex();
-      if (op.rpc.version_alive == 0) return op.QueueRequest();
+      if (op.rpc.version_alive == 0) return op.QueueGet();
       // The server was asked before, and the item changed since, again and again.
       return ops_.Postpone(op);
   }

@@ -29,7 +29,13 @@ void Op::QueueRequest() {
 void Op::EnqueueRequest() {
   if (busy.queued_request) return;
   busy.queued_request = true;
-  server->requests.Push(number);
+  server->requests.Push(number, RequestQueue::Line::kOthers);
+}
+
+void Op::QueueGet() {
+  phase.FastGoTo(Phase::kRequestQueued);
+  busy.queued_request = true;
+  server->requests.Push(number, RequestQueue::Line::kGets);
 }
 
 void Op::CancelRequest() {

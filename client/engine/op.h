@@ -199,8 +199,10 @@ struct alignas(64) Op {
   // Returns whether it is a write that the server has not answered at all.
   bool IsWholeWrite() const { return IsWrite(request.type) && !rpc.second_step; }
 
-  // Puts its request into the server's queue, as the next thing to do.
+  // Puts its request into the server's queue, as the next thing to do. QueueGet: it asks for a
+  // value.
   void QueueRequest();
+  void QueueGet();
   // The same, whatever its phase is. Does nothing if it is queued.
   void EnqueueRequest();
   // Takes the request out of the queue without waiting for a credit, which may never come.

@@ -50,11 +50,15 @@ void OpRerouting::OnRoutes(const Changed& changed, uint64_t revision) {
 
 // Writes that wait for a credit at one server keep their order at the next one.
 void OpRerouting::MoveQueued(EngineServer& server) {
+  constexpr RequestQueue::Line kWrites = RequestQueue::Line::kOthers;
   RequestQueue& queue = server.requests;
-  for (uint32_t n = queue.size(); n > 0; --n) {
-    Op& op = ops_[queue.front()];
-    queue.Remove(op.number);
-    queue.Push(op.number);
+  if (queue.empty(kWrites)) return;
+  const uint32_t last = queue.back(kWrites);
+  for (uint32_t number = kInvalidOp; number != last;) {
+    number = queue.front(kWrites);
+    queue.Remove(number);
+    queue.Push(number, kWrites);
+    Op& op = ops_[number];
     if (op.misplaced && !op.over()) Misplace(op);
   }
 }

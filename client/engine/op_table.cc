@@ -3,6 +3,7 @@
 
 #include "client/engine/op_table.h"
 
+#include "client/engine/request_encoding.h"
 #include "common/base/data_path_checks.h"
 #include "common/layout/item_lease_header.h"
 
@@ -98,7 +99,7 @@ bool OpTable::HoldBackBehindPutOff(Op& op) {
 void OpTable::EndPause(Op& op) {
   GANNET_CHECK_DATA_PATH(op.pauses(), "the operation does not pause");
   if (now_ns_ < op.rpc.again_ns) return LookAt(op.rpc.again_ns);
-  if (!op.over()) return op.QueueRequest();
+  if (!op.over()) return RequestOpcode(op) == Opcode::kGet ? op.QueueGet() : op.QueueRequest();
   op.busy.debt = Op::LockDebt::kReleasing;
   op.EnqueueRequest();
 }

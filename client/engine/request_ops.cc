@@ -101,13 +101,31 @@ void RequestOps::SendQueued(EngineServer& server) {
     if (!DropUnwanted(work)) server.session->sends().SendOrdered(work);
   }
   if (server.requests.empty()) return;
+  using enum RequestQueue::Line;
   server.wants_buffer = false;
-  while (!server.requests.empty() && server.session->requests().CanSend()) {
-    if (!Send(server, ops_[server.requests.front()])) {
+  if (!server.requests.empty(kGets)) [[unlikely]]
+    SendGets(server);
+  while (!server.requests.empty(kOthers) && server.session->requests().CanSend()) {
+    if (!Send(server, ops_[server.requests.front(kOthers)])) {
       server.wants_buffer = true;
       return;
     }
   }
+}
+
+// A server lets GETs of values on its disk have half of a session's credits, and refuses others.
+// Here, who came first goes first.
+void RequestOps::SendGets(EngineServer& server) {
+  constexpr RequestQueue::Line kGets = RequestQueue::Line::kGets;
+  const SessionRequests& requests = server.session->requests();
+  uint32_t room = requests.RoomForGets();
+  for (; room > 0 && !server.requests.empty(kGets) && requests.CanSend(); --room) {
+    if (!Send(server, ops_[server.requests.front(kGets)])) {
+      server.wants_buffer = true;
+      return;
+    }
+  }
+  server.gets_wait = room == 0;
 }
 
 // Drops a work request whose operation is over, unless that releases a lock. Returns whether it
@@ -122,9 +140,9 @@ bool RequestOps::DropUnwanted(const OrderedWork& work) {
   return true;
 }
 
-// Encodes and sends the first request of the server's queue, which is `op`'s, or ends the operation
-// if that is in vain. Returns false if the request has to wait for a buffer.
-// REQUIRES: the session can send a request.
+// Encodes and sends the first request of a line of the server's queue, which is `op`'s, or ends the
+// operation if that is in vain. Returns false if the request has to wait for a buffer. REQUIRES:
+// the session can send a request.
 bool RequestOps::Send(EngineServer& server, Op& op) {
   ClientSession& session = *server.session;
   const auto dequeue = [&] {
@@ -257,7 +275,7 @@ void RequestOps::OnGetReply(Op& op, RequestWindow::Entry* answered, const ReplyV
                     WantsNoValue(op.request, header.get.version);
   if (!head && status == ReplyStatus::kBufferTooSmall && header.value_bytes > op.rpc.value_needed) {
     op.rpc.value_needed = header.value_bytes;
-    return op.QueueRequest();
+    return op.QueueGet();
   }
   op.session().news().usage().Asked();
   if (status == ReplyStatus::kNotFound) {

@@ -25,6 +25,7 @@ class RequestOps {
   bool OnReply(RequestWindow::Entry* answered, const ReplyView& reply);
 
  private:
+  void SendGets(EngineServer& server);
   bool Send(EngineServer& server, Op& op);
   bool DropUnwanted(const OrderedWork& work);
   void OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyView& reply);

@@ -81,6 +81,13 @@ class RequestWindow {
     while (oldest_ < next_ && entries_[IndexOf(oldest_)].sequence != oldest_) ++oldest_;
   }
 
+  // Returns how many more GETs may be unanswered. They may have half of the credits, and one.
+  uint32_t RoomForGets() const {
+    const auto is_get = [](const Entry& entry) { return entry.reply.data != nullptr; };
+    const auto gets = static_cast<size_t>(std::ranges::count_if(entries_, is_get));
+    const size_t gets_max = std::max<size_t>(entries_.size() / 2, 1);
+    return static_cast<uint32_t>(gets_max - std::min(gets, gets_max));
+  }
   // Returns the longest timeout of the operations whose requests are unanswered.
   int64_t LongestTimeoutNs() const {
     int64_t longest_ns = 0;

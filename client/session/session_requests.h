@@ -74,6 +74,7 @@ class SessionRequests {
   }
   bool empty() const { return window_.empty(); }
   uint32_t unanswered() const { return window_.unanswered(); }
+  uint32_t RoomForGets() const { return window_.RoomForGets(); }
 
  private:
   void Add(RequestWindow::Entry& entry, int64_t now_ns);

@@ -62,6 +62,21 @@ TEST_F(RequestWindowTest, TheOldestUnansweredHoldsTheWindow) {
   EXPECT_FALSE(window_.CanSend());  // 3 is the oldest: 7 would be 4 ahead
 }
 
+TEST_F(RequestWindowTest, GetsHaveHalfOfTheCredits) {
+  EXPECT_EQ(window_.RoomForGets(), 2u);
+  Send(0);
+  EXPECT_EQ(window_.RoomForGets(), 2u) << "it is no GET";
+  std::byte lent;
+  for (const uint32_t room : {1u, 0u}) {
+    window_.Begin({.sequence = window_.next(), .reply = {.data = &lent}});
+    EXPECT_EQ(window_.RoomForGets(), room);
+  }
+  Answer(2);
+  EXPECT_EQ(window_.RoomForGets(), 1u);
+  window_.Restart(1);
+  EXPECT_EQ(window_.RoomForGets(), 1u) << "a single credit serves them, too";
+}
+
 TEST_F(RequestWindowTest, KnowsOnlyWhatIsUnanswered) {
   const uint64_t sequence = Send(9);
   EXPECT_EQ(window_.Find(sequence)->op, 9u);
@@ -233,25 +248,33 @@ TEST_F(SendChainTest, HasRoomForWhatItAndTheSendQueueHave) {
 }
 
 TEST(RequestQueueTest, IsFirstInFirstOut) {
+  using enum RequestQueue::Line;
   RequestQueue queue(4);
   EXPECT_TRUE(queue.empty());
-  for (const uint32_t op : {2u, 0u, 3u, 1u}) queue.Push(op);
-  for (const uint32_t op : {2u, 0u, 3u, 1u}) {
-    EXPECT_EQ(queue.front(), op);
+  for (const uint32_t op : {2u, 0u, 3u}) queue.Push(op, kOthers);
+  queue.Push(1, kGets);
+  EXPECT_EQ(queue.size(), 4u);
+  for (const uint32_t op : {2u, 0u, 3u}) {
+    EXPECT_EQ(queue.front(kOthers), op);
     queue.Remove(op);
     EXPECT_FALSE(queue.Contains(op));
   }
+  EXPECT_TRUE(queue.empty(kOthers));
+  EXPECT_FALSE(queue.empty());
+  EXPECT_EQ(queue.front(kGets), 1u);
+  queue.Remove(1);
   EXPECT_TRUE(queue.empty());
 }
 
 TEST(RequestQueueTest, AnyOneCanLeaveAndComeBack) {
+  using enum RequestQueue::Line;
   RequestQueue queue(4);
-  for (uint32_t op = 0; op < 4; ++op) queue.Push(op);
+  for (uint32_t op = 0; op < 4; ++op) queue.Push(op, kOthers);
   queue.Remove(1);
   queue.Remove(3);
-  queue.Push(1);
+  queue.Push(1, kOthers);
   std::vector<uint32_t> order;
-  for (; !queue.empty(); queue.Remove(order.back())) order.push_back(queue.front());
+  for (; !queue.empty(); queue.Remove(order.back())) order.push_back(queue.front(kOthers));
   EXPECT_THAT(order, ElementsAre(0, 2, 1));
 }
 
