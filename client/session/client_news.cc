@@ -12,7 +12,9 @@
 namespace gannet {
 
 void ClientNews::Restart(const Grant& grant, int64_t now_ns, int64_t period_ns) {
-  touches_.Restart((grant.features & kGrantEvicts) != 0);
+  using enum TouchLog::Wanted;
+  const TouchLog::Wanted some = (grant.features & kGrantSamplesTouches) != 0 ? kSamples : kAll;
+  touches_.Restart((grant.features & kGrantEvicts) != 0 ? some : kNothing);
   usage_.Restart((grant.features & kGrantTakesReports) != 0, now_ns, period_ns);
   heartbeat_ = 0;
 }

@@ -22,7 +22,7 @@ struct ItemLeasesReply {
   uint64_t address;   // of the header; the words follow it
   uint32_t rkey;      // READ only
   uint32_t words;     // how many there are
-  uint32_t lease_ms;  // how long a lease lasts; the header is renewed four times as often
+  uint32_t lease_ms;  // how long a lease lasts; the header is renewed more often
   uint32_t reserved[3];
 };
 static_assert(sizeof(ItemLeasesReply) == 32 && std::is_trivially_copyable_v<ItemLeasesReply>);

@@ -14,6 +14,9 @@ namespace gannet {
 
 // A bit of Grant::features: the server evicts items, so it wants to know what clients READ.
 inline constexpr uint16_t kGrantEvicts = 1 << 0;
+// And another one: it wants to know only what is popular, as it leases items and evicts none. So a
+// touch may stand for uses of other items, too.
+inline constexpr uint16_t kGrantSamplesTouches = 1 << 4;
 
 // What a client tells of an item that it READ, 8 bytes: bits 0-36 are the item's offset / 16, bits
 // 37-44 how often it was used (1 to 255), the others are zero. Touches are the payload of a

@@ -9,8 +9,9 @@
 namespace gannet {
 namespace {
 
-// A lease is renewed so many times while it lasts.
-constexpr int64_t kRenewals = 4;
+// A lease is renewed so many times while it lasts. Each time wakes a thread, which costs much more
+// than what it does.
+constexpr int64_t kRenewals = 2;
 constexpr int64_t kChoosePeriodNs = kNsPerSecond / 4;
 constexpr int64_t kTellPeriodNs = kNsPerMs;  // while workers are told
 constexpr int64_t kCoolPeriodNs = 10 * kNsPerSecond;

@@ -204,6 +204,7 @@ Grant Server::GrantTemplate() const {
   // Leases are of what clients READ most, so they want to know that, too.
   if (options_.evict || leases_) grant.features |= kGrantEvicts;
   if (leases_) grant.features |= kGrantItemLeases;
+  if (leases_ && !options_.evict) grant.features |= kGrantSamplesTouches;
   grant.features |= kGrantTakesReports;
   return grant;
 }
