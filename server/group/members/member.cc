@@ -213,13 +213,13 @@ void Member::Announce(BootTime now) {
   if (primary_ != nullptr) {
     has = primary_->Look().committed;
   } else if (backup_->whole()) {
-    has = backup_->Received();
+    has = backup_->copy().Received(backup_->known().configuration.epoch);
   } else if (context_.disk != nullptr) {
     has = context_.disk->FormerLsn(history);
   }
   if (whole) context_.group.directory->AnnounceItems(primary_ != nullptr && primary_->MayAdopt());
   if (context_.disk != nullptr && whole) {
-    context_.disk->Note(history, primary_ != nullptr ? has : backup_->applied());
+    context_.disk->Note(history, primary_ != nullptr ? has : backup_->copy().applied());
   }
   if (context_.disk != nullptr && !context_.disk->begun()) {
     // Of a group that nobody has founded, no run can be. Operators compare those of other
@@ -309,7 +309,7 @@ void Member::LeaveTurn(BootTime now) {
 absl::Status Member::Restore(uint64_t history, uint64_t epoch) {
   if (context_.disk == nullptr || context_.disk->begun()) return absl::OkStatus();
   if (!context_.disk->former_path().empty()) {
-    Applier* const applier = &backup_->applier();
+    Applier* const applier = &backup_->copy().applier();
     GANNET_RETURN_IF_ERROR(context_.disk->Restore(
         [applier](const Change& change) { return applier->Restore(change); }));
   }
@@ -329,7 +329,7 @@ void Member::Lead(BootTime now) {
   // Who takes over, or is handed over to, goes on with the history that its items are of. Then the
   // former primary has no lease any more, without which nobody answers from a copy. The clock is
   // read now: this process may have been stopped since `now`, and the former one have lived.
-  if (backup_->history() != terms.history) {
+  if (backup_->copy().history() != terms.history) {
     former_leases_end_ = context_.clocks.boot.Now() + context_.former_leases_ns;
   }
   const RingTail tail = backup_->TakeTail();
@@ -337,7 +337,7 @@ void Member::Lead(BootTime now) {
   if (const ServerTime clock = backup_->ClockAtTakeover(now); clock != ServerTime()) {
     context_.server->StartClock(clock);
   }
-  backup_->applier().OnVersion(first_version_);
+  backup_->copy().applier().OnVersion(first_version_);
   LOG(INFO) << "becomes primary of epoch " << epoch << ", with " << tail.end() - tail.begin()
             << " bytes of records that are still to be committed";
   led_epoch_ = epoch;
@@ -351,7 +351,7 @@ void Member::Lead(BootTime now) {
 }
 
 void Member::Open(const RingTail& tail) {
-  Applier& applier = backup_->applier();
+  Applier& applier = backup_->copy().applier();
   tail.ForEach([&applier](const RingRecord& record, uint64_t, uint64_t) { applier.Apply(record); });
   context_.store->BeginVersions(applier.version_next());
   context_.store->KeepRoom();
@@ -359,7 +359,7 @@ void Member::Open(const RingTail& tail) {
   SessionCopies& sessions = applier.sessions();
   sessions.ForgetUndone();
   // An operator has begun the group again: clients begin anew, and their requests with 1.
-  if (backup_->history() != context_.standing->history()) sessions = SessionCopies();
+  if (backup_->copy().history() != context_.standing->history()) sessions = SessionCopies();
   std::vector<SessionCopy> copies = sessions.All();
   if (!primary_->stream()->has_copies()) DoubtAnswers(&copies);
   context_.server->Adopt(std::move(copies));
@@ -398,9 +398,9 @@ void Member::TellElsewhere(const GroupConfiguration& configuration) {
 }
 
 void Member::TellObservers(const GroupConfiguration& configuration) {
-  applied_.store(backup_->applied(), std::memory_order_relaxed);
+  applied_.store(backup_->copy().applied(), std::memory_order_relaxed);
   if (primary_ == nullptr && !backup_->in_sync()) {
-    joined_percent_.store(backup_->joined_percent(), std::memory_order_relaxed);
+    joined_percent_.store(backup_->copy().joined_percent(), std::memory_order_relaxed);
   }
   // An epoch has one primary. All else costs a backup more than what it applies in most Polls.
   const Role role = RoleNow();
