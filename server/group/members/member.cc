@@ -1,6 +1,5 @@
 // One Poll of a member: takes what other threads put into the inbox, follows the register, and
-// does what its role asks: join, back up, lead, or end. What it tells the workers, of the map, of
-// members, of policies, it tells from here.
+// does what its role asks: join, back up, lead, or end. Then it tells observers what it is.
 
 #include "server/group/members/member.h"
 
@@ -10,14 +9,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
-#include "common/protocol/not_primary.h"
 #include "glog/logging.h"
 
 namespace gannet {
 namespace {
 
 constexpr int64_t kAnnounceNs = kNsPerSecond;
-constexpr int64_t kMapNs = 100 * kNsPerMs;  // clients need not know of a change sooner
+constexpr int64_t kNewsNs = 100 * kNsPerMs;  // clients need not know of a change sooner
 
 }  // namespace
 
@@ -41,24 +39,6 @@ absl::StatusOr<std::unique_ptr<Member>> Member::Create(const GroupContext& conte
   return member;
 }
 
-void Member::Put(ReplicaArrival arrival) {
-  {
-    MutexLock lock(mutex_);
-    arrivals_.push_back(std::move(arrival));
-    has_mail_.store(true, std::memory_order_relaxed);
-  }
-  context_.server->WakeMember();
-}
-
-void Member::PutGone(uint64_t name) {
-  {
-    MutexLock lock(mutex_);
-    gone_.push_back(name);
-    has_mail_.store(true, std::memory_order_relaxed);
-  }
-  context_.server->WakeMember();
-}
-
 void Member::Refuse(ReplicaArrival arrival) {
   const struct Reject reject = NewReject(RejectCode::kNotPrimary, context_.standing->elsewhere());
   context_.listener->Reject(std::move(arrival.incoming), std::as_bytes(std::span(&reject, 1)));
@@ -66,16 +46,9 @@ void Member::Refuse(ReplicaArrival arrival) {
 }
 
 void Member::TakeInbox(BootTime now) {
-  if (!has_mail_.load(std::memory_order_relaxed)) return;
-  std::vector<ReplicaArrival> arrivals;
-  std::vector<uint64_t> gone;
-  {
-    MutexLock lock(mutex_);
-    has_mail_.store(false, std::memory_order_relaxed);
-    arrivals.swap(arrivals_);
-    gone.swap(gone_);
-  }
-  for (ReplicaArrival& arrival : arrivals) {
+  if (!inbox_.has_mail()) return;
+  MemberInbox::Mail mail = inbox_.Take();
+  for (ReplicaArrival& arrival : mail.arrivals) {
     if (primary_ != nullptr && !ended()) {
       primary_->OnArrival(std::move(arrival), now);
     } else {
@@ -83,7 +56,7 @@ void Member::TakeInbox(BootTime now) {
     }
   }
   if (primary_ == nullptr) return;
-  for (const uint64_t name : gone) primary_->OnGone(name, now);
+  for (const uint64_t name : mail.gone) primary_->OnGone(name, now);
 }
 
 // Who may be counted on keeps what it has until it is known that nobody does. A node is in sync
@@ -106,12 +79,12 @@ bool Member::Poll(BootTime now) {
   }
   Announce(now);
   // Workers that sleep have to see it, too (PartitionEnd).
-  bool published = TellPartitions();
-  if (now >= map_at_) {
-    map_at_ = now + kMapNs;
-    TellMap();
+  bool published = news_.TellPartitions();
+  if (now >= news_at_) {
+    news_at_ = now + kNewsNs;
+    news_.TellMap();
+    news_.TellOfPolicy();
     TellMembers();
-    TellOfPolicy();
   }
   if (leaves_.load(std::memory_order_relaxed)) LeaveTurn(now);
   if (primary_ != nullptr) {
@@ -147,40 +120,10 @@ bool Member::Poll(BootTime now) {
   return published;
 }
 
-void Member::TellMap() {
-  const std::optional<PartitionMap> map = context_.group.directory->Map();
-  if (!map) return;
-  std::string bytes = EncodePartitionMap(*map);
-  const std::shared_ptr<const std::string> told = context_.standing->map();
-  if (told != nullptr && *told == bytes) return;
-  context_.standing->SetMap(std::make_shared<const std::string>(std::move(bytes)));
-}
-
 void Member::TellMembers() {
   std::vector<std::string> members = context_.group.directory->terms().members;
   MutexLock lock(mutex_);
   if (members != members_) members_ = std::move(members);
-}
-
-void Member::TellOfPolicy() {
-  const GroupPolicy* const policy = context_.group.directory->Policy();
-  if (policy == nullptr || *policy == told_policy_) return;
-  told_policy_ = *policy;
-  for (const auto& [name, own] : context_.group.policy.settings) {
-    const std::optional<std::string> of_group = policy->Find(name);
-    if (!of_group || *of_group == own) continue;
-    LOG(WARNING) << "the group has " << name << "=" << *of_group
-                 << ", and this process was started with " << own << ": restart it";
-  }
-}
-
-bool Member::TellPartitions() {
-  const GroupPartitions* const partitions = context_.group.directory->Partitions();
-  if (partitions == nullptr || partitions_told_ == partitions->revision) return false;
-  partitions_told_ = partitions->revision;
-  TellMap();  // first: who is refused, or gets no lease, asks for it
-  context_.standing->SetPartitions(*partitions);
-  return true;
 }
 
 BootTime Member::AwaitsPrimaryFrom() const {
@@ -375,26 +318,8 @@ bool Member::MayOpen(BootTime now) {
 }
 
 void Member::TellOthers(const GroupConfiguration& configuration) {
-  TellElsewhere(configuration);
+  news_.TellElsewhere(configuration);
   TellObservers(configuration);
-}
-
-void Member::TellElsewhere(const GroupConfiguration& configuration) {
-  // A process has one address, and an epoch one primary.
-  if (told_of_ == configuration.primary && told_epoch_ == configuration.epoch) return;
-  told_of_.reset();
-  std::string elsewhere;
-  if (configuration.epoch != 0 && configuration.primary != context_.self) {
-    const auto address = context_.group.directory->AddressOf(configuration.primary);
-    if (address && IsPrimaryAddress(*address)) {
-      elsewhere = ReasonOf({.primary = *address, .epoch = configuration.epoch});
-      told_of_ = configuration.primary;
-      told_epoch_ = configuration.epoch;
-    }
-  }
-  if (elsewhere == elsewhere_) return;
-  elsewhere_ = elsewhere;
-  context_.standing->SetElsewhere(std::move(elsewhere));
 }
 
 void Member::TellObservers(const GroupConfiguration& configuration) {

@@ -16,8 +16,10 @@
 #include "common/base/mutex.h"
 #include "common/protocol/member_standing.h"
 #include "server/group/members/backup.h"
+#include "server/group/members/directory_news.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/group_stream.h"
+#include "server/group/members/member_inbox.h"
 #include "server/group/members/member_task.h"
 #include "server/group/members/primary.h"
 #include "server/group/members/replica_arrival.h"
@@ -28,7 +30,14 @@ namespace gannet {
 // A server's life in its group: it joins or founds it, is a backup, then primary, and ends. It
 // never goes back. A server that ended executes itself again, and joins.
 //
-// Thread safety: Poll and what it takes to sleep by one thread, the member's. Put from any thread.
+// Its parts:
+//
+//   Backup         what it does before it leads
+//   Primary        what it does from then on
+//   MemberInbox    what the listener's thread has for it
+//   DirectoryNews  what those who answer clients are told of the group
+//
+// Thread safety: Poll and what it takes to sleep by one thread, the member's.
 class Member : private PrimaryOpener {
  public:
   // Announces the server. `first_version`: of its items, by the clock. `task`: of a primary; null:
@@ -40,9 +49,8 @@ class Member : private PrimaryOpener {
 
   // Returns whether workers should look at what is published.
   bool Poll(BootTime now);
-  // Somebody asks to connect as a replica, or is gone. From the listener's thread.
-  void Put(ReplicaArrival arrival);
-  void PutGone(uint64_t name);
+  // What the listener's thread has for it. Any thread.
+  MemberInbox& inbox() { return inbox_; }
 
   // What a member waits for that is to stop.
   enum class Leaving : uint8_t {
@@ -91,7 +99,12 @@ class Member : private PrimaryOpener {
 
  private:
   Member(const GroupContext& context, GroupStream* stream, uint64_t first_version, MemberTask* task)
-      : context_(context), stream_(stream), first_version_(first_version), task_(task) {}
+      : context_(context),
+        stream_(stream),
+        first_version_(first_version),
+        task_(task),
+        inbox_(context.server),
+        news_(context) {}
   void TakeInbox(BootTime now);
   void Refuse(ReplicaArrival arrival);
   // Takes the items of an earlier run, if an operator says that the group begins with them.
@@ -114,38 +127,29 @@ class Member : private PrimaryOpener {
     return task_ != nullptr && primary_ != nullptr && primary_->open() && !ended();
   }
   void End(const std::string& why);
-  void TellMap();
   void TellMembers();
-  // Warns if operators have changed what a member is started with.
-  void TellOfPolicy();
-  // Returns whether there was something new to tell.
-  bool TellPartitions();
   BootTime AwaitsPrimaryFrom() const;
   void TellOthers(const GroupConfiguration& configuration);
-  void TellElsewhere(const GroupConfiguration& configuration);
   void TellObservers(const GroupConfiguration& configuration);
 
   const GroupContext& context_;
   GroupStream* const stream_;
   const uint64_t first_version_;
   MemberTask* const task_;
+  MemberInbox inbox_;
+  DirectoryNews news_;
   std::optional<AuthFile> keys_;
   std::unique_ptr<Backup> backup_;    // before it leads
   std::unique_ptr<Primary> primary_;  // from then on
   uint64_t led_epoch_ = 0;            // in which it became primary
   // Until then clients of a former primary may answer from copies of its items.
   BootTime former_leases_end_;
-  std::string elsewhere_;
-  std::optional<GroupMember> told_of_;  // whom elsewhere_ names; nullopt: that may change soon
-  uint64_t told_epoch_ = 0;
   BootTime announce_at_;
   std::pair<Role, uint64_t> announced_as_ = {Role::kEnded, 0};  // and in which epoch
   std::string not_announced_;
-  BootTime map_at_;                          // when the map is made anew
-  std::optional<uint64_t> partitions_told_;  // of this revision
-  std::optional<uint64_t> seen_epoch_;       // that seen_ has
-  Role seen_role_ = Role::kJoining;          // that seen_ has
-  GroupPolicy told_policy_;                  // of the group
+  BootTime news_at_;                    // when the directory is looked at
+  std::optional<uint64_t> seen_epoch_;  // that seen_ has
+  Role seen_role_ = Role::kJoining;     // that seen_ has
   std::string why_;
   bool replaced_ = false;
   std::atomic<bool> ended_{false};     // release: after why_
@@ -155,13 +159,8 @@ class Member : private PrimaryOpener {
   // What a backup has applied; it is newer than seen_. Relaxed: a figure.
   std::atomic<uint64_t> applied_{0};
   std::atomic<uint8_t> joined_percent_{0};  // the same, of the walk
-  // Whether there are arrivals_ or gone_. Relaxed: they are taken under the mutex, and whoever sets
-  // this wakes the member's thread afterwards. So that looks once more.
-  std::atomic<bool> has_mail_{false};
 
   mutable Mutex mutex_;
-  std::vector<ReplicaArrival> arrivals_ GANNET_GUARDED_BY(mutex_);
-  std::vector<uint64_t> gone_ GANNET_GUARDED_BY(mutex_);
   Seen seen_ GANNET_GUARDED_BY(mutex_);
   std::vector<std::string> members_ GANNET_GUARDED_BY(mutex_);  // of Seen; changes seldom
 };

@@ -66,7 +66,7 @@ void AdmissionControl::LookAtAuthFile() {
 void AdmissionControl::Notify(uint64_t connection, Notice::Type type) {
   // Only its worker knows whose connection it is. Such events are rare enough to ask each worker.
   workers_.Notify({type, connection});
-  if (member_ != nullptr && type == Notice::Type::kGone) member_->PutGone(connection);
+  if (member_ != nullptr && type == Notice::Type::kGone) member_->inbox().PutGone(connection);
 }
 
 void AdmissionControl::Reject(IncomingRequest request, RejectCode code, std::string_view reason) {
@@ -215,7 +215,7 @@ void AdmissionControl::OnReplicaRequest(const ConnectRequest& decoded, IncomingR
   }
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;
-  member_->Put(
+  member_->inbox().Put(
       {.name = *name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
 }
 
