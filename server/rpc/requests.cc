@@ -1,8 +1,7 @@
 // The datapath of a worker: takes completions, and executes the requests among them. A request
 // comes through OnCompletion, then the lane or ServeUpdate if it is an ordinary PUT, otherwise
-// OnMessage, IsRefused, OnRequest, Admit, and ExecuteWrite or ExecuteWithValue. What is refused for
-// any reason is counted and admitted first, so that an answer that the session remembers is given
-// again.
+// OnMessage, OnRequest, and ExecuteWrite or ExecuteWithValue. Between these RequestAdmission says
+// whether it is executed at all.
 
 #include "server/rpc/requests.h"
 
@@ -14,7 +13,6 @@
 
 #include "common/base/data_path_checks.h"
 #include "glog/logging.h"
-#include "server/rpc/elsewhere.h"
 #include "server/rpc/put_off.h"
 #include "server/rpc/serve_update.h"
 #include "server/rpc/work_kind.h"
@@ -189,7 +187,10 @@ void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte
   if (TooManyUnanswered(*connection)) {
     return closer_.Close(connection, "more requests unanswered than credits");
   }
-  if (!error && IsRefused(connection, request)) return;
+  if (!error && admission_.IsRefused(connection, request)) {
+    served_ = true;
+    return;
+  }
   const bool heartbeat = IsHeartbeat(request.header);
   ++connection->unanswered;
   (heartbeat ? context_.counters.heartbeats : context_.counters.rpcs).Add(1);
@@ -198,32 +199,6 @@ void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte
   context_.counters.by_opcode[request.header.opcode].Add(1);
   if (context_.slow_requests.timed() && !heartbeat) return OnTimedRequest(connection, request);
   OnRequest(connection, request);
-}
-
-// Refuses what must not be executed, whatever it asks for. Returns false if OnMessage is to treat
-// the request as any other.
-bool Requests::IsRefused(ServerConnection* connection, const RequestView& request) {
-  if (RefuseElsewhere(connection, request)) return true;
-  if (connection->ordinary) [[likely]]
-    return false;
-  return connection->session->read_only() ? RefuseWrite(connection, request)
-                                          : PutOffBehind(connection, request);
-}
-
-// Refuses a request of a session that may only read, unless it changes nothing.
-bool Requests::RefuseWrite(ServerConnection* connection, const RequestView& request) {
-  if (ChangesNothing(request.header)) return false;
-  if (AdmitRefused(connection, request)) {
-    replies_.Answer(connection, ReplyTo(request.header, ReplyStatus::kPermissionDenied));
-  }
-  return true;
-}
-
-bool Requests::AdmitRefused(ServerConnection* connection, const RequestView& request) {
-  ++connection->unanswered;
-  context_.counters.rpcs.Add(1);
-  served_ = true;
-  return Admit(connection, request);
 }
 
 // Updates in place (ServeUpdate) are not timed: they do not wait for anything.
@@ -242,7 +217,7 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     }
     return index_growth_.OnHeartbeat(connection, request.header);
   }
-  if (!Admit(connection, request)) return;
+  if (!admission_.Admit(connection, request)) return;
   if ((request.header.flags & kUnderLock) && !lock_requests_.MayWriteUnder(*connection, request)) {
     return replies_.Answer(connection, LockLost(request, lock_requests_));
   }
@@ -270,76 +245,13 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
   }
 }
 
-bool Requests::Admit(ServerConnection* connection, const RequestView& request) {
-  ReplyHeader recorded;
-  const Session::Admission admission =
-      connection->session->Admit(request.header.sequence, &recorded);
-  if (admission == Session::Admission::kExecute) [[likely]]
-    return true;
-  return AdmitAgain(connection, request, admission, recorded);
-}
-
-bool Requests::AdmitAgain(ServerConnection* connection, const RequestView& request,
-                          Session::Admission admission, ReplyHeader recorded) {
-  const RequestHeader& header = request.header;
-  if (admission == Session::Admission::kInProgress) {
-    // The client believes that another of its connections is broken, and may be right. Gives up the
-    // copy on that connection, and executes this one.
-    CloseExecutorOf(connection, header.sequence);
-    if (RedirectHeld(connection, header.sequence)) return false;
-    admission = connection->session->Admit(header.sequence, &recorded);
-  } else if (admission == Session::Admission::kOverrun) {
-    const auto given_up = held_replies_.GiveUpInTheWayOf(*connection, header.sequence);
-    if (given_up == WaitingReplies::GivingUp::kTooMany) {
-      replies_.Send(connection, PutOff(connection, request, 0));
-      return false;
-    }
-    if (given_up == WaitingReplies::GivingUp::kDone)
-      admission = connection->session->Admit(header.sequence, &recorded);
-  }
-  switch (admission) {
-    case Session::Admission::kExecute:
-      return true;
-    case Session::Admission::kReplay:
-      replies_.Send(connection, recorded);
-      return false;
-    case Session::Admission::kStale:
-      replies_.Refuse(connection, header,
-                      {ReplyStatus::kInvalidArgument, "a sequence number below the credits"});
-      return false;
-    case Session::Admission::kInProgress:
-      closer_.Close(connection, "a request sent twice on one connection");
-      return false;
-    case Session::Admission::kOverrun:
-      closer_.Close(connection, "a sequence number beyond the credits");
-      return false;
-  }
-  return false;
-}
-
-void Requests::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) {
-  ServerConnection* const other = context_.connections.FindExecutor(*asking, sequence);
-  if (other != nullptr) closer_.Close(other, "its client sent a request again elsewhere");
-}
-
-bool Requests::RedirectHeld(ServerConnection* connection, uint64_t sequence) {
-  const auto former = held_replies_.Redirect(*connection, sequence);
-  if (!former) return false;
-  if (*former == connection->id) {
-    closer_.Close(connection, "a request sent twice on one connection");
-  } else if (ServerConnection* const other = context_.connections.Find(*former)) {
-    closer_.Close(other, "its client sent a request again elsewhere");
-  }
-  return true;
-}
-
 void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& request) {
   if (store_.records()) [[unlikely]] {
     const ChangeOrigin origin = OriginOf(*connection->session, request.header);
     const Dispatcher::Written written = dispatcher_.Write(request, context_.now, &origin);
     ReplyHeader reply = PutOffIfBehind(store_, context_.server.changes, written.reply);
     if (IsPutOff(reply)) [[unlikely]]
-      reply = PutOff(connection, request, reply.words[kPutOffMsWord]);
+      reply = admission_.PutOff(connection, request, reply.words[kPutOffMsWord]);
     return held_replies_.SendOrHold(connection, reply, written.ticket);
   }
   const ChangeOrigin none;
@@ -347,10 +259,10 @@ void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& req
   if (written.needs_value) [[unlikely]] {
     // The client sends it again, and all writes of the key that it sent behind it.
     tier_gets_.Bring(request.key);
-    return replies_.Answer(connection, PutOff(connection, request, kBringMs));
+    return replies_.Answer(connection, admission_.PutOff(connection, request, kBringMs));
   }
   if (IsPutOff(written.reply)) [[unlikely]]
-    written.reply = PutOff(connection, request, written.reply.words[kPutOffMsWord]);
+    written.reply = admission_.PutOff(connection, request, written.reply.words[kPutOffMsWord]);
   held_replies_.SendOrHold(connection, written.reply, written.ticket);
 }
 
@@ -402,83 +314,6 @@ void Requests::OnServerSet(ServerConnection* connection, uint64_t server_set) {
   const char* const peer = holder->peer.data();
   context_.server.server_sets.Tell(session->id(), server_set,
                                    std::string(peer, strnlen(peer, holder->peer.size())));
-}
-
-// Requests for keys that another group of the cluster has.
-
-// Refuses a request for a key whose partition this group does not serve.
-//
-// A lock's word is of this server, and of many keys. So an unlock is never refused.
-// An answer that is remembered comes first: the request was executed, whoever has the key by now
-// (docs/partitions.md, rule 12).
-// A refused write puts off the later ones of its key, as the partition may be back when they are
-// looked at (rule 14).
-bool Requests::RefuseElsewhere(ServerConnection* connection, const RequestView& request) {
-  if (!IsElsewhere(standing_, request.key) || request.key.empty() ||
-      request.header.opcode == static_cast<uint8_t>(Opcode::kUnlock)) {
-    return false;
-  }
-  context_.counters.by_opcode[request.header.opcode].Add(1);
-  if (!AdmitRefused(connection, request)) return true;
-  const uint64_t in_order = PutOffLater(connection, request) ? kPutOffInOrder : 0;
-  RefuseAsElsewhere(*standing_, request.header, in_order, connection, &replies_);
-  return true;
-}
-
-// Writes of keys of which an earlier write of the session is put off (PutOffKeys).
-
-namespace {
-
-// Returns true if it is a write of one key.
-bool WritesKey(const RequestHeader& header) {
-  return header.key_bytes != 0 && header.opcode != static_cast<uint8_t>(Opcode::kLock) &&
-         header.opcode != static_cast<uint8_t>(Opcode::kUnlock) &&
-         header.opcode != static_cast<uint8_t>(Opcode::kExtendLock) &&
-         !IsRepeatable(static_cast<Opcode>(header.opcode));
-}
-
-ReplyHeader PutOffReply(const RequestHeader& header, uint64_t wait_ms = 0) {
-  ReplyHeader reply = ReplyTo(header, ReplyStatus::kTryAgain);
-  reply.write.version = kPutOffInOrder;
-  reply.words[kPutOffMsWord] = wait_ms;
-  return reply;
-}
-
-}  // namespace
-
-// The client is told that its writes of the key keep their order. A client that was told sends
-// numbers that are higher by its credits or more.
-bool Requests::PutOffLater(ServerConnection* connection, const RequestView& request) {
-  Session* const session = connection->session;
-  if (!WritesKey(request.header) || session->read_only()) return false;
-  session->put_off.OnNumber(request.header.sequence);
-  session->put_off.Add(store_.HashOf(request.key).value(),
-                       request.header.sequence + session->credits());
-  connection->BeOrdinary(false);
-  return true;
-}
-
-ReplyHeader Requests::PutOff(ServerConnection* connection, const RequestView& request,
-                             uint64_t wait_ms) {
-  if (PutOffLater(connection, request)) return PutOffReply(request.header, wait_ms);
-  return ReplyTo(request.header, ReplyStatus::kTryAgain);
-}
-
-bool Requests::PutOffBehind(ServerConnection* connection, const RequestView& request) {
-  PutOffKeys& keys = connection->session->put_off;
-  keys.OnNumber(request.header.sequence);
-  if (keys.empty()) connection->BeOrdinary(true);
-  if (keys.empty() || !WritesKey(request.header)) return false;
-  const uint64_t key = store_.HashOf(request.key).value();
-  if (!keys.Contains(key)) return false;
-  if ((request.header.flags & kSentAgain) != 0) {
-    keys.Remove(key);
-    return false;
-  }
-  if (AdmitRefused(connection, request)) {
-    replies_.Answer(connection, PutOffReply(request.header));
-  }
-  return true;
 }
 
 }  // namespace gannet

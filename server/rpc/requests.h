@@ -23,6 +23,7 @@
 #include "server/rpc/receive_buffers.h"
 #include "server/rpc/received.h"
 #include "server/rpc/replies.h"
+#include "server/rpc/request_admission.h"
 #include "server/rpc/send_batch.h"
 #include "server/rpc/tier_gets.h"
 #include "server/rpc/worker_context.h"
@@ -31,8 +32,9 @@
 
 namespace gannet {
 
-// The datapath of one worker: from a completion to a reply in the batch. Requests that take several
-// completions go on elsewhere: LongValues, TierGets, LockRequests, HeldReplies. Owner thread only.
+// The datapath of one worker: from a completion to a reply in the batch. RequestAdmission judges
+// whether a request is executed. Those that take several completions go on elsewhere: LongValues,
+// TierGets, LockRequests, HeldReplies. Owner thread only.
 class Requests {
  public:
   // All outlive this. The parts may not exist yet.
@@ -97,31 +99,9 @@ class Requests {
   bool TooManyUnanswered(const ServerConnection& connection) const;
 
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
-  bool IsRefused(ServerConnection* connection, const RequestView& request);
-  bool RefuseElsewhere(ServerConnection* connection, const RequestView& request);
-  bool RefuseWrite(ServerConnection* connection, const RequestView& request);
   void OnRequest(ServerConnection* connection, const RequestView& request);
   void OnTimedRequest(ServerConnection* connection, const RequestView& request);
   void OnServerSet(ServerConnection* connection, uint64_t server_set);
-  bool Admit(ServerConnection* connection, const RequestView& request);
-  // Counts a request that is not executed, and admits it. Returns whether it is to be answered.
-  bool AdmitRefused(ServerConnection* connection, const RequestView& request);
-  // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
-  // true if it must be executed after all.
-  bool AdmitAgain(ServerConnection* connection, const RequestView& request,
-                  Session::Admission admission, ReplyHeader recorded);
-  void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
-  // Returns false if no reply to this request is held.
-  bool RedirectHeld(ServerConnection* connection, uint64_t sequence);
-
-  // Puts off all later writes of the request's key in the session. Returns false if it writes none.
-  bool PutOffLater(ServerConnection* connection, const RequestView& request);
-  // Puts off a write, and all later ones of its key in the session. Returns the answer, which tells
-  // how many ms to wait; 0: that is not known.
-  ReplyHeader PutOff(ServerConnection* connection, const RequestView& request, uint64_t wait_ms);
-  // Puts off a write of a key of which an earlier one is put off. Returns false if OnMessage is to
-  // treat the message as any other.
-  bool PutOffBehind(ServerConnection* connection, const RequestView& request);
 
   // For requests that change something. They are decided at once, in the order in which they came.
   void ExecuteWrite(ServerConnection* connection, const RequestView& request);
@@ -148,6 +128,7 @@ class Requests {
   Dispatcher dispatcher_{&store_, &writes_};
   Replies replies_{context_, closer_};
   Store::RecordedUpdates recorded_updates_{&store_};
+  RequestAdmission admission_{context_, closer_, held_replies_, replies_};
   // Replies' values are made here first, because only then is it known whether they need a buffer.
   std::array<std::byte, EagerValueBytesMax(0)> value_;
   bool served_ = false;   // since TakeServed

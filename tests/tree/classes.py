@@ -16,7 +16,7 @@ FILES_MIN = 3
 
 # Class -> its methods.
 WIDE = {"ClientSession": 36, "Engine": 38, "IndexWalk": 34, "Link": 34, "Lookup": 34, "OpTable": 35,
-        "Requests": 38, "Store": 68, "Writes": 50}
+        "Store": 68, "Writes": 50}
 # Class -> the sources that define it.
 SCATTERED = {"State": 2}
 # Class -> what its constructor takes.

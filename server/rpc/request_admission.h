@@ -1,0 +1,78 @@
+#ifndef GANNET_SERVER_RPC_REQUEST_ADMISSION_H_
+#define GANNET_SERVER_RPC_REQUEST_ADMISSION_H_
+
+#include <cstdint>
+
+#include "common/protocol/message.h"
+#include "server/group/replica/group_standing.h"
+#include "server/rpc/connection_closer.h"
+#include "server/rpc/elsewhere.h"
+#include "server/rpc/held_replies.h"
+#include "server/rpc/replies.h"
+#include "server/rpc/worker_context.h"
+#include "server/sessions/session/session.h"
+
+namespace gannet {
+
+// Whether a request is executed. Answers those that are not: of keys of other groups, writes of a
+// session that may only read, writes that are put off or come behind such a one, and what was sent
+// twice.
+//
+// Owner thread only.
+class RequestAdmission {
+ public:
+  // All outlive this. The parts may not exist yet.
+  RequestAdmission(WorkerContext& context, ConnectionCloser& closer, HeldReplies& held_replies,
+                   Replies& replies)
+      : context_(context), closer_(closer), held_replies_(held_replies), replies_(replies) {}
+
+  // Refuses what must not be executed, whatever it asks for, and counts it. Returns false if the
+  // request is to be treated as any other.
+  bool IsRefused(ServerConnection* connection, const RequestView& request) {
+    if (IsElsewhere(standing_, request.key) && RefuseElsewhere(connection, request)) return true;
+    if (connection->ordinary) [[likely]]
+      return false;
+    return connection->session->read_only() ? RefuseWrite(connection, request)
+                                            : PutOffBehind(connection, request);
+  }
+  // Returns whether a request is to be executed: its number has not come before. Otherwise it was
+  // answered as it was then, or its connection is closed.
+  bool Admit(ServerConnection* connection, const RequestView& request) {
+    ReplyHeader recorded;
+    const Session::Admission admission =
+        connection->session->Admit(request.header.sequence, &recorded);
+    if (admission == Session::Admission::kExecute) [[likely]]
+      return true;
+    return AdmitAgain(connection, request, admission, recorded);
+  }
+  // Puts off a write, and all later ones of its key in the session. Returns the answer, which tells
+  // how many ms to wait; 0: that is not known.
+  ReplyHeader PutOff(ServerConnection* connection, const RequestView& request, uint64_t wait_ms);
+
+ private:
+  bool RefuseElsewhere(ServerConnection* connection, const RequestView& request);
+  bool RefuseWrite(ServerConnection* connection, const RequestView& request);
+  // Puts off a write of a key of which an earlier one is put off. Returns false if it is none.
+  bool PutOffBehind(ServerConnection* connection, const RequestView& request);
+  // Puts off all later writes of the request's key in the session. Returns false if it writes none.
+  bool PutOffLater(ServerConnection* connection, const RequestView& request);
+  // Counts a request that is not executed, and admits it. Returns whether it is to be answered.
+  bool AdmitRefused(ServerConnection* connection, const RequestView& request);
+  // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns
+  // true if it must be executed after all.
+  bool AdmitAgain(ServerConnection* connection, const RequestView& request,
+                  Session::Admission admission, ReplyHeader recorded);
+  void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
+  // Returns false if no reply to this request is held.
+  bool RedirectHeld(ServerConnection* connection, uint64_t sequence);
+
+  WorkerContext& context_;
+  ConnectionCloser& closer_;
+  HeldReplies& held_replies_;
+  Replies& replies_;
+  const GroupStanding* const standing_ = context_.server.standing;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_REQUEST_ADMISSION_H_
