@@ -142,6 +142,8 @@ bool RequestAdmission::PutOffBehind(ServerConnection* connection, const RequestV
     return false;
   }
   if (AdmitRefused(connection, request)) {
+    // The client may have given the first one up, and have sent others behind this one since.
+    PutOffLater(connection, request);
     replies_.Answer(connection, PutOffReply(request.header));
   }
   return true;

@@ -92,11 +92,22 @@ TEST_F(PutOffTest, OtherSessionsDoNotWait) {
 }
 
 // What a client sends then, it sends after it was told. A client that gave up does not wait for
-// ever, nor does one of an earlier version, which does not say that it sends again.
+// ever.
 TEST_F(PutOffTest, IsForgottenAfterAsManyRequestsAsThereAreCredits) {
   PutOffOneOf("key");
-  for (int i = 1; i < kCredits; ++i) ASSERT_TRUE(IsPutOff(Put("key", "2"))) << i;
+  for (int i = 1; i < kCredits; ++i) ASSERT_TRUE(IsOk(Put("other", "2"))) << i;
   EXPECT_TRUE(IsOk(Put("key", "2")));
+}
+
+// The client gave the first one up. Of the second one it is told as late as of the first.
+TEST_F(PutOffTest, WhatIsPutOffBehindAnotherHoldsLaterOnesBack) {
+  PutOffOneOf("key");
+  for (int i = 2; i < kCredits; ++i) ASSERT_TRUE(IsOk(Put("other", "2"))) << i;
+  EXPECT_TRUE(IsPutOff(Put("key", "2")));
+  EXPECT_TRUE(IsPutOff(Put("key", "3"))) << "sent before the client was told of the second one";
+  EXPECT_TRUE(IsOk(Put("key", "2", kSentAgain)));
+  EXPECT_TRUE(IsOk(Put("key", "3")));
+  EXPECT_EQ(peer_->Get("key"), "3");
 }
 
 TEST_F(PutOffTest, HoldsOverTheSessionsNextConnection) {
