@@ -77,5 +77,20 @@ TEST_F(GroupCostTest, ThirtyTwoAtOnceWithADisk) {
   EXPECT_EQ(stats().disk_refused, 0u);
 }
 
+// Of items that are not leased, at a group whose primary leases others.
+class LeasingGroupCostTest : public GroupCostTest {
+ protected:
+  LeasingGroupCostTest() {
+    set_options_ = [](Server::Options* options) { options->item_lease_ms = 20; };
+  }
+};
+
+TEST_F(LeasingGroupCostTest, ThirtyTwoAtOnceOneBackup) {
+  StartGroup(1);
+  if (HasFatalFailure()) return;
+  ASSERT_NE(server().store().leases(), nullptr);
+  Run(32);
+}
+
 }  // namespace
 }  // namespace gannet
