@@ -23,6 +23,7 @@ constexpr uint64_t kHotGetsAtOnce = 8;
 
 void SimulatedClient::Act(bool patient) {
   if (!HasStarted()) return;
+  if (puts_hot_) PutHot();
   if (options_.near_cache_bytes > 0 && ActOnHotKey(patient)) return;
   for (uint64_t n = 1 + run_->Below(options_.depth); n > 0; --n) {
     if (!BeginOne(patient)) return;
@@ -40,15 +41,22 @@ bool SimulatedClient::ActOnHotKey(bool patient) {
   timeout_ns_ = Timeout(patient);
   const uint64_t at_once = std::min<uint64_t>(options_.depth, kHotGetsAtOnce);
   for (uint64_t n = std::min(at_once, hot_gets_left_); n > 0; --n, --hot_gets_left_) {
-    if (!BeginGet(hot_key_, false)) break;
+    if (options_.hot_key && pending_count_ + 1 >= options_.depth) break;  // room for a PUT
+    if (!BeginGet(options_.hot_key.value_or(hot_key_), false)) break;
   }
   return true;
+}
+
+void SimulatedClient::PutHot() {
+  timeout_ns_ = Timeout(true);
+  puts_hot_ = !BeginPut(*options_.hot_key);
 }
 
 bool SimulatedClient::BeginOne(bool patient) {
   timeout_ns_ = Timeout(patient);
   const uint32_t key =
       static_cast<uint32_t>(run_->Below(run_->OneIn(2) ? kKeysMax : options_.keys));
+  if (key == options_.hot_key) return BeginGet(key, false);
   if (run_->Below(100) < options_.locks_percent) return BeginLockOp(key);
   switch (run_->Below(16)) {
     case 0:
@@ -183,7 +191,9 @@ bool SimulatedClient::BeginPut(uint32_t key) {
     p.under_lock = true;
     p.acquisition = held->second.acquisition;
   }
-  if (p.under_lock || (known != known_.end() && run_->OneIn(3))) {
+  if (key == options_.hot_key) {
+    // It is written seldom, and must be.
+  } else if (p.under_lock || (known != known_.end() && run_->OneIn(3))) {
     p.operation.kind = Kind::kCompareAndSet;
     p.operation.expected = known->second.id;
     put.only_if_version = known->second.version;

@@ -52,6 +52,7 @@ void GroupWorld::HandleEvents() {
   }
   OperatorTurn();
   if (!faulty_) return;
+  if (scenario_.hot_key()) return TakeHotTurn();
   TakeSteps();
   for (auto it = waiting_events_.begin(); it != waiting_events_.end(); ++it) {
     if (!IsDue()) continue;

@@ -52,6 +52,10 @@ inline std::string ToString(const GroupWorld::Happened& happened) {
                     std::to_string(happened.forced) + " groups forced, " +
                     std::to_string(happened.garbage) + " times garbage, ") +
          std::to_string(happened.near_answers) + " answers from copies, " +
+         (happened.unseated == 0
+              ? ""
+              : std::to_string(happened.unseated) + " primaries lost their place meanwhile, in " +
+                    std::to_string(happened.hot_rounds) + " rounds, ") +
          std::to_string(happened.lost) + " groups lost, whole after " +
          std::to_string(happened.whole_ns / kNsPerMs) + " ms at most" +
          (happened.steps == 0 ? ""
@@ -62,8 +66,8 @@ inline std::string ToString(const GroupWorld::Happened& happened) {
                                     std::to_string(happened.upgrades) + " upgrades");
 }
 
-// Runs seeds as ExpectEverythingHolds does, and prints what happened in all of them.
-inline void ExpectGroupsHold(GroupOutcome (*run)(uint64_t, bool), uint64_t seeds) {
+// Runs seeds as ExpectEverythingHolds does, prints what happened in all of them, and returns it.
+inline GroupWorld::Happened ExpectGroupsHold(GroupOutcome (*run)(uint64_t, bool), uint64_t seeds) {
   uint64_t ran = 0;
   GroupWorld::Happened all;
   ExpectEverythingHolds(run, seeds, [&](const GroupOutcome& outcome) {
@@ -81,6 +85,8 @@ inline void ExpectGroupsHold(GroupOutcome (*run)(uint64_t, bool), uint64_t seeds
     all.lost += outcome.happened.lost;
     all.leasing += outcome.happened.leasing;
     all.near_answers += outcome.happened.near_answers;
+    all.hot_rounds += outcome.happened.hot_rounds;
+    all.unseated += outcome.happened.unseated;
     all.whole_ns = std::max(all.whole_ns, outcome.happened.whole_ns);
     all.steps += outcome.happened.steps;
     all.pieces += outcome.happened.pieces;
@@ -90,6 +96,7 @@ inline void ExpectGroupsHold(GroupOutcome (*run)(uint64_t, bool), uint64_t seeds
   });
   std::cout << ran << " seeds: " << ToString(all) << "\n";
   EXPECT_TRUE(all.near_answers > 0 || all.leasing < kLeasingMin) << "nobody answers from copies";
+  return all;
 }
 
 }  // namespace gannet::simulation

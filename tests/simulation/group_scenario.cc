@@ -91,6 +91,8 @@ GroupScenario::GroupScenario(Run* run, Kind k, uint32_t n)
     clients = std::min(kClientsMax, kNodesMax - servers());
     acts_per_client = static_cast<uint32_t>(run->LogUniform(2, 30));
     active_ns = kNsPerSecond;
+  } else if (kind == Kind::kHotKey) {
+    DrawHotKey(run);
   } else {
     DrawEvents(run);
     if (moves()) DrawMoves(run);
@@ -146,7 +148,7 @@ void GroupScenario::DrawGroups(Run* run, Kind kind) {
 void GroupScenario::ChooseClocks(uint64_t seed) {
   constexpr uint64_t kHourMs = 3'600'000;
   clocks_ahead_ms.resize(groups.size());
-  if (kind == Kind::kWalk) return;
+  if (kind == Kind::kWalk || kind == Kind::kHotKey) return;
   constexpr uint32_t kTtlPercents[] = {0, 30};
   ttl_percent = kTtlPercents[seed / 3 % 2];
   if (kind == Kind::kTwoGroups && seed % 3 != 0) clocks_ahead_ms[seed % 3 - 1] = kHourMs;
@@ -161,13 +163,31 @@ void GroupScenario::AddLossOfCopies(uint64_t seed) {
   events.push_back({.type = GroupEvent::Type::kKillBackups, .at_ns = active_ns * part / kParts});
 }
 
+std::optional<uint32_t> GroupScenario::hot_key() const {
+  if (kind != Kind::kHotKey) return std::nullopt;
+  return kKeysMax - 1;
+}
+
+// Leases on items that are as long as they may be outlive their primary's lease the longest.
+void GroupScenario::DrawHotKey(Run* run) {
+  clients = 2 + static_cast<uint32_t>(run->Below(std::min(kClientsMax, kNodesMax - servers()) - 1));
+  acts_per_client = static_cast<uint32_t>(run->LogUniform(10, 40));
+  active_ns = (3 + static_cast<int64_t>(run->Below(5))) * kNsPerSecond;
+  faults = "";  // the next primary is to be found soon
+  groups.front().lease_ms = run->OneIn(4) ? 600 : 200;
+  server.item_lease_ms =
+      run->OneIn(4) ? 20 + static_cast<uint32_t>(run->Below(80)) : kItemLeaseMsMax;
+  server.leased_items = 16;
+  server.former_leases_ms = kItemLeaseMsMax;
+}
+
 // Not drawn either. Of such seeds some have keys, time to live, and clocks that are ahead. Leases
 // that are shorter are too short for clients, as clocks are rounded.
 void GroupScenario::LeaseItems(uint64_t seed) {
   constexpr uint64_t kLeasesOf = 3;
   constexpr uint32_t kLeaseMsMin = 20;
   constexpr uint64_t kStep = 7;
-  if (seed / 3 % kLeasesOf != 0) return;
+  if (kind == Kind::kHotKey || seed / 3 % kLeasesOf != 0) return;
   server.item_lease_ms =
       kLeaseMsMin + static_cast<uint32_t>(seed * kStep % (kItemLeaseMsMax + 1 - kLeaseMsMin));
   server.leased_items = 16;

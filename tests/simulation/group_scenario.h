@@ -2,6 +2,7 @@
 #define GANNET_TESTS_SIMULATION_GROUP_SCENARIO_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -48,7 +49,9 @@ struct GroupEvent {
 struct GroupScenario {
   // kWalk: of two groups, and a third one that comes and goes. What happens is chosen step by step.
   // kBadEtcd: two groups, whose etcd loses its data, or has garbage. Members have the real store.
-  enum class Kind : uint8_t { kOneGroup, kTwoGroups, kWalk, kBadEtcd };
+  // kHotKey: one group, which leases items. What happens follows from what clients answer from
+  // copies.
+  enum class Kind : uint8_t { kOneGroup, kTwoGroups, kWalk, kBadEtcd, kHotKey };
   // Nodes of the simulated network.
   static constexpr uint32_t kNodesMax = 8;
   static constexpr uint32_t kClientsMax = 5;
@@ -63,6 +66,8 @@ struct GroupScenario {
   bool moves() const { return groups.size() > 1; }
   // Whether servers lease items, and clients have near caches.
   bool leases() const { return server.item_lease_ms != 0; }
+  // A key that all clients GET again and again, and write only when its primary loses its place.
+  std::optional<uint32_t> hot_key() const;
 
   const Kind kind;
   const uint32_t steps;
@@ -99,6 +104,7 @@ struct GroupScenario {
   void ChooseClocks(uint64_t seed);
   void AddLossOfCopies(uint64_t seed);
   void LeaseItems(uint64_t seed);
+  void DrawHotKey(Run* run);
   void DrawGroups(Run* run, Kind kind);
   void DrawEvents(Run* run);
   void DrawTroublesOfEtcd(Run* run);

@@ -71,7 +71,7 @@ GroupWorld::GroupWorld(Run* run, GroupScenario::Kind kind, uint32_t steps)
     : run_(run),
       scenario_(run, kind, steps),
       began_ns_(run->now_ns()),
-      history_(run, scenario_.keys, kKeysMax),
+      history_(run, scenario_.hot_key() ? kKeysMax : scenario_.keys, kKeysMax),
       register_(scenario_.moves() ? RegisterOfCluster(run, scenario_)
                                   : GroupRegisterService(run, scenario_.groups.front())) {
   run_->Note(scenario_.ToString());
@@ -149,6 +149,8 @@ void GroupWorld::MakeGuest(Guest* guest) {
   options.nic_locks = !run_->OneIn(3);
   options.location_cache_bytes = run_->OneIn(2) ? 4096 : 0;
   options.near_cache_bytes = scenario_.leases() ? kNearCacheBytes : 0;
+  options.hot_key = scenario_.hot_key();
+  if (options.hot_key) options.depth = std::max(options.depth, 2u);
   guest->client = std::make_unique<SimulatedClient>(options, run_, &history_, &health_);
 }
 

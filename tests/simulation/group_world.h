@@ -62,6 +62,8 @@ class GroupWorld {
     uint64_t garbage = 0;       // that etcd had
     uint64_t leasing = 0;       // worlds whose servers lease items
     uint64_t near_answers = 0;  // from copies, of clients that stayed
+    uint64_t hot_rounds = 0;
+    uint64_t unseated = 0;  // primaries, while copies answered
     // Of a walk.
     uint64_t steps = 0;
     uint64_t pieces = 0;
@@ -148,6 +150,16 @@ class GroupWorld {
   bool MayReceive(uint32_t group) const;
   uint64_t ReadsOfAll(Guest* guest);
 
+  // group_hot_key.cc
+  void TakeHotTurn();
+  void BeginHotRound();
+  void KeepReadingHot();
+  void Unseat(uint32_t primary);
+  void Split(uint32_t primary, int64_t until_ns);
+  void WriteHotThere();
+  void WriteHotSoon(size_t guest, int64_t ns_max);
+  uint64_t NearAnswers() const;
+
   // group_etcd.cc
   void LoseEtcd();
   void PutGarbage(int64_t until_ns);
@@ -219,6 +231,12 @@ class GroupWorld {
   int64_t operator_ns_ = 0;    // when the operator looks next
   int64_t told_until_ns_ = 0;  // until when primaries may learn that they lead; 0: all live first
   bool has_garbage_ = false;
+  // Of a hot key: what copies are to have answered before its primary loses its place, and when
+  // that happens in any case; 0: it has lost it, and the next round begins then.
+  uint64_t hot_answers_ = 0;
+  int64_t hot_until_ns_ = 0;
+  uint64_t hot_epoch_ = 0;           // of the primary that is to lose its place
+  std::vector<size_t> hot_writers_;  // guests that write in the next epoch
   // Of a walk.
   uint32_t piece_end_ = 0;
   int64_t next_step_ns_ = 0;

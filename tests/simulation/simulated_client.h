@@ -36,6 +36,8 @@ class SimulatedClient {
     // 0: it has no near cache. With one it often asks for the same key again and again, as only
     // then an item is copied.
     uint64_t near_cache_bytes = 0;
+    // What it asks for again and again, and writes by PutHot alone; nullopt: any key.
+    std::optional<uint32_t> hot_key;
     uint32_t value_bytes_max = 0;
     uint32_t hasty_percent = 0;   // of the operations have short deadlines
     uint32_t locks_percent = 0;   // of the operations lock or unlock
@@ -70,6 +72,10 @@ class SimulatedClient {
   void Poll();
   // Begins some operations.
   void Act(bool patient);
+  // Asks so many times for the hot key, as often as it acts.
+  void ReadHot(uint64_t gets) { hot_gets_left_ = gets; }
+  // Begins a PUT of the hot key as soon as there is room for it. REQUIRES: there is one.
+  void PutHot();
   // Reads every key, for the end of a run.
   void ReadAll();
   // Deletes a key of Tallies. REQUIRES: idle().
@@ -235,6 +241,7 @@ class SimulatedClient {
   uint64_t gets_ = 0;
   uint64_t near_answers_ = 0;
   uint64_t hot_gets_left_ = 0;  // of hot_key_
+  bool puts_hot_ = false;       // once there is room
   uint32_t hot_key_ = 0;
   int64_t no_room_since_ns_ = 0;  // 0: there is room
 };
