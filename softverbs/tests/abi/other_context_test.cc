@@ -4,12 +4,14 @@
 #include <cerrno>
 #include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "softverbs/tests/support/verbs_fixture.h"
 
 // A kernel finds an object by its handle among those of the context that a call is about. One of
-// another context is not there.
+// another context is not there, whether that is of the same device or of another one: ctest runs
+// this with one device and with two.
 
 namespace softverbs {
 namespace {
@@ -18,9 +20,20 @@ struct FreeDomain {
   void operator()(ibv_td* td) const { EXPECT_EQ(ibv_dealloc_td(td), 0); }
 };
 
+// The same device as OpenDevice if there is only one.
+Owned<ibv_context> OpenLastDevice() {
+  int count = 0;
+  ibv_device** list = ibv_get_device_list(&count);
+  Owned<ibv_context> context(ibv_open_device(list[count - 1]));
+  ibv_free_device_list(list);
+  return context;
+}
+
 // What a program has in one context.
 struct Belongings {
-  Owned<ibv_context> context = OpenDevice();
+  explicit Belongings(Owned<ibv_context> opened) : context(std::move(opened)) {}
+
+  Owned<ibv_context> context;
   Owned<ibv_pd> pd{ibv_alloc_pd(context.get())};
   Owned<ibv_comp_channel> channel{ibv_create_comp_channel(context.get())};
   Owned<ibv_cq> cq{ibv_create_cq(context.get(), 8, nullptr, nullptr, 0)};
@@ -69,7 +82,7 @@ class OtherContextTest : public ::testing::Test {
     return Owned<ibv_pd>(ibv_alloc_parent_domain(own_.context.get(), &attr));
   }
 
-  Belongings own_, other_;
+  Belongings own_{OpenDevice()}, other_{OpenLastDevice()};
 };
 
 TEST_F(OtherContextTest, ObjectsAreMadeOnlyOfThoseOfTheirContext) {
@@ -138,9 +151,9 @@ TEST_F(OtherContextTest, AnIdTakesNothingOfAnotherContext) {
     errno = 0;
     return rdma_create_qp(id.get(), pd, &attr) == 0 ? 0 : errno;
   };
-  EXPECT_EQ(make(own_.pd.get(), nullptr, nullptr), EINVAL);  // librdmacm says this itself
-  EXPECT_EQ(make(nullptr, own_.cq.get(), nullptr), ENOENT);
-  EXPECT_EQ(make(nullptr, nullptr, own_.srq.get()), ENOENT);
+  EXPECT_EQ(make(other_.pd.get(), nullptr, nullptr), EINVAL);  // librdmacm says this itself
+  EXPECT_EQ(make(nullptr, other_.cq.get(), nullptr), ENOENT);
+  EXPECT_EQ(make(nullptr, nullptr, other_.srq.get()), ENOENT);
   ASSERT_EQ(make(nullptr, nullptr, nullptr), 0);
   rdma_destroy_qp(id.get());
 }

@@ -44,15 +44,23 @@ TEST_F(DevicesTest, AnAddressIsAGidOfOneDevice) {
   EXPECT_EQ(AddressesOf(second_.get()), std::vector<std::string>{"127.0.1.1"});
 }
 
-TEST_F(DevicesTest, AnotherDevicesObjectsAreNotThere) {
-  const Owned<ibv_pd> pd(ibv_alloc_pd(first_.get()));
-  const Owned<ibv_cq> cq(ibv_create_cq(second_.get(), 8, nullptr, nullptr, 0));
-  ibv_qp_init_attr attr{};
-  attr.send_cq = attr.recv_cq = cq.get();
-  attr.cap = {4, 4, 1, 1, 0};
-  attr.qp_type = IBV_QPT_RC;
-  EXPECT_EQ(ibv_create_qp(pd.get(), &attr), nullptr);
-  EXPECT_EQ(errno, ENOENT);
+// Objects are in tests/abi/other_context_test.cc.
+TEST_F(DevicesTest, AnotherDevicesGidIsNoSource) {
+  Side client(second_.get(), {});
+  ibv_qp_attr attr{};
+  attr.qp_state = IBV_QPS_RTR;
+  attr.dest_qp_num = client.qp->qp_num;
+  attr.path_mtu = IBV_MTU_1024;
+  attr.ah_attr.is_global = 1;
+  attr.ah_attr.port_num = 1;
+  attr.ah_attr.grh.dgid = client.address().gid;
+  const auto of_first = AddressesOf(first_.get());
+  ASSERT_GT(of_first.size(), 1u) << "both tables have one address: no index is only the first's";
+  attr.ah_attr.grh.sgid_index = static_cast<uint8_t>(of_first.size() - 1);
+  EXPECT_EQ(ibv_modify_qp(client.qp.get(), &attr,
+                          IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                              IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER),
+            EINVAL);
 }
 
 TEST_F(DevicesTest, BothCarry) {
@@ -83,6 +91,44 @@ TEST_F(DevicesTest, AnotherDevicesLocalKeyIsRefused) {
   wr.wr.rdma = {server.address().memory, server.address().rkey};
   ASSERT_EQ(client.Post(wr, other.Sge(0, 8)), 0);
   EXPECT_EQ(client.Next().status, IBV_WC_LOC_PROT_ERR);
+}
+
+TEST_F(DevicesTest, AnotherDevicesKeyReceivesNothing) {
+  Side client(second_.get(), {}), server(second_.get(), {}), other(first_.get(), {});
+  ConnectEach(client, server);
+  other.Fill(0, 8, 1);
+  ibv_sge sge = other.Sge(0, 8);
+  ibv_recv_wr receive{}, *bad = nullptr;
+  receive.sg_list = &sge;
+  receive.num_sge = 1;
+  ASSERT_EQ(ibv_post_recv(server.qp.get(), &receive, &bad), 0);
+  client.Fill(0, 8, 2);
+  ASSERT_EQ(client.PostSend(1, 0, 8), 0);
+  EXPECT_EQ(server.Next().status, IBV_WC_LOC_PROT_ERR);
+  EXPECT_EQ(client.Next().status, IBV_WC_REM_OP_ERR);
+  EXPECT_TRUE(other.Matches(0, 8, 1));
+}
+
+TEST_F(DevicesTest, AWindowIsNotBoundToAnotherDevicesRegion) {
+  Side client(second_.get(), {}), server(second_.get(), {});
+  ConnectEach(client, server);
+  const TestMemory memory(MemoryKind::kPrivate, 4096);
+  for (const bool is_own : {true, false}) {
+    const Owned<ibv_pd> pd(ibv_alloc_pd(first_.get()));
+    const Owned<ibv_mr> region(ibv_reg_mr(is_own ? client.pd : pd.get(), memory.data(),
+                                          memory.size(), kAllAccess | IBV_ACCESS_MW_BIND));
+    ibv_mw* window = ibv_alloc_mw(client.pd, IBV_MW_TYPE_2);
+    ASSERT_NE(window, nullptr);
+    ibv_send_wr wr{}, *bad = nullptr;
+    wr.opcode = IBV_WR_BIND_MW;
+    wr.send_flags = IBV_SEND_SIGNALED;
+    wr.bind_mw.mw = window;
+    wr.bind_mw.rkey = ibv_inc_rkey(window->rkey);
+    wr.bind_mw.bind_info = {region.get(), memory.address(), 8, IBV_ACCESS_REMOTE_READ};
+    ASSERT_EQ(ibv_post_send(client.qp.get(), &wr, &bad), 0);
+    EXPECT_EQ(client.Next().status, is_own ? IBV_WC_SUCCESS : IBV_WC_MW_BIND_ERR);
+    EXPECT_EQ(ibv_dealloc_mw(window), 0);
+  }
 }
 
 struct DestroyId {
