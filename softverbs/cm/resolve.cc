@@ -46,15 +46,12 @@ int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Add
   if (bound) *source = id->local;
   const uint16_t port = source->port();
   if (!source->IsWildcard()) return bound ? 0 : CheckLocal(*source);
-  // The kernel answers 127.0.0.1 for all of 127.0.0.0/8. Of several devices, the one is meant that
-  // has the address.
-  if (DeviceOf(destination.ToGid()) != 0 && destination.IsLoopback()) {
-    *source = destination;
-    source->set_port(port);
-    return 0;
-  }
   // An id bound to the IPv6 wildcard may connect to an IPv4 address, and then has one itself.
   *source = SourceFor(destination).value_or(Address::Loopback(destination.family()));
+  // The kernel answers 127.0.0.1 for all of 127.0.0.0/8. Of several devices, the one is meant that
+  // has the address.
+  const bool one_host = !destination.IsMulticast();
+  if (one_host && DeviceOf(source->ToGid()) != DeviceOf(destination.ToGid())) *source = destination;
   source->set_port(port);
   return 0;
 }

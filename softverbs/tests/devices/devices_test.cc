@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 #include <rdma/rdma_cma.h>
 
-#include <cstring>
-#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "softverbs/tests/cm/cm_fixture.h"
 #include "softverbs/tests/devices/two_devices.h"
 #include "softverbs/tests/support/verbs_fixture.h"
 
@@ -131,36 +131,18 @@ TEST_F(DevicesTest, AWindowIsNotBoundToAnotherDevicesRegion) {
   }
 }
 
-struct DestroyId {
-  void operator()(rdma_cm_id* id) const { EXPECT_EQ(rdma_destroy_id(id), 0); }
-};
-using Id = std::unique_ptr<rdma_cm_id, DestroyId>;
-
-Id MakeId() {
-  rdma_cm_id* id = nullptr;
-  EXPECT_EQ(rdma_create_id(nullptr, &id, nullptr, RDMA_PS_TCP), 0);
-  return Id(id);
-}
-
-sockaddr_in At(const char* address) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  inet_pton(AF_INET, address, &at.sin_addr);
-  return at;
-}
-
 TEST_F(DevicesTest, RdmaCmFindsTheDeviceByTheAddress) {
+  const cm_test::Channel channel = cm_test::MakeChannel();
   for (const auto& [address, name] :
        {std::pair<const char*, const char*>{"127.0.0.1", "softverbs0"},
         {"127.0.0.7", "softverbs0"},
         {"127.0.1.1", "softverbs1"},
         {"127.0.1.7", "softverbs1"}}) {
-    sockaddr_in at = At(address);
-    const Id bound = MakeId();
-    ASSERT_EQ(rdma_bind_addr(bound.get(), reinterpret_cast<sockaddr*>(&at)), 0);
+    cm_test::Endpoint at(address, 0);
+    const cm_test::Id bound = cm_test::MakeId(channel);
+    ASSERT_EQ(rdma_bind_addr(bound.get(), at.get()), 0);
     EXPECT_STREQ(ibv_get_device_name(bound->verbs->device), name) << address;
-    const Id active = MakeId();
-    ASSERT_EQ(rdma_resolve_addr(active.get(), nullptr, reinterpret_cast<sockaddr*>(&at), 1000), 0);
+    const cm_test::Id active = cm_test::Resolve(channel, 1, address);
     EXPECT_STREQ(ibv_get_device_name(active->verbs->device), name) << address;
   }
 }

@@ -1,11 +1,9 @@
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <rdma/rdma_cma.h>
 
-#include <memory>
-
 #include "softverbs/control.h"
+#include "softverbs/tests/cm/cm_fixture.h"
 #include "softverbs/tests/devices/two_devices.h"
 #include "softverbs/tests/support/verbs_fixture.h"
 
@@ -48,6 +46,20 @@ ibv_event_type NextEvent(ibv_context* context) {
 bool HasEvent(ibv_context* context) {
   pollfd waits{context->async_fd, POLLIN, 0};
   return poll(&waits, 1, 0) == 1;
+}
+
+constexpr const char* kAddressOfFirst = "127.0.0.1";
+constexpr const char* kAddressOfSecond = "127.0.1.1";
+
+// Returns an id of the first device with its route to a listener of the second one resolved.
+cm_test::Id Resolve(const cm_test::Channel& channel, const cm_test::Id& listener) {
+  cm_test::Id id = cm_test::MakeId(channel);
+  cm_test::Endpoint from(kAddressOfFirst, 0), to(kAddressOfSecond, cm_test::PortOf(listener));
+  EXPECT_EQ(rdma_resolve_addr(id.get(), from.get(), to.get(), 1000), 0);
+  cm_test::Expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+  EXPECT_EQ(rdma_resolve_route(id.get(), 1000), 0);
+  cm_test::Expect(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+  return id;
 }
 
 TEST_F(PortsOfTwo, EventsTellOfIt) {
@@ -121,58 +133,19 @@ TEST_F(PortsOfTwo, TheOtherDeviceGoesOn) {
   EXPECT_TRUE(other_client.Matches(0, 100, 9));
 }
 
-struct Destroy {
-  void operator()(rdma_event_channel* channel) const { rdma_destroy_event_channel(channel); }
-  void operator()(rdma_cm_id* id) const { EXPECT_EQ(rdma_destroy_id(id), 0); }
-};
-template <class T>
-using OfCm = std::unique_ptr<T, Destroy>;
-
-OfCm<rdma_cm_id> NewId(const OfCm<rdma_event_channel>& channel) {
-  rdma_cm_id* id = nullptr;
-  EXPECT_EQ(rdma_create_id(channel.get(), &id, nullptr, RDMA_PS_TCP), 0);
-  return OfCm<rdma_cm_id>(id);
-}
-
-// Returns the id of the next event, which must be of this kind.
-rdma_cm_id* AwaitEvent(const OfCm<rdma_event_channel>& channel, rdma_cm_event_type type) {
-  rdma_cm_event* event = nullptr;
-  EXPECT_EQ(rdma_get_cm_event(channel.get(), &event), 0);
-  EXPECT_EQ(event->event, type) << rdma_event_str(event->event);
-  rdma_cm_id* id = event->id;
-  rdma_ack_cm_event(event);
-  return id;
-}
-
 TEST_F(PortsOfTwo, ARequestToConnectWaitsForThePort) {
-  sockaddr_in at{};
-  at.sin_family = AF_INET;
-  at.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 256);  // of the second device
   for (const int device : {0, 1}) {
-    const OfCm<rdma_event_channel> channel(rdma_create_event_channel());
-    const OfCm<rdma_event_channel> listening(rdma_create_event_channel());
-    const auto listener = NewId(listening), id = NewId(channel);
-    at.sin_port = 0;
-    ASSERT_EQ(rdma_bind_addr(listener.get(), reinterpret_cast<sockaddr*>(&at)), 0);
-    ASSERT_EQ(rdma_listen(listener.get(), 1), 0);
-    at.sin_port = rdma_get_src_port(listener.get());
-    sockaddr_in from{};
-    from.sin_family = AF_INET;
-    from.sin_addr.s_addr = htonl(INADDR_LOOPBACK);  // of the first device
-    ASSERT_EQ(rdma_resolve_addr(id.get(), reinterpret_cast<sockaddr*>(&from),
-                                reinterpret_cast<sockaddr*>(&at), 1000),
-              0);
-    AwaitEvent(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
-    ASSERT_EQ(rdma_resolve_route(id.get(), 1000), 0);
-    AwaitEvent(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+    const cm_test::Channel client = cm_test::MakeChannel(), server = cm_test::MakeChannel();
+    const cm_test::Id listener = cm_test::Listen(server, kAddressOfSecond);
+    const cm_test::Id active = Resolve(client, listener);
     Down(device);
-    rdma_conn_param param{};
-    ASSERT_EQ(rdma_connect(id.get(), &param), 0);
-    pollfd waits{listening->fd, POLLIN, 0};
+    rdma_conn_param param = cm_test::Param();
+    ASSERT_EQ(rdma_connect(active.get(), &param), 0);
+    pollfd waits{server->fd, POLLIN, 0};
     EXPECT_EQ(poll(&waits, 1, 100), 0) << "a request passed a dead port";
     Up(device);
-    const OfCm<rdma_cm_id> passive(AwaitEvent(listening, RDMA_CM_EVENT_CONNECT_REQUEST));
-    EXPECT_NE(passive.get(), listener.get());
+    const cm_test::Id passive(cm_test::Expect(server, RDMA_CM_EVENT_CONNECT_REQUEST)->id);
+    EXPECT_NE(passive, nullptr);
   }
 }
 
