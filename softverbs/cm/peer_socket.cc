@@ -6,18 +6,46 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <utility>
 
 #include "softverbs/base/log.h"
+#include "softverbs/base/monotonic_clock.h"
 #include "softverbs/cm/state.h"
+#include "softverbs/cm/steps.h"
+#include "softverbs/nic/nic.h"
 
 namespace softverbs::cm {
 
 void PeerSocket::Start() {
+  const LockGuard guard(port_mutex_);
+  Watch();
+}
+
+void PeerSocket::Watch() {
   watch_ = Loop::Get().Add(fd_.get(), EPOLLIN,
                            [self = shared_from_this()](uint32_t) { self->OnReadable(); });
 }
 
 bool PeerSocket::Send(const Message& message) {
+  const LockGuard guard(port_mutex_);
+  if (!WaitsForPort() && waiting_.empty()) return SendNow(message);
+  waiting_.push_back(message);
+  if (waiting_.size() == 1) SendWithPort();
+  return true;
+}
+
+void PeerSocket::SendWithPort() {
+  Nic::Get()->ports().WhenUp(*device_, [self = shared_from_this()] { self->SendWaiting(); });
+}
+
+void PeerSocket::SendWaiting() {
+  const LockGuard guard(port_mutex_);
+  if (!fd_) return;  // it was closed after kAnswerTimeoutNs
+  if (WaitsForPort()) return SendWithPort();
+  for (const Message& message : std::exchange(waiting_, {})) SendNow(message);
+}
+
+bool PeerSocket::SendNow(const Message& message) {
   for (;;) {
     const ssize_t sent = send(fd_.get(), &message, sizeof(message), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent >= 0) return sent == static_cast<ssize_t>(sizeof(message));
@@ -26,8 +54,42 @@ bool PeerSocket::Send(const Message& message) {
 }
 
 void PeerSocket::Close() {
-  Loop::Get().Remove(watch_);
-  fd_.Reset();
+  Loop::Watch watch = 0;
+  bool waits = false;
+  {
+    const LockGuard guard(port_mutex_);
+    is_closed_ = true;
+    watch = std::exchange(watch_, 0);
+    waits = WaitsForPort() || !waiting_.empty();
+  }
+  Loop::Get().Remove(watch);
+  if (!waits) return fd_.Reset();
+  CloseWithPort();
+  Loop::Get().RunAt(MonotonicNs() + kAnswerTimeoutNs, [self = shared_from_this()] {
+    const LockGuard guard(self->port_mutex_);
+    self->fd_.Reset();
+  });
+}
+
+// What waits to be sent is sent first, as it asked for the port before.
+void PeerSocket::CloseWithPort() {
+  Nic::Get()->ports().WhenUp(*device_, [self = shared_from_this()] {
+    if (self->WaitsForPort()) return self->CloseWithPort();
+    const LockGuard guard(self->port_mutex_);
+    self->fd_.Reset();
+  });
+}
+
+bool PeerSocket::StopAtPort() {
+  if (!WaitsForPort()) return false;
+  const LockGuard guard(port_mutex_);
+  if (is_closed_) return true;
+  Loop::Get().Remove(std::exchange(watch_, 0));  // in its own handler: does not wait
+  Nic::Get()->ports().WhenUp(*device_, [self = shared_from_this()] {
+    const LockGuard guard(self->port_mutex_);
+    if (!self->is_closed_) self->Watch();
+  });
+  return true;
 }
 
 bool PeerSocket::PeerIsTrusted(int fd) {
@@ -94,7 +156,7 @@ bool PeerSocket::Receive(Message* message, size_t* size) {
 void PeerSocket::OnReadable() {
   Message message;
   size_t size = 0;
-  while (Receive(&message, &size)) {
+  while (!StopAtPort() && Receive(&message, &size)) {
     const LockGuard lock(state_mutex);
     if (size != 0 && !Valid(message, size)) {
       Report("dropped a connection: malformed message of %zu bytes", size);
@@ -106,8 +168,11 @@ void PeerSocket::OnReadable() {
 }
 
 void PeerSocket::End() {
-  // In the handler, Remove does not wait, so the mutex may be held.
-  Loop::Get().Remove(watch_);
+  {
+    // In the handler, Remove does not wait, so the mutexes may be held.
+    const LockGuard guard(port_mutex_);
+    Loop::Get().Remove(std::exchange(watch_, 0));
+  }
   if (owner != nullptr) owner->OnEnd(shared_from_this());
 }
 

@@ -6,7 +6,10 @@
 
 #include <memory>
 #include <optional>
+#include <vector>
 
+#include "softverbs/base/mutex.h"
+#include "softverbs/base/port_state.h"
 #include "softverbs/base/unique_fd.h"
 #include "softverbs/cm/state.h"
 #include "softverbs/cm/wire.h"
@@ -32,6 +35,10 @@ class PeerOwner {
 // One end of the socket that joins two ids. It stays open for the connection's life, so its end
 // means that the peer's id or process is gone. The loop thread reads what arrives.
 //
+// While the port that the connection goes through is down, what is sent waits, what arrives is not
+// read, and the peer does not see that this end closed, unless the process ends. What waited goes
+// on when the port is back.
+//
 // Members are guarded by State::mutex. The loop's watch keeps the PeerSocket alive.
 class PeerSocket : public std::enable_shared_from_this<PeerSocket> {
  public:
@@ -39,12 +46,16 @@ class PeerSocket : public std::enable_shared_from_this<PeerSocket> {
   // One end of a TCP connection to the host with this GID.
   PeerSocket(UniqueFd fd, const ibv_gid& host) : fd_(std::move(fd)), host_(host) {}
 
+  // Names the device whose port the connection goes through. REQUIRES: mutex held; before Start, or
+  // on the loop thread.
+  void GoThrough(int device) { device_ = device; }
   // Begins to read. REQUIRES: mutex held; called once.
   void Start();
   // Returns false if the peer is gone. Never blocks, because a connection sends far less than a
   // socket buffers.
   bool Send(const Message& message);
-  // Stops reading and closes the socket. REQUIRES: mutex not held, unless on the loop thread in
+  // Stops reading and closes the socket, if need be when the port is back, or after
+  // kAnswerTimeoutNs. REQUIRES: mutex not held, unless on the loop thread in
   // this socket's own handler.
   void Close();
 
@@ -61,6 +72,14 @@ class PeerSocket : public std::enable_shared_from_this<PeerSocket> {
   PeerOwner* owner SV_GUARDED_BY(state_mutex) = nullptr;
 
  private:
+  bool WaitsForPort() const { return device_ && IsPortDown(*device_); }
+  bool SendNow(const Message& message);
+  void SendWithPort() SV_REQUIRES(port_mutex_);
+  void SendWaiting();
+  // Returns whether reading stopped. It goes on when the port is back.
+  bool StopAtPort();
+  void Watch() SV_REQUIRES(port_mutex_);
+  void CloseWithPort();
   void OnReadable();
   // Reads one message. Returns false if there is nothing (more) to read. A size of 0 means the end.
   bool Receive(Message* message, size_t* size);
@@ -71,7 +90,12 @@ class PeerSocket : public std::enable_shared_from_this<PeerSocket> {
 
   UniqueFd fd_;
   const std::optional<ibv_gid> host_;
-  Loop::Watch watch_ = 0;
+  std::optional<int> device_;
+  // Guards what happens when the port is back. Taken behind State::mutex, which Close may not take.
+  Mutex port_mutex_;
+  std::vector<Message> waiting_ SV_GUARDED_BY(port_mutex_);
+  Loop::Watch watch_ SV_GUARDED_BY(port_mutex_) = 0;
+  bool is_closed_ SV_GUARDED_BY(port_mutex_) = false;
   // Loop thread only.
   UniqueFd passed_;
   Message partial_{};  // of a stream

@@ -64,6 +64,7 @@ void RetryRequest(CmId* id) SV_REQUIRES(state_mutex) {
 void SendOn(CmId* id, std::shared_ptr<PeerSocket> peer) SV_REQUIRES(state_mutex) {
   id->peer = std::move(peer);
   id->peer->owner = &id->receiver;
+  id->peer->GoThrough(DeviceOf(id->local.ToGid()));
   // If the listener goes right now, that is seen as the end of the socket.
   id->peer->Send(*id->request);
   id->peer->Start();
@@ -228,6 +229,7 @@ void OnRequest(CmId* listening, std::shared_ptr<PeerSocket> peer, const Message&
   id->remote_ece.vendor_id = request.ece_vendor;
   id->remote_ece.options = request.ece_options;
   peer->owner = &id->receiver;
+  peer->GoThrough(DeviceOf(local->ToGid()));
   id->peer = std::move(peer);
 
   auto event = listening->NewEvent(RDMA_CM_EVENT_CONNECT_REQUEST, 0);

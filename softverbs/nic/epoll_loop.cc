@@ -236,7 +236,7 @@ void EpollLoop::RunMarked(uint64_t id, Fn&& fn) {
 }
 
 void EpollLoop::WaitWhileRunning(uint64_t id) {
-  if (OnLoopThread()) return;
+  if (id == 0 || OnLoopThread()) return;  // 0 is no watch and no timer: while it runs, nothing does
   while (running_ == id) ran_.Wait(mutex_);
 }
 

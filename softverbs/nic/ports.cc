@@ -2,6 +2,8 @@
 
 #include <infiniband/verbs.h>
 
+#include <utility>
+
 #include "softverbs/base/accelerating.h"
 #include "softverbs/base/devices.h"
 #include "softverbs/base/monotonic_clock.h"
@@ -40,6 +42,7 @@ void Ports::Set(int device, bool up) {
     for (Context* context : contexts_) {
       if (context->device == device) context->async_events.Push(event);
     }
+    if (up) RunWaiting(device);
   }
   if (up) return nic_->engine().HandleParked();
   fault::CountOne(fault::FaultKind::kPortDown);
@@ -47,6 +50,19 @@ void Ports::Set(int device, bool up) {
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
     if (Qp* qp = nic_->qps().At(index)) HandlePortDown(*qp);
   }
+}
+
+void Ports::WhenUp(int device, std::function<void()> fn) {
+  const LockGuard guard(mutex_);
+  when_up_.emplace_back(device, std::move(fn));
+  if (!IsPortDown(device)) RunWaiting(device);
+}
+
+void Ports::RunWaiting(int device) {
+  for (auto& [waits_for, fn] : when_up_) {
+    if (waits_for == device) Loop::Get().Post(std::move(fn));
+  }
+  std::erase_if(when_up_, [device](const auto& each) { return each.first == device; });
 }
 
 void Ports::AllUp() {

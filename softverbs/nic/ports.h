@@ -3,7 +3,10 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <set>
+#include <utility>
+#include <vector>
 
 #include "softverbs/base/mutex.h"
 
@@ -21,7 +24,8 @@ struct Context;
 // 2. Requests that arrive are not executed: the peer's retries run out. What was executed before is
 //    answered. So nothing is executed after its requester was told that it failed.
 // 3. Datagrams and what is sent on unreliable connections are lost.
-// 4. rdma_connect from it or to it ends UNREACHABLE.
+// 4. rdma_connect from it or to it ends UNREACHABLE. What the two ends of a connection of rdma_cm
+//    tell each other waits for the port (cm/peer_socket.h).
 //
 // The accelerator is off as long as any port is down. Each open context of the device gets the
 // event. Thread safe.
@@ -35,16 +39,21 @@ class Ports {
 
   void Set(int device, bool up);
   void AllUp();
+  // Runs `fn` on the loop thread once the device's port is up: soon, if it is up. Calls for one
+  // device run in their order. Never runs it if the port stays down.
+  void WhenUp(int device, std::function<void()> fn);
   // Does what the active fault plan says of a port, from now on. Forgets what an earlier one said.
   void FollowPlan();
 
  private:
+  void RunWaiting(int device) SV_REQUIRES(mutex_);
   void SetAt(int64_t time_ns, int device, bool up);
 
   Nic* const nic_;
   std::atomic<uint32_t> plan_number_{0};
   Mutex mutex_;
   std::set<Context*> contexts_ SV_GUARDED_BY(mutex_);
+  std::vector<std::pair<int, std::function<void()>>> when_up_ SV_GUARDED_BY(mutex_);
 };
 
 }  // namespace softverbs

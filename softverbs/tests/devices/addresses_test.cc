@@ -38,9 +38,9 @@ class AddressesOfTwo : public TwoDevices {
   cm_test::Id Resolved(const std::string& to, uint16_t port, const std::string& source = "") {
     cm_test::Id id = cm_test::MakeId(client_);
     cm_test::Endpoint from(source.empty() ? "0.0.0.0" : source, 0), destination(to, port);
-    EXPECT_EQ(rdma_resolve_addr(id.get(), source.empty() ? nullptr : from.get(), destination.get(),
-                                1000),
-              0);
+    EXPECT_EQ(
+        rdma_resolve_addr(id.get(), source.empty() ? nullptr : from.get(), destination.get(), 1000),
+        0);
     cm_test::Expect(client_, RDMA_CM_EVENT_ADDR_RESOLVED);
     EXPECT_EQ(rdma_resolve_route(id.get(), 1000), 0);
     cm_test::Expect(client_, RDMA_CM_EVENT_ROUTE_RESOLVED);
@@ -77,7 +77,8 @@ TEST_F(AddressesOfTwo, TheSourceSaysWhichDeviceConnects) {
   const cm_test::Id listener = cm_test::Listen(server_, "0.0.0.0");
   for (int to = 0; to < kDevices; ++to) {
     for (int from = 0; from < kDevices; ++from) {
-      const cm_test::Id active = Resolved(AddressOf(to), cm_test::PortOf(listener), AddressOf(from));
+      const cm_test::Id active =
+          Resolved(AddressOf(to), cm_test::PortOf(listener), AddressOf(from));
       const cm_test::Id passive = Connected(active);
       EXPECT_EQ(NameOf(active.get()), Name(from));
       EXPECT_EQ(NameOf(passive.get()), Name(to));
@@ -111,7 +112,9 @@ TEST_F(AddressesOfTwo, AListenerOfOneDeviceIsNotReachedThroughTheOther) {
 TEST_F(AddressesOfTwo, EachDeviceHasAListenerAtAPort) {
   const cm_test::Id first = cm_test::Listen(server_, AddressOf(0));
   const cm_test::Id second = cm_test::MakeId(server_);
-  ASSERT_EQ(rdma_bind_addr(second.get(), cm_test::Endpoint(AddressOf(1), cm_test::PortOf(first)).get()), 0);
+  ASSERT_EQ(
+      rdma_bind_addr(second.get(), cm_test::Endpoint(AddressOf(1), cm_test::PortOf(first)).get()),
+      0);
   ASSERT_EQ(rdma_listen(second.get(), 0), 0);
   for (int device = 0; device < kDevices; ++device) {
     const cm_test::Id passive = Connected(Resolved(AddressOf(device), cm_test::PortOf(first)));

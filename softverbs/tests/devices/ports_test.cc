@@ -133,21 +133,104 @@ TEST_F(PortsOfTwo, TheOtherDeviceGoesOn) {
   EXPECT_TRUE(other_client.Matches(0, 100, 9));
 }
 
-TEST_F(PortsOfTwo, ARequestToConnectWaitsForThePort) {
-  for (const int device : {0, 1}) {
-    const cm_test::Channel client = cm_test::MakeChannel(), server = cm_test::MakeChannel();
-    const cm_test::Id listener = cm_test::Listen(server, kAddressOfSecond);
-    const cm_test::Id active = Resolve(client, listener);
-    Down(device);
+// A connection from the first device to the second one. The port of one of them goes down.
+class ConnectionOfTwo : public PortsOfTwo, public ::testing::WithParamInterface<int> {
+ protected:
+  void Connect() {
+    active_ = Resolve(active_channel_, listener_);
     rdma_conn_param param = cm_test::Param();
-    ASSERT_EQ(rdma_connect(active.get(), &param), 0);
-    pollfd waits{server->fd, POLLIN, 0};
-    EXPECT_EQ(poll(&waits, 1, 100), 0) << "a request passed a dead port";
-    Up(device);
-    const cm_test::Id passive(cm_test::Expect(server, RDMA_CM_EVENT_CONNECT_REQUEST)->id);
-    EXPECT_NE(passive, nullptr);
+    ASSERT_EQ(rdma_connect(active_.get(), &param), 0);
   }
+  void AwaitRequest() {
+    passive_.reset(cm_test::Expect(passive_channel_, RDMA_CM_EVENT_CONNECT_REQUEST)->id);
+  }
+  void Accept() {
+    rdma_conn_param param = cm_test::Param();
+    ASSERT_EQ(rdma_accept(passive_.get(), &param), 0);
+  }
+  void Establish() {
+    Connect();
+    AwaitRequest();
+    Accept();
+    cm_test::Expect(active_channel_, RDMA_CM_EVENT_CONNECT_RESPONSE);
+    ASSERT_EQ(rdma_establish(active_.get()), 0);
+    cm_test::Expect(passive_channel_, RDMA_CM_EVENT_ESTABLISHED);
+  }
+  // Expects that neither end hears anything for a while.
+  void ExpectSilence() {
+    pollfd ends[] = {{passive_channel_->fd, POLLIN, 0}, {active_channel_->fd, POLLIN, 0}};
+    EXPECT_EQ(poll(ends, 2, 100), 0) << "something passed a dead port";
+  }
+
+  const cm_test::Channel active_channel_ = cm_test::MakeChannel();
+  const cm_test::Channel passive_channel_ = cm_test::MakeChannel();
+  const cm_test::Id listener_ = cm_test::Listen(passive_channel_, kAddressOfSecond);
+  cm_test::Id active_, passive_;
+};
+
+TEST_P(ConnectionOfTwo, ARequestWaitsForThePort) {
+  Down(GetParam());
+  Connect();
+  ExpectSilence();
+  Up(GetParam());
+  AwaitRequest();
 }
+
+TEST_P(ConnectionOfTwo, AReplyWaitsForThePort) {
+  Connect();
+  AwaitRequest();
+  Down(GetParam());
+  Accept();
+  ExpectSilence();
+  Up(GetParam());
+  cm_test::Expect(active_channel_, RDMA_CM_EVENT_CONNECT_RESPONSE);
+  ASSERT_EQ(rdma_reject(active_.get(), nullptr, 0), 0);
+  cm_test::Expect(passive_channel_, RDMA_CM_EVENT_REJECTED);
+}
+
+TEST_P(ConnectionOfTwo, ADisconnectWaitsForThePort) {
+  Establish();
+  Down(GetParam());
+  ASSERT_EQ(rdma_disconnect(active_.get()), 0);
+  ExpectSilence();
+  Up(GetParam());
+  cm_test::Expect(passive_channel_, RDMA_CM_EVENT_DISCONNECTED);
+  Down(GetParam());
+  ASSERT_EQ(rdma_disconnect(passive_.get()), 0);
+  cm_test::Expect(passive_channel_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+  ExpectSilence();
+  Up(GetParam());
+  cm_test::Expect(active_channel_, RDMA_CM_EVENT_DISCONNECTED);
+  cm_test::Expect(active_channel_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
+// Nobody sees that the other end is gone, whichever cable is pulled.
+TEST_P(ConnectionOfTwo, AnEndIsNotSeenThroughADeadPort) {
+  Establish();
+  Down(GetParam());
+  active_.reset();
+  ExpectSilence();
+  Up(GetParam());
+  cm_test::Expect(passive_channel_, RDMA_CM_EVENT_DISCONNECTED);
+}
+
+// A port that is back for a moment lets all pass in its order, or nothing.
+TEST_P(ConnectionOfTwo, NothingIsLostByAPortThatFlaps) {
+  Establish();
+  Down(GetParam());
+  ASSERT_EQ(rdma_disconnect(active_.get()), 0);
+  for (int times = 0; times < 100; ++times) {
+    Up(GetParam());
+    Down(GetParam());
+  }
+  active_.reset();
+  Up(GetParam());
+  cm_test::Expect(passive_channel_, RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_EQ(rdma_disconnect(passive_.get()), 0);
+  cm_test::Expect(passive_channel_, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+}
+
+INSTANTIATE_TEST_SUITE_P(EachPort, ConnectionOfTwo, ::testing::Values(0, 1));
 
 TEST_F(PortsOfTwo, APlanTakesAPortDownAndUp) {
   char error[256] = "";

@@ -63,6 +63,12 @@ TEST(LoopTest, RemoveWaitsForTheRunningHandler) {
   remover.join();
 }
 
+// It is no watch's and no timer's number, and must not be taken for what runs while nothing does.
+TEST(LoopTest, ZeroIsIgnored) {
+  Loop::Get().Remove(0);
+  Loop::Get().Cancel(0);
+}
+
 TEST(LoopTest, AHandlerMayRemoveItself) {
   UniqueFd fd(eventfd(0, EFD_NONBLOCK));
   Loop::Watch watch = 0;

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -110,6 +111,49 @@ TEST_F(ConnectTest, SlowOnDemandAndReplayedBySeed) {
   EXPECT_GT(first, 0) << "milliseconds";
   EXPECT_EQ(connect("seed=5,slow_connect=1:10s"), first);
   EXPECT_NE(connect("seed=6,slow_connect=1:10s"), first);
+}
+
+TEST_F(ConnectTest, ADisconnectThroughADeadPortTimesOut) {
+  const Id id = Connect(client_);
+  const std::vector<Id> accepted = Accept(1);
+  EXPECT_EQ(NextType(client_), RDMA_CM_EVENT_CONNECT_RESPONSE);
+  EXPECT_EQ(rdma_establish(id.get()), 0);
+  EXPECT_EQ(NextType(server_), RDMA_CM_EVENT_ESTABLISHED);
+  ASSERT_EQ(softverbs_set_port(0, 0), 0);
+  const int64_t began = softverbs_now_ns();
+  ASSERT_EQ(rdma_disconnect(id.get()), 0);
+  const Event event = Await(client_);
+  ASSERT_NE(event, nullptr);
+  EXPECT_EQ(event->event, RDMA_CM_EVENT_DISCONNECTED);
+  EXPECT_EQ(event->status, -ETIMEDOUT);
+  EXPECT_GE(softverbs_now_ns() - began, 68'000'000'000);
+  simulation_.RunUntilIdle();
+  EXPECT_FALSE(cm_test::Readable(server_)) << "it passed a dead port";
+  ASSERT_EQ(softverbs_set_port(0, 1), 0);
+  EXPECT_EQ(NextType(server_), RDMA_CM_EVENT_DISCONNECTED);
+}
+
+// Whoever destroys its end while the port is down tells the peer later, or not at all.
+TEST_F(ConnectTest, AnEndIsForgottenIfThePortStaysDown) {
+  for (const bool comes_back : {true, false}) {
+    Id id = Connect(client_);
+    const std::vector<Id> accepted = Accept(1);
+    EXPECT_EQ(NextType(client_), RDMA_CM_EVENT_CONNECT_RESPONSE);
+    EXPECT_EQ(rdma_establish(id.get()), 0);
+    EXPECT_EQ(NextType(server_), RDMA_CM_EVENT_ESTABLISHED);
+    ASSERT_EQ(softverbs_set_port(0, 0), 0);
+    id.reset();
+    const int64_t began = softverbs_now_ns();
+    if (comes_back) {
+      softverbs_step_until(began + 1'000'000'000);
+    } else {
+      simulation_.RunUntilIdle();
+      EXPECT_GE(softverbs_now_ns() - began, 68'000'000'000);
+    }
+    EXPECT_FALSE(cm_test::Readable(server_)) << "it passed a dead port";
+    ASSERT_EQ(softverbs_set_port(0, 1), 0);
+    EXPECT_EQ(NextType(server_), RDMA_CM_EVENT_DISCONNECTED);
+  }
 }
 
 }  // namespace
