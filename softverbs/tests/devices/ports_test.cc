@@ -243,6 +243,23 @@ TEST_F(PortsOfTwo, APlanTakesAPortDownAndUp) {
   EXPECT_EQ(softverbs_fault_count("port_down"), 1u);
 }
 
+// A device that died, as others see it: a port that never comes back.
+TEST_F(PortsOfTwo, APlanKillsOneDevice) {
+  ConnectEach(client_, server_, kImpatient);
+  Side other_client(first_.get(), {}), other_server(first_.get(), {});
+  ConnectEach(other_client, other_server, kPatient);
+  ASSERT_EQ(softverbs_set_faults("port_down=1:1ms", nullptr, 0), 0);
+  pollfd waits{second_->async_fd, POLLIN, 0};
+  ASSERT_EQ(poll(&waits, 1, 20'000), 1);
+  EXPECT_EQ(NextEvent(second_.get()), IBV_EVENT_PORT_ERR);
+  ASSERT_EQ(client_.Read(1, 0, 8, server_.address(), 0), 0);
+  EXPECT_EQ(client_.Next().status, IBV_WC_RETRY_EXC_ERR);
+  ASSERT_EQ(other_client.Read(1, 0, 8, other_server.address(), 0), 0);
+  EXPECT_EQ(other_client.Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(State(first_.get()), IBV_PORT_ACTIVE);
+  EXPECT_EQ(State(second_.get()), IBV_PORT_DOWN);
+}
+
 TEST_F(PortsOfTwo, TheEndOfFaultsBringsThemUp) {
   Down(1);
   softverbs_clear_faults();
