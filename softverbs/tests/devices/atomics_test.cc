@@ -53,6 +53,37 @@ TEST_F(AtomicsOfTwo, TwoDevicesLoseSome) {
   EXPECT_LT(Add(one, other, kTimes), 2 * kTimes);
 }
 
+// As locks are taken: two clients swap a free word for their own numbers, and both are told that
+// they have it. Counts how often.
+class LocksOfTwo : public AtomicsOfTwo {
+ protected:
+  int TakenTwice(Connection& one, Connection& other) {
+    uint64_t& word = *reinterpret_cast<uint64_t*>(words_.data());
+    int twice = 0;
+    for (uint64_t round = 0; round < kTimes; ++round) {
+      __atomic_store_n(&word, 0, __ATOMIC_RELEASE);
+      EXPECT_EQ(one.client.CompareSwap(1, 0, one.at, 0, 0, 1), 0);
+      EXPECT_EQ(other.client.CompareSwap(1, 0, other.at, 0, 0, 2), 0);
+      EXPECT_EQ(one.client.Next().status, IBV_WC_SUCCESS);
+      EXPECT_EQ(other.client.Next().status, IBV_WC_SUCCESS);
+      const uint64_t first = one.client.Word(0), second = other.client.Word(0);
+      EXPECT_TRUE(first == 0 || second == 0) << "nobody has a lock that was free";
+      twice += first == 0 && second == 0;
+    }
+    return twice;
+  }
+};
+
+TEST_F(LocksOfTwo, OneDeviceGivesALockOnce) {
+  Connection one(second_.get(), words_), other(second_.get(), words_);
+  EXPECT_EQ(TakenTwice(one, other), 0);
+}
+
+TEST_F(LocksOfTwo, TwoDevicesGiveItTwice) {
+  Connection one(first_.get(), words_), other(second_.get(), words_);
+  EXPECT_GT(TakenTwice(one, other), 0) << "a swap of one device saw that of the other";
+}
+
 // One after the other, no device can tell that there is another.
 TEST_F(AtomicsOfTwo, AnAnsweredOneIsSeenByTheOtherDevice) {
   Connection one(first_.get(), words_), other(second_.get(), words_);
