@@ -301,6 +301,8 @@ class RulesTest(unittest.TestCase):
         self.limits(classes.check_methods, {"server/a.h": f"{head}{methods}}};\n"}, {})
         wide = {"server/a.h": f"{head}{methods}  int size() const {{ return 1; }}\n}};\n"}
         self.limits(classes.check_methods, wide, {}, "server/a.h: A has 31 methods, at most 30 are allowed")
+        returned = {"server/a.h": f"{head}{methods}  std::vector<int> sizes() const;\n}};\n"}
+        self.limits(classes.check_methods, returned, {}, "server/a.h: A has 31 methods, at most 30 are allowed")
         self.limits(classes.check_methods, {"tests/a.h": wide["server/a.h"]}, {})
         self.limits(classes.check_methods, wide, {"A": 31})
         self.limits(classes.check_methods, wide, {"A": 32}, "A has 31 methods now: put that in the place of 32")
