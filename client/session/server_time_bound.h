@@ -32,7 +32,8 @@ class ServerTimeBound {
   // Call it for a new connection: nothing is known of the clock of another server.
   void Forget() { *this = ServerTimeBound(); }
   // Takes note that the server's clock was `time` at some moment between `asked_ns` and
-  // `now_ns`. Keeps the better one of the old and the new value of each bound.
+  // `now_ns`. Keeps the better one of the old and the new value of each bound. REQUIRES: `now_ns`
+  // was read after the answer came.
   void OnTold(ServerTime time, int64_t asked_ns, int64_t now_ns) {
     ServerTimeBound told;
     told.time_ms_ = std::min(time.ms(), kNever);

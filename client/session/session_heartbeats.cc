@@ -17,9 +17,7 @@ void SessionHeartbeats::Restart(int64_t now_ns) {
   index_watch_.Restart(terms.grant.index);
   leases_from_ = 0;
   server_time_.Forget();
-  if (given_.options->server_clock) {
-    server_time_.OnTold(ServerTime::FromMs(terms.grant.time_ms), first.asked_ns, now_ns);
-  }
+  if (given_.options->server_clock) LearnTime(terms.grant.time_ms, first.asked_ns);
   given_.news->Restart(terms.grant, now_ns, Liveness::HeartbeatNs(terms.silence_ns()));
 }
 
@@ -87,7 +85,14 @@ void SessionHeartbeats::OnReply(ClientConnection& connection, const ReplyView& r
   if (connection.index == 0) index_watch_.OnHeartbeatAnswered();
   if (!reply.value.empty()) AdoptIndex(reply.value);
   if (!asked_ns.has_value() || time_ms == 0 || !given_.options->server_clock) return;
-  server_time_.OnTold(ServerTime::FromMs(time_ms), *asked_ns, now_ns);
+  LearnTime(time_ms, *asked_ns);
+}
+
+// The clock is read after the answer was taken. If a client that was stopped in between took the
+// time of its Poll, it would take the server's clock to be further, and items for over.
+void SessionHeartbeats::LearnTime(uint64_t time_ms, int64_t asked_ns) {
+  const int64_t heard_ns = given_.options->clock.get().MonotonicNs();
+  server_time_.OnTold(ServerTime::FromMs(time_ms), asked_ns, heard_ns);
 }
 
 // If the server's group does not serve all that the owner's map says, there is no lease for it.

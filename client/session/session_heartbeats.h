@@ -59,6 +59,8 @@ class SessionHeartbeats {
   bool map_is_old() const { return leases_from_ > map_revision_; }
 
  private:
+  // The server's clock was there at some moment since `asked_ns`.
+  void LearnTime(uint64_t time_ms, int64_t asked_ns);
   void OnLease(const ReplyHeader& reply, int64_t asked_ns, int64_t now_ns);
   void Send(ClientConnection& connection, int64_t now_ns);
   void SendNews(int64_t now_ns);

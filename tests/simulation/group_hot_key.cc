@@ -106,8 +106,8 @@ void GroupWorld::Split(uint32_t primary, int64_t until_ns) {
   }
 }
 
-// Once another one is primary, some clients write as soon as they have found it. Who is cut off from
-// the former one would only give that up when it has asked for a lease in vain.
+// Once another one is primary, some clients write as soon as they have found it. Who is cut off
+// from the former one would only give that up when it has asked for a lease in vain.
 void GroupWorld::WriteHotThere() {
   if (hot_writers_.empty() || register_.now(0).epoch == hot_epoch_) return;
   for (const size_t guest : hot_writers_) {

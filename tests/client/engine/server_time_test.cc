@@ -91,6 +91,22 @@ TEST_P(ServerTimeTest, AtTheBoundaryTheServerIsAsked) {
   EXPECT_EQ(server_->Count(Opcode::kGet), 1u);
 }
 
+// It reads its clock for a Poll, stands still, and then finds what the server told meanwhile.
+TEST_P(ServerTimeTest, AClientThatStandsStillInAPollTakesNothingForOver) {
+  server_->time_ms = [this] {
+    constexpr int64_t kStandsStillNs = 100 * kNsPerMs;
+    stood_still_ns_ += kStandsStillNs;
+    clock_.now_ns += kStandsStillNs;
+    return ServerMs();
+  };
+  AddItem("key", ServerMs() + 5'000);
+  Connect(8);
+  for (; ServerMs() < kServerStartMs + 4'990; PassMs(10)) {
+    const Ended got = Get("key");
+    ASSERT_TRUE(got.found || got.cost.by_rpc) << ServerMs();
+  }
+}
+
 // An item that was READ before its time was over may have been replaced since. So only items count
 // whose time was over when the GET began.
 TEST_P(ServerTimeTest, AnItemThatExpiresDuringTheGetIsAskedFor) {
