@@ -48,16 +48,17 @@ struct alignas(64) EngineServer {
   FixedRing<OrderedWork> ordered;
   RequestQueue requests;
   bool wants_buffer = false;  // the first request waits for a buffer to lend
-  bool gets_wait = false;     // the first GET waits until others are answered
   uint64_t cache_bytes;       // of the location cache
 
   bool HasQueued() const { return !ordered.empty() || !requests.empty(); }
   // Returns whether anything of that can be sent now.
   bool CanSendQueued() const {
     using enum RequestQueue::Line;
-    const bool some_go = !requests.empty(kOthers) || (!requests.empty(kGets) && !gets_wait);
+    const SessionRequests& sent = session->requests();
+    const bool gets_go = !requests.empty(kGets) && sent.RoomForGets() > 0;
+    const bool some_go = gets_go || !requests.empty(kOthers);
     return session->sends().CanSend() &&
-           (!ordered.empty() || (some_go && !wants_buffer && session->requests().CanSend()));
+           (!ordered.empty() || (some_go && !wants_buffer && sent.CanSend()));
   }
 
   // Returns whether the item may be past its expiry. `now_ns` may be when the operation began: an

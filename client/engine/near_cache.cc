@@ -74,7 +74,7 @@ void NearCache::Note(ClientSession& session, KeyHash hash, std::string_view key,
   Ask(session, now_ns);
 }
 
-// READs the header, if none of that is under way. The server renews it four times in a lease, so it
+// READs the header, if none of that is under way. The server renews it twice in a lease, so it
 // is of no use to READ it much more often.
 void NearCache::Ask(ClientSession& session, int64_t now_ns) {
   if (reading_ != Reading::kNothing || now_ns < next_ask_ns_) return;

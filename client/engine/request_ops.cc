@@ -125,7 +125,6 @@ void RequestOps::SendGets(EngineServer& server) {
       return;
     }
   }
-  server.gets_wait = room == 0;
 }
 
 // Drops a work request whose operation is over, unless that releases a lock. Returns whether it

@@ -81,7 +81,8 @@ class RequestWindow {
     while (oldest_ < next_ && entries_[IndexOf(oldest_)].sequence != oldest_) ++oldest_;
   }
 
-  // Returns how many more GETs may be unanswered. They may have half of the credits, and one.
+  // Returns how many more GETs may be unanswered. They may have half of the credits, or the
+  // only one.
   uint32_t RoomForGets() const {
     const auto is_get = [](const Entry& entry) { return entry.reply.data != nullptr; };
     const auto gets = static_cast<size_t>(std::ranges::count_if(entries_, is_get));
