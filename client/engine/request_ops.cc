@@ -235,6 +235,7 @@ void RequestOps::OnAnswer(Op& op, RequestWindow::Entry* answered, const ReplyVie
     case Opcode::kStats:
     case Opcode::kHeats:
     case Opcode::kItemLeases:
+    case Opcode::kRails:
       return OnReplyForPeople(op, reply);
     case Opcode::kPing:
     case Opcode::kHeartbeat:

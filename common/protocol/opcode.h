@@ -38,7 +38,8 @@ namespace gannet {
   X(SlowLog, 24, slow_log, kList)         /* of SlowEntry, the newest first */                \
   X(Heats, 25, heats, kBare)              /* the reply's value is a HeatsReply */             \
   X(Map, 26, map, kList)                  /* the reply's value is a piece of a map */         \
-  X(ItemLeases, 27, item_leases, kBare)   /* the reply's value is an ItemLeasesReply */
+  X(ItemLeases, 27, item_leases, kBare)   /* the reply's value is an ItemLeasesReply */       \
+  X(Rails, 28, rails, kBare)              /* the reply's value is a RailsReply */
 
 #define GANNET_OPCODE(name, number, called, kind) k##name = (number),
 enum class Opcode : uint8_t { GANNET_REQUESTS(GANNET_OPCODE) };

@@ -166,6 +166,8 @@ ReplyHeader Observation::List(const RequestHeader& header, std::span<std::byte> 
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kItemLeases)) {
     reply.value_bytes = sizeof(context_.server.item_leases);
     std::memcpy(value_out.data(), &context_.server.item_leases, reply.value_bytes);
+  } else if (header.opcode == static_cast<uint8_t>(Opcode::kRails)) {
+    reply.status = static_cast<uint8_t>(ReplyStatus::kNotFound);  // there is one
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
     reply.list.next = CopyEntries(context_.server.board.All(), from, value_out, &reply.value_bytes);
   } else if (context_.server.slow_log) {

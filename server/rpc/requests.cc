@@ -238,6 +238,7 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     case Opcode::kHeats:
     case Opcode::kMap:
     case Opcode::kItemLeases:
+    case Opcode::kRails:
     case Opcode::kPing:
       return ExecuteWithValue(connection, request);
     default:

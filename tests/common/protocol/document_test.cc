@@ -14,6 +14,7 @@
 #include "tests/common/protocol/example_handshake.h"
 #include "tests/common/protocol/example_heats.h"
 #include "tests/common/protocol/example_item_leases.h"
+#include "tests/common/protocol/example_rails.h"
 #include "tests/common/protocol/example_replica.h"
 #include "tests/common/protocol/golden_bytes.h"
 
@@ -55,6 +56,7 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
   ExpectShown("protocol-messages.md", {Hex(ExamplePut()), HexOf(ExampleReply())});
   ExpectShown("protocol-values.md", {HexOf(kExampleHeats)});
   ExpectShown("item-leases.md", {HexOf(kExampleItemLeases)});
+  ExpectShown("rails.md", {HexOfRails(kExampleRails)});
   ExpectShown("protocol-replica.md",
               {HexOf(ExampleHello()), HexOf(ExampleWelcome()), HexOf(ExampleBeacon()),
                HexOf(ExampleBeaconAnswer()), HexOf(ExampleReceiverHello()), HexOf(ExampleEnded())});

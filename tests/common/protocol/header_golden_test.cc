@@ -165,6 +165,10 @@ TEST(GoldenRequestTest, ListsFlushAndStorage) {
   item_leases.key_bytes = 0;
   EXPECT_EQ(HexOf(item_leases),
             Lines({"1b 00 00 00 00 00 00 00 08 07 06 05 04 03 02 01", kZeroes, kZeroes, kZeroes}));
+  RequestHeader rails = Request(Opcode::kRails);
+  rails.key_bytes = 0;
+  EXPECT_EQ(HexOf(rails),
+            Lines({"1c 00 00 00 00 00 00 00 08 07 06 05 04 03 02 01", kZeroes, kZeroes, kZeroes}));
   RequestHeader storage = Request(Opcode::kStorage);
   storage.key_bytes = 0;
   storage.storage.ask = static_cast<uint64_t>(StorageAsk::kSnapshot);

@@ -11,6 +11,7 @@
 #include "tests/common/protocol/encoded.h"
 #include "tests/common/protocol/example_heats.h"
 #include "tests/common/protocol/example_item_leases.h"
+#include "tests/common/protocol/example_rails.h"
 #include "tests/common/protocol/golden_bytes.h"
 
 namespace gannet {
@@ -139,7 +140,7 @@ TEST(MessageTest, AcceptsEveryOpcode) {
   for (const Opcode opcode :
        {Opcode::kHeartbeat, Opcode::kStats, Opcode::kPing, Opcode::kListLocks, Opcode::kFlush,
         Opcode::kStorage, Opcode::kListClients, Opcode::kSlowLog, Opcode::kHeats, Opcode::kMap,
-        Opcode::kItemLeases}) {
+        Opcode::kItemLeases, Opcode::kRails}) {
     RequestHeader header = ARequest(opcode);
     header.key_bytes = 0;
     header.sequence = opcode == Opcode::kHeartbeat ? 0 : 1;
@@ -204,8 +205,9 @@ TEST(MessageTest, RefusesWhatItDoesNotKnowAsUnimplemented) {
   EXPECT_EQ(static_cast<int>(Opcode::kMap), 26);
   EXPECT_EQ(static_cast<int>(Opcode::kHeats), 25);
   EXPECT_EQ(static_cast<int>(Opcode::kItemLeases), 27);
+  EXPECT_EQ(static_cast<int>(Opcode::kRails), 28);
   for (int opcode = static_cast<int>(Opcode::kFlush) + 1; opcode <= 255; ++opcode) {
-    if (opcode == 20 || (opcode >= 23 && opcode <= 27)) continue;
+    if (opcode == 20 || (opcode >= 23 && opcode <= 28)) continue;
     EXPECT_EQ(Refusal(Encode(ARequest(static_cast<Opcode>(opcode)), "key", "")),
               ReplyStatus::kUnimplemented);
   }
@@ -221,6 +223,37 @@ TEST(MessageTest, GoldenBytesOfItemLeases) {
   EXPECT_EQ(HexOf(kExampleItemLeases),
             "00 00 00 a0 5a 7f 00 00 04 10 00 00 00 04 00 00\n"
             "14 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00");
+}
+
+TEST(MessageTest, GoldenBytesOfRails) {
+  EXPECT_EQ(HexOfRails(kExampleRails),
+            "02 00 01 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
+            "00 00 ff ff 0a 00 00 01 2f 1d 00 10 a0 86 01 00\n"
+            "01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
+            "00 00 ff ff 0a 00 01 01 2f 1d 00 10 a0 86 01 00\n"
+            "02 00 00 00 00 00 00 00");
+}
+
+TEST(MessageTest, RefusesHostileRails) {
+  const auto decoded = [](RailsReply rails, size_t bytes) {
+    return DecodeRails({reinterpret_cast<const char*>(&rails), bytes});
+  };
+  const size_t bytes = kExampleRails.Bytes();
+  EXPECT_EQ(decoded(kExampleRails, bytes).count, 2);
+  EXPECT_EQ(decoded(kExampleRails, bytes).rails[1].port, 7471);
+  for (size_t shorter = 0; shorter < bytes; ++shorter) {
+    EXPECT_EQ(decoded(kExampleRails, shorter).count, 0) << shorter;
+  }
+  RailsReply wrong = kExampleRails;
+  wrong.count = kRailsMax + 1;
+  EXPECT_EQ(decoded(wrong, sizeof(wrong)).count, 0);
+  wrong = kExampleRails;
+  wrong.lock_rail = 2;
+  EXPECT_EQ(decoded(wrong, bytes).count, 0);
+  wrong = kExampleRails;
+  wrong.own_rail = 2;
+  EXPECT_EQ(decoded(wrong, bytes).count, 0);
+  EXPECT_EQ(decoded(RailsReply{}, sizeof(RailsReply)).count, 0);
 }
 
 TEST(MessageTest, RefusesFlagsOfOtherOpcodes) {
@@ -391,7 +424,7 @@ TEST(MessageTest, OnlyARepliedHeartbeatTellsALease) {
   ReplyView view;
   ASSERT_TRUE(DecodeReply(Encode(header, ""), &view));
   EXPECT_EQ(view.header.primary_lease_ms, 600u);
-  for (uint8_t opcode = 1; opcode <= static_cast<uint8_t>(Opcode::kItemLeases); ++opcode) {
+  for (uint8_t opcode = 1; opcode <= static_cast<uint8_t>(Opcode::kRails); ++opcode) {
     header.opcode = opcode;
     EXPECT_FALSE(IsReply(Encode(header, ""))) << int{opcode};
   }

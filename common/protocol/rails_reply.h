@@ -1,0 +1,64 @@
+#ifndef GANNET_COMMON_PROTOCOL_RAILS_REPLY_H_
+#define GANNET_COMMON_PROTOCOL_RAILS_REPLY_H_
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <span>
+#include <string_view>
+#include <type_traits>
+
+namespace gannet {
+
+// A bit of Grant::features: the server has several rails, and answers kRails.
+inline constexpr uint16_t kGrantRails = 1 << 5;
+
+// The most rails of a server. A rail is an address of it, and the device behind that.
+inline constexpr uint32_t kRailsMax = 8;
+
+// Whether a rail carries anything now, as the server sees it.
+enum class RailState : uint8_t {
+  kUp = 1,
+  kDown = 2,  // its port is down, or its device is gone
+};
+
+// One rail of a server. New fields take reserved bytes.
+struct RailEntry {
+  std::array<uint8_t, 16> address;  // in network order, as SocketAddress::NetworkBytes has it
+  uint16_t port;
+  uint16_t mtu_bytes;       // of the port's path; 0: unknown
+  uint32_t mbit_per_second;  // of the port's link; 0: unknown
+  uint8_t state;            // RailState
+  uint8_t reserved[7];
+};
+static_assert(sizeof(RailEntry) == 32 && std::is_trivially_copyable_v<RailEntry>);
+static_assert(offsetof(RailEntry, port) == 16 && offsetof(RailEntry, mtu_bytes) == 18 &&
+              offsetof(RailEntry, mbit_per_second) == 20 && offsetof(RailEntry, state) == 24);
+
+// The rails of a server: the value of a kRails reply is the first 8 bytes, and `count` entries.
+struct RailsReply {
+  uint8_t count;      // of entries
+  uint8_t lock_rail;  // which entry's device swaps lock words
+  uint8_t own_rail;   // which entry's this connection is
+  uint8_t reserved[5];
+  std::array<RailEntry, kRailsMax> rails;
+
+  size_t Bytes() const { return offsetof(RailsReply, rails) + count * sizeof(RailEntry); }
+};
+static_assert(offsetof(RailsReply, rails) == 8 && std::is_trivially_copyable_v<RailsReply>);
+
+// Returns what the value of a kRails reply says; no rails if it cannot be right.
+inline RailsReply DecodeRails(std::string_view value) {
+  RailsReply told{};
+  if (value.size() < offsetof(RailsReply, rails)) return {};
+  std::memcpy(&told, value.data(), std::min(value.size(), sizeof(told)));
+  const bool sane = told.count > 0 && told.count <= kRailsMax && told.lock_rail < told.count &&
+                    told.own_rail < told.count && value.size() >= told.Bytes();
+  return sane ? told : RailsReply{};
+}
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_PROTOCOL_RAILS_REPLY_H_
