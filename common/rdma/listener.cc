@@ -95,22 +95,27 @@ SocketAddress IncomingRequest::local() const {
   return SocketAddress(*rdma_get_local_addr(id_.get()));
 }
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(const SocketAddress& address,
+absl::StatusOr<std::unique_ptr<Listener>> Listener::Create(std::span<const SocketAddress> addresses,
                                                            int backlog) {
   GANNET_ASSIGN_OR_RETURN(CmChannel channel, CmChannel::Create());
-  rdma_cm_id* raw = nullptr;
-  if (rdma_create_id(channel.get(), &raw, nullptr, RDMA_PS_TCP) != 0) {
-    return LastErrnoStatus("cannot create a listening RDMA id");
+  std::unique_ptr<Listener> listener(new Listener(std::move(channel)));
+  for (const SocketAddress& address : addresses) {
+    rdma_cm_id* raw = nullptr;
+    if (rdma_create_id(listener->channel_.get(), &raw, nullptr, RDMA_PS_TCP) != 0) {
+      return LastErrnoStatus("cannot create a listening RDMA id");
+    }
+    rdma_cm_id* const id = listener->ids_.emplace_back(raw).get();
+    SocketAddress bind_to = address;
+    const std::string what = absl::StrCat("cannot listen on ", address.ToString());
+    if (rdma_bind_addr(id, bind_to.get()) != 0) return LastErrnoStatus(what);
+    if (rdma_listen(id, backlog) != 0) return LastErrnoStatus(what);
   }
-  Handle<rdma_cm_id> id(raw);
-  SocketAddress bind_to = address;
-  const std::string what = absl::StrCat("cannot listen on ", address.ToString());
-  if (rdma_bind_addr(id.get(), bind_to.get()) != 0) return LastErrnoStatus(what);
-  if (rdma_listen(id.get(), backlog) != 0) return LastErrnoStatus(what);
-  return std::unique_ptr<Listener>(new Listener(std::move(channel), std::move(id)));
+  return listener;
 }
 
-SocketAddress Listener::address() const { return SocketAddress(*rdma_get_local_addr(id_.get())); }
+SocketAddress Listener::address(size_t i) const {
+  return SocketAddress(*rdma_get_local_addr(ids_[i].get()));
+}
 
 std::optional<ListenerEvent> Listener::Poll() {
   while (std::optional<CmEvent> event = channel_.Next()) {

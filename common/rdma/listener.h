@@ -5,6 +5,8 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -34,7 +36,8 @@ class IncomingRequest {
 
   // Padded (see PrivateData), and may be hostile.
   std::span<const std::byte> private_data() const { return private_data_.bytes(); }
-  // The device through which the request came in. A server must refuse it if that is not its own.
+  // The device through which the request came in. A server must refuse it if that is none of its
+  // own.
   ibv_context* verbs() const { return id_->verbs; }
   SocketAddress peer() const;
   // The address that the peer connected to.
@@ -70,7 +73,8 @@ struct ListenerEvent {
   absl::Status status;
 };
 
-// The passive side: a listening cm id, and the events of every connection that it accepted.
+// The passive side: a listening cm id for each address, and the events of every connection that
+// they accepted.
 //
 //   while (auto event = listener->Poll()) switch (event->type) ...
 //
@@ -82,16 +86,19 @@ struct ListenerEvent {
 class Listener {
  public:
   // Listens. Port 0 takes any free port. FailedPrecondition: the port is in use, no device has the
-  // address, or this machine has no RDMA. If more than `backlog` requests wait for Poll, further
-  // ones are refused without a reason. The default is the most that Linux allows, so that a
-  // thousand clients may come at once.
-  static absl::StatusOr<std::unique_ptr<Listener>> Create(const SocketAddress& address,
+  // address, or this machine has no RDMA. If more than `backlog` requests of an address wait for
+  // Poll, further ones are refused without a reason. The default is the most that Linux allows, so
+  // that a thousand clients may come at once.
+  static absl::StatusOr<std::unique_ptr<Listener>> Create(std::span<const SocketAddress> addresses,
                                                           int backlog = 1024);
+  static absl::StatusOr<std::unique_ptr<Listener>> Create(const SocketAddress& address) {
+    return Create(std::span(&address, 1));
+  }
 
-  // The address, with the port that was chosen.
-  SocketAddress address() const;
-  // The device, or nullptr if it listens on every device (a wildcard address).
-  ibv_context* verbs() const { return id_->verbs; }
+  // The address of this number, with the port that was chosen.
+  SocketAddress address(size_t i = 0) const;
+  // Its device, or nullptr if it is of every device (a wildcard address).
+  ibv_context* verbs(size_t i) const { return ids_[i]->verbs; }
   int fd() const { return channel_.fd(); }
 
   // The next event, if there is one.
@@ -110,11 +117,10 @@ class Listener {
   void Reject(IncomingRequest request, std::span<const std::byte> private_data);
 
  private:
-  Listener(CmChannel channel, Handle<rdma_cm_id> id)
-      : channel_(std::move(channel)), id_(std::move(id)) {}
+  explicit Listener(CmChannel channel) : channel_(std::move(channel)) {}
 
   CmChannel channel_;
-  Handle<rdma_cm_id> id_;
+  std::vector<Handle<rdma_cm_id>> ids_;  // that listen
 };
 
 }  // namespace gannet
