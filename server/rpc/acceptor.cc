@@ -114,19 +114,21 @@ void Acceptor::EndWait(const ServerConnection& connection) {
   }
 }
 
-ConnectionOptions Acceptor::OptionsForConnection() const {
-  ConnectionOptions options{.caps = context_.server.device.caps};
-  options.queue_pair = {.pd = context_.server.pd,
-                        .send_cq = context_.cq->get(),
-                        .recv_cq = context_.cq->get(),
-                        .srq = context_.receives->srq(),
-                        .send_wrs = context_.send_places,
+ConnectionOptions Acceptor::OptionsForConnection(uint32_t rail) const {
+  const RailQueues& queues = context_.rails[rail];
+  ConnectionOptions options{.caps = context_.server.rails[rail].device.caps};
+  options.queue_pair = {.pd = context_.server.rails[rail].pd,
+                        .send_cq = queues.cq->get(),
+                        .recv_cq = queues.cq->get(),
+                        .srq = queues.receives->srq(),
+                        .send_wrs = queues.send_places,
                         .inline_bytes = kInlineBytesWanted};
   return options;
 }
 
 Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const {
   Grant grant = context_.server.grant;
+  grant.region_rkey = context_.server.rails[connection.rail].region_rkey;
   grant.index = context_.server.store.superblock().index;
   // The client READs by the grant of its first connection only.
   uint64_t& generation = connection.session->index_generation;
@@ -144,20 +146,20 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
     // A grant has no room to say for which maps its lease holds. A heartbeat's reply has.
     if (context_.server.standing->partitions().leases_from() != 0) grant.primary_lease_ms = 0;
   }
-  if (connection.session->read_only()) {
-    grant.features |= kGrantReadOnly;
+  if (connection.session->read_only()) grant.features |= kGrantReadOnly;
+  const bool other_device = !context_.server.rails[connection.rail].swaps;
+  if (other_device && context_.server.lock_mode() == LockMode::kNicCas)
+    grant.lock_mode = static_cast<uint8_t>(LockMode::kRpcLoopback);
+  if (other_device || connection.session->read_only()) {
     grant.lock_address = 0;
     grant.lock_rkey = 0;
   }
   return grant;
 }
 
-// Only clients that swap lock words themselves get a queue pair that takes atomics. From others the
-// device refuses them, whatever addresses and rkeys they know.
-PeerRights Acceptor::RightsOf(const Session& session) const {
-  const bool swaps = static_cast<LockMode>(context_.server.grant.lock_mode) == LockMode::kNicCas &&
-                     !session.read_only();
-  return swaps ? PeerRights::kReadAtomic : PeerRights::kRead;
+bool Acceptor::Swaps(const ServerConnection& connection) const {
+  return context_.server.lock_mode() == LockMode::kNicCas &&
+         context_.server.rails[connection.rail].swaps && !connection.session->read_only();
 }
 
 // A refused request leaves nothing behind. It makes no session, so no absent client's session has
@@ -168,23 +170,24 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
         std::move(arrival), RejectCode::kTooManyConnections,
         absl::StrCat("the server serves ", context_.sessions.size(), " sessions already"));
   }
+  const RailQueues& queues = context_.rails[arrival.rail];
   if (context_.connections.size() >= context_.options.connections_max ||
-      !context_.cq->Reserve(context_.send_places).ok()) {
+      !queues.cq->Reserve(queues.send_places).ok()) {
     return Reject(std::move(arrival), RejectCode::kTooManyConnections,
                   absl::StrCat("the server serves ", context_.connections.size(),
                                " connections already and has no room for more"));
   }
-  if (!context_.receives->Reserve(uint64_t{context_.unanswered_max} *
-                                  (context_.connections.size() + 1)))
+  if (!queues.receives->Reserve(uint64_t{context_.unanswered_max} *
+                                (context_.connections.size() + 1)))
     failed_ = true;
   const std::string peer = arrival.incoming.peer().ToString();
-  auto rdma = context_.server.listener.BeginAccept(std::move(arrival.incoming),
-                                                   OptionsForConnection(), arrival.name);
+  auto rdma = context_.server.listener.BeginAccept(
+      std::move(arrival.incoming), OptionsForConnection(arrival.rail), arrival.name);
   if (!rdma.ok()) {
     context_.counters.refused_connections.Add(1);
     LogRefusal(&context_.server.log.refused_connections, context_.now.boot, peer,
                std::string(rdma.status().message()));
-    context_.cq->Release(context_.send_places);
+    queues.cq->Release(queues.send_places);
     return context_.server.connection_ids.GiveBack(arrival.connection);
   }
   const bool resumed = session != nullptr;
@@ -193,8 +196,11 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
   Grant grant = GrantFor(*connection, resumed);
   grant.version = connection->version;
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
-  if (absl::Status status = context_.server.listener.FinishAccept(
-          connection->rdma.get(), BytesOf(grant), RightsOf(*connection->session));
+  // Only clients that swap lock words themselves get a queue pair that takes atomics. From others
+  // the device refuses them, whatever addresses and rkeys they know.
+  const PeerRights rights = Swaps(*connection) ? PeerRights::kReadAtomic : PeerRights::kRead;
+  if (absl::Status status =
+          context_.server.listener.FinishAccept(connection->rdma.get(), BytesOf(grant), rights);
       !status.ok()) {
     const std::string why(status.message());
     return closer_.Close(connection, why);
@@ -212,8 +218,9 @@ ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,
     session = context_.sessions.Create(context_.now.boot, arrival.key);
   }
   const uint32_t id = arrival.connection;
-  auto connection = std::make_unique<ServerConnection>(id, arrival.request.qp_index, session,
-                                                       context_.send_places, std::move(rdma));
+  auto connection =
+      std::make_unique<ServerConnection>(id, arrival.request.qp_index, arrival.rail, session,
+                                         context_.rails[arrival.rail].send_places, std::move(rdma));
   connection->name = arrival.name;
   connection->version = ChosenVersion(arrival.request).value_or(kProtocolVersionMax);
   connection->since = context_.now.boot;

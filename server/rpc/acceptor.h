@@ -59,9 +59,10 @@ class Acceptor {
   // Adds the connection to the table. Makes a new session if `session` is null.
   ServerConnection* Add(const Arrival& arrival, Session* session, std::unique_ptr<Connection> rdma);
   void Reject(Arrival arrival, RejectCode code, std::string_view reason);
-  ConnectionOptions OptionsForConnection() const;
+  ConnectionOptions OptionsForConnection(uint32_t rail) const;
   Grant GrantFor(const ServerConnection& connection, bool resumed) const;
-  PeerRights RightsOf(const Session& session) const;
+  // Whether its client swaps lock words itself.
+  bool Swaps(const ServerConnection& connection) const;
 
   WorkerContext& context_;
   ConnectionCloser& closer_;

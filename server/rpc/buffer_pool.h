@@ -17,9 +17,10 @@ namespace gannet {
 // needed (MessageBuffers). Owner thread only.
 class BufferPool {
  public:
-  static absl::StatusOr<BufferPool> Create(ibv_pd* pd, uint32_t count, uint32_t buffer_bytes) {
+  static absl::StatusOr<BufferPool> Create(std::span<ibv_pd* const> pds, uint32_t count,
+                                           uint32_t buffer_bytes) {
     BufferPool pool;
-    GANNET_ASSIGN_OR_RETURN(pool.buffers_, MessageBuffers::Create(pd, count, buffer_bytes));
+    GANNET_ASSIGN_OR_RETURN(pool.buffers_, MessageBuffers::Create(pds, count, buffer_bytes));
     pool.buffer_bytes_ = buffer_bytes;
     pool.free_.reserve(count);
     pool.AddFree(0);
@@ -47,7 +48,9 @@ class BufferPool {
   }
 
   std::span<std::byte> Bytes(uint32_t index) const { return {buffers_.At(index), buffer_bytes_}; }
-  ibv_sge Sge(uint32_t index, uint32_t bytes) const { return buffers_.Sge(index, bytes); }
+  ibv_sge Sge(uint32_t index, uint32_t bytes, uint32_t rail) const {
+    return buffers_.Sge(index, bytes, rail);
+  }
 
  private:
   bool Grow() {

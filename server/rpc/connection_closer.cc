@@ -43,7 +43,8 @@ void ConnectionCloser::Destroy(ServerConnection* connection) {
   connection->rdma.reset();
   connection->send_queue.CompleteAll(
       [&](Resource resource) { Release(connection, resource, /*ok=*/false); });
-  context_.cq->Release(context_.send_places);
+  const RailQueues& queues = context_.rails[connection->rail];
+  queues.cq->Release(queues.send_places);
   context_.server.connection_ids.Retire(connection->id);
   lock_words_.OnConnectionGone();
   if (session->connections == 1 && session->server_set != 0) {

@@ -4,33 +4,44 @@
 
 namespace gannet {
 
+void ConnectionsByNumber::Remove(const ServerConnection& connection) {
+  by_number_.erase(connection.qp_number);
+  const uint32_t place = connection.qp_number % kRecent;
+  if (recent_[place] != &connection) return;
+  recent_[place] = nullptr;
+  recent_numbers_[place] = kNoNumber;
+}
+
+ServerConnection* ConnectionsByNumber::FindOwnerInMap(const ibv_wc& completion) {
+  const auto it = by_number_.find(completion.qp_num);
+  if (it == by_number_.end()) return nullptr;
+  recent_[completion.qp_num % kRecent] = it->second;
+  recent_numbers_[completion.qp_num % kRecent] = completion.qp_num;
+  return it->second;
+}
+
 ServerConnection* ConnectionTable::Add(std::unique_ptr<ServerConnection> connection) {
   ServerConnection* const raw = connection.get();
-  by_qp_number_[raw->qp_number] = raw;
+  of_rail(raw->rail).Add(raw);
   by_id_[raw->id] = std::move(connection);
   raw->accounted_bytes = raw->MemoryBytes();
   connection_bytes_ += raw->accounted_bytes;
+  CountMaps();
   return raw;
 }
 
 void ConnectionTable::Remove(ServerConnection* connection) {
-  by_qp_number_.erase(connection->qp_number);
-  const uint32_t place = connection->qp_number % kRecent;
-  if (recent_[place] == connection) {
-    recent_[place] = nullptr;
-    recent_numbers_[place] = kNoNumber;
-  }
+  of_rail(connection->rail).Remove(*connection);
   connection_bytes_ -= connection->accounted_bytes;
   const uint32_t id = connection->id;
   by_id_.erase(id);
+  CountMaps();
 }
 
-ServerConnection* ConnectionTable::FindOwnerInMap(const ibv_wc& completion) {
-  const auto it = by_qp_number_.find(completion.qp_num);
-  if (it == by_qp_number_.end()) return nullptr;
-  recent_[completion.qp_num % kRecent] = it->second;
-  recent_numbers_[completion.qp_num % kRecent] = completion.qp_num;
-  return it->second;
+void ConnectionTable::CountMaps() {
+  // absl's tables have one control byte for each place.
+  map_bytes_ = by_id_.capacity() * (sizeof(*by_id_.begin()) + 1);
+  for (const ConnectionsByNumber& rail : of_rail_) map_bytes_ += rail.MemoryBytes();
 }
 
 ServerConnection* ConnectionTable::FindQueuePair(const Session* session, uint16_t qp_index) const {

@@ -24,6 +24,7 @@ struct Arrival {
   uint32_t connection = 0;
   uint64_t name = 0;  // of the request and its connection, from NameOf
   ConnectRequest request{};
+  uint8_t rail = 0;  // of the server, by which it came
   IncomingRequest incoming;
   std::shared_ptr<const SessionKey> key = nullptr;  // that proved the request; null: none needed
   bool gone = false;  // the client disconnected before the worker looked at the request

@@ -107,9 +107,9 @@ LargePut* LongValues::NextToRead(ServerConnection* connection) {
 void LongValues::PostPiece(ServerConnection* connection, LargePut* put) {
   const ValueSegment& segment = put->segments[put->segment];
   const uint32_t bytes = std::min(segment.bytes - put->segment_posted, kPieceBytes);
-  ibv_sge sge{0, bytes, context_.server.region_lkey};
+  ibv_sge sge{0, bytes, context_.server.rails[connection->rail].region_lkey};
   if (put->buffer) {
-    sge = replacing_.Sge(*put->buffer, put->value_bytes());
+    sge = replacing_.Sge(*put->buffer, put->value_bytes(), connection->rail);
     sge.addr += put->posted;
     sge.length = bytes;
   } else {
@@ -149,7 +149,7 @@ LongValues::Sink LongValues::FindSink(ServerConnection* connection, LargePut* pu
     WaitForSink(*connection);
     return Sink::kWait;
   }
-  put->buffer = replacing_.Take(bytes);
+  put->buffer = replacing_.Take(bytes, connection->rail);
   return put->buffer ? Sink::kFound : Sink::kNone;
 }
 
@@ -299,7 +299,8 @@ bool LongValues::ServeGet(ServerConnection* connection, const LargeGet& get, uin
     return false;
   }
   // The reply follows the value in the same send queue, so it arrives after the value.
-  if (!replies_.batch().AddWrite(connection, staging_.Sge(staging, reply.value_bytes),
+  if (!replies_.batch().AddWrite(connection,
+                                 staging_.Sge(staging, reply.value_bytes, connection->rail),
                                  get.header.get.buffer_address, get.header.get.buffer_rkey,
                                  {Resource::Kind::kStaging, staging})) {
     return false;

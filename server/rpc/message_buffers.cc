@@ -3,15 +3,17 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 
 namespace gannet {
 
-absl::StatusOr<MessageBuffers> MessageBuffers::Create(ibv_pd* pd, uint32_t count_max,
-                                                      uint32_t buffer_bytes) {
+absl::StatusOr<MessageBuffers> MessageBuffers::Create(std::span<ibv_pd* const> pds,
+                                                      uint32_t count_max, uint32_t buffer_bytes) {
+  GANNET_CHECK(pds.size() <= kRailsMax, "more rails than there may be");
   MessageBuffers buffers;
-  buffers.pd_ = pd;
+  buffers.pds_.assign(pds.begin(), pds.end());
   buffers.buffer_bytes_ = buffer_bytes;
   buffers.count_max_ = count_max;
   // Without a piece that is registered, its pages take no memory.
@@ -34,7 +36,13 @@ absl::Status MessageBuffers::Register() {
   const uint32_t more = std::min(kPiece, count_max_ - count_);
   const std::span<std::byte> piece{memory_.bytes().data() + uint64_t{count_} * buffer_bytes_,
                                    uint64_t{more} * buffer_bytes_};
-  GANNET_ASSIGN_OR_RETURN(pieces_.emplace_back(), RegisterMemory(pd_, piece, RemoteAccess::kNone));
+  std::array<uint32_t, kRailsMax> lkeys{};
+  for (size_t rail = 0; rail < pds_.size(); ++rail) {
+    GANNET_ASSIGN_OR_RETURN(pieces_.emplace_back(),
+                            RegisterMemory(pds_[rail], piece, RemoteAccess::kNone));
+    lkeys[rail] = pieces_.back()->lkey;
+  }
+  lkeys_.push_back(lkeys);
   count_ += more;
   return absl::OkStatus();
 }

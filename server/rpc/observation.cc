@@ -142,7 +142,8 @@ ReplyHeader Observation::Map(const RequestHeader& header, std::span<std::byte> v
   return reply;
 }
 
-ReplyHeader Observation::List(const RequestHeader& header, std::span<std::byte> value_out) const {
+ReplyHeader Observation::List(const ServerConnection& connection, const RequestHeader& header,
+                              std::span<std::byte> value_out) const {
   GANNET_CHECK(value_out.size() >= sizeof(StatsReply), "no room for a list");
   if (header.opcode == static_cast<uint8_t>(Opcode::kMap)) return Map(header, value_out);
   if (header.opcode == static_cast<uint8_t>(Opcode::kListLocks)) {
@@ -150,6 +151,7 @@ ReplyHeader Observation::List(const RequestHeader& header, std::span<std::byte> 
   }
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   const uint64_t from = header.list.position;
+  const Rail& rail = context_.server.rails[connection.rail];
   if (header.opcode == static_cast<uint8_t>(Opcode::kStats)) {
     const StatsReply stats = context_.server.control.Stats(context_.now);
     reply.value_bytes = sizeof(stats);
@@ -161,11 +163,11 @@ ReplyHeader Observation::List(const RequestHeader& header, std::span<std::byte> 
     reply.value_bytes = sizeof(storage);
     std::memcpy(value_out.data(), &storage, sizeof(storage));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kHeats)) {
-    reply.value_bytes = sizeof(context_.server.heats);
-    std::memcpy(value_out.data(), &context_.server.heats, sizeof(context_.server.heats));
+    reply.value_bytes = sizeof(rail.heats);
+    std::memcpy(value_out.data(), &rail.heats, sizeof(rail.heats));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kItemLeases)) {
-    reply.value_bytes = sizeof(context_.server.item_leases);
-    std::memcpy(value_out.data(), &context_.server.item_leases, reply.value_bytes);
+    reply.value_bytes = sizeof(rail.item_leases);
+    std::memcpy(value_out.data(), &rail.item_leases, sizeof(rail.item_leases));
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kRails)) {
     reply.status = static_cast<uint8_t>(ReplyStatus::kNotFound);  // there is one
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {

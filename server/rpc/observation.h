@@ -27,10 +27,11 @@ class Observation {
   void TakeLastNews(Session* session, std::span<const std::byte> message);
   // Shows the connections on the board.
   void PublishClients() const;
-  // Executes STATS, STORAGE, HEATS, LIST CLIENTS, LIST LOCKS, SLOW LOG or MAP. Writes the reply's
-  // value to the first value_bytes (of the reply) of `value_out`. REQUIRES: that has room for a
-  // StatsReply.
-  ReplyHeader List(const RequestHeader& header, std::span<std::byte> value_out) const;
+  // Executes STATS, STORAGE, HEATS, ITEM LEASES, RAILS, LIST CLIENTS, LIST LOCKS, SLOW LOG or MAP
+  // for the connection, whose rail's keys it is told. Writes the reply's value to the first
+  // value_bytes (of the reply) of `value_out`. REQUIRES: that has room for a StatsReply.
+  ReplyHeader List(const ServerConnection& connection, const RequestHeader& header,
+                   std::span<std::byte> value_out) const;
 
  private:
   void TakeReport(Session* session, const ClientReportView& report);

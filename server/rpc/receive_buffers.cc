@@ -10,7 +10,8 @@ namespace gannet {
 absl::StatusOr<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::Create(ibv_pd* pd, uint32_t count) {
   std::unique_ptr<ReceiveBuffers> result(new ReceiveBuffers());
   result->repost_at_ = std::clamp<uint32_t>(count / 8, 1, kRepostAt);
-  GANNET_ASSIGN_OR_RETURN(result->buffers_, MessageBuffers::Create(pd, count, kMessageBytesMax));
+  GANNET_ASSIGN_OR_RETURN(result->buffers_,
+                          MessageBuffers::Create({&pd, 1}, count, kMessageBytesMax));
   GANNET_ASSIGN_OR_RETURN(result->srq_, CreateSharedReceiveQueue(pd, count));
   result->receives_ = Receives(count);
   result->AddRegistered();
@@ -20,7 +21,7 @@ absl::StatusOr<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::Create(ibv_pd* p
 
 void ReceiveBuffers::AddRegistered() {
   for (uint32_t slot = receives_.count(); slot < buffers_.count(); ++slot) {
-    receives_.Add(PackWorkId(WorkKind::kReceive, 0, slot), buffers_.Sge(slot, kMessageBytesMax));
+    receives_.Add(PackWorkId(WorkKind::kReceive, 0, slot), buffers_.Sge(slot, kMessageBytesMax, 0));
   }
 }
 

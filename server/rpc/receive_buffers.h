@@ -15,9 +15,9 @@
 
 namespace gannet {
 
-// The shared receive queue of a worker, and its buffers. It is shared so that memory does not grow
-// with clients, beyond `count`. With few clients it has less (Reserve). Repost posts recycled
-// buffers again once they are worth a call.
+// The shared receive queue of a worker on one rail, and its buffers. It is shared so that memory
+// does not grow with clients, beyond `count`. With few clients it has less (Reserve). Repost posts
+// recycled buffers again once they are worth a call.
 //
 // No request holds its buffer beyond the Poll that took it. A request that takes longer copies what
 // it needs. Owner thread only.

@@ -74,7 +74,7 @@ size_t Requests::Poll(size_t most) {
   GANNET_CHECK_DATA_PATH(most <= kPollMax, "more completions than there is room for");
   std::array<ibv_wc, kPollMax> completions;
   std::array<Received, kPollMax> received;
-  const size_t n = context_.cq->Poll(std::span(completions).first(most));
+  const size_t n = cq_->Poll(std::span(completions).first(most));
   Received* end = received.data();
   for (const ibv_wc& completion : std::span(completions).first(n)) {
     end += OnCompletion(completion, end);
@@ -124,8 +124,8 @@ bool Requests::BeginOthers(std::span<Received> received) {
     OnOtherCompletion(completion);
     return false;
   }
-  receives_.Recycle(id.slot);  // it is posted again at the end of this Poll
-  ServerConnection* connection = context_.connections.FindOwner(completion);
+  receives_->Recycle(id.slot);  // it is posted again at the end of this Poll
+  ServerConnection* connection = of_rail_->FindOwner(completion);
   if (connection == nullptr) [[unlikely]]
     return false;
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
@@ -134,7 +134,7 @@ bool Requests::BeginOthers(std::span<Received> received) {
   }
   received->connection = connection;
   received->bytes = completion.byte_len;
-  received->data = receives_.Message(id.slot, completion.byte_len).data();
+  received->data = receives_->Message(id.slot, completion.byte_len).data();
   store_.GuessBucket(PlainPut::KeyOf(received->data), &received->guess);
   return true;
 }
@@ -145,7 +145,7 @@ void Requests::OnOtherCompletion(const ibv_wc& completion) {
     case WorkKind::kSend:
       return OnSendDone(completion, id.slot);
     case WorkKind::kDrain:
-      if (ServerConnection* connection = context_.connections.FindOwner(completion))
+      if (ServerConnection* connection = of_rail_->FindOwner(completion))
         closer_.OnDrained(connection->id);
       return;
     case WorkKind::kReceive:
@@ -164,7 +164,7 @@ void Requests::NoteUpdates(std::span<const Received> received) {
 }
 
 void Requests::OnSendDone(const ibv_wc& completion, uint32_t position) {
-  ServerConnection* connection = context_.connections.FindOwner(completion);
+  ServerConnection* connection = of_rail_->FindOwner(completion);
   context_.counters.send_completions.Add(1);
   if (connection == nullptr) return;
   const bool ok = completion.status == IBV_WC_SUCCESS;
@@ -270,7 +270,7 @@ void Requests::ExecuteWrite(ServerConnection* connection, const RequestView& req
 // Looks up first, and takes a reply buffer only if the result needs one. A miss, or a value that is
 // too long for a reply, needs none, so they are answered even if others hold all buffers.
 void Requests::ExecuteWithValue(ServerConnection* connection, const RequestView& request) {
-  const ReplyHeader reply = ExecuteInto(value_, request);
+  const ReplyHeader reply = ExecuteInto(value_, *connection, request);
   const bool too_long = reply.status == static_cast<uint8_t>(ReplyStatus::kBufferTooSmall);
   if (too_long && FitsBuffer(request.header, reply)) {
     // Only what is on the disk has no slot.
@@ -281,14 +281,15 @@ void Requests::ExecuteWithValue(ServerConnection* connection, const RequestView&
   replies_.Answer(connection, reply);
 }
 
-ReplyHeader Requests::ExecuteInto(std::span<std::byte> value_out, const RequestView& request) {
+ReplyHeader Requests::ExecuteInto(std::span<std::byte> value_out,
+                                  const ServerConnection& connection, const RequestView& request) {
   switch (static_cast<Opcode>(request.header.opcode)) {
     case Opcode::kGet:
     case Opcode::kPing:
       return dispatcher_.Read(request, value_out, context_.now);
     default:
       CountUpdates();  // before STATS reads the counters
-      return observation_.List(request.header, value_out);
+      return observation_.List(connection, request.header, value_out);
   }
 }
 

@@ -53,6 +53,15 @@ class Requests {
   static constexpr size_t kPollMax = 64;  // completions before replies are posted
   static_assert(kPollMax <= SendBatch::kDirectMax);
 
+  // Polls this rail from now on. At first it is the server's first one.
+  void Use(uint32_t rail) {
+    cq_ = context_.rails[rail].cq.get();
+    receives_ = context_.rails[rail].receives.get();
+    of_rail_ = &context_.connections.of_rail(rail);
+  }
+  // Of that rail.
+  const CompletionQueue& cq() const { return *cq_; }
+  ReceiveBuffers& receives() { return *receives_; }
   // Polls and serves at most `most` completions, and returns how many there were. REQUIRES: most <=
   // kPollMax; the batch was posted since kPollMax completions.
   size_t Poll(size_t most);
@@ -107,7 +116,8 @@ class Requests {
   void ExecuteWrite(ServerConnection* connection, const RequestView& request);
   // For GET, STATS and LIST LOCKS, whose replies have values.
   void ExecuteWithValue(ServerConnection* connection, const RequestView& request);
-  ReplyHeader ExecuteInto(std::span<std::byte> value_out, const RequestView& request);
+  ReplyHeader ExecuteInto(std::span<std::byte> value_out, const ServerConnection& connection,
+                          const RequestView& request);
   void ReplyWithValue(ServerConnection* connection, const ReplyHeader& reply);
 
   WorkerContext& context_;
@@ -121,7 +131,9 @@ class Requests {
   // Of the context. They are here because the way through it would cost each PUT a load.
   Store& store_ = context_.server.store;
   Writes& writes_ = context_.server.writes;
-  ReceiveBuffers& receives_ = *context_.receives;
+  CompletionQueue* cq_ = context_.rails[0].cq.get();
+  ReceiveBuffers* receives_ = context_.rails[0].receives.get();
+  ConnectionsByNumber* of_rail_ = &context_.connections.of_rail(0);
   const GroupStanding* const standing_ = context_.server.standing;
   const uint32_t unanswered_max_ = context_.unanswered_max;
 

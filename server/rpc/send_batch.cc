@@ -43,7 +43,7 @@ bool SendBatch::AddReply(ServerConnection* connection, uint32_t buffer, uint32_t
     replies_->Give(buffer);
     return false;
   }
-  entry->sge = replies_->Sge(buffer, bytes);
+  entry->sge = replies_->Sge(buffer, bytes, connection->rail);
   connection->reply_buffers += !fits_inline;
   if (fits_inline) {
     entry->request.send_flags |= IBV_SEND_INLINE;

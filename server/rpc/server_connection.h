@@ -56,10 +56,11 @@ struct LargeGet {
 // in flight points to stays reserved until the flush was polled. Owner: one worker, its thread
 // only.
 struct ServerConnection {
-  ServerConnection(uint32_t id, uint16_t qp_index, Session* session, uint32_t send_places,
-                   std::unique_ptr<Connection> connection)
+  ServerConnection(uint32_t id, uint16_t qp_index, uint8_t rail, Session* session,
+                   uint32_t send_places, std::unique_ptr<Connection> connection)
       : id(id),
         qp_index(qp_index),
+        rail(rail),
         session(session),
         rdma(std::move(connection)),
         qp_number(rdma->qp_number()),
@@ -90,6 +91,7 @@ struct ServerConnection {
   const uint32_t id;  // never reused; the holder in lock words
   uint64_t name = 0;  // the name that its events carry
   const uint16_t qp_index;
+  const uint8_t rail;          // of the server, by which it came
   uint16_t version = 0;        // of the protocol, as the grant says
   size_t accounted_bytes = 0;  // its share of the worker's figure
   Session* const session;

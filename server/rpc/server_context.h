@@ -4,13 +4,11 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "common/base/clocks.h"
 #include "common/base/random_source.h"
 #include "common/protocol/connect.h"
-#include "common/protocol/heats.h"
-#include "common/protocol/item_leases_reply.h"
-#include "common/rdma/device.h"
 #include "common/rdma/idler.h"
 #include "common/rdma/listener.h"
 #include "server/group/members/group_stream.h"
@@ -20,6 +18,7 @@
 #include "server/memory/tier/tier_reads.h"
 #include "server/rpc/client_board.h"
 #include "server/rpc/now.h"
+#include "server/rpc/rail.h"
 #include "server/rpc/server_control.h"
 #include "server/rpc/server_log.h"
 #include "server/rpc/slow_log.h"
@@ -37,8 +36,9 @@ namespace gannet {
 struct ServerContext {
   // The server's parts.
   ServerControl& control;
-  Device device;
-  ibv_pd* pd = nullptr;
+  // Each connection has its rail's number. The first one is the lock rail: all swaps of lock words,
+  // the server's own too, go through its device.
+  std::vector<Rail> rails;
   Listener& listener;
   Store& store;
   Writes& writes;
@@ -48,10 +48,7 @@ struct ServerContext {
 
   // What it is, and what clients are told of it.
   uint32_t workers = 1;
-  Grant grant{};                  // without the fields that differ between connections
-  HeatsReply heats{};             // all 0: there are none to READ
-  ItemLeasesReply item_leases{};  // all 0: no item is leased
-  uint32_t region_lkey = 0;       // for READs of values straight into the region
+  Grant grant{};  // of the lock rail, without the fields that differ between connections
   std::span<uint64_t> lock_words{};
   // The clock of the primary's lease. It is read after a client asked what is left of that. A Now
   // is from before: the client would count too much.
@@ -60,7 +57,6 @@ struct ServerContext {
   Idler* idle = nullptr;  // from Server::Options
   // Of values on a disk. Set behind the workers, before one is polled; null: there is no tier.
   TierReads* tier_reads = nullptr;
-  uint32_t tier_lkey = 0;  // of the memory that they are read into
 
   // What only workers have.
   ConnectionIds connection_ids{};
@@ -72,6 +68,19 @@ struct ServerContext {
   std::optional<SlowLog> slow_log{};  // nullopt: nothing is timed
 
   LockMode lock_mode() const { return static_cast<LockMode>(grant.lock_mode); }
+  const Rail& lock_rail() const { return rails.front(); }
+  // Returns the number of the rail by whose device, and at best by whose address, a request came.
+  // Returns nullopt if the device is no rail's.
+  std::optional<uint8_t> RailOf(const IncomingRequest& request) const {
+    std::optional<uint8_t> found;
+    const auto came_to = request.local().NetworkBytes();
+    for (uint8_t i = 0; i < rails.size(); ++i) {
+      if (rails[i].device.verbs != request.verbs()) continue;
+      if (rails[i].address.NetworkBytes() == came_to) return i;
+      if (!found) found = i;
+    }
+    return found;
+  }
 };
 
 }  // namespace gannet

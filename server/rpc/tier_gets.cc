@@ -141,7 +141,7 @@ bool TierGets::SendValue(ServerConnection* connection, uint32_t number) {
   const Get& get = gets_[number];
   const std::string_view value = get.value;
   const ibv_sge sge{reinterpret_cast<uint64_t>(value.data()), static_cast<uint32_t>(value.size()),
-                    context_.server.tier_lkey};
+                    context_.server.rails[connection->rail].tier_lkey};
   if (!replies_.batch().AddWrite(connection, sge, get.header.get.buffer_address,
                                  get.header.get.buffer_rkey, {Resource::Kind::kTierGet, number})) {
     return false;

@@ -6,6 +6,7 @@
 #include "server/rpc/worker.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
@@ -18,6 +19,12 @@ absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(ServerContext& server,
   return std::unique_ptr<Worker>(new Worker(server, options, index, std::move(made)));
 }
 
+Worker::Worker(ServerContext& server, const Options& options, uint32_t index, WorkerQueues made)
+    : context_(server, options, index, std::move(made)) {
+  fds_.push_back(context_.inbox->fd());
+  for (const RailQueues& rail : context_.rails) fds_.push_back(rail.cq->fd());
+}
+
 Worker::~Worker() { CHECK(context_.connections.empty()) << "close the worker first"; }
 
 Worker::Activity Worker::Poll(const Now& now) {
@@ -27,7 +34,6 @@ Worker::Activity Worker::Poll(const Now& now) {
   bool active = (context_.inbox->filled() || !acceptor_.idle()) && TakeInbox();
   active |= ServeWhatCame();
   requests_.CountUpdates();
-  if (context_.cq->broken()) failed_ = true;
   active |= context_.cas->Poll();
   lock_requests_.Serve();
   long_values_.Serve();
@@ -35,7 +41,7 @@ Worker::Activity Worker::Poll(const Now& now) {
   requests_.replies().batch().Flush();
   if (closer_.any_drained()) FinishClosing();
   if (now.boot >= context_.timers.due()) RunTimers();
-  if (!context_.receives->Repost()) failed_ = true;
+  PostReceives();
   if (lock_words_.PollJanitor()) {
     active = true;
     lock_words_.TellBroken();
@@ -50,6 +56,8 @@ Worker::Activity Worker::Poll(const Now& now) {
 // those too, and their replies share the doorbell. If only a few requests came, now and before,
 // they are answered at once.
 inline bool Worker::ServeWhatCame() {
+  if (several_rails_) [[unlikely]]
+    return ServeRailsInTurn();
   size_t n = requests_.Poll(Requests::kPollMax);
   more_wait_ = false;
   if (n <= kFew && (n == 0 || !loaded_)) return n > 0;
@@ -61,6 +69,24 @@ inline bool Worker::ServeWhatCame() {
   loaded_ = polled > kFew;
   more_wait_ = n > 0;
   return true;
+}
+
+// Each Poll begins with another rail, since the first one may fill it.
+bool Worker::ServeRailsInTurn() {
+  const auto rails = static_cast<uint32_t>(context_.rails.size());
+  next_rail_ = (next_rail_ + 1) % rails;
+  size_t polled = 0;
+  for (uint32_t i = 0; i < rails && polled < Requests::kPollMax; ++i) {
+    requests_.Use((next_rail_ + i) % rails);
+    size_t n;
+    do {
+      n = requests_.Poll(Requests::kPollMax - polled);
+      polled += n;
+    } while (polled < Requests::kPollMax && (n > kFew || (n > 0 && loaded_)));
+  }
+  loaded_ = polled > kFew;
+  more_wait_ = polled == Requests::kPollMax;
+  return polled > 0;
 }
 
 bool Worker::TakeInbox() {
@@ -120,14 +146,30 @@ void Worker::RunTimers() {
 
 // Ends soon, however fast requests come, because receives are posted again only afterwards.
 void Worker::ServeAllThatWaits() {
-  uint32_t left = context_.cq->capacity();
-  while (left > 0) {
-    const size_t n = requests_.Poll(Requests::kPollMax);
-    if (n == 0) break;
-    left -= std::min<uint32_t>(left, static_cast<uint32_t>(n));
-    requests_.replies().batch().Flush();
+  for (uint32_t rail = 0; rail < context_.rails.size(); ++rail) {
+    requests_.Use(rail);
+    uint32_t left = context_.rails[rail].cq->capacity();
+    while (left > 0) {
+      const size_t n = requests_.Poll(Requests::kPollMax);
+      if (n == 0) break;
+      left -= std::min<uint32_t>(left, static_cast<uint32_t>(n));
+      requests_.replies().batch().Flush();
+    }
   }
   requests_.CountUpdates();
+}
+
+inline void Worker::PostReceives() {
+  if (!several_rails_) [[likely]] {
+    if (requests_.cq().broken() || !requests_.receives().Repost()) failed_ = true;
+    return context_.counters.receive_posts.Set(requests_.receives().posts());
+  }
+  uint64_t posts = 0;
+  for (const RailQueues& rail : context_.rails) {
+    if (rail.cq->broken() || !rail.receives->Repost()) failed_ = true;
+    posts += rail.receives->posts();
+  }
+  context_.counters.receive_posts.Set(posts);
 }
 
 void Worker::Tick() {
@@ -149,7 +191,6 @@ void Worker::PublishCounters() {
   context_.counters.session_bytes.Set(context_.sessions.MemoryBytes() +
                                       context_.connections.MemoryBytes());
   context_.counters.reply_posts.Set(requests_.replies().batch().posts());
-  context_.counters.receive_posts.Set(context_.receives->posts());
 }
 
 size_t Worker::busy() const {
@@ -166,13 +207,14 @@ size_t Worker::busy() const {
 
 absl::Status Worker::Arm() {
   if (context_.server.group != nullptr && holds_replies())
-    writes_fd_ = context_.server.group->BeginWait();
-  return context_.cq->Arm();
+    writes_fd() = context_.server.group->BeginWait();
+  for (const RailQueues& rail : context_.rails) GANNET_RETURN_IF_ERROR(rail.cq->Arm());
+  return absl::OkStatus();
 }
 
 void Worker::EndWait(bool slept) {
-  if (writes_fd_ >= 0) context_.server.group->EndWait(slept);
-  writes_fd_ = -1;
+  if (writes_fd() >= 0) context_.server.group->EndWait(slept);
+  writes_fd() = -1;
 }
 
 BootTime Worker::deadline() const {
@@ -181,7 +223,7 @@ BootTime Worker::deadline() const {
 
 void Worker::Woken() {
   EndWait(/*slept=*/true);
-  context_.cq->TakeEvent();
+  for (const RailQueues& rail : context_.rails) rail.cq->TakeEvent();
   context_.inbox->Silence();
 }
 

@@ -1,16 +1,16 @@
 #ifndef GANNET_SERVER_RPC_WORKER_H_
 #define GANNET_SERVER_RPC_WORKER_H_
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/boot_time.h"
+#include "common/protocol/rails_reply.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/connection_closer.h"
 #include "server/rpc/held_replies.h"
@@ -33,14 +33,14 @@
 namespace gannet {
 
 // Serves a share of the sessions: their connections, requests, heartbeats and locks. All its
-// connections use one completion queue and one shared receive queue, so neither polling nor memory
-// grows with them. It only puts its parts together and calls them in turn.
+// connections of a rail use one completion queue and one shared receive queue, so neither polling
+// nor memory grows with them. It only puts its parts together and calls them in turn.
 //
 // A state machine: Poll does what can be done at the given time and returns. It starts no thread
 // and never sleeps. Thread safety: one thread, except for inbox() and counters().
 //
 // Invariants:
-//   1. The completion queue cannot overrun: each connection reserves its share before it is
+//   1. A completion queue cannot overrun: each connection reserves its share before it is
 //      accepted.
 //   2. A request is answered once. Requests may be answered in any order. A connection with more
 //      unanswered requests than its credits is closed, because it takes receives from the others.
@@ -69,7 +69,8 @@ class Worker {
   // To sleep: Poll until it returns kNone; call Arm; Poll once more. If that returns kNone again,
   // wait for one of fds() (-1: none) or the deadline, and call Woken; otherwise call StayAwake.
   absl::Status Arm();
-  std::array<int, 3> fds() const { return {context_.cq->fd(), context_.inbox->fd(), writes_fd_}; }
+  std::span<const int> fds() const { return fds_; }
+  static constexpr size_t kFdsMax = 2 + kRailsMax;
   // The latest time at which Poll must be called.
   BootTime deadline() const;
   void Woken();
@@ -104,19 +105,21 @@ class Worker {
   uint64_t announcement() const { return announcement_.load(std::memory_order_acquire); }
 
  private:
-  Worker(ServerContext& server, const Options& options, uint32_t index, WorkerQueues made)
-      : context_(server, options, index, std::move(made)) {}
+  Worker(ServerContext& server, const Options& options, uint32_t index, WorkerQueues made);
 
+  int& writes_fd() { return fds_.front(); }
   void EndWait(bool slept);
   // The steps of a Poll.
   bool TakeInbox();
   void AdoptSessions(std::span<const SessionCopy> copies);
   bool ServeWhatCame();
+  bool ServeRailsInTurn();
   void FinishClosing();
   void RunTimers();
-  // Serves every message that waits in the completion queue.
+  // Serves every message that waits in the completion queues.
   void ServeAllThatWaits();
   void Tick();
+  void PostReceives();
   void PublishCounters();
   static constexpr size_t kFew = 4;  // at most so many completions in a Poll without load
 
@@ -131,6 +134,7 @@ class Worker {
   }
 
   WorkerContext context_;
+  const bool several_rails_ = context_.rails.size() > 1;
 
   // The parts. They call each other only once all are made.
   Requests requests_{context_,   closer_,        held_replies_, long_values_,
@@ -150,7 +154,10 @@ class Worker {
   std::atomic<uint64_t> announcement_{0};
   bool loaded_ = false;     // the last Poll with completions had more than kFew
   bool more_wait_ = false;  // this Poll left completions in the queue, perhaps
-  int writes_fd_ = -1;      // of the writes that it waits for, between Arm and Woken or StayAwake
+  uint32_t next_rail_ = 0;  // which the next Poll begins with
+  // What to sleep on: of the writes that it waits for, between Arm and Woken or StayAwake; of the
+  // inbox; of each completion queue.
+  std::vector<int> fds_{-1};
 };
 
 }  // namespace gannet

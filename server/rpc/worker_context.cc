@@ -23,10 +23,11 @@ absl::StatusOr<std::unique_ptr<LockCas>> MakeCas(const ServerContext& server) {
   if (server.lock_mode() == LockMode::kRpcServer) {
     return std::make_unique<CpuLockCas>(server.lock_words);
   }
-  return LoopbackLockCas::Create(server.device, {.pd = server.pd,
-                                                 .address = server.grant.lock_address,
-                                                 .rkey = server.grant.lock_rkey,
-                                                 .idle = server.idle});
+  const Rail& rail = server.lock_rail();
+  return LoopbackLockCas::Create(rail.device, {.pd = rail.pd,
+                                               .address = server.grant.lock_address,
+                                               .rkey = server.grant.lock_rkey,
+                                               .idle = server.idle});
 }
 
 SessionTable::Options SessionOptions(const WorkerContext& context) {
@@ -40,27 +41,36 @@ SessionTable::Options SessionOptions(const WorkerContext& context) {
 
 }  // namespace
 
-absl::StatusOr<WorkerQueues> WorkerQueues::Create(const ServerContext& server,
-                                                  const WorkerOptions& options) {
-  const DeviceCaps& caps = server.device.caps;
-  ibv_pd* const pd = server.pd;
-  WorkerQueues made;
+absl::StatusOr<RailQueues> RailQueues::Create(const Rail& rail, const WorkerOptions& options) {
+  const DeviceCaps& caps = rail.device.caps;
+  RailQueues made;
   made.send_places =
       std::min(options.credits * kSendPlacesPerCredit + kSendPlacesSpare, caps.max_qp_wr);
   const uint32_t receives = std::min(options.receives, caps.max_srq_wr);
   const uint64_t entries = std::min<uint64_t>(
       caps.max_cqe, receives + uint64_t{options.connections_max} * made.send_places);
-  GANNET_ASSIGN_OR_RETURN(made.inbox, Inbox::Create());
   GANNET_ASSIGN_OR_RETURN(
-      made.cq, CompletionQueue::Create(server.device.verbs, static_cast<uint32_t>(entries), true));
+      made.cq, CompletionQueue::Create(rail.device.verbs, static_cast<uint32_t>(entries), true));
   GANNET_RETURN_IF_ERROR(made.cq->Reserve(receives));
-  GANNET_ASSIGN_OR_RETURN(made.receives, ReceiveBuffers::Create(pd, receives));
+  GANNET_ASSIGN_OR_RETURN(made.receives, ReceiveBuffers::Create(rail.pd, receives));
+  return made;
+}
+
+absl::StatusOr<WorkerQueues> WorkerQueues::Create(const ServerContext& server,
+                                                  const WorkerOptions& options) {
+  WorkerQueues made;
+  GANNET_ASSIGN_OR_RETURN(made.inbox, Inbox::Create());
+  std::vector<ibv_pd*> pds;
+  for (const Rail& rail : server.rails) {
+    pds.push_back(rail.pd);
+    GANNET_ASSIGN_OR_RETURN(made.rails.emplace_back(), RailQueues::Create(rail, options));
+  }
   GANNET_ASSIGN_OR_RETURN(made.reply_buffers,
-                          BufferPool::Create(pd, options.reply_buffers, kMessageBytesMax));
+                          BufferPool::Create(pds, options.reply_buffers, kMessageBytesMax));
   GANNET_ASSIGN_OR_RETURN(made.staging,
-                          BufferPool::Create(pd, options.staging_buffers, kStagingBytes));
+                          BufferPool::Create(pds, options.staging_buffers, kStagingBytes));
   GANNET_ASSIGN_OR_RETURN(made.replacing,
-                          ReplacingBuffers::Create(pd, options.replacing_buffers, kStagingBytes));
+                          ReplacingBuffers::Create(pds, options.replacing_buffers, kStagingBytes));
   GANNET_ASSIGN_OR_RETURN(made.cas, MakeCas(server));
   return made;
 }
@@ -74,6 +84,7 @@ WorkerContext::WorkerContext(ServerContext& shared, const WorkerOptions& given, 
       unanswered_max(given.credits + kHeartbeatsUnansweredMax),
       session_stream(shared.session_stream ? &*shared.session_stream : nullptr),
       slow_requests(shared, now),
-      sessions(SessionOptions(*this)) {}
+      sessions(SessionOptions(*this)),
+      connections(rails.size()) {}
 
 }  // namespace gannet

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/base/clock.h"
@@ -41,7 +42,16 @@ struct WorkerOptions {
   int64_t silence_ns_max = int64_t{kSilenceMsDefault} * kNsPerMs;
 };
 
-// What the device or the system may refuse to make for a worker: its queues, and the memory that it
+// The queues of a worker on one rail.
+struct RailQueues {
+  static absl::StatusOr<RailQueues> Create(const Rail& rail, const WorkerOptions& options);
+
+  uint32_t send_places = 0;  // of each connection's send queue
+  std::unique_ptr<CompletionQueue> cq;
+  std::unique_ptr<ReceiveBuffers> receives;
+};
+
+// What a device or the system may refuse to make for a worker: its queues, and the memory that it
 // registered.
 struct WorkerQueues {
   // Blocks while the loopback queue pair connects. Returns the device's error (ResourceExhausted,
@@ -50,10 +60,8 @@ struct WorkerQueues {
                                              const WorkerOptions& options);
 
   // In the order of dependency.
-  uint32_t send_places = 0;  // of each connection's send queue
   std::unique_ptr<Inbox> inbox;
-  std::unique_ptr<CompletionQueue> cq;
-  std::unique_ptr<ReceiveBuffers> receives;
+  std::vector<RailQueues> rails;  // of the server
   BufferPool reply_buffers;
   BufferPool staging;          // for the values of long GETs
   ReplacingBuffers replacing;  // for those of PUTs that overwrite an item in a full heap

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/protocol/member_standing.h"
 #include "glog/logging.h"
 #include "server/group/members/replica_request.h"
@@ -43,8 +44,8 @@ bool AdmissionControl::Poll(const Now& now) {
         Notify(event->connection, Notice::Type::kGone);
         break;
       case ListenerEvent::Type::kDeviceRemoved:
-        status_ =
-            absl::UnavailableError(absl::StrCat("device ", server_.device.name, " was removed"));
+        status_ = absl::UnavailableError(
+            absl::StrCat("device ", server_.rails.front().device.name, " was removed"));
         break;
     }
   }
@@ -107,10 +108,14 @@ void AdmissionControl::OnRequest(IncomingRequest request) {
   if (answer.refused != RejectCode{}) {
     return Reject(std::move(request), answer.refused, answer.reason);
   }
-  if (request.verbs() != server_.device.verbs) {
-    return Reject(std::move(request), RejectCode::kMalformed,
-                  absl::StrCat("the server serves device ", server_.device.name,
-                               " only; connect to an address of that"));
+  if (!server_.RailOf(request)) {
+    const auto add_name = [](std::string* all, const Rail& rail) {
+      absl::StrAppend(all, rail.device.name);
+    };
+    return Reject(
+        std::move(request), RejectCode::kMalformed,
+        absl::StrCat("the server serves device ", absl::StrJoin(server_.rails, " and ", add_name),
+                     " only; connect to an address of that"));
   }
   if (request.wants_endless_retries()) {
     return Reject(std::move(request), RejectCode::kMalformed,
@@ -156,7 +161,9 @@ void AdmissionControl::Admit(const ConnectRequest& decoded, IncomingRequest requ
   }
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;
-  Arrival arrival{ConnectionOfName(*name), *name, decoded, std::move(request), std::move(key)};
+  const uint8_t rail = *server_.RailOf(request);
+  Arrival arrival{ConnectionOfName(*name), *name,         decoded, rail,
+                  std::move(request),      std::move(key)};
   if (!workers_.For(decoded).inbox().Put(arrival)) {
     server_.connection_ids.GiveBack(arrival.connection);
     Reject(std::move(arrival.incoming), RejectCode::kTooManyConnections,
@@ -212,6 +219,12 @@ void AdmissionControl::OnReplicaRequest(const ConnectRequest& decoded, IncomingR
   }
   if (member_ == nullptr) {
     return Reject(std::move(request), RejectCode::kMalformed, kNoGroup);
+  }
+  const Rail& rail = server_.rails.front();
+  if (request.verbs() != rail.device.verbs) {
+    return Reject(std::move(request), RejectCode::kMalformed,
+                  absl::StrCat("members of the group connect to ", rail.address.ToString(),
+                               ", the first address"));
   }
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/client_report.h"
+#include "common/protocol/rails_reply.h"
 #include "common/protocol/touch.h"
 #include "glog/logging.h"
 #include "server/main/control/first_version.h"
@@ -29,6 +30,40 @@ int64_t ProcessCpuUs() {
   getrusage(RUSAGE_SELF, &usage);
   const auto us = [](const timeval& t) { return t.tv_sec * int64_t{1'000'000} + t.tv_usec; };
   return us(usage.ru_utime) + us(usage.ru_stime);
+}
+
+// Returns the device of each rail. A single address is served on the device that the server was
+// given, whatever it is: it may be all of the host's.
+absl::StatusOr<std::vector<Device>> DevicesOf(const Listener& listener,
+                                              const Server::Options& options) {
+  std::vector<Device> devices = {options.device};
+  if (options.more_rails.empty()) return devices;
+  for (size_t rail = 0; rail <= options.more_rails.size(); ++rail) {
+    ibv_context* const verbs = listener.verbs(rail);
+    const std::string address = listener.address(rail).ToString();
+    if (verbs == nullptr) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(address, " is of all devices: with several addresses, name each"));
+    }
+    if (rail > 0) {
+      GANNET_ASSIGN_OR_RETURN(devices.emplace_back(), DescribeDevice(verbs));
+    } else if (verbs != options.device.verbs) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the first address, ", address, ", is of device ", verbs->device->name, ", and not of ",
+          options.device.name, ": --device=", verbs->device->name, ", or another address first"));
+    }
+  }
+  return devices;
+}
+
+std::vector<Rail> RailsOf(const Listener& listener, const std::vector<Device>& devices,
+                          const ServerMemory& memory, uint32_t item_lease_ms) {
+  std::vector<Rail> rails;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    rails.push_back({.address = listener.address(i), .device = devices[i]});
+    memory.DescribeOn(i, item_lease_ms, &rails.back());
+  }
+  return rails;
 }
 
 int64_t WaitForPrimaryNs(const std::optional<GroupOptions>& group) {
@@ -60,7 +95,10 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Create(const Options& options) {
     GANNET_ASSIGN_OR_RETURN(server->first_version_, FirstVersionByClock(options.clocks.wall.Now()));
   }
   // Before the memory, which takes long: a port in use is the likelier mistake.
-  GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(options.listen));
+  std::vector<SocketAddress> addresses = {options.listen};
+  addresses.insert(addresses.end(), options.more_rails.begin(), options.more_rails.end());
+  GANNET_ASSIGN_OR_RETURN(server->listener_, Listener::Create(addresses));
+  GANNET_ASSIGN_OR_RETURN(server->devices_, DevicesOf(*server->listener_, options));
   GANNET_ASSIGN_OR_RETURN(server->disk_,
                           ServerDisk::Open(options.disk, /*of_member=*/options.group.has_value()));
   if (options.answer_while_starting) {
@@ -101,7 +139,7 @@ Server::~Server() {
 absl::Status Server::CreateMemory() {
   GANNET_ASSIGN_OR_RETURN(
       memory_,
-      ServerMemory::Create({.device = options_.device,
+      ServerMemory::Create({.devices = devices_,
                             .region_bytes = options_.memory_bytes,
                             .lock_words = options_.lock_words,
                             .heats = options_.evict,
@@ -206,14 +244,14 @@ Grant Server::GrantTemplate() const {
   if (leases_) grant.features |= kGrantItemLeases;
   if (leases_ && !options_.evict) grant.features |= kGrantSamplesTouches;
   grant.features |= kGrantTakesReports;
+  if (devices_.size() > 1) grant.features |= kGrantRails;
   return grant;
 }
 
 std::unique_ptr<ServerContext> Server::MakeContext() {
   std::unique_ptr<ServerContext> context(
       new ServerContext{.control = *this,
-                        .device = options_.device,
-                        .pd = memory_->pd(),
+                        .rails = RailsOf(*listener_, devices_, *memory_, options_.item_lease_ms),
                         .listener = *listener_,
                         .store = *store_,
                         .writes = *writes_,
@@ -222,9 +260,6 @@ std::unique_ptr<ServerContext> Server::MakeContext() {
                         .standing = group_ ? &group_->standing() : options_.standing,
                         .workers = options_.workers,
                         .grant = GrantTemplate(),
-                        .heats = memory_->DescribeHeats(),
-                        .item_leases = memory_->DescribeItemLeases(options_.item_lease_ms),
-                        .region_lkey = memory_->region_lkey(),
                         .lock_words = memory_->lock_words(),
                         .boot = options_.clocks.boot,
                         .random = random_,
@@ -252,10 +287,10 @@ absl::Status Server::StartTier() {
   for (const auto& worker : workers_->all()) inboxes.push_back(&worker->inbox());
   std::vector<uint32_t> laps;  // of the stubs that a former process left
   if (tier_->kept()) laps = store_->stubs()->Laps();
-  GANNET_RETURN_IF_ERROR(tier_->MakeReads(memory_->pd(), std::move(laps), std::move(inboxes)));
+  GANNET_RETURN_IF_ERROR(tier_->MakeReads(memory_->pds(), std::move(laps), std::move(inboxes)));
   ServerContext& context = workers_->context();
   context.tier_reads = &tier_->reads();
-  context.tier_lkey = tier_->lkey();
+  for (size_t i = 0; i < context.rails.size(); ++i) context.rails[i].tier_lkey = tier_->lkey(i);
   return tier_->Start(store_->stubs(), tier_wanted_.get());
 }
 

@@ -53,6 +53,9 @@ class Server final : private ServerControl {
   struct Options {
     SocketAddress listen;
     Device device;
+    // Further addresses, each of which is a rail on the device that has it. With any, `listen` is
+    // of `device`, too. At most kRailsMax - 1.
+    std::vector<SocketAddress> more_rails;
     // A file of keys (AuthFile), one of which clients must have; empty: everybody may connect. It
     // is read again when it changes.
     std::string auth_file;
@@ -112,8 +115,8 @@ class Server final : private ServerControl {
   // Logs what was touched and registered, and how long it took. The errors' texts say what to do.
   // InvalidArgument: the name is not valid, or there is too little memory for the index.
   // ResourceExhausted: there is no such memory, or it may not be locked. FailedPrecondition: the
-  // port is in use, the device does not work, or the clock is not set. And the errors of
-  // AuthFile::Open.
+  // port is in use, a device does not work or has not the address, or the clock is not set. And the
+  // errors of AuthFile::Open.
   static absl::StatusOr<std::unique_ptr<Server>> Create(const Options& options);
   // REQUIRES: every worker is closed(), or was never polled.
   ~Server();
@@ -206,6 +209,7 @@ class Server final : private ServerControl {
   uint64_t hash_seed_;
   uint64_t first_version_;
   ServerTime clock_begins_at_;
+  std::vector<Device> devices_;  // of each rail
   std::unique_ptr<ServerMemory> memory_;
   std::unique_ptr<WakeUp> tidy_wanted_;
   std::unique_ptr<WakeUp> sync_wanted_;

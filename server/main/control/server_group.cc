@@ -19,8 +19,8 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.server = this;
   to.store = &shared.store;
   to.disk = disk;
-  to.device = shared.device;
-  to.pd = shared.pd;
+  to.device = shared.rails.front().device;
+  to.pd = shared.rails.front().pd;
   to.listener = &shared.listener;
   to.grant = shared.grant;
   to.workers = shared.workers;

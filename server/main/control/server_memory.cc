@@ -1,11 +1,13 @@
-// Allocates, touches and registers the region, the lock words and the heats, in this order. Heats
-// are shared memory; if that may not be locked, clients do without them.
+// Allocates and touches the region, the lock words, the heats and the words of leases, and then
+// registers all with each device. Heats are shared memory; if that may not be locked, clients do
+// without them.
 
 #include "server/main/control/server_memory.h"
 
 #include <linux/magic.h>
 #include <sys/vfs.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 
@@ -42,20 +44,25 @@ absl::StatusOr<std::unique_ptr<ServerMemory>> ServerMemory::Create(const Options
     GANNET_RETURN_IF_ERROR(CheckCgroupLimit(options.region_bytes, CgroupLimitOfProcess()));
   }
   std::unique_ptr<ServerMemory> memory(new ServerMemory(options));
-  GANNET_RETURN_IF_ERROR(memory->CreateRegionAndLocks(answers));
-  if (options.heats) GANNET_RETURN_IF_ERROR(memory->CreateHeats());
-  if (options.leased_items != 0) GANNET_RETURN_IF_ERROR(memory->CreateItemLeases());
+  GANNET_RETURN_IF_ERROR(memory->Allocate(answers));
+  for (const Device& device : options.devices) {
+    const auto is_known = [&device](const Registered& known) {
+      return known.verbs == device.verbs;
+    };
+    if (std::ranges::any_of(memory->devices_, is_known)) continue;
+    GANNET_RETURN_IF_ERROR(memory->Register(device));
+  }
+  GANNET_RETURN_IF_ERROR(memory->RegisterLocks());
   return memory;
 }
 
-absl::Status ServerMemory::CreateRegionAndLocks(StartupAnswers* answers) {
+// The heats are shared memory, so that a client READs them without this server's CPU, on softverbs
+// too.
+absl::Status ServerMemory::Allocate(StartupAnswers* answers) {
   const auto on_ready = [answers](uint64_t bytes) {
     if (answers != nullptr) answers->AddReady(bytes);
   };
-  const Device& device = options_.device;
   const int64_t start_ns = MonotonicNs();
-  pd_.reset(ibv_alloc_pd(device.verbs));
-  if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
   GANNET_ASSIGN_OR_RETURN(
       region_,
       SharedMemory::Create({.name = "gannet-region",
@@ -63,51 +70,70 @@ absl::Status ServerMemory::CreateRegionAndLocks(StartupAnswers* answers) {
                             .huge_pages = options_.huge_pages,
                             .prefault_hooks = {.on_ready = on_ready, .touch = options_.touch},
                             .file = options_.file}));
-  const double allocated_ms = MsSince(start_ns);
-  const int64_t register_ns = MonotonicNs();
-  GANNET_ASSIGN_OR_RETURN(region_mr_,
-                          RegisterMemory(pd_.get(), region_->bytes(), RemoteAccess::kRead));
-  lock_mode_ = options_.lock_mode.value_or(device.caps.has_atomics() ? LockMode::kNicCas
-                                                                     : LockMode::kRpcServer);
+  LOG(INFO) << "allocated and touched " << region_->bytes().size() << " bytes in pages of "
+            << region_->page_bytes() << " in " << MsSince(start_ns) << " ms";
   GANNET_ASSIGN_OR_RETURN(locks_,
                           SharedMemory::Create({.name = "gannet-locks",
                                                 .bytes = options_.lock_words * sizeof(uint64_t),
                                                 .huge_pages = HugePages::kOff,
                                                 .remote_write = true}));
-  const RemoteAccess lock_access =
-      lock_mode_ == LockMode::kRpcServer ? RemoteAccess::kRead : RemoteAccess::kReadAtomic;
-  GANNET_ASSIGN_OR_RETURN(locks_mr_, RegisterMemory(pd_.get(), locks_->bytes(), lock_access));
-  LOG(INFO) << "allocated and touched " << region_->bytes().size() << " bytes in pages of "
-            << region_->page_bytes() << " in " << allocated_ms << " ms, registered them and "
-            << options_.lock_words << " lock words with " << device.name << " in "
-            << MsSince(register_ns) << " ms";
-  return absl::OkStatus();
-}
-
-// The heats are shared memory, so that a client READs them without this server's CPU, on softverbs
-// too. If the server may not lock so much memory, clients cannot see the heats.
-absl::Status ServerMemory::CreateHeats() {
-  GANNET_ASSIGN_OR_RETURN(heats_,
-                          SharedMemory::Create({.name = "gannet-heats",
-                                                .bytes = Heat::BytesFor(region_->bytes().size()),
-                                                .huge_pages = HugePages::kOff}));
-  auto mr = RegisterMemory(pd_.get(), heats_->bytes(), RemoteAccess::kRead);
-  if (mr.ok()) {
-    heats_mr_ = *std::move(mr);
-  } else {
-    LOG(WARNING) << "clients cannot see which keys are hot: " << mr.status().message();
+  if (options_.heats) {
+    GANNET_ASSIGN_OR_RETURN(heats_,
+                            SharedMemory::Create({.name = "gannet-heats",
+                                                  .bytes = Heat::BytesFor(region_->bytes().size()),
+                                                  .huge_pages = HugePages::kOff}));
+  }
+  if (options_.leased_items != 0) {
+    GANNET_ASSIGN_OR_RETURN(item_leases_,
+                            SharedMemory::Create({.name = "gannet-item-leases",
+                                                  .bytes = ItemLeaseBytes(options_.leased_items),
+                                                  .huge_pages = HugePages::kOff}));
   }
   return absl::OkStatus();
 }
 
-absl::Status ServerMemory::CreateItemLeases() {
-  GANNET_ASSIGN_OR_RETURN(item_leases_,
-                          SharedMemory::Create({.name = "gannet-item-leases",
-                                                .bytes = ItemLeaseBytes(options_.leased_items),
-                                                .huge_pages = HugePages::kOff}));
-  GANNET_ASSIGN_OR_RETURN(item_leases_mr_,
-                          RegisterMemory(pd_.get(), item_leases_->bytes(), RemoteAccess::kRead));
+// If the server may not lock memory for the heats, clients cannot see them.
+absl::Status ServerMemory::Register(const Device& device) {
+  const int64_t start_ns = MonotonicNs();
+  Registered made{.verbs = device.verbs, .pd = Handle<ibv_pd>(ibv_alloc_pd(device.verbs))};
+  if (made.pd == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
+  GANNET_ASSIGN_OR_RETURN(made.region,
+                          RegisterMemory(made.pd.get(), region_->bytes(), RemoteAccess::kRead));
+  if (heats_) {
+    auto mr = RegisterMemory(made.pd.get(), heats_->bytes(), RemoteAccess::kRead);
+    if (mr.ok()) {
+      made.heats = *std::move(mr);
+    } else {
+      LOG(WARNING) << "clients cannot see which keys are hot: " << mr.status().message();
+    }
+  }
+  if (item_leases_) {
+    GANNET_ASSIGN_OR_RETURN(made.item_leases, RegisterMemory(made.pd.get(), item_leases_->bytes(),
+                                                             RemoteAccess::kRead));
+  }
+  devices_.push_back(std::move(made));
+  LOG(INFO) << "registered them with " << device.name << " in " << MsSince(start_ns) << " ms";
   return absl::OkStatus();
+}
+
+absl::Status ServerMemory::RegisterLocks() {
+  const DeviceCaps& caps = options_.devices.front().caps;
+  lock_mode_ =
+      options_.lock_mode.value_or(caps.has_atomics() ? LockMode::kNicCas : LockMode::kRpcServer);
+  const RemoteAccess access =
+      lock_mode_ == LockMode::kRpcServer ? RemoteAccess::kRead : RemoteAccess::kReadAtomic;
+  GANNET_ASSIGN_OR_RETURN(locks_mr_, RegisterMemory(Of(0).pd.get(), locks_->bytes(), access));
+  return absl::OkStatus();
+}
+
+std::vector<ibv_pd*> ServerMemory::pds() const {
+  std::vector<ibv_pd*> pds;
+  for (size_t rail = 0; rail < options_.devices.size(); ++rail) pds.push_back(Of(rail).pd.get());
+  return pds;
+}
+
+const ServerMemory::Registered& ServerMemory::Of(size_t rail) const {
+  return *std::ranges::find(devices_, options_.devices[rail].verbs, &Registered::verbs);
 }
 
 std::span<std::byte> ServerMemory::item_leases() const {
@@ -122,28 +148,39 @@ std::span<uint64_t> ServerMemory::lock_words() const {
 void ServerMemory::Describe(Grant* grant) const {
   grant->region_address = reinterpret_cast<uint64_t>(region_->bytes().data());
   grant->region_bytes = region_->bytes().size();
-  grant->region_rkey = region_mr_->rkey;
+  grant->region_rkey = Of(0).region->rkey;
   grant->lock_address = reinterpret_cast<uint64_t>(locks_->bytes().data());
   grant->lock_rkey = locks_mr_->rkey;
   grant->lock_words = static_cast<uint32_t>(options_.lock_words);
   grant->lock_mode = static_cast<uint8_t>(lock_mode_);
 }
 
-HeatsReply ServerMemory::DescribeHeats() const {
-  if (heats_mr_ == nullptr) return {};
+void ServerMemory::DescribeOn(size_t rail, uint32_t lease_ms, Rail* described) const {
+  const Registered& device = Of(rail);
+  described->pd = device.pd.get();
+  described->region_lkey = device.region->lkey;
+  described->region_rkey = device.region->rkey;
+  described->swaps = &device == &Of(0);
+  described->heats = DescribeHeats(device);
+  described->item_leases = DescribeItemLeases(device, lease_ms);
+}
+
+HeatsReply ServerMemory::DescribeHeats(const Registered& device) const {
+  if (device.heats == nullptr) return {};
   return {.address = reinterpret_cast<uint64_t>(heats_->bytes().data()),
           .bytes = Heat::BytesFor(region_->bytes().size()),
-          .rkey = heats_mr_->rkey,
+          .rkey = device.heats->rkey,
           .granule_bytes = uint16_t{Heat::kGranuleBytes},
           .used_once = Heat::kUsedOnce,
           .units_per_doubling = uint8_t{Heat::kUnitsPerDoubling},
           .most = Heat::kMost};
 }
 
-ItemLeasesReply ServerMemory::DescribeItemLeases(uint32_t lease_ms) const {
-  if (item_leases_mr_ == nullptr) return {};
+ItemLeasesReply ServerMemory::DescribeItemLeases(const Registered& device,
+                                                 uint32_t lease_ms) const {
+  if (device.item_leases == nullptr) return {};
   return {.address = reinterpret_cast<uint64_t>(item_leases_->bytes().data()),
-          .rkey = item_leases_mr_->rkey,
+          .rkey = device.item_leases->rkey,
           .words = options_.leased_items,
           .lease_ms = lease_ms,
           .reserved = {}};

@@ -9,24 +9,24 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/protocol/connect.h"
-#include "common/protocol/heats.h"
-#include "common/protocol/item_leases_reply.h"
 #include "common/rdma/device.h"
 #include "common/rdma/memory.h"
 #include "server/main/control/startup_answers.h"
+#include "server/rpc/rail.h"
 
 namespace gannet {
 
 // The memory of a server that the NIC reaches: the region with index and heap, the lock words, and
 // of a server that evicts, the heats of its items; of one that leases items, what clients READ of
-// the leases. Allocated, touched and registered.
+// the leases. Allocated, touched, and registered with each device of its rails.
 class ServerMemory {
  public:
   struct Options {
-    Device device;
+    std::vector<Device> devices;  // of each rail; the first is the lock rail's
     uint64_t region_bytes = 0;
     uint64_t lock_words = 0;
     bool heats = false;
@@ -41,9 +41,9 @@ class ServerMemory {
   static absl::StatusOr<std::unique_ptr<ServerMemory>> Create(const Options& options,
                                                               StartupAnswers* answers);
 
-  ibv_pd* pd() const { return pd_.get(); }
+  // Returns the rails' domains, in their order. Two rails of one device have the same.
+  std::vector<ibv_pd*> pds() const;
   std::span<std::byte> region() const { return region_->bytes(); }
-  uint32_t region_lkey() const { return region_mr_->lkey; }
   std::span<uint64_t> lock_words() const;
   // Empty: the server does not evict.
   std::span<std::byte> heats() const { return heats_ ? heats_->bytes() : std::span<std::byte>(); }
@@ -51,18 +51,31 @@ class ServerMemory {
   // For the header and the words of leases on items. Empty: no item is leased.
   std::span<std::byte> item_leases() const;
 
-  // Says in a grant where the region and the lock words are, and how locks are taken.
+  // Says in a grant where the region and the lock words are, and how locks are taken, for the lock
+  // rail.
   void Describe(Grant* grant) const;
-  // Returns where the heats are. All 0: there are none that clients can READ.
-  HeatsReply DescribeHeats() const;
-  // Returns where header and words of leases on items are. All 0: no item is leased.
-  ItemLeasesReply DescribeItemLeases(uint32_t lease_ms) const;
+  // Says what the memory is called on the rail of this number, and how long items are leased.
+  void DescribeOn(size_t rail, uint32_t lease_ms, Rail* described) const;
 
  private:
+  // What is registered with one device.
+  struct Registered {
+    ibv_context* verbs = nullptr;
+    // In the order of dependency.
+    Handle<ibv_pd> pd;
+    Handle<ibv_mr> region;
+    Handle<ibv_mr> heats;        // nullptr: they could not be registered
+    Handle<ibv_mr> item_leases;  // nullptr: there are none
+  };
+
   explicit ServerMemory(Options options) : options_(std::move(options)) {}
-  absl::Status CreateRegionAndLocks(StartupAnswers* answers);
-  absl::Status CreateHeats();
-  absl::Status CreateItemLeases();
+  absl::Status Allocate(StartupAnswers* answers);
+  absl::Status Register(const Device& device);
+  absl::Status RegisterLocks();
+  // Of the rail's device.
+  const Registered& Of(size_t rail) const;
+  HeatsReply DescribeHeats(const Registered& device) const;
+  ItemLeasesReply DescribeItemLeases(const Registered& device, uint32_t lease_ms) const;
 
   const Options options_;
   LockMode lock_mode_ = LockMode::kNicCas;
@@ -71,11 +84,8 @@ class ServerMemory {
   std::optional<SharedMemory> locks_;
   std::optional<SharedMemory> heats_;
   std::optional<SharedMemory> item_leases_;
-  Handle<ibv_pd> pd_;
-  Handle<ibv_mr> region_mr_;
-  Handle<ibv_mr> locks_mr_;
-  Handle<ibv_mr> heats_mr_;  // nullptr: they could not be registered
-  Handle<ibv_mr> item_leases_mr_;
+  std::vector<Registered> devices_;
+  Handle<ibv_mr> locks_mr_;  // with the lock rail's device alone
 };
 
 }  // namespace gannet

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <optional>
@@ -159,10 +160,11 @@ bool ServerThreads::SleepWorker(Worker* worker, WorkerWait* wait) {
     worker->StayAwake();
     return true;
   }
-  const auto [requests, inbox, writes] = worker->fds();
-  pollfd fds[] = {{requests, POLLIN, 0}, {inbox, POLLIN, 0}, {writes, POLLIN, 0}};
+  std::array<pollfd, Worker::kFdsMax> fds;
+  size_t n = 0;
+  for (const int fd : worker->fds()) fds[n++] = {fd, POLLIN, 0};
   pulses_.Rest(worker->index());
-  WaitUntil(fds, worker->deadline());
+  WaitUntil(std::span(fds).first(n), worker->deadline());
   worker->Woken();
   return true;
 }

@@ -52,16 +52,20 @@ absl::StatusOr<TierExamination> ServerTier::Examine(const TierOptions& options, 
   return found;
 }
 
-absl::Status ServerTier::MakeReads(ibv_pd* pd, std::vector<uint32_t> laps,
+absl::Status ServerTier::MakeReads(std::span<ibv_pd* const> pds, std::vector<uint32_t> laps,
                                    std::vector<TierReadsDone*> workers) {
-  GANNET_ASSIGN_OR_RETURN(memory_, RegisteredBuffer::Create(pd, kReadMemoryBytes));
+  GANNET_ASSIGN_OR_RETURN(memory_, PrivateMemory::Create(kReadMemoryBytes));
+  for (ibv_pd* const pd : pds) {
+    GANNET_ASSIGN_OR_RETURN(memory_mrs_.emplace_back(),
+                            RegisterMemory(pd, memory_.bytes(), RemoteAccess::kNone));
+  }
   circle_.emplace(TierCircle::Options{.file = file_.get(),
                                       .tier = file_->tier(),
                                       .segment_bytes = file_->segment_bytes(),
                                       .segments = file_->segments(),
                                       .laps = std::move(laps)});
   reads_ = std::make_unique<TierReads>(TierReads::Options{.circle = &*circle_,
-                                                          .memory = memory_.bytes,
+                                                          .memory = memory_.bytes(),
                                                           .threads = read_threads_,
                                                           .workers = std::move(workers)});
   return absl::OkStatus();

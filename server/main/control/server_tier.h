@@ -40,7 +40,7 @@ struct TierOptions {
 // that write and read.
 //
 //   auto tier = ServerTier::Open(options, keeps);  // before a memory file is changed
-//   tier->MakeReads(pd, workers);                  // before the workers run
+//   tier->MakeReads(pds, laps, workers);           // before the workers run
 //   tier->Start(items, wanted);                    // it writes
 //   tier->Stop();                                  // when no worker runs any more
 //
@@ -63,12 +63,14 @@ class ServerTier {
   uint64_t segments() const { return file_->segments(); }
   bool kept() const { return file_->kept(); }
 
-  // Makes the circle, and starts the threads that read. `laps` is that of TierCircle's options.
-  // `workers` outlive Stop. ResourceExhausted: so much memory may not be locked.
-  absl::Status MakeReads(ibv_pd* pd, std::vector<uint32_t> laps,
+  // Makes the circle, and starts the threads that read. `pds` are the domains of the server's
+  // rails. `laps` is that of TierCircle's options. `workers` outlive Stop. ResourceExhausted: so
+  // much memory may not be locked.
+  absl::Status MakeReads(std::span<ibv_pd* const> pds, std::vector<uint32_t> laps,
                          std::vector<TierReadsDone*> workers);
   TierReads& reads() { return *reads_; }
-  uint32_t lkey() const { return memory_.lkey(); }  // of the memory that values are read into
+  // Of the memory that values are read into, on the rail of this number.
+  uint32_t lkey(size_t rail) const { return memory_mrs_[rail]->lkey; }
 
   // Starts the thread that writes what `items` have. `wanted` asks it to look. Both outlive Stop.
   // ResourceExhausted: no file descriptor. REQUIRES: MakeReads.
@@ -91,7 +93,8 @@ class ServerTier {
   const std::unique_ptr<TierFile> file_;
   const uint32_t read_threads_;
   std::optional<TierCircle> circle_;
-  RegisteredBuffer memory_;
+  PrivateMemory memory_;
+  std::vector<Handle<ibv_mr>> memory_mrs_;  // by rail
   std::unique_ptr<TierReads> reads_;
   std::optional<TierWriter> writer_;
   TierWriter::Disk told_ = TierWriter::Disk::kWorks;  // by TellLog

@@ -98,8 +98,8 @@ ServerView Observer::Take(const Now& now) {
   view.address = options_.address;
   view.cluster = options_.cluster;
   view.group_name = options_.group;
-  view.device = context.device.name;
-  view.kind = std::string(DeviceKindName(context.device.kind));
+  view.device = context.lock_rail().device.name;
+  view.kind = std::string(DeviceKindName(context.lock_rail().device.kind));
   view.workers = static_cast<uint32_t>(server.workers().size());
   view.evicts = context.store.evicts();
   view.time_ms = now.server_time.ms();

@@ -29,16 +29,17 @@ class MessageBuffersTest : public testing::Test {
   }
 
   const Handle<ibv_pd> pd_{ibv_alloc_pd(TestDevice().verbs)};
+  const std::vector<ibv_pd*> pds_{pd_.get()};
 };
 
 TEST_F(MessageBuffersTest, GrowsByPiecesToTheMost) {
-  auto buffers = MessageBuffers::Create(pd_.get(), 2 * kPiece + 2, kBytes);
+  auto buffers = MessageBuffers::Create(pds_, 2 * kPiece + 2, kBytes);
   ASSERT_TRUE(buffers.ok()) << buffers.status();
   std::set<uint32_t> keys;
   for (const uint32_t count : {kPiece, 2 * kPiece, 2 * kPiece + 2}) {
     ASSERT_EQ(buffers->count(), count);
     for (uint32_t i = 0; i < count; ++i) {
-      const ibv_sge sge = buffers->Sge(i, 100);
+      const ibv_sge sge = buffers->Sge(i, 100, 0);
       EXPECT_EQ(sge.addr, reinterpret_cast<uint64_t>(buffers->At(i)));
       EXPECT_EQ(buffers->At(i), buffers->At(0) + uint64_t{i} * kBytes);
       keys.insert(sge.lkey);
@@ -48,8 +49,25 @@ TEST_F(MessageBuffersTest, GrowsByPiecesToTheMost) {
   EXPECT_EQ(keys.size(), 3u) << "each piece has a key of its own";
 }
 
+TEST_F(MessageBuffersTest, EachRailHasKeysOfItsOwn) {
+  const Handle<ibv_pd> other(ibv_alloc_pd(TestDevice().verbs));
+  auto buffers =
+      MessageBuffers::Create(std::vector<ibv_pd*>{pd_.get(), other.get()}, 2 * kPiece, kBytes);
+  ASSERT_TRUE(buffers.ok()) << buffers.status();
+  ASSERT_TRUE(buffers->Grow());
+  std::set<uint32_t> keys;
+  for (const uint32_t index : {uint32_t{0}, kPiece}) {
+    for (const uint32_t rail : {0, 1}) {
+      const ibv_sge sge = buffers->Sge(index, 100, rail);
+      EXPECT_EQ(sge.addr, reinterpret_cast<uint64_t>(buffers->At(index)));
+      keys.insert(sge.lkey);
+    }
+  }
+  EXPECT_EQ(keys.size(), 4u);
+}
+
 TEST_F(MessageBuffersTest, TakesNoMemoryForWhatIsNotRegistered) {
-  auto buffers = MessageBuffers::Create(pd_.get(), 4 * kPiece, kBytes);
+  auto buffers = MessageBuffers::Create(pds_, 4 * kPiece, kBytes);
   ASSERT_TRUE(buffers.ok()) << buffers.status();
   EXPECT_EQ(Resident(buffers->At(0) + uint64_t{kPiece} * kBytes, uint64_t{3} * kPiece * kBytes),
             0u);
@@ -57,7 +75,7 @@ TEST_F(MessageBuffersTest, TakesNoMemoryForWhatIsNotRegistered) {
 
 TEST_F(MessageBuffersTest, PoolRegistersWhatIsTaken) {
   constexpr uint32_t kCount = 4 * kPiece;
-  auto pool = BufferPool::Create(pd_.get(), kCount, kBytes);
+  auto pool = BufferPool::Create(pds_, kCount, kBytes);
   ASSERT_TRUE(pool.ok()) << pool.status();
   EXPECT_EQ(pool->available(), kCount);
   EXPECT_TRUE(pool->MayTake(kPiece - 1)) << "a quarter of all may be taken by one";

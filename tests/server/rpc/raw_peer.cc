@@ -25,8 +25,11 @@ T Must(absl::StatusOr<T> result) {
 
 }  // namespace
 
-RawPeer::RawPeer(SteppedServer* driver) : driver_(driver) {
-  ibv_context* verbs = TestDevice().verbs;
+RawPeer::RawPeer(SteppedServer* driver) : RawPeer(driver, TestDevice(), driver->address()) {}
+
+RawPeer::RawPeer(SteppedServer* driver, const Device& device, const SocketAddress& to)
+    : driver_(driver), device_(device), to_(to) {
+  ibv_context* const verbs = device_.verbs;
   pd_.reset(ibv_alloc_pd(verbs));
   GANNET_CHECK(pd_ != nullptr, "no protection domain");
   cq_ = Must(CompletionQueue::Create(verbs, kReceives + kSends + 16, /*with_channel=*/false));
@@ -47,9 +50,8 @@ RawPeer::~RawPeer() {
 }
 
 bool RawPeer::Connect(std::span<const std::byte> private_data) {
-  connector_ = Must(Connector::Start({.to = driver_->address(),
-                                      .deadline_ns = MonotonicNs() + kStepNsMax,
-                                      .rnr_retry_count = rnr_retry_count_}));
+  connector_ = Must(Connector::Start(
+      {.to = to_, .deadline_ns = MonotonicNs() + kStepNsMax, .rnr_retry_count = rnr_retry_count_}));
   const bool ended = driver_->StepUntil([&] {
     const Connector::Step step = connector_->Poll(MonotonicNs());
     if (step == Connector::Step::kResolved) {
@@ -80,7 +82,7 @@ bool RawPeer::Join(const RawPeer& other, uint16_t qp_index) {
 }
 
 void RawPeer::Prepare() {
-  ConnectionOptions options{.caps = TestDevice().caps};
+  ConnectionOptions options{.caps = device_.caps};
   options.queue_pair = {.pd = pd_.get(),
                         .send_cq = cq_->get(),
                         .recv_cq = cq_->get(),

@@ -29,6 +29,8 @@ class RawPeer {
   };
 
   explicit RawPeer(SteppedServer* driver);
+  // Connects to another of the server's addresses, from this device.
+  RawPeer(SteppedServer* driver, const Device& device, const SocketAddress& to);
   ~RawPeer();
 
   // Returns true if accepted; then grant() is the answer. Returns false if it was refused or
@@ -109,6 +111,8 @@ class RawPeer {
   void PostReceive(uint32_t slot);
 
   SteppedServer* const driver_;
+  const Device device_;
+  const SocketAddress to_;
   Handle<ibv_pd> pd_;
   std::unique_ptr<CompletionQueue> cq_;
   RegisteredBuffer receives_;

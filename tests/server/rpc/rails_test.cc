@@ -1,0 +1,349 @@
+// A server on two devices: who comes over the second one is served as over the first, and locks go
+// through the first one alone.
+
+#include "server/rpc/rail.h"
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "common/base/hash.h"
+#include "common/layout/key_hash.h"
+#include "common/layout/lock_word.h"
+#include "common/layout/slot.h"
+#include "common/protocol/heats.h"
+#include "common/protocol/item_leases_reply.h"
+#include "common/protocol/rails_reply.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/common/rdma/test_device.h"
+#include "tests/server/rpc/raw_peer.h"
+#include "tests/server/rpc/server_fixture.h"
+
+namespace gannet {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr char kKey[] = "key";
+constexpr uint32_t kLarge = 1 << 20;
+constexpr uint32_t kStaged = 4'040;  // too long for a message, but not in a large item
+
+class RailsTest : public ServerTest {
+ protected:
+  void SetUp() override {
+    // ctest sets SOFTVERBS_DEVICES=2.
+    ASSERT_EQ(TestDevice().name, "softverbs0");
+    auto second = OpenDevice("softverbs1");
+    ASSERT_TRUE(second.ok()) << second.status();
+    second_ = *second;
+  }
+  void Start(const std::function<void(Server::Options*)>& change = nullptr) {
+    StartServer([&](Server::Options* options) {
+      options->more_rails = {*Resolve("127.0.1.1:0", 0)};
+      if (change) change(options);
+    });
+  }
+
+  // A peer of the rail of this number.
+  std::unique_ptr<RawPeer> PeerOf(uint32_t rail) {
+    const Rail& to = server().context().rails[rail];
+    return std::make_unique<RawPeer>(this, rail == 0 ? TestDevice() : second_, to.address);
+  }
+  std::unique_ptr<RawPeer> ConnectedOf(uint32_t rail) {
+    auto peer = PeerOf(rail);
+    EXPECT_TRUE(peer->Connect());
+    return peer;
+  }
+
+  static RequestHeader InBuffer(RawPeer* peer, Opcode opcode, uint32_t bytes) {
+    RequestHeader header = peer->Header(opcode, kValueInBuffer);
+    header.key_bytes = sizeof(kKey) - 1;
+    if (opcode == Opcode::kPut) {
+      header.value_bytes = bytes;
+      header.write.buffer_address = peer->lent().address();
+      header.write.buffer_rkey = peer->lent().rkey();
+    } else {
+      header.get = {.buffer_address = peer->lent().address(),
+                    .buffer_rkey = peer->lent().rkey(),
+                    .buffer_bytes = bytes};
+    }
+    return header;
+  }
+  static void Fill(RawPeer* peer, uint32_t bytes, uint64_t seed) {
+    for (uint32_t i = 0; i < bytes; ++i)
+      peer->lent().data()[i] = static_cast<std::byte>(Mix64(seed + i));
+  }
+  static KeyHash HashOf(const RawPeer& peer) {
+    return KeyHash::Of(kKey, peer.grant().hash_seed);
+  }
+  static uint64_t WordOf(const RawPeer& peer) {
+    return LockWord::Of(peer.grant().connection_id, 1, HashOf(peer).LockTag()).word();
+  }
+  static ReplyHeader CallLock(RawPeer* peer, Opcode opcode) {
+    RequestHeader header = peer->Header(opcode);
+    header.key_bytes = sizeof(kKey) - 1;
+    header.lock.lock_word = WordOf(*peer);
+    const auto reply = peer->Call(header, kKey);
+    EXPECT_TRUE(reply.has_value());
+    return reply.value_or(RawPeer::Reply{}).header;
+  }
+
+  Device second_;
+};
+
+TEST_F(RailsTest, EachGrantHasTheKeysOfItsRail) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  const Grant &one = first->grant(), &other = second->grant();
+  EXPECT_TRUE(one.features & kGrantRails);
+  EXPECT_TRUE(other.features & kGrantRails);
+  EXPECT_EQ(one.region_address, other.region_address);
+  ASSERT_TRUE(first->Put(kKey, "value") == ReplyStatus::kOk);
+  const auto magic = first->ReadAt(one.region_address, one.region_rkey);
+  EXPECT_TRUE(magic.has_value());
+  EXPECT_EQ(second->ReadAt(other.region_address, other.region_rkey), magic);
+}
+
+TEST_F(RailsTest, AKeyOfAnotherRailIsRefused) {
+  Start();
+  const auto first = ConnectedOf(0);
+  // One of the two may be a valid key of the other device, too, but of other memory.
+  const auto second = ConnectedOf(1);
+  EXPECT_EQ(second->CasAt(first->grant().lock_address, first->grant().lock_rkey, 0, 1),
+            std::nullopt);
+  EXPECT_TRUE(second->WaitBroken());
+  EXPECT_EQ(first->Get(kKey), std::nullopt);
+  EXPECT_FALSE(first->broken());
+}
+
+TEST_F(RailsTest, ServerOfOneRailHasNone) {
+  StartServer();
+  RawPeer peer(this);
+  ASSERT_TRUE(peer.Connect());
+  EXPECT_FALSE(peer.grant().features & kGrantRails);
+  EXPECT_EQ(peer.Call(peer.Header(Opcode::kRails))->status(), ReplyStatus::kNotFound);
+}
+
+TEST_F(RailsTest, WhatOneRailPutsTheOtherGets) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  EXPECT_EQ(second->Put(kKey, "by the second"), ReplyStatus::kOk);
+  EXPECT_EQ(first->Get(kKey), "by the second");
+  EXPECT_EQ(first->Put(kKey, "by the first"), ReplyStatus::kOk);
+  EXPECT_EQ(second->Get(kKey), "by the first");
+}
+
+TEST_F(RailsTest, ManyConnectionsOfBothAreServed) {
+  Start();
+  std::vector<std::unique_ptr<RawPeer>> peers;
+  for (int i = 0; i < 8; ++i) peers.push_back(ConnectedOf(i % 2));
+  for (size_t i = 0; i < peers.size(); ++i)
+    ASSERT_EQ(peers[i]->Put("k" + std::to_string(i), std::to_string(i)), ReplyStatus::kOk);
+  for (size_t i = 0; i < peers.size(); ++i)
+    ASSERT_EQ(peers[i]->Get("k" + std::to_string(i)), std::to_string(i));
+}
+
+TEST_F(RailsTest, RequestsOfBothRailsAreServedTogether) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  constexpr uint32_t kEach = 32;
+  for (uint32_t i = 0; i < kEach; ++i) {
+    for (RawPeer* peer : {first.get(), second.get()}) {
+      RequestHeader put = peer->Header(Opcode::kPut);
+      put.key_bytes = sizeof(kKey) - 1;
+      put.value_bytes = 100;
+      ASSERT_TRUE(peer->Send(put, kKey, std::string(100, 'v')));
+    }
+  }
+  ASSERT_TRUE(first->WaitSent());
+  ASSERT_TRUE(second->WaitSent());
+  for (uint32_t i = 0; i < kEach; ++i) {
+    for (RawPeer* peer : {first.get(), second.get()}) {
+      const auto reply = peer->Receive();
+      ASSERT_TRUE(reply.has_value());
+      ASSERT_EQ(reply->status(), ReplyStatus::kOk);
+    }
+  }
+  EXPECT_EQ(stats().rpcs, 2 * kEach);
+}
+
+TEST_F(RailsTest, LongValuesGoByTheRailOfTheirRequest) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  for (RawPeer* const peer : {second.get(), first.get()}) {
+    for (const uint32_t bytes : {kStaged, kLarge}) {
+      Fill(peer, bytes, bytes);
+      const std::vector<std::byte> sent(peer->lent().data(), peer->lent().data() + bytes);
+      const auto put = peer->Call(InBuffer(peer, Opcode::kPut, bytes), kKey);
+      ASSERT_EQ(put.value().status(), ReplyStatus::kOk) << bytes;
+      std::memset(peer->lent().data(), 0, bytes);
+      const auto get = peer->Call(InBuffer(peer, Opcode::kGet, kLarge), kKey);
+      if (bytes == kLarge) {
+        // The client READs it where it is.
+        EXPECT_EQ(get.value().status(), ReplyStatus::kBufferTooSmall);
+        continue;
+      }
+      ASSERT_EQ(get.value().status(), ReplyStatus::kOk);
+      EXPECT_EQ(std::memcmp(peer->lent().data(), sent.data(), bytes), 0);
+    }
+  }
+}
+
+// With the heap full, a value waits in a buffer of the worker until it overwrites its item.
+TEST_F(RailsTest, ValuesThatReplaceOthersGoByEachRail) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  ASSERT_EQ(first->Call(InBuffer(first.get(), Opcode::kPut, kLarge), kKey)->status(),
+            ReplyStatus::kOk);
+  for (int i = 0; i < 1000; ++i) {
+    RequestHeader put = InBuffer(first.get(), Opcode::kPut, kLarge);
+    const std::string key = "filler" + std::to_string(i);
+    put.key_bytes = static_cast<uint16_t>(key.size());
+    const auto reply = first->Call(put, key);
+    if (reply.value().status() != ReplyStatus::kOk) break;
+    ASSERT_LT(i, 999) << "the heap does not fill";
+  }
+  for (RawPeer* const peer : {first.get(), second.get(), first.get()}) {
+    Fill(peer, kLarge, 7);
+    EXPECT_EQ(peer->Call(InBuffer(peer, Opcode::kPut, kLarge), kKey)->status(), ReplyStatus::kOk);
+  }
+}
+
+TEST_F(RailsTest, ASessionHasConnectionsOfBothRails) {
+  Start();
+  const auto first = ConnectedOf(0);
+  auto second = PeerOf(1);
+  ASSERT_TRUE(second->Join(*first, 1));
+  EXPECT_EQ(second->grant().session_id, first->grant().session_id);
+  EXPECT_NE(second->grant().connection_id, first->grant().connection_id);
+  EXPECT_TRUE(second->ReadAt(second->grant().region_address, second->grant().region_rkey));
+  EXPECT_EQ(second->Put(kKey, "value"), ReplyStatus::kOk);
+  // The same place over the other rail: the old queue pair is closed first.
+  auto again = PeerOf(0);
+  ASSERT_TRUE(again->Join(*first, 1));
+  EXPECT_TRUE(second->WaitBroken());
+  EXPECT_EQ(stats().sessions, 1u);
+  EXPECT_EQ(stats().connections, 2u);
+  first->next_sequence = second->next_sequence;  // numbers are the session's
+  EXPECT_EQ(first->Get(kKey), "value");
+}
+
+TEST_F(RailsTest, OnlyTheLockRailSwapsLockWords) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  EXPECT_EQ(static_cast<LockMode>(first->grant().lock_mode), LockMode::kNicCas);
+  EXPECT_EQ(static_cast<LockMode>(second->grant().lock_mode), LockMode::kRpcLoopback);
+  EXPECT_EQ(second->grant().lock_address, 0u);
+  EXPECT_EQ(second->grant().lock_rkey, 0u);
+  EXPECT_EQ(second->grant().lock_words, first->grant().lock_words);
+}
+
+TEST_F(RailsTest, LocksByRpcOverAnotherRailExcludeSwaps) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  const size_t index = HashOf(*first).LockIndex(first->grant().lock_words);
+  ASSERT_EQ(first->Cas(index, 0, WordOf(*first)), 0u);
+  const ReplyHeader refused = CallLock(second.get(), Opcode::kLock);
+  EXPECT_EQ(static_cast<ReplyStatus>(refused.status), ReplyStatus::kLockHeld);
+  EXPECT_EQ(refused.lock.lock_word, WordOf(*first));
+  EXPECT_EQ(first->Cas(index, WordOf(*first), 0), WordOf(*first));
+  EXPECT_EQ(static_cast<ReplyStatus>(CallLock(second.get(), Opcode::kLock).status),
+            ReplyStatus::kOk);
+  EXPECT_EQ(first->Cas(index, 0, WordOf(*first)), WordOf(*second));
+  EXPECT_EQ(static_cast<ReplyStatus>(CallLock(second.get(), Opcode::kUnlock).status),
+            ReplyStatus::kOk);
+}
+
+// If the server swapped by the device of the request, both would get the lock now and then: a
+// device writes 20 us after it has read.
+TEST_F(RailsTest, OneOfTwoWhoAskAtOnceGetsTheLock) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  const size_t index = HashOf(*first).LockIndex(first->grant().lock_words);
+  for (int i = 0; i < 200; ++i) {
+    RequestHeader lock = second->Header(Opcode::kLock);
+    lock.key_bytes = sizeof(kKey) - 1;
+    lock.lock.lock_word = WordOf(*second);
+    ASSERT_TRUE(second->Send(lock, kKey));
+    const auto before = first->Cas(index, 0, WordOf(*first));
+    const auto reply = second->Receive();
+    ASSERT_TRUE(before && reply);
+    const bool first_has = *before == 0, second_has = reply->status() == ReplyStatus::kOk;
+    ASSERT_NE(first_has, second_has) << i;
+    if (first_has) {
+      ASSERT_EQ(first->Cas(index, WordOf(*first), 0), WordOf(*first));
+    } else {
+      ASSERT_EQ(static_cast<ReplyStatus>(CallLock(second.get(), Opcode::kUnlock).status),
+                ReplyStatus::kOk);
+    }
+  }
+}
+
+TEST_F(RailsTest, HeatsAreReadByTheKeyOfTheRail) {
+  Start([](Server::Options* options) { options->evict = true; });
+  std::set<uint32_t> keys;
+  for (const uint32_t rail : {0, 1}) {
+    const auto peer = ConnectedOf(rail);
+    const auto reply = peer->Call(peer->Header(Opcode::kHeats));
+    ASSERT_EQ(reply.value().value.size(), sizeof(HeatsReply));
+    HeatsReply heats{};
+    std::memcpy(&heats, reply->value.data(), sizeof(heats));
+    EXPECT_EQ(peer->ReadAt(heats.address, heats.rkey), 0u);
+  }
+}
+
+TEST_F(RailsTest, LeasesOfItemsAreReadByTheKeyOfTheRail) {
+  Start([](Server::Options* options) { options->item_lease_ms = 100; });
+  for (const uint32_t rail : {0, 1}) {
+    const auto peer = ConnectedOf(rail);
+    const auto reply = peer->Call(peer->Header(Opcode::kItemLeases));
+    ASSERT_EQ(reply.value().value.size(), sizeof(ItemLeasesReply));
+    ItemLeasesReply leases{};
+    std::memcpy(&leases, reply->value.data(), sizeof(leases));
+    EXPECT_TRUE(peer->ReadAt(leases.address, leases.rkey).has_value());
+  }
+}
+
+TEST_F(RailsTest, TheSecondAddressOfADeviceSharesWhatIsRegistered) {
+  Start([](Server::Options* options) {
+    options->more_rails.push_back(*Resolve("127.0.1.2:0", 0));
+  });
+  const auto& rails = server().context().rails;
+  ASSERT_EQ(rails.size(), 3u);
+  EXPECT_NE(rails[0].pd, rails[1].pd);
+  EXPECT_EQ(rails[1].pd, rails[2].pd);
+  EXPECT_EQ(rails[1].region_rkey, rails[2].region_rkey);
+  RawPeer peer(this, second_, rails[2].address);
+  ASSERT_TRUE(peer.Connect());
+  EXPECT_EQ(peer.Put(kKey, "value"), ReplyStatus::kOk);
+}
+
+TEST_F(RailsTest, WrongAddressesAreRefused) {
+  const auto why_not = [](const std::vector<std::string>& more, const char* first = "127.0.0.1:0") {
+    Server::Options options{.listen = *Resolve(first, 0), .device = TestDevice(),
+                            .clocks = MachineClocks()};
+    for (const std::string& text : more) options.more_rails.push_back(*Resolve(text, 0));
+    const auto server = Server::Create(options);
+    return std::string(server.status().message());
+  };
+  EXPECT_THAT(why_not({"203.0.113.7:0"}), HasSubstr("cannot listen on 203.0.113.7:0"));
+  EXPECT_THAT(why_not({"0.0.0.0:0"}), HasSubstr("is of all devices"));
+  EXPECT_THAT(why_not({"127.0.0.1:0"}, "127.0.1.1:0"),
+              HasSubstr("is of device softverbs1, and not of softverbs0: --device=softverbs1"));
+}
+
+TEST_F(RailsTest, SleepsOnTheQueuesOfBoth) {
+  Start();
+  const Worker& worker = *server().workers().front();
+  std::vector<int> fds(worker.fds().begin(), worker.fds().end());
+  std::erase(fds, -1);
+  EXPECT_EQ(std::set<int>(fds.begin(), fds.end()).size(), 3u) << "inbox and two queues";
+}
+
+}  // namespace
+}  // namespace gannet
