@@ -2,6 +2,7 @@
 // shows over HTTP, and its end. The order matters: the process goes to its node before anything
 // starts a thread or touches memory.
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -9,8 +10,10 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/auth/auth_file.h"
 #include "common/base/clock.h"
 #include "common/base/lost_outputs.h"
@@ -135,23 +138,26 @@ std::string Version() {
 }
 
 // Says who may come in without a key.
-void LogWhoMayConnect(const Device& device, const SocketAddress& listen) {
+void LogWhoMayConnect(const Device& device, const std::vector<SocketAddress>& listen) {
   if (!FLAGS_auth_file.empty()) return;
   const bool soft = device.kind == DeviceKind::kSoftverbs;
-  if (soft && listen.is_loopback()) {
+  const auto add_text = [](std::string* all, const SocketAddress& address) {
+    absl::StrAppend(all, address.ToString());
+  };
+  if (soft && std::ranges::all_of(listen, &SocketAddress::is_loopback)) {
     LOG(INFO) << "without --auth_file: all programs of this machine may read and write all, and "
                  "no others, as it listens on "
-              << listen.HostString();
+              << absl::StrJoin(listen, " and ", add_text);
     return;
   }
-  LOG(WARNING) << "ANYBODY who reaches " << listen.ToString()
+  LOG(WARNING) << "ANYBODY who reaches " << absl::StrJoin(listen, " or ", add_text)
                << (soft ? "" : absl::StrCat(" over ", device.name))
                << " MAY READ AND WRITE ALL, as there is no --auth_file. kvcli genkey makes a key; "
                   "--listen=ADDR:PORT with an address of a trusted network lets others not in";
 }
 
 // Says what this run keeps, whom it lets in, and on which device it is.
-void LogTerms(const Device& device, const SocketAddress& listen) {
+void LogTerms(const Device& device, const std::vector<SocketAddress>& listen) {
   if (FLAGS_data.empty() && FLAGS_memory_file.empty() && FLAGS_cluster.empty()) {
     LOG(INFO) << "without --data or --memory_file: the items are lost when the server ends";
   }
@@ -171,9 +177,11 @@ absl::Status SettleOn(const Device& device, Server::Options* options) {
           {.flag = FLAGS_numa, .device = device.name, .memory_bytes = options->memory_bytes},
           NumaMachine::This()));
   options->device = device;
-  GANNET_ASSIGN_OR_RETURN(options->listen, ListenAddress(device.kind));
+  GANNET_ASSIGN_OR_RETURN(const std::vector<SocketAddress> listen, ListenAddresses(device.kind));
+  options->listen = listen.front();
+  options->more_rails.assign(listen.begin() + 1, listen.end());
   RaiseFileLimit();
-  LogTerms(device, options->listen);
+  LogTerms(device, listen);
   LOG(INFO) << numa;
   return absl::OkStatus();
 }
@@ -206,10 +214,19 @@ absl::StatusOr<std::unique_ptr<Announcer>> Announce(const ClusterPlace& place,
                           server);
 }
 
-void SayReady(const std::string& address, const Device& device) {
+// All but the first of the rails.
+std::string MoreRails(const std::vector<Rail>& rails) {
+  std::string more;
+  for (size_t i = 1; i < rails.size(); ++i) {
+    absl::StrAppend(&more, " rail=", rails[i].address.ToString(), "/", rails[i].device.name);
+  }
+  return more;
+}
+
+void SayReady(const std::string& address, const Device& device, const std::vector<Rail>& rails) {
   std::printf(
-      "READY %s device=%s kind=%s%s%s\n", address.c_str(), device.name.c_str(),
-      std::string(DeviceKindName(device.kind)).c_str(),
+      "READY %s device=%s kind=%s%s%s%s\n", address.c_str(), device.name.c_str(),
+      std::string(DeviceKindName(device.kind)).c_str(), MoreRails(rails).c_str(),
       FLAGS_data.empty() ? "" : absl::StrCat(" disk=", FLAGS_sync).c_str(),
       FLAGS_memory_file.empty() ? "" : absl::StrCat(" memory_file=", FLAGS_memory_file).c_str());
   std::fflush(stdout);
@@ -306,7 +323,7 @@ int Main(char** argv) {
   if (!announcer.ok()) return Fail(announcer.status());
   InstallSignals(threads->get(), supervisor);
   if (AwaitReady(**threads, supervisor)) {
-    SayReady(address, *device);
+    SayReady(address, *device, threads->get()->server().context().rails);
     supervisor.Ready(absl::StrCat("serves on ", address, ", device ", device->name));
   }
   const absl::Status status = (*threads)->Wait();

@@ -4,14 +4,17 @@
 #include "server/main/flags/server_flags.h"
 
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
 #include "common/base/status_macros.h"
 #include "common/protocol/limits.h"
+#include "common/protocol/rails_reply.h"
 #include "common/rdma/address.h"
 #include "glog/logging.h"
 #include "server/main/control/announcer.h"
@@ -19,7 +22,8 @@
 #include "server/main/control/numa.h"
 
 DEFINE_string(listen, "",
-              "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any. "
+              "ADDR:PORT to accept clients on; a PORT alone means every address, port 0 takes any; "
+              "several, with commas, are rails of one server, each on the device that has it. "
               "Empty: port 7471 of every address, but on softverbs only of 127.0.0.1 if there is "
               "neither --auth_file nor --advertise, as anybody might connect");
 DEFINE_string(name, "",
@@ -215,13 +219,35 @@ std::string ListenByDefault(DeviceKind kind) {
   return absl::StrCat(for_this_machine ? "127.0.0.1:" : "0.0.0.0:", kDefaultPort);
 }
 
+absl::Status CheckRails(const std::vector<SocketAddress>& addresses) {
+  if (addresses.size() > kRailsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("--listen has ", addresses.size(),
+                                                   " addresses; a server has at most ", kRailsMax,
+                                                   " rails"));
+  }
+  std::set<std::string> seen;
+  for (const SocketAddress& address : addresses) {
+    const std::string host = address.HostString();
+    if (host == "0.0.0.0" || host == "::") {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--listen=", FLAGS_listen, ": ", host,
+                       " is of all devices; with several addresses, name one of each device"));
+    }
+    if (!seen.insert(address.ToString()).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("--listen=", FLAGS_listen, " has ", address.ToString(), " twice"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Fills in what the flags say. All else stays as it is.
 absl::Status Fill(Server::Options* options) {
   GANNET_RETURN_IF_ERROR(CheckFlags());
   const absl::StatusOr<uint64_t> memory_bytes = ParseByteSize(FLAGS_memory);
   GANNET_RETURN_IF_ERROR(Named("memory", FLAGS_memory, memory_bytes.status()));
   options->memory_bytes = *memory_bytes;
-  GANNET_RETURN_IF_ERROR(ListenAddress(DeviceKind::kSoftverbs).status());  // of a wrong --listen
+  GANNET_RETURN_IF_ERROR(ListenAddresses(DeviceKind::kSoftverbs).status());  // of a wrong --listen
   options->name = FLAGS_name;
   options->auth_file = FLAGS_auth_file;
   options->answer_while_starting = true;
@@ -257,11 +283,16 @@ absl::Status Fill(Server::Options* options) {
 
 }  // namespace
 
-absl::StatusOr<SocketAddress> ListenAddress(DeviceKind kind) {
-  if (FLAGS_listen.empty()) return ResolveListen(ListenByDefault(kind), kDefaultPort);
-  const absl::StatusOr<SocketAddress> address = ResolveListen(FLAGS_listen, kDefaultPort);
-  if (!address.ok()) return Named("listen", FLAGS_listen, address.status());
-  return address;
+absl::StatusOr<std::vector<SocketAddress>> ListenAddresses(DeviceKind kind) {
+  const std::string listen = FLAGS_listen.empty() ? ListenByDefault(kind) : FLAGS_listen;
+  std::vector<SocketAddress> addresses;
+  for (const std::string& text : std::vector<std::string>(absl::StrSplit(listen, ','))) {
+    const absl::StatusOr<SocketAddress> address = ResolveListen(text, kDefaultPort);
+    if (!address.ok()) return Named("listen", FLAGS_listen, address.status());
+    addresses.push_back(*address);
+  }
+  if (addresses.size() > 1) GANNET_RETURN_IF_ERROR(CheckRails(addresses));
+  return addresses;
 }
 
 ClusterFlags FlagsOfCluster() {
@@ -275,7 +306,7 @@ ClusterFlags FlagsOfCluster() {
           .etcd_compact = FLAGS_etcd_compact,
           .advertise = FLAGS_advertise,
           .name = FLAGS_name,
-          .listen = FLAGS_listen,
+          .listen = FLAGS_listen.substr(0, FLAGS_listen.find(',')),
           .auth_file = FLAGS_auth_file,
           .memory_file = FLAGS_memory_file,
           .restore_from = FLAGS_restore_from,

@@ -55,8 +55,10 @@ absl::Status TakePolicy(const GroupPolicy& policy, const std::string& group,
                         Server::Options* options);
 // Returns what the flags say now of what members do alike.
 GroupPolicy PolicyOfFlags();
-// Returns where a server on such a device listens. The errors are those of ResolveListen.
-absl::StatusOr<SocketAddress> ListenAddress(DeviceKind kind);
+// Returns where a server on such a device listens: one address, or one for each of its rails. The
+// errors are those of ResolveListen. InvalidArgument: too many, one twice, or one of all devices
+// among several.
+absl::StatusOr<std::vector<SocketAddress>> ListenAddresses(DeviceKind kind);
 // Returns what the flags say of the server's cluster. No flag says its version.
 ClusterFlags FlagsOfCluster();
 

@@ -15,8 +15,11 @@ using testing::HasSubstr;
 class ServerFlagsTest : public testing::Test {
  protected:
   static std::string Listens(DeviceKind kind) {
-    const auto address = ListenAddress(kind);
-    return address.ok() ? address->ToString() : std::string(address.status().message());
+    const auto addresses = ListenAddresses(kind);
+    if (!addresses.ok()) return std::string(addresses.status().message());
+    std::string all;
+    for (const SocketAddress& address : *addresses) all += " " + address.ToString();
+    return all.substr(1);
   }
   static std::string Wrong() { return std::string(OptionsFromFlags().status().message()); }
 
@@ -51,6 +54,22 @@ TEST_F(ServerFlagsTest, WithoutKeysItListensForThisMachineOnly) {
   FLAGS_auth_file = "";
   FLAGS_advertise = "10.0.0.1:7471";
   EXPECT_EQ(Listens(DeviceKind::kSoftverbs), "0.0.0.0:7471") << "it says where others reach it";
+}
+
+TEST_F(ServerFlagsTest, EachAddressIsARail) {
+  FLAGS_listen = "127.0.0.1:7471,127.0.1.1:7472,[::1]";
+  EXPECT_EQ(Listens(DeviceKind::kSoftverbs), "127.0.0.1:7471 127.0.1.1:7472 [::1]:7471");
+  FLAGS_listen = "127.0.0.1:7471,127.0.0.1";
+  EXPECT_EQ(Wrong(), "--listen=127.0.0.1:7471,127.0.0.1 has 127.0.0.1:7471 twice");
+  FLAGS_listen = "127.0.0.1:7471,7472";
+  EXPECT_THAT(Wrong(), HasSubstr("0.0.0.0 is of all devices"));
+  FLAGS_listen = "127.0.0.1:7471,";
+  EXPECT_THAT(Wrong(), HasSubstr("--listen=127.0.0.1:7471,: "));
+  FLAGS_listen = "127.0.0.1";
+  for (int i = 1; i < 9; ++i) FLAGS_listen += ",127.0." + std::to_string(i) + ".1";
+  EXPECT_THAT(Wrong(), HasSubstr("--listen has 9 addresses; a server has at most 8 rails"));
+  FLAGS_listen.resize(FLAGS_listen.rfind(','));
+  EXPECT_TRUE(OptionsFromFlags().ok()) << Wrong();
 }
 
 TEST_F(ServerFlagsTest, RdmaDevicesHaveNoLoopbackAddress) {
