@@ -56,6 +56,7 @@ std::optional<CmEvent> CmChannel::Next() {
   CmEvent copy{.type = event->event,
                .id = event->id,
                .context = event->id->context,
+               .verbs = event->id->verbs,
                .status = event->status};
   copy.private_data = PrivateData(conn.private_data, conn.private_data_len);
   copy.responder_resources = conn.responder_resources;

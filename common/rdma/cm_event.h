@@ -34,6 +34,7 @@ struct CmEvent {
   // id->context, taken while the unacknowledged event still kept the id alive. The id itself may be
   // gone by now, unless the owner of this channel also destroys its ids.
   void* context = nullptr;
+  ibv_context* verbs = nullptr;  // the id's device, taken then too; nullptr: it has none
   int status = 0;
   // How many READs and atomics in flight the peer wants this side to serve, and how many it serves
   // itself. Only in CONNECT_REQUEST and ESTABLISHED.

@@ -89,7 +89,8 @@ std::string_view DeviceKindName(DeviceKind kind) {
 }
 
 DeviceKind KindOf(const ibv_device& device) {
-  if (device.name == kSoftverbsDeviceName) return DeviceKind::kSoftverbs;
+  const std::string_view prefix = kSoftverbsDeviceName.substr(0, kSoftverbsDeviceName.size() - 1);
+  if (std::string_view(device.name).starts_with(prefix)) return DeviceKind::kSoftverbs;
   return IsKernelSoftware(device) ? DeviceKind::kKernelSoftware : DeviceKind::kHardware;
 }
 

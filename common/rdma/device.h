@@ -18,7 +18,7 @@ enum class DeviceKind : uint8_t { kHardware, kKernelSoftware, kSoftverbs };
 std::string_view DeviceKindName(DeviceKind kind);
 DeviceKind KindOf(const ibv_device& device);
 
-// The only device that softverbs offers.
+// The first device that softverbs offers; further ones have the same name with another number.
 inline constexpr std::string_view kSoftverbsDeviceName = "softverbs0";
 
 // The limits that the device reports. Obey them.

@@ -139,6 +139,7 @@ std::optional<ListenerEvent> Listener::Poll() {
       case RDMA_CM_EVENT_DEVICE_REMOVAL:
         result.type = ListenerEvent::Type::kDeviceRemoved;
         result.connection = ConnectionNumber(*event);
+        result.verbs = event->verbs;
         return result;
       default:  // TIMEWAIT_EXIT, ADDR_CHANGE: nothing to do
         continue;

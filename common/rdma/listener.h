@@ -61,16 +61,17 @@ class IncomingRequest {
 // An event of a connection that was accepted, or of a request to connect.
 struct ListenerEvent {
   enum class Type : uint8_t {
-    kRequest,       // `request`
-    kEstablished,   // the first message may arrive before this event
-    kDisconnected,  // the peer closed it or died; begin to close it
-    kFailed,        // it was never established, see `status`; begin to close it
-    kDeviceRemoved,
+    kRequest,        // `request`
+    kEstablished,    // the first message may arrive before this event
+    kDisconnected,   // the peer closed it or died; begin to close it
+    kFailed,         // it was never established, see `status`; begin to close it
+    kDeviceRemoved,  // of the address, or of the connection; `verbs` is which
   };
   Type type = Type::kRequest;
   std::optional<IncomingRequest> request;
   uint64_t connection = 0;  // as given to Accept
   absl::Status status;
+  const ibv_context* verbs = nullptr;
 };
 
 // The passive side: a listening cm id for each address, and the events of every connection that
@@ -99,6 +100,7 @@ class Listener {
   SocketAddress address(size_t i = 0) const;
   // Its device, or nullptr if it is of every device (a wildcard address).
   ibv_context* verbs(size_t i) const { return ids_[i]->verbs; }
+  uint8_t port(size_t i) const { return ids_[i]->port_num; }  // of that device
   int fd() const { return channel_.fd(); }
 
   // The next event, if there is one.

@@ -179,7 +179,7 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
   }
   if (!queues.receives->Reserve(uint64_t{context_.unanswered_max} *
                                 (context_.connections.size() + 1)))
-    failed_ = true;
+    context_.rails[arrival.rail].lost = true;
   const std::string peer = arrival.incoming.peer().ToString();
   auto rdma = context_.server.listener.BeginAccept(
       std::move(arrival.incoming), OptionsForConnection(arrival.rail), arrival.name);
@@ -249,6 +249,7 @@ void Acceptor::OnNotice(const Notice& notice) {
       break;
     case Notice::Type::kIndexChanged:
     case Notice::Type::kKeysAnnounced:
+    case Notice::Type::kRailLost:
       break;  // of no connection
   }
 }

@@ -43,8 +43,6 @@ class Acceptor {
   // From now on rejects all arrivals.
   void BeginClosing();
   bool closing() const { return closing_; }
-  // Returns true if the device refused receives.
-  bool failed() const { return failed_; }
 
  private:
   // To accept a client takes most of a millisecond, in which nobody is served.
@@ -70,7 +68,6 @@ class Acceptor {
   std::deque<Arrival> arrivals_;  // each Poll looks at a few
   std::vector<Arrival> waiting_;  // wait for an old queue pair to be flushed
   bool closing_ = false;
-  bool failed_ = false;
 };
 
 }  // namespace gannet

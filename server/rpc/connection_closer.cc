@@ -29,6 +29,12 @@ void ConnectionCloser::CloseAll(std::string_view why) {
   for (const auto& [id, connection] : context_.connections) Close(connection.get(), why);
 }
 
+void ConnectionCloser::CloseLostRails() {
+  for (const auto& [id, connection] : context_.connections) {
+    if (context_.rails[connection->rail].lost) Close(connection.get(), "its rail is lost");
+  }
+}
+
 void ConnectionCloser::EndSession(Session* session, std::string_view why) {
   session->ended = true;
   for (const auto& [id, connection] : context_.connections) {

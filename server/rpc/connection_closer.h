@@ -30,6 +30,8 @@ class ConnectionCloser {
   // Does nothing if the connection is closing already.
   void Close(ServerConnection* connection, std::string_view why);
   void CloseAll(std::string_view why);
+  // Closes the connections of rails that are lost. The others go on.
+  void CloseLostRails();
   // Closes all connections of a session, whose client begins another one.
   void EndSession(Session* session, std::string_view why);
   // The connection is flushed, or is taken for flushed.

@@ -44,6 +44,7 @@ struct Notice {
     kGone,           // disconnected, or never established
     kIndexChanged,   // of no connection: look which generations the clients acknowledge
     kKeysAnnounced,  // of no connection: keys are to be leased, of the announcement `name`
+    kRailLost,       // of no connection: the device of the rail of number `name` is gone
   };
   Type type;
   uint64_t name;  // of the connection, from NameOf

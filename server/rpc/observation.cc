@@ -13,6 +13,7 @@
 
 #include "common/base/boot_time.h"
 #include "common/base/check.h"
+#include "common/protocol/rails_reply.h"
 #include "common/protocol/touch.h"
 #include "server/rpc/dispatcher.h"
 
@@ -142,10 +143,35 @@ ReplyHeader Observation::Map(const RequestHeader& header, std::span<std::byte> v
   return reply;
 }
 
+ReplyHeader Observation::Rails(const ServerConnection& connection, const RequestHeader& header,
+                               std::span<std::byte> value_out) const {
+  const ServerContext& server = context_.server;
+  if (server.rails.size() == 1) return ReplyTo(header, ReplyStatus::kNotFound);
+  RailsReply rails{};
+  rails.count = static_cast<uint8_t>(server.rails.size());
+  rails.own_rail = connection.rail;
+  for (size_t i = 0; i < server.rails.size(); ++i) {
+    RailEntry& entry = rails.rails[i];
+    const auto address = server.rails[i].address.NetworkBytes();
+    std::memcpy(entry.address.data(), address.data(), entry.address.size());
+    entry.port = server.rails[i].address.port();
+    const RailBoard::Seen seen = server.rail_board.Of(i);
+    entry.mtu_bytes = seen.mtu_bytes;
+    entry.mbit_per_second = seen.mbit_per_second;
+    entry.state = static_cast<uint8_t>(seen.state);
+  }
+  ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  reply.value_bytes = static_cast<uint32_t>(rails.Bytes());
+  std::memcpy(value_out.data(), &rails, rails.Bytes());
+  return reply;
+}
+
 ReplyHeader Observation::List(const ServerConnection& connection, const RequestHeader& header,
                               std::span<std::byte> value_out) const {
   GANNET_CHECK(value_out.size() >= sizeof(StatsReply), "no room for a list");
   if (header.opcode == static_cast<uint8_t>(Opcode::kMap)) return Map(header, value_out);
+  if (header.opcode == static_cast<uint8_t>(Opcode::kRails))
+    return Rails(connection, header, value_out);
   if (header.opcode == static_cast<uint8_t>(Opcode::kListLocks)) {
     return lock_words_.List(header, value_out);
   }
@@ -168,8 +194,6 @@ ReplyHeader Observation::List(const ServerConnection& connection, const RequestH
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kItemLeases)) {
     reply.value_bytes = sizeof(rail.item_leases);
     std::memcpy(value_out.data(), &rail.item_leases, sizeof(rail.item_leases));
-  } else if (header.opcode == static_cast<uint8_t>(Opcode::kRails)) {
-    reply.status = static_cast<uint8_t>(ReplyStatus::kNotFound);  // there is one
   } else if (header.opcode == static_cast<uint8_t>(Opcode::kListClients)) {
     reply.list.next = CopyEntries(context_.server.board.All(), from, value_out, &reply.value_bytes);
   } else if (context_.server.slow_log) {

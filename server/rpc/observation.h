@@ -35,6 +35,8 @@ class Observation {
 
  private:
   void TakeReport(Session* session, const ClientReportView& report);
+  ReplyHeader Rails(const ServerConnection& connection, const RequestHeader& header,
+                    std::span<std::byte> value_out) const;
   ReplyHeader Map(const RequestHeader& header, std::span<std::byte> value_out) const;
   ClientEntry EntryOf(const ServerConnection& connection) const;
 

@@ -15,6 +15,7 @@ namespace gannet {
 struct Rail {
   SocketAddress address;
   Device device;
+  uint8_t port = 1;  // of the device
   ibv_pd* pd = nullptr;
 
   uint32_t region_lkey = 0;  // for READs of values straight into the region

@@ -15,7 +15,7 @@ absl::StatusOr<std::unique_ptr<ReceiveBuffers>> ReceiveBuffers::Create(ibv_pd* p
   GANNET_ASSIGN_OR_RETURN(result->srq_, CreateSharedReceiveQueue(pd, count));
   result->receives_ = Receives(count);
   result->AddRegistered();
-  if (!result->PostRecycled()) return absl::InternalError("the device refused the receives");
+  if (!result->Repost()) return absl::InternalError("the device refused the receives");
   return result;
 }
 
@@ -29,10 +29,10 @@ void ReceiveBuffers::AddRegistered() {
 bool ReceiveBuffers::Reserve(uint64_t requests) {
   const uint32_t before = buffers_.count();
   while (buffers_.count() < requests + repost_at_ && buffers_.Grow()) AddRegistered();
-  return buffers_.count() == before || PostRecycled();
+  return buffers_.count() == before || Repost();
 }
 
-bool ReceiveBuffers::PostRecycled() {
+bool ReceiveBuffers::Repost() {
   ++posts_;
   return receives_.Post(srq_.get());
 }

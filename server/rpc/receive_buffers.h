@@ -42,17 +42,18 @@ class ReceiveBuffers {
   }
   // The bytes of a recycled slot stay until Repost.
   void Recycle(uint32_t slot) { receives_.Recycle(slot); }
-  // Posts the recycled buffers once there are enough for a doorbell. So a few receives less than
-  // there are may be posted at any time. Returns false if the device refused them: then the worker
-  // can receive no more.
-  bool Repost() { return receives_.recycled() < repost_at_ || PostRecycled(); }
+  // Returns true if enough buffers are recycled for a doorbell. So a few receives less than there
+  // are may be posted at any time.
+  bool due() const { return receives_.recycled() >= repost_at_; }
+  // Posts the recycled buffers. Returns false if the device refused them: then the worker can
+  // receive no more. Call it when it is due.
+  bool Repost();
   uint64_t posts() const { return posts_; }  // doorbells so far
 
  private:
   static constexpr uint32_t kRepostAt = 64;
 
   ReceiveBuffers() = default;
-  bool PostRecycled();
   // Recycles the buffers that were registered since.
   void AddRegistered();
 

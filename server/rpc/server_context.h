@@ -19,6 +19,7 @@
 #include "server/rpc/client_board.h"
 #include "server/rpc/now.h"
 #include "server/rpc/rail.h"
+#include "server/rpc/rail_board.h"
 #include "server/rpc/server_control.h"
 #include "server/rpc/server_log.h"
 #include "server/rpc/slow_log.h"
@@ -65,6 +66,7 @@ struct ServerContext {
   LockLeases leases{lock_words, workers};
   ServerLog log{};
   ClientBoard board{workers};
+  RailBoard rail_board{};             // of several rails
   std::optional<SlowLog> slow_log{};  // nullopt: nothing is timed
 
   LockMode lock_mode() const { return static_cast<LockMode>(grant.lock_mode); }

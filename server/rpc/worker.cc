@@ -6,12 +6,32 @@
 #include "server/rpc/worker.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 
 namespace gannet {
+namespace {
+
+// Returns how many rails are lost.
+size_t PostReceivesOfAll(std::span<RailQueues> rails) {
+  size_t lost = 0;
+  for (RailQueues& rail : rails) {
+    rail.lost |= rail.cq->broken() || (rail.receives->due() && !rail.receives->Repost());
+    lost += rail.lost;
+  }
+  return lost;
+}
+
+void CountReceivePosts(WorkerContext* context) {
+  uint64_t posts = 0;
+  for (const RailQueues& rail : context->rails) posts += rail.receives->posts();
+  context->counters.receive_posts.Set(posts);
+}
+
+}  // namespace
 
 absl::StatusOr<std::unique_ptr<Worker>> Worker::Create(ServerContext& server,
                                                        const Options& options, uint32_t index) {
@@ -102,11 +122,14 @@ bool Worker::TakeInbox() {
       index_growth_.TellGeneration();
     } else if (notice.type == Notice::Type::kKeysAnnounced) {
       announcement_.store(notice.name, std::memory_order_release);
+    } else if (notice.type == Notice::Type::kRailLost) {
+      context_.rails[notice.name].lost = true;
     } else {
       acceptor_.OnNotice(notice);
     }
   }
   acceptor_.Poll();
+  if (!several_rails_) failed_ |= context_.rails.front().lost;
   if (context_.server.tier_reads != nullptr) tier_gets_.TakeDone();
   return true;
 }
@@ -160,16 +183,17 @@ void Worker::ServeAllThatWaits() {
 }
 
 inline void Worker::PostReceives() {
-  if (!several_rails_) [[likely]] {
-    if (requests_.cq().broken() || !requests_.receives().Repost()) failed_ = true;
-    return context_.counters.receive_posts.Set(requests_.receives().posts());
+  if (several_rails_) [[unlikely]] {
+    const size_t lost = PostReceivesOfAll(context_.rails);
+    if (lost > 0) closer_.CloseLostRails();
+    failed_ |= lost == context_.rails.size();
+    return CountReceivePosts(&context_);
   }
-  uint64_t posts = 0;
-  for (const RailQueues& rail : context_.rails) {
-    if (rail.cq->broken() || !rail.receives->Repost()) failed_ = true;
-    posts += rail.receives->posts();
-  }
-  context_.counters.receive_posts.Set(posts);
+  if (requests_.cq().broken()) failed_ = true;
+  if (!requests_.receives().due()) [[likely]]
+    return;
+  if (!requests_.receives().Repost()) failed_ = true;
+  CountReceivePosts(&context_);
 }
 
 void Worker::Tick() {
@@ -181,6 +205,7 @@ void Worker::Tick() {
   lock_words_.TellBroken();
   context_.sessions.Expire(context_.now.boot);
   observation_.PublishClients();
+  CountReceivePosts(&context_);
   context_.timers.SetTick(silence_.Next());
 }
 

@@ -78,8 +78,8 @@ class Worker {
 
   // Returns true if the inbox said to close, and no connection is left.
   bool closed() const { return acceptor_.closing() && context_.connections.empty(); }
-  // Returns true if the device lost the queues, so that nothing can be served any more.
-  bool failed() const { return failed_ || acceptor_.failed(); }
+  // Returns true if the devices lost all queues, so that nothing can be served any more.
+  bool failed() const { return failed_; }
 
   // Returns true if clients wait for answers that wait for the disk. They send little before then.
   bool waits_for_disk() const {

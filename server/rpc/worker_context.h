@@ -49,6 +49,7 @@ struct RailQueues {
   uint32_t send_places = 0;  // of each connection's send queue
   std::unique_ptr<CompletionQueue> cq;
   std::unique_ptr<ReceiveBuffers> receives;
+  bool lost = false;  // the device is gone, or refuses receives: no connection can be served
 };
 
 // What a device or the system may refuse to make for a worker: its queues, and the memory that it

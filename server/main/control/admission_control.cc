@@ -44,8 +44,7 @@ bool AdmissionControl::Poll(const Now& now) {
         Notify(event->connection, Notice::Type::kGone);
         break;
       case ListenerEvent::Type::kDeviceRemoved:
-        status_ = absl::UnavailableError(
-            absl::StrCat("device ", server_.rails.front().device.name, " was removed"));
+        rails_.OnLost(event->verbs, "was removed");
         break;
     }
   }

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/clocks.h"
@@ -21,6 +20,7 @@
 #include "server/group/members/member.h"
 #include "server/group/replica/group_standing.h"
 #include "server/main/control/authenticator.h"
+#include "server/main/control/rail_watch.h"
 #include "server/main/control/server_workers.h"
 #include "server/rpc/now.h"
 
@@ -39,11 +39,13 @@ class AdmissionControl {
 
   // A request waits for a primary for `wait_ns` at most. No client is taken for
   // `former_leases_ns` after the first Poll (docs/item-leases.md): its request waits. `wall` is the
-  // clock by which requests must be fresh. A null member: the server is in no group. Both outlive
+  // clock by which requests must be fresh. A null member: the server is in no group. All outlive
   // it.
-  AdmissionControl(const ServerWorkers& workers, Member* member, Authenticator authenticator,
-                   int64_t wait_ns, int64_t former_leases_ns, WallClock wall)
+  AdmissionControl(const ServerWorkers& workers, RailWatch& rails, Member* member,
+                   Authenticator authenticator, int64_t wait_ns, int64_t former_leases_ns,
+                   WallClock wall)
       : workers_(workers),
+        rails_(rails),
         server_(workers.context()),
         member_(member),
         authenticator_(std::move(authenticator)),
@@ -63,8 +65,6 @@ class AdmissionControl {
   // Rejects all requests from now on.
   void BeginStop() { stopping_ = true; }
 
-  // Not OK: the device was lost.
-  const absl::Status& status() const { return status_; }
   bool serves() const { return server_.standing == nullptr || server_.standing->serves(); }
   // How many requests wait for a primary.
   size_t waiting() const { return waiting_.size(); }
@@ -98,6 +98,7 @@ class AdmissionControl {
   void Reject(IncomingRequest request, RejectCode code, std::string_view reason);
 
   const ServerWorkers& workers_;
+  RailWatch& rails_;
   ServerContext& server_;
   Member* const member_;
   Authenticator authenticator_;
@@ -108,7 +109,6 @@ class AdmissionControl {
   std::atomic<bool> reload_asked_{false};
   static_assert(std::atomic<bool>::is_always_lock_free);
   bool stopping_ = false;
-  absl::Status status_;
   Now now_;                      // of this Poll
   BootTime begun_at_;            // when it was first called
   uint32_t requests_ = 0;        // so far

@@ -61,6 +61,7 @@ std::vector<Rail> RailsOf(const Listener& listener, const std::vector<Device>& d
   std::vector<Rail> rails;
   for (size_t i = 0; i < devices.size(); ++i) {
     rails.push_back({.address = listener.address(i), .device = devices[i]});
+    if (devices.size() > 1) rails.back().port = listener.port(i);
     memory.DescribeOn(i, item_lease_ms, &rails.back());
   }
   return rails;
@@ -122,7 +123,8 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
   GANNET_RETURN_IF_ERROR(CreateWorkers());
   if (tier_ != nullptr) GANNET_RETURN_IF_ERROR(StartTier());
   if (group_) GANNET_RETURN_IF_ERROR(CreateMember());
-  admission_.emplace(*workers_, member(), std::move(authenticator),
+  rail_watch_.emplace(*workers_);
+  admission_.emplace(*workers_, *rail_watch_, member(), std::move(authenticator),
                      WaitForPrimaryNs(options_.group), options_.former_leases_ms * kNsPerMs,
                      options_.clocks.wall);
   tidier_.emplace(*workers_, tidy_wanted_.get());
@@ -321,6 +323,7 @@ bool Server::Poll(const Now& now) {
   if (now.boot >= next_look_) {
     next_look_ = now.boot + kLookPeriodNs;
     workers_->TellLog(now.boot);
+    rail_watch_->Look();
     admission_->LookAtAuthFile();
     if (tier_ != nullptr) tier_->TellLog();
   }

@@ -20,6 +20,7 @@
 #include "common/rdma/idler.h"
 #include "server/main/control/admission_control.h"
 #include "server/main/control/item_lease_keeper.h"
+#include "server/main/control/rail_watch.h"
 #include "server/main/control/server_disk.h"
 #include "server/main/control/server_group.h"
 #include "server/main/control/server_memory.h"
@@ -37,6 +38,7 @@ namespace gannet {
 //   ServerTier        the disk behind the memory, if there is one
 //   ServerWorkers     the workers, and what they share
 //   ServerGroup       its place in a group, if it has one
+//   RailWatch         the ports and devices of several rails
 //   AdmissionControl  who may connect, and to which worker
 //   StoreTidier       the store's idle work
 //   ItemLeaseKeeper   the leases on its most popular items, if it leases any
@@ -146,8 +148,8 @@ class Server final : private ServerControl {
 
   // Refuses new connections from now on and tells the workers to close theirs.
   void BeginStop();
-  // Not OK: the device was lost, and nothing more can be served.
-  const absl::Status& status() const { return admission_->status(); }
+  // Not OK: the devices were lost, and nothing more can be served.
+  const absl::Status& status() const { return rail_watch_->status(); }
 
   // Returns nullptr if the items are in memory only. One thread polls it, from when the server
   // serves until every worker is closed().
@@ -227,6 +229,7 @@ class Server final : private ServerControl {
   std::optional<ServerGroup> group_;
 
   // Owner thread only.
+  std::optional<RailWatch> rail_watch_;
   std::optional<AdmissionControl> admission_;
   std::optional<StoreTidier> tidier_;
   std::optional<ItemLeaseKeeper> lease_keeper_;

@@ -1,8 +1,6 @@
 // A server on two devices: who comes over the second one is served as over the first, and locks go
 // through the first one alone.
 
-#include "server/rpc/rail.h"
-
 #include <algorithm>
 #include <cstring>
 #include <memory>
@@ -20,6 +18,9 @@
 #include "common/protocol/rails_reply.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/main/control/rail_watch.h"
+#include "server/rpc/rail.h"
+#include "softverbs/control.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
@@ -35,6 +36,10 @@ constexpr uint32_t kStaged = 4'040;  // too long for a message, but not in a lar
 
 class RailsTest : public ServerTest {
  protected:
+  void TearDown() override {
+    softverbs_set_port(1, 1);
+    ServerTest::TearDown();
+  }
   void SetUp() override {
     // ctest sets SOFTVERBS_DEVICES=2.
     ASSERT_EQ(TestDevice().name, "softverbs0");
@@ -78,9 +83,7 @@ class RailsTest : public ServerTest {
     for (uint32_t i = 0; i < bytes; ++i)
       peer->lent().data()[i] = static_cast<std::byte>(Mix64(seed + i));
   }
-  static KeyHash HashOf(const RawPeer& peer) {
-    return KeyHash::Of(kKey, peer.grant().hash_seed);
-  }
+  static KeyHash HashOf(const RawPeer& peer) { return KeyHash::Of(kKey, peer.grant().hash_seed); }
   static uint64_t WordOf(const RawPeer& peer) {
     return LockWord::Of(peer.grant().connection_id, 1, HashOf(peer).LockTag()).word();
   }
@@ -91,6 +94,12 @@ class RailsTest : public ServerTest {
     const auto reply = peer->Call(header, kKey);
     EXPECT_TRUE(reply.has_value());
     return reply.value_or(RawPeer::Reply{}).header;
+  }
+
+  static RailsReply Ask(RawPeer* peer) {
+    const auto reply = peer->Call(peer->Header(Opcode::kRails));
+    EXPECT_EQ(reply.value().status(), ReplyStatus::kOk);
+    return DecodeRails(reply.value().value);
   }
 
   Device second_;
@@ -310,9 +319,8 @@ TEST_F(RailsTest, LeasesOfItemsAreReadByTheKeyOfTheRail) {
 }
 
 TEST_F(RailsTest, TheSecondAddressOfADeviceSharesWhatIsRegistered) {
-  Start([](Server::Options* options) {
-    options->more_rails.push_back(*Resolve("127.0.1.2:0", 0));
-  });
+  Start(
+      [](Server::Options* options) { options->more_rails.push_back(*Resolve("127.0.1.2:0", 0)); });
   const auto& rails = server().context().rails;
   ASSERT_EQ(rails.size(), 3u);
   EXPECT_NE(rails[0].pd, rails[1].pd);
@@ -325,8 +333,8 @@ TEST_F(RailsTest, TheSecondAddressOfADeviceSharesWhatIsRegistered) {
 
 TEST_F(RailsTest, WrongAddressesAreRefused) {
   const auto why_not = [](const std::vector<std::string>& more, const char* first = "127.0.0.1:0") {
-    Server::Options options{.listen = *Resolve(first, 0), .device = TestDevice(),
-                            .clocks = MachineClocks()};
+    Server::Options options{
+        .listen = *Resolve(first, 0), .device = TestDevice(), .clocks = MachineClocks()};
     for (const std::string& text : more) options.more_rails.push_back(*Resolve(text, 0));
     const auto server = Server::Create(options);
     return std::string(server.status().message());
@@ -335,6 +343,64 @@ TEST_F(RailsTest, WrongAddressesAreRefused) {
   EXPECT_THAT(why_not({"0.0.0.0:0"}), HasSubstr("is of all devices"));
   EXPECT_THAT(why_not({"127.0.0.1:0"}, "127.0.1.1:0"),
               HasSubstr("is of device softverbs1, and not of softverbs0: --device=softverbs1"));
+}
+
+TEST_F(RailsTest, TellsWhoAsksWhereTheyAre) {
+  Start();
+  for (const uint8_t own : {0, 1}) {
+    const auto peer = ConnectedOf(own);
+    const RailsReply told = Ask(peer.get());
+    ASSERT_EQ(told.count, 2);
+    EXPECT_EQ(told.lock_rail, 0);
+    EXPECT_EQ(told.own_rail, own);
+    for (const uint8_t i : {0, 1}) {
+      const SocketAddress& address = server().context().rails[i].address;
+      const auto bytes = address.NetworkBytes();
+      EXPECT_EQ(std::memcmp(told.rails[i].address.data(), bytes.data(), 16), 0);
+      EXPECT_EQ(told.rails[i].port, address.port());
+      EXPECT_EQ(told.rails[i].mtu_bytes, 4096);
+      EXPECT_EQ(told.rails[i].mbit_per_second, 100'000u);
+      EXPECT_EQ(told.rails[i].state, static_cast<uint8_t>(RailState::kUp));
+    }
+  }
+}
+
+TEST_F(RailsTest, APortThatIsDownLeavesTheOtherRailServed) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  ASSERT_EQ(softverbs_set_port(1, 0), 0);
+  Pass(kNsPerSecond);
+  EXPECT_EQ(Ask(first.get()).rails[1].state, static_cast<uint8_t>(RailState::kDown));
+  EXPECT_EQ(Ask(first.get()).rails[0].state, static_cast<uint8_t>(RailState::kUp));
+  EXPECT_EQ(first->Put(kKey, "value"), ReplyStatus::kOk);
+  EXPECT_EQ(softverbs_set_port(1, 1), 0);
+  Pass(kNsPerSecond);
+  EXPECT_EQ(Ask(first.get()).rails[1].state, static_cast<uint8_t>(RailState::kUp));
+  EXPECT_EQ(second->Get(kKey), "value");
+}
+
+TEST_F(RailsTest, ADeviceThatIsGoneTakesItsRailsAlone) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  RailWatch watch(server().all_workers());
+  watch.OnLost(second_.verbs, "was removed");
+  EXPECT_TRUE(watch.status().ok());
+  EXPECT_TRUE(second->WaitBroken());
+  EXPECT_EQ(server().context().rail_board.Of(1).state, RailState::kDown);
+  watch.Look();
+  EXPECT_EQ(server().context().rail_board.Of(1).state, RailState::kDown) << "it comes not back";
+  EXPECT_EQ(first->Put(kKey, "value"), ReplyStatus::kOk);
+  EXPECT_TRUE(StepUntil([this] { return stats().connections == 1; }));
+  EXPECT_FALSE(server().workers().front()->failed());
+  watch.OnLost(TestDevice().verbs, "was removed");
+  EXPECT_EQ(watch.status().message(), "device softverbs0 was removed");
+}
+
+TEST_F(RailsTest, TheOnlyDeviceEndsTheServerWhicheverItIs) {
+  StartServer();
+  RailWatch watch(server().all_workers());
+  watch.OnLost(nullptr, "was removed");
+  EXPECT_EQ(watch.status().message(), "device softverbs0 was removed");
 }
 
 TEST_F(RailsTest, SleepsOnTheQueuesOfBoth) {

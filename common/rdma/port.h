@@ -1,0 +1,30 @@
+#ifndef GANNET_COMMON_RDMA_PORT_H_
+#define GANNET_COMMON_RDMA_PORT_H_
+
+#include <infiniband/verbs.h>
+
+#include <cstdint>
+
+namespace gannet {
+
+// What a port of a device is like now.
+struct Port {
+  bool up = false;
+  uint32_t mtu_bytes = 0;        // 0: unknown
+  uint32_t mbit_per_second = 0;  // of its link; 0: unknown
+};
+
+// A port that cannot be asked is down.
+Port LookAtPort(ibv_context* verbs, uint8_t number);
+
+// Returns what a link with these numbers of ibv_port_attr carries, without what its coding takes; 0
+// if they are unknown.
+uint32_t LinkMbitPerSecond(uint8_t active_speed, uint8_t active_width);
+
+// Takes the events of the device that nobody has taken yet, and never blocks. Returns true if one
+// says that the device has failed for good.
+bool TakeDeviceEvents(ibv_context* verbs);
+
+}  // namespace gannet
+
+#endif  // GANNET_COMMON_RDMA_PORT_H_

@@ -1,0 +1,63 @@
+#include "server/main/control/rail_watch.h"
+
+#include <algorithm>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "common/rdma/port.h"
+#include "glog/logging.h"
+
+namespace gannet {
+
+RailWatch::RailWatch(const ServerWorkers& workers)
+    : workers_(workers), server_(workers.context()) {
+  Look();
+}
+
+void RailWatch::Look() {
+  if (server_.rails.size() == 1) return;
+  for (size_t i = 0; i < server_.rails.size(); ++i) {
+    const Device& device = server_.rails[i].device;
+    if (!lost_[i] && TakeDeviceEvents(device.verbs)) OnLost(device.verbs, "failed");
+    Show(i);
+  }
+}
+
+void RailWatch::Show(size_t rail) {
+  const Rail& it = server_.rails[rail];
+  const Port port = lost_[rail] ? Port{} : LookAtPort(it.device.verbs, it.port);
+  const RailBoard::Seen before = server_.rail_board.Of(rail);
+  const RailBoard::Seen seen = {
+      .mbit_per_second = port.mbit_per_second,
+      .mtu_bytes = static_cast<uint16_t>(std::min<uint32_t>(port.mtu_bytes, UINT16_MAX)),
+      .state = port.up ? RailState::kUp : RailState::kDown};
+  server_.rail_board.Show(rail, seen);
+  const bool first = before.state == RailState{};
+  if (seen.state == before.state || (first && port.up)) return;
+  const std::string name = absl::StrCat("rail ", it.address.ToString(), " (", it.device.name, ")");
+  if (port.up) {
+    LOG(INFO) << name << " is up again";
+  } else {
+    LOG(WARNING) << name << " is down";
+  }
+}
+
+void RailWatch::OnLost(const ibv_context* verbs, std::string_view how) {
+  const bool one = server_.rails.size() == 1;
+  for (size_t i = 0; i < server_.rails.size(); ++i) {
+    const Device& device = server_.rails[i].device;
+    if (lost_[i] || (!one && device.verbs != verbs)) continue;
+    lost_[i] = true;
+    const std::string what = absl::StrCat("device ", device.name, " ", std::string(how));
+    if (std::ranges::count(lost_, true) == static_cast<int>(server_.rails.size())) {
+      status_ = absl::UnavailableError(what);
+      continue;
+    }
+    LOG(ERROR) << what << ": rail " << server_.rails[i].address.ToString()
+               << " is lost until the server is started again";
+    Show(i);
+    workers_.Notify({Notice::Type::kRailLost, i});
+  }
+}
+
+}  // namespace gannet

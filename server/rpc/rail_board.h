@@ -1,0 +1,39 @@
+#ifndef GANNET_SERVER_RPC_RAIL_BOARD_H_
+#define GANNET_SERVER_RPC_RAIL_BOARD_H_
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "common/protocol/rails_reply.h"
+
+namespace gannet {
+
+// What a server last saw of the ports of its rails. Thread safe: one thread writes, any reads. All
+// accesses are relaxed: nothing else depends on them.
+class RailBoard {
+ public:
+  struct Seen {
+    uint32_t mbit_per_second = 0;  // 0: unknown
+    uint16_t mtu_bytes = 0;        // 0: unknown
+    RailState state = RailState::kUp;
+    uint8_t reserved = 0;
+  };
+
+  void Show(size_t rail, const Seen& seen) {
+    seen_[rail].store(std::bit_cast<uint64_t>(seen), std::memory_order_relaxed);
+  }
+  Seen Of(size_t rail) const {
+    return std::bit_cast<Seen>(seen_[rail].load(std::memory_order_relaxed));
+  }
+
+ private:
+  static_assert(sizeof(Seen) == sizeof(uint64_t));
+  std::array<std::atomic<uint64_t>, kRailsMax> seen_{};
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_SERVER_RPC_RAIL_BOARD_H_
