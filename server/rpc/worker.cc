@@ -97,12 +97,16 @@ bool Worker::ServeRailsInTurn() {
   next_rail_ = (next_rail_ + 1) % rails;
   size_t polled = 0;
   for (uint32_t i = 0; i < rails && polled < Requests::kPollMax; ++i) {
-    requests_.Use((next_rail_ + i) % rails);
+    const uint32_t rail = (next_rail_ + i) % rails;
+    requests_.Use(rail);
+    const uint64_t before = context_.counters.rpcs.value();
     size_t n;
     do {
       n = requests_.Poll(Requests::kPollMax - polled);
       polled += n;
     } while (polled < Requests::kPollMax && (n > kFew || (n > 0 && loaded_)));
+    requests_.CountUpdates();
+    context_.counters.rails[rail].requests.Add(context_.counters.rpcs.value() - before);
   }
   loaded_ = polled > kFew;
   more_wait_ = polled == Requests::kPollMax;
@@ -171,6 +175,7 @@ void Worker::RunTimers() {
 void Worker::ServeAllThatWaits() {
   for (uint32_t rail = 0; rail < context_.rails.size(); ++rail) {
     requests_.Use(rail);
+    const uint64_t before = context_.counters.rpcs.value();
     uint32_t left = context_.rails[rail].cq->capacity();
     while (left > 0) {
       const size_t n = requests_.Poll(Requests::kPollMax);
@@ -178,8 +183,9 @@ void Worker::ServeAllThatWaits() {
       left -= std::min<uint32_t>(left, static_cast<uint32_t>(n));
       requests_.replies().batch().Flush();
     }
+    requests_.CountUpdates();
+    context_.counters.rails[rail].requests.Add(context_.counters.rpcs.value() - before);
   }
-  requests_.CountUpdates();
 }
 
 inline void Worker::PostReceives() {
@@ -205,6 +211,8 @@ void Worker::Tick() {
   lock_words_.TellBroken();
   context_.sessions.Expire(context_.now.boot);
   observation_.PublishClients();
+  for (uint32_t rail = 0; rail < context_.rails.size(); ++rail)
+    context_.counters.rails[rail].connections.Set(context_.connections.of_rail(rail).size());
   CountReceivePosts(&context_);
   context_.timers.SetTick(silence_.Next());
 }

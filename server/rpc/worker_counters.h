@@ -7,6 +7,7 @@
 
 #include "common/protocol/client_report.h"
 #include "common/protocol/opcode.h"
+#include "common/protocol/rails_reply.h"
 
 namespace gannet {
 
@@ -23,6 +24,12 @@ class Counter {
 
  private:
   std::atomic<uint64_t> value_{0};
+};
+
+// Of a rail, if the server has several.
+struct RailCounters {
+  Counter connections;
+  Counter requests;  // that came by it, without heartbeats
 };
 
 struct WorkerCounters {
@@ -48,6 +55,7 @@ struct WorkerCounters {
   Counter client_reads;
   Counter client_gets_by_rpc;
   std::array<std::array<Counter, LatencyBucket::kCount>, kLatencyKinds> client_latencies;
+  std::array<RailCounters, kRailsMax> rails;
   // No client of this worker READs an index older than this generation.
   Counter index_generation;
 };

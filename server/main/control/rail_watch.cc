@@ -9,8 +9,7 @@
 
 namespace gannet {
 
-RailWatch::RailWatch(const ServerWorkers& workers)
-    : workers_(workers), server_(workers.context()) {
+RailWatch::RailWatch(const ServerWorkers& workers) : workers_(workers), server_(workers.context()) {
   Look();
 }
 

@@ -123,6 +123,20 @@ Json ConnectionsJson(const ServerView& it) {
   return all;
 }
 
+Json RailsJson(const ServerView& it) {
+  Json all = Json::array();
+  for (const ServerView::Rail& rail : it.rails) {
+    all.push_back({{"address", rail.address},
+                   {"device", rail.device},
+                   {"up", rail.up},
+                   {"mbit_per_second", rail.mbit_per_second},
+                   {"mtu_bytes", rail.mtu_bytes},
+                   {"connections", rail.connections},
+                   {"requests", rail.requests}});
+  }
+  return all;
+}
+
 Json LocksJson(const ServerView& it) {
   Json all = Json::array();
   for (const SeenLock& lock : it.locks) {
@@ -202,6 +216,7 @@ std::string RenderJson(const ServerView& view, bool show_keys) {
                {"requests", RequestsJson(view)},  {"store", StoreJson(view)},
                {"sessions", view.stats.sessions}, {"connections", ConnectionsJson(view)},
                {"locks", LocksJson(view)},        {"slow", SlowJson(view, show_keys)}};
+  if (!view.rails.empty()) json["rails"] = RailsJson(view);
   if (view.group) json["group"] = GroupJson(view);
   // Keys are bytes; those that are no UTF-8 are shown with replacements.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -187,6 +187,23 @@ void AddLocks(const ServerView& it, MetricFamilies* to) {
   to->Add({{"reason", "lease_over"}}, it.stats.locks_expired);
 }
 
+// Of a server with several rails.
+void AddRails(const ServerView& it, MetricFamilies* to) {
+  to->Begin(MetricType::Gauge, "gannet_rail_up", "1 while the rail's port is up.");
+  for (const ServerView::Rail& rail : it.rails)
+    to->Add({{"rail", rail.address}, {"device", rail.device}}, rail.up ? 1 : 0);
+  to->Begin(MetricType::Gauge, "gannet_rail_bits_per_second", "What the rail's link carries.");
+  for (const ServerView::Rail& rail : it.rails)
+    to->Add({{"rail", rail.address}}, rail.mbit_per_second * 1e6);
+  to->Begin(MetricType::Gauge, "gannet_rail_connections", "Connections of the rail.");
+  for (const ServerView::Rail& rail : it.rails)
+    to->Add({{"rail", rail.address}}, static_cast<double>(rail.connections));
+  to->Begin(MetricType::Counter, "gannet_rail_requests_total",
+            "Requests that came by the rail, without heartbeats.");
+  for (const ServerView::Rail& rail : it.rails)
+    to->Add({{"rail", rail.address}}, static_cast<double>(rail.requests));
+}
+
 }  // namespace
 
 std::string RenderMetrics(const ServerView& view) {
@@ -197,6 +214,7 @@ std::string RenderMetrics(const ServerView& view) {
   AddMemory(view, &families);
   AddDisk(view, &families);
   AddLocks(view, &families);
+  if (!view.rails.empty()) AddRails(view, &families);
   if (view.group) AddGroup(view, &families);
   return families.Text();
 }

@@ -26,6 +26,26 @@ void AddWorker(const WorkerCounters& counters, ServerView* to) {
   }
 }
 
+std::vector<ServerView::Rail> RailsOf(const Server& server) {
+  const ServerContext& context = server.context();
+  std::vector<ServerView::Rail> rails;
+  if (context.rails.size() == 1) return rails;
+  for (size_t i = 0; i < context.rails.size(); ++i) {
+    const RailBoard::Seen seen = context.rail_board.Of(i);
+    ServerView::Rail& rail =
+        rails.emplace_back(ServerView::Rail{.address = context.rails[i].address.ToString(),
+                                            .device = context.rails[i].device.name,
+                                            .up = seen.state == RailState::kUp,
+                                            .mbit_per_second = seen.mbit_per_second,
+                                            .mtu_bytes = seen.mtu_bytes});
+    for (const auto& worker : server.workers()) {
+      rail.connections += worker->counters().rails[i].connections.value();
+      rail.requests += worker->counters().rails[i].requests.value();
+    }
+  }
+  return rails;
+}
+
 }  // namespace
 
 Observer::Observer(const ServerThreads* threads, Options options)
@@ -112,6 +132,7 @@ ServerView Observer::Take(const Now& now) {
     view.slow = context.slow_log->Entries();
     view.slow_requests = context.slow_log->count();
   }
+  view.rails = RailsOf(server);
   if (const Member* const member = server.member()) view.group = member->Look();
   LookAtLocks(now.boot, &view);
   return view;

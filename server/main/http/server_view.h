@@ -57,6 +57,17 @@ struct ServerView {
   std::vector<SlowEntry> slow;  // the newest first
   uint64_t slow_requests = 0;   // since the start
 
+  struct Rail {
+    std::string address;
+    std::string device;
+    bool up = false;
+    uint32_t mbit_per_second = 0;  // 0: unknown
+    uint32_t mtu_bytes = 0;        // 0: unknown
+    uint64_t connections = 0;
+    uint64_t requests = 0;  // since the start, without heartbeats
+  };
+  std::vector<Rail> rails;  // empty: there is one
+
   std::optional<Member::Seen> group;  // nullopt: the server is in no group
 
   static constexpr size_t kLocksMax = 64;

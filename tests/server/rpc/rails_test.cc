@@ -21,6 +21,7 @@
 #include "server/main/control/rail_watch.h"
 #include "server/rpc/rail.h"
 #include "softverbs/control.h"
+#include "softverbs/tests/support/temporary_directory.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
@@ -223,6 +224,49 @@ TEST_F(RailsTest, ValuesThatReplaceOthersGoByEachRail) {
   }
 }
 
+TEST_F(RailsTest, ValuesOnADiskGoByTheRailOfTheirRequest) {
+  constexpr uint32_t kBytes = 20'000;
+  constexpr uint64_t kSegment = 1 << 20;
+  const test_support::TemporaryDirectory directory;
+  const TierOptions tier = {.directory = directory.path(),
+                            .bytes = kTierSegmentsMin * kSegment,
+                            .segment_bytes = kSegment};
+  if (!ServerTier::Open(tier, /*keeps=*/false).ok()) GTEST_SKIP() << "no tier where the tests are";
+  Start([&](Server::Options* options) {
+    options->memory_bytes = 8 << 20;
+    options->evict = true;
+    options->tier = tier;
+  });
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  uint32_t keys = 0;
+  for (int i = 0; stats().items_on_disk < 16 && i < 5000; ++i) {
+    keys = i + 1;
+    Fill(first.get(), kBytes, i);
+    RequestHeader put = InBuffer(first.get(), Opcode::kPut, kBytes);
+    const std::string key = "key" + std::to_string(i);
+    put.key_bytes = static_cast<uint16_t>(key.size());
+    ASSERT_EQ(first->Call(put, key).value().status(), ReplyStatus::kOk);
+    Advance(kNsPerMs);  // the victims are chosen in the background
+  }
+  uint32_t seen = 0;
+  for (uint32_t i = 0; i < keys && seen < 4; ++i) {
+    const std::string key = "key" + std::to_string(i);
+    if (!server().store().Get(key, {}, now().server_time).on_disk) continue;
+    for (RawPeer* const peer : {second.get(), first.get()}) {
+      RequestHeader get = InBuffer(peer, Opcode::kGet, kLarge);
+      get.key_bytes = static_cast<uint16_t>(key.size());
+      const auto reply = peer->Call(get, key);
+      if (reply.value().status() != ReplyStatus::kOk) continue;  // it is back in memory, and large
+      ASSERT_EQ(reply->header.get.value_in_buffer, 1);
+      const std::vector<std::byte> got(peer->lent().data(), peer->lent().data() + kBytes);
+      Fill(peer, kBytes, i);
+      EXPECT_EQ(std::memcmp(got.data(), peer->lent().data(), kBytes), 0);
+      ++seen;
+    }
+  }
+  EXPECT_GE(seen, 4u);
+}
+
 TEST_F(RailsTest, ASessionHasConnectionsOfBothRails) {
   Start();
   const auto first = ConnectedOf(0);
@@ -343,6 +387,20 @@ TEST_F(RailsTest, WrongAddressesAreRefused) {
   EXPECT_THAT(why_not({"0.0.0.0:0"}), HasSubstr("is of all devices"));
   EXPECT_THAT(why_not({"127.0.0.1:0"}, "127.0.1.1:0"),
               HasSubstr("is of device softverbs1, and not of softverbs0: --device=softverbs1"));
+}
+
+TEST_F(RailsTest, WhatComesByEachIsCounted) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1), third = ConnectedOf(1);
+  EXPECT_EQ(first->Put(kKey, "value"), ReplyStatus::kOk);
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(second->Get(kKey), "value");
+  EXPECT_TRUE(third->Call(third->Header(Opcode::kHeartbeat)).has_value());
+  Pass(int64_t{kSilenceMsDefault} * kNsPerMs / 2);  // they are counted now and then
+  const auto& rails = server().workers().front()->counters().rails;
+  EXPECT_EQ(rails[0].requests.value(), 1u);
+  EXPECT_EQ(rails[1].requests.value(), 3u);
+  EXPECT_EQ(rails[0].connections.value(), 1u);
+  EXPECT_EQ(rails[1].connections.value(), 2u);
 }
 
 TEST_F(RailsTest, TellsWhoAsksWhereTheyAre) {

@@ -54,6 +54,32 @@ TEST(ServerViewTest, MetricsSayWhatTheViewSays) {
   EXPECT_THAT(text, HasSubstr("device=\"soft\\\"0\""));
 }
 
+TEST(ServerViewTest, OnlySeveralRailsAreShown) {
+  ServerView it = Example();
+  EXPECT_THAT(RenderMetrics(it), Not(HasSubstr("gannet_rail")));
+  EXPECT_FALSE(nlohmann::json::parse(RenderJson(it, false)).contains("rails"));
+  it.rails = {{.address = "10.0.0.1:7471",
+               .device = "d0",
+               .up = true,
+               .mbit_per_second = 100'000,
+               .mtu_bytes = 4096,
+               .connections = 3,
+               .requests = 5},
+              {.address = "10.0.1.1:7471", .device = "d1"}};
+  const std::string text = RenderMetrics(it);
+  EXPECT_THAT(text, HasSubstr("gannet_rail_up{rail=\"10.0.0.1:7471\",device=\"d0\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_rail_up{rail=\"10.0.1.1:7471\",device=\"d1\"} 0\n"));
+  EXPECT_THAT(text,
+              HasSubstr("gannet_rail_bits_per_second{rail=\"10.0.0.1:7471\"} 100000000000\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_rail_connections{rail=\"10.0.0.1:7471\"} 3\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_rail_requests_total{rail=\"10.0.0.1:7471\"} 5\n"));
+  const auto json = nlohmann::json::parse(RenderJson(it, false));
+  EXPECT_EQ(json["rails"][1]["address"], "10.0.1.1:7471");
+  EXPECT_EQ(json["rails"][1]["up"], false);
+  EXPECT_EQ(json["rails"][0]["mtu_bytes"], 4096);
+  EXPECT_EQ(json["rails"][0]["requests"], 5);
+}
+
 // A histogram of Prometheus is cumulative, and its buckets are the doublings.
 TEST(ServerViewTest, LatenciesAreACumulativeHistogram) {
   const std::string text = RenderMetrics(Example());
