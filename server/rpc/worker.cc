@@ -241,7 +241,11 @@ size_t Worker::busy() const {
 absl::Status Worker::Arm() {
   if (context_.server.group != nullptr && holds_replies())
     writes_fd() = context_.server.group->BeginWait();
-  for (const RailQueues& rail : context_.rails) GANNET_RETURN_IF_ERROR(rail.cq->Arm());
+  for (RailQueues& rail : context_.rails) {
+    const absl::Status armed = rail.cq->Arm();
+    if (!several_rails_) return armed;
+    rail.lost |= !armed.ok();  // the next Poll finds it
+  }
   return absl::OkStatus();
 }
 

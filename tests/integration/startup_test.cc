@@ -58,6 +58,30 @@ TEST(StartupTest, SaysWhereItListensAndOnWhat) {
   EXPECT_EQ(ready.kind == "softverbs", ready.device == "softverbs0") << server.ready_line();
 }
 
+std::vector<std::string> OnTwoDevices(const std::string& listen) {
+  return {"/usr/bin/env", "SOFTVERBS_DEVICES=2", ProgramPath("kvserver"),
+          "--memory=32M", "--device=soft",       "--listen=" + listen,
+          "--workers=2"};
+}
+
+TEST(StartupTest, SaysWhichRailsItHas) {
+  ChildProcess server({.argv = OnTwoDevices("127.0.0.1:0,127.0.1.1:0")});
+  const std::string line = server.ReadLine().value_or("");
+  EXPECT_EQ(ParseReadyLine(line).device, "softverbs0") << server.Stderr();
+  EXPECT_THAT(line, testing::ContainsRegex(" rail=127.0.1.1:[0-9]+/softverbs1$"));
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0) << server.Stderr();
+}
+
+TEST(StartupTest, WrongRailsAreOneClearLine) {
+  EXPECT_THAT(FailingCommand(OnTwoDevices("127.0.1.1:0,127.0.0.1:0")),
+              HasSubstr("--device=softverbs1, or another address first"));
+  EXPECT_THAT(FailingCommand(OnTwoDevices("127.0.0.1:0,203.0.113.7:0")),
+              HasSubstr("cannot listen on 203.0.113.7:0"));
+  EXPECT_THAT(FailingCommand(OnTwoDevices("127.0.0.1,127.0.0.1"), /*exit_code=*/2),
+              HasSubstr("has 127.0.0.1:7471 twice"));
+}
+
 // A server that clients have left no descriptors refuses them, says so, and answers its supervisor.
 TEST(StartupTest, KeepsDescriptorsForWhatIsNoClient) {
   ChildProcess server(
