@@ -17,7 +17,7 @@
 namespace gannet {
 namespace {
 
-enum Kind : uint8_t { kCompareAndSwap = 1, kSend = 2, kReceive = 3 };
+enum Kind : uint8_t { kCompareAndSwap = 1, kSend = 2, kReceive = 3, kDrain = 4 };
 
 constexpr uint64_t kPassiveConnection = 1;
 constexpr std::byte kProbeByte{0x5a};
@@ -66,7 +66,13 @@ absl::StatusOr<std::unique_ptr<Loopback>> Loopback::Create(const Device& device,
 }
 
 absl::Status Loopback::Connect(const Device& device) {
-  GANNET_ASSIGN_OR_RETURN(const SocketAddress own, OwnAddress(device));
+  SocketAddress own;
+  if (options_.address) {
+    own = *options_.address;
+    own.set_port(0);
+  } else {
+    GANNET_ASSIGN_OR_RETURN(own, OwnAddress(device));
+  }
   GANNET_ASSIGN_OR_RETURN(listener_, Listener::Create(own));
   const int64_t deadline_ns = MonotonicNs() + options_.timeout_ns;
   GANNET_ASSIGN_OR_RETURN(
@@ -191,11 +197,37 @@ size_t Loopback::Poll(std::span<Outcome> out) {
   return n;
 }
 
+std::vector<Connection*> Loopback::Ends() const {
+  std::vector<Connection*> ends;
+  if (active_ != nullptr) ends.push_back(active_->connection());
+  if (passive_ != nullptr) ends.push_back(passive_.get());
+  return ends;
+}
+
+void Loopback::BeginDrain() {
+  broken_ = true;
+  for (Connection* end : Ends()) end->BeginDrain(WrId{.kind = kDrain}.Pack());
+}
+
+bool Loopback::LookDrained() {
+  bool more = true;
+  while (more) {
+    ibv_wc done;
+    more = completions_->Poll({&done, 1}) == 1;
+    for (Connection* end : Ends()) {
+      const bool own = more && WrId::Unpack(done.wr_id).kind == kDrain;
+      if (own && done.qp_num == end->qp_number()) end->OnDrained();
+    }
+  }
+  const std::vector<Connection*> ends = Ends();
+  return std::ranges::all_of(ends, [](Connection* end) { return end->LookDrained(true); });
+}
+
 Loopback::~Loopback() {
-  std::vector<Connection*> connections;
-  if (active_ != nullptr) connections.push_back(active_->connection());
-  if (passive_ != nullptr) connections.push_back(passive_.get());
-  DrainAll(completions_.get(), connections, options_.timeout_ns, options_.idle);
+  std::vector<Connection*> left = Ends();
+  // Those that drain already are late: their owner has waited.
+  std::erase_if(left, [](const Connection* end) { return end->closing(); });
+  DrainAll(completions_.get(), left, options_.timeout_ns, options_.idle);
 }
 
 }  // namespace gannet

@@ -4,11 +4,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "common/rdma/address.h"
 #include "common/rdma/completion.h"
 #include "common/rdma/connector.h"
 #include "common/rdma/device.h"
@@ -29,7 +31,8 @@ class Loopback {
     // The protection domain of the memory that CompareAndSwap changes. An rkey is valid only within
     // its protection domain.
     ibv_pd* pd = nullptr;
-    uint32_t depth = 16;  // compare-and-swaps in flight at most
+    std::optional<SocketAddress> address;  // of the device; nullopt: one that it finds
+    uint32_t depth = 16;                   // compare-and-swaps in flight at most
     int64_t timeout_ns = 2'000'000'000;
     Idler* idle = nullptr;  // while this object blocks; nullptr: it sleeps
   };
@@ -37,7 +40,7 @@ class Loopback {
   // host has no address on the device.
   static absl::StatusOr<std::unique_ptr<Loopback>> Create(const Device& device,
                                                           const Options& options);
-  // Blocks until everything in flight is flushed.
+  // Blocks until everything in flight is flushed, at most for the timeout.
   ~Loopback();
 
   // Sends one byte from one end to the other and checks it. Blocks, at most for the timeout.
@@ -58,8 +61,14 @@ class Loopback {
   // flight when it broke are dropped.
   size_t Poll(std::span<Outcome> out);
   uint32_t in_flight() const { return in_flight_; }
-  // True if the connection broke. The outcome of swaps that were in flight is unknown; make a new
-  // Loopback.
+  // Begins to end it: every CompareAndSwap is refused, and outcomes of those in flight are dropped.
+  // REQUIRES: not called before.
+  void BeginDrain();
+  // Returns whether nothing is in flight any more. A dead device may never flush. REQUIRES:
+  // BeginDrain.
+  bool LookDrained();
+  // True if the connection broke, or was begun to drain. The outcome of swaps that were in flight
+  // is unknown; make a new Loopback.
   bool broken() const { return broken_; }
 
  private:
@@ -69,6 +78,7 @@ class Loopback {
   absl::Status Step(const ConnectionOptions& options, int64_t now_ns);
   bool IsOwn(const IncomingRequest& request) const;
   void WaitForEvents(int64_t deadline_ns) const;
+  std::vector<Connection*> Ends() const;
   std::byte* Result(uint32_t slot) const { return buffer_.data() + 8 * slot; }
 
   const Options options_;

@@ -94,6 +94,21 @@ TEST_F(LoopbackTest, ARefusedAccessBreaksIt) {
   EXPECT_FALSE(loopback_->CompareAndSwap(AddressOf(0), mr_->rkey, 0, 1, 2));
 }
 
+TEST_F(LoopbackTest, DrainsWhileItsOwnerDoesOtherThings) {
+  for (uint64_t tag = 1; tag <= 4; ++tag) {
+    ASSERT_TRUE(loopback_->CompareAndSwap(AddressOf(5), mr_->rkey, 0, tag, tag));
+  }
+  loopback_->BeginDrain();
+  EXPECT_TRUE(loopback_->broken());
+  EXPECT_FALSE(loopback_->CompareAndSwap(AddressOf(6), mr_->rkey, 0, 5, 5));
+  const int64_t deadline_ns = MonotonicNs() + kTestTimeoutNs;
+  while (!loopback_->LookDrained()) ASSERT_LT(MonotonicNs(), deadline_ns);
+  const uint64_t swapped = Word(5);
+  loopback_.reset();
+  EXPECT_EQ(Word(5), swapped) << "nothing is in flight behind the drain";
+  EXPECT_EQ(Word(6), 0u);
+}
+
 TEST(DeviceTest, DescribesItself) {
   const DeviceCaps& caps = TestDevice().caps;
   EXPECT_GT(caps.max_qp_wr, 0u);
