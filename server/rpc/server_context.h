@@ -8,6 +8,7 @@
 
 #include "common/base/clocks.h"
 #include "common/base/random_source.h"
+#include "common/layout/lock_word_table.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/idler.h"
 #include "common/rdma/listener.h"
@@ -50,7 +51,9 @@ struct ServerContext {
   // What it is, and what clients are told of it.
   uint32_t workers = 1;
   Grant grant{};  // of the lock rail, without the fields that differ between connections
-  std::span<uint64_t> lock_words{};
+  // Where the lock words lie at first, and where they are now.
+  std::span<uint64_t> first_lock_words{};
+  const LockWordTable& lock_words = store.lock_words();
   // The clock of the primary's lease. It is read after a client asked what is left of that. A Now
   // is from before: the client would count too much.
   BootClock boot;

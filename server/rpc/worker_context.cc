@@ -21,7 +21,7 @@ constexpr uint32_t kStagingBytes = SizeClassBytes(kSealedClassMax);
 
 absl::StatusOr<std::unique_ptr<LockCas>> MakeCas(const ServerContext& server) {
   if (server.lock_mode() == LockMode::kRpcServer) {
-    return std::make_unique<CpuLockCas>(server.lock_words);
+    return std::make_unique<CpuLockCas>(server.first_lock_words);
   }
   const Rail& rail = server.lock_rail();
   return LoopbackLockCas::Create(rail.device, {.pd = rail.pd,

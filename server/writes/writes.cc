@@ -62,7 +62,7 @@ WriteOutcome Writes::Check(const Locked& key, const Newest& newest,
                            const WriteConditions& conditions) const {
   if (newest.collides) return {.status = ReplyStatus::kTryAgain};
   if (conditions.under_lock) {
-    const uint64_t word = store_->LockWord(key.hash);
+    const uint64_t word = store_->lock_words().WordOf(key.hash);
     if (word != *conditions.under_lock) {
       return {.status = ReplyStatus::kLockLost, .lock_word = word};
     }

@@ -262,7 +262,7 @@ std::unique_ptr<ServerContext> Server::MakeContext() {
                         .standing = group_ ? &group_->standing() : options_.standing,
                         .workers = options_.workers,
                         .grant = GrantTemplate(),
-                        .lock_words = memory_->lock_words(),
+                        .first_lock_words = memory_->lock_words(),
                         .boot = options_.clocks.boot,
                         .random = random_,
                         .idle = options_.idle});

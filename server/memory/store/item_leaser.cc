@@ -77,7 +77,7 @@ bool ItemLeaser::LeaseOf(KeyHash hash, uint64_t offset, ServerTime now, Serves s
   if (IsStub(locked.item.slot)) return false;
   if (ValueBytes(store_.Block(offset)) > kLeasedValueBytesMax) return false;
   if (store_.later_ != nullptr && store_.later_->MayWait(hash)) return false;
-  if (store_.LockWord(hash) != 0 || !serves(key)) return false;
+  if (store_.lock_words().WordOf(hash) != 0 || !serves(key)) return false;
   const uint64_t bytes = SizeClassBytes(locked.item.slot.size_class());
   if (leases_.counts().leased_bytes + bytes > store_.heap_->capacity_bytes() / kLeasedShare) {
     return false;

@@ -11,6 +11,7 @@
 
 #include "common/base/words.h"
 #include "common/layout/item_proof.h"
+#include "common/layout/lock_word_table.h"
 #include "common/layout/stub.h"
 #include "common/layout/superblock.h"
 #include "server/memory/heap/heap.h"
@@ -84,11 +85,8 @@ class Items : public IndexedItems {
     return IsStub(slot) ? BlockClass(slot, LoadHeader(slot).key_bytes()) : slot.size_class();
   }
 
-  // The present value of the key's lock word. Acquire: nobody sees a change that follows before
-  // this load.
-  uint64_t LockWord(KeyHash hash) const {
-    return __atomic_load_n(&lock_words_[hash.LockIndex(lock_words_.size())], __ATOMIC_ACQUIRE);
-  }
+  // Where the lock words are.
+  LockWordTable& lock_words() { return lock_words_; }
 
   // Whoever changes an item asks this first. Returns how many ms a change of the key has to wait
   // for the end of a lease, which it ends; 0: it may be made now. `now` may be a little early.
@@ -132,10 +130,10 @@ class Items : public IndexedItems {
   uint64_t expiring() const { return expiring_.load(std::memory_order_relaxed); }
 
  protected:
-  // Immutable after the constructor.
+  // Immutable after the constructor, but for where the lock words are.
   const std::span<std::byte> region_;
   const Superblock superblock_;
-  const std::span<const uint64_t> lock_words_;
+  LockWordTable lock_words_;
   const std::unique_ptr<Heap> heap_;
   const std::unique_ptr<RecoveryArea> recovery_;
   const std::unique_ptr<Eviction> eviction_;

@@ -198,7 +198,7 @@ bool Store::Evict(const Index::Lock& held, const Index::Found& found) {
   if (later_ != nullptr && later_->MayWait(hash)) return false;
   if (leases_ != nullptr && EndLease(held, hash, Now({})) != 0) return false;
   // A lock that is taken after this load finds no item.
-  if (LockWord(hash) != 0) return false;
+  if (lock_words().WordOf(hash) != 0) return false;
   if (stubs_ != nullptr && stubs_->Replace(held, hash, found)) return true;
   const uint64_t version = LoadWord(Block(found.slot.offset()) + offsetof(ItemHeader, version));
   if (later_ != nullptr) {

@@ -109,7 +109,7 @@ class Store final : private Items {
   // Returns the item at a slot as the change that made it. The value of a stub is what the stub
   // says. REQUIRES: it stays as it is meanwhile.
   Change ItemAt(Slot slot) const;
-  using Items::LockWord;
+  using Items::lock_words;
   // Evictions ask EndLease. Whoever makes another change does so before he decides, but for the
   // fast path of PUTs, below.
   using Items::EndLease, Items::leases, Items::stubs, Items::updates_at_once;

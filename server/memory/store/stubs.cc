@@ -145,7 +145,7 @@ bool Stubs::Make(KeyHash hash, const TierPlace& place) {
   // What clients have copies of is used much.
   if (items_.leases() != nullptr && items_.leases()->MayHave(hash)) return false;
   // A lock that is taken after this load finds the stub.
-  if (items_.LockWord(hash) != 0) return false;
+  if (items_.lock_words().WordOf(hash) != 0) return false;
   return MakeOf(lock, hash, *found, place);
 }
 
@@ -350,7 +350,7 @@ void Stubs::Forget(const TierCircle::Segment& segment, TierCircle* circle) {
   ahead_.DropWrittenIn(segment.begin, segment.end, segment.lap);
   if (segment.lap == 0) return;
   for (const Name& stub : ListLeaving(segment)) {
-    if (items_.LockWord(stub.hash) != 0 && BringBack(stub, circle)) {
+    if (items_.lock_words().WordOf(stub.hash) != 0 && BringBack(stub, circle)) {
       brought_back_.fetch_add(1, std::memory_order_relaxed);
     } else if (Delete(stub.hash, stub.place)) {
       forgotten_.fetch_add(1, std::memory_order_relaxed);

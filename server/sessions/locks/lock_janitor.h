@@ -3,9 +3,9 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
 
 #include "common/base/boot_time.h"
+#include "common/layout/lock_word_table.h"
 #include "server/sessions/locks/lock_cas.h"
 #include "server/sessions/session/connection_ids.h"
 
@@ -34,7 +34,7 @@ class LockJanitor {
   static constexpr int64_t kLeisurePassNsMin = 2'000'000'000;
 
   // All arguments outlive the janitor.
-  LockJanitor(std::span<const uint64_t> words, const ConnectionIds* alive, LockCas* cas)
+  LockJanitor(const LockWordTable& words, const ConnectionIds* alive, LockCas* cas)
       : words_(words), alive_(alive), cas_(cas) {}
 
   // Starts a pass at once, because a connection was retired.
@@ -54,7 +54,7 @@ class LockJanitor {
   // Returns false if the queue of swaps is full; then the same word must be looked at again.
   bool Examine(size_t index);
 
-  const std::span<const uint64_t> words_;
+  const LockWordTable& words_;
   const ConnectionIds* const alive_;
   LockCas* const cas_;
   size_t position_ = SIZE_MAX;  // of the pass under way; at or past the end if there is none

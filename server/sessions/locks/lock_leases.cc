@@ -1,4 +1,9 @@
+// Leases by lock word, and by their ends for each worker. A lease is of one value of its word, so
+// all but Set find nothing if the lock has another holder.
+
 #include "server/sessions/locks/lock_leases.h"
+
+#include <algorithm>
 
 #include "common/base/words.h"
 
@@ -67,6 +72,19 @@ BootTime LockLeases::Deadline(const Lease& lease) const {
 size_t LockLeases::size() const {
   MutexLock lock(mutex_);
   return entries_.size();
+}
+
+BootTime LockLeases::Last() const {
+  MutexLock lock(mutex_);
+  BootTime last;
+  for (const auto& [index, entry] : entries_) last = std::max(last, entry.deadline);
+  return last;
+}
+
+void LockLeases::Clear() {
+  MutexLock lock(mutex_);
+  entries_.clear();
+  for (auto& of_worker : by_deadline_) of_worker.clear();
 }
 
 void LockLeases::Erase(Entries::iterator it) {

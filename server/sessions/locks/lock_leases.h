@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <optional>
 #include <set>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -13,6 +12,7 @@
 #include "common/base/boot_time.h"
 #include "common/base/clock.h"
 #include "common/base/mutex.h"
+#include "common/layout/lock_word_table.h"
 
 namespace gannet {
 
@@ -36,8 +36,7 @@ class LockLeases {
     uint64_t word;  // its value
   };
 
-  LockLeases(std::span<const uint64_t> words, uint32_t workers)
-      : words_(words), by_deadline_(workers) {}
+  LockLeases(const LockWordTable& words, uint32_t workers) : words_(words), by_deadline_(workers) {}
 
   // Returns false if kLeasesMax leases of held locks exist. A lease that exists can always be
   // renewed.
@@ -57,6 +56,10 @@ class LockLeases {
   // Returns BootTime::Never() if the lock has no lease.
   BootTime Deadline(const Lease& lease) const;
   size_t size() const;
+  // Returns when the last lease is over; BootTime(): there is none.
+  BootTime Last() const;
+  // Forgets all leases: their locks are lost.
+  void Clear();
 
  private:
   // The least time between two sweeps. A sweep of a full table for leases of locks that are gone
@@ -74,7 +77,7 @@ class LockLeases {
   void Erase(Entries::iterator it) GANNET_REQUIRES(mutex_);
   void Sweep() GANNET_REQUIRES(mutex_);
 
-  const std::span<const uint64_t> words_;
+  const LockWordTable& words_;
   mutable Mutex mutex_;
   Entries entries_ GANNET_GUARDED_BY(mutex_);
   // For each worker: deadline and index of the leases that are not being broken.

@@ -30,7 +30,8 @@ class LockJanitorTest : public testing::Test {
   std::vector<uint64_t> words_ = std::vector<uint64_t>(kWords);
   ConnectionIds ids_;
   CpuLockCas cas_{words_};
-  LockJanitor janitor_{words_, &ids_, &cas_};
+  const LockWordTable table_{words_};
+  LockJanitor janitor_{table_, &ids_, &cas_};
   BootTime now_ = BootTime::FromNs(1'000'000'000);
 };
 

@@ -15,7 +15,8 @@ class LockLeasesTest : public testing::Test {
   using Lease = LockLeases::Lease;
 
   std::vector<uint64_t> words_ = std::vector<uint64_t>(kWords);
-  LockLeases leases_{words_, /*workers=*/2};
+  LockWordTable table_{words_};
+  LockLeases leases_{table_, /*workers=*/2};
 };
 
 TEST_F(LockLeasesTest, EndsAtItsTimeWithTheWorkerThatGaveIt) {
@@ -60,6 +61,32 @@ TEST_F(LockLeasesTest, FullTableDropsThoseOfLocksThatAreGone) {
   words_[3] = 0;
   EXPECT_TRUE(leases_.HasRoom(one_more, BootAt(kNsPerSecond)));
   EXPECT_EQ(leases_.size(), LockLeases::kLeasesMax - 1);
+}
+
+TEST_F(LockLeasesTest, SaysWhenTheLastOneIsOverAndForgetsAll) {
+  EXPECT_EQ(leases_.Last(), BootTime());
+  ASSERT_TRUE(leases_.Set(0, {7, 70}, BootAt(100)));
+  ASSERT_TRUE(leases_.Set(1, {8, 80}, BootAt(300)));
+  ASSERT_TRUE(leases_.Set(0, {9, 90}, BootAt(200)));
+  ASSERT_TRUE(leases_.TakeDue(1, BootAt(300)).has_value());
+  EXPECT_EQ(leases_.Last(), BootAt(300)) << "it is being broken, and not yet";
+  leases_.Clear();
+  EXPECT_EQ(leases_.Last(), BootTime());
+  EXPECT_EQ(leases_.Next(0), BootTime::Never());
+}
+
+TEST_F(LockLeasesTest, LooksAtTheWordsWhereTheyAreNow) {
+  words_[7] = 70;
+  ASSERT_TRUE(leases_.Set(0, {7, 70}, BootAt(1'000'000'000)));
+  for (size_t i = 0; i < LockLeases::kLeasesMax; ++i) {
+    if (i == 7) continue;
+    words_[i] = i + 1;
+    ASSERT_TRUE(leases_.Set(0, {i, i + 1}, BootAt(1'000'000'000)));
+  }
+  EXPECT_FALSE(leases_.HasRoom({LockLeases::kLeasesMax, 1}, BootAt(1))) << "all are held";
+  const std::vector<uint64_t> moved(kWords);
+  table_.MoveTo(moved);
+  EXPECT_TRUE(leases_.HasRoom({LockLeases::kLeasesMax, 1}, BootAt(1'000'000'000)));
 }
 
 }  // namespace
