@@ -147,19 +147,24 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
     if (context_.server.standing->partitions().leases_from() != 0) grant.primary_lease_ms = 0;
   }
   if (connection.session->read_only()) grant.features |= kGrantReadOnly;
-  const bool other_device = !context_.server.rails[connection.rail].swaps;
-  if (other_device && context_.server.lock_mode() == LockMode::kNicCas)
+  const bool lock_device = IsOfLockRail(connection);
+  if (!lock_device && context_.server.lock_mode() == LockMode::kNicCas)
     grant.lock_mode = static_cast<uint8_t>(LockMode::kRpcLoopback);
-  if (other_device || connection.session->read_only()) {
-    grant.lock_address = 0;
-    grant.lock_rkey = 0;
-  }
+  const bool told = lock_device && !connection.session->read_only();
+  grant.lock_address = told ? context_.lock_place->address : 0;
+  grant.lock_rkey = told ? context_.lock_place->rkey : 0;
   return grant;
 }
 
 bool Acceptor::Swaps(const ServerConnection& connection) const {
-  return context_.server.lock_mode() == LockMode::kNicCas &&
-         context_.server.rails[connection.rail].swaps && !connection.session->read_only();
+  return context_.server.lock_mode() == LockMode::kNicCas && IsOfLockRail(connection) &&
+         !connection.session->read_only();
+}
+
+// Atomics of two devices are not atomic with each other, so only the clients of one swap.
+bool Acceptor::IsOfLockRail(const ServerConnection& connection) const {
+  return context_.lock_place &&
+         context_.server.OneDevice(connection.rail, context_.lock_place->rail);
 }
 
 // A refused request leaves nothing behind. It makes no session, so no absent client's session has

@@ -59,6 +59,7 @@ class Acceptor {
   void Reject(Arrival arrival, RejectCode code, std::string_view reason);
   ConnectionOptions OptionsForConnection(uint32_t rail) const;
   Grant GrantFor(const ServerConnection& connection, bool resumed) const;
+  bool IsOfLockRail(const ServerConnection& connection) const;
   // Whether its client swaps lock words itself.
   bool Swaps(const ServerConnection& connection) const;
 

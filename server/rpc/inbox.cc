@@ -41,6 +41,14 @@ void Inbox::PutSessions(std::vector<SessionCopy> sessions) {
   Wake();
 }
 
+void Inbox::PutLocks(LockService service) {
+  {
+    MutexLock lock(mutex_);
+    contents_.locks.push_back(std::move(service));
+  }
+  Wake();
+}
+
 void Inbox::PutClose() {
   {
     MutexLock lock(mutex_);
@@ -66,6 +74,7 @@ Inbox::Contents Inbox::Take(size_t arrivals_max) {
   MutexLock lock(mutex_);
   Contents taken{.notices = std::exchange(contents_.notices, {}),
                  .sessions = std::exchange(contents_.sessions, {}),
+                 .locks = std::exchange(contents_.locks, {}),
                  .close = std::exchange(contents_.close, false)};
   for (; arrivals_max > 0 && !contents_.arrivals.empty(); --arrivals_max) {
     taken.arrivals.push_back(std::move(contents_.arrivals.front()));

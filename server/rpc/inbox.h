@@ -14,6 +14,7 @@
 #include "common/protocol/connect.h"
 #include "common/rdma/listener.h"
 #include "server/memory/tier/tier_reads.h"
+#include "server/sessions/locks/lock_service.h"
 #include "server/sessions/session/session_copies.h"
 #include "server/sessions/session/session_key.h"
 
@@ -58,8 +59,11 @@ class Inbox final : public TierReadsDone {
     std::deque<Arrival> arrivals;
     std::vector<Notice> notices;
     std::vector<SessionCopy> sessions;  // to adopt, before the arrivals
+    std::vector<LockService> locks;     // in their order
     bool close = false;                 // shut down: accept no more arrivals, close all connections
-    bool empty() const { return arrivals.empty() && notices.empty() && sessions.empty() && !close; }
+    bool empty() const {
+      return arrivals.empty() && notices.empty() && sessions.empty() && locks.empty() && !close;
+    }
   };
 
   // ResourceExhausted: there are no file descriptors left.
@@ -74,6 +78,8 @@ class Inbox final : public TierReadsDone {
   // Sessions of the former primary, which the worker adopts before the arrivals that are Put later.
   // REQUIRES: they are this worker's (SessionTable::WorkerOf).
   void PutSessions(std::vector<SessionCopy> sessions);
+  // The lock rail changes.
+  void PutLocks(LockService service);
   void PutClose();
   // Wakes the worker and puts nothing.
   void Wake();

@@ -98,7 +98,7 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   reply.lock.lock_word = taking ? header.lock.lock_word : 0;
   if (!ok) {
-    reply.status = static_cast<uint8_t>(ReplyStatus::kInternal);
+    reply.status = static_cast<uint8_t>(StatusOfFailure(taking));
   } else if (moved) {
     reply.status = static_cast<uint8_t>(ReplyStatus::kLockLost);
   } else if (!success) {
@@ -108,6 +108,13 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
     words_.SetLease(header, request.index);
   }
   replies_.AnswerLong(connection, reply);
+}
+
+// If the lock rail is dead, all locks are lost, and the next rail gives new ones. A lock that the
+// failed swap took is in words that nobody looks at then.
+ReplyStatus LockRequests::StatusOfFailure(bool taking) const {
+  if (words_.closed() && !taking) return ReplyStatus::kLockLost;
+  return words_.may_come_back() ? ReplyStatus::kTryAgain : ReplyStatus::kInternal;
 }
 
 bool LockRequests::IsServed(const Waiting& request) const {

@@ -61,6 +61,8 @@ class LockRequests {
   bool StartForcedUnlock(const Waiting& request);
   void OnDone(const Waiting& request, bool ok, uint64_t old);
   void OnForcedUnlockDone(Waiting request, uint64_t word, bool ok, uint64_t old);
+  // Returns the answer if a swap failed.
+  ReplyStatus StatusOfFailure(bool taking) const;
   bool IsServed(const Waiting& request) const;
   void GiveBack(Waiting request);
   void RefuseElsewhere(const Waiting& request);

@@ -38,6 +38,12 @@ class LockWords {
   uint64_t WordAt(size_t index) const { return LoadWord(&context_.server.lock_words[index]); }
   uint64_t WordOf(std::string_view key) const { return WordAt(IndexOf(HashOf(key))); }
   LockCas& cas() { return *context_.cas; }
+  // The context has another one: the lock rail changes.
+  void UseCas() { janitor_.UseCas(context_.cas.get()); }
+  // Returns whether no rail serves locks now.
+  bool closed() const { return !context_.lock_place; }
+  // Returns whether a swap that failed may be done by another rail, later.
+  bool may_come_back() const { return context_.server.rails.size() > 1; }
   size_t in_flight() const { return context_.cas->in_flight(); }
 
   // Returns true if there is room for the lease that the request asks for, or it asks for none.

@@ -149,6 +149,7 @@ ReplyHeader Observation::Rails(const ServerConnection& connection, const Request
   if (server.rails.size() == 1) return ReplyTo(header, ReplyStatus::kNotFound);
   RailsReply rails{};
   rails.count = static_cast<uint8_t>(server.rails.size());
+  rails.lock_rail = static_cast<uint8_t>(server.lock_rail_number.load(std::memory_order_relaxed));
   rails.own_rail = connection.rail;
   for (size_t i = 0; i < server.rails.size(); ++i) {
     RailEntry& entry = rails.rails[i];

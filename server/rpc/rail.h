@@ -23,9 +23,6 @@ struct Rail {
 
   // What the clients of this rail are told.
   uint32_t region_rkey = 0;
-  // Whether they may swap lock words by their own NIC, if the server's lock mode says so. Only of
-  // one device: atomics of two are not atomic with each other.
-  bool swaps = false;
   HeatsReply heats{};             // all 0: there are none to READ
   ItemLeasesReply item_leases{};  // all 0: no item is leased
 };

@@ -1,6 +1,7 @@
 #ifndef GANNET_SERVER_RPC_SERVER_CONTEXT_H_
 #define GANNET_SERVER_RPC_SERVER_CONTEXT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -24,6 +25,7 @@
 #include "server/rpc/server_control.h"
 #include "server/rpc/server_log.h"
 #include "server/rpc/slow_log.h"
+#include "server/rpc/worker_counters.h"
 #include "server/sessions/locks/lock_leases.h"
 #include "server/sessions/session/connection_ids.h"
 #include "server/sessions/session/server_sets.h"
@@ -38,8 +40,8 @@ namespace gannet {
 struct ServerContext {
   // The server's parts.
   ServerControl& control;
-  // Each connection has its rail's number. The first one is the lock rail: all swaps of lock words,
-  // the server's own too, go through its device.
+  // Each connection has its rail's number. All swaps of lock words, the server's own too, go
+  // through the device of one of them, the lock rail.
   std::vector<Rail> rails;
   Listener& listener;
   Store& store;
@@ -50,7 +52,7 @@ struct ServerContext {
 
   // What it is, and what clients are told of it.
   uint32_t workers = 1;
-  Grant grant{};  // of the lock rail, without the fields that differ between connections
+  Grant grant{};  // of the first lock rail, without the fields that differ between connections
   // Where the lock words lie at first, and where they are now.
   std::span<uint64_t> first_lock_words{};
   const LockWordTable& lock_words = store.lock_words();
@@ -67,13 +69,21 @@ struct ServerContext {
   ServerSets server_sets{};
   std::optional<SessionStream> session_stream{};  // of a primary; nullopt: there is no group
   LockLeases leases{lock_words, workers};
+  // Which rail is the lock rail, or was last, and how often another one became it. Relaxed: they
+  // are to be seen. A worker swaps by what it was told (LockService).
+  std::atomic<uint32_t> lock_rail_number{0};
+  Counter lock_rail_changes{};
   ServerLog log{};
   ClientBoard board{workers};
   RailBoard rail_board{};             // of several rails
   std::optional<SlowLog> slow_log{};  // nullopt: nothing is timed
 
   LockMode lock_mode() const { return static_cast<LockMode>(grant.lock_mode); }
-  const Rail& lock_rail() const { return rails.front(); }
+  const Rail& lock_rail() const { return rails[lock_rail_number.load(std::memory_order_relaxed)]; }
+  // Returns whether two rails have the same device.
+  bool OneDevice(uint32_t rail, uint32_t other) const {
+    return rails[rail].device.verbs == rails[other].device.verbs;
+  }
   // Returns the number of the rail by whose device, and at best by whose address, a request came.
   // Returns nullopt if the device is no rail's.
   std::optional<uint8_t> RailOf(const IncomingRequest& request) const {

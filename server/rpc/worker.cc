@@ -119,6 +119,9 @@ bool Worker::TakeInbox() {
     closer_.CloseAll("the server is shutting down");
     acceptor_.BeginClosing();
   }
+  // Before the arrivals, whose grants say where the words are.
+  for (LockService& service : contents.locks) lock_rail_changes_.Take(std::move(service));
+  lock_rail_changes_.Look();
   AdoptSessions(contents.sessions);  // before their clients come
   for (Arrival& arrival : contents.arrivals) acceptor_.Put(std::move(arrival));
   for (const Notice& notice : contents.notices) {
@@ -209,6 +212,7 @@ void Worker::Tick() {
   silence_.Check();
   index_growth_.TellGeneration();
   lock_words_.TellBroken();
+  lock_rail_changes_.NoteSwaps();
   context_.sessions.Expire(context_.now.boot);
   observation_.PublishClients();
   for (uint32_t rail = 0; rail < context_.rails.size(); ++rail)

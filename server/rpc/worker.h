@@ -16,6 +16,7 @@
 #include "server/rpc/held_replies.h"
 #include "server/rpc/inbox.h"
 #include "server/rpc/index_growth.h"
+#include "server/rpc/lock_rail_changes.h"
 #include "server/rpc/lock_requests.h"
 #include "server/rpc/lock_words.h"
 #include "server/rpc/long_values.h"
@@ -145,6 +146,7 @@ class Worker {
   LongValues long_values_{context_, requests_.replies(), held_replies_, lock_words_, tier_gets_};
   TierGets tier_gets_{context_, requests_.replies(), long_values_};
   ConnectionCloser closer_{context_, requests_.replies(), long_values_, tier_gets_, lock_words_};
+  LockRailChanges lock_rail_changes_{context_, lock_words_, closer_};
   Silence silence_{context_, closer_};
   Acceptor acceptor_{context_, closer_, silence_};
   IndexGrowth index_growth_{context_, requests_.replies()};

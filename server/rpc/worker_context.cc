@@ -24,9 +24,13 @@ absl::StatusOr<std::unique_ptr<LockCas>> MakeCas(const ServerContext& server) {
     return std::make_unique<CpuLockCas>(server.first_lock_words);
   }
   const Rail& rail = server.lock_rail();
+  // A single rail may have the address of all devices.
+  std::optional<SocketAddress> address;
+  if (server.rails.size() > 1) address = rail.address;
   return LoopbackLockCas::Create(rail.device, {.pd = rail.pd,
                                                .address = server.grant.lock_address,
                                                .rkey = server.grant.lock_rkey,
+                                               .device_address = address,
                                                .idle = server.idle});
 }
 
@@ -72,6 +76,8 @@ absl::StatusOr<WorkerQueues> WorkerQueues::Create(const ServerContext& server,
   GANNET_ASSIGN_OR_RETURN(made.replacing,
                           ReplacingBuffers::Create(pds, options.replacing_buffers, kStagingBytes));
   GANNET_ASSIGN_OR_RETURN(made.cas, MakeCas(server));
+  made.lock_place = {
+      .rail = 0, .address = server.grant.lock_address, .rkey = server.grant.lock_rkey};
   return made;
 }
 

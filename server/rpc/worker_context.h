@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -21,6 +22,7 @@
 #include "server/rpc/worker_counters.h"
 #include "server/rpc/worker_timers.h"
 #include "server/sessions/locks/lock_cas.h"
+#include "server/sessions/locks/lock_service.h"
 #include "server/sessions/session/session_table.h"
 
 namespace gannet {
@@ -67,6 +69,7 @@ struct WorkerQueues {
   BufferPool staging;          // for the values of long GETs
   ReplacingBuffers replacing;  // for those of PUTs that overwrite an item in a full heap
   std::unique_ptr<LockCas> cas;
+  std::optional<LockPlace> lock_place;  // nullopt: no rail serves locks
 };
 
 // What the parts of one worker work in: its queues and registered memory, its connections and their

@@ -8,6 +8,7 @@
 #include "common/protocol/client_report.h"
 #include "common/protocol/opcode.h"
 #include "common/protocol/rails_reply.h"
+#include "server/sessions/locks/lock_service.h"
 
 namespace gannet {
 
@@ -41,6 +42,7 @@ struct WorkerCounters {
   Counter heartbeats;
   Counter sessions;
   Counter connections;
+  LockRailProgress lock_rail;
   Counter locks_broken;
   Counter locks_expired;
   Counter session_bytes;

@@ -129,6 +129,9 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
                      options_.clocks.wall);
   tidier_.emplace(*workers_, tidy_wanted_.get());
   if (leases_) lease_keeper_.emplace(*workers_);
+  if (devices_.size() > 1 && workers_->context().lock_mode() != LockMode::kRpcServer) {
+    lock_rail_.emplace(*workers_, memory_->TakeLocks(), options_.silence_ms * kNsPerMs);
+  }
   return absl::OkStatus();
 }
 
@@ -320,6 +323,7 @@ bool Server::Poll(const Now& now) {
   const bool active = admission_->Poll(now);
   tidier_->Poll(now);
   if (lease_keeper_) lease_keeper_->Poll(now);
+  if (lock_rail_) lock_rail_->Poll(now.boot);
   if (now.boot >= next_look_) {
     next_look_ = now.boot + kLookPeriodNs;
     workers_->TellLog(now.boot);

@@ -20,6 +20,7 @@
 #include "common/rdma/idler.h"
 #include "server/main/control/admission_control.h"
 #include "server/main/control/item_lease_keeper.h"
+#include "server/main/control/lock_rail.h"
 #include "server/main/control/rail_watch.h"
 #include "server/main/control/server_disk.h"
 #include "server/main/control/server_group.h"
@@ -42,6 +43,7 @@ namespace gannet {
 //   AdmissionControl  who may connect, and to which worker
 //   StoreTidier       the store's idle work
 //   ItemLeaseKeeper   the leases on its most popular items, if it leases any
+//   LockRail          which rail serves locks, if there are several
 //
 // It starts no thread but a tier's: the workers are to be polled too, by one thread or by many
 // (ServerThreads).
@@ -135,7 +137,8 @@ class Server final : private ServerControl {
   int fd() const { return listener_->fd(); }
   BootTime deadline() const {
     const BootTime leases_due = lease_keeper_ ? lease_keeper_->due() : BootTime::Never();
-    return std::min({tidier_->due(), next_look_, admission_->due(), leases_due});
+    const BootTime locks_due = lock_rail_ ? lock_rail_->due() : BootTime::Never();
+    return std::min({tidier_->due(), next_look_, admission_->due(), leases_due, locks_due});
   }
   // Whether clients may still answer from copies of items.
   bool HasLeases(ServerTime now) const { return leases_ && now < leases_->end(); }
@@ -233,6 +236,7 @@ class Server final : private ServerControl {
   std::optional<AdmissionControl> admission_;
   std::optional<StoreTidier> tidier_;
   std::optional<ItemLeaseKeeper> lease_keeper_;
+  std::optional<LockRail> lock_rail_;  // nullopt: there is one rail, or the CPU swaps lock words
   BootTime next_look_;
 };
 

@@ -72,11 +72,7 @@ absl::Status ServerMemory::Allocate(StartupAnswers* answers) {
                             .file = options_.file}));
   LOG(INFO) << "allocated and touched " << region_->bytes().size() << " bytes in pages of "
             << region_->page_bytes() << " in " << MsSince(start_ns) << " ms";
-  GANNET_ASSIGN_OR_RETURN(locks_,
-                          SharedMemory::Create({.name = "gannet-locks",
-                                                .bytes = options_.lock_words * sizeof(uint64_t),
-                                                .huge_pages = HugePages::kOff,
-                                                .remote_write = true}));
+  GANNET_ASSIGN_OR_RETURN(locks_, LockMemory::Create(options_.lock_words));
   if (options_.heats) {
     GANNET_ASSIGN_OR_RETURN(heats_,
                             SharedMemory::Create({.name = "gannet-heats",
@@ -122,8 +118,7 @@ absl::Status ServerMemory::RegisterLocks() {
       options_.lock_mode.value_or(caps.has_atomics() ? LockMode::kNicCas : LockMode::kRpcServer);
   const RemoteAccess access =
       lock_mode_ == LockMode::kRpcServer ? RemoteAccess::kRead : RemoteAccess::kReadAtomic;
-  GANNET_ASSIGN_OR_RETURN(locks_mr_, RegisterMemory(Of(0).pd.get(), locks_->bytes(), access));
-  return absl::OkStatus();
+  return locks_->Register(Of(0).pd.get(), access);
 }
 
 std::vector<ibv_pd*> ServerMemory::pds() const {
@@ -141,16 +136,14 @@ std::span<std::byte> ServerMemory::item_leases() const {
   return item_leases_->bytes().first(ItemLeaseBytes(options_.leased_items));
 }
 
-std::span<uint64_t> ServerMemory::lock_words() const {
-  return {reinterpret_cast<uint64_t*>(locks_->bytes().data()), options_.lock_words};
-}
+std::span<uint64_t> ServerMemory::lock_words() const { return locks_->words(); }
 
 void ServerMemory::Describe(Grant* grant) const {
   grant->region_address = reinterpret_cast<uint64_t>(region_->bytes().data());
   grant->region_bytes = region_->bytes().size();
   grant->region_rkey = Of(0).region->rkey;
-  grant->lock_address = reinterpret_cast<uint64_t>(locks_->bytes().data());
-  grant->lock_rkey = locks_mr_->rkey;
+  grant->lock_address = locks_->address();
+  grant->lock_rkey = locks_->rkey();
   grant->lock_words = static_cast<uint32_t>(options_.lock_words);
   grant->lock_mode = static_cast<uint8_t>(lock_mode_);
 }
@@ -160,7 +153,6 @@ void ServerMemory::DescribeOn(size_t rail, uint32_t lease_ms, Rail* described) c
   described->pd = device.pd.get();
   described->region_lkey = device.region->lkey;
   described->region_rkey = device.region->rkey;
-  described->swaps = &device == &Of(0);
   described->heats = DescribeHeats(device);
   described->item_leases = DescribeItemLeases(device, lease_ms);
 }

@@ -15,6 +15,7 @@
 #include "common/protocol/connect.h"
 #include "common/rdma/device.h"
 #include "common/rdma/memory.h"
+#include "server/main/control/lock_memory.h"
 #include "server/main/control/startup_answers.h"
 #include "server/rpc/rail.h"
 
@@ -45,6 +46,8 @@ class ServerMemory {
   std::vector<ibv_pd*> pds() const;
   std::span<std::byte> region() const { return region_->bytes(); }
   std::span<uint64_t> lock_words() const;
+  // Hands the lock words over. They are not this memory's any more.
+  LockMemory TakeLocks() { return *std::exchange(locks_, std::nullopt); }
   // Empty: the server does not evict.
   std::span<std::byte> heats() const { return heats_ ? heats_->bytes() : std::span<std::byte>(); }
 
@@ -81,11 +84,10 @@ class ServerMemory {
   LockMode lock_mode_ = LockMode::kNicCas;
   // In the order of dependency.
   std::optional<SharedMemory> region_;
-  std::optional<SharedMemory> locks_;
   std::optional<SharedMemory> heats_;
   std::optional<SharedMemory> item_leases_;
   std::vector<Registered> devices_;
-  Handle<ibv_mr> locks_mr_;  // with the lock rail's device alone
+  std::optional<LockMemory> locks_;  // registered with the lock rail's device alone
 };
 
 }  // namespace gannet

@@ -202,6 +202,9 @@ void AddRails(const ServerView& it, MetricFamilies* to) {
             "Requests that came by the rail, without heartbeats.");
   for (const ServerView::Rail& rail : it.rails)
     to->Add({{"rail", rail.address}}, static_cast<double>(rail.requests));
+  to->Counter("gannet_lock_rail_changes_total",
+              "How often another rail began to serve locks, and all were lost.",
+              it.lock_rail_changes);
 }
 
 }  // namespace

@@ -135,6 +135,7 @@ ServerView Observer::Take(const Now& now) {
   view.rails = RailsOf(server);
   if (const Member* const member = server.member()) view.group = member->Look();
   LookAtLocks(now.boot, &view);
+  view.lock_rail_changes = context.lock_rail_changes.value();
   return view;
 }
 

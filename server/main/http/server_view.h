@@ -54,6 +54,7 @@ struct ServerView {
   std::vector<SeenLock> locks;  // at most kLocksMax of them
   uint64_t locks_held = 0;
   uint64_t longest_lock_ms = 0;
+  uint64_t lock_rail_changes = 0;
   std::vector<SlowEntry> slow;  // the newest first
   uint64_t slow_requests = 0;   // since the start
 

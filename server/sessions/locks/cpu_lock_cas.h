@@ -21,6 +21,9 @@ class CpuLockCas final : public LockCas {
   bool Poll() override;
   size_t in_flight() const override { return reports_.size(); }
   size_t depth() const override { return kDepth; }
+  bool broken() const override { return false; }
+  void BeginDrain() override { Poll(); }
+  bool LookDrained() override { return true; }
 
  private:
   const std::span<uint64_t> words_;

@@ -12,10 +12,9 @@ namespace gannet {
 // through the NIC too, because NIC and CPU atomics are not atomic with each other. If no NIC can,
 // the CPU does it.
 //
-// 1. Every Start is answered by exactly one call of `done`, from Poll, never from Start.
-//    Destruction drops what is in flight.
+// 1. Every Start is answered by exactly one call of `done`, from Poll or BeginDrain, never from
+//    Start. Destruction drops what is in flight.
 // 2. At most depth() are in flight. A full queue refuses.
-// +    drops what is in flight. DELETE
 //
 // Nothing wakes a sleeper. While something is in flight, which takes microseconds, poll without
 // sleeping. Thread safety: the owner's thread only.
@@ -32,6 +31,14 @@ class LockCas {
   virtual bool Poll() = 0;
   virtual size_t in_flight() const = 0;
   virtual size_t depth() const = 0;
+  // Returns true if swaps fail, and will.
+  virtual bool broken() const = 0;
+  // Begins to end: reports all that is in flight, as failed unless it is known to be done.
+  // REQUIRES: it is the last call but for LookDrained.
+  virtual void BeginDrain() = 0;
+  // Returns whether the device has nothing of it in flight any more. A device that is dead may
+  // never say so. REQUIRES: BeginDrain.
+  virtual bool LookDrained() = 0;
 };
 
 }  // namespace gannet

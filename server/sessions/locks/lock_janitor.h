@@ -37,6 +37,9 @@ class LockJanitor {
   LockJanitor(const LockWordTable& words, const ConnectionIds* alive, LockCas* cas)
       : words_(words), alive_(alive), cas_(cas) {}
 
+  // Swaps by this from now on. It outlives the janitor, or the next call. What the one before has
+  // in flight is reported no more, or was.
+  void UseCas(LockCas* cas) { cas_ = cas; }
   // Starts a pass at once, because a connection was retired.
   void Hasten(BootTime now);
   // Returns true if a pass is under way; then call again without sleeping.
@@ -56,7 +59,7 @@ class LockJanitor {
 
   const LockWordTable& words_;
   const ConnectionIds* const alive_;
-  LockCas* const cas_;
+  LockCas* cas_;
   size_t position_ = SIZE_MAX;  // of the pass under way; at or past the end if there is none
   BootTime next_pass_;
   BootTime quick_until_;

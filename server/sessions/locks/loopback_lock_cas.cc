@@ -9,9 +9,11 @@ namespace gannet {
 
 absl::StatusOr<std::unique_ptr<LoopbackLockCas>> LoopbackLockCas::Create(const Device& device,
                                                                          const Options& options) {
-  GANNET_ASSIGN_OR_RETURN(
-      std::unique_ptr<Loopback> loopback,
-      Loopback::Create(device, {.pd = options.pd, .depth = kDepth, .idle = options.idle}));
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Loopback> loopback,
+                          Loopback::Create(device, {.pd = options.pd,
+                                                    .address = options.device_address,
+                                                    .depth = kDepth,
+                                                    .idle = options.idle}));
   return std::unique_ptr<LoopbackLockCas>(new LoopbackLockCas(options, std::move(loopback)));
 }
 
@@ -43,6 +45,11 @@ bool LoopbackLockCas::Poll() {
   }
   if (loopback_->broken()) FailAll();
   return n > 0;
+}
+
+void LoopbackLockCas::BeginDrain() {
+  loopback_->BeginDrain();
+  FailAll();
 }
 
 void LoopbackLockCas::FailAll() {

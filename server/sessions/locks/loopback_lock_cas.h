@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -24,7 +25,8 @@ class LoopbackLockCas final : public LockCas {
     ibv_pd* pd = nullptr;  // of the lock words' MR
     uint64_t address = 0;  // of word 0
     uint32_t rkey = 0;
-    Idler* idle = nullptr;  // as Loopback::Options::idle
+    std::optional<SocketAddress> device_address;  // as Loopback::Options::address
+    Idler* idle = nullptr;                        // as Loopback::Options::idle
   };
   // Blocks until connected, at most a few seconds.
   static absl::StatusOr<std::unique_ptr<LoopbackLockCas>> Create(const Device& device,
@@ -34,6 +36,9 @@ class LoopbackLockCas final : public LockCas {
   bool Poll() override;
   size_t in_flight() const override { return kDepth - free_tags_.size(); }
   size_t depth() const override { return kDepth; }
+  bool broken() const override { return loopback_->broken(); }
+  void BeginDrain() override;
+  bool LookDrained() override { return loopback_->LookDrained(); }
 
  private:
   LoopbackLockCas(const Options& options, std::unique_ptr<Loopback> loopback);

@@ -1,0 +1,143 @@
+// Looks at the lock rail's port while it serves, and at the workers while it changes. Each step is
+// taken by a Poll that finds what it waits for.
+
+#include "server/main/control/lock_rail.h"
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "common/base/status_macros.h"
+#include "common/protocol/rails_reply.h"
+#include "common/rdma/port.h"
+#include "glog/logging.h"
+#include "server/sessions/locks/lock_service.h"
+#include "server/sessions/locks/loopback_lock_cas.h"
+
+namespace gannet {
+
+LockRail::LockRail(const ServerWorkers& workers, LockMemory first, int64_t silence_ns)
+    : workers_(workers), context_(workers.context()), life_(silence_ns) {
+  words_.push_back({std::move(first)});
+}
+
+void LockRail::Poll(BootTime now) {
+  if (now < due_) return;
+  due_ = now + (life_.state() == LockRailState::kServes ? kLookNs : kStepNs);
+  switch (life_.state()) {
+    case LockRailState::kServes:
+      LookDead(now);
+      break;
+    case LockRailState::kEnds:
+      LookKnown(now);
+      break;
+    case LockRailState::kWaits:
+      LookServe(now);
+      break;
+  }
+  Deregister();
+}
+
+// The board is up to a second old, but it knows of devices that are lost.
+bool LockRail::IsUp(uint32_t rail) const {
+  const Rail& it = context_.rails[rail];
+  return context_.rail_board.Of(rail).state == RailState::kUp &&
+         LookAtPort(it.device.verbs, it.port).up;
+}
+
+bool LockRail::SwapsWork() const {
+  return All([this](const LockRailProgress& of) { return of.failed() != message_; });
+}
+
+void LockRail::LookDead(BootTime now) {
+  const LockRailLife::Seen seen{.port_up = IsUp(rail_), .swaps = SwapsWork()};
+  if (!life_.LookDead(seen, now)) return;
+  if (const absl::Status status = End(); !status.ok()) {
+    LOG(ERROR) << "the lock rail is dead, and its locks go on: " << status.message();
+    due_ = now + kRetryNs;
+    return;
+  }
+  life_.End();
+  died_at_ = now;
+  due_ = now;
+  LOG(WARNING) << "the lock rail, " << context_.rails[rail_].address.ToString() << " on "
+               << context_.rails[rail_].device.name << ", is dead ("
+               << (seen.port_up ? "its device swaps no words" : "its port is down")
+               << "): all locks are lost, and none is given before another rail serves them";
+}
+
+// From here on a write under an old lock finds a free word, and is refused.
+absl::Status LockRail::End() {
+  GANNET_ASSIGN_OR_RETURN(LockMemory next, LockMemory::Create(context_.lock_words.size()));
+  const std::span<const uint64_t> lost = words_.back().memory.words();
+  words_.back().lost_by = ++message_;
+  context_.store.lock_words().MoveTo(next.words());
+  words_.push_back({std::move(next)});
+  for (const auto& worker : workers_.all()) {
+    worker->inbox().PutLocks({.number = message_, .place = {}, .cas = nullptr, .lost = lost});
+  }
+  return absl::OkStatus();
+}
+
+void LockRail::LookKnown(BootTime now) {
+  if (!All([this](const LockRailProgress& of) { return of.known() == message_; })) return;
+  life_.OnAllKnow(context_.leases.Last(), now);
+  context_.leases.Clear();
+}
+
+void LockRail::LookServe(BootTime now) {
+  workers_.Wake();  // so that they look, too
+  const bool gone = All([this](const LockRailProgress& of) { return of.gone() == message_; });
+  if (!life_.MayServe(gone, now)) return;
+  const auto rails = static_cast<uint32_t>(context_.rails.size());
+  for (uint32_t i = 1; i <= rails; ++i) {
+    const uint32_t rail = (rail_ + i) % rails;
+    if (!IsUp(rail) || !context_.rails[rail].device.caps.has_atomics()) continue;
+    const absl::Status status = ServeBy(rail);
+    if (status.ok()) {
+      life_.Serve();
+      LOG(INFO) << context_.rails[rail].address.ToString() << " on "
+                << context_.rails[rail].device.name << " is the lock rail, "
+                << (now - died_at_) / kNsPerMs << " ms after the other was found dead";
+      return;
+    }
+    LOG(ERROR) << context_.rails[rail].device.name
+               << " cannot swap lock words: " << status.message();
+  }
+  due_ = now + kRetryNs;
+}
+
+absl::Status LockRail::ServeBy(uint32_t rail) {
+  const Rail& by = context_.rails[rail];
+  LockMemory& memory = words_.back().memory;
+  GANNET_RETURN_IF_ERROR(memory.Register(by.pd, RemoteAccess::kReadAtomic));
+  const LockPlace place{.rail = rail, .address = memory.address(), .rkey = memory.rkey()};
+  std::vector<std::unique_ptr<LockCas>> made;
+  for (size_t i = 0; i < workers_.all().size(); ++i) {
+    GANNET_ASSIGN_OR_RETURN(made.emplace_back(),
+                            LoopbackLockCas::Create(by.device, {.pd = by.pd,
+                                                                .address = place.address,
+                                                                .rkey = place.rkey,
+                                                                .device_address = by.address,
+                                                                .idle = context_.idle}));
+  }
+  rail_ = rail;
+  context_.lock_rail_number.store(rail, std::memory_order_relaxed);
+  context_.lock_rail_changes.Add(1);
+  ++message_;
+  for (const auto& worker : workers_.all()) {
+    worker->inbox().PutLocks({.number = message_, .place = place, .cas = std::move(made.back())});
+    made.pop_back();
+  }
+  return absl::OkStatus();
+}
+
+void LockRail::Deregister() {
+  for (Words& words : words_) {
+    if (words.lost_by == 0 || !words.memory.registered()) continue;
+    const auto obeyed = [&](const LockRailProgress& of) { return of.obeyed() >= words.lost_by; };
+    if (All(obeyed)) words.memory.Deregister();
+  }
+}
+
+}  // namespace gannet
