@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "common/base/boot_time.h"
 #include "common/base/clocks.h"
@@ -45,6 +46,7 @@ class GroupPutTest : public PutTest {
 
   // The primary's; for StartGroup.
   void UseDisk(DiskOptions disk) { disk_ = std::move(disk); }
+  void UseRails(std::vector<SocketAddress> more) { more_rails_ = std::move(more); }
   void StartGroup(size_t backups) {
     StartPrimary();
     ASSERT_TRUE(StepUntil([this] { return server().serves(); }));
@@ -56,6 +58,7 @@ class GroupPutTest : public PutTest {
     StartServer([this](auto* options) {
       options->memory_bytes = 64 << 20;
       options->disk = disk_;
+      options->more_rails = more_rails_;
       SetGroup(options, own_.get(), "n1");
     });
     server().UseClock(&clock_);
@@ -135,6 +138,7 @@ class GroupPutTest : public PutTest {
   }
 
  private:
+  std::vector<SocketAddress> more_rails_;
   struct Backup {
     std::unique_ptr<SharedConfigStore> store;
     ServerClock clock = ServerClock::Start(MachineClocks());
