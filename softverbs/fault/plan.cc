@@ -24,7 +24,8 @@ constexpr const char* kNames[kKinds] = {"tear_read",
                                         "fail_reg_mr",
                                         "refuse_connect",
                                         "slow_connect",
-                                        "port_down"};
+                                        "port_down",
+                                        "device_dead"};
 
 struct OpcodeName {
   std::string_view name;
@@ -173,15 +174,30 @@ const char* ParseLostAck(std::string_view value, Plan* plan) {
   return nullptr;
 }
 
-const char* ParsePortDown(std::string_view value, Plan* plan) {
+// "1:2s" and, of something that ends, "1:2s:500ms".
+bool ParsePortFault(std::string_view value, size_t parts_max, PortFault* fault) {
   const std::vector<std::string_view> parts = Split(value, ':');
+  return parts.size() >= 2 && parts.size() <= parts_max && ParseNumber(parts[0], &fault->device) &&
+         fault->device >= 0 && fault->device < kMaxDevices &&
+         ParseTime(parts[1], &fault->after_ns) &&
+         (parts.size() == 2 || ParseTime(parts[2], &fault->for_ns));
+}
+
+const char* ParsePortDown(std::string_view value, Plan* plan) {
   PortFault fault;
-  const bool valid = (parts.size() == 2 || parts.size() == 3) &&
-                     ParseNumber(parts[0], &fault.device) && fault.device >= 0 &&
-                     fault.device < kMaxDevices && ParseTime(parts[1], &fault.after_ns) &&
-                     (parts.size() == 2 || ParseTime(parts[2], &fault.for_ns));
-  if (!valid) return "DEVICE:AFTER[:FOR], like 1:2s:500ms: the number of a device, and times";
+  if (!ParsePortFault(value, 3, &fault)) {
+    return "DEVICE:AFTER[:FOR], like 1:2s:500ms: the number of a device, and times";
+  }
   plan->port_down.push_back(fault);
+  return nullptr;
+}
+
+const char* ParseDeviceDead(std::string_view value, Plan* plan) {
+  PortFault fault;
+  if (!ParsePortFault(value, 2, &fault)) {
+    return "DEVICE:AFTER, like 1:2s: the number of a device, and a time";
+  }
+  plan->device_dead.push_back(fault);
   return nullptr;
 }
 
@@ -217,6 +233,7 @@ constexpr Item kItems[] = {
     {"refuse_connect", ParsePlain<FaultKind::kRefuseConnect>},
     {"slow_connect", ParseTimed<FaultKind::kSlowConnect, kSecond>},
     {"port_down", ParsePortDown},
+    {"device_dead", ParseDeviceDead},
     {"atomics", ParseAtomics},
     {"strict", ParseStrict},
 };

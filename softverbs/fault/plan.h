@@ -25,8 +25,9 @@ enum class FaultKind : uint8_t {
   kRefuseConnect,
   kSlowConnect,
   kPortDown,
+  kDeviceDead,
 };
-constexpr size_t kKinds = 12;
+constexpr size_t kKinds = 13;
 // Returns null past the last kind.
 const char* Name(FaultKind kind);
 
@@ -58,6 +59,7 @@ struct Plan {
   std::array<ibv_wc_status, kOpcodes> error_status{};
   std::array<Chance, kOpcodes> lost_ack{};
   std::vector<PortFault> port_down;
+  std::vector<PortFault> device_dead;  // for_ns is 0
   Atomics atomics = Atomics::kGlobal;
   bool strict = false;
 

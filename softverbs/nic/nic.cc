@@ -78,6 +78,7 @@ Nic* Nic::Create() {
   the_nic.store(nic, std::memory_order_release);
   nic->links_.Start();
   nic->ports_.FollowPlan();
+  nic->port_folder_.Follow();
   Report("slot %u", slot);
   return nic;
 }

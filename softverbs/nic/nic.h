@@ -13,6 +13,7 @@
 #include "softverbs/nic/multicast_groups.h"
 #include "softverbs/nic/object_count.h"
 #include "softverbs/nic/packet_engine.h"
+#include "softverbs/nic/port_folder.h"
 #include "softverbs/nic/ports.h"
 #include "softverbs/nic/qp_table.h"
 #include "softverbs/nic/remote_links.h"
@@ -87,6 +88,7 @@ class Nic {
   LinkDirectory links_;
   RemoteLinks remote_links_{this};
   Ports ports_{this};
+  PortFolder port_folder_{&ports_};
 };
 
 // Waits until `in_flight` (SharedQp::in_flight of an initiator) shows that the operation that began

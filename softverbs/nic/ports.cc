@@ -26,26 +26,50 @@ void Ports::Remove(Context* context) {
 }
 
 void Ports::Set(int device, bool up) {
-  const uint32_t bit = 1u << device;
   {
     // The mutex orders the events as the changes.
     const LockGuard guard(mutex_);
-    if (IsPortDown(device) != up) return;
-    // Only packets pass what a port does. Peers' accelerators stop before the port is down.
-    if (!up) SetAccelerating(false);
-    if (!up) nic_->memory().StopSharing();
-    ports_down.store(ports_down.load(std::memory_order_relaxed) ^ bit, std::memory_order_relaxed);
-    if (!AnyPortDown() && fault::Active() == nullptr) SetAccelerating(true);
-    ibv_async_event event{};
-    event.element.port_num = 1;
-    event.event_type = up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR;
-    for (Context* context : contexts_) {
-      if (context->device == device) context->async_events.Push(event);
-    }
+    if (IsPortDown(device) != up || (dead_ >> device & 1) != 0) return;
+    Flip(device, up);
+    Tell(device, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
     if (up) RunWaiting(device);
   }
   if (up) return nic_->engine().HandleParked();
   fault::CountOne(fault::FaultKind::kPortDown);
+  StopRequests();
+}
+
+void Ports::Kill(int device) {
+  {
+    const LockGuard guard(mutex_);
+    if ((dead_ >> device & 1) != 0) return;
+    dead_ |= 1u << device;
+    if (!IsPortDown(device)) Flip(device, false);
+    Tell(device, IBV_EVENT_DEVICE_FATAL);
+  }
+  fault::CountOne(fault::FaultKind::kDeviceDead);
+  StopRequests();
+}
+
+// Only packets pass what a port does. Peers' accelerators stop before the port is down.
+void Ports::Flip(int device, bool up) {
+  if (!up) SetAccelerating(false);
+  if (!up) nic_->memory().StopSharing();
+  ports_down.store(ports_down.load(std::memory_order_relaxed) ^ 1u << device,
+                   std::memory_order_relaxed);
+  if (!AnyPortDown() && fault::Active() == nullptr) SetAccelerating(true);
+}
+
+void Ports::Tell(int device, ibv_event_type type) {
+  ibv_async_event event{};
+  event.element.port_num = 1;
+  event.event_type = type;
+  for (Context* context : contexts_) {
+    if (context->device == device) context->async_events.Push(event);
+  }
+}
+
+void Ports::StopRequests() {
   const PacketEngine::Pause pause(nic_->engine());
   for (uint32_t index = 0; index < kQpsPerProcess; ++index) {
     if (Qp* qp = nic_->qps().At(index)) HandlePortDown(*qp);
@@ -66,14 +90,18 @@ void Ports::RunWaiting(int device) {
 }
 
 void Ports::AllUp() {
+  {
+    const LockGuard guard(mutex_);
+    dead_ = 0;
+  }
   for (int device = 0; device < kMaxDevices; ++device) Set(device, true);
 }
 
-void Ports::SetAt(int64_t time_ns, int device, bool up) {
+void Ports::DoAt(int64_t time_ns, std::function<void()> what) {
   const uint32_t number = plan_number_.load(std::memory_order_relaxed);
-  Loop::Get().RunAt(time_ns, [this, number, device, up] {
+  Loop::Get().RunAt(time_ns, [this, number, what = std::move(what)] {
     // Relaxed: a plan that is replaced at this moment may still strike.
-    if (plan_number_.load(std::memory_order_relaxed) == number) Set(device, up);
+    if (plan_number_.load(std::memory_order_relaxed) == number) what();
   });
 }
 
@@ -83,10 +111,16 @@ void Ports::FollowPlan() {
   const fault::Plan* plan = fault::Active();
   if (plan == nullptr) return;
   for (const fault::PortFault& fault : plan->port_down) {
-    if (fault.device >= DeviceCount()) continue;
+    const int device = fault.device;
+    if (device >= DeviceCount()) continue;
     const int64_t down_at = MonotonicNs() + fault.after_ns;
-    SetAt(down_at, fault.device, false);
-    if (fault.for_ns != 0) SetAt(down_at + fault.for_ns, fault.device, true);
+    DoAt(down_at, [this, device] { Set(device, false); });
+    if (fault.for_ns != 0) DoAt(down_at + fault.for_ns, [this, device] { Set(device, true); });
+  }
+  for (const fault::PortFault& fault : plan->device_dead) {
+    const int device = fault.device;
+    if (device >= DeviceCount()) continue;
+    DoAt(MonotonicNs() + fault.after_ns, [this, device] { Kill(device); });
   }
 }
 

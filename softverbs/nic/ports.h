@@ -1,6 +1,8 @@
 #ifndef SOFTVERBS_NIC_PORTS_H_
 #define SOFTVERBS_NIC_PORTS_H_
 
+#include <infiniband/verbs.h>
+
 #include <atomic>
 #include <cstdint>
 #include <functional>
@@ -15,8 +17,8 @@ namespace softverbs {
 class Nic;
 struct Context;
 
-// The ports of this process's devices go down and come back, by a fault plan or by
-// softverbs_set_port. While a device's port is down:
+// The ports of this process's devices go down and come back, by a fault plan, by
+// softverbs_set_port, or by SOFTVERBS_PORTS (port_folder.h). While a device's port is down:
 //
 // 1. Its queue pairs send no request. What they have sent and what is posted fails with
 //    RETRY_EXC_ERR after the queue pair's retries (retry_cnt + 1 times its timeout), if the port
@@ -27,8 +29,8 @@ struct Context;
 // 4. rdma_connect from it or to it ends UNREACHABLE. What the two ends of a connection of rdma_cm
 //    tell each other waits for the port (cm/peer_socket.h).
 //
-// The accelerator is off as long as any port is down. Each open context of the device gets the
-// event. Thread safe.
+// A device that died is one whose port never comes back. The accelerator is off as long as any port
+// is down. Each open context of the device gets the event. Thread safe.
 class Ports {
  public:
   explicit Ports(Nic* nic) : nic_(nic) {}
@@ -37,7 +39,11 @@ class Ports {
   void Add(Context* context);
   void Remove(Context* context);
 
+  // Ignores a device that died.
   void Set(int device, bool up);
+  // The device dies. Its contexts get IBV_EVENT_DEVICE_FATAL, and no event of the port.
+  void Kill(int device);
+  // Those of devices that died, too.
   void AllUp();
   // Runs `fn` on the loop thread once the device's port is up: soon, if it is up. Calls for one
   // device run in their order. Never runs it if the port stays down.
@@ -46,13 +52,17 @@ class Ports {
   void FollowPlan();
 
  private:
+  void Tell(int device, ibv_event_type type) SV_REQUIRES(mutex_);
+  void Flip(int device, bool up) SV_REQUIRES(mutex_);
   void RunWaiting(int device) SV_REQUIRES(mutex_);
-  void SetAt(int64_t time_ns, int device, bool up);
+  void StopRequests();
+  void DoAt(int64_t time_ns, std::function<void()> what);
 
   Nic* const nic_;
   std::atomic<uint32_t> plan_number_{0};
   Mutex mutex_;
   std::set<Context*> contexts_ SV_GUARDED_BY(mutex_);
+  uint32_t dead_ SV_GUARDED_BY(mutex_) = 0;  // devices, a bit each
   std::vector<std::pair<int, std::function<void()>>> when_up_ SV_GUARDED_BY(mutex_);
 };
 

@@ -36,7 +36,7 @@ ibv_event_type NextEvent(ibv_context* context) {
   pollfd waits{context->async_fd, POLLIN, 0};
   EXPECT_EQ(poll(&waits, 1, 0), 1) << "no event";
   ibv_async_event event{};
-  if ((waits.revents & POLLIN) == 0) return IBV_EVENT_DEVICE_FATAL;
+  if ((waits.revents & POLLIN) == 0) return IBV_EVENT_GID_CHANGE;
   EXPECT_EQ(ibv_get_async_event(context, &event), 0);
   EXPECT_EQ(event.element.port_num, 1);
   ibv_ack_async_event(&event);
@@ -248,20 +248,32 @@ TEST_F(PortsOfTwo, APlanKillsOneDevice) {
   ConnectEach(client_, server_, kImpatient);
   Side other_client(first_.get(), {}), other_server(first_.get(), {});
   ConnectEach(other_client, other_server, kPatient);
-  ASSERT_EQ(softverbs_set_faults("port_down=1:1ms", nullptr, 0), 0);
+  ASSERT_EQ(softverbs_set_faults("device_dead=1:1ms", nullptr, 0), 0);
   pollfd waits{second_->async_fd, POLLIN, 0};
   ASSERT_EQ(poll(&waits, 1, 20'000), 1);
-  EXPECT_EQ(NextEvent(second_.get()), IBV_EVENT_PORT_ERR);
+  EXPECT_EQ(NextEvent(second_.get()), IBV_EVENT_DEVICE_FATAL);
   ASSERT_EQ(client_.Read(1, 0, 8, server_.address(), 0), 0);
   EXPECT_EQ(client_.Next().status, IBV_WC_RETRY_EXC_ERR);
   ASSERT_EQ(other_client.Read(1, 0, 8, other_server.address(), 0), 0);
   EXPECT_EQ(other_client.Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(softverbs_fault_count("device_dead"), 1u);
+  Up(1);
   EXPECT_EQ(State(first_.get()), IBV_PORT_ACTIVE);
   EXPECT_EQ(State(second_.get()), IBV_PORT_DOWN);
+  EXPECT_FALSE(HasEvent(second_.get()));
+  EXPECT_FALSE(HasEvent(first_.get()));
 }
 
 TEST_F(PortsOfTwo, TheEndOfFaultsBringsThemUp) {
   Down(1);
+  softverbs_clear_faults();
+  EXPECT_EQ(State(second_.get()), IBV_PORT_ACTIVE);
+  EXPECT_EQ(NextEvent(second_.get()), IBV_EVENT_PORT_ERR);
+  EXPECT_EQ(NextEvent(second_.get()), IBV_EVENT_PORT_ACTIVE);
+  ASSERT_EQ(softverbs_set_faults("device_dead=1:1ns", nullptr, 0), 0);
+  pollfd waits{second_->async_fd, POLLIN, 0};
+  ASSERT_EQ(poll(&waits, 1, 20'000), 1);
+  EXPECT_EQ(NextEvent(second_.get()), IBV_EVENT_DEVICE_FATAL);
   softverbs_clear_faults();
   EXPECT_EQ(State(second_.get()), IBV_PORT_ACTIVE);
 }

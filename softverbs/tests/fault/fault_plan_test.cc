@@ -35,6 +35,7 @@ TEST(FaultPlanTest, AcceptsWhatTheGrammarSays) {
            "atomics=hca,strict=1",
            "atomics=none",
            "port_down=0:30s,port_down=7:2s:500ms",
+           "device_dead=7:2s,device_dead=0:1ms",
        }) {
     EXPECT_EQ(WhyNot(plan), "") << plan;
   }
@@ -51,6 +52,8 @@ TEST(FaultPlanTest, NamesThePartThatIsWrong) {
       {"port_down=8:1s", "\"port_down=8:1s\": expected DEVICE:AFTER[:FOR]"},
       {"port_down=0", "\"port_down=0\""},
       {"port_down=0:1s:0s", "\"port_down=0:1s:0s\""},
+      {"device_dead=8:1s", "\"device_dead=8:1s\": expected DEVICE:AFTER, like"},
+      {"device_dead=0:1s:1s", "\"device_dead=0:1s:1s\""},
       {"rnr=2", "\"rnr=2\": expected CHANCE"},
       {"rnr=-1", "\"rnr=-1\""},
       {"rnr=nan", "\"rnr=nan\""},
