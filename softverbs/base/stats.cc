@@ -39,6 +39,7 @@ void Print() {
 
 void Zero() {
   for (Stats::PerOpcode& counts : stats.sends) counts.posts = counts.bytes = counts.accelerated = 0;
+  for (std::atomic<uint64_t>& reads : stats.reads_of) reads = 0;
   stats.receives = stats.completions = stats.acks = 0;
 }
 

@@ -3,8 +3,11 @@
 
 #include <infiniband/verbs.h>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
+
+#include "softverbs/base/devices.h"
 
 namespace softverbs {
 
@@ -18,6 +21,7 @@ struct Stats {
     std::atomic<uint64_t> accelerated{0};  // executed by the initiator itself
   };
   PerOpcode sends[IBV_WR_ATOMIC_FETCH_AND_ADD + 1];
+  std::array<std::atomic<uint64_t>, kMaxDevices> reads_of{};  // posts, by device
   std::atomic<uint64_t> receives{0};
   std::atomic<uint64_t> completions{0};  // polled
   std::atomic<uint64_t> acks{0};         // packets sent that only acknowledge
@@ -34,12 +38,13 @@ inline void Count(std::atomic<uint64_t>& counter, uint64_t amount = 1) {
   if (stats_enabled) counter.fetch_add(amount, std::memory_order_relaxed);
 }
 
-inline void CountPost(ibv_wr_opcode opcode, uint64_t bytes) {
-  if (!stats_enabled) return;
+// REQUIRES: stats_enabled.
+inline void CountPost(int device, ibv_wr_opcode opcode, uint64_t bytes) {
   if (opcode == IBV_WR_SEND_WITH_INV) opcode = IBV_WR_SEND;
   if (opcode > IBV_WR_ATOMIC_FETCH_AND_ADD) return;  // binds and invalidations move nothing
   Count(stats.sends[opcode].posts);
   Count(stats.sends[opcode].bytes, bytes);
+  if (opcode == IBV_WR_RDMA_READ) Count(stats.reads_of[static_cast<size_t>(device)]);
 }
 
 }  // namespace softverbs

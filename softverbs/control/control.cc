@@ -2,6 +2,7 @@
 
 #include "softverbs/include/softverbs/control.h"
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -11,6 +12,7 @@
 #include "softverbs/base/export.h"
 #include "softverbs/base/monotonic_clock.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/stats.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/fault/faults.h"
 #include "softverbs/fault/nodes.h"
@@ -96,6 +98,12 @@ SOFTVERBS_EXPORT uint32_t softverbs_reads_in_flight(ibv_qp* ibv) {
   softverbs::Qp& qp = *softverbs::Qp::From(ibv);
   const softverbs::LockGuard guard(qp.lock);
   return softverbs::CountFetchesInFlight(qp);
+}
+
+SOFTVERBS_EXPORT uint64_t softverbs_reads_posted(int device) {
+  if (device < 0 || device >= softverbs::kMaxDevices) return 0;
+  const auto& counter = softverbs::stats.reads_of[static_cast<size_t>(device)];
+  return counter.load(std::memory_order_relaxed);
 }
 
 SOFTVERBS_EXPORT void softverbs_set_atomic_window(void (*window)(void*), void* argument) {

@@ -34,6 +34,10 @@ uint64_t softverbs_misuse_count(void);
 // peer and not yet answered. At most its max_rd_atomic, whatever was posted. Thread safe.
 uint32_t softverbs_reads_in_flight(struct ibv_qp* qp);
 
+// Returns how many READs this process posted through the device with this number, so that a test
+// sees which of several devices carries them. Always 0 without SOFTVERBS_STATS=1.
+uint64_t softverbs_reads_posted(int device);
+
 // With atomics=hca, calls `window` between the read and the write of every atomic. Null: calls
 // nothing.
 void softverbs_set_atomic_window(void (*window)(void*), void* argument);

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "softverbs/control.h"
 #include "softverbs/tests/cm/cm_fixture.h"
 #include "softverbs/tests/devices/two_devices.h"
 #include "softverbs/tests/support/verbs_fixture.h"
@@ -70,6 +71,22 @@ TEST_F(DevicesTest, BothCarry) {
   ASSERT_EQ(client.Read(1, 0, 4096, server.address(), 0), 0);
   EXPECT_EQ(client.Next().status, IBV_WC_SUCCESS);
   EXPECT_TRUE(client.Matches(0, 4096, 7));
+}
+
+TEST_F(DevicesTest, ReadsAreCountedByDevice) {
+  Side client(second_.get(), {}), server(second_.get(), {});
+  ConnectEach(client, server);
+  const uint64_t before = softverbs_reads_posted(1), of_first = softverbs_reads_posted(0);
+  for (uint64_t id = 1; id <= 3; ++id) {
+    ASSERT_EQ(client.Read(id, 0, 8, server.address(), 0), 0);
+    EXPECT_EQ(client.Next().status, IBV_WC_SUCCESS);
+  }
+  client.Fill(0, 8, 1);
+  ASSERT_EQ(client.Write(4, 0, 8, server.address(), 0), 0);
+  EXPECT_EQ(client.Next().status, IBV_WC_SUCCESS);
+  EXPECT_EQ(softverbs_reads_posted(1), before + 3);
+  EXPECT_EQ(softverbs_reads_posted(0), of_first);
+  EXPECT_EQ(softverbs_reads_posted(8), 0u);
 }
 
 // As on hardware, where each device has a table of its own.
