@@ -14,7 +14,7 @@ uint64_t BytesOf(std::span<const RegisteredSpan> spans) {
   return bytes;
 }
 
-size_t PiecesOf(std::span<const RegisteredSpan> spans, uint32_t domain, uint64_t from, uint64_t end,
+size_t PiecesOf(std::span<const RegisteredSpan> spans, uint64_t from, uint64_t end,
                 std::span<LocalPiece> pieces) {
   GANNET_CHECK_DATA_PATH(from < end && end <= BytesOf(spans), "the spans have no such bytes");
   size_t n = 0;
@@ -26,7 +26,7 @@ size_t PiecesOf(std::span<const RegisteredSpan> spans, uint32_t domain, uint64_t
       if (n == pieces.size()) break;
       const MemoryRange& range = *span.memory->range();
       pieces[n++] = {range.address() + span.offset + (first - begin),
-                     static_cast<uint32_t>(last - first), range.lkey(domain)};
+                     static_cast<uint32_t>(last - first), &range.keys()};
     }
     begin += span.bytes;
   }

@@ -19,10 +19,11 @@ uint64_t BytesOf(std::span<const RegisteredSpan> spans);
 
 // Fills in pieces for the bytes of the spans from `from` on, up to `end`, as far as there is room
 // for pieces. Returns how many pieces there are. REQUIRES: from < end <= BytesOf(spans).
-size_t PiecesOf(std::span<const RegisteredSpan> spans, uint32_t domain, uint64_t from, uint64_t end,
+size_t PiecesOf(std::span<const RegisteredSpan> spans, uint64_t from, uint64_t end,
                 std::span<LocalPiece> pieces);
 
-// Returns the spans as a server knows them. REQUIRES: out is as long as `spans`.
+// Returns the spans as a server knows them that uses this domain. REQUIRES: out is as long as
+// `spans`.
 std::span<const ValueSegment> SegmentsOf(std::span<const RegisteredSpan> spans, uint32_t domain,
                                          std::span<ValueSegment> out);
 

@@ -50,6 +50,9 @@ absl::StatusOr<std::unique_ptr<Engine>> Engine::Create(Settings settings) {
     return absl::InvalidArgumentError(absl::StrCat("depth must be 1 to ", kDepthMax));
   }
   GANNET_RETURN_IF_ERROR(CheckNearCacheBytes(settings.options.near_cache_bytes));
+  if (settings.options.rails == 0 || settings.options.rails > kRailsMax) {
+    return absl::InvalidArgumentError(absl::StrCat("rails must be 1 to ", kRailsMax));
+  }
   GANNET_RETURN_IF_ERROR(CheckDeviceOption(settings.options.device));
   Listed listed;
   for (const std::string& text : settings.endpoints) {

@@ -18,8 +18,8 @@ void QueueCompareAndSwap(Op& op, uint64_t expected, uint64_t desired) {
                            .kind = InFlightWork::Kind::kCompareAndSwap,
                            .of_locks = true,
                            .bytes = sizeof(uint64_t),
-                           .lkey = op.session().memory().op_buffers.lkey(),
                            .local = reinterpret_cast<std::byte*>(&op.buffers->cas_result),
+                           .keys = nullptr,
                            .offset = op.server->locks.IndexOf(op.hash) * sizeof(uint64_t),
                            .expected = expected,
                            .desired = desired});

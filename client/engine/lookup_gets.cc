@@ -11,9 +11,9 @@
 namespace gannet {
 namespace {
 
-// Counts the READ that the lookup wants, and returns where it goes. `lkey` is set if that is a
+// Counts the READ that the lookup wants, and returns where it goes. `keys` is set if that is a
 // borrowed buffer. Returns nullptr if no buffer for so long an item is free now.
-inline std::byte* PrepareRead(Op& op, int64_t now_ns, std::optional<uint32_t>* lkey) {
+inline std::byte* PrepareRead(Op& op, int64_t now_ns, const MemoryKeys** keys) {
   OpBuffers& buffers = *op.buffers;
   const Lookup::ReadPlan& plan = op.lookup.plan();
   std::byte* local = buffers.window[static_cast<int>(plan.target) & 1];
@@ -22,7 +22,7 @@ inline std::byte* PrepareRead(Op& op, int64_t now_ns, std::optional<uint32_t>* l
     if (plan.bytes > OpBuffers::kSmallItemBytes) [[unlikely]] {
       local = op.BorrowItem(plan.bytes);
       if (local == nullptr) return nullptr;
-      *lkey = op.item.lent.lkey;
+      *keys = op.item.lent.keys;
     }
   }
   op.posted_ns = now_ns;
@@ -41,25 +41,25 @@ Lookup::Buffers LookupBuffers(const Op& op) {
 }  // namespace
 
 void LookupGets::PlanRead(Op& op) {
-  std::optional<uint32_t> lkey;
-  std::byte* local = PrepareRead(op, ops_.now_ns(), &lkey);
+  const MemoryKeys* keys = nullptr;
+  std::byte* local = PrepareRead(op, ops_.now_ns(), &keys);
   if (local == nullptr) [[unlikely]]
     return values_.Starve(op);
   const Lookup::ReadPlan& plan = op.lookup.plan();
-  op.session().sends().QueueRead({local, plan.offset, op.number, plan.bytes, lkey});
+  op.session().sends().QueueRead({local, plan.offset, op.number, plan.bytes, keys});
 }
 
 void LookupGets::StartBehindLock(Op& op) {
   const Slot cached = op.server->cache.Find(op.hash, op.place);
   op.lookup.Start(&op.session().terms().view, op.key(), op.hash, cached);
-  std::optional<uint32_t> lkey;
-  std::byte* local = PrepareRead(op, ops_.now_ns(), &lkey);
+  const MemoryKeys* keys = nullptr;
+  std::byte* local = PrepareRead(op, ops_.now_ns(), &keys);
   if (local == nullptr) return;
   op.server->ordered.Push({.op = op.number,
                            .kind = InFlightWork::Kind::kRead,
                            .bytes = op.lookup.plan().bytes,
-                           .lkey = lkey.value_or(op.session().memory().op_buffers.lkey()),
                            .local = local,
+                           .keys = keys,
                            .offset = op.lookup.plan().offset});
 }
 

@@ -95,7 +95,7 @@ bool NearCache::Read(ClientSession& session, Reading what, uint64_t offset, uint
                               .offset = offset,
                               .op = 0,
                               .bytes = static_cast<uint32_t>(bytes),
-                              .lkey = buffer_.lkey},
+                              .keys = buffer_.keys},
                              InFlightWork::Kind::kOwnRead);
   return true;
 }

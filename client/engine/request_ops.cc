@@ -26,7 +26,7 @@ constexpr uint32_t kReplyRoomMax = 128 << 10;
 std::string_view NameCallerMemory(Op& op, RequestHeader* header) {
   static_assert(kValueSegmentsMax * sizeof(ValueSegment) <= OpBuffers::kSmallItemBytes);
   std::array<ValueSegment, kValueSegmentsMax> all;
-  const auto segments = SegmentsOf(op.request.memory, op.session().memory().domain, all);
+  const auto segments = SegmentsOf(op.request.memory, op.session().memory().first->domain, all);
   if (segments.size() == 1) {
     header->flags |= kValueInBuffer;
     header->write.buffer_address = segments[0].address;
@@ -56,7 +56,7 @@ const RegisteredPool* LendBuffer(Op& op, RequestView* request, RequestWindow::En
     header->flags |= kValueInBuffer;
     header->get = {
         .buffer_address = lent.address(),
-        .buffer_rkey = lent.rkey,
+        .buffer_rkey = lent.keys->rkeys[memory.first->domain],
         .buffer_bytes = AsksForHead(op) ? 0 : std::min<uint32_t>(lent.bytes, kValueBytesMax)};
   } else if (op.uses_caller_memory()) {
     request->value = NameCallerMemory(op, header);
@@ -68,7 +68,7 @@ const RegisteredPool* LendBuffer(Op& op, RequestView* request, RequestWindow::En
     request->value = {};
     header->flags |= kValueInBuffer;
     header->write.buffer_address = lent.address();
-    header->write.buffer_rkey = lent.rkey;
+    header->write.buffer_rkey = lent.keys->rkeys[memory.first->domain];
   }
   return nullptr;
 }

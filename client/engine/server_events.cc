@@ -54,8 +54,8 @@ bool ServerEvents::in_motion() const {
 }
 
 bool ServerEvents::progressed() const {
-  return std::ranges::any_of(servers_.all(),
-                             [](const EngineServer& it) { return it.session->progressed(); });
+  return std::ranges::any_of(
+      servers_.all(), [](const EngineServer& it) { return it.session->waits().progressed(); });
 }
 
 bool ServerEvents::wants_buffer() const {

@@ -80,6 +80,7 @@ class ServerMaker {
             .reconnect = options.reconnect,
             .nic_locks = settings_.nic_locks,
             .server_clock = settings_.server_clocks,
+            .rails = options.rails,
             .item_leases = options.near_cache_bytes > 0,
             .signal_every = settings_.signal_every,
             .clock = settings_.clock,

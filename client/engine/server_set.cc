@@ -33,6 +33,15 @@ std::string WhyNotConnected(const ClientSession& session) {
   return absl::StrCat(session.endpoint(), ": ", cause);
 }
 
+std::vector<RailInfo> RailsOf(const SessionRails& rails) {
+  std::vector<RailInfo> infos;
+  for (uint32_t i = 0; rails.all().several() && i < rails.all().size(); ++i) {
+    const SessionRails::Use use = rails.UseOf(i);
+    infos.push_back({rails.all()[i].address.ToString(), use.connected, use.works});
+  }
+  return infos;
+}
+
 }  // namespace
 
 std::optional<absl::Status> ServerSet::StartStatus(bool last_call) {
@@ -172,8 +181,9 @@ std::vector<ServerInfo> ServerSet::Info() const {
     info.unreachable = its.down();
     if (!its.attempts().was_connected()) continue;
     const Grant& grant = its.grant();
-    info.device = its.memory().device.name;
-    info.kind = DeviceKindName(its.memory().device.kind);
+    info.rails = RailsOf(its.rails());
+    info.device = its.memory().first->device.name;
+    info.kind = DeviceKindName(its.memory().first->device.kind);
     info.lock_mode =
         its.terms().read_only() ? std::string_view("none") : LockModeName(its.terms().lock_mode());
     info.authenticated = its.terms().authenticated;

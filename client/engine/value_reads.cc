@@ -36,22 +36,23 @@ void ValueReads::ReadKnown(Op& op, const MemoryRange& range, uint64_t at, uint32
   ++op.done.cost.reads;
   op.done.cost.read_bytes += bytes;
   session.sends().QueueRead({reinterpret_cast<std::byte*>(range.address() + at),
-                             op.lookup.value_offset(), op.number, bytes,
-                             range.lkey(session.memory().domain)});
+                             op.lookup.value_offset(), op.number, bytes, &range.keys()});
 }
 
 // Adds as many READs of the value as there is room for. The completion of each calls OnRead.
 void ValueReads::Post(Op& op) {
   ClientSession& session = op.session();
-  const uint32_t domain = session.memory().domain;
+  const uint32_t stripe = session.sends().rail_reads().StripeBytes(op.value_read.wanted);
   while (op.value_read.posted < op.value_read.wanted && session.ready()) {
     std::array<LocalPiece, SessionMemory::kPiecesMax> pieces;
     size_t n = 1;
+    const uint32_t from = op.value_read.posted;
+    const uint32_t end = from + std::min(stripe, op.value_read.wanted - from);
     if (op.uses_caller_memory()) {
-      n = PiecesOf(op.request.memory, domain, op.value_read.posted, op.value_read.wanted,
+      n = PiecesOf(op.request.memory, from, end,
                    std::span(pieces).first(session.memory().pieces_max()));
     } else {
-      pieces[0] = {op.item.lent.address(), op.value_read.wanted, op.item.lent.lkey};
+      pieces[0] = {op.item.lent.address() + from, end - from, op.item.lent.keys};
     }
     const std::span<const LocalPiece> read(pieces.data(), n);
     if (!session.sends().TryReadInto(op.number, op.lookup.value_offset() + op.value_read.posted,
@@ -92,7 +93,7 @@ void ValueReads::Confirm(Op& op, Op::Phase next) {
   ++op.busy.in_flight;
   ++op.done.cost.reads;
   op.done.cost.read_bytes += plan.bytes;
-  op.session().sends().QueueRead({op.buffers->item, plan.offset, op.number, plan.bytes, {}});
+  op.session().sends().QueueRead({op.buffers->item, plan.offset, op.number, plan.bytes, nullptr});
 }
 
 void ValueReads::Resume(Op& op) {

@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "client/session/in_flight_work.h"
+#include "client/session/kept_reads.h"
 #include "client/session/liveness.h"
+#include "client/session/session_memory.h"
 #include "common/protocol/connect.h"
 #include "common/rdma/address.h"
 #include "common/rdma/connector.h"
@@ -31,9 +33,19 @@ struct ClientConnection {
   uint32_t index = 0;    // among the session's connections
   uint32_t id = 0;       // WrId::owner of its work-request ids
   uint32_t told_of = 0;  // of work.posted(), in reports to the server
+  // Its device, the rkey of the server's region, and the lkeys of the operations' own buffers and
+  // of messages.
+  const SessionDevice* device = nullptr;
+  uint32_t domain = 0;
+  uint32_t region_rkey = 0;
+  uint32_t op_lkey = 0;
+  uint32_t message_lkey = 0;
+  uint32_t rail = 0;  // among the server's
   SocketAddress to;
   int64_t asked_ns = 0;  // when the server was asked for the grant
+  int64_t over_ns = 0;   // when it was given up alone
   InFlightWork work{1};
+  KeptReads kept_reads;      // of `work`, if the session outlives this connection
   Liveness liveness;         // the server watches each connection by itself
   ConnectRequest request{};  // that its grant answers
   std::unique_ptr<Connector> connector;
@@ -48,7 +60,8 @@ struct ClientConnection {
     return WrId{static_cast<uint8_t>(ConnectionWork::kSend), id, position}.Pack();
   }
   // The server's grant was accepted: work may be posted.
-  void Open() {
+  void Open(const Grant& grant) {
+    region_rkey = grant.region_rkey;
     rdma().Open();
     phase = Phase::kReady;
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "common/base/check.h"
+
 namespace gannet {
 
 ClientConnection* ClientConnections::FindOther(uint32_t id) {
@@ -11,8 +13,21 @@ ClientConnection* ClientConnections::FindOther(uint32_t id) {
 }
 
 ClientConnection& ClientConnections::Add(std::unique_ptr<Connector> connector) {
-  const uint32_t index = size();
   ClientConnection& connection = all_.emplace_back();
+  return Begin(connection, size() - 1, std::move(connector));
+}
+
+ClientConnection& ClientConnections::Renew(ClientConnection& over,
+                                           std::unique_ptr<Connector> connector) {
+  GANNET_CHECK(over.phase == ClientConnection::Phase::kOver && over.rdma().drained(),
+               "the connection is not flushed");
+  const uint32_t index = over.index;
+  over = ClientConnection();
+  return Begin(over, index, std::move(connector));
+}
+
+ClientConnection& ClientConnections::Begin(ClientConnection& connection, uint32_t index,
+                                           std::unique_ptr<Connector> connector) {
   connection.id = next_id_++ & WrId::kOwnerMask;
   connection.index = index;
   connection.connector = std::move(connector);
@@ -20,10 +35,11 @@ ClientConnection& ClientConnections::Add(std::unique_ptr<Connector> connector) {
   return connection;
 }
 
-bool ClientConnections::AnyDead(const WatchedTime& watched, int64_t grace_ns) const {
-  return std::ranges::any_of(all_, [&](const ClientConnection& it) {
+ClientConnection* ClientConnections::FindDead(const WatchedTime& watched, int64_t grace_ns) {
+  const auto dead = std::ranges::find_if(all_, [&](const ClientConnection& it) {
     return it.ready() && it.liveness.PeerDead(watched, grace_ns);
   });
+  return dead != all_.end() ? &*dead : nullptr;
 }
 
 bool ClientConnections::ExpectAnswers() const {

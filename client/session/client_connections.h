@@ -42,8 +42,10 @@ class ClientConnections {
 
   // Adds a connection that is being made.
   ClientConnection& Add(std::unique_ptr<Connector> connector);
-  // Returns whether a connection may be given up because its server is silent.
-  bool AnyDead(const WatchedTime& watched, int64_t grace_ns) const;
+  // Makes `over` anew, at its place. REQUIRES: it is flushed.
+  ClientConnection& Renew(ClientConnection& over, std::unique_ptr<Connector> connector);
+  // Returns a connection that may be given up because its server is silent; nullptr: there is none.
+  ClientConnection* FindDead(const WatchedTime& watched, int64_t grace_ns);
   // Returns whether one is being made or closed, or has an answer outstanding.
   bool ExpectAnswers() const;
   // Returns whether anything but messages is in flight.
@@ -74,6 +76,8 @@ class ClientConnections {
 
  private:
   ClientConnection* FindOther(uint32_t id);
+  ClientConnection& Begin(ClientConnection& connection, uint32_t index,
+                          std::unique_ptr<Connector> connector);
 
   std::vector<ClientConnection> all_;
   uint32_t next_id_ = 1;

@@ -54,7 +54,7 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
                     .watched = &watched_}),
       joining_({.options = &options_,
                 .terms = &terms_,
-                .attempts = &first_.attempts(),
+                .rails = &rails_.all(),
                 .connections = &connections_,
                 .maker = &first_.maker(),
                 .sends = &sends_,
@@ -67,7 +67,15 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
               .sends = &sends_,
               .requests = &requests_,
               .completions = &completions_,
-              .joining = &joining_}) {}
+              .joining = &joining_}),
+      rails_({.options = &options_,
+              .phase = &phase_,
+              .attempts = &first_.attempts(),
+              .connections = &connections_,
+              .sends = &sends_,
+              .heartbeats = &heartbeats_,
+              .completions = &completions_,
+              .waits = &waits_}) {}
 
 ClientSession::~ClientSession() {
   int64_t now_ns = options_.clock.get().MonotonicNs();
@@ -151,6 +159,10 @@ void ClientSession::BecomeReady(int64_t now_ns) {
   sends_.Restart();
   heartbeats_.Restart(now_ns);
   requests_.Restart();
+  completions_.LookAtTerms();
+  const bool asks_for_rails = options_.rails > 1 && (grant.features & kGrantRails) != 0;
+  if (asks_for_rails) requests_.AskForRails();
+  rails_.Restart(first.to, asks_for_rails);
   if (options_.item_leases && (grant.features & kGrantItemLeases) != 0)
     requests_.AskForItemLeases();
   std::vector<uint32_t> abandoned;
@@ -181,16 +193,18 @@ void ClientSession::PollControl(int64_t now_ns) {
   waits_.OnControl(now_ns);
   for (ClientConnection& connection : connections_) {
     const Connector::Step step = connection.connector->Poll(now_ns);
-    if (connection.ready() && step >= Connector::Step::kClosed) {
-      return Break(absl::UnavailableError(
-          absl::StrCat(endpoint(), ": the server closed the connection, or died")));
-    }
+    if (!connection.ready() || step < Connector::Step::kClosed) continue;
+    phase_.BreakOne(connection, absl::UnavailableError(absl::StrCat(
+                                    endpoint(), ": the server closed the connection, or died")));
+    if (!ready()) return;
   }
+  if (const auto told = requests_.TakeRails()) rails_.Learn(*told);
+  rails_.Poll(now_ns);
+  if (!ready()) return;
   joining_.Poll(now_ns);
+  completions_.LookAtTerms();
   // Here, because the owner's requests take all credits that are left after a Poll.
-  if (requests_.asks_for_map() && requests_.CanSend()) requests_.SendMapQuestion(now_ns);
-  if (requests_.asks_for_item_leases() && requests_.CanSend())
-    requests_.SendItemLeasesQuestion(now_ns);
+  if (requests_.has_questions()) requests_.SendQuestions(now_ns);
   CheckSilence(now_ns);
   if (ready()) heartbeats_.SendDue(now_ns);
 }
@@ -199,9 +213,11 @@ void ClientSession::PollControl(int64_t now_ns) {
 // heard. If more completions wait than one Poll takes, the server gets the time of another look.
 void ClientSession::CheckSilence(int64_t now_ns) {
   const int64_t grace_ns = completions_.all_taken() ? 0 : watched_.step_max_ns();
-  if (connections_.AnyDead(watched_, grace_ns)) {
-    return Break(absl::UnavailableError(
-        absl::StrCat(endpoint(), ": the server is silent for ", grant().silence_ms, " ms")));
+  while (ClientConnection* const dead = connections_.FindDead(watched_, grace_ns)) {
+    phase_.BreakOne(*dead,
+                    absl::UnavailableError(absl::StrCat(endpoint(), ": the server is silent for ",
+                                                        grant().silence_ms, " ms")));
+    if (!ready()) return;
   }
   if (requests_.Stuck(terms_.silence_ns() + grace_ns)) {
     return Break(absl::UnavailableError(

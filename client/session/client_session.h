@@ -21,6 +21,7 @@
 #include "client/session/session_options.h"
 #include "client/session/session_owner.h"
 #include "client/session/session_phase.h"
+#include "client/session/session_rails.h"
 #include "client/session/session_reports.h"
 #include "client/session/session_requests.h"
 #include "client/session/session_sends.h"
@@ -49,6 +50,7 @@ namespace gannet {
 //   SessionRequests     requests, their credits and answers
 //   SessionHeartbeats   heartbeats, and what they tell both sides
 //   SessionWaits        what the session waits for, and how its owner sleeps meanwhile
+//   SessionRails        connections that break alone, if the server has several rails
 //   ClientNews          what heartbeats tell the server of READs
 //
 // A server is silent if nothing is heard from it (liveness.h), or if it answers heartbeats but no
@@ -59,8 +61,8 @@ namespace gannet {
 // 1. Nothing is posted unless the session is ready.
 // 2. For everything posted, either it is reported (OnWorksDone, OnReply), or OnLost is called after
 //    its connection was flushed. Only then may its memory be reused.
-// 3. If one connection breaks, all of the session's are closed: locks belong to the first one, and
-//    the server treats a session as a whole.
+// 3. If the first connection breaks, all of the session's are closed: locks belong to it. So they
+//    are if another one breaks, unless the server has several rails (docs/rails.md).
 // 4. Nothing is reported that came after a primary's lease (primary_lease_watch.h).
 //
 // The owner calls it in this order:
@@ -164,8 +166,8 @@ class ClientSession final : private ConnectionsOwner {
   void LearnMembers(const std::vector<std::string>& members, bool only) {
     first_.attempts().LearnMembers(members, only);
   }
-  // Whether the last Poll found completions of READs, compare-and-swaps or requests.
-  bool progressed() const { return ready() && completions_.completed() > 0; }
+  // How it uses the server's rails.
+  const SessionRails& rails() const { return rails_; }
   // Breaks the connections, as a failure would.
   void Break(absl::Status why) { phase_.Break(std::move(why)); }
 
@@ -186,7 +188,7 @@ class ClientSession final : private ConnectionsOwner {
   void PollDraining(int64_t now_ns);
 
   const Options options_;
-  SessionPhase phase_{this};
+  SessionPhase phase_{this, &rails_};
   SessionReports reports_;
   int64_t drain_until_ns_ = 0;
   int64_t tell_until_ns_ = 0;  // the last counts, from BeginEnd on
@@ -198,7 +200,6 @@ class ClientSession final : private ConnectionsOwner {
   ClientNews news_;
   std::unique_ptr<SessionMemory> memory_;  // before connections_, whose queue pairs use it
   ClientConnections connections_;
-
   FirstConnection first_;
   SessionSends sends_;
   SessionRequests requests_;
@@ -206,6 +207,7 @@ class ClientSession final : private ConnectionsOwner {
   SessionCompletions completions_;
   JoiningConnections joining_;
   SessionWaits waits_;
+  SessionRails rails_;
 };
 
 }  // namespace gannet

@@ -109,7 +109,7 @@ void ConnectAttempts::OnConnected(bool group, int64_t now_ns) {
 
 void ConnectAttempts::OnBroken(absl::Status why, int64_t lease_ns) {
   status_ = std::move(why);
-  if (!group_) return;
+  if (!group_ && !rails_) return;
   lease_ns_ = lease_ns;
   order_.BeginBehind();
   broken_ = true;
@@ -148,6 +148,12 @@ void ConnectAttempts::LearnMembers(const std::vector<std::string>& members, bool
     }
   }
   LearnAddresses();
+}
+
+void ConnectAttempts::LearnRails(const std::vector<SocketAddress>& rails) {
+  if (group_) return;
+  rails_ = true;
+  order_.Learn(rails);
 }
 
 void ConnectAttempts::LearnAddresses() {
@@ -190,7 +196,7 @@ void ConnectAttempts::ScheduleNext(int64_t now_ns) {
 // The former primary may be stopped, and then it answers nobody. It is not worth as much time as
 // the others, who may be waiting for clients meanwhile.
 int64_t ConnectAttempts::AttemptNs(int64_t now_ns, int64_t connect_timeout_ns) const {
-  if (!group_) return connect_timeout_ns;
+  if (!group_) return rails_ ? std::min(connect_timeout_ns, kRailAttemptNs) : connect_timeout_ns;
   const int64_t first_ns = order_.at_last() ? lease_ns_ / 4 : lease_ns_;
   return std::min(connect_timeout_ns, std::max(first_ns, LostNs(now_ns) / 4));
 }

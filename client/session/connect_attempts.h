@@ -50,6 +50,8 @@ class ConnectAttempts {
   static constexpr int64_t kBriefNs = kApartNs;
   // A group whose members are silent is unreachable after so many leases.
   static constexpr int64_t kPatientLeases = 4;
+  // How long an attempt takes at most if the server has another rail.
+  static constexpr int64_t kRailAttemptNs = 300 * kNsPerMs;
 
   struct Failure {
     absl::Status why;
@@ -81,6 +83,8 @@ class ConnectAttempts {
   // These are the members of the group now, "HOST:PORT" each. `only`: of those that the user
   // listed, some may be of other groups, so only members are tried from now on.
   void LearnMembers(const std::vector<std::string>& members, bool only);
+  // The server has these rails: if the connection breaks, the others are asked first, at once.
+  void LearnRails(const std::vector<SocketAddress>& rails);
   // Call it when nothing of the last attempt or connection is left.
   void ScheduleNext(int64_t now_ns);
 
@@ -120,6 +124,7 @@ class ConnectAttempts {
   AddressOrder order_;
   const bool reconnect_;
   bool group_;
+  bool rails_ = false;  // the server has several
   const std::shared_ptr<NameLookup> names_;
   // The members that were learned: those that are written as numbers, the names of the others, and
   // what is known of these.

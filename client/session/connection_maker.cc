@@ -48,30 +48,43 @@ void ConnectionMaker::TakeKey() {
   key_ = options.auth_file->keys().front();
 }
 
-absl::Status ConnectionMaker::Start(const SocketAddress& to, int64_t deadline_ns) {
+absl::Status ConnectionMaker::Start(const SocketAddress& to, uint32_t rail, int64_t deadline_ns,
+                                    ClientConnection* over) {
   GANNET_ASSIGN_OR_RETURN(auto connector, Connector::Start({.to = to, .deadline_ns = deadline_ns}));
-  given_.connections->Add(std::move(connector)).to = to;
+  ClientConnections& all = *given_.connections;
+  ClientConnection& connection =
+      over != nullptr ? all.Renew(*over, std::move(connector)) : all.Add(std::move(connector));
+  connection.to = to;
+  connection.rail = rail;
   return absl::OkStatus();
 }
 
 absl::Status ConnectionMaker::Configure(ClientConnection& connection) {
   Connector& connector = *connection.connector;
-  GANNET_RETURN_IF_ERROR(MakeMemory(connector.verbs()));
-  const SessionMemory& memory = **given_.memory;
-  const DeviceCaps& caps = memory.device.caps;
+  const bool joins_by_rails = connection.rail != given_.connections->first().rail;
+  GANNET_ASSIGN_OR_RETURN(const SessionDevice* const device,
+                          DeviceOf(connector.verbs(), joins_by_rails));
+  SessionMemory& memory = **given_.memory;
+  if (connection.index == 0) memory.BeginWith(*device);
+  const DeviceCaps& caps = device->device.caps;
+  const uint32_t domain = device->domain;
+  connection.device = device;
+  connection.domain = domain;
+  connection.op_lkey = memory.op_buffers.range->keys().lkeys[domain];
+  connection.message_lkey = memory.requests.range->keys().lkeys[domain];
   const uint32_t first_receive = SessionMemory::FirstReceive(connection.index);
   const uint32_t receives = SessionMemory::FirstReceive(connection.index + 1) - first_receive;
   const uint32_t sends = std::min(caps.max_qp_wr, kSendWrs);
   GANNET_RETURN_IF_ERROR(connector.CreateConnection(
-      {.queue_pair = {.pd = memory.domains->pd(memory.domain),
+      {.queue_pair = {.pd = memory.domains->pd(domain),
                       .send_wrs = sends,
                       .send_sges = memory.pieces_max(),
                       .inline_bytes = std::min(caps.max_inline_data, kInlineBytesWanted)},
        .caps = caps,
-       .completions = memory.completions.get(),
+       .completions = device->completions.get(),
        .receives = {
-           .first =
-               memory.receives.Sge(uint64_t{first_receive} * kMessageBytesMax, kMessageBytesMax),
+           .first = {reinterpret_cast<uint64_t>(memory.receive(first_receive)), kMessageBytesMax,
+                     memory.receives.range->keys().lkeys[domain]},
            .count = receives,
            .id = {static_cast<uint8_t>(ConnectionWork::kReceive), connection.id, first_receive}}}));
   // One entry of the send queue stays free for the work request that BeginDrain posts.
@@ -86,23 +99,25 @@ absl::Status ConnectionMaker::Configure(ClientConnection& connection) {
   return connector.Connect(std::as_bytes(std::span(&request, 1)));
 }
 
-absl::Status ConnectionMaker::MakeMemory(ibv_context* verbs) {
+// The memory is made with the first connection, and registered with each device that a connection
+// needs, before that has a queue pair.
+absl::StatusOr<SessionDevice*> ConnectionMaker::DeviceOf(ibv_context* verbs, bool joins_by_rails) {
   const SessionOptions& options = *given_.options;
   std::unique_ptr<SessionMemory>& memory = *given_.memory;
   if (memory != nullptr) {
-    if (memory->device.verbs == verbs) return absl::OkStatus();
-    return absl::UnavailableError(
-        absl::StrCat("the way to ", options.endpoint,
-                     " leads through another device than before; connect anew"));
+    if (SessionDevice* const known = memory->Find(verbs, joins_by_rails)) return known;
   }
   GANNET_ASSIGN_OR_RETURN(const Device device, DescribeDevice(verbs));
   GANNET_RETURN_IF_ERROR(CheckDevice(device, options.device, options.endpoint));
+  if (memory == nullptr) {
+    GANNET_ASSIGN_OR_RETURN(memory, SessionMemory::Create(options.domains, options.ops));
+  }
   const uint32_t sends = std::min(device.caps.max_qp_wr, kSendWrs);
   const uint32_t completions =
-      (options.connections_max + 1) * (sends + 2) + SessionMemory::kReceives + 64;
-  GANNET_ASSIGN_OR_RETURN(memory,
-                          SessionMemory::Create(device, options.domains, options.ops, completions));
-  return absl::OkStatus();
+      (joins_by_rails ? SessionMemory::kConnectionsMax : options.connections_max + 1) *
+          (sends + 2) +
+      SessionMemory::kReceives + 64;
+  return memory->Open(device, joins_by_rails, completions);
 }
 
 absl::StatusOr<Grant> ConnectionMaker::TakeGrant(const ClientConnection& connection) const {

@@ -31,8 +31,10 @@ class ConnectionMaker {
   // wrong now, the key stays as it was.
   void TakeKey();
 
-  // 1. Begins to make the session's next connection.
-  absl::Status Start(const SocketAddress& to, int64_t deadline_ns);
+  // 1. Begins to make a connection over this rail: the session's next one, or `over` anew, if that
+  // is not null.
+  absl::Status Start(const SocketAddress& to, uint32_t rail, int64_t deadline_ns,
+                     ClientConnection* over = nullptr);
   // 2. The address is resolved, so the device is known: makes the queue pair, posts its receives,
   // and asks the server for a grant.
   absl::Status Configure(ClientConnection& connection);
@@ -49,7 +51,7 @@ class ConnectionMaker {
  private:
   static constexpr uint32_t kSendWrs = 512;
 
-  absl::Status MakeMemory(ibv_context* verbs);
+  absl::StatusOr<SessionDevice*> DeviceOf(ibv_context* verbs, bool joins_by_rails);
 
   const Dependencies given_;
   std::optional<AuthKey> key_;  // of the first connection and those that join it

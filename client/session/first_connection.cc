@@ -53,7 +53,7 @@ FirstConnection::FirstConnection(const Dependencies& given)
 FirstConnection::Step FirstConnection::Begin(int64_t now_ns) {
   maker_.TakeKey();
   const int64_t timeout_ns = attempts_.AttemptNs(now_ns, given_.options->connect_timeout_ns);
-  absl::Status status = maker_.Start(attempts_.address(), now_ns + timeout_ns);
+  absl::Status status = maker_.Start(attempts_.address(), 0, now_ns + timeout_ns);
   return status.ok() ? Step::kUnderWay : Fail({.why = std::move(status)});
 }
 
@@ -118,7 +118,7 @@ FirstConnection::Step FirstConnection::OnEstablished(int64_t now_ns) {
   if (absl::Status status = given_.reports->OnNamed(NameToUse(*grant)); !status.ok()) {
     return Fail({.why = std::move(status)});
   }
-  first.Open();
+  first.Open(*grant);
   AdoptGrant(*grant, now_ns);
   return Step::kMade;
 }
@@ -136,7 +136,7 @@ void FirstConnection::AdoptGrant(const Grant& grant, int64_t now_ns) {
   terms.authenticated = maker_.has_key();
   terms.lock_by_nic = !terms.read_only() &&
                       static_cast<LockMode>(grant.lock_mode) == LockMode::kNicCas &&
-                      (*given_.memory)->device.caps.has_atomics() && options.nic_locks;
+                      (*given_.memory)->first->device.caps.has_atomics() && options.nic_locks;
   maker_.set_token(grant.session_token);
   if (attempts_.unreachable()) options.Log(false, absl::StrCat(options.endpoint, ": connected"));
   attempts_.OnConnected(grant.history != 0, now_ns);

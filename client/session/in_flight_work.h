@@ -78,6 +78,13 @@ class InFlightWork {
     return reads;
   }
 
+  // Calls use(position, work) for each in flight, oldest first.
+  template <class F>
+  void ForEachInFlight(F use) const {
+    for (uint32_t position = head_; position != tail_; ++position)
+      use(position, works_[position & mask_]);
+  }
+
   // Adds the next work request and returns its position, for the completion. REQUIRES: room() > 0.
   uint32_t Push(Work work) {
     GANNET_CHECK_DATA_PATH(room() > 0, "send queue overrun");

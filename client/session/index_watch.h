@@ -54,6 +54,8 @@ class IndexWatch {
     known_.acknowledged = current_;
     unsaid_ = true;
   }
+  // READs went from a connection that broke to others.
+  void OnReadsMoved() { marked_ = false; }
   bool WaitsForReads() const { return known_.acknowledged != current_; }
   IndexKnown known() const { return known_; }
 

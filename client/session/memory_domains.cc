@@ -25,9 +25,11 @@ absl::Status MemoryRange::RegisterWith(ibv_pd* pd, uint32_t domain) {
   if (dmabuf_.has_value()) {
     GANNET_ASSIGN_OR_RETURN(
         mrs_[domain], RegisterDmabufMemory(pd, dmabuf_->fd, dmabuf_->offset, bytes_, access_));
-    return absl::OkStatus();
+  } else {
+    GANNET_ASSIGN_OR_RETURN(mrs_[domain], RegisterMemory(pd, {data_, bytes_}, access_));
   }
-  GANNET_ASSIGN_OR_RETURN(mrs_[domain], RegisterMemory(pd, {data_, bytes_}, access_));
+  keys_.lkeys[domain] = mrs_[domain]->lkey;
+  keys_.rkeys[domain] = mrs_[domain]->rkey;
   return absl::OkStatus();
 }
 
@@ -37,9 +39,9 @@ absl::StatusOr<uint32_t> MemoryDomains::Open(ibv_context* device) {
     if (domains_[i].device == device) return i;
   }
   const auto domain = static_cast<uint32_t>(domains_.size());
-  if (domain == MemoryRange::kDomainsMax) {
+  if (domain == kDomainsMax) {
     return absl::ResourceExhaustedError(
-        absl::StrCat("a client can use at most ", MemoryRange::kDomainsMax, " devices"));
+        absl::StrCat("a client can use at most ", kDomainsMax, " devices"));
   }
   Handle<ibv_pd> pd(ibv_alloc_pd(device));
   if (pd == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
@@ -53,6 +55,14 @@ absl::StatusOr<uint32_t> MemoryDomains::Open(ibv_context* device) {
 ibv_pd* MemoryDomains::pd(uint32_t domain) const {
   MutexLock lock(mutex_);
   return domains_[domain].pd.get();
+}
+
+uint32_t MemoryDomains::RkeyIn(uint32_t domain, uint32_t former, uint32_t rkey) const {
+  MutexLock lock(mutex_);
+  for (const MemoryRange* range : ranges_) {
+    if (range->keys_.rkeys[former] == rkey) return range->keys_.rkeys[domain];
+  }
+  return rkey;
 }
 
 absl::StatusOr<std::unique_ptr<MemoryRange>> MemoryDomains::Register(std::span<std::byte> memory,
@@ -78,6 +88,25 @@ absl::StatusOr<std::unique_ptr<MemoryRange>> MemoryDomains::Allocate(uint64_t by
   range->address_ = reinterpret_cast<uint64_t>(range->data_);
   range->bytes_ = bytes;
   range->access_ = RemoteAccess::kRead;
+  return Add(std::move(range));
+}
+
+absl::StatusOr<std::unique_ptr<MemoryRange>> MemoryDomains::AllocateBuffers(uint64_t bytes,
+                                                                            RemoteAccess access) {
+  std::unique_ptr<MemoryRange> range(new MemoryRange());
+  if (access == RemoteAccess::kRead) {
+    GANNET_ASSIGN_OR_RETURN(range->own_, SharedMemory::Create({.name = "gannet-lent",
+                                                               .bytes = bytes,
+                                                               .huge_pages = HugePages::kOff,
+                                                               .prefault = false}));
+    range->data_ = range->own_->bytes().data();
+  } else {
+    GANNET_ASSIGN_OR_RETURN(range->own_private_, PrivateMemory::Create(bytes));
+    range->data_ = range->own_private_.bytes().data();
+  }
+  range->address_ = reinterpret_cast<uint64_t>(range->data_);
+  range->bytes_ = bytes;
+  range->access_ = access;
   return Add(std::move(range));
 }
 

@@ -19,13 +19,21 @@ namespace gannet {
 
 class MemoryDomains;
 
-// Memory of the caller's own, registered with every device that a client uses. Deregisters it when
-// it is destroyed, from any thread. From then on no device touches the memory: work that still
-// names it fails, and its connection breaks.
+// The most devices that a client uses, and so the most protection domains.
+inline constexpr uint32_t kDomainsMax = 4;
+
+// By what work requests name registered memory, on each device. They are 0 on one that the client
+// does not use.
+struct MemoryKeys {
+  std::array<uint32_t, kDomainsMax> lkeys{};
+  std::array<uint32_t, kDomainsMax> rkeys{};
+};
+
+// Memory registered with every device that a client uses: the caller's own, or the client's.
+// Deregisters it when it is destroyed, from any thread. From then on no device touches the memory:
+// work that still names it fails, and its connection breaks.
 class MemoryRange {
  public:
-  static constexpr uint32_t kDomainsMax = 4;
-
   ~MemoryRange();
 
   // What work requests name as its first byte.
@@ -36,9 +44,9 @@ class MemoryRange {
   bool remote_read() const { return access_ == RemoteAccess::kRead; }
   // nullptr if the CPU cannot address it.
   std::byte* data() const { return data_; }
-  // REQUIRES: the domain is open.
-  uint32_t lkey(uint32_t domain) const { return mr(domain).lkey; }
-  uint32_t rkey(uint32_t domain) const { return mr(domain).rkey; }
+  // Keys of a domain count once it is open.
+  const MemoryKeys& keys() const { return keys_; }
+  uint32_t rkey(uint32_t domain) const { return keys_.rkeys[domain]; }
 
  private:
   friend class MemoryDomains;
@@ -48,11 +56,6 @@ class MemoryRange {
   };
 
   MemoryRange() = default;
-  const ibv_mr& mr(uint32_t domain) const {
-    GANNET_CHECK_DATA_PATH(domain < kDomainsMax && mrs_[domain] != nullptr,
-                           "the domain is not open");
-    return *mrs_[domain];
-  }
   absl::Status RegisterWith(ibv_pd* pd, uint32_t domain);
 
   uint64_t address_ = 0;
@@ -60,9 +63,11 @@ class MemoryRange {
   std::byte* data_ = nullptr;
   RemoteAccess access_ = RemoteAccess::kNone;
   std::optional<Dmabuf> dmabuf_;
-  std::optional<SharedMemory> own_;  // if the client made the memory
+  std::optional<SharedMemory> own_;  // if the client made the memory, that one or this
+  PrivateMemory own_private_;
   std::shared_ptr<MemoryDomains> domains_;
-  std::array<Handle<ibv_mr>, kDomainsMax> mrs_;  // by domain; destroyed before own_
+  MemoryKeys keys_;
+  std::array<Handle<ibv_mr>, kDomainsMax> mrs_;  // by domain; destroyed before the memory
 };
 
 // The protection domains of a client, one for each device that it uses. Its sessions share them, so
@@ -80,6 +85,9 @@ class MemoryDomains : public std::enable_shared_from_this<MemoryDomains> {
   // all memory with it. ResourceExhausted: the device's limits, or memlock; or too many devices.
   absl::StatusOr<uint32_t> Open(ibv_context* device);
   ibv_pd* pd(uint32_t domain) const;
+  // Returns the rkey in `domain` of the memory that has this one in domain `former`; the same rkey
+  // if there is no such memory any more.
+  uint32_t RkeyIn(uint32_t domain, uint32_t former, uint32_t rkey) const;
 
   // REQUIRES: the memory outlives the range. If `remote_read`, servers may READ it (for PUTs).
   // Errors: as RegisterMemory.
@@ -88,6 +96,9 @@ class MemoryDomains : public std::enable_shared_from_this<MemoryDomains> {
   // Makes new memory, which lives as long as the range. On softverbs servers READ such memory
   // without this process's CPU.
   absl::StatusOr<std::unique_ptr<MemoryRange>> Allocate(uint64_t bytes);
+  // The same for a session's own buffers. Memory that servers may only READ is shared memory, as
+  // that of Allocate; other memory is private.
+  absl::StatusOr<std::unique_ptr<MemoryRange>> AllocateBuffers(uint64_t bytes, RemoteAccess access);
   // Registers `bytes` from `offset` of a dma-buf, which need not have an address for the CPU.
   // Unimplemented: the device cannot.
   absl::StatusOr<std::unique_ptr<MemoryRange>> RegisterDmabuf(int fd, uint64_t offset,
@@ -100,9 +111,7 @@ class MemoryDomains : public std::enable_shared_from_this<MemoryDomains> {
     Handle<ibv_pd> pd;
   };
 
-  MemoryDomains() {
-    domains_.reserve(MemoryRange::kDomainsMax);
-  }  // so that pd() may run beside Open
+  MemoryDomains() { domains_.reserve(kDomainsMax); }  // so that pd() may run beside Open
   absl::StatusOr<std::unique_ptr<MemoryRange>> Add(std::unique_ptr<MemoryRange> range);
   void Remove(MemoryRange* range);
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "client/session/in_flight_work.h"
+#include "client/session/memory_domains.h"
 
 namespace gannet {
 
@@ -14,8 +15,8 @@ struct OrderedWork {
   InFlightWork::Kind kind;
   bool of_locks;  // `offset` is in the region of the lock words
   uint32_t bytes;
-  uint32_t lkey;
   std::byte* local;
+  const MemoryKeys* keys;  // as those of QueuedRead
   uint64_t offset;
   uint64_t expected;
   uint64_t desired;

@@ -14,7 +14,7 @@ LentBuffer RegisteredPool::Take(uint32_t bytes) {
     if (tier.free.empty()) return {};
     std::byte* data = tier.free.back();
     tier.free.pop_back();
-    return {data, kTiers[t].bytes, tier.memory.lkey(), tier.memory.rkey(), t};
+    return {data, kTiers[t].bytes, &tier.memory->keys(), t};
   }
   return {};
 }
@@ -33,7 +33,7 @@ uint32_t RegisteredPool::lent() const {
 
 bool RegisteredPool::MakeTier(uint8_t t) {
   const auto [bytes, count] = kTiers[t];
-  auto memory = RegisteredBuffer::Create(pd_, uint64_t{bytes} * count, access_);
+  auto memory = domains_->AllocateBuffers(uint64_t{bytes} * count, access_);
   if (!memory.ok()) {
     error_ = memory.status();
     return false;
@@ -41,7 +41,7 @@ bool RegisteredPool::MakeTier(uint8_t t) {
   Tier& tier = tiers_[t];
   tier.memory = *std::move(memory);
   tier.free.reserve(count);
-  for (uint32_t i = count; i-- > 0;) tier.free.push_back(tier.memory.data() + uint64_t{i} * bytes);
+  for (uint32_t i = count; i-- > 0;) tier.free.push_back(tier.memory->data() + uint64_t{i} * bytes);
   tier.made = true;
   return true;
 }

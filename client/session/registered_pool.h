@@ -4,11 +4,12 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "client/session/memory_domains.h"
 #include "common/layout/item.h"
-#include "common/rdma/memory.h"
 
 namespace gannet {
 
@@ -16,8 +17,7 @@ namespace gannet {
 struct LentBuffer {
   std::byte* data = nullptr;
   uint32_t bytes = 0;
-  uint32_t lkey = 0;
-  uint32_t rkey = 0;
+  const MemoryKeys* keys = nullptr;
   uint8_t tier = 0;
 
   uint64_t address() const { return reinterpret_cast<uint64_t>(data); }
@@ -28,10 +28,11 @@ struct LentBuffer {
 // registered when it is first asked for; there is no other allocation. All of it gives peers the
 // same access.
 //
-// One owner thread. The protection domain outlives the pool.
+// One owner thread. The domains outlive the pool.
 class RegisteredPool {
  public:
-  RegisteredPool(ibv_pd* pd, RemoteAccess access) : pd_(pd), access_(access) {}
+  RegisteredPool(MemoryDomains* domains, RemoteAccess access)
+      : domains_(domains), access_(access) {}
 
   // Returns an empty buffer if none is free now, or if there can be none: see error().
   // REQUIRES: bytes <= kValueBytesMax.
@@ -51,13 +52,13 @@ class RegisteredPool {
       {{16 << 10, 64}, {128 << 10, 32}, {1 << 20, 8}, {8 << 20, 2}, {kValueBytesMax, 1}}};
 
   struct Tier {
-    RegisteredBuffer memory;
+    std::unique_ptr<MemoryRange> memory;
     std::vector<std::byte*> free;
     bool made = false;
   };
   bool MakeTier(uint8_t tier);
 
-  ibv_pd* pd_;
+  MemoryDomains* domains_;
   RemoteAccess access_;
   std::array<Tier, kTiers.size()> tiers_;
   absl::Status error_;

@@ -14,8 +14,11 @@ namespace gannet {
 inline constexpr uint32_t kInvalidOp = UINT32_MAX;
 // Stands for an operation in the request for the map of the cluster, which no operation makes.
 inline constexpr uint32_t kMapOp = UINT32_MAX - 1;
-// The same in the question where the server's leases on items are. Operations have numbers below.
+// The same in the questions where the server's leases on items are, and which rails it has.
 inline constexpr uint32_t kItemLeasesOp = UINT32_MAX - 2;
+inline constexpr uint32_t kRailsOp = UINT32_MAX - 3;
+// Operations have numbers below.
+inline constexpr uint32_t kOpsEnd = kRailsOp;
 
 // The unanswered requests of a session: sequence numbers and credits. A request keeps its number
 // until it is answered, over any number of connections, and so do its bytes, which the caller keeps

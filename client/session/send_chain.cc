@@ -28,13 +28,13 @@ void SendChain::AddReadInto(uint32_t op, uint64_t offset, std::span<const LocalP
                          "a READ into too many pieces");
   Entry& entry = *next_;
   AddRead({reinterpret_cast<std::byte*>(pieces[0].address), offset, op, pieces[0].bytes,
-           pieces[0].lkey});
+           pieces[0].keys});
   if (pieces.size() == 1) return;
   has_others_ = true;
   entry.request.sg_list = &pieces_[pieces_used_];
   entry.request.num_sge = static_cast<int>(pieces.size());
   for (const LocalPiece& piece : pieces) {
-    pieces_[pieces_used_++] = {piece.address, piece.bytes, piece.lkey};
+    pieces_[pieces_used_++] = {piece.address, piece.bytes, piece.keys->lkeys[connection_->domain]};
   }
 }
 

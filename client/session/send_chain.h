@@ -5,31 +5,15 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
 #include <span>
 
 #include "client/session/client_connection.h"
+#include "client/session/queued_read.h"
 #include "common/base/check.h"
 #include "common/base/data_path_checks.h"
 #include "common/rdma/queue_pair.h"
 
 namespace gannet {
-
-// A READ of the server's region that is to be posted.
-struct QueuedRead {
-  std::byte* local;
-  uint64_t offset;
-  uint32_t op;
-  uint32_t bytes;
-  std::optional<uint32_t> lkey;  // of a lent buffer; nullopt: `local` is the operation's own
-};
-
-// Local memory for a part of what a READ brings.
-struct LocalPiece {
-  uint64_t address;
-  uint32_t bytes;
-  uint32_t lkey;
-};
 
 // Work requests for one connection, to be posted with one doorbell. The last one of a chain is
 // signaled, so that a completion tells that all are done. So is every `signal_every`-th one, for
@@ -83,6 +67,12 @@ class SendChain {
 
   // Allows `n` READs to follow, as far as there is room, until Open, Add or Clear.
   void AllowReads(uint32_t n) { reads_end_ = next_ + std::min(n, room()); }
+  // Allows one READ by the connection's own keys, which differ from those of SetRegion.
+  void AllowReadByKeys() {
+    AllowReads(1);
+    next_->request.wr.rdma.rkey = connection_->region_rkey;
+    next_->sge.lkey = connection_->op_lkey;
+  }
   bool TakesRead() const { return next_ != reads_end_; }
   // REQUIRES: TakesRead().
   void AddRead(const QueuedRead& read) {
@@ -90,8 +80,8 @@ class SendChain {
     Entry& entry = *next_++;
     entry.sge.addr = reinterpret_cast<uint64_t>(read.local);
     entry.sge.length = read.bytes;
-    if (read.lkey.has_value()) [[unlikely]] {
-      entry.sge.lkey = *read.lkey;
+    if (read.keys != nullptr) [[unlikely]] {
+      entry.sge.lkey = read.keys->lkeys[connection_->domain];
       has_lent_ = true;
     }
     entry.request.wr_id = first_id_ + connection_->work.Push({read.op, InFlightWork::Kind::kRead});

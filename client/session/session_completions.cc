@@ -20,11 +20,10 @@ namespace gannet {
 
 // In Poll itself, which is called for each GET of a caller who waits for it.
 template <bool kUnderLease>
-[[gnu::always_inline]] inline void SessionCompletions::Take(int64_t now_ns) {
+[[gnu::always_inline]] inline void SessionCompletions::Take(CompletionQueue& queue,
+                                                            int64_t now_ns) {
   constexpr size_t kBatch = 32;
   constexpr uint32_t kBatchesMax = 8;  // then other sessions get their turn
-  completed_ = 0;
-  CompletionQueue& queue = *(*given_.memory)->completions;
   std::array<ibv_wc, kBatch> completions;
   for (uint32_t batch = 0; batch < kBatchesMax; ++batch) {
     const size_t n = queue.Poll(completions);
@@ -45,10 +44,11 @@ template <bool kUnderLease>
 
 void SessionCompletions::Poll(int64_t now_ns) {
   GANNET_CHECK_DATA_PATH(given_.phase->ready(), "the session is not ready");
-  if (given_.lease->on()) [[unlikely]] {
-    TakeInGroup(now_ns);
+  completed_ = 0;
+  if (!plain_) [[unlikely]] {
+    TakeOtherwise(now_ns);
   } else {
-    Take<false>(now_ns);
+    Take<false>(*(*given_.memory)->first_completions, now_ns);
   }
   if (!std::exchange(receives_used_, false) || !given_.phase->ready()) return;
   if (!given_.connections->PostReceives()) {
@@ -57,7 +57,19 @@ void SessionCompletions::Poll(int64_t now_ns) {
   }
 }
 
-void SessionCompletions::TakeInGroup(int64_t now_ns) { Take<true>(now_ns); }
+// Under a lease, or from several devices.
+void SessionCompletions::TakeOtherwise(int64_t now_ns) {
+  bool all_taken = true;
+  for (const std::unique_ptr<SessionDevice>& it : (*given_.memory)->devices) {
+    if (given_.lease->on()) {
+      Take<true>(*it->completions, now_ns);
+    } else {
+      Take<false>(*it->completions, now_ns);
+    }
+    all_taken &= all_taken_;
+  }
+  all_taken_ = all_taken;
+}
 
 // The clock is read after the completions were taken: then all of them came before.
 void SessionCompletions::TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns) {
@@ -118,13 +130,22 @@ size_t SessionCompletions::PollDraining(int64_t now_ns) {
   const SessionMemory* const memory = given_.memory->get();
   if (memory == nullptr) return 0;
   std::array<ibv_wc, 32> completions;
-  const size_t n = memory->completions->Poll(completions);
+  size_t all = 0;
+  for (const std::unique_ptr<SessionDevice>& it : memory->devices) {
+    const size_t n = it->completions->Poll(completions);
+    TakeDrained({completions.data(), n}, now_ns);
+    all += n;
+  }
+  return all;
+}
+
+void SessionCompletions::TakeDrained(std::span<const ibv_wc> completions, int64_t now_ns) {
+  const size_t n = completions.size();
   const bool believed = !given_.lease->on() || n == 0 ||
                         given_.lease->ValidAt(given_.options->clock.get().MonotonicNs());
   for (size_t i = 0; i < n; ++i) {
     if (believed || !HeldUntilBelieved(completions[i])) OnCompletion(completions[i], now_ns);
   }
-  return n;
 }
 
 void SessionCompletions::OnCompletion(const ibv_wc& completion, int64_t now_ns) {
@@ -146,20 +167,22 @@ void SessionCompletions::OnSendCompletion(ClientConnection& connection, uint32_t
                                           const ibv_wc& completion) {
   if (!given_.phase->ready()) return;
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]]
-    return BreakBy(completion);
+    return BreakBy(connection, completion);
   const bool known = connection.work.Complete(
       position, [&](std::span<const InFlightWork::Work> works, bool signaled) {
         completed_ += works.size();
         given_.reports->OnWorksDone(works, signaled);
       });
-  if (!known) given_.phase->Break(absl::InternalError("a completion of nothing that was posted"));
+  // A READ of a connection that is over may have been posted again before it was believed.
+  if (!known && connection.ready())
+    given_.phase->Break(absl::InternalError("a completion of nothing that was posted"));
 }
 
 void SessionCompletions::OnReceiveCompletion(ClientConnection& connection, uint32_t receive,
                                              const ibv_wc& completion, int64_t now_ns) {
   if (completion.status != IBV_WC_SUCCESS) [[unlikely]] {
     // If it is not ready, it could not join, so its receives were flushed.
-    if (connection.ready()) BreakBy(completion);
+    BreakBy(connection, completion);
     return;
   }
   connection.liveness.OnHeard(*given_.watched);
@@ -178,8 +201,11 @@ void SessionCompletions::OnMessage(ClientConnection& connection, std::span<const
   if (!given_.requests->TakeAnswer(reply)) given_.heartbeats->OnReply(connection, reply, now_ns);
 }
 
-void SessionCompletions::BreakBy(const ibv_wc& completion) {
-  given_.phase->Break(
+// A connection that is over already was flushed.
+void SessionCompletions::BreakBy(ClientConnection& connection, const ibv_wc& completion) {
+  if (!connection.ready()) return;
+  given_.phase->BreakOne(
+      connection,
       CompletionStatus(completion, absl::StrCat(given_.options->endpoint, ": connection broken")));
 }
 

@@ -40,6 +40,8 @@ class SessionCompletions {
   // Takes what is there, up to a limit, and posts receives again. May break the connections.
   // REQUIRES: ready.
   void Poll(int64_t now_ns);
+  // Call it when the session begins by other terms, or uses another device.
+  void LookAtTerms() { plain_ = !given_.lease->on() && (*given_.memory)->devices.size() == 1; }
   // Does so while the connections drain: answers that came in time count, everything else was
   // flushed. Returns the number of completions.
   size_t PollDraining(int64_t now_ns);
@@ -50,9 +52,10 @@ class SessionCompletions {
 
  private:
   template <bool kUnderLease>
-  void Take(int64_t now_ns);
-  [[gnu::noinline]] void TakeInGroup(int64_t now_ns);
+  void Take(CompletionQueue& queue, int64_t now_ns);
+  [[gnu::noinline]] void TakeOtherwise(int64_t now_ns);
   [[gnu::noinline]] void TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns);
+  void TakeDrained(std::span<const ibv_wc> completions, int64_t now_ns);
   void Deliver(const std::vector<ibv_wc>& held, int64_t now_ns);
   static bool IsReply(const ibv_wc& completion);
   bool HeldUntilBelieved(const ibv_wc& completion) const;
@@ -61,9 +64,10 @@ class SessionCompletions {
   void OnReceiveCompletion(ClientConnection& connection, uint32_t receive, const ibv_wc& completion,
                            int64_t now_ns);
   void OnMessage(ClientConnection& connection, std::span<const std::byte> message, int64_t now_ns);
-  void BreakBy(const ibv_wc& completion);
+  void BreakBy(ClientConnection& connection, const ibv_wc& completion);
 
   const Dependencies given_;
+  bool plain_ = false;  // there is no lease, and one device
   size_t completed_ = 0;
   bool all_taken_ = true;
   bool receives_used_ = false;  // some are to be posted again

@@ -52,6 +52,8 @@ class SessionHeartbeats {
   // A lookup found a home that was migrated to an index that the terms do not have. The next
   // heartbeat asks for it.
   void WantIndex() { index_watch_.Want(); }
+  // READs went from a connection that broke to others.
+  void OnReadsMoved() { index_watch_.OnReadsMoved(); }
   const ServerTimeBound& server_time() const { return server_time_; }
   // See ClientSession.
   void SetMapRevision(uint64_t revision);

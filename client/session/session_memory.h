@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "client/session/liveness.h"
@@ -32,10 +33,25 @@ struct OpBuffers {
 };
 static_assert(sizeof(OpBuffers) == 2 * kWindowBytes + 64 + OpBuffers::kSmallItemBytes);
 
-// Everything of a session that is bound to a device and outlives its connections: the device's
-// protection domain, which sessions of one client share, completion queue, registered memory. The
-// server may access only the buffers that a request names: it may read `values` and write
-// `replies`.
+// A device by which a session reaches its server, and where the work of its connections through it
+// completes. A device has two of these if the server has several rails and it reaches more than
+// one: then the connections by the others are counted only once they are there.
+struct SessionDevice {
+  Device device;
+  bool joins_by_rails = false;  // for connections by other rails than the first one's
+  uint32_t domain = 0;          // its protection domain, among those of the client
+  std::unique_ptr<CompletionQueue> completions;
+};
+
+// Registered memory of a session, and its first byte.
+struct SessionBuffers {
+  std::byte* data = nullptr;
+  std::unique_ptr<MemoryRange> range;
+};
+
+// Everything of a session that outlives its connections: its devices' completion queues, and
+// registered memory, which all devices of the client may use. The server may access only the
+// buffers that a request names: it may read `values` and write `replies`.
 //
 // Members are in the order of dependency. One owner thread.
 struct SessionMemory {
@@ -50,22 +66,31 @@ struct SessionMemory {
     return connection == 0 ? 0 : kFirstReceives + (connection - 1) * kHeartbeatReceives;
   }
 
-  // `ops`: operations that have buffers. `completions`: entries of the completion queue.
-  // ResourceExhausted: too little memory, or too low a limit of locked memory.
+  // `ops`: operations that have buffers. ResourceExhausted: too little memory, or too low a limit
+  // of locked memory.
   static absl::StatusOr<std::unique_ptr<SessionMemory>> Create(
-      const Device& device, std::shared_ptr<MemoryDomains> domains, uint32_t ops,
-      uint32_t completions);
+      std::shared_ptr<MemoryDomains> domains, uint32_t ops);
+
+  // Returns the device; nullptr: it was not opened for this.
+  SessionDevice* Find(const ibv_context* verbs, bool joins_by_rails) const;
+  // Opens it. `completions`: entries of its completion queue. ResourceExhausted: as Create, or the
+  // device's limits.
+  absl::StatusOr<SessionDevice*> Open(const Device& device, bool joins_by_rails,
+                                      uint32_t completions);
+  // The first connection uses this one from now on. REQUIRES: there is no other connection.
+  void BeginWith(const SessionDevice& device) {
+    first = &device;
+    first_completions = device.completions.get();
+  }
 
   // A READ may bring its bytes into so many pieces of memory (queue pairs are made for it). More
   // would make every entry of a send queue longer.
   static constexpr uint32_t kPiecesMax = 8;
-  uint32_t pieces_max() const {
-    return std::max(1u, std::min({device.caps.max_sge_rd, device.caps.max_sge, kPiecesMax}));
-  }
+  uint32_t pieces_max() const { return pieces; }
 
-  OpBuffers* op(uint32_t i) const { return reinterpret_cast<OpBuffers*>(op_buffers.data()) + i; }
-  std::byte* request(uint32_t i) const { return requests.data() + uint64_t{i} * kMessageBytesMax; }
-  std::byte* receive(uint32_t i) const { return receives.data() + uint64_t{i} * kMessageBytesMax; }
+  OpBuffers* op(uint32_t i) const { return reinterpret_cast<OpBuffers*>(op_buffers.data) + i; }
+  std::byte* request(uint32_t i) const { return requests.data + uint64_t{i} * kMessageBytesMax; }
+  std::byte* receive(uint32_t i) const { return receives.data + uint64_t{i} * kMessageBytesMax; }
   // The buffer for the message of plain heartbeats. It lies behind the requests' buffers.
   std::byte* heartbeat() const { return request(RequestWindow::kCreditsMax); }
   // The buffer for a heartbeat that carries a report or touches. It lies behind heartbeat().
@@ -85,13 +110,14 @@ struct SessionMemory {
     replies.Return(entry.reply);
   }
 
-  Device device;
   std::shared_ptr<MemoryDomains> domains;
-  uint32_t domain = 0;  // the device's
-  std::unique_ptr<CompletionQueue> completions;
-  RegisteredBuffer op_buffers;
-  RegisteredBuffer requests;
-  RegisteredBuffer receives;
+  std::vector<std::unique_ptr<SessionDevice>> devices;  // those that were used
+  const SessionDevice* first = nullptr;                 // of the first connection
+  CompletionQueue* first_completions = nullptr;         // the same device's
+  uint32_t pieces = kPiecesMax;                         // what all devices take
+  SessionBuffers op_buffers;
+  SessionBuffers requests;
+  SessionBuffers receives;
   RegisteredPool items{nullptr, RemoteAccess::kNone};         // long items are READ into these
   RegisteredPool values{nullptr, RemoteAccess::kRead};        // for long PUTs
   RegisteredPool replies{nullptr, RemoteAccess::kReadWrite};  // for GETs by RPC

@@ -31,6 +31,7 @@ struct SessionOptions {
   bool reconnect = true;
   bool nic_locks = true;                    // false: as if the local device had no atomics
   bool server_clock = true;                 // false: as if nothing were known of the server's clock
+  uint32_t rails = 1;                       // of the server, that are used at most
   bool item_leases = false;                 // asks where the server's leases on items are
   uint32_t signal_every = SendChain::kMax;  // work requests, beside the last of a chain
   std::reference_wrapper<const ClientClock> clock;                   // outlives the session

@@ -8,6 +8,8 @@
 
 namespace gannet {
 
+struct ClientConnection;
+
 // Whose connections they are: a session's.
 class ConnectionsOwner {
  public:
@@ -18,13 +20,24 @@ class ConnectionsOwner {
   ~ConnectionsOwner() = default;
 };
 
+// Gives up one of them.
+class OneConnectionOwner {
+ public:
+  // Gives up this connection, so that the others go on. Returns false if they cannot.
+  virtual bool GiveUpOne(ClientConnection& connection, const absl::Status& why) = 0;
+
+ protected:
+  ~OneConnectionOwner() = default;
+};
+
 // Whether a session's connections may be used. The session sets it, its parts ask it, and any part
 // can give the connections up. One owner thread.
 class SessionPhase {
  public:
   enum class Value : uint8_t { kDown, kConnecting, kReady, kDraining };
 
-  explicit SessionPhase(ConnectionsOwner* owner) : owner_(owner) {}
+  SessionPhase(ConnectionsOwner* owner, OneConnectionOwner* owner_of_one)
+      : owner_(owner), owner_of_one_(owner_of_one) {}
 
   Value value() const { return value_; }
   void Set(Value value) { value_ = value; }
@@ -36,6 +49,10 @@ class SessionPhase {
     loss_ = true;
     owner_->GiveUp(std::move(why));
   }
+  // The same if one connection broke. The others go on if they can.
+  void BreakOne(ClientConnection& connection, const absl::Status& why) {
+    if (ready() && !owner_of_one_->GiveUpOne(connection, why)) Break(why);
+  }
   // The connections that are drained were ready, and the owner waits to hear of their loss.
   bool loss() const { return loss_; }
   // Returns loss(), which is told now.
@@ -45,6 +62,7 @@ class SessionPhase {
   Value value_ = Value::kDown;
   bool loss_ = false;
   ConnectionsOwner* const owner_;
+  OneConnectionOwner* const owner_of_one_;
 };
 
 }  // namespace gannet

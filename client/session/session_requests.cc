@@ -1,10 +1,12 @@
 // Requests under their numbers: sent, sent again on the next connection, answered, or given up.
-// Two of them are the session's own, the questions for the map and for leases on items: nobody
+// Some of them are the session's own: questions for the map, leases on items, and rails. Nobody
 // waits for these, so a lost connection ends them, and they are asked anew.
 
 #include "client/session/session_requests.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "common/base/check.h"
@@ -23,22 +25,50 @@ ItemLeasesReply ItemLeasesIn(const ReplyView& reply) {
 
 // The server answers from its record what it did before. A request that nobody waits for any more
 // is not sent again. So a request that the server cannot answer holds up only one connection.
-// The map and the leases are asked for anew.
+// The session's own questions are asked anew.
 void SessionRequests::Resend(int64_t now_ns) {
+  const uint32_t domain = (*given_.memory)->first->domain;
+  const uint32_t former = std::exchange(domain_, domain);
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op >= kItemLeasesOp) {
+    if (entry.op >= kOpsEnd) {
       (*given_.memory)->ReturnLent(entry);
       window_.End(entry);
       return;
     }
+    if (domain != former) NameMemoryAnew(entry, former, domain);
     Add(entry, now_ns);
   });
   given_.sends->Post();
 }
 
+// Puts the keys of another domain into an encoded request.
+void SessionRequests::NameMemoryAnew(const RequestWindow::Entry& entry, uint32_t former,
+                                     uint32_t domain) const {
+  const SessionMemory& memory = **given_.memory;
+  std::byte* const message = memory.request(window_.IndexOf(entry.sequence));
+  const auto put = [&](size_t offset) {
+    uint32_t rkey = 0;
+    std::memcpy(&rkey, message + offset, sizeof(rkey));
+    rkey = memory.domains->RkeyIn(domain, former, rkey);
+    std::memcpy(message + offset, &rkey, sizeof(rkey));
+  };
+  RequestHeader header;
+  std::memcpy(&header, message, sizeof(header));
+  if ((header.flags & kValueInBuffer) != 0) {
+    const bool gets = header.opcode == static_cast<uint8_t>(Opcode::kGet);
+    put(gets ? offsetof(RequestHeader, get.buffer_rkey)
+             : offsetof(RequestHeader, write.buffer_rkey));
+  } else if ((header.flags & kValueInSegments) != 0) {
+    const size_t segments = sizeof(header) + header.key_bytes;
+    for (uint32_t i = 0; i < header.write.segments; ++i)
+      put(segments + i * sizeof(ValueSegment) + offsetof(ValueSegment, rkey));
+  }
+}
+
 void SessionRequests::BeginAnew(uint16_t credits, std::vector<uint32_t>* abandoned) {
+  domain_ = (*given_.memory)->first->domain;
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
-    if (entry.op < kItemLeasesOp) abandoned->push_back(entry.op);
+    if (entry.op < kOpsEnd) abandoned->push_back(entry.op);
     (*given_.memory)->ReturnLent(entry);
     window_.End(entry);
   });
@@ -56,21 +86,24 @@ uint64_t SessionRequests::Send(RequestView request, RequestWindow::Entry entry, 
   return entry.sequence;
 }
 
-void SessionRequests::SendMapQuestion(int64_t now_ns) {
-  GANNET_CHECK(asks_for_map() && CanSend(), "the map is not asked for, or there is no credit");
-  RequestHeader header{};
-  header.opcode = static_cast<uint8_t>(Opcode::kMap);
-  header.list.position = *std::exchange(map_position_, std::nullopt);
-  Send({.header = header, .key = {}, .value = {}}, {.op = kMapOp}, now_ns);
-  given_.sends->Post();
+void SessionRequests::SendQuestions(int64_t now_ns) {
+  if (map_position_.has_value() && CanSend())
+    SendQuestion(Opcode::kMap, *std::exchange(map_position_, std::nullopt), kMapOp, now_ns);
+  if (asks_for_item_leases_ && CanSend()) {
+    asks_for_item_leases_ = false;
+    SendQuestion(Opcode::kItemLeases, 0, kItemLeasesOp, now_ns);
+  }
+  if (asks_for_rails_ && CanSend()) {
+    asks_for_rails_ = false;
+    SendQuestion(Opcode::kRails, 0, kRailsOp, now_ns);
+  }
 }
 
-void SessionRequests::SendItemLeasesQuestion(int64_t now_ns) {
-  GANNET_CHECK(asks_for_item_leases() && CanSend(), "leases are not asked for, or no credit");
-  asks_for_item_leases_ = false;
+void SessionRequests::SendQuestion(Opcode opcode, uint64_t position, uint32_t op, int64_t now_ns) {
   RequestHeader header{};
-  header.opcode = static_cast<uint8_t>(Opcode::kItemLeases);
-  Send({.header = header, .key = {}, .value = {}}, {.op = kItemLeasesOp}, now_ns);
+  header.opcode = static_cast<uint8_t>(opcode);
+  if (opcode == Opcode::kMap) header.list.position = position;
+  Send({.header = header, .key = {}, .value = {}}, {.op = op}, now_ns);
   given_.sends->Post();
 }
 
@@ -92,12 +125,15 @@ bool SessionRequests::TakeAnswer(const ReplyView& reply) {
   watch_.OnAnswer(*given_.watched);
   RequestWindow::Entry answered = *entry;
   window_.End(*entry);
-  if (answered.op < kItemLeasesOp) [[likely]] {
+  if (answered.op < kOpsEnd) [[likely]] {
     given_.reports->OnReply(&answered, reply);
   } else if (answered.op == kMapOp) {
     given_.reports->OnMapReply(reply);
   } else if (answered.op == kItemLeasesOp) {
     item_leases_ = ItemLeasesIn(reply);
+  } else if (answered.op == kRailsOp) {
+    const bool ok = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
+    rails_ = ok ? DecodeRails(reply.value) : RailsReply{};
   }
   (*given_.memory)->ReturnLent(answered);
   return true;

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "client/session/request_watch.h"
@@ -14,6 +15,7 @@
 #include "client/session/watched_time.h"
 #include "common/protocol/item_leases_reply.h"
 #include "common/protocol/message.h"
+#include "common/protocol/rails_reply.h"
 
 namespace gannet {
 
@@ -34,10 +36,12 @@ class SessionRequests {
   void Restart() {
     watch_.Restart(*given_.watched);
     map_position_.reset();
-    asks_for_item_leases_ = false;
+    asks_for_item_leases_ = asks_for_rails_ = false;
     item_leases_ = {};
+    rails_.reset();
   }
-  // The server knows the session: sends the unanswered requests again.
+  // The server knows the session: sends the unanswered requests again. What they lend to the server
+  // is named by the keys of the first connection's device, which may be another one now.
   void Resend(int64_t now_ns);
   // The server does not know it. Adds the operations whose answers will never be known to
   // `abandoned`, and begins a session with so many credits.
@@ -48,18 +52,20 @@ class SessionRequests {
   // Numbers, encodes and sends a request, and returns its number. `entry` says who waits for the
   // answer, and what is lent to the server. REQUIRES: CanSend().
   uint64_t Send(RequestView request, RequestWindow::Entry entry, int64_t now_ns);
-  // See ClientSession. SendMapQuestion sends what AskForMap left. REQUIRES: asks_for_map(),
-  // CanSend().
+  // What the session itself asks, each once: see ClientSession for the map; where the server's
+  // leases on items are; which rails it has. SendQuestions sends what there are credits for.
   void AskForMap(uint64_t position) { map_position_ = position; }
-  bool asks_for_map() const { return map_position_.has_value(); }
-  void SendMapQuestion(int64_t now_ns);
-  // The same for where the server's leases on items are.
   void AskForItemLeases() { asks_for_item_leases_ = true; }
-  bool asks_for_item_leases() const { return asks_for_item_leases_; }
-  void SendItemLeasesQuestion(int64_t now_ns);
+  void AskForRails() { asks_for_rails_ = true; }
+  bool has_questions() const {
+    return map_position_.has_value() || asks_for_item_leases_ || asks_for_rails_;
+  }
+  void SendQuestions(int64_t now_ns);
   // Where the server's leases on items are, as it answered on this connection. No words: it has
   // none, or has not answered.
   const ItemLeasesReply& item_leases() const { return item_leases_; }
+  // What the server answered of its rails since the last call; nullopt: nothing.
+  std::optional<RailsReply> TakeRails() { return std::exchange(rails_, std::nullopt); }
   // From now on nobody waits for the answer to this request of `op`. Returns the request, or
   // nullptr if it was answered.
   const RequestWindow::Entry* IgnoreAnswer(uint64_t sequence, uint32_t op);
@@ -78,13 +84,18 @@ class SessionRequests {
 
  private:
   void Add(RequestWindow::Entry& entry, int64_t now_ns);
+  void NameMemoryAnew(const RequestWindow::Entry& entry, uint32_t former, uint32_t domain) const;
+  void SendQuestion(Opcode opcode, uint64_t position, uint32_t op, int64_t now_ns);
 
   const Dependencies given_;
   RequestWindow window_;
   RequestWatch watch_;
+  uint32_t domain_ = 0;                   // whose keys the requests name
   std::optional<uint64_t> map_position_;  // to be asked for
-  bool asks_for_item_leases_ = false;     // the same
+  bool asks_for_item_leases_ = false;     // the same, of these two
+  bool asks_for_rails_ = false;
   ItemLeasesReply item_leases_{};
+  std::optional<RailsReply> rails_;
 };
 
 }  // namespace gannet

@@ -9,6 +9,7 @@
 #include "client/session/client_connections.h"
 #include "client/session/fixed_ring.h"
 #include "client/session/ordered_work.h"
+#include "client/session/rail_reads.h"
 #include "client/session/request_window.h"
 #include "client/session/send_chain.h"
 #include "client/session/session_memory.h"
@@ -51,7 +52,10 @@ class SessionSends {
   void Restart();
   // Nothing is posted any more. What was queued is forgotten when all connections are flushed.
   void Stop() { chain_.Clear(); }
-  void ForgetQueued() { reads_.Clear(); }
+  void ForgetQueued() {
+    reads_.Clear();
+    rail_reads_.lost().clear();
+  }
 
   // Adds a READ to the chain that is being built, or queues it if the chain has no room. REQUIRES:
   // the session is ready, or it was until a moment ago. In the latter case the READ is not posted,
@@ -60,7 +64,8 @@ class SessionSends {
   void QueueRead(const QueuedRead& read) {
     GANNET_CHECK_DATA_PATH(TellsOfReads(), "nobody would tell that the READ is lost");
     if (!chain_.TakesRead()) [[unlikely]] {
-      if (!reads_.empty() || !OpenReads(read.op)) return reads_.Push(read);
+      if (!reads_.empty() || !OpenReads(read.op))
+        return QueueOtherwise(read.local, read.offset, read.op, read.bytes, read.keys);
     }
     chain_.AddRead(read);
   }
@@ -85,6 +90,20 @@ class SessionSends {
   // Adds a message that will be answered. REQUIRES: the connection's send queue has room.
   void AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes, int64_t now_ns);
 
+  // Several rails carry the READs from now on, until Restart. Each is kept until it is done.
+  void UseRails() {
+    Post();
+    rail_reads_.Use();
+  }
+  RailReads& rail_reads() { return rail_reads_; }
+  const RailReads& rail_reads() const { return rail_reads_; }
+  // Posts as many of the READs that were lost with other connections as there is room for.
+  void RepostLost();
+  // Its chain, if there is one, is not posted any more.
+  void DropChainOf(const ClientConnection& connection) {
+    if (!chain_.empty() && chain_.connection() == &connection) chain_.Clear();
+  }
+
   // Posts everything queued, in as few calls into the device as there are connections to use. If
   // `may_wait`, a chain of few READs may wait for those that follow from the `completed` work.
   void Flush(bool may_wait, size_t completed) {
@@ -96,11 +115,14 @@ class SessionSends {
   // Takes note if READs wait for a request now.
   void LookForMixing(bool requests_unanswered) {
     mixes_ |= requests_unanswered && given_.connections->first().work.HasReadBehindMessage();
+    if (mixes_) rail_reads_.KeepApart();
   }
   // Returns whether READs were seen to wait for a request.
   bool mixes() const { return mixes_; }
   bool chain_empty() const { return chain_.empty(); }
-  uint32_t queued() const { return reads_.size(); }
+  uint32_t queued() const {
+    return reads_.size() + static_cast<uint32_t>(rail_reads_.lost().size());
+  }
   bool empty() const { return chain_.empty() && reads_.empty(); }
 
  private:
@@ -108,7 +130,11 @@ class SessionSends {
 
   bool TellsOfReads() const { return given_.phase->ready() || given_.phase->loss(); }
   void FlushQueued(bool may_wait, size_t completed);
+  // Takes a QueuedRead's fields, in registers: a READ that finds room is in no memory.
+  [[gnu::noinline]] void QueueOtherwise(std::byte* local, uint64_t offset, uint32_t op,
+                                        uint32_t bytes, const MemoryKeys* keys);
   bool OpenReads(uint32_t op);
+  bool AddRailRead(const QueuedRead& read, std::span<const LocalPiece> pieces);
   bool OpenReadsOn(ClientConnection& connection, uint32_t share, uint32_t op);
   bool OthersWillJoin(size_t completed) const;
   bool OpenChain(ClientConnection& connection);
@@ -119,6 +145,7 @@ class SessionSends {
   RequestWindow::Entry* chain_end_request_ = nullptr;  // if the chain's last is an unsignaled one
   uint32_t next_read_connection_ = 0;
   bool mixes_ = false;
+  RailReads rail_reads_{given_.terms, given_.connections};
 };
 
 }  // namespace gannet

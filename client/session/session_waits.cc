@@ -14,8 +14,10 @@ int64_t Until(int64_t ns, int64_t now_ns) { return std::max<int64_t>(ns - now_ns
 
 void SessionWaits::Arm() {
   if (*given_.memory == nullptr) return;
-  absl::Status status = (*given_.memory)->completions->Arm();
-  if (!status.ok()) given_.phase->Break(std::move(status));
+  for (const std::unique_ptr<SessionDevice>& it : (*given_.memory)->devices) {
+    absl::Status status = it->completions->Arm();
+    if (!status.ok()) given_.phase->Break(std::move(status));
+  }
 }
 
 int64_t SessionWaits::IdleNs(int64_t now_ns, bool somebody_waits) const {
@@ -37,15 +39,20 @@ int64_t SessionWaits::IdleNs(int64_t now_ns, bool somebody_waits) const {
 int64_t SessionWaits::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
   const SessionRequests& requests = *given_.requests;
   if (!given_.sends->chain_empty() || !given_.completions->all_taken()) return 0;
-  if (given_.joining->Wanted() || requests.asks_for_map() || requests.asks_for_item_leases())
+  if (requests.has_questions() || !given_.sends->rail_reads().lost().empty())
     return Until(next_control_ns_, now_ns);
   const PrimaryLeaseWatch& lease = *given_.lease;
   int64_t idle_ns = lease.on() && HasWork() ? lease.IdleNs(now_ns) : INT64_MAX;
+  const int64_t joins_ns = given_.joining->DueNs();
+  if (joins_ns != JoiningConnections::kNever)
+    idle_ns = std::min(idle_ns, Until(std::max(joins_ns, next_control_ns_), now_ns));
   for (const ClientConnection& connection : *given_.connections) {
     if (connection.ready()) {
       idle_ns = std::min(idle_ns, connection.liveness.IdleNs(now_ns, somebody_waits));
     } else if (connection.phase == ClientConnection::Phase::kConnecting) {
       idle_ns = std::min(idle_ns, Until(connection.connector->deadline_ns(), now_ns));
+    } else if (connection.over_ns != 0 && !connection.rdma().drained()) {
+      idle_ns = std::min(idle_ns, kDrainLookNs);
     }
   }
   return idle_ns;

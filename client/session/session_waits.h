@@ -47,20 +47,26 @@ class SessionWaits {
 
   // Calls use(descriptor, kind) for each:
   //   kConnection: one for each connection, readable while the connection manager has an event;
-  //   kCompletions: readable from an event of the armed completion queue until TakeEvents.
+  //   kCompletions: one for each device, readable from an event of the armed completion queue until
+  //   TakeEvents.
   template <class F>
   void ForEachFd(F use) const {
     for (const ClientConnection& it : *given_.connections)
       use(it.connector->fd(), FdKind::kConnection);
-    if (*given_.memory != nullptr) use((*given_.memory)->completions->fd(), FdKind::kCompletions);
+    if (*given_.memory == nullptr) return;
+    for (const auto& it : (*given_.memory)->devices)
+      use(it->completions->fd(), FdKind::kCompletions);
   }
   // Changes whenever the set of descriptors changes.
   uint64_t fds_version() const {
-    return given_.connections->version() + (*given_.memory != nullptr ? 1 : 0);
+    return given_.connections->version() +
+           (*given_.memory != nullptr ? (*given_.memory)->devices.size() : 0);
   }
   // May break the connections.
   void Arm();
-  void TakeEvents() { (*given_.memory)->completions->TakeEvent(); }
+  void TakeEvents() {
+    for (const auto& it : (*given_.memory)->devices) it->completions->TakeEvent();
+  }
   // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something
   // is due. 0: there is something to post or to read now. If nobody waits, a dead server may be
   // noticed later.
@@ -73,6 +79,8 @@ class SessionWaits {
   bool in_motion() const;
   // Returns whether operations are under way.
   bool HasWork() const;
+  // Whether the last Poll found completions of READs, compare-and-swaps or requests.
+  bool progressed() const { return given_.phase->ready() && given_.completions->completed() > 0; }
   // For tests: what is queued, unanswered or lent. 0 unless something is under way or leaks.
   uint32_t busy() const;
 

@@ -213,7 +213,7 @@ absl::Status RegionWalk::Read(std::span<const PlacedRead> reads,
   for (const auto& [place, planned] : reads) {
     if (!session_->ready()) return session_->attempts().status();
     const LentBuffer& to = buffers_[place];
-    const QueuedRead read{to.data, planned.offset, place, planned.bytes, to.lkey};
+    const QueuedRead read{to.data, planned.offset, place, planned.bytes, to.keys};
     if (elsewhere) {
       if (!session_->sends().CanSend()) return absl::InternalError("no room for a READ");
       session_->sends().SendReadOf(elsewhere->address, elsewhere->rkey, read);

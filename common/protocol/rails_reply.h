@@ -28,9 +28,9 @@ enum class RailState : uint8_t {
 struct RailEntry {
   std::array<uint8_t, 16> address;  // in network order, as SocketAddress::NetworkBytes has it
   uint16_t port;
-  uint16_t mtu_bytes;       // of the port's path; 0: unknown
+  uint16_t mtu_bytes;        // of the port's path; 0: unknown
   uint32_t mbit_per_second;  // of the port's link; 0: unknown
-  uint8_t state;            // RailState
+  uint8_t state;             // RailState
   uint8_t reserved[7];
 };
 static_assert(sizeof(RailEntry) == 32 && std::is_trivially_copyable_v<RailEntry>);

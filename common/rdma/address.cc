@@ -18,6 +18,9 @@
 namespace gannet {
 namespace {
 
+// Where an IPv4 address stands in the 16 bytes of an IPv6 address.
+constexpr size_t kV4At = 12;
+
 absl::Status Malformed(std::string_view text, std::string_view why) {
   return absl::InvalidArgumentError(
       absl::StrCat("\"", std::string(text), "\" is no HOST:PORT: ", std::string(why),
@@ -70,7 +73,6 @@ std::string SocketAddress::HostString() const {
 }
 
 std::array<std::byte, 18> SocketAddress::NetworkBytes() const {
-  constexpr size_t kV4At = 12;
   std::array<std::byte, 18> bytes{};
   if (family() == AF_INET6) {
     std::memcpy(bytes.data(), &any_.v6.sin6_addr, sizeof(any_.v6.sin6_addr));
@@ -81,6 +83,20 @@ std::array<std::byte, 18> SocketAddress::NetworkBytes() const {
   const uint16_t port_bytes = htons(port());
   std::memcpy(bytes.data() + sizeof(in6_addr), &port_bytes, sizeof(port_bytes));
   return bytes;
+}
+
+SocketAddress SocketAddress::OfNetworkBytes(std::span<const std::byte, 18> bytes) {
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  std::memcpy(&v6.sin6_addr, bytes.data(), sizeof(v6.sin6_addr));
+  std::memcpy(&v6.sin6_port, bytes.data() + sizeof(in6_addr), sizeof(v6.sin6_port));
+  if (!IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr))
+    return SocketAddress(reinterpret_cast<const sockaddr&>(v6));
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_port = v6.sin6_port;
+  std::memcpy(&v4.sin_addr, bytes.data() + kV4At, sizeof(v4.sin_addr));
+  return SocketAddress(reinterpret_cast<const sockaddr&>(v4));
 }
 
 std::string SocketAddress::ToString() const {

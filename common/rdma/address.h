@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ class SocketAddress {
   // Returns address and port in network order, so that all machines have the same bytes: 16 for
   // the address (an IPv4 address as ::ffff:10.0.0.1), and 2 for the port.
   std::array<std::byte, 18> NetworkBytes() const;
+  static SocketAddress OfNetworkBytes(std::span<const std::byte, 18> bytes);
 
  private:
   union Any {

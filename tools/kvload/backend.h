@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -72,6 +73,8 @@ class Backend {
   virtual uint64_t fail_overs() const { return 0; }
   // Returns how many READs told whether copies may be used (ServerInfo::near_cache_reads).
   virtual uint64_t near_cache_reads() const { return 0; }
+  // Returns how many works were posted by each rail, by its address; empty: there is one.
+  virtual std::map<std::string, uint64_t> rail_works() const { return {}; }
 };
 
 // The servers' costs that are charged to the run, summed over all servers.

@@ -82,6 +82,13 @@ class GannetBackend : public Backend {
   std::string_view lost() const override { return watch_->lost(); }
   bool away() const override { return watch_->away(); }
   uint64_t fail_overs() const override { return watch_->fail_overs(); }
+  std::map<std::string, uint64_t> rail_works() const override {
+    std::map<std::string, uint64_t> works;
+    for (const ServerInfo& info : client_->Info()) {
+      for (const RailInfo& rail : info.rails) works[rail.address] += rail.works;
+    }
+    return works;
+  }
   uint64_t near_cache_reads() const override {
     uint64_t reads = 0;
     for (const ServerInfo& info : client_->Info()) reads += info.near_cache_reads;
@@ -172,6 +179,7 @@ class GannetStore : public StoreUnderLoad {
     gannet::Options client = ClientOptions(options_);
     client.depth = options_.depth;
     client.location_cache_bytes = LocationCacheBytesOfThread(options_);
+    client.rails = options_.rails;
     client.near_cache_bytes = options_.near_cache_bytes / options_.threads;
     auto watch = std::make_shared<LossWatch>(options_.waits_for_server);
     client.log = [watch](LogLevel level, std::string_view line) {

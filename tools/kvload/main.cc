@@ -84,6 +84,7 @@ DEFINE_string(value_sizes, "",
               "100:0.5,4K:0.4,1M:0.1; a record keeps its size");
 DEFINE_uint64(location_cache, 1 << 20,
               "bytes for remembered locations, for all threads together; 0: remember none");
+DEFINE_uint32(rails, 8, "rails of a server that are used at most, 1 to 8");
 DEFINE_uint64(near_cache, 0,
               "bytes for copies of items, for all threads together: GETs of items that the server "
               "leases (its --item_lease_ms) are answered from them; 0: off");
@@ -160,7 +161,7 @@ std::vector<FlagGroup> FlagGroups() {
           {"How much, how fast, for how long",
            "phase operations seconds rate target_ops threads depth connections start_at warm_up "
            "warmup_seconds sweep"},
-          {"The client", "location_cache near_cache deadline_ms wait on_server_loss"},
+          {"The client", "location_cache near_cache rails deadline_ms wait on_server_loss"},
           {"What is checked", "verify allow_misses"},
           {"What is shown and written", "progress json csv percentiles svg"}};
 }
@@ -181,7 +182,7 @@ absl::Status RefuseGiven(std::initializer_list<const char*> flags, std::string_v
 absl::Status CheckFlagsGiven(BackendKind backend) {
   if (backend != BackendKind::kGannet) {
     GANNET_RETURN_IF_ERROR(
-        RefuseGiven({"auth_file", "device", "location_cache", "near_cache", "wait"},
+        RefuseGiven({"auth_file", "device", "location_cache", "near_cache", "rails", "wait"},
                     absl::StrCat("with --backend=", FLAGS_backend, ", which uses kernel TCP")));
   }
   if (backend != BackendKind::kRedis) {
@@ -274,6 +275,7 @@ absl::StatusOr<LoadOptions> OptionsFromFlags() {
   GANNET_RETURN_IF_ERROR(ApplyValueSizes(options));
   options.location_cache_bytes = FLAGS_location_cache;
   options.near_cache_bytes = FLAGS_near_cache;
+  options.rails = FLAGS_rails;
   options.seed = FLAGS_seed;
   options.verify = FLAGS_verify;
   options.allow_misses = FLAGS_allow_misses;

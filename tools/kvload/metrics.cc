@@ -56,6 +56,7 @@ void Metrics::Merge(const Metrics& other) {
   dead_ns = std::max(dead_ns, other.dead_ns);
   fail_overs = std::max(fail_overs, other.fail_overs);
   near_cache_reads += other.near_cache_reads;
+  for (const auto& [address, works] : other.rail_works) rail_works[address] += works;
 }
 
 std::optional<double> Metrics::HitRatio() const {

@@ -65,6 +65,7 @@ struct Metrics {
   uint64_t fail_overs = 0;  // that a thread saw, the most of all threads
   // READs that told whether copies may be used. They are no operation's.
   uint64_t near_cache_reads = 0;
+  std::map<std::string, uint64_t> rail_works;  // by address, if the servers have several rails
 
   static constexpr size_t kWrongDescribedMax = 5;
 

@@ -102,6 +102,7 @@ bool OperationLoop::GoesOnWithoutServer() {
 int64_t OperationLoop::End() {
   metrics_.fail_overs = backend_.fail_overs();
   metrics_.near_cache_reads = backend_.near_cache_reads();
+  metrics_.rail_works = backend_.rail_works();
   if (!metrics_.lost.empty()) return lost_since_ns_;
   const int64_t now = clock_();
   if (lost_since_ns_ != 0) metrics_.dead_ns += now - lost_since_ns_;

@@ -60,6 +60,7 @@ struct LoadOptions {
   std::chrono::milliseconds ttl{0};  // of everything that is written; 0: for ever
   uint64_t location_cache_bytes = 1 << 20;
   uint64_t near_cache_bytes = 0;
+  uint32_t rails = 8;  // of a server, that are used at most
   uint64_t seed = 1;
   Rate rate;              // operations a second, of all threads together
   std::string rate_text;  // as the flag gave it; empty: as many as possible

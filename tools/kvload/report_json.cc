@@ -147,6 +147,7 @@ std::string ToJson(const Report& report) {
   json["errors"] = ErrorsJson(measured.metrics);
   json["fail_overs"] = measured.metrics.fail_overs;
   json["near_cache_reads"] = measured.metrics.near_cache_reads;
+  json["rail_works"] = measured.metrics.rail_works;
   json["ops"] = OpsJson(measured.metrics);
   json["verbs"] = VerbsOfAll(report.options, measured.metrics);
   if (measured.spread.pages > 0) {

@@ -37,6 +37,19 @@ void AppendOps(std::string_view prefix, const Metrics& metrics, std::string& out
 }
 
 // Appends the costs on both sides.
+// By which rails the work went.
+void AppendRails(const Metrics& metrics, std::string& out) {
+  uint64_t all = 0;
+  for (const auto& [address, works] : metrics.rail_works) all += works;
+  if (all == 0) return;
+  const char* before = "rails     ";
+  for (const auto& [address, works] : metrics.rail_works) {
+    absl::StrAppendFormat(&out, "%s%s %.1f %%", std::exchange(before, ", "), address,
+                          100.0 * static_cast<double>(works) / static_cast<double>(all));
+  }
+  absl::StrAppend(&out, " of the works since the last connect\n");
+}
+
 void AppendCosts(const PhaseResult& result, std::string& out) {
   absl::StrAppendFormat(&out, "server    %d RPCs, %d us of CPU",
                         result.after.rpcs - result.before.rpcs,
@@ -169,6 +182,7 @@ std::string ToTable(const Report& report) {
   if (const std::optional<double> hits = measured.metrics.HitRatio()) {
     absl::StrAppendFormat(&out, "hits      %.4f of the gets\n", *hits);
   }
+  AppendRails(measured.metrics, out);
   AppendCosts(measured, out);
   absl::StrAppendFormat(&out, "\n%-14s %10s %9s %7s %9s %9s %9s %10s\n", "latency", "count",
                         "not found", "errors", "p50 us", "p99 us", "p99.9 us", "max us");

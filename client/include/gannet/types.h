@@ -43,6 +43,10 @@ struct Options {
   // that their items do not change (its --item_lease_ms), so answers are as right as READs. Leave
   // it off in a virtual machine whose CLOCK_BOOTTIME stands still while it is paused.
   uint64_t near_cache_bytes = 0;
+  // A server may have several rails: addresses, each with a device (its --listen). So many are used
+  // at most, 1 to 8; 1: only the one by which it was found. READs are spread over them, and go on
+  // by the others if one is lost.
+  uint32_t rails = 8;
   // The most operations in flight, over all servers; 1 to 16,384.
   uint32_t depth = 128;
   Wait wait = Wait::kAdaptive;
@@ -260,6 +264,13 @@ struct ServerStorage {
 
 // The connection to one server. If it is broken, the fields from `device` on are those of the last
 // one. If there never was one, they are empty.
+// A rail of a server, as a client uses it.
+struct RailInfo {
+  std::string address;
+  bool connected = false;
+  uint64_t works = 0;  // READs and messages that were posted to it since the session's last connect
+};
+
 struct ServerInfo {
   std::string endpoint;  // as given to Connect
   // The name by which clients find its keys: its own, or its address if it has none.
@@ -300,6 +311,8 @@ struct ServerInfo {
   uint64_t near_cache_reads = 0;
   // GETs that had a copy, but it was not sure that the lease goes on.
   uint64_t near_cache_over = 0;
+  // Empty: it has one, or the client uses one.
+  std::vector<RailInfo> rails;
 };
 
 // Options of Register and RegisterDmabuf.

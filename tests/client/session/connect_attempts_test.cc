@@ -134,6 +134,37 @@ TEST_F(ConnectAttemptsTest, LaterRoundsAreNoNewsUnlessTheServerSaysSomethingElse
   EXPECT_TRUE(two_.IsNews(RejectCode::kShuttingDown));
 }
 
+TEST_F(ConnectAttemptsTest, AfterABreakAnotherRailIsAskedFirstAtOnceAndForNotLong) {
+  ConnectAttempts one = Of(1, /*reconnect=*/true);
+  EXPECT_EQ(one.AttemptNs(kNow, kNsPerSecond), kNsPerSecond);
+  one.OnConnected(/*group=*/false, kNow);
+  one.LearnRails({Address(0), Address(1), Address(2)});
+  const int64_t later = kNow + kNsPerSecond;
+  one.OnBroken(absl::UnavailableError("broken"), kLease);
+  one.ScheduleNext(later);
+  EXPECT_EQ(Next(one), 1);
+  EXPECT_EQ(one.next_ns(), later);
+  EXPECT_EQ(one.AttemptNs(later, kNsPerSecond), ConnectAttempts::kRailAttemptNs);
+  one.OnFailed(NobodyListens());
+  one.ScheduleNext(later);
+  EXPECT_EQ(Next(one), 2);
+  EXPECT_EQ(one.next_ns(), later);
+  one.OnFailed(NobodyListens());
+  one.ScheduleNext(later);
+  EXPECT_EQ(Next(one), 0) << "the broken one comes last";
+  EXPECT_FALSE(one.unreachable());
+  one.OnFailed(NobodyListens());
+  EXPECT_TRUE(one.unreachable());
+}
+
+TEST_F(ConnectAttemptsTest, AGroupsMembersAreNoRails) {
+  ConnectAttempts group = Of(1, /*reconnect=*/true, /*group=*/true);
+  group.LearnRails({Address(0), Address(1)});
+  group.OnConnected(/*group=*/true, kNow);
+  group.OnBroken(absl::UnavailableError("broken"), kLease);
+  EXPECT_EQ(Next(group), 0);
+}
+
 class GroupAttemptsTest : public ConnectAttemptsTest {
  protected:
   // Fails when it is time, and schedules the next attempt.

@@ -144,6 +144,9 @@ TEST(InFlightWorkTest, WhatIsReportedMayBeFollowedByMore) {
   EXPECT_EQ(work.in_flight(), 1u);
 }
 
+// Keys of memory that is not the operations' own, on device 0.
+constexpr MemoryKeys kOther = {.lkeys = {9}, .rkeys = {}};
+
 class SendChainTest : public ::testing::Test {
  protected:
   SendChainTest() {
@@ -218,7 +221,7 @@ TEST_F(SendChainTest, AReadAfterAnotherWorkRequestIsWhole) {
 TEST_F(SendChainTest, AReadAfterOneIntoOtherMemoryGoesIntoOwnBuffers) {
   AddReads(1);
   chain_.AllowReads(1);
-  chain_.AddRead({nullptr, 16, 1, 64, 9});
+  chain_.AddRead({nullptr, 16, 1, 64, &kOther});
   EXPECT_EQ(chain_.request(1).sg_list->lkey, 9u);
   AddReads(1);
   chain_.Clear();
@@ -227,7 +230,7 @@ TEST_F(SendChainTest, AReadAfterOneIntoOtherMemoryGoesIntoOwnBuffers) {
 }
 
 TEST_F(SendChainTest, AReadAfterOneIntoPiecesHasOnePiece) {
-  const LocalPiece pieces[] = {{100, 16, 9}, {200, 48, 9}};
+  const LocalPiece pieces[] = {{100, 16, &kOther}, {200, 48, &kOther}};
   chain_.AllowReads(1);
   chain_.AddReadInto(1, 16, pieces);
   EXPECT_EQ(chain_.request(0).num_sge, 2);

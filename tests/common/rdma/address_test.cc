@@ -95,5 +95,12 @@ TEST(AddressTest, LocalAddressesEndWithLoopback) {
   }
 }
 
+TEST(SocketAddressTest, NetworkBytesAreTheWholeAddress) {
+  for (const char* text : {"10.0.0.1:7471", "[fd00::7]:1", "[::1]:65535", "0.0.0.0:0"}) {
+    const SocketAddress address = Resolve(text, 0).value();
+    EXPECT_EQ(SocketAddress::OfNetworkBytes(address.NetworkBytes()).ToString(), text);
+  }
+}
+
 }  // namespace
 }  // namespace gannet

@@ -1,0 +1,58 @@
+#include "client/session/session_rails.h"
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace gannet {
+
+void SessionRails::Learn(const RailsReply& told) {
+  rails_.Learn(told, given_.options->rails);
+  if (!rails_.several()) return;
+  given_.sends->UseRails();
+  given_.attempts->LearnRails(rails_.Addresses());
+}
+
+// Nothing of what the connection had in flight is posted again before it is flushed.
+bool SessionRails::GiveUpOne(ClientConnection& connection, const absl::Status& why) {
+  if (connection.index == 0 || !rails_.several()) return false;
+  if (!connection.ready()) return true;
+  given_.options->Log(false, absl::StrCat(std::string(why.message()), "; the rail ",
+                                          connection.to.ToString(), " is tried again"));
+  given_.sends->DropChainOf(connection);
+  connection.over_ns = given_.options->clock.get().MonotonicNs();
+  connection.BeginDrain();
+  given_.waits->LookAtConnections();
+  return true;
+}
+
+void SessionRails::Poll(int64_t now_ns) {
+  if (!rails_.several()) return;
+  for (ClientConnection& connection : *given_.connections) {
+    if (connection.over_ns == 0) continue;
+    const bool late = now_ns > connection.over_ns + kDrainNsMax;
+    const bool idle = connection.work.in_flight() == 0;
+    if (!connection.rdma().LookDrained(given_.completions->all_taken(), late && idle)) {
+      if (!late) continue;
+      return given_.phase->Break(absl::UnavailableError(absl::StrCat(
+          given_.options->endpoint, ": the device does not flush a broken connection")));
+    }
+    connection.over_ns = 0;
+    rails_[connection.rail].works += connection.work.posted();
+    given_.sends->rail_reads().TakeLost(connection);
+    given_.heartbeats->OnReadsMoved();
+  }
+  given_.sends->RepostLost();
+}
+
+SessionRails::Use SessionRails::UseOf(uint32_t rail) const {
+  Use use{.works = rails_[rail].works};
+  for (const ClientConnection& it : *given_.connections) {
+    if (it.rail != rail || !it.ready()) continue;
+    use.connected = true;
+    use.works += it.work.posted();
+  }
+  return use;
+}
+
+}  // namespace gannet

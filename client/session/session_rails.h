@@ -1,0 +1,64 @@
+#ifndef GANNET_CLIENT_SESSION_SESSION_RAILS_H_
+#define GANNET_CLIENT_SESSION_SESSION_RAILS_H_
+
+#include <cstdint>
+
+#include "absl/status/status.h"
+#include "client/session/client_connections.h"
+#include "client/session/connect_attempts.h"
+#include "client/session/server_rails.h"
+#include "client/session/session_completions.h"
+#include "client/session/session_heartbeats.h"
+#include "client/session/session_options.h"
+#include "client/session/session_phase.h"
+#include "client/session/session_sends.h"
+#include "client/session/session_waits.h"
+#include "common/protocol/rails_reply.h"
+
+namespace gannet {
+
+// What becomes of a session's connections if its server has several rails: one that breaks is given
+// up alone, and its READs are posted to others when it is flushed. Not so the first one, which has
+// the requests and the locks. One owner thread.
+class SessionRails final : public OneConnectionOwner {
+ public:
+  struct Dependencies {  // outlive this
+    const SessionOptions* options;
+    SessionPhase* phase;
+    ConnectAttempts* attempts;
+    ClientConnections* connections;
+    SessionSends* sends;
+    SessionHeartbeats* heartbeats;
+    const SessionCompletions* completions;
+    SessionWaits* waits;
+  };
+
+  explicit SessionRails(const Dependencies& given) : given_(given) {}
+
+  // The first connection was made. `asked`: the server will tell its rails.
+  void Restart(const SocketAddress& address, bool asked) { rails_.Restart(address, asked); }
+  // The server told.
+  void Learn(const RailsReply& told);
+  // Looks at the connections that were given up. May break the others. REQUIRES: ready.
+  void Poll(int64_t now_ns);
+  bool GiveUpOne(ClientConnection& connection, const absl::Status& why) override;
+
+  // How a rail is used.
+  struct Use {
+    bool connected = false;
+    uint64_t works = 0;  // that were posted since the first connection was made
+  };
+  Use UseOf(uint32_t rail) const;
+  const ServerRails& all() const { return rails_; }
+  ServerRails& all() { return rails_; }
+
+ private:
+  static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
+
+  const Dependencies given_;
+  ServerRails rails_;
+};
+
+}  // namespace gannet
+
+#endif  // GANNET_CLIENT_SESSION_SESSION_RAILS_H_

@@ -1,0 +1,129 @@
+// What a session knows of its server's rails, and the READs that move from one to another.
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "client/session/kept_reads.h"
+#include "client/session/send_chain.h"
+#include "client/session/server_rails.h"
+#include "tests/common/protocol/example_rails.h"
+
+namespace gannet {
+namespace {
+
+constexpr uint32_t kAll = kRailsMax;
+
+std::vector<std::string> Texts(const ServerRails& rails) {
+  std::vector<std::string> texts;
+  for (const SocketAddress& it : rails.Addresses()) texts.push_back(it.ToString());
+  return texts;
+}
+
+class ServerRailsTest : public ::testing::Test {
+ protected:
+  ServerRailsTest() { rails_.Restart(NumericAddress("10.0.9.9", 1).value(), /*asked=*/true); }
+  ServerRails rails_;
+};
+
+TEST_F(ServerRailsTest, HasOneUntilTheServerTells) {
+  EXPECT_TRUE(rails_.awaited());
+  EXPECT_FALSE(rails_.several());
+  EXPECT_EQ(Texts(rails_), (std::vector<std::string>{"10.0.9.9:1"}));
+}
+
+TEST_F(ServerRailsTest, TheFirstConnectionsRailComesFirst) {
+  rails_.Learn(kExampleRails, kAll);
+  EXPECT_FALSE(rails_.awaited());
+  EXPECT_TRUE(rails_.several());
+  EXPECT_EQ(Texts(rails_), (std::vector<std::string>{"10.0.1.1:7471", "10.0.0.1:7471"}));
+}
+
+TEST_F(ServerRailsTest, UsesNoMoreThanWanted) {
+  rails_.Learn(kExampleRails, 1);
+  EXPECT_FALSE(rails_.several());
+  EXPECT_FALSE(rails_.awaited());
+}
+
+TEST_F(ServerRailsTest, AServerThatTellsNoneHasOne) {
+  rails_.Learn(RailsReply{}, kAll);
+  EXPECT_FALSE(rails_.several());
+  EXPECT_FALSE(rails_.awaited());
+}
+
+TEST_F(ServerRailsTest, AnAddressMayBeOfIpVersionSix) {
+  RailsReply told = kExampleRails;
+  told.rails[0].address = {0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7};
+  rails_.Learn(told, kAll);
+  EXPECT_EQ(Texts(rails_).back(), "[fd00::7]:7471");
+}
+
+QueuedRead ReadOf(uint32_t op) {
+  return {.local = nullptr, .offset = 16 * op, .op = op, .bytes = 64, .keys = nullptr};
+}
+
+TEST(KeptReadsTest, GivesBackWhatWasNotCompletedInTheOrderOfPosting) {
+  InFlightWork works(8);
+  KeptReads kept;
+  kept.Restart(works.room());
+  const auto post = [&](uint32_t op) {
+    kept.Keep(works.posted(), ReadOf(op), {});
+    works.Push({op, InFlightWork::Kind::kRead});
+  };
+  const auto complete = [&](uint32_t position) {
+    EXPECT_TRUE(works.Complete(position, [](auto, bool) {}));
+  };
+  for (uint32_t op = 0; op < 6; ++op) post(op);
+  works.Push({0, InFlightWork::Kind::kMessage});
+  complete(3);
+  for (uint32_t op = 6; op < 9; ++op) post(op);  // in places that were used before
+  const MemoryKeys keys;
+  const LocalPiece pieces[] = {{1, 2, &keys}, {3, 4, &keys}};
+  kept.Keep(works.posted(), ReadOf(9), pieces);
+  works.Push({9, InFlightWork::Kind::kRead});
+  std::vector<uint32_t> ops;
+  size_t pieces_of_last = 0;
+  kept.TakeUnfinished(works, [&](const KeptReads::Read& read) {
+    ops.push_back(read.read.op);
+    EXPECT_EQ(read.read.offset, 16 * read.read.op);
+    pieces_of_last = read.pieces.size();
+  });
+  EXPECT_EQ(ops, (std::vector<uint32_t>{4, 5, 6, 7, 8, 9})) << "without the message";
+  EXPECT_EQ(pieces_of_last, 2u);
+}
+
+TEST(RailReadsTest, AReadHasTheKeysOfItsConnection) {
+  ClientConnection first;
+  ClientConnection other;
+  first.work = other.work = InFlightWork(8);
+  other.domain = 1;
+  other.region_rkey = 70;
+  other.op_lkey = 30;
+  SendChain chain(SendChain::kMax);
+  chain.SetRegion(1000, 7, 3);
+  const MemoryKeys lent = {.lkeys = {9, 90}, .rkeys = {}};
+  chain.Open(&other);
+  chain.AllowReadByKeys();
+  chain.AddRead(ReadOf(1));
+  EXPECT_FALSE(chain.TakesRead()) << "one at a time";
+  chain.AllowReadByKeys();
+  QueuedRead into_lent = ReadOf(2);
+  into_lent.keys = &lent;
+  chain.AddRead(into_lent);
+  EXPECT_EQ(chain.request(0).wr.rdma.rkey, 70u);
+  EXPECT_EQ(chain.request(0).sg_list->lkey, 30u);
+  EXPECT_EQ(chain.request(1).wr.rdma.rkey, 70u);
+  EXPECT_EQ(chain.request(1).sg_list->lkey, 90u);
+  chain.Clear();
+  first.region_rkey = 7;
+  first.op_lkey = 3;
+  chain.Open(&first);
+  chain.AllowReadByKeys();
+  chain.AddRead(ReadOf(3));
+  EXPECT_EQ(chain.request(0).wr.rdma.rkey, 7u);
+  EXPECT_EQ(chain.request(0).sg_list->lkey, 3u);
+}
+
+}  // namespace
+}  // namespace gannet

@@ -1,0 +1,189 @@
+// A server and clients with two devices: READs by both rails, and what is left if one of them is
+// lost. ctest sets SOFTVERBS_DEVICES=2. The server's ports go down by files (softverbs/NETWORK.md).
+
+#include <gannet/async_client.h>
+#include <gannet/client.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/environment_variable.h"
+#include "tests/support/server_process.h"
+
+namespace gannet {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Clock = std::chrono::steady_clock;
+
+constexpr seconds kPatient{30};
+// A rail that is back carries its share within this time.
+constexpr seconds kBackWithin{5};
+constexpr uint32_t kMegabyte = 1 << 20;
+
+// A folder whose files take the server's ports down.
+class PortFolder {
+ public:
+  PortFolder() : path_(std::filesystem::path(testing::TempDir()) / Name()) {
+    std::filesystem::create_directory(path_);
+  }
+  ~PortFolder() { std::filesystem::remove_all(path_); }
+  std::string path() const { return path_.string(); }
+  void TakeDown(int device) const { std::ofstream(File(device)) << ""; }
+  void BringUp(int device) const { std::filesystem::remove(File(device)); }
+
+ private:
+  static std::string Name() { return absl::StrCat("ports-", getpid()); }
+  std::filesystem::path File(int device) const { return path_ / absl::StrCat(device, ".down"); }
+
+  const std::filesystem::path path_;
+};
+
+std::unique_ptr<ServerProcess> StartServer(const PortFolder& ports) {
+  const test_support::EnvironmentVariable folder("SOFTVERBS_PORTS", ports.path());
+  return std::make_unique<ServerProcess>(
+      std::vector<std::string>{"--listen=127.0.0.1:0,127.0.1.1:0", "--on_full=evict"});
+}
+
+class RailsTest : public ::testing::Test {
+ protected:
+  std::unique_ptr<Client> Connect(Options options = {}) const {
+    options.deadline = kPatient;
+    auto client = Client::Connect({server_->endpoint()}, options);
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+  static void GetAll(Client& client, int keys, size_t bytes) {
+    for (int i = 0; i < keys; ++i) {
+      const auto value = client.Get(absl::StrCat("key", i));
+      ASSERT_TRUE(value.ok()) << value.status();
+      ASSERT_TRUE(value->has_value());
+      ASSERT_EQ((*value)->data, ValueOf(i, bytes));
+    }
+  }
+  static std::string ValueOf(int i, size_t bytes) {
+    std::string value(bytes, static_cast<char>('a' + i % 26));
+    for (size_t at = 0; at < bytes; at += 4096) value[at] = static_cast<char>(at / 4096 + i);
+    return value;
+  }
+  static void PutAll(Client& client, int keys, size_t bytes) {
+    for (int i = 0; i < keys; ++i) {
+      const auto put = client.Put(absl::StrCat("key", i), ValueOf(i, bytes));
+      ASSERT_TRUE(put.ok()) << put.status();
+    }
+  }
+  // Returns the least share of a rail of the works that `use` posts.
+  template <class Use>
+  static double LeastShare(Client& client, Use use) {
+    const auto before = client.Info()[0].rails;
+    use();
+    const auto after = client.Info()[0].rails;
+    if (before.size() != 2 || after.size() != 2) return 0;
+    const double first = static_cast<double>(after[0].works - before[0].works);
+    const double second = static_cast<double>(after[1].works - before[1].works);
+    return std::min(first, second) / std::max(first + second, 1.0);
+  }
+  static bool UsesBoth(Client& client) {
+    const auto rails = client.Info()[0].rails;
+    return rails.size() == 2 && rails[0].connected && rails[1].connected;
+  }
+  // GETs until both rails are connected, or until it took too long.
+  static void AwaitBoth(Client& client) {
+    const auto until = Clock::now() + kBackWithin;
+    while (!UsesBoth(client) && Clock::now() < until) (void)client.Ping();
+    EXPECT_TRUE(UsesBoth(client));
+  }
+
+  PortFolder ports_;
+  std::unique_ptr<ServerProcess> server_ = StartServer(ports_);
+};
+
+TEST_F(RailsTest, ReadsAreSpreadOverBothRails) {
+  const auto client = Connect();
+  PutAll(*client, 50, 100);
+  AwaitBoth(*client);
+  EXPECT_GE(LeastShare(*client,
+                       [&] {
+                         for (int i = 0; i < 20; ++i) GetAll(*client, 50, 100);
+                       }),
+            0.45);
+}
+
+TEST_F(RailsTest, LongValuesAreReadInStripes) {
+  const auto client = Connect();
+  PutAll(*client, 3, 4 * kMegabyte + 5);
+  AwaitBoth(*client);
+  EXPECT_GE(LeastShare(*client, [&] { GetAll(*client, 3, 4 * kMegabyte + 5); }), 0.3);
+}
+
+TEST_F(RailsTest, AClientMayUseOne) {
+  Options options;
+  options.rails = 1;
+  const auto client = Connect(options);
+  PutAll(*client, 5, 100);
+  GetAll(*client, 5, 100);
+  EXPECT_TRUE(client->Info()[0].rails.empty());
+}
+
+TEST_F(RailsTest, AnotherRailThatIsLostCostsNoAnswerAndNoLock) {
+  const auto client = Connect();
+  PutAll(*client, 20, 100);
+  PutAll(*client, 1, 2 * kMegabyte);
+  AwaitBoth(*client);
+  auto lock = client->AcquireLock("locked");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  ports_.TakeDown(1);
+  milliseconds longest{};
+  const auto until = Clock::now() + seconds(2);
+  while (Clock::now() < until) {
+    const auto began = Clock::now();
+    GetAll(*client, 1, 2 * kMegabyte);
+    ASSERT_TRUE(client->Get("key7").ok());
+    longest = std::max(longest, std::chrono::duration_cast<milliseconds>(Clock::now() - began));
+  }
+  EXPECT_FALSE(UsesBoth(*client));
+  EXPECT_TRUE(client->Unlock(*lock).ok()) << "the lock rail lives";
+  ports_.BringUp(1);
+  AwaitBoth(*client);
+  PutAll(*client, 20, 100);
+  EXPECT_GE(LeastShare(*client,
+                       [&] {
+                         for (int i = 0; i < 20; ++i) GetAll(*client, 20, 100);
+                       }),
+            0.45);
+  RecordProperty("longest_ms", static_cast<int>(longest.count()));
+}
+
+TEST_F(RailsTest, IfTheFirstRailIsLostWritesAreDoneOnceAndLocksAreLost) {
+  const auto client = Connect();
+  AwaitBoth(*client);
+  auto lock = client->AcquireLock("locked");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  int64_t count = 0;
+  ports_.TakeDown(0);
+  const auto until = Clock::now() + seconds(2);
+  while (Clock::now() < until) {
+    const absl::StatusOr<int64_t> now = client->Incr("counter", 1);
+    ASSERT_TRUE(now.ok()) << now.status();
+    ASSERT_EQ(*now, ++count) << "an increment was done twice, or not";
+  }
+  EXPECT_FALSE(client->Unlock(*lock).ok()) << "its connection is gone";
+  PutAll(*client, 2, 2 * kMegabyte);
+  GetAll(*client, 2, 2 * kMegabyte);
+  ports_.BringUp(0);
+  AwaitBoth(*client);
+  const auto again = client->AcquireLock("locked");
+  EXPECT_TRUE(again.ok()) << again.status();
+}
+
+}  // namespace
+}  // namespace gannet
