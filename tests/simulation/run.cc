@@ -67,6 +67,11 @@ void Run::Cut(uint32_t from, uint32_t to, bool is_cut) {
   softverbs_simulate_cut(from, to, is_cut ? 1 : 0);
 }
 
+void Run::SetLink(int device, bool up) {
+  Note(absl::StrCat(up ? "link up " : "link down ", device));
+  GANNET_CHECK(softverbs_set_port(device, up ? 1 : 0) == 0, "there is no such device");
+}
+
 bool Run::StepDevice(int64_t until_ns) {
   ++steps_;
   return softverbs_step_until(until_ns) != 0;

@@ -27,6 +27,7 @@ class Run final : public RandomSource, public ServerTimeSource, public Idler {
     uint64_t seed = 0;
     std::set<Check> off;
     bool print = false;  // print the trace to stdout
+    bool rails = false;  // the server has two, whose links go down. REQUIRES: SOFTVERBS_DEVICES=2
   };
   explicit Run(Options options);
   ~Run();
@@ -34,6 +35,7 @@ class Run final : public RandomSource, public ServerTimeSource, public Idler {
   Run& operator=(const Run&) = delete;
 
   uint64_t seed() const { return options_.seed; }
+  bool rails() const { return options_.rails; }
 
   // --- choices
   uint64_t Below(uint64_t bound) { return random_() % bound; }
@@ -64,6 +66,8 @@ class Run final : public RandomSource, public ServerTimeSource, public Idler {
   // Runs one step of the device. Returns false if nothing is left to do until `until_ns`, and time
   // has advanced to it.
   bool StepDevice(int64_t until_ns);
+  // Takes a device's link down, or brings it up. SetFaults brings all up.
+  void SetLink(int device, bool up);
   // For code that waits for the device in its own loop, as destructors do.
   void Idle() override;
   // While a Waiting exists, reading this clock also steps the device.

@@ -42,6 +42,21 @@ T Choose(Run* run, const T (&choices)[N]) {
   return choices[run->Below(N)];
 }
 
+// Links of a run with rails. Some go down for longer than a queue pair tries, and than a silent
+// peer is taken for alive.
+void AddLinks(Run* run, Scenario* scenario) {
+  // A server whose lock rail was down for long serves no locks any more.
+  scenario->locks_percent = 0;
+  scenario->lock_thief = false;
+  for (uint64_t count = 1 + run->Below(5); count > 0; --count) {
+    Event& event = scenario->events.emplace_back();
+    event.type = Event::Type::kLinkDown;
+    event.at_ns = static_cast<int64_t>(run->Below(static_cast<uint64_t>(scenario->active_ns)));
+    event.duration_ns = run->LogUniform(1 * kNsPerMs, 3 * kNsPerSecond);
+    scenario->active_ns = std::max(scenario->active_ns, event.at_ns + event.duration_ns);
+  }
+}
+
 // Draws nothing, so that other seeds are as they were before there were leases.
 void LeaseItems(uint64_t seed, Server::Options* server) {
   if (seed % kLeasesOf != kLeasesAt) return;
@@ -118,8 +133,8 @@ Scenario::Scenario(Run* run) : server{.clocks = run->clocks()} {
     fills = besieged = false;
   }
   LeaseItems(run->seed(), &server);
-  std::sort(events.begin(), events.end(),
-            [](const Event& a, const Event& b) { return a.at_ns < b.at_ns; });
+  if (run->rails()) AddLinks(run, this);
+  std::ranges::sort(events, {}, &Event::at_ns);
 }
 
 std::string Scenario::ToString() const {

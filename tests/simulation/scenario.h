@@ -26,7 +26,8 @@ struct Event {
     kReplaceClient,   // a client goes, and another comes
     kBreakingFaults,  // the device fails requests for a while
     kRudePeer,        // a rude peer comes
-    kCount,
+    kCount,           // of those that any run may have
+    kLinkDown,        // the link of a rail goes down for a while
   };
   Type type = Type::kStallServer;
   int64_t at_ns = 0;  // since the run began

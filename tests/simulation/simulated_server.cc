@@ -39,6 +39,11 @@ SimulatedServer::SimulatedServer(Server::Options options, Run* run, History* his
   const auto any = ResolveAll("127.0.0.1:0", 0);
   GANNET_CHECK(any.ok(), "no loopback address");
   options_.listen = any->front();
+  if (run->rails()) {
+    const auto other = ResolveAll("127.0.1.1:0", 0);
+    GANNET_CHECK(other.ok(), "no loopback address of the second device");
+    options_.more_rails = *other;
+  }
   options_.random = run;
   options_.idle = run;
   // The region's pages come when they are used: most never are.

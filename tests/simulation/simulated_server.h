@@ -53,6 +53,7 @@ class SimulatedServer : private ChangeConsumer {
   uint64_t sessions() const { return server_->Stats(now()).sessions; }
   Store& store() { return server_->store(); }
   Writes& writes() { return server_->writes(); }
+  const auto& lock_words() const { return server_->all_workers().context().lock_words; }
   Now now() const { return {BootTime::FromNs(run_->now_ns()), run_->Time()}; }
 
  private:

@@ -173,13 +173,30 @@ void World::HandleEvents() {
   if (breaking_until_ns_ != 0 && now_ns >= breaking_until_ns_) {
     breaking_until_ns_ = 0;
     run_->SetFaults(scenario_.faults);
-    server_.health().SetBreaking(false, now_ns);
+    link_down_until_ns_ = {};
+    TellHealth(now_ns);
   }
+  BringLinksUp(now_ns);
   if (next_event_ == scenario_.events.size()) return;
   const Event& event = scenario_.events[next_event_];
   if (now_ns < began_ns_ + event.at_ns) return;
   ++next_event_;
   Happen(event);
+}
+
+void World::BringLinksUp(int64_t now_ns) {
+  for (size_t rail = 0; rail < link_down_until_ns_.size(); ++rail) {
+    int64_t& until_ns = link_down_until_ns_[rail];
+    if (until_ns == 0 || now_ns < until_ns) continue;
+    until_ns = 0;
+    run_->SetLink(static_cast<int>(rail), true);
+    TellHealth(now_ns);
+  }
+}
+
+void World::TellHealth(int64_t now_ns) {
+  const bool down = std::ranges::any_of(link_down_until_ns_, [](int64_t ns) { return ns != 0; });
+  server_.health().SetBreaking(breaking_until_ns_ != 0 || down, now_ns);
 }
 
 void World::Happen(const Event& event) {
@@ -208,9 +225,9 @@ void World::Happen(const Event& event) {
       return;
     case Event::Type::kBreakingFaults:
       run_->SetFaults(scenario_.breaking_faults);
-      server_.health().SetBreaking(true, now_ns);
+      link_down_until_ns_ = {};
       breaking_until_ns_ = until_ns;
-      return;
+      return TellHealth(now_ns);
     case Event::Type::kRudePeer: {
       const auto kind =
           static_cast<RudePeer::Kind>(run_->Below(static_cast<uint64_t>(RudePeer::Kind::kCount)));
@@ -218,6 +235,12 @@ void World::Happen(const Event& event) {
         peers_.push_back(std::make_unique<RudePeer>(kind, server_.endpoint(), run_, &history_));
       }
       return;
+    }
+    case Event::Type::kLinkDown: {
+      const uint64_t rail = run_->Below(link_down_until_ns_.size());
+      run_->SetLink(static_cast<int>(rail), false);
+      link_down_until_ns_[rail] = until_ns;
+      return TellHealth(now_ns);
     }
     case Event::Type::kCount:
       return;
@@ -249,8 +272,9 @@ void World::EndStalls() {
   if (suspended_ns_ != 0) Resume();
   next_event_ = scenario_.events.size();
   breaking_until_ns_ = 0;
+  link_down_until_ns_ = {};
   run_->SetFaults(scenario_.faults);
-  server_.health().SetBreaking(false, run_->now_ns());
+  TellHealth(run_->now_ns());
   for (Guest& guest : guests_) guest.stalled_until_ns = 0;
   for (size_t part = 0; part < server_.parts(); ++part) server_.EndStall(part);
   if (!server_.up()) server_.ContinueNow();
@@ -281,11 +305,9 @@ void World::CheckAtTheEnd() {
   if (!over() && !scenario_.crowded) CheckBatch();
 }
 
-// Server and clients are one process here, so the lock words are at the grant's address.
 void World::CheckLockWords() {
-  const Grant& grant = guests_[0].client->grant();
-  const auto* words = reinterpret_cast<const uint64_t*>(grant.lock_address);
-  for (uint32_t i = 0; i < grant.lock_words; ++i) {
+  const auto& words = server_.lock_words();
+  for (size_t i = 0; i < words.size(); ++i) {
     const uint64_t word = LoadWord(&words[i]);
     const bool held = std::any_of(guests_.begin(), guests_.end(),
                                   [word](const Guest& guest) { return guest.client->Holds(word); });

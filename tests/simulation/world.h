@@ -1,6 +1,7 @@
 #ifndef GANNET_TESTS_SIMULATION_WORLD_H_
 #define GANNET_TESTS_SIMULATION_WORLD_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -57,6 +58,8 @@ class World {
   bool over() const { return run_->failed() || pace_.never_ends(); }
 
   void HandleEvents();
+  void BringLinksUp(int64_t now_ns);
+  void TellHealth(int64_t now_ns);
   void Happen(const Event& event);
   void EndStalls();
   bool suspended() const { return run_->now_ns() < suspended_until_ns_; }
@@ -91,7 +94,8 @@ class World {
   bool acting_ = false;
   bool patient_ = false;
   int64_t breaking_until_ns_ = 0;
-  int64_t suspended_ns_ = 0;  // for how long nobody is polled; 0: not suspended
+  std::array<int64_t, 2> link_down_until_ns_{};  // by rail; 0: it is up
+  int64_t suspended_ns_ = 0;                     // for how long nobody is polled; 0: not suspended
   int64_t suspended_until_ns_ = 0;
 };
 
