@@ -72,10 +72,15 @@ void HotKeyClient::Run() {
     ASSERT_TRUE(memory.ok()) << memory.status();
     memory_ = *std::move(memory);
   }
-  for (int i = 0; i < options_.operations / TestSlowness(); ++i) {
+  for (int i = 0; GoesOn(i); ++i) {
     Step();
     CountUp(options_.steps);
   }
+}
+
+bool HotKeyClient::GoesOn(int done) const {
+  if (options_.until != nullptr) return !options_.until->load(std::memory_order_relaxed);
+  return done < options_.operations / TestSlowness();
 }
 
 void HotKeyClient::Step() {

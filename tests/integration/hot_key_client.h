@@ -34,6 +34,10 @@ struct HotKeyOptions {
   // The server evicts, and its memory is too small for the hot keys and for those of others. There
   // are many hot keys, and only some of them are hot at a time. Nobody counts.
   bool evicts = false;
+  // If not null: clients work until it is set, however many operations that takes.
+  const std::atomic<bool>* until = nullptr;
+  // Of the server, behind those that the run chooses.
+  std::vector<std::string> server_flags = {};
   // With `evicts`: a directory for what is evicted; empty: that is gone.
   std::string tier = {};
 };
@@ -78,6 +82,7 @@ class HotKeyClient {
     uint64_t id = linearizability::kAbsent;
   };
 
+  bool GoesOn(int done) const;
   void Step();
   const std::string& ChooseKey();
   size_t ChooseSize(const std::string& key);

@@ -188,21 +188,34 @@ class HotKeyRun::State {
     EXPECT_GT(evicted, 0) << "no history needs an eviction: the test shows less";
   }
 
+  std::chrono::nanoseconds Slowest() const {
+    int64_t slowest_ns = 0;
+    for (const auto& client : clients_) {
+      for (const auto& [key, all] : client->seen()) {
+        for (const Seen& seen : all) {
+          slowest_ns = std::max(slowest_ns, seen.operation.respond_ns - seen.operation.invoke_ns);
+        }
+      }
+    }
+    return std::chrono::nanoseconds(slowest_ns);
+  }
   ServerProcess& server() { return server_; }
   const std::atomic<uint64_t>& steps() const { return steps_; }
   const std::atomic<uint64_t>& lines() const { return lines_; }
 
  private:
   static std::vector<std::string> ServerFlags(const HotKeyOptions& options) {
-    if (options.evicts) {
-      std::vector<std::string> flags = {absl::StrCat("--memory=", kEvictingMemory),
-                                        "--on_full=evict"};
-      if (options.tier.empty()) return flags;
-      flags.insert(flags.end(), {absl::StrCat("--tier=", options.tier), "--tier_bytes=1G"});
-      return flags;
+    std::vector<std::string> flags = {"--memory=256M", "--index_slots=512", "--index_grows=false"};
+    if (options.index_grows) {
+      flags = {"--memory=256M", absl::StrCat("--index_slots=", kFirstSlots)};
+    } else if (options.evicts) {
+      flags = {absl::StrCat("--memory=", kEvictingMemory), "--on_full=evict"};
+      if (!options.tier.empty()) {
+        flags.insert(flags.end(), {absl::StrCat("--tier=", options.tier), "--tier_bytes=1G"});
+      }
     }
-    if (options.index_grows) return {"--memory=256M", absl::StrCat("--index_slots=", kFirstSlots)};
-    return {"--memory=256M", "--index_slots=512", "--index_grows=false"};
+    flags.insert(flags.end(), options.server_flags.begin(), options.server_flags.end());
+    return flags;
   }
 
   absl::StatusOr<ServerStats> Stats() {
@@ -296,6 +309,7 @@ HotKeyRun::HotKeyRun(const HotKeyOptions& options)
     : state_(std::make_unique<State>(HotKeyClient::Options{options})) {}
 HotKeyRun::~HotKeyRun() = default;
 void HotKeyRun::Run() { state_->Run(); }
+std::chrono::nanoseconds HotKeyRun::Slowest() const { return state_->Slowest(); }
 ServerProcess& HotKeyRun::server() { return state_->server(); }
 const std::atomic<uint64_t>& HotKeyRun::steps() const { return state_->steps(); }
 const std::atomic<uint64_t>& HotKeyRun::lines() const { return state_->lines(); }

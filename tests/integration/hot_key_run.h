@@ -2,6 +2,7 @@
 #define GANNET_TESTS_INTEGRATION_HOT_KEY_RUN_H_
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -24,6 +25,8 @@ class HotKeyRun {
   // Returns when all clients have done their operations and their histories are checked.
   void Run();
 
+  // Returns how long the slowest operation on a hot key took. REQUIRES: Run returned.
+  std::chrono::nanoseconds Slowest() const;
   ServerProcess& server();
   // Counts, during Run, what the clients did and what they logged (the loss of a connection, its
   // return).
