@@ -109,7 +109,7 @@ void ConnectAttempts::OnConnected(bool group, int64_t now_ns) {
 
 void ConnectAttempts::OnBroken(absl::Status why, int64_t lease_ns) {
   status_ = std::move(why);
-  if (!group_ && !rails_) return;
+  if (!group_ && rails_.empty()) return;
   lease_ns_ = lease_ns;
   order_.BeginBehind();
   broken_ = true;
@@ -151,15 +151,15 @@ void ConnectAttempts::LearnMembers(const std::vector<std::string>& members, bool
 }
 
 void ConnectAttempts::LearnRails(const std::vector<SocketAddress>& rails) {
-  if (group_) return;
-  rails_ = true;
-  order_.Learn(rails);
+  rails_ = rails;
+  LearnAddresses();
 }
 
 void ConnectAttempts::LearnAddresses() {
   std::vector<SocketAddress> all = members_;
   all.insert(all.end(), resolved_members_.begin(), resolved_members_.end());
   if (only_members_ && !all.empty()) order_.ListNone();
+  all.insert(all.end(), rails_.begin(), rails_.end());
   order_.Learn(all);
 }
 
@@ -196,7 +196,8 @@ void ConnectAttempts::ScheduleNext(int64_t now_ns) {
 // The former primary may be stopped, and then it answers nobody. It is not worth as much time as
 // the others, who may be waiting for clients meanwhile.
 int64_t ConnectAttempts::AttemptNs(int64_t now_ns, int64_t connect_timeout_ns) const {
-  if (!group_) return rails_ ? std::min(connect_timeout_ns, kRailAttemptNs) : connect_timeout_ns;
+  if (!group_)
+    return rails_.empty() ? connect_timeout_ns : std::min(connect_timeout_ns, kRailAttemptNs);
   const int64_t first_ns = order_.at_last() ? lease_ns_ / 4 : lease_ns_;
   return std::min(connect_timeout_ns, std::max(first_ns, LostNs(now_ns) / 4));
 }

@@ -83,7 +83,8 @@ class ConnectAttempts {
   // These are the members of the group now, "HOST:PORT" each. `only`: of those that the user
   // listed, some may be of other groups, so only members are tried from now on.
   void LearnMembers(const std::vector<std::string>& members, bool only);
-  // The server has these rails: if the connection breaks, the others are asked first, at once.
+  // The server has these rails; empty: one. If the connection breaks, they are asked, too: of a
+  // server that is alone the others first, at once.
   void LearnRails(const std::vector<SocketAddress>& rails);
   // Call it when nothing of the last attempt or connection is left.
   void ScheduleNext(int64_t now_ns);
@@ -124,7 +125,6 @@ class ConnectAttempts {
   AddressOrder order_;
   const bool reconnect_;
   bool group_;
-  bool rails_ = false;  // the server has several
   const std::shared_ptr<NameLookup> names_;
   // The members that were learned: those that are written as numbers, the names of the others, and
   // what is known of these.
@@ -133,6 +133,7 @@ class ConnectAttempts {
   std::vector<SocketAddress> resolved_members_;
   std::shared_ptr<NameLookup> member_names_;  // null: there are none
   bool only_members_ = false;
+  std::vector<SocketAddress> rails_;  // of the server that was connected last; empty: one
   int64_t lease_ns_;
   absl::Status status_;
   std::set<std::string> in_vain_;  // addresses that did not answer since the last connection

@@ -8,7 +8,7 @@ namespace gannet {
 
 void SessionRails::Learn(const RailsReply& told) {
   rails_.Learn(told, given_.options->rails);
-  if (!rails_.several()) return;
+  if (!rails_.several()) return given_.attempts->LearnRails({});
   given_.sends->UseRails();
   given_.attempts->LearnRails(rails_.Addresses());
 }

@@ -36,7 +36,10 @@ class SessionRails final : public OneConnectionOwner {
   explicit SessionRails(const Dependencies& given) : given_(given) {}
 
   // The first connection was made. `asked`: the server will tell its rails.
-  void Restart(const SocketAddress& address, bool asked) { rails_.Restart(address, asked); }
+  void Restart(const SocketAddress& address, bool asked) {
+    rails_.Restart(address, asked);
+    if (!asked) given_.attempts->LearnRails({});
+  }
   // The server told.
   void Learn(const RailsReply& told);
   // Looks at the connections that were given up. May break the others. REQUIRES: ready.

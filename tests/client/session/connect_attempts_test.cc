@@ -157,12 +157,24 @@ TEST_F(ConnectAttemptsTest, AfterABreakAnotherRailIsAskedFirstAtOnceAndForNotLon
   EXPECT_TRUE(one.unreachable());
 }
 
-TEST_F(ConnectAttemptsTest, AGroupsMembersAreNoRails) {
-  ConnectAttempts group = Of(1, /*reconnect=*/true, /*group=*/true);
-  group.LearnRails({Address(0), Address(1)});
+TEST_F(ConnectAttemptsTest, OfAGroupTheOtherRailsOfItsPrimaryAreAskedToo) {
+  ConnectAttempts group = Of(2, /*reconnect=*/true, /*group=*/true);
   group.OnConnected(/*group=*/true, kNow);
+  group.LearnRails({Address(0), Address(5)});
   group.OnBroken(absl::UnavailableError("broken"), kLease);
-  EXPECT_EQ(Next(group), 0);
+  EXPECT_EQ(Next(group), 1);
+  group.OnFailed(Refused(RejectCode::kNotPrimary));
+  EXPECT_EQ(Next(group), 5);
+}
+
+TEST_F(ConnectAttemptsTest, RailsOfAFormerPrimaryAreForgotten) {
+  ConnectAttempts group = Of(2, /*reconnect=*/true, /*group=*/true);
+  group.OnConnected(/*group=*/true, kNow);
+  group.LearnRails({Address(0), Address(5)});
+  group.LearnRails({});  // the next one has one rail
+  group.OnBroken(absl::UnavailableError("broken"), kLease);
+  group.OnFailed(Refused(RejectCode::kNotPrimary));
+  EXPECT_EQ(Next(group), 0) << "the former primary comes last";
 }
 
 class GroupAttemptsTest : public ConnectAttemptsTest {
