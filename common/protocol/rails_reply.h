@@ -31,11 +31,14 @@ struct RailEntry {
   uint16_t mtu_bytes;        // of the port's path; 0: unknown
   uint32_t mbit_per_second;  // of the port's link; 0: unknown
   uint8_t state;             // RailState
-  uint8_t reserved[7];
+  uint8_t port_number;       // from 1; rails with the same one are of one port; 0: unknown
+  uint8_t reserved[2];
+  uint32_t connections;  // by this rail, if port_number is known
 };
 static_assert(sizeof(RailEntry) == 32 && std::is_trivially_copyable_v<RailEntry>);
 static_assert(offsetof(RailEntry, port) == 16 && offsetof(RailEntry, mtu_bytes) == 18 &&
-              offsetof(RailEntry, mbit_per_second) == 20 && offsetof(RailEntry, state) == 24);
+              offsetof(RailEntry, mbit_per_second) == 20 && offsetof(RailEntry, state) == 24 &&
+              offsetof(RailEntry, port_number) == 25 && offsetof(RailEntry, connections) == 28);
 
 // The rails of a server: the value of a kRails reply is the first 8 bytes, and `count` entries.
 struct RailsReply {

@@ -231,6 +231,7 @@ ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,
   connection->since = context_.now.boot;
   connection->heard = connection->untaken_since = context_.now.boot;
   ServerConnection* raw = context_.connections.Add(std::move(connection));
+  context_.server.rail_board.Came(arrival.rail);
   context_.sessions.Attach(session);
   context_.timers.TickBy(silence_.Next());
   return raw;

@@ -59,6 +59,7 @@ void ConnectionCloser::Destroy(ServerConnection* connection) {
   }
   context_.sessions.Detach(session, context_.now.boot);
   context_.timers.TickBy(context_.now.boot);  // the next Tick includes the session's expiry
+  context_.server.rail_board.Went(connection->rail);
   context_.connections.Remove(connection);
 }
 

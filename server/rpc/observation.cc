@@ -42,6 +42,14 @@ uint64_t CopyEntries(const std::vector<Entry>& entries, uint64_t position,
   return begin + n < entries.size() ? begin + n : 0;
 }
 
+// Returns the number of a rail's port, counted over the ports of all rails from 1.
+uint8_t PortNumberOf(std::span<const Rail> rails, size_t rail) {
+  const auto first = std::ranges::find_if(rails, [&](const Rail& it) {
+    return it.device.verbs == rails[rail].device.verbs && it.port == rails[rail].port;
+  });
+  return static_cast<uint8_t>(first - rails.begin() + 1);
+}
+
 }  // namespace
 
 bool Observation::TakeNews(Session* session, const RequestView& heartbeat) {
@@ -160,6 +168,8 @@ ReplyHeader Observation::Rails(const ServerConnection& connection, const Request
     entry.mtu_bytes = seen.mtu_bytes;
     entry.mbit_per_second = seen.mbit_per_second;
     entry.state = static_cast<uint8_t>(seen.state);
+    entry.port_number = PortNumberOf(server.rails, i);
+    entry.connections = server.rail_board.ConnectionsOf(i);
   }
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   reply.value_bytes = static_cast<uint32_t>(rails.Bytes());

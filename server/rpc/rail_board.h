@@ -11,8 +11,9 @@
 
 namespace gannet {
 
-// What a server last saw of the ports of its rails. Thread safe: one thread writes, any reads. All
-// accesses are relaxed: nothing else depends on them.
+// What a server last saw of the ports of its rails, and how many connections each has. Thread safe:
+// one thread writes what was seen, any reads and counts. All accesses are relaxed: nothing else
+// depends on them.
 class RailBoard {
  public:
   struct Seen {
@@ -29,9 +30,17 @@ class RailBoard {
     return std::bit_cast<Seen>(seen_[rail].load(std::memory_order_relaxed));
   }
 
+  // A connection by this rail was made, or is gone.
+  void Came(size_t rail) { connections_[rail].fetch_add(1, std::memory_order_relaxed); }
+  void Went(size_t rail) { connections_[rail].fetch_sub(1, std::memory_order_relaxed); }
+  uint32_t ConnectionsOf(size_t rail) const {
+    return connections_[rail].load(std::memory_order_relaxed);
+  }
+
  private:
   static_assert(sizeof(Seen) == sizeof(uint64_t));
   std::array<std::atomic<uint64_t>, kRailsMax> seen_{};
+  std::array<std::atomic<uint32_t>, kRailsMax> connections_{};
 };
 
 }  // namespace gannet

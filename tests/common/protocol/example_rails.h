@@ -21,13 +21,17 @@ inline constexpr RailsReply kExampleRails = {
                 .mtu_bytes = 4096,
                 .mbit_per_second = 100'000,
                 .state = static_cast<uint8_t>(RailState::kUp),
-                .reserved = {}},
+                .port_number = 1,
+                .reserved = {},
+                .connections = 300},
                {.address = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 1, 1},
                 .port = 7471,
                 .mtu_bytes = 4096,
                 .mbit_per_second = 100'000,
                 .state = static_cast<uint8_t>(RailState::kDown),
-                .reserved = {}}}}};
+                .port_number = 2,
+                .reserved = {},
+                .connections = 2}}}};
 
 inline std::string HexOfRails(const RailsReply& rails) {
   return Hex(std::as_bytes(std::span(&rails, 1)).first(rails.Bytes()));

@@ -229,9 +229,9 @@ TEST(MessageTest, GoldenBytesOfRails) {
   EXPECT_EQ(HexOfRails(kExampleRails),
             "02 00 01 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
             "00 00 ff ff 0a 00 00 01 2f 1d 00 10 a0 86 01 00\n"
-            "01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00\n"
+            "01 01 00 00 2c 01 00 00 00 00 00 00 00 00 00 00\n"
             "00 00 ff ff 0a 00 01 01 2f 1d 00 10 a0 86 01 00\n"
-            "02 00 00 00 00 00 00 00");
+            "02 02 00 00 02 00 00 00");
 }
 
 TEST(MessageTest, RefusesHostileRails) {

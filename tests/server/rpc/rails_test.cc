@@ -418,9 +418,21 @@ TEST_F(RailsTest, TellsWhoAsksWhereTheyAre) {
       EXPECT_EQ(told.rails[i].port, address.port());
       EXPECT_EQ(told.rails[i].mtu_bytes, 4096);
       EXPECT_EQ(told.rails[i].mbit_per_second, 100'000u);
+      EXPECT_EQ(told.rails[i].port_number, i + 1);
       EXPECT_EQ(told.rails[i].state, static_cast<uint8_t>(RailState::kUp));
     }
   }
+}
+
+TEST_F(RailsTest, TellsHowManyConnectionsEachHas) {
+  Start();
+  const auto first = ConnectedOf(0), second = ConnectedOf(1);
+  auto third = ConnectedOf(1);
+  EXPECT_EQ(Ask(first.get()).rails[0].connections, 1u);
+  EXPECT_EQ(Ask(first.get()).rails[1].connections, 2u);
+  third.reset();
+  EXPECT_TRUE(StepUntil([this] { return stats().connections == 2; }));
+  EXPECT_EQ(Ask(first.get()).rails[1].connections, 1u);
 }
 
 TEST_F(RailsTest, APortThatIsDownLeavesTheOtherRailServed) {
