@@ -271,9 +271,11 @@ void Engine::Start(Op& op) {
         return ops_.Finish(op, Outcome::kLockLost);
       }
       return op.QueueRequest();
+    case OpType::kStats:
+      op.server->session->AskForRails();
+      return op.QueueRequest();
     case OpType::kPut:
     case OpType::kDelete:
-    case OpType::kStats:
     case OpType::kPing:
     case OpType::kBreakLock:
     case OpType::kListLocks:

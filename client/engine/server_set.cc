@@ -35,9 +35,18 @@ std::string WhyNotConnected(const ClientSession& session) {
 
 std::vector<RailInfo> RailsOf(const SessionRails& rails) {
   std::vector<RailInfo> infos;
-  for (uint32_t i = 0; rails.all().several() && i < rails.all().size(); ++i) {
+  if (!rails.all().several() && !rails.all().awaited()) return infos;
+  for (uint32_t i = 0; i < rails.all().size(); ++i) {
     const SessionRails::Use use = rails.UseOf(i);
-    infos.push_back({rails.all()[i].address.ToString(), use.connected, use.works});
+    const RailEntry& told = rails.all()[i].entry;
+    infos.push_back({.address = rails.all()[i].address.ToString(),
+                     .connected = use.connected,
+                     .works = use.works,
+                     .up = told.state != static_cast<uint8_t>(RailState::kDown),
+                     .mtu_bytes = told.mtu_bytes,
+                     .mbit_per_second = told.mbit_per_second,
+                     .port = told.port_number,
+                     .connections = told.connections});
   }
   return infos;
 }

@@ -28,6 +28,7 @@ class ServerRails {
 
   struct Rail {
     SocketAddress address;
+    RailEntry entry{};     // as the server told it
     int64_t next_ns = 0;   // when to connect by it
     bool reached = false;  // at some time
     bool told = false;     // that it cannot be reached
@@ -39,15 +40,16 @@ class ServerRails {
     all_.assign(1, Rail{.address = address});
     awaited_ = asked;
   }
-  // The server told. Uses so many at most: the first connection's, and those that follow it.
+  // The server told, or told again: its rails are the same as long as it lives. Uses so many at
+  // most: the first connection's, and those that follow it.
   void Learn(const RailsReply& told, uint32_t most) {
     awaited_ = false;
     const uint32_t used = std::min<uint32_t>(told.count, most);
     if (used < 2) return;
-    all_.clear();
+    if (all_.size() != used) all_.assign(used, {});
     for (uint32_t i = 0; i < used; ++i) {
-      const uint32_t rail = (told.own_rail + i) % told.count;
-      all_.push_back({.address = AddressOf(told.rails[rail])});
+      all_[i].entry = told.rails[(told.own_rail + i) % told.count];
+      all_[i].address = AddressOf(all_[i].entry);
     }
   }
   // No further connection is made before the server has told.

@@ -7,7 +7,9 @@
 namespace gannet {
 
 void SessionRails::Learn(const RailsReply& told) {
+  const bool known = rails_.several();
   rails_.Learn(told, given_.options->rails);
+  if (known) return;
   if (!rails_.several()) return given_.attempts->LearnRails({});
   given_.sends->UseRails();
   given_.attempts->LearnRails(rails_.Addresses());

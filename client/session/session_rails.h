@@ -40,7 +40,7 @@ class SessionRails final : public OneConnectionOwner {
     rails_.Restart(address, asked);
     if (!asked) given_.attempts->LearnRails({});
   }
-  // The server told.
+  // The server told, perhaps again.
   void Learn(const RailsReply& told);
   // Looks at the connections that were given up. May break the others. REQUIRES: ready.
   void Poll(int64_t now_ns);

@@ -262,15 +262,21 @@ struct ServerStorage {
   std::optional<Snapshot> snapshot;
 };
 
-// The connection to one server. If it is broken, the fields from `device` on are those of the last
-// one. If there never was one, they are empty.
 // A rail of a server, as a client uses it.
 struct RailInfo {
   std::string address;
   bool connected = false;
   uint64_t works = 0;  // READs and messages that were posted to it since the session's last connect
+  // What the server told of it, when the session connected or at the last Stats.
+  bool up = true;                // its port
+  uint32_t mtu_bytes = 0;        // of its port's packets; 0: not known
+  uint32_t mbit_per_second = 0;  // of its port; 0: not known
+  uint32_t port = 0;  // rails with the same number are of one port of the server; 0: not known
+  uint32_t connections = 0;  // of all clients, if `port` is known
 };
 
+// The connection to one server. If it is broken, the fields from `device` on are those of the last
+// one. If there never was one, they are empty.
 struct ServerInfo {
   std::string endpoint;  // as given to Connect
   // The name by which clients find its keys: its own, or its address if it has none.
@@ -311,7 +317,7 @@ struct ServerInfo {
   uint64_t near_cache_reads = 0;
   // GETs that had a copy, but it was not sure that the lease goes on.
   uint64_t near_cache_over = 0;
-  // Empty: it has one, or the client uses one.
+  // Empty: it has one, or the client uses one. One: it has several, and has not told them yet.
   std::vector<RailInfo> rails;
 };
 

@@ -40,6 +40,17 @@ TEST_F(ServerRailsTest, TheFirstConnectionsRailComesFirst) {
   EXPECT_EQ(Texts(rails_), (std::vector<std::string>{"10.0.1.1:7471", "10.0.0.1:7471"}));
 }
 
+TEST_F(ServerRailsTest, WhatIsToldAgainLeavesTheRest) {
+  rails_.Learn(kExampleRails, kAll);
+  rails_[0].works = 7;
+  RailsReply again = kExampleRails;
+  again.rails[1].state = static_cast<uint8_t>(RailState::kUp);
+  rails_.Learn(again, kAll);
+  EXPECT_EQ(rails_.size(), 2u);
+  EXPECT_EQ(rails_[0].works, 7u);
+  EXPECT_EQ(rails_[0].entry.state, static_cast<uint8_t>(RailState::kUp));
+}
+
 TEST_F(ServerRailsTest, UsesNoMoreThanWanted) {
   rails_.Learn(kExampleRails, 1);
   EXPECT_FALSE(rails_.several());
