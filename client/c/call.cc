@@ -42,6 +42,7 @@ absl::StatusOr<Options> ReadOptions(const gannet_options* given) {
   if (c.location_cache_bytes != 0) options.location_cache_bytes = c.location_cache_bytes;
   if (c.no_location_cache != 0) options.location_cache_bytes = 0;
   options.near_cache_bytes = c.near_cache_bytes;
+  if (c.rails != 0) options.rails = c.rails;
   if (c.depth != 0) options.depth = c.depth;
   options.wait = c.wait == GANNET_WAIT_POLL ? Wait::kPoll : Wait::kAdaptive;
   if (c.poll_max_us != 0) options.poll_max = std::chrono::microseconds(c.poll_max_us);

@@ -149,14 +149,15 @@ class Client:
     def __init__(self, servers: Union[str, Iterable[str]] = "127.0.0.1:7471", *, device: str = "auto",
                  deadline: float = 1.0, connect_timeout: float = 3.0,
                  location_cache_bytes: Optional[int] = None, depth: int = 128, reconnect: bool = True,
-                 auth_file: Optional[str] = None, near_cache_bytes: int = 0) -> None:
+                 auth_file: Optional[str] = None, near_cache_bytes: int = 0,
+                 rails: int = 8) -> None:
         self._loop: Optional[asyncio.AbstractEventLoop] = None
         self._operator: Optional[_Operator] = None
         servers = [servers] if isinstance(servers, str) else list(servers)
         self._connection = {"servers": servers, "device": device, "deadline": deadline,
                             "connect_timeout": connect_timeout, "auth_file": auth_file}
         names, options, _owned = connection(servers, device, deadline, connect_timeout, location_cache_bytes,
-                                            depth, "adaptive", reconnect, auth_file, near_cache_bytes)
+                                            depth, "adaptive", reconnect, auth_file, near_cache_bytes, rails)
         made = ffi.new("gannet_async **")
         status = lib.gannet_async_connect(names, len(names), options, made)
         if status:

@@ -90,7 +90,7 @@ def call(deadline: Optional[float] = None, *, ttl: Optional[float] = None, flags
 
 def connection(servers: Union[str, Iterable[str]], device: str, deadline: float, connect_timeout: float,
                location_cache_bytes: Optional[int], depth: int, wait: str, reconnect: bool,
-               auth_file: Optional[str], near_cache_bytes: int = 0) -> Tuple[Any, Any, List[Any]]:
+               auth_file: Optional[str], near_cache_bytes: int = 0, rails: int = 8) -> Tuple[Any, Any, List[Any]]:
     """Returns an array of servers, a gannet_options, and what both point to."""
     names = [ffi.new("char[]", name.encode()) for name in ([servers] if isinstance(servers, str) else servers)]
     if wait not in ("adaptive", "poll"):
@@ -107,6 +107,7 @@ def connection(servers: Union[str, Iterable[str]], device: str, deadline: float,
     options.location_cache_bytes = location_cache_bytes or 0
     options.no_location_cache = location_cache_bytes == 0
     options.near_cache_bytes = near_cache_bytes
+    options.rails = rails
     options.depth = depth
     options.wait = lib.GANNET_WAIT_POLL if wait == "poll" else lib.GANNET_WAIT_ADAPTIVE
     options.no_reconnect = not reconnect

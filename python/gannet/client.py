@@ -48,9 +48,10 @@ class Client:
     def __init__(self, servers: Union[str, Iterable[str]] = "127.0.0.1:7471", *, device: str = "auto",
                  deadline: float = 1.0, connect_timeout: float = 3.0,
                  location_cache_bytes: Optional[int] = None, depth: int = 0, wait: str = "adaptive",
-                 reconnect: bool = True, auth_file: Optional[str] = None, near_cache_bytes: int = 0) -> None:
+                 reconnect: bool = True, auth_file: Optional[str] = None, near_cache_bytes: int = 0,
+                 rails: int = 8) -> None:
         names, options, _owned = connection(servers, device, deadline, connect_timeout, location_cache_bytes,
-                                            depth, wait, reconnect, auth_file, near_cache_bytes)
+                                            depth, wait, reconnect, auth_file, near_cache_bytes, rails)
         made = ffi.new("gannet_client **")
         status = lib.gannet_client_connect(names, len(names), options, made)
         if status:

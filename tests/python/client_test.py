@@ -197,6 +197,7 @@ class ClientTest(unittest.TestCase):
         with self.assertRaisesRegex(gannet.InvalidArgument, "of 251 bytes"):
             self.client.mget(["k" * 251])
         self.assertRaises(gannet.InvalidArgument, gannet.Client, "127.0.0.1:notaport")
+        self.assertRaises(gannet.InvalidArgument, gannet.Client, self.server.address, rails=9)
         self.assertRaises(ValueError, gannet.Client, self.server.address, wait="never")
 
     def test_tells_of_servers(self):

@@ -170,6 +170,9 @@ int UseClient(const char* server) {
   options.log = log_line;
   options.log_context = &lines_logged;
   gannet_client* client;
+  options.rails = 9; /* a server has 8 at most */
+  CHECK_THAT(gannet_client_connect(&server, 1, &options, &client) == GANNET_INVALID_ARGUMENT);
+  options.rails = 1;
   CHECK_THAT(gannet_client_connect(&server, 1, &options, &client) == GANNET_OK);
   int line = UseWrites(client);
   if (line == 0) line = UseMulti(client);

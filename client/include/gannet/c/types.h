@@ -82,9 +82,15 @@ typedef struct gannet_options {
   /* Memory for copies of the items that are read most, from which GETs are answered while the
    * server promises that they do not change. 0: off; otherwise 4 KiB to 64 GiB. */
   uint64_t near_cache_bytes;
+  /* How many rails of a server are used at most, 1 to 8: addresses with a device each. 1: only the
+   * one by which the server was found. */
+  uint32_t rails;        /* 8 */
+  uint8_t reserved_2[4]; /* 0 */
 } gannet_options;
-#define GANNET_OPTIONS_INIT \
-  { sizeof(gannet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0, 0 }
+#define GANNET_OPTIONS_INIT                                                                  \
+  {                                                                                          \
+    sizeof(gannet_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0}, 0, 0, 0, 0, { 0, 0, 0, 0 } \
+  }
 
 /* A held lock. It may be copied. It is lost when its connection breaks or the holder is taken for
  * dead, and nothing tells the holder. A write that carries it is then refused (GANNET_ABORTED),
