@@ -36,7 +36,6 @@ void AppendOps(std::string_view prefix, const Metrics& metrics, std::string& out
   }
 }
 
-// Appends the costs on both sides.
 // By which rails the work went.
 void AppendRails(const Metrics& metrics, std::string& out) {
   uint64_t all = 0;
@@ -50,6 +49,7 @@ void AppendRails(const Metrics& metrics, std::string& out) {
   absl::StrAppend(&out, " of the works since the last connect\n");
 }
 
+// Appends the costs on both sides.
 void AppendCosts(const PhaseResult& result, std::string& out) {
   absl::StrAppendFormat(&out, "server    %d RPCs, %d us of CPU",
                         result.after.rpcs - result.before.rpcs,
