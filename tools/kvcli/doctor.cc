@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <iterator>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -345,6 +348,144 @@ std::vector<Finding> JudgeTier(const ServerStats& stats) {
   return findings;
 }
 
+// Rails. What is wrong is a warning: the server serves by the others.
+
+namespace {
+
+Finding WrongRail(std::string text, std::string mend) {
+  return {Severity::kWarning, "rail", std::move(text), std::move(mend)};
+}
+
+std::string PlaceOf(const CmPath& path) { return absl::StrCat(path.device, "/", path.port); }
+
+// Returns the port of this machine by which the rail is reached; nullptr: it is not known.
+const PortReport* PortOf(const std::vector<DeviceReport>& devices, const RailFacts& rail) {
+  if (!rail.path.ok()) return nullptr;
+  for (const DeviceReport& device : devices) {
+    for (const PortReport& port : device.ports) {
+      if (device.name == rail.path->device && port.number == rail.path->port) return &port;
+    }
+  }
+  return nullptr;
+}
+
+std::string SpeedText(uint32_t mbit_per_second) {
+  return absl::StrFormat("%g Gbit/s", mbit_per_second / 1000.0);
+}
+
+// `elsewhere`: connections of other clients by the server's other rails.
+Finding JudgeRail(const RailFacts& rail, const PortReport* port, uint64_t elsewhere) {
+  const RailInfo& told = rail.told;
+  const std::string& address = told.address;
+  if (!told.up) {
+    return WrongRail(absl::StrCat(address, ": the server says that its port is down"),
+                     "there: rdma link show; look at the cable, and at the switch's port");
+  }
+  if (!rail.path.ok()) {
+    return WrongRail(absl::StrCat(address, ": ", std::string(rail.path.status().message())),
+                     absl::StrCat("ip route get ", HostOf(address),
+                                  "; give this machine an address in that network, on a port with "
+                                  "an RDMA device"));
+  }
+  const std::string by = PlaceOf(*rail.path);
+  if (!told.connected) {
+    return WrongRail(absl::StrCat(address, ": a route leads there by ", by, ", and nobody answers"),
+                     absl::StrCat("ping ", HostOf(address), "; see that the cable of ", by,
+                                  " ends in that network, and let UDP port 4791 (RoCE) through"));
+  }
+  if (port != nullptr && told.mtu_bytes != 0 && port->mtu_bytes != told.mtu_bytes) {
+    return WrongRail(
+        absl::StrCat(address, ": packets of ", port->mtu_bytes, " bytes here at ", by, ", of ",
+                     told.mtu_bytes, " bytes at the server"),
+        absl::StrCat("sudo ip link set dev ", port->interface.empty() ? "NETDEV" : port->interface,
+                     " mtu 9000, here, there and at the switch"));
+  }
+  if (told.port != 0 && told.connections == 0 && elsewhere > 0) {
+    return WrongRail(
+        absl::StrCat(address, ": nobody uses it, and by the other rails come ", elsewhere,
+                     elsewhere == 1 ? " connection" : " connections"),
+        "kvcli doctor on the clients' machines says whether they reach it; Options::rails and "
+        "kvload --rails above 1 use it");
+  }
+  return Fine(
+      "rail",
+      absl::StrCat(
+          address, " by ", by,
+          told.mtu_bytes == 0 ? "" : absl::StrCat(", packets of ", told.mtu_bytes, " bytes"),
+          told.mbit_per_second == 0 ? "" : absl::StrCat(", ", SpeedText(told.mbit_per_second))));
+}
+
+// Judges a rail beside an earlier one. Returns nullopt if each has a port of its own at both ends.
+// `ports`: this machine's that are active, which may be fewer than there are rails.
+std::optional<Finding> JudgeRailsOfOnePort(const RailFacts& first, const RailFacts& second,
+                                           size_t ports, size_t rails) {
+  const std::string both = absl::StrCat(first.told.address, " and ", second.told.address);
+  if (first.told.port != 0 && first.told.port == second.told.port) {
+    return WrongRail(absl::StrCat(both,
+                                  " are of one port of the server, so they carry no more "
+                                  "than one of them, and fail together"),
+                     "there: rdma link show and ip addr; --listen needs an address of each port");
+  }
+  if (!first.path.ok() || !second.path.ok() || ports < rails) return std::nullopt;
+  const std::string by = PlaceOf(*first.path);
+  if (by != PlaceOf(*second.path)) return std::nullopt;
+  return WrongRail(absl::StrCat(both, " are both reached by ", by, ", although ", ports,
+                                " ports are active here"),
+                   absl::StrCat("ip route get ", HostOf(second.told.address),
+                                "; give each rail a network of its own, and this machine's ports "
+                                "an address in each"));
+}
+
+// Adds a finding if a figure is not the same of all rails that are up and have it.
+void AddDifference(const std::vector<RailFacts>& rails, uint32_t RailInfo::*figure,
+                   const std::function<std::string(uint32_t)>& text_of, const char* what,
+                   const char* mend, std::vector<Finding>* findings) {
+  std::vector<std::string> texts;
+  std::set<uint32_t> values;
+  for (const RailFacts& rail : rails) {
+    const uint32_t value = rail.told.*figure;
+    if (!rail.told.up || value == 0) continue;
+    values.insert(value);
+    texts.push_back(absl::StrCat(rail.told.address, " ", text_of(value)));
+  }
+  if (values.size() > 1)
+    findings->push_back(WrongRail(absl::StrCat(what, ": ", absl::StrJoin(texts, ", ")), mend));
+}
+
+}  // namespace
+
+std::vector<Finding> JudgeRails(const std::vector<DeviceReport>& devices,
+                                const std::vector<RailFacts>& rails) {
+  if (rails.size() < 2) return {};
+  uint64_t connections = 0;
+  for (const RailFacts& rail : rails) connections += rail.told.connections;
+  const uint64_t of_others = connections - std::min<uint64_t>(connections, 1);  // one asked
+  size_t ports = 0;
+  for (const DeviceReport& device : devices) {
+    ports += static_cast<size_t>(std::ranges::count(device.ports, true, &PortReport::active));
+  }
+  std::vector<Finding> findings;
+  for (size_t i = 0; i < rails.size(); ++i) {
+    findings.push_back(JudgeRail(rails[i], PortOf(devices, rails[i]), of_others));
+    for (size_t earlier = 0; earlier < i; ++earlier) {
+      auto shared = JudgeRailsOfOnePort(rails[earlier], rails[i], ports, rails.size());
+      if (!shared) continue;
+      findings.push_back(*std::move(shared));
+      break;
+    }
+  }
+  AddDifference(
+      rails, &RailInfo::mtu_bytes, [](uint32_t bytes) { return absl::StrCat(bytes, " bytes"); },
+      "the rails' packets differ",
+      "there: sudo ip link set dev NETDEV mtu 9000, for each rail, and at the switches", &findings);
+  AddDifference(rails, &RailInfo::mbit_per_second, SpeedText,
+                "READs are spread evenly, and the rails' links differ",
+                "there: ethtool NETDEV or ibstat; look at the cable and the switch's port of the "
+                "slowest",
+                &findings);
+  return findings;
+}
+
 std::vector<Finding> JudgeGroup(const WayFacts& way) {
   std::vector<Finding> findings;
   for (const WayFacts::MemberFacts& member : way.members) {
@@ -411,7 +552,10 @@ std::vector<Finding> Judge(const MachineFacts& machine, const std::vector<WayFac
   findings.push_back(JudgeHugePages(machine));
   findings.push_back(JudgeCores(machine));
   std::ranges::move(JudgeFlowControl(machine), std::back_inserter(findings));
-  for (const WayFacts& way : ways) std::ranges::move(JudgeWay(way), std::back_inserter(findings));
+  for (const WayFacts& way : ways) {
+    std::ranges::move(JudgeWay(way), std::back_inserter(findings));
+    std::ranges::move(JudgeRails(machine.devices, way.rails), std::back_inserter(findings));
+  }
   return findings;
 }
 

@@ -33,6 +33,12 @@ struct MachineFacts {
   std::string version;        // of this program
 };
 
+// A rail of a server, and the way there.
+struct RailFacts {
+  RailInfo told;  // when only the first connection of this program was there
+  absl::StatusOr<CmPath> path = absl::UnknownError("not tried");
+};
+
 // The way to one server.
 struct WayFacts {
   std::string endpoint;
@@ -61,7 +67,8 @@ struct WayFacts {
   std::string primary;
   uint32_t epoch = 0;
   bool read_only = false;
-  absl::Status answered;  // a ping
+  absl::Status answered;         // a ping
+  std::vector<RailFacts> rails;  // none if there is one
   // What it told. All zero if it did not.
   ServerStats stats;
   // How far the server's clock is ahead of this machine's. nullopt: not known.
@@ -93,6 +100,9 @@ Finding JudgeClock(const WayFacts& way);
 // Judges the disk behind a server's memory by what the server tells of it, so from any machine.
 // Nothing if there is none.
 std::vector<Finding> JudgeTier(const ServerStats& stats);
+// Judges the cables to a server with several rails. `devices` are this machine's.
+std::vector<Finding> JudgeRails(const std::vector<DeviceReport>& devices,
+                                const std::vector<RailFacts>& rails);
 Finding JudgeMember(const WayFacts::MemberFacts& member);
 // Judges a group's members and its primary.
 std::vector<Finding> JudgeGroup(const WayFacts& way);

@@ -18,11 +18,13 @@
 #include "common/rdma/device.h"
 #include "tools/build_stamp/build_stamp.h"
 #include "tools/kvcli/ask_members.h"
+#include "tools/kvcli/rail_figures.h"
 
 namespace gannet::kvcli {
 namespace {
 
 constexpr uint16_t kPort = 7471;
+constexpr int kResolveMs = 2000;
 
 std::optional<uint64_t> LimitOf(rlim_t limit) {
   return limit == RLIM_INFINITY ? std::nullopt : std::optional<uint64_t>(limit);
@@ -59,7 +61,6 @@ uint32_t Cores() {
 
 // Tries the addresses in the order in which a client does.
 absl::StatusOr<CmPath> FirstPath(const std::vector<SocketAddress>& addresses) {
-  constexpr int kResolveMs = 2000;
   absl::StatusOr<CmPath> path = absl::UnavailableError("the name has no address");
   for (const SocketAddress& address : addresses) {
     path = ResolvePath(address, kResolveMs);
@@ -83,6 +84,17 @@ absl::StatusOr<std::vector<SocketAddress>> AddressesOf(std::string_view endpoint
   }
   if (all.empty()) return status.ok() ? absl::InvalidArgumentError("it has no members") : status;
   return all;
+}
+
+// Returns what a server with several rails tells of them, and the ways there.
+std::vector<RailFacts> GatherRails(Client& client) {
+  std::vector<RailFacts> rails;
+  for (const RailInfo& it : AwaitRails(client, 0)) {
+    const auto address = NumericAddress(it.address, kPort);
+    rails.push_back(
+        {.told = it, .path = ResolvePath(address.value_or(SocketAddress()), kResolveMs)});
+  }
+  return rails;
 }
 
 }  // namespace
@@ -134,6 +146,7 @@ WayFacts GatherWay(const std::string& endpoint, const Options& options) {
   way.read_only = info.read_only;
   way.protocol_version = info.protocol_version;
   way.answered = (*client)->Ping();
+  if (way.answered.ok()) way.rails = GatherRails(**client);
   if (const auto stats = (*client)->Stats().front().stats; stats.ok()) way.stats = *stats;
   const auto walker = Walker::Connect(endpoint, options);
   if (walker.ok()) way.clock_ahead = (*walker)->ServerClockAhead();

@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 #include "common/base/clock.h"
 #include "common/protocol/stats_reply.h"
+#include "tools/kvcli/rail_figures.h"
 #include "tools/kvcli/run_verbs.h"
 #include "tools/kvcli/tier_figures.h"
 
@@ -179,12 +180,16 @@ int RunSnapshot(Shell& shell, const Command& command) {
 
 int RunStats(Shell& shell, const Command&) {
   int code = kExitDone;
-  for (const ServerReport& report : shell.client().Stats()) {
+  const std::vector<ServerReport> reports = shell.client().Stats();
+  for (uint32_t i = 0; i < reports.size(); ++i) {
+    const ServerReport& report = reports[i];
     if (!report.stats.ok()) {
       code = std::max(code, shell.Report(report.stats.status()));
       continue;
     }
-    const Json json = StatsJson(report);
+    Json json = StatsJson(report);
+    if (const auto rails = AwaitRails(shell.client(), i); HasRails(rails))
+      json["rails"] = RailsJson(rails);
     if (shell.options().json) {
       shell.ShowJson(json);
     } else {

@@ -48,6 +48,7 @@ std::vector<ServerLook> LookAtAll(Client& client, std::chrono::milliseconds dead
     look.incarnation = servers[i].incarnation;
     look.history = servers[i].history;
     look.epoch = servers[i].epoch;
+    look.rails = servers[i].rails;
     absl::Status status = reports[i].stats.status();
     if (status.ok()) {
       look.stats = *reports[i].stats;

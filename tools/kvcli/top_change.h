@@ -48,6 +48,7 @@ struct ServerLook {
   uint64_t history = 0;  // of its group, whose primary it is; 0: it is in none
   uint32_t epoch = 0;    // of that group, modulo 4,096
   ServerStats stats;
+  std::vector<RailInfo> rails;  // none if there is one
   std::vector<ConnectedClient> connections;
   std::optional<HotKeysLook> hot_keys;  // if they are wanted
 };

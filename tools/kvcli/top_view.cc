@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "tools/kvcli/rail_figures.h"
 
 namespace gannet::kvcli {
 namespace {
@@ -102,6 +103,16 @@ void AppendTier(const ServerChange& server, std::vector<ViewLine>* lines) {
       Rate(server, tier.evicted), Rate(server, tier.unwritten))});
 }
 
+void AppendRails(const std::vector<RailInfo>& rails, std::vector<ViewLine>* lines) {
+  const uint64_t all = ConnectionsOf(rails);
+  std::string text = "  rails";
+  for (const RailInfo& rail : rails) {
+    absl::StrAppendFormat(&text, "  %s %s, %d connections (%s %%)", rail.address,
+                          RailStateText(rail), rail.connections, Percent(rail.connections, all));
+  }
+  lines->push_back({std::move(text)});
+}
+
 void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
   if (!server.now.problem.empty()) {
     lines->push_back({absl::StrCat(NameOf(server), "  does not answer; trying again")});
@@ -127,6 +138,7 @@ void AppendServer(const ServerChange& server, std::vector<ViewLine>* lines) {
       Bytes(stats.heap_total), Percent(stats.heap_bytes, stats.heap_total), stats.items,
       Rate(server, server.evicted), Rate(server, server.expired))});
   if (HasTier(stats)) AppendTier(server, lines);
+  if (HasRails(server.now.rails)) AppendRails(server.now.rails, lines);
   lines->push_back(
       {absl::StrFormat("  sessions %d (%d new, %d gone)  connections %d", stats.sessions,
                        server.arrived, server.went, stats.connections)});
@@ -252,6 +264,7 @@ Json ServerJson(const ServerChange& server) {
   json["evicted_per_s"] = RateJson(server, server.evicted);
   json["expired_per_s"] = RateJson(server, server.expired);
   if (HasTier(stats)) json["tier"] = TierChangeJson(server);
+  if (HasRails(server.now.rails)) json["rails"] = RailsJson(server.now.rails);
   json["sessions"] = stats.sessions;
   json["connections"] = stats.connections;
   json["arrived"] = server.arrived;

@@ -339,5 +339,121 @@ TEST(DoctorTest, FindsAServerThatDoesNotAnswer) {
   EXPECT_THAT(JudgeWay(way), Contains(Fault(Severity::kError, "answer", "too slow")));
 }
 
+struct Cables {
+  std::vector<DeviceReport> devices;
+  std::vector<RailFacts> rails;
+};
+
+// A machine with two NICs, and a server with two rails, one of which goes through each.
+Cables TwoRails() {
+  Cables cables = {.devices = {Nic(), Nic()}};
+  cables.devices[1].name = "mlx5_1";
+  for (uint32_t i = 0; i < 2; ++i) {
+    cables.rails.push_back({.told = {.address = "10.0." + std::to_string(i) + ".1:7471",
+                                     .connected = true,
+                                     .mtu_bytes = 4096,
+                                     .mbit_per_second = 100'000,
+                                     .port = i + 1,
+                                     .connections = 5 - i},
+                            .path = CmPath{.device = cables.devices[i].name, .port = 1}});
+  }
+  return cables;
+}
+
+std::vector<Finding> FaultsOf(const Cables& cables) {
+  std::vector<Finding> all = JudgeRails(cables.devices, cables.rails);
+  std::erase_if(all, [](const Finding& it) { return it.severity == Severity::kFine; });
+  return all;
+}
+
+TEST(DoctorRailsTest, FindsNothingWrongWithRailsOfTheirOwnPorts) {
+  const Cables cables = TwoRails();
+  EXPECT_THAT(JudgeRails(cables.devices, cables.rails),
+              ElementsAre(Field("text", &Finding::text,
+                                "10.0.0.1:7471 by mlx5_0/1, packets of 4096 bytes, 100 Gbit/s"),
+                          Field("text", &Finding::text,
+                                "10.0.1.1:7471 by mlx5_1/1, packets of 4096 bytes, 100 Gbit/s")));
+  EXPECT_THAT(FaultsOf(cables), IsEmpty());
+}
+
+TEST(DoctorRailsTest, SaysNothingOfOneRail) {
+  Cables cables = TwoRails();
+  cables.rails.pop_back();
+  EXPECT_THAT(JudgeRails(cables.devices, cables.rails), IsEmpty());
+  EXPECT_THAT(JudgeRails(cables.devices, {}), IsEmpty());
+}
+
+TEST(DoctorRailsTest, EachFaultIsNamed) {
+  const struct {
+    const char* text;
+    void (*fault)(Cables&);
+  } kCases[] = {
+      {"10.0.1.1:7471: the server says that its port is down",
+       [](Cables& it) {
+         it.rails[1].told.up = it.rails[1].told.connected = false;
+         it.rails[1].told.mtu_bytes = 1024;  // nothing of a port that is down is compared
+       }},
+      {"10.0.1.1:7471: no route to host",
+       [](Cables& it) { it.rails[1].path = absl::NotFoundError("no route to host"); }},
+      {"10.0.1.1:7471: a route leads there by mlx5_1/1, and nobody answers",
+       [](Cables& it) { it.rails[1].told.connected = false; }},
+      {"10.0.1.1:7471: packets of 1024 bytes here at mlx5_1/1, of 4096 bytes at the server",
+       [](Cables& it) { it.devices[1].ports[0].mtu_bytes = 1024; }},
+      {"10.0.1.1:7471: nobody uses it, and by the other rails come 4 connections",
+       [](Cables& it) { it.rails[1].told.connections = 0; }},
+      {"10.0.0.1:7471 and 10.0.1.1:7471 are of one port of the server",
+       [](Cables& it) {
+         it.rails[1].told.port = 1;
+         it.rails[1].path = it.rails[0].path;  // which is no other fault
+       }},
+      {"10.0.0.1:7471 and 10.0.1.1:7471 are both reached by mlx5_0/1, although 2 ports",
+       [](Cables& it) { it.rails[1].path = it.rails[0].path; }},
+      {"the rails' packets differ: 10.0.0.1:7471 4096 bytes, 10.0.1.1:7471 1024 bytes",
+       [](Cables& it) { it.rails[1].told.mtu_bytes = it.devices[1].ports[0].mtu_bytes = 1024; }},
+      {"the rails' links differ: 10.0.0.1:7471 100 Gbit/s, 10.0.1.1:7471 2.5 Gbit/s",
+       [](Cables& it) { it.rails[1].told.mbit_per_second = 2500; }},
+  };
+  for (const auto& it : kCases) {
+    Cables cables = TwoRails();
+    it.fault(cables);
+    EXPECT_THAT(FaultsOf(cables), ElementsAre(Fault(Severity::kWarning, "rail", it.text)));
+  }
+}
+
+TEST(DoctorRailsTest, WhatIsNotWrong) {
+  const struct {
+    const char* why;
+    void (*fact)(Cables&);
+  } kCases[] = {
+      {"a machine with one port reaches both by it",
+       [](Cables& it) {
+         it.devices.pop_back();
+         it.rails[1].path = it.rails[0].path;
+       }},
+      {"so does one whose other port is down",
+       [](Cables& it) {
+         it.devices[1].ports[0].active = false;
+         it.rails[1].path = it.rails[0].path;
+       }},
+      {"nobody but this program uses the server",
+       [](Cables& it) {
+         it.rails[0].told.connections = 1;
+         it.rails[1].told.connections = 0;
+       }},
+      {"the server does not know",
+       [](Cables& it) {
+         for (RailFacts& rail : it.rails) {
+           rail.told.port = rail.told.connections = 0;
+           rail.told.mtu_bytes = rail.told.mbit_per_second = 0;
+         }
+       }},
+  };
+  for (const auto& it : kCases) {
+    Cables cables = TwoRails();
+    it.fact(cables);
+    EXPECT_THAT(FaultsOf(cables), IsEmpty()) << it.why;
+  }
+}
+
 }  // namespace
 }  // namespace gannet::kvcli

@@ -3,11 +3,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "tests/support/environment_variable.h"
 #include "tests/support/run_program.h"
 #include "tests/support/server_process.h"
 
@@ -15,6 +21,7 @@ namespace gannet {
 namespace {
 
 using Json = nlohmann::json;
+using test_support::EnvironmentVariable;
 using test_support::Finished;
 using test_support::ProgramPath;
 using test_support::RunProgram;
@@ -115,6 +122,81 @@ TEST(KvcliDoctorTest, FindsThatTooLittleMemoryMayBeLocked) {
 TEST(KvcliDoctorTest, FindsADeviceThatIsNotThere) {
   const Finished done = RunProgram({ProgramPath("kvcli"), "--device=none0", "--json", "doctor"});
   EXPECT_EQ(done.exit_code, 3);
+}
+
+// A server with a rail on each of two devices, whose ports go down by files.
+class KvcliDoctorRailsTest : public ::testing::Test {
+ protected:
+  KvcliDoctorRailsTest() {
+    const EnvironmentVariable ports("SOFTVERBS_PORTS", ports_.string());
+    server_ = std::make_unique<ServerProcess>(
+        std::vector<std::string>{"--listen=127.0.0.1:0,127.0.1.1:0"});
+  }
+  ~KvcliDoctorRailsTest() override { std::filesystem::remove_all(ports_); }
+
+  static std::filesystem::path MakeFolder() {
+    std::string path = testing::TempDir() + "/doctor-ports-XXXXXX";
+    EXPECT_NE(mkdtemp(path.data()), nullptr);
+    return path;
+  }
+
+  const EnvironmentVariable devices_{"SOFTVERBS_DEVICES", "2"};
+  const std::filesystem::path ports_ = MakeFolder();
+  std::unique_ptr<ServerProcess> server_;
+};
+
+TEST_F(KvcliDoctorRailsTest, FindsNothingWrongWithTwoRails) {
+  const Finished done = Doctor(server_->endpoint());
+  EXPECT_EQ(Faults(done, "rail"), "");
+  std::string texts;
+  for (const Json& it : Findings(done)) {
+    if (it["check"] == "rail") texts += it["text"].get<std::string>() + "\n";
+  }
+  EXPECT_THAT(texts, AllOf(HasSubstr("127.0.0.1:"), HasSubstr("by softverbs0/1"),
+                           HasSubstr("127.0.1.1:"), HasSubstr("by softverbs1/1")));
+}
+
+TEST_F(KvcliDoctorRailsTest, FindsThatBothAreReachedByOneDevice) {
+  const EnvironmentVariable addresses("SOFTVERBS_DEVICE_ADDRESSES",
+                                      "127.0.0.1+127.0.1.1,127.0.2.1");
+  const Finished done = Doctor(server_->endpoint());
+  EXPECT_EQ(done.exit_code, 1) << done.out;
+  EXPECT_THAT(Faults(done, "rail"), HasSubstr("are both reached by softverbs0/1, although 2"));
+}
+
+TEST_F(KvcliDoctorRailsTest, FindsARailThatIsDown) {
+  std::ofstream(ports_ / "1.down") << "";
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  std::string faults;
+  do {  // the server looks at its ports once a second
+    faults = Faults(Doctor(server_->endpoint()), "rail");
+  } while (faults.find("says that its port is down") == std::string::npos &&
+           std::chrono::steady_clock::now() < until);
+  EXPECT_THAT(faults, AllOf(HasSubstr("127.0.1.1:"), HasSubstr("says that its port is down")));
+}
+
+TEST_F(KvcliDoctorRailsTest, FindsThatBothAreOfOnePortOfTheServer) {
+  const EnvironmentVariable addresses("SOFTVERBS_DEVICE_ADDRESSES",
+                                      "127.0.0.1+127.0.1.1,127.0.2.1");
+  const ServerProcess server({"--listen=127.0.0.1:0,127.0.1.1:0"});
+  EXPECT_THAT(Faults(Doctor(server.endpoint()), "rail"),
+              HasSubstr("are of one port of the server"));
+}
+
+TEST_F(KvcliDoctorRailsTest, StatsAndTopShowEachRail) {
+  const auto kvcli = [&](std::vector<std::string> command) {
+    command.insert(command.begin(), {ProgramPath("kvcli"), "--server=" + server_->endpoint(),
+                                     "--device=soft", "--json"});
+    const Finished done = RunProgram(command);
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return Json::parse(done.out, nullptr, false);
+  };
+  const Json rails = kvcli({"stats"})["rails"];
+  ASSERT_EQ(rails.size(), 2u) << rails;
+  for (const Json& rail : rails) EXPECT_EQ(rail["state"], "up") << rail;
+  EXPECT_THAT(rails[1]["address"].get<std::string>(), HasSubstr("127.0.1.1:"));
+  const Json top = kvcli({"top", "--interval=1s", "--count=1"});
+  EXPECT_EQ(top["servers"][0]["rails"].size(), 2u) << top;
 }
 
 }  // namespace

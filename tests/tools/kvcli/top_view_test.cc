@@ -62,6 +62,21 @@ TEST(TopViewTest, ShowsTheServerAndItsClients) {
             "  get");
 }
 
+TEST(TopViewTest, ShowsRailsOnlyIfThereAreSeveral) {
+  ServerChange server = Server({});
+  server.now.rails = {{.address = "10.0.0.1:7471", .connected = true, .connections = 3}};
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), Not(HasSubstr("rails")));
+  EXPECT_FALSE(TopJson({&server, 1})["servers"][0].contains("rails"));
+  server.now.rails.push_back({.address = "10.0.1.1:7471", .up = false, .connections = 1});
+  server.now.rails.push_back({.address = "10.0.2.1:7471"});
+  EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)),
+              HasSubstr("  rails  10.0.0.1:7471 up, 3 connections (75.0 %)  10.0.1.1:7471 down, 1 "
+                        "connections (25.0 %)  10.0.2.1:7471 not reached, 0 connections (0.0 %)"));
+  const Json json = TopJson({&server, 1})["servers"][0]["rails"];
+  EXPECT_EQ(json[0]["state"], "up");
+  EXPECT_EQ(json[1]["share"], 0.25);
+}
+
 TEST(TopViewTest, ShowsADiskBehindTheMemoryOnlyIfThereIsOne) {
   ServerChange server = Server({});
   EXPECT_THAT(Text(TopView({&server, 1}, kNoLimit)), Not(HasSubstr("disk")));
