@@ -272,7 +272,7 @@ void Engine::Start(Op& op) {
       }
       return op.QueueRequest();
     case OpType::kStats:
-      op.server->session->AskForRails();
+      if (op.session().rails().all().several()) op.session().requests().AskForRails();
       return op.QueueRequest();
     case OpType::kPut:
     case OpType::kDelete:

@@ -168,10 +168,6 @@ class ClientSession final : private ConnectionsOwner {
   }
   // How it uses the server's rails.
   const SessionRails& rails() const { return rails_; }
-  // Asks the server again what it says of them, if there are several.
-  void AskForRails() {
-    if (rails_.all().several()) requests_.AskForRails();
-  }
   // Breaks the connections, as a failure would.
   void Break(absl::Status why) { phase_.Break(std::move(why)); }
 

@@ -45,8 +45,8 @@ class ServerRails {
   void Learn(const RailsReply& told, uint32_t most) {
     awaited_ = false;
     const uint32_t used = std::min<uint32_t>(told.count, most);
-    if (used < 2) return;
-    if (all_.size() != used) all_.assign(used, {});
+    if (used < 2 || (several() && used != size())) return;  // connections know them by number
+    all_.resize(used);
     for (uint32_t i = 0; i < used; ++i) {
       all_[i].entry = told.rails[(told.own_rail + i) % told.count];
       all_[i].address = AddressOf(all_[i].entry);

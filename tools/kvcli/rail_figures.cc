@@ -12,9 +12,8 @@ constexpr std::chrono::milliseconds kRailsLookAgain{10};
 
 // The others are not told yet if there is one.
 bool AllConnected(const std::vector<RailInfo>& rails) {
-  return rails.size() != 1 && std::ranges::all_of(rails, [](const RailInfo& it) {
-           return it.connected || !it.up;
-         });
+  return rails.size() != 1 &&
+         std::ranges::all_of(rails, [](const RailInfo& it) { return it.connected || !it.up; });
 }
 
 }  // namespace
@@ -50,8 +49,8 @@ Json RailsJson(const std::vector<RailInfo>& rails) {
            {"connections", rail.connections},
            {"mtu_bytes", rail.mtu_bytes},
            {"mbit_per_second", rail.mbit_per_second}};
-    one["share"] = all > 0 ? Json(static_cast<double>(rail.connections) / static_cast<double>(all))
-                           : Json();
+    one["share"] =
+        all > 0 ? Json(static_cast<double>(rail.connections) / static_cast<double>(all)) : Json();
   }
   return json;
 }

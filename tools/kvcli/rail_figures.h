@@ -15,8 +15,8 @@ namespace gannet::kvcli {
 // What is shown of a server's rails, if it has several.
 
 inline bool HasRails(const std::vector<RailInfo>& rails) { return rails.size() > 1; }
-// Returns the rails of a server as soon as it told them and this client is connected by all that are
-// up, or after some seconds. A client tries one after the other, each for a second at most.
+// Returns the rails of a server as soon as it told them and this client is connected by all that
+// are up, or after some seconds. A client tries one after the other, each for a second at most.
 std::vector<RailInfo> AwaitRails(Client& client, uint32_t server);
 // "up"; "down": the server says so; "not reached": by this program.
 std::string_view RailStateText(const RailInfo& rail);
