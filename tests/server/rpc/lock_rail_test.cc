@@ -293,6 +293,18 @@ TEST_F(LockRailTest, RequestsThatWaitForASwapAreToBeSentAgain) {
   EXPECT_EQ(other.Call(Opcode::kLock, "key", word), ReplyStatus::kOk);
 }
 
+TEST_F(LockRailTest, IsDeadIfTheServersSwapsFailThoughItsPortIsUpAgain) {
+  Start();
+  Client other = ClientOf(1);
+  SetPort(0, false);
+  EXPECT_EQ(other.Lock("key"), 0u) << "while time stands still";
+  EXPECT_EQ(other.last, ReplyStatus::kTryAgain);
+  SetPort(0, true);
+  PassWith(2 * kSilenceNs, {&other});
+  ASSERT_TRUE(AnotherServes());
+  EXPECT_NE(other.Lock("key"), 0u);
+}
+
 TEST_F(LockRailTest, AShortInterruptionTakesNoLock) {
   Start();
   Client swapper = ClientOf(0);
