@@ -2,6 +2,7 @@
 // clients. What these saw of each key is one history: nothing fails, nothing happens twice, and
 // nothing is wrong. A link that came back carries its part of the READs again.
 
+#include <gannet/client.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,6 +23,7 @@
 #include "softverbs/control.h"
 #include "softverbs/tests/support/child_process.h"
 #include "softverbs/tests/support/temporary_directory.h"
+#include "tests/client/api/patient_options.h"
 #include "tests/integration/hot_key_run.h"
 #include "tests/support/environment_variable.h"
 
@@ -33,6 +35,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr int kRails = 2;
+constexpr char kLockedCounter[] = "locked counter";
 // So many steps of all clients while a link is down, so that each kind of operation meets it.
 constexpr uint64_t kStepsWhileDown = 200;
 // How long a link is down, in turn: for less than queue pairs try again (0.54 s), and for more.
@@ -77,6 +80,44 @@ HotKeyOptions RunOn(const std::atomic<bool>* until) {
   options.server_flags = {"--listen=127.0.0.1:0,127.0.1.1:0"};
   return options;
 }
+
+// Counts up under a lock. A lock is lost with its connection, and then nothing was changed.
+class Locker {
+ public:
+  void Run(const std::string& endpoint, const std::atomic<bool>& until) {
+    auto client = Client::Connect({endpoint}, PatientOptions());
+    ASSERT_TRUE(client.ok()) << client.status();
+    while (!until.load(std::memory_order_relaxed)) CountOnce(**client);
+    const auto value = (*client)->Get(kLockedCounter);
+    ASSERT_TRUE(value.ok() && value->has_value()) << value.status();
+    EXPECT_EQ(std::stol((*value)->data), counted_);
+    EXPECT_GT(counted_, 0);
+    std::cout << counted_ << " times counted under the lock, which was lost " << lost_ << " times"
+              << std::endl;
+  }
+
+ private:
+  void CountOnce(Client& client) {
+    const auto locked = client.LockAndGet(kLockedCounter);
+    if (!locked.ok()) return Lose(locked.status());
+    const int64_t value = locked->value ? std::stol(locked->value->data) : 0;
+    EXPECT_EQ(value, counted_) << "it was counted twice, or not at all";
+    const PutOptions put{.only_if_version = locked->value ? locked->value->info.version : 0,
+                         .lock = &locked->lock};
+    const auto version = client.Put(kLockedCounter, std::to_string(value + 1), put);
+    version.ok() ? static_cast<void>(++counted_) : Lose(version.status());
+    const absl::Status unlocked = client.Unlock(locked->lock);
+    if (!unlocked.ok()) Lose(unlocked);
+  }
+  // Nothing else is said than that nothing was changed.
+  void Lose(const absl::Status& status) {
+    EXPECT_TRUE(absl::IsAborted(status) || absl::IsUnavailable(status)) << status;
+    ++lost_;
+  }
+
+  int64_t counted_ = 0;
+  int64_t lost_ = 0;
+};
 
 class RailHistoryTest : public testing::Test {
  protected:
@@ -126,11 +167,14 @@ class RailHistoryTest : public testing::Test {
 
 TEST_F(RailHistoryTest, LinksGoDownAndComeBack) {
   std::thread clients([this] { run_->Run(); });
+  Locker locker;
+  std::thread locking([&] { locker.Run(run_->server().endpoint(), until_); });
   AwaitBoth();
   const milliseconds first = std::exchange(slowest_return_, milliseconds(0));
   for (int number = 0; number < Cycles() && !HasFatalFailure(); ++number) Cycle(number);
   until_.store(true);
   clients.join();
+  locking.join();
   EXPECT_GT(run_->lines().load(), 0u) << "no client noticed";
   const auto slowest = duration_cast<milliseconds>(run_->Slowest());
   std::cout << Cycles() << " cycles: the slowest operation took " << slowest.count()

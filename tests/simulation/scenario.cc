@@ -45,9 +45,6 @@ T Choose(Run* run, const T (&choices)[N]) {
 // Links of a run with rails. Some go down for longer than a queue pair tries, and than a silent
 // peer is taken for alive.
 void AddLinks(Run* run, Scenario* scenario) {
-  // A server whose lock rail was down for long serves no locks any more.
-  scenario->locks_percent = 0;
-  scenario->lock_thief = false;
   for (uint64_t count = 1 + run->Below(5); count > 0; --count) {
     Event& event = scenario->events.emplace_back();
     event.type = Event::Type::kLinkDown;

@@ -17,6 +17,9 @@ constexpr int64_t kQuietNs = 5 * kNsPerSecond;
 constexpr int64_t kConnectNsMax = 8 * kNsPerSecond;
 constexpr int64_t kSilenceNs = int64_t{kSilenceMs} * kNsPerMs;
 constexpr uint64_t kNearCacheBytes = 64 << 10;
+// A server that saw its lock rail die closes that rail's connections, also those that were made
+// meanwhile because the link is back.
+constexpr int64_t kLinkSettlesNs = kNsPerSecond / 2;
 // The buffers for long values of each worker.
 constexpr size_t kStagingBuffers = 4;
 
@@ -173,7 +176,7 @@ void World::HandleEvents() {
   if (breaking_until_ns_ != 0 && now_ns >= breaking_until_ns_) {
     breaking_until_ns_ = 0;
     run_->SetFaults(scenario_.faults);
-    link_down_until_ns_ = {};
+    ForgetLinks(now_ns);
     TellHealth(now_ns);
   }
   BringLinksUp(now_ns);
@@ -184,19 +187,29 @@ void World::HandleEvents() {
   Happen(event);
 }
 
+// New faults brought them up.
+void World::ForgetLinks(int64_t now_ns) {
+  const bool down = std::ranges::any_of(link_down_until_ns_, [](int64_t ns) { return ns != 0; });
+  if (down) links_settle_ns_ = now_ns + kLinkSettlesNs;
+  link_down_until_ns_ = {};
+}
+
 void World::BringLinksUp(int64_t now_ns) {
   for (size_t rail = 0; rail < link_down_until_ns_.size(); ++rail) {
     int64_t& until_ns = link_down_until_ns_[rail];
     if (until_ns == 0 || now_ns < until_ns) continue;
     until_ns = 0;
     run_->SetLink(static_cast<int>(rail), true);
-    TellHealth(now_ns);
+    links_settle_ns_ = now_ns + kLinkSettlesNs;
   }
+  if (links_settle_ns_ == 0 || now_ns < links_settle_ns_) return;
+  links_settle_ns_ = 0;
+  TellHealth(now_ns);
 }
 
 void World::TellHealth(int64_t now_ns) {
   const bool down = std::ranges::any_of(link_down_until_ns_, [](int64_t ns) { return ns != 0; });
-  server_.health().SetBreaking(breaking_until_ns_ != 0 || down, now_ns);
+  server_.health().SetBreaking(breaking_until_ns_ != 0 || down || links_settle_ns_ != 0, now_ns);
 }
 
 void World::Happen(const Event& event) {
@@ -225,7 +238,7 @@ void World::Happen(const Event& event) {
       return;
     case Event::Type::kBreakingFaults:
       run_->SetFaults(scenario_.breaking_faults);
-      link_down_until_ns_ = {};
+      ForgetLinks(now_ns);
       breaking_until_ns_ = until_ns;
       return TellHealth(now_ns);
     case Event::Type::kRudePeer: {
@@ -272,8 +285,8 @@ void World::EndStalls() {
   if (suspended_ns_ != 0) Resume();
   next_event_ = scenario_.events.size();
   breaking_until_ns_ = 0;
-  link_down_until_ns_ = {};
   run_->SetFaults(scenario_.faults);
+  ForgetLinks(run_->now_ns());
   TellHealth(run_->now_ns());
   for (Guest& guest : guests_) guest.stalled_until_ns = 0;
   for (size_t part = 0; part < server_.parts(); ++part) server_.EndStall(part);

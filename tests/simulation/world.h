@@ -58,6 +58,7 @@ class World {
   bool over() const { return run_->failed() || pace_.never_ends(); }
 
   void HandleEvents();
+  void ForgetLinks(int64_t now_ns);
   void BringLinksUp(int64_t now_ns);
   void TellHealth(int64_t now_ns);
   void Happen(const Event& event);
@@ -95,6 +96,7 @@ class World {
   bool patient_ = false;
   int64_t breaking_until_ns_ = 0;
   std::array<int64_t, 2> link_down_until_ns_{};  // by rail; 0: it is up
+  int64_t links_settle_ns_ = 0;                  // 0: all did
   int64_t suspended_ns_ = 0;                     // for how long nobody is polled; 0: not suspended
   int64_t suspended_until_ns_ = 0;
 };
