@@ -36,7 +36,6 @@ class ConnectionsByNumber {
     return FindOwnerInMap(completion);
   }
 
-  size_t size() const { return by_number_.size(); }
   // The bytes of the map.
   size_t MemoryBytes() const {
     // absl's tables have one control byte for each place.

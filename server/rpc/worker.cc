@@ -106,7 +106,7 @@ bool Worker::ServeRailsInTurn() {
       polled += n;
     } while (polled < Requests::kPollMax && (n > kFew || (n > 0 && loaded_)));
     requests_.CountUpdates();
-    context_.counters.rails[rail].requests.Add(context_.counters.rpcs.value() - before);
+    context_.counters.rail_requests[rail].Add(context_.counters.rpcs.value() - before);
   }
   loaded_ = polled > kFew;
   more_wait_ = polled == Requests::kPollMax;
@@ -187,7 +187,7 @@ void Worker::ServeAllThatWaits() {
       requests_.replies().batch().Flush();
     }
     requests_.CountUpdates();
-    context_.counters.rails[rail].requests.Add(context_.counters.rpcs.value() - before);
+    context_.counters.rail_requests[rail].Add(context_.counters.rpcs.value() - before);
   }
 }
 
@@ -215,8 +215,6 @@ void Worker::Tick() {
   lock_rail_changes_.NoteSwaps();
   context_.sessions.Expire(context_.now.boot);
   observation_.PublishClients();
-  for (uint32_t rail = 0; rail < context_.rails.size(); ++rail)
-    context_.counters.rails[rail].connections.Set(context_.connections.of_rail(rail).size());
   CountReceivePosts(&context_);
   context_.timers.SetTick(silence_.Next());
 }

@@ -27,12 +27,6 @@ class Counter {
   std::atomic<uint64_t> value_{0};
 };
 
-// Of a rail, if the server has several.
-struct RailCounters {
-  Counter connections;
-  Counter requests;  // that came by it, without heartbeats
-};
-
 struct WorkerCounters {
   Counter rpcs;  // without heartbeats
   // The same requests by opcode. All opcodes are below kOpcodes.
@@ -57,7 +51,8 @@ struct WorkerCounters {
   Counter client_reads;
   Counter client_gets_by_rpc;
   std::array<std::array<Counter, LatencyBucket::kCount>, kLatencyKinds> client_latencies;
-  std::array<RailCounters, kRailsMax> rails;
+  // Requests by the rail that they came by, without heartbeats, if there are several.
+  std::array<Counter, kRailsMax> rail_requests;
   // No client of this worker READs an index older than this generation.
   Counter index_generation;
 };

@@ -37,11 +37,10 @@ std::vector<ServerView::Rail> RailsOf(const Server& server) {
                                             .device = context.rails[i].device.name,
                                             .up = seen.state == RailState::kUp,
                                             .mbit_per_second = seen.mbit_per_second,
-                                            .mtu_bytes = seen.mtu_bytes});
-    for (const auto& worker : server.workers()) {
-      rail.connections += worker->counters().rails[i].connections.value();
-      rail.requests += worker->counters().rails[i].requests.value();
-    }
+                                            .mtu_bytes = seen.mtu_bytes,
+                                            .connections = context.rail_board.ConnectionsOf(i)});
+    for (const auto& worker : server.workers())
+      rail.requests += worker->counters().rail_requests[i].value();
   }
   return rails;
 }
