@@ -8,6 +8,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "common/base/clock.h"
@@ -37,7 +39,8 @@ class ServerRails {
 
   // The first connection was made, by this address. `asked`: the server will tell its rails.
   void Restart(const SocketAddress& address, bool asked) {
-    all_.assign(1, Rail{.address = address});
+    for (const Rail& rail : all_) NoteReached(rail);
+    all_.assign(1, Rail{.address = address, .reached = true});
     awaited_ = asked;
   }
   // The server told, or told again: its rails are the same as long as it lives. Uses so many at
@@ -50,6 +53,7 @@ class ServerRails {
     for (uint32_t i = 0; i < used; ++i) {
       all_[i].entry = told.rails[(told.own_rail + i) % told.count];
       all_[i].address = AddressOf(all_[i].entry);
+      all_[i].reached |= i == 0 || reached_.contains(all_[i].address.ToString());
     }
   }
   // No further connection is made before the server has told.
@@ -66,6 +70,10 @@ class ServerRails {
   }
 
  private:
+  // What was reached with a former first connection, is tried again as soon as what was now.
+  void NoteReached(const Rail& rail) {
+    if (rail.reached && reached_.size() < kReachedMax) reached_.insert(rail.address.ToString());
+  }
   static SocketAddress AddressOf(const RailEntry& rail) {
     std::array<std::byte, 18> bytes{};
     const uint16_t port = htons(rail.port);
@@ -74,7 +82,10 @@ class ServerRails {
     return SocketAddress::OfNetworkBytes(bytes);
   }
 
+  static constexpr size_t kReachedMax = 64;
+
   std::vector<Rail> all_;
+  std::set<std::string> reached_;
   bool awaited_ = false;
 };
 

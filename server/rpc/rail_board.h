@@ -20,7 +20,7 @@ class RailBoard {
     uint32_t mbit_per_second = 0;  // 0: unknown
     uint16_t mtu_bytes = 0;        // 0: unknown
     RailState state = RailState::kUp;
-    uint8_t reserved = 0;
+    bool lost = false;  // its device is, for ever
   };
 
   void Show(size_t rail, const Seen& seen) {

@@ -38,11 +38,10 @@ void LockRail::Poll(BootTime now) {
   Deregister();
 }
 
-// The board is up to a second old, but it knows of devices that are lost.
+// The board's ports are up to a second old. One that is back would be taken for dead by them.
 bool LockRail::IsUp(uint32_t rail) const {
   const Rail& it = context_.rails[rail];
-  return context_.rail_board.Of(rail).state == RailState::kUp &&
-         LookAtPort(it.device.verbs, it.port).up;
+  return !context_.rail_board.Of(rail).lost && LookAtPort(it.device.verbs, it.port).up;
 }
 
 bool LockRail::SwapsWork() const {

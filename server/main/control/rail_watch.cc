@@ -29,7 +29,8 @@ void RailWatch::Show(size_t rail) {
   const RailBoard::Seen seen = {
       .mbit_per_second = port.mbit_per_second,
       .mtu_bytes = static_cast<uint16_t>(std::min<uint32_t>(port.mtu_bytes, UINT16_MAX)),
-      .state = port.up ? RailState::kUp : RailState::kDown};
+      .state = port.up ? RailState::kUp : RailState::kDown,
+      .lost = lost_[rail]};
   server_.rail_board.Show(rail, seen);
   const bool first = before.state == RailState{};
   if (seen.state == before.state || (first && port.up)) return;

@@ -70,6 +70,18 @@ TEST_F(ServerRailsTest, AnAddressMayBeOfIpVersionSix) {
   EXPECT_EQ(Texts(rails_).back(), "[fd00::7]:7471");
 }
 
+TEST_F(ServerRailsTest, WhatWasReachedOnceIsKnownAfterTheNextFirstConnection) {
+  rails_.Learn(kExampleRails, kAll);
+  EXPECT_TRUE(rails_[0].reached) << "the first connection's";
+  EXPECT_FALSE(rails_[1].reached);
+  rails_[1].reached = true;
+  rails_.Restart(rails_[1].address, /*asked=*/true);
+  RailsReply told = kExampleRails;
+  told.own_rail = 0;
+  rails_.Learn(told, kAll);
+  EXPECT_TRUE(rails_[1].reached);
+}
+
 QueuedRead ReadOf(uint32_t op) {
   return {.local = nullptr, .offset = 16 * op, .op = op, .bytes = 64, .keys = nullptr};
 }
