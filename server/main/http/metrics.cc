@@ -192,9 +192,9 @@ void AddRails(const ServerView& it, MetricFamilies* to) {
   to->Begin(MetricType::Gauge, "gannet_rail_up", "1 while the rail's port is up.");
   for (const ServerView::Rail& rail : it.rails)
     to->Add({{"rail", rail.address}, {"device", rail.device}}, rail.up ? 1 : 0);
-  to->Begin(MetricType::Gauge, "gannet_rail_bits_per_second", "What the rail's link carries.");
+  to->Begin(MetricType::Gauge, "gannet_rail_bytes_per_second", "What the rail's link carries.");
   for (const ServerView::Rail& rail : it.rails)
-    to->Add({{"rail", rail.address}}, rail.mbit_per_second * 1e6);
+    to->Add({{"rail", rail.address}}, rail.mbit_per_second * 1e6 / 8);
   to->Begin(MetricType::Gauge, "gannet_rail_connections", "Connections of the rail.");
   for (const ServerView::Rail& rail : it.rails)
     to->Add({{"rail", rail.address}}, static_cast<double>(rail.connections));

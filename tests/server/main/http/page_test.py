@@ -32,13 +32,14 @@ def run(command, **more):
 
 
 class Server:
-    """A kvserver of its own, on ports of its own."""
+    """A kvserver of its own, on ports of its own, with two rails."""
 
     def __init__(self, build, home, *options):
         self.log = open(os.path.join(home, "kvserver.log"), "w+", encoding="utf-8")
         self.process = subprocess.Popen(
-            [f"{build}/bin/kvserver", "--memory=64M", "--listen=127.0.0.1:0", "--http=127.0.0.1:0", "--slowlog_us=1",
-             *options], stdout=subprocess.PIPE, stderr=self.log, text=True)
+            [f"{build}/bin/kvserver", "--memory=64M", "--listen=127.0.0.1:0,127.0.1.1:0", "--http=127.0.0.1:0",
+             "--slowlog_us=1", *options],
+            stdout=subprocess.PIPE, stderr=self.log, text=True, env=os.environ | {"SOFTVERBS_DEVICES": "2"})
         ready = self.process.stdout.readline().split()
         assert ready and ready[0] == "READY", self.said()
         self.address = ready[1]

@@ -70,7 +70,7 @@ TEST(ServerViewTest, OnlySeveralRailsAreShown) {
   EXPECT_THAT(text, HasSubstr("gannet_rail_up{rail=\"10.0.0.1:7471\",device=\"d0\"} 1\n"));
   EXPECT_THAT(text, HasSubstr("gannet_rail_up{rail=\"10.0.1.1:7471\",device=\"d1\"} 0\n"));
   EXPECT_THAT(text,
-              HasSubstr("gannet_rail_bits_per_second{rail=\"10.0.0.1:7471\"} 100000000000\n"));
+              HasSubstr("gannet_rail_bytes_per_second{rail=\"10.0.0.1:7471\"} 12500000000\n"));
   EXPECT_THAT(text, HasSubstr("gannet_rail_connections{rail=\"10.0.0.1:7471\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("gannet_rail_requests_total{rail=\"10.0.0.1:7471\"} 5\n"));
   const auto json = nlohmann::json::parse(RenderJson(it, false));
