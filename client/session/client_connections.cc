@@ -35,6 +35,15 @@ ClientConnection& ClientConnections::Begin(ClientConnection& connection, uint32_
   return connection;
 }
 
+// The first one is asked for last: with it all are given up.
+void ClientConnections::BreakThoseOf(SessionDevice* device, SessionPhase* phase,
+                                     const absl::Status& why) {
+  device->lost = true;
+  for (size_t i = all_.size(); i-- > 0 && phase->ready();) {
+    if (all_[i].device == device && all_[i].ready()) phase->BreakOne(all_[i], why);
+  }
+}
+
 ClientConnection* ClientConnections::FindDead(const WatchedTime& watched, int64_t grace_ns) {
   const auto dead = std::ranges::find_if(all_, [&](const ClientConnection& it) {
     return it.ready() && it.liveness.PeerDead(watched, grace_ns);

@@ -9,6 +9,7 @@
 
 #include "client/session/client_connection.h"
 #include "client/session/session_memory.h"
+#include "client/session/session_phase.h"
 #include "common/rdma/connector.h"
 
 namespace gannet {
@@ -44,18 +45,21 @@ class ClientConnections {
   ClientConnection& Add(std::unique_ptr<Connector> connector);
   // Makes `over` anew, at its place. REQUIRES: it is flushed.
   ClientConnection& Renew(ClientConnection& over, std::unique_ptr<Connector> connector);
+  // The device is lost: breaks the connections through it.
+  void BreakThoseOf(SessionDevice* device, SessionPhase* phase, const absl::Status& why);
   // Returns a connection that may be given up because its server is silent; nullptr: there is none.
   ClientConnection* FindDead(const WatchedTime& watched, int64_t grace_ns);
   // Returns whether one is being made or closed, or has an answer outstanding.
   bool ExpectAnswers() const;
   // Returns whether anything but messages is in flight.
   bool HaveOtherThanMessages() const;
-  // Posts the receives that were used. Returns false if the device refuses.
-  bool PostReceives() {
-    for (const ClientConnection& it : all_) {
-      if (!it.rdma().PostReceives()) return false;
+  // Posts the receives that were used. Returns a connection whose device refuses; nullptr: none
+  // does.
+  ClientConnection* PostReceives() {
+    for (ClientConnection& it : all_) {
+      if (!it.rdma().PostReceives()) return &it;
     }
-    return true;
+    return nullptr;
   }
 
   // Closes them all.

@@ -15,6 +15,7 @@
 #include "client/session/first_connection.h"
 #include "client/session/joining_connections.h"
 #include "client/session/primary_lease_watch.h"
+#include "client/session/server_rails.h"
 #include "client/session/session_completions.h"
 #include "client/session/session_heartbeats.h"
 #include "client/session/session_memory.h"
@@ -200,6 +201,7 @@ class ClientSession final : private ConnectionsOwner {
   ClientNews news_;
   std::unique_ptr<SessionMemory> memory_;  // before connections_, whose queue pairs use it
   ClientConnections connections_;
+  ServerRails server_rails_;
   FirstConnection first_;
   SessionSends sends_;
   SessionRequests requests_;

@@ -89,7 +89,7 @@ void ConnectAttempts::EndRound() {
   answered_not_primary_ = false;
   if (group_) return;  // ScheduleNext knows for how long it has been lost
   order_.Begin();
-  unreachable_ = true;
+  unreachable_ |= rails_.empty();
 }
 
 void ConnectAttempts::OnConnected(bool group, int64_t now_ns) {
@@ -176,6 +176,7 @@ void ConnectAttempts::ScheduleNext(int64_t now_ns) {
   if (group_ && round_over && !waits_for_primary_) {
     unreachable_ |= !was_connected_ || LostNs(now_ns) >= kPatientLeases * lease_ns_;
   }
+  if (!group_ && round_over && !rails_.empty()) unreachable_ |= LostNs(now_ns) >= kRailPatienceNs;
   const uint64_t random = Mix64(static_cast<uint64_t>(now_ns));
   const bool again = reconnect_ || (!was_connected_ && (begun_ || starting()));
   if (!again) {
@@ -196,8 +197,8 @@ void ConnectAttempts::ScheduleNext(int64_t now_ns) {
 // The former primary may be stopped, and then it answers nobody. It is not worth as much time as
 // the others, who may be waiting for clients meanwhile.
 int64_t ConnectAttempts::AttemptNs(int64_t now_ns, int64_t connect_timeout_ns) const {
-  if (!group_)
-    return rails_.empty() ? connect_timeout_ns : std::min(connect_timeout_ns, kRailAttemptNs);
+  if (!group_ && rails_.empty()) return connect_timeout_ns;
+  if (!group_) return std::min(connect_timeout_ns, std::max(kRailAttemptNs, LostNs(now_ns) / 4));
   const int64_t first_ns = order_.at_last() ? lease_ns_ / 4 : lease_ns_;
   return std::min(connect_timeout_ns, std::max(first_ns, LostNs(now_ns) / 4));
 }

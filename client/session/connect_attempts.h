@@ -51,7 +51,10 @@ class ConnectAttempts {
   // A group whose members are silent is unreachable after so many leases.
   static constexpr int64_t kPatientLeases = 4;
   // How long an attempt takes at most if the server has another rail.
+  // At first, that is: it grows with the time that the server is lost. After so long without a
+  // connection by any rail the server is unreachable.
   static constexpr int64_t kRailAttemptNs = 300 * kNsPerMs;
+  static constexpr int64_t kRailPatienceNs = 3 * kNsPerSecond;
 
   struct Failure {
     absl::Status why;

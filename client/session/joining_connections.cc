@@ -63,11 +63,11 @@ void JoiningConnections::GoOn(ClientConnection& connection, int64_t now_ns) {
 }
 
 void JoiningConnections::OnFailed(uint32_t rail, int64_t now_ns, const std::string& why) {
+  ServerRails::Rail& of = (*given_.rails)[rail];
   if (!given_.rails->several()) {
-    Stop();
+    of.next_ns = kNever;
     return given_.options->Log(false, why);
   }
-  ServerRails::Rail& of = (*given_.rails)[rail];
   of.next_ns = now_ns + (of.reached ? ServerRails::kRetryNs : ServerRails::kRetryUnreachedNs);
   if (!std::exchange(of.told, true)) given_.options->Log(false, why);
 }

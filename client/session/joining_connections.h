@@ -18,8 +18,8 @@ namespace gannet {
 // need, and one more if they are kept apart from requests. If the server has several rails, one by
 // each at least, and as many by each.
 //
-// With one rail the session does without a connection that fails. With several it is made anew, at
-// the place of the one that is over.
+// With one rail the session does without a connection that fails, until the next first connection.
+// With several it is made anew, at the place of the one that is over.
 //
 // One owner thread.
 class JoiningConnections {
@@ -62,7 +62,7 @@ class JoiningConnections {
   void OnFailed(uint32_t rail, int64_t now_ns, const std::string& why);
 
   const Dependencies given_;
-  bool stopped_ = false;  // also if one could not even be started
+  bool stopped_ = false;
 };
 
 }  // namespace gannet

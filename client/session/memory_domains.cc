@@ -33,6 +33,11 @@ absl::Status MemoryRange::RegisterWith(ibv_pd* pd, uint32_t domain) {
   return absl::OkStatus();
 }
 
+void MemoryRange::Deregister(uint32_t domain) {
+  mrs_[domain].reset();
+  keys_.lkeys[domain] = keys_.rkeys[domain] = 0;
+}
+
 absl::StatusOr<uint32_t> MemoryDomains::Open(ibv_context* device) {
   MutexLock lock(mutex_);
   for (uint32_t i = 0; i < domains_.size(); ++i) {
@@ -46,7 +51,11 @@ absl::StatusOr<uint32_t> MemoryDomains::Open(ibv_context* device) {
   Handle<ibv_pd> pd(ibv_alloc_pd(device));
   if (pd == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
   for (MemoryRange* range : ranges_) {
-    GANNET_RETURN_IF_ERROR(range->RegisterWith(pd.get(), domain));
+    absl::Status status = range->RegisterWith(pd.get(), domain);
+    if (status.ok()) continue;
+    // A domain that still has registrations cannot be given back.
+    for (MemoryRange* registered : ranges_) registered->Deregister(domain);
+    return status;
   }
   domains_.push_back({device, std::move(pd)});
   return domain;

@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "common/base/data_path_checks.h"
 #include "common/base/mutex.h"
+#include "common/protocol/rails_reply.h"
 #include "common/rdma/handle.h"
 #include "common/rdma/memory.h"
 
@@ -20,7 +21,7 @@ namespace gannet {
 class MemoryDomains;
 
 // The most devices that a client uses, and so the most protection domains.
-inline constexpr uint32_t kDomainsMax = 4;
+inline constexpr uint32_t kDomainsMax = kRailsMax;
 
 // By what work requests name registered memory, on each device. They are 0 on one that the client
 // does not use.
@@ -57,6 +58,7 @@ class MemoryRange {
 
   MemoryRange() = default;
   absl::Status RegisterWith(ibv_pd* pd, uint32_t domain);
+  void Deregister(uint32_t domain);
 
   uint64_t address_ = 0;
   uint64_t bytes_ = 0;

@@ -34,10 +34,8 @@ template <bool kUnderLease>
     }
     all_taken_ = n < kBatch;
     if (!all_taken_) continue;
-    if (n == 0 && queue.broken()) [[unlikely]] {
-      given_.phase->Break(absl::UnavailableError(
-          absl::StrCat(given_.options->endpoint, ": the device lost its completions")));
-    }
+    if (n == 0 && queue.broken()) [[unlikely]]
+      OnQueueBroken(queue);
     return;
   }
 }
@@ -51,9 +49,20 @@ void SessionCompletions::Poll(int64_t now_ns) {
     Take<false>(*(*given_.memory)->first_completions, now_ns);
   }
   if (!std::exchange(receives_used_, false) || !given_.phase->ready()) return;
-  if (!given_.connections->PostReceives()) {
-    given_.phase->Break(absl::UnavailableError(
-        absl::StrCat(given_.options->endpoint, ": the device refuses receives")));
+  if (ClientConnection* const refused = given_.connections->PostReceives()) {
+    given_.phase->BreakOne(
+        *refused, absl::UnavailableError(
+                      absl::StrCat(given_.options->endpoint, ": the device refuses receives")));
+  }
+}
+
+void SessionCompletions::OnQueueBroken(const CompletionQueue& queue) {
+  for (const std::unique_ptr<SessionDevice>& it : (*given_.memory)->devices) {
+    if (it->completions.get() != &queue) continue;
+    given_.connections->BreakThoseOf(
+        it.get(), given_.phase,
+        absl::UnavailableError(
+            absl::StrCat(given_.options->endpoint, ": the device lost its completions")));
   }
 }
 
@@ -61,6 +70,7 @@ void SessionCompletions::Poll(int64_t now_ns) {
 void SessionCompletions::TakeOtherwise(int64_t now_ns) {
   bool all_taken = true;
   for (const std::unique_ptr<SessionDevice>& it : (*given_.memory)->devices) {
+    if (it->lost) continue;
     if (given_.lease->on()) {
       Take<true>(*it->completions, now_ns);
     } else {
@@ -132,7 +142,7 @@ size_t SessionCompletions::PollDraining(int64_t now_ns) {
   std::array<ibv_wc, 32> completions;
   size_t all = 0;
   for (const std::unique_ptr<SessionDevice>& it : memory->devices) {
-    const size_t n = it->completions->Poll(completions);
+    const size_t n = it->lost ? 0 : it->completions->Poll(completions);
     TakeDrained({completions.data(), n}, now_ns);
     all += n;
   }

@@ -54,6 +54,7 @@ class SessionCompletions {
   template <bool kUnderLease>
   void Take(CompletionQueue& queue, int64_t now_ns);
   [[gnu::noinline]] void TakeOtherwise(int64_t now_ns);
+  [[gnu::noinline]] void OnQueueBroken(const CompletionQueue& queue);
   [[gnu::noinline]] void TakeUnderLease(std::span<const ibv_wc> completions, int64_t now_ns);
   void TakeDrained(std::span<const ibv_wc> completions, int64_t now_ns);
   void Deliver(const std::vector<ibv_wc>& held, int64_t now_ns);

@@ -38,7 +38,8 @@ absl::StatusOr<std::unique_ptr<SessionMemory>> SessionMemory::Create(
 
 SessionDevice* SessionMemory::Find(const ibv_context* verbs, bool joins_by_rails) const {
   for (const std::unique_ptr<SessionDevice>& it : devices) {
-    if (it->device.verbs == verbs && it->joins_by_rails == joins_by_rails) return it.get();
+    if (it->device.verbs == verbs && it->joins_by_rails == joins_by_rails && !it->lost)
+      return it.get();
   }
   return nullptr;
 }

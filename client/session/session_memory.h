@@ -38,6 +38,7 @@ static_assert(sizeof(OpBuffers) == 2 * kWindowBytes + 64 + OpBuffers::kSmallItem
 // one: then the connections by the others are counted only once they are there.
 struct SessionDevice {
   Device device;
+  bool lost = false;            // its queue is broken; one that works again is opened anew
   bool joins_by_rails = false;  // for connections by other rails than the first one's
   uint32_t domain = 0;          // its protection domain, among those of the client
   std::unique_ptr<CompletionQueue> completions;

@@ -33,8 +33,10 @@ void SessionRails::Poll(int64_t now_ns) {
   for (ClientConnection& connection : *given_.connections) {
     if (connection.over_ns == 0) continue;
     const bool late = now_ns > connection.over_ns + kDrainNsMax;
+    // Without READs nothing may still arrive. With them only the drain's completion tells that.
     const bool idle = connection.work.in_flight() == 0;
-    if (!connection.rdma().LookDrained(given_.completions->all_taken(), late && idle)) {
+    const bool nothing_more = idle && given_.completions->all_taken();
+    if (!connection.rdma().LookDrained(nothing_more, late && idle)) {
       if (!late) continue;
       return given_.phase->Break(absl::UnavailableError(absl::StrCat(
           given_.options->endpoint, ": the device does not flush a broken connection")));

@@ -26,6 +26,7 @@ class SessionRails final : public OneConnectionOwner {
     const SessionOptions* options;
     SessionPhase* phase;
     ConnectAttempts* attempts;
+    ServerRails* rails;
     ClientConnections* connections;
     SessionSends* sends;
     SessionHeartbeats* heartbeats;
@@ -33,7 +34,7 @@ class SessionRails final : public OneConnectionOwner {
     SessionWaits* waits;
   };
 
-  explicit SessionRails(const Dependencies& given) : given_(given) {}
+  explicit SessionRails(const Dependencies& given) : given_(given), rails_(*given.rails) {}
 
   // The first connection was made. `asked`: the server will tell its rails.
   void Restart(const SocketAddress& address, bool asked) {
@@ -53,13 +54,12 @@ class SessionRails final : public OneConnectionOwner {
   };
   Use UseOf(uint32_t rail) const;
   const ServerRails& all() const { return rails_; }
-  ServerRails& all() { return rails_; }
 
  private:
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
 
   const Dependencies given_;
-  ServerRails rails_;
+  ServerRails& rails_;
 };
 
 }  // namespace gannet

@@ -15,8 +15,9 @@ int64_t Until(int64_t ns, int64_t now_ns) { return std::max<int64_t>(ns - now_ns
 void SessionWaits::Arm() {
   if (*given_.memory == nullptr) return;
   for (const std::unique_ptr<SessionDevice>& it : (*given_.memory)->devices) {
-    absl::Status status = it->completions->Arm();
-    if (!status.ok()) given_.phase->Break(std::move(status));
+    if (it->lost) continue;
+    const absl::Status status = it->completions->Arm();
+    if (!status.ok()) given_.connections->BreakThoseOf(it.get(), given_.phase, status);
   }
 }
 
@@ -51,8 +52,9 @@ int64_t SessionWaits::ReadyIdleNs(int64_t now_ns, bool somebody_waits) const {
       idle_ns = std::min(idle_ns, connection.liveness.IdleNs(now_ns, somebody_waits));
     } else if (connection.phase == ClientConnection::Phase::kConnecting) {
       idle_ns = std::min(idle_ns, Until(connection.connector->deadline_ns(), now_ns));
-    } else if (connection.over_ns != 0 && !connection.rdma().drained()) {
-      idle_ns = std::min(idle_ns, kDrainLookNs);
+    } else if (connection.over_ns != 0) {  // its READs wait for it to be flushed, or for a look
+      idle_ns = std::min(
+          idle_ns, connection.rdma().drained() ? Until(next_control_ns_, now_ns) : kDrainLookNs);
     }
   }
   return idle_ns;

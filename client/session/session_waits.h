@@ -29,7 +29,7 @@ class SessionWaits {
     SessionPhase* phase;
     const ConnectAttempts* attempts;
     const std::unique_ptr<SessionMemory>* memory;
-    const ClientConnections* connections;
+    ClientConnections* connections;
     const PrimaryLeaseWatch* lease;
     const SessionSends* sends;
     const SessionRequests* requests;
@@ -54,18 +54,23 @@ class SessionWaits {
     for (const ClientConnection& it : *given_.connections)
       use(it.connector->fd(), FdKind::kConnection);
     if (*given_.memory == nullptr) return;
-    for (const auto& it : (*given_.memory)->devices)
-      use(it->completions->fd(), FdKind::kCompletions);
+    for (const auto& it : (*given_.memory)->devices) {
+      if (!it->lost) use(it->completions->fd(), FdKind::kCompletions);
+    }
   }
   // Changes whenever the set of descriptors changes.
   uint64_t fds_version() const {
-    return given_.connections->version() +
-           (*given_.memory != nullptr ? (*given_.memory)->devices.size() : 0);
+    uint64_t version = given_.connections->version();
+    if (*given_.memory == nullptr) return version;
+    for (const auto& it : (*given_.memory)->devices) version += it->lost ? 2 : 1;
+    return version;
   }
   // May break the connections.
   void Arm();
   void TakeEvents() {
-    for (const auto& it : (*given_.memory)->devices) it->completions->TakeEvent();
+    for (const auto& it : (*given_.memory)->devices) {
+      if (!it->lost) it->completions->TakeEvent();
+    }
   }
   // How long Poll may be put off after `now_ns` if no descriptor becomes readable: until something
   // is due. 0: there is something to post or to read now. If nobody waits, a dead server may be

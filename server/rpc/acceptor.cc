@@ -63,6 +63,10 @@ void Acceptor::OnArrival(Arrival arrival) {
   if (closing_) {
     return Reject(std::move(arrival), RejectCode::kShuttingDown, "the server is shutting down");
   }
+  if (context_.rails[arrival.rail].lost) {
+    return Reject(std::move(arrival), RejectCode::kTooManyConnections,
+                  "this rail's device is lost; connect to another address of the server");
+  }
   if (context_.server.standing != nullptr && !context_.server.standing->serves()) {
     return Reject(std::move(arrival), RejectCode::kNotPrimary,
                   context_.server.standing->elsewhere());

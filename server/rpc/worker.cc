@@ -19,10 +19,19 @@ namespace {
 size_t PostReceivesOfAll(std::span<RailQueues> rails) {
   size_t lost = 0;
   for (RailQueues& rail : rails) {
-    rail.lost |= rail.cq->broken() || (rail.receives->due() && !rail.receives->Repost());
+    if (!rail.lost)
+      rail.lost = rail.cq->broken() || (rail.receives->due() && !rail.receives->Repost());
     lost += rail.lost;
   }
   return lost;
+}
+
+// From here on nobody sleeps on queues that are broken. The flush of a lost rail's connections is
+// still taken from a queue that works.
+void ForgetBroken(std::span<const RailQueues> rails, std::span<int> fds) {
+  for (size_t i = 0; i < rails.size(); ++i) {
+    if (rails[i].cq->broken()) fds[i] = -1;
+  }
 }
 
 void CountReceivePosts(WorkerContext* context) {
@@ -194,8 +203,12 @@ void Worker::ServeAllThatWaits() {
 inline void Worker::PostReceives() {
   if (several_rails_) [[unlikely]] {
     const size_t lost = PostReceivesOfAll(context_.rails);
-    if (lost > 0) closer_.CloseLostRails();
-    failed_ |= lost == context_.rails.size();
+    if (lost > lost_rails_) {
+      lost_rails_ = lost;
+      closer_.CloseLostRails();
+      failed_ |= lost == context_.rails.size();
+      ForgetBroken(context_.rails, std::span(fds_).subspan(kFirstRailFd));
+    }
     return CountReceivePosts(&context_);
   }
   if (requests_.cq().broken()) failed_ = true;
@@ -244,6 +257,7 @@ absl::Status Worker::Arm() {
   if (context_.server.group != nullptr && holds_replies())
     writes_fd() = context_.server.group->BeginWait();
   for (RailQueues& rail : context_.rails) {
+    if (rail.cq->broken()) continue;
     const absl::Status armed = rail.cq->Arm();
     if (!several_rails_) return armed;
     rail.lost |= !armed.ok();  // the next Poll finds it

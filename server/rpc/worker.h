@@ -160,6 +160,8 @@ class Worker {
   // What to sleep on: of the writes that it waits for, between Arm and Woken or StayAwake; of the
   // inbox; of each completion queue.
   std::vector<int> fds_{-1};
+  static constexpr size_t kFirstRailFd = 2;
+  size_t lost_rails_ = 0;  // whose connections were closed
 };
 
 }  // namespace gannet

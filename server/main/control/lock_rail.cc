@@ -85,8 +85,9 @@ void LockRail::LookKnown(BootTime now) {
 }
 
 void LockRail::LookServe(BootTime now) {
-  workers_.Wake();  // so that they look, too
   const bool gone = All([this](const LockRailProgress& of) { return of.gone() == message_; });
+  if (!gone) workers_.Wake();  // so that they look, too
+  if (gone && life_.free_at() > now) due_ = std::min(life_.free_at(), now + kRetryNs);
   if (!life_.MayServe(gone, now)) return;
   const auto rails = static_cast<uint32_t>(context_.rails.size());
   for (uint32_t i = 1; i <= rails; ++i) {

@@ -49,6 +49,8 @@ class LockRailLife {
   void OnAllKnow(BootTime last_lease, BootTime now);
   // Returns whether another rail may serve. `gone`: the connections of 2. are. REQUIRES: it waits.
   bool MayServe(bool gone, BootTime now) const;
+  // When no lock of the dead rail is believed any more. REQUIRES: it waits.
+  BootTime free_at() const { return free_at_; }
   // Another rail serves. REQUIRES: it waits.
   void Serve();
 

@@ -152,8 +152,15 @@ TEST_F(ConnectAttemptsTest, AfterABreakAnotherRailIsAskedFirstAtOnceAndForNotLon
   one.OnFailed(NobodyListens());
   one.ScheduleNext(later);
   EXPECT_EQ(Next(one), 0) << "the broken one comes last";
-  EXPECT_FALSE(one.unreachable());
   one.OnFailed(NobodyListens());
+  one.ScheduleNext(later);
+  EXPECT_FALSE(one.unreachable()) << "it was lost a moment ago";
+  const int64_t patient = later + ConnectAttempts::kRailPatienceNs;
+  EXPECT_EQ(one.AttemptNs(patient, 3 * kNsPerSecond), ConnectAttempts::kRailPatienceNs / 4);
+  for (int i = 0; i < 3; ++i) {
+    one.OnFailed(NobodyListens());
+    one.ScheduleNext(patient);
+  }
   EXPECT_TRUE(one.unreachable());
 }
 
