@@ -111,12 +111,20 @@ TEST(KvcliDoctorTest, FindsAWrongName) {
 
 TEST(KvcliDoctorTest, FindsThatTooLittleMemoryMayBeLocked) {
   ServerProcess server;
-  const Finished done =
-      RunProgram({"/bin/sh", "-c",
-                  "ulimit -l 16; SOFTVERBS_MEMLOCK=1 exec " + ProgramPath("kvcli") +
-                      " --server=" + server.endpoint() + " --device=soft --json doctor"});
+  const auto with_limit = [&server](const std::string& kib, const std::string& command) {
+    return RunProgram({"/bin/sh", "-c",
+                       "ulimit -l " + kib + "; SOFTVERBS_MEMLOCK=1 exec " + ProgramPath("kvcli") +
+                           " --server=" + server.endpoint() + " --device=soft " + command});
+  };
+  const Finished done = with_limit("16", "--json doctor");
   EXPECT_EQ(done.exit_code, 3) << done.out << done.err;
   EXPECT_THAT(Faults(done, "connection") + Faults(done, "loopback"), HasSubstr("memory"));
+  // The first, or the second, of a session's buffers has room, and another has not.
+  for (const std::string kib : {"512", "1024"}) {
+    const Finished put = with_limit(kib, "put key value");
+    EXPECT_EQ(put.exit_code, 3) << kib << put.err;
+    EXPECT_THAT(put.err, HasSubstr("RLIMIT_MEMLOCK"));
+  }
 }
 
 TEST(KvcliDoctorTest, FindsADeviceThatIsNotThere) {
