@@ -16,7 +16,7 @@ ClientConnection* RailReads::Choose(ClientConnection* open, uint64_t bytes,
     next_ = next_ + 1 < n ? next_ + 1 : 0;
     if (!MayCarry(next) || next.work.room() == 0) continue;
     to = &next;
-    turn_left_ = std::max(terms_->read_depth, kReadsPerTurn);
+    turn_left_ = ReadsPerTurn();
   }
   if (to == nullptr) return nullptr;
   turn_left_ = bytes >= kStripeBytesMin ? 0 : turn_left_ - 1;  // the next stripe goes elsewhere

@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_SESSION_RAIL_READS_H_
 #define GANNET_CLIENT_SESSION_RAIL_READS_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <deque>
 
@@ -15,8 +16,6 @@ namespace gannet {
 // that broke alone. One owner thread.
 class RailReads {
  public:
-  static constexpr uint32_t kReadsPerTurn = 16;  // at least, if so many are to be posted
-
   // Both outlive this.
   RailReads(const SessionTerms* terms, const ClientConnections* connections)
       : terms_(terms), connections_(connections) {}
@@ -26,6 +25,8 @@ class RailReads {
     several_ = false;
     next_ = turn_left_ = 0;
   }
+  // How many READs a connection takes in a turn, if so many are to be posted. With one rail, too.
+  uint32_t ReadsPerTurn() const { return std::max(terms_->read_depth, kReadsPerTurnMin); }
   // There are several rails.
   void Use() { several_ = true; }
   bool several() const { return several_; }
@@ -47,6 +48,7 @@ class RailReads {
   const std::deque<KeptReads::Read>& lost() const { return lost_; }
 
  private:
+  static constexpr uint32_t kReadsPerTurnMin = 16;
   // From so many bytes on a value is READ in stripes, which are multiples of pages.
   static constexpr uint32_t kStripedBytesMin = 1 << 20;
   static constexpr uint32_t kStripeStep = 4096;

@@ -77,7 +77,7 @@ bool SessionSends::OpenReads(uint32_t op) {
   if (n == 1) [[likely]]
     return OpenReadsOn(connections[0], SendChain::kMax, op);
   if (rail_reads_.several()) return false;
-  const uint32_t share = std::max(given_.terms->read_depth, kReadsPerPost);
+  const uint32_t share = rail_reads_.ReadsPerTurn();
   const bool apart = mixes_ && connections[1].ready();
   for (uint32_t tried = 0; tried < n && given_.phase->ready(); ++tried) {
     ClientConnection& connection = connections[next_read_connection_];

@@ -126,8 +126,6 @@ class SessionSends {
   bool empty() const { return chain_.empty() && reads_.empty(); }
 
  private:
-  static constexpr uint32_t kReadsPerPost = 16;  // if so many are to be posted
-
   bool TellsOfReads() const { return given_.phase->ready() || given_.phase->loss(); }
   void FlushQueued(bool may_wait, size_t completed);
   // Takes a QueuedRead's fields, in registers: a READ that finds room is in no memory.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/rdma/handle.h"
+#include "common/rdma/port.h"
 #include "common/rdma/status.h"
 
 namespace gannet {
@@ -50,8 +51,6 @@ absl::StatusOr<uint32_t> ProbeInlineBytes(ibv_context* verbs) {
   }
   return LastErrnoStatusOfPinning("cannot create a queue pair");
 }
-
-uint32_t MtuBytes(ibv_mtu mtu) { return 128u << mtu; }  // IBV_MTU_256 is 1
 
 absl::StatusOr<DeviceCaps> ReadCaps(ibv_context* verbs) {
   ibv_device_attr attributes{};

@@ -7,11 +7,10 @@
 #include <fstream>
 
 #include "absl/strings/str_cat.h"
+#include "common/rdma/port.h"
 
 namespace gannet {
 namespace {
-
-uint32_t MtuBytesOrZero(ibv_mtu mtu) { return mtu < IBV_MTU_256 ? 0 : 128u << mtu; }
 
 std::vector<std::string> GidsOf(ibv_context* verbs, uint8_t port, int length) {
   std::vector<std::string> gids;
@@ -47,8 +46,8 @@ PortReport ReportPort(ibv_context* verbs, uint8_t number) {
   report.active = port.state == IBV_PORT_ACTIVE;
   report.state = ibv_port_state_str(port.state);
   report.link_layer = port.link_layer == IBV_LINK_LAYER_ETHERNET ? "Ethernet" : "InfiniBand";
-  report.mtu_bytes = MtuBytesOrZero(port.active_mtu);
-  report.mtu_bytes_max = MtuBytesOrZero(port.max_mtu);
+  report.mtu_bytes = MtuBytes(port.active_mtu);
+  report.mtu_bytes_max = MtuBytes(port.max_mtu);
   report.gids = GidsOf(verbs, number, port.gid_tbl_len);
   report.interface = InterfaceOf(*verbs, report);
   return report;

@@ -57,7 +57,7 @@ Port LookAtPort(ibv_context* verbs, uint8_t number) {
   ibv_port_attr port{};
   if (ibv_query_port(verbs, number, &port) != 0) return {};
   return {.up = port.state == IBV_PORT_ACTIVE,
-          .mtu_bytes = port.active_mtu == 0 ? 0 : 128u << port.active_mtu,
+          .mtu_bytes = MtuBytes(port.active_mtu),
           .mbit_per_second = LinkMbitPerSecond(port.active_speed, port.active_width)};
 }
 

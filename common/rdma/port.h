@@ -7,6 +7,9 @@
 
 namespace gannet {
 
+// Returns the bytes of a packet; 0 if the device does not say.
+constexpr uint32_t MtuBytes(ibv_mtu mtu) { return mtu < IBV_MTU_256 ? 0 : 128u << mtu; }
+
 // What a port of a device is like now.
 struct Port {
   bool up = false;

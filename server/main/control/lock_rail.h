@@ -24,7 +24,7 @@ namespace gannet {
 //    they are: no other worker takes a write under an old lock.
 //
 // Owner thread only: the one that polls the server. It blocks while the loopback queue pairs of a
-// new lock rail connect, which takes milliseconds.
+// new lock rail connect: milliseconds, or up to 2 s each on a device that only half works.
 class LockRail {
  public:
   // `first` are the words that the first rail serves. `silence_ns`: after so much silence a client
