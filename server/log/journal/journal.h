@@ -5,10 +5,8 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
 #include <optional>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -17,6 +15,8 @@
 #include "server/log/changes/change_sink.h"
 #include "server/log/changes/update_lane.h"
 #include "server/log/journal/files.h"
+#include "server/log/journal/segment_files.h"
+#include "server/log/journal/waiting_records.h"
 
 namespace gannet {
 
@@ -86,20 +86,26 @@ class Journal {
   // The two steps of Append. Reserve takes room for a record of RecordBytes bytes, or refuses it.
   // Fill makes the record there, outside of all locks. What is reserved must be filled soon:
   // nothing behind it is written before.
-  std::optional<ChangePlace> Reserve(size_t record_bytes, int64_t now_ns);
-  void Fill(const Change& change, const ChangePlace& place);
+  std::optional<ChangePlace> Reserve(size_t record_bytes, int64_t now_ns) {
+    return records_.Reserve(record_bytes, now_ns);
+  }
+  void Fill(const Change& change, const ChangePlace& place) {
+    records_.Fill(change, place, synced());
+  }
   // Appends the updates of a lane, which is sealed and not empty. It refuses none: ask Takes before
   // the lane begins. Only copies them. Whoever writes makes their records.
-  uint64_t AppendUpdates(const UpdateLane& lane, int64_t now_ns);
+  uint64_t AppendUpdates(const UpdateLane& lane, int64_t now_ns) {
+    return records_.AppendUpdates(lane, now_ns);
+  }
 
   // Returns whether Append takes a change now.
-  bool Takes(int64_t now_ns) const;
+  bool Takes(int64_t now_ns) const { return records_.Takes(now_ns); }
   // The same for people: returns why not, and OK also while something has waited to be written for
   // less than a second. ResourceExhausted while too much waits, or for too long, or there is no
   // space; and the status if the journal has failed.
   absl::Status Taking(int64_t now_ns) const;
   // Returns whether something has waited to be written or synced for longer than it may.
-  bool IsOld(int64_t now_ns) const { return IsOld(now_ns, options_.unwritten_ns_max); }
+  bool IsOld(int64_t now_ns) const { return records_.IsOld(now_ns); }
 
   // Writes what was appended. Does nothing once the journal has failed. If there is no space, what
   // waits is kept and written by a later call. Returns true if there is more to write in a moment:
@@ -115,20 +121,20 @@ class Journal {
   absl::Status SyncAll(int64_t now_ns);
 
   // Removes the segments that lie below `position` as a whole.
-  absl::Status Trim(uint64_t position);
+  absl::Status Trim(uint64_t position) { return files_.Trim(position); }
 
-  uint64_t appended() const { return appended_.load(std::memory_order_relaxed); }
+  uint64_t appended() const { return records_.appended(); }
   // kill -9 takes nothing below this position. Relaxed: nothing depends on it.
   uint64_t written() const { return written_.load(std::memory_order_relaxed); }
   // Acquire: whoever sees the position sees the disk's state that it tells of, in order with other
   // memory. Nothing else depends on it.
   uint64_t synced() const { return synced_.load(std::memory_order_acquire); }
   // When the oldest change was appended that is not synced; 0 if there is none.
-  int64_t unsynced_since_ns() const { return unsynced_since_ns_.load(std::memory_order_relaxed); }
+  int64_t unsynced_since_ns() const { return records_.unsynced_since_ns(); }
   // The same for what is not written.
-  int64_t unwritten_since_ns() const { return unwritten_since_ns_.load(std::memory_order_relaxed); }
+  int64_t unwritten_since_ns() const { return records_.unwritten_since_ns(); }
   // Bytes of all segments.
-  uint64_t disk_bytes() const { return disk_bytes_.load(std::memory_order_relaxed); }
+  uint64_t disk_bytes() const { return files_.disk_bytes(); }
   // OK; or ResourceExhausted, while there is no space; or why it has failed for ever.
   absl::Status status() const;
   bool failed() const { return failed_.load(std::memory_order_acquire); }
@@ -136,43 +142,7 @@ class Journal {
  private:
   explicit Journal(const Options& options);
 
-  // Updates in the room for their records, which are longer than their bodies: the bodies are at
-  // its end. So the records can be made there one after another.
-  struct Updates {
-    size_t at = 0;  // in the chunk
-    size_t record_bytes = 0;
-    size_t body_bytes = 0;
-  };
-  // Room for records in a row. Threads reserve a part of it one after another, under mutex_, and
-  // fill their parts at the same time.
-  struct Chunk {
-    uint64_t first = 0;    // position
-    int64_t since_ns = 0;  // when its first part was reserved
-    size_t capacity = 0;
-    std::unique_ptr<std::byte[]> bytes;
-    // These grow under mutex_, until the flushing thread takes the chunk.
-    size_t reserved = 0;
-    std::vector<Updates> updates;   // without records yet
-    std::atomic<size_t> filled{0};  // bytes, not in order; all are there once it is `reserved`
-  };
-
-  bool IsOld(int64_t now_ns, int64_t unwritten_ns_max) const;
-  bool Takes(int64_t now_ns, int64_t unwritten_ns_max) const GANNET_REQUIRES(mutex_);
-  // Returns since when the oldest of what is to be written waits; 0 if there is nothing.
-  int64_t WaitingSince() const GANNET_REQUIRES(write_mutex_, mutex_);
-  ChangePlace Enter(size_t record_bytes, int64_t now_ns) GANNET_REQUIRES(mutex_);
-  // Adds a chunk that has room for so many bytes.
-  void AddChunk(size_t bytes, int64_t now_ns) GANNET_REQUIRES(mutex_);
-  void TakeBatch() GANNET_REQUIRES(write_mutex_);
-  // Writes the chunks of the batch up to the first one that is still being filled.
-  absl::Status WriteBatch() GANNET_REQUIRES(write_mutex_);
-  void MakeRecords(Chunk* chunk) GANNET_REQUIRES(write_mutex_);
-  absl::Status WriteChunk(const Chunk& chunk) GANNET_REQUIRES(write_mutex_);
-  // The first chunk of the batch is written.
-  void PopBatch() GANNET_REQUIRES(write_mutex_);
-  // Writes zeros behind a chunk of so many bytes, if that makes the next syncs cheaper.
-  absl::Status ZeroAhead(size_t bytes) GANNET_REQUIRES(write_mutex_);
-
+  absl::Status WriteWaiting() GANNET_REQUIRES(write_mutex_);
   // Makes the segment that the journal begins with.
   absl::Status BeginFirstSegment();
   // Returns an error if somebody removed or renamed the segment or its directory.
@@ -180,12 +150,6 @@ class Journal {
   bool SegmentIsFull();
   // Makes the next segment, and has everything written there from now on.
   absl::Status BeginSegment();
-  // Makes the file of a segment, with its space. It has no header and no name yet.
-  absl::StatusOr<std::unique_ptr<File>> MakeSegment();
-  // Writes the header, syncs the file, and gives it the name of a segment that begins at `first`.
-  absl::Status NameSegment(File* file, uint64_t first);
-  // Writes go to this segment, which begins at `first`, and no longer to the one before.
-  void UseSegment(std::unique_ptr<File> file, uint64_t first) GANNET_REQUIRES(write_mutex_);
   absl::Status SyncSegment();
   bool SyncDue(int64_t now_ns) const;
   void NoteSynced(uint64_t until);
@@ -193,33 +157,21 @@ class Journal {
   void Note(Step step, const absl::Status& status);
 
   const Options options_;
+  WaitingRecords records_;
+  SegmentFiles files_;
 
-  // Any thread. write_mutex_ is taken before mutex_.
-  mutable Mutex mutex_;
-  std::deque<std::unique_ptr<Chunk>> waiting_ GANNET_GUARDED_BY(mutex_);
-  size_t waiting_bytes_ GANNET_GUARDED_BY(mutex_) = 0;            // of waiting_ and batch_
-  std::unique_ptr<Chunk> spare_ GANNET_GUARDED_BY(mutex_);        // for the next AddChunk
-  std::array<absl::Status, 2> status_ GANNET_GUARDED_BY(mutex_);  // of each Step
-  std::atomic<uint64_t> appended_;                                // changed under mutex_
-  std::atomic<uint64_t> synced_;
-  std::atomic<int64_t> unsynced_since_ns_{0};   // changed under mutex_
-  std::atomic<int64_t> unwritten_since_ns_{0};  // changed under mutex_
-  std::atomic<uint64_t> disk_bytes_{0};
-  std::atomic<bool> failed_{false};
-
-  // Whoever writes.
+  // Whoever writes. Taken before the other locks here.
   Mutex write_mutex_;
-  std::unique_ptr<File> segment_ GANNET_GUARDED_BY(write_mutex_);
-  uint64_t segment_first_ GANNET_GUARDED_BY(write_mutex_) = 0;
-  uint64_t segment_space_ GANNET_GUARDED_BY(write_mutex_) = 0;  // of the file, without its header
-  // The next segment, while it is being made: what is written from next_first_ on is in both.
-  File* next_ GANNET_GUARDED_BY(write_mutex_) = nullptr;
-  uint64_t next_first_ GANNET_GUARDED_BY(write_mutex_) = 0;
-  std::deque<std::unique_ptr<Chunk>> batch_ GANNET_GUARDED_BY(write_mutex_);  // being written
-  uint64_t zeroed_ GANNET_GUARDED_BY(write_mutex_) = 0;  // up to there zeros were written
-  std::atomic<uint64_t> written_;                        // changed under write_mutex_
+  SegmentWriter segment_ GANNET_GUARDED_BY(write_mutex_);
+  std::atomic<uint64_t> written_;  // changed under write_mutex_
   // When the oldest change was appended that was written since the last sync began; 0: none was.
   int64_t written_since_ns_ GANNET_GUARDED_BY(write_mutex_) = 0;
+
+  // Any thread.
+  mutable Mutex status_mutex_;
+  std::array<absl::Status, 2> status_ GANNET_GUARDED_BY(status_mutex_);  // of each Step
+  std::atomic<bool> failed_{false};
+  std::atomic<uint64_t> synced_;
 
   // The syncing thread only.
   int64_t last_sync_ns_ = 0;
