@@ -15,7 +15,7 @@ PARAMETERS_MAX = 8
 FILES_MIN = 3
 
 # Class -> its methods.
-WIDE = {"AsyncClient": 35, "Backup": 32, "BackupLink": 31, "Client": 45, "ClientSession": 37, "DiskLog": 39,
+WIDE = {"AsyncClient": 35, "Backup": 32, "BackupLink": 31, "Client": 45, "ClientSession": 37,
         "Engine": 42, "EtcdClient": 32, "EtcdConfigStore": 43, "Evictor": 38, "FetchSession": 32, "GroupView": 36,
         "Heap": 45, "IndexWalk": 36, "Joiner": 34, "Link": 37, "Lookup": 34, "Member": 32, "OpTable": 35,
         "RegionWalk": 39, "Server": 40, "ServerSet": 35, "Store": 77, "Stubs": 33, "WaitingChanges": 34, "Writes": 51}

@@ -183,7 +183,7 @@ uint64_t ServerDisk::Storage(bool snapshot, const std::string& memory_file, Stor
   *reply = {};
   CopyText(memory_file, reply->memory_file);
   if (log() == nullptr) return 0;
-  const uint64_t number = snapshot ? log()->RequestSnapshot() : 0;
+  const uint64_t number = snapshot ? log()->snapshots().Ask() : 0;
   log()->FillStorage(reply);
   return number;
 }

@@ -1,7 +1,5 @@
-// A directory of --data: restores it, hands changes on to the journal, and writes snapshots in
-// small steps between the journal's syncs. A snapshot gets its name only when all that its walk may
-// have seen is synced in the journal. A failed snapshot is tried again after a minute; a failed
-// journal is over, and what waits for it fails.
+// A directory of --data: restores it, and hands changes on to the journal. Poll gives a turn to the
+// journal and one to the snapshots. A failed journal is over, and what waits for it fails.
 
 #include "server/main/disk/disk_log.h"
 
@@ -25,16 +23,9 @@ namespace {
 
 // How soon Poll sees that a segment is full or a snapshot is wanted, if somebody else writes.
 constexpr int64_t kLookPeriodNs = 20 * kNsPerMs;
-// Between two steps of a snapshot: so that it takes at most a part of the disk and of a core.
-constexpr int64_t kStepPeriodNs = kNsPerMs;
-constexpr size_t kStepBytes = 256 << 10;
-constexpr int kStepHomes = 1024;
 // A change is refused while one has waited so much longer than the sync interval.
 constexpr int64_t kSyncPatienceNs = kNsPerSecond;
-constexpr int64_t kAfterFailedSnapshotNs = 60 * kNsPerSecond;
 constexpr int64_t kQuietNs = 60 * kNsPerSecond;
-// So many segments of the journal may be there before the first snapshot.
-constexpr uint64_t kSegmentsMin = 2;
 
 double Seconds(int64_t ns) { return static_cast<double>(ns) / kNsPerSecond; }
 
@@ -61,6 +52,11 @@ absl::StatusOr<Contents> LookAt(Files* files) {
 
 }  // namespace
 
+DiskLog::DiskLog(const Options& options)
+    : options_(options),
+      waiting_(options.changes != nullptr && options.sync == Journal::Sync::kAlways ? options.writes
+                                                                                    : nullptr) {}
+
 uint64_t DiskLog::SegmentBytesFor(uint64_t region_bytes) {
   return std::clamp(region_bytes / 16, kSegmentBytesMin, kSegmentBytesMax);
 }
@@ -69,19 +65,18 @@ absl::StatusOr<std::unique_ptr<DiskLog>> DiskLog::Open(const Options& options, S
   std::unique_ptr<DiskLog> log(new DiskLog(options));
   GANNET_ASSIGN_OR_RETURN(log->journal_id_, NumberOfDirectory(options.files, options.new_number));
   GANNET_RETURN_IF_ERROR(log->Restore(now));
-  GANNET_RETURN_IF_ERROR(log->RemoveOld());
   log->clock_note_.emplace(options.files, log->journal_id_, options.sync != Journal::Sync::kNone);
   ChangeStream* const changes = options.changes;
   if (changes == nullptr) return log;
-  const bool waits = options.sync == Journal::Sync::kAlways && options.writes != nullptr;
+  Writes* const waiting = log->waiting_;
   changes->BeginAt(log->journal_->appended());
-  changes->Add(log.get(), waits ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
+  changes->Add(log.get(),
+               waiting != nullptr ? ChangeStream::Need::kRequired : ChangeStream::Need::kHears);
   options.store->UseSink(changes);
-  if (waits) {
-    options.writes->WaitFor(changes);
-    log->waiting_ = options.writes;
+  if (waiting != nullptr) {
+    waiting->WaitFor(changes);
     // What is appended already is in the store.
-    log->waiting_->Publish(log->journal_->appended());
+    waiting->Publish(log->journal_->appended());
   }
   return log;
 }
@@ -98,18 +93,14 @@ absl::Status DiskLog::Restore(ServerTime now) {
   Restorer restorer(options_.store, files->path(), now);
   const auto apply = [&](const Change& change) { return restorer.Apply(change); };
   GANNET_ASSIGN_OR_RETURN(Contents contents, LookAt(files));
-  newest_ = contents.newest;
-  SnapshotRead snapshot;
-  if (newest_) {
-    GANNET_ASSIGN_OR_RETURN(snapshot,
-                            ReadSnapshot(files, SnapshotName(*newest_), journal_id_, apply));
-    newest_bytes_ = snapshot.bytes;
-    snapshot_bytes_ = snapshot.bytes;
-    tries_.Found({.position = *newest_, .items = snapshot.items, .bytes = snapshot.bytes});
+  const uint64_t from = contents.newest.value_or(0);
+  std::optional<SnapshotRead> snapshot;
+  if (contents.newest) {
+    GANNET_ASSIGN_OR_RETURN(snapshot, ReadSnapshot(files, SnapshotName(from), journal_id_, apply));
   }
   GANNET_ASSIGN_OR_RETURN(
       const JournalEnd end,
-      ReadJournal({.files = files, .journal_id = journal_id_, .from = newest_.value_or(0)}, apply));
+      ReadJournal({.files = files, .journal_id = journal_id_, .from = from}, apply));
   options_.store->BeginVersions(std::max(options_.first_version, restorer.version_max() + 2));
   GANNET_ASSIGN_OR_RETURN(contents, LookAt(files));  // the last segment was cut
   GANNET_ASSIGN_OR_RETURN(
@@ -134,11 +125,21 @@ absl::Status DiskLog::Restore(ServerTime now) {
       GANNET_RETURN_IF_ERROR(journal_->status());
     }
   }
+  snapshots_.emplace(Snapshots::Options{.files = files,
+                                        .store = options_.store,
+                                        .journal = journal_.get(),
+                                        .owner = options_.owner,
+                                        .waiting = waiting_,
+                                        .wall = options_.wall,
+                                        .journal_id = journal_id_,
+                                        .segment_bytes = options_.segment_bytes},
+                     snapshot);
   StatsReply stats{};
   options_.store->FillStats(&stats);
-  restored_ = absl::StrCat("restored ", stats.items, " items from ", files->path(), " in ",
-                           Seconds(options_.clock() - start_ns), " s: ", snapshot.items,
-                           " of a snapshot, then ", end.changes, " changes of the journal");
+  restored_ =
+      absl::StrCat("restored ", stats.items, " items from ", files->path(), " in ",
+                   Seconds(options_.clock() - start_ns), " s: ", snapshot ? snapshot->items : 0,
+                   " of a snapshot, then ", end.changes, " changes of the journal");
   if (end.torn_bytes > 0) {
     absl::StrAppend(&restored_, "; cut off ", end.torn_bytes,
                     " bytes of changes that were never confirmed as being on disk");
@@ -146,22 +147,7 @@ absl::Status DiskLog::Restore(ServerTime now) {
   if (!restorer.evicted().empty()) {
     absl::StrAppend(&restored_, "; evicted ", restorer.evicted().size(), " for lack of memory");
   }
-  return absl::OkStatus();
-}
-
-absl::Status DiskLog::RemoveOld() {
-  Files* const files = options_.files;
-  GANNET_ASSIGN_OR_RETURN(const std::vector<std::string> names, files->List());
-  bool removed = false;
-  for (const std::string& name : names) {
-    const std::optional<uint64_t> position = PositionOfSnapshot(name);
-    const bool old = position ? position != newest_ : name == kNewSnapshotName;
-    if (!old) continue;
-    GANNET_RETURN_IF_ERROR(files->Remove(name));
-    removed = true;
-  }
-  if (removed) GANNET_RETURN_IF_ERROR(files->SyncDirectory());
-  return journal_->Trim(newest_.value_or(0));
+  return snapshots_->RemoveOld();
 }
 
 bool DiskLog::Take(const Change& change, ChangePlace* place) {
@@ -206,20 +192,11 @@ void DiskLog::Fill(const Change& change, const ChangePlace& place) {
 
 void DiskLog::Poll(int64_t now_ns) {
   journal_->Flush(now_ns);
-  absl::Status status;
-  if (snapshot_ != nullptr) {
-    // Poll is called more often while writes wait for it.
-    if (journal_->failed()) status = journal_->status();
-    if (status.ok() && now_ns >= next_step_ns_) status = StepSnapshot(now_ns);
-  } else if (SnapshotDue(now_ns)) {
-    snapshot_began_ns_ = now_ns;
-    status = BeginSnapshot();
-  }
-  if (!status.ok()) GiveUpSnapshot(status, now_ns);
+  snapshots_->Poll(now_ns);
   if (const auto clock = ClockToNote()) clock_note_->Poll(*clock, now_ns);
   FailWaiting();
   Tell(now_ns);
-  due_ns_ = now_ns + (snapshot_ != nullptr ? kStepPeriodNs
+  due_ns_ = now_ns + (snapshots_->writes() ? Snapshots::kStepPeriodNs
                       : needs_writer()     ? kLookPeriodNs
                                            : kWritePeriodNs);
   due_ns_ = std::min(due_ns_, journal_->sync_due_ns().value_or(due_ns_));
@@ -228,87 +205,13 @@ void DiskLog::Poll(int64_t now_ns) {
 
 // A member of a group that has not all items yet has nothing to note.
 std::optional<ServerTime> DiskLog::ClockToNote() const {
-  if (journal_->failed() || !MayBeginSnapshot()) return std::nullopt;
+  if (journal_->failed() || !snapshots_->MayBegin()) return std::nullopt;
   const ServerTime clock = options_.store->Now({});
   return clock == ServerTime() ? std::nullopt : std::optional(clock);
 }
 
 void DiskLog::FailWaiting() {
   if (waiting_ != nullptr && journal_->failed()) waiting_->Fail();
-}
-
-// The journal since the last snapshot takes at most half of what that takes. So the directory has
-// about one and a half times the items, and two and a half times while a snapshot is written.
-bool DiskLog::SnapshotDue(int64_t now_ns) {
-  if (!MayBeginSnapshot()) return false;
-  if (tries_.asked()) return true;
-  if (now_ns < no_snapshot_until_ns_ || journal_->failed()) return false;
-  const uint64_t since = journal_->appended() - newest_.value_or(0);
-  return since > std::max(newest_bytes_ / 2, kSegmentsMin * options_.segment_bytes);
-}
-
-absl::Status DiskLog::BeginSnapshot() {
-  tries_.Begin();
-  if (journal_->failed()) return journal_->status();
-  visit_position_ = 0;
-  // Every change below this position was made before the walk begins, or its key's lock is held
-  // until it is made. So the walk finds it. A waiting write is not made yet.
-  const std::optional<uint64_t> given =
-      options_.owner != nullptr ? options_.owner->SnapshotAt() : std::nullopt;
-  const uint64_t position =
-      given.value_or(waiting_ ? waiting_->published_position() : journal_->appended());
-  GANNET_ASSIGN_OR_RETURN(snapshot_, SnapshotWriter::Create(options_.files, journal_id_, position));
-  return absl::OkStatus();
-}
-
-absl::Status DiskLog::StepSnapshot(int64_t now_ns) {
-  next_step_ns_ = now_ns + kStepPeriodNs;
-  const auto add = [this](const Change& item) { snapshot_->Add(item); };
-  for (int homes = 0; homes < kStepHomes && snapshot_->waiting_bytes() < kStepBytes; ++homes) {
-    const std::optional<uint64_t> next = options_.store->VisitHome(visit_position_, add);
-    if (!next) break;
-    visit_position_ = *next;
-    if (visit_position_ == 0) return FinishSnapshot(now_ns);
-  }
-  return snapshot_->Write();
-}
-
-absl::Status DiskLog::FinishSnapshot(int64_t now_ns) {
-  GANNET_RETURN_IF_ERROR(snapshot_->Complete());
-  // Whatever the walk saw is in the journal. Once that is on disk, a restore that makes the
-  // journal's changes again ends with the journal's end, and not with something in between.
-  GANNET_RETURN_IF_ERROR(journal_->SyncAll(now_ns));
-  if (!MayBeginSnapshot()) {
-    return absl::AbortedError("the walk may have seen what is not in the journal");
-  }
-  GANNET_RETURN_IF_ERROR(snapshot_->Name());
-  newest_ = snapshot_->position();
-  newest_bytes_ = snapshot_->bytes();
-  snapshot_bytes_.store(newest_bytes_, std::memory_order_relaxed);
-  snapshots_.fetch_add(1, std::memory_order_relaxed);
-  tries_.Complete({.position = *newest_,
-                   .items = snapshot_->items(),
-                   .bytes = newest_bytes_,
-                   .completed_ms = options_.wall.Now().ms()});
-  LOG(INFO) << "wrote a snapshot of " << snapshot_->items() << " items, " << newest_bytes_
-            << " bytes, in " << Seconds(now_ns - snapshot_began_ns_) << " s";
-  snapshot_ = nullptr;
-  if (options_.owner != nullptr) options_.owner->OnSnapshot();
-  if (absl::Status removed = RemoveOld(); !removed.ok()) {
-    LOG(ERROR) << "cannot remove what the snapshot replaces: " << removed.message()
-               << "; the next snapshot tries again";
-  }
-  return absl::OkStatus();
-}
-
-void DiskLog::GiveUpSnapshot(const absl::Status& why, int64_t now_ns) {
-  LOG(ERROR) << "no snapshot was written, so the journal cannot be cut: " << why.message()
-             << (journal_->failed() ? "" : "; the next try follows in a minute");
-  snapshot_ = nullptr;
-  tries_.Fail(std::string(why.message()));
-  no_snapshot_until_ns_ = now_ns + kAfterFailedSnapshotNs;
-  // Gives its space back.
-  options_.files->Remove(kNewSnapshotName).IgnoreError();
 }
 
 void DiskLog::Tell(int64_t now_ns) {
@@ -358,15 +261,15 @@ void DiskLog::FillStats(StatsReply* stats) const {
   const uint64_t synced = journal_->synced();
   const int64_t since_ns = journal_->unsynced_since_ns();
   stats->disk_sync = static_cast<uint64_t>(options_.sync) + 1;
-  stats->disk_bytes = journal_->disk_bytes() + snapshot_bytes_.load(std::memory_order_relaxed);
-  // Loaded after synced(), so it is not less.
+  stats->disk_bytes = journal_->disk_bytes();
+  // Loaded after `synced`, so it is not less.
   stats->disk_behind_bytes = journal_->appended() - synced;
   if (since_ns != 0) {
     const int64_t behind_ns = std::max<int64_t>(options_.clock() - since_ns, 0);
     stats->disk_behind_ms = static_cast<uint64_t>(behind_ns / kNsPerMs);
   }
   stats->disk_refused = refused_.load(std::memory_order_relaxed);
-  stats->disk_snapshots = snapshots_.load(std::memory_order_relaxed);
+  snapshots_->FillStats(stats);
 }
 
 void DiskLog::FillStorage(StorageReply* reply) const {
@@ -376,7 +279,7 @@ void DiskLog::FillStorage(StorageReply* reply) const {
   reply->disk_behind_bytes = stats.disk_behind_bytes;
   reply->disk_behind_ms = stats.disk_behind_ms;
   CopyText(options_.files->path(), reply->directory);
-  tries_.Fill(reply);
+  snapshots_->FillStorage(reply);
 }
 
 absl::StatusOr<DirectoryRead> ReadDirectory(Files* files,

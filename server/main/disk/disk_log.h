@@ -20,28 +20,11 @@
 #include "server/log/journal/files.h"
 #include "server/log/journal/journal.h"
 #include "server/main/disk/clock_note.h"
-#include "server/main/disk/snapshot.h"
-#include "server/main/disk/snapshot_tries.h"
+#include "server/main/disk/snapshots.h"
 #include "server/memory/store/store.h"
 #include "server/writes/writes.h"
 
 namespace gannet {
-
-// Whose log it is: that of a group's member (MemberLog), which decides when a snapshot may begin.
-//
-// Thread safety: the disk's thread.
-class DiskLogOwner {
- public:
-  // Returns where a snapshot may begin, or nullopt if none may yet.
-  virtual std::optional<uint64_t> SnapshotAt() const = 0;
-  // A snapshot is there, under its name.
-  virtual void OnSnapshot() = 0;
-  // At the end of each Poll, and of Close.
-  virtual void OnPoll() = 0;
-
- protected:
-  ~DiskLogOwner() = default;
-};
 
 // Keeps a store's items in a directory: a journal of all changes, and snapshots, so that the
 // journal can be cut. One thread calls Poll, which writes and syncs what the workers recorded, and
@@ -56,11 +39,9 @@ class DiskLogOwner {
 //      client's write is on disk before anybody can see it (Writes).
 //   2. What Open restores is what the changes up to some moment made. With sync interval, no change
 //      that was recorded earlier than the interval and a second before a power cut is missing.
-//   3. A snapshot counts only when the journal is on disk up to its end. Older segments and
-//      snapshots go only when it counts.
 //
 // Thread safety: Take, Fill, BeginUpdates, EndUpdates, TakeUpdates, Write, takes, safe, FillStats,
-// FillStorage, RequestSnapshot, Taking and failed from any thread; all others from one.
+// FillStorage, Taking and failed from any thread; all others from one.
 class DiskLog : public ChangeConsumer {
  public:
   struct Options {
@@ -107,7 +88,7 @@ class DiskLog : public ChangeConsumer {
   void TakeUpdates(UpdateLane* lane, uint64_t offset);
   Takes takes() const override;
   // What is on disk.
-  uint64_t safe() const override { return synced(); }
+  uint64_t safe() const override { return journal_->synced(); }
   // With sync always, the writes that wait for the log. nullptr with another mode.
   Writes* waiting() { return waiting_; }
 
@@ -124,9 +105,7 @@ class DiskLog : public ChangeConsumer {
   void Poll(int64_t now_ns);
   // When Poll must be called again.
   int64_t due_ns() const { return due_ns_; }
-  // Asks Poll to begin a snapshot, behind the one that is being written. Returns its number.
-  uint64_t RequestSnapshot() { return tries_.Ask(); }
-  bool writes_snapshot() const { return snapshot_ != nullptr; }
+  Snapshots& snapshots() { return *snapshots_; }
   // Writes and syncs everything. For a clean stop: no change may be recorded afterwards.
   absl::Status Close(int64_t now_ns);
 
@@ -146,54 +125,31 @@ class DiskLog : public ChangeConsumer {
   bool failed() const { return journal_->failed(); }
   uint64_t appended() const { return journal_->appended(); }
   uint64_t written() const { return journal_->written(); }  // kill -9 takes nothing before this
-  uint64_t synced() const { return journal_->synced(); }
 
  private:
-  explicit DiskLog(const Options& options) : options_(options) {}
+  explicit DiskLog(const Options& options);
 
   void CountNotTaken(Takes why);
-  bool MayBeginSnapshot() const {
-    return options_.owner == nullptr || options_.owner->SnapshotAt().has_value();
-  }
   absl::Status Restore(ServerTime now);
-  // Removes snapshots other than the newest, files that were never completed, and segments that
-  // nobody needs.
-  absl::Status RemoveOld();
-
   // If the journal has failed, so has what waits for it.
   void FailWaiting();
-  bool SnapshotDue(int64_t now_ns);
-  absl::Status BeginSnapshot();
-  absl::Status StepSnapshot(int64_t now_ns);
-  absl::Status FinishSnapshot(int64_t now_ns);
-  void GiveUpSnapshot(const absl::Status& why, int64_t now_ns);
   void Tell(int64_t now_ns);
   // Returns where the store's clock is, if that is to be noted now.
   std::optional<ServerTime> ClockToNote() const;
 
   const Options options_;
+  Writes* const waiting_;  // nullptr: nothing waits for the log
   uint64_t journal_id_ = 0;
   std::unique_ptr<Journal> journal_;
-  Writes* waiting_ = nullptr;
+  std::optional<Snapshots> snapshots_;  // from Open on
   std::string restored_;
 
   // Relaxed, all of them: statistics and hints.
   std::atomic<uint64_t> refused_{0};
   std::atomic<uint64_t> put_off_{0};  // refused for now, because the disk is behind
-  std::atomic<uint64_t> snapshots_{0};
-  std::atomic<uint64_t> snapshot_bytes_{0};  // of all snapshots
-
-  SnapshotTries tries_;
 
   // The thread that calls Poll.
-  std::optional<ClockNote> clock_note_;       // from Open on
-  std::unique_ptr<SnapshotWriter> snapshot_;  // being written
-  uint64_t visit_position_ = 0;               // where its walk goes on
-  int64_t snapshot_began_ns_ = 0;
-  int64_t next_step_ns_ = 0;          // of the walk
-  std::optional<uint64_t> newest_;    // position of the newest snapshot
-  uint64_t newest_bytes_ = 0;         // of that
-  int64_t no_snapshot_until_ns_ = 0;  // the last one failed
+  std::optional<ClockNote> clock_note_;  // from Open on
   int64_t due_ns_ = 0;
   absl::Status told_;  // the journal's status as last logged
   uint64_t refused_told_ = 0;

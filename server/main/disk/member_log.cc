@@ -117,7 +117,7 @@ void MemberLog::EndUpdates(UpdateLane* lane) {
 
 uint64_t MemberLog::safe() const {
   if (!begun_.load(std::memory_order_acquire)) return std::numeric_limits<uint64_t>::max();
-  return log_->synced() + offset_;
+  return log_->safe() + offset_;
 }
 
 bool MemberLog::behind() {
@@ -207,7 +207,7 @@ void MemberLog::Begin(uint64_t history, uint64_t restored) {
     if (const absl::Status status = WriteEmptySnapshot(); !status.ok()) return GiveUp(status);
     named_.store(true, std::memory_order_release);
   } else {
-    log_->RequestSnapshot();
+    log_->snapshots().Ask();
   }
   offset_ = options_.changes->end() - log_->appended();
   end_.store(options_.changes->end(), std::memory_order_relaxed);
@@ -240,7 +240,7 @@ bool MemberLog::MayOpen(uint64_t epoch) {
     open_epoch_ = epoch;
     open_position_ = log_->appended();
   }
-  return whole() && log_->synced() >= open_position_ && written_proof_.opened == epoch;
+  return whole() && log_->safe() >= open_position_ && written_proof_.opened == epoch;
 }
 
 void MemberLog::OnSnapshot() {
@@ -259,7 +259,7 @@ bool MemberLog::WriteProof() {
   KeptRun proof;
   {
     MutexLock lock(mutex_);
-    if (open_epoch_ != 0 && whole() && log_->synced() >= open_position_) {
+    if (open_epoch_ != 0 && whole() && log_->safe() >= open_position_) {
       proof_.opened = open_epoch_;
     }
     if (written_proof_ == proof_) return true;
@@ -283,7 +283,7 @@ void MemberLog::WriteNote() {
   {
     MutexLock lock(mutex_);
     const bool none = options_.sync == Journal::Sync::kNone;
-    const uint64_t kept = none ? log_->written() : log_->synced();
+    const uint64_t kept = none ? log_->written() : log_->safe();
     if (noted_.written || kept < noted_.position) return;
     noted_.written = true;
     noted = noted_;

@@ -44,7 +44,7 @@ TEST(DiskThreadTest, WritesWhatIsRecordedWhileASyncHangs) {
   while (!in_sync) std::this_thread::yield();
   EXPECT_EQ(store.Put("late", "2").status, ReplyStatus::kOk);
   while ((*log)->written() < (*log)->appended()) std::this_thread::yield();
-  EXPECT_LT((*log)->synced(), (*log)->appended());
+  EXPECT_LT((*log)->safe(), (*log)->appended());
   std::vector<std::string> keys;
   const auto read = ReadDirectory(&files, [&](const Change& change) {
     keys.emplace_back(change.key);
@@ -54,7 +54,7 @@ TEST(DiskThreadTest, WritesWhatIsRecordedWhileASyncHangs) {
   EXPECT_THAT(keys, ElementsAre("early", "late")) << "what a kill -9 would leave";
   hangs = false;
   EXPECT_TRUE((*thread)->Stop().ok());
-  EXPECT_EQ((*log)->synced(), (*log)->appended());
+  EXPECT_EQ((*log)->safe(), (*log)->appended());
 }
 
 }  // namespace

@@ -163,12 +163,12 @@ class Machine {
         log_->waiting() == nullptr ? ChangeOne() : DecideOne();
       }
       if (log_->waiting() != nullptr) CheckSeen();
-      if (Below(8) == 0) log_->RequestSnapshot();
+      if (Below(8) == 0) log_->snapshots().Ask();
       now_ns_ += static_cast<int64_t>(Below(10));
       if (Below(4) == 0) log_->Write();
       log_->Poll(now_ns_);
       if (log_->waiting() != nullptr) log_->waiting()->Publish(store_->changes().safe());
-      confirmed_ = std::max(confirmed_, log_->synced());
+      confirmed_ = std::max(confirmed_, log_->safe());
       if (log_->waiting() != nullptr) CheckSeen();
     }
     StatsReply stats{};
@@ -274,9 +274,9 @@ class Machine {
     const uint64_t published = log_->waiting()->published();
     for (const Step& step : steps_) {
       if (step.ticket == 0 || step.ticket > published) continue;
-      EXPECT_LE(step.end, log_->synced()) << "answered, and not on disk";
+      EXPECT_LE(step.end, log_->safe()) << "answered, and not on disk";
     }
-    EXPECT_EQ(ReadItems(), ItemsBelow(log_->synced())) << "what is seen is not what is on disk";
+    EXPECT_EQ(ReadItems(), ItemsBelow(log_->safe())) << "what is seen is not what is on disk";
   }
   WriteOutcome ChangeKey(const std::string& key) {
     TestStore& store = *store_;

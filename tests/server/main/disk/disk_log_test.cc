@@ -63,7 +63,7 @@ class DiskLogTest : public testing::Test {
   std::vector<std::string> Names() { return files_.List().value(); }
   void WriteSnapshot() {
     const uint64_t before = Stats().disk_snapshots;
-    log_->RequestSnapshot();
+    log_->snapshots().Ask();
     for (int i = 0; i < 1'000 && Stats().disk_snapshots == before; ++i) Poll();
     EXPECT_GT(Stats().disk_snapshots, before);
   }
@@ -139,11 +139,11 @@ TEST_F(DiskLogTest, ASnapshotBeginsWhereEverythingIsPublished) {
   store.writes().Publish(store.changes().safe());
   ASSERT_EQ(put("waits"), ReplyStatus::kOk);
   meanwhile = [&] { EXPECT_EQ(put("late"), ReplyStatus::kOk); };
-  (*log)->RequestSnapshot();
+  (*log)->snapshots().Ask();
   (*log)->Poll(now_ns_ += kNsPerMs);  // syncs "waits"; "late" comes meanwhile
-  ASSERT_TRUE((*log)->writes_snapshot());
+  ASSERT_TRUE((*log)->snapshots().writes());
   EXPECT_GT((*log)->appended(), early);
-  for (int i = 0; i < 1'000 && (*log)->writes_snapshot(); ++i) (*log)->Poll(now_ns_ += kNsPerMs);
+  for (int i = 0; i < 1'000 && (*log)->snapshots().writes(); ++i) (*log)->Poll(now_ns_ += kNsPerMs);
   EXPECT_THAT(Names(), testing::Contains(SnapshotName(early)));
   log->reset();
   ASSERT_EQ(Start(Journal::Sync::kAlways), absl::OkStatus());
@@ -160,7 +160,7 @@ TEST_F(DiskLogTest, WaitingWritesDoNotHurryASnapshot) {
   }
   log_->Poll(now_ns_);
   store_->writes().Publish(store_->changes().safe());
-  log_->RequestSnapshot();
+  log_->snapshots().Ask();
   log_->Poll(now_ns_);  // begins it
   log_->Poll(now_ns_);  // the first step
   const uint64_t operations = files_.operations();
@@ -287,9 +287,9 @@ TEST_F(DiskLogTest, KeepsTheDirectorySmallByItself) {
 TEST_F(DiskLogTest, SnapshotsWhileItemsChangeAndTheIndexGrows) {
   ASSERT_TRUE(Start(Journal::Sync::kNone).ok());
   for (int i = 0; i < 3'000; ++i) store_->Put("key" + std::to_string(i), "old");
-  log_->RequestSnapshot();
+  log_->snapshots().Ask();
   Poll();
-  ASSERT_TRUE(log_->writes_snapshot());
+  ASSERT_TRUE(log_->snapshots().writes());
   for (int i = 0; i < 9'000; ++i) {
     store_->Put("key" + std::to_string(i), "new");
     if (i % 3 == 0) store_->Delete("key" + std::to_string(i / 3));
@@ -298,11 +298,11 @@ TEST_F(DiskLogTest, SnapshotsWhileItemsChangeAndTheIndexGrows) {
       (*store_)->Tidy(At(kNowMs));
     }
   }
-  for (int i = 0; i < 1'000 && log_->writes_snapshot(); ++i) {
+  for (int i = 0; i < 1'000 && log_->snapshots().writes(); ++i) {
     Poll();
     (*store_)->Tidy(At(kNowMs));
   }
-  ASSERT_FALSE(log_->writes_snapshot());
+  ASSERT_FALSE(log_->snapshots().writes());
   ASSERT_TRUE(log_->Close(now_ns_).ok());
   const uint64_t items = store_->Stats().items;
   files_.CutPower();
@@ -354,11 +354,11 @@ TEST_F(DiskLogTest, TriesASnapshotAgainAfterOneFailed) {
   ASSERT_EQ(Start(), absl::OkStatus());
   store_->Put("a", "1");
   Poll(1'100);
-  log_->RequestSnapshot();
+  log_->snapshots().Ask();
   files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 2);
   Poll(10);
   EXPECT_EQ(Stats().disk_snapshots, 0u);
-  EXPECT_FALSE(log_->writes_snapshot());
+  EXPECT_FALSE(log_->snapshots().writes());
   now_ns_ += 61 * kNsPerSecond;
   WriteSnapshot();
 }
@@ -367,11 +367,11 @@ TEST_F(DiskLogTest, SaysWhatBecameOfTheSnapshotThatWasAskedFor) {
   ASSERT_EQ(Start(), absl::OkStatus());
   store_->Put("a", "1");
   EXPECT_EQ(Storage().bytes, 0u) << "there is none yet";
-  EXPECT_EQ(log_->RequestSnapshot(), 1u);
+  EXPECT_EQ(log_->snapshots().Ask(), 1u);
   Poll();
-  ASSERT_TRUE(log_->writes_snapshot());
+  ASSERT_TRUE(log_->snapshots().writes());
   store_->Put("b", "1");
-  EXPECT_EQ(log_->RequestSnapshot(), 2u) << "the first one may be without b";
+  EXPECT_EQ(log_->snapshots().Ask(), 2u) << "the first one may be without b";
   for (int i = 0; i < 1'000 && Storage().whole < 2; ++i) Poll();
   EXPECT_EQ(Storage().whole, 2u);
   EXPECT_EQ(Storage().items, 2u);
@@ -390,7 +390,7 @@ TEST_F(DiskLogTest, SaysWhyThereIsNoSnapshot) {
   ASSERT_EQ(Start(), absl::OkStatus());
   store_->Put("a", "1");
   Poll(1'100);
-  EXPECT_EQ(log_->RequestSnapshot(), 1u);
+  EXPECT_EQ(log_->snapshots().Ask(), 1u);
   files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 2);
   Poll(10);
   EXPECT_EQ(Storage().ended, 1u);
@@ -403,11 +403,11 @@ TEST_F(DiskLogTest, SaysWhyThereIsNoSnapshot) {
 TEST_F(DiskLogTest, AFailedDiskEndsTheSnapshotsThatAreAskedFor) {
   ASSERT_EQ(Start(), absl::OkStatus());
   store_->Put("a", "1");
-  log_->RequestSnapshot();
+  log_->snapshots().Ask();
   files_.SetFault(SimulatedFiles::Fault::kIoError, files_.operations() + 1);
   Poll(10);
   EXPECT_EQ(Storage().ended, 1u);
-  EXPECT_EQ(log_->RequestSnapshot(), 2u);
+  EXPECT_EQ(log_->snapshots().Ask(), 2u);
   Poll(10);
   EXPECT_EQ(Storage().ended, 2u);
   EXPECT_EQ(Storage().whole, 0u);

@@ -171,7 +171,7 @@ TEST_F(MemberLogTest, APrimarysSnapshotBeginsWhereAllIsPublished) {
   const auto waiting = store_->writes().Put("waits", "1", {}, {}, At(1));
   ASSERT_EQ(waiting.outcome.status, ReplyStatus::kOk);
   whole_ = 0;
-  log_->log()->RequestSnapshot();
+  log_->log()->snapshots().Ask();
   AwaitWhole();
   store_->writes().Publish(store_->changes().end());
   EXPECT_EQ(Kept(&files_), (Items{{"copied", "1"}, {"applied", "1"}, {"waits", "1"}}));
@@ -196,7 +196,7 @@ TEST_F(MemberLogTest, GoesOnWithoutADiskThatFails) {
   log_->log()->FillStats(&stats);
   EXPECT_EQ(stats.disk_refused, refused + 5) << "what is not kept";
   // It would have what the journal does not have.
-  log_->log()->RequestSnapshot();
+  log_->log()->snapshots().Ask();
   Poll(1'000);
   EXPECT_EQ(whole_, 0);
 }
