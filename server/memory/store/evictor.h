@@ -1,14 +1,12 @@
 #ifndef GANNET_SERVER_MEMORY_STORE_EVICTOR_H_
 #define GANNET_SERVER_MEMORY_STORE_EVICTOR_H_
 
-#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 
-#include "common/base/mutex.h"
 #include "common/base/server_time.h"
 #include "common/base/wake_up.h"
 #include "common/layout/key_hash.h"
@@ -20,7 +18,10 @@
 #include "server/memory/store/item_sampler.h"
 #include "server/memory/store/items.h"
 #include "server/memory/store/later_evictions.h"
+#include "server/memory/store/span_clearer.h"
+#include "server/memory/store/table_span.h"
 #include "server/memory/store/tier_evictor.h"
+#include "server/memory/store/write_span.h"
 
 namespace gannet {
 
@@ -37,22 +38,25 @@ class Evictor {
   Evictor(Store& store, Items& items, Compactor& compactor, WakeUp* tidy_wanted)
       : store_(store),
         items_(items),
-        compactor_(compactor),
         state_(*items.eviction()),
         tidy_wanted_(tidy_wanted),
         sampler_(items),
         tier_(items.stubs() == nullptr ? nullptr
-                                       : std::make_unique<TierEvictor>(store, items, sampler_)) {}
+                                       : std::make_unique<TierEvictor>(store, items, sampler_)),
+        clearer_(store, items, compactor, tier_.get()),
+        write_span_(items.heap(), clearer_),
+        table_span_(items, clearer_) {}
 
   // While it is paused, nothing is evicted, and all others do nothing. Relaxed: whoever unpauses it
   // does not mind a thread that sees it later.
   void Pause(bool paused) { paused_.store(paused, std::memory_order_relaxed); }
 
   // Evictions wait, from now on. nullptr: they do not. While nobody else uses the evictor.
-  void EvictLater(const LaterEvictions* later) { later_ = later; }
+  void EvictLater(const LaterEvictions* later) {
+    later_ = later;
+    write_span_.EvictLater(later);
+  }
 
-  // What becomes of values that are on the way to a tier's disk, if that works.
-  enum class Unwritten : uint8_t { kStays, kGoes };
   // Evicts until there is a block. Returns nullptr if a bounded number of steps does not help: what
   // may not go now may lie everywhere. If evictions wait, or values for a disk stay, a block comes
   // later. REQUIRES: no lock is held.
@@ -73,7 +77,9 @@ class Evictor {
   // that is free, but in pieces that are too short. Returns whether there is more to do.
   // `table_bytes` is 0 if no table lacks room. REQUIRES: no lock is held; one thread at a time
   // calls it.
-  bool ClearForTable(uint64_t table_bytes);
+  bool ClearForTable(uint64_t table_bytes) {
+    return !paused() && table_span_.ClearFor(table_bytes);
+  }
   // The heap counts as full if so much is occupied.
   uint64_t FullBytes() const { return state_.FullBytes(items_.heap().kept_bytes()); }
   // Notes that a key got the item at `slot` in place of that at `old`, which may be empty.
@@ -83,43 +89,6 @@ class Evictor {
   bool paused() const { return paused_.load(std::memory_order_relaxed); }
 
   using Candidate = ItemSampler::Candidate;
-  // Blocks of the span that were free, and are kept from others until it is clear.
-  struct ClearedSpan {
-    static constexpr size_t kKeptMax = 256;
-    const std::byte* begin;
-    const std::byte* end;
-    uint32_t kept = 0;
-    std::array<std::byte*, kKeptMax> blocks{};
-    std::array<uint8_t, kKeptMax> classes{};
-    Unwritten unwritten = Unwritten::kGoes;
-    uint32_t stay = 0;  // items, as they are unwritten
-  };
-
-  // What is being cleared for a long item, or for any if free memory is scattered, while evictions
-  // or values wait for the disk. What becomes free in it is claimed, so that no other write takes
-  // it.
-  struct WriteSpan {
-    std::span<std::byte> memory;
-    Heap::Claims claims;
-    // When it was last looked through: LaterEvictions::begun_bytes, and what stayed for a disk.
-    uint64_t evicted_to = 0;
-    uint32_t stay = 0;
-    uint32_t passes = 0;
-    uint32_t steps = 0;  // in the background, since a write asked for it
-  };
-  // What ClearForTable is clearing. What is free in it is claimed, so that writes take other
-  // memory.
-  struct TableSpan {
-    std::span<std::byte> memory;
-    uint64_t cleared = 0;  // bytes, in this pass
-    uint32_t passes = 0;
-    Heap::Claims claims;
-    uint64_t claimed = 0;  // bytes
-    uint64_t tries = 0;
-    uint32_t failures = 0;    // one after the other
-    uint64_t freed_next = 0;  // the next try is when the heap has freed so much
-  };
-
   // Returns false if none may go.
   bool EvictColdest(const Index::Lock& held, std::span<Candidate> candidates,
                     Unwritten unwritten = Unwritten::kGoes);
@@ -135,7 +104,6 @@ class Evictor {
   std::byte* EvictWritten(uint64_t item_bytes, Unwritten unwritten);
   std::byte* EvictSingly(uint64_t item_bytes);
   std::byte* ClearSpansFor(uint64_t item_bytes);
-  std::byte* ClearWriteSpan(uint64_t item_bytes);
   // Returns whether an item of such a length waits until others are written: nothing is evicted for
   // it that the disk takes.
   bool Waits(uint64_t item_bytes, Unwritten unwritten) const;
@@ -145,47 +113,20 @@ class Evictor {
   bool IsScattered(uint32_t size_class) const;
   // Bytes that are occupied, without those of items that wait to go.
   uint64_t BytesThatStay() const;
-  // Clears a span that is long enough for a block, the coldest of some.
-  void ClearSpanFor(uint64_t item_bytes);
-  // Returns the coldest of some. If there is nothing in any of them that may go, or all are too
-  // short, returns one where the block fits if all goes; an empty one if there is none.
-  std::span<std::byte> ColdestSpan(uint64_t item_bytes) const;
-  // Returns how many items stay as they are unwritten. REQUIRES: what is free in it is claimed, so
-  // that nothing is moved there.
-  uint32_t ClearSpan(std::span<std::byte> memory, Unwritten unwritten = Unwritten::kGoes);
-  // Clears what begins in [from, to), which is a part of the span.
-  void ClearPart(uint64_t from, uint64_t to, ClearedSpan* span);
-  // Returns false if it does not pay to clear any.
-  bool ChooseTableSpan(uint64_t table_bytes);
-  // Claims what is free in these whole runs of the span.
-  void Claim(std::span<std::byte> runs);
-  // Ends a try: what was claimed is free again.
-  void ReleaseTableSpan();
-  void ClearItemAt(uint64_t offset, ClearedSpan* span);
   // While evictions wait. REQUIRES: no lock is held.
   std::byte* EvictForLater(uint64_t item_bytes);
   void EvictAhead(uint64_t item_bytes);
-  // Has what is in it evicted or moved, and notes when that has happened.
-  void LookThrough(WriteSpan* span);
-  // Claims what is free in it. Returns whether that is all.
-  bool Claim(WriteSpan* span);
-  void GiveUp(WriteSpan* span);
-  // Gives up a span that no write has asked for of late.
-  void LookAtWriteSpan();
-  // `held` is the lock of the item's home.
-  void ClearItem(const Index::Lock& held, const Index::Found& found, ClearedSpan* span);
 
   Store& store_;  // deletes what is chosen: Store::Evict
   Items& items_;
-  Compactor& compactor_;
   Eviction& state_;
   WakeUp* const tidy_wanted_;
   const ItemSampler sampler_;
   const std::unique_ptr<TierEvictor> tier_;  // nullptr: there is no tier
   const LaterEvictions* later_ = nullptr;
-  TableSpan table_span_;    // only for the thread that calls ClearForTable
-  Mutex write_span_mutex_;  // taken before a key's lock
-  WriteSpan write_span_ GANNET_GUARDED_BY(write_span_mutex_);
+  SpanClearer clearer_;
+  WriteSpan write_span_;
+  TableSpan table_span_;            // only for the thread that calls ClearForTable
   std::atomic<uint32_t> turns_{0};  // of EvictForLater; relaxed
   std::atomic<bool> paused_{false};
 };

@@ -689,8 +689,7 @@ std::byte* Store::AllocateOrMakeRoom(uint64_t item_bytes, ServerTime now) {
     grower_.Step();
     block = heap_->Allocate(item_bytes);
   }
-  if (block == nullptr && evicts())
-    block = evictor_->EvictFor(item_bytes, Evictor::Unwritten::kStays);
+  if (block == nullptr && evicts()) block = evictor_->EvictFor(item_bytes, Unwritten::kStays);
   if (block != nullptr) return block;
   return compactor_.MakeRoom() ? heap_->Allocate(item_bytes) : nullptr;
 }

@@ -283,6 +283,7 @@ class Store final : private Items {
   bool ListKeysOf(IndexTable& table, uint64_t home, std::vector<std::string>* keys);
   friend class Evictor;      // calls Evict
   friend class TierEvictor;  // the same
+  friend class SpanClearer;  // the same
   friend class ItemLeaser;   // begins leases
   // Deletes an item that the evictor chose, now or later. Returns false if its key is locked or has
   // waiting changes, or the sink refuses. `held` is the lock of the item's home.

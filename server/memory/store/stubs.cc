@@ -397,7 +397,7 @@ bool Stubs::BringBack(const Name& stub, TierCircle* circle) {
   if (!value.ok()) return false;
   const uint64_t bytes = ItemBytes(key.size(), value->size());
   std::byte* block = items_.heap().Allocate(bytes);
-  if (block == nullptr) block = evictor_->EvictFor(bytes, Evictor::Unwritten::kGoes);
+  if (block == nullptr) block = evictor_->EvictFor(bytes, Unwritten::kGoes);
   return block != nullptr &&
          ReplaceByItem(stub.hash, stub.place, key, StoreComingValue(items_, block, key, *value));
 }

@@ -14,6 +14,9 @@ namespace gannet {
 
 class Store;
 
+// What becomes of values that are on the way to a tier's disk, if that works.
+enum class Unwritten : uint8_t { kStays, kGoes };
+
 // What a store with a tier does beside Evictor: has values written before they are evicted, evicts
 // those first, and keeps stubs to their share of the memory.
 //
