@@ -137,20 +137,23 @@ void EtcdClient::Txn(const EtcdTxn& txn, TxnHandler handler) {
   for (EtcdTxn::Compare& compare : sent.compares) {
     // One of before etcd went back: nothing has it.
     if (compare.mod_revision != 0) {
-      compare.mod_revision = compare.mod_revision > base_ ? compare.mod_revision - base_ : -1;
+      const int64_t revision = revisions_.Etcds(compare.mod_revision);
+      compare.mod_revision = revision > 0 ? revision : -1;
     }
   }
-  Ask(std::unique_ptr<Call>(new Call{
-      .path = "/v3/kv/txn", .body = EncodeTxn(sent), .on_txn = std::move(handler), .era = era_}));
+  Ask(std::unique_ptr<Call>(new Call{.path = "/v3/kv/txn",
+                                     .body = EncodeTxn(sent),
+                                     .on_txn = std::move(handler),
+                                     .era = revisions_.era()}));
 }
 
 void EtcdClient::Compact(int64_t revision, CompactHandler handler) {
   // etcd has lost what is older than that.
-  if (revision <= base_) return handler(absl::OkStatus());
+  if (revisions_.Etcds(revision) <= 0) return handler(absl::OkStatus());
   Ask(std::unique_ptr<Call>(new Call{.path = "/v3/kv/compaction",
-                                     .body = EncodeCompaction(revision - base_),
+                                     .body = EncodeCompaction(revisions_.Etcds(revision)),
                                      .on_compact = std::move(handler),
-                                     .era = era_}));
+                                     .era = revisions_.era()}));
 }
 
 void EtcdClient::LogIn() {
@@ -188,11 +191,11 @@ void EtcdClient::Ask(std::unique_ptr<Call> call) {
     return LogIn();
   }
   const bool has_revisions = call->on_txn != nullptr || call->on_compact != nullptr;
-  if (!has_revisions) call->era = era_;
-  if (call->era != era_) {
+  if (!has_revisions) call->era = revisions_.era();
+  if (call->era != revisions_.era()) {
     return call->Refuse(absl::UnavailableError("etcd has lost its data meanwhile"));
   }
-  call->least = highest_ - base_;
+  call->least = revisions_.highest();
   const size_t count = options_.endpoints.size();
   call->endpoint = call->tries == 0 ? first_ : (call->endpoint + 1) % count;
   ++call->tries;
@@ -251,18 +254,18 @@ absl::Status EtcdClient::Deliver(const Call& call, const HttpEvent& event) {
 
 absl::Status EtcdClient::DeliverRange(const Call& call, std::string_view text) {
   GANNET_ASSIGN_OR_RETURN(EtcdRangeAnswer answer, DecodeRangeAnswer(text));
-  GANNET_RETURN_IF_ERROR(CheckCluster(answer.header));
+  GANNET_RETURN_IF_ERROR(revisions_.CheckCluster(answer.header));
   GANNET_RETURN_IF_ERROR(CheckRevision(call, answer.header));
-  Tell(&answer.header, &answer.items);
+  revisions_.Tell(&answer.header, &answer.items);
   call.on_range(std::move(answer));
   return absl::OkStatus();
 }
 
 absl::Status EtcdClient::DeliverTxn(const Call& call, std::string_view text) {
   GANNET_ASSIGN_OR_RETURN(EtcdTxnAnswer answer, DecodeTxnAnswer(text));
-  GANNET_RETURN_IF_ERROR(CheckCluster(answer.header));
+  GANNET_RETURN_IF_ERROR(revisions_.CheckCluster(answer.header));
   GANNET_RETURN_IF_ERROR(CheckRevision(call, answer.header));
-  Tell(&answer.header, &answer.current);
+  revisions_.Tell(&answer.header, &answer.current);
   using enum EtcdTxnResult::Outcome;
   call.on_txn({.outcome = answer.succeeded ? kWon : kRefused,
                .revision = answer.header.revision,
@@ -274,8 +277,8 @@ absl::Status EtcdClient::DeliverTxn(const Call& call, std::string_view text) {
 
 uint64_t EtcdClient::Watch(std::string_view prefix, WatchHandler handler) {
   const uint64_t id = next_id_++;
-  watches_[id] = std::unique_ptr<WatchState>(
-      new WatchState{.prefix = std::string(prefix), .handler = std::move(handler), .era = era_});
+  watches_[id] = std::unique_ptr<WatchState>(new WatchState{
+      .prefix = std::string(prefix), .handler = std::move(handler), .era = revisions_.era()});
   ListForWatch(id);
   return id;
 }
@@ -311,7 +314,7 @@ void EtcdClient::OnList(uint64_t id, absl::StatusOr<EtcdRangeAnswer> answer) {
   }
   watch.lost = false;
   watch.failures = 0;
-  const bool went_back = std::exchange(watch.era, era_) != era_;
+  const bool went_back = std::exchange(watch.era, revisions_.era()) != revisions_.era();
   watch.next_revision = answer->header.revision + 1;
   Stream(id);
   const WatchHandler handler = watch.handler;  // it may end the watch
@@ -333,7 +336,7 @@ void EtcdClient::Stream(uint64_t id) {
   streams_[watch.request] = id;
   carrier_->Send({.id = watch.request,
                   .url = options_.endpoints[watch.endpoint] + "/v3/watch",
-                  .body = EncodeWatchOfPrefix(watch.prefix, watch.next_revision - base_),
+                  .body = EncodeWatchOfPrefix(watch.prefix, revisions_.Etcds(watch.next_revision)),
                   .authorization = token_,
                   .stream = true,
                   // Tries each endpoint at once.
@@ -348,7 +351,7 @@ void EtcdClient::OnLine(uint64_t id, const HttpEvent& event) {
   }
   auto answer = DecodeWatchAnswer(event.text);
   if (!answer.ok()) return StreamAgain(id, absl::UnavailableError(answer.status().message()));
-  if (const absl::Status other = CheckCluster(answer->header); !other.ok()) {
+  if (const absl::Status other = revisions_.CheckCluster(answer->header); !other.ok()) {
     return StreamAgain(id, other);
   }
   OnWatchAnswer(id, *std::move(answer));
@@ -369,7 +372,7 @@ void EtcdClient::OnWatchAnswer(uint64_t id, EtcdWatchAnswer answer) {
                                                                Printable(answer.cancel_reason))));
   }
   // A member of etcd that is behind, or an etcd that has lost its data. The list tells which.
-  if (answer.header.revision + base_ + 1 < watch.next_revision) {
+  if (revisions_.Told(answer.header.revision) + 1 < watch.next_revision) {
     carrier_->Cancel(watch.request);
     streams_.erase(std::exchange(watch.request, 0));
     AvoidEndpoint(watch.endpoint);
@@ -379,14 +382,15 @@ void EtcdClient::OnWatchAnswer(uint64_t id, EtcdWatchAnswer answer) {
   watch.created = true;
   watch.failures = 0;
   watch.lost = false;
-  for (EtcdChange& change : answer.changes) change.item.mod_revision += base_;
+  for (EtcdChange& change : answer.changes)
+    change.item.mod_revision = revisions_.Told(change.item.mod_revision);
   std::erase_if(answer.changes, [&](const EtcdChange& change) {
     return change.item.mod_revision < watch.next_revision;
   });
   if (answer.changes.empty()) return;
   const int64_t revision = answer.changes.back().item.mod_revision;
   watch.next_revision = revision + 1;
-  highest_ = std::max(highest_, revision);
+  revisions_.NoteTold(revision);
   const WatchHandler handler = watch.handler;  // it may end the watch
   handler({.kind = EtcdNews::Kind::kChanged,
            .revision = revision,
@@ -427,39 +431,24 @@ void EtcdClient::TellLost(uint64_t id, const absl::Status& why) {
 
 // --- endpoints ---
 
-absl::Status EtcdClient::CheckCluster(const EtcdHeader& header) {
-  if (!cluster_id_) cluster_id_ = header.cluster_id;
-  if (*cluster_id_ == header.cluster_id) return absl::OkStatus();
-  return absl::FailedPreconditionError(
-      "it belongs to another cluster of etcd than the one that answered first. All URLs must be of "
-      "one cluster");
-}
-
 absl::Status EtcdClient::CheckRevision(const Call& call, const EtcdHeader& header) {
-  const bool goes_on = call.era == era_ && header.revision >= call.least;
+  const bool goes_on = call.era == revisions_.era() && header.revision >= call.least;
   const bool listed = std::ranges::all_of(
-      watches_, [this](const auto& watch) { return watch.second->era == era_; });
+      watches_, [this](const auto& watch) { return watch.second->era == revisions_.era(); });
   if (goes_on && (listed || call.lists)) return absl::OkStatus();
-  if (!goes_on && call.era == era_) GoBack();
+  if (!goes_on && call.era == revisions_.era()) GoBack();
   return absl::UnavailableError("etcd has lost its data, or was restored from a backup");
 }
 
 // What comes on a stream that began before has revisions of before, and is not heard any more.
 void EtcdClient::GoBack() {
-  ++era_;
-  base_ = highest_;
+  revisions_.GoBack();
   for (const auto& [id, watch] : watches_) {
     if (watch->request == 0) continue;  // it lists, or is going to
     carrier_->Cancel(watch->request);
     streams_.erase(std::exchange(watch->request, 0));
     ListForWatch(id);
   }
-}
-
-void EtcdClient::Tell(EtcdHeader* header, std::vector<EtcdKeyValue>* items) {
-  header->revision += base_;
-  highest_ = std::max(highest_, header->revision);
-  for (EtcdKeyValue& item : *items) item.mod_revision += base_;
 }
 
 void EtcdClient::AvoidEndpoint(size_t endpoint) {

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "common/etcd/etcd.h"
 #include "common/etcd/etcd_messages.h"
+#include "common/etcd/etcd_revisions.h"
 #include "common/etcd/http_carrier.h"
 
 namespace gannet {
@@ -97,14 +98,10 @@ class EtcdClient : public Etcd {
   // The watch's endpoint failed: goes on with another one.
   void StreamAgain(uint64_t id, const absl::Status& why);
   void TellLost(uint64_t id, const absl::Status& why);
-  // Returns what is wrong if another cluster of etcd answered before.
-  absl::Status CheckCluster(const EtcdHeader& header);
   // Returns what is wrong if the call is from before etcd went back, or shows that it has.
   absl::Status CheckRevision(const Call& call, const EtcdHeader& header);
   // etcd has lost its data, or a part of it.
   void GoBack();
-  // Make of etcd's revisions those that are told.
-  void Tell(EtcdHeader* header, std::vector<EtcdKeyValue>* items);
   void AvoidEndpoint(size_t endpoint);
   int64_t DelayMs(size_t failures) const;
 
@@ -112,10 +109,7 @@ class EtcdClient : public Etcd {
   const std::unique_ptr<HttpCarrier> carrier_;
   size_t first_ = 0;  // of the endpoints, which is asked first
   uint64_t next_id_ = 1;
-  std::optional<uint64_t> cluster_id_;
-  uint64_t era_ = 0;     // how often etcd went back
-  int64_t base_ = 0;     // what is added to etcd's revisions
-  int64_t highest_ = 0;  // that was told
+  EtcdRevisions revisions_;
   std::string token_;
   bool logging_in_ = false;
   bool login_failed_ = false;                                   // the last try

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 
@@ -12,7 +13,7 @@
 namespace gannet {
 
 // Memory for updates that wait for a moment, in pieces that are given back in the order in which
-// they were taken. Places count the bytes, and grow for ever.
+// they were taken, by their tickets. Places count the bytes, and grow for ever.
 //
 // Thread safety: one thread at a time. The bytes of a piece may be read by any, until it is given
 // back.
@@ -34,16 +35,29 @@ class ValueRoom {
     const size_t at = opened_ % kBytes;
     return {bytes_.get() + at, std::min<uint64_t>(kBytes - at, first_ + kBytes - opened_)};
   }
-  // The piece has so many bytes. Returns the place behind it.
-  uint64_t Take(size_t bytes) { return end_ = opened_ + bytes; }
-  // Gives back all pieces up to this place, which Take returned.
-  void GiveUpTo(uint64_t place) { first_ = place; }
+  // The piece has so many bytes, and the last update in it has this ticket.
+  void Take(size_t bytes, uint64_t last_ticket) {
+    end_ = opened_ + bytes;
+    taken_.push_back({.last_ticket = last_ticket, .end = end_});
+  }
+  // Gives back all pieces whose updates have tickets up to this one.
+  void GiveUpTo(uint64_t ticket) {
+    for (; !taken_.empty() && taken_.front().last_ticket <= ticket; taken_.pop_front()) {
+      first_ = taken_.front().end;
+    }
+  }
 
  private:
+  struct Piece {
+    uint64_t last_ticket;
+    uint64_t end;  // the place behind it
+  };
+
   const std::unique_ptr<std::byte[]> bytes_;
   uint64_t first_ = 0;
   uint64_t opened_ = 0;
   uint64_t end_ = 0;
+  std::deque<Piece> taken_;
 };
 
 }  // namespace gannet

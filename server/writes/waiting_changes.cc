@@ -83,7 +83,7 @@ std::optional<uint64_t> WaitingChanges::Record(const Change& change, Entry entry
 
 bool WaitingChanges::MayUpdate(KeyHash hash, std::string_view key) const {
   const Entry* const last = keys_.MayWait(hash) ? FindLast(hash) : nullptr;
-  return last == nullptr || (last->kind == Kind::kUpdate && KeyOf(*last) == key);
+  return last == nullptr || (last->kind == Kind::kUpdate && last->Key() == key);
 }
 
 bool WaitingChanges::BeginUpdates() {
@@ -107,7 +107,7 @@ bool WaitingChanges::BeginUpdates() {
 
 void WaitingChanges::EndUpdates() {
   if (lane_in_room_ && !lane_.empty()) {
-    in_room_.push_back({.last = tickets_, .end = room_.Take(lane_.bodies().size())});
+    room_.Take(lane_.bodies().size(), tickets_);
   }
   recorder_->EndUpdates(&lane_);
   given_.store(tickets_, std::memory_order_relaxed);
@@ -126,7 +126,7 @@ std::optional<uint64_t> WaitingChanges::AddRefusal(const Entry& entry, const Cha
 
 void WaitingChanges::RecordAnswer(uint64_t ticket, const SessionRecord& answer) {
   WordMutexLock lock(mutex_);
-  if (!undone_.contains(ticket)) recorder_->RecordSession(answer);
+  if (!undone_.Contains(ticket)) recorder_->RecordSession(answer);
 }
 
 const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
@@ -139,7 +139,7 @@ const WaitingChanges::Entry* WaitingChanges::First(uint64_t safe) {
 
 void WaitingChanges::PopUpdates(size_t count) {
   WordMutexLock lock(mutex_);
-  if (!in_room_.empty()) GiveRoom(queue_.front().ticket + count - 1);
+  room_.GiveUpTo(queue_.front().ticket + count - 1);
   queue_.PopFront(count);
 }
 
@@ -177,8 +177,7 @@ std::optional<std::vector<Pending>> WaitingChanges::Undo(const Entry& failed, ui
                                 .key = key,
                                 .kind = Kind::kDelete,
                                 .version = version});
-  for (const uint64_t it : undone) undone_[it] = {ticket, status};
-  any_undone_.store(true, std::memory_order_relaxed);
+  for (const uint64_t it : undone) undone_.Add(it, {ticket, status});
   return blocks;
 }
 
@@ -211,16 +210,6 @@ void WaitingChanges::Fail() {
   WordMutexLock lock(mutex_);
   failed_ = true;
   LookWhetherCrowded();
-}
-
-std::optional<WaitingChanges::Undone> WaitingChanges::FindUndone(uint64_t ticket) {
-  WordMutexLock lock(mutex_);
-  const auto it = undone_.find(ticket);
-  if (it == undone_.end()) return std::nullopt;
-  const Undone undone = it->second;
-  undone_.erase(it);
-  any_undone_.store(!undone_.empty(), std::memory_order_relaxed);
-  return undone;
 }
 
 std::vector<Pending> WaitingChanges::TakeAll() {

@@ -4,8 +4,6 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
-#include <deque>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -23,6 +21,7 @@
 #include "server/memory/store/pending.h"
 #include "server/memory/store/store.h"
 #include "server/writes/stable_queue.h"
+#include "server/writes/undone_changes.h"
 #include "server/writes/value_room.h"
 #include "server/writes/waiting_keys.h"
 
@@ -58,12 +57,16 @@ class WaitingChanges : public LaterEvictions {
     const std::byte* update = nullptr;
     const std::byte* guessed = nullptr;  // where its slot was
     uint64_t block_bytes = 0;            // of an eviction
+
+    std::string_view Key() const { return kind == Kind::kUpdate ? UpdateKeyOf(update) : key; }
+    // Returns the put that an update makes.
+    Change Put() const {
+      Change put;
+      DecodeUpdateBody(update, &put);
+      return put;
+    }
   };
-  // What becomes of the answer to a change that was undone.
-  struct Undone {
-    uint64_t ticket;  // what it waits for instead
-    ReplyStatus status;
-  };
+  using Undone = UndoneChanges::Undone;
 
   // A change is published when the end of its place in `recorder` is safe. The recorder outlives
   // the object.
@@ -87,16 +90,6 @@ class WaitingChanges : public LaterEvictions {
   // a value of this length, and at most kInPlaceBytesMax.
   GANNET_UNCHECKED_LOCKS uint64_t AddUpdate(const Store::Guess& guess,
                                             const UpdateLane::Update& update);
-  // Returns the key of a change, and the put that an update makes.
-  static std::string_view KeyOf(const Entry& entry) {
-    if (entry.kind != Kind::kUpdate) return entry.key;
-    return UpdateKeyOf(entry.update);
-  }
-  static Change PutOf(const Entry& entry) {
-    Change put;
-    DecodeUpdateBody(entry.update, &put);
-    return put;
-  }
   // The store's evictions. MayWait is right if it returns false.
   bool MayWait(KeyHash hash) const override { return keys_.MayWait(hash); }
   bool Evict(KeyHash hash, const Change& deletion, uint64_t block_bytes) override;
@@ -142,11 +135,7 @@ class WaitingChanges : public LaterEvictions {
     return published_position_.load(std::memory_order_acquire);
   }
   // Returns nullopt if the change of this ticket was not undone. Ask once.
-  std::optional<Undone> TakeUndone(uint64_t ticket) {
-    if (!any_undone_.load(std::memory_order_relaxed)) [[likely]]
-      return std::nullopt;
-    return FindUndone(ticket);
-  }
+  std::optional<Undone> TakeUndone(uint64_t ticket) { return undone_.Take(ticket); }
   // The last ticket that was given. A hint.
   uint64_t given() const { return given_.load(std::memory_order_relaxed); }
   // Whether so much is recorded and not published that long values should wait. A hint.
@@ -176,19 +165,13 @@ class WaitingChanges : public LaterEvictions {
   const Entry* FindLast(KeyHash hash) const GANNET_REQUIRES(mutex_);
   // Whether an update of the key may be added.
   bool MayUpdate(KeyHash hash, std::string_view key) const GANNET_REQUIRES(mutex_);
-  // Gives back the memory of updates up to this ticket.
-  void GiveRoom(uint64_t ticket) GANNET_REQUIRES(mutex_) {
-    for (; !in_room_.empty() && in_room_.front().last <= ticket; in_room_.pop_front()) {
-      room_.GiveUpTo(in_room_.front().end);
-    }
-  }
   void LookWhetherCrowded() GANNET_REQUIRES(mutex_);
-  std::optional<Undone> FindUndone(uint64_t ticket);
   std::optional<ChangePlace> ReserveUndo(const Change& deletion, ReplyStatus status)
       GANNET_REQUIRES(mutex_);
 
   ChangeRecorder* const recorder_;
   WaitingKeys keys_;
+  UndoneChanges undone_;
 
   mutable WordMutex mutex_;
   // In the order of tickets and positions. An entry does not move. The tickets are without gaps.
@@ -197,18 +180,10 @@ class WaitingChanges : public LaterEvictions {
   // Memory for lanes that the recorder gives none.
   ValueRoom room_ GANNET_GUARDED_BY(mutex_);
   bool lane_in_room_ GANNET_GUARDED_BY(mutex_) = false;
-  struct Piece {
-    uint64_t last;  // ticket of the last update in it
-    uint64_t end;   // ValueRoom's place
-  };
-  std::deque<Piece> in_room_ GANNET_GUARDED_BY(mutex_);
   uint64_t tickets_ GANNET_GUARDED_BY(mutex_) = 0;  // given so far
   bool failed_ GANNET_GUARDED_BY(mutex_) = false;
-  std::map<uint64_t, Undone> undone_ GANNET_GUARDED_BY(mutex_);  // by ticket
   // Release: who sees a ticket sees what was published, and what was undone.
   std::atomic<uint64_t> published_{0};
-  // Relaxed: written before published_, and asked after it.
-  std::atomic<bool> any_undone_{false};
   std::atomic<uint64_t> given_{0};               // tickets_, for hints; relaxed
   std::atomic<bool> crowded_{false};             // relaxed: a hint
   std::atomic<uint64_t> published_position_{0};  // changed under the mutex; release

@@ -36,7 +36,7 @@ Writes::Newest Writes::NewestOf(const Locked& key) const {
     if (waits() && newest.there()) newest.expiry = store_->ItemAt(newest.slot).expiry;
     return newest;
   }
-  Newest newest{.slot = Slot(), .waiting = entry, .collides = waiting_->KeyOf(*entry) != key.key};
+  Newest newest{.slot = Slot(), .waiting = entry, .collides = entry->Key() != key.key};
   if (entry->kind == WaitingChanges::Kind::kUpdate) {
     // It is the same item with another value.
     if (!newest.collides) newest.slot = key.item.slot;
@@ -55,7 +55,7 @@ Writes::Newest Writes::NewestOf(const Locked& key) const {
 Change Writes::ItemOf(const Newest& newest) const {
   const bool is_update =
       newest.waiting != nullptr && newest.waiting->kind == WaitingChanges::Kind::kUpdate;
-  return is_update ? waiting_->PutOf(*newest.waiting) : store_->ItemAt(newest.slot);
+  return is_update ? newest.waiting->Put() : store_->ItemAt(newest.slot);
 }
 
 WriteOutcome Writes::Check(const Locked& key, const Newest& newest,

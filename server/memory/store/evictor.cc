@@ -176,9 +176,10 @@ bool Evictor::Waits(uint64_t item_bytes, Unwritten unwritten) const {
 // If items were deleted for want of a stub's block, what is free lies in pieces that are too short.
 bool Evictor::StepOfTier() {
   const bool more = tier_->Step(FullBytes());
-  if (!items_.stubs()->FillReserve() && items_.stubs()->TakeShortages() > 0) {
+  StubReserve& reserve = items_.stubs()->reserve();
+  if (!reserve.Fill() && reserve.TakeShortages() > 0) {
     clearer_.ClearFor(StubBytes(kKeyBytesMax));
-    items_.stubs()->FillReserve();
+    reserve.Fill();
   }
   return more;
 }

@@ -151,7 +151,7 @@ ReadOutcome Store::Get(std::string_view key, std::span<std::byte> value_out, Ser
 void Store::FillStats(StatsReply* stats) const {
   stats->slots_used = index_.slots_used();
   stats->slots_total = index_.geometry().slots();
-  const uint64_t reserved = stubs_ == nullptr ? 0 : stubs_->reserve_bytes();
+  const uint64_t reserved = stubs_ == nullptr ? 0 : stubs_->reserve().bytes();
   stats->heap_bytes = heap_->allocated_bytes() - reserved;
   stats->heap_total = heap_->capacity_bytes() - heap_->table_bytes();
   stats->items = index_.slots_used();
@@ -272,7 +272,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::TakeOver(const Options& options) {
   std::unique_ptr<Store> store(new Store(adopted, superblock, std::move(heap), &survey));
   Adopter(*store).Adopt(survey, options.take_over_threads);
   store->grower_.Begin(survey.superblock().index, survey.superblock().next_index);
-  if (survey.counts().stubs != 0) Stubs::DropLost(*store, options.tier);
+  if (survey.counts().stubs != 0) DropLostStubs(*store, options.tier);
   store->recovery_->SetFormat(options.tier ? kRecoveryFormatWithStubs : kRecoveryFormat);
   store->recovery_->SetTakingOver(0);
   store->recovery_->SetNextVersion(store->next_version());

@@ -2,6 +2,7 @@
 #define GANNET_SERVER_MEMORY_STORE_STUB_RESERVE_H_
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -53,6 +54,14 @@ class StubReserve {
     }
     return enough;
   }
+  // Takes note that a stub found no block.
+  void NoteShortage() { shortages_.fetch_add(1, std::memory_order_relaxed); }
+  // Returns how many found none since the last call, if they are so many that it pays to make room
+  // for others.
+  uint64_t TakeShortages() {
+    if (shortages_.load(std::memory_order_relaxed) < kShortagesMin) return 0;
+    return shortages_.exchange(0, std::memory_order_relaxed);
+  }
   uint64_t bytes() const {
     MutexLock lock(mutex_);
     uint64_t bytes = 0;
@@ -65,9 +74,11 @@ class StubReserve {
  private:
   static constexpr size_t kBlocks = 32;
   static constexpr size_t kBlocksMin = 8;
+  static constexpr uint64_t kShortagesMin = 16;
   static constexpr uint32_t kClasses = SizeClassFor(StubBytes(kKeyBytesMax)) + 1;
 
   Heap& heap_;
+  std::atomic<uint64_t> shortages_{0};  // relaxed: a hint
   mutable Mutex mutex_;
   std::array<std::vector<std::byte*>, kClasses> blocks_ GANNET_GUARDED_BY(mutex_);
   std::array<bool, kClasses> wanted_ GANNET_GUARDED_BY(mutex_){};

@@ -173,7 +173,7 @@ bool Stubs::MakeOf(const Index::Lock& held, KeyHash hash, const Index::Found& fo
   if (bytes() + SizeClassBytes(block_class) > budget_) return false;
   std::byte* const other = reserve_.Take(block_class);
   if (other == nullptr && items_.recovery() != nullptr) {
-    shortages_.fetch_add(1, std::memory_order_relaxed);
+    reserve_.NoteShortage();
     return false;
   }
   std::byte* const block = other == nullptr ? item : other;
@@ -223,7 +223,7 @@ std::vector<uint32_t> Stubs::Laps() {
   return laps;
 }
 
-void Stubs::DropLost(Items& items, const std::optional<TierOfStore>& tier) {
+void DropLostStubs(Items& items, const std::optional<TierOfStore>& tier) {
   const uint64_t dropped = RemoveIf(items, [&](Slot /*slot*/, const StubValue& stub) {
     return !tier || !LeadsInto(*tier, stub);
   });

@@ -31,6 +31,9 @@ class Items;
 std::optional<Index::Found> FindVersion(Items& items, const Index::Lock& held, KeyHash hash,
                                         uint64_t version);
 TierPlace PlaceOfStub(const Items& items, Slot stub);
+// Deletes the stubs that a former process left, and that lead to nothing in this tier, or anywhere
+// if there is none. REQUIRES: no lock is held.
+void DropLostStubs(Items& items, const std::optional<TierOfStore>& tier);
 
 // The stubs of a store: items whose values are on a disk (docs/decisions/2026-11-29-tier.md). And
 // the values that are written there, before they are evicted: this is what a TierWriter asks.
@@ -96,15 +99,11 @@ class Stubs : public TierItems {
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }  // of their blocks
   uint64_t budget() const { return budget_; }                                // for bytes()
   Counts counts() const;
-  uint64_t reserve_bytes() const { return reserve_.bytes(); }
 
   // For the store.
   //
   // Makes room for values that come back by this, which outlives it. Before others use it.
   void UseEvictor(Evictor* evictor) { evictor_ = evictor; }
-  // Deletes what a former process left, and leads to nothing in this tier, or leads anywhere if
-  // there is none. REQUIRES: no lock is held.
-  static void DropLost(Items& items, const std::optional<TierOfStore>& tier);
   // What a read of a stub finds. One that leads to nothing in this tier is deleted.
   static ReadOutcome Read(Items& items, const Index::Lock& held, const Index::Found& stub);
   // Replaces an item that is to be evicted by a stub. Returns false, and changes nothing, if its
@@ -125,19 +124,11 @@ class Stubs : public TierItems {
   // Asks the thread that writes.
   void AskWriter() const;
   bool too_many() const { return bytes() > budget_ - budget_ / kSpareShare; }
-  // Returns false if there is too little memory for it.
-  bool FillReserve() { return reserve_.Fill(); }
-  // Returns how many stubs found no block since the last call, if they are so many that it pays to
-  // make room for others.
-  uint64_t TakeShortages() {
-    if (shortages_.load(std::memory_order_relaxed) < kShortagesMin) return 0;
-    return shortages_.exchange(0, std::memory_order_relaxed);
-  }
+  StubReserve& reserve() { return reserve_; }
 
  private:
   // The background keeps so much of the stubs' share free.
   static constexpr uint64_t kSpareShare = 64;
-  static constexpr uint64_t kShortagesMin = 16;
 
   bool MakeOf(const Index::Lock& held, KeyHash hash, const Index::Found& found,
               const TierPlace& place);
@@ -165,7 +156,6 @@ class Stubs : public TierItems {
   std::string key_;
   std::unique_ptr<std::byte[]> value_;
 
-  std::atomic<uint64_t> shortages_{0};
   std::atomic<uint64_t> count_{0};
   std::atomic<uint64_t> bytes_{0};
   std::atomic<uint64_t> made_{0};
