@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <unordered_set>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -17,12 +16,13 @@
 #include "common/base/mutex.h"
 #include "common/layout/size_class.h"
 #include "server/memory/heap/heap_map.h"
+#include "server/memory/heap/heap_use.h"
 #include "server/memory/heap/run_allocator.h"
+#include "server/memory/heap/single_runs.h"
 #include "server/memory/heap/slabs.h"
+#include "server/memory/heap/small_blocks.h"
 
 namespace gannet {
-
-class HeapExtents;
 
 // The blocks that items live in, over one fixed span of registered memory. The memory is handed out
 // as runs of units (RunAllocator).
@@ -52,19 +52,14 @@ class Heap {
  public:
   static constexpr uint64_t kUnitBytes = Slabs::kUnitBytes;
 
-  // Returns the alignment that the memory needs: a page of jemalloc as it was built, or of the
-  // system.
-  static uint64_t PageBytes();
-  // Returns a number that differs between versions of jemalloc.
-  static uint64_t AllocatorVersion();
-  // REQUIRES: memory starts on a page. InvalidArgument: it is less than one page.
-  // ResourceExhausted: jemalloc has no more arenas (4,095 per process).
-  static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory);
-  // Begins with the blocks in use that `map` says, and has no finer blocks than
+  // If there is a map, begins with the blocks in use that it says, and has no finer blocks than
   // size classes. Does not touch the memory.
-  // Internal: jemalloc does not give exactly these blocks.
+  //   InvalidArgument: the memory is less than one page.
+  //   ResourceExhausted: jemalloc has no more arenas (4,095 per process).
+  //   Internal: jemalloc does not give exactly these blocks.
+  // REQUIRES: it starts on a page (SmallBlocks::PageBytes).
   static absl::StatusOr<std::unique_ptr<Heap>> Create(std::span<std::byte> memory,
-                                                      const HeapMap& map);
+                                                      const HeapMap* map = nullptr);
   ~Heap();
   Heap(const Heap&) = delete;
   Heap& operator=(const Heap&) = delete;
@@ -94,7 +89,8 @@ class Heap {
   // behind the heap's begin. Returns nullopt if it does not fit then either. Of the tables only the
   // newest one stays.
   std::optional<uint64_t> PlaceAlone(uint64_t bytes) const;
-  // As Allocate, for a large item: the block begins below `end`.
+  // As Allocate, for a large item: the block begins below `end`, and may be memory that KeepFree
+  // keeps. nullptr: just as Allocate.
   std::byte* AllocateBelow(uint64_t bytes, const std::byte* end);
   // REQUIRES: the block came from Allocate(bytes), with a number of bytes of this class.
   void Free(std::byte* block, uint32_t size_class);
@@ -134,80 +130,37 @@ class Heap {
   static constexpr uint64_t TableBytes(uint64_t bytes) { return AlignUp(bytes, kUnitBytes); }
   std::byte* AllocateTable(uint64_t bytes);
   void FreeTable(std::byte* block, uint64_t bytes);
-  uint64_t table_bytes() const { return table_bytes_.load(std::memory_order_relaxed); }
 
   uint64_t capacity_bytes() const { return capacity_bytes_; }
   // What KeepFree named.
   uint64_t kept_bytes() const { return kept_bytes_.load(std::memory_order_relaxed); }
-  // Bytes of all blocks in use.
-  uint64_t allocated_bytes() const {
-    const uint64_t freed = freed_bytes();
-    return taken_bytes_.load(std::memory_order_relaxed) - freed;
-  }
-  // Bytes of all blocks in use, and of tables.
-  uint64_t occupied_bytes() const { return allocated_bytes() + table_bytes(); }
-  // Bytes of all blocks that were ever freed.
-  uint64_t freed_bytes() const { return freed_bytes_.load(std::memory_order_relaxed); }
+  const HeapUse& use() const { return use_; }
   // Bytes of all runs in use. Free memory in a slab serves blocks of one class only.
   uint64_t ActiveBytes() const { return capacity_bytes_ - runs_.free_units() * kUnitBytes; }
   // The blocks in use of each class. Takes some 10 us, because it asks jemalloc for its statistics.
   // So counting small blocks costs nothing.
-  struct ClassUse {
-    uint64_t blocks = 0;
-    uint64_t bytes = 0;
-  };
-  std::array<ClassUse, kSizeClassMax + 1> UseByClass() const;
+  std::array<HeapUse::OfClass, kSizeClassMax + 1> UseByClass() const;
 
  private:
   // `fine`: whether there are finer blocks than size classes.
   Heap(std::span<std::byte> memory, bool fine);
-  static absl::StatusOr<std::unique_ptr<Heap>> Open(std::span<std::byte> memory, bool fine);
-  absl::Status MakeArena();
   absl::Status Replay(const HeapMap& map);
-  // Allocates all blocks of a slab.
-  absl::Status Retake(const HeapMap::Slab& slab);
-  // Frees those blocks of slabs that are not in use, and counts the others.
-  void FreeUnused(const HeapMap& map);
-  std::byte* AllocateSmall(uint64_t bytes);
   // Counts the block, and returns its address.
   std::byte* Count(const std::optional<Slabs::Block>& block);
   // Returns whether a sealed item of `bytes`, or of a class of `bytes`, has its block in slabs_.
   bool IsFine(uint64_t bytes) const { return slabs_ != nullptr && bytes >= Slabs::kBytesMin; }
-  std::byte* AllocateRun(uint64_t bytes, uint64_t end);
-  // Counts the block of a large item.
-  void CountRun(uint32_t size_class, uint64_t bytes);
   void FreeRun(uint64_t first_unit, uint32_t size_class);
   uint64_t UnitOf(const std::byte* block) const {
     return static_cast<uint64_t>(block - begin_) / kUnitBytes;
   }
-  void NoteSingle(uint64_t first_unit);
-  // Returns false if the sealed item's block is not a run of its own.
-  bool FreeSingle(std::byte* block, uint32_t size_class);
-
   std::byte* const begin_;
   const uint64_t capacity_bytes_;
   RunAllocator runs_;
-  const std::unique_ptr<Slabs> slabs_;    // nullptr: there are no finer blocks than size classes
-  std::unique_ptr<HeapExtents> extents_;  // outlives the arena
-  unsigned arena_ = 0;
-  bool open_ = false;
-  int flags_ = 0;  // for mallocx: this arena, no thread cache
-  // Statistics. Relaxed: no other memory depends on them.
-  std::atomic<uint64_t> taken_bytes_{0};
-  std::atomic<uint64_t> freed_bytes_{0};
-  std::atomic<uint64_t> table_bytes_{0};
-  std::atomic<uint64_t> kept_bytes_{0};
-  struct RunUse {
-    std::atomic<uint64_t> blocks{0};
-    std::atomic<uint64_t> bytes{0};
-  };
-  std::array<RunUse, kSizeClassMax + 1> run_uses_{};
-  // The first units of the runs that are blocks of sealed items. There are few, because only a full
-  // heap makes any. Relaxed: whoever frees or moves an item holds the lock under which its block
-  // was made.
-  std::atomic<uint64_t> single_count_{0};
-  mutable Mutex singles_mutex_;
-  std::unordered_set<uint64_t> singles_ GANNET_GUARDED_BY(singles_mutex_);
+  const std::unique_ptr<Slabs> slabs_;  // nullptr: there are no finer blocks than size classes
+  std::unique_ptr<SmallBlocks> small_;
+  HeapUse use_;
+  SingleRuns singles_;
+  std::atomic<uint64_t> kept_bytes_{0};  // relaxed
   // The first units of tables. There are two or three.
   mutable Mutex tables_mutex_;
   std::vector<uint64_t> tables_ GANNET_GUARDED_BY(tables_mutex_);

@@ -81,10 +81,10 @@ absl::StatusOr<Examination> Examine(std::span<std::byte> region) {
   Examination examination{.region_bytes = region.size()};
   GANNET_ASSIGN_OR_RETURN(examination.has_items, RecoveryArea::HasItems(region));
   if (!examination.has_items) return examination;
-  const uint64_t heap_offset = AlignUp(kRecoveryEnd, Heap::PageBytes());
+  const uint64_t heap_offset = AlignUp(kRecoveryEnd, SmallBlocks::PageBytes());
   GANNET_ASSIGN_OR_RETURN(const Survey survey, Survey::Of(region, heap_offset));
   // A start makes the heap again, so this does, too. It does not touch the memory.
-  GANNET_RETURN_IF_ERROR(Heap::Create(region.subspan(heap_offset), survey.heap()).status());
+  GANNET_RETURN_IF_ERROR(Heap::Create(region.subspan(heap_offset), &survey.heap()).status());
   examination.stopped_in_order = survey.stopped_in_order();
   examination.incarnation = survey.superblock().incarnation;
   examination.counts = survey.counts();

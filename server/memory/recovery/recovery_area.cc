@@ -66,7 +66,7 @@ absl::Status CheckHeader(const RecoveryHeader& header, uint64_t region_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("it was made with ", header.region_bytes,
                                                    " bytes and has ", region_bytes, " now"));
   }
-  if (header.allocator != Heap::AllocatorVersion()) {
+  if (header.allocator != SmallBlocks::AllocatorVersion()) {
     return absl::InvalidArgumentError(
         "it was written with another version of jemalloc: start kvserver with that one, or remove "
         "the file");
@@ -123,7 +123,7 @@ void RecoveryArea::Format(uint64_t region_bytes, uint32_t format) {
                         .format = format,
                         .struct_bytes = sizeof(RecoveryHeader),
                         .region_bytes = region_bytes,
-                        .allocator = Heap::AllocatorVersion(),
+                        .allocator = SmallBlocks::AllocatorVersion(),
                         .checksum = 0,
                         .state = static_cast<uint64_t>(RegionState::kNew),
                         .taking_over = 0,

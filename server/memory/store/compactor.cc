@@ -43,7 +43,7 @@ bool Compactor::MakeRoom() {
 }
 
 uint64_t Compactor::FreedSinceRound() const {
-  return items_.heap().freed_bytes() + oversized_bytes_.load(std::memory_order_relaxed) -
+  return items_.heap().use().freed_bytes() + oversized_bytes_.load(std::memory_order_relaxed) -
          freed_at_round_.load(std::memory_order_relaxed);
 }
 
@@ -51,7 +51,8 @@ bool Compactor::FragmentedWhenIdle() const {
   const uint64_t capacity = items_.heap().capacity_bytes();
   if (FreedSinceRound() < capacity / kFreedShare) return false;
   const uint64_t active = items_.heap().ActiveBytes();
-  return active > capacity / 2 && active > items_.heap().occupied_bytes() + capacity / kSlackShare;
+  return active > capacity / 2 &&
+         active > items_.heap().use().occupied_bytes() + capacity / kSlackShare;
 }
 
 bool Compactor::InRound() const {

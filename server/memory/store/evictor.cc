@@ -62,7 +62,7 @@ bool Evictor::EvictSomewhere(uint32_t size_class, Unwritten unwritten) {
 void Evictor::NoteUnusable() {
   const uint64_t capacity = items_.heap().capacity_bytes();
   const uint64_t unusable = state_.unusable_bytes.load(std::memory_order_relaxed);
-  const bool full = items_.heap().occupied_bytes() >= FullBytes() + state_.WatermarkBytes();
+  const bool full = items_.heap().use().occupied_bytes() >= FullBytes() + state_.WatermarkBytes();
   if (full || unusable > capacity / kUnusableShareMax) return;
   state_.unusable_bytes.store(unusable + capacity / 1024, std::memory_order_relaxed);
 }
@@ -90,7 +90,7 @@ std::byte* Evictor::EvictFor(uint64_t item_bytes, Unwritten unwritten) {
 bool Evictor::IsScattered(uint32_t size_class) const {
   const uint64_t scattered = items_.heap().capacity_bytes() /
                              (IsLargeClass(size_class) ? kScatteredShareForLarge : kScatteredShare);
-  return items_.heap().occupied_bytes() < FullBytes() - scattered;
+  return items_.heap().use().occupied_bytes() < FullBytes() - scattered;
 }
 
 std::byte* Evictor::EvictWritten(uint64_t item_bytes, Unwritten unwritten) {
@@ -209,7 +209,7 @@ constexpr uint32_t kTurnsForSpan = 4;
 }  // namespace
 
 uint64_t Evictor::BytesThatStay() const {
-  const uint64_t occupied = items_.heap().occupied_bytes();
+  const uint64_t occupied = items_.heap().use().occupied_bytes();
   return later_ == nullptr ? occupied : occupied - std::min(occupied, later_->waiting_bytes());
 }
 

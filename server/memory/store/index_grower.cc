@@ -170,7 +170,7 @@ bool IndexGrower::BeginGrowth() {
 uint64_t IndexGrower::NextBytes() {
   const IndexGeometry& now = items_.index().geometry();
   const double used = static_cast<double>(std::max<uint64_t>(items_.index().slots_used(), 1));
-  const double item_bytes = static_cast<double>(items_.heap().allocated_bytes()) / used;
+  const double item_bytes = static_cast<double>(items_.heap().use().allocated_bytes()) / used;
   const double slot_bytes = static_cast<double>(kBucketBytes) / kSlotsPerBucket / kFillAtTheEnd;
   const double items =
       static_cast<double>(items_.heap().capacity_bytes()) / (item_bytes + slot_bytes);

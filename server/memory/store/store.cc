@@ -91,9 +91,9 @@ absl::StatusOr<std::unique_ptr<Store>> Store::Create(const Options& options) {
   }
   const auto heap_memory =
       options.region.first(superblock.region_bytes).subspan(superblock.heap_offset);
-  GANNET_ASSIGN_OR_RETURN(auto heap, options.memory_file
-                                         ? Heap::Create(heap_memory, HeapMap(heap_memory.size()))
-                                         : Heap::Create(heap_memory));
+  std::optional<HeapMap> empty;
+  if (options.memory_file) empty.emplace(heap_memory.size());
+  GANNET_ASSIGN_OR_RETURN(auto heap, Heap::Create(heap_memory, empty ? &*empty : nullptr));
   const std::byte* const index = heap->AllocateTable(superblock.index.bytes());
   if (index == nullptr) return TooSmall(superblock.region_bytes, superblock);
   superblock.index.offset = static_cast<uint64_t>(index - options.region.data());
@@ -152,8 +152,8 @@ void Store::FillStats(StatsReply* stats) const {
   stats->slots_used = index_.slots_used();
   stats->slots_total = index_.geometry().slots();
   const uint64_t reserved = stubs_ == nullptr ? 0 : stubs_->reserve().bytes();
-  stats->heap_bytes = heap_->allocated_bytes() - reserved;
-  stats->heap_total = heap_->capacity_bytes() - heap_->table_bytes();
+  stats->heap_bytes = heap_->use().allocated_bytes() - reserved;
+  stats->heap_total = heap_->capacity_bytes() - heap_->use().table_bytes();
   stats->items = index_.slots_used();
   stats->displacements = index_.displacements();
   stats->stash_used = index_.stash_used();
@@ -239,7 +239,8 @@ ReplyStatus Store::NoRoom(std::string_view key, size_t value_bytes) {
 }
 
 bool Store::NearlyFull() const {
-  return evicts() && heap_->occupied_bytes() > evictor_->FullBytes() - heap_->capacity_bytes() / 16;
+  return evicts() &&
+         heap_->use().occupied_bytes() > evictor_->FullBytes() - heap_->capacity_bytes() / 16;
 }
 
 // Is made of what a former process left in a memory file.
@@ -258,7 +259,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::TakeOver(const Options& options) {
   GANNET_ASSIGN_OR_RETURN(const Survey survey,
                           Survey::Of(options.region, heap_offset, options.take_over_threads));
   GANNET_ASSIGN_OR_RETURN(auto heap,
-                          Heap::Create(options.region.subspan(heap_offset), survey.heap()));
+                          Heap::Create(options.region.subspan(heap_offset), &survey.heap()));
   // Nothing was changed up to here.
   Options adopted = options;
   adopted.first_version = std::max(options.first_version, survey.versions_end());

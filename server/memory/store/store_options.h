@@ -34,8 +34,8 @@ struct StoreOptions {
   WakeUp* tidy_wanted = nullptr;
   uint64_t incarnation = 0;  // random, not 0
   uint64_t hash_seed = 0;
-  uint64_t first_version = 1;               // common/layout/version.h; not 0
-  uint64_t page_bytes = Heap::PageBytes();  // alignment that the heap needs
+  uint64_t first_version = 1;                      // common/layout/version.h; not 0
+  uint64_t page_bytes = SmallBlocks::PageBytes();  // alignment that the heap needs
   bool evict = false;  // a write that finds no room evicts other items (evictor.h)
   // Where a store that evicts keeps its heats (heat.h); zero filled, outlives the Store. Empty: in
   // memory of its own.

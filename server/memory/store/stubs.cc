@@ -338,7 +338,7 @@ std::optional<TierRecord> Stubs::Copy(const AheadOfEviction::Item& item) {
 void Stubs::Written(uint64_t hash, const TierPlace& place) {
   ahead_.Written(place);
   const Heap& heap = items_.heap();
-  if (heap.occupied_bytes() <= items_.eviction()->FullBytes(heap.kept_bytes())) return;
+  if (heap.use().occupied_bytes() <= items_.eviction()->FullBytes(heap.kept_bytes())) return;
   if (Make(KeyHash(hash), place)) ahead_.Drop(place.version);
 }
 

@@ -22,8 +22,8 @@ constexpr uint32_t kTablePassesMax = 4;
 bool TableSpan::Choose(uint64_t table_bytes) {
   const Heap& heap = items_.heap();
   const uint64_t capacity = heap.capacity_bytes();
-  if (capacity - heap.occupied_bytes() < kFreeTablesMin * table_bytes) return false;
-  if (heap.freed_bytes() < freed_next_) return false;
+  if (capacity - heap.use().occupied_bytes() < kFreeTablesMin * table_bytes) return false;
+  if (heap.use().freed_bytes() < freed_next_) return false;
   // Meanwhile the table that is wanted becomes a little longer, as more memory becomes free.
   const uint64_t bytes = table_bytes + table_bytes / 8;
   for (uint64_t i = 0; i < kTablePlaces; ++i) {
@@ -52,7 +52,7 @@ void TableSpan::Release() {
   items_.heap().GiveBack(&claims_);
   failures_ = whole ? 0 : std::min(failures_ + 1, kTableFailuresMax);
   const uint64_t share = items_.heap().capacity_bytes() / kTableFreedShare;
-  freed_next_ = items_.heap().freed_bytes() + (share << failures_);
+  freed_next_ = items_.heap().use().freed_bytes() + (share << failures_);
   memory_ = {};
   claimed_ = 0;
 }

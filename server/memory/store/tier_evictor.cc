@@ -74,7 +74,7 @@ std::byte* TierEvictor::RoomForPromoted(uint64_t item_bytes, uint8_t heat, uint6
   const uint64_t left = ahead - ahead / kAheadShareOfPromotions;
   const int32_t worth_max = WorthOf(heat, SizeClassFor(item_bytes)) - kPromotedWorthMore;
   for (int evictions = 0;; ++evictions) {
-    const uint64_t occupied = heap.occupied_bytes() + bytes;
+    const uint64_t occupied = heap.use().occupied_bytes() + bytes;
     if (occupied + left > full_bytes + stubs_.ahead().written_bytes()) return nullptr;
     if (occupied <= full_bytes) {
       if (std::byte* const block = heap.Allocate(item_bytes)) return block;
@@ -102,7 +102,7 @@ void TierEvictor::Prefer(std::span<ItemSampler::Candidate> candidates) const {
 // As much is written ahead as would have to go now if the heap were full a little earlier.
 uint64_t TierEvictor::BytesAhead(uint64_t full_bytes) const {
   const uint64_t begin = full_bytes - std::min(full_bytes, AheadBytes(items_.heap()));
-  const uint64_t occupied = items_.heap().occupied_bytes();
+  const uint64_t occupied = items_.heap().use().occupied_bytes();
   return occupied - std::min(occupied, begin);
 }
 

@@ -230,7 +230,7 @@ TEST_F(JoinerTest, SaysThatItREADsAnOldIndexNoMore) {
     const auto freed = [&] {
       const Superblock superblock = server().store().superblock();
       const uint64_t one = superblock.index.buckets() * kBucketBytes;
-      return server().store().heap().table_bytes() < one + one / 4;
+      return server().store().heap().use().table_bytes() < one + one / 4;
     };
     EXPECT_TRUE(StepUntil([&] { return freed() || poll(); }));
     EXPECT_TRUE(freed()) << (*joiner)->status();

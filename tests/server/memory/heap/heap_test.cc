@@ -49,7 +49,7 @@ double Fill(Heap& heap, Pick pick, Blocks* blocks) {
     }
     blocks->emplace_back(block, size_class);
   }
-  return static_cast<double>(heap.allocated_bytes()) / heap.capacity_bytes();
+  return static_cast<double>(heap.use().allocated_bytes()) / heap.capacity_bytes();
 }
 
 void FreeAll(Heap& heap, Blocks* blocks) {
@@ -75,23 +75,24 @@ TEST(HeapTest, BeginsWithTheBlocksOfAFormerOne) {
     Blocks blocks;
     uint64_t bytes = 0;
     {
-      auto heap = Heap::Create(memory.span(), HeapMap(memory.span().size()));
+      const HeapMap empty(memory.span().size());
+      auto heap = Heap::Create(memory.span(), &empty);
       ASSERT_TRUE(heap.ok()) << heap.status();
       for (int round = 0; round < 3; ++round) {
         Fill(
             **heap, [&] { return 3 + static_cast<uint32_t>(random() % most); }, &blocks);
         FreeSome(**heap, &blocks, random);
       }
-      bytes = (*heap)->occupied_bytes();
+      bytes = (*heap)->use().occupied_bytes();
     }
     for (auto [block, size_class] : blocks) {
       const uint64_t offset = block - memory.span().data();
       ASSERT_EQ(map.Take(offset, SizeClassBytes(size_class)), HeapMap::Taken::kNow);
       ASSERT_EQ(map.Take(offset, SizeClassBytes(size_class)), HeapMap::Taken::kBefore);
     }
-    auto heap = Heap::Create(memory.span(), map);
+    auto heap = Heap::Create(memory.span(), &map);
     ASSERT_TRUE(heap.ok()) << heap.status();
-    EXPECT_EQ((*heap)->occupied_bytes(), bytes);
+    EXPECT_EQ((*heap)->use().occupied_bytes(), bytes);
     Blocks more;
     Fill(
         **heap, [&] { return 3 + static_cast<uint32_t>(random() % most); }, &more);
@@ -138,7 +139,7 @@ TEST(HeapTest, ALargeItemsBlockHasItsOwnLength) {
   std::byte* const a = heap->Allocate(66'000);
   std::byte* const b = heap->Allocate(4'097);
   std::byte* const c = heap->Allocate(4'097);
-  EXPECT_EQ(heap->allocated_bytes(), AlignUp(66'000, Heap::kUnitBytes) + 2 * 4'608);
+  EXPECT_EQ(heap->use().allocated_bytes(), AlignUp(66'000, Heap::kUnitBytes) + 2 * 4'608);
   EXPECT_EQ(b - a, static_cast<ptrdiff_t>(AlignUp(66'000, Heap::kUnitBytes)));
   EXPECT_EQ(c - b, 4'608);
   heap->Free(b, SizeClassFor(4'097));
@@ -159,7 +160,7 @@ TEST(HeapTest, TheBytesOfABlocksClassLieInTheMemory) {
   // What no large item may take serves small ones.
   while (heap->Allocate(64) != nullptr) {
   }
-  EXPECT_GE(heap->allocated_bytes(), heap->capacity_bytes() - 8 * Heap::PageBytes());
+  EXPECT_GE(heap->use().allocated_bytes(), heap->capacity_bytes() - 8 * SmallBlocks::PageBytes());
 }
 
 TEST(HeapTest, BlocksHaveExactlyTheBytesOfTheirClass) {
@@ -210,13 +211,13 @@ TEST(HeapTest, WhatIsClaimedIsAllocatedByNobodyUntilItIsGivenBack) {
 TEST(HeapTest, CountsWhatIsAllocated) {
   Memory memory(1 << 20);
   auto heap = MakeHeap(memory);
-  EXPECT_EQ(heap->allocated_bytes(), 0u);
+  EXPECT_EQ(heap->use().allocated_bytes(), 0u);
   std::byte* a = heap->Allocate(100);
   std::byte* b = heap->Allocate(5000);
-  EXPECT_EQ(heap->allocated_bytes(), 112u + 5120u);
+  EXPECT_EQ(heap->use().allocated_bytes(), 112u + 5120u);
   heap->Free(a, SizeClassFor(100));
   heap->Free(b, SizeClassFor(5000));
-  EXPECT_EQ(heap->allocated_bytes(), 0u);
+  EXPECT_EQ(heap->use().allocated_bytes(), 0u);
 }
 
 TEST(HeapTest, FullHeapRefusesAndServesAgainAfterAFree) {
@@ -281,7 +282,7 @@ TEST(HeapTest, ChangesOfSizesLeaveItUsable) {
     std::shuffle(blocks.begin(), blocks.end(), random);
     FreeAll(*heap, &blocks);
   }
-  EXPECT_EQ(heap->allocated_bytes(), 0u);
+  EXPECT_EQ(heap->use().allocated_bytes(), 0u);
 }
 
 // The new sizes come while the old ones go, as when a working set drifts.
@@ -333,7 +334,7 @@ TEST(HeapTest, ThreadsShareIt) {
   std::vector<std::thread> threads;
   for (int id = 1; id <= 4; ++id) threads.emplace_back(work, id);
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(heap->allocated_bytes(), 0u);
+  EXPECT_EQ(heap->use().allocated_bytes(), 0u);
 }
 
 TEST(HeapTest, NothingIsWrittenIntoFreedBlocks) {
@@ -373,7 +374,7 @@ TEST(HeapTest, CountsBlocksByClassWithoutTables) {
   const std::unique_ptr<Heap> heap = MakeHeap(memory);
   const auto sum = [](const auto& uses) {
     uint64_t bytes = 0;
-    for (const Heap::ClassUse& use : uses) bytes += use.bytes;
+    for (const HeapUse::OfClass& use : uses) bytes += use.bytes;
     return bytes;
   };
   Blocks blocks;
@@ -388,7 +389,7 @@ TEST(HeapTest, CountsBlocksByClassWithoutTables) {
   EXPECT_EQ(uses[8].bytes, 256u);
   EXPECT_EQ(uses[SizeClassFor(33'000)].blocks, 1u);
   EXPECT_EQ(uses[SizeClassFor(33'000)].bytes, AlignUp(33'000, Heap::kUnitBytes));
-  EXPECT_EQ(sum(uses), heap->allocated_bytes());
+  EXPECT_EQ(sum(uses), heap->use().allocated_bytes());
   for (const auto& [block, size_class] : blocks) heap->Free(block, size_class);
   heap->FreeTable(table, 1 << 20);
   EXPECT_EQ(sum(heap->UseByClass()), 0u);

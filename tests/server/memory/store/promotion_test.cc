@@ -133,12 +133,12 @@ TEST_F(PromotionTest, LooksAgainBeforeItReplacesTheStub) {
   const TierPlace old = PutStub("key");
   store_.Delete("key");
   const TierPlace place = PutStub("key");
-  const uint64_t bytes = store_->heap().allocated_bytes();
+  const uint64_t bytes = store_->heap().use().allocated_bytes();
   const auto room = store_->Reserve("key", value_, At(1));
   ASSERT_TRUE(room.has_value());
   EXPECT_FALSE(stubs().ReplaceByItem(store_->HashOf("key"), old, "key", room->offset));
   EXPECT_EQ(Look("key").on_disk, place);
-  EXPECT_EQ(store_->heap().allocated_bytes(), bytes) << "the block is given back";
+  EXPECT_EQ(store_->heap().use().allocated_bytes(), bytes) << "the block is given back";
 }
 
 // The record is the same.

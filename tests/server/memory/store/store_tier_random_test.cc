@@ -114,7 +114,7 @@ class Life {
     EXPECT_EQ(stubs().count(), 0u);
     EXPECT_EQ(stubs().bytes(), 0u);
     EXPECT_EQ(Stats().items, 0u);
-    EXPECT_EQ(store().heap().allocated_bytes(), stubs().reserve().bytes());
+    EXPECT_EQ(store().heap().use().allocated_bytes(), stubs().reserve().bytes());
     // What was chosen is gone, so that nothing is written, and nothing waits any more.
     if (process_->writer->disk(now_ns_) == TierWriter::Disk::kFailed) return;
     now_ns_ += TierWriter::kFullNs;

@@ -141,7 +141,7 @@ TEST_F(StubsTest, AreDeletedFlushedAndSweptAway) {
   PutStub("flushed", value_);
   EXPECT_EQ(store_.FlushSome(0).removed, 1u);
   EXPECT_EQ(store_->stubs()->count(), 0u);
-  EXPECT_EQ(store_->heap().allocated_bytes(), 0u);
+  EXPECT_EQ(store_->heap().use().allocated_bytes(), 0u);
 }
 
 // Keys of all lengths, so that blocks of all classes move.
@@ -181,7 +181,7 @@ TEST_F(StubsTest, AreMovedTogether) {
   for (const auto& [i, place] : places) {
     EXPECT_TRUE(store_->stubs()->Delete(store_->HashOf(KeyOf(i)), place));
   }
-  EXPECT_EQ(store_->heap().allocated_bytes(), 0u);
+  EXPECT_EQ(store_->heap().use().allocated_bytes(), 0u);
   EXPECT_EQ(store_->stubs()->bytes(), 0u);
 }
 
