@@ -49,6 +49,12 @@ struct alignas(64) EngineServer {
   RequestQueue requests;
   bool wants_buffer = false;  // the first request waits for a buffer to lend
   uint64_t cache_bytes;       // of the location cache
+  int64_t away_since_ns = 0;  // when OnLost came first; 0: it is ready
+
+  // Returns whether the server may keep locks of `locks` until the session is ready again.
+  bool MayKeepLocks() const {
+    return session->terms().may_keep_locks && !session->dead() && locks.connection_id() != 0;
+  }
 
   bool HasQueued() const { return !ordered.empty() || !requests.empty(); }
   // Returns whether anything of that can be sent now.

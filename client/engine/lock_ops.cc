@@ -123,9 +123,11 @@ bool LockOps::MustAskAgain(const Op& op, const ReplyHeader& reply) {
 
 void LockOps::GiveBack(Op& op) {
   op.server->locks.OnReleased(op.hash, op.lock.word);
-  if (!op.session().ready()) return;  // the server breaks the locks of a lost connection
+  const bool ready = op.session().ready();
+  if (!ready && !op.server->MayKeepLocks()) return;  // the server breaks it
   op.busy.debt = Op::LockDebt::kReleasing;
-  if (op.session().terms().lock_by_nic) return QueueCompareAndSwap(op, op.lock.word.word(), 0);
+  if (ready && op.session().terms().lock_by_nic)
+    return QueueCompareAndSwap(op, op.lock.word.word(), 0);
   op.EnqueueRequest();
 }
 
@@ -158,7 +160,7 @@ void LockOps::KeepReleasing(Op& op, Op::Phase was) {
   locks.OnReleased(op.hash, op.lock.word);
   const bool begun = was == Op::Phase::kUnlocking || was == Op::Phase::kPausing ||
                      was == Op::Phase::kRequestQueued || was == Op::Phase::kRequestSent;
-  if (!op.session().ready()) {  // the lock is lost with the connection
+  if (!op.session().ready() && !op.server->MayKeepLocks()) {  // the lock is lost
     op.CancelRequest();
     op.IgnoreAnswer();
   } else if (begun) {

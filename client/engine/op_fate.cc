@@ -60,6 +60,7 @@ OpVerdict EndsUnsent(const Op& op, Loss loss, ServerReach reach) {
     case Loss::kTime:
       return EndsLate(op, reach);
     case Loss::kConnection:
+    case Loss::kOnlyConnection:
     case Loss::kSession:
     case Loss::kPlace:
       return {};
@@ -93,6 +94,7 @@ OpVerdict OfReading(const Op& op, Loss loss, ServerReach reach, bool fills_memor
     case Loss::kTime:
       if (fills_memory && op.uses_caller_memory()) return {Fate::kLingers};
       return EndsLate(op, reach);
+    case Loss::kOnlyConnection:
     case Loss::kSession:
     case Loss::kStore:
     case Loss::kServer:
@@ -143,6 +145,7 @@ OpVerdict OfSent(const Op& op, Loss loss, ServerReach reach) {
       // The server may READ the value from there.
       if (op.uses_caller_memory() && IsWrite(op.request.type)) return {Fate::kLingers};
       return EndsLate(op, reach);
+    case Loss::kOnlyConnection:
     case Loss::kStore:
     case Loss::kPlace:
     case Loss::kServer:
@@ -151,9 +154,21 @@ OpVerdict OfSent(const Op& op, Loss loss, ServerReach reach) {
   return {};
 }
 
+// Nobody else releases a lock that the server keeps.
+OpVerdict OfKeptLocks(const Op& op, ServerReach reach) {
+  OpVerdict verdict = FateOf(op, Loss::kConnection, reach);
+  if (verdict.fate != Fate::kEnds) return verdict;
+  const bool asks = op.phase == Op::Phase::kPausing || op.phase == Op::Phase::kRequestQueued ||
+                    op.phase == Op::Phase::kRequestSent;
+  if (NeedsLock(op.request.type) && asks && reach != ServerReach::kDown) return {};
+  verdict.owes = OwesAtDeadline(op, op.phase == Op::Phase::kRequestSent);
+  return verdict;
+}
+
 }  // namespace
 
 OpVerdict FateOf(const Op& op, Loss loss, ServerReach reach) {
+  if (loss == Loss::kOnlyConnection) return OfKeptLocks(op, reach);
   switch (op.phase) {
     case Op::Phase::kFresh:
       return {loss == Loss::kPlace ? Fate::kIsAimed : Fate::kGoesOn};

@@ -10,12 +10,13 @@ namespace gannet {
 
 // What an operation counted on and lost.
 enum class Loss : uint8_t {
-  kConnection,  // to its server. Nothing of it is in flight any more
-  kSession,     // the server forgot it, and with it the request that was sent
-  kStore,       // another run of the server answers, which has other items
-  kPlace,       // its key's partition moved, or may have (op_rerouting.h)
-  kServer,      // another server has the key, as one has another name than was assumed
-  kTime,        // its deadline is over
+  kConnection,      // to its server. Nothing of it is in flight any more, and its locks are lost
+  kOnlyConnection,  // the same, but the server may keep the session's locks
+  kSession,         // the server forgot it, and with it the request that was sent
+  kStore,           // another run of the server answers, which has other items
+  kPlace,           // its key's partition moved, or may have (op_rerouting.h)
+  kServer,          // another server has the key, as one has another name than was assumed
+  kTime,            // its deadline is over
 };
 
 // Whether an operation's server can be asked.
@@ -80,6 +81,9 @@ struct OpVerdict {
 //   kPausing and
 //   kRequestQueued goes on (1)       is queued (5)   ends               ends (2)
 //   kRequestSent   goes on           -               ends, lingers (4)  kSession: waits or ends
+//
+// By kOnlyConnection as by kConnection, but what releases or extends a lock is sent again on the
+// next connection, and who ends without a lock that it may have taken owes its release.
 //
 // 1. What takes a lock, or needs one that it has, ends with the connection. So does everything, if
 //    the server cannot be reached.

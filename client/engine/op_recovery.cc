@@ -1,26 +1,39 @@
+// A lost connection, and the next one. Between them nobody knows whether the server keeps the
+// locks; the next grant says so.
+
 #include "client/engine/op_recovery.h"
 
 namespace gannet {
+namespace {
+
+// A server takes a connection that it closes for closed by then.
+constexpr int64_t kCloseNsMax = 10 * kNsPerSecond;
+
+}  // namespace
 
 void OpRecovery::Suffer(Op& op, Loss loss) {
   rerouting_.Apply(op, FateOf(op, loss, ReachOf(op.session())));
 }
 
 void OpRecovery::OnLost(EngineServer& server) {
-  server.locks.Restart(0, 1);
+  if (server.away_since_ns == 0) server.away_since_ns = ops_.now_ns();
+  // Then the server has broken them, too: it heard nothing for a silence, closed the connection,
+  // and kept the locks for another one. A slot that is to release one must not wait for ever.
+  const int64_t kept_ns = 3 * server.session->terms().silence_ns() + kCloseNsMax;
+  const bool over = ops_.now_ns() - server.away_since_ns > kept_ns;
+  if (over || !server.MayKeepLocks()) server.locks.Restart(0, 1);
   server.ordered.Clear();
+  const Loss loss = server.MayKeepLocks() ? Loss::kOnlyConnection : Loss::kConnection;
   for (Op& op : ops_) {
-    if (op.phase > Op::Phase::kFresh && op.server == &server) LoseOp(op);
+    if (op.phase > Op::Phase::kFresh && op.server == &server) LoseOp(op, loss);
   }
 }
 
 // Nothing of the operation is in flight any more. What it had posted may or may not have happened.
-void OpRecovery::LoseOp(Op& op) {
-  const OpVerdict verdict = FateOf(op, Loss::kConnection, ReachOf(op.session()));
-  if (op.over()) {  // what it still had to do was about a lock, which is lost with the connection
-    op.CancelRequest();
-    op.IgnoreAnswer();
-    op.busy.debt = Op::LockDebt::kNone;
+void OpRecovery::LoseOp(Op& op, Loss loss) {
+  const OpVerdict verdict = FateOf(op, loss, ReachOf(op.session()));
+  if (op.over()) {
+    if (loss == Loss::kConnection) ForgiveDebt(op);
   } else if (op.reads()) {
     op.ReturnItem();
   }
@@ -29,6 +42,12 @@ void OpRecovery::LoseOp(Op& op) {
   op.lock.hold = Op::Hold::kNot;
   rerouting_.Apply(op, verdict);
   ops_.FreeIfQuiet(op);
+}
+
+void OpRecovery::ForgiveDebt(Op& op) {
+  op.CancelRequest();
+  op.IgnoreAnswer();
+  op.busy.debt = Op::LockDebt::kNone;
 }
 
 // The server forgot the session, and with it the operation's request.
@@ -44,7 +63,10 @@ void OpRecovery::OnReady(EngineServer& server, Comeback comeback,
                          std::span<const uint32_t> abandoned, absl::FunctionRef<void(Op&)> start) {
   const Grant& grant = server.session->grant();
   for (const uint32_t op : abandoned) AbandonOp(ops_[op]);
-  server.locks.Restart(grant.connection_id, grant.lock_words);
+  server.away_since_ns = 0;
+  const bool kept =
+      comeback == Comeback::kResumed && server.locks.connection_id() == grant.connection_id;
+  if (!kept) server.locks.Restart(grant.connection_id, grant.lock_words);
   server.touches =
       server.session->news().touches().on() ? &server.session->news().touches() : nullptr;
   if (comeback == Comeback::kNewIncarnation || comeback == Comeback::kFailedOver) {
@@ -55,6 +77,10 @@ void OpRecovery::OnReady(EngineServer& server, Comeback comeback,
   for (Op& op : ops_) {
     if (op.server != &server) continue;
     op.FindBuffers();
+    if (!kept && op.over()) {
+      ForgiveDebt(op);
+      ops_.FreeIfQuiet(op);
+    }
     if (op.phase <= Op::Phase::kFresh || op.over()) continue;
     servers_.HashKey(op);
     if (comeback == Comeback::kNewIncarnation) Suffer(op, Loss::kStore);

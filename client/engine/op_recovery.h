@@ -35,7 +35,9 @@ class OpRecovery {
 
  private:
   void Suffer(Op& op, Loss loss);
-  void LoseOp(Op& op);
+  void LoseOp(Op& op, Loss loss);
+  // The lock that an operation which is over has to release is lost.
+  static void ForgiveDebt(Op& op);
   void AbandonOp(Op& op);
 
   OpTable& ops_;

@@ -164,6 +164,7 @@ void ClientSession::BecomeReady(int64_t now_ns) {
   const bool asks_for_rails = options_.rails > 1 && (grant.features & kGrantRails) != 0;
   if (asks_for_rails) requests_.AskForRails();
   rails_.Restart(first.to, asks_for_rails);
+  terms_.may_keep_locks = asks_for_rails && !terms_.lock_by_nic;
   if (options_.item_leases && (grant.features & kGrantItemLeases) != 0)
     requests_.AskForItemLeases();
   std::vector<uint32_t> abandoned;

@@ -50,7 +50,8 @@ class SessionOwner {
   virtual void OnReady(uint32_t session, Comeback comeback,
                        std::span<const uint32_t> abandoned) = 0;
   // The connections are gone and flushed: the NIC touches no memory of READs and compare-and-swaps
-  // any more, and none of them will be reported. Locks are lost. Unanswered requests stay. Also
+  // any more, and none of them will be reported. Locks are lost, unless
+  // terms().may_keep_locks. Unanswered requests stay. Also
   // called after each failed attempt to connect while the session is down().
   virtual void OnLost(uint32_t session) = 0;
   // The answer to ClientSession::AskForMap.

@@ -18,6 +18,9 @@ struct SessionTerms {
   uint32_t eager_bytes_max = 0;  // the longest message, header and key included
   bool authenticated = false;    // both sides proved that they have the key
   bool lock_by_nic = false;      // both devices can compare and swap; otherwise locks go by RPC
+  // The server may keep locks that were taken by RPC when the first connection breaks. Whether it
+  // did, the next grant says: then its connection_id is the same.
+  bool may_keep_locks = false;
 
   bool read_only() const { return (grant.features & kGrantReadOnly) != 0; }
   LockMode lock_mode() const {

@@ -11,8 +11,9 @@
 
 namespace gannet {
 
-// The locks that this client holds at one server on its present connection: which lock words, and
-// for which keys. Many keys share a word, so two keys of one client can have the same word.
+// The locks that this client holds at one server by the present id of its connections: which lock
+// words, and for which keys. Many keys share a word, so two keys of one client can have the same
+// word. A server that keeps a session's locks gives its next connection the same id.
 class LockTable {
  public:
   // The most locks that a client may hold at once. Further ones are refused, so that memory has a
@@ -21,11 +22,11 @@ class LockTable {
 
   LockTable() { held_.reserve(64); }
 
-  // Starts over on a new connection. All locks held on the old one are lost.
+  // Starts over with another id. All locks held by the old one are lost. The count goes on, so no
+  // word is made twice, whatever ids are told.
   void Restart(uint32_t connection_id, uint32_t lock_words) {
     connection_id_ = connection_id;
     lock_words_ = lock_words;
-    count_ = 0;
     held_.clear();
   }
 
@@ -54,15 +55,14 @@ class LockTable {
     if (all.empty()) held_.erase(it);
   }
 
-  // Returns whether this client holds `hash`'s lock by `word` on its present connection, for all it
-  // knows.
+  // Returns whether this client holds `hash`'s lock by `word`, for all it knows.
   bool Holds(KeyHash hash, LockWord word, uint32_t changes = 0) const {
     return AnyOf(hash, [word, changes](const Held& held) {
       return held.word == word && held.changes == changes;
     });
   }
-  // Returns whether it acquired the lock by `word` on its present connection and has not released
-  // it. It may have lost it with a change of the partition.
+  // Returns whether it acquired the lock by `word` and has not released it. It may have lost it
+  // with a change of the partition.
   bool HasToRelease(KeyHash hash, LockWord word) const {
     return AnyOf(hash, [word](const Held& held) { return held.word == word; });
   }
@@ -72,6 +72,8 @@ class LockTable {
     return AnyOf(hash, [hash](const Held& held) { return held.key_hash != hash.value(); });
   }
   bool IsOfThisConnection(LockWord word) const { return word.connection_id() == connection_id_; }
+  // 0: it has none.
+  uint32_t connection_id() const { return connection_id_; }
 
  private:
   static constexpr uint32_t kCountMask = 0xfffff;  // what a word has of its count

@@ -137,7 +137,7 @@ Grant Acceptor::GrantFor(const ServerConnection& connection, bool resumed) const
   // The client READs by the grant of its first connection only.
   uint64_t& generation = connection.session->index_generation;
   if (connection.qp_index == 0 || generation == 0) generation = grant.index.generation;
-  grant.connection_id = connection.id;
+  grant.connection_id = connection.holder;
   grant.session_token = connection.session->token();
   grant.session_id = connection.session->id();
   grant.credits = connection.session->credits();
@@ -201,13 +201,15 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
   }
   const bool resumed = session != nullptr;
   ServerConnection* connection = Add(arrival, session, *std::move(rdma));
+  connection->swaps = Swaps(*connection);
+  if (connection->qp_index == 0) TakeLocksOver(connection);
   context_.server.connection_ids.Describe(connection->id, connection->session->id(), peer);
   Grant grant = GrantFor(*connection, resumed);
   grant.version = connection->version;
   if (arrival.key != nullptr) SignGrant(arrival.key->key, arrival.request, &grant);
   // Only clients that swap lock words themselves get a queue pair that takes atomics. From others
   // the device refuses them, whatever addresses and rkeys they know.
-  const PeerRights rights = Swaps(*connection) ? PeerRights::kReadAtomic : PeerRights::kRead;
+  const PeerRights rights = connection->swaps ? PeerRights::kReadAtomic : PeerRights::kRead;
   if (absl::Status status =
           context_.server.listener.FinishAccept(connection->rdma.get(), BytesOf(grant), rights);
       !status.ok()) {
@@ -219,6 +221,15 @@ void Acceptor::Accept(Arrival arrival, Session* session) {
       absl::StrCat("session ", connection->session->id(), resumed ? " resumed" : "",
                    ": connection ", connection->id, " from ", peer, ", queue pair ",
                    connection->qp_index, KeyText(arrival.key.get())));
+}
+
+// A late swap of a client's own NIC is told from one of the next connection by the id alone. So
+// locks are kept only until a client swaps.
+void Acceptor::TakeLocksOver(ServerConnection* connection) {
+  const uint32_t holder = context_.kept_holders.Take(connection->session->token());
+  if (holder == 0) return;
+  connection->holder = holder;
+  connection->keeps_locks = !connection->swaps;
 }
 
 ServerConnection* Acceptor::Add(const Arrival& arrival, Session* session,

@@ -62,6 +62,8 @@ class Acceptor {
   bool IsOfLockRail(const ServerConnection& connection) const;
   // Whether its client swaps lock words itself.
   bool Swaps(const ServerConnection& connection) const;
+  // The session goes on with the locks that it kept, if it did.
+  void TakeLocksOver(ServerConnection* connection);
 
   WorkerContext& context_;
   ConnectionCloser& closer_;

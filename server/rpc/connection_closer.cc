@@ -1,3 +1,6 @@
+// A connection ends in three steps: closed, drained, destroyed. Only with the last one its locks
+// are broken, or kept for its session.
+
 #include "server/rpc/connection_closer.h"
 
 #include <string>
@@ -26,7 +29,11 @@ void ConnectionCloser::Close(ServerConnection* connection, std::string_view why)
 }
 
 void ConnectionCloser::CloseAll(std::string_view why) {
-  for (const auto& [id, connection] : context_.connections) Close(connection.get(), why);
+  BreakKeptLocks(BootTime::Never());
+  for (const auto& [id, connection] : context_.connections) {
+    connection->keeps_locks = false;
+    Close(connection.get(), why);
+  }
 }
 
 void ConnectionCloser::CloseLostRails() {
@@ -51,8 +58,7 @@ void ConnectionCloser::Destroy(ServerConnection* connection) {
       [&](Resource resource) { Release(connection, resource, /*ok=*/false); });
   const RailQueues& queues = context_.rails[connection->rail];
   queues.cq->Release(queues.send_places);
-  context_.server.connection_ids.Retire(connection->id);
-  lock_words_.OnConnectionGone();
+  LeaveLocks(*connection);
   if (session->connections == 1 && session->server_set != 0) {
     context_.server.server_sets.Forget(session->id());
     session->server_set = 0;
@@ -61,6 +67,25 @@ void ConnectionCloser::Destroy(ServerConnection* connection) {
   context_.timers.TickBy(context_.now.boot);  // the next Tick includes the session's expiry
   context_.server.rail_board.Went(connection->rail);
   context_.connections.Remove(connection);
+}
+
+// Without a first connection for a silence, the client has given up what it believed.
+void ConnectionCloser::LeaveLocks(const ServerConnection& connection) {
+  ConnectionIds& ids = context_.server.connection_ids;
+  if (connection.holder != connection.id) ids.Retire(connection.id);
+  if (connection.keeps_locks && !connection.session->ended) {
+    return context_.kept_holders.Keep(connection.session->token(), connection.holder,
+                                      context_.now.boot + context_.options.silence_ns_max);
+  }
+  ids.Retire(connection.holder);
+  lock_words_.OnConnectionGone();
+}
+
+void ConnectionCloser::BreakKeptLocks(BootTime now) {
+  for (const uint32_t holder : context_.kept_holders.TakeOver(now)) {
+    context_.server.connection_ids.Retire(holder);
+    lock_words_.OnConnectionGone();
+  }
 }
 
 void ConnectionCloser::Release(ServerConnection* connection, Resource resource, bool ok) {

@@ -41,11 +41,17 @@ class ConnectionCloser {
   // Returns the ids of connections to destroy. Some may be gone, or occur twice.
   std::vector<uint32_t> TakeDrained() { return std::exchange(drained_, {}); }
   void Destroy(ServerConnection* connection);
+  // Breaks the locks of sessions that have not come back until `now`; BootTime::Never(): of all
+  // that are away.
+  void BreakKeptLocks(BootTime now);
 
   // Gives back what a send kept busy. `ok`: it completed without an error.
   void Release(ServerConnection* connection, Resource resource, bool ok);
 
  private:
+  // Keeps the locks for the session, or breaks them.
+  void LeaveLocks(const ServerConnection& connection);
+
   WorkerContext& context_;
   Replies& replies_;
   LongValues& long_values_;

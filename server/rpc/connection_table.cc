@@ -1,5 +1,6 @@
 #include "server/rpc/connection_table.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace gannet {
@@ -42,6 +43,14 @@ void ConnectionTable::CountMaps() {
   // absl's tables have one control byte for each place.
   map_bytes_ = by_id_.capacity() * (sizeof(*by_id_.begin()) + 1);
   for (const ConnectionsByNumber& rail : of_rail_) map_bytes_ += rail.MemoryBytes();
+}
+
+ServerConnection* ConnectionTable::FindHolder(uint32_t id) const {
+  ServerConnection* const own = Find(id);
+  if (own != nullptr) return own->holder == id ? own : nullptr;
+  const auto it =
+      std::ranges::find_if(by_id_, [id](const auto& entry) { return entry.second->holder == id; });
+  return it == by_id_.end() ? nullptr : it->second.get();
 }
 
 ServerConnection* ConnectionTable::FindQueuePair(const Session* session, uint16_t qp_index) const {

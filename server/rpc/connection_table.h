@@ -70,7 +70,10 @@ class ConnectionTable {
     const auto it = by_id_.find(id);
     return it == by_id_.end() ? nullptr : it->second.get();
   }
-  // The same, but returns nullptr for a connection that is closing, too.
+  // Returns the connection whose client holds locks by this id, or nullptr. It looks through all if
+  // no connection has the id.
+  ServerConnection* FindHolder(uint32_t id) const;
+  // As Find, but returns nullptr for a connection that is closing, too.
   ServerConnection* FindOpen(uint32_t id) const {
     ServerConnection* connection = Find(id);
     return connection == nullptr || connection->closing ? nullptr : connection;

@@ -28,17 +28,20 @@ void LockRailChanges::End(const LockService& service) {
   draining_.push_back(std::exchange(context_.cas, std::make_unique<ClosedLockCas>()));
   words_.UseCas();
   draining_.back()->BeginDrain();
+  closer_.BreakKeptLocks(BootTime::Never());
   for (const auto& [id, connection] : context_.connections) {
     if (context_.server.OneDevice(connection->rail, dead)) Close(connection.get());
   }
   // A holder of another rail has its lock by an answer of this worker. So its word is there.
   for (const uint64_t& word : service.lost) {
     const uint32_t holder = LockWord(LoadWord(&word)).connection_id();
-    if (ServerConnection* const connection = context_.connections.Find(holder)) Close(connection);
+    if (holder == 0) continue;
+    if (ServerConnection* const it = context_.connections.FindHolder(holder)) Close(it);
   }
 }
 
 void LockRailChanges::Close(ServerConnection* connection) {
+  connection->keeps_locks = false;
   closing_.push_back(connection->id);
   closer_.Close(connection, "the lock rail is dead, and all locks are lost");
 }

@@ -23,7 +23,7 @@ void LockRequests::Begin(ServerConnection* connection, const RequestView& reques
   }
   const bool extend = header.opcode == static_cast<uint8_t>(Opcode::kExtendLock);
   const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
-  const bool own = taking ? word.connection_id() == connection->id : Owns(*connection, word);
+  const bool own = taking ? word.connection_id() == connection->holder : Owns(*connection, word);
   if (!force && !own) {
     // The lock may be of a connection that is gone. Then it was lost with the connection.
     ReplyHeader reply =
@@ -50,8 +50,16 @@ bool LockRequests::MayWriteUnder(const ServerConnection& connection,
                           word.word());
 }
 
+// Not if its client swaps: a swap that is late takes effect behind the break, and its client does
+// not learn of it.
+void LockRequests::KeepLocksOf(ServerConnection* connection) const {
+  const bool may = context_.rails.size() > 1 && connection->qp_index == 0 && !connection->swaps;
+  connection->keeps_locks |= may;
+}
+
 bool LockRequests::Owns(const ServerConnection& connection, LockWord word) const {
-  const ServerConnection* holder = context_.connections.Find(word.connection_id());
+  if (word.connection_id() == connection.holder) return true;
+  const ServerConnection* holder = context_.connections.FindHolder(word.connection_id());
   return holder != nullptr && holder->session == connection.session;
 }
 
@@ -93,7 +101,8 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
                      words_.HasMoved(request.partition, request.index, header.lock.lock_word);
   if (ok && success && !taking) words_.DropLease({request.index, header.lock.lock_word});
   ServerConnection* connection = context_.connections.FindOpen(request.connection);
-  // The connection is gone. If it took the lock, the janitor will find it.
+  // The connection is gone. If it took the lock, the janitor will find it, or the client asks
+  // again.
   if (connection == nullptr) return;
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   reply.lock.lock_word = taking ? header.lock.lock_word : 0;

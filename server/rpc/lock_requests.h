@@ -29,6 +29,8 @@ class LockRequests {
   // Returns whether the request's lock word names a lock of its session, which was not lost with
   // its key's partition.
   bool MayWriteUnder(const ServerConnection& connection, const RequestView& request) const;
+  // Its client knows that locks by RPC outlive the connection, if it is its session's first one.
+  void KeepLocksOf(ServerConnection* connection) const;
   // Starts the requests that wait, as long as there is room.
   void Serve() {
     if (!waiting_.empty()) [[unlikely]]
@@ -53,7 +55,7 @@ class LockRequests {
     }
   };
 
-  // Returns whether the word names a connection of the same session.
+  // Returns whether the word's holder is the session's.
   bool Owns(const ServerConnection& connection, LockWord word) const;
   void StartWaiting();
   // These return false if no compare-and-swap can start now.

@@ -238,8 +238,10 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     case Opcode::kHeats:
     case Opcode::kMap:
     case Opcode::kItemLeases:
-    case Opcode::kRails:
     case Opcode::kPing:
+      return ExecuteWithValue(connection, request);
+    case Opcode::kRails:
+      lock_requests_.KeepLocksOf(connection);
       return ExecuteWithValue(connection, request);
     default:
       return ExecuteWrite(connection, request);

@@ -59,6 +59,7 @@ struct ServerConnection {
   ServerConnection(uint32_t id, uint16_t qp_index, uint8_t rail, Session* session,
                    uint32_t send_places, std::unique_ptr<Connection> connection)
       : id(id),
+        holder(id),
         qp_index(qp_index),
         rail(rail),
         session(session),
@@ -88,7 +89,8 @@ struct ServerConnection {
     return std::find(in_progress.begin(), in_progress.end(), sequence) != in_progress.end();
   }
 
-  const uint32_t id;  // never reused; the holder in lock words
+  const uint32_t id;  // never reused
+  uint32_t holder;    // in lock words: its own id, or that of a lost connection of its session
   uint64_t name = 0;  // the name that its events carry
   const uint16_t qp_index;
   const uint8_t rail;          // of the server, by which it came
@@ -102,6 +104,8 @@ struct ServerConnection {
   const unsigned header_flags;  // of a reply's header that is sent inline
   const uint64_t send_id;       // WrId of a send, without its position
 
+  bool swaps = false;        // its client swaps lock words itself
+  bool keeps_locks = false;  // the session keeps its locks when it breaks
   bool closing = false;
   bool ordinary;  // open, and its session may write, and has no writes that are put off
   bool direct;    // ordinary, and the device sends a reply's header inline

@@ -19,6 +19,7 @@ constexpr int64_t kTicksPerSilence = kMessagesPerSilence;
 BootTime Silence::Next() const {
   BootTime next =
       context_.sessions.size() > 0 ? context_.sessions.next_expiry() : BootTime::Never();
+  next = std::min(next, context_.kept_holders.next());
   for (const auto& [id, connection] : context_.connections) {
     next =
         std::min(next, connection->closing ? connection->closing_since + kFlushNsMax

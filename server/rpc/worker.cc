@@ -223,6 +223,7 @@ void Worker::Tick() {
   const BootTime due = context_.timers.tick_due();
   if (due > BootTime()) silence_.Forgive(context_.now.boot - due);
   silence_.Check();
+  closer_.BreakKeptLocks(context_.now.boot);
   index_growth_.TellGeneration();
   lock_words_.TellBroken();
   lock_rail_changes_.NoteSwaps();

@@ -21,6 +21,7 @@
 #include "server/rpc/slow_requests.h"
 #include "server/rpc/worker_counters.h"
 #include "server/rpc/worker_timers.h"
+#include "server/sessions/locks/kept_holders.h"
 #include "server/sessions/locks/lock_cas.h"
 #include "server/sessions/locks/lock_service.h"
 #include "server/sessions/session/session_table.h"
@@ -91,6 +92,7 @@ struct WorkerContext : WorkerQueues {
   SlowRequests slow_requests;
   SessionTable sessions;
   ConnectionTable connections;
+  KeptHolders kept_holders;
 };
 
 }  // namespace gannet

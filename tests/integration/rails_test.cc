@@ -185,5 +185,69 @@ TEST_F(RailsTest, IfTheFirstRailIsLostWritesAreDoneOnceAndLocksAreLost) {
   EXPECT_TRUE(again.ok()) << again.status();
 }
 
+// The client's first connection is of the second rail, so it locks by requests.
+class LocksOfAnotherRailTest : public RailsTest {
+ protected:
+  // What READY says: " rail=ADDRESS/DEVICE".
+  std::unique_ptr<Client> ConnectToSecond() const {
+    const std::string& line = server_->ready_line();
+    const size_t begin = line.find(" rail=") + sizeof(" rail=") - 1;
+    Options options;
+    options.deadline = kPatient;
+    auto client = Client::Connect({line.substr(begin, line.find('/', begin) - begin)}, options);
+    EXPECT_TRUE(client.ok()) << client.status();
+    return client.ok() ? *std::move(client) : nullptr;
+  }
+};
+
+TEST_F(LocksOfAnotherRailTest, OutliveItsLinkAndAreReleased) {
+  const auto client = ConnectToSecond(), other = Connect();
+  AwaitBoth(*client);
+  const auto put = client->Put("written", "old");
+  ASSERT_TRUE(put.ok()) << put.status();
+  const auto written = client->AcquireLock("written");
+  const auto extended = client->AcquireLock("extended", {}, {.lease = seconds(20)});
+  const auto released = client->AcquireLock("released");
+  ASSERT_TRUE(written.ok() && extended.ok() && released.ok());
+  ports_.TakeDown(1);
+  const auto until = Clock::now() + seconds(2);
+  while (Clock::now() < until) ASSERT_TRUE(client->Incr("counter", 1).ok());
+  EXPECT_FALSE(UsesBoth(*client));
+  for (const char* key : {"written", "extended", "released"}) {
+    const auto taken = other->TryLock(key);
+    EXPECT_TRUE(taken.ok() && !taken->has_value()) << key;
+  }
+  EXPECT_TRUE(client->Extend(*extended, seconds(20)).ok());
+  EXPECT_TRUE(client->Unlock(*released).ok());
+  const auto taken = other->TryLock("released");
+  EXPECT_TRUE(taken.ok() && taken->has_value());
+  EXPECT_TRUE(client->Put("written", "new", {.only_if_version = *put, .lock = &*written}).ok());
+  EXPECT_TRUE(client->Unlock(*written).ok());
+}
+
+// The call ends while the connection breaks, and the lock does not outlive it.
+TEST_F(LocksOfAnotherRailTest, AreReleasedAfterTheCallThatWasToReleaseThem) {
+  const auto client = ConnectToSecond(), other = Connect();
+  AwaitBoth(*client);
+  const auto lock = client->AcquireLock("key");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  ports_.TakeDown(1);
+  EXPECT_FALSE(client->Unlock(*lock, milliseconds(20)).ok());
+  ASSERT_TRUE(client->Incr("counter", 1).ok());
+  const auto taken = other->AcquireLock("key", kBackWithin);
+  EXPECT_TRUE(taken.ok()) << taken.status();
+}
+
+TEST_F(LocksOfAnotherRailTest, AreLostWithTheLockRailAndSaySo) {
+  const auto client = ConnectToSecond();
+  AwaitBoth(*client);
+  const auto lock = client->AcquireLock("key");
+  ASSERT_TRUE(lock.ok()) << lock.status();
+  ports_.TakeDown(0);
+  const auto until = Clock::now() + seconds(4);
+  while (Clock::now() < until) ASSERT_TRUE(client->Incr("counter", 1).ok());
+  EXPECT_EQ(client->Unlock(*lock).code(), absl::StatusCode::kAborted);
+}
+
 }  // namespace
 }  // namespace gannet

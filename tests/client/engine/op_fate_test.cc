@@ -161,6 +161,36 @@ TEST_F(OpFateTest, OfWhatNeedsALock) {
   }
 }
 
+// The server may have kept the session's locks. Nobody but the client releases them then.
+TEST_F(OpFateTest, OfLocksThatMayBeKept) {
+  const auto fate = [](OpType type, OpPhase phase, ServerReach reach, bool has_lock = false) {
+    const auto op = Make(type, phase);
+    if (has_lock) op->lock.hold = Op::Hold::kHas;
+    return FateOf(*op, Loss::kOnlyConnection, reach);
+  };
+  constexpr ServerReach kAway = ServerReach::kAway, kDown = ServerReach::kDown;
+  for (const OpPhase phase : {kPausing, kRequestQueued, kRequestSent}) {
+    EXPECT_EQ(fate(OpType::kUnlock, phase, kAway).fate,
+              phase == kRequestSent ? Fate::kMayHoldBack : Fate::kGoesOn);
+    EXPECT_EQ(fate(OpType::kUnlock, phase, kDown), Ends(Outcome::kLockLost, Owes::kUnlock));
+    EXPECT_EQ(fate(OpType::kExtendLock, phase, kDown), kLockLost);
+  }
+  EXPECT_EQ(fate(OpType::kExtendLock, kRequestQueued, kAway), kOn);
+  EXPECT_EQ(fate(OpType::kUnlock, kWaiting, kDown), Ends(Outcome::kUnavailable, Owes::kUnlock));
+  EXPECT_EQ(fate(OpType::kLock, kRequestSent, kAway), kMayHoldBack);
+  EXPECT_EQ(fate(OpType::kLock, kRequestSent, kDown), Ends(Outcome::kUnavailable, Owes::kAnswer));
+  EXPECT_EQ(fate(OpType::kLock, kRequestQueued, kAway), kGone) << "it was not sent";
+  for (const OpPhase phase : {kStarved, kLookingUp, kReadingValue, kRequestSent}) {
+    EXPECT_EQ(fate(OpType::kLockAndGet, phase, kAway, true),
+              Ends(Outcome::kUnavailable, Owes::kRelease));
+  }
+  for (const OpPhase phase : AllPhases()) {
+    for (const OpType type : {OpType::kGet, OpType::kPut}) {
+      EXPECT_EQ(fate(type, phase, kAway), FateOf(*Make(type, phase), Loss::kConnection, kAway));
+    }
+  }
+}
+
 TEST_F(OpFateTest, WhatUsesItsCallersMemoryLingers) {
   for (const OpPhase phase : AllPhases()) {
     const auto get = Make(OpType::kGetInto, phase);

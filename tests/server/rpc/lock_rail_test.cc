@@ -353,6 +353,151 @@ TEST_F(LockRailTest, WithNoOtherRailLocksWaitForOne) {
   EXPECT_EQ(&context().lock_rail(), &context().rails[0]) << "in other memory, as any";
 }
 
+// Locks by requests, of a client that asks for the rails: it knows that they outlive a connection.
+class KeptLocksTest : public LockRailTest {
+ protected:
+  Client Asker(uint32_t rail) {
+    Client client = ClientOf(rail);
+    AskForRails(client);
+    return client;
+  }
+  static void AskForRails(const Client& client) {
+    EXPECT_TRUE(client.peer->Call(client.peer->Header(Opcode::kRails)).has_value());
+  }
+  // Stops the client until the server has closed its connection, while others are not silent.
+  void Silence(const Client& client, std::initializer_list<const Client*> alive) {
+    client.peer->FallSilent();
+    const uint64_t connections = stats().connections;
+    for (int i = 0; i < 100 && stats().connections == connections; ++i)
+      PassWith(kSilenceNs / 4, alive);
+    ASSERT_EQ(stats().connections, connections - 1);
+  }
+  // Returns whether the client may take the lock at last.
+  bool GetsLock(Client& client, std::string_view key) {
+    return StepUntil([&] { return client.Lock(key) != 0; });
+  }
+};
+
+TEST_F(KeptLocksTest, OutliveAConnectionOfAnotherRail) {
+  Start();
+  Client other = ClientOf(1), first = Asker(1);
+  const uint64_t written = first.Lock("written"), extended = first.Lock("extended", kLeaseMs),
+                 released = first.Lock("released");
+  Client second = Resumed(first, 1);
+  second.count = first.count;
+  EXPECT_EQ(second.peer->grant().connection_id, first.peer->grant().connection_id);
+  for (int i = 0; i < 1000; ++i) Step();
+  EXPECT_EQ(other.Lock("written"), 0u);
+  EXPECT_EQ(second.PutUnder("written", written), ReplyStatus::kOk);
+  EXPECT_EQ(second.Call(Opcode::kExtendLock, "extended", extended, kLeaseMs), ReplyStatus::kOk);
+  EXPECT_EQ(second.Call(Opcode::kUnlock, "released", released), ReplyStatus::kOk);
+  EXPECT_NE(other.Lock("released"), 0u);
+  EXPECT_NE(second.Lock("new"), 0u);
+  // It was told that its locks were kept, so they are without asking again.
+  Client third = Resumed(second, 1);
+  EXPECT_EQ(third.Call(Opcode::kUnlock, "written", written), ReplyStatus::kOk);
+  EXPECT_EQ(context().connection_ids.alive(), 3u) << "the locks', and those of two connections";
+}
+
+TEST_F(KeptLocksTest, ARequestThatIsSentAgainTakesTheLockOnce) {
+  Start();
+  Client first = Asker(1);
+  const uint64_t word = first.NextWord("key");
+  ASSERT_EQ(first.Call(Opcode::kLock, "key", word), ReplyStatus::kOk);
+  Client second = Resumed(first, 1);
+  EXPECT_EQ(second.Call(Opcode::kLock, "key", word), ReplyStatus::kOk);
+  EXPECT_EQ(second.Call(Opcode::kUnlock, "key", word), ReplyStatus::kOk);
+  EXPECT_EQ(second.Call(Opcode::kUnlock, "key", word), ReplyStatus::kLockLost);
+}
+
+TEST_F(KeptLocksTest, GoOnAtTheLockRailAndEndThere) {
+  Start();
+  Client other = ClientOf(1), first = Asker(1);
+  const uint64_t word = first.Lock("key"), released = first.Lock("released");
+  Client second = Resumed(first, 0);
+  EXPECT_EQ(second.peer->grant().connection_id, first.peer->grant().connection_id);
+  AskForRails(second);
+  EXPECT_EQ(second.PutUnder("key", word), ReplyStatus::kOk);
+  EXPECT_EQ(second.peer->Cas(second.IndexOf("released"), released, 0), released);
+  // A swap of its NIC may be late from now on.
+  Client third = Resumed(second, 1);
+  EXPECT_NE(third.peer->grant().connection_id, first.peer->grant().connection_id);
+  EXPECT_EQ(third.PutUnder("key", word), ReplyStatus::kLockLost);
+  EXPECT_TRUE(GetsLock(other, "key"));
+}
+
+TEST_F(KeptLocksTest, OfAClientThatDoesNotComeBackEndWithASilence) {
+  Start();
+  Client other = ClientOf(1), first = Asker(1);
+  const uint64_t word = first.Lock("key");
+  Silence(first, {&other});
+  PassWith(kSilenceNs / 2, {&other});
+  for (int i = 0; i < 1000; ++i) Step();
+  EXPECT_EQ(other.Lock("key"), 0u) << "it may come back yet";
+  PassWith(kSilenceNs, {&other});
+  EXPECT_TRUE(GetsLock(other, "key"));
+  Client second = Resumed(first, 1);
+  EXPECT_EQ(second.peer->grant().resumed, 1);
+  EXPECT_NE(second.peer->grant().connection_id, first.peer->grant().connection_id);
+  EXPECT_EQ(second.PutUnder("key", word), ReplyStatus::kLockLost);
+}
+
+TEST_F(KeptLocksTest, OfOneThatComesBackInTimeStay) {
+  Start();
+  Client other = ClientOf(1), first = Asker(1);
+  const uint64_t word = first.Lock("key");
+  Silence(first, {&other});
+  PassWith(kSilenceNs / 2, {&other});
+  Client second = Resumed(first, 1);
+  PassWith(4 * kSilenceNs, {&other, &second});
+  EXPECT_EQ(other.Lock("key"), 0u);
+  EXPECT_EQ(second.PutUnder("key", word), ReplyStatus::kOk);
+}
+
+TEST_F(KeptLocksTest, ALeaseEndsThemToo) {
+  Start();
+  Client other = ClientOf(1), first = Asker(1);
+  const uint64_t word = first.Lock("key", kSilenceMs / 2);
+  Client second = Resumed(first, 1);
+  PassWith(kSilenceNs, {&other, &second});
+  uint64_t others = 0;
+  ASSERT_TRUE(StepUntil([&] { return (others = other.Lock("key")) != 0; }));
+  EXPECT_EQ(second.Call(Opcode::kUnlock, "key", word), ReplyStatus::kLockLost);
+  EXPECT_EQ(other.PutUnder("key", others), ReplyStatus::kOk);
+}
+
+TEST_F(KeptLocksTest, NotIfTheClientDoesNotKnowOrSwaps) {
+  Start();
+  Client other = ClientOf(1), unknowing = ClientOf(1), swapper = Asker(0), joiner = Asker(1);
+  const uint64_t lost = unknowing.Lock("lost"), swapped = swapper.LockByNic("swapped");
+  ASSERT_TRUE(lost != 0 && swapped != 0);
+  Client unknowing_again = Resumed(unknowing, 1), swapper_again = Resumed(swapper, 1);
+  EXPECT_NE(unknowing_again.peer->grant().connection_id, unknowing.peer->grant().connection_id);
+  EXPECT_NE(swapper_again.peer->grant().connection_id, swapper.peer->grant().connection_id);
+  EXPECT_TRUE(GetsLock(other, "lost"));
+  EXPECT_TRUE(GetsLock(other, "swapped"));
+  // Locks are the first connection's, so another one that joined has none to keep.
+  Client joined{MakePeer(1)};
+  ASSERT_TRUE(joined.peer->Join(*joiner.peer, 1));
+  AskForRails(joined);
+  Client joined_again{MakePeer(1)};
+  ASSERT_TRUE(joined_again.peer->Join(*joined.peer, 1));
+  EXPECT_NE(joined_again.peer->grant().connection_id, joined.peer->grant().connection_id);
+}
+
+TEST_F(KeptLocksTest, EndWithTheLockRailThoughTheirClientIsAway) {
+  Start();
+  Client other = ClientOf(1), away = Asker(1), holder = Asker(1);
+  const uint64_t lost = away.Lock("lost"), held = holder.Lock("held");
+  ASSERT_TRUE(lost != 0 && held != 0);
+  Silence(away, {&other, &holder});
+  LoseLockRail(0, {&other});
+  Client away_again = Resumed(away, 1), holder_again = Resumed(holder, 1);
+  EXPECT_NE(away_again.peer->grant().connection_id, away.peer->grant().connection_id);
+  EXPECT_NE(holder_again.peer->grant().connection_id, holder.peer->grant().connection_id);
+  EXPECT_EQ(away_again.PutUnder("lost", lost), ReplyStatus::kLockLost);
+}
+
 // A worker that is stopped may answer clients of the dead rail yet, and give leases.
 class StoppedWorkerTest : public LockRailTest {
  public:
