@@ -53,6 +53,16 @@ Loopback::Loopback(const Options& options)
 
 absl::StatusOr<std::unique_ptr<Loopback>> Loopback::Create(const Device& device,
                                                            const Options& options) {
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Loopback> loopback, Begin(device, options));
+  for (;;) {
+    GANNET_ASSIGN_OR_RETURN(const bool connected, loopback->LookConnected());
+    if (connected) return loopback;
+    loopback->WaitForEvents();
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Loopback>> Loopback::Begin(const Device& device,
+                                                          const Options& options) {
   std::unique_ptr<Loopback> loopback(new Loopback(options));
   GANNET_ASSIGN_OR_RETURN(
       loopback->completions_,
@@ -61,11 +71,11 @@ absl::StatusOr<std::unique_ptr<Loopback>> Loopback::Create(const Device& device,
                           RegisteredBuffer::Create(options.pd, 8 * (options.depth + 2)));
   loopback->free_slots_.resize(options.depth);
   std::iota(loopback->free_slots_.begin(), loopback->free_slots_.end(), 0u);
-  GANNET_RETURN_IF_ERROR(loopback->Connect(device));
+  GANNET_RETURN_IF_ERROR(loopback->BeginConnect(device));
   return loopback;
 }
 
-absl::Status Loopback::Connect(const Device& device) {
+absl::Status Loopback::BeginConnect(const Device& device) {
   SocketAddress own;
   if (options_.address) {
     own = *options_.address;
@@ -78,22 +88,24 @@ absl::Status Loopback::Connect(const Device& device) {
   GANNET_ASSIGN_OR_RETURN(
       active_,
       Connector::Start({.to = listener_->address(), .from = own, .deadline_ns = deadline_ns}));
-  const ConnectionOptions options{.queue_pair = {.pd = options_.pd, .send_wrs = options_.depth + 1},
-                                  .caps = device.caps,
-                                  .completions = completions_.get()};
-  for (int64_t now_ns = MonotonicNs(); active_->step() != Connector::Step::kEstablished;
-       now_ns = MonotonicNs()) {
-    GANNET_RETURN_IF_ERROR(Step(options, now_ns));
-    if (active_->step() != Connector::Step::kEstablished) WaitForEvents(deadline_ns);
-  }
-  active_->connection()->Open();
+  connecting_ = {.queue_pair = {.pd = options_.pd, .send_wrs = options_.depth + 1},
+                 .caps = device.caps,
+                 .completions = completions_.get()};
   return absl::OkStatus();
 }
 
-absl::Status Loopback::Step(const ConnectionOptions& options, int64_t now_ns) {
+absl::StatusOr<bool> Loopback::LookConnected() {
+  if (active_->step() == Connector::Step::kEstablished) return true;
+  GANNET_RETURN_IF_ERROR(Step(MonotonicNs()));
+  if (active_->step() != Connector::Step::kEstablished) return false;
+  active_->connection()->Open();
+  return true;
+}
+
+absl::Status Loopback::Step(int64_t now_ns) {
   switch (active_->Poll(now_ns)) {
     case Connector::Step::kResolved:
-      GANNET_RETURN_IF_ERROR(active_->CreateConnection(options));
+      GANNET_RETURN_IF_ERROR(active_->CreateConnection(connecting_));
       GANNET_RETURN_IF_ERROR(active_->Connect(std::as_bytes(std::span(&nonce_, 1))));
       break;
     case Connector::Step::kFailed:
@@ -105,8 +117,8 @@ absl::Status Loopback::Step(const ConnectionOptions& options, int64_t now_ns) {
   }
   while (std::optional<ListenerEvent> event = listener_->Poll()) {
     if (event->type != ListenerEvent::Type::kRequest || !IsOwn(*event->request)) continue;
-    GANNET_ASSIGN_OR_RETURN(
-        passive_, listener_->BeginAccept(std::move(*event->request), options, kPassiveConnection));
+    GANNET_ASSIGN_OR_RETURN(passive_, listener_->BeginAccept(std::move(*event->request),
+                                                             connecting_, kPassiveConnection));
     GANNET_RETURN_IF_ERROR(listener_->FinishAccept(passive_.get(), {}, PeerRights::kReadAtomic));
   }
   return absl::OkStatus();
@@ -120,9 +132,9 @@ bool Loopback::IsOwn(const IncomingRequest& request) const {
          std::memcmp(data.data(), &nonce_, sizeof(nonce_)) == 0;
 }
 
-void Loopback::WaitForEvents(int64_t deadline_ns) const {
+void Loopback::WaitForEvents() const {
   if (options_.idle != nullptr) return options_.idle->Idle();
-  const int64_t left_ms = (deadline_ns - MonotonicNs()) / kNsPerMs;
+  const int64_t left_ms = (active_->deadline_ns() - MonotonicNs()) / kNsPerMs;
   pollfd fds[] = {{listener_->fd(), POLLIN, 0}, {active_->fd(), POLLIN, 0}};
   poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
 }

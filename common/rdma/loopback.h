@@ -40,7 +40,13 @@ class Loopback {
   // host has no address on the device.
   static absl::StatusOr<std::unique_ptr<Loopback>> Create(const Device& device,
                                                           const Options& options);
-  // Blocks until everything in flight is flushed, at most for the timeout.
+  // Begins to connect, and does not block. Nothing but LookConnected, BeginDrain, LookDrained and
+  // the destructor may be called until it is connected.
+  static absl::StatusOr<std::unique_ptr<Loopback>> Begin(const Device& device,
+                                                         const Options& options);
+  // Returns whether it is connected. DeadlineExceeded: not within the timeout since Begin.
+  absl::StatusOr<bool> LookConnected();
+  // Blocks until everything in flight is flushed, at most for the timeout, unless it drains.
   ~Loopback();
 
   // Sends one byte from one end to the other and checks it. Blocks, at most for the timeout.
@@ -74,10 +80,10 @@ class Loopback {
  private:
   explicit Loopback(const Options& options);
 
-  absl::Status Connect(const Device& device);
-  absl::Status Step(const ConnectionOptions& options, int64_t now_ns);
+  absl::Status BeginConnect(const Device& device);
+  absl::Status Step(int64_t now_ns);
   bool IsOwn(const IncomingRequest& request) const;
-  void WaitForEvents(int64_t deadline_ns) const;
+  void WaitForEvents() const;
   std::vector<Connection*> Ends() const;
   std::byte* Result(uint32_t slot) const { return buffer_.data() + 8 * slot; }
 
@@ -86,6 +92,7 @@ class Loopback {
   std::unique_ptr<CompletionQueue> completions_;
   RegisteredBuffer
       buffer_;  // a result per compare-and-swap, then the byte sent and the one received
+  ConnectionOptions connecting_;  // of both ends
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Connection> passive_;
   std::unique_ptr<Connector> active_;

@@ -3,7 +3,6 @@
 
 #include "server/main/control/lock_rail.h"
 
-#include <memory>
 #include <span>
 #include <utility>
 
@@ -11,8 +10,6 @@
 #include "common/protocol/rails_reply.h"
 #include "common/rdma/port.h"
 #include "glog/logging.h"
-#include "server/sessions/locks/lock_service.h"
-#include "server/sessions/locks/loopback_lock_cas.h"
 
 namespace gannet {
 
@@ -89,47 +86,70 @@ void LockRail::LookServe(BootTime now) {
   if (!gone) workers_.Wake();  // so that they look, too
   if (gone && life_.free_at() > now) due_ = std::min(life_.free_at(), now + kRetryNs);
   if (!life_.MayServe(gone, now)) return;
+  if (next_) return LookConnected(now);
   const auto rails = static_cast<uint32_t>(context_.rails.size());
-  for (uint32_t i = 1; i <= rails; ++i) {
-    const uint32_t rail = (rail_ + i) % rails;
+  while (tried_ < rails) {
+    const uint32_t rail = (rail_ + ++tried_) % rails;
     if (!IsUp(rail) || !context_.rails[rail].device.caps.has_atomics()) continue;
-    const absl::Status status = ServeBy(rail);
-    if (status.ok()) {
-      life_.Serve();
-      LOG(INFO) << context_.rails[rail].address.ToString() << " on "
-                << context_.rails[rail].device.name << " is the lock rail, "
-                << (now - died_at_) / kNsPerMs << " ms after the other was found dead";
-      return;
-    }
-    LOG(ERROR) << context_.rails[rail].device.name
-               << " cannot swap lock words: " << status.message();
+    const absl::Status status = BeginServe(rail);
+    if (status.ok()) return;
+    GiveUpNext(status);
   }
+  tried_ = 0;
   due_ = now + kRetryNs;
 }
 
-absl::Status LockRail::ServeBy(uint32_t rail) {
+absl::Status LockRail::BeginServe(uint32_t rail) {
   const Rail& by = context_.rails[rail];
   LockMemory& memory = words_.back().memory;
+  next_ = {.rail = rail, .place = {}, .made = {}};
   GANNET_RETURN_IF_ERROR(memory.Register(by.pd, RemoteAccess::kReadAtomic));
-  const LockPlace place{.rail = rail, .address = memory.address(), .rkey = memory.rkey()};
-  std::vector<std::unique_ptr<LockCas>> made;
+  next_->place = {.rail = rail, .address = memory.address(), .rkey = memory.rkey()};
   for (size_t i = 0; i < workers_.all().size(); ++i) {
-    GANNET_ASSIGN_OR_RETURN(made.emplace_back(),
-                            LoopbackLockCas::Create(by.device, {.pd = by.pd,
-                                                                .address = place.address,
-                                                                .rkey = place.rkey,
-                                                                .device_address = by.address,
-                                                                .idle = context_.idle}));
+    GANNET_ASSIGN_OR_RETURN(next_->made.emplace_back(),
+                            LoopbackLockCas::Begin(by.device, {.pd = by.pd,
+                                                               .address = next_->place.address,
+                                                               .rkey = next_->place.rkey,
+                                                               .device_address = by.address,
+                                                               .idle = context_.idle}));
   }
-  rail_ = rail;
-  context_.lock_rail_number.store(rail, std::memory_order_relaxed);
+  return absl::OkStatus();
+}
+
+void LockRail::LookConnected(BootTime now) {
+  bool all = true;
+  for (const auto& cas : next_->made) {
+    const absl::StatusOr<bool> connected = cas->LookConnected();
+    if (!connected.ok()) return GiveUpNext(connected.status());
+    all &= *connected;
+  }
+  if (all) Serve(now);
+}
+
+// The next Poll tries the next rail.
+void LockRail::GiveUpNext(const absl::Status& why) {
+  LOG(ERROR) << context_.rails[next_->rail].device.name
+             << " cannot swap lock words: " << why.message();
+  for (const auto& cas : next_->made) cas->BeginDrain();  // or it would block until it is flushed
+  next_.reset();
+}
+
+void LockRail::Serve(BootTime now) {
+  rail_ = next_->rail;
+  tried_ = 0;
+  context_.lock_rail_number.store(rail_, std::memory_order_relaxed);
   context_.lock_rail_changes.Add(1);
   ++message_;
   for (const auto& worker : workers_.all()) {
-    worker->inbox().PutLocks({.number = message_, .place = place, .cas = std::move(made.back())});
-    made.pop_back();
+    worker->inbox().PutLocks(
+        {.number = message_, .place = next_->place, .cas = std::move(next_->made.back())});
+    next_->made.pop_back();
   }
-  return absl::OkStatus();
+  next_.reset();
+  life_.Serve();
+  LOG(INFO) << context_.rails[rail_].address.ToString() << " on "
+            << context_.rails[rail_].device.name << " is the lock rail, "
+            << (now - died_at_) / kNsPerMs << " ms after the other was found dead";
 }
 
 void LockRail::Deregister() {

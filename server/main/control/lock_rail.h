@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -11,6 +13,8 @@
 #include "server/main/control/server_memory.h"
 #include "server/main/control/server_workers.h"
 #include "server/sessions/locks/lock_rail_life.h"
+#include "server/sessions/locks/lock_service.h"
+#include "server/sessions/locks/loopback_lock_cas.h"
 
 namespace gannet {
 
@@ -23,8 +27,8 @@ namespace gannet {
 //    compares an old word any more, and a worker may serve the new ones as soon as it hears where
 //    they are: no other worker takes a write under an old lock.
 //
-// Owner thread only: the one that polls the server. It blocks while the loopback queue pairs of a
-// new lock rail connect: milliseconds, or up to 2 s each on a device that only half works.
+// Owner thread only: the one that polls the server. Never blocks: the loopback queue pairs of a new
+// lock rail connect all at once, between Polls, and are given up with the first that does not.
 class LockRail {
  public:
   // `first` are the words that the first rail serves. `silence_ns`: after so much silence a client
@@ -44,6 +48,12 @@ class LockRail {
   // After a rail could not serve.
   static constexpr int64_t kRetryNs = kNsPerSecond;
 
+  // The rail that is to serve, while the workers' queue pairs connect.
+  struct Next {
+    uint32_t rail = 0;
+    LockPlace place;
+    std::vector<std::unique_ptr<LoopbackLockCas>> made;
+  };
   // Words that a rail serves, or served.
   struct Words {
     LockMemory memory;
@@ -56,7 +66,11 @@ class LockRail {
   absl::Status End();
   void LookKnown(BootTime now);
   void LookServe(BootTime now);
-  absl::Status ServeBy(uint32_t rail);
+  // Begins to connect the workers' queue pairs on that rail.
+  absl::Status BeginServe(uint32_t rail);
+  void LookConnected(BootTime now);
+  void GiveUpNext(const absl::Status& why);
+  void Serve(BootTime now);
   // Of dead rails whose devices obeyed.
   void Deregister();
   // Whether it holds of each worker's LockRailProgress.
@@ -72,6 +86,8 @@ class LockRail {
   uint32_t rail_ = 0;
   uint64_t message_ = 0;      // the last one that the workers were sent
   std::vector<Words> words_;  // the last ones are in use
+  std::optional<Next> next_;
+  uint32_t tried_ = 0;  // rails that could not serve, in this round
   BootTime due_;
   BootTime died_at_;
 };

@@ -10,10 +10,14 @@ namespace gannet {
 absl::StatusOr<std::unique_ptr<LoopbackLockCas>> LoopbackLockCas::Create(const Device& device,
                                                                          const Options& options) {
   GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Loopback> loopback,
-                          Loopback::Create(device, {.pd = options.pd,
-                                                    .address = options.device_address,
-                                                    .depth = kDepth,
-                                                    .idle = options.idle}));
+                          Loopback::Create(device, OptionsOf(options)));
+  return std::unique_ptr<LoopbackLockCas>(new LoopbackLockCas(options, std::move(loopback)));
+}
+
+absl::StatusOr<std::unique_ptr<LoopbackLockCas>> LoopbackLockCas::Begin(const Device& device,
+                                                                        const Options& options) {
+  GANNET_ASSIGN_OR_RETURN(std::unique_ptr<Loopback> loopback,
+                          Loopback::Begin(device, OptionsOf(options)));
   return std::unique_ptr<LoopbackLockCas>(new LoopbackLockCas(options, std::move(loopback)));
 }
 

@@ -32,6 +32,13 @@ class LoopbackLockCas final : public LockCas {
   static absl::StatusOr<std::unique_ptr<LoopbackLockCas>> Create(const Device& device,
                                                                  const Options& options);
 
+  // Begins to connect, and does not block. Nothing but LookConnected, BeginDrain, LookDrained and
+  // the destructor may be called until it is connected.
+  static absl::StatusOr<std::unique_ptr<LoopbackLockCas>> Begin(const Device& device,
+                                                                const Options& options);
+  // As Loopback's.
+  absl::StatusOr<bool> LookConnected() { return loopback_->LookConnected(); }
+
   bool Start(size_t index, uint64_t expected, uint64_t desired, Done done) override;
   bool Poll() override;
   size_t in_flight() const override { return kDepth - free_tags_.size(); }
@@ -42,6 +49,10 @@ class LoopbackLockCas final : public LockCas {
 
  private:
   LoopbackLockCas(const Options& options, std::unique_ptr<Loopback> loopback);
+  static Loopback::Options OptionsOf(const Options& options) {
+    return {
+        .pd = options.pd, .address = options.device_address, .depth = kDepth, .idle = options.idle};
+  }
   void FailAll();
 
   const Options options_;

@@ -133,7 +133,10 @@ class LockRailTest : public ServerTest {
   }
   // Waits until another rail serves, for which so many changes have been made.
   bool AnotherServes(uint64_t changes = 1) {
-    return StepUntil([&] { return context().lock_rail_changes.value() == changes; });
+    return StepUntil([&] {
+      Advance(20 * kNsPerUs);  // little, so that nobody is silent meanwhile
+      return context().lock_rail_changes.value() == changes;
+    });
   }
   const ServerContext& context() { return server().context(); }
 
@@ -197,6 +200,39 @@ TEST_F(LockRailTest, WithoutLeasesAnotherServesAfterASilence) {
   for (int i = 0; i < 100; ++i) Step();
   EXPECT_EQ(context().lock_rail_changes.value(), 0u) << "a client may still believe in its lock";
   PassWith(kSilenceNs, {&other});
+  ASSERT_TRUE(AnotherServes());
+  EXPECT_NE(other.Lock("key"), 0u);
+}
+
+// The device accepts connections later than the control thread may stand still.
+TEST_F(LockRailTest, TheServerGoesOnWhileTheQueuePairsOfAnotherConnect) {
+  Start([](Server::Options* options) { options->workers = 2; });
+  Client other = ClientOf(1);
+  ASSERT_EQ(softverbs_set_faults("slow_connect=1:1500ms", nullptr, 0), 0);
+  LoseLockRail(0, {&other});
+  ASSERT_TRUE(StepUntil([&] {
+    PassWith(10 * kNsPerMs, {&other});
+    return softverbs_fault_count("slow_connect") >= 2;
+  })) << "both workers' at once";
+  for (int i = 0; i < 20; ++i) {
+    EXPECT_EQ(other.Lock("key"), 0u);
+    EXPECT_EQ(other.last, ReplyStatus::kTryAgain);
+  }
+  EXPECT_EQ(context().lock_rail_changes.value(), 0u);
+  EXPECT_TRUE(AnotherServes());
+}
+
+TEST_F(LockRailTest, ARailThatCannotServeIsTriedAgain) {
+  Start();
+  Client other = ClientOf(1);
+  ASSERT_EQ(softverbs_set_faults("refuse_connect=1", nullptr, 0), 0);
+  LoseLockRail(0, {&other});
+  ASSERT_TRUE(StepUntil([&] {
+    PassWith(10 * kNsPerMs, {&other});
+    return softverbs_fault_count("refuse_connect") >= 3;
+  }));
+  EXPECT_EQ(context().lock_rail_changes.value(), 0u);
+  softverbs_clear_faults();
   ASSERT_TRUE(AnotherServes());
   EXPECT_NE(other.Lock("key"), 0u);
 }
