@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "absl/strings/str_cat.h"
+
 namespace gannet::kvcli {
 namespace {
 
@@ -53,6 +55,20 @@ Json RailsJson(const std::vector<RailInfo>& rails) {
         all > 0 ? Json(static_cast<double>(rail.connections) / static_cast<double>(all)) : Json();
   }
   return json;
+}
+
+std::string RailsText(const std::vector<RailInfo>& rails) {
+  const uint64_t all = ConnectionsOf(rails);
+  std::string text;
+  for (const RailInfo& rail : rails) {
+    absl::StrAppend(&text, "rail ", rail.address, " ", std::string(RailStateText(rail)), ", ",
+                    rail.connections, " connections");
+    if (all > 0) absl::StrAppend(&text, " (", rail.connections * 100 / all, " %)");
+    if (rail.mtu_bytes > 0) absl::StrAppend(&text, ", packets of ", rail.mtu_bytes, " bytes");
+    if (rail.mbit_per_second > 0) absl::StrAppend(&text, ", ", rail.mbit_per_second, " Mbit/s");
+    absl::StrAppend(&text, "\n");
+  }
+  return text;
 }
 
 }  // namespace gannet::kvcli

@@ -5,6 +5,7 @@
 #include <gannet/types.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -23,6 +24,8 @@ std::string_view RailStateText(const RailInfo& rail);
 // Returns the connections of all clients by all rails, to take a rail's share of.
 uint64_t ConnectionsOf(const std::vector<RailInfo>& rails);
 Json RailsJson(const std::vector<RailInfo>& rails);
+// Returns a line for each.
+std::string RailsText(const std::vector<RailInfo>& rails);
 
 }  // namespace gannet::kvcli
 

@@ -188,12 +188,13 @@ int RunStats(Shell& shell, const Command&) {
       continue;
     }
     Json json = StatsJson(report);
-    if (const auto rails = AwaitRails(shell.client(), i); HasRails(rails))
-      json["rails"] = RailsJson(rails);
+    const auto rails = AwaitRails(shell.client(), i);
     if (shell.options().json) {
+      if (HasRails(rails)) json["rails"] = RailsJson(rails);
       shell.ShowJson(json);
     } else {
       std::fputs(AsText(json).c_str(), stdout);
+      if (HasRails(rails)) std::fputs(RailsText(rails).c_str(), stdout);
     }
   }
   return code;

@@ -27,6 +27,7 @@ using test_support::ProgramPath;
 using test_support::RunProgram;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::vector<Json> Findings(const Finished& done) {
   std::istringstream lines(done.out);
@@ -203,6 +204,11 @@ TEST_F(KvcliDoctorRailsTest, StatsAndTopShowEachRail) {
   ASSERT_EQ(rails.size(), 2u) << rails;
   for (const Json& rail : rails) EXPECT_EQ(rail["state"], "up") << rail;
   EXPECT_THAT(rails[1]["address"].get<std::string>(), HasSubstr("127.0.1.1:"));
+  const Finished text = RunProgram(
+      {ProgramPath("kvcli"), "--server=" + server_->endpoint(), "--device=soft", "stats"});
+  EXPECT_THAT(text.out, HasSubstr("\nrail " + server_->endpoint() + " up, "));
+  EXPECT_THAT(text.out, HasSubstr("\nrail 127.0.1.1:"));
+  EXPECT_THAT(text.out, Not(HasSubstr("\nrails ")));
   const Json top = kvcli({"top", "--interval=1s", "--count=1"});
   EXPECT_EQ(top["servers"][0]["rails"].size(), 2u) << top;
 }
