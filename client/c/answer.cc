@@ -107,6 +107,30 @@ gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t ser
   return GANNET_OK;
 }
 
+gannet_status WriteRails(const std::vector<ServerInfo>& infos, uint32_t server, gannet_rail** out,
+                         size_t* count) {
+  *out = nullptr;
+  *count = 0;
+  if (server >= infos.size()) return Report(absl::InvalidArgumentError("no such server"));
+  const std::vector<RailInfo>& rails = infos[server].rails;
+  *out = static_cast<gannet_rail*>(
+      std::calloc(std::max<size_t>(rails.size(), 1), sizeof(gannet_rail)));
+  if (*out == nullptr) return Report(NoMemory());
+  *count = rails.size();
+  for (size_t i = 0; i < rails.size(); ++i) {
+    gannet_rail& rail = (*out)[i];
+    rails[i].address.copy(rail.address, sizeof(rail.address) - 1);
+    rail.works = rails[i].works;
+    rail.mtu_bytes = rails[i].mtu_bytes;
+    rail.mbit_per_second = rails[i].mbit_per_second;
+    rail.port = rails[i].port;
+    rail.connections = rails[i].connections;
+    rail.up = rails[i].up;
+    rail.connected = rails[i].connected;
+  }
+  return GANNET_OK;
+}
+
 gannet_status WriteHeldLocks(const std::vector<HeldLock>& locks, gannet_held_lock** out,
                              size_t* count) {
   *out = static_cast<gannet_held_lock*>(

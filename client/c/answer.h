@@ -70,6 +70,8 @@ absl::Status WriteStats(const absl::StatusOr<ServerStats>& stats, gannet_stats* 
 // Writes the strings behind the structure, in the same memory.
 gannet_status WriteServerInfo(const std::vector<ServerInfo>& infos, uint32_t server,
                               gannet_server_info** out);
+gannet_status WriteRails(const std::vector<ServerInfo>& infos, uint32_t server, gannet_rail** out,
+                         size_t* count);
 gannet_status WriteHeldLocks(const std::vector<HeldLock>& locks, gannet_held_lock** out,
                              size_t* count);
 

@@ -154,3 +154,8 @@ gannet_status gannet_client_server_info(gannet_client* client, uint32_t server,
                                         gannet_server_info** info) {
   return gannet::WriteServerInfo(client->client->Info(), server, info);
 }
+
+gannet_status gannet_client_rails(gannet_client* client, uint32_t server, gannet_rail** rails,
+                                  size_t* rail_count) {
+  return gannet::WriteRails(client->client->Info(), server, rails, rail_count);
+}

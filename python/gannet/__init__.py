@@ -25,11 +25,11 @@ from gannet.errors import (AlreadyExists, DeadlineExceeded, Error, FailedPrecond
 from gannet.items import Item, ItemInfo
 from gannet.locks import HeldLock, Lock
 from gannet.memory import Memory, Span
-from gannet.servers import ConnectedClient, SlowRequest, Snapshot, Storage
+from gannet.servers import ConnectedClient, Rail, SlowRequest, Snapshot, Storage
 from gannet.walk import HotKey, WalkedItem, hot_keys, walk
 
 __version__: str = _ffi.string(_lib.gannet_version()).decode()
 __all__ = ["AlreadyExists", "Client", "ConnectedClient", "DeadlineExceeded", "Error", "FailedPrecondition", "HeldLock", "HotKey",
            "InternalError", "InvalidArgument", "Item", "ItemInfo", "Lock", "LockLost", "Memory",
-           "NotFound", "OutOfRange", "OutcomeUnknown", "PermissionDenied", "ResourceExhausted", "SlowRequest",
-           "Snapshot", "SnapshotFailed", "Span", "Storage", "Unavailable", "Unimplemented", "WalkedItem", "hot_keys", "walk"]
+           "NotFound", "OutOfRange", "OutcomeUnknown", "PermissionDenied", "Rail", "ResourceExhausted",
+           "SlowRequest", "Snapshot", "SnapshotFailed", "Span", "Storage", "Unavailable", "Unimplemented", "WalkedItem", "hot_keys", "walk"]

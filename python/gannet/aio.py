@@ -25,7 +25,7 @@ from gannet.errors import Error, LockLost, error_of, raise_last
 from gannet.items import Item, ItemInfo, info_of
 from gannet.locks import HeldLock, LockHandle
 from gannet.memory import Memory, Place
-from gannet.servers import ConnectedClient, SlowRequest, Storage, server_info, stats_of
+from gannet.servers import ConnectedClient, SlowRequest, Storage, async_server_info, stats_of
 
 __all__ = ["Client", "Lock"]
 
@@ -392,7 +392,7 @@ class Client:
     def servers(self) -> List[Dict[str, Any]]:
         """Describes the connection to each server."""
         opened = self._open()
-        return [server_info(lib.gannet_async_server_info, opened, i)
+        return [async_server_info(opened, i)
                 for i in range(lib.gannet_async_server_count(opened))]
 
     # --- what operators ask, in a thread

@@ -11,7 +11,7 @@ from gannet.errors import LockLost, SnapshotFailed, answers_of_keys, error_of, r
 from gannet.items import Item, ItemInfo, info_of
 from gannet.locks import HeldLock, Lock
 from gannet.memory import Memory, Place
-from gannet.servers import (ConnectedClient, SlowRequest, Storage, connected_clients_of, list_of, server_info,
+from gannet.servers import (ConnectedClient, SlowRequest, Storage, client_server_info, connected_clients_of, list_of,
                             slow_requests_of, stats_of, storage_of)
 
 T = TypeVar("T")
@@ -416,7 +416,7 @@ class Client:
     def servers(self) -> List[Dict[str, Any]]:
         """Describes the connection to each server."""
         opened = self._open()
-        return [server_info(lib.gannet_client_server_info, opened, i)
+        return [client_server_info(opened, i)
                 for i in range(lib.gannet_client_server_count(opened))]
 
     def storage(self, server: int = 0, deadline: Optional[float] = None) -> Storage:

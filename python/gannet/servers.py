@@ -54,6 +54,19 @@ class ConnectedClient(NamedTuple):
     read_only: bool
 
 
+class Rail(NamedTuple):
+    """A rail of a server, as a client uses it: an address with a device."""
+
+    address: str
+    connected: bool  # the client, by it
+    up: bool  # its port, as the server says; as what follows
+    works: int  # READs and messages that were posted to it since the session's last connect
+    mtu_bytes: int  # of its port's packets; 0: not known
+    mbit_per_second: int  # of its port; 0: not known
+    port: int  # rails with the same number are of one port of the server; 0: not known
+    connections: int  # of all clients, if the port is known
+
+
 class SlowRequest(NamedTuple):
     """A request that took a server long."""
 
@@ -122,10 +135,20 @@ def stats_of(stats: Any) -> Dict[str, int]:
     return {name: getattr(stats, name) for name in _STATS}
 
 
-def server_info(function: Any, client: Any, server: int) -> Dict[str, Any]:
-    """Asks for a gannet_server_info."""
+def client_server_info(client: Any, server: int) -> Dict[str, Any]:
+    """Of a gannet_client."""
+    return _server_info(lib.gannet_client_server_info, lib.gannet_client_rails, client, server)
+
+
+def async_server_info(client: Any, server: int) -> Dict[str, Any]:
+    """Of a gannet_async."""
+    return _server_info(lib.gannet_async_server_info, lib.gannet_async_rails, client, server)
+
+
+def _server_info(info_of: Any, rails_of: Any, client: Any, server: int) -> Dict[str, Any]:
+    """Asks for a gannet_server_info, and its rails."""
     made = ffi.new("gannet_server_info **")
-    status = function(client, server, made)
+    status = info_of(client, server, made)
     if status:
         raise_last(status)
     info: Dict[str, Any] = {}
@@ -136,4 +159,7 @@ def server_info(function: Any, client: Any, server: int) -> Dict[str, Any]:
         else:
             info[name] = ffi.string(value).decode(errors="replace")
     lib.gannet_free(made[0])
+    info["rails"] = [Rail(_text(c.address), bool(c.connected), bool(c.up), c.works, c.mtu_bytes, c.mbit_per_second,
+                          c.port, c.connections)
+                     for c in list_of("gannet_rail", rails_of, client, server)]
     return info

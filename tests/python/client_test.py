@@ -207,6 +207,20 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(stats["items"], 1)
         (server,) = self.client.servers()
         self.assertEqual((server["endpoint"], server["connected"]), (self.server.address, True))
+        self.assertEqual(server["rails"], [])
+
+    def test_tells_of_rails(self):
+        with mock.patch.dict(os.environ, SOFTVERBS_DEVICES="2"):
+            server = Server("--listen=127.0.0.1:0,127.0.1.1:0")
+        self.addCleanup(server.kill)
+        with gannet.Client(server.address) as client:
+            end = time.monotonic() + 60
+            while len(client.servers()[0]["rails"]) < 2 and time.monotonic() < end:
+                client.ping()
+            first, second = client.servers()[0]["rails"]
+            self.assertEqual((first.address, first.connected, first.up), (server.address, True, True))
+            self.assertGreater(first.works, 0)
+            self.assertTrue(second.address.startswith("127.0.1.1:"))
 
     def test_answers_from_copies_of_leased_items(self):
         server = Server("--item_lease_ms=100")

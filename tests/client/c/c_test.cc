@@ -1,6 +1,8 @@
 #include <gannet/gannet.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <cstddef>
 #include <string>
 
 #include "softverbs/tests/support/temporary_directory.h"
@@ -45,6 +47,41 @@ TEST_F(CTest, RefusesWrongArgumentsWithAText) { EXPECT_EQ(UseWrongly(server()), 
 TEST_F(CTest, UsesEveryCallOfTheAsynchronousClient) {
   EXPECT_EQ(UseAsync(server()), 0);
   EXPECT_EQ(UseAsyncLocks(server()), 0);
+}
+
+static_assert(sizeof(gannet_rail) == 128 && offsetof(gannet_rail, works) == 64 &&
+              offsetof(gannet_rail, connections) == 84 && offsetof(gannet_rail, connected) == 89);
+
+// ctest sets SOFTVERBS_DEVICES=2.
+TEST_F(CTest, TellsOfTheRailsOfAServer) {
+  ServerProcess server({"--listen=127.0.0.1:0,127.0.1.1:0"});
+  const std::string endpoint = server.endpoint();
+  const char* name = endpoint.c_str();
+  gannet_client* client = nullptr;
+  ASSERT_EQ(gannet_client_connect(&name, 1, nullptr, &client), GANNET_OK);
+  gannet_async* async = nullptr;
+  ASSERT_EQ(gannet_async_connect(&name, 1, nullptr, &async), GANNET_OK);
+  gannet_rail* rails = nullptr;
+  size_t count = 0;
+  const auto until = std::chrono::steady_clock::now() + test_support::kStepTimeout;
+  while (std::chrono::steady_clock::now() < until) {
+    ASSERT_EQ(gannet_client_ping(client, nullptr, nullptr), GANNET_OK);
+    ASSERT_EQ(gannet_client_rails(client, 0, &rails, &count), GANNET_OK);
+    if (count == 2 && rails[1].connected) break;
+    gannet_free(rails);
+  }
+  ASSERT_EQ(count, 2u);
+  EXPECT_EQ(rails[0].address, endpoint);
+  EXPECT_EQ(std::string(rails[1].address).find("127.0.1.1:"), 0u);
+  EXPECT_TRUE(rails[0].connected && rails[0].up && rails[1].up);
+  EXPECT_GT(rails[0].works, 0u);
+  EXPECT_GT(rails[0].mtu_bytes, 0u);
+  gannet_free(rails);
+  ASSERT_EQ(gannet_async_rails(async, 0, &rails, &count), GANNET_OK);
+  EXPECT_GE(count, 1u) << "one, until the server has told them";
+  gannet_free(rails);
+  gannet_async_close(async);
+  gannet_client_close(client);
 }
 
 TEST_F(CTest, TellsWhatAServersDiskCounts) {

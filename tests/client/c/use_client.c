@@ -134,6 +134,8 @@ static int UseServers(gannet_client* client, const char* server) {
   gannet_stats stats;
   gannet_status status = GANNET_INTERNAL;
   gannet_server_info* info;
+  gannet_rail* rails;
+  size_t rail_count = 1;
   uint64_t removed = 0;
   CHECK_THAT(gannet_client_server_count(client) == 1);
   CHECK_THAT(gannet_client_ping(client, NULL, &status) == GANNET_OK && status == GANNET_OK);
@@ -155,6 +157,11 @@ static int UseServers(gannet_client* client, const char* server) {
   CHECK_THAT(strlen(info->address) > 0 && info->history == 0 && info->epoch == 0); /* no group */
   gannet_free(info);
   CHECK_THAT(gannet_client_server_info(client, 1, &info) == GANNET_INVALID_ARGUMENT);
+  CHECK_THAT(gannet_client_rails(client, 0, &rails, &rail_count) == GANNET_OK);
+  CHECK_THAT(rails != NULL && rail_count == 0);
+  gannet_free(rails);
+  CHECK_THAT(gannet_client_rails(client, 1, &rails, &rail_count) == GANNET_INVALID_ARGUMENT);
+  CHECK_THAT(rails == NULL && rail_count == 0);
 
   gannet_call patient = GANNET_CALL_INIT;
   patient.deadline_ms = 30000;

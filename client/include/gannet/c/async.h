@@ -173,6 +173,10 @@ uint32_t gannet_async_server_of(const gannet_async* client, const void* key, siz
 /* Free *info with gannet_free: its strings are part of it. */
 gannet_status gannet_async_server_info(gannet_async* client, uint32_t server,
                                        gannet_server_info** info);
+/* Returns an array of the rails of a server. None: it has one, or the client uses one. One: it has
+ * several, and has not told them yet. Free it with gannet_free. */
+gannet_status gannet_async_rails(gannet_async* client, uint32_t server, gannet_rail** rails,
+                                 size_t* rail_count);
 
 #ifdef __cplusplus
 }

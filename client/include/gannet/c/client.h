@@ -216,6 +216,10 @@ gannet_status gannet_client_ping(gannet_client* client, const gannet_call* call,
 /* Free *info with gannet_free: its strings are part of it. */
 gannet_status gannet_client_server_info(gannet_client* client, uint32_t server,
                                         gannet_server_info** info);
+/* Returns an array of the rails of a server. None: it has one, or the client uses one. One: it has
+ * several, and has not told them yet. Free it with gannet_free. */
+gannet_status gannet_client_rails(gannet_client* client, uint32_t server, gannet_rail** rails,
+                                  size_t* rail_count);
 
 #ifdef __cplusplus
 }

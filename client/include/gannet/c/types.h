@@ -223,6 +223,20 @@ typedef struct gannet_server_info {
   uint64_t near_cache_over; /* gets that had a copy, but it was not sure that the lease goes on */
 } gannet_server_info;
 
+/* A rail of a server, as the client uses it: an address with a device. */
+typedef struct gannet_rail {
+  char address[64];
+  uint64_t works; /* READs and messages that were posted to it since the session's last connect */
+  /* What the server told of it, when the session connected or at the last call for statistics. */
+  uint32_t mtu_bytes;       /* of its port's packets; 0: not known */
+  uint32_t mbit_per_second; /* of its port; 0: not known */
+  uint32_t port;        /* rails with the same number are of one port of the server; 0: not known */
+  uint32_t connections; /* of all clients, if `port` is known */
+  uint8_t up;           /* its port */
+  uint8_t connected;    /* the client, by it */
+  uint8_t reserved[38]; /* 0 */
+} gannet_rail;
+
 #ifdef __cplusplus
 }
 #endif
