@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/cluster/cluster_keys.h"
 #include "common/cluster/json_fields.h"
+#include "common/protocol/rails_reply.h"
 #include "common/protocol/replica.h"
 
 namespace gannet {
@@ -22,11 +23,17 @@ using OrderedJson = nlohmann::ordered_json;
 constexpr size_t kAddressBytesMax = 256;
 constexpr uint32_t kClusterFormatUnchanged = 1;
 constexpr uint32_t kNodeVersionFormat = 1;
+constexpr uint32_t kNodeRailsFormat = 1;
 constexpr uint32_t kNodeDiskFormat = 1;
 constexpr uint32_t kMoveFormat = 1;
 constexpr size_t kTextBytesMax = 128;
 
 absl::Status Wrong(std::string_view what) { return absl::InvalidArgumentError(std::string(what)); }
+
+bool IsAddress(std::string_view text) {
+  const auto printable = [](char c) { return c > ' ' && c < 0x7f; };
+  return !text.empty() && text.size() <= kAddressBytesMax && std::ranges::all_of(text, printable);
+}
 
 OrderedJson ToJson(const GroupMember& member) {
   return {{"node", member.node}, {"incarnation", HexOf(member.incarnation)}};
@@ -168,12 +175,16 @@ absl::Status Check(const GroupConfig& group) {
 absl::Status Check(const NodeInfo& node) {
   if (node.incarnation == 0) return Wrong("node: no incarnation");
   if (node.applied > kJsonNumberMax) return Wrong("node: applied is too large");
-  const bool printable =
-      std::ranges::all_of(node.address, [](char c) { return c > ' ' && c < 0x7f; });
-  if (node.address.empty() || node.address.size() > kAddressBytesMax || !printable) {
-    return Wrong("node: no address");
+  return IsAddress(node.address) ? absl::OkStatus() : Wrong("node: no address");
+}
+
+absl::Status Check(const NodeRails& rails) {
+  if (rails.incarnation == 0) return Wrong("rails: no incarnation");
+  if (rails.rails.size() < 2 || rails.rails.size() > kRailsMax) {
+    return Wrong(absl::StrCat("rails: not 2 to ", kRailsMax, " of them"));
   }
-  return absl::OkStatus();
+  return std::ranges::all_of(rails.rails, IsAddress) ? absl::OkStatus()
+                                                     : Wrong("rails: no address");
 }
 
 absl::Status Check(const GroupWish& wish) {
@@ -251,6 +262,14 @@ std::string Encode(const NodeVersion& version) {
                      {"version", version.version},
                      {"moves", version.moves},
                      {"stream", version.stream}}
+      .dump();
+}
+
+std::string Encode(const NodeRails& rails) {
+  GANNET_CHECK(Check(rails).ok(), "rails that are none");
+  return OrderedJson{{"format", kNodeRailsFormat},
+                     {"incarnation", HexOf(rails.incarnation)},
+                     {"rails", rails.rails}}
       .dump();
 }
 
@@ -343,6 +362,19 @@ absl::StatusOr<NodeVersion> DecodeNodeVersion(std::string_view text) {
   GANNET_RETURN_IF_ERROR(fields.Finish());
   GANNET_RETURN_IF_ERROR(Check(version));
   return version;
+}
+
+absl::StatusOr<NodeRails> DecodeNodeRails(std::string_view text) {
+  JsonFields fields(text, "rails");
+  uint32_t format = 0;
+  GANNET_RETURN_IF_ERROR(TakeFormat(&fields, "rails", kNodeRailsFormat, &format));
+  NodeRails rails = {.incarnation = fields.Hex("incarnation"), .rails = {}};
+  for (const Json& rail : fields.Array("rails", kRailsMax)) {
+    rails.rails.push_back(rail.is_string() ? rail.get<std::string>() : "");
+  }
+  GANNET_RETURN_IF_ERROR(fields.Finish());
+  GANNET_RETURN_IF_ERROR(Check(rails));
+  return rails;
 }
 
 absl::StatusOr<NodeDisk> DecodeNodeDisk(std::string_view text) {

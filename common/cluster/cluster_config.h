@@ -19,9 +19,9 @@ namespace gannet {
 // The decoders take whatever bytes are there, and are strict: a field that is missing, unknown, or
 // of a wrong type is an error, because a process that misreads who is primary loses data. An older
 // process must not read a newer format: ClusterConfig::format says which one all keys have.
-// NodeVersion, NodeDisk and MoveInfo, which came later, have formats of their own. Unimplemented:
-// the format is a newer one. InvalidArgument says what is wrong, and where. The encoders require
-// what the decoders check.
+// NodeVersion, NodeRails, NodeDisk and MoveInfo, which came later, have formats of their own.
+// Unimplemented: the format is a newer one. InvalidArgument says what is wrong, and where. The
+// encoders require what the decoders check.
 
 // 1 as long as the map is the one that the cluster was created with. A process that does not know
 // of changes must not serve by a map that has been changed.
@@ -80,6 +80,15 @@ struct NodeVersion {
   bool operator==(const NodeVersion&) const = default;
 };
 
+// Where a process that has several rails can be reached (docs/rails.md). A process of an older
+// version does not know of it, and takes the address of the NodeInfo.
+struct NodeRails {
+  uint64_t incarnation = 0;        // of the process
+  std::vector<std::string> rails;  // "10.0.0.1:7471", two or more of them, in its own order
+
+  bool operator==(const NodeRails&) const = default;
+};
+
 // What an earlier process of a node left on its disk of its group's items, as the node's process
 // says when it starts (docs/group-recovery.md, "A whole group that restarts").
 struct NodeDisk {
@@ -118,6 +127,7 @@ absl::Status Check(const ClusterConfig& config);
 absl::Status Check(const GroupConfig& group);
 absl::Status Check(const NodeInfo& node);
 absl::Status Check(const NodeVersion& version);
+absl::Status Check(const NodeRails& rails);
 absl::Status Check(const NodeDisk& disk);
 absl::Status Check(const GroupWish& wish);
 absl::Status Check(const MoveInfo& move);
@@ -126,6 +136,7 @@ std::string Encode(const ClusterConfig& config);
 std::string Encode(const GroupConfig& group);
 std::string Encode(const NodeInfo& node);
 std::string Encode(const NodeVersion& version);
+std::string Encode(const NodeRails& rails);
 std::string Encode(const NodeDisk& disk);
 std::string Encode(const GroupWish& wish);
 std::string Encode(const MoveInfo& move);
@@ -136,6 +147,7 @@ absl::StatusOr<ClusterConfig> DecodeClusterConfig(std::string_view text);
 absl::StatusOr<GroupConfig> DecodeGroupConfig(std::string_view text);
 absl::StatusOr<NodeInfo> DecodeNodeInfo(std::string_view text);
 absl::StatusOr<NodeVersion> DecodeNodeVersion(std::string_view text);
+absl::StatusOr<NodeRails> DecodeNodeRails(std::string_view text);
 absl::StatusOr<NodeDisk> DecodeNodeDisk(std::string_view text);
 absl::StatusOr<GroupWish> DecodeGroupWish(std::string_view text);
 absl::StatusOr<MoveInfo> DecodeMoveInfo(std::string_view text);

@@ -17,6 +17,7 @@ constexpr std::string_view kConfigName = "config";
 constexpr std::string_view kGroups = "groups/";
 constexpr std::string_view kNodes = "nodes/";
 constexpr std::string_view kVersions = "versions/";
+constexpr std::string_view kRailsFolder = "rails/";
 constexpr std::string_view kDisks = "disks/";
 constexpr std::string_view kLives = "lives/";
 constexpr std::string_view kPolicies = "policies/";
@@ -81,6 +82,10 @@ std::string VersionKey(std::string_view cluster, std::string_view node) {
   return KeyOf(cluster, kVersions, node);
 }
 
+std::string RailsKey(std::string_view cluster, std::string_view node) {
+  return KeyOf(cluster, kRailsFolder, node);
+}
+
 std::string DiskKey(std::string_view cluster, std::string_view node) {
   return KeyOf(cluster, kDisks, node);
 }
@@ -103,6 +108,7 @@ std::optional<ClusterKey> ParseClusterKey(std::string_view cluster, std::string_
   for (const auto& [folder, kind] : {std::pair{kGroups, kGroup},
                                      {kNodes, kNode},
                                      {kVersions, kVersion},
+                                     {kRailsFolder, kRails},
                                      {kDisks, kDisk},
                                      {kLives, kLife},
                                      {kPolicies, kPolicy},

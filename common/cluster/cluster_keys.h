@@ -15,6 +15,7 @@ namespace gannet {
 //   /gannet/CLUSTER/groups/G    GroupConfig, one for each group
 //   /gannet/CLUSTER/nodes/N     NodeInfo, one for each process that has run
 //   /gannet/CLUSTER/versions/N  NodeVersion, beside nodes/N
+//   /gannet/CLUSTER/rails/N     NodeRails, beside nodes/N, of processes that have several rails
 //   /gannet/CLUSTER/disks/N     NodeDisk, beside nodes/N, of processes that have a disk
 //   /gannet/CLUSTER/lives/N     NodeLife, beside nodes/N, while etcd has lost the node's group
 //   /gannet/CLUSTER/policies/G  GroupPolicy, beside groups/G
@@ -43,6 +44,7 @@ std::string ConfigKey(std::string_view cluster);
 std::string GroupKey(std::string_view cluster, std::string_view group);
 std::string NodeKey(std::string_view cluster, std::string_view node);
 std::string VersionKey(std::string_view cluster, std::string_view node);
+std::string RailsKey(std::string_view cluster, std::string_view node);
 std::string DiskKey(std::string_view cluster, std::string_view node);
 std::string LifeKey(std::string_view cluster, std::string_view node);
 std::string PolicyKey(std::string_view cluster, std::string_view group);
@@ -51,7 +53,7 @@ std::string WishKey(std::string_view cluster, std::string_view group);
 std::string MoveKey(std::string_view cluster, uint16_t partition);
 
 struct ClusterKey {
-  enum class Kind { kConfig, kGroup, kNode, kVersion, kDisk, kLife, kPolicy, kWish, kMove };
+  enum class Kind { kConfig, kGroup, kNode, kVersion, kRails, kDisk, kLife, kPolicy, kWish, kMove };
   Kind kind = Kind::kConfig;
   std::string name = {};   // of the group or the node; not of kConfig and kMove
   uint16_t partition = 0;  // of kMove

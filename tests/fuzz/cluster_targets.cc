@@ -70,6 +70,9 @@ void ClusterConfigBytes(std::span<const std::byte> bytes) {
   if (const auto version = DecodeNodeVersion(text); version.ok()) {
     RequireSame(*version, DecodeNodeVersion(Encode(*version)));
   }
+  if (const auto rails = DecodeNodeRails(text); rails.ok()) {
+    RequireSame(*rails, DecodeNodeRails(Encode(*rails)));
+  }
   if (const auto disk = DecodeNodeDisk(text); disk.ok()) {
     RequireSame(*disk, DecodeNodeDisk(Encode(*disk)));
   }

@@ -28,6 +28,8 @@ absl::Status Take(const ClusterKey& key, const EtcdKeyValue& item, ClusterState*
     GANNET_ASSIGN_OR_RETURN(state->nodes[key.name], DecodeNodeInfo(item.value));
   } else if (key.kind == kVersion) {
     GANNET_ASSIGN_OR_RETURN(state->versions[key.name], DecodeNodeVersion(item.value));
+  } else if (key.kind == kRails) {
+    GANNET_ASSIGN_OR_RETURN(state->rails[key.name], DecodeNodeRails(item.value));
   } else if (key.kind == kDisk) {
     GANNET_ASSIGN_OR_RETURN(state->disks[key.name], DecodeNodeDisk(item.value));
   } else if (key.kind == kPolicy) {

@@ -47,6 +47,7 @@ struct ClusterState {
   std::map<std::string, Group> groups;
   std::map<std::string, NodeInfo> nodes;
   std::map<std::string, NodeVersion> versions = {};  // by node
+  std::map<std::string, NodeRails> rails = {};       // by node
   std::map<std::string, NodeDisk> disks = {};        // by node
   std::map<std::string, GroupPolicy> policies = {};  // by group
   std::set<std::string> newer_policies = {};         // groups; this version cannot read theirs

@@ -120,6 +120,7 @@ absl::Status Run::Do() {
       GANNET_ASSIGN_OR_RETURN(const GroupConfig config,
                               ChangeGroup(remove, {NodeKey(command_.cluster, command_.node),
                                                    VersionKey(command_.cluster, command_.node),
+                                                   RailsKey(command_.cluster, command_.node),
                                                    LifeKey(command_.cluster, command_.node)}));
       AnswerGroup(absl::StrCat(command_.node, " is no member of group ", command_.group,
                                " any more: stop its kvserver"),

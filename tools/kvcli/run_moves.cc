@@ -218,6 +218,7 @@ absl::Status MovesRun::DoRemoveGroup() {
     for (const std::string& node : members) {
       txn.deletes.push_back(NodeKey(command_.cluster, node));
       txn.deletes.push_back(VersionKey(command_.cluster, node));
+      txn.deletes.push_back(RailsKey(command_.cluster, node));
     }
     sent = true;
     return txn;

@@ -65,6 +65,7 @@ std::optional<EtcdTxn> Announcement::Due(int64_t now, size_t nodes) {
                                  .moves = true,
                                  .stream = kStreamVersions.max};
     txn.puts.push_back({options_.version_key, Encode(version)});
+    if (rails_) txn.puts.push_back({options_.rails_key, Encode(*rails_)});
   }
   disk_sent_ = disk_;
   if (disk_ && disk_written_ != disk_) txn.puts.push_back({options_.disk_key, Encode(*disk_)});

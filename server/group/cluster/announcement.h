@@ -38,6 +38,7 @@ class Announcement {
   struct Options {
     std::string node_key;
     std::string version_key;
+    std::string rails_key;
     std::string disk_key;
     std::string version = "unknown";  // of Gannet. It is written with the first write of nodes/N
   };
@@ -48,6 +49,9 @@ class Announcement {
   // What is wanted tells more than how far the process is: its role has changed, for example, and
   // `applied` stays what it is.
   void Hurry() { hurries_ = true; }
+  // Where it can be reached, if that is by several rails. It is written with the first write of
+  // nodes/N.
+  void WantRails(const NodeRails& rails) { rails_ = rails; }
   // What is on its disk. It is written together with nodes/N.
   void WantDisk(const NodeDisk& disk) { disk_ = disk; }
   // The group counts on this process: it is in sync, as far as it knows.
@@ -98,6 +102,7 @@ class Announcement {
   std::optional<NodeInfo> wanted_;
   std::optional<NodeInfo> written_;  // that etcd has, as far as it is known
   std::optional<NodeInfo> sent_;
+  std::optional<NodeRails> rails_;
   std::optional<NodeDisk> disk_;
   std::optional<NodeDisk> disk_written_;
   std::optional<NodeDisk> disk_sent_;

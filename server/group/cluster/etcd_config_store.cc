@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "common/base/check.h"
 #include "common/base/clock.h"
 #include "common/base/status_macros.h"
@@ -67,6 +68,7 @@ EtcdConfigStore::EtcdConfigStore(Options options, std::unique_ptr<Etcd> client)
       view_(options_.cluster, options_.node),
       announcement_({.node_key = NodeKey(options_.cluster, options_.node),
                      .version_key = VersionKey(options_.cluster, options_.node),
+                     .rails_key = RailsKey(options_.cluster, options_.node),
                      .disk_key = DiskKey(options_.cluster, options_.node),
                      .version = options_.version}),
       map_store_(options_.cluster, client_.get(), &view_, &announcement_),
@@ -251,15 +253,19 @@ std::optional<ConfigStore::Answer> EtcdConfigStore::Poll() {
 
 // --- nodes and wishes ---
 
-void EtcdConfigStore::Announce(const GroupMember& self, std::string_view address,
+void EtcdConfigStore::Announce(const GroupMember& self, std::string_view addresses,
                                uint64_t applied) {
   GANNET_CHECK(self.node == options_.node, "another node's announcement");
   incarnation_ = self.incarnation;
   view_.SetHasItemsIfInSync(incarnation_, ConfigOf(terms(), view_.state().now.configuration));
   applied_ = std::min(applied, kJsonNumberMax);
+  std::vector<std::string> rails = absl::StrSplit(std::string(addresses), ',');
   announcement_.Want({.incarnation = self.incarnation,
-                      .address = std::string(address),
+                      .address = rails.front(),
                       .applied = std::min(applied, kJsonNumberMax)});
+  if (rails.size() > 1) {
+    announcement_.WantRails({.incarnation = self.incarnation, .rails = std::move(rails)});
+  }
   if (kept_) {
     announcement_.WantDisk({.incarnation = self.incarnation,
                             .run = kept_->process,

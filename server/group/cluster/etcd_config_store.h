@@ -83,7 +83,7 @@ class EtcdConfigStore : public ConfigStore, public GroupDirectory {
   // --- GroupDirectory ---
   GroupTerms terms() const override { return view_.state().terms; }
   const GroupPolicy* Policy() const override { return &view_.policy(); }
-  void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override;
+  void Announce(const GroupMember& self, std::string_view addresses, uint64_t applied) override;
   void AnnounceSoon() override { announcement_.Hurry(); }
   std::string WhyNotAnnounced() const override;
   void AnnounceKept(const KeptRun& kept) override { kept_ = kept; }

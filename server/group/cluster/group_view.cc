@@ -90,6 +90,7 @@ void GroupView::ForgetAll(const EtcdNews& news) {
     groups_.clear();
   }
   versions_.clear();
+  rails_.clear();
   disks_.clear();
   lives_.clear();
   wish_.reset();
@@ -189,7 +190,7 @@ const GroupView::Node* GroupView::FindNode(std::string_view name) const {
   return found == nodes_.end() ? nullptr : &found->second;
 }
 
-// versions/N and disks/N may be those of an earlier process.
+// versions/N, rails/N and disks/N may be those of an earlier process.
 std::optional<NodeSeen> GroupView::SeenOf(std::string_view name) const {
   const Node* const node = FindNode(name);
   if (node == nullptr || node->info.incarnation == 0) return std::nullopt;
@@ -197,6 +198,10 @@ std::optional<NodeSeen> GroupView::SeenOf(std::string_view name) const {
   const auto version = versions_.find(name);
   if (version != versions_.end() && version->second.incarnation == seen.incarnation) {
     seen.stream_version = static_cast<uint16_t>(std::min(version->second.stream, kStreamMost));
+  }
+  const auto rails = rails_.find(name);
+  if (rails != rails_.end() && rails->second.incarnation == seen.incarnation) {
+    seen.rails = rails->second.rails;
   }
   const auto disk = disks_.find(name);
   if (disk == disks_.end() || disk->second.incarnation != seen.incarnation) return seen;
@@ -285,6 +290,8 @@ absl::Status GroupView::TakeNote(const ClusterKey& key, const EtcdKeyValue& item
   }
   if (key.kind == kVersion) {
     GANNET_ASSIGN_OR_RETURN(versions_[key.name], DecodeNodeVersion(item.value));
+  } else if (key.kind == kRails) {
+    GANNET_ASSIGN_OR_RETURN(rails_[key.name], DecodeNodeRails(item.value));
   } else if (key.kind == kDisk) {
     GANNET_ASSIGN_OR_RETURN(disks_[key.name], DecodeNodeDisk(item.value));
   } else if (key.kind == kPolicy && key.name == group_) {
@@ -345,6 +352,7 @@ void GroupView::Forget(std::string_view key_text) {
   if (!key) return;
   if (key->kind == kNode) nodes_.erase(key->name);
   if (key->kind == kVersion) versions_.erase(key->name);
+  if (key->kind == kRails) rails_.erase(key->name);
   if (key->kind == kDisk) disks_.erase(key->name);
   if (key->kind == kPolicy && key->name == group_) policy_revision_ = 0;
   if (key->kind == kLife) lives_.erase(key->name);

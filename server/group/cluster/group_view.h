@@ -152,6 +152,7 @@ class GroupView {
   std::map<std::string, GroupConfig, std::less<>> groups_;
   std::map<std::string, Node, std::less<>> nodes_;
   std::map<std::string, NodeVersion, std::less<>> versions_;
+  std::map<std::string, NodeRails, std::less<>> rails_;
   std::map<std::string, NodeDisk, std::less<>> disks_;
   GroupPolicy policy_;
   std::optional<int64_t> policy_revision_ = 0;

@@ -29,8 +29,9 @@ class GroupDirectory {
   virtual GroupTerms terms() const = 0;
   // What members are to do alike, as far as it is known; nullptr: nothing is.
   virtual const GroupPolicy* Policy() const { return nullptr; }
-  // Tells where this process can be reached ("HOST:PORT"), and what it has applied, for people.
-  virtual void Announce(const GroupMember& self, std::string_view address, uint64_t applied) = 0;
+  // Tells where this process can be reached ("HOST:PORT", or one for each of its rails, with commas
+  // between them), and what it has applied, for people.
+  virtual void Announce(const GroupMember& self, std::string_view addresses, uint64_t applied) = 0;
   // What Announce tells next is to be known soon: the process has become something else.
   virtual void AnnounceSoon() {}
   // Returns why nobody can be told anything, if that has been so for a while; "": all can be told.

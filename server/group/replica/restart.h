@@ -17,6 +17,9 @@ struct NodeSeen {
   uint64_t applied = 0;         // LSN, as it says itself
   std::optional<KeptRun> kept;  // what an earlier process left on its disk; nullopt: not known
   uint16_t stream_version = 0;  // the newest that it speaks
+  // Its addresses, if it has several rails; empty: one, or they are not known. Such a process takes
+  // links that go on over another rail (docs/rails.md).
+  std::vector<std::string> rails = {};
 };
 class GroupDirectory;
 

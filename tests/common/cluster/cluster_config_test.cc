@@ -123,6 +123,28 @@ TEST(ClusterConfigTest, AVersionIsThisText) {
   }
 }
 
+TEST(ClusterConfigTest, RailsAreThisText) {
+  const std::string text =
+      R"({"format":1,"incarnation":"00000000000000b1","rails":["10.0.0.1:7471","10.0.1.1:7471"]})";
+  const NodeRails expected = {.incarnation = 0xb1, .rails = {"10.0.0.1:7471", "10.0.1.1:7471"}};
+  EXPECT_EQ(Encode(expected), text);
+  const auto rails = DecodeNodeRails(text);
+  ASSERT_TRUE(rails.ok()) << rails.status();
+  EXPECT_EQ(*rails, expected);
+
+  EXPECT_TRUE(absl::IsUnimplemented(
+      DecodeNodeRails(With(text, R"("format":1)", R"("format":2)")).status()));
+  for (const std::string& bad :
+       {std::string(), With(text, R"("format":1,)", ""),
+        With(text, "00000000000000b1", "0000000000000000"), With(text, "10.0.0.1:7471", ""),
+        With(text, "10.0.0.1", "10.0 .1"), With(text, R"(,"10.0.1.1:7471")", ""),
+        With(text, R"("10.0.0.1:7471")", "7471"), With(text, "10.0.0.1", std::string(300, '1')),
+        With(text, R"("10.0.1.1:7471")", R"("a:1","a:2","a:3","a:4","a:5","a:6","a:7","a:8")"),
+        With(text, "1\"]", R"(1"],"more":1)")}) {
+    EXPECT_TRUE(absl::IsInvalidArgument(DecodeNodeRails(bad).status())) << bad;
+  }
+}
+
 TEST(ClusterConfigTest, WhatIsOnADiskIsThisText) {
   const std::string text =
       R"({"format":1,"incarnation":"00000000000000b1","run":"00000000000000a1",)"

@@ -20,6 +20,8 @@ TEST(ClusterKeysTest, AKeySaysWhatLiesThere) {
   EXPECT_EQ(WishKey("c", "g1"), "/gannet/c/wishes/g1");
   EXPECT_EQ(ParseClusterKey("c", WishKey("c", "g1")), (ClusterKey{.kind = kWish, .name = "g1"}));
   EXPECT_EQ(VersionKey("c", "n1"), "/gannet/c/versions/n1");
+  EXPECT_EQ(RailsKey("c", "n1"), "/gannet/c/rails/n1");
+  EXPECT_EQ(ParseClusterKey("c", RailsKey("c", "n1")), (ClusterKey{.kind = kRails, .name = "n1"}));
   EXPECT_EQ(DiskKey("c", "n1"), "/gannet/c/disks/n1");
   EXPECT_EQ(ParseClusterKey("c", DiskKey("c", "n1")), (ClusterKey{.kind = kDisk, .name = "n1"}));
   EXPECT_EQ(ParseClusterKey("c", VersionKey("c", "n1")),
