@@ -47,7 +47,7 @@ void SetNameIn(Hello* hello, std::string_view name) {
 // Return what is wrong with a message, or a part of one, or nullptr if nothing is.
 
 template <class Hello>
-const char* WhatIsWrongWithRingOrName(const Hello& hello) {
+const char* WhatIsWrongWithRing(const Hello& hello) {
   if (hello.ring_bytes < kRingBytesMin || hello.ring_bytes > kRingBytesMax ||
       hello.ring_bytes % kRingAlignment != 0) {
     return "a ring of a wrong length";
@@ -56,6 +56,12 @@ const char* WhatIsWrongWithRingOrName(const Hello& hello) {
       hello.ring_address > UINT64_MAX - hello.ring_bytes) {
     return "a ring at an impossible address";
   }
+  return nullptr;
+}
+
+template <class Hello>
+const char* WhatIsWrongWithRingOrName(const Hello& hello) {
+  if (const char* const wrong = WhatIsWrongWithRing(hello)) return wrong;
   if (hello.stream_version_min > hello.stream_version_max) return "no version of the stream";
   if (!IsServerName(NameIn(hello))) return "an empty name, or one with odd characters";
   const char* const behind = hello.name + NameIn(hello).size();
@@ -103,6 +109,14 @@ const char* WhatIsWrong(const BeaconAnswer& answer) {
   if (answer.sequence == 0) return "no sequence number";
   const bool words = answer.applied % kWord == 0 && answer.consumed % kWord == 0;
   return words ? nullptr : "a place inside a word";
+}
+
+const char* WhatIsWrong(const ReplicaResume& resume) {
+  if (resume.incarnation == 0) return "no incarnation";
+  if (resume.epoch == 0) return "no epoch";
+  if (resume.lsn % kWord != 0 || resume.position % kWord != 0) return "a place inside a word";
+  if (resume.reserved != 0) return "reserved bytes that are not zero";
+  return WhatIsWrongWithRing(resume);
 }
 
 const char* WhatIsWrong(const ReplicaReady& ready) {
@@ -163,6 +177,7 @@ MoveEnded NewMoveEnded() { return New<MoveEnded>(ReplicaKind::kEnded); }
 ReplicaWelcome NewReplicaWelcome() { return New<ReplicaWelcome>(ReplicaKind::kWelcome); }
 Beacon NewBeacon(ReplicaKind kind) { return New<Beacon>(kind); }
 BeaconAnswer NewBeaconAnswer() { return New<BeaconAnswer>(ReplicaKind::kBeaconAnswer); }
+ReplicaResume NewReplicaResume() { return New<ReplicaResume>(ReplicaKind::kResume); }
 ReplicaReady NewReplicaReady() { return New<ReplicaReady>(ReplicaKind::kReady); }
 
 ReplicaRefusal NewReplicaRefusal(std::string_view reason) {
@@ -182,7 +197,7 @@ std::optional<ReplicaKind> KindOfReplicaMessage(std::span<const std::byte> messa
   if (message.size() < sizeof(header)) return std::nullopt;
   std::memcpy(&header, message.data(), sizeof(header));
   const bool known = header.kind >= static_cast<uint16_t>(ReplicaKind::kHello) &&
-                     header.kind <= static_cast<uint16_t>(ReplicaKind::kLastBeacon);
+                     header.kind <= static_cast<uint16_t>(ReplicaKind::kResume);
   if (header.magic != kReplicaMagic || !known) return std::nullopt;
   return static_cast<ReplicaKind>(header.kind);
 }
@@ -208,6 +223,9 @@ absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> messa
   return Decode<BeaconAnswer>(message, ReplicaKind::kBeaconAnswer, "answer to a beacon");
 }
 
+absl::StatusOr<ReplicaResume> DecodeReplicaResume(std::span<const std::byte> message) {
+  return Decode<ReplicaResume>(message, ReplicaKind::kResume, "word of a backup that goes on");
+}
 absl::StatusOr<ReplicaReady> DecodeReplicaReady(std::span<const std::byte> message) {
   return Decode<ReplicaReady>(message, ReplicaKind::kReady, "word of a joiner that is ready");
 }

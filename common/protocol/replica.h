@@ -37,6 +37,7 @@ enum class ReplicaKind : uint16_t {
   kClosing = 8,
   kEnded = 9,
   kLastBeacon = 10,
+  kResume = 11,
 };
 
 // The length of a ring, a multiple of kRingAlignment.
@@ -132,6 +133,23 @@ struct ReplicaReady {
 };
 static_assert(sizeof(ReplicaReady) == 16 && std::is_trivially_copyable_v<ReplicaReady>);
 
+// A backup whose link to this primary is over, to the same one over another rail: from where to go
+// on, and where its new ring is. The answer is a welcome that begins there. Only a primary that
+// announces several rails is told (docs/rails.md).
+struct ReplicaResume {
+  ReplicaHeader header;
+  uint64_t incarnation;
+  uint64_t epoch;     // of the primary
+  uint64_t lsn;       // it has taken all records of the primary's stream that end here or before
+  uint64_t position;  // of the next one, or of the wrap before it, in the ring
+  uint64_t ring_address;
+  uint64_t ring_bytes;
+  uint32_t ring_rkey;
+  uint32_t reserved;
+};
+static_assert(sizeof(ReplicaResume) == 64 && std::is_trivially_copyable_v<ReplicaResume>);
+static_assert(offsetof(ReplicaResume, position) == 32 && offsetof(ReplicaResume, ring_rkey) == 56);
+
 // The primary to a backup: why it is not welcome. Nothing follows.
 struct ReplicaRefusal {
   ReplicaHeader header;
@@ -189,6 +207,7 @@ ReplicaWelcome NewReplicaWelcome();
 Beacon NewBeacon(ReplicaKind kind = ReplicaKind::kBeacon);  // or kLastBeacon
 BeaconAnswer NewBeaconAnswer();
 ReplicaReady NewReplicaReady();
+ReplicaResume NewReplicaResume();
 // Cuts `reason` to fit, and replaces unprintable bytes by '?'.
 ReplicaRefusal NewReplicaRefusal(std::string_view reason);
 ReceiverHello NewReceiverHello();
@@ -210,6 +229,7 @@ absl::StatusOr<ReplicaWelcome> DecodeReplicaWelcome(std::span<const std::byte> m
 absl::StatusOr<Beacon> DecodeBeacon(std::span<const std::byte> message);
 absl::StatusOr<Beacon> DecodeLastBeacon(std::span<const std::byte> message);
 absl::StatusOr<BeaconAnswer> DecodeBeaconAnswer(std::span<const std::byte> message);
+absl::StatusOr<ReplicaResume> DecodeReplicaResume(std::span<const std::byte> message);
 absl::StatusOr<ReplicaReady> DecodeReplicaReady(std::span<const std::byte> message);
 absl::StatusOr<ReplicaRefusal> DecodeReplicaRefusal(std::span<const std::byte> message);
 absl::StatusOr<ReceiverHello> DecodeReceiverHello(std::span<const std::byte> message);

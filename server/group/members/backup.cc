@@ -63,6 +63,7 @@ void Backup::End(std::string why) {
 
 Backup::Outcome Backup::Poll(BootTime now) {
   next_at_ = now + times_.beacon_ns();
+  next_at_ = std::min(next_at_, links_.AnotherAt(times_));
   if (links_.flushes()) next_at_ = std::min(next_at_, now + kLookNs);
   links_.Poll(now);
   while (const auto message = links_.Take()) {
@@ -89,6 +90,8 @@ void Backup::Leave(BootTime now) {
 
 void Backup::OnWelcome(const ReplicaWelcome& welcome, BootTime now) {
   if (!links_.Accept(welcome, now)) return;
+  if (goes_on_at_ && BeginOf(welcome) != *goes_on_at_) return links_.Lose();
+  anew_since_.reset();
   times_ = TimesOf(welcome);
   if (takeover_) takeover_->OnWelcome(times_);
   copy_.OnWelcome(welcome, now);
@@ -99,7 +102,9 @@ void Backup::OnWelcome(const ReplicaWelcome& welcome, BootTime now) {
     To(BackupState::kFollows);
   }
   if (state_.now() == BackupState::kEnds) return;
-  if (!copy_.Follow(*links_.link())) links_.Lose();
+  if (!copy_.Follow(*links_.link())) return links_.Lose();
+  // The former link may not have brought its word.
+  if (state_.now() == BackupState::kReady) links_.SayReady();
 }
 
 // The clock is read after the beacon was taken. A process that was stopped in between would begin
@@ -119,8 +124,11 @@ void Backup::OnBeacon(const BackupLink::ToldBeacon& told) {
   link.Answer(beacon, copy_.applied(), copy_.consumed());
 }
 
-// Whoever is in sync says so by the history of what it has.
+// Whoever is in sync says so by the history of what it has. Who has followed this primary before
+// says where it goes on.
 void Backup::SayHello() {
+  goes_on_at_ = copy_.GoesOnAt(known().configuration.epoch);
+  if (goes_on_at_) return links_.SayResume(known().configuration.epoch, *goes_on_at_);
   links_.SayHello(known().configuration.epoch, takeover_ ? copy_.history() : 0, copy_.applied());
 }
 
@@ -131,10 +139,12 @@ void Backup::JoinTurn(BootTime now) {
   if (seeks && configuration.primary == context_.self) return To(BackupState::kLeads);
   if (!seeks && configuration.IsInSync(context_.self)) {
     To(BackupState::kInSync);
+    const bool said_hello = links_.link() != nullptr && links_.link()->said_hello();
     takeover_.emplace(times_, context_.group.config_store, context_.self, entry_.known(),
-                      links_.epoch(), links_.heard(), now);
+                      said_hello ? links_.epoch() : 0, links_.heard(), now);
     return BackupTurn(now);
   }
+  if (!seeks && MakesLinkAnew(now)) return;
   if (links_.usable() && now - links_.heard() <= 2 * times_.grace_ns()) {
     entry_.OnLink();
     if (links_.link()->open() && !links_.link()->said_hello()) SayHello();
@@ -145,23 +155,39 @@ void Backup::JoinTurn(BootTime now) {
   entry_.AskIfDue(now);
 }
 
-void Backup::CopyItems(BootTime now) {
-  if (state_.now() == BackupState::kReady) return;
-  if (state_.now() == BackupState::kCopied) return TellThatItIsReady(now);
-  const absl::StatusOr<bool> copied = copy_.Walk(now);
-  if (!copied.ok()) return End(std::string(copied.status().message()));
-  if (!*copied) return;
-  To(BackupState::kCopied);
-  TellThatItIsReady(now);
+// The primary keeps the joiner's place in its ring for a while. What is in the former ring is read
+// to its end first, and kept: the primary counts on it.
+bool Backup::MakesLinkAnew(BootTime now) {
+  if (links_.IsDueForAnother(times_, now)) {
+    if (!anew_since_) anew_since_ = now;
+    if (now - *anew_since_ > times_.grace_ns()) return false;
+    next_at_ = std::min(next_at_, now + kLookNs);
+    if (!links_.Fence()) return true;
+    const bool fits = copy_.Seal();
+    links_.Drop();
+    if (!fits) End("two streams do not fit together");
+    return true;
+  }
+  if (links_.link() != nullptr || !anew_since_ || now - *anew_since_ > times_.grace_ns()) {
+    return false;
+  }
+  next_at_ = std::min(next_at_, now + kLookNs);
+  links_.Connect(known().configuration.primary, times_.lease_ns, now);
+  return true;
 }
 
-void Backup::TellThatItIsReady(BootTime now) {
+void Backup::CopyItems(BootTime now) {
+  if (state_.now() == BackupState::kReady) return;
+  if (state_.now() != BackupState::kCopied) {
+    const absl::StatusOr<bool> copied = copy_.Walk(now);
+    if (!copied.ok()) return End(std::string(copied.status().message()));
+    if (!*copied) return;
+    To(BackupState::kCopied);
+  }
   next_at_ = std::min(next_at_, now + kLookNs);
-  if (!IsKept(context_)) return;
+  if (!IsKept(context_) || !links_.link()->welcomed()) return;
   To(BackupState::kReady);
-  ReplicaReady ready = NewReplicaReady();
-  ready.epoch = links_.epoch();
-  links_.link()->Send(ready);
+  links_.SayReady();
 }
 
 // It was read after the link was gone, so it is known whether this member is in sync.
@@ -184,10 +210,16 @@ void Backup::BackupTurn(BootTime now) {
   if (takeover_->leaves_silently()) next_at_ = std::min(next_at_, now + kLookNs);
   switch (step) {
     case Takeover::Step::kFollow:
+      if (!links_.IsDueForAnother(times_, now)) return;
+      LOG(WARNING) << "makes the link to the primary anew over another rail: "
+                   << (links_.usable() ? "nothing comes by this one" : "it is over");
+      takeover_->MakeLinkAnew();
+      next_at_ = now;
+      return;
     case Takeover::Step::kWait:
       return;
     case Takeover::Step::kFence:
-      TellWhyItLeaves(now);
+      if (!takeover_->makes_link_anew()) TellWhyItLeaves(now);
       Fence();
       next_at_ = std::min(next_at_, now + kLookNs);
       return;
@@ -227,7 +259,9 @@ void Backup::KeepUntilAPrimaryLives(BootTime now) {
 void Backup::ConnectAsSurvivor(BootTime now) {
   const GroupMember& primary = known().configuration.primary;
   if (links_.link() == nullptr) return links_.Connect(primary, times_.lease_ns, now);
-  if (!links_.IsUsableFor(primary)) return links_.Retire(now + kRetryNs / 2);
+  if (!links_.IsUsableFor(primary) || links_.IsDueForAnother(times_, now)) {
+    return links_.Retire(now + kRetryNs / 2);
+  }
   if (!links_.link()->open()) return;
   takeover_->OnHello();
   SayHello();

@@ -93,9 +93,11 @@ class Backup {
   // Steps before it is in sync.
   void JoinTurn(BootTime now);
   void OnRegister(BootTime now);
-  // Copies the primary's items. Tells the primary when that is done.
+  // Copies the primary's items. Tells the primary when that is done, and the disk has them.
   void CopyItems(BootTime now);
-  void TellThatItIsReady(BootTime now);
+  // Makes a joiner's link anew over another rail, if it is to be. Returns whether that is under
+  // way.
+  bool MakesLinkAnew(BootTime now);
   // Steps of one that is in sync, or was.
   void BackupTurn(BootTime now);
   void ConnectAsSurvivor(BootTime now);
@@ -113,9 +115,11 @@ class Backup {
   LineLog log_;
   GroupEntry entry_;
   BackupLinks links_;
-  BackupCopy copy_;                   // destroyed before the ring that it reads
-  std::optional<Takeover> takeover_;  // from kInSync on
-  uint64_t left_epoch_ = 0;           // the last one that was told of by TellWhyItLeaves
+  BackupCopy copy_;                     // destroyed before the ring that it reads
+  std::optional<Takeover> takeover_;    // from kInSync on
+  std::optional<BootTime> anew_since_;  // a joiner's link was lost. Until it is welcomed again
+  std::optional<RingReader::Begin> goes_on_at_;  // what the link's hello said, if it goes on
+  uint64_t left_epoch_ = 0;                      // the last one that was told of by TellWhyItLeaves
   BootTime next_at_;
   std::string why_;
 };

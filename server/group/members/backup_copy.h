@@ -70,6 +70,11 @@ class BackupCopy {
   // Of the items that it has from a primary; 0: it has none.
   uint64_t history() const { return history_; }
   uint64_t applied() const { return log_ ? log_->applied() : 0; }
+  // Where a new link to the primary of this epoch goes on with its stream, the former one of which
+  // is sealed; nullopt: none of this primary was followed.
+  std::optional<RingReader::Begin> GoesOnAt(uint64_t epoch) const {
+    return log_ && stream_epoch_ == epoch ? log_->sealed_at() : std::nullopt;
+  }
   // Up to where the primary may write the ring again.
   uint64_t consumed() const { return log_ ? log_->consumed() : 0; }
   // Returns up to which LSN it has all that the primary of this epoch may have committed. All of

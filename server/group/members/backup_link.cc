@@ -33,21 +33,16 @@ std::optional<AuthKey> ReplicaKeyOf(AuthFile* file) {
 
 absl::StatusOr<std::unique_ptr<BackupLink>> BackupLink::Start(const Options& options) {
   std::unique_ptr<BackupLink> link(new BackupLink(options));
-  link->pd_.reset(ibv_alloc_pd(options.device.verbs));
-  if (link->pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
-  GANNET_ASSIGN_OR_RETURN(link->cq_,
-                          CompletionQueue::Create(options.device.verbs, kCompletions, true));
   GANNET_ASSIGN_OR_RETURN(link->ring_, SharedMemory::Create({.name = "gannet-ring",
                                                              .bytes = options.ring_bytes,
                                                              .huge_pages = HugePages::kOff,
                                                              .remote_write = true}));
-  GANNET_ASSIGN_OR_RETURN(link->ring_mr_, RegisterMemory(link->pd_.get(), link->ring_->bytes(),
-                                                         RemoteAccess::kReadWrite));
-  GANNET_ASSIGN_OR_RETURN(link->messages_, ControlMessages::Create(link->pd_.get(), 0));
+  const ibv_context* const only =
+      options.devices.size() == 1 ? options.devices.front().verbs : nullptr;
   for (std::unique_ptr<Connector>& connector : link->connectors_) {
-    GANNET_ASSIGN_OR_RETURN(connector, Connector::Start({.to = options.to,
-                                                         .device = options.device.verbs,
-                                                         .deadline_ns = options.deadline.ns()}));
+    GANNET_ASSIGN_OR_RETURN(
+        connector,
+        Connector::Start({.to = options.to, .device = only, .deadline_ns = options.deadline.ns()}));
   }
   return link;
 }
@@ -59,6 +54,7 @@ void BackupLink::Fail(absl::Status why) {
 void BackupLink::Poll(BootTime now) {
   PollConnector(LinkConnection::kControl, now);
   PollConnector(LinkConnection::kStream, now);
+  if (cq_ == nullptr) return;
   std::array<ibv_wc, 16> completions;
   while (const size_t n = cq_->Poll(completions)) {
     for (size_t i = 0; i < n; ++i) OnCompletion(completions[i]);
@@ -98,13 +94,33 @@ void BackupLink::PollConnector(LinkConnection which, BootTime now) {
   }
 }
 
+// The address is resolved. What belongs to a device is made once it is known by which one the
+// primary is reached.
 absl::Status BackupLink::Configure(LinkConnection which) {
   const auto i = static_cast<size_t>(which);
   Connector& connector = *connectors_[i];
+  if (device_ == nullptr) {
+    const auto it = std::ranges::find(options_.devices, connector.verbs(), &Device::verbs);
+    if (it == options_.devices.end()) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("the way to ", options_.endpoint, " leads through another device"));
+    }
+    pd_.reset(ibv_alloc_pd(it->verbs));
+    if (pd_ == nullptr) return LastErrnoStatus("cannot allocate a protection domain");
+    GANNET_ASSIGN_OR_RETURN(cq_, CompletionQueue::Create(it->verbs, kCompletions, true));
+    GANNET_ASSIGN_OR_RETURN(ring_mr_,
+                            RegisterMemory(pd_.get(), ring_->bytes(), RemoteAccess::kReadWrite));
+    GANNET_ASSIGN_OR_RETURN(messages_, ControlMessages::Create(pd_.get(), 0));
+    device_ = &*it;
+  }
+  if (connector.verbs() != device_->verbs) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("two ways lead to ", options_.endpoint, ", through different devices"));
+  }
   const bool control = which == LinkConnection::kControl;
   GANNET_RETURN_IF_ERROR(connector.CreateConnection(
       {.queue_pair = {.pd = pd_.get(), .send_wrs = control ? ControlMessages::kPlaces : 1},
-       .caps = options_.device.caps,
+       .caps = device_->caps,
        .completions = cq_.get(),
        .receives = control ? messages_->receives() : ReceiveOptions{}}));
   requests_[i] = MakeReplicaRequest(which, options_.token, options_.wall.Now());

@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -56,7 +57,7 @@ std::optional<AuthKey> ReplicaKeyOf(AuthFile* file);
 class BackupLink {
  public:
   struct Options {
-    Device device;
+    std::vector<Device> devices;  // of this server. The link goes through the one that reaches `to`
     SocketAddress to;
     std::string endpoint;        // `to` as somebody wrote it
     std::optional<AuthKey> key;  // that proves who this is; nullopt: none
@@ -66,6 +67,7 @@ class BackupLink {
     BootTime deadline;  // until it is open
   };
   // Begins to connect. ResourceExhausted: no memory for the ring. Unavailable: cannot reach it.
+  // What a device refuses is told later, in status().
   static absl::StatusOr<std::unique_ptr<BackupLink>> Start(const Options& options);
   // REQUIRES: fenced(), or the process ends.
   ~BackupLink() = default;
@@ -100,13 +102,12 @@ class BackupLink {
 
   // Fills in the ring and who this is, and sends it. REQUIRES: open(), and it was not said.
   template <class Hello>
-  void SayHello(Hello hello, const GroupMember& self) {
+  void SayHello(Hello hello, uint64_t incarnation) {
     GANNET_CHECK(open() && !said_hello(), "no hello may be said now");
-    hello.incarnation = self.incarnation;
+    hello.incarnation = incarnation;
     hello.ring_address = reinterpret_cast<uint64_t>(ring().data());
     hello.ring_bytes = ring().size();
     hello.ring_rkey = ring_rkey();
-    SetName(&hello, self.node);
     said_ = Said::kHello;
     Send(hello);
   }
@@ -127,7 +128,11 @@ class BackupLink {
     SendBytes(std::as_bytes(std::span(&message, 1)));
   }
 
-  const SocketAddress& to() const { return options_.to; }
+  // To whom it goes, and through which device. REQUIRES: open().
+  std::pair<SocketAddress, Device> way() const {
+    GANNET_CHECK(device_ != nullptr, "the link has no device yet");
+    return {options_.to, *device_};
+  }
   std::span<std::byte> ring() const { return ring_->bytes(); }
   uint32_t ring_rkey() const { return ring_mr_->rkey; }
 
@@ -136,10 +141,13 @@ class BackupLink {
   bool fenced() const { return Both(Connection::State::kDrained); }
 
   // To sleep: Arm, Poll once more, wait until one of fds() is readable, call Woken.
-  absl::Status Arm() { return cq_->Arm(); }
-  void Woken() { cq_->TakeEvent(); }
+  absl::Status Arm() { return cq_ == nullptr ? absl::OkStatus() : cq_->Arm(); }
+  void Woken() {
+    if (cq_ != nullptr) cq_->TakeEvent();
+  }
   void AddFds(std::vector<int>* fds) const {
-    fds->insert(fds->end(), {connectors_[0]->fd(), connectors_[1]->fd(), cq_->fd()});
+    fds->insert(fds->end(), {connectors_[0]->fd(), connectors_[1]->fd()});
+    if (cq_ != nullptr) fds->push_back(cq_->fd());
   }
 
  private:
@@ -161,8 +169,9 @@ class BackupLink {
   bool fencing() const { return control()->closing(); }
 
   const Options options_;
+  const Device* device_ = nullptr;  // of options_. nullptr: it is not known yet
   Handle<ibv_pd> pd_;
-  std::unique_ptr<CompletionQueue> cq_;
+  std::unique_ptr<CompletionQueue> cq_;  // nullptr: the same
   std::optional<SharedMemory> ring_;
   Handle<ibv_mr> ring_mr_;
   std::unique_ptr<ControlMessages> messages_;

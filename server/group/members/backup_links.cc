@@ -14,7 +14,8 @@ namespace gannet {
 
 void BackupLinks::Connect(const GroupMember& primary, int64_t lease_ns, BootTime now) {
   if (link_ || retired_ || now < connect_at_) return;
-  const std::optional<std::string> address = context_.group.directory->AddressOf(primary);
+  bool another = false;
+  const std::optional<std::string> address = Choose(primary, &another);
   if (!address) {
     connect_at_ = now + kRetryNs;
     return log_->Add(
@@ -32,8 +33,38 @@ void BackupLinks::Connect(const GroupMember& primary, int64_t lease_ns, BootTime
     connect_at_ = now + kLookUpNs;
     return log_->Add(absl::StrCat("looks up the name of the primary, ", *address));
   }
-  link_.emplace(Link{.end = *std::move(dialed), .primary = primary.incarnation});
+  link_.emplace(Link{.end = *std::move(dialed),
+                     .primary = primary.incarnation,
+                     .another = another && refused_by_ != primary.incarnation});
   heard_ = now;
+}
+
+// The backups of a primary begin with different rails, in the order of the members.
+std::optional<std::string> BackupLinks::Choose(const GroupMember& primary, bool* another) {
+  const GroupDirectory& directory = *context_.group.directory;
+  const std::optional<std::string> address = directory.AddressOf(primary);
+  const std::optional<NodeSeen> seen = directory.NodeOf(primary.node);
+  *another = address && seen && seen->incarnation == primary.incarnation && !seen->rails.empty();
+  if (!*another) return address;
+  if (turn_of_ != primary.incarnation) {
+    turn_of_ = primary.incarnation;
+    turn_ = 0;
+    for (const std::string& node : directory.terms().members) {
+      if (node == context_.self.node) break;
+      turn_ += node != primary.node;
+    }
+  }
+  return seen->rails[turn_ % seen->rails.size()];
+}
+
+void BackupLinks::SayResume(uint64_t epoch, const RingReader::Begin& at) {
+  ReplicaResume resume = NewReplicaResume();
+  resume.epoch = epoch;
+  resume.lsn = at.lsn;
+  resume.position = at.position;
+  epoch_ = epoch;
+  link_->resumes = true;
+  link_->end->SayHello(resume, context_.self.incarnation);
 }
 
 void BackupLinks::SayHello(uint64_t epoch, uint64_t history, uint64_t applied) {
@@ -45,8 +76,15 @@ void BackupLinks::SayHello(uint64_t epoch, uint64_t history, uint64_t applied) {
   hello.workers = context_.workers;
   hello.stream_version_min = versions_.Say().min;
   hello.stream_version_max = versions_.Say().max;
+  SetName(&hello, context_.self.node);
   epoch_ = epoch;
-  link_->end->SayHello(hello, context_.self);
+  link_->end->SayHello(hello, context_.self.incarnation);
+}
+
+void BackupLinks::SayReady() {
+  ReplicaReady ready = NewReplicaReady();
+  ready.epoch = epoch_;
+  link_->end->Send(ready);
 }
 
 bool BackupLinks::Accept(const ReplicaWelcome& welcome, BootTime now) {
@@ -70,6 +108,7 @@ void BackupLinks::Retire(BootTime again) {
   retired_ = std::move(link_->end);
   link_.reset();
   connect_at_ = again;
+  ++turn_;
 }
 
 bool BackupLinks::Fence() {
@@ -96,14 +135,19 @@ std::optional<BackupLink::Message> BackupLinks::Take() {
   }
   if (end.status().ok() || link_->lost) return std::nullopt;
   link_->lost = true;
-  if (end.said_hello() && !end.welcomed()) versions_.OnClosedWithoutAnswer();
+  if (end.said_hello() && !end.welcomed() && !link_->resumes) versions_.OnClosedWithoutAnswer();
   log_->Add(absl::StrCat("no link to the primary: ", end.why()));
   return std::nullopt;
 }
 
 void BackupLinks::OnOther(const BackupLink::Message& message) {
   if (const auto* refused = std::get_if<BackupLink::Refused>(&message)) {
-    versions_.OnRefused();
+    if (link_->resumes) {
+      refused_by_ = link_->primary;
+      link_->another = false;
+    } else {
+      versions_.OnRefused();
+    }
     if (refused->why) {
       log_->Add(absl::StrCat("the primary refuses this server: ", *refused->why));
     }

@@ -25,6 +25,8 @@ namespace gannet {
 //
 //   none --Connect--> link --Fence, Drop, or Retire--> none
 //
+// If the primary has several rails, each link goes over the one behind the former one's.
+//
 // 1. No link begins before the former one is flushed.
 // 2. A link that is lost stays here, with its ring, until it is retired or dropped.
 //
@@ -39,6 +41,10 @@ class BackupLinks {
   // one, while a former one is flushed, or soon after the last try.
   void Connect(const GroupMember& primary, int64_t lease_ns, BootTime now);
   void SayHello(uint64_t epoch, uint64_t history, uint64_t applied);
+  // The same to the primary of a former link, which goes on there.
+  void SayResume(uint64_t epoch, const RingReader::Begin& at);
+  // To the primary that was said hello: all items are here.
+  void SayReady();
   // Follows the stream of a welcome that came. Returns false if the link is lost by that.
   bool Accept(const ReplicaWelcome& welcome, BootTime now);
   // The primary lives.
@@ -50,7 +56,10 @@ class BackupLinks {
   // Lets the primary write no more. Returns whether it cannot, so that the ring stays as it is.
   bool Fence();
   // REQUIRES: Fence returned true.
-  void Drop() { link_.reset(); }
+  void Drop() {
+    link_.reset();
+    ++turn_;
+  }
 
   void Poll(BootTime now);
   // Returns the next welcome or beacon that came. Once there is none, sees whether the link is
@@ -68,6 +77,15 @@ class BackupLinks {
   bool IsUsableFor(const GroupMember& primary) const {
     return usable() && link_->primary == primary.incarnation;
   }
+  // Whether the link is to be made anew over another rail of its primary: it is lost, or nothing
+  // comes by it. Never if the primary has one rail, or refused to go on.
+  bool IsDueForAnother(const GroupTimes& times, BootTime now) const {
+    return link_ && link_->another && (link_->lost || now >= AnotherAt(times));
+  }
+  // When that is, if the primary stays silent.
+  BootTime AnotherAt(const GroupTimes& times) const {
+    return link_ && link_->another ? heard_ + times.rail_silence_ns() : BootTime::Never();
+  }
   // Whether a former link is being flushed.
   bool flushes() const { return retired_ != nullptr; }
   // Of the primary that was sent the last hello; 0: none was.
@@ -82,8 +100,12 @@ class BackupLinks {
   struct Link {
     std::unique_ptr<BackupLink> end;  // never null
     uint64_t primary = 0;             // its incarnation
+    bool another = false;             // the primary has other rails
+    bool resumes = false;             // it was said that a former link goes on
     bool lost = false;                // it cannot be used any more
   };
+  // Returns where to connect to, or nullopt if it is not known yet.
+  std::optional<std::string> Choose(const GroupMember& primary, bool* another);
 
   // What is neither a welcome nor a beacon, or comes out of place.
   void OnOther(const BackupLink::Message& message);
@@ -97,6 +119,11 @@ class BackupLinks {
   SpokenVersions versions_;
   BootTime heard_;
   BootTime connect_at_;  // not before this
+  // Of a primary with several rails: whose turn it is. The first one is another one for each
+  // backup.
+  uint64_t turn_of_ = 0;  // the primary's incarnation
+  uint32_t turn_ = 0;
+  uint64_t refused_by_ = 0;  // a primary that knows no former link to go on with: its incarnation
 };
 
 }  // namespace gannet

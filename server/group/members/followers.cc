@@ -9,11 +9,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/auth/handshake_mac.h"
-#include "common/layout/superblock.h"
 #include "common/rdma/queue_pair.h"
 #include "glog/logging.h"
 #include "server/group/members/replica_request.h"
-#include "server/group/replica/neighbours.h"
 
 namespace gannet {
 namespace {
@@ -27,9 +25,6 @@ constexpr int64_t kFullNsMax = kNsPerSecond;
 // A receiver is closed sooner: clients wait meanwhile, and a move may begin anew.
 constexpr int64_t kFullByReceiverNsMax = 250 * kNsPerMs;
 constexpr size_t kPollMax = 16;
-constexpr const char* kOtherRing = "its ring has another length";
-constexpr const char* kLinkedAlready = "it has a link already";
-constexpr const char* kServesNotYet = "the primary does not serve yet: try again";
 
 }  // namespace
 
@@ -73,7 +68,8 @@ void Followers::OnArrival(ReplicaArrival arrival, BootTime now) {
   const auto it = std::ranges::find_if(
       all_, [&](const auto& follower) { return follower->link->token() == token; });
   Follower* follower = it == all_.end() ? nullptr : it->get();
-  if (follower != nullptr && (follower->link->closing() || follower->link->Has(*which))) {
+  if (follower != nullptr && (follower->link->closing() || follower->link->Has(*which) ||
+                              follower->rail != arrival.rail)) {
     return Refuse(std::move(arrival), RejectCode::kMalformed,
                   "the link has that connection already");
   }
@@ -96,7 +92,8 @@ Follower* Followers::Add(ReplicaArrival* arrival, BootTime now) {
     Refuse(std::move(*arrival), RejectCode::kTooManyConnections, "the primary has too many links");
     return nullptr;
   }
-  auto link = PrimaryLink::Create(&environment_, next_link_++, arrival->request.session_token);
+  auto link = PrimaryLink::Create(&environments_[arrival->rail], next_link_++,
+                                  arrival->request.session_token);
   if (!link.ok()) {
     Refuse(std::move(*arrival), RejectCode::kTooManyConnections,
            std::string(link.status().message()));
@@ -104,13 +101,14 @@ Follower* Followers::Add(ReplicaArrival* arrival, BootTime now) {
   }
   Follower* const added = all_.emplace_back(std::make_unique<Follower>()).get();
   added->link = *std::move(link);
+  added->rail = arrival->rail;
   added->since = now;
   return added;
 }
 
 void Followers::OnGone(uint64_t name, BootTime now) {
   for (const auto& follower : all_) {
-    if (follower->link->HasName(name)) Break(follower.get(), now, "the other side closed it");
+    if (follower->link->HasName(name)) OnBroken(follower.get(), now, "the other side closed it");
   }
 }
 
@@ -125,21 +123,23 @@ void Followers::Ship() {
 
 void Followers::PollWrites() {
   std::array<ibv_wc, kPollMax> completions;
-  while (const size_t n = environment_.stream_cq->Poll(completions)) {
-    for (size_t i = 0; i < n; ++i) {
-      const WrId id = WrId::Unpack(completions[i].wr_id);
-      Follower* const follower = Find(id.owner);
-      if (follower == nullptr) continue;
-      if (static_cast<LinkWork>(id.kind) == LinkWork::kDrain) {
-        follower->link->OnDrained(id.slot);
-      } else if (completions[i].status != IBV_WC_SUCCESS) {
-        follower->link->Fail();
-        failed_ = true;
-      } else if (follower->said_hello()) {
-        ring_.writer().OnCompleted(follower->ring);
-        if (follower->receives()) continue;
-        lead_.commit().OnCompleted(follower->member.incarnation,
-                                   ring_.writer().completed_lsn(follower->ring));
+  for (const PrimaryLink::Environment& rail : environments_) {
+    while (const size_t n = rail.stream_cq->Poll(completions)) {
+      for (size_t i = 0; i < n; ++i) {
+        const WrId id = WrId::Unpack(completions[i].wr_id);
+        Follower* const follower = Find(id.owner);
+        if (follower == nullptr) continue;
+        if (static_cast<LinkWork>(id.kind) == LinkWork::kDrain) {
+          follower->link->OnDrained(id.slot);
+        } else if (completions[i].status != IBV_WC_SUCCESS) {
+          follower->link->Fail();
+          failed_ = true;
+        } else if (follower->said_hello()) {
+          ring_.writer().OnCompleted(follower->ring);
+          if (follower->receives()) continue;
+          lead_.commit().OnCompleted(follower->member.incarnation,
+                                     ring_.writer().completed_lsn(follower->ring));
+        }
       }
     }
   }
@@ -148,22 +148,24 @@ void Followers::PollWrites() {
 Followers::Heard Followers::PollMessages(BootTime now) {
   Heard heard;
   std::array<ibv_wc, kPollMax> completions;
-  while (const size_t n = environment_.messages_cq->Poll(completions)) {
-    for (size_t i = 0; i < n; ++i) {
-      const ibv_wc& completion = completions[i];
-      const WrId id = WrId::Unpack(completion.wr_id);
-      Follower* const follower = Find(id.owner);
-      if (follower == nullptr) continue;
-      const auto kind = static_cast<LinkWork>(id.kind);
-      if (kind == LinkWork::kDrain) {
-        follower->link->OnDrained(id.slot);
-      } else if (completion.status != IBV_WC_SUCCESS) {
-        follower->link->Fail();
-      } else if (kind == LinkWork::kSend) {
-        follower->link->OnSent(id.slot);
-      } else if (!follower->link->closing()) {
-        const std::vector<std::byte> message = follower->link->Take(id.slot, completion.byte_len);
-        OnMessage(follower, message, now, &heard);
+  for (const PrimaryLink::Environment& rail : environments_) {
+    while (const size_t n = rail.messages_cq->Poll(completions)) {
+      for (size_t i = 0; i < n; ++i) {
+        const ibv_wc& completion = completions[i];
+        const WrId id = WrId::Unpack(completion.wr_id);
+        Follower* const follower = Find(id.owner);
+        if (follower == nullptr) continue;
+        const auto kind = static_cast<LinkWork>(id.kind);
+        if (kind == LinkWork::kDrain) {
+          follower->link->OnDrained(id.slot);
+        } else if (completion.status != IBV_WC_SUCCESS) {
+          follower->link->Fail();
+        } else if (kind == LinkWork::kSend) {
+          follower->link->OnSent(id.slot);
+        } else if (!follower->link->closing()) {
+          const std::vector<std::byte> message = follower->link->Take(id.slot, completion.byte_len);
+          OnMessage(follower, message, now, &heard);
+        }
       }
     }
   }
@@ -176,6 +178,9 @@ void Followers::OnMessage(Follower* from, std::span<const std::byte> message, Bo
   bool in_place = false;
   if (kind == ReplicaKind::kHello) {
     in_place = OnHello(from, message, now);
+    heard->beacon_is_due |= in_place && from->said_hello();
+  } else if (kind == ReplicaKind::kResume) {
+    in_place = OnResume(from, message, now);
     heard->beacon_is_due |= in_place && from->said_hello();
   } else if (kind == ReplicaKind::kReceiverHello) {
     in_place = OnReceiverHello(from, message, now);
@@ -198,6 +203,38 @@ bool Followers::OnHello(Follower* from, std::span<const std::byte> message, Boot
   const auto hello = DecodeReplicaHello(message);
   if (from->said_hello() || !hello.ok()) return false;
   Answer(from, *hello, FollowerState::kFollows, hello->history == 0, now);
+  return true;
+}
+
+// The former link may be usable yet, as far as is known here. It counts for nothing from now on:
+// its backup has fenced it, and has what it brought. What is in flight there reaches nobody.
+bool Followers::OnResume(Follower* from, std::span<const std::byte> message, BootTime now) {
+  const auto resume = DecodeReplicaResume(message);
+  if (from->state.now() != FollowerState::kGreets || !resume.ok()) return false;
+  const auto it = std::ranges::find_if(all_, [&](const auto& follower) {
+    return follower->is_backup() && follower->member.incarnation == resume->incarnation;
+  });
+  Follower* const former = it == all_.end() ? nullptr : it->get();
+  std::string why_not = admission_.WhyNot(*resume, former, now);
+  const RingMark begin = {.lsn = resume->lsn, .position = resume->position};
+  if (why_not.empty() && !ring_.writer().GoBack(former->ring, begin)) {
+    why_not = "the ring has not what it needs: it has to join again";
+  }
+  const std::string name = former == nullptr ? "a backup" : former->member.node;
+  if (!why_not.empty()) {
+    Refuse(from, name, why_not, now);
+    return true;
+  }
+  from->state.To(FollowerState::kFollows);
+  if (former->state.now() == FollowerState::kCounted) from->Count();
+  from->member = former->member;
+  from->ring = former->ring;
+  from->applied = former->applied;
+  from->link->SetRing(resume->ring_address, resume->ring_rkey);
+  former->state.To(FollowerState::kReplaced);
+  former->link->BeginClose();
+  LOG(INFO) << name << " goes on over rail " << int{from->rail};
+  Welcome(from, begin, std::max(ring_.writer().end().lsn, lead_.opening().tail_end()));
   return true;
 }
 
@@ -224,6 +261,8 @@ bool Followers::OnReady(Follower* from, std::span<const std::byte> message, Boot
   if (!from->is_backup()) return false;
   const auto ready = DecodeReplicaReady(message);
   if (!ready.ok() || ready->epoch != lead_.epoch()) return false;
+  // Of a link that goes on: it does not know whether the former one brought its word.
+  if (lead_.configuration().IsInSync(from->member)) return true;
   LOG(INFO) << from->member.node << " has all items, and joins those in sync";
   lead_.membership().Join(from->member, ring_.writer().completed_lsn(from->ring), now);
   from->Count();
@@ -235,83 +274,63 @@ bool Followers::IsClosing(const Follower& from, std::span<const std::byte> messa
   return from.receives() && closing.ok() && closing->epoch == lead_.epoch();
 }
 
-std::string Followers::WhyNot(const ReplicaHello& hello) const {
-  if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, ring_.version()); !why.empty()) {
-    return why;
-  }
-  if (hello.memory_bytes < context_.grant.region_bytes) {
-    return absl::StrCat("it has ", hello.memory_bytes, " bytes of memory, and needs the primary's ",
-                        context_.grant.region_bytes, ": use the same --memory");
-  }
-  if (hello.workers != context_.workers) {
-    return absl::StrCat("it has ", hello.workers, " workers, the primary ", context_.workers,
-                        ": use the same --workers");
-  }
-  if (hello.ring_bytes != ring_.bytes()) return kOtherRing;
-  if (HasLink(hello.incarnation, false)) return kLinkedAlready;
-  const std::vector<std::string> members = context_.group.directory->terms().members;
-  if (std::ranges::find(members, NameOf(hello)) == members.end()) {
-    return absl::StrCat("node ", std::string(NameOf(hello)), " is no member: kvcli cluster add");
-  }
-  const bool joins = hello.history == 0;
-  const bool counts = lead_.membership().Counts(hello.incarnation);
-  if (joins && !lead_.open()) return kServesNotYet;
-  if (joins && counts) return "it is in sync already";
-  if (joins) return "";
-  if (hello.history != lead_.terms().history) return "it has another history";
-  const bool sent = ring_.writer().end().lsn != lead_.opening().first_lsn();
-  if (!counts || lead_.phase() != PrimaryPhase::kOpening || sent)
-    return "it comes too late: it has to join again";
-  return "";
-}
-
-std::string Followers::WhyNot(const ReceiverHello& hello) const {
-  if (std::string why = WhyVersionsDoNotFit(hello, kLayoutVersion, ring_.version()); !why.empty()) {
-    return why;
-  }
-  if (hello.ring_bytes != ring_.bytes()) return kOtherRing;
-  if (HasLink(hello.incarnation, true)) return kLinkedAlready;
-  return lead_.open() ? "" : kServesNotYet;
+// The backup closes the link. If it does not, that is done when its time is up.
+void Followers::Refuse(Follower* from, std::string_view name, const std::string& why_not,
+                       BootTime now) {
+  LOG(WARNING) << "refuses " << name << " as a replica: " << why_not;
+  from->link->Send(NewReplicaRefusal(why_not));
+  from->since = now;
 }
 
 template <class Hello>
 void Followers::Answer(Follower* to, const Hello& hello, FollowerState as, bool joins,
                        BootTime now) {
-  if (const std::string why_not = WhyNot(hello); !why_not.empty()) {
-    LOG(WARNING) << "refuses " << NameOf(hello) << " as a replica: " << why_not;
-    to->link->Send(NewReplicaRefusal(why_not));
-    // The backup closes the link. If it does not, that is done when its time is up.
-    to->since = now;
-    return;
+  if (const std::string why_not =
+          admission_.WhyNot(hello, HasLink(hello.incarnation, as == FollowerState::kReceives));
+      !why_not.empty()) {
+    return Refuse(to, NameOf(hello), why_not, now);
   }
   to->state.To(as);
   to->member = GroupMember{.node = std::string(NameOf(hello)), .incarnation = hello.incarnation};
   to->link->SetRing(hello.ring_address, hello.ring_rkey);
-  Welcome(to, joins);
-}
-
-void Followers::Welcome(Follower* to, bool joins) {
   to->ring = ring_.AddLink();
   const RingMark end = ring_.writer().end();
+  const char* const does = to->receives() ? " begins to receive partitions"
+                           : joins        ? " begins to join"
+                                          : " follows this primary";
+  LOG(INFO) << to->member.node << does;
+  Welcome(to, end, joins ? end.lsn : lead_.opening().tail_end());
+  // A backup that follows has them. To a receiver they say nothing.
+  if (joins && !to->receives()) ring_.AppendSessions();
+}
+
+void Followers::Welcome(Follower* to, const RingMark& begin, uint64_t tail_end) {
   ReplicaWelcome welcome = NewReplicaWelcome();
   welcome.incarnation = context_.self.incarnation;
   welcome.history = lead_.terms().history;
   welcome.epoch = lead_.epoch();
   welcome.stream_id = ring_.writer().stream_id();
-  welcome.first_lsn = end.lsn;
-  welcome.tail_end = joins ? welcome.first_lsn : lead_.opening().tail_end();
-  welcome.position = end.position;
+  welcome.first_lsn = begin.lsn;
+  welcome.tail_end = tail_end;
+  welcome.position = begin.position;
   welcome.version_next = context_.store->NextVersion();
   welcome.clock_ms = context_.server->Time().ms();
   welcome.lease_ms = lead_.terms().lease_ms;
   welcome.stream_version = ring_.version();
-  const char* const does = to->receives() ? " begins to receive partitions"
-                           : joins        ? " begins to join"
-                                          : " follows this primary";
-  LOG(INFO) << to->member.node << does;
   to->link->Send(welcome);
-  // A backup that follows has them. To a receiver they say nothing.
-  if (joins && !to->receives()) ring_.AppendSessions();
+}
+
+// The lease decides how long it may be silent. One that is counted for nothing keeps its place in
+// the ring for as long.
+void Followers::OnBroken(Follower* follower, BootTime now, std::string_view why) {
+  const bool has_rails = environments_.size() > 1;
+  if (!has_rails || !follower->is_backup()) return Break(follower, now, why);
+  if (follower->link->closing()) return;
+  follower->link->BeginClose();
+  LOG(WARNING) << "the link to " << follower->member.node << " is over: " << why
+               << ". It may go on over another rail";
+  ++links_broken_;
+  follower->resumes_until = now + TimesOf(lead_.terms()).silence_with_rails_ns();
 }
 
 // One that is in sync stays counted, and keeps its place in the ring, until its removal is known.
@@ -326,7 +345,6 @@ void Followers::Break(Follower* follower, BootTime now, std::string_view why) {
 }
 
 std::string_view Followers::WhyBreak(Follower* follower, int64_t waited, BootTime now) {
-  if (follower->link->failed()) return "it broke";
   if (!follower->said_hello()) {
     return now - follower->since > kHelloNsMax ? "no hello came" : "";
   }
@@ -354,11 +372,16 @@ void Followers::DropLinks(BootTime now) {
       if (follower->is_backup()) lead_.membership().Expel(follower->member);
       continue;
     }
+    if (follower->link->failed()) {
+      OnBroken(follower.get(), now, "it broke");
+      continue;
+    }
     const std::string_view why = WhyBreak(follower.get(), waited, now);
     if (!why.empty()) Break(follower.get(), now, why);
   }
-  std::erase_if(all_, [this](const auto& follower) {
+  std::erase_if(all_, [this, now](const auto& follower) {
     if (!follower->link->closed()) return false;
+    if (follower->is_backup() && now < follower->resumes_until) return false;
     if (follower->is_backup() && lead_.membership().Counts(follower->member.incarnation)) {
       return false;
     }
@@ -376,21 +399,15 @@ void Followers::RaiseStreamVersion() {
   while (ring_.version() < kStreamVersions.max) {
     const auto next = static_cast<uint16_t>(ring_.version() + 1);
     for (const GroupMember& member : lead_.configuration().in_sync) {
-      if (member != context_.self && !Speaks(member, next)) return;
+      if (member != context_.self && !admission_.Speaks(member, next)) return;
     }
     for (const auto& follower : all_) {
-      if (follower->said_hello() && !follower->link->closing() && !Speaks(follower->member, next)) {
-        return;
-      }
+      // Also one whose link is over: it may go on.
+      if (follower->said_hello() && !admission_.Speaks(follower->member, next)) return;
     }
     ring_.RaiseTo(next);
     LOG(INFO) << "the stream has version " << next << " from now on, which all members speak";
   }
-}
-
-bool Followers::Speaks(const GroupMember& member, uint16_t version) const {
-  const std::optional<NodeSeen> seen = context_.group.directory->NodeOf(member.node);
-  return seen && seen->incarnation == member.incarnation && seen->stream_version >= version;
 }
 
 }  // namespace gannet

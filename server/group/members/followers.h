@@ -14,7 +14,8 @@
 #include "common/base/checked_state.h"
 #include "common/protocol/replica.h"
 #include "common/rdma/completion.h"
-#include "server/group/members/follower_state.h"
+#include "server/group/members/follower.h"
+#include "server/group/members/follower_admission.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/leadership.h"
 #include "server/group/members/primary_link.h"
@@ -24,29 +25,6 @@
 #include "server/group/replica/unanswered_beacons.h"
 
 namespace gannet {
-
-// Whoever has a link to a primary.
-struct Follower {
-  std::unique_ptr<PrimaryLink> link;
-  CheckedState<FollowerState> state{FollowerState::kGreets};
-  GroupMember member;           // who it is. From its hello on, as is `ring`
-  RingWriter::LinkId ring = 0;  // its place
-  uint64_t applied = 0;
-  // Fewer than a backup's receives, of which it needs one for the welcome.
-  UnansweredBeacons beacons{ControlMessages::kPlaces / 2};
-  BootTime since;
-  uint64_t ended_told = 0;  // to a receiver: the revision of the last map whose partitions ended
-
-  bool said_hello() const { return state.now() != FollowerState::kGreets; }
-  bool receives() const { return state.now() == FollowerState::kReceives; }
-  bool is_backup() const { return said_hello() && !receives(); }
-  // A backup is in sync, or asks to be.
-  void Count() {
-    if (state.now() == FollowerState::kFollows) state.To(FollowerState::kCounted);
-  }
-  // Whether it can be sent what comes.
-  bool follows() const { return said_hello() && link->usable(); }
-};
 
 // Who follows a primary's stream: the links of backups, of those that join, and of other groups'
 // receivers, from a request to connect to their end.
@@ -59,10 +37,15 @@ struct Follower {
 // the mutex of PrimaryStream.
 class Followers {
  public:
-  // `environment`: of all links; its ring is that of `ring`. All of it outlives the followers.
-  Followers(const GroupContext& context, const PrimaryLink::Environment& environment,
+  // `environments`: of each rail's links; their ring is that of `ring`. All of it outlives the
+  // followers.
+  Followers(const GroupContext& context, std::span<const PrimaryLink::Environment> environments,
             PrimaryRing* ring, Leadership* lead)
-      : context_(context), environment_(environment), ring_(*ring), lead_(*lead) {}
+      : context_(context),
+        environments_(environments),
+        ring_(*ring),
+        lead_(*lead),
+        admission_(context, *ring, *lead) {}
 
   void OnArrival(ReplicaArrival arrival, BootTime now);
   // A connection of this name is gone.
@@ -100,26 +83,29 @@ class Followers {
   void OnMessage(Follower* from, std::span<const std::byte> message, BootTime now, Heard* heard);
   // Each of these returns false if the message is out of place.
   bool OnHello(Follower* from, std::span<const std::byte> message, BootTime now);
+  bool OnResume(Follower* from, std::span<const std::byte> message, BootTime now);
   bool OnReceiverHello(Follower* from, std::span<const std::byte> message, BootTime now);
   bool OnAnswer(Follower* from, std::span<const std::byte> message, BootTime now);
   bool OnReady(Follower* from, std::span<const std::byte> message, BootTime now);
   bool IsClosing(const Follower& from, std::span<const std::byte> message) const;
-  // Returns why a backup or a receiver cannot be taken, or "" if it can.
-  std::string WhyNot(const ReplicaHello& hello) const;
-  std::string WhyNot(const ReceiverHello& hello) const;
+  // The link of who is not welcome: says why, and lets it go.
+  void Refuse(Follower* from, std::string_view name, const std::string& why_not, BootTime now);
   // Welcomes who said hello, or refuses it. `joins`: it has no items of the group.
   template <class Hello>
   void Answer(Follower* to, const Hello& hello, FollowerState as, bool joins, BootTime now);
-  void Welcome(Follower* to, bool joins);
+  // Says where the stream begins for it, and until where it keeps the rest of its own tail.
+  void Welcome(Follower* to, const RingMark& begin, uint64_t tail_end);
   // Returns why to break a link, or "" if it may go on. `waited`: for room in the ring.
   std::string_view WhyBreak(Follower* follower, int64_t waited, BootTime now);
   void Break(Follower* follower, BootTime now, std::string_view why);
-  bool Speaks(const GroupMember& member, uint16_t version) const;
+  // The same, as its rail may have died: the backup may go on over another one.
+  void OnBroken(Follower* follower, BootTime now, std::string_view why);
 
   const GroupContext& context_;
-  const PrimaryLink::Environment environment_;
+  const std::span<const PrimaryLink::Environment> environments_;  // by rail
   PrimaryRing& ring_;
   Leadership& lead_;
+  const FollowerAdmission admission_;
   uint32_t next_link_ = 1;
   std::vector<std::unique_ptr<Follower>> all_;
   RingWait ring_wait_;

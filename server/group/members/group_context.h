@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "common/base/clocks.h"
 #include "common/base/random_source.h"
@@ -19,17 +20,22 @@
 
 namespace gannet {
 
+// A rail of this server, by which links of the group may go.
+struct LinkRail {
+  std::string address;  // where others reach it, "HOST:PORT"
+  Device device;
+  ibv_pd* pd = nullptr;  // for the primary's side of links
+};
+
 // What all parts of a group's member work in. It outlives them, and so does what it points to.
 struct GroupContext {
   GroupOptions group;
   GroupMember self;                   // this process
-  std::string address;                // where others reach it
   GroupStanding* standing = nullptr;  // what this server may do
   MemberServer* server = nullptr;
   Store* store = nullptr;
-  MemberDisk* disk = nullptr;  // nullptr: it keeps nothing
-  Device device;
-  ibv_pd* pd = nullptr;  // for the primary's side of links
+  MemberDisk* disk = nullptr;   // nullptr: it keeps nothing
+  std::vector<LinkRail> rails;  // as the server has them
   Listener* listener = nullptr;
   Grant grant{};  // of this process, without what differs between connections
   uint32_t workers = 0;

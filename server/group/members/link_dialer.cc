@@ -1,7 +1,10 @@
 #include "server/group/members/link_dialer.h"
 
+#include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
+#include <vector>
 
 namespace gannet {
 
@@ -13,7 +16,13 @@ LinkDialer::LinkDialer(const GroupContext& context, AuthFile* keys)
 absl::StatusOr<std::unique_ptr<BackupLink>> LinkDialer::Dial(const Call& call) {
   const std::optional<SocketAddress> to = address_.Find(call.endpoint);
   if (!to) return nullptr;
-  return BackupLink::Start({.device = context_.device,
+  std::vector<Device> devices;
+  for (const LinkRail& rail : context_.rails) {
+    if (std::ranges::find(devices, rail.device.verbs, &Device::verbs) == devices.end()) {
+      devices.push_back(rail.device);
+    }
+  }
+  return BackupLink::Start({.devices = std::move(devices),
                             .to = *to,
                             .endpoint = call.endpoint,
                             .key = ReplicaKeyOf(keys_),
@@ -25,8 +34,7 @@ absl::StatusOr<std::unique_ptr<BackupLink>> LinkDialer::Dial(const Call& call) {
 
 absl::StatusOr<std::unique_ptr<Joiner>> LinkDialer::BeginWalk(const BackupLink& link,
                                                               Joiner::Options options) const {
-  options.device = context_.device;
-  options.primary = link.to();
+  std::tie(options.primary, options.device) = link.way();
   options.keys = keys_;
   options.idle = context_.idle;
   return Joiner::Begin(std::move(options));

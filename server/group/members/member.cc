@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "common/base/status_macros.h"
 #include "glog/logging.h"
 
@@ -179,7 +180,11 @@ void Member::Announce(BootTime now) {
   if (std::exchange(announced_as_, {role, epoch}) != std::pair(role, epoch)) {
     context_.group.directory->AnnounceSoon();
   }
-  context_.group.directory->Announce(context_.self, context_.address, has);
+  context_.group.directory->Announce(
+      context_.self,
+      absl::StrJoin(context_.rails, ",",
+                    [](std::string* to, const LinkRail& rail) { to->append(rail.address); }),
+      has);
   NoteWhyNotAnnounced();
 }
 

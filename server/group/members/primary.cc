@@ -12,20 +12,20 @@ namespace gannet {
 
 Primary::Primary(const GroupContext& context, PrimaryOpener* opener, const GroupTerms& terms,
                  uint64_t stream_id, const GroupRegister& known, const RingTail& tail,
-                 PrimaryStream::Made made)
+                 LinkQueues queues)
     : context_(context),
       opener_(opener),
       times_(TimesOf(terms)),
       tail_(tail),
-      stream_(context, terms, stream_id, known, tail, std::move(made)),
+      stream_(context, terms, stream_id, known, tail, std::move(queues)),
       moves_(context, times_, &stream_) {}
 
 absl::StatusOr<std::unique_ptr<Primary>> Primary::Create(
     const GroupContext& context, PrimaryOpener* opener, const GroupTerms& terms, uint64_t stream_id,
     const GroupRegister& known, const RingTail& tail) {
-  GANNET_ASSIGN_OR_RETURN(PrimaryStream::Made made, PrimaryStream::Make(context, terms.ring_bytes));
+  GANNET_ASSIGN_OR_RETURN(LinkQueues queues, LinkQueues::Create(context, terms.ring_bytes));
   return std::unique_ptr<Primary>(
-      new Primary(context, opener, terms, stream_id, known, tail, std::move(made)));
+      new Primary(context, opener, terms, stream_id, known, tail, std::move(queues)));
 }
 
 Primary::~Primary() = default;
@@ -171,15 +171,15 @@ void Primary::SendBeacons(BootTime now) {
 // WRITEs that workers post are mostly polled by them at once, and a worker that waits for one is
 // woken by it. Events of those would only wake this thread for nothing.
 absl::Status Primary::Arm() {
-  GANNET_RETURN_IF_ERROR(stream_.messages_cq().Arm());
+  GANNET_RETURN_IF_ERROR(stream_.queues().ArmMessages());
   if (stream_.workers_wait()) return absl::OkStatus();
   WordMutexLock lock(stream_.mutex());
-  return stream_.ring().writer().ships() ? stream_.stream_cq().Arm() : absl::OkStatus();
+  return stream_.ring().writer().ships() ? stream_.queues().ArmStream() : absl::OkStatus();
 }
 
 void Primary::Woken() {
-  stream_.messages_cq().TakeEvent();
-  stream_.stream_cq().TakeEvent();
+  stream_.queues().TakeMessageEvents();
+  stream_.queues().TakeStreamEvents();
 }
 
 Primary::Seen Primary::Look() const {
@@ -211,6 +211,7 @@ Primary::Seen::Backup Primary::LookAt(const Follower& follower, BootTime now) co
   return {.node = follower.member.node,
           .in_sync = !receives && lead.configuration().IsInSync(follower.member),
           .linked = !follower.link->closing(),
+          .rail = follower.rail,
           .heard = !receives && lead.lease().IsHeard(follower.member.incarnation, now),
           .completed = writer.completed_lsn(follower.ring),
           .applied = follower.applied,

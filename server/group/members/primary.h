@@ -77,7 +77,9 @@ class Primary {
   // To sleep: Arm, Turn once more, wait until one of fds() is readable, or for next_at(); Woken.
   absl::Status Arm();
   void Woken();
-  std::vector<int> fds() const { return {stream_.messages_cq().fd(), stream_.stream_cq().fd()}; }
+  std::vector<int> fds() const {
+    return {stream_.queues().messages_fd(), stream_.queues().stream_fd()};
+  }
   BootTime next_at() const { return next_at_; }
 
   struct Seen {
@@ -96,6 +98,7 @@ class Primary {
       std::string node;
       bool in_sync = false;
       bool linked = false;  // its link is not broken
+      uint8_t rail = 0;     // of this server, by which its link goes
       bool heard = false;
       uint64_t completed = 0;     // LSN
       uint64_t applied = 0;       // LSN
@@ -109,8 +112,7 @@ class Primary {
 
  private:
   Primary(const GroupContext& context, PrimaryOpener* opener, const GroupTerms& terms,
-          uint64_t stream_id, const GroupRegister& known, const RingTail& tail,
-          PrimaryStream::Made made);
+          uint64_t stream_id, const GroupRegister& known, const RingTail& tail, LinkQueues queues);
   void PublishForJoiners();
   // Hears the followers, and sees what is committed.
   void Hear(BootTime now) GANNET_REQUIRES(stream_.mutex());

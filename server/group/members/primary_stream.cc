@@ -6,47 +6,19 @@
 
 #include <utility>
 
-#include "common/base/status_macros.h"
 #include "common/rdma/queue_pair.h"
 
 namespace gannet {
-namespace {
-
-constexpr uint32_t kMessageCompletions = 8192;
-constexpr uint32_t kStreamCompletions = 8192;
-
-}  // namespace
 
 PrimaryStream::PrimaryStream(const GroupContext& context, const GroupTerms& terms,
                              uint64_t stream_id, const GroupRegister& known, const RingTail& tail,
-                             Made made)
+                             LinkQueues queues)
     : context_(context),
-      made_(std::move(made)),
+      queues_(std::move(queues)),
       lead_(context, terms, known, tail),
-      ring_(made_.ring.bytes(), stream_id, lead_.opening().first_lsn(),
+      ring_(queues_.ring(), stream_id, lead_.opening().first_lsn(),
             known.configuration.epoch << 32),
-      followers_(context,
-                 {.device = &context.device,
-                  .pd = context.pd,
-                  .listener = context.listener,
-                  .messages_cq = made_.messages_cq.get(),
-                  .stream_cq = made_.stream_cq.get(),
-                  .ring = made_.ring.bytes(),
-                  .ring_lkey = made_.ring_mr->lkey},
-                 &ring_, &lead_) {}
-
-absl::StatusOr<PrimaryStream::Made> PrimaryStream::Make(const GroupContext& context,
-                                                        uint64_t ring_bytes) {
-  Made made;
-  ibv_context* const verbs = context.device.verbs;
-  GANNET_ASSIGN_OR_RETURN(made.ring, PrivateMemory::Create(ring_bytes));
-  GANNET_ASSIGN_OR_RETURN(made.ring_mr,
-                          RegisterMemory(context.pd, made.ring.bytes(), RemoteAccess::kNone));
-  GANNET_ASSIGN_OR_RETURN(made.messages_cq,
-                          CompletionQueue::Create(verbs, kMessageCompletions, true));
-  GANNET_ASSIGN_OR_RETURN(made.stream_cq, CompletionQueue::Create(verbs, kStreamCompletions, true));
-  return made;
-}
+      followers_(context, queues_.environments(), &ring_, &lead_) {}
 
 bool PrimaryStream::Append(const Change& change, uint64_t position) {
   WordMutexLock lock(mutex_);
@@ -106,13 +78,13 @@ bool PrimaryStream::OthersWaitFor(uint64_t before) const {
 
 int PrimaryStream::BeginWait() {
   waiting_workers_.fetch_add(1, std::memory_order_relaxed);
-  stream_cq().Arm().IgnoreError();  // a queue that is lost fails the next WRITE
-  return stream_cq().fd();
+  queues_.ArmStream().IgnoreError();  // a queue that is lost fails the next WRITE
+  return queues_.stream_fd();
 }
 
 void PrimaryStream::EndWait(bool slept) {
   waiting_workers_.fetch_sub(1, std::memory_order_relaxed);
-  if (slept) stream_cq().TakeEvent();
+  if (slept) queues_.TakeStreamEvents();
 }
 
 void PrimaryStream::PumpLocked() {

@@ -3,17 +3,14 @@
 
 #include <atomic>
 #include <cstdint>
-#include <memory>
 #include <span>
 
-#include "absl/status/statusor.h"
 #include "common/base/mutex.h"
 #include "common/base/word_mutex.h"
-#include "common/rdma/completion.h"
-#include "common/rdma/memory.h"
 #include "server/group/members/followers.h"
 #include "server/group/members/group_context.h"
 #include "server/group/members/leadership.h"
+#include "server/group/members/link_queues.h"
 #include "server/group/members/primary_ring.h"
 #include "server/log/changes/change.h"
 #include "server/log/changes/session_record.h"
@@ -37,18 +34,9 @@ namespace gannet {
 // is called under it that takes others, but the register's requests.
 class PrimaryStream {
  public:
-  // What the device or the system may refuse to make.
-  struct Made {
-    PrivateMemory ring;
-    Handle<ibv_mr> ring_mr;
-    std::unique_ptr<CompletionQueue> messages_cq;
-    std::unique_ptr<CompletionQueue> stream_cq;
-  };
-  // ResourceExhausted: no memory for the ring.
-  static absl::StatusOr<Made> Make(const GroupContext& context, uint64_t ring_bytes);
   // As Primary::Create has them.
   PrimaryStream(const GroupContext& context, const GroupTerms& terms, uint64_t stream_id,
-                const GroupRegister& known, const RingTail& tail, Made made);
+                const GroupRegister& known, const RingTail& tail, LinkQueues queues);
 
   // Takes the next change of the stream of changes, which ends at `position`. Returns false if it
   // must not happen now.
@@ -90,8 +78,7 @@ class PrimaryStream {
   void TellWhetherItTakes() GANNET_REQUIRES(mutex_);
 
   // The queues of messages and of WRITEs, by which the member's thread sleeps.
-  CompletionQueue& messages_cq() const { return *made_.messages_cq; }
-  CompletionQueue& stream_cq() const { return *made_.stream_cq; }
+  const LinkQueues& queues() const { return queues_; }
   bool workers_wait() const { return waiting_workers_.load(std::memory_order_relaxed) > 0; }
 
  private:
@@ -104,7 +91,7 @@ class PrimaryStream {
   void AdvanceCommit() GANNET_REQUIRES(mutex_);
 
   const GroupContext& context_;
-  const Made made_;
+  const LinkQueues queues_;
 
   mutable WordMutex mutex_;
   Leadership lead_ GANNET_GUARDED_BY(mutex_);

@@ -14,6 +14,7 @@ namespace gannet {
 // A server's request to connect as a replica, which proved its key if there are keys.
 struct ReplicaArrival {
   uint64_t name = 0;  // of the connection's events
+  uint8_t rail = 0;   // of the server, by which it came
   ConnectRequest request{};
   IncomingRequest incoming;
   std::shared_ptr<const SessionKey> key = nullptr;  // null: none needed

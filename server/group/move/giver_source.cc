@@ -89,7 +89,8 @@ void GiverSource::SendHello() {
   hello.stream_version_min = kStreamVersions.min;
   hello.stream_version_max = kStreamVersions.max;
   asked_at_ = context_.server->Time();
-  link_->SayHello(hello, context_.self);
+  SetName(&hello, context_.self.node);
+  link_->SayHello(hello, context_.self.incarnation);
 }
 
 void GiverSource::OnMessage(const BackupLink::Message& message) {

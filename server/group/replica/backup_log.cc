@@ -14,7 +14,9 @@ bool BackupLog::Follow(std::span<std::byte> ring, const RingReader::Begin& begin
   applied_ = std::max(applied_, rest_.begin());
   if (applied_ < begin.lsn) return false;
   tail_end_ = tail_end;
-  received_ = committed_ = begin.lsn;
+  const bool goes_on = std::exchange(stream_id_, begin.stream_id) == begin.stream_id;
+  received_ = goes_on ? std::max(received_, begin.lsn) : begin.lsn;
+  committed_ = begin.lsn;
   reader_.emplace(ring, begin);
   ShortenRest();
   return true;
@@ -51,8 +53,9 @@ void BackupLog::Apply(Use apply, std::optional<UseUpdates> apply_updates) {
 
 bool BackupLog::Seal() {
   if (!reader_) return true;
+  sealed_at_ = {.stream_id = stream_id_, .lsn = reader_->taken(), .position = reader_->consumed()};
   RingTail newer = reader_->Seal();
-  received_ = reader_->end();
+  received_ = std::max(received_, reader_->end());
   ShortenRest();
   reader_.reset();
   newer.Drop(applied_);
@@ -65,7 +68,7 @@ bool BackupLog::Seal() {
 uint64_t BackupLog::Received() {
   if (reader_) {
     reader_->Scan();
-    received_ = reader_->end();
+    received_ = std::max(received_, reader_->end());
   }
   return std::max(applied_, received_);
 }

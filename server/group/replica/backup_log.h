@@ -49,6 +49,9 @@ class BackupLog {
   // Reads the ring to its end, and keeps that. Returns false if the stream and the rest do not fit
   // together. Without a link it changes nothing. REQUIRES: the link is fenced.
   bool Seal();
+  // Where the stream that was sealed last goes on: all of it before was taken. A new link to the
+  // same primary follows it from there. nullopt: none was sealed.
+  const std::optional<RingReader::Begin>& sealed_at() const { return sealed_at_; }
   // Returns all that is not applied. It comes again in this member's own stream. REQUIRES: no link,
   // or a sealed one.
   RingTail TakeTail();
@@ -71,6 +74,8 @@ class BackupLog {
   RingTail rest_;
   uint64_t tail_end_ = 0;             // of the primary that is followed
   std::optional<RingReader> reader_;  // of the link; nullopt: none, or it is sealed
+  uint64_t stream_id_ = 0;            // of the last one that was followed
+  std::optional<RingReader::Begin> sealed_at_;
 };
 
 }  // namespace gannet

@@ -18,6 +18,12 @@ struct GroupTimes {
   constexpr int64_t silence_ns() const { return lease_ns / 2; }
   // If nobody answers. By then the backups have taken over, if they live.
   constexpr int64_t loneliness_ns() const { return 3 * grace_ns(); }
+  // As silence_ns, if it may make its link anew over another rail meanwhile. Less than L, so that
+  // writes wait no longer for one that is gone.
+  constexpr int64_t silence_with_rails_ns() const { return lease_ns - lease_ns / 4; }
+  // A backup that hears no beacon for so long makes its link anew over another rail, if there is
+  // one. Two are left before the primary's patience is over, and four before its own is.
+  constexpr int64_t rail_silence_ns() const { return 2 * beacon_ns(); }
 };
 
 }  // namespace gannet

@@ -61,7 +61,7 @@ bool PrimaryLease::MaySend(BootTime now) const {
 
 bool PrimaryLease::Hears(const Backup& backup, BootTime now) const {
   // One that has still to connect gets more time.
-  const int64_t patience = backup.answered ? times_.silence_ns() : times_.lease_ns;
+  const int64_t patience = backup.answered ? silence_ns_ : times_.lease_ns;
   return !backup.broken && now - backup.heard < patience;
 }
 

@@ -30,7 +30,10 @@ class PrimaryLease {
   // There may be many of them: while a ring is half full, one is sent every millisecond.
   static constexpr size_t kBeaconsLeast = 16;
 
-  explicit PrimaryLease(const GroupTimes& times) : times_(times) {}
+  // `rails`: backups may make their links anew over another rail. So a link that broke says
+  // nothing, and who is silent gets more time.
+  explicit PrimaryLease(const GroupTimes& times, bool rails = false)
+      : times_(times), silence_ns_(rails ? times.silence_with_rails_ns() : times.silence_ns()) {}
 
   // From now on the lease needs its answers. REQUIRES: before the transaction that adds it is sent.
   void Count(uint64_t backup, BootTime now);
@@ -75,6 +78,7 @@ class PrimaryLease {
   bool Hears(const Backup& backup, BootTime now) const;
 
   const GroupTimes times_;
+  const int64_t silence_ns_;  // how long a backup that answered may be silent
   std::map<uint64_t, Backup> counted_;
   uint64_t newest_ = 0;        // beacon
   std::deque<BootTime> sent_;  // the newest beacons' times

@@ -45,7 +45,8 @@ Takeover::Step Takeover::Poll(BootTime now) {
     watch_->Fence();
   }
   // Also one that a new primary has been named for: the old one writes here no more.
-  if (link_epoch_ != 0 && (leads() || candidate_ || link_epoch_ != configuration.epoch)) {
+  const bool ends = leads() || candidate_ || link_epoch_ != configuration.epoch;
+  if (link_epoch_ != 0 && (ends || makes_anew_)) {
     return Step::kFence;
   }
   if (leads()) return Step::kLead;

@@ -58,8 +58,15 @@ class Takeover {
   // Asks the register to take this member out of those in sync, if it follows the primary that the
   // register names, and no other transaction is under way. `min_copies` is the group's.
   void Leave(uint32_t min_copies);
+  // The link is to be made anew, to the same primary: it broke, or nothing comes by it. From now on
+  // Poll says kFence, and then kConnect. G goes on from the last beacon.
+  void MakeLinkAnew() { makes_anew_ = link_epoch_ != 0; }
+  bool makes_link_anew() const { return makes_anew_; }
   // The link can be written to by nobody any more, and its ring was read to the end.
-  void OnFenced() { link_epoch_ = 0; }
+  void OnFenced() {
+    link_epoch_ = 0;
+    makes_anew_ = false;
+  }
   // A hello is sent now. From now on the primary may write, so this has to be fenced, too.
   // REQUIRES: the last Poll said kConnect.
   void OnHello() {
@@ -93,6 +100,7 @@ class Takeover {
   bool leaves_silently_ = false;
   bool busy_ = false;  // a transaction is under way
   bool out_ = false;
+  bool makes_anew_ = false;  // the link, which is to be fenced
 };
 
 // The clock by which a member judges expiries if it takes over. It is not behind the last time by

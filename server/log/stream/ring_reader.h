@@ -38,6 +38,7 @@ class RingReader {
     uint64_t stream_id;
     uint64_t lsn;       // of the first record
     uint64_t position;  // where it is
+    friend bool operator==(const Begin&, const Begin&) = default;
   };
   // `lsn` and `end` are the record's, as in RingTail.
   using Use = RingTail::Use;

@@ -83,6 +83,20 @@ void RingWriter::RemoveLink(LinkId id) {
   CountRoom();
 }
 
+// Between two places there are no fewer bytes of the ring than of records, as wraps take some.
+bool RingWriter::GoBack(LinkId id, const RingMark& to) {
+  Link& link = links_.at(id);
+  if (to.position < link.consumed || to.position > link.shipped.position) return false;
+  if (to.lsn > link.shipped.lsn ||
+      link.shipped.position - to.position < link.shipped.lsn - to.lsn) {
+    return false;
+  }
+  if (to.position > wrap_from_ && to.position < wrap_to_) return false;  // no record begins there
+  link = {.shipped = to, .completed = to, .consumed = to.position};
+  CountRoom();
+  return true;
+}
+
 RingWriter::Shipment RingWriter::Ship(LinkId id) {
   Link& link = links_.at(id);
   if (link.shipped == end_ || link.shipments.size() == kShipmentsMax) return {};

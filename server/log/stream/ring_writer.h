@@ -89,6 +89,10 @@ class RingWriter {
   // ships it.
   LinkId AddLink();
   void RemoveLink(LinkId id);
+  // The link's backup has a new ring, and of the old one nothing behind `to`: what is shipped next
+  // begins there, and what was under way counts for nothing. Returns false if that cannot be: the
+  // ring here has that no more, or it was never shipped. Then nothing changed.
+  bool GoBack(LinkId id, const RingMark& to);
   // Takes all that was appended and not shipped yet. Returns nothing if there is nothing, or if
   // kShipmentsMax shipments are under way.
   Shipment Ship(LinkId id);

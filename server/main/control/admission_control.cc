@@ -219,16 +219,14 @@ void AdmissionControl::OnReplicaRequest(const ConnectRequest& decoded, IncomingR
   if (member_ == nullptr) {
     return Reject(std::move(request), RejectCode::kMalformed, kNoGroup);
   }
-  const Rail& rail = server_.rails.front();
-  if (request.verbs() != rail.device.verbs) {
-    return Reject(std::move(request), RejectCode::kMalformed,
-                  absl::StrCat("members of the group connect to ", rail.address.ToString(),
-                               ", the first address"));
-  }
   const std::optional<uint64_t> name = Name(&request);
   if (!name) return;
-  member_->inbox().Put(
-      {.name = *name, .request = decoded, .incoming = std::move(request), .key = std::move(key)});
+  const uint8_t rail = *server_.RailOf(request);
+  member_->inbox().Put({.name = *name,
+                        .rail = rail,
+                        .request = decoded,
+                        .incoming = std::move(request),
+                        .key = std::move(key)});
 }
 
 }  // namespace gannet

@@ -19,14 +19,15 @@ absl::Status ServerGroup::CreateMember(const ServerWorkers* workers, const std::
   to.server = this;
   to.store = &shared.store;
   to.disk = disk;
-  to.device = shared.rails.front().device;
-  to.pd = shared.rails.front().pd;
+  for (const Rail& rail : shared.rails) {
+    to.rails.push_back({.address = rail.address.ToString(), .device = rail.device, .pd = rail.pd});
+  }
+  to.rails.front().address = to.group.advertise.empty() ? address : to.group.advertise;
   to.listener = &shared.listener;
   to.grant = shared.grant;
   to.workers = shared.workers;
   to.random = &shared.random;
   to.idle = shared.idle;
-  to.address = to.group.advertise.empty() ? address : to.group.advertise;
   if (to.group.map_store != nullptr) {
     const bool simulated = to.idle != nullptr;  // so nobody waits for a core
     if (!simulated) cores_.emplace(CoresOfThread(), RunnableThreadsOfKernel());

@@ -59,7 +59,8 @@ TEST(ProtocolDocumentTest, ShowsTheBytesThatTheCodeProduces) {
   ExpectShown("rails.md", {HexOfRails(kExampleRails)});
   ExpectShown("protocol-replica.md",
               {HexOf(ExampleHello()), HexOf(ExampleWelcome()), HexOf(ExampleBeacon()),
-               HexOf(ExampleBeaconAnswer()), HexOf(ExampleReceiverHello()), HexOf(ExampleEnded())});
+               HexOf(ExampleBeaconAnswer()), HexOf(ExampleReceiverHello()), HexOf(ExampleEnded()),
+               HexOf(ExampleResume())});
 }
 
 TEST(ProtocolDocumentTest, ExampleLeadsToTheItem) {

@@ -80,6 +80,18 @@ inline MoveClosing ExampleClosing() {
   return closing;
 }
 
+inline ReplicaResume ExampleResume() {
+  ReplicaResume resume = NewReplicaResume();
+  resume.incarnation = 0x0102030405060708;
+  resume.epoch = 5;
+  resume.lsn = 0x21220;
+  resume.position = 0x61620;
+  resume.ring_address = 0x7f0000400000;
+  resume.ring_bytes = 16 << 20;
+  resume.ring_rkey = 0x31323334;
+  return resume;
+}
+
 inline MoveEnded ExampleEnded() {
   MoveEnded ended = NewMoveEnded();
   ended.epoch = 5;

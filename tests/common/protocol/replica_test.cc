@@ -68,6 +68,11 @@ TEST(ReplicaTest, GoldenBytes) {
             "47 4e 52 50 09 00 28 00 05 00 00 00 00 00 00 00\n"
             "13 00 00 00 00 00 00 00 70 12 02 00 00 00 00 00\n"
             "78 77 76 75 74 73 72 71");
+  EXPECT_EQ(HexOf(ExampleResume()),
+            "47 4e 52 50 0b 00 40 00 08 07 06 05 04 03 02 01\n"
+            "05 00 00 00 00 00 00 00 20 12 02 00 00 00 00 00\n"
+            "20 16 06 00 00 00 00 00 00 00 40 00 00 7f 00 00\n"
+            "00 00 00 01 00 00 00 00 34 33 32 31 00 00 00 00");
 }
 
 TEST(ReplicaTest, DecodesWhatItEncoded) {
@@ -94,13 +99,16 @@ TEST(ReplicaTest, DecodesWhatItEncoded) {
   const auto ended = DecodeMoveEnded(BytesOf(ExampleEnded()));
   ASSERT_TRUE(ended.ok()) << ended.status();
   EXPECT_EQ(HexOf(*ended), HexOf(ExampleEnded()));
+  const auto resume = DecodeReplicaResume(BytesOf(ExampleResume()));
+  ASSERT_TRUE(resume.ok()) << resume.status();
+  EXPECT_EQ(HexOf(*resume), HexOf(ExampleResume()));
 }
 
 TEST(ReplicaTest, EachKindOfMessageIsKnownAndNoOther) {
   ReplicaHeader header = NewBeacon().header;
   for (uint16_t kind = 0; kind < 300; ++kind) {
     header.kind = kind;
-    EXPECT_EQ(KindOfReplicaMessage(BytesOf(header)).has_value(), kind >= 1 && kind <= 10) << kind;
+    EXPECT_EQ(KindOfReplicaMessage(BytesOf(header)).has_value(), kind >= 1 && kind <= 11) << kind;
   }
 }
 
@@ -137,6 +145,7 @@ TEST(ReplicaTest, AMessageOfAnotherLengthOrHeaderIsRefused) {
   ExpectOnlyWhole(ExampleReceiverHello(), DecodeReceiverHello);
   ExpectOnlyWhole(ExampleClosing(), DecodeMoveClosing);
   ExpectOnlyWhole(ExampleEnded(), DecodeMoveEnded);
+  ExpectOnlyWhole(ExampleResume(), DecodeReplicaResume);
 }
 
 TEST(ReplicaTest, AHelloThatAPrimaryCouldNotUseIsRefused) {
@@ -161,6 +170,21 @@ TEST(ReplicaTest, AHelloThatAPrimaryCouldNotUseIsRefused) {
   EXPECT_NE(wrong([](Hello it) { it->name[0] = '\n'; }), "");
   EXPECT_NE(wrong([](Hello it) { it->name[31] = 'x'; }), "");
   EXPECT_EQ(wrong([](Hello it) { SetName(it, std::string(kServerNameBytesMax, 'n')); }), "");
+}
+
+TEST(ReplicaTest, AWordOfOneThatGoesOnThatAPrimaryCouldNotUseIsRefused) {
+  const auto wrong = [](auto change) {
+    return Wrong(ExampleResume(), DecodeReplicaResume, change);
+  };
+  using Resume = ReplicaResume*;
+  EXPECT_EQ(wrong([](Resume) {}), "");
+  EXPECT_NE(wrong([](Resume it) { it->incarnation = 0; }), "");
+  EXPECT_NE(wrong([](Resume it) { it->epoch = 0; }), "");
+  EXPECT_NE(wrong([](Resume it) { it->lsn += 1; }), "");
+  EXPECT_NE(wrong([](Resume it) { it->position += 4; }), "");
+  EXPECT_NE(wrong([](Resume it) { it->ring_bytes += 8; }), "");
+  EXPECT_NE(wrong([](Resume it) { it->ring_address = 0; }), "");
+  EXPECT_NE(wrong([](Resume it) { it->reserved = 1; }), "");
 }
 
 TEST(ReplicaTest, AWelcomeThatABackupCouldNotUseIsRefused) {

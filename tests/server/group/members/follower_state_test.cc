@@ -12,10 +12,13 @@ namespace {
 
 TEST(FollowerStateTest, TakesNoStepButThoseOfThePicture) {
   using enum FollowerState;
-  const std::set<std::pair<FollowerState, FollowerState>> picture = {
-      {kGreets, kFollows}, {kFollows, kCounted}, {kGreets, kReceives}};
-  for (const FollowerState from : {kGreets, kFollows, kCounted, kReceives}) {
-    for (const FollowerState to : {kGreets, kFollows, kCounted, kReceives}) {
+  const std::set<std::pair<FollowerState, FollowerState>> picture = {{kGreets, kFollows},
+                                                                     {kFollows, kCounted},
+                                                                     {kGreets, kReceives},
+                                                                     {kFollows, kReplaced},
+                                                                     {kCounted, kReplaced}};
+  for (const FollowerState from : {kGreets, kFollows, kCounted, kReplaced, kReceives}) {
+    for (const FollowerState to : {kGreets, kFollows, kCounted, kReplaced, kReceives}) {
       EXPECT_EQ(MayFollow(from, to), picture.contains({from, to}))
           << static_cast<int>(from) << " to " << static_cast<int>(to);
     }

@@ -46,6 +46,7 @@ class GroupPutTest : public PutTest {
 
   // The primary's; for StartGroup.
   void UseDisk(DiskOptions disk) { disk_ = std::move(disk); }
+  // Of all servers, besides the first one's.
   void UseRails(std::vector<SocketAddress> more) { more_rails_ = std::move(more); }
   void StartGroup(size_t backups) {
     StartPrimary();
@@ -130,6 +131,7 @@ class GroupPutTest : public PutTest {
     options.memory_bytes = 64 << 20;
     options.lock_words = 256;
     options.connections_max = 64;
+    options.more_rails = more_rails_;
     SetGroup(&options, backups_[i].store.get(), "n" + std::to_string(i + 2));
     auto server = Server::Create(options);
     ASSERT_TRUE(server.ok()) << server.status();

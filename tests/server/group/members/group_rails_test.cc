@@ -1,27 +1,102 @@
-// A primary of two rails. Its backup follows over the first one.
+// A group whose servers have two rails: each link takes one, and goes on over the other.
 
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "softverbs/control.h"
 #include "tests/server/group/members/group_fixture.h"
 #include "tests/server/rpc/raw_peer.h"
 
 namespace gannet {
 namespace {
 
-class GroupRailsTest : public GroupPutTest {};
+class GroupRailsTest : public GroupPutTest {
+ protected:
+  void SetUp() override {
+    GroupPutTest::SetUp();
+    const auto second = OpenDevice("softverbs1");
+    ASSERT_TRUE(second.ok()) << second.status();
+    second_ = *second;
+    UseRails({*Resolve("127.0.1.1:0", 0)});
+  }
+  void TearDown() override {
+    for (int device = 0; device < 2; ++device) softverbs_set_port(device, 1);
+    GroupPutTest::TearDown();
+  }
+
+  bool Has(size_t i, const std::string& key) {
+    return backup(i).store().Get(key, {}, now().server_time).status != ReplyStatus::kNotFound;
+  }
+  // Returns what the primary says of the link of this node.
+  Primary::Seen::Backup LinkOf(const std::string& node) {
+    for (const Primary::Seen::Backup& it : primary().backups) {
+      if (it.node == node && it.linked) return it;
+    }
+    return {};
+  }
+  // Whether nobody left those in sync, or took over.
+  bool IsWhole(size_t members) {
+    const GroupConfiguration configuration = shared().now().configuration;
+    return configuration.epoch == 1 && configuration.in_sync.size() == members &&
+           primary().removed == 0;
+  }
+
+  Device second_;
+};
 
 TEST_F(GroupRailsTest, WhatComesByTheSecondRailIsReplicated) {
-  const auto second = OpenDevice("softverbs1");
-  ASSERT_TRUE(second.ok()) << second.status();
-  UseRails({*Resolve("127.0.1.1:0", 0)});
   StartGroup(1);
-  RawPeer peer(this, *second, server().context().rails[1].address);
+  RawPeer peer(this, second_, server().context().rails[1].address);
   ASSERT_TRUE(peer.Connect());
   EXPECT_EQ(peer.Put("key", "value"), ReplyStatus::kOk);
   EXPECT_TRUE(StepUntil(
       [&] { return backup(0).store().Get("key", {}, now().server_time).value_bytes == 5; }));
+}
+
+TEST_F(GroupRailsTest, TwoBackupsTakeTwoRails) {
+  StartGroup(2);
+  EXPECT_EQ(LinkOf("n2").rail, 0);
+  EXPECT_EQ(LinkOf("n3").rail, 1);
+}
+
+TEST_F(GroupRailsTest, ALinkWhoseRailDiesGoesOnOverAnother) {
+  StartGroup(2);
+  RawPeer peer(this, TestDevice(), server().context().rails[0].address);
+  ASSERT_TRUE(peer.Connect());
+  ASSERT_EQ(peer.Put("before", "value"), ReplyStatus::kOk);
+  ASSERT_EQ(softverbs_set_port(1, 0), 0);
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_EQ(peer.Put("key" + std::to_string(i), "value"), ReplyStatus::kOk);
+  }
+  EXPECT_EQ(LinkOf("n3").rail, 0);
+  EXPECT_TRUE(StepUntil([&] { return Has(1, "key19"); }));
+  for (int i = 0; i < 20; ++i) EXPECT_TRUE(Has(1, "key" + std::to_string(i)));
+  EXPECT_TRUE(IsWhole(3));
+  EXPECT_EQ(primary().links_broken, 1u);
+}
+
+// Each rail dies in turn, with records under way, and what the ring holds wraps around.
+TEST_F(GroupRailsTest, ALinkGoesOnAsOftenAsARailDies) {
+  StartGroup(1);
+  const std::string value(3000, 'v');
+  int puts = 0;
+  for (int round = 0; round < 4; ++round) {
+    const int rail = LinkOf("n2").rail;
+    const int other = 1 - rail;
+    RawPeer peer(this, other == 0 ? TestDevice() : second_,
+                 server().context().rails[other].address);
+    ASSERT_TRUE(peer.Connect());
+    ASSERT_EQ(softverbs_set_port(rail, 0), 0);
+    for (int i = 0; i < 100; ++i) {
+      ASSERT_EQ(peer.Put("key" + std::to_string(puts++), value), ReplyStatus::kOk);
+    }
+    EXPECT_EQ(LinkOf("n2").rail, other);
+    ASSERT_EQ(softverbs_set_port(rail, 1), 0);
+  }
+  EXPECT_TRUE(StepUntil([&] { return Has(0, "key" + std::to_string(puts - 1)); }));
+  for (int i = 0; i < puts; ++i) EXPECT_TRUE(Has(0, "key" + std::to_string(i)));
+  EXPECT_TRUE(IsWhole(2));
 }
 
 }  // namespace

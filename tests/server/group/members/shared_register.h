@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_split.h"
 #include "common/base/mutex.h"
 #include "common/protocol/versions.h"
 #include "server/group/replica/config_store.h"
@@ -131,8 +132,12 @@ class SharedRegister {
     if (away_) return std::nullopt;
     return now_;
   }
-  void Announce(const GroupMember& member, std::string_view address, uint64_t applied) {
+  void Announce(const GroupMember& member, std::string_view addresses, uint64_t applied) {
     MutexLock lock(mutex_);
+    std::vector<std::string>& rails = rails_[member.incarnation];
+    rails = absl::StrSplit(std::string(addresses), ',');
+    const std::string address = rails.front();
+    if (rails.size() == 1) rails.clear();
     const bool is_new =
         applied_.insert_or_assign({member.node, member.incarnation}, applied).second;
     // Of two processes with one name, the one in sync has it; otherwise the later one.
@@ -167,7 +172,8 @@ class SharedRegister {
     NodeSeen seen = {.incarnation = member.incarnation,
                      .applied = applied_.at({member.node, member.incarnation}),
                      .kept = std::nullopt,
-                     .stream_version = kStreamVersions.max};
+                     .stream_version = kStreamVersions.max,
+                     .rails = rails_.at(member.incarnation)};
     if (const auto kept = kept_.find(member.incarnation); kept != kept_.end()) {
       seen.kept = kept->second;
     }
@@ -210,6 +216,7 @@ class SharedRegister {
   std::optional<GroupPartitions> partitions_ GANNET_GUARDED_BY(mutex_);
   std::optional<std::string> successor_ GANNET_GUARDED_BY(mutex_);
   std::map<std::string, std::pair<GroupMember, std::string>> nodes_ GANNET_GUARDED_BY(mutex_);
+  std::map<uint64_t, std::vector<std::string>> rails_ GANNET_GUARDED_BY(mutex_);  // by incarnation
   std::map<std::pair<std::string, uint64_t>, uint64_t> applied_ GANNET_GUARDED_BY(mutex_);
   std::map<std::string, uint16_t> stream_versions_ GANNET_GUARDED_BY(mutex_);
   std::map<uint64_t, KeptRun> kept_ GANNET_GUARDED_BY(mutex_);  // by incarnation
@@ -237,9 +244,9 @@ class SharedConfigStore : public ConfigStore, public GroupDirectory {
   }
 
   GroupTerms terms() const override { return shared_->terms(); }
-  void Announce(const GroupMember& self, std::string_view address, uint64_t applied) override {
+  void Announce(const GroupMember& self, std::string_view addresses, uint64_t applied) override {
     if (kept_) shared_->AnnounceKept(self, *kept_);
-    shared_->Announce(self, address, applied);
+    shared_->Announce(self, addresses, applied);
     self_ = self;
   }
   std::string WhyNotAnnounced() const override { return shared_->not_announced(); }

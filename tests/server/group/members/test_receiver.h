@@ -26,7 +26,7 @@ class TestReceiver {
   TestReceiver(const SocketAddress& giver, uint64_t token, uint64_t ring_bytes,
                const std::optional<AuthKey>& key = std::nullopt)
       : token_(token) {
-    auto link = BackupLink::Start({.device = TestDevice(),
+    auto link = BackupLink::Start({.devices = {TestDevice()},
                                    .to = giver,
                                    .endpoint = giver.ToString(),
                                    .key = key,
@@ -44,7 +44,8 @@ class TestReceiver {
   void Poll(bool is_slow = false) {
     link_->Poll(MachineBootTime());
     if (link_->open() && !link_->said_hello()) {
-      link_->SayHello(hello_, {.node = "other", .incarnation = token_});
+      SetName(&hello_, "other");
+      link_->SayHello(hello_, token_);
     }
     while (const auto message = link_->Take()) OnMessage(*message, is_slow);
   }

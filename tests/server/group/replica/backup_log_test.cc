@@ -107,6 +107,43 @@ TEST_F(BackupLogTest, ARestIsNothingThatTheNextStreamHasBrought) {
   EXPECT_EQ(log_.Received(), 2 * kBytes);
 }
 
+// The primary counts on all that a former link brought, and WRITEs again what was not taken.
+TEST_F(BackupLogTest, ALinkThatIsMadeAnewGoesOnWhereTheFormerOneWasTaken) {
+  FollowFirst({"a", "b", "c"}, 1);
+  ASSERT_EQ(log_.sealed_at(),
+            (RingReader::Begin{.stream_id = 5, .lsn = kBytes, .position = kBytes}));
+  for (const char* key : {"d", "e"}) first_.Append(key);
+  std::vector<uint64_t> ring(kRingBytes / 8);
+  ASSERT_TRUE(log_.Follow(Stream::Bytes(&ring), *log_.sealed_at(), 5 * kBytes, Apply()));
+  EXPECT_EQ(log_.Received(), 3 * kBytes) << "it has them, though not in this ring";
+  const auto land = [&](uint64_t from, uint64_t to) {
+    std::ranges::copy(Stream::Bytes(&first_.from).subspan(from, to - from),
+                      Stream::Bytes(&ring).begin() + static_cast<ptrdiff_t>(from));
+  };
+  land(kBytes, 2 * kBytes);
+  log_.OnCommitted(2 * kBytes);
+  log_.Apply(Apply());
+  EXPECT_THAT(applied_, ElementsAre("a", "b"));
+  ASSERT_TRUE(log_.Seal());
+  EXPECT_THAT(Tail(), ElementsAre("c")) << "of the former ring";
+}
+
+TEST_F(BackupLogTest, ALinkThatIsMadeAnewBringsTheRest) {
+  FollowFirst({"a", "b", "c"}, 1);
+  for (const char* key : {"d", "e"}) first_.Append(key);
+  std::vector<uint64_t> ring(kRingBytes / 8);
+  ASSERT_TRUE(log_.Follow(Stream::Bytes(&ring), *log_.sealed_at(), 5 * kBytes, Apply()));
+  std::ranges::copy(Stream::Bytes(&first_.from).subspan(kBytes, 4 * kBytes),
+                    Stream::Bytes(&ring).begin() + static_cast<ptrdiff_t>(kBytes));
+  log_.OnCommitted(4 * kBytes);
+  log_.Apply(Apply());
+  EXPECT_THAT(applied_, ElementsAre("a", "b", "c", "d"));
+  EXPECT_EQ(log_.consumed(), 4 * kBytes);
+  ASSERT_TRUE(log_.Seal());
+  EXPECT_EQ(log_.sealed_at()->lsn, 4 * kBytes);
+  EXPECT_THAT(Tail(), ElementsAre("e"));
+}
+
 TEST_F(BackupLogTest, ATailThatIsEmptyBeginsBehindWhatIsApplied) {
   FollowFirst({"a"}, 1);
   EXPECT_EQ(log_.TakeTail().begin(), kBytes);

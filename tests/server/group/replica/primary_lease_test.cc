@@ -40,6 +40,21 @@ TEST(PrimaryLeaseTest, AnAnswerThatComesLateOrTwiceDoesNotShortenIt) {
   EXPECT_EQ(lease.LeftNs(Boot(4'000)), 2'000 + kL - 4'000);
 }
 
+// It may make its link anew meanwhile, and needs less than that for it.
+TEST(PrimaryLeaseTest, WhoHasRailsMayBeSilentForLonger) {
+  EXPECT_GT(kTimes.silence_with_rails_ns(), kTimes.rail_silence_ns() + kTimes.beacon_ns());
+  EXPECT_LT(kTimes.silence_with_rails_ns(), kTimes.lease_ns);
+  PrimaryLease lease(kTimes, /*rails=*/true);
+  lease.Count(1, Boot(0));
+  lease.Count(2, Boot(0));
+  const uint64_t first = lease.OnSend(Boot(0));
+  EXPECT_TRUE(lease.OnAnswer(1, first, Boot(0)));
+  const int64_t patience = kTimes.silence_with_rails_ns();
+  EXPECT_TRUE(lease.OnAnswer(2, lease.OnSend(Boot(1'000)), Boot(patience - 1)));
+  EXPECT_THAT(lease.Silent(Boot(patience - 1)), IsEmpty());
+  EXPECT_THAT(lease.Silent(Boot(patience)), ElementsAre(1));
+}
+
 TEST(PrimaryLeaseTest, IsAlwaysValidIfNobodyIsCounted) {
   PrimaryLease lease(kTimes);
   EXPECT_EQ(lease.LeftNs(Boot(123'456)), kL);

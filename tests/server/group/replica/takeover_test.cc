@@ -242,6 +242,31 @@ TEST_F(TakeoverStepsTest, ASurvivorFencesTheFormerPrimaryBeforeItConnects) {
   EXPECT_TRUE(store_.sent().has_value());
 }
 
+TEST_F(TakeoverStepsTest, ALinkThatIsMadeAnewIsFencedFirstAndGoesOnInTheSameEpoch) {
+  takeover_.MakeLinkAnew();
+  EXPECT_EQ(takeover_.Poll(Boot(1)), Step::kFence);
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(Boot(1)), Step::kConnect);
+  EXPECT_FALSE(takeover_.OnBeacon(Boot(1))) << "there is no link";
+  takeover_.OnHello();
+  EXPECT_EQ(takeover_.Poll(Boot(2)), Step::kFollow);
+  EXPECT_TRUE(takeover_.OnBeacon(Boot(kG - 1)));
+  EXPECT_EQ(takeover_.Poll(Boot(2 * kG - 2)), Step::kFollow);
+}
+
+TEST_F(TakeoverStepsTest, ALinkThatIsMadeAnewInVainDoesNotMakeGLonger) {
+  ASSERT_TRUE(takeover_.OnBeacon(Boot(0)));
+  takeover_.MakeLinkAnew();
+  EXPECT_EQ(takeover_.Poll(Boot(kG / 2)), Step::kFence);
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(Boot(kG - 1)), Step::kConnect);
+  takeover_.OnHello();
+  EXPECT_EQ(takeover_.Poll(Boot(kG)), Step::kFence);
+  takeover_.OnFenced();
+  EXPECT_EQ(takeover_.Poll(Boot(kG)), Step::kWait);
+  EXPECT_TRUE(store_.sent().has_value());
+}
+
 TEST_F(TakeoverStepsTest, OneThatAHandOverNamesFencesAtOnceAndLeads) {
   store_.Change(Now().Under(kSuccessor));
   store_.Show();

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -193,6 +194,62 @@ TEST(RingWriterTest, RefusesWhatCannotBeConsumed) {
   EXPECT_TRUE(rings.writer.OnConsumed(rings.link, end));
   EXPECT_FALSE(rings.writer.OnConsumed(rings.link, end - 8)) << "it went back";
   EXPECT_TRUE(rings.writer.OnConsumed(rings.link, end));
+}
+
+// Around the ring's end, and from the middle of what was shipped: the new ring gets the same
+// records at the same places.
+TEST(RingWriterTest, GoesBackToWhatABackupHasTaken) {
+  TwoRings rings(kShortRing);
+  std::optional<RingReader> reader;
+  reader.emplace(rings.there(), RingReader::Begin{.stream_id = 5, .lsn = 0, .position = 0});
+  const auto take = [&](int records) {
+    reader->Scan();
+    const uint64_t limit = reader->taken() + records * SomePut().bytes();
+    reader->Take(limit, [](const RingRecord&, uint64_t, uint64_t) {});
+  };
+  for (int round = 0; round < 40; ++round) {
+    for (int i = 0; i < 3; ++i) rings.writer.Append(SomePut(), 0);
+    rings.Ship();
+    for (int i = 0; i < 2; ++i) rings.writer.Append(SomePut(), 0);
+    rings.Land(rings.writer.Ship(rings.link));  // it is not known to be completed
+    take(round % 6);
+    const RingReader::Begin begin = {
+        .stream_id = 5, .lsn = reader->taken(), .position = reader->consumed()};
+    ASSERT_TRUE(rings.writer.GoBack(rings.link, {.lsn = begin.lsn, .position = begin.position}));
+    EXPECT_EQ(rings.writer.completed_lsn(rings.link), begin.lsn);
+    EXPECT_FALSE(rings.writer.ships());
+    std::ranges::fill(rings.words_there, 0);
+    reader.emplace(rings.there(), begin);
+    rings.Ship();
+    take(5);
+    ASSERT_EQ(reader->taken(), rings.writer.end().lsn) << round;
+    ASSERT_TRUE(rings.writer.OnConsumed(rings.link, reader->consumed()));
+  }
+}
+
+TEST(RingWriterTest, GoesBackToNothingThatItDoesNotHave) {
+  TwoRings rings(kShortRing);
+  const size_t record = SomePut().bytes();
+  Fill(&rings.writer);
+  rings.Ship();
+  rings.reader.Scan();
+  rings.reader.Take(4 * record, [](const RingRecord&, uint64_t, uint64_t) {});
+  ASSERT_TRUE(rings.writer.OnConsumed(rings.link, rings.reader.consumed()));
+  Fill(&rings.writer);
+  const RingMark end = rings.writer.end();
+  const auto goes = [&](uint64_t lsn, uint64_t position) {
+    return rings.writer.GoBack(rings.link, {.lsn = lsn, .position = position});
+  };
+  EXPECT_FALSE(goes(3 * record, 3 * record)) << "it was freed";
+  EXPECT_FALSE(goes(end.lsn, end.position)) << "it was not shipped";
+  EXPECT_FALSE(goes(3 * record, 4 * record)) << "of another record";
+  rings.Ship();
+  EXPECT_FALSE(goes(end.lsn + 8, end.position));
+  EXPECT_FALSE(goes(end.lsn, end.position + 8));
+  // Between the last record before the ring's end and its start there is none.
+  EXPECT_FALSE(goes(kShortRing / record * record, kShortRing - 8));
+  EXPECT_FALSE(goes(UINT64_MAX - 7, 4 * record));
+  EXPECT_TRUE(goes(4 * record, 4 * record));
 }
 
 TEST(RingWriterTest, ShipsEachByteOnceAndToEachLink) {
