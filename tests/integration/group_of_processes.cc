@@ -17,15 +17,13 @@ constexpr char kRegister[] = "/gannet/c/groups/g1";
 // "n1" is member 0.
 int IndexOf(const std::string& node) { return node.at(1) - '1'; }
 
-// Returns an address with a port that was free for a server just now. A member that executes itself
-// again does so with the same flags, and clients look for it where it was.
+}  // namespace
+
 std::string FreeEndpoint() {
   ServerProcess other;
   other.Kill();
   return other.endpoint();
 }
-
-}  // namespace
 
 GroupOfProcesses::GroupOfProcesses(int lease_ms, const std::function<std::string(int)>& flag,
                                    const std::vector<std::string>& more, const std::string& policy)

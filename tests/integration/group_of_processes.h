@@ -13,6 +13,10 @@
 
 namespace gannet {
 
+// Returns an address with a port that was free for a server just now. A member that executes itself
+// again does so with the same flags, and clients look for it where it was.
+std::string FreeEndpoint();
+
 // One etcd and three kvservers that are one group. All go with it. One thread uses it.
 class GroupOfProcesses {
  public:
