@@ -30,7 +30,7 @@ uint8_t GidIndex(const ibv_gid& gid) {
   if (!IsMulticastGid(gid)) {
     if (const auto index = FindGid(gid)) return static_cast<uint8_t>(*index);
   }
-  return IsMappedIpv4(gid) ? static_cast<uint8_t>(LoopbackGidIndex(DeviceOf(gid))) : 0;
+  return IsMappedIpv4(gid) ? static_cast<uint8_t>(LoopbackGidIndex(PortOf(gid))) : 0;
 }
 
 }  // namespace
@@ -40,11 +40,12 @@ using softverbs::Ah;
 using softverbs::Pd;
 
 SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
-  const auto route = softverbs::RouteOf(*attr);
-  const auto source = route
-                          ? softverbs::GidAt(softverbs::DeviceIndex(pd->context), route->sgid_index)
-                          : std::nullopt;
-  if (attr->port_num != 1 || !source) return softverbs::NullWithErrno<ibv_ah>(EINVAL);
+  if (!softverbs::HasPort(attr->port_num)) return softverbs::NullWithErrno<ibv_ah>(EINVAL);
+  const int device = softverbs::DeviceIndex(pd->context);
+  const auto route = softverbs::RouteOf(device, *attr);
+  const int port = softverbs::PortOf(device, attr->port_num);
+  const auto source = route ? softverbs::GidAt(port, route->sgid_index) : std::nullopt;
+  if (!source) return softverbs::NullWithErrno<ibv_ah>(EINVAL);
   if (const int error = softverbs::CheckRoute(*route)) {
     return softverbs::NullWithErrno<ibv_ah>(error);
   }

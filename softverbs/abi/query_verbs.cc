@@ -60,13 +60,14 @@ ibv_device_attr DeviceAttributes(int device) {
   attr.atomic_cap = fault::AtomicCapability();
   attr.max_pkeys = 1;
   attr.local_ca_ack_delay = 15;
-  attr.phys_port_cnt = 1;
+  attr.phys_port_cnt = static_cast<uint8_t>(PortsEach());
+  if (HasPathMigration()) attr.device_cap_flags |= IBV_DEVICE_AUTO_PATH_MIG;
   return attr;
 }
 
 namespace {
 
-ibv_port_attr PortAttributes(bool up) {
+ibv_port_attr PortAttributes(int port, bool up) {
   ibv_port_attr attr{};
   attr.state = up ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
   attr.max_mtu = attr.active_mtu = IBV_MTU_4096;
@@ -79,15 +80,16 @@ ibv_port_attr PortAttributes(bool up) {
   attr.active_speed = 32;        // EDR
   attr.phys_state = up ? 5 : 2;  // link up, polling
   attr.link_layer = IsInfiniBand() ? IBV_LINK_LAYER_INFINIBAND : IBV_LINK_LAYER_ETHERNET;
-  attr.lid = attr.sm_lid = OwnLid();
+  attr.lid = LidOfPort(port);
+  attr.sm_lid = LidOfPort(0);
   return attr;
 }
 
-ibv_gid_entry ToEntry(const Gid& gid) {
+ibv_gid_entry ToEntry(const Gid& gid, uint32_t port_number) {
   ibv_gid_entry entry{};
   entry.gid = gid.gid;
   entry.gid_index = static_cast<uint32_t>(gid.index);
-  entry.port_num = 1;
+  entry.port_num = port_number;
   entry.gid_type = IsInfiniBand() ? IBV_GID_TYPE_IB : IBV_GID_TYPE_ROCE_V2;
   entry.ndev_ifindex = gid.interface;
   return entry;
@@ -96,9 +98,9 @@ ibv_gid_entry ToEntry(const Gid& gid) {
 }  // namespace
 
 int QueryPort(ibv_context* context, uint8_t port, ibv_port_attr* attr, size_t attr_size) {
-  if (port != 1) return WithErrno(EINVAL);
-  const bool up = context == nullptr || !IsPortDown(DeviceIndex(context));
-  const ibv_port_attr full = PortAttributes(up);
+  if (!HasPort(port)) return WithErrno(EINVAL);
+  const int counted = PortOf(context == nullptr ? 0 : DeviceIndex(context), port);
+  const ibv_port_attr full = PortAttributes(counted, context == nullptr || !IsPortDown(counted));
   memset(attr, 0, attr_size);
   memcpy(attr, &full, std::min(attr_size, sizeof(full)));
   return 0;
@@ -111,7 +113,7 @@ int QueryDeviceEx(ibv_context* context, const ibv_query_device_ex_input*, ibv_de
   full.completion_timestamp_mask = UINT64_MAX;
   full.hca_core_clock = 1'000'000;  // kHz: CLOCK_MONOTONIC counts nanoseconds
   full.device_cap_flags_ex = full.orig_attr.device_cap_flags;
-  full.phys_port_cnt_ex = 1;
+  full.phys_port_cnt_ex = full.orig_attr.phys_port_cnt;
   memset(attr, 0, attr_size);
   memcpy(attr, &full, std::min(attr_size, sizeof(full)));
   return 0;
@@ -141,24 +143,26 @@ SOFTVERBS_EXPORT int ibv_query_port(ibv_context* context, uint8_t port,
 }
 
 SOFTVERBS_EXPORT int ibv_query_gid(ibv_context* context, uint8_t port, int index, ibv_gid* gid) {
-  if (port != 1 || index < 0 || index >= softverbs::kGidTableSize) {
+  if (!softverbs::HasPort(port) || index < 0 || index >= softverbs::kGidTableSize) {
     errno = EINVAL;
     return -1;
   }
-  const auto found = softverbs::GidAt(softverbs::DeviceIndex(context), index);
+  const auto found =
+      softverbs::GidAt(softverbs::PortOf(softverbs::DeviceIndex(context), port), index);
   *gid = found ? found->gid : ibv_gid{};  // as the kernel answers for a hole
   return 0;
 }
 
 SOFTVERBS_EXPORT int _ibv_query_gid_ex(ibv_context* context, uint32_t port, uint32_t index,
                                        ibv_gid_entry* entry, uint32_t flags, size_t entry_size) {
-  if (port != 1 || flags != 0 || entry_size < sizeof(*entry) || index >= softverbs::kGidTableSize) {
+  if (!softverbs::HasPort(port) || flags != 0 || entry_size < sizeof(*entry) ||
+      index >= softverbs::kGidTableSize) {
     return softverbs::WithErrno(EINVAL);
   }
-  const int device = softverbs::DeviceIndex(context);
-  const auto gid = softverbs::GidAt(device, static_cast<int>(index));
+  const int counted = softverbs::PortOf(softverbs::DeviceIndex(context), port);
+  const auto gid = softverbs::GidAt(counted, static_cast<int>(index));
   if (!gid) return softverbs::WithErrno(ENODATA);
-  *entry = softverbs::ToEntry(*gid);
+  *entry = softverbs::ToEntry(*gid, port);
   return 0;
 }
 
@@ -166,18 +170,24 @@ SOFTVERBS_EXPORT ssize_t _ibv_query_gid_table(ibv_context* context, ibv_gid_entr
                                               size_t max_entries, uint32_t flags,
                                               size_t entry_size) {
   softverbs::RefreshGids();
-  const std::vector<softverbs::Gid> gids = softverbs::ValidGids(softverbs::DeviceIndex(context));
-  if (flags != 0 || entry_size != sizeof(*entries) || gids.size() > max_entries) {
+  std::vector<ibv_gid_entry> all;
+  for (unsigned number = 1; softverbs::HasPort(number); ++number) {
+    const int port = softverbs::PortOf(softverbs::DeviceIndex(context), number);
+    for (const softverbs::Gid& gid : softverbs::ValidGids(port)) {
+      all.push_back(softverbs::ToEntry(gid, number));
+    }
+  }
+  if (flags != 0 || entry_size != sizeof(*entries) || all.size() > max_entries) {
     return -softverbs::WithErrno(EINVAL);
   }
-  std::ranges::transform(gids, entries, softverbs::ToEntry);
-  return static_cast<ssize_t>(gids.size());
+  std::ranges::copy(all, entries);
+  return static_cast<ssize_t>(all.size());
 }
 
 // Part of the private interface, but perftest calls it. In its enum, 1 is RoCE v2.
 SOFTVERBS_EXPORT int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int index,
                                         uint32_t* type) {
-  if (port != 1 || index >= softverbs::kGidTableSize) {
+  if (!softverbs::HasPort(port) || index >= softverbs::kGidTableSize) {
     errno = EINVAL;
     return -1;
   }
@@ -186,7 +196,7 @@ SOFTVERBS_EXPORT int ibv_query_gid_type(ibv_context*, uint8_t port, unsigned int
 }
 
 SOFTVERBS_EXPORT int ibv_query_pkey(ibv_context*, uint8_t port, int index, __be16* pkey) {
-  if (port != 1 || index != 0) {
+  if (!softverbs::HasPort(port) || index != 0) {
     errno = EINVAL;
     return -1;
   }
@@ -195,7 +205,7 @@ SOFTVERBS_EXPORT int ibv_query_pkey(ibv_context*, uint8_t port, int index, __be1
 }
 
 SOFTVERBS_EXPORT int ibv_get_pkey_index(ibv_context*, uint8_t port, __be16 pkey) {
-  if (port == 1 && pkey == htobe16(softverbs::kDefaultPkey)) return 0;
+  if (softverbs::HasPort(port) && pkey == htobe16(softverbs::kDefaultPkey)) return 0;
   errno = EINVAL;
   return -1;
 }

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "softverbs/base/gid.h"
-#include "softverbs/base/link_layer.h"
 #include "softverbs/base/net_config.h"
 
 namespace softverbs {
@@ -23,8 +22,8 @@ bool IsIn(const std::vector<ibv_gid>& gids, const ibv_gid& gid) {
   return std::ranges::any_of(gids, [&](const ibv_gid& each) { return Equal(each, gid); });
 }
 
-ibv_gid LoopbackOfDevice(int device) {
-  const uint32_t address = INADDR_LOOPBACK + (static_cast<uint32_t>(device) << 8);
+ibv_gid LoopbackOfPort(int port) {
+  const uint32_t address = INADDR_LOOPBACK + (static_cast<uint32_t>(port) << 8);
   return MappedIpv4({htonl(address)});
 }
 
@@ -38,18 +37,21 @@ std::vector<std::string_view> Split(std::string_view text, char separator) {
   }
 }
 
-bool ParseCount(std::string_view text, int* count) {
-  if (text.size() != 1 || text[0] < '1' || text[0] > '0' + kMaxDevices) return false;
+// An empty text changes nothing.
+bool ParseCount(const char* value, int max, int* count) {
+  const std::string_view text = value == nullptr ? "" : value;
+  if (text.empty()) return true;
+  if (text.size() != 1 || text[0] < '1' || text[0] > '0' + max) return false;
   *count = text[0] - '0';
   return true;
 }
 
 bool ParseAddresses(std::string_view text, DeviceMap* map) {
-  const std::vector<std::string_view> devices = Split(text, ',');
-  if (devices.size() != static_cast<size_t>(map->count)) return false;
-  for (const std::string_view device : devices) {
+  const std::vector<std::string_view> ports = Split(text, ',');
+  if (ports.size() != static_cast<size_t>(map->count * map->ports_each)) return false;
+  for (const std::string_view port : ports) {
     std::vector<ibv_gid> gids;
-    for (const std::string_view address : Split(device, '+')) {
+    for (const std::string_view address : Split(port, '+')) {
       const auto gid = ParseHostAddress(std::string(address));
       const auto has_it = [&](const std::vector<ibv_gid>& other) { return IsIn(other, *gid); };
       if (!gid || has_it(gids) || std::ranges::any_of(map->named, has_it)) return false;
@@ -70,15 +72,15 @@ const DeviceMap& Devices() {
   static const DeviceMap* const devices = [] {
     auto* map = new DeviceMap;
     std::string error;
-    if (!ParseDevices(getenv("SOFTVERBS_DEVICES"), getenv("SOFTVERBS_DEVICE_ADDRESSES"), map,
-                      &error)) {
+    if (!ParseDevices(getenv("SOFTVERBS_DEVICES"), getenv("SOFTVERBS_DEVICE_PORTS"),
+                      getenv("SOFTVERBS_DEVICE_ADDRESSES"), map, &error)) {
       Refuse(error);
     }
     if (map->count > 1 && Net() != nullptr) {
       Refuse("SOFTVERBS_DEVICES: SOFTVERBS_NET is the address of one device");
     }
-    if (map->count > 1 && IsInfiniBand()) {
-      Refuse("SOFTVERBS_DEVICES: SOFTVERBS_LINK_LAYER=infiniband has one LID, of one device");
+    if (map->ports_each > 1 && Net() != nullptr) {
+      Refuse("SOFTVERBS_DEVICE_PORTS: SOFTVERBS_NET is the address of one port");
     }
     return map;
   }();
@@ -87,42 +89,57 @@ const DeviceMap& Devices() {
 
 }  // namespace
 
-int DeviceMap::DeviceOf(const ibv_gid& gid) const {
-  for (size_t device = 0; device < named.size(); ++device) {
-    if (IsIn(named[device], gid)) return static_cast<int>(device);
+int DeviceMap::PortOf(const ibv_gid& gid) const {
+  for (size_t port = 0; port < named.size(); ++port) {
+    if (IsIn(named[port], gid)) return static_cast<int>(port);
   }
   if (!named.empty() || !IsLoopback(gid) || gid.raw[13] != 0) return 0;
-  const int device = gid.raw[kThirdByte];
-  return device < count ? device : 0;
+  const int port = gid.raw[kThirdByte];
+  return port < count * ports_each ? port : 0;
 }
 
-bool ParseDevices(const char* count, const char* addresses, DeviceMap* map, std::string* error) {
-  if (count != nullptr && *count != '\0' && !ParseCount(count, &map->count)) {
+bool ParseDevices(const char* count, const char* ports, const char* addresses, DeviceMap* map,
+                  std::string* error) {
+  if (!ParseCount(count, kMaxDevices, &map->count)) {
     *error = "SOFTVERBS_DEVICES is a number from 1 to 8";
+    return false;
+  }
+  if (!ParseCount(ports, 2, &map->ports_each)) {
+    *error = "SOFTVERBS_DEVICE_PORTS is 1 or 2";
     return false;
   }
   if (addresses == nullptr || *addresses == '\0') return true;
   if (!ParseAddresses(addresses, map)) {
     *error =
-        "SOFTVERBS_DEVICE_ADDRESSES has an item for each of SOFTVERBS_DEVICES, of addresses joined "
-        "by \"+\", each of them once: 10.0.0.1,10.0.1.1+fd00::1";
+        "SOFTVERBS_DEVICE_ADDRESSES has an item for each port of SOFTVERBS_DEVICES, of addresses "
+        "joined by \"+\", each of them once: 10.0.0.1,10.0.1.1+fd00::1";
     return false;
   }
   return true;
 }
 
 int DeviceCount() { return Devices().count; }
-int DeviceOf(const ibv_gid& gid) { return DeviceCount() == 1 ? 0 : Devices().DeviceOf(gid); }
+int PortsEach() { return Devices().ports_each; }
+int PortCount() { return DeviceCount() * PortsEach(); }
+int PortOf(const ibv_gid& gid) { return PortCount() == 1 ? 0 : Devices().PortOf(gid); }
+int PortOf(int device, unsigned number) {
+  return device * PortsEach() + static_cast<int>(number) - 1;
+}
+int DeviceOf(int port) { return port / PortsEach(); }
+uint8_t PortNumber(int port) { return static_cast<uint8_t>(port % PortsEach() + 1); }
+bool HasPort(unsigned number) {
+  return number >= 1 && number <= static_cast<unsigned>(PortsEach());
+}
 
-std::vector<ibv_gid> LoopbackGidsOf(int device) {
+std::vector<ibv_gid> LoopbackGidsOf(int port) {
   const DeviceMap& devices = Devices();
   std::vector<ibv_gid> gids;
   if (!devices.named.empty()) {
-    std::ranges::copy_if(devices.named[static_cast<size_t>(device)], std::back_inserter(gids),
+    std::ranges::copy_if(devices.named[static_cast<size_t>(port)], std::back_inserter(gids),
                          IsLoopback);
   }
-  const ibv_gid own = LoopbackOfDevice(device);
-  if (devices.DeviceOf(own) == device && !IsIn(gids, own)) gids.push_back(own);
+  const ibv_gid own = LoopbackOfPort(port);
+  if (devices.PortOf(own) == port && !IsIn(gids, own)) gids.push_back(own);
   return gids;
 }
 

@@ -11,37 +11,54 @@
 namespace softverbs {
 
 // The devices that this process sees: softverbs0, and with SOFTVERBS_DEVICES=N those up to
-// softverbs(N-1). All functions are thread safe.
+// softverbs(N-1). Each has one port, or two with SOFTVERBS_DEVICE_PORTS=2. All functions are thread
+// safe.
 //
-// 1. Each address of the host belongs to one device. 127.0.K.x belongs to device K if there is one,
-//    all other addresses to device 0. SOFTVERBS_DEVICE_ADDRESSES says it otherwise: a list with an
-//    item for each device, of addresses joined by "+". What it does not name belongs to device 0.
-// 2. A device is known by its GIDs, its name and its GUID. All devices of the process share one
+// 1. A *port* is counted over all devices, from 0: with two ports a device, 2 and 3 are those of
+//    softverbs1. A *port number* is what verbs say, 1 or 2. With one port a device, a device and
+//    its port have the same number.
+// 2. Each address of the host belongs to one port. 127.0.K.x belongs to port K if there is one, all
+//    other addresses to port 0. SOFTVERBS_DEVICE_ADDRESSES says it otherwise: a list with an item
+//    for each port, of addresses joined by "+". What it does not name belongs to port 0.
+// 3. A device is known by its GIDs, its name and its GUID. All devices of the process share one
 //    adapter (nic/nic.h): its queue pair numbers, keys, links and thread.
-// 3. Wrong settings end the process with status 2. Several devices go neither with SOFTVERBS_NET,
-//    which is one address, nor with an InfiniBand link layer, where there is one LID.
+// 4. Wrong settings end the process with status 2. Several ports do not go with SOFTVERBS_NET,
+//    which is one address.
 
 constexpr int kMaxDevices = 8;
+constexpr int kMaxPorts = 2 * kMaxDevices;
 
-// Which address belongs to which device.
+// Which address belongs to which port.
 struct DeviceMap {
-  int count = 1;
-  // By device. Empty if SOFTVERBS_DEVICE_ADDRESSES is not set.
+  int count = 1;       // of devices
+  int ports_each = 1;  // 1 or 2
+  // By port. Empty if SOFTVERBS_DEVICE_ADDRESSES is not set.
   std::vector<std::vector<ibv_gid>> named;
 
-  int DeviceOf(const ibv_gid& gid) const;
+  int PortOf(const ibv_gid& gid) const;
 };
 
-// Parses the values of SOFTVERBS_DEVICES and SOFTVERBS_DEVICE_ADDRESSES; null is a variable that is
-// not set. Returns false if one of them is wrong, and `*error` says what is accepted.
-bool ParseDevices(const char* count, const char* addresses, DeviceMap* map, std::string* error);
+// Parses the values of SOFTVERBS_DEVICES, SOFTVERBS_DEVICE_PORTS and SOFTVERBS_DEVICE_ADDRESSES;
+// null is a variable that is not set. Returns false if one of them is wrong, and `*error` says what
+// is accepted.
+bool ParseDevices(const char* count, const char* ports, const char* addresses, DeviceMap* map,
+                  std::string* error);
 
 int DeviceCount();
-int DeviceOf(const ibv_gid& gid);
+int PortsEach();
+int PortCount();
+// Returns the port of an address.
+int PortOf(const ibv_gid& gid);
+// Returns the port of a device with this port number. REQUIRES: HasPort(number).
+int PortOf(int device, unsigned number);
+int DeviceOf(int port);
+uint8_t PortNumber(int port);
+// Returns whether devices have a port with this number.
+bool HasPort(unsigned number);
 
-// Returns the loopback addresses of a device. The kernel's list of addresses need not have them:
-// all of 127.0.0.0/8 is this host's.
-std::vector<ibv_gid> LoopbackGidsOf(int device);
+// Returns the loopback addresses of a port. The kernel's list of addresses need not have them: all
+// of 127.0.0.0/8 is this host's.
+std::vector<ibv_gid> LoopbackGidsOf(int port);
 
 // "softverbs0"
 std::string DeviceName(int device);

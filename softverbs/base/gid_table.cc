@@ -108,7 +108,7 @@ LocalAddresses FindLocalAddresses() {
 
 class GidTable {
  public:
-  explicit GidTable(int device) : device_(device) {}
+  explicit GidTable(int port) : port_(port) {}
 
   std::optional<Gid> At(int index) {
     const LockGuard guard(mutex_);
@@ -165,9 +165,9 @@ class GidTable {
       EnterFixed({net->gid, InterfaceOf(net->gid, addresses)});
     }
     for (const InterfaceAddress& address : addresses.all) {
-      if (DeviceOf(address.gid) == device_) Enter(address);
+      if (PortOf(address.gid) == port_) Enter(address);
     }
-    for (const ibv_gid& gid : LoopbackGidsOf(device_)) EnterFixed({gid, addresses.loopback});
+    for (const ibv_gid& gid : LoopbackGidsOf(port_)) EnterFixed({gid, addresses.loopback});
   }
   static uint32_t InterfaceOf(const ibv_gid& gid, const LocalAddresses& addresses) {
     // All of 127.0.0.0/8 is of the loopback interface, which lists only the addresses given to it.
@@ -199,19 +199,19 @@ class GidTable {
     }
   }
 
-  const int device_;
+  const int port_;
   Mutex mutex_;
   std::vector<Entry> entries_ SV_GUARDED_BY(mutex_);
 };
 
-std::array<std::atomic<GidTable*>, kMaxDevices> the_tables{};
+std::array<std::atomic<GidTable*>, kMaxPorts> the_tables{};
 
 // Never destroyed. A forked child gets a new one, because the parent's mutex may be held there by a
 // thread that does not exist.
-GidTable& Table(int device) {
+GidTable& Table(int port) {
   static const bool created = [] {
     const auto renew = [] {
-      for (int each = 0; each < DeviceCount(); ++each) {
+      for (int each = 0; each < PortCount(); ++each) {
         the_tables[static_cast<size_t>(each)].store(new GidTable(each), std::memory_order_relaxed);
       }
     };
@@ -220,16 +220,16 @@ GidTable& Table(int device) {
     return true;
   }();
   (void)created;
-  return *the_tables[static_cast<size_t>(device)].load(std::memory_order_relaxed);
+  return *the_tables[static_cast<size_t>(port)].load(std::memory_order_relaxed);
 }
 
 }  // namespace
 
-std::optional<Gid> GidAt(int device, int index) { return Table(device).At(index); }
-std::vector<Gid> ValidGids(int device) { return Table(device).All(); }
-std::optional<int> FindGid(const ibv_gid& gid) { return Table(DeviceOf(gid)).Find(gid); }
+std::optional<Gid> GidAt(int port, int index) { return Table(port).At(index); }
+std::vector<Gid> ValidGids(int port) { return Table(port).All(); }
+std::optional<int> FindGid(const ibv_gid& gid) { return Table(PortOf(gid)).Find(gid); }
 void RefreshGids() {
-  for (int device = 0; device < DeviceCount(); ++device) Table(device).Refresh();
+  for (int port = 0; port < PortCount(); ++port) Table(port).Refresh();
 }
 
 bool IsGidOfThisHost(const ibv_gid& gid) {
@@ -248,7 +248,7 @@ bool IsReachable(const ibv_gid& gid, int source) {
     Report("destination GID is of another host: same host only, unless SOFTVERBS_NET is set");
     return false;
   }
-  const auto from = GidAt(DeviceOf(net->gid), source);
+  const auto from = GidAt(PortOf(net->gid), source);
   if (!IsSocketAddress(gid) || IsMappedIpv4(gid) != IsMappedIpv4(net->gid)) {
     Report("destination GID is no address that SOFTVERBS_NET's address reaches");
     return false;
@@ -265,8 +265,8 @@ int CheckMulticast() {
   return EOPNOTSUPP;
 }
 
-int LoopbackGidIndex(int device) {
-  const std::vector<ibv_gid> loopbacks = LoopbackGidsOf(device);
+int LoopbackGidIndex(int port) {
+  const std::vector<ibv_gid> loopbacks = LoopbackGidsOf(port);
   return loopbacks.empty() ? 0 : FindGid(loopbacks.back()).value_or(0);
 }
 

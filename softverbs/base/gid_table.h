@@ -9,7 +9,8 @@
 
 namespace softverbs {
 
-// The table of GIDs of each device's port. All functions are thread safe.
+// The table of GIDs of each port, which are counted over all devices (devices.h). All functions are
+// thread safe.
 //
 // 1. It has the addresses of the host's network interfaces, IPv4 ones in mapped form. Each
 //    interface also has the link-local address that is made of its MAC address, as with a kernel's
@@ -17,7 +18,7 @@ namespace softverbs {
 //    those of interfaces without a link follow, and then those of loopback interfaces. 127.0.0.1 is
 //    last, and is always there. With SOFTVERBS_NET, index 0 is its address, because programs take
 //    the first GID that suits them, and only this one is reached from other hosts. Each of several
-//    devices has the addresses that belong to it (devices.h), and its own loopback address last.
+//    ports has the addresses that belong to it (devices.h), and its own loopback address last.
 // 2. As with a kernel's table, an index keeps its meaning: an address that goes leaves a hole.
 //    Holes are filled only when the table is full. So what comes later is behind 127.0.0.1.
 // 3. The table is the process's own. Peers exchange GIDs and not indices.
@@ -31,12 +32,12 @@ struct Gid {
 };
 
 // Returns what is at `index`, or nothing if that is a hole or out of range.
-std::optional<Gid> GidAt(int device, int index);
+std::optional<Gid> GidAt(int port, int index);
 
 // Returns the valid entries, in ascending order of their indices.
-std::vector<Gid> ValidGids(int device);
+std::vector<Gid> ValidGids(int port);
 
-// Returns the index of a GID in the table of the device that it belongs to, or nothing if it is not
+// Returns the index of a GID in the table of the port that it belongs to, or nothing if it is not
 // an address of this host. Looks at the interfaces again before it says that.
 std::optional<int> FindGid(const ibv_gid& gid);
 
@@ -49,7 +50,7 @@ bool IsGidOfThisHost(const ibv_gid& gid);
 // SOFTVERBS_NET_SELF takes for another host's.
 bool StaysOnThisHost(const ibv_gid& gid);
 
-// Returns whether another host's GID can be reached from the GID at `source` of device 0:
+// Returns whether another host's GID can be reached from the GID at `source` of port 0:
 // SOFTVERBS_NET is set, and the source is its address. Reports it if not.
 bool IsReachable(const ibv_gid& gid, int source);
 
@@ -57,8 +58,8 @@ bool IsReachable(const ibv_gid& gid, int source);
 // refused, rather than reach only some of the members. Reports it if so.
 int CheckMulticast();
 
-// Returns the index of the device's loopback address: 127.0.0.1 for device 0.
-int LoopbackGidIndex(int device);
+// Returns the index of the port's loopback address: 127.0.0.1 for port 0.
+int LoopbackGidIndex(int port);
 
 // Looks at the interfaces again. Called where programs ask how large the table is, or for all of
 // it.

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "softverbs/base/devices.h"
 #include "softverbs/base/gid.h"
 #include "softverbs/base/gid_table.h"
 #include "softverbs/base/net_config.h"
@@ -42,38 +43,53 @@ uint16_t ParseOwnLid(const char* text) {
   return lid;
 }
 
-// Returns the GID of the host with this LID.
+// Returns the GID of the host or the port with this LID. REQUIRES: IsHost(lid).
 ibv_gid GidOfLid(uint16_t lid) {
   const NetConfig* net = Net();
-  if (net == nullptr) return MappedIpv4({htonl(INADDR_LOOPBACK)});
+  if (net == nullptr) return LoopbackGidsOf(lid - kLidOfOneHost).back();
   ibv_gid gid = net->gid;
   gid.raw[kLidAt] = static_cast<uint8_t>(lid >> 8);
   gid.raw[kLidAt + 1] = static_cast<uint8_t>(lid);
   return gid;
 }
 
-}  // namespace
+// Returns whether a LID leads somewhere. Without SOFTVERBS_NET there is one host, and those of its
+// ports that have a loopback address are reached.
+bool IsHost(uint16_t lid) {
+  if (lid == 0 || lid > kLidMax) return false;
+  if (Net() != nullptr) return true;
+  const int port = lid - kLidOfOneHost;
+  return port < PortCount() && !LoopbackGidsOf(port).empty();
+}
 
-uint16_t OwnLid() {
+// Returns the LID of the first port.
+uint16_t FirstLid() {
   static const uint16_t lid = ParseOwnLid(getenv("SOFTVERBS_LINK_LAYER"));
   return lid;
 }
 
-bool IsInfiniBand() { return OwnLid() != 0; }
+}  // namespace
+
+bool IsInfiniBand() { return FirstLid() != 0; }
+
+bool HasPathMigration() { return PortsEach() > 1 && IsInfiniBand(); }
+
+uint16_t LidOfPort(int port) {
+  return IsInfiniBand() ? static_cast<uint16_t>(FirstLid() + port) : uint16_t{0};
+}
 
 uint16_t LidOf(const ibv_gid& gid) {
   if (!IsInfiniBand()) return 0;
-  return Net() == nullptr ? OwnLid() : LastBytes(gid);
+  return Net() == nullptr ? LidOfPort(PortOf(gid)) : LastBytes(gid);
 }
 
-std::optional<ibv_global_route> RouteOf(const ibv_ah_attr& path) {
+std::optional<ibv_global_route> RouteOf(int device, const ibv_ah_attr& path) {
   if (path.is_global != 0) return path.grh;
-  const bool host = path.dlid != 0 && path.dlid <= kLidMax;
-  // Without SOFTVERBS_NET there is one host.
-  if (!IsInfiniBand() || !host || (Net() == nullptr && path.dlid != OwnLid())) return {};
+  if (!IsInfiniBand() || !IsHost(path.dlid) || !HasPort(path.port_num)) return {};
   ibv_global_route route{};
   route.dgid = GidOfLid(path.dlid);
-  route.sgid_index = static_cast<uint8_t>(Net() == nullptr ? LoopbackGidIndex(0) : 0);
+  route.sgid_index =
+      static_cast<uint8_t>(Net() == nullptr ? LoopbackGidIndex(PortOf(device, path.port_num)) : 0);
   route.hop_limit = 1;
   return route;
 }

@@ -111,9 +111,11 @@ void CmId::PushEvent(rdma_cm_event_type type, int status) { QueueEvent(NewEvent(
 
 int CmId::BindDevice() {
   if (holds_device) return 0;
+  int port = 0;
   {
     const LockGuard lock(state_mutex);
-    device_number = DeviceOf(local.ToGid());
+    port = PortOf(local.ToGid());
+    device_number = DeviceOf(port);
   }
   AcquiredDevice device;
   if (const int error = AcquireDevice(device_number, &device)) return error;
@@ -122,7 +124,7 @@ int CmId::BindDevice() {
   // A passive endpoint may already have its own domain.
   if (pd == nullptr) pd = device.pd;
   limits = device.limits;
-  port_num = 1;
+  port_num = PortNumber(port);
   route.addr.addr.ibaddr.pkey = htobe16(kDefaultPkey);
   return 0;
 }

@@ -89,7 +89,7 @@ ibv_ah_attr AddressHandle(const CmId* id, const Address& to) {
   attr.grh.hop_limit = kHopLimit;
   const ibv_gid own = id->local.ToGid();
   // An address in 127.0.0.0/8 may be none of the table.
-  const int index = FindGid(own).value_or(IsMappedIpv4(own) ? LoopbackGidIndex(DeviceOf(own)) : 0);
+  const int index = FindGid(own).value_or(IsMappedIpv4(own) ? LoopbackGidIndex(PortOf(own)) : 0);
   attr.grh.sgid_index = static_cast<uint8_t>(index);
   return attr;
 }

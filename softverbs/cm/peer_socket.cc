@@ -35,7 +35,7 @@ bool PeerSocket::Send(const Message& message) {
 }
 
 void PeerSocket::SendWithPort() {
-  Nic::Get()->ports().WhenUp(*device_, [self = shared_from_this()] { self->SendWaiting(); });
+  Nic::Get()->ports().WhenUp(*port_, [self = shared_from_this()] { self->SendWaiting(); });
 }
 
 void PeerSocket::SendWaiting() {
@@ -73,7 +73,7 @@ void PeerSocket::Close() {
 
 // What waits to be sent is sent first, as it asked for the port before.
 void PeerSocket::CloseWithPort() {
-  Nic::Get()->ports().WhenUp(*device_, [self = shared_from_this()] {
+  Nic::Get()->ports().WhenUp(*port_, [self = shared_from_this()] {
     if (self->WaitsForPort()) return self->CloseWithPort();
     const LockGuard guard(self->port_mutex_);
     self->fd_.Reset();
@@ -85,7 +85,7 @@ bool PeerSocket::StopAtPort() {
   const LockGuard guard(port_mutex_);
   if (is_closed_) return true;
   Loop::Get().Remove(std::exchange(watch_, 0));  // in its own handler: does not wait
-  Nic::Get()->ports().WhenUp(*device_, [self = shared_from_this()] {
+  Nic::Get()->ports().WhenUp(*port_, [self = shared_from_this()] {
     const LockGuard guard(self->port_mutex_);
     if (!self->is_closed_) self->Watch();
   });

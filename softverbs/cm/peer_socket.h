@@ -46,9 +46,9 @@ class PeerSocket : public std::enable_shared_from_this<PeerSocket> {
   // One end of a TCP connection to the host with this GID.
   PeerSocket(UniqueFd fd, const ibv_gid& host) : fd_(std::move(fd)), host_(host) {}
 
-  // Names the device whose port the connection goes through. REQUIRES: mutex held; before Start, or
+  // Names the port that the connection goes through. REQUIRES: mutex held; before Start, or
   // on the loop thread.
-  void GoThrough(int device) { device_ = device; }
+  void GoThrough(int port) { port_ = port; }
   // Begins to read. REQUIRES: mutex held; called once.
   void Start();
   // Returns false if the peer is gone. Never blocks, because a connection sends far less than a
@@ -72,7 +72,7 @@ class PeerSocket : public std::enable_shared_from_this<PeerSocket> {
   PeerOwner* owner SV_GUARDED_BY(state_mutex) = nullptr;
 
  private:
-  bool WaitsForPort() const { return device_ && IsPortDown(*device_); }
+  bool WaitsForPort() const { return port_ && IsPortDown(*port_); }
   bool SendNow(const Message& message);
   void SendWithPort() SV_REQUIRES(port_mutex_);
   void SendWaiting();
@@ -90,7 +90,7 @@ class PeerSocket : public std::enable_shared_from_this<PeerSocket> {
 
   UniqueFd fd_;
   const std::optional<ibv_gid> host_;
-  std::optional<int> device_;
+  std::optional<int> port_;
   // Guards what happens when the port is back. Taken behind State::mutex, which Close may not take.
   Mutex port_mutex_;
   std::vector<Message> waiting_ SV_GUARDED_BY(port_mutex_);

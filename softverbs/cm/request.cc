@@ -64,7 +64,7 @@ void RetryRequest(CmId* id) SV_REQUIRES(state_mutex) {
 void SendOn(CmId* id, std::shared_ptr<PeerSocket> peer) SV_REQUIRES(state_mutex) {
   id->peer = std::move(peer);
   id->peer->owner = &id->receiver;
-  id->peer->GoThrough(DeviceOf(id->local.ToGid()));
+  id->peer->GoThrough(PortOf(id->local.ToGid()));
   // If the listener goes right now, that is seen as the end of the socket.
   id->peer->Send(*id->request);
   id->peer->Start();
@@ -97,7 +97,7 @@ void DialListener(CmId* id, const ibv_gid& host) SV_REQUIRES(state_mutex) {
 // Sends the request. Everything that happens from here on is reported as an event. REQUIRES:
 // id->port_holder and id->request are there.
 void SendRequest(CmId* id) SV_REQUIRES(state_mutex) {
-  if (IsPortDown(DeviceOf(id->local.ToGid()))) return id->RunLater(kRetryHostNs, RetryRequest);
+  if (IsPortDown(PortOf(id->local.ToGid()))) return id->RunLater(kRetryHostNs, RetryRequest);
   // The port's holder stays with the id.
   if (SourceForHost(id->remote)) return DialListener(id, id->remote.Unmapped().ToGid());
   const int error = ConnectToListener(id, id->port_holder.get());
@@ -208,7 +208,7 @@ void OnRequest(CmId* listening, std::shared_ptr<PeerSocket> peer, const Message&
   if (!local || !remote || local->port() != listening->local.port()) {
     return Reject(peer, RejectReason::kNoListener);
   }
-  if (IsPortDown(DeviceOf(local->ToGid()))) {
+  if (IsPortDown(PortOf(local->ToGid()))) {
     return std::make_shared<HeldRequest>(std::move(peer), request)->Hold(listening->handle);
   }
   if (!listening->listener->TakePlace()) return Reject(peer, RejectReason::kConsumer);
@@ -229,7 +229,7 @@ void OnRequest(CmId* listening, std::shared_ptr<PeerSocket> peer, const Message&
   id->remote_ece.vendor_id = request.ece_vendor;
   id->remote_ece.options = request.ece_options;
   peer->owner = &id->receiver;
-  peer->GoThrough(DeviceOf(local->ToGid()));
+  peer->GoThrough(PortOf(local->ToGid()));
   id->peer = std::move(peer);
 
   auto event = listening->NewEvent(RDMA_CM_EVENT_CONNECT_REQUEST, 0);

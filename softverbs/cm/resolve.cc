@@ -51,7 +51,7 @@ int ChooseSource(const CmId* id, const std::optional<Address>& wanted, const Add
   // The kernel answers 127.0.0.1 for all of 127.0.0.0/8. Of several devices, the one is meant that
   // has the address.
   const bool one_host = !destination.IsMulticast();
-  if (one_host && DeviceOf(source->ToGid()) != DeviceOf(destination.ToGid())) *source = destination;
+  if (one_host && PortOf(source->ToGid()) != PortOf(destination.ToGid())) *source = destination;
   source->set_port(port);
   return 0;
 }

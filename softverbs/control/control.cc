@@ -59,11 +59,11 @@ void ClearFaults() {
   HeldCompletions::Get().ReleaseAll();
 }
 
-int SetPort(int device, bool up) {
-  if (device < 0 || device >= DeviceCount()) return EINVAL;
+int SetPort(int port, bool up) {
+  if (port < 0 || port >= PortCount()) return EINVAL;
   Nic* nic = Nic::Get();
   if (nic == nullptr) return errno;
-  nic->ports().Set(device, up);
+  nic->ports().Set(port, up);
   return 0;
 }
 
@@ -79,8 +79,8 @@ SOFTVERBS_EXPORT int softverbs_set_faults(const char* plan, char* error, size_t 
 
 SOFTVERBS_EXPORT void softverbs_clear_faults() { softverbs::ClearFaults(); }
 
-SOFTVERBS_EXPORT int softverbs_set_port(int device, int up) {
-  return softverbs::SetPort(device, up != 0);
+SOFTVERBS_EXPORT int softverbs_set_port(int port, int up) {
+  return softverbs::SetPort(port, up != 0);
 }
 
 SOFTVERBS_EXPORT uint64_t softverbs_fault_count(const char* name) {

@@ -175,18 +175,18 @@ const char* ParseLostAck(std::string_view value, Plan* plan) {
 }
 
 // "1:2s" and, of something that ends, "1:2s:500ms".
-bool ParsePortFault(std::string_view value, size_t parts_max, PortFault* fault) {
+bool ParsePortFault(std::string_view value, size_t parts_max, int number_max, PortFault* fault) {
   const std::vector<std::string_view> parts = Split(value, ':');
-  return parts.size() >= 2 && parts.size() <= parts_max && ParseNumber(parts[0], &fault->device) &&
-         fault->device >= 0 && fault->device < kMaxDevices &&
+  return parts.size() >= 2 && parts.size() <= parts_max && ParseNumber(parts[0], &fault->number) &&
+         fault->number >= 0 && fault->number < number_max &&
          ParseTime(parts[1], &fault->after_ns) &&
          (parts.size() == 2 || ParseTime(parts[2], &fault->for_ns));
 }
 
 const char* ParsePortDown(std::string_view value, Plan* plan) {
   PortFault fault;
-  if (!ParsePortFault(value, 3, &fault)) {
-    return "DEVICE:AFTER[:FOR], like 1:2s:500ms: the number of a device, and times";
+  if (!ParsePortFault(value, 3, kMaxPorts, &fault)) {
+    return "PORT:AFTER[:FOR], like 1:2s:500ms: the number of a port, and times";
   }
   plan->port_down.push_back(fault);
   return nullptr;
@@ -194,7 +194,7 @@ const char* ParsePortDown(std::string_view value, Plan* plan) {
 
 const char* ParseDeviceDead(std::string_view value, Plan* plan) {
   PortFault fault;
-  if (!ParsePortFault(value, 2, &fault)) {
+  if (!ParsePortFault(value, 2, kMaxDevices, &fault)) {
     return "DEVICE:AFTER, like 1:2s: the number of a device, and a time";
   }
   plan->device_dead.push_back(fault);

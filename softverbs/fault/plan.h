@@ -42,7 +42,7 @@ constexpr size_t kOpcodes = IBV_WR_ATOMIC_FETCH_AND_ADD + 1;
 // A port that goes down so long after the plan begins, and comes back so long after that (0:
 // never).
 struct PortFault {
-  int device = 0;
+  int number = 0;  // of a port, counted over all devices, or of a device
   int64_t after_ns = 0;
   int64_t for_ns = 0;
 };

@@ -34,6 +34,8 @@ enum PacketFlags : uint8_t {
   kPacketSolicited = 8,
   kPacketTear = 16,  // a fault: READ in pieces, with the seed in `operand`, over `swap` nanoseconds
   kPacketInvalidate = 32,  // SEND that invalidates the window with the key `imm`
+  kPacketArmed = 64,       // the sender is in REARM or ARMED: the clear MigReq of IBTA (qp/path.h)
+  kPacketToSecondPort = 128,  // a connection's packet for port 2 of the device
 };
 
 enum class NakCode : uint8_t {

@@ -35,10 +35,10 @@ void HandleLinkSpace(Qp& qp);
 // Called when a batch ends that had requests for `qp` (LateAcks).
 void HandleLateAck(Qp& qp);
 
-// Returns the number of the device that `qp` is of.
-int DeviceOf(const Qp& qp);
+// Returns the port of the path that `qp` is on, counted over all devices.
+int PortOf(Qp& qp);
 
-// Called when the port of some device went down.
+// Called when some port went down.
 void HandlePortDown(Qp& qp);
 
 // Called when `link` is down. If `qp` uses it, its peer is gone.

@@ -16,7 +16,7 @@ bool ParkedPackets::Park(Link& link, const PacketHeader& header, const uint8_t* 
   Qp* qp = qps_->Find(header.to_qpn);
   if (qp == nullptr) return false;
   const bool request = header.type <= PacketType::kFetchAdd;
-  const bool port_down = IsPortDown(DeviceOf(*qp));
+  const bool port_down = IsPortDown(PortOf(*qp));
   if (request && port_down) return false;  // is refused at once
   Mailbox& mailbox = mailboxes_[KeyOf(*qp, header, port_down)];
   if (request && (header.flags & kPacketFirst) != 0) Stall(mailbox, *qp);
@@ -56,7 +56,7 @@ bool ParkedPackets::MayGo(const Mailbox& mailbox) const {
   const Packet& first = mailbox.packets.front();
   Qp* qp = qps_->Find(first.header.to_qpn);
   if (qp == nullptr) return true;
-  if (IsPortDown(DeviceOf(*qp)) && first.header.type > PacketType::kFetchAdd) return false;
+  if (IsPortDown(PortOf(*qp)) && first.header.type > PacketType::kFetchAdd) return false;
   if (fault::nodes.any_cut && fault::nodes.cut[first.from_node][NodeOf(*qp)]) return false;
   return !MustWait(*qp);
 }

@@ -40,12 +40,12 @@ void PortFolder::OnChange() {
 void PortFolder::Obey() {
   for (int device = 0; device < DeviceCount(); ++device) {
     if (Has(device, "dead")) ports_->Kill(device);
-    ports_->Set(device, !Has(device, "down"));
   }
+  for (int port = 0; port < PortCount(); ++port) ports_->Set(port, !Has(port, "down"));
 }
 
-bool PortFolder::Has(int device, const char* what) const {
-  return access((path_ + "/" + std::to_string(device) + "." + what).c_str(), F_OK) == 0;
+bool PortFolder::Has(int number, const char* what) const {
+  return access((path_ + "/" + std::to_string(number) + "." + what).c_str(), F_OK) == 0;
 }
 
 }  // namespace softverbs

@@ -25,7 +25,7 @@ class PortFolder {
  private:
   void OnChange();
   void Obey();
-  bool Has(int device, const char* what) const;
+  bool Has(int number, const char* what) const;
 
   Ports* const ports_;
   std::string path_;

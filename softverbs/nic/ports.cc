@@ -25,14 +25,14 @@ void Ports::Remove(Context* context) {
   contexts_.erase(context);
 }
 
-void Ports::Set(int device, bool up) {
+void Ports::Set(int port, bool up) {
   {
     // The mutex orders the events as the changes.
     const LockGuard guard(mutex_);
-    if (IsPortDown(device) != up || (dead_ >> device & 1) != 0) return;
-    Flip(device, up);
-    Tell(device, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
-    if (up) RunWaiting(device);
+    if (IsPortDown(port) != up || (dead_ >> DeviceOf(port) & 1) != 0) return;
+    Flip(port, up);
+    Tell(port, up ? IBV_EVENT_PORT_ACTIVE : IBV_EVENT_PORT_ERR);
+    if (up) RunWaiting(port);
   }
   if (up) return nic_->engine().HandleParked();
   fault::CountOne(fault::FaultKind::kPortDown);
@@ -44,28 +44,31 @@ void Ports::Kill(int device) {
     const LockGuard guard(mutex_);
     if ((dead_ >> device & 1) != 0) return;
     dead_ |= 1u << device;
-    if (!IsPortDown(device)) Flip(device, false);
-    Tell(device, IBV_EVENT_DEVICE_FATAL);
+    for (unsigned number = 1; HasPort(number); ++number) {
+      const int port = PortOf(device, number);
+      if (!IsPortDown(port)) Flip(port, false);
+    }
+    Tell(PortOf(device, 1), IBV_EVENT_DEVICE_FATAL);
   }
   fault::CountOne(fault::FaultKind::kDeviceDead);
   StopRequests();
 }
 
 // Only packets pass what a port does. Peers' accelerators stop before the port is down.
-void Ports::Flip(int device, bool up) {
+void Ports::Flip(int port, bool up) {
   if (!up) SetAccelerating(false);
   if (!up) nic_->memory().StopSharing();
-  ports_down.store(ports_down.load(std::memory_order_relaxed) ^ 1u << device,
+  ports_down.store(ports_down.load(std::memory_order_relaxed) ^ 1u << port,
                    std::memory_order_relaxed);
   if (!AnyPortDown() && fault::Active() == nullptr) SetAccelerating(true);
 }
 
-void Ports::Tell(int device, ibv_event_type type) {
+void Ports::Tell(int port, ibv_event_type type) {
   ibv_async_event event{};
-  event.element.port_num = 1;
+  event.element.port_num = PortNumber(port);
   event.event_type = type;
   for (Context* context : contexts_) {
-    if (context->device == device) context->async_events.Push(event);
+    if (context->device == DeviceOf(port)) context->async_events.Push(event);
   }
 }
 
@@ -76,17 +79,17 @@ void Ports::StopRequests() {
   }
 }
 
-void Ports::WhenUp(int device, std::function<void()> fn) {
+void Ports::WhenUp(int port, std::function<void()> fn) {
   const LockGuard guard(mutex_);
-  when_up_.emplace_back(device, std::move(fn));
-  if (!IsPortDown(device)) RunWaiting(device);
+  when_up_.emplace_back(port, std::move(fn));
+  if (!IsPortDown(port)) RunWaiting(port);
 }
 
-void Ports::RunWaiting(int device) {
+void Ports::RunWaiting(int port) {
   for (auto& [waits_for, fn] : when_up_) {
-    if (waits_for == device) Loop::Get().Post(std::move(fn));
+    if (waits_for == port) Loop::Get().Post(std::move(fn));
   }
-  std::erase_if(when_up_, [device](const auto& each) { return each.first == device; });
+  std::erase_if(when_up_, [port](const auto& each) { return each.first == port; });
 }
 
 void Ports::AllUp() {
@@ -94,7 +97,7 @@ void Ports::AllUp() {
     const LockGuard guard(mutex_);
     dead_ = 0;
   }
-  for (int device = 0; device < kMaxDevices; ++device) Set(device, true);
+  for (int port = 0; port < PortCount(); ++port) Set(port, true);
 }
 
 void Ports::DoAt(int64_t time_ns, std::function<void()> what) {
@@ -111,14 +114,14 @@ void Ports::FollowPlan() {
   const fault::Plan* plan = fault::Active();
   if (plan == nullptr) return;
   for (const fault::PortFault& fault : plan->port_down) {
-    const int device = fault.device;
-    if (device >= DeviceCount()) continue;
+    const int port = fault.number;
+    if (port >= PortCount()) continue;
     const int64_t down_at = MonotonicNs() + fault.after_ns;
-    DoAt(down_at, [this, device] { Set(device, false); });
-    if (fault.for_ns != 0) DoAt(down_at + fault.for_ns, [this, device] { Set(device, true); });
+    DoAt(down_at, [this, port] { Set(port, false); });
+    if (fault.for_ns != 0) DoAt(down_at + fault.for_ns, [this, port] { Set(port, true); });
   }
   for (const fault::PortFault& fault : plan->device_dead) {
-    const int device = fault.device;
+    const int device = fault.number;
     if (device >= DeviceCount()) continue;
     DoAt(MonotonicNs() + fault.after_ns, [this, device] { Kill(device); });
   }

@@ -9,6 +9,7 @@
 #include <cstdio>
 
 #include "softverbs/abi/query_verbs.h"
+#include "softverbs/base/devices.h"
 #include "softverbs/base/link_layer.h"
 
 namespace softverbs::preload {
@@ -54,44 +55,53 @@ void AddDevice(int number, std::vector<DeviceFile>* files) {
   files->push_back({"hw_rev", Line("%x", device.hw_ver)});
 }
 
-// The port is always active, with four lanes of EDR (PortAttributes of query_verbs.cc).
-void AddPort(std::vector<DeviceFile>* files) {
+// Ports are always active, with four lanes of EDR (PortAttributes of query_verbs.cc).
+void AddPort(int counted, const std::string& folder, std::vector<DeviceFile>* files) {
   ibv_port_attr port;
   QueryPort(nullptr, 1, &port, sizeof(port));
-  files->push_back({"ports/1/state", "4: ACTIVE\n"});
-  files->push_back({"ports/1/phys_state", "5: LinkUp\n"});
-  files->push_back({"ports/1/rate", "100 Gb/sec (4X EDR)\n"});
-  files->push_back({"ports/1/link_layer", IsInfiniBand() ? "InfiniBand\n" : "Ethernet\n"});
-  files->push_back({"ports/1/cap_mask", Line("0x%08x", port.port_cap_flags)});
-  files->push_back({"ports/1/lid", Line("0x%x", port.lid)});
-  files->push_back({"ports/1/lid_mask_count", Line("%d", port.lmc)});
-  files->push_back({"ports/1/sm_lid", Line("0x%x", port.sm_lid)});
-  files->push_back({"ports/1/sm_sl", Line("%d", port.sm_sl)});
+  files->push_back({folder + "state", "4: ACTIVE\n"});
+  files->push_back({folder + "phys_state", "5: LinkUp\n"});
+  files->push_back({folder + "rate", "100 Gb/sec (4X EDR)\n"});
+  files->push_back({folder + "link_layer", IsInfiniBand() ? "InfiniBand\n" : "Ethernet\n"});
+  files->push_back({folder + "cap_mask", Line("0x%08x", port.port_cap_flags)});
+  files->push_back({folder + "lid", Line("0x%x", LidOfPort(counted))});
+  files->push_back({folder + "lid_mask_count", Line("%d", port.lmc)});
+  files->push_back({folder + "sm_lid", Line("0x%x", port.sm_lid)});
+  files->push_back({folder + "sm_sl", Line("%d", port.sm_sl)});
   __be16 pkey = 0;
   ibv_query_pkey(nullptr, 1, 0, &pkey);
-  files->push_back({"ports/1/pkeys/0", Line("0x%04x", be16toh(pkey))});
+  files->push_back({folder + "pkeys/0", Line("0x%04x", be16toh(pkey))});
 }
 
-}  // namespace
-
-std::vector<DeviceFile> DeviceFiles(int number, const std::vector<Gid>& gids) {
-  std::vector<DeviceFile> files;
-  AddDevice(number, &files);
-  AddPort(&files);
+void AddGids(const std::vector<Gid>& gids, const std::string& folder,
+             std::vector<DeviceFile>* files) {
   std::vector<ibv_gid> table(kGidTableSize);
   for (const Gid& gid : gids) {
     const std::string index = std::to_string(gid.index);
     table[static_cast<size_t>(gid.index)] = gid.gid;
-    files.push_back(
-        {"ports/1/gid_attrs/types/" + index, IsInfiniBand() ? "IB/RoCE v1\n" : "RoCE v2\n"});
+    files->push_back(
+        {folder + "gid_attrs/types/" + index, IsInfiniBand() ? "IB/RoCE v1\n" : "RoCE v2\n"});
     const std::string interface = InterfaceName(gid.interface);
     if (!interface.empty()) {
-      files.push_back({"ports/1/gid_attrs/ndevs/" + index, interface + "\n"});
+      files->push_back({folder + "gid_attrs/ndevs/" + index, interface + "\n"});
     }
   }
   for (size_t index = 0; index < table.size(); ++index) {
-    files.push_back({"ports/1/gids/" + std::to_string(index),
-                     InGroups(table[index].raw, sizeof(table[index].raw))});
+    files->push_back({folder + "gids/" + std::to_string(index),
+                      InGroups(table[index].raw, sizeof(table[index].raw))});
+  }
+}
+
+}  // namespace
+
+std::vector<DeviceFile> DeviceFiles(int number, const std::vector<std::vector<Gid>>& gids) {
+  std::vector<DeviceFile> files;
+  AddDevice(number, &files);
+  for (unsigned each = 1; HasPort(each); ++each) {
+    const int port = PortOf(number, each);
+    const std::string folder = "ports/" + std::to_string(each) + "/";
+    AddPort(port, folder, &files);
+    AddGids(gids[static_cast<size_t>(port)], folder, &files);
   }
   return files;
 }

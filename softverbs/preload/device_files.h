@@ -14,13 +14,13 @@ struct DeviceFile {
   std::string content;  // a line with its end
 };
 
-// Returns the files that the kernel has for a device like this one with these GIDs. A GID that is
-// not valid is a line of zeros, as in the kernel, but has no files in gid_attrs, which the kernel
-// refuses to read.
-std::vector<DeviceFile> DeviceFiles(int number, const std::vector<Gid>& gids);
+// Returns the files that the kernel has for a device like this one. `gids` are by port, counted
+// over all devices. A GID that is not valid is a line of zeros, as in the kernel, but has no files
+// in gid_attrs, which the kernel refuses to read.
+std::vector<DeviceFile> DeviceFiles(int number, const std::vector<std::vector<Gid>>& gids);
 
 // Returns the name of the network interface that the device stands for, as device/net has it: that
-// of the first GID. Returns an empty text if that has none.
+// of the first GID of its first port. Returns an empty text if that has none.
 std::string NetworkInterface(const std::vector<Gid>& gids);
 
 }  // namespace softverbs::preload

@@ -102,13 +102,13 @@ std::vector<std::string> KernelsDevices() {
   return names;
 }
 
-// By device.
+// By port.
 using Tables = std::vector<std::vector<Gid>>;
 
 Tables ReadTables() {
   RefreshGids();
   Tables tables;
-  for (int device = 0; device < DeviceCount(); ++device) tables.push_back(ValidGids(device));
+  for (int port = 0; port < PortCount(); ++port) tables.push_back(ValidGids(port));
   return tables;
 }
 
@@ -150,16 +150,14 @@ class Tree {
     if (root_.empty()) return;
     if (version_ > 0) RemoveAll(root_ + "/" + std::to_string(version_ - 1));
     ++version_;
-    for (size_t number = 0; number < gids.size(); ++number) {
-      MakeDevice(static_cast<int>(number), gids[number]);
-    }
+    for (int number = 0; number < DeviceCount(); ++number) MakeDevice(number, gids);
     for (const std::string& name : devices) {
       MakeLink(std::string(kSysfsClass) + "/" + name, FolderLocked() + "/" + name, root_.size());
     }
     gids_ = gids;
     devices_ = devices;
   }
-  void MakeDevice(int number, const std::vector<Gid>& gids) SV_REQUIRES(mutex_) {
+  void MakeDevice(int number, const Tables& gids) SV_REQUIRES(mutex_) {
     const std::string device = FolderLocked() + "/" + DeviceName(number) + "/";
     // Files with the same content are one: most GIDs are zeros.
     std::map<std::string, std::string> made;
@@ -169,7 +167,8 @@ class Tree {
       const auto [same, is_new] = made.try_emplace(file.content, path);
       if (is_new || link(same->second.c_str(), path.c_str()) != 0) MakeFile(path, file.content);
     }
-    if (const std::string interface = NetworkInterface(gids); !interface.empty()) {
+    const auto first = static_cast<size_t>(PortOf(number, 1));
+    if (const std::string interface = NetworkInterface(gids[first]); !interface.empty()) {
       MakeLink("/sys/class/net/" + interface, device + "device/net/" + interface, root_.size());
     }
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "softverbs/fault/faults.h"
+#include "softverbs/qp/path.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/scatter_gather.h"
 #include "softverbs/qp/timers.h"
@@ -133,7 +134,10 @@ void HandleNak(Qp& qp, const PacketHeader& header) SV_REQUIRES(qp.lock) {
 void HandleNotReached(Qp& qp) {
   constexpr int64_t kWithoutTimeoutNs = 10'000'000;
   if (qp.attr.timeout == 0) return BackOff(qp, kWithoutTimeoutNs);
-  if (qp.requester.retries_left-- == 0) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+  if (qp.requester.retries_left-- == 0) {
+    if (!MigrateFromDeadPath(qp, /*last=*/true)) return FailOldest(qp, IBV_WC_RETRY_EXC_ERR);
+    return BackOff(qp, 0);
+  }
   BackOff(qp, AckTimeoutNs(qp.attr.timeout));
 }
 

@@ -3,6 +3,7 @@
 #include "softverbs/base/mutex.h"
 #include "softverbs/base/port_state.h"
 #include "softverbs/qp/datagram_receiver.h"
+#include "softverbs/qp/path.h"
 #include "softverbs/qp/qp.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
@@ -28,11 +29,14 @@ void HandlePacket(Qp& qp, Link& link, const PacketHeader& header, const uint8_t*
       // Accepts answers only from the peer that this queue pair is connected to. Others are stale
       // or forged.
       if (qp.IsReliable() && qp.link.get() == &link && header.from_qpn == qp.attr.dest_qp_num) {
+        FollowPeer(qp, header);
         HandleAnswer(qp, header, payload);
       }
       return;
     case PacketType::kDatagram:
-      if (qp.IsDatagram() && !IsPortDown(DeviceOf(qp))) HandleDatagram(qp, header, payload);
+      if (qp.IsDatagram() && !IsPortDown(PathPort(qp))) {
+        HandleDatagram(qp, header, payload);
+      }
       return;
     case PacketType::kSkip:  // from a hostile peer: RingConsumer passes over real ones
     case PacketType::kTick:  // the same: the engine takes those of remote links
@@ -50,11 +54,15 @@ uint32_t OrdinalOf(const Qp& qp) SV_REQUIRES(qp.lock) { return qp.faults.ordinal
 // It never changes, so it needs no lock.
 uint32_t NodeOf(const Qp& qp) SV_ATTRIBUTE(no_thread_safety_analysis) { return qp.faults.node; }
 
-int DeviceOf(const Qp& qp) { return qp.context->device; }
+int PortOf(Qp& qp) {
+  const LockGuard guard(qp.lock);
+  return PathPort(qp);
+}
 
 void HandlePortDown(Qp& qp) {
-  if (!IsPortDown(DeviceOf(qp))) return;
   const LockGuard guard(qp.lock);
+  if (!IsPortDown(PathPort(qp))) return;
+  if (MigrateFromDeadPath(qp, /*last=*/false)) return Transmit(qp);
   LimitWaitForPort(qp);
 }
 

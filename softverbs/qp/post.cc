@@ -152,7 +152,7 @@ int Enqueue(Qp& qp, const ibv_send_wr& wr) {
   if (plan != nullptr && !local) [[unlikely]]
     Afflict(qp, *plan, wqe);
   ++queue.posted;
-  if (stats_enabled) CountPost(DeviceOf(qp), wr.opcode, length);
+  if (stats_enabled) CountPost(qp.context->device, wr.opcode, length);
   return 0;
 }
 
@@ -163,7 +163,7 @@ namespace {
                                                uint32_t bytes) SV_REQUIRES(qp.lock) {
   SendQueue& queue = qp.requester.queue;
   queue.next = queue.done = ++queue.posted;
-  if (stats_enabled) CountPost(DeviceOf(qp), wr.opcode, bytes);
+  if (stats_enabled) CountPost(qp.context->device, wr.opcode, bytes);
   if (!qp.signal_all && (wr.send_flags & IBV_SEND_SIGNALED) == 0) return;
   PushCompletion(*qp.send_cq, [&](Cqe& cqe) {
     qp.lock.AssertHeld();

@@ -120,6 +120,7 @@ struct Qp {
   bool waits_for_link SV_GUARDED_BY(lock) = false;  // noted in the link, for space
   bool established SV_GUARDED_BY(lock) = false;     // COMM_EST was raised
   bool notify_drained SV_GUARDED_BY(lock) = false;
+  uint8_t path_flags SV_GUARDED_BY(lock) = 0;  // of each packet (path.h)
   Requester requester SV_GUARDED_BY(lock);
   Responder responder SV_GUARDED_BY(lock);
   ReceiveQueue receives SV_GUARDED_BY(lock);

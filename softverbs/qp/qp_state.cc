@@ -9,6 +9,7 @@
 #include "softverbs/base/mutex.h"
 #include "softverbs/base/verbs_limits.h"
 #include "softverbs/cq/held_completions.h"
+#include "softverbs/qp/path.h"
 #include "softverbs/qp/requester.h"
 #include "softverbs/qp/responder.h"
 #include "softverbs/qp/split_atomic.h"
@@ -19,7 +20,7 @@ namespace {
 
 // Checks that a path leads to a destination. Returns 0 or an errno value.
 int CheckPath(int device, const ibv_ah_attr& path) {
-  const auto found = RouteOf(path);
+  const auto found = RouteOf(device, path);
   if (!found) {
     Report(
         IsInfiniBand()
@@ -29,8 +30,8 @@ int CheckPath(int device, const ibv_ah_attr& path) {
     return EINVAL;
   }
   const ibv_global_route& route = *found;
-  if (!GidAt(device, route.sgid_index)) {
-    Report("there is no GID %u of softverbs%d", route.sgid_index, device);
+  if (!GidAt(PortOf(device, path.port_num), route.sgid_index)) {
+    Report("there is no GID %u of port %u of softverbs%d", route.sgid_index, path.port_num, device);
     return EINVAL;
   }
   if (IsGidOfThisHost(route.dgid)) return 0;
@@ -39,7 +40,7 @@ int CheckPath(int device, const ibv_ah_attr& path) {
 
 int CheckValues(int device, const ibv_qp_attr& attr, int mask) {
   const bool valid =
-      (!(mask & IBV_QP_PORT) || attr.port_num == 1) &&
+      (!(mask & IBV_QP_PORT) || HasPort(attr.port_num)) &&
       (!(mask & IBV_QP_PKEY_INDEX) || attr.pkey_index == 0) &&
       (!(mask & IBV_QP_PATH_MTU) ||
        (attr.path_mtu >= IBV_MTU_256 && attr.path_mtu <= IBV_MTU_4096)) &&
@@ -49,8 +50,12 @@ int CheckValues(int device, const ibv_qp_attr& attr, int mask) {
       (!(mask & IBV_QP_TIMEOUT) || attr.timeout < 32) &&
       (!(mask & IBV_QP_RETRY_CNT) || attr.retry_cnt < 8) &&
       (!(mask & IBV_QP_RNR_RETRY) || attr.rnr_retry < 8) &&
-      (!(mask & IBV_QP_AV) || attr.ah_attr.port_num == 1);
+      (!(mask & IBV_QP_AV) || HasPort(attr.ah_attr.port_num));
   if (!valid) return EINVAL;
+  if ((mask & IBV_QP_ALT_PATH) && HasPathMigration()) {
+    if (!HasPort(attr.alt_ah_attr.port_num)) return EINVAL;
+    if (const int error = CheckPath(device, attr.alt_ah_attr)) return error;
+  }
   return (mask & IBV_QP_AV) ? CheckPath(device, attr.ah_attr) : 0;
 }
 
@@ -70,6 +75,9 @@ void CopyAttributes(const ibv_qp_attr& from, int mask, ibv_qp_attr* to) {
   copy(IBV_QP_RQ_PSN, &ibv_qp_attr::rq_psn);
   copy(IBV_QP_MAX_QP_RD_ATOMIC, &ibv_qp_attr::max_rd_atomic);
   copy(IBV_QP_ALT_PATH, &ibv_qp_attr::alt_ah_attr);
+  copy(IBV_QP_ALT_PATH, &ibv_qp_attr::alt_pkey_index);
+  copy(IBV_QP_ALT_PATH, &ibv_qp_attr::alt_port_num);
+  copy(IBV_QP_ALT_PATH, &ibv_qp_attr::alt_timeout);
   copy(IBV_QP_MIN_RNR_TIMER, &ibv_qp_attr::min_rnr_timer);
   copy(IBV_QP_SQ_PSN, &ibv_qp_attr::sq_psn);
   copy(IBV_QP_MAX_DEST_RD_ATOMIC, &ibv_qp_attr::max_dest_rd_atomic);
@@ -102,6 +110,7 @@ void Reset(Qp& qp) SV_REQUIRES(qp.lock) {
   qp.attr = ibv_qp_attr{};
   qp.established = qp.notify_drained = false;
   qp.waits_for_link = false;
+  qp.path_flags = 0;
 }
 
 // Does what has to be done on arrival in a state.
@@ -125,6 +134,7 @@ int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link
   if ((mask & IBV_QP_CUR_STATE) && attr.cur_qp_state != from) return EINVAL;
   if (!IsLegalTransition(qp.type(), from, to, mask)) return EINVAL;
   if (const int error = CheckValues(qp.context->device, attr, mask)) return error;
+  if (const int error = CheckMigration(qp, attr, mask)) return error;
   if (to == IBV_QPS_RESET) {
     Reset(qp);
     qp.state = IBV_QPS_RESET;
@@ -137,7 +147,9 @@ int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link
   const SendQueue& queue = qp.requester.queue;
   if (from == IBV_QPS_SQD && queue.done != queue.next)
     return EINVAL;  // IBTA: not before it is drained
+  const ibv_mig_state migration = qp.attr.path_mig_state;
   CopyAttributes(attr, mask, &qp.attr);
+  ChangePath(qp, migration, mask);
   if (link) qp.link = std::move(link);
   if (to == IBV_QPS_SQD && from == IBV_QPS_RTS) {
     qp.notify_drained = (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && attr.en_sqd_async_notify;
@@ -160,7 +172,7 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
     if (attr.dest_qp_num >= 1u << 24) return EINVAL;
     // Looks the link up before taking any lock, because it may have to be made. An unknown number
     // gives a link that is down, and sends on it fail as to a host that does not answer.
-    const auto route = RouteOf(attr.ah_attr);
+    const auto route = RouteOf(qp.context->device, attr.ah_attr);
     if (route && CheckValues(qp.context->device, attr, mask) == 0) {
       link = LinkTo(*qp.nic, route->dgid, attr.dest_qp_num);
     }

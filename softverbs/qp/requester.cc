@@ -7,6 +7,7 @@
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/accelerator.h"
 #include "softverbs/qp/datagram_sender.h"
+#include "softverbs/qp/path.h"
 #include "softverbs/qp/responder.h"
 #include "softverbs/qp/scatter_gather.h"
 #include "softverbs/qp/timers.h"
@@ -25,6 +26,7 @@ PacketHeader RequestHeader(const Qp& qp, const SendWqe& wqe, PacketType type, ui
   header.from_qpn = qp.number;
   header.psn = wqe.psn;
   header.type = type;
+  header.flags = qp.path_flags;
   header.epoch = qp.requester.epoch;
   header.rkey = wqe.rkey;
   header.remote_addr = wqe.remote_addr;
@@ -66,7 +68,7 @@ Sent SendFetch(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
                           : wqe.opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? PacketType::kCompareSwap
                                                                     : PacketType::kFetchAdd;
   PacketHeader header = RequestHeader(qp, wqe, type, 0);
-  header.flags = kPacketFirst | kPacketLast;
+  header.flags |= kPacketFirst | kPacketLast;
   if (wqe.faults.tear) [[unlikely]] {
     header.flags |= kPacketTear;
     header.operand = wqe.faults.tear_seed;
@@ -217,7 +219,7 @@ Sent TransmitOne(Qp& qp, SendWqe& wqe) SV_REQUIRES(qp.lock) {
     return Sent::kWait;
   }
   // What began is sent to its end, as the peer awaits the rest.
-  if (AnyPortDown() && IsPortDown(qp.context->device) && !qp.requester.began) [[unlikely]]
+  if (AnyPortDown() && IsPortDown(PathPort(qp)) && !qp.requester.began) [[unlikely]]
     return TransmitWithoutPort(qp, wqe);
   switch (TryAccelerate(qp, wqe)) {
     case Accelerated::kWait:

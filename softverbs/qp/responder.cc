@@ -9,6 +9,7 @@
 #include "softverbs/qp/atomic_of_nic.h"
 #include "softverbs/qp/deliver_receive.h"
 #include "softverbs/qp/explain_refusal.h"
+#include "softverbs/qp/path.h"
 #include "softverbs/qp/remote_memory.h"
 #include "softverbs/qp/scatter_gather.h"
 #include "softverbs/qp/split_atomic.h"
@@ -270,6 +271,7 @@ PacketHeader AnswerHeader(const Qp& qp, const Answer& answer, uint32_t payload)
   header.from_qpn = qp.number;
   header.psn = answer.psn;
   header.type = answer.type;
+  header.flags = qp.path_flags;
   header.epoch = answer.epoch;
   header.nak = answer.nak;
   header.imm = answer.imm;
@@ -325,6 +327,7 @@ void HandleUnreliable(Qp& qp, Link& link, const PacketHeader& request, const uin
   if (!qp.CanReceive() || qp.link.get() != &link || request.from_qpn != qp.attr.dest_qp_num) {
     return EmitNak(link, qp, request, NakCode::kNoQueuePair);  // heard if the other is reliable
   }
+  FollowPeer(qp, request);
   if ((request.flags & kPacketFirst) != 0) {
     responder.in_message = false;
     responder.expected_psn = request.psn;
@@ -383,7 +386,7 @@ void HandRefusalToLink(Qp& qp) {
 }
 
 void HandleRequest(Qp& qp, Link& link, const PacketHeader& request, const uint8_t* payload) {
-  if (AnyPortDown() && IsPortDown(qp.context->device)) [[unlikely]]
+  if (AnyPortDown() && IsPortDown(ArrivalPort(qp, request))) [[unlikely]]
     return Miss(qp, link, request);
   if (!qp.IsReliable()) return HandleUnreliable(qp, link, request, payload);
   Responder& responder = qp.responder;
@@ -394,6 +397,7 @@ void HandleRequest(Qp& qp, Link& link, const PacketHeader& request, const uint8_
   if (!qp.CanReceive() || qp.link.get() != &link || request.from_qpn != qp.attr.dest_qp_num) {
     return EmitNak(link, qp, request, NakCode::kNoQueuePair);
   }
+  FollowPeer(qp, request);
   const bool repeat = (request.flags & kPacketFirst) != 0;
   if (request.psn != responder.expected_psn || (responder.refused && !repeat)) {
     if (!responder.refused) Refuse(qp, request, NakCode::kSequence);

@@ -6,6 +6,7 @@
 #include "softverbs/base/mutex.h"
 #include "softverbs/base/port_state.h"
 #include "softverbs/nic/loop.h"
+#include "softverbs/qp/path.h"
 #include "softverbs/qp/requester.h"
 
 namespace softverbs {
@@ -74,7 +75,8 @@ void LimitWaitForPort(Qp& qp) {
     later.lock.AssertHeld();
     const bool same = later.requester.queue.done == done && later.requester.epoch == epoch;
     const bool waits = later.state == IBV_QPS_RTS || later.state == IBV_QPS_SQD;
-    if (same && waits && !later.requester.queue.Idle() && IsPortDown(later.context->device)) {
+    if (same && waits && !later.requester.queue.Idle() && IsPortDown(PathPort(later))) {
+      if (MigrateFromDeadPath(later, /*last=*/true)) return true;
       FailOldest(later, IBV_WC_RETRY_EXC_ERR);
     }
     return false;

@@ -20,9 +20,10 @@ struct ibv_qp;
 int softverbs_set_faults(const char* plan, char* error, size_t error_size);
 // Ends all faults, and brings all ports up. What the plan holds back comes now, or at its time.
 void softverbs_clear_faults(void);
-// Takes down the port of the device with this number in this process, or brings it up
-// (softverbs/DESIGN.md: port_down). Returns 0, or EINVAL if there is no such device.
-int softverbs_set_port(int device, int up);
+// Takes down the port with this number in this process, or brings it up (softverbs/DESIGN.md:
+// port_down). Ports are counted from 0 over all devices: with one port a device, by its number.
+// Returns 0, or EINVAL if there is no such port.
+int softverbs_set_port(int port, int up);
 // Returns how often the fault with this name of the grammar struck in this process.
 uint64_t softverbs_fault_count(const char* name);
 

@@ -53,13 +53,18 @@ TEST_F(SettingsTest, AddressesThatDoNotFitEndTheProgram) {
       testing::ExitedWithCode(2), "SOFTVERBS_DEVICE_ADDRESSES has an item for each");
 }
 
-TEST_F(SettingsTest, OneLidIsOfOneDevice) {
-  EXPECT_EXIT(CountDevices({{"SOFTVERBS_DEVICES", "2"}, {"SOFTVERBS_LINK_LAYER", "infiniband"}}),
-              testing::ExitedWithCode(2), "SOFTVERBS_LINK_LAYER=infiniband");
+TEST_F(SettingsTest, AnotherNumberOfPortsEndsTheProgram) {
+  for (const char* value : {"0", "3", "two", "2 "}) {
+    EXPECT_EXIT(CountDevices({{"SOFTVERBS_DEVICE_PORTS", value}}), testing::ExitedWithCode(2),
+                "SOFTVERBS_DEVICE_PORTS is 1 or 2")
+        << value;
+  }
 }
 
 TEST_F(SettingsTest, OneAddressForHostsIsOfOneDevice) {
   EXPECT_EXIT(CountDevices({{"SOFTVERBS_DEVICES", "2"}, {"SOFTVERBS_NET", "127.0.0.9"}}),
+              testing::ExitedWithCode(2), "SOFTVERBS_NET");
+  EXPECT_EXIT(CountDevices({{"SOFTVERBS_DEVICE_PORTS", "2"}, {"SOFTVERBS_NET", "127.0.0.9"}}),
               testing::ExitedWithCode(2), "SOFTVERBS_NET");
 }
 

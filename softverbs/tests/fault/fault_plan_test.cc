@@ -49,7 +49,7 @@ TEST(FaultPlanTest, NamesThePartThatIsWrong) {
       {"tear_read", "\"tear_read\": expected NAME=VALUE"},
       {"", "\"\": unknown fault"},
       {"rnr=1,", "\"\": unknown fault"},
-      {"port_down=8:1s", "\"port_down=8:1s\": expected DEVICE:AFTER[:FOR]"},
+      {"port_down=16:1s", "\"port_down=16:1s\": expected PORT:AFTER[:FOR]"},
       {"port_down=0", "\"port_down=0\""},
       {"port_down=0:1s:0s", "\"port_down=0:1s:0s\""},
       {"device_dead=8:1s", "\"device_dead=8:1s\": expected DEVICE:AFTER, like"},
