@@ -42,6 +42,8 @@ std::vector<RailInfo> RailsOf(const SessionRails& rails) {
     infos.push_back({.address = rails.all()[i].address.ToString(),
                      .connected = use.connected,
                      .works = use.works,
+                     .moves = use.moves,
+                     .alternate_path = use.connected && use.armed,
                      .up = told.state != static_cast<uint8_t>(RailState::kDown),
                      .mtu_bytes = told.mtu_bytes,
                      .mbit_per_second = told.mbit_per_second,

@@ -35,6 +35,7 @@ class ServerRails {
     bool reached = false;  // at some time
     bool told = false;     // that it cannot be reached
     uint64_t works = 0;    // that were posted to its former connections
+    uint64_t moves = 0;    // of its connections to their alternate paths and back
   };
 
   // The first connection was made, by this address. `asked`: the server will tell its rails.

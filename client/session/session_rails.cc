@@ -1,6 +1,9 @@
 #include "client/session/session_rails.h"
 
+#include <algorithm>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 
@@ -47,13 +50,38 @@ void SessionRails::Poll(int64_t now_ns) {
     given_.heartbeats->OnReadsMoved();
   }
   given_.sends->RepostLost();
+  if (now_ns >= paths_due_ns_) LookAtPaths(now_ns);
+}
+
+// A connection by a port of this device may go by the other one, too, if the server's device has
+// two as well: the two ends of another connection say how.
+void SessionRails::LookAtPaths(int64_t now_ns) {
+  paths_due_ns_ = now_ns + kLookAtPathsNs;
+  std::vector<AlternatePaths::Connection> open;
+  for (const ClientConnection& it : *given_.connections) {
+    if (it.ready() && HasPaths(it.qp()->context)) open.push_back({.id = it.id, .qp = it.qp()});
+  }
+  for (const AlternatePaths::Moved& moved : paths_.Look(std::move(open), true)) {
+    const auto it = std::ranges::find(*given_.connections, moved.id, &ClientConnection::id);
+    ++rails_[it->rail].moves;
+    given_.options->Log(false, absl::StrCat(given_.options->endpoint, ": the connection to ",
+                                            it->to.ToString(), " goes by port ", moved.port, " of ",
+                                            it->qp()->context->device->name, " now"));
+  }
+}
+
+bool SessionRails::HasPaths(ibv_context* verbs) {
+  const auto [it, is_new] = have_paths_.try_emplace(verbs, false);
+  if (is_new) it->second = HasAlternatePaths(verbs);
+  return it->second;
 }
 
 SessionRails::Use SessionRails::UseOf(uint32_t rail) const {
-  Use use{.works = rails_[rail].works};
+  Use use{.works = rails_[rail].works, .moves = rails_[rail].moves};
   for (const ClientConnection& it : *given_.connections) {
     if (it.rail != rail || !it.ready()) continue;
     use.connected = true;
+    use.armed = use.armed && paths_.armed(it.id);
     use.works += it.work.posted();
   }
   return use;

@@ -2,6 +2,7 @@
 #define GANNET_CLIENT_SESSION_SESSION_RAILS_H_
 
 #include <cstdint>
+#include <map>
 
 #include "absl/status/status.h"
 #include "client/session/client_connections.h"
@@ -14,6 +15,7 @@
 #include "client/session/session_sends.h"
 #include "client/session/session_waits.h"
 #include "common/protocol/rails_reply.h"
+#include "common/rdma/alternate_paths.h"
 
 namespace gannet {
 
@@ -51,15 +53,25 @@ class SessionRails final : public OneConnectionOwner {
   struct Use {
     bool connected = false;
     uint64_t works = 0;  // that were posted since the first connection was made
+    uint64_t moves = 0;  // of its connections to their alternate paths and back
+    bool armed = true;   // if connected: all its connections have an alternate path
   };
   Use UseOf(uint32_t rail) const;
   const ServerRails& all() const { return rails_; }
 
  private:
   static constexpr int64_t kDrainNsMax = 2 * kNsPerSecond;
+  static constexpr int64_t kLookAtPathsNs = kNsPerSecond / 4;
+
+  void LookAtPaths(int64_t now_ns);
+  bool HasPaths(ibv_context* verbs);
 
   const Dependencies given_;
   ServerRails& rails_;
+  // Alternate paths, of the connections through each device that has them.
+  AlternatePaths paths_;
+  std::map<ibv_context*, bool> have_paths_;
+  int64_t paths_due_ns_ = 0;
 };
 
 }  // namespace gannet

@@ -99,6 +99,8 @@ absl::StatusOr<bool> Loopback::LookConnected() {
   GANNET_RETURN_IF_ERROR(Step(MonotonicNs()));
   if (active_->step() != Connector::Step::kEstablished) return false;
   active_->connection()->Open();
+  ibv_context* const verbs = active_->connection()->qp()->context;
+  if (HasAlternatePaths(verbs)) FindPaths(verbs);
   return true;
 }
 
@@ -137,6 +139,24 @@ void Loopback::WaitForEvents() const {
   const int64_t left_ms = (active_->deadline_ns() - MonotonicNs()) / kNsPerMs;
   pollfd fds[] = {{listener_->fd(), POLLIN, 0}, {active_->fd(), POLLIN, 0}};
   poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
+}
+
+void Loopback::FindPaths(ibv_context* verbs) {
+  for (Connection* end : Ends()) {
+    const std::optional<NetworkPath> home = PathOf(end->qp());
+    if (!home) return paths_.clear();
+    const uint8_t other = home->to.port_num == 1 ? 2 : 1;
+    paths_.emplace_back(end->qp(), *home, PathToItself(verbs, other, *home));
+  }
+  LookAtPaths();
+}
+
+void Loopback::LookAtPaths() {
+  if (broken_) return;
+  for (AlternatePath& path : paths_) path.Look();
+  // It is armed by what goes there and back.
+  const bool arms = std::ranges::any_of(paths_, &AlternatePath::waits);
+  if (arms && in_flight_ == 0) CarryByte().IgnoreError();
 }
 
 absl::Status Loopback::CarryByte() {

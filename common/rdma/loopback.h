@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "common/rdma/address.h"
+#include "common/rdma/alternate_paths.h"
 #include "common/rdma/completion.h"
 #include "common/rdma/connector.h"
 #include "common/rdma/device.h"
@@ -67,6 +68,9 @@ class Loopback {
   // flight when it broke are dropped.
   size_t Poll(std::span<Outcome> out);
   uint32_t in_flight() const { return in_flight_; }
+  // Looks at its alternate path, if it has one: by another port of the device. Blocks for a moment
+  // while that is armed.
+  void LookAtPaths();
   // Begins to end it: every CompareAndSwap is refused, and outcomes of those in flight are dropped.
   // REQUIRES: not called before.
   void BeginDrain();
@@ -81,6 +85,7 @@ class Loopback {
   explicit Loopback(const Options& options);
 
   absl::Status BeginConnect(const Device& device);
+  void FindPaths(ibv_context* verbs);
   absl::Status Step(int64_t now_ns);
   bool IsOwn(const IncomingRequest& request) const;
   void WaitForEvents() const;
@@ -96,6 +101,7 @@ class Loopback {
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Connection> passive_;
   std::unique_ptr<Connector> active_;
+  std::vector<AlternatePath> paths_;  // of both ends; empty: there is none
   std::vector<uint64_t> tags_;
   std::vector<uint32_t> free_slots_;
   uint32_t in_flight_ = 0;

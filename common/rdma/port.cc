@@ -47,6 +47,12 @@ uint32_t Lanes(uint8_t active_width) {
   }
 }
 
+uint8_t PortOf(ibv_qp* qp) {
+  ibv_qp_attr attributes{};
+  ibv_qp_init_attr init{};
+  return ibv_query_qp(qp, &attributes, IBV_QP_PORT, &init) == 0 ? attributes.port_num : uint8_t{0};
+}
+
 }  // namespace
 
 uint32_t LinkMbitPerSecond(uint8_t active_speed, uint8_t active_width) {
@@ -61,13 +67,18 @@ Port LookAtPort(ibv_context* verbs, uint8_t number) {
           .mbit_per_second = LinkMbitPerSecond(port.active_speed, port.active_width)};
 }
 
-bool TakeDeviceEvents(ibv_context* verbs) {
+bool TakeDeviceEvents(ibv_context* verbs, std::vector<PathEvent>* paths) {
   bool failed = false;
   pollfd fd{verbs->async_fd, POLLIN, 0};
   while (poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN) != 0) {
     ibv_async_event event;
     if (ibv_get_async_event(verbs, &event) != 0) break;
     failed |= event.event_type == IBV_EVENT_DEVICE_FATAL;
+    const bool moved = event.event_type == IBV_EVENT_PATH_MIG;
+    if (moved || event.event_type == IBV_EVENT_PATH_MIG_ERR) {
+      // Whoever destroys the queue pair waits until the event is acknowledged.
+      paths->push_back({.port = PortOf(event.element.qp), .moved = moved});
+    }
     ibv_ack_async_event(&event);
   }
   return failed;

@@ -4,6 +4,7 @@
 #include <infiniband/verbs.h>
 
 #include <cstdint>
+#include <vector>
 
 namespace gannet {
 
@@ -24,9 +25,15 @@ Port LookAtPort(ibv_context* verbs, uint8_t number);
 // if they are unknown.
 uint32_t LinkMbitPerSecond(uint8_t active_speed, uint8_t active_width);
 
-// Takes the events of the device that nobody has taken yet, and never blocks. Returns true if one
-// says that the device has failed for good.
-bool TakeDeviceEvents(ibv_context* verbs);
+// What a connection's device said of its paths (alternate_paths.h).
+struct PathEvent {
+  uint8_t port = 0;    // by which the connection goes now; 0: unknown
+  bool moved = false;  // or the peer asked to move elsewhere, or there was no way
+};
+
+// Takes the events of the device that nobody has taken yet, and never blocks. Adds those about
+// paths. Returns true if one says that the device has failed for good.
+bool TakeDeviceEvents(ibv_context* verbs, std::vector<PathEvent>* paths);
 
 }  // namespace gannet
 

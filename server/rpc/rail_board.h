@@ -30,6 +30,21 @@ class RailBoard {
     return std::bit_cast<Seen>(seen_[rail].load(std::memory_order_relaxed));
   }
 
+  // So many connections took their alternate path, which is by this rail, and so many of this rail
+  // could not.
+  void Moved(size_t rail, uint64_t moved, uint64_t not_moved) {
+    moved_[rail].fetch_add(moved, std::memory_order_relaxed);
+    not_moved_[rail].fetch_add(not_moved, std::memory_order_relaxed);
+  }
+  uint64_t MovedTo(size_t rail) const { return moved_[rail].load(std::memory_order_relaxed); }
+  uint64_t NotMovedFrom(size_t rail) const {
+    return not_moved_[rail].load(std::memory_order_relaxed);
+  }
+
+  // Alternate paths are to be looked at: a connection or a port changed.
+  void ChangePaths() { path_changes_.fetch_add(1, std::memory_order_relaxed); }
+  uint32_t path_changes() const { return path_changes_.load(std::memory_order_relaxed); }
+
   // A connection by this rail was made, or is gone.
   void Came(size_t rail) { connections_[rail].fetch_add(1, std::memory_order_relaxed); }
   void Went(size_t rail) { connections_[rail].fetch_sub(1, std::memory_order_relaxed); }
@@ -41,6 +56,9 @@ class RailBoard {
   static_assert(sizeof(Seen) == sizeof(uint64_t));
   std::array<std::atomic<uint64_t>, kRailsMax> seen_{};
   std::array<std::atomic<uint32_t>, kRailsMax> connections_{};
+  std::atomic<uint32_t> path_changes_{0};
+  std::array<std::atomic<uint64_t>, kRailsMax> moved_{};
+  std::array<std::atomic<uint64_t>, kRailsMax> not_moved_{};
 };
 
 }  // namespace gannet

@@ -227,10 +227,11 @@ void Worker::Tick() {
   index_growth_.TellGeneration();
   lock_words_.TellBroken();
   lock_rail_changes_.NoteSwaps();
+  paths_.Look();
   context_.sessions.Expire(context_.now.boot);
   observation_.PublishClients();
   CountReceivePosts(&context_);
-  context_.timers.SetTick(silence_.Next());
+  context_.timers.SetTick(std::min(silence_.Next(), paths_.Next()));
 }
 
 void Worker::PublishCounters() {

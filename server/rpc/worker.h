@@ -13,6 +13,7 @@
 #include "common/protocol/rails_reply.h"
 #include "server/rpc/acceptor.h"
 #include "server/rpc/connection_closer.h"
+#include "server/rpc/connection_paths.h"
 #include "server/rpc/held_replies.h"
 #include "server/rpc/inbox.h"
 #include "server/rpc/index_growth.h"
@@ -148,6 +149,7 @@ class Worker {
   ConnectionCloser closer_{context_, requests_.replies(), long_values_, tier_gets_, lock_words_};
   LockRailChanges lock_rail_changes_{context_, lock_words_, closer_};
   Silence silence_{context_, closer_};
+  ConnectionPaths paths_{context_};
   Acceptor acceptor_{context_, closer_, silence_};
   IndexGrowth index_growth_{context_, requests_.replies()};
   Observation observation_{context_, lock_words_};

@@ -267,6 +267,8 @@ struct RailInfo {
   std::string address;
   bool connected = false;
   uint64_t works = 0;  // READs and messages that were posted to it since the session's last connect
+  uint64_t moves = 0;  // of its connections to their alternate paths, and back, since then
+  bool alternate_path = false;  // all its connections have one, and the device may take it
   // What the server told of it, when the session connected or at the last Stats.
   bool up = true;                // its port
   uint32_t mtu_bytes = 0;        // of its port's packets; 0: not known

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "common/rdma/port.h"
@@ -17,8 +18,35 @@ void RailWatch::Look() {
   if (server_.rails.size() == 1) return;
   for (size_t i = 0; i < server_.rails.size(); ++i) {
     const Device& device = server_.rails[i].device;
-    if (!lost_[i] && TakeDeviceEvents(device.verbs)) OnLost(device.verbs, "failed");
+    std::vector<PathEvent> paths;
+    if (!lost_[i] && TakeDeviceEvents(device.verbs, &paths)) OnLost(device.verbs, "failed");
+    CountPaths(device.verbs, paths);
     Show(i);
+  }
+}
+
+void RailWatch::CountPaths(const ibv_context* verbs, std::span<const PathEvent> events) {
+  if (events.empty()) return;
+  server_.rail_board.ChangePaths();
+  for (size_t i = 0; i < server_.rails.size(); ++i) {
+    const Rail& rail = server_.rails[i];
+    if (rail.device.verbs != verbs) continue;
+    const auto count = [&](bool moved) {
+      return std::ranges::count_if(events, [&](const PathEvent& event) {
+        return event.port == rail.port && event.moved == moved;
+      });
+    };
+    const auto moved = static_cast<uint64_t>(count(true));
+    const auto not_moved = static_cast<uint64_t>(count(false));
+    server_.rail_board.Moved(i, moved, not_moved);
+    if (moved > 0) {
+      LOG(WARNING) << moved << " connections go by rail " << rail.address.ToString()
+                   << " now, their alternate path";
+    }
+    if (not_moved > 0) {
+      LOG(WARNING) << not_moved << " connections by rail " << rail.address.ToString()
+                   << " could not take their alternate path";
+    }
   }
 }
 
@@ -34,6 +62,7 @@ void RailWatch::Show(size_t rail) {
   server_.rail_board.Show(rail, seen);
   const bool first = before.state == RailState{};
   if (seen.state == before.state || (first && port.up)) return;
+  server_.rail_board.ChangePaths();
   const std::string name = absl::StrCat("rail ", it.address.ToString(), " (", it.device.name, ")");
   if (port.up) {
     LOG(INFO) << name << " is up again";

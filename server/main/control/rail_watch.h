@@ -2,11 +2,13 @@
 #define GANNET_SERVER_MAIN_CONTROL_RAIL_WATCH_H_
 
 #include <array>
+#include <span>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "common/protocol/rails_reply.h"
 #include "common/rdma/device.h"
+#include "common/rdma/port.h"
 #include "server/main/control/server_workers.h"
 
 namespace gannet {
@@ -28,6 +30,7 @@ class RailWatch {
   const absl::Status& status() const { return status_; }
 
  private:
+  void CountPaths(const ibv_context* verbs, std::span<const PathEvent> events);
   void Show(size_t rail);
 
   const ServerWorkers& workers_;

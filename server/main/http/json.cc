@@ -132,6 +132,8 @@ Json RailsJson(const ServerView& it) {
                    {"mbit_per_second", rail.mbit_per_second},
                    {"mtu_bytes", rail.mtu_bytes},
                    {"connections", rail.connections},
+                   {"moved", rail.moved},
+                   {"not_moved", rail.not_moved},
                    {"requests", rail.requests}});
   }
   return all;

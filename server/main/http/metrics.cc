@@ -202,6 +202,14 @@ void AddRails(const ServerView& it, MetricFamilies* to) {
             "Requests that came by the rail, without heartbeats.");
   for (const ServerView::Rail& rail : it.rails)
     to->Add({{"rail", rail.address}}, static_cast<double>(rail.requests));
+  to->Begin(MetricType::Counter, "gannet_rail_path_migrations_total",
+            "Connections that took their alternate path, by this rail.");
+  for (const ServerView::Rail& rail : it.rails)
+    to->Add({{"rail", rail.address}}, static_cast<double>(rail.moved));
+  to->Begin(MetricType::Counter, "gannet_rail_path_migration_errors_total",
+            "Connections by this rail that could not take their alternate path.");
+  for (const ServerView::Rail& rail : it.rails)
+    to->Add({{"rail", rail.address}}, static_cast<double>(rail.not_moved));
   to->Counter("gannet_lock_rail_changes_total",
               "How often another rail began to serve locks, and all were lost.",
               it.lock_rail_changes);

@@ -38,7 +38,9 @@ std::vector<ServerView::Rail> RailsOf(const Server& server) {
                                             .up = seen.state == RailState::kUp,
                                             .mbit_per_second = seen.mbit_per_second,
                                             .mtu_bytes = seen.mtu_bytes,
-                                            .connections = context.rail_board.ConnectionsOf(i)});
+                                            .connections = context.rail_board.ConnectionsOf(i),
+                                            .moved = context.rail_board.MovedTo(i),
+                                            .not_moved = context.rail_board.NotMovedFrom(i)});
     for (const auto& worker : server.workers())
       rail.requests += worker->counters().rail_requests[i].value();
   }

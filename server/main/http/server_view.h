@@ -66,6 +66,10 @@ struct ServerView {
     uint32_t mtu_bytes = 0;        // 0: unknown
     uint64_t connections = 0;
     uint64_t requests = 0;  // since the start, without heartbeats
+    // Connections that took their alternate path, by this rail, and those of this rail that could
+    // not.
+    uint64_t moved = 0;
+    uint64_t not_moved = 0;
   };
   std::vector<Rail> rails;  // empty: there is one
 

@@ -33,6 +33,8 @@ class LockCas {
   virtual size_t depth() const = 0;
   // Returns true if swaps fail, and will.
   virtual bool broken() const = 0;
+  // Looks whether its connection has moved to its alternate path, if it has one.
+  virtual void LookAtPaths() {}
   // Begins to end: reports all that is in flight, as failed unless it is known to be done.
   // REQUIRES: it is the last call but for LookDrained.
   virtual void BeginDrain() = 0;

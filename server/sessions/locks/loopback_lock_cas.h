@@ -44,6 +44,7 @@ class LoopbackLockCas final : public LockCas {
   size_t in_flight() const override { return kDepth - free_tags_.size(); }
   size_t depth() const override { return kDepth; }
   bool broken() const override { return loopback_->broken(); }
+  void LookAtPaths() override { loopback_->LookAtPaths(); }
   void BeginDrain() override;
   bool LookDrained() override { return loopback_->LookDrained(); }
 

@@ -64,7 +64,9 @@ TEST(ServerViewTest, OnlySeveralRailsAreShown) {
                .mbit_per_second = 100'000,
                .mtu_bytes = 4096,
                .connections = 3,
-               .requests = 5},
+               .requests = 5,
+               .moved = 7,
+               .not_moved = 2},
               {.address = "10.0.1.1:7471", .device = "d1"}};
   const std::string text = RenderMetrics(it);
   EXPECT_THAT(text, HasSubstr("gannet_rail_up{rail=\"10.0.0.1:7471\",device=\"d0\"} 1\n"));
@@ -73,7 +75,12 @@ TEST(ServerViewTest, OnlySeveralRailsAreShown) {
               HasSubstr("gannet_rail_bytes_per_second{rail=\"10.0.0.1:7471\"} 12500000000\n"));
   EXPECT_THAT(text, HasSubstr("gannet_rail_connections{rail=\"10.0.0.1:7471\"} 3\n"));
   EXPECT_THAT(text, HasSubstr("gannet_rail_requests_total{rail=\"10.0.0.1:7471\"} 5\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_rail_path_migrations_total{rail=\"10.0.0.1:7471\"} 7\n"));
+  EXPECT_THAT(text,
+              HasSubstr("gannet_rail_path_migration_errors_total{rail=\"10.0.0.1:7471\"} 2\n"));
   const auto json = nlohmann::json::parse(RenderJson(it, false));
+  EXPECT_EQ(json["rails"][0]["moved"], 7);
+  EXPECT_EQ(json["rails"][0]["not_moved"], 2);
   EXPECT_EQ(json["rails"][1]["address"], "10.0.1.1:7471");
   EXPECT_EQ(json["rails"][1]["up"], false);
   EXPECT_EQ(json["rails"][0]["mtu_bytes"], 4096);
