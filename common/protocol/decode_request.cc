@@ -5,6 +5,7 @@
 #include "common/protocol/client_report.h"
 #include "common/protocol/message.h"
 #include "common/protocol/own_fields.h"
+#include "common/protocol/rails_reply.h"
 #include "common/protocol/touch.h"
 
 namespace gannet {
@@ -72,6 +73,7 @@ constexpr auto kRules = [] {
   set_all(RequestKind::kFlush, {.own = up_to(offsetof(RequestHeader, flush.reserved))});
   set_all(RequestKind::kStorage, {.own = up_to(offsetof(RequestHeader, storage.reserved))});
   set_all(RequestKind::kBare, {});
+  set({Opcode::kRails}, {.own = up_to(sizeof(uint64_t) + offsetof(RequestHeader, words))});
   return rules;
 }();
 
@@ -137,6 +139,12 @@ std::optional<RequestError> CheckHeartbeat(const RequestHeader& h) {
   return std::nullopt;
 }
 
+// Of those that have no struct of their own, one has a word.
+std::optional<RequestError> CheckBare(const RequestHeader& h) {
+  const bool known = h.words[0] <= static_cast<uint64_t>(RailsAsk::kGivenUp);
+  return known ? std::nullopt : Invalid("what rails are asked for");
+}
+
 // Checks what is the same for all kinds.
 std::optional<RequestError> CheckCommon(const RequestHeader& h, const RequestRule& rule) {
   if ((h.flags & ~rule.flags) != 0) return Invalid("flag of another opcode");
@@ -164,6 +172,8 @@ std::optional<RequestError> CheckOwn(const RequestHeader& h) {
       return CheckWrite(h);
     case RequestKind::kLock:
       return CheckLock(h);
+    case RequestKind::kBare:
+      return CheckBare(h);
     default:
       return std::nullopt;
   }

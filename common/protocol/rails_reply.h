@@ -14,6 +14,20 @@ namespace gannet {
 
 // A bit of Grant::features: the server has several rails, and answers kRails.
 inline constexpr uint16_t kGrantRails = 1 << 5;
+// Another: it takes a session's requests over several connections, in the order of their numbers,
+// if the client says that it leaves none out (RailsAsk::kRailsInOrder).
+inline constexpr uint16_t kGrantOrdersRequests = 1 << 6;
+
+// What a kRails request asks for: the first of its words. Without the grant's kGrantOrdersRequests
+// only the first one.
+enum class RailsAsk : uint64_t {
+  kRails = 0,
+  // The same. From now on, until the session has another first connection, all numbers of the
+  // session come, over any of its connections. So the server executes none before those before it.
+  kRailsInOrder = 1,
+  // Does nothing. The request of this number was given up, so it is not to be executed later.
+  kGivenUp = 2,
+};
 
 // The most rails of a server. A rail is an address of it, and the device behind that.
 inline constexpr uint32_t kRailsMax = 8;

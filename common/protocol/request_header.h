@@ -69,7 +69,7 @@ struct RequestHeader {
   uint64_t sequence;     // of the session, from 1; less than `credits` after the oldest unanswered
   union {
     std::array<uint64_t, 6>
-        words;  // of a kind that is not known yet. STATS, PING, HEATS, ITEM LEASES: all zero
+        words;  // of a kind that is not known yet, or has no struct. RAILS: the first is a RailsAsk
     Heartbeat heartbeat;
     Get get;
     Write write;

@@ -85,6 +85,12 @@ void Acceptor::OnArrival(Arrival arrival) {
   if (!session->TakesKey(arrival.key)) {
     return Reject(std::move(arrival), RejectCode::kSessionUnknown, "the session is another key's");
   }
+  if (request.qp_index == 0 && session->aside != nullptr) {
+    // What its other connections still bring may be older than what this one does not bring, as the
+    // client gave it up.
+    session->aside.reset();
+    closer_.CloseAllOf(session, "its client connects anew");
+  }
   if (ServerConnection* old = context_.connections.FindQueuePair(session, request.qp_index)) {
     // The old queue pair must be gone before the client hears that it has a new one. Otherwise a
     // write or a lock from the old one could still arrive afterwards.

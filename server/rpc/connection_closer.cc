@@ -22,6 +22,8 @@ void ConnectionCloser::Close(ServerConnection* connection, std::string_view why)
   // again on another connection. A READ under way keeps its reservation until its flush.
   for (uint64_t sequence : connection->in_progress) connection->session->Forget(sequence);
   connection->in_progress.clear();
+  if (connection->session->aside != nullptr)
+    connection->session->aside->DropThoseOf(connection->id);
   long_values_.DropWaiting(connection);
   connection->tier_gets = 0;  // TierGets drops each when its read is done
   const uint64_t drain = PackWorkId(WorkKind::kDrain, connection->id, 0);
@@ -42,11 +44,15 @@ void ConnectionCloser::CloseLostRails() {
   }
 }
 
-void ConnectionCloser::EndSession(Session* session, std::string_view why) {
-  session->ended = true;
+void ConnectionCloser::CloseAllOf(const Session* session, std::string_view why) {
   for (const auto& [id, connection] : context_.connections) {
     if (connection->session == session) Close(connection.get(), why);
   }
+}
+
+void ConnectionCloser::EndSession(Session* session, std::string_view why) {
+  session->ended = true;
+  CloseAllOf(session, why);
 }
 
 void ConnectionCloser::Destroy(ServerConnection* connection) {

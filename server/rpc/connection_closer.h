@@ -32,6 +32,7 @@ class ConnectionCloser {
   void CloseAll(std::string_view why);
   // Closes the connections of rails that are lost. The others go on.
   void CloseLostRails();
+  void CloseAllOf(const Session* session, std::string_view why);
   // Closes all connections of a session, whose client begins another one.
   void EndSession(Session* session, std::string_view why);
   // The connection is flushed, or is taken for flushed.

@@ -7,6 +7,8 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -155,6 +157,9 @@ ReplyHeader Observation::Rails(const ServerConnection& connection, const Request
                                std::span<std::byte> value_out) const {
   const ServerContext& server = context_.server;
   if (server.rails.size() == 1) return ReplyTo(header, ReplyStatus::kNotFound);
+  Session& session = *connection.session;
+  if (header.words[0] == static_cast<uint64_t>(RailsAsk::kRailsInOrder) && session.aside == nullptr)
+    session.aside = std::make_unique<RequestsAside>(session.credits());
   RailsReply rails{};
   rails.count = static_cast<uint8_t>(server.rails.size());
   rails.lock_rail = static_cast<uint8_t>(server.lock_rail_number.load(std::memory_order_relaxed));
@@ -212,6 +217,16 @@ ReplyHeader Observation::List(const ServerConnection& connection, const RequestH
         CopyEntries(context_.server.slow_log->Entries(), from, value_out, &reply.value_bytes);
   }
   return reply;
+}
+
+void Observation::NoteServerSet(const ServerConnection& connection, uint64_t server_set) {
+  Session* const session = connection.session;
+  if (server_set == 0 || server_set == session->server_set) return;
+  session->server_set = server_set;
+  const auto holder = context_.server.connection_ids.HolderOf(connection.id);
+  const char* const peer = holder->peer.data();
+  context_.server.server_sets.Tell(session->id(), server_set,
+                                   std::string(peer, strnlen(peer, holder->peer.size())));
 }
 
 }  // namespace gannet

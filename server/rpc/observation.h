@@ -25,6 +25,8 @@ class Observation {
   bool TakeNews(Session* session, const RequestView& heartbeat);
   // Takes the last report of a client that disconnects. Its connection may be closing.
   void TakeLastNews(Session* session, std::span<const std::byte> message);
+  // A heartbeat tells the hash of its client's list of servers; 0: it does not know.
+  void NoteServerSet(const ServerConnection& connection, uint64_t server_set);
   // Shows the connections on the board.
   void PublishClients() const;
   // Executes STATS, STORAGE, HEATS, ITEM LEASES, RAILS, LIST CLIENTS, LIST LOCKS, SLOW LOG or MAP

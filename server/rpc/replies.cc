@@ -12,8 +12,11 @@ namespace gannet {
 void Replies::Record(Session* session, const ReplyHeader& reply) {
   if (IsRepeatable(static_cast<Opcode>(reply.opcode))) {
     session->RecordRepeatable(reply.sequence);
-  } else if (reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
-    // Not applied, so it must be executed if it is sent again under the same number.
+  } else if (reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain) &&
+             session->aside == nullptr) {
+    // Not applied, so it must be executed if it is sent again under the same number. With several
+    // connections it gets the same answer: an old copy may still come by a dead one, when the
+    // client has got this answer and sent the request again under another number.
     session->Forget(reply.sequence);
   } else {
     session->RecordAnswer(reply.sequence, reply);

@@ -3,6 +3,10 @@
 
 #include "server/rpc/request_admission.h"
 
+#include <algorithm>
+#include <array>
+#include <utility>
+
 #include "server/rpc/elsewhere.h"
 
 namespace gannet {
@@ -70,7 +74,11 @@ bool RequestAdmission::AdmitAgain(ServerConnection* connection, const RequestVie
   } else if (admission == Session::Admission::kOverrun) {
     const auto given_up = held_replies_.GiveUpInTheWayOf(*connection, header.sequence);
     if (given_up == WaitingReplies::GivingUp::kTooMany) {
-      replies_.Send(connection, PutOff(connection, request, 0));
+      if (connection->session->aside != nullptr) {  // the number would be missing
+        closer_.Close(connection, "too many requests were given up");
+      } else {
+        replies_.Send(connection, PutOff(connection, request, 0));
+      }
       return false;
     }
     if (given_up == WaitingReplies::GivingUp::kDone)
@@ -82,6 +90,12 @@ bool RequestAdmission::AdmitAgain(ServerConnection* connection, const RequestVie
     case Session::Admission::kReplay:
       replies_.Send(connection, recorded);
       return false;
+    case Session::Admission::kTooEarly: {
+      std::array<std::byte, kMessageBytesMax> message;
+      const size_t bytes = EncodeRequest(header, request.key, request.value, message);
+      KeepAside(connection, header.sequence, std::span(message).first(bytes));
+      return false;
+    }
     case Session::Admission::kStale:
       replies_.Refuse(connection, header,
                       {ReplyStatus::kInvalidArgument, "a sequence number below the credits"});
@@ -94,6 +108,66 @@ bool RequestAdmission::AdmitAgain(ServerConnection* connection, const RequestVie
       return false;
   }
   return false;
+}
+
+void RequestAdmission::AnswerGivenUp(ServerConnection* connection, const RequestHeader& header) {
+  const ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
+  connection->session->RecordAnswer(header.sequence, reply);
+  replies_.Send(connection, reply);
+}
+
+bool RequestAdmission::AdmitMalformed(ServerConnection* connection, const RequestHeader& header,
+                                      std::span<const std::byte> message) {
+  Session* const session = connection->session;
+  if (session->aside == nullptr) return true;
+  ReplyHeader unused;
+  const Session::Admission admission = session->Admit(header.sequence, &unused);
+  if (admission == Session::Admission::kTooEarly) {
+    KeepAside(connection, header.sequence, message);
+  } else if (admission == Session::Admission::kExecute) {
+    session->Forget(header.sequence);
+  } else if (admission == Session::Admission::kOverrun) {
+    closer_.Close(connection, "a sequence number beyond the credits");
+  }
+  return admission != Session::Admission::kTooEarly && !connection->closing;
+}
+
+void RequestAdmission::KeepAside(ServerConnection* connection, uint64_t sequence,
+                                 std::span<const std::byte> message) {
+  using Keeping = RequestsAside::Keeping;
+  Session* const session = connection->session;
+  switch (session->aside->Keep(sequence, {.connection = connection->id,
+                                          .since = context_.now.boot,
+                                          .message = {message.begin(), message.end()}})) {
+    case Keeping::kDone:
+      if (std::ranges::find(waiting_, session->token()) == waiting_.end())
+        waiting_.push_back(session->token());
+      break;
+    case Keeping::kTwice:
+      return closer_.Close(connection, "a request sent twice on one connection");
+    case Keeping::kTooMany:
+      return closer_.Close(connection, "more requests set aside than credits");
+  }
+}
+
+// What is set aside is of open connections: one that closes drops what came by it.
+std::optional<RequestAdmission::SetAside> RequestAdmission::TakeAside() {
+  for (size_t i = 0; i < waiting_.size();) {
+    Session* const session = context_.sessions.Find(waiting_[i]);
+    if (session == nullptr || session->aside == nullptr || session->aside->empty()) {
+      waiting_[i] = waiting_.back();
+      waiting_.pop_back();
+      continue;
+    }
+    if (auto copy = session->aside->Take(session->highest() + 1)) {
+      ServerConnection* const connection = context_.connections.FindOpen(copy->connection);
+      GANNET_CHECK(connection != nullptr, "a request of a closed connection is set aside");
+      --connection->unanswered;
+      return SetAside{connection, std::move(copy->message)};
+    }
+    ++i;
+  }
+  return std::nullopt;
 }
 
 void RequestAdmission::CloseExecutorOf(const ServerConnection* asking, uint64_t sequence) {

@@ -1,7 +1,11 @@
 #ifndef GANNET_SERVER_RPC_REQUEST_ADMISSION_H_
 #define GANNET_SERVER_RPC_REQUEST_ADMISSION_H_
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "common/protocol/message.h"
 #include "server/group/replica/group_standing.h"
@@ -16,7 +20,7 @@ namespace gannet {
 
 // Whether a request is executed. Answers those that are not: of keys of other groups, writes of a
 // session that may only read, writes that are put off or come behind such a one, and what was sent
-// twice.
+// twice. Sets those aside that came before those before them.
 //
 // Owner thread only.
 class RequestAdmission {
@@ -49,6 +53,20 @@ class RequestAdmission {
   // how many ms to wait; 0: that is not known.
   ReplyHeader PutOff(ServerConnection* connection, const RequestView& request, uint64_t wait_ms);
 
+  // Answers a request that stands for one that was given up. The answer is remembered, so if the
+  // other one comes yet, by a dead connection, it is not executed. REQUIRES: it is admitted.
+  void AnswerGivenUp(ServerConnection* connection, const RequestHeader& header);
+  // Admits a malformed request, whose number counts. Returns whether it is to be refused now.
+  bool AdmitMalformed(ServerConnection* connection, const RequestHeader& header,
+                      std::span<const std::byte> message);
+  // Takes a request that was set aside, and whose number is the next one by now, or came meanwhile.
+  // It is not among its connection's unanswered ones any more.
+  struct SetAside {
+    ServerConnection* connection;
+    std::vector<std::byte> message;
+  };
+  std::optional<SetAside> TakeAside();
+
  private:
   bool RefuseElsewhere(ServerConnection* connection, const RequestView& request);
   bool RefuseWrite(ServerConnection* connection, const RequestView& request);
@@ -63,6 +81,8 @@ class RequestAdmission {
   bool AdmitAgain(ServerConnection* connection, const RequestView& request,
                   Session::Admission admission, ReplyHeader recorded);
   void CloseExecutorOf(const ServerConnection* asking, uint64_t sequence);
+  void KeepAside(ServerConnection* connection, uint64_t sequence,
+                 std::span<const std::byte> message);
   // Returns false if no reply to this request is held.
   bool RedirectHeld(ServerConnection* connection, uint64_t sequence);
 
@@ -71,6 +91,7 @@ class RequestAdmission {
   HeldReplies& held_replies_;
   Replies& replies_;
   const GroupStanding* const standing_ = context_.server.standing;
+  std::vector<uint64_t> waiting_;  // tokens of sessions of which something was set aside
 };
 
 }  // namespace gannet

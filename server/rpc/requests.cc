@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "common/base/data_path_checks.h"
+#include "common/protocol/rails_reply.h"
 #include "glog/logging.h"
 #include "server/rpc/put_off.h"
 #include "server/rpc/serve_update.h"
@@ -195,14 +196,34 @@ void Requests::OnMessage(ServerConnection* connection, std::span<const std::byte
   ++connection->unanswered;
   (heartbeat ? context_.counters.heartbeats : context_.counters.rpcs).Add(1);
   served_ |= !heartbeat;
-  if (error) return replies_.Refuse(connection, request.header, *error);
+  if (error) {
+    if (!admission_.AdmitMalformed(connection, request.header, message)) return;
+    return replies_.Refuse(connection, request.header, *error);
+  }
   context_.counters.by_opcode[request.header.opcode].Add(1);
-  if (context_.slow_requests.timed() && !heartbeat) return OnTimedRequest(connection, request);
-  OnRequest(connection, request);
+  Execute(connection, request);
+}
+
+// Each was counted when it came.
+void Requests::ServeAside() {
+  while (const auto aside = admission_.TakeAside()) {
+    ServerConnection* const connection = aside->connection;
+    RequestView request;
+    const std::optional<RequestError> error = DecodeRequest(aside->message, &request);
+    if (!error && admission_.IsRefused(connection, request)) continue;
+    ++connection->unanswered;
+    if (!error) {
+      Execute(connection, request);
+    } else if (admission_.AdmitMalformed(connection, request.header, aside->message)) {
+      replies_.Refuse(connection, request.header, *error);
+    }
+  }
 }
 
 // Updates in place (ServeUpdate) are not timed: they do not wait for anything.
-void Requests::OnTimedRequest(ServerConnection* connection, const RequestView& request) {
+void Requests::Execute(ServerConnection* connection, const RequestView& request) {
+  if (!context_.slow_requests.timed() || IsHeartbeat(request.header))
+    return OnRequest(connection, request);
   const BootTime began = context_.slow_requests.Begin();
   OnRequest(connection, request);
   context_.slow_requests.End(*connection, request, began);
@@ -210,7 +231,7 @@ void Requests::OnTimedRequest(ServerConnection* connection, const RequestView& r
 
 void Requests::OnRequest(ServerConnection* connection, const RequestView& request) {
   if (IsHeartbeat(request.header)) {
-    OnServerSet(connection, request.header.heartbeat.server_set);
+    observation_.NoteServerSet(*connection, request.header.heartbeat.server_set);
     if (!request.value.empty() && !observation_.TakeNews(connection->session, request)) {
       return replies_.Refuse(connection, request.header,
                              {ReplyStatus::kInvalidArgument, "a client's report that cannot be"});
@@ -241,6 +262,8 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     case Opcode::kPing:
       return ExecuteWithValue(connection, request);
     case Opcode::kRails:
+      if (request.header.words[0] == static_cast<uint64_t>(RailsAsk::kGivenUp))
+        return admission_.AnswerGivenUp(connection, request.header);
       lock_requests_.KeepLocksOf(connection);
       return ExecuteWithValue(connection, request);
     default:
@@ -308,16 +331,6 @@ void Requests::ReplyWithValue(ServerConnection* connection, const ReplyHeader& r
   }
   Replies::Record(connection->session, reply);
   replies_.SendInBuffer(connection, *buffer, reply, value_.data());
-}
-
-void Requests::OnServerSet(ServerConnection* connection, uint64_t server_set) {
-  Session* const session = connection->session;
-  if (server_set == 0 || server_set == session->server_set) return;
-  session->server_set = server_set;
-  const auto holder = context_.server.connection_ids.HolderOf(connection->id);
-  const char* const peer = holder->peer.data();
-  context_.server.server_sets.Tell(session->id(), server_set,
-                                   std::string(peer, strnlen(peer, holder->peer.size())));
 }
 
 }  // namespace gannet

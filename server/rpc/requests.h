@@ -74,6 +74,8 @@ class Requests {
   // Where all parts put their replies. It is here because a pointer would cost each PUT a load.
   Replies& replies() { return replies_; }
   const Replies& replies() const { return replies_; }
+  // Serves what was set aside, as far as it may be by now.
+  void ServeAside();
   // Returns true if a request other than a heartbeat was served since the last call.
   bool TakeServed() { return std::exchange(served_, false); }
 
@@ -108,9 +110,8 @@ class Requests {
   bool TooManyUnanswered(const ServerConnection& connection) const;
 
   void OnMessage(ServerConnection* connection, std::span<const std::byte> message);
+  void Execute(ServerConnection* connection, const RequestView& request);
   void OnRequest(ServerConnection* connection, const RequestView& request);
-  void OnTimedRequest(ServerConnection* connection, const RequestView& request);
-  void OnServerSet(ServerConnection* connection, uint64_t server_set);
 
   // For requests that change something. They are decided at once, in the order in which they came.
   void ExecuteWrite(ServerConnection* connection, const RequestView& request);

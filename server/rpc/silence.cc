@@ -13,6 +13,9 @@ constexpr int64_t kFlushNsMax = 10'000'000'000;
 // While there are connections, so many Checks run within the time after which a silent peer is
 // dead. So the worker notices if it was stalled for a part of that time.
 constexpr int64_t kTicksPerSilence = kMessagesPerSilence;
+// A request is set aside for so long at most. Its client finds out within a silence that the
+// connection of those before it is dead, and sends them again.
+constexpr int64_t kAsideSilences = 3;
 
 }  // namespace
 
@@ -44,12 +47,22 @@ void Silence::Check() {
       closer_.OnDrained(id);
     } else if (connection->session->revoked()) {
       closer_.Close(connection.get(), "its key is valid no longer");
+    } else if (WaitsTooLong(*connection)) {
+      closer_.Close(connection.get(), "the numbers before its requests do not come");
     } else if (context_.now.boot - connection->heard >= context_.options.silence_ns_max) {
       closer_.Close(connection.get(), "the peer is silent");
     } else {
       CheckTaking(connection.get());
     }
   }
+}
+
+bool Silence::WaitsTooLong(const ServerConnection& connection) const {
+  const RequestsAside* const aside = connection.session->aside.get();
+  if (aside == nullptr || aside->empty()) return false;
+  const BootTime since = aside->WaitsSince(connection.id);
+  return since != BootTime::Never() &&
+         context_.now.boot - since >= kAsideSilences * context_.options.silence_ns_max;
 }
 
 void Silence::CheckTaking(ServerConnection* connection) {

@@ -24,6 +24,7 @@ class Silence {
 
  private:
   // Closes a connection whose peer is alive, but takes no replies.
+  bool WaitsTooLong(const ServerConnection& connection) const;
   void CheckTaking(ServerConnection* connection);
 
   WorkerContext& context_;

@@ -117,6 +117,7 @@ bool Worker::ServeRailsInTurn() {
     requests_.CountUpdates();
     context_.counters.rail_requests[rail].Add(context_.counters.rpcs.value() - before);
   }
+  requests_.ServeAside();
   loaded_ = polled > kFew;
   more_wait_ = polled == Requests::kPollMax;
   return polled > 0;
@@ -193,6 +194,7 @@ void Worker::ServeAllThatWaits() {
       const size_t n = requests_.Poll(Requests::kPollMax);
       if (n == 0) break;
       left -= std::min<uint32_t>(left, static_cast<uint32_t>(n));
+      if (several_rails_) requests_.ServeAside();
       requests_.replies().batch().Flush();
     }
     requests_.CountUpdates();
@@ -251,6 +253,8 @@ size_t Worker::busy() const {
   for (const auto& [id, connection] : context_.connections) {
     busy += connection->in_progress.size() + connection->puts_reading.size() +
             connection->puts_waiting.size() + connection->closing;
+    const RequestsAside* const aside = connection->session->aside.get();
+    if (aside != nullptr) busy += aside->CountOf(id);
   }
   return busy;
 }

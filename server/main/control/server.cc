@@ -249,7 +249,7 @@ Grant Server::GrantTemplate() const {
   if (leases_) grant.features |= kGrantItemLeases;
   if (leases_ && !options_.evict) grant.features |= kGrantSamplesTouches;
   grant.features |= kGrantTakesReports;
-  if (devices_.size() > 1) grant.features |= kGrantRails;
+  if (devices_.size() > 1) grant.features |= kGrantRails | kGrantOrdersRequests;
   return grant;
 }
 

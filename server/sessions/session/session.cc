@@ -77,6 +77,8 @@ Session::Admission Session::AdmitOutOfOrder(uint64_t sequence, ReplyHeader* reco
     }
   }
   if (sequence > highest_) {
+    if (aside != nullptr && sequence != highest_ + 1)
+      return sequence - highest_ > credits_ ? Admission::kOverrun : Admission::kTooEarly;
     if (SkipsTooFar(sequence)) return Admission::kOverrun;
     if (AnyInProgressBelow(FloorAt(sequence))) return Admission::kOverrun;
     may_skip_any_ = false;

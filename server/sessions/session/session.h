@@ -13,6 +13,7 @@
 #include "common/base/data_path_checks.h"
 #include "common/protocol/message.h"
 #include "server/sessions/session/put_off_keys.h"
+#include "server/sessions/session/requests_aside.h"
 #include "server/sessions/session/session_copies.h"
 #include "server/sessions/session/session_key.h"
 #include "server/sessions/session/told_uses.h"
@@ -29,7 +30,8 @@ namespace gannet {
 // 2. The window: a client keeps fewer than `credits` requests unanswered. So number n says that the
 //    client is done with everything up to n - credits. Those numbers are never executed again.
 // 3. Numbers may be skipped, by at most kSequenceJumpMax, for requests that a client gave up before
-//    they arrived.
+//    they arrived. Not so if the client said that it leaves none out (`aside`): then a number waits
+//    for those before it, and is at most `credits` beyond the highest.
 // 4. Adopted from a copy, it has the answers to writes and to no other requests. The numbers
 //    without an answer are executed if they come. So nothing is executed twice, and nothing too
 //    late: docs/group.md, "Sessions".
@@ -46,6 +48,7 @@ class Session {
     kInProgress,  // an earlier copy is still being executed
     kStale,       // below the window: the client said that it is over
     kOverrun,     // the client has more than `credits` unanswered, or skips too far
+    kTooEarly,    // those before it come over other connections: set it aside
   };
 
   // REQUIRES: credits >= 1.
@@ -149,6 +152,9 @@ class Session {
     const Record& last = At(highest_);
     return last.sequence == highest_ && last.state == State::kAnswered ? last.opcode : uint8_t{0};
   }
+
+  // What came too early. Null: the client may skip numbers.
+  std::unique_ptr<RequestsAside> aside;
 
   // The keys of which writes are put off. Kept by Requests.
   PutOffKeys put_off;

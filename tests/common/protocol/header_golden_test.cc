@@ -169,6 +169,16 @@ TEST(GoldenRequestTest, ListsFlushAndStorage) {
   rails.key_bytes = 0;
   EXPECT_EQ(HexOf(rails),
             Lines({"1c 00 00 00 00 00 00 00 08 07 06 05 04 03 02 01", kZeroes, kZeroes, kZeroes}));
+  rails.words[0] = static_cast<uint64_t>(RailsAsk::kRailsInOrder);
+  EXPECT_EQ(Refusal(Encode(rails, "", "")), std::nullopt);
+  EXPECT_EQ(HexOf(rails),
+            Lines({"1c 00 00 00 00 00 00 00 08 07 06 05 04 03 02 01",
+                   "01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00", kZeroes, kZeroes}));
+  rails.words[0] = static_cast<uint64_t>(RailsAsk::kGivenUp);
+  EXPECT_EQ(Refusal(Encode(rails, "", "")), std::nullopt);
+  EXPECT_EQ(HexOf(rails),
+            Lines({"1c 00 00 00 00 00 00 00 08 07 06 05 04 03 02 01",
+                   "02 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00", kZeroes, kZeroes}));
   RequestHeader storage = Request(Opcode::kStorage);
   storage.key_bytes = 0;
   storage.storage.ask = static_cast<uint64_t>(StorageAsk::kSnapshot);

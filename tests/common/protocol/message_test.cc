@@ -148,6 +148,16 @@ TEST(MessageTest, AcceptsEveryOpcode) {
   }
 }
 
+TEST(MessageTest, RefusesWhatRailsAreNotAskedFor) {
+  RequestHeader header = ARequest(Opcode::kRails);
+  header.key_bytes = 0;
+  header.sequence = 1;
+  header.words[0] = static_cast<uint64_t>(RailsAsk::kGivenUp);
+  EXPECT_EQ(Refusal(Encode(header, "", "")), std::nullopt);
+  ++header.words[0];
+  EXPECT_EQ(Refusal(Encode(header, "", "")), ReplyStatus::kInvalidArgument);
+}
+
 TEST(MessageTest, ValueInABufferIsNotInTheMessage) {
   RequestHeader header = APut("key", "");
   header.flags = kValueInBuffer;

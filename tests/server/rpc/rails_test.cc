@@ -20,6 +20,7 @@
 #include "gtest/gtest.h"
 #include "server/main/control/rail_watch.h"
 #include "server/rpc/rail.h"
+#include "server/rpc/replies.h"
 #include "softverbs/control.h"
 #include "softverbs/tests/support/temporary_directory.h"
 #include "tests/common/rdma/test_device.h"
@@ -180,6 +181,202 @@ TEST_F(RailsTest, RequestsOfBothRailsAreServedTogether) {
     }
   }
   EXPECT_EQ(stats().rpcs, 2 * kEach);
+}
+
+// A session with a connection by each rail, whose client leaves no number out.
+class OrderedRequestsTest : public RailsTest {
+ protected:
+  void SetUp() override {
+    RailsTest::SetUp();
+    Start([](Server::Options* options) {
+      options->credits = kCredits;
+      options->workers = 1;
+    });
+    one_ = ConnectedOf(0);
+    EXPECT_TRUE(one_->grant().features & kGrantOrdersRequests);
+    other_ = PeerOf(1);
+    ASSERT_TRUE(other_->Join(*one_, 1));
+    ASSERT_EQ(one_->Call(Ask(RailsAsk::kRailsInOrder, 1))->status(), ReplyStatus::kOk);
+  }
+
+  static RequestHeader Ask(RailsAsk what, uint64_t number) {
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kRails);
+    header.sequence = number;
+    header.words[0] = static_cast<uint64_t>(what);
+    return header;
+  }
+  static RequestHeader Numbered(Opcode opcode, uint64_t number, uint32_t value_bytes) {
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(opcode);
+    header.sequence = number;
+    header.key_bytes = sizeof(kKey) - 1;
+    header.value_bytes = value_bytes;
+    return header;
+  }
+  static void SendPut(RawPeer* peer, uint64_t number, const std::string& value) {
+    ASSERT_TRUE(peer->Send(Numbered(Opcode::kPut, number, value.size()), kKey, value));
+  }
+  static void SendIncrement(RawPeer* peer, uint64_t number) {
+    const CounterOperands operands{.delta = 1, .initial = 0};
+    ASSERT_TRUE(peer->Send(Numbered(Opcode::kIncrement, number, sizeof(operands)), kKey,
+                           {reinterpret_cast<const char*>(&operands), sizeof(operands)}));
+  }
+  // Waits until so many are set aside, or taken.
+  void WaitAside(size_t count) {
+    EXPECT_TRUE(StepUntil([&] { return server().workers()[0]->busy() == count; }));
+  }
+  std::string Stored() {
+    RawPeer reader(this);
+    EXPECT_TRUE(reader.Connect());
+    return reader.Get(kKey).value_or("");
+  }
+  static void ExpectAnswer(RawPeer* peer, uint64_t number) {
+    const auto reply = peer->Receive();
+    ASSERT_TRUE(reply.has_value());
+    EXPECT_EQ(reply->status(), ReplyStatus::kOk);
+    EXPECT_EQ(reply->header.sequence, number);
+  }
+
+  static constexpr uint16_t kCredits = 8;
+  std::unique_ptr<RawPeer> one_, other_;
+};
+
+TEST_F(OrderedRequestsTest, ALaterNumberWaitsForTheOneBeforeIt) {
+  SendPut(other_.get(), 3, "third");
+  SendPut(other_.get(), 4, "fourth");
+  WaitAside(2);
+  EXPECT_EQ(Stored(), "");
+  SendPut(one_.get(), 2, "second");
+  ExpectAnswer(one_.get(), 2);
+  ExpectAnswer(other_.get(), 3);
+  ExpectAnswer(other_.get(), 4);
+  EXPECT_EQ(Stored(), "fourth");
+  WaitAside(0);
+}
+
+TEST_F(OrderedRequestsTest, EachCopyIsAnsweredByItsConnection) {
+  SendIncrement(one_.get(), 3);
+  WaitAside(1);
+  SendIncrement(other_.get(), 3);
+  WaitAside(2);
+  SendIncrement(other_.get(), 2);
+  ExpectAnswer(other_.get(), 2);
+  ExpectAnswer(one_.get(), 3);
+  ExpectAnswer(other_.get(), 3);
+  EXPECT_EQ(Stored(), "2");  // each was done once
+}
+
+TEST_F(OrderedRequestsTest, WhatWasGivenUpIsNotExecutedLater) {
+  SendPut(other_.get(), 3, "third");
+  WaitAside(1);
+  ASSERT_TRUE(other_->Send(Ask(RailsAsk::kGivenUp, 2)));
+  ExpectAnswer(other_.get(), 2);
+  ExpectAnswer(other_.get(), 3);
+  SendPut(one_.get(), 2, "second");  // an old copy, of a rail that was dead
+  const auto reply = one_->Receive();
+  EXPECT_EQ(reply.value().header.opcode, static_cast<uint8_t>(Opcode::kRails));
+  EXPECT_EQ(Stored(), "third");
+}
+
+TEST_F(OrderedRequestsTest, WhatWasDoneIsAnsweredAsThenThoughItIsGivenUp) {
+  SendPut(one_.get(), 2, "second");
+  ExpectAnswer(one_.get(), 2);
+  ASSERT_TRUE(other_->Send(Ask(RailsAsk::kGivenUp, 2)));
+  EXPECT_EQ(other_->Receive().value().header.opcode, static_cast<uint8_t>(Opcode::kPut));
+  EXPECT_EQ(Stored(), "second");
+}
+
+// Its client sends it again under another number, and an old copy may still come.
+TEST(OrderedSessionTest, TryAgainIsAnAnswer) {
+  const ReplyHeader again{.opcode = static_cast<uint8_t>(Opcode::kPut),
+                          .status = static_cast<uint8_t>(ReplyStatus::kTryAgain),
+                          .sequence = 1};
+  for (const bool ordered : {false, true}) {
+    Session session(1, 1, 4);
+    if (ordered) session.aside = std::make_unique<RequestsAside>(4);
+    ReplyHeader recorded;
+    ASSERT_EQ(session.Admit(1, &recorded), Session::Admission::kExecute);
+    Replies::Record(&session, again);
+    ASSERT_EQ(session.Admit(1, &recorded),
+              ordered ? Session::Admission::kReplay : Session::Admission::kExecute);
+    if (ordered) {
+      EXPECT_EQ(recorded.status, again.status);
+    }
+  }
+}
+
+TEST_F(OrderedRequestsTest, AMalformedOneHasItsNumberToo) {
+  RequestHeader unknown = Ask(RailsAsk::kRails, 3);
+  unknown.opcode = 200;
+  ASSERT_TRUE(other_->Send(unknown));
+  SendPut(other_.get(), 4, "fourth");
+  WaitAside(2);
+  SendPut(one_.get(), 2, "second");
+  ExpectAnswer(one_.get(), 2);
+  EXPECT_EQ(other_->Receive().value().status(), ReplyStatus::kUnimplemented);
+  ExpectAnswer(other_.get(), 4);
+}
+
+TEST_F(OrderedRequestsTest, MoreThanTheCreditsAreNotSetAside) {
+  SendPut(other_.get(), 2 + kCredits, "too far");
+  EXPECT_TRUE(other_->WaitBroken());
+  EXPECT_FALSE(one_->broken());
+  WaitAside(0);
+}
+
+TEST_F(OrderedRequestsTest, TwiceByOneConnectionClosesIt) {
+  SendPut(other_.get(), 3, "third");
+  SendPut(other_.get(), 3, "third");
+  EXPECT_TRUE(other_->WaitBroken());
+  WaitAside(0);
+  SendPut(one_.get(), 2, "second");
+  ExpectAnswer(one_.get(), 2);
+  EXPECT_EQ(Stored(), "second") << "it went with its connection";
+}
+
+TEST_F(OrderedRequestsTest, NothingIsSetAsideForever) {
+  SendPut(other_.get(), 3, "third");
+  WaitAside(1);
+  for (int i = 0; i < 4 && !other_->broken(); ++i) {
+    // Its heartbeats come.
+    for (RawPeer* const peer : {one_.get(), other_.get()}) peer->Send(RequestHeader{});
+    Pass(kSilenceMsDefault * kNsPerMs * 9 / 10);
+    other_->Poll();
+  }
+  EXPECT_TRUE(other_->WaitBroken());
+  WaitAside(0);
+  EXPECT_FALSE(one_->broken());
+}
+
+// The client may have given up what it does not send again.
+TEST_F(OrderedRequestsTest, AnotherFirstConnectionEndsTheOthersAndMaySkip) {
+  SendPut(other_.get(), 3, "third");
+  WaitAside(1);
+  auto again = PeerOf(1);
+  ASSERT_TRUE(again->Join(*one_, 0));
+  EXPECT_TRUE(other_->WaitBroken());
+  EXPECT_TRUE(one_->WaitBroken());
+  SendPut(again.get(), 4, "fourth");
+  ExpectAnswer(again.get(), 4);
+  EXPECT_EQ(Stored(), "fourth");
+  WaitAside(0);
+}
+
+TEST_F(OrderedRequestsTest, GoesWithTheServer) {
+  SendPut(other_.get(), 3, "third");
+  WaitAside(1);
+  StopServer();
+}
+
+TEST_F(RailsTest, AClientThatDoesNotSaySoMayLeaveNumbersOut) {
+  Start();
+  const auto first = ConnectedOf(0);
+  RequestHeader put = first->Header(Opcode::kPut);
+  put.key_bytes = sizeof(kKey) - 1;
+  put.value_bytes = 5;
+  put.sequence = 5;
+  EXPECT_EQ(first->Call(put, kKey, "value")->status(), ReplyStatus::kOk);
 }
 
 TEST_F(RailsTest, LongValuesGoByTheRailOfTheirRequest) {

@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <limits>
 #include <map>
+#include <memory>
 #include <random>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
@@ -82,6 +84,77 @@ TEST_F(SessionTest, NeverExecutesANumberThatFellOutOfTheWindow) {
   Answer(5);  // 1 is over for the client, 2 to 4 may still come
   EXPECT_EQ(Admit(1), Admission::kStale);
   EXPECT_EQ(Admit(2), Admission::kExecute);
+}
+
+TEST_F(SessionTest, ANumberWaitsForThoseBeforeItIfNoneIsLeftOut) {
+  Answer(1);
+  Answer(3);  // the client may give some up
+  session_.aside = std::make_unique<RequestsAside>(kCredits);
+  EXPECT_EQ(Admit(5), Admission::kTooEarly);
+  EXPECT_EQ(Admit(7), Admission::kTooEarly);
+  EXPECT_EQ(Admit(8), Admission::kOverrun) << "more than `credits` beyond the highest";
+  EXPECT_EQ(Admit(std::numeric_limits<uint64_t>::max()), Admission::kOverrun);
+  Answer(4);
+  EXPECT_EQ(Admit(3), Admission::kReplay);
+  Answer(5);
+  EXPECT_EQ(Admit(8), Admission::kTooEarly);
+  session_.aside.reset();
+  Answer(8);
+}
+
+RequestsAside::Copy CopyBy(uint32_t connection, size_t bytes = 64) {
+  return {.connection = connection, .message = std::vector<std::byte>(bytes)};
+}
+
+TEST(RequestsAsideTest, GivesThemBackInTheOrderOfTheirNumbers) {
+  RequestsAside aside(4);
+  for (const uint64_t number : {5, 3, 4})
+    EXPECT_EQ(aside.Keep(number, CopyBy(number)), RequestsAside::Keeping::kDone);
+  EXPECT_FALSE(aside.Take(2).has_value());
+  EXPECT_EQ(aside.Take(4)->connection, 3u);
+  EXPECT_EQ(aside.Take(4)->connection, 4u);
+  EXPECT_FALSE(aside.Take(4).has_value());
+  EXPECT_EQ(aside.Take(5)->connection, 5u);
+  EXPECT_TRUE(aside.empty());
+}
+
+TEST(RequestsAsideTest, KeepsACopyForEachConnection) {
+  RequestsAside aside(4);
+  EXPECT_EQ(aside.Keep(3, CopyBy(7)), RequestsAside::Keeping::kDone);
+  EXPECT_EQ(aside.Keep(3, CopyBy(6)), RequestsAside::Keeping::kDone);
+  EXPECT_EQ(aside.Keep(3, CopyBy(7)), RequestsAside::Keeping::kTwice);
+  EXPECT_EQ(aside.Keep(4, CopyBy(7)), RequestsAside::Keeping::kDone);
+  aside.DropThoseOf(7);
+  EXPECT_EQ(aside.size(), 1u);
+  EXPECT_EQ(aside.Take(3)->connection, 6u);
+}
+
+TEST(RequestsAsideTest, HasABoundOfCopiesAndOfBytes) {
+  RequestsAside aside(4);
+  uint32_t kept = 0;
+  while (kept < 100 && aside.Keep(2, CopyBy(kept)) == RequestsAside::Keeping::kDone) ++kept;
+  EXPECT_EQ(kept, 8u);
+  aside.DropThoseOf(0);
+  for (uint32_t i = 1; i < 8; ++i) aside.DropThoseOf(i);
+  for (kept = 0; kept < 100; ++kept) {
+    if (aside.Keep(2, CopyBy(kept, kMessageBytesMax)) != RequestsAside::Keeping::kDone) break;
+  }
+  EXPECT_EQ(kept, 4u);
+  EXPECT_TRUE(aside.Take(2).has_value());
+  EXPECT_EQ(aside.Keep(2, CopyBy(99, kMessageBytesMax)), RequestsAside::Keeping::kDone);
+}
+
+TEST(RequestsAsideTest, SaysSinceWhenAConnectionsWait) {
+  RequestsAside aside(4);
+  EXPECT_EQ(aside.WaitsSince(7), BootTime::Never());
+  const BootTime began, later = began + 5;
+  for (const auto& [number, since] : {std::pair{3, later}, std::pair{4, began}}) {
+    RequestsAside::Copy copy = CopyBy(7);
+    copy.since = since;
+    aside.Keep(number, std::move(copy));
+  }
+  EXPECT_EQ(aside.WaitsSince(7), began);
+  EXPECT_EQ(aside.WaitsSince(6), BootTime::Never());
 }
 
 TEST_F(SessionTest, RemembersTheAnswerOfTheNextRequest) {
