@@ -43,8 +43,7 @@ std::string FollowerAdmission::WhyNot(const ReplicaHello& hello, bool linked) co
   if (joins) return "";
   if (hello.history != lead_.terms().history) return "it has another history";
   const bool sent = ring_.writer().end().lsn != lead_.opening().first_lsn();
-  if (!counts || lead_.phase() != PrimaryPhase::kOpening || sent)
-    return kTooLate;
+  if (!counts || lead_.phase() != PrimaryPhase::kOpening || sent) return kTooLate;
   return "";
 }
 
@@ -58,7 +57,7 @@ std::string FollowerAdmission::WhyNot(const ReceiverHello& hello, bool linked) c
 }
 
 std::string FollowerAdmission::WhyNot(const ReplicaResume& resume, const Follower* former,
-                              BootTime now) const {
+                                      BootTime now) const {
   if (resume.epoch != lead_.epoch()) return "it means the primary of another epoch";
   if (resume.ring_bytes != ring_.bytes()) return kOtherRing;
   if (former == nullptr || former->link->revoked()) return kTooLate;
