@@ -272,7 +272,7 @@ void Engine::Start(Op& op) {
       }
       return op.QueueRequest();
     case OpType::kStats:
-      if (op.session().rails().all().several()) op.session().requests().AskForRails();
+      op.server->AskForRails();
       return op.QueueRequest();
     case OpType::kPut:
     case OpType::kDelete:

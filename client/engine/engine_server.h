@@ -51,6 +51,11 @@ struct alignas(64) EngineServer {
   uint64_t cache_bytes;       // of the location cache
   int64_t away_since_ns = 0;  // when OnLost came first; 0: it is ready
 
+  // Asks the server anew which rails it has, if it has several: ServerInfo::rails tell of their
+  // states and connections.
+  void AskForRails() {
+    if (session->rails().all().several()) session->requests().AskForRails();
+  }
   // Returns whether the server may keep locks of `locks` until the session is ready again.
   bool MayKeepLocks() const {
     return session->terms().may_keep_locks && !session->dead() && locks.connection_id() != 0;
