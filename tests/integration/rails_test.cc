@@ -189,11 +189,9 @@ TEST_F(RailsTest, IfTheFirstRailIsLostWritesAreDoneOnceAndLocksAreLost) {
 class LocksOfAnotherRailTest : public RailsTest {
  protected:
   // What READY says: " rail=ADDRESS/DEVICE".
-  std::unique_ptr<Client> ConnectToSecond() const {
+  std::unique_ptr<Client> ConnectToSecond(Options options = {.deadline = kPatient}) const {
     const std::string& line = server_->ready_line();
     const size_t begin = line.find(" rail=") + sizeof(" rail=") - 1;
-    Options options;
-    options.deadline = kPatient;
     auto client = Client::Connect({line.substr(begin, line.find('/', begin) - begin)}, options);
     EXPECT_TRUE(client.ok()) << client.status();
     return client.ok() ? *std::move(client) : nullptr;
@@ -231,8 +229,11 @@ TEST_F(LocksOfAnotherRailTest, AreReleasedAfterTheCallThatWasToReleaseThem) {
   AwaitBoth(*client);
   const auto lock = client->AcquireLock("key");
   ASSERT_TRUE(lock.ok()) << lock.status();
+  const auto probe = ConnectToSecond({.deadline = milliseconds(50), .rails = 1});
   ports_.TakeDown(1);
-  EXPECT_FALSE(client->Unlock(*lock, milliseconds(20)).ok());
+  while (probe->Incr("probe", 1).ok()) {
+  }
+  EXPECT_FALSE(client->Unlock(*lock, milliseconds(20)).ok()) << "the link is down";
   ASSERT_TRUE(client->Incr("counter", 1).ok());
   const auto taken = other->AcquireLock("key", kBackWithin);
   EXPECT_TRUE(taken.ok()) << taken.status();
