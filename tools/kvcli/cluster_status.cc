@@ -53,6 +53,7 @@ struct MemberView {
   MemberAnswer answer;
   std::optional<std::string> address;
   std::optional<uint64_t> applied;
+  std::vector<std::string> rails;  // of a process that has several
   std::optional<uint64_t> lag_bytes;
   std::optional<uint64_t> kept;
   std::optional<uint64_t> opened;
@@ -79,6 +80,10 @@ MemberView ViewOf(const ClusterState& state, const GroupConfig& config, const st
   if (const auto it = state.answers.find(node); it != state.answers.end()) view.answer = it->second;
   if (const auto info = state.nodes.find(node); info != state.nodes.end()) {
     view.address = info->second.address;
+    const auto rails = state.rails.find(node);
+    if (rails != state.rails.end() && rails->second.incarnation == info->second.incarnation) {
+      view.rails = rails->second.rails;
+    }
   }
   view.applied = AppliedBy(state, config, node);
   if (const uint64_t kept = KeptBy(state, config, node)) view.kept = kept;
@@ -217,6 +222,7 @@ Json MemberJson(const ClusterState& state, const GroupConfig& config, const std:
           {"role", view.role},
           {"state", NameOf(view.state)},
           {"address", OrNull(view.address)},
+          {"rails", view.rails},
           {"applied", OrNull(view.applied)},
           {"lag_bytes", OrNull(view.lag_bytes)},
           {"kept", OrNull(view.kept)},
@@ -246,7 +252,11 @@ std::string StatusText(const ClusterState& state) {
     absl::StrAppendFormat(&text, "  %-12s %-8s %-22s", view.name,
                           as_etcd_says ? view.role : std::string(NameOf(view.state)),
                           view.address.value_or("-"));
-    const std::string details = DetailsOf(view);
+    std::string details = DetailsOf(view);
+    if (!view.rails.empty()) {
+      absl::StrAppend(&details, details.empty() ? "" : ", ", "rails ",
+                      absl::StrJoin(view.rails, " "));
+    }
     absl::StrAppend(&text, details.empty() ? "" : " ", details, "\n");
   };
   const auto add_problems = [&](const GroupHealth& health) {

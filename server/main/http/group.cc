@@ -77,6 +77,8 @@ void AddBackups(const std::vector<SeenBackup>& backups, GroupFamilies* to) {
   };
   add("gannet_group_backup_linked", "1: the member has a link to this primary. 0: it is not there.",
       [](const SeenBackup& backup) { return backup.linked ? 1 : 0; });
+  add("gannet_group_backup_rail", "By which of this server's rails its link goes, from 0.",
+      [](const SeenBackup& backup) { return backup.rail; });
   add("gannet_group_backup_in_sync", "1: the backup has all that is committed, and may take over.",
       [](const SeenBackup& backup) { return backup.in_sync ? 1 : 0; });
   add("gannet_group_backup_heard", "1: the backup answered a beacon of late.",

@@ -179,6 +179,7 @@ Json GroupJson(const ServerView& view) {
   for (const auto& backup : leads ? AllBackups(it) : std::vector<Primary::Seen::Backup>()) {
     backups.push_back({{"node", backup.node},
                        {"linked", backup.linked},
+                       {"rail", backup.rail},
                        {"in_sync", backup.in_sync},
                        {"heard", backup.heard},
                        {"lag_bytes", backup.behind_bytes}});

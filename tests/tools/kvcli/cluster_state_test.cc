@@ -17,6 +17,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const GroupConfig kGroup = {.history = 0x11,
                             .epoch = 3,
@@ -203,6 +204,12 @@ TEST(ClusterStateTest, ShowsTheStatus) {
   EXPECT_THAT(text, AllOf(HasSubstr("group g1: epoch 3, primary n1, 2 of 3 in sync"),
                           HasSubstr("10 bytes behind"), HasSubstr("wanted: hand over to n2"),
                           HasSubstr("group g2: epoch 0, primary none")));
+  EXPECT_EQ(group["members"][1]["rails"], Json::array());
+  state.rails["n2"] = {.incarnation = state.nodes["n2"].incarnation, .rails = {"a:1", "b:1"}};
+  EXPECT_EQ(StatusJson(state)["groups"][0]["members"][1]["rails"], Json({"a:1", "b:1"}));
+  EXPECT_THAT(StatusText(state), HasSubstr("10 bytes behind, rails a:1 b:1\n"));
+  state.rails["n2"].incarnation ^= 1;
+  EXPECT_THAT(StatusText(state), Not(HasSubstr("rails"))) << "of another process";
   // The backup spoke later than the primary.
   state.nodes["n2"].applied = 101;
   EXPECT_EQ(StatusJson(state)["groups"][0]["members"][1]["lag_bytes"], nullptr);

@@ -138,6 +138,7 @@ ServerView OfPrimary() {
   seen.as_primary.backups = {{.node = "n2",
                               .in_sync = true,
                               .linked = true,
+                              .rail = 1,
                               .heard = true,
                               .completed = 99,
                               .applied = 90,
@@ -190,6 +191,7 @@ TEST(ServerViewTest, APrimaryShowsItsGroup) {
   EXPECT_THAT(text,
               HasSubstr("gannet_group_backup_lag_bytes{" + OfN1(",backup=\"n2\"") + " 640\n"));
   EXPECT_THAT(text, HasSubstr("gannet_group_backup_linked{" + OfN1(",backup=\"n3\"") + " 1\n"));
+  EXPECT_THAT(text, HasSubstr("gannet_group_backup_rail{" + OfN1(",backup=\"n2\"") + " 1\n"));
   EXPECT_THAT(text, HasSubstr("gannet_group_members{" + OfN1() + " 4\n"));
   EXPECT_THAT(text, Not(HasSubstr("lag_records"))) << "what is counted is bytes of the stream";
   EXPECT_THAT(text, HasSubstr(",cluster=\"c\",group=\"g1\",member=\"n1\"} 1\n")) << "gannet_info";
@@ -202,6 +204,7 @@ TEST(ServerViewTest, APrimaryShowsItsGroup) {
   EXPECT_EQ(json["cluster"], "c");
   EXPECT_EQ(json["group"], "g1");
   EXPECT_EQ(json["backups"][0]["lag_bytes"], 640);
+  EXPECT_EQ(json["backups"][0]["rail"], 1);
   EXPECT_EQ(json["backups"][1]["in_sync"], false);
 }
 
