@@ -54,7 +54,7 @@ struct alignas(64) EngineServer {
   // Asks the server anew which rails it has, if it has several: ServerInfo::rails tell of their
   // states and connections.
   void AskForRails() {
-    if (session->rails().all().several()) session->requests().AskForRails();
+    if (session->rails().all().several()) session->requests().AskForRails(RailsAsk::kRails);
   }
   // Returns whether the server may keep locks of `locks` until the session is ready again.
   bool MayKeepLocks() const {

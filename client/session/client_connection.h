@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_SESSION_CLIENT_CONNECTION_H_
 #define GANNET_CLIENT_SESSION_CLIENT_CONNECTION_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 
@@ -40,7 +41,8 @@ struct ClientConnection {
   uint32_t region_rkey = 0;
   uint32_t op_lkey = 0;
   uint32_t message_lkey = 0;
-  uint32_t rail = 0;  // among the server's
+  const std::byte* receives = nullptr;  // the buffer of the receive of slot 0
+  uint32_t rail = 0;                    // among the server's
   SocketAddress to;
   int64_t asked_ns = 0;  // when the server was asked for the grant
   int64_t over_ns = 0;   // when it was given up alone
@@ -55,6 +57,9 @@ struct ClientConnection {
   ibv_qp* qp() const { return rdma().qp(); }
   unsigned send_flags() const { return rdma().send_flags(); }
   uint32_t inline_bytes() const { return rdma().limits().inline_bytes; }
+  const std::byte* receive(uint32_t slot) const {
+    return receives + uint64_t{slot} * kMessageBytesMax;
+  }
   // Returns the work-request id for a position of `work`.
   uint64_t SendId(uint32_t position) const {
     return WrId{static_cast<uint8_t>(ConnectionWork::kSend), id, position}.Pack();

@@ -12,6 +12,14 @@ ClientConnection* ClientConnections::FindOther(uint32_t id) {
   return found != all_.end() ? &*found : nullptr;
 }
 
+bool ClientConnections::CarriesRequests(const ClientConnection& it) const {
+  if (!it.ready()) return false;
+  for (const ClientConnection& other : all_) {
+    if (other.ready() && other.rail == it.rail) return &other == &it;
+  }
+  return false;
+}
+
 ClientConnection& ClientConnections::Add(std::unique_ptr<Connector> connector) {
   ClientConnection& connection = all_.emplace_back();
   return Begin(connection, size() - 1, std::move(connector));
@@ -59,6 +67,12 @@ bool ClientConnections::ExpectAnswers() const {
 bool ClientConnections::HaveOtherThanMessages() const {
   return std::ranges::any_of(all_, [](const ClientConnection& it) {
     return it.ready() && it.work.HasOtherThanMessages();
+  });
+}
+
+bool ClientConnections::HaveReadBehindMessage() const {
+  return std::ranges::any_of(all_, [](const ClientConnection& it) {
+    return it.ready() && it.work.HasReadBehindMessage();
   });
 }
 

@@ -41,6 +41,9 @@ class ClientConnections {
     return FindOther(id);
   }
 
+  // Returns whether requests may go by this connection: it is the first one of its rail that is
+  // ready.
+  bool CarriesRequests(const ClientConnection& it) const;
   // Adds a connection that is being made.
   ClientConnection& Add(std::unique_ptr<Connector> connector);
   // Makes `over` anew, at its place. REQUIRES: it is flushed.
@@ -53,6 +56,8 @@ class ClientConnections {
   bool ExpectAnswers() const;
   // Returns whether anything but messages is in flight.
   bool HaveOtherThanMessages() const;
+  // Returns whether a READ in flight waits for a message that was posted before it.
+  bool HaveReadBehindMessage() const;
   // Posts the receives that were used. Returns a connection whose device refuses; nullptr: none
   // does.
   ClientConnection* PostReceives() {

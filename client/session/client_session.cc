@@ -33,7 +33,11 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
               .connections = &connections_,
               .usage = &news_.usage(),
               .watched = &watched_}),
-      requests_({.reports = &reports_, .memory = &memory_, .sends = &sends_, .watched = &watched_}),
+      requests_({.reports = &reports_,
+                 .memory = &memory_,
+                 .connections = &connections_,
+                 .sends = &sends_,
+                 .watched = &watched_}),
       heartbeats_({.options = &options_,
                    .phase = &phase_,
                    .reports = &reports_,
@@ -74,6 +78,7 @@ ClientSession::ClientSession(Options options, SessionOwner* owner)
               .rails = &server_rails_,
               .connections = &connections_,
               .sends = &sends_,
+              .requests = &requests_,
               .heartbeats = &heartbeats_,
               .completions = &completions_,
               .waits = &waits_}) {}
@@ -162,7 +167,8 @@ void ClientSession::BecomeReady(int64_t now_ns) {
   requests_.Restart();
   completions_.LookAtTerms();
   const bool asks_for_rails = options_.rails > 1 && (grant.features & kGrantRails) != 0;
-  if (asks_for_rails) requests_.AskForRails();
+  const bool in_order = (grant.features & kGrantOrdersRequests) != 0;
+  if (asks_for_rails) requests_.AskForRails(in_order ? RailsAsk::kRailsInOrder : RailsAsk::kRails);
   rails_.Restart(first.to, asks_for_rails);
   terms_.may_keep_locks = asks_for_rails && !terms_.lock_by_nic;
   if (options_.item_leases && (grant.features & kGrantItemLeases) != 0)

@@ -72,8 +72,15 @@ absl::Status ConnectionMaker::Configure(ClientConnection& connection) {
   connection.domain = domain;
   connection.op_lkey = memory.op_buffers.range->keys().lkeys[domain];
   connection.message_lkey = memory.requests.range->keys().lkeys[domain];
-  const uint32_t first_receive = SessionMemory::FirstReceive(connection.index);
-  const uint32_t receives = SessionMemory::FirstReceive(connection.index + 1) - first_receive;
+  const SessionBuffers* buffers = &memory.receives;
+  uint32_t first_receive = SessionMemory::FirstReceive(connection.index);
+  uint32_t receives = SessionMemory::FirstReceive(connection.index + 1) - first_receive;
+  if (joins_by_rails) {
+    GANNET_ASSIGN_OR_RETURN(buffers, memory.RailReceives(connection.index));
+    first_receive = 0;
+    receives = SessionMemory::kFirstReceives;
+  }
+  connection.receives = buffers->data;
   const uint32_t sends = std::min(caps.max_qp_wr, kSendWrs);
   GANNET_RETURN_IF_ERROR(connector.CreateConnection(
       {.queue_pair = {.pd = memory.domains->pd(domain),
@@ -83,8 +90,8 @@ absl::Status ConnectionMaker::Configure(ClientConnection& connection) {
        .caps = caps,
        .completions = device->completions.get(),
        .receives = {
-           .first = {reinterpret_cast<uint64_t>(memory.receive(first_receive)), kMessageBytesMax,
-                     memory.receives.range->keys().lkeys[domain]},
+           .first = {reinterpret_cast<uint64_t>(connection.receive(first_receive)),
+                     kMessageBytesMax, buffers->range->keys().lkeys[domain]},
            .count = receives,
            .id = {static_cast<uint8_t>(ConnectionWork::kReceive), connection.id, first_receive}}}));
   // One entry of the send queue stays free for the work request that BeginDrain posts.
@@ -113,10 +120,11 @@ absl::StatusOr<SessionDevice*> ConnectionMaker::DeviceOf(ibv_context* verbs, boo
     GANNET_ASSIGN_OR_RETURN(memory, SessionMemory::Create(options.domains, options.ops));
   }
   const uint32_t sends = std::min(device.caps.max_qp_wr, kSendWrs);
+  constexpr uint32_t kConnectionsMax = SessionMemory::kConnectionsMax;
   const uint32_t completions =
-      (joins_by_rails ? SessionMemory::kConnectionsMax : options.connections_max + 1) *
-          (sends + 2) +
-      SessionMemory::kReceives + 64;
+      64 + (joins_by_rails
+                ? kConnectionsMax * (sends + 2 + SessionMemory::kFirstReceives)
+                : (options.connections_max + 1) * (sends + 2) + SessionMemory::kReceives);
   return memory->Open(device, joins_by_rails, completions);
 }
 

@@ -95,19 +95,19 @@ JoiningConnections::Wanted JoiningConnections::NextWanted() const {
       return it.rail == rail && it.phase != Phase::kOver;
     });
     const int64_t due_ns = (*given_.rails)[rail].next_ns;
-    if (there < WantedBy(rail) && due_ns < next.due_ns) next = {.due_ns = due_ns, .rail = rail};
+    if (there < WantedByEach() && due_ns < next.due_ns) next = {.due_ns = due_ns, .rail = rail};
   }
   return next;
 }
 
-// How many connections there are to be by this rail.
-uint32_t JoiningConnections::WantedBy(uint32_t rail) const {
+// How many connections there are to be by each rail.
+uint32_t JoiningConnections::WantedByEach() const {
   const auto share = [](uint32_t all, uint32_t of) { return (all + of - 1) / of; };
   const uint32_t rails = given_.rails->size();
   const uint32_t needed = share(given_.options->reads_wanted, given_.terms->read_depth);
   const uint32_t for_reads = std::clamp(needed, 1u, given_.options->connections_max);
-  const bool apart = rail == 0 && given_.sends->mixes();
-  return std::min(share(for_reads, rails) + (apart ? 1 : 0), SessionMemory::kConnectionsMax);
+  return std::min(share(for_reads, rails) + (given_.sends->mixes() ? 1 : 0),
+                  SessionMemory::kConnectionsMax);
 }
 
 }  // namespace gannet

@@ -54,7 +54,7 @@ class JoiningConnections {
     uint32_t rail = 0;
   };
   Wanted NextWanted() const;
-  uint32_t WantedBy(uint32_t rail) const;
+  uint32_t WantedByEach() const;
   ClientConnection* FindBeingMade() const;
   // A place for one connection more; nullptr: behind the last.
   ClientConnection* FindPlace() const;

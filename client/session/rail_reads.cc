@@ -23,12 +23,12 @@ ClientConnection* RailReads::Choose(ClientConnection* open, uint64_t bytes,
   return to;
 }
 
-// READs are kept apart from requests if the first connection's rail has another one.
+// READs are kept apart from requests on each rail that has another connection.
 bool RailReads::MayCarry(const ClientConnection& connection) const {
   if (!connection.ready()) return false;
-  if (!apart_ || connection.index != 0) return true;
+  if (!apart_ || !connections_->CarriesRequests(connection)) return true;
   return std::ranges::none_of(*connections_, [&](const ClientConnection& it) {
-    return it.index != 0 && it.ready() && it.rail == connection.rail;
+    return it.index != connection.index && it.ready() && it.rail == connection.rail;
   });
 }
 

@@ -30,7 +30,7 @@ class RailReads {
   // There are several rails.
   void Use() { several_ = true; }
   bool several() const { return several_; }
-  // READs were seen to wait for requests, which go by the first connection.
+  // READs were seen to wait for requests, which go by one connection of each rail.
   void KeepApart() { apart_ = true; }
 
   // Returns the connection for one READ of so many bytes; nullptr: none has room. The connections

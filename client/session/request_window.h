@@ -79,6 +79,10 @@ class RequestWindow {
     Entry& entry = entries_[IndexOf(sequence)];
     return entry.sequence == sequence ? &entry : nullptr;
   }
+  // Returns whether the request of this number is unanswered.
+  bool Has(uint64_t sequence) const {
+    return sequence != 0 && !entries_.empty() && entries_[IndexOf(sequence)].sequence == sequence;
+  }
   void End(Entry& entry) {
     entry = Entry{};
     while (oldest_ < next_ && entries_[IndexOf(oldest_)].sequence != oldest_) ++oldest_;

@@ -103,6 +103,14 @@ class SendChain {
     entry.request.wr_id = first_id_ + connection_->work.Push(work);
   }
 
+  // Adds a SEND, which is no operation's: that goes on with the reply. REQUIRES: room() > 0.
+  void AddMessage(const std::byte* data, uint32_t bytes) {
+    const ClientConnection& to = *connection_;
+    const unsigned inline_flag = bytes <= to.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
+    Add({0, InFlightWork::Kind::kMessage}, SendRequest(0, nullptr, inline_flag | to.send_flags()),
+        {reinterpret_cast<uint64_t>(data), bytes, to.message_lkey});
+  }
+
   // Signals and posts. The chain is empty afterwards. REQUIRES: not empty.
   PostResult Post() {
     GANNET_CHECK_DATA_PATH(!empty(), "there is nothing to post");

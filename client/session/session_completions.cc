@@ -130,7 +130,9 @@ bool SessionCompletions::HeldUntilBelieved(const ibv_wc& completion) const {
   if (kind == ConnectionWork::kSend) return true;
   // The bytes belong to the buffer, whatever the server sent into it.
   ReplyHeader header{};
-  std::memcpy(&header, (*given_.memory)->receive(id.slot),
+  const ClientConnection* const connection = given_.connections->Find(id.owner);
+  if (connection == nullptr) return false;  // an earlier connection's, which is ignored
+  std::memcpy(&header, connection->receive(id.slot),
               std::min<size_t>(completion.byte_len, sizeof(header)));
   if (header.opcode == static_cast<uint8_t>(Opcode::kMap)) return false;
   return header.opcode != static_cast<uint8_t>(Opcode::kHeartbeat) || header.sequence != 0;
@@ -196,7 +198,7 @@ void SessionCompletions::OnReceiveCompletion(ClientConnection& connection, uint3
     return;
   }
   connection.liveness.OnHeard(*given_.watched);
-  OnMessage(connection, {(*given_.memory)->receive(receive), completion.byte_len}, now_ns);
+  OnMessage(connection, {connection.receive(receive), completion.byte_len}, now_ns);
   connection.rdma().Recycle(receive);
   receives_used_ = true;
 }

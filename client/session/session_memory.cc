@@ -36,6 +36,15 @@ absl::StatusOr<std::unique_ptr<SessionMemory>> SessionMemory::Create(
   return memory;
 }
 
+absl::StatusOr<const SessionBuffers*> SessionMemory::RailReceives(uint32_t connection) {
+  SessionBuffers& buffers = rail_receives[connection];
+  if (buffers.data == nullptr) {
+    constexpr uint64_t kBytes = uint64_t{kFirstReceives} * kMessageBytesMax;
+    GANNET_ASSIGN_OR_RETURN(buffers, MakeBuffers(*domains, kBytes));
+  }
+  return &buffers;
+}
+
 SessionDevice* SessionMemory::Find(const ibv_context* verbs, bool joins_by_rails) const {
   for (const std::unique_ptr<SessionDevice>& it : devices) {
     if (it->device.verbs == verbs && it->joins_by_rails == joins_by_rails && !it->lost)

@@ -2,6 +2,7 @@
 #define GANNET_CLIENT_SESSION_SESSION_MEMORY_H_
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -58,7 +59,8 @@ struct SessionBuffers {
 struct SessionMemory {
   static constexpr uint32_t kHeartbeatReceives = Liveness::kHeartbeatsMax;
   static constexpr uint32_t kConnectionsMax = 8;
-  // The first connection receives all replies, the others only those to heartbeats.
+  // The first connection receives all replies, the others only those to heartbeats. Those by other
+  // rails than the first one's receive replies, too, into memory of their own (RailReceives).
   static constexpr uint32_t kFirstReceives = RequestWindow::kCreditsMax + kHeartbeatReceives;
   static constexpr uint32_t kReceives = kFirstReceives + (kConnectionsMax - 1) * kHeartbeatReceives;
   // The number of the first receive buffer of a connection. Its last one is before the next
@@ -91,7 +93,9 @@ struct SessionMemory {
 
   OpBuffers* op(uint32_t i) const { return reinterpret_cast<OpBuffers*>(op_buffers.data) + i; }
   std::byte* request(uint32_t i) const { return requests.data + uint64_t{i} * kMessageBytesMax; }
-  std::byte* receive(uint32_t i) const { return receives.data + uint64_t{i} * kMessageBytesMax; }
+  // Returns kFirstReceives receive buffers for the connection of this index. ResourceExhausted: as
+  // Create.
+  absl::StatusOr<const SessionBuffers*> RailReceives(uint32_t connection);
   // The buffer for the message of plain heartbeats. It lies behind the requests' buffers.
   std::byte* heartbeat() const { return request(RequestWindow::kCreditsMax); }
   // The buffer for a heartbeat that carries a report or touches. It lies behind heartbeat().
@@ -119,6 +123,7 @@ struct SessionMemory {
   SessionBuffers op_buffers;
   SessionBuffers requests;
   SessionBuffers receives;
+  std::array<SessionBuffers, kConnectionsMax> rail_receives;  // made when they are needed
   RegisteredPool items{nullptr, RemoteAccess::kNone};         // long items are READ into these
   RegisteredPool values{nullptr, RemoteAccess::kRead};        // for long PUTs
   RegisteredPool replies{nullptr, RemoteAccess::kReadWrite};  // for GETs by RPC

@@ -15,6 +15,7 @@ void SessionRails::Learn(const RailsReply& told) {
   if (known) return;
   if (!rails_.several()) return given_.attempts->LearnRails({});
   given_.sends->UseRails();
+  given_.requests->UseRails();
   given_.attempts->LearnRails(rails_.Addresses());
 }
 
@@ -46,6 +47,7 @@ void SessionRails::Poll(int64_t now_ns) {
     }
     connection.over_ns = 0;
     rails_[connection.rail].works += connection.work.posted();
+    given_.requests->TakeLost(connection);  // whose work knows what is done
     given_.sends->rail_reads().TakeLost(connection);
     given_.heartbeats->OnReadsMoved();
   }

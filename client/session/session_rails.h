@@ -12,6 +12,7 @@
 #include "client/session/session_heartbeats.h"
 #include "client/session/session_options.h"
 #include "client/session/session_phase.h"
+#include "client/session/session_requests.h"
 #include "client/session/session_sends.h"
 #include "client/session/session_waits.h"
 #include "common/protocol/rails_reply.h"
@@ -20,8 +21,8 @@
 namespace gannet {
 
 // What becomes of a session's connections if its server has several rails: one that breaks is given
-// up alone, and its READs are posted to others when it is flushed. Not so the first one, which has
-// the requests and the locks. One owner thread.
+// up alone, and its READs and requests go by others when it is flushed. Not so the first one, which
+// has the locks, and whose grant has the session's terms. One owner thread.
 class SessionRails final : public OneConnectionOwner {
  public:
   struct Dependencies {  // outlive this
@@ -31,6 +32,7 @@ class SessionRails final : public OneConnectionOwner {
     ServerRails* rails;
     ClientConnections* connections;
     SessionSends* sends;
+    SessionRequests* requests;
     SessionHeartbeats* heartbeats;
     const SessionCompletions* completions;
     SessionWaits* waits;

@@ -35,9 +35,12 @@ void SessionRequests::Resend(int64_t now_ns) {
       window_.End(entry);
       return;
     }
-    if (domain != former) NameMemoryAnew(entry, former, domain);
+    const RequestRails::Sent* const sent = SentOf(entry);
+    const uint32_t named = sent != nullptr ? sent->domain : former;
+    if (domain != named) NameMemoryAnew(entry, named, domain);
     Add(entry, now_ns);
   });
+  by_rails_.Forget();
   given_.sends->Post();
 }
 
@@ -67,6 +70,7 @@ void SessionRequests::NameMemoryAnew(const RequestWindow::Entry& entry, uint32_t
 
 void SessionRequests::BeginAnew(uint16_t credits, std::vector<uint32_t>* abandoned) {
   domain_ = (*given_.memory)->first->domain;
+  by_rails_.Forget();
   window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
     if (entry.op < kOpsEnd) abandoned->push_back(entry.op);
     (*given_.memory)->ReturnLent(entry);
@@ -93,29 +97,112 @@ void SessionRequests::SendQuestions(int64_t now_ns) {
     asks_for_item_leases_ = false;
     SendQuestion(Opcode::kItemLeases, 0, kItemLeasesOp, now_ns);
   }
-  if (asks_for_rails_ && CanSend()) {
-    asks_for_rails_ = false;
-    SendQuestion(Opcode::kRails, 0, kRailsOp, now_ns);
+  if (asks_for_rails_.has_value() && CanSend()) {
+    const auto ask = static_cast<uint64_t>(*std::exchange(asks_for_rails_, std::nullopt));
+    SendQuestion(Opcode::kRails, ask, kRailsOp, now_ns);
   }
+  if (lost_) SendLost(now_ns);
+  if (!to_tell_.empty()) TellGivenUp(now_ns);
 }
 
-void SessionRequests::SendQuestion(Opcode opcode, uint64_t position, uint32_t op, int64_t now_ns) {
+void SessionRequests::SendQuestion(Opcode opcode, uint64_t word, uint32_t op, int64_t now_ns) {
   RequestHeader header{};
   header.opcode = static_cast<uint8_t>(opcode);
-  if (opcode == Opcode::kMap) header.list.position = position;
+  header.words[0] = word;
   Send({.header = header, .key = {}, .value = {}}, {.op = op}, now_ns);
   given_.sends->Post();
 }
 
 void SessionRequests::Add(RequestWindow::Entry& entry, int64_t now_ns) {
-  given_.sends->AddRequest(entry, (*given_.memory)->request(window_.IndexOf(entry.sequence)),
-                           now_ns);
+  if (by_rails_.several()) [[unlikely]] {
+    AddByRails(entry, now_ns);
+    return;
+  }
+  given_.sends->AddRequest(given_.connections->first(), entry,
+                           (*given_.memory)->request(window_.IndexOf(entry.sequence)), now_ns);
+}
+
+// Adds it to the chain of the connection that it goes by. Returns false if none has room.
+bool SessionRequests::AddByRails(RequestWindow::Entry& entry, int64_t now_ns) {
+  const uint32_t place = window_.IndexOf(entry.sequence);
+  std::byte* const message = (*given_.memory)->request(place);
+  RequestHeader header;
+  std::memcpy(&header, message, sizeof(header));
+  const bool own = entry.op >= kOpsEnd && entry.op != kInvalidOp;
+  ClientConnection* const to = by_rails_.Choose(header, own, window_);
+  if (to == nullptr) return false;
+  const RequestRails::Sent* const before = SentOf(entry);
+  const uint32_t named = before != nullptr ? before->domain : domain_;
+  if (to->domain != named) NameMemoryAnew(entry, named, to->domain);
+  by_rails_.OnSent(place, entry.sequence, header, *to);
+  given_.sends->AddRequest(*to, entry, message, now_ns);
+  return true;
+}
+
+void SessionRequests::TakeLost(const ClientConnection& over) {
+  window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
+    RequestRails::Sent* const sent = SentOf(entry);
+    if (sent != nullptr) TakeLost(entry, *sent, over.index);
+  });
+}
+
+void SessionRequests::TakeLost(RequestWindow::Entry& entry, RequestRails::Sent& sent,
+                               uint32_t over) {
+  constexpr uint32_t kNowhere = RequestRails::kNowhere;
+  if (sent.connection == over) {
+    if (sent.server_knows) return EndUnwanted(entry);
+    // What told the server is on its way, and stands for the request.
+    sent.connection = std::exchange(sent.told_by, kNowhere);
+    lost_ |= sent.connection == kNowhere;
+  } else if (sent.told_by == over && !sent.server_knows) {
+    sent.told_by = kNowhere;
+    to_tell_.push_back(entry.sequence);
+  }
+}
+
+// A request without effect goes instead of one that was given up. What that had lent is returned,
+// as its connection is flushed.
+void SessionRequests::SendLost(int64_t now_ns) {
+  lost_ = false;
+  window_.ForEachUnanswered([&](RequestWindow::Entry& entry) {
+    const RequestRails::Sent* const sent = SentOf(entry);
+    if (lost_ || sent == nullptr || sent->connection != RequestRails::kNowhere) return;
+    if (entry.op == kInvalidOp) {
+      (*given_.memory)->ReturnLent(entry);
+      entry.value = entry.reply = {};
+      const RequestHeader header = RequestRails::GivenUp(RailsAsk::kLost, entry.sequence);
+      entry.bytes = sizeof(header);
+      std::memcpy((*given_.memory)->request(window_.IndexOf(entry.sequence)), &header,
+                  sizeof(header));
+    }
+    lost_ = !AddByRails(entry, now_ns);
+  });
+  given_.sends->Post();
+}
+
+// Tells the server by another connection: the one that has the request may be dead, and nobody
+// knows yet. The request's buffer is not free, so this needs a device that takes it inline. Not so
+// of a GET: what the server WRITEs for it may still arrive.
+void SessionRequests::TellGivenUp(int64_t now_ns) {
+  for (const uint64_t sequence : std::exchange(to_tell_, {})) {
+    const RequestWindow::Entry* const entry = window_.Find(sequence);
+    if (entry == nullptr || entry->op != kInvalidOp || entry->reply.data != nullptr) continue;
+    RequestRails::Sent* const sent = SentOf(*entry);
+    if (sent == nullptr || sent->connection == RequestRails::kNowhere) continue;
+    ClientConnection* const other = by_rails_.Other(sent->connection);
+    RequestHeader header = RequestRails::GivenUp(RailsAsk::kGivenUp, sequence);
+    if (other == nullptr || other->inline_bytes() < sizeof(header)) continue;
+    sent->told_by = other->index;
+    given_.sends->AddMessage(*other, reinterpret_cast<std::byte*>(&header), sizeof(header), now_ns);
+    given_.sends->Post();
+  }
 }
 
 const RequestWindow::Entry* SessionRequests::IgnoreAnswer(uint64_t sequence, uint32_t op) {
   RequestWindow::Entry* entry = window_.Find(sequence);
   if (entry == nullptr || entry->op != op) return nullptr;
   entry->op = kInvalidOp;
+  if (by_rails_.several()) to_tell_.push_back(sequence);
   return entry;
 }
 
@@ -123,20 +210,37 @@ bool SessionRequests::TakeAnswer(const ReplyView& reply) {
   RequestWindow::Entry* entry = window_.Find(reply.header.sequence);
   if (entry == nullptr) return false;
   watch_.OnAnswer(*given_.watched);
+  if (entry->op >= kOpsEnd) [[unlikely]] {
+    TakeOtherAnswer(*entry, reply);
+    return true;
+  }
   RequestWindow::Entry answered = *entry;
   window_.End(*entry);
-  if (answered.op < kOpsEnd) [[likely]] {
-    given_.reports->OnReply(&answered, reply);
-  } else if (answered.op == kMapOp) {
+  given_.reports->OnReply(&answered, reply);
+  (*given_.memory)->ReturnLent(answered);
+  return true;
+}
+
+// To a question of the session, or to a request that nobody waits for.
+void SessionRequests::TakeOtherAnswer(RequestWindow::Entry& entry, const ReplyView& reply) {
+  const uint32_t op = entry.op;
+  RequestRails::Sent* const sent = SentOf(entry);
+  if (op == kInvalidOp && sent != nullptr && !by_rails_.EndsBy(reply.header, *sent)) return;
+  EndUnwanted(entry);
+  if (op == kMapOp) {
     given_.reports->OnMapReply(reply);
-  } else if (answered.op == kItemLeasesOp) {
+  } else if (op == kItemLeasesOp) {
     item_leases_ = ItemLeasesIn(reply);
-  } else if (answered.op == kRailsOp) {
+  } else if (op == kRailsOp) {
     const bool ok = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
     rails_ = ok ? DecodeRails(reply.value) : RailsReply{};
   }
-  (*given_.memory)->ReturnLent(answered);
-  return true;
+}
+
+void SessionRequests::EndUnwanted(RequestWindow::Entry& entry) {
+  const RequestWindow::Entry ended = entry;
+  window_.End(entry);
+  (*given_.memory)->ReturnLent(ended);
 }
 
 }  // namespace gannet

@@ -1,6 +1,7 @@
 // Chains of work requests. A chain is one connection's: READs take the connections in turn,
-// requests and compare-and-swaps the first. A chain is posted as a whole, and may be left for the
-// next Poll if operations that this one ended will be followed by others (OthersWillJoin).
+// compare-and-swaps the first, and requests that of RequestRails. A chain is posted as a whole, and
+// may be left for the next Poll if operations that this one ended will be followed by others
+// (OthersWillJoin).
 
 #include "client/session/session_sends.h"
 
@@ -139,7 +140,7 @@ bool SessionSends::OpenChain(ClientConnection& connection) {
   if (!chain_.empty() && (chain_.connection() != &connection || chain_.size() == SendChain::kMax)) {
     Post();
   }
-  if (!given_.phase->ready()) return false;
+  if (!connection.ready()) return false;  // nor is any, if the session is not ready
   chain_.Open(&connection);
   chain_end_request_ = nullptr;
   return true;
@@ -174,25 +175,23 @@ void SessionSends::SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead&
   chain_.Add({read.op, kind}, ReadRequest(0, nullptr, address + read.offset, rkey, 0), sge);
 }
 
-void SessionSends::AddRequest(RequestWindow::Entry& entry, std::byte* message, int64_t now_ns) {
-  ClientConnection& connection = given_.connections->first();
+void SessionSends::AddRequest(ClientConnection& connection, RequestWindow::Entry& entry,
+                              std::byte* message, int64_t now_ns) {
   if (!OpenChain(connection)) return;
   const bool signaled = chain_.NextIsSignaled();
   entry.posts += chain_.empty();
   entry.completions += signaled;
   ++entry.sends;
-  AddMessage(connection, message, entry.bytes, now_ns);
+  chain_.AddMessage(message, entry.bytes);
+  given_.usage->PostedOther();
+  connection.liveness.OnSent(now_ns, *given_.watched);
   if (!signaled) chain_end_request_ = &entry;  // signaled after all if it stays the last
 }
 
 void SessionSends::AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes,
                               int64_t now_ns) {
-  GANNET_CHECK_DATA_PATH(connection.work.room() > 0, "send queue overrun");
   if (!OpenChain(connection)) return;
-  const unsigned inline_flag = bytes <= connection.inline_bytes() ? unsigned{IBV_SEND_INLINE} : 0u;
-  chain_.Add({0, InFlightWork::Kind::kMessage},  // its operation goes on with the reply
-             SendRequest(0, nullptr, inline_flag | connection.send_flags()),
-             {reinterpret_cast<uint64_t>(data), bytes, connection.message_lkey});
+  chain_.AddMessage(data, bytes);
   given_.usage->PostedOther();
   connection.liveness.OnSent(now_ns, *given_.watched);
 }

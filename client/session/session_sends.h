@@ -25,7 +25,8 @@ namespace gannet {
 
 // What a session posts. It builds chains of work requests, and chooses the connections they go to.
 //
-// Requests and compare-and-swaps go over the first connection, READs over all. But a queue pair
+// Compare-and-swaps go over the first connection, and requests, unless the server takes them by
+// several rails (request_rails.h); READs go over all. But a queue pair
 // completes its work in the order in which it was posted. So a READ behind a request is done only
 // when the server's device acknowledged the request, which a software device does when it gets a
 // core. So a session that is found to have READs behind an unanswered request makes one connection
@@ -85,8 +86,10 @@ class SessionSends {
   void SendReadOf(uint64_t address, uint32_t rkey, const QueuedRead& read,
                   InFlightWork::Kind kind = InFlightWork::Kind::kRead);
 
-  // Adds a request that is in the window, for the first time or again.
-  void AddRequest(RequestWindow::Entry& entry, std::byte* message, int64_t now_ns);
+  // Adds a request that is in the window, for the first time or again. REQUIRES: the connection's
+  // send queue has room.
+  void AddRequest(ClientConnection& connection, RequestWindow::Entry& entry, std::byte* message,
+                  int64_t now_ns);
   // Adds a message that will be answered. REQUIRES: the connection's send queue has room.
   void AddMessage(ClientConnection& connection, std::byte* data, uint32_t bytes, int64_t now_ns);
 
@@ -114,7 +117,7 @@ class SessionSends {
 
   // Takes note if READs wait for a request now.
   void LookForMixing(bool requests_unanswered) {
-    mixes_ |= requests_unanswered && given_.connections->first().work.HasReadBehindMessage();
+    mixes_ |= requests_unanswered && given_.connections->HaveReadBehindMessage();
     if (mixes_) rail_reads_.KeepApart();
   }
   // Returns whether READs were seen to wait for a request.

@@ -141,7 +141,7 @@ std::optional<RequestError> CheckHeartbeat(const RequestHeader& h) {
 
 // Of those that have no struct of their own, one has a word.
 std::optional<RequestError> CheckBare(const RequestHeader& h) {
-  const bool known = h.words[0] <= static_cast<uint64_t>(RailsAsk::kGivenUp);
+  const bool known = h.words[0] <= static_cast<uint64_t>(RailsAsk::kLost);
   return known ? std::nullopt : Invalid("what rails are asked for");
 }
 

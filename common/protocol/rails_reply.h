@@ -10,6 +10,9 @@
 #include <string_view>
 #include <type_traits>
 
+#include "common/protocol/opcode.h"
+#include "common/protocol/request_header.h"
+
 namespace gannet {
 
 // A bit of Grant::features: the server has several rails, and answers kRails.
@@ -25,9 +28,18 @@ enum class RailsAsk : uint64_t {
   // The same. From now on, until the session has another first connection, all numbers of the
   // session come, over any of its connections. So the server executes none before those before it.
   kRailsInOrder = 1,
-  // Does nothing. The request of this number was given up, so it is not to be executed later.
+  // Does nothing. The request of this number was given up, so it is not to be executed later. If it
+  // is under way, it goes on, and the answer is kTryAgain.
   kGivenUp = 2,
+  // The same, but what is under way is given up: its connection is over.
+  kLost = 3,
 };
+
+// Returns what the request asks for; kRails if it is another's.
+inline RailsAsk AskOf(const RequestHeader& header) {
+  const bool rails = header.opcode == static_cast<uint8_t>(Opcode::kRails);
+  return rails ? static_cast<RailsAsk>(header.words[0]) : RailsAsk::kRails;
+}
 
 // The most rails of a server. A rail is an address of it, and the device behind that.
 inline constexpr uint32_t kRailsMax = 8;

@@ -158,7 +158,7 @@ ReplyHeader Observation::Rails(const ServerConnection& connection, const Request
   const ServerContext& server = context_.server;
   if (server.rails.size() == 1) return ReplyTo(header, ReplyStatus::kNotFound);
   Session& session = *connection.session;
-  if (header.words[0] == static_cast<uint64_t>(RailsAsk::kRailsInOrder) && session.aside == nullptr)
+  if (AskOf(header) == RailsAsk::kRailsInOrder && session.aside == nullptr)
     session.aside = std::make_unique<RequestsAside>(session.credits());
   RailsReply rails{};
   rails.count = static_cast<uint8_t>(server.rails.size());

@@ -65,6 +65,10 @@ bool RequestAdmission::AdmitRefused(ServerConnection* connection, const RequestV
 bool RequestAdmission::AdmitAgain(ServerConnection* connection, const RequestView& request,
                                   Session::Admission admission, ReplyHeader recorded) {
   const RequestHeader& header = request.header;
+  if (admission == Session::Admission::kInProgress && AskOf(header) == RailsAsk::kGivenUp) {
+    replies_.Send(connection, ReplyTo(header, ReplyStatus::kTryAgain));
+    return false;
+  }
   if (admission == Session::Admission::kInProgress) {
     // The client believes that another of its connections is broken, and may be right. Gives up the
     // copy on that connection, and executes this one.
@@ -140,6 +144,7 @@ void RequestAdmission::KeepAside(ServerConnection* connection, uint64_t sequence
                                           .since = context_.now.boot,
                                           .message = {message.begin(), message.end()}})) {
     case Keeping::kDone:
+      context_.counters.set_aside.Add(1);
       if (std::ranges::find(waiting_, session->token()) == waiting_.end())
         waiting_.push_back(session->token());
       break;

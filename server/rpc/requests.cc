@@ -262,7 +262,7 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     case Opcode::kPing:
       return ExecuteWithValue(connection, request);
     case Opcode::kRails:
-      if (request.header.words[0] == static_cast<uint64_t>(RailsAsk::kGivenUp))
+      if (AskOf(request.header) >= RailsAsk::kGivenUp)
         return admission_.AnswerGivenUp(connection, request.header);
       lock_requests_.KeepLocksOf(connection);
       return ExecuteWithValue(connection, request);

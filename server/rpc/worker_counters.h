@@ -53,6 +53,7 @@ struct WorkerCounters {
   std::array<std::array<Counter, LatencyBucket::kCount>, kLatencyKinds> client_latencies;
   // Requests by the rail that they came by, without heartbeats, if there are several.
   std::array<Counter, kRailsMax> rail_requests;
+  Counter set_aside;  // requests, until those before them came
   // No client of this worker READs an index older than this generation.
   Counter index_generation;
 };

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
@@ -13,6 +15,7 @@
 #include <memory>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "tests/support/environment_variable.h"
@@ -161,6 +164,94 @@ TEST_F(RailsTest, AnotherRailThatIsLostCostsNoAnswerAndNoLock) {
                        }),
             0.45);
   RecordProperty("longest_ms", static_cast<int>(longest.count()));
+}
+
+// Calls use(thread) on so many threads.
+template <class Use>
+void OnThreads(int threads, Use use) {
+  std::vector<std::thread> all;
+  for (int thread = 0; thread < threads; ++thread) all.emplace_back(use, thread);
+  for (std::thread& it : all) it.join();
+}
+
+TEST_F(RailsTest, LongValuesArePutByBothRails) {
+  const auto client = Connect();
+  AwaitBoth(*client);
+  constexpr int kThreads = 4;
+  EXPECT_GE(LeastShare(*client,
+                       [&] {
+                         OnThreads(kThreads, [&](int thread) {
+                           for (int i = 0; i < 10; ++i) {
+                             const int key = thread * 100 + i;
+                             const auto put =
+                                 client->Put(absl::StrCat("key", key), ValueOf(key, kMegabyte));
+                             EXPECT_TRUE(put.ok()) << put.status();
+                           }
+                         });
+                       }),
+            0.3);
+  for (int thread = 0; thread < kThreads; ++thread) {
+    const int key = thread * 100 + 9;
+    const auto value = client->Get(absl::StrCat("key", key));
+    ASSERT_TRUE(value.ok() && value->has_value());
+    EXPECT_EQ((*value)->data, ValueOf(key, kMegabyte));
+  }
+}
+
+// Each rail goes down in turn, the first connection's, too.
+TEST_F(RailsTest, WritesAreDoneOnceWhicheverRailIsLost) {
+  const auto client = Connect();
+  AwaitBoth(*client);
+  constexpr int kThreads = 4;
+  for (const int rail : {1, 0, 1}) {
+    std::atomic<bool> down{false}, over{false};
+    std::array<int64_t, kThreads> counts{};
+    std::thread cutter([&] {
+      while (!down) std::this_thread::yield();
+      ports_.TakeDown(rail);
+      std::this_thread::sleep_for(seconds(1));
+      over = true;
+    });
+    OnThreads(kThreads, [&](int thread) {
+      const std::string counter = absl::StrCat("counter", rail, "-", thread);
+      const int64_t before = client->Incr(counter, 0).value_or(-1);
+      while (!over) {
+        const auto put = client->Put(absl::StrCat("key", thread), ValueOf(thread, kMegabyte));
+        EXPECT_TRUE(put.ok()) << put.status();
+        const absl::StatusOr<int64_t> now = client->Incr(counter, 1);
+        ASSERT_TRUE(now.ok()) << now.status();
+        ASSERT_EQ(*now, before + ++counts[thread]) << "an increment was done twice, or not";
+        down = true;
+      }
+    });
+    cutter.join();
+    EXPECT_GT(*std::ranges::min_element(counts), 0);
+    ports_.BringUp(rail);
+    AwaitBoth(*client);
+  }
+}
+
+// The dead rail is found to be so only when its queue pair gives up. A request that has it is given
+// up before that, and then others are executed.
+TEST_F(RailsTest, WhatADeadRailKeepsHoldsUpNobodyAfterItsDeadline) {
+  bool seen = false;
+  for (int tried = 0; tried < 10 && !seen; ++tried) {
+    Options options;
+    options.deadline = milliseconds(100);
+    auto connected = Client::Connect({server_->endpoint()}, options);
+    ASSERT_TRUE(connected.ok()) << connected.status();
+    Client& client = **connected;
+    AwaitBoth(client);
+    ports_.TakeDown(1);
+    std::atomic<int> failed{0};
+    OnThreads(2, [&](int thread) {
+      failed += !client.Put(absl::StrCat("key", thread), ValueOf(thread, kMegabyte)).ok();
+    });
+    const bool done = client.Put("small", "value").ok();
+    seen = failed > 0 && done && UsesBoth(client);
+    ports_.BringUp(1);
+  }
+  EXPECT_TRUE(seen);
 }
 
 TEST_F(RailsTest, IfTheFirstRailIsLostWritesAreDoneOnceAndLocksAreLost) {

@@ -87,7 +87,15 @@ void SimulatedServer::Stop() {
     server_->Poll(now());
     for (const auto& worker : server_->workers()) worker->Poll(now());
   }
+  set_aside_before_ = set_aside();
   server_.reset();
+}
+
+uint64_t SimulatedServer::set_aside() const {
+  uint64_t all = set_aside_before_;
+  if (!up()) return all;
+  for (const auto& worker : server_->workers()) all += worker->counters().set_aside.value();
+  return all;
 }
 
 void SimulatedServer::Restart(int64_t pause_ns) {

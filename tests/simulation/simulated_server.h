@@ -49,6 +49,8 @@ class SimulatedServer : private ChangeConsumer {
 
   // Returns how many resources are taken and requests wait: 0 if nothing is under way.
   size_t busy() const;
+  // How many requests were set aside, by those that were stopped, too.
+  uint64_t set_aside() const;
   // REQUIRES for this and the following: up().
   uint64_t sessions() const { return server_->Stats(now()).sessions; }
   Store& store() { return server_->store(); }
@@ -76,6 +78,7 @@ class SimulatedServer : private ChangeConsumer {
   Run* const run_;
   History* const history_;
   std::unique_ptr<Server> server_;
+  uint64_t set_aside_before_ = 0;  // by those that were stopped
   std::string endpoint_;
   std::vector<Part> parts_;
   Health health_;

@@ -31,6 +31,7 @@ class World {
   // Runs the seed. Returns early if a check fails.
   void Execute();
   const Scenario& scenario() const { return scenario_; }
+  uint64_t set_aside() const { return server_.set_aside(); }
   // How many GETs were answered from copies, by those clients that stayed.
   uint64_t near_answers() const;
 

@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "client/session/client_connections.h"
 #include "client/session/kept_reads.h"
+#include "client/session/request_rails.h"
+#include "client/session/request_window.h"
 #include "client/session/send_chain.h"
 #include "client/session/server_rails.h"
 #include "tests/common/protocol/example_rails.h"
@@ -146,6 +149,133 @@ TEST(RailReadsTest, AReadHasTheKeysOfItsConnection) {
   chain.AddRead(ReadOf(3));
   EXPECT_EQ(chain.request(0).wr.rdma.rkey, 7u);
   EXPECT_EQ(chain.request(0).sg_list->lkey, 3u);
+}
+
+// Three connections: two by the first rail, one by another.
+class RequestRailsTest : public ::testing::Test {
+ protected:
+  static constexpr uint32_t kMegabyte = 1 << 20;
+
+  RequestRailsTest() {
+    for (const uint32_t rail : {0, 0, 1}) {
+      ClientConnection& it = connections_.Add(nullptr);
+      it.phase = ClientConnection::Phase::kReady;
+      it.rail = it.domain = rail;
+      it.work = InFlightWork(64);
+    }
+    window_.Restart(RequestWindow::kCreditsMax);
+    rails_.Use();
+  }
+  static RequestHeader PutOf(uint32_t value_bytes) {
+    RequestHeader header{};
+    header.opcode = static_cast<uint8_t>(Opcode::kPut);
+    header.value_bytes = value_bytes;
+    return header;
+  }
+  // Sends it, and returns the index of its connection.
+  uint32_t Send(const RequestHeader& header, bool to_first = false) {
+    ClientConnection* const to = rails_.Choose(header, to_first, window_);
+    if (to == nullptr) return RequestRails::kNowhere;
+    const RequestWindow::Entry& entry = window_.Begin({.sequence = window_.next(), .op = 1});
+    rails_.OnSent(window_.IndexOf(entry.sequence), entry.sequence, header, *to);
+    to->work.Push({0, InFlightWork::Kind::kMessage});
+    return to->index;
+  }
+  void Answer(uint64_t sequence) { window_.End(*window_.Find(sequence)); }
+  RequestRails::Sent& SentOf(uint64_t sequence) {
+    return *rails_.Find(window_.IndexOf(sequence), sequence);
+  }
+
+  ClientConnections connections_;
+  RequestRails rails_{&connections_};
+  RequestWindow window_;
+};
+
+TEST_F(RequestRailsTest, LongValuesTakeTheRailsInTurn) {
+  EXPECT_EQ(Send(PutOf(kMegabyte)), 0u);
+  EXPECT_EQ(Send(PutOf(kMegabyte)), 2u) << "one connection of each rail carries requests";
+  EXPECT_EQ(Send(PutOf(2 * kMegabyte)), 2u) << "neither has less, so it stays";
+  EXPECT_EQ(Send(PutOf(kMegabyte)), 0u);
+  Answer(2);
+  Answer(3);
+  EXPECT_EQ(Send(PutOf(100)), 2u);
+}
+
+TEST_F(RequestRailsTest, SmallRequestsStayTogetherUntilTheyAreMany) {
+  uint32_t together = 0;
+  while (together < 60 && Send(PutOf(100)) == 0) ++together;
+  EXPECT_EQ(together, 25u);  // each is 164 bytes, and these are more than 4096
+  EXPECT_EQ(Send(PutOf(100)), 2u);
+}
+
+TEST_F(RequestRailsTest, AGetCountsWhatMayBeWrittenForIt) {
+  RequestHeader get{};
+  get.opcode = static_cast<uint8_t>(Opcode::kGet);
+  get.flags = kValueInBuffer;
+  get.get.buffer_bytes = kMegabyte;
+  EXPECT_EQ(Send(get), 0u);
+  EXPECT_EQ(Send(get), 2u);
+}
+
+TEST_F(RequestRailsTest, LocksAndOwnQuestionsGoByTheFirst) {
+  EXPECT_EQ(Send(PutOf(kMegabyte)), 0u);
+  RequestHeader lock{};
+  lock.opcode = static_cast<uint8_t>(Opcode::kLock);
+  EXPECT_EQ(Send(lock), 0u);
+  RequestHeader under_lock = PutOf(100);
+  under_lock.flags = kUnderLock | kOnlyIfVersion;
+  EXPECT_EQ(Send(under_lock), 0u);
+  EXPECT_EQ(Send(PutOf(100), /*to_first=*/true), 0u);
+  EXPECT_EQ(Send(PutOf(100)), 2u);
+}
+
+TEST_F(RequestRailsTest, AConnectionThatIsOverOrFullCarriesNone) {
+  EXPECT_EQ(Send(PutOf(kMegabyte)), 0u);
+  EXPECT_EQ(Send(PutOf(100)), 2u);
+  connections_[2].phase = ClientConnection::Phase::kOver;
+  EXPECT_EQ(Send(PutOf(100)), 0u);
+  EXPECT_EQ(rails_.Other(0), nullptr);
+  connections_[2].phase = ClientConnection::Phase::kReady;
+  while (connections_[0].work.room() > 0)
+    connections_[0].work.Push({0, InFlightWork::Kind::kMessage});
+  EXPECT_EQ(Send(PutOf(100)), 2u);
+  EXPECT_EQ(rails_.Other(0), &connections_[2]);
+  EXPECT_EQ(rails_.Other(2), nullptr);
+}
+
+TEST_F(RequestRailsTest, AnEarlierRequestOfThePlaceIsNotFound) {
+  Send(PutOf(100));
+  EXPECT_EQ(SentOf(1).connection, 0u);
+  EXPECT_EQ(rails_.Find(window_.IndexOf(1), 1 + RequestWindow::kCreditsMax), nullptr);
+  rails_.Forget();
+  EXPECT_EQ(rails_.Find(window_.IndexOf(1), 1), nullptr);
+}
+
+// Its device may still send the buffer.
+TEST_F(RequestRailsTest, WhatWasGivenUpKeepsItsBufferUntilItWasSent) {
+  ReplyHeader told{};
+  told.opcode = static_cast<uint8_t>(Opcode::kRails);
+  ReplyHeader answer{};
+  answer.opcode = static_cast<uint8_t>(Opcode::kPut);
+  Send(PutOf(100));
+  EXPECT_TRUE(rails_.EndsBy(answer, SentOf(1))) << "nobody was told";
+  SentOf(1).told_by = 2;
+  EXPECT_FALSE(rails_.EndsBy(told, SentOf(1)));
+  EXPECT_TRUE(rails_.EndsBy(told, SentOf(1))) << "both were answered";
+  SentOf(1).server_knows = false;
+  EXPECT_TRUE(rails_.EndsBy(answer, SentOf(1))) << "the request came";
+  connections_[0].work.Complete(SentOf(1).position, [](auto, bool) {});
+  EXPECT_TRUE(rails_.EndsBy(told, SentOf(1))) << "it was sent";
+}
+
+TEST_F(RequestRailsTest, WhatIsUnderWayIsAnsweredLater) {
+  ReplyHeader told{};
+  told.opcode = static_cast<uint8_t>(Opcode::kRails);
+  told.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
+  Send(PutOf(100));
+  SentOf(1).told_by = 2;
+  EXPECT_FALSE(rails_.EndsBy(told, SentOf(1)));
+  EXPECT_TRUE(rails_.EndsBy(ReplyHeader{.opcode = static_cast<uint8_t>(Opcode::kPut)}, SentOf(1)));
 }
 
 }  // namespace

@@ -152,7 +152,7 @@ TEST(MessageTest, RefusesWhatRailsAreNotAskedFor) {
   RequestHeader header = ARequest(Opcode::kRails);
   header.key_bytes = 0;
   header.sequence = 1;
-  header.words[0] = static_cast<uint64_t>(RailsAsk::kGivenUp);
+  header.words[0] = static_cast<uint64_t>(RailsAsk::kLost);
   EXPECT_EQ(Refusal(Encode(header, "", "")), std::nullopt);
   ++header.words[0];
   EXPECT_EQ(Refusal(Encode(header, "", "")), ReplyStatus::kInvalidArgument);

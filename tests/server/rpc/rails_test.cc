@@ -279,6 +279,28 @@ TEST_F(OrderedRequestsTest, WhatWasGivenUpIsNotExecutedLater) {
   EXPECT_EQ(Stored(), "third");
 }
 
+TEST_F(OrderedRequestsTest, WhatIsUnderWayGoesOnUnlessItsConnectionIsOver) {
+  constexpr uint32_t kSegments = 8;  // whose READs take many looks of the server
+  for (const RailsAsk ask : {RailsAsk::kGivenUp, RailsAsk::kLost}) {
+    const uint64_t number = 2 + static_cast<uint64_t>(ask == RailsAsk::kLost);
+    RequestHeader put = Numbered(Opcode::kPut, number, kSegments * kLarge);
+    put.flags = kValueInSegments;
+    put.write.segments = kSegments;
+    std::string segments;
+    for (uint32_t i = 0; i < kSegments; ++i) {
+      const ValueSegment all{one_->lent().address(), one_->lent().rkey(), kLarge};
+      segments.append(reinterpret_cast<const char*>(&all), sizeof(all));
+    }
+    ASSERT_TRUE(one_->Send(put, kKey, segments));
+    ASSERT_TRUE(StepUntil([this] { return server().workers()[0]->busy() > 0; }));
+    const auto reply = other_->Call(Ask(ask, number));
+    const bool soft = ask == RailsAsk::kGivenUp;
+    EXPECT_EQ(reply.value().status(), soft ? ReplyStatus::kTryAgain : ReplyStatus::kOk);
+    if (soft) ExpectAnswer(one_.get(), number);
+  }
+  EXPECT_TRUE(one_->WaitBroken());
+}
+
 TEST_F(OrderedRequestsTest, WhatWasDoneIsAnsweredAsThenThoughItIsGivenUp) {
   SendPut(one_.get(), 2, "second");
   ExpectAnswer(one_.get(), 2);

@@ -1,0 +1,80 @@
+#include "client/session/request_rails.h"
+
+#include <array>
+
+namespace gannet {
+
+uint64_t RequestRails::LoadOf(const RequestHeader& header) {
+  const uint64_t bytes = sizeof(header) + header.key_bytes + header.value_bytes;
+  const bool may_be_written = header.opcode == static_cast<uint8_t>(Opcode::kGet) &&
+                              (header.flags & kValueInBuffer) != 0;
+  return may_be_written ? bytes + header.get.buffer_bytes : bytes;
+}
+
+RequestHeader RequestRails::GivenUp(RailsAsk ask, uint64_t sequence) {
+  RequestHeader header{};
+  header.opcode = static_cast<uint8_t>(Opcode::kRails);
+  header.sequence = sequence;
+  header.words[0] = static_cast<uint64_t>(ask);
+  return header;
+}
+
+bool RequestRails::IsOfLock(const RequestHeader& header) {
+  return KindOf(static_cast<Opcode>(header.opcode)) == RequestKind::kLock ||
+         (header.flags & kUnderLock) != 0;
+}
+
+ClientConnection* RequestRails::Choose(const RequestHeader& header, bool to_first,
+                                       const RequestWindow& window) {
+  if (to_first || IsOfLock(header)) {
+    ClientConnection& first = connections_.first();
+    return first.work.room() > 0 ? &first : nullptr;
+  }
+  std::array<uint64_t, SessionMemory::kConnectionsMax> loads{};
+  for (const Sent& it : sent_) {
+    if (it.connection != kNowhere && window.Has(it.sequence)) loads[it.connection] += it.load;
+  }
+  ClientConnection* best = nullptr;
+  bool last_may = false;
+  for (ClientConnection& it : connections_) {
+    if (!connections_.CarriesRequests(it) || it.work.room() == 0) continue;
+    last_may |= it.index == last_;
+    if (best == nullptr || loads[it.index] < loads[best->index]) best = &it;
+  }
+  if (best == nullptr) return nullptr;
+  if (!last_may || loads[best->index] + kClearly <= loads[last_]) last_ = best->index;
+  return &connections_[last_];
+}
+
+ClientConnection* RequestRails::Other(uint32_t connection) {
+  for (ClientConnection& it : connections_) {
+    if (it.index != connection && connections_.CarriesRequests(it) && it.work.room() > 0)
+      return &it;
+  }
+  return nullptr;
+}
+
+void RequestRails::OnSent(uint32_t place, uint64_t sequence, const RequestHeader& header,
+                          const ClientConnection& to) {
+  sent_[place] = {.sequence = sequence,
+                  .load = LoadOf(header),
+                  .connection = to.index,
+                  .position = to.work.posted(),
+                  .domain = to.domain};
+}
+
+// If what told the server has the number now, the request itself may still be on its way, and its
+// device may send it again: its buffer is free when that has been done. Then the server answers it
+// as what told it, if the connection lives.
+bool RequestRails::EndsBy(const ReplyHeader& answer, Sent& sent) const {
+  if (sent.told_by == kNowhere || answer.opcode != static_cast<uint8_t>(Opcode::kRails)) return true;
+  if (answer.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
+    sent.told_by = kNowhere;  // it is under way, and will be answered
+    return false;
+  }
+  if (sent.server_knows) return true;
+  sent.server_knows = true;
+  return connections_[sent.connection].work.IsDone(sent.position + 1);
+}
+
+}  // namespace gannet
