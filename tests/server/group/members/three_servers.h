@@ -114,7 +114,7 @@ class ThreeServers {
   // Returns whether the disk has all that was recorded.
   bool Synced(size_t i) {
     const DiskLog* const disk = const_cast<Server&>(nodes[i].threads->server()).disk();
-    return disk->synced() == disk->appended();
+    return disk->safe() == disk->appended();
   }
 
   bool HasKey(size_t i, std::string_view key) {
