@@ -22,9 +22,7 @@ void LockRequests::Begin(ServerConnection* connection, const RequestView& reques
     return replies_.AnswerLong(connection, ReplyTo(header, ReplyStatus::kInvalidArgument));
   }
   const bool extend = header.opcode == static_cast<uint8_t>(Opcode::kExtendLock);
-  const bool taking = header.opcode == static_cast<uint8_t>(Opcode::kLock);
-  const bool own = taking ? word.connection_id() == connection->holder : Owns(*connection, word);
-  if (!force && !own) {
+  if (!force && !Owns(*connection, word)) {
     // The lock may be of a connection that is gone. Then it was lost with the connection.
     ReplyHeader reply =
         ReplyTo(header, extend ? ReplyStatus::kLockLost : ReplyStatus::kInvalidArgument);
@@ -52,9 +50,10 @@ bool LockRequests::MayWriteUnder(const ServerConnection& connection,
 
 // Not if its client swaps: a swap that is late takes effect behind the break, and its client does
 // not learn of it.
-void LockRequests::KeepLocksOf(ServerConnection* connection) const {
-  const bool may = context_.rails.size() > 1 && connection->qp_index == 0 && !connection->swaps;
-  connection->keeps_locks |= may;
+void LockRequests::KeepLocksOf(const Session* session) const {
+  if (context_.rails.size() == 1) return;
+  ServerConnection* const first = context_.connections.FindQueuePair(session, 0);
+  if (first != nullptr) first->keeps_locks |= !first->swaps;
 }
 
 bool LockRequests::Owns(const ServerConnection& connection, LockWord word) const {

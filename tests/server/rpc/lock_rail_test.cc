@@ -504,7 +504,7 @@ TEST_F(KeptLocksTest, ALeaseEndsThemToo) {
 
 TEST_F(KeptLocksTest, NotIfTheClientDoesNotKnowOrSwaps) {
   Start();
-  Client other = ClientOf(1), unknowing = ClientOf(1), swapper = Asker(0), joiner = Asker(1);
+  Client other = ClientOf(1), unknowing = ClientOf(1), swapper = Asker(0);
   const uint64_t lost = unknowing.Lock("lost"), swapped = swapper.LockByNic("swapped");
   ASSERT_TRUE(lost != 0 && swapped != 0);
   Client unknowing_again = Resumed(unknowing, 1), swapper_again = Resumed(swapper, 1);
@@ -512,13 +512,23 @@ TEST_F(KeptLocksTest, NotIfTheClientDoesNotKnowOrSwaps) {
   EXPECT_NE(swapper_again.peer->grant().connection_id, swapper.peer->grant().connection_id);
   EXPECT_TRUE(GetsLock(other, "lost"));
   EXPECT_TRUE(GetsLock(other, "swapped"));
-  // Locks are the first connection's, so another one that joined has none to keep.
-  Client joined{MakePeer(1)};
-  ASSERT_TRUE(joined.peer->Join(*joiner.peer, 1));
+}
+
+// Locks are the first connection's, whichever connection carries the requests.
+TEST_F(KeptLocksTest, AnotherConnectionMayAskForThem) {
+  Start();
+  Client other = ClientOf(1), first = ClientOf(1), joined{MakePeer(1)};
+  ASSERT_TRUE(joined.peer->Join(*first.peer, 1));
   AskForRails(joined);
+  const uint64_t word = first.NextWord("key");
+  ASSERT_EQ(joined.Call(Opcode::kLock, "key", word), ReplyStatus::kOk);
   Client joined_again{MakePeer(1)};
   ASSERT_TRUE(joined_again.peer->Join(*joined.peer, 1));
   EXPECT_NE(joined_again.peer->grant().connection_id, joined.peer->grant().connection_id);
+  Client second = Resumed(joined_again, 1);
+  EXPECT_EQ(second.peer->grant().connection_id, first.peer->grant().connection_id);
+  EXPECT_EQ(other.Lock("key"), 0u);
+  EXPECT_EQ(second.PutUnder("key", word), ReplyStatus::kOk);
 }
 
 TEST_F(KeptLocksTest, EndWithTheLockRailThoughTheirClientIsAway) {
