@@ -18,10 +18,10 @@ namespace {
 constexpr uint8_t kReplyHopLimit = 0xff;
 
 // Returns 0 or an errno value.
-int CheckRoute(const ibv_global_route& route) {
+int CheckRoute(int port, const ibv_global_route& route) {
   if (IsMulticastGid(route.dgid)) return CheckMulticast();
   if (IsGidOfThisHost(route.dgid)) return 0;
-  return IsReachable(route.dgid, route.sgid_index) ? 0 : EHOSTUNREACH;
+  return IsReachable(port, route.dgid, route.sgid_index) ? 0 : EHOSTUNREACH;
 }
 
 // Returns the index of the GID that a datagram was sent to, for the way back. A multicast group is
@@ -46,7 +46,7 @@ SOFTVERBS_EXPORT ibv_ah* ibv_create_ah(ibv_pd* pd, ibv_ah_attr* attr) {
   const int port = softverbs::PortOf(device, attr->port_num);
   const auto source = route ? softverbs::GidAt(port, route->sgid_index) : std::nullopt;
   if (!source) return softverbs::NullWithErrno<ibv_ah>(EINVAL);
-  if (const int error = softverbs::CheckRoute(*route)) {
+  if (const int error = softverbs::CheckRoute(port, *route)) {
     return softverbs::NullWithErrno<ibv_ah>(error);
   }
   if (const int error = Pd::From(pd)->Check()) return softverbs::NullWithErrno<ibv_ah>(error);

@@ -67,6 +67,25 @@ bool ParseAddresses(std::string_view text, DeviceMap* map) {
   _exit(2);
 }
 
+// The addresses for other hosts belong to their devices.
+void FitToNet(const NetConfig& net, DeviceMap* map) {
+  if (net.gids.size() != static_cast<size_t>(map->count)) {
+    Refuse("SOFTVERBS_DEVICES: SOFTVERBS_NET has an address for each device, separated by commas");
+  }
+  if (map->ports_each > 1) {
+    Refuse("SOFTVERBS_DEVICE_PORTS: SOFTVERBS_NET has the address of one port of a device");
+  }
+  if (map->count == 1) return;
+  if (map->named.empty()) {
+    for (const ibv_gid& gid : net.gids) map->named.push_back({gid});
+  }
+  for (int device = 0; device < map->count; ++device) {
+    if (map->PortOf(net.gids[static_cast<size_t>(device)]) != device) {
+      Refuse("SOFTVERBS_DEVICE_ADDRESSES: each device has its address of SOFTVERBS_NET");
+    }
+  }
+}
+
 const DeviceMap& Devices() {
   // Never destroyed: a program may use the device while it ends.
   static const DeviceMap* const devices = [] {
@@ -76,12 +95,7 @@ const DeviceMap& Devices() {
                       getenv("SOFTVERBS_DEVICE_ADDRESSES"), map, &error)) {
       Refuse(error);
     }
-    if (map->count > 1 && Net() != nullptr) {
-      Refuse("SOFTVERBS_DEVICES: SOFTVERBS_NET is the address of one device");
-    }
-    if (map->ports_each > 1 && Net() != nullptr) {
-      Refuse("SOFTVERBS_DEVICE_PORTS: SOFTVERBS_NET is the address of one port");
-    }
+    if (Net() != nullptr) FitToNet(*Net(), map);
     return map;
   }();
   return *devices;

@@ -22,8 +22,8 @@ namespace softverbs {
 //    for each port, of addresses joined by "+". What it does not name belongs to port 0.
 // 3. A device is known by its GIDs, its name and its GUID. All devices of the process share one
 //    adapter (nic/nic.h): its queue pair numbers, keys, links and thread.
-// 4. Wrong settings end the process with status 2. Several ports do not go with SOFTVERBS_NET,
-//    which is one address.
+// 4. Wrong settings end the process with status 2. With SOFTVERBS_NET, which has an address for
+//    each device, devices have one port.
 
 constexpr int kMaxDevices = 8;
 constexpr int kMaxPorts = 2 * kMaxDevices;

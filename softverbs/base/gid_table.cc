@@ -162,7 +162,8 @@ class GidTable {
     const LocalAddresses addresses = FindLocalAddresses();
     for (Entry& entry : entries_) entry.valid = false;
     if (const NetConfig* net = Net()) {
-      EnterFixed({net->gid, InterfaceOf(net->gid, addresses)});
+      const ibv_gid& gid = net->gids[static_cast<size_t>(port_)];
+      EnterFixed({gid, InterfaceOf(gid, addresses)});
     }
     for (const InterfaceAddress& address : addresses.all) {
       if (PortOf(address.gid) == port_) Enter(address);
@@ -234,28 +235,29 @@ void RefreshGids() {
 
 bool IsGidOfThisHost(const ibv_gid& gid) {
   const NetConfig* net = Net();
-  if (net != nullptr && IsLoopback(net->gid) && IsLoopback(gid)) return Equal(gid, net->gid);
+  if (net != nullptr && IsLoopback(net->gid()) && IsLoopback(gid)) return net->Has(gid);
   return IsLoopback(gid) || FindGid(gid).has_value();
 }
 
 bool StaysOnThisHost(const ibv_gid& gid) {
-  return IsGidOfThisHost(gid) && !(NetReachesSelf() && Equal(gid, Net()->gid));
+  return IsGidOfThisHost(gid) && !(NetReachesSelf() && Net()->Has(gid));
 }
 
-bool IsReachable(const ibv_gid& gid, int source) {
+bool IsReachable(int port, const ibv_gid& gid, int source) {
   const NetConfig* net = Net();
   if (net == nullptr) {
     Report("destination GID is of another host: same host only, unless SOFTVERBS_NET is set");
     return false;
   }
-  const auto from = GidAt(PortOf(net->gid), source);
-  if (!IsSocketAddress(gid) || IsMappedIpv4(gid) != IsMappedIpv4(net->gid)) {
+  const ibv_gid& own = net->gids[static_cast<size_t>(port)];
+  const auto from = GidAt(port, source);
+  if (!IsSocketAddress(gid) || IsMappedIpv4(gid) != IsMappedIpv4(own)) {
     Report("destination GID is no address that SOFTVERBS_NET's address reaches");
     return false;
   }
-  if (from && Equal(from->gid, net->gid)) return true;
+  if (from && Equal(from->gid, own)) return true;
   Report("GID %d is not the address of SOFTVERBS_NET: only GID %d reaches other hosts", source,
-         FindGid(net->gid).value_or(0));
+         FindGid(own).value_or(0));
   return false;
 }
 

@@ -16,9 +16,10 @@ namespace softverbs {
 //    interface also has the link-local address that is made of its MAC address, as with a kernel's
 //    table. Those that other hosts may reach come first, IPv4 before IPv6. Link-local ones and
 //    those of interfaces without a link follow, and then those of loopback interfaces. 127.0.0.1 is
-//    last, and is always there. With SOFTVERBS_NET, index 0 is its address, because programs take
-//    the first GID that suits them, and only this one is reached from other hosts. Each of several
-//    ports has the addresses that belong to it (devices.h), and its own loopback address last.
+//    last, and is always there. With SOFTVERBS_NET, index 0 is its address of the port, because
+//    programs take the first GID that suits them, and only this one is reached from other hosts.
+//    Each of several ports has the addresses that belong to it (devices.h), and its own loopback
+//    address last.
 // 2. As with a kernel's table, an index keeps its meaning: an address that goes leaves a hole.
 //    Holes are filled only when the table is full. So what comes later is behind 127.0.0.1.
 // 3. The table is the process's own. Peers exchange GIDs and not indices.
@@ -50,9 +51,9 @@ bool IsGidOfThisHost(const ibv_gid& gid);
 // SOFTVERBS_NET_SELF takes for another host's.
 bool StaysOnThisHost(const ibv_gid& gid);
 
-// Returns whether another host's GID can be reached from the GID at `source` of port 0:
-// SOFTVERBS_NET is set, and the source is its address. Reports it if not.
-bool IsReachable(const ibv_gid& gid, int source);
+// Returns whether another host's GID can be reached from the GID at `source` of the port:
+// SOFTVERBS_NET is set, and the source is the port's address there. Reports it if not.
+bool IsReachable(int port, const ibv_gid& gid, int source);
 
 // Returns 0 or an errno value: multicast does not leave the host, so with SOFTVERBS_NET it is
 // refused, rather than reach only some of the members. Reports it if so.

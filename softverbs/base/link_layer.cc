@@ -35,7 +35,7 @@ uint16_t ParseOwnLid(const char* text) {
   if (layer != "infiniband") Refuse("it is ethernet or infiniband");
   const NetConfig* net = Net();
   if (net == nullptr) return kLidOfOneHost;
-  const uint16_t lid = LastBytes(net->gid);
+  const uint16_t lid = LastBytes(net->gid());
   if (lid == 0 || lid > kLidMax) {
     Refuse(
         "the last two bytes of SOFTVERBS_NET's address are the LID: they must be 0.1 to 191.255");
@@ -47,7 +47,7 @@ uint16_t ParseOwnLid(const char* text) {
 ibv_gid GidOfLid(uint16_t lid) {
   const NetConfig* net = Net();
   if (net == nullptr) return LoopbackGidsOf(lid - kLidOfOneHost).back();
-  ibv_gid gid = net->gid;
+  ibv_gid gid = net->gid();
   gid.raw[kLidAt] = static_cast<uint8_t>(lid >> 8);
   gid.raw[kLidAt + 1] = static_cast<uint8_t>(lid);
   return gid;
@@ -75,7 +75,10 @@ bool IsInfiniBand() { return FirstLid() != 0; }
 bool HasPathMigration() { return PortsEach() > 1 && IsInfiniBand(); }
 
 uint16_t LidOfPort(int port) {
-  return IsInfiniBand() ? static_cast<uint16_t>(FirstLid() + port) : uint16_t{0};
+  if (!IsInfiniBand()) return 0;
+  const NetConfig* net = Net();
+  if (net != nullptr) return LastBytes(net->gids[static_cast<size_t>(port)]);
+  return static_cast<uint16_t>(FirstLid() + port);
 }
 
 uint16_t LidOf(const ibv_gid& gid) {

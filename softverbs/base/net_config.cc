@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -63,14 +64,34 @@ std::optional<ibv_gid> ParseHostAddress(const std::string& text) {
   return gid && IsOfOneHost(*gid) ? gid : std::nullopt;
 }
 
+bool NetConfig::Has(const ibv_gid& gid) const {
+  return std::ranges::any_of(gids, [&](const ibv_gid& own) { return Equal(own, gid); });
+}
+
+const ibv_gid& NetConfig::Nearest(const ibv_gid& gid) const {
+  const auto same_bytes = [&](const ibv_gid& own) {
+    return std::ranges::mismatch(own.raw, gid.raw).in1 - own.raw;
+  };
+  return *std::ranges::max_element(gids, {}, same_bytes);
+}
+
 std::optional<NetConfig> ParseNet(std::string_view text) {
-  std::string address;
-  std::string_view port;
-  if (!Split(text, &address, &port)) return std::nullopt;
   NetConfig config;
-  const auto gid = ParseHostAddress(address);
-  if (!gid) return std::nullopt;
-  config.gid = *gid;
+  std::string_view port;
+  for (bool more = true; more;) {
+    const size_t comma = text.find(',');
+    more = comma != std::string_view::npos;
+    std::string address;
+    // Only the last one may have a port.
+    if (!Split(text.substr(0, comma), &address, &port) || (more && !port.empty())) {
+      return std::nullopt;
+    }
+    const auto gid = ParseHostAddress(address);
+    if (!gid || config.Has(*gid)) return std::nullopt;
+    config.gids.push_back(*gid);
+    if (IsMappedIpv4(*gid) != IsMappedIpv4(config.gid())) return std::nullopt;
+    if (more) text.remove_prefix(comma + 1);
+  }
   if (port.empty()) return config;
   const auto number = ParsePort(port);
   if (!number) return std::nullopt;
@@ -85,7 +106,8 @@ const NetConfig* Net() {
     if (const auto parsed = ParseNet(text)) return parsed;
     fprintf(stderr,
             "softverbs[%d]: SOFTVERBS_NET is ADDRESS[:PORT], an address of this host that others "
-            "reach, such as 10.0.0.1, 10.0.0.1:4791 or [fd00::1]:4791\n",
+            "reach, such as 10.0.0.1, 10.0.0.1:4791 or [fd00::1]:4791; of several devices "
+            "10.0.0.1,10.0.1.1:4791\n",
             getpid());
     _exit(2);
   }();
@@ -118,10 +140,9 @@ socklen_t ToSocketAddress(const ibv_gid& gid, uint16_t port, sockaddr_storage* a
   return sizeof(*v6);
 }
 
-std::optional<ibv_gid> PeerGid(int socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof(address);
-  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return std::nullopt;
+namespace {
+
+std::optional<ibv_gid> ToGid(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) {
     return MappedIpv4(reinterpret_cast<const sockaddr_in*>(&address)->sin_addr);
   }
@@ -129,6 +150,22 @@ std::optional<ibv_gid> PeerGid(int socket) {
   ibv_gid gid;
   memcpy(gid.raw, &reinterpret_cast<const sockaddr_in6*>(&address)->sin6_addr, sizeof(gid.raw));
   return gid;
+}
+
+}  // namespace
+
+std::optional<ibv_gid> PeerGid(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getpeername(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return std::nullopt;
+  return ToGid(address);
+}
+
+std::optional<ibv_gid> OwnGid(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof(address);
+  if (getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size) != 0) return std::nullopt;
+  return ToGid(address);
 }
 
 }  // namespace softverbs

@@ -44,7 +44,9 @@ bool PassDescriptor(int listener, int fd) {
 
 // Hands another host's connection to the listener that it asks for, or refuses it.
 void HandToListener(uint32_t space, uint16_t port, UniqueFd socket) {
-  const Address destination = ToAddress(Net()->gid, port);
+  const auto own = OwnGid(socket.get());
+  if (!own) return;  // it has hung up
+  const Address destination = ToAddress(*own, port);
   const UniqueFd listener = UnnamedSocket();
   for (const std::string& name : ListenerNames(static_cast<rdma_port_space>(space), destination)) {
     const UnixName to = ToUnix(name);
@@ -70,9 +72,9 @@ std::optional<Address> SourceForHost(const Address& destination) {
   const NetConfig* net = Net();
   const ibv_gid to = destination.Unmapped().ToGid();
   const bool reached = net != nullptr && IsSocketAddress(to) && !StaysOnThisHost(to) &&
-                       IsMappedIpv4(to) == IsMappedIpv4(net->gid);
+                       IsMappedIpv4(to) == IsMappedIpv4(net->gid());
   if (!reached) return std::nullopt;
-  return ToAddress(net->gid, 0);
+  return ToAddress(net->Nearest(to), 0);
 }
 
 }  // namespace softverbs::cm

@@ -89,9 +89,10 @@ void OnDialed(uint64_t handle, const ibv_gid& host, DialResult result) {
 void DialListener(CmId* id, const ibv_gid& host) SV_REQUIRES(state_mutex) {
   const NetOpening opening = Nic::Get()->remote_links().NewOpening(
       NetKind::kService, id->remote.port(), static_cast<uint32_t>(id->ps));
-  DialHost(host, opening, id->unanswered_dials, [handle = id->handle, host](DialResult result) {
-    OnDialed(handle, host, std::move(result));
-  });
+  DialHost(id->local.Unmapped().ToGid(), host, opening, id->unanswered_dials,
+           [handle = id->handle, host](DialResult result) {
+             OnDialed(handle, host, std::move(result));
+           });
 }
 
 // Sends the request. Everything that happens from here on is reported as an event. REQUIRES:

@@ -28,12 +28,12 @@ int ChooseSourceForHost(const CmId* id, const std::optional<Address>& wanted,
   if (id->state == IdState::kBound) own = id->local;
   const uint16_t port = own.port();
   own.set_port(0);
-  if (!own.IsWildcard() && !own.SameHost(*net)) {
-    Report("cannot reach %s from %s: only the address of SOFTVERBS_NET reaches other hosts",
+  if (!own.IsWildcard() && !Net()->Has(own.Unmapped().ToGid())) {
+    Report("cannot reach %s from %s: only the addresses of SOFTVERBS_NET reach other hosts",
            destination.Host().c_str(), own.Host().c_str());
     return EHOSTUNREACH;
   }
-  *source = *net;
+  *source = own.IsWildcard() ? *net : own;
   source->set_port(port);
   return 0;
 }

@@ -184,12 +184,13 @@ class Dial final : public Exchange {
 class AnsweringExchange final : public Exchange {
  public:
   using Done = std::function<void(UniqueFd, const NetCaller&)>;
-  AnsweringExchange(Strangers& strangers, UniqueFd socket, const ibv_gid& from, Decide decide,
-                    Done done)
+  AnsweringExchange(Strangers& strangers, UniqueFd socket, const ibv_gid& own, const ibv_gid& from,
+                    Decide decide, Done done)
       : Exchange(std::move(socket)),
         strangers_(strangers),
         decide_(std::move(decide)),
         done_(std::move(done)) {
+    caller_.own = own;
     caller_.gid = from;
   }
 
@@ -274,11 +275,10 @@ class AnsweringExchange final : public Exchange {
 };
 
 // Returns an invalid descriptor and sets errno if the connection cannot even begin.
-UniqueFd BeginConnect(const ibv_gid& gid) {
-  const NetConfig& net = *Net();
+UniqueFd BeginConnect(const ibv_gid& from, const ibv_gid& gid) {
   sockaddr_storage own, to;
-  const socklen_t own_size = ToSocketAddress(net.gid, 0, &own);
-  const socklen_t to_size = ToSocketAddress(gid, net.port, &to);
+  const socklen_t own_size = ToSocketAddress(from, 0, &own);
+  const socklen_t to_size = ToSocketAddress(gid, Net()->port, &to);
   UniqueFd fd(socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fd;
   // The peer knows us by the address that we connect from. The port is chosen by connect: several
@@ -298,21 +298,22 @@ UniqueFd BeginConnect(const ibv_gid& gid) {
 
 }  // namespace
 
-void DialHost(const ibv_gid& gid, const NetOpening& opening, int dials,
+void DialHost(const ibv_gid& own, const ibv_gid& gid, const NetOpening& opening, int dials,
               std::function<void(DialResult)> done) {
-  Loop::Get().Post([gid, opening = NetOpening(opening), dials, done = std::move(done)]() mutable {
-    UniqueFd socket = BeginConnect(gid);
-    const bool ready = socket && FillNonce(&opening.nonce);
-    if (!ready) return done({errno == 0 ? EIO : errno, UniqueFd(), {}});
-    std::make_shared<Dial>(std::move(socket), opening, std::move(done))->Start(dials);
-  });
+  Loop::Get().Post(
+      [own, gid, opening = NetOpening(opening), dials, done = std::move(done)]() mutable {
+        UniqueFd socket = BeginConnect(own, gid);
+        const bool ready = socket && FillNonce(&opening.nonce);
+        if (!ready) return done({errno == 0 ? EIO : errno, UniqueFd(), {}});
+        std::make_shared<Dial>(std::move(socket), opening, std::move(done))->Start(dials);
+      });
 }
 
 void AnswerCaller(Strangers& strangers, UniqueFd socket, Decide decide,
                   std::function<void(UniqueFd, const NetCaller&)> done) {
-  const auto from = PeerGid(socket.get());
-  if (!from) return;  // it has hung up
-  std::make_shared<AnsweringExchange>(strangers, std::move(socket), *from, std::move(decide),
+  const auto from = PeerGid(socket.get()), own = OwnGid(socket.get());
+  if (!from || !own) return;  // it has hung up
+  std::make_shared<AnsweringExchange>(strangers, std::move(socket), *own, *from, std::move(decide),
                                       std::move(done))
       ->Start();
 }

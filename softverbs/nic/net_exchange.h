@@ -24,14 +24,15 @@ struct DialResult {
   Welcome welcome;
 };
 
-// Connects to the host with this GID. Fills in the NetOpening's nonce. `dials` says how many dials
-// before this one got no answer: on busy hosts an answer takes long, so each dial waits longer.
-// REQUIRES: SOFTVERBS_NET is set.
-void DialHost(const ibv_gid& gid, const NetOpening& opening, int dials,
+// Connects from this host's own GID to the host with the other one. Fills in the NetOpening's
+// nonce. `dials` says how many dials before this one got no answer: on busy hosts an answer takes
+// long, so each dial waits longer. REQUIRES: SOFTVERBS_NET is set.
+void DialHost(const ibv_gid& own, const ibv_gid& gid, const NetOpening& opening, int dials,
               std::function<void(DialResult)> done);
 
-// Who dials: the address that the connection comes from, and what the NetOpening says.
+// Who dials: the addresses that the connection comes to and from, and what the NetOpening says.
 struct NetCaller {
+  ibv_gid own;
   ibv_gid gid;
   NetOpening opening;
 };

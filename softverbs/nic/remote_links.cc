@@ -52,9 +52,9 @@ void SetOption(int socket, int level, int option, int value) {
   setsockopt(socket, level, option, &value, sizeof(value));
 }
 
-UniqueFd Listen(const NetConfig& net) {
+UniqueFd Listen(const ibv_gid& gid, uint16_t port) {
   sockaddr_storage address;
-  const socklen_t size = ToSocketAddress(net.gid, net.port, &address);
+  const socklen_t size = ToSocketAddress(gid, port, &address);
   UniqueFd fd(socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd) return fd;
   SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
@@ -70,9 +70,9 @@ UniqueFd Listen(const NetConfig& net) {
 
 // Returns a connection that is its own other end: what is written to it is read from it. Returns an
 // invalid descriptor and sets errno if that fails.
-UniqueFd ConnectToItself(const NetConfig& net) {
+UniqueFd ConnectToItself(const ibv_gid& gid) {
   sockaddr_storage address;
-  socklen_t size = ToSocketAddress(net.gid, 0, &address);
+  socklen_t size = ToSocketAddress(gid, 0, &address);
   auto* const own = reinterpret_cast<sockaddr*>(&address);
   UniqueFd fd(socket(address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   SetOption(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
@@ -132,12 +132,16 @@ bool RemoteLinks::Start() {
   if (net == nullptr || Loop::Get().Simulated()) return true;
   LoadNetKey();
   if (getrandom(&incarnation_, sizeof(incarnation_), 0) != sizeof(incarnation_)) return false;
-  listener_ = Listen(*net);
-  if (!listener_) {
+  for (const ibv_gid& gid : net->gids) {
+    listeners_.push_back({.socket = Listen(gid, net->port)});
+    if (listeners_.back().socket) continue;
     ExplainNoListener(*net);
+    listeners_.clear();
     return false;
   }
-  Loop::Get().Post([this] { WatchListener(); });
+  Loop::Get().Post([this] {
+    for (Listener& listener : listeners_) WatchListener(listener);
+  });
   atexit(FlushAtExit);
   return true;
 }
@@ -146,13 +150,21 @@ void RemoteLinks::SetServiceHandler(ServiceHandler handler) {
   service_handler.store(handler, std::memory_order_release);
 }
 
-RemoteLinks::Peer RemoteLinks::ToPeer(const ibv_gid& gid, uint32_t slot) {
-  Peer peer{{}, slot};
-  std::copy(std::begin(gid.raw), std::end(gid.raw), peer.first.begin());
-  return peer;
+RemoteLinks::Host RemoteLinks::ToHost(const ibv_gid& gid) {
+  Host host;
+  std::ranges::copy(gid.raw, host.begin());
+  return host;
 }
 
-RemoteLinks::Peer RemoteLinks::Own() const { return ToPeer(Net()->gid, nic_->slot()); }
+ibv_gid RemoteLinks::ToGid(const Host& host) {
+  ibv_gid gid;
+  std::ranges::copy(host, std::begin(gid.raw));
+  return gid;
+}
+
+bool RemoteLinks::IsLower(const Peer& peer) const {
+  return std::pair(peer.own, nic_->slot()) < std::pair(peer.host, peer.slot);
+}
 
 NetOpening RemoteLinks::NewOpening(NetKind kind, uint32_t target, uint32_t space) {
   NetOpening opening;
@@ -166,8 +178,8 @@ NetOpening RemoteLinks::NewOpening(NetKind kind, uint32_t target, uint32_t space
   return opening;
 }
 
-std::shared_ptr<Link> RemoteLinks::Get(const ibv_gid& gid, uint32_t slot) {
-  const Peer peer = ToPeer(gid, slot);
+std::shared_ptr<Link> RemoteLinks::Get(const ibv_gid& own, const ibv_gid& gid, uint32_t slot) {
+  const Peer peer{ToHost(own), ToHost(gid), slot};
   std::shared_ptr<Link> link;
   {
     const LockGuard guard(mutex_);
@@ -176,7 +188,7 @@ std::shared_ptr<Link> RemoteLinks::Get(const ibv_gid& gid, uint32_t slot) {
     link = std::make_shared<Link>(slot, /*remote=*/true);
     entry = {.link = link, .give_up_ns = MonotonicNs() + kDialNs};
   }
-  if (!listener_) {
+  if (listeners_.empty()) {
     link->GoDown();
     return link;
   }
@@ -188,7 +200,7 @@ std::shared_ptr<Link> RemoteLinks::Get(const ibv_gid& gid, uint32_t slot) {
 
 bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link,
                             NetOpening* opening, int* dials) {
-  *opening = NewOpening(NetKind::kLink, peer.second, 0);
+  *opening = NewOpening(NetKind::kLink, peer.slot, 0);
   const LockGuard guard(mutex_);
   const auto found = entries_.find(peer);
   if (found == entries_.end() || found->second.link != link) return false;
@@ -199,19 +211,18 @@ bool RemoteLinks::BeginDial(const Peer& peer, const std::shared_ptr<Link>& link,
 }
 
 void RemoteLinks::Dial(const Peer& peer, const std::shared_ptr<Link>& link) {
-  if (peer == Own()) return LinkToSelf(link);
+  if (peer.own == peer.host && peer.slot == nic_->slot()) return LinkToSelf(peer, link);
   NetOpening opening;
   int dials;
   if (!BeginDial(peer, link, &opening, &dials)) return;
-  ibv_gid gid;
-  std::copy(peer.first.begin(), peer.first.end(), std::begin(gid.raw));
-  DialHost(gid, opening, dials, [this, peer, link, dial = opening.dial](DialResult result) {
-    OnDialed(peer, link, dial, std::move(result));
-  });
+  DialHost(ToGid(peer.own), ToGid(peer.host), opening, dials,
+           [this, peer, link, dial = opening.dial](DialResult result) {
+             OnDialed(peer, link, dial, std::move(result));
+           });
 }
 
-void RemoteLinks::LinkToSelf(const std::shared_ptr<Link>& link) {
-  UniqueFd socket = ConnectToItself(*Net());
+void RemoteLinks::LinkToSelf(const Peer& peer, const std::shared_ptr<Link>& link) {
+  UniqueFd socket = ConnectToItself(ToGid(peer.own));
   if (socket && TakeUp(link, std::move(socket))) return;
   Report("no link to this process by TCP: %s", strerror(errno));
   End(link);
@@ -240,32 +251,33 @@ void RemoteLinks::OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, 
   }
   if (again) return DialLater(peer, link);
   if (result.error == 0 && TakeUp(link, std::move(result.socket))) return;
-  Report("no link to process slot %u of another host: %s", peer.second, strerror(result.error));
+  Report("no link to process slot %u of another host: %s", peer.slot, strerror(result.error));
   End(link);
 }
 
-void RemoteLinks::WatchListener() {
-  listener_watch_ = Loop::Get().Add(listener_.get(), EPOLLIN, [this](uint32_t) { OnListener(); });
+void RemoteLinks::WatchListener(Listener& listener) {
+  listener.watch = Loop::Get().Add(listener.socket.get(), EPOLLIN,
+                                   [this, &listener](uint32_t) { OnListener(listener); });
 }
 
-void RemoteLinks::OnListener() {
+void RemoteLinks::OnListener(Listener& listener) {
   for (int accepted = 0; accepted < kAcceptsMax; ++accepted) {
-    UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd socket(accept4(listener.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (socket) {
       Greet(std::move(socket));
     } else if (errno != EMFILE && errno != ENFILE && errno != ENOMEM && errno != ENOBUFS) {
       return;
     } else if (!strangers_.DropOne()) {
-      return PauseListener();
+      return PauseListener(listener);
     }
   }
 }
 
 // Without a pause the loop thread would spin on a connection that it cannot accept.
-void RemoteLinks::PauseListener() {
+void RemoteLinks::PauseListener(Listener& listener) {
   Report("out of descriptors: other hosts wait");
-  Loop::Get().Remove(listener_watch_);  // from its own handler: does not wait
-  Loop::Get().RunAt(MonotonicNs() + kPauseNs, [this] { WatchListener(); });
+  Loop::Get().Remove(listener.watch);  // from its own handler: does not wait
+  Loop::Get().RunAt(MonotonicNs() + kPauseNs, [this, &listener] { WatchListener(listener); });
 }
 
 // Takes a new connection on. One whose NetOpening is there already need not wait.
@@ -336,7 +348,7 @@ void RemoteLinks::HandOver(UniqueFd socket, const NetOpening& opening) {
 }
 
 void RemoteLinks::Answer(UniqueFd socket) {
-  if (!listener_) return RefuseCaller(socket.get(), NetStatus::kNobody);
+  if (listeners_.empty()) return RefuseCaller(socket.get(), NetStatus::kNobody);
   AnswerCaller(
       strangers_, std::move(socket), [this](const NetCaller& caller) { return DecideOn(caller); },
       [this](UniqueFd welcomed, const NetCaller& caller) {
@@ -345,7 +357,7 @@ void RemoteLinks::Answer(UniqueFd socket) {
 }
 
 Welcome RemoteLinks::DecideOn(const NetCaller& caller) {
-  const Peer peer = ToPeer(caller.gid, caller.opening.slot);
+  const Peer peer{ToHost(caller.own), ToHost(caller.gid), caller.opening.slot};
   Welcome welcome;
   welcome.incarnation = incarnation_;
   const LockGuard guard(mutex_);
@@ -361,7 +373,7 @@ Welcome RemoteLinks::DecideOn(const NetCaller& caller) {
   if (state == Link::State::kUp && entry.incarnation == caller.opening.incarnation &&
       caller.opening.dial <= entry.dialed) {
     welcome.status = NetStatus::kStale;
-  } else if (state == Link::State::kConnecting && entry.dial != 0 && Own() < peer) {
+  } else if (state == Link::State::kConnecting && entry.dial != 0 && IsLower(peer)) {
     welcome.status = NetStatus::kBusy;
   }
   return welcome;
@@ -373,7 +385,7 @@ void RemoteLinks::Welcomed(UniqueFd socket, const NetCaller& caller) {
   bool is_new = false;
   {
     const LockGuard guard(mutex_);
-    Entry& entry = entries_[ToPeer(caller.gid, opening.slot)];
+    Entry& entry = entries_[{ToHost(caller.own), ToHost(caller.gid), opening.slot}];
     if (entry.link && entry.link->state() == Link::State::kUp) old = std::exchange(entry.link, {});
     is_new = !entry.link || entry.link->state() == Link::State::kDown;
     link = is_new ? std::make_shared<Link>(opening.slot, /*remote=*/true) : entry.link;

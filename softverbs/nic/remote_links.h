@@ -4,11 +4,13 @@
 #include <infiniband/verbs.h>
 
 #include <array>
+#include <compare>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "softverbs/base/mutex.h"
 #include "softverbs/base/unique_fd.h"
@@ -22,10 +24,12 @@ namespace softverbs {
 class Nic;
 
 // Creates and ends the links to processes of other hosts, if SOFTVERBS_NET is set. A peer is a GID
-// and a slot.
+// and a slot, as one of our own addresses sees it: two processes have a link for each pair of
+// addresses that their queue pairs use.
 //
-// All processes of the user listen at the same TCP port (SO_REUSEPORT). The one that accepts a
-// connection looks at its NetOpening, and hands the descriptor to the process that it asks for.
+// All processes of the user listen at the same TCP port of each address (SO_REUSEPORT). The one
+// that accepts a connection looks at its NetOpening, and hands the descriptor to the process that
+// it asks for.
 //
 // Either side dials. If both do, the connection of the lower one of the two (by GID, then slot) is
 // kept. A connection that comes for a link which is up replaces it, unless it is older: the peer
@@ -36,9 +40,10 @@ class RemoteLinks {
   // Starts to listen. Returns false, says why on stderr and sets errno if that fails.
   bool Start();
 
-  // Returns the link to the process that owns `slot` of the host with this GID, and dials if there
-  // is none. The link may still be connecting, and it may never come up. Thread safe.
-  std::shared_ptr<Link> Get(const ibv_gid& gid, uint32_t slot);
+  // Returns the link from our own address to the process that owns `slot` of the host with this
+  // GID, and dials if there is none. The link may still be connecting, and it may never come up.
+  // Thread safe.
+  std::shared_ptr<Link> Get(const ibv_gid& own, const ibv_gid& gid, uint32_t slot);
 
   // Ends the link at once: nothing of it is sent or executed any more. Queue pairs learn of it
   // soon. Thread safe. The engine may be paused.
@@ -63,7 +68,13 @@ class RemoteLinks {
   NetOpening NewOpening(NetKind kind, uint32_t target, uint32_t space);
 
  private:
-  using Peer = std::pair<std::array<uint8_t, 16>, uint32_t>;
+  using Host = std::array<uint8_t, sizeof(ibv_gid)>;
+  struct Peer {
+    Host own;
+    Host host;
+    uint32_t slot;
+    auto operator<=>(const Peer&) const = default;
+  };
   struct Entry {
     std::shared_ptr<Link> link;
     uint64_t incarnation = 0;  // of the peer, if the link is up
@@ -73,22 +84,28 @@ class RemoteLinks {
     int unanswered = 0;        // dials
   };
 
-  static Peer ToPeer(const ibv_gid& gid, uint32_t slot);
-  Peer Own() const;
+  static Host ToHost(const ibv_gid& gid);
+  static ibv_gid ToGid(const Host& host);
+  // Returns whether we are the lower one of the two.
+  bool IsLower(const Peer& peer) const;
 
   // Loop thread only.
   void Dial(const Peer& peer, const std::shared_ptr<Link>& link);
   // For SOFTVERBS_NET_SELF.
-  void LinkToSelf(const std::shared_ptr<Link>& link);
+  void LinkToSelf(const Peer& peer, const std::shared_ptr<Link>& link);
   void DialLater(const Peer& peer, const std::shared_ptr<Link>& link);
   // Returns false if nobody needs the link any more. Fills in DialHost's arguments.
   bool BeginDial(const Peer& peer, const std::shared_ptr<Link>& link, NetOpening* opening,
                  int* dials);
   void OnDialed(const Peer& peer, const std::shared_ptr<Link>& link, uint64_t dial,
                 DialResult result);
-  void WatchListener();
-  void OnListener();
-  void PauseListener();
+  struct Listener {
+    UniqueFd socket;
+    Loop::Watch watch = 0;
+  };
+  void WatchListener(Listener& listener);
+  void OnListener(Listener& listener);
+  void PauseListener(Listener& listener);
   void Greet(UniqueFd socket);
   void OnNewcomer(int fd);
   void Judge(UniqueFd socket, ssize_t size, const NetOpening& opening);
@@ -109,9 +126,8 @@ class RemoteLinks {
   Newcomer TakeNewcomer(int fd);
 
   Nic* const nic_;
-  UniqueFd listener_;
+  std::vector<Listener> listeners_;  // does not change once it is started
   // Loop thread only.
-  Loop::Watch listener_watch_ = 0;
   std::map<int, Newcomer> newcomers_;
   Strangers strangers_;
 

@@ -54,7 +54,7 @@ DatagramRoute RouteTo(const Qp& qp, const ibv_send_wr& wr) {
   to.source = ah->source;
   to.route = ah->route;
   if (!IsMulticastGid(ah->route.dgid)) {
-    to.links.push_back(AwaitLink(LinkTo(*qp.nic, ah->route.dgid, to.qpn)));
+    to.links.push_back(AwaitLink(LinkTo(*qp.nic, qp.context->device, ah->route.dgid, to.qpn)));
     return to;
   }
   to.qpn = kMulticastQpn;

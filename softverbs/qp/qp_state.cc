@@ -7,6 +7,7 @@
 #include "softverbs/base/link_layer.h"
 #include "softverbs/base/log.h"
 #include "softverbs/base/mutex.h"
+#include "softverbs/base/net_config.h"
 #include "softverbs/base/verbs_limits.h"
 #include "softverbs/cq/held_completions.h"
 #include "softverbs/qp/path.h"
@@ -35,7 +36,8 @@ int CheckPath(int device, const ibv_ah_attr& path) {
     return EINVAL;
   }
   if (IsGidOfThisHost(route.dgid)) return 0;
-  return IsReachable(route.dgid, route.sgid_index) ? 0 : EHOSTUNREACH;
+  return IsReachable(PortOf(device, path.port_num), route.dgid, route.sgid_index) ? 0
+                                                                                  : EHOSTUNREACH;
 }
 
 int CheckValues(int device, const ibv_qp_attr& attr, int mask) {
@@ -160,9 +162,9 @@ int ModifyLocked(Qp& qp, const ibv_qp_attr& attr, int mask, std::shared_ptr<Link
 
 }  // namespace
 
-std::shared_ptr<Link> LinkTo(Nic& nic, const ibv_gid& host, uint32_t qpn) {
+std::shared_ptr<Link> LinkTo(Nic& nic, int device, const ibv_gid& host, uint32_t qpn) {
   if (StaysOnThisHost(host)) return nic.links().Get(QpSlot(qpn));
-  return nic.remote_links().Get(host, QpSlot(qpn));
+  return nic.remote_links().Get(Net()->gids[static_cast<size_t>(device)], host, QpSlot(qpn));
 }
 
 int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
@@ -174,7 +176,7 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask) {
     // gives a link that is down, and sends on it fail as to a host that does not answer.
     const auto route = RouteOf(qp.context->device, attr.ah_attr);
     if (route && CheckValues(qp.context->device, attr, mask) == 0) {
-      link = LinkTo(*qp.nic, route->dgid, attr.dest_qp_num);
+      link = LinkTo(*qp.nic, qp.context->device, route->dgid, attr.dest_qp_num);
     }
   }
   // Pauses the engine, so that after a move to ERR or RESET nobody touches the queue pair's memory.

@@ -14,7 +14,7 @@ int ModifyQp(Qp& qp, const ibv_qp_attr& attr, int mask);
 
 // Returns the link to the process that has the queue pair `qpn` on the host with this GID. It may
 // have to be made. REQUIRES: no lock is held.
-std::shared_ptr<Link> LinkTo(Nic& nic, const ibv_gid& host, uint32_t qpn);
+std::shared_ptr<Link> LinkTo(Nic& nic, int device, const ibv_gid& host, uint32_t qpn);
 
 void QueryQp(Qp& qp, ibv_qp_attr* attr, ibv_qp_init_attr* init_attr);
 

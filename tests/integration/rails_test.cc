@@ -10,14 +10,19 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "tests/support/environment_variable.h"
 #include "tests/support/server_process.h"
 
@@ -51,14 +56,34 @@ class PortFolder {
   const std::filesystem::path path_;
 };
 
+// The addresses of two hosts, the server's and the clients', if ctest names them.
+struct Hosts {
+  std::string servers, clients;
+};
+std::optional<Hosts> OtherHosts() {
+  const char* const named = std::getenv("GANNET_TEST_HOSTS");
+  if (named == nullptr) return std::nullopt;
+  const std::pair<std::string, std::string> both = absl::StrSplit(named, '/');
+  return Hosts{both.first, both.second};
+}
+
 std::unique_ptr<ServerProcess> StartServer(const PortFolder& ports) {
   const test_support::EnvironmentVariable folder("SOFTVERBS_PORTS", ports.path());
+  std::optional<test_support::EnvironmentVariable> net;
+  std::string listen = "127.0.0.1:0,127.0.1.1:0";
+  if (const auto hosts = OtherHosts()) {
+    net.emplace("SOFTVERBS_NET", hosts->servers);
+    listen = absl::StrCat(absl::StrReplaceAll(hosts->servers, {{",", ":0,"}}), ":0");
+  }
   return std::make_unique<ServerProcess>(
-      std::vector<std::string>{"--listen=127.0.0.1:0,127.0.1.1:0", "--on_full=evict"});
+      std::vector<std::string>{"--listen=" + listen, "--on_full=evict"});
 }
 
 class RailsTest : public ::testing::Test {
  protected:
+  RailsTest() {
+    if (const auto hosts = OtherHosts()) net_.emplace("SOFTVERBS_NET", hosts->clients);
+  }
   std::unique_ptr<Client> Connect(Options options = {}) const {
     options.deadline = kPatient;
     auto client = Client::Connect({server_->endpoint()}, options);
@@ -108,6 +133,8 @@ class RailsTest : public ::testing::Test {
 
   PortFolder ports_;
   std::unique_ptr<ServerProcess> server_ = StartServer(ports_);
+  // Of this process, behind the server's.
+  std::optional<test_support::EnvironmentVariable> net_;
 };
 
 TEST_F(RailsTest, ReadsAreSpreadOverBothRails) {

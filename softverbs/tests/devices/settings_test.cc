@@ -61,6 +61,15 @@ TEST_F(SettingsTest, AnotherNumberOfPortsEndsTheProgram) {
   }
 }
 
+TEST_F(SettingsTest, EachDeviceHasAnAddressForHosts) {
+  const std::pair<const char*, const char*> three{"SOFTVERBS_NET", "127.0.0.9,127.0.1.9,127.0.2.9"};
+  EXPECT_EXIT(CountDevices({{"SOFTVERBS_DEVICES", "3"}, three}), testing::ExitedWithCode(3), "");
+  EXPECT_EXIT(CountDevices({{"SOFTVERBS_DEVICES", "3"},
+                            three,
+                            {"SOFTVERBS_DEVICE_ADDRESSES", "127.0.1.9,127.0.0.9,127.0.2.9"}}),
+              testing::ExitedWithCode(2), "each device has its address of SOFTVERBS_NET");
+}
+
 TEST_F(SettingsTest, OneAddressForHostsIsOfOneDevice) {
   EXPECT_EXIT(CountDevices({{"SOFTVERBS_DEVICES", "2"}, {"SOFTVERBS_NET", "127.0.0.9"}}),
               testing::ExitedWithCode(2), "SOFTVERBS_NET");

@@ -17,16 +17,48 @@ TEST(NetConfigTest, TakesAddressesOfOneHost) {
   const auto plain = ParseNet("10.0.0.1");
   ASSERT_TRUE(plain);
   EXPECT_EQ(plain->port, NetConfig::kDefaultPort);
-  EXPECT_EQ(plain->gid.raw[12], 10);
+  EXPECT_EQ(plain->gid().raw[12], 10);
   EXPECT_EQ(ParseNet("10.0.0.1:99")->port, 99);
-  EXPECT_EQ(ParseNet("fd00::1")->gid.raw[0], 0xfd);
+  EXPECT_EQ(ParseNet("fd00::1")->gid().raw[0], 0xfd);
   EXPECT_EQ(ParseNet("[fd00::1]:99")->port, 99);
 }
 
+TEST(NetConfigTest, TakesAnAddressForEachDevice) {
+  const auto two = ParseNet("10.0.0.1,10.0.1.1:99");
+  ASSERT_TRUE(two);
+  EXPECT_EQ(two->port, 99);
+  ASSERT_EQ(two->gids.size(), 2u);
+  EXPECT_EQ(two->gids[1].raw[14], 1);
+  EXPECT_TRUE(two->Has(*ParseHostAddress("10.0.1.1")));
+  EXPECT_FALSE(two->Has(*ParseHostAddress("10.0.1.2")));
+  EXPECT_EQ(two->Nearest(*ParseHostAddress("10.0.1.2")).raw[14], 1);
+  EXPECT_EQ(two->Nearest(*ParseHostAddress("10.0.0.2")).raw[14], 0);
+  EXPECT_EQ(ParseNet("fd00::1,[fd00::2]:99")->gids[1].raw[15], 2);
+}
+
 TEST(NetConfigTest, RefusesEverythingElse) {
-  for (const char* text : {"", "host", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1:x",
-                           "10.0.0", "[fd00::1", "[fd00::1]99", "[fd00::1]:", "0.0.0.0",
-                           "::", "224.0.0.1", "ff02::1", "fe80::1", "10.0.0.1 ", "10.0.0.1:7:8"}) {
+  for (const char* text : {"",
+                           "host",
+                           "10.0.0.1:",
+                           "10.0.0.1:0",
+                           "10.0.0.1:65536",
+                           "10.0.0.1:x",
+                           "10.0.0",
+                           "[fd00::1",
+                           "[fd00::1]99",
+                           "[fd00::1]:",
+                           "0.0.0.0",
+                           "::",
+                           "224.0.0.1",
+                           "ff02::1",
+                           "fe80::1",
+                           "10.0.0.1 ",
+                           "10.0.0.1:7:8",
+                           "10.0.0.1,",
+                           ",10.0.0.1",
+                           "10.0.0.1,10.0.0.1",
+                           "10.0.0.1:9,10.0.1.1",
+                           "10.0.0.1,fd00::1"}) {
     EXPECT_FALSE(ParseNet(text)) << text;
   }
 }
