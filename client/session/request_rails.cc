@@ -6,8 +6,8 @@ namespace gannet {
 
 uint64_t RequestRails::LoadOf(const RequestHeader& header) {
   const uint64_t bytes = sizeof(header) + header.key_bytes + header.value_bytes;
-  const bool may_be_written = header.opcode == static_cast<uint8_t>(Opcode::kGet) &&
-                              (header.flags & kValueInBuffer) != 0;
+  const bool may_be_written =
+      header.opcode == static_cast<uint8_t>(Opcode::kGet) && (header.flags & kValueInBuffer) != 0;
   return may_be_written ? bytes + header.get.buffer_bytes : bytes;
 }
 
@@ -63,18 +63,14 @@ void RequestRails::OnSent(uint32_t place, uint64_t sequence, const RequestHeader
                   .domain = to.domain};
 }
 
-// If what told the server has the number now, the request itself may still be on its way, and its
-// device may send it again: its buffer is free when that has been done. Then the server answers it
-// as what told it, if the connection lives.
-bool RequestRails::EndsBy(const ReplyHeader& answer, Sent& sent) const {
-  if (sent.told_by == kNowhere || answer.opcode != static_cast<uint8_t>(Opcode::kRails)) return true;
-  if (answer.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
-    sent.told_by = kNowhere;  // it is under way, and will be answered
-    return false;
-  }
-  if (sent.server_knows) return true;
-  sent.server_knows = true;
-  return connections_[sent.connection].work.IsDone(sent.position + 1);
+// Each connection has receives for one answer to each request, so both are awaited. Nor is the
+// request's buffer free before: its device may still send it.
+bool RequestRails::EndsBy(const ReplyHeader& answer, Sent& sent) {
+  if (sent.told_by == kNowhere) return true;
+  // Else it is under way, and may be lost with its connection.
+  sent.server_knows |= answer.opcode != static_cast<uint8_t>(Opcode::kRails) ||
+                       answer.status != static_cast<uint8_t>(ReplyStatus::kTryAgain);
+  return ++sent.answers == 2;
 }
 
 }  // namespace gannet

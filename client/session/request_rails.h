@@ -34,7 +34,8 @@ class RequestRails {
     uint32_t domain = 0;             // whose keys it names
     // Nobody waits for it, and this connection told the server so.
     uint32_t told_by = kNowhere;
-    bool server_knows = false;  // and will not execute it any more
+    uint32_t answers = 0;       // since then
+    bool server_knows = false;  // one of them said that it will not be executed any more
   };
 
   explicit RequestRails(ClientConnections* connections) : connections_(*connections) {}
@@ -65,7 +66,11 @@ class RequestRails {
   void Forget() { sent_.fill({}); }
   // An answer came to a request that nobody waits for. Returns whether it is over, and its buffers
   // may be used again.
-  bool EndsBy(const ReplyHeader& answer, Sent& sent) const;
+  static bool EndsBy(const ReplyHeader& answer, Sent& sent);
+  // Returns whether its device has sent it.
+  bool WasSent(const Sent& sent) const {
+    return connections_[sent.connection].work.IsDone(sent.position + 1);
+  }
   // Returns what stands for a request that was given up.
   static RequestHeader GivenUp(RailsAsk ask, uint64_t sequence);
   // What the device of a connection has to do for the request: bytes of it, and of its value.

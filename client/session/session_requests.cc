@@ -151,12 +151,17 @@ void SessionRequests::TakeLost(RequestWindow::Entry& entry, RequestRails::Sent& 
   constexpr uint32_t kNowhere = RequestRails::kNowhere;
   if (sent.connection == over) {
     if (sent.server_knows) return EndUnwanted(entry);
-    // What told the server is on its way, and stands for the request.
-    sent.connection = std::exchange(sent.told_by, kNowhere);
+    // What told the server is on its way, and stands for the request, unless it was answered that
+    // this is under way.
+    const uint32_t told_by = std::exchange(sent.told_by, kNowhere);
+    sent.connection = sent.answers == 0 ? told_by : kNowhere;
+    sent.answers = 0;
     lost_ |= sent.connection == kNowhere;
-  } else if (sent.told_by == over && !sent.server_knows) {
+  } else if (sent.told_by == over) {
+    to_tell_.push_back(entry.sequence);  // whoever is to tell it now
+    if (sent.server_knows) return;
     sent.told_by = kNowhere;
-    to_tell_.push_back(entry.sequence);
+    sent.answers = 0;
   }
 }
 
@@ -185,10 +190,15 @@ void SessionRequests::SendLost(int64_t now_ns) {
 // of a GET: what the server WRITEs for it may still arrive.
 void SessionRequests::TellGivenUp(int64_t now_ns) {
   for (const uint64_t sequence : std::exchange(to_tell_, {})) {
-    const RequestWindow::Entry* const entry = window_.Find(sequence);
+    RequestWindow::Entry* const entry = window_.Find(sequence);
     if (entry == nullptr || entry->op != kInvalidOp || entry->reply.data != nullptr) continue;
     RequestRails::Sent* const sent = SentOf(*entry);
     if (sent == nullptr || sent->connection == RequestRails::kNowhere) continue;
+    if (sent->server_knows) {
+      // The connection that told is over, and one answer is there, of whichever it is.
+      by_rails_.WasSent(*sent) ? EndUnwanted(*entry) : to_tell_.push_back(sequence);
+      continue;
+    }
     ClientConnection* const other = by_rails_.Other(sent->connection);
     RequestHeader header = RequestRails::GivenUp(RailsAsk::kGivenUp, sequence);
     if (other == nullptr || other->inline_bytes() < sizeof(header)) continue;
@@ -225,7 +235,7 @@ bool SessionRequests::TakeAnswer(const ReplyView& reply) {
 void SessionRequests::TakeOtherAnswer(RequestWindow::Entry& entry, const ReplyView& reply) {
   const uint32_t op = entry.op;
   RequestRails::Sent* const sent = SentOf(entry);
-  if (op == kInvalidOp && sent != nullptr && !by_rails_.EndsBy(reply.header, *sent)) return;
+  if (op == kInvalidOp && sent != nullptr && !RequestRails::EndsBy(reply.header, *sent)) return;
   EndUnwanted(entry);
   if (op == kMapOp) {
     given_.reports->OnMapReply(reply);

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "client/session/client_connections.h"
@@ -251,31 +252,33 @@ TEST_F(RequestRailsTest, AnEarlierRequestOfThePlaceIsNotFound) {
   EXPECT_EQ(rails_.Find(window_.IndexOf(1), 1), nullptr);
 }
 
-// Its device may still send the buffer.
-TEST_F(RequestRailsTest, WhatWasGivenUpKeepsItsBufferUntilItWasSent) {
+// Its device may still send the buffer, and each connection has a receive for one answer to it.
+TEST_F(RequestRailsTest, WhatWasGivenUpEndsWhenBothAreAnswered) {
   ReplyHeader told{};
   told.opcode = static_cast<uint8_t>(Opcode::kRails);
-  ReplyHeader answer{};
-  answer.opcode = static_cast<uint8_t>(Opcode::kPut);
+  const ReplyHeader answer{.opcode = static_cast<uint8_t>(Opcode::kPut)};
   Send(PutOf(100));
-  EXPECT_TRUE(rails_.EndsBy(answer, SentOf(1))) << "nobody was told";
-  SentOf(1).told_by = 2;
-  EXPECT_FALSE(rails_.EndsBy(told, SentOf(1)));
-  EXPECT_TRUE(rails_.EndsBy(told, SentOf(1))) << "both were answered";
-  SentOf(1).server_knows = false;
-  EXPECT_TRUE(rails_.EndsBy(answer, SentOf(1))) << "the request came";
+  EXPECT_TRUE(RequestRails::EndsBy(answer, SentOf(1))) << "nobody was told";
+  for (const auto& [first, second] : {std::pair{told, told}, {answer, told}, {told, answer}}) {
+    SentOf(1) = {.sequence = 1, .connection = 0, .told_by = 2};
+    EXPECT_FALSE(RequestRails::EndsBy(first, SentOf(1)));
+    EXPECT_TRUE(SentOf(1).server_knows);
+    EXPECT_TRUE(RequestRails::EndsBy(second, SentOf(1)));
+  }
+  EXPECT_FALSE(rails_.WasSent(SentOf(1)));
   connections_[0].work.Complete(SentOf(1).position, [](auto, bool) {});
-  EXPECT_TRUE(rails_.EndsBy(told, SentOf(1))) << "it was sent";
+  EXPECT_TRUE(rails_.WasSent(SentOf(1)));
 }
 
-TEST_F(RequestRailsTest, WhatIsUnderWayIsAnsweredLater) {
+TEST_F(RequestRailsTest, WhatIsUnderWayIsAnsweredLaterOrLost) {
   ReplyHeader told{};
   told.opcode = static_cast<uint8_t>(Opcode::kRails);
   told.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
   Send(PutOf(100));
   SentOf(1).told_by = 2;
-  EXPECT_FALSE(rails_.EndsBy(told, SentOf(1)));
-  EXPECT_TRUE(rails_.EndsBy(ReplyHeader{.opcode = static_cast<uint8_t>(Opcode::kPut)}, SentOf(1)));
+  EXPECT_FALSE(RequestRails::EndsBy(told, SentOf(1)));
+  EXPECT_FALSE(SentOf(1).server_knows);
+  EXPECT_TRUE(RequestRails::EndsBy({.opcode = static_cast<uint8_t>(Opcode::kPut)}, SentOf(1)));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "common/protocol/message.h"
+#include "common/protocol/rails_reply.h"
 #include "common/protocol/storage.h"
 #include "tests/common/protocol/encoded.h"
 
