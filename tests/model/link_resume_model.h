@@ -11,8 +11,8 @@ namespace gannet::model::link_resume {
 // A backup's link that goes on over another rail (docs/decisions/2026-11-29-rails.md, rules 11 to
 // 14). A primary appends records and WRITEs them into the ring of its backup's link. What has
 // completed is committed: the backup is the only one. It takes what is committed out of its ring,
-// and says so, so that the places are used again. At any moment it may leave the link: it fences its
-// end, reads the ring to its end, and goes on over another link. A device that is dead need not
+// and says so, so that the places are used again. At any moment it may leave the link: it fences
+// its end, reads the ring to its end, and goes on over another link. A device that is dead need not
 // obey: what was on its way may still land where its ring was, and nobody is told of it.
 //
 // What is to hold: what is committed is in what the backup has, at each moment, as the primary may
@@ -36,10 +36,10 @@ class LinkResumeModel {
     uint8_t committed;
     uint8_t told;  // what the backup has taken, as the primary knows
     uint8_t taken;
-    uint8_t kept;      // bit r: the backup has record r of a former ring
-    uint8_t keeps_to;  // until the ring has all up to there
-    uint8_t link;      // the primary's
-    uint8_t left;      // the backup has fenced it, and read its ring
+    uint8_t kept;                       // bit r: the backup has record r of a former ring
+    uint8_t keeps_to;                   // until the ring has all up to there
+    uint8_t link;                       // the primary's
+    uint8_t left;                       // the backup has fenced it, and read its ring
     std::array<uint8_t, kLinks> wires;  // bit r: a WRITE of record r is on its way
     std::array<uint8_t, kLinks> acks;   // bit r: its completion is on its way
     std::array<std::array<uint8_t, kPlaces>, kLinks> rings;  // record r is r + 1 at r % kPlaces

@@ -8,6 +8,7 @@
 
 #include "common/base/status_macros.h"
 #include "common/protocol/rails_reply.h"
+#include "common/rdma/alternate_paths.h"
 #include "common/rdma/port.h"
 #include "glog/logging.h"
 
@@ -41,12 +42,22 @@ bool LockRail::IsUp(uint32_t rail) const {
   return !context_.rail_board.Of(rail).lost && LookAtPort(it.device.verbs, it.port).up;
 }
 
+bool LockRail::MaySwap(uint32_t rail) const {
+  ibv_context* const verbs = context_.rails[rail].device.verbs;
+  if (IsUp(rail)) return true;
+  if (!HasAlternatePaths(verbs)) return false;
+  for (uint32_t other = 0; other < context_.rails.size(); ++other) {
+    if (context_.rails[other].device.verbs == verbs && IsUp(other)) return true;
+  }
+  return false;
+}
+
 bool LockRail::SwapsWork() const {
   return All([this](const LockRailProgress& of) { return of.failed() != message_; });
 }
 
 void LockRail::LookDead(BootTime now) {
-  const LockRailLife::Seen seen{.port_up = IsUp(rail_), .swaps = SwapsWork()};
+  const LockRailLife::Seen seen{.port_up = MaySwap(rail_), .swaps = SwapsWork()};
   if (!life_.LookDead(seen, now)) return;
   if (const absl::Status status = End(); !status.ok()) {
     LOG(ERROR) << "the lock rail is dead, and its locks go on: " << status.message();

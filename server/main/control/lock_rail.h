@@ -61,6 +61,9 @@ class LockRail {
   };
 
   bool IsUp(uint32_t rail) const;
+  // Returns whether its device may swap by some port: its own one, or one by which it has alternate
+  // paths.
+  bool MaySwap(uint32_t rail) const;
   bool SwapsWork() const;
   void LookDead(BootTime now);
   absl::Status End();
