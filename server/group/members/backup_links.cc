@@ -14,8 +14,8 @@ namespace gannet {
 
 void BackupLinks::Connect(const GroupMember& primary, int64_t lease_ns, BootTime now) {
   if (link_ || retired_ || now < connect_at_) return;
-  bool another = false;
-  const std::optional<std::string> address = Choose(primary, &another);
+  std::vector<std::string> rails;
+  const std::optional<std::string> address = Choose(primary, &rails);
   if (!address) {
     connect_at_ = now + kRetryNs;
     return log_->Add(
@@ -35,17 +35,21 @@ void BackupLinks::Connect(const GroupMember& primary, int64_t lease_ns, BootTime
   }
   link_.emplace(Link{.end = *std::move(dialed),
                      .primary = primary.incarnation,
-                     .another = another && refused_by_ != primary.incarnation});
+                     .rails = rails,
+                     .another = !rails.empty() && refused_by_ != primary.incarnation});
   heard_ = now;
 }
 
 // The backups of a primary begin with different rails, in the order of the members.
-std::optional<std::string> BackupLinks::Choose(const GroupMember& primary, bool* another) {
+std::optional<std::string> BackupLinks::Choose(const GroupMember& primary,
+                                               std::vector<std::string>* rails) {
   const GroupDirectory& directory = *context_.group.directory;
   const std::optional<std::string> address = directory.AddressOf(primary);
   const std::optional<NodeSeen> seen = directory.NodeOf(primary.node);
-  *another = address && seen && seen->incarnation == primary.incarnation && !seen->rails.empty();
-  if (!*another) return address;
+  const bool another =
+      address && seen && seen->incarnation == primary.incarnation && !seen->rails.empty();
+  if (!another) return address;
+  *rails = seen->rails;
   if (turn_of_ != primary.incarnation) {
     turn_of_ = primary.incarnation;
     turn_ = 0;

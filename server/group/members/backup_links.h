@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
@@ -67,7 +69,7 @@ class BackupLinks {
   std::optional<BackupLink::Message> Take();
   // As LinkDialer, from the primary of the link.
   absl::StatusOr<std::unique_ptr<Joiner>> BeginWalk(Joiner::Options options) const {
-    return dialer_.BeginWalk(*link_->end, std::move(options));
+    return dialer_.BeginWalk(*link_->end, link_->rails, std::move(options));
   }
 
   // nullptr: there is none.
@@ -100,12 +102,13 @@ class BackupLinks {
   struct Link {
     std::unique_ptr<BackupLink> end;  // never null
     uint64_t primary = 0;             // its incarnation
-    bool another = false;             // the primary has other rails
+    std::vector<std::string> rails;   // of the primary, if it has several
+    bool another = false;             // one of them may carry on
     bool resumes = false;             // it was said that a former link goes on
     bool lost = false;                // it cannot be used any more
   };
   // Returns where to connect to, or nullopt if it is not known yet.
-  std::optional<std::string> Choose(const GroupMember& primary, bool* another);
+  std::optional<std::string> Choose(const GroupMember& primary, std::vector<std::string>* rails);
 
   // What is neither a welcome nor a beacon, or comes out of place.
   void OnOther(const BackupLink::Message& message);

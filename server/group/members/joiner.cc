@@ -14,26 +14,21 @@
 #include "common/base/status_macros.h"
 #include "common/layout/large_proof.h"
 #include "common/layout/stub.h"
-#include "common/rdma/status.h"
 
 namespace gannet {
 
 absl::StatusOr<std::unique_ptr<Joiner>> Joiner::Begin(Options options) {
   std::unique_ptr<Joiner> made(new Joiner(std::move(options)));
   const Options& given = made->options_;
-  if (given.pd == nullptr) {
-    made->own_pd_.reset(ibv_alloc_pd(given.device.verbs));
-    if (made->own_pd_ == nullptr) return LastErrnoStatus("ibv_alloc_pd");
-  }
-  GANNET_ASSIGN_OR_RETURN(made->buffers_,
-                          RegisteredBuffer::Create(made->pd(), uint64_t{kBuffers} * kBufferBytes));
-  GANNET_ASSIGN_OR_RETURN(made->session_, FetchSession::Begin({.device = given.device,
-                                                               .pd = made->pd(),
-                                                               .server = given.primary,
-                                                               .keys = given.keys,
-                                                               .wall = given.clocks.wall,
-                                                               .idle = given.idle},
-                                                              given.now));
+  std::vector<WalkSession::Way> ways = {{.server = given.primary, .device = given.device}};
+  ways.insert(ways.end(), given.other_ways.begin(), given.other_ways.end());
+  GANNET_ASSIGN_OR_RETURN(made->session_, WalkSession::Begin({.ways = std::move(ways),
+                                                              .pd = given.pd,
+                                                              .keys = given.keys,
+                                                              .wall = given.clocks.wall,
+                                                              .idle = given.idle},
+                                                             given.now));
+  GANNET_RETURN_IF_ERROR(made->session_->Make(kItems, uint64_t{kBuffers} * kBufferBytes));
   made->deadline_ = given.now;
   return made;
 }
@@ -142,7 +137,7 @@ void Joiner::OnRunBegins() {
 bool Joiner::BeginReads(std::span<const PlacedRead> reads) {
   posted_at_ = now_;
   for (const auto& [place, read] : reads) {
-    session_->AddRead(place, read.offset, read.bytes, buffer(place), buffers_.lkey());
+    session_->AddRead(place, read.offset, read.bytes, kItems, uint64_t{place} * kBufferBytes);
   }
   session_->Post();
   return true;
@@ -208,7 +203,7 @@ bool Joiner::BeginBatch() {
   uint64_t at = 0;
   for (; batch_end_ < longs_.size() && batch_end_ - batch_begin_ < kBuffers; ++batch_end_) {
     Long& it = longs_[batch_end_];
-    if (at + it.header.value_bytes > values_.size()) break;
+    if (at + it.header.value_bytes > session_->size(kValues)) break;
     it.at = at;
     at += it.header.value_bytes;
   }
@@ -217,11 +212,8 @@ bool Joiner::BeginBatch() {
 }
 
 absl::Status Joiner::MakeRoomForValue(uint64_t bytes) {
-  if (values_.mr != nullptr && values_.size() >= bytes) return absl::OkStatus();
-  values_.mr.reset();  // before its memory
-  GANNET_ASSIGN_OR_RETURN(
-      values_, RegisteredBuffer::Create(pd(), std::max(std::bit_ceil(bytes), kValuesBytesMin)));
-  return absl::OkStatus();
+  if (session_->size(kValues) >= bytes) return absl::OkStatus();
+  return session_->Make(kValues, std::max(std::bit_ceil(bytes), kValuesBytesMin));
 }
 
 void Joiner::ReadValues() {
@@ -232,7 +224,7 @@ void Joiner::ReadValues() {
         walk_->items()[it.item].offset() + LargeValueOffset(it.key.size()) + next_piece_;
     const uint64_t left = it.header.value_bytes - next_piece_;
     const auto piece = static_cast<uint32_t>(std::min<uint64_t>(left, kPieceBytes));
-    session_->AddRead(0, offset, piece, values_.data() + it.at + next_piece_, values_.lkey());
+    session_->AddRead(0, offset, piece, kValues, it.at + next_piece_);
     bytes += piece;
     next_piece_ += piece;
     if (piece < left) continue;
@@ -245,7 +237,7 @@ void Joiner::ReadValues() {
   for (size_t i = batch_begin_; i < batch_end_; ++i) {
     const auto to = static_cast<uint32_t>(i - batch_begin_);
     session_->AddRead(0, walk_->items()[longs_[i].item].offset(), sizeof(ItemHeader::commit),
-                      buffer(to), buffers_.lkey());
+                      kItems, uint64_t{to} * kBufferBytes);
   }
   session_->Post();
   long_reads_ = LongReads::kCommits;
@@ -260,7 +252,7 @@ bool Joiner::TakeValues() {
       walk_->OnItemLost(it.item);
       continue;
     }
-    const char* value = reinterpret_cast<const char*>(values_.data() + it.at);
+    const char* value = reinterpret_cast<const char*>(session_->data(kValues) + it.at);
     if (!Insert(it.header, it.key, {value, it.header.value_bytes})) return false;
   }
   return true;

@@ -23,9 +23,9 @@
 #include "common/rdma/handle.h"
 #include "common/rdma/idler.h"
 #include "common/rdma/memory.h"
-#include "server/group/members/fetch_session.h"
 #include "server/group/members/join_filter.h"
 #include "server/group/members/join_target.h"
+#include "server/group/members/walk_session.h"
 #include "server/log/changes/change.h"
 
 namespace gannet {
@@ -65,6 +65,8 @@ class Joiner : private WalkReader {
     Device device;
     ibv_pd* pd = nullptr;  // of the device, and outlives the joiner; nullptr: it makes its own
     SocketAddress primary;
+    // Other rails, over which the walk goes on if this one is lost. Then the pd is its own.
+    std::vector<WalkSession::Way> other_ways = {};
     AuthFile* keys = nullptr;      // outlives the joiner; nullptr: no key
     JoinTarget* target = nullptr;  // outlives the joiner
     const ServerTimeSource* server_time = nullptr;
@@ -79,7 +81,7 @@ class Joiner : private WalkReader {
   };
   enum class Step : uint8_t { kGoesOn, kDone, kFailed };
 
-  // The errors of FetchSession::Begin and RegisteredBuffer::Create.
+  // The errors of WalkSession::Begin and RegisteredBuffer::Create.
   static absl::StatusOr<std::unique_ptr<Joiner>> Begin(Options options);
 
   // Takes note that the stream brought this, and that it was applied.
@@ -89,7 +91,7 @@ class Joiner : private WalkReader {
 
   Step Poll(BootTime now);
   // Why it failed. ResourceExhausted: the store has no room, or too many keys were deleted
-  // meanwhile. Aborted: the primary's index changes too fast. And FetchSession::status.
+  // meanwhile. Aborted: the primary's index changes too fast. And WalkSession::status.
   const absl::Status& status() const { return status_; }
 
   // To sleep: Poll; PrepareToSleep; if that returns true, sleep until one of the descriptors of
@@ -106,10 +108,10 @@ class Joiner : private WalkReader {
   uint64_t retries() const { return walk_ ? walk_->retries() : 0; }
   // Above all versions that were seen, of items and of records.
   uint64_t version_next() const { return version_max_ + 1; }
-  const FetchSession& session() const { return *session_; }
+  const WalkSession& session() const { return *session_; }
 
  private:
-  static constexpr uint32_t kBuffers = FetchSession::kReadsMax;
+  static constexpr uint32_t kBuffers = WalkSession::kReadsMax;
   static constexpr uint32_t kBufferBytes = WalkDriver::kPlaceBytes;
   static constexpr uint64_t kValuesBytesMin = 4 << 20;  // of the buffer for long values
   static constexpr uint32_t kPieceBytes = 1 << 20;      // of a long value, in one READ
@@ -121,15 +123,18 @@ class Joiner : private WalkReader {
     uint32_t item;
     ItemHeader header;
     std::string key;
-    uint64_t at;  // of its value in values_
+    uint64_t at;  // of its value in the session's memory
   };
   // What is READ of the run's long values.
   enum class LongReads : uint8_t { kNothing, kValues, kCommits };
 
   explicit Joiner(Options options)
       : options_(std::move(options)), filter_(options_.filter_hashes_max, options_.target_evicts) {}
-  std::byte* buffer(uint32_t i) const { return buffers_.data() + uint64_t{i} * kBufferBytes; }
-  ibv_pd* pd() const { return options_.pd != nullptr ? options_.pd : own_pd_.get(); }
+  static constexpr WalkSession::Memory kItems = WalkSession::Memory::kItems;
+  static constexpr WalkSession::Memory kValues = WalkSession::Memory::kValues;
+  const std::byte* buffer(uint32_t i) const {
+    return session_->data(kItems) + uint64_t{i} * kBufferBytes;
+  }
   Step Fail(absl::Status status);
   void WalkOn(BootTime now);
   void CheckAdvance(BootTime now);
@@ -166,10 +171,7 @@ class Joiner : private WalkReader {
   BootTime look_again_;          // for an index that is wanted
   bool waits_for_slot_ = false;
 
-  Handle<ibv_pd> own_pd_;
-  RegisteredBuffer buffers_;
-  RegisteredBuffer values_;
-  std::unique_ptr<FetchSession> session_;  // destroyed before what it READs into
+  std::unique_ptr<WalkSession> session_;
   std::optional<IndexWalk> walk_;
   std::optional<WalkDriver> driver_;  // of `walk_`
 

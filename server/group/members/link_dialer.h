@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "common/auth/auth_file.h"
@@ -36,10 +38,15 @@ class LinkDialer {
   // are those of BackupLink::Start.
   absl::StatusOr<std::unique_ptr<BackupLink>> Dial(const Call& call);
   // Fills in where the items are, by which key to fetch them, and what the context has.
+  // `rails`: all addresses of whom the link goes to, if there are several.
   absl::StatusOr<std::unique_ptr<Joiner>> BeginWalk(const BackupLink& link,
+                                                    std::span<const std::string> rails,
                                                     Joiner::Options options) const;
 
  private:
+  // Without those that are there twice.
+  std::vector<Device> Devices() const;
+
   const GroupContext& context_;
   AuthFile* const keys_;
   PrimaryAddress address_;

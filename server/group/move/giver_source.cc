@@ -124,11 +124,12 @@ void GiverSource::OnWelcome(const ReplicaWelcome& welcome) {
   times_ = TimesOf(welcome);
   reader_.emplace(link_->ring(), BeginOf(welcome));
   intake_->UseClock({asked_at_, ServerTime::FromMs(welcome.clock_ms)});
-  auto joiner = dialer_.BeginWalk(*link_, {.target = intake_,
-                                           .server_time = intake_,
-                                           .clocks = context_.clocks,
-                                           .now = now,
-                                           .target_evicts = intake_->evicts()});
+  auto joiner = dialer_.BeginWalk(*link_, {},
+                                  {.target = intake_,
+                                   .server_time = intake_,
+                                   .clocks = context_.clocks,
+                                   .now = now,
+                                   .target_evicts = intake_->evicts()});
   if (!joiner.ok()) return Fail(joiner.status());
   joiner_ = *std::move(joiner);
 }

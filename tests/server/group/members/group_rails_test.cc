@@ -99,5 +99,26 @@ TEST_F(GroupRailsTest, ALinkGoesOnAsOftenAsARailDies) {
   EXPECT_TRUE(IsWhole(2));
 }
 
+// Its link and its walk go by the same rail, and both go on over the other one.
+TEST_F(GroupRailsTest, AJoinerWhoseRailDiesInTheMiddleOfItsWalkGoesOn) {
+  constexpr int kItems = 4'000;
+  StartGroup(0);
+  RawPeer peer(this, second_, server().context().rails[1].address);
+  ASSERT_TRUE(peer.Connect());
+  for (int i = 0; i < kItems; ++i) {
+    ASSERT_EQ(peer.Put("key" + std::to_string(i), "value"), ReplyStatus::kOk);
+  }
+  StartBackup(0);
+  const auto percent = [&] { return backup(0).member()->Look().joined_percent; };
+  ASSERT_TRUE(StepUntil([&] { return percent() > 20; }));
+  ASSERT_LT(percent(), 100);
+  ASSERT_EQ(LinkOf("n2").rail, 0);
+  ASSERT_EQ(softverbs_set_port(0, 0), 0);
+  EXPECT_TRUE(StepUntil([&] { return shared().now().configuration.in_sync.size() == 2; }));
+  EXPECT_EQ(LinkOf("n2").rail, 1);
+  EXPECT_FALSE(backup(0).member()->ended());
+  for (int i = 0; i < kItems; ++i) EXPECT_TRUE(Has(0, "key" + std::to_string(i))) << i;
+}
+
 }  // namespace
 }  // namespace gannet
