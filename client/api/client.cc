@@ -22,6 +22,7 @@
 #include "client/api/connect_engine.h"
 #include "client/api/make_requests.h"
 #include "common/base/client_clock.h"
+#include "common/base/copy_bytes.h"
 #include "common/protocol/list_entries.h"
 #include "common/protocol/opcode.h"
 #include "common/protocol/storage.h"
@@ -51,6 +52,10 @@ Client::~Client() {
 absl::StatusOr<std::optional<Value>> Client::Get(std::string_view key,
                                                  std::optional<Milliseconds> deadline) {
   std::optional<Value> value;
+  const bool near = state_->AnswerNear(key, [&](std::string_view bytes, const ItemInfo& info) {
+    value = Value{std::string(bytes), info};
+  });
+  if (near) return value;
   absl::Status status =
       state_->Run(KeyRequest(OpType::kGet, key), state_->TimeoutNs(deadline), [&](const Op& op) {
         if (op.done.found) value = MakeValue(op);
@@ -63,6 +68,11 @@ absl::StatusOr<std::optional<ItemInfo>> Client::GetInto(std::string_view key,
                                                         std::span<std::byte> out,
                                                         std::optional<Milliseconds> deadline) {
   std::optional<ItemInfo> info;
+  const bool near = state_->AnswerNear(key, [&](std::string_view bytes, const ItemInfo& it) {
+    CopyValueBytes(out.data(), bytes.data(), std::min(bytes.size(), out.size()));
+    info = it;
+  });
+  if (near) return info;
   absl::Status status =
       state_->Run(KeyRequest(OpType::kGet, key), state_->TimeoutNs(deadline), [&](const Op& op) {
         if (!op.done.found) return;
@@ -83,16 +93,22 @@ absl::StatusOr<bool> Client::GetView(
   std::string large;
   std::string_view value;
   std::optional<ItemInfo> info;
+  const auto keep = [&](std::string_view bytes, const ItemInfo& it) {
+    info = it;
+    if (bytes.size() > small.size()) {
+      value = large = bytes;
+    } else if (!bytes.empty()) {
+      std::memcpy(small.data(), bytes.data(), bytes.size());
+      value = {small.data(), bytes.size()};
+    }
+  };
+  if (state_->AnswerNear(key, keep)) {
+    use(value, *info);
+    return true;
+  }
   absl::Status status =
       state_->Run(KeyRequest(OpType::kGet, key), state_->TimeoutNs(deadline), [&](const Op& op) {
-        if (!op.done.found) return;
-        info = op.done.info;
-        if (op.value.size() > small.size()) {
-          value = large = op.value;
-        } else if (!op.value.empty()) {
-          std::memcpy(small.data(), op.value.data(), op.value.size());
-          value = {small.data(), op.value.size()};
-        }
+        if (op.done.found) keep(op.value, op.done.info);
       });
   if (!status.ok()) return status;
   if (info) use(value, *info);
@@ -436,13 +452,30 @@ std::vector<absl::StatusOr<std::optional<Value>>> Client::MultiGet(
     std::span<const std::string> keys, std::optional<Milliseconds> deadline) {
   const int64_t end_ns = state_->EndNs(deadline);
   const DistinctKeys distinct(keys, [&] { return state_->driver.NowNs() < end_ns; });
+  std::vector<size_t> left = distinct.asked;
   const auto request_of = [&](size_t i) {
-    absl::StatusOr<OpRequest> request = KeyRequest(OpType::kGet, keys[distinct.asked[i]]);
+    absl::StatusOr<OpRequest> request = KeyRequest(OpType::kGet, keys[left[i]]);
     if (request.ok()) request->share_window = true;
     return request;
   };
-  return AnswerOfEachKey(state_->RunMany(distinct.asked.size(), end_ns, request_of, ValueOf),
-                         distinct);
+  if (!state_->AnswersNear()) {
+    return AnswerOfEachKey(state_->RunMany(left.size(), end_ns, request_of, ValueOf), distinct);
+  }
+  std::vector<absl::StatusOr<std::optional<Value>>> answers(distinct.asked.size());
+  state_->AnswerNear(
+      distinct.asked.size(), [&](size_t i) -> std::string_view { return keys[distinct.asked[i]]; },
+      [&](size_t i, std::string_view value, const ItemInfo& info) {
+        answers[i] = Value{std::string(value), info};
+      });
+  left.clear();
+  for (size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i].ok()) left.push_back(distinct.asked[i]);
+  }
+  auto others = state_->RunMany(left.size(), end_ns, request_of, ValueOf);
+  for (auto [i, other] = std::pair(size_t{0}, others.begin()); i < answers.size(); ++i) {
+    if (!answers[i].ok()) answers[i] = *std::move(other++);
+  }
+  return AnswerOfEachKey(std::move(answers), distinct);
 }
 
 std::vector<absl::StatusOr<std::optional<ItemInfo>>> Client::MultiGetInto(

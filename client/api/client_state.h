@@ -49,6 +49,30 @@ class Client::State {
     return status;
   }
 
+  // Answers a GET from a copy, without an operation. Calls use(std::string_view value, const
+  // ItemInfo&) and returns true if there is one.
+  template <class F>
+  bool AnswerNear(std::string_view key, F use) {
+    if (!AnswersNear()) return false;
+    bool answered = false;
+    driver.AnswerNear(
+        0, 1, [key](size_t) { return key; },
+        [&](size_t, std::string_view value, const ItemInfo& info) {
+          use(value, info);
+          answered = true;
+        });
+    return answered;
+  }
+  // The same for GETs of key_of(i), for each i below `n`; calls use(i, value, info).
+  template <class KeyOf, class F>
+  void AnswerNear(size_t n, KeyOf key_of, F use) {
+    constexpr size_t kKeysPerLock = 256;
+    for (size_t i = 0; i < n; i += kKeysPerLock) {
+      driver.AnswerNear(i, std::min(i + kKeysPerLock, n), key_of, use);
+    }
+  }
+  bool AnswersNear() const { return driver.has_near_cache() && !driver.forked(); }
+
   // When a call that begins now has to end.
   int64_t EndNs(std::optional<Client::Milliseconds> given) const {
     return driver.NowNs() + TimeoutNs(given);

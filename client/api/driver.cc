@@ -28,6 +28,7 @@ Driver::Driver(std::unique_ptr<Engine> engine, std::unique_ptr<WakeFd> wake, con
       wake_(std::move(wake)),
       clock_(engine_->clock()),
       polls_only_(options.wait == gannet::Wait::kPoll),
+      has_near_cache_(options.near_cache_bytes > 0),
       stages_(MakeWaitStages(options)),
       waiter_of_op_(engine_->slots()),
       keep_alive_([this] { KeepAlive(); }) {}

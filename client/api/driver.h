@@ -50,6 +50,25 @@ class Driver {
     RunOps({&request, 1}, &begun, [&](size_t, const Op& op) { use(op); });
   }
 
+  // Looks for copies that answer GETs of keys: of key_of(i) for each i from `first` up to `end`.
+  // Calls use(i, std::string_view value, const ItemInfo&) under the lock for each that is answered.
+  // REQUIRES: has_near_cache().
+  template <class KeyOf, class F>
+  void AnswerNear(size_t first, size_t end, KeyOf key_of, F use) {
+    entering_.fetch_add(1, std::memory_order_relaxed);
+    MutexLock lock(mutex_);
+    entering_.fetch_sub(1, std::memory_order_relaxed);
+    const int64_t now_ns = clock_.MonotonicNs();
+    for (size_t i = first; i < end; ++i) {
+      const ItemCopies::Copy* const copy = engine_->FindNear(key_of(i), now_ns);
+      if (copy == nullptr) continue;
+      const EngineServer& server = engine_->servers()[0];
+      use(i, std::string_view(copy->value), server.MakeItemInfo(copy->header, now_ns));
+    }
+  }
+
+  bool has_near_cache() const { return has_near_cache_; }
+
   int64_t NowNs() const { return clock_.MonotonicNs(); }
   // Use it only for what never changes in the engine. Anything else needs the mutex; use the
   // functions below.
@@ -135,6 +154,7 @@ class Driver {
   const std::unique_ptr<WakeFd> wake_;    // likewise, except for its descriptor
   const ClientClock& clock_;
   const bool polls_only_;
+  const bool has_near_cache_;
 
   Mutex mutex_;
   // How many threads are about to take mutex_, so that the driving one gives way. Only a hint, so

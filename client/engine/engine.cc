@@ -172,6 +172,13 @@ void Engine::FinishUnrouted(Op& op) {
   ops_.Finish(op, Outcome::kUnrouted);
 }
 
+const ItemCopies::Copy* Engine::FindNear(std::string_view key, int64_t now_ns) {
+  if (!servers_.one()) return nullptr;
+  const KeyHash hash = key.size() - 9 < kInlineKeySizes ? InlineKeyHash(key, hash_seed_)
+                                                        : KeyHash::Of(key, hash_seed_);
+  return near_gets_.FindNow(servers_[0], hash, key, now_ns);
+}
+
 size_t Engine::Poll(int64_t now_ns, std::span<Completion> completions) {
   ops_.SetNow(now_ns);
   HitReports& reports = hit_reports();
@@ -231,14 +238,10 @@ void Engine::StartFresh() {
   if (op.request.type == OpType::kGetInto && server.session->ready() && ops_.order().empty()) {
     return gets_.StartInto(op);
   }
-  if (server.near_cache == nullptr || !NearGets::AreFor(op)) [[likely]]
-    return StartInOrder(op);
-  if (ops_.Enter(op) && !near_gets_.Start(server, op)) Start(op);
-}
-
-void Engine::StartInOrder(Op& op) {
   if (op.key_bytes == 0) return Start(op);
-  if (ops_.Enter(op)) Start(op);
+  if (!ops_.Enter(op)) return;
+  const bool near = server.near_cache != nullptr && NearGets::AreFor(op);
+  if (!near || !near_gets_.Start(server, op)) Start(op);
 }
 
 void Engine::Start(Op& op) {

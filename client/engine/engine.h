@@ -111,6 +111,11 @@ class Engine final : private OrdinaryGets {
   // room. REQUIRES: key and spans are valid (CheckSpans).
   bool BeginGetInto(std::string_view key, std::span<const RegisteredSpan> into, int64_t timeout_ns,
                     uint64_t user_data);
+  // Returns the copy that answers a GET at `now_ns`, which was read after the GET began, and counts
+  // it; nullptr if there is none, or if it is time for a Poll. Then the GET is to be begun. The
+  // copy is of the only server, and stays until the next Poll. REQUIRES: the client has a near
+  // cache.
+  const ItemCopies::Copy* FindNear(std::string_view key, int64_t now_ns);
   // Makes progress with everything; never blocks. Reports ordinary GETs that end to `completions`
   // as long as it has room, releases them, and returns their number. NextFinished tells the others.
   size_t Poll(int64_t now_ns, std::span<Completion> completions = {});
@@ -174,7 +179,6 @@ class Engine final : private OrdinaryGets {
   void FinishUnrouted(Op& op);
   void StartFresh();
   void StartOther(EngineServer& server, Op& op);
-  void StartInOrder(Op& op);
   void Start(Op& op);
   void StartReleased();
   void CheckDeadlines();

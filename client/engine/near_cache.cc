@@ -132,7 +132,7 @@ void NearCache::OnWords(const std::byte* read, uint32_t words, int64_t now_ns) {
 }
 
 void NearCache::Pause(int64_t now_ns) {
-  const bool answered = answers_ != std::exchange(answers_before_words_, answers_);
+  const bool answered = answers() != std::exchange(answers_before_words_, answers());
   pause_ns_ = answered ? kPauseNsMin : std::min(2 * pause_ns_, kPauseNsMax);
   often_ = answered ? kOftenMin : std::min(2 * often_, kOftenMax);
   next_words_ns_ = now_ns + pause_ns_;

@@ -1,6 +1,7 @@
 #ifndef GANNET_CLIENT_ENGINE_NEAR_CACHE_H_
 #define GANNET_CLIENT_ENGINE_NEAR_CACHE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -64,10 +65,12 @@ class NearCache {
       return nullptr;
     return copy;
   }
-  // Copies answered so many GETs. Returns true if the lease ends soon, and READs the header then.
-  bool OnAnswers(ClientSession& session, uint64_t answers, int64_t now_ns) {
-    answers_ += answers;
-    if (answers == 0 || now_ns < soon_ns_) [[likely]]
+  // Copies answered GETs whose completions have so many bytes together, UsageLog::kBytesOfHit each:
+  // as there, to divide them is left to who asks. Returns true if the lease ends soon, and READs
+  // the header then.
+  bool OnAnswersIn(ClientSession& session, ptrdiff_t bytes, int64_t now_ns) {
+    answers_bytes_ += static_cast<uint64_t>(bytes);
+    if (now_ns < soon_ns_ || bytes == 0) [[likely]]
       return false;
     Ask(session, now_ns);
     return true;
@@ -86,7 +89,7 @@ class NearCache {
   // The READ of header or words is done.
   void OnRead(ClientSession& session, int64_t now_ns);
 
-  uint64_t answers() const { return answers_; }
+  uint64_t answers() const { return answers_bytes_ / UsageLog::kBytesOfHit; }
   uint64_t reads() const { return reads_; }
   uint64_t over() const { return over_; }
   uint64_t items() const { return copies_.size(); }
@@ -129,7 +132,7 @@ class NearCache {
   uint32_t worth_ = 0;  // answers that copies would have given since then
   uint32_t gets_ = 0;
   // Counts.
-  uint64_t answers_ = 0;
+  uint64_t answers_bytes_ = 0;
   uint64_t answers_before_words_ = 0;
   uint64_t reads_ = 0;
   uint64_t over_ = 0;  // GETs that had a copy whose lease was perhaps over

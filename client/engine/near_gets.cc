@@ -41,11 +41,16 @@ class FreshWrites {
   uint64_t bits_ = 0;
 };
 
+ptrdiff_t BytesBetween(const Completion* begin, const Completion* end) {
+  return reinterpret_cast<const char*>(end) - reinterpret_cast<const char*>(begin);
+}
+
 }  // namespace
 
 // Local copies of what the loop changes stay in registers.
 bool NearGets::AnswerFresh() {
   if (ops_.fresh().empty()) return false;
+  const int64_t now_ns = ops_.now_ns();
   HitReports reports = reports_;
   FreshWrites writes(ops_);
   EngineServer* server = nullptr;
@@ -60,13 +65,14 @@ bool NearGets::AnswerFresh() {
     }
     if (op.server != server) {
       if (server != nullptr)
-        CountAnswers(*server, reports.end() - std::exchange(first, reports.end()));
+        CountAnswersIn(*server, BytesBetween(std::exchange(first, reports.end()), reports.end()),
+                       now_ns);
       server = op.server;
-      holds = Holds(*server);
+      holds = Holds(*server, now_ns);
     }
     if (!holds) return false;
     ItemCopies::Copy* const copy =
-        server->near_cache->Find(*server->session, op.hash, op.key(), ops_.now_ns());
+        server->near_cache->Find(*server->session, op.hash, op.key(), now_ns);
     if (copy == nullptr || writes.MayBeOf(op)) [[unlikely]]
       return false;
     if (reports.full() || type != OpType::kGet) [[unlikely]]
@@ -74,10 +80,9 @@ bool NearGets::AnswerFresh() {
     Report(reports, op, *copy);
     return true;
   });
-  if (server != nullptr) CountAnswers(*server, reports.end() - first);
+  if (server != nullptr) CountAnswersIn(*server, BytesBetween(first, reports.end()), now_ns);
   reports_ = reports;
-  const bool all_over = ops_.not_free() == ops_.finished().size();
-  return all_over && MayPause();
+  return MayPause() && ops_.not_free() == ops_.finished().size();
 }
 
 // A Poll of the sessions costs some times what an answer costs.
@@ -85,14 +90,6 @@ inline bool NearGets::MayPause() {
   if (ops_.now_ns() < pause_end_ns_) return true;
   pause_end_ns_ = ops_.now_ns() + kPauseNsMax;
   return false;
-}
-
-// The session is busy for a while, though its server hears nothing.
-inline bool NearGets::Holds(EngineServer& server) {
-  ClientSession& session = *server.session;
-  if (!session.ready() || !server.near_cache->Holds(session, ops_.now_ns())) return false;
-  session.lease().OnAnsweredAlone(ops_.now_ns());
-  return true;
 }
 
 // Tells the caller of Poll at once, as OrdinaryGets::Report does.
@@ -105,18 +102,6 @@ inline void NearGets::Report(HitReports& reports, Op& op, ItemCopies::Copy& copy
                  std::min<size_t>(op.request.out.size(), copy.value.size()));
   CountUse(*op.server, copy);
   ops_.Free(op);
-}
-
-inline void NearGets::CountUse(EngineServer& server, ItemCopies::Copy& copy) {
-  if (++copy.uses == ItemCopies::kUsesPerTouch) [[unlikely]]
-    TellUses(server, copy);
-}
-
-inline void NearGets::CountAnswers(EngineServer& server, ptrdiff_t answers) {
-  const auto count = static_cast<uint64_t>(answers);
-  if (server.near_cache->OnAnswers(*server.session, count, ops_.now_ns())) [[unlikely]]
-    pause_end_ns_ = kNow;
-  server.session->news().usage().HitsIn(answers * static_cast<ptrdiff_t>(sizeof(Completion)));
 }
 
 [[gnu::noinline]] void NearGets::TellUses(EngineServer& server, ItemCopies::Copy& copy) {
@@ -133,7 +118,7 @@ bool NearGets::Finish(EngineServer& server, Op& op, ItemCopies::Copy& copy) {
     return false;
   }
   CountUse(server, copy);
-  if (server.near_cache->OnAnswers(*server.session, 1, ops_.now_ns())) pause_end_ns_ = kNow;
+  LookForEnd(server, sizeof(Completion), ops_.now_ns());  // FinishHit counts the hit
   op.done.cost.from_near_cache = true;
   lookups_.FinishHit(op, server.MakeItemInfo(copy.header, ops_.now_ns()), value);
   return true;

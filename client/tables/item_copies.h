@@ -70,11 +70,14 @@ class ItemCopies {
   // Returns nullptr if there is no copy of the key. A copy stays where it is until the next OnWords
   // or Note.
   Copy* Find(KeyHash hash, std::string_view key) {
-    Copy* const copy = places_[PlaceOf(hash)].get();
-    if (copy == nullptr || copy->key.size() != key.size() ||
-        !SameBytes(copy->key.data(), key.data(), key.size())) {
-      return nullptr;
+    Copy* copy;
+    for (size_t place = hash.value();; ++place) {
+      copy = places_[place & mask_].get();
+      if (copy == nullptr) return nullptr;
+      if (copy->hash.value() == hash.value()) break;
     }
+    if (copy->key.size() != key.size()) return nullptr;
+    if (!SameBytes(copy->key.data(), key.data(), key.size())) return nullptr;
     copy->used = true;
     return copy;
   }

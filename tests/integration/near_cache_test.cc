@@ -9,6 +9,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
@@ -162,6 +163,57 @@ TEST_F(NearCacheServerTest, AWarmKeyIsAnsweredWithoutREADs) {
     into = done[0].cost.from_near_cache;
   }
   EXPECT_TRUE(into);
+}
+
+// Each of the calls that wait is answered from a copy, and tells what a READ would.
+TEST_F(NearCacheServerTest, EachCallThatWaitsIsAnsweredFromACopy) {
+  const std::string key = "key of a size", value(100, 'v');
+  const auto client = Connect(server_.endpoint(), NearOptions());
+  ASSERT_NE(client, nullptr);
+  const absl::StatusOr<uint64_t> version = client->Put(key, value, {.flags = 3});
+  ASSERT_TRUE(version.ok()) << version.status();
+  const auto expect_told = [&](std::string_view bytes, const ItemInfo& info) {
+    EXPECT_EQ(bytes, value);
+    EXPECT_EQ(info.version, *version);
+    EXPECT_EQ(info.flags, 3u);
+    EXPECT_EQ(info.value_bytes, value.size());
+    EXPECT_EQ(info.expiry_ms, 0u);
+  };
+  std::array<std::byte, 128> out;
+  const std::array<std::function<void()>, 4> calls = {
+      [&] {
+        const auto got = client->Get(key);
+        ASSERT_TRUE(got.ok() && got->has_value()) << got.status();
+        expect_told((*got)->data, (*got)->info);
+      },
+      [&] {
+        const auto got = client->GetInto(key, out);
+        ASSERT_TRUE(got.ok() && got->has_value()) << got.status();
+        expect_told({reinterpret_cast<const char*>(out.data()), value.size()}, **got);
+      },
+      [&] {
+        const auto got = client->GetView(key, expect_told);
+        ASSERT_TRUE(got.ok() && *got) << got.status();
+      },
+      [&] {
+        const std::vector<std::string> keys = {"absent", key, "", key};
+        const auto got = client->MultiGet(keys);
+        ASSERT_EQ(got.size(), keys.size());
+        EXPECT_TRUE(got[0].ok() && !got[0]->has_value()) << got[0].status();
+        EXPECT_TRUE(absl::IsInvalidArgument(got[2].status())) << got[2].status();
+        for (const size_t i : {1, 3}) {
+          ASSERT_TRUE(got[i].ok() && got[i]->has_value()) << got[i].status();
+          expect_told((*got[i])->data, (*got[i])->info);
+        }
+      }};
+  const auto answers = [&] { return client->Info()[0].near_cache_answers; };
+  const auto give_up = Clock::now() + kPatient;
+  while (answers() == 0 && Clock::now() < give_up) calls[0]();
+  for (const std::function<void()>& call : calls) {
+    const uint64_t before = answers();
+    while (answers() < before + 20 && Clock::now() < give_up) call();
+    EXPECT_GE(answers(), before + 20);
+  }
 }
 
 }  // namespace

@@ -194,6 +194,7 @@ class SimulatedClient {
   // client_acts.cc
   bool ActOnHotKey(bool patient);
   bool BeginOne(bool patient);
+  bool AnswerNear(size_t i, std::string_view key);
   bool BeginGet(uint32_t key, bool share);
   bool BeginMultiGet();
   bool BeginHeadRead(uint32_t key);

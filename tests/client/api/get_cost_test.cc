@@ -2,6 +2,7 @@
 // instructions, by running these tests under tools/figures/instructions.
 
 #include <gannet/async_client.h>
+#include <gannet/client.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -41,6 +42,14 @@ __attribute__((noinline)) size_t GetAllInto(AsyncClient& client, std::span<const
   size_t n = 0;
   for (int i = 0; i < 3 && n < keys.size(); ++i) n += client.Poll(done.subspan(n));
   return n;
+}
+
+// The same by a client whose calls wait, one after the other.
+__attribute__((noinline)) size_t GetEach(Client& client, const std::string& key, size_t gets,
+                                         std::span<std::byte> out) {
+  size_t found = 0;
+  for (size_t i = 0; i < gets; ++i) found += client.GetInto(key, out)->has_value();
+  return found;
 }
 
 namespace {
@@ -240,10 +249,7 @@ ServerProcess* GetCostTest::server_ = nullptr;
 class NearGetCostTest : public ::testing::Test {
  protected:
   void Run(uint32_t depth) {
-    Options options = PatientOptions();
-    options.deadline = kHang;
-    options.near_cache_bytes = 1 << 20;
-    auto connected = AsyncClient::Connect({server_.endpoint()}, options);
+    auto connected = AsyncClient::Connect({server_.endpoint()}, NearOptions());
     ASSERT_TRUE(connected.ok()) << connected.status();
     AsyncClient& client = **connected;
     const std::vector<std::string> keys(depth, Keys("near", 1)[0]);
@@ -266,12 +272,34 @@ class NearGetCostTest : public ::testing::Test {
     EXPECT_GE(near_gets, kGets / 2);
   }
 
+  static Options NearOptions() {
+    Options options = PatientOptions();
+    options.deadline = kHang;
+    options.near_cache_bytes = 1 << 20;
+    return options;
+  }
+
   ServerProcess server_{{"--item_lease_ms=100"}};
   GetBuffers out_;
 };
 
 TEST_F(NearGetCostTest, OneAtATime) { Run(1); }
 TEST_F(NearGetCostTest, ThirtyTwoAtOnce) { Run(32); }
+TEST_F(NearGetCostTest, BySync) {
+  auto connected = Client::Connect({server_.endpoint()}, NearOptions());
+  ASSERT_TRUE(connected.ok()) << connected.status();
+  Client& client = **connected;
+  const std::string key = Keys("near", 1)[0];
+  ASSERT_TRUE(client.Put(key, std::string(64, 'v')).ok());
+  const auto answers = [&] { return client.Info()[0].near_cache_answers; };
+  const auto give_up = std::chrono::steady_clock::now() + kHang;
+  while (answers() < 8 && std::chrono::steady_clock::now() < give_up) {
+    ASSERT_TRUE(client.GetInto(key, out_[0]).ok());
+  }
+  const uint64_t before = answers();
+  EXPECT_EQ(GetEach(client, key, kGets, out_[0]), kGets);
+  EXPECT_GE(answers() - before, kGets / 2);
+}
 
 TEST_F(GetCostTest, WarmOneAtATime) { RunWarm(1); }
 TEST_F(GetCostTest, WarmThirtyTwoAtOnce) { RunWarm(32); }

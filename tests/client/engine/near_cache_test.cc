@@ -7,6 +7,7 @@
 #include <array>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "common/layout/item_proof.h"
 #include "tests/client/engine/fake_run.h"
@@ -211,6 +212,110 @@ TEST_F(ReportedAtOnceTest, LeasesAreRenewedByPollsThatOnlyAnswer) {
   }
   EXPECT_LE(others, kMs / 20);
   EXPECT_GT(ReadsOfLeases(), static_cast<uint64_t>(kMs) / 20);
+}
+
+// What a caller is told who waits: without an operation.
+class AskedAtOnceTest : public NearCacheTest {
+ protected:
+  bool IsLocalNow(const std::string& key) {
+    return engine_->FindNear(key, clock_.now_ns) != nullptr;
+  }
+};
+
+TEST_F(AskedAtOnceTest, ACopyIsFoundWithoutAnOperation) {
+  ConnectAndWarm();
+  const uint64_t answers = engine_->servers().Info()[0].near_cache_answers;
+  const ItemCopies::Copy* const copy = engine_->FindNear("hot", clock_.now_ns);
+  ASSERT_NE(copy, nullptr);
+  EXPECT_EQ(copy->value, "hot value");
+  const ItemInfo info = engine_->servers()[0].MakeItemInfo(copy->header, clock_.now_ns);
+  EXPECT_EQ(info.flags, 7u);
+  EXPECT_EQ(info.value_bytes, 9u);
+  EXPECT_NE(info.version, 0u);
+  EXPECT_EQ(engine_->servers().Info()[0].near_cache_answers, answers + 1);
+  EXPECT_FALSE(IsLocalNow("other")) << "it is not leased";
+  EXPECT_EQ(engine_->busy(), 0u);
+}
+
+TEST_F(AskedAtOnceTest, KeysOfEachLength) {
+  Connect(8, UseNearCache);
+  std::vector<std::string> keys;
+  for (const size_t bytes : {1, 9, 16, 100}) {
+    const auto place = static_cast<uint32_t>(keys.size());
+    keys.emplace_back(bytes, 'k');
+    AddItem(keys.back(), "value");
+    Lease(place, keys.back());
+  }
+  Renew();
+  for (const std::string& key : keys) {
+    Warm(key);
+    EXPECT_TRUE(IsLocalNow(key)) << key;
+  }
+  EXPECT_FALSE(IsLocalNow(""));
+  EXPECT_FALSE(IsLocalNow(std::string(kKeyBytesMax + 1, 'k')));
+}
+
+TEST_F(AskedAtOnceTest, NothingBehindAWriteOfItsKey) {
+  ConnectAndWarm();
+  server_->answer = nullptr;
+  const uint64_t put = BeginPut("hot", "new");
+  EXPECT_FALSE(IsLocalNow("hot")) << "it begins in the next Poll";
+  PollOnce();
+  EXPECT_FALSE(IsLocalNow("hot")) << "it is under way";
+  BeginPut("other", "new");
+  PollOnce();
+  AnswerEverything();
+  PassMs(2'000);
+  ASSERT_TRUE(HasEnded(put));
+  Renew();
+  Warm("hot");
+  EXPECT_TRUE(IsLocalNow("hot"));
+}
+
+TEST_F(AskedAtOnceTest, NothingAtTheEndOfTheLease) {
+  for (const double rate : {1.0, 1.0018, 0.9982}) {
+    server_rate_ = rate;
+    ConnectAndWarm();
+    PassMs(400);
+    Renew();
+    Warm("hot");
+    int64_t answered = 0;
+    for (int i = 0; i < 60; ++i) {
+      clock_.now_ns += kNsPerMs / 2;
+      const bool over = ServerMs() >= end_ms_;
+      const bool local = IsLocalNow("hot");
+      EXPECT_FALSE(over && local) << i;
+      answered += local;
+      if (!local) IsLocal("hot");  // it is time for a Poll
+    }
+    EXPECT_GE(answered, 20) << "of 40 halves of a ms";
+    EXPECT_LE(answered, 36) << "the bound is 2 ms above the clock";
+  }
+}
+
+TEST_F(AskedAtOnceTest, OfAnItemThatHasExpiredNothing) {
+  ConnectAndWarmOneThatExpires();
+  const ItemCopies::Copy* const copy = engine_->FindNear("short", clock_.now_ns);
+  ASSERT_NE(copy, nullptr);
+  EXPECT_GT(engine_->servers()[0].MakeItemInfo(copy->header, clock_.now_ns).ttl_left.count(), 0);
+  ExpectAnswersUntilItExpires([&] { return IsLocalNow("short") || IsLocal("short"); });
+}
+
+// As it is a Poll that READs the header, and tells of uses.
+TEST_F(AskedAtOnceTest, LeasesAreRenewedByCallsThatOnlyAsk) {
+  ConnectAndWarm();
+  constexpr int kStepsOfMs = 20, kMs = 500;
+  int operations = 0, others = 0;
+  for (int i = 0; i < kMs * kStepsOfMs; ++i) {
+    clock_.now_ns += kNsPerMs / kStepsOfMs;
+    if (i % (5 * kStepsOfMs) == 0) Renew();
+    if (IsLocalNow("hot")) continue;
+    ++operations;
+    others += !IsLocal("hot");
+  }
+  EXPECT_LE(others, kMs / 20);
+  EXPECT_GE(operations, kMs / 10);
+  EXPECT_LE(operations, kMs);
 }
 
 TEST_F(NearCacheTest, TheServerIsAskedOnceASessionAndNotWithoutNearCache) {
