@@ -69,7 +69,9 @@ void NearCache::Note(ClientSession& session, KeyHash hash, std::string_view key,
   if (times == 0) return;
   // Half of what the sample stands for, so that one GET that is repeated once is not enough.
   if (!IsWorthIt(kSampleEvery / 2, now_ns)) return;
-  if (now_ns < next_words_ns_ && times < often_) return;
+  const bool pauses = now_ns < next_words_ns_;
+  if (pauses && times < often_) return;
+  if (!wants_words_) for_often_ = pauses;
   wants_words_ = true;
   Ask(session, now_ns);
 }
@@ -133,10 +135,16 @@ void NearCache::OnWords(const std::byte* read, uint32_t words, int64_t now_ns) {
 
 void NearCache::Pause(int64_t now_ns) {
   const bool answered = answers() != std::exchange(answers_before_words_, answers());
-  pause_ns_ = answered ? kPauseNsMin : std::min(2 * pause_ns_, kPauseNsMax);
-  often_ = answered ? kOftenMin : std::min(2 * often_, kOftenMax);
+  if (answered) {
+    pause_ns_ = kPauseNsMin;
+    often_ = kOftenMin;
+  } else if (for_often_) {
+    often_ = std::min(2 * often_, kOftenMax);
+  } else {
+    pause_ns_ = std::min(2 * pause_ns_, kPauseNsMax);
+  }
   next_words_ns_ = now_ns + pause_ns_;
-  wants_words_ = false;
+  wants_words_ = for_often_ = false;
 }
 
 }  // namespace gannet

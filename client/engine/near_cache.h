@@ -25,9 +25,9 @@ namespace gannet {
 //    (PrimaryLeaseWatch::OwnedUntilNs). `now_ns` must be read after the GET was begun.
 // 3. Header and words go with the connection, and with each newer map.
 // 4. It READs header and words for GETs that come so densely that copies would answer kWorthReads
-//    of them in the time of a lease. If the last words answered nothing, it waits longer and longer
-//    before it READs them again, but not if one content was READ twice as often as whichever made
-//    it READ them the last time.
+//    of them in the time of a lease. If the last words answered nothing, it waits twice as long
+//    before it READs them again, up to a day. It does not wait if one content was READ so often
+//    that the server may have leased it; if that answered nothing, it takes twice as many next.
 //
 // One owner thread.
 class NearCache {
@@ -99,7 +99,7 @@ class NearCache {
 
   // How long it waits before it READs words again for items that were not leased.
   static constexpr int64_t kPauseNsMin = 100 * kNsPerMs;
-  static constexpr int64_t kPauseNsMax = 64 * kNsPerSecond;
+  static constexpr int64_t kPauseNsMax = 24 * 3600 * kNsPerSecond;
   // Or until so many samples were of one content. The server leases what was READ 1,000 times.
   static constexpr uint32_t kOftenMin = 1024 / kSampleEvery;
   static constexpr uint32_t kOftenMax = uint32_t{1} << 30;
@@ -128,6 +128,7 @@ class NearCache {
   int64_t next_words_ns_ = kNever;  // no words before this, if the generation is the same
   int64_t pause_ns_ = kPauseNsMin;
   uint32_t often_ = kOftenMin;
+  bool for_often_ = false;  // the next words are READ before the pause is over
   int64_t worth_from_ns_ = kNever;
   uint32_t worth_ = 0;  // answers that copies would have given since then
   uint32_t gets_ = 0;
