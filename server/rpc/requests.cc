@@ -56,7 +56,7 @@ inline void GuessUnleasedItems(const Store& store, BootTime now, std::span<Recei
   const MarkedKeys::Counts counts = leases.counts_of_marks();
   uint32_t any = 0;
   for (Received& request : received) {
-    any |= counts.Of(KeyHash(request.guess.hash));
+    any |= counts.Of(request.guess.hash);
     store.GuessItem(&request.guess);
     request.connection->heard = now;
   }

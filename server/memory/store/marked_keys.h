@@ -2,8 +2,10 @@
 #define GANNET_SERVER_MEMORY_STORE_MARKED_KEYS_H_
 
 #include <atomic>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "common/layout/key_hash.h"
@@ -12,7 +14,7 @@ namespace gannet {
 
 // Which keys have marks, for those who ask for each PUT: how many keys have, by the first bits of
 // their hashes, and which key it is if it is one. A key that is marked is always found. Another one
-// is, too, if it shares its bits with two that are marked.
+// is, too, if it shares its bits with marked ones that were once several.
 //
 // Thread safety: one thread at a time changes it; anybody may ask. An answer counts only for
 // whoever knows that the key's mark neither comes nor goes meanwhile: relaxed.
@@ -22,8 +24,12 @@ class MarkedKeys {
   // but others have.
   class Counts {
    public:
-    uint8_t Of(KeyHash hash) const {
-      return counts_[hash.value() >> kShift].load(std::memory_order_relaxed);
+    // `hash`: a KeyHash's value, of which only the bits that count are loaded.
+    uint8_t Of(const uint64_t& hash) const {
+      static_assert(std::endian::native == std::endian::little && kShift % 8 == 0);
+      uint16_t bits;
+      std::memcpy(&bits, reinterpret_cast<const char*>(&hash) + kShift / 8, sizeof(bits));
+      return counts_[bits].load(std::memory_order_relaxed);
     }
 
    private:
@@ -33,8 +39,8 @@ class MarkedKeys {
   };
   Counts counts() const { return Counts(counts_.data()); }
   bool MayHave(KeyHash hash) const {
-    const size_t at = hash.value() >> kShift;
-    return counts_[at].load(std::memory_order_relaxed) != 0 && IsOneOf(hash, at);
+    const uint64_t only = only_[hash.value() >> kShift].load(std::memory_order_relaxed);
+    return only == hash.value() || only == kSeveral;
   }
   // Marks of a key add up. Returns false if that are too many.
   bool Add(KeyHash hash) {
@@ -48,19 +54,17 @@ class MarkedKeys {
     return true;
   }
   void Remove(KeyHash hash) {
-    std::atomic<uint8_t>& count = counts_[hash.value() >> kShift];
-    count.store(count.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+    const size_t at = hash.value() >> kShift;
+    const uint8_t left = counts_[at].load(std::memory_order_relaxed) - 1;
+    counts_[at].store(left, std::memory_order_relaxed);
+    if (left == 0) only_[at].store(kNone, std::memory_order_relaxed);
   }
 
  private:
   static constexpr int kBits = 16;
   static constexpr int kShift = 64 - kBits;
   static constexpr uint64_t kSeveral = UINT64_MAX;
-
-  bool IsOneOf(KeyHash hash, size_t at) const {
-    const uint64_t only = only_[at].load(std::memory_order_relaxed);
-    return only == hash.value() || only == kSeveral;
-  }
+  static constexpr uint64_t kNone = 0;  // a key of this hash is found unmarked, too
 
   std::vector<std::atomic<uint8_t>> counts_ = std::vector<std::atomic<uint8_t>>(1 << kBits);
   std::vector<std::atomic<uint64_t>> only_ = std::vector<std::atomic<uint64_t>>(1 << kBits);
