@@ -4,9 +4,19 @@
 #include "common/rdma/alternate_paths.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 namespace gannet {
+namespace {
+
+bool IsSame(const ibv_ah_attr& one, const ibv_ah_attr& other) {
+  return one.port_num == other.port_num && one.dlid == other.dlid &&
+         one.is_global == other.is_global &&
+         (one.is_global == 0 || std::memcmp(&one.grh.dgid, &other.grh.dgid, sizeof(ibv_gid)) == 0);
+}
+
+}  // namespace
 
 bool HasAlternatePaths(ibv_context* verbs) {
   ibv_device_attr device{};
@@ -24,11 +34,24 @@ bool HasAlternatePaths(ibv_context* verbs) {
 std::optional<NetworkPath> PathOf(ibv_qp* qp) {
   ibv_qp_attr attributes{};
   ibv_qp_init_attr init{};
-  const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PKEY_INDEX | IBV_QP_TIMEOUT;
+  const int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PKEY_INDEX | IBV_QP_TIMEOUT | IBV_QP_PATH_MTU;
   if (ibv_query_qp(qp, &attributes, mask, &init) != 0) return std::nullopt;
   if (attributes.qp_state != IBV_QPS_RTS || attributes.ah_attr.port_num == 0) return std::nullopt;
-  return NetworkPath{
-      .to = attributes.ah_attr, .pkey_index = attributes.pkey_index, .timeout = attributes.timeout};
+  return NetworkPath{.to = attributes.ah_attr,
+                     .pkey_index = attributes.pkey_index,
+                     .timeout = attributes.timeout,
+                     .mtu = attributes.path_mtu};
+}
+
+std::optional<NetworkPath> OtherOfTwo(std::span<const NetworkPath> ways, const NetworkPath& own) {
+  std::optional<NetworkPath> other;
+  for (const NetworkPath& way : ways) {
+    if (IsSame(way.to, own.to)) continue;
+    if (other && !IsSame(way.to, other->to)) return std::nullopt;
+    other = way;
+  }
+  const bool fits = other && other->to.port_num != own.to.port_num && other->mtu == own.mtu;
+  return fits ? other : std::nullopt;
 }
 
 NetworkPath PathToItself(ibv_context* verbs, uint8_t port, const NetworkPath& like) {
@@ -95,7 +118,12 @@ std::vector<AlternatePaths::Moved> AlternatePaths::Look(std::vector<Connection> 
     if (!way.home) way.home = PathOf(it.qp);
   }
   std::erase_if(ways_, [this](const auto& way) { return way.second.seen != looks_; });
-  Pair(open);
+  for (auto from = open.begin(); from != open.end();) {
+    const auto to =
+        std::ranges::upper_bound(from, open.end(), from->session, {}, &Connection::session);
+    Pair({from, to});
+    from = to;
+  }
   return Ask();
 }
 
@@ -116,22 +144,18 @@ std::vector<AlternatePaths::Moved> AlternatePaths::Ask() {
   return moved;
 }
 
-bool AlternatePaths::IsSibling(const Connection& one, const Connection& other) {
-  const std::optional<NetworkPath>& way = ways_[one.id].home;
-  return one.qp->context == other.qp->context && way &&
-         way->to.port_num != ways_[other.id].home->to.port_num;
-}
-
-void AlternatePaths::Pair(std::span<const Connection> open) {
-  for (const Connection& it : open) {
+void AlternatePaths::Pair(std::span<const Connection> connections) {
+  for (const Connection& it : connections) {
     Way& way = ways_[it.id];
     if (!way.home || way.alternate) continue;
-    const auto from = std::ranges::lower_bound(open, it.session, {}, &Connection::session);
-    const auto found = std::find_if(from, open.end(), [&](const Connection& other) {
-      return other.session != it.session || IsSibling(other, it);
-    });
-    if (found == open.end() || found->session != it.session) continue;
-    way.alternate.emplace(it.qp, *way.home, *ways_[found->id].home);
+    std::vector<NetworkPath> ways;
+    for (const Connection& other : connections) {
+      const std::optional<NetworkPath>& its = ways_[other.id].home;
+      if (its && other.qp->context == it.qp->context) ways.push_back(*its);
+    }
+    if (const auto other = OtherOfTwo(ways, *way.home)) {
+      way.alternate.emplace(it.qp, *way.home, *other);
+    }
   }
 }
 

@@ -23,10 +23,14 @@ struct NetworkPath {
   ibv_ah_attr to{};  // and from which port
   uint16_t pkey_index = 0;
   uint8_t timeout = 0;
+  ibv_mtu mtu{};  // of its packets
 };
 
 // Returns the way that the queue pair goes. Returns nullopt if it has none.
 std::optional<NetworkPath> PathOf(ibv_qp* qp);
+// Returns the other way of two by different ports, whose packets are as long. Returns nullopt if
+// `ways`, which may have some twice, are not these two.
+std::optional<NetworkPath> OtherOfTwo(std::span<const NetworkPath> ways, const NetworkPath& own);
 // Returns the way from a port of the device to itself.
 NetworkPath PathToItself(ibv_context* verbs, uint8_t port, const NetworkPath& like);
 
@@ -69,9 +73,12 @@ class AlternatePath {
   bool home_was_down_ = false;  // since it left
 };
 
-// The alternate paths of an owner's connections. One that has a sibling, a connection of the same
-// two processes and devices by another port at both ends, may go the sibling's way. So nobody asks
-// the other end for addresses.
+// The alternate paths of an owner's connections. One may go the way of another one of the same two
+// processes and devices by another port at both ends. So nobody asks the other end for addresses.
+//
+// Who the peer's device is, nobody sees here. So a session's connections have alternate paths if
+// they go just two ways by this device. If the peer's ends are of two devices, then these do not go
+// two ways each, so the peer loads none, and none is armed.
 //
 // Owner thread only.
 class AlternatePaths {
@@ -107,10 +114,8 @@ class AlternatePaths {
     std::optional<AlternatePath> alternate;
   };
 
-  // Whether they are by different ports of one device. REQUIRES: the other's way is known.
-  bool IsSibling(const Connection& one, const Connection& other);
-  // REQUIRES: sorted by their sessions.
-  void Pair(std::span<const Connection> open);
+  // REQUIRES: they are all connections of one session.
+  void Pair(std::span<const Connection> connections);
   std::vector<Moved> Ask();
 
   std::map<uint32_t, Way> ways_;  // by id

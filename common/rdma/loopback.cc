@@ -99,8 +99,7 @@ absl::StatusOr<bool> Loopback::LookConnected() {
   GANNET_RETURN_IF_ERROR(Step(MonotonicNs()));
   if (active_->step() != Connector::Step::kEstablished) return false;
   active_->connection()->Open();
-  ibv_context* const verbs = active_->connection()->qp()->context;
-  if (HasAlternatePaths(verbs)) FindPaths(verbs);
+  has_paths_ = HasAlternatePaths(active_->connection()->qp()->context);
   return true;
 }
 
@@ -141,18 +140,18 @@ void Loopback::WaitForEvents() const {
   poll(fds, 2, static_cast<int>(std::clamp<int64_t>(left_ms, 0, kPollMsMax)));
 }
 
-void Loopback::FindPaths(ibv_context* verbs) {
+void Loopback::FindPaths() {
   for (Connection* end : Ends()) {
     const std::optional<NetworkPath> home = PathOf(end->qp());
     if (!home) return paths_.clear();
     const uint8_t other = home->to.port_num == 1 ? 2 : 1;
-    paths_.emplace_back(end->qp(), *home, PathToItself(verbs, other, *home));
+    paths_.emplace_back(end->qp(), *home, PathToItself(end->qp()->context, other, *home));
   }
-  LookAtPaths();
 }
 
 void Loopback::LookAtPaths() {
-  if (broken_) return;
+  if (broken_ || !has_paths_) return;
+  if (paths_.empty()) FindPaths();
   for (AlternatePath& path : paths_) path.Look();
   // It is armed by what goes there and back.
   const bool arms = std::ranges::any_of(paths_, &AlternatePath::waits);

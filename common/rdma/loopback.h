@@ -68,8 +68,8 @@ class Loopback {
   // flight when it broke are dropped.
   size_t Poll(std::span<Outcome> out);
   uint32_t in_flight() const { return in_flight_; }
-  // Looks at its alternate path, if it has one: by another port of the device. Blocks for a moment
-  // while that is armed.
+  // Looks at its alternate path, if it has one: by another port of the device. While that is to be
+  // armed, blocks until a byte has come and gone, at most for the timeout.
   void LookAtPaths();
   // Begins to end it: every CompareAndSwap is refused, and outcomes of those in flight are dropped.
   // REQUIRES: not called before.
@@ -85,7 +85,7 @@ class Loopback {
   explicit Loopback(const Options& options);
 
   absl::Status BeginConnect(const Device& device);
-  void FindPaths(ibv_context* verbs);
+  void FindPaths();
   absl::Status Step(int64_t now_ns);
   bool IsOwn(const IncomingRequest& request) const;
   void WaitForEvents() const;
@@ -101,7 +101,8 @@ class Loopback {
   std::unique_ptr<Listener> listener_;
   std::unique_ptr<Connection> passive_;
   std::unique_ptr<Connector> active_;
-  std::vector<AlternatePath> paths_;  // of both ends; empty: there is none
+  bool has_paths_ = false;            // once connected
+  std::vector<AlternatePath> paths_;  // of both ends, from the first LookAtPaths on
   std::vector<uint64_t> tags_;
   std::vector<uint32_t> free_slots_;
   uint32_t in_flight_ = 0;

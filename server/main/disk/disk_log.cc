@@ -97,6 +97,7 @@ absl::Status DiskLog::Restore(ServerTime now) {
   std::optional<SnapshotRead> snapshot;
   if (contents.newest) {
     GANNET_ASSIGN_OR_RETURN(snapshot, ReadSnapshot(files, SnapshotName(from), journal_id_, apply));
+    snapshot->position = from;  // that of its name, by which it is found again
   }
   GANNET_ASSIGN_OR_RETURN(
       const JournalEnd end,

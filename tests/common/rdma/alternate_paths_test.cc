@@ -94,6 +94,24 @@ TEST_F(AlternatePathsTest, ItIsArmedOnceBothEndsHaveHeardOfIt) {
   EXPECT_EQ(PortHere(), 1);
 }
 
+TEST(OtherOfTwoTest, ThereIsNoneOfThreeWaysNorByOnePortNorForLongerPackets) {
+  const auto way = [](uint8_t port, uint16_t lid, ibv_mtu mtu = IBV_MTU_4096) {
+    return NetworkPath{.to = {.dlid = lid, .port_num = port}, .mtu = mtu};
+  };
+  const std::vector<NetworkPath> two = {way(1, 10), way(2, 20), way(1, 10)};
+  const auto other = OtherOfTwo(two, two[0]);
+  ASSERT_TRUE(other.has_value());
+  EXPECT_EQ(other->to.dlid, 20);
+  EXPECT_EQ(OtherOfTwo(two, two[1])->to.dlid, 10);
+  EXPECT_FALSE(OtherOfTwo({{two[0]}}, two[0]));
+  const std::vector<NetworkPath> two_cards = {way(1, 10), way(2, 20), way(1, 30), way(2, 40)};
+  for (const NetworkPath& it : two_cards) EXPECT_FALSE(OtherOfTwo(two_cards, it));
+  const std::vector<NetworkPath> one_port = {way(1, 10), way(1, 20)};
+  EXPECT_FALSE(OtherOfTwo(one_port, one_port[0]));
+  const std::vector<NetworkPath> shorter = {way(1, 10), way(2, 20, IBV_MTU_2048)};
+  EXPECT_FALSE(OtherOfTwo(shorter, shorter[0]));
+}
+
 TEST_F(AlternatePathsTest, AnotherSessionsWayIsNotTaken) {
   LookHere(/*session=*/7);
   LookThere();
@@ -168,6 +186,7 @@ TEST_F(AlternatePathsTest, ALoopbackGoesOnByTheOtherPort) {
     }
     EXPECT_EQ(outcome.previous, word++);
   };
+  for (int looks = 0; looks < 3; ++looks) (*loopback)->LookAtPaths();
   for (const int port : {0, 1, 0}) {
     ASSERT_EQ(softverbs_set_port(port, 0), 0);
     swap();
