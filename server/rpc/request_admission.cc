@@ -37,7 +37,8 @@ ReplyHeader PutOffReply(const RequestHeader& header, uint64_t wait_ms = 0) {
 // A refused write puts off the later ones of its key, as the partition may be back when they are
 // looked at (rule 14).
 bool RequestAdmission::RefuseElsewhere(ServerConnection* connection, const RequestView& request) {
-  if (request.key.empty() || request.header.opcode == static_cast<uint8_t>(Opcode::kUnlock)) {
+  if (request.key.empty() || request.header.opcode == static_cast<uint8_t>(Opcode::kUnlock) ||
+      ComesTooEarly(*connection->session, request.header)) {
     return false;
   }
   context_.counters.by_opcode[request.header.opcode].Add(1);
@@ -200,6 +201,10 @@ bool RequestAdmission::PutOffLater(ServerConnection* connection, const RequestVi
   session->put_off.Add(context_.server.store.HashOf(request.key).value(),
                        request.header.sequence + session->credits());
   connection->BeOrdinary(false);
+  if (session->aside == nullptr) return true;  // no other connection carries requests
+  for (const auto& [id, other] : context_.connections) {
+    if (other->session == session && !other->closing) other->BeOrdinary(false);
+  }
   return true;
 }
 

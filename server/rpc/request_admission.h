@@ -31,10 +31,11 @@ class RequestAdmission {
       : context_(context), closer_(closer), held_replies_(held_replies), replies_(replies) {}
 
   // Refuses what must not be executed, whatever it asks for, and counts it. Returns false if the
-  // request is to be treated as any other.
+  // request is to be treated as any other. Nothing is decided of a request that comes too early:
+  // that is asked again in its turn.
   bool IsRefused(ServerConnection* connection, const RequestView& request) {
     if (IsElsewhere(standing_, request.key) && RefuseElsewhere(connection, request)) return true;
-    if (connection->ordinary) [[likely]]
+    if (connection->ordinary || ComesTooEarly(*connection->session, request.header)) [[likely]]
       return false;
     return connection->session->read_only() ? RefuseWrite(connection, request)
                                             : PutOffBehind(connection, request);
@@ -72,8 +73,13 @@ class RequestAdmission {
   bool RefuseWrite(ServerConnection* connection, const RequestView& request);
   // Puts off a write of a key of which an earlier one is put off. Returns false if it is none.
   bool PutOffBehind(ServerConnection* connection, const RequestView& request);
-  // Puts off all later writes of the request's key in the session. Returns false if it writes none.
+  // Puts off all later writes of the request's key in the session, over whichever connection they
+  // come. Returns false if it writes none.
   bool PutOffLater(ServerConnection* connection, const RequestView& request);
+  // Whether Admit will set it aside, or refuse its number.
+  static bool ComesTooEarly(const Session& session, const RequestHeader& header) {
+    return session.aside != nullptr && header.sequence > session.highest() + 1;
+  }
   // Counts a request that is not executed, and admits it. Returns whether it is to be answered.
   bool AdmitRefused(ServerConnection* connection, const RequestView& request);
   // Handles a request that was not admitted: a duplicate, or a violation of the protocol. Returns

@@ -313,6 +313,60 @@ TEST_F(OrderedRequestsTest, WhatWasDoneIsAnsweredAsThenThoughItIsGivenUp) {
 TEST(OrderedSessionTest, TryAgainIsAnAnswer) {
   const ReplyHeader again{.opcode = static_cast<uint8_t>(Opcode::kPut),
                           .status = static_cast<uint8_t>(ReplyStatus::kTryAgain),
+// A journal that is behind whenever the test wants.
+class SlowJournal : public ChangeConsumer {
+ public:
+  bool Take(const Change&, ChangePlace*) override { return !behind; }
+  Takes takes() const override { return behind ? Takes::kLater : Takes::kNow; }
+
+  bool behind = false;
+};
+
+// The second number is a write, and the third one, of the same key, is put off.
+class OrderedPutOffTest : public OrderedRequestsTest {
+ protected:
+  void SetUp() override {
+    OrderedRequestsTest::SetUp();
+    server().AddConsumer(&journal_, ChangeStream::Need::kHears);
+    EXPECT_FALSE(IsPutOff(CallPut(one_.get(), 2, "0")));
+    journal_.behind = true;
+    EXPECT_TRUE(IsPutOff(CallPut(one_.get(), 3, "1")));
+    journal_.behind = false;
+  }
+  static ReplyHeader CallPut(RawPeer* peer, uint64_t number, const std::string& value,
+                             uint8_t flags = 0) {
+    RequestHeader put = Numbered(Opcode::kPut, number, value.size());
+    put.flags = flags;
+    const auto reply = peer->Call(put, kKey, value);
+    EXPECT_TRUE(reply.has_value());
+    return reply.value_or(RawPeer::Reply{}).header;
+  }
+  static bool IsPutOff(const ReplyHeader& reply) {
+    return reply.status == static_cast<uint8_t>(ReplyStatus::kTryAgain) &&
+           reply.write.version == kPutOffInOrder;
+  }
+  SlowJournal journal_;
+};
+
+TEST_F(OrderedPutOffTest, LaterWritesByAnotherRailWaitToo) {
+  EXPECT_TRUE(IsPutOff(CallPut(other_.get(), 4, "2")));
+  EXPECT_EQ(CallPut(other_.get(), 5, "1", kSentAgain).status, 0);
+  EXPECT_EQ(CallPut(one_.get(), 6, "2").status, 0);
+  EXPECT_EQ(Stored(), "2");
+}
+
+// What it says is so only after those before it.
+TEST_F(OrderedPutOffTest, ANumberThatIsTooEarlySaysNothingYet) {
+  RequestHeader again = Numbered(Opcode::kPut, 5, 1);
+  again.flags = kSentAgain;
+  ASSERT_TRUE(other_->Send(again, kKey, "1"));
+  SendPut(other_.get(), 3 + kCredits, "late");
+  WaitAside(2);
+  EXPECT_TRUE(IsPutOff(CallPut(one_.get(), 4, "2")));
+  ExpectAnswer(other_.get(), 5);
+  EXPECT_EQ(Stored(), "1");
+}
+
                           .sequence = 1};
   for (const bool ordered : {false, true}) {
     Session session(1, 1, 4);
