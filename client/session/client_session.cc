@@ -170,7 +170,7 @@ void ClientSession::BecomeReady(int64_t now_ns) {
   const bool in_order = (grant.features & kGrantOrdersRequests) != 0;
   if (asks_for_rails) requests_.AskForRails(in_order ? RailsAsk::kRailsInOrder : RailsAsk::kRails);
   rails_.Restart(first.to, asks_for_rails);
-  terms_.may_keep_locks = asks_for_rails && !terms_.lock_by_nic;
+  terms_.may_keep_locks = asks_for_rails && in_order && !terms_.lock_by_nic;
   if (options_.item_leases && (grant.features & kGrantItemLeases) != 0)
     requests_.AskForItemLeases();
   std::vector<uint32_t> abandoned;

@@ -51,9 +51,8 @@ bool LockRequests::MayWriteUnder(const ServerConnection& connection,
 // Not if its client swaps: a swap that is late takes effect behind the break, and its client does
 // not learn of it.
 void LockRequests::KeepLocksOf(const Session* session) const {
-  if (context_.rails.size() == 1) return;
   ServerConnection* const first = context_.connections.FindQueuePair(session, 0);
-  if (first != nullptr) first->keeps_locks |= !first->swaps;
+  if (first != nullptr && !first->closing) first->keeps_locks |= !first->swaps;
 }
 
 bool LockRequests::Owns(const ServerConnection& connection, LockWord word) const {

@@ -29,7 +29,8 @@ class LockRequests {
   // Returns whether the request's lock word names a lock of its session, which was not lost with
   // its key's partition.
   bool MayWriteUnder(const ServerConnection& connection, const RequestView& request) const;
-  // The session's client knows that locks by RPC outlive its first connection.
+  // The session's client knows that locks by RPC outlive its first connection, and
+  // that one is open.
   void KeepLocksOf(const Session* session) const;
   // Starts the requests that wait, as long as there is room.
   void Serve() {

@@ -157,9 +157,6 @@ ReplyHeader Observation::Rails(const ServerConnection& connection, const Request
                                std::span<std::byte> value_out) const {
   const ServerContext& server = context_.server;
   if (server.rails.size() == 1) return ReplyTo(header, ReplyStatus::kNotFound);
-  Session& session = *connection.session;
-  if (AskOf(header) == RailsAsk::kRailsInOrder && session.aside == nullptr)
-    session.aside = std::make_unique<RequestsAside>(session.credits());
   RailsReply rails{};
   rails.count = static_cast<uint8_t>(server.rails.size());
   rails.lock_rail = static_cast<uint8_t>(server.lock_rail_number.load(std::memory_order_relaxed));

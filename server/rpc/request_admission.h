@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
@@ -49,6 +50,11 @@ class RequestAdmission {
     if (admission == Session::Admission::kExecute) [[likely]]
       return true;
     return AdmitAgain(connection, request, admission, recorded);
+  }
+  // From now on all numbers of the session come (RailsAsk::kRailsInOrder).
+  static void BeginOrder(Session* session) {
+    if (session->aside == nullptr)
+      session->aside = std::make_unique<RequestsAside>(session->credits());
   }
   // Puts off a write, and all later ones of its key in the session. Returns the answer, which tells
   // how many ms to wait; 0: that is not known.

@@ -264,7 +264,10 @@ void Requests::OnRequest(ServerConnection* connection, const RequestView& reques
     case Opcode::kRails:
       if (AskOf(request.header) >= RailsAsk::kGivenUp)
         return admission_.AnswerGivenUp(connection, request.header);
-      lock_requests_.KeepLocksOf(connection->session);
+      if (AskOf(request.header) == RailsAsk::kRailsInOrder && context_.rails.size() > 1) {
+        admission_.BeginOrder(connection->session);
+        lock_requests_.KeepLocksOf(connection->session);
+      }
       return ExecuteWithValue(connection, request);
     default:
       return ExecuteWrite(connection, request);

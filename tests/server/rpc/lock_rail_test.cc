@@ -8,6 +8,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -118,7 +119,7 @@ class LockRailTest : public ServerTest {
     for (; ns > 0; ns -= kPart) {
       Pass(std::min(ns, kPart));
       for (const Client* client : alive) {
-        if (!client->peer->broken()) client->peer->Call(client->peer->Header(Opcode::kHeartbeat));
+        if (!client->peer->broken()) client->peer->Call(RequestHeader{});  // a heartbeat
       }
     }
   }
@@ -397,8 +398,10 @@ class KeptLocksTest : public LockRailTest {
     AskForRails(client);
     return client;
   }
-  static void AskForRails(const Client& client) {
-    EXPECT_TRUE(client.peer->Call(client.peer->Header(Opcode::kRails)).has_value());
+  static void AskForRails(const Client& client, RailsAsk ask = RailsAsk::kRailsInOrder) {
+    RequestHeader header = client.peer->Header(Opcode::kRails);
+    header.words[0] = static_cast<uint64_t>(ask);
+    EXPECT_TRUE(client.peer->Call(header).has_value());
   }
   // Stops the client until the server has closed its connection, while others are not silent.
   void Silence(const Client& client, std::initializer_list<const Client*> alive) {
@@ -505,6 +508,7 @@ TEST_F(KeptLocksTest, ALeaseEndsThemToo) {
 TEST_F(KeptLocksTest, NotIfTheClientDoesNotKnowOrSwaps) {
   Start();
   Client other = ClientOf(1), unknowing = ClientOf(1), swapper = Asker(0);
+  AskForRails(unknowing, RailsAsk::kRails);  // as clients of the first release do
   const uint64_t lost = unknowing.Lock("lost"), swapped = swapper.LockByNic("swapped");
   ASSERT_TRUE(lost != 0 && swapped != 0);
   Client unknowing_again = Resumed(unknowing, 1), swapper_again = Resumed(swapper, 1);
@@ -529,6 +533,28 @@ TEST_F(KeptLocksTest, AnotherConnectionMayAskForThem) {
   EXPECT_EQ(second.peer->grant().connection_id, first.peer->grant().connection_id);
   EXPECT_EQ(other.Lock("key"), 0u);
   EXPECT_EQ(second.PutUnder("key", word), ReplyStatus::kOk);
+}
+
+// Its requests may come after it was closed, by other connections.
+TEST_F(KeptLocksTest, NotOfAConnectionThatIsClosingAlready) {
+  Start();
+  Client other = ClientOf(1), first = ClientOf(1), joined{MakePeer(1)};
+  ASSERT_TRUE(joined.peer->Join(*first.peer, 1));
+  const uint64_t word = first.Lock("key");
+  ASSERT_NE(word, 0u);
+  joined.peer->next_sequence = first.peer->next_sequence;
+  // It closes while the server does nothing, and is not drained when the other one asks.
+  RequestHeader ask = joined.peer->Header(Opcode::kRails);
+  ask.words[0] = static_cast<uint64_t>(RailsAsk::kRailsInOrder);
+  RequestHeader bad = first.peer->Header(Opcode::kPut);
+  ASSERT_TRUE(first.peer->Send(std::as_bytes(std::span(&bad, 1)).first(8)));
+  ASSERT_TRUE(first.peer->WaitSent());
+  ASSERT_TRUE(joined.peer->Send(ask));
+  ASSERT_TRUE(joined.peer->WaitSent());
+  ASSERT_TRUE(joined.peer->Receive().has_value());
+  Client second = Resumed(joined, 1);
+  EXPECT_NE(second.peer->grant().connection_id, first.peer->grant().connection_id);
+  EXPECT_TRUE(GetsLock(other, "key"));
 }
 
 TEST_F(KeptLocksTest, EndWithTheLockRailThoughTheirClientIsAway) {
