@@ -20,13 +20,15 @@ inline bool IsElsewhere(const GroupStanding* standing, std::string_view key) {
 }
 
 // Refuses a request because of that. It is no answer that is remembered, as the group may get the
-// partition meanwhile. `in_order`: 0, or kPutOffInOrder for a write.
+// partition meanwhile; but with several connections it is, as Replies::Record does of "try again".
+// `in_order`: 0, or kPutOffInOrder for a write.
 inline void RefuseAsElsewhere(const GroupStanding& standing, const RequestHeader& header,
                               uint64_t in_order, ServerConnection* connection, Replies* replies) {
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kElsewhere);
   reply.words[0] = standing.partitions().revision();
   reply.words[1] = in_order;
-  connection->session->Forget(header.sequence);
+  Session* const session = connection->session;
+  session->aside == nullptr ? session->Forget(header.sequence) : Replies::Record(session, reply);
   replies->Send(connection, reply);
 }
 

@@ -15,9 +15,11 @@
 #include "common/layout/slot.h"
 #include "common/protocol/heats.h"
 #include "common/protocol/item_leases_reply.h"
+#include "common/protocol/partition_map.h"
 #include "common/protocol/rails_reply.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/group/replica/group_standing.h"
 #include "server/main/control/rail_watch.h"
 #include "server/rpc/rail.h"
 #include "server/rpc/replies.h"
@@ -188,9 +190,10 @@ class OrderedRequestsTest : public RailsTest {
  protected:
   void SetUp() override {
     RailsTest::SetUp();
-    Start([](Server::Options* options) {
+    Start([this](Server::Options* options) {
       options->credits = kCredits;
       options->workers = 1;
+      Change(options);
     });
     one_ = ConnectedOf(0);
     EXPECT_TRUE(one_->grant().features & kGrantOrdersRequests);
@@ -199,6 +202,7 @@ class OrderedRequestsTest : public RailsTest {
     ASSERT_EQ(one_->Call(Ask(RailsAsk::kRailsInOrder, 1))->status(), ReplyStatus::kOk);
   }
 
+  virtual void Change(Server::Options* /*options*/) {}
   static RequestHeader Ask(RailsAsk what, uint64_t number) {
     RequestHeader header{};
     header.opcode = static_cast<uint8_t>(Opcode::kRails);
@@ -309,10 +313,6 @@ TEST_F(OrderedRequestsTest, WhatWasDoneIsAnsweredAsThenThoughItIsGivenUp) {
   EXPECT_EQ(Stored(), "second");
 }
 
-// Its client sends it again under another number, and an old copy may still come.
-TEST(OrderedSessionTest, TryAgainIsAnAnswer) {
-  const ReplyHeader again{.opcode = static_cast<uint8_t>(Opcode::kPut),
-                          .status = static_cast<uint8_t>(ReplyStatus::kTryAgain),
 // A journal that is behind whenever the test wants.
 class SlowJournal : public ChangeConsumer {
  public:
@@ -367,6 +367,10 @@ TEST_F(OrderedPutOffTest, ANumberThatIsTooEarlySaysNothingYet) {
   EXPECT_EQ(Stored(), "1");
 }
 
+// Its client sends it again under another number, and an old copy may still come.
+TEST(OrderedSessionTest, TryAgainIsAnAnswer) {
+  const ReplyHeader again{.opcode = static_cast<uint8_t>(Opcode::kPut),
+                          .status = static_cast<uint8_t>(ReplyStatus::kTryAgain),
                           .sequence = 1};
   for (const bool ordered : {false, true}) {
     Session session(1, 1, 4);
@@ -380,6 +384,37 @@ TEST_F(OrderedPutOffTest, ANumberThatIsTooEarlySaysNothingYet) {
       EXPECT_EQ(recorded.status, again.status);
     }
   }
+}
+
+// The same holds of what another group is to do, although the partition may come back.
+class OrderedElsewhereTest : public OrderedRequestsTest {
+ protected:
+  void Change(Server::Options* options) override {
+    standing_.SetServes(true);
+    options->standing = &standing_;
+  }
+  void Serve(bool key, uint64_t revision) {
+    GroupPartitions partitions = {.revision = revision, .lost = revision, .alone = false};
+    partitions.served.set();
+    partitions.served[PartitionOf(kKey)] = key;
+    standing_.SetPartitions(partitions);
+  }
+  void TearDown() override {
+    one_.reset();
+    other_.reset();
+    OrderedRequestsTest::TearDown();
+  }
+  GroupStanding standing_{kHistory};
+};
+
+TEST_F(OrderedElsewhereTest, ElsewhereIsAnAnswer) {
+  Serve(false, 1);
+  SendPut(one_.get(), 2, "second");
+  EXPECT_EQ(one_->Receive().value().status(), ReplyStatus::kElsewhere);
+  Serve(true, 2);
+  SendPut(other_.get(), 2, "second");  // an old copy, of a rail that was dead
+  EXPECT_EQ(other_->Receive().value().status(), ReplyStatus::kElsewhere);
+  EXPECT_EQ(Stored(), "");
 }
 
 TEST_F(OrderedRequestsTest, AMalformedOneHasItsNumberToo) {
