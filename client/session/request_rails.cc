@@ -66,10 +66,15 @@ void RequestRails::OnSent(uint32_t place, uint64_t sequence, const RequestHeader
 // Each connection has receives for one answer to each request, so both are awaited. Nor is the
 // request's buffer free before: its device may still send it.
 bool RequestRails::EndsBy(const ReplyHeader& answer, Sent& sent) {
-  if (sent.told_by == kNowhere) return true;
-  // Else it is under way, and may be lost with its connection.
-  sent.server_knows |= answer.opcode != static_cast<uint8_t>(Opcode::kRails) ||
-                       answer.status != static_cast<uint8_t>(ReplyStatus::kTryAgain);
+  // It is under way, and may be lost with its connection.
+  const bool under_way = answer.opcode == static_cast<uint8_t>(Opcode::kRails) &&
+                         answer.status == static_cast<uint8_t>(ReplyStatus::kTryAgain);
+  if (sent.told_by == kNowhere) {
+    // Only a word kGivenUp is answered so, and it stands for a request whose connection is over.
+    if (under_way) sent.connection = kNowhere;
+    return !under_way;
+  }
+  sent.server_knows |= !under_way;
   return ++sent.answers == 2;
 }
 

@@ -65,7 +65,8 @@ class RequestRails {
   }
   void Forget() { sent_.fill({}); }
   // An answer came to a request that nobody waits for. Returns whether it is over, and its buffers
-  // may be used again.
+  // may be used again. If not, `sent.connection` may be kNowhere now: something else is to be sent
+  // for it.
   static bool EndsBy(const ReplyHeader& answer, Sent& sent);
   // Returns whether its device has sent it.
   bool WasSent(const Sent& sent) const {

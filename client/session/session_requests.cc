@@ -235,7 +235,10 @@ bool SessionRequests::TakeAnswer(const ReplyView& reply) {
 void SessionRequests::TakeOtherAnswer(RequestWindow::Entry& entry, const ReplyView& reply) {
   const uint32_t op = entry.op;
   RequestRails::Sent* const sent = SentOf(entry);
-  if (op == kInvalidOp && sent != nullptr && !RequestRails::EndsBy(reply.header, *sent)) return;
+  if (op == kInvalidOp && sent != nullptr && !RequestRails::EndsBy(reply.header, *sent)) {
+    lost_ |= sent->connection == RequestRails::kNowhere;
+    return;
+  }
   EndUnwanted(entry);
   if (op == kMapOp) {
     given_.reports->OnMapReply(reply);

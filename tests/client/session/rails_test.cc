@@ -281,5 +281,19 @@ TEST_F(RequestRailsTest, WhatIsUnderWayIsAnsweredLaterOrLost) {
   EXPECT_TRUE(RequestRails::EndsBy({.opcode = static_cast<uint8_t>(Opcode::kPut)}, SentOf(1)));
 }
 
+// Its own connection is flushed when the answer comes, so what told of it stands for it, and the
+// server still executes it.
+TEST_F(RequestRailsTest, WhatIsUnderWayAfterItsConnectionIsGivenUpAnew) {
+  ReplyHeader told{};
+  told.opcode = static_cast<uint8_t>(Opcode::kRails);
+  told.status = static_cast<uint8_t>(ReplyStatus::kTryAgain);
+  Send(PutOf(100));
+  SentOf(1).connection = 2;
+  EXPECT_FALSE(RequestRails::EndsBy(told, SentOf(1)));
+  EXPECT_EQ(SentOf(1).connection, RequestRails::kNowhere);
+  told.status = static_cast<uint8_t>(ReplyStatus::kOk);
+  EXPECT_TRUE(RequestRails::EndsBy(told, SentOf(1)));
+}
+
 }  // namespace
 }  // namespace gannet
