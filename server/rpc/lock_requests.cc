@@ -65,7 +65,7 @@ void LockRequests::StartWaiting() {
   while (!waiting_.empty()) {
     const Waiting& request = waiting_.front();
     const ServerConnection* connection = context_.connections.FindOpen(request.connection);
-    if (connection == nullptr) {
+    if (connection == nullptr && !request.gives_back) {  // else its lock may be kept
       waiting_.pop_front();
       continue;
     }
@@ -99,8 +99,8 @@ void LockRequests::OnDone(const Waiting& request, bool ok, uint64_t old) {
                      words_.HasMoved(request.partition, request.index, header.lock.lock_word);
   if (ok && success && !taking) words_.DropLease({request.index, header.lock.lock_word});
   ServerConnection* connection = context_.connections.FindOpen(request.connection);
-  // The connection is gone. If it took the lock, the janitor will find it, or the client asks
-  // again.
+  // The connection is gone. If it took the lock, the janitor will find it, or, if the session's
+  // locks are kept, its client asks again.
   if (connection == nullptr) return;
   ReplyHeader reply = ReplyTo(header, ReplyStatus::kOk);
   reply.lock.lock_word = taking ? header.lock.lock_word : 0;

@@ -14,9 +14,11 @@
 
 #include "common/layout/key_hash.h"
 #include "common/layout/lock_word.h"
+#include "common/protocol/partition_map.h"
 #include "common/protocol/rails_reply.h"
 #include "common/rdma/loopback.h"
 #include "gtest/gtest.h"
+#include "server/group/replica/group_standing.h"
 #include "tests/common/rdma/test_device.h"
 #include "tests/server/rpc/raw_peer.h"
 #include "tests/server/rpc/server_fixture.h"
@@ -555,6 +557,40 @@ TEST_F(KeptLocksTest, NotOfAConnectionThatIsClosingAlready) {
   Client second = Resumed(joined, 1);
   EXPECT_NE(second.peer->grant().connection_id, first.peer->grant().connection_id);
   EXPECT_TRUE(GetsLock(other, "key"));
+}
+
+// Its partition closes, and then its connection, while its compare-and-swap is under way.
+TEST_F(KeptLocksTest, OneThatIsGivenBackIsSoWithoutItsConnection) {
+  GroupStanding standing(kHistory);
+  const auto serve = [&standing](bool serves, uint64_t revision) {
+    GroupPartitions partitions = {.revision = revision, .lost = revision, .alone = false};
+    partitions.served.set();
+    partitions.served[PartitionOf("key")] = serves;
+    standing.SetPartitions(partitions);
+  };
+  standing.SetServes(true);
+  Start([&standing](Server::Options* options) {
+    options->standing = &standing;
+    options->workers = 1;
+  });
+  Client first = Asker(1);
+  const RequestHeader lock = first.LockHeader(Opcode::kLock, "key", first.NextWord("key"));
+  ASSERT_TRUE(first.peer->Send(lock, "key"));
+  ASSERT_TRUE(first.peer->WaitSent());
+  server().workers()[0]->Poll(now());  // begins the compare-and-swap
+  serve(false, 1);
+  const RequestHeader bad{};
+  ASSERT_TRUE(first.peer->Send(std::as_bytes(std::span(&bad, 1)).first(8)));
+  ASSERT_TRUE(first.peer->WaitSent());
+  ASSERT_TRUE(first.peer->WaitBroken());
+  serve(true, 2);
+  Client second = Resumed(first, 1);
+  second.count = first.count;
+  EXPECT_EQ(second.peer->grant().connection_id, first.peer->grant().connection_id);
+  EXPECT_NE(second.Lock("key"), 0u);
+  second.peer.reset();
+  first.peer.reset();
+  StopServer();
 }
 
 TEST_F(KeptLocksTest, EndWithTheLockRailThoughTheirClientIsAway) {
