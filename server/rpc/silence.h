@@ -23,8 +23,9 @@ class Silence {
   BootTime Next() const;
 
  private:
-  // Closes a connection whose peer is alive, but takes no replies.
+  // Whether what it brought has been set aside for too long.
   bool WaitsTooLong(const ServerConnection& connection) const;
+  // Closes a connection whose peer is alive, but takes no replies.
   void CheckTaking(ServerConnection* connection);
 
   WorkerContext& context_;
