@@ -10,7 +10,8 @@
 
 namespace gannet {
 
-RailWatch::RailWatch(const ServerWorkers& workers) : workers_(workers), server_(workers.context()) {
+RailWatch::RailWatch(const ServerWorkers& workers, bool in_group)
+    : workers_(workers), server_(workers.context()), in_group_(in_group) {
   Look();
 }
 
@@ -78,6 +79,11 @@ void RailWatch::OnLost(const ibv_context* verbs, std::string_view how) {
     if (lost_[i] || (!one && device.verbs != verbs)) continue;
     lost_[i] = true;
     const std::string what = absl::StrCat("device ", device.name, " ", std::string(how));
+    if (in_group_ && !one) {
+      status_ = absl::UnavailableError(
+          absl::StrCat(what, ", which ends a member of a group: it is to be started again"));
+      continue;
+    }
     if (std::ranges::count(lost_, true) == static_cast<int>(server_.rails.size())) {
       status_ = absl::UnavailableError(what);
       continue;

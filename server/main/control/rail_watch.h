@@ -15,18 +15,20 @@ namespace gannet {
 
 // Watches the ports and the devices of a server's rails: shows on the board how each is, and says
 // in the log what changed. A device that is gone takes its rails with it, for as long as the
-// process lives; the others go on. Of one rail it watches nothing. Owner thread only.
+// process lives; the others go on, but for those of a group's member. Of one rail it watches
+// nothing. Owner thread only.
 class RailWatch {
  public:
-  // `workers` outlive it.
-  explicit RailWatch(const ServerWorkers& workers);
+  // `workers` outlive it. `in_group`: no rail is left once any is lost. The links of a device that
+  // is gone may never be flushed, and until then nobody takes over, or is removed.
+  RailWatch(const ServerWorkers& workers, bool in_group);
 
   // Looks at all ports and takes the devices' events.
   void Look();
   // The device is gone: the workers close its connections. `how` is the end of a sentence.
   void OnLost(const ibv_context* verbs, std::string_view how);
 
-  // Not OK: no rail is left.
+  // Not OK: no rail is left, and the server ends.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -35,6 +37,7 @@ class RailWatch {
 
   const ServerWorkers& workers_;
   ServerContext& server_;
+  const bool in_group_;
   std::array<bool, kRailsMax> lost_{};
   absl::Status status_;
 };

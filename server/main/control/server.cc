@@ -123,7 +123,7 @@ absl::Status Server::CreateAll(Authenticator authenticator) {
   GANNET_RETURN_IF_ERROR(CreateWorkers());
   if (tier_ != nullptr) GANNET_RETURN_IF_ERROR(StartTier());
   if (group_) GANNET_RETURN_IF_ERROR(CreateMember());
-  rail_watch_.emplace(*workers_);
+  rail_watch_.emplace(*workers_, options_.group.has_value());
   admission_.emplace(*workers_, *rail_watch_, member(), std::move(authenticator),
                      WaitForPrimaryNs(options_.group), options_.former_leases_ms * kNsPerMs,
                      options_.clocks.wall);

@@ -758,7 +758,7 @@ TEST_F(RailsTest, APortThatIsDownLeavesTheOtherRailServed) {
 TEST_F(RailsTest, ADeviceThatIsGoneTakesItsRailsAlone) {
   Start();
   const auto first = ConnectedOf(0), second = ConnectedOf(1);
-  RailWatch watch(server().all_workers());
+  RailWatch watch(server().all_workers(), /*in_group=*/false);
   watch.OnLost(second_.verbs, "was removed");
   EXPECT_TRUE(watch.status().ok());
   EXPECT_TRUE(second->WaitBroken());
@@ -774,9 +774,19 @@ TEST_F(RailsTest, ADeviceThatIsGoneTakesItsRailsAlone) {
 
 TEST_F(RailsTest, TheOnlyDeviceEndsTheServerWhicheverItIs) {
   StartServer();
-  RailWatch watch(server().all_workers());
+  RailWatch watch(server().all_workers(), /*in_group=*/false);
   watch.OnLost(nullptr, "was removed");
   EXPECT_EQ(watch.status().message(), "device softverbs0 was removed");
+}
+
+// Its links by that device may never be flushed, and the group would wait for that.
+TEST_F(RailsTest, ADeviceThatIsGoneEndsAMemberOfAGroup) {
+  Start();
+  RailWatch watch(server().all_workers(), /*in_group=*/true);
+  EXPECT_TRUE(watch.status().ok());
+  watch.OnLost(second_.verbs, "failed");
+  EXPECT_EQ(watch.status().message(),
+            "device softverbs1 failed, which ends a member of a group: it is to be started again");
 }
 
 TEST_F(RailsTest, SleepsOnTheQueuesOfBoth) {
