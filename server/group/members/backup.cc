@@ -210,7 +210,8 @@ void Backup::BackupTurn(BootTime now) {
   if (takeover_->leaves_silently()) next_at_ = std::min(next_at_, now + kLookNs);
   switch (step) {
     case Takeover::Step::kFollow:
-      if (!links_.IsDueForAnother(times_, now)) return;
+      // Nor is a beacon heard by then, and the link is whole.
+      if (takeover_->leaves_silently() || !links_.IsDueForAnother(times_, now)) return;
       LOG(WARNING) << "makes the link to the primary anew over another rail: "
                    << (links_.usable() ? "nothing comes by this one" : "it is over");
       takeover_->MakeLinkAnew();

@@ -76,6 +76,15 @@ TEST_F(GroupRailsTest, ALinkWhoseRailDiesGoesOnOverAnother) {
   EXPECT_EQ(primary().links_broken, 1u);
 }
 
+TEST_F(GroupRailsTest, ABackupThatLeavesSilentlyKeepsItsLink) {
+  shared().SetTerms([](GroupTerms* terms) { terms->min_copies = 2; });
+  StartGroup(1);
+  backup(0).member()->Leave();
+  SkipLeaseTime(kLeaseNs / 2);
+  EXPECT_EQ(primary().links_broken, 0u);
+  EXPECT_EQ(LinkOf("n2").rail, 0);
+}
+
 // Each rail dies in turn, with records under way, and what the ring holds wraps around.
 TEST_F(GroupRailsTest, ALinkGoesOnAsOftenAsARailDies) {
   StartGroup(1);
