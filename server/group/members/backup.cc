@@ -63,7 +63,8 @@ void Backup::End(std::string why) {
 
 Backup::Outcome Backup::Poll(BootTime now) {
   next_at_ = now + times_.beacon_ns();
-  next_at_ = std::min(next_at_, links_.AnotherAt(times_));
+  // What is due and is not done then has a time of its own.
+  if (const BootTime at = links_.AnotherAt(times_); at > now) next_at_ = std::min(next_at_, at);
   if (links_.flushes()) next_at_ = std::min(next_at_, now + kLookNs);
   links_.Poll(now);
   while (const auto message = links_.Take()) {

@@ -85,6 +85,24 @@ TEST_F(GroupRailsTest, ABackupThatLeavesSilentlyKeepsItsLink) {
   EXPECT_EQ(LinkOf("n2").rail, 0);
 }
 
+// The primary accepts nothing meanwhile.
+TEST_F(GroupRailsTest, ABackupThatConnectsSleepsBetweenItsTurns) {
+  StartGroup(0);
+  StartBackup(0);
+  Member& member = *backup(0).member();
+  const auto poll = [&](BootTime at) {
+    backup(0).Poll(now());
+    member.Poll(at);
+    return member.next_at();
+  };
+  for (int i = 0; i < 100; ++i) poll(lease_now());
+  skipped_ns_ += kLeaseNs / 2;
+  for (int i = 0; i < 10; ++i) {
+    const BootTime at = lease_now();
+    EXPECT_GT(poll(at), at);
+  }
+}
+
 // Each rail dies in turn, with records under way, and what the ring holds wraps around.
 TEST_F(GroupRailsTest, ALinkGoesOnAsOftenAsARailDies) {
   StartGroup(1);
