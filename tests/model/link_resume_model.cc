@@ -16,7 +16,7 @@ uint8_t First(uint8_t records) { return static_cast<uint8_t>(std::countr_zero(re
 
 }  // namespace
 
-std::vector<State> LinkResumeModel::Initial() const { return {State{}}; }
+std::vector<State> LinkResumeModel::Initial() const { return {State{.follows = 1, .answered = 1}}; }
 
 void LinkResumeModel::Next(const State& state, const Emit& emit) const {
   Primary(state, emit);
@@ -30,7 +30,7 @@ void LinkResumeModel::Primary(const State& state, const Emit& emit) const {
     ++next.appended;
     emit("the primary appends a record", next);
   }
-  if (state.shipped < state.appended) {
+  if (state.shipped < state.appended && (state.answered || !rules_.answered_first)) {
     State next = state;
     next.wires[state.link] |= Bit(next.shipped++);
     emit("the primary WRITEs a record", next);
@@ -65,16 +65,21 @@ void LinkResumeModel::Device(const State& state, uint8_t link, const Emit& emit)
 void LinkResumeModel::Backup(const State& state, const Emit& emit) const {
   if (state.left) {
     State next = state;
-    next.left = 0;
+    next.left = next.follows = next.answered = 0;
     ++next.link;
     next.keeps_to = state.appended;
-    if (!rules_.keeps_rest) next.kept = 0;
     next.told = state.taken;
     next.completed = rules_.from_taken ? state.taken : std::max(state.taken, state.completed);
     next.shipped = next.completed;
     return emit("the link goes on over another rail", next);
   }
-  if (state.taken < state.committed && IsInRing(state, state.taken)) {
+  if (!state.follows) {
+    State next = state;
+    next.follows = 1;
+    if (!rules_.keeps_rest) next.kept = 0;
+    emit("the backup takes the welcome", next);
+  }
+  if (state.follows && state.taken < state.committed && IsInRing(state, state.taken)) {
     State next = state;
     next.rings[RingOf(state.link)][state.taken % kPlaces] = 0;
     ++next.taken;
@@ -83,22 +88,25 @@ void LinkResumeModel::Backup(const State& state, const Emit& emit) const {
     if (has_all) next.kept = 0;
     emit("the backup takes a record", next);
   }
-  if (state.told < state.taken) {
+  if (state.follows && (state.told < state.taken || !state.answered)) {
     State next = state;
+    next.answered = 1;
     next.told = state.taken;
     emit("the backup answers a beacon", next);
   }
   if (state.link + 1 < kLinks) {
     State next = state;
     next.left = 1;
-    for (uint8_t r = state.taken; r < kRecords && IsInRing(state, r); ++r) next.kept |= Bit(r);
+    for (uint8_t r = state.taken; state.follows && r < kRecords && IsInRing(state, r); ++r) {
+      next.kept |= Bit(r);
+    }
     emit("the backup fences the link and reads its ring", next);
   }
 }
 
 const char* LinkResumeModel::Broken(const State& state) const {
   for (uint8_t r = state.taken; r < state.committed; ++r) {
-    const bool in_ring = !state.left && IsInRing(state, r);
+    const bool in_ring = state.follows && !state.left && IsInRing(state, r);
     if (!in_ring && (state.kept & Bit(r)) == 0) return "a committed record is lost";
   }
   return nullptr;

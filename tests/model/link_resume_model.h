@@ -12,17 +12,19 @@ namespace gannet::model::link_resume {
 // 14). A primary appends records and WRITEs them into the ring of its backup's link. What has
 // completed is committed: the backup is the only one. It takes what is committed out of its ring,
 // and says so, so that the places are used again. At any moment it may leave the link: it fences
-// its end, reads the ring to its end, and goes on over another link. A device that is dead need not
-// obey: what was on its way may still land where its ring was, and nobody is told of it.
+// its end, reads the ring to its end, and goes on over another link. That may end before its
+// welcome is there, and then its ring is not read. A device that is dead need not obey: what was on
+// its way may still land where its ring was, and nobody is told of it.
 //
 // What is to hold: what is committed is in what the backup has, at each moment, as the primary may
 // die then; and the stream comes to its end.
 struct LinkResumeRules {
-  bool fenced_first = true;  // nothing lands and is counted once the ring was read
-  bool keeps_rest = true;    // what the old ring had is kept until the new one has as much
-  bool from_taken = true;    // the primary begins behind what was taken, not what has completed
-  bool drops_acks = true;    // completions of an old link count for nothing
-  bool new_memory = true;    // each link has a ring of its own
+  bool fenced_first = true;    // nothing lands and is counted once the ring was read
+  bool keeps_rest = true;      // what the old ring had is kept until the new one has as much
+  bool from_taken = true;      // the primary begins behind what was taken, not what has completed
+  bool drops_acks = true;      // completions of an old link count for nothing
+  bool new_memory = true;      // each link has a ring of its own
+  bool answered_first = true;  // the primary WRITEs once the backup has answered by the link
 };
 
 class LinkResumeModel {
@@ -40,6 +42,8 @@ class LinkResumeModel {
     uint8_t keeps_to;                   // until the ring has all up to there
     uint8_t link;                       // the primary's
     uint8_t left;                       // the backup has fenced it, and read its ring
+    uint8_t follows;                    // it took the link's welcome: without, it reads no ring
+    uint8_t answered;                   // it answered by the link, as the primary knows
     std::array<uint8_t, kLinks> wires;  // bit r: a WRITE of record r is on its way
     std::array<uint8_t, kLinks> acks;   // bit r: its completion is on its way
     std::array<std::array<uint8_t, kPlaces>, kLinks> rings;  // record r is r + 1 at r % kPlaces

@@ -27,7 +27,9 @@ INSTANTIATE_TEST_SUITE_P(Rules, WeakerLinkResume,
                                          Variant{"the rest is dropped", {.keeps_rest = false}},
                                          Variant{"from what completed", {.from_taken = false}},
                                          Variant{"old completions count", {.drops_acks = false}},
-                                         Variant{"the same memory", {.new_memory = false}}),
+                                         Variant{"the same memory", {.new_memory = false}},
+                                         Variant{"ships before the backup follows",
+                                                 {.answered_first = false}}),
                          kVariantName);
 
 }  // namespace

@@ -69,7 +69,9 @@ Backup::Outcome Backup::Poll(BootTime now) {
   links_.Poll(now);
   while (const auto message = links_.Take()) {
     if (const auto* welcome = std::get_if<ReplicaWelcome>(&*message)) OnWelcome(*welcome, now);
-    if (const auto* told = std::get_if<BackupLink::ToldBeacon>(&*message)) OnBeacon(*told);
+    // If the welcome's stream cannot be followed, an answer would say that it is.
+    const auto* told = std::get_if<BackupLink::ToldBeacon>(&*message);
+    if (told != nullptr && links_.usable()) OnBeacon(*told);
   }
   copy_.Apply(now);
   if (copy_.busy(now)) next_at_ = std::min(next_at_, now + kLookNs);

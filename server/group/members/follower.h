@@ -29,6 +29,9 @@ struct Follower {
   // If its link broke: until then the backup may go on over another rail. Of one that is in sync,
   // as long as it is counted.
   BootTime resumes_until;
+  // Its link goes on from a former one, and its first answer has not come by it. Until then the
+  // backup may leave it before the welcome is there, and reads nothing of its ring.
+  bool to_answer_first = false;
   uint64_t ended_told = 0;  // to a receiver: the revision of the last map whose partitions ended
 
   bool said_hello() const {
@@ -40,8 +43,9 @@ struct Follower {
   void Count() {
     if (state.now() == FollowerState::kFollows) state.To(FollowerState::kCounted);
   }
-  // Whether it can be sent what comes.
+  // Whether it can be sent what comes: messages, and records.
   bool follows() const { return said_hello() && link->usable(); }
+  bool takes_records() const { return follows() && !to_answer_first; }
 };
 
 }  // namespace gannet

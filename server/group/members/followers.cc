@@ -114,7 +114,7 @@ void Followers::OnGone(uint64_t name, BootTime now) {
 
 void Followers::Ship() {
   for (const auto& follower : all_) {
-    if (!follower->follows()) continue;
+    if (!follower->takes_records()) continue;
     const RingWriter::Shipment shipment = ring_.writer().Ship(follower->ring);
     if (shipment[0].bytes == 0) continue;
     failed_ |= !follower->link->Write(shipment);
@@ -231,6 +231,7 @@ bool Followers::OnResume(Follower* from, std::span<const std::byte> message, Boo
   from->ring = former->ring;
   from->applied = former->applied;
   from->link->SetRing(resume->ring_address, resume->ring_rkey);
+  from->to_answer_first = true;
   former->state.To(FollowerState::kReplaced);
   former->link->BeginClose();
   LOG(INFO) << name << " goes on over rail " << int{from->rail};
@@ -253,6 +254,7 @@ bool Followers::OnAnswer(Follower* from, std::span<const std::byte> message, Boo
   ring_.writer().OnConsumed(from->ring, answer->consumed);
   from->applied = std::max(from->applied, answer->applied);
   from->beacons.OnAnswer(answer->sequence);
+  from->to_answer_first = false;
   return from->receives() ||
          lead_.lease().OnAnswer(from->member.incarnation, answer->sequence, now);
 }

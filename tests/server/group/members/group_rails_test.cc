@@ -76,6 +76,37 @@ TEST_F(GroupRailsTest, ALinkWhoseRailDiesGoesOnOverAnother) {
   EXPECT_EQ(primary().links_broken, 1u);
 }
 
+// The primary has welcomed the link that goes on, and its backup does not know that yet. If it left
+// the link now, it would read nothing of the ring. So nothing is committed until it has answered.
+TEST_F(GroupRailsTest, NothingIsCommittedBeforeTheBackupFollowsTheLinkThatGoesOn) {
+  StartGroup(1);
+  RawPeer peer(this, second_, server().context().rails[1].address);
+  ASSERT_TRUE(peer.Connect());
+  ASSERT_EQ(peer.Put("before", "value"), ReplyStatus::kOk);
+  FollowApart();
+  ASSERT_EQ(softverbs_set_port(0, 0), 0);
+  SkipLeaseTimeOfTheMemberAlone(kLeaseNs * 2 / 5);  // the backup misses beacons
+  ASSERT_TRUE(StepUntil([&] {
+    if (LinkOf("n2").rail == 1) return true;
+    backup(0).member()->Poll(lease_now());
+    return false;
+  }));
+  const uint64_t committed = primary().committed;
+  RequestHeader header = peer.Header(Opcode::kPut);
+  header.key_bytes = 3;
+  header.value_bytes = 5;
+  ASSERT_TRUE(peer.Send(header, "key", "value"));
+  ASSERT_TRUE(StepUntil([&] { return primary().end > committed; }));
+  for (int i = 0; i < 1'000; ++i) Step();
+  EXPECT_EQ(primary().committed, committed);
+  FollowAgain();
+  const auto reply = peer.Receive();
+  ASSERT_TRUE(reply);
+  EXPECT_EQ(reply->status(), ReplyStatus::kOk);
+  EXPECT_TRUE(StepUntil([&] { return Has(0, "key"); }));
+  EXPECT_TRUE(IsWhole(2));
+}
+
 TEST_F(GroupRailsTest, ABackupThatLeavesSilentlyKeepsItsLink) {
   shared().SetTerms([](GroupTerms* terms) { terms->min_copies = 2; });
   StartGroup(1);
