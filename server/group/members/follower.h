@@ -37,6 +37,8 @@ struct Follower {
   bool said_hello() const {
     return state.now() != FollowerState::kGreets && state.now() != FollowerState::kReplaced;
   }
+  // Whether its link broke, and may go on over another rail.
+  bool may_resume() const { return is_backup() && resumes_until != BootTime(); }
   bool receives() const { return state.now() == FollowerState::kReceives; }
   bool is_backup() const { return said_hello() && !receives(); }
   // A backup is in sync, or asks to be.

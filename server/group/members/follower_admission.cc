@@ -64,7 +64,7 @@ std::string FollowerAdmission::WhyNot(const ReplicaResume& resume, const Followe
   const bool counts = lead_.membership().Counts(resume.incarnation);
   if (former->state.now() == FollowerState::kCounted && !counts) return kTooLate;
   if (!former->link->closing()) return "";
-  if (former->resumes_until == BootTime()) return "the primary has ended its link";
+  if (!former->may_resume()) return "the primary has ended its link";
   return counts || now < former->resumes_until ? "" : kTooLate;
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "softverbs/control.h"
+#include "softverbs/tests/support/key_file.h"
 #include "tests/server/group/members/group_fixture.h"
 #include "tests/server/rpc/raw_peer.h"
 
@@ -132,6 +133,19 @@ TEST_F(GroupRailsTest, ABackupThatConnectsSleepsBetweenItsTurns) {
     const BootTime at = lease_now();
     EXPECT_GT(poll(at), at);
   }
+}
+
+// Nobody else is heard, so by its silence alone it would be removed much later.
+TEST_F(GroupRailsTest, ABackupWhoseKeyIsWithdrawnWhileItsLinkIsBrokenIsRemoved) {
+  test_support::KeyFile file("1 000102030405060708090a0b0c0d0e0f replica\n");
+  auth_file_ = file.path();
+  StartGroup(1);
+  FollowApart();
+  ASSERT_EQ(softverbs_set_port(0, 0), 0);
+  ASSERT_TRUE(StepUntil([&] { return primary().links_broken == 1; }));
+  file.Write("2 101112131415161718191a1b1c1d1e1f replica\n");
+  Pass(2 * kNsPerSecond);  // the server looks at its file once a second
+  EXPECT_TRUE(StepUntil([&] { return shared().now().configuration.in_sync.size() == 1; }));
 }
 
 // Each rail dies in turn, with records under way, and what the ring holds wraps around.
