@@ -370,10 +370,10 @@ void Followers::DropLinks(BootTime now) {
     if (follower->link->closing()) continue;
     if (follower->link->usable() && follower->link->revoked()) {
       Break(follower.get(), now, "its key is valid no longer");
-    if (follower->may_resume() && follower->link->revoked()) {
-      follower->resumes_until = BootTime();
-      lead_.membership().Expel(follower->member);
-    }
+      if (follower->may_resume() && follower->link->revoked()) {
+        follower->resumes_until = BootTime();
+        lead_.membership().Expel(follower->member);
+      }
       // Nobody else need be heard for that: it is not the network that fails.
       if (follower->is_backup()) lead_.membership().Expel(follower->member);
       continue;
