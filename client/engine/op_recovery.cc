@@ -21,6 +21,9 @@ void OpRecovery::OnLost(EngineServer& server) {
   // and kept the locks for another one. A slot that is to release one must not wait for ever.
   const int64_t kept_ns = 3 * server.session->terms().silence_ns() + kCloseNsMax;
   const bool over = ops_.now_ns() - server.away_since_ns > kept_ns;
+  // But a server that stood still may keep them yet, and would give them to this session's next
+  // connection, which does not know them any more. As nobody's they end with a silence.
+  if (over && server.MayKeepLocks()) server.session->first().ForgetSession();
   if (over || !server.MayKeepLocks()) server.locks.Restart(0, 1);
   server.ordered.Clear();
   const Loss loss = server.MayKeepLocks() ? Loss::kOnlyConnection : Loss::kConnection;

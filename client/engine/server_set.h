@@ -65,7 +65,7 @@ class ServerSet {
   const ClientSession& session(uint32_t server) const { return *servers_[server].session; }
   // See ClientSession.
   void LearnMembers(uint32_t server, const std::vector<std::string>& members, bool only) {
-    servers_[server].session->LearnMembers(members, only);
+    servers_[server].session->first().attempts().LearnMembers(members, only);
   }
 
   void AskForMap(uint32_t server, uint64_t position) {

@@ -163,10 +163,8 @@ class ClientSession final : private ConnectionsOwner {
   }
   // The session has another number among its owner's from now on.
   void SetNumber(uint32_t number) { reports_.SetNumber(number); }
-  // Tells it of its group's members, "HOST:PORT" each.
-  void LearnMembers(const std::vector<std::string>& members, bool only) {
-    first_.attempts().LearnMembers(members, only);
-  }
+  // How its first connection is made, and the session with it.
+  FirstConnection& first() { return first_; }
   // How it uses the server's rails.
   const SessionRails& rails() const { return rails_; }
   // Breaks the connections, as a failure would.

@@ -49,6 +49,9 @@ class FirstConnection {
   // Returns whether the server knows the session, and so the requests that it did not answer.
   bool resumed() const { return resumed_; }
 
+  // The next connection begins a new session, although the server may know this one.
+  void ForgetSession() { maker_.set_token(0); }
+
   ConnectAttempts& attempts() { return attempts_; }
   const ConnectAttempts& attempts() const { return attempts_; }
   // Makes the connections that join this one, too.

@@ -25,6 +25,16 @@ class LateUnlockTest : public FakeRun {
   uint64_t BeginUnlock(const Lock& lock, int64_t timeout_ms) {
     return Begin(UnlockRequest(lock), timeout_ms);
   }
+  // The server stands still meanwhile.
+  void PassWithoutServer(int64_t ms) {
+    for (int64_t passed = 0; passed < ms; passed += 100) {
+      clock_.now_ns += 100 * kNsPerMs;
+      for (int rounds = 0; rounds < 10; ++rounds) {
+        softverbs_step();
+        PollOnce();
+      }
+    }
+  }
   uint64_t WordOf(const std::string& key) const {
     const KeyHash hash = KeyHash::Of(key, engine_->servers().session(0).grant().hash_seed);
     return server_->lock_word(hash.LockIndex(engine_->servers().session(0).grant().lock_words));
@@ -71,6 +81,34 @@ TEST_F(LateUnlockTest, IsSentAgainWhenTheServerSaysTryAgain) {
   EXPECT_EQ(server_->Count(Opcode::kUnlock), 1u + 3 + 1);
   PassMs(1000);
   EXPECT_EQ(server_->Count(Opcode::kUnlock), 1u + 3 + 1) << "once it is released, it is over";
+}
+
+// A server that stood still may give the session its locks back, which the client has forgotten by
+// then. So the client comes back as a new one.
+TEST_F(LateUnlockTest, WhoForgetsKeptLocksForgetsItsSession) {
+  constexpr int64_t kKeptMs = 3 * kSilenceMsDefault + 10'000;
+  for (const bool long_away : {false, true}) {
+    uint64_t token = 0;
+    UseMode(LockMode::kRpcServer);
+    server_->grant().features |= kGrantRails | kGrantOrdersRequests;
+    server_->alter_grant = [&token](const ConnectRequest& request, Grant* grant) {
+      token = request.session_token;
+      grant->connection_id = 7;
+    };
+    AnswerEverything();
+    Connect(8, [](Engine::Settings& settings) { settings.options.rails = 2; });
+    const Lock lock = Locked("key");
+    server_->BreakAll();
+    PassWithoutServer(long_away ? kKeptMs + 5'000 : kKeptMs - 5'000);
+    PassMs(5'000, 100);
+    ASSERT_TRUE(engine_->servers().session(0).ready());
+    EXPECT_EQ(token == 0, long_away);
+    const uint64_t unlock = BeginUnlock(lock, 1000);
+    PassMs(100);
+    ASSERT_TRUE(HasEnded(unlock));
+    EXPECT_EQ(ended_[unlock].outcome, long_away ? Outcome::kLockLost : Outcome::kOk);
+    engine_.reset();
+  }
 }
 
 TEST_F(LateUnlockTest, ByTheNicIsPostedWhenTheSendQueueHasRoom) {
