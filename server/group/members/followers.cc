@@ -367,13 +367,13 @@ void Followers::DropLinks(BootTime now) {
   failed_ = false;
   const int64_t waited = ring_wait_.Look(ring_.waits(), ring_.writer().end().position, now);
   for (const auto& follower : all_) {
+    if (follower->may_resume() && follower->link->revoked()) {
+      follower->resumes_until = BootTime();
+      lead_.membership().Expel(follower->member);
+    }
     if (follower->link->closing()) continue;
     if (follower->link->usable() && follower->link->revoked()) {
       Break(follower.get(), now, "its key is valid no longer");
-      if (follower->may_resume() && follower->link->revoked()) {
-        follower->resumes_until = BootTime();
-        lead_.membership().Expel(follower->member);
-      }
       // Nobody else need be heard for that: it is not the network that fails.
       if (follower->is_backup()) lead_.membership().Expel(follower->member);
       continue;
