@@ -112,8 +112,9 @@ void LockOps::OnReply(Op& op, const ReplyView& reply) {
   if (status == ReplyStatus::kLockHeld) {
     return OnAnswer(op, false, LockWord(reply.header.lock.lock_word));
   }
-  if (status != ReplyStatus::kOk) return ops_.Finish(op, ToOutcome(status));
-  OnAnswer(op, true, op.lock.word);
+  if (status == ReplyStatus::kOk) return OnAnswer(op, true, op.lock.word);
+  ops_.Finish(op, ToOutcome(status));
+  if (op.may_have_lock()) GiveBack(op);
 }
 
 bool LockOps::MustAskAgain(const Op& op, const ReplyHeader& reply) {

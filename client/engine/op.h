@@ -96,6 +96,7 @@ struct alignas(64) Op {
     kNot,
     kTaking,  // a compare-and-swap that takes it is queued or posted
     kHas,
+    kMayHave,  // the request that takes it was sent over a connection that is lost since
   };
   struct Lock {
     LockWord word;           // ours, or after a refusal the holder's
@@ -165,6 +166,7 @@ struct alignas(64) Op {
   bool over() const { return phase >= Phase::kFinished; }
   bool reads() const { return kReading.Contains(phase); }
   bool has_lock() const { return lock.hold == Hold::kHas; }
+  bool may_have_lock() const { return has_lock() || lock.hold == Hold::kMayHave; }
   // Waits until rpc.again_ns.
   bool pauses() const { return phase == Phase::kPausing || busy.debt == LockDebt::kPausing; }
   std::string_view key() const { return {key_memory, key_bytes}; }

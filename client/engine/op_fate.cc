@@ -33,14 +33,15 @@ OpVerdict EndsUnanswered(const Op& op) {
 
 // The partition of a lock that is being taken moved.
 OpVerdict EndsWithoutLock(const Op& op) {
-  return Ends(Outcome::kUnavailable, op.has_lock() ? Owes::kRelease : Owes::kNothing);
+  return Ends(Outcome::kUnavailable, op.may_have_lock() ? Owes::kRelease : Owes::kNothing);
 }
 
 Owes OwesAtDeadline(const Op& op, bool sent) {
   if (op.request.type == OpType::kUnlock) return Owes::kUnlock;
   if (!TakesLock(op.request.type)) return Owes::kNothing;
   if (op.has_lock()) return Owes::kRelease;
-  return sent ? Owes::kAnswer : Owes::kNothing;
+  if (sent) return Owes::kAnswer;
+  return op.may_have_lock() ? Owes::kRelease : Owes::kNothing;
 }
 
 OpVerdict EndsLate(const Op& op, ServerReach reach) {

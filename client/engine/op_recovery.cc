@@ -42,7 +42,11 @@ void OpRecovery::LoseOp(Op& op, Loss loss) {
   }
   op.busy.in_flight = 0;
   op.window.first_sharer = op.window.next_sharer = kInvalidOp;
-  op.lock.hold = Op::Hold::kNot;
+  // Its request is sent again. Until that is answered, the first copy may have taken the lock.
+  const bool asked = op.phase == Op::Phase::kRequestSent || op.lock.hold == Op::Hold::kMayHave ||
+                     op.busy.debt == Op::LockDebt::kAnswer;
+  const bool may_have = loss == Loss::kOnlyConnection && TakesLock(op.request.type) && asked;
+  op.lock.hold = may_have ? Op::Hold::kMayHave : Op::Hold::kNot;
   rerouting_.Apply(op, verdict);
   ops_.FreeIfQuiet(op);
 }

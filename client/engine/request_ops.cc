@@ -375,8 +375,10 @@ void RequestOps::OnMapBehindFlush(Op& op, const ReplyView& reply) {
 void RequestOps::OnLateReply(Op& op, const ReplyView& reply) {
   if (op.busy.debt == Op::LockDebt::kAnswer) {
     op.busy.debt = Op::LockDebt::kNone;
-    const bool acquired = reply.header.status == static_cast<uint8_t>(ReplyStatus::kOk);
-    if (acquired && op.server->locks.IsOfThisConnection(op.lock.word)) locks_.GiveBack(op);
+    const auto status = static_cast<ReplyStatus>(reply.header.status);
+    const bool may_have =
+        status == ReplyStatus::kOk || (op.may_have_lock() && status != ReplyStatus::kLockHeld);
+    if (may_have && op.server->locks.IsOfThisConnection(op.lock.word)) locks_.GiveBack(op);
   } else if (reply.header.status == static_cast<uint8_t>(ReplyStatus::kTryAgain)) {
     ops_.Postpone(op);  // the lock is still held
   } else {

@@ -228,7 +228,11 @@ void SimulatedClient::WatchConnection(uint32_t server) {
     }
     health_.Disturb(now_ns);
   }
-  std::erase_if(held_, [&](const auto& held) { return held.second.server == name; });
+  // Only the next grant says whether the server keeps them, for a session with several rails.
+  std::erase_if(held_, [&](const auto& held) {
+    return id != 0 && held.second.server == name &&
+           LockWord(held.second.word).connection_id() != id;
+  });
   known = {.id = id, .since_ns = now_ns};
   ++connects_;
 }

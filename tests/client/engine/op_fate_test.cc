@@ -191,6 +191,18 @@ TEST_F(OpFateTest, OfLocksThatMayBeKept) {
   }
 }
 
+// The first copy of its request was sent over a connection that is lost, and may have taken it.
+TEST_F(OpFateTest, WhatMayHaveTakenALockReleasesIt) {
+  for (const OpPhase phase : {kPausing, kRequestQueued}) {
+    const auto op = Make(OpType::kLock, phase);
+    op->lock.hold = Op::Hold::kMayHave;
+    EXPECT_EQ(FateOf(*op, Loss::kTime, ServerReach::kReady),
+              Ends(Outcome::kDeadlineExceeded, Owes::kRelease));
+    EXPECT_EQ(FateOf(*op, Loss::kOnlyConnection, ServerReach::kAway),
+              Ends(Outcome::kUnavailable, Owes::kRelease));
+  }
+}
+
 TEST_F(OpFateTest, WhatUsesItsCallersMemoryLingers) {
   for (const OpPhase phase : AllPhases()) {
     const auto get = Make(OpType::kGetInto, phase);
