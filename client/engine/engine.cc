@@ -174,8 +174,8 @@ void Engine::FinishUnrouted(Op& op) {
 
 const ItemCopies::Copy* Engine::FindNear(std::string_view key, int64_t now_ns) {
   if (!servers_.one()) return nullptr;
-  const KeyHash hash = key.size() - 9 < kInlineKeySizes ? InlineKeyHash(key, hash_seed_)
-                                                        : KeyHash::Of(key, hash_seed_);
+  const KeyHash hash =
+      BeginsInline(key) ? InlineKeyHash(key, hash_seed_) : KeyHash::Of(key, hash_seed_);
   return near_gets_.FindNow(servers_[0], hash, key, now_ns);
 }
 

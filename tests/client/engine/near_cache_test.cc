@@ -67,6 +67,28 @@ class NearCacheTest : public FakeRun {
     Renew();
     Warm("hot");
   }
+  // By clocks that differ in their rates. The client knows an upper bound of the server's.
+  // `is_local` GETs "hot", and returns whether a copy answers.
+  template <class F>
+  void AskAtTheEndOfTheLease(F is_local) {
+    for (const double rate : {1.0, 1.0018, 0.9982}) {
+      server_rate_ = rate;
+      ConnectAndWarm();
+      PassMs(400);
+      Renew();
+      Warm("hot");
+      int64_t answered = 0;
+      for (int i = 0; i < 60; ++i) {
+        clock_.now_ns += kNsPerMs / 2;
+        const bool over = ServerMs() >= end_ms_;
+        const bool local = is_local();
+        EXPECT_FALSE(over && local) << i;
+        answered += local;
+      }
+      EXPECT_GE(answered, 20) << "of 40 halves of a ms";
+      EXPECT_LE(answered, 36) << "the bound is 2 ms above the clock";
+    }
+  }
   // "short" is leased, too, and expires in 100 ms.
   void ConnectAndWarmOneThatExpires() {
     expiry_ms_ = ServerMs() + 100;
@@ -274,24 +296,11 @@ TEST_F(AskedAtOnceTest, NothingBehindAWriteOfItsKey) {
 }
 
 TEST_F(AskedAtOnceTest, NothingAtTheEndOfTheLease) {
-  for (const double rate : {1.0, 1.0018, 0.9982}) {
-    server_rate_ = rate;
-    ConnectAndWarm();
-    PassMs(400);
-    Renew();
-    Warm("hot");
-    int64_t answered = 0;
-    for (int i = 0; i < 60; ++i) {
-      clock_.now_ns += kNsPerMs / 2;
-      const bool over = ServerMs() >= end_ms_;
-      const bool local = IsLocalNow("hot");
-      EXPECT_FALSE(over && local) << i;
-      answered += local;
-      if (!local) IsLocal("hot");  // it is time for a Poll
-    }
-    EXPECT_GE(answered, 20) << "of 40 halves of a ms";
-    EXPECT_LE(answered, 36) << "the bound is 2 ms above the clock";
-  }
+  AskAtTheEndOfTheLease([this] {
+    const bool local = IsLocalNow("hot");
+    if (!local) IsLocal("hot");  // it is time for a Poll
+    return local;
+  });
 }
 
 TEST_F(AskedAtOnceTest, OfAnItemThatHasExpiredNothing) {
@@ -337,25 +346,8 @@ TEST_F(NearCacheTest, AServerWithoutLeasesIsNotAsked) {
   EXPECT_EQ(ReadsOfLeases(), 0u);
 }
 
-// By clocks that differ in their rates. The client knows an upper bound of the server's.
 TEST_F(NearCacheTest, NothingIsAnsweredAtTheEndOfTheLease) {
-  for (const double rate : {1.0, 1.0018, 0.9982}) {
-    server_rate_ = rate;
-    ConnectAndWarm();
-    PassMs(400);
-    Renew();
-    Warm("hot");
-    int64_t answered = 0;
-    for (int i = 0; i < 60; ++i) {
-      clock_.now_ns += kNsPerMs / 2;
-      const bool over = ServerMs() >= end_ms_;
-      const bool local = IsLocal("hot");
-      EXPECT_FALSE(over && local) << i;
-      answered += local;
-    }
-    EXPECT_GE(answered, 20) << "of 40 halves of a ms";
-    EXPECT_LE(answered, 36) << "the bound is 2 ms above the clock";
-  }
+  AskAtTheEndOfTheLease([this] { return IsLocal("hot"); });
 }
 
 TEST_F(NearCacheTest, AnswersGoOnAsLongAsTheServerRenews) {
