@@ -112,7 +112,7 @@ struct LockOptions {
   // ever. The server counts from when it got the request. So a holder must assume a lease that is
   // shorter by the round trip. A write under a broken lock is refused (Aborted), so a late holder
   // harms nobody. At least 1 ms. Without a lease the lock holds until it is unlocked, or its
-  // holder's connection ends.
+  // holder's connection ends (docs/rails.md: over several rails, the session keeps some locks).
   std::optional<std::chrono::milliseconds> lease;
 };
 
